@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What crosses from the kernel side to the host side, and what a recording holds: fixed widths, explicit padding, no
+ * pointers. The host re-checks every record as if it were hostile. Includes nothing: the includer brings __u8 .. __u64
+ * (<linux/types.h> on the host, kernel.h in BPF). */
+#pragma once
+
+#define ABI_VERSION 1
+#define ABI_COMM_SIZE 16
+#define ABI_KERNEL_FRAMES_MAX 127 /* kernel.perf_event_max_stack */
+#define ABI_FRAMES_MAX 1024       /* kernel and user frames of one sample */
+
+enum abi_record_type {
+	ABI_RECORD_SAMPLE = 1,
+	ABI_RECORD_EXEC = 2,    /* struct abi_process: the program of pid was replaced */
+	ABI_RECORD_FORK = 3,    /* struct abi_process: pid is new, parent_pid made it (new thread groups only) */
+	ABI_RECORD_EXIT = 4,    /* struct abi_process: the whole thread group is gone */
+	ABI_RECORD_MAPPING = 5, /* struct abi_mapping: recordings only; never comes from the kernel side */
+};
+
+/* Every record starts with this; size covers the whole record, header included, and is a multiple of 8. */
+struct abi_header {
+	__u16 type;
+	__u16 version; /* ABI_VERSION */
+	__u32 size;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+};
+
+enum abi_frame_kind {
+	ABI_FRAME_KERNEL = 1, /* a: address */
+	ABI_FRAME_USER = 2,   /* a: address in the process; becomes NATIVE or JIT on the host while the process lives */
+	ABI_FRAME_NATIVE = 3, /* a: file id, b: offset in the file */
+	ABI_FRAME_JIT = 4,    /* a: address in executable memory without a file */
+};
+
+enum abi_frame_flags {
+	ABI_FRAME_RETURN = 1,  /* a (or b) is a return address: look up one byte before it */
+	ABI_FRAME_GUESSED = 2, /* found by a rule that can be wrong */
+};
+
+struct abi_frame {
+	__u8 kind;
+	__u8 flags;
+	__u16 reserved; /* zero */
+	__u32 extra;    /* zero; runtimes use it */
+	__u64 a, b;
+};
+
+/* Why the walk of the user stack ended. COMPLETE is only said of a proven root. The name is what the sample label
+ * stack_end shows behind "cut:". */
+#define ABI_ENDS(X)                                                                                                    \
+	X(COMPLETE, "complete", "the walk reached the entry code of the program or thread, or there is no user stack") \
+	X(NO_FRAME_POINTER, "no-frame-pointer", "the frame pointer did not lead to a caller")                          \
+	X(READ_FAILED, "read-failed", "stack memory could not be read")                                                \
+	X(FRAME_LIMIT, "frame-limit", "more frames than one record holds")                                             \
+	X(NO_PROGRESS, "no-progress", "a frame did not lie above the one it called")                                   \
+	X(NO_REGISTERS, "no-registers", "the user registers could not be had")                                         \
+	X(COMPAT, "32-bit", "a 32-bit process: user frames are not walked")                                            \
+	X(UNPROVEN_ROOT, "unproven-root", "the chain ended in code that is not known as a root")
+
+#define X(id, name, help) ABI_END_##id,
+enum abi_end { ABI_ENDS(X) ABI_END_COUNT };
+#undef X
+
+enum abi_sample_flags {
+	ABI_SAMPLE_KERNEL_THREAD = 1,
+	ABI_SAMPLE_IN_KERNEL = 2, /* the tick hit kernel code */
+	ABI_SAMPLE_IN_SYSCALL = 4,
+	ABI_SAMPLE_KERNEL_CUT = 8, /* the kernel stack could not be had or was cut */
+	ABI_SAMPLE_YOUNG = 16,     /* first sample of this process, or process younger than one poll interval */
+};
+
+/* frames: leaf first; the first kernel_count of them are kernel frames, the others user frames. */
+struct abi_sample {
+	struct abi_header header;
+	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
+	__u64 cgroup_id;        /* v2; 0 when unknown */
+	__u32 pid, tid;         /* as seen from the initial pid namespace */
+	__u32 cpu;
+	__u16 frame_count;  /* <= ABI_FRAMES_MAX */
+	__u16 kernel_count; /* <= frame_count */
+	__u16 flags;        /* enum abi_sample_flags */
+	__u8 user_end;      /* enum abi_end */
+	__u8 reserved8;
+	__u32 reserved32;
+	char comm[ABI_COMM_SIZE];        /* of the process: its leader's */
+	char thread_name[ABI_COMM_SIZE]; /* of the thread; both zero terminated */
+	struct abi_frame frames[];
+};
+
+struct abi_process {
+	struct abi_header header;
+	__u64 process_start_ns;
+	__u32 pid, parent_pid;
+	char comm[ABI_COMM_SIZE];
+};
+
+/* path is not terminated; it fills the record up to padding zeros. */
+struct abi_mapping {
+	struct abi_header header;
+	__u64 process_start_ns;
+	__u64 start, end, file_offset;
+	__u64 inode;
+	__u32 device_major, device_minor;
+	__u32 pid;
+	__u32 path_size;
+	char path[];
+};
+
+/* One line per counter: the enum, the metric and the documentation come from it. */
+#define ABI_COUNTERS(X)                                                                                    \
+	X(TICKS, "ticks", "perf ticks that reached the sampler")                                           \
+	X(IDLE, "idle", "ticks of the idle task, not recorded")                                            \
+	X(FILTERED, "filtered", "ticks of processes outside the filter")                                   \
+	X(SAMPLES, "samples", "samples sent to the host")                                                  \
+	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")               \
+	X(LOST_EVENTS, "lost_events", "exec, fork or exit records lost because the ring buffer was full")  \
+	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")            \
+	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")     \
+	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                            \
+	X(REJECTED, "rejected", "records the host refused as malformed")
+
+#define X(id, name, help) ABI_COUNTER_##id,
+enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
+#undef X
+
+_Static_assert(sizeof(struct abi_header) == 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_frame) == 24, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_sample) == 16 + 16 + 12 + 4 + 8 + 32, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_mapping) == 16 + 8 + 24 + 8 + 16, "layout changed: bump ABI_VERSION");

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
+
+int array_grow_(void *items, size_t *cap, size_t count, size_t size, size_t max)
+{
+	void *old, *grown;
+	size_t want, bytes;
+
+	must(count <= *cap);
+	if (count < *cap)
+		return 0;
+	if (count >= max)
+		return -E2BIG;
+	want = MIN(MAX(*cap + *cap / 2, (size_t)16), max);
+	if (__builtin_mul_overflow(want, size, &bytes))
+		return -ENOMEM;
+	memcpy(&old, items, sizeof(old));
+	grown = realloc(old, bytes);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(items, &grown, sizeof(grown));
+	*cap = want;
+	return 0;
+}

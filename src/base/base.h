@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every file may use: sizes, scope cleanup, checked arithmetic, our own assert. Knows nothing about profiling. */
+#pragma once
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h> /* before the names below are poisoned */
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define GIB(n) ((size_t)(n) << 30)
+#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_MSEC UINT64_C(1000000)
+#define NSEC_PER_USEC UINT64_C(1000)
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* A result that must be looked at; dropping one takes ignore() and a reason. */
+#define warn_unused __attribute__((warn_unused_result))
+#define ignore(result)          \
+	do {                    \
+		if (result) {   \
+		}               \
+	} while (0)
+#define printf_like(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+
+/* Runs fn(&variable) when the variable's scope ends: the leak-free path is the short path. */
+#define scoped(fn) __attribute__((cleanup(fn)))
+
+/* For our own mistakes only, never for input. Stays on in release. */
+#define must(condition) \
+	((condition) ? (void)0 : must_failed(#condition, __FILE__, __LINE__))
+
+_Noreturn void must_failed(const char *condition, const char *file, int line);
+
+static inline size_t align_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+void freep(void *pointer_to_pointer);  /* scoped(freep) char *p */
+void closep(int *fd);                  /* scoped(closep) int fd = -1 */
+
+#pragma GCC poison strcpy strcat sprintf strtok atoi gets

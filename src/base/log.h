@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logging for programs (libraries return errors): one line of key=value on stderr, foreign bytes escaped. */
+#pragma once
+
+#include "base/str.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+
+struct log_field {
+	const char *key;
+	enum { LOG_FIELD_STR, LOG_FIELD_U64, LOG_FIELD_ERR } type;
+	struct str text;
+	uint64_t number;
+};
+
+#define LOG_STR(k, s) ((struct log_field){ .key = (k), .type = LOG_FIELD_STR, .text = (s) })
+#define LOG_CSTR(k, s) LOG_STR(k, str_of(s))
+#define LOG_U64(k, n) ((struct log_field){ .key = (k), .type = LOG_FIELD_U64, .number = (uint64_t)(n) })
+#define LOG_ERR(r) ((struct log_field){ .key = "error", .type = LOG_FIELD_ERR, .number = (uint64_t)(r) })
+
+void log_set_level(enum log_level level);
+void log_write(enum log_level level, const char *message, const struct log_field *fields, size_t count);
+
+#define log_at(level, message, ...)                                                              \
+	log_write((level), (message), (const struct log_field[]){ { 0 }, ##__VA_ARGS__ } + 1,    \
+		  sizeof((const struct log_field[]){ { 0 }, ##__VA_ARGS__ }) / sizeof(struct log_field) - 1)
+#define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
+#define log_warn(...) log_at(LOG_WARN, __VA_ARGS__)
+#define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making foreign bytes safe to show. */
+#pragma once
+
+#include "base/buf.h"
+
+/**
+ * utf8_next - decode one code point
+ * @s: advanced by its bytes, or by one byte when malformed
+ *
+ * Return: the code point, or -1 for a malformed byte (overlong, surrogate, above U+10FFFF, cut off). @s not empty.
+ */
+int32_t utf8_next(struct str *s);
+
+/** utf8_valid - true when every byte belongs to a well-formed code point. */
+bool utf8_valid(struct str s);
+
+/**
+ * utf8_clean - append @s with malformed bytes as U+FFFD, control bytes (below 0x20, and 0x7f) as '?', and, when
+ * @semicolon is not 0, every ';' as that byte
+ *
+ * This is what .col and folded lines carry (issue 3, item 5); @semicolon is '|' there.
+ */
+void utf8_clean(struct buf *out, struct str s, char semicolon);

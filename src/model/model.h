@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile in memory: everything pprof can say, plus processes and threads. Tables are dense arrays; index 0 of
+ * mappings, functions, locations, stacks, processes, threads and label sets means "none". Rows are interned: adding an
+ * equal row gives the old index. Strings are ids of `strings`; id 0 is "". */
+#pragma once
+
+#include "base/intern.h"
+
+/* What produced a frame. Decides colour and, in .col, the suffix (spec/agent.md 2.1). */
+#define MODEL_KINDS(X)                          \
+	X(NATIVE, "native", "")                 \
+	X(KERNEL, "kernel", "_[k]")             \
+	X(JIT, "jit", "")                       \
+	X(PYTHON, "python", "_[p]")             \
+	X(PYTHON_NATIVE, "python-native", "_[pn]") \
+	X(PYTHON_ERROR, "python-error", "_[pe]")  \
+	X(JAVA, "java", "_[j]")                 \
+	X(JAVA_INLINED, "java-inlined", "_[i]") \
+	X(JAVA_C1, "java-c1", "_[1]")           \
+	X(JAVA_INTERPRETED, "java-interpreted", "_[0]") \
+	X(RUBY, "ruby", "_[rb]")                \
+	X(PHP, "php", "_[php]")                 \
+	X(DOTNET, "dotnet", "_[net]")
+
+#define X(id, name, suffix) MODEL_KIND_##id,
+enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
+#undef X
+
+struct str model_kind_name(enum model_kind kind);
+struct str model_kind_suffix(enum model_kind kind);
+
+enum model_mapping_flags {
+	MODEL_HAS_FUNCTIONS = 1,
+	MODEL_HAS_FILENAMES = 2,
+	MODEL_HAS_LINE_NUMBERS = 4,
+	MODEL_HAS_INLINE_FRAMES = 8,
+};
+
+struct model_mapping {
+	uint64_t start, limit, file_offset;
+	uint32_t filename, build_id; /* strings; build id in lower-case hex */
+	uint32_t flags;              /* not part of the identity: or-ed when equal rows meet */
+};
+
+struct model_function {
+	uint32_t name, system_name, filename; /* strings; system_name is the mangled form, or equal to name */
+	enum model_kind kind;
+	int64_t start_line;
+};
+
+struct model_line {
+	uint32_t function;
+	int64_t line, column;
+};
+
+struct model_location {
+	uint32_t mapping;
+	uint32_t first_line, line_count; /* in model.lines; innermost inlined function first */
+	bool is_folded;
+	uint64_t address;
+};
+
+/* A stack is a path in a tree: the leaf's node. Node 0 is the empty stack above all roots. */
+struct model_stack {
+	uint32_t parent, location;
+};
+
+struct model_process {
+	uint32_t pid;
+	uint64_t start_ns;   /* CLOCK_BOOTTIME; 0 when unknown */
+	uint32_t comm, container, app_id; /* strings */
+	uint32_t app_metadata; /* index into model.app_metadata, 0: none */
+};
+
+struct model_thread {
+	uint32_t process, tid;
+	uint32_t name; /* string */
+};
+
+struct model_label {
+	uint32_t key;
+	uint32_t text;     /* string label when is_number is false */
+	bool is_number;
+	int64_t number;
+	uint32_t unit;
+};
+
+struct model_label_set {
+	uint32_t first, count; /* in model.labels, kept in the order given */
+};
+
+struct model_value_type {
+	uint32_t type, unit;
+};
+
+struct model_sample {
+	uint32_t stack, process, thread, label_set;
+	uint32_t first_value; /* in model.values: value_type_count of them */
+	uint32_t end;         /* string: "complete", "cut:REASON" or "" when unknown (pprof label stack_end) */
+	uint64_t time_offset_ns; /* from window start; UINT64_MAX: none */
+};
+
+#define MODEL_VALUE_TYPES_MAX 32
+#define MODEL_NO_TIME UINT64_MAX
+
+#define MODEL_TABLE(type, name) \
+	type *name;             \
+	size_t name##_count, name##_cap
+
+struct model_index; /* hash indexes of the interned tables; private to model.c */
+
+struct model {
+	struct intern strings;
+	MODEL_TABLE(struct model_mapping, mappings);
+	MODEL_TABLE(struct model_function, functions);
+	MODEL_TABLE(struct model_line, lines);
+	MODEL_TABLE(struct model_location, locations);
+	MODEL_TABLE(struct model_stack, stacks);
+	MODEL_TABLE(struct model_process, processes);
+	MODEL_TABLE(struct model_thread, threads);
+	MODEL_TABLE(struct model_label, labels);
+	MODEL_TABLE(struct model_label_set, label_sets);
+	MODEL_TABLE(struct model_sample, samples);
+	MODEL_TABLE(int64_t, values);
+	MODEL_TABLE(uint32_t, comments);     /* strings */
+	MODEL_TABLE(uint32_t, app_metadata); /* strings: JSON objects */
+	struct model_value_type value_types[MODEL_VALUE_TYPES_MAX];
+	size_t value_type_count;
+	struct model_value_type period_type;
+	int64_t period, time_ns, duration_ns;
+	uint32_t drop_frames, keep_frames, default_type, doc_url; /* strings */
+	struct model_index *index;
+};
+
+/** model_init - an empty profile; @byte_max bounds its strings. Return: 0 or -ENOMEM (then nothing needs releasing). */
+int model_init(struct model *m, size_t byte_max) warn_unused;
+void model_release(struct model *m); /* a zeroed struct is fine */
+
+/* Every model_add_* returns 0 and *out, -ENOMEM, or -E2BIG over a limit; nothing changes on failure. */
+int model_add_string(struct model *m, struct str s, uint32_t *out) warn_unused;
+int model_add_value_type(struct model *m, struct str type, struct str unit) warn_unused;
+int model_add_mapping(struct model *m, const struct model_mapping *row, uint32_t *out) warn_unused;
+int model_add_function(struct model *m, const struct model_function *row, uint32_t *out) warn_unused;
+int model_add_location(struct model *m, const struct model_location *row, const struct model_line *lines,
+		       uint32_t *out) warn_unused; /* row->first_line is ignored */
+/** model_add_stack - the child of @parent at @location. A stack is built from the root: start with parent 0. */
+int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out) warn_unused;
+int model_add_process(struct model *m, const struct model_process *row, uint32_t *out) warn_unused;
+int model_add_thread(struct model *m, const struct model_thread *row, uint32_t *out) warn_unused;
+int model_add_label_set(struct model *m, const struct model_label *labels, size_t count, uint32_t *out) warn_unused;
+/** model_add_sample - @values has value_type_count entries. Samples are kept in the order added, not interned. */
+int model_add_sample(struct model *m, const struct model_sample *row, const int64_t *values) warn_unused;
+
+static inline struct str model_string(const struct model *m, uint32_t id)
+{
+	return intern_get(&m->strings, id);
+}
+
+static inline const int64_t *model_values(const struct model *m, const struct model_sample *s)
+{
+	return m->values + s->first_value;
+}
+
+/** model_value_index - the column called @name (or -1): exact type name. */
+int model_value_index(const struct model *m, struct str name);
+
+/** model_default_value - the column a viewer shows: default_type when it names one, otherwise the last. */
+size_t model_default_value(const struct model *m);
+
+/** model_coalesce - add up samples that are equal in everything but values and time; order of first appearance. */
+int model_coalesce(struct model *m) warn_unused;
+
+/**
+ * model_merge - add every sample of @from to @into (spec/pprof.md 7)
+ * Return: 0; -EINVAL when sample or period types differ; -EOVERFLOW never: sums saturate; -ENOMEM, -E2BIG.
+ */
+int model_merge(struct model *into, const struct model *from) warn_unused;
+
+struct model_hash {
+	uint64_t high, low;
+};
+
+/**
+ * model_stack_hashes - the 128-bit identity of every stack, chained from the root over canonical frames (XXH3):
+ * mapping (build id, else file name), address relative to it, lines as (name, system name, file, start line, line).
+ * @out: stacks_count entries
+ */
+int model_stack_hashes(const struct model *m, struct model_hash *out) warn_unused;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unit between agent, sinks and store: a profile and what is known about how it was taken. */
+#pragma once
+
+#include "model/model.h"
+
+struct window_counter {
+	char *name; /* terminated; owned */
+	uint64_t value;
+};
+
+struct window_label {
+	char *key, *value; /* terminated; owned */
+};
+
+/* All text is owned by the window, terminated, and may be NULL when unknown. */
+struct window {
+	struct model *model; /* owned */
+	uint64_t start_ns, end_ns; /* wall clock, since the Unix epoch */
+	uint32_t frequency_hz;
+	uint32_t cpu_count;
+	uint64_t run_id[2], cycle_id; /* random per run; counts windows from 0 */
+	char *host, *agent_version, *sampler, *unwinder, *kernel_release, *os_name, *command;
+	double cpu_average, memory_average; /* percent; negative when unknown */
+	uint64_t busy_ns;                   /* CPU time of /proc/stat in the window, without idle, iowait and steal */
+	struct window_label *labels;        /* service and whatever the user set */
+	size_t label_count, label_cap;
+	struct window_counter *counters; /* by name: samples, lost_ring_full, user_samples, complete, cut_..., unnamed_frames */
+	size_t counter_count, counter_cap;
+	char *metadata_json; /* the metadata object of spec/agent.md 9.1; NULL: none */
+};
+
+void window_release(struct window *w); /* a zeroed struct is fine; releases the model too */
+/** window_set_text - replace one of the owned strings. Return: 0 or -ENOMEM. */
+int window_set_text(char **field, struct str value) warn_unused;
+int window_add_label(struct window *w, struct str key, struct str value) warn_unused; /* replaces an equal key */
+int window_set_counter(struct window *w, struct str name, uint64_t value) warn_unused;
+uint64_t window_counter(const struct window *w, struct str name); /* 0 when absent */
+struct str window_label(const struct window *w, struct str key);  /* empty when absent */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mapped files of all processes, opened while the process lives: file id <-> identity. Ids are dense from 1 and are
+ * never reused within a session. Added to by the ring reader, read by the symbol worker: guarded inside by one mutex. */
+#pragma once
+
+#include "base/buf.h"
+
+#define BUILD_ID_MAX 64
+
+struct build_id {
+	uint8_t size; /* 0: none */
+	uint8_t bytes[BUILD_ID_MAX];
+};
+
+struct file_key {
+	uint64_t device, inode;
+	uint64_t size, mtime_ns; /* a library replaced in place is another file */
+};
+
+struct files;
+
+int files_open(size_t fd_max, struct files **out) warn_unused; /* fd_max descriptors at most: least recently used first */
+void files_close(struct files *f);
+
+/**
+ * files_add - the id of an open file
+ * @fd: moved in when 0 is returned and the file is new, closed when it is known already
+ * @path: as the process sees it
+ */
+int files_add(struct files *f, int fd, const struct file_key *key, struct str path, uint32_t *out) warn_unused;
+/** files_add_image - bytes that are no file (the vDSO, a recording's module); copied. */
+int files_add_image(struct files *f, const void *bytes, size_t size, struct str name, uint32_t *out) warn_unused;
+/** files_find - Return: 0 and *out, or -ENOENT. */
+int files_find(struct files *f, const struct file_key *key, uint32_t *out);
+
+struct file_view {
+	int fd;            /* a duplicate the caller closes, or -1 */
+	const void *image; /* borrowed bytes, or NULL */
+	size_t image_size;
+	char *path;        /* owned by the caller */
+	struct file_key key;
+};
+
+/** files_view - what is needed to read file @id from another thread. Return: 0, -ENOENT, or why it can't be opened. */
+int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;
+void file_view_release(struct file_view *v);
+size_t files_count(struct files *f);

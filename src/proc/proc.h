@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes a session has met: their mappings while they live, their container, and what stays known after exit.
+ * Keyed by pid and start time. Used by one thread: the ring reader. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "abi/abi.h"
+#include "proc/files.h"
+
+struct proc_config {
+	const char *host_root;        /* "" on the host; prefix of /proc, /sys and socket paths */
+	const char *container_socket; /* NULL: /var/run/docker.sock below the root of pid 1 */
+	size_t mapping_max;           /* per process; 0: 65536 */
+};
+
+enum proc_place_kind {
+	PROC_PLACE_UNKNOWN, /* nothing mapped there that we know of */
+	PROC_PLACE_FILE,
+	PROC_PLACE_VDSO,    /* file_id names the vDSO image */
+	PROC_PLACE_VSYSCALL,
+	PROC_PLACE_ANONYMOUS, /* executable memory without a file: JIT code */
+};
+
+struct proc_place {
+	enum proc_place_kind kind;
+	uint32_t file_id;  /* struct files */
+	uint64_t offset;   /* in the file */
+	uint64_t map_start, map_end, map_offset; /* of the mapping */
+};
+
+struct proc {
+	uint32_t pid;
+	uint64_t start_ns; /* CLOCK_BOOTTIME */
+	uint32_t parent_pid, inner_pid; /* inner: in its own pid namespace, for /tmp/perf-PID.map */
+	uint32_t generation; /* counts execs: a JIT address means something only together with it */
+	char comm[ABI_COMM_SIZE];
+	char container_id[65]; /* 64 hex digits, or empty */
+	char *container;       /* name, short id when the engine does not answer, or NULL */
+	char *exe;             /* path of the program, or NULL */
+	bool is_kernel, exited, unreadable;
+	uint64_t exit_ns; /* CLOCK_MONOTONIC, when exited */
+};
+
+struct proc_table;
+
+int proc_table_open(const struct proc_config *cfg, struct files *files, struct proc_table **out) warn_unused;
+void proc_table_close(struct proc_table *t);
+
+/**
+ * proc_get - the process of a sample; reads /proc on first sight
+ * Return: never NULL but when out of memory. A process that is gone already has unreadable set. Borrowed; stays valid
+ * until proc_expire() drops it.
+ */
+struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE]);
+
+/** proc_event - exec, fork and exit as they come out of the ring. */
+void proc_event(struct proc_table *t, const struct abi_process *event);
+/** proc_mapping - a mapping told by a recording. */
+void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping);
+
+/** proc_find_place - what an address means; rescans (rate-limited, 100 ms doubling to 25.6 s) when nothing covers it. */
+void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out);
+
+/** proc_perf_map_fd - /tmp/perf-PID.map of the process's own view; opened once, kept after exit; borrowed; -1: none. */
+int proc_perf_map_fd(struct proc_table *t, struct proc *p);
+
+/** proc_expire - forget processes that exited before @before_ns (CLOCK_MONOTONIC): every record older was read. */
+void proc_expire(struct proc_table *t, uint64_t before_ns);
+size_t proc_count(const struct proc_table *t);

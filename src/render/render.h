@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile as people see it: text tables and trees, the HTML flame graph. */
+#pragma once
+
+#include "model/window.h"
+
+struct render_text_config {
+	size_t value;          /* column of the model */
+	size_t top_count;      /* rows of the function table; 0: none */
+	double tree_min_percent; /* branches below are left out and counted; negative: no tree */
+	bool by_process;       /* a table of processes */
+	int width;             /* columns of the terminal; 0: unlimited */
+};
+
+/** render_text - tables for people, to @out: functions by self and total, processes, call tree. Names are escaped. */
+int render_text(const struct window *w, const struct render_text_config *cfg, struct buf *out) warn_unused;
+
+struct render_top_row {
+	uint32_t function_name; /* string of the model */
+	enum model_kind kind;
+	int64_t self, total;    /* total counts recursion once */
+};
+
+/** render_top - functions by self value, largest first (ties by name). *out is the caller's to free. */
+int render_top(const struct model *m, size_t value, struct render_top_row **out, size_t *count) warn_unused;
+
+struct render_html_config {
+	size_t value;
+	const char *title;
+	int compression_level; /* 1..12, 0: 6 */
+};
+
+/** render_html - the self-contained flame graph page. Equal input gives equal bytes. */
+int render_html(const struct window *w, const struct render_html_config *cfg, struct buf *out) warn_unused;
+
+/**
+ * render_html_folded - the same straight from folded text, without a model: for files with millions of lines
+ * @text: "frame;frame count\n" lines
+ * Return: 0, -EBADMSG with *bad_line set, -ENOMEM, -E2BIG.
+ */
+int render_html_folded(struct str text, const struct render_html_config *cfg, struct buf *out, uint64_t *bad_line)
+	warn_unused;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where samples come from. A sampler hands over checked records in order; it knows nothing of files and names. */
+#pragma once
+
+#include <linux/types.h>
+#include <sys/types.h>
+
+#include "abi/abi.h"
+#include "base/buf.h"
+
+struct sampler_config {
+	uint32_t frequency_hz;
+	const pid_t *pids; /* empty: every process */
+	size_t pid_count;
+	bool follow_children;    /* with pids: processes they start from now on belong to the filter too */
+	const char *cgroup_path; /* NULL, or a cgroup v2 directory: only its tasks and those below it */
+	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
+	size_t ring_bytes;       /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
+	bool include_self;       /* sample this process too (default in record: yes, truth over beauty) */
+	bool allow_dangerous_kernel;
+	const char *recording;   /* recorded: the file to replay */
+	const char *host_root;   /* prefix of every /proc and /sys path; "" on the host */
+};
+
+/* Called in the order of time of one CPU; records are valid during the call only and are already checked: sizes, counts,
+ * kinds and ids are within bounds. */
+struct sampler_events {
+	void (*sample)(void *ctx, const struct abi_sample *sample);
+	void (*process)(void *ctx, const struct abi_process *event);  /* header.type says which */
+	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
+	void *ctx;
+};
+
+struct sampler_state;
+
+struct sampler {
+	const char *name;
+	const char *help;
+	/**
+	 * Can it do what @cfg asks, here and now? Return: 0; -EPERM (rights missing), -ENOTSUP (kernel lacks it, or it
+	 * is one that freezes). @why says the reason and the exact command or option that mends it, in one line.
+	 */
+	int (*probe)(const struct sampler_config *cfg, struct buf *why);
+	/** Load and attach, but take nothing yet. @why as above on failure. */
+	int (*open)(const struct sampler_config *cfg, struct buf *why, struct sampler_state **out);
+	int (*start)(struct sampler_state *s);
+	/**
+	 * Wait up to @timeout_ms for records, hand over all there are. Follows CPU hot-plug.
+	 * Return: number of records; 0 at time-out; -ENODATA when the source is used up (recordings); -errno.
+	 */
+	int (*poll)(struct sampler_state *s, int timeout_ms, const struct sampler_events *events);
+	/** A descriptor that is readable when records want reading at once, or -1. */
+	int (*fd)(const struct sampler_state *s);
+	int (*stop)(struct sampler_state *s); /* no more ticks; what is in the ring can still be polled */
+	void (*counters)(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT]);
+	void (*close)(struct sampler_state *s); /* NULL is fine */
+};
+
+/** sampler_find - by name, or NULL. */
+const struct sampler *sampler_find(struct str name);
+/** sampler_at - the registry in order of preference; NULL behind the last. */
+const struct sampler *sampler_at(size_t index);
+/**
+ * sampler_choose - "auto": the first whose probe succeeds
+ * @why: what was taken and why the ones before it were not; or why none can be used
+ * Return: 0 and *out, -EPERM or -ENOTSUP.
+ */
+int sampler_choose(const struct sampler_config *cfg, struct buf *why, const struct sampler **out) warn_unused;
+
+/** abi_record_check - is this a whole, well-formed record? Return: its size, or -EBADMSG. Pure; fuzzed. */
+int abi_record_check(const void *bytes, size_t size);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* (file id, offset), kernel address or JIT address -> name. Used by one thread, the symbol worker. A frame without a
+ * name is `[module+0xoffset]` and is never lost. */
+#pragma once
+
+#include "object/elf.h"
+#include "proc/files.h"
+
+struct symbols_config {
+	const char *host_root; /* "" on the host: debug files are looked for below it */
+	bool raw_names;        /* do not demangle */
+	size_t memory_max;     /* bytes of symbol tables kept, least recently used file first; 0: 24 MiB */
+};
+
+struct symbol {
+	struct str name;        /* demangled, or [module+0xoffset] */
+	struct str system_name; /* as the file has it; empty when has_name is false */
+	struct str module;      /* path of the file, "[kernel.kallsyms]", "[vdso]", the kernel module, or "" */
+	uint64_t address;       /* in the file's own virtual addresses; kernel: absolute */
+	uint64_t start;         /* of the symbol, same terms */
+	bool has_name;
+};
+
+struct symbol_module { /* for pprof mappings */
+	struct str path;
+	struct build_id build_id;
+};
+
+struct symbols;
+
+int symbols_open(const struct symbols_config *cfg, struct files *files, struct symbols **out) warn_unused;
+void symbols_close(struct symbols *s);
+
+/* Text in @out is borrowed until the next call of any symbols_ function. All return 0 (has_name may be false) or -ENOMEM. */
+/** @is_return: the offset is behind a call, so offset-1 is looked up. */
+int symbols_native(struct symbols *s, uint32_t file_id, uint64_t offset, bool is_return, struct symbol *out) warn_unused;
+int symbols_kernel(struct symbols *s, uint64_t address, bool is_return, struct symbol *out) warn_unused;
+/** @perf_map_fd: borrowed; re-read when it grew. @process_key tells processes (and their execs) apart. */
+int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64_t address, bool is_return,
+		struct symbol *out) warn_unused;
+/** symbols_module - build id and path of a file; Return: 0 or -ENOENT. */
+int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *out);
+/** symbols_is_root - does this code offset lie in entry code from which no caller exists (_start, clone's child side,
+ * a thread start routine)? Only a proof counts. */
+bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset);
+
+/** symbol_demangle - append the readable form of a C++, Rust or D name; anything else as it is. Bounded in time and size. */
+void symbol_demangle(struct str mangled, struct buf *out);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include "base/array.h"
+
+static void grows_to_its_maximum(void **state)
+{
+	uint32_t *items = NULL;
+	size_t count = 0, cap = 0;
+
+	(void)state;
+	while (array_grow(&items, &cap, count, 1000) == 0) {
+		items[count] = (uint32_t)count;
+		count++;
+	}
+	assert_int_equal(count, 1000);
+	assert_int_equal(array_grow(&items, &cap, count, 1000), -E2BIG);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(items[i], i);
+	free(items);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grows_to_its_maximum) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static void replaces_and_reads_back(void **state)
+{
+	char path[] = "/tmp/hearth-io-XXXXXX";
+	int fd = mkstemp(path);
+	scoped(buf_release) struct buf back = BUF_INIT(KIB(64));
+	struct stat st;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(io_replace_file(path, "hello", 5), 0);
+	assert_int_equal(io_read_file(path, &back), 0);
+	assert_true(str_eq(buf_str(&back), STR("hello")));
+	unlink(path);
+	assert_int_equal(io_replace_file("/nonexistent-folder/file", "x", 1), -ENOENT);
+	assert_int_equal(io_replace_file("/tmp", "x", 1), -EISDIR);
+	assert_true(stat("/nonexistent-folder", &st) < 0);
+}
+
+static void full_disk_is_said(void **state)
+{
+	(void)state;
+	assert_int_equal(io_replace_file("/dev/full", "x", 1), -ENOSPC);
+}
+
+static void a_file_at_the_limit_fits(void **state)
+{
+	char path[] = "/tmp/hearth-io-XXXXXX";
+	int fd = mkstemp(path);
+	scoped(buf_release) struct buf exact = BUF_INIT(5), tight = BUF_INIT(4);
+
+	(void)state;
+	assert_int_equal(io_write_all(fd, "hello", 5), 0);
+	close(fd);
+	assert_int_equal(io_read_file(path, &exact), 0);
+	assert_int_equal(exact.len, 5);
+	assert_int_equal(io_read_file(path, &tight), -E2BIG);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replaces_and_reads_back),
+		cmocka_unit_test(full_disk_is_said),
+		cmocka_unit_test(a_file_at_the_limit_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+struct cur guard_page(const void *bytes, size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = align_up(size, page);
+	uint8_t *at = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(at != MAP_FAILED);
+	must(mprotect(at + room, page, PROT_NONE) == 0);
+	if (size)
+		memcpy(at + room - size, bytes, size);
+	return cur_of(at + room - size, size);
+}
+
+struct cur guard_page_hex(const char *hex)
+{
+	size_t size = strlen(hex) / 2;
+	uint8_t bytes[2048];
+
+	must(size <= sizeof(bytes) && strlen(hex) % 2 == 0);
+	for (size_t i = 0; i < size; i++) {
+		uint64_t value;
+
+		must(str_to_hex64(str_n(hex + 2 * i, 2), &value) == 0);
+		bytes[i] = (uint8_t)value;
+	}
+	return guard_page(bytes, size);
+}
+
+static unsigned long fail_at, calls;
+static bool failed;
+
+void fail_allocation(unsigned long n)
+{
+	fail_at = n;
+	calls = 0;
+	failed = false;
+}
+
+bool allocation_failed(void)
+{
+	return failed;
+}
+
+static bool fails_now(void)
+{
+	if (!fail_at || ++calls != fail_at)
+		return false;
+	fail_at = 0;
+	failed = true;
+	return true;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fails_now() ? NULL : __real_realloc(old, size);
+}
+
+void for_each_failing_allocation(int (*body)(void *ctx), void *ctx)
+{
+	for (unsigned long n = 1;; n++) {
+		int r;
+
+		fail_allocation(n);
+		r = body(ctx);
+		if (!allocation_failed()) {
+			fail_allocation(0);
+			assert_int_equal(r, 0);
+			return;
+		}
+		assert_true(r == 0 || r == -ENOMEM);
+	}
+}

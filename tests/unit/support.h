@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the unit tests share: cmocka, inputs against an unmapped page, failing allocations. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/cur.h"
+
+/**
+ * guard_page - a copy of @bytes whose end touches an unmapped page: reading one byte too far traps, even without a
+ * sanitizer. Stays until the program ends.
+ */
+struct cur guard_page(const void *bytes, size_t size);
+struct cur guard_page_hex(const char *hex);
+
+/**
+ * fail_allocation - make the n-th allocation from now fail, once (0: none)
+ *
+ * Works on calls from code linked into the test program (linker --wrap). allocation_failed() tells whether it came to it.
+ */
+void fail_allocation(unsigned long n);
+bool allocation_failed(void);
+
+/**
+ * for_each_failing_allocation - run @body again and again with allocation 1, then 2, ... failing, until a run ends in
+ * which none failed
+ * @body: returns 0 or -ENOMEM and must leave nothing behind in either case
+ */
+void for_each_failing_allocation(int (*body)(void *ctx), void *ctx);
