@@ -2,6 +2,7 @@
 /* File formats: encode(window) -> bytes, decode(bytes) -> window. One row per format in codecs.c. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/cur.h"
 #include "model/window.h"
 

@@ -2,6 +2,7 @@
 /* A profile as people see it: text tables and trees, the HTML flame graph. */
 #pragma once
 
+#include "base/buf.h"
 #include "model/window.h"
 
 struct render_text_config {

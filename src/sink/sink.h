@@ -2,6 +2,7 @@
 /* Where finished windows go. A sink chooses its codec; it never sees BPF records. */
 #pragma once
 
+#include "base/buf.h"
 #include "model/window.h"
 
 struct sink_state;
