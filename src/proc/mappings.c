@@ -64,17 +64,33 @@ int mappings_copy(struct mappings *to, const struct mappings *from)
 
 int mappings_put(struct mappings *m, const struct mapping *mapping, size_t max)
 {
-	size_t first = lower_bound(m, mapping->start), last = first;
+	size_t first = lower_bound(m, mapping->start), last = first, left, count = 0;
+	struct mapping pieces[3]; /* what is left of the one before, the new one, what is left of the one behind */
 	int r;
 
 	while (last < m->count && m->items[last].start < mapping->end)
 		last++;
-	r = array_grow(&m->items, &m->cap, m->count - (last - first), max);
-	if (r < 0)
-		return r;
-	memmove(&m->items[first + 1], &m->items[last], (m->count - last) * sizeof(*m->items));
-	m->items[first] = *mapping;
-	m->count = m->count - (last - first) + 1;
+	if (last > first && m->items[first].start < mapping->start) {
+		pieces[count] = m->items[first];
+		pieces[count++].end = mapping->start;
+	}
+	pieces[count++] = *mapping;
+	if (last > first && m->items[last - 1].end > mapping->end) {
+		pieces[count] = m->items[last - 1];
+		pieces[count].offset += mapping->end - pieces[count].start;
+		pieces[count++].start = mapping->end;
+	}
+	left = m->count - (last - first);
+	if (left + count > max)
+		return -E2BIG;
+	while (m->cap < left + count) {
+		r = array_grow(&m->items, &m->cap, m->cap, max);
+		if (r < 0)
+			return r;
+	}
+	memmove(&m->items[first + count], &m->items[last], (m->count - last) * sizeof(*m->items));
+	memcpy(&m->items[first], pieces, count * sizeof(*pieces));
+	m->count = left + count;
 	return 0;
 }
 
@@ -161,18 +177,32 @@ static bool is_mapped_file(int fd, const struct maps_line *line)
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
 }
 
-static int open_by_path(int dir, const struct maps_line *line)
+static int open_checked(int dir, struct str path, const struct maps_line *line)
 {
-	scoped(freep) char *path = str_dup(line->path);
-	int fd;
+	scoped(freep) char *name = str_dup(path);
+	int fd = name ? proc_open_below(dir, "root", name, true) : -ENOMEM;
 
-	if (!path)
-		return -ENOMEM;
-	fd = proc_open_below(dir, "root", path, true);
 	if (fd >= 0 && !is_mapped_file(fd, line)) {
 		close(fd);
 		return -ESTALE;
 	}
+	return fd;
+}
+
+/* Paths in maps start at the root of the mount namespace, which for a process in a chroot lies above its own root. */
+static int open_by_path(int dir, const struct maps_line *line)
+{
+	int fd = open_checked(dir, line->path, line);
+	scoped(freep) char *root = NULL;
+	struct str prefix;
+
+	if (fd >= 0)
+		return fd;
+	root = proc_link_read(dir, "root");
+	prefix = str_of(root);
+	if (prefix.len > 1 && str_starts(line->path, prefix) && line->path.len > prefix.len &&
+	    line->path.ptr[prefix.len] == '/')
+		return open_checked(dir, str_skip(line->path, prefix.len), line);
 	return fd;
 }
 
