@@ -9,9 +9,8 @@
 #include <bpf/libbpf.h>
 
 #include "abi/settings.h"
-#include "base/io.h"
+#include "sampler/bpf_probe.h"
 #include "sampler/cpus.h"
-#include "sampler/probe.h"
 #include "sampler.skel.h"
 
 #define RING_MIN KIB(256)
@@ -23,7 +22,7 @@
 /* libbpf has one print function per process and hands it no context: what it says while this thread loads goes here. */
 static _Thread_local struct buf *chatter;
 
-static int chatter_print(enum libbpf_print_level level, const char *format, va_list args)
+printf_like(2, 0) static int chatter_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char line[512];
 	int len;
@@ -72,9 +71,7 @@ void bpf_explain(struct buf *why, const char *what, int error)
 			      "docker run --privileged --pid=host");
 		return;
 	}
-	buf_addf(why, "; run it with sudo, or once: sudo setcap "
-		      "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,cap_checkpoint_restore+ep %s",
-		 len > 0 ? self : "hearth");
+	buf_addf(why, "; run it with sudo, or once: " SAMPLER_SETCAP " %s", len > 0 ? self : "hearth");
 }
 
 size_t bpf_ring_bytes(const struct sampler_config *cfg, unsigned int cpu_count)
@@ -173,15 +170,18 @@ int bpf_load(const struct sampler_config *cfg, struct buf *why, struct sampler_b
 {
 	scoped(buf_release) struct buf said = BUF_INIT(CHATTER_MAX);
 	scoped(bpf_unload) struct sampler_bpf *skel = NULL;
-	int r;
+	int r = bpf_probe_kernel(cfg, why);
 
+	if (r < 0)
+		return r;
 	chatter = &said;
 	libbpf_set_print(chatter_print);
 	skel = sampler_bpf__open();
 	r = skel ? load(skel, cfg, why) : -errno;
 	chatter = NULL;
 	if (r < 0) {
-		add_chatter(why, buf_str(&said));
+		if (r != -EPERM && r != -EACCES) /* then the remedy says it all */
+			add_chatter(why, buf_str(&said));
 		return r == -EACCES ? -EPERM : r;
 	}
 	*out = skel;

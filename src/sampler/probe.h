@@ -28,7 +28,7 @@ struct probe_config {
 };
 
 /**
- * probe_run - try everything once; takes a few milliseconds and leaves nothing behind
+ * probe_run - try everything once; takes tens of milliseconds and leaves nothing behind
  * @out: room for PROBE_FACT_MAX facts
  *
  * Facts, in this order: kernel, capabilities, perf-events, bpf, ring-buffer, btf, process-events, kernel-mode-registers,

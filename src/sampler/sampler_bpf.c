@@ -5,11 +5,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "abi/settings.h"
 #include "base/clock.h"
 #include "sampler/bpf_load.h"
+#include "sampler/bpf_probe.h"
 #include "sampler/bpf_ticks.h"
 #include "sampler/samplers.h"
-#include "abi/settings.h"
 #include "sampler.skel.h"
 
 struct sampler_state {
@@ -127,9 +128,11 @@ static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER
 
 static int bpf_probe(const struct sampler_config *cfg, struct buf *why)
 {
-	(void)cfg;
-	(void)why;
-	return 0;
+	if (cfg->recording) {
+		buf_adds(why, STR("a recording was asked for"));
+		return -ENOTSUP;
+	}
+	return bpf_probe_all(cfg, why);
 }
 
 const struct sampler sampler_bpf = {

@@ -5,3 +5,4 @@
 #include "sampler/sampler.h"
 
 extern const struct sampler sampler_bpf;
+extern const struct sampler sampler_recorded;
