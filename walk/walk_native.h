@@ -9,10 +9,14 @@
  * record must lie above the stack pointer and be aligned and readable, and the return address must stand behind a call.
  * A wrong frame is worse than no frame: what fails a check ends the walk and the end says why.
  *
- * What this cannot see: a function without a frame pointer that is called by one with it leaves its caller's frame
- * pointer in place; a tick there shows the function itself and its caller's caller. Only unwind tables can mend that.
- * Three places in code *with* frame pointers have the same gap and are recognised by the instruction at the leaf: the
- * first instruction of a function, the one behind the push of the frame register, and the return. */
+ * What this cannot see in general: a function without a frame pointer that is called by one with it leaves its caller's
+ * frame pointer in place; a tick there shows the function itself and its caller's caller. Only unwind tables mend that.
+ * Compilers make such functions even when told to keep frame pointers: leaves that need no stack, and every function at
+ * its first and last instructions. Those are recognised at the top of the stack, where the registers are exact:
+ *
+ *  - the instruction is a return, or one of the first two of a prologue: the return address is at a known place;
+ *  - the word where the return address would be stands behind a call (through the PLT, too) to an address shortly before
+ *    pc, and nothing between that address and pc sets up a frame: this is the function that was called. */
 #pragma once
 
 #include "walk/walk.h"
@@ -95,39 +99,141 @@ WALK_FN enum walk_code walk_code_before(struct walk *w, __u64 pc)
 	return walk_ends_in_call(code) ? WALK_CODE_CALL : WALK_CODE_OTHER;
 }
 
-/* At the leaf the instruction tells where the return address is when the frame is not (or no longer) set up.
- * Return: bytes between sp and the return address, or -1 when the frame pointer is to be believed. */
-WALK_FN int walk_leaf_slot(struct walk *w)
+/* Where an address was called from: the target of the call that ends at @ret, seen through a PLT entry.
+ * Return: the target, or 0. Source: x86-64 psABI section 5.2; Intel CET: PLT entries that start with endbr64. */
+WALK_FN __u64 walk_call_target(struct walk *w, __u64 ret)
 {
-	__u64 code, top;
+	__u64 code, slot, target;
 
-	if (walk_read(w, &code, sizeof(code), w->pc))
-		return -1;
-	if ((__u8)code == 0xc3) /* ret */
+	if (ret < WALK_USER_MIN || ret > WALK_USER_MAX || walk_read(w, &code, sizeof(code), ret - 8))
 		return 0;
-	if ((code & 0xffffffff) == 0xe5894855) /* push %rbp; mov %rsp,%rbp */
+	slot = ret + (__u64)(__s64)(__s32)(code >> 32);
+	if ((__u16)(code >> 16) == 0x15ff) { /* call *slot(%rip) */
+		target = 0;
+	} else if ((__u8)(code >> 24) == 0xe8) { /* call target */
+		target = slot;
+		if (walk_read(w, &code, sizeof(code), target))
+			return target;
+		slot = target + 6;
+		if ((__u32)code == 0xfa1e0ff3) { /* endbr64: look behind it */
+			if (walk_read(w, &code, sizeof(code), target + 4))
+				return target;
+			slot += 4;
+		}
+		if ((__u8)code == 0xf2) { /* bnd prefix */
+			code >>= 8;
+			slot++;
+		}
+		if ((__u16)code != 0x25ff) /* jmp *slot(%rip) */
+			return target;
+		slot += (__u64)(__s64)(__s32)(code >> 16);
+	} else {
 		return 0;
-	if ((code & 0xffffffffff) == 0x55fa1e0ff3) /* endbr64; push %rbp */
+	}
+	if (walk_read(w, &target, sizeof(target), slot))
 		return 0;
-	if ((code & 0xffffff) != 0xe58948) /* mov %rsp,%rbp: the push just happened */
-		return -1;
-	if (walk_read(w, &top, sizeof(top), w->sp) || top != w->fp)
-		return -1;
-	return 8;
+	return target;
 }
 
-/* The first record of a chain that the instruction at the leaf reveals. Return: 1 when w is at the caller now. */
+#define WALK_SCAN 512 /* bytes of a function looked at: the size of scratch */
+
+/* Does anything from @start up to pc set up a frame or make room on the stack? mov %rsp,%rbp in both encodings,
+ * sub $n,%rsp. Return: 0 only when all was read and nothing was found. */
+WALK_FN int walk_sets_frame(struct walk *w, __u64 start)
+{
+	__u64 distance = w->pc - start;
+	const __u8 *bytes = (const __u8 *)w->scratch;
+	__u32 size = (__u32)distance & (WALK_SCAN - 1), last = 0;
+
+	if (distance >= WALK_SCAN)
+		return 1;
+	if (!size)
+		return 0;
+	walk_opaque(size);
+	if (size >= WALK_SCAN || walk_read(w, w->scratch, size, start))
+		return 1;
+	for (__u32 i = 0; i < WALK_SCAN; i++) {
+		if (i >= size)
+			break;
+		last = last << 8 | bytes[i];
+		if ((last & 0xffffff) == 0x4889e5 || (last & 0xffffff) == 0x488bec)
+			return 1;
+		if ((last & 0xffff) == 0x83ec || (last & 0xffff) == 0x81ec)
+			return 1;
+	}
+	return 0;
+}
+
+/* Is one of the eight bytes @byte? */
+WALK_FN int walk_has_byte(__u64 word, __u8 byte)
+{
+	__u64 zero = word ^ (0x0101010101010101ULL * byte);
+
+	return ((zero - 0x0101010101010101ULL) & ~zero & 0x8080808080808080ULL) != 0;
+}
+
+struct walk_code_around {
+	__u64 before, at, behind;
+};
+
+/* Behind the pop of the frame register and before the return: the frame record is the caller's, so its return address
+ * does not belong to a call of this function. */
+WALK_FN int walk_is_popped(struct walk *w, const struct walk_code_around *code, __u64 start)
+{
+	struct walk_pair record;
+	__u64 outer;
+
+	if (w->pc - start >= 4096 || (!walk_has_byte(code->before, 0x5d) && !walk_has_byte(code->before, 0xc9)))
+		return 0;
+	if (!walk_has_byte(code->at, 0xc3) && !walk_has_byte(code->behind, 0xc3))
+		return 0;
+	if ((w->fp & 7) || w->fp < w->sp || walk_stack_pair(w, w->fp, &record))
+		return 0;
+	outer = walk_call_target(w, record.second);
+	return outer && outer != start;
+}
+
+/* Bytes between sp and the return address where the frame is not (or no longer) set up, or -1 when the frame pointer
+ * is to be believed. */
+WALK_FN int walk_leaf_slot(struct walk *w)
+{
+	struct walk_code_around code;
+	struct walk_pair top;
+	__u64 start;
+
+	if ((w->sp & 7) || walk_stack_pair(w, w->sp, &top) || walk_read(w, &code, sizeof(code), w->pc - 8))
+		return -1;
+	if ((__u8)code.at == 0xc3) /* ret */
+		return 0;
+	if ((__u32)code.at == 0xe5894855) /* push %rbp; mov %rsp,%rbp */
+		return 0;
+	if ((code.at & 0xffffffffff) == 0x55fa1e0ff3) /* endbr64; push %rbp */
+		return 0;
+	if ((code.at & 0xffffff) == 0xe58948 && top.first == w->fp) /* mov %rsp,%rbp: the push just happened */
+		return 8;
+	start = walk_call_target(w, top.first);
+	if (start && (!walk_sets_frame(w, start) || walk_is_popped(w, &code, start)))
+		return 0;
+	if (top.first != w->fp) /* something else may stand between the push and the move */
+		return -1;
+	start = walk_call_target(w, top.second);
+	return start && !walk_sets_frame(w, start) ? 8 : -1;
+}
+
+/* Moves to the caller when the frame record is not this function's. Return: 1 when w is there now. */
 WALK_FN int walk_leaf(struct walk *w)
 {
 	int slot = walk_leaf_slot(w);
-	__u64 at = w->sp + (__u32)slot, caller;
+	struct walk_pair top;
+	__u64 caller;
 
-	if (slot < 0 || walk_read(w, &caller, sizeof(caller), at))
+	if (slot < 0 || walk_stack_pair(w, w->sp, &top))
 		return 0;
+	caller = slot ? top.second : top.first;
 	if (caller < WALK_USER_MIN || caller > WALK_USER_MAX || walk_code_before(w, caller) != WALK_CODE_CALL)
 		return 0;
 	w->pc = caller;
-	w->sp = at + 8;
+	w->sp += (__u32)slot + 8;
 	return 1;
 }
 
@@ -154,8 +260,36 @@ WALK_FN __u64 walk_strip(__u64 address)
 	return address & WALK_PAC_MASK;
 }
 
+#define WALK_SCAN 128 /* instructions of a function looked at: the size of scratch */
+
+/* Was this function called by the BL before x30, and is there no mov x29, sp up to pc? */
+WALK_FN int walk_is_frameless(struct walk *w, __u64 caller)
+{
+	const __u32 *words = (const __u32 *)w->scratch;
+	__u64 start, distance;
+	__u32 code, size;
+
+	if (walk_read(w, &code, sizeof(code), caller - 4) || (code & 0xfc000000) != 0x94000000)
+		return 0;
+	start = caller - 4 + (__u64)((__s64)((__u64)code << 38) >> 36); /* imm26, times 4 */
+	distance = w->pc - start;
+	size = (__u32)distance & (WALK_SCAN * 4 - 4);
+	if (distance >= WALK_SCAN * 4)
+		return 0;
+	walk_opaque(size);
+	if (size >= WALK_SCAN * 4 || (size && walk_read(w, w->scratch, size, start)))
+		return 0;
+	for (__u32 i = 0; i < WALK_SCAN; i++) {
+		if (i * 4 >= size)
+			break;
+		if (words[i] == 0x910003fd)
+			return 0;
+	}
+	return 1;
+}
+
 /* RET, the store of a frame record, and what may stand before it: the return address is still in x30. Behind the store
- * (mov x29, sp) the record lies at sp. */
+ * (mov x29, sp) the record lies at sp. Return: 1 when w is at the caller now. */
 WALK_FN int walk_leaf(struct walk *w)
 {
 	__u64 caller = walk_strip(w->lr);
@@ -167,10 +301,11 @@ WALK_FN int walk_leaf(struct walk *w)
 		w->fp = w->sp;
 		return 0;
 	}
-	if (code != 0xd65f03c0 && (code & 0xffc07fff) != 0xa9807bfd && /* ret; stp x29, x30, [sp, #-n]! */
-	    code != 0xd503233f && code != 0xd503237f && code != 0xd503245f) /* paciasp, pacibsp, bti c */
-		return 0;
 	if (caller < WALK_USER_MIN || walk_code_before(w, caller) != WALK_CODE_CALL)
+		return 0;
+	if (code != 0xd65f03c0 && (code & 0xffc07fff) != 0xa9807bfd && /* ret; stp x29, x30, [sp, #-n]! */
+	    code != 0xd503233f && code != 0xd503237f && code != 0xd503245f && /* paciasp, pacibsp, bti c */
+	    !walk_is_frameless(w, caller))
 		return 0;
 	w->pc = caller;
 	return 1;
