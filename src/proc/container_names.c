@@ -30,7 +30,7 @@ struct known {
 };
 
 struct containers {
-	char *root;   /* directory the socket's path is resolved in, never leaving it */
+	char *root, *fallback_root; /* directories the socket's path is resolved in, never leaving them */
 	char *socket;
 	pthread_t thread;
 	_Atomic uint32_t generation;
@@ -113,9 +113,17 @@ static int open_in_root(const char *root, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* Who may not look below the root of pid 1 takes his own. */
+static int open_socket(const struct containers *c)
+{
+	int fd = open_in_root(c->root, c->socket);
+
+	return fd == -EACCES || fd == -EPERM ? open_in_root(c->fallback_root, c->socket) : fd;
+}
+
 static int ask(const struct containers *c, struct buf *answer)
 {
-	scoped(closep) int fd = open_in_root(c->root, c->socket);
+	scoped(closep) int fd = open_socket(c);
 	CURL *curl;
 	char path[32];
 	long status = 0;
@@ -192,6 +200,7 @@ static void release(struct containers *c)
 	free(c->items);
 	u64map_release(&c->by_id);
 	free(c->root);
+	free(c->fallback_root);
 	free(c->socket);
 	pthread_cond_destroy(&c->wake);
 	pthread_cond_destroy(&c->answered);
@@ -216,8 +225,9 @@ static int set_paths(struct containers *c, const char *host_root, const char *so
 	if (root.error)
 		return root.error;
 	c->root = buf_take(&root, &len);
+	c->fallback_root = str_dup(str_of(*host_root ? host_root : "/"));
 	c->socket = str_dup(str_of(socket ? socket : "/var/run/docker.sock"));
-	return c->root && c->socket ? 0 : -ENOMEM;
+	return c->root && c->fallback_root && c->socket ? 0 : -ENOMEM;
 }
 
 int containers_open(const char *host_root, const char *socket, struct containers **out)
