@@ -4,10 +4,12 @@
 
 #include "object/elf_symbols.h"
 #include "object/kallsyms.h"
+#include "object/pclntab.h"
 #include "symbol/symbol.h"
 
 #define SYMBOL_TABLES_MAX 512 /* each holds up to two descriptors: names are read when they are asked for */
 #define SYMBOL_FILES_MAX 65536
+#define SYMBOL_JITS_MAX 256
 #define SYMBOL_NAME_MAX ELF_SYMBOL_NAME_MAX
 #define SYMBOL_TEXT_MAX KIB(64) /* a demangled name */
 
@@ -23,8 +25,9 @@ struct symbol_table {
 	struct symbol_key key;
 	struct elf_symbols symbols;
 	struct reader strings[ELF_STRINGS_COUNT];
-	int fds[2];    /* of the file and of its debug file, as long as strings reads from them; or -1 */
-	void *owned;   /* strings in memory, or NULL */
+	struct pclntab go; /* asked when symbols has no answer; count 0: none */
+	int fds[2];    /* of the file and of its debug file, which strings reads from; or -1 */
+	void *owned;   /* strings of .gnu_debugdata, or NULL */
 	size_t memory;
 	uint64_t used; /* symbols.clock at the last look-up */
 	uint64_t serial;
@@ -63,11 +66,12 @@ struct symbols {
 	struct symbol_table *tables[SYMBOL_TABLES_MAX];
 	uint64_t clock, serial;
 	struct symbol_kernel kernel;
+	struct symbol_jit *jits[SYMBOL_JITS_MAX];
+	size_t jit_memory_max;
 	struct symbols_stats stats;
 	size_t tables_memory;
 	char *raw;        /* SYMBOL_NAME_MAX bytes: the name as the file has it */
 	struct buf text;  /* the answer's name */
-	struct buf label; /* the answer's module, where it is no path */
 };
 
 /* symbol_native.c */
@@ -75,6 +79,11 @@ int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct s
 		      struct symbol_table **out) warn_unused;
 void symbol_table_free(struct symbol_table *t);
 struct reader symbol_fd_reader(int fd, uint64_t size);
+
+/* symbol_debug.c */
+/** symbol_debug_open - the separate debug file that belongs to @m. Return: 0, -ENOENT or -ENOMEM. */
+int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf,
+		      struct symbol_file *out) warn_unused;
 
 /* symbol_file.c */
 int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out) warn_unused;
@@ -95,3 +104,7 @@ int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object
 
 /* symbol_kernel.c */
 void symbol_kernel_release(struct symbol_kernel *k);
+
+/* symbol_jit.c */
+void symbol_jits_release(struct symbols *s);
+size_t symbol_jits_memory(const struct symbols *s);

@@ -12,6 +12,8 @@ int symbols_open(const struct symbols_config *cfg, struct files *files, struct s
 	s->files = files;
 	s->raw_names = cfg->raw_names;
 	s->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;
+	s->jit_memory_max = s->memory_max / 3; /* JIT code is on few machines, but then there is much of it */
+	s->memory_max -= s->jit_memory_max;
 	s->text = (struct buf)BUF_INIT(SYMBOL_TEXT_MAX + KIB(4));
 	s->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	s->raw = malloc(SYMBOL_NAME_MAX);
@@ -34,6 +36,7 @@ void symbols_close(struct symbols *s)
 		symbol_table_free(s->tables[i]);
 	free(s->objects);
 	symbol_kernel_release(&s->kernel);
+	symbol_jits_release(s);
 	free(s->host_root);
 	free(s->raw);
 	buf_release(&s->text);
@@ -85,8 +88,11 @@ int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (elf_symbols_find(&t->symbols, address, &hit) < 0)
+	if (elf_symbols_find(&t->symbols, address, &hit) < 0) {
+		if (t->go.count && pclntab_find(&t->go, address, s->raw, SYMBOL_NAME_MAX, name, start) < 0)
+			*name = STR("");
 		return 0;
+	}
 	if (read_name(s, t, &hit, name) < 0) {
 		s->stats.names_failed++;
 		*name = STR("");
@@ -135,5 +141,5 @@ int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *ou
 void symbols_stats(const struct symbols *s, struct symbols_stats *out)
 {
 	*out = s->stats;
-	out->memory = s->tables_memory + kallsyms_size(&s->kernel.list);
+	out->memory = s->tables_memory + kallsyms_size(&s->kernel.list) + symbol_jits_memory(s);
 }
