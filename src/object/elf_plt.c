@@ -8,7 +8,8 @@
 #include "object/elf_symbols_int.h"
 
 #define SLOTS_MAX 65536       /* relocations of one file looked at for slots */
-#define ENTRIES_MAX 65536     /* PLT entries of one section */
+#define RELOCATIONS_MAX ((uint64_t)4 << 20) /* of one file; the rest is not looked at */
+#define ENTRIES_MAX 65536     /* PLT entries of one file */
 #define WINDOW_SIZE KIB(24)   /* a multiple of the relocation's 24 bytes */
 #define ENTRY_SIZE 16
 #define GOT_ENTRY_SIZE 8      /* entries of .plt.got without IBT */
@@ -21,6 +22,7 @@ struct slot {
 struct slots {
 	struct slot *items;
 	size_t count, cap;
+	uint64_t relocations, entries; /* looked at so far, of all sections */
 };
 
 static void slots_release(struct slots *s)
@@ -50,7 +52,8 @@ static int add_slots(const struct elf *elf, const struct elf_section *section, s
 	struct reader in = elf_section_reader(elf, section);
 	int r = reader_window_init(&w, &in, WINDOW_SIZE);
 
-	for (uint64_t at = 0; r == 0 && at + sizeof(Elf64_Rela) <= in.size; at += sizeof(Elf64_Rela)) {
+	for (uint64_t at = 0; r == 0 && at + sizeof(Elf64_Rela) <= in.size && out->relocations < RELOCATIONS_MAX;
+	     at += sizeof(Elf64_Rela), out->relocations++) {
 		const uint8_t *bytes = reader_window_get(&w, at, sizeof(Elf64_Rela));
 		struct cur c = cur_of(bytes, bytes ? sizeof(Elf64_Rela) : 0);
 		uint64_t address = cur_le64(&c), info = cur_le64(&c);
@@ -106,14 +109,15 @@ static bool slot_of_aarch64(const uint8_t *code, size_t size, uint64_t address, 
 }
 
 static int add_entries(struct elf_symbols *t, const struct elf *elf, const struct elf_section *section,
-		       const struct slots *slots)
+		       struct slots *slots)
 {
 	scoped(reader_window_release) struct reader_window w = { 0 };
 	struct reader in = elf_section_reader(elf, section);
 	size_t step = section->entry_size == GOT_ENTRY_SIZE ? GOT_ENTRY_SIZE : ENTRY_SIZE;
 	int r = reader_window_init(&w, &in, WINDOW_SIZE);
 
-	for (uint64_t at = 0; r == 0 && at + step <= in.size && at / step < ENTRIES_MAX; at += step) {
+	for (uint64_t at = 0; r == 0 && at + step <= in.size && slots->entries < ENTRIES_MAX;
+	     at += step, slots->entries++) {
 		const uint8_t *code = reader_window_get(&w, at, step);
 		struct slot key, *slot;
 		bool found;

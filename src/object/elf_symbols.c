@@ -11,6 +11,7 @@
 #define NAMES_WINDOW 4096
 #define ALIASES_MAX 64         /* names compared at one address */
 #define COMPARISONS_MAX 65536  /* names compared in one file */
+#define CODE_SECTIONS_MAX 32      /* programs have 4 or 5 */
 #define NESTING_MAX 16         /* symbols looked back over for one that reaches further */
 
 /* Ranks of aliases: the higher wins. */
@@ -102,6 +103,8 @@ int elf_symbols_add(struct elf_symbols *t, const struct elf *elf, uint32_t type)
 	if (section->entry_size != entry)
 		return -EBADMSG;
 	in = elf_section_reader(elf, section);
+	if (in.size / entry > ELF_ENTRIES_MAX)
+		return -E2BIG;
 	r = reader_window_init(&w, &in, WINDOW_SIZE);
 	for (uint64_t at = entry; r == 0 && at + entry <= in.size; at += entry) { /* the first one is empty */
 		const uint8_t *bytes = reader_window_get(&w, at, entry);
@@ -209,22 +212,39 @@ static size_t drop_aliases(struct elf_symbol *items, size_t count, struct choose
 	return kept;
 }
 
-/* End of the code section that holds an address, so that the last symbol does not swallow what follows. */
-static uint64_t section_end(const struct elf *elf, uint64_t address)
+struct code_sections { /* where they end, so that the last symbol of one does not swallow what follows */
+	struct {
+		uint64_t start, end;
+	} items[CODE_SECTIONS_MAX];
+	size_t count;
+};
+
+static void find_code_sections(const struct elf *elf, struct code_sections *out)
 {
-	for (size_t i = 0; i < elf->section_count; i++) {
+	out->count = 0;
+	for (size_t i = 0; i < elf->section_count && out->count < CODE_SECTIONS_MAX; i++) {
 		const struct elf_section *s = &elf->sections[i];
 
-		if (elf_is_code(elf, i) && address >= s->address && address - s->address < s->size)
-			return s->address + s->size;
+		if (!elf_is_code(elf, i) || s->size > UINT64_MAX - s->address)
+			continue;
+		out->items[out->count].start = s->address;
+		out->items[out->count++].end = s->address + s->size;
 	}
+}
+
+static uint64_t section_end(const struct code_sections *code, uint64_t address)
+{
+	for (size_t i = 0; i < code->count; i++)
+		if (address >= code->items[i].start && address < code->items[i].end)
+			return code->items[i].end;
 	return address;
 }
 
 static void fill_sizes(struct elf_symbols *t, const struct elf *elf)
 {
-	uint64_t end = 0; /* of the section the last unsized symbol was in: neighbours share it */
+	struct code_sections code;
 
+	find_code_sections(elf, &code);
 	for (size_t i = 0; i < t->count; i++) {
 		struct elf_symbol *s = &t->items[i];
 		uint64_t address = t->base + s->start, until;
@@ -232,9 +252,9 @@ static void fill_sizes(struct elf_symbols *t, const struct elf *elf)
 		s->size &= ELF_SYMBOL_SIZE_MASK;
 		if (s->size)
 			continue;
-		if (address >= end || i == 0)
-			end = section_end(elf, address);
-		until = i + 1 < t->count ? MIN(end, t->base + t->items[i + 1].start) : end;
+		until = section_end(&code, address);
+		if (i + 1 < t->count)
+			until = MIN(until, t->base + t->items[i + 1].start);
 		if (until > address)
 			s->size = (uint32_t)MIN(until - address, (uint64_t)ELF_SYMBOL_SIZE_MASK);
 	}

@@ -6,6 +6,7 @@
 #include "object/elf.h"
 
 #define ELF_SYMBOLS_MAX ((size_t)2 << 20) /* chrome has about one million */
+#define ELF_ENTRIES_MAX ((uint64_t)16 << 20) /* table entries looked at: a sparse file can claim any number */
 #define ELF_SYMBOL_NAME_MAX KIB(16)
 
 enum { ELF_STRINGS_STATIC, ELF_STRINGS_DYNAMIC, ELF_STRINGS_COUNT }; /* of .symtab, of .dynsym */

@@ -12,6 +12,8 @@
 #define HEADER_SIZE (8 + 8 * 8)
 #define SCAN_STEP 8
 #define SCAN_WINDOW KIB(32)
+#define SCAN_MAX MIB(256)                /* of .data.rel.ro */
+#define RELOCATIONS_MAX ((size_t)4 << 20) /* of one file; the rest is not looked at */
 
 static uint64_t cur_pointer(struct cur *c, uint8_t size)
 {
@@ -164,6 +166,7 @@ int pclntab_find(const struct pclntab *t, uint64_t address, char *text, size_t s
 static uint64_t relocated(const struct elf *elf, uint64_t address)
 {
 	scoped(reader_window_release) struct reader_window w = { 0 };
+	size_t seen = 0;
 
 	for (size_t i = 0; i < elf->section_count; i++) {
 		struct reader in = elf_section_reader(elf, &elf->sections[i]);
@@ -171,7 +174,8 @@ static uint64_t relocated(const struct elf *elf, uint64_t address)
 		reader_window_release(&w);
 		if (elf->sections[i].type != SHT_RELA || reader_window_init(&w, &in, SCAN_WINDOW) < 0)
 			continue;
-		for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= in.size; at += sizeof(Elf64_Rela)) {
+		for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= in.size && seen < RELOCATIONS_MAX;
+		     at += sizeof(Elf64_Rela), seen++) {
 			const uint8_t *bytes = reader_window_get(&w, at, sizeof(Elf64_Rela));
 			struct cur c = cur_of(bytes, bytes ? sizeof(Elf64_Rela) : 0);
 
@@ -222,7 +226,7 @@ static int scan(const struct elf *elf, const struct elf_section *section, struct
 	struct reader in = elf_section_reader(elf, section);
 	int r = reader_window_init(&w, &in, SCAN_WINDOW);
 
-	for (uint64_t at = 0; r == 0 && at + HEADER_SIZE <= in.size; at += SCAN_STEP) {
+	for (uint64_t at = 0; r == 0 && at + HEADER_SIZE <= MIN(in.size, (uint64_t)SCAN_MAX); at += SCAN_STEP) {
 		const uint8_t *bytes = reader_window_get(&w, at, 8);
 
 		if (!bytes)
