@@ -158,11 +158,16 @@ static int drop_hidden(struct perfmap *map)
 	return 0;
 }
 
-static bool has_room(struct perfmap *map, size_t name_size)
+/* With what the arrays would grow by. (Merging holds two levels twice for a moment on top of that.) */
+static bool has_room(const struct perfmap *map, size_t name_size)
 {
-	/* Merging needs the entries twice for a moment; growth by half. */
-	return perfmap_size(map) + name_size + KIB(4) <= map->memory_max ||
-	       (map->names.len + name_size <= map->names.cap && map->run.count < map->run.cap);
+	size_t growth = 0;
+
+	if (map->run.count == map->run.cap)
+		growth += MAX(map->run.cap / 2, (size_t)16) * sizeof(*map->run.entries);
+	if (map->names.len + name_size > map->names.cap)
+		growth += MAX(map->names.cap / 2, name_size + 64);
+	return perfmap_size(map) + growth <= map->memory_max;
 }
 
 static int add_entry(struct perfmap *map, uint64_t start, uint32_t size, struct str name)
@@ -170,9 +175,11 @@ static int add_entry(struct perfmap *map, uint64_t start, uint32_t size, struct 
 	struct perfmap_level *run = &map->run;
 	int r = 0;
 
-	if (!has_room(map, name.len + 1))
+	if (!map->full && !has_room(map, name.len + 1)) {
 		r = drop_hidden(map);
-	if (r == 0 && !has_room(map, name.len + 1)) {
+		map->full = r == 0 && !has_room(map, name.len + 1); /* for good: to try for every line would be slow */
+	}
+	if (r == 0 && map->full) {
 		map->dropped_lines++;
 		return 0;
 	}

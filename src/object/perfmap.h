@@ -29,6 +29,7 @@ struct perfmap {
 	struct buf names;         /* NUL-terminated */
 	struct buf line;          /* the unfinished one */
 	bool line_too_long;
+	bool full; /* what is there stays, further lines are dropped */
 	size_t memory_max;
 	size_t bad_lines, dropped_lines; /* dropped: over the memory limit */
 	int error;                       /* -ENOMEM; sticks */

@@ -4,7 +4,7 @@
 
 #include "object/perfmap.h"
 
-#define LINES_MAX 60
+#define LINES_MAX 48
 
 struct line {
 	uint64_t start, size;
