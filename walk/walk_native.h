@@ -135,7 +135,7 @@ WALK_FN __u64 walk_call_target(struct walk *w, __u64 ret)
 	return target;
 }
 
-#define WALK_SCAN 512 /* bytes of a function looked at: the size of scratch */
+#define WALK_SCAN 1024 /* bytes of a function looked at: the size of scratch */
 
 /* Does anything from @start up to pc set up a frame or make room on the stack? mov %rsp,%rbp in both encodings,
  * sub $n,%rsp. Return: 0 only when all was read and nothing was found. */
@@ -260,7 +260,7 @@ WALK_FN __u64 walk_strip(__u64 address)
 	return address & WALK_PAC_MASK;
 }
 
-#define WALK_SCAN 128 /* instructions of a function looked at: the size of scratch */
+#define WALK_SCAN 256 /* instructions of a function looked at: the size of scratch */
 
 /* Was this function called by the BL before x30, and is there no mov x29, sp up to pc? */
 WALK_FN int walk_is_frameless(struct walk *w, __u64 caller)
