@@ -270,6 +270,32 @@ static void behind_the_pop(void **state)
 	free(m);
 }
 
+/* A handler on a stack of its own: its frame, the return point, then the interrupted function without a gap. */
+static void signal_handlers(void **state)
+{
+	static const uint8_t restore[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	struct memory *m = memory_new();
+
+	(void)state;
+	memcpy(m->code + 0x600, restore, sizeof(restore));
+	m->walk.leaf[WALK_REG_SP] = STACK + 0x1000;
+	put_record(m, STACK + 0x1020, 77, CODE + 0x600);
+	put_word(m, STACK + 0x1030 + WALK_UC_RBP, STACK + 0x40);
+	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, CODE + 0x700);
+	put_record(m, STACK + 0x40, 0, RET);
+	assert_int_equal(run(m, STACK + 0x1020, false), 4);
+	assert_int_equal(m->walk.frames[1].a, CODE + 0x600);
+	assert_int_equal(m->walk.frames[1].flags, 0);
+	assert_int_equal(m->walk.frames[2].a, CODE + 0x700);
+	assert_int_equal(m->walk.frames[2].flags, 0);
+	assert_int_equal(m->walk.frames[3].a, RET);
+	assert_int_equal(m->walk.frames[3].flags, ABI_FRAME_RETURN);
+	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, 0);
+	assert_int_equal(run(m, STACK + 0x1020, false), 2);
+	assert_int_equal(m->walk.end, ABI_END_NO_REGISTERS);
+	free(m);
+}
+
 static void call_forms(void **state)
 {
 	static const struct {
@@ -320,6 +346,7 @@ int main(void)
 		cmocka_unit_test(leaf_instructions),
 		cmocka_unit_test(functions_without_frames),
 		cmocka_unit_test(behind_the_pop),
+		cmocka_unit_test(signal_handlers),
 		cmocka_unit_test(call_forms),
 #endif
 	};
