@@ -55,7 +55,7 @@ struct walk {
 	__u32 read_failures;
 	__u8 unwinder, end;
 	__u8 is_return;          /* pc is a return address */
-	__u8 is_leaf;            /* the registers are those of interrupted code, not of a caller */
+	__u8 is_leaf;            /* the registers are those of the tick (or of a signal), not of a caller */
 	__u8 guessed;            /* the next frame pushed was found by a rule that can be wrong */
 	__u8 at_signal;          /* pc is the kernel's return point of a signal handler */
 	__u8 reserved[2];

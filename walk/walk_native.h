@@ -433,7 +433,7 @@ WALK_FN void walk_native_start(struct walk *w, int is_return)
 	w->read_failures = 0;
 	w->unwinder = 0;
 	w->is_return = is_return ? 1 : 0;
-	w->is_leaf = is_return ? 0 : 1;
+	w->is_leaf = 1;
 	w->guessed = 0;
 	w->at_signal = 0;
 	w->end = ABI_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */
