@@ -146,7 +146,7 @@ static __always_inline bool regs_syscall(const struct tick_regs *r, const struct
 #define REGS_SIZE sizeof(struct tick_regs)
 #endif
 
-_Static_assert(sizeof(struct tick_regs) <= sizeof(((struct walk *)0)->kernel), "they pass through w->kernel");
+_Static_assert(sizeof(struct tick_regs) <= sizeof(((struct walk *)0)->scratch), "they pass through w->scratch");
 
 /* Where the kernel keeps the registers with which the current task entered it. */
 static __always_inline const struct pt_regs *regs_at_entry(struct task_struct *task)
@@ -161,7 +161,7 @@ static __always_inline const struct pt_regs *regs_at_entry(struct task_struct *t
 static __always_inline int regs_from_kernel(struct walk *w, struct task_struct *task, __u32 task_flags)
 {
 	const struct pt_regs *kernel = regs_at_entry(task);
-	struct tick_regs *r = (struct tick_regs *)w->kernel;
+	struct tick_regs *r = (struct tick_regs *)w->scratch;
 	struct abi_sample *sample = walk_sample(w);
 	int in_syscall;
 
@@ -190,7 +190,6 @@ static __always_inline int regs_from_kernel(struct walk *w, struct task_struct *
 static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
 {
 	struct abi_sample *sample = walk_sample(w);
-	/* scratch and kernel are neighbours: 128 words */
 	long size = bpf_get_stack(ctx, w->scratch, ABI_KERNEL_FRAMES_MAX * 8, 0);
 	__u32 count;
 

@@ -55,14 +55,13 @@ struct walk {
 	__u32 read_failures;
 	__u8 unwinder, end;
 	__u8 is_return;          /* pc is a return address */
-	__u8 is_leaf;            /* the registers are those of interrupted code, not of a caller */
+	__u8 is_leaf;            /* the registers are those of the tick (or of a signal), not of a caller */
 	__u8 guessed;            /* the next frame pushed was found by a rule that can be wrong */
 	__u8 at_signal;          /* pc is the kernel's return point of a signal handler */
 	__u8 reserved[2];
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
 	__u64 window[WALK_WINDOW / 8];
-	__u64 scratch[64];       /* in BPF also where the kernel stack arrives, together with what follows */
-	__u64 kernel[64];
+	__u64 scratch[128];      /* in BPF also where the kernel stack and the registers arrive */
 #ifndef __bpf__
 	const struct walk_world *world;
 #endif
@@ -75,7 +74,7 @@ _Static_assert(sizeof(struct abi_sample) % 8 == 0, "frames follow the head witho
 _Static_assert(__builtin_offsetof(struct walk, frames) ==
 		       __builtin_offsetof(struct walk, head) + sizeof(struct abi_sample),
 	       "the record is sent in one piece");
-_Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch and kernel");
+_Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch");
 
 #ifdef __bpf__
 #define WALK_FN static __always_inline

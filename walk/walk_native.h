@@ -59,10 +59,11 @@ WALK_FN int walk_stack_pair(struct walk *w, __u64 at, struct walk_pair *out)
 	return 0;
 }
 
-/* What stands in front of a return address. */
+/* What stands in front of a return address, or at it. */
 enum walk_code {
 	WALK_CODE_OTHER,
 	WALK_CODE_CALL,
+	WALK_CODE_SIGNAL,     /* what a signal handler returns to */
 	WALK_CODE_UNREADABLE, /* not in memory: a forked child has mapped only the code it ran */
 };
 
@@ -86,17 +87,43 @@ WALK_FN int walk_ends_in_call(__u64 code)
 		return 1; /* [register + disp32], [rip + disp32] */
 	if (b7 == 0xff && (b6 == 0x94 || b6 == 0x14))
 		return 1; /* [sib + disp32] */
-	/* Start code that was never called pretends a call by a no-op in front: runtime.goexit of Go, __restore_rt. */
+	/* Start code that was never called pretends a call by a no-op in front: runtime.goexit of Go. */
 	return b1 == 0x90;
 }
 
 WALK_FN enum walk_code walk_code_before(struct walk *w, __u64 pc)
 {
-	__u64 code;
+	struct walk_pair code;
 
 	if (walk_read(w, &code, sizeof(code), pc - 8))
 		return WALK_CODE_UNREADABLE;
-	return walk_ends_in_call(code) ? WALK_CODE_CALL : WALK_CODE_OTHER;
+	if (code.second == 0x0f0000000fc0c748) /* mov $15,%rax; syscall: rt_sigreturn, the same in every C library */
+		return WALK_CODE_SIGNAL;
+	return walk_ends_in_call(code.first) ? WALK_CODE_CALL : WALK_CODE_OTHER;
+}
+
+/* At the return point of a signal handler the stack pointer is at the ucontext, which holds the interrupted registers.
+ * Source: linux 6.1, arch/x86/include/uapi/asm/sigcontext.h and ucontext.h. Return: 0, or 1 with w->end set. */
+#define WALK_UC_RBP 120
+#define WALK_UC_RSP 160 /* rip follows */
+
+WALK_FN int walk_signal(struct walk *w)
+{
+	struct walk_pair sp_pc;
+	__u64 fp;
+
+	if (walk_read(w, &sp_pc, sizeof(sp_pc), w->sp + WALK_UC_RSP) || walk_read(w, &fp, sizeof(fp), w->sp + WALK_UC_RBP)) {
+		w->end = ABI_END_READ_FAILED;
+		return 1;
+	}
+	if (sp_pc.second < WALK_USER_MIN || sp_pc.second > WALK_USER_MAX) {
+		w->end = ABI_END_NO_REGISTERS;
+		return 1;
+	}
+	w->sp = sp_pc.first; /* may lie below: handlers can have a stack of their own */
+	w->pc = sp_pc.second;
+	w->fp = fp;
+	return 0;
 }
 
 /* Where an address was called from: the target of the call that ends at @ret, seen through a PLT entry.
@@ -135,7 +162,7 @@ WALK_FN __u64 walk_call_target(struct walk *w, __u64 ret)
 	return target;
 }
 
-#define WALK_SCAN 512 /* bytes of a function looked at: the size of scratch */
+#define WALK_SCAN 1024 /* bytes of a function looked at: the size of scratch */
 
 /* Does anything from @start up to pc set up a frame or make room on the stack? mov %rsp,%rbp in both encodings,
  * sub $n,%rsp. Return: 0 only when all was read and nothing was found. */
@@ -252,7 +279,13 @@ WALK_FN enum walk_code walk_code_before(struct walk *w, __u64 pc)
 	if ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 || (code & 0xfefff800) == 0xd63f0800 ||
 	    code == 0xd503201f /* nop: see the x86-64 variant */)
 		return WALK_CODE_CALL;
-	return WALK_CODE_OTHER;
+	return WALK_CODE_OTHER; /* the return point of signal handlers, too: its registers cannot be found by x29 alone */
+}
+
+WALK_FN int walk_signal(struct walk *w)
+{
+	w->end = ABI_END_NO_REGISTERS;
+	return 1;
 }
 
 WALK_FN __u64 walk_strip(__u64 address)
@@ -260,7 +293,7 @@ WALK_FN __u64 walk_strip(__u64 address)
 	return address & WALK_PAC_MASK;
 }
 
-#define WALK_SCAN 128 /* instructions of a function looked at: the size of scratch */
+#define WALK_SCAN 256 /* instructions of a function looked at: the size of scratch */
 
 /* Was this function called by the BL before x30, and is there no mov x29, sp up to pc? */
 WALK_FN int walk_is_frameless(struct walk *w, __u64 caller)
@@ -340,12 +373,16 @@ WALK_FN int walk_frame_record(struct walk *w)
 		return 1;
 	}
 	w->guessed = 0;
+	w->at_signal = 0;
 	if (caller < WALK_USER_MIN || caller > WALK_USER_MAX) {
 		w->end = ABI_END_NO_FRAME_POINTER;
 		return 1;
 	}
 	switch (walk_code_before(w, caller)) {
 	case WALK_CODE_CALL:
+		break;
+	case WALK_CODE_SIGNAL:
+		w->at_signal = 1;
 		break;
 	case WALK_CODE_UNREADABLE:
 		w->guessed = 1;
@@ -367,10 +404,16 @@ WALK_FN enum walk_next walk_native_step(struct walk *w)
 
 	if (walk_push(w, ABI_FRAME_USER, flags, w->pc))
 		return WALK_DONE;
+	if (w->at_signal) {
+		w->at_signal = 0;
+		w->is_leaf = 1; /* interrupted anywhere */
+		w->is_return = 0;
+		return walk_signal(w) ? WALK_DONE : WALK_MORE;
+	}
 	if ((!w->is_leaf || !walk_leaf(w)) && walk_frame_record(w))
 		return WALK_DONE;
 	w->is_leaf = 0;
-	w->is_return = 1;
+	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */
 	return WALK_MORE;
 }
 
@@ -390,7 +433,7 @@ WALK_FN void walk_native_start(struct walk *w, int is_return)
 	w->read_failures = 0;
 	w->unwinder = 0;
 	w->is_return = is_return ? 1 : 0;
-	w->is_leaf = is_return ? 0 : 1;
+	w->is_leaf = 1;
 	w->guessed = 0;
 	w->at_signal = 0;
 	w->end = ABI_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */

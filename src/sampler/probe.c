@@ -17,7 +17,7 @@
 struct probe {
 	const struct probe_config *cfg;
 	const char *root;
-	char program[1024];
+	char program[200]; /* cut when longer: remedies are short */
 	struct probe_fact *facts;
 	size_t count;
 };
@@ -294,7 +294,7 @@ static void probe_other_processes(struct probe *p)
 	buf_addf(&path, "%s/proc", p->root);
 	dir = opendir(buf_cstr(&path));
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
-		char link[300], target[64];
+		char link[300], target[16];
 		uint64_t pid;
 
 		if (str_to_u64(str_of(entry->d_name), 1, UINT32_MAX, &pid) < 0)

@@ -69,6 +69,19 @@ static bool in_system_calls(void)
 	return true;
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+	spin_top(forever);
+}
+
+static bool in_a_handler(void)
+{
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	return true;
+}
+
 static pid_t start_spinning(const char *comm, bool (*more)(void))
 {
 	pid_t pid = fork();
@@ -98,12 +111,12 @@ struct session {
 	struct sampler_events events;
 	pid_t pid; /* of interest; 0: all */
 	int samples, others, exact, kernel, syscalls, named;
+	int signals; /* samples with an exact address behind the leaf, followed by another frame */
 	int execs, forks, exits;
 	uint64_t first_ns, start_ns, exec_start_ns, exit_start_ns;
 	uint32_t fork_parent;
 	char exec_comm[ABI_COMM_SIZE], thread[ABI_COMM_SIZE];
 	const char *comm;
-	bool own_code; /* at the last sample */
 };
 
 static bool within(uint64_t address, const char *start, const char *stop)
@@ -130,6 +143,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	s->syscalls += (sample->flags & ABI_SAMPLE_IN_SYSCALL) && count > 1 && user[0].flags == ABI_FRAME_RETURN;
 	s->named += s->comm && !strcmp(sample->comm, s->comm);
 	memcpy(s->thread, sample->thread_name, sizeof(s->thread));
+	for (size_t i = 1; i + 2 < count; i++)
+		s->signals += !(user[i].flags & ABI_FRAME_RETURN) && !(user[i + 1].flags & ABI_FRAME_RETURN);
 	if (count >= 3 && IN(user[0], spin_leaf))
 		s->exact += IN(user[1], spin_middle) && IN(user[2], spin_top);
 	else if (count >= 2 && IN(user[0], spin_middle))
@@ -240,6 +255,26 @@ static void system_calls(void **state)
 	assert_true(s.samples > 40);
 	assert_true(s.kernel * 10 > s.samples);
 	assert_true(s.syscalls > 0);
+}
+
+/* spin_top -> raise -> handler -> spin_top: the chain goes on behind the handler's return point. */
+static void signal_handler(void **state)
+{
+	uint64_t counters[ABI_COUNTER_COUNT];
+	pid_t pid = start_spinning("hearth-sig", in_a_handler);
+	struct sampler_config cfg = CONFIG(.pids = &pid, .pid_count = 1);
+	struct session s = { .pid = pid };
+
+	(void)state;
+	open_session(&s, &cfg);
+	poll_for(&s, 1000);
+	end(pid);
+	close_session(&s, counters);
+	print_message("  %d samples, %d with frames behind the handler\n", s.samples, s.signals);
+	assert_true(s.samples > 20);
+#ifdef __x86_64__
+	assert_true(s.signals * 100 >= s.samples * 95);
+#endif
 }
 
 static void fork_exec_exit(void **state)
@@ -431,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_call_tree),
 		cmocka_unit_test(system_calls),
+		cmocka_unit_test(signal_handler),
 		cmocka_unit_test(fork_exec_exit),
 		cmocka_unit_test(leader_leaves_first),
 		cmocka_unit_test(two_sessions),

@@ -151,9 +151,9 @@ static size_t random_chain(struct arena *a, size_t first)
 		if (next + 2 >= STACK_WORDS || spoil == 0)
 			a->stack[at] = 0;
 		else if (spoil == 1)
-			a->stack[at] = next_random(a);
+			a->stack[at] = next_random(a) | UINT64_C(1) << 63;
 		else if (spoil == 2)
-			a->stack[at + 1] = next_random(a) >> 17;
+			a->stack[at + 1] = (uint64_t)(uintptr_t)a->code + next_random(a) % 8192; /* no call, or unmapped */
 		at = next;
 		count++;
 	}

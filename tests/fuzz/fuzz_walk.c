@@ -43,10 +43,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	walk_native_start(w, flags & 1);
 	for (size_t turn = 0;; turn++) {
 		must(turn <= ABI_FRAMES_MAX);
+		bool signal = w->at_signal;
+
 		sp = w->sp;
 		if (walk_native_step(w) != WALK_MORE)
 			break;
-		must(w->sp > sp || turn == 0);
+		must(w->sp > sp || turn == 0 || signal);
 		must(w->pc >= WALK_USER_MIN && w->pc <= WALK_USER_MAX);
 	}
 	must(w->count <= ABI_FRAMES_MAX && w->end < ABI_END_COUNT && w->end != ABI_END_COMPLETE);

@@ -190,6 +190,112 @@ static void leaf_instructions(void **state)
 	}
 }
 
+/* The function at CODE + 0x400, called at CODE + 0x100 by call rel32, set up no frame. */
+struct frameless_case {
+	const char *name;
+	size_t at;         /* where the code bytes are put */
+	const char *code;
+	size_t size;
+	size_t pc;
+	uint64_t target;   /* of the call in front of the word at sp */
+	size_t slot;       /* words between sp and the return address */
+	bool found;
+};
+
+static void put_call(struct memory *m, uint64_t ret, uint64_t target)
+{
+	uint32_t distance = (uint32_t)(target - ret);
+
+	m->code[ret - CODE - 5] = 0xe8;
+	memcpy(m->code + (ret - CODE - 4), &distance, 4);
+}
+
+static void functions_without_frames(void **state)
+{
+	static const struct frameless_case cases[] = {
+		{ "leaf", 0x400, "\x31\xc0", 2, 0x420, CODE + 0x400, 0, true },
+		{ "its first instruction", 0x400, "\x31\xc0", 2, 0x400, CODE + 0x400, 0, true },
+		{ "with a frame", 0x400, "\x55\x48\x89\xe5", 4, 0x420, CODE + 0x400, 0, false },
+		{ "with a frame, other encoding", 0x400, "\x55\x48\x8b\xec", 4, 0x420, CODE + 0x400, 0, false },
+		{ "with room on the stack", 0x400, "\x48\x83\xec\x18", 4, 0x420, CODE + 0x400, 0, false },
+		{ "another function", 0x400, "\x31\xc0", 2, 0x420, CODE + 0x430, 0, false },
+		{ "too far", 0x400, "\x31\xc0", 2, 0x810, CODE + 0x400, 0, false },
+		{ "between push and move", 0x400, "\x55\xb9\x64\0\0\0\x48\x89\xe5", 9, 0x401, CODE + 0x400, 1, true },
+		{ "through the PLT", 0x300, "\xff\x25\xfa\x01\0\0", 6, 0x420, CODE + 0x300, 0, true },
+		{ "through the PLT with a landing pad", 0x300, "\xf3\x0f\x1e\xfa\xff\x25\xf6\x01\0\0", 10, 0x420,
+		  CODE + 0x300, 0, true },
+		{ "through the PLT with a bound prefix", 0x300, "\xf3\x0f\x1e\xfa\xf2\xff\x25\xf5\x01\0\0", 11, 0x420,
+		  CODE + 0x300, 0, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct frameless_case *c = &cases[i];
+		struct memory *m = memory_new();
+		uint64_t function = CODE + 0x400, outer = CODE + 0x145;
+
+		print_message("  %s\n", c->name);
+		memcpy(m->code + c->at, c->code, c->size);
+		memcpy(m->code + 0x500, &function, 8); /* the slot of the PLT */
+		put_call(m, RET, c->target);
+		put_call(m, outer, CODE + 0x80);
+		m->walk.leaf[WALK_REG_PC] = CODE + c->pc;
+		put_word(m, STACK, c->slot ? STACK + 0x20 : RET);
+		put_word(m, STACK + 8, RET);
+		put_record(m, STACK + 0x20, 0, outer);
+		assert_int_equal(run(m, STACK + 0x20, false), c->found ? 3 : 2);
+		assert_int_equal(m->walk.frames[1].a, c->found ? RET : outer);
+		assert_int_equal(m->walk.frames[m->walk.count - 1].a, outer);
+		free(m);
+	}
+}
+
+/* pop %rbp, more instructions, ret: the frame record at rbp is the caller's. */
+static void behind_the_pop(void **state)
+{
+	struct memory *m = memory_new();
+
+	(void)state;
+	memcpy(m->code + 0x400, "\x55\x48\x89\xe5\x5d\x31\xc0\x31\xd2\xc3", 10);
+	put_call(m, RET, CODE + 0x400);
+	put_call(m, CODE + 0x145, CODE + 0x80);
+	m->walk.leaf[WALK_REG_PC] = CODE + 0x405;
+	put_word(m, STACK, RET);
+	put_record(m, STACK + 0x20, 0, CODE + 0x145);
+	assert_int_equal(run(m, STACK + 0x20, false), 3);
+	assert_int_equal(m->walk.frames[1].a, RET);
+	put_call(m, CODE + 0x145, CODE + 0x400); /* a stale word: the record is this function's own */
+	assert_int_equal(run(m, STACK + 0x20, false), 2);
+	assert_int_equal(m->walk.frames[1].a, CODE + 0x145);
+	free(m);
+}
+
+/* A handler on a stack of its own: its frame, the return point, then the interrupted function without a gap. */
+static void signal_handlers(void **state)
+{
+	static const uint8_t restore[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	struct memory *m = memory_new();
+
+	(void)state;
+	memcpy(m->code + 0x600, restore, sizeof(restore));
+	m->walk.leaf[WALK_REG_SP] = STACK + 0x1000;
+	put_record(m, STACK + 0x1020, 77, CODE + 0x600);
+	put_word(m, STACK + 0x1030 + WALK_UC_RBP, STACK + 0x40);
+	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, CODE + 0x700);
+	put_record(m, STACK + 0x40, 0, RET);
+	assert_int_equal(run(m, STACK + 0x1020, false), 4);
+	assert_int_equal(m->walk.frames[1].a, CODE + 0x600);
+	assert_int_equal(m->walk.frames[1].flags, 0);
+	assert_int_equal(m->walk.frames[2].a, CODE + 0x700);
+	assert_int_equal(m->walk.frames[2].flags, 0);
+	assert_int_equal(m->walk.frames[3].a, RET);
+	assert_int_equal(m->walk.frames[3].flags, ABI_FRAME_RETURN);
+	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, 0);
+	assert_int_equal(run(m, STACK + 0x1020, false), 2);
+	assert_int_equal(m->walk.end, ABI_END_NO_REGISTERS);
+	free(m);
+}
+
 static void call_forms(void **state)
 {
 	static const struct {
@@ -238,6 +344,9 @@ int main(void)
 		cmocka_unit_test(deep_chains_fill_the_record),
 #ifdef WALK_X86_64
 		cmocka_unit_test(leaf_instructions),
+		cmocka_unit_test(functions_without_frames),
+		cmocka_unit_test(behind_the_pop),
+		cmocka_unit_test(signal_handlers),
 		cmocka_unit_test(call_forms),
 #endif
 	};
