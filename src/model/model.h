@@ -4,6 +4,7 @@
  * equal row gives the old index. Strings are ids of `strings`; id 0 is "". */
 #pragma once
 
+#include "base/buf.h"
 #include "base/intern.h"
 
 /* What produced a frame. Decides colour and, in .col, the suffix (spec/agent.md 2.1). */
@@ -27,7 +28,11 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 #undef X
 
 struct str model_kind_name(enum model_kind kind);
-struct str model_kind_suffix(enum model_kind kind);
+struct str model_kind_suffix(enum model_kind kind); /* as .col writes it */
+/** model_kind_mapping - "[kernel.kallsyms]" or "[python]": the file name that stands for a kind in pprof; empty: native */
+struct str model_kind_mapping(enum model_kind kind);
+/** model_kind_of_mapping - the kind a mapping's file name stands for (docs/formats/pprof.md); native for real files. */
+enum model_kind model_kind_of_mapping(struct str filename);
 
 enum model_mapping_flags {
 	MODEL_HAS_FUNCTIONS = 1,
@@ -101,6 +106,7 @@ struct model_sample {
 };
 
 #define MODEL_VALUE_TYPES_MAX 32
+#define MODEL_LABELS_MAX 128 /* in one set */
 #define MODEL_NO_TIME UINT64_MAX
 
 #define MODEL_TABLE(type, name) \
@@ -123,7 +129,7 @@ struct model {
 	MODEL_TABLE(struct model_sample, samples);
 	MODEL_TABLE(int64_t, values);
 	MODEL_TABLE(uint32_t, comments);     /* strings */
-	MODEL_TABLE(uint32_t, app_metadata); /* strings: JSON objects */
+	MODEL_TABLE(uint32_t, app_metadata); /* strings: JSON objects; row 0 is none */
 	struct model_value_type value_types[MODEL_VALUE_TYPES_MAX];
 	size_t value_type_count;
 	struct model_value_type period_type;
@@ -138,7 +144,9 @@ void model_release(struct model *m); /* a zeroed struct is fine */
 
 /* Every model_add_* returns 0 and *out, -ENOMEM, or -E2BIG over a limit; nothing changes on failure. */
 int model_add_string(struct model *m, struct str s, uint32_t *out) warn_unused;
-int model_add_value_type(struct model *m, struct str type, struct str unit) warn_unused;
+int model_add_value_type(struct model *m, struct str type, struct str unit) warn_unused; /* before any sample */
+int model_add_comment(struct model *m, struct str text) warn_unused; /* kept in order, not interned */
+int model_add_app_metadata(struct model *m, struct str json, uint32_t *out) warn_unused; /* "" is row 0 */
 int model_add_mapping(struct model *m, const struct model_mapping *row, uint32_t *out) warn_unused;
 int model_add_function(struct model *m, const struct model_function *row, uint32_t *out) warn_unused;
 int model_add_location(struct model *m, const struct model_location *row, const struct model_line *lines,
@@ -148,6 +156,8 @@ int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_
 int model_add_process(struct model *m, const struct model_process *row, uint32_t *out) warn_unused;
 int model_add_thread(struct model *m, const struct model_thread *row, uint32_t *out) warn_unused;
 int model_add_label_set(struct model *m, const struct model_label *labels, size_t count, uint32_t *out) warn_unused;
+/** model_sort_labels - texts by key, then numbers by key, otherwise in the order given: as pprof files have them. */
+void model_sort_labels(const struct model *m, struct model_label *labels, size_t count);
 /** model_add_sample - @values has value_type_count entries. Samples are kept in the order added, not interned. */
 int model_add_sample(struct model *m, const struct model_sample *row, const int64_t *values) warn_unused;
 
@@ -167,14 +177,35 @@ int model_value_index(const struct model *m, struct str name);
 /** model_default_value - the column a viewer shows: default_type when it names one, otherwise the last. */
 size_t model_default_value(const struct model *m);
 
-/** model_coalesce - add up samples that are equal in everything but values and time; order of first appearance. */
+/** model_location_kind - what produced @location: the kind of its physical function, else what its mapping stands for. */
+enum model_kind model_location_kind(const struct model *m, uint32_t location);
+
+/**
+ * model_frame_name - append the name of one line of a location: its function, or "[module+0xoffset]" when it has no
+ * lines (then @line is 0), "[unknown]" when nothing is known
+ */
+void model_frame_name(const struct model *m, uint32_t location, uint32_t line, struct buf *out);
+
+/**
+ * model_coalesce - add up samples that are equal in everything but values and time; order of first appearance. The time
+ * offset stays where all added samples share it. Sums saturate.
+ */
 int model_coalesce(struct model *m) warn_unused;
 
 /**
- * model_merge - add every sample of @from to @into (spec/pprof.md 7)
- * Return: 0; -EINVAL when sample or period types differ; -EOVERFLOW never: sums saturate; -ENOMEM, -E2BIG.
+ * model_merge - add every sample of @from to @into, as pprof merges (docs/formats/pprof.md, "Merging")
+ * @into: an empty model takes sample types, period type and the other header fields from @from. Mappings are matched by
+ *	size, offset and build id (or file name), and addresses follow the mapping; two equal samples become one.
+ *
+ * A model that is to be compared with others is merged into an empty one first: that removes what no sample uses and
+ * samples whose values are all zero. Time offsets are dropped: they count from another start.
+ *
+ * Return: 0; -EINVAL when sample or period types differ (nothing has changed); -ENOMEM or -E2BIG (then @into holds a
+ * part of @from). Sums saturate.
  */
 int model_merge(struct model *into, const struct model *from) warn_unused;
+/** model_drop_zero_samples - remove samples whose values are all zero (after a merge of differences). */
+void model_drop_zero_samples(struct model *m);
 
 struct model_hash {
 	uint64_t high, low;
@@ -182,7 +213,10 @@ struct model_hash {
 
 /**
  * model_stack_hashes - the 128-bit identity of every stack, chained from the root over canonical frames (XXH3):
- * mapping (build id, else file name), address relative to it, lines as (name, system name, file, start line, line).
- * @out: stacks_count entries
+ * mapping (build id, else file name), address as an offset into its file, lines as (name, system name, file, start line,
+ * line, column, kind). A mapping that only stands for a kind counts as none.
+ * @out: stacks_count entries; entry 0 is the empty stack
+ *
+ * Return: 0 or -ENOMEM.
  */
 int model_stack_hashes(const struct model *m, struct model_hash *out) warn_unused;

@@ -30,10 +30,17 @@ struct window {
 	char *metadata_json; /* the metadata object of spec/agent.md 9.1; NULL: none */
 };
 
+#define WINDOW_LABELS_MAX 256
+#define WINDOW_COUNTERS_MAX 1024
+
+/** window_init - an empty window that owns an empty model; averages unknown. Return: 0 or -ENOMEM. */
+int window_init(struct window *w, size_t byte_max) warn_unused;
 void window_release(struct window *w); /* a zeroed struct is fine; releases the model too */
-/** window_set_text - replace one of the owned strings. Return: 0 or -ENOMEM. */
+/** window_set_text - replace one of the owned strings (cut at a NUL byte by its readers). Return: 0 or -ENOMEM. */
 int window_set_text(char **field, struct str value) warn_unused;
 int window_add_label(struct window *w, struct str key, struct str value) warn_unused; /* replaces an equal key */
 int window_set_counter(struct window *w, struct str name, uint64_t value) warn_unused;
 uint64_t window_counter(const struct window *w, struct str name); /* 0 when absent */
 struct str window_label(const struct window *w, struct str key);  /* empty when absent */
+/** window_complete_share - counter "complete" over counter "user_samples", or a negative number when unknown. */
+double window_complete_share(const struct window *w);

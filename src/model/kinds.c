@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of frame kinds and of frames. */
+#include "model/model.h"
+
+#define X(id, name, suffix) STR(name),
+static const struct str names[] = { MODEL_KINDS(X) };
+#undef X
+#define X(id, name, suffix) STR(suffix),
+static const struct str suffixes[] = { MODEL_KINDS(X) };
+#undef X
+#define X(id, name, suffix) STR("[" name "]"),
+static const struct str mappings[] = { MODEL_KINDS(X) };
+#undef X
+
+struct str model_kind_name(enum model_kind kind)
+{
+	must((size_t)kind < MODEL_KIND_COUNT);
+	return names[kind];
+}
+
+struct str model_kind_suffix(enum model_kind kind)
+{
+	must((size_t)kind < MODEL_KIND_COUNT);
+	return suffixes[kind];
+}
+
+struct str model_kind_mapping(enum model_kind kind)
+{
+	must((size_t)kind < MODEL_KIND_COUNT);
+	if (kind == MODEL_KIND_NATIVE)
+		return STR("");
+	return kind == MODEL_KIND_KERNEL ? STR("[kernel.kallsyms]") : mappings[kind];
+}
+
+/* perf names the kernel "[kernel.kallsyms]", with "_text" or "_stext" behind it, or gives the path of vmlinux; its
+ * modules are "[name]" (not told apart from others here) or files with the suffix .ko, perhaps compressed. */
+static bool is_kernel(struct str filename)
+{
+	struct str base = str_base(filename);
+
+	return str_starts(filename, STR("[kernel")) || str_starts(base, STR("vmlinux")) || str_ends(base, STR(".ko")) ||
+	       str_ends(base, STR(".ko.xz")) || str_ends(base, STR(".ko.gz")) || str_ends(base, STR(".ko.zst"));
+}
+
+enum model_kind model_kind_of_mapping(struct str filename)
+{
+	if (!filename.len)
+		return MODEL_KIND_NATIVE;
+	if (is_kernel(filename))
+		return MODEL_KIND_KERNEL;
+	for (size_t kind = MODEL_KIND_KERNEL + 1; filename.ptr[0] == '[' && kind < MODEL_KIND_COUNT; kind++)
+		if (str_eq(filename, mappings[kind]))
+			return (enum model_kind)kind;
+	return MODEL_KIND_NATIVE;
+}
+
+enum model_kind model_location_kind(const struct model *m, uint32_t location)
+{
+	const struct model_location *row = &m->locations[location];
+
+	if (row->line_count)
+		return m->functions[m->lines[row->first_line + row->line_count - 1].function].kind;
+	return model_kind_of_mapping(model_string(m, m->mappings[row->mapping].filename));
+}
+
+void model_frame_name(const struct model *m, uint32_t location, uint32_t line, struct buf *out)
+{
+	const struct model_location *row = &m->locations[location];
+	const struct model_mapping *mapping = &m->mappings[row->mapping];
+	struct str file = str_base(model_string(m, mapping->filename));
+
+	if (line < row->line_count) {
+		struct str name = model_string(m, m->functions[m->lines[row->first_line + line].function].name);
+
+		buf_adds(out, name.len ? name : STR("[unknown]"));
+	} else if (file.len) {
+		buf_addc(out, '[');
+		buf_adds(out, file);
+		buf_addf(out, "+0x%llx]", (unsigned long long)(row->address - mapping->start + mapping->file_offset));
+	} else {
+		buf_adds(out, STR("[unknown]"));
+	}
+}
