@@ -136,7 +136,7 @@ static void check_golden(const char *name, struct buf *got)
 {
 	const char *root = getenv("HEARTH_SOURCE_ROOT");
 	scoped(buf_release) struct buf want = BUF_INIT(OUT_MAX);
-	char path[4096];
+	char path[1024];
 
 	snprintf(path, sizeof(path), "%s/tests/golden/%s.txt", root ? root : ".", name);
 	print_message("  %s\n", path);
@@ -258,7 +258,7 @@ static void top_counts_recursion_once(void **state)
 static void top_equals_brute_force(void **state)
 {
 	static const char *const stacks[] = { "a", "a/a", "a/b/a", "b/b/b", "b/a/c/a/b", "c", "c/a" };
-	struct row rows[200];
+	static struct row rows[200];
 	int64_t self[3] = { 0 }, total[3] = { 0 };
 	scoped(window_release) struct window w = { 0 };
 	scoped(freep) struct render_top_row *top = NULL;
