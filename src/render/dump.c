@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
-#include "render/columns.h"
+#include "render/terminal.h"
 #include "render/render.h"
 
 #define SCRATCH_MAX MIB(16)
@@ -45,7 +45,7 @@ static void dump_release(struct dump *d)
 static void add_text(struct dump *d, struct str s)
 {
 	if (d->escape)
-		columns_add(d->out, s, 0);
+		terminal_add(d->out, s, 0);
 	else
 		buf_adds(d->out, s);
 }
@@ -289,7 +289,7 @@ static int add_label_line(struct dump *d, size_t *at, bool is_number)
 	if (r < 0 || !d->piece_count)
 		return r;
 	qsort_r(d->pieces, d->piece_count, sizeof(*d->pieces), compare_pieces, d);
-	columns_pad(d->out, 16);
+	terminal_pad(d->out, 16);
 	for (size_t i = 0; i < d->piece_count; i++) {
 		if (i)
 			buf_addc(d->out, ' ');

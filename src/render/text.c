@@ -2,7 +2,7 @@
 /* The tables of the text report: functions, processes. */
 #include <inttypes.h>
 
-#include "render/columns.h"
+#include "render/terminal.h"
 #include "render/text_int.h"
 
 #define NAME_MAX_BYTES MIB(1)
@@ -64,7 +64,7 @@ void text_name(struct buf *out, const struct render_text_config *cfg, size_t use
 	const size_t width = cfg->width > 0 ? (size_t)cfg->width : 0;
 	const size_t least = 16; /* a table narrower than this says nothing: let it wrap */
 
-	columns_add(out, name, width ? MAX(width, used + least) - used : 0);
+	terminal_add(out, name, width ? MAX(width, used + least) - used : 0);
 	buf_addc(out, '\n');
 }
 
@@ -169,9 +169,9 @@ static void process_line(const struct window *w, const struct render_text_config
 	buf_addc(out, ' ');
 	text_percent(out, row->value, total);
 	buf_addf(out, " %9" PRIu32 "  ", p->pid);
-	used = columns_add(out, model_string(w->model, p->comm), 24);
+	used = terminal_add(out, model_string(w->model, p->comm), 24);
 	if (p->container) {
-		columns_pad(out, 26 - used);
+		terminal_pad(out, 26 - used);
 		text_name(out, cfg, 56, model_string(w->model, p->container));
 	} else {
 		buf_addc(out, '\n');

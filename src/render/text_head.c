@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "render/columns.h"
+#include "render/terminal.h"
 #include "render/text_int.h"
 
 static void add_key(struct buf *out, const char *key)
@@ -28,7 +28,7 @@ static void add_counters(struct buf *out, const struct window *w, struct str pre
 		if (!starts_with(&w->counters[i], prefix) || !w->counters[i].value)
 			continue;
 		buf_addf(out, "%s", before);
-		columns_add(out, str_skip(str_of(w->counters[i].name), prefix.len), 40);
+		terminal_add(out, str_skip(str_of(w->counters[i].name), prefix.len), 40);
 		buf_addf(out, " %" PRIu64, w->counters[i].value);
 		before = ", ";
 	}
@@ -38,16 +38,16 @@ static void add_origin(const struct window *w, struct buf *out)
 {
 	if (w->host) {
 		add_key(out, "host");
-		columns_add(out, str_of(w->host), 0);
+		terminal_add(out, str_of(w->host), 0);
 		if (w->kernel_release) {
 			buf_adds(out, STR(", Linux "));
-			columns_add(out, str_of(w->kernel_release), 0);
+			terminal_add(out, str_of(w->kernel_release), 0);
 		}
 		buf_addc(out, '\n');
 	}
 	if (w->command) {
 		add_key(out, "command");
-		columns_add(out, str_of(w->command), 0);
+		terminal_add(out, str_of(w->command), 0);
 		buf_addc(out, '\n');
 	}
 	if (w->start_ns) {
@@ -67,7 +67,7 @@ static void add_origin(const struct window *w, struct buf *out)
 			buf_addf(out, ", %.2f busy CPU seconds", (double)w->busy_ns / 1e9);
 		if (w->sampler) {
 			buf_adds(out, STR(", sampler "));
-			columns_add(out, str_of(w->sampler), 0);
+			terminal_add(out, str_of(w->sampler), 0);
 		}
 		buf_addc(out, '\n');
 	}

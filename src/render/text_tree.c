@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The call tree of the text report. Nothing here recurses: a stack may be as deep as its maker liked. */
-#include "render/columns.h"
+#include "render/terminal.h"
 #include "render/text_int.h"
 
 #define NAME_MAX_BYTES MIB(1)
@@ -76,7 +76,7 @@ static void indent(struct buf *out, uint32_t level, size_t *used)
 {
 	const size_t levels = MIN(level, (uint32_t)INDENT_LEVELS_MAX);
 
-	columns_pad(out, 2 * levels);
+	terminal_pad(out, 2 * levels);
 	*used = 17 + 2 * levels;
 	if (level > INDENT_LEVELS_MAX) {
 		const size_t before = out->len;
@@ -110,7 +110,7 @@ static void add_left_out(const struct tree *t, const struct shown *s, struct buf
 	if (!s->left_out)
 		return;
 	text_percent(out, s->left_value, t->c->total);
-	columns_pad(out, 10);
+	terminal_pad(out, 10);
 	indent(out, s->level, &used);
 	buf_addf(out, "(%u below %.2f%%)\n", s->left_out, t->cfg->tree_min_percent);
 }

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "render/columns.h"
+#include "render/terminal.h"
 #include "render/render.h"
 
 #define OUT_MAX MIB(64)
@@ -357,7 +357,7 @@ static void columns(void **state)
 		scoped(buf_release) struct buf out = BUF_INIT(KIB(1));
 
 		print_message("  %s\n", cases[i].name);
-		assert_int_equal(columns_add(&out, str_of(cases[i].text), cases[i].max), cases[i].used);
+		assert_int_equal(terminal_add(&out, str_of(cases[i].text), cases[i].max), cases[i].used);
 		assert_string_equal(buf_cstr(&out), cases[i].want);
 	}
 }

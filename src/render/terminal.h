@@ -11,10 +11,10 @@
  * Control bytes and malformed UTF-8 become \xNN; control, direction and invisible code points become \uNNNN.
  * Return: the columns used.
  */
-size_t columns_add(struct buf *out, struct str s, size_t max);
+size_t terminal_add(struct buf *out, struct str s, size_t max);
 
-/** columns_of - the columns columns_add() would use without a limit. */
-size_t columns_of(struct str s);
+/** columns_of - the columns terminal_add() would use without a limit. */
+size_t terminal_columns(struct str s);
 
 /** columns_pad - append @count blanks. */
-void columns_pad(struct buf *out, size_t count);
+void terminal_pad(struct buf *out, size_t count);

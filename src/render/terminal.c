@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "render/columns.h"
+#include "render/terminal.h"
 
 #include "base/utf8.h"
 
@@ -71,7 +71,7 @@ static struct glyph glyph_next(struct str *s)
 	return g;
 }
 
-size_t columns_of(struct str s)
+size_t terminal_columns(struct str s)
 {
 	size_t columns = 0;
 
@@ -80,11 +80,11 @@ size_t columns_of(struct str s)
 	return columns;
 }
 
-size_t columns_add(struct buf *out, struct str s, size_t max)
+size_t terminal_add(struct buf *out, struct str s, size_t max)
 {
 	size_t used = 0, room = SIZE_MAX;
 
-	if (max && columns_of(s) > max)
+	if (max && terminal_columns(s) > max)
 		room = max > 2 ? max - 2 : 0;
 	while (s.len) {
 		struct glyph g = glyph_next(&s);
@@ -100,7 +100,7 @@ size_t columns_add(struct buf *out, struct str s, size_t max)
 	return used;
 }
 
-void columns_pad(struct buf *out, size_t count)
+void terminal_pad(struct buf *out, size_t count)
 {
 	while (count--)
 		buf_addc(out, ' ');
