@@ -379,6 +379,8 @@ def bench_pprof():
 def main():
     parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof}
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
+    if not os.access(HEARTH, os.X_OK):
+        sys.exit(f"bench.py: there is no {HEARTH}: make build")
     if not group.folder:
         sys.exit("bench.py: no cgroup to be had: run it as root")
     built = subprocess.run(["make", "-s", "-C", os.path.join(ROOT, "tests/e2e/workloads"), f"OUT={BUILD}"], capture_output=True, text=True)

@@ -14,7 +14,7 @@ record(tap, seconds, "-F", 199, "-q", "-o", path("a.pb.gz"))
 for process in load:
     process.kill()
     process.wait()
-ROW = re.compile(r"^ *(\S+) +([\d.]+)% +([\d.]+)% +(\S+) +([\d.]+)%  (.*)$")
+ROW = re.compile(r"^ *(\S+) +(\S+)% +(\S+)% +(\S+) +(\S+)%  (.*)$")
 KINDS = re.compile(r"_\[(k|p|pn|pe|j|i|1|0|rb|php|net)\]$")
 
 
