@@ -114,7 +114,8 @@ export class FlameView {
 		const ratio = window.devicePixelRatio || 1;
 		this.width = width;
 		this.height = height;
-		if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+		const resized = this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio);
+		if (resized) {
 			this.canvas.width = Math.round(width * ratio);
 			this.canvas.height = Math.round(height * ratio);
 			this.canvas.style.width = width + 'px';
@@ -122,7 +123,9 @@ export class FlameView {
 		}
 		if (this.tree) {
 			this.spacer.style.height = Math.max(0, this.contentHeight() - height) + 'px';
-			this.draw();
+			// Now, not in the next frame: a canvas that changed its size is empty.
+			if (resized) this.draw();
+			else this.invalidate();
 		}
 	}
 
@@ -265,7 +268,7 @@ export class FlameView {
 
 	drawRow(row, top) {
 		const { tree, from, to, width } = this;
-		const { rowX, order, total } = tree;
+		const { rowX, rowTotal, order } = tree;
 		const scale = width / (to - from);
 		const end = tree.rowStart[row + 1];
 		const muteRow = row < tree.level[this.zoomed] && this.zoomed > 0;
@@ -276,7 +279,7 @@ export class FlameView {
 		let runEnd = 0;
 		while (i < end && rowX[i] < to) {
 			const left = (rowX[i] - from) * scale;
-			const right = left + total[order[i]] * scale;
+			const right = left + rowTotal[i] * scale;
 			if (right - left >= 1) {
 				if (right > 0) this.addBox(order[i], left, right, top, muteRow);
 				i++;
@@ -286,7 +289,7 @@ export class FlameView {
 			let next = gallopTo(rowX, i, end, from + (pixel + 1) / scale);
 			if (next <= i) next = i + 1;
 			// The last one that starts in this pixel may be wide.
-			if (next - 1 > i && total[order[next - 1]] * scale >= 1) next--;
+			if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
 			if (pixel > runTo) {
 				if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
 				runFrom = pixel;

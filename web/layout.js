@@ -5,7 +5,8 @@
  * layoutTree - the arrays that drawing, searching and the views use
  *
  * Per node: level, frame, total, self, parent, size (nodes of its subtree, itself included), x (sum of what lies left).
- * Per row: the nodes order[rowStart[level]..], their x in rowX, from left to right.
+ * Per row: the nodes order[rowStart[level]..], their x in rowX and
+ * total in rowTotal (again, in the order that drawing reads them), from left to right.
  */
 export function layoutTree(level, frame, total, self, deepest) {
 	const count = level.length;
@@ -33,13 +34,15 @@ export function layoutTree(level, frame, total, self, deepest) {
 	for (let l = 1; l < rowStart.length; l++) rowStart[l] += rowStart[l - 1];
 	const order = new Uint32Array(count);
 	const rowX = new total.constructor(count);
+	const rowTotal = new total.constructor(count);
 	const fill = rowStart.slice();
 	for (let i = 0; i < count; i++) {
 		const at = fill[level[i]]++;
 		order[at] = i;
 		rowX[at] = x[i];
+		rowTotal[at] = total[i];
 	}
-	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX };
+	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal };
 }
 
 /** The last position in rowX[from, to) whose x is at most value, or from - 1. */

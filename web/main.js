@@ -71,7 +71,8 @@ class Viewer {
 		byId('provisional').hidden = !provisional;
 		document.body.dataset.ready = provisional ? 'overview' : 'full';
 		this.apply(false);
-		this.fillLegend();
+		// After the picture: it looks at every function.
+		if (!provisional) setTimeout(() => this.fillLegend(), 0);
 		this.marks[provisional ? 'overview' : 'full'] = performance.now();
 	}
 
@@ -560,16 +561,18 @@ function showProblem(problem) {
 	document.body.dataset.ready = 'failed';
 }
 
-/** Decodes in a worker when there can be one, else here. */
-function decodeAside(source, text) {
+/** A worker that decodes, started before the data has arrived; null where there can be none. */
+function startWorker(source) {
+	try {
+		return new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+	} catch {
+		return null;
+	}
+}
+
+function decodeAside(worker, text) {
+	if (!worker) return readProfile(text);
 	return new Promise((resolve, reject) => {
-		let worker;
-		try {
-			worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
-		} catch {
-			resolve(readProfile(text));
-			return;
-		}
 		worker.onerror = () => resolve(readProfile(text));
 		worker.onmessage = ({ data }) => {
 			worker.terminate();
@@ -597,6 +600,7 @@ function documentEnd() {
 }
 
 export async function startPage(source) {
+	const worker = source ? startWorker(source) : null;
 	const viewer = new Viewer(JSON.parse(byId('meta').textContent));
 	window.__viewer = viewer;
 	viewer.defaults = DEFAULT_STATE;
@@ -606,7 +610,7 @@ export async function startPage(source) {
 	const first = overview ? readProfile(overview).then((profile) => isWhole || viewer.setProfile(profile, true)) : null;
 	await documentEnd();
 	try {
-		const profile = await decodeAside(source, byId('data').textContent);
+		const profile = await decodeAside(worker, byId('data').textContent);
 		byId('data').textContent = '';
 		await first;
 		isWhole = true;

@@ -71,15 +71,17 @@ static void name_one(struct generator *g, unsigned long i)
 	char *out = g->name[i];
 	const char *a = scope(g), *b = scope(g), *x = word(g), *y = word(g);
 
-	if (pick < 40)
+	if (i < g->names / 10 && pick < 92) /* what is called most has short names */
+		snprintf(out, NAME_MAX_BYTES, pick < 40 ? "%s::%s%lu" : "%s_%s%lu", x, y, i);
+	else if (pick < 36)
 		snprintf(out, NAME_MAX_BYTES, "%s::%s::%s_%s%lu(%s::%s const&)", a, b, x, y, i, a, word(g));
-	else if (pick < 50)
+	else if (pick < 46)
 		snprintf(out, NAME_MAX_BYTES, "std::__detail::_%s_%s<%s::%s%lu>::operator()", x, y, b, word(g), i);
-	else if (pick < 62)
-		snprintf(out, NAME_MAX_BYTES, "__%s_%s_%s_%lu", a, x, y, i);
-	else if (pick < 70)
-		snprintf(out, NAME_MAX_BYTES, "%s_%s_%s%lu_[k]", a, x, y, i);
-	else if (pick < 82)
+	else if (pick < 60)
+		snprintf(out, NAME_MAX_BYTES, "%s_%s%lu", x, y, i);
+	else if (pick < 72)
+		snprintf(out, NAME_MAX_BYTES, "%s_%s%lu_[k]", a, x, i);
+	else if (pick < 84)
 		snprintf(out, NAME_MAX_BYTES, "com/example/%s/%s/%sImpl%lu.%s%s_[j]", a, b, x, i, y, word(g));
 	else if (pick < 92)
 		snprintf(out, NAME_MAX_BYTES, "github.com/example/%s/%s.(*%s%lu).%s%s", a, b, x, i, y, word(g));
@@ -92,14 +94,14 @@ static unsigned long skewed(struct generator *g, unsigned long below)
 {
 	double u = uniform(g);
 
-	return (unsigned long)((double)below * u * u * u);
+	return (unsigned long)((double)below * u * u * u * u * u);
 }
 
 static void make_graph(struct generator *g)
 {
 	for (unsigned long i = 0; i < g->names; i++) {
 		name_one(g, i);
-		g->callee_count[i] = (uint8_t)(1 + skewed(g, CALLEES_MAX - 1));
+		g->callee_count[i] = (uint8_t)(1 + skewed(g, CALLEES_MAX));
 		for (unsigned k = 0; k < g->callee_count[i]; k++)
 			g->callee[i][k] = (uint32_t)skewed(g, g->names);
 	}
@@ -132,7 +134,7 @@ static size_t make_path(struct generator *g, uint32_t *path)
 		if (next(g) % 100 == 0)
 			at = (uint32_t)(next(g) % g->names);
 		else
-			at = g->callee[at][skewed(g, g->callee_count[at])];
+			at = g->callee[at][next(g) % 100 < 72 ? 0 : skewed(g, g->callee_count[at])];
 	}
 	return depth;
 }
