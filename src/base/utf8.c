@@ -73,3 +73,31 @@ void utf8_clean(struct buf *out, struct str s, char semicolon)
 			buf_add(out, before.ptr, before.len - s.len);
 	}
 }
+
+void utf8_add(struct buf *out, uint32_t code)
+{
+	char bytes[4];
+
+	if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		code = 0xfffd;
+	if (code < 0x80) {
+		buf_addc(out, (char)code);
+		return;
+	}
+	if (code < 0x800) {
+		bytes[0] = (char)(0xc0 | code >> 6);
+		bytes[1] = (char)(0x80 | (code & 0x3f));
+		buf_add(out, bytes, 2);
+	} else if (code < 0x10000) {
+		bytes[0] = (char)(0xe0 | code >> 12);
+		bytes[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		bytes[2] = (char)(0x80 | (code & 0x3f));
+		buf_add(out, bytes, 3);
+	} else {
+		bytes[0] = (char)(0xf0 | code >> 18);
+		bytes[1] = (char)(0x80 | (code >> 12 & 0x3f));
+		bytes[2] = (char)(0x80 | (code >> 6 & 0x3f));
+		bytes[3] = (char)(0x80 | (code & 0x3f));
+		buf_add(out, bytes, 4);
+	}
+}

@@ -22,3 +22,6 @@ bool utf8_valid(struct str s);
  * This is what .col and folded lines carry (issue 3, item 5); @semicolon is '|' there.
  */
 void utf8_clean(struct buf *out, struct str s, char semicolon);
+
+/** utf8_add - append a code point; surrogates and what lies above U+10FFFF as U+FFFD. */
+void utf8_add(struct buf *out, uint32_t code);

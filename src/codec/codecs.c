@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry: one row per format. */
+#include "codec/codec.h"
+
+#include <stdarg.h>
+
+#include "codec/col.h"
+#include "codec/folded.h"
+#include "codec/pprof.h"
+
+static const struct codec *const codecs[] = { &codec_pprof, &codec_col, &codec_folded };
+
+const struct codec *codec_at(size_t index)
+{
+	return index < ARRAY_SIZE(codecs) ? codecs[index] : NULL;
+}
+
+const struct codec *codec_find(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codecs); i++)
+		if (str_eq(str_of(codecs[i]->name), name))
+			return codecs[i];
+	return NULL;
+}
+
+const struct codec *codec_for_path(struct str path)
+{
+	const struct codec *best = NULL;
+	size_t best_len = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(codecs); i++) {
+		for (const char *const *suffix = codecs[i]->suffixes; *suffix; suffix++) {
+			if (!str_ends(path, str_of(*suffix)) || strlen(*suffix) <= best_len)
+				continue;
+			best = codecs[i];
+			best_len = strlen(*suffix);
+		}
+	}
+	return best;
+}
+
+const struct codec *codec_sniff(struct str bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(codecs); i++)
+		if (codecs[i]->sniff(bytes))
+			return codecs[i];
+	return NULL;
+}
+
+void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return;
+	error->position = position;
+	error->is_line = is_line;
+	va_start(args, format);
+	(void)vsnprintf(error->reason, sizeof(error->reason), format, args); /* cut is fine */
+	va_end(args);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folded stacks, one line per stack: "comm;frame;...;leaf count". */
+#include "codec/folded.h"
+
+#include "base/array.h"
+#include "base/u64map.h"
+#include "base/utf8.h"
+#include "codec/stack_text.h"
+
+#define OUT_MAX GIB(4)
+#define UNKNOWN "[unknown]"
+#define BOM "\xef\xbb\xbf"
+
+/* Writing */
+
+static struct str suffix_of(enum model_kind kind, bool is_inlined)
+{
+	if (kind == MODEL_KIND_KERNEL)
+		return STR("_[k]");
+	if (is_inlined || kind == MODEL_KIND_JAVA_INLINED)
+		return STR("_[i]");
+	if (kind == MODEL_KIND_JIT || kind == MODEL_KIND_JAVA || kind == MODEL_KIND_JAVA_C1)
+		return STR("_[j]");
+	return STR("");
+}
+
+struct folded_line {
+	size_t at, len; /* in the writer's text */
+	uint64_t count;
+};
+
+struct folded_out {
+	const struct model *m;
+	struct stack_text stacks;
+	struct buf text; /* all lines end to end, without counts */
+	struct folded_line *lines;
+	size_t lines_count, lines_cap;
+};
+
+static void folded_out_release(struct folded_out *o)
+{
+	stack_text_release(&o->stacks);
+	buf_release(&o->text);
+	free(o->lines);
+}
+
+static bool is_digits(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if ((s.ptr[i] < '0' || s.ptr[i] > '9') && s.ptr[i] != '.')
+			return false;
+	return s.len;
+}
+
+/* What a reader of this format would take for something else at the end of a line: blanks before the count go away, and
+ * the blank before a last word of digits ("task 5") becomes '_', since flamegraph.pl and others read two numbers there. */
+static void tame_end(struct buf *text, size_t start)
+{
+	struct str line;
+	ptrdiff_t blank;
+
+	if (text->error)
+		return;
+	while (text->len > start && text->ptr[text->len - 1] == ' ')
+		text->len--;
+	line = str_n(text->ptr + start, text->len - start);
+	blank = str_rfind(line, ' ');
+	if (blank >= 0 && is_digits(str_skip(line, (size_t)blank + 1)))
+		text->ptr[start + (size_t)blank] = '_';
+	if (!line.len || line.ptr[line.len - 1] == ';')
+		buf_adds(text, STR(UNKNOWN));
+}
+
+/* A byte order mark at the start of a line would be taken off the file's first one. */
+static void tame_start(struct buf *text, size_t start)
+{
+	if (!text->error && str_starts(str_n(text->ptr + start, text->len - start), STR(BOM)))
+		memcpy(text->ptr + start, "\xef\xbf\xbd", strlen(BOM)); /* U+FFFD */
+}
+
+static int add_line(struct folded_out *o, const struct model_sample *s, uint64_t count)
+{
+	struct str comm = model_string(o->m, o->m->processes[s->process].comm);
+	size_t start = o->text.len;
+	int r = array_grow(&o->lines, &o->lines_cap, o->lines_count, UINT32_MAX);
+
+	stack_text_name(&o->text, comm);
+	r = r ? r : stack_text_add(&o->stacks, s->stack, &o->text);
+	r = r ? r : o->text.error;
+	if (r < 0)
+		return r;
+	if (!comm.len && o->text.len > start) { /* without a comm the first frame comes first */
+		memmove(o->text.ptr + start, o->text.ptr + start + 1, o->text.len - start - 1);
+		o->text.len--;
+	}
+	tame_start(&o->text, start);
+	tame_end(&o->text, start);
+	o->lines[o->lines_count++] = (struct folded_line){ start, o->text.len - start, count };
+	return o->text.error;
+}
+
+static int line_order(const void *a, const void *b, void *text)
+{
+	const struct folded_line *x = a, *y = b;
+
+	return str_cmp(str_n((const char *)text + x->at, x->len), str_n((const char *)text + y->at, y->len));
+}
+
+/* Bytewise by stack; equal lines become one. */
+static void write_lines(struct folded_out *o, struct buf *out)
+{
+	if (!o->lines_count)
+		return;
+	qsort_r(o->lines, o->lines_count, sizeof(*o->lines), line_order, o->text.ptr);
+	for (size_t i = 0; i < o->lines_count;) {
+		const struct folded_line *line = &o->lines[i];
+		uint64_t sum = 0;
+
+		for (; i < o->lines_count && line_order(line, &o->lines[i], o->text.ptr) == 0; i++)
+			if (__builtin_add_overflow(sum, o->lines[i].count, &sum) || sum > INT64_MAX)
+				sum = INT64_MAX;
+		buf_add(out, o->text.ptr + line->at, line->len);
+		buf_addc(out, ' ');
+		buf_addu64(out, sum);
+		buf_addc(out, '\n');
+	}
+}
+
+static int encode(const struct window *w, struct buf *out)
+{
+	scoped(folded_out_release) struct folded_out o = { .m = w->model, .text = BUF_INIT(OUT_MAX) };
+	size_t column = model_default_value(o.m);
+	int r = stack_text_init(&o.stacks, o.m, suffix_of);
+
+	for (size_t i = 0; r == 0 && o.m->value_type_count && i < o.m->samples_count; i++) {
+		int64_t value = model_values(o.m, &o.m->samples[i])[column];
+
+		if (value > 0)
+			r = add_line(&o, &o.m->samples[i], (uint64_t)value);
+	}
+	if (r < 0)
+		return r;
+	write_lines(&o, out);
+	return out->error;
+}
+
+/* Reading */
+
+static const struct {
+	struct str text;
+	enum model_kind kind;
+} suffixes_in[] = {
+	{ { "_[k]", 4 }, MODEL_KIND_KERNEL },
+	{ { "_[j]", 4 }, MODEL_KIND_JIT },
+	{ { "_[i]", 4 }, MODEL_KIND_JAVA_INLINED },
+};
+
+struct folded_in {
+	struct model *m;
+	struct stack_reader *stacks;
+	struct u64map processes; /* string id of the comm to process row */
+	struct codec_error *error;
+	uint64_t line;
+	bool is_pair; /* every line ends in two numbers */
+};
+
+static void folded_in_release(struct folded_in *in)
+{
+	stack_reader_free(&in->stacks);
+	u64map_release(&in->processes);
+}
+
+/* digits[.digits], rounded to the nearest; too large ones saturate. Return: false when it is no such number. */
+static bool read_count(struct str s, int64_t *out)
+{
+	ptrdiff_t dot = str_find(s, '.');
+	struct str whole = dot < 0 ? s : str_first(s, (size_t)dot), rest = dot < 0 ? STR("") : str_skip(s, (size_t)dot + 1);
+	uint64_t value = 0;
+	int r;
+
+	if (!whole.len || whole.ptr[0] < '0' || whole.ptr[0] > '9')
+		return false;
+	for (size_t i = 0; i < rest.len; i++)
+		if (rest.ptr[i] < '0' || rest.ptr[i] > '9')
+			return false;
+	r = str_to_u64(whole, 0, INT64_MAX - 1, &value);
+	if (r == -EBADMSG)
+		return false;
+	if (r < 0)
+		value = INT64_MAX;
+	else if (rest.len && rest.ptr[0] >= '5')
+		value++;
+	*out = (int64_t)value;
+	return true;
+}
+
+static struct str drop_blanks(struct str s)
+{
+	while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+/* Cuts the last number off @line. Return: false when there is none, or nothing in front of it. */
+static bool take_count(struct str *line, int64_t *out)
+{
+	struct str s = drop_blanks(*line);
+	size_t at = s.len;
+
+	while (at && s.ptr[at - 1] != ' ' && s.ptr[at - 1] != '\t')
+		at--;
+	if (!at || !read_count(str_skip(s, at), out))
+		return false;
+	s = drop_blanks(str_first(s, at));
+	if (!s.len)
+		return false;
+	*line = s;
+	return true;
+}
+
+/* The next line without its end (LF or CRLF). Return: false at the end. */
+static bool next_line(struct str *rest, struct str *out)
+{
+	if (!rest->len || !str_next(rest, '\n', out))
+		return false;
+	if (out->len && out->ptr[out->len - 1] == '\r')
+		out->len--;
+	return true;
+}
+
+static bool all_pairs(struct str text)
+{
+	struct str line;
+	bool any = false;
+	int64_t count;
+
+	while (next_line(&text, &line)) {
+		if (!drop_blanks(line).len)
+			continue;
+		if (!take_count(&line, &count) || !take_count(&line, &count))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static int add_frame(struct folded_in *in, struct str name, uint32_t *stack)
+{
+	enum model_kind kind = MODEL_KIND_NATIVE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes_in); i++) {
+		if (name.len <= suffixes_in[i].text.len || !str_ends(name, suffixes_in[i].text))
+			continue;
+		kind = suffixes_in[i].kind;
+		name.len -= suffixes_in[i].text.len;
+		break;
+	}
+	return stack_reader_frame(in->stacks, *stack, name, kind, stack);
+}
+
+static int find_process(struct folded_in *in, struct str comm, uint32_t *out)
+{
+	struct model_process row = { 0 };
+	int r = model_add_string(in->m, comm, &row.comm);
+
+	if (r < 0)
+		return r;
+	if (!row.comm) {
+		*out = 0;
+		return 0;
+	}
+	if (u64map_get(&in->processes, row.comm, out) == 0)
+		return 0;
+	r = model_add_process(in->m, &row, out);
+	return r ? r : u64map_put(&in->processes, row.comm, *out);
+}
+
+static int malformed(struct folded_in *in)
+{
+	codec_fail(in->error, in->line, true, "no count at the end of the line");
+	return -EBADMSG;
+}
+
+static int read_line(struct folded_in *in, struct str line)
+{
+	struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+	int64_t values[2] = { 0 };
+	struct str piece;
+	int r;
+
+	if (!take_count(&line, &values[in->is_pair]) || (in->is_pair && !take_count(&line, &values[0])))
+		return malformed(in);
+	ignore(str_next(&line, ';', &piece)); /* a line has at least one piece */
+	r = find_process(in, piece, &sample.process);
+	while (r == 0 && str_next(&line, ';', &piece))
+		r = add_frame(in, piece, &sample.stack);
+	r = r ? r : model_add_sample(in->m, &sample, values);
+	if (r < 0)
+		codec_fail(in->error, in->line, true, "%s", r == -E2BIG ? "too many stacks" : "out of memory");
+	return r;
+}
+
+static int read_text(struct folded_in *in, struct str text)
+{
+	struct str line;
+	int r = 0;
+
+	in->is_pair = all_pairs(text);
+	if (in->is_pair)
+		r = model_add_value_type(in->m, STR("before"), STR("count"));
+	r = r ? r : model_add_value_type(in->m, STR("samples"), STR("count"));
+	while (r == 0 && next_line(&text, &line)) {
+		in->line++;
+		if (drop_blanks(line).len)
+			r = read_line(in, line);
+	}
+	return r;
+}
+
+/* UTF-16 with a byte order mark, as some Windows tools write. Bad units become U+FFFD. */
+static void from_utf16(struct str bytes, bool is_big, struct buf *out)
+{
+	for (size_t i = 2; i + 1 < bytes.len; i += 2) {
+		uint32_t a = (uint8_t)bytes.ptr[i], b = (uint8_t)bytes.ptr[i + 1], unit = is_big ? a << 8 | b : b << 8 | a;
+
+		if ((unit & 0xfc00) == 0xd800 && i + 3 < bytes.len) {
+			uint32_t c = (uint8_t)bytes.ptr[i + 2], d = (uint8_t)bytes.ptr[i + 3], low = is_big ? c << 8 | d : d << 8 | c;
+
+			if ((low & 0xfc00) == 0xdc00) {
+				unit = 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));
+				i += 2;
+			}
+		}
+		utf8_add(out, unit);
+	}
+}
+
+static int decode(struct str bytes, struct window *out, struct codec_error *error)
+{
+	scoped(window_release) struct window w = { 0 };
+	scoped(folded_in_release) struct folded_in in = { .error = error };
+	scoped(buf_release) struct buf wide = BUF_INIT(OUT_MAX);
+	int r = window_init(&w, 2 * bytes.len + KIB(64));
+
+	in.m = w.model;
+	in.stacks = r == 0 ? stack_reader_new(w.model) : NULL;
+	u64map_init(&in.processes, UINT32_MAX);
+	if (!in.stacks) {
+		codec_fail(error, 0, true, "out of memory");
+		return -ENOMEM;
+	}
+	if (str_starts(bytes, STR("\xff\xfe")) || str_starts(bytes, STR("\xfe\xff"))) {
+		from_utf16(bytes, (uint8_t)bytes.ptr[0] == 0xfe, &wide);
+		if (wide.error) {
+			codec_fail(error, 0, true, "out of memory");
+			return wide.error;
+		}
+		bytes = buf_str(&wide);
+	} else if (str_starts(bytes, STR(BOM))) {
+		bytes = str_skip(bytes, strlen(BOM));
+	}
+	r = read_text(&in, bytes);
+	if (r < 0)
+		return r;
+	*out = w;
+	w = (struct window){ 0 }; /* moved out */
+	return 0;
+}
+
+/* The first line that is not empty ends in a number and the bytes are text. */
+static int sniff(struct str bytes)
+{
+	struct str text = str_first(bytes, KIB(4)), line;
+	int64_t count;
+
+	if (str_starts(bytes, STR("\xff\xfe")) || str_starts(bytes, STR("\xfe\xff")))
+		return 1;
+	if (memchr(text.len ? text.ptr : "", 0, text.len))
+		return 0;
+	while (next_line(&text, &line))
+		if (drop_blanks(line).len)
+			return take_count(&line, &count) || !text.ptr;
+	return 0;
+}
+
+static const char *const suffixes[] = { ".folded", ".collapsed", ".txt", NULL };
+
+const struct codec codec_folded = {
+	.name = "folded",
+	.suffixes = suffixes,
+	.help = "one line per stack with its count, as flamegraph.pl and speedscope read",
+	.encode = encode,
+	.sniff = sniff,
+	.decode = decode,
+};

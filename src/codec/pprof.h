@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* google/pprof's profile.proto, gzipped or not. What of a window it carries, and how: docs/formats/pprof.md. */
+#pragma once
+
+#include "codec/codec.h"
+
+extern const struct codec codec_pprof;
+
+#define PPROF_EXPANDED_MAX GIB(1)
+
+/** pprof_decode_limited - as codec_pprof.decode, for callers that grant less (a server). */
+int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *out, struct codec_error *error) warn_unused;
+
+/** pprof_encode_plain - the message itself, without gzip. */
+int pprof_encode_plain(const struct window *w, struct buf *out) warn_unused;
+/** pprof_encode_level - gzip at @level (1..12). */
+int pprof_encode_level(const struct window *w, int level, struct buf *out) warn_unused;

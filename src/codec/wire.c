@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/wire.h"
+
+uint64_t wire_varint_slow(struct cur *c)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; shift < 70; shift += 7) {
+		uint8_t byte = cur_u8(c);
+
+		if (c->bad)
+			return 0;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return value;
+	}
+	c->bad = true;
+	return 0;
+}
+
+bool wire_next(struct cur *c, struct wire_field *out)
+{
+	uint64_t tag, size;
+
+	if (c->bad || c->pos == c->end)
+		return false;
+	tag = wire_varint(c);
+	*out = (struct wire_field){ .number = tag >> 3, .type = tag & 7 };
+	switch (out->type) {
+	case WIRE_VARINT:
+		out->value = wire_varint(c);
+		break;
+	case WIRE_FIXED64:
+		out->value = cur_le64(c);
+		break;
+	case WIRE_BYTES:
+		size = wire_varint(c);
+		if (size > cur_left(c))
+			c->bad = true;
+		else
+			out->bytes = cur_sub(c, (size_t)size);
+		break;
+	case WIRE_FIXED32:
+		out->value = cur_le32(c);
+		break;
+	default: /* groups are not handled by the reference either; 6 and 7 do not exist */
+		c->bad = true;
+	}
+	return !c->bad;
+}
+
+void wire_add_varint(struct buf *b, uint64_t value)
+{
+	uint8_t *at = buf_reserve(b, WIRE_VARINT_MAX);
+
+	if (at)
+		buf_commit(b, (size_t)(wire_put_varint(at, value) - at));
+}
+
+void wire_add_tag(struct buf *b, uint32_t number, enum wire_type type)
+{
+	wire_add_varint(b, (uint64_t)number << 3 | type);
+}
+
+void wire_add_number(struct buf *b, uint32_t number, uint64_t value)
+{
+	if (!value)
+		return;
+	wire_add_tag(b, number, WIRE_VARINT);
+	wire_add_varint(b, value);
+}
+
+void wire_add_bytes(struct buf *b, uint32_t number, struct str bytes)
+{
+	wire_add_tag(b, number, WIRE_BYTES);
+	wire_add_varint(b, bytes.len);
+	buf_adds(b, bytes);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protobuf's wire format: a reader over a bounded cursor and a writer into room reserved before.
+ * Source: protobuf.dev/programming-guides/encoding; leniency as in google/pprof profile/proto.go (spec of the format in
+ * docs/formats/pprof.md). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/cur.h"
+
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+struct wire_field {
+	uint64_t number; /* 0 is possible: an unknown field like any other */
+	unsigned int type;
+	uint64_t value;    /* WIRE_VARINT, WIRE_FIXED64, WIRE_FIXED32 */
+	struct cur bytes;  /* WIRE_BYTES */
+};
+
+#define WIRE_VARINT_MAX 10
+
+/* At most ten bytes; what does not fit 64 bits of the tenth is dropped. Sets bad when longer or cut off. */
+uint64_t wire_varint_slow(struct cur *c);
+
+static inline uint64_t wire_varint(struct cur *c)
+{
+	if (!c->bad && c->pos < c->end && c->pos[0] < 0x80)
+		return *c->pos++;
+	return wire_varint_slow(c);
+}
+
+/** wire_next - the next field. Return: false at the end, and when malformed (then c->bad is set). */
+bool wire_next(struct cur *c, struct wire_field *out);
+
+static inline struct str wire_str(const struct wire_field *f)
+{
+	return cur_rest(&f->bytes);
+}
+
+/** wire_fits - false after marking @c bad when a known field has another type than @type. */
+static inline bool wire_fits(struct cur *c, const struct wire_field *f, enum wire_type type)
+{
+	if (f->type != type)
+		c->bad = true;
+	return f->type == type;
+}
+
+/* Writing */
+
+static inline size_t wire_varint_size(uint64_t value)
+{
+	return (size_t)(9 * (63 - __builtin_clzll(value | 1)) + 73) / 64; /* ceil(bits / 7), at least 1 */
+}
+
+static inline uint8_t *wire_put_varint(uint8_t *at, uint64_t value)
+{
+	while (value >= 0x80) {
+		*at++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+	}
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+static inline size_t wire_tag_size(uint32_t number)
+{
+	return wire_varint_size((uint64_t)number << 3);
+}
+
+static inline uint8_t *wire_put_tag(uint8_t *at, uint32_t number, enum wire_type type)
+{
+	return wire_put_varint(at, (uint64_t)number << 3 | type);
+}
+
+/* A number field; nothing for 0, proto3's default. */
+static inline size_t wire_number_size(uint32_t number, uint64_t value)
+{
+	return value ? wire_tag_size(number) + wire_varint_size(value) : 0;
+}
+
+static inline uint8_t *wire_put_number(uint8_t *at, uint32_t number, uint64_t value)
+{
+	return value ? wire_put_varint(wire_put_tag(at, number, WIRE_VARINT), value) : at;
+}
+
+/* The same into a buffer. Errors stick to the buffer. */
+void wire_add_varint(struct buf *b, uint64_t value);
+void wire_add_tag(struct buf *b, uint32_t number, enum wire_type type);
+void wire_add_number(struct buf *b, uint32_t number, uint64_t value); /* nothing for 0 */
+void wire_add_bytes(struct buf *b, uint32_t number, struct str bytes); /* also when empty */

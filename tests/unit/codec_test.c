@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds for every format: write, read and write again gives the same bytes; failures leave nothing behind. */
+#include "support.h"
+
+#include "codec_samples.h"
+
+#define OUT_MAX MIB(64)
+
+static size_t first_difference(struct str a, struct str b)
+{
+	size_t at = 0;
+
+	while (at < a.len && at < b.len && a.ptr[at] == b.ptr[at])
+		at++;
+	return at;
+}
+
+static void assert_same(const struct codec *codec, struct str a, struct str b)
+{
+	size_t at = first_difference(a, b);
+
+	if (!str_eq(a, b)) {
+		print_message("%s: %zu and %zu bytes differ at %zu: '" STR_FMT "' and '" STR_FMT "'\n", codec->name, a.len, b.len,
+			      at, STR_ARG(str_first(str_skip(a, at > 20 ? at - 20 : 0), 60)),
+			      STR_ARG(str_first(str_skip(b, at > 20 ? at - 20 : 0), 60)));
+		fail();
+	}
+}
+
+/* Return: what the first failing step returned, or 0. */
+static int round_trip(const struct codec *codec, const struct window *w)
+{
+	scoped(buf_release) struct buf once = BUF_INIT(OUT_MAX), again = BUF_INIT(OUT_MAX);
+	scoped(window_release) struct window second = { 0 };
+	struct codec_error error = { 0 };
+	struct cur in;
+	int r = codec->encode(w, &once);
+
+	if (r < 0)
+		return r;
+	in = guard_page(once.ptr, once.len);
+	r = codec->decode(str_n((const char *)in.pos, once.len), &second, &error);
+	if (r < 0) {
+		if (r != -ENOMEM)
+			print_message("%s: %s at %llu\n", codec->name, error.reason, (unsigned long long)error.position);
+		return r;
+	}
+	r = codec->encode(&second, &again);
+	if (r == 0)
+		assert_same(codec, buf_str(&once), buf_str(&again));
+	return r;
+}
+
+static void writes_the_same_again(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	assert_int_equal(hostile_window(&w, true), 0);
+	for (size_t i = 0; codec_at(i); i++) {
+		if (!codec_at(i)->encode)
+			continue;
+		print_message("  %s\n", codec_at(i)->name);
+		assert_int_equal(round_trip(codec_at(i), &w), 0);
+	}
+}
+
+static void writes_an_empty_window(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	assert_int_equal(window_init(&w, KIB(1)), 0);
+	for (size_t i = 0; codec_at(i); i++)
+		if (codec_at(i)->encode)
+			assert_int_equal(round_trip(codec_at(i), &w), 0);
+}
+
+/* From every format to every other and back: still a fixed point, and no sample is lost on the way. */
+static void converts(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	assert_int_equal(hostile_window(&w, true), 0);
+	for (size_t i = 0; codec_at(i); i++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(OUT_MAX);
+		scoped(window_release) struct window read = { 0 };
+		struct codec_error error;
+
+		if (!codec_at(i)->encode)
+			continue;
+		assert_int_equal(codec_at(i)->encode(&w, &bytes), 0);
+		assert_ptr_equal(codec_sniff(buf_str(&bytes)), codec_at(i));
+		assert_int_equal(codec_at(i)->decode(buf_str(&bytes), &read, &error), 0);
+		for (size_t j = 0; codec_at(j); j++)
+			if (codec_at(j)->encode)
+				assert_int_equal(round_trip(codec_at(j), &read), 0);
+	}
+}
+
+static int round_trip_all(void *ctx)
+{
+	scoped(window_release) struct window w = { 0 };
+	const struct codec *codec = ctx;
+	int r = hostile_window(&w, false);
+
+	return r ? r : round_trip(codec, &w);
+}
+
+static void survives_failing_allocations(void **state)
+{
+	(void)state;
+	for (size_t i = 0; codec_at(i); i++)
+		if (codec_at(i)->encode)
+			for_each_failing_allocation(round_trip_all, (void *)codec_at(i));
+}
+
+static void leaves_output_alone_on_failure(void **state)
+{
+	static const char rubbish[] = "\x1f\x8b rubbish";
+
+	(void)state;
+	for (size_t i = 0; codec_at(i); i++) {
+		struct window out = { .frequency_hz = 77 };
+		struct codec_error error = { 0 };
+		struct cur in = guard_page(rubbish, sizeof(rubbish));
+
+		assert_int_equal(codec_at(i)->decode(str_n((const char *)in.pos, sizeof(rubbish)), &out, &error), -EBADMSG);
+		assert_int_equal(out.frequency_hz, 77);
+		assert_null(out.model);
+		assert_true(error.reason[0]);
+	}
+}
+
+static void finds_by_name_and_path(void **state)
+{
+	(void)state;
+	for (size_t i = 0; codec_at(i); i++)
+		assert_ptr_equal(codec_find(str_of(codec_at(i)->name)), codec_at(i));
+	assert_null(codec_find(STR("nothing")));
+	assert_null(codec_for_path(STR("x.html")));
+	assert_ptr_equal(codec_for_path(STR("/tmp/x.pb.gz")), codec_find(STR("pprof")));
+	assert_ptr_equal(codec_for_path(STR("x.pprof")), codec_find(STR("pprof")));
+	assert_ptr_equal(codec_for_path(STR("x.col")), codec_find(STR("col")));
+	assert_ptr_equal(codec_for_path(STR("x.collapsed")), codec_find(STR("folded")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(writes_the_same_again),
+		cmocka_unit_test(writes_an_empty_window),
+		cmocka_unit_test(converts),
+		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(leaves_output_alone_on_failure),
+		cmocka_unit_test(finds_by_name_and_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
