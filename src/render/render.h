@@ -17,13 +17,28 @@ struct render_text_config {
 int render_text(const struct window *w, const struct render_text_config *cfg, struct buf *out) warn_unused;
 
 struct render_top_row {
-	uint32_t function_name; /* string of the model */
+	uint32_t function_name; /* string of the model; 0: frames without a name, by module */
+	uint32_t module;        /* file name of the mapping when there is no name, else 0 */
 	enum model_kind kind;
 	int64_t self, total;    /* total counts recursion once */
 };
 
-/** render_top - functions by self value, largest first (ties by name). *out is the caller's to free. */
+/**
+ * render_top - functions by self value, largest first (ties by total, then by name)
+ * @out: the caller's to free
+ * Return: 0, -EINVAL for a column that is not there, -ENOMEM, -E2BIG.
+ */
 int render_top(const struct model *m, size_t value, struct render_top_row **out, size_t *count) warn_unused;
+
+/** render_top_name - append what a row is called, unescaped: its name, "[module]" or "[unknown]". */
+void render_top_name(const struct model *m, const struct render_top_row *row, struct buf *out);
+
+/**
+ * render_dump - the whole profile as text, in the form of pprof's own dump (profile.Profile.String of
+ * github.com/google/pprof), so that golden files of either can be compared
+ * @escape: make names safe for a terminal; without it the bytes are exactly the reference's
+ */
+int render_dump(const struct window *w, bool escape, struct buf *out) warn_unused;
 
 struct render_html_config {
 	size_t value;

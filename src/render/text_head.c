@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report opens with: where and when the profile was taken, and how far it can be trusted. */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "render/terminal.h"
+#include "render/text_int.h"
+
+static void add_key(struct buf *out, const char *key)
+{
+	buf_addf(out, "%-9s ", key);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part * 100 / (double)whole : 0;
+}
+
+static bool starts_with(const struct window_counter *counter, struct str prefix)
+{
+	return str_starts(str_of(counter->name), prefix);
+}
+
+/* "name 12, other 3", without the prefix, those that are not zero; nothing when all are. */
+static void add_counters(struct buf *out, const struct window *w, struct str prefix, const char *before)
+{
+	for (size_t i = 0; i < w->counter_count; i++) {
+		if (!starts_with(&w->counters[i], prefix) || !w->counters[i].value)
+			continue;
+		buf_addf(out, "%s", before);
+		terminal_add(out, str_skip(str_of(w->counters[i].name), prefix.len), 40);
+		buf_addf(out, " %" PRIu64, w->counters[i].value);
+		before = ", ";
+	}
+}
+
+static void add_origin(const struct window *w, struct buf *out)
+{
+	if (w->host) {
+		add_key(out, "host");
+		terminal_add(out, str_of(w->host), 0);
+		if (w->kernel_release) {
+			buf_adds(out, STR(", Linux "));
+			terminal_add(out, str_of(w->kernel_release), 0);
+		}
+		buf_addc(out, '\n');
+	}
+	if (w->command) {
+		add_key(out, "command");
+		terminal_add(out, str_of(w->command), 0);
+		buf_addc(out, '\n');
+	}
+	if (w->start_ns) {
+		add_key(out, "time");
+		clock_add_iso(out, w->start_ns);
+		buf_adds(out, STR("Z"));
+		if (w->end_ns >= w->start_ns)
+			buf_addf(out, ", %.2f s", (double)(w->end_ns - w->start_ns) / 1e9);
+		buf_addc(out, '\n');
+	}
+	if (w->frequency_hz) {
+		add_key(out, "rate");
+		buf_addf(out, "%" PRIu32 " Hz", w->frequency_hz);
+		if (w->cpu_count)
+			buf_addf(out, " on %" PRIu32 " CPU%s", w->cpu_count, w->cpu_count == 1 ? "" : "s");
+		if (w->busy_ns)
+			buf_addf(out, ", %.2f busy CPU seconds", (double)w->busy_ns / 1e9);
+		if (w->sampler) {
+			buf_adds(out, STR(", sampler "));
+			terminal_add(out, str_of(w->sampler), 0);
+		}
+		buf_addc(out, '\n');
+	}
+}
+
+static void add_quality(const struct window *w, struct buf *out)
+{
+	const uint64_t user = window_counter(w, STR("user_samples")), frames = window_counter(w, STR("frames"));
+
+	if (user) {
+		add_key(out, "complete");
+		buf_addf(out, "%.2f%% of %" PRIu64 " user samples", percent(window_counter(w, STR("complete")), user), user);
+		add_counters(out, w, STR("cut_"), "; cut: ");
+		buf_addc(out, '\n');
+	}
+	if (frames) {
+		const uint64_t unnamed = window_counter(w, STR("unnamed_frames"));
+
+		add_key(out, "unnamed");
+		buf_addf(out, "%.2f%% of %" PRIu64 " frames\n", percent(unnamed, frames), frames);
+	}
+}
+
+void text_head(const struct window *w, struct buf *out)
+{
+	const uint64_t counted = window_counter(w, STR("samples"));
+	uint64_t lost = 0;
+
+	add_origin(w, out);
+	for (size_t i = 0; i < w->counter_count; i++) {
+		if (starts_with(&w->counters[i], STR("lost_")) &&
+		    __builtin_add_overflow(lost, w->counters[i].value, &lost))
+			lost = UINT64_MAX;
+	}
+	add_key(out, "samples");
+	if (counted) {
+		buf_addf(out, "%" PRIu64 ", lost %" PRIu64, counted, lost);
+		add_counters(out, w, STR("lost_"), ": ");
+	} else {
+		buf_addf(out, "%zu different", w->model->samples_count);
+	}
+	buf_addc(out, '\n');
+	add_quality(w, out);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From nodes in the order they were found to preorder columns, heaviest sibling first. */
+#include "render/tree.h"
+
+#include "base/array.h"
+#include "render/tree_int.h"
+
+#define SMALL_GROUP 16u
+
+void tree_release(struct tree *t)
+{
+	free(t->text);
+	free(t->frames);
+	intern_release(&t->modules);
+	free(t->frame);
+	free(t->level);
+	free(t->total);
+	free(t->origin);
+	free(t->frame_origin);
+	*t = (struct tree){ 0 };
+}
+
+struct str tree_kind_name(unsigned kind)
+{
+	static const struct str names[TREE_KIND_COUNT] = {
+#define X(id, name, suffix) [MODEL_KIND_##id] = { name, sizeof(name) - 1 },
+		MODEL_KINDS(X)
+#undef X
+		[TREE_KIND_PROCESS] = { "process", 7 },
+		[TREE_KIND_CONTAINER] = { "container", 9 },
+	};
+
+	return kind < TREE_KIND_COUNT ? names[kind] : STR("native");
+}
+
+struct frame_sort {
+	const struct tree_builder *b;
+	uint32_t frame;
+};
+
+static int frame_order(const void *left, const void *right)
+{
+	const struct frame_sort *l = left, *r = right;
+	const struct tree_builder *b = l->b;
+	const struct tree_frame *x = &b->frames[l->frame], *y = &b->frames[r->frame];
+	int order = str_cmp(str_n(b->text + x->text_at, b->label_len[l->frame]),
+			    str_n(b->text + y->text_at, b->label_len[r->frame]));
+
+	if (order)
+		return order;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return str_cmp(intern_get(&b->modules, x->module), intern_get(&b->modules, y->module));
+}
+
+/* Frames by name; the nodes then speak of them by their new place. The order they were met in leaves no trace. */
+static int order_frames(struct tree_builder *b, struct tree *t)
+{
+	scoped(freep) struct frame_sort *sorted = calloc(b->frame_count + 1, sizeof(*sorted));
+	scoped(freep) uint32_t *rank = calloc(b->frame_count + 1, sizeof(*rank));
+
+	t->frames = calloc(b->frame_count + 1, sizeof(*t->frames));
+	if (!sorted || !rank || !t->frames)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->frame_count; i++)
+		sorted[i] = (struct frame_sort){ b, i };
+	qsort(sorted, b->frame_count, sizeof(*sorted), frame_order);
+	for (uint32_t i = 0; i < b->frame_count; i++) {
+		t->frames[i] = b->frames[sorted[i].frame];
+		t->frames[i].text_len = b->label_len[sorted[i].frame];
+		rank[sorted[i].frame] = i;
+	}
+	t->frame_count = (uint32_t)b->frame_count;
+	b->nodes[0].frame = t->frame_count;
+	for (size_t i = 1; i < b->node_count; i++)
+		b->nodes[i].frame = rank[b->nodes[i].frame];
+	t->text = b->text;
+	t->text_len = b->text_len;
+	b->text = NULL;
+	t->modules = b->modules;
+	intern_init(&b->modules, 0);
+	return 0;
+}
+
+struct sibling {
+	uint64_t total;
+	uint32_t frame, node;
+};
+
+static int sibling_order(const void *left, const void *right)
+{
+	const struct sibling *l = left, *r = right;
+
+	if (l->total != r->total)
+		return l->total > r->total ? -1 : 1;
+	return l->frame < r->frame ? -1 : l->frame > r->frame;
+}
+
+static void insertion_sort(struct sibling *s, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct sibling moving = s[i];
+		size_t j = i;
+
+		for (; j && sibling_order(&moving, &s[j - 1]) < 0; j--)
+			s[j] = s[j - 1];
+		s[j] = moving;
+	}
+}
+
+/* The children of one node at a time, in room that grows to the widest. */
+struct family {
+	struct sibling *siblings;
+	size_t cap;
+};
+
+static int sort_children(const struct tree_builder *b, struct family *family, uint32_t *kids, size_t count)
+{
+	while (family->cap < count) {
+		int r = array_grow(&family->siblings, &family->cap, family->cap, TREE_NODES_MAX);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < count; i++)
+		family->siblings[i] = (struct sibling){ b->value[kids[i]], b->nodes[kids[i]].frame, kids[i] };
+	if (count <= SMALL_GROUP)
+		insertion_sort(family->siblings, count);
+	else
+		qsort(family->siblings, count, sizeof(*family->siblings), sibling_order);
+	for (size_t i = 0; i < count; i++)
+		kids[i] = family->siblings[i].node;
+	return 0;
+}
+
+/* first[n] .. first[n + 1] becomes the range of n's children in kids. */
+static void group_children(const struct tree_builder *b, uint32_t *first, uint32_t *kids)
+{
+	for (size_t i = 1; i < b->node_count; i++)
+		first[b->nodes[i].parent + 2]++;
+	for (size_t i = 2; i <= b->node_count; i++)
+		first[i] += first[i - 1];
+	for (size_t i = 1; i < b->node_count; i++)
+		kids[first[b->nodes[i].parent + 1]++] = (uint32_t)i;
+}
+
+struct pending {
+	uint32_t node, level;
+};
+
+struct walk {
+	struct pending *items;
+	size_t count, cap;
+};
+
+static void walk_release(struct walk *w)
+{
+	free(w->items);
+}
+
+static void family_release(struct family *f)
+{
+	free(f->siblings);
+}
+
+static int push_children(struct walk *w, const uint32_t *kids, size_t count, uint32_t level)
+{
+	while (w->cap < w->count + count) {
+		int r = array_grow(&w->items, &w->cap, w->cap, TREE_NODES_MAX);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = count; i; i--)
+		w->items[w->count++] = (struct pending){ kids[i - 1], level };
+	return 0;
+}
+
+static int emit_preorder(const struct tree_builder *b, const uint32_t *first, uint32_t *kids, struct tree *t)
+{
+	scoped(walk_release) struct walk walk = { 0 };
+	scoped(family_release) struct family family = { 0 };
+	const uint32_t root = 0;
+	int r = push_children(&walk, &root, 1, 0);
+
+	while (!r && walk.count) {
+		struct pending at = walk.items[--walk.count];
+		size_t count = first[at.node + 1] - first[at.node];
+		uint32_t *mine = kids + first[at.node];
+
+		t->frame[t->node_count] = b->nodes[at.node].frame;
+		t->level[t->node_count] = at.level;
+		t->total[t->node_count++] = b->value[at.node];
+		if (count > 1)
+			r = sort_children(b, &family, mine, count);
+		if (!r)
+			r = push_children(&walk, mine, count, at.level + 1);
+	}
+	return r;
+}
+
+static int order_nodes(struct tree_builder *b, struct tree *t)
+{
+	scoped(freep) uint32_t *first = calloc(b->node_count + 2, sizeof(*first));
+	scoped(freep) uint32_t *kids = calloc(b->node_count, sizeof(*kids));
+
+	t->frame = malloc(b->node_count * sizeof(*t->frame));
+	t->level = malloc(b->node_count * sizeof(*t->level));
+	t->total = malloc(b->node_count * sizeof(*t->total));
+	if (!first || !kids || !t->frame || !t->level || !t->total)
+		return -ENOMEM;
+	for (size_t i = b->node_count - 1; i; i--) /* a parent was always made before its children */
+		b->value[b->nodes[i].parent] += b->value[i];
+	group_children(b, first, kids);
+	return emit_preorder(b, first, kids, t);
+}
+
+int tree_builder_finish(struct tree_builder *b, struct tree *out)
+{
+	scoped(tree_release) struct tree t = { 0 };
+	int r;
+
+	free(b->slots);
+	b->slots = NULL;
+	free(b->name_slots);
+	b->name_slots = NULL;
+	intern_init(&t.modules, 0);
+	r = order_frames(b, &t);
+	if (!r)
+		r = order_nodes(b, &t);
+	tree_builder_release(b);
+	if (r < 0)
+		return r;
+	*out = t;
+	t = (struct tree){ 0 };
+	return 0;
+}
+
+struct standing {
+	size_t count, cap;
+	uint32_t *frame; /* by level: the frame open there */
+};
+
+static void standing_release(struct standing *s)
+{
+	free(s->frame);
+}
+
+static uint64_t child_sum(const struct tree *t, uint32_t node, uint64_t *below)
+{
+	uint64_t sum = below[t->level[node]];
+
+	below[t->level[node]] = 0;
+	return sum;
+}
+
+static int top_order(const void *left, const void *right)
+{
+	const struct tree_top_row *l = left, *r = right;
+
+	if (l->self != r->self)
+		return l->self > r->self ? -1 : 1;
+	return l->frame < r->frame ? -1 : l->frame > r->frame;
+}
+
+static void add_selves(const struct tree *t, struct tree_top_row *rows, uint64_t *below)
+{
+	for (uint32_t i = t->node_count; i-- > 1;) { /* from behind: the children of a node come before it */
+		rows[t->frame[i]].self += t->total[i] - child_sum(t, i, below);
+		below[t->level[i] - 1] += t->total[i];
+	}
+}
+
+static void add_totals(const struct tree *t, struct tree_top_row *rows, struct standing *open, uint32_t *depth)
+{
+	for (uint32_t i = 1; i < t->node_count; i++) {
+		while (open->count >= t->level[i])
+			depth[open->frame[--open->count]]--;
+		if (!depth[t->frame[i]]++)
+			rows[t->frame[i]].total += t->total[i];
+		open->frame[open->count++] = t->frame[i];
+	}
+}
+
+int tree_top(const struct tree *t, size_t max, struct tree_top_row **out, size_t *count)
+{
+	scoped(freep) struct tree_top_row *rows = calloc((size_t)t->frame_count + 1, sizeof(*rows));
+	scoped(freep) uint32_t *depth = calloc((size_t)t->frame_count + 1, sizeof(*depth));
+	scoped(standing_release) struct standing open = { 0 };
+	scoped(freep) uint64_t *below = NULL;
+	uint32_t deepest = 0;
+
+	for (uint32_t i = 0; i < t->node_count; i++)
+		deepest = MAX(deepest, t->level[i]);
+	open.frame = calloc((size_t)deepest + 1, sizeof(*open.frame));
+	below = calloc((size_t)deepest + 1, sizeof(*below));
+	if (!rows || !depth || !open.frame || !below)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->frame_count; i++)
+		rows[i].frame = i;
+	add_selves(t, rows, below);
+	add_totals(t, rows, &open, depth);
+	qsort(rows, t->frame_count, sizeof(*rows), top_order);
+	*count = MIN(max, t->frame_count);
+	*out = rows;
+	rows = NULL;
+	return 0;
+}

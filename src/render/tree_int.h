@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building a tree node by node; shared by the two sources of trees and the ordering. */
+#pragma once
+
+#include "render/tree.h"
+
+struct tree_node {
+	uint32_t parent, frame;
+};
+
+/* tag: the upper half of the hash chained along the path; its low bits choose the slot, so growing needs no rehash */
+struct tree_slot {
+	uint32_t tag, node; /* node 0: free */
+};
+
+struct tree_name_slot {
+	uint32_t hash, frame_1; /* frame + 1; 0: free */
+};
+
+struct tree_builder {
+	char *text;
+	size_t text_len, text_cap;
+	struct tree_frame *frames; /* text_at and text_len cover the key; label_len of it is the name */
+	uint32_t *label_len;
+	size_t frame_count, frame_cap, label_cap;
+	struct tree_name_slot *name_slots;
+	uint32_t name_mask;
+	struct intern modules;
+
+	struct tree_node *nodes;
+	uint64_t *value; /* per node: self */
+	size_t node_count, node_cap, value_cap;
+	struct tree_slot *slots;
+	uint32_t slot_mask;
+	uint64_t seed, sum;
+};
+
+int tree_builder_init(struct tree_builder *b, size_t nodes_expected) warn_unused;
+void tree_builder_release(struct tree_builder *b);
+
+/**
+ * tree_builder_frame - the frame with the bytes @key
+ * @classify: called for a new one: sets kind and module and returns how much of the key is the name
+ */
+typedef size_t tree_classify_fn(struct str key, struct tree_frame *frame, void *ctx);
+int tree_builder_frame(struct tree_builder *b, struct str key, tree_classify_fn *classify, void *ctx, uint32_t *out)
+	warn_unused;
+
+/** tree_builder_room - make room for @count more nodes, so that adding them cannot fail. */
+int tree_builder_room(struct tree_builder *b, size_t count) warn_unused;
+
+static inline uint64_t tree_path_hash(uint64_t above, uint32_t frame)
+{
+	uint64_t h = (above ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return h ^ h >> 29;
+}
+
+static inline uint32_t tree_path_tag(uint64_t hash)
+{
+	return (uint32_t)(hash * UINT64_C(0xd6e8feb86659fd93) >> 32);
+}
+
+/** tree_builder_child - the child of @parent with @frame; @tag is that of its path. Needs room for one. */
+static inline uint32_t tree_builder_child(struct tree_builder *b, uint32_t parent, uint32_t frame, uint32_t tag)
+{
+	uint32_t at = tag & b->slot_mask;
+
+	for (; b->slots[at].node; at = (at + 1) & b->slot_mask) {
+		const struct tree_node *n = &b->nodes[b->slots[at].node];
+
+		if (b->slots[at].tag == tag && n->parent == parent && n->frame == frame)
+			return b->slots[at].node;
+	}
+	b->slots[at] = (struct tree_slot){ tag, (uint32_t)b->node_count };
+	b->nodes[b->node_count] = (struct tree_node){ parent, frame };
+	b->value[b->node_count] = 0;
+	return (uint32_t)b->node_count++;
+}
+
+/** tree_builder_add - @value for the stack that ends in @node. Return: 0, or -EOVERFLOW when the sum would not fit. */
+static inline int tree_builder_add(struct tree_builder *b, uint32_t node, uint64_t value)
+{
+	if (value > INT64_MAX - b->sum)
+		return -EOVERFLOW;
+	b->sum += value;
+	b->value[node] += value;
+	return 0;
+}
+
+/** tree_builder_finish - put everything in order. The builder is used up, whatever the result. */
+int tree_builder_finish(struct tree_builder *b, struct tree *out) warn_unused;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's samples to a tree. A sample's stack is a path of locations from the leaf up, each with its inlined
+ * functions innermost first; the tree grows from the root down. */
+#include "base/array.h"
+#include "render/tree_int.h"
+
+#define KEY_MAX MIB(64)
+
+struct frame_of {
+	const struct model *m;
+	struct tree_builder *b;
+	struct str module;
+	uint8_t kind;
+	size_t name_len;
+	int error;
+};
+
+struct source {
+	const struct model *m;
+	struct tree_builder b;
+	struct buf key;
+	uint32_t *frames; /* of one sample, leaf first */
+	size_t count, cap;
+};
+
+static void source_release(struct source *s)
+{
+	tree_builder_release(&s->b);
+	buf_release(&s->key);
+	free(s->frames);
+}
+
+static size_t classify_row(struct str key, struct tree_frame *frame, void *ctx)
+{
+	struct frame_of *of = ctx;
+
+	(void)key;
+	frame->kind = of->kind;
+	of->error = intern_add(&of->b->modules, of->module, &frame->module);
+	return of->name_len;
+}
+
+/* Equal name, kind and module: equal frame. The key is these three, apart by what the length of the name says. */
+static int push_frame(struct source *s, struct str name, unsigned kind, struct str module)
+{
+	struct frame_of of = { s->m, &s->b, module, (uint8_t)kind, name.len, 0 };
+	char tail[] = { 0, (char)kind };
+	int r = array_grow(&s->frames, &s->cap, s->count, TREE_DEPTH_MAX);
+
+	if (r < 0)
+		return r;
+	buf_clear(&s->key);
+	buf_adds(&s->key, name);
+	buf_add(&s->key, tail, sizeof(tail));
+	buf_adds(&s->key, module);
+	buf_add(&s->key, &of.name_len, sizeof(of.name_len));
+	if (s->key.error)
+		return s->key.error;
+	r = tree_builder_frame(&s->b, buf_str(&s->key), classify_row, &of, &s->frames[s->count]);
+	if (!r)
+		r = of.error;
+	if (!r)
+		s->count++;
+	return r;
+}
+
+static int push_location(struct source *s, const struct model_location *location)
+{
+	struct str module = str_base(model_string(s->m, s->m->mappings[location->mapping].filename));
+	int r = 0;
+
+	if (!location->line_count) {
+		char text[64];
+		int n = snprintf(text, sizeof(text), "0x%llx", (unsigned long long)location->address);
+
+		return push_frame(s, str_n(text, (size_t)n), MODEL_KIND_NATIVE, module);
+	}
+	for (uint32_t i = 0; !r && i < location->line_count; i++) {
+		const struct model_function *f = &s->m->functions[s->m->lines[location->first_line + i].function];
+
+		r = push_frame(s, model_string(s->m, f->name), f->kind, module);
+	}
+	return r;
+}
+
+static int push_owner(struct source *s, uint32_t index)
+{
+	const struct model_process *p = &s->m->processes[index];
+	struct str comm = model_string(s->m, p->comm), container = model_string(s->m, p->container);
+	int r = 0;
+
+	if (!index)
+		return 0;
+	if (comm.len)
+		r = push_frame(s, comm, TREE_KIND_PROCESS, STR(""));
+	if (!r && container.len)
+		r = push_frame(s, container, TREE_KIND_CONTAINER, STR(""));
+	return r;
+}
+
+static int add_sample(struct source *s, const struct model_sample *sample, uint64_t value)
+{
+	uint64_t hash = s->b.seed;
+	uint32_t node = 0;
+	int r = 0;
+
+	s->count = 0;
+	for (uint32_t at = sample->stack; !r && at; at = s->m->stacks[at].parent)
+		r = push_location(s, &s->m->locations[s->m->stacks[at].location]);
+	if (!r)
+		r = push_owner(s, sample->process);
+	if (!r)
+		r = tree_builder_room(&s->b, s->count);
+	if (r < 0)
+		return r;
+	for (size_t i = s->count; i; i--) {
+		hash = tree_path_hash(hash, s->frames[i - 1]);
+		node = tree_builder_child(&s->b, node, s->frames[i - 1], tree_path_tag(hash));
+	}
+	return tree_builder_add(&s->b, node, value);
+}
+
+int tree_from_model(const struct model *m, size_t value, uint64_t divisor, struct tree *out)
+{
+	scoped(source_release) struct source s = { .m = m, .key = BUF_INIT(KEY_MAX) };
+	int r = tree_builder_init(&s.b, m->stacks_count);
+
+	for (size_t i = 0; !r && i < m->samples_count; i++) {
+		int64_t v = model_values(m, &m->samples[i])[value];
+
+		if (v > 0)
+			r = add_sample(&s, &m->samples[i], (uint64_t)v / divisor);
+	}
+	if (r < 0)
+		return r;
+	return tree_builder_finish(&s.b, out);
+}

@@ -1,0 +1,400 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The table of ratios: hearth beside its peers, measured in the same run, medians of repeated runs.
+
+bench.py [--quick] [--runs N] [session] [start] [html] [pprof]     (no name: all)
+
+Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
+kernel spends in BPF programs is charged to whoever was interrupted and is added from the programs' run_time_ns.
+HEARTH names another program, INFERNO_FLAMEGRAPH and FLAMEGRAPH_PL more peers. Needs root for `session` and `start`.
+"""
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+HEARTH = os.path.abspath(os.environ.get("HEARTH", os.path.join(ROOT, "build", "hearth")))
+BUILD = os.path.abspath(os.environ.get("E2E_BUILD", os.path.join(ROOT, "build", "e2e")))
+QUICK = "--quick" in sys.argv
+CPUS = os.cpu_count() or 1
+MIB = 1 << 20
+scratch = tempfile.mkdtemp(prefix="hearth-bench-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+children = []
+
+
+def argument(name, otherwise):
+    return int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else otherwise
+
+
+RUNS = argument("--runs", 2 if QUICK else 5)
+
+
+def path(name):
+    return os.path.join(scratch, name)
+
+
+def start(*args, **options):
+    child = subprocess.Popen([str(a) for a in args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    children.append(child)
+    return child
+
+
+def stop(processes):
+    for p in processes:
+        p.kill()
+        p.wait()
+
+
+class Group:
+    """A cgroup to run commands in: their CPU seconds with everything they started, and the memory of its processes."""
+
+    def __init__(self):
+        self.folder = None
+        for tree, usage in (("/sys/fs/cgroup/unified", "cpu.stat"), ("/sys/fs/cgroup", "cpu.stat"),
+                            ("/sys/fs/cgroup/cpuacct", "cpuacct.usage")):
+            folder = os.path.join(tree, f"hearth-bench-{os.getpid()}")
+            if not os.path.exists(os.path.join(tree, "cgroup.procs")):
+                continue
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            if os.path.exists(os.path.join(folder, usage)):
+                self.folder, self.usage = folder, os.path.join(folder, usage)
+                break
+            os.rmdir(folder)
+
+    def seconds(self):
+        with open(self.usage) as f:
+            text = f.read()
+        if self.usage.endswith("cpu.stat"):
+            return int(re.search(r"usage_usec (\d+)", text)[1]) / 1e6
+        return int(text) / 1e9
+
+    def pids(self):
+        with open(os.path.join(self.folder, "cgroup.procs")) as f:
+            return [int(p) for p in f.read().split()]
+
+    def enter(self):
+        with open(os.path.join(self.folder, "cgroup.procs"), "w") as f:
+            f.write("0")
+
+    def remove(self):
+        if self.folder:
+            for _ in range(50):
+                try:
+                    os.rmdir(self.folder)
+                    return
+                except OSError:
+                    time.sleep(0.1)
+
+
+group = Group()
+
+
+class Result:
+    def __init__(self):
+        self.cpu = self.wall = self.bpf_seconds = 0.0
+        self.bpf_runs = self.anonymous = self.maps = 0
+        self.status = None
+        self.began_mono = self.began_wall = self.ended_wall = 0.0
+
+
+def numbers_of(text, key):
+    return [int(n) for n in re.findall(rf"^{key}:\s+(\d+)", text, re.M)]
+
+
+class Watcher(threading.Thread):
+    """Peak of anonymous memory, of BPF maps, and the last run times of BPF programs, from /proc of the group."""
+
+    def __init__(self, bpf):
+        super().__init__(daemon=True)
+        self.bpf, self.done = bpf, threading.Event()
+        self.anonymous = self.maps = 0
+        self.programs = {}
+
+    def run(self):
+        turn = 0
+        while not self.done.wait(0.02):
+            self.look(turn)
+            turn += 1
+
+    def look(self, turn):
+        anonymous, maps = 0, {}
+        for pid in group.pids():
+            try:
+                with open(f"/proc/{pid}/status") as f:
+                    anonymous += sum(numbers_of(f.read(), "RssAnon")) * 1024
+                if self.bpf and turn % 10 == 0:
+                    self.read_descriptors(pid, maps)
+            except OSError:
+                continue  # it ended
+        self.anonymous = max(self.anonymous, anonymous)
+        self.maps = max(self.maps, sum(maps.values()))
+
+    def read_descriptors(self, pid, maps):
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                    text = f.read()
+            except OSError:
+                continue
+            for identity, time_ns, runs in zip(numbers_of(text, "prog_id"), numbers_of(text, "run_time_ns"),
+                                               numbers_of(text, "run_cnt")):
+                self.programs[identity] = (time_ns, runs)
+            if "map_id" in text:
+                maps[numbers_of(text, "map_id")[0]] = sum(numbers_of(text, "memlock"))
+
+
+def measure(*steps, bpf=False):
+    """Runs commands (lists, or text for the shell) one after the other in the group."""
+    result, watcher = Result(), Watcher(bpf)
+    before = group.seconds()
+    watcher.start()
+    result.began_mono, result.began_wall = time.monotonic(), time.time()
+    for step in steps:
+        is_text = isinstance(step, str)
+        done = subprocess.run(step if is_text else [str(s) for s in step], shell=is_text, preexec_fn=group.enter,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"})
+        result.status = done.returncode
+        if done.returncode:
+            print(f"# {step} ended with {done.returncode}: {done.stderr[-300:].decode(errors='replace')}")
+            break
+    result.wall, result.ended_wall = time.monotonic() - result.began_mono, time.time()
+    watcher.done.set()
+    watcher.join()
+    result.cpu = group.seconds() - before
+    result.anonymous, result.maps = watcher.anonymous, watcher.maps
+    result.bpf_seconds = sum(t for t, _ in watcher.programs.values()) / 1e9
+    result.bpf_runs = sum(n for _, n in watcher.programs.values())
+    return result
+
+
+def median(values):
+    return statistics.median(values) if values else float("nan")
+
+
+def row(what, value, unit, ratio="", target=""):
+    print(f"{what:<58} {value:>10} {unit:<8} {ratio:>9}  {target}", flush=True)
+
+
+def ratio_of(a, b):
+    return f"{a / b:.2f}" if b else "-"
+
+
+def conditions():
+    with open("/proc/loadavg") as f:
+        load = f.read().split()[:3]
+    return f"load of all {'/'.join(load)}, {CPUS} CPUs, kernel {os.uname().release}, {time.strftime('%H:%M:%S')}"
+
+
+def head(title):
+    print(f"\n{title}\n# {conditions()}; {RUNS} runs, medians (smallest to largest)")
+    print(f"{'':<58} {'value':>10} {'':<8} {'ratio':>9}  target")
+
+
+def spread(values):
+    return f"({min(values):.3f} to {max(values):.3f})" if values else ""
+
+
+# --- a session beside perf ---
+
+
+def busy_machine(seconds):
+    """Both CPUs busy with different code, and 100 processes that are alive."""
+    work = ["many", "cpp", "kernel_heavy", "tree"]
+    running = [start(os.path.join(BUILD, w), seconds) for w in work]
+    running += [start(os.path.join(BUILD, "spin"), seconds, CPUS), start(os.path.join(BUILD, "asleep"), seconds, 100)]
+    time.sleep(1)
+    return running
+
+
+def busy_by_others():
+    with open("/proc/stat") as f:
+        return sum(map(int, f.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
+
+
+def with_bpf_stats(enabled):
+    with open("/proc/sys/kernel/bpf_stats_enabled", "r+") as f:
+        before = f.read().strip()
+        f.seek(0)
+        f.write(enabled)
+    return before
+
+
+def bench_session():
+    seconds = 8 if QUICK else 30
+    head(f"Session: {seconds} s at 99 Hz, the whole machine, CPUs busy, 100 processes alive")
+    fold = path("fold_perf")
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", fold, os.path.join(HERE, "fold_perf.c")], check=True)
+    perf_record = ["perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", "99", "-a", "-o", path("perf.data"), "--", "sleep",
+                   seconds]
+    perf_fold = f"perf script --no-inline -i {path('perf.data')} 2>/dev/null | {fold} > {path('perf.folded')}"
+    ours = [HEARTH, "record", "-d", seconds, "-F", 99, "-q", "-o", path("ours.folded")]
+    three = [HEARTH, "record", "-d", seconds, "-F", 99, "-q", "-o", path("a.html"), "-o", path("a.col"), "-o", path("a.pb.gz")]
+    found = {"hearth": [], "three": [], "perf": []}
+    before = with_bpf_stats("1")
+    try:
+        for _ in range(RUNS):
+            load = busy_machine(seconds * 3 + 60)
+            found["hearth"].append(measure(ours, bpf=True))
+            found["three"].append(measure(three, bpf=True))
+            if shutil.which("perf"):
+                found["perf"].append(measure(perf_record, perf_fold))
+            stop(load)
+    finally:
+        with_bpf_stats(before)
+    cost = {k: [r.cpu + r.bpf_seconds for r in v] for k, v in found.items()}
+    base = median(cost["perf"])
+    one = found["hearth"]
+    row("perf record + script --no-inline + folding", f"{base:.3f}", "CPU s", "", spread(cost["perf"]))
+    row("hearth to folded, user + system + BPF", f"{median(cost['hearth']):.3f}", "CPU s", ratio_of(median(cost["hearth"]), base),
+        "at most 0.33 of perf " + spread(cost["hearth"]))
+    row("  of it user + system", f"{median([r.cpu for r in one]):.3f}", "CPU s")
+    row("  of it BPF programs", f"{median([r.bpf_seconds for r in one]):.3f}", "CPU s",
+        f"{1e6 * median([r.bpf_seconds / max(r.bpf_runs, 1) for r in one]):.1f} us", "a run")
+    row("hearth to html, col and pprof", f"{median(cost['three']):.3f}", "CPU s", ratio_of(median(cost["three"]), base), spread(cost["three"]))
+    memory = [(r.anonymous + r.maps) / MIB for r in found["three"]]
+    row("hearth: anonymous memory + BPF maps, peak", f"{median(memory):.1f}", "MiB", "", "at most 40 " + spread(memory))
+    row("  of it BPF maps", f"{median([r.maps / MIB for r in found['three']]):.1f}", "MiB")
+    if found["perf"]:
+        row("perf: anonymous memory, peak", f"{median([r.anonymous / MIB for r in found['perf']]):.1f}", "MiB")
+
+
+def bench_start():
+    """Start and end of a session: how long until it samples, and until its files are there."""
+    os.environ["E2E_BUILD"], os.environ["HEARTH"] = BUILD, HEARTH
+    from support import Profile, total
+
+    head("Start and end of a session, CPUs busy")
+    load = busy_machine(60 + 12 * RUNS)
+    first, written, perf_first = [], [], []
+    for _ in range(RUNS):
+        outputs = [path("s.pb.gz"), path("s.html"), path("s.col")]
+        begin = time.time()
+        done = subprocess.run([HEARTH, "record", "-d", "3", "-F", "999", "-q", *[a for o in outputs for a in ("-o", o)]])
+        if done.returncode:
+            print(f"# hearth record ended with {done.returncode}")
+            break
+        p = Profile(outputs[0])
+        end = (p.time_ns + p.duration_ns) / 1e9
+        # What was not sampled of a window with all CPUs busy is the part before the first tick.
+        unsampled = max(0.0, p.duration_ns / 1e9 - total(p.samples) / 999 / CPUS)
+        first.append(1000 * (p.time_ns / 1e9 - begin + unsampled))
+        written.append(1000 * (max(os.stat(o).st_mtime for o in outputs) - end))
+        if shutil.which("perf"):
+            begin_mono = time.clock_gettime(time.CLOCK_MONOTONIC)
+            subprocess.run(["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-g", "-F", "999", "-a", "-o", path("s.data"), "--",
+                            "sleep", "1"], stderr=subprocess.DEVNULL)
+            script = subprocess.Popen(["perf", "script", "--no-inline", "-F", "time", "-i", path("s.data")], stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True)
+            times = [float(l.strip().rstrip(":")) for l in script.stdout if l.strip()]
+            script.wait()
+            if times:
+                perf_first.append(1000 * (min(times) - begin_mono))
+    stop(load)
+    row("hearth: start to first sample", f"{median(first):.0f}", "ms", ratio_of(median(first), median(perf_first)), "at most 300")
+    row("perf record: start to first sample", f"{median(perf_first):.0f}", "ms")
+    row("hearth: end of the session to the last file", f"{median(written):.0f}", "ms", "", "at most 1000")
+
+
+# --- files ---
+
+
+def generator(name, *libraries):
+    source = os.path.join(HERE, name + ".c")
+    if not os.path.exists(source):
+        print(f"# {name}.c is not there: left out")
+        return None
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", path(name), source, *libraries], check=True)
+    return path(name)
+
+
+def repeat(what, command):
+    results = [measure(command) for _ in range(RUNS)]
+    return None if any(r.status for r in results) else results
+
+
+def bench_html():
+    head("HTML of a folded file" + (" (100,000 lines)" if QUICK else " (1,000,000 distinct lines)"))
+    program = generator("gen_folded", "-lm")
+    if not program:
+        return
+    big = path("big.folded")
+    with open(big, "wb") as f:
+        subprocess.run([program] + (["-l", "100000"] if QUICK else []), stdout=f, check=True)
+    row("the file", f"{os.stat(big).st_size / 1e6:.0f}", "MB")
+    sort = repeat("sort", f"LC_ALL=C sort -T {scratch} {big} > /dev/null")
+    ours = repeat("hearth", [HEARTH, "convert", big, "-q", "-o", path("big.html")])
+    base = median([r.cpu for r in sort])
+    row("LC_ALL=C sort", f"{base:.2f}", "CPU s", "", f"wall {median([r.wall for r in sort]):.2f} s")
+    if ours:
+        cpu = median([r.cpu for r in ours])
+        row("hearth convert to html", f"{cpu:.2f}", "CPU s", ratio_of(cpu, base), f"at most 1.5 of sort, wall {median([r.wall for r in ours]):.2f} s")
+        row("  anonymous memory, peak", f"{max(r.anonymous for r in ours) / MIB:.0f}", "MiB", "", "at most 700")
+        size = os.stat(path("big.html")).st_size
+        row("  the page", f"{size / 1e6:.1f}", "MB", "", "at most 15")
+        packed = int(subprocess.run(f"gzip -6 < {big} | wc -c", shell=True, capture_output=True, text=True).stdout)
+        row("  beside gzip -6 of the folded text", f"{packed / 1e6:.1f}", "MB", ratio_of(size, packed), "at most 0.20")
+    for variable, fit in (("INFERNO_FLAMEGRAPH", 0.8), ("FLAMEGRAPH_PL", None)):
+        peer = os.environ.get(variable)
+        if not peer:
+            print(f"# {variable} is not set: left out")
+            continue
+        theirs = repeat(variable, f"{peer} {big} > {path('peer.svg')}")
+        if theirs and ours:
+            their_cpu = median([r.cpu for r in theirs])
+            row(os.path.basename(peer.split()[-1]), f"{their_cpu:.2f}", "CPU s")
+            row("  hearth beside it", f"{median([r.cpu for r in ours]):.2f}", "CPU s", ratio_of(median([r.cpu for r in ours]), their_cpu),
+                f"at most {fit}" if fit else "")
+
+
+def bench_pprof():
+    head("pprof, about 100 MB expanded: read it and write it again")
+    program = generator("gen_pprof", "-lm", "-lz")
+    if not program:
+        return
+    big = path("big.pb.gz")
+    with open(big, "wb") as f:
+        subprocess.run([program], stdout=f, check=True)
+    expanded = int(subprocess.run(f"gzip -dc < {big} | wc -c", shell=True, capture_output=True, text=True).stdout)
+    row("the file, expanded", f"{expanded / 1e6:.0f}", "MB")
+    ours = repeat("hearth", [HEARTH, "convert", big, "-q", "-o", path("again.pb.gz")])
+    theirs = repeat("go", f"go tool pprof -symbolize=none -proto -output={path('go.pb.gz')} {big}") if shutil.which("go") else None
+    for name, results in (("go tool pprof -proto", theirs), ("hearth convert", ours)):
+        if results:
+            base = median([r.cpu for r in theirs]) if theirs else 0
+            row(name, f"{median([r.cpu for r in results]):.2f}", "CPU s", ratio_of(median([r.cpu for r in results]), base),
+                f"wall {median([r.wall for r in results]):.2f} s, anonymous memory {max(r.anonymous for r in results) / MIB:.0f} MiB")
+
+
+def main():
+    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof}
+    wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
+    if not os.access(HEARTH, os.X_OK):
+        sys.exit(f"bench.py: there is no {HEARTH}: make build")
+    if not group.folder:
+        sys.exit("bench.py: no cgroup to be had: run it as root")
+    built = subprocess.run(["make", "-s", "-C", os.path.join(ROOT, "tests/e2e/workloads"), f"OUT={BUILD}"], capture_output=True, text=True)
+    if built.returncode:
+        sys.exit("bench.py: the workloads do not build:\n" + built.stderr)
+    print(f"hearth {subprocess.run([HEARTH, '--version'], capture_output=True, text=True).stdout.strip()}")
+    try:
+        for name in wanted:
+            parts[name]()
+    finally:
+        stop([c for c in children if c.poll() is None])
+        group.remove()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""fork and exec: nothing is left of 10,000 short programs, and no name of the old program after an exec."""
+import json
+
+from support import *
+
+tap = Tap("exec")
+need(tap)
+forks = 3000 if QUICK else 10000
+
+
+def map_entries(pid):
+    """Entries of the hash maps and tries a process holds, by map name; None without bpftool."""
+    if not shutil.which("bpftool"):
+        return None
+    shown = run("bpftool", "-j", "map", "show")
+    if shown.returncode:
+        return None
+    entries = {}
+    for m in json.loads(shown.stdout):
+        if any(p["pid"] == pid for p in m.get("pids", [])) and ("hash" in m["type"] or "trie" in m["type"]):
+            dump = run("bpftool", "-j", "map", "dump", "id", m["id"])
+            if dump.returncode == 0:
+                entries[m.get("name", str(m["id"]))] = len(json.loads(dump.stdout))
+    return entries
+
+
+def state(pid):
+    return {"descriptors": len(os.listdir(f"/proc/{pid}/fd")), "memory": status_kib(pid, "RssAnon"),
+            "threads": status_kib(pid, "Threads"), "entries": map_entries(pid)}
+
+
+recorder = start(HEARTH, "record", "-q", "-F", 99, "-o", path("forks.pb.gz"), stderr=subprocess.PIPE, text=True)
+time.sleep(1.5)
+run(workload("forker"), 2000, workload("nothing"))  # tables grow once
+time.sleep(2)
+before = state(recorder.pid)
+begin = time.monotonic()
+done = run(workload("forker"), forks, workload("nothing"))
+took = time.monotonic() - begin
+time.sleep(3)
+after = state(recorder.pid)
+tap.ok(done.returncode == 0, f"{forks} times fork and exec", f"{took:.1f} s")
+tap.note(f"before {before}")
+tap.note(f"after  {after}")
+tap.ok(after["descriptors"] <= before["descriptors"] + 2, "descriptors as before",
+       f"{before['descriptors']} and {after['descriptors']}")
+tap.ok(after["memory"] - before["memory"] <= 2048, "memory as before (2 MiB for what was sampled)",
+       f"{before['memory']} and {after['memory']} KiB")
+tap.ok(after["threads"] == before["threads"], "threads as before", after["threads"])
+if before["entries"] is None or after["entries"] is None:
+    tap.skip("entries of BPF maps as before", "needs bpftool")
+else:
+    grown = {k: (before["entries"].get(k, 0), v) for k, v in after["entries"].items() if v > before["entries"].get(k, 0) + 64}
+    tap.ok(not grown, "entries of BPF maps as before", grown or after["entries"])
+recorder.send_signal(2)
+said = recorder.communicate(timeout=60)[1]
+tap.ok(recorder.returncode == 0, "the session ends well", said[-200:])
+
+program = start(workload("exec_before"), 2, workload("exec_after"))
+record(tap, 4, "-F", 499, "-q", "-o", path("exec.pb.gz"))
+stopped(program)
+samples = Profile(path("exec.pb.gz")).of(program)
+old = [s for s in samples if s.labels.get("comm") == "exec_before"]
+new = [s for s in samples if s.labels.get("comm") == "exec_after"]
+tap.ok(total(old) > 50 and total(new) > 50, "samples before and after the exec", f"{total(old)} and {total(new)}")
+tap.ok(not any("before_exec" in n for s in new for n in s.names), "no name of the old program after the exec")
+tap.ok(not any("after_exec" in n for s in old for n in s.names), "no name of the new program before it")
+found = [s for s in new if "after_exec" in s.names]
+tap.ok(share(found, new) > 0.9, "the new program's names after it", f"{100 * share(found, new):.1f} %")
+tap.finish()

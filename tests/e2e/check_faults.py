@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong is said in one line with the right exit status, and what was sampled is kept."""
+import signal
+
+from support import *
+
+tap = Tap("faults")
+need(tap)
+
+
+def one_line(done, status, what, *wanted):
+    lines = done.stderr.strip("\n").split("\n")
+    tap.ok(done.returncode == status, f"{what}: exit {status}", f"exit {done.returncode}: {done.stderr[:200]!r}")
+    tap.ok(len(lines) == 1 and lines[0] and all(w in lines[0] for w in wanted), f"{what}: one line that names {wanted}",
+           repr(done.stderr[:300]))
+
+
+def has_position(text):
+    return any(w in text for w in ("line", "byte", "offset"))
+
+
+load = start(workload("spin"), 600 if not QUICK else 120, 1)
+record(tap, 2, "-q", "-F", 99, *[a for s in ("pb.gz", "col", "folded", "hwin") for a in ("-o", path("good." + s))])
+
+# Bad input.
+with open(path("good.pb.gz"), "rb") as f:
+    plain = gzip.decompress(f.read())
+bad = {
+    "truncated.pb.gz": open(path("good.pb.gz"), "rb").read()[:-20],
+    "broken.pb.gz": gzip.compress(plain[: len(plain) // 2] + b"\xff" * 40),
+    "header.col": b"# {not json\n0;;a;b 1\n",
+    "count.col": open(path("good.col"), "rb").read().rstrip(b"\n") + b"\n0;;a;b twelve\n",
+    "count.folded": b"a;b 1\na;b\n",
+    "short.hwin": open(path("good.hwin"), "rb").read()[:100],
+    "noise": bytes(range(256)) * 16,
+    "empty": b"",
+}
+for name, data in bad.items():
+    with open(path(name), "wb") as f:
+        f.write(data)
+    for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["merge", "-o", path("out.pb.gz")]):
+        done = hearth(command[0], path(name), *command[1:])
+        one_line(done, 1, f"{command[0]} {name}", name)
+        if name in ("truncated.pb.gz", "broken.pb.gz", "count.col", "count.folded", "short.hwin"):
+            tap.ok(has_position(done.stderr), f"{command[0]} {name}: says where", repr(done.stderr[:200]))
+for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["merge", "-o", path("out.pb.gz")]):
+    one_line(hearth(command[0], path("nowhere"), *command[1:]), 1, f"{command[0]} of no file", "nowhere")
+    one_line(hearth(command[0], scratch, *command[1:]), 1, f"{command[0]} of a folder", scratch)
+tap.ok(not os.path.exists(path("out.folded")) and not os.path.exists(path("out.pb.gz")), "bad input leaves no output")
+
+# Usage.
+for args in (["nonsense"], ["record", "--nonsense"], ["record", "-F", "0"], ["record", "-F", "ten"], ["record", "-F", "-1"],
+             ["record", "-d", "1x"], ["record", "-p", "0"], ["record", "-p", "abc"], ["record", "--format", "nonsense"],
+             ["record", "-d", "1", "-o", path("x.nonsense")], ["report"], ["report", "a", "b"], ["convert", path("good.col")],
+             ["dump"], ["merge"]):
+    done = hearth(*args)
+    tap.ok(done.returncode == 2 and done.stderr, f"usage: {' '.join(args).replace(scratch, '')}",
+           f"exit {done.returncode} {done.stderr[:100]!r}")
+one_line(hearth("record", "-d", 1, "-p", 4194304, "-o", path("x.pb.gz")), 1, "record of a process that is not there", "4194304")
+one_line(hearth("record", "-d", 1, "-o", path("x.pb.gz"), "--", "/no/such/program"), 1, "record of no program", "/no/such/program")
+
+# Not permitted.
+if shutil.which("setpriv"):
+    done = run(*unprivileged(hearth_for_everybody(), "record", "-d", "1", "-o", "/dev/null", "--format", "pprof"), cwd=scratch)
+    tap.ok(done.returncode == 77, "record without privileges: exit 77", f"exit {done.returncode} {done.stderr[:400]!r}")
+    tap.ok("sudo" in done.stderr or "setcap" in done.stderr, "and the command that grants them")
+else:
+    tap.skip("record without privileges", "needs setpriv")
+
+# The disk is full. The good file beside it is written all the same.
+os.mkdir(path("full"))
+if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", path("full")]).returncode == 0:
+    done = hearth("record", "-d", 2, "-q", "-o", path("full/a.html"), "-o", path("beside.pb.gz"))
+    left = os.listdir(path("full"))
+    subprocess.run(["umount", path("full")])
+    one_line(done, 1, "disk full", "a.html", "space")
+    tap.ok(not left, "disk full: nothing half-written is left", left)
+    tap.ok(os.path.exists(path("beside.pb.gz")) and total(Profile(path("beside.pb.gz")).samples) > 50,
+           "disk full: the other output is whole")
+else:
+    tap.skip("disk full", "cannot mount a tmpfs")
+
+# The folder goes while the session runs.
+os.mkdir(path("gone"))
+recorder = start(HEARTH, "record", "-d", 2, "-q", "-o", path("gone/a.pb.gz"), "-o", path("stays.pb.gz"),
+                 stderr=subprocess.PIPE, text=True)
+time.sleep(1.2)
+os.rmdir(path("gone"))
+said = recorder.communicate(timeout=60)[1]
+tap.ok(recorder.returncode == 1 and "gone/a.pb.gz" in said, "output folder removed", f"exit {recorder.returncode} {said[:200]!r}")
+tap.ok(os.path.exists(path("stays.pb.gz")), "output folder removed: the other output is written")
+
+# A signal ends a session with everything gathered and the true end.
+for number in (signal.SIGINT, signal.SIGTERM):
+    file = path(f"signal{int(number)}.pb.gz")
+    recorder = start(HEARTH, "record", "-d", 60, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    recorder.send_signal(number)
+    sent = time.time()
+    said = recorder.communicate(timeout=60)[1]
+    took = time.time() - sent
+    tap.ok(recorder.returncode == 0 and os.path.exists(file), f"{number.name} keeps what was gathered", said[:200])
+    if os.path.exists(file):
+        p = Profile(file)
+        end = (p.time_ns + p.duration_ns) / 1e9
+        tap.ok(abs(end - sent) < 0.4, f"{number.name}: the end is the true one", f"{end - sent:+.2f} s")
+        tap.ok(total(p.of(load)) > 99 * 1.5, f"{number.name}: the samples are there", total(p.of(load)))
+    tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
+
+# A target that ends, and one that is killed while it is read.
+target = start(workload("spin"), 1)
+done = hearth("record", "-d", 20, "-q", "-p", target.pid, "-o", path("ended.pb.gz"))
+tap.ok(done.returncode == 0 and total(Profile(path("ended.pb.gz")).of(target)) > 20, "the target ends: the session too, with its samples",
+       done.stderr[:200])
+recorder = start(HEARTH, "record", "-d", 3, "-q", "-F", 499, "-o", path("killed.pb.gz"), stderr=subprocess.PIPE, text=True)
+until = time.monotonic() + 2.5
+while time.monotonic() < until:
+    victim = start(workload("tree"), 5)
+    time.sleep(0.05)
+    victim.kill()
+    victim.wait()
+said = recorder.communicate(timeout=60)[1]
+tap.ok(recorder.returncode == 0, "programs killed all the time", said[:200])
+
+# A command's own exit and its children.
+done = hearth("record", "-q", "-o", path("command.pb.gz"), "--", "sh", "-c", f"{workload('short')}; {workload('short')}")
+p = Profile(path("command.pb.gz")) if os.path.exists(path("command.pb.gz")) else None
+tap.ok(done.returncode == 0 and p and any("short_lived_work" in s.names for s in p.samples), "-- COMMAND is watched with its children",
+       done.stderr[:200])
+tap.ok(p and not p.of(load), "and nothing else is")
+load.kill()
+tap.finish()

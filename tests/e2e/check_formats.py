@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""pprof reads our files with the same numbers, and each format comes back to the same bytes."""
+import re
+from collections import Counter
+
+from support import *
+
+tap = Tap("formats")
+need(tap)
+seconds = 4 if QUICK else 10
+load = [start(workload(name), seconds + 3) for name in ("tree", "cpp", "kernel_heavy", "names_hostile", "nofp")]
+record(tap, seconds, "-F", 199, "-q", "-o", path("a.pb.gz"))
+for process in load:
+    process.kill()
+    process.wait()
+ROW = re.compile(r"^ *(\S+) +(\S+)% +(\S+)% +(\S+) +(\S+)%  (.*)$")
+KINDS = re.compile(r"_\[(k|p|pn|pe|j|i|1|0|rb|php|net)\]$")
+
+
+def rows(text):
+    """(flat, cum) by name of a table as pprof -top and hearth report print it."""
+    found = Counter()
+    numbers = {}
+    for line in text.split("\n"):
+        m = ROW.match(line)
+        if m and m[1].lstrip("-").isdigit() and m[4].lstrip("-").isdigit():
+            name = KINDS.sub("", m[6].removesuffix(" (inline)").removesuffix(" (partial-inline)"))
+            numbers[name] = (int(m[1]), int(m[4]))
+            found[(int(m[1]), int(m[4]))] += 1
+    return numbers, found
+
+
+if shutil.which("go"):
+    theirs = run("go", "tool", "pprof", "-symbolize=none", "-top", "-nodefraction=0", "-nodecount=1000000",
+                 "-sample_index=samples", path("a.pb.gz"), env={**os.environ, "PPROF_TMPDIR": scratch})
+    ours = hearth("report", "--value", "samples", "--top", 1000000, "--no-tree", "--no-processes", path("a.pb.gz"))
+    if tap.ok(theirs.returncode == 0 and ours.returncode == 0, "both read the file", (theirs.stderr + ours.stderr)[-300:]):
+        a, a_numbers = rows(theirs.stdout)
+        b, b_numbers = rows(ours.stdout)
+        # Names that a terminal must not see are escaped by us and not by pprof: compare those by their numbers only.
+        printable = {n for n in a if n.isascii() and n.isprintable()}
+        different = {n: (a[n], b.get(n)) for n in printable if a[n] != b.get(n)}
+        tap.ok(len(a) > 20 and not different, "flat and cum of every function agree with go tool pprof -top",
+               f"{len(printable)} functions, {len(different)} differ {dict(list(different.items())[:3]) or ''}")
+        tap.ok(a_numbers == b_numbers, "and so do the numbers of all rows", f"{sum(a_numbers.values())} and {sum(b_numbers.values())}")
+    raw = run("go", "tool", "pprof", "-symbolize=none", "-raw", path("a.pb.gz"), env={**os.environ, "PPROF_TMPDIR": scratch})
+    dump = hearth("dump", path("a.pb.gz"))
+    tap.ok(raw.returncode == 0 and dump.returncode == 0 and raw.stdout == dump.stdout, "hearth dump equals go tool pprof -raw",
+           f"{len(raw.stdout)} and {len(dump.stdout)} characters")
+else:
+    tap.skip("numbers as go tool pprof -top", "needs go")
+if shutil.which("protoc"):
+    with open(path("a.pb.gz"), "rb") as f:
+        plain = gzip.decompress(f.read())
+    decoded = subprocess.run(["protoc", "--decode_raw"], input=plain, capture_output=True)
+    tap.ok(decoded.returncode == 0, "protoc reads the file")
+
+original = Profile(path("a.pb.gz"))
+for suffix in ("pb.gz", "hwin", "col", "folded"):
+    files = [path(f"{i}.{suffix}") for i in "xyz"]
+    sources = [path("a.pb.gz")] + files[:-1]
+    said = [hearth("convert", source, "-q", "-o", target) for source, target in zip(sources, files)]
+    if not tap.ok(all(s.returncode == 0 for s in said), f"convert to {suffix}, and again, and again",
+                  " ".join(s.stderr for s in said)[:300]):
+        continue
+    contents = [open(f, "rb").read() for f in files]
+    tap.ok(contents[0] == contents[1] == contents[2] and contents[0], f"{suffix}: written, read and written again: the same bytes",
+           f"{len(contents[0])}, {len(contents[1])}, {len(contents[2])}")
+    back = hearth("convert", files[0], "-q", "-o", path("back.pb.gz"))
+    if tap.ok(back.returncode == 0, f"{suffix} back to pprof", back.stderr[:200]):
+        tap.ok(total(Profile(path("back.pb.gz")).samples) == total(original.samples), f"{suffix}: no sample lost on the way")
+html = [hearth("convert", path("a.pb.gz"), "-q", "-o", path(f"{i}.html")) for i in "xy"]
+tap.ok(all(h.returncode == 0 for h in html) and open(path("x.html"), "rb").read() == open(path("y.html"), "rb").read(),
+       "html: equal input, equal bytes")
+merged = hearth("merge", path("a.pb.gz"), path("a.pb.gz"), "-o", path("twice.pb.gz"))
+if tap.ok(merged.returncode == 0, "merge with itself", merged.stderr[:200]):
+    tap.ok(total(Profile(path("twice.pb.gz")).samples) == 2 * total(original.samples), "counts everything twice")
+tap.finish()

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Function names of every kind of program, of libraries that come late or go, and names that want to break a format."""
+import json
+
+from support import *
+
+tap = Tap("names")
+need(tap)
+seconds = 8 if QUICK else 20
+more = seconds + 4
+for copy in ("replaced.so", "replacement.so", "removed.so"):
+    shutil.copy(workload("late_other.so" if copy == "replacement.so" else "late_lib.so"), path(copy))
+os.chmod(path("replaced.so"), 0o755)
+
+# What runs, and the name most of its own time has to be under.
+programs = {
+    "C++": ([workload("cpp"), more], ["shop::cart::Matrix<double, 40>::multiply", "(anonymous namespace)::hidden_work",
+                                     "shop::cart::Total::operator()"]),
+    "kernel": ([workload("kernel_heavy"), more], ["call_kernel"]),
+    "library loaded late": ([workload("dlopen_late"), seconds, workload("late_lib.so")], ["late_library_work"]),
+    "library replaced on disk": ([workload("dlopen_late"), seconds, path("replaced.so"), path("replacement.so")],
+                                 ["late_library_work"]),
+    "library removed from disk": ([workload("dlopen_late"), seconds, path("removed.so"), "-"], ["late_library_work"]),
+}
+if os.path.exists(workload("rs")):
+    programs["Rust"] = ([workload("rs"), more], ["engine::burn"])
+else:
+    tap.skip("Rust", "needs rustc")
+if os.path.exists(workload("go_stripped")):
+    programs["Go, stripped"] = ([workload("go_stripped"), more], ["main.(*Engine).Turn"])
+    programs["Go, stripped and position independent"] = ([workload("go_pie"), more], ["main.(*Engine).Turn"])
+else:
+    tap.skip("Go", "needs go")
+if shutil.which("node"):
+    programs["node --perf-basic-prof"] = (["node", "--perf-basic-prof", os.path.join(HERE, "workloads", "node.js"), more],
+                                          ["hotLoopOfNode"])
+else:
+    tap.skip("node", "needs node")
+
+processes = {name: start(*command, cwd=scratch) for name, (command, _) in programs.items()}
+hostile = start(workload("names_hostile"), more)
+outputs = ["all.pb.gz", "all.col", "all.folded", "all.html", "all.hwin"]
+recorder = start(HEARTH, "record", "-d", seconds, "-F", 499, "-q", *[a for o in outputs for a in ("-o", path(o))],
+                 stderr=subprocess.PIPE, text=True)
+time.sleep(2)
+short = [start(workload("short")) for _ in range(3)]
+said = recorder.communicate(timeout=seconds + 90)[1]
+if not tap.ok(recorder.returncode == 0, "hearth record ends well", said[-300:]):
+    tap.finish()
+profile = Profile(path("all.pb.gz"))
+
+for name, (_, wanted) in programs.items():
+    samples = profile.of(processes[name])
+    tap.ok(total(samples) >= 20, f"{name}: has samples", total(samples))
+    for function in wanted:
+        found = [s for s in samples if any(function in n for n in s.names)]
+        tap.ok(found, f"{name}: {function}", f"{100 * share(found, samples):.1f} % of {total(samples)}")
+late = [s for name in programs if name.startswith("library") for s in profile.of(processes[name])]
+tap.ok(not any("other_library_work" in n for s in late for n in s.names), "no name of the file that took a library's place")
+in_short = [s for p in short for s in profile.of(p) if "short_lived_work" in s.names]
+tap.ok(total(in_short) > 0, "a program that lived 200 ms has its names", total(in_short))
+kernel = profile.of(processes["kernel"])
+in_kernel = [s for s in kernel if "call_kernel" in s.names and s.leaf != "call_kernel"]
+tap.ok(share(in_kernel, kernel) > 0.3, "kernel frames stand on the user's", f"{100 * share(in_kernel, kernel):.1f} %")
+unnamed = [s for s in profile.samples if any(n in ("", "[unknown]") for n in s.names)]
+tap.ok(share(unnamed, profile.samples) < 0.02, "hardly a frame without name or module", f"{100 * share(unnamed, profile.samples):.2f} %")
+
+# Hostile names.
+samples = profile.of(hostile)
+names = {n for s in samples for n in s.names if n.startswith("jit;")}
+threads = {s.labels.get("thread") for s in samples}
+tap.ok(len(names) >= 5, "functions of the hostile perf map", sorted(ascii(n) for n in names))
+tap.ok("semi;colon" in threads and any("new\nline" == t for t in threads), "thread names keep ; and line breaks in pprof",
+       sorted(ascii(t) for t in threads))
+tap.ok(all(s.decode("utf-8", "replace").encode() == s for s in profile.raw_strings), "every string of the pprof file is UTF-8")
+for name in ("all.col", "all.folded"):
+    with open(path(name), "rb") as f:
+        data = f.read()
+    lines = data.decode("utf-8").split("\n")  # raises when it is not UTF-8
+    lines = [l for l in lines if l]
+    if name == "all.col":
+        head = json.loads(lines.pop(0).removeprefix("# "))
+        tap.ok("metadata" in head, ".col begins with its JSON line")
+    bad = [l for l in lines if not l.rpartition(" ")[2].isdigit() or any(ord(c) < 32 or ord(c) == 127 for c in l)]
+    tap.ok(lines and not bad, f"{name}: every line is a stack and a count", f"{len(bad)} of {len(lines)} are not")
+    counted = sum(int(l.rpartition(" ")[2]) for l in lines if l.rpartition(" ")[2].isdigit())
+    tap.ok(counted == total(profile.samples), f"{name}: as many samples as pprof", f"{counted} and {total(profile.samples)}")
+with open(path("all.html"), "rb") as f:
+    page = f.read()
+tap.ok(b"\x1b" not in page and b"http://" not in page.replace(b"http://www.w3.org/", b""), "the page has no escape bytes and names no server")
+for command in ("report", "dump"):
+    said = run("script", "-qec", f"{HEARTH} {command} {path('all.pb.gz')}", "/dev/null") if shutil.which("script") else hearth(command, path("all.pb.gz"))
+    tap.ok(said.returncode == 0 and "\x1b[31m" not in said.stdout, f"hearth {command} lets no escape sequence out to a terminal")
+tap.finish()

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The viewer's files inside the program; written at build time by embed.c. */
+#pragma once
+
+#include <stddef.h>
+
+extern const unsigned char web_page[], web_style[], web_script[];
+extern const size_t web_page_size, web_style_size, web_script_size;
+extern const char web_style_hash[], web_script_hash[]; /* "sha256-..." as a content security policy names it */

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws one tree on a canvas the size of its window: boxes of a row that would be narrower than a CSS pixel are merged,
+// the rest goes to the canvas bucketed by colour.
+import { findAtMost, gallopTo, nodeAt } from './layout.js';
+import { BUCKETS, COLOURS, LABEL_COLOUR, MUTED_OFFSET } from './colour.js';
+import { lastPart, visibleText, withoutArguments } from './format.js';
+
+export const ROW_HEIGHT = 19;
+const LABEL_MIN = 24;
+const LABEL_CHARS_MAX = 400;
+const ZOOM_MS = 140;
+
+class LabelFitter {
+	constructor(context, font) {
+		this.context = context;
+		this.font = font;
+		this.widths = new Map();
+	}
+
+	charWidth(c) {
+		let width = this.widths.get(c);
+		if (width === undefined) {
+			this.context.font = this.font;
+			this.widths.set(c, (width = this.context.measureText(c).width));
+		}
+		return width;
+	}
+
+	/** As much of the text as fits; null when nothing sensible does. */
+	cut(text, room) {
+		let width = 0;
+		let end = 0;
+		let roomy = 0;
+		const dots = this.charWidth('…');
+		for (const c of text) {
+			width += this.charWidth(c);
+			if (width > room) return roomy > 1 ? text.slice(0, roomy) + '…' : null;
+			end += c.length;
+			if (width + dots <= room) roomy = end;
+		}
+		return text;
+	}
+
+	fits(text, room) {
+		let width = 0;
+		for (const c of text) {
+			width += this.charWidth(c);
+			if (width > room) return false;
+		}
+		return true;
+	}
+}
+
+export class FlameView {
+	/** hooks: { click(node, view), hover(node, event, view), frames, colours } */
+	constructor(scroller, hooks) {
+		this.scroller = scroller;
+		this.canvas = scroller.querySelector('canvas');
+		this.spacer = scroller.querySelector('.spacer');
+		this.context = this.canvas.getContext('2d', { alpha: false });
+		this.hooks = hooks;
+		this.tree = null;
+		this.flip = false;
+		this.from = this.to = 0;
+		this.zoomed = 0;
+		this.hovered = this.selected = -1;
+		this.hits = this.hitsBefore = null;
+		this.rects = COLOURS.map(() => []);
+		this.used = new Uint32Array(COLOURS.length);
+		this.labels = [];
+		this.shown = new Map();
+		this.frameTimes = [];
+		this.pending = 0;
+		this.animation = null;
+		const family = getComputedStyle(document.body).fontFamily;
+		this.fitter = new LabelFitter(this.context, `12px ${family}`);
+		this.listen();
+	}
+
+	listen() {
+		const { scroller, canvas } = this;
+		scroller.addEventListener('scroll', () => this.invalidate(), { passive: true });
+		canvas.addEventListener('mousemove', (event) => this.pointAt(event));
+		canvas.addEventListener('mouseleave', (event) => this.setHover(-1, event));
+		canvas.addEventListener('click', (event) => {
+			const node = this.hit(event.offsetX, event.offsetY);
+			if (node >= 0) this.hooks.click(node, this, event);
+		});
+		canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+		new ResizeObserver(() => this.resize()).observe(scroller);
+	}
+
+	setTree(tree) {
+		this.tree = tree;
+		this.hovered = this.selected = -1;
+		this.hitsBefore = null;
+		this.resize();
+	}
+
+	setColours(colours) {
+		this.hooks.colours = colours;
+		this.invalidate();
+	}
+
+	setHits(hits, hitsBefore) {
+		this.hits = hits;
+		this.hitsBefore = hitsBefore;
+		this.invalidate();
+	}
+
+	resize() {
+		const width = this.scroller.clientWidth;
+		const height = this.scroller.clientHeight;
+		const ratio = window.devicePixelRatio || 1;
+		this.width = width;
+		this.height = height;
+		const resized = this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio);
+		if (resized) {
+			this.canvas.width = Math.round(width * ratio);
+			this.canvas.height = Math.round(height * ratio);
+			this.canvas.style.width = width + 'px';
+			this.canvas.style.height = height + 'px';
+		}
+		if (this.tree) {
+			this.spacer.style.height = Math.max(0, this.contentHeight() - height) + 'px';
+			// Now, not in the next frame: a canvas that changed its size is empty.
+			if (resized) this.draw();
+			else this.invalidate();
+		}
+	}
+
+	contentHeight() {
+		return (this.tree.deepest + 1) * ROW_HEIGHT + 2;
+	}
+
+	/** Pixels from the top of the canvas to a row. */
+	rowTop(row) {
+		if (!this.flip) return row * ROW_HEIGHT - this.scroller.scrollTop;
+		const content = Math.max(this.contentHeight(), this.height);
+		return content - (row + 1) * ROW_HEIGHT - this.scroller.scrollTop;
+	}
+
+	rowAt(y) {
+		if (!this.flip) return Math.floor((y + this.scroller.scrollTop) / ROW_HEIGHT);
+		const content = Math.max(this.contentHeight(), this.height);
+		return Math.floor((content - y - this.scroller.scrollTop) / ROW_HEIGHT);
+	}
+
+	revealRow(row) {
+		const top = this.rowTop(row);
+		if (top < 0) this.scroller.scrollTop += top - 2 * ROW_HEIGHT;
+		else if (top + ROW_HEIGHT > this.height) this.scroller.scrollTop += top + 3 * ROW_HEIGHT - this.height;
+	}
+
+	scrollToRoot() {
+		this.scroller.scrollTop = this.flip ? this.scroller.scrollHeight : 0;
+	}
+
+	hit(x, y) {
+		if (!this.tree) return -1;
+		const row = this.rowAt(y);
+		const value = this.from + (x / this.width) * (this.to - this.from);
+		const node = nodeAt(this.tree, row, value);
+		if (node >= 0) return node;
+		// Beside a very narrow box: take the one within half a pixel.
+		const slack = (0.5 / this.width) * (this.to - this.from);
+		return nodeAt(this.tree, row, value - slack);
+	}
+
+	pointAt(event) {
+		this.setHover(this.hit(event.offsetX, event.offsetY), event);
+	}
+
+	setHover(node, event) {
+		if (node !== this.hovered) {
+			this.hovered = node;
+			this.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
+			this.invalidate();
+		}
+		this.hooks.hover(node, event, this);
+	}
+
+	select(node) {
+		this.selected = node;
+		if (node >= 0) this.revealRow(this.tree.level[node]);
+		this.invalidate();
+	}
+
+	/** Ctrl and the wheel: free zoom around the pointer. */
+	wheel(event) {
+		if (!event.ctrlKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
+		event.preventDefault();
+		const span = this.to - this.from;
+		if (event.ctrlKey) {
+			const at = this.from + (event.offsetX / this.width) * span;
+			const next = Math.min(span * Math.exp(event.deltaY / 200), this.tree.total[0]);
+			this.setWindow(at - (event.offsetX / this.width) * next, next);
+		} else {
+			this.setWindow(this.from + (event.deltaX / this.width) * span, span);
+		}
+	}
+
+	setWindow(from, span) {
+		const whole = this.tree.total[0];
+		const least = Math.min(whole, 1);
+		const wide = Math.max(least, Math.min(span, whole));
+		this.animation = null;
+		this.from = Math.max(0, Math.min(from, whole - wide));
+		this.to = this.from + wide;
+		this.invalidate();
+	}
+
+	zoomTo(node, animate) {
+		const { tree } = this;
+		const [from, to] = [tree.x[node], tree.x[node] + tree.total[node]];
+		const moved = this.to > this.from && (this.from !== from || this.to !== to);
+		this.zoomed = node;
+		if (animate && moved && !matchMedia('(prefers-reduced-motion: reduce)').matches) {
+			this.animation = { start: performance.now(), from: this.from, to: this.to, goalFrom: from, goalTo: to };
+		} else {
+			this.animation = null;
+			this.from = from;
+			this.to = to;
+		}
+		this.invalidate();
+	}
+
+	invalidate() {
+		if (!this.pending) this.pending = requestAnimationFrame((now) => this.frame(now));
+	}
+
+	frame(now) {
+		this.pending = 0;
+		if (!this.tree || !this.width) return;
+		const a = this.animation;
+		if (a) {
+			const t = Math.min(1, Math.max(0, (now - a.start) / ZOOM_MS));
+			const eased = 1 - (1 - t) ** 3;
+			this.from = t < 1 ? a.from + (a.goalFrom - a.from) * eased : a.goalFrom;
+			this.to = t < 1 ? a.to + (a.goalTo - a.to) * eased : a.goalTo;
+			if (t < 1) this.invalidate();
+			else this.animation = null;
+		}
+		this.draw();
+	}
+
+	draw() {
+		const start = performance.now();
+		const { context, tree } = this;
+		const ratio = window.devicePixelRatio || 1;
+		const style = getComputedStyle(this.scroller);
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		context.fillStyle = style.backgroundColor;
+		context.fillRect(0, 0, this.width, this.height);
+		this.used.fill(0);
+		this.labels.length = 0;
+		const [a, b] = [this.rowAt(0), this.rowAt(this.height)];
+		const first = Math.max(0, Math.min(a, b));
+		const last = Math.min(tree.deepest, Math.max(a, b));
+		for (let row = first; row <= last; row++) this.drawRow(row, this.rowTop(row));
+		this.paintBuckets();
+		this.paintLabels();
+		this.paintOutline(this.hovered, style.getPropertyValue('--outline-hover'), 1);
+		this.paintOutline(this.selected, style.getPropertyValue('--outline'), 2);
+		this.frameTimes.push(performance.now() - start);
+		if (this.frameTimes.length > 2000) this.frameTimes.splice(0, 1000);
+	}
+
+	drawRow(row, top) {
+		const { tree, from, to, width } = this;
+		const { rowX, rowTotal, order } = tree;
+		const scale = width / (to - from);
+		const end = tree.rowStart[row + 1];
+		const muteRow = row < tree.level[this.zoomed] && this.zoomed > 0;
+		let i = Math.max(findAtMost(rowX, tree.rowStart[row], end, from), tree.rowStart[row]);
+		let runFrom = -1;
+		let runTo = -1;
+		let runStart = 0;
+		let runEnd = 0;
+		while (i < end && rowX[i] < to) {
+			const left = (rowX[i] - from) * scale;
+			const right = left + rowTotal[i] * scale;
+			if (right - left >= 1) {
+				if (right > 0) this.addBox(order[i], left, right, top, muteRow);
+				i++;
+				continue;
+			}
+			const pixel = Math.floor(left);
+			let next = gallopTo(rowX, i, end, from + (pixel + 1) / scale);
+			if (next <= i) next = i + 1;
+			// The last one that starts in this pixel may be wide.
+			if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
+			if (pixel > runTo) {
+				if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
+				runFrom = pixel;
+				runStart = i;
+			}
+			runTo = pixel + 1;
+			runEnd = next;
+			i = next;
+		}
+		if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
+	}
+
+
+	addRun(left, right, top, from, to) {
+		const hit = this.hitsBefore && this.hitsBefore[to] > this.hitsBefore[from];
+		const bucket = hit ? BUCKETS.hit : BUCKETS.run;
+		const x = Math.max(0, left);
+		if (right > 0) this.push(bucket, x, top, Math.min(right, this.width) - x);
+	}
+
+	addBox(node, left, right, top, muteRow) {
+		const x = Math.max(0, Math.round(left));
+		const wide = Math.min(this.width, Math.round(right)) - x;
+		const w = wide > 3 ? wide - 1 : Math.max(1, wide);
+		const frame = this.tree.frame[node];
+		let bucket;
+		if (this.hits && this.hits[frame]) bucket = BUCKETS.hit;
+		else bucket = this.hooks.colours.of(frame) + (this.hits || muteRow ? MUTED_OFFSET : 0);
+		this.push(bucket, x, top, w);
+		if (w >= LABEL_MIN) this.labels.push({ frame, x, top, w });
+	}
+
+	push(bucket, x, top, w) {
+		const list = this.rects[bucket];
+		const at = this.used[bucket];
+		list[at] = x;
+		list[at + 1] = top;
+		list[at + 2] = w;
+		this.used[bucket] = at + 3;
+	}
+
+	paintBuckets() {
+		const { context } = this;
+		for (let bucket = 0; bucket < this.rects.length; bucket++) {
+			const list = this.rects[bucket];
+			const end = this.used[bucket];
+			if (!end) continue;
+			context.fillStyle = COLOURS[bucket];
+			for (let i = 0; i < end; i += 3) context.fillRect(list[i], list[i + 1] + 1, list[i + 2], ROW_HEIGHT - 1);
+		}
+	}
+
+	labelForms(frame) {
+		let forms = this.shown.get(frame);
+		if (!forms) {
+			const name = visibleText(this.hooks.frames.name(frame).slice(0, 4 * LABEL_CHARS_MAX)).slice(0, LABEL_CHARS_MAX);
+			forms = [name, withoutArguments(name), lastPart(name)];
+			this.shown.set(frame, forms);
+		}
+		return forms;
+	}
+
+	paintLabels() {
+		const { context, fitter } = this;
+		context.font = fitter.font;
+		context.fillStyle = LABEL_COLOUR;
+		context.textBaseline = 'middle';
+		for (const { frame, x, top, w } of this.labels) {
+			const room = w - 8;
+			const forms = this.labelForms(frame);
+			const whole = forms.find((form) => fitter.fits(form, room));
+			const text = whole ?? fitter.cut(forms[2], room);
+			if (text) context.fillText(text, x + 4, top + ROW_HEIGHT / 2 + 1);
+		}
+	}
+
+	boxOf(node) {
+		const { tree, from, to, width } = this;
+		const scale = width / (to - from);
+		const left = Math.max(0, Math.round((tree.x[node] - from) * scale));
+		const right = Math.min(width, Math.round((tree.x[node] + tree.total[node] - from) * scale));
+		return { x: left, y: this.rowTop(tree.level[node]), w: Math.max(1, right - left), h: ROW_HEIGHT };
+	}
+
+	paintOutline(node, colour, thickness) {
+		if (node < 0 || node >= this.tree.count) return;
+		const { x, y, w, h } = this.boxOf(node);
+		if (x > this.width || y > this.height || y + h < 0) return;
+		this.context.strokeStyle = colour;
+		this.context.lineWidth = thickness;
+		this.context.strokeRect(x + 0.5, y + 1, Math.max(1, w - 1), h - 1);
+	}
+}

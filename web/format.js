@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers and foreign names as text for people.
+
+const VISIBLE_ESCAPES = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A name with control and direction-changing characters made visible, so that it cannot disguise itself. */
+export function visibleText(name) {
+	return name.replace(VISIBLE_ESCAPES, (c) => '\\u{' + c.codePointAt(0).toString(16) + '}');
+}
+
+const groupedNumber = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+export function formatCount(value) {
+	return groupedNumber.format(value);
+}
+
+export function formatShare(part, whole) {
+	const percent = whole > 0 ? (100 * part) / whole : 0;
+	return (percent >= 99.995 ? '100' : percent.toFixed(2)) + ' %';
+}
+
+const TIME_UNITS = [[3600e9, 'h'], [60e9, 'min'], [1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
+const SIZE_UNITS = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
+
+function formatScaled(value, units) {
+	const [size, unit] = units.find(([s]) => value >= s) ?? units[units.length - 1];
+	const scaled = value / size;
+	return (scaled >= 100 || Number.isInteger(scaled) ? scaled.toFixed(0) : scaled.toPrecision(3)) + ' ' + unit;
+}
+
+/** What a stored value stands for: "1,234 samples, 12.5 s". */
+export function formatValue(value, meta) {
+	const amount = value * meta.scale;
+	if (meta.unit === 'nanoseconds') return formatScaled(amount, TIME_UNITS);
+	if (meta.unit === 'bytes') return formatScaled(amount, SIZE_UNITS);
+	const unit = value === 1 && meta.unit === 'samples' ? 'sample' : meta.unit;
+	const text = formatCount(amount) + ' ' + unit;
+	return meta.nanoseconds > 0 ? text + ', ' + formatScaled(value * meta.nanoseconds, TIME_UNITS) : text;
+}
+
+/** The name without arguments and template parameters; nesting is followed, operators such as operator< are kept. */
+export function withoutArguments(name) {
+	let out = '';
+	let depth = 0;
+	for (let i = 0; i < name.length; i++) {
+		const c = name[i];
+		if (c === '(' && name.startsWith('(anonymous', i)) {
+			const end = name.indexOf(')', i);
+			if (end < 0) break;
+			if (!depth) out += name.slice(i, end + 1);
+			i = end;
+		} else if ((c === '<' || c === '(') && i > 0 && !out.endsWith('operator')) {
+			depth++;
+		} else if ((c === '>' || c === ')') && depth) {
+			depth--;
+		} else if (!depth) {
+			out += c;
+		}
+	}
+	return out || name;
+}
+
+/** The last part of a qualified name: what to show when little room is left. */
+export function lastPart(name) {
+	const plain = withoutArguments(name);
+	const at = Math.max(plain.lastIndexOf('::') + 1, plain.lastIndexOf('.'), plain.lastIndexOf('/'));
+	return at > 0 && at + 1 < plain.length ? plain.slice(at + 1) : plain;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each node of a preorder tree lies: four linear passes. Siblings come heaviest first from the writer.
+
+/**
+ * layoutTree - the arrays that drawing, searching and the views use
+ *
+ * Per node: level, frame, total, self, parent, size (nodes of its subtree, itself included), x (sum of what lies left).
+ * Per row: the nodes order[rowStart[level]..], their x in rowX and
+ * total in rowTotal (again, in the order that drawing reads them), from left to right.
+ */
+export function layoutTree(level, frame, total, self, deepest) {
+	const count = level.length;
+	const parent = new Uint32Array(count);
+	const size = new Uint32Array(count);
+	const x = new total.constructor(count);
+	const open = new Uint32Array(deepest + 2);
+	const next = new Float64Array(deepest + 2);
+	const rowStart = new Uint32Array(deepest + 2);
+	for (let i = 0; i < count; i++) {
+		const l = level[i];
+		const at = next[l];
+		x[i] = at;
+		next[l] = at + total[i];
+		next[l + 1] = at;
+		open[l] = i;
+		if (l) parent[i] = open[l - 1];
+		rowStart[l + 1]++;
+	}
+	for (let i = count - 1; i > 0; i--) {
+		size[i]++;
+		size[parent[i]] += size[i];
+	}
+	size[0]++;
+	for (let l = 1; l < rowStart.length; l++) rowStart[l] += rowStart[l - 1];
+	const order = new Uint32Array(count);
+	const rowX = new total.constructor(count);
+	const rowTotal = new total.constructor(count);
+	const fill = rowStart.slice();
+	for (let i = 0; i < count; i++) {
+		const at = fill[level[i]]++;
+		order[at] = i;
+		rowX[at] = x[i];
+		rowTotal[at] = total[i];
+	}
+	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal };
+}
+
+/** The last position in rowX[from, to) whose x is at most value, or from - 1. */
+export function findAtMost(rowX, from, to, value) {
+	let low = from;
+	let high = to;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (rowX[middle] <= value) low = middle + 1;
+		else high = middle;
+	}
+	return low - 1;
+}
+
+/** The first position in rowX[from, to) at or above value, looking near `from` first. */
+export function gallopTo(rowX, from, to, value) {
+	let step = 1;
+	let low = from;
+	while (low + step < to && rowX[low + step] < value) {
+		low += step;
+		step *= 2;
+	}
+	let high = Math.min(low + step, to);
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (rowX[middle] < value) low = middle + 1;
+		else high = middle;
+	}
+	return low;
+}
+
+/** The node at level `row` that covers `value`, or -1. */
+export function nodeAt(tree, row, value) {
+	if (row < 0 || row > tree.deepest) return -1;
+	const at = findAtMost(tree.rowX, tree.rowStart[row], tree.rowStart[row + 1], value);
+	if (at < tree.rowStart[row]) return -1;
+	const node = tree.order[at];
+	return value < tree.x[node] + tree.total[node] ? node : -1;
+}
+
+export function nodeChildren(tree, node, max = Infinity) {
+	const children = [];
+	const end = node + tree.size[node];
+	for (let i = node + 1; i < end && children.length < max; i += tree.size[i]) children.push(i);
+	return children;
+}
+
+/** Nodes from below the root down to `node`. */
+export function nodePath(tree, node) {
+	const path = [];
+	for (let i = node; i > 0; i = tree.parent[i]) path.push(i);
+	return path.reverse();
+}
+
+export function isWithin(tree, node, ancestor) {
+	return node >= ancestor && node < ancestor + tree.size[ancestor];
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searching: once per name, not per node; shares count a stack once, however often it matches.
+import { visibleText } from './format.js';
+
+/** What a query looks for: a function from name to boolean, or { error }. Substrings ignore case unless given capitals. */
+export function compileQuery(query, isRegex) {
+	if (isRegex) {
+		try {
+			const expression = new RegExp(query, /[A-Z]/.test(query) ? 'u' : 'iu');
+			return { test: (name) => expression.test(name) };
+		} catch (problem) {
+			return { error: String(problem.message) };
+		}
+	}
+	if (query !== query.toLowerCase()) return { test: (name) => name.includes(query) };
+	return { test: (name) => name.toLowerCase().includes(query) };
+}
+
+/** One byte per frame (the root's last): 1 where the name matches. */
+export function matchFrames(frames, test) {
+	const hits = new Uint8Array(frames.count + 1);
+	for (let i = 0; i < frames.count; i++) hits[i] = test(visibleText(frames.name(i))) ? 1 : 0;
+	return hits;
+}
+
+/** The topmost nodes that match, in preorder, and the sum of their totals. `within`: only that subtree. */
+export function matchNodes(tree, hits, within = 0) {
+	const nodes = [];
+	const end = within + tree.size[within];
+	let sum = 0;
+	for (let i = within; i < end;) {
+		if (hits[tree.frame[i]]) {
+			nodes.push(i);
+			sum += tree.total[i];
+			i += tree.size[i];
+		} else {
+			i++;
+		}
+	}
+	return { nodes, sum };
+}
+
+/** hitsBefore[p]: matching nodes left of position p of the row order; tells whether a merged run hides a match. */
+export function countHits(tree, hits) {
+	const before = new Uint32Array(tree.count + 1);
+	for (let p = 0; p < tree.count; p++) before[p + 1] = before[p] + hits[tree.frame[tree.order[p]]];
+	return before;
+}

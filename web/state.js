@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown, as the part of the address behind the #: so a view can be linked to, and Back undoes a zoom.
+
+export const VIEWS = ['graph', 'inverted', 'sandwich', 'table'];
+const PATH_LENGTH_MAX = 256;
+
+export const DEFAULT_STATE = Object.freeze({
+	view: 'graph', zoom: 0, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
+	colour: 'kind', sort: 'self', ascending: false,
+});
+
+function numberList(text) {
+	return text.split('.').slice(0, PATH_LENGTH_MAX).map(Number).filter((n) => Number.isSafeInteger(n) && n >= 0);
+}
+
+/** Anything may stand in an address: what does not parse falls back to the default. */
+export function parseHash(hash) {
+	const given = new URLSearchParams(hash.replace(/^#/, ''));
+	const state = { ...DEFAULT_STATE };
+	const view = given.get('view');
+	if (VIEWS.includes(view)) state.view = view;
+	state.zoom = numberList(given.get('z') ?? '0')[0] ?? 0;
+	state.path = given.has('p') ? numberList(given.get('p')) : [];
+	state.focus = given.has('f') ? numberList(given.get('f'))[0] ?? -1 : -1;
+	state.query = given.get('q') ?? '';
+	state.regex = given.get('re') === '1';
+	state.flip = given.get('flame') === '1';
+	state.collapse = given.get('collapse') === '1';
+	if (given.get('colour') === 'module') state.colour = 'module';
+	if (['self', 'total', 'name'].includes(given.get('sort'))) state.sort = given.get('sort');
+	state.ascending = given.get('asc') === '1';
+	return state;
+}
+
+export function formatHash(state) {
+	const out = new URLSearchParams();
+	if (state.view !== 'graph') out.set('view', state.view);
+	if (state.zoom) out.set('z', String(state.zoom));
+	if (state.path.length) out.set('p', state.path.slice(0, PATH_LENGTH_MAX).join('.'));
+	if (state.focus >= 0) out.set('f', String(state.focus));
+	if (state.query) out.set('q', state.query);
+	if (state.regex) out.set('re', '1');
+	if (state.flip) out.set('flame', '1');
+	if (state.collapse) out.set('collapse', '1');
+	if (state.colour !== 'kind') out.set('colour', state.colour);
+	if (state.sort !== 'self') out.set('sort', state.sort);
+	if (state.ascending) out.set('asc', '1');
+	const text = out.toString();
+	return text ? '#' + text : '#';
+}
