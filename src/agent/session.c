@@ -30,6 +30,12 @@ struct job {
 	uint64_t number;
 };
 
+/* The frames of one sample with what their addresses mean. */
+struct placed {
+	struct aggregate_frame frames[ABI_FRAMES_MAX];
+	bool has_jit;
+};
+
 struct session {
 	struct session_config cfg; /* both threads, never changed after open */
 	const struct sampler *sampler;
@@ -41,6 +47,7 @@ struct session {
 	struct sampler_state *sampling;
 	struct proc_table *processes;
 	struct aggregate *aggregate;
+	struct placed placed; /* of the sample being taken in */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
 	uint64_t window_start_ns; /* monotonic */
 	uint64_t window_number;
@@ -223,13 +230,9 @@ static struct aggregate_frame place_frame(struct session *s, struct proc *p, con
 	return out;
 }
 
-struct placed {
-	struct aggregate_frame frames[ABI_FRAMES_MAX];
-	bool has_jit;
-};
-
-static void place_frames(struct session *s, struct proc *p, const struct abi_sample *sample, struct placed *out)
+static void place_frames(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
+	struct placed *out = &s->placed;
 	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
 
 	out->has_jit = false;
@@ -240,12 +243,13 @@ static void place_frames(struct session *s, struct proc *p, const struct abi_sam
 }
 
 /* From the root (last) to the leaf (first). */
-static int add_frames(struct aggregate *a, struct placed *placed, const struct abi_sample *sample, uint32_t process,
-		      struct aggregate_sample *row)
+static int add_frames(struct session *s, const struct abi_sample *sample, uint32_t process, struct aggregate_sample *row)
 {
+	struct aggregate *a = s->aggregate;
+
 	row->root_frame = AGGREGATE_NO_FRAME;
 	for (size_t i = sample->frame_count; i-- > 0;) {
-		struct aggregate_frame *f = &placed->frames[i];
+		struct aggregate_frame *f = &s->placed.frames[i];
 		uint32_t frame;
 		int r;
 
@@ -267,16 +271,15 @@ static int aggregate_sample(struct session *s, struct proc *p, const struct abi_
 	struct aggregate_sample row = { .tid = sample->tid,
 					.user_end = sample->user_end,
 					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD) };
-	struct placed placed; /* 24 KiB: the reader has a normal stack */
 	int r;
 
-	place_frames(s, p, sample, &placed);
-	r = add_process_row(s, p, sample->comm, placed.has_jit, &row.process);
+	place_frames(s, p, sample);
+	r = add_process_row(s, p, sample->comm, s->placed.has_jit, &row.process);
 	if (r == 0)
 		r = intern_add(&s->aggregate->strings,
 			       str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)), &row.thread_name);
 	if (r == 0)
-		r = add_frames(s->aggregate, &placed, sample, row.process, &row);
+		r = add_frames(s, sample, row.process, &row);
 	return r < 0 ? r : aggregate_add_sample(s->aggregate, &row);
 }
 
