@@ -396,7 +396,9 @@ static int open_sampler(struct session *s, struct buf *why)
 
 static int open_parts(struct session *s)
 {
-	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root, .container_socket = s->cfg.container_socket };
+	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
+					      .container_socket = s->cfg.container_socket,
+					      .recorded = s->sampler == sampler_find(STR("recorded")) };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root };
 	int r = files_open(FILE_DESCRIPTORS_MAX, &s->files);
 
