@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth dump FILE: every sample, location and mapping of a profile, as text (the form of pprof's golden files). */
+#include <unistd.h>
+
 #include "cli/input.h"
 #include "render/render.h"
 
@@ -23,7 +25,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	(void)operand_count;
 	if (r != EXIT_DONE)
 		return r;
-	r = render_dump(&w, &text);
+	r = render_dump(&w, isatty(STDOUT_FILENO), &text);
 	if (r < 0)
 		return command_fail(&command_dump, "%s: %s", operands[0], strerror(-r));
 	return command_print(&command_dump, &text);

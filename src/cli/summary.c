@@ -50,8 +50,12 @@ static void add_functions(struct summary *s, const struct model *m)
 	size_t count = 0;
 	int r = render_top(m, 0, &rows, &count);
 
-	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++)
-		r = add_row(s, model_string(m, rows[i].function_name), rows[i].self);
+	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
+		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
+
+		render_top_name(m, &rows[i], &name);
+		r = name.error ? name.error : add_row(s, buf_str(&name), rows[i].self);
+	}
 	s->incomplete |= r < 0;
 }
 
