@@ -127,7 +127,10 @@ static int put_flag(const struct opt *o, struct str text, void *at, struct buf *
 		buf_addf(why, "--%s: '" STR_FMT "' is not true or false", o->name, STR_ARG(text));
 		return -EINVAL;
 	}
-	memcpy(at, &on, sizeof(on));
+	if (o->type == OPT_FLAG)
+		memcpy(at, &on, sizeof(on));
+	else
+		*(uint8_t *)at = on ? OPT_SWITCH_ON : OPT_SWITCH_OFF;
 	return 0;
 }
 
@@ -148,6 +151,7 @@ static int put(const struct opt *o, const char *text, void *config, struct buf *
 
 	switch (o->type) {
 	case OPT_FLAG:
+	case OPT_SWITCH:
 		return put_flag(o, str_of(text), at, why);
 	case OPT_UINT:
 	case OPT_DURATION:
@@ -163,6 +167,11 @@ static int put(const struct opt *o, const char *text, void *config, struct buf *
 		return 0;
 	}
 	return -EINVAL;
+}
+
+static bool takes_value(const struct opt *o)
+{
+	return o->type != OPT_FLAG && o->type != OPT_SWITCH;
 }
 
 /* All options of the command in one array, common ones last. */
@@ -317,7 +326,7 @@ static int build_tables(const struct opt *const *all, size_t count, bool stop_at
 	if (stop_at_operand)
 		t->shorts[at++] = ':';
 	for (size_t i = 0; i < count && r == 0; i++) {
-		bool flag = all[i]->type == OPT_FLAG;
+		bool flag = !takes_value(all[i]);
 
 		t->longs[longs++] =
 			(struct option){ all[i]->name, flag ? no_argument : required_argument, NULL, (int)(1000 + i) };
@@ -343,7 +352,7 @@ static bool takes_next(const struct opt *const *all, size_t count, struct str wo
 	for (size_t i = 0; !o && word.ptr[1] != '-' && i < count; i++)
 		if (all[i]->letter && all[i]->letter == word.ptr[word.len - 1])
 			o = all[i];
-	return o && o->type != OPT_FLAG;
+	return o && takes_value(o);
 }
 
 static bool is_single_dash_name(const struct opt *const *all, size_t count, struct str word)
@@ -451,7 +460,7 @@ static int walk_words(struct parse *p, void *config)
 		if (is_common(o) != !config)
 			continue;
 		if (config)
-			r = put(o, o->type == OPT_FLAG ? negated ? "false" : "true" : optarg, config, p->why);
+			r = put(o, !takes_value(o) ? negated ? "false" : "true" : optarg, config, p->why);
 		else if (o->type == OPT_FLAG)
 			p->out->help = true;
 		else
@@ -504,7 +513,7 @@ static void add_left_column(const struct opt *o, struct buf *out)
 	else
 		buf_adds(out, STR("    "));
 	buf_addf(out, "--%s", o->name);
-	if (o->type != OPT_FLAG)
+	if (takes_value(o))
 		buf_addf(out, " %s", o->arg ? o->arg : "VALUE");
 }
 
@@ -560,7 +569,7 @@ static void man_group(const struct opt *opts, struct buf *out)
 		if (o->letter)
 			buf_addf(out, "*-%c*, ", o->letter);
 		buf_addf(out, "*--%s*", o->name);
-		if (o->type != OPT_FLAG)
+		if (takes_value(o))
 			buf_addf(out, " _%s_", o->arg ? o->arg : "VALUE");
 		buf_adds(out, STR("\n\t"));
 		add_scdoc(out, o->help);

@@ -6,6 +6,7 @@
 
 enum opt_type {
 	OPT_FLAG,     /* bool; --no-NAME sets it to false */
+	OPT_SWITCH,   /* uint8_t: enum opt_switch, so that a default can depend on other options; --no-NAME turns off */
 	OPT_UINT,     /* uint64_t within [min, max] */
 	OPT_DURATION, /* uint64_t ns: "10", "1.5s", "200ms", "2m", "1h", "1d"; a bare number is seconds */
 	OPT_SIZE,     /* uint64_t bytes: "64K", "8M", "1G" */
@@ -14,6 +15,8 @@ enum opt_type {
 	OPT_CHOICE,   /* size_t: index into choices */
 	OPT_LIST,     /* struct opt_list: may be given more than once */
 };
+
+enum opt_switch { OPT_SWITCH_UNSET, OPT_SWITCH_ON, OPT_SWITCH_OFF };
 
 #define OPT_LIST_MAX 64
 
