@@ -454,29 +454,39 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	return EXIT_DONE;
 }
 
+static void record_freep(struct record **r)
+{
+	if (*r)
+		record_release(*r);
+	free(*r);
+}
+
 static int run(void *config_bytes, int operand_count, char **operands)
 {
-	scoped(record_release) struct record r = { .config = config_bytes,
-						   .file_sink = sink_find(STR("file")),
-						   .signals = -1,
-						   .launch = LAUNCH_INIT,
-						   .written = BUF_INIT(MIB(1)) };
+	scoped(record_freep) struct record *r = malloc(sizeof(*r));
 	int e;
 
-	summary_init(&r.summary);
-	e = open_signals(&r);
+	if (!r)
+		return command_fail(&command_record, "out of memory");
+	*r = (struct record){ .config = config_bytes,
+			      .file_sink = sink_find(STR("file")),
+			      .signals = -1,
+			      .launch = LAUNCH_INIT,
+			      .written = BUF_INIT(MIB(1)) };
+	summary_init(&r->summary);
+	e = open_signals(r);
 	if (e < 0)
 		return command_fail(&command_record, "cannot watch for signals: %s", strerror(-e));
-	e = prepare(&r, operand_count, operands);
+	e = prepare(r, operand_count, operands);
 	if (e == EXIT_DONE)
-		e = open_session(&r);
+		e = open_session(r);
 	if (e != EXIT_DONE)
 		return e;
-	e = session_start(r.session);
+	e = session_start(r->session);
 	if (e < 0)
 		return command_fail(&command_record, "cannot start sampling: %s", strerror(-e));
-	launch_go(&r.launch);
-	return finish(&r, run_loop(&r));
+	launch_go(&r->launch);
+	return finish(r, run_loop(r));
 }
 
 static const struct opt_group groups[] = {
