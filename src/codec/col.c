@@ -97,7 +97,7 @@ static int line_order(const void *a, const void *b)
 static int collect_lines(struct col_out *o)
 {
 	const struct model *m = o->m;
-	size_t column = model_default_value(m);
+	size_t column = model_count_value(m);
 	int r = 0;
 
 	u64map_init(&o->line_of, UINT32_MAX);
