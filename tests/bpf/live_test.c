@@ -14,7 +14,7 @@
 
 /* ---- programs with a known call tree; each function has a section of its own, so that its bounds are known ---- */
 
-#define PLACED(name) __attribute__((noinline, noclone, section(#name "_text")))
+#define PLACED(name) __attribute__((noinline, section(#name "_text")))
 #define BOUNDS(name) extern const char __start_##name##_text[], __stop_##name##_text[]
 BOUNDS(spin_leaf);
 BOUNDS(spin_middle);
