@@ -34,7 +34,9 @@ enum abi_frame_kind {
 
 enum abi_frame_flags {
 	ABI_FRAME_RETURN = 1,  /* a (or b) is a return address: look up one byte before it */
-	ABI_FRAME_GUESSED = 2, /* found by a rule that can be wrong */
+	/* Found by a rule that can be wrong: the code at the address was not in memory, so that it could not be checked. When
+	 * no executable mapping covers it, it and the frames behind it are not to be believed. */
+	ABI_FRAME_GUESSED = 2,
 };
 
 struct abi_frame {
@@ -45,7 +47,9 @@ struct abi_frame {
 	__u64 a, b;
 };
 
-/* Why the walk of the user stack ended. COMPLETE is only said of a proven root. The name is what the sample label
+/* Why the walk of the user stack ended. COMPLETE is only said of a proven root. A walk by frame pointers never proves one:
+ * it knows no functions. Where the chain ends as a root's does (frame pointer or return address 0) it says
+ * UNPROVEN_ROOT, and the host turns that into COMPLETE when the last frame lies in entry code and none was guessed. The name is what the sample label
  * stack_end shows behind "cut:". */
 #define ABI_ENDS(X)                                                                                                    \
 	X(COMPLETE, "complete", "the walk reached the entry code of the program or thread, or there is no user stack") \

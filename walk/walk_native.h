@@ -163,40 +163,56 @@ WALK_FN __u64 walk_call_target(struct walk *w, __u64 ret)
 }
 
 #define WALK_SCAN 1024 /* bytes of a function looked at: the size of scratch */
+#define WALK_BYTES(byte) (0x0101010101010101ULL * (byte))
 
-/* Does anything from @start up to pc set up a frame or make room on the stack? mov %rsp,%rbp in both encodings,
- * sub $n,%rsp. Return: 0 only when all was read and nothing was found. */
+/* Is one of the eight bytes zero? H. S. Warren, Hacker's Delight, section 6-1. */
+WALK_FN int walk_has_zero(__u64 word)
+{
+	return ((word - WALK_BYTES(1)) & ~word & WALK_BYTES(0x80)) != 0;
+}
+
+WALK_FN int walk_has_byte(__u64 word, __u8 byte)
+{
+	return walk_has_zero(word ^ WALK_BYTES(byte));
+}
+
+/* Does one of these instructions end in these eight bytes? mov %rsp,%rbp (48 89 e5 or 48 8b ec), sub $n,%rsp (83 ec or
+ * 81 ec). Eight positions at once: each operand is the code shifted so that the byte wanted there lines up. */
+WALK_FN int walk_has_setup(__u64 before, __u64 code)
+{
+	__u64 one = code << 8 | before >> 56, two = code << 16 | before >> 48;
+	__u64 ec = code ^ WALK_BYTES(0xec), rex = two ^ WALK_BYTES(0x48);
+
+	return walk_has_zero((code ^ WALK_BYTES(0xe5)) | (one ^ WALK_BYTES(0x89)) | rex) ||
+	       walk_has_zero(ec | (one ^ WALK_BYTES(0x8b)) | rex) ||
+	       walk_has_zero(ec | ((one & WALK_BYTES(0xfd)) ^ WALK_BYTES(0x81)));
+}
+
+/* Does anything from @start up to pc set up a frame or make room on the stack? Return: 0 only when all was read and
+ * nothing was found. */
 WALK_FN int walk_sets_frame(struct walk *w, __u64 start)
 {
-	__u64 distance = w->pc - start;
-	const __u8 *bytes = (const __u8 *)w->scratch;
-	__u32 size = (__u32)distance & (WALK_SCAN - 1), last = 0;
+	__u64 distance = w->pc - start, before = 0;
+	__u32 size = (__u32)distance & (WALK_SCAN - 1);
 
 	if (distance >= WALK_SCAN)
 		return 1;
-	if (!size)
-		return 0;
 	walk_opaque(size);
-	if (size >= WALK_SCAN || walk_read(w, w->scratch, size, start))
+	if (size >= WALK_SCAN)
 		return 1;
-	for (__u32 i = 0; i < WALK_SCAN; i++) {
-		if (i >= size)
+	w->scratch[size / 8] = 0; /* what is behind the last byte of the last word */
+	if (size && walk_read(w, w->scratch, size, start))
+		return 1;
+	for (__u32 i = 0; i < WALK_SCAN / 8; i++) {
+		__u64 code = w->scratch[i];
+
+		if (i * 8 >= size)
 			break;
-		last = last << 8 | bytes[i];
-		if ((last & 0xffffff) == 0x4889e5 || (last & 0xffffff) == 0x488bec)
+		if (walk_has_setup(before, code))
 			return 1;
-		if ((last & 0xffff) == 0x83ec || (last & 0xffff) == 0x81ec)
-			return 1;
+		before = code;
 	}
 	return 0;
-}
-
-/* Is one of the eight bytes @byte? */
-WALK_FN int walk_has_byte(__u64 word, __u8 byte)
-{
-	__u64 zero = word ^ (0x0101010101010101ULL * byte);
-
-	return ((zero - 0x0101010101010101ULL) & ~zero & 0x8080808080808080ULL) != 0;
 }
 
 struct walk_code_around {
@@ -227,6 +243,7 @@ WALK_FN int walk_leaf_slot(struct walk *w)
 	struct walk_code_around code;
 	struct walk_pair top;
 	__u64 start;
+	int slot;
 
 	if ((w->sp & 7) || walk_stack_pair(w, w->sp, &top) || walk_read(w, &code, sizeof(code), w->pc - 8))
 		return -1;
@@ -238,13 +255,12 @@ WALK_FN int walk_leaf_slot(struct walk *w)
 		return 0;
 	if ((code.at & 0xffffff) == 0xe58948 && top.first == w->fp) /* mov %rsp,%rbp: the push just happened */
 		return 8;
-	start = walk_call_target(w, top.first);
-	if (start && (!walk_sets_frame(w, start) || walk_is_popped(w, &code, start)))
-		return 0;
-	if (top.first != w->fp) /* something else may stand between the push and the move */
+	/* The frame register on top: its push has happened, its move may be to come. */
+	slot = top.first == w->fp ? 8 : 0;
+	start = walk_call_target(w, slot ? top.second : top.first);
+	if (!start || (walk_sets_frame(w, start) && (slot || !walk_is_popped(w, &code, start))))
 		return -1;
-	start = walk_call_target(w, top.second);
-	return start && !walk_sets_frame(w, start) ? 8 : -1;
+	return slot;
 }
 
 /* Moves to the caller when the frame record is not this function's. Return: 1 when w is there now. */

@@ -13,7 +13,7 @@ struct sampler_config {
 	const pid_t *pids; /* empty: every process */
 	size_t pid_count;
 	bool follow_children;    /* with pids: processes they start from now on belong to the filter too */
-	const char *cgroup_path; /* NULL, or a cgroup v2 directory: only its tasks and those below it */
+	const char *cgroup_path; /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
 	size_t ring_bytes;       /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
 	bool include_self;       /* sample this process too (default in record: yes, truth over beauty) */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 
 /* ---- programs with a known call tree; each function has a section of its own, so that its bounds are known ---- */
 
-#define PLACED(name) __attribute__((noinline, noclone, section(#name "_text")))
+#define PLACED(name) __attribute__((noinline, section(#name "_text")))
 #define BOUNDS(name) extern const char __start_##name##_text[], __stop_##name##_text[]
 BOUNDS(spin_leaf);
 BOUNDS(spin_middle);
@@ -403,6 +404,48 @@ static void children_follow(void **state)
 	close_session(&s, counters);
 }
 
+static void move_to_cgroup(const char *dir, pid_t pid)
+{
+	char path[160], text[16];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	snprintf(text, sizeof(text), "%d", pid);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void cgroup_filter(void **state)
+{
+	uint64_t counters[ABI_COUNTER_COUNT];
+	char dir[128];
+	struct sampler_config cfg = CONFIG(.cgroup_path = dir);
+	struct session s = { 0 };
+	pid_t stranger;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/sys/fs/cgroup%s/hearth-test-%d",
+		 access("/sys/fs/cgroup/cgroup.procs", F_OK) ? "/unified" : "", getpid());
+	if (mkdir(dir, 0755) < 0) {
+		print_message("  SKIP: cannot make a cgroup v2\n");
+		skip();
+	}
+	stranger = start_spinning("hearth-out", forever);
+	s.pid = start_spinning("hearth-in", forever);
+	move_to_cgroup(dir, s.pid);
+	open_session(&s, &cfg);
+	poll_for(&s, 1500);
+	close_session(&s, counters);
+	end(s.pid);
+	end(stranger);
+	assert_int_equal(rmdir(dir), 0);
+	assert_true(s.samples > 10);
+	assert_int_equal(s.others, 0);
+	assert_true(counters[ABI_COUNTER_FILTERED] > 0);
+}
+
 static void full_ring_is_counted(void **state)
 {
 	uint64_t counters[ABI_COUNTER_COUNT];
@@ -471,6 +514,7 @@ int main(void)
 		cmocka_unit_test(leader_leaves_first),
 		cmocka_unit_test(two_sessions),
 		cmocka_unit_test(children_follow),
+		cmocka_unit_test(cgroup_filter),
 		cmocka_unit_test(full_ring_is_counted),
 		cmocka_unit_test(first_sample_wakes),
 		cmocka_unit_test(bad_filters_fail),

@@ -138,19 +138,28 @@ static void ring_sizes(void **state)
 
 /* ---- records ---- */
 
-struct two_frames {
+union two_frames {
 	struct abi_sample sample;
-	struct abi_frame frames[2];
-} __attribute__((packed, aligned(8)));
-
-static const struct two_frames good_sample = {
-	.sample = {
-		.header = { .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION, .size = sizeof(struct two_frames) },
-		.pid = 10, .tid = 11, .frame_count = 2, .kernel_count = 1, .comm = "a", .thread_name = "b",
-		.user_end = ABI_END_UNPROVEN_ROOT,
-	},
-	.frames = { { .kind = ABI_FRAME_KERNEL, .a = 1 }, { .kind = ABI_FRAME_USER, .a = 2, .flags = ABI_FRAME_RETURN } },
+	uint8_t bytes[sizeof(struct abi_sample) + 2 * sizeof(struct abi_frame)];
 };
+
+static union two_frames good_sample(void)
+{
+	static const struct abi_frame frames[2] = {
+		{ .kind = ABI_FRAME_KERNEL, .a = 1 },
+		{ .kind = ABI_FRAME_USER, .a = 2, .flags = ABI_FRAME_RETURN },
+	};
+	union two_frames u = {
+		.sample = {
+			.header = { .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION, .size = sizeof(u) },
+			.pid = 10, .tid = 11, .frame_count = 2, .kernel_count = 1, .comm = "a", .thread_name = "b",
+			.user_end = ABI_END_UNPROVEN_ROOT,
+		},
+	};
+
+	memcpy(u.bytes + sizeof(u.sample), frames, sizeof(frames));
+	return u;
+}
 
 static const struct abi_process good_process = {
 	.header = { .type = ABI_RECORD_FORK, .version = ABI_VERSION, .size = sizeof(struct abi_process) },
@@ -166,7 +175,7 @@ static int check(const void *bytes, size_t size)
 
 #define SPOIL(name, change)                                                          \
 	do {                                                                         \
-		struct two_frames spoilt = good_sample;                              \
+		union two_frames spoilt = good_sample();                             \
 		print_message("  %s\n", name);                                       \
 		spoilt.change;                                                       \
 		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG);          \
@@ -174,10 +183,12 @@ static int check(const void *bytes, size_t size)
 
 static void samples_are_judged(void **state)
 {
+	union two_frames good = good_sample();
+
 	(void)state;
-	assert_int_equal(check(&good_sample, sizeof(good_sample)), sizeof(good_sample));
-	for (size_t size = 0; size < sizeof(good_sample); size++)
-		assert_int_equal(check(&good_sample, size), -EBADMSG);
+	assert_int_equal(check(&good, sizeof(good)), sizeof(good));
+	for (size_t size = 0; size < sizeof(good); size++)
+		assert_int_equal(check(&good, size), -EBADMSG);
 	SPOIL("type", sample.header.type = 77);
 	SPOIL("version", sample.header.version = 2);
 	SPOIL("size beyond", sample.header.size += 8);
@@ -199,11 +210,11 @@ static void samples_are_judged(void **state)
 	SPOIL("reserved32", sample.reserved32 = 1);
 	SPOIL("comm without end", sample.comm[0] = 'x'; memset(spoilt.sample.comm, 'x', ABI_COMM_SIZE));
 	SPOIL("thread name without end", sample.comm[0] = 'x'; memset(spoilt.sample.thread_name, 'x', ABI_COMM_SIZE));
-	SPOIL("frame kind", frames[1].kind = 9);
-	SPOIL("frame flags", frames[1].flags = 0x80);
-	SPOIL("frame reserved", frames[1].reserved = 1);
-	SPOIL("frame extra", frames[1].extra = 1);
-	SPOIL("frame offset", frames[1].b = 1);
+	SPOIL("frame kind", sample.frames[1].kind = 9);
+	SPOIL("frame flags", sample.frames[1].flags = 0x80);
+	SPOIL("frame reserved", sample.frames[1].reserved = 1);
+	SPOIL("frame extra", sample.frames[1].extra = 1);
+	SPOIL("frame offset", sample.frames[1].b = 1);
 }
 
 static void processes_are_judged(void **state)
@@ -233,8 +244,9 @@ struct seen {
 static void see_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct seen *seen = ctx;
+	union two_frames good = good_sample();
 
-	assert_memory_equal(sample, &good_sample, sizeof(good_sample));
+	assert_memory_equal(sample, &good, sizeof(good));
 	seen->samples++;
 }
 
@@ -269,6 +281,7 @@ static void temp_path(char out[32])
 static int write_recording(const char *path, int samples)
 {
 	struct abi_mapping map = { .pid = 10, .start = 0x1000, .end = 0x2000 };
+	union two_frames good = good_sample();
 	struct recording *rec;
 	int r = recording_create(path, &rec);
 
@@ -278,7 +291,7 @@ static int write_recording(const char *path, int samples)
 	if (!r)
 		r = recording_add_mapping(rec, &map, STR("/usr/bin/x y"));
 	for (int i = 0; i < samples && !r; i++)
-		r = recording_add(rec, &good_sample.sample.header);
+		r = recording_add(rec, &good.sample.header);
 	if (r < 0) {
 		ignore(recording_close(rec)); /* the first failure counts */
 		return r;
