@@ -3,13 +3,16 @@
  * name is `[module+0xoffset]` and is never lost. */
 #pragma once
 
+#include "base/clock.h"
 #include "object/elf.h"
 #include "proc/files.h"
 
 struct symbols_config {
 	const char *host_root; /* "" on the host: debug files are looked for below it */
 	bool raw_names;        /* do not demangle */
-	size_t memory_max;     /* bytes of symbol tables kept, least recently used file first; 0: 24 MiB */
+	size_t memory_max;     /* bytes of symbol tables kept, least recently used goes first; 0: 24 MiB. A third is for JIT
+				* code. The kernel's list (2 MiB) is not counted */
+	const struct clock *clock; /* when to read the kernel's list again; NULL: the system's */
 };
 
 /* A frame without a name is [module+0xADDRESS]: the last part of the file's path and the file's own virtual address, what

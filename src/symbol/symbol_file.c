@@ -22,17 +22,44 @@ void symbol_object_free(struct symbol_object *m)
 	free(m);
 }
 
+static void evict(struct symbols *s, size_t slot)
+{
+	s->tables_memory -= s->tables[slot]->memory;
+	symbol_table_free(s->tables[slot]);
+	s->tables[slot] = NULL;
+	s->stats.tables_evicted++;
+}
+
+/* The least recently used table, or SIZE_MAX; *empty: a free slot, or SIZE_MAX. */
+static size_t oldest_table(const struct symbols *s, size_t *empty)
+{
+	size_t oldest = SIZE_MAX;
+
+	*empty = SIZE_MAX;
+	for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
+		if (!s->tables[i])
+			*empty = i;
+		else if (oldest == SIZE_MAX || s->tables[i]->used < s->tables[oldest]->used)
+			oldest = i;
+	}
+	return oldest;
+}
+
 int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file)
 {
 	struct file_view view = { .fd = -1 };
+	size_t oldest, empty;
 	int r = files_view(s->files, file_id, &view);
 
+	/* Out of descriptors: our tables hold some. */
+	while ((r == -EMFILE || r == -ENFILE) && (oldest = oldest_table(s, &empty)) != SIZE_MAX) {
+		evict(s, oldest);
+		r = files_view(s->files, file_id, &view);
+	}
 	if (r < 0)
 		return r;
 	file->view = view;
 	file->in = view.image ? reader_of(view.image, view.image_size) : symbol_fd_reader(view.fd, view.key.size);
-	if (!view.image && view.fd < 0)
-		return -ENOENT;
 	return 0;
 }
 
@@ -123,27 +150,13 @@ static bool same_key(const struct symbol_key *a, const struct symbol_key *b)
 	       !memcmp(a->build_id.bytes, b->build_id.bytes, a->build_id.size);
 }
 
-static void evict(struct symbols *s, size_t slot)
-{
-	s->tables_memory -= s->tables[slot]->memory;
-	symbol_table_free(s->tables[slot]);
-	s->tables[slot] = NULL;
-	s->stats.tables_evicted++;
-}
-
 /* A free slot, after dropping the least recently used tables until @memory fits beside the rest. A table that is larger
  * than the whole budget stays alone. */
 static size_t make_room(struct symbols *s, size_t memory)
 {
 	for (;;) {
-		size_t oldest = SIZE_MAX, empty = SIZE_MAX;
+		size_t empty, oldest = oldest_table(s, &empty);
 
-		for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
-			if (!s->tables[i])
-				empty = i;
-			else if (oldest == SIZE_MAX || s->tables[i]->used < s->tables[oldest]->used)
-				oldest = i;
-		}
 		if (empty != SIZE_MAX && (oldest == SIZE_MAX || s->tables_memory + memory <= s->memory_max))
 			return empty;
 		evict(s, oldest);

@@ -7,7 +7,7 @@
 #include "object/pclntab.h"
 #include "symbol/symbol.h"
 
-#define SYMBOL_TABLES_MAX 512 /* each holds up to two descriptors: names are read when they are asked for */
+#define SYMBOL_TABLES_MAX 384 /* each holds up to two descriptors: names are read when they are asked for */
 #define SYMBOL_FILES_MAX 65536
 #define SYMBOL_JITS_MAX 256
 #define SYMBOL_NAME_MAX ELF_SYMBOL_NAME_MAX
@@ -52,7 +52,7 @@ struct symbol_file { /* an open file while it is looked at */
 struct symbol_kernel {
 	struct kallsyms list;
 	int state; /* 0: not read yet; 1: usable; else -errno */
-	uint64_t read_ns; /* CLOCK_MONOTONIC of the last reading */
+	uint64_t read_ns, checked_ns; /* CLOCK_MONOTONIC of the last reading, of the last look at the modules */
 	uint64_t modules_hash; /* of /proc/modules at that time */
 };
 
@@ -61,6 +61,7 @@ struct symbols {
 	bool raw_names;
 	size_t memory_max;
 	struct files *files;
+	const struct clock *time;
 	struct symbol_object **objects; /* by file id - 1; NULL: not seen yet */
 	size_t object_count;
 	struct symbol_table *tables[SYMBOL_TABLES_MAX];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/kallsyms, read on the first kernel frame and again when an address misses after the modules changed. */
+/* /proc/kallsyms, read on the first kernel frame, and again when an address misses: 10 s after the last reading when the
+ * modules changed, 60 s after it otherwise (BPF programs come and go without a module). */
 #include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/clock.h"
 #include "base/io.h"
 #include "symbol/symbol_int.h"
 
 #define READ_SIZE KIB(64)
 #define LIST_MAX MIB(256)                   /* of /proc/kallsyms; 10 MB here */
 #define RECHECK_NS (10 * NSEC_PER_SEC)
+#define REREAD_NS (60 * NSEC_PER_SEC)
 #define KERNEL_MODULE STR("[kernel.kallsyms]")
 
 void symbol_kernel_release(struct symbol_kernel *k)
@@ -82,7 +83,7 @@ static int load(struct symbols *s, uint64_t now_ns, uint64_t modules_hash)
 	kallsyms_init(&list);
 	r = read_list(s, &list);
 	s->stats.kernel_reads++;
-	k->read_ns = now_ns;
+	k->read_ns = k->checked_ns = now_ns;
 	k->modules_hash = modules_hash;
 	s->stats.kernel_restricted = r == -EACCES;
 	if (r < 0) {
@@ -105,20 +106,19 @@ static int find(struct symbols *s, uint64_t address, struct kallsyms_hit *hit)
 	int r;
 
 	if (k->state == 0) {
-		r = load(s, clock_monotonic_ns(&clock_system), hash_modules(s));
+		r = load(s, clock_monotonic_ns(s->time), hash_modules(s));
 		if (r < 0)
 			return r;
 	}
 	if (k->state == 1 && kallsyms_find(&k->list, address, hit) == 0)
 		return 0;
-	now_ns = clock_monotonic_ns(&clock_system);
-	if (now_ns - k->read_ns < RECHECK_NS)
+	now_ns = clock_monotonic_ns(s->time);
+	if (now_ns - k->checked_ns < RECHECK_NS)
 		return 0;
+	k->checked_ns = now_ns;
 	modules_hash = hash_modules(s);
-	if (k->state == 1 && modules_hash == k->modules_hash) {
-		k->read_ns = now_ns;
+	if (modules_hash == k->modules_hash && now_ns - k->read_ns < REREAD_NS)
 		return 0;
-	}
 	r = load(s, now_ns, modules_hash);
 	if (r == 0 && k->state == 1)
 		ignore(kallsyms_find(&k->list, address, hit)); /* a miss leaves the name empty */

@@ -10,6 +10,7 @@ int symbols_open(const struct symbols_config *cfg, struct files *files, struct s
 	if (!s)
 		return -ENOMEM;
 	s->files = files;
+	s->time = cfg->clock ? cfg->clock : &clock_system;
 	s->raw_names = cfg->raw_names;
 	s->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;
 	s->jit_memory_max = s->memory_max / 3; /* JIT code is on few machines, but then there is much of it */
