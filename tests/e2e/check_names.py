@@ -46,7 +46,7 @@ recorder = start(HEARTH, "record", "-d", seconds, "-F", 499, "-q", *[a for o in 
 time.sleep(2)
 short = [start(workload("short")) for _ in range(3)]
 said = recorder.communicate(timeout=seconds + 90)[1]
-if not tap.ok(recorder.returncode == 0, "hearth record ends well", said[-300:]):
+if not tap.ok(recorder.returncode == 0, "hearth record ends well", f"exit {recorder.returncode} {said[-300:].strip()}"):
     tap.finish()
 profile = Profile(path("all.pb.gz"))
 

@@ -108,7 +108,7 @@ def hearth(*args, **options):
 def record(tap, seconds, *args):
     """A session that has to work. Returns what it said."""
     done = hearth("record", "-d", seconds, *args, timeout=seconds * 2 + 60)
-    if not tap.ok(done.returncode == 0, "hearth record ends well", f"exit {done.returncode} {done.stderr[-300:]}"):
+    if not tap.ok(done.returncode == 0, "hearth record ends well", f"exit {done.returncode} {done.stderr[-300:].strip()}"):
         tap.finish()
     return done
 
