@@ -300,6 +300,13 @@ def status_kib(pid, key):
     return 0
 
 
+def cpu_seconds(pid):
+    """What a process that lives has used so far (proc(5), stat, fields 14 and 15)."""
+    with open(f"/proc/{pid}/stat") as f:
+        cells = f.read().rpartition(")")[2].split()
+    return (int(cells[11]) + int(cells[12])) / TICK
+
+
 def unprivileged(*args):
     """A command line that runs as nobody without any capability."""
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
