@@ -117,6 +117,7 @@ struct abi_mapping {
 	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")            \
 	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")     \
 	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                            \
+	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full") \
 	X(REJECTED, "rejected", "records the host refused as malformed")
 
 #define X(id, name, help) ABI_COUNTER_##id,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws one tree on a canvas the size of its window: boxes of a row that would be narrower than a CSS pixel are merged,
 // the rest goes to the canvas bucketed by colour.
-import { findAtMost, gallopTo, nodeAt } from './layout.js';
+import { BLOCK_BITS, findAtMost, gallopTo, nodeAt } from './layout.js';
 import { BUCKETS, COLOURS, LABEL_COLOUR, MUTED_OFFSET } from './colour.js';
 import { lastPart, visibleText, withoutArguments } from './format.js';
 
@@ -9,6 +9,7 @@ export const ROW_HEIGHT = 19;
 const LABEL_MIN = 24;
 const LABEL_CHARS_MAX = 400;
 const ZOOM_MS = 140;
+const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 
 class LabelFitter {
 	constructor(context, font) {
@@ -268,7 +269,7 @@ export class FlameView {
 
 	drawRow(row, top) {
 		const { tree, from, to, width } = this;
-		const { rowX, rowTotal, order } = tree;
+		const { rowX, rowTotal, order, blockSpan } = tree;
 		const scale = width / (to - from);
 		const end = tree.rowStart[row + 1];
 		const muteRow = row < tree.level[this.zoomed] && this.zoomed > 0;
@@ -286,16 +287,22 @@ export class FlameView {
 				continue;
 			}
 			const pixel = Math.floor(left);
-			let next = gallopTo(rowX, i, end, from + (pixel + 1) / scale);
-			if (next <= i) next = i + 1;
-			// The last one that starts in this pixel may be wide.
-			if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
+			let next = 0;
+			let reached = pixel + 1;
+			if ((i & BLOCK_MASK) === 0 && i + BLOCK_MASK < end && blockSpan[i >> BLOCK_BITS] * scale < 1) {
+				next = i + BLOCK_MASK + 1;
+				reached = Math.ceil((rowX[next - 1] + rowTotal[next - 1] - from) * scale);
+			} else {
+				next = Math.max(i + 1, gallopTo(rowX, i, Math.min(end, (i | BLOCK_MASK) + 1), from + (pixel + 1) / scale));
+				// The last one that starts in this pixel may be wide.
+				if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
+			}
 			if (pixel > runTo) {
 				if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
 				runFrom = pixel;
 				runStart = i;
 			}
-			runTo = pixel + 1;
+			runTo = Math.max(runTo, reached);
 			runEnd = next;
 			i = next;
 		}

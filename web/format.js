@@ -62,7 +62,9 @@ export function withoutArguments(name) {
 
 /** The last part of a qualified name: what to show when little room is left. */
 export function lastPart(name) {
-	const plain = withoutArguments(name);
+	if (name.startsWith('[')) return name;
+	// "function /path/file.js:12" and "function file:///...": the function.
+	const plain = withoutArguments(name).replace(/ (\/|[a-z]+:).*$/, '').trimEnd();
 	const at = Math.max(plain.lastIndexOf('::') + 1, plain.lastIndexOf('.'), plain.lastIndexOf('/'));
-	return at > 0 && at + 1 < plain.length ? plain.slice(at + 1) : plain;
+	return at > 0 && at + 1 < plain.length ? plain.slice(at + 1) : plain || name;
 }

@@ -1,6 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where each node of a preorder tree lies: four linear passes. Siblings come heaviest first from the writer.
 
+export const BLOCK_BITS = 6;
+
+/** Per 64 positions of the row order the widest box or gap: what is below a pixel is skipped as a whole when drawing. */
+function spanBlocks(rowX, rowTotal, rowStart) {
+	const spans = new rowX.constructor((rowX.length >> BLOCK_BITS) + 1);
+	for (let row = 0; row + 1 < rowStart.length; row++) {
+		const last = rowStart[row + 1] - 1;
+		for (let p = rowStart[row]; p <= last; p++) {
+			const gap = p < last ? rowX[p + 1] - rowX[p] - rowTotal[p] : 0;
+			const span = gap > rowTotal[p] ? gap : rowTotal[p];
+			if (span > spans[p >> BLOCK_BITS]) spans[p >> BLOCK_BITS] = span;
+		}
+	}
+	return spans;
+}
+
 /**
  * layoutTree - the arrays that drawing, searching and the views use
  *
@@ -42,7 +58,8 @@ export function layoutTree(level, frame, total, self, deepest) {
 		rowX[at] = x[i];
 		rowTotal[at] = total[i];
 	}
-	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal };
+	const blockSpan = spanBlocks(rowX, rowTotal, rowStart);
+	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal, blockSpan };
 }
 
 /** The last position in rowX[from, to) whose x is at most value, or from - 1. */

@@ -17,6 +17,7 @@ const TOOLTIP_CHARS_MAX = 1200;
 const CRUMB_CHARS_MAX = 60;
 const SEARCH_DELAY_MS = 60;
 const DERIVED_PIXELS_MIN = 400;
+const SANDWICH_SHARE = 1 / 5000;
 
 function byId(id) {
 	return document.getElementById(id);
@@ -48,7 +49,6 @@ class Viewer {
 			activate: (frame) => this.go({ view: 'sandwich', focus: frame }),
 			sort: (key) => this.sortBy(key),
 		});
-		byId('facts').open = innerWidth > 720;
 		this.listen();
 		this.applyTheme(this.storedTheme());
 	}
@@ -116,8 +116,9 @@ class Viewer {
 
 	sandwich() {
 		const { focus, collapse } = this.state;
+		const share = Math.min(this.share(), SANDWICH_SHARE);
 		const key = `s:${focus}:${collapse}`;
-		return this.derivedTree(key, () => sandwichTrees(this.tree, this.frames.count, focus, { collapse }));
+		return this.derivedTree(key, () => sandwichTrees(this.tree, this.frames.count, focus, { collapse, share }));
 	}
 
 	functionTotals() {
@@ -436,7 +437,6 @@ class Viewer {
 		byId('collapse').setAttribute('aria-pressed', String(state.collapse));
 		byId('regex').setAttribute('aria-pressed', String(state.regex));
 		byId('colour').value = state.colour;
-		document.body.dataset.view = state.view;
 	}
 
 	storedTheme() {
@@ -493,6 +493,9 @@ class Viewer {
 		});
 		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.applyTheme(this.theme));
 		fillHelp(byId('help-keys'));
+		const wide = matchMedia('(min-width: 721px)');
+		byId('facts').open = wide.matches;
+		wide.addEventListener('change', () => (byId('facts').open = wide.matches));
 	}
 
 	queryKeys(event) {

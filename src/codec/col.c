@@ -97,7 +97,7 @@ static int line_order(const void *a, const void *b)
 static int collect_lines(struct col_out *o)
 {
 	const struct model *m = o->m;
-	size_t column = model_default_value(m);
+	size_t column = model_count_value(m);
 	int r = 0;
 
 	u64map_init(&o->line_of, UINT32_MAX);
@@ -145,8 +145,8 @@ static int add_containers(struct col_out *o, struct json_out *j)
 	scoped(buf_release) struct buf name = BUF_INIT(HEADER_MAX);
 
 	intern_init(&seen, HEADER_MAX);
-	json_key(j, STR("containers"));
-	json_begin(j, '[');
+	json_out_key(j, STR("containers"));
+	json_out_begin(j, '[');
 	for (size_t i = 0; i < o->lines_count; i++) {
 		uint32_t container = o->m->processes[o->lines[i].process].container, id;
 		size_t before = intern_count(&seen);
@@ -160,9 +160,9 @@ static int add_containers(struct col_out *o, struct json_out *j)
 		if (r < 0)
 			return r;
 		if (intern_count(&seen) > before)
-			json_string(j, buf_str(&name));
+			json_out_string(j, buf_str(&name));
 	}
-	json_end(j, ']');
+	json_out_end(j, ']');
 	return 0;
 }
 
@@ -179,16 +179,16 @@ static void add_own_metadata(const struct window *w, struct json_out *j)
 		{ STR("os_name"), w->os_name },
 	};
 
-	json_begin(j, '{');
+	json_out_begin(j, '{');
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (!rows[i].text)
 			continue;
-		json_key(j, rows[i].key);
-		json_string(j, str_of(rows[i].text));
+		json_out_key(j, rows[i].key);
+		json_out_string(j, str_of(rows[i].text));
 	}
-	json_key(j, STR("profiling_mode"));
-	json_string(j, STR("cpu"));
-	json_end(j, '}');
+	json_out_key(j, STR("profiling_mode"));
+	json_out_string(j, STR("cpu"));
+	json_out_end(j, '}');
 }
 
 static int add_metadata(const struct window *w, struct json_out *j)
@@ -196,14 +196,14 @@ static int add_metadata(const struct window *w, struct json_out *j)
 	scoped(buf_release) struct buf text = BUF_INIT(HEADER_MAX);
 	int r;
 
-	json_key(j, STR("metadata"));
+	json_out_key(j, STR("metadata"));
 	if (!w->metadata_json) {
 		add_own_metadata(w, j);
 		return 0;
 	}
 	r = json_reformat(str_of(w->metadata_json), &text);
 	if (r == 0)
-		json_raw(j, buf_str(&text));
+		json_out_raw(j, buf_str(&text));
 	else if (r == -EBADMSG)
 		add_own_metadata(w, j);
 	return r == -EBADMSG ? 0 : r;
@@ -211,41 +211,41 @@ static int add_metadata(const struct window *w, struct json_out *j)
 
 static void add_average(struct json_out *j, struct str key, double value)
 {
-	json_key(j, key);
+	json_out_key(j, key);
 	if (value >= 0)
-		json_number(j, value);
+		json_out_number(j, value);
 	else
-		json_raw(j, STR("null"));
+		json_out_raw(j, STR("null"));
 }
 
 static void add_metrics(const struct window *w, struct json_out *j)
 {
-	json_key(j, STR("metrics"));
-	json_begin(j, '{');
+	json_out_key(j, STR("metrics"));
+	json_out_begin(j, '{');
 	add_average(j, STR("cpu_avg"), w->cpu_average);
 	add_average(j, STR("mem_avg"), w->memory_average);
-	json_end(j, '}');
+	json_out_end(j, '}');
 }
 
 static void add_tail(const struct window *w, struct json_out *j)
 {
 	static const char *const nulls[] = { "hwmetrics", "htmlblob", "flamegraph_html" };
 
-	json_key(j, STR("profiling_mode"));
-	json_string(j, STR("cpu"));
+	json_out_key(j, STR("profiling_mode"));
+	json_out_string(j, STR("cpu"));
 	for (size_t i = 0; i < ARRAY_SIZE(nulls); i++) {
-		json_key(j, str_of(nulls[i]));
-		json_raw(j, STR("null"));
+		json_out_key(j, str_of(nulls[i]));
+		json_out_raw(j, STR("null"));
 	}
-	json_key(j, STR("sampling_event"));
-	json_string(j, STR("cpu-time"));
-	json_key(j, STR("sampling_mode"));
-	json_string(j, STR("frequency"));
-	json_key(j, STR("sampling_frequency"));
+	json_out_key(j, STR("sampling_event"));
+	json_out_string(j, STR("cpu-time"));
+	json_out_key(j, STR("sampling_mode"));
+	json_out_string(j, STR("frequency"));
+	json_out_key(j, STR("sampling_frequency"));
 	if (w->frequency_hz)
-		json_u64(j, w->frequency_hz);
+		json_out_u64(j, w->frequency_hz);
 	else
-		json_raw(j, STR("null"));
+		json_out_raw(j, STR("null"));
 }
 
 static int add_header(struct col_out *o, struct buf *out)
@@ -254,22 +254,22 @@ static int add_header(struct col_out *o, struct buf *out)
 	int r;
 
 	buf_adds(out, STR("# "));
-	json_begin(&j, '{');
+	json_out_begin(&j, '{');
 	r = add_containers(o, &j);
-	json_key(&j, STR("container_names_enabled"));
-	json_raw(&j, STR("true"));
+	json_out_key(&j, STR("container_names_enabled"));
+	json_out_raw(&j, STR("true"));
 	r = r ? r : add_metadata(o->w, &j);
 	add_metrics(o->w, &j);
-	json_key(&j, STR("application_metadata"));
-	json_begin(&j, '[');
-	json_raw(&j, STR("null"));
+	json_out_key(&j, STR("application_metadata"));
+	json_out_begin(&j, '[');
+	json_out_raw(&j, STR("null"));
 	for (uint32_t i = 1; i < intern_count(&o->metadata); i++)
-		json_raw(&j, intern_get(&o->metadata, i));
-	json_end(&j, ']');
-	json_key(&j, STR("application_metadata_enabled"));
-	json_raw(&j, STR("true"));
+		json_out_raw(&j, intern_get(&o->metadata, i));
+	json_out_end(&j, ']');
+	json_out_key(&j, STR("application_metadata_enabled"));
+	json_out_raw(&j, STR("true"));
 	add_tail(o->w, &j);
-	json_end(&j, '}');
+	json_out_end(&j, '}');
 	return r;
 }
 

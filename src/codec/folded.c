@@ -129,7 +129,7 @@ static void write_lines(struct folded_out *o, struct buf *out)
 static int encode(const struct window *w, struct buf *out)
 {
 	scoped(folded_out_release) struct folded_out o = { .m = w->model, .text = BUF_INIT(OUT_MAX) };
-	size_t column = model_default_value(o.m);
+	size_t column = model_count_value(o.m);
 	int r = stack_text_init(&o.stacks, o.m, suffix_of);
 
 	for (size_t i = 0; r == 0 && o.m->value_type_count && i < o.m->samples_count; i++) {

@@ -12,14 +12,14 @@ static void comma(struct json_out *j)
 	j->needs_comma = true;
 }
 
-void json_begin(struct json_out *j, char bracket)
+void json_out_begin(struct json_out *j, char bracket)
 {
 	comma(j);
 	buf_addc(j->out, bracket);
 	j->needs_comma = false;
 }
 
-void json_end(struct json_out *j, char bracket)
+void json_out_end(struct json_out *j, char bracket)
 {
 	buf_addc(j->out, bracket);
 	j->needs_comma = true;
@@ -52,7 +52,7 @@ static void add_code(struct buf *out, uint32_t code)
 	}
 }
 
-void json_string(struct json_out *j, struct str text)
+void json_out_string(struct json_out *j, struct str text)
 {
 	comma(j);
 	buf_addc(j->out, '"');
@@ -64,25 +64,25 @@ void json_string(struct json_out *j, struct str text)
 	buf_addc(j->out, '"');
 }
 
-void json_key(struct json_out *j, struct str name)
+void json_out_key(struct json_out *j, struct str name)
 {
-	json_string(j, name);
+	json_out_string(j, name);
 	buf_adds(j->out, STR(": "));
 	j->needs_comma = false;
 }
 
-void json_u64(struct json_out *j, uint64_t value)
+void json_out_u64(struct json_out *j, uint64_t value)
 {
 	comma(j);
 	buf_addu64(j->out, value);
 }
 
-void json_number(struct json_out *j, double value)
+void json_out_number(struct json_out *j, double value)
 {
 	char text[40];
 
 	if (!isfinite(value)) {
-		json_raw(j, STR("null"));
+		json_out_raw(j, STR("null"));
 		return;
 	}
 	for (int digits = 1; digits <= 17; digits++) {
@@ -96,7 +96,7 @@ void json_number(struct json_out *j, double value)
 	buf_adds(j->out, str_of(text));
 }
 
-void json_raw(struct json_out *j, struct str value)
+void json_out_raw(struct json_out *j, struct str value)
 {
 	comma(j);
 	buf_adds(j->out, value);
@@ -251,7 +251,7 @@ static int scan_plain(struct scanner *sc)
 	if (!len)
 		return -EBADMSG;
 	if (sc->out)
-		json_raw(sc->out, str_first(sc->rest, len));
+		json_out_raw(sc->out, str_first(sc->rest, len));
 	sc->rest = str_skip(sc->rest, len);
 	return 0;
 }
@@ -282,10 +282,10 @@ static int scan_open(struct scanner *sc)
 		return -EBADMSG;
 	sc->rest = str_skip(sc->rest, 1);
 	if (sc->out)
-		json_begin(sc->out, is_object ? '{' : '[');
+		json_out_begin(sc->out, is_object ? '{' : '[');
 	if (eat(sc, is_object ? '}' : ']')) {
 		if (sc->out)
-			json_end(sc->out, is_object ? '}' : ']');
+			json_out_end(sc->out, is_object ? '}' : ']');
 		return 0;
 	}
 	sc->is_object[sc->depth++] = is_object;
@@ -303,7 +303,7 @@ static int scan_after(struct scanner *sc)
 		if (!eat(sc, is_object ? '}' : ']'))
 			return -EBADMSG;
 		if (sc->out)
-			json_end(sc->out, is_object ? '}' : ']');
+			json_out_end(sc->out, is_object ? '}' : ']');
 		sc->depth--;
 	}
 	return 0;

@@ -580,6 +580,15 @@ size_t model_default_value(const struct model *m)
 	return m->value_type_count ? m->value_type_count - 1 : 0;
 }
 
+size_t model_count_value(const struct model *m)
+{
+	for (size_t i = 0; i < m->value_type_count; i++)
+		if (str_eq(model_string(m, m->value_types[i].type), STR("samples")) &&
+		    str_eq(model_string(m, m->value_types[i].unit), STR("count")))
+			return i;
+	return model_default_value(m);
+}
+
 /* Life */
 
 /* Row 0 of a table: all zero, "none". */

@@ -177,6 +177,9 @@ int model_value_index(const struct model *m, struct str name);
 /** model_default_value - the column a viewer shows: default_type when it names one, otherwise the last. */
 size_t model_default_value(const struct model *m);
 
+/** model_count_value - the column that collapsed stacks count by: samples/count, else the default. */
+size_t model_count_value(const struct model *m);
+
 /** model_location_kind - what produced @location: the kind of its physical function, else what its mapping stands for. */
 enum model_kind model_location_kind(const struct model *m, uint32_t location);
 

@@ -5,6 +5,8 @@
 
 #include "base/buf.h"
 
+struct stat;
+
 #define BUILD_ID_MAX 64
 
 struct build_id {
@@ -24,7 +26,8 @@ void files_close(struct files *f);
 
 /**
  * files_add - the id of an open file
- * @fd: moved in when 0 is returned and the file is new, closed when it is known already
+ * @fd: moved in when 0 is returned (and closed at once when the file is known and still open); -1: a file that a
+ *      recording tells of, opened by its path when it is wanted
  * @path: as the process sees it
  */
 int files_add(struct files *f, int fd, const struct file_key *key, struct str path, uint32_t *out) warn_unused;
@@ -32,6 +35,9 @@ int files_add(struct files *f, int fd, const struct file_key *key, struct str pa
 int files_add_image(struct files *f, const void *bytes, size_t size, struct str name, uint32_t *out) warn_unused;
 /** files_find - Return: 0 and *out, or -ENOENT. */
 int files_find(struct files *f, const struct file_key *key, uint32_t *out);
+/** files_has_fd - false when the descriptor was closed for another's; files_add() with a new one opens it again. */
+bool files_has_fd(struct files *f, uint32_t id);
+void file_key_of(const struct stat *st, struct file_key *out);
 
 struct file_view {
 	int fd;            /* a duplicate the caller closes, or -1 */
@@ -41,7 +47,14 @@ struct file_view {
 	struct file_key key;
 };
 
-/** files_view - what is needed to read file @id from another thread. Return: 0, -ENOENT, or why it can't be opened. */
+/**
+ * files_view - what is needed to read file @id from another thread
+ *
+ * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id or the path is gone; -ESTALE when the
+ * file was written over since it was mapped; or why it can't be opened. files_path() answers even then.
+ */
 int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;
+/** files_path - the path alone, as the process saw it; the caller frees it. Return: 0, -ENOENT or -ENOMEM. */
+int files_path(struct files *f, uint32_t id, char **out) warn_unused;
 void file_view_release(struct file_view *v);
 size_t files_count(struct files *f);

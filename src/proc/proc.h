@@ -12,6 +12,7 @@ struct proc_config {
 	const char *host_root;        /* "" on the host; prefix of /proc, /sys and socket paths */
 	const char *container_socket; /* NULL: /var/run/docker.sock below the root of pid 1 */
 	size_t mapping_max;           /* per process; 0: 65536 */
+	bool recorded;                /* replay: processes and mappings come from records, /proc is not asked */
 };
 
 enum proc_place_kind {
@@ -36,7 +37,7 @@ struct proc {
 	uint32_t generation; /* counts execs: a JIT address means something only together with it */
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */
-	char *container;       /* name, short id when the engine does not answer, or NULL */
+	char *container;       /* name, short id when the engine does not answer, or NULL; proc_get() may replace it */
 	char *exe;             /* path of the program, or NULL */
 	bool is_kernel, exited, unreadable;
 	uint64_t exit_ns; /* CLOCK_MONOTONIC, when exited */
@@ -49,7 +50,7 @@ void proc_table_close(struct proc_table *t);
 
 /**
  * proc_get - the process of a sample; reads /proc on first sight
- * Return: never NULL but when out of memory. A process that is gone already has unreadable set. Borrowed; stays valid
+ * Return: never NULL but when out of memory, or when 262,144 processes are kept already. A process that is gone already has unreadable set. Borrowed; stays valid
  * until proc_expire() drops it.
  */
 struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE]);
@@ -59,7 +60,12 @@ void proc_event(struct proc_table *t, const struct abi_process *event);
 /** proc_mapping - a mapping told by a recording. */
 void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping);
 
-/** proc_find_place - what an address means; rescans (rate-limited, 100 ms doubling to 25.6 s) when nothing covers it. */
+/**
+ * proc_find_place - what an address means
+ *
+ * Reads the mappings again when nothing covers it (rate-limited: 100 ms doubling to 25.6 s while that finds nothing, from
+ * the start after 5 s without a miss) and when they were read half a minute ago.
+ */
 void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out);
 
 /** proc_perf_map_fd - /tmp/perf-PID.map of the process's own view; opened once, kept after exit; borrowed; -1: none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where finished windows go. A sink chooses its codec; it never sees BPF records. */
+/* Where finished windows go. A sink chooses its format; it never sees BPF records. */
 #pragma once
 
 #include "base/buf.h"
@@ -8,18 +8,26 @@
 struct sink_state;
 
 struct sink_config {
-	const char *path;   /* file sink: where to; may hold %t (end time) and %n (window number) when windows are cut */
-	const char *format; /* codec or renderer name; NULL: by the path's suffix */
+	const char *path;   /* "-": standard output */
+	const char *format; /* name of a format; NULL: by the path's suffix */
+	bool many;          /* more than one window will come: each file gets its window's end time in its name */
 };
 
 struct sink {
 	const char *name;
-	/** @why: one line, when it fails: what is wrong with the configuration. */
+	/** @why: one line, when it fails: what is wrong with the configuration. Return: 0, -EINVAL, -ENOMEM. */
 	int (*open)(const struct sink_config *cfg, struct buf *why, struct sink_state **out);
-	/** @w is borrowed. 0 means it is where it belongs. Return: 0 or -errno; the caller counts and says what is lost. */
-	int (*write)(struct sink_state *s, const struct window *w);
+	/**
+	 * @w is borrowed. 0 means it is where it belongs, and @where (appended to) says where that is.
+	 * Return: 0 or -errno; the caller counts and says what is lost.
+	 */
+	int (*write)(struct sink_state *s, const struct window *w, struct buf *where);
 	int (*flush)(struct sink_state *s);
 	void (*close)(struct sink_state *s); /* NULL is fine */
 };
 
+/** sink_find - "file" or "memory"; NULL when there is none of that name. */
 const struct sink *sink_find(struct str name);
+
+/** sink_memory_windows - what a memory sink was given, in its encoded form, oldest first: *count buffers, borrowed. */
+const struct buf *sink_memory_windows(const struct sink_state *s, size_t *count);

@@ -12,8 +12,12 @@ struct symbols_config {
 	size_t memory_max;     /* bytes of symbol tables kept, least recently used file first; 0: 24 MiB */
 };
 
+/* A frame without a name is [module+0xADDRESS]: the last part of the file's path and the file's own virtual address, what
+ * objdump, addr2line and readelf take (for most libraries this is the file offset too; where the file says nothing about
+ * an offset, it is the file offset). A kernel address without a name is [kernel+0xADDRESS], absolute: without kallsyms
+ * there is nothing it could be relative to. A JIT address is [jit+0xADDRESS], absolute. */
 struct symbol {
-	struct str name;        /* demangled, or [module+0xoffset] */
+	struct str name;        /* demangled, or in brackets as above */
 	struct str system_name; /* as the file has it; empty when has_name is false */
 	struct str module;      /* path of the file, "[kernel.kallsyms]", "[vdso]", the kernel module, or "" */
 	uint64_t address;       /* in the file's own virtual addresses; kernel: absolute */
@@ -24,6 +28,16 @@ struct symbol {
 struct symbol_module { /* for pprof mappings */
 	struct str path;
 	struct build_id build_id;
+};
+
+struct symbols_stats {
+	uint64_t lookups, unnamed;
+	uint64_t tables_loaded, tables_evicted;
+	uint64_t files_failed; /* vanished, unreadable, no ELF file, malformed, over a limit */
+	uint64_t names_failed; /* a name that could not be read any more */
+	uint64_t kernel_reads; /* of /proc/kallsyms */
+	bool kernel_restricted; /* kallsyms shows zeros only: kptr_restrict, or no CAP_SYSLOG */
+	size_t memory;         /* bytes of all tables, kernel included */
 };
 
 struct symbols;
@@ -43,6 +57,8 @@ int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *ou
 /** symbols_is_root - does this code offset lie in entry code from which no caller exists (_start, clone's child side,
  * a thread start routine)? Only a proof counts. */
 bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset);
+
+void symbols_stats(const struct symbols *s, struct symbols_stats *out);
 
 /** symbol_demangle - append the readable form of a C++, Rust or D name; anything else as it is. Bounded in time and size. */
 void symbol_demangle(struct str mangled, struct buf *out);

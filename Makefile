@@ -1,0 +1,54 @@
+# A thin cover over Meson: every target works alone on a fresh clone.
+# CC=clang builds with clang; BUILD names another build folder.
+
+BUILD ?= build
+SETUP_STAMP := build-setup.stamp
+NINJA = ninja -C
+
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install clean
+all: build
+
+setup: $(SETUP_STAMP)
+
+# Installs what is missing, asks nothing; a second call does nothing.
+$(SETUP_STAMP): scripts/setup scripts/packages.txt
+	scripts/setup scripts/packages.txt
+	@touch $@
+
+setup-extra: setup
+	scripts/setup scripts/packages-extra.txt
+	scripts/setup-web
+
+build: $(BUILD)/build.ninja
+	$(NINJA) $(BUILD)
+
+$(BUILD)/build.ninja: | setup
+	meson setup $(BUILD)
+
+run: build
+	scripts/run
+
+test: setup
+	scripts/test
+
+test-extra: setup-extra
+	scripts/test-extra
+
+bench: build
+	tests/bench/bench.py $(BENCH)
+
+# FUZZ_SECONDS for each target, one after the other.
+fuzz: setup
+	scripts/fuzz
+
+format: setup
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+lint: build
+	scripts/lint
+
+install: build
+	meson install -C $(BUILD)
+
+clean:
+	rm -rf build build-* node_modules

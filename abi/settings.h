@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the host fixes before the sampler's programs are loaded: the verifier sees constants. */
+#pragma once
+
+struct abi_settings {
+	__u64 young_ns;       /* a process younger than this is young */
+	__u64 ring_half;      /* wake the reader when more bytes than this wait */
+	__u32 skip_pid;       /* 0, or the profiler's own */
+	__u8 filter_pids;     /* only thread groups in the map `pids` */
+	__u8 follow_children; /* and those they start */
+	__u8 filter_cgroup;   /* only tasks below the cgroup in the map `cgroups` */
+	__u8 reserved;
+};

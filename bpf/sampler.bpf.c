@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/* The kernel side of the sampler: a perf tick becomes one record with the kernel stack and the user stack; exec, fork
+ * and exit become records of their own. */
+#include "unwind.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "abi/settings.h"
+#include "walk/walk_native.h"
+
+#define PIDS_MAX 4096
+#define SEEN_MAX 4096
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile struct abi_settings settings = {};
+__u32 active; /* the host sets it: between start and stop */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 262144); /* the host sets it */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ABI_COUNTER_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+struct { /* thread groups that pass the filter */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PIDS_MAX); /* 1 without a filter */
+	__type(key, __u32);
+	__type(value, __u8);
+} pids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+struct { /* thread groups that were sampled before: pid -> start time */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SEEN_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen SEC(".maps");
+
+UNWIND_STEP(native, walk_native_step)
+
+static __always_inline void count_add(__u32 counter, __u64 n)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		*value += n;
+}
+
+static __always_inline bool filter_passes(__u32 pid)
+{
+	if (settings.skip_pid && pid == settings.skip_pid)
+		return false;
+	if (settings.filter_pids && !bpf_map_lookup_elem(&pids, &pid))
+		return false;
+	if (settings.filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
+		return false;
+	return true;
+}
+
+static __always_inline __u64 ring_flags(bool urgent)
+{
+	if (urgent || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > settings.ring_half)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+/* ---- registers ---- */
+
+#if defined(__TARGET_ARCH_arm64)
+static __always_inline bool regs_user(const struct tick_regs *r)
+{
+	return (r->pstate & 0xf) == 0;
+}
+
+static __always_inline bool regs_compat(const struct tick_regs *r)
+{
+	return r->pstate & 0x10;
+}
+
+static __always_inline void regs_store(struct walk *w, const volatile struct tick_regs *r)
+{
+	for (int i = 0; i < 31; i++)
+		w->leaf[i] = r->regs[i];
+	w->leaf[WALK_REG_SP] = r->sp;
+	w->leaf[WALK_REG_PC] = r->pc;
+}
+
+static __always_inline bool regs_syscall(const struct tick_regs *r, const struct pt_regs *kernel)
+{
+	return BPF_CORE_READ(kernel, syscallno) != -1;
+}
+
+#define REGS_SIZE bpf_core_type_size(struct pt_regs)
+#define regs_user_word(r) ((r)->pstate)
+#else
+static __always_inline bool regs_user(const struct tick_regs *r)
+{
+	return (r->cs & 3) == 3;
+}
+
+static __always_inline bool regs_compat(const struct tick_regs *r)
+{
+	return r->cs == 0x23; /* __USER32_CS */
+}
+
+static __always_inline void regs_store(struct walk *w, const volatile struct tick_regs *r)
+{
+	w->leaf[0] = r->ax;
+	w->leaf[1] = r->dx;
+	w->leaf[2] = r->cx;
+	w->leaf[3] = r->bx;
+	w->leaf[4] = r->si;
+	w->leaf[5] = r->di;
+	w->leaf[WALK_REG_FP] = r->bp;
+	w->leaf[WALK_REG_SP] = r->sp;
+	w->leaf[8] = r->r8;
+	w->leaf[9] = r->r9;
+	w->leaf[10] = r->r10;
+	w->leaf[11] = r->r11;
+	w->leaf[12] = r->r12;
+	w->leaf[13] = r->r13;
+	w->leaf[14] = r->r14;
+	w->leaf[15] = r->r15;
+	w->leaf[WALK_REG_PC] = r->ip;
+}
+
+static __always_inline bool regs_syscall(const struct tick_regs *r, const struct pt_regs *kernel)
+{
+	return r->orig_ax != ~0ULL; /* entry code of interrupts and faults stores -1 */
+}
+
+#define REGS_SIZE sizeof(struct tick_regs)
+#endif
+
+_Static_assert(sizeof(struct tick_regs) <= sizeof(((struct walk *)0)->scratch), "they pass through w->scratch");
+
+/* Where the kernel keeps the registers with which the current task entered it. */
+static __always_inline const struct pt_regs *regs_at_entry(struct task_struct *task)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	/* Before 5.15: on top of the kernel stack (task_pt_regs() of both architectures). */
+	return (const struct pt_regs *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - REGS_SIZE);
+}
+
+/* The user registers of a tick that hit the kernel. Return: 0, or 1 when the user stack cannot be walked; w->end set. */
+static __always_inline int regs_from_kernel(struct walk *w, struct task_struct *task, __u32 task_flags)
+{
+	const struct pt_regs *kernel = regs_at_entry(task);
+	struct tick_regs *r = (struct tick_regs *)w->scratch;
+	struct abi_sample *sample = walk_sample(w);
+	int in_syscall;
+
+	if (!kernel || bpf_probe_read_kernel(r, sizeof(*r), kernel)) {
+		w->end = ABI_END_NO_REGISTERS;
+		return 1;
+	}
+	if (!regs_user(r)) { /* io_uring's and vhost's workers have a user's memory but no user code */
+		w->end = task_flags & (PF_IO_WORKER | PF_USER_WORKER) ? ABI_END_COMPLETE : ABI_END_NO_REGISTERS;
+		return 1;
+	}
+	in_syscall = regs_syscall(r, kernel);
+	if (in_syscall)
+		sample->flags |= ABI_SAMPLE_IN_SYSCALL;
+	if (regs_compat(r)) {
+		w->end = ABI_END_COMPAT;
+		return 1;
+	}
+	regs_store(w, r);
+	walk_native_start(w, in_syscall);
+	return 0;
+}
+
+/* ---- one sample ---- */
+
+static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
+{
+	struct abi_sample *sample = walk_sample(w);
+	long size = bpf_get_stack(ctx, w->scratch, ABI_KERNEL_FRAMES_MAX * 8, 0);
+	__u32 count;
+
+	if (size <= 0) {
+		count_add(ABI_COUNTER_KERNEL_STACK_FAILED, 1);
+		sample->flags |= ABI_SAMPLE_KERNEL_CUT;
+		return;
+	}
+	count = (__u32)size / 8;
+	if (count >= ABI_KERNEL_FRAMES_MAX)
+		sample->flags |= ABI_SAMPLE_KERNEL_CUT;
+	for (__u32 i = 0; i < ABI_KERNEL_FRAMES_MAX; i++) {
+		struct abi_frame *frame = &w->frames[i];
+
+		if (i >= count)
+			break;
+		frame->kind = ABI_FRAME_KERNEL;
+		frame->flags = i ? ABI_FRAME_RETURN : 0;
+		frame->reserved = 0;
+		frame->extra = 0;
+		frame->a = w->scratch[i];
+		frame->b = 0;
+		w->count = i + 1;
+	}
+	sample->kernel_count = (__u16)w->count;
+}
+
+/* Fills the head. Return: whether the reader should look at once. */
+static __always_inline bool take_identity(struct abi_sample *sample, struct task_struct *task, __u64 pid_tgid)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u32 pid = pid_tgid >> 32;
+	__u64 start = BPF_CORE_READ(leader, start_boottime), *known;
+	bool first;
+
+	sample->process_start_ns = start;
+	sample->cgroup_id = bpf_get_current_cgroup_id();
+	sample->pid = pid;
+	sample->tid = (__u32)pid_tgid;
+	sample->cpu = bpf_get_smp_processor_id();
+	bpf_probe_read_kernel_str(sample->comm, sizeof(sample->comm), leader->comm);
+	bpf_get_current_comm(sample->thread_name, sizeof(sample->thread_name));
+	known = bpf_map_lookup_elem(&seen, &pid);
+	first = !known || *known != start;
+	if (first)
+		bpf_map_update_elem(&seen, &pid, &start, BPF_ANY);
+	return first || bpf_ktime_get_boot_ns() - start < settings.young_ns;
+}
+
+static __always_inline void send_sample(struct walk *w, bool urgent)
+{
+	struct abi_sample *sample = walk_sample(w);
+	__u32 count = w->count;
+
+	if (count > ABI_FRAMES_MAX)
+		count = ABI_FRAMES_MAX;
+	sample->frame_count = (__u16)count;
+	sample->user_end = w->end;
+	if (urgent)
+		sample->flags |= ABI_SAMPLE_YOUNG;
+	sample->header.type = ABI_RECORD_SAMPLE;
+	sample->header.version = ABI_VERSION;
+	sample->header.size = sizeof(*sample) + count * sizeof(struct abi_frame);
+	if (w->read_failures)
+		count_add(ABI_COUNTER_USER_READ_FAILED, w->read_failures);
+	if (bpf_ringbuf_output(&ring, w->head, sizeof(*sample) + count * sizeof(struct abi_frame), ring_flags(urgent)))
+		count_add(ABI_COUNTER_LOST_RING_FULL, 1);
+	else
+		count_add(ABI_COUNTER_SAMPLES, 1);
+}
+
+/* Sets w up for the user stack. Return: whether there is one to walk. */
+static __always_inline bool take_registers(struct walk *w, struct tick *ctx, struct task_struct *task, bool user)
+{
+	struct abi_sample *sample = walk_sample(w);
+	__u32 flags = BPF_CORE_READ(task, flags);
+
+	if (user) {
+		const volatile struct tick_regs *r = &ctx->regs;
+
+#if defined(__TARGET_ARCH_arm64)
+		bool compat = r->pstate & 0x10;
+#else
+		bool compat = r->cs == 0x23;
+#endif
+		if (compat) {
+			w->end = ABI_END_COMPAT;
+			return false;
+		}
+		regs_store(w, r);
+		walk_native_start(w, 0);
+		return true;
+	}
+	w->end = ABI_END_COMPLETE;
+	if (flags & PF_KTHREAD)
+		sample->flags |= ABI_SAMPLE_KERNEL_THREAD;
+	if (flags & PF_KTHREAD || !BPF_CORE_READ(task, mm))
+		return false;
+	return !regs_from_kernel(w, task, flags);
+}
+
+SEC("perf_event")
+int sample_tick(struct tick *ctx)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct task_struct *task;
+	struct abi_sample *sample;
+	struct walk *w;
+	bool user, urgent;
+
+	if (!active)
+		return 0;
+	count_add(ABI_COUNTER_TICKS, 1);
+	if (!(__u32)pid_tgid) {
+		count_add(ABI_COUNTER_IDLE, 1);
+		return 0;
+	}
+	if (!filter_passes(pid_tgid >> 32)) {
+		count_add(ABI_COUNTER_FILTERED, 1);
+		return 0;
+	}
+	w = unwind_state();
+	if (!w) {
+		count_add(ABI_COUNTER_LOST_NO_STATE, 1);
+		return 0;
+	}
+	task = (struct task_struct *)bpf_get_current_task();
+	sample = walk_sample(w);
+	__builtin_memset(sample, 0, sizeof(*sample));
+	sample->header.time_ns = bpf_ktime_get_ns();
+	w->count = 0;
+	w->pid = pid_tgid >> 32;
+	w->read_failures = 0;
+	urgent = take_identity(sample, task, pid_tgid);
+#if defined(__TARGET_ARCH_arm64)
+	user = (((const volatile struct tick *)ctx)->regs.pstate & 0xf) == 0;
+#else
+	user = (((const volatile struct tick *)ctx)->regs.cs & 3) == 3;
+#endif
+	if (!user) {
+		sample->flags |= ABI_SAMPLE_IN_KERNEL;
+		take_kernel_stack(w, ctx);
+	}
+	if (take_registers(w, ctx, task, user))
+		UNWIND_LOOP(native, ABI_FRAMES_MAX);
+	send_sample(w, urgent);
+	return 0;
+}
+
+/* ---- processes ---- */
+
+static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type, bool urgent)
+{
+	struct abi_process event = {
+		.header = { .type = type, .version = ABI_VERSION, .size = sizeof(event), .time_ns = bpf_ktime_get_ns() },
+		.process_start_ns = leader->start_boottime,
+		.pid = pid,
+		.parent_pid = parent,
+	};
+
+	if (!active)
+		return;
+	bpf_probe_read_kernel_str(event.comm, sizeof(event.comm), leader->comm);
+	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(urgent)))
+		count_add(ABI_COUNTER_LOST_EVENTS, 1);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+
+	bpf_map_delete_elem(&seen, &pid);
+	if (filter_passes(pid))
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC, true);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_pid = parent->tgid, pid = child->tgid;
+	__u8 yes = 1;
+
+	if (child->pid != child->tgid) /* a thread */
+		return 0;
+	if (!filter_passes(parent_pid))
+		return 0;
+	if (settings.filter_pids && !settings.follow_children)
+		return 0;
+	if (settings.filter_pids && bpf_map_update_elem(&pids, &pid, &yes, BPF_ANY))
+		count_add(ABI_COUNTER_FILTER_FULL, 1);
+	send_process(child, pid, parent_pid, ABI_RECORD_FORK, false);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+	bool passes;
+
+	/* `live` was counted down before: it is 0 for the last thread (or for several that leave at the same moment). */
+	if (task->signal->live.counter)
+		return 0;
+	passes = filter_passes(pid);
+	bpf_map_delete_elem(&seen, &pid);
+	if (settings.filter_pids)
+		bpf_map_delete_elem(&pids, &pid);
+	if (passes)
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT, false);
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/build_window.h"
+
+#include <inttypes.h>
+
+#define MODEL_STRING_BYTES_MAX MIB(256)
+#define KERNEL_MAPPING STR("[kernel.kallsyms]")
+
+static const char *const end_names[] = {
+#define X(id, name, help) [ABI_END_##id] = name,
+	ABI_ENDS(X)
+#undef X
+};
+
+struct builder {
+	const struct aggregate *a;
+	struct symbols *symbols;
+	struct model *m;
+	uint32_t *locations; /* per raw frame */
+	bool *unnamed;       /* per raw frame */
+	uint32_t *stacks;    /* per raw stack */
+	uint32_t *processes, *ends;
+	uint32_t kernel_mapping;
+	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
+	uint64_t cut[ABI_END_COUNT];
+};
+
+static void builder_release(struct builder *b)
+{
+	free(b->locations);
+	free(b->unnamed);
+	free(b->stacks);
+	free(b->processes);
+	free(b->ends);
+}
+
+static int add_strings(struct model *m, const struct str *texts, uint32_t *const *ids, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = model_add_string(m, texts[i], ids[i]);
+	return r;
+}
+
+static void add_hex(struct buf *out, const struct build_id *id)
+{
+	for (size_t i = 0; i < id->size; i++)
+		buf_addf(out, "%02x", id->bytes[i]);
+}
+
+/* A file's addresses are its offsets: whatever the process mapped where, equal code has equal addresses. */
+static int add_file_mapping(struct builder *b, uint32_t file_id, uint32_t *out)
+{
+	scoped(buf_release) struct buf hex = BUF_INIT(KIB(1));
+	struct symbol_module module = { 0 };
+	struct model_mapping row = { .limit = UINT64_C(1) << 40, .flags = MODEL_HAS_FUNCTIONS };
+	int r;
+
+	if (symbols_module(b->symbols, file_id, &module) == 0)
+		add_hex(&hex, &module.build_id);
+	if (hex.error)
+		return hex.error;
+	r = add_strings(b->m, (struct str[]){ module.path, buf_str(&hex) },
+			(uint32_t *[]){ &row.filename, &row.build_id }, 2);
+	return r < 0 ? r : model_add_mapping(b->m, &row, out);
+}
+
+static int add_location(struct builder *b, uint32_t mapping, uint64_t address, const struct symbol *symbol,
+			enum model_kind kind, uint32_t *out)
+{
+	struct model_function function = { .kind = kind };
+	struct model_location location = { .mapping = mapping, .address = address, .line_count = 1 };
+	struct model_line line = { 0 };
+	struct str system_name = symbol->has_name && symbol->system_name.len ? symbol->system_name : symbol->name;
+	int r;
+
+	r = add_strings(b->m, (struct str[]){ symbol->name, system_name, kind == MODEL_KIND_KERNEL ? symbol->module : STR("") },
+			(uint32_t *[]){ &function.name, &function.system_name, &function.filename }, 3);
+	if (r == 0)
+		r = model_add_function(b->m, &function, &line.function);
+	return r < 0 ? r : model_add_location(b->m, &location, &line, out);
+}
+
+static int resolve_native(struct builder *b, const struct aggregate_frame *f, struct symbol *symbol, uint32_t *out)
+{
+	bool is_return = f->flags & ABI_FRAME_RETURN;
+	uint32_t mapping = 0;
+	int r = add_file_mapping(b, f->owner, &mapping);
+
+	if (r == 0)
+		r = symbols_native(b->symbols, f->owner, f->at, is_return, symbol);
+	return r < 0 ? r : add_location(b, mapping, f->at - is_return, symbol, MODEL_KIND_NATIVE, out);
+}
+
+static int resolve_kernel(struct builder *b, const struct aggregate_frame *f, struct symbol *symbol, uint32_t *out)
+{
+	bool is_return = f->flags & ABI_FRAME_RETURN;
+	struct model_mapping row = { .limit = UINT64_MAX, .flags = MODEL_HAS_FUNCTIONS };
+	int r = symbols_kernel(b->symbols, f->at, is_return, symbol);
+
+	if (r == 0 && !b->kernel_mapping) {
+		r = model_add_string(b->m, KERNEL_MAPPING, &row.filename);
+		if (r == 0)
+			r = model_add_mapping(b->m, &row, &b->kernel_mapping);
+	}
+	return r < 0 ? r : add_location(b, b->kernel_mapping, f->at - is_return, symbol, MODEL_KIND_KERNEL, out);
+}
+
+/* Every exec of a pid is a world of its own for JIT addresses. */
+static uint64_t process_key(const struct aggregate_process *p)
+{
+	return p->start_ns * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)p->generation << 32 ^ p->pid;
+}
+
+static int resolve_jit(struct builder *b, const struct aggregate_frame *f, struct symbol *symbol, uint32_t *out)
+{
+	const struct aggregate_process *p = &b->a->processes[f->owner];
+	bool is_return = f->flags & ABI_FRAME_RETURN;
+	struct model_mapping row = { .limit = UINT64_MAX, .flags = MODEL_HAS_FUNCTIONS };
+	uint32_t mapping = 0;
+	int r = symbols_jit(b->symbols, process_key(p), p->perf_map_fd, f->at, is_return, symbol);
+
+	if (r == 0)
+		r = model_add_string(b->m, STR("//anon"), &row.filename);
+	if (r == 0)
+		r = model_add_mapping(b->m, &row, &mapping);
+	return r < 0 ? r : add_location(b, mapping, f->at - is_return, symbol, MODEL_KIND_JIT, out);
+}
+
+/* Nothing known was mapped there when the reader looked: the process was gone, or the address is no code at all. */
+static int resolve_unknown(struct builder *b, const struct aggregate_frame *f, struct symbol *symbol, uint32_t *out)
+{
+	char text[32];
+	int size = snprintf(text, sizeof(text), "[unknown+0x%" PRIx64 "]", f->at);
+
+	*symbol = (struct symbol){ .name = str_n(text, (size_t)size) };
+	return add_location(b, 0, f->at - (f->flags & ABI_FRAME_RETURN ? 1 : 0), symbol, MODEL_KIND_NATIVE, out);
+}
+
+static int resolve_frames(struct builder *b)
+{
+	for (size_t i = 0; i < b->a->frame_count; i++) {
+		const struct aggregate_frame *f = &b->a->frames[i];
+		struct symbol symbol = { 0 };
+		int r;
+
+		switch (f->kind) {
+		case ABI_FRAME_NATIVE:
+			r = resolve_native(b, f, &symbol, &b->locations[i]);
+			break;
+		case ABI_FRAME_KERNEL:
+			r = resolve_kernel(b, f, &symbol, &b->locations[i]);
+			break;
+		case ABI_FRAME_JIT:
+			r = resolve_jit(b, f, &symbol, &b->locations[i]);
+			break;
+		default:
+			r = resolve_unknown(b, f, &symbol, &b->locations[i]);
+		}
+		if (r < 0)
+			return r;
+		b->unnamed[i] = !symbol.has_name;
+	}
+	return 0;
+}
+
+/* A parent's index is always smaller than its child's. */
+static int add_stacks(struct builder *b)
+{
+	for (size_t i = 1; i < b->a->stack_count; i++) {
+		const struct aggregate_stack *s = &b->a->stacks[i];
+		int r = model_add_stack(b->m, b->stacks[s->parent], b->locations[s->frame], &b->stacks[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_processes(struct builder *b)
+{
+	for (size_t i = 0; i < b->a->process_count; i++) {
+		const struct aggregate_process *p = &b->a->processes[i];
+		struct model_process row = { .pid = p->pid, .start_ns = p->start_ns };
+		int r = add_strings(b->m,
+				    (struct str[]){ intern_get(&b->a->strings, p->comm),
+						    intern_get(&b->a->strings, p->container) },
+				    (uint32_t *[]){ &row.comm, &row.container }, 2);
+
+		if (r == 0)
+			r = model_add_process(b->m, &row, &b->processes[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Complete is only said of a proven root: the outermost user frame lies in entry code, or there is no user stack. */
+static enum abi_end end_of(struct builder *b, const struct aggregate_sample *s)
+{
+	const struct aggregate_frame *root;
+
+	if (!s->has_user)
+		return ABI_END_COMPLETE;
+	if (s->root_frame == AGGREGATE_NO_FRAME)
+		return s->user_end == ABI_END_COMPLETE ? ABI_END_UNPROVEN_ROOT : s->user_end;
+	root = &b->a->frames[s->root_frame];
+	if (root->kind == ABI_FRAME_NATIVE &&
+	    symbols_is_root(b->symbols, root->owner, root->at - (root->flags & ABI_FRAME_RETURN ? 1 : 0)))
+		return ABI_END_COMPLETE;
+	return s->user_end == ABI_END_COMPLETE ? ABI_END_UNPROVEN_ROOT : s->user_end;
+}
+
+static void count_sample(struct builder *b, const struct aggregate_sample *s, enum abi_end end)
+{
+	bool guessed = false;
+
+	for (uint32_t at = s->stack; at; at = b->a->stacks[at].parent) {
+		uint32_t frame = b->a->stacks[at].frame;
+
+		b->frames += s->count;
+		b->unnamed_frames += b->unnamed[frame] ? s->count : 0;
+		if (b->a->frames[frame].flags & ABI_FRAME_GUESSED) {
+			b->guessed_frames += s->count;
+			guessed = true;
+		}
+	}
+	if (!s->has_user)
+		return;
+	b->user_samples += s->count;
+	if (end == ABI_END_COMPLETE && !guessed)
+		b->complete += s->count;
+	else
+		b->cut[end] += s->count;
+}
+
+static int end_string(struct builder *b, enum abi_end end, uint32_t *out)
+{
+	char text[64];
+	int size = snprintf(text, sizeof(text), end == ABI_END_COMPLETE ? "complete" : "cut:%s", end_names[end]);
+
+	return model_add_string(b->m, str_n(text, (size_t)size), out);
+}
+
+static int add_samples(struct builder *b)
+{
+	for (size_t i = 0; i < b->a->sample_count; i++) {
+		const struct aggregate_sample *s = &b->a->samples[i];
+		struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
+		struct model_thread thread = { .process = b->processes[s->process], .tid = s->tid };
+		enum abi_end end = end_of(b, s);
+		int r = model_add_string(b->m, intern_get(&b->a->strings, s->thread_name), &thread.name);
+
+		if (r == 0)
+			r = model_add_thread(b->m, &thread, &row.thread);
+		if (r == 0)
+			r = end_string(b, end, &row.end);
+		if (r < 0)
+			return r;
+		row.process = thread.process;
+		row.stack = b->stacks[s->stack];
+		r = model_add_sample(b->m, &row, (int64_t[]){ s->count, (int64_t)s->count * b->m->period });
+		if (r < 0)
+			return r;
+		count_sample(b, s, end);
+	}
+	return 0;
+}
+
+static int start_model(struct model *m, uint32_t frequency_hz, const struct window *w)
+{
+	int r = model_add_value_type(m, STR("samples"), STR("count"));
+
+	if (r == 0)
+		r = model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
+	if (r == 0)
+		r = add_strings(m, (struct str[]){ STR("cpu"), STR("nanoseconds") },
+				(uint32_t *[]){ &m->period_type.type, &m->period_type.unit }, 2);
+	m->period = (int64_t)(NSEC_PER_SEC / frequency_hz);
+	m->time_ns = (int64_t)w->start_ns;
+	m->duration_ns = (int64_t)(w->end_ns - w->start_ns);
+	return r;
+}
+
+static int set_counters(const struct builder *b, struct window *w)
+{
+	int r = window_set_counter(w, STR("samples"), b->a->total);
+
+	if (r == 0)
+		r = window_set_counter(w, STR("user_samples"), b->user_samples);
+	if (r == 0)
+		r = window_set_counter(w, STR("complete"), b->complete);
+	if (r == 0)
+		r = window_set_counter(w, STR("frames"), b->frames);
+	if (r == 0)
+		r = window_set_counter(w, STR("unnamed_frames"), b->unnamed_frames);
+	if (r == 0)
+		r = window_set_counter(w, STR("guessed_frames"), b->guessed_frames);
+	for (size_t i = 0; i < ABI_END_COUNT && r == 0; i++) {
+		char name[64];
+		int size = snprintf(name, sizeof(name), i == ABI_END_COMPLETE ? "cut_guessed" : "cut_%s", end_names[i]);
+
+		for (char *c = name; *c; c++)
+			*c = *c == '-' ? '_' : *c;
+		if (b->cut[i])
+			r = window_set_counter(w, str_n(name, (size_t)size), b->cut[i]);
+	}
+	return r;
+}
+
+static int builder_init(struct builder *b, const struct aggregate *a, struct symbols *symbols, struct model *m)
+{
+	*b = (struct builder){ .a = a, .symbols = symbols, .m = m };
+	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
+	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
+	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
+	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
+	return b->locations && b->unnamed && b->stacks && b->processes ? 0 : -ENOMEM;
+}
+
+static void model_freep(struct model **m)
+{
+	if (*m)
+		model_release(*m);
+	free(*m);
+}
+
+int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t frequency_hz, struct window *out)
+{
+	scoped(model_freep) struct model *m = calloc(1, sizeof(*m));
+	scoped(builder_release) struct builder b = { 0 };
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	r = model_init(m, MODEL_STRING_BYTES_MAX);
+	if (r == 0)
+		r = builder_init(&b, a, symbols, m);
+	if (r == 0)
+		r = start_model(m, frequency_hz, out);
+	if (r == 0)
+		r = resolve_frames(&b);
+	if (r == 0)
+		r = add_stacks(&b);
+	if (r == 0)
+		r = add_processes(&b);
+	if (r == 0)
+		r = add_samples(&b);
+	if (r == 0)
+		r = set_counters(&b, out);
+	if (r < 0)
+		return r;
+	out->model = m;
+	m = NULL;
+	return 0;
+}

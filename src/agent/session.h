@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One profiling session: sampler -> processes -> aggregate -> (symbol worker) names -> window -> callback. Several can run
+ * in one process: nothing is shared.
+ *
+ * Threads: the caller's thread reads the ring and aggregates (session_step); one worker names frames and calls on_window.
+ * They are joined by a bounded queue of aggregates; when it is full the oldest window is dropped and counted. */
+#pragma once
+
+#include "base/clock.h"
+#include "model/window.h"
+#include "sampler/sampler.h"
+
+struct session_config {
+	const struct sampler *sampler; /* NULL: the first that works */
+	struct sampler_config sampling;
+	uint64_t window_ns;           /* 0: one window for the whole session */
+	const struct clock *clock;
+	const char *host_root;        /* "" on the host */
+	const char *container_socket; /* NULL: Docker's usual one */
+	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
+	const char *service_name;     /* becomes the label group; may be NULL */
+	const char *command;          /* what was asked for, for people; may be NULL */
+	bool want_metadata;           /* fill window.metadata_json */
+	/**
+	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own
+	 * business: the session goes on.
+	 */
+	void (*on_window)(void *ctx, const struct window *w);
+	void *ctx;
+};
+
+struct session_stats {
+	uint64_t counters[ABI_COUNTER_COUNT];
+	uint64_t samples;         /* aggregated so far */
+	uint64_t dropped;         /* samples that found no memory */
+	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
+	uint64_t first_sample_ns; /* after start; 0: none yet */
+	uint64_t elapsed_ns;      /* since start, up to stop */
+	uint64_t busy_ns;         /* CPU time of the machine in that time, from /proc/stat */
+	size_t process_count;     /* processes known at this moment */
+};
+
+struct session;
+
+/** session_open - load everything, sample nothing. @why: one line on failure. Return: 0, -EPERM, -ENOTSUP, -errno. */
+int session_open(const struct session_config *cfg, struct buf *why, struct session **out) warn_unused;
+const struct sampler *session_sampler(const struct session *s);
+/** session_start - from now on samples are taken. */
+int session_start(struct session *s) warn_unused;
+/**
+ * session_step - wait up to @timeout_ms for records, take them in, cut the window when it is due
+ * Return: number of records; -ENODATA when the source is used up; -errno.
+ */
+int session_step(struct session *s, int timeout_ms) warn_unused;
+/** session_stop - no more ticks, take in the rest, finish the last window, wait for the worker. Idempotent. */
+int session_stop(struct session *s);
+void session_stats(const struct session *s, struct session_stats *out);
+void session_close(struct session *s); /* stops first; NULL is fine */

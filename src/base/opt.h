@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One table feeds flags, environment, configuration file, --help, man pages and shell completion. */
+#pragma once
+
+#include "base/buf.h"
+
+enum opt_type {
+	OPT_FLAG,     /* bool; --no-NAME sets it to false */
+	OPT_SWITCH,   /* uint8_t: enum opt_switch, so that a default can depend on other options; --no-NAME turns off */
+	OPT_UINT,     /* uint64_t within [min, max] */
+	OPT_DURATION, /* uint64_t ns: "10", "1.5s", "200ms", "2m", "1h", "1d"; a bare number is seconds */
+	OPT_SIZE,     /* uint64_t bytes: "64K", "8M", "1G" */
+	OPT_TEXT,     /* const char *, borrowed from argv, the environment or the file */
+	OPT_PATH,     /* the same; completed as a file name */
+	OPT_CHOICE,   /* size_t: index into choices */
+	OPT_LIST,     /* struct opt_list: may be given more than once */
+};
+
+enum opt_switch { OPT_SWITCH_UNSET, OPT_SWITCH_ON, OPT_SWITCH_OFF };
+
+#define OPT_LIST_MAX 64
+
+struct opt_list {
+	const char *items[OPT_LIST_MAX];
+	size_t count;
+};
+
+struct opt {
+	const char *name; /* long name; NULL ends a table */
+	char letter;      /* or 0 */
+	enum opt_type type;
+	size_t at; /* offset of the value in the configuration struct */
+	uint64_t min, max;
+	const char *fallback; /* default, in the same text form; NULL: zero */
+	const char *const *choices; /* NULL-terminated */
+	const char *arg, *help;     /* help NULL: a working alias that is not listed */
+};
+
+/* Tables may be put together: a command lists its fragments. All offsets are of one configuration struct. */
+struct opt_group {
+	const char *title; /* heading in --help; NULL: none */
+	const struct opt *opts;
+};
+
+struct opt_spec {
+	const char *program; /* "hearth record": starts every message and names the environment prefix's owner */
+	const struct opt_group *groups; /* opts NULL ends */
+	bool stop_at_operand; /* the first operand begins a command line: options behind it are not ours */
+};
+
+struct opt_result {
+	char **operands; /* points into argv */
+	int operand_count;
+	bool help;       /* --help was given: nothing else was checked */
+	char *file_text; /* what --config read: values point into it */
+	char **words;     /* argv with single-dash long options made double: operands point into it */
+	char **rewritten; /* those words; values may point into them */
+	size_t rewritten_count, rewritten_cap;
+};
+
+/**
+ * opt_parse - defaults, then the file named by --config, then HEARTH_NAME from the environment, then the flags
+ * @config: zeroed by the caller; filled by table
+ * @why: on failure one line, without a line end, that names the option, the value and what is allowed
+ *
+ * A single-dash word that equals a long name exactly is that option (-addr, -addr=x); otherwise short options bundle.
+ * Return: 0, or -EINVAL (usage), -errno of an unreadable file.
+ */
+int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, struct opt_result *out, struct buf *why)
+	warn_unused;
+void opt_result_release(struct opt_result *result);
+
+/** opt_help - the options as --help shows them. */
+void opt_help(const struct opt_spec *spec, struct buf *out);
+/** opt_man - the options as scdoc source. */
+void opt_man(const struct opt_spec *spec, struct buf *out);
+/** opt_words - every --long and -s word, blank-separated, for completion. */
+void opt_words(const struct opt_spec *spec, struct buf *out);
+
+int opt_parse_duration(struct str text, uint64_t *out_ns) warn_unused;
+int opt_parse_size(struct str text, uint64_t *out_bytes) warn_unused;

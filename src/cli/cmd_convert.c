@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearth convert IN -o OUT: a profile from one format into another. */
+#include "cli/input.h"
+#include "cli/output.h"
+#include "base/io.h"
+#include "render/render.h"
+#include "sink/format.h"
+
+struct config {
+	struct opt_list outputs;
+	const char *from, *format, *title;
+	bool quiet;
+};
+
+static const struct opt options[] = {
+	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
+	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; - is standard output" },
+	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
+	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
+	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
+	  .help = "read the input as pprof, col, folded, window or legacy (default: by content)" },
+	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT", .help = "title of the flame graph page" },
+	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
+	{ 0 },
+};
+
+/* Folded text into a page needs no model: files with millions of lines go straight into the tree. */
+static int folded_to_html(const struct config *config, const char *path, const char *output)
+{
+	scoped(input_bytes_release) struct input_bytes in = { 0 };
+	scoped(buf_release) struct buf page = BUF_INIT(GIB(2));
+	const struct render_html_config cfg = { .title = config->title ? config->title : path };
+	uint64_t bad_line = 0;
+	int r = input_bytes_open(&command_convert, path, &in);
+
+	if (r != EXIT_DONE)
+		return r;
+	r = render_html_folded(in.bytes, &cfg, &page, &bad_line);
+	if (r == -EBADMSG)
+		return command_fail(&command_convert, "%s: line %llu: expected frames, a blank and a count (read as folded)",
+				    path, (unsigned long long)bad_line);
+	if (r == 0)
+		r = strcmp(output, "-") ? io_replace_file(output, page.ptr, page.len) : io_write_all(1, page.ptr, page.len);
+	if (r < 0)
+		return command_fail(&command_convert, "%s: cannot write: %s", output, strerror(-r));
+	if (!config->quiet && strcmp(output, "-"))
+		fprintf(stderr, "hearth convert: wrote %s\n", output);
+	return EXIT_DONE;
+}
+
+static bool is_folded_name(const struct config *config, const char *path)
+{
+	const struct format *f = config->from ? format_find(str_of(config->from)) : format_for_path(str_of(path));
+
+	return f && !strcmp(format_name(f), "folded");
+}
+
+static bool is_html_name(const struct config *config, const char *path)
+{
+	const struct format *f = config->format ? format_find(str_of(config->format)) : format_for_path(str_of(path));
+
+	return f && !strcmp(format_name(f), "html");
+}
+
+static int run(void *config_bytes, int operand_count, char **operands)
+{
+	const struct config *config = config_bytes;
+	scoped(window_release) struct window w = { 0 };
+	int r = EXIT_DONE;
+
+	(void)operand_count;
+	if (!config->outputs.count) {
+		command_fail(&command_convert, "give -o FILE: where the result goes");
+		return EXIT_USAGE;
+	}
+	if (config->outputs.count == 1 && is_folded_name(config, operands[0]) && is_html_name(config, config->outputs.items[0]))
+		return folded_to_html(config, operands[0], config->outputs.items[0]);
+	r = input_load(&command_convert, operands[0], config->from, &w);
+	if (r == EXIT_DONE && config->title && window_set_text(&w.command, str_of(config->title)) < 0)
+		r = command_fail(&command_convert, "out of memory");
+	for (size_t i = 0; i < config->outputs.count && r == EXIT_DONE; i++)
+		r = output_write(&command_convert, config->outputs.items[i], config->format, &w, config->quiet);
+	return r;
+}
+
+static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const char *const examples[] = {
+	"hearth convert profile.pb.gz -o profile.html", "a flame graph page from a pprof file",
+	"perf script | stackcollapse-perf.pl | hearth convert - --from folded -o perf.html", "from any tool's folded stacks",
+	NULL,
+};
+
+const struct command command_convert = {
+	.name = "convert",
+	.summary = "convert a profile file into another format",
+	.operands = "FILE",
+	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded stacks\n"
+		   "and hearth's own windows. Writes html, pprof, col, folded and window.",
+	.examples = examples,
+	.groups = groups,
+	.config_size = sizeof(struct config),
+	.operands_min = 1,
+	.operands_max = 1,
+	.run = run,
+};

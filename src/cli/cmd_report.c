@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearth report FILE: what is in a profile, as text. */
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/input.h"
+#include "cli/value.h"
+#include "render/render.h"
+
+struct config {
+	uint64_t top;
+	bool tree, processes;
+	uint64_t min_percent;
+	const char *value, *from;
+};
+
+static const struct opt options[] = {
+	{ "top", 'n', OPT_UINT, .at = offsetof(struct config, top), .max = 1000000, .fallback = "30", .arg = "N",
+	  .help = "rows of the function table, 0 for none" },
+	{ "tree", 't', OPT_FLAG, .at = offsetof(struct config, tree), .fallback = "true", .help = "show the call tree" },
+	{ "processes", 0, OPT_FLAG, .at = offsetof(struct config, processes), .fallback = "true",
+	  .help = "show the table of processes" },
+	{ "min-percent", 'm', OPT_UINT, .at = offsetof(struct config, min_percent), .max = 100, .fallback = "1", .arg = "N",
+	  .help = "leave out branches of the tree below this share, and count them" },
+	{ "value", 0, OPT_TEXT, .at = offsetof(struct config, value), .arg = "TYPE",
+	  .help = "which of the profile's values to show, such as samples or cpu (default: what the profile says)" },
+	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
+	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
+	{ 0 },
+};
+
+static int terminal_width(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static int run(void *config_bytes, int operand_count, char **operands)
+{
+	const struct config *config = config_bytes;
+	scoped(window_release) struct window w = { 0 };
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(256));
+	struct render_text_config cfg = { .top_count = config->top,
+					  .tree_min_percent = config->tree ? (double)config->min_percent : -1,
+					  .by_process = config->processes,
+					  .width = terminal_width() };
+	int r;
+
+	(void)operand_count;
+	r = input_load(&command_report, operands[0], config->from, &w);
+	if (r == EXIT_DONE)
+		r = value_choose(&command_report, w.model, config->value, &cfg.value);
+	if (r != EXIT_DONE)
+		return r;
+	r = render_text(&w, &cfg, &text);
+	if (r < 0)
+		return command_fail(&command_report, "%s: %s", operands[0], strerror(-r));
+	return command_print(&command_report, &text);
+}
+
+static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const char *const examples[] = {
+	"hearth report profile.pb.gz", "the hottest functions, the processes and the call tree",
+	"hearth report --no-tree -n 10 profile.col", "only the ten hottest functions", NULL,
+};
+
+const struct command command_report = {
+	.name = "report",
+	.summary = "show a profile file as text: hottest functions, processes, call tree",
+	.operands = "FILE",
+	.examples = examples,
+	.groups = groups,
+	.config_size = sizeof(struct config),
+	.operands_min = 1,
+	.operands_max = 1,
+	.run = run,
+};

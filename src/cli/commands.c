@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry of sub-commands and what they all share: parsing, help, error lines. */
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/utf8.h"
+
+static const struct command *const commands[] = {
+	&command_record, &command_report, &command_convert, &command_merge, &command_dump, &command_doctor,
+};
+
+const struct command *command_at(size_t index)
+{
+	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
+}
+
+const struct command *command_find(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (str_eq(name, str_of(commands[i]->name)))
+			return commands[i];
+	return NULL;
+}
+
+static struct opt_spec spec_of(const struct command *c)
+{
+	return (struct opt_spec){ .program = c->name, .groups = c->groups, .stop_at_operand = c->stop_at_operand };
+}
+
+void command_help(const struct command *c, struct buf *out)
+{
+	struct opt_spec spec = spec_of(c);
+
+	buf_addf(out, "Usage: hearth %s [OPTIONS] %s\n\n%s\n", c->name, c->operands, c->summary);
+	if (c->details)
+		buf_addf(out, "\n%s\n", c->details);
+	opt_help(&spec, out);
+	if (c->examples)
+		buf_adds(out, STR("\nExamples:\n"));
+	for (const char *const *e = c->examples; e && *e; e += 2)
+		buf_addf(out, "  %s\n      %s\n", e[0], e[1]);
+}
+
+static void say(const struct command *c, struct str message)
+{
+	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
+
+	buf_addf(&line, "hearth %s: ", c->name);
+	utf8_clean(&line, message, 0);
+	buf_addc(&line, '\n');
+	ignore(io_write_all(STDERR_FILENO, line.ptr, line.len)); /* nowhere left to complain */
+}
+
+int command_fail(const struct command *c, const char *format, ...)
+{
+	scoped(freep) char *text = NULL;
+	va_list args;
+	int size;
+
+	va_start(args, format);
+	size = vasprintf(&text, format, args);
+	va_end(args);
+	if (size < 0)
+		text = NULL; /* glibc leaves it undefined */
+	say(c, text ? str_of(text) : STR("out of memory"));
+	return EXIT_FAILED;
+}
+
+int command_print(const struct command *c, const struct buf *text)
+{
+	int r = text->error;
+
+	if (r == 0)
+		r = io_write_all(STDOUT_FILENO, text->ptr, text->len);
+	if (r == -EPIPE) /* the reader has seen enough */
+		return EXIT_DONE;
+	return r < 0 ? command_fail(c, "cannot write the output: %s", strerror(-r)) : EXIT_DONE;
+}
+
+static int usage_error(const struct command *c, struct str why)
+{
+	say(c, why);
+	return EXIT_USAGE;
+}
+
+static int check_operands(const struct command *c, int count)
+{
+	if (count < c->operands_min) {
+		command_fail(c, "%s is missing; usage: hearth %s [OPTIONS] %s", c->operands, c->name, c->operands);
+		return EXIT_USAGE;
+	}
+	if (c->operands_max >= 0 && count > c->operands_max) {
+		command_fail(c, "too many operands; usage: hearth %s [OPTIONS] %s", c->name, c->operands);
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
+int command_main(const struct command *c, int argc, char **argv)
+{
+	scoped(opt_result_release) struct opt_result result = { 0 };
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	scoped(freep) void *config = calloc(1, MAX(c->config_size, (size_t)1));
+	struct opt_spec spec = spec_of(c);
+	int r;
+
+	if (!config)
+		return command_fail(c, "out of memory");
+	r = opt_parse(&spec, argc, argv, config, &result, &text);
+	if (r < 0)
+		return r == -EINVAL ? usage_error(c, buf_str(&text)) : command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
+	if (result.help) {
+		command_help(c, &text);
+		return command_print(c, &text);
+	}
+	r = check_operands(c, result.operand_count);
+	return r == EXIT_DONE ? c->run(config, result.operand_count, result.operands) : r;
+}

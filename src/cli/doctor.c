@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor.h"
+
+#include <jansson.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "sampler/bpf_load.h"
+#include "sampler/sampler.h"
+
+#define DISK_MIN_BYTES MIB(256)
+#define BIT(capability) (UINT64_C(1) << (capability))
+
+static void set(char *field, size_t size, const char *format, ...) printf_like(3, 4);
+
+/* Cut to the field's size; bytes that are no printable ASCII become '?'. */
+static void set(char *field, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(field, size, format, args);
+	va_end(args);
+	for (; *field; field++)
+		if (*field < ' ' || *field > '~')
+			*field = '?';
+}
+
+static struct probe_fact fact_of(const char *name, enum probe_need need, bool ok)
+{
+	return (struct probe_fact){ .name = name, .need = need, .ok = ok };
+}
+
+#define SET_VALUE(fact, ...) set((fact)->value, sizeof((fact)->value), __VA_ARGS__)
+#define SET_REMEDY(fact, ...) set((fact)->remedy, sizeof((fact)->remedy), __VA_ARGS__)
+
+static const struct {
+	const char *name, *flag;
+	uint64_t any; /* one of these is enough */
+	enum probe_need need;
+	const char *lost;
+} capabilities[] = {
+	/* Whether BPF and perf work is told by trying them; these two only explain it. */
+	{ "cap-bpf", "cap_bpf", BIT(CAP_BPF) | BIT(CAP_SYS_ADMIN), PROBE_NEED_DETAIL, "BPF programs cannot be loaded" },
+	{ "cap-perfmon", "cap_perfmon", BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN), PROBE_NEED_DETAIL,
+	  "CPUs cannot be sampled, stacks cannot be read" },
+	{ "cap-sys-ptrace", "cap_sys_ptrace", BIT(CAP_SYS_PTRACE), PROBE_NEED_DETAIL,
+	  "code of other users' processes has no names" },
+	{ "cap-syslog", "cap_syslog", BIT(CAP_SYSLOG), PROBE_NEED_DETAIL,
+	  "kernel frames may have no names (see kernel-symbols)" },
+	{ "cap-checkpoint-restore", "cap_checkpoint_restore", BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_ADMIN),
+	  PROBE_NEED_DETAIL, "libraries that were deleted or replaced have no names" },
+	{ "cap-dac-read-search", "cap_dac_read_search", BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE), PROBE_NEED_DETAIL,
+	  "programs and perf maps that only their owner can read have no names" },
+};
+
+size_t doctor_capabilities(uint64_t held, const char *program, struct probe_fact *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
+		struct probe_fact *f = &out[i];
+
+		*f = fact_of(capabilities[i].name, capabilities[i].need, held & capabilities[i].any);
+		SET_VALUE(f, "%s", f->ok ? "held" : capabilities[i].lost);
+		if (f->ok)
+			continue;
+		if (geteuid() == 0)
+			SET_REMEDY(f, "root lacks it here: in a container add --cap-add %s", capabilities[i].flag + 4);
+		else
+			SET_REMEDY(f, "run as root, or: " SAMPLER_SETCAP " %.60s", program); /* setcap replaces: all at once */
+	}
+	return ARRAY_SIZE(capabilities);
+}
+
+static uint64_t held_capabilities(void)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	struct str rest, line;
+	uint64_t held = 0;
+
+	if (io_read_file("/proc/self/status", &text) < 0)
+		return 0;
+	rest = buf_str(&text);
+	while (str_next(&rest, '\n', &line))
+		if (str_starts(line, STR("CapEff:\t")))
+			ignore(str_to_hex64(str_skip(line, 8), &held)); /* malformed: none */
+	return held;
+}
+
+static void add_sampler(const struct doctor_config *cfg, struct probe_fact *f)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	struct sampler_config sampling = { .frequency_hz = 99, .poll_interval_ms = 250, .host_root = cfg->host_root,
+					   .allow_dangerous_kernel = cfg->allow_dangerous_kernel };
+	const struct sampler *chosen = NULL;
+	int r = sampler_choose(&sampling, &why, &chosen);
+
+	*f = fact_of("sampler", PROBE_NEED_SAMPLER, r == 0);
+	if (r == 0) {
+		SET_VALUE(f, "%s: %s", chosen->name, chosen->help);
+		return;
+	}
+	SET_VALUE(f, "none can be used here");
+	SET_REMEDY(f, "%s", buf_cstr(&why));
+}
+
+/* Return: 0 when somebody listens there, -errno. */
+static int try_socket(const char *root, const char *path)
+{
+	union {
+		struct sockaddr_un un;
+		struct sockaddr any;
+	} address = { .un = { .sun_family = AF_UNIX } };
+	scoped(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int size = snprintf(address.un.sun_path, sizeof(address.un.sun_path), "%s%s", root, path);
+
+	if (size < 0 || (size_t)size >= sizeof(address.un.sun_path))
+		return -ENAMETOOLONG;
+	return fd < 0 || connect(fd, &address.any, sizeof(address.un)) < 0 ? -errno : 0;
+}
+
+static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
+{
+	const char *path = cfg->container_socket ? cfg->container_socket : "/run/docker.sock";
+	int r = try_socket(cfg->host_root, path);
+
+	*f = fact_of("container-engine", PROBE_NEED_NOTHING, true);
+	if (r == 0) {
+		SET_VALUE(f, "%s%s answers: containers have names", cfg->host_root, path);
+	} else if (r == -ENOENT && !cfg->container_socket) {
+		SET_VALUE(f, "none at %s%s: containers are shown by their short id", cfg->host_root, path);
+	} else {
+		*f = fact_of("container-engine", PROBE_NEED_DETAIL, false);
+		SET_VALUE(f, "%s%s: %s", cfg->host_root, path, strerror(-r));
+		SET_REMEDY(f, "containers are shown by their short id: %s",
+			   r == -EACCES || r == -EPERM ? "run as root or as a member of the group docker" :
+							 "start the engine, or name its socket with --container-socket");
+	}
+}
+
+static void add_debug_files(const struct doctor_config *cfg, struct probe_fact *f)
+{
+	char path[KIB(2)];
+
+	(void)snprintf(path, sizeof(path), "%s/usr/lib/debug", cfg->host_root);
+	*f = fact_of("debug-symbols", PROBE_NEED_NOTHING, true);
+	if (access(path, R_OK | X_OK) == 0)
+		SET_VALUE(f, "%.120s", path);
+	else
+		SET_VALUE(f, "no %.60s: stripped programs show exported names only", path);
+}
+
+static void default_data_dir(struct buf *out)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		buf_adds(out, STR("/var/lib/hearth"));
+	else if (state && state[0] == '/')
+		buf_addf(out, "%s/hearth", state);
+	else
+		buf_addf(out, "%s/.local/state/hearth", home ? home : "");
+}
+
+/* What does not exist yet is made where its nearest existing parent is. */
+static int find_disk(struct buf *path, struct statvfs *out)
+{
+	while (statvfs(buf_cstr(path), out) < 0) {
+		ptrdiff_t slash = str_rfind(buf_str(path), '/');
+
+		if (errno != ENOENT || slash < 0)
+			return -errno;
+		path->len = slash ? (size_t)slash : 1;
+		if (path->len == 1 && path->ptr[0] == '/' && !slash && statvfs("/", out) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
+{
+	scoped(buf_release) struct buf dir = BUF_INIT(KIB(8)), parent = BUF_INIT(KIB(8));
+	struct statvfs disk = { 0 };
+	uint64_t free_bytes;
+	int r;
+
+	if (cfg->data_dir)
+		buf_adds(&dir, str_of(cfg->data_dir));
+	else
+		default_data_dir(&dir);
+	buf_adds(&parent, buf_str(&dir));
+	r = find_disk(&parent, &disk);
+	free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	*f = fact_of("disk", PROBE_NEED_DETAIL, r == 0 && free_bytes >= DISK_MIN_BYTES && access(buf_cstr(&parent), W_OK) == 0);
+	if (r < 0)
+		SET_VALUE(f, "%s: %s", buf_cstr(&dir), strerror(-r));
+	else
+		SET_VALUE(f, "%.1f GiB free for %.100s%s", (double)free_bytes / (double)GIB(1), buf_cstr(&dir),
+			  f->ok || free_bytes < DISK_MIN_BYTES ? "" : ", not writable");
+	if (!f->ok)
+		SET_REMEDY(f, "profiles cannot be kept there: make room, or choose another place with --data-dir");
+}
+
+/* The one line of all capabilities says what the single ones say better. */
+static size_t drop_summary(struct probe_fact *facts, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(facts[i].name, "capabilities"))
+			facts[kept++] = facts[i];
+	return kept;
+}
+
+size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
+{
+	struct doctor_config c = *cfg;
+	struct probe_config probing;
+	char program[KIB(1)] = "hearth";
+	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	size_t count = 0;
+
+	if (!c.host_root)
+		c.host_root = "";
+	program[size > 0 ? size : (ssize_t)strlen("hearth")] = '\0';
+	probing = (struct probe_config){ .host_root = c.host_root, .program = program,
+					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
+	add_sampler(&c, &out[count++]);
+	count += drop_summary(out + count, probe_run(&probing, out + count));
+	count += doctor_capabilities(held_capabilities(), program, out + count);
+	add_engine(&c, &out[count++]);
+	add_debug_files(&c, &out[count++]);
+	add_disk(&c, &out[count++]);
+	must(count <= DOCTOR_FACT_MAX);
+	return count;
+}
+
+bool doctor_usable(const struct probe_fact *facts, size_t count)
+{
+	const struct probe_fact *sampler = probe_find(facts, count, "sampler");
+
+	return sampler && sampler->ok;
+}
+
+void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out)
+{
+	size_t missing = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct probe_fact *f = &facts[i];
+		const char *mark = f->ok ? "ok" : f->need == PROBE_NEED_NOTHING ? "note" : "missing";
+
+		missing += !f->ok && f->need != PROBE_NEED_NOTHING;
+		buf_addf(out, "%-8s %-22s %s\n", mark, f->name, f->value);
+		if (!f->ok && f->remedy[0])
+			buf_addf(out, "%-8s %-22s -> %s\n", "", "", f->remedy);
+	}
+	if (!doctor_usable(facts, count))
+		buf_adds(out, STR("\nNothing can be sampled here.\n"));
+	else if (missing)
+		buf_addf(out, "\nSampling works; %zu of %zu facts above make profiles less complete.\n", missing, count);
+	else
+		buf_adds(out, STR("\nEverything works here.\n"));
+}
+
+static int add_json(json_t *list, const struct probe_fact *f)
+{
+	static const char *const needs[] = {
+		[PROBE_NEED_SAMPLER] = "sampler", [PROBE_NEED_DETAIL] = "detail", [PROBE_NEED_NOTHING] = "nothing",
+	};
+	json_t *entry = json_pack("{s:s, s:s, s:b, s:s, s:s}", "name", f->name, "need", needs[f->need], "ok", (int)f->ok, "value",
+				  f->value, "remedy", f->ok ? "" : f->remedy);
+
+	return entry && json_array_append_new(list, entry) == 0 ? 0 : -ENOMEM;
+}
+
+int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out)
+{
+	json_t *list = json_array(), *object = NULL;
+	char *text = NULL;
+	int r = list ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = add_json(list, &facts[i]);
+	if (r == 0)
+		object = json_pack("{s:s, s:b, s:O}", "version", HEARTH_VERSION, "usable", (int)doctor_usable(facts, count), "facts",
+				   list);
+	if (object)
+		text = json_dumps(object, JSON_PRESERVE_ORDER | JSON_INDENT(2));
+	json_decref(object);
+	json_decref(list);
+	if (!text)
+		return -ENOMEM;
+	buf_addf(out, "%s\n", text);
+	free(text);
+	return out->error;
+}

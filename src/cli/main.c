@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dispatches to the sub-commands; nothing else. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/completion.h"
+
+static void add_overview(struct buf *out)
+{
+	buf_adds(out, STR("hearth: a whole-machine continuous profiler\n\nUsage: hearth COMMAND [OPTIONS]\n\nCommands:\n"));
+	for (size_t i = 0; command_at(i); i++)
+		buf_addf(out, "  %-10s %s\n", command_at(i)->name, command_at(i)->summary);
+	buf_adds(out, STR("  completion print the completion script for bash\n"
+			  "\nhearth COMMAND --help tells more. Start with: sudo hearth record -d 10\n"));
+}
+
+static int unknown(const char *word)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+
+	buf_adds(&text, STR("hearth: unknown command '"));
+	for (const char *c = word; *c && text.len < KIB(1); c++)
+		buf_addc(&text, (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+	buf_adds(&text, STR("'; hearth --help lists them\n"));
+	fputs(buf_cstr(&text), stderr);
+	return EXIT_USAGE;
+}
+
+static int special(struct str word, int argc, char **argv)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
+
+	if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")) || str_eq(word, STR("help"))) {
+		const struct command *c = argc > 2 ? command_find(str_of(argv[2])) : NULL;
+
+		if (argc > 2 && !c)
+			return unknown(argv[2]);
+		if (c)
+			command_help(c, &text);
+		else
+			add_overview(&text);
+	} else if (str_eq(word, STR("--version")) || str_eq(word, STR("version"))) {
+		buf_adds(&text, STR("hearth " HEARTH_VERSION "\n"));
+	} else if (str_eq(word, STR("completion"))) {
+		completion_bash(&text);
+	} else if (str_eq(word, STR("--man-options")) && argc > 2) { /* for the build of the man pages */
+		const struct command *c = command_find(str_of(argv[2]));
+
+		if (!c)
+			return unknown(argv[2]);
+		completion_man(c, &text);
+	} else {
+		return unknown(argv[1]);
+	}
+	return fputs(buf_cstr(&text), stdout) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
+	if (argc < 2) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
+
+		add_overview(&text);
+		fputs(buf_cstr(&text), stderr);
+		return EXIT_USAGE;
+	}
+	c = command_find(str_of(argv[1]));
+	return c ? command_main(c, argc - 1, argv + 1) : special(str_of(argv[1]), argc, argv);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary.h"
+
+#include "base/array.h"
+#include "base/utf8.h"
+
+#define NAME_BYTES_MAX MIB(32)
+#define TOP_COUNT 10
+
+static const char *const end_names[] = {
+#define X(id, name, help) [ABI_END_##id] = name,
+	ABI_ENDS(X)
+#undef X
+};
+
+void summary_init(struct summary *s)
+{
+	*s = (struct summary){ 0 };
+	intern_init(&s->names, NAME_BYTES_MAX);
+}
+
+void summary_release(struct summary *s)
+{
+	intern_release(&s->names);
+	free(s->self);
+}
+
+static int add_row(struct summary *s, struct str name, int64_t self)
+{
+	uint32_t id;
+	size_t before = s->self_cap;
+	int r = intern_add(&s->names, name, &id);
+
+	if (r < 0)
+		return r;
+	while (id >= s->self_cap) {
+		r = array_grow(&s->self, &s->self_cap, s->self_cap, UINT32_MAX);
+		if (r < 0)
+			return r;
+		memset(s->self + before, 0, (s->self_cap - before) * sizeof(*s->self));
+		before = s->self_cap;
+	}
+	s->self[id] += self;
+	return 0;
+}
+
+static void add_functions(struct summary *s, const struct model *m)
+{
+	scoped(freep) struct render_top_row *rows = NULL;
+	size_t count = 0;
+	int r = render_top(m, 0, &rows, &count);
+
+	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
+		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
+
+		render_top_name(m, &rows[i], &name);
+		r = name.error ? name.error : add_row(s, buf_str(&name), rows[i].self);
+	}
+	s->incomplete |= r < 0;
+}
+
+static void counter_name(size_t end, char out[64])
+{
+	(void)snprintf(out, 64, "cut_%s", end == ABI_END_COMPLETE ? "guessed" : end_names[end]);
+	for (char *c = out; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+}
+
+void summary_add(struct summary *s, const struct window *w)
+{
+	s->window_count++;
+	s->samples += window_counter(w, STR("samples"));
+	s->user_samples += window_counter(w, STR("user_samples"));
+	s->complete += window_counter(w, STR("complete"));
+	s->frames += window_counter(w, STR("frames"));
+	s->unnamed_frames += window_counter(w, STR("unnamed_frames"));
+	s->busy_ns += w->busy_ns;
+	s->cpu_count = w->cpu_count;
+	s->frequency_hz = w->frequency_hz;
+	for (size_t i = 0; i < ABI_END_COUNT; i++) {
+		char name[64];
+
+		counter_name(i, name);
+		s->cut[i] += window_counter(w, str_of(name));
+	}
+	add_functions(s, w->model);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *out)
+{
+	bool first = true;
+
+	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, s->user_samples + lost),
+		 (unsigned long long)(s->user_samples + lost));
+	for (size_t i = 0; i < ABI_END_COUNT; i++) {
+		if (!s->cut[i])
+			continue;
+		buf_addf(out, "%s %.1f %% %s", first ? "; cut:" : ",", percent(s->cut[i], s->user_samples + lost),
+			 i == ABI_END_COMPLETE ? "guessed" : end_names[i]);
+		first = false;
+	}
+	buf_addf(out, "\n  names    %.1f %% of %llu frames have no name\n", percent(s->unnamed_frames, s->frames),
+		 (unsigned long long)s->frames);
+}
+
+struct ranked {
+	uint32_t name;
+	int64_t self;
+};
+
+static int by_self(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	return (x->self < y->self) - (x->self > y->self);
+}
+
+static void add_top(const struct summary *s, struct buf *out)
+{
+	size_t count = MIN(intern_count(&s->names), s->self_cap);
+	scoped(freep) struct ranked *rows = calloc(count + 1, sizeof(*rows));
+
+	if (!rows || !count || !s->samples)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = (struct ranked){ i, s->self[i] };
+	qsort(rows, count, sizeof(*rows), by_self);
+	buf_adds(out, STR("\n    self  function\n"));
+	for (size_t i = 0; i < MIN(count, (size_t)TOP_COUNT) && rows[i].self > 0; i++) {
+		buf_addf(out, "  %5.1f%%  ", percent((uint64_t)rows[i].self, s->samples));
+		utf8_clean(out, str_first(intern_get(&s->names, rows[i].name), 160), 0);
+		buf_addc(out, '\n');
+	}
+	if (s->incomplete)
+		buf_adds(out, STR("  (memory ran out: the list is short)\n"));
+}
+
+static uint64_t lost_samples(const struct session_stats *stats)
+{
+	return stats->counters[ABI_COUNTER_LOST_RING_FULL] + stats->counters[ABI_COUNTER_LOST_NO_STATE] +
+	       stats->counters[ABI_COUNTER_REJECTED] + stats->dropped;
+}
+
+void summary_text(const struct summary *s, const struct session_stats *stats, struct buf *out)
+{
+	double sampled_s = s->frequency_hz ? (double)s->samples / s->frequency_hz : 0;
+	double busy_s = (double)s->busy_ns / (double)NSEC_PER_SEC;
+	uint64_t lost = lost_samples(stats);
+
+	buf_addf(out, "%.1f s at %u Hz on %u CPUs, %llu samples\n", (double)stats->elapsed_ns / (double)NSEC_PER_SEC,
+		 s->frequency_hz, s->cpu_count, (unsigned long long)s->samples);
+	if (busy_s > 0)
+		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s, busy_s);
+	buf_addf(out, "  lost     %llu samples", (unsigned long long)lost);
+	if (stats->counters[ABI_COUNTER_FILTERED])
+		buf_addf(out, " (%llu more belong to processes that were not asked for)",
+			 (unsigned long long)stats->counters[ABI_COUNTER_FILTERED]);
+	if (stats->counters[ABI_COUNTER_LOST_EVENTS])
+		buf_addf(out, ", %llu exec, fork or exit events", (unsigned long long)stats->counters[ABI_COUNTER_LOST_EVENTS]);
+	if (stats->dropped_windows)
+		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
+	buf_addc(out, '\n');
+	if (s->user_samples)
+		add_stacks_line(s, lost, out);
+	if (!s->samples)
+		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));
+	add_top(s, out);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which container a process belongs to, and what its engine calls it. The engine is asked by a thread of its own, so
+ * nobody on the sampling path waits for it but once, briefly, at the start. */
+#pragma once
+
+#include "base/str.h"
+
+#define CONTAINER_ID_SIZE 64
+#define CONTAINER_SHORT_SIZE 12
+
+/**
+ * container_id_parse - the id in the text of /proc/PID/cgroup
+ * @out: 64 digits and a NUL; the last run of exactly 64 hexadecimal digits in the first line that has one
+ *
+ * Return: false when no line has one. Pure.
+ */
+bool container_id_parse(struct str cgroup, char out[CONTAINER_ID_SIZE + 1]);
+
+typedef int container_visit_fn(void *ctx, struct str id, struct str name);
+
+/**
+ * container_list_parse - the answer of Docker's GET /containers/json
+ * @visit: called for each container with an id and a name (without its leading slash); non-zero ends the walk
+ *
+ * Return: 0, -EBADMSG when it is no such list, -ENOMEM, or what @visit returned. Entries of a wrong shape are skipped.
+ * Source: Docker Engine API v1.41, ContainerList.
+ */
+int container_list_parse(struct str json, container_visit_fn *visit, void *ctx) warn_unused;
+
+struct containers;
+
+/**
+ * containers_open - @socket: NULL for /var/run/docker.sock below the root of pid 1; otherwise below @host_root
+ *
+ * Starts the thread. Nothing is asked before the first container is met.
+ */
+int containers_open(const char *host_root, const char *socket, struct containers **out) warn_unused;
+void containers_close(struct containers *c);
+
+/**
+ * containers_name - the name of a container, from what the engine said so far
+ * @id: 64 digits
+ * @out: owned by the caller
+ *
+ * Return: 0; -EAGAIN when the engine is being asked or will be; -ENOENT when it does not know this container or does
+ * not answer at all, for now; -ENOMEM.
+ */
+int containers_name(struct containers *c, const char *id, char **out) warn_unused;
+/** containers_generation - changes whenever asking again may give another answer. */
+uint32_t containers_generation(const struct containers *c);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's names: one thread lists all containers whenever an id is met that the last list did not have. */
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/u64map.h"
+#include "proc/container.h"
+
+#define ASK_TIMEOUT_MS 500
+#define ANSWER_MAX MIB(16)
+#define IDS_MAX 16384
+#define TRIES_MAX 3 /* lists without an id before it counts as unknown to the engine */
+#define LIST_PERIOD_NS (2 * NSEC_PER_SEC)
+#define LIST_PERIOD_DEAD_NS (10 * NSEC_PER_SEC) /* after no answer */
+
+struct known {
+	char id[CONTAINER_ID_SIZE + 1];
+	char *name; /* NULL: not in any list yet */
+	uint32_t tries;
+};
+
+struct containers {
+	char *root, *fallback_root; /* directories the socket's path is resolved in, never leaving them */
+	char *socket;
+	pthread_t thread;
+	_Atomic uint32_t generation;
+	pthread_mutex_t lock; /* guards everything below; never held while asking */
+	pthread_cond_t wake, answered;
+	bool stop, wanted, listed;
+	uint64_t next_list_ns;
+	struct known *items;
+	size_t count, cap;
+	struct u64map by_id; /* hash of an id -> index; on the rare collision the later id stays unnamed */
+	uint64_t seed;
+};
+
+static uint64_t now_ns(void)
+{
+	return clock_monotonic_ns(&clock_system);
+}
+
+static void timed_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC), .tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
+
+	pthread_cond_timedwait(cond, lock, &until);
+}
+
+static void forget_all(struct containers *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		free(c->items[i].name);
+	c->count = 0;
+	u64map_clear(&c->by_id);
+}
+
+/* The entry of an id, made when there is none; NULL when out of memory or when another id has the same hash. */
+static struct known *entry_of(struct containers *c, struct str id)
+{
+	uint64_t hash = XXH3_64bits_withSeed(id.ptr, id.len, c->seed);
+	uint32_t index;
+
+	if (u64map_get(&c->by_id, hash, &index) == 0)
+		return memcmp(c->items[index].id, id.ptr, CONTAINER_ID_SIZE) ? NULL : &c->items[index];
+	if (c->count >= IDS_MAX)
+		forget_all(c);
+	if (array_grow(&c->items, &c->cap, c->count, IDS_MAX) < 0 || u64map_put(&c->by_id, hash, (uint32_t)c->count) < 0)
+		return NULL;
+	c->items[c->count] = (struct known){ 0 };
+	memcpy(c->items[c->count].id, id.ptr, CONTAINER_ID_SIZE);
+	return &c->items[c->count++];
+}
+
+static int take_name(void *ctx, struct str id, struct str name)
+{
+	struct containers *c = ctx;
+	struct known *known = entry_of(c, id);
+
+	if (!known || known->name)
+		return 0;
+	known->name = str_dup(name);
+	return known->name ? 0 : -ENOMEM;
+}
+
+static size_t receive(char *bytes, size_t size, size_t count, void *ctx)
+{
+	struct buf *answer = ctx;
+
+	buf_add(answer, bytes, size * count); /* size is 1 always: libcurl, CURLOPT_WRITEFUNCTION */
+	return answer->error ? 0 : count;
+}
+
+/* The host's /var/run is a link to /run: followed below @root, as the host itself would. */
+static int open_in_root(const char *root, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	scoped(closep) int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	long fd;
+
+	if (root_fd < 0)
+		return -errno;
+	fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Who may not look below the root of pid 1 takes his own. */
+static int open_socket(const struct containers *c)
+{
+	int fd = open_in_root(c->root, c->socket);
+
+	return fd == -EACCES || fd == -EPERM ? open_in_root(c->fallback_root, c->socket) : fd;
+}
+
+static int ask(const struct containers *c, struct buf *answer)
+{
+	scoped(closep) int fd = open_socket(c);
+	CURL *curl;
+	char path[32];
+	long status = 0;
+	CURLcode code;
+
+	if (fd < 0)
+		return fd;
+	curl = curl_easy_init();
+	if (!curl)
+		return -ENOMEM;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
+	curl_easy_setopt(curl, CURLOPT_URL, "http://localhost/containers/json?all=1");
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ASK_TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+	code = curl_easy_perform(curl);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(curl);
+	return code == CURLE_OK && status == 200 ? 0 : -EIO;
+}
+
+static void count_tries(struct containers *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (!c->items[i].name && c->items[i].tries < TRIES_MAX)
+			c->items[i].tries++;
+}
+
+/* Called with the lock held, which is let go while asking. */
+static void list_all(struct containers *c)
+{
+	scoped(buf_release) struct buf answer = BUF_INIT(ANSWER_MAX);
+	int r;
+
+	c->wanted = false;
+	pthread_mutex_unlock(&c->lock);
+	r = ask(c, &answer);
+	pthread_mutex_lock(&c->lock);
+	if (r == 0)
+		r = container_list_parse(buf_str(&answer), take_name, c);
+	count_tries(c);
+	c->listed = true;
+	c->next_list_ns = now_ns() + (r == 0 ? LIST_PERIOD_NS : LIST_PERIOD_DEAD_NS);
+	atomic_fetch_add(&c->generation, 1);
+	pthread_cond_broadcast(&c->answered);
+}
+
+static void *run(void *ctx)
+{
+	struct containers *c = ctx;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		if (!c->wanted)
+			pthread_cond_wait(&c->wake, &c->lock);
+		else if (now_ns() < c->next_list_ns)
+			timed_wait(&c->wake, &c->lock, c->next_list_ns);
+		else
+			list_all(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void release(struct containers *c)
+{
+	if (!c)
+		return;
+	forget_all(c);
+	free(c->items);
+	u64map_release(&c->by_id);
+	free(c->root);
+	free(c->fallback_root);
+	free(c->socket);
+	pthread_cond_destroy(&c->wake);
+	pthread_cond_destroy(&c->answered);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+static void releasep(struct containers **c)
+{
+	release(*c);
+}
+
+static int set_paths(struct containers *c, const char *host_root, const char *socket)
+{
+	scoped(buf_release) struct buf root = BUF_INIT(KIB(8));
+	size_t len;
+
+	if (socket)
+		buf_addf(&root, "%s/", host_root);
+	else
+		buf_addf(&root, "%s/proc/1/root", host_root);
+	if (root.error)
+		return root.error;
+	c->root = buf_take(&root, &len);
+	c->fallback_root = str_dup(str_of(*host_root ? host_root : "/"));
+	c->socket = str_dup(str_of(socket ? socket : "/var/run/docker.sock"));
+	return c->root && c->fallback_root && c->socket ? 0 : -ENOMEM;
+}
+
+int containers_open(const char *host_root, const char *socket, struct containers **out)
+{
+	scoped(releasep) struct containers *c = calloc(1, sizeof(*c));
+	pthread_condattr_t monotonic;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &monotonic);
+	pthread_cond_init(&c->answered, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	u64map_init(&c->by_id, IDS_MAX);
+	c->seed = random_u64();
+	r = set_paths(c, host_root, socket);
+	if (r < 0)
+		return r;
+	if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+		return -ENOMEM;
+	r = pthread_create(&c->thread, NULL, run, c);
+	if (r) {
+		curl_global_cleanup();
+		return -r;
+	}
+	*out = c;
+	c = NULL;
+	return 0;
+}
+
+void containers_close(struct containers *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	curl_global_cleanup();
+	release(c);
+}
+
+static int name_locked(struct containers *c, struct str id, char **out)
+{
+	const struct known *known = entry_of(c, id);
+	char *copy;
+
+	if (!known)
+		return -ENOENT;
+	if (!known->name)
+		return known->tries < TRIES_MAX ? -EAGAIN : -ENOENT;
+	copy = str_dup(str_of(known->name));
+	if (!copy)
+		return -ENOMEM;
+	*out = copy;
+	return 0;
+}
+
+int containers_name(struct containers *c, const char *id, char **out)
+{
+	struct str key = str_of(id);
+	int r;
+
+	must(key.len == CONTAINER_ID_SIZE);
+	pthread_mutex_lock(&c->lock);
+	r = name_locked(c, key, out);
+	if (r == -EAGAIN) {
+		c->wanted = true;
+		pthread_cond_signal(&c->wake);
+		/* The very first answer is waited for, so that no window starts with short ids. */
+		for (uint64_t until = now_ns() + ASK_TIMEOUT_MS * NSEC_PER_MSEC; !c->listed && now_ns() < until;)
+			timed_wait(&c->answered, &c->lock, until);
+		r = name_locked(c, key, out);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+uint32_t containers_generation(const struct containers *c)
+{
+	return atomic_load_explicit(&c->generation, memory_order_relaxed);
+}

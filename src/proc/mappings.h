@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executable mappings of one process, with the files behind them opened. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "abi/abi.h"
+#include "base/buf.h"
+#include "proc/files.h"
+#include "proc/proc.h"
+
+struct mapping {
+	uint64_t start, end, offset;
+	uint64_t device, inode; /* as /proc/PID/maps says, which is not always what stat says */
+	uint32_t file_id;
+	enum proc_place_kind kind;
+};
+
+struct mappings { /* sorted by start, no overlaps */
+	struct mapping *items;
+	size_t count, cap;
+};
+
+void mappings_release(struct mappings *m);
+const struct mapping *mappings_find(const struct mappings *m, uint64_t address);
+/** mappings_copy - Return: 0 or -ENOMEM, @to untouched then. */
+int mappings_copy(struct mappings *to, const struct mappings *from) warn_unused;
+/** mappings_put - add one; what it covers of others goes, the rest of them stays. Return: 0, -ENOMEM or -E2BIG. */
+int mappings_put(struct mappings *m, const struct mapping *mapping, size_t max) warn_unused;
+
+struct mapping_reader {
+	struct files *files;
+	struct buf *scratch; /* for the text of maps */
+	size_t max;
+	uint32_t vdso_id;    /* our own vDSO; 0: none */
+	size_t vdso_size;
+};
+
+/** mapping_reader_init - copies our own vDSO into the file table. */
+void mapping_reader_init(struct mapping_reader *reader, struct files *files, struct buf *scratch, size_t max);
+
+/**
+ * mappings_read - read a process's mappings anew
+ * @dir: descriptor of /proc/PID
+ * @m: replaced on success only
+ *
+ * Return: 0; -ESRCH when the process has no memory (any more); -errno.
+ */
+int mappings_read(const struct mapping_reader *reader, int dir, struct mappings *m) warn_unused;
+
+/** mapping_told - what a recording says of a mapping, with its file by its path below @host_root when it is there. */
+int mapping_told(const struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,
+		 struct mapping *out) warn_unused;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
+#include "base/clock.h"
+#include "proc/proc_int.h"
+
+void entry_close_perf_map(struct proc_table *t, struct entry *e)
+{
+	if (e->perf_map_fd >= 0)
+		t->perf_map_fds--;
+	closep(&e->perf_map_fd);
+}
+
+void entry_free(struct proc_table *t, struct entry *e)
+{
+	entry_close_perf_map(t, e);
+	mappings_release(&e->maps);
+	free(e->pub.container);
+	free(e->pub.exe);
+	free(e);
+}
+
+uint64_t proc_clock_ns(void)
+{
+	return clock_monotonic_ns(&clock_system);
+}
+
+void entry_exited(struct entry *e, uint64_t exit_ns)
+{
+	if (e->pub.exited)
+		return;
+	e->pub.exited = true;
+	e->pub.exit_ns = exit_ns;
+}
+
+struct entry *entry_newest(const struct proc_table *t, uint32_t pid)
+{
+	uint32_t index;
+
+	return u64map_get(&t->newest, pid, &index) < 0 ? NULL : t->items[index];
+}
+
+struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t start_ns)
+{
+	for (struct entry *e = entry_newest(t, pid); e; e = e->older)
+		if (!start_ns || e->pub.start_ns == start_ns)
+			return e;
+	return NULL;
+}
+
+/* Puts @e into the chain of its pid, which is sorted: latest start first. A pid has one living process at a time. */
+static int chain_insert(struct proc_table *t, struct entry *e)
+{
+	struct entry *head = entry_newest(t, e->pub.pid);
+
+	if (!head || head->pub.start_ns <= e->pub.start_ns) {
+		int r = u64map_put(&t->newest, e->pub.pid, (uint32_t)e->index);
+
+		if (r < 0)
+			return r;
+		e->older = head;
+		if (head)
+			entry_exited(head, proc_clock_ns());
+		return 0;
+	}
+	while (head->older && head->older->pub.start_ns > e->pub.start_ns)
+		head = head->older;
+	e->older = head->older;
+	head->older = e;
+	entry_exited(e, proc_clock_ns());
+	return 0;
+}
+
+void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE])
+{
+	memcpy(e->pub.comm, comm, ABI_COMM_SIZE);
+	e->pub.comm[ABI_COMM_SIZE - 1] = '\0';
+}
+
+static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_ns)
+{
+	struct entry *e;
+
+	if (array_grow(&t->items, &t->cap, t->count, PROCS_MAX) < 0)
+		return NULL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->pub.pid = e->pub.inner_pid = pid;
+	e->pub.start_ns = start_ns;
+	e->index = t->count;
+	e->perf_map_fd = -1;
+	t->items[t->count++] = e;
+	if (chain_insert(t, e) < 0) {
+		t->count--;
+		free(e);
+		return NULL;
+	}
+	return e;
+}
+
+struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns)
+{
+	struct entry *e = entry_find(t, pid, start_ns);
+
+	return e ? e : create(t, pid, start_ns);
+}
+
+static void chain_remove(struct proc_table *t, struct entry *e)
+{
+	struct entry *head = entry_newest(t, e->pub.pid);
+
+	if (head == e) {
+		if (e->older)
+			must(u64map_put(&t->newest, e->pub.pid, (uint32_t)e->older->index) == 0); /* replaces */
+		else
+			must(u64map_remove(&t->newest, e->pub.pid) == 0);
+		return;
+	}
+	while (head->older != e)
+		head = head->older;
+	head->older = e->older;
+}
+
+void entry_drop(struct proc_table *t, struct entry *e)
+{
+	struct entry *last = t->items[t->count - 1];
+
+	chain_remove(t, e);
+	if (last != e) {
+		if (entry_newest(t, last->pub.pid) == last)
+			must(u64map_put(&t->newest, last->pub.pid, (uint32_t)e->index) == 0); /* replaces: needs no room */
+		t->items[e->index] = last;
+		last->index = e->index;
+	}
+	t->count--;
+	entry_free(t, e);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process is, read from /proc while it lives. */
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "proc/proc_int.h"
+#include "proc/proc_read.h"
+
+#define SCRATCH_KEEP KIB(256) /* a longer text was rare: its memory goes back */
+#define PERF_MAP_FDS_MAX 1024
+#define PERF_MAP_CLOCK_SLACK_NS (50 * NSEC_PER_MSEC) /* mtimes are taken from the clock of the last tick */
+#define ANCESTORS_MAX 8
+
+/* A descriptor of /proc/PID (of a living thread when the leader is gone) that is certainly the process of @e. */
+static int open_dir(struct proc_table *t, struct entry *e, struct proc_facts *facts)
+{
+	scoped(closep) int dir = proc_dir_open(t->host_root, e->pub.pid);
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT ? -ESRCH : dir;
+	r = proc_facts_read(dir, e->pub.start_ns, &t->scratch, facts);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	if (facts->is_zombie)
+		return proc_living_dir(t->host_root, dir, e->pub.pid);
+	r = dir;
+	dir = -1;
+	return r;
+}
+
+static void set_container(struct proc_table *t, struct entry *e)
+{
+	char *name;
+	int r;
+
+	if (!t->containers && !t->containers_failed) {
+		r = containers_open(t->host_root, t->container_socket, &t->containers);
+		t->containers_failed = r < 0;
+	}
+	if (t->containers) {
+		e->name_generation = containers_generation(t->containers);
+		r = containers_name(t->containers, e->pub.container_id, &name);
+		e->name_pending = r < 0;
+		if (r == 0) {
+			free(e->pub.container);
+			e->pub.container = name;
+			return;
+		}
+	}
+	if (!e->pub.container) /* out of memory leaves it NULL: as if it were in none */
+		e->pub.container = str_dup(str_n(e->pub.container_id, CONTAINER_SHORT_SIZE));
+}
+
+void entry_refresh_name(struct proc_table *t, struct entry *e)
+{
+	if (e->name_pending && containers_generation(t->containers) != e->name_generation)
+		set_container(t, e);
+}
+
+static void read_container(struct proc_table *t, struct entry *e, int dir)
+{
+	buf_clear(&t->scratch);
+	if (e->pub.container || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
+		return;
+	if (container_id_parse(buf_str(&t->scratch), e->pub.container_id))
+		set_container(t, e);
+}
+
+static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r)
+{
+	uint64_t before = proc_clock_ns();
+
+	*r = mappings_read(&t->reader, dir, &e->maps);
+	e->scan_cost_ns = proc_clock_ns() - before;
+	if (t->scratch.cap > SCRATCH_KEEP)
+		buf_release(&t->scratch);
+}
+
+static int read_living(struct proc_table *t, struct entry *e)
+{
+	struct proc_facts facts;
+	scoped(closep) int dir = open_dir(t, e, &facts);
+	int r;
+
+	if (dir < 0)
+		return dir;
+	e->pub.parent_pid = facts.parent_pid;
+	e->pub.is_kernel = facts.is_kernel;
+	if (!e->pub.comm[0])
+		memcpy(e->pub.comm, facts.comm, sizeof(e->pub.comm));
+	if (facts.is_kernel)
+		return 0;
+	facts.inner_pid = e->pub.pid;
+	proc_status_read(dir, &t->scratch, &facts);
+	e->pub.inner_pid = facts.inner_pid;
+	e->uid = facts.uid;
+	e->effective_uid = facts.effective_uid;
+	free(e->pub.exe);
+	e->pub.exe = proc_link_read(dir, "exe");
+	read_container(t, e, dir);
+	read_mappings(t, e, dir, &r);
+	return r;
+}
+
+/* A process that forked and was gone before anybody looked ran in a copy of its parent's memory. */
+static bool inherit(struct proc_table *t, struct entry *e)
+{
+	const struct entry *child = e;
+
+	for (int i = 0; i < ANCESTORS_MAX && child->forked; i++) {
+		struct entry *parent = entry_newest(t, child->pub.parent_pid);
+
+		if (!parent || parent == child || parent->exec_ns > child->fork_ns)
+			return false;
+		if (!parent->was_read && !parent->pub.exited) {
+			parent->was_read = true;
+			parent->pub.unreadable = read_living(t, parent) < 0;
+		}
+		if (parent->maps.count) {
+			e->pub.is_kernel = parent->pub.is_kernel;
+			memcpy(e->pub.container_id, parent->pub.container_id, sizeof(e->pub.container_id));
+			e->pub.container = parent->pub.container ? str_dup(str_of(parent->pub.container)) : NULL;
+			e->pub.exe = parent->pub.exe ? str_dup(str_of(parent->pub.exe)) : NULL;
+			return mappings_copy(&e->maps, &parent->maps) == 0;
+		}
+		child = parent;
+	}
+	return false;
+}
+
+void entry_read(struct proc_table *t, struct entry *e)
+{
+	int r;
+
+	e->was_read = true;
+	e->pub.unreadable = true;
+	if (e->pub.pid == 0) { /* the idle tasks have no place in /proc */
+		e->pub.is_kernel = true;
+		e->pub.unreadable = false;
+		return;
+	}
+	r = t->recorded ? -ESRCH : read_living(t, e);
+	if (r == -ESRCH && !t->recorded)
+		entry_exited(e, proc_clock_ns());
+	if (r == 0 || (r == -ESRCH && inherit(t, e)))
+		e->pub.unreadable = false;
+}
+
+bool entry_rescan(struct proc_table *t, struct entry *e)
+{
+	struct proc_facts facts;
+	scoped(closep) int dir = open_dir(t, e, &facts);
+	int r = dir;
+
+	if (dir >= 0)
+		read_mappings(t, e, dir, &r);
+	else if (dir == -ESRCH)
+		entry_exited(e, proc_clock_ns()); /* its exit record was lost, or is still to come */
+	if (r == 0)
+		e->pub.unreadable = false;
+	return r == 0;
+}
+
+/* When the running program began, on the wall clock. */
+static uint64_t program_start_wall_ns(const struct entry *e)
+{
+	struct timespec wall, boot, mono;
+	uint64_t wall_ns, age;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	wall_ns = (uint64_t)wall.tv_sec * NSEC_PER_SEC + (uint64_t)wall.tv_nsec;
+	if (e->exec_ns)
+		age = (uint64_t)mono.tv_sec * NSEC_PER_SEC + (uint64_t)mono.tv_nsec - e->exec_ns;
+	else
+		age = (uint64_t)boot.tv_sec * NSEC_PER_SEC + (uint64_t)boot.tv_nsec - e->pub.start_ns;
+	return age < wall_ns ? wall_ns - age : 0;
+}
+
+/* Anybody may write to /tmp: the map is the process's own, or root's, and not what an earlier process or program with
+ * this pid left behind. */
+static bool perf_map_fits(const struct entry *e, int fd)
+{
+	struct stat st;
+	uint64_t mtime_ns;
+
+	if (fstat(fd, &st) < 0 || (st.st_uid != 0 && st.st_uid != e->uid && st.st_uid != e->effective_uid))
+		return false;
+	mtime_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	return mtime_ns + PERF_MAP_CLOCK_SLACK_NS >= program_start_wall_ns(e);
+}
+
+int entry_open_perf_map(struct proc_table *t, struct entry *e)
+{
+	struct proc_facts facts;
+	scoped(closep) int dir = -1, fd = -1;
+	char name[64];
+	int r;
+
+	if (t->perf_map_fds >= PERF_MAP_FDS_MAX)
+		return -EMFILE;
+	dir = open_dir(t, e, &facts);
+	if (dir < 0)
+		return dir;
+	(void)snprintf(name, sizeof(name), "tmp/perf-%u.map", e->pub.inner_pid);
+	fd = proc_open_below(dir, "root", name, false);
+	if (fd < 0)
+		return fd;
+	if (!perf_map_fits(e, fd))
+		return -EPERM;
+	t->perf_map_fds++;
+	r = fd;
+	fd = -1;
+	return r;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the process table share; see proc.h. */
+#pragma once
+
+#include "base/u64map.h"
+#include "proc/container.h"
+#include "proc/mappings.h"
+#include "proc/proc.h"
+
+#define PROCS_MAX (1U << 18)
+
+struct entry {
+	struct proc pub; /* first: struct proc * is struct entry * */
+	struct entry *older; /* of the same pid */
+	size_t index;
+	struct mappings maps;
+	bool was_read, forked; /* forked: since then no exec, so its parent's mappings are its own */
+	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
+	uint32_t uid, effective_uid;
+	int perf_map_fd;
+	uint64_t perf_map_retry_ns;
+	uint64_t scan_cost_ns; /* of the last reading of the mappings */
+	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
+	unsigned attempt;
+	bool name_pending;
+	uint32_t name_generation;
+};
+
+struct proc_table {
+	char *host_root, *container_socket;
+	bool recorded;
+	struct files *files;
+	struct containers *containers; /* NULL until the first container is met */
+	bool containers_failed;
+	struct mapping_reader reader;
+	struct buf scratch;
+	struct entry **items;
+	size_t count, cap;
+	struct u64map newest; /* pid -> index of the entry that started last */
+	size_t perf_map_fds, sweep_at;
+	uint64_t exec_second;
+	unsigned exec_reads;
+};
+
+/* Entries and their chains: proc_entries.c. */
+struct entry *entry_newest(const struct proc_table *t, uint32_t pid);
+/** entry_find - @start_ns 0: the one that started last. NULL: none. */
+struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t start_ns);
+/** entry_get - the same, made when there is none. NULL: out of memory, or PROCS_MAX reached. */
+struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns);
+void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE]);
+void entry_drop(struct proc_table *t, struct entry *e);
+void entry_free(struct proc_table *t, struct entry *e);
+void entry_close_perf_map(struct proc_table *t, struct entry *e);
+void entry_exited(struct entry *e, uint64_t exit_ns); /* the first time counts */
+uint64_t proc_clock_ns(void);
+
+/* Reading: proc_fill.c. */
+/** entry_read - all that /proc says of a process not read yet; a process that is gone takes over what its parent had. */
+void entry_read(struct proc_table *t, struct entry *e);
+/** entry_rescan - mappings only. Return: true when they were read. */
+bool entry_rescan(struct proc_table *t, struct entry *e);
+/** entry_refresh_name - ask for the container's name again when the answer may have changed. */
+void entry_refresh_name(struct proc_table *t, struct entry *e);
+int entry_open_perf_map(struct proc_table *t, struct entry *e);

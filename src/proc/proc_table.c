@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "proc/proc_int.h"
+#include "proc/proc_read.h"
+
+#define MAPPING_MAX 65536
+#define SCRATCH_MAX MIB(16)
+#define PERF_MAP_RETRY_NS NSEC_PER_SEC
+#define RESCAN_NS (100 * NSEC_PER_MSEC)
+#define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
+#define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
+#define RESCAN_COST_SHARE 20 /* reading maps takes at most a twentieth of the time, per process */
+#define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
+#define EXEC_READS_PER_SEC 500
+#define SWEEP_PER_EXPIRE 64 /* processes looked at for an exit record that was lost */
+#define USER_ADDRESS_MAX (UINT64_C(1) << 56)
+#define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
+
+int proc_table_open(const struct proc_config *cfg, struct files *files, struct proc_table **out)
+{
+	struct proc_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->scratch = (struct buf)BUF_INIT(SCRATCH_MAX);
+	u64map_init(&t->newest, PROCS_MAX);
+	t->files = files;
+	t->recorded = cfg->recorded;
+	t->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
+	t->container_socket = cfg->container_socket ? str_dup(str_of(cfg->container_socket)) : NULL;
+	if (!t->host_root || (cfg->container_socket && !t->container_socket)) {
+		proc_table_close(t);
+		return -ENOMEM;
+	}
+	mapping_reader_init(&t->reader, files, &t->scratch, cfg->mapping_max ? cfg->mapping_max : MAPPING_MAX);
+	*out = t;
+	return 0;
+}
+
+void proc_table_close(struct proc_table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->count; i++)
+		entry_free(t, t->items[i]);
+	free(t->items);
+	containers_close(t->containers);
+	u64map_release(&t->newest);
+	buf_release(&t->scratch);
+	free(t->host_root);
+	free(t->container_socket);
+	free(t);
+}
+
+size_t proc_count(const struct proc_table *t)
+{
+	return t->count;
+}
+
+struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE])
+{
+	struct entry *e = entry_get(t, pid, start_ns);
+
+	if (!e)
+		return NULL;
+	entry_set_comm(e, comm);
+	if (!e->was_read)
+		entry_read(t, e);
+	entry_refresh_name(t, e);
+	return &e->pub;
+}
+
+/* A new process takes nothing but a small entry: it is read when it is sampled. */
+static void forked(struct proc_table *t, const struct abi_process *event)
+{
+	struct entry *e = entry_get(t, event->pid, event->process_start_ns);
+
+	if (!e)
+		return;
+	entry_set_comm(e, event->comm);
+	e->pub.parent_pid = event->parent_pid;
+	e->forked = true;
+	e->fork_ns = event->header.time_ns;
+}
+
+/* Short programs are gone before their first sample is read, so they are read now, within a budget. */
+static bool may_read_at_exec(struct proc_table *t, uint64_t time_ns)
+{
+	uint64_t second = time_ns / NSEC_PER_SEC;
+
+	if (second != t->exec_second) {
+		t->exec_second = second;
+		t->exec_reads = 0;
+	}
+	return t->exec_reads++ < EXEC_READS_PER_SEC;
+}
+
+static void execed(struct proc_table *t, const struct abi_process *event)
+{
+	struct entry *e = entry_get(t, event->pid, event->process_start_ns);
+
+	if (!e)
+		return;
+	entry_set_comm(e, event->comm);
+	e->pub.generation++;
+	e->exec_ns = event->header.time_ns;
+	e->forked = e->was_read = false;
+	e->next_scan_ns = e->refresh_ns = 0;
+	e->attempt = 0;
+	mappings_release(&e->maps);
+	entry_close_perf_map(t, e);
+	e->perf_map_retry_ns = 0;
+	free(e->pub.exe);
+	e->pub.exe = NULL;
+	if (!e->pub.exited && may_read_at_exec(t, event->header.time_ns))
+		entry_read(t, e);
+}
+
+void proc_event(struct proc_table *t, const struct abi_process *event)
+{
+	struct entry *e;
+
+	switch (event->header.type) {
+	case ABI_RECORD_FORK:
+		forked(t, event);
+		break;
+	case ABI_RECORD_EXEC:
+		execed(t, event);
+		break;
+	case ABI_RECORD_EXIT:
+		e = entry_find(t, event->pid, event->process_start_ns);
+		if (e) {
+			e->pub.exited = true;
+			e->pub.exit_ns = event->header.time_ns; /* better than what was guessed before */
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping)
+{
+	struct entry *e = entry_get(t, mapping->pid, mapping->process_start_ns);
+	struct mapping told;
+
+	/* Out of memory or over a limit: the addresses stay unknown. */
+	if (e && mapping_told(&t->reader, t->host_root, mapping, &told) == 0)
+		ignore(mappings_put(&e->maps, &told, t->reader.max));
+}
+
+static bool may_rescan(struct entry *e, uint64_t now_ns)
+{
+	if (now_ns - e->miss_ns > RESCAN_SILENCE_NS) {
+		e->attempt = 0;
+		e->next_scan_ns = 0;
+	}
+	e->miss_ns = now_ns;
+	return now_ns >= e->next_scan_ns;
+}
+
+static void limit_rescan(struct entry *e, uint64_t now_ns, bool useful)
+{
+	e->next_scan_ns = now_ns + MAX(RESCAN_NS << e->attempt, e->scan_cost_ns * RESCAN_COST_SHARE);
+	if (!useful && e->attempt < RESCAN_ATTEMPTS_MAX)
+		e->attempt++;
+}
+
+static const struct mapping *locate(struct proc_table *t, struct entry *e, uint64_t address, uint64_t now_ns)
+{
+	const struct mapping *m = mappings_find(&e->maps, address);
+	bool settled = t->recorded || e->pub.exited;
+
+	if (settled || (m && now_ns < e->refresh_ns))
+		return m;
+	if (m) {
+		bool first = !e->refresh_ns; /* just read by proc_get() */
+
+		e->refresh_ns = now_ns + REFRESH_NS;
+		return !first && entry_rescan(t, e) ? mappings_find(&e->maps, address) : m;
+	}
+	if (!may_rescan(e, now_ns))
+		return NULL;
+	m = entry_rescan(t, e) ? mappings_find(&e->maps, address) : NULL;
+	limit_rescan(e, now_ns, m);
+	return m;
+}
+
+void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out)
+{
+	struct entry *e = (struct entry *)p;
+	const struct mapping *m = NULL;
+
+	*out = (struct proc_place){ .kind = PROC_PLACE_UNKNOWN };
+	if (p->is_kernel || (address >= USER_ADDRESS_MAX && (address & ~UINT64_C(0xfff)) != VSYSCALL_PAGE))
+		return; /* nothing can be mapped there, so looking again is no use */
+	m = locate(t, e, address, now_ns);
+	if (!m)
+		return;
+	*out = (struct proc_place){
+		.kind = m->kind, .file_id = m->file_id, .offset = address - m->start + m->offset,
+		.map_start = m->start, .map_end = m->end, .map_offset = m->offset,
+	};
+}
+
+int proc_perf_map_fd(struct proc_table *t, struct proc *p)
+{
+	struct entry *e = (struct entry *)p;
+	uint64_t now = proc_clock_ns();
+	int fd;
+
+	if (e->perf_map_fd >= 0 || t->recorded || p->is_kernel || p->exited || now < e->perf_map_retry_ns)
+		return e->perf_map_fd;
+	e->perf_map_retry_ns = now + PERF_MAP_RETRY_NS;
+	fd = entry_open_perf_map(t, e);
+	if (fd >= 0)
+		e->perf_map_fd = fd;
+	return e->perf_map_fd;
+}
+
+/* Exit records can be lost, so a few processes at a time are looked at. */
+static void sweep(struct proc_table *t)
+{
+	for (size_t i = 0; i < MIN(t->count, (size_t)SWEEP_PER_EXPIRE); i++) {
+		struct entry *e = t->items[t->sweep_at++ % t->count];
+		int dir;
+
+		if (e->pub.exited || e->pub.pid == 0)
+			continue;
+		dir = proc_dir_open(t->host_root, e->pub.pid);
+		if (dir == -ENOENT)
+			entry_exited(e, proc_clock_ns());
+		closep(&dir);
+	}
+}
+
+void proc_expire(struct proc_table *t, uint64_t before_ns)
+{
+	if (!t->recorded)
+		sweep(t);
+	for (size_t i = t->count; i > 0; i--) { /* backwards: dropping moves the last one, which was looked at */
+		struct entry *e = t->items[i - 1];
+
+		if (e->pub.exited && e->pub.exit_ns < before_ns)
+			entry_drop(t, e);
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One cpu-clock event per online CPU, each running the sampler's program; follows CPUs that come and go. */
+#pragma once
+
+#include "sampler/cpus.h"
+
+struct ticks {
+	int *fds; /* by CPU number; -1: none */
+	size_t fd_count;
+	struct cpus online;
+	int program_fd; /* borrowed */
+	uint32_t frequency_hz;
+	const char *host_root; /* borrowed */
+	uint64_t checked_ns;   /* when the online CPUs were looked up last */
+	bool running;
+};
+
+/** ticks_open - an event on every online CPU, not yet ticking. Return: number of CPUs or -errno. */
+int ticks_open(struct ticks *t, int program_fd, uint32_t frequency_hz, const char *host_root) warn_unused;
+void ticks_close(struct ticks *t); /* an all-zero one is fine */
+
+int ticks_start(struct ticks *t) warn_unused;
+void ticks_stop(struct ticks *t);
+
+/** ticks_follow - look for CPUs that came or went, every few seconds. Failures are tried again the next time. */
+void ticks_follow(struct ticks *t, uint64_t now_ns);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Judges records before anybody believes them: they come from shared memory or from a file. */
+#include "sampler/sampler.h"
+
+#define PID_LIMIT (1U << 22) /* PID_MAX_LIMIT of linux, include/linux/threads.h */
+#define CPU_LIMIT 65536U
+#define PATH_LIMIT 4096U
+#define SAMPLE_FLAGS                                                                                         \
+	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT |    \
+	 ABI_SAMPLE_YOUNG)
+#define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
+
+static bool text_ends(const char text[ABI_COMM_SIZE])
+{
+	return memchr(text, 0, ABI_COMM_SIZE) != NULL;
+}
+
+static bool frame_fits(const uint8_t *bytes, bool kernel)
+{
+	struct abi_frame frame;
+
+	memcpy(&frame, bytes, sizeof(frame));
+	if (frame.reserved || frame.extra || (frame.flags & ~FRAME_FLAGS))
+		return false;
+	if (kernel)
+		return frame.kind == ABI_FRAME_KERNEL && !frame.b;
+	switch (frame.kind) {
+	case ABI_FRAME_USER:
+	case ABI_FRAME_JIT:
+		return !frame.b;
+	case ABI_FRAME_NATIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool sample_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_sample head;
+
+	if (size < sizeof(head))
+		return false;
+	memcpy(&head, bytes, sizeof(head));
+	if (head.frame_count > ABI_FRAMES_MAX || head.kernel_count > head.frame_count ||
+	    size != sizeof(head) + head.frame_count * sizeof(struct abi_frame))
+		return false;
+	if (!head.pid || head.pid > PID_LIMIT || !head.tid || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
+		return false;
+	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.reserved8 || head.reserved32)
+		return false;
+	if (!text_ends(head.comm) || !text_ends(head.thread_name))
+		return false;
+	for (size_t i = 0; i < head.frame_count; i++) {
+		if (!frame_fits(bytes + sizeof(head) + i * sizeof(struct abi_frame), i < head.kernel_count))
+			return false;
+	}
+	return true;
+}
+
+static bool process_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_process event;
+
+	if (size != sizeof(event))
+		return false;
+	memcpy(&event, bytes, sizeof(event));
+	return event.pid && event.pid <= PID_LIMIT && event.parent_pid <= PID_LIMIT && text_ends(event.comm);
+}
+
+static bool mapping_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_mapping map;
+
+	if (size < sizeof(map))
+		return false;
+	memcpy(&map, bytes, sizeof(map));
+	if (!map.pid || map.pid > PID_LIMIT || map.start >= map.end || map.path_size > PATH_LIMIT ||
+	    size != align_up(sizeof(map) + map.path_size, 8))
+		return false;
+	if (memchr(bytes + sizeof(map), 0, map.path_size))
+		return false;
+	for (size_t i = sizeof(map) + map.path_size; i < size; i++) {
+		if (bytes[i])
+			return false;
+	}
+	return true;
+}
+
+int abi_record_check(const void *bytes, size_t size)
+{
+	struct abi_header header;
+	bool fits = false;
+
+	if (size < sizeof(header))
+		return -EBADMSG;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.version != ABI_VERSION || header.size % 8 || header.size < sizeof(header) || header.size > size)
+		return -EBADMSG;
+	switch (header.type) {
+	case ABI_RECORD_SAMPLE:
+		fits = sample_fits(bytes, header.size);
+		break;
+	case ABI_RECORD_EXEC:
+	case ABI_RECORD_FORK:
+	case ABI_RECORD_EXIT:
+		fits = process_fits(bytes, header.size);
+		break;
+	case ABI_RECORD_MAPPING:
+		fits = mapping_fits(bytes, header.size);
+		break;
+	}
+	return fits ? (int)header.size : -EBADMSG;
+}

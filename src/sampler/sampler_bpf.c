@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The sampler of choice: BPF programs on perf ticks and process events, one ring buffer read by polling. */
+#include "sampler/sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "abi/settings.h"
+#include "base/clock.h"
+#include "sampler/bpf_load.h"
+#include "sampler/bpf_probe.h"
+#include "sampler/bpf_ticks.h"
+#include "sampler/samplers.h"
+#include "sampler.skel.h"
+
+struct sampler_state {
+	struct sampler_bpf *skel;
+	struct ring_buffer *ring;
+	struct ticks ticks;
+	const struct sampler_events *events; /* during poll only */
+	uint64_t rejected;
+};
+
+static int take_record(void *ctx, void *data, size_t size)
+{
+	struct sampler_state *s = ctx;
+	const struct sampler_events *to = s->events;
+	const struct abi_header *header = data;
+
+	if (abi_record_check(data, size) != (int)size || header->type == ABI_RECORD_MAPPING)
+		s->rejected++;
+	else if (header->type == ABI_RECORD_SAMPLE)
+		to->sample(to->ctx, data);
+	else
+		to->process(to->ctx, data);
+	return 0;
+}
+
+static void bpf_close(struct sampler_state *s)
+{
+	if (!s)
+		return;
+	ticks_close(&s->ticks);
+	ring_buffer__free(s->ring);
+	bpf_unload(&s->skel);
+	free(s);
+}
+
+static void bpf_closep(struct sampler_state **s)
+{
+	bpf_close(*s);
+}
+
+static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sampler_state **out)
+{
+	scoped(bpf_closep) struct sampler_state *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	r = bpf_load(cfg, why, &s->skel);
+	if (r < 0)
+		return r;
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
+	if (!s->ring) {
+		r = -errno;
+		bpf_explain(why, "cannot map the ring buffer", r);
+		return r;
+	}
+	r = ticks_open(&s->ticks, bpf_program__fd(s->skel->progs.sample_tick), cfg->frequency_hz, cfg->host_root);
+	if (r < 0) {
+		bpf_explain(why, "cannot open a cpu-clock event", r);
+		return r == -EACCES ? -EPERM : r;
+	}
+	*out = s;
+	s = NULL;
+	return 0;
+}
+
+static int bpf_start(struct sampler_state *s)
+{
+	__atomic_store_n(&s->skel->bss->active, 1, __ATOMIC_RELEASE);
+	return ticks_start(&s->ticks);
+}
+
+static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sampler_events *events)
+{
+	int waited, taken;
+
+	s->events = events;
+	ticks_follow(&s->ticks, clock_monotonic_ns(&clock_system));
+	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. */
+	waited = ring_buffer__poll(s->ring, timeout_ms);
+	if (waited < 0)
+		return waited;
+	taken = ring_buffer__consume(s->ring);
+	s->events = NULL;
+	return taken < 0 ? taken : waited + taken;
+}
+
+static int bpf_fd(const struct sampler_state *s)
+{
+	return ring_buffer__epoll_fd(s->ring);
+}
+
+static int bpf_stop(struct sampler_state *s)
+{
+	ticks_stop(&s->ticks);
+	__atomic_store_n(&s->skel->bss->active, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT])
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint64_t *values = cpus > 0 ? calloc((size_t)cpus, sizeof(*values)) : NULL;
+
+	memset(out, 0, ABI_COUNTER_COUNT * sizeof(*out));
+	for (uint32_t i = 0; values && i < ABI_COUNTER_COUNT; i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &i, values) < 0)
+			continue;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			out[i] += values[cpu];
+	}
+	free(values);
+	out[ABI_COUNTER_REJECTED] += s->rejected;
+}
+
+static int bpf_probe(const struct sampler_config *cfg, struct buf *why)
+{
+	if (cfg->recording) {
+		buf_adds(why, STR("a recording was asked for"));
+		return -ENOTSUP;
+	}
+	return bpf_probe_all(cfg, why);
+}
+
+const struct sampler sampler_bpf = {
+	.name = "bpf",
+	.help = "BPF programs on a cpu-clock event of every CPU",
+	.probe = bpf_probe,
+	.open = bpf_open,
+	.start = bpf_start,
+	.poll = bpf_poll,
+	.fd = bpf_fd,
+	.stop = bpf_stop,
+	.counters = bpf_counters,
+	.close = bpf_close,
+};

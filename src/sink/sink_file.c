@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows into files, each written whole or not at all. */
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "sink/format.h"
+#include "sink/sinks.h"
+
+#define FILE_MAX_BYTES GIB(2)
+
+struct sink_state {
+	char *path;
+	const struct format *format;
+	bool many;
+	char last[64];         /* time part of the last file's name */
+	unsigned int repeated; /* windows that ended in the same second */
+};
+
+static void file_close(struct sink_state *s)
+{
+	if (!s)
+		return;
+	free(s->path);
+	free(s);
+}
+
+static void file_closep(struct sink_state **s)
+{
+	file_close(*s);
+}
+
+static int choose_format(const struct sink_config *cfg, struct buf *why, const struct format **out)
+{
+	*out = cfg->format ? format_find(str_of(cfg->format)) : format_for_path(str_of(cfg->path));
+	if (*out)
+		return 0;
+	if (cfg->format)
+		buf_addf(why, "'%s' is not a format; there are", cfg->format);
+	else
+		buf_addf(why, "the name '%s' does not say the format; give --format with one of", cfg->path);
+	for (const char *const *n = format_names(); *n; n++)
+		buf_addf(why, "%s %s", n == format_names() ? "" : ",", *n);
+	return -EINVAL;
+}
+
+static int file_open(const struct sink_config *cfg, struct buf *why, struct sink_state **out)
+{
+	scoped(file_closep) struct sink_state *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	r = choose_format(cfg, why, &s->format);
+	if (r < 0)
+		return r;
+	s->many = cfg->many;
+	s->path = str_dup(str_of(cfg->path));
+	if (!s->path)
+		return -ENOMEM;
+	*out = s;
+	s = NULL;
+	return 0;
+}
+
+/* profile.html -> profile_20260803-213025.html; a second window that ends in the same second gets _2 behind it. */
+static void add_path(struct sink_state *s, const struct window *w, struct buf *out)
+{
+	struct str path = str_of(s->path), suffix = format_suffix_of(s->format, path);
+	time_t end = (time_t)(w->end_ns / NSEC_PER_SEC);
+	struct tm tm;
+	char text[64];
+
+	buf_adds(out, str_first(path, path.len - suffix.len));
+	if (s->many && localtime_r(&end, &tm) && strftime(text, sizeof(text), "_%Y%m%d-%H%M%S", &tm)) {
+		s->repeated = strcmp(text, s->last) ? 0 : s->repeated + 1;
+		memcpy(s->last, text, sizeof(text));
+		buf_adds(out, str_of(text));
+		if (s->repeated)
+			buf_addf(out, "_%u", s->repeated + 1);
+	}
+	buf_adds(out, suffix);
+}
+
+static int file_write(struct sink_state *s, const struct window *w, struct buf *where)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16));
+	int r = format_encode(s->format, w, &bytes);
+
+	if (r < 0)
+		return r;
+	if (str_eq(str_of(s->path), STR("-"))) {
+		buf_adds(where, STR("standard output"));
+		return io_write_all(STDOUT_FILENO, bytes.ptr, bytes.len);
+	}
+	add_path(s, w, &path);
+	(void)buf_cstr(&path);
+	if (path.error)
+		return path.error;
+	buf_adds(where, buf_str(&path));
+	return io_replace_file(path.ptr, bytes.ptr, bytes.len);
+}
+
+static int file_flush(struct sink_state *s)
+{
+	(void)s; /* every window was synced when it was written */
+	return 0;
+}
+
+const struct sink sink_file = {
+	.name = "file",
+	.open = file_open,
+	.write = file_write,
+	.flush = file_flush,
+	.close = file_close,
+};

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The implementations, for sinks.c only. */
+#pragma once
+
+#include "sink/sink.h"
+
+extern const struct sink sink_file, sink_memory;

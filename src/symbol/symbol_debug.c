@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Separate debug files, as gdb looks for them (gdb 13 manual, "Debugging Information in Separate Files"), below the
+ * host's root. A path may come from a container: what is opened is a regular file whose build id or CRC-32 fits. */
+#include <elf.h>
+#include <fcntl.h>
+#include <lzma.h> /* lzma_crc32: the polynomial of .gnu_debuglink */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbol/symbol_int.h"
+
+#define DEBUG_ROOT "/usr/lib/debug"
+#define CRC_FILE_MAX GIB(1)
+
+/* O_PATH first: to open what turns out to be a device could act on it. */
+static int open_regular(const char *path, uint64_t *size)
+{
+	scoped(closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	char link[32];
+	int fd;
+
+	if (path_fd < 0 || fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	*size = (uint64_t)st.st_size;
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_debug(const char *path, struct symbol_file *out)
+{
+	struct symbol_file file = { .view.fd = -1 };
+	uint64_t size = 0;
+	int r, fd = open_regular(path, &size);
+
+	if (fd < 0)
+		return fd;
+	file.view.fd = fd;
+	file.in = symbol_fd_reader(fd, size);
+	r = elf_parse(&file.in, &file.elf);
+	if (r < 0) {
+		symbol_file_release(&file);
+		return r;
+	}
+	*out = file;
+	return 0;
+}
+
+static bool has_build_id(const struct symbol_file *file, const struct build_id *wanted)
+{
+	uint8_t found[ELF_BUILD_ID_MAX];
+	int size = elf_build_id(&file->elf, found);
+
+	return size > 0 && size == wanted->size && !memcmp(found, wanted->bytes, wanted->size);
+}
+
+static int by_build_id(struct symbols *s, const struct symbol_object *m, struct symbol_file *out)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(4096);
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	int r;
+
+	if (m->build_id.size < 2)
+		return -ENOENT;
+	buf_addf(&path, "%s" DEBUG_ROOT "/.build-id/%02x/", s->host_root, m->build_id.bytes[0]);
+	for (size_t i = 1; i < m->build_id.size; i++)
+		buf_addf(&path, "%02x", m->build_id.bytes[i]);
+	buf_adds(&path, STR(".debug"));
+	if (path.error)
+		return path.error;
+	r = open_debug(buf_cstr(&path), &file);
+	if (r < 0)
+		return r;
+	if (!has_build_id(&file, &m->build_id))
+		return -ENOENT;
+	*out = file;
+	file = (struct symbol_file){ .view.fd = -1 };
+	return 0;
+}
+
+static bool has_crc(const struct symbol_file *file, uint32_t wanted)
+{
+	scoped(freep) uint8_t *bytes = malloc(KIB(256));
+	uint32_t crc = 0;
+
+	if (!bytes || file->in.size > CRC_FILE_MAX)
+		return false;
+	for (uint64_t at = 0; at < file->in.size;) {
+		size_t size = (size_t)MIN((uint64_t)KIB(256), file->in.size - at);
+
+		if (reader_read(&file->in, bytes, size, at) < 0)
+			return false;
+		crc = lzma_crc32(bytes, size, crc);
+		at += size;
+	}
+	return crc == wanted;
+}
+
+static int by_link(struct symbols *s, const struct symbol_object *m, const struct elf *elf, struct symbol_file *out)
+{
+	static const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_ROOT, "/" } };
+	char name[ELF_LINK_NAME_MAX];
+	struct str path = str_of(m->path), folder;
+	uint32_t crc;
+	int r = elf_debug_link(elf, name, &crc);
+
+	if (r < 0 || !path.len || path.ptr[0] != '/')
+		return -ENOENT;
+	folder = str_first(path, (size_t)str_rfind(path, '/'));
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		scoped(buf_release) struct buf full = BUF_INIT(8192);
+		scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+
+		buf_addf(&full, "%s%s" STR_FMT "%s%s", s->host_root, places[i][0], STR_ARG(folder), places[i][1], name);
+		if (full.error)
+			return full.error;
+		r = open_debug(buf_cstr(&full), &file);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 || !has_crc(&file, crc))
+			continue;
+		*out = file;
+		file = (struct symbol_file){ .view.fd = -1 };
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf, struct symbol_file *out)
+{
+	int r = by_build_id(s, m, out);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	r = by_link(s, m, elf, out);
+	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}

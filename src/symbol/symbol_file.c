@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of each file, and which tables are in memory. */
+#include <elf.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "symbol/symbol_int.h"
+
+void symbol_file_release(struct symbol_file *file)
+{
+	elf_release(&file->elf);
+	file_view_release(&file->view);
+	*file = (struct symbol_file){ .view.fd = -1 };
+}
+
+void symbol_object_free(struct symbol_object *m)
+{
+	if (!m)
+		return;
+	elf_release(&m->elf);
+	free(m->path);
+	free(m);
+}
+
+int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file)
+{
+	struct file_view view = { .fd = -1 };
+	int r = files_view(s->files, file_id, &view);
+
+	if (r < 0)
+		return r;
+	file->view = view;
+	file->in = view.image ? reader_of(view.image, view.image_size) : symbol_fd_reader(view.fd, view.key.size);
+	if (!view.image && view.fd < 0)
+		return -ENOENT;
+	return 0;
+}
+
+static void keep_headers(struct symbol_object *m, const struct elf *elf)
+{
+	size_t count = 0;
+
+	m->elf = (struct elf){ .is_64 = elf->is_64, .type = elf->type, .machine = elf->machine, .entry = elf->entry };
+	m->elf.segments = calloc(elf->segment_count + 1, sizeof(*elf->segments));
+	for (size_t i = 0; m->elf.segments && i < elf->segment_count; i++)
+		if (elf->segments[i].type == PT_LOAD)
+			m->elf.segments[count++] = elf->segments[i];
+	m->elf.segment_count = count;
+	m->is_elf = true;
+}
+
+static int look_at(struct symbols *s, uint32_t file_id, struct symbol_object *m)
+{
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	int r = symbol_file_open(s, file_id, &file);
+
+	if (files_path(s->files, file_id, &m->path) == -ENOMEM)
+		return -ENOMEM;
+	if (r == 0)
+		r = elf_parse(&file.in, &file.elf);
+	if (r < 0)
+		return r;
+	keep_headers(m, &file.elf);
+	if (!m->elf.segments)
+		return -ENOMEM;
+	r = elf_build_id(&file.elf, m->build_id.bytes);
+	if (r > 0)
+		m->build_id.size = (uint8_t)r;
+	return r == -ENOMEM ? r : 0;
+}
+
+static void objectp_free(struct symbol_object **m)
+{
+	symbol_object_free(*m);
+}
+
+static int grow_objects(struct symbols *s, size_t count)
+{
+	struct symbol_object **grown;
+	size_t want = MAX(count, s->object_count + s->object_count / 2 + 64);
+
+	if (count <= s->object_count)
+		return 0;
+	grown = realloc(s->objects, want * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + s->object_count, 0, (want - s->object_count) * sizeof(*grown));
+	s->objects = grown;
+	s->object_count = want;
+	return 0;
+}
+
+int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out)
+{
+	scoped(objectp_free) struct symbol_object *m = NULL;
+	int r;
+
+	if (!file_id || file_id > SYMBOL_FILES_MAX)
+		return -ENOENT;
+	r = grow_objects(s, file_id);
+	if (r < 0)
+		return r;
+	if (s->objects[file_id - 1]) {
+		*out = s->objects[file_id - 1];
+		return 0;
+	}
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	r = look_at(s, file_id, m);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		s->stats.files_failed++;
+	*out = s->objects[file_id - 1] = m;
+	m = NULL;
+	return 0;
+}
+
+static bool same_key(const struct symbol_key *a, const struct symbol_key *b)
+{
+	return a->build_id.size && a->build_id.size == b->build_id.size && a->size == b->size && a->owner == b->owner &&
+	       !memcmp(a->build_id.bytes, b->build_id.bytes, a->build_id.size);
+}
+
+static void evict(struct symbols *s, size_t slot)
+{
+	s->tables_memory -= s->tables[slot]->memory;
+	symbol_table_free(s->tables[slot]);
+	s->tables[slot] = NULL;
+	s->stats.tables_evicted++;
+}
+
+/* A free slot, after dropping the least recently used tables until @memory fits beside the rest. A table that is larger
+ * than the whole budget stays alone. */
+static size_t make_room(struct symbols *s, size_t memory)
+{
+	for (;;) {
+		size_t oldest = SIZE_MAX, empty = SIZE_MAX;
+
+		for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
+			if (!s->tables[i])
+				empty = i;
+			else if (oldest == SIZE_MAX || s->tables[i]->used < s->tables[oldest]->used)
+				oldest = i;
+		}
+		if (empty != SIZE_MAX && (oldest == SIZE_MAX || s->tables_memory + memory <= s->memory_max))
+			return empty;
+		evict(s, oldest);
+	}
+}
+
+static struct symbol_key key_of(const struct symbol_object *m, const struct symbol_file *file)
+{
+	struct symbol_key key = { .build_id = m->build_id, .size = file->in.size };
+	struct stat st;
+
+	if (file->view.fd >= 0 && fstat(file->view.fd, &st) == 0)
+		key.owner = st.st_uid;
+	return key;
+}
+
+static int find_or_load(struct symbols *s, uint32_t file_id, struct symbol_object *m, size_t *out)
+{
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	struct symbol_table *t = NULL;
+	struct symbol_key key;
+	size_t slot;
+	int r = symbol_file_open(s, file_id, &file);
+
+	if (r < 0)
+		return r;
+	key = key_of(m, &file);
+	for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
+		if (s->tables[i] && same_key(&s->tables[i]->key, &key)) {
+			*out = i;
+			return 0;
+		}
+	}
+	r = elf_parse(&file.in, &file.elf);
+	if (r == 0)
+		r = symbol_table_load(s, m, &file, &t);
+	if (r < 0)
+		return r;
+	t->key = key;
+	t->serial = ++s->serial;
+	slot = make_room(s, t->memory);
+	s->tables[slot] = t;
+	s->tables_memory += t->memory;
+	s->stats.tables_loaded++;
+	*out = slot;
+	return 0;
+}
+
+int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m, struct symbol_table **out)
+{
+	struct symbol_table *t = m->table_serial ? s->tables[m->table] : NULL;
+	int r;
+
+	if (!m->is_elf || m->tableless)
+		return -ENOENT;
+	if (!t || t->serial != m->table_serial) {
+		r = find_or_load(s, file_id, m, &m->table);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0) {
+			m->tableless = true;
+			s->stats.files_failed += r != -ENOENT;
+			return -ENOENT;
+		}
+		t = s->tables[m->table];
+		m->table_serial = t->serial;
+	}
+	t->used = ++s->clock;
+	*out = t;
+	return 0;
+}

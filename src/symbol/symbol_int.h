@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of this folder. */
+#pragma once
+
+#include "object/elf_symbols.h"
+#include "object/kallsyms.h"
+#include "object/pclntab.h"
+#include "symbol/symbol.h"
+
+#define SYMBOL_TABLES_MAX 512 /* each holds up to two descriptors: names are read when they are asked for */
+#define SYMBOL_FILES_MAX 65536
+#define SYMBOL_JITS_MAX 256
+#define SYMBOL_NAME_MAX ELF_SYMBOL_NAME_MAX
+#define SYMBOL_TEXT_MAX KIB(64) /* a demangled name */
+
+/* What makes two files the same. */
+struct symbol_key {
+	struct build_id build_id; /* size 0: shared with nobody */
+	uint64_t size;
+	uint32_t owner; /* a stranger's file that carries libc's build id must not name libc's functions */
+};
+
+/* The symbols of one file, from whichever place gave them. */
+struct symbol_table {
+	struct symbol_key key;
+	struct elf_symbols symbols;
+	struct reader strings[ELF_STRINGS_COUNT];
+	struct pclntab go; /* asked when symbols has no answer; count 0: none */
+	int fds[2];    /* of the file and of its debug file, which strings reads from; or -1 */
+	void *owned;   /* strings of .gnu_debugdata, or NULL */
+	size_t memory;
+	uint64_t used; /* symbols.clock at the last look-up */
+	uint64_t serial;
+};
+
+struct symbol_object { /* what is kept of a file for good */
+	char *path;
+	struct build_id build_id;
+	struct elf elf; /* headers only: no reader, no sections, PT_LOAD segments */
+	bool is_elf;
+	bool tableless; /* tried: there are no symbols, or they can't be read */
+	size_t table;   /* in symbols.tables, while that has table_serial */
+	uint64_t table_serial;
+};
+
+struct symbol_file { /* an open file while it is looked at */
+	struct reader in;
+	struct file_view view;
+	struct elf elf;
+};
+
+struct symbol_kernel {
+	struct kallsyms list;
+	int state; /* 0: not read yet; 1: usable; else -errno */
+	uint64_t read_ns; /* CLOCK_MONOTONIC of the last reading */
+	uint64_t modules_hash; /* of /proc/modules at that time */
+};
+
+struct symbols {
+	char *host_root;
+	bool raw_names;
+	size_t memory_max;
+	struct files *files;
+	struct symbol_object **objects; /* by file id - 1; NULL: not seen yet */
+	size_t object_count;
+	struct symbol_table *tables[SYMBOL_TABLES_MAX];
+	uint64_t clock, serial;
+	struct symbol_kernel kernel;
+	struct symbol_jit *jits[SYMBOL_JITS_MAX];
+	size_t jit_memory_max;
+	struct symbols_stats stats;
+	size_t tables_memory;
+	char *raw;        /* SYMBOL_NAME_MAX bytes: the name as the file has it */
+	struct buf text;  /* the answer's name */
+};
+
+/* symbol_native.c */
+int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct symbol_file *file,
+		      struct symbol_table **out) warn_unused;
+void symbol_table_free(struct symbol_table *t);
+struct reader symbol_fd_reader(int fd, uint64_t size);
+
+/* symbol_debug.c */
+/** symbol_debug_open - the separate debug file that belongs to @m. Return: 0, -ENOENT or -ENOMEM. */
+int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf,
+		      struct symbol_file *out) warn_unused;
+
+/* symbol_file.c */
+int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out) warn_unused;
+/** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file can't be had. */
+int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file) warn_unused;
+/** symbol_table_get - the table of a module, loaded when need be. Return: 0, -ENOENT (none) or -ENOMEM. */
+int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m, struct symbol_table **out) warn_unused;
+void symbol_object_free(struct symbol_object *m);
+void symbol_file_release(struct symbol_file *file);
+
+/* symbols.c */
+/** symbol_answer - fill @out's names from @raw (empty: @prefix and @address in brackets). Return: 0 or -ENOMEM. */
+int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t address, struct symbol *out) warn_unused;
+
+/** symbol_find_native - Return: 0, *name empty when there is none (then *start is untouched), or -ENOMEM. */
+int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object *m, uint64_t address, struct str *name,
+		       uint64_t *start) warn_unused;
+
+/* symbol_kernel.c */
+void symbol_kernel_release(struct symbol_kernel *k);
+
+/* symbol_jit.c */
+void symbol_jits_release(struct symbols *s);
+size_t symbol_jits_memory(const struct symbols *s);

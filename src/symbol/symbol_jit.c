@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Perf maps: read once, then what was appended; read anew when the file was cut, written over or replaced. */
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "object/perfmap.h"
+#include "symbol/symbol_int.h"
+
+#define READ_SIZE KIB(64)
+#define FILE_MAX MIB(256) /* nothing behind it is read: about 0.5 s of work */
+#define MARK_SIZE 64
+
+struct symbol_jit {
+	uint64_t process_key;
+	dev_t device;
+	ino_t inode;
+	uint64_t at;              /* read up to here */
+	uint8_t mark[MARK_SIZE];  /* the bytes before it, to notice a file that was written over */
+	size_t mark_size;
+	struct perfmap map;
+	uint64_t used; /* symbols.clock */
+};
+
+static void jit_free(struct symbol_jit *j)
+{
+	if (j)
+		perfmap_release(&j->map);
+	free(j);
+}
+
+void symbol_jits_release(struct symbols *s)
+{
+	for (size_t i = 0; i < SYMBOL_JITS_MAX; i++)
+		jit_free(s->jits[i]);
+}
+
+static size_t memory_of(const struct symbols *s)
+{
+	size_t memory = 0;
+
+	for (size_t i = 0; i < SYMBOL_JITS_MAX; i++)
+		memory += s->jits[i] ? perfmap_size(&s->jits[i]->map) : 0;
+	return memory;
+}
+
+size_t symbol_jits_memory(const struct symbols *s)
+{
+	return memory_of(s);
+}
+
+/* The least recently used map other than @keep, or NULL. */
+static struct symbol_jit **oldest(struct symbols *s, const struct symbol_jit *keep)
+{
+	struct symbol_jit **found = NULL;
+
+	for (size_t i = 0; i < SYMBOL_JITS_MAX; i++)
+		if (s->jits[i] && s->jits[i] != keep && (!found || s->jits[i]->used < (*found)->used))
+			found = &s->jits[i];
+	return found;
+}
+
+static struct symbol_jit *get(struct symbols *s, uint64_t process_key)
+{
+	struct symbol_jit **slot = NULL, *j;
+
+	for (size_t i = 0; i < SYMBOL_JITS_MAX; i++) {
+		if (s->jits[i] && s->jits[i]->process_key == process_key)
+			return s->jits[i];
+		if (!s->jits[i])
+			slot = &s->jits[i];
+	}
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return NULL;
+	j->process_key = process_key;
+	perfmap_init(&j->map, s->jit_memory_max);
+	if (!slot) {
+		slot = oldest(s, NULL);
+		jit_free(*slot);
+	}
+	return *slot = j;
+}
+
+static void restart(struct symbol_jit *j, const struct stat *st)
+{
+	perfmap_release(&j->map);
+	j->at = 0;
+	j->mark_size = 0;
+	j->device = st->st_dev;
+	j->inode = st->st_ino;
+}
+
+static bool is_same_so_far(const struct symbol_jit *j, int fd, const struct stat *st)
+{
+	uint8_t bytes[MARK_SIZE];
+
+	if (st->st_dev != j->device || st->st_ino != j->inode || (uint64_t)st->st_size < j->at)
+		return false;
+	return !j->mark_size || (io_pread_all(fd, bytes, j->mark_size, j->at - j->mark_size) == 0 &&
+				 !memcmp(bytes, j->mark, j->mark_size));
+}
+
+static int read_appended(struct symbol_jit *j, int fd, uint64_t size)
+{
+	scoped(freep) uint8_t *bytes = malloc(READ_SIZE);
+
+	if (!bytes)
+		return -ENOMEM;
+	while (j->at < MIN(size, (uint64_t)FILE_MAX)) {
+		size_t piece = (size_t)MIN(size - j->at, (uint64_t)READ_SIZE);
+
+		if (io_pread_all(fd, bytes, piece, j->at) < 0)
+			return 0; /* cut while it is read: the next look sees that */
+		perfmap_feed(&j->map, bytes, piece);
+		if (j->map.error)
+			return j->map.error;
+		j->at += piece;
+		j->mark_size = MIN(piece, (size_t)MARK_SIZE);
+		memcpy(j->mark, bytes + piece - j->mark_size, j->mark_size);
+	}
+	return 0;
+}
+
+static int refresh(struct symbol_jit *j, int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0; /* what was read before stays */
+	if (st.st_dev == j->device && st.st_ino == j->inode && (uint64_t)st.st_size == j->at)
+		return 0;
+	if (!is_same_so_far(j, fd, &st))
+		restart(j, &st);
+	return read_appended(j, fd, (uint64_t)st.st_size);
+}
+
+int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64_t address, bool is_return,
+		struct symbol *out)
+{
+	struct symbol symbol = { .address = address, .start = address, .module = STR("") };
+	struct symbol_jit *j = get(s, process_key), **old;
+	struct str name = STR("");
+	int r;
+
+	if (!j)
+		return -ENOMEM;
+	j->used = ++s->clock;
+	r = refresh(j, perf_map_fd);
+	if (r < 0) {
+		restart(j, &(struct stat){ 0 }); /* half a map could name the wrong function */
+		return r;
+	}
+	while (memory_of(s) > s->jit_memory_max && (old = oldest(s, j))) {
+		jit_free(*old);
+		*old = NULL;
+	}
+	ignore(perfmap_find(&j->map, address - (is_return && address ? 1 : 0), &name, &symbol.start)); /* a miss: no name */
+	r = symbol_answer(s, name, STR("jit"), address, &symbol);
+	if (r == 0)
+		*out = symbol;
+	return r;
+}

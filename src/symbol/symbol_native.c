@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an open ELF file to a table of its functions. */
+#include <elf.h>
+
+#include "base/io.h"
+#include "object/xz.h"
+#include "symbol/symbol_int.h"
+
+#define MINI_MAX MIB(16) /* of an unpacked .gnu_debugdata; libxul's has 5 */
+
+static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
+{
+	return io_pread_all((int)(intptr_t)self, dst, size, offset);
+}
+
+struct reader symbol_fd_reader(int fd, uint64_t size)
+{
+	return (struct reader){ .read = read_fd, .self = (void *)(intptr_t)fd, .size = size };
+}
+
+void symbol_table_free(struct symbol_table *t)
+{
+	if (!t)
+		return;
+	elf_symbols_release(&t->symbols);
+	closep(&t->fds[0]);
+	closep(&t->fds[1]);
+	free(t->owned);
+	free(t);
+}
+
+static void table_freep(struct symbol_table **t)
+{
+	symbol_table_free(*t);
+}
+
+/* One source of symbols. What it cannot give costs this source only; running out of memory ends the whole load. */
+static int add_source(struct symbol_table *t, const struct elf *elf, uint32_t type)
+{
+	size_t before = t->symbols.count;
+	size_t strings = type == SHT_DYNSYM ? ELF_STRINGS_DYNAMIC : ELF_STRINGS_STATIC;
+	struct reader in;
+	int r = elf_symbols_strings(elf, type, &in);
+
+	if (r == 0)
+		r = elf_symbols_add(&t->symbols, elf, type);
+	if (r < 0 || t->symbols.count == before) {
+		t->symbols.count = before;
+		return r == -ENOMEM ? r : -ENOENT;
+	}
+	t->strings[strings] = in;
+	return 0;
+}
+
+static int add_plt(struct symbol_table *t, const struct elf *elf)
+{
+	size_t before = t->symbols.count;
+	struct reader in;
+	int r = elf_symbols_strings(elf, SHT_DYNSYM, &in);
+
+	if (r == 0)
+		r = elf_symbols_add_plt(&t->symbols, elf);
+	if (r == 0 && t->symbols.count > before)
+		t->strings[ELF_STRINGS_DYNAMIC] = in;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* A separate debug file: its symbols, and its descriptor for their names. */
+static int add_debug_file(struct symbols *s, struct symbol_table *t, const struct symbol_object *m,
+			  const struct symbol_file *file)
+{
+	scoped(symbol_file_release) struct symbol_file debug = { .view.fd = -1 };
+	int r = symbol_debug_open(s, m, &file->elf, &debug);
+
+	if (r == 0)
+		r = add_source(t, &debug.elf, SHT_SYMTAB);
+	if (r < 0)
+		return r;
+	t->fds[1] = debug.view.fd;
+	debug.view.fd = -1; /* moved into the table */
+	return 0;
+}
+
+/* MiniDebugInfo: an ELF file in xz, with the functions that .dynsym does not have. Of it only the names are kept. */
+static int add_mini(struct symbol_table *t, const struct elf *elf)
+{
+	const struct elf_section *section = elf_section_find(elf, STR(".gnu_debugdata"));
+	scoped(buf_release) struct buf image = BUF_INIT(MINI_MAX);
+	scoped(elf_release) struct elf mini = { 0 };
+	struct reader in, *names = &t->strings[ELF_STRINGS_STATIC];
+	int r;
+
+	if (!section)
+		return -ENOENT;
+	in = elf_section_reader(elf, section);
+	r = xz_unpack(&in, &image);
+	if (r < 0)
+		return r;
+	in = reader_of(image.ptr, image.len);
+	r = elf_parse(&in, &mini);
+	if (r == 0)
+		r = add_source(t, &mini, SHT_SYMTAB);
+	if (r < 0)
+		return r;
+	t->owned = malloc((size_t)names->size + 1);
+	r = t->owned ? reader_read(names, t->owned, (size_t)names->size, 0) : -ENOMEM;
+	if (r < 0) {
+		t->symbols.count = 0;
+		*names = (struct reader){ 0 };
+		return r;
+	}
+	t->memory += (size_t)names->size;
+	*names = reader_of(t->owned, (size_t)names->size);
+	return 0;
+}
+
+/* In the order of trust and of content: the file's own table, its debug file, MiniDebugInfo beside .dynsym. */
+static int add_functions(struct symbols *s, struct symbol_table *t, const struct symbol_object *m,
+			 const struct symbol_file *file)
+{
+	int r = add_source(t, &file->elf, SHT_SYMTAB);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	r = add_debug_file(s, t, m, file);
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	r = add_mini(t, &file->elf);
+	if (r == -ENOMEM)
+		return r;
+	r = add_source(t, &file->elf, SHT_DYNSYM);
+	return r == -ENOMEM ? r : 0;
+}
+
+int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct symbol_file *file,
+		      struct symbol_table **out)
+{
+	scoped(table_freep) struct symbol_table *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->fds[0] = t->fds[1] = -1;
+	elf_symbols_init(&t->symbols, elf_base(&m->elf));
+	r = add_functions(s, t, m, file);
+	if (r == 0 && !t->strings[ELF_STRINGS_STATIC].size && pclntab_open(&file->elf, &t->go) < 0)
+		t->go = (struct pclntab){ 0 };
+	if (r == 0)
+		r = add_plt(t, &file->elf);
+	if (r < 0)
+		return r;
+	if (!t->symbols.count && !t->go.count)
+		return -ENOENT;
+	elf_symbols_finish(&t->symbols, &file->elf, t->strings);
+	t->memory += sizeof(*t) + t->symbols.cap * sizeof(*t->symbols.items);
+	t->fds[0] = file->view.fd;
+	file->view.fd = -1; /* moved into the table */
+	*out = t;
+	t = NULL;
+	return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include "agent/aggregate.h"
+
+#define DEPTH 50
+
+/* Counts the same few hundred stacks several times over; what is there must be what an array says. */
+static int fill(struct aggregate *a)
+{
+	uint32_t process, frame;
+	int r = aggregate_add_process(a, &(struct aggregate_process){ .pid = 7, .perf_map_fd = -1 }, &process);
+
+	for (uint32_t i = 0; i < 600 && r == 0; i++) {
+		struct aggregate_sample row = { .process = process, .tid = i % 3, .has_user = true };
+
+		for (uint32_t depth = 0; depth < DEPTH && r == 0; depth++) {
+			const struct aggregate_frame f = { .kind = ABI_FRAME_NATIVE, .owner = 1,
+							   .at = depth == DEPTH - 1 ? 1000 + i % 100 : depth };
+
+			r = aggregate_add_frame(a, &f, &frame);
+			if (r == 0)
+				r = aggregate_add_stack(a, row.stack, frame, &row.stack);
+		}
+		if (r == 0)
+			r = aggregate_add_sample(a, &row);
+	}
+	return r;
+}
+
+static int fill_new(void *ctx)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	int r = aggregate_new(&a);
+
+	(void)ctx;
+	return r < 0 ? r : fill(a);
+}
+
+static void equal_stacks_are_one(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	assert_int_equal(fill(a), 0);
+	assert_int_equal(a->total, 600);
+	assert_int_equal(a->frame_count, DEPTH - 1 + 100);
+	assert_int_equal(a->stack_count, 1 + DEPTH - 1 + 100); /* the empty stack, the shared trunk, the leaves */
+	assert_int_equal(a->sample_count, 300); /* 100 leaves x 3 threads, each met twice */
+	for (size_t i = 0; i < a->sample_count; i++)
+		assert_int_equal(a->samples[i].count, 2);
+	for (size_t i = 1; i < a->stack_count; i++)
+		assert_true(a->stacks[i].parent < i);
+}
+
+static void survives_failing_allocations(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(fill_new, NULL);
+}
+
+static void rows_that_differ_are_kept_apart(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	const struct aggregate_frame rows[] = {
+		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 5 }, { .kind = ABI_FRAME_NATIVE, .owner = 2, .at = 5 },
+		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 6 }, { .kind = ABI_FRAME_JIT, .owner = 1, .at = 5 },
+		{ .kind = ABI_FRAME_NATIVE, .flags = ABI_FRAME_RETURN, .owner = 1, .at = 5 },
+	};
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	for (int round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			uint32_t at = 99;
+
+			assert_int_equal(aggregate_add_frame(a, &rows[i], &at), 0);
+			assert_int_equal(at, i);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_stacks_are_one),
+		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(rows_that_differ_are_kept_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proc/files.h"
+
+static int temporary(const char *text, char path[32])
+{
+	int fd;
+
+	memcpy(path, "/tmp/hearth-files-XXXXXX", sizeof("/tmp/hearth-files-XXXXXX"));
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+static int add(struct files *f, int fd, const char *path, uint32_t *id)
+{
+	struct file_key key;
+	struct stat st;
+	int copy = dup(fd), r;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	file_key_of(&st, &key);
+	r = files_add(f, copy, &key, str_of(path), id);
+	if (r < 0)
+		close(copy);
+	return r;
+}
+
+static void same_file_same_id(void **state)
+{
+	char path[32];
+	int fd = temporary("one", path);
+	struct file_view view;
+	struct files *f;
+	uint32_t a, b;
+	char text[4] = "";
+
+	(void)state;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(add(f, fd, path, &a), 0);
+	assert_int_equal(add(f, fd, path, &b), 0);
+	assert_int_equal(a, 1);
+	assert_int_equal(b, 1);
+	unlink(path); /* an open file stays readable */
+	assert_int_equal(files_view(f, a, &view), 0);
+	assert_int_equal(pread(view.fd, text, 3, 0), 3);
+	assert_string_equal(text, "one");
+	assert_string_equal(view.path, path);
+	file_view_release(&view);
+	assert_int_equal(files_view(f, 2, &view), -ENOENT);
+	assert_int_equal(files_view(f, 0, &view), -ENOENT);
+
+	assert_int_equal(write(fd, "more", 4), 4); /* the content is another now: another file, and the old one is stale */
+	assert_int_equal(add(f, fd, path, &b), 0);
+	assert_int_equal(b, 2);
+	assert_int_equal(files_view(f, a, &view), -ESTALE);
+	assert_int_equal(files_count(f), 2);
+	files_close(f);
+	files_close(NULL);
+	close(fd);
+}
+
+static void descriptors_are_bounded(void **state)
+{
+	char paths[5][32], *path = NULL;
+	struct file_view view;
+	struct files *f;
+	uint32_t id;
+	int fds[5];
+
+	(void)state;
+	assert_int_equal(files_open(2, &f), 0);
+	for (int i = 0; i < 5; i++) {
+		fds[i] = temporary("x", paths[i]);
+		assert_int_equal(add(f, fds[i], paths[i], &id), 0);
+	}
+	for (uint32_t i = 1; i <= 5; i++)
+		assert_int_equal(files_has_fd(f, i), i > 3);
+	assert_int_equal(files_view(f, 4, &view), 0); /* used: 5 is the oldest now */
+	file_view_release(&view);
+	assert_int_equal(files_view(f, 1, &view), 0); /* by its path */
+	file_view_release(&view);
+	unlink(paths[1]);
+	assert_int_equal(files_view(f, 2, &view), -ENOENT);
+	assert_int_equal(files_path(f, 2, &path), 0);
+	assert_string_equal(path, paths[1]);
+	free(path);
+	assert_int_equal(add(f, fds[1], paths[1], &id), 0); /* mapped again by somebody: open again */
+	assert_int_equal(id, 2);
+	assert_true(files_has_fd(f, 2) && files_has_fd(f, 4) && !files_has_fd(f, 5));
+	for (int i = 0; i < 5; i++) {
+		unlink(paths[i]);
+		close(fds[i]);
+	}
+	files_close(f);
+}
+
+static void path_that_is_another_file_now(void **state)
+{
+	char path[32], other[32];
+	int fd = temporary("x", path), other_fd = temporary("x", other);
+	struct file_view view;
+	struct files *f;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(files_open(0, &f), 0);
+	assert_int_equal(add(f, fd, path, &id), 0);
+	assert_int_equal(rename(other, path), 0);
+	assert_int_equal(files_view(f, id, &view), -ESTALE);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* must not block */
+	assert_int_equal(files_view(f, id, &view), -ESTALE);
+	unlink(path);
+	close(fd);
+	close(other_fd);
+	files_close(f);
+}
+
+static void images_are_told_apart_by_content(void **state)
+{
+	struct file_view view;
+	struct files *f;
+	uint32_t a, b, c;
+
+	(void)state;
+	assert_int_equal(files_open(1, &f), 0);
+	assert_int_equal(files_add_image(f, "abc", 3, STR("[vdso]"), &a), 0);
+	assert_int_equal(files_add_image(f, "abd", 3, STR("[vdso]"), &b), 0);
+	assert_int_equal(files_add_image(f, "abc", 3, STR("[vdso]"), &c), 0);
+	assert_int_equal(a, c);
+	assert_int_not_equal(a, b);
+	assert_int_equal(files_view(f, b, &view), 0);
+	assert_int_equal(view.fd, -1);
+	assert_memory_equal(view.image, "abd", 3);
+	file_view_release(&view);
+	files_close(f);
+}
+
+static int add_some(void *ctx)
+{
+	struct files *f = NULL;
+	uint32_t id;
+	int r = files_open(2, &f);
+
+	for (uint64_t i = 0; i < 40 && r == 0; i++) {
+		struct file_key key = { .device = 1, .inode = i };
+
+		r = files_add(f, -1, &key, STR("/lib/x.so"), &id);
+	}
+	if (r == 0)
+		r = files_add_image(f, "x", 1, STR("[vdso]"), &id);
+	if (r == 0)
+		r = add(f, *(int *)ctx, "/x", &id);
+	files_close(f);
+	return r;
+}
+
+static void survives_failing_allocations(void **state)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	for_each_failing_allocation(add_some, &fd);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_file_same_id),
+		cmocka_unit_test(descriptors_are_bounded),
+		cmocka_unit_test(path_that_is_another_file_now),
+		cmocka_unit_test(images_are_told_apart_by_content),
+		cmocka_unit_test(survives_failing_allocations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

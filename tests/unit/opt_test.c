@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/opt.h"
+
+struct config {
+	bool all, children;
+	uint64_t frequency, duration_ns, size;
+	const char *addr;
+	size_t format;
+	struct opt_list out;
+};
+
+static const char *const formats[] = { "html", "col", NULL };
+
+static const struct opt opts[] = {
+	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all), .help = "every process" },
+	{ "children", 0, OPT_FLAG, .at = offsetof(struct config, children), .fallback = "true", .help = "children too" },
+	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = 1000, .fallback = "99",
+	  .arg = "HZ", .help = "samples per second" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME", .help = "how long" },
+	{ "ring", 0, OPT_SIZE, .at = offsetof(struct config, size), .fallback = "64K", .help = "bytes" },
+	{ "addr", 0, OPT_TEXT, .at = offsetof(struct config, addr), .help = "where" },
+	{ "format", 0, OPT_CHOICE, .at = offsetof(struct config, format), .choices = formats, .help = "format" },
+	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, out), .help = "file" },
+	{ 0 },
+};
+static const struct opt_group groups[] = { { NULL, opts }, { 0 } };
+
+static int parse(char *words, bool stop, struct config *config, struct opt_result *result, struct buf *why)
+{
+	struct opt_spec spec = { .program = "hearth test", .groups = groups, .stop_at_operand = stop };
+	static char *argv[32];
+	int argc = 0;
+
+	argv[argc++] = (char *)(uintptr_t) "test";
+	for (char *word = strtok_r(words, " ", &words); word; word = strtok_r(NULL, " ", &words))
+		argv[argc++] = word;
+	*config = (struct config){ 0 };
+	return opt_parse(&spec, argc, argv, config, result, why);
+}
+
+static void takes_every_form(void **state)
+{
+	char words[] = "-aF 49 --duration=1.5s -addr localhost --no-children --format col -o x -oy --ring 2M op1 --all op2";
+	scoped(opt_result_release) struct opt_result result;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse(words, false, &config, &result, &why), 0);
+	assert_true(config.all && !config.children);
+	assert_int_equal(config.frequency, 49);
+	assert_int_equal(config.duration_ns, 1500 * NSEC_PER_MSEC);
+	assert_string_equal(config.addr, "localhost");
+	assert_int_equal(config.format, 1);
+	assert_int_equal(config.out.count, 2);
+	assert_string_equal(config.out.items[1], "y");
+	assert_int_equal(config.size, MIB(2));
+	assert_int_equal(result.operand_count, 2);
+	assert_string_equal(result.operands[1], "op2");
+}
+
+static void a_command_keeps_its_options(void **state)
+{
+	char words[] = "-F 49 prog -addr -F 7";
+	scoped(opt_result_release) struct opt_result result;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse(words, true, &config, &result, &why), 0);
+	assert_int_equal(config.frequency, 49);
+	assert_int_equal(result.operand_count, 4);
+	assert_string_equal(result.operands[1], "-addr");
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *words, *message;
+	} cases[] = {
+		{ "-F abc", "--frequency: 'abc' is not a whole number" },
+		{ "-F 0", "--frequency: 0 is not from 1 to 1000" },
+		{ "-F 1001", "--frequency: 1001 is not from 1 to 1000" },
+		{ "-d 5y", "--duration: '5y' is not a time such as 10, 1.5s, 200ms or 2m" },
+		{ "--format svg", "--format: 'svg' is not one of html, col" },
+		{ "--nonsense", "unknown or ambiguous option '--nonsense'; --help lists them" },
+		{ "-Z", "unknown option '-Z'; --help lists them" },
+		{ "-o", "option '-o' needs a value; --help lists them" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(freep) char *words = strdup(cases[i].words);
+		scoped(opt_result_release) struct opt_result result;
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+		struct config config;
+
+		print_message("  %s\n", cases[i].words);
+		assert_int_equal(parse(words, false, &config, &result, &why), -EINVAL);
+		assert_string_equal(buf_cstr(&why), cases[i].message);
+	}
+}
+
+static void flags_win_over_environment_over_file(void **state)
+{
+	char path[] = "/tmp/hearth-opt-XXXXXX", words[200];
+	int fd = mkstemp(path);
+	static const char text[] = "# comment\n frequency = 10 \nring=1M\nformat = col\nall\naddr = a b\n";
+	scoped(opt_result_release) struct opt_result result;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct config config;
+
+	(void)state;
+	assert_int_equal(io_write_all(fd, text, sizeof(text) - 1), 0);
+	close(fd);
+	setenv("HEARTH_FREQUENCY", "20", 1);
+	setenv("HEARTH_RING", "3M", 1);
+	(void)snprintf(words, sizeof(words), "-F 30 --config %s", path);
+	assert_int_equal(parse(words, false, &config, &result, &why), 0);
+	unsetenv("HEARTH_FREQUENCY");
+	unsetenv("HEARTH_RING");
+	unlink(path);
+	assert_int_equal(config.frequency, 30);
+	assert_int_equal(config.size, MIB(3));
+	assert_int_equal(config.format, 1);
+	assert_true(config.all);
+	assert_string_equal(config.addr, "a b");
+}
+
+static void durations(void **state)
+{
+	static const struct {
+		const char *text;
+		int want;
+		uint64_t ns;
+	} cases[] = {
+		{ "10", 0, 10 * NSEC_PER_SEC },
+		{ "0.1s", 0, 100 * NSEC_PER_MSEC },
+		{ "200ms", 0, 200 * NSEC_PER_MSEC },
+		{ "2m", 0, 120 * NSEC_PER_SEC },
+		{ "1h", 0, 3600 * NSEC_PER_SEC },
+		{ "", -EBADMSG, 0 },
+		{ "s", -EBADMSG, 0 },
+		{ "1.s", -EBADMSG, 0 },
+		{ "1.0000000001s", -EBADMSG, 0 },
+		{ "-1", -EBADMSG, 0 },
+		{ "99999999999999999999", -EBADMSG, 0 },
+		{ "18446744073709551615", -ERANGE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ns = 0;
+
+		print_message("  '%s'\n", cases[i].text);
+		assert_int_equal(opt_parse_duration(str_of(cases[i].text), &ns), cases[i].want);
+		assert_true(ns == cases[i].ns);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_every_form),
+		cmocka_unit_test(a_command_keeps_its_options),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(flags_win_over_environment_over_file),
+		cmocka_unit_test(durations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

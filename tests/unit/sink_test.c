@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/codec.h"
+#include "sink/format.h"
+#include "sink/sink.h"
+
+static void make_window(struct window *w)
+{
+	uint32_t name, function, location, stack;
+
+	*w = (struct window){ 0 };
+	assert_int_equal(window_init(w, MIB(1)), 0);
+	w->start_ns = UINT64_C(1700000000) * NSEC_PER_SEC;
+	w->end_ns = w->start_ns + 10 * NSEC_PER_SEC;
+	w->frequency_hz = 99;
+	assert_int_equal(model_add_value_type(w->model, STR("samples"), STR("count")), 0);
+	assert_int_equal(model_add_string(w->model, STR("main"), &name), 0);
+	assert_int_equal(model_add_function(w->model, &(struct model_function){ .name = name, .system_name = name }, &function), 0);
+	assert_int_equal(model_add_location(w->model, &(struct model_location){ .line_count = 1, .address = 16 },
+					    &(struct model_line){ .function = function }, &location),
+			 0);
+	assert_int_equal(model_add_stack(w->model, 0, location, &stack), 0);
+	assert_int_equal(model_add_sample(w->model,
+					  &(struct model_sample){ .stack = stack, .time_offset_ns = MODEL_NO_TIME },
+					  (int64_t[]){ 3 }),
+			 0);
+}
+
+static void memory_sink_keeps_whole_windows(void **state)
+{
+	const struct sink *sink = sink_find(STR("memory"));
+	scoped(window_release) struct window w, back = { 0 };
+	scoped(buf_release) struct buf where = BUF_INIT(KIB(1)), why = BUF_INIT(KIB(1));
+	struct sink_state *s = NULL;
+	struct codec_error error;
+	const struct buf *windows;
+	size_t count;
+
+	(void)state;
+	make_window(&w);
+	assert_int_equal(sink->open(&(struct sink_config){ 0 }, &why, &s), 0);
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	windows = sink_memory_windows(s, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(codec_find(STR("window"))->decode(buf_str(&windows[0]), &back, &error), 0);
+	assert_int_equal(back.end_ns, w.end_ns);
+	assert_int_equal(back.model->samples_count, 1);
+	sink->close(s);
+}
+
+static void formats_are_chosen_by_suffix_or_name(void **state)
+{
+	static const struct {
+		const char *path, *format;
+		int want;
+	} cases[] = {
+		{ "a.pb.gz", NULL, 0 },	       { "a.html", NULL, 0 },	     { "a.xyz", NULL, -EINVAL },
+		{ "a.xyz", "col", 0 },	       { "a.html", "svg", -EINVAL }, { "noname", NULL, -EINVAL },
+		{ "dir.html/noname", NULL, -EINVAL },
+	};
+	const struct sink *sink = sink_find(STR("file"));
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+		struct sink_state *s = NULL;
+
+		print_message("  %s\n", cases[i].path);
+		assert_int_equal(sink->open(&(struct sink_config){ .path = cases[i].path, .format = cases[i].format }, &why, &s),
+				 cases[i].want);
+		assert_int_equal(why.len > 0, cases[i].want < 0);
+		sink->close(s);
+	}
+}
+
+static size_t count_files(const char *path)
+{
+	DIR *dir = opendir(path);
+	size_t count = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *e; (e = readdir(dir));)
+		count += e->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+static void windows_get_files_of_their_own(void **state)
+{
+	char directory[] = "/tmp/hearth-sink-XXXXXX", path[64], command[64];
+	const struct sink *sink = sink_find(STR("file"));
+	scoped(window_release) struct window w;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct sink_state *s = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	make_window(&w);
+	(void)snprintf(path, sizeof(path), "%s/p.pb.gz", directory);
+	assert_int_equal(sink->open(&(struct sink_config){ .path = path, .many = true }, &why, &s), 0);
+	for (int i = 0; i < 3; i++) {
+		scoped(buf_release) struct buf where = BUF_INIT(KIB(1));
+
+		assert_int_equal(sink->write(s, &w, &where), 0);
+		assert_int_equal(access(buf_cstr(&where), R_OK), 0);
+		assert_true(str_ends(buf_str(&where), STR(".pb.gz")));
+	}
+	assert_int_equal(count_files(directory), 3);
+	sink->close(s);
+	(void)snprintf(command, sizeof(command), "rm -r %s", directory);
+	assert_int_equal(system(command), 0);
+}
+
+static void failures_are_told(void **state)
+{
+	static const struct {
+		const char *path;
+		int want;
+	} cases[] = { { "/dev/full", -ENOSPC }, { "/nonexistent-folder/a", -ENOENT }, { "/proc/a", -ENOENT } };
+	const struct sink *sink = sink_find(STR("file"));
+	scoped(window_release) struct window w;
+
+	(void)state;
+	make_window(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1)), where = BUF_INIT(KIB(1));
+		struct sink_state *s = NULL;
+
+		print_message("  %s\n", cases[i].path);
+		assert_int_equal(sink->open(&(struct sink_config){ .path = cases[i].path, .format = "folded" }, &why, &s), 0);
+		assert_int_equal(sink->write(s, &w, &where), cases[i].want);
+		sink->close(s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_sink_keeps_whole_windows),
+		cmocka_unit_test(formats_are_chosen_by_suffix_or_name),
+		cmocka_unit_test(windows_get_files_of_their_own),
+		cmocka_unit_test(failures_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page in a real browser, the network off, against counting the same stacks by hand. Needs what browser.js says.
+import { after, before, describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { axePath, launchBrowser, missingBrowser, openPage } from './browser.js';
+import {
+	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, plainTree, sandwichPaths, shareMatching,
+	totalOf,
+} from './known.js';
+
+const reason = missingBrowser();
+const SEEDS = [1, 2, 3];
+
+describe('viewer', { skip: reason || false }, () => {
+	let browser;
+	let folder;
+
+	before(async () => {
+		folder = mkdtempSync(join(tmpdir(), 'viewer-'));
+		browser = await launchBrowser();
+	});
+	after(async () => {
+		await browser?.close();
+		rmSync(folder, { recursive: true, force: true });
+	});
+
+	function makePage(name, text, title = 'known profile') {
+		writeFileSync(join(folder, name + '.folded'), text);
+		execFileSync(process.env.HTML_FOLDED, [join(folder, name + '.folded'), join(folder, name + '.html'), title],
+			{ stdio: 'pipe' });
+		return join(folder, name + '.html');
+	}
+
+	async function assertSilent({ page, noise, context }) {
+		assert.deepEqual(await page.evaluate(() => window.__violations), []);
+		assert.deepEqual(noise, []);
+		await context.close();
+	}
+
+	// Runs in the page: a tree as [[path, total]...].
+	const treeEntries = (page, which) => page.evaluate((name) => {
+		const v = window.__viewer;
+		const tree = v[name].tree;
+		const open = [];
+		const out = [];
+		for (let i = 1; i < tree.count; i++) {
+			open.length = tree.level[i] - 1;
+			open.push(v.frames.name(tree.frame[i]));
+			out.push([open.join(';'), tree.total[i]]);
+		}
+		return out;
+	}, which);
+
+	// The page's own drawing is 1/width exact; the tests ask for everything.
+	const exact = (page) => page.evaluate(() => {
+		window.__viewer.share = () => 0;
+	});
+
+	const sortedEntries = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+	const assertTree = (got, want) => assert.deepEqual(sortedEntries(new Map(got)), sortedEntries(want));
+
+	for (const seed of SEEDS) {
+		test(`equals a count by hand, seed ${seed}`, async () => {
+			const stacks = knownStacks(seed);
+			const opened = await openPage(browser, makePage('known' + seed, foldedText(stacks)));
+			const { page } = opened;
+			await exact(page);
+			assertTree(await treeEntries(page, 'graph'), plainTree(stacks));
+
+			await page.keyboard.press('2');
+			assertTree(await treeEntries(page, 'graph'), invertedPaths(stacks));
+
+			await page.keyboard.press('1');
+			await page.keyboard.press('r');
+			assertTree(await treeEntries(page, 'graph'), collapsedPaths(stacks));
+			await page.keyboard.press('r');
+
+			const functions = countFunctions(stacks);
+			const names = [...functions.keys()].slice(0, 5);
+			for (const name of names) {
+				await page.evaluate((wanted) => {
+					const v = window.__viewer;
+					let frame = 0;
+					while (v.frames.name(frame) !== wanted) frame++;
+					v.go({ view: 'sandwich', focus: frame });
+				}, name);
+				const want = sandwichPaths(stacks, name);
+				assertTree(await treeEntries(page, 'callers'), want.callers);
+				assertTree(await treeEntries(page, 'callees'), want.callees);
+			}
+
+			await page.keyboard.press('4');
+			const rows = await page.evaluate(() => {
+				const v = window.__viewer;
+				return [...v.grid.shownRows].map((f) => [v.frames.name(f), v.totals.self[f], v.totals.total[f]]);
+			});
+			assert.equal(rows.length, functions.size);
+			for (const [name, self, total] of rows) assert.deepEqual({ self, total }, functions.get(name), name);
+			const selves = rows.map((r) => r[1]);
+			assert.deepEqual(selves, [...selves].sort((a, b) => b - a));
+
+			for (const [query, regex, match] of [['fn_1', false, (n) => n.includes('fn_1')], ['FN_', false, () => false],
+				['ns[01]::', true, (n) => /ns[01]::/.test(n)], ['fn_(2|5)$', true, (n) => /fn_(2|5)$/.test(n)]]) {
+				await page.evaluate((change) => window.__viewer.go(change), { view: 'graph', query, regex });
+				const share = await page.evaluate(() => window.__viewer.matchedShare);
+				assert.ok(Math.abs(share - shareMatching(stacks, match)) < 1e-12, query);
+			}
+			await assertSilent(opened);
+		});
+	}
+
+	test('zoom, history and the address', async () => {
+		const stacks = knownStacks(7);
+		const file = makePage('zoom', foldedText(stacks));
+		const opened = await openPage(browser, file);
+		const { page } = opened;
+		const zoomed = () => page.evaluate(() => window.__viewer.graph.zoomed);
+		const settle = () => page.waitForFunction(() => !window.__viewer.graph.animation && !window.__viewer.graph.pending);
+		const box = await page.locator('#graph canvas').boundingBox();
+		await page.mouse.click(box.x + 30, box.y + 2 * 19 + 8);
+		await settle();
+		const first = await zoomed();
+		assert.ok(first > 0);
+		const window1 = await page.evaluate(() => [window.__viewer.graph.from, window.__viewer.graph.to]);
+		assert.deepEqual(window1, await page.evaluate((n) => {
+			const { tree } = window.__viewer.graph;
+			return [tree.x[n], tree.x[n] + tree.total[n]];
+		}, first));
+		await page.mouse.click(box.x + 30, box.y + 3 * 19 + 8);
+		const second = await zoomed();
+		assert.notEqual(second, first);
+		await page.goBack();
+		await page.waitForFunction((n) => window.__viewer.graph.zoomed === n, first);
+		await page.goForward();
+		await page.waitForFunction((n) => window.__viewer.graph.zoomed === n, second);
+		await page.locator('#crumbs button').first().click();
+		assert.equal(await zoomed(), 0);
+		const hash = '#view=inverted&q=fn_1&flame=1&colour=module';
+		const again = await openPage(browser, file, { hash });
+		assert.equal(await again.page.evaluate(() => window.__viewer.state.view), 'inverted');
+		assert.equal(await again.page.inputValue('#query'), 'fn_1');
+		assert.equal(await again.page.evaluate(() => window.__viewer.graph.flip), true);
+		await assertSilent(again);
+		await assertSilent(opened);
+	});
+
+	test('an inverted part that was too small appears when zoomed into', async () => {
+		const lines = ['main;big;leaf 100000\n'];
+		for (let i = 0; i < 300; i++) lines.push(`main;small_${i};other 3\n`);
+		const opened = await openPage(browser, makePage('cut', lines.join('')));
+		const { page } = opened;
+		const count = () => page.evaluate(() => window.__viewer.graph.tree.count);
+		await page.keyboard.press('2');
+		// leaf, big, main and other; its callers are below a pixel
+		assert.equal(await count(), 5);
+		await page.evaluate(() => {
+			const v = window.__viewer;
+			const { tree } = v.graph;
+			v.zoomNode(tree.frame.findIndex((f, i) => i && v.frames.name(f) === 'other'));
+		});
+		assert.equal(await count(), 2 + 2 * 300);
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 1);
+		await page.keyboard.press('u');
+		assert.equal(await count(), 5);
+		await assertSilent(opened);
+	});
+
+	test('names stay text', async () => {
+		const names = [
+			'</script><script>window.__hit=1</script>', '<img src=x onerror=window.__hit=1>', '\u2028line\u2029',
+			'nul\u0000byte', '\u202egnp.exe', '{{script}}', '"&quot\'', 'a'.repeat(1 << 20), '', '-->', '\\u003c/script>',
+		];
+		const bytes = [Buffer.from(names.map((n, i) => `main;${n};x ${i + 1}\n`).join('')), Buffer.from('main;'),
+			Buffer.from([0xff, 0xfe, 0xc0, 0x80]), Buffer.from(' 5\n')];
+		const title = '</title><script>window.__hit=1</script>';
+		const opened = await openPage(browser, makePage('hostile', Buffer.concat(bytes), title));
+		const { page } = opened;
+		assert.equal(await page.title(), title);
+		for (const key of ['2', '4', '1', 'f', 'k', '3']) await page.keyboard.press(key);
+		await page.evaluate(() => {
+			const v = window.__viewer;
+			for (let f = 0; f < v.frames.count; f++) v.go({ view: 'sandwich', focus: f });
+		});
+		const found = await page.evaluate(() => {
+			const v = window.__viewer;
+			return Array.from({ length: v.frames.count }, (_, f) => v.frames.name(f));
+		});
+		for (const name of names) assert.ok(found.includes(name), JSON.stringify(name.slice(0, 40)));
+		assert.ok(found.includes('\ufffd'.repeat(4)));
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		assert.equal(await page.locator('img').count(), 0);
+		assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
+		await assertSilent(opened);
+	});
+
+	test('5,000 frames deep', async () => {
+		const frames = Array.from({ length: 5000 }, (_, i) => 'level_' + (i % 700));
+		const opened = await openPage(browser, makePage('deep', frames.join(';') + ' 3\n'));
+		const { page } = opened;
+		assert.equal(await page.evaluate(() => window.__viewer.tree.deepest), 5000);
+		await page.evaluate(() => {
+			document.getElementById('graph').scrollTop = 1e9;
+		});
+		await page.waitForFunction(() => window.__viewer.graph.rowAt(window.__viewer.graph.height - 4) >= 4999);
+		await page.evaluate(() => window.__viewer.zoomNode(5000));
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 5000);
+		assert.ok((await page.locator('#mirror [role=treeitem]').count()) <= 90);
+		assert.equal(await page.locator('#mirror [aria-selected=true]').getAttribute('aria-level'), '5001');
+		for (const key of ['2', '3', '4', '1', 'r']) await page.keyboard.press(key);
+		await assertSilent(opened);
+	});
+
+	test('the keyboard alone', async () => {
+		const stacks = knownStacks(9);
+		const opened = await openPage(browser, makePage('keys', foldedText(stacks)));
+		const { page } = opened;
+		await page.locator('#mirror').focus();
+		const current = () => page.evaluate(() => window.__viewer.current);
+		await page.keyboard.press('ArrowDown');
+		assert.equal(await current(), 1);
+		await page.keyboard.press('ArrowRight');
+		const sibling = await current();
+		assert.equal(await page.evaluate((n) => window.__viewer.tree.parent[n], sibling), 0);
+		assert.notEqual(sibling, 1);
+		await page.keyboard.press('Enter');
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), sibling);
+		await page.keyboard.press('Backspace');
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 0);
+		await page.keyboard.press('/');
+		await page.keyboard.type('fn_2');
+		await page.keyboard.press('Enter');
+		assert.match(await page.locator('#live').textContent(), /^match 1 of \d+: .*fn_2/);
+		await page.keyboard.press('Escape');
+		assert.equal(await page.inputValue('#query'), '');
+		await page.keyboard.press('?');
+		assert.equal(await page.locator('#help-sheet').evaluate((d) => d.open), true);
+		await page.keyboard.press('Escape');
+		await page.keyboard.press('4');
+		await page.locator('.grid-body').focus();
+		await page.keyboard.press('ArrowDown');
+		await page.keyboard.press('Enter');
+		assert.equal(await page.evaluate(() => window.__viewer.state.view), 'sandwich');
+		// Tab must lead through and out of everything.
+		await page.keyboard.press('1');
+		await page.locator('#mirror').focus();
+		await page.keyboard.press('Tab');
+		assert.notEqual(await page.evaluate(() => document.activeElement.id), 'mirror');
+		await assertSilent(opened);
+	});
+
+	for (const colorScheme of ['light', 'dark']) {
+		test(`axe-core finds nothing, ${colorScheme}`, async () => {
+			const opened = await openPage(browser, makePage('axe', foldedText(knownStacks(4))), { colorScheme });
+			const { page } = opened;
+			assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
+			await page.evaluate(readFileSync(axePath(), 'utf8'));
+			const states = [{ view: 'graph', zoom: 3, query: 'fn_1' }, { view: 'inverted' }, { view: 'sandwich', focus: 1 },
+				{ view: 'table' }];
+			for (const state of states) {
+				await page.evaluate((s) => window.__viewer.go(s), state);
+				const found = await page.evaluate(async () => {
+					const result = await window.axe.run();
+					return result.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | '));
+				});
+				assert.deepEqual(found, [], JSON.stringify(state));
+			}
+			await page.keyboard.press('?');
+			const help = await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id));
+			assert.deepEqual(help, []);
+			await opened.context.close();
+		});
+	}
+
+	test('400 pixels wide', async () => {
+		const opened = await openPage(browser, makePage('narrow', foldedText(knownStacks(5))),
+			{ viewport: { width: 400, height: 800 } });
+		const { page } = opened;
+		for (const key of ['1', '2', '3', '4']) {
+			await page.keyboard.press(key);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'view ' + key);
+			assert.ok(await page.evaluate(() => document.getElementById('stage').clientHeight >= 300), 'stage ' + key);
+		}
+		await assertSilent(opened);
+	});
+
+	test('without scripts there is a table', async () => {
+		const stacks = knownStacks(6);
+		const context = await browser.newContext({ javaScriptEnabled: false });
+		const page = await context.newPage();
+		await page.goto('file://' + makePage('plain', foldedText(stacks)));
+		const text = await page.locator('noscript').evaluateAll((all) => all.map((n) => n.innerText).join(''));
+		const [name, { self }] = [...countFunctions(stacks)].sort(([, a], [, b]) => b.self - a.self)[0];
+		assert.ok(text.includes(name) && text.includes(String(self)));
+		await context.close();
+	});
+
+	test('the overview comes first and lies where the whole will', async () => {
+		const lines = [];
+		for (let i = 0; i < 40000; i++) lines.push(`main;part_${i % 37};step_${i % 1999};leaf_${i} ${1 + (i % 11)}\n`);
+		const file = makePage('overview', lines.join(''));
+		const context = await browser.newContext();
+		const page = await context.newPage();
+		await page.addInitScript(() => {
+			new MutationObserver(() => {
+				if (document.body?.dataset.ready !== 'overview' || window.__early) return;
+				const { tree, frames } = window.__viewer;
+				window.__early = Array.from(tree.origin, (of, i) => [of, tree.x[i], tree.total[i], frames.name(tree.frame[i])]);
+			}).observe(document, { subtree: true, attributes: true });
+		});
+		await page.goto('file://' + file);
+		await page.waitForFunction(() => document.body.dataset.ready === 'full');
+		const wrong = await page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			return window.__early?.filter(([of, x, total, name]) => tree.x[of] !== x || tree.total[of] !== total ||
+				frames.name(tree.frame[of]) !== name).length;
+		});
+		assert.equal(wrong, 0);
+		assert.equal(await page.evaluate(() => window.__early.length), 20000);
+		assert.equal(await page.evaluate(() => window.__viewer.tree.total[0]), totalOf(lines.map((l) => [[], Number(l.split(' ')[1])])));
+		await context.close();
+	});
+});

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The state of one stack walk and the world it reads. Steps live in walk_*.h and are compiled twice: into BPF, where the
+ * state is the element of a per-CPU map, and for the host, where a struct walk_world does the reading. A step pushes one
+ * frame and moves to its caller; loops live in the shells, never here. */
+#pragma once
+
+#include "abi/abi.h"
+
+#if !defined(WALK_X86_64) && !defined(WALK_AARCH64)
+#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
+#define WALK_X86_64 1
+#elif defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define WALK_AARCH64 1
+#else
+#error "no walker for this architecture"
+#endif
+#endif
+
+/* leaf[] is indexed by DWARF register number: x86-64 psABI figure 3.36, AArch64 DWARF section 4.1. */
+#define WALK_REGS 33
+#ifdef WALK_X86_64
+#define WALK_REG_FP 6
+#define WALK_REG_SP 7
+#define WALK_REG_PC 16
+#else
+#define WALK_REG_FP 29
+#define WALK_REG_LR 30
+#define WALK_REG_SP 31
+#define WALK_REG_PC 32
+#endif
+
+#define WALK_WINDOW 512   /* bytes of stack fetched at once */
+#define WALK_UNWINDERS 16 /* native and the language runtimes */
+
+enum walk_next {
+	WALK_MORE,   /* a frame was pushed, the same walker goes on */
+	WALK_SWITCH, /* w->unwinder names the walker of the next frame */
+	WALK_DONE,   /* w->end says why */
+};
+
+#ifndef __bpf__
+struct walk_world {
+	/** read - Return: 0 when all @size bytes were copied, otherwise anything else; @dst is undefined then. */
+	int (*read)(void *self, void *dst, __u32 size, __u64 at);
+	void *self;
+};
+#endif
+
+struct walk {
+	__u64 leaf[WALK_REGS]; /* all registers at the tick: valid for the top frame only */
+	__u64 pc, sp, fp, lr;
+	__u64 window_at;         /* stack address of window[0] */
+	__u32 pid, count;        /* frames[0 .. count) are filled, kernel frames first */
+	__u32 window_size;       /* bytes of window[] that are valid: 0 or WALK_WINDOW */
+	__u32 read_failures;
+	__u8 unwinder, end;
+	__u8 is_return;          /* pc is a return address */
+	__u8 is_leaf;            /* the registers are those of the tick (or of a signal), not of a caller */
+	__u8 guessed;            /* the next frame pushed was found by a rule that can be wrong */
+	__u8 at_signal;          /* pc is the kernel's return point of a signal handler */
+	__u8 reserved[2];
+	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
+	__u64 window[WALK_WINDOW / 8];
+	__u64 scratch[128];      /* in BPF also where the kernel stack and the registers arrive */
+#ifndef __bpf__
+	const struct walk_world *world;
+#endif
+	__u64 head[sizeof(struct abi_sample) / 8]; /* so that record and frames are sent in one piece */
+	struct abi_frame frames[ABI_FRAMES_MAX];
+};
+
+_Static_assert(sizeof(struct walk) <= 32768, "one element of a per-CPU map is 32 KiB at most");
+_Static_assert(sizeof(struct abi_sample) % 8 == 0, "frames follow the head without a gap");
+_Static_assert(__builtin_offsetof(struct walk, frames) ==
+		       __builtin_offsetof(struct walk, head) + sizeof(struct abi_sample),
+	       "the record is sent in one piece");
+_Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch");
+
+#ifdef __bpf__
+#define WALK_FN static __always_inline
+#define walk_read(w, dst, size, at) bpf_probe_read_user((dst), (size), (const void *)(at))
+/* Hides a value's history, so that the verifier does not follow every value it could have. */
+#define walk_opaque(x) asm volatile("" : "+r"(x))
+#else
+#define WALK_FN static inline
+#define walk_read(w, dst, size, at) (w)->world->read((w)->world->self, (dst), (size), (at))
+#define walk_opaque(x) ((void)0)
+#endif
+
+WALK_FN struct abi_sample *walk_sample(struct walk *w)
+{
+	return (struct abi_sample *)w->head;
+}
+
+/** walk_push - add a frame; Return: 0, or 1 when the record is full, with w->end set. */
+WALK_FN int walk_push(struct walk *w, __u8 kind, __u8 flags, __u64 address)
+{
+	__u32 at = w->count;
+	struct abi_frame *frame;
+
+	if (at >= ABI_FRAMES_MAX) {
+		w->end = ABI_END_FRAME_LIMIT;
+		return 1;
+	}
+	frame = &w->frames[at];
+	frame->kind = kind;
+	frame->flags = flags;
+	frame->reserved = 0;
+	frame->extra = 0;
+	frame->a = address;
+	frame->b = 0;
+	w->count = at + 1;
+	return 0;
+}
