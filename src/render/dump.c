@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
+#include "codec/pprof_int.h" /* which of the window's facts are comments in the file */
 #include "render/terminal.h"
 #include "render/render.h"
 
@@ -123,15 +124,28 @@ static void add_time(struct dump *d)
 	buf_addf(d->out, "Time: %s%.*s%s\n", text, len > 1 ? len : 0, fraction, zone);
 }
 
+static int add_comment(void *dump, struct str text)
+{
+	struct dump *d = dump;
+
+	buf_adds(d->out, STR("Comment: "));
+	add_text(d, text);
+	buf_addc(d->out, '\n');
+	return 0;
+}
+
+/* Those of the profile, then what the window knows: as the file has them. */
+static int add_comments(struct dump *d, const struct window *w)
+{
+	for (size_t i = 0; i < d->m->comments_count; i++)
+		ignore(add_comment(d, model_string(d->m, d->m->comments[i]))); /* always 0 */
+	return pprof_comments_each(w, add_comment, d);
+}
+
 static void add_head(struct dump *d)
 {
 	const struct model *m = d->m;
 
-	for (size_t i = 0; i < m->comments_count; i++) {
-		buf_adds(d->out, STR("Comment: "));
-		add_id(d, m->comments[i]);
-		buf_addc(d->out, '\n');
-	}
 	if (m->doc_url) {
 		buf_adds(d->out, STR("Doc: "));
 		add_id(d, m->doc_url);
@@ -198,6 +212,7 @@ static int collect_labels(struct dump *d, const struct model_sample *s)
 		r = add_number_label(d, STR("pid"), p->pid);
 		r = r < 0 ? r : add_text_label(d, STR("comm"), p->comm);
 		r = r < 0 ? r : add_text_label(d, STR("container"), p->container);
+		r = r < 0 ? r : add_text_label(d, STR("appid"), p->app_id);
 	}
 	if (s->thread) {
 		r = r < 0 ? r : add_number_label(d, STR("tid"), m->threads[s->thread].tid);
@@ -380,9 +395,10 @@ int render_dump(const struct window *w, bool escape, struct buf *out)
 {
 	scoped(dump_release) struct dump d = { .m = w->model, .out = out, .escape = escape };
 	const size_t start = out->len;
-	int r = 0;
+	int r;
 
 	d.scratch.max = SCRATCH_MAX;
+	r = add_comments(&d, w);
 	add_head(&d);
 	for (size_t i = 0; i < w->model->samples_count && r == 0 && !out->error; i++)
 		r = add_sample(&d, &w->model->samples[i]);

@@ -386,7 +386,7 @@ def main():
     built = subprocess.run(["make", "-s", "-C", os.path.join(ROOT, "tests/e2e/workloads"), f"OUT={BUILD}"], capture_output=True, text=True)
     if built.returncode:
         sys.exit("bench.py: the workloads do not build:\n" + built.stderr)
-    print(f"hearth {subprocess.run([HEARTH, '--version'], capture_output=True, text=True).stdout.strip()}")
+    print(subprocess.run([HEARTH, "--version"], capture_output=True, text=True).stdout.strip())
     try:
         for name in wanted:
             parts[name]()

@@ -11,18 +11,27 @@ forks = 3000 if QUICK else 10000
 
 
 def map_entries(pid):
-    """Entries of the hash maps and tries a process holds, by map name; None without bpftool."""
+    """Entries of the hash maps and tries a process holds, by name; None without bpftool."""
     if not shutil.which("bpftool"):
         return None
-    shown = run("bpftool", "-j", "map", "show")
-    if shown.returncode:
-        return None
+    held = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                held |= {int(line.split()[1]) for line in f if line.startswith("map_id:")}
+        except OSError:
+            continue  # closed meanwhile
     entries = {}
-    for m in json.loads(shown.stdout):
-        if any(p["pid"] == pid for p in m.get("pids", [])) and ("hash" in m["type"] or "trie" in m["type"]):
-            dump = run("bpftool", "-j", "map", "dump", "id", m["id"])
-            if dump.returncode == 0:
-                entries[m.get("name", str(m["id"]))] = len(json.loads(dump.stdout))
+    for identity in held:
+        shown = run("bpftool", "-j", "map", "show", "id", identity)
+        if shown.returncode:
+            continue
+        m = json.loads(shown.stdout)
+        if "hash" not in m["type"] and "trie" not in m["type"]:
+            continue
+        dump = run("bpftool", "-j", "map", "dump", "id", identity)
+        if dump.returncode == 0:
+            entries[m.get("name", str(identity))] = len(json.loads(dump.stdout))
     return entries
 
 
@@ -44,7 +53,8 @@ after = state(recorder.pid)
 tap.ok(done.returncode == 0, f"{forks} times fork and exec", f"{took:.1f} s")
 tap.note(f"before {before}")
 tap.note(f"after  {after}")
-tap.ok(after["descriptors"] <= before["descriptors"] + 2, "descriptors as before",
+# Whatever else the machine starts in these seconds is looked at too; what stayed of each fork would be thousands.
+tap.ok(after["descriptors"] <= before["descriptors"] + 64, "descriptors as before",
        f"{before['descriptors']} and {after['descriptors']}")
 tap.ok(after["memory"] - before["memory"] <= 2048, "memory as before (2 MiB for what was sampled)",
        f"{before['memory']} and {after['memory']} KiB")

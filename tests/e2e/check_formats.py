@@ -69,7 +69,8 @@ for suffix in ("pb.gz", "hwin", "col", "folded"):
            f"{len(contents[0])}, {len(contents[1])}, {len(contents[2])}")
     back = hearth("convert", files[0], "-q", "-o", path("back.pb.gz"))
     if tap.ok(back.returncode == 0, f"{suffix} back to pprof", back.stderr[:200]):
-        tap.ok(total(Profile(path("back.pb.gz")).samples) == total(original.samples), f"{suffix}: no sample lost on the way")
+        found = total(Profile(path("back.pb.gz")).samples)
+        tap.ok(found == total(original.samples), f"{suffix}: no sample lost on the way", f"{found} of {total(original.samples)}")
 html = [hearth("convert", path("a.pb.gz"), "-q", "-o", path(f"{i}.html")) for i in "xy"]
 tap.ok(all(h.returncode == 0 for h in html) and open(path("x.html"), "rb").read() == open(path("y.html"), "rb").read(),
        "html: equal input, equal bytes")

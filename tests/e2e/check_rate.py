@@ -57,6 +57,7 @@ for s in awake:
 
 def plain(name):
     """perf and hearth may print the arguments of a C++ function differently."""
+    name = name.replace("(anonymous namespace)", "{anonymous}")
     return re.sub(r"(?<!operator)\(.*", "", re.sub(r"\.(constprop|isra|part|cold)\.?\d*", "", name)).replace(" ", "") or name
 
 

@@ -108,7 +108,7 @@ def hearth(*args, **options):
 def record(tap, seconds, *args):
     """A session that has to work. Returns what it said."""
     done = hearth("record", "-d", seconds, *args, timeout=seconds * 2 + 60)
-    if not tap.ok(done.returncode == 0, "hearth record ends well", f"exit {done.returncode} {done.stderr[-300:]}"):
+    if not tap.ok(done.returncode == 0, "hearth record ends well", f"exit {done.returncode} {done.stderr[-300:].strip()}"):
         tap.finish()
     return done
 
@@ -298,6 +298,13 @@ def status_kib(pid, key):
             if line.startswith(key + ":"):
                 return int(line.split()[1])
     return 0
+
+
+def cpu_seconds(pid):
+    """What a process that lives has used so far (proc(5), stat, fields 14 and 15)."""
+    with open(f"/proc/{pid}/stat") as f:
+        cells = f.read().rpartition(")")[2].split()
+    return (int(cells[11]) + int(cells[12])) / TICK
 
 
 def unprivileged(*args):
