@@ -62,6 +62,7 @@ export class FlameView {
 		this.hooks = hooks;
 		this.tree = null;
 		this.flip = false;
+		this.firstRow = 0;
 		this.from = this.to = 0;
 		this.zoomed = 0;
 		this.hovered = this.selected = -1;
@@ -131,20 +132,21 @@ export class FlameView {
 	}
 
 	contentHeight() {
-		return (this.tree.deepest + 1) * ROW_HEIGHT + 2;
+		return (this.tree.deepest + 1 - this.firstRow) * ROW_HEIGHT + 2;
 	}
 
 	/** Pixels from the top of the canvas to a row. */
 	rowTop(row) {
-		if (!this.flip) return row * ROW_HEIGHT - this.scroller.scrollTop;
+		const place = row - this.firstRow;
+		if (!this.flip) return place * ROW_HEIGHT - this.scroller.scrollTop;
 		const content = Math.max(this.contentHeight(), this.height);
-		return content - (row + 1) * ROW_HEIGHT - this.scroller.scrollTop;
+		return content - (place + 1) * ROW_HEIGHT - this.scroller.scrollTop;
 	}
 
 	rowAt(y) {
-		if (!this.flip) return Math.floor((y + this.scroller.scrollTop) / ROW_HEIGHT);
+		if (!this.flip) return Math.floor((y + this.scroller.scrollTop) / ROW_HEIGHT) + this.firstRow;
 		const content = Math.max(this.contentHeight(), this.height);
-		return Math.floor((content - y - this.scroller.scrollTop) / ROW_HEIGHT);
+		return Math.floor((content - y - this.scroller.scrollTop) / ROW_HEIGHT) + this.firstRow;
 	}
 
 	revealRow(row) {
@@ -256,7 +258,7 @@ export class FlameView {
 		this.used.fill(0);
 		this.labels.length = 0;
 		const [a, b] = [this.rowAt(0), this.rowAt(this.height)];
-		const first = Math.max(0, Math.min(a, b));
+		const first = Math.max(this.firstRow, Math.min(a, b));
 		const last = Math.min(tree.deepest, Math.max(a, b));
 		for (let row = first; row <= last; row++) this.drawRow(row, this.rowTop(row));
 		this.paintBuckets();

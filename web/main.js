@@ -43,6 +43,7 @@ class Viewer {
 		this.callers = new FlameView(byId('callers'), hooks('callers'));
 		this.callees = new FlameView(byId('callees'), hooks('callees'));
 		this.callers.flip = true;
+		this.callers.firstRow = this.callees.firstRow = 1;
 		this.flames = [this.graph, this.callers, this.callees];
 		this.mirror = new TreeMirror(byId('mirror'), byId('live'));
 		this.grid = new FunctionGrid(byId('table'), {
@@ -212,6 +213,7 @@ class Viewer {
 				flame.hovered = flame.selected = -1;
 				flame.hitsBefore = null;
 				flame.zoomTo(0, false);
+				flame.scroller.style.maxHeight = flame.contentHeight() + 'px';
 				flame.resize();
 				flame.scrollToRoot();
 			}
@@ -437,6 +439,7 @@ class Viewer {
 		byId('collapse').setAttribute('aria-pressed', String(state.collapse));
 		byId('regex').setAttribute('aria-pressed', String(state.regex));
 		byId('colour').value = state.colour;
+		byId('legend').hidden = state.colour !== 'kind';
 	}
 
 	storedTheme() {

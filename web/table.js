@@ -3,6 +3,7 @@
 import { formatCount, formatShare, visibleText } from './format.js';
 
 const TABLE_ROW_HEIGHT = 26;
+const TABLE_HEAD_HEIGHT = 28;
 const NAME_CHARS_MAX = 300;
 
 export class FunctionGrid {
@@ -55,7 +56,7 @@ export class FunctionGrid {
 		this.shownRows = Uint32Array.from(list);
 		this.active = Math.max(0, Math.min(this.active, list.length - 1));
 		this.body.style.height = list.length * TABLE_ROW_HEIGHT + 'px';
-		this.root.querySelector('[role=grid]').setAttribute('aria-rowcount', String(list.length + 1));
+		this.scroller.setAttribute('aria-rowcount', String(list.length + 1));
 		this.count.textContent = formatCount(list.length) + (list.length === 1 ? ' function' : ' functions');
 		for (const head of this.heads) {
 			const mine = head.dataset.sort === sortKey;
@@ -111,7 +112,7 @@ export class FunctionGrid {
 			if (!row.hidden) this.fillRow(row, first + i);
 			else row.removeAttribute('id');
 		});
-		const grid = this.root.querySelector('[role=grid]');
+		const grid = this.scroller;
 		const inView = this.active >= first && this.active < last;
 		if (inView) grid.setAttribute('aria-activedescendant', 'grid-row-' + this.active);
 		else grid.removeAttribute('aria-activedescendant');
@@ -129,8 +130,8 @@ export class FunctionGrid {
 		const top = this.active * TABLE_ROW_HEIGHT;
 		const { scroller } = this;
 		if (top < scroller.scrollTop) scroller.scrollTop = top;
-		const most = scroller.scrollTop + scroller.clientHeight - TABLE_ROW_HEIGHT;
-		if (top > most) scroller.scrollTop = top - scroller.clientHeight + TABLE_ROW_HEIGHT;
+		const room = scroller.clientHeight - TABLE_HEAD_HEIGHT - TABLE_ROW_HEIGHT;
+		if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
 		this.render();
 	}
 
@@ -141,7 +142,7 @@ export class FunctionGrid {
 			ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page,
 			PageUp: this.active - page, Home: 0, End: this.shownRows.length - 1,
 		};
-		if (event.ctrlKey || event.altKey || event.metaKey) return;
+		if (event.ctrlKey || event.altKey || event.metaKey || event.target !== this.scroller) return;
 		if (event.key in moves) this.moveTo(moves[event.key]);
 		else if (event.key === 'Enter' && this.shownRows.length) this.hooks.activate(this.shownRows[this.active]);
 		else return;

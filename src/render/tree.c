@@ -209,6 +209,11 @@ static int order_nodes(struct tree_builder *b, struct tree *t)
 	t->total = malloc(b->node_count * sizeof(*t->total));
 	if (!first || !kids || !t->frame || !t->level || !t->total)
 		return -ENOMEM;
+	tree_huge_pages(first, (b->node_count + 2) * sizeof(*first));
+	tree_huge_pages(kids, b->node_count * sizeof(*kids));
+	tree_huge_pages(t->frame, b->node_count * sizeof(*t->frame));
+	tree_huge_pages(t->level, b->node_count * sizeof(*t->level));
+	tree_huge_pages(t->total, b->node_count * sizeof(*t->total));
 	for (size_t i = b->node_count - 1; i; i--) /* a parent was always made before its children */
 		b->value[b->nodes[i].parent] += b->value[i];
 	group_children(b, first, kids);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/mman.h>
+
 #include "render/tree_int.h"
 
 #define XXH_INLINE_ALL
@@ -9,6 +11,23 @@
 
 #define NAME_SLOTS_MIN 1024u
 #define SLOTS_MIN 1024u
+#define HUGE_PAGE MIB(2)
+
+void tree_huge_pages(void *bytes, size_t size)
+{
+	uintptr_t from = align_up((uintptr_t)bytes, HUGE_PAGE), to = ((uintptr_t)bytes + size) / HUGE_PAGE * HUGE_PAGE;
+
+	if (bytes && from < to)
+		ignore(madvise((char *)bytes + (from - (uintptr_t)bytes), to - from, MADV_HUGEPAGE)); /* an advice */
+}
+
+static struct tree_slot *slots_new(size_t count)
+{
+	struct tree_slot *slots = calloc(count, sizeof(*slots));
+
+	tree_huge_pages(slots, count * sizeof(*slots));
+	return slots;
+}
 
 int tree_builder_init(struct tree_builder *b, size_t nodes_expected)
 {
@@ -19,7 +38,7 @@ int tree_builder_init(struct tree_builder *b, size_t nodes_expected)
 	*b = (struct tree_builder){ .seed = random_u64(), .name_mask = NAME_SLOTS_MIN - 1, .slot_mask = slots - 1 };
 	intern_init(&b->modules, TREE_TEXT_MAX);
 	b->name_slots = calloc(NAME_SLOTS_MIN, sizeof(*b->name_slots));
-	b->slots = calloc(slots, sizeof(*b->slots));
+	b->slots = slots_new(slots);
 	if (!b->name_slots || !b->slots || array_grow(&b->nodes, &b->node_cap, 0, TREE_NODES_MAX) < 0 ||
 	    array_grow(&b->value, &b->value_cap, 0, TREE_NODES_MAX) < 0) {
 		tree_builder_release(b);
@@ -136,7 +155,7 @@ int tree_builder_frame(struct tree_builder *b, struct str key, tree_classify_fn 
 static int slots_grow(struct tree_builder *b)
 {
 	uint32_t count = (b->slot_mask + 1) * 2, mask = count - 1;
-	struct tree_slot *slots = calloc(count, sizeof(*slots));
+	struct tree_slot *slots = slots_new(count);
 
 	if (!slots)
 		return -ENOMEM;
@@ -161,10 +180,14 @@ int tree_builder_room(struct tree_builder *b, size_t count)
 
 	if (count > TREE_NODES_MAX - b->node_count)
 		return -E2BIG;
-	while (!r && b->node_cap < b->node_count + count)
+	while (!r && b->node_cap < b->node_count + count) {
 		r = array_grow(&b->nodes, &b->node_cap, b->node_cap, TREE_NODES_MAX);
-	while (!r && b->value_cap < b->node_count + count)
+		tree_huge_pages(b->nodes, b->node_cap * sizeof(*b->nodes));
+	}
+	while (!r && b->value_cap < b->node_count + count) {
 		r = array_grow(&b->value, &b->value_cap, b->value_cap, TREE_NODES_MAX);
+		tree_huge_pages(b->value, b->value_cap * sizeof(*b->value));
+	}
 	while (!r && b->node_count + count > (size_t)(b->slot_mask + 1) / 4 * 3)
 		r = slots_grow(b);
 	return r;

@@ -35,6 +35,9 @@ struct tree_builder {
 	uint64_t seed, sum;
 };
 
+/** tree_huge_pages - ask for huge pages for a big array: look-ups in it are random accesses. Small ones are left alone. */
+void tree_huge_pages(void *bytes, size_t size);
+
 int tree_builder_init(struct tree_builder *b, size_t nodes_expected) warn_unused;
 void tree_builder_release(struct tree_builder *b);
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The viewer's modules without a browser. HTML_FOLDED names the program that makes pages (tests/bench/html_folded).
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FrameTable, decodeProfile, readProfile } from '../../web/data.js';
+import { gallopTo, nodeAt } from '../../web/layout.js';
+import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
+import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
+import { COLOURS, LABEL_COLOUR } from '../../web/colour.js';
+import { formatShare, formatValue, lastPart, visibleText, withoutArguments } from '../../web/format.js';
+import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
+import {
+	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
+	shareMatching, totalOf,
+} from './known.js';
+
+const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'python-error', 'java', 'java-inlined'];
+
+async function load(stacks) {
+	const folder = mkdtempSync(join(tmpdir(), 'viewer-'));
+	try {
+		writeFileSync(join(folder, 'in'), foldedText(stacks));
+		execFileSync(process.env.HTML_FOLDED, [join(folder, 'in'), join(folder, 'out')], { stdio: 'pipe' });
+		const html = readFileSync(join(folder, 'out'), 'utf8');
+		const raw = await readProfile(/ id="data">([^<]*)</.exec(html)[1]);
+		return { frames: new FrameTable(raw.frames, KINDS), tree: raw.tree, html };
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+}
+
+const entries = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+const skip = process.env.HTML_FOLDED ? false : 'HTML_FOLDED is not set';
+
+for (const seed of [11, 12, 13, 14]) {
+	test(`decoded and counted, seed ${seed}`, { skip }, async () => {
+		const stacks = knownStacks(seed, 300, 24);
+		const { frames, tree } = await load(stacks);
+		const nameOf = (f) => frames.name(f);
+		const same = (got, want) => assert.deepEqual(entries(pathsOfTree(got, nameOf)), entries(want));
+		assert.equal(tree.total[0], totalOf(stacks));
+		same(tree, plainTree(stacks));
+		same(invertedTree(tree, frames.count), invertedPaths(stacks));
+		same(collapsedTree(tree, frames.count), collapsedPaths(stacks));
+		const { self, total } = functionTotals(tree, frames.count);
+		for (const [name, want] of countFunctions(stacks)) {
+			const frame = frames.raw.ends.findIndex((_, f) => frames.name(f) === name);
+			assert.deepEqual({ self: self[frame], total: total[frame] }, want, name);
+			const halves = sandwichTrees(tree, frames.count, frame, { share: 0 });
+			const paths = sandwichPaths(stacks, name);
+			same(halves.callers, paths.callers);
+			same(halves.callees, paths.callees);
+		}
+		const hits = matchFrames(frames, compileQuery('fn_1', false).test);
+		const share = matchNodes(tree, hits).sum / tree.total[0];
+		assert.ok(Math.abs(share - shareMatching(stacks, (n) => n.includes('fn_1'))) < 1e-12);
+		const before = countHits(tree, hits);
+		assert.equal(before[tree.count], tree.frame.filter((f) => hits[f]).length);
+	});
+}
+
+test('every node is found at its own place', { skip }, async () => {
+	const { tree } = await load(knownStacks(21));
+	for (let i = 0; i < tree.count; i++) {
+		assert.equal(nodeAt(tree, tree.level[i], tree.x[i]), i);
+		assert.equal(nodeAt(tree, tree.level[i], tree.x[i] + tree.total[i] - 0.5), i);
+	}
+	assert.equal(nodeAt(tree, tree.deepest + 1, 0), -1);
+	assert.equal(nodeAt(tree, 1, tree.total[0]), -1);
+});
+
+test('siblings lie heaviest first', { skip }, async () => {
+	const { tree } = await load(knownStacks(22));
+	for (let p = 1; p < tree.count; p++) {
+		const [a, b] = [tree.order[p - 1], tree.order[p]];
+		if (tree.level[a] === tree.level[b] && tree.parent[a] === tree.parent[b]) assert.ok(tree.total[a] >= tree.total[b]);
+	}
+});
+
+test('the order of the lines leaves no trace', { skip }, async () => {
+	const stacks = knownStacks(23);
+	assert.equal((await load(stacks)).html, (await load([...stacks].reverse())).html);
+});
+
+test('values above 32 bits', { skip }, async () => {
+	const big = 3_000_000_000_000;
+	const { tree } = await load([[['a', 'b'], big], [['a'], 7], [['c'], 2 ** 32]]);
+	assert.deepEqual([...tree.total], [big + 7 + 2 ** 32, big + 7, big, 2 ** 32]);
+	assert.deepEqual([...tree.self], [0, 7, big, 2 ** 32]);
+});
+
+test('data that ends early is refused', () => {
+	for (const bytes of [[], [1], [2, 0, 0], [1, 0, 1, 0, 2, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]) {
+		assert.throws(() => decodeProfile(Uint8Array.from(bytes)), RangeError);
+	}
+});
+
+test('gallop equals a linear search', () => {
+	const xs = Float64Array.from({ length: 200 }, (_, i) => Math.floor(i / 3) * 2);
+	for (let from = 0; from < 200; from += 7) {
+		for (let value = -1; value < 140; value++) {
+			let want = from;
+			while (want < 200 && xs[want] < value) want++;
+			const got = gallopTo(xs, from, 200, value);
+			assert.ok(got === want || (got <= from + 1 && xs[from] >= value), `${from} ${value}`);
+		}
+	}
+});
+
+test('labels keep 4.5:1 on every colour', () => {
+	const channel = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+	const luminance = (r, g, b) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+	const parse = (text) => {
+		if (text[0] === '#') return [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255);
+		const [h, s, l] = /hsl\((\S+) (\S+)% (\S+)%\)/.exec(text).slice(1).map(Number);
+		const a = (s / 100) * Math.min(l / 100, 1 - l / 100);
+		return [0, 8, 4].map((n) => {
+			const k = (n + h / 30) % 12;
+			return l / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+		});
+	};
+	const label = luminance(...parse(LABEL_COLOUR));
+	for (const colour of COLOURS) {
+		const ratio = (luminance(...parse(colour)) + 0.05) / (label + 0.05);
+		assert.ok(ratio >= 4.5, `${colour}: ${ratio.toFixed(2)}`);
+	}
+});
+
+test('names for people', () => {
+	assert.equal(visibleText('a\u0000b\u202ec'), 'a\\u{0}b\\u{202e}c');
+	assert.equal(withoutArguments('ns::f<std::vector<int>>(char const*)'), 'ns::f');
+	assert.equal(withoutArguments('(anonymous namespace)::f(int)'), '(anonymous namespace)::f');
+	assert.equal(lastPart('com/example/Foo.bar'), 'bar');
+	assert.equal(lastPart('[libc.so.6+0x1234]'), '[libc.so.6+0x1234]');
+	assert.equal(lastPart('JS:*render /srv/render.js:41'), 'JS:*render');
+	assert.equal(formatShare(1, 3), '33.33 %');
+	assert.equal(formatValue(1, { unit: 'samples', scale: 1, nanoseconds: 0 }), '1 sample');
+	assert.equal(formatValue(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500 samples, 15 s');
+	assert.equal(formatValue(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
+});
+
+test('the address holds the state, and nothing else gets in', () => {
+	const state = { ...DEFAULT_STATE, view: 'inverted', path: [3, 1], query: 'a&b #', regex: true, flip: true, focus: 4 };
+	assert.deepEqual(parseHash(formatHash(state)), state);
+	assert.deepEqual(parseHash('#view=evil&z=-1&p=x.1e99&f=&colour=red&sort=z'), { ...DEFAULT_STATE, path: [], focus: 0 });
+	assert.equal(compileQuery('(', true).error !== undefined, true);
+});
