@@ -3,13 +3,24 @@
 
 #include <inttypes.h>
 
+#include "base/utf8.h"
+
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
-static const char *const end_names[] = {
+/* How a stack ended, as windows say it: the reasons of the walk, and one that only shows when the frames are looked at. */
+enum window_end {
+	END_WHOLE = ABI_END_COMPLETE,
+	END_UNPROVEN = ABI_END_UNPROVEN_ROOT,
+	END_GUESSED = ABI_END_COUNT,
+	END_COUNT,
+};
+
+static const char *const end_names[END_COUNT] = {
 #define X(id, name, help) [ABI_END_##id] = name,
 	ABI_ENDS(X)
 #undef X
+	[END_GUESSED] = "guessed",
 };
 
 struct builder {
@@ -22,7 +33,7 @@ struct builder {
 	uint32_t *processes, *ends;
 	uint32_t kernel_mapping;
 	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
-	uint64_t cut[ABI_END_COUNT];
+	uint64_t cut[END_COUNT];
 };
 
 static void builder_release(struct builder *b)
@@ -34,12 +45,27 @@ static void builder_release(struct builder *b)
 	free(b->ends);
 }
 
+/* Names come from strangers; pprof's strings have to be UTF-8 (protobuf, "Scalar Value Types"). Nothing else is changed. */
+static int add_text(struct model *m, struct str text, uint32_t *out)
+{
+	scoped(buf_release) struct buf valid = BUF_INIT(MIB(1));
+
+	if (utf8_valid(text))
+		return model_add_string(m, text, out);
+	while (text.len) {
+		int32_t code = utf8_next(&text);
+
+		utf8_add(&valid, code < 0 ? 0xfffd : (uint32_t)code);
+	}
+	return valid.error ? valid.error : model_add_string(m, buf_str(&valid), out);
+}
+
 static int add_strings(struct model *m, const struct str *texts, uint32_t *const *ids, size_t count)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = model_add_string(m, texts[i], ids[i]);
+		r = add_text(m, texts[i], ids[i]);
 	return r;
 }
 
@@ -196,23 +222,22 @@ static int add_processes(struct builder *b)
 	return 0;
 }
 
-/* Complete is only said of a proven root: the outermost user frame lies in entry code, or there is no user stack. */
-static enum abi_end end_of(struct builder *b, const struct aggregate_sample *s)
+/* Is the outermost user frame proven to have no caller? */
+static bool has_proven_root(struct builder *b, const struct aggregate_sample *s)
 {
 	const struct aggregate_frame *root;
 
 	if (!s->has_user)
-		return ABI_END_COMPLETE;
+		return true;
 	if (s->root_frame == AGGREGATE_NO_FRAME)
-		return s->user_end == ABI_END_COMPLETE ? ABI_END_UNPROVEN_ROOT : s->user_end;
+		return s->user_end == ABI_END_COMPLETE; /* a worker of the kernel with a user's memory: no user code at all */
 	root = &b->a->frames[s->root_frame];
-	if (root->kind == ABI_FRAME_NATIVE &&
-	    symbols_is_root(b->symbols, root->owner, root->at - (root->flags & ABI_FRAME_RETURN ? 1 : 0)))
-		return ABI_END_COMPLETE;
-	return s->user_end == ABI_END_COMPLETE ? ABI_END_UNPROVEN_ROOT : s->user_end;
+	return root->kind == ABI_FRAME_NATIVE &&
+	       symbols_is_root(b->symbols, root->owner, root->at - (root->flags & ABI_FRAME_RETURN ? 1 : 0));
 }
 
-static void count_sample(struct builder *b, const struct aggregate_sample *s, enum abi_end end)
+/* Counts the frames of a sample. Return: whether one of them was found by a rule that can be wrong. */
+static bool count_frames(struct builder *b, const struct aggregate_sample *s)
 {
 	bool guessed = false;
 
@@ -221,24 +246,39 @@ static void count_sample(struct builder *b, const struct aggregate_sample *s, en
 
 		b->frames += s->count;
 		b->unnamed_frames += b->unnamed[frame] ? s->count : 0;
-		if (b->a->frames[frame].flags & ABI_FRAME_GUESSED) {
-			b->guessed_frames += s->count;
-			guessed = true;
-		}
+		if (!(b->a->frames[frame].flags & ABI_FRAME_GUESSED))
+			continue;
+		b->guessed_frames += s->count;
+		guessed = true;
 	}
+	return guessed;
+}
+
+/* Complete is only said of a stack with a proven root and no guessed frame. */
+static enum window_end end_of(struct builder *b, const struct aggregate_sample *s)
+{
+	bool guessed = count_frames(b, s);
+
+	if (!has_proven_root(b, s))
+		return s->user_end == ABI_END_COMPLETE ? END_UNPROVEN : (enum window_end)s->user_end;
+	return guessed ? END_GUESSED : END_WHOLE;
+}
+
+static void count_end(struct builder *b, const struct aggregate_sample *s, enum window_end end)
+{
 	if (!s->has_user)
 		return;
 	b->user_samples += s->count;
-	if (end == ABI_END_COMPLETE && !guessed)
+	if (end == END_WHOLE)
 		b->complete += s->count;
 	else
 		b->cut[end] += s->count;
 }
 
-static int end_string(struct builder *b, enum abi_end end, uint32_t *out)
+static int end_string(struct builder *b, enum window_end end, uint32_t *out)
 {
 	char text[64];
-	int size = snprintf(text, sizeof(text), end == ABI_END_COMPLETE ? "complete" : "cut:%s", end_names[end]);
+	int size = snprintf(text, sizeof(text), "%s%s", end == END_WHOLE ? "" : "cut:", end_names[end]);
 
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
 }
@@ -249,8 +289,8 @@ static int add_samples(struct builder *b)
 		const struct aggregate_sample *s = &b->a->samples[i];
 		struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
 		struct model_thread thread = { .process = b->processes[s->process], .tid = s->tid };
-		enum abi_end end = end_of(b, s);
-		int r = model_add_string(b->m, intern_get(&b->a->strings, s->thread_name), &thread.name);
+		enum window_end end = end_of(b, s);
+		int r = add_text(b->m, intern_get(&b->a->strings, s->thread_name), &thread.name);
 
 		if (r == 0)
 			r = model_add_thread(b->m, &thread, &row.thread);
@@ -263,7 +303,7 @@ static int add_samples(struct builder *b)
 		r = model_add_sample(b->m, &row, (int64_t[]){ s->count, (int64_t)s->count * b->m->period });
 		if (r < 0)
 			return r;
-		count_sample(b, s, end);
+		count_end(b, s, end);
 	}
 	return 0;
 }
@@ -297,9 +337,9 @@ static int set_counters(const struct builder *b, struct window *w)
 		r = window_set_counter(w, STR("unnamed_frames"), b->unnamed_frames);
 	if (r == 0)
 		r = window_set_counter(w, STR("guessed_frames"), b->guessed_frames);
-	for (size_t i = 0; i < ABI_END_COUNT && r == 0; i++) {
+	for (size_t i = 0; i < END_COUNT && r == 0; i++) {
 		char name[64];
-		int size = snprintf(name, sizeof(name), i == ABI_END_COMPLETE ? "cut_guessed" : "cut_%s", end_names[i]);
+		int size = snprintf(name, sizeof(name), "cut_%s", end_names[i]);
 
 		for (char *c = name; *c; c++)
 			*c = *c == '-' ? '_' : *c;

@@ -33,6 +33,8 @@ struct job {
 /* The frames of one sample with what their addresses mean. */
 struct placed {
 	struct aggregate_frame frames[ABI_FRAMES_MAX];
+	size_t count;
+	uint8_t user_end;
 	bool has_jit;
 };
 
@@ -230,15 +232,23 @@ static struct aggregate_frame place_frame(struct session *s, struct proc *p, con
 	return out;
 }
 
+/* A frame that was found by guessing and lies in no code we know of is no frame: the stack is cut there. */
 static void place_frames(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct placed *out = &s->placed;
 	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
 
 	out->has_jit = false;
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		out->frames[i] = place_frame(s, p, &sample->frames[i], now_ns);
-		out->has_jit |= out->frames[i].kind == ABI_FRAME_JIT;
+	out->user_end = sample->user_end;
+	for (out->count = 0; out->count < sample->frame_count; out->count++) {
+		struct aggregate_frame *f = &out->frames[out->count];
+
+		*f = place_frame(s, p, &sample->frames[out->count], now_ns);
+		if (f->kind == ABI_FRAME_USER && f->flags & ABI_FRAME_GUESSED) {
+			out->user_end = ABI_END_NO_FRAME_POINTER;
+			return;
+		}
+		out->has_jit |= f->kind == ABI_FRAME_JIT;
 	}
 }
 
@@ -248,7 +258,8 @@ static int add_frames(struct session *s, const struct abi_sample *sample, uint32
 	struct aggregate *a = s->aggregate;
 
 	row->root_frame = AGGREGATE_NO_FRAME;
-	for (size_t i = sample->frame_count; i-- > 0;) {
+	row->user_end = s->placed.user_end;
+	for (size_t i = s->placed.count; i-- > 0;) {
 		struct aggregate_frame *f = &s->placed.frames[i];
 		uint32_t frame;
 		int r;
@@ -256,7 +267,7 @@ static int add_frames(struct session *s, const struct abi_sample *sample, uint32
 		if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
 			f->owner = process;
 		r = aggregate_add_frame(a, f, &frame);
-		if (r == 0 && i + 1 == sample->frame_count && i >= sample->kernel_count)
+		if (r == 0 && i + 1 == s->placed.count && i >= sample->kernel_count)
 			row->root_frame = frame;
 		if (r == 0)
 			r = aggregate_add_stack(a, row->stack, frame, &row->stack);
@@ -269,7 +280,6 @@ static int add_frames(struct session *s, const struct abi_sample *sample, uint32
 static int aggregate_sample(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct aggregate_sample row = { .tid = sample->tid,
-					.user_end = sample->user_end,
 					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD) };
 	int r;
 

@@ -7,21 +7,17 @@
 #define NAME_BYTES_MAX MIB(32)
 #define TOP_COUNT 10
 
-static const char *const end_names[] = {
-#define X(id, name, help) [ABI_END_##id] = name,
-	ABI_ENDS(X)
-#undef X
-};
-
 void summary_init(struct summary *s)
 {
 	*s = (struct summary){ 0 };
 	intern_init(&s->names, NAME_BYTES_MAX);
+	intern_init(&s->cut_names, KIB(4));
 }
 
 void summary_release(struct summary *s)
 {
 	intern_release(&s->names);
+	intern_release(&s->cut_names);
 	free(s->self);
 }
 
@@ -59,11 +55,19 @@ static void add_functions(struct summary *s, const struct model *m)
 	s->incomplete |= r < 0;
 }
 
-static void counter_name(size_t end, char out[64])
+static void add_cuts(struct summary *s, const struct window *w)
 {
-	(void)snprintf(out, 64, "cut_%s", end == ABI_END_COMPLETE ? "guessed" : end_names[end]);
-	for (char *c = out; *c; c++)
-		*c = *c == '-' ? '_' : *c;
+	for (size_t i = 0; i < w->counter_count; i++) {
+		struct str name = str_of(w->counters[i].name);
+		uint32_t id;
+
+		if (!str_starts(name, STR("cut_")) || !w->counters[i].value)
+			continue;
+		if (intern_add(&s->cut_names, str_skip(name, 4), &id) < 0 || id > SUMMARY_CUTS_MAX)
+			s->incomplete = true;
+		else
+			s->cuts[id - 1] += w->counters[i].value;
+	}
 }
 
 void summary_add(struct summary *s, const struct window *w)
@@ -77,12 +81,7 @@ void summary_add(struct summary *s, const struct window *w)
 	s->busy_ns += w->busy_ns;
 	s->cpu_count = w->cpu_count;
 	s->frequency_hz = w->frequency_hz;
-	for (size_t i = 0; i < ABI_END_COUNT; i++) {
-		char name[64];
-
-		counter_name(i, name);
-		s->cut[i] += window_counter(w, str_of(name));
-	}
+	add_cuts(s, w);
 	add_functions(s, w->model);
 }
 
@@ -93,16 +92,15 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *out)
 {
-	bool first = true;
+	uint64_t all = s->user_samples + lost;
 
-	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, s->user_samples + lost),
-		 (unsigned long long)(s->user_samples + lost));
-	for (size_t i = 0; i < ABI_END_COUNT; i++) {
-		if (!s->cut[i])
-			continue;
-		buf_addf(out, "%s %.1f %% %s", first ? "; cut:" : ",", percent(s->cut[i], s->user_samples + lost),
-			 i == ABI_END_COMPLETE ? "guessed" : end_names[i]);
-		first = false;
+	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, all), (unsigned long long)all);
+	for (uint32_t i = 1; i < intern_count(&s->cut_names); i++) {
+		struct str name = intern_get(&s->cut_names, i);
+
+		buf_addf(out, "%s %.1f %% ", i == 1 ? "; cut:" : ",", percent(s->cuts[i - 1], all));
+		for (size_t c = 0; c < name.len; c++)
+			buf_addc(out, name.ptr[c] == '_' ? ' ' : name.ptr[c]);
 	}
 	buf_addf(out, "\n  names    %.1f %% of %llu frames have no name\n", percent(s->unnamed_frames, s->frames),
 		 (unsigned long long)s->frames);

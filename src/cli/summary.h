@@ -5,13 +5,16 @@
 #include "agent/session.h"
 #include "render/render.h"
 
+#define SUMMARY_CUTS_MAX 32
+
 /* Sums over all windows of a session. Fed by the worker, read after it has ended. */
 struct summary {
 	struct intern names;
 	int64_t *self; /* samples by name id */
 	size_t self_cap;
 	uint64_t samples, user_samples, complete, frames, unnamed_frames, busy_ns, window_count;
-	uint64_t cut[ABI_END_COUNT];
+	struct intern cut_names; /* reasons, in the order they were met */
+	uint64_t cuts[SUMMARY_CUTS_MAX]; /* samples by reason id - 1 */
 	uint32_t cpu_count, frequency_hz;
 	bool incomplete; /* memory ran out: the list of functions is short */
 };

@@ -24,6 +24,8 @@ int sampler_choose(const struct sampler_config *cfg, struct buf *why, const stru
 	for (size_t i = 0; i < ARRAY_SIZE(samplers); i++) {
 		int r;
 
+		if (samplers[i] == &sampler_recorded && !cfg->recording)
+			continue; /* never meant unless a file was named */
 		buf_addf(why, "%s%s: ", i ? "; " : "", samplers[i]->name);
 		r = samplers[i]->probe(cfg, why);
 		if (!r) {
