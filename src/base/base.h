@@ -48,4 +48,5 @@ static inline size_t align_up(size_t n, size_t to)
 void freep(void *pointer_to_pointer);  /* scoped(freep) char *p */
 void closep(int *fd);                  /* scoped(closep) int fd = -1 */
 
+#undef sprintf /* a macro in glibc's fortified headers under clang */
 #pragma GCC poison strcpy strcat sprintf strtok atoi gets

@@ -54,7 +54,7 @@ static inline uint16_t cur_le16(struct cur *c)
 {
 	const uint8_t *p = cur_bytes(c, 2);
 
-	return p ? (uint16_t)(p[0] | p[1] << 8) : 0;
+	return p ? (uint16_t)((uint32_t)p[0] | (uint32_t)p[1] << 8) : 0;
 }
 
 static inline uint32_t cur_le32(struct cur *c)

@@ -2,6 +2,7 @@
 /* hearth record: profile the machine, processes, a container or a command once, into files. */
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +21,7 @@
 #define PIDS_MAX 1024
 #define OUTPUTS_MAX 64
 #define FREQUENCY_MAX 10000
+#define DESCRIPTORS_WANTED 4096
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
@@ -315,6 +317,17 @@ static bool was_signalled(const struct record *r)
 	return read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
 }
 
+/* Mapped files and their symbol tables are kept open: the soft limit of 1,024 is tight for a whole machine. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+		return;
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
+	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
+}
+
 static int fail_open(const struct buf *why, int e)
 {
 	command_fail(&command_record, STR_FMT, STR_ARG(why->len ? buf_str(why) : str_of(strerror(-e))));
@@ -350,8 +363,10 @@ static int open_session(struct record *r)
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e = session_open(&cfg, &why, &r->session);
+	int e;
 
+	raise_descriptor_limit();
+	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
 
