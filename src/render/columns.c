@@ -169,7 +169,6 @@ static int find_edges(const struct tree *t, struct encoder *e)
 	return 0;
 }
 
-/* Self is what the children leave; @below is by level, and all zero before and after. */
 static void encode_nodes(const struct tree *t, struct encoder *e, uint64_t *self)
 {
 	for (uint32_t i = 1; i < t->node_count; i++) {
@@ -179,6 +178,7 @@ static void encode_nodes(const struct tree *t, struct encoder *e, uint64_t *self
 	}
 }
 
+/* Self is what the children leave. From behind, the children of a node come before it: @below sums them by level. */
 static int find_selves(const struct tree *t, uint32_t deepest, uint64_t *self)
 {
 	scoped(freep) uint64_t *below = calloc((size_t)deepest + 1, sizeof(*below));
