@@ -334,7 +334,7 @@ int sample_tick(struct tick *ctx)
 		take_kernel_stack(w, ctx);
 	}
 	if (take_registers(w, ctx, task, user))
-		UNWIND_LOOP(native, ABI_FRAMES_MAX);
+		UNWIND_LOOP(native);
 	send_sample(w, urgent);
 	return 0;
 }
