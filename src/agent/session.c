@@ -280,7 +280,8 @@ static int add_frames(struct session *s, const struct abi_sample *sample, uint32
 static int aggregate_sample(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct aggregate_sample row = { .tid = sample->tid,
-					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD) };
+					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD),
+					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
 	int r;
 
 	place_frames(s, p, sample);
