@@ -376,8 +376,7 @@ static void show_progress(const struct record *r)
 
 	session_stats(r->session, &stats);
 	fprintf(stderr, "\r%llu s, %llu samples, %llu lost%s ", (unsigned long long)(stats.elapsed_ns / NSEC_PER_SEC),
-		(unsigned long long)stats.samples,
-		(unsigned long long)(stats.counters[ABI_COUNTER_LOST_RING_FULL] + stats.dropped),
+		(unsigned long long)stats.samples, (unsigned long long)stats.lost,
 		r->config->duration_ns ? "" : "; Ctrl-C ends");
 	fflush(stderr);
 }

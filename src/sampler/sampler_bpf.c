@@ -123,7 +123,7 @@ static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER
 			out[i] += values[cpu];
 	}
 	free(values);
-	out[ABI_COUNTER_REJECTED] += s->rejected;
+	out[ABI_COUNTER_LOST_REJECTED] += s->rejected;
 }
 
 static int bpf_probe(const struct sampler_config *cfg, struct buf *why)

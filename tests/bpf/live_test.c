@@ -209,7 +209,7 @@ static void close_session(struct session *s, uint64_t counters[ABI_COUNTER_COUNT
 	assert_true(bpf->poll(s->state, 0, &s->events) >= 0);
 	bpf->counters(s->state, counters);
 	bpf->close(s->state);
-	assert_int_equal(counters[ABI_COUNTER_REJECTED], 0);
+	assert_int_equal(counters[ABI_COUNTER_LOST_REJECTED], 0);
 	assert_int_equal(counters[ABI_COUNTER_LOST_NO_STATE], 0);
 }
 
