@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/utsname.h>
@@ -218,7 +219,7 @@ static int add_process_row(struct session *s, struct proc *p, const char *comm, 
 		int fd = proc_perf_map_fd(s->processes, p);
 
 		if (fd >= 0)
-			a->processes[*out].perf_map_fd = dup(fd); /* -1 on failure: frames stay without names */
+			a->processes[*out].perf_map_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
 	}
 	return r;
 }
@@ -419,7 +420,7 @@ static int open_parts(struct session *s)
 {
 	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
 					      .container_socket = s->cfg.container_socket,
-					      .recorded = s->sampler == sampler_find(STR("recorded")) };
+					      .recorded = s->sampler->is_replay };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root };
 	int r = files_open(FILE_DESCRIPTORS_MAX, &s->files);
 

@@ -211,6 +211,7 @@ static int recorded_probe(const struct sampler_config *cfg, struct buf *why)
 const struct sampler sampler_recorded = {
 	.name = "recorded",
 	.help = "replays a file of records",
+	.is_replay = true,
 	.probe = recorded_probe,
 	.open = recorded_open,
 	.start = recorded_start,
