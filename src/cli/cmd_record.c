@@ -159,12 +159,12 @@ static int add_usual_outputs(struct record *r, struct str directory)
 
 	for (size_t i = 0; i < ARRAY_SIZE(usual) && e == EXIT_DONE; i++) {
 		scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
-		const struct format *f = r->config->format ? format_find(str_of(r->config->format)) : format_find(str_of(usual[i]));
+		const struct codec *f = format_find(str_of(r->config->format ? r->config->format : usual[i]));
 
 		buf_adds(&path, directory);
 		if (directory.len && directory.ptr[directory.len - 1] != '/')
 			buf_addc(&path, '/');
-		buf_addf(&path, "profile%s", f ? format_suffix(f) : "");
+		buf_addf(&path, "profile%s", f ? f->suffixes[0] : "");
 		e = add_output(r, buf_str(&path), true);
 		if (r->config->format)
 			break;
