@@ -81,21 +81,21 @@ static void add_event(struct recording *r, uint64_t time_ns, uint16_t type)
 	assert_int_equal(recording_add(r, &event.header), 0);
 }
 
-struct one_frame_sample {
+union one_frame_sample {
 	struct abi_sample sample;
-	struct abi_frame frame;
+	uint8_t room[sizeof(struct abi_sample) + sizeof(struct abi_frame)];
 };
 
 static void add_sample(struct recording *r, uint64_t time_ns, uint64_t address, const char *comm)
 {
-	struct one_frame_sample record = {
+	union one_frame_sample record = {
 		.sample = { .header = { .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION, .size = sizeof(record),
 					.time_ns = time_ns },
 			    .process_start_ns = START_NS, .pid = PID, .tid = PID, .frame_count = 1,
 			    .user_end = ABI_END_NO_FRAME_POINTER, .thread_name = "worker;1" },
-		.frame = { .kind = ABI_FRAME_USER, .a = address },
 	};
 
+	record.sample.frames[0] = (struct abi_frame){ .kind = ABI_FRAME_USER, .a = address };
 	(void)snprintf(record.sample.comm, sizeof(record.sample.comm), "%s", comm);
 	assert_int_equal(recording_add(r, &record.sample.header), 0);
 }
