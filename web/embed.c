@@ -132,7 +132,7 @@ static void sha256_block(uint32_t state[8], const uint8_t *block, const uint32_t
 /* The first 32 bits of the fractional part of the n-th root of @prime, exactly, by bisection on integers. */
 static uint32_t root_fraction(uint32_t prime, int degree)
 {
-	unsigned __int128 target = (unsigned __int128)prime << (32 * degree > 96 ? 96 : 32 * degree);
+	unsigned __int128 target = (unsigned __int128)prime << 32 * degree;
 	uint64_t low = 0, high = UINT64_C(1) << 38;
 
 	while (high - low > 1) {

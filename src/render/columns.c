@@ -47,6 +47,7 @@ struct encoder {
 	size_t edge_count, edge_cap;
 	uint32_t *call; /* per node: its edge */
 	uint32_t *path; /* by level: the frame open there */
+	uint32_t *recent; /* per caller: its edge used last, + 1; most calls repeat it */
 };
 
 static void encoder_release(struct encoder *e)
@@ -57,6 +58,7 @@ static void encoder_release(struct encoder *e)
 	free(e->edges);
 	free(e->call);
 	free(e->path);
+	free(e->recent);
 }
 
 static void add_uvarint(struct buf *b, uint64_t value)
@@ -101,10 +103,17 @@ static void encode_names(const struct tree *t, struct encoder *e)
 static int edge_add(struct encoder *e, uint32_t caller, uint32_t callee, uint32_t *out)
 {
 	uint64_t key = (uint64_t)caller << 32 | callee;
+	uint32_t recent = e->recent[caller];
 	int r;
 
+	if (recent && e->edges[recent - 1].callee == callee) {
+		*out = recent - 1;
+		e->edges[*out].count++;
+		return 0;
+	}
 	if (!u64map_get(&e->edge_of, key, out)) {
 		e->edges[*out].count++;
+		e->recent[caller] = *out + 1;
 		return 0;
 	}
 	r = array_grow(&e->edges, &e->edge_cap, e->edge_count, TREE_NODES_MAX);
@@ -114,6 +123,7 @@ static int edge_add(struct encoder *e, uint32_t caller, uint32_t callee, uint32_
 		return r;
 	e->edges[e->edge_count] = (struct edge){ caller, callee, 1, 0 };
 	*out = (uint32_t)e->edge_count++;
+	e->recent[caller] = *out + 1;
 	return 0;
 }
 
@@ -169,7 +179,6 @@ static int find_edges(const struct tree *t, struct encoder *e)
 	return 0;
 }
 
-/* Self is what the children leave; @below is by level, and all zero before and after. */
 static void encode_nodes(const struct tree *t, struct encoder *e, uint64_t *self)
 {
 	for (uint32_t i = 1; i < t->node_count; i++) {
@@ -179,6 +188,7 @@ static void encode_nodes(const struct tree *t, struct encoder *e, uint64_t *self
 	}
 }
 
+/* Self is what the children leave. From behind, the children of a node come before it: @below sums them by level. */
 static int find_selves(const struct tree *t, uint32_t deepest, uint64_t *self)
 {
 	scoped(freep) uint64_t *below = calloc((size_t)deepest + 1, sizeof(*below));
@@ -236,7 +246,8 @@ int tree_encode(const struct tree *t, struct buf *out)
 	u64map_init(&e.edge_of, TREE_NODES_MAX);
 	e.call = calloc(t->node_count, sizeof(*e.call));
 	e.path = calloc((size_t)deepest + 1, sizeof(*e.path));
-	if (!self || !e.call || !e.path)
+	e.recent = calloc((size_t)t->frame_count + 1, sizeof(*e.recent));
+	if (!self || !e.call || !e.path || !e.recent)
 		return -ENOMEM;
 	encode_names(t, &e);
 	r = find_edges(t, &e);
