@@ -334,14 +334,15 @@ int sample_tick(struct tick *ctx)
 		take_kernel_stack(w, ctx);
 	}
 	if (take_registers(w, ctx, task, user))
-		UNWIND_LOOP(native, ABI_FRAMES_MAX);
+		UNWIND_LOOP(native);
 	send_sample(w, urgent);
 	return 0;
 }
 
 /* ---- processes ---- */
 
-static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type, bool urgent)
+/* Wakes nobody: what a new program has mapped is read when its first sample wakes the reader. */
+static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type)
 {
 	struct abi_process event = {
 		.header = { .type = type, .version = ABI_VERSION, .size = sizeof(event), .time_ns = bpf_ktime_get_ns() },
@@ -353,7 +354,7 @@ static __always_inline void send_process(struct task_struct *leader, __u32 pid, 
 	if (!active)
 		return;
 	bpf_probe_read_kernel_str(event.comm, sizeof(event.comm), leader->comm);
-	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(urgent)))
+	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(false)))
 		count_add(ABI_COUNTER_LOST_EVENTS, 1);
 }
 
@@ -364,7 +365,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	bpf_map_delete_elem(&seen, &pid);
 	if (filter_passes(pid))
-		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC, true);
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC);
 	return 0;
 }
 
@@ -382,7 +383,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	if (settings.filter_pids && bpf_map_update_elem(&pids, &pid, &yes, BPF_ANY))
 		count_add(ABI_COUNTER_FILTER_FULL, 1);
-	send_process(child, pid, parent_pid, ABI_RECORD_FORK, false);
+	send_process(child, pid, parent_pid, ABI_RECORD_FORK);
 	return 0;
 }
 
@@ -400,6 +401,6 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	if (settings.filter_pids)
 		bpf_map_delete_elem(&pids, &pid);
 	if (passes)
-		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT, false);
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT);
 	return 0;
 }

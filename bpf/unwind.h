@@ -25,19 +25,33 @@ static __always_inline struct walk *unwind_state(void)
 }
 
 /* UNWIND_STEP(native, walk_native_step) makes `int unwind_native(void)`: a global function, which the verifier checks
- * once by itself instead of once per turn of the loop. It has no arguments because old kernels cannot type them. */
-#define UNWIND_STEP(name, step)                            \
-	__attribute__((noinline)) int unwind_##name(void)  \
-	{                                                  \
-		struct walk *w = unwind_state();           \
-                                                           \
-		return w ? (int)step(w) : (int)WALK_DONE;  \
+ * once by itself instead of once per turn of the loop. It has no arguments because old kernels cannot type them.
+ * `unwind_native_turns` does the same for a run of steps: the verifier follows every turn of a loop, so two loops of
+ * 32 turns cost it 64 calls where one of 1,024 would cost 1,024 (measured on 6.18: 4,900 instructions, not 40,900). */
+#define UNWIND_TURNS 32
+
+#define UNWIND_STEP(name, step)                                       \
+	__attribute__((noinline)) int unwind_##name(void)             \
+	{                                                             \
+		struct walk *w = unwind_state();                      \
+                                                                      \
+		return w ? (int)step(w) : (int)WALK_DONE;             \
+	}                                                             \
+                                                                      \
+	__attribute__((noinline)) int unwind_##name##_turns(void)     \
+	{                                                             \
+		for (int turn = 0; turn < UNWIND_TURNS; turn++)       \
+			if (unwind_##name() != WALK_MORE)             \
+				return WALK_DONE;                     \
+		return WALK_MORE;                                     \
 	}
 
-/* Runs a step until it is done; the bound is what the verifier wants to see. */
-#define UNWIND_LOOP(name, turns)                                   \
-	do {                                                       \
-		for (int turn = 0; turn < (turns); turn++)         \
-			if (unwind_##name() != WALK_MORE)          \
-				break;                             \
+/* Runs a step until it is done, UNWIND_TURNS squared times at most; the bound is what the verifier wants to see. */
+#define UNWIND_LOOP(name)                                             \
+	do {                                                          \
+		for (int turn = 0; turn < UNWIND_TURNS; turn++)       \
+			if (unwind_##name##_turns() != WALK_MORE)     \
+				break;                                \
 	} while (0)
+
+_Static_assert(UNWIND_TURNS * UNWIND_TURNS >= ABI_FRAMES_MAX, "a full record needs a turn per frame");

@@ -19,6 +19,7 @@
 #define FILE_DESCRIPTORS_MAX 1024
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
+#define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
 
 /* One window on its way from the reader to the worker. */
 struct job {
@@ -51,7 +52,7 @@ struct session {
 	struct aggregate *aggregate;
 	struct placed placed; /* of the sample being taken in */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
-	uint64_t window_start_ns; /* monotonic */
+	uint64_t window_start_ns, expired_ns; /* monotonic */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
 	struct cpustat cpu_start, cpu_window;
@@ -378,8 +379,10 @@ int session_step(struct session *s, int timeout_ms)
 	must(s->started && !s->stopped);
 	r = s->sampler->poll(s->sampling, timeout_ms, &events);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
-	if (before_ns > EXIT_GRACE_NS)
+	if (before_ns > EXIT_GRACE_NS && now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
+		s->expired_ns = now_ns;
 		proc_expire(s->processes, before_ns - EXIT_GRACE_NS);
+	}
 	if (s->cfg.window_ns && now_ns - s->window_start_ns >= s->cfg.window_ns && cut_window(s, now_ns) < 0)
 		log_warn("out of memory: the window goes on");
 	return r;

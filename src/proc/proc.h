@@ -33,7 +33,7 @@ struct proc_place {
 struct proc {
 	uint32_t pid;
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
-	uint32_t parent_pid, inner_pid; /* inner: in its own pid namespace, for /tmp/perf-PID.map */
+	uint32_t parent_pid, inner_pid; /* inner: in its own pid namespace; known once proc_perf_map_fd() was asked */
 	uint32_t generation; /* counts execs: a JIT address means something only together with it */
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */

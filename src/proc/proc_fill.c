@@ -93,11 +93,6 @@ static int read_living(struct proc_table *t, struct entry *e)
 		memcpy(e->pub.comm, facts.comm, sizeof(e->pub.comm));
 	if (facts.is_kernel)
 		return 0;
-	facts.inner_pid = e->pub.pid;
-	proc_status_read(dir, &t->scratch, &facts);
-	e->pub.inner_pid = facts.inner_pid;
-	e->uid = facts.uid;
-	e->effective_uid = facts.effective_uid;
 	free(e->pub.exe);
 	e->pub.exe = proc_link_read(dir, "exe");
 	read_container(t, e, dir);
@@ -194,6 +189,16 @@ static bool perf_map_fits(const struct entry *e, int fd)
 	return mtime_ns + PERF_MAP_CLOCK_SLACK_NS >= program_start_wall_ns(e);
 }
 
+/* The status file is the dearest of all to make for the kernel, and only perf maps need what it says. */
+static void read_status(struct proc_table *t, struct entry *e, int dir, struct proc_facts *facts)
+{
+	facts->inner_pid = e->pub.pid;
+	proc_status_read(dir, &t->scratch, facts);
+	e->pub.inner_pid = facts->inner_pid;
+	e->uid = facts->uid;
+	e->effective_uid = facts->effective_uid;
+}
+
 int entry_open_perf_map(struct proc_table *t, struct entry *e)
 {
 	struct proc_facts facts;
@@ -206,6 +211,7 @@ int entry_open_perf_map(struct proc_table *t, struct entry *e)
 	dir = open_dir(t, e, &facts);
 	if (dir < 0)
 		return dir;
+	read_status(t, e, dir, &facts);
 	(void)snprintf(name, sizeof(name), "tmp/perf-%u.map", e->pub.inner_pid);
 	fd = proc_open_below(dir, "root", name, false);
 	if (fd < 0)

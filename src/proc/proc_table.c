@@ -12,7 +12,7 @@
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
 #define RESCAN_COST_SHARE 20 /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
-#define EXEC_READS_PER_SEC 500
+#define EXEC_READS_PER_SEC 32 /* a reading takes about 0.2 ms: at most some half percent of a CPU */
 #define SWEEP_PER_EXPIRE 64 /* processes looked at for an exit record that was lost */
 #define USER_ADDRESS_MAX (UINT64_C(1) << 56)
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
@@ -213,7 +213,7 @@ int proc_perf_map_fd(struct proc_table *t, struct proc *p)
 	if (e->perf_map_fd >= 0 || t->recorded || p->is_kernel || p->exited || now < e->perf_map_retry_ns)
 		return e->perf_map_fd;
 	e->perf_map_retry_ns = now + PERF_MAP_RETRY_NS;
-	fd = entry_open_perf_map(t, e);
+	fd = entry_open_perf_map(t, e); /* asks /proc for what only this needs */
 	if (fd >= 0)
 		e->perf_map_fd = fd;
 	return e->perf_map_fd;

@@ -26,6 +26,6 @@ int walk_seed(struct seed *ctx)
 	w->leaf[WALK_REG_FP] = ctx->fp;
 	w->count = 0;
 	walk_native_start(w, ctx->is_return & 1);
-	UNWIND_LOOP(native, ABI_FRAMES_MAX);
+	UNWIND_LOOP(native);
 	return bpf_get_smp_processor_id();
 }

@@ -640,6 +640,7 @@ static int one_of_a_folder(void *ctx)
 	if (r == 0 && !allocation_failed()) {
 		assert_string_equal(p->container_id, A64);
 		assert_string_equal(p->container, "0123456789ab"); /* the engine does not answer */
+		assert_int_equal(proc_perf_map_fd(t, p), -1); /* there is none, but its name was asked for */
 		assert_int_equal(p->inner_pid, 5);
 		proc_find_place(t, p, 0x1800, NSEC_PER_SEC, &at);
 		if (!allocation_failed()) {
