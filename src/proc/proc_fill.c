@@ -122,6 +122,8 @@ static bool inherit(struct proc_table *t, struct entry *e)
 		if (parent->maps.count) {
 			e->pub.is_kernel = parent->pub.is_kernel;
 			memcpy(e->pub.container_id, parent->pub.container_id, sizeof(e->pub.container_id));
+			free(e->pub.container); /* it may have been read up to its mappings, and ended there */
+			free(e->pub.exe);
 			e->pub.container = parent->pub.container ? str_dup(str_of(parent->pub.container)) : NULL;
 			e->pub.exe = parent->pub.exe ? str_dup(str_of(parent->pub.exe)) : NULL;
 			return mappings_copy(&e->maps, &parent->maps) == 0;
