@@ -38,6 +38,7 @@ struct symbols_stats {
 	uint64_t tables_loaded, tables_evicted;
 	uint64_t files_failed; /* vanished, unreadable, no ELF file, malformed, over a limit */
 	uint64_t names_failed; /* a name that could not be read any more */
+	uint64_t refused; /* tables and maps not read because too much had been read lately */
 	uint64_t kernel_reads; /* of /proc/kallsyms */
 	bool kernel_restricted; /* kallsyms shows zeros only: kptr_restrict, or no CAP_SYSLOG */
 	size_t memory;         /* bytes of all tables, kernel included */
