@@ -53,7 +53,7 @@ static const struct opt how_options[] = {
 	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
 	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = FREQUENCY_MAX, .arg = "HZ",
 	  .help = "the same" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME",
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC, .arg = "TIME",
 	  .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
 	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .arg = "TIME",
 	  .help = "cut the session into windows of this length, each its own files" },
@@ -297,24 +297,28 @@ static int open_signals(struct record *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-/* From here on a second Ctrl-C ends the program at once. */
-static void close_signals(struct record *r)
-{
-	sigset_t set;
-
-	closep(&r->signals);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
-}
-
 static bool was_signalled(const struct record *r)
 {
 	struct signalfd_siginfo info;
 
 	return read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+}
+
+/* From here on a second Ctrl-C ends the program at once. What came together with the first (a terminal that closes and
+ * systemd send two kinds) does not; and the terminal's end is told once by the kernel and once by the shell. */
+static void close_signals(struct record *r)
+{
+	sigset_t set;
+
+	while (was_signalled(r))
+		;
+	closep(&r->signals);
+	ignore(signal(SIGHUP, SIG_IGN) == SIG_ERR);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
 /* Mapped files and their symbol tables are kept open: the soft limit of 1,024 is tight for a whole machine. */

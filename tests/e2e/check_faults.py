@@ -49,6 +49,20 @@ for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["m
     one_line(hearth(command[0], scratch, *command[1:]), 1, f"{command[0]} of a folder", scratch)
 tap.ok(not os.path.exists(path("out.folded")) and not os.path.exists(path("out.pb.gz")), "bad input leaves no output")
 
+# A pipe by its name (<(command) of a shell, /dev/stdin), whose writer takes its time, and a redirected /dev/stdout.
+slow = subprocess.run(["sh", "-c", f"(sleep 1; cat {path('good.folded')}) | {HEARTH} report /dev/stdin --from folded"],
+                      capture_output=True, text=True, errors="surrogateescape")
+tap.ok(slow.returncode == 0 and "Functions" in slow.stdout, "report of a slow pipe", slow.stderr[:200])
+os.mkfifo(path("fifo"))
+writer = start("sh", "-c", f"sleep 1; cat {path('good.folded')} > {path('fifo')}")
+done = hearth("report", path("fifo"), "--from", "folded")
+tap.ok(done.returncode == 0 and "Functions" in done.stdout, "report of a FIFO", done.stderr[:200])
+tap.ok(stopped(writer) == 0, "and its writer could write")
+with open(path("redirected"), "wb") as f:
+    done = subprocess.run([HEARTH, "convert", path("good.folded"), "-o", "/proc/self/fd/1", "--format", "folded"], stdout=f,
+                          stderr=subprocess.PIPE)
+tap.ok(done.returncode == 0 and os.path.getsize(path("redirected")) > 0, "-o into a redirected descriptor", done.stderr[:200])
+
 # Usage.
 for args in (["nonsense"], ["record", "--nonsense"], ["record", "-F", "0"], ["record", "-F", "ten"], ["record", "-F", "-1"],
              ["record", "-d", "1x"], ["record", "-p", "0"], ["record", "-p", "abc"], ["record", "--format", "nonsense"],
@@ -111,6 +125,15 @@ for number in (signal.SIGINT, signal.SIGTERM):
         tap.ok(total(p.of(load)) > 99 * used * 0.9, f"{number.name}: the samples are there",
                f"{total(p.of(load))} of a process that used {used:.2f} s in two of its seconds")
     tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
+
+# Signals that come together (a terminal that closes, systemd) are one.
+recorder = start(HEARTH, "record", "-d", 60, "-q", "-o", path("signals.pb.gz"), stderr=subprocess.PIPE, text=True)
+time.sleep(2)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    recorder.send_signal(number)
+said = recorder.communicate(timeout=60)[1]
+tap.ok(recorder.returncode == 0 and os.path.exists(path("signals.pb.gz")), "three signals at once keep what was gathered",
+       f"exit {recorder.returncode} {said[:200]}")
 
 # A target that ends, and one that is killed while it is read.
 target = start(workload("spin"), 2)
