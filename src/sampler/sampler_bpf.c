@@ -91,6 +91,8 @@ static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sample
 	ticks_follow(&s->ticks, clock_monotonic_ns(&clock_system));
 	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. */
 	waited = ring_buffer__poll(s->ring, timeout_ms);
+	if (waited == -EINTR) /* stopped and continued (Ctrl-Z, fg): no handler, and epoll_wait ends all the same */
+		waited = 0;
 	if (waited < 0)
 		return waited;
 	taken = ring_buffer__consume(s->ring);

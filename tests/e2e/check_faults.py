@@ -95,6 +95,10 @@ if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", path("full"
 else:
     tap.skip("disk full", "cannot mount a tmpfs")
 
+done = run("sh", "-c", f"ulimit -f 1; exec {HEARTH} record -d 1 -q -o {path('limited.html')}")
+one_line(done, 1, "ulimit -f", "limited.html", "large")
+tap.ok(not [n for n in os.listdir(scratch) if n.startswith("limited")], "ulimit -f: nothing half-written is left")
+
 # The folder goes while the session runs.
 os.mkdir(path("gone"))
 recorder = start(HEARTH, "record", "-d", 2, "-q", "-o", path("gone/a.pb.gz"), "-o", path("stays.pb.gz"),
@@ -125,6 +129,17 @@ for number in (signal.SIGINT, signal.SIGTERM):
         tap.ok(total(p.of(load)) > 99 * used * 0.9, f"{number.name}: the samples are there",
                f"{total(p.of(load))} of a process that used {used:.2f} s in two of its seconds")
     tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
+
+# Stopped and continued, as by Ctrl-Z and fg.
+recorder = start(HEARTH, "record", "-d", 4, "-q", "-o", path("stopped.pb.gz"), stderr=subprocess.PIPE, text=True)
+time.sleep(1)
+recorder.send_signal(signal.SIGSTOP)
+time.sleep(1)
+recorder.send_signal(signal.SIGCONT)
+said = recorder.communicate(timeout=60)[1]
+p = Profile(path("stopped.pb.gz")) if os.path.exists(path("stopped.pb.gz")) else None
+tap.ok(recorder.returncode == 0 and p and abs(p.duration_ns / 1e9 - 4) < 0.5, "stopped and continued: the session goes on",
+       f"exit {recorder.returncode} {p and p.duration_ns / 1e9} s {said[:200]}")
 
 # Signals that come together (a terminal that closes, systemd) are one.
 recorder = start(HEARTH, "record", "-d", 60, "-q", "-o", path("signals.pb.gz"), stderr=subprocess.PIPE, text=True)
