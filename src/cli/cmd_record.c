@@ -22,6 +22,7 @@
 #define OUTPUTS_MAX 64
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
+#define DESCRIPTORS_NEEDED 64
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
@@ -330,6 +331,9 @@ static void raise_descriptor_limit(void)
 		return;
 	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
 	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
+	if (limit.rlim_cur < DESCRIPTORS_NEEDED)
+		command_fail(&command_record, "only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
+			     (unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
 }
 
 static int fail_open(const struct buf *why, int e)

@@ -12,6 +12,7 @@ struct symbols_config {
 	bool raw_names;        /* do not demangle */
 	size_t memory_max;     /* bytes of symbol tables kept, least recently used goes first; 0: 24 MiB. A third is for JIT
 				* code. The kernel's list (2 MiB) is not counted */
+	size_t descriptor_max; /* held open by symbol tables; 0: 768 */
 	const struct clock *clock; /* when to read the kernel's list again; NULL: the system's */
 };
 

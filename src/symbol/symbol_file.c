@@ -38,7 +38,7 @@ static size_t oldest_table(const struct symbols *s, size_t *empty)
 	size_t oldest = SIZE_MAX;
 
 	*empty = SIZE_MAX;
-	for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
+	for (size_t i = 0; i < s->table_max; i++) {
 		if (!s->tables[i])
 			*empty = i;
 		else if (oldest == SIZE_MAX || s->tables[i]->used < s->tables[oldest]->used)

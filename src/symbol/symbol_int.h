@@ -66,6 +66,7 @@ struct symbols {
 	struct symbol_object **objects; /* by file id - 1; NULL: not seen yet */
 	size_t object_count;
 	struct symbol_table *tables[SYMBOL_TABLES_MAX];
+	size_t table_max; /* how many of these are used */
 	uint64_t clock, serial;
 	struct symbol_kernel kernel;
 	struct symbol_jit *jits[SYMBOL_JITS_MAX];

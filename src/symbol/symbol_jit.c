@@ -7,6 +7,7 @@
 #include "symbol/symbol_int.h"
 
 #define READ_SIZE KIB(64)
+#define WORK_PER_BYTE 2 /* of text, beside a byte of a symbol table */
 #define FILE_MAX MIB(256) /* nothing behind it is read: about 0.5 s of work */
 #define MARK_SIZE 64
 
@@ -133,8 +134,8 @@ static int refresh(struct symbols *s, struct symbol_jit *j, int fd)
 	if (!is_same_so_far(j, fd, &st))
 		restart(j, &st);
 	size = MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX);
-	if (size <= j->at || !symbol_work_take(s, size - j->at)) /* all or nothing: half a map could name the wrong function */
-		return 0;
+	if (size <= j->at || !symbol_work_take(s, (size - j->at) * WORK_PER_BYTE))
+		return 0; /* all or nothing: half a map could name the wrong function */
 	return read_appended(j, fd, size);
 }
 

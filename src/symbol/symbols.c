@@ -2,7 +2,7 @@
 #include "symbol/symbol_int.h"
 
 #define MEMORY_DEFAULT MIB(24)
-#define WORK_MAX GIB(1) /* about two seconds of reading; the tables of a whole machine are a tenth of it */
+#define WORK_MAX MIB(512) /* about a second of reading; the tables of a whole machine are a tenth of it */
 #define WORK_NS_PER_BYTE 16 /* 60 MiB/s, a tenth of a CPU or so */
 
 int symbols_open(const struct symbols_config *cfg, struct files *files, struct symbols **out)
@@ -14,6 +14,9 @@ int symbols_open(const struct symbols_config *cfg, struct files *files, struct s
 	s->files = files;
 	s->time = cfg->clock ? cfg->clock : &clock_system;
 	s->raw_names = cfg->raw_names;
+	s->table_max = SYMBOL_TABLES_MAX;
+	if (cfg->descriptor_max)
+		s->table_max = MAX(MIN(cfg->descriptor_max / 2, s->table_max), (size_t)1);
 	s->work_left = WORK_MAX;
 	s->work_ns = clock_monotonic_ns(s->time);
 	s->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;

@@ -130,6 +130,17 @@ for number in (signal.SIGINT, signal.SIGTERM):
                f"{total(p.of(load))} of a process that used {used:.2f} s in two of its seconds")
     tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
 
+# Few descriptors: what is cached leaves some for reading what is new.
+done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -p {load.pid} -o {path('few.folded')}")
+named = sum("unknown" not in line for line in open(path("few.folded"))) if os.path.exists(path("few.folded")) else 0
+tap.ok(done.returncode == 0 and named, "64 descriptors: frames have names", f"exit {done.returncode} {named} {done.stderr[:200]}")
+done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -o {path('few.hwin')} -o {path('few.col')}")
+text = hearth("report", path("few.hwin")).stdout
+tap.ok("[unknown" not in text.split("Call tree")[0][:2000], "64 descriptors: the hot functions of the machine too", text[:600])
+
+done = run("sh", "-c", f"ulimit -n 32; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
+one_line(done, 0, "32 descriptors", "ulimit -n")
+
 # Stopped and continued, as by Ctrl-Z and fg.
 recorder = start(HEARTH, "record", "-d", 4, "-q", "-o", path("stopped.pb.gz"), stderr=subprocess.PIPE, text=True)
 time.sleep(1)
