@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -416,13 +417,24 @@ static int open_sampler(struct session *s, struct buf *why)
 	return r < 0 ? r : s->sampler->open(&s->cfg.sampling, why, &s->sampling);
 }
 
+/* Caches of descriptors take half of what the process may have: the rest is for reading /proc. */
+static size_t descriptor_budget(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FILE_DESCRIPTORS_MAX;
+	return (size_t)MIN(limit.rlim_cur / 4, (rlim_t)FILE_DESCRIPTORS_MAX);
+}
+
 static int open_parts(struct session *s)
 {
 	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
 					      .container_socket = s->cfg.container_socket,
 					      .recorded = s->sampler->is_replay };
-	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root };
-	int r = files_open(FILE_DESCRIPTORS_MAX, &s->files);
+	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root,
+						      .descriptor_max = descriptor_budget() };
+	int r = files_open(descriptor_budget(), &s->files);
 
 	if (r == 0)
 		r = proc_table_open(&proc_cfg, s->files, &s->processes);

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -93,16 +95,20 @@ int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset)
 
 static int write_in_place(const char *path, const void *bytes, size_t size)
 {
-	scoped(closep) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	scoped(closep) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
 
 	return fd < 0 ? -errno : io_write_all(fd, bytes, size);
 }
 
 static int write_new(const char *temporary, const void *bytes, size_t size)
 {
-	scoped(closep) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	scoped(closep) int fd = open(temporary, flags, 0666);
 	int r;
 
+	/* Left by a run that was killed, or laid there by a stranger: never written to, it could be a link to anything. */
+	if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
+		fd = open(temporary, flags, 0666);
 	if (fd < 0)
 		return -errno;
 	r = io_write_all(fd, bytes, size);
@@ -111,14 +117,30 @@ static int write_new(const char *temporary, const void *bytes, size_t size)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+/* A link in there stands for a descriptor of somebody (/dev/stdout): put a file in its place, and every program of the
+ * machine has lost it. */
+static bool is_descriptor(const char *path)
+{
+	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
 int io_replace_file(const char *path, const void *bytes, size_t size)
 {
 	scoped(buf_release) struct buf temporary = BUF_INIT(KIB(8));
-	struct stat st;
+	scoped(freep) char *target = NULL;
+	struct stat st, link;
 	int r;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : write_in_place(path, bytes, size);
+	if (stat(path, &st) == 0) {
+		bool is_link = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+
+		if (!S_ISREG(st.st_mode) || (is_link && is_descriptor(path)))
+			return S_ISDIR(st.st_mode) ? -EISDIR : write_in_place(path, bytes, size);
+		if (is_link)
+			target = realpath(path, NULL); /* on failure the link gives way */
+	}
+	if (target)
+		path = target;
 	buf_addf(&temporary, "%s.tmp-%d", path, (int)getpid());
 	(void)buf_cstr(&temporary);
 	if (temporary.error)
@@ -134,10 +156,16 @@ int io_replace_file(const char *path, const void *bytes, size_t size)
 int io_map_open(const char *path, struct io_map *out)
 {
 	scoped(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : io_map_fd(fd, out);
+}
+
+int io_map_fd(int fd, struct io_map *out)
+{
 	struct stat st;
 	void *bytes;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;

@@ -22,8 +22,8 @@ int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset) warn_unused;
 /**
  * io_replace_file - write @path so that readers see the old content or the whole new one
  *
- * Writes PATH.tmp-PID beside it, syncs, renames. A @path that exists and is no regular file (/dev/stdout, a FIFO) is
- * written in place. On failure nothing of the old file is lost and the temporary one is gone. Return: 0 or -errno.
+ * Writes PATH.tmp-PID beside it, syncs, renames. A @path that exists and is no regular file (a FIFO), or
+ * a link in /dev or /proc (/dev/stdout), is written in place; other links are followed, what they point to is replaced. On failure nothing of the old file is lost and the temporary one is gone. Return: 0 or -errno.
  */
 int io_replace_file(const char *path, const void *bytes, size_t size) warn_unused;
 
@@ -35,4 +35,6 @@ struct io_map {
 };
 
 int io_map_open(const char *path, struct io_map *out) warn_unused;
+/** io_map_fd - the same of an open file, which stays the caller's. Return: 0, -ENODEV (a FIFO or device) or -errno. */
+int io_map_fd(int fd, struct io_map *out) warn_unused;
 void io_map_release(struct io_map *map);

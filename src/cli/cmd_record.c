@@ -13,6 +13,7 @@
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
+#define DESCRIPTORS_NEEDED 64
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
@@ -44,7 +45,7 @@ static const struct opt how_options[] = {
 	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
 	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = FREQUENCY_MAX, .arg = "HZ",
 	  .help = "the same" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME",
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC, .arg = "TIME",
 	  .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
 	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .arg = "TIME",
 	  .help = "cut the session into windows of this length, each its own files" },
@@ -148,20 +149,28 @@ static int open_signals(struct record *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-/* From here on a second Ctrl-C ends the program at once. */
-static void close_signals(struct record *r)
-{
-	sigset_t set = end_signals();
-
-	closep(&r->signals);
-	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
-}
-
 static bool was_signalled(const struct record *r)
 {
 	struct signalfd_siginfo info;
 
 	return read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+}
+
+/* From here on a second Ctrl-C ends the program at once. What came together with the first (a terminal that closes and
+ * systemd send two kinds) does not; and the terminal's end is told once by the kernel and once by the shell. */
+static void close_signals(struct record *r)
+{
+	sigset_t set;
+
+	while (was_signalled(r))
+		;
+	closep(&r->signals);
+	ignore(signal(SIGHUP, SIG_IGN) == SIG_ERR);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
 /* Mapped files and their symbol tables are kept open: the soft limit of 1,024 is tight for a whole machine. */
@@ -173,6 +182,9 @@ static void raise_descriptor_limit(void)
 		return;
 	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
 	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
+	if (limit.rlim_cur < DESCRIPTORS_NEEDED)
+		command_fail(&command_record, "only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
+			     (unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
 }
 
 static int fail_open(const struct buf *why, int e)

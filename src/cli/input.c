@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/input.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -17,25 +18,33 @@ void input_bytes_release(struct input_bytes *in)
 	*in = (struct input_bytes){ 0 };
 }
 
-static int read_stream(const char *path, struct input_bytes *in)
+/* Opened once, and blocking: a FIFO (<(command) of a shell) has one writer, who may still be at work. */
+static int map_or_read(const char *path, struct input_bytes *in)
 {
+	bool is_stdin = str_eq(str_of(path), STR("-"));
+	scoped(closep) int opened = is_stdin ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = is_stdin ? STDIN_FILENO : opened, r;
+
+	if (fd < 0)
+		return -errno;
+	r = is_stdin ? -ENODEV : io_map_fd(fd, in->map); /* standard input may stand somewhere in its file */
+	if (r < 0 && r != -ENODEV)
+		return r;
+	if (r == 0) {
+		in->bytes = str_n(in->map->bytes, in->map->size);
+		return 0;
+	}
 	in->read.max = INPUT_MAX_BYTES;
-	return str_eq(str_of(path), STR("-")) ? io_read_fd(STDIN_FILENO, &in->read) : io_read_file(path, &in->read);
+	r = io_read_fd(fd, &in->read);
+	in->bytes = buf_str(&in->read);
+	return r;
 }
 
 int input_bytes_open(const struct command *c, const char *path, struct input_bytes *out)
 {
 	scoped(input_bytes_release) struct input_bytes in = { .map = calloc(1, sizeof(struct io_map)) };
-	int r = in.map ? -ENODEV : -ENOMEM;
+	int r = in.map ? map_or_read(path, &in) : -ENOMEM;
 
-	if (in.map && !str_eq(str_of(path), STR("-")))
-		r = io_map_open(path, in.map);
-	if (r == -ENODEV) {
-		r = read_stream(path, &in);
-		in.bytes = buf_str(&in.read);
-	} else if (r == 0) {
-		in.bytes = str_n(in.map->bytes, in.map->size);
-	}
 	if (r < 0)
 		return command_fail(c, "%s: cannot read: %s", path, strerror(-r));
 	*out = in;

@@ -17,6 +17,7 @@ _Noreturn static void child(char **argv, int go, int error)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (read(go, &byte, 1) != 1)
 		_exit(126); /* the parent gave up */
 	execvp(argv[0], argv);

@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 {
 	const struct command *c;
 
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
 

@@ -12,6 +12,7 @@ struct symbols_config {
 	bool raw_names;        /* do not demangle */
 	size_t memory_max;     /* bytes of symbol tables kept, least recently used goes first; 0: 24 MiB. A third is for JIT
 				* code. The kernel's list (2 MiB) is not counted */
+	size_t descriptor_max; /* held open by symbol tables; 0: 768 */
 	const struct clock *clock; /* when to read the kernel's list again; NULL: the system's */
 };
 
@@ -38,6 +39,7 @@ struct symbols_stats {
 	uint64_t tables_loaded, tables_evicted;
 	uint64_t files_failed; /* vanished, unreadable, no ELF file, malformed, over a limit */
 	uint64_t names_failed; /* a name that could not be read any more */
+	uint64_t refused; /* tables and maps not read because too much had been read lately */
 	uint64_t kernel_reads; /* of /proc/kallsyms */
 	bool kernel_restricted; /* kallsyms shows zeros only: kptr_restrict, or no CAP_SYSLOG */
 	size_t memory;         /* bytes of all tables, kernel included */

@@ -81,12 +81,12 @@ static int by_build_id(struct symbols *s, const struct symbol_object *m, struct 
 	return 0;
 }
 
-static bool has_crc(const struct symbol_file *file, uint32_t wanted)
+static bool has_crc(struct symbols *s, const struct symbol_file *file, uint32_t wanted)
 {
 	scoped(freep) uint8_t *bytes = malloc(KIB(256));
 	uint32_t crc = 0;
 
-	if (!bytes || file->in.size > CRC_FILE_MAX)
+	if (!bytes || file->in.size > CRC_FILE_MAX || !symbol_work_take(s, file->in.size))
 		return false;
 	for (uint64_t at = 0; at < file->in.size;) {
 		size_t size = (size_t)MIN((uint64_t)KIB(256), file->in.size - at);
@@ -120,7 +120,7 @@ static int by_link(struct symbols *s, const struct symbol_object *m, const struc
 		r = open_debug(buf_cstr(&full), &file);
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0 || !has_crc(&file, crc))
+		if (r < 0 || !has_crc(s, &file, crc))
 			continue;
 		*out = file;
 		file = (struct symbol_file){ .view.fd = -1 };

@@ -6,6 +6,8 @@
 #include "base/array.h"
 #include "symbol/symbol_int.h"
 
+#define RETRY_NS NSEC_PER_SEC
+
 void symbol_file_release(struct symbol_file *file)
 {
 	elf_release(&file->elf);
@@ -36,7 +38,7 @@ static size_t oldest_table(const struct symbols *s, size_t *empty)
 	size_t oldest = SIZE_MAX;
 
 	*empty = SIZE_MAX;
-	for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
+	for (size_t i = 0; i < s->table_max; i++) {
 		if (!s->tables[i])
 			*empty = i;
 		else if (oldest == SIZE_MAX || s->tables[i]->used < s->tables[oldest]->used)
@@ -210,12 +212,16 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 	struct symbol_table *t = m->table_serial ? s->tables[m->table] : NULL;
 	int r;
 
-	if (!m->is_elf || m->tableless)
+	if (!m->is_elf || m->tableless || (m->later_ns && clock_monotonic_ns(s->time) < m->later_ns))
 		return -ENOENT;
 	if (!t || t->serial != m->table_serial) {
 		r = find_or_load(s, file_id, m, &m->table);
 		if (r == -ENOMEM)
 			return r;
+		if (r == -EAGAIN) { /* the budget is used up; to open the file for every frame again would use it too */
+			m->later_ns = clock_monotonic_ns(s->time) + RETRY_NS;
+			return -ENOENT;
+		}
 		if (r < 0) {
 			m->tableless = true;
 			s->stats.files_failed += r != -ENOENT;

@@ -41,6 +41,7 @@ struct symbol_object { /* what is kept of a file for good */
 	bool tableless; /* tried: there are no symbols, or they can't be read */
 	size_t table;   /* in symbols.tables, while that has table_serial */
 	uint64_t table_serial;
+	uint64_t later_ns; /* CLOCK_MONOTONIC: not loaded before this, the budget was used up; 0: now */
 };
 
 struct symbol_file { /* an open file while it is looked at */
@@ -65,10 +66,12 @@ struct symbols {
 	struct symbol_object **objects; /* by file id - 1; NULL: not seen yet */
 	size_t object_count;
 	struct symbol_table *tables[SYMBOL_TABLES_MAX];
+	size_t table_max; /* how many of these are used */
 	uint64_t clock, serial;
 	struct symbol_kernel kernel;
 	struct symbol_jit *jits[SYMBOL_JITS_MAX];
 	size_t jit_memory_max;
+	uint64_t work_left, work_ns; /* bytes that may still be read; when that was last raised */
 	struct symbols_stats stats;
 	size_t tables_memory;
 	char *raw;        /* SYMBOL_NAME_MAX bytes: the name as the file has it */
@@ -102,6 +105,14 @@ int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t
 /** symbol_find_native - Return: 0, *name empty when there is none (then *start is untouched), or -ENOMEM. */
 int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object *m, uint64_t address, struct str *name,
 		       uint64_t *start) warn_unused;
+
+/**
+ * symbol_work_take - may this many bytes of a stranger's file be read through?
+ *
+ * Anybody may run a hundred programs with huge tables, or write a huge perf map anew before each look at it: without a
+ * budget that could hold the worker up for hours. Return: false when it is used up (counted); it fills up with time.
+ */
+bool symbol_work_take(struct symbols *s, uint64_t bytes);
 
 /* symbol_kernel.c */
 void symbol_kernel_release(struct symbol_kernel *k);

@@ -7,6 +7,7 @@
 #include "symbol/symbol_int.h"
 
 #define READ_SIZE KIB(64)
+#define WORK_PER_BYTE 2 /* of text, beside a byte of a symbol table */
 #define FILE_MAX MIB(256) /* nothing behind it is read: about 0.5 s of work */
 #define MARK_SIZE 64
 
@@ -106,7 +107,7 @@ static int read_appended(struct symbol_jit *j, int fd, uint64_t size)
 
 	if (!bytes)
 		return -ENOMEM;
-	while (j->at < MIN(size, (uint64_t)FILE_MAX)) {
+	while (j->at < size) {
 		size_t piece = (size_t)MIN(size - j->at, (uint64_t)READ_SIZE);
 
 		if (io_pread_all(fd, bytes, piece, j->at) < 0)
@@ -121,9 +122,10 @@ static int read_appended(struct symbol_jit *j, int fd, uint64_t size)
 	return 0;
 }
 
-static int refresh(struct symbol_jit *j, int fd)
+static int refresh(struct symbols *s, struct symbol_jit *j, int fd)
 {
 	struct stat st;
+	uint64_t size;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0; /* what was read before stays */
@@ -131,7 +133,10 @@ static int refresh(struct symbol_jit *j, int fd)
 		return 0;
 	if (!is_same_so_far(j, fd, &st))
 		restart(j, &st);
-	return read_appended(j, fd, (uint64_t)st.st_size);
+	size = MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX);
+	if (size <= j->at || !symbol_work_take(s, (size - j->at) * WORK_PER_BYTE))
+		return 0; /* all or nothing: half a map could name the wrong function */
+	return read_appended(j, fd, size);
 }
 
 int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64_t address, bool is_return,
@@ -145,7 +150,7 @@ int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64
 	if (!j)
 		return -ENOMEM;
 	j->used = ++s->clock;
-	r = refresh(j, perf_map_fd);
+	r = refresh(s, j, perf_map_fd);
 	if (r < 0) {
 		restart(j, &(struct stat){ 0 }); /* half a map could name the wrong function */
 		return r;

@@ -34,19 +34,36 @@ static void table_freep(struct symbol_table **t)
 	symbol_table_free(*t);
 }
 
-/* One source of symbols. What it cannot give costs this source only; running out of memory ends the whole load. */
-static int add_source(struct symbol_table *t, const struct elf *elf, uint32_t type)
+/* Running out of memory, or of the budget, ends the whole load: half a table would be kept for good. */
+static bool is_final(int r)
+{
+	return r == -ENOMEM || r == -EAGAIN;
+}
+
+/* What elf_symbols_add() will read: a table over its limit costs nothing. */
+static uint64_t work_of(const struct elf *elf, uint32_t type)
+{
+	const struct elf_section *section = elf_section_of_type(elf, type);
+	uint64_t size = section ? elf_section_reader(elf, section).size : 0;
+
+	return size > ELF_ENTRIES_MAX * sizeof(Elf64_Sym) ? 0 : size;
+}
+
+/* One source of symbols. What else it cannot give costs this source only. */
+static int add_source(struct symbols *s, struct symbol_table *t, const struct elf *elf, uint32_t type)
 {
 	size_t before = t->symbols.count;
 	size_t strings = type == SHT_DYNSYM ? ELF_STRINGS_DYNAMIC : ELF_STRINGS_STATIC;
 	struct reader in;
 	int r = elf_symbols_strings(elf, type, &in);
 
+	if (r == 0 && !symbol_work_take(s, work_of(elf, type)))
+		r = -EAGAIN;
 	if (r == 0)
 		r = elf_symbols_add(&t->symbols, elf, type);
 	if (r < 0 || t->symbols.count == before) {
 		t->symbols.count = before;
-		return r == -ENOMEM ? r : -ENOENT;
+		return is_final(r) ? r : -ENOENT;
 	}
 	t->strings[strings] = in;
 	return 0;
@@ -73,7 +90,7 @@ static int add_debug_file(struct symbols *s, struct symbol_table *t, const struc
 	int r = symbol_debug_open(s, m, &file->elf, &debug);
 
 	if (r == 0)
-		r = add_source(t, &debug.elf, SHT_SYMTAB);
+		r = add_source(s, t, &debug.elf, SHT_SYMTAB);
 	if (r < 0)
 		return r;
 	t->fds[1] = debug.view.fd;
@@ -82,7 +99,7 @@ static int add_debug_file(struct symbols *s, struct symbol_table *t, const struc
 }
 
 /* MiniDebugInfo: an ELF file in xz, with the functions that .dynsym does not have. Of it only the names are kept. */
-static int add_mini(struct symbol_table *t, const struct elf *elf)
+static int add_mini(struct symbols *s, struct symbol_table *t, const struct elf *elf)
 {
 	const struct elf_section *section = elf_section_find(elf, STR(".gnu_debugdata"));
 	scoped(buf_release) struct buf image = BUF_INIT(MINI_MAX);
@@ -92,6 +109,8 @@ static int add_mini(struct symbol_table *t, const struct elf *elf)
 
 	if (!section)
 		return -ENOENT;
+	if (!symbol_work_take(s, MINI_MAX))
+		return -EAGAIN;
 	in = elf_section_reader(elf, section);
 	r = xz_unpack(&in, &image);
 	if (r < 0)
@@ -99,7 +118,7 @@ static int add_mini(struct symbol_table *t, const struct elf *elf)
 	in = reader_of(image.ptr, image.len);
 	r = elf_parse(&in, &mini);
 	if (r == 0)
-		r = add_source(t, &mini, SHT_SYMTAB);
+		r = add_source(s, t, &mini, SHT_SYMTAB);
 	if (r < 0)
 		return r;
 	t->owned = malloc((size_t)names->size + 1);
@@ -118,18 +137,18 @@ static int add_mini(struct symbol_table *t, const struct elf *elf)
 static int add_functions(struct symbols *s, struct symbol_table *t, const struct symbol_object *m,
 			 const struct symbol_file *file)
 {
-	int r = add_source(t, &file->elf, SHT_SYMTAB);
+	int r = add_source(s, t, &file->elf, SHT_SYMTAB);
 
-	if (r == 0 || r == -ENOMEM)
+	if (r == 0 || is_final(r))
 		return r;
 	r = add_debug_file(s, t, m, file);
-	if (r == 0 || r == -ENOMEM)
+	if (r == 0 || is_final(r))
 		return r;
-	r = add_mini(t, &file->elf);
-	if (r == -ENOMEM)
+	r = add_mini(s, t, &file->elf);
+	if (is_final(r))
 		return r;
-	r = add_source(t, &file->elf, SHT_DYNSYM);
-	return r == -ENOMEM ? r : 0;
+	r = add_source(s, t, &file->elf, SHT_DYNSYM);
+	return is_final(r) ? r : 0;
 }
 
 int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct symbol_file *file,

@@ -2,6 +2,8 @@
 #include "symbol/symbol_int.h"
 
 #define MEMORY_DEFAULT MIB(24)
+#define WORK_MAX MIB(512) /* about a second of reading; the tables of a whole machine are a tenth of it */
+#define WORK_NS_PER_BYTE 16 /* 60 MiB/s, a tenth of a CPU or so */
 
 int symbols_open(const struct symbols_config *cfg, struct files *files, struct symbols **out)
 {
@@ -12,6 +14,11 @@ int symbols_open(const struct symbols_config *cfg, struct files *files, struct s
 	s->files = files;
 	s->time = cfg->clock ? cfg->clock : &clock_system;
 	s->raw_names = cfg->raw_names;
+	s->table_max = SYMBOL_TABLES_MAX;
+	if (cfg->descriptor_max)
+		s->table_max = MAX(MIN(cfg->descriptor_max / 2, s->table_max), (size_t)1);
+	s->work_left = WORK_MAX;
+	s->work_ns = clock_monotonic_ns(s->time);
 	s->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;
 	s->jit_memory_max = s->memory_max / 3; /* JIT code is on few machines, but then there is much of it */
 	s->memory_max -= s->jit_memory_max;
@@ -42,6 +49,20 @@ void symbols_close(struct symbols *s)
 	free(s->raw);
 	buf_release(&s->text);
 	free(s);
+}
+
+bool symbol_work_take(struct symbols *s, uint64_t bytes)
+{
+	uint64_t now_ns = clock_monotonic_ns(s->time);
+
+	s->work_left += MIN((now_ns - s->work_ns) / WORK_NS_PER_BYTE, WORK_MAX - s->work_left);
+	s->work_ns = now_ns;
+	if (bytes > s->work_left) {
+		s->stats.refused++;
+		return false;
+	}
+	s->work_left -= bytes;
+	return true;
 }
 
 int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t address, struct symbol *out)

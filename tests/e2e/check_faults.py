@@ -49,6 +49,20 @@ for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["m
     one_line(hearth(command[0], scratch, *command[1:]), 1, f"{command[0]} of a folder", scratch)
 tap.ok(not os.path.exists(path("out.folded")) and not os.path.exists(path("out.pb.gz")), "bad input leaves no output")
 
+# A pipe by its name (<(command) of a shell, /dev/stdin), whose writer takes its time, and a redirected /dev/stdout.
+slow = subprocess.run(["sh", "-c", f"(sleep 1; cat {path('good.folded')}) | {HEARTH} report /dev/stdin --from folded"],
+                      capture_output=True, text=True, errors="surrogateescape")
+tap.ok(slow.returncode == 0 and "Functions" in slow.stdout, "report of a slow pipe", slow.stderr[:200])
+os.mkfifo(path("fifo"))
+writer = start("sh", "-c", f"sleep 1; cat {path('good.folded')} > {path('fifo')}")
+done = hearth("report", path("fifo"), "--from", "folded")
+tap.ok(done.returncode == 0 and "Functions" in done.stdout, "report of a FIFO", done.stderr[:200])
+tap.ok(stopped(writer) == 0, "and its writer could write")
+with open(path("redirected"), "wb") as f:
+    done = subprocess.run([HEARTH, "convert", path("good.folded"), "-o", "/proc/self/fd/1", "--format", "folded"], stdout=f,
+                          stderr=subprocess.PIPE)
+tap.ok(done.returncode == 0 and os.path.getsize(path("redirected")) > 0, "-o into a redirected descriptor", done.stderr[:200])
+
 # Usage.
 for args in (["nonsense"], ["record", "--nonsense"], ["record", "-F", "0"], ["record", "-F", "ten"], ["record", "-F", "-1"],
              ["record", "-d", "1x"], ["record", "-p", "0"], ["record", "-p", "abc"], ["record", "--format", "nonsense"],
@@ -81,6 +95,10 @@ if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", path("full"
 else:
     tap.skip("disk full", "cannot mount a tmpfs")
 
+done = run("sh", "-c", f"ulimit -f 1; exec {HEARTH} record -d 1 -q -o {path('limited.html')}")
+one_line(done, 1, "ulimit -f", "limited.html", "large")
+tap.ok(not [n for n in os.listdir(scratch) if n.startswith("limited")], "ulimit -f: nothing half-written is left")
+
 # The folder goes while the session runs.
 os.mkdir(path("gone"))
 recorder = start(HEARTH, "record", "-d", 2, "-q", "-o", path("gone/a.pb.gz"), "-o", path("stays.pb.gz"),
@@ -111,6 +129,37 @@ for number in (signal.SIGINT, signal.SIGTERM):
         tap.ok(total(p.of(load)) > 99 * used * 0.9, f"{number.name}: the samples are there",
                f"{total(p.of(load))} of a process that used {used:.2f} s in two of its seconds")
     tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
+
+# Few descriptors: what is cached leaves some for reading what is new.
+done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -p {load.pid} -o {path('few.folded')}")
+named = sum("unknown" not in line for line in open(path("few.folded"))) if os.path.exists(path("few.folded")) else 0
+tap.ok(done.returncode == 0 and named, "64 descriptors: frames have names", f"exit {done.returncode} {named} {done.stderr[:200]}")
+done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -o {path('few.hwin')} -o {path('few.col')}")
+text = hearth("report", path("few.hwin")).stdout
+tap.ok("[unknown" not in text.split("Call tree")[0][:2000], "64 descriptors: the hot functions of the machine too", text[:600])
+
+done = run("sh", "-c", f"ulimit -n 32; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
+one_line(done, 0, "32 descriptors", "ulimit -n")
+
+# Stopped and continued, as by Ctrl-Z and fg.
+recorder = start(HEARTH, "record", "-d", 4, "-q", "-o", path("stopped.pb.gz"), stderr=subprocess.PIPE, text=True)
+time.sleep(1)
+recorder.send_signal(signal.SIGSTOP)
+time.sleep(1)
+recorder.send_signal(signal.SIGCONT)
+said = recorder.communicate(timeout=60)[1]
+p = Profile(path("stopped.pb.gz")) if os.path.exists(path("stopped.pb.gz")) else None
+tap.ok(recorder.returncode == 0 and p and abs(p.duration_ns / 1e9 - 4) < 0.5, "stopped and continued: the session goes on",
+       f"exit {recorder.returncode} {p and p.duration_ns / 1e9} s {said[:200]}")
+
+# Signals that come together (a terminal that closes, systemd) are one.
+recorder = start(HEARTH, "record", "-d", 60, "-q", "-o", path("signals.pb.gz"), stderr=subprocess.PIPE, text=True)
+time.sleep(2)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    recorder.send_signal(number)
+said = recorder.communicate(timeout=60)[1]
+tap.ok(recorder.returncode == 0 and os.path.exists(path("signals.pb.gz")), "three signals at once keep what was gathered",
+       f"exit {recorder.returncode} {said[:200]}")
 
 # A target that ends, and one that is killed while it is read.
 target = start(workload("spin"), 2)

@@ -743,6 +743,76 @@ static void a_sample_from_before_the_exec(void **state)
 	folder_remove(dir);
 }
 
+/* A child that ended between the reading of its name and of its mappings: what was read first is not lost. */
+static int one_half_gone(void *ctx)
+{
+	struct proc_config cfg = { .host_root = ctx };
+	struct abi_process forked = { .header = { .type = ABI_RECORD_FORK, .time_ns = 9 }, .pid = 78, .parent_pid = 77,
+				      .process_start_ns = 50 * NSEC_PER_SEC };
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+	struct proc *p;
+	int r = files_open(4, &f);
+
+	if (r == 0)
+		r = proc_table_open(&cfg, f, &t);
+	if (r == 0) {
+		(void)proc_get(t, 77, 50 * NSEC_PER_SEC, comm);
+		proc_event(t, &forked);
+		p = proc_get(t, 78, 50 * NSEC_PER_SEC, comm);
+		if (!allocation_failed()) {
+			assert_false(p->unreadable);
+			assert_string_equal(p->exe, "/child"); /* what it said of itself before it was gone */
+			assert_string_equal(p->container, "0123456789ab");
+		}
+	}
+	proc_table_close(t);
+	files_close(f);
+	return allocation_failed() ? -ENOMEM : r;
+}
+
+static void write_process(const char *dir, int pid, const char *maps, const char *exe)
+{
+	const char *const files[][2] = { { "stat", "77 (web) R 77 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n" },
+					 { "status", "NSpid:\t77\t5\n" },
+					 { "cgroup", "0::/docker/" A64 "\n" },
+					 { "maps", maps } };
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/proc/%d", dir, pid);
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		(void)snprintf(path, sizeof(path), "%s/proc/%d/%s", dir, pid, files[i][0]);
+		assert_int_equal(io_replace_file(path, files[i][1], strlen(files[i][1])), 0);
+	}
+	(void)snprintf(path, sizeof(path), "%s/proc/%d/exe", dir, pid);
+	assert_int_equal(symlink(exe, path), 0);
+}
+
+static void half_gone(void **state)
+{
+	static const char *const names[] = { "stat", "status", "cgroup", "maps", "exe", "" };
+	char dir[] = "/tmp/hearth-host-XXXXXX", path[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	write_process(dir, 77, "1000-2000 r-xp 00003000 00:10 9 /lib/gone.so\n", "/parent");
+	write_process(dir, 78, "", "/child"); /* maps is empty once the memory is gone */
+	assert_int_equal(one_half_gone(dir), 0);
+	for_each_failing_allocation(one_half_gone, dir);
+	for (int pid = 77; pid <= 78; pid++) {
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			(void)snprintf(path, sizeof(path), "%s/proc/%d/%s", dir, pid, names[i]);
+			remove(path);
+		}
+	}
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	rmdir(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void tell(struct proc_table *t, uint64_t start, uint64_t end, const char *path)
 {
 	struct abi_mapping *m = calloc(1, sizeof(*m) + strlen(path) + 8);
@@ -802,6 +872,7 @@ int main(void)
 		LIVE(other_root), LIVE(leader_exits), LIVE(rescans_are_limited), LIVE(kernel_thread),
 		LIVE(told_by_a_recording), LIVE(churn), cmocka_unit_test(container_and_failing_allocations),
 		cmocka_unit_test(a_sample_from_before_the_exec),
+		cmocka_unit_test(half_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,6 +335,32 @@ static void expect_at(struct symbols *s, uint64_t *now_ns, uint64_t seconds, boo
 	assert_int_equal(stats.kernel_reads, readings);
 }
 
+/* Somebody writes a huge map anew before each look at it: reading it is given up, until time has passed. */
+static void a_budget_ends_rereading(void **state)
+{
+	static const off_t size = MIB(200);
+	uint64_t now_ns = NSEC_PER_SEC;
+	const struct clock clock = { .monotonic_ns = simulated_ns, .wall_ns = simulated_ns, .self = &now_ns };
+	const struct symbols_config cfg = { .host_root = "", .clock = &clock };
+	scoped(closep) int fd = temporary("1000 10 first\n"), honest = temporary("1000 10 honest\n");
+	struct symbols_stats stats;
+	struct session s;
+
+	(void)state;
+	assert_int_equal(files_open(4, &s.files), 0);
+	assert_int_equal(symbols_open(&cfg, s.files, &s.symbols), 0);
+	for (off_t i = 0; i < 8; i++) {
+		assert_int_equal(ftruncate(fd, size - i), 0); /* shorter: all of it is read again */
+		expect_jit(&s, 1, fd, 0x1000, i < 1 ? "first" : "[jit+0x1000]");
+	}
+	symbols_stats(s.symbols, &stats);
+	assert_int_equal(stats.refused, 7);
+	expect_jit(&s, 2, honest, 0x1000, "honest"); /* a small one still fits */
+	now_ns += 60 * NSEC_PER_SEC;
+	expect_jit(&s, 1, fd, 0x1000, "first");
+	session_close(&s);
+}
+
 static void reads_the_kernel_list_again(void **state)
 {
 	static const char before[] = "ffffffff81000000 T _text\n",
@@ -568,6 +594,7 @@ int main(void)
 		cmocka_unit_test(demangles),
 		cmocka_unit_test(demangling_is_bounded),
 		cmocka_unit_test(follows_perf_maps),
+		cmocka_unit_test(a_budget_ends_rereading),
 		cmocka_unit_test(names_kernel_code),
 		cmocka_unit_test(reads_the_kernel_list_again),
 		cmocka_unit_test(shares_and_drops_tables),
