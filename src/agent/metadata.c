@@ -58,25 +58,15 @@ static void set_time(struct writer *w, const char *key, uint64_t wall_ns)
 /* A file of the host: as pid 1 sees it, or below the host root when that is not to be seen. */
 static int read_host_file(const char *host_root, const char *path, struct buf *out)
 {
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
+	scoped(buf_release) struct buf below = BUF_INIT(KIB(8));
 	int r;
 
-	buf_addf(&full, "%s/proc/1/root%s", host_root, path);
-	r = full.error ? full.error : io_read_file(buf_cstr(&full), out);
+	buf_addf(&below, "/proc/1/root%s", path);
+	r = below.error ? below.error : io_read_below(host_root, buf_cstr(&below), out);
 	if (r == 0)
 		return 0;
-	buf_clear(&full);
 	buf_clear(out);
-	buf_addf(&full, "%s%s", host_root, path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
-}
-
-static int read_below(const char *host_root, const char *path, struct buf *out)
-{
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
-
-	buf_addf(&full, "%s%s", host_root, path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
+	return io_read_below(host_root, path, out);
 }
 
 static void set_identity(struct writer *w, const struct metadata_config *cfg)
@@ -167,7 +157,7 @@ static void set_cpu(struct writer *w)
 	uint64_t total = 0, used = 0;
 	struct str flags;
 
-	ignore(read_below(w->host_root, "/proc/cpuinfo", &text)); /* unreadable: everything is unknown */
+	ignore(io_read_below(w->host_root, "/proc/cpuinfo", &text)); /* unreadable: everything is unknown */
 	flags = cpuinfo_value(buf_str(&text), STR("flags"));
 	set(w, "processors", json_integer(processors > 0 ? processors : 1));
 	set_text(w, "cpu_model_name", cpuinfo_value(buf_str(&text), STR("model name")));

@@ -78,15 +78,6 @@ int probe_kernel_verdict(const struct probe_kernel *k)
 	return 0;
 }
 
-/* Appends a file below the root; silence when it is not there. */
-static int read_below(const char *root, const char *path, struct buf *out)
-{
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
-
-	buf_addf(&full, "%s%s", root ? root : "", path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
-}
-
 int probe_kernel_running(const char *host_root, struct probe_kernel *out)
 {
 	scoped(buf_release) struct buf signature = BUF_INIT(KIB(4));
@@ -94,7 +85,7 @@ int probe_kernel_running(const char *host_root, struct probe_kernel *out)
 
 	if (uname(&name) < 0)
 		return -EBADMSG;
-	ignore(read_below(host_root, "/proc/version_signature", &signature)); /* only Ubuntu has it */
+	ignore(io_read_below(host_root, "/proc/version_signature", &signature)); /* only Ubuntu has it */
 	return probe_kernel_parse(str_of(name.release), str_of(name.version), buf_str(&signature), out);
 }
 
@@ -239,7 +230,7 @@ static void probe_number(struct probe *p, const char *name, const char *path)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(64);
 	struct probe_fact *f = fact(p, name, PROBE_NEED_NOTHING, true);
-	int r = read_below(p->root, path, &text);
+	int r = io_read_below(p->root, path, &text);
 	struct str s = str_trim(buf_str(&text));
 
 	if (r < 0)
@@ -331,7 +322,7 @@ static void probe_mapped_files(struct probe *p)
 static void probe_lockdown(struct probe *p)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
-	bool absent = read_below(p->root, "/sys/kernel/security/lockdown", &text) < 0;
+	bool absent = io_read_below(p->root, "/sys/kernel/security/lockdown", &text) < 0;
 	bool locked = str_search(buf_str(&text), STR("[confidentiality]")) >= 0;
 	struct probe_fact *f = fact(p, "lockdown", PROBE_NEED_SAMPLER, !locked);
 	struct str s = str_trim(buf_str(&text));
