@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz format lint install clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -51,4 +51,4 @@ install: build
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf build build-* node_modules
+	rm -rf build build-* tests/web/node_modules

@@ -1,14 +1,19 @@
+# shellcheck shell=sh
 # Shared by scripts/test and scripts/test-extra: counts results and prints the closing line.
-# A step is a Meson test run (its testlog.json is counted, one test program each), a TAP script (its ok lines are
-# counted), or a plain command (one result).
+# A step is a Meson test run (each case counts, scripts/count-tests), a TAP script (its ok lines are counted), or a plain
+# command (one result). A step that fails is counted and the next one runs; the closing line decides the exit status.
 passed=0 failed=0 skipped=0
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-add_results() { # file with ok / not ok lines
-	passed=$((passed + $(grep -E '^ok' "$1" | grep -cvi '# skip')))
-	failed=$((failed + $(grep -cE '^not ok' "$1")))
-	skipped=$((skipped + $(grep -E '^ok' "$1" | grep -ci '# skip')))
+count() { # prints how many lines of the results match an expression and do not match another one
+	awk -v with="$1" -v without="${2:-^$}" '$0 ~ with && $0 !~ without { n++ } END { print n + 0 }' "$results"
+}
+
+add_results() {
+	passed=$((passed + $(count '^ok' '# SKIP')))
+	failed=$((failed + $(count '^not ok')))
+	skipped=$((skipped + $(count '^ok.*# SKIP')))
 }
 
 plain() { # name command...
@@ -38,33 +43,25 @@ meson_tests() { # build folder, arguments of meson test...
 	folder=$1
 	shift
 	echo "== meson test in $folder $*"
-	meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || true
-	python3 - "$folder/meson-logs/testlog.json" >"$results" <<-'PYTHON'
-		import json, sys
-		for line in open(sys.argv[1]):
-		    test = json.loads(line)
-		    result = test["result"]
-		    if result == "SKIP":
-		        print("ok", test["name"], "# SKIP")
-		    elif result in ("OK", "EXPECTEDFAIL"):
-		        print("ok", test["name"])
-		    else:
-		        print("not ok", test["name"], result)
-	PYTHON
-	grep -E '^not ok' "$results" || true
-	add_results "$results"
+	log=$folder/meson-logs/testlog.json
+	rm -f "$log"
+	meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || echo "meson test in $folder ended with $?"
+	scripts/count-tests "$log" >"$results" || echo "not ok meson test in $folder $* left no readable log" >>"$results"
+	[ -s "$results" ] || echo "not ok meson test in $folder $* ran nothing" >>"$results"
+	awk '/^not ok|# SKIP/' "$results"
+	add_results
 }
 
 tap() { # name command...
 	name=$1
 	shift
 	echo "== $name"
-	if ! "$@" >"$results" 2>&1 && ! grep -qE '^not ok' "$results"; then
-		echo "not ok $name ended with an error" >>"$results"
+	{ "$@" 2>&1 || echo "# $name ended with status $?"; } | tee "$results"
+	if [ "$(count '^# .* ended with status')" != 0 ] && [ "$(count '^not ok')" = 0 ]; then
+		echo "not ok $name ended with an error" | tee -a "$results"
 	fi
-	cat "$results"
-	grep -qE '^(not )?ok' "$results" || echo "not ok $name printed no result" | tee -a "$results"
-	add_results "$results"
+	[ "$(count '^(not )?ok')" != 0 ] || echo "not ok $name printed no result" | tee -a "$results"
+	add_results
 }
 
 closing_line() {

@@ -526,6 +526,28 @@ static void add_choices(const struct opt *o, struct buf *out)
 		buf_addf(out, "%s%s", i ? ", " : "", o->choices[i]);
 }
 
+/* A flag that is on is turned off by its name with no- before it. */
+static bool on_by_default(const struct opt *o)
+{
+	return o->type == OPT_FLAG && o->fallback && !strcmp(o->fallback, "true");
+}
+
+static void add_plain(struct buf *out, const char *text)
+{
+	buf_adds(out, str_of(text));
+}
+
+static void add_fallback(const struct opt *o, void (*add)(struct buf *out, const char *text), struct buf *out)
+{
+	if (on_by_default(o)) {
+		buf_addf(out, " (on; --no-%s turns it off)", o->name);
+	} else if (o->fallback && *o->fallback) {
+		buf_adds(out, STR(" (default "));
+		add(out, o->fallback);
+		buf_addc(out, ')');
+	}
+}
+
 static void help_group(const char *title, const struct opt *opts, struct buf *out)
 {
 	if (title)
@@ -538,8 +560,7 @@ static void help_group(const char *title, const struct opt *opts, struct buf *ou
 		add_left_column(o, &left);
 		buf_addf(out, "  %-28s %s%s", buf_cstr(&left), left.len > 28 ? "\n                               " : "", o->help);
 		add_choices(o, out);
-		if (o->fallback)
-			buf_addf(out, " (default %s)", o->fallback);
+		add_fallback(o, add_plain, out);
 		buf_addc(out, '\n');
 	}
 }
@@ -574,11 +595,7 @@ static void man_group(const struct opt *opts, struct buf *out)
 		buf_adds(out, STR("\n\t"));
 		add_scdoc(out, o->help);
 		add_choices(o, out);
-		if (o->fallback) {
-			buf_adds(out, STR(" (default "));
-			add_scdoc(out, o->fallback);
-			buf_addc(out, ')');
-		}
+		add_fallback(o, add_scdoc, out);
 		buf_adds(out, STR(".\n\n"));
 	}
 }
@@ -604,5 +621,7 @@ void opt_words(const struct opt_spec *spec, struct buf *out)
 		buf_addf(out, "%s--%s", out->len ? " " : "", all[i]->name);
 		if (all[i]->letter)
 			buf_addf(out, " -%c", all[i]->letter);
+		if (on_by_default(all[i]))
+			buf_addf(out, " --no-%s", all[i]->name);
 	}
 }

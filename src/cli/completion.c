@@ -41,8 +41,9 @@ void completion_bash(struct buf *out)
 		add_option_words(command_at(i), out);
 	buf_adds(out, STR("\tesac\n\tcase $current in\n"
 			  "\t-*) COMPREPLY=($(compgen -W \"$words\" -- \"$current\")) ;;\n"
-			  "\t*) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n"
-			  "\tesac\n}\ncomplete -o filenames -F _hearth hearth\n"));
+			  "\tesac\n}\n"
+			  "# Without an answer of the function bash completes file names itself, spaces and all.\n"
+			  "complete -o bashdefault -o default -F _hearth hearth\n"));
 }
 
 void completion_man(const struct command *c, struct buf *out)

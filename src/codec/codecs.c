@@ -7,9 +7,10 @@
 #include "codec/col.h"
 #include "codec/folded.h"
 #include "codec/pprof.h"
+#include "codec/pprof_legacy.h"
 #include "codec/window_codec.h"
 
-static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_col, &codec_folded };
+static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_folded };
 
 const struct codec *codec_at(size_t index)
 {

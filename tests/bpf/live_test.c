@@ -428,10 +428,8 @@ static void cgroup_filter(void **state)
 	(void)state;
 	snprintf(dir, sizeof(dir), "/sys/fs/cgroup%s/hearth-test-%d",
 		 access("/sys/fs/cgroup/cgroup.procs", F_OK) ? "/unified" : "", getpid());
-	if (mkdir(dir, 0755) < 0) {
-		print_message("  SKIP: cannot make a cgroup v2\n");
-		skip();
-	}
+	if (mkdir(dir, 0755) < 0)
+		skip_because("cannot make a cgroup v2");
 	stranger = start_spinning("hearth-out", forever);
 	s.pid = start_spinning("hearth-in", forever);
 	move_to_cgroup(dir, s.pid);

@@ -66,11 +66,15 @@ for counter, into in ((theirs, theirs_plain), (ours, ours_plain)):
     for name, count in counter.items():
         into[plain(name)] += count
 sum_theirs, sum_ours = sum(theirs.values()), sum(ours.values())
-worst = 0.0
+worst, apart = 0.0, []
 for name, count in theirs_plain.most_common(20):
-    a, b = 100 * count / sum_theirs, 100 * ours_plain[name] / max(sum_ours, 1)
-    worst = max(worst, abs(a - b))
-    tap.note(f"{a:6.2f} % perf {b:6.2f} % hearth  {name}")
-tap.ok(len(theirs_plain) >= 20 and worst <= 3.0, "the 20 hottest functions within 3 points of perf report",
-       f"largest difference {worst:.2f} points, {sum_theirs} and {sum_ours} samples")
+    a, b = count / sum_theirs, ours_plain[name] / max(sum_ours, 1)
+    worst = max(worst, 100 * abs(a - b))
+    # Two shares of some 2,000 samples differ by chance alone: three standard deviations more in the short run.
+    chance = 300 * (a * (1 - a) * (1 / sum_theirs + 1 / max(sum_ours, 1))) ** 0.5 if QUICK else 0
+    if 100 * abs(a - b) > 3.0 + chance:
+        apart.append(name)
+    tap.note(f"{100 * a:6.2f} % perf {100 * b:6.2f} % hearth  {name}")
+tap.ok(len(theirs_plain) >= 20 and not apart, "the 20 hottest functions within 3 points of perf report",
+       f"largest difference {worst:.2f} points, {sum_theirs} and {sum_ours} samples {' '.join(apart)}")
 tap.finish()

@@ -22,7 +22,8 @@ def cpu_of(profile):
 slow, fast = Profile(path("slow.pb.gz")), Profile(path("fast.pb.gz"))
 busy = cpu_of(slow)
 rate = total([s for s in slow.samples if s.pid]) / busy
-tap.ok(abs(rate / 49 - 1) < 0.08, "49 Hz over all", f"{rate:.2f} samples per busy second")
+tap.ok(abs(rate / 49 - 1) < 0.08, "49 Hz over all",
+       f"{rate:.2f} samples per busy second, {busy:.2f} of them in {slow.duration_ns / 1e9:.2f} s")
 others = [s for s in fast.samples if s.pid != load[0].pid]
 tap.ok(not others, "-p: nothing but that process", f"{total(others)} others")
 in_slow, in_fast = total(slow.of(load[0])), total(fast.samples)
@@ -52,11 +53,16 @@ else:
     inside = start(workload("spin"), 6)
     with open(os.path.join(group, "cgroup.procs"), "w") as f:
         f.write(str(inside.pid))
+    used = cpu_seconds(inside.pid)
     done = hearth("record", "-d", 2, "-q", "-F", 199, "--cgroup", group, "-o", path("group.pb.gz"))
+    used = cpu_seconds(inside.pid) - used
     if tap.ok(done.returncode == 0, "--cgroup", done.stderr[:200]):
         p = Profile(path("group.pb.gz"))
-        tap.ok(total(p.of(inside)) > 50 and total(p.of(inside)) == total(p.samples), "only what is in the cgroup",
+        tap.ok(total(p.of(inside)) and total(p.of(inside)) == total(p.samples), "only what is in the cgroup",
                f"{total(p.of(inside))} of {total(p.samples)}")
+        # It ran a little before and after the session; more samples than that time has there cannot be.
+        tap.ok(100 * used < total(p.samples) < 199 * used * 1.05 + 10, "and all of that",
+               f"{total(p.samples)} of a process that used {used:.2f} s")
     inside.kill()
     inside.wait()
     os.rmdir(group)

@@ -141,7 +141,7 @@ static void unprivileged(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip_because("needs root to become nobody");
 	pid = fork();
 	if (pid == 0)
 		_exit(as_nobody());

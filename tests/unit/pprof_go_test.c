@@ -39,10 +39,8 @@ static void go_reads_and_rewrites(void **state)
 	struct codec_error error;
 
 	(void)state;
-	if (!has_go()) {
-		print_message("no go tool pprof here\n");
-		skip();
-	}
+	if (!has_go())
+		skip_because("needs go tool pprof");
 	assert_int_equal(hostile_window(&w, true), 0);
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(chdir(dir), 0);

@@ -436,7 +436,7 @@ static void reused_pid(void **state)
 	struct proc *p, *q;
 
 	if (geteuid() != 0)
-		skip();
+		skip_because("needs root");
 	child_end(&old);
 	usleep(20000); /* start times count in hundredths of a second */
 	for (int i = 0; i < 200 && now.pid != pid; i++) {
@@ -488,7 +488,7 @@ static void other_root(void **state)
 	int fd;
 
 	if (geteuid() != 0)
-		skip();
+		skip_because("needs root");
 	child_do(&child, CHROOT);
 	code = child_do(&child, LOAD_FILE);
 	set_map_files_right(false); /* the way through the process's root */
@@ -608,7 +608,7 @@ static void kernel_thread(void **state)
 	struct proc *p = get(w, &kthreadd);
 
 	if (strcmp(p->comm, "proc_test") || p->unreadable)
-		skip(); /* a pid namespace of our own has no kernel threads */
+		skip_because("a pid namespace of its own has no kernel threads");
 	assert_true(p->is_kernel);
 	assert_true(get(w, &idle)->is_kernel);
 }

@@ -11,6 +11,13 @@
 
 #include "base/cur.h"
 
+/* Ends this case as skipped and says why; scripts/count-tests shows the reason. */
+#define skip_because(reason) \
+	do { \
+		print_message("SKIP: " reason "\n"); \
+		skip(); \
+	} while (0)
+
 /**
  * guard_page - a copy of @bytes whose end touches an unmapped page: reading one byte too far traps, even without a
  * sanitizer. Stays until the program ends.

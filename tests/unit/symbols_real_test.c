@@ -210,7 +210,7 @@ static void agrees_with_readelf(void **state)
 
 	(void)state;
 	if (!has_tool("readelf"))
-		skip();
+		skip_because("needs readelf");
 	compare_folder("/usr/lib/x86_64-linux-gnu", 23, &figure);
 	compare_folder("/usr/bin", 23, &figure);
 	print_message("  %zu files: %zu of %zu names agree\n", figure.files, figure.agreed, figure.asked);
@@ -268,7 +268,7 @@ static void finds_separate_debug_files(void **state)
 
 	(void)state;
 	if (!has_tool("gcc") || !has_tool("objcopy"))
-		skip();
+		skip_because("needs gcc and objcopy");
 	assert_true(make(folder, PROGRAM
 		"strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
 		"d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2); mkdir -p $d\n"
@@ -295,7 +295,7 @@ static void refuses_foreign_debug_files(void **state)
 
 	(void)state;
 	if (!has_tool("gcc") || !has_tool("objcopy"))
-		skip();
+		skip_because("needs gcc and objcopy");
 	/* The file under our build id carries another one. */
 	assert_true(make(folder, PROGRAM
 		"strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
@@ -316,7 +316,7 @@ static void reads_mini_debug_info(void **state)
 
 	(void)state;
 	if (!has_tool("gcc") || !has_tool("objcopy") || !has_tool("xz"))
-		skip();
+		skip_because("needs gcc, objcopy and xz");
 	/* As Fedora's find-debuginfo does it: functions that .dynsym lacks, packed into a section. */
 	assert_true(make(folder, PROGRAM
 		"objcopy --only-keep-debug full debug; objcopy --strip-debug debug mini; xz -k mini; strip -o stripped full\n"

@@ -130,7 +130,7 @@ static void names_the_vdso(void **state)
 
 	(void)state;
 	if (!size)
-		skip();
+		skip_because("this process has no vDSO");
 	session_open(&s, "");
 	assert_int_equal(files_add_image(s.files, image, size, STR("[vdso]"), &id), 0);
 	for (uint64_t offset = 0; offset < size && !found; offset += 16) {
