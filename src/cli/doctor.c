@@ -206,17 +206,6 @@ static void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
 		SET_REMEDY(f, "profiles cannot be kept there: make room, or choose another place with --data-dir");
 }
 
-/* The one line of all capabilities says what the single ones say better. */
-static size_t drop_summary(struct probe_fact *facts, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(facts[i].name, "capabilities"))
-			facts[kept++] = facts[i];
-	return kept;
-}
-
 size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 {
 	struct doctor_config c = *cfg;
@@ -231,7 +220,7 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 	probing = (struct probe_config){ .host_root = c.host_root, .program = program,
 					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
 	add_sampler(&c, &out[count++]);
-	count += drop_summary(out + count, probe_run(&probing, out + count));
+	count += probe_run(&probing, out + count);
 	count += doctor_capabilities(held_capabilities(), program, out + count);
 	add_engine(&c, &out[count++]);
 	add_debug_files(&c, &out[count++]);
