@@ -145,14 +145,14 @@ static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
 
 static void add_debug_files(const struct doctor_config *cfg, struct probe_fact *f)
 {
-	char path[KIB(2)];
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8));
 
-	(void)snprintf(path, sizeof(path), "%s/usr/lib/debug", cfg->host_root);
+	buf_addf(&path, "%s/usr/lib/debug", cfg->host_root);
 	*f = fact_of("debug-symbols", PROBE_NEED_NOTHING, true);
-	if (access(path, R_OK | X_OK) == 0)
-		SET_VALUE(f, "%.120s", path);
+	if (access(buf_cstr(&path), R_OK | X_OK) == 0)
+		SET_VALUE(f, "%.120s", buf_cstr(&path));
 	else
-		SET_VALUE(f, "no %.60s: stripped programs show exported names only", path);
+		SET_VALUE(f, "no %.60s: stripped programs show exported names only", buf_cstr(&path));
 }
 
 static void default_data_dir(struct buf *out)
@@ -210,7 +210,7 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 {
 	struct doctor_config c = *cfg;
 	struct probe_config probing;
-	char program[KIB(1)] = "hearth";
+	char program[256] = "hearth"; /* cut when longer: remedies are short */
 	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	size_t count = 0;
 

@@ -175,15 +175,15 @@ static int check(const void *bytes, size_t size)
 
 #define SPOIL(name, change)                                                          \
 	do {                                                                         \
-		union two_frames spoilt = good_sample();                             \
 		print_message("  %s\n", name);                                       \
+		spoilt = good_sample();                                              \
 		spoilt.change;                                                       \
 		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG);          \
 	} while (0)
 
 static void samples_are_judged(void **state)
 {
-	union two_frames good = good_sample();
+	union two_frames good = good_sample(), spoilt;
 
 	(void)state;
 	assert_int_equal(check(&good, sizeof(good)), sizeof(good));
