@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
-#include <jansson.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "codec/json.h"
 #include "sampler/bpf_load.h"
 #include "sampler/sampler.h"
 
@@ -257,35 +257,46 @@ void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out)
 		buf_adds(out, STR("\nEverything works here.\n"));
 }
 
-static int add_json(json_t *list, const struct probe_fact *f)
+static void add_member(struct json_out *j, const char *key, const char *value)
+{
+	json_out_key(j, str_of(key));
+	json_out_string(j, str_of(value));
+}
+
+static void add_bool(struct json_out *j, const char *key, bool value)
+{
+	json_out_key(j, str_of(key));
+	json_out_raw(j, value ? STR("true") : STR("false"));
+}
+
+static void add_json(struct json_out *j, const struct probe_fact *f)
 {
 	static const char *const needs[] = {
 		[PROBE_NEED_SAMPLER] = "sampler", [PROBE_NEED_DETAIL] = "detail", [PROBE_NEED_NOTHING] = "nothing",
 	};
-	json_t *entry = json_pack("{s:s, s:s, s:b, s:s, s:s}", "name", f->name, "need", needs[f->need], "ok", (int)f->ok, "value",
-				  f->value, "remedy", f->ok ? "" : f->remedy);
 
-	return entry && json_array_append_new(list, entry) == 0 ? 0 : -ENOMEM;
+	json_out_begin(j, '{');
+	add_member(j, "name", f->name);
+	add_member(j, "need", needs[f->need]);
+	add_bool(j, "ok", f->ok);
+	add_member(j, "value", f->value);
+	add_member(j, "remedy", f->ok ? "" : f->remedy);
+	json_out_end(j, '}');
 }
 
 int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out)
 {
-	json_t *list = json_array(), *object = NULL;
-	char *text = NULL;
-	int r = list ? 0 : -ENOMEM;
+	struct json_out j = { .out = out };
 
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = add_json(list, &facts[i]);
-	if (r == 0)
-		object = json_pack("{s:s, s:b, s:O}", "version", HEARTH_VERSION, "usable", (int)doctor_usable(facts, count), "facts",
-				   list);
-	if (object)
-		text = json_dumps(object, JSON_PRESERVE_ORDER | JSON_INDENT(2));
-	json_decref(object);
-	json_decref(list);
-	if (!text)
-		return -ENOMEM;
-	buf_addf(out, "%s\n", text);
-	free(text);
+	json_out_begin(&j, '{');
+	add_member(&j, "version", HEARTH_VERSION);
+	add_bool(&j, "usable", doctor_usable(facts, count));
+	json_out_key(&j, STR("facts"));
+	json_out_begin(&j, '[');
+	for (size_t i = 0; i < count; i++)
+		add_json(&j, &facts[i]);
+	json_out_end(&j, ']');
+	json_out_end(&j, '}');
+	buf_addc(out, '\n');
 	return out->error;
 }
