@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <jansson.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -15,36 +14,39 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/utf8.h"
+#include "codec/json.h"
 #include "proc/cpustat.h"
 
 #define UNKNOWN STR("unknown")
 #define LIBC_BYTES_MAX MIB(8)
 
-/* All of it lives as long as one call. The first failure sticks. */
+/* All of it lives as long as one call. Errors stick to the buffer behind json. */
 struct writer {
-	json_t *object;
+	struct json_out json;
 	const char *host_root;
-	int error;
 };
-
-static void set(struct writer *w, const char *key, json_t *value)
-{
-	if (!value || json_object_set_new(w->object, key, value) < 0)
-		w->error = -ENOMEM;
-}
-
-static json_t *json_of(struct str s)
-{
-	scoped(buf_release) struct buf clean = BUF_INIT(MIB(1));
-
-	utf8_clean(&clean, s, 0);
-	(void)buf_cstr(&clean);
-	return clean.error ? NULL : json_stringn(clean.ptr, clean.len);
-}
 
 static void set_text(struct writer *w, const char *key, struct str s)
 {
-	set(w, key, json_of(s.len ? s : UNKNOWN));
+	scoped(buf_release) struct buf clean = BUF_INIT(MIB(1));
+
+	utf8_clean(&clean, s.len ? s : UNKNOWN, 0);
+	if (clean.error && !w->json.out->error)
+		w->json.out->error = clean.error;
+	json_out_key(&w->json, str_of(key));
+	json_out_string(&w->json, buf_str(&clean));
+}
+
+static void set_u64(struct writer *w, const char *key, uint64_t value)
+{
+	json_out_key(&w->json, str_of(key));
+	json_out_u64(&w->json, value);
+}
+
+static void set_empty_object(struct writer *w, const char *key)
+{
+	json_out_key(&w->json, str_of(key));
+	json_out_raw(&w->json, STR("{}"));
 }
 
 static void set_time(struct writer *w, const char *key, uint64_t wall_ns)
@@ -58,25 +60,15 @@ static void set_time(struct writer *w, const char *key, uint64_t wall_ns)
 /* A file of the host: as pid 1 sees it, or below the host root when that is not to be seen. */
 static int read_host_file(const char *host_root, const char *path, struct buf *out)
 {
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
+	scoped(buf_release) struct buf below = BUF_INIT(KIB(8));
 	int r;
 
-	buf_addf(&full, "%s/proc/1/root%s", host_root, path);
-	r = full.error ? full.error : io_read_file(buf_cstr(&full), out);
+	buf_addf(&below, "/proc/1/root%s", path);
+	r = below.error ? below.error : io_read_below(host_root, buf_cstr(&below), out);
 	if (r == 0)
 		return 0;
-	buf_clear(&full);
 	buf_clear(out);
-	buf_addf(&full, "%s%s", host_root, path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
-}
-
-static int read_below(const char *host_root, const char *path, struct buf *out)
-{
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
-
-	buf_addf(&full, "%s%s", host_root, path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
+	return io_read_below(host_root, path, out);
 }
 
 static void set_identity(struct writer *w, const struct metadata_config *cfg)
@@ -167,14 +159,14 @@ static void set_cpu(struct writer *w)
 	uint64_t total = 0, used = 0;
 	struct str flags;
 
-	ignore(read_below(w->host_root, "/proc/cpuinfo", &text)); /* unreadable: everything is unknown */
+	ignore(io_read_below(w->host_root, "/proc/cpuinfo", &text)); /* unreadable: everything is unknown */
 	flags = cpuinfo_value(buf_str(&text), STR("flags"));
-	set(w, "processors", json_integer(processors > 0 ? processors : 1));
+	set_u64(w, "processors", processors > 0 ? (uint64_t)processors : 1);
 	set_text(w, "cpu_model_name", cpuinfo_value(buf_str(&text), STR("model name")));
 	set_text(w, "cpu_flags", flags.len ? flags : cpuinfo_value(buf_str(&text), STR("Features")));
 	set_text(w, "cpu_arch_codename", codename(buf_str(&text)));
 	ignore(meminfo_read(w->host_root, &total, &used)); /* unreadable: 0 */
-	set(w, "memory_capacity_mb", json_integer((json_int_t)(total >> 20)));
+	set_u64(w, "memory_capacity_mb", total >> 20);
 }
 
 /* Ours is the host's unless we run in a UTS namespace of our own. */
@@ -347,16 +339,22 @@ static void set_run(struct writer *w, const struct metadata_config *cfg)
 
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	spawn_ms = (double)boot.tv_sec * 1e3 + (double)boot.tv_nsec / 1e6 - (double)age_ns / 1e6;
-	set(w, "spawn_uptime_ms", json_real(spawn_ms > 0 ? spawn_ms : 0));
-	set(w, "run_arguments", json_pack("{s:i, s:s}", "frequency", (int)cfg->frequency_hz, "profiling_mode", "cpu"));
-	set(w, "big_data", json_object());
-	set(w, "external_metadata", json_object());
+	json_out_key(&w->json, STR("spawn_uptime_ms"));
+	json_out_number(&w->json, spawn_ms > 0 ? spawn_ms : 0);
+	json_out_key(&w->json, STR("run_arguments"));
+	json_out_begin(&w->json, '{');
+	set_u64(w, "frequency", cfg->frequency_hz);
+	set_text(w, "profiling_mode", STR("cpu"));
+	json_out_end(&w->json, '}');
+	set_empty_object(w, "big_data");
+	set_empty_object(w, "external_metadata");
 	set_time(w, "current_time", cfg->now_wall_ns);
 	set_text(w, "profiling_mode", STR("cpu"));
 	set_text(w, "sampling_event", STR("cpu-time"));
 	set_text(w, "sampling_mode", STR("frequency"));
-	set(w, "sampling_frequency", json_integer(cfg->frequency_hz));
-	set(w, "precise_modifier", json_string(""));
+	set_u64(w, "sampling_frequency", cfg->frequency_hz);
+	json_out_key(&w->json, STR("precise_modifier"));
+	json_out_string(&w->json, STR(""));
 }
 
 static void fill(struct writer *w, const struct metadata_config *cfg)
@@ -371,24 +369,17 @@ static void fill(struct writer *w, const struct metadata_config *cfg)
 	set_os(w);
 	set_libc(w);
 	set_text(w, "hardware_type", uname(&uts) == 0 ? str_of(uts.machine) : UNKNOWN);
-	set(w, "pid", json_integer(getpid()));
+	set_u64(w, "pid", (uint64_t)getpid());
 	set_network(w);
 	set_run(w, cfg);
 }
 
 int metadata_json(const struct metadata_config *cfg, struct buf *out)
 {
-	struct writer w = { .object = json_object(), .host_root = cfg->host_root ? cfg->host_root : "" };
-	char *text;
+	struct writer w = { .json.out = out, .host_root = cfg->host_root ? cfg->host_root : "" };
 
-	if (!w.object)
-		return -ENOMEM;
+	json_out_begin(&w.json, '{');
 	fill(&w, cfg);
-	text = w.error ? NULL : json_dumps(w.object, JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
-	json_decref(w.object);
-	if (!text)
-		return -ENOMEM;
-	buf_adds(out, str_of(text));
-	free(text);
+	json_out_end(&w.json, '}');
 	return out->error;
 }

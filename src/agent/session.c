@@ -400,11 +400,6 @@ int session_step(struct session *s, int timeout_ms)
 
 /* ---- life ---- */
 
-const struct sampler *session_sampler(const struct session *s)
-{
-	return s->sampler;
-}
-
 static int open_sampler(struct session *s, struct buf *why)
 {
 	int r = 0;
@@ -539,7 +534,8 @@ void session_stats(const struct session *s, struct session_stats *out)
 {
 	uint64_t end_ns = s->stopped ? s->stop_monotonic_ns : clock_monotonic_ns(s->cfg.clock);
 
-	*out = (struct session_stats){ .samples = s->samples,
+	*out = (struct session_stats){ .sampler = s->sampler,
+				       .samples = s->samples,
 				       .lost = s->dropped + atomic_load(&s->dropped_window_samples),
 				       .dropped_windows = atomic_load(&s->dropped_windows),
 				       .elapsed_ns = end_ns - s->start_monotonic_ns };

@@ -30,6 +30,7 @@ struct session_config {
 };
 
 struct session_stats {
+	const struct sampler *sampler;        /* the one that was taken */
 	uint64_t counters[ABI_COUNTER_COUNT]; /* FILTERED: those of other containers, too */
 	uint64_t samples;         /* aggregated so far */
 	uint64_t lost;            /* samples in no window: of all counters called lost_..., without memory, in a lost window */
@@ -41,7 +42,6 @@ struct session;
 
 /** session_open - load everything, sample nothing. @why: one line on failure. Return: 0, -EPERM, -ENOTSUP, -errno. */
 int session_open(const struct session_config *cfg, struct buf *why, struct session **out) warn_unused;
-const struct sampler *session_sampler(const struct session *s);
 /** session_start - from now on samples are taken. */
 int session_start(struct session *s) warn_unused;
 /**

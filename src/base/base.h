@@ -45,6 +45,20 @@ static inline size_t align_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+static inline int64_t saturating_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return a < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+static inline int64_t saturating_abs(int64_t a)
+{
+	return a == INT64_MIN ? INT64_MAX : a < 0 ? -a : a;
+}
+
 void freep(void *pointer_to_pointer);  /* scoped(freep) char *p */
 void closep(int *fd);                  /* scoped(closep) int fd = -1 */
 

@@ -79,14 +79,6 @@ static inline uint64_t cur_le64(struct cur *c)
  */
 int cur_uvarint(struct cur *c, uint64_t *out) warn_unused;
 
-/** cur_str - the next @n bytes as text, borrowed. */
-static inline struct str cur_str(struct cur *c, size_t n)
-{
-	const uint8_t *p = cur_bytes(c, n);
-
-	return p ? str_n((const char *)p, n) : str_n("", 0);
-}
-
 /** cur_cstr - the text up to the next NUL, which is eaten; bad when there is none. */
 struct str cur_cstr(struct cur *c);
 

@@ -70,6 +70,29 @@ int io_read_file(const char *path, struct buf *out)
 	return io_read_file_at(AT_FDCWD, path, out);
 }
 
+int io_read_below(const char *root, const char *path, struct buf *out)
+{
+	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
+
+	buf_addf(&full, "%s%s", root ? root : "", path);
+	(void)buf_cstr(&full);
+	return full.error ? full.error : io_read_file(full.ptr, out);
+}
+
+int io_open_regular(int path_fd, struct stat *st)
+{
+	char link[32];
+	int fd;
+
+	if (fstat(path_fd, st) < 0)
+		return -errno;
+	if (!S_ISREG(st->st_mode))
+		return -ENODEV;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
 int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset)
 {
 	char *at = bytes;

@@ -2,6 +2,7 @@
 /* Whole files in, whole files out. */
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -15,6 +16,17 @@ int io_read_fd(int fd, struct buf *out) warn_unused;
 /** io_read_file - append a whole file (regular, or of /proc); never blocks on a FIFO. Return: as io_read_fd(). */
 int io_read_file(const char *path, struct buf *out) warn_unused;
 int io_read_file_at(int dir_fd, const char *path, struct buf *out) warn_unused;
+
+/** io_read_below - the same for @path below the directory @root, "" or NULL for none: /proc and /sys of a mounted host. */
+int io_read_below(const char *root, const char *path, struct buf *out) warn_unused;
+
+/**
+ * io_open_regular - open for reading what an O_PATH descriptor stands for
+ *
+ * Opening a stranger's path could block on a FIFO or act on a device; this looks first. Return: a descriptor, -ENODEV
+ * when it is no regular file, -errno. *st is filled (not on failure of fstat).
+ */
+int io_open_regular(int path_fd, struct stat *st) warn_unused;
 
 /** io_pread_all - exactly @size bytes. Return: 0, -errno, or -ENODATA when the file ends before. */
 int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset) warn_unused;

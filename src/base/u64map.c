@@ -128,18 +128,3 @@ int u64map_remove(struct u64map *m, uint64_t key)
 	m->dead++;
 	return 0;
 }
-
-bool u64map_next(const struct u64map *m, size_t *at, uint64_t *key, uint32_t *value)
-{
-	for (; *at < m->cap; ++*at) {
-		const struct u64map_slot *slot = &m->slots[*at];
-
-		if (slot->state != SLOT_LIVE)
-			continue;
-		*key = slot->key;
-		*value = slot->value;
-		++*at;
-		return true;
-	}
-	return false;
-}

@@ -22,5 +22,3 @@ int u64map_get(const struct u64map *m, uint64_t key, uint32_t *out);
 int u64map_put(struct u64map *m, uint64_t key, uint32_t value) warn_unused;
 /** u64map_remove - Return: 0 or -ENOENT. */
 int u64map_remove(struct u64map *m, uint64_t key);
-/** u64map_next - walk all entries: start with *at = 0. Return: false at the end. No change in between but removal. */
-bool u64map_next(const struct u64map *m, size_t *at, uint64_t *key, uint32_t *value);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
-#include <jansson.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "codec/json.h"
 #include "sampler/bpf_load.h"
 #include "sampler/sampler.h"
 
@@ -145,14 +145,14 @@ static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
 
 static void add_debug_files(const struct doctor_config *cfg, struct probe_fact *f)
 {
-	char path[KIB(2)];
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8));
 
-	(void)snprintf(path, sizeof(path), "%s/usr/lib/debug", cfg->host_root);
+	buf_addf(&path, "%s/usr/lib/debug", cfg->host_root);
 	*f = fact_of("debug-symbols", PROBE_NEED_NOTHING, true);
-	if (access(path, R_OK | X_OK) == 0)
-		SET_VALUE(f, "%.120s", path);
+	if (access(buf_cstr(&path), R_OK | X_OK) == 0)
+		SET_VALUE(f, "%.120s", buf_cstr(&path));
 	else
-		SET_VALUE(f, "no %.60s: stripped programs show exported names only", path);
+		SET_VALUE(f, "no %.60s: stripped programs show exported names only", buf_cstr(&path));
 }
 
 static void default_data_dir(struct buf *out)
@@ -206,22 +206,11 @@ static void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
 		SET_REMEDY(f, "profiles cannot be kept there: make room, or choose another place with --data-dir");
 }
 
-/* The one line of all capabilities says what the single ones say better. */
-static size_t drop_summary(struct probe_fact *facts, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(facts[i].name, "capabilities"))
-			facts[kept++] = facts[i];
-	return kept;
-}
-
 size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 {
 	struct doctor_config c = *cfg;
 	struct probe_config probing;
-	char program[KIB(1)] = "hearth";
+	char program[256] = "hearth"; /* cut when longer: remedies are short */
 	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	size_t count = 0;
 
@@ -231,7 +220,7 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 	probing = (struct probe_config){ .host_root = c.host_root, .program = program,
 					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
 	add_sampler(&c, &out[count++]);
-	count += drop_summary(out + count, probe_run(&probing, out + count));
+	count += probe_run(&probing, out + count);
 	count += doctor_capabilities(held_capabilities(), program, out + count);
 	add_engine(&c, &out[count++]);
 	add_debug_files(&c, &out[count++]);
@@ -268,35 +257,46 @@ void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out)
 		buf_adds(out, STR("\nEverything works here.\n"));
 }
 
-static int add_json(json_t *list, const struct probe_fact *f)
+static void add_member(struct json_out *j, const char *key, const char *value)
+{
+	json_out_key(j, str_of(key));
+	json_out_string(j, str_of(value));
+}
+
+static void add_bool(struct json_out *j, const char *key, bool value)
+{
+	json_out_key(j, str_of(key));
+	json_out_raw(j, value ? STR("true") : STR("false"));
+}
+
+static void add_json(struct json_out *j, const struct probe_fact *f)
 {
 	static const char *const needs[] = {
 		[PROBE_NEED_SAMPLER] = "sampler", [PROBE_NEED_DETAIL] = "detail", [PROBE_NEED_NOTHING] = "nothing",
 	};
-	json_t *entry = json_pack("{s:s, s:s, s:b, s:s, s:s}", "name", f->name, "need", needs[f->need], "ok", (int)f->ok, "value",
-				  f->value, "remedy", f->ok ? "" : f->remedy);
 
-	return entry && json_array_append_new(list, entry) == 0 ? 0 : -ENOMEM;
+	json_out_begin(j, '{');
+	add_member(j, "name", f->name);
+	add_member(j, "need", needs[f->need]);
+	add_bool(j, "ok", f->ok);
+	add_member(j, "value", f->value);
+	add_member(j, "remedy", f->ok ? "" : f->remedy);
+	json_out_end(j, '}');
 }
 
 int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out)
 {
-	json_t *list = json_array(), *object = NULL;
-	char *text = NULL;
-	int r = list ? 0 : -ENOMEM;
+	struct json_out j = { .out = out };
 
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = add_json(list, &facts[i]);
-	if (r == 0)
-		object = json_pack("{s:s, s:b, s:O}", "version", HEARTH_VERSION, "usable", (int)doctor_usable(facts, count), "facts",
-				   list);
-	if (object)
-		text = json_dumps(object, JSON_PRESERVE_ORDER | JSON_INDENT(2));
-	json_decref(object);
-	json_decref(list);
-	if (!text)
-		return -ENOMEM;
-	buf_addf(out, "%s\n", text);
-	free(text);
+	json_out_begin(&j, '{');
+	add_member(&j, "version", HEARTH_VERSION);
+	add_bool(&j, "usable", doctor_usable(facts, count));
+	json_out_key(&j, STR("facts"));
+	json_out_begin(&j, '[');
+	for (size_t i = 0; i < count; i++)
+		add_json(&j, &facts[i]);
+	json_out_end(&j, ']');
+	json_out_end(&j, '}');
+	buf_addc(out, '\n');
 	return out->error;
 }

@@ -23,7 +23,10 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out);
 
 /** doctor_text - a line per fact (mark, name, value), its remedy below, and a closing sentence. Pure. */
 void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out);
-/** doctor_json - {"version", "usable", "facts": [{"name", "need", "ok", "value", "remedy"}]}. Return: 0 or -ENOMEM. */
+/**
+ * doctor_json - {"version", "usable", "facts": [{"name", "need", "ok", "value", "remedy"}]}, as one line
+ * Return: 0, -ENOMEM or -E2BIG.
+ */
 int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out) warn_unused;
 /** doctor_usable - can anything be sampled here? Pure. */
 bool doctor_usable(const struct probe_fact *facts, size_t count);

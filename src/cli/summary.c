@@ -95,7 +95,7 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 	uint64_t all = s->user_samples + lost;
 
 	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, all), (unsigned long long)all);
-	for (uint32_t i = 1; i < intern_count(&s->cut_names); i++) {
+	for (uint32_t i = 1; i < MIN(intern_count(&s->cut_names), (size_t)SUMMARY_CUTS_MAX + 1); i++) {
 		struct str name = intern_get(&s->cut_names, i);
 
 		buf_addf(out, "%s %.1f %% ", i == 1 ? "; cut:" : ",", percent(s->cuts[i - 1], all));
@@ -145,6 +145,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 
 	buf_addf(out, "%.1f s at %u Hz on %u CPUs, %llu samples\n", (double)stats->elapsed_ns / (double)NSEC_PER_SEC,
 		 s->frequency_hz, s->cpu_count, (unsigned long long)s->samples);
+	buf_addf(out, "  sampler  %s: %s\n", stats->sampler->name, stats->sampler->help);
 	if (busy_s > 0)
 		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s, busy_s);
 	buf_addf(out, "  lost     %llu samples", (unsigned long long)stats->lost);

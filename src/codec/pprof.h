@@ -13,5 +13,7 @@ int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *o
 
 /** pprof_encode_plain - the message itself, without gzip. */
 int pprof_encode_plain(const struct window *w, struct buf *out) warn_unused;
+/** pprof_comments_each - call @line for every comment that stands for a part of @w, in order, until one fails. */
+int pprof_comments_each(const struct window *w, int (*line)(void *ctx, struct str text), void *ctx) warn_unused;
 /** pprof_encode_level - gzip at @level (1..12). */
 int pprof_encode_level(const struct window *w, int level, struct buf *out) warn_unused;

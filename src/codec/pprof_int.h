@@ -71,8 +71,5 @@ struct str pprof_label_name(enum pprof_label label);
 
 /* The window's own facts as comments "hearth: key=value" (pprof_comments.c). */
 
-/** pprof_comments_each - call @line for every comment that stands for a part of @w, in order, until one fails. */
-int pprof_comments_each(const struct window *w, int (*line)(void *ctx, struct str text), void *ctx) warn_unused;
-
 /** pprof_comments_lift - move comments that pprof_comments_each() would write from the model into the window. */
 int pprof_comments_lift(struct window *w) warn_unused;

@@ -12,7 +12,7 @@
 enum window_field {
 	WINDOW_FIELD_MAGIC = 1,
 	WINDOW_FIELD_VERSION = 2,
-	WINDOW_FIELD_NUMBERS = 3, /* 3..10, one field each, in the order of window_number_at() */
+	WINDOW_FIELD_NUMBERS = 3, /* 3..10, one field each, in the order of add_scalars() and read_number() */
 	WINDOW_FIELD_TEXTS = 11,  /* 11..18, in the order of window_text_at() */
 	WINDOW_FIELD_CPU_AVERAGE = 19,
 	WINDOW_FIELD_MEMORY_AVERAGE = 20,

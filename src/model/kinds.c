@@ -2,21 +2,12 @@
 /* Names of frame kinds and of frames. */
 #include "model/model.h"
 
-#define X(id, name, suffix) STR(name),
-static const struct str names[] = { MODEL_KINDS(X) };
-#undef X
 #define X(id, name, suffix) STR(suffix),
 static const struct str suffixes[] = { MODEL_KINDS(X) };
 #undef X
 #define X(id, name, suffix) STR("[" name "]"),
 static const struct str mappings[] = { MODEL_KINDS(X) };
 #undef X
-
-struct str model_kind_name(enum model_kind kind)
-{
-	must((size_t)kind < MODEL_KIND_COUNT);
-	return names[kind];
-}
 
 struct str model_kind_suffix(enum model_kind kind)
 {

@@ -89,18 +89,6 @@ static bool all_zero(const struct model *m, const struct model_sample *s)
 	return true;
 }
 
-void model_drop_zero_samples(struct model *m)
-{
-	size_t kept = 0;
-
-	forget_sample_index(m);
-	for (size_t i = 0; i < m->samples_count; i++)
-		if (!all_zero(m, &m->samples[i]))
-			move_sample(m, kept++, i);
-	m->samples_count = kept;
-	m->values_count = kept * m->value_type_count;
-}
-
 /* Merging */
 
 /* Row numbers of the source to row numbers of the target, filled at first use; 0 is "not yet" and, for row 0, right. */

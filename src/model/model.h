@@ -27,7 +27,6 @@
 enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 #undef X
 
-struct str model_kind_name(enum model_kind kind);
 struct str model_kind_suffix(enum model_kind kind); /* as .col writes it */
 /** model_kind_mapping - "[kernel.kallsyms]" or "[python]": the file name that stands for a kind in pprof; empty: native */
 struct str model_kind_mapping(enum model_kind kind);
@@ -207,8 +206,6 @@ int model_coalesce(struct model *m) warn_unused;
  * part of @from). Sums saturate.
  */
 int model_merge(struct model *into, const struct model *from) warn_unused;
-/** model_drop_zero_samples - remove samples whose values are all zero (after a merge of differences). */
-void model_drop_zero_samples(struct model *m);
 
 struct model_hash {
 	uint64_t high, low;

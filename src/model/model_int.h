@@ -38,12 +38,3 @@ typedef uint64_t row_hash_fn(const struct model *m, uint32_t row);
 
 /** row_index_room - make room for one more than @count rows; @hash gives the hash of those already in. */
 int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first, row_hash_fn *hash) warn_unused;
-
-static inline int64_t saturating_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return a < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}

@@ -12,7 +12,7 @@ void kallsyms_init(struct kallsyms *k)
 	*k = (struct kallsyms){
 		.names = BUF_INIT(KALLSYMS_NAMES_MAX),
 		.modules = BUF_INIT(KALLSYMS_MODULES_MAX * 64),
-		.line = BUF_INIT(KALLSYMS_LINE_MAX),
+		.lines = LINES_INIT(KALLSYMS_LINE_MAX),
 	};
 }
 
@@ -22,7 +22,7 @@ void kallsyms_release(struct kallsyms *k)
 	free(k->module_starts);
 	buf_release(&k->names);
 	buf_release(&k->modules);
-	buf_release(&k->line);
+	lines_release(&k->lines);
 	kallsyms_init(k);
 }
 
@@ -91,71 +91,43 @@ static int add_symbol(struct kallsyms *k, uint64_t address, struct str name, str
 	return 0;
 }
 
-static void add_line(struct kallsyms *k, struct str line)
+static int add_line(void *ctx, struct str line)
 {
 	struct str address_text, type, name;
+	struct kallsyms *k = ctx;
 	uint64_t address;
-	int r;
 
 	if (!str_next(&line, ' ', &address_text) || !str_next(&line, ' ', &type) || !str_next(&line, '\t', &name) ||
 	    type.len != 1 || !name.len || memchr(name.ptr, 0, name.len) || str_to_hex64(address_text, &address) < 0) {
 		k->bad_lines++;
-		return;
+		return 0;
 	}
 	if (!strchr("tTwW", type.ptr[0]) || is_noise(name))
-		return;
+		return 0;
 	if (!address) {
 		k->zero_lines++;
-		return;
+		return 0;
 	}
 	line = str_trim(line); /* what is left is "[module]" or nothing */
 	if (line.len && (line.ptr[0] != '[' || memchr(line.ptr, 0, line.len))) {
 		k->bad_lines++;
-		return;
+		return 0;
 	}
-	r = add_symbol(k, address, name, line);
-	if (r < 0)
-		k->error = r;
+	return add_symbol(k, address, name, line);
 }
 
-static void end_line(struct kallsyms *k, struct str rest)
+static void note(struct kallsyms *k, int fed)
 {
-	if (k->line.len || k->line_too_long) {
-		buf_adds(&k->line, rest);
-		if (k->line.error == -ENOMEM)
-			k->error = -ENOMEM;
-		else if (k->line.error || k->line_too_long)
-			k->bad_lines++;
-		else
-			add_line(k, buf_str(&k->line));
-		buf_clear(&k->line);
-		k->line_too_long = false;
-	} else if (rest.len > KALLSYMS_LINE_MAX) {
-		k->bad_lines++;
-	} else if (rest.len) {
-		add_line(k, rest);
-	}
+	if (fed < 0)
+		k->error = fed;
+	else
+		k->bad_lines += (size_t)fed; /* overlong ones */
 }
 
 void kallsyms_feed(struct kallsyms *k, const void *bytes, size_t size)
 {
-	const char *pos = bytes, *end = pos + size;
-
-	while (pos < end && !k->error) {
-		const char *newline = memchr(pos, '\n', (size_t)(end - pos));
-
-		if (newline) {
-			end_line(k, str_n(pos, (size_t)(newline - pos)));
-			pos = newline + 1;
-			continue;
-		}
-		if (!k->line_too_long)
-			buf_adds(&k->line, str_n(pos, (size_t)(end - pos)));
-		if (k->line.error == -ENOMEM)
-			k->error = -ENOMEM;
-		k->line_too_long |= k->line.error == -E2BIG;
-		break;
-	}
+	if (!k->error)
+		note(k, lines_feed(&k->lines, bytes, size, add_line, k));
 }
 
 static int compare_items(const void *a, const void *b)
@@ -237,9 +209,9 @@ static int pack(struct kallsyms *k)
 
 int kallsyms_finish(struct kallsyms *k)
 {
-	end_line(k, str_n("", 0));
-	buf_release(&k->line);
-	k->line = (struct buf)BUF_INIT(KALLSYMS_LINE_MAX);
+	if (!k->error)
+		note(k, lines_end(&k->lines, add_line, k));
+	lines_release(&k->lines);
 	if (k->error)
 		return k->error;
 	if (!k->count)

@@ -3,7 +3,7 @@
  * Source: linux 6.1, kernel/kallsyms.c, s_show(): "%px %c %s\t[%s]\n". */
 #pragma once
 
-#include "base/buf.h"
+#include "object/lines.h"
 
 #define KALLSYMS_SYMBOLS_MAX ((size_t)1 << 20)
 #define KALLSYMS_NAMES_MAX MIB(32)
@@ -23,8 +23,7 @@ struct kallsyms {
 	struct buf modules;     /* their names in brackets, NUL-terminated */
 	uint32_t *module_starts; /* in modules */
 	size_t module_count, module_cap;
-	struct buf line;        /* the unfinished one */
-	bool line_too_long;
+	struct lines lines;
 	size_t bad_lines, zero_lines, far_lines; /* far: outside of the 4 GiB */
 	int error;              /* -ENOMEM or -E2BIG; sticks */
 };

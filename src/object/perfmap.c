@@ -7,7 +7,7 @@ void perfmap_init(struct perfmap *map, size_t memory_max)
 {
 	*map = (struct perfmap){
 		.names = BUF_INIT(MIN(memory_max, (size_t)UINT32_MAX)),
-		.line = BUF_INIT(PERFMAP_LINE_MAX),
+		.lines = LINES_INIT(PERFMAP_LINE_MAX),
 		.memory_max = memory_max,
 	};
 }
@@ -18,7 +18,7 @@ void perfmap_release(struct perfmap *map)
 		free(map->levels[i].entries);
 	free(map->run.entries);
 	buf_release(&map->names);
-	buf_release(&map->line);
+	lines_release(&map->lines);
 	perfmap_init(map, map->memory_max);
 }
 
@@ -208,11 +208,11 @@ static int parse_hex(struct str text, uint64_t *out)
 	return str_to_hex64(text, out);
 }
 
-static void add_line(struct perfmap *map, struct str line)
+static int add_line(void *ctx, struct str line)
 {
 	struct str start_text, size_text;
+	struct perfmap *map = ctx;
 	uint64_t start, size;
-	int r;
 
 	if (line.len && line.ptr[line.len - 1] == '\r')
 		line.len--;
@@ -220,52 +220,19 @@ static void add_line(struct perfmap *map, struct str line)
 	    memchr(line.ptr, 0, line.len) || parse_hex(start_text, &start) < 0 || parse_hex(size_text, &size) < 0 ||
 	    !size || size > UINT32_MAX || start > UINT64_MAX - size) {
 		map->bad_lines++;
-		return;
+		return 0;
 	}
-	r = add_entry(map, start, (uint32_t)size, line);
-	if (r < 0)
-		map->error = r;
-}
-
-static void end_line(struct perfmap *map, struct str rest)
-{
-	if (!map->line.len && !map->line_too_long) {
-		if (rest.len > PERFMAP_LINE_MAX)
-			map->bad_lines++;
-		else if (rest.len)
-			add_line(map, rest);
-		return;
-	}
-	buf_adds(&map->line, rest);
-	if (map->line.error == -ENOMEM)
-		map->error = -ENOMEM;
-	else if (map->line.error || map->line_too_long)
-		map->bad_lines++;
-	else
-		add_line(map, buf_str(&map->line));
-	buf_clear(&map->line);
-	map->line_too_long = false;
+	return add_entry(map, start, (uint32_t)size, line);
 }
 
 void perfmap_feed(struct perfmap *map, const void *bytes, size_t size)
 {
-	const char *pos = bytes, *end = pos + size;
+	int r = map->error ? map->error : lines_feed(&map->lines, bytes, size, add_line, map);
 
-	while (pos < end && !map->error) {
-		const char *newline = memchr(pos, '\n', (size_t)(end - pos));
-
-		if (newline) {
-			end_line(map, str_n(pos, (size_t)(newline - pos)));
-			pos = newline + 1;
-			continue;
-		}
-		if (!map->line_too_long)
-			buf_adds(&map->line, str_n(pos, (size_t)(end - pos)));
-		if (map->line.error == -ENOMEM)
-			map->error = -ENOMEM;
-		map->line_too_long |= map->line.error == -E2BIG;
-		break;
-	}
+	if (r < 0)
+		map->error = r;
+	else
+		map->bad_lines += (size_t)r; /* overlong ones */
 }
 
 static const struct perfmap_entry *find_in(const struct perfmap_level *level, uint64_t address)

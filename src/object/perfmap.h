@@ -4,7 +4,7 @@
  * Source: linux 6.1, tools/perf/Documentation/jit-interface.txt. */
 #pragma once
 
-#include "base/buf.h"
+#include "object/lines.h"
 
 #define PERFMAP_LINE_MAX KIB(16) /* longer lines are skipped */
 #define PERFMAP_LEVELS_MAX 40
@@ -27,8 +27,7 @@ struct perfmap {
 	size_t level_count;
 	struct perfmap_level run; /* the newest lines, as long as they ascend */
 	struct buf names;         /* NUL-terminated */
-	struct buf line;          /* the unfinished one */
-	bool line_too_long;
+	struct lines lines;
 	bool full; /* what is there stays, further lines are dropped */
 	size_t memory_max;
 	size_t bad_lines, dropped_lines; /* dropped: over the memory limit */

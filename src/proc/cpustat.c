@@ -52,19 +52,10 @@ int cpustat_parse(struct str text, struct cpustat *out)
 	return 0;
 }
 
-static int read_text(const char *host_root, const char *name, struct buf *text)
-{
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(8));
-
-	buf_addf(&path, "%s/proc/%s", host_root ? host_root : "", name);
-	(void)buf_cstr(&path);
-	return path.error ? path.error : io_read_file(path.ptr, text);
-}
-
 int cpustat_read(const char *host_root, struct cpustat *out)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
-	int r = read_text(host_root, "stat", &text);
+	int r = io_read_below(host_root, "/proc/stat", &text);
 
 	return r < 0 ? r : cpustat_parse(buf_str(&text), out);
 }
@@ -120,7 +111,7 @@ int meminfo_parse(struct str text, uint64_t *total_bytes, uint64_t *used_bytes)
 int meminfo_read(const char *host_root, uint64_t *total_bytes, uint64_t *used_bytes)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
-	int r = read_text(host_root, "meminfo", &text);
+	int r = io_read_below(host_root, "/proc/meminfo", &text);
 
 	return r < 0 ? r : meminfo_parse(buf_str(&text), total_bytes, used_bytes);
 }

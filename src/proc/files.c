@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/array.h"
+#include "base/io.h"
 #include "base/random.h"
 #include "base/u64map.h"
 
@@ -274,21 +275,22 @@ void file_key_of(const struct stat *st, struct file_key *out)
 /* A file of a recording, or one whose descriptor was closed for another: by its path, when that is still the file. */
 static int reopen(const struct file_view *v)
 {
-	/* O_PATH first: opening what turned out to be a device or a FIFO could act on it. */
-	scoped(closep) int path_fd = open(v->path, O_PATH | O_CLOEXEC);
+	scoped(closep) int path_fd = open(v->path, O_PATH | O_CLOEXEC), fd = -1;
 	struct file_key key;
 	struct stat st;
-	char link[32];
-	int fd;
+	int r;
 
-	if (path_fd < 0 || fstat(path_fd, &st) < 0)
+	if (path_fd < 0)
 		return -errno;
+	fd = io_open_regular(path_fd, &st);
+	if (fd < 0)
+		return fd == -ENODEV ? -ESTALE : fd;
 	file_key_of(&st, &key);
-	if (!S_ISREG(st.st_mode) || !key_equal(&key, &v->key))
+	if (!key_equal(&key, &v->key))
 		return -ESTALE;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+	r = fd;
+	fd = -1;
+	return r;
 }
 
 static int view_locked(struct files *f, uint32_t id, struct file_view *v)

@@ -164,17 +164,9 @@ int proc_open_below(int dir, const char *root, const char *path, bool follow_las
 	};
 	scoped(closep) int root_fd = openat(dir, root, O_PATH | O_DIRECTORY | O_CLOEXEC), found = -1;
 	struct stat st;
-	char link[32];
-	int fd;
 
 	if (root_fd < 0)
 		return -errno;
 	found = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (found < 0 || fstat(found, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode)) /* known before anything is opened that might block or act */
-		return -ENODEV;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", found);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
+	return found < 0 ? -errno : io_open_regular(found, &st);
 }

@@ -29,17 +29,3 @@ struct calls {
 /** calls_build - @value is a column of @m. Return: 0, -EINVAL for a column that is not there, -ENOMEM or -E2BIG. */
 int calls_build(const struct model *m, size_t value, struct calls *out) warn_unused;
 void calls_release(struct calls *c); /* a zeroed struct is fine */
-
-static inline int64_t saturating_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return a < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
-static inline int64_t saturating_abs(int64_t a)
-{
-	return a == INT64_MIN ? INT64_MAX : a < 0 ? -a : a;
-}

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
-#include "codec/pprof_int.h" /* which of the window's facts are comments in the file */
+#include "codec/pprof.h" /* which of the window's facts are comments in the file */
 #include "render/terminal.h"
 #include "render/render.h"
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 
 /**
- * columns_add - append @s so that it can only be read, never act
+ * terminal_add - append @s so that it can only be read, never act
  * @max: most columns to use, 0: no limit; a longer name is cut and ends in ".."
  *
  * Control bytes and malformed UTF-8 become \xNN; control, direction and invisible code points become \uNNNN.
@@ -13,8 +13,8 @@
  */
 size_t terminal_add(struct buf *out, struct str s, size_t max);
 
-/** columns_of - the columns terminal_add() would use without a limit. */
+/** terminal_columns - the columns terminal_add() would use without a limit. */
 size_t terminal_columns(struct str s);
 
-/** columns_pad - append @count blanks. */
+/** terminal_pad - append @count blanks. */
 void terminal_pad(struct buf *out, size_t count);

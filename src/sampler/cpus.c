@@ -47,12 +47,8 @@ int cpus_parse(struct str text, struct cpus *out)
 
 int cpus_online(const char *host_root, struct cpus *out)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), text = BUF_INIT(KIB(64));
-	int r;
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	int r = io_read_below(host_root, "/sys/devices/system/cpu/online", &text);
 
-	buf_addf(&path, "%s/sys/devices/system/cpu/online", host_root ? host_root : "");
-	if (path.error)
-		return path.error;
-	r = io_read_file(buf_cstr(&path), &text);
 	return r < 0 ? r : cpus_parse(buf_str(&text), out);
 }

@@ -78,15 +78,6 @@ int probe_kernel_verdict(const struct probe_kernel *k)
 	return 0;
 }
 
-/* Appends a file below the root; silence when it is not there. */
-static int read_below(const char *root, const char *path, struct buf *out)
-{
-	scoped(buf_release) struct buf full = BUF_INIT(KIB(8));
-
-	buf_addf(&full, "%s%s", root ? root : "", path);
-	return full.error ? full.error : io_read_file(buf_cstr(&full), out);
-}
-
 int probe_kernel_running(const char *host_root, struct probe_kernel *out)
 {
 	scoped(buf_release) struct buf signature = BUF_INIT(KIB(4));
@@ -94,7 +85,7 @@ int probe_kernel_running(const char *host_root, struct probe_kernel *out)
 
 	if (uname(&name) < 0)
 		return -EBADMSG;
-	ignore(read_below(host_root, "/proc/version_signature", &signature)); /* only Ubuntu has it */
+	ignore(io_read_below(host_root, "/proc/version_signature", &signature)); /* only Ubuntu has it */
 	return probe_kernel_parse(str_of(name.release), str_of(name.version), buf_str(&signature), out);
 }
 
@@ -174,19 +165,6 @@ static void probe_kernel_fact(struct probe *p)
 					    : "update to 6.1.36, 6.3.10, 6.4 or newer; or --allow-dangerous-kernel");
 }
 
-struct capability {
-	unsigned int number;
-	const char *name;
-};
-
-#define CAPABILITY_SYS_PTRACE 19
-
-/* Numbers: linux, include/uapi/linux/capability.h. */
-static const struct capability wanted[] = {
-	{ 39, "cap_bpf" },     { 38, "cap_perfmon" },          { CAPABILITY_SYS_PTRACE, "cap_sys_ptrace" }, { 2, "cap_dac_read_search" },
-	{ 34, "cap_syslog" },  { 40, "cap_checkpoint_restore" },
-};
-
 static bool holds(unsigned int capability)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -195,22 +173,6 @@ static bool holds(unsigned int capability)
 	if (syscall(SYS_capget, &header, data) < 0)
 		return false;
 	return data[capability / 32].effective >> capability % 32 & 1;
-}
-
-static void probe_capabilities(struct probe *p)
-{
-	scoped(buf_release) struct buf held = BUF_INIT(256);
-	size_t count = 0;
-	struct probe_fact *f;
-
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		if (!holds(wanted[i].number))
-			continue;
-		buf_addf(&held, "%s%s", count++ ? "," : "", wanted[i].name);
-	}
-	f = fact(p, "capabilities", PROBE_NEED_DETAIL, count == ARRAY_SIZE(wanted));
-	value(f, "%s", count ? buf_cstr(&held) : "none of those that matter");
-	remedy_rights(p, f, -EPERM);
 }
 
 static void probe_btf(struct probe *p)
@@ -239,7 +201,7 @@ static void probe_number(struct probe *p, const char *name, const char *path)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(64);
 	struct probe_fact *f = fact(p, name, PROBE_NEED_NOTHING, true);
-	int r = read_below(p->root, path, &text);
+	int r = io_read_below(p->root, path, &text);
 	struct str s = str_trim(buf_str(&text));
 
 	if (r < 0)
@@ -308,7 +270,7 @@ static void probe_other_processes(struct probe *p)
 	if (dir)
 		closedir(dir);
 	f = fact(p, "other-processes", PROBE_NEED_DETAIL,
-		 total && (!refused || (holds(CAPABILITY_SYS_PTRACE) && refused * 2 < total)));
+		 total && (!refused || (holds(CAP_SYS_PTRACE) && refused * 2 < total)));
 	value(f, "%u of %u readable", total - refused, total);
 	remedy_rights(p, f, -EPERM);
 }
@@ -331,7 +293,7 @@ static void probe_mapped_files(struct probe *p)
 static void probe_lockdown(struct probe *p)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
-	bool absent = read_below(p->root, "/sys/kernel/security/lockdown", &text) < 0;
+	bool absent = io_read_below(p->root, "/sys/kernel/security/lockdown", &text) < 0;
 	bool locked = str_search(buf_str(&text), STR("[confidentiality]")) >= 0;
 	struct probe_fact *f = fact(p, "lockdown", PROBE_NEED_SAMPLER, !locked);
 	struct str s = str_trim(buf_str(&text));
@@ -372,7 +334,6 @@ size_t probe_run(const struct probe_config *cfg, struct probe_fact *out)
 		p.program[MAX(len, 0)] = 0;
 	}
 	probe_kernel_fact(&p);
-	probe_capabilities(&p);
 	trial(&p, "perf-events", PROBE_NEED_SAMPLER, bpf_probe_perf_event());
 	trial(&p, "bpf", PROBE_NEED_SAMPLER, bpf_probe_program());
 	trial(&p, "ring-buffer", PROBE_NEED_SAMPLER, bpf_probe_ring());

@@ -31,7 +31,7 @@ struct probe_config {
  * probe_run - try everything once; takes tens of milliseconds and leaves nothing behind
  * @out: room for PROBE_FACT_MAX facts
  *
- * Facts, in this order: kernel, capabilities, perf-events, bpf, ring-buffer, btf, process-events, kernel-mode-registers,
+ * Facts, in this order: kernel, perf-events, bpf, ring-buffer, btf, process-events, kernel-mode-registers,
  * perf-event-paranoid, kernel-symbols, kptr-restrict, other-processes, mapped-files, lockdown, memlock, tracefs.
  * Return: number of facts.
  */

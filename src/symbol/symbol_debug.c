@@ -5,41 +5,26 @@
 #include <fcntl.h>
 #include <lzma.h> /* lzma_crc32: the polynomial of .gnu_debuglink */
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/io.h"
 #include "symbol/symbol_int.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 #define CRC_FILE_MAX GIB(1)
 
-/* O_PATH first: to open what turns out to be a device could act on it. */
-static int open_regular(const char *path, uint64_t *size)
-{
-	scoped(closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
-	struct stat st;
-	char link[32];
-	int fd;
-
-	if (path_fd < 0 || fstat(path_fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	*size = (uint64_t)st.st_size;
-	return fd < 0 ? -errno : fd;
-}
-
 static int open_debug(const char *path, struct symbol_file *out)
 {
+	scoped(closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
 	struct symbol_file file = { .view.fd = -1 };
-	uint64_t size = 0;
-	int r, fd = open_regular(path, &size);
+	struct stat st;
+	int r;
 
-	if (fd < 0)
-		return fd;
-	file.view.fd = fd;
-	file.in = symbol_fd_reader(fd, size);
+	if (path_fd < 0)
+		return -errno;
+	file.view.fd = io_open_regular(path_fd, &st);
+	if (file.view.fd < 0)
+		return file.view.fd;
+	file.in = symbol_fd_reader(file.view.fd, (uint64_t)st.st_size);
 	r = elf_parse(&file.in, &file.elf);
 	if (r < 0) {
 		symbol_file_release(&file);

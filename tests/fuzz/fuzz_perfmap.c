@@ -53,9 +53,10 @@ static void check(const struct perfmap *map, const struct line *lines, size_t co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	scoped(perfmap_release) struct perfmap map, small;
-	struct line lines[LINES_MAX];
+	scoped(freep) struct line *lines = calloc(LINES_MAX, sizeof(*lines));
 	size_t cut = size ? data[0] % size : 0, count;
 
+	must(lines);
 	perfmap_init(&map, MIB(1));
 	perfmap_init(&small, KIB(8)); /* most of its time is spent on running out of room */
 	if (size > KIB(4))

@@ -94,6 +94,31 @@ static void a_file_at_the_limit_fits(void **state)
 	unlink(path);
 }
 
+static void only_regular_files_are_opened(void **state)
+{
+	char path[] = "/tmp/hearth-io-XXXXXX";
+	int made = mkstemp(path);
+	scoped(closep) int file = open(path, O_PATH | O_CLOEXEC), device = open("/dev/zero", O_PATH | O_CLOEXEC), opened = -1;
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(io_write_all(made, "hello", 5), 0);
+	close(made);
+	opened = io_open_regular(file, &st);
+	assert_true(opened >= 0);
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(io_read_fd(opened, &text), 0);
+	assert_true(str_eq(buf_str(&text), STR("hello")));
+	assert_int_equal(io_open_regular(device, &st), -ENODEV);
+	buf_clear(&text);
+	assert_int_equal(io_read_below("/tmp", path + strlen("/tmp"), &text), 0);
+	assert_int_equal(io_read_below(NULL, path, &text), 0);
+	assert_true(str_eq(buf_str(&text), STR("hellohello")));
+	unlink(path);
+	assert_int_equal(io_read_below("", path, &text), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +126,7 @@ int main(void)
 		cmocka_unit_test(links_are_kept),
 		cmocka_unit_test(full_disk_is_said),
 		cmocka_unit_test(a_file_at_the_limit_fits),
+		cmocka_unit_test(only_regular_files_are_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void facts_are_whole(void **state)
 	(void)state;
 	assert_non_null(facts);
 	count = probe_run(&cfg, facts);
-	assert_int_equal(count, 16);
+	assert_int_equal(count, 15);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(facts[i].value[0]);
 		assert_int_equal(facts[i].ok, !facts[i].remedy[0]);
@@ -175,15 +175,15 @@ static int check(const void *bytes, size_t size)
 
 #define SPOIL(name, change)                                                          \
 	do {                                                                         \
-		union two_frames spoilt = good_sample();                             \
 		print_message("  %s\n", name);                                       \
+		spoilt = good_sample();                                              \
 		spoilt.change;                                                       \
 		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG);          \
 	} while (0)
 
 static void samples_are_judged(void **state)
 {
-	union two_frames good = good_sample();
+	union two_frames good = good_sample(), spoilt;
 
 	(void)state;
 	assert_int_equal(check(&good, sizeof(good)), sizeof(good));
