@@ -49,8 +49,8 @@ struct abi_frame {
 
 /* Why the walk of the user stack ended. COMPLETE is only said of a proven root. A walk by frame pointers never proves one:
  * it knows no functions. Where the chain ends as a root's does (frame pointer or return address 0) it says
- * UNPROVEN_ROOT, and the host turns that into COMPLETE when the last frame lies in entry code and none was guessed. The name is what the sample label
- * stack_end shows behind "cut:". */
+ * UNPROVEN_ROOT, and the host turns that into COMPLETE when the last frame lies in entry code and none was guessed. The
+ * name is what the sample label stack_end shows behind "cut:". */
 #define ABI_ENDS(X)                                                                                                    \
 	X(COMPLETE, "complete", "the walk reached the entry code of the program or thread, or there is no user stack") \
 	X(NO_FRAME_POINTER, "no-frame-pointer", "the frame pointer did not lead to a caller")                          \
@@ -110,19 +110,20 @@ struct abi_mapping {
 	char path[];
 };
 
-/* One line per counter: the enum, the metric and the documentation come from it. */
+/* One line per counter: the enum, the metric and the documentation come from it. What starts with lost_ counts samples:
+ * shares are over those too. */
 #define ABI_COUNTERS(X)                                                                                    \
 	X(TICKS, "ticks", "perf ticks that reached the sampler")                                           \
 	X(IDLE, "idle", "ticks of the idle task, not recorded")                                            \
 	X(FILTERED, "filtered", "ticks of processes outside the filter")                                   \
 	X(SAMPLES, "samples", "samples sent to the host")                                                  \
 	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")               \
-	X(LOST_EVENTS, "lost_events", "exec, fork or exit records lost because the ring buffer was full")  \
+	X(EVENTS_LOST, "events_lost", "exec, fork or exit records lost because the ring buffer was full")  \
 	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")            \
 	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")     \
 	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                            \
 	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full") \
-	X(REJECTED, "rejected", "records the host refused as malformed")
+	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")
 
 #define X(id, name, help) ABI_COUNTER_##id,
 enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };

@@ -78,15 +78,15 @@ static __always_inline __u64 ring_flags(bool urgent)
 	return BPF_RB_NO_WAKEUP;
 }
 
-/* ---- registers ---- */
+/* ---- registers: volatile, since the verifier wants the context read field by field and as wide as it is ---- */
 
 #if defined(__TARGET_ARCH_arm64)
-static __always_inline bool regs_user(const struct tick_regs *r)
+static __always_inline bool regs_user(const volatile struct tick_regs *r)
 {
 	return (r->pstate & 0xf) == 0;
 }
 
-static __always_inline bool regs_compat(const struct tick_regs *r)
+static __always_inline bool regs_compat(const volatile struct tick_regs *r)
 {
 	return r->pstate & 0x10;
 }
@@ -105,14 +105,13 @@ static __always_inline bool regs_syscall(const struct tick_regs *r, const struct
 }
 
 #define REGS_SIZE bpf_core_type_size(struct pt_regs)
-#define regs_user_word(r) ((r)->pstate)
 #else
-static __always_inline bool regs_user(const struct tick_regs *r)
+static __always_inline bool regs_user(const volatile struct tick_regs *r)
 {
 	return (r->cs & 3) == 3;
 }
 
-static __always_inline bool regs_compat(const struct tick_regs *r)
+static __always_inline bool regs_compat(const volatile struct tick_regs *r)
 {
 	return r->cs == 0x23; /* __USER32_CS */
 }
@@ -268,18 +267,11 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	__u32 flags = BPF_CORE_READ(task, flags);
 
 	if (user) {
-		const volatile struct tick_regs *r = &ctx->regs;
-
-#if defined(__TARGET_ARCH_arm64)
-		bool compat = r->pstate & 0x10;
-#else
-		bool compat = r->cs == 0x23;
-#endif
-		if (compat) {
+		if (regs_compat(&ctx->regs)) {
 			w->end = ABI_END_COMPAT;
 			return false;
 		}
-		regs_store(w, r);
+		regs_store(w, &ctx->regs);
 		walk_native_start(w, 0);
 		return true;
 	}
@@ -324,11 +316,7 @@ int sample_tick(struct tick *ctx)
 	w->pid = pid_tgid >> 32;
 	w->read_failures = 0;
 	urgent = take_identity(sample, task, pid_tgid);
-#if defined(__TARGET_ARCH_arm64)
-	user = (((const volatile struct tick *)ctx)->regs.pstate & 0xf) == 0;
-#else
-	user = (((const volatile struct tick *)ctx)->regs.cs & 3) == 3;
-#endif
+	user = regs_user(&ctx->regs);
 	if (!user) {
 		sample->flags |= ABI_SAMPLE_IN_KERNEL;
 		take_kernel_stack(w, ctx);
@@ -355,7 +343,7 @@ static __always_inline void send_process(struct task_struct *leader, __u32 pid, 
 		return;
 	bpf_probe_read_kernel_str(event.comm, sizeof(event.comm), leader->comm);
 	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(false)))
-		count_add(ABI_COUNTER_LOST_EVENTS, 1);
+		count_add(ABI_COUNTER_EVENTS_LOST, 1);
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -151,13 +151,15 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 	const struct aggregate_sample *a = (const struct aggregate_sample *)table + index, *b = row;
 
 	return a->stack == b->stack && a->process == b->process && a->tid == b->tid && a->thread_name == b->thread_name &&
-	       a->user_end == b->user_end && a->has_user == b->has_user && a->root_frame == b->root_frame;
+	       a->user_end == b->user_end && a->has_user == b->has_user && a->kernel_cut == b->kernel_cut &&
+	       a->root_frame == b->root_frame;
 }
 
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row)
 {
 	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process, (uint64_t)row->tid << 32 | row->thread_name,
-				   (uint64_t)row->root_frame << 16 | (uint64_t)row->has_user << 8 | row->user_end };
+				   (uint64_t)row->root_frame << 24 | (uint64_t)row->kernel_cut << 16 |
+					   (uint64_t)row->has_user << 8 | row->user_end };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	uint32_t at;
 	int r;

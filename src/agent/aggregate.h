@@ -33,7 +33,8 @@ struct aggregate_sample {
 	uint32_t stack, process, tid, thread_name; /* thread_name: string of the aggregate */
 	uint8_t user_end;  /* enum abi_end */
 	uint8_t has_user;  /* there is a user part: root_frame and user_end mean something */
-	uint16_t reserved;
+	uint8_t kernel_cut; /* kernel frames are missing */
+	uint8_t reserved;
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
 	uint32_t count;
 };

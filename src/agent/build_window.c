@@ -8,11 +8,12 @@
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
-/* How a stack ended, as windows say it: the reasons of the walk, and one that only shows when the frames are looked at. */
+/* How a stack ended, as windows say it: the reasons of the walk, and what only shows when the whole stack is looked at. */
 enum window_end {
 	END_WHOLE = ABI_END_COMPLETE,
 	END_UNPROVEN = ABI_END_UNPROVEN_ROOT,
 	END_GUESSED = ABI_END_COUNT,
+	END_KERNEL_CUT, /* frames are missing between the user part and the leaf */
 	END_COUNT,
 };
 
@@ -21,7 +22,10 @@ static const char *const end_names[END_COUNT] = {
 	ABI_ENDS(X)
 #undef X
 	[END_GUESSED] = "guessed",
+	[END_KERNEL_CUT] = "kernel-stack",
 };
+
+enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
 
 struct builder {
 	const struct aggregate *a;
@@ -29,8 +33,9 @@ struct builder {
 	struct model *m;
 	uint32_t *locations; /* per raw frame */
 	bool *unnamed;       /* per raw frame */
+	uint8_t *roots;      /* per raw frame: enum root_state */
 	uint32_t *stacks;    /* per raw stack */
-	uint32_t *processes, *ends;
+	uint32_t *processes; /* per raw process */
 	uint32_t kernel_mapping;
 	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
 	uint64_t cut[END_COUNT];
@@ -40,9 +45,9 @@ static void builder_release(struct builder *b)
 {
 	free(b->locations);
 	free(b->unnamed);
+	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
-	free(b->ends);
 }
 
 /* Names come from strangers; pprof's strings have to be UTF-8 (protobuf, "Scalar Value Types"). Nothing else is changed. */
@@ -226,14 +231,18 @@ static int add_processes(struct builder *b)
 static bool has_proven_root(struct builder *b, const struct aggregate_sample *s)
 {
 	const struct aggregate_frame *root;
+	uint8_t *state;
 
 	if (!s->has_user)
 		return true;
 	if (s->root_frame == AGGREGATE_NO_FRAME)
 		return s->user_end == ABI_END_COMPLETE; /* a worker of the kernel with a user's memory: no user code at all */
 	root = &b->a->frames[s->root_frame];
-	return root->kind == ABI_FRAME_NATIVE &&
-	       symbols_is_root(b->symbols, root->owner, root->at - (root->flags & ABI_FRAME_RETURN ? 1 : 0));
+	state = &b->roots[s->root_frame];
+	if (*state == ROOT_UNKNOWN) /* asked once: it reads code */
+		*state = root->kind == ABI_FRAME_NATIVE && symbols_is_root(b->symbols, root->owner, root->at) ? ROOT_PROVEN :
+													       ROOT_UNPROVEN;
+	return *state == ROOT_PROVEN;
 }
 
 /* Counts the frames of a sample. Return: whether one of them was found by a rule that can be wrong. */
@@ -254,14 +263,16 @@ static bool count_frames(struct builder *b, const struct aggregate_sample *s)
 	return guessed;
 }
 
-/* Complete is only said of a stack with a proven root and no guessed frame. */
+/* Complete is only said of a stack with a proven root, no guessed frame and no hole. */
 static enum window_end end_of(struct builder *b, const struct aggregate_sample *s)
 {
 	bool guessed = count_frames(b, s);
 
 	if (!has_proven_root(b, s))
 		return s->user_end == ABI_END_COMPLETE ? END_UNPROVEN : (enum window_end)s->user_end;
-	return guessed ? END_GUESSED : END_WHOLE;
+	if (guessed)
+		return END_GUESSED;
+	return s->kernel_cut ? END_KERNEL_CUT : END_WHOLE;
 }
 
 static void count_end(struct builder *b, const struct aggregate_sample *s, enum window_end end)
@@ -354,9 +365,10 @@ static int builder_init(struct builder *b, const struct aggregate *a, struct sym
 	*b = (struct builder){ .a = a, .symbols = symbols, .m = m };
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
+	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
-	return b->locations && b->unnamed && b->stacks && b->processes ? 0 : -ENOMEM;
+	return b->locations && b->unnamed && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
 }
 
 static void model_freep(struct model **m)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/utsname.h>
@@ -55,16 +56,18 @@ struct session {
 	uint64_t window_start_ns, expired_ns; /* monotonic */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
-	struct cpustat cpu_start, cpu_window;
-	uint64_t samples, dropped, first_sample_ns;
-	uint64_t filtered; /* by container, in this process */
+	struct cpustat cpu_window; /* at the window's start; all zero: unknown */
+	uint64_t samples, dropped;
+	uint64_t filtered, window_filtered; /* by container, here: in all, up to the window's start */
 	bool started, stopped, worker_runs;
 
 	/* The worker's. */
 	struct symbols *symbols;
 	pthread_t worker;
 	struct queue jobs; /* of struct job */
-	_Atomic uint64_t dropped_windows;
+
+	/* Both threads'. */
+	_Atomic uint64_t dropped_windows, dropped_window_samples;
 };
 
 static void job_free(struct job *job)
@@ -78,6 +81,12 @@ static void job_free(struct job *job)
 static void job_freep(struct job **job)
 {
 	job_free(*job);
+}
+
+static void count_dropped(struct session *s, const struct aggregate *a)
+{
+	atomic_fetch_add(&s->dropped_windows, 1);
+	atomic_fetch_add(&s->dropped_window_samples, a->total);
 }
 
 /* ---- worker ---- */
@@ -105,18 +114,19 @@ static int set_names(const struct session *s, struct window *w)
 	return r;
 }
 
+static const char *const counter_names[] = {
+#define X(id, name, help) [ABI_COUNTER_##id] = name,
+	ABI_COUNTERS(X)
+#undef X
+};
+
 static int set_counters(const struct job *job, struct window *w)
 {
-	static const char *const names[] = {
-#define X(id, name, help) [ABI_COUNTER_##id] = name,
-		ABI_COUNTERS(X)
-#undef X
-	};
 	int r = window_set_counter(w, STR("lost_aggregate"), job->dropped);
 
 	for (size_t i = 0; i < ABI_COUNTER_COUNT && r == 0; i++)
 		if (i != ABI_COUNTER_SAMPLES) /* `samples` is what the window holds; the difference is what was lost */
-			r = window_set_counter(w, str_of(names[i]), job->counters[i]);
+			r = window_set_counter(w, str_of(counter_names[i]), job->counters[i]);
 	return r;
 }
 
@@ -146,7 +156,7 @@ static int finish_job(struct session *s, const struct job *job, struct window *w
 	w->run_id[0] = s->run_id[0];
 	w->run_id[1] = s->run_id[1];
 	w->cycle_id = job->number;
-	w->busy_ns = job->cpu_end.busy_ns - job->cpu_start.busy_ns;
+	w->busy_ns = cpustat_busy_ns(&job->cpu_start, &job->cpu_end);
 	w->cpu_average = cpustat_busy_percent(&job->cpu_start, &job->cpu_end);
 	w->memory_average = cpustat_memory_percent(s->cfg.host_root);
 	r = set_names(s, w);
@@ -170,7 +180,7 @@ static void *worker_main(void *argument)
 			return NULL;
 		r = finish_job(s, job, &w);
 		if (r < 0) {
-			atomic_fetch_add(&s->dropped_windows, 1);
+			count_dropped(s, job->aggregate);
 			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job->aggregate->total));
 			continue;
 		}
@@ -209,7 +219,7 @@ static int add_process_row(struct session *s, struct proc *p, const char *comm, 
 		int fd = proc_perf_map_fd(s->processes, p);
 
 		if (fd >= 0)
-			a->processes[*out].perf_map_fd = dup(fd); /* -1 on failure: frames stay without names */
+			a->processes[*out].perf_map_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
 	}
 	return r;
 }
@@ -281,7 +291,8 @@ static int add_frames(struct session *s, const struct abi_sample *sample, uint32
 static int aggregate_sample(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct aggregate_sample row = { .tid = sample->tid,
-					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD) };
+					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD),
+					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
 	int r;
 
 	place_frames(s, p, sample);
@@ -299,8 +310,6 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	struct session *s = ctx;
 	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->comm);
 
-	if (!s->first_sample_ns)
-		s->first_sample_ns = MAX(clock_monotonic_ns(s->cfg.clock) - s->start_monotonic_ns, (uint64_t)1);
 	if (p && !container_wanted(s, p)) {
 		s->filtered++;
 		return;
@@ -348,15 +357,15 @@ static int cut_window(struct session *s, uint64_t now_ns)
 		job->counters[i] = counters[i] - s->window_counters[i];
 		s->window_counters[i] = counters[i];
 	}
-	job->counters[ABI_COUNTER_FILTERED] += s->filtered;
-	s->filtered = 0;
+	job->counters[ABI_COUNTER_FILTERED] += s->filtered - s->window_filtered;
+	s->window_filtered = s->filtered;
 	job->start_ns = wall_of(s, s->window_start_ns);
 	job->end_ns = wall_of(s, now_ns);
 	job->dropped = s->aggregate->dropped;
 	job->number = s->window_number++;
 	job->cpu_start = s->cpu_window;
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
-		job->cpu_end = job->cpu_start; /* busy time and load are unknown then: zero */
+		job->cpu_end = (struct cpustat){ 0 }; /* busy time and load are unknown, in the next window too */
 	s->cpu_window = job->cpu_end;
 	job->aggregate = s->aggregate;
 	s->aggregate = next;
@@ -364,7 +373,7 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	queue_put(&s->jobs, job, &dropped);
 	job = NULL;
 	if (dropped) {
-		atomic_fetch_add(&s->dropped_windows, 1);
+		count_dropped(s, ((struct job *)dropped)->aggregate);
 		job_free(dropped);
 	}
 	return 0;
@@ -411,7 +420,7 @@ static int open_parts(struct session *s)
 {
 	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
 					      .container_socket = s->cfg.container_socket,
-					      .recorded = s->sampler == sampler_find(STR("recorded")) };
+					      .recorded = s->sampler->is_replay };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root };
 	int r = files_open(FILE_DESCRIPTORS_MAX, &s->files);
 
@@ -470,10 +479,8 @@ int session_start(struct session *s)
 
 	s->start_monotonic_ns = s->window_start_ns = clock_monotonic_ns(s->cfg.clock);
 	s->start_wall_ns = clock_wall_ns(s->cfg.clock);
-	r = cpustat_read(s->cfg.host_root, &s->cpu_start);
-	if (r < 0)
-		s->cpu_start = (struct cpustat){ 0 }; /* the busy share is then not known; profiles are */
-	s->cpu_window = s->cpu_start;
+	if (cpustat_read(s->cfg.host_root, &s->cpu_window) < 0)
+		s->cpu_window = (struct cpustat){ 0 };
 	r = pthread_create(&s->worker, NULL, worker_main, s);
 	if (r)
 		return -r;
@@ -506,7 +513,7 @@ int session_stop(struct session *s)
 	if (r == 0)
 		r = drain(s);
 	if (cut_window(s, s->stop_monotonic_ns) < 0) {
-		atomic_fetch_add(&s->dropped_windows, 1);
+		count_dropped(s, s->aggregate);
 		r = -ENOMEM;
 	}
 	queue_close(&s->jobs);
@@ -518,19 +525,17 @@ int session_stop(struct session *s)
 
 void session_stats(const struct session *s, struct session_stats *out)
 {
-	struct cpustat now = s->cpu_window;
 	uint64_t end_ns = s->stopped ? s->stop_monotonic_ns : clock_monotonic_ns(s->cfg.clock);
 
 	*out = (struct session_stats){ .samples = s->samples,
-				       .dropped = s->dropped,
+				       .lost = s->dropped + atomic_load(&s->dropped_window_samples),
 				       .dropped_windows = atomic_load(&s->dropped_windows),
-				       .first_sample_ns = s->first_sample_ns,
-				       .elapsed_ns = end_ns - s->start_monotonic_ns,
-				       .process_count = proc_count(s->processes) };
-	if (!s->stopped && cpustat_read(s->cfg.host_root, &now) < 0)
-		now = s->cpu_window;
-	out->busy_ns = now.busy_ns - s->cpu_start.busy_ns;
+				       .elapsed_ns = end_ns - s->start_monotonic_ns };
 	s->sampler->counters(s->sampling, out->counters);
+	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
+	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++)
+		if (str_starts(str_of(counter_names[i]), STR("lost_")))
+			out->lost += out->counters[i];
 }
 
 void session_close(struct session *s)

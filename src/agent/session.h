@@ -30,14 +30,11 @@ struct session_config {
 };
 
 struct session_stats {
-	uint64_t counters[ABI_COUNTER_COUNT];
+	uint64_t counters[ABI_COUNTER_COUNT]; /* FILTERED: those of other containers, too */
 	uint64_t samples;         /* aggregated so far */
-	uint64_t dropped;         /* samples that found no memory */
+	uint64_t lost;            /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
-	uint64_t first_sample_ns; /* after start; 0: none yet */
 	uint64_t elapsed_ns;      /* since start, up to stop */
-	uint64_t busy_ns;         /* CPU time of the machine in that time, from /proc/stat */
-	size_t process_count;     /* processes known at this moment */
 };
 
 struct session;

@@ -25,17 +25,13 @@ static const struct opt options[] = {
 };
 
 /* Folded text into a page needs no model: files with millions of lines go straight into the tree. */
-static int folded_to_html(const struct config *config, const char *path, const char *output)
+static int page_of_folded(const struct config *config, const char *path, const char *output, struct str text)
 {
-	scoped(input_bytes_release) struct input_bytes in = { 0 };
 	scoped(buf_release) struct buf page = BUF_INIT(GIB(2));
 	const struct render_html_config cfg = { .title = config->title ? config->title : path };
 	uint64_t bad_line = 0;
-	int r = input_bytes_open(&command_convert, path, &in);
+	int r = render_html_folded(text, &cfg, &page, &bad_line);
 
-	if (r != EXIT_DONE)
-		return r;
-	r = render_html_folded(in.bytes, &cfg, &page, &bad_line);
 	if (r == -EBADMSG)
 		return command_fail(&command_convert, "%s: line %llu: expected frames, a blank and a count (read as folded)",
 				    path, (unsigned long long)bad_line);
@@ -48,18 +44,30 @@ static int folded_to_html(const struct config *config, const char *path, const c
 	return EXIT_DONE;
 }
 
-static bool is_folded_name(const struct config *config, const char *path)
+static bool is_folded(const struct codec *c)
 {
-	const struct format *f = config->from ? format_find(str_of(config->from)) : format_for_path(str_of(path));
-
-	return f && !strcmp(format_name(f), "folded");
+	return c && !strcmp(c->name, "folded");
 }
 
-static bool is_html_name(const struct config *config, const char *path)
+/* Return: whether this is folded text into one page, and then *status. */
+static bool try_folded(const struct config *config, const char *path, int *status)
 {
-	const struct format *f = config->format ? format_find(str_of(config->format)) : format_for_path(str_of(path));
+	scoped(input_bytes_release) struct input_bytes in = { 0 };
+	const char *output = config->outputs.items[0];
+	const struct codec *to = config->format ? format_find(str_of(config->format)) : format_for_path(str_of(output));
 
-	return f && !strcmp(format_name(f), "html");
+	if (config->outputs.count != 1 || !to || strcmp(to->name, "html"))
+		return false;
+	if (!is_folded(config->from ? codec_find(str_of(config->from)) : codec_for_path(str_of(path))))
+		return false;
+	*status = input_bytes_open(&command_convert, path, &in);
+	if (*status != EXIT_DONE)
+		return true;
+	/* A name such as .txt says little: what looks like another format is left to it. */
+	if (!config->from && codec_sniff(in.bytes) && !is_folded(codec_sniff(in.bytes)))
+		return false;
+	*status = page_of_folded(config, path, output, in.bytes);
+	return true;
 }
 
 static int run(void *config_bytes, int operand_count, char **operands)
@@ -73,8 +81,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		command_fail(&command_convert, "give -o FILE: where the result goes");
 		return EXIT_USAGE;
 	}
-	if (config->outputs.count == 1 && is_folded_name(config, operands[0]) && is_html_name(config, config->outputs.items[0]))
-		return folded_to_html(config, operands[0], config->outputs.items[0]);
+	if (try_folded(config, operands[0], &r))
+		return r;
 	r = input_load(&command_convert, operands[0], config->from, &w);
 	if (r == EXIT_DONE && config->title && window_set_text(&w.command, str_of(config->title)) < 0)
 		r = command_fail(&command_convert, "out of memory");

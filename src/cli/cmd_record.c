@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth record: profile the machine, processes, a container or a command once, into files. */
-#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/io.h"
 #include "cli/command.h"
 #include "cli/launch.h"
+#include "cli/output.h"
 #include "cli/summary.h"
-#include "sink/format.h"
-#include "sink/sink.h"
+#include "cli/targets.h"
 
-#define PIDS_MAX 1024
-#define OUTPUTS_MAX 64
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
 
@@ -86,108 +77,27 @@ static const struct opt output_options[] = {
 	{ 0 },
 };
 
-struct output {
-	char *path;
-	struct sink_state *sink;
-};
-
 /* One run of the command. */
 struct record {
 	const struct config *config;
-	const struct sink *file_sink;
-	struct output outputs[OUTPUTS_MAX];
-	size_t output_count;
-	pid_t pids[PIDS_MAX];
-	int pid_fds[PIDS_MAX]; /* pidfd: readable when the process has ended; -1: has, or not watched */
-	size_t pid_count;
+	struct outputs outputs; /* written to by the worker until session_stop() */
+	struct targets targets;
 	struct launch launch;
 	char *command_line;
 	int signals;
 	struct session *session;
 	struct summary summary; /* the worker's until session_stop() */
-	struct buf written;	/* the worker's: a line per file */
-	bool write_failed, to_stdout, interrupted;
 };
 
 static void record_release(struct record *r)
 {
 	session_close(r->session);
-	for (size_t i = 0; i < r->output_count; i++) {
-		r->file_sink->close(r->outputs[i].sink);
-		free(r->outputs[i].path);
-	}
-	for (size_t i = 0; i < r->pid_count; i++)
-		closep(&r->pid_fds[i]);
+	outputs_release(&r->outputs);
+	targets_release(&r->targets);
 	launch_release(&r->launch);
 	closep(&r->signals);
 	summary_release(&r->summary);
-	buf_release(&r->written);
 	free(r->command_line);
-}
-
-/* ---- outputs ---- */
-
-static int add_output(struct record *r, struct str path, bool many)
-{
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
-	struct output *o = &r->outputs[r->output_count];
-	struct sink_config cfg = { .format = r->config->format, .many = many };
-	int e;
-
-	if (r->output_count == OUTPUTS_MAX) {
-		command_fail(&command_record, "more than %d outputs", OUTPUTS_MAX);
-		return EXIT_USAGE;
-	}
-	o->path = str_dup(path);
-	if (!o->path)
-		return command_fail(&command_record, "out of memory");
-	r->output_count++;
-	cfg.path = o->path;
-	r->to_stdout |= !strcmp(o->path, "-");
-	e = r->file_sink->open(&cfg, &why, &o->sink);
-	if (e == 0)
-		return EXIT_DONE;
-	command_fail(&command_record, "%s", why.len ? buf_cstr(&why) : strerror(-e));
-	return e == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-}
-
-/* The three usual files, named by the time of the end. */
-static int add_usual_outputs(struct record *r, struct str directory)
-{
-	static const char *const usual[] = { "html", "col", "pprof" };
-	int e = EXIT_DONE;
-
-	for (size_t i = 0; i < ARRAY_SIZE(usual) && e == EXIT_DONE; i++) {
-		scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
-		const struct format *f = r->config->format ? format_find(str_of(r->config->format)) : format_find(str_of(usual[i]));
-
-		buf_adds(&path, directory);
-		if (directory.len && directory.ptr[directory.len - 1] != '/')
-			buf_addc(&path, '/');
-		buf_addf(&path, "profile%s", f ? format_suffix(f) : "");
-		e = add_output(r, buf_str(&path), true);
-		if (r->config->format)
-			break;
-	}
-	return e;
-}
-
-static int open_outputs(struct record *r)
-{
-	int e = EXIT_DONE;
-
-	if (!r->config->outputs.count)
-		return add_usual_outputs(r, STR(""));
-	for (size_t i = 0; i < r->config->outputs.count && e == EXIT_DONE; i++) {
-		const char *path = r->config->outputs.items[i];
-		struct stat st;
-
-		if ((stat(path, &st) == 0 && S_ISDIR(st.st_mode)) || str_ends(str_of(path), STR("/")))
-			e = add_usual_outputs(r, str_of(path));
-		else
-			e = add_output(r, str_of(path), r->config->window_ns != 0);
-	}
-	return e;
 }
 
 /* On the worker. */
@@ -196,57 +106,7 @@ static void on_window(void *ctx, const struct window *w)
 	struct record *r = ctx;
 
 	summary_add(&r->summary, w);
-	for (size_t i = 0; i < r->output_count; i++) {
-		scoped(buf_release) struct buf where = BUF_INIT(KIB(16));
-		int e = r->file_sink->write(r->outputs[i].sink, w, &where);
-
-		if (e < 0) {
-			command_fail(&command_record, "%s: cannot write: %s", where.len ? buf_cstr(&where) : r->outputs[i].path,
-				     strerror(-e));
-			r->write_failed = true;
-		} else {
-			buf_addf(&r->written, "  " STR_FMT "\n", STR_ARG(buf_str(&where)));
-		}
-	}
-}
-
-/* ---- what to profile ---- */
-
-static int add_pid(struct record *r, pid_t pid)
-{
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (fd < 0 && errno == ESRCH)
-		return command_fail(&command_record, "there is no process %d", (int)pid);
-	if (r->pid_count == PIDS_MAX) {
-		closep(&fd);
-		command_fail(&command_record, "more than %d processes", PIDS_MAX);
-		return EXIT_USAGE;
-	}
-	r->pids[r->pid_count] = pid;
-	r->pid_fds[r->pid_count++] = fd;
-	return EXIT_DONE;
-}
-
-static int parse_pids(struct record *r)
-{
-	int e = EXIT_DONE;
-
-	for (size_t i = 0; i < r->config->pids.count && e == EXIT_DONE; i++) {
-		struct str rest = str_of(r->config->pids.items[i]), piece;
-
-		while (e == EXIT_DONE && str_next(&rest, ',', &piece)) {
-			uint64_t pid;
-
-			if (str_to_u64(piece, 1, INT32_MAX, &pid) == 0) {
-				e = add_pid(r, (pid_t)pid);
-				continue;
-			}
-			command_fail(&command_record, "--pid: '" STR_FMT "' is not a process id", STR_ARG(piece));
-			e = EXIT_USAGE;
-		}
-	}
-	return e;
+	outputs_write(&r->outputs, w);
 }
 
 static int check_conflicts(const struct config *config, int operand_count)
@@ -257,33 +117,17 @@ static int check_conflicts(const struct config *config, int operand_count)
 		command_fail(&command_record, "choose one: --all, --pid or a COMMAND");
 		return EXIT_USAGE;
 	}
-	if (config->sampler == 2 && !config->recording) {
-		command_fail(&command_record, "--sampler recorded needs --recording FILE");
+	if (!config->sampler)
+		return EXIT_DONE;
+	if (sampler_find(str_of(sampler_names[config->sampler]))->is_replay != !!config->recording) {
+		command_fail(&command_record, "--sampler recorded and --recording FILE go together");
 		return EXIT_USAGE;
 	}
 	return EXIT_DONE;
 }
 
-static bool all_ended(struct record *r)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < r->pid_count; i++) {
-		struct pollfd ended = { .fd = r->pid_fds[i], .events = POLLIN };
-
-		if (r->pid_fds[i] < 0)
-			continue;
-		if (poll(&ended, 1, 0) == 1)
-			closep(&r->pid_fds[i]);
-		else
-			any = true;
-	}
-	return r->pid_count > 0 && !r->launch.program && !any;
-}
-
-/* ---- the session ---- */
-
-static int open_signals(struct record *r)
+/* What ends a session early and keeps what was gathered. */
+static sigset_t end_signals(void)
 {
 	sigset_t set;
 
@@ -291,6 +135,13 @@ static int open_signals(struct record *r)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+static int open_signals(struct record *r)
+{
+	sigset_t set = end_signals();
+
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	r->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -300,13 +151,9 @@ static int open_signals(struct record *r)
 /* From here on a second Ctrl-C ends the program at once. */
 static void close_signals(struct record *r)
 {
-	sigset_t set;
+	sigset_t set = end_signals();
 
 	closep(&r->signals);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
@@ -342,8 +189,8 @@ static int open_session(struct record *r)
 	const struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
-			      .pids = r->pids,
-			      .pid_count = r->pid_count,
+			      .pids = r->targets.pids,
+			      .pid_count = r->targets.count,
 			      .follow_children = children,
 			      .cgroup_path = config->cgroup,
 			      .poll_interval_ms = 200,
@@ -363,10 +210,8 @@ static int open_session(struct record *r)
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e;
+	int e = session_open(&cfg, &why, &r->session);
 
-	raise_descriptor_limit();
-	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
 
@@ -376,8 +221,7 @@ static void show_progress(const struct record *r)
 
 	session_stats(r->session, &stats);
 	fprintf(stderr, "\r%llu s, %llu samples, %llu lost%s ", (unsigned long long)(stats.elapsed_ns / NSEC_PER_SEC),
-		(unsigned long long)stats.samples,
-		(unsigned long long)(stats.counters[ABI_COUNTER_LOST_RING_FULL] + stats.dropped),
+		(unsigned long long)stats.samples, (unsigned long long)stats.lost,
 		r->config->duration_ns ? "" : "; Ctrl-C ends");
 	fflush(stderr);
 }
@@ -400,12 +244,10 @@ static int run_loop(struct record *r)
 
 	while ((timeout_ms = step_timeout_ms(r, start_ns)) > 0) {
 		e = session_step(r->session, timeout_ms);
-		if (e < 0 || launch_ended(&r->launch) || all_ended(r))
+		if (e < 0 || launch_ended(&r->launch) || targets_ended(&r->targets))
 			break;
-		if (was_signalled(r)) {
-			r->interrupted = true;
+		if (was_signalled(r))
 			break;
-		}
 		if (progress && clock_monotonic_ns(&clock_system) - shown_ns >= NSEC_PER_SEC) {
 			shown_ns = clock_monotonic_ns(&clock_system);
 			show_progress(r);
@@ -425,9 +267,9 @@ static int say_summary(struct record *r)
 		return EXIT_DONE;
 	session_stats(r->session, &stats);
 	summary_text(&r->summary, &stats, &text);
-	if (r->written.len)
-		buf_addf(&text, "\nWritten:\n%s", buf_cstr(&r->written));
-	if (!r->to_stdout)
+	if (r->outputs.written.len)
+		buf_addf(&text, "\nWritten:\n%s", buf_cstr(&r->outputs.written));
+	if (!r->outputs.to_stdout)
 		return command_print(&command_record, &text);
 	fputs(buf_cstr(&text), stderr);
 	return EXIT_DONE;
@@ -447,26 +289,32 @@ static int finish(struct record *r, int e)
 		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written", strerror(-e));
 	if (r->launch.exec_errno)
 		return command_fail(&command_record, "cannot run '%s': %s", r->launch.program, strerror(r->launch.exec_errno));
-	return r->write_failed ? EXIT_FAILED : EXIT_DONE;
+	return r->outputs.failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* The child waits for the session: nothing of the program is missed. */
+static int launch(struct record *r, int operand_count, char **operands)
+{
+	int e = launch_fork(operands, &r->launch);
+
+	if (e < 0)
+		return command_fail(&command_record, "cannot fork: %s", strerror(-e));
+	targets_add_child(&r->targets, r->launch.pid);
+	r->command_line = launch_command_line(operand_count, operands);
+	return EXIT_DONE;
 }
 
 static int prepare(struct record *r, int operand_count, char **operands)
 {
-	int e = check_conflicts(r->config, operand_count);
+	const struct config *config = r->config;
+	int e = check_conflicts(config, operand_count);
 
 	if (e == EXIT_DONE)
-		e = open_outputs(r);
-	if (e == EXIT_DONE)
-		e = parse_pids(r);
-	if (e != EXIT_DONE || operand_count == 0)
-		return e;
-	/* The child waits for the session: nothing of the program is missed. */
-	if (launch_fork(operands, &r->launch) < 0)
-		return command_fail(&command_record, "cannot fork: %s", strerror(errno));
-	r->pids[r->pid_count] = r->launch.pid;
-	r->pid_fds[r->pid_count++] = -1; /* launch_ended() watches it */
-	r->command_line = launch_command_line(operand_count, operands);
-	return EXIT_DONE;
+		e = outputs_open(&r->outputs, &config->outputs, config->format, config->window_ns != 0);
+	if (e == EXIT_DONE && operand_count)
+		e = launch(r, operand_count, operands);
+	raise_descriptor_limit(); /* ours, not the program's */
+	return e == EXIT_DONE ? targets_parse(&r->targets, &command_record, &config->pids) : e;
 }
 
 static void record_freep(struct record **r)
@@ -484,10 +332,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	if (!r)
 		return command_fail(&command_record, "out of memory");
 	*r = (struct record){ .config = config_bytes,
-			      .file_sink = sink_find(STR("file")),
+			      .outputs = OUTPUTS_INIT(&command_record),
 			      .signals = -1,
-			      .launch = LAUNCH_INIT,
-			      .written = BUF_INIT(MIB(1)) };
+			      .launch = LAUNCH_INIT };
 	summary_init(&r->summary);
 	e = open_signals(r);
 	if (e < 0)

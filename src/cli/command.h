@@ -38,5 +38,5 @@ void command_help(const struct command *c, struct buf *out);
 /** command_fail - "hearth NAME: message" on stderr, foreign bytes escaped. Return: EXIT_FAILED. */
 int command_fail(const struct command *c, const char *format, ...) printf_like(2, 3);
 
-/** print_out - write a buffer to stdout. Return: EXIT_DONE, or EXIT_FAILED after saying why. */
+/** command_print - write a buffer to stdout. Return: EXIT_DONE, or EXIT_FAILED after saying why. */
 int command_print(const struct command *c, const struct buf *text);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
 
+#include <sys/stat.h>
+
+#include "sink/format.h"
 #include "sink/sink.h"
 
 static const struct sink *file_sink(void)
@@ -30,4 +33,93 @@ int output_write(const struct command *c, const char *path, const char *format, 
 	if (!quiet && strcmp(path, "-"))
 		fprintf(stderr, "hearth %s: wrote %s\n", c->name, buf_cstr(&text));
 	return EXIT_DONE;
+}
+
+static int add(struct outputs *o, struct str path, const char *format, bool many)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	struct output *item = &o->items[o->count];
+	struct sink_config cfg = { .format = format, .many = many };
+	int r;
+
+	if (o->count == OUTPUTS_MAX) {
+		command_fail(o->command, "more than %d outputs", OUTPUTS_MAX);
+		return EXIT_USAGE;
+	}
+	item->path = str_dup(path);
+	if (!item->path)
+		return command_fail(o->command, "out of memory");
+	o->count++;
+	cfg.path = item->path;
+	o->to_stdout |= !strcmp(item->path, "-");
+	r = file_sink()->open(&cfg, &why, &item->sink);
+	if (r == 0)
+		return EXIT_DONE;
+	command_fail(o->command, "%s", why.len ? buf_cstr(&why) : strerror(-r));
+	return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* The three usual files, or one of the format asked for, named by the time of the end. */
+static int add_usual(struct outputs *o, struct str directory, const char *format)
+{
+	static const char *const usual[] = { "html", "col", "pprof" };
+	const char *const *names = format ? &format : usual;
+	size_t count = format ? 1 : ARRAY_SIZE(usual);
+	int e = EXIT_DONE;
+
+	for (size_t i = 0; i < count && e == EXIT_DONE; i++) {
+		scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+		const struct codec *f = format_find(str_of(names[i]));
+
+		buf_adds(&path, directory);
+		if (directory.len && directory.ptr[directory.len - 1] != '/')
+			buf_addc(&path, '/');
+		buf_addf(&path, "profile%s", f ? f->suffixes[0] : "");
+		e = add(o, buf_str(&path), format, true);
+	}
+	return e;
+}
+
+int outputs_open(struct outputs *o, const struct opt_list *paths, const char *format, bool many)
+{
+	int e = EXIT_DONE;
+
+	if (!paths->count)
+		return add_usual(o, STR(""), format);
+	for (size_t i = 0; i < paths->count && e == EXIT_DONE; i++) {
+		const char *path = paths->items[i];
+		struct stat st;
+
+		if ((stat(path, &st) == 0 && S_ISDIR(st.st_mode)) || str_ends(str_of(path), STR("/")))
+			e = add_usual(o, str_of(path), format);
+		else
+			e = add(o, str_of(path), format, many);
+	}
+	return e;
+}
+
+void outputs_write(struct outputs *o, const struct window *w)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		scoped(buf_release) struct buf where = BUF_INIT(KIB(16));
+		int r = file_sink()->write(o->items[i].sink, w, &where);
+
+		if (r < 0) {
+			command_fail(o->command, "%s: cannot write: %s", where.len ? buf_cstr(&where) : o->items[i].path,
+				     strerror(-r));
+			o->failed = true;
+		} else {
+			buf_addf(&o->written, "  " STR_FMT "\n", STR_ARG(buf_str(&where)));
+		}
+	}
+}
+
+void outputs_release(struct outputs *o)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		file_sink()->close(o->items[i].sink);
+		free(o->items[i].path);
+	}
+	buf_release(&o->written);
+	o->count = 0;
 }

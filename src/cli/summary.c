@@ -138,33 +138,26 @@ static void add_top(const struct summary *s, struct buf *out)
 		buf_adds(out, STR("  (memory ran out: the list is short)\n"));
 }
 
-static uint64_t lost_samples(const struct session_stats *stats)
-{
-	return stats->counters[ABI_COUNTER_LOST_RING_FULL] + stats->counters[ABI_COUNTER_LOST_NO_STATE] +
-	       stats->counters[ABI_COUNTER_REJECTED] + stats->dropped;
-}
-
 void summary_text(const struct summary *s, const struct session_stats *stats, struct buf *out)
 {
 	double sampled_s = s->frequency_hz ? (double)s->samples / s->frequency_hz : 0;
 	double busy_s = (double)s->busy_ns / (double)NSEC_PER_SEC;
-	uint64_t lost = lost_samples(stats);
 
 	buf_addf(out, "%.1f s at %u Hz on %u CPUs, %llu samples\n", (double)stats->elapsed_ns / (double)NSEC_PER_SEC,
 		 s->frequency_hz, s->cpu_count, (unsigned long long)s->samples);
 	if (busy_s > 0)
 		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s, busy_s);
-	buf_addf(out, "  lost     %llu samples", (unsigned long long)lost);
+	buf_addf(out, "  lost     %llu samples", (unsigned long long)stats->lost);
 	if (stats->counters[ABI_COUNTER_FILTERED])
 		buf_addf(out, " (%llu more belong to processes that were not asked for)",
 			 (unsigned long long)stats->counters[ABI_COUNTER_FILTERED]);
-	if (stats->counters[ABI_COUNTER_LOST_EVENTS])
-		buf_addf(out, ", %llu exec, fork or exit events", (unsigned long long)stats->counters[ABI_COUNTER_LOST_EVENTS]);
+	if (stats->counters[ABI_COUNTER_EVENTS_LOST])
+		buf_addf(out, ", %llu exec, fork or exit events", (unsigned long long)stats->counters[ABI_COUNTER_EVENTS_LOST]);
 	if (stats->dropped_windows)
 		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
 	buf_addc(out, '\n');
 	if (s->user_samples)
-		add_stacks_line(s, lost, out);
+		add_stacks_line(s, stats->lost, out);
 	if (!s->samples)
 		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));
 	add_top(s, out);

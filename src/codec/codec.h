@@ -14,8 +14,8 @@ struct codec_error {
 };
 
 struct codec {
-	const char *name;           /* "pprof": what --format takes */
-	const char *const *suffixes; /* { ".pb.gz", ".pprof", NULL } */
+	const char *name;            /* "pprof": what --format takes */
+	const char *const *suffixes; /* { ".pb.gz", ".pprof", NULL }: the usual one first */
 	const char *help;
 	/** Append the whole file. NULL when the format is only read. Return: 0, -ENOMEM, -E2BIG. */
 	int (*encode)(const struct window *w, struct buf *out);
@@ -27,9 +27,12 @@ struct codec {
 
 const struct codec *codec_at(size_t index); /* NULL behind the last */
 const struct codec *codec_find(struct str name);
+/** codec_suffix_of - the longest suffix of @path that is one of @c's, or an empty string at its end. */
+struct str codec_suffix_of(const struct codec *c, struct str path);
 /** codec_for_path - by the longest matching suffix, or NULL. */
 const struct codec *codec_for_path(struct str path);
 /** codec_sniff - by content, or NULL when nothing fits. */
 const struct codec *codec_sniff(struct str bytes);
 
+/** codec_fail - fill @error, which may be NULL. */
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...) printf_like(4, 5);

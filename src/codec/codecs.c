@@ -7,9 +7,10 @@
 #include "codec/col.h"
 #include "codec/folded.h"
 #include "codec/pprof.h"
+#include "codec/pprof_legacy.h"
 #include "codec/window_codec.h"
 
-static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_col, &codec_folded };
+static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_folded };
 
 const struct codec *codec_at(size_t index)
 {
@@ -24,18 +25,28 @@ const struct codec *codec_find(struct str name)
 	return NULL;
 }
 
+struct str codec_suffix_of(const struct codec *c, struct str path)
+{
+	struct str best = str_skip(path, path.len);
+
+	for (const char *const *suffix = c->suffixes; *suffix; suffix++)
+		if (str_ends(path, str_of(*suffix)) && strlen(*suffix) > best.len)
+			best = str_n(path.ptr + path.len - strlen(*suffix), strlen(*suffix));
+	return best;
+}
+
 const struct codec *codec_for_path(struct str path)
 {
 	const struct codec *best = NULL;
 	size_t best_len = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(codecs); i++) {
-		for (const char *const *suffix = codecs[i]->suffixes; *suffix; suffix++) {
-			if (!str_ends(path, str_of(*suffix)) || strlen(*suffix) <= best_len)
-				continue;
-			best = codecs[i];
-			best_len = strlen(*suffix);
-		}
+		size_t len = codec_suffix_of(codecs[i], path).len;
+
+		if (len <= best_len)
+			continue;
+		best = codecs[i];
+		best_len = len;
 	}
 	return best;
 }

@@ -6,6 +6,7 @@
 #include "base/u64map.h"
 #include "codec/gzip.h"
 #include "codec/pprof_int.h"
+#include "codec/pprof_legacy.h"
 #include "codec/wire.h"
 
 #define ROWS_MAX ((size_t)UINT32_MAX - 1)
@@ -842,6 +843,8 @@ int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *o
 		return -E2BIG;
 	}
 	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
+	if (r == 0 && codec_legacy.sniff(buf_str(&expanded))) /* those are often packed too: only now does it show */
+		return codec_legacy.decode(buf_str(&expanded), out, error);
 	if (r == 0)
 		return decode_plain(buf_str(&expanded), out, error);
 	codec_fail(error, 0, false, "%s",

@@ -556,7 +556,7 @@ static int sniff(struct str bytes)
 	return gzip_is(bytes) || (bytes.len > 4 && bytes.ptr[0] == 0x0a && bytes.ptr[1] <= 22 && bytes.ptr[2] == 0x08);
 }
 
-static const char *const suffixes[] = { ".pb.gz", ".pprof", ".pb", NULL };
+static const char *const suffixes[] = { ".pb.gz", ".pprof", ".prof", ".pb", NULL };
 
 const struct codec codec_pprof = {
 	.name = "pprof",

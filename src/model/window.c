@@ -126,9 +126,21 @@ uint64_t window_counter(const struct window *w, struct str name)
 	return found ? found->value : 0;
 }
 
+uint64_t window_lost_samples(const struct window *w)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < w->counter_count; i++)
+		if (str_starts(str_of(w->counters[i].name), STR("lost_")) &&
+		    __builtin_add_overflow(lost, w->counters[i].value, &lost))
+			return UINT64_MAX;
+	return lost;
+}
+
 double window_complete_share(const struct window *w)
 {
 	uint64_t user = window_counter(w, STR("user_samples"));
+	double all = (double)user + (double)window_lost_samples(w);
 
-	return user ? (double)window_counter(w, STR("complete")) / (double)user : -1;
+	return user ? (double)window_counter(w, STR("complete")) / all : -1;
 }

@@ -42,5 +42,10 @@ int window_add_label(struct window *w, struct str key, struct str value) warn_un
 int window_set_counter(struct window *w, struct str name, uint64_t value) warn_unused;
 uint64_t window_counter(const struct window *w, struct str name); /* 0 when absent */
 struct str window_label(const struct window *w, struct str key);  /* empty when absent */
-/** window_complete_share - counter "complete" over counter "user_samples", or a negative number when unknown. */
+/** window_lost_samples - the sum of all counters called lost_..., which count samples; it saturates. */
+uint64_t window_lost_samples(const struct window *w);
+/**
+ * window_complete_share - counter "complete" over counter "user_samples" and all lost samples (any of them may have had
+ * a user stack), or a negative number when no user sample was counted
+ */
 double window_complete_share(const struct window *w);

@@ -69,13 +69,18 @@ int cpustat_read(const char *host_root, struct cpustat *out)
 	return r < 0 ? r : cpustat_parse(buf_str(&text), out);
 }
 
+uint64_t cpustat_busy_ns(const struct cpustat *from, const struct cpustat *to)
+{
+	if (!from->total_ns || to->busy_ns <= from->busy_ns) /* CPUs that went offline take their time with them */
+		return 0;
+	return to->busy_ns - from->busy_ns;
+}
+
 double cpustat_busy_percent(const struct cpustat *from, const struct cpustat *to)
 {
-	if (to->total_ns <= from->total_ns)
+	if (!from->total_ns || to->total_ns <= from->total_ns)
 		return -1;
-	if (to->busy_ns <= from->busy_ns) /* CPUs that went offline take their time with them */
-		return 0;
-	return MIN(100.0, 100.0 * (double)(to->busy_ns - from->busy_ns) / (double)(to->total_ns - from->total_ns));
+	return MIN(100.0, 100.0 * (double)cpustat_busy_ns(from, to) / (double)(to->total_ns - from->total_ns));
 }
 
 /* "MemTotal:       16384 kB" */

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* Of the whole machine since boot. Differences of two readings may be built field by field. */
+/* Of the whole machine since boot. All zero: not known, which no reading is. */
 struct cpustat {
 	uint64_t busy_ns;  /* user, nice, system, irq, softirq; not idle, iowait, steal. Guests are part of user */
 	uint64_t total_ns; /* busy, idle, iowait and steal */
@@ -15,7 +15,9 @@ struct cpustat {
 /** cpustat_parse - text of /proc/stat. Return: 0 or -EBADMSG. Pure. Source: proc(5). */
 int cpustat_parse(struct str text, struct cpustat *out) warn_unused;
 int cpustat_read(const char *host_root, struct cpustat *out) warn_unused;
-/** cpustat_busy_percent - of all CPUs between two readings, 0 to 100; negative when no time went by. */
+/** cpustat_busy_ns - between two readings; 0 when one is not known. */
+uint64_t cpustat_busy_ns(const struct cpustat *from, const struct cpustat *to);
+/** cpustat_busy_percent - of all CPUs between two readings, 0 to 100; negative when one is not known or no time went by. */
 double cpustat_busy_percent(const struct cpustat *from, const struct cpustat *to);
 
 /** meminfo_parse - total and used memory from the text of /proc/meminfo. Return: 0 or -EBADMSG. Pure. */

@@ -50,8 +50,8 @@ void proc_table_close(struct proc_table *t);
 
 /**
  * proc_get - the process of a sample; reads /proc on first sight
- * Return: never NULL but when out of memory, or when 262,144 processes are kept already. A process that is gone already has unreadable set. Borrowed; stays valid
- * until proc_expire() drops it.
+ * Return: NULL only when out of memory, or when 262,144 processes are kept already. A process that is gone already has
+ * unreadable set. Borrowed; stays valid until proc_expire() drops it.
  */
 struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE]);
 

@@ -79,7 +79,8 @@ static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r
 		buf_release(&t->scratch);
 }
 
-static int read_living(struct proc_table *t, struct entry *e)
+/* @origin: whose memory it runs in, or NULL: then its own mappings are read. */
+static int read_living(struct proc_table *t, struct entry *e, const struct entry *origin)
 {
 	struct proc_facts facts;
 	scoped(closep) int dir = open_dir(t, e, &facts);
@@ -87,7 +88,8 @@ static int read_living(struct proc_table *t, struct entry *e)
 
 	if (dir < 0)
 		return dir;
-	e->pub.parent_pid = facts.parent_pid;
+	if (!e->forked) /* else the fork has told it, and it may have got another since */
+		e->pub.parent_pid = facts.parent_pid;
 	e->pub.is_kernel = facts.is_kernel;
 	if (!e->pub.comm[0])
 		memcpy(e->pub.comm, facts.comm, sizeof(e->pub.comm));
@@ -96,39 +98,51 @@ static int read_living(struct proc_table *t, struct entry *e)
 	free(e->pub.exe);
 	e->pub.exe = proc_link_read(dir, "exe");
 	read_container(t, e, dir);
+	if (origin)
+		return mappings_copy(&e->maps, &origin->maps);
 	read_mappings(t, e, dir, &r);
 	return r;
 }
 
-/* A process that forked and was gone before anybody looked ran in a copy of its parent's memory. */
-static bool inherit(struct proc_table *t, struct entry *e)
+/* A process that forked runs in its parent's memory, or a copy, until it execs: the nearest ancestor whose mappings are
+ * known, or NULL. */
+static const struct entry *find_origin(struct proc_table *t, const struct entry *e)
 {
-	const struct entry *child = e;
+	for (int i = 0; i < ANCESTORS_MAX && e->forked; i++) {
+		struct entry *parent = entry_newest(t, e->pub.parent_pid);
 
-	for (int i = 0; i < ANCESTORS_MAX && child->forked; i++) {
-		struct entry *parent = entry_newest(t, child->pub.parent_pid);
-
-		if (!parent || parent == child || parent->exec_ns > child->fork_ns)
-			return false;
-		if (!parent->was_read && !parent->pub.exited) {
+		while (parent && parent->pub.start_ns > e->pub.start_ns) /* the pid was taken again since */
+			parent = parent->older;
+		if (!parent || parent == e || parent->exec_ns > e->fork_ns)
+			return NULL;
+		if (!parent->was_read && !parent->forked && !parent->pub.exited) {
 			parent->was_read = true;
-			parent->pub.unreadable = read_living(t, parent) < 0;
+			parent->pub.unreadable = read_living(t, parent, NULL) < 0;
 		}
-		if (parent->maps.count) {
-			e->pub.is_kernel = parent->pub.is_kernel;
-			memcpy(e->pub.container_id, parent->pub.container_id, sizeof(e->pub.container_id));
-			e->pub.container = parent->pub.container ? str_dup(str_of(parent->pub.container)) : NULL;
-			e->pub.exe = parent->pub.exe ? str_dup(str_of(parent->pub.exe)) : NULL;
-			return mappings_copy(&e->maps, &parent->maps) == 0;
-		}
-		child = parent;
+		if (parent->maps.count)
+			return parent;
+		e = parent;
 	}
-	return false;
+	return NULL;
+}
+
+/* What a process that is gone would have shown. */
+static int take_over(struct entry *e, const struct entry *origin)
+{
+	e->pub.is_kernel = origin->pub.is_kernel;
+	if (!e->pub.container && origin->pub.container) {
+		memcpy(e->pub.container_id, origin->pub.container_id, sizeof(e->pub.container_id));
+		e->pub.container = str_dup(str_of(origin->pub.container));
+	}
+	if (!e->pub.exe && origin->pub.exe)
+		e->pub.exe = str_dup(str_of(origin->pub.exe));
+	return mappings_copy(&e->maps, &origin->maps);
 }
 
 void entry_read(struct proc_table *t, struct entry *e)
 {
-	int r;
+	const struct entry *origin = NULL;
+	int r = -ESRCH;
 
 	e->was_read = true;
 	e->pub.unreadable = true;
@@ -137,11 +151,16 @@ void entry_read(struct proc_table *t, struct entry *e)
 		e->pub.unreadable = false;
 		return;
 	}
-	r = t->recorded ? -ESRCH : read_living(t, e);
-	if (r == -ESRCH && !t->recorded)
-		entry_exited(e, proc_clock_ns());
-	if (r == 0 || (r == -ESRCH && inherit(t, e)))
-		e->pub.unreadable = false;
+	if (!t->recorded) {
+		/* /proc may show the next program already, whose exec event is still to come: samples before it are not its. */
+		origin = find_origin(t, e);
+		r = read_living(t, e, origin);
+		if (r == -ESRCH)
+			entry_exited(e, proc_clock_ns());
+	}
+	if (r == -ESRCH && origin)
+		r = take_over(e, origin);
+	e->pub.unreadable = r < 0;
 }
 
 bool entry_rescan(struct proc_table *t, struct entry *e)

@@ -56,7 +56,10 @@ void entry_exited(struct entry *e, uint64_t exit_ns); /* the first time counts *
 uint64_t proc_clock_ns(void);
 
 /* Reading: proc_fill.c. */
-/** entry_read - all that /proc says of a process not read yet; a process that is gone takes over what its parent had. */
+/**
+ * entry_read - all that /proc says of a process not read yet. One that forked and has not execed has its parent's mappings,
+ * and the rest of what the parent had too when it is gone.
+ */
 void entry_read(struct proc_table *t, struct entry *e);
 /** entry_rescan - mappings only. Return: true when they were read. */
 bool entry_rescan(struct proc_table *t, struct entry *e);

@@ -189,20 +189,9 @@ static void add_start(struct buf *out, uint64_t start_ns)
 		add_fact(out, "start", text);
 }
 
-static uint64_t lost_samples(const struct window *w)
-{
-	uint64_t lost = 0;
-
-	for (size_t i = 0; i < w->counter_count; i++) {
-		if (str_starts(str_of(w->counters[i].name), STR("lost_")))
-			lost += w->counters[i].value;
-	}
-	return lost;
-}
-
 static void add_quality(struct buf *out, const struct window *w)
 {
-	uint64_t samples = window_counter(w, STR("samples")), lost = lost_samples(w);
+	uint64_t samples = window_counter(w, STR("samples")), lost = window_lost_samples(w);
 	uint64_t user = window_counter(w, STR("user_samples")), complete = window_counter(w, STR("complete"));
 	uint64_t frames = window_counter(w, STR("frames")), unnamed = window_counter(w, STR("unnamed_frames"));
 
@@ -211,7 +200,7 @@ static void add_quality(struct buf *out, const struct window *w)
 		add_fact_share(out, "lost", lost, samples + lost);
 	}
 	if (user)
-		add_fact_share(out, "cut stacks", user - MIN(complete, user), user);
+		add_fact_share(out, "cut stacks", user - MIN(complete, user), user + lost);
 	if (frames)
 		add_fact_share(out, "unnamed frames", unnamed, frames);
 }

@@ -75,11 +75,13 @@ static void add_origin(const struct window *w, struct buf *out)
 
 static void add_quality(const struct window *w, struct buf *out)
 {
-	const uint64_t user = window_counter(w, STR("user_samples")), frames = window_counter(w, STR("frames"));
+	const uint64_t user = window_counter(w, STR("user_samples")), lost = window_lost_samples(w);
+	const uint64_t frames = window_counter(w, STR("frames"));
 
 	if (user) {
 		add_key(out, "complete");
-		buf_addf(out, "%.2f%% of %" PRIu64 " user samples", percent(window_counter(w, STR("complete")), user), user);
+		buf_addf(out, "%.2f%% of %" PRIu64 " user samples%s", 100 * window_complete_share(w), user + lost,
+			 lost ? ", those lost among them" : "");
 		add_counters(out, w, STR("cut_"), "; cut: ");
 		buf_addc(out, '\n');
 	}
@@ -94,17 +96,11 @@ static void add_quality(const struct window *w, struct buf *out)
 void text_head(const struct window *w, struct buf *out)
 {
 	const uint64_t counted = window_counter(w, STR("samples"));
-	uint64_t lost = 0;
 
 	add_origin(w, out);
-	for (size_t i = 0; i < w->counter_count; i++) {
-		if (starts_with(&w->counters[i], STR("lost_")) &&
-		    __builtin_add_overflow(lost, w->counters[i].value, &lost))
-			lost = UINT64_MAX;
-	}
 	add_key(out, "samples");
 	if (counted) {
-		buf_addf(out, "%" PRIu64 ", lost %" PRIu64, counted, lost);
+		buf_addf(out, "%" PRIu64 ", lost %" PRIu64, counted, window_lost_samples(w));
 		add_counters(out, w, STR("lost_"), ": ");
 	} else {
 		buf_addf(out, "%zu different", w->model->samples_count);

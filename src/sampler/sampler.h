@@ -36,6 +36,7 @@ struct sampler_state;
 struct sampler {
 	const char *name;
 	const char *help;
+	bool is_replay; /* of what was recorded before: nothing of this machine's processes says anything about it */
 	/**
 	 * Can it do what @cfg asks, here and now? Return: 0; -EPERM (rights missing), -ENOTSUP (kernel lacks it, or it
 	 * is one that freezes). @why says the reason and the exact command or option that mends it, in one line.

@@ -89,11 +89,12 @@ static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sample
 
 	s->events = events;
 	ticks_follow(&s->ticks, clock_monotonic_ns(&clock_system));
-	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. */
+	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. Being stopped and
+	 * continued (Ctrl-Z, a debugger) interrupts the wait even without a signal handler: signal(7). */
 	waited = ring_buffer__poll(s->ring, timeout_ms);
-	if (waited < 0)
-		return waited;
-	taken = ring_buffer__consume(s->ring);
+	if (waited == -EINTR)
+		waited = 0;
+	taken = waited < 0 ? waited : ring_buffer__consume(s->ring);
 	s->events = NULL;
 	return taken < 0 ? taken : waited + taken;
 }
@@ -123,22 +124,13 @@ static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER
 			out[i] += values[cpu];
 	}
 	free(values);
-	out[ABI_COUNTER_REJECTED] += s->rejected;
-}
-
-static int bpf_probe(const struct sampler_config *cfg, struct buf *why)
-{
-	if (cfg->recording) {
-		buf_adds(why, STR("a recording was asked for"));
-		return -ENOTSUP;
-	}
-	return bpf_probe_all(cfg, why);
+	out[ABI_COUNTER_LOST_REJECTED] += s->rejected;
 }
 
 const struct sampler sampler_bpf = {
 	.name = "bpf",
 	.help = "BPF programs on a cpu-clock event of every CPU",
-	.probe = bpf_probe,
+	.probe = bpf_probe_all,
 	.open = bpf_open,
 	.start = bpf_start,
 	.poll = bpf_poll,

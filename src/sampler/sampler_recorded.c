@@ -192,7 +192,7 @@ static void recorded_counters(const struct sampler_state *s, uint64_t out[ABI_CO
 	memset(out, 0, ABI_COUNTER_COUNT * sizeof(*out));
 	out[ABI_COUNTER_TICKS] = s->samples;
 	out[ABI_COUNTER_SAMPLES] = s->samples;
-	out[ABI_COUNTER_REJECTED] = s->rejected;
+	out[ABI_COUNTER_LOST_REJECTED] = s->rejected;
 }
 
 static int recorded_probe(const struct sampler_config *cfg, struct buf *why)
@@ -211,6 +211,7 @@ static int recorded_probe(const struct sampler_config *cfg, struct buf *why)
 const struct sampler sampler_recorded = {
 	.name = "recorded",
 	.help = "replays a file of records",
+	.is_replay = true,
 	.probe = recorded_probe,
 	.open = recorded_open,
 	.start = recorded_start,

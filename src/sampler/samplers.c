@@ -24,9 +24,9 @@ int sampler_choose(const struct sampler_config *cfg, struct buf *why, const stru
 	for (size_t i = 0; i < ARRAY_SIZE(samplers); i++) {
 		int r;
 
-		if (samplers[i] == &sampler_recorded && !cfg->recording)
-			continue; /* never meant unless a file was named */
-		buf_addf(why, "%s%s: ", i ? "; " : "", samplers[i]->name);
+		if (samplers[i]->is_replay != !!cfg->recording)
+			continue; /* a file that was named is to be replayed, and nothing else is */
+		buf_addf(why, "%s%s: ", why->len ? "; " : "", samplers[i]->name);
 		r = samplers[i]->probe(cfg, why);
 		if (!r) {
 			buf_adds(why, STR("taken"));

@@ -11,7 +11,7 @@
 
 struct sink_state {
 	char *path;
-	const struct format *format;
+	const struct codec *format;
 	bool many;
 	char last[64];         /* time part of the last file's name */
 	unsigned int repeated; /* windows that ended in the same second */
@@ -30,7 +30,7 @@ static void file_closep(struct sink_state **s)
 	file_close(*s);
 }
 
-static int choose_format(const struct sink_config *cfg, struct buf *why, const struct format **out)
+static int choose_format(const struct sink_config *cfg, struct buf *why, const struct codec **out)
 {
 	*out = cfg->format ? format_find(str_of(cfg->format)) : format_for_path(str_of(cfg->path));
 	if (*out)
@@ -39,8 +39,8 @@ static int choose_format(const struct sink_config *cfg, struct buf *why, const s
 		buf_addf(why, "'%s' is not a format; there are", cfg->format);
 	else
 		buf_addf(why, "the name '%s' does not say the format; give --format with one of", cfg->path);
-	for (const char *const *n = format_names(); *n; n++)
-		buf_addf(why, "%s %s", n == format_names() ? "" : ",", *n);
+	for (size_t i = 0; format_at(i); i++)
+		buf_addf(why, "%s %s", i ? "," : "", format_at(i)->name);
 	return -EINVAL;
 }
 
@@ -66,7 +66,7 @@ static int file_open(const struct sink_config *cfg, struct buf *why, struct sink
 /* profile.html -> profile_20260803-213025.html; a second window that ends in the same second gets _2 behind it. */
 static void add_path(struct sink_state *s, const struct window *w, struct buf *out)
 {
-	struct str path = str_of(s->path), suffix = format_suffix_of(s->format, path);
+	struct str path = str_of(s->path), suffix = codec_suffix_of(s->format, path);
 	time_t end = (time_t)(w->end_ns / NSEC_PER_SEC);
 	struct tm tm;
 	char text[64];
@@ -85,7 +85,7 @@ static void add_path(struct sink_state *s, const struct window *w, struct buf *o
 static int file_write(struct sink_state *s, const struct window *w, struct buf *where)
 {
 	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16));
-	int r = format_encode(s->format, w, &bytes);
+	int r = s->format->encode(w, &bytes);
 
 	if (r < 0)
 		return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the encoded windows: the sink of tests, and the proof that a window survives its encoding. */
 #include "base/array.h"
-#include "sink/format.h"
+#include "codec/window_codec.h"
 #include "sink/sinks.h"
 
 #define WINDOWS_MAX 4096
@@ -30,7 +30,7 @@ static int memory_write(struct sink_state *s, const struct window *w, struct buf
 	struct buf encoded = BUF_INIT(WINDOW_MAX_BYTES);
 
 	if (r == 0)
-		r = format_encode(format_find(STR("window")), w, &encoded);
+		r = codec_window.encode(w, &encoded);
 	if (r < 0) {
 		buf_release(&encoded);
 		return r;

@@ -209,7 +209,7 @@ static void close_session(struct session *s, uint64_t counters[ABI_COUNTER_COUNT
 	assert_true(bpf->poll(s->state, 0, &s->events) >= 0);
 	bpf->counters(s->state, counters);
 	bpf->close(s->state);
-	assert_int_equal(counters[ABI_COUNTER_REJECTED], 0);
+	assert_int_equal(counters[ABI_COUNTER_LOST_REJECTED], 0);
 	assert_int_equal(counters[ABI_COUNTER_LOST_NO_STATE], 0);
 }
 
@@ -485,6 +485,35 @@ static void first_sample_wakes(void **state)
 	assert_true(s.samples > 0);
 }
 
+/* Ctrl-Z and fg: the wait ends early, the session does not. */
+static void stopped_and_continued(void **state)
+{
+	pid_t pid = start_spinning("hearth-spin", forever), waker;
+	struct sampler_config cfg = CONFIG(.pids = &pid, .pid_count = 1);
+	uint64_t counters[ABI_COUNTER_COUNT];
+	struct session s = { .pid = pid };
+	int status;
+
+	(void)state;
+	open_session(&s, &cfg);
+	waker = fork();
+	assert_true(waker >= 0);
+	if (!waker) {
+		for (int i = 0; i < 20; i++) {
+			usleep(50000);
+			kill(getppid(), SIGSTOP);
+			usleep(10000);
+			kill(getppid(), SIGCONT);
+		}
+		_exit(0);
+	}
+	poll_for(&s, 2000);
+	end(pid);
+	close_session(&s, counters);
+	assert_int_equal(waitpid(waker, &status, 0), waker);
+	assert_true(s.samples > 20);
+}
+
 static void bad_filters_fail(void **state)
 {
 	struct sampler_config cfg = CONFIG(.cgroup_path = "/no/such/cgroup");
@@ -515,6 +544,7 @@ int main(void)
 		cmocka_unit_test(cgroup_filter),
 		cmocka_unit_test(full_ring_is_counted),
 		cmocka_unit_test(first_sample_wakes),
+		cmocka_unit_test(stopped_and_continued),
 		cmocka_unit_test(bad_filters_fail),
 	};
 

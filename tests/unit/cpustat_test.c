@@ -42,12 +42,18 @@ static void stat_texts(void **state)
 
 static void percent(void **state)
 {
-	struct cpustat from = { .busy_ns = 100, .total_ns = 1000 }, to = { .busy_ns = 350, .total_ns = 2000 };
+	struct cpustat from = { .busy_ns = 100, .total_ns = 1000 }, to = { .busy_ns = 350, .total_ns = 2000 }, none = { 0 };
 
 	(void)state;
 	assert_true(cpustat_busy_percent(&from, &to) == 25.0);
 	assert_true(cpustat_busy_percent(&from, &from) < 0);
 	assert_true(cpustat_busy_percent(&to, &from) < 0);
+	assert_true(cpustat_busy_percent(&none, &to) < 0);
+	assert_true(cpustat_busy_percent(&from, &none) < 0);
+	assert_int_equal(cpustat_busy_ns(&from, &to), 250);
+	assert_int_equal(cpustat_busy_ns(&to, &from), 0);
+	assert_int_equal(cpustat_busy_ns(&none, &to), 0);
+	assert_int_equal(cpustat_busy_ns(&from, &none), 0);
 }
 
 static void meminfo_texts(void **state)

@@ -616,12 +616,42 @@ static void kernel_thread(void **state)
 }
 
 /* A machine in a folder. */
-static void write_at(const char *dir, const char *name, const char *text)
+static const char *const folder_files[] = { "stat", "status", "cgroup", "maps" };
+
+static void write_at(const char *dir, int pid, const char *name, const char *text)
 {
 	char path[128];
 
-	(void)snprintf(path, sizeof(path), "%s/proc/77/%s", dir, name);
+	(void)snprintf(path, sizeof(path), "%s/proc/%d", dir, pid);
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	(void)snprintf(path, sizeof(path), "%s/proc/%d/%s", dir, pid, name);
 	assert_int_equal(io_replace_file(path, text, strlen(text)), 0);
+}
+
+static void folder_make(char *dir)
+{
+	char path[128];
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void folder_remove(const char *dir)
+{
+	char path[128];
+
+	for (int pid = 76; pid <= 77; pid++) {
+		for (size_t i = 0; i < ARRAY_SIZE(folder_files); i++) {
+			(void)snprintf(path, sizeof(path), "%s/proc/%d/%s", dir, pid, folder_files[i]);
+			unlink(path);
+		}
+		(void)snprintf(path, sizeof(path), "%s/proc/%d", dir, pid);
+		rmdir(path);
+	}
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	rmdir(path);
+	rmdir(dir);
 }
 
 static int one_of_a_folder(void *ctx)
@@ -657,29 +687,62 @@ static int one_of_a_folder(void *ctx)
 
 static void container_and_failing_allocations(void **state)
 {
-	char dir[] = "/tmp/hearth-host-XXXXXX", path[128];
+	char dir[] = "/tmp/hearth-host-XXXXXX";
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/proc", dir);
-	assert_int_equal(mkdir(path, 0755), 0);
-	(void)snprintf(path, sizeof(path), "%s/proc/77", dir);
-	assert_int_equal(mkdir(path, 0755), 0);
-	write_at(dir, "stat", "77 (web) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n");
-	write_at(dir, "status", "NSpid:\t77\t5\n");
-	write_at(dir, "cgroup", "0::/docker/" A64 "\n");
-	write_at(dir, "maps", "1000-2000 r-xp 00003000 00:10 9 /lib/gone.so\n2000-3000 rw-p 0 00:00 0 \nrubbish\n");
+	folder_make(dir);
+	write_at(dir, 77, "stat", "77 (web) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n");
+	write_at(dir, 77, "status", "NSpid:\t77\t5\n");
+	write_at(dir, 77, "cgroup", "0::/docker/" A64 "\n");
+	write_at(dir, 77, "maps", "1000-2000 r-xp 00003000 00:10 9 /lib/gone.so\n2000-3000 rw-p 0 00:00 0 \nrubbish\n");
 	assert_int_equal(one_of_a_folder(dir), 0);
 	for_each_failing_allocation(one_of_a_folder, dir);
-	for (int i = 0; i < 4; i++) {
-		(void)snprintf(path, sizeof(path), "%s/proc/77/%s", dir, (const char *[]){ "stat", "status", "cgroup", "maps" }[i]);
-		unlink(path);
-	}
-	(void)snprintf(path, sizeof(path), "%s/proc/77", dir);
-	rmdir(path);
-	(void)snprintf(path, sizeof(path), "%s/proc", dir);
-	rmdir(path);
-	rmdir(dir);
+	folder_remove(dir);
+}
+
+static void assert_placed_in(struct proc_table *t, struct files *f, struct proc *p, const char *wanted)
+{
+	struct proc_place at;
+	char *path = NULL;
+
+	proc_find_place(t, p, 0x1800, NSEC_PER_SEC, &at);
+	assert_int_equal(at.kind, PROC_PLACE_FILE);
+	assert_int_equal(files_path(f, at.file_id, &path), 0);
+	assert_string_equal(path, wanted);
+	free(path);
+}
+
+/* /proc shows the new program when a sample of the old one is read: the fork tells whose code that was. */
+static void a_sample_from_before_the_exec(void **state)
+{
+	struct proc_config cfg = { .container_socket = "/nowhere.sock" };
+	struct child child = { .pid = 77, .start_ns = 50 * NSEC_PER_SEC };
+	struct abi_process fork_event = event_of(ABI_RECORD_FORK, &child, 10), exec = event_of(ABI_RECORD_EXEC, &child, 20);
+	char dir[] = "/tmp/hearth-host-XXXXXX";
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+	struct proc *p;
+
+	(void)state;
+	folder_make(dir);
+	write_at(dir, 76, "stat", "76 (make) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 4000 1\n");
+	write_at(dir, 76, "maps", "1000-2000 r-xp 00003000 00:10 8 /bin/make\n");
+	write_at(dir, 77, "stat", "77 (cc) R 76 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n");
+	write_at(dir, 77, "maps", "1000-2000 r-xp 00003000 00:10 9 /bin/cc\n");
+	cfg.host_root = dir;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	assert_placed_in(t, f, proc_get(t, 76, 40 * NSEC_PER_SEC, comm), "/bin/make");
+	fork_event.parent_pid = 76;
+	proc_event(t, &fork_event);
+	p = proc_get(t, 77, 50 * NSEC_PER_SEC, comm);
+	assert_placed_in(t, f, p, "/bin/make");
+	proc_event(t, &exec);
+	assert_ptr_equal(proc_get(t, 77, 50 * NSEC_PER_SEC, comm), p);
+	assert_placed_in(t, f, p, "/bin/cc");
+	proc_table_close(t);
+	files_close(f);
+	folder_remove(dir);
 }
 
 static void tell(struct proc_table *t, uint64_t start, uint64_t end, const char *path)
@@ -740,6 +803,7 @@ int main(void)
 		LIVE(exit_keeps_until_expired), LIVE(lost_exit_is_noticed), LIVE(forked_and_gone), LIVE(reused_pid),
 		LIVE(other_root), LIVE(leader_exits), LIVE(rescans_are_limited), LIVE(kernel_thread),
 		LIVE(told_by_a_recording), LIVE(churn), cmocka_unit_test(container_and_failing_allocations),
+		cmocka_unit_test(a_sample_from_before_the_exec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,7 @@ static int describe(struct window *w)
 	} counters[] = {
 		{ "samples", 100 }, { "user_samples", 93 }, { "complete", 76 }, { "cut_frame_pointer", 15 }, { "cut_depth", 0 },
 		{ "cut_fault", 2 }, { "frames", 400 }, { "unnamed_frames", 15 }, { "lost_ring_full", 3 }, { "lost_raw", 0 },
+		{ "events_lost", 9 }, /* no samples */
 	};
 	int r = 0;
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -81,27 +82,36 @@ static void add_event(struct recording *r, uint64_t time_ns, uint16_t type)
 	assert_int_equal(recording_add(r, &event.header), 0);
 }
 
-union one_frame_sample {
+union one_frame {
 	struct abi_sample sample;
-	uint8_t room[sizeof(struct abi_sample) + sizeof(struct abi_frame)];
+	uint8_t bytes[sizeof(struct abi_sample) + sizeof(struct abi_frame)];
 };
 
-static void add_sample(struct recording *r, uint64_t time_ns, uint64_t address, const char *comm)
+static void add_frame_sample(struct recording *r, const struct abi_sample *head, const struct abi_frame *frame)
 {
-	union one_frame_sample record = {
-		.sample = { .header = { .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION, .size = sizeof(record),
-					.time_ns = time_ns },
-			    .process_start_ns = START_NS, .pid = PID, .tid = PID, .frame_count = 1,
-			    .user_end = ABI_END_NO_FRAME_POINTER, .thread_name = "worker;1" },
-	};
+	union one_frame record = { .sample = *head };
 
-	record.sample.frames[0] = (struct abi_frame){ .kind = ABI_FRAME_USER, .a = address };
-	(void)snprintf(record.sample.comm, sizeof(record.sample.comm), "%s", comm);
+	record.sample.header = (struct abi_header){ .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION,
+						    .size = sizeof(record), .time_ns = head->header.time_ns };
+	record.sample.process_start_ns = START_NS;
+	record.sample.pid = record.sample.tid = PID;
+	record.sample.frame_count = 1;
+	memcpy(record.sample.thread_name, "worker;1", sizeof("worker;1"));
+	memcpy(record.bytes + sizeof(record.sample), frame, sizeof(*frame));
 	assert_int_equal(recording_add(r, &record.sample.header), 0);
 }
 
+static void add_sample(struct recording *r, uint64_t time_ns, uint64_t address, const char *comm)
+{
+	struct abi_sample head = { .header.time_ns = time_ns, .user_end = ABI_END_NO_FRAME_POINTER };
+	const struct abi_frame frame = { .kind = ABI_FRAME_USER, .a = address };
+
+	(void)snprintf(head.comm, sizeof(head.comm), "%s", comm);
+	add_frame_sample(r, &head, &frame);
+}
+
 struct seen {
-	size_t windows, known, unknown, cut;
+	size_t windows, known, unknown, cut, whole, unproven, kernel_cut;
 	uint64_t samples, complete, unnamed;
 };
 
@@ -124,8 +134,10 @@ static void on_window(void *ctx, const struct window *w)
 			seen->known += count;
 		else
 			seen->unknown += count;
-		if (str_eq(model_string(m, s->end), STR("cut:no-frame-pointer")))
-			seen->cut += count;
+		seen->cut += str_eq(model_string(m, s->end), STR("cut:no-frame-pointer")) ? count : 0;
+		seen->whole += str_eq(model_string(m, s->end), STR("complete")) ? count : 0;
+		seen->unproven += str_eq(model_string(m, s->end), STR("cut:unproven-root")) ? count : 0;
+		seen->kernel_cut += str_eq(model_string(m, s->end), STR("cut:kernel-stack")) ? count : 0;
 		assert_int_equal(m->processes[s->process].pid, PID);
 		assert_true(str_eq(model_string(m, m->threads[s->thread].name), STR("worker;1")));
 		assert_int_equal(model_values(m, s)[1], model_values(m, s)[0] * (int64_t)(NSEC_PER_SEC / 99));
@@ -185,6 +197,47 @@ static void an_exec_ends_the_old_names(void **state)
 	assert_int_equal(seen.complete, 0);
 }
 
+/* Whole is only a stack that ends in code without a caller and has no hole. */
+static void whole_stacks_are_proven(void **state)
+{
+	const uint64_t entry = getauxval(AT_ENTRY);
+	const struct {
+		const char *name;
+		struct abi_frame frame;
+		uint16_t flags;
+	} cases[] = {
+		{ "behind the first byte of _start", { .kind = ABI_FRAME_USER, .a = entry + 1, .flags = ABI_FRAME_RETURN }, 0 },
+		{ "deep in _start", { .kind = ABI_FRAME_USER, .a = entry + 9, .flags = ABI_FRAME_RETURN }, 0 },
+		{ "behind what comes before _start", { .kind = ABI_FRAME_USER, .a = entry, .flags = ABI_FRAME_RETURN }, 0 },
+		{ "without some kernel frames", { .kind = ABI_FRAME_USER, .a = entry + 9, .flags = ABI_FRAME_RETURN },
+		  ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_KERNEL_CUT },
+	};
+	char path[] = "/tmp/hearth-session-XXXXXX";
+	const struct self_text text = self_text();
+	struct recording *r = NULL;
+	struct seen seen;
+
+	(void)state;
+	close(mkstemp(path));
+	assert_int_equal(recording_create(path, &r), 0);
+	add_mapping(r, 10, &text);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct abi_sample head = { .header.time_ns = 20 + i, .user_end = ABI_END_UNPROVEN_ROOT,
+						 .flags = cases[i].flags, .comm = "testee" };
+
+		print_message("  %s\n", cases[i].name);
+		add_frame_sample(r, &head, &cases[i].frame);
+	}
+	assert_int_equal(recording_close(r), 0);
+	replay(path, &seen);
+	unlink(path);
+	assert_int_equal(seen.samples, 4);
+	assert_int_equal(seen.whole, 2);
+	assert_int_equal(seen.complete, 2);
+	assert_int_equal(seen.unproven, 1);
+	assert_int_equal(seen.kernel_cut, 1);
+}
+
 static void a_bad_recording_is_refused(void **state)
 {
 	static const char *const contents[] = { "", "hearth", "something else entirely" };
@@ -213,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exec_ends_the_old_names),
+		cmocka_unit_test(whole_stacks_are_proven),
 		cmocka_unit_test(a_bad_recording_is_refused),
 	};
 
