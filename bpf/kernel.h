@@ -51,6 +51,8 @@ struct signal_struct {
 
 struct mm_struct;
 
+#define PF_EXITING 0x00000004 /* linux, include/linux/sched.h */
+
 struct task_struct {
 	unsigned int flags;
 	int pid, tgid;

@@ -233,7 +233,8 @@ static __always_inline bool take_identity(struct abi_sample *sample, struct task
 	bpf_get_current_comm(sample->thread_name, sizeof(sample->thread_name));
 	known = bpf_map_lookup_elem(&seen, &pid);
 	first = !known || *known != start;
-	if (first)
+	/* A tick after the exit event would bring back an entry that nobody deletes any more. */
+	if (first && !(BPF_CORE_READ(task, flags) & PF_EXITING))
 		bpf_map_update_elem(&seen, &pid, &start, BPF_ANY);
 	return first || bpf_ktime_get_boot_ns() - start < settings.young_ns;
 }

@@ -9,6 +9,8 @@ NAME = "hearth-e2e-box"
 tap = Tap("docker")
 need(tap, "dockerd", "docker")
 socket = path("docker.sock")
+# Folders the engine makes outside its own, whatever it is told; those that were not there go again.
+made = [f for f in ("/run/docker/plugins", "/run/docker", "/run/containerd/s", "/run/containerd") if not os.path.exists(f)]
 with open(path("dockerd.log"), "w") as log:
     daemon = start("dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", "--data-root", path("data"), "--exec-root",
                    path("exec"), "-H", "unix://" + socket, "--pidfile", path("docker.pid"), stdout=log, stderr=log)
@@ -55,6 +57,11 @@ finally:
     docker("rm", "-f", NAME)
     daemon.terminate()
     stopped(daemon)
+    for folder in made:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass  # not made this time, or in use by another engine
     # What the engine leaves in the cgroup trees.
     for tree, folders, _ in os.walk("/sys/fs/cgroup"):
         if os.path.basename(tree) == "docker":

@@ -91,7 +91,7 @@ static void deep_list_is_refused(void **state)
 struct engine {
 	int fd;
 	const char *answer;
-	int requests;
+	_Atomic int requests;
 	bool mute;
 	char dir[64], path[128];
 	pthread_t thread;

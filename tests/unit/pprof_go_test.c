@@ -14,12 +14,14 @@ static bool has_go(void)
 	return system("go tool pprof -help >/dev/null 2>&1") == 0; /* fixed text: nothing foreign reaches the shell */
 }
 
-static int64_t total(const struct window *w, size_t column)
+/* @least_stack: 0 for all samples, 1 without those of the empty stack */
+static int64_t total(const struct window *w, size_t column, uint32_t least_stack)
 {
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < w->model->samples_count; i++)
-		sum += model_values(w->model, &w->model->samples[i])[column];
+		if (w->model->samples[i].stack >= least_stack)
+			sum += model_values(w->model, &w->model->samples[i])[column];
 	return sum;
 }
 
@@ -52,7 +54,9 @@ static void go_reads_and_rewrites(void **state)
 	assert_int_equal(system("rm -f ours.pb.gz theirs.pb.gz raw.txt log"), 0);
 	assert_int_equal(rmdir(dir), 0);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(total(&back, i), total(&w, i));
+		/* pprof of Go 1.19 leaves out samples without a location, newer ones keep them. */
+		if (total(&back, i, 0) != total(&w, i, 0))
+			assert_int_equal(total(&back, i, 0), total(&w, i, 1));
 	assert_int_equal(back.model->period, w.model->period);
 	assert_int_equal(back.frequency_hz, w.frequency_hz); /* comments survive */
 	assert_int_equal(window_counter(&back, STR("complete")), 987);

@@ -546,7 +546,9 @@ static void rescans_are_limited(void **state)
 	code = child_do(&child, LOAD_FILE);
 	proc_find_place(w->table, p, code, w->now_ns + 99 * NSEC_PER_MSEC, &at);
 	assert_int_equal(at.kind, PROC_PLACE_UNKNOWN);
-	proc_find_place(w->table, p, code, w->now_ns + 101 * NSEC_PER_MSEC, &at);
+	/* Then it is read again, or later by twenty times what the first reading took (a sanitizer makes that long). */
+	for (uint64_t ms = 101; ms < 4900 && at.kind != PROC_PLACE_FILE; ms += 100)
+		proc_find_place(w->table, p, code, w->now_ns + ms * NSEC_PER_MSEC, &at);
 	assert_int_equal(at.kind, PROC_PLACE_FILE);
 	child_end(&child);
 }
@@ -583,7 +585,11 @@ static void churn(void **state)
 {
 	struct world *w = *state;
 	size_t descriptors, files, processes, bytes;
+	struct child copy = child_start(w);
 
+	/* Until it has its own memory an exec shows its parent's: the libraries of this program are known from here on. */
+	(void)place(w, get(w, &copy), 0x400000);
+	child_end(&copy);
 	for (int i = 0; i < CHURN / 10; i++)
 		churn_round(w);
 	descriptors = open_descriptors();
@@ -592,7 +598,7 @@ static void churn(void **state)
 	bytes = mallinfo2().uordblks;
 	for (int i = 0; i < CHURN; i++)
 		churn_round(w);
-	assert_true(files_count(w->files) <= files + 4); /* a program may be gone before its libraries are seen */
+	assert_in_range(files_count(w->files), 0, files + 4); /* a program may be gone before its libraries are seen */
 	assert_true(open_descriptors() <= descriptors + (files_count(w->files) - files));
 	assert_true(proc_count(w->table) <= processes + 1);
 	assert_true(mallinfo2().uordblks <= bytes + KIB(64));

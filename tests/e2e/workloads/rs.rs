@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rust names: a generic function, a method of a trait, a closure.
-use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// std::hint::black_box came with Rust 1.66; Debian 12 has 1.63.
+fn black_box<T: Copy>(value: T) -> T {
+    unsafe { std::ptr::read_volatile(&value) }
+}
 
 mod engine {
     use super::black_box;
@@ -20,7 +24,7 @@ mod engine {
     }
 
     #[inline(never)]
-    pub fn burn<T: Default>(turns: u64) -> u64 {
+    pub fn burn<T: Copy + Default>(turns: u64) -> u64 {
         let mut x = 1u64;
         for i in 0..turns {
             x = black_box(x.wrapping_mul(31).wrapping_add(i));
