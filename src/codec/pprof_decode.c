@@ -690,16 +690,17 @@ static int add_packed_frames(struct pprof_in *in, struct cur c, uint64_t at)
 static int flush_batch(struct pprof_in *in)
 {
 	struct model_path paths[SAMPLES_BATCH];
-	struct model_sample *samples = in->m->samples + in->m->samples_count - in->batch_count;
-	int r = 0;
+	struct model_sample *samples;
+	int r = room_for_frames(in, 1); /* so that neither array is NULL */
 
-	while (r == 0 && in->nodes_cap < in->frames_count)
+	while (r == 0 && in->nodes_cap < in->frames_cap)
 		r = array_grow(&in->nodes, &in->nodes_cap, in->nodes_cap, ROWS_MAX);
 	for (size_t i = 0, at = 0; r == 0 && i < in->batch_count; at = in->batch_ends[i++])
 		paths[i] = (struct model_path){ in->frames + at, in->nodes + at, in->batch_ends[i] - at };
 	r = r ? r : model_add_paths(in->m, paths, in->batch_count);
 	if (r < 0)
 		return r;
+	samples = in->batch_count ? &in->m->samples[in->m->samples_count - in->batch_count] : NULL;
 	for (size_t i = 0; i < in->batch_count; i++)
 		samples[i].stack = paths[i].count ? paths[i].nodes[paths[i].count - 1] : 0;
 	in->batch_count = in->frames_count = 0;
@@ -862,10 +863,12 @@ int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *o
 		return -E2BIG;
 	}
 	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
-	if (r == 0 && codec_legacy.sniff(buf_str(&expanded))) /* those are often packed too: only now does it show */
-		return codec_legacy.decode(buf_str(&expanded), out, error);
-	if (r == 0)
-		return decode_plain(buf_str(&expanded), out, error);
+	if (r == 0) {
+		r = decode_plain(buf_str(&expanded), out, error);
+		if (r == -EBADMSG && codec_legacy.sniff(buf_str(&expanded))) /* packed too: only now does it show */
+			r = codec_legacy.decode(buf_str(&expanded), out, error);
+		return r;
+	}
 	codec_fail(error, 0, false, "%s",
 		   r == -EBADMSG ? "damaged gzip data" : r == -E2BIG ? "gzip data expands too far" : "out of memory");
 	return r;
