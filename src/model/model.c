@@ -181,7 +181,7 @@ static uint64_t location_hash_row(const struct model *m, uint32_t row)
 {
 	const struct model_location *location = &m->locations[row];
 
-	return location_hash(m, &(struct location_key){ location, m->lines + location->first_line });
+	return location_hash(m, &(struct location_key){ location, location->line_count ? &m->lines[location->first_line] : NULL });
 }
 
 static bool location_same(const struct model *m, uint32_t at, const void *key)
