@@ -11,6 +11,8 @@
 
 #define ROWS_MAX ((size_t)UINT32_MAX - 1)
 #define COMMENTS_MAX 65536
+#define SAMPLES_BATCH 64   /* whose stacks are added together */
+#define FRAMES_BATCH 65536 /* fewer samples when stacks are deep */
 #define LINES_MAX 65536    /* inlined functions of one location */
 
 struct span {
@@ -54,10 +56,9 @@ struct pprof_in {
 	/* Scratch of the row being read */
 	struct model_line *lines;
 	size_t lines_count, lines_cap;
-	uint32_t *frames; /* location rows, leaf first */
-	size_t frames_count, frames_cap;
-	uint32_t *path_rows, *path_nodes; /* the stack before this one, root first */
-	size_t path_rows_cap, path_nodes_cap, path_count;
+	uint32_t *frames, *nodes; /* of the batch's samples: location rows, leaf first; stack rows, root first */
+	size_t frames_count, frames_cap, nodes_cap;
+	size_t batch_ends[SAMPLES_BATCH], batch_count; /* the batch's samples are the model's last ones */
 	struct model_label *labels; /* MODEL_LABELS_MAX */
 	size_t label_count;
 };
@@ -83,8 +84,7 @@ static void pprof_in_release(struct pprof_in *in)
 	id_table_release(&in->function_ids);
 	free(in->lines);
 	free(in->frames);
-	free(in->path_rows);
-	free(in->path_nodes);
+	free(in->nodes);
 	free(in->labels);
 }
 
@@ -652,52 +652,65 @@ static int lift_labels(struct pprof_in *in, struct model_sample *sample)
 	return r;
 }
 
+static int room_for_frames(struct pprof_in *in, size_t extra)
+{
+	int r = 0;
+
+	while (r == 0 && in->frames_cap - in->frames_count < extra)
+		r = array_grow(&in->frames, &in->frames_cap, in->frames_cap, ROWS_MAX);
+	return r;
+}
+
+/* There is room. */
 static int add_frame(struct pprof_in *in, uint64_t id, uint64_t at)
 {
 	uint32_t row = id_find(&in->location_ids, id);
-	int r;
 
 	if (!row) {
 		codec_fail(in->error, at, false, "a sample's location %llu is missing", (unsigned long long)id);
 		return -EBADMSG;
 	}
-	r = failed(in, at, array_grow(&in->frames, &in->frames_cap, in->frames_count, ROWS_MAX));
-	if (r == 0)
-		in->frames[in->frames_count++] = row;
-	return r;
+	in->frames[in->frames_count++] = row;
+	return 0;
 }
 
-static int room_for_path(struct pprof_in *in)
+static int add_packed_frames(struct pprof_in *in, struct cur c, uint64_t at)
 {
-	int r = 0;
+	int r = failed(in, at, room_for_frames(in, cur_left(&c))); /* each takes at least a byte */
 
-	while (r == 0 && in->path_rows_cap < in->frames_count)
-		r = array_grow(&in->path_rows, &in->path_rows_cap, in->path_rows_cap, ROWS_MAX);
-	while (r == 0 && in->path_nodes_cap < in->frames_count)
-		r = array_grow(&in->path_nodes, &in->path_nodes_cap, in->path_nodes_cap, ROWS_MAX);
-	return r;
-}
+	while (r == 0 && cur_left(&c)) {
+		uint64_t id = wire_varint(&c);
 
-/* The stack's node. Neighbouring samples often share the frames near the root: those nodes are not looked up again. */
-static int build_stack(struct pprof_in *in, uint32_t *out)
-{
-	size_t count = in->frames_count, same = 0;
-	uint32_t node = 0;
-	int r = room_for_path(in);
-
-	while (same < in->path_count && same < count && in->path_rows[same] == in->frames[count - 1 - same])
-		same++;
-	if (r == 0 && same)
-		node = in->path_nodes[same - 1];
-	in->path_count = r == 0 ? count : 0;
-	for (size_t i = same; r == 0 && i < count; i++) {
-		in->path_rows[i] = in->frames[count - 1 - i];
-		r = model_add_stack(in->m, node, in->path_rows[i], &node);
-		in->path_nodes[i] = node;
+		r = c.bad ? bad(in, at, "malformed number") : add_frame(in, id, at);
 	}
-	if (r == 0)
-		*out = node;
 	return r;
+}
+
+/* The stacks of the samples that wait for theirs. */
+static int flush_batch(struct pprof_in *in)
+{
+	struct model_path paths[SAMPLES_BATCH];
+	struct model_sample *samples;
+	int r = room_for_frames(in, 1); /* so that neither array is NULL */
+
+	while (r == 0 && in->nodes_cap < in->frames_cap)
+		r = array_grow(&in->nodes, &in->nodes_cap, in->nodes_cap, ROWS_MAX);
+	for (size_t i = 0, at = 0; r == 0 && i < in->batch_count; at = in->batch_ends[i++])
+		paths[i] = (struct model_path){ in->frames + at, in->nodes + at, in->batch_ends[i] - at };
+	r = r ? r : model_add_paths(in->m, paths, in->batch_count);
+	if (r < 0)
+		return r;
+	samples = in->batch_count ? &in->m->samples[in->m->samples_count - in->batch_count] : NULL;
+	for (size_t i = 0; i < in->batch_count; i++)
+		samples[i].stack = paths[i].count ? paths[i].nodes[paths[i].count - 1] : 0;
+	in->batch_count = in->frames_count = 0;
+	return 0;
+}
+
+static int end_sample(struct pprof_in *in)
+{
+	in->batch_ends[in->batch_count++] = in->frames_count;
+	return in->batch_count < SAMPLES_BATCH && in->frames_count < FRAMES_BATCH ? 0 : flush_batch(in);
 }
 
 struct sample_in {
@@ -712,28 +725,33 @@ static void add_value(struct sample_in *s, uint64_t value)
 	s->count++;
 }
 
-/* location_id and value: packed or not, also mixed. */
-static int read_numbers(struct pprof_in *in, struct sample_in *s, struct wire_field *f, uint64_t at)
+/* Packed or not, also mixed. */
+static int read_location_ids(struct pprof_in *in, const struct wire_field *f, uint64_t at)
 {
-	int r = 0;
+	int r;
 
-	if (f->type == WIRE_VARINT && f->number == SAMPLE_LOCATION_ID)
-		return add_frame(in, f->value, at);
+	if (f->type == WIRE_BYTES)
+		return add_packed_frames(in, f->bytes, at);
+	if (f->type != WIRE_VARINT)
+		return bad(in, at, "known field of a wrong wire type");
+	r = failed(in, at, room_for_frames(in, 1));
+	return r ? r : add_frame(in, f->value, at);
+}
+
+static int read_values(struct pprof_in *in, struct sample_in *s, struct wire_field *f, uint64_t at)
+{
 	if (f->type == WIRE_VARINT)
 		add_value(s, f->value);
 	else if (f->type != WIRE_BYTES)
 		return bad(in, at, "known field of a wrong wire type");
-	while (r == 0 && f->type == WIRE_BYTES && cur_left(&f->bytes)) {
-		uint64_t number = wire_varint(&f->bytes);
+	while (f->type == WIRE_BYTES && cur_left(&f->bytes)) {
+		uint64_t value = wire_varint(&f->bytes);
 
 		if (f->bytes.bad)
 			return bad(in, at, "malformed number");
-		if (f->number == SAMPLE_LOCATION_ID)
-			r = add_frame(in, number, at);
-		else
-			add_value(s, number);
+		add_value(s, value);
 	}
-	return r;
+	return 0;
 }
 
 static int read_sample(struct pprof_in *in, struct cur c, uint64_t at)
@@ -743,10 +761,12 @@ static int read_sample(struct pprof_in *in, struct cur c, uint64_t at)
 	struct wire_field f;
 	int r = 0;
 
-	in->frames_count = in->label_count = 0;
+	in->label_count = 0;
 	while (r == 0 && wire_next(&c, &f)) {
-		if (f.number == SAMPLE_LOCATION_ID || f.number == SAMPLE_VALUE)
-			r = read_numbers(in, &s, &f, at);
+		if (f.number == SAMPLE_LOCATION_ID)
+			r = read_location_ids(in, &f, at);
+		else if (f.number == SAMPLE_VALUE)
+			r = read_values(in, &s, &f, at);
 		else if (f.number == SAMPLE_LABEL && wire_fits(&c, &f, WIRE_BYTES))
 			r = read_label(in, f.bytes, at);
 	}
@@ -760,8 +780,8 @@ static int read_sample(struct pprof_in *in, struct cur c, uint64_t at)
 		return bad(in, at, "a sample's values do not match the sample types");
 	r = lift_labels(in, &row);
 	r = r ? r : model_add_label_set(in->m, in->labels, in->label_count, &row.label_set);
-	r = r ? r : build_stack(in, &row.stack);
-	return failed(in, at, r ? r : model_add_sample(in->m, &row, s.values));
+	r = r ? r : model_add_sample(in->m, &row, s.values);
+	return failed(in, at, r ? r : end_sample(in));
 }
 
 static int read_samples(struct pprof_in *in)
@@ -778,7 +798,7 @@ static int read_samples(struct pprof_in *in)
 	while (r == 0 && wire_next(&c, &f))
 		if (f.number == PROFILE_SAMPLE)
 			r = read_sample(in, f.bytes, position(in, &f.bytes));
-	return r;
+	return r ? r : failed(in, 0, flush_batch(in));
 }
 
 static int read_profile(struct pprof_in *in)
@@ -843,10 +863,12 @@ int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *o
 		return -E2BIG;
 	}
 	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
-	if (r == 0 && codec_legacy.sniff(buf_str(&expanded))) /* those are often packed too: only now does it show */
-		return codec_legacy.decode(buf_str(&expanded), out, error);
-	if (r == 0)
-		return decode_plain(buf_str(&expanded), out, error);
+	if (r == 0) {
+		r = decode_plain(buf_str(&expanded), out, error);
+		if (r == -EBADMSG && codec_legacy.sniff(buf_str(&expanded))) /* packed too: only now does it show */
+			r = codec_legacy.decode(buf_str(&expanded), out, error);
+		return r;
+	}
 	codec_fail(error, 0, false, "%s",
 		   r == -EBADMSG ? "damaged gzip data" : r == -E2BIG ? "gzip data expands too far" : "out of memory");
 	return r;

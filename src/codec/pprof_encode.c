@@ -401,7 +401,7 @@ static size_t line_size(const struct pprof_out *o, const struct model_line *line
 static void add_location(struct pprof_out *o, uint32_t id)
 {
 	const struct model_location *row = &o->m->locations[id];
-	const struct model_line *lines = o->m->lines + row->first_line;
+	const struct model_line *lines = row->line_count ? &o->m->lines[row->first_line] : NULL;
 	uint32_t mapping = location_mapping(o, row);
 	size_t size = wire_number_size(LOCATION_ID, id) + wire_number_size(LOCATION_MAPPING_ID, mapping) +
 		      wire_number_size(LOCATION_ADDRESS, row->address) + wire_number_size(LOCATION_IS_FOLDED, row->is_folded);

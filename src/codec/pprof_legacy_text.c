@@ -153,15 +153,12 @@ static struct str first_line(struct str bytes)
 static bool heap_header(struct str line, struct heap_form *out)
 {
 	static const struct str sampled[] = { { "heap", 4 }, { "heap_v2", 7 }, { "heapz_v2", 8 } };
-	ptrdiff_t at = str_search(line, STR("heap profile:")), slash;
 	struct heap_numbers n;
 	struct str kind;
+	ptrdiff_t slash;
 	int64_t rate = 0;
 
-	if (at < 0)
-		return false;
-	line = str_skip(line, (size_t)at + strlen("heap profile:"));
-	if (!take_heap_numbers(&line, &n))
+	if (!skip_mark(&line, STR("heap profile:")) || !take_heap_numbers(&line, &n))
 		return false;
 	kind = str_trim(line);
 	if (str_starts(kind, STR("growth")) || str_starts(kind, STR("fragmentation"))) {
@@ -320,20 +317,17 @@ static int read_count(struct legacy *in)
 
 static bool is_thread(struct str line)
 {
-	ptrdiff_t at = str_search(line, STR("--- Thread "));
+	ptrdiff_t at = str_search(line, STR(" (name: "));
 
-	if (at < 0)
-		return false;
-	line = str_skip(line, (size_t)at);
-	at = str_search(line, STR(" (name: "));
-	return at > 0 && str_search(str_skip(line, (size_t)at), STR(") stack: ---")) > 0;
+	return at > 0 && str_starts(line, STR("--- Thread ")) &&
+	       str_search(str_skip(line, (size_t)at), STR(") stack: ---")) > 0;
 }
 
 static bool is_threadz(struct str line)
 {
-	ptrdiff_t at = str_search(line, STR("--- threadz "));
+	static const struct str mark = { "--- threadz ", 12 };
 
-	return at >= 0 && str_search(str_skip(line, (size_t)at + strlen("--- threadz ")), STR(" ---")) > 0;
+	return str_starts(line, mark) && str_search(str_skip(line, mark.len), STR(" ---")) > 0;
 }
 
 static int thread_addresses(struct legacy *in, const struct legacy_line *line, bool *is_new)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/mman.h>
-
 #include "model/model_int.h"
 
 #include "base/array.h"
@@ -183,7 +181,7 @@ static uint64_t location_hash_row(const struct model *m, uint32_t row)
 {
 	const struct model_location *location = &m->locations[row];
 
-	return location_hash(m, &(struct location_key){ location, m->lines + location->first_line });
+	return location_hash(m, &(struct location_key){ location, location->line_count ? &m->lines[location->first_line] : NULL });
 }
 
 static bool location_same(const struct model *m, uint32_t at, const void *key)
@@ -240,84 +238,6 @@ int model_add_location(struct model *m, const struct model_location *row, const 
 		memcpy(m->lines + m->lines_count, lines, row->line_count * sizeof(*lines));
 	m->lines_count += row->line_count;
 	return 0;
-}
-
-/* Stacks: the hot table, so its look-up is written out. */
-
-static inline uint64_t stack_hash(const struct model *m, uint32_t parent, uint32_t location)
-{
-	return hash_done(hash_step(m->index->seed, (uint64_t)parent << 32 | location));
-}
-
-/* A slot is a row number with part of the hash above it: as many bits as the row number leaves free (a row is always below
- * cap). So probing stays within a line of slots and looks at a row only when it is very likely the right one. */
-static inline uint32_t stack_tag(const struct row_index *ix, uint64_t hash)
-{
-	return (uint32_t)(hash >> 32) & ~(uint32_t)(ix->cap - 1);
-}
-
-/* Huge pages for a large table that is read at random: fewer TLB misses. Only advice, so failure does not matter. */
-static void advise_huge(void *at, size_t size)
-{
-	uintptr_t start = align_up((uintptr_t)at, MIB(2)), end = ((uintptr_t)at + size) & ~(uintptr_t)(MIB(2) - 1);
-
-	if (start < end)
-		ignore(madvise((char *)at + (start - (uintptr_t)at), end - start, MADV_HUGEPAGE)); /* as above */
-}
-
-/* Growth walks the rows, not the slots: in order. */
-static int stack_index_room(struct model *m)
-{
-	struct row_index *ix = &m->index->stacks, grown = { .cap = MAX(ix->cap * 2, (size_t)16) };
-
-	if (ix->cap && m->stacks_count + 1 <= ix->cap / 4 * 3)
-		return 0;
-	if (grown.cap > (size_t)UINT32_MAX + 1)
-		return -E2BIG;
-	grown.slots = calloc(grown.cap, sizeof(*grown.slots));
-	if (!grown.slots)
-		return -ENOMEM;
-	advise_huge(grown.slots, grown.cap * sizeof(*grown.slots));
-	for (uint32_t row = 1; row < m->stacks_count; row++) {
-		uint64_t hash = stack_hash(m, m->stacks[row].parent, m->stacks[row].location);
-		size_t at = hash & (grown.cap - 1);
-
-		while (grown.slots[at])
-			at = (at + 1) & (grown.cap - 1);
-		grown.slots[at] = stack_tag(&grown, hash) | row;
-	}
-	free(ix->slots);
-	*ix = grown;
-	return 0;
-}
-
-int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out)
-{
-	struct row_index *ix = &m->index->stacks;
-	struct model_stack row = { parent, location };
-	uint32_t tag, slot;
-	uint64_t hash;
-	size_t at;
-	int r;
-
-	must(parent < m->stacks_count && location < m->locations_count);
-	r = stack_index_room(m);
-	if (r < 0)
-		return r;
-	hash = stack_hash(m, parent, location);
-	tag = stack_tag(ix, hash);
-	for (at = hash & (ix->cap - 1); (slot = ix->slots[at]); at = (at + 1) & (ix->cap - 1)) {
-		uint32_t node = slot & (uint32_t)(ix->cap - 1);
-
-		if ((slot ^ tag) != node || m->stacks[node].parent != parent || m->stacks[node].location != location)
-			continue;
-		*out = node;
-		return 0;
-	}
-	r = append_row(m, stacks, &slot, &row, out);
-	if (r == 0)
-		ix->slots[at] = tag | slot;
-	return r;
 }
 
 /* Processes */

@@ -152,6 +152,15 @@ int model_add_location(struct model *m, const struct model_location *row, const 
 		       uint32_t *out) warn_unused; /* row->first_line is ignored */
 /** model_add_stack - the child of @parent at @location. A stack is built from the root: start with parent 0. */
 int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out) warn_unused;
+
+struct model_path {
+	const uint32_t *locations; /* leaf first */
+	uint32_t *nodes;           /* filled: the stacks on the way, root first; the last is the whole one */
+	size_t count;
+};
+
+/** model_add_paths - model_add_stack() for all steps of several stacks, several times as fast in a large model. */
+int model_add_paths(struct model *m, const struct model_path *paths, size_t count) warn_unused;
 int model_add_process(struct model *m, const struct model_process *row, uint32_t *out) warn_unused;
 int model_add_thread(struct model *m, const struct model_thread *row, uint32_t *out) warn_unused;
 int model_add_label_set(struct model *m, const struct model_label *labels, size_t count, uint32_t *out) warn_unused;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a large synthetic profile, plain protobuf, the same for the same seed: gen_pprof SEED MEBIBYTES FILE. A skewed
- * call graph like that of a big service: 50,000 functions, a quarter of the locations with inlined lines, mean depth 32,
- * labels on every sixth sample. */
+/* Writes a large synthetic profile, plain protobuf, the same for the same seed: gen_pprof SEED MEBIBYTES FILE [hard]. A
+ * skewed call graph like that of a big service: 50,000 functions, a quarter of the locations with inlined lines, mean depth 32,
+ * labels on every sixth sample, samples in no order. A new stack is an earlier one with another end: about five tree nodes for each
+ * sample, as in recorded profiles. "hard" makes each stack anew, so that hardly anything but the first frames is shared. */
 #include "base/io.h"
 #include "codec/pprof.h"
 #include "codec/wire.h"
 
 #define FUNCTIONS 50000
 #define CALLEES 6
+#define PATHS 4096
+#define PATH_MAX_DEPTH 64
+
+struct path {
+	uint32_t depth, frames[PATH_MAX_DEPTH];
+};
 
 static uint64_t state;
 
@@ -88,15 +95,33 @@ static uint32_t callee(uint32_t caller)
 	return 1 + (uint32_t)((caller * UINT64_C(2654435761) + at * 40503) % (2 * FUNCTIONS));
 }
 
-static void add_sample(struct buf *out, struct buf *body, struct buf *ids)
+/* A new stack of an easy file: one of the last few thousand, with another end. */
+static uint32_t vary(struct path *p)
 {
-	uint32_t path[128], depth = 8 + (uint32_t)(next_random() % 49), at = 1 + skewed(100);
+	uint32_t drop = 1 + skewed(16), more = 1 + skewed(16), keep = MAX(p->depth, drop + 4) - drop;
+
+	p->depth = MIN(keep + more, (uint32_t)PATH_MAX_DEPTH);
+	for (uint32_t i = keep; i < p->depth; i++)
+		p->frames[i] = callee(p->frames[i - 1]);
+	return p->depth;
+}
+
+static uint32_t begin(struct path *p)
+{
+	uint32_t at = 1 + skewed(100);
+
+	p->depth = 8 + (uint32_t)(next_random() % 49);
+	for (uint32_t i = 0; i < p->depth; i++)
+		p->frames[i] = at = callee(at);
+	return p->depth;
+}
+
+static void add_sample(struct buf *out, struct buf *body, struct buf *ids, struct path *p)
+{
 	uint64_t count = 1 + skewed(100);
 
-	for (uint32_t i = 0; i < depth; i++)
-		path[i] = at = callee(at);
-	while (depth)
-		wire_add_varint(ids, path[--depth]);
+	for (uint32_t depth = p->depth; depth;)
+		wire_add_varint(ids, p->frames[--depth]);
 	add_message(body, 1, ids);
 	wire_add_varint(ids, count);
 	wire_add_varint(ids, count * 10101010);
@@ -112,21 +137,29 @@ static void add_sample(struct buf *out, struct buf *body, struct buf *ids)
 int main(int argc, char **argv)
 {
 	scoped(buf_release) struct buf out = BUF_INIT(GIB(1)), body = BUF_INIT(KIB(4)), ids = BUF_INIT(KIB(4));
+	scoped(freep) struct path *paths = calloc(PATHS, sizeof(*paths));
 	uint64_t seed, mebibytes;
 	static const uint8_t types[] = { 0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3, 0x10, 4, 0x5a, 4, 0x08, 3, 0x10, 4 };
 
-	if (argc != 4 || str_to_u64(str_of(argv[1]), 1, UINT64_MAX, &seed) < 0 ||
-	    str_to_u64(str_of(argv[2]), 1, 900, &mebibytes) < 0) {
-		fprintf(stderr, "usage: gen_pprof SEED MEBIBYTES FILE\n");
+	if (argc < 4 || argc > 5 || (argc == 5 && strcmp(argv[4], "hard") != 0) ||
+	    str_to_u64(str_of(argv[1]), 1, UINT64_MAX, &seed) < 0 || str_to_u64(str_of(argv[2]), 1, 900, &mebibytes) < 0) {
+		fprintf(stderr, "usage: gen_pprof SEED MEBIBYTES FILE [hard]\n");
 		return 2;
 	}
+	must(paths);
 	state = seed;
 	buf_add(&out, types, sizeof(types));
 	add_tables(&out);
 	add_strings(&out);
 	wire_add_number(&out, 12, 10101010);
-	while (!out.error && out.len < MIB(mebibytes))
-		add_sample(&out, &body, &ids);
+	for (size_t i = 0; i < PATHS; i++)
+		begin(&paths[i]);
+	while (!out.error && out.len < MIB(mebibytes)) {
+		struct path *p = &paths[next_random() % PATHS];
+
+		must((argc == 5 ? begin(p) : vary(p)) <= PATH_MAX_DEPTH);
+		add_sample(&out, &body, &ids, p);
+	}
 	must(!out.error && !body.error && !ids.error);
 	return io_replace_file(argv[3], out.ptr, out.len) < 0;
 }

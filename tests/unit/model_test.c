@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks added alone and side by side, and their identity. */
+#include "support.h"
+
+#include "model_samples.h"
+
+#define LOCATIONS 40
+
+static void make_model(struct model *m, uint64_t base, const char *last_name)
+{
+	struct model_mapping mapping = { .start = base, .limit = base + 0x9000 };
+	struct model_function function = { 0 };
+	uint32_t out;
+
+	assert_int_equal(model_init(m, MIB(1)), 0);
+	assert_int_equal(model_add_string(m, STR("/bin/x"), &mapping.filename), 0);
+	assert_int_equal(model_add_mapping(m, &mapping, &out), 0);
+	assert_int_equal(model_add_string(m, str_of(last_name), &function.name), 0);
+	assert_int_equal(model_add_function(m, &function, &out), 0);
+	for (uint64_t i = 1; i < LOCATIONS; i++) {
+		struct model_location row = { .mapping = 1, .address = base + i, .line_count = i == LOCATIONS - 1 };
+
+		assert_int_equal(model_add_location(m, &row, &(struct model_line){ .function = 1 }, &out), 0);
+		assert_int_equal(out, i);
+	}
+}
+
+static uint64_t next_random(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x >> 20;
+}
+
+#define PATHS 200
+#define DEPTH 40
+
+struct paths {
+	uint32_t locations[PATHS][DEPTH], nodes[PATHS][DEPTH];
+	struct model_path rows[PATHS];
+};
+
+/* Equal ones, prefixes, neighbours that share most, and empty ones. */
+static void make_paths(struct paths *p, uint64_t seed)
+{
+	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+
+	for (size_t i = 0; i < PATHS; i++) {
+		size_t depth = next_random(&x) % (DEPTH + 1), from = i ? next_random(&x) % i : 0, keep = next_random(&x) % DEPTH;
+
+		if (i && next_random(&x) % 3 == 0)
+			from = i - 1;
+		for (size_t at = 0; at < depth; at++) { /* root first; stored leaf first */
+			bool old = i && at < keep && at < p->rows[from].count;
+
+			p->locations[i][depth - 1 - at] = old ? p->locations[from][p->rows[from].count - 1 - at] :
+								1 + (uint32_t)(next_random(&x) % 3);
+		}
+		p->rows[i] = (struct model_path){ p->locations[i], p->nodes[i], depth };
+	}
+}
+
+static void paths_agree_with_single_stacks(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		scoped(model_release) struct model m = { 0 }, slow = { 0 };
+		scoped(freep) struct paths *p = calloc(1, sizeof(*p));
+
+		print_message("  seed %llu\n", (unsigned long long)seed);
+		assert_non_null(p);
+		make_model(&m, 0x1000, "f");
+		make_model(&slow, 0x1000, "f");
+		make_paths(p, seed);
+		assert_int_equal(model_add_paths(&m, p->rows, PATHS / 2), 0);
+		assert_int_equal(model_add_paths(&m, p->rows + PATHS / 2, PATHS - PATHS / 2), 0);
+		for (size_t i = 0; i < PATHS; i++) {
+			uint32_t node = 0, expected = 0, other;
+
+			for (size_t at = 0; at < p->rows[i].count; at++) {
+				uint32_t location = p->locations[i][p->rows[i].count - 1 - at];
+
+				assert_int_equal(m.stacks[p->nodes[i][at]].parent, node);
+				assert_int_equal(m.stacks[p->nodes[i][at]].location, location);
+				node = p->nodes[i][at];
+				assert_int_equal(model_add_stack(&m, m.stacks[node].parent, location, &other), 0);
+				assert_int_equal(other, node); /* there is but one */
+				assert_int_equal(model_add_stack(&slow, expected, location, &expected), 0);
+			}
+		}
+		assert_int_equal(m.stacks_count, slow.stacks_count);
+	}
+}
+
+static int add_paths_once(void *ctx)
+{
+	scoped(model_release) struct model m = { 0 };
+	struct paths *p = ctx;
+	uint32_t out;
+	int r = model_init(&m, KIB(1));
+
+	for (uint64_t i = 1; r == 0 && i < LOCATIONS; i++)
+		r = model_add_location(&m, &(struct model_location){ .address = i }, NULL, &out);
+	return r ? r : model_add_paths(&m, p->rows, PATHS);
+}
+
+static void survives_failing_allocations(void **state)
+{
+	scoped(freep) struct paths *p = calloc(1, sizeof(*p));
+
+	(void)state;
+	assert_non_null(p);
+	make_paths(p, 7);
+	for_each_failing_allocation(add_paths_once, p);
+}
+
+/* Chains 1, 2, ... @count from the root, in the order of @step. */
+static uint32_t chain(struct model *m, uint32_t count, bool with_others)
+{
+	uint32_t node = 0, other;
+
+	for (uint32_t i = 1; i <= count; i++) {
+		if (with_others)
+			assert_int_equal(model_add_stack(m, node, LOCATIONS - i, &other), 0);
+		assert_int_equal(model_add_stack(m, node, i, &node), 0);
+	}
+	return node;
+}
+
+static struct model_hash hash_of(const struct model *m, uint32_t stack)
+{
+	scoped(freep) struct model_hash *hashes = calloc(m->stacks_count, sizeof(*hashes));
+
+	assert_non_null(hashes);
+	assert_int_equal(model_stack_hashes(m, hashes), 0);
+	assert_true(!hashes[0].high && !hashes[0].low);
+	return hashes[stack];
+}
+
+static bool same(struct model_hash a, struct model_hash b)
+{
+	return a.high == b.high && a.low == b.low;
+}
+
+static void hashes_know_frames_not_numbers(void **state)
+{
+	scoped(model_release) struct model a = { 0 }, moved = { 0 }, renamed = { 0 };
+	struct model_hash first;
+
+	(void)state;
+	make_model(&a, 0x1000, "f");
+	make_model(&moved, 0x7000000, "f");
+	make_model(&renamed, 0x1000, "g");
+	first = hash_of(&a, chain(&a, 5, false));
+	assert_true(same(first, hash_of(&moved, chain(&moved, 5, true)))); /* other addresses, other numbers */
+	assert_true(same(first, hash_of(&renamed, chain(&renamed, 5, false)))); /* what is renamed is not on it */
+	assert_false(same(first, hash_of(&a, chain(&a, 4, false))));
+	assert_false(same(first, hash_of(&a, chain(&a, 6, false))));
+	assert_false(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)), hash_of(&renamed, chain(&renamed, LOCATIONS - 1, false))));
+	assert_true(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)), hash_of(&moved, chain(&moved, LOCATIONS - 1, false))));
+}
+
+static void hashes_are_all_different(void **state)
+{
+	scoped(model_release) struct model m = { 0 };
+	scoped(freep) struct model_hash *hashes = NULL;
+
+	(void)state;
+	assert_int_equal(random_model(11, &m), 0);
+	hashes = calloc(m.stacks_count, sizeof(*hashes));
+	assert_non_null(hashes);
+	assert_int_equal(model_stack_hashes(&m, hashes), 0);
+	for (size_t i = 0; i < m.stacks_count; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(same(hashes[i], hashes[j]));
+	fail_allocation(1);
+	assert_int_equal(model_stack_hashes(&m, hashes), -ENOMEM);
+}
+
+/* A mapping that only stands for a kind is the same as none. */
+static void hashes_ignore_stand_ins(void **state)
+{
+	struct model_hash hashes[2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(hashes); i++) {
+		scoped(model_release) struct model m = { 0 };
+		struct model_function function = { .kind = MODEL_KIND_PYTHON };
+		struct model_location location = { .line_count = 1 };
+		struct model_mapping mapping = { 0 };
+		struct model_line line = { 0 };
+		uint32_t stack;
+
+		assert_int_equal(model_init(&m, KIB(1)), 0);
+		assert_int_equal(model_add_string(&m, STR("f"), &function.name), 0);
+		assert_int_equal(model_add_function(&m, &function, &line.function), 0);
+		assert_int_equal(model_add_string(&m, model_kind_mapping(MODEL_KIND_PYTHON), &mapping.filename), 0);
+		if (i)
+			assert_int_equal(model_add_mapping(&m, &mapping, &location.mapping), 0);
+		assert_int_equal(model_add_location(&m, &location, &line, &stack), 0);
+		assert_int_equal(model_add_stack(&m, 0, stack, &stack), 0);
+		hashes[i] = hash_of(&m, stack);
+	}
+	assert_true(same(hashes[0], hashes[1]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(paths_agree_with_single_stacks),
+		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(hashes_know_frames_not_numbers),
+		cmocka_unit_test(hashes_are_all_different),
+		cmocka_unit_test(hashes_ignore_stand_ins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
