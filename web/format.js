@@ -56,6 +56,12 @@ export function withoutArguments(name) {
 			if (end < 0) break;
 			if (!depth) out += name.slice(i, end + 1);
 			i = end;
+		} else if (c === '(' && name[i + 1] === '*' && !depth && out.endsWith('.')) {
+			// Go's receivers: main.(*Engine).Turn
+			const end = name.indexOf(')', i);
+			if (end < 0) break;
+			out += name.slice(i, end + 1);
+			i = end;
 		} else if ((c === '<' || c === '(') && i > 0 && !out.endsWith('operator')) {
 			depth++;
 		} else if ((c === '>' || c === ')') && depth) {

@@ -139,6 +139,7 @@ test('names for people', () => {
 	assert.equal(lastPart('a::Parser<char>::value(int) const [clone .cold]'), 'value');
 	assert.equal(withoutArguments('a::(anonymous namespace)::f<int>(int)'), 'a::(anonymous namespace)::f');
 	assert.equal(withoutArguments('<a::T as b::Trait>::run(u8)'), '<a::T as b::Trait>::run');
+	assert.equal(withoutArguments('main.(*Engine).Turn(...)'), 'main.(*Engine).Turn');
 	assert.equal(withoutArguments('operator new(unsigned long)'), 'operator new');
 	assert.equal(lastPart('com/example/Foo.bar'), 'bar');
 	assert.equal(lastPart('[libc.so.6+0x1234]'), '[libc.so.6+0x1234]');
