@@ -10,8 +10,10 @@ const CHILDREN_MAX = 7;
 const SPOKEN_CHARS_MAX = 200;
 
 export class TreeMirror {
-	constructor(root, live) {
+	/** `first`: nodes before it are left out. */
+	constructor(root, live, first = 0) {
 		this.root = root;
+		this.first = first;
 		this.live = live;
 		this.items = [];
 	}
@@ -20,7 +22,7 @@ export class TreeMirror {
 		while (this.items.length <= at) {
 			const item = document.createElement('div');
 			item.setAttribute('role', 'treeitem');
-			item.id = 'tree-item-' + this.items.length;
+			item.id = this.root.id + '-item-' + this.items.length;
 			this.items.push(item);
 			this.root.append(item);
 		}
@@ -29,7 +31,7 @@ export class TreeMirror {
 
 	/** Shows the surroundings of `node` and makes it the active one. */
 	update(tree, frames, node) {
-		const path = [0, ...nodePath(tree, node)].slice(-PATH_MAX);
+		const path = [0, ...nodePath(tree, node)].filter((above) => above >= this.first).slice(-PATH_MAX);
 		const siblings = node > 0 ? nodeChildren(tree, tree.parent[node]) : [node];
 		const place = siblings.indexOf(node);
 		const from = Math.max(0, Math.min(place - (SIBLINGS_MAX >> 1), siblings.length - SIBLINGS_MAX));
@@ -49,7 +51,7 @@ export class TreeMirror {
 	fill(item, tree, frames, of, position, count, node) {
 		item.hidden = false;
 		item.textContent = this.describe(tree, frames, of);
-		item.setAttribute('aria-level', String(tree.level[of] + 1));
+		item.setAttribute('aria-level', String(tree.level[of] + 1 - this.first));
 		item.setAttribute('aria-selected', String(of === node));
 		if (tree.size[of] > 1) item.setAttribute('aria-expanded', String(of <= node && node < of + tree.size[of]));
 		else item.removeAttribute('aria-expanded');

@@ -9,6 +9,7 @@ export const ROW_HEIGHT = 19;
 const LABEL_MIN = 24;
 const LABEL_CHARS_MAX = 400;
 const ZOOM_MS = 140;
+const WHEEL_REST_MS = 300;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 
 class LabelFitter {
@@ -53,7 +54,7 @@ class LabelFitter {
 }
 
 export class FlameView {
-	/** hooks: { click(node, view), hover(node, event, view), frames, colours } */
+	/** hooks: { click(node, view), hover(node, event, view), moved(from, to, view), frames, colours } */
 	constructor(scroller, hooks) {
 		this.scroller = scroller;
 		this.canvas = scroller.querySelector('canvas');
@@ -201,6 +202,8 @@ export class FlameView {
 		} else {
 			this.setWindow(this.from + (event.deltaX / this.width) * span, span);
 		}
+		clearTimeout(this.wheelTimer);
+		this.wheelTimer = setTimeout(() => this.hooks.moved(this.from, this.to, this), WHEEL_REST_MS);
 	}
 
 	setWindow(from, span) {
@@ -213,9 +216,11 @@ export class FlameView {
 		this.invalidate();
 	}
 
-	zoomTo(node, animate) {
+	/** `range`: the part of the width to show instead of all of the node. */
+	zoomTo(node, animate, range) {
 		const { tree } = this;
-		const [from, to] = [tree.x[node], tree.x[node] + tree.total[node]];
+		clearTimeout(this.wheelTimer);
+		const [from, to] = range && range[1] <= tree.total[0] ? range : [tree.x[node], tree.x[node] + tree.total[node]];
 		const moved = this.to > this.from && (this.from !== from || this.to !== to);
 		this.zoomed = node;
 		if (animate && moved && !matchMedia('(prefers-reduced-motion: reduce)').matches) {

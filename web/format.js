@@ -38,6 +38,13 @@ export function formatValue(value, meta) {
 	return meta.nanoseconds > 0 ? text + ', ' + formatScaled(value * meta.nanoseconds, TIME_UNITS) : text;
 }
 
+/** C++: without what the compiler added, `const` behind the arguments, and the return type of a template. */
+function bareName(text) {
+	const plain = text.replace(/ \[clone [^\]]*\]/g, '').replace(/ const$/, '').trim();
+	if (!plain.includes('::') || plain.startsWith('<') || plain.includes('operator')) return plain;
+	return plain.replace(/^.* (?!namespace\))/, '');
+}
+
 /** The name without arguments and template parameters; nesting is followed, operators such as operator< are kept. */
 export function withoutArguments(name) {
 	let out = '';
@@ -49,6 +56,12 @@ export function withoutArguments(name) {
 			if (end < 0) break;
 			if (!depth) out += name.slice(i, end + 1);
 			i = end;
+		} else if (c === '(' && name[i + 1] === '*' && !depth && out.endsWith('.')) {
+			// Go's receivers: main.(*Engine).Turn
+			const end = name.indexOf(')', i);
+			if (end < 0) break;
+			out += name.slice(i, end + 1);
+			i = end;
 		} else if ((c === '<' || c === '(') && i > 0 && !out.endsWith('operator')) {
 			depth++;
 		} else if ((c === '>' || c === ')') && depth) {
@@ -57,7 +70,7 @@ export function withoutArguments(name) {
 			out += c;
 		}
 	}
-	return out || name;
+	return out === name ? name : bareName(out) || name;
 }
 
 /** The last part of a qualified name: what to show when little room is left. */

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: reads the data blocks, holds the state, puts the views together. The same text runs as the worker that
 // decodes the data.
-import { FrameTable, profileBuffers, readProfile } from './data.js';
+import { FrameTable, readProfile } from './data.js';
+import { decodeAside, runWorker, startWorker } from './decoder.js';
 import { countHits, compileQuery, matchFrames, matchNodes } from './search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from './views.js';
 import { COLOURS, Colours, classColour, colourClass } from './colour.js';
 import { FlameView } from './flame.js';
 import { FunctionGrid } from './table.js';
 import { TreeMirror } from './a11y.js';
+import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
 import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatShare, formatValue, visibleText } from './format.js';
-import { nodeChildren, nodePath } from './layout.js';
+import { nodePath } from './layout.js';
 
 const TOOLTIP_CHARS_MAX = 1200;
 const CRUMB_CHARS_MAX = 60;
@@ -38,14 +40,17 @@ class Viewer {
 		const hooks = (which) => ({
 			click: (node, view) => this.clickNode(which, node, view),
 			hover: (node, event, view) => this.hoverNode(node, event, view),
+			moved: (from, to) => which === 'graph' && this.go({ range: this.roundRange(from, to) }),
 		});
 		this.graph = new FlameView(byId('graph'), hooks('graph'));
 		this.callers = new FlameView(byId('callers'), hooks('callers'));
 		this.callees = new FlameView(byId('callees'), hooks('callees'));
 		this.callers.flip = true;
-		this.callers.firstRow = this.callees.firstRow = 1;
 		this.flames = [this.graph, this.callers, this.callees];
 		this.mirror = new TreeMirror(byId('mirror'), byId('live'));
+		const choose = (frame) => frame < this.frames.count && this.go({ focus: frame });
+		this.halves = ['callers', 'callees'].map(
+			(which) => new SandwichHalf(this[which], byId(which + '-mirror'), byId('live'), choose));
 		this.grid = new FunctionGrid(byId('table'), {
 			activate: (frame) => this.go({ view: 'sandwich', focus: frame }),
 			sort: (key) => this.sortBy(key),
@@ -133,6 +138,7 @@ class Viewer {
 		const before = this.state;
 		this.state = { ...before, ...change };
 		if ('view' in change && change.view !== before.view && !('path' in change)) this.state.path = [];
+		if (!('range' in change) && ['view', 'zoom', 'path', 'collapse'].some((key) => key in change)) this.state.range = null;
 		if ('collapse' in change) Object.assign(this.state, { path: [], zoom: 0 });
 		const hash = formatHash(this.state);
 		if (hash !== formatHash(before)) {
@@ -176,7 +182,7 @@ class Viewer {
 		}
 		const onPath = this.followsPath() && !this.provisional;
 		const zoom = onPath ? Math.min(state.path.length, tree.count - 1) : this.localNode(state.zoom);
-		graph.zoomTo(zoom, animate && !replaced);
+		graph.zoomTo(zoom, animate && !replaced, state.range);
 		if (replaced || turned) {
 			graph.resize();
 			graph.scrollToRoot();
@@ -206,21 +212,13 @@ class Viewer {
 		byId('sandwich-halves').hidden = !known;
 		byId('crumbs').replaceChildren();
 		if (!known) return;
-		const halves = this.sandwich();
-		for (const [flame, tree] of [[this.callers, halves.callers], [this.callees, halves.callees]]) {
-			if (flame.tree !== tree) {
-				flame.tree = tree;
-				flame.hovered = flame.selected = -1;
-				flame.hitsBefore = null;
-				flame.zoomTo(0, false);
-				flame.scroller.style.maxHeight = flame.contentHeight() + 'px';
-				flame.resize();
-				flame.scrollToRoot();
-			}
-			this.setHits(flame);
+		const trees = this.sandwich();
+		for (const [i, tree] of [trees.callers, trees.callees].entries()) {
+			this.halves[i].show(tree, this.frames);
+			this.setHits(this.halves[i].flame);
 		}
 		const name = visibleText(this.frames.name(focus)) || '(empty name)';
-		byId('focus-name').textContent = name.slice(0, TOOLTIP_CHARS_MAX);
+		byId('focus-name').textContent = byId('focus-name').title = name.slice(0, TOOLTIP_CHARS_MAX);
 		const whole = this.tree.total[0];
 		byId('focus-facts').textContent = `total ${formatValue(totals.total[focus], this.meta)} · ` +
 			`${formatShare(totals.total[focus], whole)}   self ${formatValue(totals.self[focus], this.meta)} · ` +
@@ -282,6 +280,13 @@ class Viewer {
 		this.mirror.say(`match ${this.matchAt + 1} of ${count}: ` + this.mirror.describe(tree, this.frames, node));
 	}
 
+	/** Free zooms go into the address with what a screen can tell apart; the whole width is none. */
+	roundRange(from, to) {
+		const whole = this.graph.tree.total[0];
+		if (to - from >= whole) return null;
+		return [Number(from.toFixed(3)), Math.min(whole, Number(to.toFixed(3)))];
+	}
+
 	// ---- moving about ---------------------------------------------------------------------------------------------
 
 	zoomNode(node) {
@@ -310,22 +315,10 @@ class Viewer {
 	}
 
 	moveCurrent(key) {
-		const { tree } = this.graph;
-		const at = Math.max(0, this.current);
-		const down = this.state.flip ? 'ArrowUp' : 'ArrowDown';
-		const up = this.state.flip ? 'ArrowDown' : 'ArrowUp';
-		let to = at;
-		if (key === down && tree.size[at] > 1) to = at + 1;
-		else if (key === up) to = tree.parent[at];
-		else if (key === 'Home') to = this.graph.zoomed;
-		else if (at > 0) {
-			const siblings = nodeChildren(tree, tree.parent[at]);
-			const place = siblings.indexOf(at);
-			if (key === 'ArrowLeft') to = siblings[Math.max(0, place - 1)];
-			if (key === 'ArrowRight') to = siblings[Math.min(siblings.length - 1, place + 1)];
-		}
+		const { tree, zoomed } = this.graph;
+		const to = neighbour(tree, Math.max(0, this.current), key, this.state.flip, zoomed);
 		this.setCurrent(to);
-		if (to < this.graph.zoomed) this.zoomNode(to);
+		if (to < zoomed) this.zoomNode(to);
 	}
 
 	zoomOut() {
@@ -521,7 +514,7 @@ class Viewer {
 
 	treeKeys(event) {
 		if (event.ctrlKey || event.altKey || event.metaKey || !this.graph.tree) return;
-		if (!/^(Arrow(Up|Down|Left|Right)|Home)$/.test(event.key)) return;
+		if (!TREE_KEY.test(event.key)) return;
 		event.preventDefault();
 		this.moveCurrent(event.key);
 	}
@@ -565,39 +558,6 @@ function showProblem(problem) {
 	byId('problem').hidden = false;
 	byId('problem').textContent = 'This profile could not be read: ' + (problem?.message ?? problem);
 	document.body.dataset.ready = 'failed';
-}
-
-/** A worker that decodes, started before the data has arrived; null where there can be none. */
-function startWorker(source) {
-	try {
-		return new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
-	} catch {
-		return null;
-	}
-}
-
-function decodeAside(worker, text) {
-	if (!worker) return readProfile(text);
-	return new Promise((resolve, reject) => {
-		worker.onerror = () => resolve(readProfile(text));
-		worker.onmessage = ({ data }) => {
-			worker.terminate();
-			if (data.error) reject(new Error(data.error));
-			else resolve(data.profile);
-		};
-		worker.postMessage(text);
-	});
-}
-
-function runWorker() {
-	onmessage = async ({ data }) => {
-		try {
-			const profile = await readProfile(data);
-			postMessage({ profile }, profileBuffers(profile));
-		} catch (problem) {
-			postMessage({ error: String(problem?.message ?? problem) });
-		}
-	};
 }
 
 function documentEnd() {

@@ -5,12 +5,18 @@ export const VIEWS = ['graph', 'inverted', 'sandwich', 'table'];
 const PATH_LENGTH_MAX = 256;
 
 export const DEFAULT_STATE = Object.freeze({
-	view: 'graph', zoom: 0, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
+	view: 'graph', zoom: 0, range: null, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
 	colour: 'kind', sort: 'self', ascending: false,
 });
 
 function numberList(text) {
 	return text.split('.').slice(0, PATH_LENGTH_MAX).map(Number).filter((n) => Number.isSafeInteger(n) && n >= 0);
+}
+
+/** The part of the width that Ctrl and the wheel chose: [from, to] in values, or null. */
+function parseRange(text) {
+	const [from, to, more] = text.split('-').map(Number);
+	return more === undefined && from >= 0 && to > from && to <= Number.MAX_SAFE_INTEGER ? [from, to] : null;
 }
 
 /** Anything may stand in an address: what does not parse falls back to the default. */
@@ -20,6 +26,7 @@ export function parseHash(hash) {
 	const view = given.get('view');
 	if (VIEWS.includes(view)) state.view = view;
 	state.zoom = numberList(given.get('z') ?? '0')[0] ?? 0;
+	state.range = parseRange(given.get('w') ?? '');
 	state.path = given.has('p') ? numberList(given.get('p')) : [];
 	state.focus = given.has('f') ? numberList(given.get('f'))[0] ?? -1 : -1;
 	state.query = given.get('q') ?? '';
@@ -36,6 +43,7 @@ export function formatHash(state) {
 	const out = new URLSearchParams();
 	if (state.view !== 'graph') out.set('view', state.view);
 	if (state.zoom) out.set('z', String(state.zoom));
+	if (state.range) out.set('w', state.range.join('-'));
 	if (state.path.length) out.set('p', state.path.slice(0, PATH_LENGTH_MAX).join('.'));
 	if (state.focus >= 0) out.set('f', String(state.focus));
 	if (state.query) out.set('q', state.query);

@@ -179,28 +179,46 @@ static int find_edges(const struct tree *t, struct encoder *e)
 	return 0;
 }
 
-static void encode_nodes(const struct tree *t, struct encoder *e, uint64_t *self)
+static void encode_nodes(const struct tree *t, struct encoder *e)
 {
 	for (uint32_t i = 1; i < t->node_count; i++) {
 		add_uvarint(&e->columns[COLUMN_POPS], t->level[i - 1] + 1 - t->level[i]);
 		add_uvarint(&e->columns[COLUMN_CALLS], e->edges[e->call[i]].index);
-		add_uvarint(&e->columns[COLUMN_SELVES], self[i]);
 	}
 }
 
-/* Self is what the children leave. From behind, the children of a node come before it: @below sums them by level. */
-static int find_selves(const struct tree *t, uint32_t deepest, uint64_t *self)
+static size_t uvarint_size(uint64_t value)
+{
+	return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+static uint8_t *put_before(uint8_t *end, uint64_t value)
+{
+	uint8_t *start = end - uvarint_size(value);
+
+	for (uint8_t *p = start; p < end; p++, value >>= 7)
+		*p = (uint8_t)(value | (p + 1 < end ? 0x80 : 0));
+	return start;
+}
+
+/* Self is what the children leave. From behind, the children of a node come before it: @below sums them by level, and
+ * the column is written from its end, so that no array of the selves is needed. Only what is written costs memory. */
+static int encode_selves(const struct tree *t, struct encoder *e, uint32_t deepest)
 {
 	scoped(freep) uint64_t *below = calloc((size_t)deepest + 1, sizeof(*below));
+	size_t room = t->node_count * uvarint_size(t->total[0]);
+	scoped(freep) uint8_t *bytes = malloc(room);
+	uint8_t *at;
 
-	if (!below)
+	if (!below || !bytes)
 		return -ENOMEM;
-	for (uint32_t i = t->node_count; i-- > 0;) {
-		self[i] = t->total[i] - below[t->level[i]];
+	at = bytes + room;
+	for (uint32_t i = t->node_count; i-- > 1;) {
+		at = put_before(at, t->total[i] - below[t->level[i]]);
 		below[t->level[i]] = 0;
-		if (i)
-			below[t->level[i] - 1] += t->total[i];
+		below[t->level[i] - 1] += t->total[i];
 	}
+	buf_add(&e->columns[COLUMN_SELVES], at, (size_t)(bytes + room - at));
 	return 0;
 }
 
@@ -235,7 +253,6 @@ static int join_columns(const struct tree *t, struct encoder *e, uint32_t deepes
 int tree_encode(const struct tree *t, struct buf *out)
 {
 	scoped(encoder_release) struct encoder e = { 0 };
-	scoped(freep) uint64_t *self = calloc(t->node_count, sizeof(*self));
 	uint32_t deepest = 0;
 	int r;
 
@@ -247,17 +264,17 @@ int tree_encode(const struct tree *t, struct buf *out)
 	e.call = calloc(t->node_count, sizeof(*e.call));
 	e.path = calloc((size_t)deepest + 1, sizeof(*e.path));
 	e.recent = calloc((size_t)t->frame_count + 1, sizeof(*e.recent));
-	if (!self || !e.call || !e.path || !e.recent)
+	if (!e.call || !e.path || !e.recent)
 		return -ENOMEM;
 	encode_names(t, &e);
 	r = find_edges(t, &e);
 	if (!r)
-		r = find_selves(t, deepest, self);
+		r = encode_selves(t, &e, deepest);
 	if (!r)
 		r = encode_callees(t, &e);
 	if (r < 0)
 		return r;
-	encode_nodes(t, &e, self);
+	encode_nodes(t, &e);
 	if (t->origin)
 		encode_origins(t, &e);
 	return join_columns(t, &e, deepest, out);

@@ -14,10 +14,13 @@
 #define TABLE_ROWS 30u
 #define CELL_BYTES 300u
 #define COLUMNS_MAX GIB(2)
+#define SMALL_COLUMNS MIB(6)
+#define LARGE_COLUMNS MIB(24)
 
 struct page {
 	const struct window *window; /* NULL: straight from text */
 	const char *title, *unit;
+	char own_title[256];
 	double scale;       /* unit per stored value */
 	double nanoseconds; /* per stored value, 0: unknown */
 	int level;
@@ -115,19 +118,26 @@ static void compressorp(struct libdeflate_compressor **c)
 		libdeflate_free_compressor(*c);
 }
 
+/* What a level saves is worth its time while that stays unnoticed: of 38 MB, level 4 makes 9.65 MB of page in 0.26 s,
+ * 6 9.23 MB in 0.6 s, 10 8.03 MB in 8 s. */
+static int level_for(size_t size)
+{
+	return size <= SMALL_COLUMNS ? 10 : size <= LARGE_COLUMNS ? 6 : 4;
+}
+
 static int add_tree(const struct tree *t, int level, struct buf *out)
 {
-	scoped(compressorp) struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
+	scoped(compressorp) struct libdeflate_compressor *c = NULL;
 	scoped(buf_release) struct buf columns = BUF_INIT(COLUMNS_MAX);
 	scoped(freep) uint8_t *packed = NULL;
 	size_t room, size;
-	int r;
+	int r = tree_encode(t, &columns);
 
-	if (!c)
-		return -ENOMEM;
-	r = tree_encode(t, &columns);
 	if (r < 0)
 		return r;
+	c = libdeflate_alloc_compressor(level ? level : level_for(columns.len));
+	if (!c)
+		return -ENOMEM;
 	room = libdeflate_deflate_compress_bound(c, columns.len);
 	packed = malloc(room);
 	if (!packed)
@@ -179,13 +189,19 @@ static void add_fact_share(struct buf *out, const char *name, uint64_t part, uin
 		 percent(part, whole));
 }
 
-static void add_start(struct buf *out, uint64_t start_ns)
+static bool format_start(uint64_t start_ns, char text[64])
 {
 	time_t seconds = (time_t)(start_ns / NSEC_PER_SEC);
 	struct tm utc;
+
+	return start_ns && gmtime_r(&seconds, &utc) && strftime(text, 64, "%Y-%m-%d %H:%M:%S UTC", &utc);
+}
+
+static void add_start(struct buf *out, uint64_t start_ns)
+{
 	char text[64];
 
-	if (start_ns && gmtime_r(&seconds, &utc) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &utc))
+	if (format_start(start_ns, text))
 		add_fact(out, "start", text);
 }
 
@@ -309,10 +325,24 @@ static int add_page(const struct page *p, struct buf *out)
 	return out->error;
 }
 
+/* What was looked at and when, for a page nobody named. */
+static const char *make_title(struct page *p)
+{
+	const struct window *w = p->window;
+	const char *what = !w ? NULL : w->command && *w->command ? w->command : w->host;
+	char when[64];
+
+	if (!w || !what || !*what)
+		return "Flame graph";
+	snprintf(p->own_title, sizeof(p->own_title), "%s%s%s", what, format_start(w->start_ns, when) ? ", " : "",
+		 format_start(w->start_ns, when) ? when : "");
+	return p->own_title;
+}
+
 static void page_init(struct page *p, const struct render_html_config *cfg)
 {
-	p->title = cfg->title && *cfg->title ? cfg->title : "Flame graph";
-	p->level = cfg->compression_level ? cfg->compression_level : 6;
+	p->title = cfg->title && *cfg->title ? cfg->title : make_title(p);
+	p->level = cfg->compression_level;
 	p->unit = "samples";
 	p->scale = 1;
 }

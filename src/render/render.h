@@ -43,7 +43,7 @@ int render_dump(const struct window *w, bool escape, struct buf *out) warn_unuse
 struct render_html_config {
 	size_t value;
 	const char *title;
-	int compression_level; /* 1..12, 0: 6 */
+	int compression_level; /* 1..12, 0: by size */
 };
 
 /** render_html - the self-contained flame graph page. Equal input gives equal bytes. */

@@ -53,14 +53,13 @@ static int frame_order(const void *left, const void *right)
 	return str_cmp(intern_get(&b->modules, x->module), intern_get(&b->modules, y->module));
 }
 
-/* Frames by name; the nodes then speak of them by their new place. The order they were met in leaves no trace. */
-static int order_frames(struct tree_builder *b, struct tree *t)
+/* Frames by name: rank[frame] is the new place of one. The order they were met in leaves no trace. */
+static int order_frames(struct tree_builder *b, struct tree *t, uint32_t *rank)
 {
 	scoped(freep) struct frame_sort *sorted = calloc(b->frame_count + 1, sizeof(*sorted));
-	scoped(freep) uint32_t *rank = calloc(b->frame_count + 1, sizeof(*rank));
 
 	t->frames = calloc(b->frame_count + 1, sizeof(*t->frames));
-	if (!sorted || !rank || !t->frames)
+	if (!sorted || !t->frames)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < b->frame_count; i++)
 		sorted[i] = (struct frame_sort){ b, i };
@@ -71,9 +70,6 @@ static int order_frames(struct tree_builder *b, struct tree *t)
 		rank[sorted[i].frame] = i;
 	}
 	t->frame_count = (uint32_t)b->frame_count;
-	b->nodes[0].frame = t->frame_count;
-	for (size_t i = 1; i < b->node_count; i++)
-		b->nodes[i].frame = rank[b->nodes[i].frame];
 	t->text = b->text;
 	t->text_len = b->text_len;
 	b->text = NULL;
@@ -111,37 +107,12 @@ static void insertion_sort(struct sibling *s, size_t count)
 /* The children of one node at a time, in room that grows to the widest. */
 struct family {
 	struct sibling *siblings;
-	size_t cap;
+	size_t count, cap;
 };
 
-static int sort_children(const struct tree_builder *b, struct family *family, uint32_t *kids, size_t count)
+static void family_release(struct family *f)
 {
-	while (family->cap < count) {
-		int r = array_grow(&family->siblings, &family->cap, family->cap, TREE_NODES_MAX);
-
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < count; i++)
-		family->siblings[i] = (struct sibling){ b->value[kids[i]], b->nodes[kids[i]].frame, kids[i] };
-	if (count <= SMALL_GROUP)
-		insertion_sort(family->siblings, count);
-	else
-		qsort(family->siblings, count, sizeof(*family->siblings), sibling_order);
-	for (size_t i = 0; i < count; i++)
-		kids[i] = family->siblings[i].node;
-	return 0;
-}
-
-/* first[n] .. first[n + 1] becomes the range of n's children in kids. */
-static void group_children(const struct tree_builder *b, uint32_t *first, uint32_t *kids)
-{
-	for (size_t i = 1; i < b->node_count; i++)
-		first[b->nodes[i].parent + 2]++;
-	for (size_t i = 2; i <= b->node_count; i++)
-		first[i] += first[i - 1];
-	for (size_t i = 1; i < b->node_count; i++)
-		kids[first[b->nodes[i].parent + 1]++] = (uint32_t)i;
+	free(f->siblings);
 }
 
 struct pending {
@@ -158,81 +129,117 @@ static void walk_release(struct walk *w)
 	free(w->items);
 }
 
-static void family_release(struct family *f)
+/* Totals, and the children of each node as a list: head[parent], then the field that held the parent, which nothing
+ * asks for once its children are linked. A parent was always made before its children. */
+static void link_children(struct tree_builder *b, uint32_t *head)
 {
-	free(f->siblings);
+	for (size_t i = b->node_count - 1; i; i--) {
+		uint32_t parent = b->nodes[i].parent;
+
+		b->value[parent] += b->value[i];
+		b->nodes[i].parent = head[parent];
+		head[parent] = (uint32_t)i;
+	}
 }
 
-static int push_children(struct walk *w, const uint32_t *kids, size_t count, uint32_t level)
+/* Heaviest first, by name among equals. */
+static int sort_children(const struct tree_builder *b, const uint32_t *rank, uint32_t first, struct family *family)
 {
-	while (w->cap < w->count + count) {
-		int r = array_grow(&w->items, &w->cap, w->cap, TREE_NODES_MAX);
+	family->count = 0;
+	for (uint32_t kid = first; kid; kid = b->nodes[kid].parent) {
+		int r = array_grow(&family->siblings, &family->cap, family->count, TREE_NODES_MAX);
 
 		if (r < 0)
 			return r;
+		family->siblings[family->count++] =
+			(struct sibling){ b->value[kid], rank[b->nodes[kid].frame], kid };
 	}
-	for (size_t i = count; i; i--)
-		w->items[w->count++] = (struct pending){ kids[i - 1], level };
+	if (family->count <= SMALL_GROUP)
+		insertion_sort(family->siblings, family->count);
+	else
+		qsort(family->siblings, family->count, sizeof(*family->siblings), sibling_order);
 	return 0;
 }
 
-static int emit_preorder(const struct tree_builder *b, const uint32_t *first, uint32_t *kids, struct tree *t)
+static int push_family(struct walk *w, const struct family *family, uint32_t level)
+{
+	for (size_t i = family->count; i; i--) {
+		int r = array_grow(&w->items, &w->cap, w->count, TREE_NODES_MAX);
+
+		if (r < 0)
+			return r;
+		w->items[w->count++] = (struct pending){ family->siblings[i - 1].node, level };
+	}
+	return 0;
+}
+
+static void emit(const struct tree_builder *b, const uint32_t *rank, struct pending at, struct tree *t)
+{
+	t->frame[t->node_count] = at.node ? rank[b->nodes[at.node].frame] : t->frame_count;
+	t->level[t->node_count] = at.level;
+	t->total[t->node_count++] = b->value[at.node];
+}
+
+static int emit_preorder(const struct tree_builder *b, const uint32_t *rank, const uint32_t *head, struct tree *t)
 {
 	scoped(walk_release) struct walk walk = { 0 };
 	scoped(family_release) struct family family = { 0 };
-	const uint32_t root = 0;
-	int r = push_children(&walk, &root, 1, 0);
+	struct pending at = { 0, 0 };
 
-	while (!r && walk.count) {
-		struct pending at = walk.items[--walk.count];
-		size_t count = first[at.node + 1] - first[at.node];
-		uint32_t *mine = kids + first[at.node];
+	for (;;) {
+		uint32_t first = head[at.node];
+		int r;
 
-		t->frame[t->node_count] = b->nodes[at.node].frame;
-		t->level[t->node_count] = at.level;
-		t->total[t->node_count++] = b->value[at.node];
-		if (count > 1)
-			r = sort_children(b, &family, mine, count);
-		if (!r)
-			r = push_children(&walk, mine, count, at.level + 1);
+		emit(b, rank, at, t);
+		if (first && !b->nodes[first].parent) { /* an only child: most nodes are one */
+			at = (struct pending){ first, at.level + 1 };
+			continue;
+		}
+		if (first) {
+			r = sort_children(b, rank, first, &family);
+			if (!r)
+				r = push_family(&walk, &family, at.level + 1);
+			if (r < 0)
+				return r;
+		}
+		if (!walk.count)
+			return 0;
+		at = walk.items[--walk.count];
 	}
-	return r;
 }
 
-static int order_nodes(struct tree_builder *b, struct tree *t)
+static int order_nodes(struct tree_builder *b, const uint32_t *rank, struct tree *t)
 {
-	scoped(freep) uint32_t *first = calloc(b->node_count + 2, sizeof(*first));
-	scoped(freep) uint32_t *kids = calloc(b->node_count, sizeof(*kids));
+	scoped(freep) uint32_t *head = calloc(b->node_count, sizeof(*head));
 
 	t->frame = malloc(b->node_count * sizeof(*t->frame));
 	t->level = malloc(b->node_count * sizeof(*t->level));
 	t->total = malloc(b->node_count * sizeof(*t->total));
-	if (!first || !kids || !t->frame || !t->level || !t->total)
+	if (!head || !t->frame || !t->level || !t->total)
 		return -ENOMEM;
-	tree_huge_pages(first, (b->node_count + 2) * sizeof(*first));
-	tree_huge_pages(kids, b->node_count * sizeof(*kids));
+	tree_huge_pages(head, b->node_count * sizeof(*head));
 	tree_huge_pages(t->frame, b->node_count * sizeof(*t->frame));
 	tree_huge_pages(t->level, b->node_count * sizeof(*t->level));
 	tree_huge_pages(t->total, b->node_count * sizeof(*t->total));
-	for (size_t i = b->node_count - 1; i; i--) /* a parent was always made before its children */
-		b->value[b->nodes[i].parent] += b->value[i];
-	group_children(b, first, kids);
-	return emit_preorder(b, first, kids, t);
+	link_children(b, head);
+	return emit_preorder(b, rank, head, t);
 }
 
 int tree_builder_finish(struct tree_builder *b, struct tree *out)
 {
 	scoped(tree_release) struct tree t = { 0 };
-	int r;
+	scoped(freep) uint32_t *rank = calloc(b->frame_count + 1, sizeof(*rank));
+	int r = rank ? 0 : -ENOMEM;
 
 	free(b->slots);
 	b->slots = NULL;
 	free(b->name_slots);
 	b->name_slots = NULL;
 	intern_init(&t.modules, 0);
-	r = order_frames(b, &t);
 	if (!r)
-		r = order_nodes(b, &t);
+		r = order_frames(b, &t, rank);
+	if (!r)
+		r = order_nodes(b, rank, &t);
 	tree_builder_release(b);
 	if (r < 0)
 		return r;

@@ -29,11 +29,11 @@ static struct tree_slot *slots_new(size_t count)
 	return slots;
 }
 
-int tree_builder_init(struct tree_builder *b, size_t nodes_expected)
+int tree_builder_init(struct tree_builder *b, size_t branches_expected)
 {
 	uint32_t slots = SLOTS_MIN;
 
-	while (slots < nodes_expected && slots < TREE_NODES_MAX)
+	while (slots < branches_expected && slots < TREE_NODES_MAX)
 		slots *= 2;
 	*b = (struct tree_builder){ .seed = random_u64(), .name_mask = NAME_SLOTS_MIN - 1, .slot_mask = slots - 1 };
 	intern_init(&b->modules, TREE_TEXT_MAX);
@@ -188,7 +188,7 @@ int tree_builder_room(struct tree_builder *b, size_t count)
 		r = array_grow(&b->value, &b->value_cap, b->value_cap, TREE_NODES_MAX);
 		tree_huge_pages(b->value, b->value_cap * sizeof(*b->value));
 	}
-	while (!r && b->node_count + count > (size_t)(b->slot_mask + 1) / 4 * 3)
+	while (!r && b->slot_count + count > (size_t)(b->slot_mask + 1) / 4 * 3)
 		r = slots_grow(b);
 	return r;
 }

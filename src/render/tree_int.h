@@ -8,7 +8,9 @@ struct tree_node {
 	uint32_t parent, frame;
 };
 
-/* tag: the upper half of the hash chained along the path; its low bits choose the slot, so growing needs no rehash */
+/* Most nodes have the number after their parent's, because a stack that leaves the known paths adds its frames in one go;
+ * these need no slot. tag: the upper half of the hash chained along the path; its low bits choose the slot, so growing
+ * needs no rehash. */
 struct tree_slot {
 	uint32_t tag, node; /* node 0: free */
 };
@@ -31,14 +33,14 @@ struct tree_builder {
 	uint64_t *value; /* per node: self */
 	size_t node_count, node_cap, value_cap;
 	struct tree_slot *slots;
-	uint32_t slot_mask;
+	uint32_t slot_mask, slot_count;
 	uint64_t seed, sum;
 };
 
 /** tree_huge_pages - ask for huge pages for a big array: look-ups in it are random accesses. Small ones are left alone. */
 void tree_huge_pages(void *bytes, size_t size);
 
-int tree_builder_init(struct tree_builder *b, size_t nodes_expected) warn_unused;
+int tree_builder_init(struct tree_builder *b, size_t branches_expected) warn_unused;
 void tree_builder_release(struct tree_builder *b);
 
 /**
@@ -67,15 +69,20 @@ static inline uint32_t tree_path_tag(uint64_t hash)
 /** tree_builder_child - the child of @parent with @frame; @tag is that of its path. Needs room for one. */
 static inline uint32_t tree_builder_child(struct tree_builder *b, uint32_t parent, uint32_t frame, uint32_t tag)
 {
-	uint32_t at = tag & b->slot_mask;
+	uint32_t at = tag & b->slot_mask, next = parent + 1;
 
+	if (next < b->node_count && b->nodes[next].parent == parent && b->nodes[next].frame == frame)
+		return next;
 	for (; b->slots[at].node; at = (at + 1) & b->slot_mask) {
 		const struct tree_node *n = &b->nodes[b->slots[at].node];
 
 		if (b->slots[at].tag == tag && n->parent == parent && n->frame == frame)
 			return b->slots[at].node;
 	}
-	b->slots[at] = (struct tree_slot){ tag, (uint32_t)b->node_count };
+	if (next != b->node_count) {
+		b->slots[at] = (struct tree_slot){ tag, (uint32_t)b->node_count };
+		b->slot_count++;
+	}
 	b->nodes[b->node_count] = (struct tree_node){ parent, frame };
 	b->value[b->node_count] = 0;
 	return (uint32_t)b->node_count++;

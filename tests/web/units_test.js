@@ -145,6 +145,13 @@ test('names for people', () => {
 	assert.equal(visibleText('a\u0000b\u202ec'), 'a\\u{0}b\\u{202e}c');
 	assert.equal(withoutArguments('ns::f<std::vector<int>>(char const*)'), 'ns::f');
 	assert.equal(withoutArguments('(anonymous namespace)::f(int)'), '(anonymous namespace)::f');
+	assert.equal(withoutArguments('a::Maybe<a::Object> a::Parser<char>::value<false>(a::Handle<a::Object>) [clone .isra.0]'),
+		'a::Parser::value');
+	assert.equal(lastPart('a::Parser<char>::value(int) const [clone .cold]'), 'value');
+	assert.equal(withoutArguments('a::(anonymous namespace)::f<int>(int)'), 'a::(anonymous namespace)::f');
+	assert.equal(withoutArguments('<a::T as b::Trait>::run(u8)'), '<a::T as b::Trait>::run');
+	assert.equal(withoutArguments('main.(*Engine).Turn(...)'), 'main.(*Engine).Turn');
+	assert.equal(withoutArguments('operator new(unsigned long)'), 'operator new');
 	assert.equal(lastPart('com/example/Foo.bar'), 'bar');
 	assert.equal(lastPart('[libc.so.6+0x1234]'), '[libc.so.6+0x1234]');
 	assert.equal(lastPart('JS:*render /srv/render.js:41'), 'JS:*render');
@@ -155,8 +162,9 @@ test('names for people', () => {
 });
 
 test('the address holds the state, and nothing else gets in', () => {
-	const state = { ...DEFAULT_STATE, view: 'inverted', path: [3, 1], query: 'a&b #', regex: true, flip: true, focus: 4 };
+	const state = { ...DEFAULT_STATE, view: 'inverted', path: [3, 1], query: 'a&b #', range: [1.5, 20], regex: true, flip: true, focus: 4 };
 	assert.deepEqual(parseHash(formatHash(state)), state);
+	for (const bad of ['5-2', '1', '1-2-3', '-1-4', 'x-2', '1-Infinity']) assert.equal(parseHash('#w=' + bad).range, null);
 	assert.deepEqual(parseHash('#view=evil&z=-1&p=x.1e99&f=&colour=red&sort=z'), { ...DEFAULT_STATE, path: [], focus: 0 });
 	assert.equal(compileQuery('(', true).error !== undefined, true);
 });

@@ -244,11 +244,40 @@ describe('viewer', { skip: reason || false }, () => {
 		await page.keyboard.press('ArrowDown');
 		await page.keyboard.press('Enter');
 		assert.equal(await page.evaluate(() => window.__viewer.state.view), 'sandwich');
+		// Both halves are trees for keys: to a neighbour of the function, then there.
+		const deepHalf = await page.evaluate(() => window.__viewer.halves.find((h) => h.flame.tree.count > 2).mirror.root.id);
+		await page.locator('#' + deepHalf).focus();
+		await page.keyboard.press(deepHalf === 'callers-mirror' ? 'ArrowUp' : 'ArrowDown');
+		const named = await page.locator(`#${deepHalf} [aria-selected=true]`).textContent();
+		assert.equal(await page.locator(`#${deepHalf} [aria-selected=true]`).getAttribute('aria-level'), '2');
+		await page.keyboard.press('Enter');
+		assert.ok(named.startsWith(await page.locator('#focus-name').textContent() + ','));
 		// Tab must lead through and out of everything.
 		await page.keyboard.press('1');
 		await page.locator('#mirror').focus();
 		await page.keyboard.press('Tab');
 		assert.notEqual(await page.evaluate(() => document.activeElement.id), 'mirror');
+		await assertSilent(opened);
+	});
+
+	test('a free zoom is part of the history', async () => {
+		const opened = await openPage(browser, makePage('wheel', foldedText(knownStacks(2))));
+		const { page } = opened;
+		const shown = () => page.evaluate(() => [window.__viewer.graph.from, window.__viewer.graph.to]);
+		const whole = await shown();
+		await page.mouse.move(500, 300);
+		await page.keyboard.down('Control');
+		await page.mouse.wheel(0, -240);
+		await page.keyboard.up('Control');
+		await page.waitForFunction(() => window.__viewer.state.range);
+		const near = await shown();
+		assert.ok(near[1] - near[0] < 0.5 * (whole[1] - whole[0]));
+		await page.fill('#query', 'fn_1');
+		await page.waitForFunction(() => window.__viewer.hits);
+		for (const [i, value] of (await shown()).entries()) assert.ok(Math.abs(value - near[i]) < 0.001);
+		await page.goBack();
+		await page.waitForFunction((to) => window.__viewer.graph.to === to, whole[1]);
+		assert.deepEqual(await shown(), whole);
 		await assertSilent(opened);
 	});
 
