@@ -35,6 +35,22 @@ int output_write(const struct command *c, const char *path, const char *format, 
 	return EXIT_DONE;
 }
 
+/* A session may be long: a folder that is not there is said before it, not after. */
+static int check_folder(const struct command *c, const char *path)
+{
+	struct str folder = str_n(path, (size_t)(str_base(str_of(path)).ptr - path));
+	scoped(freep) char *name = str_dup(folder.len ? folder : STR("."));
+	struct stat st;
+
+	if (!name)
+		return command_fail(c, "out of memory");
+	if (stat(name, &st) < 0)
+		return command_fail(c, "%s: cannot write: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return command_fail(c, "%s: cannot write: %s", path, strerror(ENOTDIR));
+	return EXIT_DONE;
+}
+
 static int add(struct outputs *o, struct str path, const char *format, bool many)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
@@ -54,7 +70,7 @@ static int add(struct outputs *o, struct str path, const char *format, bool many
 	o->to_stdout |= !strcmp(item->path, "-");
 	r = file_sink()->open(&cfg, &why, &item->sink);
 	if (r == 0)
-		return EXIT_DONE;
+		return check_folder(o->command, item->path);
 	command_fail(o->command, "%s", why.len ? buf_cstr(&why) : strerror(-r));
 	return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }

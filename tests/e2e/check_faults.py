@@ -71,6 +71,7 @@ for args in (["nonsense"], ["record", "--nonsense"], ["record", "-F", "0"], ["re
     done = hearth(*args)
     tap.ok(done.returncode == 2 and done.stderr, f"usage: {' '.join(args).replace(scratch, '')}",
            f"exit {done.returncode} {done.stderr[:100]!r}")
+one_line(hearth("record", "-d", 60, "-o", path("nowhere/x.html")), 1, "record into a folder that is not there", "nowhere")
 one_line(hearth("record", "-d", 1, "-p", 4194304, "-o", path("x.pb.gz")), 1, "record of a process that is not there", "4194304")
 one_line(hearth("record", "-d", 1, "-o", path("x.pb.gz"), "--", "/no/such/program"), 1, "record of no program", "/no/such/program")
 
