@@ -88,11 +88,9 @@ int legacy_add_frame(struct legacy *in, uint64_t address)
 
 void legacy_drop_second(struct legacy *in, struct legacy_sample *s)
 {
-	uint32_t *frames = in->frames + s->first_frame;
-
 	if (s->frame_count < 2)
 		return;
-	frames[1] = frames[0]; /* the leaf moves up: no need to touch the callers */
+	in->frames[s->first_frame + 1] = in->frames[s->first_frame]; /* the leaf moves up: no need to touch the callers */
 	s->first_frame++;
 	s->frame_count--;
 }
@@ -101,9 +99,12 @@ void legacy_drop_doubled_leaves(struct legacy *in)
 {
 	for (size_t i = 0; i < in->samples_count; i++) {
 		struct legacy_sample *s = &in->samples[i];
-		const uint32_t *frames = in->frames + s->first_frame;
+		const uint32_t *frames;
 
-		if (s->frame_count > 1 && in->places[frames[0]].address == in->places[frames[1]].address + 1)
+		if (s->frame_count < 2)
+			continue;
+		frames = in->frames + s->first_frame;
+		if (in->places[frames[0]].address == in->places[frames[1]].address + 1)
 			legacy_drop_second(in, s);
 	}
 }

@@ -56,7 +56,7 @@ struct legacy {
 
 static inline struct str legacy_str(const struct legacy *in, struct legacy_text t)
 {
-	return str_n(in->text.ptr + t.at, t.len);
+	return t.len ? str_n(in->text.ptr + t.at, t.len) : STR(""); /* no text yet: ptr is NULL */
 }
 
 /* Fill @in->error. Return: the error given. */
