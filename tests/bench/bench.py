@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of ratios: hearth beside its peers, measured in the same run, medians of repeated runs.
 
-bench.py [--quick] [--runs N] [session] [start] [html] [pprof]     (no name: all)
+bench.py [--quick] [--runs N] [session] [start] [html] [pprof] [page]     (no name: all)
 
 Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
 kernel spends in BPF programs is charged to whoever was interrupted and is added from the programs' run_time_ns.
@@ -309,13 +309,11 @@ def bench_start():
 # --- files ---
 
 
-def generator(name, *libraries):
-    source = os.path.join(HERE, name + ".c")
-    if not os.path.exists(source):
-        print(f"# {name}.c is not there: left out")
-        return None
-    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", path(name), source, *libraries], check=True)
-    return path(name)
+def generator(name):
+    """A program of tests/bench/meson.build, which the usual build leaves out."""
+    folder = os.path.join(ROOT, "build")
+    subprocess.run(["ninja", "-C", folder, f"tests/bench/{name}"], check=True, stdout=subprocess.DEVNULL)
+    return os.path.join(folder, "tests", "bench", name)
 
 
 def repeat(what, command):
@@ -325,9 +323,7 @@ def repeat(what, command):
 
 def bench_html():
     head("HTML of a folded file" + (" (100,000 lines)" if QUICK else " (1,000,000 distinct lines)"))
-    program = generator("gen_folded", "-lm")
-    if not program:
-        return
+    program = generator("gen_folded")
     big = path("big.folded")
     with open(big, "wb") as f:
         subprocess.run([program] + (["-l", "100000"] if QUICK else []), stdout=f, check=True)
@@ -359,14 +355,10 @@ def bench_html():
 
 def bench_pprof():
     head("pprof, about 100 MB expanded: read it and write it again")
-    program = generator("gen_pprof", "-lm", "-lz")
-    if not program:
-        return
-    big = path("big.pb.gz")
-    with open(big, "wb") as f:
-        subprocess.run([program], stdout=f, check=True)
-    expanded = int(subprocess.run(f"gzip -dc < {big} | wc -c", shell=True, capture_output=True, text=True).stdout)
-    row("the file, expanded", f"{expanded / 1e6:.0f}", "MB")
+    program = generator("gen_pprof")
+    big = path("big.pb")
+    subprocess.run([program, "1", "10" if QUICK else "100", big], check=True)
+    row("the file, not packed", f"{os.stat(big).st_size / 1e6:.0f}", "MB")
     ours = repeat("hearth", [HEARTH, "convert", big, "-q", "-o", path("again.pb.gz")])
     theirs = repeat("go", f"go tool pprof -symbolize=none -proto -output={path('go.pb.gz')} {big}") if shutil.which("go") else None
     for name, results in (("go tool pprof -proto", theirs), ("hearth convert", ours)):
@@ -376,8 +368,33 @@ def bench_pprof():
                 f"wall {median([r.wall for r in results]):.2f} s, anonymous memory {max(r.anonymous for r in results) / MIB:.0f} MiB")
 
 
+def bench_page():
+    """The page in Chromium: what people wait for, medians of five fresh browsers (tests/web/page_bench.mjs)."""
+    head("The flame graph page in Chromium")
+    modules = os.environ.get("VIEWER_NODE_MODULES", os.path.join(ROOT, "tests", "web", "node_modules"))
+    if not os.path.isdir(os.path.join(modules, "playwright-core")) or not shutil.which("node"):
+        print("# playwright-core is not there (make setup-extra): left out")
+        return
+    program, pages = generator("gen_folded"), []
+    # Lines that share as much of their stacks as real profiles do: about a million and five million call paths.
+    for nodes, options in (("1 M", ["-l", "190000", "-d", "35", "-b", "8"]), ("5 M", ["-l", "440000"])):
+        folded, page = path("page.folded"), path(f"page-{nodes.replace(' ', '')}.html")
+        with open(folded, "wb") as f:
+            subprocess.run([program, *options], stdout=f, check=True)
+        subprocess.run([HEARTH, "convert", folded, "-q", "-o", page], check=True)
+        packed = int(subprocess.run(f"gzip -6 < {folded} | wc -c", shell=True, capture_output=True, text=True).stdout)
+        row(f"{nodes} nodes: the page", f"{os.stat(page).st_size / 1e6:.2f}", "MB", ratio_of(os.stat(page).st_size, packed),
+            "at most 0.20 of gzip -6 of the folded text")
+        pages.append(page)
+        if QUICK:
+            break
+    script = os.path.join(ROOT, "tests", "web", "page_bench.mjs")
+    subprocess.run(["node", script, *pages], env=dict(os.environ, VIEWER_NODE_MODULES=modules))
+    print("# at most: overview 400 ms; full 900 ms at 1 M, 1,500 ms at 5 M; zoom and scroll 12 ms")
+
+
 def main():
-    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof}
+    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "page": bench_page}
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
     if not os.access(HEARTH, os.X_OK):
         sys.exit(f"bench.py: there is no {HEARTH}: make build")

@@ -55,6 +55,7 @@ async function move(page) {
 
 async function measure(file) {
 	const rows = [];
+	let nodes = 0;
 	for (let run = 0; run < RUNS; run++) {
 		const browser = await launchBrowser();
 		const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
@@ -62,12 +63,14 @@ async function measure(file) {
 		await page.goto('file://' + file);
 		await page.waitForFunction(() => window.__times.full > 0);
 		const times = await page.evaluate(() => window.__times);
+		nodes = await page.evaluate(() => window.__viewer.graph.tree.size.length);
 		const frames = await move(page);
 		rows.push({ ...times, zoom: quantile(frames.zoom, 0.95), scroll: quantile(frames.scroll, 0.95) });
 		await browser.close();
 	}
 	const median = (key) => quantile(rows.map((r) => r[key] ?? 0), 0.5).toFixed(1);
-	return ['overview', 'full', 'zoom', 'scroll'].map((key) => `${key} ${median(key)} ms`).join('   ');
+	const figures = ['overview', 'full', 'zoom', 'scroll'].map((key) => `${key} ${median(key)} ms`);
+	return `${nodes} nodes   ${figures.join('   ')}`;
 }
 
 for (const file of process.argv.slice(2)) {
