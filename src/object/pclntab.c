@@ -140,7 +140,7 @@ static int search(const struct pclntab *t, uint64_t address, uint64_t *index, ui
 
 int pclntab_find(const struct pclntab *t, uint64_t address, char *text, size_t size, struct str *name, uint64_t *start)
 {
-	uint64_t index, function, name_offset, from;
+	uint64_t index = 0, from = 0, function, name_offset;
 	struct str found;
 	int r = search(t, address, &index, &from);
 

@@ -9,6 +9,8 @@ tap = Tap("names")
 need(tap)
 seconds = 8 if QUICK else 20
 more = seconds + 4
+patience = 40  # more seconds for node, which compiles the hot function only after some CPU time of its own
+enough = 0.5   # seconds of CPU time: 0.1 to 0.2 of them is node 18's start
 for copy in ("replaced.so", "replacement.so", "removed.so"):
     shutil.copy(workload("late_other.so" if copy == "replacement.so" else "late_lib.so"), path(copy))
 os.chmod(path("replaced.so"), 0o755)
@@ -33,22 +35,29 @@ if os.path.exists(workload("go_stripped")):
 else:
     tap.skip("Go", "needs go")
 if shutil.which("node"):
-    programs["node --perf-basic-prof"] = (["node", "--perf-basic-prof", os.path.join(HERE, "workloads", "node.js"), more],
-                                          ["hotLoopOfNode"])
+    programs["node --perf-basic-prof"] = (["node", "--perf-basic-prof", os.path.join(HERE, "workloads", "node.js"),
+                                           more + patience], ["hotLoopOfNode"])
 else:
     tap.skip("node", "needs node")
 
 processes = {name: start(*command, cwd=scratch) for name, (command, _) in programs.items()}
 hostile = start(workload("names_hostile"), more)
 outputs = ["all.pb.gz", "all.col", "all.folded", "all.html", "all.hwin"]
-recorder = start(HEARTH, "record", "-d", seconds, "-F", 499, "-q", *[a for o in outputs for a in ("-o", path(o))],
+recorder = start(HEARTH, "record", "-F", 499, "-q", *[a for o in outputs for a in ("-o", path(o))],
                  stderr=subprocess.PIPE, text=True)
+begin = time.monotonic()
 time.sleep(2)
 short = []
 for _ in range(6):
     short.append(start(workload("short")))
     stopped(short[-1])
-said = recorder.communicate(timeout=seconds + 90)[1]
+node = processes.get("node --perf-basic-prof")
+while time.monotonic() < begin + seconds or (
+        node and node.poll() is None and cpu_seconds(node.pid) < enough and time.monotonic() < begin + seconds + patience):
+    time.sleep(0.2)
+node_ran = cpu_seconds(node.pid) if node and node.poll() is None else 0
+recorder.send_signal(2)
+said = recorder.communicate(timeout=90)[1]
 if not tap.ok(recorder.returncode == 0, "hearth record ends well", f"exit {recorder.returncode} {said[-300:].strip()}"):
     tap.finish()
 profile = Profile(path("all.pb.gz"))
@@ -56,6 +65,9 @@ profile = Profile(path("all.pb.gz"))
 for name, (_, wanted) in programs.items():
     samples = profile.of(processes[name])
     tap.ok(total(samples) >= 20, f"{name}: has samples", total(samples))
+    if processes[name] is node and node.poll() is None and node_ran < enough:
+        tap.skip(f"{name}: {wanted[0]}", f"the machine left node {node_ran:.2f} s of CPU time, hardly more than its start")
+        continue
     for function in wanted:
         found = [s for s in samples if any(function in n for n in s.names)]
         tap.ok(found, f"{name}: {function}", f"{100 * share(found, samples):.1f} % of {total(samples)}")
@@ -93,7 +105,17 @@ for name in ("all.col", "all.folded"):
 with open(path("all.html"), "rb") as f:
     page = f.read()
 tap.ok(b"\x1b" not in page and b"http://" not in page.replace(b"http://www.w3.org/", b""), "the page has no escape bytes and names no server")
+try:
+    for descriptor in os.openpty():
+        os.close(descriptor)
+    missing = None if shutil.which("script") else "needs script"
+except OSError as error:
+    missing = f"needs pseudo terminals (/dev/pts): {error.strerror}"
 for command in ("report", "dump"):
-    said = run("script", "-qec", f"{HEARTH} {command} {path('all.pb.gz')}", "/dev/null") if shutil.which("script") else hearth(command, path("all.pb.gz"))
-    tap.ok(said.returncode == 0 and "\x1b[31m" not in said.stdout, f"hearth {command} lets no escape sequence out to a terminal")
+    what = f"hearth {command} lets no escape sequence out to a terminal"
+    if missing:
+        tap.skip(what, missing)
+        continue
+    said = run("script", "-qec", f"{HEARTH} {command} {path('all.pb.gz')}", "/dev/null")
+    tap.ok(said.returncode == 0 and "\x1b[31m" not in said.stdout, what, f"exit {said.returncode} {said.stderr[-200:]}".strip())
 tap.finish()

@@ -5,6 +5,7 @@ Every driver runs alone: ./check_NAME.py [--quick]. HEARTH names another program
 folder for the workloads. Workloads end by themselves; what a driver starts, it stops by pid.
 """
 import atexit
+import contextlib
 import gzip
 import os
 import shutil
@@ -57,6 +58,8 @@ def clean_up():
         if process.poll() is None:
             process.kill()
             process.wait()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/tmp/perf-{process.pid}.map")
     shutil.rmtree(scratch, ignore_errors=True)
 
 
