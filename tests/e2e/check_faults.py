@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong is said in one line with the right exit status, and what was sampled is kept."""
+import re
 import signal
 
 from support import *
@@ -137,7 +138,8 @@ named = sum("unknown" not in line for line in open(path("few.folded"))) if os.pa
 tap.ok(done.returncode == 0 and named, "64 descriptors: frames have names", f"exit {done.returncode} {named} {done.stderr[:200]}")
 done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -o {path('few.hwin')} -o {path('few.col')}")
 text = hearth("report", path("few.hwin")).stdout
-tap.ok("[unknown" not in text.split("Call tree")[0][:2000], "64 descriptors: the hot functions of the machine too", text[:600])
+unnamed = re.search(r"^unnamed +([0-9.]+)%", text, re.M)  # two thirds of all when the caches took every descriptor
+tap.ok(unnamed and float(unnamed[1]) < 20, "64 descriptors: the frames of the machine too", text[:600])
 
 done = run("sh", "-c", f"ulimit -n 32; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
 one_line(done, 0, "32 descriptors", "ulimit -n")
