@@ -33,9 +33,9 @@ enum abi_frame_kind {
 };
 
 enum abi_frame_flags {
-	ABI_FRAME_RETURN = 1,  /* a (or b) is a return address: look up one byte before it */
-	/* Found by a rule that can be wrong: the code at the address was not in memory, so that it could not be checked. When
-	 * no executable mapping covers it, it and the frames behind it are not to be believed. */
+	ABI_FRAME_RETURN = 1, /* a (or b) is a return address: look up one byte before it */
+	/* Found by a rule that can be wrong: the code at the address was not in memory, so that it could not be
+	 * checked. When no executable mapping covers it, it and the frames behind it are not to be believed. */
 	ABI_FRAME_GUESSED = 2,
 };
 
@@ -47,8 +47,8 @@ struct abi_frame {
 	__u64 a, b;
 };
 
-/* Why the walk of the user stack ended. COMPLETE is only said of a proven root. A walk by frame pointers never proves one:
- * it knows no functions. Where the chain ends as a root's does (frame pointer or return address 0) it says
+/* Why the walk of the user stack ended. COMPLETE is only said of a proven root. A walk by frame pointers never proves
+ * one: it knows no functions. Where the chain ends as a root's does (frame pointer or return address 0) it says
  * UNPROVEN_ROOT, and the host turns that into COMPLETE when the last frame lies in entry code and none was guessed. The
  * name is what the sample label stack_end shows behind "cut:". */
 #define ABI_ENDS(X)                                                                                                    \
@@ -112,16 +112,16 @@ struct abi_mapping {
 
 /* One line per counter: the enum, the metric and the documentation come from it. What starts with lost_ counts samples:
  * shares are over those too. */
-#define ABI_COUNTERS(X)                                                                                    \
-	X(TICKS, "ticks", "perf ticks that reached the sampler")                                           \
-	X(IDLE, "idle", "ticks of the idle task, not recorded")                                            \
-	X(FILTERED, "filtered", "ticks of processes outside the filter")                                   \
-	X(SAMPLES, "samples", "samples sent to the host")                                                  \
-	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")               \
-	X(EVENTS_LOST, "events_lost", "exec, fork or exit records lost because the ring buffer was full")  \
-	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")            \
-	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")     \
-	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                            \
+#define ABI_COUNTERS(X)                                                                                      \
+	X(TICKS, "ticks", "perf ticks that reached the sampler")                                             \
+	X(IDLE, "idle", "ticks of the idle task, not recorded")                                              \
+	X(FILTERED, "filtered", "ticks of processes outside the filter")                                     \
+	X(SAMPLES, "samples", "samples sent to the host")                                                    \
+	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")                 \
+	X(EVENTS_LOST, "events_lost", "exec, fork or exit records lost because the ring buffer was full")    \
+	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")              \
+	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")       \
+	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                              \
 	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full") \
 	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")
 

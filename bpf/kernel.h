@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The kernel's types and numbers as far as the programs touch them. Fields are found by name in the running kernel's BTF
- * (CO-RE), so order and neighbours do not matter here. Constants: linux 6.1, include/uapi/linux/bpf.h, ABI of the kernel. */
+/* The kernel's types and numbers as far as the programs touch them. Fields are found by name in the running kernel's
+ * BTF (CO-RE), so order and neighbours do not matter here. Constants: linux 6.1, include/uapi/linux/bpf.h, ABI of the
+ * kernel. */
 #pragma once
 
 #include <stdbool.h>

@@ -156,7 +156,8 @@ static __always_inline const struct pt_regs *regs_at_entry(struct task_struct *t
 	return (const struct pt_regs *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - REGS_SIZE);
 }
 
-/* The user registers of a tick that hit the kernel. Return: 0, or 1 when the user stack cannot be walked; w->end set. */
+/* The user registers of a tick that hit the kernel. Return: 0, or 1 when the user stack cannot be walked; w->end set.
+ */
 static __always_inline int regs_from_kernel(struct walk *w, struct task_struct *task, __u32 task_flags)
 {
 	const struct pt_regs *kernel = regs_at_entry(task);
@@ -334,7 +335,10 @@ int sample_tick(struct tick *ctx)
 static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type)
 {
 	struct abi_process event = {
-		.header = { .type = type, .version = ABI_VERSION, .size = sizeof(event), .time_ns = bpf_ktime_get_ns() },
+		.header = { .type = type,
+			    .version = ABI_VERSION,
+			    .size = sizeof(event),
+			    .time_ns = bpf_ktime_get_ns() },
 		.process_start_ns = leader->start_boottime,
 		.pid = pid,
 		.parent_pid = parent,
@@ -382,7 +386,8 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	__u32 pid = task->tgid;
 	bool passes;
 
-	/* `live` was counted down before: it is 0 for the last thread (or for several that leave at the same moment). */
+	/* `live` was counted down before: it is 0 for the last thread (or for several that leave at the same moment).
+	 */
 	if (task->signal->live.counter)
 		return 0;
 	passes = filter_passes(pid);

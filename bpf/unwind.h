@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The walk of the current tick: one element per CPU, and the macro that makes a BPF program part out of a step of walk/.
- * A trigger that can interrupt another needs its own element: the perf tick is the only one so far. */
+/* The walk of the current tick: one element per CPU, and the macro that makes a BPF program part out of a step of
+ * walk/. A trigger that can interrupt another needs its own element: the perf tick is the only one so far. */
 #pragma once
 
 #include "kernel.h"
@@ -30,28 +30,28 @@ static __always_inline struct walk *unwind_state(void)
  * 32 turns cost it 64 calls where one of 1,024 would cost 1,024 (measured on 6.18: 4,900 instructions, not 40,900). */
 #define UNWIND_TURNS 32
 
-#define UNWIND_STEP(name, step)                                       \
-	__attribute__((noinline)) int unwind_##name(void)             \
-	{                                                             \
-		struct walk *w = unwind_state();                      \
-                                                                      \
-		return w ? (int)step(w) : (int)WALK_DONE;             \
-	}                                                             \
-                                                                      \
-	__attribute__((noinline)) int unwind_##name##_turns(void)     \
-	{                                                             \
-		for (int turn = 0; turn < UNWIND_TURNS; turn++)       \
-			if (unwind_##name() != WALK_MORE)             \
-				return WALK_DONE;                     \
-		return WALK_MORE;                                     \
+#define UNWIND_STEP(name, step)                                   \
+	__attribute__((noinline)) int unwind_##name(void)         \
+	{                                                         \
+		struct walk *w = unwind_state();                  \
+                                                                  \
+		return w ? (int)step(w) : (int)WALK_DONE;         \
+	}                                                         \
+                                                                  \
+	__attribute__((noinline)) int unwind_##name##_turns(void) \
+	{                                                         \
+		for (int turn = 0; turn < UNWIND_TURNS; turn++)   \
+			if (unwind_##name() != WALK_MORE)         \
+				return WALK_DONE;                 \
+		return WALK_MORE;                                 \
 	}
 
 /* Runs a step until it is done, UNWIND_TURNS squared times at most; the bound is what the verifier wants to see. */
-#define UNWIND_LOOP(name)                                             \
-	do {                                                          \
-		for (int turn = 0; turn < UNWIND_TURNS; turn++)       \
-			if (unwind_##name##_turns() != WALK_MORE)     \
-				break;                                \
+#define UNWIND_LOOP(name)                                         \
+	do {                                                      \
+		for (int turn = 0; turn < UNWIND_TURNS; turn++)   \
+			if (unwind_##name##_turns() != WALK_MORE) \
+				break;                            \
 	} while (0)
 
-_Static_assert(UNWIND_TURNS * UNWIND_TURNS >= ABI_FRAMES_MAX, "a full record needs a turn per frame");
+_Static_assert(UNWIND_TURNS *UNWIND_TURNS >= ABI_FRAMES_MAX, "a full record needs a turn per frame");

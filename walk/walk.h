@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The state of one stack walk and the world it reads. Steps live in walk_*.h and are compiled twice: into BPF, where the
- * state is the element of a per-CPU map, and for the host, where a struct walk_world does the reading. A step pushes one
- * frame and moves to its caller; loops live in the shells, never here. */
+/* The state of one stack walk and the world it reads. Steps live in walk_*.h and are compiled twice: into BPF, where
+ * the state is the element of a per-CPU map, and for the host, where a struct walk_world does the reading. A step
+ * pushes one frame and moves to its caller; loops live in the shells, never here. */
 #pragma once
 
 #include "abi/abi.h"
@@ -49,19 +49,19 @@ struct walk_world {
 struct walk {
 	__u64 leaf[WALK_REGS]; /* all registers at the tick: valid for the top frame only */
 	__u64 pc, sp, fp, lr;
-	__u64 window_at;         /* stack address of window[0] */
-	__u32 pid, count;        /* frames[0 .. count) are filled, kernel frames first */
-	__u32 window_size;       /* bytes of window[] that are valid: 0 or WALK_WINDOW */
+	__u64 window_at;   /* stack address of window[0] */
+	__u32 pid, count;  /* frames[0 .. count) are filled, kernel frames first */
+	__u32 window_size; /* bytes of window[] that are valid: 0 or WALK_WINDOW */
 	__u32 read_failures;
 	__u8 unwinder, end;
-	__u8 is_return;          /* pc is a return address */
-	__u8 is_leaf;            /* the registers are those of the tick (or of a signal), not of a caller */
-	__u8 guessed;            /* the next frame pushed was found by a rule that can be wrong */
-	__u8 at_signal;          /* pc is the kernel's return point of a signal handler */
+	__u8 is_return; /* pc is a return address */
+	__u8 is_leaf;   /* the registers are those of the tick (or of a signal), not of a caller */
+	__u8 guessed;   /* the next frame pushed was found by a rule that can be wrong */
+	__u8 at_signal; /* pc is the kernel's return point of a signal handler */
 	__u8 reserved[2];
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
 	__u64 window[WALK_WINDOW / 8];
-	__u64 scratch[128];      /* in BPF also where the kernel stack and the registers arrive */
+	__u64 scratch[128]; /* in BPF also where the kernel stack and the registers arrive */
 #ifndef __bpf__
 	const struct walk_world *world;
 #endif

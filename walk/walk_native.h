@@ -5,9 +5,9 @@
  *	[fp + 8]  return address       [fp + 8]  return address (x30)
  *	[fp]      the caller's fp      [fp]      the caller's fp (x29)
  *
- * Code without frame pointers leaves anything in the frame register, so every link is checked before it is believed: the
- * record must lie above the stack pointer and be aligned and readable, and the return address must stand behind a call.
- * A wrong frame is worse than no frame: what fails a check ends the walk and the end says why.
+ * Code without frame pointers leaves anything in the frame register, so every link is checked before it is believed:
+ *the record must lie above the stack pointer and be aligned and readable, and the return address must stand behind a
+ *call. A wrong frame is worse than no frame: what fails a check ends the walk and the end says why.
  *
  * What this cannot see in general: a function without a frame pointer that is called by one with it leaves its caller's
  * frame pointer in place; a tick there shows the function itself and its caller's caller. Only unwind tables mend that.
@@ -15,8 +15,8 @@
  * its first and last instructions. Those are recognised at the top of the stack, where the registers are exact:
  *
  *  - the instruction is a return, or one of the first two of a prologue: the return address is at a known place;
- *  - the word where the return address would be stands behind a call (through the PLT, too) to an address shortly before
- *    pc, and nothing between that address and pc sets up a frame: this is the function that was called. */
+ *  - the word where the return address would be stands behind a call (through the PLT, too) to an address shortly
+ *before pc, and nothing between that address and pc sets up a frame: this is the function that was called. */
 #pragma once
 
 #include "walk/walk.h"
@@ -112,7 +112,8 @@ WALK_FN int walk_signal(struct walk *w)
 	struct walk_pair sp_pc;
 	__u64 fp;
 
-	if (walk_read(w, &sp_pc, sizeof(sp_pc), w->sp + WALK_UC_RSP) || walk_read(w, &fp, sizeof(fp), w->sp + WALK_UC_RBP)) {
+	if (walk_read(w, &sp_pc, sizeof(sp_pc), w->sp + WALK_UC_RSP) ||
+	    walk_read(w, &fp, sizeof(fp), w->sp + WALK_UC_RBP)) {
 		w->end = ABI_END_READ_FAILED;
 		return 1;
 	}
@@ -292,10 +293,11 @@ WALK_FN enum walk_code walk_code_before(struct walk *w, __u64 pc)
 
 	if (walk_read(w, &code, sizeof(code), pc - 4))
 		return WALK_CODE_UNREADABLE;
-	if ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 || (code & 0xfefff800) == 0xd63f0800 ||
-	    code == 0xd503201f /* nop: see the x86-64 variant */)
+	if ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 ||
+	    (code & 0xfefff800) == 0xd63f0800 || code == 0xd503201f /* nop: see the x86-64 variant */)
 		return WALK_CODE_CALL;
-	return WALK_CODE_OTHER; /* the return point of signal handlers, too: its registers cannot be found by x29 alone */
+	return WALK_CODE_OTHER; /* the return point of signal handlers, too: its registers cannot be found by x29 alone
+				 */
 }
 
 WALK_FN int walk_signal(struct walk *w)
@@ -352,7 +354,7 @@ WALK_FN int walk_leaf(struct walk *w)
 	}
 	if (caller < WALK_USER_MIN || walk_code_before(w, caller) != WALK_CODE_CALL)
 		return 0;
-	if (code != 0xd65f03c0 && (code & 0xffc07fff) != 0xa9807bfd && /* ret; stp x29, x30, [sp, #-n]! */
+	if (code != 0xd65f03c0 && (code & 0xffc07fff) != 0xa9807bfd &&        /* ret; stp x29, x30, [sp, #-n]! */
 	    code != 0xd503233f && code != 0xd503237f && code != 0xd503245f && /* paciasp, pacibsp, bti c */
 	    !walk_is_frameless(w, caller))
 		return 0;
@@ -368,7 +370,8 @@ WALK_FN int walk_frame_record(struct walk *w)
 	__u64 caller;
 
 	if (!w->fp) {
-		w->end = ABI_END_UNPROVEN_ROOT; /* start code clears it; so does other code: the host knows the functions */
+		w->end = ABI_END_UNPROVEN_ROOT; /* start code clears it; so does other code: the host knows the
+						   functions */
 		return 1;
 	}
 	if ((w->fp & 7) || w->fp < WALK_USER_MIN || w->fp > WALK_USER_MAX) {

@@ -3,8 +3,8 @@
  *
  *   embed OUT.c PAGE.html STYLE.css MODULE.js...
  *
- * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines that
- * are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
+ * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines
+ * that are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
  * script and style, as "sha256-" and base64 (CSP level 3, section 2.3.1). SHA-256 is FIPS 180-4. */
 #include <errno.h>
 #include <stdbool.h>

@@ -60,8 +60,8 @@ void aggregate_freep(struct aggregate **a)
 
 typedef bool equal_fn(const void *table, uint32_t index, const void *row);
 
-/* The index of the row equal to @row, or -ENOENT with *key at the free place for it: hashes that meet by chance are told
- * apart by comparing, and the next one takes the next key. */
+/* The index of the row equal to @row, or -ENOENT with *key at the free place for it: hashes that meet by chance are
+ * told apart by comparing, and the next one takes the next key. */
 static int find(const struct u64map *index, const void *table, const void *row, equal_fn *equal, uint64_t *key,
 		uint32_t *out)
 {
@@ -150,14 +150,15 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 {
 	const struct aggregate_sample *a = (const struct aggregate_sample *)table + index, *b = row;
 
-	return a->stack == b->stack && a->process == b->process && a->tid == b->tid && a->thread_name == b->thread_name &&
-	       a->user_end == b->user_end && a->has_user == b->has_user && a->kernel_cut == b->kernel_cut &&
-	       a->root_frame == b->root_frame;
+	return a->stack == b->stack && a->process == b->process && a->tid == b->tid &&
+	       a->thread_name == b->thread_name && a->user_end == b->user_end && a->has_user == b->has_user &&
+	       a->kernel_cut == b->kernel_cut && a->root_frame == b->root_frame;
 }
 
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row)
 {
-	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process, (uint64_t)row->tid << 32 | row->thread_name,
+	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process,
+				   (uint64_t)row->tid << 32 | row->thread_name,
 				   (uint64_t)row->root_frame << 24 | (uint64_t)row->kernel_cut << 16 |
 					   (uint64_t)row->has_user << 8 | row->user_end };
 	uint64_t key = XXH3_64bits(words, sizeof(words));

@@ -11,8 +11,8 @@
 #include "base/u64map.h"
 
 struct aggregate_frame {
-	uint8_t kind;  /* enum abi_frame_kind; USER: nothing mapped there that we know of */
-	uint8_t flags; /* enum abi_frame_flags */
+	uint8_t kind;   /* enum abi_frame_kind; USER: nothing mapped there that we know of */
+	uint8_t flags;  /* enum abi_frame_flags */
 	uint32_t owner; /* NATIVE: file id; JIT and USER: index into processes; KERNEL: 0 */
 	uint64_t at;    /* NATIVE: file offset; otherwise address */
 };
@@ -31,9 +31,9 @@ struct aggregate_process {
 
 struct aggregate_sample {
 	uint32_t stack, process, tid, thread_name; /* thread_name: string of the aggregate */
-	uint8_t user_end;  /* enum abi_end */
-	uint8_t has_user;  /* there is a user part: root_frame and user_end mean something */
-	uint8_t kernel_cut; /* kernel frames are missing */
+	uint8_t user_end;                          /* enum abi_end */
+	uint8_t has_user;                          /* there is a user part: root_frame and user_end mean something */
+	uint8_t kernel_cut;                        /* kernel frames are missing */
 	uint8_t reserved;
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
 	uint32_t count;
@@ -57,7 +57,7 @@ struct aggregate {
 #define AGGREGATE_NO_FRAME UINT32_MAX
 
 int aggregate_new(struct aggregate **out) warn_unused;
-void aggregate_free(struct aggregate *a);   /* NULL is fine; closes the perf map descriptors */
+void aggregate_free(struct aggregate *a); /* NULL is fine; closes the perf map descriptors */
 void aggregate_freep(struct aggregate **a);
 
 /* Return: 0 and *out, -ENOMEM, -E2BIG. Equal rows get equal indexes. */

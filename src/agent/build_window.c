@@ -8,7 +8,8 @@
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
-/* How a stack ended, as windows say it: the reasons of the walk, and what only shows when the whole stack is looked at. */
+/* How a stack ended, as windows say it: the reasons of the walk, and what only shows when the whole stack is looked at.
+ */
 enum window_end {
 	END_WHOLE = ABI_END_COMPLETE,
 	END_UNPROVEN = ABI_END_UNPROVEN_ROOT,
@@ -21,7 +22,7 @@ static const char *const end_names[END_COUNT] = {
 #define X(id, name, help) [ABI_END_##id] = name,
 	ABI_ENDS(X)
 #undef X
-	[END_GUESSED] = "guessed",
+		[END_GUESSED] = "guessed",
 	[END_KERNEL_CUT] = "kernel-stack",
 };
 
@@ -50,7 +51,8 @@ static void builder_release(struct builder *b)
 	free(b->processes);
 }
 
-/* Names come from strangers; pprof's strings have to be UTF-8 (protobuf, "Scalar Value Types"). Nothing else is changed. */
+/* Names come from strangers; pprof's strings have to be UTF-8 (protobuf, "Scalar Value Types"). Nothing else is
+ * changed. */
 static int add_text(struct model *m, struct str text, uint32_t *out)
 {
 	scoped(buf_release) struct buf valid = BUF_INIT(MIB(1));
@@ -106,8 +108,9 @@ static int add_location(struct builder *b, uint32_t mapping, uint64_t address, c
 	struct str system_name = symbol->has_name && symbol->system_name.len ? symbol->system_name : symbol->name;
 	int r;
 
-	r = add_strings(b->m, (struct str[]){ symbol->name, system_name, kind == MODEL_KIND_KERNEL ? symbol->module : STR("") },
-			(uint32_t *[]){ &function.name, &function.system_name, &function.filename }, 3);
+	r = add_strings(
+		b->m, (struct str[]){ symbol->name, system_name, kind == MODEL_KIND_KERNEL ? symbol->module : STR("") },
+		(uint32_t *[]){ &function.name, &function.system_name, &function.filename }, 3);
 	if (r == 0)
 		r = model_add_function(b->m, &function, &line.function);
 	return r < 0 ? r : model_add_location(b->m, &location, &line, out);
@@ -214,10 +217,10 @@ static int add_processes(struct builder *b)
 	for (size_t i = 0; i < b->a->process_count; i++) {
 		const struct aggregate_process *p = &b->a->processes[i];
 		struct model_process row = { .pid = p->pid, .start_ns = p->start_ns };
-		int r = add_strings(b->m,
-				    (struct str[]){ intern_get(&b->a->strings, p->comm),
-						    intern_get(&b->a->strings, p->container) },
-				    (uint32_t *[]){ &row.comm, &row.container }, 2);
+		int r = add_strings(
+			b->m,
+			(struct str[]){ intern_get(&b->a->strings, p->comm), intern_get(&b->a->strings, p->container) },
+			(uint32_t *[]){ &row.comm, &row.container }, 2);
 
 		if (r == 0)
 			r = model_add_process(b->m, &row, &b->processes[i]);
@@ -236,12 +239,14 @@ static bool has_proven_root(struct builder *b, const struct aggregate_sample *s)
 	if (!s->has_user)
 		return true;
 	if (s->root_frame == AGGREGATE_NO_FRAME)
-		return s->user_end == ABI_END_COMPLETE; /* a worker of the kernel with a user's memory: no user code at all */
+		return s->user_end ==
+		       ABI_END_COMPLETE; /* a worker of the kernel with a user's memory: no user code at all */
 	root = &b->a->frames[s->root_frame];
 	state = &b->roots[s->root_frame];
 	if (*state == ROOT_UNKNOWN) /* asked once: it reads code */
-		*state = root->kind == ABI_FRAME_NATIVE && symbols_is_root(b->symbols, root->owner, root->at) ? ROOT_PROVEN :
-													       ROOT_UNPROVEN;
+		*state = root->kind == ABI_FRAME_NATIVE && symbols_is_root(b->symbols, root->owner, root->at)
+				 ? ROOT_PROVEN
+				 : ROOT_UNPROVEN;
 	return *state == ROOT_PROVEN;
 }
 

@@ -11,8 +11,8 @@
  * @frequency_hz: gives the period; columns are samples/count and cpu/nanoseconds
  * @out: metadata already there is kept; model and counters are set here
  *
- * Counters set: samples, user_samples, complete, cut_REASON, frames, unnamed_frames, guessed_frames (the last three count
- * frames of samples, so a share over them is a share of what is shown).
- * Return: 0 or -ENOMEM, -E2BIG.
+ * Counters set: samples, user_samples, complete, cut_REASON, frames, unnamed_frames, guessed_frames (the last three
+ * count frames of samples, so a share over them is a share of what is shown). Return: 0 or -ENOMEM, -E2BIG.
  */
-int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t frequency_hz, struct window *out) warn_unused;
+int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t frequency_hz,
+		 struct window *out) warn_unused;

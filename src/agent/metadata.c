@@ -76,7 +76,9 @@ static void set_identity(struct writer *w, const struct metadata_config *cfg)
 	const char *mode = cfg->run_mode;
 
 	if (!mode)
-		mode = getenv("GPROFILER_IN_K8S") ? "k8s" : getenv("GPROFILER_IN_CONTAINER") ? "container" : "standalone_executable";
+		mode = getenv("GPROFILER_IN_K8S")         ? "k8s"
+		       : getenv("GPROFILER_IN_CONTAINER") ? "container"
+							  : "standalone_executable";
 	set_text(w, "cloud_provider", UNKNOWN);
 	set_text(w, "agent_version", STR(HEARTH_VERSION));
 	set_time(w, "spawn_time", cfg->spawn_wall_ns);
@@ -139,7 +141,8 @@ static struct str codename(struct str cpuinfo)
 	static const struct {
 		const char *model, *name;
 	} models[] = {
-		{ "106", "ICX" }, { "108", "ICX" }, { "143", "SPR" }, { "207", "EMR" }, { "173", "GNR" }, { "174", "GNR" },
+		{ "106", "ICX" }, { "108", "ICX" }, { "143", "SPR" },
+		{ "207", "EMR" }, { "173", "GNR" }, { "174", "GNR" },
 	};
 	struct str model = cpuinfo_value(cpuinfo, STR("model"));
 
@@ -196,7 +199,8 @@ struct str metadata_os_release(struct str text, struct str key)
 		if (!str_starts(line, key) || line.len == key.len || line.ptr[key.len] != '=')
 			continue;
 		value = str_skip(line, key.len + 1);
-		if (value.len >= 2 && (value.ptr[0] == '"' || value.ptr[0] == '\'') && value.ptr[value.len - 1] == value.ptr[0])
+		if (value.len >= 2 && (value.ptr[0] == '"' || value.ptr[0] == '\'') &&
+		    value.ptr[value.len - 1] == value.ptr[0])
 			value = str_n(value.ptr + 1, value.len - 2);
 		return value;
 	}
@@ -238,7 +242,8 @@ static struct str glibc_version(struct str bytes)
 	if (at < 0)
 		return STR("");
 	found = str_skip(bytes, (size_t)at + sizeof("release version ") - 1);
-	while (size < found.len && size < 16 && ((found.ptr[size] >= '0' && found.ptr[size] <= '9') || found.ptr[size] == '.'))
+	while (size < found.len && size < 16 &&
+	       ((found.ptr[size] >= '0' && found.ptr[size] <= '9') || found.ptr[size] == '.'))
 		size++;
 	while (size && found.ptr[size - 1] == '.')
 		size--;
@@ -247,8 +252,9 @@ static struct str glibc_version(struct str bytes)
 
 static void set_libc(struct writer *w)
 {
-	static const char *const glibc_paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6",
-						   "/lib64/libc.so.6", "/usr/lib/libc.so.6" };
+	static const char *const glibc_paths[] = { "/lib/x86_64-linux-gnu/libc.so.6",
+						   "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6",
+						   "/usr/lib/libc.so.6" };
 	static const char *const musl_paths[] = { "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1" };
 	scoped(buf_release) struct buf bytes = BUF_INIT(LIBC_BYTES_MAX), musl = BUF_INIT(LIBC_BYTES_MAX);
 	struct str type = STR("unknown"), version = STR("");
@@ -327,7 +333,8 @@ static void set_network(struct writer *w)
 
 	find_mac(w->host_root, &mac);
 	find_address(address, sizeof(address));
-	set_text(w, "mac_address", mac.len ? buf_str(&mac) : STR("00:00:00:00:00:00")); /* readers want one that parses */
+	set_text(w, "mac_address",
+		 mac.len ? buf_str(&mac) : STR("00:00:00:00:00:00")); /* readers want one that parses */
 	set_text(w, "private_ip", str_of(address));
 }
 

@@ -25,8 +25,8 @@
 
 /* One window on its way from the reader to the worker. */
 struct job {
-	struct aggregate *aggregate; /* owned */
-	uint64_t start_ns, end_ns;   /* wall clock */
+	struct aggregate *aggregate;          /* owned */
+	uint64_t start_ns, end_ns;            /* wall clock */
 	uint64_t counters[ABI_COUNTER_COUNT]; /* since the window's start */
 	uint64_t dropped;
 	struct cpustat cpu_start, cpu_end;
@@ -57,7 +57,7 @@ struct session {
 	uint64_t window_start_ns, expired_ns; /* monotonic */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
-	struct cpustat cpu_window; /* at the window's start; all zero: unknown */
+	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
 	uint64_t samples, dropped;
 	uint64_t filtered, window_filtered; /* by container, here: in all, up to the window's start */
 	bool started, stopped, worker_runs;
@@ -220,7 +220,8 @@ static int add_process_row(struct session *s, struct proc *p, const char *comm, 
 		int fd = proc_perf_map_fd(s->processes, p);
 
 		if (fd >= 0)
-			a->processes[*out].perf_map_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
+			a->processes[*out].perf_map_fd =
+				fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
 	}
 	return r;
 }
@@ -265,7 +266,8 @@ static void place_frames(struct session *s, struct proc *p, const struct abi_sam
 }
 
 /* From the root (last) to the leaf (first). */
-static int add_frames(struct session *s, const struct abi_sample *sample, uint32_t process, struct aggregate_sample *row)
+static int add_frames(struct session *s, const struct abi_sample *sample, uint32_t process,
+		      struct aggregate_sample *row)
 {
 	struct aggregate *a = s->aggregate;
 
@@ -300,7 +302,8 @@ static int aggregate_sample(struct session *s, struct proc *p, const struct abi_
 	r = add_process_row(s, p, sample->comm, s->placed.has_jit, &row.process);
 	if (r == 0)
 		r = intern_add(&s->aggregate->strings,
-			       str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)), &row.thread_name);
+			       str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
+			       &row.thread_name);
 	if (r == 0)
 		r = add_frames(s, sample, row.process, &row);
 	return r < 0 ? r : aggregate_add_sample(s->aggregate, &row);
@@ -382,7 +385,9 @@ static int cut_window(struct session *s, uint64_t now_ns)
 
 int session_step(struct session *s, int timeout_ms)
 {
-	const struct sampler_events events = { .sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s };
+	const struct sampler_events events = {
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+	};
 	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
 	int r;
 
@@ -428,7 +433,7 @@ static int open_parts(struct session *s)
 					      .container_socket = s->cfg.container_socket,
 					      .recorded = s->sampler->is_replay };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root,
-						      .descriptor_max = descriptor_budget() };
+						    .descriptor_max = descriptor_budget() };
 	int r = files_open(descriptor_budget(), &s->files);
 
 	if (r == 0)
@@ -499,7 +504,9 @@ int session_start(struct session *s)
 
 static int drain(struct session *s)
 {
-	const struct sampler_events events = { .sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s };
+	const struct sampler_events events = {
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+	};
 	int r;
 
 	do

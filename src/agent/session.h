@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One profiling session: sampler -> processes -> aggregate -> (symbol worker) names -> window -> callback. Several can run
- * in one process: nothing is shared.
+/* One profiling session: sampler -> processes -> aggregate -> (symbol worker) names -> window -> callback. Several can
+ * run in one process: nothing is shared.
  *
- * Threads: the caller's thread reads the ring and aggregates (session_step); one worker names frames and calls on_window.
- * They are joined by a bounded queue of aggregates; when it is full the oldest window is dropped and counted. */
+ * Threads: the caller's thread reads the ring and aggregates (session_step); one worker names frames and calls
+ * on_window. They are joined by a bounded queue of aggregates; when it is full the oldest window is dropped and
+ * counted. */
 #pragma once
 
 #include "base/clock.h"
@@ -13,7 +14,7 @@
 struct session_config {
 	const struct sampler *sampler; /* NULL: the first that works */
 	struct sampler_config sampling;
-	uint64_t window_ns;           /* 0: one window for the whole session */
+	uint64_t window_ns; /* 0: one window for the whole session */
 	const struct clock *clock;
 	const char *host_root;        /* "" on the host */
 	const char *container_socket; /* NULL: Docker's usual one */
@@ -32,8 +33,8 @@ struct session_config {
 struct session_stats {
 	const struct sampler *sampler;        /* the one that was taken */
 	uint64_t counters[ABI_COUNTER_COUNT]; /* FILTERED: those of other containers, too */
-	uint64_t samples;         /* aggregated so far */
-	uint64_t lost;            /* samples in no window: of all counters called lost_..., without memory, in a lost window */
+	uint64_t samples;                     /* aggregated so far */
+	uint64_t lost; /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
 	uint64_t elapsed_ns;      /* since start, up to stop */
 };

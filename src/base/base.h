@@ -24,10 +24,10 @@
 
 /* A result that must be looked at; dropping one takes ignore() and a reason. */
 #define warn_unused __attribute__((warn_unused_result))
-#define ignore(result)          \
-	do {                    \
-		if (result) {   \
-		}               \
+#define ignore(result)        \
+	do {                  \
+		if (result) { \
+		}             \
 	} while (0)
 #define printf_like(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
@@ -35,8 +35,7 @@
 #define scoped(fn) __attribute__((cleanup(fn)))
 
 /* For our own mistakes only, never for input. Stays on in release. */
-#define must(condition) \
-	((condition) ? (void)0 : must_failed(#condition, __FILE__, __LINE__))
+#define must(condition) ((condition) ? (void)0 : must_failed(#condition, __FILE__, __LINE__))
 
 _Noreturn void must_failed(const char *condition, const char *file, int line);
 
@@ -59,8 +58,8 @@ static inline int64_t saturating_abs(int64_t a)
 	return a == INT64_MIN ? INT64_MAX : a < 0 ? -a : a;
 }
 
-void freep(void *pointer_to_pointer);  /* scoped(freep) char *p */
-void closep(int *fd);                  /* scoped(closep) int fd = -1 */
+void freep(void *pointer_to_pointer); /* scoped(freep) char *p */
+void closep(int *fd);                 /* scoped(closep) int fd = -1 */
 
 #undef sprintf /* a macro in glibc's fortified headers under clang */
 #pragma GCC poison strcpy strcat sprintf strtok atoi gets

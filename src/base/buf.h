@@ -10,7 +10,10 @@ struct buf {
 	int error; /* 0, -ENOMEM or -E2BIG; once set, nothing more is added */
 };
 
-#define BUF_INIT(max_bytes) { .max = (max_bytes) }
+#define BUF_INIT(max_bytes)        \
+	{                          \
+		.max = (max_bytes) \
+	}
 
 void buf_release(struct buf *b);
 void buf_clear(struct buf *b); /* keeps the memory, forgets the error */

@@ -5,12 +5,12 @@
 #include "base/str.h"
 
 struct intern {
-	char *bytes;       /* all strings end to end */
+	char *bytes; /* all strings end to end */
 	size_t size, byte_cap, byte_max;
-	size_t *ends;      /* string i is bytes[ends[i-1] .. ends[i]) */
+	size_t *ends; /* string i is bytes[ends[i-1] .. ends[i]) */
 	size_t count, end_cap;
-	uint32_t *slots;   /* open addressing: id + 1, or 0 */
-	uint32_t *hashes;  /* per id, so that growing needs no rehash */
+	uint32_t *slots;  /* open addressing: id + 1, or 0 */
+	uint32_t *hashes; /* per id, so that growing needs no rehash */
 	size_t slot_cap, hash_cap;
 	uint64_t seed;
 };

@@ -32,7 +32,8 @@ int io_read_fd(int fd, struct buf *out)
 {
 	for (;;) {
 		size_t room = MIN(MAX(out->cap - out->len, KIB(4)), out->max - out->len);
-		char *at = buf_reserve(out, room ? room : 1); /* at the maximum: fails with -E2BIG unless the file ends */
+		char *at =
+			buf_reserve(out, room ? room : 1); /* at the maximum: fails with -E2BIG unless the file ends */
 		ssize_t n;
 
 		if (!at) {
@@ -129,7 +130,8 @@ static int write_new(const char *temporary, const void *bytes, size_t size)
 	scoped(closep) int fd = open(temporary, flags, 0666);
 	int r;
 
-	/* Left by a run that was killed, or laid there by a stranger: never written to, it could be a link to anything. */
+	/* Left by a run that was killed, or laid there by a stranger: never written to, it could be a link to anything.
+	 */
 	if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
 		fd = open(temporary, flags, 0666);
 	if (fd < 0)

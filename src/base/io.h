@@ -17,7 +17,8 @@ int io_read_fd(int fd, struct buf *out) warn_unused;
 int io_read_file(const char *path, struct buf *out) warn_unused;
 int io_read_file_at(int dir_fd, const char *path, struct buf *out) warn_unused;
 
-/** io_read_below - the same for @path below the directory @root, "" or NULL for none: /proc and /sys of a mounted host. */
+/** io_read_below - the same for @path below the directory @root, "" or NULL for none: /proc and /sys of a mounted host.
+ */
 int io_read_below(const char *root, const char *path, struct buf *out) warn_unused;
 
 /**
@@ -35,7 +36,8 @@ int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset) warn_unused;
  * io_replace_file - write @path so that readers see the old content or the whole new one
  *
  * Writes PATH.tmp-PID beside it, syncs, renames. A @path that exists and is no regular file (a FIFO), or
- * a link in /dev or /proc (/dev/stdout), is written in place; other links are followed, what they point to is replaced. On failure nothing of the old file is lost and the temporary one is gone. Return: 0 or -errno.
+ * a link in /dev or /proc (/dev/stdout), is written in place; other links are followed, what they point to is replaced.
+ * On failure nothing of the old file is lost and the temporary one is gone. Return: 0 or -errno.
  */
 int io_replace_file(const char *path, const void *bytes, size_t size) warn_unused;
 

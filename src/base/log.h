@@ -21,8 +21,8 @@ struct log_field {
 void log_set_level(enum log_level level);
 void log_write(enum log_level level, const char *message, const struct log_field *fields, size_t count);
 
-#define log_at(level, message, ...)                                                              \
-	log_write((level), (message), (const struct log_field[]){ { 0 }, ##__VA_ARGS__ } + 1,    \
+#define log_at(level, message, ...)                                                           \
+	log_write((level), (message), (const struct log_field[]){ { 0 }, ##__VA_ARGS__ } + 1, \
 		  sizeof((const struct log_field[]){ { 0 }, ##__VA_ARGS__ }) / sizeof(struct log_field) - 1)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...) log_at(LOG_INFO, __VA_ARGS__)

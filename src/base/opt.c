@@ -23,15 +23,20 @@ struct unit {
 };
 
 static const struct unit duration_units[] = {
-	{ "", NSEC_PER_SEC },        { "ns", 1 },
-	{ "us", NSEC_PER_USEC },     { "ms", NSEC_PER_MSEC },
-	{ "s", NSEC_PER_SEC },       { "m", 60 * NSEC_PER_SEC },
-	{ "h", 3600 * NSEC_PER_SEC }, { "d", 86400 * NSEC_PER_SEC },
+	{ "", NSEC_PER_SEC },
+	{ "ns", 1 },
+	{ "us", NSEC_PER_USEC },
+	{ "ms", NSEC_PER_MSEC },
+	{ "s", NSEC_PER_SEC },
+	{ "m", 60 * NSEC_PER_SEC },
+	{ "h", 3600 * NSEC_PER_SEC },
+	{ "d", 86400 * NSEC_PER_SEC },
 	{ 0 },
 };
 
 static const struct unit size_units[] = {
-	{ "", 1 }, { "K", KIB(1) }, { "M", MIB(1) }, { "G", GIB(1) }, { "KiB", KIB(1) }, { "MiB", MIB(1) }, { "GiB", GIB(1) }, { 0 },
+	{ "", 1 },         { "K", KIB(1) },   { "M", MIB(1) },   { "G", GIB(1) },
+	{ "KiB", KIB(1) }, { "MiB", MIB(1) }, { "GiB", GIB(1) }, { 0 },
 };
 
 /* "1.5s": digits, an optional fraction of up to nine digits, a unit. Fixed point, so that 0.1s is exactly 100 ms. */
@@ -99,9 +104,9 @@ static int put_number(const struct opt *o, struct str text, void *at, struct buf
 		buf_addf(why, "'" STR_FMT "' is too %s", STR_ARG(text), value < o->min ? "small" : "large");
 	else
 		buf_addf(why, "'" STR_FMT "' is not %s", STR_ARG(text),
-			 o->type == OPT_UINT	 ? "a whole number" :
-			 o->type == OPT_DURATION ? "a time such as 10, 1.5s, 200ms or 2m" :
-						   "a size such as 64K or 8M");
+			 o->type == OPT_UINT       ? "a whole number"
+			 : o->type == OPT_DURATION ? "a time such as 10, 1.5s, 200ms or 2m"
+						   : "a size such as 64K or 8M");
 	return -EINVAL;
 }
 
@@ -257,8 +262,8 @@ static int apply_line(const struct opt *const *all, size_t count, char *line, vo
 	return put(o, value.ptr, config, why);
 }
 
-static int apply_file(const struct opt *const *all, size_t count, const char *path, void *config, struct opt_result *out,
-		      struct buf *why)
+static int apply_file(const struct opt *const *all, size_t count, const char *path, void *config,
+		      struct opt_result *out, struct buf *why)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(CONFIG_FILE_MAX_BYTES);
 	int r = io_read_file(path, &text);
@@ -379,7 +384,8 @@ static int rewrite(struct opt_result *out, char **word)
 	return 0;
 }
 
-/* "-addr" and "-addr=x" become "--addr". Stops at "--" and, when operands begin a command line, at the first of them. */
+/* "-addr" and "-addr=x" become "--addr". Stops at "--" and, when operands begin a command line, at the first of them.
+ */
 static int normalize(const struct opt *const *all, size_t count, bool stop_at_operand, int argc, char **argv,
 		     struct opt_result *out)
 {
@@ -558,7 +564,8 @@ static void help_group(const char *title, const struct opt *opts, struct buf *ou
 		if (!o->help)
 			continue;
 		add_left_column(o, &left);
-		buf_addf(out, "  %-28s %s%s", buf_cstr(&left), left.len > 28 ? "\n                               " : "", o->help);
+		buf_addf(out, "  %-28s %s%s", buf_cstr(&left), left.len > 28 ? "\n                               " : "",
+			 o->help);
 		add_choices(o, out);
 		add_fallback(o, add_plain, out);
 		buf_addc(out, '\n');

@@ -31,7 +31,7 @@ struct opt {
 	enum opt_type type;
 	size_t at; /* offset of the value in the configuration struct */
 	uint64_t min, max;
-	const char *fallback; /* default, in the same text form; NULL: zero */
+	const char *fallback;       /* default, in the same text form; NULL: zero */
 	const char *const *choices; /* NULL-terminated */
 	const char *arg, *help;     /* help NULL: a working alias that is not listed */
 };
@@ -45,14 +45,14 @@ struct opt_group {
 struct opt_spec {
 	const char *program; /* "hearth record": starts every message and names the environment prefix's owner */
 	const struct opt_group *groups; /* opts NULL ends */
-	bool stop_at_operand; /* the first operand begins a command line: options behind it are not ours */
+	bool stop_at_operand;           /* the first operand begins a command line: options behind it are not ours */
 };
 
 struct opt_result {
 	char **operands; /* points into argv */
 	int operand_count;
-	bool help;       /* --help was given: nothing else was checked */
-	char *file_text; /* what --config read: values point into it */
+	bool help;        /* --help was given: nothing else was checked */
+	char *file_text;  /* what --config read: values point into it */
 	char **words;     /* argv with single-dash long options made double: operands point into it */
 	char **rewritten; /* those words; values may point into them */
 	size_t rewritten_count, rewritten_cap;
@@ -66,8 +66,8 @@ struct opt_result {
  * A single-dash word that equals a long name exactly is that option (-addr, -addr=x); otherwise short options bundle.
  * Return: 0, or -EINVAL (usage), -errno of an unreadable file.
  */
-int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, struct opt_result *out, struct buf *why)
-	warn_unused;
+int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, struct opt_result *out,
+	      struct buf *why) warn_unused;
 void opt_result_release(struct opt_result *result);
 
 /** opt_help - the options as --help shows them. */

@@ -34,7 +34,7 @@ ptrdiff_t str_rfind(struct str s, char c);
 ptrdiff_t str_search(struct str s, struct str needle);
 struct str str_skip(struct str s, size_t count); /* drops up to count bytes from the front */
 struct str str_first(struct str s, size_t count);
-struct str str_trim(struct str s); /* ASCII blanks and control bytes at both ends */
+struct str str_trim(struct str s);    /* ASCII blanks and control bytes at both ends */
 struct str str_base(struct str path); /* what follows the last slash */
 
 /**

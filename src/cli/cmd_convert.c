@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth convert IN -o OUT: a profile from one format into another. */
+#include "base/io.h"
 #include "cli/input.h"
 #include "cli/output.h"
-#include "base/io.h"
 #include "render/render.h"
 #include "sink/format.h"
 
@@ -14,12 +14,14 @@ struct config {
 
 static const struct opt options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
-	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; - is standard output" },
+	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; - is standard "
+		  "output" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
 	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the input as pprof, col, folded, window or legacy (default: by content)" },
-	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT", .help = "title of the flame graph page" },
+	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT",
+	  .help = "title of the flame graph page" },
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
 	{ 0 },
 };
@@ -33,10 +35,12 @@ static int page_of_folded(const struct config *config, const char *path, const c
 	int r = render_html_folded(text, &cfg, &page, &bad_line);
 
 	if (r == -EBADMSG)
-		return command_fail(&command_convert, "%s: line %llu: expected frames, a blank and a count (read as folded)",
-				    path, (unsigned long long)bad_line);
+		return command_fail(&command_convert,
+				    "%s: line %llu: expected frames, a blank and a count (read as folded)", path,
+				    (unsigned long long)bad_line);
 	if (r == 0)
-		r = strcmp(output, "-") ? io_replace_file(output, page.ptr, page.len) : io_write_all(1, page.ptr, page.len);
+		r = strcmp(output, "-") ? io_replace_file(output, page.ptr, page.len)
+					: io_write_all(1, page.ptr, page.len);
 	if (r < 0)
 		return command_fail(&command_convert, "%s: cannot write: %s", output, strerror(-r));
 	if (!config->quiet && strcmp(output, "-"))
@@ -93,8 +97,10 @@ static int run(void *config_bytes, int operand_count, char **operands)
 
 static const struct opt_group groups[] = { { NULL, options }, { 0 } };
 static const char *const examples[] = {
-	"hearth convert profile.pb.gz -o profile.html", "a flame graph page from a pprof file",
-	"perf script | stackcollapse-perf.pl | hearth convert - --from folded -o perf.html", "from any tool's folded stacks",
+	"hearth convert profile.pb.gz -o profile.html",
+	"a flame graph page from a pprof file",
+	"perf script | stackcollapse-perf.pl | hearth convert - --from folded -o perf.html",
+	"from any tool's folded stacks",
 	NULL,
 };
 
@@ -102,7 +108,8 @@ const struct command command_convert = {
 	.name = "convert",
 	.summary = "convert a profile file into another format",
 	.operands = "FILE",
-	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded stacks\n"
+	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded "
+		   "stacks\n"
 		   "and hearth's own windows. Writes html, pprof, col, folded and window.",
 	.examples = examples,
 	.groups = groups,

@@ -14,7 +14,8 @@ static const struct opt options[] = {
 	  .help = "where the host's /proc and /sys are, in a container" },
 	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
 	  .help = "the container engine's socket" },
-	{ "data-dir", 0, OPT_PATH, .at = offsetof(struct config, data_dir), .arg = "DIR", .help = "where profiles are kept" },
+	{ "data-dir", 0, OPT_PATH, .at = offsetof(struct config, data_dir), .arg = "DIR",
+	  .help = "where profiles are kept" },
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "judge as with this option of record: kernels that can freeze are taken" },
 	{ 0 },
@@ -28,7 +29,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
 	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
-	struct doctor_config cfg = { .host_root = config->host_root, .container_socket = config->container_socket,
+	struct doctor_config cfg = { .host_root = config->host_root,
+				     .container_socket = config->container_socket,
 				     .data_dir = config->data_dir,
 				     .allow_dangerous_kernel = config->allow_dangerous_kernel };
 	scoped(freep) struct probe_fact *facts = calloc(DOCTOR_FACT_MAX, sizeof(*facts));

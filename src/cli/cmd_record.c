@@ -27,7 +27,8 @@ struct config {
 static const char *const sampler_names[] = { "auto", "bpf", "recorded", NULL };
 
 static const struct opt what_options[] = {
-	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all), .help = "every process (the default without -p and COMMAND)" },
+	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all),
+	  .help = "every process (the default without -p and COMMAND)" },
 	{ "pid", 'p', OPT_LIST, .at = offsetof(struct config, pids), .arg = "PID[,PID]",
 	  .help = "only these processes; ends when all of them have" },
 	{ "children", 0, OPT_SWITCH, .at = offsetof(struct config, children),
@@ -45,14 +46,14 @@ static const struct opt how_options[] = {
 	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
 	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = FREQUENCY_MAX, .arg = "HZ",
 	  .help = "the same" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC, .arg = "TIME",
-	  .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC,
+	  .arg = "TIME", .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
 	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .arg = "TIME",
 	  .help = "cut the session into windows of this length, each its own files" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
-	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names, .fallback = "auto",
-	  .arg = "NAME", .help = "where samples come from" },
+	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
+	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
 	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
@@ -68,7 +69,8 @@ static const struct opt how_options[] = {
 
 static const struct opt output_options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
-	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; a directory gets "
+	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; a directory "
+		  "gets "
 		  "all of html, col and pb.gz (default: the working directory)" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
 	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
@@ -183,8 +185,10 @@ static void raise_descriptor_limit(void)
 	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
 	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
 	if (limit.rlim_cur < DESCRIPTORS_NEEDED)
-		command_fail(&command_record, "only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
-			     (unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
+		command_fail(
+			&command_record,
+			"only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
+			(unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
 }
 
 static int fail_open(const struct buf *why, int e)
@@ -298,9 +302,11 @@ static int finish(struct record *r, int e)
 	if (say_summary(r) != EXIT_DONE)
 		return EXIT_FAILED;
 	if (e < 0)
-		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written", strerror(-e));
+		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written",
+				    strerror(-e));
 	if (r->launch.exec_errno)
-		return command_fail(&command_record, "cannot run '%s': %s", r->launch.program, strerror(r->launch.exec_errno));
+		return command_fail(&command_record, "cannot run '%s': %s", r->launch.program,
+				    strerror(r->launch.exec_errno));
 	return r->outputs.failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -343,10 +349,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 
 	if (!r)
 		return command_fail(&command_record, "out of memory");
-	*r = (struct record){ .config = config_bytes,
-			      .outputs = OUTPUTS_INIT(&command_record),
-			      .signals = -1,
-			      .launch = LAUNCH_INIT };
+	*r = (struct record){
+		.config = config_bytes, .outputs = OUTPUTS_INIT(&command_record), .signals = -1, .launch = LAUNCH_INIT
+	};
 	summary_init(&r->summary);
 	e = open_signals(r);
 	if (e < 0)
@@ -367,18 +372,25 @@ static const struct opt_group groups[] = {
 	{ "What to profile", what_options }, { "How", how_options }, { "Where to", output_options }, { 0 }
 };
 static const char *const examples[] = {
-	"sudo hearth record -d 10", "the whole machine for ten seconds: a flame graph, a .col and a pprof file here",
-	"sudo hearth record -p 1234 -o out.html", "one process until it ends or Ctrl-C",
-	"sudo hearth record -o out.pb.gz -- make -j2", "a command and all it starts",
-	"sudo hearth record --container web -d 1m -o web.col", "one container for a minute", NULL,
+	"sudo hearth record -d 10",
+	"the whole machine for ten seconds: a flame graph, a .col and a pprof file here",
+	"sudo hearth record -p 1234 -o out.html",
+	"one process until it ends or Ctrl-C",
+	"sudo hearth record -o out.pb.gz -- make -j2",
+	"a command and all it starts",
+	"sudo hearth record --container web -d 1m -o web.col",
+	"one container for a minute",
+	NULL,
 };
 
 const struct command command_record = {
 	.name = "record",
 	.summary = "profile the machine, processes, a container or a command once",
 	.operands = "[-- COMMAND...]",
-	.details = "Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was gathered.\n"
-		   "User stacks are walked by frame pointers: a stack that ends in code built without them is marked cut.",
+	.details =
+		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
+		"gathered.\n"
+		"User stacks are walked by frame pointers: a stack that ends in code built without them is marked cut.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

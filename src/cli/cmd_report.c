@@ -17,11 +17,12 @@ struct config {
 static const struct opt options[] = {
 	{ "top", 'n', OPT_UINT, .at = offsetof(struct config, top), .max = 1000000, .fallback = "30", .arg = "N",
 	  .help = "rows of the function table, 0 for none" },
-	{ "tree", 't', OPT_FLAG, .at = offsetof(struct config, tree), .fallback = "true", .help = "show the call tree" },
+	{ "tree", 't', OPT_FLAG, .at = offsetof(struct config, tree), .fallback = "true",
+	  .help = "show the call tree" },
 	{ "processes", 0, OPT_FLAG, .at = offsetof(struct config, processes), .fallback = "true",
 	  .help = "show the table of processes" },
-	{ "min-percent", 'm', OPT_UINT, .at = offsetof(struct config, min_percent), .max = 100, .fallback = "1", .arg = "N",
-	  .help = "leave out branches of the tree below this share, and count them" },
+	{ "min-percent", 'm', OPT_UINT, .at = offsetof(struct config, min_percent), .max = 100, .fallback = "1",
+	  .arg = "N", .help = "leave out branches of the tree below this share, and count them" },
 	{ "value", 0, OPT_TEXT, .at = offsetof(struct config, value), .arg = "TYPE",
 	  .help = "which of the profile's values to show, such as samples or cpu (default: what the profile says)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
@@ -61,8 +62,11 @@ static int run(void *config_bytes, int operand_count, char **operands)
 
 static const struct opt_group groups[] = { { NULL, options }, { 0 } };
 static const char *const examples[] = {
-	"hearth report profile.pb.gz", "the hottest functions, the processes and the call tree",
-	"hearth report --no-tree -n 10 profile.col", "only the ten hottest functions", NULL,
+	"hearth report profile.pb.gz",
+	"the hottest functions, the processes and the call tree",
+	"hearth report --no-tree -n 10 profile.col",
+	"only the ten hottest functions",
+	NULL,
 };
 
 const struct command command_report = {

@@ -111,7 +111,8 @@ int command_main(const struct command *c, int argc, char **argv)
 		return command_fail(c, "out of memory");
 	r = opt_parse(&spec, argc, argv, config, &result, &text);
 	if (r < 0)
-		return r == -EINVAL ? usage_error(c, buf_str(&text)) : command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
+		return r == -EINVAL ? usage_error(c, buf_str(&text))
+				    : command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
 	if (result.help) {
 		command_help(c, &text);
 		return command_print(c, &text);

@@ -56,8 +56,8 @@ static const struct {
 	  "kernel frames may have no names (see kernel-symbols)" },
 	{ "cap-checkpoint-restore", "cap_checkpoint_restore", BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_ADMIN),
 	  PROBE_NEED_DETAIL, "libraries that were deleted or replaced have no names" },
-	{ "cap-dac-read-search", "cap_dac_read_search", BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE), PROBE_NEED_DETAIL,
-	  "programs and perf maps that only their owner can read have no names" },
+	{ "cap-dac-read-search", "cap_dac_read_search", BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE),
+	  PROBE_NEED_DETAIL, "programs and perf maps that only their owner can read have no names" },
 };
 
 size_t doctor_capabilities(uint64_t held, const char *program, struct probe_fact *out)
@@ -72,7 +72,8 @@ size_t doctor_capabilities(uint64_t held, const char *program, struct probe_fact
 		if (geteuid() == 0)
 			SET_REMEDY(f, "root lacks it here: in a container add --cap-add %s", capabilities[i].flag + 4);
 		else
-			SET_REMEDY(f, "run as root, or: " SAMPLER_SETCAP " %.60s", program); /* setcap replaces: all at once */
+			SET_REMEDY(f, "run as root, or: " SAMPLER_SETCAP " %.60s",
+				   program); /* setcap replaces: all at once */
 	}
 	return ARRAY_SIZE(capabilities);
 }
@@ -95,7 +96,9 @@ static uint64_t held_capabilities(void)
 static void add_sampler(const struct doctor_config *cfg, struct probe_fact *f)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
-	struct sampler_config sampling = { .frequency_hz = 99, .poll_interval_ms = 250, .host_root = cfg->host_root,
+	struct sampler_config sampling = { .frequency_hz = 99,
+					   .poll_interval_ms = 250,
+					   .host_root = cfg->host_root,
 					   .allow_dangerous_kernel = cfg->allow_dangerous_kernel };
 	const struct sampler *chosen = NULL;
 	int r = sampler_choose(&sampling, &why, &chosen);
@@ -138,8 +141,9 @@ static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
 		*f = fact_of("container-engine", PROBE_NEED_DETAIL, false);
 		SET_VALUE(f, "%s%s: %s", cfg->host_root, path, strerror(-r));
 		SET_REMEDY(f, "containers are shown by their short id: %s",
-			   r == -EACCES || r == -EPERM ? "run as root or as a member of the group docker" :
-							 "start the engine, or name its socket with --container-socket");
+			   r == -EACCES || r == -EPERM
+				   ? "run as root or as a member of the group docker"
+				   : "start the engine, or name its socket with --container-socket");
 	}
 }
 
@@ -196,7 +200,8 @@ static void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
 	buf_adds(&parent, buf_str(&dir));
 	r = find_disk(&parent, &disk);
 	free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-	*f = fact_of("disk", PROBE_NEED_DETAIL, r == 0 && free_bytes >= DISK_MIN_BYTES && access(buf_cstr(&parent), W_OK) == 0);
+	*f = fact_of("disk", PROBE_NEED_DETAIL,
+		     r == 0 && free_bytes >= DISK_MIN_BYTES && access(buf_cstr(&parent), W_OK) == 0);
 	if (r < 0)
 		SET_VALUE(f, "%s: %s", buf_cstr(&dir), strerror(-r));
 	else
@@ -217,7 +222,8 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 	if (!c.host_root)
 		c.host_root = "";
 	program[size > 0 ? size : (ssize_t)strlen("hearth")] = '\0';
-	probing = (struct probe_config){ .host_root = c.host_root, .program = program,
+	probing = (struct probe_config){ .host_root = c.host_root,
+					 .program = program,
 					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
 	add_sampler(&c, &out[count++]);
 	count += probe_run(&probing, out + count);
@@ -252,7 +258,8 @@ void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out)
 	if (!doctor_usable(facts, count))
 		buf_adds(out, STR("\nNothing can be sampled here.\n"));
 	else if (missing)
-		buf_addf(out, "\nSampling works; %zu of %zu facts above make profiles less complete.\n", missing, count);
+		buf_addf(out, "\nSampling works; %zu of %zu facts above make profiles less complete.\n", missing,
+			 count);
 	else
 		buf_adds(out, STR("\nEverything works here.\n"));
 }
@@ -272,7 +279,9 @@ static void add_bool(struct json_out *j, const char *key, bool value)
 static void add_json(struct json_out *j, const struct probe_fact *f)
 {
 	static const char *const needs[] = {
-		[PROBE_NEED_SAMPLER] = "sampler", [PROBE_NEED_DETAIL] = "detail", [PROBE_NEED_NOTHING] = "nothing",
+		[PROBE_NEED_SAMPLER] = "sampler",
+		[PROBE_NEED_DETAIL] = "detail",
+		[PROBE_NEED_NOTHING] = "nothing",
 	};
 
 	json_out_begin(j, '{');

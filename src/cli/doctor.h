@@ -31,5 +31,6 @@ int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out) w
 /** doctor_usable - can anything be sampled here? Pure. */
 bool doctor_usable(const struct probe_fact *facts, size_t count);
 
-/** doctor_capabilities - a fact for each capability that matters. @held: bit set of effective ones. Return: count. Pure. */
+/** doctor_capabilities - a fact for each capability that matters. @held: bit set of effective ones. Return: count.
+ * Pure. */
 size_t doctor_capabilities(uint64_t held, const char *program, struct probe_fact *out);

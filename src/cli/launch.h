@@ -7,14 +7,17 @@
 #include "base/base.h"
 
 struct launch {
-	pid_t pid;	  /* 0: nothing was launched, or it has been waited for */
-	int go_fd;	  /* writing a byte starts the program */
-	int error_fd;	  /* the child's errno when exec fails; end of file when it worked */
-	int exec_errno;	  /* 0, or why the program could not be started */
+	pid_t pid;      /* 0: nothing was launched, or it has been waited for */
+	int go_fd;      /* writing a byte starts the program */
+	int error_fd;   /* the child's errno when exec fails; end of file when it worked */
+	int exec_errno; /* 0, or why the program could not be started */
 	const char *program;
 };
 
-#define LAUNCH_INIT { .go_fd = -1, .error_fd = -1 }
+#define LAUNCH_INIT                         \
+	{                                   \
+		.go_fd = -1, .error_fd = -1 \
+	}
 
 /** launch_fork - make the child; it blocks before exec. Return: 0 or -errno. */
 int launch_fork(char **argv, struct launch *out);

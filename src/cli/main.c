@@ -8,7 +8,8 @@
 
 static void add_overview(struct buf *out)
 {
-	buf_adds(out, STR("hearth: a whole-machine continuous profiler\n\nUsage: hearth COMMAND [OPTIONS]\n\nCommands:\n"));
+	buf_adds(out,
+		 STR("hearth: a whole-machine continuous profiler\n\nUsage: hearth COMMAND [OPTIONS]\n\nCommands:\n"));
 	for (size_t i = 0; command_at(i); i++)
 		buf_addf(out, "  %-10s %s\n", command_at(i)->name, command_at(i)->summary);
 	buf_adds(out, STR("  completion print the completion script for bash\n"

@@ -121,8 +121,8 @@ void outputs_write(struct outputs *o, const struct window *w)
 		int r = file_sink()->write(o->items[i].sink, w, &where);
 
 		if (r < 0) {
-			command_fail(o->command, "%s: cannot write: %s", where.len ? buf_cstr(&where) : o->items[i].path,
-				     strerror(-r));
+			command_fail(o->command, "%s: cannot write: %s",
+				     where.len ? buf_cstr(&where) : o->items[i].path, strerror(-r));
 			o->failed = true;
 		} else {
 			buf_addf(&o->written, "  " STR_FMT "\n", STR_ARG(buf_str(&where)));

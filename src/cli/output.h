@@ -28,7 +28,10 @@ struct outputs {
 	bool to_stdout;     /* one of them is standard output */
 };
 
-#define OUTPUTS_INIT(for_command) { .command = (for_command), .written = BUF_INIT(MIB(1)) }
+#define OUTPUTS_INIT(for_command)                                     \
+	{                                                             \
+		.command = (for_command), .written = BUF_INIT(MIB(1)) \
+	}
 
 /**
  * outputs_open - @paths: files, and directories that get the three usual files; empty: the working directory

@@ -94,7 +94,8 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 {
 	uint64_t all = s->user_samples + lost;
 
-	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, all), (unsigned long long)all);
+	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, all),
+		 (unsigned long long)all);
 	for (uint32_t i = 1; i < MIN(intern_count(&s->cut_names), (size_t)SUMMARY_CUTS_MAX + 1); i++) {
 		struct str name = intern_get(&s->cut_names, i);
 
@@ -147,13 +148,15 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 		 s->frequency_hz, s->cpu_count, (unsigned long long)s->samples);
 	buf_addf(out, "  sampler  %s: %s\n", stats->sampler->name, stats->sampler->help);
 	if (busy_s > 0)
-		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s, busy_s);
+		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s,
+			 busy_s);
 	buf_addf(out, "  lost     %llu samples", (unsigned long long)stats->lost);
 	if (stats->counters[ABI_COUNTER_FILTERED])
 		buf_addf(out, " (%llu more belong to processes that were not asked for)",
 			 (unsigned long long)stats->counters[ABI_COUNTER_FILTERED]);
 	if (stats->counters[ABI_COUNTER_EVENTS_LOST])
-		buf_addf(out, ", %llu exec, fork or exit events", (unsigned long long)stats->counters[ABI_COUNTER_EVENTS_LOST]);
+		buf_addf(out, ", %llu exec, fork or exit events",
+			 (unsigned long long)stats->counters[ABI_COUNTER_EVENTS_LOST]);
 	if (stats->dropped_windows)
 		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
 	buf_addc(out, '\n');

@@ -13,7 +13,7 @@ struct summary {
 	int64_t *self; /* samples by name id */
 	size_t self_cap;
 	uint64_t samples, user_samples, complete, frames, unnamed_frames, busy_ns, window_count;
-	struct intern cut_names; /* reasons, in the order they were met */
+	struct intern cut_names;         /* reasons, in the order they were met */
 	uint64_t cuts[SUMMARY_CUTS_MAX]; /* samples by reason id - 1 */
 	uint32_t cpu_count, frequency_hz;
 	bool incomplete; /* memory ran out: the list of functions is short */

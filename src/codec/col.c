@@ -26,9 +26,9 @@ struct col_out {
 	struct stack_text stacks;
 	struct col_line *lines;
 	size_t lines_count, lines_cap;
-	struct u64map line_of; /* process and stack to line */
-	uint32_t *process_rank; /* by row; UINT32_MAX: not seen */
-	struct intern metadata; /* application metadata as written; 0: null */
+	struct u64map line_of;    /* process and stack to line */
+	uint32_t *process_rank;   /* by row; UINT32_MAX: not seen */
+	struct intern metadata;   /* application metadata as written; 0: null */
 	uint32_t *metadata_index; /* by row of app_metadata */
 };
 
@@ -319,7 +319,7 @@ struct col_in {
 	struct stack_reader *stacks;
 	struct codec_error *error;
 	uint64_t line;
-	bool has_index; /* lines start with an index into application_metadata */
+	bool has_index;     /* lines start with an index into application_metadata */
 	uint32_t *metadata; /* rows of app_metadata by index */
 	size_t metadata_count, metadata_cap;
 };
@@ -339,7 +339,8 @@ static int bad(struct col_in *in, const char *reason)
 static int failed(struct col_in *in, int r)
 {
 	if (r < 0)
-		codec_fail(in->error, in->line, true, "%s", r == -E2BIG ? "too many or too long entries" : "out of memory");
+		codec_fail(in->error, in->line, true, "%s",
+			   r == -E2BIG ? "too many or too long entries" : "out of memory");
 	return r;
 }
 
@@ -367,7 +368,8 @@ static double read_number(struct str value)
 {
 	char text[64];
 
-	if (!value.len || value.len >= sizeof(text) || ((value.ptr[0] < '0' || value.ptr[0] > '9') && value.ptr[0] != '-'))
+	if (!value.len || value.len >= sizeof(text) ||
+	    ((value.ptr[0] < '0' || value.ptr[0] > '9') && value.ptr[0] != '-'))
 		return -1;
 	memcpy(text, value.ptr, value.len);
 	text[value.len] = 0;

@@ -53,7 +53,8 @@ static bool is_digits(struct str s)
 }
 
 /* What a reader of this format would take for something else at the end of a line: blanks before the count go away, and
- * the blank before a last word of digits ("task 5") becomes '_', since flamegraph.pl and others read two numbers there. */
+ * the blank before a last word of digits ("task 5") becomes '_', since flamegraph.pl and others read two numbers there.
+ */
 static void tame_end(struct buf *text, size_t start)
 {
 	struct str line;
@@ -174,7 +175,8 @@ static void folded_in_release(struct folded_in *in)
 static bool read_count(struct str s, int64_t *out)
 {
 	ptrdiff_t dot = str_find(s, '.');
-	struct str whole = dot < 0 ? s : str_first(s, (size_t)dot), rest = dot < 0 ? STR("") : str_skip(s, (size_t)dot + 1);
+	struct str whole = dot < 0 ? s : str_first(s, (size_t)dot),
+		   rest = dot < 0 ? STR("") : str_skip(s, (size_t)dot + 1);
 	uint64_t value = 0;
 	int r;
 
@@ -321,10 +323,12 @@ static int read_text(struct folded_in *in, struct str text)
 static void from_utf16(struct str bytes, bool is_big, struct buf *out)
 {
 	for (size_t i = 2; i + 1 < bytes.len; i += 2) {
-		uint32_t a = (uint8_t)bytes.ptr[i], b = (uint8_t)bytes.ptr[i + 1], unit = is_big ? a << 8 | b : b << 8 | a;
+		uint32_t a = (uint8_t)bytes.ptr[i], b = (uint8_t)bytes.ptr[i + 1],
+			 unit = is_big ? a << 8 | b : b << 8 | a;
 
 		if ((unit & 0xfc00) == 0xd800 && i + 3 < bytes.len) {
-			uint32_t c = (uint8_t)bytes.ptr[i + 2], d = (uint8_t)bytes.ptr[i + 3], low = is_big ? c << 8 | d : d << 8 | c;
+			uint32_t c = (uint8_t)bytes.ptr[i + 2], d = (uint8_t)bytes.ptr[i + 3],
+				 low = is_big ? c << 8 | d : d << 8 | c;
 
 			if ((low & 0xfc00) == 0xdc00) {
 				unit = 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));

@@ -28,7 +28,9 @@ void json_out_end(struct json_out *j, char bracket)
 static void add_unit(struct buf *out, uint32_t unit)
 {
 	static const char digits[] = "0123456789abcdef";
-	char text[6] = { '\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15] };
+	char text[6] = {
+		'\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15]
+	};
 
 	buf_add(out, text, sizeof(text));
 }
@@ -91,7 +93,8 @@ void json_out_number(struct json_out *j, double value)
 			break;
 	}
 	if (!strpbrk(text, ".e"))
-		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), ".0"); /* a float, as Python shows it */
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			       ".0"); /* a float, as Python shows it */
 	comma(j);
 	buf_adds(j->out, str_of(text));
 }
@@ -241,7 +244,7 @@ static size_t number_length(struct str all)
 /* A number, true, false, null, and what Python adds to JSON: NaN, Infinity, -Infinity. */
 static int scan_plain(struct scanner *sc)
 {
-	static const struct str words[] = { { "true", 4 }, { "false", 5 }, { "null", 4 },
+	static const struct str words[] = { { "true", 4 }, { "false", 5 },    { "null", 4 },
 					    { "NaN", 3 },  { "Infinity", 8 }, { "-Infinity", 9 } };
 	size_t len = number_length(sc->rest);
 

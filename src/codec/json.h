@@ -18,7 +18,8 @@ void json_out_key(struct json_out *j, struct str name);
 void json_out_string(struct json_out *j, struct str text); /* invalid UTF-8 as U+FFFD */
 void json_out_u64(struct json_out *j, uint64_t value);
 void json_out_number(struct json_out *j, double value); /* shortest that reads back the same; null when not finite */
-void json_out_raw(struct json_out *j, struct str value); /* a value that is JSON already: "null", or json_reformat()'s */
+void json_out_raw(struct json_out *j,
+		  struct str value); /* a value that is JSON already: "null", or json_reformat()'s */
 
 #define JSON_DEPTH_MAX 512
 

@@ -9,7 +9,8 @@ extern const struct codec codec_pprof;
 #define PPROF_EXPANDED_MAX GIB(1)
 
 /** pprof_decode_limited - as codec_pprof.decode, for callers that grant less (a server). */
-int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *out, struct codec_error *error) warn_unused;
+int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *out,
+			 struct codec_error *error) warn_unused;
 
 /** pprof_encode_plain - the message itself, without gzip. */
 int pprof_encode_plain(const struct window *w, struct buf *out) warn_unused;

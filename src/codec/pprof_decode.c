@@ -27,7 +27,7 @@ struct span_list {
 struct function_in {
 	uint64_t id, name, system_name, filename; /* string indexes, checked */
 	int64_t start_line;
-	uint64_t kind; /* 0: what the mapping says; else enum model_kind + 1 */
+	uint64_t kind;   /* 0: what the mapping says; else enum model_kind + 1 */
 	uint32_t native; /* row in the model when used as a native function, or 0 */
 };
 
@@ -59,7 +59,7 @@ struct pprof_in {
 	uint32_t *frames, *nodes; /* of the batch's samples: location rows, leaf first; stack rows, root first */
 	size_t frames_count, frames_cap, nodes_cap;
 	size_t batch_ends[SAMPLES_BATCH], batch_count; /* the batch's samples are the model's last ones */
-	struct model_label *labels; /* MODEL_LABELS_MAX */
+	struct model_label *labels;                    /* MODEL_LABELS_MAX */
 	size_t label_count;
 };
 
@@ -435,8 +435,8 @@ static int read_function(struct pprof_in *in, struct span span)
 	r = r ? r : string_check(in, row.system_name, span.at);
 	r = r ? r : string_check(in, row.filename, span.at);
 	if (r == 0)
-		r = failed(in, span.at, array_grow(&in->function_rows, &in->function_rows_cap, in->function_rows_count,
-						   ROWS_MAX));
+		r = failed(in, span.at,
+			   array_grow(&in->function_rows, &in->function_rows_cap, in->function_rows_count, ROWS_MAX));
 	if (r < 0)
 		return r;
 	in->function_rows[in->function_rows_count++] = row;
@@ -635,8 +635,8 @@ static int lift_labels(struct pprof_in *in, struct model_sample *sample)
 	int r = 0;
 
 	for (int i = 0; i < PPROF_LABEL_COUNT && in->label_count; i++)
-		has_process |= take_label(in, (enum pprof_label)i, UINT32_MAX, &got[i]) &&
-			       i != PPROF_LABEL_THREAD && i != PPROF_LABEL_TID && i != PPROF_LABEL_STACK_END;
+		has_process |= take_label(in, (enum pprof_label)i, UINT32_MAX, &got[i]) && i != PPROF_LABEL_THREAD &&
+			       i != PPROF_LABEL_TID && i != PPROF_LABEL_STACK_END;
 	sample->end = (uint32_t)got[PPROF_LABEL_STACK_END];
 	process = (struct model_process){ .pid = (uint32_t)got[PPROF_LABEL_PID],
 					  .comm = (uint32_t)got[PPROF_LABEL_COMM],
@@ -870,6 +870,8 @@ int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *o
 		return r;
 	}
 	codec_fail(error, 0, false, "%s",
-		   r == -EBADMSG ? "damaged gzip data" : r == -E2BIG ? "gzip data expands too far" : "out of memory");
+		   r == -EBADMSG ? "damaged gzip data"
+		   : r == -E2BIG ? "gzip data expands too far"
+				 : "out of memory");
 	return r;
 }

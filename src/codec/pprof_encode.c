@@ -26,7 +26,8 @@ struct pprof_out {
 	const struct window *w;
 	const struct model *m;
 	struct buf *out;
-	/* Strings by order of first use. Those that the model does not have are in `extra`, complete before the first use. */
+	/* Strings by order of first use. Those that the model does not have are in `extra`, complete before the first
+	 * use. */
 	struct str *order;
 	size_t order_count;
 	uint32_t *model_si, *extra_si; /* string index + 1 by id; 0: not used yet */
@@ -269,10 +270,9 @@ static void collect_labels(struct pprof_out *o, const struct model_sample *s)
 
 		if (!own[i])
 			continue;
-		while (next < set->count &&
-		       (o->sorted[next].is_number < is_number ||
-			(o->sorted[next].is_number == is_number &&
-			 str_cmp(model_string(m, o->sorted[next].key), label_names[i]) < 0)))
+		while (next < set->count && (o->sorted[next].is_number < is_number ||
+					     (o->sorted[next].is_number == is_number &&
+					      str_cmp(model_string(m, o->sorted[next].key), label_names[i]) < 0)))
 			add_set_label(o, &o->sorted[next++]);
 		if (is_number)
 			o->labels[o->label_count++] =
@@ -395,7 +395,8 @@ static void add_mappings(struct pprof_out *o)
 static size_t line_size(const struct pprof_out *o, const struct model_line *line)
 {
 	return wire_number_size(LINE_FUNCTION_ID, o->function_ids[line->function]) +
-	       wire_number_size(LINE_LINE, (uint64_t)line->line) + wire_number_size(LINE_COLUMN, (uint64_t)line->column);
+	       wire_number_size(LINE_LINE, (uint64_t)line->line) +
+	       wire_number_size(LINE_COLUMN, (uint64_t)line->column);
 }
 
 static void add_location(struct pprof_out *o, uint32_t id)
@@ -404,7 +405,8 @@ static void add_location(struct pprof_out *o, uint32_t id)
 	const struct model_line *lines = row->line_count ? &o->m->lines[row->first_line] : NULL;
 	uint32_t mapping = location_mapping(o, row);
 	size_t size = wire_number_size(LOCATION_ID, id) + wire_number_size(LOCATION_MAPPING_ID, mapping) +
-		      wire_number_size(LOCATION_ADDRESS, row->address) + wire_number_size(LOCATION_IS_FOLDED, row->is_folded);
+		      wire_number_size(LOCATION_ADDRESS, row->address) +
+		      wire_number_size(LOCATION_IS_FOLDED, row->is_folded);
 	uint8_t *start, *at;
 
 	for (uint32_t i = 0; i < row->line_count; i++)
@@ -534,7 +536,8 @@ int pprof_encode_plain(const struct window *w, struct buf *out)
 
 int pprof_encode_level(const struct window *w, int level, struct buf *out)
 {
-	scoped(buf_release) struct buf plain = BUF_INIT(MIN(out->max > SIZE_MAX / 1032 ? SIZE_MAX : out->max * 1032, GIB(4)));
+	scoped(buf_release) struct buf plain =
+		BUF_INIT(MIN(out->max > SIZE_MAX / 1032 ? SIZE_MAX : out->max * 1032, GIB(4)));
 	int r = pprof_encode_plain(w, &plain);
 
 	return r ? r : gzip_pack(buf_str(&plain), level, out);

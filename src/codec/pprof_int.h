@@ -32,7 +32,8 @@ enum pprof_mapping_field {
 	MAPPING_OFFSET = 4,
 	MAPPING_FILENAME = 5,
 	MAPPING_BUILD_ID = 6,
-	MAPPING_HAS_FUNCTIONS = 7, /* 8, 9, 10: file names, line numbers, inlined frames; in model_mapping_flags' order */
+	MAPPING_HAS_FUNCTIONS =
+		7, /* 8, 9, 10: file names, line numbers, inlined frames; in model_mapping_flags' order */
 	MAPPING_HAS_INLINE_FRAMES = 10,
 };
 enum pprof_location_field {

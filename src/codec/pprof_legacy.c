@@ -90,7 +90,8 @@ void legacy_drop_second(struct legacy *in, struct legacy_sample *s)
 {
 	if (s->frame_count < 2)
 		return;
-	in->frames[s->first_frame + 1] = in->frames[s->first_frame]; /* the leaf moves up: no need to touch the callers */
+	in->frames[s->first_frame + 1] =
+		in->frames[s->first_frame]; /* the leaf moves up: no need to touch the callers */
 	s->first_frame++;
 	s->frame_count--;
 }
@@ -130,7 +131,8 @@ static int add_mappings(struct legacy *in, uint32_t *rows)
 	return r;
 }
 
-static int add_sample(struct legacy *in, const struct legacy_sample *s, const uint32_t *mapping_rows, uint32_t bytes_key)
+static int add_sample(struct legacy *in, const struct legacy_sample *s, const uint32_t *mapping_rows,
+		      uint32_t bytes_key)
 {
 	struct model_label label = { .key = bytes_key, .is_number = true, .number = s->block_size };
 	struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
@@ -160,18 +162,19 @@ static int fill_model(struct legacy *in)
 	return legacy_failed(in, r);
 }
 
-/* Frames of the profiler itself, by the kind of profile: pprof hides them once they have names. Which functions those are:
- * google/pprof, see above. */
-#define DROP_ALLOC                                                                                                          \
-	"calloc|cfree|malloc|free|(do_)?memalign|(__)?posix_memalign|p?valloc|realloc|tcmalloc::.*|"                        \
-	"tc_(calloc|cfree|malloc|free|memalign|posix_memalign|pvalloc|valloc|realloc|(new|delete)(array)?|"                 \
-	"new(array)?_nothrow)|malloc_zone_(malloc|calloc|valloc|realloc|memalign|free)|runtime\\..*|BaseArena::.*|"         \
-	"(::)?do_malloc(_no_errno|_pages)?|DoSampledAllocation|MallocedMemBlock::MallocedMemBlock|_M_allocate|"             \
-	"__builtin_(vec_)?(delete|new)|__gnu_cxx::new_allocator::allocate|__libc_malloc|__malloc_alloc_template::allocate|" \
+/* Frames of the profiler itself, by the kind of profile: pprof hides them once they have names. Which functions those
+ * are: google/pprof, see above. */
+#define DROP_ALLOC                                                                                                  \
+	"calloc|cfree|malloc|free|(do_)?memalign|(__)?posix_memalign|p?valloc|realloc|tcmalloc::.*|"                \
+	"tc_(calloc|cfree|malloc|free|memalign|posix_memalign|pvalloc|valloc|realloc|(new|delete)(array)?|"         \
+	"new(array)?_nothrow)|malloc_zone_(malloc|calloc|valloc|realloc|memalign|free)|runtime\\..*|BaseArena::.*|" \
+	"(::)?do_malloc(_no_errno|_pages)?|DoSampledAllocation|MallocedMemBlock::MallocedMemBlock|_M_allocate|"     \
+	"__builtin_(vec_)?(delete|new)|__gnu_cxx::new_allocator::allocate|__libc_malloc|__malloc_alloc_template::"  \
+	"allocate|"                                                                                                 \
 	"allocate|cpp_alloc|operator new(\\[\\])?|simple_alloc::allocate"
 #define KEEP_ALLOC "runtime\\.(panic|reflectcall|call[0-9]*)"
-#define DROP_LOCK                                                                                           \
-	"(base::)?(RecordLockProfileData|Submit(Mutex|SpinLock)ProfileData).*|"                             \
+#define DROP_LOCK                                                                                                \
+	"(base::)?(RecordLockProfileData|Submit(Mutex|SpinLock)ProfileData).*|"                                  \
 	"((base::)?Mutex::)?(AwaitCommon|Unlock|UnlockSlow|ReaderUnlock).*|((base::)?MutexLock::)?~MutexLock.*|" \
 	"(SpinLock::)?(Unlock|SlowUnlock).*|(SpinLockHolder::)?~SpinLockHolder.*"
 #define DROP_CPU "ProfileData::(Add|prof_handler)|CpuProfiler::prof_handler|__pthread_sighandler|__restore"
@@ -242,7 +245,9 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 	if (r == 0)
 		return decode_plain(buf_str(&expanded), out, error);
 	codec_fail(error, 0, false, "%s",
-		   r == -EBADMSG ? "damaged gzip data" : r == -E2BIG ? "gzip data expands too far" : "out of memory");
+		   r == -EBADMSG ? "damaged gzip data"
+		   : r == -E2BIG ? "gzip data expands too far"
+				 : "out of memory");
 	return r;
 }
 
@@ -256,7 +261,8 @@ static const char *const suffixes[] = { ".prof", ".heap", ".cpu", NULL };
 const struct codec codec_legacy = {
 	.name = "legacy",
 	.suffixes = suffixes,
-	.help = "pprof's older inputs: CPU profiles of gperftools, heap, contention, thread and count texts (only read)",
+	.help = "pprof's older inputs: CPU profiles of gperftools, heap, contention, thread and count texts (only "
+		"read)",
 	.sniff = sniff,
 	.decode = decode,
 };

@@ -98,7 +98,8 @@ static int read_record(struct legacy *in, struct words *w)
 	return r ? r : 1;
 }
 
-/* The frame after the leaf that more than half of the samples share, if there is one (the majority vote of Boyer and Moore). */
+/* The frame after the leaf that more than half of the samples share, if there is one (the majority vote of Boyer and
+ * Moore). */
 static uint32_t common_second(const struct legacy *in)
 {
 	uint32_t place = 0;
@@ -118,8 +119,8 @@ static uint32_t common_second(const struct legacy *in)
 	return place;
 }
 
-/* A signal handler's frame lies between the leaf, which comes from the registers, and its callers. It shows by being there
- * in all samples but one in 32. There may be two of them. */
+/* A signal handler's frame lies between the leaf, which comes from the registers, and its callers. It shows by being
+ * there in all samples but one in 32. There may be two of them. */
 static void drop_handler(struct legacy *in)
 {
 	uint32_t place = common_second(in);

@@ -3,7 +3,8 @@
  *
  *	55d0c0000000-55d0c0001000 r-xp 00001000 fe:01 1234  /usr/bin/example      as /proc/PID/maps has it
  *	0x400000-0x401000: /usr/bin/example (@1000) 0123abcd                      the brief form
- *	build=/usr/bin                                                            $build in later lines stands for /usr/bin
+ *	build=/usr/bin                                                            $build in later lines stands for
+ * /usr/bin
  */
 #include "base/array.h"
 #include "codec/pprof_legacy_int.h"
@@ -210,7 +211,9 @@ static int read_mapping(struct map_reader *mr, struct str line)
 	}
 	r = keep_text(in, file, &row.file);
 	r = r ? r : keep_text(in, build_id, &row.build_id);
-	r = r ? r : legacy_failed(in, array_grow(&in->mappings, &in->mappings_cap, in->mappings_count, LEGACY_MAPPINGS_MAX));
+	r = r ? r
+	      : legacy_failed(in,
+			      array_grow(&in->mappings, &in->mappings_cap, in->mappings_count, LEGACY_MAPPINGS_MAX));
 	if (r < 0)
 		return r;
 	in->mappings[in->mappings_count++] = row;
@@ -242,7 +245,8 @@ static bool same_where_known(const struct legacy *in, struct legacy_text a, stru
 
 static bool continues(const struct legacy *in, const struct legacy_mapping *a, const struct legacy_mapping *b)
 {
-	if (!same_where_known(in, a->file, b->file) || !same_where_known(in, a->build_id, b->build_id) || a->limit != b->start)
+	if (!same_where_known(in, a->file, b->file) || !same_where_known(in, a->build_id, b->build_id) ||
+	    a->limit != b->start)
 		return false;
 	return !a->offset || !b->offset || a->offset + (a->limit - a->start) == b->offset;
 }
@@ -296,7 +300,8 @@ static void main_binary_first(struct legacy *in)
 	}
 }
 
-/* Some handlers give wrong ranges for a main binary whose text was moved to huge pages, or count its start from the text. */
+/* Some handlers give wrong ranges for a main binary whose text was moved to huge pages, or count its start from the
+ * text. */
 static void mend_main_binary(struct legacy *in)
 {
 	struct legacy_mapping *rows = in->mappings;
@@ -328,8 +333,8 @@ int legacy_read_map(struct legacy *in, struct legacy_line *line)
 	return 0;
 }
 
-/* Addresses to mappings. Mappings may overlap, then the first one given wins: the address space is cut at every border and
- * each piece has its owner. */
+/* Addresses to mappings. Mappings may overlap, then the first one given wins: the address space is cut at every border
+ * and each piece has its owner. */
 struct pieces {
 	uint64_t *starts;
 	uint32_t *owners; /* mapping + 1, or 0 */
@@ -418,7 +423,8 @@ static int add_catch_all(struct legacy *in, uint32_t *out)
 	return 0;
 }
 
-static int place_one(struct legacy *in, struct pieces *p, struct legacy_place *place, uint32_t *catch_all, size_t *fixes)
+static int place_one(struct legacy *in, struct pieces *p, struct legacy_place *place, uint32_t *catch_all,
+		     size_t *fixes)
 {
 	uint32_t owner = p->owners[piece_at(p, place->address)];
 	int r = 0;

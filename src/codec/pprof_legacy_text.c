@@ -116,7 +116,8 @@ static int finish(struct legacy *in, struct legacy_line *line)
 	return r ? r : legacy_place_all(in);
 }
 
-/* Heap: "heap profile: objects: bytes [objects: bytes] @ heap_v2/524288", the first pair in use, the second allocated. */
+/* Heap: "heap profile: objects: bytes [objects: bytes] @ heap_v2/524288", the first pair in use, the second allocated.
+ */
 
 struct heap_numbers {
 	struct str text[4];
@@ -236,8 +237,8 @@ static int heap_row(struct legacy *in, const struct legacy_line *line, const str
 
 static int read_heap(struct legacy *in)
 {
-	static const char *const all[] = { "alloc_objects", "count", "alloc_space", "bytes",
-					   "inuse_objects", "count", "inuse_space", "bytes", NULL };
+	static const char *const all[] = { "alloc_objects", "count",       "alloc_space", "bytes", "inuse_objects",
+					   "count",         "inuse_space", "bytes",       NULL };
 	static const char *const in_use[] = { "objects", "count", "space", "bytes", NULL };
 	struct legacy_line line = { .rest = in->bytes };
 	struct heap_form form = { 0 };
@@ -275,7 +276,8 @@ static int count_row(struct legacy *in, const struct legacy_line *line)
 	struct legacy_sample row = { 0 };
 	int r;
 
-	if (!take_number(&s, &count) || !skip_mark(&s, STR("@")) || str_to_i64(count, &row.values[0]) < 0 || row.values[0] < 0)
+	if (!take_number(&s, &count) || !skip_mark(&s, STR("@")) || str_to_i64(count, &row.values[0]) < 0 ||
+	    row.values[0] < 0)
 		return legacy_bad_line(in, line, "not a row of a count profile");
 	r = legacy_begin_sample(in, &row);
 	r = r ? r : read_callers(in, line, s);
@@ -386,7 +388,8 @@ static int read_threads(struct legacy *in)
 	if (r >= 0 && set_types(in, types, STR("thread"), STR("count")) < 0)
 		return -ENOMEM;
 	while (r > 0 && !legacy_is_map_start(line.text) && !str_starts(line.text, STR("---- no stack trace for")))
-		r = is_thread(line.text) ? read_thread(in, &line) : legacy_bad_line(in, &line, "not the head of a thread");
+		r = is_thread(line.text) ? read_thread(in, &line)
+					 : legacy_bad_line(in, &line, "not the head of a thread");
 	r = r < 0 ? r : finish(in, &line);
 	if (r == 0)
 		legacy_drop_doubled_leaves(in);
@@ -417,7 +420,8 @@ static bool take_setting(struct str text, int64_t *out)
 	return true;
 }
 
-static int contention_setting(struct legacy *in, const struct legacy_line *line, size_t equals, struct contention_form *form)
+static int contention_setting(struct legacy *in, const struct legacy_line *line, size_t equals,
+			      struct contention_form *form)
 {
 	struct str key = str_trim(str_first(line->text, equals)), value = str_trim(str_skip(line->text, equals + 1));
 	int64_t ms = 0;

@@ -11,7 +11,7 @@ typedef struct str stack_suffix_fn(enum model_kind kind, bool is_inlined);
 struct stack_text {
 	const struct model *m;
 	struct buf text;
-	size_t *ends; /* by location row */
+	size_t *ends;   /* by location row */
 	uint32_t *path; /* scratch: locations of one stack, leaf first */
 	size_t path_cap;
 };

@@ -57,7 +57,7 @@ static int read_text(struct window_in *in, struct str text, char **field)
 static int read_number(struct window_in *in, const struct wire_field *f)
 {
 	struct window *w = in->w;
-	uint64_t *const large[WINDOW_NUMBERS] = { &w->start_ns,	 &w->end_ns,	NULL,	      NULL,
+	uint64_t *const large[WINDOW_NUMBERS] = { &w->start_ns,  &w->end_ns,    NULL,         NULL,
 						  &w->run_id[0], &w->run_id[1], &w->cycle_id, &w->busy_ns };
 	size_t i = f->number - WINDOW_FIELD_NUMBERS;
 
@@ -298,11 +298,16 @@ static int read_sample(struct window_in *in, struct cur *c)
 typedef int row_fn(struct window_in *in, struct cur *c);
 
 static row_fn *const tables[] = {
-	[WINDOW_FIELD_MAPPINGS] = read_mapping,	      [WINDOW_FIELD_FUNCTIONS] = read_function,
-	[WINDOW_FIELD_LOCATIONS] = read_location,     [WINDOW_FIELD_STACKS] = read_stack,
-	[WINDOW_FIELD_APP_METADATA] = read_app_metadata, [WINDOW_FIELD_PROCESSES] = read_process,
-	[WINDOW_FIELD_THREADS] = read_thread,	      [WINDOW_FIELD_LABEL_SETS] = read_label_set,
-	[WINDOW_FIELD_HEADER] = read_header,	      [WINDOW_FIELD_COMMENTS] = read_comment,
+	[WINDOW_FIELD_MAPPINGS] = read_mapping,
+	[WINDOW_FIELD_FUNCTIONS] = read_function,
+	[WINDOW_FIELD_LOCATIONS] = read_location,
+	[WINDOW_FIELD_STACKS] = read_stack,
+	[WINDOW_FIELD_APP_METADATA] = read_app_metadata,
+	[WINDOW_FIELD_PROCESSES] = read_process,
+	[WINDOW_FIELD_THREADS] = read_thread,
+	[WINDOW_FIELD_LABEL_SETS] = read_label_set,
+	[WINDOW_FIELD_HEADER] = read_header,
+	[WINDOW_FIELD_COMMENTS] = read_comment,
 	[WINDOW_FIELD_SAMPLES] = read_sample,
 };
 
@@ -344,7 +349,8 @@ static int read_field(struct window_in *in, const struct wire_field *f)
 	if (f->number < WINDOW_FIELD_TEXTS + WINDOW_TEXTS)
 		return read_text(in, wire_str(f), window_text_at(in->w, f->number - WINDOW_FIELD_TEXTS));
 	if (f->number <= WINDOW_FIELD_MEMORY_AVERAGE) {
-		*(f->number == WINDOW_FIELD_CPU_AVERAGE ? &in->w->cpu_average : &in->w->memory_average) = double_of(f->value);
+		*(f->number == WINDOW_FIELD_CPU_AVERAGE ? &in->w->cpu_average : &in->w->memory_average) =
+			double_of(f->value);
 		return 0;
 	}
 	if (f->number <= WINDOW_FIELD_COUNTER)
@@ -394,7 +400,9 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 	r = r ? r : read_window(&in, &c);
 	if (r < 0) {
 		codec_fail(error, (uint64_t)(c.pos - start), false, "%s",
-			   in.reason ? in.reason : r == -ENOMEM ? "out of memory" : "too many or too long entries");
+			   in.reason      ? in.reason
+			   : r == -ENOMEM ? "out of memory"
+					  : "too many or too long entries");
 		return r;
 	}
 	*out = w;

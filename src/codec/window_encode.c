@@ -30,8 +30,8 @@ static void finish(struct table *t, uint32_t field)
 
 static void add_scalars(const struct window *w, struct buf *out)
 {
-	const uint64_t numbers[WINDOW_NUMBERS] = { w->start_ns,	 w->end_ns,    w->frequency_hz, w->cpu_count,
-						   w->run_id[0], w->run_id[1], w->cycle_id,	w->busy_ns };
+	const uint64_t numbers[WINDOW_NUMBERS] = { w->start_ns,  w->end_ns,    w->frequency_hz, w->cpu_count,
+						   w->run_id[0], w->run_id[1], w->cycle_id,     w->busy_ns };
 
 	wire_add_bytes(out, WINDOW_FIELD_MAGIC, STR(WINDOW_MAGIC));
 	wire_add_number(out, WINDOW_FIELD_VERSION, WINDOW_VERSION);
@@ -162,9 +162,9 @@ static void add_label_sets(const struct model *m, struct table *t)
 
 static void add_header(const struct model *m, struct table *t)
 {
-	const uint64_t numbers[] = { m->period_type.type, m->period_type.unit,	  zigzag(m->period),
+	const uint64_t numbers[] = { m->period_type.type, m->period_type.unit,    zigzag(m->period),
 				     zigzag(m->time_ns),  zigzag(m->duration_ns), m->drop_frames,
-				     m->keep_frames,	  m->default_type,	  m->doc_url };
+				     m->keep_frames,      m->default_type,        m->doc_url };
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		put(t, numbers[i]);

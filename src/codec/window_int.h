@@ -48,8 +48,8 @@ static inline int64_t unzigzag(uint64_t value)
 /* Address of the i-th owned text. */
 static inline char **window_text_at(struct window *w, size_t i)
 {
-	char **const texts[WINDOW_TEXTS] = { &w->host,	     &w->agent_version, &w->sampler, &w->unwinder,
-					     &w->kernel_release, &w->os_name,	&w->command, &w->metadata_json };
+	char **const texts[WINDOW_TEXTS] = { &w->host,           &w->agent_version, &w->sampler, &w->unwinder,
+					     &w->kernel_release, &w->os_name,       &w->command, &w->metadata_json };
 
 	return texts[i];
 }

@@ -12,8 +12,8 @@ enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32
 struct wire_field {
 	uint64_t number; /* 0 is possible: an unknown field like any other */
 	unsigned int type;
-	uint64_t value;    /* WIRE_VARINT, WIRE_FIXED64, WIRE_FIXED32 */
-	struct cur bytes;  /* WIRE_BYTES */
+	uint64_t value;   /* WIRE_VARINT, WIRE_FIXED64, WIRE_FIXED32 */
+	struct cur bytes; /* WIRE_BYTES */
 };
 
 #define WIRE_VARINT_MAX 10
@@ -85,5 +85,5 @@ static inline uint8_t *wire_put_number(uint8_t *at, uint32_t number, uint64_t va
 /* The same into a buffer. Errors stick to the buffer. */
 void wire_add_varint(struct buf *b, uint64_t value);
 void wire_add_tag(struct buf *b, uint32_t number, enum wire_type type);
-void wire_add_number(struct buf *b, uint32_t number, uint64_t value); /* nothing for 0 */
+void wire_add_number(struct buf *b, uint32_t number, uint64_t value);  /* nothing for 0 */
 void wire_add_bytes(struct buf *b, uint32_t number, struct str bytes); /* also when empty */

@@ -39,7 +39,8 @@ static void add_mapping(XXH3_state_t *state, const struct model *m, const struct
 	add_u64(state, location->address - mapping->start + mapping->file_offset);
 }
 
-static XXH128_hash_t location_identity(XXH3_state_t *state, const struct model *m, const struct model_location *location)
+static XXH128_hash_t location_identity(XXH3_state_t *state, const struct model *m,
+				       const struct model_location *location)
 {
 	ignore(XXH3_128bits_reset_withSeed(state, STACK_HASH_SEED)); /* fails for a NULL state only */
 	add_mapping(state, m, location);

@@ -13,8 +13,8 @@ static uint64_t sample_hash(const struct model *m, uint32_t row)
 
 static bool sample_same(const struct model_sample *a, const struct model_sample *b)
 {
-	return a->stack == b->stack && a->process == b->process && a->thread == b->thread && a->label_set == b->label_set &&
-	       a->end == b->end;
+	return a->stack == b->stack && a->process == b->process && a->thread == b->thread &&
+	       a->label_set == b->label_set && a->end == b->end;
 }
 
 static uint32_t *sample_slot(const struct model *m, const struct row_index *ix, uint32_t row)
@@ -168,7 +168,8 @@ static bool mapping_matches(const struct model_mapping *a, const struct model_ma
 	return a->build_id || a->filename == b->filename;
 }
 
-/* Linear in the target's mappings, once per mapping of the source: there are hundreds, and MAPPINGS_LINEAR_MAX bounds it. */
+/* Linear in the target's mappings, once per mapping of the source: there are hundreds, and MAPPINGS_LINEAR_MAX bounds
+ * it. */
 #define MAPPINGS_LINEAR_MAX 4096
 
 static int map_mapping(struct merge *mg, uint32_t row, uint32_t *out)
@@ -317,8 +318,9 @@ static int map_label_set(struct merge *mg, uint32_t row, uint32_t *out)
 
 		*label = mg->from->labels[set.first + i];
 		r = map_string(mg, label->key, &label->key);
-		r = r ? r : map_string(mg, label->is_number ? label->unit : label->text,
-				       label->is_number ? &label->unit : &label->text);
+		r = r ? r
+		      : map_string(mg, label->is_number ? label->unit : label->text,
+				   label->is_number ? &label->unit : &label->text);
 	}
 	if (r == 0) {
 		model_sort_labels(mg->into, mg->labels, set.count);
@@ -392,7 +394,8 @@ static bool is_empty(const struct model *m)
 	return !m->value_type_count && !m->samples_count && !m->period_type.type && !m->period_type.unit;
 }
 
-static bool same_type(const struct model *a, struct model_value_type x, const struct model *b, struct model_value_type y)
+static bool same_type(const struct model *a, struct model_value_type x, const struct model *b,
+		      struct model_value_type y)
 {
 	return str_eq(model_string(a, x.type), model_string(b, y.type)) &&
 	       str_eq(model_string(a, x.unit), model_string(b, y.unit));

@@ -41,7 +41,8 @@ struct row_kind {
 };
 
 /* Return: the slot that holds a row equal to @key, or the free one where it belongs. The index has room. */
-static uint32_t *slot_of(const struct model *m, const struct row_index *ix, const struct row_kind *kind, const void *key)
+static uint32_t *slot_of(const struct model *m, const struct row_index *ix, const struct row_kind *kind,
+			 const void *key)
 {
 	size_t at = kind->hash_key(m, key) & (ix->cap - 1);
 
@@ -68,14 +69,14 @@ static int look_up(struct model *m, struct row_index *ix, size_t count, const st
 #define room_for(m, table) array_grow(&(m)->table, &(m)->table##_cap, (m)->table##_count, ROWS_MAX)
 
 /* Appends *key to the table as a new row that @slot then names. */
-#define append_row(m, table, slot, key, out)                                 \
-	({                                                                   \
-		int grown_ = room_for((m), table);                           \
-		if (grown_ == 0) {                                           \
-			(m)->table[(m)->table##_count] = *(key);             \
-			*(slot) = *(out) = (uint32_t)(m)->table##_count++;   \
-		}                                                            \
-		grown_;                                                      \
+#define append_row(m, table, slot, key, out)                               \
+	({                                                                 \
+		int grown_ = room_for((m), table);                         \
+		if (grown_ == 0) {                                         \
+			(m)->table[(m)->table##_count] = *(key);           \
+			*(slot) = *(out) = (uint32_t)(m)->table##_count++; \
+		}                                                          \
+		grown_;                                                    \
 	})
 
 /* Strings */
@@ -181,7 +182,8 @@ static uint64_t location_hash_row(const struct model *m, uint32_t row)
 {
 	const struct model_location *location = &m->locations[row];
 
-	return location_hash(m, &(struct location_key){ location, location->line_count ? &m->lines[location->first_line] : NULL });
+	return location_hash(
+		m, &(struct location_key){ location, location->line_count ? &m->lines[location->first_line] : NULL });
 }
 
 static bool location_same(const struct model *m, uint32_t at, const void *key)
@@ -557,12 +559,12 @@ size_t model_count_value(const struct model *m)
 /* Life */
 
 /* Row 0 of a table: all zero, "none". */
-#define add_none(m, table)                                                             \
-	({                                                                             \
-		int grown_ = room_for((m), table);                                     \
-		if (grown_ == 0)                                                       \
+#define add_none(m, table)                                                                 \
+	({                                                                                 \
+		int grown_ = room_for((m), table);                                         \
+		if (grown_ == 0)                                                           \
 			memset(&(m)->table[(m)->table##_count++], 0, sizeof(*(m)->table)); \
-		grown_;                                                                \
+		grown_;                                                                    \
 	})
 
 static int add_nones(struct model *m)

@@ -8,19 +8,19 @@
 #include "base/intern.h"
 
 /* What produced a frame. Decides colour and, in .col, the suffix (spec/agent.md 2.1). */
-#define MODEL_KINDS(X)                          \
-	X(NATIVE, "native", "")                 \
-	X(KERNEL, "kernel", "_[k]")             \
-	X(JIT, "jit", "")                       \
-	X(PYTHON, "python", "_[p]")             \
-	X(PYTHON_NATIVE, "python-native", "_[pn]") \
-	X(PYTHON_ERROR, "python-error", "_[pe]")  \
-	X(JAVA, "java", "_[j]")                 \
-	X(JAVA_INLINED, "java-inlined", "_[i]") \
-	X(JAVA_C1, "java-c1", "_[1]")           \
+#define MODEL_KINDS(X)                                  \
+	X(NATIVE, "native", "")                         \
+	X(KERNEL, "kernel", "_[k]")                     \
+	X(JIT, "jit", "")                               \
+	X(PYTHON, "python", "_[p]")                     \
+	X(PYTHON_NATIVE, "python-native", "_[pn]")      \
+	X(PYTHON_ERROR, "python-error", "_[pe]")        \
+	X(JAVA, "java", "_[j]")                         \
+	X(JAVA_INLINED, "java-inlined", "_[i]")         \
+	X(JAVA_C1, "java-c1", "_[1]")                   \
 	X(JAVA_INTERPRETED, "java-interpreted", "_[0]") \
-	X(RUBY, "ruby", "_[rb]")                \
-	X(PHP, "php", "_[php]")                 \
+	X(RUBY, "ruby", "_[rb]")                        \
+	X(PHP, "php", "_[php]")                         \
 	X(DOTNET, "dotnet", "_[net]")
 
 #define X(id, name, suffix) MODEL_KIND_##id,
@@ -28,7 +28,8 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 #undef X
 
 struct str model_kind_suffix(enum model_kind kind); /* as .col writes it */
-/** model_kind_mapping - "[kernel.kallsyms]" or "[python]": the file name that stands for a kind in pprof; empty: native */
+/** model_kind_mapping - "[kernel.kallsyms]" or "[python]": the file name that stands for a kind in pprof; empty: native
+ */
 struct str model_kind_mapping(enum model_kind kind);
 /** model_kind_of_mapping - the kind a mapping's file name stands for (docs/formats/pprof.md); native for real files. */
 enum model_kind model_kind_of_mapping(struct str filename);
@@ -71,9 +72,9 @@ struct model_stack {
 
 struct model_process {
 	uint32_t pid;
-	uint64_t start_ns;   /* CLOCK_BOOTTIME; 0 when unknown */
+	uint64_t start_ns;                /* CLOCK_BOOTTIME; 0 when unknown */
 	uint32_t comm, container, app_id; /* strings */
-	uint32_t app_metadata; /* index into model.app_metadata, 0: none */
+	uint32_t app_metadata;            /* index into model.app_metadata, 0: none */
 };
 
 struct model_thread {
@@ -83,7 +84,7 @@ struct model_thread {
 
 struct model_label {
 	uint32_t key;
-	uint32_t text;     /* string label when is_number is false */
+	uint32_t text; /* string label when is_number is false */
 	bool is_number;
 	int64_t number;
 	uint32_t unit;
@@ -99,8 +100,8 @@ struct model_value_type {
 
 struct model_sample {
 	uint32_t stack, process, thread, label_set;
-	uint32_t first_value; /* in model.values: value_type_count of them */
-	uint32_t end;         /* string: "complete", "cut:REASON" or "" when unknown (pprof label stack_end) */
+	uint32_t first_value;    /* in model.values: value_type_count of them */
+	uint32_t end;            /* string: "complete", "cut:REASON" or "" when unknown (pprof label stack_end) */
 	uint64_t time_offset_ns; /* from window start; UINT64_MAX: none */
 };
 
@@ -188,7 +189,8 @@ size_t model_default_value(const struct model *m);
 /** model_count_value - the column that collapsed stacks count by: samples/count, else the default. */
 size_t model_count_value(const struct model *m);
 
-/** model_location_kind - what produced @location: the kind of its physical function, else what its mapping stands for. */
+/** model_location_kind - what produced @location: the kind of its physical function, else what its mapping stands for.
+ */
 enum model_kind model_location_kind(const struct model *m, uint32_t location);
 
 /**
@@ -222,8 +224,8 @@ struct model_hash {
 
 /**
  * model_stack_hashes - the 128-bit identity of every stack, chained from the root over canonical frames (XXH3):
- * mapping (build id, else file name), address as an offset into its file, lines as (name, system name, file, start line,
- * line, column, kind). A mapping that only stands for a kind counts as none.
+ * mapping (build id, else file name), address as an offset into its file, lines as (name, system name, file, start
+ * line, line, column, kind). A mapping that only stands for a kind counts as none.
  * @out: stacks_count entries; entry 0 is the empty stack
  *
  * Return: 0 or -ENOMEM.

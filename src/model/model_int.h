@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hash indexes over the model's tables, shared by model.c and merge.c. An index holds row numbers only (u32 slots, open
- * addressing, at most three quarters full); hashes are made again from the rows when it grows, so that a stack node costs
- * its 8 bytes, the slack of its array and 5 to 11 bytes of slots. */
+ * addressing, at most three quarters full); hashes are made again from the rows when it grows, so that a stack node
+ * costs its 8 bytes, the slack of its array and 5 to 11 bytes of slots. */
 #pragma once
 
 #include "model/model.h"
@@ -21,8 +21,8 @@ struct model_index {
 /* One step of a seeded multiply-fold hash: without the seed nobody can choose collisions. */
 static inline uint64_t hash_step(uint64_t hash, uint64_t value)
 {
-	unsigned __int128 product = (unsigned __int128)(hash ^ UINT64_C(0x9e3779b97f4a7c15)) *
-				    (value ^ UINT64_C(0xd6e8feb86659fd93));
+	unsigned __int128 product =
+		(unsigned __int128)(hash ^ UINT64_C(0x9e3779b97f4a7c15)) * (value ^ UINT64_C(0xd6e8feb86659fd93));
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64) ^ (hash << 23 | hash >> 41);
 }
@@ -37,4 +37,5 @@ static inline uint64_t hash_done(uint64_t hash)
 typedef uint64_t row_hash_fn(const struct model *m, uint32_t row);
 
 /** row_index_room - make room for one more than @count rows; @hash gives the hash of those already in. */
-int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first, row_hash_fn *hash) warn_unused;
+int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first,
+		   row_hash_fn *hash) warn_unused;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of stacks: the hot one, so its look-up is written out, and many stacks at once are looked up side by side. */
+/* The table of stacks: the hot one, so its look-up is written out, and many stacks at once are looked up side by side.
+ */
 #include <sys/mman.h>
 
 #include "base/array.h"
@@ -13,8 +14,8 @@ static inline uint64_t stack_hash(const struct model *m, uint32_t parent, uint32
 	return hash_done(hash_step(m->index->seed, (uint64_t)parent << 32 | location));
 }
 
-/* A slot is a row number with part of the hash above it: as many bits as the row number leaves free (a row is always below
- * cap). So probing stays within a line of slots and looks at a row only when it is very likely the right one. */
+/* A slot is a row number with part of the hash above it: as many bits as the row number leaves free (a row is always
+ * below cap). So probing stays within a line of slots and looks at a row only when it is very likely the right one. */
 static inline uint32_t stack_tag(const struct row_index *ix, uint64_t hash)
 {
 	return (uint32_t)(hash >> 32) & ~(uint32_t)(ix->cap - 1);
@@ -129,9 +130,9 @@ int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_
 	return 0;
 }
 
-/* Several paths at once. First all walk down the nodes that are there already, one step of each in turn, so that the memory
- * of one is on its way while the others work. Then one after the other goes on to its end: a node that is new has no
- * children yet, so what follows it need not be looked for, and its number is known before. */
+/* Several paths at once. First all walk down the nodes that are there already, one step of each in turn, so that the
+ * memory of one is on its way while the others work. Then one after the other goes on to its end: a node that is new
+ * has no children yet, so what follows it need not be looked for, and its number is known before. */
 
 struct walk {
 	size_t at; /* steps done */
@@ -188,7 +189,8 @@ static void append_rest(struct model *m, const struct model_path *p, size_t at, 
 		size_t count = MIN(p->count - at, (size_t)BATCH);
 
 		for (size_t i = 0; i < count; i++) {
-			hashes[i] = stack_hash(m, i ? (uint32_t)(m->stacks_count + i - 1) : parent, step_location(p, at + i));
+			hashes[i] = stack_hash(m, i ? (uint32_t)(m->stacks_count + i - 1) : parent,
+					       step_location(p, at + i));
 			__builtin_prefetch(home(&m->index->stacks, hashes[i]), 1);
 		}
 		for (size_t i = 0; i < count; i++)
@@ -201,7 +203,8 @@ static void append_rest(struct model *m, const struct model_path *p, size_t at, 
 static void finish_path(struct model *m, const struct model_path *p, size_t at, uint32_t node)
 {
 	for (; at < p->count; at++) {
-		uint32_t location = step_location(p, at), next = find_stack(m, stack_hash(m, node, location), node, location);
+		uint32_t location = step_location(p, at),
+			 next = find_stack(m, stack_hash(m, node, location), node, location);
 
 		if (!next)
 			break;

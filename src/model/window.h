@@ -15,7 +15,7 @@ struct window_label {
 
 /* All text is owned by the window, terminated, and may be NULL when unknown. */
 struct window {
-	struct model *model; /* owned */
+	struct model *model;       /* owned */
 	uint64_t start_ns, end_ns; /* wall clock, since the Unix epoch */
 	uint32_t frequency_hz;
 	uint32_t cpu_count;
@@ -25,7 +25,8 @@ struct window {
 	uint64_t busy_ns;                   /* CPU time of /proc/stat in the window, without idle, iowait and steal */
 	struct window_label *labels;        /* service and whatever the user set */
 	size_t label_count, label_cap;
-	struct window_counter *counters; /* by name: samples, lost_ring_full, user_samples, complete, cut_..., unnamed_frames */
+	struct window_counter
+		*counters; /* by name: samples, lost_ring_full, user_samples, complete, cut_..., unnamed_frames */
 	size_t counter_count, counter_cap;
 	char *metadata_json; /* the metadata object of spec/agent.md 9.1; NULL: none */
 };

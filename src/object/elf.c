@@ -374,8 +374,8 @@ int elf_debug_link(const struct elf *elf, char name[ELF_LINK_NAME_MAX], uint32_t
 	text = cur_cstr(&c);
 	ignore(cur_bytes(&c, align_up(text.len + 1, 4) - (text.len + 1)) == NULL); /* padding: bad sticks */
 	value = cur_le32(&c);
-	if (c.bad || !text.len || text.len >= ELF_LINK_NAME_MAX || str_find(text, '/') >= 0 ||
-	    str_eq(text, STR(".")) || str_eq(text, STR("..")))
+	if (c.bad || !text.len || text.len >= ELF_LINK_NAME_MAX || str_find(text, '/') >= 0 || str_eq(text, STR(".")) ||
+	    str_eq(text, STR("..")))
 		return -EBADMSG;
 	memcpy(name, text.ptr, text.len);
 	name[text.len] = 0;

@@ -7,12 +7,12 @@
 #include "base/cur.h"
 #include "object/elf_symbols_int.h"
 
-#define SLOTS_MAX 65536       /* relocations of one file looked at for slots */
+#define SLOTS_MAX 65536                     /* relocations of one file looked at for slots */
 #define RELOCATIONS_MAX ((uint64_t)4 << 20) /* of one file; the rest is not looked at */
-#define ENTRIES_MAX 65536     /* PLT entries of one file */
-#define WINDOW_SIZE KIB(24)   /* a multiple of the relocation's 24 bytes */
+#define ENTRIES_MAX 65536                   /* PLT entries of one file */
+#define WINDOW_SIZE KIB(24)                 /* a multiple of the relocation's 24 bytes */
 #define ENTRY_SIZE 16
-#define GOT_ENTRY_SIZE 8      /* entries of .plt.got without IBT */
+#define GOT_ENTRY_SIZE 8 /* entries of .plt.got without IBT */
 
 struct slot {
 	uint64_t address;
@@ -124,8 +124,8 @@ static int add_entries(struct elf_symbols *t, const struct elf *elf, const struc
 
 		if (!code)
 			return w.error;
-		found = elf->machine == EM_X86_64 ? slot_of_x86(code, step, section->address + at, &key.address) :
-						    slot_of_aarch64(code, step, section->address + at, &key.address);
+		found = elf->machine == EM_X86_64 ? slot_of_x86(code, step, section->address + at, &key.address)
+						  : slot_of_aarch64(code, step, section->address + at, &key.address);
 		slot = found ? bsearch(&key, slots->items, slots->count, sizeof(key), compare_slots) : NULL;
 		if (slot && slot->name && slot->name <= ELF_SYMBOL_NAME_MASK)
 			r = elf_symbols_put(t, section->address + at, step, 0,

@@ -9,10 +9,10 @@
 
 #define WINDOW_SIZE KIB(48) /* a multiple of both entry sizes */
 #define NAMES_WINDOW 4096
-#define ALIASES_MAX 64         /* names compared at one address */
-#define COMPARISONS_MAX 65536  /* names compared in one file */
-#define CODE_SECTIONS_MAX 32      /* programs have 4 or 5 */
-#define NESTING_MAX 16         /* symbols looked back over for one that reaches further */
+#define ALIASES_MAX 64        /* names compared at one address */
+#define COMPARISONS_MAX 65536 /* names compared in one file */
+#define CODE_SECTIONS_MAX 32  /* programs have 4 or 5 */
+#define NESTING_MAX 16        /* symbols looked back over for one that reaches further */
 
 /* Ranks of aliases: the higher wins. */
 #define RANK_SIZED 8u

@@ -5,7 +5,7 @@
 
 #include "object/elf.h"
 
-#define ELF_SYMBOLS_MAX ((size_t)2 << 20) /* chrome has about one million */
+#define ELF_SYMBOLS_MAX ((size_t)2 << 20)    /* chrome has about one million */
 #define ELF_ENTRIES_MAX ((uint64_t)16 << 20) /* table entries looked at: a sparse file can claim any number */
 #define ELF_SYMBOL_NAME_MAX KIB(16)
 
@@ -18,16 +18,16 @@ struct elf_symbol {
 };
 
 struct elf_symbols {
-	uint64_t base; /* lowest address of the file; symbols 4 GiB and more above it are left out */
+	uint64_t base;            /* lowest address of the file; symbols 4 GiB and more above it are left out */
 	struct elf_symbol *items; /* by start; one per start once finished */
 	size_t count, cap;
 };
 
 struct elf_symbol_hit {
 	uint64_t start, size;
-	uint32_t name;      /* offset in strings[strings] */
-	uint8_t strings;    /* ELF_STRINGS_* */
-	bool is_plt;        /* "@plt" belongs behind the name */
+	uint32_t name;   /* offset in strings[strings] */
+	uint8_t strings; /* ELF_STRINGS_* */
+	bool is_plt;     /* "@plt" belongs behind the name */
 };
 
 /** elf_symbols_init - @base: elf_base() of the file that is mapped (a debug file has the same addresses) */
@@ -56,8 +56,7 @@ int elf_symbols_strings(const struct elf *elf, uint32_t type, struct reader *out
  * Of several names perf's order decides (linux 6.1, tools/perf/util/symbol.c, choose_best_symbol), so that figures
  * can be compared: with a size, not weak, global, fewer leading underscores, the longer name.
  */
-void elf_symbols_finish(struct elf_symbols *t, const struct elf *elf,
-			const struct reader strings[ELF_STRINGS_COUNT]);
+void elf_symbols_finish(struct elf_symbols *t, const struct elf *elf, const struct reader strings[ELF_STRINGS_COUNT]);
 
 /** elf_symbols_find - the innermost symbol that covers @address. Return: 0 or -ENOENT. O(log n). */
 int elf_symbols_find(const struct elf_symbols *t, uint64_t address, struct elf_symbol_hit *out) warn_unused;

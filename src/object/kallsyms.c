@@ -31,8 +31,8 @@ static struct str module_name(const struct kallsyms *k, size_t index)
 	return str_of(k->modules.ptr + k->module_starts[index]);
 }
 
-/* Modules come one after the other, so the last one is asked first; a module that returns (bpf, __builtin__kprobes) gets
- * another number. */
+/* Modules come one after the other, so the last one is asked first; a module that returns (bpf, __builtin__kprobes)
+ * gets another number. */
 static int add_module(struct kallsyms *k, struct str name, size_t *out)
 {
 	int r;

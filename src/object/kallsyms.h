@@ -19,13 +19,13 @@ struct kallsyms {
 	uint64_t base; /* 2 GiB below the first function: kernel and modules lie within 4 GiB (branches reach 2 GiB) */
 	struct kallsyms_item *items; /* by start, one per start once finished */
 	size_t count, cap;
-	struct buf names;       /* NUL-terminated */
-	struct buf modules;     /* their names in brackets, NUL-terminated */
+	struct buf names;        /* NUL-terminated */
+	struct buf modules;      /* their names in brackets, NUL-terminated */
 	uint32_t *module_starts; /* in modules */
 	size_t module_count, module_cap;
 	struct lines lines;
 	size_t bad_lines, zero_lines, far_lines; /* far: outside of the 4 GiB */
-	int error;              /* -ENOMEM or -E2BIG; sticks */
+	int error;                               /* -ENOMEM or -E2BIG; sticks */
 };
 
 struct kallsyms_hit {

@@ -9,7 +9,10 @@ struct lines {
 	bool is_too_long;   /* of the unfinished one: the rest of it is skipped */
 };
 
-#define LINES_INIT(line_max) { .partial = BUF_INIT(line_max) }
+#define LINES_INIT(line_max)                  \
+	{                                     \
+		.partial = BUF_INIT(line_max) \
+	}
 
 /** Takes one line, not empty and without its end; borrowed. Return: 0, or -errno to stop. */
 typedef int lines_take_fn(void *ctx, struct str line);

@@ -12,7 +12,7 @@
 #define HEADER_SIZE (8 + 8 * 8)
 #define SCAN_STEP 8
 #define SCAN_WINDOW KIB(32)
-#define SCAN_MAX MIB(256)                /* of .data.rel.ro */
+#define SCAN_MAX MIB(256)                 /* of .data.rel.ro */
 #define RELOCATIONS_MAX ((size_t)4 << 20) /* of one file; the rest is not looked at */
 
 static uint64_t cur_pointer(struct cur *c, uint8_t size)

@@ -8,13 +8,13 @@
 #define PCLNTAB_FUNCTIONS_MAX (UINT64_C(1) << 24)
 
 struct pclntab {
-	struct reader in; /* from the header on */
-	uint64_t count;   /* functions */
+	struct reader in;          /* from the header on */
+	uint64_t count;            /* functions */
 	uint64_t functions, names; /* offsets of the two tables */
-	uint64_t text;    /* added to a function's address */
+	uint64_t text;             /* added to a function's address */
 	uint8_t pointer_size;
 	uint8_t field_size; /* of an address in the table of functions */
-	bool in_functions; /* offsets of functions count from there, not from the header */
+	bool in_functions;  /* offsets of functions count from there, not from the header */
 };
 
 /**

@@ -61,7 +61,7 @@ static size_t overlay(const struct perfmap_level *old, const struct perfmap_leve
 		} else {
 			out[count++] = *over;
 			j++;
-			for (; i < old->count && end_of(&rest) <= end_of(over); )
+			for (; i < old->count && end_of(&rest) <= end_of(over);)
 				rest = ++i < old->count ? old->entries[i] : (struct perfmap_entry){ 0 };
 			if (i < old->count && rest.start < end_of(over))
 				cut_front(&rest, end_of(over));

@@ -20,8 +20,8 @@ struct perfmap_level { /* by start, none overlapping another of the same level *
 	size_t count, cap;
 };
 
-/* Levels are kept like the digits of a counter: each is at least twice as large as the next, later written one, and what
- * a later one covers is hidden below it. So a look-up asks few levels, and lines are merged rarely. */
+/* Levels are kept like the digits of a counter: each is at least twice as large as the next, later written one, and
+ * what a later one covers is hidden below it. So a look-up asks few levels, and lines are merged rarely. */
 struct perfmap {
 	struct perfmap_level levels[PERFMAP_LEVELS_MAX];
 	size_t level_count;

@@ -51,7 +51,8 @@ static uint64_t now_ns(void)
 
 static void timed_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
 {
-	struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC), .tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
+	struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
+				  .tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
 
 	pthread_cond_timedwait(cond, lock, &until);
 }
@@ -74,7 +75,8 @@ static struct known *entry_of(struct containers *c, struct str id)
 		return memcmp(c->items[index].id, id.ptr, CONTAINER_ID_SIZE) ? NULL : &c->items[index];
 	if (c->count >= IDS_MAX)
 		forget_all(c);
-	if (array_grow(&c->items, &c->cap, c->count, IDS_MAX) < 0 || u64map_put(&c->by_id, hash, (uint32_t)c->count) < 0)
+	if (array_grow(&c->items, &c->cap, c->count, IDS_MAX) < 0 ||
+	    u64map_put(&c->by_id, hash, (uint32_t)c->count) < 0)
 		return NULL;
 	c->items[c->count] = (struct known){ 0 };
 	memcpy(c->items[c->count].id, id.ptr, CONTAINER_ID_SIZE);

@@ -17,7 +17,8 @@ int cpustat_parse(struct str text, struct cpustat *out) warn_unused;
 int cpustat_read(const char *host_root, struct cpustat *out) warn_unused;
 /** cpustat_busy_ns - between two readings; 0 when one is not known. */
 uint64_t cpustat_busy_ns(const struct cpustat *from, const struct cpustat *to);
-/** cpustat_busy_percent - of all CPUs between two readings, 0 to 100; negative when one is not known or no time went by. */
+/** cpustat_busy_percent - of all CPUs between two readings, 0 to 100; negative when one is not known or no time went
+ * by. */
 double cpustat_busy_percent(const struct cpustat *from, const struct cpustat *to);
 
 /** meminfo_parse - total and used memory from the text of /proc/meminfo. Return: 0 or -EBADMSG. Pure. */

@@ -21,9 +21,9 @@ struct file {
 	char *path;
 	void *image;
 	size_t image_size;
-	int fd;             /* -1: never had, or closed for another */
+	int fd;                /* -1: never had, or closed for another */
 	uint32_t newer, older; /* ids in the list of open descriptors, most recently used first; 0: none */
-	uint32_t next_same; /* id of another file whose key has the same hash; 0: none */
+	uint32_t next_same;    /* id of another file whose key has the same hash; 0: none */
 };
 
 struct files {
@@ -157,7 +157,12 @@ static int append_locked(struct files *f, const struct file_key *key, char *path
 	if (r < 0)
 		return r;
 	f->items[f->count++] = (struct file){
-		.key = *key, .path = path, .image = image, .image_size = image_size, .fd = -1, .next_same = same,
+		.key = *key,
+		.path = path,
+		.image = image,
+		.image_size = image_size,
+		.fd = -1,
+		.next_same = same,
 	};
 	*out = id;
 	return 0;

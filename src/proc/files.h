@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mapped files of all processes, opened while the process lives: file id <-> identity. Ids are dense from 1 and are
- * never reused within a session. Added to by the ring reader, read by the symbol worker: guarded inside by one mutex. */
+ * never reused within a session. Added to by the ring reader, read by the symbol worker: guarded inside by one mutex.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -21,7 +22,8 @@ struct file_key {
 
 struct files;
 
-int files_open(size_t fd_max, struct files **out) warn_unused; /* fd_max descriptors at most: least recently used first */
+int files_open(size_t fd_max,
+	       struct files **out) warn_unused; /* fd_max descriptors at most: least recently used first */
 void files_close(struct files *f);
 
 /**
@@ -43,7 +45,7 @@ struct file_view {
 	int fd;            /* a duplicate the caller closes, or -1 */
 	const void *image; /* borrowed bytes, or NULL */
 	size_t image_size;
-	char *path;        /* owned by the caller */
+	char *path; /* owned by the caller */
 	struct file_key key;
 };
 

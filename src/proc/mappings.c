@@ -118,8 +118,8 @@ void mapping_reader_init(struct mapping_reader *reader, struct files *files, str
 	if (!address)
 		return;
 	reader->vdso_size = own_vdso_size(address);
-	if (!reader->vdso_size || files_add_image(files, (const void *)address, reader->vdso_size, STR("[vdso]"),
-						  &reader->vdso_id) < 0)
+	if (!reader->vdso_size ||
+	    files_add_image(files, (const void *)address, reader->vdso_size, STR("[vdso]"), &reader->vdso_id) < 0)
 		reader->vdso_size = 0;
 }
 
@@ -163,8 +163,8 @@ static uint64_t device_of(const struct maps_line *line)
 	return makedev(line->device_major, line->device_minor);
 }
 
-/* A file found by its path is the mapped one when device and inode agree. overlayfs and btrfs show a device of their own
- * in stat, so there the inode has to do. */
+/* A file found by its path is the mapped one when device and inode agree. overlayfs and btrfs show a device of their
+ * own in stat, so there the inode has to do. */
 static bool is_mapped_file(int fd, const struct maps_line *line)
 {
 	struct statfs fs;
@@ -256,15 +256,20 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 		return add_open(reader, fd, line, out);
 	if (!told)
 		key = (struct file_key){ .device = device_of(line), .inode = line->inode };
-	return files_add(reader->files, -1, &key, line->path, out); /* no symbols, but the frames keep the file's name */
+	return files_add(reader->files, -1, &key, line->path,
+			 out); /* no symbols, but the frames keep the file's name */
 }
 
-static int fill(const struct mapping_reader *reader, int dir, const struct maps_line *line, const struct mappings *so_far,
-		struct mapping *out)
+static int fill(const struct mapping_reader *reader, int dir, const struct maps_line *line,
+		const struct mappings *so_far, struct mapping *out)
 {
 	struct mapping m = {
-		.start = line->start, .end = line->end, .offset = line->offset,
-		.device = device_of(line), .inode = line->inode, .kind = PROC_PLACE_ANONYMOUS,
+		.start = line->start,
+		.end = line->end,
+		.offset = line->offset,
+		.device = device_of(line),
+		.inode = line->inode,
+		.kind = PROC_PLACE_ANONYMOUS,
 	};
 	int r = 0;
 
@@ -348,13 +353,21 @@ int mapping_told(const struct mapping_reader *reader, const char *host_root, con
 		 struct mapping *out)
 {
 	struct maps_line line = {
-		.start = told->start, .end = told->end, .offset = told->file_offset, .inode = told->inode,
-		.device_major = told->device_major, .device_minor = told->device_minor,
+		.start = told->start,
+		.end = told->end,
+		.offset = told->file_offset,
+		.inode = told->inode,
+		.device_major = told->device_major,
+		.device_minor = told->device_minor,
 		.path = str_n(told->path, told->path_size),
 	};
 	struct mapping m = {
-		.start = line.start, .end = line.end, .offset = line.offset,
-		.device = device_of(&line), .inode = line.inode, .kind = PROC_PLACE_ANONYMOUS,
+		.start = line.start,
+		.end = line.end,
+		.offset = line.offset,
+		.device = device_of(&line),
+		.inode = line.inode,
+		.kind = PROC_PLACE_ANONYMOUS,
 	};
 	int r;
 

@@ -32,7 +32,7 @@ struct mapping_reader {
 	struct files *files;
 	struct buf *scratch; /* for the text of maps */
 	size_t max;
-	uint32_t vdso_id;    /* our own vDSO; 0: none */
+	uint32_t vdso_id; /* our own vDSO; 0: none */
 	size_t vdso_size;
 };
 

@@ -18,23 +18,23 @@ struct proc_config {
 enum proc_place_kind {
 	PROC_PLACE_UNKNOWN, /* nothing mapped there that we know of */
 	PROC_PLACE_FILE,
-	PROC_PLACE_VDSO,    /* file_id names the vDSO image */
+	PROC_PLACE_VDSO, /* file_id names the vDSO image */
 	PROC_PLACE_VSYSCALL,
 	PROC_PLACE_ANONYMOUS, /* executable memory without a file: JIT code */
 };
 
 struct proc_place {
 	enum proc_place_kind kind;
-	uint32_t file_id;  /* struct files */
-	uint64_t offset;   /* in the file */
+	uint32_t file_id;                        /* struct files */
+	uint64_t offset;                         /* in the file */
 	uint64_t map_start, map_end, map_offset; /* of the mapping */
 };
 
 struct proc {
 	uint32_t pid;
-	uint64_t start_ns; /* CLOCK_BOOTTIME */
+	uint64_t start_ns;              /* CLOCK_BOOTTIME */
 	uint32_t parent_pid, inner_pid; /* inner: in its own pid namespace; known once proc_perf_map_fd() was asked */
-	uint32_t generation; /* counts execs: a JIT address means something only together with it */
+	uint32_t generation;            /* counts execs: a JIT address means something only together with it */
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */
 	char *container;       /* name, short id when the engine does not answer, or NULL; proc_get() may replace it */
@@ -63,8 +63,8 @@ void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping);
 /**
  * proc_find_place - what an address means
  *
- * Reads the mappings again when nothing covers it (rate-limited: 100 ms doubling to 25.6 s while that finds nothing, from
- * the start after 5 s without a miss) and when they were read half a minute ago.
+ * Reads the mappings again when nothing covers it (rate-limited: 100 ms doubling to 25.6 s while that finds nothing,
+ * from the start after 5 s without a miss) and when they were read half a minute ago.
  */
 void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out);
 

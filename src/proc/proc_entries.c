@@ -128,7 +128,8 @@ void entry_drop(struct proc_table *t, struct entry *e)
 	chain_remove(t, e);
 	if (last != e) {
 		if (entry_newest(t, last->pub.pid) == last)
-			must(u64map_put(&t->newest, last->pub.pid, (uint32_t)e->index) == 0); /* replaces: needs no room */
+			must(u64map_put(&t->newest, last->pub.pid, (uint32_t)e->index) ==
+			     0); /* replaces: needs no room */
 		t->items[e->index] = last;
 		last->index = e->index;
 	}

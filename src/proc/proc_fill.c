@@ -152,7 +152,8 @@ void entry_read(struct proc_table *t, struct entry *e)
 		return;
 	}
 	if (!t->recorded) {
-		/* /proc may show the next program already, whose exec event is still to come: samples before it are not its. */
+		/* /proc may show the next program already, whose exec event is still to come: samples before it are not
+		 * its. */
 		origin = find_origin(t, e);
 		r = read_living(t, e, origin);
 		if (r == -ESRCH)

@@ -10,16 +10,16 @@
 #define PROCS_MAX (1U << 18)
 
 struct entry {
-	struct proc pub; /* first: struct proc * is struct entry * */
+	struct proc pub;     /* first: struct proc * is struct entry * */
 	struct entry *older; /* of the same pid */
 	size_t index;
 	struct mappings maps;
-	bool was_read, forked; /* forked: since then no exec, so its parent's mappings are its own */
+	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
 	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
 	uint32_t uid, effective_uid;
 	int perf_map_fd;
 	uint64_t perf_map_retry_ns;
-	uint64_t scan_cost_ns; /* of the last reading of the mappings */
+	uint64_t scan_cost_ns;                      /* of the last reading of the mappings */
 	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
 	unsigned attempt;
 	bool name_pending;
@@ -57,8 +57,8 @@ uint64_t proc_clock_ns(void);
 
 /* Reading: proc_fill.c. */
 /**
- * entry_read - all that /proc says of a process not read yet. One that forked and has not execed has its parent's mappings,
- * and the rest of what the parent had too when it is gone.
+ * entry_read - all that /proc says of a process not read yet. One that forked and has not execed has its parent's
+ * mappings, and the rest of what the parent had too when it is gone.
  */
 void entry_read(struct proc_table *t, struct entry *e);
 /** entry_rescan - mappings only. Return: true when they were read. */

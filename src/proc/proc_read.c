@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 
-#define TICKS_PER_SEC 100         /* USER_HZ, the same on every Linux architecture we build for */
+#define TICKS_PER_SEC 100               /* USER_HZ, the same on every Linux architecture we build for */
 #define PF_KTHREAD UINT64_C(0x00200000) /* linux, include/linux/sched.h; unchanged since 2.6 */
 
 /* Field numbers of proc(5), /proc/PID/stat. */

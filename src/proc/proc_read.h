@@ -15,7 +15,8 @@ struct proc_facts {
 	bool is_kernel, is_zombie; /* zombie: the leader is gone, other threads may live */
 };
 
-/** proc_stat_parse - text of /proc/PID/stat. Return: 0 or -EBADMSG. Pure. Source: proc(5), linux 6.1 fs/proc/array.c. */
+/** proc_stat_parse - text of /proc/PID/stat. Return: 0 or -EBADMSG. Pure. Source: proc(5), linux 6.1 fs/proc/array.c.
+ */
 int proc_stat_parse(struct str text, struct proc_facts *out) warn_unused;
 /** proc_status_parse - adds inner_pid and the uids. A text without them changes nothing. Pure. */
 void proc_status_parse(struct str text, struct proc_facts *facts);

@@ -10,10 +10,10 @@
 #define RESCAN_NS (100 * NSEC_PER_MSEC)
 #define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
-#define RESCAN_COST_SHARE 20 /* reading maps takes at most a twentieth of the time, per process */
+#define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
-#define EXEC_READS_PER_SEC 32 /* a reading takes about 0.2 ms: at most some half percent of a CPU */
-#define SWEEP_PER_EXPIRE 64 /* processes looked at for an exit record that was lost */
+#define EXEC_READS_PER_SEC 32          /* a reading takes about 0.2 ms: at most some half percent of a CPU */
+#define SWEEP_PER_EXPIRE 64            /* processes looked at for an exit record that was lost */
 #define USER_ADDRESS_MAX (UINT64_C(1) << 56)
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 
@@ -199,8 +199,12 @@ void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uin
 	if (!m)
 		return;
 	*out = (struct proc_place){
-		.kind = m->kind, .file_id = m->file_id, .offset = address - m->start + m->offset,
-		.map_start = m->start, .map_end = m->end, .map_offset = m->offset,
+		.kind = m->kind,
+		.file_id = m->file_id,
+		.offset = address - m->start + m->offset,
+		.map_start = m->start,
+		.map_end = m->end,
+		.map_offset = m->offset,
 	};
 }
 

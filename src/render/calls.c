@@ -10,7 +10,7 @@ struct builder {
 	struct calls calls;
 	struct u64map functions; /* name, module -> calls.functions */
 	struct u64map children;  /* parent node, function -> calls.nodes */
-	uint32_t *node_of;	 /* stack of the model -> calls.nodes */
+	uint32_t *node_of;       /* stack of the model -> calls.nodes */
 };
 
 static void builder_release(struct builder *b)
@@ -45,9 +45,9 @@ static int function_of(struct builder *b, const struct model_location *location,
 	r = u64map_put(&b->functions, key, (uint32_t)c->function_count);
 	if (r < 0)
 		return r;
-	c->functions[c->function_count] = (struct calls_function){
-		.name = name, .module = module, .kind = function ? f->kind : MODEL_KIND_NATIVE
-	};
+	c->functions[c->function_count] = (struct calls_function){ .name = name,
+								   .module = module,
+								   .kind = function ? f->kind : MODEL_KIND_NATIVE };
 	*out = (uint32_t)c->function_count++;
 	return 0;
 }
@@ -66,9 +66,9 @@ static int child_of(struct builder *b, uint32_t parent, uint32_t function, uint3
 	r = u64map_put(&b->children, key, (uint32_t)c->node_count);
 	if (r < 0)
 		return r;
-	c->nodes[c->node_count] = (struct calls_node){
-		.parent = parent, .function = function, .next_sibling = c->nodes[parent].first_child
-	};
+	c->nodes[c->node_count] = (struct calls_node){ .parent = parent,
+						       .function = function,
+						       .next_sibling = c->nodes[parent].first_child };
 	c->nodes[parent].first_child = (uint32_t)c->node_count;
 	*out = (uint32_t)c->node_count++;
 	return 0;
@@ -137,7 +137,8 @@ static void add_values(struct builder *b, size_t value)
 	}
 }
 
-/* A function's total is that of its outermost frames. The walk goes along the links of the nodes: depth costs nothing. */
+/* A function's total is that of its outermost frames. The walk goes along the links of the nodes: depth costs nothing.
+ */
 static int add_function_totals(struct calls *c)
 {
 	scoped(freep) uint32_t *open = calloc(c->function_count + 1, sizeof(*open)); /* frames of it on the path */

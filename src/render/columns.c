@@ -45,8 +45,8 @@ struct encoder {
 	struct u64map edge_of; /* caller and callee -> edges */
 	struct edge *edges;
 	size_t edge_count, edge_cap;
-	uint32_t *call; /* per node: its edge */
-	uint32_t *path; /* by level: the frame open there */
+	uint32_t *call;   /* per node: its edge */
+	uint32_t *path;   /* by level: the frame open there */
 	uint32_t *recent; /* per caller: its edge used last, + 1; most calls repeat it */
 };
 

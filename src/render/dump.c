@@ -6,8 +6,8 @@
 #include "base/array.h"
 #include "base/utf8.h"
 #include "codec/pprof.h" /* which of the window's facts are comments in the file */
-#include "render/terminal.h"
 #include "render/render.h"
+#include "render/terminal.h"
 
 #define SCRATCH_MAX MIB(16)
 #define LABELS_MAX 65536
@@ -375,7 +375,8 @@ static void add_location(struct dump *d, uint32_t id)
 
 static void add_mapping(struct dump *d, uint32_t id)
 {
-	static const char *const flags[] = { "[FN]", "[FL]", "[LN]", "[IN]" }; /* enum model_mapping_flags, bit by bit */
+	static const char *const flags[] = { "[FN]", "[FL]", "[LN]",
+					     "[IN]" }; /* enum model_mapping_flags, bit by bit */
 	const struct model_mapping *map = &d->m->mappings[id];
 
 	buf_addf(d->out, "%" PRIu32 ": 0x%" PRIx64 "/0x%" PRIx64 "/0x%" PRIx64 " ", id, map->start, map->limit,

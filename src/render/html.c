@@ -76,7 +76,8 @@ static void add_json_string(struct buf *out, struct str s)
 
 		if (c < 0)
 			buf_adds(out, STR("\\ufffd"));
-		else if (c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x2028 || c == 0x2029)
+		else if (c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x2028 ||
+			 c == 0x2029)
 			buf_addf(out, "\\u%04x", (unsigned)c);
 		else
 			buf_add(out, s.ptr, s.len - rest.len);
@@ -276,7 +277,8 @@ static int add_table(const struct page *p, struct buf *out)
 		add_short_text(out, tree_frame_text(&p->tree, rows[i].frame));
 		buf_addf(out, "</td><td>%s</td><td>%llu</td><td>%.2f %%</td><td>%llu</td><td>%.2f %%</td></tr>\n",
 			 tree_kind_name(p->tree.frames[rows[i].frame].kind).ptr, (unsigned long long)rows[i].self,
-			 percent(rows[i].self, whole), (unsigned long long)rows[i].total, percent(rows[i].total, whole));
+			 percent(rows[i].self, whole), (unsigned long long)rows[i].total,
+			 percent(rows[i].total, whole));
 	}
 	return out->error;
 }
@@ -286,8 +288,10 @@ static int add_mark(const struct page *p, struct str mark, struct buf *out)
 	if (str_eq(mark, STR("title")))
 		add_short_text(out, str_of(p->title));
 	else if (str_eq(mark, STR("policy")))
-		buf_addf(out, "default-src 'none'; script-src '%s'; style-src '%s'; worker-src blob:; base-uri 'none'; "
-			 "form-action 'none'", web_script_hash, web_style_hash);
+		buf_addf(out,
+			 "default-src 'none'; script-src '%s'; style-src '%s'; worker-src blob:; base-uri 'none'; "
+			 "form-action 'none'",
+			 web_script_hash, web_style_hash);
 	else if (str_eq(mark, STR("style")))
 		buf_add(out, web_style, web_style_size);
 	else if (str_eq(mark, STR("script")))

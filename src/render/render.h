@@ -6,11 +6,11 @@
 #include "model/window.h"
 
 struct render_text_config {
-	size_t value;          /* column of the model */
-	size_t top_count;      /* rows of the function table; 0: none */
+	size_t value;            /* column of the model */
+	size_t top_count;        /* rows of the function table; 0: none */
 	double tree_min_percent; /* branches below are left out and counted; negative: no tree */
-	bool by_process;       /* a table of processes */
-	int width;             /* columns of the terminal; 0: unlimited */
+	bool by_process;         /* a table of processes */
+	int width;               /* columns of the terminal; 0: unlimited */
 };
 
 /** render_text - tables for people, to @out: functions by self and total, processes, call tree. Names are escaped. */
@@ -20,7 +20,7 @@ struct render_top_row {
 	uint32_t function_name; /* string of the model; 0: frames without a name, by module */
 	uint32_t module;        /* file name of the mapping when there is no name, else 0 */
 	enum model_kind kind;
-	int64_t self, total;    /* total counts recursion once */
+	int64_t self, total; /* total counts recursion once */
 };
 
 /**
@@ -54,5 +54,5 @@ int render_html(const struct window *w, const struct render_html_config *cfg, st
  * @text: "frame;frame count\n" lines
  * Return: 0, -EBADMSG with *bad_line set, -ENOMEM, -E2BIG.
  */
-int render_html_folded(struct str text, const struct render_html_config *cfg, struct buf *out, uint64_t *bad_line)
-	warn_unused;
+int render_html_folded(struct str text, const struct render_html_config *cfg, struct buf *out,
+		       uint64_t *bad_line) warn_unused;

@@ -14,11 +14,11 @@ struct scale {
 };
 
 static const struct scale scales[] = {
-	{ "nanoseconds", "s", 1e9 },	 { "nanoseconds", "ms", 1e6 }, { "nanoseconds", "us", 1e3 },
-	{ "nanoseconds", "ns", 1 },	 { "microseconds", "s", 1e6 }, { "microseconds", "ms", 1e3 },
-	{ "microseconds", "us", 1 },	 { "milliseconds", "s", 1e3 }, { "milliseconds", "ms", 1 },
-	{ "seconds", "s", 1 },		 { "bytes", "TB", 0x1p40 },    { "bytes", "GB", 0x1p30 },
-	{ "bytes", "MB", 0x1p20 },	 { "bytes", "kB", 0x1p10 },    { "bytes", "B", 1 },
+	{ "nanoseconds", "s", 1e9 }, { "nanoseconds", "ms", 1e6 }, { "nanoseconds", "us", 1e3 },
+	{ "nanoseconds", "ns", 1 },  { "microseconds", "s", 1e6 }, { "microseconds", "ms", 1e3 },
+	{ "microseconds", "us", 1 }, { "milliseconds", "s", 1e3 }, { "milliseconds", "ms", 1 },
+	{ "seconds", "s", 1 },       { "bytes", "TB", 0x1p40 },    { "bytes", "GB", 0x1p30 },
+	{ "bytes", "MB", 0x1p20 },   { "bytes", "kB", 0x1p10 },    { "bytes", "B", 1 },
 };
 
 static const struct scale *scale_for(struct str unit, int64_t value)
@@ -93,10 +93,10 @@ static int function_table(const struct window *w, const struct render_text_confi
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < w->model->samples_count; i++)
-		total = saturating_add(total, saturating_abs(
-			model_values(w->model, &w->model->samples[i])[cfg->value]));
-	buf_addf(out, "Functions (" STR_FMT ", ", STR_ARG(model_string(w->model,
-								       w->model->value_types[cfg->value].type)));
+		total = saturating_add(total,
+				       saturating_abs(model_values(w->model, &w->model->samples[i])[cfg->value]));
+	buf_addf(out, "Functions (" STR_FMT ", ",
+		 STR_ARG(model_string(w->model, w->model->value_types[cfg->value].type)));
 	buf_addf(out, "%zu of %zu)\n", MIN(count, cfg->top_count), count);
 	buf_adds(out, STR("      flat   flat%    sum%        cum    cum%  function\n"));
 	for (size_t i = 0; i < MIN(count, cfg->top_count); i++) {

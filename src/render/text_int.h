@@ -9,8 +9,8 @@
 void text_head(const struct window *w, struct buf *out);
 
 /** text_tree - callers to callees. Return: 0 or -ENOMEM. */
-int text_tree(const struct window *w, const struct render_text_config *cfg, const struct calls *c, struct buf *out)
-	warn_unused;
+int text_tree(const struct window *w, const struct render_text_config *cfg, const struct calls *c,
+	      struct buf *out) warn_unused;
 
 /** text_percent - @value of @total as "12.34%", seven columns. */
 void text_percent(struct buf *out, int64_t value, int64_t total);

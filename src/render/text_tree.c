@@ -9,10 +9,10 @@
 /* A node that is shown. */
 struct shown {
 	uint32_t node;
-	uint32_t level;	     /* of indentation: a lone callee stands under its caller without moving right */
+	uint32_t level; /* of indentation: a lone callee stands under its caller without moving right */
 	bool is_lone;
-	uint32_t left_out;   /* callees below the threshold */
-	int64_t left_value;  /* what they are worth */
+	uint32_t left_out;     /* callees below the threshold */
+	int64_t left_value;    /* what they are worth */
 	uint32_t first, count; /* shown callees: in `shown`, largest first */
 };
 
@@ -159,7 +159,8 @@ int text_tree(const struct window *w, const struct render_text_config *cfg, cons
 		return -ENOMEM;
 	t.shown = shown;
 	t.count = 1;
-	/* A kept node may hang under one that is not (values can be negative), then it is not reached: kept is enough. */
+	/* A kept node may hang under one that is not (values can be negative), then it is not reached: kept is enough.
+	 */
 	for (size_t i = 0; i < t.count; i++)
 		add_callees(&t, i);
 	buf_adds(out, STR("\nCall tree (callers above callees; \"-\" begins a branch)\n"));

@@ -26,7 +26,7 @@ struct str tree_kind_name(unsigned kind)
 #define X(id, name, suffix) [MODEL_KIND_##id] = { name, sizeof(name) - 1 },
 		MODEL_KINDS(X)
 #undef X
-		[TREE_KIND_PROCESS] = { "process", 7 },
+			[TREE_KIND_PROCESS] = { "process", 7 },
 		[TREE_KIND_CONTAINER] = { "container", 9 },
 	};
 
@@ -151,8 +151,7 @@ static int sort_children(const struct tree_builder *b, const uint32_t *rank, uin
 
 		if (r < 0)
 			return r;
-		family->siblings[family->count++] =
-			(struct sibling){ b->value[kid], rank[b->nodes[kid].frame], kid };
+		family->siblings[family->count++] = (struct sibling){ b->value[kid], rank[b->nodes[kid].frame], kid };
 	}
 	if (family->count <= SMALL_GROUP)
 		insertion_sort(family->siblings, family->count);

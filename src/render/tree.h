@@ -33,8 +33,8 @@ struct tree {
 	struct intern modules;
 	uint32_t node_count;
 	uint32_t *frame;
-	uint32_t *level; /* 0 at the root */
-	uint64_t *total; /* the root's is the sum of everything */
+	uint32_t *level;                 /* 0 at the root */
+	uint64_t *total;                 /* the root's is the sum of everything */
 	uint32_t *origin, *frame_origin; /* of a pruned copy: node and frame of the whole tree; otherwise NULL */
 };
 
@@ -57,7 +57,8 @@ struct str tree_kind_name(unsigned kind);
  * @text: CRLF is accepted, empty lines are skipped, so is a first line starting with '#' (the comment of .col)
  * @out: suffixes such as _[k] became kinds
  *
- * Return: 0; -EBADMSG with *bad_line (from 1) when a line has no count, no stack, or the sum overflows; -ENOMEM; -E2BIG.
+ * Return: 0; -EBADMSG with *bad_line (from 1) when a line has no count, no stack, or the sum overflows; -ENOMEM;
+ * -E2BIG.
  */
 int tree_from_folded(struct str text, struct tree *out, uint64_t *bad_line) warn_unused;
 

@@ -9,7 +9,7 @@
 #define ENDS 32u
 
 struct step {
-	uint32_t end;  /* offset behind this frame in its line's stack */
+	uint32_t end; /* offset behind this frame in its line's stack */
 	uint32_t frame;
 	uint64_t hash; /* of the path down to here */
 };
@@ -36,7 +36,7 @@ struct folded {
 	struct line_end ends[ENDS];
 	uint32_t task_count, end_count;
 	uint64_t sum;
-	uint32_t *recent;  /* per frame, the root's first: the frame last seen below it, + 1 */
+	uint32_t *recent; /* per frame, the root's first: the frame last seen below it, + 1 */
 	size_t recent_cap;
 };
 

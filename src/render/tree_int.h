@@ -8,9 +8,9 @@ struct tree_node {
 	uint32_t parent, frame;
 };
 
-/* Most nodes have the number after their parent's, because a stack that leaves the known paths adds its frames in one go;
- * these need no slot. tag: the upper half of the hash chained along the path; its low bits choose the slot, so growing
- * needs no rehash. */
+/* Most nodes have the number after their parent's, because a stack that leaves the known paths adds its frames in one
+ * go; these need no slot. tag: the upper half of the hash chained along the path; its low bits choose the slot, so
+ * growing needs no rehash. */
 struct tree_slot {
 	uint32_t tag, node; /* node 0: free */
 };
@@ -37,7 +37,8 @@ struct tree_builder {
 	uint64_t seed, sum;
 };
 
-/** tree_huge_pages - ask for huge pages for a big array: look-ups in it are random accesses. Small ones are left alone. */
+/** tree_huge_pages - ask for huge pages for a big array: look-ups in it are random accesses. Small ones are left alone.
+ */
 void tree_huge_pages(void *bytes, size_t size);
 
 int tree_builder_init(struct tree_builder *b, size_t branches_expected) warn_unused;
@@ -48,8 +49,8 @@ void tree_builder_release(struct tree_builder *b);
  * @classify: called for a new one: sets kind and module and returns how much of the key is the name
  */
 typedef size_t tree_classify_fn(struct str key, struct tree_frame *frame, void *ctx);
-int tree_builder_frame(struct tree_builder *b, struct str key, tree_classify_fn *classify, void *ctx, uint32_t *out)
-	warn_unused;
+int tree_builder_frame(struct tree_builder *b, struct str key, tree_classify_fn *classify, void *ctx,
+		       uint32_t *out) warn_unused;
 
 /** tree_builder_room - make room for @count more nodes, so that adding them cannot fail. */
 int tree_builder_room(struct tree_builder *b, size_t count) warn_unused;

@@ -9,9 +9,9 @@
 #include <bpf/libbpf.h>
 
 #include "abi/settings.h"
+#include "sampler.skel.h"
 #include "sampler/bpf_probe.h"
 #include "sampler/cpus.h"
-#include "sampler.skel.h"
 
 #define RING_MIN KIB(256)
 #define RING_MAX MIB(8)

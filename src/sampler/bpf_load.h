@@ -5,8 +5,8 @@
 #include "sampler/sampler.h"
 
 /* What a program needs to see everything without being root; named in remedies. */
-#define SAMPLER_SETCAP                                                                          \
-	"sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,"         \
+#define SAMPLER_SETCAP                                                                   \
+	"sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog," \
 	"cap_checkpoint_restore+ep"
 
 struct sampler_bpf; /* the generated skeleton */

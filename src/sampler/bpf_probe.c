@@ -32,12 +32,14 @@ static int fd_result(int fd)
 
 int bpf_probe_program(void)
 {
-	return fd_result(bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "hearth_probe", "GPL", nothing, ARRAY_SIZE(nothing), NULL));
+	return fd_result(
+		bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "hearth_probe", "GPL", nothing, ARRAY_SIZE(nothing), NULL));
 }
 
 int bpf_probe_ring(void)
 {
-	return fd_result(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hearth_probe", 0, 0, (uint32_t)sysconf(_SC_PAGESIZE), NULL));
+	return fd_result(
+		bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hearth_probe", 0, 0, (uint32_t)sysconf(_SC_PAGESIZE), NULL));
 }
 
 int bpf_probe_process_event(void)
@@ -108,8 +110,11 @@ int bpf_probe_kernel(const struct sampler_config *cfg, struct buf *why)
 		return r;
 	}
 	if (r == -EDEADLK && !cfg->allow_dangerous_kernel) {
-		buf_addf(why, "kernel %u.%u.%u can freeze when BPF reads user memory: update it (6.1.36, 6.3.10, 6.4 are mended) "
-			 "or take the risk with --allow-dangerous-kernel", k.major, k.minor, k.patch);
+		buf_addf(why,
+			 "kernel %u.%u.%u can freeze when BPF reads user memory: update it (6.1.36, 6.3.10, 6.4 are "
+			 "mended) "
+			 "or take the risk with --allow-dangerous-kernel",
+			 k.major, k.minor, k.patch);
 		return -ENOTSUP;
 	}
 	return 0;
@@ -138,6 +143,7 @@ int bpf_probe_all(const struct sampler_config *cfg, struct buf *why)
 	if (r < 0)
 		return verdict(why, "a BPF ring buffer cannot be made", r);
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		return verdict(why, "/sys/kernel/btf/vmlinux, the kernel's type information (CONFIG_DEBUG_INFO_BTF)", -errno);
+		return verdict(why, "/sys/kernel/btf/vmlinux, the kernel's type information (CONFIG_DEBUG_INFO_BTF)",
+			       -errno);
 	return 0;
 }

@@ -4,11 +4,11 @@
 
 #include "sampler/sampler.h"
 
-int bpf_probe_program(void);       /* a perf_event program can be loaded: 0 or -errno */
-int bpf_probe_ring(void);          /* a ring buffer can be made: 0 or -errno */
-int bpf_probe_process_event(void); /* a program can be put on a scheduler event by BTF: 0 or -errno; tens of ms */
+int bpf_probe_program(void);         /* a perf_event program can be loaded: 0 or -errno */
+int bpf_probe_ring(void);            /* a ring buffer can be made: 0 or -errno */
+int bpf_probe_process_event(void);   /* a program can be put on a scheduler event by BTF: 0 or -errno; tens of ms */
 int bpf_probe_entry_registers(void); /* 1: by a helper; 0: the kernel is older, they are found by hand; or -errno */
-int bpf_probe_perf_event(void);    /* cpu-clock for all tasks of a CPU: 0 or -errno */
+int bpf_probe_perf_event(void);      /* cpu-clock for all tasks of a CPU: 0 or -errno */
 
 /** bpf_probe_kernel - is it new enough and not one that freezes? Return: 0, or -ENOTSUP and @why. */
 int bpf_probe_kernel(const struct sampler_config *cfg, struct buf *why) warn_unused;

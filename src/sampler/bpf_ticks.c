@@ -24,7 +24,8 @@ static int tick_open(const struct ticks *t, unsigned int cpu)
 	fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* The ioctl and not a bpf_link: it works on every kernel, does not start the event, and ends with the descriptor. */
+	/* The ioctl and not a bpf_link: it works on every kernel, does not start the event, and ends with the
+	 * descriptor. */
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, t->program_fd) < 0)
 		return -errno;
 	if (t->running && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
@@ -117,6 +118,6 @@ void ticks_follow(struct ticks *t, uint64_t now_ns)
 		return;
 	t->checked_ns = now_ns;
 	if (cpus_online(t->host_root, &online) < 0)
-		return; /* asked again the next time */
+		return;                  /* asked again the next time */
 	ignore(ticks_apply(t, &online)); /* likewise */
 }

@@ -18,7 +18,8 @@ static inline bool cpus_has(const struct cpus *c, unsigned int cpu)
 /**
  * cpus_parse - "0-3,8,10-11" with or without a newline, as in /sys/devices/system/cpu/online
  *
- * Return: number of CPUs, at least 1; -EBADMSG, or -ERANGE for a number of CPUS_MAX and more. *out untouched then. Pure.
+ * Return: number of CPUs, at least 1; -EBADMSG, or -ERANGE for a number of CPUS_MAX and more. *out untouched then.
+ * Pure.
  */
 int cpus_parse(struct str text, struct cpus *out) warn_unused;
 

@@ -161,8 +161,9 @@ static void probe_kernel_fact(struct probe *p)
 	}
 	value(f, "%u.%u.%u%s", k.major, k.minor, k.patch,
 	      verdict == -EDEADLK ? ", can freeze when BPF reads user memory" : "");
-	remedy(f, "%s", verdict == -ENOTSUP ? "update to 5.10 or newer"
-					    : "update to 6.1.36, 6.3.10, 6.4 or newer; or --allow-dangerous-kernel");
+	remedy(f, "%s",
+	       verdict == -ENOTSUP ? "update to 5.10 or newer"
+				   : "update to 6.1.36, 6.3.10, 6.4 or newer; or --allow-dangerous-kernel");
 }
 
 static bool holds(unsigned int capability)
@@ -310,7 +311,8 @@ static void probe_memlock(struct probe *p)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		value(f, "unlimited");
 	else
-		value(f, "%llu KiB (only kernels before 5.11 count BPF memory here)", (unsigned long long)limit.rlim_cur / 1024);
+		value(f, "%llu KiB (only kernels before 5.11 count BPF memory here)",
+		      (unsigned long long)limit.rlim_cur / 1024);
 }
 
 static void probe_tracefs(struct probe *p)

@@ -14,7 +14,7 @@ enum probe_need {
 };
 
 struct probe_fact {
-	const char *name;  /* stable, lower case with dashes: "perf-events" */
+	const char *name; /* stable, lower case with dashes: "perf-events" */
 	enum probe_need need;
 	bool ok;
 	char value[160];  /* what was found: "6.18.44", "Permission denied"; printable ASCII */
@@ -52,8 +52,8 @@ struct probe_kernel {
  *
  * Return: 0, or -EBADMSG; *out untouched then. Pure.
  */
-int probe_kernel_parse(struct str release, struct str version, struct str signature, struct probe_kernel *out)
-	warn_unused;
+int probe_kernel_parse(struct str release, struct str version, struct str signature,
+		       struct probe_kernel *out) warn_unused;
 
 /**
  * probe_kernel_verdict - Return: 0; -ENOTSUP when older than 5.10; -EDEADLK for one of the kernels that can freeze when

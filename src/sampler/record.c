@@ -5,8 +5,8 @@
 #define PID_LIMIT (1U << 22) /* PID_MAX_LIMIT of linux, include/linux/threads.h */
 #define CPU_LIMIT 65536U
 #define PATH_LIMIT 4096U
-#define SAMPLE_FLAGS                                                                                         \
-	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT |    \
+#define SAMPLE_FLAGS                                                                                       \
+	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT | \
 	 ABI_SAMPLE_YOUNG)
 #define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
 

@@ -37,7 +37,9 @@ static void recording_closep(struct recording **r)
 
 int recording_create(const char *path, struct recording **out)
 {
-	static const uint8_t header[RECORDING_HEADER_SIZE] = { 'h', 'e', 'a', 'r', 't', 'h', 'r', 'c', RECORDING_VERSION };
+	static const uint8_t header[RECORDING_HEADER_SIZE] = {
+		'h', 'e', 'a', 'r', 't', 'h', 'r', 'c', RECORDING_VERSION
+	};
 	scoped(recording_closep) struct recording *r = calloc(1, sizeof(*r));
 
 	if (!r)

@@ -12,21 +12,22 @@ struct sampler_config {
 	uint32_t frequency_hz;
 	const pid_t *pids; /* empty: every process */
 	size_t pid_count;
-	bool follow_children;    /* with pids: processes they start from now on belong to the filter too */
-	const char *cgroup_path; /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both hold */
+	bool follow_children;      /* with pids: processes they start from now on belong to the filter too */
+	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
+				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
-	size_t ring_bytes;       /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
-	bool include_self;       /* sample this process too (default in record: yes, truth over beauty) */
+	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
+	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
-	const char *recording;   /* recorded: the file to replay */
-	const char *host_root;   /* prefix of every /proc and /sys path; "" on the host */
+	const char *recording; /* recorded: the file to replay */
+	const char *host_root; /* prefix of every /proc and /sys path; "" on the host */
 };
 
-/* Called in the order of time of one CPU; records are valid during the call only and are already checked: sizes, counts,
- * kinds and ids are within bounds. */
+/* Called in the order of time of one CPU; records are valid during the call only and are already checked: sizes,
+ * counts, kinds and ids are within bounds. */
 struct sampler_events {
 	void (*sample)(void *ctx, const struct abi_sample *sample);
-	void (*process)(void *ctx, const struct abi_process *event);  /* header.type says which */
+	void (*process)(void *ctx, const struct abi_process *event);   /* header.type says which */
 	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
 	void *ctx;
 };

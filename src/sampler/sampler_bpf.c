@@ -7,11 +7,11 @@
 
 #include "abi/settings.h"
 #include "base/clock.h"
+#include "sampler.skel.h"
 #include "sampler/bpf_load.h"
 #include "sampler/bpf_probe.h"
 #include "sampler/bpf_ticks.h"
 #include "sampler/samplers.h"
-#include "sampler.skel.h"
 
 struct sampler_state {
 	struct sampler_bpf *skel;
@@ -89,8 +89,8 @@ static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sample
 
 	s->events = events;
 	ticks_follow(&s->ticks, clock_monotonic_ns(&clock_system));
-	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. Being stopped and
-	 * continued (Ctrl-Z, a debugger) interrupts the wait even without a signal handler: signal(7). */
+	/* Records come without a wake-up as a rule, so the end of the wait says nothing: look in any case. Being
+	 * stopped and continued (Ctrl-Z, a debugger) interrupts the wait even without a signal handler: signal(7). */
 	waited = ring_buffer__poll(s->ring, timeout_ms);
 	if (waited == -EINTR)
 		waited = 0;

@@ -13,9 +13,9 @@
 
 struct sampler_state {
 	int fd;
-	uint8_t *bytes;     /* read, not yet handed over: [at, filled) */
+	uint8_t *bytes; /* read, not yet handed over: [at, filled) */
 	size_t at, filled;
-	uint64_t *record;   /* RECORD_MAX bytes, aligned: what is handed over */
+	uint64_t *record; /* RECORD_MAX bytes, aligned: what is handed over */
 	bool running, used_up;
 	uint64_t samples, rejected;
 };
@@ -89,8 +89,9 @@ static int recorded_open(const struct sampler_config *cfg, struct buf *why, stru
 	r = open_file(s, cfg->recording);
 	if (r < 0) {
 		buf_addf(why, "%s: %s", cfg->recording,
-			 r == -EBADMSG ? "not a recording" :
-			 r == -ENOTSUP ? "a recording of another version" : strerror(-r));
+			 r == -EBADMSG   ? "not a recording"
+			 : r == -ENOTSUP ? "a recording of another version"
+					 : strerror(-r));
 		return r;
 	}
 	*out = s;
@@ -138,8 +139,8 @@ static int next_record(struct sampler_state *s, const uint8_t **out)
 	}
 }
 
-/* Return: 1 when a record was handed over, 0 at the end, -errno. What is no record ends the file: nothing says where the
- * next one begins. */
+/* Return: 1 when a record was handed over, 0 at the end, -errno. What is no record ends the file: nothing says where
+ * the next one begins. */
 static int replay_one(struct sampler_state *s, const struct sampler_events *to)
 {
 	const uint8_t *bytes = NULL;

@@ -8,10 +8,10 @@
 /* DMGL_NO_RECURSE_LIMIT is never given: libiberty stops at 2048 levels. */
 #define FLAGS (DMGL_PARAMS | DMGL_ANSI)
 
-/* Back references let a name of 200 bytes stand for 2^40: libiberty would print for hours, whatever becomes of the text.
- * So its callback leaves with longjmp when the text is full. The two callback forms hold no memory while they print
- * (libiberty 20230104: cp-demangle.c has its parts on the stack), but for Rust's punycode and all of D, whose names are
- * refused beforehand when they could explode: with this many references they grow a hundredfold at most. */
+/* Back references let a name of 200 bytes stand for 2^40: libiberty would print for hours, whatever becomes of the
+ * text. So its callback leaves with longjmp when the text is full. The two callback forms hold no memory while they
+ * print (libiberty 20230104: cp-demangle.c has its parts on the stack), but for Rust's punycode and all of D, whose
+ * names are refused beforehand when they could explode: with this many references they grow a hundredfold at most. */
 #define REFERENCES_MAX 12
 
 struct sink {
@@ -86,8 +86,8 @@ void symbol_demangle(struct str mangled, struct buf *out)
 	bool is_d = str_starts(mangled, STR("_D"));
 	bool done = false;
 
-	if (mangled.len <= SYMBOL_NAME_MAX && (is_d || str_starts(mangled, STR("_Z")) || str_starts(mangled, STR("_R")) ||
-					       str_starts(mangled, STR("__Z")))) {
+	if (mangled.len <= SYMBOL_NAME_MAX && (is_d || str_starts(mangled, STR("_Z")) ||
+					       str_starts(mangled, STR("_R")) || str_starts(mangled, STR("__Z")))) {
 		name = str_dup(mangled);
 		if (name)
 			done = is_d ? try_d(name, out) : try_cxx_or_rust(name, out);

@@ -26,8 +26,8 @@ struct symbol_table {
 	struct elf_symbols symbols;
 	struct reader strings[ELF_STRINGS_COUNT];
 	struct pclntab go; /* asked when symbols has no answer; count 0: none */
-	int fds[2];    /* of the file and of its debug file, which strings reads from; or -1 */
-	void *owned;   /* strings of .gnu_debugdata, or NULL */
+	int fds[2];        /* of the file and of its debug file, which strings reads from; or -1 */
+	void *owned;       /* strings of .gnu_debugdata, or NULL */
 	size_t memory;
 	uint64_t used; /* symbols.clock at the last look-up */
 	uint64_t serial;
@@ -52,9 +52,9 @@ struct symbol_file { /* an open file while it is looked at */
 
 struct symbol_kernel {
 	struct kallsyms list;
-	int state; /* 0: not read yet; 1: usable; else -errno */
+	int state;                    /* 0: not read yet; 1: usable; else -errno */
 	uint64_t read_ns, checked_ns; /* CLOCK_MONOTONIC of the last reading, of the last look at the modules */
-	uint64_t modules_hash; /* of /proc/modules at that time */
+	uint64_t modules_hash;        /* of /proc/modules at that time */
 };
 
 struct symbols {
@@ -74,8 +74,8 @@ struct symbols {
 	uint64_t work_left, work_ns; /* bytes that may still be read; when that was last raised */
 	struct symbols_stats stats;
 	size_t tables_memory;
-	char *raw;        /* SYMBOL_NAME_MAX bytes: the name as the file has it */
-	struct buf text;  /* the answer's name */
+	char *raw;       /* SYMBOL_NAME_MAX bytes: the name as the file has it */
+	struct buf text; /* the answer's name */
 };
 
 /* symbol_native.c */
@@ -94,13 +94,15 @@ int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object 
 /** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file can't be had. */
 int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file) warn_unused;
 /** symbol_table_get - the table of a module, loaded when need be. Return: 0, -ENOENT (none) or -ENOMEM. */
-int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m, struct symbol_table **out) warn_unused;
+int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m,
+		     struct symbol_table **out) warn_unused;
 void symbol_object_free(struct symbol_object *m);
 void symbol_file_release(struct symbol_file *file);
 
 /* symbols.c */
 /** symbol_answer - fill @out's names from @raw (empty: @prefix and @address in brackets). Return: 0 or -ENOMEM. */
-int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t address, struct symbol *out) warn_unused;
+int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t address,
+		  struct symbol *out) warn_unused;
 
 /** symbol_find_native - Return: 0, *name empty when there is none (then *start is untouched), or -ENOMEM. */
 int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object *m, uint64_t address, struct str *name,

@@ -7,7 +7,7 @@
 #include "symbol/symbol_int.h"
 
 #define READ_SIZE KIB(64)
-#define WORK_PER_BYTE 2 /* of text, beside a byte of a symbol table */
+#define WORK_PER_BYTE 2   /* of text, beside a byte of a symbol table */
 #define FILE_MAX MIB(256) /* nothing behind it is read: about 0.5 s of work */
 #define MARK_SIZE 64
 
@@ -15,8 +15,8 @@ struct symbol_jit {
 	uint64_t process_key;
 	dev_t device;
 	ino_t inode;
-	uint64_t at;              /* read up to here */
-	uint8_t mark[MARK_SIZE];  /* the bytes before it, to notice a file that was written over */
+	uint64_t at;             /* read up to here */
+	uint8_t mark[MARK_SIZE]; /* the bytes before it, to notice a file that was written over */
 	size_t mark_size;
 	struct perfmap map;
 	uint64_t used; /* symbols.clock */
@@ -159,7 +159,8 @@ int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64
 		jit_free(*old);
 		*old = NULL;
 	}
-	ignore(perfmap_find(&j->map, address - (is_return && address ? 1 : 0), &name, &symbol.start)); /* a miss: no name */
+	ignore(perfmap_find(&j->map, address - (is_return && address ? 1 : 0), &name,
+			    &symbol.start)); /* a miss: no name */
 	r = symbol_answer(s, name, STR("jit"), address, &symbol);
 	if (r == 0)
 		*out = symbol;

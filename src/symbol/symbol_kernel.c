@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/kallsyms, read on the first kernel frame, and again when an address misses: 10 s after the last reading when the
- * modules changed, 60 s after it otherwise (BPF programs come and go without a module). */
+/* /proc/kallsyms, read on the first kernel frame, and again when an address misses: 10 s after the last reading when
+ * the modules changed, 60 s after it otherwise (BPF programs come and go without a module). */
 #include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -9,7 +9,7 @@
 #include "symbol/symbol_int.h"
 
 #define READ_SIZE KIB(64)
-#define LIST_MAX MIB(256)                   /* of /proc/kallsyms; 10 MB here */
+#define LIST_MAX MIB(256) /* of /proc/kallsyms; 10 MB here */
 #define RECHECK_NS (10 * NSEC_PER_SEC)
 #define REREAD_NS (60 * NSEC_PER_SEC)
 #define KERNEL_MODULE STR("[kernel.kallsyms]")

@@ -11,8 +11,8 @@
  *
  * An offset at the very start of a function is no proof: as a return address it belongs to the code before it.
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
- * sysdeps/x86_64/dl-machine.h (RTLD_START); musl 1.2.3 arch/{x86_64,aarch64}/crt_arch.h, src/thread/{x86_64,aarch64}/clone.s;
- * go1.19 runtime/asm_amd64.s. */
+ * sysdeps/x86_64/dl-machine.h (RTLD_START); musl 1.2.3 arch/{x86_64,aarch64}/crt_arch.h,
+ * src/thread/{x86_64,aarch64}/clone.s; go1.19 runtime/asm_amd64.s. */
 #include <elf.h>
 
 #include "symbol/symbol_int.h"
@@ -46,7 +46,8 @@ static bool is_clone_child(uint16_t machine, const struct code *c)
 	const uint8_t *at = c->bytes + BEFORE;
 
 	if (machine == EM_X86_64) { /* xor %ebp,%ebp ... call *%reg | mov %rax,%rdi; mov $60,%eax; syscall */
-		const uint8_t *move = at[0] == 0x48 ? at + 1 : at; /* or mov %eax,%edi; musl: xor %eax,%eax; mov $60,%al */
+		const uint8_t *move =
+			at[0] == 0x48 ? at + 1 : at; /* or mov %eax,%edi; musl: xor %eax,%eax; mov $60,%al */
 
 		return at[-2] == 0xff && (at[-1] & 0xf8) == 0xd0 && has(c->bytes, BEFORE, STR("\x31\xed")) &&
 		       (begins(move, 9, STR("\x89\xc7\xb8\x3c\0\0\0\x0f\x05")) ||
@@ -106,8 +107,8 @@ static bool is_entry(const struct symbol_object *m, const struct reader *in, uin
 static bool is_root_name(struct str name)
 {
 	static const char *const names[] = {
-		"_start", "_dl_start_user", "_start_c", "_dlstart", "_dlstart_c",
-		"runtime.goexit", "runtime.rt0_go", "runtime.mstart",
+		"_start",     "_dl_start_user",   "_start_c",         "_dlstart",
+		"_dlstart_c", "runtime.goexit",   "runtime.rt0_go",   "runtime.mstart",
 		"_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux",
 	};
 

@@ -2,7 +2,7 @@
 #include "symbol/symbol_int.h"
 
 #define MEMORY_DEFAULT MIB(24)
-#define WORK_MAX MIB(512) /* about a second of reading; the tables of a whole machine are a tenth of it */
+#define WORK_MAX MIB(512)   /* about a second of reading; the tables of a whole machine are a tenth of it */
 #define WORK_NS_PER_BYTE 16 /* 60 MiB/s, a tenth of a CPU or so */
 
 int symbols_open(const struct symbols_config *cfg, struct files *files, struct symbols **out)
@@ -136,7 +136,8 @@ int symbols_native(struct symbols *s, uint32_t file_id, uint64_t offset, bool is
 		return r;
 	if (r == 0) {
 		symbol.module = str_of(m->path);
-		/* The byte before a return address may lie in another segment: one is subtracted after the translation. */
+		/* The byte before a return address may lie in another segment: one is subtracted after the translation.
+		 */
 		if (m->is_elf && elf_address_of(&m->elf, offset, &address) == 0) {
 			symbol.address = symbol.start = address;
 			r = symbol_find_native(s, file_id, m, address - (is_return ? 1 : 0), &name, &symbol.start);
@@ -144,7 +145,8 @@ int symbols_native(struct symbols *s, uint32_t file_id, uint64_t offset, bool is
 				return r;
 		}
 	}
-	r = symbol_answer(s, name, symbol.module.len ? str_base(symbol.module) : STR("unknown"), symbol.address, &symbol);
+	r = symbol_answer(s, name, symbol.module.len ? str_base(symbol.module) : STR("unknown"), symbol.address,
+			  &symbol);
 	if (r == 0)
 		*out = symbol;
 	return r == 0 ? 0 : -ENOMEM;

@@ -40,8 +40,8 @@ static int round_trip(struct str bytes)
 	start = cpu_now();
 	must(pprof_encode_level(&w, 1, &packed) == 0);
 	pack = since(start);
-	printf("decode %.3f s, encode %.3f s, encode and gzip -1 %.3f s; %zu samples, %zu stack nodes, %zu bytes\n", decode,
-	       encode, pack, w.model->samples_count, w.model->stacks_count, plain.len);
+	printf("decode %.3f s, encode %.3f s, encode and gzip -1 %.3f s; %zu samples, %zu stack nodes, %zu bytes\n",
+	       decode, encode, pack, w.model->samples_count, w.model->stacks_count, plain.len);
 	return 0;
 }
 

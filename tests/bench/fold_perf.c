@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `perf script` on stdin to folded stacks on stdout, as fast as is reasonable: what stands beside hearth in the cost
- * table must not lose by its folder. Header lines begin in column 0, frames with a blank, an empty line ends a sample. */
+ * table must not lose by its folder. Header lines begin in column 0, frames with a blank, an empty line ends a sample.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

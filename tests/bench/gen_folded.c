@@ -6,8 +6,8 @@
  * The defaults give 1,000,000 distinct lines, about 1 GB and 10 million call paths. Each function has a short list of
  * callees of which the first are chosen most; one call in a hundred goes anywhere. Equal arguments give equal bytes.
  * The lines come in no order, as from a hash table; --sorted writes them by the names of their frames. With -b a line
- * leaves some line before it only at its end, with FRAMES frames of its own in the mean (at most as many are new), as in
- * a profile with many samples of the same stacks: -l 228000 -d 35 -b 6 gives about a million call paths. */
+ * leaves some line before it only at its end, with FRAMES frames of its own in the mean (at most as many are new), as
+ * in a profile with many samples of the same stacks: -l 228000 -d 35 -b 6 gives about a million call paths. */
 #include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
@@ -59,10 +59,11 @@ static double uniform(struct generator *g)
 static const char *word(struct generator *g)
 {
 	static const char *const words[] = {
-		"read", "write", "handle", "parse", "buffer", "index", "request", "response", "cache", "lookup",
-		"insert", "commit", "encode", "decode", "channel", "stream", "worker", "queue", "table", "schedule",
-		"flush", "merge", "sort", "scan", "filter", "project", "session", "connection", "packet", "frame",
-		"signal", "context", "allocate", "release", "update", "resolve", "dispatch", "compare", "hash", "visit",
+		"read",     "write",   "handle",  "parse",      "buffer",   "index",   "request", "response",
+		"cache",    "lookup",  "insert",  "commit",     "encode",   "decode",  "channel", "stream",
+		"worker",   "queue",   "table",   "schedule",   "flush",    "merge",   "sort",    "scan",
+		"filter",   "project", "session", "connection", "packet",   "frame",   "signal",  "context",
+		"allocate", "release", "update",  "resolve",    "dispatch", "compare", "hash",    "visit",
 	};
 
 	return words[next(g) % (sizeof(words) / sizeof(*words))];
@@ -71,8 +72,8 @@ static const char *word(struct generator *g)
 static const char *scope(struct generator *g)
 {
 	static const char *const scopes[] = {
-		"net", "storage", "core", "util", "rpc", "query", "engine", "runtime", "http", "index", "memory", "system",
-		"codec", "auth", "metrics", "planner",
+		"net",  "storage", "core",   "util",   "rpc",   "query", "engine",  "runtime",
+		"http", "index",   "memory", "system", "codec", "auth",  "metrics", "planner",
 	};
 
 	return scopes[next(g) % (sizeof(scopes) / sizeof(*scopes))];

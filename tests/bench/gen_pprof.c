@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a large synthetic profile, plain protobuf, the same for the same seed: gen_pprof SEED MEBIBYTES FILE [hard]. A
- * skewed call graph like that of a big service: 50,000 functions, a quarter of the locations with inlined lines, mean depth 32,
- * labels on every sixth sample, samples in no order. A new stack is an earlier one with another end: about five tree nodes for each
- * sample, as in recorded profiles. "hard" makes each stack anew, so that hardly anything but the first frames is shared. */
+ * skewed call graph like that of a big service: 50,000 functions, a quarter of the locations with inlined lines, mean
+ * depth 32, labels on every sixth sample, samples in no order. A new stack is an earlier one with another end: about
+ * five tree nodes for each sample, as in recorded profiles. "hard" makes each stack anew, so that hardly anything but
+ * the first frames is shared. */
 #include "base/io.h"
 #include "codec/pprof.h"
 #include "codec/wire.h"
@@ -73,14 +74,15 @@ static void add_tables(struct buf *out)
 
 static void add_strings(struct buf *out)
 {
-	static const char *const first[] = { "", "samples", "count", "cpu", "nanoseconds", "thread", "worker", "request", "bytes", "x" };
+	static const char *const first[] = { "",       "samples", "count",   "cpu",   "nanoseconds",
+					     "thread", "worker",  "request", "bytes", "x" };
 	char name[128];
 
 	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
 		wire_add_bytes(out, 6, str_of(first[i]));
 	for (int id = 1; id <= FUNCTIONS; id++) {
-		int size = snprintf(name, sizeof(name), "example.com/service/internal/package%d.(*Type%d).Method%d", id % 300,
-				    id % 2000, id);
+		int size = snprintf(name, sizeof(name), "example.com/service/internal/package%d.(*Type%d).Method%d",
+				    id % 300, id % 2000, id);
 
 		wire_add_bytes(out, 6, str_n(name, (size_t)size));
 	}
@@ -139,10 +141,13 @@ int main(int argc, char **argv)
 	scoped(buf_release) struct buf out = BUF_INIT(GIB(1)), body = BUF_INIT(KIB(4)), ids = BUF_INIT(KIB(4));
 	scoped(freep) struct path *paths = calloc(PATHS, sizeof(*paths));
 	uint64_t seed, mebibytes;
-	static const uint8_t types[] = { 0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3, 0x10, 4, 0x5a, 4, 0x08, 3, 0x10, 4 };
+	static const uint8_t types[] = {
+		0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3, 0x10, 4, 0x5a, 4, 0x08, 3, 0x10, 4
+	};
 
 	if (argc < 4 || argc > 5 || (argc == 5 && strcmp(argv[4], "hard") != 0) ||
-	    str_to_u64(str_of(argv[1]), 1, UINT64_MAX, &seed) < 0 || str_to_u64(str_of(argv[2]), 1, 900, &mebibytes) < 0) {
+	    str_to_u64(str_of(argv[1]), 1, UINT64_MAX, &seed) < 0 ||
+	    str_to_u64(str_of(argv[2]), 1, 900, &mebibytes) < 0) {
 		fprintf(stderr, "usage: gen_pprof SEED MEBIBYTES FILE [hard]\n");
 		return 2;
 	}

@@ -33,8 +33,8 @@ static void print_cost(size_t html_size)
 	fprintf(stderr, "cpu_s=%.2f user_s=%.2f peak_less_file_mib=%.0f html_bytes=%zu\n",
 		(double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
 			(double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6,
-		(double)use.ru_utime.tv_sec + (double)use.ru_utime.tv_usec / 1e6, (double)(peak - MIN(peak, file)) / 1024,
-		html_size);
+		(double)use.ru_utime.tv_sec + (double)use.ru_utime.tv_usec / 1e6,
+		(double)(peak - MIN(peak, file)) / 1024, html_size);
 }
 
 int main(int argc, char **argv)
@@ -55,7 +55,8 @@ int main(int argc, char **argv)
 	if (!r)
 		r = io_replace_file(argv[2], html.ptr, html.len);
 	if (r < 0) {
-		fprintf(stderr, "html_folded: %s: line %llu: %s\n", argv[1], (unsigned long long)bad_line, strerror(-r));
+		fprintf(stderr, "html_folded: %s: line %llu: %s\n", argv[1], (unsigned long long)bad_line,
+			strerror(-r));
 		return 1;
 	}
 	print_cost(html.len);

@@ -125,7 +125,8 @@ static bool within(uint64_t address, const char *start, const char *stop)
 	return address >= (uintptr_t)start && address < (uintptr_t)stop;
 }
 
-#define IN(frame, name) within((frame).a - ((frame).flags & ABI_FRAME_RETURN), __start_##name##_text, __stop_##name##_text)
+#define IN(frame, name) \
+	within((frame).a - ((frame).flags & ABI_FRAME_RETURN), __start_##name##_text, __stop_##name##_text)
 
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
@@ -213,7 +214,10 @@ static void close_session(struct session *s, uint64_t counters[ABI_COUNTER_COUNT
 	assert_int_equal(counters[ABI_COUNTER_LOST_NO_STATE], 0);
 }
 
-#define CONFIG(...) { .frequency_hz = 199, .poll_interval_ms = 100, .host_root = "", .include_self = true, __VA_ARGS__ }
+#define CONFIG(...)                                                                                              \
+	{                                                                                                        \
+		.frequency_hz = 199, .poll_interval_ms = 100, .host_root = "", .include_self = true, __VA_ARGS__ \
+	}
 
 /* ---- tests ---- */
 
@@ -236,7 +240,8 @@ static void known_call_tree(void **state)
 	assert_string_equal(s.thread, "hearth-spin");
 	assert_true(s.exact * 100 >= s.samples * 98); /* a tick between two instructions of a prologue can be missed */
 	assert_int_equal(counters[ABI_COUNTER_TICKS], counters[ABI_COUNTER_IDLE] + counters[ABI_COUNTER_FILTERED] +
-				counters[ABI_COUNTER_SAMPLES] + counters[ABI_COUNTER_LOST_RING_FULL]);
+							      counters[ABI_COUNTER_SAMPLES] +
+							      counters[ABI_COUNTER_LOST_RING_FULL]);
 	assert_int_equal(counters[ABI_COUNTER_SAMPLES], s.samples);
 }
 
@@ -463,7 +468,8 @@ static void full_ring_is_counted(void **state)
 	assert_true(s.samples > 0);
 	assert_int_equal(counters[ABI_COUNTER_SAMPLES], s.samples);
 	assert_int_equal(counters[ABI_COUNTER_TICKS], counters[ABI_COUNTER_IDLE] + counters[ABI_COUNTER_FILTERED] +
-				counters[ABI_COUNTER_SAMPLES] + counters[ABI_COUNTER_LOST_RING_FULL]);
+							      counters[ABI_COUNTER_SAMPLES] +
+							      counters[ABI_COUNTER_LOST_RING_FULL]);
 }
 
 /* The reader sleeps for ten seconds at most, yet the first sample of a process wakes it. */
@@ -534,18 +540,12 @@ static void bad_filters_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_call_tree),
-		cmocka_unit_test(system_calls),
-		cmocka_unit_test(signal_handler),
-		cmocka_unit_test(fork_exec_exit),
-		cmocka_unit_test(leader_leaves_first),
-		cmocka_unit_test(two_sessions),
-		cmocka_unit_test(children_follow),
-		cmocka_unit_test(cgroup_filter),
-		cmocka_unit_test(full_ring_is_counted),
-		cmocka_unit_test(first_sample_wakes),
-		cmocka_unit_test(stopped_and_continued),
-		cmocka_unit_test(bad_filters_fail),
+		cmocka_unit_test(known_call_tree),       cmocka_unit_test(system_calls),
+		cmocka_unit_test(signal_handler),        cmocka_unit_test(fork_exec_exit),
+		cmocka_unit_test(leader_leaves_first),   cmocka_unit_test(two_sessions),
+		cmocka_unit_test(children_follow),       cmocka_unit_test(cgroup_filter),
+		cmocka_unit_test(full_ring_is_counted),  cmocka_unit_test(first_sample_wakes),
+		cmocka_unit_test(stopped_and_continued), cmocka_unit_test(bad_filters_fail),
 	};
 
 	bpf_tests_skip();

@@ -52,7 +52,8 @@ static uint64_t next_random(struct arena *a) /* xorshift64, G. Marsaglia 2003 */
 
 static void *guarded(size_t size)
 {
-	uint8_t *at = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	uint8_t *at =
+		mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	assert_true(at != MAP_FAILED);
 	assert_int_equal(mprotect(at + size, 4096, PROT_NONE), 0);
@@ -153,7 +154,8 @@ static size_t random_chain(struct arena *a, size_t first)
 		else if (spoil == 1)
 			a->stack[at] = next_random(a) | UINT64_C(1) << 63;
 		else if (spoil == 2)
-			a->stack[at + 1] = (uint64_t)(uintptr_t)a->code + next_random(a) % 8192; /* no call, or unmapped */
+			a->stack[at + 1] =
+				(uint64_t)(uintptr_t)a->code + next_random(a) % 8192; /* no call, or unmapped */
 		at = next;
 		count++;
 	}
@@ -205,8 +207,16 @@ static void full_stacks_agree(void **state)
 static void hostile_registers_agree(void **state)
 {
 	struct arena *a = *state;
-	static const uint64_t values[] = { 0, 1, 8, 4096, UINT64_C(0x7fffffffe000), UINT64_C(0x7ffffffffff8),
-					   UINT64_C(0x800000000000), UINT64_C(0xffff888000000000), UINT64_MAX - 7, UINT64_MAX };
+	static const uint64_t values[] = { 0,
+					   1,
+					   8,
+					   4096,
+					   UINT64_C(0x7fffffffe000),
+					   UINT64_C(0x7ffffffffff8),
+					   UINT64_C(0x800000000000),
+					   UINT64_C(0xffff888000000000),
+					   UINT64_MAX - 7,
+					   UINT64_MAX };
 
 	for (size_t i = 0; i < ARRAY_SIZE(values) * ARRAY_SIZE(values); i++) {
 		struct seed seed = {

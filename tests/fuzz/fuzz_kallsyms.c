@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct kallsyms_hit a, b;
 
 		must(kallsyms_find(&whole, at, &a) == 0 && kallsyms_find(&pieces, at, &b) == 0);
-		must(a.start == at && b.start == at && a.name.len && str_eq(a.name, b.name) && str_eq(a.module, b.module));
+		must(a.start == at && b.start == at && a.name.len && str_eq(a.name, b.name) &&
+		     str_eq(a.module, b.module));
 	}
 	return 0;
 }

@@ -15,7 +15,8 @@ static int fill(struct aggregate *a)
 		struct aggregate_sample row = { .process = process, .tid = i % 3, .has_user = true };
 
 		for (uint32_t depth = 0; depth < DEPTH && r == 0; depth++) {
-			const struct aggregate_frame f = { .kind = ABI_FRAME_NATIVE, .owner = 1,
+			const struct aggregate_frame f = { .kind = ABI_FRAME_NATIVE,
+							   .owner = 1,
 							   .at = depth == DEPTH - 1 ? 1000 + i % 100 : depth };
 
 			r = aggregate_add_frame(a, &f, &frame);
@@ -47,7 +48,7 @@ static void equal_stacks_are_one(void **state)
 	assert_int_equal(a->total, 600);
 	assert_int_equal(a->frame_count, DEPTH - 1 + 100);
 	assert_int_equal(a->stack_count, 1 + DEPTH - 1 + 100); /* the empty stack, the shared trunk, the leaves */
-	assert_int_equal(a->sample_count, 300); /* 100 leaves x 3 threads, each met twice */
+	assert_int_equal(a->sample_count, 300);                /* 100 leaves x 3 threads, each met twice */
 	for (size_t i = 0; i < a->sample_count; i++)
 		assert_int_equal(a->samples[i].count, 2);
 	for (size_t i = 1; i < a->stack_count; i++)
@@ -64,8 +65,10 @@ static void rows_that_differ_are_kept_apart(void **state)
 {
 	scoped(aggregate_freep) struct aggregate *a = NULL;
 	const struct aggregate_frame rows[] = {
-		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 5 }, { .kind = ABI_FRAME_NATIVE, .owner = 2, .at = 5 },
-		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 6 }, { .kind = ABI_FRAME_JIT, .owner = 1, .at = 5 },
+		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 5 },
+		{ .kind = ABI_FRAME_NATIVE, .owner = 2, .at = 5 },
+		{ .kind = ABI_FRAME_NATIVE, .owner = 1, .at = 6 },
+		{ .kind = ABI_FRAME_JIT, .owner = 1, .at = 5 },
 		{ .kind = ABI_FRAME_NATIVE, .flags = ABI_FRAME_RETURN, .owner = 1, .at = 5 },
 	};
 

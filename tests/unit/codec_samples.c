@@ -14,7 +14,9 @@ static const struct str names[] = {
 	{ "\x01\x02\x1f\x7f", 4 },
 	{ "\xff\xfe bad utf-8 \xc3", 13 },
 	{ "\xed\xa0\x80 surrogate", 13 },
-	{ "\xef\xbb\xbf" "bom", 6 },
+	{ "\xef\xbb\xbf"
+	  "bom",
+	  6 },
 	{ "a 5", 3 },
 	{ "a 5 6", 5 },
 	{ "task 5.5", 8 },
@@ -61,8 +63,11 @@ static int add_names(struct model *m, const struct str *list, uint32_t *ids, siz
 
 static int add_location(struct model *m, const uint32_t *ids, size_t count, size_t i, uint32_t *out)
 {
-	struct model_mapping mapping = { .start = 0x1000 * (i % 5), .limit = 0x1000 * (i % 5) + 0x800, .file_offset = i % 3 * 64,
-					 .filename = ids[(i * 7) % count], .build_id = i % 4 ? ids[(i * 5) % count] : 0,
+	struct model_mapping mapping = { .start = 0x1000 * (i % 5),
+					 .limit = 0x1000 * (i % 5) + 0x800,
+					 .file_offset = i % 3 * 64,
+					 .filename = ids[(i * 7) % count],
+					 .build_id = i % 4 ? ids[(i * 5) % count] : 0,
 					 .flags = (uint32_t)i % 16 };
 	struct model_location location = { .address = 0x1000 * (i % 5) + i, .is_folded = i % 6 == 0 };
 	struct model_line lines[3] = { { 0 } };
@@ -74,8 +79,10 @@ static int add_location(struct model *m, const uint32_t *ids, size_t count, size
 		r = model_add_mapping(m, &mapping, &location.mapping);
 	location.line_count = (uint32_t)(i % 4);
 	for (size_t line = 0; r == 0 && line < location.line_count; line++) {
-		struct model_function function = { .name = ids[(i + line) % count], .system_name = ids[(i * 3) % count],
-						   .filename = ids[(i + 1) % count], .start_line = (int64_t)i - 3,
+		struct model_function function = { .name = ids[(i + line) % count],
+						   .system_name = ids[(i * 3) % count],
+						   .filename = ids[(i + 1) % count],
+						   .start_line = (int64_t)i - 3,
 						   .kind = (enum model_kind)((i + line) % MODEL_KIND_COUNT) };
 
 		lines[line].line = (int64_t)i * 11 - 20;
@@ -87,15 +94,19 @@ static int add_location(struct model *m, const uint32_t *ids, size_t count, size
 
 static int add_sample(struct model *m, const uint32_t *ids, size_t count, const uint32_t *locations, size_t i)
 {
-	struct model_process process = { .pid = i % 3 ? (uint32_t)(i % 11) : 0, .start_ns = i % 5, .comm = ids[i % count],
-					 .container = ids[(i * 3 + 1) % count], .app_id = i % 4 ? 0 : ids[(i + 2) % count] };
+	struct model_process process = { .pid = i % 3 ? (uint32_t)(i % 11) : 0,
+					 .start_ns = i % 5,
+					 .comm = ids[i % count],
+					 .container = ids[(i * 3 + 1) % count],
+					 .app_id = i % 4 ? 0 : ids[(i + 2) % count] };
 	struct model_label labels[4] = {
 		{ .key = ids[(i + 5) % count], .text = ids[(i + 6) % count] },
 		{ .key = ids[33], .is_number = true, .number = (int64_t)i - 40 },
 		{ .key = ids[34], .text = ids[i % count] },
 		{ .key = ids[0], .is_number = true, .number = 0, .unit = ids[i % count] },
 	};
-	struct model_sample sample = { .end = i % 3 ? ids[i % count] : 0, .time_offset_ns = i % 2 ? MODEL_NO_TIME : i * 1000 };
+	struct model_sample sample = { .end = i % 3 ? ids[i % count] : 0,
+				       .time_offset_ns = i % 2 ? MODEL_NO_TIME : i * 1000 };
 	const int64_t values[2] = { (int64_t)i % 7 + 1, (int64_t)(i % 7 + 1) * 10101010 };
 	struct model_thread thread = { .tid = (uint32_t)i, .name = ids[(i + 9) % count] };
 	int r = i % 8 == 7 ? model_add_app_metadata(m, STR("{\"x\":1}"), &process.app_metadata) : 0;
@@ -151,7 +162,9 @@ static int fill_window(struct window *w, const struct str *list)
 	}
 	r = r ? r : window_set_counter(w, STR("user_samples"), 1000);
 	r = r ? r : window_set_counter(w, STR("complete"), 987);
-	return r ? r : window_set_text(&w->metadata_json, STR("{\"a\":[1,2.50,\"\\udc80\\u00e9\\n\"],\"b\":{}, \"hostname\":\"h\"}"));
+	return r ? r
+		 : window_set_text(&w->metadata_json,
+				   STR("{\"a\":[1,2.50,\"\\udc80\\u00e9\\n\"],\"b\":{}, \"hostname\":\"h\"}"));
 }
 
 int hostile_window(struct window *out, bool with_long)

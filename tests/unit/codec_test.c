@@ -20,8 +20,8 @@ static void assert_same(const struct codec *codec, struct str a, struct str b)
 	size_t at = first_difference(a, b);
 
 	if (!str_eq(a, b)) {
-		print_message("%s: %zu and %zu bytes differ at %zu: '" STR_FMT "' and '" STR_FMT "'\n", codec->name, a.len, b.len,
-			      at, STR_ARG(str_first(str_skip(a, at > 20 ? at - 20 : 0), 60)),
+		print_message("%s: %zu and %zu bytes differ at %zu: '" STR_FMT "' and '" STR_FMT "'\n", codec->name,
+			      a.len, b.len, at, STR_ARG(str_first(str_skip(a, at > 20 ? at - 20 : 0), 60)),
 			      STR_ARG(str_first(str_skip(b, at > 20 ? at - 20 : 0), 60)));
 		fail();
 	}
@@ -42,7 +42,8 @@ static int round_trip(const struct codec *codec, const struct window *w)
 	r = codec->decode(str_n((const char *)in.pos, once.len), &second, &error);
 	if (r < 0) {
 		if (r != -ENOMEM)
-			print_message("%s: %s at %llu\n", codec->name, error.reason, (unsigned long long)error.position);
+			print_message("%s: %s at %llu\n", codec->name, error.reason,
+				      (unsigned long long)error.position);
 		return r;
 	}
 	r = codec->encode(&second, &again);
@@ -126,7 +127,8 @@ static void leaves_output_alone_on_failure(void **state)
 		struct codec_error error = { 0 };
 		struct cur in = guard_page(rubbish, sizeof(rubbish));
 
-		assert_int_equal(codec_at(i)->decode(str_n((const char *)in.pos, sizeof(rubbish)), &out, &error), -EBADMSG);
+		assert_int_equal(codec_at(i)->decode(str_n((const char *)in.pos, sizeof(rubbish)), &out, &error),
+				 -EBADMSG);
 		assert_int_equal(out.frequency_hz, 77);
 		assert_null(out.model);
 		assert_true(error.reason[0]);

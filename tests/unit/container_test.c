@@ -56,8 +56,11 @@ static void lists(void **state)
 		{ "two", "[{\"Id\":\"" A "\",\"Names\":[\"/web-1\"]},{\"Id\":\"" B "\",\"Names\":[\"/db\"]}]", 0,
 		  "0123=web-1;fedc=db;" },
 		{ "linked", "[{\"Id\":\"" A "\",\"Names\":[\"/web/db\",\"/db\"]}]", 0, "0123=db;" },
-		{ "no names", "[{\"Id\":\"" A "\",\"Names\":[]},{\"Id\":\"" A "\"},{\"Id\":\"" A "\",\"Names\":[\"/\"]}]", 0, "" },
-		{ "odd shapes", "[1,null,[],{\"Id\":1,\"Names\":{}},{\"Id\":\"zz\",\"Names\":[\"/x\"]},{\"Id\":\"" B "\",\"Names\":[\"/y\"]}]",
+		{ "no names",
+		  "[{\"Id\":\"" A "\",\"Names\":[]},{\"Id\":\"" A "\"},{\"Id\":\"" A "\",\"Names\":[\"/\"]}]", 0, "" },
+		{ "odd shapes",
+		  "[1,null,[],{\"Id\":1,\"Names\":{}},{\"Id\":\"zz\",\"Names\":[\"/x\"]},{\"Id\":\"" B
+		  "\",\"Names\":[\"/y\"]}]",
 		  0, "fedc=y;" },
 		{ "a NUL", "[{\"Id\":\"" A "\",\"Names\":[\"/a\\u0000b\"]}]", -EBADMSG, "" },
 		{ "an error object", "{\"message\":\"no\"}", -EBADMSG, "" },
@@ -111,7 +114,8 @@ static void *serve(void *ctx)
 		if (engine->mute)
 			(void)!read(client, request, 1); /* until the other side gives up */
 		else if (strstr(request, "GET /containers/json?all=1 HTTP/1.1"))
-			dprintf(client, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			dprintf(client,
+				"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
 				strlen(engine->answer), engine->answer);
 		close(client);
 	}

@@ -42,7 +42,8 @@ static void stat_texts(void **state)
 
 static void percent(void **state)
 {
-	struct cpustat from = { .busy_ns = 100, .total_ns = 1000 }, to = { .busy_ns = 350, .total_ns = 2000 }, none = { 0 };
+	struct cpustat from = { .busy_ns = 100, .total_ns = 1000 }, to = { .busy_ns = 350, .total_ns = 2000 },
+		       none = { 0 };
 
 	(void)state;
 	assert_true(cpustat_busy_percent(&from, &to) == 25.0);
@@ -61,12 +62,14 @@ static void meminfo_texts(void **state)
 	uint64_t total = 7, used = 7;
 
 	(void)state;
-	assert_int_equal(meminfo_parse(STR("MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable:  250 kB\n"), &total, &used), 0);
+	assert_int_equal(
+		meminfo_parse(STR("MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable:  250 kB\n"), &total, &used), 0);
 	assert_int_equal(total, 1000 << 10);
 	assert_int_equal(used, 750 << 10);
 	assert_int_equal(meminfo_parse(STR("MemTotal: 1 kB\nMemAvailable: 2 kB\n"), &total, &used), -EBADMSG);
 	assert_int_equal(meminfo_parse(STR("MemTotal: 1 kB\n"), &total, &used), -EBADMSG);
-	assert_int_equal(meminfo_parse(STR("MemTotal: 99999999999999999999 kB\nMemAvailable: 2 kB\n"), &total, &used), -EBADMSG);
+	assert_int_equal(meminfo_parse(STR("MemTotal: 99999999999999999999 kB\nMemAvailable: 2 kB\n"), &total, &used),
+			 -EBADMSG);
 	assert_int_equal(used, 750 << 10);
 }
 

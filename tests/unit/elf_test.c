@@ -17,11 +17,21 @@ static struct cur image(const Elf64_Ehdr *head, const Elf64_Phdr *segment, size_
 
 static const Elf64_Ehdr good_head = {
 	.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-	.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = 1, .e_entry = 0x2000,
-	.e_phoff = sizeof(Elf64_Ehdr), .e_ehsize = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
+	.e_type = ET_DYN,
+	.e_machine = EM_X86_64,
+	.e_version = 1,
+	.e_entry = 0x2000,
+	.e_phoff = sizeof(Elf64_Ehdr),
+	.e_ehsize = sizeof(Elf64_Ehdr),
+	.e_phentsize = sizeof(Elf64_Phdr),
+	.e_phnum = 1,
 };
 static const Elf64_Phdr good_segment = {
-	.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x1234, .p_vaddr = 0x402234, .p_filesz = 0x1000,
+	.p_type = PT_LOAD,
+	.p_flags = PF_R | PF_X,
+	.p_offset = 0x1234,
+	.p_vaddr = 0x402234,
+	.p_filesz = 0x1000,
 	.p_memsz = 0x1000,
 };
 
@@ -123,18 +133,59 @@ static void reads_build_ids(void **state)
 		const char *name, *hex;
 		int want;
 	} cases[] = {
-		{ "plain", "0400000004000000" "03000000" "474e5500" "01020304", 4 },
-		{ "behind another", "0400000001000000" "05000000" "474e5500" "ff000000"
-				    "0400000003000000" "03000000" "474e5500" "010203", 3 },
-		{ "other owner", "0400000004000000" "03000000" "58585800" "01020304", -ENOENT },
+		{ "plain",
+		  "0400000004000000"
+		  "03000000"
+		  "474e5500"
+		  "01020304",
+		  4 },
+		{ "behind another",
+		  "0400000001000000"
+		  "05000000"
+		  "474e5500"
+		  "ff000000"
+		  "0400000003000000"
+		  "03000000"
+		  "474e5500"
+		  "010203",
+		  3 },
+		{ "other owner",
+		  "0400000004000000"
+		  "03000000"
+		  "58585800"
+		  "01020304",
+		  -ENOENT },
 		{ "none", "", -ENOENT },
-		{ "empty id", "0400000000000000" "03000000" "474e5500", -EBADMSG },
-		{ "cut off", "0400000004000000" "03000000" "474e5500" "0102", -EBADMSG },
-		{ "size wraps", "04000000ffffffff" "03000000" "474e5500" "01020304", -EBADMSG },
-		{ "name wraps", "fdffffff04000000" "03000000" "474e5500" "01020304", -EBADMSG },
-		{ "too long", "0400000041000000" "03000000" "474e5500"
-			      "00000000000000000000000000000000000000000000000000000000000000000000"
-			      "00000000000000000000000000000000000000000000000000000000000000000000", -EBADMSG },
+		{ "empty id",
+		  "0400000000000000"
+		  "03000000"
+		  "474e5500",
+		  -EBADMSG },
+		{ "cut off",
+		  "0400000004000000"
+		  "03000000"
+		  "474e5500"
+		  "0102",
+		  -EBADMSG },
+		{ "size wraps",
+		  "04000000ffffffff"
+		  "03000000"
+		  "474e5500"
+		  "01020304",
+		  -EBADMSG },
+		{ "name wraps",
+		  "fdffffff04000000"
+		  "03000000"
+		  "474e5500"
+		  "01020304",
+		  -EBADMSG },
+		{ "too long",
+		  "0400000041000000"
+		  "03000000"
+		  "474e5500"
+		  "00000000000000000000000000000000000000000000000000000000000000000000"
+		  "00000000000000000000000000000000000000000000000000000000000000000000",
+		  -EBADMSG },
 	};
 
 	(void)state;
@@ -152,10 +203,8 @@ static void reads_build_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(translates_offsets),
-		cmocka_unit_test(survives_every_truncation),
-		cmocka_unit_test(judges_headers),
-		cmocka_unit_test(a_broken_section_table_costs_only_itself),
+		cmocka_unit_test(translates_offsets), cmocka_unit_test(survives_every_truncation),
+		cmocka_unit_test(judges_headers),     cmocka_unit_test(a_broken_section_table_costs_only_itself),
 		cmocka_unit_test(reads_build_ids),
 	};
 

@@ -57,7 +57,8 @@ static void same_file_same_id(void **state)
 	assert_int_equal(files_view(f, 2, &view), -ENOENT);
 	assert_int_equal(files_view(f, 0, &view), -ENOENT);
 
-	assert_int_equal(write(fd, "more", 4), 4); /* the content is another now: another file, and the old one is stale */
+	assert_int_equal(write(fd, "more", 4),
+			 4); /* the content is another now: another file, and the old one is stale */
 	assert_int_equal(add(f, fd, path, &b), 0);
 	assert_int_equal(b, 2);
 	assert_int_equal(files_view(f, a, &view), -ESTALE);

@@ -34,8 +34,8 @@ static void packs_and_unpacks(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (int level = 1; level <= 12; level += i < 4 ? 1 : 11) {
-			scoped(buf_release) struct buf plain = BUF_INIT(OUT_MAX), packed = BUF_INIT(OUT_MAX), again = BUF_INIT(OUT_MAX),
-						       back = BUF_INIT(OUT_MAX);
+			scoped(buf_release) struct buf plain = BUF_INIT(OUT_MAX), packed = BUF_INIT(OUT_MAX),
+						       again = BUF_INIT(OUT_MAX), back = BUF_INIT(OUT_MAX);
 
 			add_random(&plain, sizes[i]);
 			assert_int_equal(gzip_pack(buf_str(&plain), level, &packed), 0);

@@ -98,7 +98,8 @@ static void only_regular_files_are_opened(void **state)
 {
 	char path[] = "/tmp/hearth-io-XXXXXX";
 	int made = mkstemp(path);
-	scoped(closep) int file = open(path, O_PATH | O_CLOEXEC), device = open("/dev/zero", O_PATH | O_CLOEXEC), opened = -1;
+	scoped(closep) int file = open(path, O_PATH | O_CLOEXEC), device = open("/dev/zero", O_PATH | O_CLOEXEC),
+			   opened = -1;
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
 	struct stat st;
 

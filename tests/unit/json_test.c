@@ -10,7 +10,10 @@ struct json_case {
 	struct str in, want; /* want.ptr NULL: refused */
 };
 
-#define S(literal) { literal, sizeof(literal) - 1 }
+#define S(literal)                           \
+	{                                    \
+		literal, sizeof(literal) - 1 \
+	}
 
 static struct str guarded(struct str s)
 {
@@ -73,7 +76,8 @@ static void bounds_depth(void **state)
 
 static void walks_members(void **state)
 {
-	struct str rest = guarded(STR(" {\"one\": [1, {\"x\": \"]\"}], \"\\u0074wo\": \"a\\nb\"} tail")), object, key, value;
+	struct str rest = guarded(STR(" {\"one\": [1, {\"x\": \"]\"}], \"\\u0074wo\": \"a\\nb\"} tail")), object, key,
+		   value;
 	scoped(buf_release) struct buf text = BUF_INIT(OUT_MAX);
 	struct str array;
 

@@ -29,7 +29,8 @@ static void finds_functions(void **state)
 				  "ffffffff81002000 D some_data\n"
 				  "ffffffffc0000000 t read_block\t[ext4]\n"
 				  "ffffffffc0000040 T write_block\t[ext4]\n"
-				  "ffffffffc0900000 t bpf_prog_6deef7357e7b4530_x\t[bpf]"), 0);
+				  "ffffffffc0900000 t bpf_prog_6deef7357e7b4530_x\t[bpf]"),
+			 0);
 	assert_int_equal(kallsyms_find(&k, 0xffffffff81000fffULL, &hit), 0);
 	assert_str(hit.name, "startup_64");
 	assert_int_equal(hit.module.len, 0);

@@ -59,7 +59,8 @@ static void coalesce_agrees_with_the_slow_version(void **state)
 static void add_values(struct model *m, const int64_t *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal(model_add_sample(m, &(struct model_sample){ .time_offset_ns = MODEL_NO_TIME }, &values[i]), 0);
+		assert_int_equal(
+			model_add_sample(m, &(struct model_sample){ .time_offset_ns = MODEL_NO_TIME }, &values[i]), 0);
 }
 
 static void sums_saturate(void **state)

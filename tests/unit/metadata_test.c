@@ -7,12 +7,15 @@
 
 /* The order readers of .col files know. */
 static const char *const keys[] = {
-	"cloud_provider", "agent_version", "spawn_time", "python_version", "run_mode", "deployment_type", "kernel_release",
-	"kernel_version", "system_name", "hypervisor", "processors", "cpu_model_name", "cpu_flags", "cpu_arch_codename",
-	"memory_capacity_mb", "hostname", "system", "os_name", "os_release", "os_codename", "libc_type", "libc_version",
-	"hardware_type", "pid", "mac_address", "private_ip", "spawn_uptime_ms", "run_arguments", "big_data",
-	"external_metadata", "current_time", "profiling_mode", "sampling_event", "sampling_mode", "sampling_frequency",
-	"precise_modifier",
+	"cloud_provider", "agent_version",     "spawn_time",         "python_version",
+	"run_mode",       "deployment_type",   "kernel_release",     "kernel_version",
+	"system_name",    "hypervisor",        "processors",         "cpu_model_name",
+	"cpu_flags",      "cpu_arch_codename", "memory_capacity_mb", "hostname",
+	"system",         "os_name",           "os_release",         "os_codename",
+	"libc_type",      "libc_version",      "hardware_type",      "pid",
+	"mac_address",    "private_ip",        "spawn_uptime_ms",    "run_arguments",
+	"big_data",       "external_metadata", "current_time",       "profiling_mode",
+	"sampling_event", "sampling_mode",     "sampling_frequency", "precise_modifier",
 };
 
 static json_t *object_of(const struct metadata_config *cfg)
@@ -29,14 +32,18 @@ static json_t *object_of(const struct metadata_config *cfg)
 
 static void keys_in_order(void **state)
 {
-	struct metadata_config cfg = { .host_root = "", .spawn_wall_ns = 1785792565 * NSEC_PER_SEC,
-				       .now_wall_ns = 1785792575 * NSEC_PER_SEC, .frequency_hz = 99, .run_mode = "k8s" };
+	struct metadata_config cfg = { .host_root = "",
+				       .spawn_wall_ns = 1785792565 * NSEC_PER_SEC,
+				       .now_wall_ns = 1785792575 * NSEC_PER_SEC,
+				       .frequency_hz = 99,
+				       .run_mode = "k8s" };
 	json_t *object = object_of(&cfg), *value;
 	const char *key;
 	size_t i = 0;
 
 	(void)state;
-	json_object_foreach(object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		assert_true(i < ARRAY_SIZE(keys));
 		assert_string_equal(key, keys[i++]);
 	}

@@ -46,7 +46,9 @@ static int make_tables(struct maker *k)
 		r = r ? r : model_add_function(k->m, &row, &k->functions[i]);
 	}
 	for (uint64_t i = 0; r == 0 && i < MAPPINGS; i++) {
-		struct model_mapping row = { .start = k->base + i * 0x100000, .file_offset = i % 2 * 0x1000, .flags = i ? 1 : 0 };
+		struct model_mapping row = { .start = k->base + i * 0x100000,
+					     .file_offset = i % 2 * 0x1000,
+					     .flags = i ? 1 : 0 };
 
 		row.limit = row.start + 0x8000 + 0x1000 * i;
 		r = text(k, "/bin/binary", i, &row.filename);
@@ -63,7 +65,8 @@ static int make_locations(struct maker *k)
 
 	for (uint64_t i = 0; r == 0 && i < LOCATIONS; i++) {
 		uint64_t mapping = pick(k, MAPPINGS + 1);
-		struct model_location row = { .line_count = (uint32_t)pick(k, 3), .is_folded = pick(k, 9) == 0,
+		struct model_location row = { .line_count = (uint32_t)pick(k, 3),
+					      .is_folded = pick(k, 9) == 0,
 					      .address = k->base + mapping * 0x100000 + pick(k, 5) * 16 };
 		struct model_line lines[2] = { { k->functions[pick(k, FUNCTIONS)], (int64_t)pick(k, 3), 0 },
 					       { k->functions[pick(k, FUNCTIONS)], (int64_t)pick(k, 3), 0 } };
@@ -107,7 +110,9 @@ static int make_sample(struct maker *k)
 int random_model(uint64_t seed, struct model *out)
 {
 	scoped(model_release) struct model m = { 0 };
-	struct maker k = { .m = &m, .state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1, .base = 0x10000000 + seed % 7 * 0x1000000 };
+	struct maker k = { .m = &m,
+			   .state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
+			   .base = 0x10000000 + seed % 7 * 0x1000000 };
 	int r = model_init(&m, MIB(1));
 
 	r = r ? r : model_add_value_type(&m, STR("samples"), STR("count"));
@@ -145,16 +150,18 @@ static void add_frame(const struct model *m, uint32_t location, struct buf *key)
 	const struct model_location *row = &m->locations[location];
 	const struct model_mapping *mapping = &m->mappings[row->mapping];
 
-	buf_addf(key, " <%llu %llx " STR_FMT " %llx %d", (unsigned long long)align_up((size_t)(mapping->limit - mapping->start), 4096),
-		 (unsigned long long)mapping->file_offset, TEXT(mapping->build_id ? mapping->build_id : mapping->filename),
+	buf_addf(key, " <%llu %llx " STR_FMT " %llx %d",
+		 (unsigned long long)align_up((size_t)(mapping->limit - mapping->start), 4096),
+		 (unsigned long long)mapping->file_offset,
+		 TEXT(mapping->build_id ? mapping->build_id : mapping->filename),
 		 (unsigned long long)(row->address - mapping->start), row->is_folded);
 	for (uint32_t i = 0; i < row->line_count; i++) {
 		const struct model_line *line = &m->lines[row->first_line + i];
 		const struct model_function *f = &m->functions[line->function];
 
-		buf_addf(key, " (" STR_FMT " " STR_FMT " " STR_FMT " %lld %lld %lld %d)", TEXT(f->name), TEXT(f->system_name),
-			 TEXT(f->filename), (long long)f->start_line, (long long)line->line, (long long)line->column,
-			 (int)f->kind);
+		buf_addf(key, " (" STR_FMT " " STR_FMT " " STR_FMT " %lld %lld %lld %d)", TEXT(f->name),
+			 TEXT(f->system_name), TEXT(f->filename), (long long)f->start_line, (long long)line->line,
+			 (long long)line->column, (int)f->kind);
 	}
 	buf_addc(key, '>');
 }
@@ -165,8 +172,8 @@ static void add_key(const struct model *m, const struct model_sample *s, struct 
 	const struct model_label_set *set = &m->label_sets[s->label_set];
 	struct model_label labels[4]; /* random_model() gives two */
 
-	buf_addf(key, "%u " STR_FMT " %u " STR_FMT " " STR_FMT, process->pid, TEXT(process->comm), m->threads[s->thread].tid,
-		 TEXT(m->threads[s->thread].name), TEXT(s->end));
+	buf_addf(key, "%u " STR_FMT " %u " STR_FMT " " STR_FMT, process->pid, TEXT(process->comm),
+		 m->threads[s->thread].tid, TEXT(m->threads[s->thread].name), TEXT(s->end));
 	must(set->count <= ARRAY_SIZE(labels));
 	memcpy(labels, m->labels ? m->labels + set->first : labels, set->count * sizeof(*labels));
 	model_sort_labels(m, labels, set->count);

@@ -47,15 +47,16 @@ static void make_paths(struct paths *p, uint64_t seed)
 	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 
 	for (size_t i = 0; i < PATHS; i++) {
-		size_t depth = next_random(&x) % (DEPTH + 1), from = i ? next_random(&x) % i : 0, keep = next_random(&x) % DEPTH;
+		size_t depth = next_random(&x) % (DEPTH + 1), from = i ? next_random(&x) % i : 0,
+		       keep = next_random(&x) % DEPTH;
 
 		if (i && next_random(&x) % 3 == 0)
 			from = i - 1;
 		for (size_t at = 0; at < depth; at++) { /* root first; stored leaf first */
 			bool old = i && at < keep && at < p->rows[from].count;
 
-			p->locations[i][depth - 1 - at] = old ? p->locations[from][p->rows[from].count - 1 - at] :
-								1 + (uint32_t)(next_random(&x) % 3);
+			p->locations[i][depth - 1 - at] = old ? p->locations[from][p->rows[from].count - 1 - at]
+							      : 1 + (uint32_t)(next_random(&x) % 3);
 		}
 		p->rows[i] = (struct model_path){ p->locations[i], p->nodes[i], depth };
 	}
@@ -153,12 +154,14 @@ static void hashes_know_frames_not_numbers(void **state)
 	make_model(&moved, 0x7000000, "f");
 	make_model(&renamed, 0x1000, "g");
 	first = hash_of(&a, chain(&a, 5, false));
-	assert_true(same(first, hash_of(&moved, chain(&moved, 5, true)))); /* other addresses, other numbers */
+	assert_true(same(first, hash_of(&moved, chain(&moved, 5, true))));      /* other addresses, other numbers */
 	assert_true(same(first, hash_of(&renamed, chain(&renamed, 5, false)))); /* what is renamed is not on it */
 	assert_false(same(first, hash_of(&a, chain(&a, 4, false))));
 	assert_false(same(first, hash_of(&a, chain(&a, 6, false))));
-	assert_false(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)), hash_of(&renamed, chain(&renamed, LOCATIONS - 1, false))));
-	assert_true(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)), hash_of(&moved, chain(&moved, LOCATIONS - 1, false))));
+	assert_false(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)),
+			  hash_of(&renamed, chain(&renamed, LOCATIONS - 1, false))));
+	assert_true(same(hash_of(&a, chain(&a, LOCATIONS - 1, false)),
+			 hash_of(&moved, chain(&moved, LOCATIONS - 1, false))));
 }
 
 static void hashes_are_all_different(void **state)
@@ -208,10 +211,8 @@ static void hashes_ignore_stand_ins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_agree_with_single_stacks),
-		cmocka_unit_test(survives_failing_allocations),
-		cmocka_unit_test(hashes_know_frames_not_numbers),
-		cmocka_unit_test(hashes_are_all_different),
+		cmocka_unit_test(paths_agree_with_single_stacks), cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(hashes_know_frames_not_numbers), cmocka_unit_test(hashes_are_all_different),
 		cmocka_unit_test(hashes_ignore_stand_ins),
 	};
 

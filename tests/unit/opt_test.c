@@ -18,10 +18,12 @@ static const char *const formats[] = { "html", "col", NULL };
 
 static const struct opt opts[] = {
 	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all), .help = "every process" },
-	{ "children", 0, OPT_FLAG, .at = offsetof(struct config, children), .fallback = "true", .help = "children too" },
+	{ "children", 0, OPT_FLAG, .at = offsetof(struct config, children), .fallback = "true",
+	  .help = "children too" },
 	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = 1000, .fallback = "99",
 	  .arg = "HZ", .help = "samples per second" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME", .help = "how long" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME",
+	  .help = "how long" },
 	{ "ring", 0, OPT_SIZE, .at = offsetof(struct config, size), .fallback = "64K", .help = "bytes" },
 	{ "addr", 0, OPT_TEXT, .at = offsetof(struct config, addr), .help = "where" },
 	{ "format", 0, OPT_CHOICE, .at = offsetof(struct config, format), .choices = formats, .help = "format" },
@@ -45,7 +47,8 @@ static int parse(char *words, bool stop, struct config *config, struct opt_resul
 
 static void takes_every_form(void **state)
 {
-	char words[] = "-aF 49 --duration=1.5s -addr localhost --no-children --format col -o x -oy --ring 2M op1 --all op2";
+	char words[] =
+		"-aF 49 --duration=1.5s -addr localhost --no-children --format col -o x -oy --ring 2M op1 --all op2";
 	scoped(opt_result_release) struct opt_result result;
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
 	struct config config;
@@ -166,10 +169,8 @@ static void durations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_every_form),
-		cmocka_unit_test(a_command_keeps_its_options),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(flags_win_over_environment_over_file),
+		cmocka_unit_test(takes_every_form), cmocka_unit_test(a_command_keeps_its_options),
+		cmocka_unit_test(refuses),          cmocka_unit_test(flags_win_over_environment_over_file),
 		cmocka_unit_test(durations),
 	};
 

@@ -50,8 +50,18 @@ static void last_written_wins(void **state)
 static void refuses_bad_lines(void **state)
 {
 	static const char *const lines[] = {
-		"", "1000", "1000 10", "1000 10 ", "x 10 name", "1000 x name", "1000 0 name", "-1 10 name",
-		"ffffffffffffffff 2 name", "1000 100000000 name", "0x 10 name", "11112222333344445 1 name",
+		"",
+		"1000",
+		"1000 10",
+		"1000 10 ",
+		"x 10 name",
+		"1000 x name",
+		"1000 0 name",
+		"-1 10 name",
+		"ffffffffffffffff 2 name",
+		"1000 100000000 name",
+		"0x 10 name",
+		"11112222333344445 1 name",
 	};
 
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our pprof files before the reference tool: `go tool pprof` must read them, and what it writes again must say the same.
- * Skipped by name where no go is installed. */
+/* Our pprof files before the reference tool: `go tool pprof` must read them, and what it writes again must say the
+ * same. Skipped by name where no go is installed. */
 #include "support.h"
 
 #include <unistd.h>

@@ -42,8 +42,16 @@ struct child {
 };
 
 /* What a child does on request; the answer is an address. */
-enum order { LOAD_FILE = 'f', LOAD_ANONYMOUS = 'a', LOAD_MEMFD = 'm', LOAD_MEMFD_ELF = 'e', LOAD_ZERO = 'z', EXEC = 'x',
-	     CHROOT = 'c', LEADER_EXIT = 'l' };
+enum order {
+	LOAD_FILE = 'f',
+	LOAD_ANONYMOUS = 'a',
+	LOAD_MEMFD = 'm',
+	LOAD_MEMFD_ELF = 'e',
+	LOAD_ZERO = 'z',
+	EXEC = 'x',
+	CHROOT = 'c',
+	LEADER_EXIT = 'l'
+};
 
 static void *map(int fd, size_t size, int flags)
 {
@@ -352,8 +360,14 @@ static void deleted_and_replaced(void **state)
 static struct abi_process event_of(uint16_t type, const struct child *child, uint64_t time_ns)
 {
 	return (struct abi_process){
-		.header = { .type = type, .version = ABI_VERSION, .size = sizeof(struct abi_process), .time_ns = time_ns },
-		.process_start_ns = child->start_ns, .pid = (uint32_t)child->pid, .parent_pid = (uint32_t)getpid(), .comm = "event",
+		.header = { .type = type,
+			    .version = ABI_VERSION,
+			    .size = sizeof(struct abi_process),
+			    .time_ns = time_ns },
+		.process_start_ns = child->start_ns,
+		.pid = (uint32_t)child->pid,
+		.parent_pid = (uint32_t)getpid(),
+		.comm = "event",
 	};
 }
 
@@ -587,7 +601,8 @@ static void churn(void **state)
 	size_t descriptors, files, processes, bytes;
 	struct child copy = child_start(w);
 
-	/* Until it has its own memory an exec shows its parent's: the libraries of this program are known from here on. */
+	/* Until it has its own memory an exec shows its parent's: the libraries of this program are known from here on.
+	 */
 	(void)place(w, get(w, &copy), 0x400000);
 	child_end(&copy);
 	for (int i = 0; i < CHURN / 10; i++)
@@ -603,8 +618,8 @@ static void churn(void **state)
 	assert_true(proc_count(w->table) <= processes + 1);
 	assert_true(mallinfo2().uordblks <= bytes + KIB(64));
 	print_message("  %zu processes, %zu files, %zu descriptors, %zu bytes; before %zu, %zu, %zu, %zu\n",
-		      proc_count(w->table), files_count(w->files), open_descriptors(), (size_t)mallinfo2().uordblks, processes,
-		      files, descriptors, bytes);
+		      proc_count(w->table), files_count(w->files), open_descriptors(), (size_t)mallinfo2().uordblks,
+		      processes, files, descriptors, bytes);
 }
 
 static void kernel_thread(void **state)
@@ -676,7 +691,7 @@ static int one_of_a_folder(void *ctx)
 	if (r == 0 && !allocation_failed()) {
 		assert_string_equal(p->container_id, A64);
 		assert_string_equal(p->container, "0123456789ab"); /* the engine does not answer */
-		assert_int_equal(proc_perf_map_fd(t, p), -1); /* there is none, but its name was asked for */
+		assert_int_equal(proc_perf_map_fd(t, p), -1);      /* there is none, but its name was asked for */
 		assert_int_equal(p->inner_pid, 5);
 		proc_find_place(t, p, 0x1800, NSEC_PER_SEC, &at);
 		if (!allocation_failed()) {
@@ -721,7 +736,8 @@ static void a_sample_from_before_the_exec(void **state)
 {
 	struct proc_config cfg = { .container_socket = "/nowhere.sock" };
 	struct child child = { .pid = 77, .start_ns = 50 * NSEC_PER_SEC };
-	struct abi_process fork_event = event_of(ABI_RECORD_FORK, &child, 10), exec = event_of(ABI_RECORD_EXEC, &child, 20);
+	struct abi_process fork_event = event_of(ABI_RECORD_FORK, &child, 10),
+			   exec = event_of(ABI_RECORD_EXEC, &child, 20);
 	char dir[] = "/tmp/hearth-host-XXXXXX";
 	struct proc_table *t = NULL;
 	struct files *f = NULL;
@@ -753,7 +769,9 @@ static void a_sample_from_before_the_exec(void **state)
 static int one_half_gone(void *ctx)
 {
 	struct proc_config cfg = { .host_root = ctx };
-	struct abi_process forked = { .header = { .type = ABI_RECORD_FORK, .time_ns = 9 }, .pid = 78, .parent_pid = 77,
+	struct abi_process forked = { .header = { .type = ABI_RECORD_FORK, .time_ns = 9 },
+				      .pid = 78,
+				      .parent_pid = 77,
 				      .process_start_ns = 50 * NSEC_PER_SEC };
 	struct proc_table *t = NULL;
 	struct files *f = NULL;
@@ -823,7 +841,9 @@ static void tell(struct proc_table *t, uint64_t start, uint64_t end, const char 
 {
 	struct abi_mapping *m = calloc(1, sizeof(*m) + strlen(path) + 8);
 
-	*m = (struct abi_mapping){ .process_start_ns = 9, .start = start, .end = end, .file_offset = 0x100, .inode = start, .pid = 8 };
+	*m = (struct abi_mapping){
+		.process_start_ns = 9, .start = start, .end = end, .file_offset = 0x100, .inode = start, .pid = 8
+	};
 	m->path_size = (uint32_t)strlen(path);
 	memcpy(m->path, path, strlen(path));
 	proc_mapping(t, m);
@@ -873,10 +893,21 @@ int main(void)
 {
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		LIVE(late_mappings), LIVE(code_without_a_file), LIVE(deleted_and_replaced), LIVE(exec_drops_everything),
-		LIVE(exit_keeps_until_expired), LIVE(lost_exit_is_noticed), LIVE(forked_and_gone), LIVE(reused_pid),
-		LIVE(other_root), LIVE(leader_exits), LIVE(rescans_are_limited), LIVE(kernel_thread),
-		LIVE(told_by_a_recording), LIVE(churn), cmocka_unit_test(container_and_failing_allocations),
+		LIVE(late_mappings),
+		LIVE(code_without_a_file),
+		LIVE(deleted_and_replaced),
+		LIVE(exec_drops_everything),
+		LIVE(exit_keeps_until_expired),
+		LIVE(lost_exit_is_noticed),
+		LIVE(forked_and_gone),
+		LIVE(reused_pid),
+		LIVE(other_root),
+		LIVE(leader_exits),
+		LIVE(rescans_are_limited),
+		LIVE(kernel_thread),
+		LIVE(told_by_a_recording),
+		LIVE(churn),
+		cmocka_unit_test(container_and_failing_allocations),
 		cmocka_unit_test(a_sample_from_before_the_exec),
 		cmocka_unit_test(half_gone),
 	};

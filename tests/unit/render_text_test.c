@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "render/terminal.h"
 #include "render/render.h"
+#include "render/terminal.h"
 
 #define OUT_MAX MIB(64)
 
@@ -96,8 +96,13 @@ static const struct row known[] = {
 
 static const struct row hostile[] = {
 	{ "a\x1b[2Jb;c/\xff\xfe/tab\there", 3, 1, "\x1b]0;owned\x07", "new\nline", "complete" },
-	{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e/e\xcc\x81", 2, 2, "\xe2\x80\xae" "evil", "", "complete" },
-	{ "\xc2\x9b" "31m/quote\"<b>&amp;", 1, 3, "", "\xed\xa0\x80", "" },
+	{ "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e/e\xcc\x81", 2, 2,
+	  "\xe2\x80\xae"
+	  "evil",
+	  "", "complete" },
+	{ "\xc2\x9b"
+	  "31m/quote\"<b>&amp;",
+	  1, 3, "", "\xed\xa0\x80", "" },
 };
 
 static const struct row *find_row_set(const char *name, size_t *count)
@@ -114,9 +119,9 @@ static int describe(struct window *w)
 		const char *name;
 		uint64_t value;
 	} counters[] = {
-		{ "samples", 100 }, { "user_samples", 93 }, { "complete", 76 }, { "cut_frame_pointer", 15 }, { "cut_depth", 0 },
-		{ "cut_fault", 2 }, { "frames", 400 }, { "unnamed_frames", 15 }, { "lost_ring_full", 3 }, { "lost_raw", 0 },
-		{ "events_lost", 9 }, /* no samples */
+		{ "samples", 100 },      { "user_samples", 93 }, { "complete", 76 },   { "cut_frame_pointer", 15 },
+		{ "cut_depth", 0 },      { "cut_fault", 2 },     { "frames", 400 },    { "unnamed_frames", 15 },
+		{ "lost_ring_full", 3 }, { "lost_raw", 0 },      { "events_lost", 9 }, /* no samples */
 	};
 	int r = 0;
 
@@ -157,7 +162,9 @@ static void golden(void **state)
 		{ "text_counts", "known", { .value = 0, .top_count = 2, .tree_min_percent = 0, .by_process = true } },
 		{ "text_tree_only", "known", { .value = 0, .tree_min_percent = 10 } },
 		{ "text_narrow", "known", { .value = 1, .top_count = 9, .tree_min_percent = -1, .width = 52 } },
-		{ "text_hostile", "hostile", { .value = 0, .top_count = 9, .tree_min_percent = 0, .by_process = true } },
+		{ "text_hostile",
+		  "hostile",
+		  { .value = 0, .top_count = 9, .tree_min_percent = 0, .by_process = true } },
 	};
 
 	(void)state;
@@ -206,9 +213,16 @@ static void durations(void **state)
 		int64_t ns;
 		const char *want;
 	} cases[] = {
-		{ 1, "1ns" },	       { 1500, "1.5\xc2\xb5" }, { 123456, "123." },	 { 2000000, "2ms" },
-		{ 999999999, "999." }, { 1000000000, "1s" },	    { 10012345678, "10.0" }, { 61000000000, "1m1s" },
-		{ 3600000000000, "1h0m" }, { -1500000000, "-1.5" },
+		{ 1, "1ns" },
+		{ 1500, "1.5\xc2\xb5" },
+		{ 123456, "123." },
+		{ 2000000, "2ms" },
+		{ 999999999, "999." },
+		{ 1000000000, "1s" },
+		{ 10012345678, "10.0" },
+		{ 61000000000, "1m1s" },
+		{ 3600000000000, "1h0m" },
+		{ -1500000000, "-1.5" },
 	};
 
 	(void)state;

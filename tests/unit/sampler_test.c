@@ -83,7 +83,8 @@ static void kernel_versions(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		print_message("  %s\n", cases[i].release);
 		assert_int_equal(probe_kernel_parse(str_of(cases[i].release), str_of(cases[i].version),
-						    str_of(cases[i].signature), &k), 0);
+						    str_of(cases[i].signature), &k),
+				 0);
 		assert_int_equal(k.major, cases[i].major);
 		assert_int_equal(k.minor, cases[i].minor);
 		assert_int_equal(k.patch, cases[i].patch);
@@ -123,8 +124,8 @@ static void ring_sizes(void **state)
 		unsigned int cpus;
 		size_t want;
 	} cases[] = {
-		{ 1, 0, 1, KIB(256) },   { 11, 0, 1, KIB(512) },      { 99, 0, 2, MIB(8) },
-		{ 1000, 0, 128, MIB(8) }, { 99, 5000, 2, 8192 },       { 99, 1, 2, 4096 },
+		{ 1, 0, 1, KIB(256) },       { 11, 0, 1, KIB(512) },        { 99, 0, 2, MIB(8) },
+		{ 1000, 0, 128, MIB(8) },    { 99, 5000, 2, 8192 },         { 99, 1, 2, 4096 },
 		{ 99, MIB(16), 2, MIB(16) }, { 99, SIZE_MAX, 2, MIB(256) },
 	};
 
@@ -163,7 +164,9 @@ static union two_frames good_sample(void)
 
 static const struct abi_process good_process = {
 	.header = { .type = ABI_RECORD_FORK, .version = ABI_VERSION, .size = sizeof(struct abi_process) },
-	.pid = 10, .parent_pid = 9, .comm = "sh",
+	.pid = 10,
+	.parent_pid = 9,
+	.comm = "sh",
 };
 
 static int check(const void *bytes, size_t size)
@@ -173,12 +176,12 @@ static int check(const void *bytes, size_t size)
 	return abi_record_check(in.pos, size);
 }
 
-#define SPOIL(name, change)                                                          \
-	do {                                                                         \
-		print_message("  %s\n", name);                                       \
-		spoilt = good_sample();                                              \
-		spoilt.change;                                                       \
-		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG);          \
+#define SPOIL(name, change)                                                 \
+	do {                                                                \
+		print_message("  %s\n", name);                              \
+		spoilt = good_sample();                                     \
+		spoilt.change;                                              \
+		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG); \
 	} while (0)
 
 static void samples_are_judged(void **state)
@@ -404,14 +407,10 @@ static void registry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_lists),
-		cmocka_unit_test(kernel_versions),
-		cmocka_unit_test(facts_are_whole),
-		cmocka_unit_test(ring_sizes),
-		cmocka_unit_test(samples_are_judged),
-		cmocka_unit_test(processes_are_judged),
-		cmocka_unit_test(recordings_replay),
-		cmocka_unit_test(recordings_out_of_memory),
+		cmocka_unit_test(cpu_lists),          cmocka_unit_test(kernel_versions),
+		cmocka_unit_test(facts_are_whole),    cmocka_unit_test(ring_sizes),
+		cmocka_unit_test(samples_are_judged), cmocka_unit_test(processes_are_judged),
+		cmocka_unit_test(recordings_replay),  cmocka_unit_test(recordings_out_of_memory),
 		cmocka_unit_test(registry),
 	};
 

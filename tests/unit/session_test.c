@@ -65,8 +65,14 @@ static void add_mapping(struct recording *r, uint64_t time_ns, const struct self
 {
 	const struct abi_mapping map = {
 		.header = { .type = ABI_RECORD_MAPPING, .version = ABI_VERSION, .time_ns = time_ns },
-		.process_start_ns = START_NS, .start = text->start, .end = text->end, .file_offset = text->offset,
-		.inode = text->inode, .device_major = text->device_major, .device_minor = text->device_minor, .pid = PID,
+		.process_start_ns = START_NS,
+		.start = text->start,
+		.end = text->end,
+		.file_offset = text->offset,
+		.inode = text->inode,
+		.device_major = text->device_major,
+		.device_minor = text->device_minor,
+		.pid = PID,
 	};
 
 	assert_int_equal(recording_add_mapping(r, &map, str_of(text->path)), 0);
@@ -76,7 +82,9 @@ static void add_event(struct recording *r, uint64_t time_ns, uint16_t type)
 {
 	const struct abi_process event = {
 		.header = { .type = type, .version = ABI_VERSION, .size = sizeof(event), .time_ns = time_ns },
-		.process_start_ns = START_NS, .pid = PID, .comm = "testee",
+		.process_start_ns = START_NS,
+		.pid = PID,
+		.comm = "testee",
 	};
 
 	assert_int_equal(recording_add(r, &event.header), 0);
@@ -91,8 +99,10 @@ static void add_frame_sample(struct recording *r, const struct abi_sample *head,
 {
 	union one_frame record = { .sample = *head };
 
-	record.sample.header = (struct abi_header){ .type = ABI_RECORD_SAMPLE, .version = ABI_VERSION,
-						    .size = sizeof(record), .time_ns = head->header.time_ns };
+	record.sample.header = (struct abi_header){ .type = ABI_RECORD_SAMPLE,
+						    .version = ABI_VERSION,
+						    .size = sizeof(record),
+						    .time_ns = head->header.time_ns };
 	record.sample.process_start_ns = START_NS;
 	record.sample.pid = record.sample.tid = PID;
 	record.sample.frame_count = 1;
@@ -149,7 +159,10 @@ static void replay(const char *path, struct seen *seen)
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	const struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
 					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
-					    .clock = &clock_system, .host_root = "", .on_window = on_window, .ctx = seen };
+					    .clock = &clock_system,
+					    .host_root = "",
+					    .on_window = on_window,
+					    .ctx = seen };
 	struct session *s = NULL;
 	int r;
 
@@ -206,10 +219,15 @@ static void whole_stacks_are_proven(void **state)
 		struct abi_frame frame;
 		uint16_t flags;
 	} cases[] = {
-		{ "behind the first byte of _start", { .kind = ABI_FRAME_USER, .a = entry + 1, .flags = ABI_FRAME_RETURN }, 0 },
+		{ "behind the first byte of _start",
+		  { .kind = ABI_FRAME_USER, .a = entry + 1, .flags = ABI_FRAME_RETURN },
+		  0 },
 		{ "deep in _start", { .kind = ABI_FRAME_USER, .a = entry + 9, .flags = ABI_FRAME_RETURN }, 0 },
-		{ "behind what comes before _start", { .kind = ABI_FRAME_USER, .a = entry, .flags = ABI_FRAME_RETURN }, 0 },
-		{ "without some kernel frames", { .kind = ABI_FRAME_USER, .a = entry + 9, .flags = ABI_FRAME_RETURN },
+		{ "behind what comes before _start",
+		  { .kind = ABI_FRAME_USER, .a = entry, .flags = ABI_FRAME_RETURN },
+		  0 },
+		{ "without some kernel frames",
+		  { .kind = ABI_FRAME_USER, .a = entry + 9, .flags = ABI_FRAME_RETURN },
 		  ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_KERNEL_CUT },
 	};
 	char path[] = "/tmp/hearth-session-XXXXXX";
@@ -222,8 +240,10 @@ static void whole_stacks_are_proven(void **state)
 	assert_int_equal(recording_create(path, &r), 0);
 	add_mapping(r, 10, &text);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct abi_sample head = { .header.time_ns = 20 + i, .user_end = ABI_END_UNPROVEN_ROOT,
-						 .flags = cases[i].flags, .comm = "testee" };
+		const struct abi_sample head = { .header.time_ns = 20 + i,
+						 .user_end = ABI_END_UNPROVEN_ROOT,
+						 .flags = cases[i].flags,
+						 .comm = "testee" };
 
 		print_message("  %s\n", cases[i].name);
 		add_frame_sample(r, &head, &cases[i].frame);
@@ -247,9 +267,12 @@ static void a_bad_recording_is_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(contents); i++) {
 		char path[] = "/tmp/hearth-session-XXXXXX";
 		int fd = mkstemp(path);
-		const struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
-						    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
-						    .clock = &clock_system, .host_root = "" };
+		const struct session_config cfg = {
+			.sampler = sampler_find(STR("recorded")),
+			.sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
+			.clock = &clock_system,
+			.host_root = ""
+		};
 		struct session *s = NULL;
 
 		assert_true(write(fd, contents[i], strlen(contents[i])) >= 0);

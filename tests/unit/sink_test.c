@@ -20,7 +20,9 @@ static void make_window(struct window *w)
 	w->frequency_hz = 99;
 	assert_int_equal(model_add_value_type(w->model, STR("samples"), STR("count")), 0);
 	assert_int_equal(model_add_string(w->model, STR("main"), &name), 0);
-	assert_int_equal(model_add_function(w->model, &(struct model_function){ .name = name, .system_name = name }, &function), 0);
+	assert_int_equal(
+		model_add_function(w->model, &(struct model_function){ .name = name, .system_name = name }, &function),
+		0);
 	assert_int_equal(model_add_location(w->model, &(struct model_location){ .line_count = 1, .address = 16 },
 					    &(struct model_line){ .function = function }, &location),
 			 0);
@@ -59,8 +61,12 @@ static void formats_are_chosen_by_suffix_or_name(void **state)
 		const char *path, *format;
 		int want;
 	} cases[] = {
-		{ "a.pb.gz", NULL, 0 },	       { "a.html", NULL, 0 },	     { "a.xyz", NULL, -EINVAL },
-		{ "a.xyz", "col", 0 },	       { "a.html", "svg", -EINVAL }, { "noname", NULL, -EINVAL },
+		{ "a.pb.gz", NULL, 0 },
+		{ "a.html", NULL, 0 },
+		{ "a.xyz", NULL, -EINVAL },
+		{ "a.xyz", "col", 0 },
+		{ "a.html", "svg", -EINVAL },
+		{ "noname", NULL, -EINVAL },
 		{ "dir.html/noname", NULL, -EINVAL },
 	};
 	const struct sink *sink = sink_find(STR("file"));
@@ -71,8 +77,9 @@ static void formats_are_chosen_by_suffix_or_name(void **state)
 		struct sink_state *s = NULL;
 
 		print_message("  %s\n", cases[i].path);
-		assert_int_equal(sink->open(&(struct sink_config){ .path = cases[i].path, .format = cases[i].format }, &why, &s),
-				 cases[i].want);
+		assert_int_equal(
+			sink->open(&(struct sink_config){ .path = cases[i].path, .format = cases[i].format }, &why, &s),
+			cases[i].want);
 		assert_int_equal(why.len > 0, cases[i].want < 0);
 		sink->close(s);
 	}
@@ -132,7 +139,8 @@ static void failures_are_told(void **state)
 		struct sink_state *s = NULL;
 
 		print_message("  %s\n", cases[i].path);
-		assert_int_equal(sink->open(&(struct sink_config){ .path = cases[i].path, .format = "folded" }, &why, &s), 0);
+		assert_int_equal(
+			sink->open(&(struct sink_config){ .path = cases[i].path, .format = "folded" }, &why, &s), 0);
 		assert_int_equal(sink->write(s, &w, &where), cases[i].want);
 		sink->close(s);
 	}

@@ -12,10 +12,10 @@
 #include "base/cur.h"
 
 /* Ends this case as skipped and says why; scripts/count-tests shows the reason. */
-#define skip_because(reason) \
-	do { \
+#define skip_because(reason)                         \
+	do {                                         \
 		print_message("SKIP: " reason "\n"); \
-		skip(); \
+		skip();                              \
 	} while (0)
 
 /**
@@ -28,7 +28,8 @@ struct cur guard_page_hex(const char *hex);
 /**
  * fail_allocation - make the n-th allocation from now fail, once (0: none)
  *
- * Works on calls from code linked into the test program (linker --wrap). allocation_failed() tells whether it came to it.
+ * Works on calls from code linked into the test program (linker --wrap). allocation_failed() tells whether it came to
+ * it.
  */
 void fail_allocation(unsigned long n);
 bool allocation_failed(void);

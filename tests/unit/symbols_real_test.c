@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of real files against binutils' reading of them, and of files made here by the tools of the machine. What needs a
- * tool that is not installed is skipped by name. */
+/* Names of real files against binutils' reading of them, and of files made here by the tools of the machine. What needs
+ * a tool that is not installed is skipped by name. */
 #include "support.h"
 
 #include <dirent.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "object/elf.h"
 #include "base/io.h"
+#include "object/elf.h"
 #include "symbol/symbol.h"
 
 #define SAMPLES_PER_FILE 200
@@ -63,7 +63,8 @@ static void oracle_read(struct oracle *o, const char *path)
 		char size_text[32], type[16], bind[16], index[16];
 		scoped(freep) char *name = NULL;
 
-		if (sscanf(line, " %*u: %llx %31s %15s %15s %*s %15s %ms", &start, size_text, type, bind, index, &name) != 6)
+		if (sscanf(line, " %*u: %llx %31s %15s %15s %*s %15s %ms", &start, size_text, type, bind, index,
+			   &name) != 6)
 			continue;
 		if ((strcmp(type, "FUNC") && strcmp(type, "IFUNC")) || !strcmp(index, "UND") || !strcmp(index, "ABS"))
 			continue;
@@ -106,7 +107,8 @@ static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
 /* Go's linker marks assembly functions in .symtab, not in its own table. */
 static bool same_name(struct str ours, struct str theirs)
 {
-	return str_eq(ours, theirs) || (str_ends(theirs, STR(".abi0")) && str_eq(ours, str_first(theirs, theirs.len - 5)));
+	return str_eq(ours, theirs) ||
+	       (str_ends(theirs, STR(".abi0")) && str_eq(ours, str_first(theirs, theirs.len - 5)));
 }
 
 struct figure {
@@ -252,14 +254,14 @@ static void expect_all(const char *folder, const char *oracle, const char *targe
 	assert_int_equal(figure.agreed, figure.asked);
 }
 
-#define PROGRAM                                                                          \
-	"cat >a.c <<'E'\n"                                                               \
-	"#include <stdio.h>\n"                                                           \
+#define PROGRAM                                                                             \
+	"cat >a.c <<'E'\n"                                                                  \
+	"#include <stdio.h>\n"                                                              \
 	"static __attribute__((noinline)) int inner(int x) { return x * 3 + getchar(); }\n" \
-	"__attribute__((noinline)) int outer(int x) { return inner(x) + 1; }\n"          \
+	"__attribute__((noinline)) int outer(int x) { return inner(x) + 1; }\n"             \
 	"static __attribute__((noinline)) int third(int x) { return x * 5 + getchar(); }\n" \
-	"int main(void) { printf(\"%d\\n\", outer(2) + third(4)); return 0; }\n"         \
-	"E\n"                                                                            \
+	"int main(void) { printf(\"%d\\n\", outer(2) + third(4)); return 0; }\n"            \
+	"E\n"                                                                               \
 	"gcc -O1 -g -Wl,--build-id=sha1 -o full a.c\n"
 
 static void finds_separate_debug_files(void **state)
@@ -269,15 +271,15 @@ static void finds_separate_debug_files(void **state)
 	(void)state;
 	if (!has_tool("gcc") || !has_tool("objcopy"))
 		skip_because("needs gcc and objcopy");
-	assert_true(make(folder, PROGRAM
-		"strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
-		"d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2); mkdir -p $d\n"
-		"objcopy --only-keep-debug full $d/$(echo $id | cut -c3-).debug\n"));
+	assert_true(make(folder, PROGRAM "strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
+					 "d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2); mkdir -p $d\n"
+					 "objcopy --only-keep-debug full $d/$(echo $id | cut -c3-).debug\n"));
 	in_folder(root, folder, "root");
 	expect_all(folder, "full", "by_id", root);
 	drop(folder);
 	/* Three places of a link; a file with another CRC in the first one must be passed over. */
-	assert_true(make(folder, PROGRAM
+	assert_true(make(
+		folder, PROGRAM
 		"objcopy --remove-section=.note.gnu.build-id full noid\n"
 		"objcopy --only-keep-debug noid x.debug; strip -o stripped noid\n"
 		"for p in same hidden global; do mkdir $p; objcopy --add-gnu-debuglink=x.debug stripped $p/prog; done\n"
@@ -297,11 +299,11 @@ static void refuses_foreign_debug_files(void **state)
 	if (!has_tool("gcc") || !has_tool("objcopy"))
 		skip_because("needs gcc and objcopy");
 	/* The file under our build id carries another one. */
-	assert_true(make(folder, PROGRAM
-		"strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
-		"gcc -g -O0 -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 -o other a.c\n"
-		"d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2); mkdir -p $d\n"
-		"objcopy --only-keep-debug other $d/$(echo $id | cut -c3-).debug\n"));
+	assert_true(make(folder,
+			 PROGRAM "strip -o by_id full; id=$(readelf -n full | sed -n 's/.*Build ID: //p')\n"
+				 "gcc -g -O0 -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 -o other a.c\n"
+				 "d=root/usr/lib/debug/.build-id/$(echo $id | cut -c1-2); mkdir -p $d\n"
+				 "objcopy --only-keep-debug other $d/$(echo $id | cut -c3-).debug\n"));
 	in_folder(root, folder, "root");
 	in_folder(oracle, folder, "full");
 	in_folder(target, folder, "by_id");
@@ -318,9 +320,9 @@ static void reads_mini_debug_info(void **state)
 	if (!has_tool("gcc") || !has_tool("objcopy") || !has_tool("xz"))
 		skip_because("needs gcc, objcopy and xz");
 	/* As Fedora's find-debuginfo does it: functions that .dynsym lacks, packed into a section. */
-	assert_true(make(folder, PROGRAM
-		"objcopy --only-keep-debug full debug; objcopy --strip-debug debug mini; xz -k mini; strip -o stripped full\n"
-		"objcopy --add-section .gnu_debugdata=mini.xz stripped mini_prog\n"));
+	assert_true(make(folder, PROGRAM "objcopy --only-keep-debug full debug; objcopy --strip-debug debug mini; xz "
+					 "-k mini; strip -o stripped full\n"
+					 "objcopy --add-section .gnu_debugdata=mini.xz stripped mini_prog\n"));
 	expect_all(folder, "full", "mini_prog", "");
 	drop(folder);
 }
@@ -349,11 +351,12 @@ static void names_go_functions(void **state)
 			continue;
 		}
 		print_message("  %s\n", cases[i].name);
-		buf_addf(&script, "export GOTOOLCHAIN=local GOFLAGS=-mod=mod HOME=${HOME:-/tmp}\n"
-				  "printf 'module x\\ngo 1.18\\n' >go.mod\n"
-				  "printf 'package main\\nfunc main() { println(\"x\") }\\n' >main.go\n"
-				  "%s build -o full %s . && %s build -o stripped %s .\n"
-				  "! readelf -SW stripped | grep -q ' .symtab'\n",
+		buf_addf(&script,
+			 "export GOTOOLCHAIN=local GOFLAGS=-mod=mod HOME=${HOME:-/tmp}\n"
+			 "printf 'module x\\ngo 1.18\\n' >go.mod\n"
+			 "printf 'package main\\nfunc main() { println(\"x\") }\\n' >main.go\n"
+			 "%s build -o full %s . && %s build -o stripped %s .\n"
+			 "! readelf -SW stripped | grep -q ' .symtab'\n",
 			 cases[i].go, cases[i].oracle_flags, cases[i].go, cases[i].flags);
 		if (make(folder, buf_cstr(&script)))
 			expect_all(folder, "full", "stripped", "");
@@ -366,10 +369,8 @@ static void names_go_functions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_readelf),
-		cmocka_unit_test(finds_separate_debug_files),
-		cmocka_unit_test(refuses_foreign_debug_files),
-		cmocka_unit_test(reads_mini_debug_info),
+		cmocka_unit_test(agrees_with_readelf),         cmocka_unit_test(finds_separate_debug_files),
+		cmocka_unit_test(refuses_foreign_debug_files), cmocka_unit_test(reads_mini_debug_info),
 		cmocka_unit_test(names_go_functions),
 	};
 

@@ -42,10 +42,10 @@ static uint32_t add_file(struct session *s, const char *path)
 	return id;
 }
 
-#define assert_str(s, wanted)                                                                             \
-	do {                                                                                              \
-		struct str assert_s_ = (s);                                                               \
-		if (!str_eq(assert_s_, str_of(wanted)))                                                   \
+#define assert_str(s, wanted)                                                                            \
+	do {                                                                                             \
+		struct str assert_s_ = (s);                                                              \
+		if (!str_eq(assert_s_, str_of(wanted)))                                                  \
 			fail_msg("%s is \"" STR_FMT "\", not \"%s\"", #s, STR_ARG(assert_s_), (wanted)); \
 	} while (0)
 
@@ -314,7 +314,8 @@ static void names_kernel_code(void **state)
 	expect_kernel(list, 0xffffffff81001100ULL, false, "next_one", kernel);
 	expect_kernel(list, 0xffffffffc0000004ULL, false, "read_block", "[ext4]");
 	expect_kernel(list, 0xffffffffa0000004ULL, false, "[kernel+0xffffffffa0000004]", kernel);
-	expect_kernel("0000000000000000 T _text\n", 0xffffffff81001004ULL, false, "[kernel+0xffffffff81001004]", kernel);
+	expect_kernel("0000000000000000 T _text\n", 0xffffffff81001004ULL, false, "[kernel+0xffffffff81001004]",
+		      kernel);
 	expect_kernel(NULL, 0xffffffff81001004ULL, false, "[kernel+0xffffffff81001004]", kernel);
 }
 
@@ -466,7 +467,8 @@ static void shares_and_drops_tables(void **state)
 
 static void falls_back_to_the_module(void **state)
 {
-	scoped(closep) int not_elf = temporary("no ELF file at all, but long enough to have had a header if it were one");
+	scoped(closep) int not_elf =
+		temporary("no ELF file at all, but long enough to have had a header if it were one");
 	static const struct file_key gone_key = { 1, 2, 3, 4 }, other_key = { 5, 6, 7, 8 };
 	struct symbols_stats stats;
 	struct file_key key;

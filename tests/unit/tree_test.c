@@ -140,7 +140,8 @@ static void make_window(struct window *w)
 	assert_int_equal(model_add_value_type(w->model, STR("cpu"), STR("nanoseconds")), 0);
 	assert_int_equal(model_add_string(w->model, STR("</script>"), &process.comm), 0);
 	assert_int_equal(model_add_process(w->model, &process, &sample.process), 0);
-	sample.stack = add_frame(w->model, add_frame(w->model, 0, "main", MODEL_KIND_NATIVE), "read", MODEL_KIND_KERNEL);
+	sample.stack =
+		add_frame(w->model, add_frame(w->model, 0, "main", MODEL_KIND_NATIVE), "read", MODEL_KIND_KERNEL);
 	assert_int_equal(model_add_sample(w->model, &sample, values), 0);
 	assert_int_equal(window_set_text(&w->host, STR("<b>host")), 0);
 	assert_int_equal(window_set_counter(w, STR("samples"), 3), 0);

@@ -19,7 +19,10 @@ static void cleans(void **state)
 		{ "surrogate", "\xed\xa0\x80", BAD BAD BAD },
 		{ "above the last", "\xf4\x90\x80\x80", BAD BAD BAD BAD },
 		{ "cut off", "\xe2\x82", BAD BAD },
-		{ "cut, then text", "\xe2" "a", BAD "a" },
+		{ "cut, then text",
+		  "\xe2"
+		  "a",
+		  BAD "a" },
 	};
 
 	(void)state;

@@ -94,7 +94,7 @@ static void walks_a_chain(void **state)
 
 struct broken_case {
 	const char *name;
-	uint64_t fp;       /* at the leaf */
+	uint64_t fp;        /* at the leaf */
 	uint64_t next, ret; /* the record there */
 	uint32_t count;
 	enum abi_end end;
@@ -118,7 +118,8 @@ static void broken_chains_end(void **state)
 		{ "overlapping", STACK + 0x20, STACK + 0x28, RET, 2, ABI_END_NO_PROGRESS, 1 },
 		{ "no caller", STACK + 0x20, STACK + 0x40, 0, 1, ABI_END_UNPROVEN_ROOT, 0 },
 		{ "caller in page zero", STACK + 0x20, STACK + 0x40, 1, 1, ABI_END_NO_FRAME_POINTER, 0 },
-		{ "caller not behind a call", STACK + 0x20, STACK + 0x40, CODE + 0x200, 1, ABI_END_NO_FRAME_POINTER, 0 },
+		{ "caller not behind a call", STACK + 0x20, STACK + 0x40, CODE + 0x200, 1, ABI_END_NO_FRAME_POINTER,
+		  0 },
 		{ "caller on the stack", STACK + 0x20, 0, STACK + 0x200, 1, ABI_END_NO_FRAME_POINTER, 0 },
 		{ "caller's code not in memory", STACK + 0x20, 0, CODE + 0x9000, 2, ABI_END_UNPROVEN_ROOT, 3 },
 		{ "libc's leftover 1", STACK + 0x20, 1, RET, 2, ABI_END_NO_FRAME_POINTER, 1 },
@@ -193,12 +194,12 @@ static void leaf_instructions(void **state)
 /* The function at CODE + 0x400, called at CODE + 0x100 by call rel32, set up no frame. */
 struct frameless_case {
 	const char *name;
-	size_t at;         /* where the code bytes are put */
+	size_t at; /* where the code bytes are put */
 	const char *code;
 	size_t size;
 	size_t pc;
-	uint64_t target;   /* of the call in front of the word at sp */
-	size_t slot;       /* words between sp and the return address */
+	uint64_t target; /* of the call in front of the word at sp */
+	size_t slot;     /* words between sp and the return address */
 	bool found;
 };
 

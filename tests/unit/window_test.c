@@ -7,24 +7,27 @@
 #include "codec_samples.h"
 
 static_assert(sizeof(struct window) == 192, "compare the new field in assert_windows_same() and fill()");
-static_assert(sizeof(struct model_mapping) == 40 && sizeof(struct model_function) == 24 && sizeof(struct model_line) == 24 &&
-		      sizeof(struct model_location) == 24 && sizeof(struct model_stack) == 8 && sizeof(struct model_process) == 32 &&
-		      sizeof(struct model_thread) == 12 && sizeof(struct model_label) == 32 && sizeof(struct model_label_set) == 8 &&
-		      sizeof(struct model_sample) == 32 && sizeof(struct model_value_type) == 8,
+static_assert(sizeof(struct model_mapping) == 40 && sizeof(struct model_function) == 24 &&
+		      sizeof(struct model_line) == 24 && sizeof(struct model_location) == 24 &&
+		      sizeof(struct model_stack) == 8 && sizeof(struct model_process) == 32 &&
+		      sizeof(struct model_thread) == 12 && sizeof(struct model_label) == 32 &&
+		      sizeof(struct model_label_set) == 8 && sizeof(struct model_sample) == 32 &&
+		      sizeof(struct model_value_type) == 8,
 	      "compare the new field in assert_models_same()");
-static_assert(sizeof(struct model) - sizeof(struct intern) == 632, "compare the new field in assert_models_same() and fill()");
+static_assert(sizeof(struct model) - sizeof(struct intern) == 632,
+	      "compare the new field in assert_models_same() and fill()");
 
 #define OUT_MAX MIB(64)
 
-#define same_text(a, b, x, y)                                                                    \
-	do {                                                                                     \
-		if (!str_eq(model_string((a), (x)), model_string((b), (y))))                     \
+#define same_text(a, b, x, y)                                                                                \
+	do {                                                                                                 \
+		if (!str_eq(model_string((a), (x)), model_string((b), (y))))                                 \
 			fail_msg("%s: '" STR_FMT "' and '" STR_FMT "'", #x, STR_ARG(model_string((a), (x))), \
-				 STR_ARG(model_string((b), (y))));                               \
+				 STR_ARG(model_string((b), (y))));                                           \
 	} while (0)
-#define same_number(x, y)                                              \
-	do {                                                           \
-		if ((x) != (y))                                        \
+#define same_number(x, y)                                                                  \
+	do {                                                                               \
+		if ((x) != (y))                                                            \
 			fail_msg("%s: %lld and %lld", #x, (long long)(x), (long long)(y)); \
 	} while (0)
 
@@ -60,7 +63,8 @@ static void assert_code_same(const struct model *a, const struct model *b)
 		same_number(x->is_folded, y->is_folded);
 		same_number(x->line_count, y->line_count);
 		for (uint32_t line = 0; line < x->line_count; line++) {
-			const struct model_line *p = &a->lines[x->first_line + line], *q = &b->lines[y->first_line + line];
+			const struct model_line *p = &a->lines[x->first_line + line],
+						*q = &b->lines[y->first_line + line];
 
 			same_number(p->function, q->function);
 			same_number(p->line, q->line);
@@ -157,10 +161,10 @@ static void assert_models_same(const struct model *a, const struct model *b)
 
 static void assert_windows_same(const struct window *a, const struct window *b)
 {
-	char *const texts_a[] = { a->host, a->agent_version, a->sampler, a->unwinder, a->kernel_release, a->os_name, a->command,
-				  a->metadata_json };
-	char *const texts_b[] = { b->host, b->agent_version, b->sampler, b->unwinder, b->kernel_release, b->os_name, b->command,
-				  b->metadata_json };
+	char *const texts_a[] = { a->host,           a->agent_version, a->sampler, a->unwinder,
+				  a->kernel_release, a->os_name,       a->command, a->metadata_json };
+	char *const texts_b[] = { b->host,           b->agent_version, b->sampler, b->unwinder,
+				  b->kernel_release, b->os_name,       b->command, b->metadata_json };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts_a); i++) {
 		assert_non_null(texts_a[i]);

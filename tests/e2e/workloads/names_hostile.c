@@ -10,15 +10,22 @@
 
 #include "work.h"
 
-static const char *const names[] = { "semi;colon", "new\nline", "\xff\xfe bad", "\x1b[31mred", "\xe2\x80\xae" "evil", "a 12 3" };
+static const char *const names[] = { "semi;colon",
+				     "new\nline",
+				     "\xff\xfe bad",
+				     "\x1b[31mred",
+				     "\xe2\x80\xae"
+				     "evil",
+				     "a 12 3" };
 #define NAME_COUNT (sizeof(names) / sizeof(names[0]))
 
 static double deadline;
 
 #if defined(__x86_64__)
 /* push rbp; mov rbp,rsp; mov rcx,rdi; 1: dec rcx; jnz 1b; pop rbp; ret */
-static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9, 0x48, 0xff,
-				      0xc9, 0x75, 0xfb, 0x5d, 0xc3 };
+static const unsigned char code[] = {
+	0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0x5d, 0xc3
+};
 #else
 /* stp x29,x30,[sp,#-16]!; mov x29,sp; 1: subs x0,x0,#1; b.ne 1b; ldp x29,x30,[sp],#16; ret */
 static const unsigned int code[] = { 0xa9bf7bfd, 0x910003fd, 0xf1000400, 0x54ffffe1, 0xa8c17bfd, 0xd65f03c0 };
@@ -59,7 +66,8 @@ NOINLINE void *hostile_thread(void *index)
 
 int main(int argc, char **argv)
 {
-	unsigned char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *memory =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_t threads[NAME_COUNT];
 	char path[64];
 
