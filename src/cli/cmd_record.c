@@ -162,16 +162,12 @@ static bool was_signalled(const struct record *r)
  * systemd send two kinds) does not; and the terminal's end is told once by the kernel and once by the shell. */
 static void close_signals(struct record *r)
 {
-	sigset_t set;
+	sigset_t set = end_signals();
 
 	while (was_signalled(r))
 		;
 	closep(&r->signals);
 	ignore(signal(SIGHUP, SIG_IGN) == SIG_ERR);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
