@@ -73,20 +73,25 @@ void buf_adds(struct buf *b, struct str s)
 
 void buf_addf(struct buf *b, const char *format, ...)
 {
+	size_t room = b->cap - b->len;
 	va_list args;
 	char *at;
 	int size;
 
-	va_start(args, format);
-	size = vsnprintf(NULL, 0, format, args);
-	va_end(args);
-	must(size >= 0);
-	at = buf_reserve(b, (size_t)size + 1);
-	if (!at)
+	if (b->error)
 		return;
 	va_start(args, format);
-	(void)vsnprintf(at, (size_t)size + 1, format, args); /* same arguments, same size */
+	size = vsnprintf(room ? b->ptr + b->len : NULL, room, format, args);
 	va_end(args);
+	must(size >= 0);
+	if ((size_t)size >= room) { /* the end and its NUL did not fit: once more with room for both */
+		at = buf_reserve(b, (size_t)size + 1);
+		if (!at)
+			return;
+		va_start(args, format);
+		(void)vsnprintf(at, (size_t)size + 1, format, args); /* same arguments, same size */
+		va_end(args);
+	}
 	b->len += (size_t)size;
 }
 
