@@ -18,12 +18,11 @@ enum window_end {
 	END_COUNT,
 };
 
-static const char *const end_names[END_COUNT] = {
+static const char *const end_names[END_COUNT] = { [END_GUESSED] = "guessed",
+						  [END_KERNEL_CUT] = "kernel-stack",
 #define X(id, name, help) [ABI_END_##id] = name,
-	ABI_ENDS(X)
+						  ABI_ENDS(X)
 #undef X
-		[END_GUESSED] = "guessed",
-	[END_KERNEL_CUT] = "kernel-stack",
 };
 
 enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
@@ -32,11 +31,12 @@ struct builder {
 	const struct aggregate *a;
 	struct symbols *symbols;
 	struct model *m;
-	uint32_t *locations; /* per raw frame */
-	bool *unnamed;       /* per raw frame */
-	uint8_t *roots;      /* per raw frame: enum root_state */
-	uint32_t *stacks;    /* per raw stack */
-	uint32_t *processes; /* per raw process */
+	uint32_t *locations;         /* per raw frame */
+	bool *unnamed;               /* per raw frame */
+	uint8_t *roots;              /* per raw frame: enum root_state */
+	uint32_t *stacks;            /* per raw stack */
+	uint32_t *processes;         /* per raw process */
+	struct u64map file_mappings; /* file id -> mapping of the model */
 	uint32_t kernel_mapping;
 	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
 	uint64_t cut[END_COUNT];
@@ -49,6 +49,7 @@ static void builder_release(struct builder *b)
 	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
+	u64map_release(&b->file_mappings);
 }
 
 /* Names come from strangers; pprof's strings have to be UTF-8 (protobuf, "Scalar Value Types"). Nothing else is
@@ -99,6 +100,17 @@ static int add_file_mapping(struct builder *b, uint32_t file_id, uint32_t *out)
 	return r < 0 ? r : model_add_mapping(b->m, &row, out);
 }
 
+/* The mapping of a file, made when its first frame is met. */
+static int get_file_mapping(struct builder *b, uint32_t file_id, uint32_t *out)
+{
+	int r;
+
+	if (u64map_get(&b->file_mappings, file_id, out) == 0)
+		return 0;
+	r = add_file_mapping(b, file_id, out);
+	return r < 0 ? r : u64map_put(&b->file_mappings, file_id, *out);
+}
+
 static int add_location(struct builder *b, uint32_t mapping, uint64_t address, const struct symbol *symbol,
 			enum model_kind kind, uint32_t *out)
 {
@@ -120,7 +132,7 @@ static int resolve_native(struct builder *b, const struct aggregate_frame *f, st
 {
 	bool is_return = f->flags & ABI_FRAME_RETURN;
 	uint32_t mapping = 0;
-	int r = add_file_mapping(b, f->owner, &mapping);
+	int r = get_file_mapping(b, f->owner, &mapping);
 
 	if (r == 0)
 		r = symbols_native(b->symbols, f->owner, f->at, is_return, symbol);
@@ -368,6 +380,7 @@ static int set_counters(const struct builder *b, struct window *w)
 static int builder_init(struct builder *b, const struct aggregate *a, struct symbols *symbols, struct model *m)
 {
 	*b = (struct builder){ .a = a, .symbols = symbols, .m = m };
+	u64map_init(&b->file_mappings, a->frame_count);
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
