@@ -4,10 +4,12 @@
  * (<linux/types.h> on the host, kernel.h in BPF). */
 #pragma once
 
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 #define ABI_COMM_SIZE 16
 #define ABI_KERNEL_FRAMES_MAX 127 /* kernel.perf_event_max_stack */
 #define ABI_FRAMES_MAX 1024       /* kernel and user frames of one sample */
+#define ABI_REGS 33               /* by DWARF number; the more of x86-64 (17) and aarch64 (33) */
+#define ABI_STACK_MAX 16384       /* bytes of stack that travel with a raw sample */
 
 enum abi_record_type {
 	ABI_RECORD_SAMPLE = 1,
@@ -34,8 +36,9 @@ enum abi_frame_kind {
 
 enum abi_frame_flags {
 	ABI_FRAME_RETURN = 1, /* a (or b) is a return address: look up one byte before it */
-	/* Found by a rule that can be wrong: the code at the address was not in memory, so that it could not be
-	 * checked. When no executable mapping covers it, it and the frames behind it are not to be believed. */
+	/* Found by a rule that can be wrong: by the frame pointer of code without unwind rows, or at an address whose
+	 * code was not in memory, so that it could not be checked. When no executable mapping covers it, it and the
+	 * frames behind it are not to be believed. */
 	ABI_FRAME_GUESSED = 2,
 };
 
@@ -59,7 +62,13 @@ struct abi_frame {
 	X(NO_PROGRESS, "no-progress", "a frame did not lie above the one it called")                                   \
 	X(NO_REGISTERS, "no-registers", "the user registers could not be had")                                         \
 	X(COMPAT, "32-bit", "a 32-bit process: user frames are not walked")                                            \
-	X(UNPROVEN_ROOT, "unproven-root", "the chain ended in code that is not known as a root")
+	X(UNPROVEN_ROOT, "unproven-root", "the chain ended in code that is not known as a root")                       \
+	X(NO_PROCESS, "no-process", "the mappings of the process were not known yet")                                  \
+	X(NO_MAPPING, "no-mapping", "no executable mapping is known at the address")                                   \
+	X(NO_TABLE, "no-table", "the unwind rows of the file were not loaded")                                         \
+	X(NO_RULE, "no-rule", "no unwind row covers the code")                                                         \
+	X(UNSUPPORTED, "unsupported-rule", "the unwind rule cannot be followed here")                                  \
+	X(COPY_END, "copied-stack-end", "the stack reaches beyond the bytes that travelled with the sample")
 
 #define X(id, name, help) ABI_END_##id,
 enum abi_end { ABI_ENDS(X) ABI_END_COUNT };
@@ -71,6 +80,35 @@ enum abi_sample_flags {
 	ABI_SAMPLE_IN_SYSCALL = 4,
 	ABI_SAMPLE_KERNEL_CUT = 8, /* the kernel stack could not be had or was cut */
 	ABI_SAMPLE_YOUNG = 16,     /* first sample of this process, or process younger than one poll interval */
+	ABI_SAMPLE_RAW = 32, /* the walk could not be finished: struct abi_raw and stack bytes follow the frames */
+	ABI_SAMPLE_ASK = 64, /* the mappings of the process are unknown or have changed: they want reading */
+};
+
+/* What bpf_find_vma says of the address where a walk stopped. */
+enum abi_vma_kind {
+	ABI_VMA_UNKNOWN = 0, /* not asked, or the answer was not to be had */
+	ABI_VMA_NONE,        /* nothing is mapped there: a wild address */
+	ABI_VMA_DATA,        /* mapped, not executable */
+	ABI_VMA_ANONYMOUS,   /* executable, no file: JIT code, or the vDSO */
+	ABI_VMA_FILE,        /* executable, of a file: a mapping that the host does not know yet */
+};
+
+struct abi_vma {
+	__u64 start, end, offset; /* offset in bytes; 0 without a file */
+	__u64 inode;
+	__u32 device_major, device_minor; /* as /proc/PID/maps shows them */
+	__u32 kind;                       /* enum abi_vma_kind */
+	__u32 reserved;
+};
+
+/* Where the walk of a raw sample goes on: the state of walk/walk.h in front of the next frame. stack_size bytes of the
+ * stack from sp on follow, a multiple of 8, at most ABI_STACK_MAX. */
+struct abi_raw {
+	__u64 regs[ABI_REGS]; /* all registers at the tick: valid while is_leaf is set */
+	__u64 pc, sp, fp, lr;
+	struct abi_vma vma; /* at pc */
+	__u32 stack_size;
+	__u8 is_return, is_leaf, guessed, at_signal; /* as in struct walk */
 };
 
 /* frames: leaf first; the first kernel_count of them are kernel frames, the others user frames. */
@@ -83,9 +121,9 @@ struct abi_sample {
 	__u16 frame_count;  /* <= ABI_FRAMES_MAX */
 	__u16 kernel_count; /* <= frame_count */
 	__u16 flags;        /* enum abi_sample_flags */
-	__u8 user_end;      /* enum abi_end */
+	__u8 user_end;      /* enum abi_end; with RAW: why the walk could not go on */
 	__u8 reserved8;
-	__u32 reserved32;
+	__u32 exec_id;                   /* low half of the leader's self_exec_id: with pid and start one program */
 	char comm[ABI_COMM_SIZE];        /* of the process: its leader's */
 	char thread_name[ABI_COMM_SIZE]; /* of the thread; both zero terminated */
 	struct abi_frame frames[];
@@ -95,6 +133,8 @@ struct abi_process {
 	struct abi_header header;
 	__u64 process_start_ns;
 	__u32 pid, parent_pid;
+	__u32 exec_id;
+	__u32 reserved;
 	char comm[ABI_COMM_SIZE];
 };
 
@@ -123,7 +163,10 @@ struct abi_mapping {
 	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")       \
 	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                              \
 	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full") \
-	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")
+	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")                           \
+	X(RAW, "raw", "samples whose walk was left to the host")                                             \
+	X(ROWS_MISSED, "rows_missed", "walks that met a file whose unwind rows were not loaded")             \
+	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")
 
 #define X(id, name, help) ABI_COUNTER_##id,
 enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
@@ -132,5 +175,7 @@ enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
 _Static_assert(sizeof(struct abi_header) == 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_frame) == 24, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_sample) == 16 + 16 + 12 + 4 + 8 + 32, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_vma) == 48, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_raw) == ABI_REGS * 8 + 32 + 48 + 8, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_mapping) == 16 + 8 + 24 + 8 + 16, "layout changed: bump ABI_VERSION");

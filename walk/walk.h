@@ -5,6 +5,7 @@
 #pragma once
 
 #include "abi/abi.h"
+#include "abi/unwind.h"
 
 #if !defined(WALK_X86_64) && !defined(WALK_AARCH64)
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
@@ -17,7 +18,7 @@
 #endif
 
 /* leaf[] is indexed by DWARF register number: x86-64 psABI figure 3.36, AArch64 DWARF section 4.1. */
-#define WALK_REGS 33
+#define WALK_REGS ABI_REGS
 #ifdef WALK_X86_64
 #define WALK_REG_FP 6
 #define WALK_REG_SP 7
@@ -38,10 +39,23 @@ enum walk_next {
 	WALK_DONE,   /* w->end says why */
 };
 
+/* How a walk finds its next frame. */
+enum walk_mode {
+	WALK_AUTO = 0, /* unwind rows; where a file has none, and in JIT code, frame pointers, marked as guessed */
+	WALK_FP,       /* frame pointers only */
+	WALK_TABLE,    /* unwind rows only */
+};
+
 #ifndef __bpf__
 struct walk_world {
 	/** read - Return: 0 when all @size bytes were copied, otherwise anything else; @dst is undefined then. */
 	int (*read)(void *self, void *dst, __u32 size, __u64 at);
+	/** find_map - the mapping that covers @pc. Return: 0, otherwise anything else; @out is undefined then. */
+	int (*find_map)(void *self, __u64 pc, struct abi_map *out);
+	/** table - what element() takes for table number @number. NULL: it is not loaded. May load it. */
+	const void *(*table)(void *self, __u32 number);
+	/** element - Return: borrowed until the next call of table(), or NULL outside of the table. */
+	const union abi_element *(*element)(void *self, const void *table, __u32 index);
 	void *self;
 };
 #endif
@@ -58,7 +72,11 @@ struct walk {
 	__u8 is_leaf;   /* the registers are those of the tick (or of a signal), not of a caller */
 	__u8 guessed;   /* the next frame pushed was found by a rule that can be wrong */
 	__u8 at_signal; /* pc is the kernel's return point of a signal handler */
-	__u8 reserved[2];
+	__u8 mode;      /* enum walk_mode */
+	__u8 reserved;
+	__u32 space; /* of the process, see struct abi_space; 0: not known (BPF only) */
+	__u32 reserved32;
+	struct abi_map map; /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
 	__u64 window[WALK_WINDOW / 8];
 	__u64 scratch[128]; /* in BPF also where the kernel stack and the registers arrive */
@@ -81,10 +99,14 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch");
 #define walk_read(w, dst, size, at) bpf_probe_read_user((dst), (size), (const void *)(at))
 /* Hides a value's history, so that the verifier does not follow every value it could have. */
 #define walk_opaque(x) asm volatile("" : "+r"(x))
+/* walk_find_map(w, pc), walk_table(w, number) and walk_element(w, table, index) are in bpf/unwind.h. */
 #else
 #define WALK_FN static inline
 #define walk_read(w, dst, size, at) (w)->world->read((w)->world->self, (dst), (size), (at))
 #define walk_opaque(x) ((void)0)
+#define walk_find_map(w, pc) (w)->world->find_map((w)->world->self, (pc), &(w)->map)
+#define walk_table(w, number) (w)->world->table((w)->world->self, (number))
+#define walk_element(w, table, index) (w)->world->element((w)->world->self, (table), (index))
 #endif
 
 WALK_FN struct abi_sample *walk_sample(struct walk *w)

@@ -7,7 +7,7 @@
 #define PATH_LIMIT 4096U
 #define SAMPLE_FLAGS                                                                                       \
 	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT | \
-	 ABI_SAMPLE_YOUNG)
+	 ABI_SAMPLE_YOUNG | ABI_SAMPLE_RAW | ABI_SAMPLE_ASK)
 #define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
 
 static bool text_ends(const char text[ABI_COMM_SIZE])
@@ -35,19 +35,35 @@ static bool frame_fits(const uint8_t *bytes, bool kernel)
 	}
 }
 
+/* @bytes: behind the frames. */
+static bool raw_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_raw raw;
+
+	if (size < sizeof(raw))
+		return false;
+	memcpy(&raw, bytes, sizeof(raw));
+	return raw.stack_size <= ABI_STACK_MAX && !(raw.stack_size % 8) && size == sizeof(raw) + raw.stack_size &&
+	       raw.vma.kind <= ABI_VMA_FILE && !raw.vma.reserved && raw.is_return <= 1 && raw.is_leaf <= 1 &&
+	       raw.guessed <= 1 && raw.at_signal <= 1;
+}
+
 static bool sample_fits(const uint8_t *bytes, size_t size)
 {
 	struct abi_sample head;
+	size_t whole;
 
 	if (size < sizeof(head))
 		return false;
 	memcpy(&head, bytes, sizeof(head));
-	if (head.frame_count > ABI_FRAMES_MAX || head.kernel_count > head.frame_count ||
-	    size != sizeof(head) + head.frame_count * sizeof(struct abi_frame))
+	whole = sizeof(head) + head.frame_count * sizeof(struct abi_frame);
+	if (head.frame_count > ABI_FRAMES_MAX || head.kernel_count > head.frame_count || size < whole)
+		return false;
+	if (head.flags & ABI_SAMPLE_RAW ? !raw_fits(bytes + whole, size - whole) : size != whole)
 		return false;
 	if (!head.pid || head.pid > PID_LIMIT || !head.tid || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
 		return false;
-	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.reserved8 || head.reserved32)
+	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.reserved8)
 		return false;
 	if (!text_ends(head.comm) || !text_ends(head.thread_name))
 		return false;
@@ -65,7 +81,7 @@ static bool process_fits(const uint8_t *bytes, size_t size)
 	if (size != sizeof(event))
 		return false;
 	memcpy(&event, bytes, sizeof(event));
-	return event.pid && event.pid <= PID_LIMIT && event.parent_pid <= PID_LIMIT && text_ends(event.comm);
+	return !event.reserved && event.pid && event.pid <= PID_LIMIT && event.parent_pid <= PID_LIMIT && text_ends(event.comm);
 }
 
 static bool mapping_fits(const uint8_t *bytes, size_t size)

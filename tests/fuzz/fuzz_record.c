@@ -8,10 +8,20 @@
 static void judge_sample(const uint8_t *bytes, size_t size)
 {
 	struct abi_sample head;
+	size_t whole;
 
 	memcpy(&head, bytes, sizeof(head));
 	must(head.frame_count <= ABI_FRAMES_MAX && head.kernel_count <= head.frame_count);
-	must(size == sizeof(head) + head.frame_count * sizeof(struct abi_frame));
+	whole = sizeof(head) + head.frame_count * sizeof(struct abi_frame);
+	if (head.flags & ABI_SAMPLE_RAW) {
+		struct abi_raw raw;
+
+		must(size >= whole + sizeof(raw));
+		memcpy(&raw, bytes + whole, sizeof(raw));
+		must(raw.stack_size <= ABI_STACK_MAX);
+		whole += sizeof(raw) + raw.stack_size;
+	}
+	must(size == whole);
 	must(memchr(head.comm, 0, sizeof(head.comm)) && memchr(head.thread_name, 0, sizeof(head.thread_name)));
 	must(head.user_end < ABI_END_COUNT && head.pid && head.tid);
 	for (size_t i = 0; i < head.frame_count; i++) {
