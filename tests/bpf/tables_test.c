@@ -195,6 +195,8 @@ static void tables_change_in_a_batch(void **state)
 	batch = clock_monotonic_ns(&clock_system) - begin;
 	for (uint32_t i = 0; i < TABLES; i++) {
 		assert_true(inner_id(&m, i + 1) != 0);
+		assert_int_equal(tables[i].fd, -1);
+		assert_int_equal(tables[i].elements[0].head.magic, 0);
 		assert_true(i == 0 || inner_id(&m, i + 1) != inner_id(&m, i));
 		changes[i].table = NULL;
 	}
