@@ -293,8 +293,8 @@ WALK_FN int walk_by_row(struct walk *w, const struct abi_row *row)
 	}
 	if (to.cfa <= w->sp) {
 		/* A leaf need not have a frame; a frame pointer can lead to another stack. */
-		if (to.cfa == w->sp ? !w->is_leaf || to.pc == w->pc :
-				      row->cfa == ABI_CFA_SP || row->cfa == ABI_CFA_PLT) {
+		if (to.cfa == w->sp ? !w->is_leaf || to.pc == w->pc
+				    : row->cfa == ABI_CFA_SP || row->cfa == ABI_CFA_PLT) {
 			w->end = ABI_END_NO_PROGRESS;
 			return 1;
 		}
@@ -353,6 +353,7 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 			w->end = end;
 			return 1;
 		}
+		w->end = ABI_END_FRAME_LIMIT; /* as it started */
 	}
 	w->is_leaf = 0;
 	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */
