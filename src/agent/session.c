@@ -2,6 +2,7 @@
 #include "agent/session.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "agent/session_int.h"
 #include "base/log.h"
@@ -12,6 +13,7 @@
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
+#define READER_NICE (-5)
 
 /* ---- reader ---- */
 
@@ -35,6 +37,8 @@ static void count_sample(struct session *s, struct proc *p, const struct abi_sam
 	s->dropped++;
 }
 
+static void take_finished(struct session *s);
+
 static void send_job(struct session *s, struct job *job)
 {
 	void *dropped;
@@ -46,33 +50,79 @@ static void send_job(struct session *s, struct job *job)
 	job_free(dropped);
 }
 
+static void take_vma(struct session *s, struct proc *p, const struct abi_raw *raw)
+{
+	/* /proc can't be asked any more: what the kernel says of one address is better than nothing. */
+	if (p->exited || p->unreadable)
+		ignore(proc_tell_mapping(s->processes, p, &raw->vma)); /* it says nothing new */
+}
+
+/* Return: true when the sample comes (again) by unwind_take(). */
+static bool hand_over(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	int r = unwind_raw(s->unwind, sample, proc_mappings(p));
+
+	if (r < 0 && s->sampler->is_replay) { /* nothing is in a hurry */
+		unwind_drain(s->unwind);
+		take_finished(s);
+		r = unwind_raw(s->unwind, sample, proc_mappings(p));
+	}
+	s->raw_pending += r == 0;
+	return r == 0;
+}
+
+/* Its walk met an address whose mapping is not known. A process maps its libraries one by one while it starts: they may
+ * be there by now. */
+static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	struct abi_raw raw;
+
+	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	return sample->user_end == ABI_END_NO_MAPPING &&
+	       proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) &&
+	       hand_over(s, p, sample);
+}
+
+static void send_closing(struct session *s)
+{
+	if (s->closing && !s->closing->raw_pending) {
+		send_job(s, s->closing);
+		s->closing = NULL;
+	}
+}
+
 /* Samples come back in the order they were handed over, so those of a window that has ended come first. */
 static void take_finished(struct session *s)
 {
 	struct abi_sample *sample;
 
 	while (s->unwind && (sample = unwind_take(s->unwind))) {
-		struct proc *p =
-			proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
+		struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id,
+					  sample->comm);
+		struct aggregate *a = s->aggregate;
 
 		s->raw_pending--;
 		s->finished_ns = sample->header.time_ns;
-		count_sample(s, p, sample, s->closing ? s->closing->aggregate : s->aggregate);
+		if (s->closing) {
+			a = s->closing->aggregate;
+			s->closing->raw_pending--;
+		}
+		if (!p || !(sample->flags & ABI_SAMPLE_RAW) || !hand_over_again(s, p, sample)) {
+			unwind_strip(sample);
+			count_sample(s, p, sample, a);
+		}
 		free(sample);
-		if (!s->closing || --s->closing->raw_pending)
-			continue;
-		send_job(s, s->closing);
-		s->closing = NULL;
+		send_closing(s);
 	}
 }
 
-/* Waits for all that the unwinder has. */
+/* Waits for all that the unwinder has. Ends: a sample is handed over again only for a mapping that was not known. */
 static void finish_raw(struct session *s)
 {
-	if (!s->unwind)
-		return;
-	unwind_drain(s->unwind);
-	take_finished(s);
+	while (s->raw_pending) {
+		unwind_drain(s->unwind);
+		take_finished(s);
+	}
 }
 
 static struct unwind_process program_of(const struct proc *p)
@@ -80,39 +130,20 @@ static struct unwind_process program_of(const struct proc *p)
 	return (struct unwind_process){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 }
 
-/* What the kernel asks for: the mappings anew. A process it knows nothing of is told of when that is worth it. */
-static void read_mappings(struct session *s, struct proc *p, const struct abi_sample *sample)
+/* The kernel misses something: the mappings of the process, or one of them, or rows. */
+static void mend(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct unwind_process program = program_of(p);
+	struct abi_raw raw = { 0 };
 
-	ignore(proc_reread(s->processes, p, clock_monotonic_ns(s->cfg.clock))); /* not now: what is known has to do */
-	if (sample->user_end != ABI_END_NO_PROCESS || !(sample->flags & ABI_SAMPLE_RAW))
+	if (sample->flags & ABI_SAMPLE_RAW)
+		memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	take_vma(s, p, &raw);
+	if (raw.pc)
+		ignore(proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)));
+	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */
+	if (sample->flags & ABI_SAMPLE_ASK && (sample->user_end != ABI_END_NO_PROCESS || !raw.pc))
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
-}
-
-/* /proc can't be asked any more: what the kernel says of one address is better than nothing. */
-static void take_vma(struct session *s, struct proc *p, const struct abi_sample *sample)
-{
-	struct abi_raw raw;
-
-	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
-	ignore(proc_tell_mapping(s->processes, p, &raw.vma)); /* it says nothing new */
-}
-
-/* Return: true when the sample comes back later, by unwind_take(). */
-static bool hand_over(struct session *s, struct proc *p, const struct abi_sample *sample)
-{
-	int r;
-
-	if (p->exited || p->unreadable)
-		take_vma(s, p, sample);
-	r = unwind_raw(s->unwind, sample, proc_mappings(p));
-	if (r < 0 && s->sampler->is_replay) { /* nothing is in a hurry */
-		finish_raw(s);
-		r = unwind_raw(s->unwind, sample, proc_mappings(p));
-	}
-	s->raw_pending += r == 0;
-	return r == 0;
 }
 
 static void on_sample(void *ctx, const struct abi_sample *sample)
@@ -124,8 +155,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 		s->filtered++;
 		return;
 	}
-	if (p && s->unwind && sample->flags & ABI_SAMPLE_ASK)
-		read_mappings(s, p, sample);
+	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
+		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))
 		return;
 	count_sample(s, p, sample, s->aggregate);
@@ -375,6 +406,13 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	return 0;
 }
 
+/* The reader has little to do, but that at once: a short program is gone a few milliseconds after its first sample. The
+ * other threads are there already and keep their priority. */
+static void hurry(void)
+{
+	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE)); /* without the right to it: a little later */
+}
+
 int session_start(struct session *s)
 {
 	int r;
@@ -387,6 +425,7 @@ int session_start(struct session *s)
 	if (r)
 		return -r;
 	s->worker_runs = true;
+	hurry();
 	s->started = true;
 	s->stopped = false;
 	return s->sampler->start(s->sampling);
