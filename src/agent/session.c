@@ -13,7 +13,7 @@
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
-#define READER_NICE (-5)
+#define READER_NICE (-10)
 
 /* ---- reader ---- */
 
