@@ -3,8 +3,6 @@
 
 #include <elf.h>
 
-#include "base/str.h"
-
 static bool has(const uint8_t *bytes, size_t size, struct str wanted)
 {
 	return str_search(str_n((const char *)bytes, size), wanted) >= 0;
@@ -41,4 +39,20 @@ ptrdiff_t code_find_sigreturn(uint16_t machine, const uint8_t *code, size_t size
 	if (machine == EM_AARCH64) /* mov x8, #139; svc #0 */
 		return str_search(bytes, STR("\x68\x11\x80\xd2\x01\0\0\xd4"));
 	return -1;
+}
+
+bool code_is_root_name(struct str name)
+{
+	static const char *const names[] = {
+		"_start",     "_dl_start_user",   "_start_c",         "_dlstart",
+		"_dlstart_c", "runtime.goexit",   "runtime.rt0_go",   "runtime.mstart",
+		"_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux",
+	};
+
+	if (str_ends(name, STR(".abi0")))
+		name = str_first(name, name.len - 5);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(name, str_of(names[i])))
+			return true;
+	return false;
 }

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "base/base.h"
+#include "base/str.h"
 
 #define CODE_BEFORE 32 /* bytes in front of a place and behind it */
 #define CODE_AFTER 16
@@ -18,3 +18,6 @@ bool code_is_clone_child(uint16_t machine, const uint8_t *at);
 
 /** code_find_sigreturn - where in @size bytes the call of rt_sigreturn begins, or -1. */
 ptrdiff_t code_find_sigreturn(uint16_t machine, const uint8_t *code, size_t size);
+
+/** code_is_root_name - functions that nothing calls: entry code of programs and loaders, Go's entry and stack roots. */
+bool code_is_root_name(struct str name);

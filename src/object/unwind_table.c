@@ -10,6 +10,7 @@
 #include "base/cur.h"
 #include "object/cfi.h"
 #include "object/unwind_code.h"
+#include "object/unwind_go.h"
 #include "object/unwind_layout.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
@@ -33,6 +34,7 @@ struct builder {
 	struct cfi cfi;
 	struct pieces all;                 /* sorted, without overlap */
 	const struct elf_segment *segment; /* the one found last */
+	bool has_go;
 };
 
 static void pieces_release(struct pieces *p)
@@ -364,18 +366,32 @@ void unwind_span_of(const struct elf *elf, struct unwind_span *out)
 	out->pages = (uint32_t)(high - low + 1);
 }
 
-/* A section that cannot be used leaves the others; what it was wrong with is said when none could. */
+static int add_go(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = unwind_go_read(b->elf, &b->cfi);
+
+	b->has_go = b->cfi.span_count > first_span;
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* Go's own .debug_frame says nothing of the frame register: its other table comes first.
+ * A section that cannot be used leaves the others; what it was wrong with is said when none could. */
 static int add_all(struct builder *b, const struct elf *debug)
 {
 	int result = 0;
 
-	for (int source = 0; source < 3; source++) {
-		int r = source == 0 ? add_eh_frame(b) : source == 1 ? add_debug_frame(b, b->elf) : 0;
+	for (int source = 0; source < 4; source++) {
+		int r = 0;
 
-		if (source == 2 && debug)
-			r = add_debug_frame(b, debug);
+		if (source == 0)
+			r = add_eh_frame(b);
+		else if (source == 1)
+			r = add_go(b);
+		else if (source == 2 || debug)
+			r = add_debug_frame(b, source == 2 ? b->elf : debug);
 		if (r == -EBADMSG || r == -ENOTSUP)
-			result = result < 0 ? result : -EBADMSG;
+			result = -EBADMSG;
 		else if (r < 0)
 			return r;
 	}
@@ -400,7 +416,7 @@ int unwind_table_build(const struct elf *elf, const struct elf *debug, struct un
 	t.stats.leaf_only = b.cfi.stats.leaf_only;
 	t.stats.bad = b.cfi.stats.bad;
 	if (b.all.count) {
-		t.source = UNWIND_SOURCE_CFI;
+		t.source = b.has_go ? UNWIND_SOURCE_GO : UNWIND_SOURCE_CFI;
 		r = lay_out(&b, span, &t);
 	}
 	if (r == 0)

@@ -15,14 +15,13 @@
  * src/thread/{x86_64,aarch64}/clone.s; go1.19 runtime/asm_amd64.s. */
 #include <elf.h>
 
+#include "object/unwind_code.h"
 #include "symbol/symbol_int.h"
 
-#define BEFORE 32 /* bytes looked at in front of the offset */
-#define AFTER 16
 #define ENTRY_SIZE 96
 
 struct code { /* bytes around an offset; zero where the file has none */
-	uint8_t bytes[BEFORE + AFTER];
+	uint8_t bytes[CODE_BEFORE + CODE_AFTER];
 };
 
 static bool read_code(const struct reader *in, uint64_t offset, uint8_t *dst, size_t size)
@@ -39,24 +38,6 @@ static bool has(const uint8_t *bytes, size_t size, struct str wanted)
 static bool begins(const uint8_t *bytes, size_t size, struct str wanted)
 {
 	return str_starts(str_n((const char *)bytes, size), wanted);
-}
-
-static bool is_clone_child(uint16_t machine, const struct code *c)
-{
-	const uint8_t *at = c->bytes + BEFORE;
-
-	if (machine == EM_X86_64) { /* xor %ebp,%ebp ... call *%reg | mov %rax,%rdi; mov $60,%eax; syscall */
-		const uint8_t *move =
-			at[0] == 0x48 ? at + 1 : at; /* or mov %eax,%edi; musl: xor %eax,%eax; mov $60,%al */
-
-		return at[-2] == 0xff && (at[-1] & 0xf8) == 0xd0 && has(c->bytes, BEFORE, STR("\x31\xed")) &&
-		       (begins(move, 9, STR("\x89\xc7\xb8\x3c\0\0\0\x0f\x05")) ||
-			begins(move, 9, STR("\x89\xc7\x31\xc0\xb0\x3c\x0f\x05")));
-	}
-	if (machine == EM_AARCH64) /* blr xN | mov x8, #93; svc #0 */
-		return (at[-4] & 0x1f) == 0 && (at[-3] & 0xfc) == 0 && at[-2] == 0x3f && at[-1] == 0xd6 &&
-		       begins(at, AFTER, STR("\xa8\x0b\x80\xd2\x01\0\0\xd4"));
-	return false;
 }
 
 /* @entry: the code at the entry point; @at: how far behind it the offset is. */
@@ -104,22 +85,6 @@ static bool is_entry(const struct symbol_object *m, const struct reader *in, uin
 	return m->elf.machine == EM_AARCH64 && is_entry_aarch64(entry, at);
 }
 
-static bool is_root_name(struct str name)
-{
-	static const char *const names[] = {
-		"_start",     "_dl_start_user",   "_start_c",         "_dlstart",
-		"_dlstart_c", "runtime.goexit",   "runtime.rt0_go",   "runtime.mstart",
-		"_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux",
-	};
-
-	if (str_ends(name, STR(".abi0")))
-		name = str_first(name, name.len - 5);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_eq(name, str_of(names[i])))
-			return true;
-	return false;
-}
-
 bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
@@ -130,12 +95,12 @@ bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 
 	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0)
 		return false;
-	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && is_root_name(name))
+	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && code_is_root_name(name))
 		return address > start;
 	if (symbol_file_open(s, file_id, &file) < 0)
 		return false;
 	if (is_entry(m, &file.in, address))
 		return true;
-	return offset >= BEFORE && read_code(&file.in, offset - BEFORE, code.bytes, sizeof(code.bytes)) &&
-	       is_clone_child(m->elf.machine, &code);
+	return offset >= CODE_BEFORE && read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)) &&
+	       code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE);
 }
