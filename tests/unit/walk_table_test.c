@@ -640,12 +640,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_found),
 #ifdef WALK_X86_64
-		cmocka_unit_test(walks_by_rows),  cmocka_unit_test(calls_that_end_a_function),
-		cmocka_unit_test(plt_entries),    cmocka_unit_test(rules_of_their_own),
-		cmocka_unit_test(signal_frames),  cmocka_unit_test(signal_frames_do_not_loop),
-		cmocka_unit_test(bad_rows_end),   cmocka_unit_test(stacks_switch_a_few_times),
-		cmocka_unit_test(guesses),        cmocka_unit_test(walks_can_be_resumed),
-		cmocka_unit_test(broken_tables),  cmocka_unit_test(full_records),
+		cmocka_unit_test(walks_by_rows),
+		cmocka_unit_test(saved_below_the_stack_pointer),
+		cmocka_unit_test(calls_that_end_a_function),
+		cmocka_unit_test(plt_entries),
+		cmocka_unit_test(rules_of_their_own),
+		cmocka_unit_test(signal_frames),
+		cmocka_unit_test(signal_frames_do_not_loop),
+		cmocka_unit_test(bad_rows_end),
+		cmocka_unit_test(stacks_switch_a_few_times),
+		cmocka_unit_test(guesses),
+		cmocka_unit_test(walks_can_be_resumed),
+		cmocka_unit_test(broken_tables),
+		cmocka_unit_test(full_records),
 #endif
 	};
 
