@@ -8,7 +8,7 @@
 #include "abi/unwind.h"
 #include "base/base.h"
 
-#define TABLES_MAX 16384 /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
+#define TABLES_MAX ABI_TABLES_MAX /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
 
 struct table {                             /* the rows of one file, in place */
 	const union abi_element *elements; /* readable by the host while the table lives */
