@@ -76,7 +76,7 @@ static void sink_drop(void *self, struct table *table)
 	if (!table->elements)
 		return;
 	munmap((void *)(uintptr_t)table->elements, rows_bytes(table->count));
-	close(table->fd);
+	closep(&table->fd);
 	*table = (struct table){ .fd = -1 };
 }
 
@@ -110,6 +110,7 @@ static int sink_change_tables(void *self, const struct table_change *changes, si
 	struct bpf_tables *t = self;
 	scoped(freep) uint32_t *numbers = NULL;
 	scoped(freep) int *fds = NULL;
+	int r;
 
 	if (!count)
 		return 0;
@@ -120,12 +121,18 @@ static int sink_change_tables(void *self, const struct table_change *changes, si
 	if (!numbers || !fds)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		if (!changes[i].number || changes[i].number >= TABLES_MAX)
+		if (!changes[i].number || changes[i].number >= TABLES_MAX ||
+		    (changes[i].table && changes[i].table->fd < 0))
 			return -EINVAL;
 		numbers[i] = changes[i].number;
 		fds[i] = changes[i].table ? changes[i].table->fd : t->empty_fd;
 	}
-	return change_batch(t, numbers, fds, (uint32_t)count);
+	r = change_batch(t, numbers, fds, (uint32_t)count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (changes[i].table) /* the outer map and our mapping keep it: descriptors are few */
+			closep(&changes[i].table->fd);
+	}
+	return r;
 }
 
 uint64_t bpf_tables_prefix(uint64_t start, uint64_t end)

@@ -14,12 +14,12 @@ struct table {                             /* the rows of one file, in place */
 	const union abi_element *elements; /* readable by the host while the table lives */
 	uint32_t count;
 	size_t bytes; /* what it costs, the kernel's rounding included: counts against the budget */
-	int fd;       /* the sink's */
+	int fd;       /* the sink's; -1: none */
 };
 
 struct table_change {
 	uint32_t number;
-	const struct table *table; /* NULL: take it away */
+	struct table *table; /* NULL: take it away; a table is put under one number, once: then fd is given up */
 };
 
 struct map_change { /* a mapping comes (map->kind != NONE) or goes */
