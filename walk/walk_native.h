@@ -353,6 +353,7 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 			w->end = end;
 			return 1;
 		}
+		w->end = ABI_END_FRAME_LIMIT; /* as it started */
 	}
 	w->is_leaf = 0;
 	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */

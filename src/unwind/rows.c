@@ -136,7 +136,7 @@ uint32_t rows_turned(struct rows *r, uint8_t *kind)
 	return 0;
 }
 
-static int add_change(struct rows *r, uint32_t number, const struct table *table)
+static int add_change(struct rows *r, uint32_t number, struct table *table)
 {
 	int e = array_grow(&r->changes, &r->change_cap, r->change_count, TABLES_MAX);
 
@@ -424,18 +424,23 @@ const union abi_element *rows_element(const void *table, uint32_t index)
 
 void rows_flush(struct rows *r)
 {
+	int e;
+
 	r->change_count = 0;
 	for (uint32_t i = 1; i < r->count && r->change_count < r->waiting; i++)
 		if (r->files[i].is_changed && add_change(r, i, &r->files[i].table) < 0)
 			break; /* the rest with the next one */
-	if (!r->change_count || r->cfg.sink->change_tables(r->cfg.sink->self, r->changes, r->change_count) < 0)
-		return; /* tried again next time; until then the samples come raw */
+	if (!r->change_count)
+		return;
+	e = r->cfg.sink->change_tables(r->cfg.sink->self, r->changes, r->change_count);
 	for (size_t i = 0; i < r->change_count; i++) {
 		struct rows_file *f = &r->files[r->changes[i].number];
 
-		f->is_changed = false;
-		f->is_told = true;
+		f->is_told = true; /* after a failure it may be: it is taken away again before it is dropped */
+		f->is_changed = e < 0;
 	}
+	if (e < 0)
+		return; /* tried again next time; until then the samples come raw */
 	r->waiting -= r->change_count;
 }
 
