@@ -71,10 +71,15 @@ WALK_FN int walk_find_row(struct walk *w, __u64 offset, struct abi_row *out)
 	element = walk_find_element(w, table);
 	if (!element)
 		return 1;
-	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". */
+	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". Old
+	 * verifiers (5.10) lose the bounds of what | puts together, so they are told again. */
 	slot = ~(low - element->rows[4].low) >> 29 & 4;
 	slot |= ~(low - element->rows[slot + 2].low) >> 30 & 2;
+	walk_opaque(slot);
+	slot &= 6;
 	slot |= ~(low - element->rows[slot + 1].low) >> 31;
+	walk_opaque(slot);
+	slot &= 7;
 	*out = element->rows[slot];
 	return 0;
 }
@@ -128,12 +133,18 @@ WALK_FN int walk_return_address(struct walk *w, __u64 cfa, __u64 *out)
 /* The lower word first: the window starts there. Return: 0, or 1 with w->end set. */
 WALK_FN int walk_saved(struct walk *w, const struct abi_row *row, struct walk_caller *to)
 {
+	__u64 at = to->cfa + (__u64)((__s64)row->fp_off * 8);
+
 	switch (row->saved) {
 	case ABI_SAVED_SAME:
 		break;
 	case ABI_SAVED_AT:
-		if (walk_stack_word(w, to->cfa + (__u64)((__s64)row->fp_off * 8), &to->fp))
-			return 1;
+		/* Below sp lies what was popped already, or a leaf's red zone: a copied stack does not have it. */
+		if (walk_stack_word(w, at, &to->fp)) {
+			if (at >= w->sp)
+				return 1;
+			to->fp = 0;
+		}
 		break;
 	case ABI_SAVED_UNDEFINED:
 		to->fp = 0;
