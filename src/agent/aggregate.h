@@ -53,6 +53,8 @@ struct aggregate {
 	struct u64map frame_index, stack_index, process_index, sample_index;
 	uint64_t total;          /* samples counted; waits are not samples */
 	uint64_t waits, wait_ns; /* counted */
+	bool with_waits;         /* the window says what threads waited for, if only that they did not */
+	double wait_weight;      /* a wait that was counted stands for that many */
 	uint64_t dropped;        /* samples that found no room or memory */
 };
 

@@ -2,6 +2,7 @@
 #include "agent/build_window.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "agent/stack_end.h"
 #include "base/utf8.h"
@@ -246,16 +247,17 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 /* Counts the frames of a sample. Return: whether one of them was found by a rule that can be wrong. */
 static bool count_frames(struct builder *b, const struct aggregate_sample *s)
 {
+	uint32_t count = s->is_wait ? 0 : s->count;
 	bool guessed = false;
 
 	for (uint32_t at = s->stack; at; at = b->a->stacks[at].parent) {
 		uint32_t frame = b->a->stacks[at].frame;
 
-		b->frames += s->count;
-		b->unnamed_frames += b->unnamed[frame] ? s->count : 0;
+		b->frames += count;
+		b->unnamed_frames += b->unnamed[frame] ? count : 0;
 		if (!(b->a->frames[frame].flags & ABI_FRAME_GUESSED))
 			continue;
-		b->guessed_frames += s->count;
+		b->guessed_frames += count;
 		guessed = true;
 	}
 	return guessed;
@@ -275,7 +277,7 @@ static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s
 
 static void count_end(struct builder *b, const struct aggregate_sample *s, enum stack_end end)
 {
-	if (!s->has_user)
+	if (!s->has_user || s->is_wait)
 		return;
 	b->user_samples += s->count;
 	if (end == STACK_END_WHOLE)
@@ -290,6 +292,18 @@ static int end_string(struct builder *b, enum stack_end end, uint32_t *out)
 	int size = snprintf(text, sizeof(text), "%s%s", end == STACK_END_WHOLE ? "" : "cut:", stack_end_name(end));
 
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
+}
+
+struct values { /* columns as start_model() has them */
+	int64_t at[4];
+};
+
+static struct values sample_values(const struct builder *b, const struct aggregate_sample *s)
+{
+	if (!s->is_wait)
+		return (struct values){ { s->count, (int64_t)s->count * b->m->period } };
+	return (struct values){ { 0, 0, llround(s->count * b->a->wait_weight),
+				  llround((double)s->wait_ns * b->a->wait_weight) } };
 }
 
 static int add_samples(struct builder *b)
@@ -309,7 +323,7 @@ static int add_samples(struct builder *b)
 			return r;
 		row.process = thread.process;
 		row.stack = b->stacks[s->stack];
-		r = model_add_sample(b->m, &row, (int64_t[]){ s->count, (int64_t)s->count * b->m->period });
+		r = model_add_sample(b->m, &row, sample_values(b, s).at);
 		if (r < 0)
 			return r;
 		count_end(b, s, end);
@@ -317,12 +331,21 @@ static int add_samples(struct builder *b)
 	return 0;
 }
 
-static int start_model(struct model *m, uint32_t frequency_hz, const struct window *w)
+static int add_wait_types(struct model *m)
+{
+	int r = model_add_value_type(m, STR("waits"), STR("count"));
+
+	return r < 0 ? r : model_add_value_type(m, STR("off_cpu"), STR("nanoseconds"));
+}
+
+static int start_model(struct model *m, bool with_waits, uint32_t frequency_hz, const struct window *w)
 {
 	int r = model_add_value_type(m, STR("samples"), STR("count"));
 
 	if (r == 0)
 		r = model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
+	if (r == 0)
+		r = with_waits ? add_wait_types(m) : 0;
 	if (r == 0)
 		r = add_strings(m, (struct str[]){ STR("cpu"), STR("nanoseconds") },
 				(uint32_t *[]){ &m->period_type.type, &m->period_type.unit }, 2);
@@ -389,7 +412,7 @@ int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t fr
 	if (r == 0)
 		r = builder_init(&b, a, symbols, m);
 	if (r == 0)
-		r = start_model(m, frequency_hz, out);
+		r = start_model(m, a->with_waits, frequency_hz, out);
 	if (r == 0)
 		r = resolve_frames(&b);
 	if (r == 0)

@@ -43,7 +43,7 @@ for kind in ("sleep", "lock", "pipe"):
 
 profile, truth, times = waits("sleep", "--off-cpu-min", "100ms", file=path("min.pb.gz"))
 tap.ok(waited(profile, "wait_in_sleep") == (0, 0), "waits shorter than --off-cpu-min are left out")
-profile, truth, times = waits("sleep", "--off-cpu-share", "50%", file=path("share.pb.gz"))
+profile, truth, times = waits("sleep", "--off-cpu-share", "50", file=path("share.pb.gz"))
 got, count = waited(profile, "wait_in_sleep")
 tap.ok(0.4 <= got / truth <= 1.7, "a random share stands for all waits", f"{got / truth:.3f} of the truth in {times} waits")
 tap.finish()
