@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
+#define TRIM_MAX 8 /* frames between a switch and the program that sees it */
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
 enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
@@ -18,6 +19,7 @@ struct builder {
 	struct model *m;
 	uint32_t *locations;         /* per raw frame */
 	bool *unnamed;               /* per raw frame */
+	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;              /* per raw frame: enum root_state */
 	uint32_t *stacks;            /* per raw stack */
 	uint32_t *processes;         /* per raw process */
@@ -31,6 +33,7 @@ static void builder_release(struct builder *b)
 {
 	free(b->locations);
 	free(b->unnamed);
+	free(b->leaves_cpu);
 	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
@@ -192,6 +195,7 @@ static int resolve_frames(struct builder *b)
 		if (r < 0)
 			return r;
 		b->unnamed[i] = !symbol.has_name;
+		b->leaves_cpu[i] = f->kind == ABI_FRAME_KERNEL && str_starts(symbol.name, STR("__schedule"));
 	}
 	return 0;
 }
@@ -306,6 +310,19 @@ static struct values sample_values(const struct builder *b, const struct aggrega
 				  llround((double)s->wait_ns * b->a->wait_weight) } };
 }
 
+/* A wait ends in the switch itself: what is deeper is how we were called there, which differs between kernels. */
+static uint32_t trimmed(const struct builder *b, const struct aggregate_sample *s)
+{
+	uint32_t at = s->stack;
+
+	if (!s->is_wait)
+		return at;
+	for (int depth = 0; at && depth < TRIM_MAX; depth++, at = b->a->stacks[at].parent)
+		if (b->leaves_cpu[b->a->stacks[at].frame])
+			return at;
+	return s->stack;
+}
+
 static int add_samples(struct builder *b)
 {
 	for (size_t i = 0; i < b->a->sample_count; i++) {
@@ -322,7 +339,7 @@ static int add_samples(struct builder *b)
 		if (r < 0)
 			return r;
 		row.process = thread.process;
-		row.stack = b->stacks[s->stack];
+		row.stack = b->stacks[trimmed(b, s)];
 		r = model_add_sample(b->m, &row, sample_values(b, s).at);
 		if (r < 0)
 			return r;
@@ -387,10 +404,11 @@ static int builder_init(struct builder *b, const struct aggregate *a, struct sym
 	u64map_init(&b->file_mappings, a->frame_count);
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
+	b->leaves_cpu = calloc(a->frame_count + 1, sizeof(*b->leaves_cpu));
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
-	return b->locations && b->unnamed && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
+	return b->locations && b->unnamed && b->leaves_cpu && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
 }
 
 static void model_freep(struct model **m)
