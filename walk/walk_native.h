@@ -368,8 +368,8 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 	}
 	w->is_leaf = 0;
 	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */
-	if (w->mode != WALK_FP && !known)
-		w->guessed = 1;
+	if (w->mode != WALK_FP)
+		w->guessed = !known;
 	return 0;
 }
 
