@@ -494,6 +494,7 @@ static void close_all(struct stops *s)
 		dwfl_end(s->dwfl);
 	rows_close(s->rows);
 	table_memory_free(s->memory);
+	mapping_reader_release(&s->reader);
 	mappings_release(&s->maps);
 	buf_release(&s->scratch);
 	files_close(s->files);
