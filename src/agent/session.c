@@ -13,7 +13,8 @@
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
-#define READER_NICE (-5)
+#define READER_NICE (-10)
+#define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
@@ -29,7 +30,12 @@ static bool container_wanted(const struct session *s, const struct proc *p)
 
 static void count_sample(struct session *s, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
 {
-	if (p && take_in_sample(s->take_in, p, sample, a) == 0) {
+	if (sample->trigger == ABI_TRIGGER_SWITCH) { /* counts when a wait refers to it */
+		if (s->waits && waits_define(s->waits, sample) < 0)
+			log_warn("out of memory: the stack of a wait is lost");
+		return;
+	}
+	if (p && take_in_sample(s->take_in, p, sample, 0, a) == 0) {
 		s->samples++;
 		return;
 	}
@@ -200,6 +206,37 @@ static void on_ended(void *ctx, const struct proc *p)
 		unwind_forget(s->unwind, &program);
 }
 
+static void count_wait(struct session *s, const struct abi_wait *wait)
+{
+	const struct abi_sample *stack = waits_find(s->waits, wait->stack_id);
+	struct proc *p =
+		stack ? proc_get(s->processes, stack->pid, stack->process_start_ns, stack->exec_id, stack->comm) : NULL;
+
+	if (p && !container_wanted(s, p))
+		return;
+	if (!p || take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) < 0)
+		s->waits_lost++;
+}
+
+static void on_wait(void *ctx, const struct abi_wait *wait)
+{
+	struct session *s = ctx;
+
+	if (!s->waits)
+		return;
+	if (waits_find(s->waits, wait->stack_id) || !waits_hold(s->waits, wait))
+		count_wait(s, wait);
+}
+
+/* @before_ns: those that came earlier are not held any longer. */
+static void release_waits(struct session *s, uint64_t before_ns)
+{
+	struct abi_wait wait;
+
+	while (s->waits && waits_take_held(s->waits, before_ns, &wait))
+		count_wait(s, &wait);
+}
+
 /* Wall time is read once, at the start: a clock that jumps moves no window. */
 static uint64_t wall_of(const struct session *s, uint64_t monotonic_ns)
 {
@@ -235,6 +272,8 @@ static void count_window(struct session *s, struct job *job)
 	}
 	job->counters[ABI_COUNTER_FILTERED] += s->filtered - s->window_filtered;
 	s->window_filtered = s->filtered;
+	job->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost - s->window_waits_lost;
+	s->window_waits_lost = s->waits_lost;
 	count_unwind(s, &job->unwind);
 	job->cpu_start = s->cpu_window;
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
@@ -242,12 +281,24 @@ static void count_window(struct session *s, struct job *job)
 	s->cpu_window = job->cpu_end;
 }
 
+static int new_aggregate(const struct session *s, struct aggregate **out)
+{
+	uint32_t share = s->cfg.sampling.wait_share;
+	int r = aggregate_new(out);
+
+	if (r < 0)
+		return r;
+	(*out)->with_waits = s->cfg.sampling.off_cpu;
+	(*out)->wait_weight = share ? 0x1p32 / share : 1;
+	return 0;
+}
+
 /* A window whose samples are not all back waits for them; the one before it waits no longer. */
 static int cut_window(struct session *s, uint64_t now_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
-	int r = job ? aggregate_new(&next) : -ENOMEM;
+	int r = job ? new_aggregate(s, &next) : -ENOMEM;
 
 	if (r < 0)
 		return r; /* the window goes on and is cut at the next step */
@@ -280,7 +331,7 @@ static void expire(struct session *s, uint64_t before_ns)
 int session_step(struct session *s, int timeout_ms)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
 	int r;
@@ -289,6 +340,7 @@ int session_step(struct session *s, int timeout_ms)
 	r = s->sampler->poll(s->sampling, timeout_ms, &events);
 	take_finished(s);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
+	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
 	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
 		s->expired_ns = now_ns;
 		expire(s, before_ns);
@@ -361,8 +413,10 @@ static int open_parts(struct session *s)
 		r = take_in_new(s->cfg.clock, s->processes, s->files, s->unwind, &s->take_in);
 	if (r == 0)
 		r = symbols_open(&symbols_cfg, s->files, &s->symbols);
+	if (r == 0 && s->cfg.sampling.off_cpu)
+		r = waits_new(&s->waits);
 	if (r == 0)
-		r = aggregate_new(&s->aggregate);
+		r = new_aggregate(s, &s->aggregate);
 	return r;
 }
 
@@ -434,7 +488,7 @@ int session_start(struct session *s)
 static int drain(struct session *s)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	int r;
 
@@ -443,6 +497,7 @@ static int drain(struct session *s)
 		take_finished(s);
 	} while (r > 0);
 	finish_raw(s);
+	release_waits(s, UINT64_MAX);
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -494,6 +549,7 @@ void session_close(struct session *s)
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
 	unwind_close(s->unwind);        /* before the maps that it fills */
 	take_in_free(s->take_in);
+	waits_free(s->waits);
 	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);

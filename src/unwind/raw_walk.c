@@ -74,42 +74,57 @@ static bool is_stuck(const struct walk *w)
 	return w->end == ABI_END_NO_MAPPING || w->end == ABI_END_NO_PROCESS || w->end == ABI_END_NO_TABLE;
 }
 
-/* Where the walk stands now, over the same bytes. */
-static void write_raw(const struct walk *w, const struct abi_raw *before, const uint8_t *stack, uint8_t *out)
-{
-	struct abi_raw raw = *before;
+/* What a walk goes on with. */
+struct rest {
+	struct abi_raw raw;
+	const uint8_t *stack;
+};
 
-	memcpy(raw.regs, w->leaf, sizeof(raw.regs));
-	raw.pc = w->pc;
-	raw.sp = w->sp;
-	raw.fp = w->fp;
-	raw.lr = w->lr;
-	raw.is_return = w->is_return;
-	raw.is_leaf = w->is_leaf;
-	raw.guessed = w->guessed;
-	raw.at_signal = w->at_signal;
-	raw.vma = (struct abi_vma){ 0 }; /* that of another address */
-	memcpy(out, &raw, sizeof(raw));
-	memcpy(out + sizeof(raw), stack, raw.stack_size);
+/* Where the walk stands now, and the bytes of the copied stack from there on; none when it has left them. */
+static struct rest rest_of(const struct walk *w, const struct abi_raw *before, const uint8_t *stack)
+{
+	uint64_t gone = w->sp - before->sp;
+	struct rest rest = { .raw = *before, .stack = stack };
+
+	memcpy(rest.raw.regs, w->leaf, sizeof(rest.raw.regs));
+	rest.raw.pc = w->pc;
+	rest.raw.sp = w->sp;
+	rest.raw.fp = w->fp;
+	rest.raw.lr = w->lr;
+	rest.raw.is_return = w->is_return;
+	rest.raw.is_leaf = w->is_leaf;
+	rest.raw.guessed = w->guessed;
+	rest.raw.at_signal = w->at_signal;
+	rest.raw.vma = (struct abi_vma){ 0 }; /* that of another address */
+	if (gone > before->stack_size || gone % 8) {
+		rest.raw.stack_size = 0;
+	} else {
+		rest.raw.stack_size -= (uint32_t)gone;
+		rest.stack += gone;
+	}
+	return rest;
 }
 
-static struct abi_sample *sample_of(const struct walk *w, const struct abi_raw *raw, const uint8_t *stack)
+static struct abi_sample *sample_of(const struct walk *w, const struct rest *rest)
 {
 	size_t head = sizeof(struct abi_sample) + w->count * sizeof(struct abi_frame);
-	size_t size = head + (is_stuck(w) ? sizeof(*raw) + raw->stack_size : 0);
-	struct abi_sample *sample = malloc(size);
+	size_t size = head + (is_stuck(w) ? sizeof(rest->raw) + rest->raw.stack_size : 0);
+	uint8_t *bytes = malloc(size);
+	struct abi_sample *sample = (struct abi_sample *)bytes;
 
-	if (!sample)
+	if (!bytes)
 		return NULL;
-	memcpy(sample, w->head, sizeof(*sample));
+	memcpy(bytes, w->head, sizeof(*sample));
 	memcpy(sample->frames, w->frames, w->count * sizeof(struct abi_frame));
 	sample->header.size = (uint32_t)size;
 	sample->frame_count = (uint16_t)w->count;
 	sample->user_end = w->end;
-	if (is_stuck(w))
-		write_raw(w, raw, stack, (uint8_t *)sample + head);
-	else
+	if (is_stuck(w)) {
+		memcpy(bytes + head, &rest->raw, sizeof(rest->raw));
+		memcpy(bytes + head + sizeof(rest->raw), rest->stack, rest->raw.stack_size);
+	} else {
 		sample->flags &= (uint16_t)~ABI_SAMPLE_RAW;
+	}
 	return sample;
 }
 
@@ -121,6 +136,7 @@ int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const s
 	struct walk *w = &r->walk;
 	struct abi_raw raw;
 	struct world world;
+	struct rest rest;
 
 	must(sample->flags & ABI_SAMPLE_RAW && sample->frame_count <= ABI_FRAMES_MAX);
 	memcpy(&raw, behind, sizeof(raw));
@@ -139,6 +155,7 @@ int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const s
 	if (copy.ran_out && w->end == ABI_END_READ_FAILED)
 		w->end = ABI_END_COPY_END;
 	w->world = NULL;
-	*out = sample_of(w, &raw, copy.stack);
+	rest = rest_of(w, &raw, copy.stack);
+	*out = sample_of(w, &rest);
 	return *out ? 0 : -ENOMEM;
 }
