@@ -209,7 +209,9 @@ static void samples_are_judged(void **state)
 	SPOIL("tid zero", sample.tid = 0);
 	SPOIL("flags", sample.flags = 0x8000);
 	SPOIL("end", sample.user_end = ABI_END_COUNT);
-	SPOIL("reserved8", sample.reserved8 = 1);
+	SPOIL("trigger", sample.trigger = ABI_TRIGGER_COUNT);
+	SPOIL("stack id of a tick", sample.stack_id = 1);
+	SPOIL("switch without stack id", sample.trigger = ABI_TRIGGER_SWITCH);
 	SPOIL("comm without end", sample.comm[0] = 'x'; memset(spoilt.sample.comm, 'x', ABI_COMM_SIZE));
 	SPOIL("thread name without end", sample.comm[0] = 'x'; memset(spoilt.sample.thread_name, 'x', ABI_COMM_SIZE));
 	SPOIL("frame kind", sample.frames[1].kind = 9);
