@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cur.h"
 #include "object/cfi.h"
+#include "object/unpack.h"
 #include "object/unwind_bare.h"
 #include "object/unwind_code.h"
 #include "object/unwind_go.h"
@@ -16,9 +17,10 @@
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
-#define BARE_MIN 48       /* smaller gaps hold nothing that is recognised by its bytes */
-#define BARE_EDGE 64      /* code in a gap is recognised by what stands around it, too */
-#define SIGRETURN_SIZE 32 /* bytes of a signal trampoline looked at */
+#define UNPACKED_MAX MIB(64) /* of a compressed section */
+#define BARE_MIN 48          /* smaller gaps hold nothing that is recognised by its bytes */
+#define BARE_EDGE 64         /* code in a gap is recognised by what stands around it, too */
+#define SIGRETURN_SIZE 32    /* bytes of a signal trampoline looked at */
 
 struct piece {               /* file offsets */
 	uint64_t start, end; /* what it has rows for */
@@ -281,13 +283,21 @@ static int add_eh_frame(struct builder *b)
 
 static int add_debug_frame(struct builder *b, const struct elf *elf)
 {
+	scoped(buf_release) struct buf unpacked = BUF_INIT(UNPACKED_MAX);
 	struct cfi_section section = { .machine = b->elf->machine };
 	const struct elf_section *s = elf_section_find(elf, STR(".debug_frame"));
+	int r;
 
 	if (!s)
 		return 0;
 	section.in = elf_section_reader(elf, s);
 	section.address = s->address;
+	if (s->flags & SHF_COMPRESSED) {
+		r = unpack_section(elf, s, &unpacked);
+		if (r < 0)
+			return r;
+		section.in = reader_of(unpacked.ptr, unpacked.len);
+	}
 	return add_section(b, &section);
 }
 
@@ -338,7 +348,7 @@ static int lay_out(struct builder *b, struct unwind_span span, struct unwind_tab
 	int r = layout_init(&l, span);
 
 	for (size_t i = 0; r == 0 && i < b->all.count; i++) {
-		const struct piece *piece = &b->all.items[i], *next = i + 1 < b->all.count ? piece + 1 : NULL;
+		const struct piece *piece = b->all.items + i, *next = i + 1 < b->all.count ? piece + 1 : NULL;
 
 		r = put_rows(b, &l, piece, &t->stats);
 		if (r == 0 && (!next || next->start - piece->end > PADDING_MAX) &&
