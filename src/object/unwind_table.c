@@ -14,6 +14,7 @@
 #include "object/unwind_code.h"
 #include "object/unwind_go.h"
 #include "object/unwind_layout.h"
+#include "object/unwind_vdso.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
@@ -425,13 +426,21 @@ static int add_bare(struct builder *b)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
+static int add_vdso(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = b->all.count ? 0 : unwind_vdso_read(b->elf, &b->cfi);
+
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
 /* Go's own .debug_frame says nothing of the frame register: its other table comes first.
  * A section that cannot be used leaves the others; what it was wrong with is said when none could. */
 static int add_all(struct builder *b, const struct elf *debug)
 {
 	int result = 0;
 
-	for (int source = 0; source < 5; source++) {
+	for (int source = 0; source < 6; source++) {
 		int r = 0;
 
 		if (source == 0)
@@ -441,6 +450,8 @@ static int add_all(struct builder *b, const struct elf *debug)
 		else if (source == 2 || (source == 3 && debug))
 			r = add_debug_frame(b, source == 2 ? b->elf : debug);
 		else if (source == 4)
+			r = add_vdso(b);
+		else if (source == 5)
 			r = add_bare(b);
 		if (r == -EBADMSG || r == -ENOTSUP)
 			result = -EBADMSG;

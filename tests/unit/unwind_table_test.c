@@ -625,6 +625,62 @@ static void recognises_bare_code(void **state)
 			   "000000000040130a none\n");
 }
 
+/* The rows of a file of the fuzz corpus, whose first byte is not part of it. */
+static void assert_rows_of_seed(const char *name, enum unwind_source source, const char *want)
+{
+	scoped(unwind_table_release) struct unwind_table t = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64)), text = BUF_INIT(KIB(64)), path = BUF_INIT(4096);
+	scoped(elf_release) struct elf elf = { 0 };
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	struct reader in;
+
+	if (!root)
+		skip_because("HEARTH_SOURCE_ROOT is not set");
+	buf_addf(&path, "%s/tests/corpus/cfi/%s", root, name);
+	assert_int_equal(io_read_file(buf_cstr(&path), &bytes), 0);
+	in = reader_of(bytes.ptr + 1, bytes.len - 1);
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(unwind_table_build(&elf, NULL, &t), 0);
+	assert_int_equal(t.source, source);
+	check_table(&elf, &t);
+	unwind_text(&elf, &t, &text);
+	assert_text(&text, want);
+}
+
+/* Made by hand: a nop and the call of rt_sigreturn; a function with an early return; a leaf. */
+static void makes_rows_for_the_vdso_of_aarch64(void **state)
+{
+	(void)state;
+	assert_rows_of_seed("vdso_aarch64", UNWIND_SOURCE_CFI,
+			    "000000000000021b signal\n"
+			    "0000000000000224 sp+0 s s\n"
+			    "000000000000022c sp+48 c-48 c-40\n"
+			    "0000000000000238 sp+0 s s\n"
+			    "000000000000023c sp+48 c-48 c-40\n"
+			    "0000000000000244 sp+0 s s\n"
+			    "0000000000000254 none\n");
+}
+
+/* Made by hand: goexit, mcall (leaves its stack), a plain function, sigreturn. */
+static void reads_go_functions(void **state)
+{
+	(void)state;
+	assert_rows_of_seed("go", UNWIND_SOURCE_GO,
+			    "0000000000400400 stop\n"
+			    "0000000000400410 rsp+8 s c-8\n"
+			    "0000000000400411 rsp+16 s c-8\n"
+			    "0000000000400414 rsp+16 c-16 c-8\n"
+			    "0000000000400418 stop\n"
+			    "0000000000400430 rsp+8 s c-8\n"
+			    "0000000000400434 rsp+16 s c-8\n"
+			    "0000000000400437 rsp+32 s c-8\n"
+			    "0000000000400438 rsp+32 c-16 c-8\n"
+			    "0000000000400455 rsp+16 c-16 c-8\n"
+			    "0000000000400456 rsp+8 s c-8\n"
+			    "0000000000400457 signal\n"
+			    "0000000000400468 none\n");
+}
+
 /* The kernel's own, as it is in this process; then as if its section table had been left out. */
 static void reads_the_vdso(void **state)
 {
@@ -719,13 +775,22 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_programs_of_x86),      cmocka_unit_test(follows_programs_of_aarch64),
-		cmocka_unit_test(leaves_out_what_is_malformed), cmocka_unit_test(orders_functions),
-		cmocka_unit_test(places_signal_frames),         cmocka_unit_test(reads_real_files),
-		cmocka_unit_test(survives_failing_allocations), cmocka_unit_test(reads_debug_frame),
-		cmocka_unit_test(adds_the_debug_file),          cmocka_unit_test(unpacks_debug_frame),
-		cmocka_unit_test(refuses_what_is_too_large),    cmocka_unit_test(reports_a_failing_read),
-		cmocka_unit_test(recognises_bare_code),         cmocka_unit_test(reads_the_vdso),
+		cmocka_unit_test(follows_programs_of_x86),
+		cmocka_unit_test(follows_programs_of_aarch64),
+		cmocka_unit_test(leaves_out_what_is_malformed),
+		cmocka_unit_test(orders_functions),
+		cmocka_unit_test(places_signal_frames),
+		cmocka_unit_test(reads_real_files),
+		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(reads_debug_frame),
+		cmocka_unit_test(adds_the_debug_file),
+		cmocka_unit_test(unpacks_debug_frame),
+		cmocka_unit_test(refuses_what_is_too_large),
+		cmocka_unit_test(reports_a_failing_read),
+		cmocka_unit_test(recognises_bare_code),
+		cmocka_unit_test(reads_the_vdso),
+		cmocka_unit_test(makes_rows_for_the_vdso_of_aarch64),
+		cmocka_unit_test(reads_go_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
