@@ -50,7 +50,7 @@ struct live {
 	uint64_t start_ns, asks[ASKS_MAX];
 	uint32_t exec_id;
 	size_t ask_count;
-	uint8_t *last; /* raw sample */
+	uint64_t *last; /* raw sample */
 	uint32_t child, child_exec_id;
 	int execs;
 };
@@ -345,7 +345,7 @@ static const struct abi_raw *raw_of(const struct live *l)
 
 	assert_int_equal(abi_record_check(sample, sample->header.size), sample->header.size);
 	assert_true(sample->flags & ABI_SAMPLE_RAW);
-	return (const struct abi_raw *)(l->last + sizeof(*sample) + sample->frame_count * sizeof(struct abi_frame));
+	return (const struct abi_raw *)&sample->frames[sample->frame_count];
 }
 
 /* Registers and stack of the last raw sample are those of the target, whose outer frames do not change. */
