@@ -71,7 +71,7 @@ static const struct opt how_options[] = {
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
 	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
-	  .help = "memory between kernel and program (default: a second's worst case, 256K to 8M)" },
+	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },
 	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
