@@ -64,6 +64,7 @@ struct session {
 
 	/* The worker's. */
 	struct symbols *symbols;
+	struct debug_lines *lines; /* NULL: not asked for */
 	pthread_t worker;
 	struct queue jobs; /* of struct job */
 
@@ -165,7 +166,7 @@ static int finish_job(struct session *s, const struct job *job, struct window *w
 		r = set_counters(job, w);
 	if (r == 0)
 		r = set_metadata(s, w);
-	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->cfg.sampling.frequency_hz, w);
+	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->lines, s->cfg.sampling.frequency_hz, w);
 }
 
 static void *worker_main(void *argument)
@@ -445,6 +446,17 @@ static int open_parts(struct session *s)
 	return r;
 }
 
+static int open_lines(struct session *s, struct buf *why)
+{
+	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
+
+	if (r == -ENOTSUP)
+		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r < 0)
+		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
+	return r;
+}
+
 static void session_freep(struct session **s)
 {
 	session_close(*s);
@@ -480,6 +492,9 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
 		return r;
 	}
+	r = open_lines(s, why);
+	if (r < 0)
+		return r;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -561,6 +576,7 @@ void session_close(struct session *s)
 	if (s->sampling)
 		s->sampler->close(s->sampling);
 	proc_table_close(s->processes);
+	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

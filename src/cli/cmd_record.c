@@ -17,7 +17,7 @@
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
-	bool all, callgraph, quiet, allow_dangerous_kernel, self;
+	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
 	uint8_t children;
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
@@ -52,6 +52,9 @@ static const struct opt how_options[] = {
 	  .help = "cut the session into windows of this length, each its own files" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
+	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
+	  .help = "inlined functions, source files and lines of native code, from its debug information (needs "
+		  "libdw)" },
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
@@ -217,6 +220,7 @@ static int open_session(struct record *r)
 		.container_socket = config->container_socket,
 		.container = config->container,
 		.command = r->command_line,
+		.lines = config->lines,
 		.want_metadata = true,
 		.service_name = config->service_name,
 		.on_window = on_window,
