@@ -372,6 +372,18 @@ static void give_up(struct debug_lines *l, struct file *file, size_t count)
 	l->stats.failed += count;
 }
 
+/* A file's first packet. That the child had died before is not the file's fault. */
+static int send_first(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources)
+{
+	int r = send_request(l, w, count, sources);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	bury(l, r);
+	r = ensure_process(l);
+	return r < 0 ? r : send_request(l, w, count, sources);
+}
+
 /* All addresses of one file. Return: 0 or -ENOMEM. */
 static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 {
@@ -395,13 +407,14 @@ static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 	for (size_t at = 0; at < count && r == 0; at += LINES_ADDRESSES_MAX) {
 		size_t part = MIN(count - at, (size_t)LINES_ADDRESSES_MAX);
 
-		r = send_request(l, w + at, part, at ? NULL : &sources);
+		r = at ? send_request(l, w + at, part, NULL) : send_first(l, w, part, &sources);
 		if (r == 0)
 			r = take_answers(l, w + at, part);
 		if (r == 0)
 			continue;
 		give_up(l, file, count - at);
-		if (r != -ENOENT) /* it may still be writing: the next answer would be this one's rest */
+		if (r != -ENOENT &&
+		    l->process.fd >= 0) /* it may still be writing: the next answer would be this one's rest */
 			bury(l, r);
 		return r == -ENOMEM ? r : 0;
 	}

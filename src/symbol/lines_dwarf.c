@@ -333,26 +333,12 @@ static struct str text_of(const struct libdw *dw, Dwarf_Attribute *attribute, si
 	return out.len > max ? STR("") : out;
 }
 
-/* C compilers give a linkage name to what has an assembler name; people know the other. */
-static bool has_plain_names(const struct libdw *dw, Dwarf_Die *unit)
-{
-	switch (dw->dwarf_srclang(unit)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_Mips_Assembler:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static struct str function_of(const struct libdw *dw, Dwarf_Die *unit, Dwarf_Die *die)
+/* The linkage name is what symbol tables have, in C too: pread64, of which the header makes pread. */
+static struct str function_of(const struct libdw *dw, Dwarf_Die *die)
 {
 	static const unsigned int kinds[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
 
-	for (size_t i = has_plain_names(dw, unit) ? 2 : 0; i < ARRAY_SIZE(kinds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		Dwarf_Attribute attribute;
 		struct str name = text_of(dw, dw->dwarf_attr_integrate(die, kinds[i], &attribute), LINES_FUNCTION_MAX);
 
@@ -430,7 +416,7 @@ static void answer_place(struct lines_dwarf *d, const struct place *p, struct li
 		struct lines_wire_frame *f = &out->frames[out->depth];
 
 		*f = where;
-		f->function = function_of(d->dw, unit, &d->nodes[at].die);
+		f->function = function_of(d->dw, &d->nodes[at].die);
 		where = (struct lines_wire_frame){ 0 };
 		if (d->nodes[at].caller != NONE)
 			find_call(d, unit, &d->nodes[at].die, &where);

@@ -24,7 +24,6 @@
 	X(dwarf_attr_integrate) \
 	X(dwarf_formstring)     \
 	X(dwarf_formudata)      \
-	X(dwarf_srclang)        \
 	X(dwarf_getsrc_die)     \
 	X(dwarf_getsrcfiles)    \
 	X(dwarf_linesrc)        \
