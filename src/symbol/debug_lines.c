@@ -337,32 +337,38 @@ static int send_request(struct debug_lines *l, const struct wanted *w, size_t co
 	return lines_process_send(&l->process, &request, fds, fd_count);
 }
 
-/* Return: 0; -ENOENT when the child says that the file is of no use; -ENOMEM; or how the child failed. */
+/* One packet of answers. Return: number of places done; -ENOENT when the child says that the file is of no use;
+ * -ENOMEM; or how the child failed. */
+static int take_packet(struct debug_lines *l, const struct wanted *w, size_t done, size_t count)
+{
+	struct lines_reply reply;
+	int r = lines_process_receive(&l->process, l->packet, l->reply_patience_ns);
+
+	if (r >= 0)
+		r = lines_reply_parse(cur_of(l->packet, (size_t)r), &reply);
+	if (r < 0)
+		return r;
+	if (reply.status == LINES_BAD_FILE || reply.status == LINES_TOO_LONG)
+		return -ENOENT;
+	if (reply.status != LINES_ANSWERS || reply.first != done || reply.count > count - done)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < reply.count; i++) {
+		lines_reply_next(&reply, &l->answer);
+		r = keep(l, &w[done + i], &l->answer);
+		if (r == -ENOMEM)
+			return r;
+		l->stats.failed += r < 0; /* no room: asked again when there is */
+	}
+	return (int)reply.count;
+}
+
 static int take_answers(struct debug_lines *l, const struct wanted *w, size_t count)
 {
-	size_t done = 0;
+	int r = 0;
 
-	while (done < count) {
-		struct lines_reply reply;
-		int r = lines_process_receive(&l->process, l->packet, l->reply_patience_ns);
-
-		if (r >= 0)
-			r = lines_reply_parse(cur_of(l->packet, (size_t)r), &reply);
-		if (r < 0)
-			return r;
-		if (reply.status == LINES_BAD_FILE || reply.status == LINES_TOO_LONG)
-			return -ENOENT;
-		if (reply.status != LINES_ANSWERS || reply.first != done || reply.count > count - done)
-			return -EBADMSG;
-		for (uint32_t i = 0; i < reply.count; i++, done++) {
-			lines_reply_next(&reply, &l->answer);
-			r = keep(l, &w[done], &l->answer);
-			if (r == -ENOMEM)
-				return r;
-			l->stats.failed += r < 0; /* no room: asked again when there is */
-		}
-	}
-	return 0;
+	for (size_t done = 0; done < count && r >= 0; done += r > 0 ? (size_t)r : 0)
+		r = take_packet(l, w, done, count);
+	return r < 0 ? r : 0;
 }
 
 static void give_up(struct debug_lines *l, struct file *file, size_t count)
@@ -384,43 +390,54 @@ static int send_first(struct debug_lines *l, const struct wanted *w, size_t coun
 	return r < 0 ? r : send_request(l, w, count, sources);
 }
 
+/* In as many packets as it takes. Return: 0, -ENOMEM, -ENOENT or how the child failed; *done: answered whole packets.
+ */
+static int exchange(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources,
+		    size_t *done)
+{
+	for (*done = 0; *done < count;) {
+		size_t part = MIN(count - *done, (size_t)LINES_ADDRESSES_MAX);
+		int r = *done ? send_request(l, w + *done, part, NULL) : send_first(l, w, part, sources);
+
+		if (r == 0)
+			r = take_answers(l, w + *done, part);
+		if (r < 0)
+			return r;
+		*done += part;
+	}
+	return 0;
+}
+
 /* All addresses of one file. Return: 0 or -ENOMEM. */
 static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 {
 	scoped(sources_release) struct sources sources = { .debug.view.fd = -1, .alt.view.fd = -1 };
 	struct file *file = &l->files[w->file];
+	size_t done = 0;
 	int r = open_sources(l, w->file_id, &sources);
 
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0) {
+	if (r == -ENOENT) {
 		file->state = FILE_WITHOUT;
 		l->stats.files_without++;
-		return 0;
 	}
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	l->stats.asked += count;
 	r = ensure_process(l);
 	if (r < 0) {
 		l->stats.failed += count;
 		return r == -ENOMEM ? r : 0;
 	}
-	for (size_t at = 0; at < count && r == 0; at += LINES_ADDRESSES_MAX) {
-		size_t part = MIN(count - at, (size_t)LINES_ADDRESSES_MAX);
-
-		r = at ? send_request(l, w + at, part, NULL) : send_first(l, w, part, &sources);
-		if (r == 0)
-			r = take_answers(l, w + at, part);
-		if (r == 0)
-			continue;
-		give_up(l, file, count - at);
-		if (r != -ENOENT &&
-		    l->process.fd >= 0) /* it may still be writing: the next answer would be this one's rest */
-			bury(l, r);
-		return r == -ENOMEM ? r : 0;
+	r = exchange(l, w, count, &sources, &done);
+	if (r == 0) {
+		l->stats.files += file->state == FILE_NEW;
+		file->state = FILE_USABLE;
+		return 0;
 	}
-	l->stats.files += file->state == FILE_NEW;
-	file->state = FILE_USABLE;
-	return 0;
+	give_up(l, file, count - done);
+	if (r != -ENOENT && l->process.fd >= 0) /* it may still be writing: the next answer would be this one's rest */
+		bury(l, r);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int by_file(const void *a, const void *b)

@@ -78,7 +78,7 @@ static const int allowed[] = {
 	SYS_fcntl,       SYS_fstat,         SYS_futex,   SYS_getpid,         SYS_getrandom,
 	SYS_gettid,      SYS_lseek,         SYS_madvise, SYS_mremap,         SYS_munmap,
 	SYS_pread64,     SYS_read,          SYS_recvmsg, SYS_rt_sigprocmask, SYS_rt_sigreturn,
-	SYS_sched_yield, SYS_sendmsg,       SYS_write,
+	SYS_sched_yield, SYS_sigaltstack,   SYS_sendmsg, SYS_write,
 };
 
 /* Not to make code: PROT_EXEC is refused. */

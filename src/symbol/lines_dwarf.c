@@ -96,10 +96,10 @@ static int add_unit(struct lines_dwarf *d, Dwarf_Die *die)
 	int r;
 
 	while ((at = d->dw->dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		if (start >= end)
-			continue;
 		if (is_late(d))
 			return -ETIMEDOUT;
+		if (start >= end)
+			continue;
 		r = array_grow(&d->ranges, &d->range_cap, d->range_count, RANGES_MAX);
 		if (r < 0)
 			return r;
@@ -259,6 +259,17 @@ static int enter(struct walk *w, size_t depth)
 	}
 }
 
+/* The next entry that is no child of this one, on whatever level. Return: false behind the last. */
+static bool leave(struct walk *w, size_t *depth)
+{
+	while (w->d->dw->dwarf_siblingof(&w->dies[*depth], &w->dies[*depth]) != 0) {
+		if (*depth == 0)
+			return false;
+		--*depth;
+	}
+	return true;
+}
+
 static int walk_unit(struct walk *w, Dwarf_Die *unit)
 {
 	const struct libdw *dw = w->d->dw;
@@ -267,21 +278,16 @@ static int walk_unit(struct walk *w, Dwarf_Die *unit)
 	if (dw->dwarf_child(unit, &w->dies[0]) != 0)
 		return 0;
 	w->callers[0] = NONE;
-	for (;;) {
-		int inside = depth + 1 < NESTING_MAX ? enter(w, depth) : 0;
+	do {
+		int inside;
 
+		while ((inside = depth + 1 < NESTING_MAX ? enter(w, depth) : 0) > 0 &&
+		       dw->dwarf_child(&w->dies[depth], &w->dies[depth + 1]) == 0)
+			depth++;
 		if (inside < 0 || is_late(w->d))
 			return inside < 0 ? inside : -ETIMEDOUT;
-		if (inside && dw->dwarf_child(&w->dies[depth], &w->dies[depth + 1]) == 0) {
-			depth++;
-			continue;
-		}
-		while (dw->dwarf_siblingof(&w->dies[depth], &w->dies[depth]) != 0) {
-			if (depth == 0)
-				return 0;
-			depth--;
-		}
-	}
+	} while (leave(w, &depth));
+	return 0;
 }
 
 static int find_functions(struct lines_dwarf *d, struct place *places, size_t count)
