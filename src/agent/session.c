@@ -452,6 +452,8 @@ static int open_lines(struct session *s, struct buf *why)
 
 	if (r == -ENOTSUP)
 		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r == -EPIPE)
+		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
 	else if (r < 0)
 		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
 	return r;

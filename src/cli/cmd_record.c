@@ -380,6 +380,8 @@ static const char *const examples[] = {
 	"a command and all it starts",
 	"sudo hearth record --container web -d 1m -o web.col",
 	"one container for a minute",
+	"sudo hearth record --lines -o out.pb.gz -- ./program",
+	"inlined functions and source lines: go tool pprof -list shows them",
 	NULL,
 };
 

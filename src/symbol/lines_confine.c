@@ -45,15 +45,25 @@ static int set_limits(void)
 	return r < 0 ? r : limit(RLIMIT_CORE, 0);
 }
 
+/* A container may lack the right, or nobody: root then stays what the filter and no capability make of it. */
+static int become_nobody(void)
+{
+	bool done = setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+		    setresuid(NOBODY, NOBODY, NOBODY) == 0;
+
+	return done || errno == EPERM || errno == EINVAL ? 0 : -errno;
+}
+
 /* A program with file capabilities got them again when it was started anew. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 } };
 
-	if (geteuid() == 0 &&
-	    (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0))
-		return -errno;
+	int r = geteuid() == 0 ? become_nobody() : 0;
+
+	if (r < 0)
+		return r;
 	if (syscall(SYS_capset, &header, none) < 0)
 		return -errno;
 	/* Old kernels have no ambient set. */
