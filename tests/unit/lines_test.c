@@ -692,6 +692,47 @@ static void a_killed_reader_is_started_anew(void **state)
 	drop(&p);
 }
 
+static bool is_running(pid_t pid)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(4096), text = BUF_INIT(KIB(8));
+
+	buf_addf(&path, "/proc/%d/status", (int)pid);
+	return io_read_file(buf_cstr(&path), &text) == 0 && !strstr(buf_cstr(&text), "\nState:\tZ");
+}
+
+/* Stopped, so that it does not see the end of the socket: only the kernel can end it. */
+static void the_reader_dies_with_its_parent(void **state)
+{
+	pid_t parent, reader = 0;
+	int ends[2];
+
+	(void)state;
+	if (!has_libdw())
+		skip_because("needs gcc and libdw.so.1");
+	assert_int_equal(pipe(ends), 0);
+	parent = fork();
+	if (parent == 0) {
+		struct reader_of_lines r;
+
+		reader_open(&r, &(struct debug_lines_config){ 0 }, "");
+		reader = find_child();
+		ignore(write(ends[1], &reader, sizeof(reader)) < 0);
+		pause();
+		_exit(0);
+	}
+	assert_true(parent > 0);
+	assert_int_equal(read(ends[0], &reader, sizeof(reader)), sizeof(reader));
+	assert_true(reader > 0 && is_running(reader));
+	assert_int_equal(kill(reader, SIGSTOP), 0);
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	for (int i = 0; i < 100 && is_running(reader); i++)
+		usleep(50000);
+	assert_false(is_running(reader));
+	close(ends[0]);
+	close(ends[1]);
+}
+
 struct failing {
 	const struct place *place;
 };
@@ -765,6 +806,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_reader_that_never_starts),
 		cmocka_unit_test(the_reader_can_do_nothing_else),
 		cmocka_unit_test(a_killed_reader_is_started_anew),
+		cmocka_unit_test(the_reader_dies_with_its_parent),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 
