@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
+#include "cli/unwind_options.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
@@ -22,6 +23,9 @@ struct config {
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
 	size_t sampler;
+	bool off_cpu;
+	uint64_t wait_min_ns, wait_percent;
+	struct unwind_options unwind;
 };
 
 static const char *const sampler_names[] = { "auto", "bpf", "recorded", NULL };
@@ -52,6 +56,16 @@ static const struct opt how_options[] = {
 	  .help = "cut the session into windows of this length, each its own files" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
+	UNWIND_OPTIONS(struct config, unwind),
+	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
+	  .help = "also where threads wait, and how long: the sample types waits/count and off_cpu/nanoseconds; "
+		  "tables, "
+		  "trees and pages then show off_cpu" },
+	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
+	  .help = "leave out waits shorter than this" },
+	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
+	  .fallback = "100", .arg = "PERCENT",
+	  .help = "take only this share of all waits, by chance; each stands for the others" },
 	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
 	  .help = "inlined functions, source files and lines of native code, from its debug information (needs "
 		  "libdw)" },
@@ -204,6 +218,10 @@ static int open_session(struct record *r)
 	const struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
+			      .mode = (uint8_t)config->unwind.unwind,
+			      .off_cpu = config->off_cpu,
+			      .wait_min_ns = config->wait_min_ns,
+			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
 			      .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children = children,
@@ -215,6 +233,7 @@ static int open_session(struct record *r)
 			      .recording = config->recording,
 			      .host_root = config->host_root },
 		.window_ns = config->window_ns,
+		.unwind_bytes = config->unwind.memory_bytes,
 		.clock = &clock_system,
 		.host_root = config->host_root,
 		.container_socket = config->container_socket,
@@ -328,6 +347,8 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	int e = check_conflicts(config, operand_count);
 
 	if (e == EXIT_DONE)
+		e = unwind_options_check(&command_record, &config->unwind);
+	if (e == EXIT_DONE)
 		e = outputs_open(&r->outputs, &config->outputs, config->format, config->window_ns != 0);
 	if (e == EXIT_DONE && operand_count)
 		e = launch(r, operand_count, operands);
@@ -392,7 +413,10 @@ const struct command command_record = {
 	.details =
 		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
 		"gathered.\n"
-		"User stacks are walked by frame pointers: a stack that ends in code built without them is marked cut.",
+		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), "
+		"so "
+		"code built without frame pointers has whole stacks too. What had to be guessed, and where a stack was "
+		"cut and why, is told with the result.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

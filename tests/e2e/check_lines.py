@@ -11,48 +11,26 @@ sections, is given another file (line 2107 of a source of 40 lines). So a second
 when that one agrees with us at every level."""
 import random
 import re
-import struct
 
 from support import *
 
 PER_PROGRAM = 200 if QUICK else 1000
 BASE = 0x400000000000
-PID, START = 4242, 1000
+RECORDER = os.path.join(os.path.dirname(HEARTH), "tests", "e2e", "make_recording")
 
 tap = Tap("lines")
 need(tap, "addr2line", "readelf", "nm", "objcopy", "llvm-symbolizer", "gcc", "g++", root=False)
 SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
 tap.note(f"SEED={SEED}")
 chance = random.Random(SEED)
-with open(os.path.join(ROOT, "abi", "abi.h")) as f:
-    VERSION = int(re.search(r"#define ABI_VERSION (\d+)", f.read()).group(1))
 
 
-def tool(*args):
-    done = run(*args)
+def tool(*args, **options):
+    done = run(*args, **options)
     if done.returncode:
         tap.ok(False, f"{args[0]} works", done.stderr[-300:])
         tap.finish()
     return done.stdout
-
-
-# --- a recording (src/sampler/recording.h, abi/abi.h) ---
-
-
-def header(kind, size):
-    return struct.pack("<HHIQ", kind, VERSION, size, 1)
-
-
-def mapping_record(start, end, offset, file):
-    status, name = os.stat(file), file.encode()
-    size = (72 + len(name) + 7) // 8 * 8
-    return (header(5, size) + struct.pack("<5Q4I", START, start, end, offset, status.st_ino, os.major(status.st_dev),
-                                          os.minor(status.st_dev), PID, len(name)) + name).ljust(size, b"\0")
-
-
-def sample_record(address):
-    head = struct.pack("<QQIIIHHHBBI16s16s", START, 0, PID, PID, 0, 1, 0, 0, 1, 0, 0, b"made", b"up")
-    return header(1, 16 + len(head) + 24) + head + struct.pack("<BBHIQQ", 2, 0, 0, 0, address, 0)
 
 
 # --- programs ---
@@ -90,11 +68,10 @@ class Program:
         return None
 
     def records(self, base):
-        out = b""
-        for start, offset, size in self.segments:
-            edge = start & ~4095
-            out += mapping_record(base + edge, base + (start + size + 4095 & ~4095), offset & ~4095, self.path)
-        return out + b"".join(sample_record(base + a) for a in self.addresses)
+        """As make_recording.c reads them."""
+        maps = [f"map {base + (start & ~4095):x} {base + (start + size + 4095 & ~4095):x} {offset & ~4095:x} {self.path}"
+                for start, offset, size in self.segments]
+        return maps + [f"at {base + a:x}" for a in self.addresses]
 
     def ask(self, addresses, *command):
         """address -> [(function, file, line)], innermost first; unknown is "" and 0."""
@@ -225,10 +202,8 @@ def same_function(program, ours, theirs):
 
 
 everything = list(programs())
-with open(path("made.rec"), "wb") as f:
-    f.write(b"hearthrc" + struct.pack("<II", 1, 0))
-    for i, program in enumerate(everything):
-        f.write(program.records(BASE + (i << 36)))
+lines = [line for i, program in enumerate(everything) for line in program.records(BASE + (i << 36))]
+tool(RECORDER, path("made.rec"), input="\n".join(lines) + "\n")
 begin = time.monotonic()
 done = hearth("record", "--sampler", "recorded", "--recording", path("made.rec"), "--lines", "-o", path("made.pb.gz"))
 tap.ok(done.returncode == 0, "hearth record --lines ends well", f"exit {done.returncode} {done.stderr[-300:].strip()}")
