@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose every possible stack is known come out exactly, unwound in the kernel and from copied stacks.
+
+Each program of workloads/stacks burns its time under known functions. A sample is exact when its frames from main (or
+the thread's first function) on are the beginning of a known chain, and what lies outside of that is the way in from a
+root. Kernel frames on top are left aside: an interrupt can hit anywhere.
+"""
+from collections import Counter
+
+from known_stacks import LIBC, is_exact
+from support import *
+
+COPIES = ["--unwind", "copy"]  # every walk is left to user space
+
+
+def way(*names):
+    return list(names)
+
+
+LEAF_CHAIN = [way("main", "one", "two", "three", "leaf")]
+PLT = [way("main", "caller", "tiny"), way("main", "caller", "tiny@plt")]
+GO = [way("main.main.func1", "main.one", "main.two", "main.three", "main.leaf")]
+# program: its known chains, root first
+KNOWN = {
+    **{f"chain_{how}": LEAF_CHAIN for how in (
+        "O0", "O1", "O2", "O3", "Os", "clang_O0", "clang_O2", "clang_O3", "nopie", "static", "staticpie", "musl", "muslstat",
+        "debugfr", "nohdr", "gold")},
+    **{name: [way("main", *[f"deep_{n}" for n in range(1, 31)], "leaf")] for name in ("many32", "many32_clang")},
+    **{name: [way("main", *["recurse"] * 60, "leaf")] for name in ("recursion", "recursion_clang")},
+    # The frame between is the code a handler returns to.
+    **{name: [way("main", "caller", "faulting", LIBC, "handler", "leaf")] for name in ("signal_same", "signal_alt")},
+    "vforked": [way("main", "spawner", "child", "leaf")],
+    **{name: PLT for name in ("plt_lazy", "plt_now", "plt_cet")},
+    **{name: [way("main", "caller", "varying", "leaf")] for name in ("alloca", "alloca_clang")},
+    **{name: [way("main", "caller", "outer", "inner", "leaf")] for name in ("realign", "realign_clang")},
+    "tailcall": [way("main", "third", "leaf")],
+    "cpp_catch": [way("main", "catcher", "handle", "leaf")],
+    "cpp_cleanup": [way("main", "catcher", "middle", "clean_up", "leaf")],
+    "cpp_clean_O0": [way("main", "catcher", "middle", "guard::~guard", "clean_up", "leaf")],
+    "threads": [way("thread_main", "inner", "leaf")],
+    "callback": [way("main", "sorter", LIBC, "compare", "leaf")],
+    "longjump": [way("main", "jumper", "leaf")],
+    "bigframe": [way("main", "caller", "big", "leaf")],
+    "noreturn": [way("main", "caller", "endless", "leaf")],
+    "loader": [way("main", "user", "library_entry", "library_inner", "called_back", "leaf")],
+    "by_hand": [way("main", "caller", "by_hand", "by_hand_inner")],
+    **{name: GO for name in ("gostack", "gostack_strip", "gostack_pie")},
+}
+FEW = ["chain_clang_O2", "chain_musl", "many32", "signal_alt", "plt_lazy", "realign", "cpp_cleanup", "gostack_strip"]
+NEEDS = {"clang": "clang", "musl": "musl-gcc", "gostack": "go"}
+OUT = os.path.join(BUILD, "stacks")
+
+tap = Tap("stacks")
+need(tap)
+
+
+def missing(name):
+    return next((tool for part, tool in NEEDS.items() if part in name and not shutil.which(tool)), None)
+
+
+names = [n for n in (FEW if QUICK else KNOWN) if not missing(n)]
+for name in FEW if QUICK else KNOWN:
+    if missing(name):
+        tap.skip(name, f"needs {missing(name)}")
+built = run("make", "-s", "-j2", "-C", os.path.join(HERE, "workloads", "stacks"), f"OUT={OUT}",
+            *[os.path.join(OUT, n) for n in names + ["library.so"]])
+if not tap.ok(built.returncode == 0, "the programs build", built.stderr[-2000:]):
+    tap.finish()
+
+
+def compiler(name):
+    if name.startswith("gostack"):
+        return "go"
+    return "clang" if "clang" in name else "musl-gcc" if "musl" in name else "gcc"
+
+
+def is_idle(sample, name):
+    """What is not the program's own burning: its start in the loader, the waiting parts of a runtime."""
+    return name.startswith("gostack") and not any(n.startswith("main.") for n in sample.names)
+
+
+def show(mode, profile):
+    tap.note(f"{mode}: program, compiler, samples, exact, complete")
+    for name in names:
+        samples = [s for s in profile.samples if s.labels.get("comm") == name[:15] and not is_idle(s, name)]
+        exact = [s for s in samples if is_exact(s, KNOWN[name])]
+        complete = [s for s in samples if s.end == "complete"]
+        figures = f"{compiler(name):<8} {total(samples):>6} {100 * share(exact, samples):6.2f} % {100 * share(complete, samples):6.2f} %"
+        if mode != "in BPF" and name == "bigframe":
+            # 200 KB do not travel: the walk has to say so, and what it has is right.
+            cut = [s for s in samples if s.end == "cut:copied-stack-end"]
+            tap.ok(share(cut, samples) >= 0.99, f"{mode}: {name:<15} says that the copy ended", figures)
+            continue
+        enough = total(samples) >= (60 if QUICK else 200)
+        fine = tap.ok(enough and share(exact, samples) >= 0.99 and share(complete, samples) >= 0.99, f"{mode}: {name:<15}", figures)
+        if not fine:
+            wrong = Counter()
+            for s in samples:
+                if not is_exact(s, KNOWN[name]) or s.end != "complete":
+                    wrong[f"{s.end}  {';'.join(s.names)}"] += s.count
+            for stack, count in wrong.most_common(3):
+                tap.note(f"    {count} times {stack}")
+
+
+def session(mode, *options):
+    seconds = 8 if QUICK else 30
+    programs = [start(os.path.join(OUT, n), seconds + 20, os.path.join(OUT, "library.so"), env={**os.environ, "GOMAXPROCS": "1"})
+                for n in names]
+    time.sleep(0.5)
+    record(tap, seconds, "-F", 499 if QUICK else 997, "-q", "-o", path("stacks.pb.gz"), *options)
+    show(mode, Profile(path("stacks.pb.gz")))
+    for program in programs:
+        program.kill()
+        program.wait()
+
+
+session("in BPF")
+session("from copies", *COPIES)
+tap.finish()
