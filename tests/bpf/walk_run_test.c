@@ -18,7 +18,7 @@
 #define ROUNDS 300
 
 struct seed {
-	uint64_t pc, sp, fp, is_return;
+	uint64_t pc, sp, fp, is_return, mode, space;
 };
 
 struct arena {
@@ -109,9 +109,12 @@ static const uint8_t *run_kernel(struct arena *a, struct seed *seed)
 
 static void run_host(struct arena *a, const struct seed *seed)
 {
+	for (unsigned int i = 0; i < WALK_REGS; i++)
+		a->host->leaf[i] = seed->sp + i * 64;
 	a->host->leaf[WALK_REG_PC] = seed->pc;
 	a->host->leaf[WALK_REG_SP] = seed->sp;
 	a->host->leaf[WALK_REG_FP] = seed->fp;
+	a->host->mode = (uint8_t)seed->mode;
 	a->host->count = 0;
 	walk_native_start(a->host, seed->is_return & 1);
 	for (int turn = 0; turn < ABI_FRAMES_MAX; turn++) {
@@ -176,6 +179,7 @@ static void random_walks_agree(void **state)
 			.sp = (uint64_t)(uintptr_t)a->stack,
 			.fp = (uint64_t)(uintptr_t)&a->stack[first],
 			.is_return = next_random(a) & 1,
+			.mode = WALK_FP,
 		};
 
 		random_chain(a, first);
@@ -192,6 +196,7 @@ static void full_stacks_agree(void **state)
 		.pc = (uint64_t)(uintptr_t)a->code + 10,
 		.sp = (uint64_t)(uintptr_t)a->stack,
 		.fp = (uint64_t)(uintptr_t)a->stack,
+		.mode = WALK_FP,
 	};
 
 	for (size_t i = 0; i + 3 < STACK_WORDS; i += 2) {
@@ -223,6 +228,7 @@ static void hostile_registers_agree(void **state)
 			.pc = (uint64_t)(uintptr_t)a->code,
 			.sp = values[i / ARRAY_SIZE(values)],
 			.fp = values[i % ARRAY_SIZE(values)],
+			.mode = WALK_FP,
 		};
 
 		compare(a, &seed);
