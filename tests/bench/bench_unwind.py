@@ -85,8 +85,8 @@ def bench_tables():
                 print(f"# {name}: {said.stderr.strip()}")
                 break
             cpu, wall, rows, size = map(int, said.stdout.split())
-            ours.append(cpu / 1e6)
-            ready.append(wall / 1e6)
+            ours.append(cpu / 1e3)
+            ready.append(wall / 1e3)
             theirs.append(1000 * measure(f"readelf -wF {file} > /dev/null").cpu)
         if not ours:
             continue
