@@ -87,7 +87,7 @@ def bench_tables():
             cpu, wall, rows, size = map(int, said.stdout.split())
             ours.append(cpu / 1e3)
             ready.append(wall / 1e3)
-            theirs.append(1000 * measure(f"readelf -wF {file} > /dev/null").cpu)
+            theirs.append(1000 * measure(f"readelf -wF {file} > /dev/null 2>&1; true").cpu)
         if not ours:
             continue
         row(f"{name}: readelf -wF", f"{median(theirs):.0f}", "CPU ms")
