@@ -29,6 +29,20 @@
 #define WALK_PAC_MASK 0x0000ffffffffffffULL /* return addresses may be signed in the bits above 48 */
 #endif
 
+struct walk_native {
+	__u32 left, right, low; /* of a search: here the verifier does not follow every value they could have */
+	__u32 falls;            /* how often the stack pointer of this walk went down */
+	__s32 slot;             /* likewise hidden: bytes between sp and a leaf's return address */
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct walk_native) <= sizeof(((struct walk *)0)->state[0]), "it overlays state[0]");
+
+WALK_FN struct walk_native *walk_native_state(struct walk *w)
+{
+	return (struct walk_native *)w->state[0];
+}
+
 struct walk_pair {
 	__u64 first, second;
 };
@@ -253,10 +267,10 @@ WALK_FN int walk_is_popped(struct walk *w, const struct walk_code_around *code, 
  * is to be believed. */
 WALK_FN int walk_leaf_slot(struct walk *w)
 {
+	volatile struct walk_native *state = walk_native_state(w);
 	struct walk_code_around code;
 	struct walk_pair top;
 	__u64 start;
-	int slot;
 
 	if ((w->sp & 7) || walk_stack_pair(w, w->sp, &top) || walk_read(w, &code, sizeof(code), w->pc - 8))
 		return -1;
@@ -269,11 +283,11 @@ WALK_FN int walk_leaf_slot(struct walk *w)
 	if ((code.at & 0xffffff) == 0xe58948 && top.first == w->fp) /* mov %rsp,%rbp: the push just happened */
 		return 8;
 	/* The frame register on top: its push has happened, its move may be to come. */
-	slot = top.first == w->fp ? 8 : 0;
-	start = walk_call_target(w, slot ? top.second : top.first);
-	if (!start || (walk_sets_frame(w, start) && (slot || !walk_is_popped(w, &code, start))))
+	state->slot = top.first == w->fp ? 8 : 0;
+	start = walk_call_target(w, state->slot ? top.second : top.first);
+	if (!start || (walk_sets_frame(w, start) && (state->slot || !walk_is_popped(w, &code, start))))
 		return -1;
-	return slot;
+	return state->slot;
 }
 
 /* Moves to the caller when the frame record is not this function's. Return: 1 when w is there now. */
@@ -422,23 +436,9 @@ WALK_FN int walk_frame_record(struct walk *w)
 	return 0;
 }
 
-/* Of the walk so far: how often its stack pointer went down. */
-struct walk_native {
-	__u32 left, right; /* elements: the bounds of a search, where the verifier does not follow them */
-	__u32 falls;
-	__u32 reserved;
-};
-
-_Static_assert(sizeof(struct walk_native) <= sizeof(((struct walk *)0)->state[0]), "it overlays state[0]");
-
 /* A stack grows towards its callers' frames, except where a record on it or a signal leads to another stack. More
  * changes than this are a loop. */
 #define WALK_FALLS_MAX 8
-
-WALK_FN struct walk_native *walk_native_state(struct walk *w)
-{
-	return (struct walk_native *)w->state[0];
-}
 
 /* Return: 0, or 1 with w->end set. */
 WALK_FN int walk_fall(struct walk *w)

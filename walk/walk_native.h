@@ -21,15 +21,12 @@ struct walk_caller {
 
 _Static_assert(ABI_PAGE_ROWS_MAX / 8 < 1 << WALK_SEARCH_TURNS, "a search ends");
 
-/* The last element of [first, first + count) whose first row is not above @low. NULL: the table is not what it says. */
-WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *table, __u32 first, __u32 count,
-						   __u16 low)
+/* The last of the elements [left, right) whose first row is not above low. NULL: the table is not what it says. */
+WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *table)
 {
 	volatile struct walk_native *search = walk_native_state(w);
 	const union abi_element *element, *found = 0;
 
-	search->left = first;
-	search->right = first + count;
 	for (int turn = 0; turn < WALK_SEARCH_TURNS; turn++) {
 		__u32 left = search->left, half = (search->right - left) / 2;
 
@@ -38,14 +35,14 @@ WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *t
 		element = walk_element(w, table, left + half);
 		if (!element)
 			return 0;
-		if (element->rows[0].low <= low) {
+		if (element->rows[0].low <= search->low) {
 			search->left = left + half;
 			found = element;
 		} else {
 			search->right = left + half;
 		}
 	}
-	return found ? found : walk_element(w, table, first);
+	return found ? found : walk_element(w, table, search->left);
 }
 
 /* The row in force at @offset; its cfa is INVALID when there is none. Return: 0, or 1 when the table is not loaded: an
@@ -53,7 +50,8 @@ WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *t
 WALK_FN int walk_find_row(struct walk *w, __u64 offset, struct abi_row *out)
 {
 	__u64 page = (offset >> ABI_PAGE_SHIFT) - w->map.first_page;
-	__u32 low = offset & ((1 << ABI_PAGE_SHIFT) - 1), slot = page & 7, first, count;
+	__u32 low = offset & ((1 << ABI_PAGE_SHIFT) - 1), slot = page & 7;
+	struct walk_native *search = walk_native_state(w);
 	const union abi_element *element;
 	const void *table;
 
@@ -65,11 +63,12 @@ WALK_FN int walk_find_row(struct walk *w, __u64 offset, struct abi_row *out)
 	element = walk_element(w, table, 1 + (__u32)(page >> 3));
 	if (!element)
 		return 1;
-	first = element->pages[slot].first;
-	count = element->pages[slot].count;
-	if (!count)
+	if (!element->pages[slot].count)
 		return 0;
-	element = walk_find_element(w, table, first, count, (__u16)low);
+	search->left = element->pages[slot].first;
+	search->right = search->left + element->pages[slot].count;
+	search->low = low;
+	element = walk_find_element(w, table);
 	if (!element)
 		return 1;
 	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". */
@@ -293,8 +292,8 @@ WALK_FN int walk_by_row(struct walk *w, const struct abi_row *row)
 	}
 	if (to.cfa <= w->sp) {
 		/* A leaf need not have a frame; a frame pointer can lead to another stack. */
-		if (to.cfa == w->sp ? !w->is_leaf || to.pc == w->pc :
-				      row->cfa == ABI_CFA_SP || row->cfa == ABI_CFA_PLT) {
+		if (to.cfa == w->sp ? !w->is_leaf || to.pc == w->pc
+				    : row->cfa == ABI_CFA_SP || row->cfa == ABI_CFA_PLT) {
 			w->end = ABI_END_NO_PROGRESS;
 			return 1;
 		}
@@ -353,6 +352,7 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 			w->end = end;
 			return 1;
 		}
+		w->end = ABI_END_FRAME_LIMIT; /* as it started */
 	}
 	w->is_leaf = 0;
 	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */

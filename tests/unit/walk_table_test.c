@@ -161,10 +161,10 @@ static void expect_frame(const struct memory *m, uint32_t i, uint8_t kind, uint8
 #define RETURN ABI_FRAME_RETURN
 #define GUESSED ABI_FRAME_GUESSED
 #define AT(address) ((uint32_t)((address)-CODE + OFFSET)) /* offset in the file */
-#define ROWS(m, ...)                                                            \
-	do {                                                                    \
-		static const struct row_sample rows[] = { __VA_ARGS__ };        \
-		use_rows(m, rows, ARRAY_SIZE(rows), NULL, 0);                   \
+#define ROWS(m, ...)                                                     \
+	do {                                                             \
+		static const struct row_sample rows[] = { __VA_ARGS__ }; \
+		use_rows(m, rows, ARRAY_SIZE(rows), NULL, 0);            \
 	} while (0)
 
 /* Many rows, so that every way through the search is taken: the row of any offset is the one before it. */
@@ -179,7 +179,7 @@ static void rows_are_found(void **state)
 	for (uint32_t i = 0; i < COUNT; i++) /* more and more of them a page: 1, 2, 3 ... */
 		rows[i] = (struct row_sample){ .cfa = ABI_CFA_SP,
 					       .cfa_off = (uint16_t)i,
-					       .offset = i < 4	 ? i * 4096
+					       .offset = i < 4     ? i * 4096
 							 : i < 20  ? 4 * 4096 + (i - 4) * 200
 							 : i < 100 ? 5 * 4096 + (i - 20) * 51
 								   : 6 * 4096 + (i - 100) * 5 };
@@ -213,8 +213,8 @@ static void walks_by_rows(void **state)
 
 	(void)state;
 	ROWS(m, { AT(CODE), ABI_CFA_SP, ABI_SAVED_SAME, 1, 0 }, { AT(CODE + 0x10), ABI_CFA_SP, ABI_SAVED_AT, 4, -3 },
-	     { AT(CALL(1) - 1), ABI_CFA_FP, ABI_SAVED_AT, 2, -2 }, { AT(CALL(2) - 1), ABI_CFA_SP, ABI_SAVED_UNDEFINED, 200, 0 },
-	     { AT(CALL(3) - 1), ABI_CFA_STOP, 0, 0, 0 });
+	     { AT(CALL(1) - 1), ABI_CFA_FP, ABI_SAVED_AT, 2, -2 },
+	     { AT(CALL(2) - 1), ABI_CFA_SP, ABI_SAVED_UNDEFINED, 200, 0 }, { AT(CALL(3) - 1), ABI_CFA_STOP, 0, 0, 0 });
 	put_word(m, STACK + 8, STACK + 0x100); /* rbp, in the frame of 4 words */
 	put_word(m, STACK + 24, CALL(1));
 	put_word(m, STACK + 0x100, 5); /* rbp */
@@ -276,31 +276,58 @@ static void plt_entries(void **state)
 struct rule_case {
 	const char *name;
 	struct abi_rule rule;
-	uint64_t fp;    /* the caller's, when it gets there */
-	bool top_only;  /* needs registers that only the top frame has */
+	uint64_t fp;   /* the caller's, when it gets there */
+	bool top_only; /* needs registers that only the top frame has */
 	enum abi_end end;
 	uint32_t count;
 };
 
 #define SP WALK_REG_SP
 #define FP WALK_REG_FP
-#define VALUE(reg, n) { ABI_PLACE_VALUE, reg, 0, n }
-#define MEMORY(reg, n) { ABI_PLACE_MEMORY, reg, 0, n }
+#define VALUE(reg, n)                      \
+	{                                  \
+		ABI_PLACE_VALUE, reg, 0, n \
+	}
+#define MEMORY(reg, n)                      \
+	{                                   \
+		ABI_PLACE_MEMORY, reg, 0, n \
+	}
 #define CFA ABI_BASE_CFA
-#define SAME { ABI_PLACE_SAME, 0, 0, 0 }
-#define UNDEFINED { ABI_PLACE_UNDEFINED, 0, 0, 0 }
+#define SAME                            \
+	{                               \
+		ABI_PLACE_SAME, 0, 0, 0 \
+	}
+#define UNDEFINED                            \
+	{                                    \
+		ABI_PLACE_UNDEFINED, 0, 0, 0 \
+	}
 
 /* The frame lies at FRAME; its CFA is FRAME + 0x40, which the word at FRAME + 8 and rdx hold, too. */
 #define FRAME (STACK + 0x100)
 
 static const struct rule_case rule_cases[] = {
 	{ "realigned", { MEMORY(SP, 8), SAME, SAME, 0, 0 }, FRAME + 0x18, false, ABI_END_COMPLETE, 3 },
-	{ "realigned, with an addend", { MEMORY(SP, 8), SAME, MEMORY(CFA, -8), 16, 0 }, FRAME + 0x18, false, ABI_END_COMPLETE, 3 },
-	{ "rbp relative to itself", { VALUE(SP, 0x40), MEMORY(FP, 8), MEMORY(CFA, -8), 0, 0 }, 77, false, ABI_END_COMPLETE, 3 },
+	{ "realigned, with an addend",
+	  { MEMORY(SP, 8), SAME, MEMORY(CFA, -8), 16, 0 },
+	  FRAME + 0x18,
+	  false,
+	  ABI_END_COMPLETE,
+	  3 },
+	{ "rbp relative to itself",
+	  { VALUE(SP, 0x40), MEMORY(FP, 8), MEMORY(CFA, -8), 0, 0 },
+	  77,
+	  false,
+	  ABI_END_COMPLETE,
+	  3 },
 	{ "rbp is the cfa", { VALUE(SP, 0x40), VALUE(CFA, -8), SAME, 0, 0 }, FRAME + 0x38, false, ABI_END_COMPLETE, 3 },
 	{ "rbp lost", { VALUE(SP, 0x40), UNDEFINED, SAME, 0, 0 }, 0, false, ABI_END_COMPLETE, 3 },
 	{ "cfa in a register", { VALUE(1, 0), SAME, SAME, 0, 0 }, FRAME + 0x18, true, ABI_END_COMPLETE, 3 },
-	{ "return address in a register", { VALUE(SP, 0x40), SAME, VALUE(5, 1), 0, 0 }, FRAME + 0x18, true, ABI_END_COMPLETE, 3 },
+	{ "return address in a register",
+	  { VALUE(SP, 0x40), SAME, VALUE(5, 1), 0, 0 },
+	  FRAME + 0x18,
+	  true,
+	  ABI_END_COMPLETE,
+	  3 },
 	{ "root", { VALUE(SP, 0x40), SAME, UNDEFINED, 0, 0 }, FRAME + 0x18, false, ABI_END_COMPLETE, 2 },
 	{ "no such register", { VALUE(17, 0), SAME, SAME, 0, 0 }, 0, false, ABI_END_UNSUPPORTED, 2 },
 	{ "cfa the same", { SAME, SAME, SAME, 0, 0 }, 0, false, ABI_END_UNSUPPORTED, 2 },
@@ -593,18 +620,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_found),
 #ifdef WALK_X86_64
-		cmocka_unit_test(walks_by_rows),
-		cmocka_unit_test(calls_that_end_a_function),
-		cmocka_unit_test(plt_entries),
-		cmocka_unit_test(rules_of_their_own),
-		cmocka_unit_test(signal_frames),
-		cmocka_unit_test(signal_frames_do_not_loop),
-		cmocka_unit_test(bad_rows_end),
-		cmocka_unit_test(stacks_switch_a_few_times),
-		cmocka_unit_test(guesses),
-		cmocka_unit_test(walks_can_be_resumed),
-		cmocka_unit_test(broken_tables),
-		cmocka_unit_test(full_records),
+		cmocka_unit_test(walks_by_rows),  cmocka_unit_test(calls_that_end_a_function),
+		cmocka_unit_test(plt_entries),    cmocka_unit_test(rules_of_their_own),
+		cmocka_unit_test(signal_frames),  cmocka_unit_test(signal_frames_do_not_loop),
+		cmocka_unit_test(bad_rows_end),   cmocka_unit_test(stacks_switch_a_few_times),
+		cmocka_unit_test(guesses),        cmocka_unit_test(walks_can_be_resumed),
+		cmocka_unit_test(broken_tables),  cmocka_unit_test(full_records),
 #endif
 	};
 
