@@ -12,5 +12,6 @@ struct abi_settings {
 	__u8 mode;            /* enum walk_mode */
 	__u8 find_vma;        /* the program sample_miss is loaded: it says why an address has no mapping */
 	__u8 page_shift;
-	__u8 reserved[6];
+	__u8 copy_all; /* walk nothing at the tick: every user stack is copied and left to the host */
+	__u8 reserved[5];
 };

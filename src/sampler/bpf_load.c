@@ -129,6 +129,7 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.follow_children = cfg->follow_children,
 		.filter_cgroup = cfg->cgroup_path != NULL,
 		.mode = cfg->mode,
+		.copy_all = cfg->copy_all,
 		.find_vma = find_vma == 1,
 		.page_shift = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 	};

@@ -18,6 +18,7 @@ struct sampler_config {
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
 	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
 	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	bool copy_all;             /* every user stack travels raw: the host walks all of them */
 	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	const char *recording; /* recorded: the file to replay */
