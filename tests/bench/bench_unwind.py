@@ -46,18 +46,18 @@ def ticks_row(what, results, limit, target):
 def bench_ticks():
     seconds = 5 if QUICK else 20
     head(f"BPF time of a sample, {seconds} s each, all CPUs with the same load")
-    deep = deep_program()
+    deep, runs = deep_program(), max(1, min(RUNS, 3))
     cold = {"python3": (PYTHON_LOAD,), "cc1": (gcc_load(),), "git": (GIT_LOAD,)}
     with bpf_stats():
         with looped(*[f"{deep} 60"] * CPUS):
-            warm = [profile_of(seconds, 999) for _ in range(RUNS)]
+            warm = [profile_of(seconds, 999) for _ in range(runs)]
             ticks_row("warm: 32 frames without frame pointers, 999 Hz", warm, lambda frames: 10, "at most 10 us")
-            slow = [profile_of(seconds, 99) for _ in range(RUNS)]
+            slow = [profile_of(seconds, 99) for _ in range(runs)]
             ticks_row("cold: the same at 99 Hz", slow, lambda frames: 4 + 1.2 * frames, "at most 4 + 1.2 a frame")
         for name, commands in cold.items():
             with looped(*commands * CPUS):
-                runs = [profile_of(seconds, 99) for _ in range(RUNS)]
-            ticks_row(f"cold: {name}, 99 Hz", runs, lambda frames: 4 + 1.2 * frames, "at most 4 + 1.2 a frame")
+                found = [profile_of(seconds, 99) for _ in range(runs)]
+            ticks_row(f"cold: {name}, 99 Hz", found, lambda frames: 4 + 1.2 * frames, "at most 4 + 1.2 a frame")
     print("# The kernel's stack is part of the figures: read them beside the share of samples that have one.")
 
 

@@ -2,13 +2,13 @@
 /* Thirty-two functions deep, each with a frame of its own size (8 to 264 bytes). */
 #include "stacks.h"
 
-#define DEEP(n, next)                  \
-	NOINLINE void deep_##n(void)   \
-	{                              \
+#define DEEP(n, next)                   \
+	NOINLINE void deep_##n(void)    \
+	{                               \
 		char room[8 * (n) + 8]; \
-		KEEP(room);            \
-		next();                \
-		KEEP(room);            \
+		KEEP(room);             \
+		next();                 \
+		KEEP(room);             \
 	}
 
 DEEP(30, leaf)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal handler that never returns, above the very first instruction of the function that faulted: one byte before it
- * lies another function. With ALTERNATE the handler has a stack of its own. */
+/* A signal handler that never returns, above the very first instruction of the function that faulted: one byte before
+ * it lies another function. With ALTERNATE the handler has a stack of its own. */
 #include <signal.h>
 
 #include "stacks.h"

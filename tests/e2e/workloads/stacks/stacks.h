@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs with known stacks share. Each burns its time in known functions and dies by SIGALRM when its time is
- * up, so that no clock is read meanwhile: check_stacks.py knows every frame that can be on its stack. */
+/* What the programs with known stacks share. Each burns its time in known functions and dies by SIGALRM when its time
+ * is up, so that no clock is read meanwhile: check_stacks.py knows every frame that can be on its stack. */
 #pragma once
 
 #include <stdlib.h>
