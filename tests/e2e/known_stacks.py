@@ -32,13 +32,13 @@ def follows(frames, chain):
     return True
 
 
-def is_exact(sample, chains):
-    """From a root through at most BELOW_MAIN frames, then a beginning of a chain. Kernel frames on top do not count."""
+def is_exact(sample, chains, roots=("_start", "runtime.goexit")):
+    """From a root through at most BELOW_MAIN frames, then a beginning of a chain. Kernel frames on top do not count.
+    roots: what main and main.* may stand on; None: whatever it is."""
     frames = [(n, m) for n, m in zip(sample.names, sample.modules) if not m.startswith("[kernel")]
     first = next((i for i, (n, _) in enumerate(frames) if plain(n) == chains[0][0]), None)
     if first is None or not 1 <= first <= BELOW_MAIN:
         return False
-    root = plain(frames[0][0])
-    if chains[0][0] == "main" and root != "_start" or chains[0][0].startswith("main.") and root != "runtime.goexit":
+    if roots and chains[0][0].startswith("main") and plain(frames[0][0]) not in roots:
         return False
     return any(follows(frames[first:], chain) for chain in chains)
