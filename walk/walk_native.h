@@ -128,12 +128,18 @@ WALK_FN int walk_return_address(struct walk *w, __u64 cfa, __u64 *out)
 /* The lower word first: the window starts there. Return: 0, or 1 with w->end set. */
 WALK_FN int walk_saved(struct walk *w, const struct abi_row *row, struct walk_caller *to)
 {
+	__u64 at = to->cfa + (__u64)((__s64)row->fp_off * 8);
+
 	switch (row->saved) {
 	case ABI_SAVED_SAME:
 		break;
 	case ABI_SAVED_AT:
-		if (walk_stack_word(w, to->cfa + (__u64)((__s64)row->fp_off * 8), &to->fp))
-			return 1;
+		/* Below sp lies what was popped already, or a leaf's red zone: a copied stack does not have it. */
+		if (walk_stack_word(w, at, &to->fp)) {
+			if (at >= w->sp)
+				return 1;
+			to->fp = 0;
+		}
 		break;
 	case ABI_SAVED_UNDEFINED:
 		to->fp = 0;

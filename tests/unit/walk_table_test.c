@@ -157,6 +157,8 @@ static void expect_frame(const struct memory *m, uint32_t i, uint8_t kind, uint8
 	}
 }
 
+#define SP WALK_REG_SP
+#define FP WALK_REG_FP
 #define NATIVE ABI_FRAME_NATIVE
 #define RETURN ABI_FRAME_RETURN
 #define GUESSED ABI_FRAME_GUESSED
@@ -235,6 +237,26 @@ static void walks_by_rows(void **state)
 	memory_free(m);
 }
 
+/* Behind the pops, compilers' rules still say where rbp was saved: below sp, which a copied stack does not have. */
+static void saved_below_the_stack_pointer(void **state)
+{
+	struct memory *m = memory_new();
+
+	(void)state;
+	ROWS(m, { AT(CODE), ABI_CFA_SP, ABI_SAVED_AT, 1, -2 }, { AT(CALL(1) - 1), ABI_CFA_STOP, 0, 0, 0 });
+	put_word(m, STACK, CALL(1));
+	m->walk.leaf[FP] = 5;
+	assert_int_equal(run(m, CODE + 0x20, WALK_TABLE), 2); /* the page below is not there */
+	assert_int_equal(m->walk.end, ABI_END_COMPLETE);
+	assert_int_equal(m->walk.fp, 0);
+	put_word(m, STACK, 77);
+	put_word(m, STACK + 8, CALL(1));
+	m->walk.leaf[SP] = STACK + 8;
+	assert_int_equal(run(m, CODE + 0x20, WALK_TABLE), 2);
+	assert_int_equal(m->walk.fp, 77);
+	memory_free(m);
+}
+
 /* A return address at the first byte of a function belongs to the one before it. */
 static void calls_that_end_a_function(void **state)
 {
@@ -282,8 +304,6 @@ struct rule_case {
 	uint32_t count;
 };
 
-#define SP WALK_REG_SP
-#define FP WALK_REG_FP
 #define VALUE(reg, n)                      \
 	{                                  \
 		ABI_PLACE_VALUE, reg, 0, n \
@@ -620,12 +640,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_found),
 #ifdef WALK_X86_64
-		cmocka_unit_test(walks_by_rows),  cmocka_unit_test(calls_that_end_a_function),
-		cmocka_unit_test(plt_entries),    cmocka_unit_test(rules_of_their_own),
-		cmocka_unit_test(signal_frames),  cmocka_unit_test(signal_frames_do_not_loop),
-		cmocka_unit_test(bad_rows_end),   cmocka_unit_test(stacks_switch_a_few_times),
-		cmocka_unit_test(guesses),        cmocka_unit_test(walks_can_be_resumed),
-		cmocka_unit_test(broken_tables),  cmocka_unit_test(full_records),
+		cmocka_unit_test(walks_by_rows),
+		cmocka_unit_test(saved_below_the_stack_pointer),
+		cmocka_unit_test(calls_that_end_a_function),
+		cmocka_unit_test(plt_entries),
+		cmocka_unit_test(rules_of_their_own),
+		cmocka_unit_test(signal_frames),
+		cmocka_unit_test(signal_frames_do_not_loop),
+		cmocka_unit_test(bad_rows_end),
+		cmocka_unit_test(stacks_switch_a_few_times),
+		cmocka_unit_test(guesses),
+		cmocka_unit_test(walks_can_be_resumed),
+		cmocka_unit_test(broken_tables),
+		cmocka_unit_test(full_records),
 #endif
 	};
 
