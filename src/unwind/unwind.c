@@ -2,7 +2,6 @@
 #include "unwind/unwind.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -20,7 +19,6 @@
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
-#define WORKER_NICE 10
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
 
@@ -233,8 +231,6 @@ static void *worker_main(void *argument)
 {
 	struct unwind *u = argument;
 
-	/* The kernel's thread id as `who` means this thread alone. Without the right to it nothing is lost. */
-	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE));
 	pthread_mutex_lock(&u->lock);
 	while (wait_for_work(u)) {
 		u->is_busy = true;
