@@ -6,8 +6,8 @@ LIBC = "(libc)"  # in a chain: one frame or more of any library
 
 
 def plain(name):
-    """The part of a function that gcc moved away is the function; arguments do not matter."""
-    return name.replace(" [clone .cold]", "").split(".cold")[0].split("(")[0]
+    """The part of a function that gcc moved away is the function; arguments and Go's calling convention do not matter."""
+    return name.replace(" [clone .cold]", "").split(".cold")[0].split("(")[0].removesuffix(".abi0")
 
 
 def is_library(module):
