@@ -2,6 +2,7 @@
 #include "unwind/unwind.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -14,6 +15,7 @@
 #include "unwind/table_memory.h"
 
 #define BUDGET_DEFAULT MIB(64)
+#define WORKER_NICE (-10)       /* as the reader */
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
@@ -231,6 +233,10 @@ static void *worker_main(void *argument)
 {
 	struct unwind *u = argument;
 
+	/* Little to do, but soon: until a process's mappings are in the kernel each of its samples comes here with 16
+	 * KiB of stack, and on a machine with ten busy programs a CPU an ordinary thread waits 20 ms for each turn. The
+	 * kernel's thread id as `who` means this thread alone. */
+	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE));
 	pthread_mutex_lock(&u->lock);
 	while (wait_for_work(u)) {
 		u->is_busy = true;

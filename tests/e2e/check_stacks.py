@@ -6,6 +6,8 @@ Each program of workloads/stacks burns its time under known functions. A sample 
 the thread's first function) on are the beginning of a known chain, and what lies outside of that is the way in from a
 root. Kernel frames on top are left aside: an interrupt can hit anywhere.
 """
+import contextlib
+import signal
 from collections import Counter
 
 from known_stacks import LIBC, is_exact
@@ -49,6 +51,7 @@ KNOWN = {
 }
 FEW = ["chain_clang_O2", "chain_musl", "many32", "signal_alt", "plt_lazy", "realign", "cpp_cleanup", "gostack_strip"]
 NEEDS = {"clang": "clang", "musl": "musl-gcc", "gostack": "go"}
+ENOUGH_S = 0.5 if QUICK else 1.5  # of CPU time for each program
 AT_ONCE = 4 * CPUS  # more would only compete with hearth for the CPUs
 OUT = os.path.join(BUILD, "stacks")
 
@@ -106,7 +109,7 @@ def judge(mode, name, samples):
     exact = [s for s in samples if exact_one(s, name)]
     complete = [s for s in samples if s.end == "complete"]
     figures = f"{compiler(name):<8} {total(samples):>6} {100 * share(exact, samples):6.2f} % {100 * share(complete, samples):6.2f} %"
-    enough, ends = total(samples) >= (60 if QUICK else 200), {"complete"}
+    enough, ends = total(samples) >= (100 if QUICK else 400), {"complete"}
     if mode == "from copies" and name in BEYOND_COPY:
         cut = [s for s in samples if s.end in ENDS_OF_COPY]
         fine = tap.ok(enough and share(cut, samples) >= 0.99, f"{mode}: {name:<15} says that the copy ended", figures)
@@ -126,18 +129,37 @@ def show(mode, some, profile):
     tap.note(f"{mode}: {profile.counter('raw')} of {profile.counter('samples')} samples travelled raw, {profile.lost} lost")
 
 
+def children_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(c) for c in f.read().split()]
+    return []
+
+
+def used(process):
+    """CPU seconds of a program and the child of vforked."""
+    return sum(cpu_seconds(pid) for pid in [process.pid, *children_of(process.pid)])
+
+
 def session(mode, *options):
-    seconds = 8 if QUICK else 6
+    """Until each program has had its CPU time: what else runs on the machine takes part of it."""
     tap.note(f"{mode}: program, compiler, samples, exact, complete")
     for at in range(0, len(names), AT_ONCE):
         some = names[at:at + AT_ONCE]
-        programs = [start(os.path.join(OUT, n), seconds + 60, os.path.join(OUT, "library.so"), env={**os.environ, "GOMAXPROCS": "1"})
-                    for n in some]
+        programs = [start(os.path.join(OUT, n), 200, os.path.join(OUT, "library.so"), env={**os.environ, "GOMAXPROCS": "1"},
+                          start_new_session=True) for n in some]
         time.sleep(0.5)
-        record(tap, seconds, "-F", 499, "-q", "-o", path("stacks.pb.gz"), *options)
+        before = [used(p) for p in programs]
+        recorder = start(HEARTH, "record", "-F", 499, "-q", "-o", path("stacks.pb.gz"), *options, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and any(used(p) - b < ENOUGH_S for p, b in zip(programs, before)):
+            time.sleep(0.2)
+        recorder.send_signal(signal.SIGINT)
+        said = recorder.communicate(timeout=90)[1]
         for program in programs:
-            program.kill()
+            os.killpg(program.pid, signal.SIGKILL)
             program.wait()
+        if not tap.ok(recorder.returncode == 0, "hearth record ends well", f"exit {recorder.returncode} {said[-300:].strip()}"):
+            tap.finish()
         show(mode, some, Profile(path("stacks.pb.gz")))
 
 
