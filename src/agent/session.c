@@ -84,9 +84,12 @@ static bool hand_over_again(struct session *s, struct proc *p, const struct abi_
 	struct abi_raw raw;
 
 	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
-	return sample->user_end == ABI_END_NO_MAPPING &&
-	       proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) &&
-	       hand_over(s, p, sample);
+	if (sample->user_end != ABI_END_NO_MAPPING ||
+	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
+	    unwind_raw(s->unwind, sample, proc_mappings(p)) < 0)
+		return false;
+	s->raw_pending++;
+	return true;
 }
 
 static void send_closing(struct session *s)
@@ -152,6 +155,15 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
 }
 
+/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice. */
+static void refresh(struct session *s, struct proc *p)
+{
+	struct unwind_process program = program_of(p);
+
+	if (proc_refresh(s->processes, p, clock_monotonic_ns(s->cfg.clock)))
+		unwind_set_process(s->unwind, &program, proc_mappings(p));
+}
+
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct session *s = ctx;
@@ -161,6 +173,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 		s->filtered++;
 		return;
 	}
+	if (p && s->unwind)
+		refresh(s, p);
 	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
 		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))

@@ -9,16 +9,19 @@
 #include "base/array.h"
 #include "base/cur.h"
 #include "object/cfi.h"
+#include "object/unpack.h"
 #include "object/unwind_bare.h"
 #include "object/unwind_code.h"
 #include "object/unwind_go.h"
 #include "object/unwind_layout.h"
+#include "object/unwind_vdso.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
-#define BARE_MIN 48       /* smaller gaps hold nothing that is recognised by its bytes */
-#define BARE_EDGE 64      /* code in a gap is recognised by what stands around it, too */
-#define SIGRETURN_SIZE 32 /* bytes of a signal trampoline looked at */
+#define UNPACKED_MAX MIB(64) /* of a compressed section */
+#define BARE_MIN 48          /* smaller gaps hold nothing that is recognised by its bytes */
+#define BARE_EDGE 64         /* code in a gap is recognised by what stands around it, too */
+#define SIGRETURN_SIZE 32    /* bytes of a signal trampoline looked at */
 
 struct piece {               /* file offsets */
 	uint64_t start, end; /* what it has rows for */
@@ -281,13 +284,21 @@ static int add_eh_frame(struct builder *b)
 
 static int add_debug_frame(struct builder *b, const struct elf *elf)
 {
+	scoped(buf_release) struct buf unpacked = BUF_INIT(UNPACKED_MAX);
 	struct cfi_section section = { .machine = b->elf->machine };
 	const struct elf_section *s = elf_section_find(elf, STR(".debug_frame"));
+	int r;
 
 	if (!s)
 		return 0;
 	section.in = elf_section_reader(elf, s);
 	section.address = s->address;
+	if (s->flags & SHF_COMPRESSED) {
+		r = unpack_section(elf, s, &unpacked);
+		if (r < 0)
+			return r;
+		section.in = reader_of(unpacked.ptr, unpacked.len);
+	}
 	return add_section(b, &section);
 }
 
@@ -338,7 +349,7 @@ static int lay_out(struct builder *b, struct unwind_span span, struct unwind_tab
 	int r = layout_init(&l, span);
 
 	for (size_t i = 0; r == 0 && i < b->all.count; i++) {
-		const struct piece *piece = &b->all.items[i], *next = i + 1 < b->all.count ? piece + 1 : NULL;
+		const struct piece *piece = b->all.items + i, *next = i + 1 < b->all.count ? piece + 1 : NULL;
 
 		r = put_rows(b, &l, piece, &t->stats);
 		if (r == 0 && (!next || next->start - piece->end > PADDING_MAX) &&
@@ -415,13 +426,21 @@ static int add_bare(struct builder *b)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
+static int add_vdso(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = b->all.count ? 0 : unwind_vdso_read(b->elf, &b->cfi);
+
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
 /* Go's own .debug_frame says nothing of the frame register: its other table comes first.
  * A section that cannot be used leaves the others; what it was wrong with is said when none could. */
 static int add_all(struct builder *b, const struct elf *debug)
 {
 	int result = 0;
 
-	for (int source = 0; source < 5; source++) {
+	for (int source = 0; source < 6; source++) {
 		int r = 0;
 
 		if (source == 0)
@@ -431,6 +450,8 @@ static int add_all(struct builder *b, const struct elf *debug)
 		else if (source == 2 || (source == 3 && debug))
 			r = add_debug_frame(b, source == 2 ? b->elf : debug);
 		else if (source == 4)
+			r = add_vdso(b);
+		else if (source == 5)
 			r = add_bare(b);
 		if (r == -EBADMSG || r == -ENOTSUP)
 			result = -EBADMSG;
