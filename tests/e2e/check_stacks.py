@@ -49,7 +49,7 @@ KNOWN = {
     "by_hand": [way("main", "caller", "by_hand", "by_hand_inner")],
     **{name: GO for name in ("gostack", "gostack_strip", "gostack_pie")},
 }
-FEW = ["chain_clang_O2", "chain_musl", "many32", "signal_alt", "plt_lazy", "realign", "cpp_cleanup", "gostack_strip"]
+FEW = ["chain_clang_O2", "chain_musl", "many32", "signal_same", "plt_lazy", "realign", "cpp_cleanup", "gostack_strip"]
 NEEDS = {"clang": "clang", "musl": "musl-gcc", "gostack": "go"}
 ENOUGH_S = 0.5 if QUICK else 1.5  # of CPU time for each program
 AT_ONCE = 4 * CPUS  # more would only compete with hearth for the CPUs
