@@ -307,17 +307,19 @@ static int new_aggregate(const struct session *s, struct aggregate **out)
 	return 0;
 }
 
-/* A window whose samples are not all back waits for them; the one before it waits no longer. */
+/* A window whose samples are not all back waits for them, one at a time. */
 static int cut_window(struct session *s, uint64_t now_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
-	int r = job ? new_aggregate(s, &next) : -ENOMEM;
+	int r;
 
-	if (r < 0)
-		return r; /* the window goes on and is cut at the next step */
+	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
 	if (s->closing)
-		finish_raw(s);
+		return 0;
+	r = job ? new_aggregate(s, &next) : -ENOMEM;
+	if (r < 0)
+		return r; /* likewise */
 	count_window(s, job);
 	job->start_ns = wall_of(s, s->window_start_ns);
 	job->end_ns = wall_of(s, now_ns);

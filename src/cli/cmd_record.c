@@ -215,10 +215,9 @@ static int open_session(struct record *r)
 	const struct config *config = r->config;
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	bool children = config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0;
-	const struct session_config cfg = {
+	struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
-			      .mode = (uint8_t)config->unwind.unwind,
 			      .off_cpu = config->off_cpu,
 			      .wait_min_ns = config->wait_min_ns,
 			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
@@ -245,8 +244,10 @@ static int open_session(struct record *r)
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e = session_open(&cfg, &why, &r->session);
+	int e;
 
+	unwind_options_apply(&config->unwind, &cfg.sampling);
+	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
 

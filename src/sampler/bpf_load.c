@@ -145,6 +145,7 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.follow_children = cfg->follow_children,
 		.filter_cgroup = cfg->cgroup_path != NULL,
 		.mode = cfg->mode,
+		.copy_all = cfg->copy_all,
 		.find_vma = find_vma == 1,
 		.wait_share = cfg->wait_share ? cfg->wait_share : UINT32_MAX,
 		.wait_min_ns = cfg->wait_min_ns,

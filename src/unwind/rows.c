@@ -345,7 +345,7 @@ static void load(struct rows *r, uint32_t number)
 {
 	scoped(unwind_table_release) struct unwind_table built = { 0 };
 	struct rows_file *f = &r->files[number];
-	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock), took;
+	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock);
 	bool again = f->state == ROWS_EVICTED;
 	int e;
 
@@ -358,10 +358,9 @@ static void load(struct rows *r, uint32_t number)
 		e = put_table(r, number, &built);
 	if (e < 0)
 		failed(r, number, e, now_ns);
-	took = thread_cpu_ns() - before;
-	r->stats.load_ns += took;
-	if (again)
-		r->reload_left_ns -= MIN(took, r->reload_left_ns);
+	r->stats.load_ns += thread_cpu_ns() - before;
+	if (again) /* waits for grace periods hold up the worker as work does */
+		r->reload_left_ns -= MIN(clock_monotonic_ns(r->cfg.clock) - now_ns, r->reload_left_ns);
 }
 
 static void want(struct rows *r, uint32_t number)

@@ -71,7 +71,7 @@ struct rows {
 	size_t waiting;   /* files with is_changed */
 	uint32_t *turned; /* numbers whose kind changed since rows_turned() was asked */
 	size_t turned_count, turned_cap;
-	uint64_t reload_left_ns, reload_at_ns; /* CPU time that reloading may still take; when that was last raised */
+	uint64_t reload_left_ns, reload_at_ns; /* time that reloading may still take; when that was last raised */
 	uint64_t expired_ns;
 	struct rows_stats stats;
 	_Atomic uint64_t use_clock;
