@@ -22,6 +22,7 @@ struct session_config {
 	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
 	const char *service_name;     /* becomes the label group; may be NULL */
 	const char *command;          /* what was asked for, for people; may be NULL */
+	bool lines;                   /* inlined frames and lines from debug information */
 	bool want_metadata;           /* fill window.metadata_json */
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own
@@ -38,6 +39,7 @@ struct session_stats {
 	uint64_t lost; /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
 	uint64_t elapsed_ns;      /* since start, up to stop */
+	bool off_cpu;             /* waits were asked for */
 };
 
 struct session;
