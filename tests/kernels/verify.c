@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* verify OBJECT: loads each program of a BPF object by itself and prints what the kernel's verifier says of it, one line
+ * a program: "NAME ok processed N insns ..." or "NAME refused ERROR: the log's last lines". Exit status 0 even then: which
+ * programs a kernel may refuse is for the caller to know. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/resource.h>
+
+#define LOG_SIZE (1024 * 1024)
+
+static char verifier_log[LOG_SIZE];
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+static void print_result(const char *name, int error)
+{
+	const char *said = error ? NULL : strstr(verifier_log, "processed ");
+	size_t length = strlen(verifier_log), from = length > 600 ? length - 600 : 0;
+
+	if (said)
+		printf("%s ok %.*s\n", name, (int)strcspn(said, "\n"), said);
+	else if (!error)
+		printf("%s ok\n", name);
+	else
+		printf("%s refused %s: %s\n", name, strerror(-error), verifier_log + from);
+}
+
+static int try_program(const char *path, const char *name)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = verifier_log, .kernel_log_size = sizeof(verifier_log),
+		    .kernel_log_level = 4); /* statistics only, and the log of what is refused */
+	struct bpf_object *object = bpf_object__open_file(path, &opts);
+	struct bpf_program *program;
+	int r;
+
+	if (!object)
+		return -1;
+	verifier_log[0] = 0;
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, strcmp(bpf_program__name(program), name) == 0);
+	r = bpf_object__load(object);
+	print_result(name, r);
+	bpf_object__close(object);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct bpf_object *object;
+	struct bpf_program *program;
+	int r = 0;
+
+	libbpf_set_print(quiet);
+	setrlimit(RLIMIT_MEMLOCK, &all); /* before 5.11 */
+	object = argc == 2 ? bpf_object__open_file(argv[1], NULL) : NULL;
+	if (!object) {
+		fprintf(stderr, "usage: verify OBJECT\n");
+		return 2;
+	}
+	bpf_object__for_each_program(program, object)
+		r |= try_program(argv[1], bpf_program__name(program));
+	bpf_object__close(object);
+	return r ? 1 : 0;
+}
