@@ -129,6 +129,10 @@ struct abi_sample {
 	struct abi_frame frames[];
 };
 
+/* The largest sample that is well formed; the kernel side sends less, see bpf/raw.h. */
+#define ABI_SAMPLE_SIZE_MAX \
+	(sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame) + sizeof(struct abi_raw) + ABI_STACK_MAX)
+
 struct abi_process {
 	struct abi_header header;
 	__u64 process_start_ns;

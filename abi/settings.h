@@ -9,5 +9,8 @@ struct abi_settings {
 	__u8 filter_pids;     /* only thread groups in the map `pids` */
 	__u8 follow_children; /* and those they start */
 	__u8 filter_cgroup;   /* only tasks below the cgroup in the map `cgroups` */
-	__u8 reserved;
+	__u8 mode;            /* enum walk_mode */
+	__u8 find_vma;        /* the program sample_miss is loaded: it says why an address has no mapping */
+	__u8 page_shift;
+	__u8 reserved[6];
 };

@@ -21,6 +21,7 @@
 #define ABI_PAGE_SHIFT 12
 #define ABI_PAGE_ROWS_MAX 4096
 #define ABI_ROW_FILLER 0xffff
+#define ABI_TABLES_MAX 16384 /* table numbers; 0 is never a table */
 
 /* Where the frame begins: the CFA of DWARF 5, section 6.4. off is a row's cfa_off. */
 enum abi_cfa {

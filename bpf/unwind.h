@@ -5,9 +5,11 @@
 
 #include "kernel.h"
 
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 #include "abi/abi.h"
+#include "abi/unwind.h"
 #include "walk/walk.h"
 
 struct {
@@ -23,6 +25,73 @@ static __always_inline struct walk *unwind_state(void)
 
 	return bpf_map_lookup_elem(&walks, &zero);
 }
+
+/* ---- what the native walker looks up; filled by src/sampler/bpf_tables.c, described in abi/unwind.h ---- */
+
+#define MAPPINGS_MAX (1u << 20) /* prefixes; they cost memory only when they are there */
+#define SPACES_MAX 8192
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, ABI_TABLES_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+			__uint(max_entries, 1);          /* INNER_MAP: each as long as it likes */
+			__uint(key_size, sizeof(__u32)); /* a __type in here reaches BTF as a forward declaration */
+			__uint(value_size, sizeof(union abi_element));
+		});
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAPPINGS_MAX);
+	__type(key, struct abi_map_key);
+	__type(value, struct abi_map);
+} mappings SEC(".maps");
+
+struct { /* preallocated, unless the host finds that a kernel allows otherwise here: 6.1 */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SPACES_MAX);
+	__type(key, __u32); /* pid */
+	__type(value, struct abi_space);
+} spaces SEC(".maps");
+
+/* Return: 0 with the mapping that covers @pc in w->map, or 1. */
+static __always_inline int walk_find_map(struct walk *w, __u64 pc)
+{
+	struct abi_map_key key = {
+		.prefix = 32 + 64,
+		.space = bpf_htonl(w->space),
+		.address = bpf_cpu_to_be64(pc),
+	};
+	struct abi_map *found;
+
+	if (!w->space)
+		return 1;
+	found = bpf_map_lookup_elem(&mappings, &key);
+	if (!found)
+		return 1;
+	w->map = *found;
+	return 0;
+}
+
+/* Return: the table, to be used at once and kept nowhere; NULL when its rows were never there. Rows that were taken
+ * away leave a table without elements behind. */
+static __always_inline const void *walk_table(struct walk *w, __u32 number)
+{
+	return bpf_map_lookup_elem(&tables, &number);
+}
+
+static __always_inline const union abi_element *walk_element(struct walk *w, const void *table, __u32 index)
+{
+	return bpf_map_lookup_elem((void *)table, &index);
+}
+
+/* ---- steps and loops ---- */
 
 /* UNWIND_STEP(native, walk_native_step) makes `int unwind_native(void)`: a global function, which the verifier checks
  * once by itself instead of once per turn of the loop. It has no arguments because old kernels cannot type them.

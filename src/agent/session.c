@@ -312,7 +312,7 @@ static int aggregate_sample(struct session *s, struct proc *p, const struct abi_
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct session *s = ctx;
-	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->comm);
+	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 
 	if (p && !container_wanted(s, p)) {
 		s->filtered++;

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
+#include "walk/walk.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
@@ -201,6 +202,7 @@ static int open_session(struct record *r)
 	const struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
+			      .mode = WALK_FP,
 			      .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children = children,

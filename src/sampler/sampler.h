@@ -17,6 +17,7 @@ struct sampler_config {
 				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
 	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
+	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
 	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	const char *recording; /* recorded: the file to replay */
@@ -33,6 +34,7 @@ struct sampler_events {
 };
 
 struct sampler_state;
+struct table_sink; /* unwind/table_sink.h */
 
 struct sampler {
 	const char *name;
@@ -54,6 +56,11 @@ struct sampler {
 	/** A descriptor that is readable when records want reading at once, or -1. */
 	int (*fd)(const struct sampler_state *s);
 	int (*stop)(struct sampler_state *s); /* no more ticks; what is in the ring can still be polled */
+	/**
+	 * Where unwind rows go; @out may be used by one other thread, at any time until close(). NULL: samples come
+	 * with all the frames they will ever have.
+	 */
+	int (*tables)(struct sampler_state *s, struct table_sink *out);
 	void (*counters)(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT]);
 	void (*close)(struct sampler_state *s); /* NULL is fine */
 };

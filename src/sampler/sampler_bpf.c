@@ -10,6 +10,7 @@
 #include "sampler.skel.h"
 #include "sampler/bpf_load.h"
 #include "sampler/bpf_probe.h"
+#include "sampler/bpf_tables.h"
 #include "sampler/bpf_ticks.h"
 #include "sampler/samplers.h"
 
@@ -17,6 +18,7 @@ struct sampler_state {
 	struct sampler_bpf *skel;
 	struct ring_buffer *ring;
 	struct ticks ticks;
+	struct bpf_tables tables;            /* descriptors only: another thread may use it during poll */
 	const struct sampler_events *events; /* during poll only */
 	uint64_t rejected;
 };
@@ -41,6 +43,7 @@ static void bpf_close(struct sampler_state *s)
 	if (!s)
 		return;
 	ticks_close(&s->ticks);
+	bpf_tables_close(&s->tables);
 	ring_buffer__free(s->ring);
 	bpf_unload(&s->skel);
 	free(s);
@@ -58,9 +61,16 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 
 	if (!s)
 		return -ENOMEM;
+	s->tables.empty_fd = -1;
 	r = bpf_load(cfg, why, &s->skel);
 	if (r < 0)
 		return r;
+	r = bpf_tables_open(bpf_map__fd(s->skel->maps.tables), bpf_map__fd(s->skel->maps.mappings),
+			    bpf_map__fd(s->skel->maps.spaces), &s->tables);
+	if (r < 0) {
+		bpf_explain(why, "cannot make a table of unwind rows", r);
+		return r;
+	}
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
 	if (!s->ring) {
 		r = -errno;
@@ -111,6 +121,12 @@ static int bpf_stop(struct sampler_state *s)
 	return 0;
 }
 
+static int bpf_tables_of(struct sampler_state *s, struct table_sink *out)
+{
+	bpf_tables_sink(&s->tables, out);
+	return 0;
+}
+
 static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT])
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -136,6 +152,7 @@ const struct sampler sampler_bpf = {
 	.poll = bpf_poll,
 	.fd = bpf_fd,
 	.stop = bpf_stop,
+	.tables = bpf_tables_of,
 	.counters = bpf_counters,
 	.close = bpf_close,
 };

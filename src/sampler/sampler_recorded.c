@@ -7,7 +7,7 @@
 #include "sampler/recording.h"
 #include "sampler/samplers.h"
 
-#define RECORD_MAX (sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame))
+#define RECORD_MAX ABI_SAMPLE_SIZE_MAX
 #define READ_SIZE KIB(64)
 #define RECORDS_PER_POLL 4096
 

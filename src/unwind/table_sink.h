@@ -8,18 +8,18 @@
 #include "abi/unwind.h"
 #include "base/base.h"
 
-#define TABLES_MAX 16384 /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
+#define TABLES_MAX ABI_TABLES_MAX /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
 
 struct table {                             /* the rows of one file, in place */
 	const union abi_element *elements; /* readable by the host while the table lives */
 	uint32_t count;
 	size_t bytes; /* what it costs, the kernel's rounding included: counts against the budget */
-	int fd;       /* the sink's */
+	int fd;       /* the sink's; -1: none */
 };
 
 struct table_change {
 	uint32_t number;
-	const struct table *table; /* NULL: take it away */
+	struct table *table; /* NULL: take it away; a table is put under one number, once: then fd is given up */
 };
 
 struct map_change { /* a mapping comes (map->kind != NONE) or goes */

@@ -9,6 +9,8 @@
  * Rows are loaded when a walk first meets their file, not when a process maps it. */
 #pragma once
 
+#include <linux/types.h>
+
 #include "abi/abi.h"
 #include "proc/files.h"
 #include "proc/mappings.h"

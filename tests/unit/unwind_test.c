@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker: raw samples of this very process come back whole, in order, and nothing is lost or shared wrongly. The
+ * oracle is glibc's backtrace(), which unwinds by the same tables with other code. */
+#include "support.h"
+
+#include <execinfo.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unwind/table_memory.h"
+#include "unwind/unwind.h"
+#include "walk/walk.h"
+
+#define FRAMES 64
+
+/* A raw sample of where it was taken, with what backtrace() says of the same place. */
+struct shot {
+	struct abi_sample *sample;
+	void *callers[FRAMES];
+	int caller_count;
+};
+
+struct fixture {
+	struct files *files;
+	struct buf scratch;
+	struct mapping_reader reader;
+	struct mappings maps;
+	struct table_memory *memory;
+	struct table_sink sink;
+	struct unwind *unwind;
+};
+
+static void fixture_open(struct fixture *f, size_t budget)
+{
+	struct unwind_config cfg = { .budget_bytes = budget, .host_root = "", .clock = &clock_system, .wake_fd = -1 };
+	int dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(files_open(64, &f->files), 0);
+	f->scratch = (struct buf)BUF_INIT(MIB(4));
+	mapping_reader_init(&f->reader, f->files, &f->scratch, 1000);
+	assert_int_equal(mappings_read(&f->reader, dir, &f->maps), 0);
+	close(dir);
+	assert_int_equal(table_memory_new(&f->memory), 0);
+	f->sink = table_memory_sink(f->memory);
+	cfg.sink = &f->sink;
+	assert_int_equal(unwind_open(&cfg, f->files, &f->unwind), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+	unwind_close(f->unwind);
+	if (f->memory)
+		assert_int_equal(table_memory_bytes(f->memory), 0);
+	table_memory_free(f->memory);
+	mappings_release(&f->maps);
+	mapping_reader_release(&f->reader);
+	buf_release(&f->scratch);
+	files_close(f->files);
+}
+
+static void shot_release(struct shot *s)
+{
+	free(s->sample);
+}
+
+static struct abi_raw raw_of(const ucontext_t *here)
+{
+	struct abi_raw raw = { .is_leaf = 1 };
+
+#ifdef WALK_X86_64
+	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+				     REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		raw.regs[i] = (uint64_t)here->uc_mcontext.gregs[order[i]];
+#else
+	for (size_t i = 0; i < 31; i++)
+		raw.regs[i] = here->uc_mcontext.regs[i];
+	raw.regs[WALK_REG_SP] = here->uc_mcontext.sp;
+	raw.regs[WALK_REG_PC] = here->uc_mcontext.pc;
+	raw.lr = raw.regs[WALK_REG_LR];
+#endif
+	raw.pc = raw.regs[WALK_REG_PC];
+	raw.sp = raw.regs[WALK_REG_SP];
+	raw.fp = raw.regs[WALK_REG_FP];
+	return raw;
+}
+
+/* Reads this thread's stack, redzones and all: bytes that the compiler's checks know nothing of. */
+__attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *dst, uint64_t from, size_t size)
+{
+	const volatile uint8_t *src = (const volatile uint8_t *)(uintptr_t)from;
+
+	for (size_t i = 0; i < size; i++)
+		dst[i] = src[i];
+}
+
+static uint64_t stack_end(void)
+{
+	pthread_attr_t attr;
+	void *start = NULL;
+	size_t size = 0;
+
+	assert_int_equal(pthread_getattr_np(pthread_self(), &attr), 0);
+	assert_int_equal(pthread_attr_getstack(&attr, &start, &size), 0);
+	pthread_attr_destroy(&attr);
+	return (uint64_t)(uintptr_t)start + size;
+}
+
+/* @stack_max: bytes of the stack that travel. */
+__attribute__((noinline)) static void take_shot(struct shot *out, size_t stack_max)
+{
+	size_t head = sizeof(struct abi_sample), size;
+	struct abi_raw raw;
+	ucontext_t here;
+	uint8_t *bytes;
+
+	assert_int_equal(getcontext(&here), 0);
+	out->caller_count = backtrace(out->callers, FRAMES);
+	raw = raw_of(&here);
+	size = (size_t)MIN((uint64_t)stack_max, stack_end() - raw.sp) / 8 * 8;
+	raw.stack_size = (uint32_t)size;
+	bytes = calloc(1, head + sizeof(raw) + size);
+	assert_non_null(bytes);
+	out->sample = (struct abi_sample *)bytes;
+	*out->sample = (struct abi_sample){ .header = { .type = ABI_RECORD_SAMPLE,
+							.version = ABI_VERSION,
+							.size = (uint32_t)(head + sizeof(raw) + size),
+							.time_ns = clock_monotonic_ns(&clock_system) },
+					    .pid = (uint32_t)getpid(),
+					    .tid = (uint32_t)getpid(),
+					    .process_start_ns = 1000,
+					    .exec_id = 1,
+					    .flags = ABI_SAMPLE_RAW,
+					    .user_end = ABI_END_NO_PROCESS };
+	memcpy(bytes + head, &raw, sizeof(raw));
+	copy_stack(bytes + head + sizeof(raw), raw.sp, size);
+}
+
+__attribute__((noinline)) static void take_deep(struct shot *out, size_t stack_max, int depth)
+{
+	volatile uint8_t room[256];
+
+	room[0] = (uint8_t)depth;
+	if (depth)
+		take_deep(out, stack_max, depth - 1);
+	else
+		take_shot(out, stack_max);
+	room[1] = room[0];
+}
+
+static const struct mapping *mapping_of(const struct fixture *f, uint64_t address, uint64_t *offset)
+{
+	const struct mapping *m = mappings_find(&f->maps, address);
+
+	assert_non_null(m);
+	*offset = address - m->start + m->offset;
+	return m;
+}
+
+static void assert_like_backtrace(const struct fixture *f, const struct shot *shot, const struct abi_sample *whole)
+{
+	/* The leaf is in take_shot() itself, a little before the call of backtrace(). */
+	assert_int_equal(whole->frame_count, shot->caller_count);
+	for (int i = 1; i < shot->caller_count; i++) {
+		uint64_t offset;
+		const struct mapping *m = mapping_of(f, (uint64_t)(uintptr_t)shot->callers[i], &offset);
+
+		assert_int_equal(whole->frames[i].kind, ABI_FRAME_NATIVE);
+		assert_int_equal(whole->frames[i].flags, ABI_FRAME_RETURN);
+		assert_int_equal(whole->frames[i].a, m->file_id);
+		assert_int_equal(whole->frames[i].b, offset);
+	}
+	assert_int_equal(whole->user_end, ABI_END_COMPLETE);
+	assert_int_equal(whole->flags, 0);
+	assert_int_equal(whole->header.size, sizeof(*whole) + whole->frame_count * sizeof(struct abi_frame));
+}
+
+static struct unwind_totals totals_of(struct fixture *f)
+{
+	struct unwind_totals t;
+
+	unwind_totals(f->unwind, &t);
+	return t;
+}
+
+static void finishes_the_walk(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+	struct abi_space space;
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_deep(&shot, ABI_STACK_MAX, 10);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_null(unwind_take(f.unwind));
+	assert_like_backtrace(&f, &shot, whole);
+	assert_int_equal(totals_of(&f).raw_walked, 1);
+	assert_true(totals_of(&f).tables_loaded >= 2); /* this program and libc */
+	assert_int_equal(totals_of(&f).bytes, table_memory_bytes(f.memory));
+	/* The process is as old as the machine: the kernel is told at once. */
+	assert_int_equal(table_memory_space(f.memory, (uint32_t)getpid(), &space), 0);
+	assert_int_equal(space.exec_id, 1);
+	assert_non_null(table_memory_find(f.memory, space.space, (uint64_t)(uintptr_t)take_shot));
+}
+
+static void says_when_the_copy_ends(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_deep(&shot, 3000, 20);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_int_equal(whole->user_end, ABI_END_COPY_END);
+	assert_in_range(whole->frame_count, 2, shot.caller_count - 1);
+}
+
+/* Nothing is known of the process: the address is kept, nothing else is made up. */
+static void a_process_that_is_gone(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+	const struct mappings none = { 0 };
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_shot(&shot, ABI_STACK_MAX);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &none), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_int_equal(whole->frame_count, 1);
+	assert_int_equal(whole->frames[0].kind, ABI_FRAME_USER);
+	assert_int_equal(whole->user_end, ABI_END_NO_MAPPING);
+}
+
+static void a_full_queue_says_so(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	uint64_t handed = 0, taken = 0, refused = 0;
+	struct abi_sample *s;
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_deep(&shot, ABI_STACK_MAX, 5);
+	for (int i = 0; i < 60000; i++) { /* finished ones count too, and nobody takes them */
+		if (unwind_raw(f.unwind, shot.sample, &f.maps) == 0)
+			handed++;
+		else
+			refused++;
+	}
+	unwind_drain(f.unwind);
+	while ((s = unwind_take(f.unwind))) {
+		taken++;
+		free(s);
+	}
+	assert_int_equal(handed, taken);
+	assert_int_equal(totals_of(&f).raw_dropped, refused);
+	assert_true(refused > 0);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0); /* and there is room again */
+}
+
+/* What the kernel would know, with a budget that is too small for libc: by frame pointers. */
+static void refused_tables_are_guessed(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+
+	(void)state;
+	fixture_open(&f, 64);
+	take_deep(&shot, ABI_STACK_MAX, 3);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_true(totals_of(&f).tables_refused >= 1);
+	assert_int_equal(totals_of(&f).bytes, 0);
+	assert_true(whole->frame_count >= 1);
+	for (int i = 1; i < whole->frame_count; i++)
+		assert_true(whole->frames[i].flags & ABI_FRAME_GUESSED);
+	assert_int_not_equal(whole->user_end, ABI_END_COMPLETE);
+}
+
+/* Reader and worker at once, for ThreadSanitizer: order kept, nothing lost. */
+static void both_threads_at_once(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	uint64_t handed = 0, taken = 0;
+	struct abi_sample *s;
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_deep(&shot, KIB(4), 2);
+	for (uint32_t i = 0; i < 4000; i++) {
+		struct unwind_process p = { .pid = 1 + i % 50, .exec_id = 1, .start_ns = 1000 };
+		struct unwind_process child = { .pid = 1000 + i % 50, .exec_id = 1, .start_ns = 2000 };
+
+		shot.sample->pid = p.pid;
+		shot.sample->tid = 1 + i; /* number */
+		if (i % 7 == 0)
+			unwind_set_process(f.unwind, &p, &f.maps);
+		if (i % 11 == 0)
+			unwind_share(f.unwind, &child, &p);
+		if (i % 13 == 0)
+			unwind_forget(f.unwind, &child);
+		if (i % 17 == 0)
+			unwind_forget(f.unwind, &p);
+		unwind_touch(f.unwind, i % 10);
+		handed += unwind_raw(f.unwind, shot.sample, &f.maps) == 0;
+		if (i % 16)
+			continue;
+		while ((s = unwind_take(f.unwind))) {
+			assert_true(s->tid > taken); /* in order */
+			taken++;
+			free(s);
+		}
+	}
+	unwind_drain(f.unwind);
+	while ((s = unwind_take(f.unwind))) {
+		taken++;
+		free(s);
+	}
+	assert_int_equal(taken, handed);
+	assert_int_equal(totals_of(&f).raw_walked, handed);
+	for (uint32_t pid = 1; pid <= 50; pid++) {
+		unwind_forget(f.unwind, &(struct unwind_process){ .pid = pid, .exec_id = 1, .start_ns = 1000 });
+		unwind_forget(f.unwind, &(struct unwind_process){ .pid = 999 + pid, .exec_id = 1, .start_ns = 2000 });
+	}
+	unwind_drain(f.unwind);
+	assert_int_equal(totals_of(&f).spaces, 0);
+	assert_int_equal(table_memory_maps(f.memory), 0);
+}
+
+/* Closed while there is work: no leak, no wait. */
+static void closes_with_work_left(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_shot(&shot, KIB(1));
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finishes_the_walk),          cmocka_unit_test(says_when_the_copy_ends),
+		cmocka_unit_test(a_process_that_is_gone),     cmocka_unit_test(a_full_queue_says_so),
+		cmocka_unit_test(refused_tables_are_guessed), cmocka_unit_test(both_threads_at_once),
+		cmocka_unit_test(closes_with_work_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
