@@ -5,7 +5,7 @@
 #include "support.h"
 #include "unwind/rows.h"
 
-#define SOURCE_FILES 512
+#define SOURCE_FILES 128
 
 struct made_source {                     /* by file id; larger ids share the first row */
 	uint32_t elements[SOURCE_FILES]; /* of the table; 0: no rows */
