@@ -71,10 +71,15 @@ WALK_FN int walk_find_row(struct walk *w, __u64 offset, struct abi_row *out)
 	element = walk_find_element(w, table);
 	if (!element)
 		return 1;
-	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". */
+	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". Kernels up
+	 * to 6.1 forget the bounds of a sum of bits at an |, so each sum is masked where it is used. */
 	slot = ~(low - element->rows[4].low) >> 29 & 4;
 	slot |= ~(low - element->rows[slot + 2].low) >> 30 & 2;
+	walk_opaque(slot);
+	slot &= 6;
 	slot |= ~(low - element->rows[slot + 1].low) >> 31;
+	walk_opaque(slot);
+	slot &= 7;
 	*out = element->rows[slot];
 	return 0;
 }
