@@ -3,27 +3,11 @@
 
 #include <inttypes.h>
 
+#include "agent/stack_end.h"
 #include "base/utf8.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
-
-/* How a stack ended, as windows say it: the reasons of the walk, and what only shows when the whole stack is looked at.
- */
-enum window_end {
-	END_WHOLE = ABI_END_COMPLETE,
-	END_UNPROVEN = ABI_END_UNPROVEN_ROOT,
-	END_GUESSED = ABI_END_COUNT,
-	END_KERNEL_CUT, /* frames are missing between the user part and the leaf */
-	END_COUNT,
-};
-
-static const char *const end_names[END_COUNT] = { [END_GUESSED] = "guessed",
-						  [END_KERNEL_CUT] = "kernel-stack",
-#define X(id, name, help) [ABI_END_##id] = name,
-						  ABI_ENDS(X)
-#undef X
-};
 
 enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
 
@@ -39,7 +23,7 @@ struct builder {
 	struct u64map file_mappings; /* file id -> mapping of the model */
 	uint32_t kernel_mapping;
 	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
-	uint64_t cut[END_COUNT];
+	uint64_t cut[STACK_END_COUNT];
 };
 
 static void builder_release(struct builder *b)
@@ -242,17 +226,14 @@ static int add_processes(struct builder *b)
 	return 0;
 }
 
-/* Is the outermost user frame proven to have no caller? */
-static bool has_proven_root(struct builder *b, const struct aggregate_sample *s)
+/* Does the outermost user frame lie in entry code? */
+static bool is_root(struct builder *b, const struct aggregate_sample *s)
 {
 	const struct aggregate_frame *root;
 	uint8_t *state;
 
-	if (!s->has_user)
-		return true;
 	if (s->root_frame == AGGREGATE_NO_FRAME)
-		return s->user_end ==
-		       ABI_END_COMPLETE; /* a worker of the kernel with a user's memory: no user code at all */
+		return false;
 	root = &b->a->frames[s->root_frame];
 	state = &b->roots[s->root_frame];
 	if (*state == ROOT_UNKNOWN) /* asked once: it reads code */
@@ -280,33 +261,33 @@ static bool count_frames(struct builder *b, const struct aggregate_sample *s)
 	return guessed;
 }
 
-/* Complete is only said of a stack with a proven root, no guessed frame and no hole. */
-static enum window_end end_of(struct builder *b, const struct aggregate_sample *s)
+static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s)
 {
-	bool guessed = count_frames(b, s);
+	struct stack_facts facts = { .walk_end = s->user_end,
+				     .has_user = s->has_user,
+				     .guessed = count_frames(b, s),
+				     .kernel_cut = s->kernel_cut };
 
-	if (!has_proven_root(b, s))
-		return s->user_end == ABI_END_COMPLETE ? END_UNPROVEN : (enum window_end)s->user_end;
-	if (guessed)
-		return END_GUESSED;
-	return s->kernel_cut ? END_KERNEL_CUT : END_WHOLE;
+	if (s->has_user && s->user_end != ABI_END_COMPLETE)
+		facts.root_proven = is_root(b, s);
+	return stack_end_of(&facts);
 }
 
-static void count_end(struct builder *b, const struct aggregate_sample *s, enum window_end end)
+static void count_end(struct builder *b, const struct aggregate_sample *s, enum stack_end end)
 {
 	if (!s->has_user)
 		return;
 	b->user_samples += s->count;
-	if (end == END_WHOLE)
+	if (end == STACK_END_WHOLE)
 		b->complete += s->count;
 	else
 		b->cut[end] += s->count;
 }
 
-static int end_string(struct builder *b, enum window_end end, uint32_t *out)
+static int end_string(struct builder *b, enum stack_end end, uint32_t *out)
 {
 	char text[64];
-	int size = snprintf(text, sizeof(text), "%s%s", end == END_WHOLE ? "" : "cut:", end_names[end]);
+	int size = snprintf(text, sizeof(text), "%s%s", end == STACK_END_WHOLE ? "" : "cut:", stack_end_name(end));
 
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
 }
@@ -317,7 +298,7 @@ static int add_samples(struct builder *b)
 		const struct aggregate_sample *s = &b->a->samples[i];
 		struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
 		struct model_thread thread = { .process = b->processes[s->process], .tid = s->tid };
-		enum window_end end = end_of(b, s);
+		enum stack_end end = end_of(b, s);
 		int r = add_text(b->m, intern_get(&b->a->strings, s->thread_name), &thread.name);
 
 		if (r == 0)
@@ -365,9 +346,9 @@ static int set_counters(const struct builder *b, struct window *w)
 		r = window_set_counter(w, STR("unnamed_frames"), b->unnamed_frames);
 	if (r == 0)
 		r = window_set_counter(w, STR("guessed_frames"), b->guessed_frames);
-	for (size_t i = 0; i < END_COUNT && r == 0; i++) {
+	for (size_t i = 0; i < STACK_END_COUNT && r == 0; i++) {
 		char name[64];
-		int size = snprintf(name, sizeof(name), "cut_%s", end_names[i]);
+		int size = snprintf(name, sizeof(name), "cut_%s", stack_end_name((enum stack_end)i));
 
 		for (char *c = name; *c; c++)
 			*c = *c == '-' ? '_' : *c;

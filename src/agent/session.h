@@ -3,8 +3,8 @@
  * run in one process: nothing is shared.
  *
  * Threads: the caller's thread reads the ring and aggregates (session_step); one worker names frames and calls
- * on_window. They are joined by a bounded queue of aggregates; when it is full the oldest window is dropped and
- * counted. */
+ * on_window; one loads unwind rows and finishes the walks that the kernel had to leave (unwind/unwind.h). Windows wait
+ * in a bounded queue; when it is full the oldest one is dropped and counted. */
 #pragma once
 
 #include "base/clock.h"
@@ -14,7 +14,8 @@
 struct session_config {
 	const struct sampler *sampler; /* NULL: the first that works */
 	struct sampler_config sampling;
-	uint64_t window_ns; /* 0: one window for the whole session */
+	uint64_t window_ns;  /* 0: one window for the whole session */
+	size_t unwind_bytes; /* for the unwind rows of all files; 0: 64 MiB. sampling.mode says how stacks are walked */
 	const struct clock *clock;
 	const char *host_root;        /* "" on the host */
 	const char *container_socket; /* NULL: Docker's usual one */

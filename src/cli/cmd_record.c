@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
-#include "walk/walk.h"
+#include "cli/unwind_options.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
@@ -23,6 +23,7 @@ struct config {
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
 	size_t sampler;
+	struct unwind_options unwind;
 };
 
 static const char *const sampler_names[] = { "auto", "bpf", "recorded", NULL };
@@ -53,6 +54,7 @@ static const struct opt how_options[] = {
 	  .help = "cut the session into windows of this length, each its own files" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
+	UNWIND_OPTIONS(struct config, unwind),
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
@@ -202,7 +204,7 @@ static int open_session(struct record *r)
 	const struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
-			      .mode = WALK_FP,
+			      .mode = (uint8_t)config->unwind.unwind,
 			      .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children = children,
@@ -214,6 +216,7 @@ static int open_session(struct record *r)
 			      .recording = config->recording,
 			      .host_root = config->host_root },
 		.window_ns = config->window_ns,
+		.unwind_bytes = config->unwind.memory_bytes,
 		.clock = &clock_system,
 		.host_root = config->host_root,
 		.container_socket = config->container_socket,
@@ -326,6 +329,8 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	int e = check_conflicts(config, operand_count);
 
 	if (e == EXIT_DONE)
+		e = unwind_options_check(&command_record, &config->unwind);
+	if (e == EXIT_DONE)
 		e = outputs_open(&r->outputs, &config->outputs, config->format, config->window_ns != 0);
 	if (e == EXIT_DONE && operand_count)
 		e = launch(r, operand_count, operands);
@@ -388,7 +393,9 @@ const struct command command_record = {
 	.details =
 		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
 		"gathered.\n"
-		"User stacks are walked by frame pointers: a stack that ends in code built without them is marked cut.",
+		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), so "
+		"code built without frame pointers has whole stacks too. What had to be guessed, and where a stack was "
+		"cut and why, is told with the result.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),
