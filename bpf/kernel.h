@@ -84,6 +84,7 @@ struct vm_area_struct {
 
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state; /* since 5.14 */
 	int pid, tgid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
@@ -92,6 +93,10 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	char comm[16];
+};
+
+struct task_struct___5_13 {
+	long state;
 };
 
 #if defined(__TARGET_ARCH_arm64)

@@ -273,7 +273,7 @@ static __always_inline void send_sample(struct walk *w, __u32 tail)
 		return; /* cannot be: for the verifier */
 	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK))))
 		count_add(ABI_COUNTER_LOST_RING_FULL, 1);
-	else
+	else if (sample->trigger == ABI_TRIGGER_TICK)
 		count_add(ABI_COUNTER_SAMPLES, 1);
 }
 
@@ -423,6 +423,8 @@ int sample_miss(struct tick *ctx)
 		send_raw(w, &vma, w->end == ABI_END_NO_PROCESS || vma.kind != ABI_VMA_UNKNOWN);
 	return 0;
 }
+
+#include "waits.h"
 
 /* ---- processes ---- */
 

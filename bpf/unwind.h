@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The walk of the current tick: one element per CPU, and the macro that makes a BPF program part out of a step of
- * walk/. A trigger that can interrupt another needs its own element: the perf tick is the only one so far. */
+/* The walk of the current tick or switch: one element per CPU and trigger, since the one can interrupt the other; and
+ * the macro that makes a BPF program part out of a step of walk/. */
 #pragma once
 
 #include "kernel.h"
@@ -12,18 +12,23 @@
 #include "abi/unwind.h"
 #include "walk/walk.h"
 
+enum unwind_trigger { UNWIND_TICK, UNWIND_SWITCH, UNWIND_TRIGGERS };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, UNWIND_TRIGGERS); /* the host takes away what is not asked for */
 	__type(key, __u32);
 	__type(value, struct walk);
 } walks SEC(".maps");
 
+static __always_inline struct walk *unwind_state_of(__u32 trigger)
+{
+	return bpf_map_lookup_elem(&walks, &trigger);
+}
+
 static __always_inline struct walk *unwind_state(void)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&walks, &zero);
+	return unwind_state_of(UNWIND_TICK);
 }
 
 /* ---- what the native walker looks up; filled by src/sampler/bpf_tables.c, described in abi/unwind.h ---- */
@@ -93,16 +98,17 @@ static __always_inline const union abi_element *walk_element(struct walk *w, con
 
 /* ---- steps and loops ---- */
 
-/* UNWIND_STEP(native, walk_native_step) makes `int unwind_native(void)`: a global function, which the verifier checks
- * once by itself instead of once per turn of the loop. It has no arguments because old kernels cannot type them.
- * `unwind_native_turns` does the same for a run of steps: the verifier follows every turn of a loop, so two loops of
- * 32 turns cost it 64 calls where one of 1,024 would cost 1,024 (measured on 6.18: 4,900 instructions, not 40,900). */
+/* UNWIND_STEP(native, walk_native_step) makes `int unwind_native(void)`: a global function, which the
+ * verifier checks once by itself instead of once per turn of the loop. It has no arguments because old kernels cannot
+ * type them. `unwind_native_turns` does the same for a run of steps: the verifier follows every turn of a loop, so two
+ * loops of 32 turns cost it 64 calls where one of 1,024 would cost 1,024 (measured on 6.18: 4,900 instructions, not
+ * 40,900). */
 #define UNWIND_TURNS 32
 
-#define UNWIND_STEP(name, step)                                   \
+#define UNWIND_STEP_OF(trigger, name, step)                       \
 	__attribute__((noinline)) int unwind_##name(void)         \
 	{                                                         \
-		struct walk *w = unwind_state();                  \
+		struct walk *w = unwind_state_of(trigger);        \
                                                                   \
 		return w ? (int)step(w) : (int)WALK_DONE;         \
 	}                                                         \
@@ -114,6 +120,8 @@ static __always_inline const union abi_element *walk_element(struct walk *w, con
 				return WALK_DONE;                 \
 		return WALK_MORE;                                 \
 	}
+
+#define UNWIND_STEP(name, step) UNWIND_STEP_OF(UNWIND_TICK, name, step)
 
 /* Runs a step until it is done, UNWIND_TURNS squared times at most; the bound is what the verifier wants to see. */
 #define UNWIND_LOOP(name)                                         \

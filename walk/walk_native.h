@@ -71,8 +71,8 @@ WALK_FN int walk_find_row(struct walk *w, __u64 offset, struct abi_row *out)
 	element = walk_find_element(w, table);
 	if (!element)
 		return 1;
-	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". Kernels up
-	 * to 6.1 forget the bounds of a sum of bits at an |, so each sum is masked where it is used. */
+	/* The last of eight that is not above low, without branches: bit 31 of the difference says "above". Old
+	 * verifiers (5.10) lose the bounds of what | puts together, so they are told again. */
 	slot = ~(low - element->rows[4].low) >> 29 & 4;
 	slot |= ~(low - element->rows[slot + 2].low) >> 30 & 2;
 	walk_opaque(slot);

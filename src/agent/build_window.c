@@ -2,11 +2,13 @@
 #include "agent/build_window.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "agent/stack_end.h"
 #include "base/utf8.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
+#define TRIM_MAX 8 /* frames between a switch and the program that sees it */
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
 enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
@@ -17,6 +19,7 @@ struct builder {
 	struct model *m;
 	uint32_t *locations;         /* per raw frame */
 	bool *unnamed;               /* per raw frame */
+	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;              /* per raw frame: enum root_state */
 	uint32_t *stacks;            /* per raw stack */
 	uint32_t *processes;         /* per raw process */
@@ -30,6 +33,7 @@ static void builder_release(struct builder *b)
 {
 	free(b->locations);
 	free(b->unnamed);
+	free(b->leaves_cpu);
 	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
@@ -191,6 +195,7 @@ static int resolve_frames(struct builder *b)
 		if (r < 0)
 			return r;
 		b->unnamed[i] = !symbol.has_name;
+		b->leaves_cpu[i] = f->kind == ABI_FRAME_KERNEL && str_starts(symbol.name, STR("__schedule"));
 	}
 	return 0;
 }
@@ -246,16 +251,17 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 /* Counts the frames of a sample. Return: whether one of them was found by a rule that can be wrong. */
 static bool count_frames(struct builder *b, const struct aggregate_sample *s)
 {
+	uint32_t count = s->is_wait ? 0 : s->count;
 	bool guessed = false;
 
 	for (uint32_t at = s->stack; at; at = b->a->stacks[at].parent) {
 		uint32_t frame = b->a->stacks[at].frame;
 
-		b->frames += s->count;
-		b->unnamed_frames += b->unnamed[frame] ? s->count : 0;
+		b->frames += count;
+		b->unnamed_frames += b->unnamed[frame] ? count : 0;
 		if (!(b->a->frames[frame].flags & ABI_FRAME_GUESSED))
 			continue;
-		b->guessed_frames += s->count;
+		b->guessed_frames += count;
 		guessed = true;
 	}
 	return guessed;
@@ -275,7 +281,7 @@ static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s
 
 static void count_end(struct builder *b, const struct aggregate_sample *s, enum stack_end end)
 {
-	if (!s->has_user)
+	if (!s->has_user || s->is_wait)
 		return;
 	b->user_samples += s->count;
 	if (end == STACK_END_WHOLE)
@@ -290,6 +296,31 @@ static int end_string(struct builder *b, enum stack_end end, uint32_t *out)
 	int size = snprintf(text, sizeof(text), "%s%s", end == STACK_END_WHOLE ? "" : "cut:", stack_end_name(end));
 
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
+}
+
+struct values { /* columns as start_model() has them */
+	int64_t at[4];
+};
+
+static struct values sample_values(const struct builder *b, const struct aggregate_sample *s)
+{
+	if (!s->is_wait)
+		return (struct values){ { s->count, (int64_t)s->count * b->m->period } };
+	return (struct values){ { 0, 0, llround(s->count * b->a->wait_weight),
+				  llround((double)s->wait_ns * b->a->wait_weight) } };
+}
+
+/* A wait ends in the switch itself: what is deeper is how we were called there, which differs between kernels. */
+static uint32_t trimmed(const struct builder *b, const struct aggregate_sample *s)
+{
+	uint32_t at = s->stack;
+
+	if (!s->is_wait)
+		return at;
+	for (int depth = 0; at && depth < TRIM_MAX; depth++, at = b->a->stacks[at].parent)
+		if (b->leaves_cpu[b->a->stacks[at].frame])
+			return at;
+	return s->stack;
 }
 
 static int add_samples(struct builder *b)
@@ -308,8 +339,8 @@ static int add_samples(struct builder *b)
 		if (r < 0)
 			return r;
 		row.process = thread.process;
-		row.stack = b->stacks[s->stack];
-		r = model_add_sample(b->m, &row, (int64_t[]){ s->count, (int64_t)s->count * b->m->period });
+		row.stack = b->stacks[trimmed(b, s)];
+		r = model_add_sample(b->m, &row, sample_values(b, s).at);
 		if (r < 0)
 			return r;
 		count_end(b, s, end);
@@ -317,12 +348,21 @@ static int add_samples(struct builder *b)
 	return 0;
 }
 
-static int start_model(struct model *m, uint32_t frequency_hz, const struct window *w)
+static int add_wait_types(struct model *m)
+{
+	int r = model_add_value_type(m, STR("waits"), STR("count"));
+
+	return r < 0 ? r : model_add_value_type(m, STR("off_cpu"), STR("nanoseconds"));
+}
+
+static int start_model(struct model *m, bool with_waits, uint32_t frequency_hz, const struct window *w)
 {
 	int r = model_add_value_type(m, STR("samples"), STR("count"));
 
 	if (r == 0)
 		r = model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
+	if (r == 0)
+		r = with_waits ? add_wait_types(m) : 0;
 	if (r == 0)
 		r = add_strings(m, (struct str[]){ STR("cpu"), STR("nanoseconds") },
 				(uint32_t *[]){ &m->period_type.type, &m->period_type.unit }, 2);
@@ -364,10 +404,11 @@ static int builder_init(struct builder *b, const struct aggregate *a, struct sym
 	u64map_init(&b->file_mappings, a->frame_count);
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
+	b->leaves_cpu = calloc(a->frame_count + 1, sizeof(*b->leaves_cpu));
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
-	return b->locations && b->unnamed && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
+	return b->locations && b->unnamed && b->leaves_cpu && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
 }
 
 static void model_freep(struct model **m)
@@ -389,7 +430,7 @@ int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t fr
 	if (r == 0)
 		r = builder_init(&b, a, symbols, m);
 	if (r == 0)
-		r = start_model(m, frequency_hz, out);
+		r = start_model(m, a->with_waits, frequency_hz, out);
 	if (r == 0)
 		r = resolve_frames(&b);
 	if (r == 0)

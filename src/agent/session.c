@@ -2,6 +2,7 @@
 #include "agent/session.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "agent/session_int.h"
 #include "base/log.h"
@@ -12,6 +13,8 @@
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
+#define READER_NICE (-10)
+#define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
@@ -27,13 +30,20 @@ static bool container_wanted(const struct session *s, const struct proc *p)
 
 static void count_sample(struct session *s, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
 {
-	if (p && take_in_sample(s->take_in, p, sample, a) == 0) {
+	if (sample->trigger == ABI_TRIGGER_SWITCH) { /* counts when a wait refers to it */
+		if (s->waits && waits_define(s->waits, sample) < 0)
+			log_warn("out of memory: the stack of a wait is lost");
+		return;
+	}
+	if (p && take_in_sample(s->take_in, p, sample, 0, a) == 0) {
 		s->samples++;
 		return;
 	}
 	a->dropped++;
 	s->dropped++;
 }
+
+static void take_finished(struct session *s);
 
 static void send_job(struct session *s, struct job *job)
 {
@@ -46,33 +56,79 @@ static void send_job(struct session *s, struct job *job)
 	job_free(dropped);
 }
 
+static void take_vma(struct session *s, struct proc *p, const struct abi_raw *raw)
+{
+	/* /proc can't be asked any more: what the kernel says of one address is better than nothing. */
+	if (p->exited || p->unreadable)
+		ignore(proc_tell_mapping(s->processes, p, &raw->vma)); /* it says nothing new */
+}
+
+/* Return: true when the sample comes (again) by unwind_take(). */
+static bool hand_over(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	int r = unwind_raw(s->unwind, sample, proc_mappings(p));
+
+	if (r < 0 && s->sampler->is_replay) { /* nothing is in a hurry */
+		unwind_drain(s->unwind);
+		take_finished(s);
+		r = unwind_raw(s->unwind, sample, proc_mappings(p));
+	}
+	s->raw_pending += r == 0;
+	return r == 0;
+}
+
+/* Its walk met an address whose mapping is not known. A process maps its libraries one by one while it starts: they may
+ * be there by now. */
+static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	struct abi_raw raw;
+
+	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	return sample->user_end == ABI_END_NO_MAPPING &&
+	       proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) &&
+	       hand_over(s, p, sample);
+}
+
+static void send_closing(struct session *s)
+{
+	if (s->closing && !s->closing->raw_pending) {
+		send_job(s, s->closing);
+		s->closing = NULL;
+	}
+}
+
 /* Samples come back in the order they were handed over, so those of a window that has ended come first. */
 static void take_finished(struct session *s)
 {
 	struct abi_sample *sample;
 
 	while (s->unwind && (sample = unwind_take(s->unwind))) {
-		struct proc *p =
-			proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
+		struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id,
+					  sample->comm);
+		struct aggregate *a = s->aggregate;
 
 		s->raw_pending--;
 		s->finished_ns = sample->header.time_ns;
-		count_sample(s, p, sample, s->closing ? s->closing->aggregate : s->aggregate);
+		if (s->closing) {
+			a = s->closing->aggregate;
+			s->closing->raw_pending--;
+		}
+		if (!p || !(sample->flags & ABI_SAMPLE_RAW) || !hand_over_again(s, p, sample)) {
+			unwind_strip(sample);
+			count_sample(s, p, sample, a);
+		}
 		free(sample);
-		if (!s->closing || --s->closing->raw_pending)
-			continue;
-		send_job(s, s->closing);
-		s->closing = NULL;
+		send_closing(s);
 	}
 }
 
-/* Waits for all that the unwinder has. */
+/* Waits for all that the unwinder has. Ends: a sample is handed over again only for a mapping that was not known. */
 static void finish_raw(struct session *s)
 {
-	if (!s->unwind)
-		return;
-	unwind_drain(s->unwind);
-	take_finished(s);
+	while (s->raw_pending) {
+		unwind_drain(s->unwind);
+		take_finished(s);
+	}
 }
 
 static struct unwind_process program_of(const struct proc *p)
@@ -80,39 +136,20 @@ static struct unwind_process program_of(const struct proc *p)
 	return (struct unwind_process){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 }
 
-/* What the kernel asks for: the mappings anew. A process it knows nothing of is told of when that is worth it. */
-static void read_mappings(struct session *s, struct proc *p, const struct abi_sample *sample)
+/* The kernel misses something: the mappings of the process, or one of them, or rows. */
+static void mend(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	struct unwind_process program = program_of(p);
+	struct abi_raw raw = { 0 };
 
-	ignore(proc_reread(s->processes, p, clock_monotonic_ns(s->cfg.clock))); /* not now: what is known has to do */
-	if (sample->user_end != ABI_END_NO_PROCESS || !(sample->flags & ABI_SAMPLE_RAW))
+	if (sample->flags & ABI_SAMPLE_RAW)
+		memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	take_vma(s, p, &raw);
+	if (raw.pc)
+		ignore(proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)));
+	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */
+	if (sample->flags & ABI_SAMPLE_ASK && (sample->user_end != ABI_END_NO_PROCESS || !raw.pc))
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
-}
-
-/* /proc can't be asked any more: what the kernel says of one address is better than nothing. */
-static void take_vma(struct session *s, struct proc *p, const struct abi_sample *sample)
-{
-	struct abi_raw raw;
-
-	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
-	ignore(proc_tell_mapping(s->processes, p, &raw.vma)); /* it says nothing new */
-}
-
-/* Return: true when the sample comes back later, by unwind_take(). */
-static bool hand_over(struct session *s, struct proc *p, const struct abi_sample *sample)
-{
-	int r;
-
-	if (p->exited || p->unreadable)
-		take_vma(s, p, sample);
-	r = unwind_raw(s->unwind, sample, proc_mappings(p));
-	if (r < 0 && s->sampler->is_replay) { /* nothing is in a hurry */
-		finish_raw(s);
-		r = unwind_raw(s->unwind, sample, proc_mappings(p));
-	}
-	s->raw_pending += r == 0;
-	return r == 0;
 }
 
 static void on_sample(void *ctx, const struct abi_sample *sample)
@@ -124,8 +161,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 		s->filtered++;
 		return;
 	}
-	if (p && s->unwind && sample->flags & ABI_SAMPLE_ASK)
-		read_mappings(s, p, sample);
+	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
+		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))
 		return;
 	count_sample(s, p, sample, s->aggregate);
@@ -169,6 +206,37 @@ static void on_ended(void *ctx, const struct proc *p)
 		unwind_forget(s->unwind, &program);
 }
 
+static void count_wait(struct session *s, const struct abi_wait *wait)
+{
+	const struct abi_sample *stack = waits_find(s->waits, wait->stack_id);
+	struct proc *p =
+		stack ? proc_get(s->processes, stack->pid, stack->process_start_ns, stack->exec_id, stack->comm) : NULL;
+
+	if (p && !container_wanted(s, p))
+		return;
+	if (!p || take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) < 0)
+		s->waits_lost++;
+}
+
+static void on_wait(void *ctx, const struct abi_wait *wait)
+{
+	struct session *s = ctx;
+
+	if (!s->waits)
+		return;
+	if (waits_find(s->waits, wait->stack_id) || !waits_hold(s->waits, wait))
+		count_wait(s, wait);
+}
+
+/* @before_ns: those that came earlier are not held any longer. */
+static void release_waits(struct session *s, uint64_t before_ns)
+{
+	struct abi_wait wait;
+
+	while (s->waits && waits_take_held(s->waits, before_ns, &wait))
+		count_wait(s, &wait);
+}
+
 /* Wall time is read once, at the start: a clock that jumps moves no window. */
 static uint64_t wall_of(const struct session *s, uint64_t monotonic_ns)
 {
@@ -204,6 +272,8 @@ static void count_window(struct session *s, struct job *job)
 	}
 	job->counters[ABI_COUNTER_FILTERED] += s->filtered - s->window_filtered;
 	s->window_filtered = s->filtered;
+	job->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost - s->window_waits_lost;
+	s->window_waits_lost = s->waits_lost;
 	count_unwind(s, &job->unwind);
 	job->cpu_start = s->cpu_window;
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
@@ -211,12 +281,24 @@ static void count_window(struct session *s, struct job *job)
 	s->cpu_window = job->cpu_end;
 }
 
+static int new_aggregate(const struct session *s, struct aggregate **out)
+{
+	uint32_t share = s->cfg.sampling.wait_share;
+	int r = aggregate_new(out);
+
+	if (r < 0)
+		return r;
+	(*out)->with_waits = s->cfg.sampling.off_cpu;
+	(*out)->wait_weight = share ? 0x1p32 / share : 1;
+	return 0;
+}
+
 /* A window whose samples are not all back waits for them; the one before it waits no longer. */
 static int cut_window(struct session *s, uint64_t now_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
-	int r = job ? aggregate_new(&next) : -ENOMEM;
+	int r = job ? new_aggregate(s, &next) : -ENOMEM;
 
 	if (r < 0)
 		return r; /* the window goes on and is cut at the next step */
@@ -249,7 +331,7 @@ static void expire(struct session *s, uint64_t before_ns)
 int session_step(struct session *s, int timeout_ms)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
 	int r;
@@ -258,6 +340,7 @@ int session_step(struct session *s, int timeout_ms)
 	r = s->sampler->poll(s->sampling, timeout_ms, &events);
 	take_finished(s);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
+	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
 	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
 		s->expired_ns = now_ns;
 		expire(s, before_ns);
@@ -330,8 +413,10 @@ static int open_parts(struct session *s)
 		r = take_in_new(s->cfg.clock, s->processes, s->files, s->unwind, &s->take_in);
 	if (r == 0)
 		r = symbols_open(&symbols_cfg, s->files, &s->symbols);
+	if (r == 0 && s->cfg.sampling.off_cpu)
+		r = waits_new(&s->waits);
 	if (r == 0)
-		r = aggregate_new(&s->aggregate);
+		r = new_aggregate(s, &s->aggregate);
 	return r;
 }
 
@@ -375,6 +460,13 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	return 0;
 }
 
+/* The reader has little to do, but that at once: a short program is gone a few milliseconds after its first sample. The
+ * other threads are there already and keep their priority. */
+static void hurry(void)
+{
+	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE)); /* without the right to it: a little later */
+}
+
 int session_start(struct session *s)
 {
 	int r;
@@ -387,6 +479,7 @@ int session_start(struct session *s)
 	if (r)
 		return -r;
 	s->worker_runs = true;
+	hurry();
 	s->started = true;
 	s->stopped = false;
 	return s->sampler->start(s->sampling);
@@ -395,7 +488,7 @@ int session_start(struct session *s)
 static int drain(struct session *s)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	int r;
 
@@ -404,6 +497,7 @@ static int drain(struct session *s)
 		take_finished(s);
 	} while (r > 0);
 	finish_raw(s);
+	release_waits(s, UINT64_MAX);
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -455,6 +549,7 @@ void session_close(struct session *s)
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
 	unwind_close(s->unwind);        /* before the maps that it fills */
 	take_in_free(s->take_in);
+	waits_free(s->waits);
 	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);

@@ -8,6 +8,7 @@
 #include "agent/aggregate.h"
 #include "agent/session.h"
 #include "agent/take_in.h"
+#include "agent/waits.h"
 #include "base/queue.h"
 #include "proc/cpustat.h"
 #include "symbol/symbol.h"
@@ -36,6 +37,7 @@ struct session {
 	struct proc_table *processes;
 	struct aggregate *aggregate;
 	struct take_in *take_in;
+	struct waits *waits;  /* NULL: not asked for */
 	struct job *closing;  /* a window that ended but waits for samples that the unwinder still has; or NULL */
 	uint64_t raw_pending; /* samples the unwinder has, those of closing included */
 	uint64_t finished_ns; /* of the last sample that came back: everything older has */
@@ -46,7 +48,8 @@ struct session {
 	struct unwind_totals window_unwind;          /* at the window's start */
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
 	uint64_t samples, dropped;
-	uint64_t filtered, window_filtered; /* by container, here: in all, up to the window's start */
+	uint64_t waits_lost, window_waits_lost; /* whose stack never came: in all, up to the window's start */
+	uint64_t filtered, window_filtered;     /* by container, here: in all, up to the window's start */
 	bool started, stopped, worker_runs;
 
 	/* The worker's. */

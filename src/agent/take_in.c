@@ -145,10 +145,13 @@ static int add_frames(struct take_in *t, struct aggregate *a, const struct abi_s
 	return 0;
 }
 
-int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
+int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
+		   struct aggregate *a)
 {
 	struct aggregate_sample row = { .tid = sample->tid,
 					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD),
+					.is_wait = sample->trigger == ABI_TRIGGER_SWITCH,
+					.wait_ns = wait_ns,
 					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
 	int r;
 

@@ -12,5 +12,10 @@ struct take_in;
 int take_in_new(const struct clock *clock, struct proc_table *processes, struct files *files, struct unwind *unwind,
 		struct take_in **out) warn_unused;
 void take_in_free(struct take_in *t); /* NULL is fine */
-/** take_in_sample - count it in @a. What is raw about it is not looked at. Return: 0, -ENOMEM or -E2BIG. */
-int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a) warn_unused;
+/**
+ * take_in_sample - count it in @a
+ * @wait_ns: of trigger SWITCH: how long the thread was off its CPU
+ * What is raw about it is not looked at. Return: 0, -ENOMEM or -E2BIG.
+ */
+int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
+		   struct aggregate *a) warn_unused;

@@ -23,6 +23,8 @@ struct config {
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
 	size_t sampler;
+	bool off_cpu;
+	uint64_t wait_min_ns, wait_percent;
 	struct unwind_options unwind;
 };
 
@@ -55,6 +57,15 @@ static const struct opt how_options[] = {
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
 	UNWIND_OPTIONS(struct config, unwind),
+	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
+	  .help = "also where threads wait, and how long: the sample types waits/count and off_cpu/nanoseconds; "
+		  "tables, "
+		  "trees and pages then show off_cpu" },
+	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
+	  .help = "leave out waits shorter than this" },
+	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
+	  .fallback = "100", .arg = "PERCENT",
+	  .help = "take only this share of all waits, by chance; each stands for the others" },
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
@@ -205,6 +216,9 @@ static int open_session(struct record *r)
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
 			      .mode = (uint8_t)config->unwind.unwind,
+			      .off_cpu = config->off_cpu,
+			      .wait_min_ns = config->wait_min_ns,
+			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
 			      .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children = children,
@@ -393,7 +407,8 @@ const struct command command_record = {
 	.details =
 		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
 		"gathered.\n"
-		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), so "
+		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), "
+		"so "
 		"code built without frame pointers has whole stacks too. What had to be guessed, and where a stack was "
 		"cut and why, is told with the result.",
 	.examples = examples,

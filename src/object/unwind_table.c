@@ -9,11 +9,15 @@
 #include "base/array.h"
 #include "base/cur.h"
 #include "object/cfi.h"
+#include "object/unwind_bare.h"
 #include "object/unwind_code.h"
+#include "object/unwind_go.h"
 #include "object/unwind_layout.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
+#define BARE_MIN 48       /* smaller gaps hold nothing that is recognised by its bytes */
+#define BARE_EDGE 64      /* code in a gap is recognised by what stands around it, too */
 #define SIGRETURN_SIZE 32 /* bytes of a signal trampoline looked at */
 
 struct piece {               /* file offsets */
@@ -33,6 +37,7 @@ struct builder {
 	struct cfi cfi;
 	struct pieces all;                 /* sorted, without overlap */
 	const struct elf_segment *segment; /* the one found last */
+	bool has_go;
 };
 
 static void pieces_release(struct pieces *p)
@@ -364,18 +369,71 @@ void unwind_span_of(const struct elf *elf, struct unwind_span *out)
 	out->pages = (uint32_t)(high - low + 1);
 }
 
-/* A section that cannot be used leaves the others; what it was wrong with is said when none could. */
+static int add_go(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = unwind_go_read(b->elf, &b->cfi);
+
+	b->has_go = b->cfi.span_count > first_span;
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* [start, end) of the file, without rows, in segment @s. *left: bytes that may be looked at. */
+static int scan_gap(struct builder *b, const struct elf_segment *s, uint64_t start, uint64_t end, uint64_t *left)
+{
+	if (start >= end || end - start < BARE_MIN || end - start > *left)
+		return 0;
+	*left -= end - start;
+	start -= MIN(start - s->offset, (uint64_t)BARE_EDGE);
+	end += MIN(segment_end(b->elf, s) - end, (uint64_t)BARE_EDGE);
+	return unwind_bare_scan(b->elf, start, s->address + (start - s->offset), end - start, &b->cfi);
+}
+
+static int add_bare(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	uint64_t left = UNWIND_BARE_MAX;
+	int r = unwind_bare_entry(b->elf, &b->cfi);
+
+	for (size_t i = 0; r == 0 && i < b->elf->segment_count; i++) {
+		const struct elf_segment *s = &b->elf->segments[i];
+		uint64_t at = s->offset, end = segment_end(b->elf, s);
+
+		for (size_t k = 0; r == 0 && is_code_segment(s) && k < b->all.count; k++) {
+			const struct piece *piece = &b->all.items[k];
+
+			if (piece->end <= at)
+				continue;
+			if (piece->start >= end)
+				break;
+			r = scan_gap(b, s, at, piece->start, &left);
+			at = piece->end;
+		}
+		if (r == 0 && is_code_segment(s))
+			r = scan_gap(b, s, at, end, &left);
+	}
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* Go's own .debug_frame says nothing of the frame register: its other table comes first.
+ * A section that cannot be used leaves the others; what it was wrong with is said when none could. */
 static int add_all(struct builder *b, const struct elf *debug)
 {
 	int result = 0;
 
-	for (int source = 0; source < 3; source++) {
-		int r = source == 0 ? add_eh_frame(b) : source == 1 ? add_debug_frame(b, b->elf) : 0;
+	for (int source = 0; source < 5; source++) {
+		int r = 0;
 
-		if (source == 2 && debug)
-			r = add_debug_frame(b, debug);
+		if (source == 0)
+			r = add_eh_frame(b);
+		else if (source == 1)
+			r = add_go(b);
+		else if (source == 2 || (source == 3 && debug))
+			r = add_debug_frame(b, source == 2 ? b->elf : debug);
+		else if (source == 4)
+			r = add_bare(b);
 		if (r == -EBADMSG || r == -ENOTSUP)
-			result = result < 0 ? result : -EBADMSG;
+			result = -EBADMSG;
 		else if (r < 0)
 			return r;
 	}
@@ -400,7 +458,7 @@ int unwind_table_build(const struct elf *elf, const struct elf *debug, struct un
 	t.stats.leaf_only = b.cfi.stats.leaf_only;
 	t.stats.bad = b.cfi.stats.bad;
 	if (b.all.count) {
-		t.source = UNWIND_SOURCE_CFI;
+		t.source = b.has_go ? UNWIND_SOURCE_GO : UNWIND_SOURCE_CFI;
 		r = lay_out(&b, span, &t);
 	}
 	if (r == 0)

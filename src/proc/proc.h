@@ -84,10 +84,11 @@ void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uin
 /** proc_mappings - borrowed until the next call for this process. */
 const struct mappings *proc_mappings(const struct proc *p);
 /**
- * proc_reread - the mappings again, because something is known to be missing; rate-limited as proc_find_place()
- * Return: true when they were read.
+ * proc_reread - the mappings again, because one is known to be missing at @address; rate-limited as
+ * proc_find_place(), but more often in a process's first seconds, when it loads its libraries
+ * Return: true when @address is known now.
  */
-bool proc_reread(struct proc_table *t, struct proc *p, uint64_t now_ns);
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
 /**
  * proc_tell_mapping - what the kernel says of one mapping of a process that /proc says nothing of any more
  * Its file is known when any process's mappings named it before. Return: true when the mapping is new and understood.

@@ -105,6 +105,7 @@ static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_n
 	e->pub.exec_id = exec_id;
 	e->index = t->count;
 	e->perf_map_fd = -1;
+	e->met_ns = proc_clock_ns();
 	t->items[t->count++] = e;
 	if (chain_insert(t, e) < 0) {
 		t->count--;

@@ -20,7 +20,9 @@ struct entry {
 	int perf_map_fd;
 	uint64_t perf_map_retry_ns;
 	uint64_t scan_cost_ns;                      /* of the last reading of the mappings */
+	uint64_t met_ns;                            /* when this entry was made */
 	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
+	uint64_t scanned_ns;                        /* by proc_reread(), on the caller's clock */
 	unsigned attempt;
 	bool name_pending;
 	uint32_t name_generation;

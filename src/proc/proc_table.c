@@ -11,6 +11,8 @@
 #define RESCAN_NS (100 * NSEC_PER_MSEC)
 #define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
+#define YOUNG_NS (2 * NSEC_PER_SEC)
+#define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
 #define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
 #define EXEC_READS_PER_SEC 32          /* a reading takes about 0.2 ms: at most some half percent of a CPU */
@@ -230,14 +232,20 @@ const struct mappings *proc_mappings(const struct proc *p)
 	return &((const struct entry *)p)->maps;
 }
 
-bool proc_reread(struct proc_table *t, struct proc *p, uint64_t now_ns)
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns)
 {
 	struct entry *e = (struct entry *)p;
-	bool done;
+	bool is_young = proc_clock_ns() - e->met_ns < YOUNG_NS, done;
 
-	if (t->recorded || p->is_kernel || p->exited || !may_rescan(e, now_ns))
+	if (mappings_find(&e->maps, address))
+		return true;
+	if (t->recorded || p->is_kernel || p->exited)
 		return false;
-	done = entry_rescan(t, e);
+	if (!(is_young && now_ns - e->scanned_ns >= MAX(YOUNG_RESCAN_NS, e->scan_cost_ns * RESCAN_COST_SHARE)) &&
+	    !may_rescan(e, now_ns))
+		return false;
+	e->scanned_ns = now_ns;
+	done = entry_rescan(t, e) && mappings_find(&e->maps, address);
 	limit_rescan(e, now_ns, done);
 	return done;
 }

@@ -19,6 +19,8 @@
 #define RING_LIMIT MIB(256) /* of what a user may ask for */
 #define PIDS_MAX 4096U
 #define SPARSE_SPACES_MAX 16384U /* 16 bytes each until they are used */
+#define WAITING_MAX 32768U       /* threads that wait at the same moment */
+#define SENT_MAX 16384U          /* stacks of waits the host is taken to know */
 #define CHATTER_MAX KIB(64)
 
 /* libbpf has one print function per process and hands it no context: what it says while this thread loads goes here. */
@@ -94,6 +96,18 @@ size_t bpf_ring_bytes(const struct sampler_config *cfg, unsigned int cpu_count)
 	return bytes;
 }
 
+/* What only waits use costs nothing where they are not asked for. */
+static int configure_waits(struct sampler_bpf *skel, const struct sampler_config *cfg)
+{
+	int r = bpf_program__set_autoload(skel->progs.task_switch, cfg->off_cpu);
+
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.walks, cfg->off_cpu ? 2 : 1);
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.waiting, cfg->off_cpu ? WAITING_MAX : 1);
+	return r < 0 ? r : bpf_map__set_max_entries(skel->maps.sent, cfg->off_cpu ? SENT_MAX : 1);
+}
+
 /* What only walks by rows use costs nothing where frame pointers are asked for. */
 static int configure_maps(struct sampler_bpf *skel, const struct sampler_config *cfg)
 {
@@ -130,9 +144,13 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.filter_cgroup = cfg->cgroup_path != NULL,
 		.mode = cfg->mode,
 		.find_vma = find_vma == 1,
+		.wait_share = cfg->wait_share ? cfg->wait_share : UINT32_MAX,
+		.wait_min_ns = cfg->wait_min_ns,
 		.page_shift = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 	};
 	r = configure_maps(skel, cfg);
+	if (r == 0)
+		r = configure_waits(skel, cfg);
 	if (r < 0)
 		return r;
 	r = bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring);

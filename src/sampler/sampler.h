@@ -18,6 +18,9 @@ struct sampler_config {
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
 	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
 	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	bool off_cpu;              /* also the stacks of threads that leave their CPU to wait, and how long they do */
+	uint64_t wait_min_ns;      /* shorter waits are not told */
+	uint32_t wait_share;       /* of all waits, in 2^32; 0: all of them */
 	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	const char *recording; /* recorded: the file to replay */
@@ -31,6 +34,8 @@ struct sampler_events {
 	void (*process)(void *ctx, const struct abi_process *event);   /* header.type says which */
 	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
 	void *ctx;
+	/* May be NULL. Refers to a sample of trigger SWITCH that came before; a raw one may still be being walked. */
+	void (*wait)(void *ctx, const struct abi_wait *wait);
 };
 
 struct sampler_state;

@@ -21,6 +21,7 @@ struct sampler_state {
 	struct bpf_tables tables;            /* descriptors only: another thread may use it during poll */
 	const struct sampler_events *events; /* during poll only */
 	uint64_t rejected;
+	bool off_cpu, ending; /* ending: threads that still wait are told of at the next poll */
 };
 
 static int take_record(void *ctx, void *data, size_t size)
@@ -33,9 +34,41 @@ static int take_record(void *ctx, void *data, size_t size)
 		s->rejected++;
 	else if (header->type == ABI_RECORD_SAMPLE)
 		to->sample(to->ctx, data);
-	else
+	else if (header->type == ABI_RECORD_WAIT && to->wait)
+		to->wait(to->ctx, data);
+	else if (header->type != ABI_RECORD_WAIT)
 		to->process(to->ctx, data);
 	return 0;
+}
+
+/* Who waits at the end has waited so far. Return: how many there are. */
+static int end_waits(struct sampler_state *s)
+{
+	uint64_t now_ns = clock_monotonic_ns(&clock_system);
+	uint32_t *previous = NULL, tid, next;
+	struct abi_waiting entry;
+	int fd = bpf_map__fd(s->skel->maps.waiting), count = 0;
+
+	for (; bpf_map_get_next_key(fd, previous, &next) == 0; previous = &tid) {
+		struct abi_wait wait = { .header = { .type = ABI_RECORD_WAIT,
+						     .version = ABI_VERSION,
+						     .size = sizeof(wait),
+						     .time_ns = now_ns } };
+
+		tid = next;
+		if (bpf_map_lookup_elem(fd, &tid, &entry) < 0 || entry.since_ns > now_ns)
+			continue;
+		wait.process_start_ns = entry.process_start_ns;
+		wait.stack_id = entry.stack_id;
+		wait.wait_ns = now_ns - entry.since_ns;
+		wait.pid = entry.pid;
+		wait.tid = tid;
+		if (wait.wait_ns < s->skel->rodata->settings.wait_min_ns)
+			continue;
+		s->events->wait(s->events->ctx, &wait);
+		count++;
+	}
+	return count;
 }
 
 static void bpf_close(struct sampler_state *s)
@@ -62,6 +95,7 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 	if (!s)
 		return -ENOMEM;
 	s->tables.empty_fd = -1;
+	s->off_cpu = cfg->off_cpu;
 	r = bpf_load(cfg, why, &s->skel);
 	if (r < 0)
 		return r;
@@ -105,6 +139,10 @@ static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sample
 	if (waited == -EINTR)
 		waited = 0;
 	taken = waited < 0 ? waited : ring_buffer__consume(s->ring);
+	if (taken == 0 && s->ending) { /* behind all that the ring held */
+		s->ending = false;
+		taken = events->wait ? end_waits(s) : 0;
+	}
 	s->events = NULL;
 	return taken < 0 ? taken : waited + taken;
 }
@@ -118,6 +156,7 @@ static int bpf_stop(struct sampler_state *s)
 {
 	ticks_stop(&s->ticks);
 	__atomic_store_n(&s->skel->bss->active, 0, __ATOMIC_RELEASE);
+	s->ending = s->off_cpu;
 	return 0;
 }
 

@@ -11,7 +11,7 @@ int raw_walk_new(struct rows *rows, struct files *files, uint8_t mode, struct ra
 void raw_walk_free(struct raw_walk *r); /* NULL is fine */
 
 /**
- * raw_walk_finish - the same sample with all frames that could be had, without RAW
+ * raw_walk_finish - the same sample with all frames that could be had, without RAW; with RAW when a mapping was missing
  * @sample: checked, with ABI_SAMPLE_RAW
  * @out: owned by the caller
  *
@@ -19,5 +19,3 @@ void raw_walk_free(struct raw_walk *r); /* NULL is fine */
  */
 int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const struct mappings *maps,
 		    struct abi_sample **out) warn_unused;
-/** raw_walk_strip - the sample as it came, without what made it raw; in place. */
-void raw_walk_strip(struct abi_sample *sample);

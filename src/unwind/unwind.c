@@ -157,7 +157,7 @@ static void walk_raw(struct unwind *u, struct message *m)
 	struct abi_sample *whole;
 
 	if (raw_walk_finish(u->raw_walk, m->sample, &m->maps->maps, &whole) < 0) {
-		raw_walk_strip(m->sample); /* out of memory: as it came */
+		unwind_strip(m->sample); /* out of memory: as it came */
 	} else {
 		free(m->sample);
 		m->sample = whole;

@@ -16,6 +16,7 @@
 #include "deep.h"
 #include "object/unwind_table.h"
 #include "proc/maps.h"
+#include "sampler/bpf_probe.h"
 #include "sampler/sampler.h"
 #include "unwind/table_sink.h"
 #include "walk/walk.h"
@@ -366,11 +367,22 @@ static void assert_raw_is_true(const struct live *l)
 	assert_memory_equal(stack + WORKING, now + WORKING, raw->stack_size - WORKING);
 }
 
+/* Before 5.17 the kernel does not say. */
+static bool reasons_are_told(const struct abi_raw *raw)
+{
+	if (bpf_probe_find_vma() == 1)
+		return true;
+	assert_int_equal(raw->vma.kind, ABI_VMA_UNKNOWN);
+	return false;
+}
+
 static void assert_vma_is_code(const struct live *l)
 {
 	const struct abi_raw *raw = raw_of(l);
 	struct stat st;
 
+	if (!reasons_are_told(raw))
+		return;
 	assert_int_equal(stat(deep_path, &st), 0);
 	assert_int_equal(raw->vma.kind, ABI_VMA_FILE);
 	assert_true(raw->vma.start <= raw->pc && raw->pc < raw->vma.end);
@@ -434,6 +446,7 @@ static void unknown_mapping_is_asked_for(void **state)
 static void jit_code_is_asked_for(void **state)
 {
 	uint64_t counters[ABI_COUNTER_COUNT];
+	const struct abi_raw *raw;
 	static struct live l;
 
 	(void)state;
@@ -446,8 +459,11 @@ static void jit_code_is_asked_for(void **state)
 	assert_int_equal(l.ends[ABI_END_NO_MAPPING], l.samples);
 	assert_int_equal(l.raw, l.samples);
 	assert_true(l.ask_count >= 1);
-	assert_int_equal(raw_of(&l)->vma.kind, ABI_VMA_ANONYMOUS);
-	assert_true(raw_of(&l)->vma.start <= raw_of(&l)->pc && raw_of(&l)->pc < raw_of(&l)->vma.end);
+	raw = raw_of(&l);
+	if (reasons_are_told(raw)) {
+		assert_int_equal(raw->vma.kind, ABI_VMA_ANONYMOUS);
+		assert_true(raw->vma.start <= raw->pc && raw->pc < raw->vma.end);
+	}
 	close_live(&l, counters);
 }
 
@@ -536,7 +552,8 @@ static void exec_forgets_mappings(void **state)
 	print_samples(&l, "after exec");
 	assert_int_equal(l.execs, 1);
 	assert_true(l.samples > 20);
-	assert_int_equal(l.ends[ABI_END_NO_PROCESS], l.samples);
+	assert_int_equal(l.exact, 0);
+	assert_true(l.ends[ABI_END_NO_PROCESS] * 10 >= l.samples * 9); /* the others: ticks in the exec itself */
 	tell_space(&l); /* space of the old program for the new one: only to see that the key is right */
 	sample_anew(&l, 200);
 	assert_int_equal(l.ends[ABI_END_NO_PROCESS], 0);

@@ -6,6 +6,7 @@ row's address and one byte behind it. Full: every ELF file below /usr/bin and /u
 Where readelf says only that there is an expression, the expression's own text (readelf -wf) is evaluated here. What
 remains is told apart by kind in docs/unwind-rows.md; a disagreement of no known kind fails the test.
 """
+import mmap
 import multiprocessing
 import re
 from collections import Counter
@@ -17,7 +18,8 @@ QUICK_FILES = ["/usr/bin/bash", "/usr/bin/git", "/usr/bin/python3", "/usr/lib/x8
                "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"]
 ROUNDS = 2  # a row's address and the byte behind it
 SHARE_MAX = 0.0001
-EXPLAINED = ("indexed expression", "popped, proven root")  # docs/unwind-rows.md
+# docs/unwind-rows.md
+EXPLAINED = ("indexed expression", "popped, proven root", "Go: root or signal frame", "Go: switch of stacks", "Go: more is known")
 
 
 def machine_of(file):
@@ -47,7 +49,7 @@ COMMON = re.compile(r"([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ CIE(?: \"([^\"]*)\")?")
 
 
 class Function:
-    __slots__ = ("start", "end", "rows", "signal")
+    __slots__ = ("start", "end", "rows", "signal", "is_debug")
 
 
 def functions_of(file, fp):
@@ -74,6 +76,7 @@ def functions_of(file, fp):
             cie = cies.get((section, match[1])) or [["?", "u", "u"], False]
             current.start, current.end, current.rows = int(match[2], 16), int(match[3], 16), []
             current.signal = cie[1]
+            current.is_debug = section == ".debug_frame"
             current.rows.append((current.start, *cie[0]))
             functions.append(current)
         elif cells[0] == "LOC":
@@ -204,9 +207,14 @@ def same_register(theirs, ours, expression):
     return ours == f"={theirs}+0"
 
 
+def is_go(file):
+    with open(file, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b"\xff Go buildinf:") >= 0
+
+
 class Comparison:
     def __init__(self, file, fp, sp):
-        self.file, self.fp, self.sp = file, fp, sp
+        self.file, self.fp, self.sp, self.is_go = file, fp, sp, is_go(file)
         self.rows = 0
         self.kinds = Counter()
         self.examples = {}
@@ -220,6 +228,22 @@ class Comparison:
             if at <= address:
                 found = cells
         return found
+
+    def judge_go(self, function, address, row, ours):
+        """Go's linker derives .debug_frame from the table that we read, and leaves out what it cannot say there."""
+        kind = self.judge(function, address, row, ours)
+        cells = ours.split(" ")
+        if not kind or not function.is_debug:
+            return kind
+        if ours in ("stop", "signal"):
+            return "Go: root or signal frame"
+        if ours in ("frame-record", "unsupported") or cells[0].startswith(self.fp):
+            return "Go: switch of stacks"
+        if cells[0] != row[0]:
+            return kind
+        if row[1] == "u" and cells[2] in (row[2], "c" + cells[0][len(self.sp):].replace("+", "-")):
+            return None if row[2] != "u" else "Go: more is known"
+        return kind
 
     def judge(self, function, address, row, ours):
         """None when equal, otherwise the kind of the disagreement."""
@@ -268,7 +292,7 @@ class Comparison:
                     while at + 1 < count and ours[at + 1][0] <= address:
                         at += 1
                     text = ours[at][1] if at >= 0 else "none"
-                    kind = self.judge(function, address, row, text)
+                    kind = (self.judge_go if self.is_go else self.judge)(function, address, row, text)
                     self.rows += 1
                     if kind:
                         self.note(kind, address, row, text)

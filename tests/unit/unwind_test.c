@@ -248,9 +248,40 @@ static void a_process_that_is_gone(void **state)
 	unwind_drain(f.unwind);
 	whole = unwind_take(f.unwind);
 	assert_non_null(whole);
+	assert_int_equal(whole->frame_count, 0);
+	assert_int_equal(whole->user_end, ABI_END_NO_MAPPING);
+	assert_int_equal(whole->header.size, shot.sample->header.size); /* it could go on, when it were known */
+	unwind_strip(whole);
 	assert_int_equal(whole->frame_count, 1);
 	assert_int_equal(whole->frames[0].kind, ABI_FRAME_USER);
-	assert_int_equal(whole->user_end, ABI_END_NO_MAPPING);
+	assert_int_equal(whole->flags, 0);
+}
+
+/* The libraries were mapped after the mappings were read: the walk stops at main(), and goes on when they are known. */
+static void goes_on_when_a_mapping_is_known(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(shot_release) struct shot shot = { 0 };
+	scoped(freep) struct abi_sample *part = NULL, *whole = NULL;
+	struct mappings early;
+
+	(void)state;
+	fixture_open(&f, 0);
+	take_deep(&shot, ABI_STACK_MAX, 10);
+	for (early = (struct mappings){ .items = f.maps.items }; early.count < f.maps.count; early.count++)
+		if (early.items[early.count].start > (uint64_t)(uintptr_t)take_shot)
+			break;
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &early), 0);
+	unwind_drain(f.unwind);
+	part = unwind_take(f.unwind);
+	assert_non_null(part);
+	assert_int_equal(part->flags, ABI_SAMPLE_RAW);
+	assert_true(part->frame_count > 10);
+	assert_int_equal(unwind_raw(f.unwind, part, &f.maps), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_like_backtrace(&f, &shot, whole);
 }
 
 static void a_full_queue_says_so(void **state)
@@ -370,7 +401,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finishes_the_walk),          cmocka_unit_test(says_when_the_copy_ends),
-		cmocka_unit_test(a_process_that_is_gone),     cmocka_unit_test(a_full_queue_says_so),
+		cmocka_unit_test(a_process_that_is_gone),
+		cmocka_unit_test(goes_on_when_a_mapping_is_known),
+		cmocka_unit_test(a_full_queue_says_so),
 		cmocka_unit_test(refused_tables_are_guessed), cmocka_unit_test(both_threads_at_once),
 		cmocka_unit_test(closes_with_work_left),
 	};
