@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify OBJECT: loads each program of a BPF object by itself and prints what the kernel's verifier says of it, one line
- * a program: "NAME ok processed N insns ..." or "NAME refused ERROR: the end of its log". Exit status 0 even then: which
- * programs a kernel may refuse is for the caller to know. */
+/* verify OBJECT: loads each program of a BPF object by itself and prints what the kernel's verifier says of it, one
+ * line a program: "NAME ok processed N insns ..." or "NAME refused ERROR: the end of its log". Exit status 0 even then:
+ * which programs a kernel may refuse is for the caller to know. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,10 @@ static char verifier_log[LOG_SIZE];
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
 }
 
 static void print_result(const char *name, int error)
@@ -74,8 +77,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: verify OBJECT\n");
 		return 2;
 	}
-	bpf_object__for_each_program(program, object)
-		try_program(argv[1], bpf_program__name(program));
+	bpf_object__for_each_program(program, object) try_program(argv[1], bpf_program__name(program));
 	bpf_object__close(object);
 	return 0;
 }

@@ -9,8 +9,8 @@
 #define CODE UINT64_C(0x400000)
 #define STACK UINT64_C(0x7ffd00000000)
 #define STACK_WORDS 4096
-#define UC_RBP 120         /* in the ucontext that a signal leaves on the stack */
-#define UC_RSP 160         /* rip follows */
+#define UC_RBP 120 /* in the ucontext that a signal leaves on the stack */
+#define UC_RSP 160 /* rip follows */
 #ifdef WALK_X86_64
 #define CALL 0xe8          /* call rel32 */
 #define RET (CODE + 0x105) /* behind the call at CODE + 0x100 */
