@@ -103,8 +103,8 @@ static void take_finished(struct session *s)
 	struct abi_sample *sample;
 
 	while (s->unwind && (sample = unwind_take(s->unwind))) {
-		struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id,
-					  sample->comm);
+		struct proc *p =
+			proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 		struct aggregate *a = s->aggregate;
 
 		s->raw_pending--;
@@ -533,9 +533,11 @@ void session_stats(const struct session *s, struct session_stats *out)
 				       .samples = s->samples,
 				       .lost = s->dropped + atomic_load(&s->dropped_window_samples),
 				       .dropped_windows = atomic_load(&s->dropped_windows),
-				       .elapsed_ns = end_ns - s->start_monotonic_ns };
+				       .elapsed_ns = end_ns - s->start_monotonic_ns,
+				       .off_cpu = s->cfg.sampling.off_cpu };
 	s->sampler->counters(s->sampling, out->counters);
 	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
+	out->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost;
 	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++)
 		if (str_starts(str_of(session_counter_name(i)), STR("lost_")))
 			out->lost += out->counters[i];

@@ -38,6 +38,7 @@ struct session_stats {
 	uint64_t lost; /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
 	uint64_t elapsed_ns;      /* since start, up to stop */
+	bool off_cpu;             /* waits were asked for */
 };
 
 struct session;

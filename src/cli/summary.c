@@ -44,7 +44,7 @@ static void add_functions(struct summary *s, const struct model *m)
 {
 	scoped(freep) struct render_top_row *rows = NULL;
 	size_t count = 0;
-	int r = render_top(m, 0, &rows, &count);
+	int r = render_top(m, model_count_value(m), &rows, &count);
 
 	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
@@ -107,6 +107,22 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 		 (unsigned long long)s->frames);
 }
 
+/* What the kernel side told; threads that still waited at the end are not among them. */
+static void add_waits_line(const struct session_stats *stats, struct buf *out)
+{
+	const uint64_t *counters = stats->counters;
+
+	if (!stats->off_cpu)
+		return;
+	buf_addf(out, "  waits    %llu", (unsigned long long)counters[ABI_COUNTER_WAITS]);
+	if (counters[ABI_COUNTER_WAITS_SKIPPED])
+		buf_addf(out, "; left out because a CPU had too many at once: %llu",
+			 (unsigned long long)counters[ABI_COUNTER_WAITS_SKIPPED]);
+	if (counters[ABI_COUNTER_WAITS_LOST])
+		buf_addf(out, "; lost: %llu", (unsigned long long)counters[ABI_COUNTER_WAITS_LOST]);
+	buf_addc(out, '\n');
+}
+
 struct ranked {
 	uint32_t name;
 	int64_t self;
@@ -160,6 +176,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 	if (stats->dropped_windows)
 		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
 	buf_addc(out, '\n');
+	add_waits_line(stats, out);
 	if (s->user_samples)
 		add_stacks_line(s, stats->lost, out);
 	if (!s->samples)
