@@ -307,17 +307,19 @@ static int new_aggregate(const struct session *s, struct aggregate **out)
 	return 0;
 }
 
-/* A window whose samples are not all back waits for them; the one before it waits no longer. */
+/* A window whose samples are not all back waits for them, one at a time. */
 static int cut_window(struct session *s, uint64_t now_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
-	int r = job ? new_aggregate(s, &next) : -ENOMEM;
+	int r;
 
-	if (r < 0)
-		return r; /* the window goes on and is cut at the next step */
+	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
 	if (s->closing)
-		finish_raw(s);
+		return 0;
+	r = job ? new_aggregate(s, &next) : -ENOMEM;
+	if (r < 0)
+		return r; /* likewise */
 	count_window(s, job);
 	job->start_ns = wall_of(s, s->window_start_ns);
 	job->end_ns = wall_of(s, now_ns);
@@ -434,6 +436,19 @@ static int open_parts(struct session *s)
 	return r;
 }
 
+static int open_lines(struct session *s, struct buf *why)
+{
+	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
+
+	if (r == -ENOTSUP)
+		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r == -EPIPE)
+		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
+	else if (r < 0)
+		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
+	return r;
+}
+
 static void session_freep(struct session **s)
 {
 	session_close(*s);
@@ -469,6 +484,9 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
 		return r;
 	}
+	r = open_lines(s, why);
+	if (r < 0)
+		return r;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -569,6 +587,7 @@ void session_close(struct session *s)
 	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);
+	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

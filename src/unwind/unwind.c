@@ -15,16 +15,17 @@
 #include "unwind/table_memory.h"
 
 #define BUDGET_DEFAULT MIB(64)
+#define WORKER_NICE (-10)       /* as the reader */
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
 #define WORKER_NICE 10
-/* More than a few raw samples wait: on a busy machine a thread at low priority would never catch up, and what it has not
- * told the kernel of makes yet more samples raw. */
-#define HURRY_BYTES KIB(64)
-#define HURRY_NICE (-5)
+/* More than two or three raw samples wait. What the kernel has not been told of makes yet more of them, and on a machine
+ * with ten busy programs a CPU an ordinary thread waits 20 ms for each turn: then it is as urgent as the reader. */
+#define HURRY_BYTES KIB(32)
+#define HURRY_NICE (-10)
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
 
