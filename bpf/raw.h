@@ -29,40 +29,39 @@ static __always_inline __u32 raw_stack_limit(__u64 sp)
 }
 
 /* Copies up to the end of the stack's mapping. @at: bytes of the frame area in use. Return: bytes copied. */
-static __always_inline __u32 raw_stack(struct walk *w, __u32 at)
+static __always_inline __u32 raw_stack(struct walk *w, __u64 at)
 {
-	__u64 from = w->sp;
-	__u32 left = raw_stack_limit(from), copied = 0;
+	__u64 from = w->sp, left = raw_stack_limit(from), to = at;
 
 	if (from & 7)
 		return 0;
 	for (int i = 0; i < ABI_STACK_MAX / RAW_CHUNK + 1; i++) {
-		__u32 size = RAW_CHUNK - ((__u32)from & (RAW_CHUNK - 1)), to = at + copied;
+		__u64 size = RAW_CHUNK - (from & (RAW_CHUNK - 1));
 
 		if (size > left)
 			size = left;
-		walk_opaque(size);
-		walk_opaque(to);
-		if (!size || size > RAW_CHUNK || to > RAW_AREA - RAW_CHUNK)
+		if (!size || to > RAW_AREA - RAW_CHUNK)
 			break;
+		unwind_bound(size, RAW_CHUNK);
+		unwind_bound(to, RAW_AREA - RAW_CHUNK);
 		if (bpf_probe_read_user((__u8 *)w->frames + to, size, (const void *)from))
 			break;
 		from += size;
 		left -= size;
-		copied += size;
+		to += size;
 	}
-	return copied;
+	return to - at;
 }
 
 /* Return: bytes of the record behind its frames; 0 when there is no room for any. */
 static __always_inline __u32 raw_take(struct walk *w, const struct abi_vma *vma)
 {
-	__u32 at = w->count * (__u32)sizeof(struct abi_frame);
+	__u64 at = w->count * sizeof(struct abi_frame);
 	struct abi_raw *raw;
 
-	walk_opaque(at);
 	if (at > RAW_AREA - sizeof(*raw))
 		return 0;
+	unwind_bound(at, RAW_AREA - sizeof(*raw));
 	raw = (struct abi_raw *)((__u8 *)w->frames + at);
 	__builtin_memcpy(raw->regs, w->leaf, sizeof(raw->regs));
 	raw->pc = w->pc;
@@ -74,6 +73,6 @@ static __always_inline __u32 raw_take(struct walk *w, const struct abi_vma *vma)
 	raw->is_leaf = w->is_leaf;
 	raw->guessed = w->guessed;
 	raw->at_signal = w->at_signal;
-	raw->stack_size = raw_stack(w, at + (__u32)sizeof(*raw));
+	raw->stack_size = raw_stack(w, at + sizeof(*raw));
 	return sizeof(*raw) + raw->stack_size;
 }

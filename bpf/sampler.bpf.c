@@ -94,6 +94,7 @@ static __always_inline bool regs_compat(const volatile struct tick_regs *r)
 
 static __always_inline void regs_store(struct walk *w, const volatile struct tick_regs *r)
 {
+#pragma clang loop unroll(full) /* the verifier refuses a context pointer that was added to */
 	for (int i = 0; i < 31; i++)
 		w->leaf[i] = r->regs[i];
 	w->leaf[WALK_REG_SP] = r->sp;
@@ -243,7 +244,7 @@ static __always_inline __u32 find_space(const struct abi_sample *sample)
 	__u32 pid = sample->pid;
 	struct abi_space *space;
 
-	if (settings.mode == WALK_FP)
+	if (settings.mode == WALK_FP || settings.copy_all)
 		return 0;
 	space = bpf_map_lookup_elem(&spaces, &pid);
 	if (!space || space->start_ns != sample->process_start_ns || space->exec_id != sample->exec_id)
@@ -255,21 +256,20 @@ static __always_inline __u32 find_space(const struct abi_sample *sample)
 static __always_inline void send_sample(struct walk *w, __u32 tail)
 {
 	struct abi_sample *sample = walk_sample(w);
-	__u32 size, count = w->count;
+	__u32 count = w->count;
+	__u64 size;
 
 	if (count > ABI_FRAMES_MAX)
 		count = ABI_FRAMES_MAX;
-	size = sizeof(*sample) + count * (__u32)sizeof(struct abi_frame) + tail;
+	size = sizeof(*sample) + count * sizeof(struct abi_frame) + tail;
 	sample->frame_count = (__u16)count;
 	sample->user_end = w->end;
 	sample->header.type = ABI_RECORD_SAMPLE;
 	sample->header.version = ABI_VERSION;
-	sample->header.size = size;
+	sample->header.size = (__u32)size;
 	if (w->read_failures)
 		count_add(ABI_COUNTER_USER_READ_FAILED, w->read_failures);
-	walk_opaque(size);
-	if (size > sizeof(*sample) + sizeof(w->frames))
-		return; /* cannot be: for the verifier */
+	unwind_bound(size, sizeof(*sample) + sizeof(w->frames));
 	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK))))
 		count_add(ABI_COUNTER_LOST_RING_FULL, 1);
 	else if (sample->trigger == ABI_TRIGGER_TICK)

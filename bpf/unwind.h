@@ -31,6 +31,10 @@ static __always_inline struct walk *unwind_state(void)
 	return unwind_state_of(UNWIND_TICK);
 }
 
+/* Makes sure that the __u64 @x, checked before to be @max at most, is so for the verifier too: a compiler can check one
+ * copy of a value and use another, and old verifiers (5.10) do not see that they are the same. */
+#define unwind_bound(x, max) asm volatile("if %0 <= %1 goto +1\n\t%0 = 0" : "+r"(x) : "i"(max))
+
 /* ---- what the native walker looks up; filled by src/sampler/bpf_tables.c, described in abi/unwind.h ---- */
 
 #define MAPPINGS_MAX (1u << 20) /* prefixes; they cost memory only when they are there */

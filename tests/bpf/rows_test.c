@@ -50,8 +50,8 @@ struct live {
 	uint64_t start_ns, asks[ASKS_MAX];
 	uint32_t exec_id;
 	size_t ask_count;
-	uint8_t *last; /* raw sample */
-	uint32_t child, child_exec_id;
+	uint64_t *last; /* raw sample */
+	uint32_t child, child_exec_id, new_exec_id;
 	int execs;
 };
 
@@ -148,7 +148,7 @@ static void on_process(void *ctx, const struct abi_process *event)
 	}
 	if (event->header.type == ABI_RECORD_EXEC && event->pid == (uint32_t)l->target.pid) {
 		l->execs++;
-		assert_int_not_equal(event->exec_id, l->exec_id);
+		l->new_exec_id = event->exec_id;
 	}
 }
 
@@ -345,7 +345,7 @@ static const struct abi_raw *raw_of(const struct live *l)
 
 	assert_int_equal(abi_record_check(sample, sample->header.size), sample->header.size);
 	assert_true(sample->flags & ABI_SAMPLE_RAW);
-	return (const struct abi_raw *)(l->last + sizeof(*sample) + sample->frame_count * sizeof(struct abi_frame));
+	return (const struct abi_raw *)&sample->frames[sample->frame_count];
 }
 
 /* Registers and stack of the last raw sample are those of the target, whose outer frames do not change. */
@@ -540,6 +540,7 @@ static void exec_forgets_mappings(void **state)
 {
 	uint64_t counters[ABI_COUNTER_COUNT];
 	static struct live l;
+	uint32_t before;
 
 	(void)state;
 	open_live(&l, NULL, WALK_AUTO);
@@ -547,10 +548,13 @@ static void exec_forgets_mappings(void **state)
 	tell_all(&l);
 	sample_anew(&l, 300);
 	assert_whole(&l);
+	before = l.exec_id;
 	kill(l.target.pid, SIGUSR1);
 	sample_anew(&l, 300);
 	print_samples(&l, "after exec");
 	assert_int_equal(l.execs, 1);
+	assert_int_not_equal(l.new_exec_id, before);
+	assert_int_equal(l.new_exec_id, l.exec_id);
 	assert_true(l.samples > 20);
 	assert_int_equal(l.exact, 0);
 	assert_true(l.ends[ABI_END_NO_PROCESS] * 10 >= l.samples * 9); /* the others: ticks in the exec itself */
