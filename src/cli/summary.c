@@ -123,6 +123,9 @@ static void add_waits_line(const struct session_stats *stats, struct buf *out)
 			 (unsigned long long)counters[ABI_COUNTER_WAITS_SKIPPED]);
 	if (counters[ABI_COUNTER_WAITS_LOST])
 		buf_addf(out, "; lost: %llu", (unsigned long long)counters[ABI_COUNTER_WAITS_LOST]);
+	buf_addc(out, '\n');
+}
+
 static void add_lines_line(const struct summary *s, struct buf *out)
 {
 	if (!s->lines_asked)
