@@ -94,6 +94,7 @@ static __always_inline bool regs_compat(const volatile struct tick_regs *r)
 
 static __always_inline void regs_store(struct walk *w, const volatile struct tick_regs *r)
 {
+#pragma clang loop unroll(full) /* the verifier refuses a context pointer that was added to */
 	for (int i = 0; i < 31; i++)
 		w->leaf[i] = r->regs[i];
 	w->leaf[WALK_REG_SP] = r->sp;

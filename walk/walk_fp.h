@@ -312,6 +312,10 @@ WALK_FN __u64 walk_strip(__u64 address)
 	return address;
 }
 #else
+/* mov x8, #139; svc #0: rt_sigreturn, in the vDSO. Since linux 5.10 that has no unwind rule (arch/arm64/kernel/vdso/
+ * sigreturn.S). */
+#define WALK_SIGRETURN 0xd4000001d2801168
+
 /* BL imm26; BLR Xn; BLRAA and its kin (Arm ARM C6.2). */
 WALK_FN enum walk_code walk_code_before(struct walk *w, __u64 pc)
 {

@@ -376,14 +376,9 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 /* Is pc what a signal handler returns to, in a file that does not say so? */
 WALK_FN int walk_is_sigreturn(struct walk *w)
 {
-#ifdef WALK_X86_64
 	__u64 code;
 
 	return w->is_return && !walk_read(w, &code, sizeof(code), w->pc) && code == WALK_SIGRETURN;
-#else
-	(void)w;
-	return 0;
-#endif
 }
 
 /* ---- the step ---- */

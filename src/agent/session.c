@@ -436,6 +436,19 @@ static int open_parts(struct session *s)
 	return r;
 }
 
+static int open_lines(struct session *s, struct buf *why)
+{
+	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
+
+	if (r == -ENOTSUP)
+		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r == -EPIPE)
+		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
+	else if (r < 0)
+		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
+	return r;
+}
+
 static void session_freep(struct session **s)
 {
 	session_close(*s);
@@ -471,6 +484,9 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
 		return r;
 	}
+	r = open_lines(s, why);
+	if (r < 0)
+		return r;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -571,6 +587,7 @@ void session_close(struct session *s)
 	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);
+	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

@@ -37,6 +37,7 @@ struct rows_file {
 	uint32_t next;    /* of free numbers */
 	uint8_t state;    /* enum rows_state */
 	bool is_told;     /* number -> table stands in the outer map */
+	bool is_viewed;   /* a walk on the host read it since it was last asked whether to hide it */
 	bool is_changed;  /* it does not yet, and will with the next rows_flush() */
 	bool has_turned;  /* in rows.turned */
 	uint32_t holders; /* published mappings of it */

@@ -633,6 +633,69 @@ static void full_records(void **state)
 	assert_int_equal(m->walk.end, ABI_END_FRAME_LIMIT);
 	memory_free(m);
 }
+#else
+/* A leaf's x30, a frame record elsewhere than at sp, x30 alone, the root. */
+static void walks_by_rows(void **state)
+{
+	struct memory *m = memory_new();
+
+	(void)state;
+	ROWS(m, { AT(CODE), ABI_CFA_SP, ABI_SAVED_SAME, 2, 0 }, { AT(CALL(1) - 4), ABI_CFA_SP, ABI_SAVED_PAIR, 4, -4 },
+	     { AT(CALL(2) - 4), ABI_CFA_FP, ABI_SAVED_RETURN, 6, -5 }, { AT(CALL(3) - 4), ABI_CFA_STOP, 0, 0, 0 });
+	m->walk.leaf[WALK_REG_LR] = CALL(1) | UINT64_C(0x7b) << 56; /* signed */
+	put_word(m, STACK + 16, STACK + 0x100);
+	put_word(m, STACK + 24, CALL(2));
+	put_word(m, STACK + 0x108, CALL(3));
+	assert_int_equal(run(m, CODE + 0x20, WALK_TABLE), 4);
+	assert_int_equal(m->walk.end, ABI_END_COMPLETE);
+	expect_frame(m, 0, NATIVE, 0, CODE + 0x20);
+	expect_frame(m, 1, NATIVE, RETURN, CALL(1));
+	expect_frame(m, 2, NATIVE, RETURN, CALL(2));
+	expect_frame(m, 3, NATIVE, RETURN, CALL(3));
+	assert_int_equal(m->walk.sp, STACK + 0x100 + 48);
+	assert_int_equal(m->walk.fp, STACK + 0x100);
+	memory_free(m);
+}
+
+/* Below the top frame x30 is the called one's: a row that still counts on it is wrong. */
+static void link_register_of_the_top_only(void **state)
+{
+	struct memory *m = memory_new();
+
+	(void)state;
+	ROWS(m, { AT(CODE), ABI_CFA_SP, ABI_SAVED_SAME, 0, 0 }, { AT(CALL(1) - 4), ABI_CFA_SP, ABI_SAVED_SAME, 2, 0 });
+	m->walk.leaf[WALK_REG_LR] = CALL(1);
+	assert_int_equal(run(m, CODE + 0x20, WALK_TABLE), 2);
+	assert_int_equal(m->walk.end, ABI_END_UNSUPPORTED);
+	memory_free(m);
+}
+
+/* The return point of a handler in memory without rows, known by its instructions; what it interrupted is a leaf again.
+ */
+static void signal_frames(void **state)
+{
+	static const uint32_t sigreturn[] = { 0xd2801168, 0xd4000001 };
+	struct memory *m = memory_new();
+	uint64_t registers = STACK + 0x40 + 312, other = STACK + 0x1000;
+
+	(void)state;
+	ROWS(m, { AT(CODE), ABI_CFA_SP, ABI_SAVED_SAME, 8, 0 }, { AT(CODE + 0x100), ABI_CFA_SP, ABI_SAVED_SAME, 0, 0 },
+	     { AT(CALL(3) - 4), ABI_CFA_STOP, 0, 0, 0 });
+	memcpy(m->jit + 0x100, sigreturn, sizeof(sigreturn));
+	m->walk.leaf[WALK_REG_LR] = JIT + 0x100;
+	put_word(m, registers + 29 * 8, 77);
+	put_word(m, registers + 30 * 8, CALL(3));
+	put_word(m, registers + 31 * 8, other);
+	put_word(m, registers + 32 * 8, CODE + 0x100); /* the first instruction of its function */
+	assert_int_equal(run(m, CODE + 0x20, WALK_AUTO), 4);
+	assert_int_equal(m->walk.end, ABI_END_COMPLETE);
+	expect_frame(m, 1, ABI_FRAME_JIT, 0, JIT + 0x100);
+	expect_frame(m, 2, NATIVE, 0, CODE + 0x100);
+	expect_frame(m, 3, NATIVE, RETURN, CALL(3));
+	assert_int_equal(m->walk.sp, other);
+	assert_int_equal(m->walk.fp, 77);
+	memory_free(m);
+}
 #endif
 
 int main(void)
@@ -653,6 +716,10 @@ int main(void)
 		cmocka_unit_test(walks_can_be_resumed),
 		cmocka_unit_test(broken_tables),
 		cmocka_unit_test(full_records),
+#else
+		cmocka_unit_test(walks_by_rows),
+		cmocka_unit_test(link_register_of_the_top_only),
+		cmocka_unit_test(signal_frames),
 #endif
 	};
 

@@ -9,9 +9,15 @@
 #define CODE UINT64_C(0x400000)
 #define STACK UINT64_C(0x7ffd00000000)
 #define STACK_WORDS 4096
-#define UC_RBP 120         /* in the ucontext that a signal leaves on the stack */
-#define UC_RSP 160         /* rip follows */
+#define UC_RBP 120 /* in the ucontext that a signal leaves on the stack */
+#define UC_RSP 160 /* rip follows */
+#ifdef WALK_X86_64
+#define CALL 0xe8          /* call rel32 */
 #define RET (CODE + 0x105) /* behind the call at CODE + 0x100 */
+#else
+#define CALL 0x94 /* bl, the last byte of four */
+#define RET (CODE + 0x104)
+#endif
 
 struct memory {
 	uint8_t code[4096];
@@ -39,7 +45,11 @@ static struct memory *memory_new(void)
 
 	must(m);
 	memset(m->code, 0xcc, sizeof(m->code));
-	m->code[0x100] = 0xe8;
+#ifdef WALK_X86_64
+	m->code[0x100] = CALL;
+#else
+	m->code[0x103] = CALL;
+#endif
 	m->world = (struct walk_world){ .read = memory_read, .self = m };
 	m->walk.world = &m->world;
 	m->walk.mode = WALK_FP;
