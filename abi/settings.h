@@ -13,7 +13,8 @@ struct abi_settings {
 	__u8 mode;            /* enum walk_mode */
 	__u8 find_vma;        /* the program sample_miss is loaded: it says why an address has no mapping */
 	__u8 page_shift;
-	__u8 reserved[2];
+	__u8 copy_all; /* walk nothing at the tick: every user stack is copied and left to the host */
+	__u8 reserved[1];
 	__u32 wait_share;  /* of waits, in 2^32: each is taken or not by chance; the largest number: all */
 	__u64 wait_min_ns; /* shorter waits are not told */
 };

@@ -244,7 +244,7 @@ static __always_inline __u32 find_space(const struct abi_sample *sample)
 	__u32 pid = sample->pid;
 	struct abi_space *space;
 
-	if (settings.mode == WALK_FP)
+	if (settings.mode == WALK_FP || settings.copy_all)
 		return 0;
 	space = bpf_map_lookup_elem(&spaces, &pid);
 	if (!space || space->start_ns != sample->process_start_ns || space->exec_id != sample->exec_id)

@@ -139,11 +139,12 @@ WALK_FN int walk_saved(struct walk *w, const struct abi_row *row, struct walk_ca
 	case ABI_SAVED_SAME:
 		break;
 	case ABI_SAVED_AT:
-		/* Below sp lies what was popped already, or a leaf's red zone: a copied stack does not have it. */
+		/* Behind the pop, compilers' rules still name the slot. It lies below sp then, where a copied stack has
+		 * nothing; but fp has the value again. */
 		if (walk_stack_word(w, at, &to->fp)) {
 			if (at >= w->sp)
 				return 1;
-			to->fp = 0;
+			to->fp = w->fp;
 		}
 		break;
 	case ABI_SAVED_UNDEFINED:
@@ -367,8 +368,8 @@ WALK_FN int walk_by_record(struct walk *w, int known)
 	}
 	w->is_leaf = 0;
 	w->is_return = !w->at_signal; /* the first instruction behind a handler was not called */
-	if (w->mode != WALK_FP && !known)
-		w->guessed = 1;
+	if (w->mode != WALK_FP)
+		w->guessed = !known;
 	return 0;
 }
 

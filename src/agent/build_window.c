@@ -8,14 +8,23 @@
 #include "base/utf8.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
+#define LINES_MAX DEBUG_LINES_DEPTH_MAX
 #define TRIM_MAX 8 /* frames between a switch and the program that sees it */
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
 enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
 
+struct line_room { /* the lines of the frame at hand */
+	struct debug_lines_frame frames[LINES_MAX];
+	struct model_line lines[LINES_MAX];
+};
+
 struct builder {
 	const struct aggregate *a;
 	struct symbols *symbols;
+	struct debug_lines *lines; /* or NULL */
+	struct debug_lines_stats lines_before;
+	struct line_room *room;
 	struct model *m;
 	uint32_t *locations;         /* per raw frame */
 	bool *unnamed;               /* per raw frame */
@@ -31,6 +40,7 @@ struct builder {
 
 static void builder_release(struct builder *b)
 {
+	free(b->room);
 	free(b->locations);
 	free(b->unnamed);
 	free(b->leaves_cpu);
@@ -79,6 +89,8 @@ static int add_file_mapping(struct builder *b, uint32_t file_id, uint32_t *out)
 	struct model_mapping row = { .limit = UINT64_C(1) << 40, .flags = MODEL_HAS_FUNCTIONS };
 	int r;
 
+	if (b->lines && debug_lines_has_file(b->lines, file_id))
+		row.flags |= MODEL_HAS_FILENAMES | MODEL_HAS_LINE_NUMBERS | MODEL_HAS_INLINE_FRAMES;
 	if (symbols_module(b->symbols, file_id, &module) == 0)
 		add_hex(&hex, &module.build_id);
 	if (hex.error)
@@ -116,14 +128,76 @@ static int add_location(struct builder *b, uint32_t mapping, uint64_t address, c
 	return r < 0 ? r : model_add_location(b->m, &location, &line, out);
 }
 
+static struct debug_lines_place place_of(const struct aggregate_frame *f)
+{
+	return (struct debug_lines_place){ .file_id = f->owner,
+					   .offset = f->at,
+					   .is_return = f->flags & ABI_FRAME_RETURN };
+}
+
+/* All at once: each file is read once a window. */
+static int ask_lines(struct builder *b)
+{
+	scoped(freep) struct debug_lines_place *places = NULL;
+	size_t count = 0;
+
+	if (!b->lines)
+		return 0;
+	debug_lines_stats(b->lines, &b->lines_before);
+	places = calloc(b->a->frame_count + 1, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->a->frame_count; i++)
+		if (b->a->frames[i].kind == ABI_FRAME_NATIVE)
+			places[count++] = place_of(&b->a->frames[i]);
+	return debug_lines_ask(b->lines, places, count);
+}
+
+static int add_line(struct builder *b, const struct debug_lines_frame *f, struct model_line *out)
+{
+	struct model_function function = { .kind = MODEL_KIND_NATIVE };
+	struct str name = f->name.len ? f->name : STR("[unknown]");
+	int r = add_strings(b->m, (struct str[]){ name, f->system_name.len ? f->system_name : name, f->file },
+			    (uint32_t *[]){ &function.name, &function.system_name, &function.filename }, 3);
+
+	*out = (struct model_line){ .line = f->line };
+	return r < 0 ? r : model_add_function(b->m, &function, &out->function);
+}
+
+/* The real function keeps the name that the symbol table gives it: what is shown without lines is shown with them, and
+ * DWARF does not know that code was moved to NAME.cold. Only a name that the table lacks comes from DWARF. */
+static int add_lines(struct builder *b, uint32_t mapping, uint64_t address, struct symbol *symbol, size_t count,
+		     uint32_t *out)
+{
+	struct model_location location = { .mapping = mapping, .address = address, .line_count = (uint32_t)count };
+	struct debug_lines_frame *real = &b->room->frames[count - 1];
+	int r = 0;
+
+	if (symbol->has_name || !real->name.len) {
+		real->name = symbol->name;
+		real->system_name = symbol->has_name ? symbol->system_name : symbol->name;
+	} else {
+		symbol->has_name = true;
+	}
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = add_line(b, &b->room->frames[i], &b->room->lines[i]);
+	return r < 0 ? r : model_add_location(b->m, &location, b->room->lines, out);
+}
+
 static int resolve_native(struct builder *b, const struct aggregate_frame *f, struct symbol *symbol, uint32_t *out)
 {
+	const struct debug_lines_place place = place_of(f);
 	bool is_return = f->flags & ABI_FRAME_RETURN;
 	uint32_t mapping = 0;
+	size_t count = 0;
 	int r = get_file_mapping(b, f->owner, &mapping);
 
 	if (r == 0)
 		r = symbols_native(b->symbols, f->owner, f->at, is_return, symbol);
+	if (r == 0 && b->lines)
+		count = debug_lines_get(b->lines, &place, b->room->frames, LINES_MAX);
+	if (count)
+		return add_lines(b, mapping, f->at - is_return, symbol, count, out);
 	return r < 0 ? r : add_location(b, mapping, f->at - is_return, symbol, MODEL_KIND_NATIVE, out);
 }
 
@@ -372,6 +446,20 @@ static int start_model(struct model *m, bool with_waits, uint32_t frequency_hz, 
 	return r;
 }
 
+static int set_lines_counters(const struct builder *b, struct window *w)
+{
+	struct debug_lines_stats now;
+	int r;
+
+	if (!b->lines)
+		return 0;
+	debug_lines_stats(b->lines, &now);
+	r = window_set_counter(w, STR("lines_asked"), now.asked - b->lines_before.asked);
+	if (r == 0)
+		r = window_set_counter(w, STR("lines_found"), now.found - b->lines_before.found);
+	return r < 0 ? r : window_set_counter(w, STR("lines_failed"), now.failed - b->lines_before.failed);
+}
+
 static int set_counters(const struct builder *b, struct window *w)
 {
 	int r = window_set_counter(w, STR("samples"), b->a->total);
@@ -398,17 +486,21 @@ static int set_counters(const struct builder *b, struct window *w)
 	return r;
 }
 
-static int builder_init(struct builder *b, const struct aggregate *a, struct symbols *symbols, struct model *m)
+static int builder_init(struct builder *b)
 {
-	*b = (struct builder){ .a = a, .symbols = symbols, .m = m };
+	const struct aggregate *a = b->a;
+
 	u64map_init(&b->file_mappings, a->frame_count);
+	b->room = malloc(sizeof(*b->room));
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
 	b->leaves_cpu = calloc(a->frame_count + 1, sizeof(*b->leaves_cpu));
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
-	return b->locations && b->unnamed && b->leaves_cpu && b->roots && b->stacks && b->processes ? 0 : -ENOMEM;
+	return b->room && b->locations && b->unnamed && b->leaves_cpu && b->roots && b->stacks && b->processes
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void model_freep(struct model **m)
@@ -418,19 +510,22 @@ static void model_freep(struct model **m)
 	free(*m);
 }
 
-int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t frequency_hz, struct window *out)
+int build_window(const struct aggregate *a, struct symbols *symbols, struct debug_lines *lines, uint32_t frequency_hz,
+		 struct window *out)
 {
 	scoped(model_freep) struct model *m = calloc(1, sizeof(*m));
-	scoped(builder_release) struct builder b = { 0 };
+	scoped(builder_release) struct builder b = { .a = a, .symbols = symbols, .lines = lines, .m = m };
 	int r;
 
 	if (!m)
 		return -ENOMEM;
 	r = model_init(m, MODEL_STRING_BYTES_MAX);
 	if (r == 0)
-		r = builder_init(&b, a, symbols, m);
+		r = builder_init(&b);
 	if (r == 0)
 		r = start_model(m, a->with_waits, frequency_hz, out);
+	if (r == 0)
+		r = ask_lines(&b);
 	if (r == 0)
 		r = resolve_frames(&b);
 	if (r == 0)
@@ -441,6 +536,8 @@ int build_window(const struct aggregate *a, struct symbols *symbols, uint32_t fr
 		r = add_samples(&b);
 	if (r == 0)
 		r = set_counters(&b, out);
+	if (r == 0)
+		r = set_lines_counters(&b, out);
 	if (r < 0)
 		return r;
 	out->model = m;

@@ -84,9 +84,12 @@ static bool hand_over_again(struct session *s, struct proc *p, const struct abi_
 	struct abi_raw raw;
 
 	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
-	return sample->user_end == ABI_END_NO_MAPPING &&
-	       proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) &&
-	       hand_over(s, p, sample);
+	if (sample->user_end != ABI_END_NO_MAPPING ||
+	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
+	    unwind_raw(s->unwind, sample, proc_mappings(p)) < 0)
+		return false;
+	s->raw_pending++;
+	return true;
 }
 
 static void send_closing(struct session *s)
@@ -152,6 +155,15 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
 }
 
+/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice. */
+static void refresh(struct session *s, struct proc *p)
+{
+	struct unwind_process program = program_of(p);
+
+	if (proc_refresh(s->processes, p, clock_monotonic_ns(s->cfg.clock)))
+		unwind_set_process(s->unwind, &program, proc_mappings(p));
+}
+
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct session *s = ctx;
@@ -161,6 +173,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 		s->filtered++;
 		return;
 	}
+	if (p && s->unwind)
+		refresh(s, p);
 	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
 		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))
@@ -293,17 +307,19 @@ static int new_aggregate(const struct session *s, struct aggregate **out)
 	return 0;
 }
 
-/* A window whose samples are not all back waits for them; the one before it waits no longer. */
+/* A window whose samples are not all back waits for them, one at a time. */
 static int cut_window(struct session *s, uint64_t now_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
-	int r = job ? new_aggregate(s, &next) : -ENOMEM;
+	int r;
 
-	if (r < 0)
-		return r; /* the window goes on and is cut at the next step */
+	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
 	if (s->closing)
-		finish_raw(s);
+		return 0;
+	r = job ? new_aggregate(s, &next) : -ENOMEM;
+	if (r < 0)
+		return r; /* likewise */
 	count_window(s, job);
 	job->start_ns = wall_of(s, s->window_start_ns);
 	job->end_ns = wall_of(s, now_ns);
@@ -420,6 +436,19 @@ static int open_parts(struct session *s)
 	return r;
 }
 
+static int open_lines(struct session *s, struct buf *why)
+{
+	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
+
+	if (r == -ENOTSUP)
+		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r == -EPIPE)
+		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
+	else if (r < 0)
+		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
+	return r;
+}
+
 static void session_freep(struct session **s)
 {
 	session_close(*s);
@@ -455,6 +484,9 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
 		return r;
 	}
+	r = open_lines(s, why);
+	if (r < 0)
+		return r;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -555,6 +587,7 @@ void session_close(struct session *s)
 	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);
+	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

@@ -22,6 +22,7 @@ struct session_config {
 	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
 	const char *service_name;     /* becomes the label group; may be NULL */
 	const char *command;          /* what was asked for, for people; may be NULL */
+	bool lines;                   /* inlined frames and lines from debug information */
 	bool want_metadata;           /* fill window.metadata_json */
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own

@@ -11,6 +11,7 @@
 #include "agent/waits.h"
 #include "base/queue.h"
 #include "proc/cpustat.h"
+#include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
 
 /* One window on its way from the reader to the worker. */
@@ -54,6 +55,7 @@ struct session {
 
 	/* The worker's. */
 	struct symbols *symbols;
+	struct debug_lines *lines; /* NULL: not asked for */
 	pthread_t worker;
 	struct queue jobs; /* of struct job */
 

@@ -126,7 +126,7 @@ static int finish_job(struct session *s, const struct job *job, struct window *w
 		r = set_counters(s, job, w);
 	if (r == 0)
 		r = set_metadata(s, w);
-	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->cfg.sampling.frequency_hz, w);
+	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->lines, s->cfg.sampling.frequency_hz, w);
 }
 
 void *session_worker(void *session)

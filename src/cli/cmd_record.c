@@ -18,7 +18,7 @@
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
-	bool all, callgraph, quiet, allow_dangerous_kernel, self;
+	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
 	uint8_t children;
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
@@ -66,12 +66,15 @@ static const struct opt how_options[] = {
 	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
 	  .fallback = "100", .arg = "PERCENT",
 	  .help = "take only this share of all waits, by chance; each stands for the others" },
+	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
+	  .help = "inlined functions, source files and lines of native code, from its debug information (needs "
+		  "libdw)" },
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
 	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
-	  .help = "memory between kernel and program (default: a second's worst case, 256K to 8M)" },
+	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },
 	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
@@ -212,10 +215,9 @@ static int open_session(struct record *r)
 	const struct config *config = r->config;
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	bool children = config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0;
-	const struct session_config cfg = {
+	struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
-			      .mode = (uint8_t)config->unwind.unwind,
 			      .off_cpu = config->off_cpu,
 			      .wait_min_ns = config->wait_min_ns,
 			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
@@ -236,13 +238,16 @@ static int open_session(struct record *r)
 		.container_socket = config->container_socket,
 		.container = config->container,
 		.command = r->command_line,
+		.lines = config->lines,
 		.want_metadata = true,
 		.service_name = config->service_name,
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e = session_open(&cfg, &why, &r->session);
+	int e;
 
+	unwind_options_apply(&config->unwind, &cfg.sampling);
+	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
 
@@ -397,6 +402,8 @@ static const char *const examples[] = {
 	"a command and all it starts",
 	"sudo hearth record --container web -d 1m -o web.col",
 	"one container for a minute",
+	"sudo hearth record --lines -o out.pb.gz -- ./program",
+	"inlined functions and source lines: go tool pprof -list shows them",
 	NULL,
 };
 

@@ -78,6 +78,9 @@ void summary_add(struct summary *s, const struct window *w)
 	s->complete += window_counter(w, STR("complete"));
 	s->frames += window_counter(w, STR("frames"));
 	s->unnamed_frames += window_counter(w, STR("unnamed_frames"));
+	s->lines_asked += window_counter(w, STR("lines_asked"));
+	s->lines_found += window_counter(w, STR("lines_found"));
+	s->lines_failed += window_counter(w, STR("lines_failed"));
 	s->busy_ns += w->busy_ns;
 	s->cpu_count = w->cpu_count;
 	s->frequency_hz = w->frequency_hz;
@@ -120,6 +123,18 @@ static void add_waits_line(const struct session_stats *stats, struct buf *out)
 			 (unsigned long long)counters[ABI_COUNTER_WAITS_SKIPPED]);
 	if (counters[ABI_COUNTER_WAITS_LOST])
 		buf_addf(out, "; lost: %llu", (unsigned long long)counters[ABI_COUNTER_WAITS_LOST]);
+	buf_addc(out, '\n');
+}
+
+static void add_lines_line(const struct summary *s, struct buf *out)
+{
+	if (!s->lines_asked)
+		return;
+	buf_addf(out, "  lines    %.1f %% of %llu native addresses of files with debug information",
+		 percent(s->lines_found, s->lines_asked), (unsigned long long)s->lines_asked);
+	if (s->lines_failed)
+		buf_addf(out, "; the debug information of %.1f %% could not be read",
+			 percent(s->lines_failed, s->lines_asked));
 	buf_addc(out, '\n');
 }
 
@@ -179,6 +194,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 	add_waits_line(stats, out);
 	if (s->user_samples)
 		add_stacks_line(s, stats->lost, out);
+	add_lines_line(s, out);
 	if (!s->samples)
 		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));
 	add_top(s, out);

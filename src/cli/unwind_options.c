@@ -5,7 +5,11 @@
 
 #include "walk/walk.h"
 
-const char *const unwind_option_names[] = { [WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table", NULL };
+#define UNWIND_COPY (WALK_TABLE + 1)
+
+const char *const unwind_option_names[] = {
+	[WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table", [UNWIND_COPY] = "copy", NULL,
+};
 
 enum perf_mode { PERF_MODE_FP, PERF_MODE_DWARF, PERF_MODE_SMART, PERF_MODE_DISABLED, PERF_MODE_NONE };
 
@@ -22,4 +26,10 @@ int unwind_options_check(const struct command *c, const struct unwind_options *o
 	command_fail(c, "--perf-mode %s: stacks without their native frames cannot be taken; leave it out",
 		     perf_mode_option_names[o->perf_mode]);
 	return EXIT_USAGE;
+}
+
+void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)
+{
+	sampling->copy_all = o->unwind == UNWIND_COPY;
+	sampling->mode = sampling->copy_all ? WALK_AUTO : (uint8_t)o->unwind;
 }

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "cli/command.h"
+#include "sampler/sampler.h"
 
 struct unwind_options { /* a member of the command's configuration */
-	size_t unwind;  /* index: enum walk_mode */
+	size_t unwind;  /* index of unwind_option_names */
 	size_t perf_mode;
 	uint64_t memory_bytes;
 };
@@ -22,7 +23,8 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 	  .fallback = "auto",                                                                                          \
 	  .arg = "NAME",                                                                                               \
 	  .help = "how user stacks are walked: by unwind tables, and where a file has none by frame pointers, marked " \
-		  "as guessed (auto); by tables only; by frame pointers only (fp)" },                                  \
+		  "as guessed (auto); by tables only; by frame pointers only (fp); as auto, " \
+		  "but outside of the kernel, from copies of the stacks (copy: to compare)" },                                  \
 		{ "unwind-memory",                                                                                     \
 		  0,                                                                                                   \
 		  OPT_SIZE,                                                                                            \
@@ -40,3 +42,5 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 
 /** unwind_options_check - Return: EXIT_DONE, or EXIT_USAGE after saying what cannot be had. */
 int unwind_options_check(const struct command *c, const struct unwind_options *o);
+/** unwind_options_apply - how the sampler has to walk. */
+void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling);

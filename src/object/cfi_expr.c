@@ -36,9 +36,9 @@ static bool is_plt(const struct cur *c, struct cfi_value *out)
 	const uint8_t threshold = 6;
 	const uint8_t *p = c->pos;
 
-	if (cur_left(c) != sizeof(want) || memcmp(p, want, threshold) ||
-	    memcmp(p + threshold + 1, want + threshold + 1, sizeof(want) - threshold - 1) || p[threshold] < OP_LIT0 ||
-	    p[threshold] > OP_LIT0 + 15)
+	if (cur_left(c) != sizeof(want) || p[threshold] < OP_LIT0 || p[threshold] > OP_LIT0 + 15 ||
+	    memcmp(p, want, threshold) != 0 ||
+	    memcmp(p + threshold + 1, want + threshold + 1, sizeof(want) - threshold - 1) != 0)
 		return false;
 	*out = (struct cfi_value){ .how = CFI_PLT, .off = p[threshold] - OP_LIT0 };
 	return true;

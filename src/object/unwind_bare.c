@@ -33,23 +33,21 @@ int unwind_bare_entry(const struct elf *elf, struct cfi *out)
 /* A system call ends at @end; CODE_BEFORE + SYSCALL_MAX bytes before it and CODE_AFTER behind it can be read. */
 static int judge_syscall(uint16_t machine, const uint8_t *end, uint64_t address, struct cfi *out)
 {
-	const uint8_t *start = end - CODE_BEFORE;
 	ptrdiff_t at = code_find_sigreturn(machine, end - 9, 9);
 
 	if (at >= 0)
 		return put(out, address - 9 + (uint64_t)at, 9 - (uint32_t)at, ABI_CFA_SIGNAL);
 	for (unsigned int back = 6; back <= SYSCALL_MAX; back++) {
-		const uint8_t *call = end - back;
-		unsigned int from = back + CODE_BEFORE;
+		const uint8_t *call = end - back, *start = call - 4;
 
 		if (!code_is_clone_child(machine, call))
 			continue;
 		/* x86-64: from where the frame pointer is cleared; aarch64: the call itself. */
-		start = machine == EM_X86_64 ? call - CODE_BEFORE : call - 4;
-		while (machine == EM_X86_64 && start < call - 2 && memcmp(start, "\x31\xed", 2))
+		if (machine == EM_X86_64)
+			start = call - CODE_BEFORE;
+		while (machine == EM_X86_64 && start < call - 2 && memcmp(start, "\x31\xed", 2) != 0)
 			start++;
-		from = (unsigned int)(end - start);
-		return put(out, address - from, from, ABI_CFA_STOP);
+		return put(out, address - (uint64_t)(end - start), (uint32_t)(end - start), ABI_CFA_STOP);
 	}
 	return 0;
 }

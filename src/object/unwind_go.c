@@ -30,6 +30,7 @@ enum kind {
 	GO_ROOT,   /* nothing calls it */
 	GO_SIGNAL, /* what a signal handler returns to */
 	GO_SWITCH, /* goes to another stack and comes back */
+	GO_CALLER, /* the same without a frame of its own: the frame register is its caller's */
 	GO_LEAVE,  /* goes to another stack, where it is the outermost frame */
 	GO_JUMP,   /* goes to another stack in order to leave for the code there */
 };
@@ -89,14 +90,10 @@ static enum kind kind_of(struct go *g, const struct pclntab_function *f)
 	static const char *const signals[] = { "runtime.sigreturn", "runtime.sigreturn__sigaction", NULL };
 	static const char *const leaves[] = { "runtime.mcall", "runtime.morestack", NULL };
 	static const char *const jumps[] = { "runtime.gogo", "gogo", NULL };
+	static const char *const calls[] = { "runtime.systemstack", "runtime.asmcgocall", NULL };
 	/* Go 1.16 does not flag them. */
-	static const char *const switches[] = { "runtime.systemstack",
-						"runtime.asmcgocall",
-						"runtime.cgocallback",
-						"runtime.nanotime1",
-						"runtime.walltime",
-						"runtime.walltime1",
-						NULL };
+	static const char *const switches[] = { "runtime.cgocallback", "runtime.nanotime1", "runtime.walltime",
+						"runtime.walltime1", NULL };
 	struct str name;
 
 	if (g->table.has_flags && !f->flags)
@@ -110,6 +107,8 @@ static enum kind kind_of(struct go *g, const struct pclntab_function *f)
 		return GO_LEAVE;
 	if (is_one_of(name, jumps))
 		return GO_JUMP;
+	if (is_one_of(name, calls))
+		return GO_CALLER;
 	return f->flags & PCLNTAB_SP_WRITE || is_one_of(name, switches) ? GO_SWITCH : GO_PLAIN;
 }
 
@@ -128,19 +127,22 @@ static uint64_t find_frame(const uint8_t *code, size_t size)
 	return UINT64_MAX;
 }
 
-/* Behind the instruction that loads the stack pointer of another stack: mov 0x38(%reg),%rsp, from g.sched.sp; on
- * aarch64 mov sp, xN. */
+/* mov 0x38(%reg),%rsp, from g.sched.sp; mov (%reg),%rsp, from a gobuf; on aarch64 mov sp, xN. */
+static bool is_switch(uint16_t machine, const uint8_t *p)
+{
+	if (machine == EM_AARCH64)
+		return (p[0] & 0x1f) == 0x1f && !(p[1] & 0xfc) && !p[2] && p[3] == 0x91;
+	if ((p[0] & 0xfe) != 0x48 || p[1] != 0x8b || (p[2] & 7) == 4) /* 4: with another byte behind it */
+		return false;
+	return ((p[2] & 0xf8) == 0x60 && p[3] == 0x38) || ((p[2] & 0xf8) == 0x20 && p[2] != 0x25);
+}
+
+/* Behind the instruction that loads the stack pointer of another stack. */
 static uint64_t find_switch(uint16_t machine, const uint8_t *code, size_t size)
 {
-	for (size_t i = 0; i + 4 <= size; i += machine == EM_AARCH64 ? 4 : 1) {
-		const uint8_t *p = code + i;
-
-		if (machine == EM_X86_64 && (p[0] == 0x48 || p[0] == 0x49) && p[1] == 0x8b && (p[2] & 0xf8) == 0x60 &&
-		    p[2] != 0x64 && p[3] == 0x38)
-			return i + 4;
-		if (machine == EM_AARCH64 && (p[0] & 0x1f) == 0x1f && !(p[1] & 0xfc) && !p[2] && p[3] == 0x91)
-			return i + 4;
-	}
+	for (size_t i = 0; i + 4 <= size; i += machine == EM_AARCH64 ? 4 : 1)
+		if (is_switch(machine, code + i))
+			return i + (machine == EM_X86_64 && (code[i + 2] & 0xf8) == 0x20 ? 3 : 4);
 	return UINT64_MAX;
 }
 
@@ -158,6 +160,8 @@ static void read_code(struct go *g, struct function *fn)
 		return;
 	if (g->elf->machine == EM_X86_64)
 		fn->frame_at = find_frame(code, MIN(size, PROLOGUE_MAX));
+	if (fn->kind == GO_CALLER && (fn->frame_at != UINT64_MAX || g->elf->machine == EM_AARCH64))
+		fn->kind = GO_SWITCH;
 	if (fn->kind == GO_LEAVE || fn->kind == GO_JUMP)
 		fn->switch_at = find_switch(g->elf->machine, code, size);
 }
@@ -204,8 +208,7 @@ static int row_of(struct go *g, const struct function *fn, uint64_t at, int64_t 
 		out->cfa = ABI_CFA_UNSUPPORTED;
 		return 0;
 	}
-	/* The frame register is still the caller's: there is nothing better than its record. */
-	if (fn->kind == GO_SWITCH && fn->frame_at == UINT64_MAX && g->elf->machine == EM_X86_64) {
+	if (fn->kind == GO_CALLER) { /* there is nothing better than the caller's record */
 		out->cfa = ABI_CFA_FRAME_RECORD;
 		return 0;
 	}

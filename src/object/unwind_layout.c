@@ -9,7 +9,7 @@
 #define PAGE_NONE UINT64_MAX
 
 /* Every row puts at most one element, and every page; the limits on both keep an element's number below 2^32. */
-#define ELEMENTS_MAX ((size_t)UNWIND_ROWS_MAX + UNWIND_PAGES_MAX * 2 + 65536)
+#define ELEMENTS_MAX ((size_t)UNWIND_ROWS_MAX + (size_t)UNWIND_PAGES_MAX * 2 + 65536)
 
 static int add_element(struct layout *l, union abi_element **out)
 {

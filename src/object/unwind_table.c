@@ -9,16 +9,19 @@
 #include "base/array.h"
 #include "base/cur.h"
 #include "object/cfi.h"
+#include "object/unpack.h"
 #include "object/unwind_bare.h"
 #include "object/unwind_code.h"
 #include "object/unwind_go.h"
 #include "object/unwind_layout.h"
+#include "object/unwind_vdso.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
-#define BARE_MIN 48       /* smaller gaps hold nothing that is recognised by its bytes */
-#define BARE_EDGE 64      /* code in a gap is recognised by what stands around it, too */
-#define SIGRETURN_SIZE 32 /* bytes of a signal trampoline looked at */
+#define UNPACKED_MAX MIB(64) /* of a compressed section */
+#define BARE_MIN 48          /* smaller gaps hold nothing that is recognised by its bytes */
+#define BARE_EDGE 64         /* code in a gap is recognised by what stands around it, too */
+#define SIGRETURN_SIZE 32    /* bytes of a signal trampoline looked at */
 
 struct piece {               /* file offsets */
 	uint64_t start, end; /* what it has rows for */
@@ -228,38 +231,43 @@ static int add_section(struct builder *b, const struct cfi_section *section)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
+/* From @address to the end of the segment that holds it. */
+static int find_bytes(const struct elf *elf, uint64_t address, struct reader *out)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || address - s->address >= s->file_size)
+			continue;
+		*out = reader_slice(&elf->in, s->offset, s->file_size);
+		*out = reader_slice(out, address - s->address, s->file_size);
+		return 0;
+	}
+	return -EBADMSG;
+}
+
 /* Layout of .eh_frame_hdr: u8 version, u8 encoding of the pointer, of the count, of the table; pointer to .eh_frame
  * (LSB core 5.0, section 10.6.2). Linkers write it as 32 bits relative to where it stands. */
 static int find_eh_frame(const struct elf *elf, struct cfi_section *out)
 {
 	const uint8_t pcrel_sdata4 = 0x1b;
+	const struct elf_segment *s = NULL;
 	uint8_t bytes[8];
+	struct cur c = cur_of(bytes, sizeof(bytes));
 
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct elf_segment *s = &elf->segments[i];
-		struct cur c = cur_of(bytes, sizeof(bytes));
-		uint64_t offset;
-
-		if (s->type != PT_GNU_EH_FRAME)
-			continue;
-		if (reader_read(&elf->in, bytes, sizeof(bytes), s->offset) < 0)
-			return -EBADMSG;
-		if (cur_u8(&c) != 1 || cur_u8(&c) != pcrel_sdata4)
-			return -ENOTSUP;
-		cur_le16(&c);
-		out->address = s->address + 4 + (uint64_t)(int64_t)(int32_t)cur_le32(&c);
-		if (elf_offset_of(elf, out->address, &offset) < 0)
-			return -EBADMSG;
-		for (size_t k = 0; k < elf->segment_count; k++) {
-			const struct elf_segment *load = &elf->segments[k];
-
-			if (load->type == PT_LOAD && offset - load->offset < load->file_size)
-				out->in = reader_slice(&elf->in, offset, load->file_size - (offset - load->offset));
-		}
-		out->has_end = true;
-		return 0;
-	}
-	return -ENOENT;
+	for (size_t i = 0; i < elf->segment_count && !s; i++)
+		if (elf->segments[i].type == PT_GNU_EH_FRAME)
+			s = &elf->segments[i];
+	if (!s)
+		return -ENOENT;
+	if (reader_read(&elf->in, bytes, sizeof(bytes), s->offset) < 0)
+		return -EBADMSG;
+	if (cur_u8(&c) != 1 || cur_u8(&c) != pcrel_sdata4)
+		return -ENOTSUP;
+	cur_le16(&c);
+	out->address = s->address + 4 + (uint64_t)(int64_t)(int32_t)cur_le32(&c);
+	out->has_end = true;
+	return find_bytes(elf, out->address, &out->in);
 }
 
 static int add_eh_frame(struct builder *b)
@@ -281,13 +289,21 @@ static int add_eh_frame(struct builder *b)
 
 static int add_debug_frame(struct builder *b, const struct elf *elf)
 {
+	scoped(buf_release) struct buf unpacked = BUF_INIT(UNPACKED_MAX);
 	struct cfi_section section = { .machine = b->elf->machine };
 	const struct elf_section *s = elf_section_find(elf, STR(".debug_frame"));
+	int r;
 
 	if (!s)
 		return 0;
 	section.in = elf_section_reader(elf, s);
 	section.address = s->address;
+	if (s->flags & SHF_COMPRESSED) {
+		r = unpack_section(elf, s, &unpacked);
+		if (r < 0)
+			return r;
+		section.in = reader_of(unpacked.ptr, unpacked.len);
+	}
 	return add_section(b, &section);
 }
 
@@ -338,7 +354,7 @@ static int lay_out(struct builder *b, struct unwind_span span, struct unwind_tab
 	int r = layout_init(&l, span);
 
 	for (size_t i = 0; r == 0 && i < b->all.count; i++) {
-		const struct piece *piece = &b->all.items[i], *next = i + 1 < b->all.count ? piece + 1 : NULL;
+		const struct piece *piece = b->all.items + i, *next = i + 1 < b->all.count ? piece + 1 : NULL;
 
 		r = put_rows(b, &l, piece, &t->stats);
 		if (r == 0 && (!next || next->start - piece->end > PADDING_MAX) &&
@@ -415,23 +431,43 @@ static int add_bare(struct builder *b)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
-/* Go's own .debug_frame says nothing of the frame register: its other table comes first.
- * A section that cannot be used leaves the others; what it was wrong with is said when none could. */
+static int add_vdso(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = b->all.count ? 0 : unwind_vdso_read(b->elf, &b->cfi);
+
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* First to last: Go's own .debug_frame says nothing of the frame register, so its other table comes before it. */
+enum source { EH_FRAME, GO, DEBUG_FRAME, DEBUG_FILE, VDSO, BARE, SOURCES };
+
+static int add_source(struct builder *b, enum source source, const struct elf *debug)
+{
+	switch (source) {
+	case EH_FRAME:
+		return add_eh_frame(b);
+	case GO:
+		return add_go(b);
+	case DEBUG_FRAME:
+		return add_debug_frame(b, b->elf);
+	case DEBUG_FILE:
+		return debug ? add_debug_frame(b, debug) : 0;
+	case VDSO:
+		return add_vdso(b);
+	default:
+		return add_bare(b);
+	}
+}
+
+/* A section that cannot be used leaves the others; what it was wrong with is said when none could. */
 static int add_all(struct builder *b, const struct elf *debug)
 {
 	int result = 0;
 
-	for (int source = 0; source < 5; source++) {
-		int r = 0;
+	for (enum source source = 0; source < SOURCES; source++) {
+		int r = add_source(b, source, debug);
 
-		if (source == 0)
-			r = add_eh_frame(b);
-		else if (source == 1)
-			r = add_go(b);
-		else if (source == 2 || (source == 3 && debug))
-			r = add_debug_frame(b, source == 2 ? b->elf : debug);
-		else if (source == 4)
-			r = add_bare(b);
 		if (r == -EBADMSG || r == -ENOTSUP)
 			result = -EBADMSG;
 		else if (r < 0)

@@ -89,6 +89,8 @@ const struct mappings *proc_mappings(const struct proc *p);
  * Return: true when @address is known now.
  */
 bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
+/** proc_refresh - the mappings again when they are half a minute old. Return: true when they were read. */
+bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /**
  * proc_tell_mapping - what the kernel says of one mapping of a process that /proc says nothing of any more
  * Its file is known when any process's mappings named it before. Return: true when the mapping is new and understood.

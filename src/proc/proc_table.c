@@ -186,19 +186,25 @@ static void limit_rescan(struct entry *e, uint64_t now_ns, bool useful)
 		e->attempt++;
 }
 
+bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns)
+{
+	struct entry *e = (struct entry *)p;
+	bool first = !e->refresh_ns; /* just read by proc_get() */
+
+	if (t->recorded || p->is_kernel || p->exited || now_ns < e->refresh_ns)
+		return false;
+	e->refresh_ns = now_ns + REFRESH_NS;
+	return !first && entry_rescan(t, e);
+}
+
 static const struct mapping *locate(struct proc_table *t, struct entry *e, uint64_t address, uint64_t now_ns)
 {
 	const struct mapping *m = mappings_find(&e->maps, address);
-	bool settled = t->recorded || e->pub.exited;
 
-	if (settled || (m && now_ns < e->refresh_ns))
+	if (t->recorded || e->pub.exited)
 		return m;
-	if (m) {
-		bool first = !e->refresh_ns; /* just read by proc_get() */
-
-		e->refresh_ns = now_ns + REFRESH_NS;
-		return !first && entry_rescan(t, e) ? mappings_find(&e->maps, address) : m;
-	}
+	if (m)
+		return proc_refresh(t, &e->pub, now_ns) ? mappings_find(&e->maps, address) : m;
 	if (!may_rescan(e, now_ns))
 		return NULL;
 	m = entry_rescan(t, e) ? mappings_find(&e->maps, address) : NULL;

@@ -14,6 +14,8 @@
 #include "sampler/cpus.h"
 #include "walk/walk.h"
 
+/* The reader comes every poll interval and is woken when half is used: a quarter of a second's worst case is plenty. */
+#define RING_SHARE 4
 #define RING_MIN KIB(256)
 #define RING_MAX MIB(8)
 #define RING_LIMIT MIB(256) /* of what a user may ask for */
@@ -89,7 +91,7 @@ size_t bpf_ring_bytes(const struct sampler_config *cfg, unsigned int cpu_count)
 	} else if (__builtin_mul_overflow(worst * cpu_count, cfg->frequency_hz, &want)) {
 		want = RING_MAX;
 	} else {
-		want = MIN(want, RING_MAX);
+		want = MIN(want / RING_SHARE, RING_MAX);
 	}
 	while (bytes < want)
 		bytes *= 2;
@@ -143,6 +145,7 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.follow_children = cfg->follow_children,
 		.filter_cgroup = cfg->cgroup_path != NULL,
 		.mode = cfg->mode,
+		.copy_all = cfg->copy_all,
 		.find_vma = find_vma == 1,
 		.wait_share = cfg->wait_share ? cfg->wait_share : UINT32_MAX,
 		.wait_min_ns = cfg->wait_min_ns,

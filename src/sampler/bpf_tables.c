@@ -3,12 +3,14 @@
 
 #include <endian.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #define INNER_FLAGS (BPF_F_INNER_MAP | BPF_F_MMAPABLE) /* those of the template in bpf/unwind.h */
 #define KERNEL_ENOTSUPP 524 /* linux, include/linux/errno.h: not for user space, yet seen there */
+#define KEPT_MAX 256        /* descriptors of tables */
 #define PREFIX_BITS 96      /* of struct abi_map_key: space and address */
 
 static size_t page_size(void)
@@ -53,6 +55,7 @@ static int write_mapped(int fd, const union abi_element *elements, uint32_t coun
 /* put - the rows are read by walks on the host through the same mapping. */
 static int sink_put(void *self, const union abi_element *elements, uint32_t count, struct table *out)
 {
+	struct bpf_tables *tables = self;
 	struct table t = { .count = count, .bytes = sink_cost(self, count) };
 	int r;
 
@@ -66,16 +69,49 @@ static int sink_put(void *self, const union abi_element *elements, uint32_t coun
 		close(t.fd);
 		return r;
 	}
+	t.keeps_fd = tables->fds_kept < tables->fds_max;
+	tables->fds_kept += t.keeps_fd;
 	*out = t;
+	return 0;
+}
+
+static void unmap(struct table *table)
+{
+	if (table->elements)
+		munmap((void *)(uintptr_t)table->elements, rows_bytes(table->count));
+	table->elements = NULL;
+}
+
+/* What is mapped counts as resident, whether it is read or not. Only a descriptor brings it back. */
+static void sink_hide(void *self, struct table *table)
+{
+	(void)self;
+	if (table->keeps_fd)
+		unmap(table);
+}
+
+static int sink_view(void *self, struct table *table)
+{
+	void *at;
+
+	(void)self;
+	if (table->elements)
+		return 0;
+	at = mmap(NULL, rows_bytes(table->count), PROT_READ, MAP_SHARED, table->fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	table->elements = at;
 	return 0;
 }
 
 static void sink_drop(void *self, struct table *table)
 {
-	(void)self;
-	if (!table->elements)
+	struct bpf_tables *tables = self;
+
+	if (!table->count)
 		return;
-	munmap((void *)(uintptr_t)table->elements, rows_bytes(table->count));
+	unmap(table);
+	tables->fds_kept -= table->keeps_fd;
 	closep(&table->fd);
 	*table = (struct table){ .fd = -1 };
 }
@@ -129,7 +165,7 @@ static int sink_change_tables(void *self, const struct table_change *changes, si
 	}
 	r = change_batch(t, numbers, fds, (uint32_t)count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (changes[i].table) /* the outer map and our mapping keep it: descriptors are few */
+		if (changes[i].table && !changes[i].table->keeps_fd) /* the outer map and our mapping keep it */
 			closep(&changes[i].table->fd);
 	}
 	return r;
@@ -199,13 +235,27 @@ static int sink_set_space(void *self, uint32_t pid, const struct abi_space *spac
 	return bpf_map_delete_elem(t->spaces_fd, &pid) < 0 && errno != ENOENT ? -errno : 0; /* it may have exited */
 }
 
+/* An eighth of what the process may have open. */
+static size_t fds_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	return (size_t)MIN(limit.rlim_cur / 8, (rlim_t)KEPT_MAX);
+}
+
 int bpf_tables_open(int tables_fd, int mappings_fd, int spaces_fd, struct bpf_tables *out)
 {
 	int empty = inner_create(1);
 
 	if (empty < 0)
 		return empty;
-	*out = (struct bpf_tables){ tables_fd, mappings_fd, spaces_fd, empty, false };
+	*out = (struct bpf_tables){ .tables_fd = tables_fd,
+				    .mappings_fd = mappings_fd,
+				    .spaces_fd = spaces_fd,
+				    .empty_fd = empty,
+				    .fds_max = fds_max() };
 	return 0;
 }
 
@@ -219,6 +269,8 @@ void bpf_tables_sink(struct bpf_tables *t, struct table_sink *out)
 	*out = (struct table_sink){
 		.cost = sink_cost,
 		.put = sink_put,
+		.view = sink_view,
+		.hide = sink_hide,
 		.drop = sink_drop,
 		.change_tables = sink_change_tables,
 		.change_maps = sink_change_maps,

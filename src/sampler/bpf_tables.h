@@ -9,6 +9,7 @@ struct bpf_tables {
 	int tables_fd, mappings_fd, spaces_fd; /* borrowed from the loaded object */
 	int empty_fd;                          /* stands where a table was taken away: without a row, not without one */
 	bool single;                           /* the kernel changes outer maps one by one only: before 6.0 */
+	size_t fds_kept, fds_max;              /* of tables that can be hidden */
 };
 
 /** bpf_tables_open - Return: 0 or -errno. The descriptors must outlive it. */

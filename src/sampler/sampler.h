@@ -16,8 +16,9 @@ struct sampler_config {
 	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
 				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
-	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
+	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
 	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	bool copy_all;             /* every user stack travels raw: the host walks all of them */
 	bool off_cpu;              /* also the stacks of threads that leave their CPU to wait, and how long they do */
 	uint64_t wait_min_ns;      /* shorter waits are not told */
 	uint32_t wait_share;       /* of all waits, in 2^32; 0: all of them */

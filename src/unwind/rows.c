@@ -345,7 +345,7 @@ static void load(struct rows *r, uint32_t number)
 {
 	scoped(unwind_table_release) struct unwind_table built = { 0 };
 	struct rows_file *f = &r->files[number];
-	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock), took;
+	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock);
 	bool again = f->state == ROWS_EVICTED;
 	int e;
 
@@ -358,10 +358,9 @@ static void load(struct rows *r, uint32_t number)
 		e = put_table(r, number, &built);
 	if (e < 0)
 		failed(r, number, e, now_ns);
-	took = thread_cpu_ns() - before;
-	r->stats.load_ns += took;
-	if (again)
-		r->reload_left_ns -= MIN(took, r->reload_left_ns);
+	r->stats.load_ns += thread_cpu_ns() - before;
+	if (again) /* waits for grace periods hold up the worker as work does */
+		r->reload_left_ns -= MIN(clock_monotonic_ns(r->cfg.clock) - now_ns, r->reload_left_ns);
 }
 
 static void want(struct rows *r, uint32_t number)
@@ -407,17 +406,25 @@ void rows_release(struct rows *r, uint32_t number)
 
 const void *rows_table(struct rows *r, uint32_t number)
 {
+	const struct table_sink *sink = r->cfg.sink;
+	struct rows_file *f;
+
 	if (!number || number >= r->count || !r->files[number].file_id)
 		return NULL;
 	want(r, number);
-	return r->files[number].state == ROWS_LOADED ? &r->files[number] : NULL;
+	f = &r->files[number];
+	if (f->state != ROWS_LOADED || (sink->view && sink->view(sink->self, &f->table) < 0))
+		return NULL;
+	f->is_viewed = true;
+	return f;
 }
 
 const union abi_element *rows_element(const void *table, uint32_t index)
 {
 	const struct rows_file *f = table;
 
-	return f->state == ROWS_LOADED && index < f->table.count ? &f->table.elements[index] : NULL;
+	return f->state == ROWS_LOADED && f->table.elements && index < f->table.count ? &f->table.elements[index]
+										      : NULL;
 }
 
 /* ---- rounds ---- */
@@ -457,6 +464,9 @@ void rows_expire(struct rows *r)
 
 		if (!f->file_id)
 			continue;
+		if (f->state == ROWS_LOADED && r->cfg.sink->hide && !f->is_viewed)
+			r->cfg.sink->hide(r->cfg.sink->self, &f->table);
+		f->is_viewed = false;
 		use = last_use(r, f);
 		if (f->holders || use != f->seen_use) {
 			f->seen_use = use;

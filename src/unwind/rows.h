@@ -37,6 +37,7 @@ struct rows_file {
 	uint32_t next;    /* of free numbers */
 	uint8_t state;    /* enum rows_state */
 	bool is_told;     /* number -> table stands in the outer map */
+	bool is_viewed;   /* a walk on the host read it since it was last asked whether to hide it */
 	bool is_changed;  /* it does not yet, and will with the next rows_flush() */
 	bool has_turned;  /* in rows.turned */
 	uint32_t holders; /* published mappings of it */
@@ -70,7 +71,7 @@ struct rows {
 	size_t waiting;   /* files with is_changed */
 	uint32_t *turned; /* numbers whose kind changed since rows_turned() was asked */
 	size_t turned_count, turned_cap;
-	uint64_t reload_left_ns, reload_at_ns; /* CPU time that reloading may still take; when that was last raised */
+	uint64_t reload_left_ns, reload_at_ns; /* time that reloading may still take; when that was last raised */
 	uint64_t expired_ns;
 	struct rows_stats stats;
 	_Atomic uint64_t use_clock;

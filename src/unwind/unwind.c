@@ -15,12 +15,12 @@
 #include "unwind/table_memory.h"
 
 #define BUDGET_DEFAULT MIB(64)
+#define WORKER_NICE (-10)       /* as the reader */
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
-#define WORKER_NICE 10
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
 
@@ -233,7 +233,9 @@ static void *worker_main(void *argument)
 {
 	struct unwind *u = argument;
 
-	/* The kernel's thread id as `who` means this thread alone. Without the right to it nothing is lost. */
+	/* Little to do, but soon: until a process's mappings are in the kernel each of its samples comes here with 16
+	 * KiB of stack, and on a machine with ten busy programs a CPU an ordinary thread waits 20 ms for each turn. The
+	 * kernel's thread id as `who` means this thread alone. */
 	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE));
 	pthread_mutex_lock(&u->lock);
 	while (wait_for_work(u)) {

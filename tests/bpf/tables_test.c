@@ -21,7 +21,7 @@
 struct maps {
 	struct sampler_state *state;
 	struct table_sink sink;
-	const struct bpf_tables *tables;
+	struct bpf_tables *tables;
 };
 
 static void open_maps(struct maps *m)
@@ -179,6 +179,7 @@ static void tables_change_in_a_batch(void **state)
 	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i].head.magic = i;
 	open_maps(&m);
+	m.tables->fds_max = TABLES / 2;
 	for (uint32_t i = 0; i < TABLES; i++) {
 		uint32_t count = 1 + i * 3;
 
@@ -195,8 +196,14 @@ static void tables_change_in_a_batch(void **state)
 	batch = clock_monotonic_ns(&clock_system) - begin;
 	for (uint32_t i = 0; i < TABLES; i++) {
 		assert_true(inner_id(&m, i + 1) != 0);
-		assert_int_equal(tables[i].fd, -1);
+		assert_true((tables[i].fd >= 0) == tables[i].keeps_fd); /* else nothing but its mapping keeps it */
 		assert_int_equal(tables[i].elements[0].head.magic, 0);
+		m.sink.hide(m.sink.self, &tables[i]);
+		assert_true(!tables[i].elements == tables[i].keeps_fd);
+		if (i % 2) { /* the others are dropped while they are hidden */
+			assert_int_equal(m.sink.view(m.sink.self, &tables[i]), 0);
+			assert_memory_equal(tables[i].elements, rows, tables[i].count * sizeof(rows[0]));
+		}
 		assert_true(i == 0 || inner_id(&m, i + 1) != inner_id(&m, i));
 		changes[i].table = NULL;
 	}

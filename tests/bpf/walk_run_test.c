@@ -279,23 +279,14 @@ static struct row_sample random_row(struct arena *a, uint32_t offset)
 	return row;
 }
 
-static void random_table(struct arena *a)
+/* A file with these rows in the first half of the code, JIT code and a bare file in the second. */
+static void use_rows(struct arena *a, const struct row_sample *rows, size_t count, const struct abi_rule *rules,
+		     size_t rule_count)
 {
-	struct row_sample rows[TABLE_ROWS];
-	struct abi_rule rules[TABLE_RULES];
-	size_t count = 1 + next_random(a) % TABLE_ROWS;
 	uint64_t start = (uint64_t)(uintptr_t)a->code;
 	struct table_change change = { .number = TABLE, .table = &a->table };
-	union abi_element *elements;
+	union abi_element *elements = table_sample(rows, count, rules, rule_count);
 
-	for (size_t i = 0; i < count; i++)
-		rows[i] = random_row(a, (uint32_t)(FILE_OFFSET + 8192 * i / count));
-	for (size_t i = 0; i < TABLE_RULES; i++) {
-		rules[i] = (struct abi_rule){ .cfa = random_where(a), .fp = random_where(a), .ra = random_where(a) };
-		rules[i].cfa.place = ABI_PLACE_VALUE + next_random(a) % 2;
-		rules[i].cfa_add = (int32_t)(next_random(a) % 8 * 8);
-	}
-	elements = table_sample(rows, count, rules, TABLE_RULES);
 	assert_int_equal(a->sink.put(a->sink.self, elements, elements[0].head.size, &a->table), 0);
 	assert_int_equal(a->sink.change_tables(a->sink.self, &change, 1), 0);
 	a->maps[0] = (struct abi_map){
@@ -316,9 +307,25 @@ static void random_table(struct arena *a)
 		.file = 10,
 		.kind = ABI_MAP_BARE,
 	};
+	free(elements);
+}
+
+static void random_table(struct arena *a)
+{
+	struct row_sample rows[TABLE_ROWS];
+	struct abi_rule rules[TABLE_RULES];
+	size_t count = 1 + next_random(a) % TABLE_ROWS;
+
+	for (size_t i = 0; i < count; i++)
+		rows[i] = random_row(a, (uint32_t)(FILE_OFFSET + 8192 * i / count));
+	for (size_t i = 0; i < TABLE_RULES; i++) {
+		rules[i] = (struct abi_rule){ .cfa = random_where(a), .fp = random_where(a), .ra = random_where(a) };
+		rules[i].cfa.place = ABI_PLACE_VALUE + next_random(a) % 2;
+		rules[i].cfa_add = (int32_t)(next_random(a) % 8 * 8);
+	}
+	use_rows(a, rows, count, rules, TABLE_RULES);
 	if (next_random(a) % 4 == 0) /* not known yet */
 		a->maps[2].end = a->maps[2].start + 256;
-	free(elements);
 }
 
 static void tell_maps(struct arena *a, bool come)
@@ -406,13 +413,54 @@ static void unknown_processes_stay_as_they_are(void **state)
 		.fp = 5,
 	};
 	const uint8_t *kernel = run_kernel(a, &seed);
-	const struct walk *w = (const struct walk *)kernel;
+	const struct walk *w = (const void *)kernel;
 
 	assert_int_equal(w->count, 0);
 	assert_int_equal(w->end, ABI_END_NO_PROCESS);
 	assert_int_equal(w->pc, seed.pc);
 	assert_int_equal(w->fp, 5);
 	assert_true(w->is_leaf);
+}
+
+/* 64 frames of 4 words with a saved rbp, 40 rows a page: what one of them costs in the kernel, warm. For people. */
+static void frames_are_timed(void **state)
+{
+	struct arena *a = *state;
+	struct row_sample rows[80];
+	struct bpf_prog_info before = { 0 }, after = { 0 };
+	uint32_t size = sizeof(before), frames = 0;
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME), prog = bpf_program__fd(a->skel->progs.walk_seed);
+	struct seed seed = {
+		.pc = (uint64_t)(uintptr_t)a->code + 64,
+		.sp = (uint64_t)(uintptr_t)a->stack,
+		.mode = WALK_AUTO,
+		.space = SPACE,
+	};
+
+	if (stats < 0)
+		skip();
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = (struct row_sample){ FILE_OFFSET + i * 102, ABI_CFA_SP, ABI_SAVED_AT, 4, -2 };
+	use_rows(a, rows, ARRAY_SIZE(rows), NULL, 0);
+	tell_maps(a, true);
+	for (size_t i = 0; i < 256; i += 4) {
+		a->stack[i + 2] = i;
+		a->stack[i + 3] = i == 252 ? 0 : (uint64_t)(uintptr_t)a->code + 64 + i * 64 % 8192 / 64 * 64;
+	}
+	compare(a, &seed);
+	assert_int_equal(a->host->end, ABI_END_UNPROVEN_ROOT);
+	assert_int_equal(a->host->count, 64);
+	assert_int_equal(bpf_obj_get_info_by_fd(prog, &before, &size), 0);
+	for (int i = 0; i < 1000; i++) {
+		run_kernel(a, &seed);
+		frames += 64;
+	}
+	size = sizeof(after);
+	assert_int_equal(bpf_obj_get_info_by_fd(prog, &after, &size), 0);
+	print_message("  %llu ns a frame\n", (unsigned long long)(after.run_time_ns - before.run_time_ns) / frames);
+	close(stats);
+	tell_maps(a, false);
+	drop_table(a);
 }
 
 static void full_stacks_agree(void **state)
@@ -467,6 +515,7 @@ int main(void)
 		cmocka_unit_test(random_walks_agree),
 		cmocka_unit_test(random_rows_agree),
 		cmocka_unit_test(unknown_processes_stay_as_they_are),
+		cmocka_unit_test(frames_are_timed),
 		cmocka_unit_test(full_stacks_agree),
 		cmocka_unit_test(hostile_registers_agree),
 	};

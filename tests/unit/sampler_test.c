@@ -124,7 +124,7 @@ static void ring_sizes(void **state)
 		unsigned int cpus;
 		size_t want;
 	} cases[] = {
-		{ 1, 0, 1, KIB(256) },       { 11, 0, 1, KIB(512) },        { 99, 0, 2, MIB(8) },
+		{ 1, 0, 1, KIB(256) },       { 11, 0, 1, KIB(256) },        { 99, 0, 2, MIB(2) },
 		{ 1000, 0, 128, MIB(8) },    { 99, 5000, 2, 8192 },         { 99, 1, 2, 4096 },
 		{ 99, MIB(16), 2, MIB(16) }, { 99, SIZE_MAX, 2, MIB(256) },
 	};

@@ -3,7 +3,10 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "base/io.h"
 #include "object/unwind_table.h"
@@ -111,12 +114,13 @@ static void start_image(struct image *m, uint16_t machine)
 }
 
 /* The section is called @name: .eh_frame or .debug_frame. */
-static void end_image(struct image *m, const char *name)
+static void end_image_as(struct image *m, const char *name, uint64_t flags)
 {
 	static const char names[] = "\0.shstrtab\0.eh_frame\0.debug_frame";
 	Elf64_Shdr sections[3] = {
 		[1] = { .sh_name = strcmp(name, ".eh_frame") ? 21 : 11,
 			.sh_type = SHT_PROGBITS,
+			.sh_flags = flags,
 			.sh_addr = BASE + FRAME_AT,
 			.sh_offset = FRAME_AT,
 			.sh_size = m->frame_size },
@@ -125,6 +129,11 @@ static void end_image(struct image *m, const char *name)
 
 	put(m, NAMES_AT, names, sizeof(names));
 	put(m, SECTIONS_AT, sections, sizeof(sections));
+}
+
+static void end_image(struct image *m, const char *name)
+{
+	end_image_as(m, name, 0);
 }
 
 /* Every promise of abi/unwind.h */
@@ -434,6 +443,275 @@ static void places_signal_frames(void **state)
 			   "0000000000401310 none\n");
 }
 
+/* .debug_frame: version 4, then a function of CODE; @is_64: in DWARF's 64-bit form. */
+static void add_debug_frame(struct image *m, bool is_64)
+{
+	if (is_64) {
+		add_hex(m, "ffffffff"
+			   "1700000000000000"
+			   "ffffffffffffffff"
+			   "04000800"
+			   "017810"
+			   "0c07089001"
+			   "000000");
+		add_hex(m, "ffffffff"
+			   "1b00000000000000"
+			   "0000000000000000"
+			   "0010400000000000"
+			   "4000000000000000"
+			   "410e10");
+		return;
+	}
+	add_hex(m, "13000000"
+		   "ffffffff"
+		   "04000800"
+		   "017810"
+		   "0c07089001"
+		   "000000");
+	add_hex(m, "17000000"
+		   "00000000"
+		   "0010400000000000"
+		   "4000000000000000"
+		   "410e10");
+}
+
+#define DEBUG_ROWS                        \
+	"0000000000401000 rsp+8 s c-8\n"  \
+	"0000000000401001 rsp+16 s c-8\n" \
+	"0000000000401040 none\n"
+
+static void reads_debug_frame(void **state)
+{
+	(void)state;
+	for (int is_64 = 0; is_64 < 2; is_64++) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+		static struct image m;
+
+		start_image(&m, EM_X86_64);
+		add_debug_frame(&m, is_64);
+		end_image(&m, ".debug_frame");
+		assert_int_equal(rows_of(&m, &text, NULL), 0);
+		assert_text(&text, DEBUG_ROWS);
+	}
+}
+
+/* The program has rows for one function, its debug file for that one and another. */
+static void adds_the_debug_file(void **state)
+{
+	scoped(unwind_table_release) struct unwind_table t = { 0 };
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m, d;
+	struct reader in = reader_of(m.bytes, IMAGE_SIZE), debug_in = reader_of(d.bytes, IMAGE_SIZE);
+	scoped(elf_release) struct elf elf = { 0 }, debug = { 0 };
+
+	(void)state;
+	start_image(&m, EM_X86_64);
+	add_fde(&m, add_cie(&m, "zR", 16, "0c07089001"), CODE + 0x20, 0x10, "0e40");
+	end_image(&m, ".eh_frame");
+	start_image(&d, EM_X86_64);
+	add_debug_frame(&d, false);
+	end_image(&d, ".debug_frame");
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(elf_parse(&debug_in, &debug), 0);
+	assert_int_equal(unwind_table_build(&elf, &debug, &t), 0);
+	unwind_text(&elf, &t, &text);
+	assert_text(&text, "0000000000401000 rsp+8 s c-8\n"
+			   "0000000000401001 rsp+16 s c-8\n"
+			   "0000000000401020 rsp+64 s c-8\n"
+			   "0000000000401030 rsp+16 s c-8\n"
+			   "0000000000401040 none\n");
+}
+
+static void unpacks_debug_frame(void **state)
+{
+	(void)state;
+	for (uint32_t type = ELFCOMPRESS_ZLIB; type <= 3; type++) { /* 2: zstd; 3: unknown */
+		for (int wrong = 0; wrong < 2; wrong++) {
+			scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+			static struct image plain, m;
+			uint8_t packed[512];
+			uLongf size = sizeof(packed);
+
+			start_image(&plain, EM_X86_64);
+			add_debug_frame(&plain, false);
+			if (type == ELFCOMPRESS_ZLIB)
+				assert_int_equal(compress(packed, &size, plain.bytes + FRAME_AT, plain.frame_size), 0);
+			else
+				size = ZSTD_compress(packed, size, plain.bytes + FRAME_AT, plain.frame_size, 3);
+			start_image(&m, EM_X86_64);
+			add_u32(&m, type);
+			add_u32(&m, 0);
+			add_u64(&m, plain.frame_size + (wrong ? 1 : 0));
+			add_u64(&m, 1);
+			add(&m, packed, size);
+			end_image_as(&m, ".debug_frame", SHF_COMPRESSED);
+			if (type == 3 || wrong) {
+				assert_int_equal(rows_of(&m, &text, NULL), -EBADMSG);
+				continue;
+			}
+			assert_int_equal(rows_of(&m, &text, NULL), 0);
+			assert_text(&text, DEBUG_ROWS);
+		}
+	}
+}
+
+static void refuses_what_is_too_large(void **state)
+{
+	scoped(elf_release) struct elf elf = { 0 };
+	static struct image m;
+	struct unwind_table t = { .source = UNWIND_SOURCE_GO };
+	struct reader in = reader_of(m.bytes, IMAGE_SIZE);
+
+	(void)state;
+	start_image(&m, EM_X86_64);
+	end_image(&m, ".eh_frame");
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	elf.in.size = (uint64_t)4 << 30; /* a sparse file */
+	elf.sections[1].size = (uint64_t)2 << 30;
+	assert_int_equal(unwind_table_build(&elf, NULL, &t), -E2BIG);
+	assert_int_equal(t.source, UNWIND_SOURCE_GO); /* untouched on failure */
+}
+
+static int read_broken(void *self, void *dst, size_t size, uint64_t offset)
+{
+	const struct image *m = self;
+
+	if (offset + size > FRAME_AT + 20)
+		return -EIO;
+	memcpy(dst, m->bytes + offset, size);
+	return 0;
+}
+
+static void reports_a_failing_read(void **state)
+{
+	scoped(elf_release) struct elf elf = { 0 };
+	static struct image m;
+	struct unwind_table t;
+	struct reader in = { .read = read_broken, .self = &m, .size = IMAGE_SIZE };
+
+	(void)state;
+	start_image(&m, EM_X86_64);
+	add_fde(&m, add_cie(&m, "zR", 16, "0c07089001"), CODE, 0x10, "0e40");
+	end_image(&m, ".eh_frame");
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(unwind_table_build(&elf, NULL, &t), -EIO);
+}
+
+static void recognises_bare_code(void **state)
+{
+	/* musl: entry code; the child side of __clone; __restore_rt */
+	static const uint8_t entry[] = { 0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, 0, 0,
+					 0,    0,    0x48, 0x83, 0xe4, 0xf0, 0xe8, 2,    0,    0, 0 };
+	static const uint8_t clone[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7,
+					 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05, 0xf4 };
+	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 };
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+	uint64_t start = CODE;
+
+	(void)state;
+	start_image(&m, EM_X86_64);
+	put(&m, offsetof(Elf64_Ehdr, e_entry), &start, 8);
+	put(&m, 0x1000, entry, sizeof(entry));
+	put(&m, 0x1200, clone, sizeof(clone));
+	put(&m, 0x1301, sigreturn, sizeof(sigreturn));
+	end_image(&m, ".eh_frame");
+	assert_int_equal(rows_of(&m, &text, NULL), 0);
+	assert_text(&text, "0000000000401000 stop\n"
+			   "0000000000401016 none\n"
+			   "0000000000401200 stop\n"
+			   "000000000040120e none\n"
+			   "0000000000401300 signal\n"
+			   "000000000040130a none\n");
+}
+
+/* The rows of a file of the fuzz corpus, whose first byte is not part of it. */
+static void assert_rows_of_seed(const char *name, enum unwind_source source, const char *want)
+{
+	scoped(unwind_table_release) struct unwind_table t = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64)), text = BUF_INIT(KIB(64)), path = BUF_INIT(4096);
+	scoped(elf_release) struct elf elf = { 0 };
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	struct reader in;
+
+	if (!root)
+		skip_because("HEARTH_SOURCE_ROOT is not set");
+	buf_addf(&path, "%s/tests/corpus/cfi/%s", root, name);
+	assert_int_equal(io_read_file(buf_cstr(&path), &bytes), 0);
+	in = reader_of(bytes.ptr + 1, bytes.len - 1);
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(unwind_table_build(&elf, NULL, &t), 0);
+	assert_int_equal(t.source, source);
+	check_table(&elf, &t);
+	unwind_text(&elf, &t, &text);
+	assert_text(&text, want);
+}
+
+/* Made by hand: a nop and the call of rt_sigreturn; a function with an early return; a leaf. */
+static void makes_rows_for_the_vdso_of_aarch64(void **state)
+{
+	(void)state;
+	assert_rows_of_seed("vdso_aarch64", UNWIND_SOURCE_CFI,
+			    "000000000000021b signal\n"
+			    "0000000000000224 sp+0 s s\n"
+			    "000000000000022c sp+48 c-48 c-40\n"
+			    "0000000000000238 sp+0 s s\n"
+			    "000000000000023c sp+48 c-48 c-40\n"
+			    "0000000000000244 sp+0 s s\n"
+			    "0000000000000254 none\n");
+}
+
+/* Made by hand: goexit, mcall (leaves its stack), a plain function, sigreturn. */
+static void reads_go_functions(void **state)
+{
+	(void)state;
+	assert_rows_of_seed("go", UNWIND_SOURCE_GO,
+			    "0000000000400400 stop\n"
+			    "0000000000400410 rsp+8 s c-8\n"
+			    "0000000000400411 rsp+16 s c-8\n"
+			    "0000000000400414 rsp+16 c-16 c-8\n"
+			    "0000000000400418 stop\n"
+			    "0000000000400430 rsp+8 s c-8\n"
+			    "0000000000400434 rsp+16 s c-8\n"
+			    "0000000000400437 rsp+32 s c-8\n"
+			    "0000000000400438 rsp+32 c-16 c-8\n"
+			    "0000000000400455 rsp+16 c-16 c-8\n"
+			    "0000000000400456 rsp+8 s c-8\n"
+			    "0000000000400457 signal\n"
+			    "0000000000400468 none\n");
+}
+
+/* The kernel's own, as it is in this process; then as if its section table had been left out. */
+static void reads_the_vdso(void **state)
+{
+	const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	scoped(buf_release) struct buf with = BUF_INIT(KIB(64)), without = BUF_INIT(KIB(64));
+	static uint8_t copy[4096 * 2];
+
+	(void)state;
+	if (!image)
+		skip_because("no vDSO in this process");
+	for (int bare = 0; bare < 2; bare++) {
+		scoped(unwind_table_release) struct unwind_table t = { 0 };
+		struct reader in = reader_of(copy, sizeof(copy));
+		scoped(elf_release) struct elf elf = { 0 };
+
+		memcpy(copy, image, 4096); /* its first page is all of it, or its second can be read, too */
+		if (((const Elf64_Ehdr *)(const void *)image)->e_shoff >= 4096)
+			memcpy(copy + 4096, image + 4096, 4096);
+		if (bare)
+			memset(copy + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+		assert_int_equal(elf_parse(&in, &elf), 0);
+		assert_int_equal(elf.section_count == 0, bare);
+		assert_int_equal(unwind_table_build(&elf, NULL, &t), 0);
+		assert_true(t.elements != NULL);
+		check_table(&elf, &t);
+		unwind_text(&elf, &t, bare ? &without : &with);
+	}
+	print_message("  %zu bytes of rows\n", with.len);
+	assert_text(&without, buf_cstr(&with));
+}
+
 static int read_file(void *self, void *dst, size_t size, uint64_t offset)
 {
 	return io_pread_all(*(int *)self, dst, size, offset);
@@ -497,10 +775,22 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_programs_of_x86),      cmocka_unit_test(follows_programs_of_aarch64),
-		cmocka_unit_test(leaves_out_what_is_malformed), cmocka_unit_test(orders_functions),
-		cmocka_unit_test(places_signal_frames),         cmocka_unit_test(reads_real_files),
+		cmocka_unit_test(follows_programs_of_x86),
+		cmocka_unit_test(follows_programs_of_aarch64),
+		cmocka_unit_test(leaves_out_what_is_malformed),
+		cmocka_unit_test(orders_functions),
+		cmocka_unit_test(places_signal_frames),
+		cmocka_unit_test(reads_real_files),
 		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(reads_debug_frame),
+		cmocka_unit_test(adds_the_debug_file),
+		cmocka_unit_test(unpacks_debug_frame),
+		cmocka_unit_test(refuses_what_is_too_large),
+		cmocka_unit_test(reports_a_failing_read),
+		cmocka_unit_test(recognises_bare_code),
+		cmocka_unit_test(reads_the_vdso),
+		cmocka_unit_test(makes_rows_for_the_vdso_of_aarch64),
+		cmocka_unit_test(reads_go_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker: raw samples of this very process come back whole, in order, and nothing is lost or shared wrongly. The
  * oracle is glibc's backtrace(), which unwinds by the same tables with other code. */
-#include "support.h"
+#include "raw_shot.h"
 
-#include <execinfo.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "unwind/table_memory.h"
 #include "unwind/unwind.h"
-#include "walk/walk.h"
-
-#define FRAMES 128
-
-/* A raw sample of where it was taken, with what backtrace() says of the same place. */
-struct shot {
-	struct abi_sample *sample;
-	void *callers[FRAMES];
-	int caller_count;
-};
 
 struct fixture {
 	struct files *files;
@@ -61,97 +48,6 @@ static void fixture_close(struct fixture *f)
 	files_close(f->files);
 }
 
-static void shot_release(struct shot *s)
-{
-	free(s->sample);
-}
-
-static struct abi_raw raw_of(const ucontext_t *here)
-{
-	struct abi_raw raw = { .is_leaf = 1 };
-
-#ifdef WALK_X86_64
-	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-				     REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
-
-	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-		raw.regs[i] = (uint64_t)here->uc_mcontext.gregs[order[i]];
-#else
-	for (size_t i = 0; i < 31; i++)
-		raw.regs[i] = here->uc_mcontext.regs[i];
-	raw.regs[WALK_REG_SP] = here->uc_mcontext.sp;
-	raw.regs[WALK_REG_PC] = here->uc_mcontext.pc;
-	raw.lr = raw.regs[WALK_REG_LR];
-#endif
-	raw.pc = raw.regs[WALK_REG_PC];
-	raw.sp = raw.regs[WALK_REG_SP];
-	raw.fp = raw.regs[WALK_REG_FP];
-	return raw;
-}
-
-/* Reads this thread's stack, redzones and all: bytes that the compiler's checks know nothing of. */
-__attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *dst, uint64_t from, size_t size)
-{
-	const volatile uint8_t *src = (const volatile uint8_t *)(uintptr_t)from;
-
-	for (size_t i = 0; i < size; i++)
-		dst[i] = src[i];
-}
-
-static uint64_t stack_end(void)
-{
-	pthread_attr_t attr;
-	void *start = NULL;
-	size_t size = 0;
-
-	assert_int_equal(pthread_getattr_np(pthread_self(), &attr), 0);
-	assert_int_equal(pthread_attr_getstack(&attr, &start, &size), 0);
-	pthread_attr_destroy(&attr);
-	return (uint64_t)(uintptr_t)start + size;
-}
-
-/* @stack_max: bytes of the stack that travel. */
-__attribute__((noinline)) static void take_shot(struct shot *out, size_t stack_max)
-{
-	size_t head = sizeof(struct abi_sample), size;
-	struct abi_raw raw;
-	static ucontext_t here; /* 4.5 KiB on aarch64 */
-	uint8_t *bytes;
-
-	assert_int_equal(getcontext(&here), 0);
-	out->caller_count = backtrace(out->callers, FRAMES);
-	raw = raw_of(&here);
-	size = (size_t)MIN((uint64_t)stack_max, stack_end() - raw.sp) / 8 * 8;
-	raw.stack_size = (uint32_t)size;
-	bytes = calloc(1, head + sizeof(raw) + size);
-	assert_non_null(bytes);
-	out->sample = (struct abi_sample *)bytes;
-	*out->sample = (struct abi_sample){ .header = { .type = ABI_RECORD_SAMPLE,
-							.version = ABI_VERSION,
-							.size = (uint32_t)(head + sizeof(raw) + size),
-							.time_ns = clock_monotonic_ns(&clock_system) },
-					    .pid = (uint32_t)getpid(),
-					    .tid = (uint32_t)getpid(),
-					    .process_start_ns = 1000,
-					    .exec_id = 1,
-					    .flags = ABI_SAMPLE_RAW,
-					    .user_end = ABI_END_NO_PROCESS };
-	memcpy(bytes + head, &raw, sizeof(raw));
-	copy_stack(bytes + head + sizeof(raw), raw.sp, size);
-}
-
-__attribute__((noinline)) static void take_deep(struct shot *out, size_t stack_max, int depth)
-{
-	volatile uint8_t room[256];
-
-	room[0] = (uint8_t)depth;
-	if (depth)
-		take_deep(out, stack_max, depth - 1);
-	else
-		take_shot(out, stack_max);
-	room[1] = room[0];
-}
-
 static const struct mapping *mapping_of(const struct fixture *f, uint64_t address, uint64_t *offset)
 {
 	const struct mapping *m = mappings_find(&f->maps, address);
@@ -161,12 +57,12 @@ static const struct mapping *mapping_of(const struct fixture *f, uint64_t addres
 	return m;
 }
 
-static void assert_like_backtrace(const struct fixture *f, const struct shot *shot, const struct abi_sample *whole)
+static void assert_like_backtrace(const struct fixture *f, const struct raw_shot *shot, const struct abi_sample *whole)
 {
 	int skip = 0; /* a sanitizer's own backtrace() */
 
-	/* The leaf is in take_shot() itself, a little before the call of backtrace(). */
-	while ((uintptr_t)shot->callers[skip] - (uintptr_t)take_shot > 4096)
+	/* The leaf is in raw_shot_take() itself, a little before the call of backtrace(). */
+	while ((uintptr_t)shot->callers[skip] - (uintptr_t)raw_shot_take > 4096)
 		assert_true(++skip < 3);
 	assert_int_equal(whole->frame_count, shot->caller_count - skip);
 	for (int i = 1; i < whole->frame_count; i++) {
@@ -194,13 +90,13 @@ static struct unwind_totals totals_of(struct fixture *f)
 static void finishes_the_walk(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	scoped(freep) struct abi_sample *whole = NULL;
 	struct abi_space space;
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_deep(&shot, ABI_STACK_MAX, 10);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 10);
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
 	unwind_drain(f.unwind);
 	whole = unwind_take(f.unwind);
@@ -213,18 +109,18 @@ static void finishes_the_walk(void **state)
 	/* The process is as old as the machine: the kernel is told at once. */
 	assert_int_equal(table_memory_space(f.memory, (uint32_t)getpid(), &space), 0);
 	assert_int_equal(space.exec_id, 1);
-	assert_non_null(table_memory_find(f.memory, space.space, (uint64_t)(uintptr_t)take_shot));
+	assert_non_null(table_memory_find(f.memory, space.space, (uint64_t)(uintptr_t)raw_shot_take));
 }
 
 static void says_when_the_copy_ends(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	scoped(freep) struct abi_sample *whole = NULL;
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_deep(&shot, KIB(8), 80);
+	raw_shot_deep(&shot, KIB(8), 80);
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
 	unwind_drain(f.unwind);
 	whole = unwind_take(f.unwind);
@@ -237,13 +133,13 @@ static void says_when_the_copy_ends(void **state)
 static void a_process_that_is_gone(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	scoped(freep) struct abi_sample *whole = NULL;
 	const struct mappings none = { 0 };
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_shot(&shot, ABI_STACK_MAX);
+	raw_shot_take(&shot, ABI_STACK_MAX);
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &none), 0);
 	unwind_drain(f.unwind);
 	whole = unwind_take(f.unwind);
@@ -261,15 +157,15 @@ static void a_process_that_is_gone(void **state)
 static void goes_on_when_a_mapping_is_known(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	scoped(freep) struct abi_sample *part = NULL, *whole = NULL;
 	struct mappings early;
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_deep(&shot, ABI_STACK_MAX, 10);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 10);
 	for (early = (struct mappings){ .items = f.maps.items }; early.count < f.maps.count; early.count++)
-		if (early.items[early.count].start > (uint64_t)(uintptr_t)take_shot)
+		if (early.items[early.count].start > (uint64_t)(uintptr_t)raw_shot_take)
 			break;
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &early), 0);
 	unwind_drain(f.unwind);
@@ -287,13 +183,13 @@ static void goes_on_when_a_mapping_is_known(void **state)
 static void a_full_queue_says_so(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	uint64_t handed = 0, taken = 0, refused = 0;
 	struct abi_sample *s;
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_deep(&shot, ABI_STACK_MAX, 5);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 5);
 	for (int i = 0; i < 60000; i++) { /* finished ones count too, and nobody takes them */
 		if (unwind_raw(f.unwind, shot.sample, &f.maps) == 0)
 			handed++;
@@ -315,12 +211,12 @@ static void a_full_queue_says_so(void **state)
 static void refused_tables_are_guessed(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	scoped(freep) struct abi_sample *whole = NULL;
 
 	(void)state;
 	fixture_open(&f, 64);
-	take_deep(&shot, ABI_STACK_MAX, 3);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 3);
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
 	unwind_drain(f.unwind);
 	whole = unwind_take(f.unwind);
@@ -337,13 +233,13 @@ static void refused_tables_are_guessed(void **state)
 static void both_threads_at_once(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 	uint64_t handed = 0, taken = 0;
 	struct abi_sample *s;
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_deep(&shot, KIB(4), 2);
+	raw_shot_deep(&shot, KIB(4), 2);
 	for (uint32_t i = 0; i < 4000; i++) {
 		struct unwind_process p = { .pid = 1 + i % 50, .exec_id = 1, .start_ns = 1000 };
 		struct unwind_process child = { .pid = 1000 + i % 50, .exec_id = 1, .start_ns = 2000 };
@@ -388,11 +284,11 @@ static void both_threads_at_once(void **state)
 static void closes_with_work_left(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(shot_release) struct shot shot = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
 
 	(void)state;
 	fixture_open(&f, 0);
-	take_shot(&shot, KIB(1));
+	raw_shot_take(&shot, KIB(1));
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
 }
@@ -400,12 +296,10 @@ static void closes_with_work_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finishes_the_walk),          cmocka_unit_test(says_when_the_copy_ends),
-		cmocka_unit_test(a_process_that_is_gone),
-		cmocka_unit_test(goes_on_when_a_mapping_is_known),
-		cmocka_unit_test(a_full_queue_says_so),
-		cmocka_unit_test(refused_tables_are_guessed), cmocka_unit_test(both_threads_at_once),
-		cmocka_unit_test(closes_with_work_left),
+		cmocka_unit_test(finishes_the_walk),      cmocka_unit_test(says_when_the_copy_ends),
+		cmocka_unit_test(a_process_that_is_gone), cmocka_unit_test(goes_on_when_a_mapping_is_known),
+		cmocka_unit_test(a_full_queue_says_so),   cmocka_unit_test(refused_tables_are_guessed),
+		cmocka_unit_test(both_threads_at_once),   cmocka_unit_test(closes_with_work_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,7 @@ static int walk_text(struct stops *s)
 	if (!strcmp(s->tool, "gdb"))
 		snprintf(command, sizeof(command),
 			 "gdb -nx -q -batch -p %u -iex 'set debuginfod enabled off' -iex 'set auto-load off' "
+			 "-iex 'set debug-file-directory /nonexistent' " /* it would add inlined and tail calls */
 			 "-iex 'set print frame-info short-location' -iex 'set backtrace past-main on' "
 			 "-iex 'set backtrace past-entry on' -ex 'thread apply all bt %u' 2>/dev/null",
 			 s->pid, ABI_FRAMES_MAX);
@@ -358,12 +359,28 @@ static uint64_t random_below(uint64_t n)
 	return (uint64_t)random() % n;
 }
 
-/* A thread that runs, or else any. 0: the process has gone. */
+/* What /proc says it does: R, S, T, Z ...; 0: it has gone. */
+static char thread_state(uint32_t pid, uint32_t tid)
+{
+	char path[64], stat[128], state = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
+	in = fopen(path, "r");
+	if (!in)
+		return 0;
+	if (!fgets(stat, sizeof(stat), in) || !strrchr(stat, ')') || sscanf(strrchr(stat, ')'), ") %c", &state) != 1)
+		state = 0;
+	fclose(in);
+	return state;
+}
+
+/* A thread that runs, or else the first. 0: the process has ended. */
 static uint32_t pick_thread(uint32_t pid)
 {
 	uint32_t running = 0, seen = 0, tid;
-	char path[64], state;
 	struct dirent *entry;
+	char path[64];
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
@@ -371,21 +388,14 @@ static uint32_t pick_thread(uint32_t pid)
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir))) {
-		char stat[128];
-		FILE *in;
-
 		tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-		in = tid ? fopen(path, "r") : NULL;
-		if (!in)
-			continue;
-		if (fgets(stat, sizeof(stat), in) && strrchr(stat, ')') &&
-		    sscanf(strrchr(stat, ')'), ") %c", &state) == 1 && state == 'R' && !random_below(++seen))
+		if (tid && thread_state(pid, tid) == 'R' && !random_below(++seen))
 			running = tid;
-		fclose(in);
 	}
 	closedir(dir);
-	return running ? running : pid;
+	if (running)
+		return running;
+	return thread_state(pid, pid) == 'Z' ? 0 : pid;
 }
 
 /* Return: 0, the thread is stopped and s->regs are its own; 1: it could not be. */
@@ -424,15 +434,17 @@ static void compare_text(struct stops *s)
 		show(s, s->tool, &s->text);
 }
 
-/* Return: whether there was a stop. */
+/* Return: whether the process is still there. */
 static bool stop_once(struct stops *s)
 {
 	bool text;
 	int signal;
 
 	s->tid = pick_thread(s->pid);
-	if (!s->tid || stop_thread(s, &signal))
+	if (!s->tid)
 		return false;
+	if (stop_thread(s, &signal))
+		return true;
 	if (mappings_read(&s->reader, s->dir, &s->maps) < 0) {
 		ptrace(PTRACE_DETACH, s->tid, 0, signal);
 		return false;
@@ -482,6 +494,7 @@ static void close_all(struct stops *s)
 		dwfl_end(s->dwfl);
 	rows_close(s->rows);
 	table_memory_free(s->memory);
+	mapping_reader_release(&s->reader);
 	mappings_release(&s->maps);
 	buf_release(&s->scratch);
 	files_close(s->files);
@@ -516,7 +529,7 @@ int main(int argc, char **argv)
 	until = clock_monotonic_ns(&clock_system) + strtoull(argv[3], NULL, 10) * NSEC_PER_SEC;
 	while (s->totals.stops < count && clock_monotonic_ns(&clock_system) < until) {
 		usleep((useconds_t)random_below(GAP_MAX_US));
-		if (!stop_once(s) && kill((pid_t)s->pid, 0) < 0)
+		if (!stop_once(s))
 			break;
 	}
 	print_totals(&s->totals);
