@@ -15,7 +15,6 @@
 #include "unwind/table_memory.h"
 
 #define BUDGET_DEFAULT MIB(64)
-#define WORKER_NICE (-10)       /* as the reader */
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
