@@ -58,7 +58,7 @@ struct abi_row {
 
 /* How a rule finds a value. base: a register by DWARF number, valid for the top frame only unless it is sp or fp. */
 enum abi_place {
-	ABI_PLACE_SAME = 0, /* unchanged (cfa: not allowed) */
+	ABI_PLACE_SAME = 0, /* unchanged (cfa: not allowed; ra: as with ABI_SAVED_SAME) */
 	ABI_PLACE_UNDEFINED,
 	ABI_PLACE_VALUE,  /* base + off */
 	ABI_PLACE_MEMORY, /* *(base + off) + add */

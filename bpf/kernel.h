@@ -70,7 +70,23 @@ struct inode {
 };
 
 struct file {
+	unsigned int f_mode;
 	struct inode *f_inode;
+};
+
+#define FMODE_BACKING 0x1000000 /* linux 6.18, include/linux/fs.h */
+#define FMODE_BACKING_6_13 0x2000000
+
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct backing_file { /* what overlayfs maps; user_path since 6.7 */
+	struct path user_path;
 };
 
 #define VM_EXEC 0x00000004 /* linux, include/linux/mm.h */

@@ -16,6 +16,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct abi_settings settings = {};
+extern int LINUX_KERNEL_VERSION __kconfig;
 __u32 active; /* the host sets it: between start and stop */
 
 struct {
@@ -382,9 +383,21 @@ int sample_tick(struct tick *ctx)
 
 /* ---- why a mapping is missing: apart, because kernels before 5.17 refuse any program that names bpf_find_vma ---- */
 
+/* That which /proc/PID/maps shows: behind a file of overlayfs lies another, and since 6.7 the mapping has that one. */
+static __always_inline struct inode *file_inode(struct file *file)
+{
+	__u32 is_backing = LINUX_KERNEL_VERSION < KERNEL_VERSION(6, 14, 0) ? FMODE_BACKING_6_13 : FMODE_BACKING;
+	struct backing_file *backing = (void *)file;
+
+	if (bpf_core_field_exists(backing->user_path) && BPF_CORE_READ(file, f_mode) & is_backing)
+		return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+	return BPF_CORE_READ(file, f_inode);
+}
+
 static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct abi_vma *out)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct inode *inode;
 	__u32 device;
 
 	out->start = BPF_CORE_READ(vma, vm_start);
@@ -395,8 +408,9 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
 	if (out->kind == ABI_VMA_ANONYMOUS)
 		out->kind = ABI_VMA_FILE;
 	out->offset = BPF_CORE_READ(vma, vm_pgoff) << settings.page_shift;
-	out->inode = BPF_CORE_READ(file, f_inode, i_ino);
-	device = BPF_CORE_READ(file, f_inode, i_sb, s_dev); /* linux, include/linux/kdev_t.h */
+	inode = file_inode(file);
+	out->inode = BPF_CORE_READ(inode, i_ino);
+	device = BPF_CORE_READ(inode, i_sb, s_dev); /* linux, include/linux/kdev_t.h */
 	out->device_major = device >> 20;
 	out->device_minor = device & 0xfffff;
 	return 0;

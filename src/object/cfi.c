@@ -262,13 +262,16 @@ static int define_cfa(struct parser *p, uint64_t reg, int64_t off)
 
 	*cfa = (struct cfi_value){ .how = reg < ABI_REGS ? CFI_VALUE : CFI_OTHER, .off = off };
 	cfa->base = reg < ABI_REGS ? (uint8_t)reg : 0;
+	p->now.cfa_off = off;
+	p->now.cfa_by_expression = false;
 	p->is_changed = true;
 	return 0;
 }
 
 static int define_cfa_offset(struct parser *p, int64_t off)
 {
-	if (p->now.cfa.how == CFI_VALUE) { /* has no meaning behind an expression */
+	p->now.cfa_off = off;
+	if (!p->now.cfa_by_expression) {
 		p->now.cfa.off = off;
 		p->is_changed = true;
 	}
@@ -280,6 +283,7 @@ static int define_cfa_expression(struct parser *p)
 	const struct cfi_value nothing = { .how = CFI_SAME };
 
 	p->now.cfa = cfi_expression(cur_sub(&p->code, cfi_uleb(&p->code)), &nothing);
+	p->now.cfa_by_expression = true;
 	p->is_changed = true;
 	return 0;
 }
@@ -324,7 +328,7 @@ static int cfa_instruction(struct parser *p, uint8_t op)
 		reg = cfi_uleb(c);
 		return define_cfa(p, reg, (int64_t)cfi_uleb(c));
 	case CFA_DEF_CFA_REGISTER:
-		return define_cfa(p, cfi_uleb(c), p->now.cfa.how == CFI_VALUE ? p->now.cfa.off : 0);
+		return define_cfa(p, cfi_uleb(c), p->now.cfa_off);
 	case CFA_DEF_CFA_OFFSET:
 		return define_cfa_offset(p, (int64_t)cfi_uleb(c));
 	case CFA_DEF_CFA_EXPRESSION:

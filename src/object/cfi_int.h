@@ -26,6 +26,8 @@ struct cfi_value {
 
 struct cfi_state {
 	struct cfi_value cfa, fp, ra;
+	int64_t cfa_off; /* last one said, which a register defined behind an expression takes up again */
+	bool cfa_by_expression;
 };
 
 /** cfi_expression - what a DWARF expression computes, or CFI_OTHER. @start: what is on the stack; how CFI_SAME:

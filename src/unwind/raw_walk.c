@@ -110,7 +110,7 @@ static struct abi_sample *sample_of(const struct walk *w, const struct rest *res
 	size_t head = sizeof(struct abi_sample) + w->count * sizeof(struct abi_frame);
 	size_t size = head + (is_stuck(w) ? sizeof(rest->raw) + rest->raw.stack_size : 0);
 	uint8_t *bytes = malloc(size);
-	struct abi_sample *sample = (struct abi_sample *)bytes;
+	struct abi_sample *sample = (void *)bytes;
 
 	if (!bytes)
 		return NULL;

@@ -24,19 +24,13 @@ static int find_map(void *self, __u64 pc, struct abi_map *out)
 		.file = m->file_id,
 		.kind = ABI_MAP_BARE,
 	};
-	switch (m->kind) {
-	case PROC_PLACE_ANONYMOUS:
+	if (m->kind == PROC_PLACE_ANONYMOUS)
 		out->kind = ABI_MAP_JIT;
-		return 0;
-	case PROC_PLACE_FILE:
-	case PROC_PLACE_VDSO:
-		/* A file that cannot be read is walked as one that has no rows. */
-		if (m->file_id)
-			ignore(w->tables->file(w->tables->self, m->file_id, out));
-		return 0;
-	default:
+	else if (m->kind != PROC_PLACE_FILE && m->kind != PROC_PLACE_VDSO)
 		return -ENOENT;
-	}
+	else if (m->file_id) /* a file that cannot be read is walked as one that has no rows */
+		ignore(w->tables->file(w->tables->self, m->file_id, out));
+	return 0;
 }
 
 static const void *find_table(void *self, __u32 number)

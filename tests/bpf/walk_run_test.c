@@ -362,7 +362,7 @@ static void random_stack(struct arena *a)
 		else if (kind < 15 && above < STACK_WORDS)
 			a->stack[i] = (uint64_t)(uintptr_t)&a->stack[above];
 		else
-			a->stack[i] = next_random(a) >> next_random(a) % 64;
+			a->stack[i] = next_random(a) % 2 ? next_random(a) % 8192 : next_random(a) | UINT64_C(1) << 63;
 	}
 }
 

@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		p->count = 0;
 	p->memory = in;
-	w->mode = (shape & 3) % 3;
+	w->mode = (uint8_t)((shape & 3) % 3);
 	w->count = flags >> 1; /* kernel frames in front */
 	walk_native_start(w, flags & 1);
 	run(w);

@@ -294,6 +294,9 @@ static void follows_programs_of_x86(void **state)
 		  "410f0577080"
 		  "63822",
 		  FIRST "0000000000401001 *(rsp+8)+8 s c-8\n" END },
+		{ "a register behind an expression", "410e20410f03770806410e38410d07",
+		  FIRST "0000000000401001 rsp+32 s c-8\n0000000000401002 *(rsp+8)+0 s c-8\n"
+			"0000000000401004 rsp+56 s c-8\n" END },
 		{ "constants", "410f0c77080a1000220d0000000022", FIRST "0000000000401001 rsp+24 s c-8\n" END },
 		{ "minus",
 		  "410f05"

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/types.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
