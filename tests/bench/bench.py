@@ -10,6 +10,7 @@ HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL and OTEL_PROFILE
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -191,6 +192,7 @@ def main():
     if built.returncode:
         sys.exit("bench.py: the workloads do not build:\n" + built.stderr)
     print(subprocess.run([HEARTH, "--version"], capture_output=True, text=True).stdout.strip())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what follows is undone
     try:
         for name in wanted:
             parts[name]()
