@@ -65,9 +65,9 @@ static bool is_bad(const struct chunk_in *in)
 }
 
 /* The outcome of adding a row that must have become row @want. */
-static int expect(int r, uint32_t got, size_t want)
+static int expect(int r, const uint32_t *got, size_t want)
 {
-	return r < 0 ? r : got == want ? 0 : -EBADMSG;
+	return r < 0 ? r : *got == want ? 0 : -EBADMSG;
 }
 
 static int read_string(struct chunk_in *in)
@@ -76,7 +76,7 @@ static int read_string(struct chunk_in *in)
 	struct cur text = cur_sub(&in->columns[1], take(in, 0));
 	uint32_t got = 0;
 
-	return is_bad(in) ? -EBADMSG : expect(model_add_string(&in->d->m, cur_rest(&text), &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_string(&in->d->m, cur_rest(&text), &got), &got, want);
 }
 
 static int read_mapping(struct chunk_in *in)
@@ -90,7 +90,7 @@ static int read_mapping(struct chunk_in *in)
 	row.file_offset = take(in, 2);
 	row.filename = row_at(in, 3, string_count(in));
 	row.build_id = row_at(in, 4, string_count(in));
-	return is_bad(in) ? -EBADMSG : expect(model_add_mapping(m, &row, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_mapping(m, &row, &got), &got, want);
 }
 
 static int read_function(struct chunk_in *in)
@@ -105,7 +105,7 @@ static int read_function(struct chunk_in *in)
 	row.kind = (enum model_kind)row_at(in, 3, MODEL_KIND_COUNT);
 	row.start_line = unzigzag(take(in, 4));
 	in->function = row;
-	return is_bad(in) ? -EBADMSG : expect(model_add_function(m, &row, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_function(m, &row, &got), &got, want);
 }
 
 static int read_location(struct chunk_in *in)
@@ -131,7 +131,7 @@ static int read_location(struct chunk_in *in)
 		in->lines[i].line = unzigzag(take(in, 4));
 		in->lines[i].column = unzigzag(take(in, 5));
 	}
-	return is_bad(in) ? -EBADMSG : expect(model_add_location(m, &row, in->lines, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_location(m, &row, in->lines, &got), &got, want);
 }
 
 static int read_stack(struct chunk_in *in)
@@ -144,7 +144,7 @@ static int read_stack(struct chunk_in *in)
 	in->location = row_near(in, 1, in->location, m->locations_count);
 	if (is_bad(in) || !up || up > want)
 		return -EBADMSG;
-	return expect(model_add_stack(m, (uint32_t)(want - up), in->location, &got), got, want);
+	return expect(model_add_stack(m, (uint32_t)(want - up), in->location, &got), &got, want);
 }
 
 static int read_app_metadata(struct chunk_in *in)
@@ -153,7 +153,7 @@ static int read_app_metadata(struct chunk_in *in)
 	size_t want = m->app_metadata_count;
 	uint32_t id = row_at(in, 0, string_count(in)), got = 0;
 
-	return is_bad(in) ? -EBADMSG : expect(model_add_app_metadata(m, model_string(m, id), &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_app_metadata(m, model_string(m, id), &got), &got, want);
 }
 
 static int read_process(struct chunk_in *in)
@@ -167,7 +167,7 @@ static int read_process(struct chunk_in *in)
 	row.container = row_at(in, 3, string_count(in));
 	row.app_id = row_at(in, 4, string_count(in));
 	row.app_metadata = row_at(in, 5, m->app_metadata_count);
-	return is_bad(in) ? -EBADMSG : expect(model_add_process(m, &row, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_process(m, &row, &got), &got, want);
 }
 
 static int read_thread(struct chunk_in *in)
@@ -179,7 +179,7 @@ static int read_thread(struct chunk_in *in)
 
 	row.tid = row_at(in, 1, (size_t)UINT32_MAX + 1);
 	row.name = row_at(in, 2, string_count(in));
-	return is_bad(in) ? -EBADMSG : expect(model_add_thread(m, &row, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_thread(m, &row, &got), &got, want);
 }
 
 static int read_label_set(struct chunk_in *in)
@@ -200,7 +200,7 @@ static int read_label_set(struct chunk_in *in)
 		}
 		in->labels[i] = row;
 	}
-	return is_bad(in) ? -EBADMSG : expect(model_add_label_set(m, in->labels, count, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(model_add_label_set(m, in->labels, count, &got), &got, want);
 }
 
 static int read_key(struct chunk_in *in)
@@ -215,7 +215,7 @@ static int read_key(struct chunk_in *in)
 	row.thread = row_at(in, 2, m->threads_count);
 	row.label_set = row_at(in, 3, m->label_sets_count);
 	row.end = row_at(in, 4, string_count(in));
-	return is_bad(in) ? -EBADMSG : expect(dictionary_key(in->d, &row, &got), got, want);
+	return is_bad(in) ? -EBADMSG : expect(dictionary_key(in->d, &row, &got), &got, want);
 }
 
 static const struct section {

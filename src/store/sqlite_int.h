@@ -247,6 +247,8 @@ int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
 int rollup_day(struct partition *p) warn_unused;
 /** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
 int rollup_has_day(struct partition *p) warn_unused;
+/** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
+int rollup_forget(struct partition *p, int64_t day) warn_unused;
 /** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL. */
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
 /** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */

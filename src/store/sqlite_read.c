@@ -255,6 +255,7 @@ static int find_profile(sqlite3 *db, const struct store_id *id, struct found *ou
 	if (r == 0 && sqlite3_column_type(stmt, 4) != SQLITE_NULL)
 		r = pack_expand(db_column(stmt, 4), &out->facts);
 	r = r ? r : out->header.error;
+	r = r ? r : out->service.error;
 	return r ? r : 1;
 }
 

@@ -261,6 +261,19 @@ static int run_note(struct partition *p, struct job *job)
 	return db_set_meta(p->db, key, day->generation);
 }
 
+int rollup_forget(struct partition *p, int64_t day)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	char key[32];
+	int r = db_prepare(p->db, "DELETE FROM meta WHERE key = ?1", &stmt);
+
+	if (r < 0)
+		return r;
+	rolled_key(key, day);
+	(void)sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
+	return db_step(stmt);
+}
+
 int rollup_has_day(struct partition *p)
 {
 	scoped(partition_list_release) struct partition_list years = { 0 };

@@ -120,21 +120,15 @@ static bool is_rolled(const struct query *q, int64_t day)
 	       q->rolled[day - q->first_day];
 }
 
-/* Moves @part into the result or adds it. */
-static int take_part(struct query *q, struct window *part)
+/* Adds @part, also when it is the first: keys are told apart by more than merging does (order of labels, path of a file
+ * with a build id). */
+static int take_part(struct query *q, const struct window *part)
 {
-	int r;
+	int r = model_merge(q->out->model, part->model);
 
-	if (!q->any) {
-		window_release(q->out);
-		*q->out = *part;
-		*part = (struct window){ 0 }; /* moved out */
-		q->any = true;
-		return 0;
-	}
-	r = model_merge(q->out->model, part->model);
-	q->out->start_ns = MIN(q->out->start_ns, part->start_ns);
+	q->out->start_ns = q->any ? MIN(q->out->start_ns, part->start_ns) : part->start_ns;
 	q->out->end_ns = MAX(q->out->end_ns, part->end_ns);
+	q->any = true;
 	return r;
 }
 
@@ -415,7 +409,7 @@ int sqlite_sum(struct store_state *state, const struct store_selector *sel, stru
 						 .out = &result,
 						 .info = info,
 						 .from_ns = sel->from_ns };
-	int r = window_init(&result, MIB(1));
+	int r = window_init(&result, DICTIONARY_BYTES_MAX);
 
 	*info = (struct store_sum){ 0 };
 	if (sel->limit > (size_t)1 << 24)

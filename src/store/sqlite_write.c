@@ -354,14 +354,14 @@ static int run_remove(struct partition *p, struct job *job)
 		r = remove_rows(p->db, "DELETE FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3",
 				list.items[i].id, from, to);
 		rm->removed += sqlite3_changes64(p->db);
-		/* An hour that lost a part has no sum any more; a day of a year goes when it lies within. */
+		/* An hour or a day that lost a part has no sum any more. */
 		r = r ? r
-		      : remove_rows(p->db,
-				    p->is_year ? "DELETE FROM rollup WHERE series = ?1 AND t BETWEEN ?2 AND ?3"
-					       : "DELETE FROM rollup WHERE series = ?1 AND t + span > ?2 AND t <= ?3",
-				    list.items[i].id, from / NSEC_PER_SEC / (p->is_year ? 86400 : 1) *
-							      (p->is_year ? 86400 : 1),
-				    to / NSEC_PER_SEC);
+		      : remove_rows(p->db, "DELETE FROM rollup WHERE series = ?1 AND t + span > ?2 AND t <= ?3",
+				    list.items[i].id, from / NSEC_PER_SEC, to / NSEC_PER_SEC);
+	}
+	if (r == 0 && p->is_year) {
+		r = rollup_forget(p, (int64_t)(from / STORE_DAY_NS));
+		r = r ? r : rollup_forget(p, (int64_t)(to / STORE_DAY_NS));
 	}
 	job->result = 0;
 	return r;
@@ -416,7 +416,8 @@ int sqlite_remove(struct store_state *state, const struct store_selector *sel)
 	int64_t first = (int64_t)(sel->from_ns / STORE_DAY_NS), last = (int64_t)(sel->to_ns / STORE_DAY_NS), removed = 0;
 	int r = 0;
 
-	for (int years = 0; r == 0 && years < 2; years++) {
+	/* Years first: closing a day anew makes its sums again. */
+	for (int years = 1; r == 0 && years >= 0; years--) {
 		scoped(partition_list_release) struct partition_list list = { 0 };
 		int64_t unused = 0;
 
