@@ -3,10 +3,11 @@
 
 #include "base/array.h"
 #include "base/random.h"
-#include "model/model_int.h"
+#include "codec/wire.h"
 #include "store/zigzag.h"
 
-#include "codec/wire.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define KEYS_MAX ((size_t)1 << 28)
 
@@ -28,9 +29,7 @@ void dictionary_release(struct dictionary *d)
 
 static uint64_t key_hash(const struct dictionary *d, const struct dictionary_key *key)
 {
-	uint64_t hash = hash_step(d->seed, (uint64_t)key->stack << 32 | key->process);
-
-	return hash_done(hash_step(hash_step(hash, (uint64_t)key->thread << 32 | key->label_set), key->end));
+	return XXH3_64bits_withSeed(key, sizeof(*key), d->seed); /* five uint32_t: no padding */
 }
 
 static bool key_same(const struct dictionary_key *a, const struct dictionary_key *b)

@@ -282,14 +282,22 @@ int pack_header(struct remap *rm, const struct header *from, struct header *into
 
 #define EXPAND_MAX 40000 /* a run of 128 KiB takes four bytes (RFC 8878, RLE block) */
 
+static void free_context(ZSTD_CCtx **context)
+{
+	(void)ZSTD_freeCCtx(*context); /* NULL is fine */
+}
+
 int pack_compress(struct str bytes, int level, struct buf *out)
 {
+	scoped(free_context) ZSTD_CCtx *context = ZSTD_createCCtx();
 	size_t most = ZSTD_compressBound(bytes.len), size;
 	char *at = buf_reserve(out, most);
 
-	if (!at)
-		return out->error;
-	size = ZSTD_compress(at, most, bytes.ptr ? bytes.ptr : "", bytes.len, level);
+	if (!at || !context)
+		return at ? -ENOMEM : out->error;
+	(void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level); /* known parameters: cannot fail */
+	(void)ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);	       /* SQLite has none of its own */
+	size = ZSTD_compress2(context, at, most, bytes.ptr ? bytes.ptr : "", bytes.len);
 	if (ZSTD_isError(size))
 		return -ENOMEM; /* there is room, so nothing else can go wrong */
 	buf_commit(out, size);

@@ -39,7 +39,7 @@ int pack_header(struct remap *rm, const struct header *from, struct header *into
 
 #define PACK_BYTES_MAX GIB(1)
 
-/** pack_compress - append @bytes as one zstd frame. Return: 0, -ENOMEM, -E2BIG. */
+/** pack_compress - append @bytes as one zstd frame with its checksum. Return: 0, -ENOMEM, -E2BIG. */
 int pack_compress(struct str bytes, int level, struct buf *out) warn_unused;
 /** pack_expand - append what pack_compress() was given. Return: 0, -EBADMSG, -E2BIG, -ENOMEM. */
 int pack_expand(struct str bytes, struct buf *out) warn_unused;
