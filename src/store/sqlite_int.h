@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "base/intern.h"
@@ -255,3 +256,7 @@ int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector
 int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;
 int sqlite_expire(struct store_state *s, uint64_t before_ns);
 int sqlite_maintain(struct store_state *s);
+
+/* sqlite_check.c */
+int sqlite_check(struct store_state *s, store_problem_fn *visit, void *ctx);
+int sqlite_compact(struct store_state *s);

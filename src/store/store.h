@@ -118,6 +118,9 @@ struct store_config {
 	size_t dictionary_max;     /* bytes of dictionaries kept in memory; 0: 96 MiB */
 };
 
+/* Something wrong that check() found: where, and what, as text. */
+typedef void store_problem_fn(void *ctx, const char *where, const char *what);
+
 struct store_state;
 
 struct store {
@@ -154,6 +157,10 @@ struct store {
 	 * retention. To be called about once a minute.
 	 */
 	int (*maintain)(struct store_state *s);
+	/** compact - close every day that is over now. Return: how many, or -errno. */
+	int (*compact)(struct store_state *s);
+	/** check - read everything. Return: the number of problems, each of which @visit was told, or -errno. */
+	int (*check)(struct store_state *s, store_problem_fn *visit, void *ctx);
 	int (*stats)(struct store_state *s, struct store_stats *out);
 	void (*close)(struct store_state *s); /* NULL is fine */
 };

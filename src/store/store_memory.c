@@ -411,6 +411,29 @@ static int maintain(struct store_state *state)
 	return age && now > age ? MIN(expire(state, now - age), 0) : 0;
 }
 
+static int compact(struct store_state *state)
+{
+	(void)state;
+	return 0; /* there are no days to close */
+}
+
+static int check(struct store_state *state, store_problem_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	int problems = 0;
+
+	locked(s);
+	for (size_t i = 0; i < s->count; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		if (s->items[i]->is_raw || codec_window.decode(buf_str(&s->items[i]->bytes), &w, NULL) == 0)
+			continue;
+		visit(ctx, "memory", "a profile is damaged");
+		problems++;
+	}
+	return problems;
+}
+
 static int stats(struct store_state *state, struct store_stats *out)
 {
 	struct memory_state *s = (struct memory_state *)state;
@@ -433,6 +456,8 @@ const struct store store_memory = {
 	.remove = remove_selected,
 	.expire = expire,
 	.maintain = maintain,
+	.compact = compact,
+	.check = check,
 	.stats = stats,
 	.close = close_store,
 };

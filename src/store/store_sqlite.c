@@ -71,6 +71,8 @@ const struct store store_sqlite = {
 	.remove = sqlite_remove,
 	.expire = sqlite_expire,
 	.maintain = sqlite_maintain,
+	.compact = sqlite_compact,
+	.check = sqlite_check,
 	.stats = stats,
 	.close = close_store,
 };

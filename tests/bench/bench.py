@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of ratios: hearth beside its peers, measured in the same run, medians of repeated runs.
 
-bench.py [--quick] [--runs N] [session] [start] [html] [pprof] [page]     (no name: all)
+bench.py [--quick] [--runs N] [session] [start] [html] [pprof] [store] [page]     (no name: all)
 
 Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
 kernel spends in BPF programs is charged to whoever was interrupted and is added from the programs' run_time_ns.
@@ -368,6 +368,16 @@ def bench_pprof():
                 f"wall {median([r.wall for r in results]):.2f} s, anonymous memory {max(r.anonymous for r in results) / MIB:.0f} MiB")
 
 
+def bench_store():
+    head("The store: profiles of a day put by four threads, merged, closed")
+    program = generator("bench_store")
+    # Services, profiles each: what is asked of the bytes on disk is at most 1/20 and 1/15 of the uploads.
+    for services, profiles in ((1, 240), (10, 10)) if QUICK else ((1, 1440), (50, 30)):
+        print(f"# {busy_by_others()}", flush=True)
+        subprocess.run([program, path(f"store-{services}"), str(services), str(profiles), "4"], check=True)
+    print("# at most: sum of 1,000 profiles 100 ms, of a day by hours 50 ms")
+
+
 def bench_page():
     """The page in Chromium: what people wait for, medians of five fresh browsers (tests/web/page_bench.mjs)."""
     head("The flame graph page in Chromium")
@@ -394,7 +404,7 @@ def bench_page():
 
 
 def main():
-    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "page": bench_page}
+    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page}
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
     if not os.access(HEARTH, os.X_OK):
         sys.exit(f"bench.py: there is no {HEARTH}: make build")

@@ -103,6 +103,12 @@ static void check_acknowledged(struct fixture *f, const struct acknowledged *lis
 	}
 }
 
+static void tell(void *ctx, const char *where, const char *what)
+{
+	(void)ctx;
+	print_message("  %s: %s\n", where, what);
+}
+
 static void loses_nothing_when_killed(void **state)
 {
 	struct fixture *f = *state;
@@ -122,6 +128,7 @@ static void loses_nothing_when_killed(void **state)
 		f->now += DAY / 3;
 		assert_int_equal(f->store->open(&f->config, &f->s), 0);
 		check_acknowledged(f, list, count);
+		assert_int_equal(f->store->check(f->s, tell, NULL), 0);
 		assert_int_equal(f->store->stats(f->s, &stats), 0);
 		assert_int_equal(stats.partitions_bad, 0);
 		total += count;

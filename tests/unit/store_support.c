@@ -48,20 +48,30 @@ int fixture_sqlite_tight(void **state)
 	return fixture_open(state, &store_sqlite, 1);
 }
 
+size_t fixture_clear(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	size_t count = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
+		count++;
+	}
+	assert_int_equal(closedir(dir), 0);
+	assert_int_equal(rmdir(path), 0);
+	return count;
+}
+
 int fixture_end(void **state)
 {
 	struct fixture *f = *state;
-	struct dirent *entry;
-	DIR *dir;
 
 	f->store->close(f->s);
-	dir = opendir(f->path);
-	assert_non_null(dir);
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
-	assert_int_equal(closedir(dir), 0);
-	assert_int_equal(rmdir(f->path), 0);
+	(void)fixture_clear(f->path);
 	free(f);
 	return 0;
 }

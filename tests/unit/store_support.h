@@ -19,6 +19,7 @@ int fixture_sqlite(void **state);
 int fixture_sqlite_tight(void **state); /* dictionaries are dropped from memory at once */
 int fixture_end(void **state);
 void fixture_reopen(struct fixture *f);
+size_t fixture_clear(const char *path); /* a folder with what is in it. Return: how many files */
 
 /** fixture_window - a window with random_model(@seed). */
 void fixture_window(uint64_t seed, struct window *out);

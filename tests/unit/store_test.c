@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "codec/window_codec.h"
 #include "codec_samples.h"
 #include "model_samples.h"
+#include "store/export.h"
 #include "store/store.h"
 #include "store_support.h"
 
@@ -466,6 +468,45 @@ static void knows_requests_again(void **state)
 	assert_int_equal(f->store->put(f->s, &upload, &again), 0); /* equal bytes are two profiles */
 }
 
+/* The tools */
+
+static void tell(void *ctx, const char *where, const char *what)
+{
+	(void)ctx;
+	print_message("  %s: %s\n", where, what);
+}
+
+static void checks_and_exports(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector api = { .service = STR("api"), .to_ns = UINT64_MAX };
+	struct store_upload trace = {
+		.service = STR("api"), .type = STR("../x"), .created_ns = MORNING, .raw = STR("go trace")
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1)), path = BUF_INIT(KIB(1));
+	char folder[] = "/tmp/hearth-export-XXXXXX", text[STORE_ID_TEXT + 1];
+	struct store_id id;
+	uint64_t count;
+
+	for (uint64_t i = 0; i < 9; i++)
+		fixture_put_random(f, i % 3 ? "api" : "web", i, MORNING + i * 9 * HOUR);
+	assert_int_equal(f->store->put(f->s, &trace, &id), 0);
+	store_id_text(&id, text);
+	assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+	f->now = MORNING + 2 * DAY;
+	assert_int_equal(f->store->compact(f->s), f->lasts ? 2 : 0);
+	assert_int_equal(f->store->compact(f->s), 0);
+	assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(store_export(f->store, f->s, &api, folder, &count), 0);
+	assert_int_equal(count, 7);
+	buf_addf(&path, "%s/___x-20241004T080000-%s.bin", folder, text);
+	assert_int_equal(io_read_file(buf_cstr(&path), &bytes), 0);
+	assert_true(str_eq(buf_str(&bytes), STR("go trace")));
+	assert_int_equal(fixture_clear(folder), 7);
+	assert_int_equal(store_export(f->store, f->s, &api, folder, &count), -ENOENT);
+}
+
 /* Many at once */
 
 #define THREADS 4
@@ -562,6 +603,7 @@ static void survives_failing_allocations(void **state)
 	X(expires)                      \
 	X(expires_by_itself)            \
 	X(knows_requests_again)         \
+	X(checks_and_exports)           \
 	X(takes_many_at_once)           \
 	X(survives_failing_allocations)
 
