@@ -119,8 +119,8 @@ size_t dictionary_size(const struct dictionary *d)
 	return size + d->keys_cap * sizeof(*d->keys) + d->slots_cap * sizeof(*d->slots);
 }
 
-/* Chunks: ten sections in the order of the mark, each first row, rows, then one run of varints per column: its length in
- * front, so that all columns can be read side by side. */
+/* Chunks: ten sections in the order of the mark, each first row, rows, then one run of varints per column: its length
+ * in front, so that all columns can be read side by side. */
 
 #define COLUMNS_MAX 6
 

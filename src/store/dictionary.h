@@ -14,7 +14,7 @@ struct dictionary_key {
 };
 
 struct dictionary {
-	struct model m; /* without samples */
+	struct model m;              /* without samples */
 	struct dictionary_key *keys; /* row 0 is a key like any other */
 	size_t keys_count, keys_cap;
 	uint32_t *slots; /* of keys: row + 1 */
@@ -46,7 +46,7 @@ void dictionary_encode(const struct dictionary *d, const struct dictionary_mark 
 /**
  * dictionary_decode - add a chunk that dictionary_encode() wrote; chunks come in their order
  *
- * Every reference and number is checked: the bytes may come from a damaged file. Return: 0, -EBADMSG, -E2BIG, -ENOMEM; on
- * failure @d holds a part and is good for dictionary_release() only.
+ * Every reference and number is checked: the bytes may come from a damaged file. Return: 0, -EBADMSG, -E2BIG, -ENOMEM;
+ * on failure @d holds a part and is good for dictionary_release() only.
  */
 int dictionary_decode(struct str bytes, struct dictionary *d) warn_unused;

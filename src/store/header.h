@@ -30,7 +30,7 @@ struct header {
 #define HEADER_MAPPINGS_MAX 65536
 #define HEADER_COMMENTS_MAX 65536
 
-void header_release(struct header *h); /* a zeroed one is fine */
+void header_release(struct header *h);                       /* a zeroed one is fine */
 void header_encode(const struct header *h, struct buf *out); /* errors stick to @out */
 /**
  * header_decode - @strings, @mappings: rows that the dictionary has

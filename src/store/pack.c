@@ -296,7 +296,7 @@ int pack_compress(struct str bytes, int level, struct buf *out)
 	if (!at || !context)
 		return at ? -ENOMEM : out->error;
 	(void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level); /* known parameters: cannot fail */
-	(void)ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);	       /* SQLite has none of its own */
+	(void)ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);         /* SQLite has none of its own */
 	size = ZSTD_compress2(context, at, most, bytes.ptr ? bytes.ptr : "", bytes.len);
 	if (ZSTD_isError(size))
 		return -ENOMEM; /* there is room, so nothing else can go wrong */

@@ -17,8 +17,8 @@ int remap_init(struct remap *rm, struct model *into, const struct model *from)
 	rm->threads = calloc(from->threads_count, sizeof(uint32_t));
 	rm->label_sets = calloc(from->label_sets_count, sizeof(uint32_t));
 	rm->labels = calloc(MODEL_LABELS_MAX, sizeof(*rm->labels));
-	return rm->labels && rm->strings && rm->mappings && rm->shifts && rm->functions && rm->locations && rm->stacks &&
-			       rm->processes && rm->threads && rm->label_sets
+	return rm->labels && rm->strings && rm->mappings && rm->shifts && rm->functions && rm->locations &&
+			       rm->stacks && rm->processes && rm->threads && rm->label_sets
 		       ? 0
 		       : -ENOMEM;
 }

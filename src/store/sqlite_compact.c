@@ -120,8 +120,7 @@ static int repack(struct compaction *c, sqlite3_stmt *row)
 	buf_clear(&c->packed);
 	buf_clear(&c->packed_header);
 	r = r ? r : pack_expand(db_column(row, 5), &c->plain);
-	r = r ? r
-	      : columns_decode(buf_str(&c->plain), c->from->keys_count, c->header.value_type_count, &c->columns);
+	r = r ? r : columns_decode(buf_str(&c->plain), c->from->keys_count, c->header.value_type_count, &c->columns);
 	r = r ? r : pack_header(&c->rm, &c->header, &moved);
 	for (size_t i = 0; r == 0 && i < c->columns.count; i++)
 		r = map_key(c, &c->columns.keys[i]);
@@ -210,8 +209,15 @@ static int copy_service(struct compaction *c, struct partition *p, struct str na
 static int add_chunk(struct compaction *c)
 {
 	struct dictionary_mark none = {
-		.strings = 1, .mappings = 1, .functions = 1, .locations = 1, .stacks = 1,
-		.app_metadata = 1, .processes = 1, .threads = 1, .label_sets = 1,
+		.strings = 1,
+		.mappings = 1,
+		.functions = 1,
+		.locations = 1,
+		.stacks = 1,
+		.app_metadata = 1,
+		.processes = 1,
+		.threads = 1,
+		.label_sets = 1,
 	};
 	int64_t unused;
 	int r;

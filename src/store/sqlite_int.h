@@ -2,8 +2,8 @@
 /* The SQLite engine's parts. docs/formats/store.md describes the files.
  *
  * A partition holds the profiles of one UTC day (or the daily sums of one year). While it is open, one thread writes to
- * it: what has gathered during a commit becomes the next transaction. Readers have connections of their own and wait for
- * nobody. A closed partition is one immutable file.
+ * it: what has gathered during a commit becomes the next transaction. Readers have connections of their own and wait
+ * for nobody. A closed partition is one immutable file.
  *
  * Locks, taken in this order: state->lock, partition->lock, service->lock. None is held over a commit. */
 #pragma once
@@ -18,14 +18,15 @@
 #include "store/store_int.h"
 
 #define SQLITE_STORE_VERSION 1
-#define DICTIONARY_MEMORY MIB(96)     /* of all dictionaries, unless configured */
-#define SERVICE_DICTIONARY_MAX MIB(64) /* of one service in one partition; profiles beyond are kept as encoded windows */
+#define DICTIONARY_MEMORY MIB(96) /* of all dictionaries, unless configured */
+#define SERVICE_DICTIONARY_MAX \
+	MIB(64) /* of one service in one partition; profiles beyond are kept as encoded windows */
 
 #define BATCH_MAX 256 /* jobs of one transaction */
 
 /* sqlite_db.c: SQLite with our errors */
 
-int db_error(int rc); /* -errno for a result code; 0 for SQLITE_OK, SQLITE_ROW and SQLITE_DONE */
+int db_error(int rc);     /* -errno for a result code; 0 for SQLITE_OK, SQLITE_ROW and SQLITE_DONE */
 bool db_is_damage(int r); /* the file is not what it should be */
 int db_open(const char *path, bool read_only, sqlite3 **out) warn_unused;
 void db_closep(sqlite3 **db);
@@ -33,14 +34,14 @@ int db_exec(sqlite3 *db, const char *sql) warn_unused;
 int db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out) warn_unused;
 int db_step(sqlite3_stmt *stmt) warn_unused; /* 1: a row, 0: done, -errno */
 void db_finalizep(sqlite3_stmt **stmt);
-void db_bind_str(sqlite3_stmt *stmt, int at, struct str text);  /* borrowed until the next reset */
+void db_bind_str(sqlite3_stmt *stmt, int at, struct str text);   /* borrowed until the next reset */
 void db_bind_blob(sqlite3_stmt *stmt, int at, struct str bytes); /* the same; empty: NULL */
 struct str db_column(sqlite3_stmt *stmt, int at);                /* text or blob; valid until the next step */
 /** db_number - one number of one row. Return: 1 and *out, 0 without a row or when it is NULL, -errno. */
 int db_number(sqlite3 *db, const char *sql, int64_t *out) warn_unused;
 int db_set_meta(sqlite3 *db, const char *key, int64_t value) warn_unused;
 int db_get_meta(sqlite3 *db, const char *key, int64_t *out) warn_unused; /* as db_number() */
-int db_create(sqlite3 *db) warn_unused; /* the tables of a partition */
+int db_create(sqlite3 *db) warn_unused;                                  /* the tables of a partition */
 
 /* A service in a partition and its dictionary. */
 struct service {
@@ -60,7 +61,8 @@ struct partition;
 
 struct job {
 	struct job *next;
-	int (*run)(struct partition *p, struct job *job); /* in the writer's transaction. Return: 0 or -errno: all fail */
+	int (*run)(struct partition *p,
+		   struct job *job); /* in the writer's transaction. Return: 0 or -errno: all fail */
 	int result;
 	bool done;
 };
@@ -144,7 +146,8 @@ int partition_open(struct sqlite_state *s, bool is_year, int64_t day, uint32_t g
 void partition_free(struct partition *p);
 int partition_reader(struct partition *p, struct reader **out) warn_unused;
 void partition_reader_done(struct partition *p, struct reader *reader);
-/** partition_submit - run @job in the writer and wait for the commit. Return: its result, -ESTALE when closed, -errno. */
+/** partition_submit - run @job in the writer and wait for the commit. Return: its result, -ESTALE when closed, -errno.
+ */
 int partition_submit(struct partition *p, struct job *job) warn_unused;
 /** partition_close - no more writes: waits for the writer and ends it. The file stays readable. */
 void partition_close(struct partition *p);
@@ -186,7 +189,7 @@ void state_drop(struct sqlite_state *s, struct partition *p);
 /** state_swap - at one stroke, put @fresh in and take the ones of @old out, whose files go. */
 int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old) warn_unused;
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day); /* state->lock is held */
-int state_sync(struct sqlite_state *s) warn_unused; /* the directory */
+int state_sync(struct sqlite_state *s) warn_unused;                                /* the directory */
 
 /* sqlite_write.c */
 

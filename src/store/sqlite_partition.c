@@ -20,8 +20,9 @@ static struct tm date_of(int64_t day)
 void partition_name(char out[40], bool is_year, int64_t day, uint32_t generation)
 {
 	struct tm tm = date_of(day);
-	int used = is_year ? snprintf(out, 40, "rollup-%04d", (tm.tm_year + 1900) % 10000)
-			   : snprintf(out, 40, "%04d-%02d-%02d", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday);
+	int used =
+		is_year ? snprintf(out, 40, "rollup-%04d", (tm.tm_year + 1900) % 10000)
+			: snprintf(out, 40, "%04d-%02d-%02d", (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday);
 
 	if (generation > 1)
 		(void)snprintf(out + used, 40 - (size_t)used, ".%u.db", generation); /* fits: 10 + 1 + 10 + 3 */
@@ -121,8 +122,9 @@ static int writer_open(struct partition *p)
 	};
 	int r = db_open(p->path, false, &p->db);
 
-	r = r ? r : db_exec(p->db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000; PRAGMA "
-				   "journal_size_limit=67108864");
+	r = r ? r
+	      : db_exec(p->db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000; PRAGMA "
+			       "journal_size_limit=67108864");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(statements); i++)
 		r = db_prepare(p->db, statements[i].sql, statements[i].stmt);
 	return r;

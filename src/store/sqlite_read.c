@@ -50,10 +50,11 @@ static void settle(struct series_list *list)
 int read_series(sqlite3 *db, const struct store_selector *sel, struct series_list *out)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
-	int r = db_prepare(db,
-			   "SELECT series.id, service.name, type, labels FROM series JOIN service ON service.id = service"
-			   " WHERE ?1 IS NULL OR service.name = ?1 ORDER BY series.id",
-			   &stmt);
+	int r = db_prepare(
+		db,
+		"SELECT series.id, service.name, type, labels FROM series JOIN service ON service.id = service"
+		" WHERE ?1 IS NULL OR service.name = ?1 ORDER BY series.id",
+		&stmt);
 
 	if (r < 0)
 		return r;
@@ -237,10 +238,11 @@ static void found_release(struct found *f)
 static int find_profile(sqlite3 *db, const struct store_id *id, struct found *out)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
-	int r = db_prepare(db,
-			   "SELECT form, service.name, header, data, facts FROM profile JOIN series ON series.id = series"
-			   " JOIN service ON service.id = service WHERE uid = ?1",
-			   &stmt);
+	int r = db_prepare(
+		db,
+		"SELECT form, service.name, header, data, facts FROM profile JOIN series ON series.id = series"
+		" JOIN service ON service.id = service WHERE uid = ?1",
+		&stmt);
 
 	if (r < 0)
 		return r;
@@ -410,7 +412,8 @@ static int series_partition(struct partition *p, struct reader *reader, const st
 
 	(void)p;
 	r = r ? r
-	      : db_prepare(reader->db, "SELECT 1 FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3 LIMIT 1", &stmt);
+	      : db_prepare(reader->db, "SELECT 1 FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3 LIMIT 1",
+			   &stmt);
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
 		bind_range(stmt, list.items[i].id, sel);
 		r = db_step(stmt);

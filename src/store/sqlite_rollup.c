@@ -114,7 +114,8 @@ static int roll_hour(struct partition *p, sqlite3 *db, const struct series_row *
 	if (r < 0)
 		return r;
 	r = sum_init(&sum, service);
-	r = r ? r : add_up(db, &sum, series->id, hour * (int64_t)NSEC_PER_SEC, (hour + 3600) * (int64_t)NSEC_PER_SEC - 1);
+	r = r ? r
+	      : add_up(db, &sum, series->id, hour * (int64_t)NSEC_PER_SEC, (hour + 3600) * (int64_t)NSEC_PER_SEC - 1);
 	if (r == 0 && sum.header.profiles > 1) {
 		r = encode_sum(&sum, &job);
 		r = r ? r : partition_submit(p, &job.job);
@@ -132,11 +133,12 @@ static int missing_hours(sqlite3 *db, uint64_t until_ns, struct hour **out, size
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
 	size_t cap = 0;
-	int r = db_prepare(db,
-			   "SELECT series, t / 3600000000000 * 3600 AS hour FROM profile WHERE hour < ?1"
-			   " GROUP BY series, hour HAVING count(*) > 1 AND NOT EXISTS"
-			   " (SELECT 1 FROM rollup WHERE rollup.series = profile.series AND span = 3600 AND rollup.t = hour)",
-			   &stmt);
+	int r = db_prepare(
+		db,
+		"SELECT series, t / 3600000000000 * 3600 AS hour FROM profile WHERE hour < ?1"
+		" GROUP BY series, hour HAVING count(*) > 1 AND NOT EXISTS"
+		" (SELECT 1 FROM rollup WHERE rollup.series = profile.series AND span = 3600 AND rollup.t = hour)",
+		&stmt);
 
 	if (r < 0)
 		return r;

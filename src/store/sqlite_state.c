@@ -13,8 +13,8 @@
 #define PARTITIONS_MAX 65536
 
 /* The catalog can be made again from the partitions: failing to write it fails nothing. */
-static const char catalog_schema[] =
-	"CREATE TABLE IF NOT EXISTS partition(name TEXT PRIMARY KEY, day INT, state TEXT NOT NULL, changed INT NOT NULL)";
+static const char catalog_schema[] = "CREATE TABLE IF NOT EXISTS partition(name TEXT PRIMARY KEY, day INT, state TEXT "
+				     "NOT NULL, changed INT NOT NULL)";
 
 static void catalog_note(struct sqlite_state *s, const struct partition *p, const char *what)
 {

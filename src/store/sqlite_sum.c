@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding up profiles: packed columns into one cell per key and column. Only the result is turned into stacks. Whole hours
- * come from their sums, whole days of long ranges from the year's. */
+/* Adding up profiles: packed columns into one cell per key and column. Only the result is turned into stacks. Whole
+ * hours come from their sums, whole days of long ranges from the year's. */
 #include "codec/window_codec.h"
 #include "store/sqlite_int.h"
 
@@ -116,8 +116,7 @@ struct query {
 
 static bool is_rolled(const struct query *q, int64_t day)
 {
-	return day >= q->first_day && (uint64_t)(day - q->first_day) < q->rolled_count &&
-	       q->rolled[day - q->first_day];
+	return day >= q->first_day && (uint64_t)(day - q->first_day) < q->rolled_count && q->rolled[day - q->first_day];
 }
 
 /* Adds @part, also when it is the first: keys are told apart by more than merging does (order of labels, path of a file
@@ -404,11 +403,9 @@ static void query_release(struct query *q)
 int sqlite_sum(struct store_state *state, const struct store_selector *sel, struct window *out, struct store_sum *info)
 {
 	scoped(window_release) struct window result = { 0 };
-	scoped(query_release) struct query q = { .state = (struct sqlite_state *)state,
-						 .sel = sel,
-						 .out = &result,
-						 .info = info,
-						 .from_ns = sel->from_ns };
+	scoped(query_release) struct query q = {
+		.state = (struct sqlite_state *)state, .sel = sel, .out = &result, .info = info, .from_ns = sel->from_ns
+	};
 	int r = window_init(&result, DICTIONARY_BYTES_MAX);
 
 	*info = (struct store_sum){ 0 };

@@ -413,7 +413,8 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 int sqlite_remove(struct store_state *state, const struct store_selector *sel)
 {
 	struct sqlite_state *s = (struct sqlite_state *)state;
-	int64_t first = (int64_t)(sel->from_ns / STORE_DAY_NS), last = (int64_t)(sel->to_ns / STORE_DAY_NS), removed = 0;
+	int64_t first = (int64_t)(sel->from_ns / STORE_DAY_NS), last = (int64_t)(sel->to_ns / STORE_DAY_NS),
+		removed = 0;
 	int r = 0;
 
 	/* Years first: closing a day anew makes its sums again. */

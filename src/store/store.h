@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where profiles are kept. An engine is one const struct of functions, listed in stores.c; tests/unit/store_test.c holds
- * for every one. All functions may be called from several threads at once, but close(). */
+/* Where profiles are kept. An engine is one const struct of functions, listed in stores.c; tests/unit/store_test.c
+ * holds for every one. All functions may be called from several threads at once, but close(). */
 #pragma once
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "model/window.h"
 
-/* A profile's name: seconds of created_at (big-endian), then eight bytes that nothing else has. As text 20 characters of
- * base32hex (spec/collector.md section 6), so that it fits in a URL. */
+/* A profile's name: seconds of created_at (big-endian), then eight bytes that nothing else has. As text 20 characters
+ * of base32hex (spec/collector.md section 6), so that it fits in a URL. */
 #define STORE_ID_SIZE 12
 #define STORE_ID_TEXT 20
 
@@ -45,12 +45,12 @@ struct store_upload {
 
 /* Which profiles. */
 struct store_selector {
-	struct str service, type; /* empty: any */
+	struct str service, type;         /* empty: any */
 	const struct store_label *labels; /* all of them, with equal values */
 	size_t label_count;
-	uint64_t from_ns, to_ns;   /* of created_at, both included */
-	size_t limit;              /* at most this many, the most recent ones; 0: all */
-	bool (*stop)(void *ctx);   /* asked now and then; true ends the query with -ECANCELED. NULL: never */
+	uint64_t from_ns, to_ns; /* of created_at, both included */
+	size_t limit;            /* at most this many, the most recent ones; 0: all */
+	bool (*stop)(void *ctx); /* asked now and then; true ends the query with -ECANCELED. NULL: never */
 	void *stop_ctx;
 };
 
@@ -96,8 +96,8 @@ struct store_document {
 void store_document_release(struct store_document *d); /* a zeroed one is fine */
 
 struct store_sum {
-	uint64_t profiles; /* merged into the result */
-	uint64_t skipped;  /* raw documents, which cannot be merged */
+	uint64_t profiles;  /* merged into the result */
+	uint64_t skipped;   /* raw documents, which cannot be merged */
 	uint64_t parts_bad; /* damaged rows left out */
 };
 
@@ -109,13 +109,13 @@ struct store_stats {
 };
 
 struct store_config {
-	const char *path;          /* directory; made when missing. Not used by the memory store */
-	const struct clock *clock; /* wall time of uploads, retention and closing */
-	uint64_t age_max_ns;       /* a partition goes when its newest upload is older; 0: never */
-	uint64_t size_max;         /* oldest partitions go above this many bytes; 0: no limit */
-	uint64_t free_min;         /* oldest partitions go while the file system has less left; 0: no limit */
+	const char *path;           /* directory; made when missing. Not used by the memory store */
+	const struct clock *clock;  /* wall time of uploads, retention and closing */
+	uint64_t age_max_ns;        /* a partition goes when its newest upload is older; 0: never */
+	uint64_t size_max;          /* oldest partitions go above this many bytes; 0: no limit */
+	uint64_t free_min;          /* oldest partitions go while the file system has less left; 0: no limit */
 	uint64_t rollup_age_max_ns; /* of the daily rows in rollup-YYYY.db; 0: never */
-	size_t dictionary_max;     /* bytes of dictionaries kept in memory; 0: 96 MiB */
+	size_t dictionary_max;      /* bytes of dictionaries kept in memory; 0: 96 MiB */
 };
 
 /* Something wrong that check() found: where, and what, as text. */

@@ -22,7 +22,7 @@ struct stored {
 
 struct memory_state {
 	struct store_config config;
-	pthread_mutex_t lock; /* guards everything below */
+	pthread_mutex_t lock;  /* guards everything below */
 	struct stored **items; /* by created_at, then as they came */
 	size_t count, cap;
 	struct store_ids ids;
@@ -48,8 +48,8 @@ static void unlockp(pthread_mutex_t **lock)
 	(void)pthread_mutex_unlock(*lock);
 }
 
-#define locked(s)                                                              \
-	scoped(unlockp) pthread_mutex_t *held_ = &(s)->lock;                   \
+#define locked(s)                                            \
+	scoped(unlockp) pthread_mutex_t *held_ = &(s)->lock; \
 	(void)pthread_mutex_lock(held_)
 
 static void close_store(struct store_state *state)
@@ -165,8 +165,7 @@ static int put(struct store_state *state, const struct store_upload *upload, str
 
 static bool selects(const struct store_selector *sel, const struct stored *item)
 {
-	return item->created_ns >= sel->from_ns && item->created_ns <= sel->to_ns &&
-	       store_selects(sel, &item->series);
+	return item->created_ns >= sel->from_ns && item->created_ns <= sel->to_ns && store_selects(sel, &item->series);
 }
 
 /* Where the last @sel->limit profiles of @sel begin. */

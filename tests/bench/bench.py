@@ -373,7 +373,7 @@ def bench_store():
     program = generator("bench_store")
     # Services, profiles each: what is asked of the bytes on disk is at most 1/20 and 1/15 of the uploads.
     for services, profiles in ((1, 240), (10, 10)) if QUICK else ((1, 1440), (50, 30)):
-        print(f"# {busy_by_others()}", flush=True)
+        print(f"# load {os.getloadavg()[0]:.1f}", flush=True)
         subprocess.run([program, path(f"store-{services}"), str(services), str(profiles), "4"], check=True)
     print("# at most: sum of 1,000 profiles 100 ms, of a day by hours 50 ms")
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store reads back from a file that may be damaged: packed columns, headers, dictionaries, labels, frames of zstd.
- * The first byte says which. What can be read is written the same way for ever after. */
+/* What a store reads back from a file that may be damaged: packed columns, headers, dictionaries, labels, frames of
+ * zstd. The first byte says which. What can be read is written the same way for ever after. */
 #include "fuzz.h"
 
 #include "store/pack.h"
@@ -65,7 +65,8 @@ static void labels(struct str bytes)
 		return;
 	must(count <= STORE_LABELS_MAX);
 	store_labels_pack(list, count, &once);
-	must(!once.error && once.len <= bytes.len); /* shorter where a length was written with more bytes than it takes */
+	must(!once.error &&
+	     once.len <= bytes.len); /* shorter where a length was written with more bytes than it takes */
 }
 
 static void expand(struct str bytes)

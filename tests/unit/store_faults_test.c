@@ -143,8 +143,8 @@ static void loses_nothing_when_killed(void **state)
 	assert_int_equal(f->store->open(&f->config, &f->s), 0);
 }
 
-/* Full disks and errors: whatever the n-th write or sync is, nothing acknowledged is lost, reading goes on, and when the
- * trouble is over writing does too. */
+/* Full disks and errors: whatever the n-th write or sync is, nothing acknowledged is lost, reading goes on, and when
+ * the trouble is over writing does too. */
 
 static int put_seed(struct fixture *f, uint64_t seed, uint64_t created_ns, struct store_id *id)
 {
@@ -248,8 +248,8 @@ static int count_up(void *ctx, const struct store_profile *profile)
 /* Everything that reads, over whatever is there: it may find less, but not crash, and the other day is whole. */
 static void read_all(struct fixture *f, const struct store_id *good)
 {
-	struct store_selector all = { .to_ns = MORNING + 3 * DAY }, second = { .from_ns = MORNING + DAY,
-									      .to_ns = MORNING + DAY };
+	struct store_selector all = { .to_ns = MORNING + 3 * DAY },
+			      second = { .from_ns = MORNING + DAY, .to_ns = MORNING + DAY };
 	scoped(window_release) struct window w = { 0 }, want = { 0 };
 	struct store_sum info;
 	size_t count = 0;

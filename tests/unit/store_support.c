@@ -99,11 +99,9 @@ struct store_id fixture_put(struct fixture *f, const char *service, const char *
 {
 	struct store_label list[STORE_LABELS_MAX];
 	struct str rest = str_of(labels), piece;
-	struct store_upload upload = { .service = str_of(service),
-				       .type = str_of(type),
-				       .labels = list,
-				       .created_ns = created_ns,
-				       .window = w };
+	struct store_upload upload = {
+		.service = str_of(service), .type = str_of(type), .labels = list, .created_ns = created_ns, .window = w
+	};
 	struct store_id id;
 
 	while (*labels && str_next(&rest, ';', &piece)) {

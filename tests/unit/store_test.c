@@ -20,7 +20,8 @@
 static void ids(void **state)
 {
 	/* The example of spec/collector.md section 6 */
-	static const struct store_id example = { { 0x4a, 0xf9, 0xf0, 0x70, 0x72, 0xcf, 0x46, 0x29, 0xbd, 0x94, 0x35, 0x3a } };
+	static const struct store_id example = { { 0x4a, 0xf9, 0xf0, 0x70, 0x72, 0xcf, 0x46, 0x29, 0xbd, 0x94, 0x35,
+						   0x3a } };
 	static const char *const wrong[] = { "",
 					     "9bsv0s3ipt32jfck6kt",
 					     "9bsv0s3ipt32jfck6kt00",
@@ -81,7 +82,8 @@ static void keeps_addresses(void **state)
 		assert_int_equal(model_add_value_type(w.model, STR("x"), STR("count")), 0);
 		for (uint64_t i = 0; i < 5; i++) {
 			uint64_t start = i == 4 ? 0 : base + i / 2 * 0x100000;
-			struct model_mapping mapping = { .start = start, .limit = start + (i % 2 || i == 4 ? 0 : 0x800) };
+			struct model_mapping mapping = { .start = start,
+							 .limit = start + (i % 2 || i == 4 ? 0 : 0x800) };
 			struct model_location location = { .address = start + i };
 
 			mapping.flags = (uint32_t)i;
@@ -100,9 +102,7 @@ static void keeps_raw_bytes(void **state)
 {
 	struct fixture *f = *state;
 	struct str raw = str_n("go 1.19 trace\0\0\0any\xff", 20);
-	struct store_upload upload = {
-		.service = STR("api"), .type = STR("trace"), .created_ns = MORNING, .raw = raw
-	};
+	struct store_upload upload = { .service = STR("api"), .type = STR("trace"), .created_ns = MORNING, .raw = raw };
 	struct store_document d = { 0 };
 	scoped(window_release) struct window sum = { 0 };
 	struct store_sum info;
@@ -561,9 +561,7 @@ static int put_and_read(void *ctx)
 	struct fixture *f = ctx;
 	scoped(window_release) struct window w = { 0 };
 	struct store_document d = { 0 };
-	struct store_upload upload = {
-		.service = STR("api"), .type = STR("cpu"), .created_ns = MORNING, .window = &w
-	};
+	struct store_upload upload = { .service = STR("api"), .type = STR("cpu"), .created_ns = MORNING, .window = &w };
 	struct store_id id;
 	int r = window_init(&w, MIB(1));
 
@@ -587,36 +585,35 @@ static void survives_failing_allocations(void **state)
 	fixture_assert_sum(f, &all);
 }
 
-#define CASES(X)                        \
-	X(reads_what_was_put)           \
-	X(keeps_addresses)              \
-	X(keeps_raw_bytes)              \
-	X(refuses)                      \
-	X(lists)                        \
-	X(knows_its_series)             \
-	X(sums)                         \
-	X(sums_of_a_long_range)         \
-	X(refuses_to_sum_other_types)   \
-	X(stops)                        \
-	X(totals)                       \
-	X(removes)                      \
-	X(expires)                      \
-	X(expires_by_itself)            \
-	X(knows_requests_again)         \
-	X(checks_and_exports)           \
-	X(takes_many_at_once)           \
+#define CASES(X)                      \
+	X(reads_what_was_put)         \
+	X(keeps_addresses)            \
+	X(keeps_raw_bytes)            \
+	X(refuses)                    \
+	X(lists)                      \
+	X(knows_its_series)           \
+	X(sums)                       \
+	X(sums_of_a_long_range)       \
+	X(refuses_to_sum_other_types) \
+	X(stops)                      \
+	X(totals)                     \
+	X(removes)                    \
+	X(expires)                    \
+	X(expires_by_itself)          \
+	X(knows_requests_again)       \
+	X(checks_and_exports)         \
+	X(takes_many_at_once)         \
 	X(survives_failing_allocations)
 
 #define ON_MEMORY(case) { "memory: " #case, case, fixture_memory, fixture_end, NULL },
 #define ON_SQLITE(case) { "sqlite: " #case, case, fixture_sqlite, fixture_end, NULL },
-#define ON_SQLITE_TIGHT(case) { "sqlite, no room for dictionaries: " #case, case, fixture_sqlite_tight, fixture_end, NULL },
+#define ON_SQLITE_TIGHT(case) \
+	{ "sqlite, no room for dictionaries: " #case, case, fixture_sqlite_tight, fixture_end, NULL },
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids),
-		CASES(ON_MEMORY) CASES(ON_SQLITE) CASES(ON_SQLITE_TIGHT)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ids),
+					    CASES(ON_MEMORY) CASES(ON_SQLITE) CASES(ON_SQLITE_TIGHT) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
