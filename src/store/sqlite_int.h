@@ -219,6 +219,7 @@ int read_series(sqlite3 *db, const struct store_selector *sel, struct series_lis
 int sqlite_list(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
 int sqlite_read(struct store_state *s, const struct store_id *id, struct store_document *out);
 int sqlite_totals(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+int sqlite_warm(struct store_state *s);
 int sqlite_series(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
 
 /* sqlite_sum.c */

@@ -340,21 +340,58 @@ int sqlite_read(struct store_state *state, const struct store_id *id, struct sto
 struct totals {
 	store_point_fn *visit;
 	void *ctx;
-	struct header header;
+	struct header header, last;
+	struct buf names; /* the columns' types and units, so that no lock is held while the visitor reads them */
+	struct store_label columns[MODEL_VALUE_TYPES_MAX];
 };
 
-static int visit_total(struct totals *t, const struct dictionary *d, sqlite3_stmt *stmt)
+static void totals_release(struct totals *t)
 {
-	struct store_label columns[MODEL_VALUE_TYPES_MAX];
-	int r = header_decode(db_column(stmt, 1), intern_count(&d->m.strings), d->m.mappings_count, &t->header);
+	header_release(&t->header);
+	header_release(&t->last);
+	buf_release(&t->names);
+}
 
+/* The service's lock is held. */
+static int name_columns(struct totals *t, const struct dictionary *d)
+{
+	const struct header *h = &t->header;
+	size_t at = 0;
+
+	if (t->names.len && header_same_types(h, &t->last))
+		return 0;
+	buf_clear(&t->names);
+	for (size_t i = 0; i < h->value_type_count; i++) {
+		buf_adds(&t->names, model_string(&d->m, h->value_types[i].type));
+		buf_adds(&t->names, model_string(&d->m, h->value_types[i].unit));
+	}
+	for (size_t i = 0; !t->names.error && i < h->value_type_count; i++) {
+		size_t type = model_string(&d->m, h->value_types[i].type).len;
+		size_t unit = model_string(&d->m, h->value_types[i].unit).len;
+
+		t->columns[i] =
+			(struct store_label){ str_n(t->names.ptr + at, type), str_n(t->names.ptr + at + type, unit) };
+		at += type + unit;
+	}
+	t->last.value_type_count = h->value_type_count;
+	t->last.period_type = h->period_type;
+	memcpy(t->last.value_types, h->value_types, sizeof(h->value_types));
+	return t->names.error;
+}
+
+static int visit_total(struct totals *t, struct service *service, sqlite3_stmt *stmt)
+{
+	const struct dictionary *d = &service->dictionary;
+	int r;
+
+	(void)pthread_mutex_lock(&service->lock);
+	r = header_decode(db_column(stmt, 1), intern_count(&d->m.strings), d->m.mappings_count, &t->header);
+	r = r ? r : name_columns(t, d);
+	(void)pthread_mutex_unlock(&service->lock);
 	if (r < 0)
 		return r == -EBADMSG ? 0 : r; /* a damaged row has no point */
-	for (size_t i = 0; i < t->header.value_type_count; i++)
-		columns[i] = (struct store_label){ model_string(&d->m, t->header.value_types[i].type),
-						   model_string(&d->m, t->header.value_types[i].unit) };
 	return t->visit(t->ctx, &(struct store_point){ .created_ns = (uint64_t)sqlite3_column_int64(stmt, 0),
-						       .columns = columns,
+						       .columns = t->columns,
 						       .values = t->header.totals,
 						       .value_count = t->header.value_type_count });
 }
@@ -373,11 +410,9 @@ static int total_series(struct partition *p, sqlite3 *db, const struct series_ro
 	if (r < 0)
 		return r;
 	bind_range(stmt, series->id, sel);
-	while (r == 0 && (r = db_step(stmt)) == 1) {
-		(void)pthread_mutex_lock(&service->lock);
-		r = visit_total(t, &service->dictionary, stmt);
-		(void)pthread_mutex_unlock(&service->lock);
-	}
+	buf_clear(&t->names); /* rows of another dictionary mean something else */
+	while (r == 0 && (r = db_step(stmt)) == 1)
+		r = visit_total(t, service, stmt);
 	service_put(p, service);
 	return r;
 }
@@ -394,11 +429,11 @@ static int total_partition(struct partition *p, struct reader *reader, const str
 
 int sqlite_totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)
 {
-	struct totals t = { .visit = visit, .ctx = ctx };
-	int r = each_partition((struct sqlite_state *)state, sel, total_partition, &t);
+	scoped(totals_release) struct totals t = { .visit = visit,
+						   .ctx = ctx,
+						   .names = BUF_INIT(DICTIONARY_BYTES_MAX) };
 
-	header_release(&t.header);
-	return r;
+	return each_partition((struct sqlite_state *)state, sel, total_partition, &t);
 }
 
 /* Series */
@@ -456,5 +491,50 @@ int sqlite_series(struct store_state *state, const struct store_selector *sel, s
 	for (size_t i = 0; r == 0 && i < all.count; i++)
 		if (!i || series_order(&all.items[i - 1], &all.items[i]) != 0)
 			r = visit(ctx, &all.items[i].series);
+	return r;
+}
+
+/* Ready: the dictionaries that the next puts need are there */
+
+static int warm_partition(struct partition *p, uint64_t from_ns)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	struct reader *reader = NULL;
+	int r = partition_reader(p, &reader);
+
+	r = r ? r
+	      : db_prepare(reader->db,
+			   "SELECT DISTINCT service.name FROM profile JOIN series ON series.id = series"
+			   " JOIN service ON service.id = service WHERE uploaded >= ?1",
+			   &stmt);
+	if (r == 0)
+		(void)sqlite3_bind_int64(stmt, 1, (int64_t)from_ns);
+	while (r == 0 && (r = db_step(stmt)) == 1) {
+		struct service *service;
+
+		r = service_get(p, db_column(stmt, 0), &service);
+		if (r == 0)
+			service_put(p, service);
+	}
+	db_finalizep(&stmt);
+	partition_reader_done(p, reader);
+	return r;
+}
+
+int sqlite_warm(struct store_state *state)
+{
+	struct sqlite_state *s = (struct sqlite_state *)state;
+	scoped(partition_list_release) struct partition_list list = { 0 };
+	uint64_t now = state_now(s), from_ns = now > STORE_HOUR_NS ? now - STORE_HOUR_NS : 0;
+	int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
+
+	for (size_t i = 0; r == 0 && i < list.count; i++) {
+		if (list.items[i]->newest_upload >= from_ns)
+			r = warm_partition(list.items[i], from_ns);
+		if (db_is_damage(r)) {
+			state_damaged(s, list.items[i]);
+			r = 0;
+		}
+	}
 	return r;
 }

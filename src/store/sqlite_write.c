@@ -401,7 +401,7 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 
 	if (r == -ESTALE) {
 		r = count_rows(p, sel, &found);
-		if (r == 0 && found)
+		for (bool again = r == 0 && found; again; again = r == -EAGAIN) /* a late profile came in between */
 			r = compact_day(s, p->day, sel);
 		rm.removed = found;
 	}

@@ -157,6 +157,8 @@ struct store {
 	 * retention. To be called about once a minute.
 	 */
 	int (*maintain)(struct store_state *s);
+	/** warm - load what puts to services written in the last hour need; a server is ready after it. */
+	int (*warm)(struct store_state *s);
 	/** compact - close every day that is over now. Return: how many, or -errno. */
 	int (*compact)(struct store_state *s);
 	/** check - read everything. Return: the number of problems, each of which @visit was told, or -errno. */

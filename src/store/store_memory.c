@@ -410,6 +410,12 @@ static int maintain(struct store_state *state)
 	return age && now > age ? MIN(expire(state, now - age), 0) : 0;
 }
 
+static int warm(struct store_state *state)
+{
+	(void)state;
+	return 0; /* all is in memory */
+}
+
 static int compact(struct store_state *state)
 {
 	(void)state;
@@ -455,6 +461,7 @@ const struct store store_memory = {
 	.remove = remove_selected,
 	.expire = expire,
 	.maintain = maintain,
+	.warm = warm,
 	.compact = compact,
 	.check = check,
 	.stats = stats,

@@ -71,6 +71,7 @@ const struct store store_sqlite = {
 	.remove = sqlite_remove,
 	.expire = sqlite_expire,
 	.maintain = sqlite_maintain,
+	.warm = sqlite_warm,
 	.compact = sqlite_compact,
 	.check = sqlite_check,
 	.stats = stats,

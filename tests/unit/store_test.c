@@ -260,6 +260,7 @@ static void sums(void **state)
 		fixture_assert_sum(f, &last);
 	}
 	fixture_reopen(f);
+	assert_int_equal(f->store->warm(f->s), 0);
 	if (f->lasts)
 		fixture_assert_sum(f, &all);
 }
@@ -377,6 +378,7 @@ static void removes(void **state)
 
 	for (int closed = 0; closed < 2; closed++) {
 		print_message("  %s\n", closed ? "closed" : "open");
+		assert_int_equal(f->store->warm(f->s), 0);
 		for (uint64_t i = 0; i < 20; i++)
 			fixture_put_random(f, i % 2 ? "api" : "web", i, MORNING + i * 9 * HOUR);
 		f->now = MORNING + (closed ? 30 : 1) * DAY;
