@@ -178,7 +178,8 @@ int sqlite_compact(struct store_state *state)
 		struct partition *p = list.items[i];
 		bool several = i && list.items[i - 1]->day == p->day;
 
-		if ((i + 1 < list.count && list.items[i + 1]->day == p->day) || (p->closed && !several))
+		if ((i + 1 < list.count && list.items[i + 1]->day == p->day) ||
+		    ((partition_is_closed(p) || !p->newest_upload) && !several))
 			continue;
 		r = compact_day(s, p->day, NULL);
 		days += r == 0;

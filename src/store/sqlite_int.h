@@ -149,6 +149,7 @@ void partition_reader_done(struct partition *p, struct reader *reader);
 /** partition_submit - run @job in the writer and wait for the commit. Return: its result, -ESTALE when closed, -errno.
  */
 int partition_submit(struct partition *p, struct job *job) warn_unused;
+bool partition_is_closed(struct partition *p);
 /** partition_close - no more writes: waits for the writer and ends it. The file stays readable. */
 void partition_close(struct partition *p);
 

@@ -247,6 +247,16 @@ int partition_submit(struct partition *p, struct job *job)
 	return r;
 }
 
+bool partition_is_closed(struct partition *p)
+{
+	bool closed;
+
+	(void)pthread_mutex_lock(&p->lock);
+	closed = p->closed;
+	(void)pthread_mutex_unlock(&p->lock);
+	return closed;
+}
+
 void partition_close(struct partition *p)
 {
 	bool was_running;

@@ -35,9 +35,12 @@ int sqlite_expire(struct store_state *state, uint64_t before_ns)
 	int dropped = 0, r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
 
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		if (list.items[i]->newest_upload >= before_ns)
+		struct partition *p = list.items[i];
+
+		/* One without uploads was made ahead of its day. */
+		if ((p->newest_upload ? p->newest_upload : (uint64_t)(p->day + 1) * STORE_DAY_NS) >= before_ns)
 			continue;
-		state_drop(s, list.items[i]);
+		state_drop(s, p);
 		s->expired++;
 		dropped++;
 	}
@@ -236,16 +239,6 @@ static int run_forget(struct partition *p, struct job *job)
 	return db_step(stmt);
 }
 
-static bool is_closed(struct partition *p)
-{
-	bool closed;
-
-	(void)pthread_mutex_lock(&p->lock);
-	closed = p->closed;
-	(void)pthread_mutex_unlock(&p->lock);
-	return closed;
-}
-
 /* A day that is over and quiet is closed; one that cannot be (a full disk) is tried again next time. */
 static int close_days(struct sqlite_state *s, uint64_t now)
 {
@@ -260,7 +253,9 @@ static int close_days(struct sqlite_state *s, uint64_t now)
 		if (!last || p->newest_upload + QUIET_NS > now ||
 		    (uint64_t)(p->day + 1) * STORE_DAY_NS + QUIET_NS > now)
 			continue;
-		if (several || !is_closed(p))
+		if (!p->newest_upload && !several)
+			state_drop(s, p); /* made ahead, and nothing came */
+		else if (several || !partition_is_closed(p))
 			r = compact_day(s, p->day, NULL);
 		else
 			r = rollup_day(p);
@@ -279,7 +274,7 @@ static int tend_open(struct sqlite_state *s, uint64_t now)
 		struct partition *p = list.items[i];
 		struct job forget = { .run = run_forget };
 
-		if (is_closed(p))
+		if (partition_is_closed(p))
 			continue;
 		r = rollup_hours(p, now > SETTLE_NS ? now - SETTLE_NS : 0);
 		if (r == 0 && p->newest_request)

@@ -238,14 +238,8 @@ int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct pa
 	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->partitions_count; i++) {
 		struct partition *p = s->partitions[i];
-		bool closed;
 
-		if (p->is_year != is_year || p->day != day)
-			continue;
-		(void)pthread_mutex_lock(&p->lock);
-		closed = p->closed;
-		(void)pthread_mutex_unlock(&p->lock);
-		if (!closed)
+		if (p->is_year == is_year && p->day == day && !partition_is_closed(p))
 			found = p;
 	}
 	if (!found)

@@ -433,6 +433,48 @@ static void expires_by_itself(void **state)
 	assert_int_equal(count(f, "api"), 1);
 }
 
+static uint64_t partitions(struct fixture *f)
+{
+	struct store_stats stats;
+
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.expired_partitions, 0);
+	return stats.partitions;
+}
+
+/* Half an hour before midnight the next day's file is there, with what the last hour used; it stays, unless nothing
+ * comes. */
+static void prepares_the_next_day(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t midnight = MORNING / DAY * DAY + DAY;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	f->config.age_max_ns = 14 * DAY;
+	fixture_reopen(f);
+	for (uint64_t i = 0; i < 5; i++) {
+		f->now = midnight - (50 - 10 * i) * 60 * NSEC_PER_SEC;
+		fixture_put_random(f, i % 2 ? "api" : "web", i, f->now);
+		assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	assert_int_equal(partitions(f), f->lasts ? 2 : 0);
+	f->now = midnight + 1;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 2 : 0);
+	fixture_put_random(f, "api", 3, f->now);
+	fixture_put_random(f, "web", 9, f->now);
+	fixture_reopen(f);
+	fixture_assert_sum(f, &all);
+	f->now = midnight + DAY - 1;
+	fixture_put_random(f, "web", 2, f->now);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 4 : 0); /* the first closed, its year, today, tomorrow */
+	f->now = midnight + 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 3 : 0);
+	fixture_assert_sum(f, &all);
+}
+
 /* Requests */
 
 static void knows_requests_again(void **state)
