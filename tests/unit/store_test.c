@@ -644,6 +644,7 @@ static void survives_failing_allocations(void **state)
 	X(removes)                    \
 	X(expires)                    \
 	X(expires_by_itself)          \
+	X(prepares_the_next_day)      \
 	X(knows_requests_again)       \
 	X(checks_and_exports)         \
 	X(takes_many_at_once)         \
