@@ -17,6 +17,7 @@ enum abi_record_type {
 	ABI_RECORD_FORK = 3,    /* struct abi_process: pid is new, parent_pid made it (new thread groups only) */
 	ABI_RECORD_EXIT = 4,    /* struct abi_process: the whole thread group is gone */
 	ABI_RECORD_MAPPING = 5, /* struct abi_mapping: recordings only; never comes from the kernel side */
+	ABI_RECORD_WAIT = 6,    /* struct abi_wait: a thread runs again after it was off its CPU */
 };
 
 /* Every record starts with this; size covers the whole record, header included, and is a multiple of 8. */
@@ -111,23 +112,36 @@ struct abi_raw {
 	__u8 is_return, is_leaf, guessed, at_signal; /* as in struct walk */
 };
 
+enum abi_trigger {
+	ABI_TRIGGER_TICK = 0, /* the thread was running */
+	/* The thread left its CPU to wait: no sample by itself, but the stack that struct abi_wait refers to. Sent when
+	 * the stack is new and again now and then. */
+	ABI_TRIGGER_SWITCH = 1,
+	ABI_TRIGGER_COUNT
+};
+
 /* frames: leaf first; the first kernel_count of them are kernel frames, the others user frames. */
 struct abi_sample {
 	struct abi_header header;
 	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
 	__u64 cgroup_id;        /* v2; 0 when unknown */
+	__u64 stack_id;         /* with SWITCH: what waits call this stack, thread included; otherwise 0 */
 	__u32 pid, tid;         /* as seen from the initial pid namespace */
 	__u32 cpu;
-	__u16 frame_count;  /* <= ABI_FRAMES_MAX */
-	__u16 kernel_count; /* <= frame_count */
-	__u16 flags;        /* enum abi_sample_flags */
-	__u8 user_end;      /* enum abi_end; with RAW: why the walk could not go on */
-	__u8 reserved8;
+	__u16 frame_count;               /* <= ABI_FRAMES_MAX */
+	__u16 kernel_count;              /* <= frame_count */
+	__u16 flags;                     /* enum abi_sample_flags */
+	__u8 user_end;                   /* enum abi_end; with RAW: why the walk could not go on */
+	__u8 trigger;                    /* enum abi_trigger */
 	__u32 exec_id;                   /* low half of the leader's self_exec_id: with pid and start one program */
 	char comm[ABI_COMM_SIZE];        /* of the process: its leader's */
 	char thread_name[ABI_COMM_SIZE]; /* of the thread; both zero terminated */
 	struct abi_frame frames[];
 };
+
+/* The largest sample that is well formed; the kernel side sends less, see bpf/raw.h. */
+#define ABI_SAMPLE_SIZE_MAX \
+	(sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame) + sizeof(struct abi_raw) + ABI_STACK_MAX)
 
 struct abi_process {
 	struct abi_header header;
@@ -136,6 +150,15 @@ struct abi_process {
 	__u32 exec_id;
 	__u32 reserved;
 	char comm[ABI_COMM_SIZE];
+};
+
+/* How long a thread was off its CPU: header.time_ns is when it came back. */
+struct abi_wait {
+	struct abi_header header;
+	__u64 process_start_ns;
+	__u64 stack_id;
+	__u64 wait_ns;
+	__u32 pid, tid;
 };
 
 /* path is not terminated; it fills the record up to padding zeros. */
@@ -166,7 +189,10 @@ struct abi_mapping {
 	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")                           \
 	X(RAW, "raw", "samples whose walk was left to the host")                                             \
 	X(ROWS_MISSED, "rows_missed", "walks that met a file whose unwind rows were not loaded")             \
-	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")
+	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")                \
+	X(WAITS, "waits", "waits off the CPU sent to the host")                                              \
+	X(WAITS_SKIPPED, "waits_skipped", "waits left out because one CPU had too many of them")             \
+	X(WAITS_LOST, "waits_lost", "waits lost because the ring buffer or the table of waiting threads was full")
 
 #define X(id, name, help) ABI_COUNTER_##id,
 enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
@@ -174,8 +200,9 @@ enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
 
 _Static_assert(sizeof(struct abi_header) == 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_frame) == 24, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_sample) == 16 + 16 + 12 + 4 + 8 + 32, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_sample) == 16 + 24 + 12 + 4 + 8 + 32, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_vma) == 48, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_raw) == ABI_REGS * 8 + 32 + 48 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_wait) == 16 + 24 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_mapping) == 16 + 8 + 24 + 8 + 16, "layout changed: bump ABI_VERSION");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the host fixes before the sampler's programs are loaded: the verifier sees constants. */
+/* What only the sampler's own two sides share: what the host fixes before the programs are loaded (the verifier sees
+ * constants), and a map that it looks into. */
 #pragma once
 
 struct abi_settings {
@@ -9,5 +10,16 @@ struct abi_settings {
 	__u8 filter_pids;     /* only thread groups in the map `pids` */
 	__u8 follow_children; /* and those they start */
 	__u8 filter_cgroup;   /* only tasks below the cgroup in the map `cgroups` */
-	__u8 reserved;
+	__u8 mode;            /* enum walk_mode */
+	__u8 find_vma;        /* the program sample_miss is loaded: it says why an address has no mapping */
+	__u8 page_shift;
+	__u8 copy_all; /* walk nothing at the tick: every user stack is copied and left to the host */
+	__u8 reserved[1];
+	__u32 wait_share;  /* of waits, in 2^32: each is taken or not by chance; the largest number: all */
+	__u64 wait_min_ns; /* shorter waits are not told */
+};
+
+struct abi_waiting { /* a thread that is off its CPU; key: its id */
+	__u64 since_ns, stack_id, process_start_ns;
+	__u32 pid, reserved;
 };

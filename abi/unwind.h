@@ -21,6 +21,7 @@
 #define ABI_PAGE_SHIFT 12
 #define ABI_PAGE_ROWS_MAX 4096
 #define ABI_ROW_FILLER 0xffff
+#define ABI_TABLES_MAX 16384 /* table numbers; 0 is never a table */
 
 /* Where the frame begins: the CFA of DWARF 5, section 6.4. off is a row's cfa_off. */
 enum abi_cfa {
@@ -57,7 +58,7 @@ struct abi_row {
 
 /* How a rule finds a value. base: a register by DWARF number, valid for the top frame only unless it is sp or fp. */
 enum abi_place {
-	ABI_PLACE_SAME = 0, /* unchanged (cfa: not allowed) */
+	ABI_PLACE_SAME = 0, /* unchanged (cfa: not allowed; ra: as with ABI_SAVED_SAME) */
 	ABI_PLACE_UNDEFINED,
 	ABI_PLACE_VALUE,  /* base + off */
 	ABI_PLACE_MEMORY, /* *(base + off) + add */

@@ -21,12 +21,16 @@ typedef __u32 __wsum;
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_F_INNER_MAP = 4096 };
 enum { BPF_ANY = 0 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
@@ -35,6 +39,8 @@ enum bpf_func_id {
 	BPF_FUNC_get_current_task_btf = 158, /* 5.11 */
 	BPF_FUNC_task_pt_regs = 175,         /* 5.15 */
 };
+
+#define ENOENT 2
 
 #define PF_IO_WORKER 0x00000010
 #define PF_USER_WORKER 0x00004000 /* since 6.4; before, a bit about freezing that user tasks have only while frozen */
@@ -50,19 +56,63 @@ struct signal_struct {
 	atomic_t live;
 };
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long start_stack;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct file {
+	unsigned int f_mode;
+	struct inode *f_inode;
+};
+
+#define FMODE_BACKING 0x1000000 /* linux 6.18, include/linux/fs.h */
+#define FMODE_BACKING_6_13 0x2000000
+
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct backing_file { /* what overlayfs maps; user_path since 6.7 */
+	struct path user_path;
+};
+
+#define VM_EXEC 0x00000004 /* linux, include/linux/mm.h */
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
+	struct file *vm_file;
+};
 
 #define PF_EXITING 0x00000004 /* linux, include/linux/sched.h */
 
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state; /* since 5.14 */
 	int pid, tgid;
 	__u64 start_boottime;
+	__u64 self_exec_id;
 	void *stack;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	char comm[16];
+};
+
+struct task_struct___5_13 {
+	long state;
 };
 
 #if defined(__TARGET_ARCH_arm64)

@@ -7,14 +7,16 @@
 #include <bpf/bpf_tracing.h>
 
 #include "abi/settings.h"
+#include "raw.h"
+#include "seen.h"
 #include "walk/walk_native.h"
 
 #define PIDS_MAX 4096
-#define SEEN_MAX 4096
 
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct abi_settings settings = {};
+extern int LINUX_KERNEL_VERSION __kconfig;
 __u32 active; /* the host sets it: between start and stop */
 
 struct {
@@ -43,12 +45,12 @@ struct {
 	__type(value, __u32);
 } cgroups SEC(".maps");
 
-struct { /* thread groups that were sampled before: pid -> start time */
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, SEEN_MAX);
+struct { /* what a tick goes on with when a mapping is missing; empty where bpf_find_vma is not to be had */
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
-} seen SEC(".maps");
+	__type(value, __u32);
+} misses SEC(".maps");
 
 UNWIND_STEP(native, walk_native_step)
 
@@ -93,6 +95,7 @@ static __always_inline bool regs_compat(const volatile struct tick_regs *r)
 
 static __always_inline void regs_store(struct walk *w, const volatile struct tick_regs *r)
 {
+#pragma clang loop unroll(full) /* the verifier refuses a context pointer that was added to */
 	for (int i = 0; i < 31; i++)
 		w->leaf[i] = r->regs[i];
 	w->leaf[WALK_REG_SP] = r->sp;
@@ -217,49 +220,78 @@ static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
 	sample->kernel_count = (__u16)w->count;
 }
 
-/* Fills the head. Return: whether the reader should look at once. */
-static __always_inline bool take_identity(struct abi_sample *sample, struct task_struct *task, __u64 pid_tgid)
+/* Fills the head. */
+static __always_inline void take_identity(struct abi_sample *sample, struct task_struct *task, __u64 pid_tgid)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	__u32 pid = pid_tgid >> 32;
-	__u64 start = BPF_CORE_READ(leader, start_boottime), *known;
-	bool first;
+	__u64 start = BPF_CORE_READ(leader, start_boottime);
 
 	sample->process_start_ns = start;
 	sample->cgroup_id = bpf_get_current_cgroup_id();
-	sample->pid = pid;
+	sample->pid = pid_tgid >> 32;
 	sample->tid = (__u32)pid_tgid;
 	sample->cpu = bpf_get_smp_processor_id();
+	sample->exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id);
 	bpf_probe_read_kernel_str(sample->comm, sizeof(sample->comm), leader->comm);
 	bpf_get_current_comm(sample->thread_name, sizeof(sample->thread_name));
-	known = bpf_map_lookup_elem(&seen, &pid);
-	first = !known || *known != start;
-	/* A tick after the exit event would bring back an entry that nobody deletes any more. */
-	if (first && !(BPF_CORE_READ(task, flags) & PF_EXITING))
-		bpf_map_update_elem(&seen, &pid, &start, BPF_ANY);
-	return first || bpf_ktime_get_boot_ns() - start < settings.young_ns;
+	if (seen_first(sample->pid, start, BPF_CORE_READ(task, flags) & PF_EXITING) ||
+	    bpf_ktime_get_boot_ns() - start < settings.young_ns)
+		sample->flags |= ABI_SAMPLE_YOUNG;
 }
 
-static __always_inline void send_sample(struct walk *w, bool urgent)
+/* Return: number of the address space whose mappings are known, or 0. */
+static __always_inline __u32 find_space(const struct abi_sample *sample)
+{
+	__u32 pid = sample->pid;
+	struct abi_space *space;
+
+	if (settings.mode == WALK_FP || settings.copy_all)
+		return 0;
+	space = bpf_map_lookup_elem(&spaces, &pid);
+	if (!space || space->start_ns != sample->process_start_ns || space->exec_id != sample->exec_id)
+		return 0;
+	return space->space;
+}
+
+/* @tail: bytes behind the frames. */
+static __always_inline void send_sample(struct walk *w, __u32 tail)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 count = w->count;
+	__u64 size;
 
 	if (count > ABI_FRAMES_MAX)
 		count = ABI_FRAMES_MAX;
+	size = sizeof(*sample) + count * sizeof(struct abi_frame) + tail;
 	sample->frame_count = (__u16)count;
 	sample->user_end = w->end;
-	if (urgent)
-		sample->flags |= ABI_SAMPLE_YOUNG;
 	sample->header.type = ABI_RECORD_SAMPLE;
 	sample->header.version = ABI_VERSION;
-	sample->header.size = sizeof(*sample) + count * sizeof(struct abi_frame);
+	sample->header.size = (__u32)size;
 	if (w->read_failures)
 		count_add(ABI_COUNTER_USER_READ_FAILED, w->read_failures);
-	if (bpf_ringbuf_output(&ring, w->head, sizeof(*sample) + count * sizeof(struct abi_frame), ring_flags(urgent)))
+	unwind_bound(size, sizeof(*sample) + sizeof(w->frames));
+	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK))))
 		count_add(ABI_COUNTER_LOST_RING_FULL, 1);
-	else
+	else if (sample->trigger == ABI_TRIGGER_TICK)
 		count_add(ABI_COUNTER_SAMPLES, 1);
+}
+
+/* Sends what the walk could not finish, with all that the host needs to do so. */
+static __always_inline void send_raw(struct walk *w, const struct abi_vma *vma, bool ask)
+{
+	struct abi_sample *sample = walk_sample(w);
+	__u32 tail = raw_take(w, vma);
+
+	if (tail) {
+		sample->flags |= ABI_SAMPLE_RAW;
+		count_add(ABI_COUNTER_RAW, 1);
+	}
+	if (ask && seen_may_ask(sample->pid, sample->process_start_ns, sample->header.time_ns)) {
+		sample->flags |= ABI_SAMPLE_ASK;
+		count_add(ABI_COUNTER_MAPPINGS_ASKED, 1);
+	}
+	send_sample(w, tail);
 }
 
 /* Sets w up for the user stack. Return: whether there is one to walk. */
@@ -285,6 +317,18 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	return !regs_from_kernel(w, task, flags);
 }
 
+/* The walk met something that the kernel side does not know. Sends the sample. */
+static __always_inline void miss(struct walk *w, struct tick *ctx)
+{
+	struct abi_vma unknown = {};
+
+	if (w->end == ABI_END_NO_TABLE)
+		count_add(ABI_COUNTER_ROWS_MISSED, 1);
+	else if (settings.find_vma)
+		bpf_tail_call(ctx, &misses, 0); /* sample_miss; comes back only when it could not be called */
+	send_raw(w, &unknown, w->end == ABI_END_NO_PROCESS || (w->end == ABI_END_NO_MAPPING && !settings.find_vma));
+}
+
 SEC("perf_event")
 int sample_tick(struct tick *ctx)
 {
@@ -292,7 +336,7 @@ int sample_tick(struct tick *ctx)
 	struct task_struct *task;
 	struct abi_sample *sample;
 	struct walk *w;
-	bool user, urgent;
+	bool user;
 
 	if (!active)
 		return 0;
@@ -316,18 +360,84 @@ int sample_tick(struct tick *ctx)
 	sample->header.time_ns = bpf_ktime_get_ns();
 	w->count = 0;
 	w->pid = pid_tgid >> 32;
+	w->mode = settings.mode;
 	w->read_failures = 0;
-	urgent = take_identity(sample, task, pid_tgid);
+	take_identity(sample, task, pid_tgid);
 	user = regs_user(&ctx->regs);
 	if (!user) {
 		sample->flags |= ABI_SAMPLE_IN_KERNEL;
 		take_kernel_stack(w, ctx);
 	}
-	if (take_registers(w, ctx, task, user))
-		UNWIND_LOOP(native);
-	send_sample(w, urgent);
+	if (!take_registers(w, ctx, task, user)) {
+		send_sample(w, 0);
+		return 0;
+	}
+	w->space = find_space(sample);
+	UNWIND_LOOP(native);
+	if (raw_wanted(w))
+		miss(w, ctx);
+	else
+		send_sample(w, 0);
 	return 0;
 }
+
+/* ---- why a mapping is missing: apart, because kernels before 5.17 refuse any program that names bpf_find_vma ---- */
+
+/* That which /proc/PID/maps shows: behind a file of overlayfs lies another, and since 6.7 the mapping has that one. */
+static __always_inline struct inode *file_inode(struct file *file)
+{
+	__u32 is_backing = LINUX_KERNEL_VERSION < KERNEL_VERSION(6, 14, 0) ? FMODE_BACKING_6_13 : FMODE_BACKING;
+	struct backing_file *backing = (void *)file;
+
+	if (bpf_core_field_exists(backing->user_path) && BPF_CORE_READ(file, f_mode) & is_backing)
+		return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+	return BPF_CORE_READ(file, f_inode);
+}
+
+static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct abi_vma *out)
+{
+	struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct inode *inode;
+	__u32 device;
+
+	out->start = BPF_CORE_READ(vma, vm_start);
+	out->end = BPF_CORE_READ(vma, vm_end);
+	out->kind = !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) ? ABI_VMA_DATA : ABI_VMA_ANONYMOUS;
+	if (!file)
+		return 0;
+	if (out->kind == ABI_VMA_ANONYMOUS)
+		out->kind = ABI_VMA_FILE;
+	out->offset = BPF_CORE_READ(vma, vm_pgoff) << settings.page_shift;
+	inode = file_inode(file);
+	out->inode = BPF_CORE_READ(inode, i_ino);
+	device = BPF_CORE_READ(inode, i_sb, s_dev); /* linux, include/linux/kdev_t.h */
+	out->device_major = device >> 20;
+	out->device_minor = device & 0xfffff;
+	return 0;
+}
+
+SEC("perf_event")
+int sample_miss(struct tick *ctx)
+{
+	struct walk *w = unwind_state();
+	struct abi_vma vma = {};
+	long r;
+
+	if (!w) {
+		count_add(ABI_COUNTER_LOST_NO_STATE, 1);
+		return 0;
+	}
+	r = bpf_find_vma(bpf_get_current_task_btf(), w->pc - (w->is_return & 1), on_vma, &vma, 0);
+	if (r == -ENOENT)
+		vma.kind = ABI_VMA_NONE;
+	if (vma.kind == ABI_VMA_NONE || vma.kind == ABI_VMA_DATA)
+		send_sample(w, 0); /* nothing that is read anew or walked again makes code of it */
+	else
+		send_raw(w, &vma, w->end == ABI_END_NO_PROCESS || vma.kind != ABI_VMA_UNKNOWN);
+	return 0;
+}
+
+#include "waits.h"
 
 /* ---- processes ---- */
 
@@ -342,6 +452,7 @@ static __always_inline void send_process(struct task_struct *leader, __u32 pid, 
 		.process_start_ns = leader->start_boottime,
 		.pid = pid,
 		.parent_pid = parent,
+		.exec_id = (__u32)leader->self_exec_id,
 	};
 
 	if (!active)
@@ -357,9 +468,26 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	__u32 pid = task->tgid;
 
 	bpf_map_delete_elem(&seen, &pid);
+	bpf_map_delete_elem(&spaces, &pid); /* its exec_id is another now: this only makes room */
 	if (filter_passes(pid))
 		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC);
 	return 0;
+}
+
+/* A child runs in a copy of its parent's address space, or in the very same: what is known of the one holds for the
+ * other, until exec. */
+static __always_inline void share_space(struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_pid = parent->tgid, pid = child->tgid;
+	struct abi_space *space = bpf_map_lookup_elem(&spaces, &parent_pid), copy;
+
+	if (!space || space->start_ns != parent->group_leader->start_boottime ||
+	    space->exec_id != (__u32)parent->group_leader->self_exec_id)
+		return;
+	copy.start_ns = child->start_boottime;
+	copy.exec_id = (__u32)child->self_exec_id;
+	copy.space = space->space;
+	bpf_map_update_elem(&spaces, &pid, &copy, BPF_ANY);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -376,6 +504,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	if (settings.filter_pids && bpf_map_update_elem(&pids, &pid, &yes, BPF_ANY))
 		count_add(ABI_COUNTER_FILTER_FULL, 1);
+	if (settings.mode != WALK_FP)
+		share_space(parent, child);
 	send_process(child, pid, parent_pid, ABI_RECORD_FORK);
 	return 0;
 }
@@ -392,6 +522,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		return 0;
 	passes = filter_passes(pid);
 	bpf_map_delete_elem(&seen, &pid);
+	bpf_map_delete_elem(&spaces, &pid);
 	if (settings.filter_pids)
 		bpf_map_delete_elem(&pids, &pid);
 	if (passes)

@@ -1,5 +1,8 @@
 #!/bin/sh
-# build-page.sh PROGRAM SCDOC COMMAND INPUT OUTPUT: the prose, then the options and examples from the program's tables.
+# build-page.sh SCDOC INPUT OPTIONS OUTPUT: the prose, with the options and examples where @OPTIONS@ stands (without the
+# empty lines at their end).
 set -eu
-options=$("$1" --man-options "$3")
-awk -v options="$options" '$0 == "@OPTIONS@" { print options; next } { print }' "$4" | "$2" >"$5"
+awk -v options="$3" '
+	$0 != "@OPTIONS@" { print; next }
+	{ while ((getline line < options) > 0) if (line == "") empty++; else { for (; empty; empty--) print ""; print line } }
+' "$2" | "$1" >"$4"

@@ -99,11 +99,13 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch");
 #define walk_read(w, dst, size, at) bpf_probe_read_user((dst), (size), (const void *)(at))
 /* Hides a value's history, so that the verifier does not follow every value it could have. */
 #define walk_opaque(x) asm volatile("" : "+r"(x))
+#define walk_knows_process(w) ((w)->space != 0)
 /* walk_find_map(w, pc), walk_table(w, number) and walk_element(w, table, index) are in bpf/unwind.h. */
 #else
 #define WALK_FN static inline
 #define walk_read(w, dst, size, at) (w)->world->read((w)->world->self, (dst), (size), (at))
 #define walk_opaque(x) ((void)0)
+#define walk_knows_process(w) 1
 #define walk_find_map(w, pc) (w)->world->find_map((w)->world->self, (pc), &(w)->map)
 #define walk_table(w, number) (w)->world->table((w)->world->self, (number))
 #define walk_element(w, table, index) (w)->world->element((w)->world->self, (table), (index))

@@ -152,23 +152,35 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 
 	return a->stack == b->stack && a->process == b->process && a->tid == b->tid &&
 	       a->thread_name == b->thread_name && a->user_end == b->user_end && a->has_user == b->has_user &&
-	       a->kernel_cut == b->kernel_cut && a->root_frame == b->root_frame;
+	       a->kernel_cut == b->kernel_cut && a->is_wait == b->is_wait && a->root_frame == b->root_frame;
+}
+
+static void count_one(struct aggregate *a, struct aggregate_sample *sample, uint64_t wait_ns)
+{
+	sample->count++;
+	if (!sample->is_wait) {
+		a->total++;
+		return;
+	}
+	sample->wait_ns += wait_ns;
+	a->waits++;
+	a->wait_ns += wait_ns;
 }
 
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row)
 {
 	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process,
 				   (uint64_t)row->tid << 32 | row->thread_name,
-				   (uint64_t)row->root_frame << 24 | (uint64_t)row->kernel_cut << 16 |
-					   (uint64_t)row->has_user << 8 | row->user_end };
+				   (uint64_t)row->root_frame << 32 | (uint64_t)row->is_wait << 24 |
+					   (uint64_t)row->kernel_cut << 16 | (uint64_t)row->has_user << 8 |
+					   row->user_end };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	uint32_t at;
 	int r;
 
 	must(row->stack < a->stack_count && row->process < a->process_count);
 	if (find(&a->sample_index, a->samples, row, sample_equal, &key, &at) == 0) {
-		a->samples[at].count++;
-		a->total++;
+		count_one(a, &a->samples[at], row->wait_ns);
 		return 0;
 	}
 	r = array_grow(&a->samples, &a->sample_cap, a->sample_count, SAMPLES_MAX);
@@ -177,7 +189,8 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 	if (r < 0)
 		return r;
 	a->samples[a->sample_count] = *row;
-	a->samples[a->sample_count++].count = 1;
-	a->total++;
+	a->samples[a->sample_count].count = 0;
+	a->samples[a->sample_count].wait_ns = 0;
+	count_one(a, &a->samples[a->sample_count++], row->wait_ns);
 	return 0;
 }

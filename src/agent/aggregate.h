@@ -34,9 +34,10 @@ struct aggregate_sample {
 	uint8_t user_end;                          /* enum abi_end */
 	uint8_t has_user;                          /* there is a user part: root_frame and user_end mean something */
 	uint8_t kernel_cut;                        /* kernel frames are missing */
-	uint8_t reserved;
+	uint8_t is_wait;                           /* the thread was off its CPU, for wait_ns */
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
 	uint32_t count;
+	uint64_t wait_ns; /* of all that were counted */
 };
 
 struct aggregate {
@@ -50,8 +51,11 @@ struct aggregate {
 	struct aggregate_sample *samples;
 	size_t sample_count, sample_cap;
 	struct u64map frame_index, stack_index, process_index, sample_index;
-	uint64_t total;   /* samples counted */
-	uint64_t dropped; /* samples that found no room or memory */
+	uint64_t total;          /* samples counted; waits are not samples */
+	uint64_t waits, wait_ns; /* counted */
+	bool with_waits;         /* the window says what threads waited for, if only that they did not */
+	double wait_weight;      /* a wait that was counted stands for that many */
+	uint64_t dropped;        /* samples that found no room or memory */
 };
 
 #define AGGREGATE_NO_FRAME UINT32_MAX
@@ -64,5 +68,5 @@ void aggregate_freep(struct aggregate **a);
 int aggregate_add_process(struct aggregate *a, const struct aggregate_process *row, uint32_t *out) warn_unused;
 int aggregate_add_frame(struct aggregate *a, const struct aggregate_frame *row, uint32_t *out) warn_unused;
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out) warn_unused;
-/** aggregate_add_sample - count one; row->count is ignored. */
+/** aggregate_add_sample - count one; row->count is ignored, row->wait_ns is added. */
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row) warn_unused;

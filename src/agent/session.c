@@ -1,194 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/aggregate.h"
-#include "agent/build_window.h"
-#include "agent/metadata.h"
+#include "agent/session_int.h"
 #include "base/log.h"
-#include "base/queue.h"
 #include "base/random.h"
-#include "proc/cpustat.h"
-#include "proc/proc.h"
-#include "symbol/symbol.h"
+#include "walk/walk.h"
 
 #define FILE_DESCRIPTORS_MAX 1024
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
-
-/* One window on its way from the reader to the worker. */
-struct job {
-	struct aggregate *aggregate;          /* owned */
-	uint64_t start_ns, end_ns;            /* wall clock */
-	uint64_t counters[ABI_COUNTER_COUNT]; /* since the window's start */
-	uint64_t dropped;
-	struct cpustat cpu_start, cpu_end;
-	uint64_t number;
-};
-
-/* The frames of one sample with what their addresses mean. */
-struct placed {
-	struct aggregate_frame frames[ABI_FRAMES_MAX];
-	size_t count;
-	uint8_t user_end;
-	bool has_jit;
-};
-
-struct session {
-	struct session_config cfg; /* both threads, never changed after open */
-	const struct sampler *sampler;
-	struct files *files; /* both threads; locked inside */
-	uint64_t run_id[2];
-	char *container; /* copy of cfg.container */
-
-	/* The reader's. */
-	struct sampler_state *sampling;
-	struct proc_table *processes;
-	struct aggregate *aggregate;
-	struct placed placed; /* of the sample being taken in */
-	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
-	uint64_t window_start_ns, expired_ns; /* monotonic */
-	uint64_t window_number;
-	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
-	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
-	uint64_t samples, dropped;
-	uint64_t filtered, window_filtered; /* by container, here: in all, up to the window's start */
-	bool started, stopped, worker_runs;
-
-	/* The worker's. */
-	struct symbols *symbols;
-	pthread_t worker;
-	struct queue jobs; /* of struct job */
-
-	/* Both threads'. */
-	_Atomic uint64_t dropped_windows, dropped_window_samples;
-};
-
-static void job_free(struct job *job)
-{
-	if (!job)
-		return;
-	aggregate_free(job->aggregate);
-	free(job);
-}
-
-static void job_freep(struct job **job)
-{
-	job_free(*job);
-}
-
-static void count_dropped(struct session *s, const struct aggregate *a)
-{
-	atomic_fetch_add(&s->dropped_windows, 1);
-	atomic_fetch_add(&s->dropped_window_samples, a->total);
-}
-
-/* ---- worker ---- */
-
-static int set_names(const struct session *s, struct window *w)
-{
-	struct utsname host;
-	const char *command = s->cfg.command;
-	int r = uname(&host) < 0 ? -errno : 0;
-
-	if (r == 0)
-		r = window_set_text(&w->host, str_of(host.nodename));
-	if (r == 0)
-		r = window_set_text(&w->kernel_release, str_of(host.release));
-	if (r == 0)
-		r = window_set_text(&w->agent_version, STR(HEARTH_VERSION));
-	if (r == 0)
-		r = window_set_text(&w->sampler, str_of(s->sampler->name));
-	if (r == 0)
-		r = window_set_text(&w->unwinder, STR("fp"));
-	if (r == 0 && command)
-		r = window_set_text(&w->command, str_of(command));
-	if (r == 0 && s->cfg.service_name)
-		r = window_add_label(w, STR("group"), str_of(s->cfg.service_name));
-	return r;
-}
-
-static const char *const counter_names[] = {
-#define X(id, name, help) [ABI_COUNTER_##id] = name,
-	ABI_COUNTERS(X)
-#undef X
-};
-
-static int set_counters(const struct job *job, struct window *w)
-{
-	int r = window_set_counter(w, STR("lost_aggregate"), job->dropped);
-
-	for (size_t i = 0; i < ABI_COUNTER_COUNT && r == 0; i++)
-		if (i != ABI_COUNTER_SAMPLES) /* `samples` is what the window holds; the difference is what was lost */
-			r = window_set_counter(w, str_of(counter_names[i]), job->counters[i]);
-	return r;
-}
-
-static int set_metadata(const struct session *s, struct window *w)
-{
-	scoped(buf_release) struct buf json = BUF_INIT(MIB(1));
-	struct metadata_config cfg = { .host_root = s->cfg.host_root,
-				       .spawn_wall_ns = s->start_wall_ns,
-				       .now_wall_ns = w->end_ns,
-				       .frequency_hz = s->cfg.sampling.frequency_hz };
-	int r;
-
-	if (!s->cfg.want_metadata)
-		return 0;
-	r = metadata_json(&cfg, &json);
-	return r < 0 ? r : window_set_text(&w->metadata_json, buf_str(&json));
-}
-
-static int finish_job(struct session *s, const struct job *job, struct window *w)
-{
-	int r;
-
-	w->start_ns = job->start_ns;
-	w->end_ns = job->end_ns;
-	w->frequency_hz = s->cfg.sampling.frequency_hz;
-	w->cpu_count = job->cpu_end.cpu_count;
-	w->run_id[0] = s->run_id[0];
-	w->run_id[1] = s->run_id[1];
-	w->cycle_id = job->number;
-	w->busy_ns = cpustat_busy_ns(&job->cpu_start, &job->cpu_end);
-	w->cpu_average = cpustat_busy_percent(&job->cpu_start, &job->cpu_end);
-	w->memory_average = cpustat_memory_percent(s->cfg.host_root);
-	r = set_names(s, w);
-	if (r == 0)
-		r = set_counters(job, w);
-	if (r == 0)
-		r = set_metadata(s, w);
-	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->cfg.sampling.frequency_hz, w);
-}
-
-static void *worker_main(void *argument)
-{
-	struct session *s = argument;
-
-	for (;;) {
-		scoped(job_freep) struct job *job = queue_take(&s->jobs);
-		scoped(window_release) struct window w = { 0 };
-		int r;
-
-		if (!job)
-			return NULL;
-		r = finish_job(s, job, &w);
-		if (r < 0) {
-			count_dropped(s, job->aggregate);
-			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job->aggregate->total));
-			continue;
-		}
-		if (s->cfg.on_window)
-			s->cfg.on_window(s->cfg.ctx, &w);
-	}
-}
+#define READER_NICE (-10)
+#define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
@@ -202,128 +28,171 @@ static bool container_wanted(const struct session *s, const struct proc *p)
 	       (wanted.len >= 12 && str_starts(str_of(p->container_id), wanted));
 }
 
-static int add_process_row(struct session *s, struct proc *p, const char *comm, bool has_jit, uint32_t *out)
+static void count_sample(struct session *s, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
 {
-	struct aggregate *a = s->aggregate;
-	struct aggregate_process row = { .pid = p->pid,
-					 .generation = p->generation,
-					 .start_ns = p->start_ns,
-					 .perf_map_fd = -1,
-					 .is_kernel = p->is_kernel };
-	int r = intern_add(&a->strings, str_n(comm, strnlen(comm, ABI_COMM_SIZE)), &row.comm);
-
-	if (r == 0)
-		r = intern_add(&a->strings, str_of(p->container), &row.container);
-	if (r == 0)
-		r = aggregate_add_process(a, &row, out);
-	if (r == 0 && has_jit && a->processes[*out].perf_map_fd < 0) {
-		int fd = proc_perf_map_fd(s->processes, p);
-
-		if (fd >= 0)
-			a->processes[*out].perf_map_fd =
-				fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
+	if (sample->trigger == ABI_TRIGGER_SWITCH) { /* counts when a wait refers to it */
+		if (s->waits && waits_define(s->waits, sample) < 0)
+			log_warn("out of memory: the stack of a wait is lost");
+		return;
 	}
-	return r;
+	if (p && take_in_sample(s->take_in, p, sample, 0, a) == 0) {
+		s->samples++;
+		return;
+	}
+	a->dropped++;
+	s->dropped++;
 }
 
-/* What an address of the process means is decided here, while the process lives. */
-static struct aggregate_frame place_frame(struct session *s, struct proc *p, const struct abi_frame *f, uint64_t now_ns)
-{
-	struct aggregate_frame out = { .kind = f->kind, .flags = f->flags, .at = f->a };
-	struct proc_place place = { 0 };
+static void take_finished(struct session *s);
 
-	if (f->kind != ABI_FRAME_USER)
-		return out;
-	proc_find_place(s->processes, p, f->a - (f->flags & ABI_FRAME_RETURN ? 1 : 0), now_ns, &place);
-	if (place.kind == PROC_PLACE_FILE || place.kind == PROC_PLACE_VDSO) {
-		out.kind = ABI_FRAME_NATIVE;
-		out.owner = place.file_id;
-		out.at = place.offset + (f->flags & ABI_FRAME_RETURN ? 1 : 0);
-	} else if (place.kind == PROC_PLACE_ANONYMOUS) {
-		out.kind = ABI_FRAME_JIT;
-	}
-	return out;
+static void send_job(struct session *s, struct job *job)
+{
+	void *dropped;
+
+	queue_put(&s->jobs, job, &dropped);
+	if (!dropped)
+		return;
+	session_count_dropped(s, ((struct job *)dropped)->aggregate);
+	job_free(dropped);
 }
 
-/* A frame that was found by guessing and lies in no code we know of is no frame: the stack is cut there. */
-static void place_frames(struct session *s, struct proc *p, const struct abi_sample *sample)
+static void take_vma(struct session *s, struct proc *p, const struct abi_raw *raw)
 {
-	struct placed *out = &s->placed;
-	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
+	/* /proc can't be asked any more: what the kernel says of one address is better than nothing. */
+	if (p->exited || p->unreadable)
+		ignore(proc_tell_mapping(s->processes, p, &raw->vma)); /* it says nothing new */
+}
 
-	out->has_jit = false;
-	out->user_end = sample->user_end;
-	for (out->count = 0; out->count < sample->frame_count; out->count++) {
-		struct aggregate_frame *f = &out->frames[out->count];
+/* Return: true when the sample comes (again) by unwind_take(). */
+static bool hand_over(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	int r = unwind_raw(s->unwind, sample, proc_mappings(p));
 
-		*f = place_frame(s, p, &sample->frames[out->count], now_ns);
-		if (f->kind == ABI_FRAME_USER && f->flags & ABI_FRAME_GUESSED) {
-			out->user_end = ABI_END_NO_FRAME_POINTER;
-			return;
+	if (r < 0 && s->sampler->is_replay) { /* nothing is in a hurry */
+		unwind_drain(s->unwind);
+		take_finished(s);
+		r = unwind_raw(s->unwind, sample, proc_mappings(p));
+	}
+	s->raw_pending += r == 0;
+	return r == 0;
+}
+
+/* Its walk met an address whose mapping is not known. A process maps its libraries one by one while it starts: they may
+ * be there by now. */
+static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	struct abi_raw raw;
+
+	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	if (sample->user_end != ABI_END_NO_MAPPING ||
+	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
+	    unwind_raw(s->unwind, sample, proc_mappings(p)) < 0)
+		return false;
+	s->raw_pending++;
+	return true;
+}
+
+static void send_closing(struct session *s)
+{
+	if (s->closing && !s->closing->raw_pending) {
+		send_job(s, s->closing);
+		s->closing = NULL;
+	}
+}
+
+/* Samples come back in the order they were handed over, so those of a window that has ended come first. */
+static void take_finished(struct session *s)
+{
+	struct abi_sample *sample;
+
+	while (s->unwind && (sample = unwind_take(s->unwind))) {
+		struct proc *p =
+			proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
+		struct aggregate *a = s->aggregate;
+
+		s->raw_pending--;
+		s->finished_ns = sample->header.time_ns;
+		if (s->closing) {
+			a = s->closing->aggregate;
+			s->closing->raw_pending--;
 		}
-		out->has_jit |= f->kind == ABI_FRAME_JIT;
+		if (!p || !(sample->flags & ABI_SAMPLE_RAW) || !hand_over_again(s, p, sample)) {
+			unwind_strip(sample);
+			count_sample(s, p, sample, a);
+		}
+		free(sample);
+		send_closing(s);
 	}
 }
 
-/* From the root (last) to the leaf (first). */
-static int add_frames(struct session *s, const struct abi_sample *sample, uint32_t process,
-		      struct aggregate_sample *row)
+/* Waits for all that the unwinder has. Ends: a sample is handed over again only for a mapping that was not known. */
+static void finish_raw(struct session *s)
 {
-	struct aggregate *a = s->aggregate;
-
-	row->root_frame = AGGREGATE_NO_FRAME;
-	row->user_end = s->placed.user_end;
-	for (size_t i = s->placed.count; i-- > 0;) {
-		struct aggregate_frame *f = &s->placed.frames[i];
-		uint32_t frame;
-		int r;
-
-		if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
-			f->owner = process;
-		r = aggregate_add_frame(a, f, &frame);
-		if (r == 0 && i + 1 == s->placed.count && i >= sample->kernel_count)
-			row->root_frame = frame;
-		if (r == 0)
-			r = aggregate_add_stack(a, row->stack, frame, &row->stack);
-		if (r < 0)
-			return r;
+	while (s->raw_pending) {
+		unwind_drain(s->unwind);
+		take_finished(s);
 	}
-	return 0;
 }
 
-static int aggregate_sample(struct session *s, struct proc *p, const struct abi_sample *sample)
+static struct unwind_process program_of(const struct proc *p)
 {
-	struct aggregate_sample row = { .tid = sample->tid,
-					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD),
-					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
-	int r;
+	return (struct unwind_process){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+}
 
-	place_frames(s, p, sample);
-	r = add_process_row(s, p, sample->comm, s->placed.has_jit, &row.process);
-	if (r == 0)
-		r = intern_add(&s->aggregate->strings,
-			       str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
-			       &row.thread_name);
-	if (r == 0)
-		r = add_frames(s, sample, row.process, &row);
-	return r < 0 ? r : aggregate_add_sample(s->aggregate, &row);
+/* The kernel misses something: the mappings of the process, or one of them, or rows. */
+static void mend(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	struct unwind_process program = program_of(p);
+	struct abi_raw raw = { 0 };
+
+	if (sample->flags & ABI_SAMPLE_RAW)
+		memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+	take_vma(s, p, &raw);
+	if (raw.pc)
+		ignore(proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)));
+	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */
+	if (sample->flags & ABI_SAMPLE_ASK && (sample->user_end != ABI_END_NO_PROCESS || !raw.pc))
+		unwind_set_process(s->unwind, &program, proc_mappings(p));
+}
+
+/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice. */
+static void refresh(struct session *s, struct proc *p)
+{
+	struct unwind_process program = program_of(p);
+
+	if (proc_refresh(s->processes, p, clock_monotonic_ns(s->cfg.clock)))
+		unwind_set_process(s->unwind, &program, proc_mappings(p));
 }
 
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct session *s = ctx;
-	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->comm);
+	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 
 	if (p && !container_wanted(s, p)) {
 		s->filtered++;
 		return;
 	}
-	if (!p || aggregate_sample(s, p, sample) < 0) {
-		s->aggregate->dropped++;
-		s->dropped++;
+	if (p && s->unwind)
+		refresh(s, p);
+	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
+		mend(s, p, sample);
+	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))
 		return;
-	}
-	s->samples++;
+	count_sample(s, p, sample, s->aggregate);
+}
+
+/* The kernel's side has given the child its parent's address space already. */
+static void share_space(struct session *s, const struct abi_process *event)
+{
+	const struct proc *parent = proc_parent(s->processes, event);
+	struct unwind_process from,
+		child = { .pid = event->pid, .exec_id = event->exec_id, .start_ns = event->process_start_ns };
+
+	if (!parent)
+		return;
+	from = program_of(parent);
+	unwind_share(s->unwind, &child, &from);
 }
 
 static void on_process(void *ctx, const struct abi_process *event)
@@ -331,6 +200,8 @@ static void on_process(void *ctx, const struct abi_process *event)
 	struct session *s = ctx;
 
 	proc_event(s->processes, event);
+	if (s->unwind && event->header.type == ABI_RECORD_FORK)
+		share_space(s, event);
 }
 
 static void on_mapping(void *ctx, const struct abi_mapping *mapping)
@@ -340,22 +211,74 @@ static void on_mapping(void *ctx, const struct abi_mapping *mapping)
 	proc_mapping(s->processes, mapping);
 }
 
+static void on_ended(void *ctx, const struct proc *p)
+{
+	struct session *s = ctx;
+	struct unwind_process program = program_of(p);
+
+	if (s->unwind)
+		unwind_forget(s->unwind, &program);
+}
+
+static void count_wait(struct session *s, const struct abi_wait *wait)
+{
+	const struct abi_sample *stack = waits_find(s->waits, wait->stack_id);
+	struct proc *p =
+		stack ? proc_get(s->processes, stack->pid, stack->process_start_ns, stack->exec_id, stack->comm) : NULL;
+
+	if (p && !container_wanted(s, p))
+		return;
+	if (!p || take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) < 0)
+		s->waits_lost++;
+}
+
+static void on_wait(void *ctx, const struct abi_wait *wait)
+{
+	struct session *s = ctx;
+
+	if (!s->waits)
+		return;
+	if (waits_find(s->waits, wait->stack_id) || !waits_hold(s->waits, wait))
+		count_wait(s, wait);
+}
+
+/* @before_ns: those that came earlier are not held any longer. */
+static void release_waits(struct session *s, uint64_t before_ns)
+{
+	struct abi_wait wait;
+
+	while (s->waits && waits_take_held(s->waits, before_ns, &wait))
+		count_wait(s, &wait);
+}
+
 /* Wall time is read once, at the start: a clock that jumps moves no window. */
 static uint64_t wall_of(const struct session *s, uint64_t monotonic_ns)
 {
 	return s->start_wall_ns + (monotonic_ns - s->start_monotonic_ns);
 }
 
-static int cut_window(struct session *s, uint64_t now_ns)
+static void count_unwind(struct session *s, struct unwind_totals *since)
 {
-	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
-	struct aggregate *next = NULL;
-	uint64_t counters[ABI_COUNTER_COUNT];
-	void *dropped;
-	int r = job ? aggregate_new(&next) : -ENOMEM;
+	struct unwind_totals now, *before = &s->window_unwind;
 
-	if (r < 0)
-		return r; /* the window goes on and is cut at the next step */
+	if (!s->unwind)
+		return;
+	unwind_totals(s->unwind, &now);
+	*since = now;
+	since->tables_loaded -= before->tables_loaded;
+	since->tables_evicted -= before->tables_evicted;
+	since->tables_failed -= before->tables_failed;
+	since->tables_refused -= before->tables_refused;
+	since->load_ns -= before->load_ns;
+	since->raw_walked -= before->raw_walked;
+	since->raw_dropped -= before->raw_dropped;
+	*before = now;
+}
+
+static void count_window(struct session *s, struct job *job)
+{
+	uint64_t counters[ABI_COUNTER_COUNT];
+
 	s->sampler->counters(s->sampling, counters);
 	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++) {
 		job->counters[i] = counters[i] - s->window_counters[i];
@@ -363,40 +286,80 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	}
 	job->counters[ABI_COUNTER_FILTERED] += s->filtered - s->window_filtered;
 	s->window_filtered = s->filtered;
-	job->start_ns = wall_of(s, s->window_start_ns);
-	job->end_ns = wall_of(s, now_ns);
-	job->dropped = s->aggregate->dropped;
-	job->number = s->window_number++;
+	job->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost - s->window_waits_lost;
+	s->window_waits_lost = s->waits_lost;
+	count_unwind(s, &job->unwind);
 	job->cpu_start = s->cpu_window;
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
 		job->cpu_end = (struct cpustat){ 0 }; /* busy time and load are unknown, in the next window too */
 	s->cpu_window = job->cpu_end;
+}
+
+static int new_aggregate(const struct session *s, struct aggregate **out)
+{
+	uint32_t share = s->cfg.sampling.wait_share;
+	int r = aggregate_new(out);
+
+	if (r < 0)
+		return r;
+	(*out)->with_waits = s->cfg.sampling.off_cpu;
+	(*out)->wait_weight = share ? 0x1p32 / share : 1;
+	return 0;
+}
+
+/* A window whose samples are not all back waits for them, one at a time. */
+static int cut_window(struct session *s, uint64_t now_ns)
+{
+	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
+	struct aggregate *next = NULL;
+	int r;
+
+	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
+	if (s->closing)
+		return 0;
+	r = job ? new_aggregate(s, &next) : -ENOMEM;
+	if (r < 0)
+		return r; /* likewise */
+	count_window(s, job);
+	job->start_ns = wall_of(s, s->window_start_ns);
+	job->end_ns = wall_of(s, now_ns);
+	job->number = s->window_number++;
 	job->aggregate = s->aggregate;
+	job->raw_pending = s->raw_pending;
 	s->aggregate = next;
 	s->window_start_ns = now_ns;
-	queue_put(&s->jobs, job, &dropped);
+	if (job->raw_pending)
+		s->closing = job;
+	else
+		send_job(s, job);
 	job = NULL;
-	if (dropped) {
-		count_dropped(s, ((struct job *)dropped)->aggregate);
-		job_free(dropped);
-	}
 	return 0;
+}
+
+/* No record older than @before_ns is in the ring; what the unwinder still has may be older. */
+static void expire(struct session *s, uint64_t before_ns)
+{
+	uint64_t read_ns = before_ns > EXIT_GRACE_NS ? before_ns - EXIT_GRACE_NS : 0;
+
+	proc_expire(s->processes, s->raw_pending ? MIN(read_ns, s->finished_ns) : read_ns);
 }
 
 int session_step(struct session *s, int timeout_ms)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
 	int r;
 
 	must(s->started && !s->stopped);
 	r = s->sampler->poll(s->sampling, timeout_ms, &events);
+	take_finished(s);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
-	if (before_ns > EXIT_GRACE_NS && now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
+	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
+	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
 		s->expired_ns = now_ns;
-		proc_expire(s->processes, before_ns - EXIT_GRACE_NS);
+		expire(s, before_ns);
 	}
 	if (s->cfg.window_ns && now_ns - s->window_start_ns >= s->cfg.window_ns && cut_window(s, now_ns) < 0)
 		log_warn("out of memory: the window goes on");
@@ -427,11 +390,33 @@ static size_t descriptor_budget(void)
 	return (size_t)MIN(limit.rlim_cur / 4, (rlim_t)FILE_DESCRIPTORS_MAX);
 }
 
+/* Nothing comes raw from a sampler that walks by frame pointers. */
+static int open_unwind(struct session *s)
+{
+	struct table_sink sink;
+	struct unwind_config cfg = { .budget_bytes = s->cfg.unwind_bytes,
+				     .host_root = s->cfg.host_root,
+				     .mode = s->cfg.sampling.mode,
+				     .clock = s->cfg.clock,
+				     .wake_fd = -1 };
+	int r = 0;
+
+	if (cfg.mode == WALK_FP)
+		return 0;
+	if (s->sampler->tables) {
+		r = s->sampler->tables(s->sampling, &sink);
+		cfg.sink = &sink;
+	}
+	return r < 0 ? r : unwind_open(&cfg, s->files, &s->unwind);
+}
+
 static int open_parts(struct session *s)
 {
 	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
 					      .container_socket = s->cfg.container_socket,
-					      .recorded = s->sampler->is_replay };
+					      .recorded = s->sampler->is_replay,
+					      .ended = on_ended,
+					      .ctx = s };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root,
 						    .descriptor_max = descriptor_budget() };
 	int r = files_open(descriptor_budget(), &s->files);
@@ -439,9 +424,28 @@ static int open_parts(struct session *s)
 	if (r == 0)
 		r = proc_table_open(&proc_cfg, s->files, &s->processes);
 	if (r == 0)
-		r = symbols_open(&symbols_cfg, s->files, &s->symbols);
+		r = open_unwind(s);
 	if (r == 0)
-		r = aggregate_new(&s->aggregate);
+		r = take_in_new(s->cfg.clock, s->processes, s->files, s->unwind, &s->take_in);
+	if (r == 0)
+		r = symbols_open(&symbols_cfg, s->files, &s->symbols);
+	if (r == 0 && s->cfg.sampling.off_cpu)
+		r = waits_new(&s->waits);
+	if (r == 0)
+		r = new_aggregate(s, &s->aggregate);
+	return r;
+}
+
+static int open_lines(struct session *s, struct buf *why)
+{
+	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
+
+	if (r == -ENOTSUP)
+		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
+	else if (r == -EPIPE)
+		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
+	else if (r < 0)
+		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
 	return r;
 }
 
@@ -480,9 +484,19 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
 		return r;
 	}
+	r = open_lines(s, why);
+	if (r < 0)
+		return r;
 	*out = s;
 	s = NULL;
 	return 0;
+}
+
+/* The reader has little to do, but that at once: a short program is gone a few milliseconds after its first sample. The
+ * other threads are there already and keep their priority. */
+static void hurry(void)
+{
+	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE)); /* without the right to it: a little later */
 }
 
 int session_start(struct session *s)
@@ -493,10 +507,11 @@ int session_start(struct session *s)
 	s->start_wall_ns = clock_wall_ns(s->cfg.clock);
 	if (cpustat_read(s->cfg.host_root, &s->cpu_window) < 0)
 		s->cpu_window = (struct cpustat){ 0 };
-	r = pthread_create(&s->worker, NULL, worker_main, s);
+	r = pthread_create(&s->worker, NULL, session_worker, s);
 	if (r)
 		return -r;
 	s->worker_runs = true;
+	hurry();
 	s->started = true;
 	s->stopped = false;
 	return s->sampler->start(s->sampling);
@@ -505,13 +520,16 @@ int session_start(struct session *s)
 static int drain(struct session *s)
 {
 	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s
+		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
 	};
 	int r;
 
-	do
+	do {
 		r = s->sampler->poll(s->sampling, 0, &events);
-	while (r > 0);
+		take_finished(s);
+	} while (r > 0);
+	finish_raw(s);
+	release_waits(s, UINT64_MAX);
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -526,8 +544,10 @@ int session_stop(struct session *s)
 	s->stop_monotonic_ns = clock_monotonic_ns(s->cfg.clock);
 	if (r == 0)
 		r = drain(s);
+	else
+		finish_raw(s);
 	if (cut_window(s, s->stop_monotonic_ns) < 0) {
-		count_dropped(s, s->aggregate);
+		session_count_dropped(s, s->aggregate);
 		r = -ENOMEM;
 	}
 	queue_close(&s->jobs);
@@ -545,11 +565,13 @@ void session_stats(const struct session *s, struct session_stats *out)
 				       .samples = s->samples,
 				       .lost = s->dropped + atomic_load(&s->dropped_window_samples),
 				       .dropped_windows = atomic_load(&s->dropped_windows),
-				       .elapsed_ns = end_ns - s->start_monotonic_ns };
+				       .elapsed_ns = end_ns - s->start_monotonic_ns,
+				       .off_cpu = s->cfg.sampling.off_cpu };
 	s->sampler->counters(s->sampling, out->counters);
 	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
+	out->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost;
 	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++)
-		if (str_starts(str_of(counter_names[i]), STR("lost_")))
+		if (str_starts(str_of(session_counter_name(i)), STR("lost_")))
 			out->lost += out->counters[i];
 }
 
@@ -557,10 +579,15 @@ void session_close(struct session *s)
 {
 	if (!s)
 		return;
-	ignore(session_stop(s)); /* a caller who wants to know stops first */
+	ignore(session_stop(s));        /* a caller who wants to know stops first */
+	proc_table_close(s->processes); /* tells the unwinder what it forgets */
+	unwind_close(s->unwind);        /* before the maps that it fills */
+	take_in_free(s->take_in);
+	waits_free(s->waits);
+	job_free(s->closing);
 	if (s->sampling)
 		s->sampler->close(s->sampling);
-	proc_table_close(s->processes);
+	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

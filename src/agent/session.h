@@ -3,8 +3,8 @@
  * run in one process: nothing is shared.
  *
  * Threads: the caller's thread reads the ring and aggregates (session_step); one worker names frames and calls
- * on_window. They are joined by a bounded queue of aggregates; when it is full the oldest window is dropped and
- * counted. */
+ * on_window; one loads unwind rows and finishes the walks that the kernel had to leave (unwind/unwind.h). Windows wait
+ * in a bounded queue; when it is full the oldest one is dropped and counted. */
 #pragma once
 
 #include "base/clock.h"
@@ -14,13 +14,15 @@
 struct session_config {
 	const struct sampler *sampler; /* NULL: the first that works */
 	struct sampler_config sampling;
-	uint64_t window_ns; /* 0: one window for the whole session */
+	uint64_t window_ns;  /* 0: one window for the whole session */
+	size_t unwind_bytes; /* for the unwind rows of all files; 0: 64 MiB. sampling.mode says how stacks are walked */
 	const struct clock *clock;
 	const char *host_root;        /* "" on the host */
 	const char *container_socket; /* NULL: Docker's usual one */
 	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
 	const char *service_name;     /* becomes the label group; may be NULL */
 	const char *command;          /* what was asked for, for people; may be NULL */
+	bool lines;                   /* inlined frames and lines from debug information */
 	bool want_metadata;           /* fill window.metadata_json */
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own
@@ -37,6 +39,7 @@ struct session_stats {
 	uint64_t lost; /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
 	uint64_t elapsed_ns;      /* since start, up to stop */
+	bool off_cpu;             /* waits were asked for */
 };
 
 struct session;

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
+#include "cli/unwind_options.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
@@ -17,11 +18,14 @@
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
-	bool all, callgraph, quiet, allow_dangerous_kernel, self;
+	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
 	uint8_t children;
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
 	size_t sampler;
+	bool off_cpu;
+	uint64_t wait_min_ns, wait_percent;
+	struct unwind_options unwind;
 };
 
 static const char *const sampler_names[] = { "auto", "bpf", "recorded", NULL };
@@ -52,12 +56,25 @@ static const struct opt how_options[] = {
 	  .help = "cut the session into windows of this length, each its own files" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
+	UNWIND_OPTIONS(struct config, unwind),
+	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
+	  .help = "also where threads wait, and how long: the sample types waits/count and off_cpu/nanoseconds; "
+		  "tables, "
+		  "trees and pages then show off_cpu" },
+	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
+	  .help = "leave out waits shorter than this" },
+	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
+	  .fallback = "100", .arg = "PERCENT",
+	  .help = "take only this share of all waits, by chance; each stands for the others" },
+	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
+	  .help = "inlined functions, source files and lines of native code, from its debug information (needs "
+		  "libdw)" },
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
 	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
-	  .help = "memory between kernel and program (default: a second's worst case, 256K to 8M)" },
+	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },
 	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
@@ -198,9 +215,12 @@ static int open_session(struct record *r)
 	const struct config *config = r->config;
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	bool children = config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0;
-	const struct session_config cfg = {
+	struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .frequency_hz = (uint32_t)config->frequency,
+			      .off_cpu = config->off_cpu,
+			      .wait_min_ns = config->wait_min_ns,
+			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
 			      .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children = children,
@@ -212,18 +232,22 @@ static int open_session(struct record *r)
 			      .recording = config->recording,
 			      .host_root = config->host_root },
 		.window_ns = config->window_ns,
+		.unwind_bytes = config->unwind.memory_bytes,
 		.clock = &clock_system,
 		.host_root = config->host_root,
 		.container_socket = config->container_socket,
 		.container = config->container,
 		.command = r->command_line,
+		.lines = config->lines,
 		.want_metadata = true,
 		.service_name = config->service_name,
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e = session_open(&cfg, &why, &r->session);
+	int e;
 
+	unwind_options_apply(&config->unwind, &cfg.sampling);
+	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
 
@@ -324,6 +348,8 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	int e = check_conflicts(config, operand_count);
 
 	if (e == EXIT_DONE)
+		e = unwind_options_check(&command_record, &config->unwind);
+	if (e == EXIT_DONE)
 		e = outputs_open(&r->outputs, &config->outputs, config->format, config->window_ns != 0);
 	if (e == EXIT_DONE && operand_count)
 		e = launch(r, operand_count, operands);
@@ -376,6 +402,8 @@ static const char *const examples[] = {
 	"a command and all it starts",
 	"sudo hearth record --container web -d 1m -o web.col",
 	"one container for a minute",
+	"sudo hearth record --lines -o out.pb.gz -- ./program",
+	"inlined functions and source lines: go tool pprof -list shows them",
 	NULL,
 };
 
@@ -386,7 +414,10 @@ const struct command command_record = {
 	.details =
 		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
 		"gathered.\n"
-		"User stacks are walked by frame pointers: a stack that ends in code built without them is marked cut.",
+		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), "
+		"so "
+		"code built without frame pointers has whole stacks too. What had to be guessed, and where a stack was "
+		"cut and why, is told with the result.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

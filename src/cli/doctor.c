@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
+#include <dlfcn.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -159,6 +160,18 @@ static void add_debug_files(const struct doctor_config *cfg, struct probe_fact *
 		SET_VALUE(f, "no %.60s: stripped programs show exported names only", buf_cstr(&path));
 }
 
+static void add_libdw(struct probe_fact *f)
+{
+	void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
+
+	*f = fact_of("libdw", PROBE_NEED_NOTHING, library != NULL);
+	SET_VALUE(f, "%s", library ? "inlined functions and lines with record --lines" : "no record --lines");
+	if (!library)
+		SET_REMEDY(f, "install libdw1 (Debian) or elfutils-libs");
+	else
+		dlclose(library);
+}
+
 static void default_data_dir(struct buf *out)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -230,6 +243,7 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 	count += doctor_capabilities(held_capabilities(), program, out + count);
 	add_engine(&c, &out[count++]);
 	add_debug_files(&c, &out[count++]);
+	add_libdw(&out[count++]);
 	add_disk(&c, &out[count++]);
 	must(count <= DOCTOR_FACT_MAX);
 	return count;

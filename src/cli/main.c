@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/completion.h"
+#include "symbol/lines_child.h"
 
 static void add_overview(struct buf *out)
 {
@@ -61,6 +62,8 @@ int main(int argc, char **argv)
 {
 	const struct command *c;
 
+	if (lines_child_wanted(argc, argv))
+		return lines_child_main();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
 	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {

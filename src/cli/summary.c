@@ -44,7 +44,7 @@ static void add_functions(struct summary *s, const struct model *m)
 {
 	scoped(freep) struct render_top_row *rows = NULL;
 	size_t count = 0;
-	int r = render_top(m, 0, &rows, &count);
+	int r = render_top(m, model_count_value(m), &rows, &count);
 
 	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
@@ -78,6 +78,9 @@ void summary_add(struct summary *s, const struct window *w)
 	s->complete += window_counter(w, STR("complete"));
 	s->frames += window_counter(w, STR("frames"));
 	s->unnamed_frames += window_counter(w, STR("unnamed_frames"));
+	s->lines_asked += window_counter(w, STR("lines_asked"));
+	s->lines_found += window_counter(w, STR("lines_found"));
+	s->lines_failed += window_counter(w, STR("lines_failed"));
 	s->busy_ns += w->busy_ns;
 	s->cpu_count = w->cpu_count;
 	s->frequency_hz = w->frequency_hz;
@@ -105,6 +108,34 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 	}
 	buf_addf(out, "\n  names    %.1f %% of %llu frames have no name\n", percent(s->unnamed_frames, s->frames),
 		 (unsigned long long)s->frames);
+}
+
+/* What the kernel side told; threads that still waited at the end are not among them. */
+static void add_waits_line(const struct session_stats *stats, struct buf *out)
+{
+	const uint64_t *counters = stats->counters;
+
+	if (!stats->off_cpu)
+		return;
+	buf_addf(out, "  waits    %llu", (unsigned long long)counters[ABI_COUNTER_WAITS]);
+	if (counters[ABI_COUNTER_WAITS_SKIPPED])
+		buf_addf(out, "; left out because a CPU had too many at once: %llu",
+			 (unsigned long long)counters[ABI_COUNTER_WAITS_SKIPPED]);
+	if (counters[ABI_COUNTER_WAITS_LOST])
+		buf_addf(out, "; lost: %llu", (unsigned long long)counters[ABI_COUNTER_WAITS_LOST]);
+	buf_addc(out, '\n');
+}
+
+static void add_lines_line(const struct summary *s, struct buf *out)
+{
+	if (!s->lines_asked)
+		return;
+	buf_addf(out, "  lines    %.1f %% of %llu native addresses of files with debug information",
+		 percent(s->lines_found, s->lines_asked), (unsigned long long)s->lines_asked);
+	if (s->lines_failed)
+		buf_addf(out, "; the debug information of %.1f %% could not be read",
+			 percent(s->lines_failed, s->lines_asked));
+	buf_addc(out, '\n');
 }
 
 struct ranked {
@@ -160,8 +191,10 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 	if (stats->dropped_windows)
 		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
 	buf_addc(out, '\n');
+	add_waits_line(stats, out);
 	if (s->user_samples)
 		add_stacks_line(s, stats->lost, out);
+	add_lines_line(s, out);
 	if (!s->samples)
 		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));
 	add_top(s, out);

@@ -13,8 +13,9 @@ struct summary {
 	int64_t *self; /* samples by name id */
 	size_t self_cap;
 	uint64_t samples, user_samples, complete, frames, unnamed_frames, busy_ns, window_count;
-	struct intern cut_names;         /* reasons, in the order they were met */
-	uint64_t cuts[SUMMARY_CUTS_MAX]; /* samples by reason id - 1 */
+	struct intern cut_names;                         /* reasons, in the order they were met */
+	uint64_t cuts[SUMMARY_CUTS_MAX];                 /* samples by reason id - 1 */
+	uint64_t lines_asked, lines_found, lines_failed; /* distinct addresses */
 	uint32_t cpu_count, frequency_hz;
 	bool incomplete; /* memory ran out: the list of functions is short */
 };

@@ -47,8 +47,12 @@ static int parse_tables(struct pclntab *t, uint32_t magic, struct cur *c, uint64
 	}
 	t->in_functions = true;
 	t->names = cur_pointer(c, t->pointer_size);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		cur_pointer(c, t->pointer_size);
+	t->steps = cur_pointer(c, t->pointer_size);
+	/* Address, i32 name, then seven words; Go 1.20 has one more; the id, one byte, and the flags. */
+	t->flags_at = (uint8_t)(t->field_size + 8 * 4 + (magic == MAGIC_1_20 ? 4 : 0) + 1);
+	t->has_flags = magic != MAGIC_1_16;
 	t->functions = cur_pointer(c, t->pointer_size);
 	return 0;
 }
@@ -69,14 +73,14 @@ int pclntab_parse(const struct reader *in, uint64_t text, struct pclntab *out)
 	c = cur_of(bytes, size);
 	magic = cur_le32(&c);
 	cur_le16(&c);
-	cur_u8(&c);
+	t.code_unit = cur_u8(&c);
 	t.pointer_size = cur_u8(&c);
 	r = parse_tables(&t, magic, &c, text);
 	if (r < 0)
 		return r;
 	/* One more address closes the table of functions. */
 	if (c.bad || !t.count || t.count > PCLNTAB_FUNCTIONS_MAX || t.functions > in->size || t.names > in->size ||
-	    (t.count * 2 + 1) * t.field_size > in->size - t.functions)
+	    t.steps > t.functions || (t.count * 2 + 1) * t.field_size > in->size - t.functions)
 		return -EBADMSG;
 	*out = t;
 	return 0;
@@ -190,11 +194,32 @@ static uint64_t relocated(const struct elf *elf, uint64_t address)
 	return 0;
 }
 
+/* Go 1.26 leaves the header's field empty for good and has the address only in the runtime's description of the module.
+ * Source: go1.26 src/runtime/symtab.go, moduledata. */
+static uint64_t text_of_module(const struct elf *elf)
+{
+	const struct elf_section *module = elf_section_find(elf, STR(".go.module"));
+	const uint64_t text_at = 176;
+	struct reader in;
+	uint8_t bytes[8];
+	struct cur c = cur_of(bytes, sizeof(bytes));
+	uint64_t text;
+
+	if (!module || !elf->is_64)
+		return 0;
+	in = elf_section_reader(elf, module);
+	if (reader_read(&in, bytes, sizeof(bytes), text_at) < 0)
+		return 0;
+	text = cur_le64(&c);
+	return text ? text : relocated(elf, module->address + text_at);
+}
+
 static uint64_t text_of(const struct elf *elf, uint64_t header_address)
 {
 	const struct elf_section *code = elf_section_find(elf, STR(".text"));
 	uint64_t text = elf->is_64 ? relocated(elf, header_address + 8 + 2 * 8) : 0;
 
+	text = text ? text : text_of_module(elf);
 	return text || !code ? text : code->address;
 }
 
@@ -250,4 +275,86 @@ int pclntab_open(const struct elf *elf, struct pclntab *out)
 		return -ENOENT;
 	section = elf_section_find(elf, STR(".data.rel.ro"));
 	return section ? scan(elf, section, out) : -ENOENT;
+}
+
+int pclntab_walk_init(struct pclntab_walk *w, const struct pclntab *t)
+{
+	struct pclntab_walk walk = { .table = t };
+	int r = reader_window_init(&walk.entries, &t->in, SCAN_WINDOW);
+
+	if (r == 0)
+		r = reader_window_init(&walk.functions, &t->in, SCAN_WINDOW);
+	if (r < 0)
+		pclntab_walk_release(&walk);
+	else
+		*w = walk;
+	return r;
+}
+
+void pclntab_walk_release(struct pclntab_walk *w)
+{
+	reader_window_release(&w->entries);
+	reader_window_release(&w->functions);
+}
+
+static int parse_function(struct pclntab_walk *w, uint64_t at, struct pclntab_function *out)
+{
+	const struct pclntab *t = w->table;
+	const uint8_t *bytes;
+	struct cur c;
+
+	if (__builtin_add_overflow(at, t->functions, &at))
+		return -EBADMSG;
+	bytes = reader_window_get(&w->functions, at, (size_t)t->flags_at + 1);
+	if (!bytes)
+		return w->functions.error == -ENODATA ? -EBADMSG : w->functions.error;
+	c = cur_of(bytes, (size_t)t->flags_at + 1);
+	cur_bytes(&c, t->field_size);
+	out->name = t->names + cur_le32(&c);
+	cur_le64(&c); /* size of the arguments; where deferred calls return */
+	out->steps = cur_le32(&c);
+	out->flags = t->has_flags ? bytes[t->flags_at] : 0;
+	return 0;
+}
+
+int pclntab_walk_next(struct pclntab_walk *w, struct pclntab_function *out)
+{
+	const struct pclntab *t = w->table;
+	uint64_t size = t->field_size, base = t->field_size == 4 ? t->text : 0, function;
+	const uint8_t *bytes;
+	struct cur c;
+	int r;
+
+	if (w->index >= t->count || !t->steps)
+		return 0;
+	bytes = reader_window_get(&w->entries, t->functions + w->index * 2 * size, (size_t)size * 3);
+	if (!bytes)
+		return w->entries.error;
+	c = cur_of(bytes, (size_t)size * 3);
+	out->start = base + cur_pointer(&c, t->field_size);
+	function = cur_pointer(&c, t->field_size);
+	out->end = base + cur_pointer(&c, t->field_size);
+	w->index++;
+	r = out->end < out->start ? -EBADMSG : parse_function(w, function, out);
+	return r < 0 ? r : 1;
+}
+
+/* Pairs of numbers: zigzag change of the depth, which starts at -1, and units of code that have the new one. */
+int pclntab_step(struct pclntab_steps *s, uint64_t *from)
+{
+	uint64_t change, units = 0;
+
+	if (cur_uvarint(&s->bytes, &change) < 0)
+		return -EBADMSG;
+	if (!change && s->is_started)
+		return 0;
+	if (cur_uvarint(&s->bytes, &units) < 0 || !units || change > UINT32_MAX || units > UINT32_MAX)
+		return -EBADMSG;
+	if (!s->is_started)
+		s->depth = -1;
+	s->is_started = true;
+	s->depth += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
+	*from = s->at;
+	s->at += units * s->code_unit;
+	return 1;
 }

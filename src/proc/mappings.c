@@ -9,6 +9,7 @@
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/array.h"
 #include "base/io.h"
@@ -16,6 +17,7 @@
 #include "proc/proc_read.h"
 
 #define VDSO_SIZE_MAX KIB(64)
+#define SEEN_MAX (1u << 16)
 #define LOOK_BACK 8 /* mappings of one file stand beside each other */
 
 void mappings_release(struct mappings *m)
@@ -115,12 +117,38 @@ void mapping_reader_init(struct mapping_reader *reader, struct files *files, str
 	unsigned long address = getauxval(AT_SYSINFO_EHDR);
 
 	*reader = (struct mapping_reader){ .files = files, .scratch = scratch, .max = max };
+	u64map_init(&reader->seen, SEEN_MAX);
 	if (!address)
 		return;
 	reader->vdso_size = own_vdso_size(address);
 	if (!reader->vdso_size ||
 	    files_add_image(files, (const void *)address, reader->vdso_size, STR("[vdso]"), &reader->vdso_id) < 0)
 		reader->vdso_size = 0;
+}
+
+void mapping_reader_release(struct mapping_reader *reader)
+{
+	u64map_release(&reader->seen);
+}
+
+static uint64_t seen_key(uint64_t device, uint64_t inode)
+{
+	const uint64_t words[] = { device, inode };
+
+	return XXH3_64bits(words, sizeof(words));
+}
+
+uint32_t mapping_reader_file(const struct mapping_reader *reader, uint64_t device, uint64_t inode)
+{
+	uint32_t id;
+
+	return u64map_get(&reader->seen, seen_key(device, inode), &id) == 0 ? id : 0;
+}
+
+static void note_file(struct mapping_reader *reader, const struct mapping *m)
+{
+	if (m->kind == PROC_PLACE_FILE)
+		ignore(u64map_put(&reader->seen, seen_key(m->device, m->inode), m->file_id)); /* full: those met first */
 }
 
 /* Nearly every process has our own vDSO. A 32-bit one has another; so may a process under an emulator. */
@@ -260,7 +288,7 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 			 out); /* no symbols, but the frames keep the file's name */
 }
 
-static int fill(const struct mapping_reader *reader, int dir, const struct maps_line *line,
+static int fill(struct mapping_reader *reader, int dir, const struct maps_line *line,
 		const struct mappings *so_far, struct mapping *out)
 {
 	struct mapping m = {
@@ -288,12 +316,13 @@ static int fill(const struct mapping_reader *reader, int dir, const struct maps_
 		if (r < 0 && r != -ENOEXEC)
 			return r;
 		m.kind = m.file_id ? PROC_PLACE_FILE : PROC_PLACE_ANONYMOUS;
+		note_file(reader, &m);
 	}
 	*out = m;
 	return 0;
 }
 
-static int add_lines(const struct mapping_reader *reader, int dir, struct str text, struct mappings *m)
+static int add_lines(struct mapping_reader *reader, int dir, struct str text, struct mappings *m)
 {
 	struct maps_line line;
 	struct mapping mapping;
@@ -315,7 +344,7 @@ static int add_lines(const struct mapping_reader *reader, int dir, struct str te
 	return lines ? 0 : -ESRCH;
 }
 
-int mappings_read(const struct mapping_reader *reader, int dir, struct mappings *m)
+int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m)
 {
 	scoped(mappings_release) struct mappings fresh = { 0 };
 	int r;
@@ -349,7 +378,7 @@ static int told_file(const struct mapping_reader *reader, const char *host_root,
 	return files_add(reader->files, -1, &key, line->path, out);
 }
 
-int mapping_told(const struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,
+int mapping_told(struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,
 		 struct mapping *out)
 {
 	struct maps_line line = {

@@ -6,6 +6,7 @@
 
 #include "abi/abi.h"
 #include "base/buf.h"
+#include "base/u64map.h"
 #include "proc/files.h"
 #include "proc/proc.h"
 
@@ -34,10 +35,15 @@ struct mapping_reader {
 	size_t max;
 	uint32_t vdso_id; /* our own vDSO; 0: none */
 	size_t vdso_size;
+	struct u64map seen; /* hash of device and inode, as maps shows them -> id of the file seen there last */
 };
 
 /** mapping_reader_init - copies our own vDSO into the file table. */
 void mapping_reader_init(struct mapping_reader *reader, struct files *files, struct buf *scratch, size_t max);
+
+void mapping_reader_release(struct mapping_reader *reader);
+/** mapping_reader_file - the file mapped from there by any process before, or 0. */
+uint32_t mapping_reader_file(const struct mapping_reader *reader, uint64_t device, uint64_t inode);
 
 /**
  * mappings_read - read a process's mappings anew
@@ -46,8 +52,8 @@ void mapping_reader_init(struct mapping_reader *reader, struct files *files, str
  *
  * Return: 0; -ESRCH when the process has no memory (any more); -errno.
  */
-int mappings_read(const struct mapping_reader *reader, int dir, struct mappings *m) warn_unused;
+int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m) warn_unused;
 
 /** mapping_told - what a recording says of a mapping, with its file by its path below @host_root when it is there. */
-int mapping_told(const struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,
+int mapping_told(struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,
 		 struct mapping *out) warn_unused;

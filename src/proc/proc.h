@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes a session has met: their mappings while they live, their container, and what stays known after exit.
- * Keyed by pid and start time. Used by one thread: the ring reader. */
+ * Keyed by pid, start time and exec id: a program that execs becomes another process here, which has the same pid.
+ * Used by one thread: the ring reader. */
 #pragma once
 
 #include <linux/types.h>
@@ -8,11 +9,17 @@
 #include "abi/abi.h"
 #include "proc/files.h"
 
+struct mappings;
+struct proc;
+
 struct proc_config {
 	const char *host_root;        /* "" on the host; prefix of /proc, /sys and socket paths */
 	const char *container_socket; /* NULL: /var/run/docker.sock below the root of pid 1 */
 	size_t mapping_max;           /* per process; 0: 65536 */
 	bool recorded;                /* replay: processes and mappings come from records, /proc is not asked */
+	/** A program has ended, by exit or by exec, or is forgotten. May be told more than once. NULL: nobody asks. */
+	void (*ended)(void *ctx, const struct proc *p);
+	void *ctx;
 };
 
 enum proc_place_kind {
@@ -34,6 +41,7 @@ struct proc {
 	uint32_t pid;
 	uint64_t start_ns;              /* CLOCK_BOOTTIME */
 	uint32_t parent_pid, inner_pid; /* inner: in its own pid namespace; known once proc_perf_map_fd() was asked */
+	uint32_t exec_id;               /* of the program, grows with each exec; 0: not known (yet) */
 	uint32_t generation;            /* counts execs: a JIT address means something only together with it */
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */
@@ -50,10 +58,15 @@ void proc_table_close(struct proc_table *t);
 
 /**
  * proc_get - the process of a sample; reads /proc on first sight
+ * @exec_id: one that was not met yet is a new program, even when its exec record was lost; 0: the newest
+ *
  * Return: NULL only when out of memory, or when 262,144 processes are kept already. A process that is gone already has
  * unreadable set. Borrowed; stays valid until proc_expire() drops it.
  */
-struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE]);
+struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id,
+		      const char comm[ABI_COMM_SIZE]);
+/** proc_parent - who made the process of a fork record. NULL: not met. */
+const struct proc *proc_parent(const struct proc_table *t, const struct abi_process *event);
 
 /** proc_event - exec, fork and exit as they come out of the ring. */
 void proc_event(struct proc_table *t, const struct abi_process *event);
@@ -67,6 +80,22 @@ void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping);
  * from the start after 5 s without a miss) and when they were read half a minute ago.
  */
 void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out);
+
+/** proc_mappings - borrowed until the next call for this process. */
+const struct mappings *proc_mappings(const struct proc *p);
+/**
+ * proc_reread - the mappings again, because one is known to be missing at @address; rate-limited as
+ * proc_find_place(), but more often in a process's first seconds, when it loads its libraries
+ * Return: true when @address is known now.
+ */
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
+/** proc_refresh - the mappings again when they are half a minute old. Return: true when they were read. */
+bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
+/**
+ * proc_tell_mapping - what the kernel says of one mapping of a process that /proc says nothing of any more
+ * Its file is known when any process's mappings named it before. Return: true when the mapping is new and understood.
+ */
+bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma);
 
 /** proc_perf_map_fd - /tmp/perf-PID.map of the process's own view; opened once, kept after exit; borrowed; -1: none. */
 int proc_perf_map_fd(struct proc_table *t, struct proc *p);

@@ -47,12 +47,26 @@ struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t star
 	return NULL;
 }
 
-/* Puts @e into the chain of its pid, which is sorted: latest start first. A pid has one living process at a time. */
+void entry_ended(const struct proc_table *t, const struct entry *e)
+{
+	if (t->ended)
+		t->ended(t->ctx, &e->pub);
+}
+
+/* Did @a begin before @b? Exec ids count up from fork to fork; they may wrap. */
+static bool is_before(const struct proc *a, const struct proc *b)
+{
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns;
+	return (int32_t)(a->exec_id - b->exec_id) < 0;
+}
+
+/* Puts @e into the chain of its pid, which is sorted: latest first. A pid has one living program at a time. */
 static int chain_insert(struct proc_table *t, struct entry *e)
 {
 	struct entry *head = entry_newest(t, e->pub.pid);
 
-	if (!head || head->pub.start_ns <= e->pub.start_ns) {
+	if (!head || !is_before(&e->pub, &head->pub)) {
 		int r = u64map_put(&t->newest, e->pub.pid, (uint32_t)e->index);
 
 		if (r < 0)
@@ -62,11 +76,12 @@ static int chain_insert(struct proc_table *t, struct entry *e)
 			entry_exited(head, proc_clock_ns());
 		return 0;
 	}
-	while (head->older && head->older->pub.start_ns > e->pub.start_ns)
+	while (head->older && is_before(&e->pub, &head->older->pub))
 		head = head->older;
 	e->older = head->older;
 	head->older = e;
 	entry_exited(e, proc_clock_ns());
+	e->was_read = e->pub.unreadable = true; /* /proc shows a later program */
 	return 0;
 }
 
@@ -76,7 +91,7 @@ void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE])
 	e->pub.comm[ABI_COMM_SIZE - 1] = '\0';
 }
 
-static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_ns)
+static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id)
 {
 	struct entry *e;
 
@@ -87,8 +102,10 @@ static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_n
 		return NULL;
 	e->pub.pid = e->pub.inner_pid = pid;
 	e->pub.start_ns = start_ns;
+	e->pub.exec_id = exec_id;
 	e->index = t->count;
 	e->perf_map_fd = -1;
+	e->met_ns = proc_clock_ns();
 	t->items[t->count++] = e;
 	if (chain_insert(t, e) < 0) {
 		t->count--;
@@ -98,11 +115,33 @@ static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_n
 	return e;
 }
 
-struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns)
+/* The program of that id; one whose id is not known yet is any. */
+static struct entry *find_program(const struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id)
 {
-	struct entry *e = entry_find(t, pid, start_ns);
+	for (struct entry *e = entry_find(t, pid, start_ns); e && e->pub.start_ns == start_ns; e = e->older)
+		if (!exec_id || e->pub.exec_id == exec_id || !e->pub.exec_id)
+			return e;
+	return NULL;
+}
 
-	return e ? e : create(t, pid, start_ns);
+struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id)
+{
+	struct entry *e = find_program(t, pid, start_ns, exec_id), *before = e ? NULL : entry_find(t, pid, start_ns);
+
+	if (e) {
+		e->pub.exec_id = exec_id ? exec_id : e->pub.exec_id;
+		return e;
+	}
+	e = create(t, pid, start_ns, exec_id);
+	if (!e || !before)
+		return e;
+	e->pub.parent_pid = before->pub.parent_pid;
+	memcpy(e->pub.container_id, before->pub.container_id, sizeof(e->pub.container_id));
+	e->pub.container = before->pub.container ? str_dup(str_of(before->pub.container)) : NULL;
+	e->pub.generation = before->pub.generation + (is_before(&before->pub, &e->pub) ? 1 : 0);
+	if (e->older == before)
+		entry_ended(t, before);
+	return e;
 }
 
 static void chain_remove(struct proc_table *t, struct entry *e)
@@ -125,6 +164,7 @@ void entry_drop(struct proc_table *t, struct entry *e)
 {
 	struct entry *last = t->items[t->count - 1];
 
+	entry_ended(t, e);
 	chain_remove(t, e);
 	if (last != e) {
 		if (entry_newest(t, last->pub.pid) == last)

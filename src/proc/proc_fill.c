@@ -111,9 +111,10 @@ static const struct entry *find_origin(struct proc_table *t, const struct entry 
 	for (int i = 0; i < ANCESTORS_MAX && e->forked; i++) {
 		struct entry *parent = entry_newest(t, e->pub.parent_pid);
 
-		while (parent && parent->pub.start_ns > e->pub.start_ns) /* the pid was taken again since */
+		/* the pid was taken again since, or its program has execed since */
+		while (parent && (parent->pub.start_ns > e->pub.start_ns || parent->exec_ns > e->fork_ns))
 			parent = parent->older;
-		if (!parent || parent == e || parent->exec_ns > e->fork_ns)
+		if (!parent || parent == e)
 			return NULL;
 		if (!parent->was_read && !parent->forked && !parent->pub.exited) {
 			parent->was_read = true;

@@ -11,7 +11,7 @@
 
 struct entry {
 	struct proc pub;     /* first: struct proc * is struct entry * */
-	struct entry *older; /* of the same pid */
+	struct entry *older; /* of the same pid: an earlier program, or an earlier process */
 	size_t index;
 	struct mappings maps;
 	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
@@ -20,7 +20,9 @@ struct entry {
 	int perf_map_fd;
 	uint64_t perf_map_retry_ns;
 	uint64_t scan_cost_ns;                      /* of the last reading of the mappings */
+	uint64_t met_ns;                            /* when this entry was made */
 	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
+	uint64_t scanned_ns;                        /* by proc_reread(), on the caller's clock */
 	unsigned attempt;
 	bool name_pending;
 	uint32_t name_generation;
@@ -29,6 +31,8 @@ struct entry {
 struct proc_table {
 	char *host_root, *container_socket;
 	bool recorded;
+	void (*ended)(void *ctx, const struct proc *p);
+	void *ctx;
 	struct files *files;
 	struct containers *containers; /* NULL until the first container is met */
 	bool containers_failed;
@@ -36,7 +40,7 @@ struct proc_table {
 	struct buf scratch;
 	struct entry **items;
 	size_t count, cap;
-	struct u64map newest; /* pid -> index of the entry that started last */
+	struct u64map newest; /* pid -> index of the entry that started, or execed, last */
 	size_t perf_map_fds, sweep_at;
 	uint64_t exec_second;
 	unsigned exec_reads;
@@ -44,15 +48,16 @@ struct proc_table {
 
 /* Entries and their chains: proc_entries.c. */
 struct entry *entry_newest(const struct proc_table *t, uint32_t pid);
-/** entry_find - @start_ns 0: the one that started last. NULL: none. */
+/** entry_find - its newest program; @start_ns 0: of the process that started last. NULL: none. */
 struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t start_ns);
-/** entry_get - the same, made when there is none. NULL: out of memory, or PROCS_MAX reached. */
-struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns);
+/** entry_get - the program, made when there is none; @exec_id 0: the newest. NULL: out of memory, or PROCS_MAX reached. */
+struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id);
 void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE]);
 void entry_drop(struct proc_table *t, struct entry *e);
 void entry_free(struct proc_table *t, struct entry *e);
 void entry_close_perf_map(struct proc_table *t, struct entry *e);
 void entry_exited(struct entry *e, uint64_t exit_ns); /* the first time counts */
+void entry_ended(const struct proc_table *t, const struct entry *e); /* tell whoever asked */
 uint64_t proc_clock_ns(void);
 
 /* Reading: proc_fill.c. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "proc/proc_int.h"
@@ -10,6 +11,8 @@
 #define RESCAN_NS (100 * NSEC_PER_MSEC)
 #define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
+#define YOUNG_NS (2 * NSEC_PER_SEC)
+#define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
 #define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
 #define EXEC_READS_PER_SEC 32          /* a reading takes about 0.2 ms: at most some half percent of a CPU */
@@ -27,6 +30,8 @@ int proc_table_open(const struct proc_config *cfg, struct files *files, struct p
 	u64map_init(&t->newest, PROCS_MAX);
 	t->files = files;
 	t->recorded = cfg->recorded;
+	t->ended = cfg->ended;
+	t->ctx = cfg->ctx;
 	t->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	t->container_socket = cfg->container_socket ? str_dup(str_of(cfg->container_socket)) : NULL;
 	if (!t->host_root || (cfg->container_socket && !t->container_socket)) {
@@ -46,6 +51,7 @@ void proc_table_close(struct proc_table *t)
 		entry_free(t, t->items[i]);
 	free(t->items);
 	containers_close(t->containers);
+	mapping_reader_release(&t->reader);
 	u64map_release(&t->newest);
 	buf_release(&t->scratch);
 	free(t->host_root);
@@ -58,9 +64,10 @@ size_t proc_count(const struct proc_table *t)
 	return t->count;
 }
 
-struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, const char comm[ABI_COMM_SIZE])
+struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id,
+		      const char comm[ABI_COMM_SIZE])
 {
-	struct entry *e = entry_get(t, pid, start_ns);
+	struct entry *e = entry_get(t, pid, start_ns, exec_id);
 
 	if (!e)
 		return NULL;
@@ -71,10 +78,19 @@ struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, con
 	return &e->pub;
 }
 
+const struct proc *proc_parent(const struct proc_table *t, const struct abi_process *event)
+{
+	struct entry *e = entry_newest(t, event->parent_pid);
+
+	while (e && e->pub.start_ns > event->process_start_ns) /* the pid was taken again since */
+		e = e->older;
+	return e ? &e->pub : NULL;
+}
+
 /* A new process takes nothing but a small entry: it is read when it is sampled. */
 static void forked(struct proc_table *t, const struct abi_process *event)
 {
-	struct entry *e = entry_get(t, event->pid, event->process_start_ns);
+	struct entry *e = entry_get(t, event->pid, event->process_start_ns, event->exec_id);
 
 	if (!e)
 		return;
@@ -96,14 +112,16 @@ static bool may_read_at_exec(struct proc_table *t, uint64_t time_ns)
 	return t->exec_reads++ < EXEC_READS_PER_SEC;
 }
 
+/* The same entry when it was met already: by a sample from within exec, or in recordings, which have no exec ids. */
 static void execed(struct proc_table *t, const struct abi_process *event)
 {
-	struct entry *e = entry_get(t, event->pid, event->process_start_ns);
+	struct entry *e = entry_get(t, event->pid, event->process_start_ns, event->exec_id);
 
 	if (!e)
 		return;
 	entry_set_comm(e, event->comm);
-	e->pub.generation++;
+	if (e->was_read || e->forked || e->exec_ns)
+		e->pub.generation++;
 	e->exec_ns = event->header.time_ns;
 	e->forked = e->was_read = false;
 	e->next_scan_ns = e->refresh_ns = 0;
@@ -133,6 +151,7 @@ void proc_event(struct proc_table *t, const struct abi_process *event)
 		if (e) {
 			e->pub.exited = true;
 			e->pub.exit_ns = event->header.time_ns; /* better than what was guessed before */
+			entry_ended(t, e);
 		}
 		break;
 	default:
@@ -142,7 +161,7 @@ void proc_event(struct proc_table *t, const struct abi_process *event)
 
 void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping)
 {
-	struct entry *e = entry_get(t, mapping->pid, mapping->process_start_ns);
+	struct entry *e = entry_get(t, mapping->pid, mapping->process_start_ns, 0);
 	struct mapping told;
 
 	/* Out of memory or over a limit: the addresses stay unknown. */
@@ -167,19 +186,25 @@ static void limit_rescan(struct entry *e, uint64_t now_ns, bool useful)
 		e->attempt++;
 }
 
+bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns)
+{
+	struct entry *e = (struct entry *)p;
+	bool first = !e->refresh_ns; /* just read by proc_get() */
+
+	if (t->recorded || p->is_kernel || p->exited || now_ns < e->refresh_ns)
+		return false;
+	e->refresh_ns = now_ns + REFRESH_NS;
+	return !first && entry_rescan(t, e);
+}
+
 static const struct mapping *locate(struct proc_table *t, struct entry *e, uint64_t address, uint64_t now_ns)
 {
 	const struct mapping *m = mappings_find(&e->maps, address);
-	bool settled = t->recorded || e->pub.exited;
 
-	if (settled || (m && now_ns < e->refresh_ns))
+	if (t->recorded || e->pub.exited)
 		return m;
-	if (m) {
-		bool first = !e->refresh_ns; /* just read by proc_get() */
-
-		e->refresh_ns = now_ns + REFRESH_NS;
-		return !first && entry_rescan(t, e) ? mappings_find(&e->maps, address) : m;
-	}
+	if (m)
+		return proc_refresh(t, &e->pub, now_ns) ? mappings_find(&e->maps, address) : m;
 	if (!may_rescan(e, now_ns))
 		return NULL;
 	m = entry_rescan(t, e) ? mappings_find(&e->maps, address) : NULL;
@@ -206,6 +231,50 @@ void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uin
 		.map_end = m->end,
 		.map_offset = m->offset,
 	};
+}
+
+const struct mappings *proc_mappings(const struct proc *p)
+{
+	return &((const struct entry *)p)->maps;
+}
+
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns)
+{
+	struct entry *e = (struct entry *)p;
+	bool is_young = proc_clock_ns() - e->met_ns < YOUNG_NS, done;
+
+	if (mappings_find(&e->maps, address))
+		return true;
+	if (t->recorded || p->is_kernel || p->exited)
+		return false;
+	if (!(is_young && now_ns - e->scanned_ns >= MAX(YOUNG_RESCAN_NS, e->scan_cost_ns * RESCAN_COST_SHARE)) &&
+	    !may_rescan(e, now_ns))
+		return false;
+	e->scanned_ns = now_ns;
+	done = entry_rescan(t, e) && mappings_find(&e->maps, address);
+	limit_rescan(e, now_ns, done);
+	return done;
+}
+
+bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma)
+{
+	struct entry *e = (struct entry *)p;
+	struct mapping m = { .start = vma->start,
+			     .end = vma->end,
+			     .offset = vma->offset,
+			     .device = makedev(vma->device_major, vma->device_minor),
+			     .inode = vma->inode,
+			     .kind = PROC_PLACE_ANONYMOUS };
+
+	if (vma->start >= vma->end || mappings_find(&e->maps, vma->start))
+		return false;
+	if (vma->kind == ABI_VMA_FILE) {
+		m.kind = PROC_PLACE_FILE;
+		m.file_id = mapping_reader_file(&t->reader, m.device, m.inode);
+	}
+	if (vma->kind != ABI_VMA_ANONYMOUS && !m.file_id)
+		return false;
+	return mappings_put(&e->maps, &m, t->reader.max) == 0;
 }
 
 int proc_perf_map_fd(struct proc_table *t, struct proc *p)

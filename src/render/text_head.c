@@ -106,5 +106,11 @@ void text_head(const struct window *w, struct buf *out)
 		buf_addf(out, "%zu different", w->model->samples_count);
 	}
 	buf_addc(out, '\n');
+	if (model_value_index(w->model, STR("off_cpu")) >= 0) {
+		add_key(out, "waits");
+		buf_addf(out, "%" PRIu64, window_counter(w, STR("waits")));
+		add_counters(out, w, STR("waits_"), "; ");
+		buf_addc(out, '\n');
+	}
 	add_quality(w, out);
 }

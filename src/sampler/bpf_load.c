@@ -12,11 +12,17 @@
 #include "sampler.skel.h"
 #include "sampler/bpf_probe.h"
 #include "sampler/cpus.h"
+#include "walk/walk.h"
 
+/* The reader comes every poll interval and is woken when half is used: a quarter of a second's worst case is plenty. */
+#define RING_SHARE 4
 #define RING_MIN KIB(256)
 #define RING_MAX MIB(8)
 #define RING_LIMIT MIB(256) /* of what a user may ask for */
 #define PIDS_MAX 4096U
+#define SPARSE_SPACES_MAX 16384U /* 16 bytes each until they are used */
+#define WAITING_MAX 32768U       /* threads that wait at the same moment */
+#define SENT_MAX 16384U          /* stacks of waits the host is taken to know */
 #define CHATTER_MAX KIB(64)
 
 /* libbpf has one print function per process and hands it no context: what it says while this thread loads goes here. */
@@ -85,21 +91,51 @@ size_t bpf_ring_bytes(const struct sampler_config *cfg, unsigned int cpu_count)
 	} else if (__builtin_mul_overflow(worst * cpu_count, cfg->frequency_hz, &want)) {
 		want = RING_MAX;
 	} else {
-		want = MIN(want, RING_MAX);
+		want = MIN(want / RING_SHARE, RING_MAX);
 	}
 	while (bytes < want)
 		bytes *= 2;
 	return bytes;
 }
 
+/* What only waits use costs nothing where they are not asked for. */
+static int configure_waits(struct sampler_bpf *skel, const struct sampler_config *cfg)
+{
+	int r = bpf_program__set_autoload(skel->progs.task_switch, cfg->off_cpu);
+
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.walks, cfg->off_cpu ? 2 : 1);
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.waiting, cfg->off_cpu ? WAITING_MAX : 1);
+	return r < 0 ? r : bpf_map__set_max_entries(skel->maps.sent, cfg->off_cpu ? SENT_MAX : 1);
+}
+
+/* What only walks by rows use costs nothing where frame pointers are asked for. */
+static int configure_maps(struct sampler_bpf *skel, const struct sampler_config *cfg)
+{
+	int r;
+
+	if (cfg->mode == WALK_FP) {
+		r = bpf_map__set_max_entries(skel->maps.tables, 1);
+		return r < 0 ? r : bpf_map__set_max_entries(skel->maps.spaces, 1);
+	}
+	if (bpf_probe_sparse_hash() != 1)
+		return 0;
+	r = bpf_map__set_map_flags(skel->maps.spaces, BPF_F_NO_PREALLOC);
+	return r < 0 ? r : bpf_map__set_max_entries(skel->maps.spaces, SPARSE_SPACES_MAX);
+}
+
 static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 {
 	struct cpus online;
-	int cpus = cpus_online(cfg->host_root, &online), r;
+	int cpus = cpus_online(cfg->host_root, &online), find_vma = bpf_probe_find_vma(), r;
 	size_t ring;
 
 	if (cpus < 0)
 		return cpus;
+	r = bpf_program__set_autoload(skel->progs.sample_miss, find_vma == 1);
+	if (r < 0)
+		return r;
 	ring = bpf_ring_bytes(cfg, (unsigned int)cpus);
 	skel->rodata->settings = (struct abi_settings){
 		.young_ns = cfg->poll_interval_ms * NSEC_PER_MSEC,
@@ -108,7 +144,18 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.filter_pids = cfg->pid_count > 0,
 		.follow_children = cfg->follow_children,
 		.filter_cgroup = cfg->cgroup_path != NULL,
+		.mode = cfg->mode,
+		.copy_all = cfg->copy_all,
+		.find_vma = find_vma == 1,
+		.wait_share = cfg->wait_share ? cfg->wait_share : UINT32_MAX,
+		.wait_min_ns = cfg->wait_min_ns,
+		.page_shift = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 	};
+	r = configure_maps(skel, cfg);
+	if (r == 0)
+		r = configure_waits(skel, cfg);
+	if (r < 0)
+		return r;
 	r = bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring);
 	if (r < 0)
 		return r;
@@ -144,6 +191,17 @@ static int fill_filters(struct sampler_bpf *skel, const struct sampler_config *c
 	return 0;
 }
 
+static int fill_misses(struct sampler_bpf *skel)
+{
+	uint32_t zero = 0;
+	int program;
+
+	if (!skel->rodata->settings.find_vma)
+		return 0;
+	program = bpf_program__fd(skel->progs.sample_miss);
+	return bpf_map_update_elem(bpf_map__fd(skel->maps.misses), &zero, &program, BPF_ANY) < 0 ? -errno : 0;
+}
+
 static int load(struct sampler_bpf *skel, const struct sampler_config *cfg, struct buf *why)
 {
 	int r = configure(skel, cfg);
@@ -160,6 +218,11 @@ static int load(struct sampler_bpf *skel, const struct sampler_config *cfg, stru
 	r = fill_filters(skel, cfg, why);
 	if (r < 0)
 		return r;
+	r = fill_misses(skel);
+	if (r < 0) {
+		bpf_explain(why, "cannot chain the sampling programs", r);
+		return r;
+	}
 	r = sampler_bpf__attach(skel);
 	if (r < 0)
 		bpf_explain(why, "cannot follow processes", r);

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 
 #include "sampler/bpf_load.h"
 #include "sampler/probe.h"
@@ -81,6 +82,33 @@ int bpf_probe_entry_registers(void)
 		return r;
 	r = fd_result(bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "hearth_probe", "GPL", ask, ARRAY_SIZE(ask), NULL));
 	return r == 0;
+}
+
+int bpf_probe_find_vma(void)
+{
+	int r = bpf_probe_program();
+
+	if (r < 0)
+		return r;
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_find_vma, NULL);
+}
+
+int bpf_probe_sparse_hash(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	scoped(closep) int map = bpf_map_create(BPF_MAP_TYPE_HASH, "hearth_probe", 4, 4, 1, &opts);
+	/* r1 = map; return 0: that it is named is enough */
+	struct bpf_insn name[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map },
+		{ 0 },
+		nothing[0],
+		nothing[1],
+	};
+
+	if (map < 0)
+		return -errno;
+	return fd_result(bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "hearth_probe", "GPL", name, ARRAY_SIZE(name),
+				       NULL)) == 0;
 }
 
 int bpf_probe_perf_event(void)

@@ -197,6 +197,18 @@ static void probe_registers(struct probe *p)
 		value(f, "%s", r ? "bpf_task_pt_regs" : "by hand (before 5.15)");
 }
 
+static void probe_find_vma(struct probe *p)
+{
+	int r = bpf_probe_find_vma();
+	struct probe_fact *f = fact(p, "new-mappings", PROBE_NEED_NOTHING, true);
+
+	if (r < 0)
+		value(f, "not tried: %s", strerror(-r));
+	else
+		value(f, "%s",
+		      r ? "told from wild addresses by bpf_find_vma" : "looked for at any address (before 5.17)");
+}
+
 /* A number in /proc that is worth knowing but decides nothing. */
 static void probe_number(struct probe *p, const char *name, const char *path)
 {
@@ -342,6 +354,7 @@ size_t probe_run(const struct probe_config *cfg, struct probe_fact *out)
 	probe_btf(&p);
 	trial(&p, "process-events", PROBE_NEED_SAMPLER, bpf_probe_process_event());
 	probe_registers(&p);
+	probe_find_vma(&p);
 	probe_number(&p, "perf-event-paranoid", "/proc/sys/kernel/perf_event_paranoid");
 	probe_kernel_symbols(&p);
 	probe_number(&p, "kptr-restrict", "/proc/sys/kernel/kptr_restrict");

@@ -32,8 +32,8 @@ struct probe_config {
  * @out: room for PROBE_FACT_MAX facts
  *
  * Facts, in this order: kernel, perf-events, bpf, ring-buffer, btf, process-events, kernel-mode-registers,
- * perf-event-paranoid, kernel-symbols, kptr-restrict, other-processes, mapped-files, lockdown, memlock, tracefs.
- * Return: number of facts.
+ * new-mappings, perf-event-paranoid, kernel-symbols, kptr-restrict, other-processes, mapped-files, lockdown, memlock,
+ * tracefs. Return: number of facts.
  */
 size_t probe_run(const struct probe_config *cfg, struct probe_fact *out);
 

@@ -63,7 +63,8 @@ static bool sample_fits(const uint8_t *bytes, size_t size)
 		return false;
 	if (!head.pid || head.pid > PID_LIMIT || !head.tid || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
 		return false;
-	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.reserved8)
+	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.trigger >= ABI_TRIGGER_COUNT ||
+	    (head.trigger == ABI_TRIGGER_SWITCH) != (head.stack_id != 0))
 		return false;
 	if (!text_ends(head.comm) || !text_ends(head.thread_name))
 		return false;
@@ -81,7 +82,19 @@ static bool process_fits(const uint8_t *bytes, size_t size)
 	if (size != sizeof(event))
 		return false;
 	memcpy(&event, bytes, sizeof(event));
-	return !event.reserved && event.pid && event.pid <= PID_LIMIT && event.parent_pid <= PID_LIMIT && text_ends(event.comm);
+	return !event.reserved && event.pid && event.pid <= PID_LIMIT && event.parent_pid <= PID_LIMIT &&
+	       text_ends(event.comm);
+}
+
+static bool wait_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_wait wait;
+
+	if (size != sizeof(wait))
+		return false;
+	memcpy(&wait, bytes, sizeof(wait));
+	return wait.stack_id && wait.pid && wait.pid <= PID_LIMIT && wait.tid && wait.tid <= PID_LIMIT &&
+	       wait.wait_ns <= wait.header.time_ns;
 }
 
 static bool mapping_fits(const uint8_t *bytes, size_t size)
@@ -121,6 +134,9 @@ int abi_record_check(const void *bytes, size_t size)
 	case ABI_RECORD_FORK:
 	case ABI_RECORD_EXIT:
 		fits = process_fits(bytes, header.size);
+		break;
+	case ABI_RECORD_WAIT:
+		fits = wait_fits(bytes, header.size);
 		break;
 	case ABI_RECORD_MAPPING:
 		fits = mapping_fits(bytes, header.size);

@@ -121,7 +121,7 @@ int recording_next(struct cur *in, const uint8_t **out)
 	if (left < sizeof(header))
 		return 0;
 	memcpy(&header, in->pos, sizeof(header));
-	if (header.size > left && header.size <= sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame))
+	if (header.size > left && header.size <= ABI_SAMPLE_SIZE_MAX)
 		return 0;
 	size = abi_record_check(in->pos, left);
 	if (size > 0)

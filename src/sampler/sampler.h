@@ -16,7 +16,12 @@ struct sampler_config {
 	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
 				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
-	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a second, within [256 KiB, 8 MiB] */
+	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
+	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	bool copy_all;             /* every user stack travels raw: the host walks all of them */
+	bool off_cpu;              /* also the stacks of threads that leave their CPU to wait, and how long they do */
+	uint64_t wait_min_ns;      /* shorter waits are not told */
+	uint32_t wait_share;       /* of all waits, in 2^32; 0: all of them */
 	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	const char *recording; /* recorded: the file to replay */
@@ -30,9 +35,12 @@ struct sampler_events {
 	void (*process)(void *ctx, const struct abi_process *event);   /* header.type says which */
 	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
 	void *ctx;
+	/* May be NULL. Refers to a sample of trigger SWITCH that came before; a raw one may still be being walked. */
+	void (*wait)(void *ctx, const struct abi_wait *wait);
 };
 
 struct sampler_state;
+struct table_sink; /* unwind/table_sink.h */
 
 struct sampler {
 	const char *name;
@@ -54,6 +62,11 @@ struct sampler {
 	/** A descriptor that is readable when records want reading at once, or -1. */
 	int (*fd)(const struct sampler_state *s);
 	int (*stop)(struct sampler_state *s); /* no more ticks; what is in the ring can still be polled */
+	/**
+	 * Where unwind rows go; @out may be used by one other thread, at any time until close(). NULL: samples come
+	 * with all the frames they will ever have.
+	 */
+	int (*tables)(struct sampler_state *s, struct table_sink *out);
 	void (*counters)(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT]);
 	void (*close)(struct sampler_state *s); /* NULL is fine */
 };

@@ -10,6 +10,7 @@
 #include "sampler.skel.h"
 #include "sampler/bpf_load.h"
 #include "sampler/bpf_probe.h"
+#include "sampler/bpf_tables.h"
 #include "sampler/bpf_ticks.h"
 #include "sampler/samplers.h"
 
@@ -17,8 +18,10 @@ struct sampler_state {
 	struct sampler_bpf *skel;
 	struct ring_buffer *ring;
 	struct ticks ticks;
+	struct bpf_tables tables;            /* descriptors only: another thread may use it during poll */
 	const struct sampler_events *events; /* during poll only */
 	uint64_t rejected;
+	bool off_cpu, ending; /* ending: threads that still wait are told of at the next poll */
 };
 
 static int take_record(void *ctx, void *data, size_t size)
@@ -31,9 +34,41 @@ static int take_record(void *ctx, void *data, size_t size)
 		s->rejected++;
 	else if (header->type == ABI_RECORD_SAMPLE)
 		to->sample(to->ctx, data);
-	else
+	else if (header->type == ABI_RECORD_WAIT && to->wait)
+		to->wait(to->ctx, data);
+	else if (header->type != ABI_RECORD_WAIT)
 		to->process(to->ctx, data);
 	return 0;
+}
+
+/* Who waits at the end has waited so far. Return: how many there are. */
+static int end_waits(struct sampler_state *s)
+{
+	uint64_t now_ns = clock_monotonic_ns(&clock_system);
+	uint32_t *previous = NULL, tid, next;
+	struct abi_waiting entry;
+	int fd = bpf_map__fd(s->skel->maps.waiting), count = 0;
+
+	for (; bpf_map_get_next_key(fd, previous, &next) == 0; previous = &tid) {
+		struct abi_wait wait = { .header = { .type = ABI_RECORD_WAIT,
+						     .version = ABI_VERSION,
+						     .size = sizeof(wait),
+						     .time_ns = now_ns } };
+
+		tid = next;
+		if (bpf_map_lookup_elem(fd, &tid, &entry) < 0 || entry.since_ns > now_ns)
+			continue;
+		wait.process_start_ns = entry.process_start_ns;
+		wait.stack_id = entry.stack_id;
+		wait.wait_ns = now_ns - entry.since_ns;
+		wait.pid = entry.pid;
+		wait.tid = tid;
+		if (wait.wait_ns < s->skel->rodata->settings.wait_min_ns)
+			continue;
+		s->events->wait(s->events->ctx, &wait);
+		count++;
+	}
+	return count;
 }
 
 static void bpf_close(struct sampler_state *s)
@@ -41,6 +76,7 @@ static void bpf_close(struct sampler_state *s)
 	if (!s)
 		return;
 	ticks_close(&s->ticks);
+	bpf_tables_close(&s->tables);
 	ring_buffer__free(s->ring);
 	bpf_unload(&s->skel);
 	free(s);
@@ -58,9 +94,17 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 
 	if (!s)
 		return -ENOMEM;
+	s->tables.empty_fd = -1;
+	s->off_cpu = cfg->off_cpu;
 	r = bpf_load(cfg, why, &s->skel);
 	if (r < 0)
 		return r;
+	r = bpf_tables_open(bpf_map__fd(s->skel->maps.tables), bpf_map__fd(s->skel->maps.mappings),
+			    bpf_map__fd(s->skel->maps.spaces), &s->tables);
+	if (r < 0) {
+		bpf_explain(why, "cannot make a table of unwind rows", r);
+		return r;
+	}
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
 	if (!s->ring) {
 		r = -errno;
@@ -95,6 +139,10 @@ static int bpf_poll(struct sampler_state *s, int timeout_ms, const struct sample
 	if (waited == -EINTR)
 		waited = 0;
 	taken = waited < 0 ? waited : ring_buffer__consume(s->ring);
+	if (taken == 0 && s->ending) { /* behind all that the ring held */
+		s->ending = false;
+		taken = events->wait ? end_waits(s) : 0;
+	}
 	s->events = NULL;
 	return taken < 0 ? taken : waited + taken;
 }
@@ -108,6 +156,13 @@ static int bpf_stop(struct sampler_state *s)
 {
 	ticks_stop(&s->ticks);
 	__atomic_store_n(&s->skel->bss->active, 0, __ATOMIC_RELEASE);
+	s->ending = s->off_cpu;
+	return 0;
+}
+
+static int bpf_tables_of(struct sampler_state *s, struct table_sink *out)
+{
+	bpf_tables_sink(&s->tables, out);
 	return 0;
 }
 
@@ -136,6 +191,7 @@ const struct sampler sampler_bpf = {
 	.poll = bpf_poll,
 	.fd = bpf_fd,
 	.stop = bpf_stop,
+	.tables = bpf_tables_of,
 	.counters = bpf_counters,
 	.close = bpf_close,
 };

@@ -7,7 +7,7 @@
 #include "sampler/recording.h"
 #include "sampler/samplers.h"
 
-#define RECORD_MAX (sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame))
+#define RECORD_MAX ABI_SAMPLE_SIZE_MAX
 #define READ_SIZE KIB(64)
 #define RECORDS_PER_POLL 4096
 
@@ -111,12 +111,16 @@ static void hand_over(struct sampler_state *s, const struct sampler_events *to)
 
 	switch (header->type) {
 	case ABI_RECORD_SAMPLE:
-		s->samples++;
+		s->samples += ((const struct abi_sample *)s->record)->trigger == ABI_TRIGGER_TICK;
 		to->sample(to->ctx, (const struct abi_sample *)s->record);
 		break;
 	case ABI_RECORD_MAPPING:
 		if (to->mapping)
 			to->mapping(to->ctx, (const struct abi_mapping *)s->record);
+		break;
+	case ABI_RECORD_WAIT:
+		if (to->wait)
+			to->wait(to->ctx, (const struct abi_wait *)s->record);
 		break;
 	default:
 		to->process(to->ctx, (const struct abi_process *)s->record);

@@ -6,11 +6,13 @@
 #include <lzma.h> /* lzma_crc32: the polynomial of .gnu_debuglink */
 #include <sys/stat.h>
 
+#include "base/cur.h"
 #include "base/io.h"
 #include "symbol/symbol_int.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 #define CRC_FILE_MAX GIB(1)
+#define ALT_LINK_MAX 2048
 
 static int open_debug(const char *path, struct symbol_file *out)
 {
@@ -42,24 +44,24 @@ static bool has_build_id(const struct symbol_file *file, const struct build_id *
 	return size > 0 && size == wanted->size && !memcmp(found, wanted->bytes, wanted->size);
 }
 
-static int by_build_id(struct symbols *s, const struct symbol_object *m, struct symbol_file *out)
+static int by_build_id(struct symbols *s, const struct build_id *id, struct symbol_file *out)
 {
 	scoped(buf_release) struct buf path = BUF_INIT(4096);
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	int r;
 
-	if (m->build_id.size < 2)
+	if (id->size < 2)
 		return -ENOENT;
-	buf_addf(&path, "%s" DEBUG_ROOT "/.build-id/%02x/", s->host_root, m->build_id.bytes[0]);
-	for (size_t i = 1; i < m->build_id.size; i++)
-		buf_addf(&path, "%02x", m->build_id.bytes[i]);
+	buf_addf(&path, "%s" DEBUG_ROOT "/.build-id/%02x/", s->host_root, id->bytes[0]);
+	for (size_t i = 1; i < id->size; i++)
+		buf_addf(&path, "%02x", id->bytes[i]);
 	buf_adds(&path, STR(".debug"));
 	if (path.error)
 		return path.error;
 	r = open_debug(buf_cstr(&path), &file);
 	if (r < 0)
 		return r;
-	if (!has_build_id(&file, &m->build_id))
+	if (!has_build_id(&file, id))
 		return -ENOENT;
 	*out = file;
 	file = (struct symbol_file){ .view.fd = -1 };
@@ -116,10 +118,47 @@ static int by_link(struct symbols *s, const struct symbol_object *m, const struc
 
 int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf, struct symbol_file *out)
 {
-	int r = by_build_id(s, m, out);
+	int r = by_build_id(s, &m->build_id, out);
 
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	r = by_link(s, m, elf, out);
 	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
+/* NUL-terminated path, then the build id. The path is only looked at when it is absolute: what a relative one is
+ * relative to is not known of a file that was opened by its descriptor. */
+int symbol_debug_open_alt(struct symbols *s, const struct elf *elf, struct symbol_file *out)
+{
+	const struct elf_section *section = elf_section_find(elf, STR(".gnu_debugaltlink"));
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	scoped(buf_release) struct buf path = BUF_INIT(8192);
+	struct build_id id = { 0 };
+	uint8_t bytes[ALT_LINK_MAX];
+	struct reader in;
+	struct cur c;
+	struct str name;
+	int r;
+
+	if (!section)
+		return -ENOENT;
+	in = elf_section_reader(elf, section);
+	if (in.size > sizeof(bytes) || reader_read(&in, bytes, (size_t)in.size, 0) < 0)
+		return -ENOENT;
+	c = cur_of(bytes, (size_t)in.size);
+	name = cur_cstr(&c);
+	if (c.bad || cur_left(&c) > sizeof(id.bytes))
+		return -ENOENT;
+	id.size = (uint8_t)cur_left(&c);
+	memcpy(id.bytes, c.pos, id.size);
+	r = by_build_id(s, &id, out);
+	if (r == 0 || r == -ENOMEM || !id.size || !str_starts(name, STR("/")))
+		return r == 0 || r == -ENOMEM ? r : -ENOENT;
+	buf_addf(&path, "%s" STR_FMT, s->host_root, STR_ARG(name));
+	r = path.error ? path.error : open_debug(buf_cstr(&path), &file);
+	if (r < 0 || !has_build_id(&file, &id))
+		return r == -ENOMEM ? r : -ENOENT;
+	*out = file;
+	file = (struct symbol_file){ .view.fd = -1 };
+	return 0;
 }

@@ -146,7 +146,7 @@ int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object 
 	return 0;
 }
 
-static bool same_key(const struct symbol_key *a, const struct symbol_key *b)
+bool symbol_key_same(const struct symbol_key *a, const struct symbol_key *b)
 {
 	return a->build_id.size && a->build_id.size == b->build_id.size && a->size == b->size && a->owner == b->owner &&
 	       !memcmp(a->build_id.bytes, b->build_id.bytes, a->build_id.size);
@@ -165,7 +165,7 @@ static size_t make_room(struct symbols *s, size_t memory)
 	}
 }
 
-static struct symbol_key key_of(const struct symbol_object *m, const struct symbol_file *file)
+struct symbol_key symbol_key_of(const struct symbol_object *m, const struct symbol_file *file)
 {
 	struct symbol_key key = { .build_id = m->build_id, .size = file->in.size };
 	struct stat st;
@@ -185,9 +185,9 @@ static int find_or_load(struct symbols *s, uint32_t file_id, struct symbol_objec
 
 	if (r < 0)
 		return r;
-	key = key_of(m, &file);
+	key = symbol_key_of(m, &file);
 	for (size_t i = 0; i < SYMBOL_TABLES_MAX; i++) {
-		if (s->tables[i] && same_key(&s->tables[i]->key, &key)) {
+		if (s->tables[i] && symbol_key_same(&s->tables[i]->key, &key)) {
 			*out = i;
 			return 0;
 		}

@@ -89,6 +89,9 @@ struct reader symbol_fd_reader(int fd, uint64_t size);
 int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf,
 		      struct symbol_file *out) warn_unused;
 
+/** symbol_debug_open_alt - what the .gnu_debugaltlink of @elf, a file or its debug file, names. Return: as above. */
+int symbol_debug_open_alt(struct symbols *s, const struct elf *elf, struct symbol_file *out) warn_unused;
+
 /* symbol_file.c */
 int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out) warn_unused;
 /** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file can't be had. */
@@ -96,6 +99,9 @@ int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *fi
 /** symbol_table_get - the table of a module, loaded when need be. Return: 0, -ENOENT (none) or -ENOMEM. */
 int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m,
 		     struct symbol_table **out) warn_unused;
+struct symbol_key symbol_key_of(const struct symbol_object *m, const struct symbol_file *file);
+/** symbol_key_same - false without build ids. */
+bool symbol_key_same(const struct symbol_key *a, const struct symbol_key *b);
 void symbol_object_free(struct symbol_object *m);
 void symbol_file_release(struct symbol_file *file);
 

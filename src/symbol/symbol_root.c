@@ -13,16 +13,11 @@
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
  * sysdeps/x86_64/dl-machine.h (RTLD_START); musl 1.2.3 arch/{x86_64,aarch64}/crt_arch.h,
  * src/thread/{x86_64,aarch64}/clone.s; go1.19 runtime/asm_amd64.s. */
-#include <elf.h>
-
+#include "object/unwind_code.h"
 #include "symbol/symbol_int.h"
 
-#define BEFORE 32 /* bytes looked at in front of the offset */
-#define AFTER 16
-#define ENTRY_SIZE 96
-
 struct code { /* bytes around an offset; zero where the file has none */
-	uint8_t bytes[BEFORE + AFTER];
+	uint8_t bytes[CODE_BEFORE + CODE_AFTER];
 };
 
 static bool read_code(const struct reader *in, uint64_t offset, uint8_t *dst, size_t size)
@@ -31,93 +26,15 @@ static bool read_code(const struct reader *in, uint64_t offset, uint8_t *dst, si
 	return offset < in->size && reader_read(in, dst, (size_t)MIN((uint64_t)size, in->size - offset), offset) == 0;
 }
 
-static bool has(const uint8_t *bytes, size_t size, struct str wanted)
-{
-	return str_search(str_n((const char *)bytes, size), wanted) >= 0;
-}
-
-static bool begins(const uint8_t *bytes, size_t size, struct str wanted)
-{
-	return str_starts(str_n((const char *)bytes, size), wanted);
-}
-
-static bool is_clone_child(uint16_t machine, const struct code *c)
-{
-	const uint8_t *at = c->bytes + BEFORE;
-
-	if (machine == EM_X86_64) { /* xor %ebp,%ebp ... call *%reg | mov %rax,%rdi; mov $60,%eax; syscall */
-		const uint8_t *move =
-			at[0] == 0x48 ? at + 1 : at; /* or mov %eax,%edi; musl: xor %eax,%eax; mov $60,%al */
-
-		return at[-2] == 0xff && (at[-1] & 0xf8) == 0xd0 && has(c->bytes, BEFORE, STR("\x31\xed")) &&
-		       (begins(move, 9, STR("\x89\xc7\xb8\x3c\0\0\0\x0f\x05")) ||
-			begins(move, 9, STR("\x89\xc7\x31\xc0\xb0\x3c\x0f\x05")));
-	}
-	if (machine == EM_AARCH64) /* blr xN | mov x8, #93; svc #0 */
-		return (at[-4] & 0x1f) == 0 && (at[-3] & 0xfc) == 0 && at[-2] == 0x3f && at[-1] == 0xd6 &&
-		       begins(at, AFTER, STR("\xa8\x0b\x80\xd2\x01\0\0\xd4"));
-	return false;
-}
-
-/* @entry: the code at the entry point; @at: how far behind it the offset is. */
-static bool is_entry_x86(const uint8_t entry[ENTRY_SIZE], uint64_t at)
-{
-	const uint8_t *p = entry, *here = entry + at;
-	bool is_call = at >= 6 && at + 3 < ENTRY_SIZE && (here[-5] == 0xe8 || (here[-6] == 0xff && here[-5] == 0x15));
-
-	if (!is_call)
-		return false;
-	if (begins(p, ENTRY_SIZE, STR("\xf3\x0f\x1e\xfa"))) /* endbr64 */
-		p += 4;
-	/* ld.so: mov %rsp,%rdi; call _dl_start; mov %rax,%r12 ... call _dl_init ... jmp *%r12 */
-	if (begins(p, 8, STR("\x48\x89\xe7\xe8")) && has(p, 16, STR("\x49\x89\xc4"))) {
-		ptrdiff_t end = str_search(str_n((const char *)entry, ENTRY_SIZE), STR("\x41\xff\xe4"));
-
-		return end >= 0 && at < (uint64_t)end;
-	}
-	/* musl: xor %rbp,%rbp; mov %rsp,%rdi; lea _DYNAMIC(%rip),%rsi; and $-16,%rsp; call _start_c */
-	if (begins(p, 16, STR("\x48\x31\xed\x48\x89\xe7\x48\x8d\x35")))
-		return here == p + 22;
-	/* glibc: xor %ebp,%ebp ... call __libc_start_main; hlt */
-	return begins(p, 4, STR("\x31\xed")) && here[0] == 0xf4 && at <= 64;
-}
-
-static bool is_entry_aarch64(const uint8_t entry[ENTRY_SIZE], uint64_t at)
-{
-	const uint8_t *here = entry + at;
-
-	/* mov x29, #0; mov x30, #0 ... bl */
-	return at >= 12 && at < 64 && at % 4 == 0 && has(entry, 12, STR("\x1d\0\x80\xd2\x1e\0\x80\xd2")) &&
-	       (here[-1] & 0xfc) == 0x94;
-}
-
 static bool is_entry(const struct symbol_object *m, const struct reader *in, uint64_t address)
 {
-	uint8_t entry[ENTRY_SIZE];
+	uint8_t entry[CODE_ENTRY_SIZE];
 	uint64_t offset, at = address - m->elf.entry;
 
-	if (address <= m->elf.entry || at >= ENTRY_SIZE || elf_offset_of(&m->elf, m->elf.entry, &offset) < 0 ||
+	if (address <= m->elf.entry || at >= CODE_ENTRY_SIZE || elf_offset_of(&m->elf, m->elf.entry, &offset) < 0 ||
 	    !read_code(in, offset, entry, sizeof(entry)))
 		return false;
-	if (m->elf.machine == EM_X86_64)
-		return is_entry_x86(entry, at);
-	return m->elf.machine == EM_AARCH64 && is_entry_aarch64(entry, at);
-}
-
-static bool is_root_name(struct str name)
-{
-	static const char *const names[] = {
-		"_start",     "_dl_start_user",   "_start_c",         "_dlstart",
-		"_dlstart_c", "runtime.goexit",   "runtime.rt0_go",   "runtime.mstart",
-		"_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux",
-	};
-
-	if (str_ends(name, STR(".abi0")))
-		name = str_first(name, name.len - 5);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_eq(name, str_of(names[i])))
-			return true;
-	return false;
+	return at <= code_entry_size(m->elf.machine, entry);
 }
 
 bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
@@ -130,12 +47,12 @@ bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 
 	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0)
 		return false;
-	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && is_root_name(name))
+	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && code_is_root_name(name))
 		return address > start;
 	if (symbol_file_open(s, file_id, &file) < 0)
 		return false;
 	if (is_entry(m, &file.in, address))
 		return true;
-	return offset >= BEFORE && read_code(&file.in, offset - BEFORE, code.bytes, sizeof(code.bytes)) &&
-	       is_clone_child(m->elf.machine, &code);
+	return offset >= CODE_BEFORE && read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)) &&
+	       code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE);
 }

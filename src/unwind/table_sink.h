@@ -8,18 +8,19 @@
 #include "abi/unwind.h"
 #include "base/base.h"
 
-#define TABLES_MAX 16384 /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
+#define TABLES_MAX ABI_TABLES_MAX /* numbers 1 .. TABLES_MAX - 1; 0 is never a table */
 
 struct table {                             /* the rows of one file, in place */
-	const union abi_element *elements; /* readable by the host while the table lives */
+	const union abi_element *elements; /* readable by the host; NULL while it is hidden */
 	uint32_t count;
-	size_t bytes; /* what it costs, the kernel's rounding included: counts against the budget */
-	int fd;       /* the sink's */
+	size_t bytes;  /* what it costs, the kernel's rounding included: counts against the budget */
+	int fd;        /* the sink's; -1: none */
+	bool keeps_fd; /* the sink's: fd stays after the table has got its number */
 };
 
 struct table_change {
 	uint32_t number;
-	const struct table *table; /* NULL: take it away */
+	struct table *table; /* NULL: take it away; a table is put under one number, once */
 };
 
 struct map_change { /* a mapping comes (map->kind != NONE) or goes */
@@ -32,6 +33,10 @@ struct table_sink {
 	size_t (*cost)(void *self, uint32_t count);
 	/** put - copy @count elements to where walkers can read them. Return: 0, -ENOMEM, -errno. */
 	int (*put)(void *self, const union abi_element *elements, uint32_t count, struct table *out);
+	/** view - make elements readable again after hide(). Return: 0 or -errno. NULL: nothing hides here. */
+	int (*view)(void *self, struct table *table);
+	/** hide - elements will not be read for a while: give back what it costs to have them mapped. It may stay. */
+	void (*hide)(void *self, struct table *table);
 	/** drop - free it; after it was taken away from its number. */
 	void (*drop)(void *self, struct table *table);
 	/** change_tables - in one batch: each single change of an outer map waits for a grace period. */

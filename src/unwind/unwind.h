@@ -9,6 +9,8 @@
  * Rows are loaded when a walk first meets their file, not when a process maps it. */
 #pragma once
 
+#include <linux/types.h>
+
 #include "abi/abi.h"
 #include "proc/files.h"
 #include "proc/mappings.h"
@@ -61,8 +63,15 @@ void unwind_forget(struct unwind *u, const struct unwind_process *process);
  */
 int unwind_raw(struct unwind *u, const struct abi_sample *sample, const struct mappings *maps) warn_unused;
 
-/** unwind_take - the next finished sample, without RAW, in the order they came. NULL: none now. The caller frees it. */
+/**
+ * unwind_take - the next finished sample, in the order they came. NULL: none now. The caller frees it.
+ *
+ * With RAW still set the walk stands in front of a frame whose mapping is not known: when it is by now, unwind_raw()
+ * goes on with it; otherwise unwind_strip() makes the best of it.
+ */
 struct abi_sample *unwind_take(struct unwind *u);
+/** unwind_strip - a raw sample as it is, with the address where its walk stands as last frame; in place. Pure. */
+void unwind_strip(struct abi_sample *sample);
 /** unwind_drain - wait until all that was handed over is finished. */
 void unwind_drain(struct unwind *u);
 

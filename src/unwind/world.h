@@ -38,14 +38,15 @@ struct world_live {
 };
 int world_live_read(void *self, void *dst, uint32_t size, uint64_t at);
 
-/* Bytes of a stack, and for the rest (code, vDSO) the files that are mapped there. */
+/* Bytes of a stack, and for the rest (code, vDSO) the files that are mapped there: code that the process has changed or
+ * written itself is not seen. */
 struct world_copy {
 	const uint8_t *stack;
 	uint64_t at;
 	uint32_t size;
 	const struct mappings *maps;
 	struct files *files;
-	bool ran_out; /* a read lay behind the end of the copy: the stack goes on, the copy does not */
+	bool ran_out; /* the last read lay behind the end of the copy: the stack goes on, the copy does not */
 };
 int world_copy_read(void *self, void *dst, uint32_t size, uint64_t at);
 

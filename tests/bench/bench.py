@@ -2,232 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of ratios: hearth beside its peers, measured in the same run, medians of repeated runs.
 
-bench.py [--quick] [--runs N] [session] [start] [html] [pprof] [store] [page]     (no name: all)
+bench.py [--quick] [--runs N] [NAME...]     (no name: all; bench.py --help lists them)
 
 Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
 kernel spends in BPF programs is charged to whoever was interrupted and is added from the programs' run_time_ns.
-HEARTH names another program, INFERNO_FLAMEGRAPH and FLAMEGRAPH_PL more peers. Needs root for `session` and `start`.
+HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL and OTEL_PROFILER more peers. Most parts need root.
 """
 import os
-import re
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-HEARTH = os.path.abspath(os.environ.get("HEARTH", os.path.join(ROOT, "build", "hearth")))
-BUILD = os.path.abspath(os.environ.get("E2E_BUILD", os.path.join(ROOT, "build", "e2e")))
-QUICK = "--quick" in sys.argv
-CPUS = os.cpu_count() or 1
-MIB = 1 << 20
-scratch = tempfile.mkdtemp(prefix="hearth-bench-", dir=os.environ.get("TMPDIR", "/var/tmp"))
-children = []
+from measure import *
 
-
-def argument(name, otherwise):
-    return int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else otherwise
-
-
-RUNS = argument("--runs", 2 if QUICK else 5)
-
-
-def path(name):
-    return os.path.join(scratch, name)
-
-
-def start(*args, **options):
-    child = subprocess.Popen([str(a) for a in args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
-    children.append(child)
-    return child
-
-
-def stop(processes):
-    for p in processes:
-        p.kill()
-        p.wait()
-
-
-class Group:
-    """A cgroup to run commands in: their CPU seconds with everything they started, and the memory of its processes."""
-
-    def __init__(self):
-        self.folder = None
-        for tree, usage in (("/sys/fs/cgroup/unified", "cpu.stat"), ("/sys/fs/cgroup", "cpu.stat"),
-                            ("/sys/fs/cgroup/cpuacct", "cpuacct.usage")):
-            folder = os.path.join(tree, f"hearth-bench-{os.getpid()}")
-            if not os.path.exists(os.path.join(tree, "cgroup.procs")):
-                continue
-            try:
-                os.mkdir(folder)
-            except OSError:
-                continue
-            if os.path.exists(os.path.join(folder, usage)):
-                self.folder, self.usage = folder, os.path.join(folder, usage)
-                break
-            os.rmdir(folder)
-
-    def seconds(self):
-        with open(self.usage) as f:
-            text = f.read()
-        if self.usage.endswith("cpu.stat"):
-            return int(re.search(r"usage_usec (\d+)", text)[1]) / 1e6
-        return int(text) / 1e9
-
-    def pids(self):
-        with open(os.path.join(self.folder, "cgroup.procs")) as f:
-            return [int(p) for p in f.read().split()]
-
-    def enter(self):
-        with open(os.path.join(self.folder, "cgroup.procs"), "w") as f:
-            f.write("0")
-
-    def remove(self):
-        if self.folder:
-            for _ in range(50):
-                try:
-                    os.rmdir(self.folder)
-                    return
-                except OSError:
-                    time.sleep(0.1)
-
-
-group = Group()
-
-
-class Result:
-    def __init__(self):
-        self.cpu = self.wall = self.bpf_seconds = 0.0
-        self.bpf_runs = self.anonymous = self.maps = 0
-        self.status = None
-        self.began_mono = self.began_wall = self.ended_wall = 0.0
-
-
-def numbers_of(text, key):
-    return [int(n) for n in re.findall(rf"^{key}:\s+(\d+)", text, re.M)]
-
-
-class Watcher(threading.Thread):
-    """Peak of anonymous memory, of BPF maps, and the last run times of BPF programs, from /proc of the group."""
-
-    def __init__(self, bpf):
-        super().__init__(daemon=True)
-        self.bpf, self.done = bpf, threading.Event()
-        self.anonymous = self.maps = 0
-        self.programs = {}
-
-    def run(self):
-        turn = 0
-        while not self.done.wait(0.02):
-            self.look(turn)
-            turn += 1
-
-    def look(self, turn):
-        anonymous, maps = 0, {}
-        for pid in group.pids():
-            try:
-                with open(f"/proc/{pid}/status") as f:
-                    anonymous += sum(numbers_of(f.read(), "RssAnon")) * 1024
-                if self.bpf and turn % 10 == 0:
-                    self.read_descriptors(pid, maps)
-            except OSError:
-                continue  # it ended
-        self.anonymous = max(self.anonymous, anonymous)
-        self.maps = max(self.maps, sum(maps.values()))
-
-    def read_descriptors(self, pid, maps):
-        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-            try:
-                with open(f"/proc/{pid}/fdinfo/{fd}") as f:
-                    text = f.read()
-            except OSError:
-                continue
-            for identity, time_ns, runs in zip(numbers_of(text, "prog_id"), numbers_of(text, "run_time_ns"),
-                                               numbers_of(text, "run_cnt")):
-                self.programs[identity] = (time_ns, runs)
-            if "map_id" in text:
-                maps[numbers_of(text, "map_id")[0]] = sum(numbers_of(text, "memlock"))
-
-
-def measure(*steps, bpf=False):
-    """Runs commands (lists, or text for the shell) one after the other in the group."""
-    result, watcher = Result(), Watcher(bpf)
-    before = group.seconds()
-    watcher.start()
-    result.began_mono, result.began_wall = time.monotonic(), time.time()
-    for step in steps:
-        is_text = isinstance(step, str)
-        done = subprocess.run(step if is_text else [str(s) for s in step], shell=is_text, preexec_fn=group.enter,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"})
-        result.status = done.returncode
-        if done.returncode:
-            print(f"# {step} ended with {done.returncode}: {done.stderr[-300:].decode(errors='replace')}")
-            break
-    result.wall, result.ended_wall = time.monotonic() - result.began_mono, time.time()
-    watcher.done.set()
-    watcher.join()
-    result.cpu = group.seconds() - before
-    result.anonymous, result.maps = watcher.anonymous, watcher.maps
-    result.bpf_seconds = sum(t for t, _ in watcher.programs.values()) / 1e9
-    result.bpf_runs = sum(n for _, n in watcher.programs.values())
-    return result
-
-
-def median(values):
-    return statistics.median(values) if values else float("nan")
-
-
-def row(what, value, unit, ratio="", target=""):
-    print(f"{what:<58} {value:>10} {unit:<8} {ratio:>9}  {target}", flush=True)
-
-
-def ratio_of(a, b):
-    return f"{a / b:.2f}" if b else "-"
-
-
-def conditions():
-    with open("/proc/loadavg") as f:
-        load = f.read().split()[:3]
-    return f"load of all {'/'.join(load)}, {CPUS} CPUs, kernel {os.uname().release}, {time.strftime('%H:%M:%S')}"
-
-
-def head(title):
-    print(f"\n{title}\n# {conditions()}; {RUNS} runs, medians (smallest to largest)")
-    print(f"{'':<58} {'value':>10} {'':<8} {'ratio':>9}  target")
-
-
-def spread(values):
-    return f"({min(values):.3f} to {max(values):.3f})" if values else ""
-
+import bench_unwind
+import bench_peer
 
 # --- a session beside perf ---
-
-
-def busy_machine(seconds):
-    """Both CPUs busy with different code, and 100 processes that are alive."""
-    work = ["many", "cpp", "kernel_heavy", "tree"]
-    running = [start(os.path.join(BUILD, w), seconds) for w in work]
-    running += [start(os.path.join(BUILD, "spin"), seconds, CPUS), start(os.path.join(BUILD, "asleep"), seconds, 100)]
-    time.sleep(1)
-    return running
-
-
-def busy_by_others():
-    with open("/proc/stat") as f:
-        return sum(map(int, f.readline().split()[1:4])) / os.sysconf("SC_CLK_TCK")
-
-
-def with_bpf_stats(enabled):
-    with open("/proc/sys/kernel/bpf_stats_enabled", "r+") as f:
-        before = f.read().strip()
-        f.seek(0)
-        f.write(enabled)
-    return before
 
 
 def bench_session():
@@ -271,7 +63,6 @@ def bench_session():
 
 def bench_start():
     """Start and end of a session: how long until it samples, and until its files are there."""
-    os.environ["E2E_BUILD"], os.environ["HEARTH"] = BUILD, HEARTH
     from support import Profile, total
 
     head("Start and end of a session, CPUs busy")
@@ -307,13 +98,6 @@ def bench_start():
 
 
 # --- files ---
-
-
-def generator(name):
-    """A program of tests/bench/meson.build, which the usual build leaves out."""
-    folder = os.path.join(ROOT, "build")
-    subprocess.run(["ninja", "-C", folder, f"tests/bench/{name}"], check=True, stdout=subprocess.DEVNULL)
-    return os.path.join(folder, "tests", "bench", name)
 
 
 def repeat(what, command):
@@ -404,7 +188,10 @@ def bench_page():
 
 
 def main():
-    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page}
+    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page,
+             **bench_unwind.PARTS, **bench_peer.PARTS}
+    if "--help" in sys.argv:
+        sys.exit(f"bench.py [--quick] [--runs N] [NAME...]: {' '.join(parts)}")
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
     if not os.access(HEARTH, os.X_OK):
         sys.exit(f"bench.py: there is no {HEARTH}: make build")

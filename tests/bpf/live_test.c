@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "sampler/sampler.h"
+#include "walk/walk.h"
 
 /* ---- programs with a known call tree; each function has a section of its own, so that its bounds are known ---- */
 
@@ -214,9 +215,10 @@ static void close_session(struct session *s, uint64_t counters[ABI_COUNTER_COUNT
 	assert_int_equal(counters[ABI_COUNTER_LOST_NO_STATE], 0);
 }
 
-#define CONFIG(...)                                                                                              \
-	{                                                                                                        \
-		.frequency_hz = 199, .poll_interval_ms = 100, .host_root = "", .include_self = true, __VA_ARGS__ \
+#define CONFIG(...)                                                                                                   \
+	{                                                                                                             \
+		.frequency_hz = 199, .poll_interval_ms = 100, .host_root = "", .include_self = true, .mode = WALK_FP, \
+		__VA_ARGS__                                                                                           \
 	}
 
 /* ---- tests ---- */

@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 UNWIND_STEP(native, walk_native_step)
 
 struct seed {
-	__u64 pc, sp, fp, is_return;
+	__u64 pc, sp, fp, is_return, mode, space;
 };
 
 SEC("raw_tp")
@@ -24,6 +24,11 @@ int walk_seed(struct seed *ctx)
 	w->leaf[WALK_REG_PC] = ctx->pc;
 	w->leaf[WALK_REG_SP] = ctx->sp;
 	w->leaf[WALK_REG_FP] = ctx->fp;
+	for (int i = 0; i < WALK_REGS; i++)
+		if (i != WALK_REG_PC && i != WALK_REG_SP && i != WALK_REG_FP)
+			w->leaf[i] = ctx->sp + i * 64;
+	w->mode = ctx->mode;
+	w->space = ctx->space;
 	w->count = 0;
 	walk_native_start(w, ctx->is_return & 1);
 	UNWIND_LOOP(native);

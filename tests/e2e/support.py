@@ -206,6 +206,9 @@ class Profile:
         self.time_ns = signed(raw.get(9, [0])[-1])
         self.duration_ns = signed(raw.get(10, [0])[-1])
         self.period = signed(raw.get(12, [0])[-1])
+        # What hearth says of the window itself: comments "hearth: key=value".
+        comments = [self.strings[i] for value in raw.get(13, []) for i in numbers(value)]
+        self.facts = dict(c[8:].partition("=")[::2] for c in comments if c.startswith("hearth: "))
         self.types = []
         for value in raw.get(1, []):
             pair = dict(fields(value))
@@ -245,6 +248,13 @@ class Profile:
         s.names.reverse()
         s.modules.reverse()
         return s
+
+    def counter(self, name):
+        return int(self.facts.get("counter." + name, 0))
+
+    @property
+    def lost(self):
+        return sum(int(v) for k, v in self.facts.items() if k.startswith("counter.lost_"))
 
     def of(self, process):
         """Samples of one process: a pid, or what start() returned."""

@@ -233,7 +233,7 @@ static int tear_down(void **state)
 
 static struct proc *get(struct world *w, const struct child *child)
 {
-	struct proc *p = proc_get(w->table, (uint32_t)child->pid, child->start_ns, comm);
+	struct proc *p = proc_get(w->table, (uint32_t)child->pid, child->start_ns, 0, comm);
 
 	assert_non_null(p);
 	return p;
@@ -685,7 +685,7 @@ static int one_of_a_folder(void *ctx)
 	if (r == 0)
 		r = proc_table_open(&cfg, f, &t);
 	if (r == 0) {
-		p = proc_get(t, 77, 50 * NSEC_PER_SEC, comm);
+		p = proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm);
 		r = p ? 0 : -ENOMEM;
 	}
 	if (r == 0 && !allocation_failed()) {
@@ -752,13 +752,13 @@ static void a_sample_from_before_the_exec(void **state)
 	cfg.host_root = dir;
 	assert_int_equal(files_open(4, &f), 0);
 	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
-	assert_placed_in(t, f, proc_get(t, 76, 40 * NSEC_PER_SEC, comm), "/bin/make");
+	assert_placed_in(t, f, proc_get(t, 76, 40 * NSEC_PER_SEC, 0, comm), "/bin/make");
 	fork_event.parent_pid = 76;
 	proc_event(t, &fork_event);
-	p = proc_get(t, 77, 50 * NSEC_PER_SEC, comm);
+	p = proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm);
 	assert_placed_in(t, f, p, "/bin/make");
 	proc_event(t, &exec);
-	assert_ptr_equal(proc_get(t, 77, 50 * NSEC_PER_SEC, comm), p);
+	assert_ptr_equal(proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm), p);
 	assert_placed_in(t, f, p, "/bin/cc");
 	proc_table_close(t);
 	files_close(f);
@@ -781,9 +781,9 @@ static int one_half_gone(void *ctx)
 	if (r == 0)
 		r = proc_table_open(&cfg, f, &t);
 	if (r == 0) {
-		(void)proc_get(t, 77, 50 * NSEC_PER_SEC, comm);
+		(void)proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm);
 		proc_event(t, &forked);
-		p = proc_get(t, 78, 50 * NSEC_PER_SEC, comm);
+		p = proc_get(t, 78, 50 * NSEC_PER_SEC, 0, comm);
 		if (!allocation_failed()) {
 			assert_false(p->unreadable);
 			assert_string_equal(p->exe, "/child"); /* what it said of itself before it was gone */
@@ -860,7 +860,7 @@ static void told_by_a_recording(void **state)
 	char *name;
 
 	assert_int_equal(proc_table_open(&cfg, w->files, &t), 0);
-	p = proc_get(t, 8, 9, comm);
+	p = proc_get(t, 8, 9, 0, comm);
 	tell(t, 0x1000, 0x3000, "/lib/a.so");
 	tell(t, 0x5000, 0x6000, "//anon");
 	tell(t, 0x2000, 0x2800, "/lib/b.so"); /* mapped over the middle of the first */
@@ -884,7 +884,7 @@ static void told_by_a_recording(void **state)
 	assert_int_equal(at.offset, 0x1a10);
 	proc_find_place(t, p, 0x5010, 1, &at);
 	assert_int_equal(at.kind, PROC_PLACE_ANONYMOUS);
-	assert_ptr_equal(proc_get(t, 8, 9, comm), p);
+	assert_ptr_equal(proc_get(t, 8, 9, 0, comm), p);
 	assert_false(p->exited);
 	proc_table_close(t);
 }

@@ -104,7 +104,7 @@ static void facts_are_whole(void **state)
 	(void)state;
 	assert_non_null(facts);
 	count = probe_run(&cfg, facts);
-	assert_int_equal(count, 15);
+	assert_int_equal(count, 16);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(facts[i].value[0]);
 		assert_int_equal(facts[i].ok, !facts[i].remedy[0]);
@@ -124,7 +124,7 @@ static void ring_sizes(void **state)
 		unsigned int cpus;
 		size_t want;
 	} cases[] = {
-		{ 1, 0, 1, KIB(256) },       { 11, 0, 1, KIB(512) },        { 99, 0, 2, MIB(8) },
+		{ 1, 0, 1, KIB(256) },       { 11, 0, 1, KIB(256) },        { 99, 0, 2, MIB(2) },
 		{ 1000, 0, 128, MIB(8) },    { 99, 5000, 2, 8192 },         { 99, 1, 2, 4096 },
 		{ 99, MIB(16), 2, MIB(16) }, { 99, SIZE_MAX, 2, MIB(256) },
 	};
@@ -209,7 +209,9 @@ static void samples_are_judged(void **state)
 	SPOIL("tid zero", sample.tid = 0);
 	SPOIL("flags", sample.flags = 0x8000);
 	SPOIL("end", sample.user_end = ABI_END_COUNT);
-	SPOIL("reserved8", sample.reserved8 = 1);
+	SPOIL("trigger", sample.trigger = ABI_TRIGGER_COUNT);
+	SPOIL("stack id of a tick", sample.stack_id = 1);
+	SPOIL("switch without stack id", sample.trigger = ABI_TRIGGER_SWITCH);
 	SPOIL("comm without end", sample.comm[0] = 'x'; memset(spoilt.sample.comm, 'x', ABI_COMM_SIZE));
 	SPOIL("thread name without end", sample.comm[0] = 'x'; memset(spoilt.sample.thread_name, 'x', ABI_COMM_SIZE));
 	SPOIL("frame kind", sample.frames[1].kind = 9);
@@ -217,6 +219,62 @@ static void samples_are_judged(void **state)
 	SPOIL("frame reserved", sample.frames[1].reserved = 1);
 	SPOIL("frame extra", sample.frames[1].extra = 1);
 	SPOIL("frame offset", sample.frames[1].b = 1);
+}
+
+/* The largest sample there can be. The caller frees it. */
+static struct abi_sample *largest_sample(void)
+{
+	struct abi_sample *sample = calloc(1, ABI_SAMPLE_SIZE_MAX);
+	struct abi_raw raw = { .regs = { 1, 2, 3 }, .pc = 4, .sp = 5, .stack_size = ABI_STACK_MAX, .is_leaf = 1 };
+	uint8_t *tail = (uint8_t *)sample + sizeof(*sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame);
+
+	assert_non_null(sample);
+	*sample = good_sample().sample;
+	sample->header.size = (uint32_t)ABI_SAMPLE_SIZE_MAX;
+	sample->frame_count = ABI_FRAMES_MAX;
+	sample->kernel_count = 0;
+	sample->flags = ABI_SAMPLE_RAW | ABI_SAMPLE_ASK;
+	sample->user_end = ABI_END_NO_TABLE;
+	for (size_t i = 0; i < ABI_FRAMES_MAX; i++)
+		sample->frames[i] = (struct abi_frame){ .kind = ABI_FRAME_NATIVE, .a = i, .b = i };
+	raw.vma.kind = ABI_VMA_FILE;
+	memcpy(tail, &raw, sizeof(raw));
+	memset(tail + sizeof(raw), 0xa5, ABI_STACK_MAX);
+	return sample;
+}
+
+#define SPOIL_RAW(name, change)                                                 \
+	do {                                                                    \
+		print_message("  %s\n", name);                                  \
+		memcpy(&raw, tail, sizeof(raw));                                \
+		raw.change;                                                     \
+		memcpy(tail, &raw, sizeof(raw));                                \
+		assert_int_equal(check(sample, ABI_SAMPLE_SIZE_MAX), -EBADMSG); \
+		memcpy(tail, &good, sizeof(good));                              \
+	} while (0)
+
+static void raw_samples_are_judged(void **state)
+{
+	struct abi_sample *sample = largest_sample();
+	uint8_t *tail = (uint8_t *)&sample->frames[ABI_FRAMES_MAX];
+	struct abi_raw good, raw;
+
+	(void)state;
+	memcpy(&good, tail, sizeof(good));
+	assert_int_equal(check(sample, ABI_SAMPLE_SIZE_MAX), ABI_SAMPLE_SIZE_MAX);
+	assert_int_equal(check(sample, ABI_SAMPLE_SIZE_MAX - 8), -EBADMSG);
+	SPOIL_RAW("stack longer than the record", stack_size += 8);
+	SPOIL_RAW("stack shorter than the record", stack_size -= 8);
+	SPOIL_RAW("stack too long", stack_size = UINT32_MAX - 7);
+	SPOIL_RAW("kind of mapping", vma.kind = ABI_VMA_FILE + 1);
+	SPOIL_RAW("reserved", vma.reserved = 1);
+	SPOIL_RAW("return", is_return = 2);
+	SPOIL_RAW("leaf", is_leaf = 2);
+	SPOIL_RAW("guessed", guessed = 2);
+	SPOIL_RAW("signal", at_signal = 2);
+	sample->flags = 0;
+	assert_int_equal(check(sample, ABI_SAMPLE_SIZE_MAX), -EBADMSG);
+	free(sample);
 }
 
 static void processes_are_judged(void **state)
@@ -358,6 +416,46 @@ static void recordings_replay(void **state)
 	assert_int_equal(replay(path, &seen, counters), -ENOENT);
 }
 
+static void see_largest(void *ctx, const struct abi_sample *sample)
+{
+	struct seen *seen = ctx;
+	struct abi_sample *largest = largest_sample();
+
+	assert_int_equal(sample->header.size, ABI_SAMPLE_SIZE_MAX);
+	assert_memory_equal(sample, largest, ABI_SAMPLE_SIZE_MAX);
+	free(largest);
+	seen->samples++;
+}
+
+static void raw_samples_replay(void **state)
+{
+	const struct sampler *recorded = sampler_find(STR("recorded"));
+	struct abi_sample *largest = largest_sample();
+	struct seen seen = { 0 };
+	struct sampler_events events = { see_largest, see_process, see_mapping, &seen };
+	struct buf why = BUF_INIT(KIB(4));
+	struct sampler_state *s;
+	struct recording *rec;
+	char path[32];
+	struct sampler_config cfg = { .recording = path };
+
+	(void)state;
+	temp_path(path);
+	assert_int_equal(recording_create(path, &rec), 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(recording_add(rec, &largest->header), 0);
+	assert_int_equal(recording_close(rec), 0);
+	assert_int_equal(recorded->open(&cfg, &why, &s), 0);
+	assert_int_equal(recorded->start(s), 0);
+	assert_int_equal(recorded->poll(s, 0, &events), 20);
+	assert_int_equal(recorded->poll(s, 0, &events), -ENODATA);
+	assert_int_equal(seen.samples, 20);
+	recorded->close(s);
+	buf_release(&why);
+	free(largest);
+	unlink(path);
+}
+
 static int record_and_replay(void *ctx)
 {
 	uint64_t counters[ABI_COUNTER_COUNT];
@@ -406,10 +504,16 @@ static void registry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_lists),          cmocka_unit_test(kernel_versions),
-		cmocka_unit_test(facts_are_whole),    cmocka_unit_test(ring_sizes),
-		cmocka_unit_test(samples_are_judged), cmocka_unit_test(processes_are_judged),
-		cmocka_unit_test(recordings_replay),  cmocka_unit_test(recordings_out_of_memory),
+		cmocka_unit_test(cpu_lists),
+		cmocka_unit_test(kernel_versions),
+		cmocka_unit_test(facts_are_whole),
+		cmocka_unit_test(ring_sizes),
+		cmocka_unit_test(samples_are_judged),
+		cmocka_unit_test(processes_are_judged),
+		cmocka_unit_test(recordings_replay),
+		cmocka_unit_test(recordings_out_of_memory),
+		cmocka_unit_test(raw_samples_are_judged),
+		cmocka_unit_test(raw_samples_replay),
 		cmocka_unit_test(registry),
 	};
 

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "agent/session.h"
+#include "base/io.h"
+#include "proc/maps.h"
+#include "raw_shot.h"
 #include "sampler/recording.h"
 
 #define PID 4242
@@ -122,7 +125,7 @@ static void add_sample(struct recording *r, uint64_t time_ns, uint64_t address, 
 
 struct seen {
 	size_t windows, known, unknown, cut, whole, unproven, kernel_cut;
-	uint64_t samples, complete, unnamed;
+	uint64_t samples, complete, unnamed, raw_walked;
 };
 
 static void on_window(void *ctx, const struct window *w)
@@ -134,6 +137,7 @@ static void on_window(void *ctx, const struct window *w)
 	seen->samples += window_counter(w, STR("samples"));
 	seen->complete += window_counter(w, STR("complete"));
 	seen->unnamed += window_counter(w, STR("unnamed_frames"));
+	seen->raw_walked += window_counter(w, STR("raw_walked"));
 	for (size_t i = 0; i < m->samples_count; i++) {
 		const struct model_sample *s = &m->samples[i];
 		scoped(buf_release) struct buf name = BUF_INIT(KIB(4));
@@ -258,6 +262,59 @@ static void whole_stacks_are_proven(void **state)
 	assert_int_equal(seen.kernel_cut, 1);
 }
 
+/* Every executable mapping of this process, as a recorder would have told of it. */
+static void tell_own_mappings(struct recording *r, uint64_t time_ns)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(4));
+	struct maps_line line;
+	struct str rest;
+
+	assert_int_equal(io_read_file("/proc/self/maps", &text), 0);
+	rest = buf_str(&text);
+	while (maps_next(&rest, &line) > 0) {
+		const struct abi_mapping map = {
+			.header = { .type = ABI_RECORD_MAPPING, .version = ABI_VERSION, .time_ns = time_ns },
+			.process_start_ns = RAW_SHOT_START_NS,
+			.start = line.start,
+			.end = line.end,
+			.file_offset = line.offset,
+			.inode = line.inode,
+			.device_major = line.device_major,
+			.device_minor = line.device_minor,
+			.pid = PID,
+		};
+
+		if (line.executable && line.inode)
+			assert_int_equal(recording_add_mapping(r, &map, line.path), 0);
+	}
+}
+
+/* Samples whose walk was left to the host: each is counted once, whole, in the window it belongs to. */
+static void raw_samples_are_finished(void **state)
+{
+	char path[] = "/tmp/hearth-session-XXXXXX";
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	struct recording *r = NULL;
+	struct seen seen;
+
+	(void)state;
+	close(mkstemp(path));
+	assert_int_equal(recording_create(path, &r), 0);
+	tell_own_mappings(r, 10);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 5);
+	shot.sample->pid = shot.sample->tid = PID;
+	memcpy(shot.sample->thread_name, "worker;1", sizeof("worker;1"));
+	for (int i = 0; i < 1000; i++) /* more than fits into the unwinder's queue at once */
+		assert_int_equal(recording_add(r, &shot.sample->header), 0);
+	assert_int_equal(recording_close(r), 0);
+	replay(path, &seen);
+	unlink(path);
+	assert_int_equal(seen.windows, 1);
+	assert_int_equal(seen.samples, 1000);
+	assert_int_equal(seen.complete, 1000);
+	assert_int_equal(seen.raw_walked, 1000);
+}
+
 static void a_bad_recording_is_refused(void **state)
 {
 	static const char *const contents[] = { "", "hearth", "something else entirely" };
@@ -290,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exec_ends_the_old_names),
 		cmocka_unit_test(whole_stacks_are_proven),
+		cmocka_unit_test(raw_samples_are_finished),
 		cmocka_unit_test(a_bad_recording_is_refused),
 	};
 

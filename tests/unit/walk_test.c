@@ -9,7 +9,15 @@
 #define CODE UINT64_C(0x400000)
 #define STACK UINT64_C(0x7ffd00000000)
 #define STACK_WORDS 4096
+#define UC_RBP 120 /* in the ucontext that a signal leaves on the stack */
+#define UC_RSP 160 /* rip follows */
+#ifdef WALK_X86_64
+#define CALL 0xe8          /* call rel32 */
 #define RET (CODE + 0x105) /* behind the call at CODE + 0x100 */
+#else
+#define CALL 0x94 /* bl, the last byte of four */
+#define RET (CODE + 0x104)
+#endif
 
 struct memory {
 	uint8_t code[4096];
@@ -37,9 +45,14 @@ static struct memory *memory_new(void)
 
 	must(m);
 	memset(m->code, 0xcc, sizeof(m->code));
-	m->code[0x100] = 0xe8;
+#ifdef WALK_X86_64
+	m->code[0x100] = CALL;
+#else
+	m->code[0x103] = CALL;
+#endif
 	m->world = (struct walk_world){ .read = memory_read, .self = m };
 	m->walk.world = &m->world;
+	m->walk.mode = WALK_FP;
 	m->walk.leaf[WALK_REG_PC] = CODE + 0x10;
 	m->walk.leaf[WALK_REG_SP] = STACK;
 	return m;
@@ -281,8 +294,8 @@ static void signal_handlers(void **state)
 	memcpy(m->code + 0x600, restore, sizeof(restore));
 	m->walk.leaf[WALK_REG_SP] = STACK + 0x1000;
 	put_record(m, STACK + 0x1020, 77, CODE + 0x600);
-	put_word(m, STACK + 0x1030 + WALK_UC_RBP, STACK + 0x40);
-	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, CODE + 0x700);
+	put_word(m, STACK + 0x1030 + UC_RBP, STACK + 0x40);
+	put_record(m, STACK + 0x1030 + UC_RSP, STACK + 0x10, CODE + 0x700);
 	put_record(m, STACK + 0x40, 0, RET);
 	assert_int_equal(run(m, STACK + 0x1020, false), 4);
 	assert_int_equal(m->walk.frames[1].a, CODE + 0x600);
@@ -291,7 +304,7 @@ static void signal_handlers(void **state)
 	assert_int_equal(m->walk.frames[2].flags, 0);
 	assert_int_equal(m->walk.frames[3].a, RET);
 	assert_int_equal(m->walk.frames[3].flags, ABI_FRAME_RETURN);
-	put_record(m, STACK + 0x1030 + WALK_UC_RSP, STACK + 0x10, 0);
+	put_record(m, STACK + 0x1030 + UC_RSP, STACK + 0x10, 0);
 	assert_int_equal(run(m, STACK + 0x1020, false), 2);
 	assert_int_equal(m->walk.end, ABI_END_NO_REGISTERS);
 	free(m);

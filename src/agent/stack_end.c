@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/stack_end.h"
+
+static const char *const names[STACK_END_COUNT] = { [STACK_END_GUESSED] = "guessed",
+						    [STACK_END_KERNEL_CUT] = "kernel-stack",
+#define X(id, name, help) [ABI_END_##id] = name,
+						    ABI_ENDS(X)
+#undef X
+};
+
+const char *stack_end_name(enum stack_end end)
+{
+	return names[end];
+}
+
+enum stack_end stack_end_of(const struct stack_facts *f)
+{
+	if (f->has_user && f->walk_end != ABI_END_COMPLETE && !f->root_proven)
+		return (enum stack_end)f->walk_end;
+	if (f->guessed)
+		return STACK_END_GUESSED;
+	return f->kernel_cut ? STACK_END_KERNEL_CUT : STACK_END_WHOLE;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/unwind_options.h"
+
+#include <linux/types.h>
+
+#include "walk/walk.h"
+
+#define UNWIND_COPY (WALK_TABLE + 1)
+
+const char *const unwind_option_names[] = {
+	[WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table", [UNWIND_COPY] = "copy", NULL,
+};
+
+enum perf_mode { PERF_MODE_FP, PERF_MODE_DWARF, PERF_MODE_SMART, PERF_MODE_DISABLED, PERF_MODE_NONE };
+
+const char *const perf_mode_option_names[] = {
+	[PERF_MODE_FP] = "fp",       [PERF_MODE_DWARF] = "dwarf",
+	[PERF_MODE_SMART] = "smart", [PERF_MODE_DISABLED] = "disabled",
+	[PERF_MODE_NONE] = "none",   NULL,
+};
+
+int unwind_options_check(const struct command *c, const struct unwind_options *o)
+{
+	if (o->perf_mode != PERF_MODE_DISABLED && o->perf_mode != PERF_MODE_NONE)
+		return EXIT_DONE;
+	command_fail(c, "--perf-mode %s: stacks without their native frames cannot be taken; leave it out",
+		     perf_mode_option_names[o->perf_mode]);
+	return EXIT_USAGE;
+}
+
+void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)
+{
+	sampling->copy_all = o->unwind == UNWIND_COPY;
+	sampling->mode = sampling->copy_all ? WALK_AUTO : (uint8_t)o->unwind;
+}

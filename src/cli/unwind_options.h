@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that say how user stacks are walked: rows of an option table, for every command that samples. */
+#pragma once
+
+#include "cli/command.h"
+#include "sampler/sampler.h"
+
+struct unwind_options { /* a member of the command's configuration */
+	size_t unwind;  /* index of unwind_option_names */
+	size_t perf_mode;
+	uint64_t memory_bytes;
+};
+
+extern const char *const unwind_option_names[], *const perf_mode_option_names[];
+
+/* Rows of a table over @config (a type) whose @member is a struct unwind_options. */
+#define UNWIND_OPTIONS(config, member)                                                                                 \
+	{ "unwind",                                                                                                    \
+	  0,                                                                                                           \
+	  OPT_CHOICE,                                                                                                  \
+	  .at = offsetof(config, member.unwind),                                                                       \
+	  .choices = unwind_option_names,                                                                              \
+	  .fallback = "auto",                                                                                          \
+	  .arg = "NAME",                                                                                               \
+	  .help = "how user stacks are walked: by unwind tables, and where a file has none by frame pointers, marked " \
+		  "as guessed (auto); by tables only; by frame pointers only (fp); as auto, " \
+		  "but outside of the kernel, from copies of the stacks (copy: to compare)" },                                  \
+		{ "unwind-memory",                                                                                     \
+		  0,                                                                                                   \
+		  OPT_SIZE,                                                                                            \
+		  .at = offsetof(config, member.memory_bytes),                                                         \
+		  .min = KIB(64),                                                                                      \
+		  .fallback = "64M",                                                                                   \
+		  .arg = "SIZE",                                                                                       \
+		  .help = "for the unwind tables of all files; those used least go when there is no room" },           \
+	{                                                                                                              \
+		"perf-mode", 0, OPT_CHOICE,                                                                            \
+			.at = offsetof(config, member.perf_mode), .choices = perf_mode_option_names, .fallback = "fp", \
+			.arg = "NAME",                                                                                 \
+			.help = "gProfiler's name for it: fp, dwarf and smart all mean --unwind auto here"             \
+	}
+
+/** unwind_options_check - Return: EXIT_DONE, or EXIT_USAGE after saying what cannot be had. */
+int unwind_options_check(const struct command *c, const struct unwind_options *o);
+/** unwind_options_apply - how the sampler has to walk. */
+void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling);

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol/debug_lines.h"
+
+#include <elf.h>
+
+#include "base/array.h"
+#include "base/intern.h"
+#include "base/log.h"
+#include "base/u64map.h"
+#include "symbol/lines_process.h"
+#include "symbol/lines_wire.h"
+#include "symbol/symbol_int.h"
+
+#define MEMORY_DEFAULT MIB(64)
+#define REPLY_PATIENCE_NS (8 * NSEC_PER_SEC) /* a little more than the child gives itself */
+#define ASK_PATIENCE_NS (60 * NSEC_PER_SEC)
+#define FILES_MAX 8192 /* of a session; what comes later has no lines */
+#define ADDRESS_BITS 40
+#define NO_FRAMES UINT32_MAX
+
+static_assert(DEBUG_LINES_DEPTH_MAX == LINES_DEPTH_MAX, "what one side sends the other shows");
+
+enum file_state { FILE_NEW, FILE_USABLE, FILE_WITHOUT, FILE_FAILED };
+
+struct file { /* one build id, under however many file ids */
+	struct symbol_key key;
+	uint64_t base; /* lowest address: answers are kept by the distance from it */
+	enum file_state state;
+};
+
+struct frame { /* strings of l->texts */
+	uint32_t name, system_name, file;
+	uint32_t line;
+	bool is_last;
+};
+
+struct wanted {
+	uint32_t file, file_id;
+	uint64_t address;
+};
+
+struct debug_lines {
+	struct symbols *symbols;
+	struct lines_process process;
+	size_t memory_max;
+	uint64_t reply_patience_ns, ask_patience_ns;
+	bool is_off; /* no more restarts */
+	struct file *files;
+	size_t file_count, file_cap;
+	struct u64map file_of_id; /* file id -> index in files */
+	struct intern texts;
+	struct u64map readable; /* text of a linkage name -> its demangled text */
+	struct frame *frames;
+	size_t frame_count, frame_cap;
+	struct u64map answers; /* file and address -> first frame, or NO_FRAMES */
+	struct debug_lines_stats stats;
+	uint8_t *packet; /* LINES_MESSAGE_MAX bytes */
+	struct buf text; /* being demangled */
+	struct lines_answer answer;
+};
+
+static void forget(struct debug_lines *l)
+{
+	intern_release(&l->texts);
+	intern_init(&l->texts, l->memory_max / 2);
+	u64map_clear(&l->readable);
+	u64map_clear(&l->answers);
+	l->frame_count = 0;
+}
+
+static size_t frames_max(const struct debug_lines *l)
+{
+	return l->memory_max / 2 / (sizeof(struct frame) + 2 * sizeof(uint64_t));
+}
+
+int debug_lines_open(const struct debug_lines_config *cfg, struct symbols *symbols, struct debug_lines **out)
+{
+	struct debug_lines *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->symbols = symbols;
+	l->process = (struct lines_process)LINES_PROCESS_INIT;
+	l->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;
+	l->reply_patience_ns = cfg->reply_patience_ns ? cfg->reply_patience_ns : REPLY_PATIENCE_NS;
+	l->ask_patience_ns = cfg->ask_patience_ns ? cfg->ask_patience_ns : ASK_PATIENCE_NS;
+	intern_init(&l->texts, l->memory_max / 2);
+	u64map_init(&l->readable, frames_max(l));
+	u64map_init(&l->answers, frames_max(l));
+	u64map_init(&l->file_of_id, SYMBOL_FILES_MAX);
+	l->text = (struct buf)BUF_INIT(SYMBOL_TEXT_MAX + KIB(4));
+	l->packet = malloc(LINES_MESSAGE_MAX);
+	/* At once, not on first need: that libdw is missing should be said before the profile is taken, not after. */
+	r = l->packet ? lines_process_start(&l->process, l->reply_patience_ns) : -ENOMEM;
+	if (r < 0) {
+		debug_lines_close(l);
+		return r;
+	}
+	*out = l;
+	return 0;
+}
+
+void debug_lines_close(struct debug_lines *l)
+{
+	if (!l)
+		return;
+	lines_process_stop(&l->process);
+	intern_release(&l->texts);
+	u64map_release(&l->readable);
+	u64map_release(&l->answers);
+	u64map_release(&l->file_of_id);
+	buf_release(&l->text);
+	free(l->files);
+	free(l->frames);
+	free(l->packet);
+	free(l);
+}
+
+/* ---- files ---- */
+
+static int add_file(struct debug_lines *l, const struct symbol_key *key, uint64_t base, uint32_t *out)
+{
+	int r;
+
+	for (size_t i = 0; i < l->file_count; i++) {
+		if (symbol_key_same(&l->files[i].key, key)) {
+			*out = (uint32_t)i;
+			return 0;
+		}
+	}
+	r = array_grow(&l->files, &l->file_cap, l->file_count, FILES_MAX);
+	if (r < 0)
+		return r;
+	l->files[l->file_count] = (struct file){ .key = *key, .base = base };
+	*out = (uint32_t)l->file_count++;
+	return 0;
+}
+
+/* Return: 0 and *out; -ENOENT for what has no lines; -ENOMEM. */
+static int find_file(struct debug_lines *l, uint32_t file_id, const struct symbol_object *m, uint32_t *out)
+{
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	struct symbol_key key;
+	uint32_t index;
+	int r;
+
+	if (u64map_get(&l->file_of_id, file_id, &index) == 0) {
+		*out = index;
+		return index == NO_FRAMES ? -ENOENT : 0;
+	}
+	index = NO_FRAMES;
+	r = symbol_file_open(l->symbols, file_id, &file);
+	if (r == 0 && file.view.fd >= 0) { /* the vDSO is no file and has no debug information */
+		key = symbol_key_of(m, &file);
+		r = add_file(l, &key, elf_base(&m->elf), &index);
+	}
+	if (r == -ENOMEM || u64map_put(&l->file_of_id, file_id, index) < 0)
+		return -ENOMEM;
+	*out = index;
+	return index == NO_FRAMES ? -ENOENT : 0;
+}
+
+/* Return: 0 and what to ask for; -ENOENT; -ENOMEM. */
+static int find_place(struct debug_lines *l, const struct debug_lines_place *place, struct wanted *out)
+{
+	struct symbol_object *m;
+	uint64_t address;
+	int r = symbol_object_get(l->symbols, place->file_id, &m);
+
+	if (r < 0 || !m->is_elf || elf_address_of(&m->elf, place->offset, &address) < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	out->file_id = place->file_id;
+	out->address = address - (place->is_return ? 1 : 0);
+	r = find_file(l, place->file_id, m, &out->file);
+	if (r == 0 && (out->address - l->files[out->file].base) >> ADDRESS_BITS)
+		r = -ENOENT;
+	return r;
+}
+
+static uint64_t key_of(const struct debug_lines *l, const struct wanted *w)
+{
+	return (uint64_t)w->file << ADDRESS_BITS | (w->address - l->files[w->file].base);
+}
+
+static bool has_debug_info(const struct elf *elf)
+{
+	static const struct str names[] = { { ".debug_info", 11 }, { ".zdebug_info", 12 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct elf_section *section = elf_section_find(elf, names[i]);
+
+		if (section && section->type != SHT_NOBITS && section->size)
+			return true;
+	}
+	return false;
+}
+
+struct sources { /* the descriptors that go to the child */
+	struct symbol_file debug, alt;
+};
+
+static void sources_release(struct sources *s)
+{
+	symbol_file_release(&s->debug);
+	symbol_file_release(&s->alt);
+}
+
+/* The file itself, or its separate debug file. Return: 0, -ENOENT, -ENOMEM. */
+static int open_sources(struct debug_lines *l, uint32_t file_id, struct sources *out)
+{
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	struct symbol_object *m;
+	int r = symbol_object_get(l->symbols, file_id, &m);
+
+	if (r == 0)
+		r = symbol_file_open(l->symbols, file_id, &file);
+	if (r == 0)
+		r = elf_parse(&file.in, &file.elf);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	if (has_debug_info(&file.elf)) {
+		out->debug = file;
+		file = (struct symbol_file){ .view.fd = -1 };
+	} else {
+		r = symbol_debug_open(l->symbols, m, &file.elf, &out->debug);
+		if (r < 0 || !has_debug_info(&out->debug.elf))
+			return r == -ENOMEM ? r : -ENOENT;
+	}
+	return symbol_debug_open_alt(l->symbols, &out->debug.elf, &out->alt) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* ---- answers ---- */
+
+static int add_readable(struct debug_lines *l, uint32_t system_name, uint32_t *out)
+{
+	int r;
+
+	if (l->symbols->raw_names || !system_name || u64map_get(&l->readable, system_name, out) == 0) {
+		if (l->symbols->raw_names || !system_name)
+			*out = system_name;
+		return 0;
+	}
+	buf_clear(&l->text);
+	symbol_demangle(intern_get(&l->texts, system_name), &l->text);
+	if (l->text.error)
+		return -ENOMEM; /* the buffer holds the longest possible name */
+	r = intern_add(&l->texts, buf_str(&l->text), out);
+	return r < 0 ? r : u64map_put(&l->readable, system_name, *out);
+}
+
+static int add_frame(struct debug_lines *l, const struct lines_wire_frame *f, bool is_last)
+{
+	struct frame row = { .line = f->line, .is_last = is_last };
+	int r = intern_add(&l->texts, f->function, &row.system_name);
+
+	if (r == 0)
+		r = add_readable(l, row.system_name, &row.name);
+	if (r == 0)
+		r = intern_add(&l->texts, f->file, &row.file);
+	if (r == 0)
+		r = array_grow(&l->frames, &l->frame_cap, l->frame_count, frames_max(l));
+	if (r == 0)
+		l->frames[l->frame_count++] = row;
+	return r;
+}
+
+/* Return: 0, -E2BIG when the memory for answers is used up, or -ENOMEM. */
+static int keep(struct debug_lines *l, const struct wanted *w, const struct lines_answer *answer)
+{
+	uint32_t first = answer->depth ? (uint32_t)l->frame_count : NO_FRAMES;
+	int r = 0;
+
+	for (size_t i = 0; i < answer->depth && r == 0; i++)
+		r = add_frame(l, &answer->frames[i], i + 1 == answer->depth);
+	if (r == 0)
+		r = u64map_put(&l->answers, key_of(l, w), first);
+	if (r < 0 && first != NO_FRAMES)
+		l->frame_count = first;
+	if (r == 0)
+		l->stats.found += answer->depth > 0;
+	return r;
+}
+
+/* ---- the child ---- */
+
+/* It has died, or is to die. @said: what happened, for people. */
+static void bury(struct debug_lines *l, int why)
+{
+	static const char *const what = "no inlined frames and lines of a file: the reader of debug information failed";
+
+	lines_process_stop(&l->process);
+	l->stats.deaths++;
+	l->is_off = l->stats.deaths > DEBUG_LINES_RESTARTS_MAX;
+	if (l->is_off)
+		log_warn("no more inlined frames and lines in this session: the reader of debug information keeps "
+			 "failing",
+			 LOG_ERR(why));
+	else if (l->stats.deaths == 1)
+		log_warn(what, LOG_ERR(why));
+}
+
+static int ensure_process(struct debug_lines *l)
+{
+	int r;
+
+	if (l->process.fd >= 0)
+		return 0;
+	r = l->is_off ? -EPIPE : lines_process_start(&l->process, l->reply_patience_ns);
+	if (r < 0 && !l->is_off)
+		bury(l, r);
+	return r;
+}
+
+static int send_request(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *new_file)
+{
+	scoped(buf_release) struct buf request = BUF_INIT(LINES_MESSAGE_MAX);
+	uint64_t addresses[256];
+	int fds[2];
+	size_t fd_count = 0;
+	scoped(freep) uint64_t *many = NULL;
+	uint64_t *list = addresses;
+
+	if (count > ARRAY_SIZE(addresses)) {
+		list = many = calloc(count, sizeof(*many));
+		if (!many)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++)
+		list[i] = w[i].address;
+	if (new_file) {
+		fds[fd_count++] = new_file->debug.view.fd;
+		if (new_file->alt.view.fd >= 0)
+			fds[fd_count++] = new_file->alt.view.fd;
+	}
+	lines_request_add(&request, (new_file ? LINES_NEW_FILE : 0) | (fd_count == 2 ? LINES_HAS_ALT : 0), list, count);
+	return lines_process_send(&l->process, &request, fds, fd_count);
+}
+
+/* One packet of answers. Return: number of places done; -ENOENT when the child says that the file is of no use;
+ * -ENOMEM; or how the child failed. */
+static int take_packet(struct debug_lines *l, const struct wanted *w, size_t done, size_t count)
+{
+	struct lines_reply reply;
+	int r = lines_process_receive(&l->process, l->packet, l->reply_patience_ns);
+
+	if (r >= 0)
+		r = lines_reply_parse(cur_of(l->packet, (size_t)r), &reply);
+	if (r < 0)
+		return r;
+	if (reply.status == LINES_BAD_FILE || reply.status == LINES_TOO_LONG)
+		return -ENOENT;
+	if (reply.status != LINES_ANSWERS || reply.first != done || reply.count > count - done)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < reply.count; i++) {
+		lines_reply_next(&reply, &l->answer);
+		r = keep(l, &w[done + i], &l->answer);
+		if (r == -ENOMEM)
+			return r;
+		l->stats.failed += r < 0; /* no room: asked again when there is */
+	}
+	return (int)reply.count;
+}
+
+static int take_answers(struct debug_lines *l, const struct wanted *w, size_t count)
+{
+	int r = 0;
+
+	for (size_t done = 0; done < count && r >= 0; done += r > 0 ? (size_t)r : 0)
+		r = take_packet(l, w, done, count);
+	return r < 0 ? r : 0;
+}
+
+static void give_up(struct debug_lines *l, struct file *file, size_t count)
+{
+	file->state = FILE_FAILED;
+	l->stats.files_failed++;
+	l->stats.failed += count;
+}
+
+/* A file's first packet. That the child had died before is not the file's fault. */
+static int send_first(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources)
+{
+	int r = send_request(l, w, count, sources);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	bury(l, r);
+	r = ensure_process(l);
+	return r < 0 ? r : send_request(l, w, count, sources);
+}
+
+/* In as many packets as it takes. Return: 0, -ENOMEM, -ENOENT or how the child failed; *done: answered whole packets.
+ */
+static int exchange(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources,
+		    size_t *done)
+{
+	for (*done = 0; *done < count;) {
+		size_t part = MIN(count - *done, (size_t)LINES_ADDRESSES_MAX);
+		int r = *done ? send_request(l, w + *done, part, NULL) : send_first(l, w, part, sources);
+
+		if (r == 0)
+			r = take_answers(l, w + *done, part);
+		if (r < 0)
+			return r;
+		*done += part;
+	}
+	return 0;
+}
+
+/* All addresses of one file. Return: 0 or -ENOMEM. */
+static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
+{
+	scoped(sources_release) struct sources sources = { .debug.view.fd = -1, .alt.view.fd = -1 };
+	struct file *file = &l->files[w->file];
+	size_t done = 0;
+	int r = open_sources(l, w->file_id, &sources);
+
+	if (r == -ENOENT) {
+		file->state = FILE_WITHOUT;
+		l->stats.files_without++;
+	}
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	l->stats.asked += count;
+	r = ensure_process(l);
+	if (r < 0) {
+		l->stats.failed += count;
+		return r == -ENOMEM ? r : 0;
+	}
+	r = exchange(l, w, count, &sources, &done);
+	if (r == 0) {
+		l->stats.files += file->state == FILE_NEW;
+		file->state = FILE_USABLE;
+		return 0;
+	}
+	give_up(l, file, count - done);
+	if (r != -ENOENT && l->process.fd >= 0) /* it may still be writing: the next answer would be this one's rest */
+		bury(l, r);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	if (x->file != y->file)
+		return (x->file > y->file) - (x->file < y->file);
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* What is not known yet, sorted and distinct. Return: count or -ENOMEM. */
+static ssize_t list_wanted(struct debug_lines *l, const struct debug_lines_place *places, size_t count,
+			   struct wanted *out)
+{
+	size_t n = 0, distinct = 0;
+	uint32_t known;
+
+	for (size_t i = 0; i < count; i++) {
+		int r = find_place(l, &places[i], &out[n]);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 || l->files[out[n].file].state > FILE_USABLE ||
+		    u64map_get(&l->answers, key_of(l, &out[n]), &known) == 0)
+			continue;
+		n++;
+	}
+	qsort(out, n, sizeof(*out), by_file);
+	for (size_t i = 0; i < n; i++)
+		if (!distinct || by_file(&out[distinct - 1], &out[i]))
+			out[distinct++] = out[i];
+	return (ssize_t)distinct;
+}
+
+int debug_lines_ask(struct debug_lines *l, const struct debug_lines_place *places, size_t count)
+{
+	scoped(freep) struct wanted *wanted = calloc(count + 1, sizeof(*wanted));
+	uint64_t end_ns = clock_monotonic_ns(&clock_system) + l->ask_patience_ns;
+	ssize_t n;
+
+	if (!wanted)
+		return -ENOMEM;
+	if (l->frame_count > frames_max(l) / 2 || l->texts.size > l->texts.byte_max / 2)
+		forget(l);
+	n = list_wanted(l, places, count, wanted);
+	if (n < 0)
+		return (int)n;
+	for (size_t i = 0, next; i < (size_t)n; i = next) {
+		int r = 0;
+
+		for (next = i; next < (size_t)n && wanted[next].file == wanted[i].file; next++)
+			;
+		if (!l->is_off && clock_monotonic_ns(&clock_system) < end_ns) {
+			r = ask_file(l, wanted + i, next - i);
+		} else {
+			l->stats.asked += next - i;
+			l->stats.failed += next - i;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+size_t debug_lines_get(struct debug_lines *l, const struct debug_lines_place *place, struct debug_lines_frame *frames,
+		       size_t max)
+{
+	struct wanted w;
+	uint32_t at;
+	size_t count = 0;
+
+	if (find_place(l, place, &w) < 0 || u64map_get(&l->answers, key_of(l, &w), &at) < 0 || at == NO_FRAMES)
+		return 0;
+	while (count < max) {
+		const struct frame *f = &l->frames[at++];
+
+		frames[count++] = (struct debug_lines_frame){ .name = intern_get(&l->texts, f->name),
+							      .system_name = intern_get(&l->texts, f->system_name),
+							      .file = intern_get(&l->texts, f->file),
+							      .line = f->line };
+		if (f->is_last)
+			return count;
+	}
+	return count;
+}
+
+bool debug_lines_has_file(struct debug_lines *l, uint32_t file_id)
+{
+	uint32_t index;
+
+	return u64map_get(&l->file_of_id, file_id, &index) == 0 && index != NO_FRAMES &&
+	       l->files[index].state == FILE_USABLE;
+}
+
+void debug_lines_stats(const struct debug_lines *l, struct debug_lines_stats *out)
+{
+	*out = l->stats;
+}

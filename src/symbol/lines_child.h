@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of debug information: the same program, started anew with LINES_CHILD_WORD as its only argument, with
+ * nothing open but one socket (lines_wire.h). A new program rather than a fork: the parent has threads whose locks a
+ * fork would copy, and memory that a file which takes the reader over should not find. */
+#pragma once
+
+#include <stdbool.h>
+
+#define LINES_CHILD_WORD "--lines-child"
+#define LINES_CHILD_FD 3
+
+/* Sanitizers reserve terabytes of address space and have to say what they found. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LINES_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LINES_SANITIZED 1
+#endif
+#endif
+#ifndef LINES_SANITIZED
+#define LINES_SANITIZED 0
+#endif
+
+/** lines_child_wanted - was this program started as the reader? Every program that opens a struct debug_lines asks
+ * first. */
+bool lines_child_wanted(int argc, char **argv);
+/** lines_child_main - serve until the parent is gone. Return: exit status. */
+int lines_child_main(void);
+
+/**
+ * lines_confine - give up every right for good: nobody's ids, no capability, bounded memory and time, and a system call
+ * filter that leaves reading what is open, memory, messages and the end
+ *
+ * Return: 0 or -errno; then the process must end.
+ */
+int lines_confine(void);

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/spaces.h"
+
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/random.h"
+
+struct space { /* mappings the kernel was told of, sorted by start */
+	uint32_t number;
+	uint32_t refs; /* processes */
+	struct abi_map *maps;
+	size_t count;
+};
+
+struct process {
+	struct unwind_process key;
+	uint64_t hash;
+	size_t index;
+	struct maps_ref *wanted, *told; /* told: what space was made of; or NULL */
+	struct space *space;            /* NULL: the kernel does not know it */
+	uint32_t raws;
+	bool is_dirty; /* in spaces.dirty */
+	uint64_t retry_ns;
+	struct process *newer, *older; /* by last use */
+};
+
+struct spaces {
+	struct rows *rows;
+	const struct table_sink *sink;
+	const struct clock *clock;
+	struct process **items;
+	size_t count, cap;
+	struct u64map by_key; /* hash -> index */
+	struct u64map by_pid; /* -> index of the program met last */
+	struct process *newest, *oldest;
+	struct process **dirty;
+	size_t dirty_count, dirty_cap;
+	struct map_change *changes;
+	size_t change_count, change_cap;
+	uint64_t space_count, map_count;
+	uint64_t seed;
+	uint32_t last_number;
+};
+
+/* ---- mappings held together ---- */
+
+struct maps_ref *maps_ref_new(const struct mappings *maps)
+{
+	struct maps_ref *m = calloc(1, sizeof(*m));
+
+	if (m && mappings_copy(&m->maps, maps) < 0) {
+		free(m);
+		return NULL;
+	}
+	if (m)
+		atomic_init(&m->refs, 1);
+	return m;
+}
+
+struct maps_ref *maps_ref_get(struct maps_ref *m)
+{
+	atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+	return m;
+}
+
+void maps_ref_put(struct maps_ref *m)
+{
+	if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	mappings_release(&m->maps);
+	free(m);
+}
+
+bool maps_equal(const struct mappings *a, const struct mappings *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		const struct mapping *x = &a->items[i], *y = &b->items[i];
+
+		if (x->start != y->start || x->end != y->end || x->offset != y->offset || x->file_id != y->file_id ||
+		    x->kind != y->kind)
+			return false;
+	}
+	return true;
+}
+
+/* ---- processes ---- */
+
+static uint64_t hash_of(const struct spaces *s, const struct unwind_process *p)
+{
+	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
+
+	return XXH3_64bits_withSeed(words, sizeof(words), s->seed);
+}
+
+static bool same_process(const struct unwind_process *a, const struct unwind_process *b)
+{
+	return a->pid == b->pid && a->exec_id == b->exec_id && a->start_ns == b->start_ns;
+}
+
+static void list_remove(struct spaces *s, struct process *p)
+{
+	*(p->newer ? &p->newer->older : &s->newest) = p->older;
+	*(p->older ? &p->older->newer : &s->oldest) = p->newer;
+	p->newer = p->older = NULL;
+}
+
+static void list_push(struct spaces *s, struct process *p)
+{
+	p->older = s->newest;
+	*(s->newest ? &s->newest->newer : &s->oldest) = p;
+	s->newest = p;
+}
+
+static struct process *find(const struct spaces *s, const struct unwind_process *key)
+{
+	uint32_t at;
+
+	if (u64map_get(&s->by_key, hash_of(s, key), &at) < 0)
+		return NULL;
+	return same_process(&s->items[at]->key, key) ? s->items[at] : NULL;
+}
+
+static int add_change(struct spaces *s, uint32_t number, const struct abi_map *map, bool goes)
+{
+	int r = array_grow(&s->changes, &s->change_cap, s->change_count, 2 * SPACES_MAPS_MAX + 2 * SPACES_MAPS_OF_ONE);
+	struct map_change *c;
+
+	if (r < 0)
+		return r;
+	c = &s->changes[s->change_count++];
+	*c = (struct map_change){ .space = number, .map = *map };
+	if (goes)
+		c->map.kind = ABI_MAP_NONE;
+	return 0;
+}
+
+static int send_changes(struct spaces *s)
+{
+	return s->change_count ? s->sink->change_maps(s->sink->self, s->changes, s->change_count) : 0;
+}
+
+static void hold(struct spaces *s, const struct abi_map *maps, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (maps[i].table)
+			rows_hold(s->rows, maps[i].table);
+}
+
+static void release(struct spaces *s, const struct abi_map *maps, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (maps[i].table)
+			rows_release(s->rows, maps[i].table);
+}
+
+/* One process less has it. Without any the kernel forgets its mappings. */
+static void drop_space(struct spaces *s, struct space *space)
+{
+	if (!space || --space->refs)
+		return;
+	s->change_count = 0;
+	for (size_t i = 0; i < space->count; i++)
+		if (add_change(s, space->number, &space->maps[i], true) < 0)
+			break;
+	/* What could not be taken away is never looked at again: the number is not used twice. */
+	ignore(send_changes(s));
+	release(s, space->maps, space->count);
+	s->map_count -= space->count;
+	s->space_count--;
+	free(space->maps);
+	free(space);
+}
+
+static void forget_pid(struct spaces *s, const struct process *p)
+{
+	uint32_t at;
+
+	if (u64map_get(&s->by_pid, p->key.pid, &at) < 0 || at != p->index)
+		return; /* another program has the pid by now */
+	ignore(u64map_remove(&s->by_pid, p->key.pid));
+	if (p->space) /* the kernel's side may have forgotten it itself */
+		ignore(s->sink->set_space(s->sink->self, p->key.pid, NULL));
+}
+
+static void free_process(struct process *p)
+{
+	maps_ref_put(p->wanted);
+	maps_ref_put(p->told);
+	free(p);
+}
+
+static void drop_process(struct spaces *s, struct process *p)
+{
+	struct process *last = s->items[s->count - 1];
+	uint32_t at;
+
+	forget_pid(s, p);
+	drop_space(s, p->space);
+	ignore(u64map_remove(&s->by_key, p->hash)); /* it is there */
+	if (last != p) {
+		must(u64map_put(&s->by_key, last->hash, (uint32_t)p->index) == 0); /* replaces: needs no room */
+		if (u64map_get(&s->by_pid, last->key.pid, &at) == 0 && at == last->index)
+			must(u64map_put(&s->by_pid, last->key.pid, (uint32_t)p->index) == 0);
+		s->items[p->index] = last;
+		last->index = p->index;
+	}
+	s->count--;
+	for (size_t i = 0; p->is_dirty && i < s->dirty_count; i++)
+		if (s->dirty[i] == p)
+			s->dirty[i] = NULL;
+	list_remove(s, p);
+	free_process(p);
+}
+
+static struct process *create(struct spaces *s, const struct unwind_process *key)
+{
+	uint64_t hash = hash_of(s, key);
+	struct process *p;
+	uint32_t at;
+
+	if (s->count >= SPACES_PROCESSES_MAX)
+		drop_process(s, s->oldest);
+	if (u64map_get(&s->by_key, hash, &at) == 0) /* another with the same 64 bits: as good as never */
+		drop_process(s, s->items[at]);
+	p = calloc(1, sizeof(*p));
+	if (!p || array_grow(&s->items, &s->cap, s->count, SPACES_PROCESSES_MAX) < 0 ||
+	    u64map_put(&s->by_key, hash, (uint32_t)s->count) < 0) {
+		free(p);
+		return NULL;
+	}
+	if (u64map_put(&s->by_pid, key->pid, (uint32_t)s->count) < 0) {
+		ignore(u64map_remove(&s->by_key, hash));
+		free(p);
+		return NULL;
+	}
+	p->key = *key;
+	p->hash = hash;
+	p->index = s->count;
+	s->items[s->count++] = p;
+	list_push(s, p);
+	return p;
+}
+
+/* NULL: out of memory. */
+static struct process *use(struct spaces *s, const struct unwind_process *key)
+{
+	struct process *p = find(s, key);
+
+	if (!p)
+		return create(s, key);
+	list_remove(s, p);
+	list_push(s, p);
+	return p;
+}
+
+static void want(struct spaces *s, struct process *p, struct maps_ref *maps)
+{
+	if (p->told == maps || clock_monotonic_ns(s->clock) < p->retry_ns)
+		return;
+	if (!p->is_dirty && array_grow(&s->dirty, &s->dirty_cap, s->dirty_count, SPACES_PROCESSES_MAX * 2) < 0)
+		return;
+	if (!p->is_dirty)
+		s->dirty[s->dirty_count++] = p;
+	p->is_dirty = true;
+	maps_ref_put(p->wanted);
+	p->wanted = maps_ref_get(maps);
+}
+
+void spaces_set(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps)
+{
+	struct process *p = use(s, process);
+
+	if (p)
+		want(s, p, maps);
+}
+
+void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old)
+{
+	struct process *p = use(s, process);
+
+	if (!p)
+		return;
+	p->raws += p->raws < 2;
+	if (p->raws >= 2 || is_old)
+		want(s, p, maps);
+}
+
+void spaces_share(struct spaces *s, const struct unwind_process *child, const struct unwind_process *parent)
+{
+	struct process *from = find(s, parent), *p;
+
+	if (!from || !from->space || find(s, child))
+		return;
+	p = create(s, child); /* may have dropped the parent to make room */
+	from = find(s, parent);
+	if (!p || !from || !from->space)
+		return;
+	p->space = from->space;
+	p->space->refs++;
+	p->told = maps_ref_get(from->told);
+}
+
+void spaces_forget(struct spaces *s, const struct unwind_process *process)
+{
+	struct process *p = find(s, process);
+
+	if (p)
+		drop_process(s, p);
+}
+
+/* ---- telling ---- */
+
+/* What the kernel is to know of one mapping. Return: 0; -ENOENT when there is nothing to say; -ENOMEM, -ENOSPC. */
+static int describe(struct spaces *s, const struct mapping *m, struct abi_map *out)
+{
+	*out = (struct abi_map){ .start = m->start, .end = m->end, .file_base = m->start - m->offset };
+	switch (m->kind) {
+	case PROC_PLACE_FILE:
+	case PROC_PLACE_VDSO:
+		if (m->file_id)
+			return rows_describe(s->rows, m->file_id, false, out);
+		return -ENOENT;
+	case PROC_PLACE_ANONYMOUS:
+		out->kind = ABI_MAP_JIT;
+		out->file_base = 0;
+		return 0;
+	default:
+		return -ENOENT;
+	}
+}
+
+static bool continues(const struct abi_map *a, const struct abi_map *b)
+{
+	return a->end == b->start && a->kind == b->kind && a->file == b->file && a->file_base == b->file_base;
+}
+
+/* Neighbours that say the same are one. Return: the number of entries in @list, whose tables are held; or -errno. */
+static int fill_maps(struct spaces *s, const struct mappings *maps, struct abi_map *list, size_t *count)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		struct abi_map map;
+		int r = describe(s, &maps->items[i], &map);
+
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return r;
+		if (*count && continues(&list[*count - 1], &map)) {
+			list[*count - 1].end = map.end;
+			continue;
+		}
+		if (*count == SPACES_MAPS_OF_ONE)
+			break;
+		hold(s, &map, 1); /* at once: the next file may want a number */
+		list[(*count)++] = map;
+	}
+	return 0;
+}
+
+static int list_maps(struct spaces *s, const struct mappings *maps, struct abi_map **out, size_t *out_count)
+{
+	size_t cap = MIN(maps->count, (size_t)SPACES_MAPS_OF_ONE), count = 0;
+	scoped(freep) struct abi_map *list = calloc(MAX(cap, (size_t)1), sizeof(*list));
+	int r = list ? fill_maps(s, maps, list, &count) : -ENOMEM;
+
+	if (r < 0) {
+		release(s, list, count);
+		return r;
+	}
+	*out = list;
+	*out_count = count;
+	list = NULL;
+	return 0;
+}
+
+static bool same_map(const struct abi_map *a, const struct abi_map *b)
+{
+	return a->start == b->start && a->end == b->end && a->file_base == b->file_base && a->file == b->file &&
+	       a->table == b->table && a->kind == b->kind;
+}
+
+/* Adds what @list[i] has and @other does not; both sorted by start. */
+static int add_missing(struct spaces *s, uint32_t number, const struct abi_map *list, size_t count,
+		       const struct space *other, bool goes)
+{
+	const struct abi_map *maps = other ? other->maps : NULL;
+	size_t at = 0, other_count = other ? other->count : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		while (at < other_count && maps[at].start < list[i].start)
+			at++;
+		if (at == other_count || !same_map(&maps[at], &list[i]))
+			r = add_change(s, number, &list[i], goes);
+	}
+	return r;
+}
+
+/* First what goes, then what comes: they may overlap. */
+static int send_difference(struct spaces *s, const struct space *before, const struct space *after)
+{
+	int r = 0;
+
+	s->change_count = 0;
+	if (before)
+		r = add_missing(s, after->number, before->maps, before->count, after, true);
+	if (r == 0)
+		r = add_missing(s, after->number, after->maps, after->count, before, false);
+	return r < 0 ? r : send_changes(s);
+}
+
+/* Makes room for @more mappings by forgetting the processes not heard of for longest. */
+static void make_room(struct spaces *s, const struct process *keep, size_t more)
+{
+	while (s->map_count + more > SPACES_MAPS_MAX && s->oldest && s->oldest != keep)
+		drop_process(s, s->oldest);
+}
+
+static void free_space(struct space **space)
+{
+	if (!*space)
+		return;
+	free((*space)->maps);
+	free(*space);
+}
+
+/* The kernel does not know all of what we think it does: away with it. */
+static void give_up(struct spaces *s, struct process *p)
+{
+	if (p->space)
+		ignore(s->sink->set_space(s->sink->self, p->key.pid, NULL));
+	drop_space(s, p->space);
+	p->space = NULL;
+	maps_ref_put(p->told);
+	p->told = NULL;
+	p->retry_ns = clock_monotonic_ns(s->clock) + SPACES_RETRY_NS;
+}
+
+/* The mappings of a space that only this process has are changed in place. */
+static int change_space(struct spaces *s, struct process *p, struct space *fresh)
+{
+	struct space *space = p->space;
+	int r;
+
+	fresh->number = space->number;
+	r = send_difference(s, space, fresh);
+	release(s, space->maps, space->count);
+	s->map_count += fresh->count;
+	s->map_count -= space->count;
+	free(space->maps);
+	space->maps = fresh->maps;
+	space->count = fresh->count;
+	fresh->maps = NULL;
+	return r;
+}
+
+static int new_space(struct spaces *s, struct process *p, struct space **fresh)
+{
+	struct space *space = *fresh;
+	struct abi_space told = { .start_ns = p->key.start_ns, .exec_id = p->key.exec_id };
+	int r;
+
+	must(s->last_number < UINT32_MAX); /* at 25 us a mapping that takes a day and more */
+	space->number = told.space = ++s->last_number;
+	s->map_count += space->count;
+	s->space_count++;
+	drop_space(s, p->space); /* the others of the fork go on with it */
+	p->space = space;
+	space->refs = 1;
+	*fresh = NULL;
+	r = send_difference(s, NULL, space);
+	return r < 0 ? r : s->sink->set_space(s->sink->self, p->key.pid, &told);
+}
+
+static int tell(struct spaces *s, struct process *p)
+{
+	scoped(free_space) struct space *fresh = calloc(1, sizeof(*fresh));
+	int r = fresh ? list_maps(s, &p->wanted->maps, &fresh->maps, &fresh->count) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	list_remove(s, p); /* so that it is the last to go */
+	list_push(s, p);
+	make_room(s, p, fresh->count);
+	return p->space && p->space->refs == 1 ? change_space(s, p, fresh) : new_space(s, p, &fresh);
+}
+
+static void tell_dirty(struct spaces *s)
+{
+	for (size_t i = 0; i < s->dirty_count; i++) {
+		struct process *p = s->dirty[i];
+
+		if (!p)
+			continue;
+		p->is_dirty = false;
+		if (tell(s, p) < 0) {
+			give_up(s, p);
+			maps_ref_put(p->wanted);
+		} else {
+			maps_ref_put(p->told);
+			p->told = p->wanted;
+		}
+		p->wanted = NULL;
+	}
+	s->dirty_count = 0;
+}
+
+/* A file turned out to have no rows, or to have them after all: its mappings say so. */
+static void tell_turned(struct spaces *s)
+{
+	uint32_t number;
+	uint8_t kind;
+
+	while ((number = rows_turned(s->rows, &kind))) {
+		s->change_count = 0;
+		for (size_t i = 0; i < s->count; i++) {
+			struct space *space = s->items[i]->space;
+
+			for (size_t j = 0; space && j < space->count; j++) {
+				struct abi_map *map = &space->maps[j];
+
+				if (map->table != number || map->kind == kind)
+					continue;
+				map->kind = kind;
+				ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
+			}
+		}
+		ignore(send_changes(s));
+	}
+}
+
+void spaces_flush(struct spaces *s)
+{
+	tell_dirty(s);
+	tell_turned(s);
+}
+
+uint64_t spaces_count(const struct spaces *s)
+{
+	return s->space_count;
+}
+
+uint64_t spaces_maps(const struct spaces *s)
+{
+	return s->map_count;
+}
+
+int spaces_open(struct rows *rows, const struct table_sink *sink, const struct clock *clock, struct spaces **out)
+{
+	struct spaces *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->rows = rows;
+	s->sink = sink;
+	s->clock = clock;
+	s->seed = random_u64();
+	u64map_init(&s->by_key, SPACES_PROCESSES_MAX);
+	u64map_init(&s->by_pid, SPACES_PROCESSES_MAX);
+	*out = s;
+	return 0;
+}
+
+/* The kernel's maps go with the sampler: nothing is taken away one by one. */
+void spaces_close(struct spaces *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++) {
+		struct space *space = s->items[i]->space;
+
+		if (space && !--space->refs)
+			free_space(&space);
+		free_process(s->items[i]);
+	}
+	free(s->items);
+	free(s->dirty);
+	free(s->changes);
+	u64map_release(&s->by_key);
+	u64map_release(&s->by_pid);
+	free(s);
+}

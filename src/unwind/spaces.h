@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which address space a process has, and which mappings an address space has, as far as the kernel's walkers are told.
+ * A space is one program's memory: (pid, start, exec) -> number, never used again. Forked children share their
+ * parent's until one of them maps something. Used by one thread, the unwind worker.
+ *
+ * Telling costs about 25 us a mapping, so a process is told of when it was sampled twice, or is no longer young: most
+ * processes of a build end before that, and cost nothing here. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "proc/mappings.h"
+#include "unwind/rows.h"
+#include "unwind/unwind.h"
+
+#define SPACES_PROCESSES_MAX 16384
+#define SPACES_MAPS_MAX 30000   /* told of in all; about 512 bytes each in the kernel */
+#define SPACES_MAPS_OF_ONE 8192 /* of one process; what lies behind stays unknown to the kernel */
+#define SPACES_RETRY_NS (5 * NSEC_PER_SEC)
+
+/* Mappings that the reader and the worker hold together; never changed once made. */
+struct maps_ref {
+	_Atomic uint32_t refs;
+	struct mappings maps;
+};
+
+/** maps_ref_new - a copy. NULL: out of memory. */
+struct maps_ref *maps_ref_new(const struct mappings *maps);
+struct maps_ref *maps_ref_get(struct maps_ref *m);
+void maps_ref_put(struct maps_ref *m); /* NULL is fine */
+bool maps_equal(const struct mappings *a, const struct mappings *b);
+
+struct spaces;
+
+int spaces_open(struct rows *rows, const struct table_sink *sink, const struct clock *clock,
+		struct spaces **out) warn_unused;
+void spaces_close(struct spaces *s); /* NULL is fine */
+
+/** spaces_set - tell the kernel of it with the next spaces_flush(). Out of memory: a later sample does it. */
+void spaces_set(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps);
+/** spaces_raw - a walk of it had to be finished here; @is_old: it has lived a while. */
+void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old);
+void spaces_share(struct spaces *s, const struct unwind_process *child, const struct unwind_process *parent);
+void spaces_forget(struct spaces *s, const struct unwind_process *process);
+void spaces_flush(struct spaces *s);
+
+uint64_t spaces_count(const struct spaces *s); /* that the kernel knows */
+uint64_t spaces_maps(const struct spaces *s);

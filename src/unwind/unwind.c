@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/unwind.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/random.h"
+#include "unwind/raw_walk.h"
+#include "unwind/rows_files.h"
+#include "unwind/spaces.h"
+#include "unwind/table_memory.h"
+
+#define BUDGET_DEFAULT MIB(64)
+#define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
+#define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
+#define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
+#define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
+#define YOUNG_NS (100 * NSEC_PER_MSEC)
+#define WORKER_NICE 10
+/* More than a few raw samples wait: on a busy machine a thread at low priority would never catch up, and what it has not
+ * told the kernel of makes yet more samples raw. */
+#define HURRY_BYTES KIB(64)
+#define HURRY_NICE (-5)
+
+enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
+
+struct message {
+	struct message *next;
+	size_t bytes; /* that it counts */
+	enum message_kind kind;
+	struct unwind_process process, parent;
+	struct maps_ref *maps; /* SET, RAW */
+	bool is_old;
+	struct abi_sample *sample; /* RAW: owned; the finished one later */
+};
+
+struct list {
+	struct message *first, **end;
+};
+
+struct known { /* what the reader handed over of a process */
+	struct unwind_process key;
+	struct maps_ref *maps; /* or NULL */
+};
+
+struct unwind {
+	struct unwind_config cfg; /* both threads, never changed after open */
+	struct table_memory *memory;
+	struct table_sink sink;
+
+	/* The reader's. */
+	struct known *known;
+	size_t known_count, known_cap;
+	struct u64map known_index; /* hash of a process -> index of known */
+	uint64_t seed;
+	int64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+
+	/* The worker's; use of a file is told by both. */
+	char *host_root;
+	struct rows_files source_files;
+	struct rows_source source;
+	struct rows *rows;
+	struct spaces *spaces;
+	struct raw_walk *raw_walk;
+	pthread_t worker;
+	bool worker_runs;
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed, idle;
+	struct list work, finished;
+	size_t bytes;   /* of all messages */
+	size_t waiting; /* of those in work */
+	bool is_busy, stops;
+	bool can_hurry, hurries; /* the worker's priority: may it be raised again; is it now */
+	pid_t worker_tid;        /* 0: it has not run yet */
+	struct unwind_totals totals;
+};
+
+/* ---- lists ---- */
+
+static void list_init(struct list *l)
+{
+	l->first = NULL;
+	l->end = &l->first;
+}
+
+static void list_add(struct list *l, struct message *m)
+{
+	m->next = NULL;
+	*l->end = m;
+	l->end = &m->next;
+}
+
+static struct message *list_take(struct list *l)
+{
+	struct message *m = l->first;
+
+	if (!m)
+		return NULL;
+	l->first = m->next;
+	if (!l->first)
+		l->end = &l->first;
+	return m;
+}
+
+static void message_free(struct message *m)
+{
+	maps_ref_put(m->maps);
+	free(m->sample);
+	free(m);
+}
+
+static void list_free(struct list *l)
+{
+	for (struct message *m; (m = list_take(l));)
+		message_free(m);
+}
+
+/* ---- the worker ---- */
+
+static void publish_totals(struct unwind *u)
+{
+	const struct rows_stats *rows = &u->rows->stats;
+	struct unwind_totals *t = &u->totals;
+
+	t->tables_loaded = rows->loaded;
+	t->tables_evicted = rows->evicted;
+	t->tables_failed = rows->failed;
+	t->tables_refused = rows->refused;
+	t->load_ns = rows->load_ns;
+	t->bytes = rows->bytes;
+	t->bytes_peak = rows->bytes_peak;
+	t->spaces = spaces_count(u->spaces);
+	t->maps = spaces_maps(u->spaces);
+}
+
+/* Hands a sample back, shorter than it came. */
+static void finish_sample(struct unwind *u, struct message *m)
+{
+	size_t bytes = sizeof(*m) + m->sample->header.size;
+
+	maps_ref_put(m->maps);
+	m->maps = NULL;
+	pthread_mutex_lock(&u->lock);
+	u->bytes -= m->bytes;
+	u->bytes += bytes;
+	m->bytes = bytes;
+	u->totals.raw_walked++;
+	list_add(&u->finished, m);
+	pthread_mutex_unlock(&u->lock);
+	if (u->cfg.wake_fd >= 0) {
+		uint64_t one = 1;
+
+		ignore(write(u->cfg.wake_fd, &one, sizeof(one)) < 0); /* full: it is awake */
+	}
+}
+
+static void walk_raw(struct unwind *u, struct message *m)
+{
+	struct abi_sample *whole;
+
+	if (raw_walk_finish(u->raw_walk, m->sample, &m->maps->maps, &whole) < 0) {
+		unwind_strip(m->sample); /* out of memory: as it came */
+	} else {
+		free(m->sample);
+		m->sample = whole;
+	}
+	spaces_raw(u->spaces, &m->process, m->maps, m->is_old);
+	finish_sample(u, m);
+}
+
+static void drop_message(struct unwind *u, struct message *m)
+{
+	pthread_mutex_lock(&u->lock);
+	u->bytes -= m->bytes;
+	pthread_mutex_unlock(&u->lock);
+	message_free(m);
+}
+
+static void handle(struct unwind *u, struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_RAW:
+		walk_raw(u, m);
+		return;
+	case MESSAGE_SET:
+		spaces_set(u->spaces, &m->process, m->maps);
+		break;
+	case MESSAGE_SHARE:
+		spaces_share(u->spaces, &m->process, &m->parent);
+		break;
+	case MESSAGE_FORGET:
+		spaces_forget(u->spaces, &m->process);
+		break;
+	}
+	drop_message(u, m);
+}
+
+/* Tables first: a mapping whose table is not there yet costs a raw sample. */
+static void end_round(struct unwind *u)
+{
+	rows_flush(u->rows);
+	spaces_flush(u->spaces);
+	rows_expire(u->rows);
+}
+
+/* With the lock held. The kernel's thread id as `who` means that thread alone. */
+static void set_nice(struct unwind *u, bool hurries)
+{
+	if (u->hurries == hurries || !u->can_hurry || !u->worker_tid)
+		return;
+	u->hurries = hurries;
+	ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, hurries ? HURRY_NICE : WORKER_NICE)); /* it could before */
+}
+
+/* Who lacks the right to raise a priority again stays where he is. */
+static void start_nicely(struct unwind *u)
+{
+	pid_t tid = gettid();
+
+	pthread_mutex_lock(&u->lock);
+	u->worker_tid = tid;
+	u->can_hurry = setpriority(PRIO_PROCESS, (id_t)tid, HURRY_NICE) == 0;
+	u->hurries = true;
+	set_nice(u, false);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* Waits for work, at most a few seconds. Return: false at the end. */
+static bool wait_for_work(struct unwind *u)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 5;
+	while (!u->work.first && !u->stops)
+		if (pthread_cond_timedwait(&u->changed, &u->lock, &until) != 0)
+			break;
+	return !u->stops;
+}
+
+static void work_round(struct unwind *u)
+{
+	uint64_t start_ns = clock_monotonic_ns(&clock_system);
+	struct message *m;
+
+	do {
+		pthread_mutex_lock(&u->lock);
+		m = u->stops ? NULL : list_take(&u->work);
+		u->waiting -= m ? m->bytes : 0;
+		pthread_mutex_unlock(&u->lock);
+		if (m)
+			handle(u, m);
+	} while (m && clock_monotonic_ns(&clock_system) - start_ns < ROUND_NS);
+	end_round(u);
+}
+
+static void *worker_main(void *argument)
+{
+	struct unwind *u = argument;
+
+	start_nicely(u);
+	pthread_mutex_lock(&u->lock);
+	while (wait_for_work(u)) {
+		u->is_busy = true;
+		pthread_mutex_unlock(&u->lock);
+		work_round(u);
+		pthread_mutex_lock(&u->lock);
+		u->is_busy = false;
+		publish_totals(u);
+		if (!u->work.first) {
+			set_nice(u, false);
+			pthread_cond_broadcast(&u->idle);
+		}
+	}
+	pthread_mutex_unlock(&u->lock);
+	return NULL;
+}
+
+/* ---- the reader ---- */
+
+static uint64_t hash_process(const struct unwind *u, const struct unwind_process *p)
+{
+	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
+
+	return XXH3_64bits_withSeed(words, sizeof(words), u->seed);
+}
+
+static struct known *find_known(const struct unwind *u, const struct unwind_process *p)
+{
+	uint32_t at;
+
+	return u64map_get(&u->known_index, hash_process(u, p), &at) < 0 ? NULL : &u->known[at];
+}
+
+/* NULL: out of memory, or too many: its mappings are copied each time. */
+static struct known *get_known(struct unwind *u, const struct unwind_process *p)
+{
+	struct known *k = find_known(u, p);
+
+	if (k)
+		return k;
+	if (array_grow(&u->known, &u->known_cap, u->known_count, KNOWN_MAX) < 0 ||
+	    u64map_put(&u->known_index, hash_process(u, p), (uint32_t)u->known_count) < 0)
+		return NULL;
+	u->known[u->known_count] = (struct known){ .key = *p };
+	return &u->known[u->known_count++];
+}
+
+static void forget_known(struct unwind *u, const struct unwind_process *p)
+{
+	uint64_t hash = hash_process(u, p);
+	struct known *last;
+	uint32_t at;
+
+	if (u64map_get(&u->known_index, hash, &at) < 0)
+		return;
+	ignore(u64map_remove(&u->known_index, hash)); /* it is there */
+	maps_ref_put(u->known[at].maps);
+	last = &u->known[--u->known_count];
+	if (last == &u->known[at])
+		return;
+	u->known[at] = *last;
+	must(u64map_put(&u->known_index, hash_process(u, &last->key), at) == 0); /* replaces: needs no room */
+}
+
+/* The mappings as both threads hold them: those of last time when they are the same. NULL: out of memory. */
+static struct maps_ref *share_maps(struct unwind *u, const struct unwind_process *p, const struct mappings *maps,
+				   bool *fresh)
+{
+	struct known *k = get_known(u, p);
+	struct maps_ref *m;
+
+	*fresh = false;
+	if (k && k->maps && maps_equal(&k->maps->maps, maps))
+		return maps_ref_get(k->maps);
+	*fresh = true;
+	m = maps_ref_new(maps);
+	if (m && k) {
+		maps_ref_put(k->maps);
+		k->maps = maps_ref_get(m);
+	}
+	return m;
+}
+
+/* Return: 0, or -EAGAIN when it was freed because there was no room. */
+static int hand_over(struct unwind *u, struct message *m, size_t limit)
+{
+	bool fits;
+
+	pthread_mutex_lock(&u->lock);
+	fits = u->bytes + m->bytes <= limit;
+	if (fits) {
+		u->bytes += m->bytes;
+		list_add(&u->work, m);
+		u->waiting += m->bytes;
+		if (u->waiting > HURRY_BYTES)
+			set_nice(u, true);
+		pthread_cond_signal(&u->changed);
+	} else if (m->kind == MESSAGE_RAW) {
+		u->totals.raw_dropped++;
+	}
+	pthread_mutex_unlock(&u->lock);
+	if (fits)
+		return 0;
+	message_free(m);
+	return -EAGAIN;
+}
+
+static struct message *message_new(enum message_kind kind, const struct unwind_process *process)
+{
+	struct message *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->kind = kind;
+	m->process = *process;
+	m->bytes = sizeof(*m);
+	return m;
+}
+
+static size_t maps_bytes(const struct mappings *maps)
+{
+	return maps->count * sizeof(*maps->items);
+}
+
+void unwind_set_process(struct unwind *u, const struct unwind_process *process, const struct mappings *maps)
+{
+	struct message *m = message_new(MESSAGE_SET, process);
+	bool fresh;
+
+	if (!m)
+		return;
+	m->maps = share_maps(u, process, maps, &fresh);
+	if (!m->maps) {
+		free(m);
+		return;
+	}
+	m->bytes += fresh ? maps_bytes(maps) : 0;
+	ignore(hand_over(u, m, QUEUE_BYTES_MAX)); /* the next sample asks again */
+}
+
+void unwind_share(struct unwind *u, const struct unwind_process *child, const struct unwind_process *parent)
+{
+	struct message *m;
+
+	if (!find_known(u, parent))
+		return;           /* nothing was ever told of it */
+	if (!get_known(u, child)) /* so that it is forgotten again */
+		return;
+	m = message_new(MESSAGE_SHARE, child);
+	if (!m)
+		return;
+	m->parent = *parent;
+	ignore(hand_over(u, m, QUEUE_BYTES_ALL)); /* the child's samples come raw then */
+}
+
+void unwind_forget(struct unwind *u, const struct unwind_process *process)
+{
+	struct message *m;
+
+	if (!find_known(u, process))
+		return;
+	m = message_new(MESSAGE_FORGET, process);
+	forget_known(u, process);
+	if (m)
+		ignore(hand_over(u, m, QUEUE_BYTES_ALL)); /* it goes when its space is wanted for another */
+}
+
+/* Has it lived so long that it is worth telling the kernel of it at its first sample? */
+static bool is_old(const struct unwind *u, const struct abi_sample *sample)
+{
+	int64_t age = (int64_t)(sample->header.time_ns - sample->process_start_ns) + u->boot_offset_ns;
+
+	return age >= (int64_t)YOUNG_NS;
+}
+
+int unwind_raw(struct unwind *u, const struct abi_sample *sample, const struct mappings *maps)
+{
+	const struct unwind_process process = { .pid = sample->pid,
+						.exec_id = sample->exec_id,
+						.start_ns = sample->process_start_ns };
+	struct message *m = message_new(MESSAGE_RAW, &process);
+	bool fresh;
+
+	must(sample->flags & ABI_SAMPLE_RAW);
+	if (!m)
+		return -EAGAIN;
+	m->sample = malloc(sample->header.size);
+	m->maps = m->sample ? share_maps(u, &process, maps, &fresh) : NULL;
+	if (!m->maps) {
+		message_free(m);
+		return -EAGAIN;
+	}
+	memcpy(m->sample, sample, sample->header.size);
+	m->is_old = is_old(u, sample);
+	m->bytes += sample->header.size + (fresh ? maps_bytes(maps) : 0);
+	return hand_over(u, m, QUEUE_BYTES_MAX);
+}
+
+struct abi_sample *unwind_take(struct unwind *u)
+{
+	struct abi_sample *sample = NULL;
+	struct message *m;
+
+	pthread_mutex_lock(&u->lock);
+	m = list_take(&u->finished);
+	if (m)
+		u->bytes -= m->bytes;
+	pthread_mutex_unlock(&u->lock);
+	if (!m)
+		return NULL;
+	sample = m->sample;
+	m->sample = NULL;
+	message_free(m);
+	return sample;
+}
+
+void unwind_drain(struct unwind *u)
+{
+	pthread_mutex_lock(&u->lock);
+	set_nice(u, true); /* somebody waits for it */
+	while (u->work.first || u->is_busy)
+		pthread_cond_wait(&u->idle, &u->lock);
+	pthread_mutex_unlock(&u->lock);
+}
+
+void unwind_touch(struct unwind *u, uint32_t file_id)
+{
+	rows_touch(u->rows, file_id);
+}
+
+void unwind_totals(struct unwind *u, struct unwind_totals *out)
+{
+	pthread_mutex_lock(&u->lock);
+	*out = u->totals;
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- life ---- */
+
+static int64_t boot_offset_ns(void)
+{
+	struct timespec boot, mono;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_MONOTONIC, &mono) < 0)
+		return 0;
+	return ((int64_t)boot.tv_sec - mono.tv_sec) * (int64_t)NSEC_PER_SEC + (boot.tv_nsec - mono.tv_nsec);
+}
+
+static int open_sink(struct unwind *u)
+{
+	int r;
+
+	if (u->cfg.sink) {
+		u->sink = *u->cfg.sink;
+		return 0;
+	}
+	r = table_memory_new(&u->memory);
+	if (r == 0)
+		u->sink = table_memory_sink(u->memory);
+	return r;
+}
+
+static int open_parts(struct unwind *u, struct files *files)
+{
+	struct rows_config rows = { .budget_bytes = u->cfg.budget_bytes ? u->cfg.budget_bytes : BUDGET_DEFAULT,
+				    .sink = &u->sink,
+				    .source = &u->source,
+				    .clock = u->cfg.clock };
+	int r = open_sink(u);
+
+	if (r < 0)
+		return r;
+	u->host_root = str_dup(str_of(u->cfg.host_root ? u->cfg.host_root : ""));
+	if (!u->host_root)
+		return -ENOMEM;
+	u->source_files = (struct rows_files){ .files = files, .host_root = u->host_root };
+	u->source = rows_files_source(&u->source_files);
+	r = rows_open(&rows, &u->rows);
+	if (r == 0)
+		r = spaces_open(u->rows, &u->sink, u->cfg.clock, &u->spaces);
+	if (r == 0)
+		r = raw_walk_new(u->rows, files, u->cfg.mode, &u->raw_walk);
+	if (r == 0)
+		r = -pthread_create(&u->worker, NULL, worker_main, u);
+	u->worker_runs = r == 0;
+	return r;
+}
+
+int unwind_open(const struct unwind_config *cfg, struct files *files, struct unwind **out)
+{
+	struct unwind *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->cfg = *cfg;
+	u->seed = random_u64();
+	u->boot_offset_ns = boot_offset_ns();
+	u64map_init(&u->known_index, KNOWN_MAX);
+	list_init(&u->work);
+	list_init(&u->finished);
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_cond_init(&u->changed, NULL);
+	pthread_cond_init(&u->idle, NULL);
+	r = open_parts(u, files);
+	if (r < 0) {
+		unwind_close(u);
+		return r;
+	}
+	*out = u;
+	return 0;
+}
+
+void unwind_close(struct unwind *u)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stops = true;
+	pthread_cond_broadcast(&u->changed);
+	pthread_mutex_unlock(&u->lock);
+	if (u->worker_runs)
+		pthread_join(u->worker, NULL);
+	list_free(&u->work);
+	list_free(&u->finished);
+	raw_walk_free(u->raw_walk);
+	spaces_close(u->spaces);
+	rows_close(u->rows);
+	table_memory_free(u->memory);
+	for (size_t i = 0; i < u->known_count; i++)
+		maps_ref_put(u->known[i].maps);
+	free(u->known);
+	u64map_release(&u->known_index);
+	pthread_mutex_destroy(&u->lock);
+	pthread_cond_destroy(&u->changed);
+	pthread_cond_destroy(&u->idle);
+	free(u->host_root);
+	free(u);
+}

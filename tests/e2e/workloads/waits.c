@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits KIND SECONDS: one thread blocks again and again in the function wait_in_KIND, KIND being sleep, lock or pipe.
+ * Prints how many nanoseconds it waited by its own clock, and how often. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "work.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static int ends[2];
+static int running = 1;
+static double waited;
+static unsigned long times;
+
+static void sleep_ms(long ms)
+{
+	const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+NOINLINE static void wait_in_sleep(void)
+{
+	const struct timespec t = { 0, 20 * 1000000 };
+	double start = now_s();
+
+	nanosleep(&t, NULL);
+	waited += now_s() - start;
+	STAY;
+}
+
+NOINLINE static void wait_in_lock(void)
+{
+	double start;
+
+	pthread_barrier_wait(&both); /* the other thread has the lock now */
+	start = now_s();
+	pthread_mutex_lock(&lock);
+	waited += now_s() - start;
+	pthread_mutex_unlock(&lock);
+	pthread_barrier_wait(&both);
+	STAY;
+}
+
+NOINLINE static void wait_in_pipe(void)
+{
+	double start = now_s();
+	char byte;
+
+	if (read(ends[0], &byte, 1) != 1)
+		running = 0;
+	waited += now_s() - start;
+	STAY;
+}
+
+/* Holds the lock for 15 ms a turn. */
+static void *hold(void *unused)
+{
+	(void)unused;
+	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&lock);
+		pthread_barrier_wait(&both);
+		sleep_ms(15);
+		pthread_mutex_unlock(&lock);
+		pthread_barrier_wait(&both);
+	}
+	return NULL;
+}
+
+/* A byte every 10 ms. */
+static void *feed(void *unused)
+{
+	(void)unused;
+	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+		sleep_ms(10);
+		if (write(ends[1], "x", 1) != 1)
+			break;
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "sleep";
+	double end = now_s() + (argc > 2 ? strtod(argv[2], NULL) : 2);
+	pthread_t helper;
+	int is_lock = !strcmp(kind, "lock"), is_pipe = !strcmp(kind, "pipe");
+
+	if (pipe(ends) || pthread_barrier_init(&both, NULL, 2))
+		return 1;
+	if ((is_lock || is_pipe) && pthread_create(&helper, NULL, is_lock ? hold : feed, NULL))
+		return 1;
+	for (; now_s() < end; times++) {
+		if (now_s() + 0.05 > end) /* the last turn: the helper leaves behind it */
+			__atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+		if (is_lock)
+			wait_in_lock();
+		else if (is_pipe)
+			wait_in_pipe();
+		else
+			wait_in_sleep();
+		if (!__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+			times++;
+			break;
+		}
+	}
+	printf("%.0f %lu\n", waited * 1e9, times);
+	return 0;
+}
