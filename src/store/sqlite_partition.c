@@ -312,33 +312,36 @@ static int create(const char *path)
 }
 
 /* Return: 0, -ENODATA: the file was never finished and holds nothing, -EUCLEAN, -ENOTSUP, -errno. */
+static int check_version(sqlite3 *db)
+{
+	int64_t value = 0;
+	int r = db_number(db, "SELECT count(*) FROM sqlite_master", &value);
+
+	if (r < 0 || !value)
+		return r < 0 ? r : -ENODATA;
+	r = db_get_meta(db, "version", &value);
+	if (r < 1)
+		return r < 0 ? r : -EUCLEAN;
+	return value == SQLITE_STORE_VERSION ? 0 : -ENOTSUP;
+}
+
+/* As check_version(). */
 static int read_meta(struct partition *p)
 {
+	int64_t closed = 0, newest_upload = 0, newest_request = 0;
 	struct reader *reader = NULL;
-	int64_t value = 0;
 	int r = partition_reader(p, &reader);
 
 	if (r < 0)
 		return r;
-	r = db_number(reader->db, "SELECT count(*) FROM sqlite_master", &value);
-	if (r == 1 && !value)
-		r = -ENODATA;
-	else if (r == 1)
-		r = db_get_meta(reader->db, "version", &value);
-	if (r == 1 && value != SQLITE_STORE_VERSION)
-		r = -ENOTSUP;
-	else
-		r = r == 1 ? 0 : r < 0 ? r : -EUCLEAN;
-	value = 0;
-	r = r ? r : db_get_meta(reader->db, "closed", &value);
-	p->closed = value;
-	value = 0;
-	r = r < 0 ? r : db_number(reader->db, "SELECT max(uploaded) FROM profile", &value);
-	p->newest_upload = (uint64_t)value;
-	value = 0;
-	r = r < 0 ? r : db_number(reader->db, "SELECT max(at) FROM request", &value);
-	p->newest_request = (uint64_t)value;
+	r = check_version(reader->db);
+	r = r < 0 ? r : db_get_meta(reader->db, "closed", &closed);
+	r = r < 0 ? r : db_number(reader->db, "SELECT max(uploaded) FROM profile", &newest_upload);
+	r = r < 0 ? r : db_number(reader->db, "SELECT max(at) FROM request", &newest_request);
 	partition_reader_done(p, reader);
+	p->closed = closed;
+	p->newest_upload = (uint64_t)newest_upload;
+	p->newest_request = (uint64_t)newest_request;
 	return MIN(r, 0);
 }
 

@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "store/sqlite_int.h"
 
-#define QUIET_NS STORE_HOUR_NS             /* a day that is over is closed when nothing came for it for so long */
-#define SEED_NS (30 * 60 * NSEC_PER_SEC)   /* how long before midnight the next day's dictionaries are made */
-#define SEED_FROM_NS STORE_HOUR_NS         /* from the profiles of this last stretch */
-#define SETTLE_NS (10 * 60 * NSEC_PER_SEC) /* an hour gets its sum so long after its end */
+#define QUIET_NS STORE_HOUR_NS /* a day that is over is closed when nothing came for it for so long */
+#define SEED_NS (UINT64_C(30) * 60 * NSEC_PER_SEC)   /* how long before midnight the next day's dictionaries are made */
+#define SEED_FROM_NS STORE_HOUR_NS                   /* from the profiles of this last stretch */
+#define SETTLE_NS (UINT64_C(10) * 60 * NSEC_PER_SEC) /* an hour gets its sum so long after its end */
 
 /* Bytes of a partition's files. */
 static uint64_t size_of(const struct partition *p)
