@@ -8,10 +8,10 @@
  *	CFA - 8   return address          sp        x30 of the caller
  *	CFA - 16  rbp of the caller       sp - 8    x29 of the caller
  *
- * Before Go 1.21 systemstack and asmcgocall have no frame of their own: the frame register is their caller's, and
- * following it passes over that caller.
- * Source: go1.26 and go1.19, src/runtime/asm_{amd64,arm64}.s, traceback.go,
- *src/cmd/internal/obj/{x86/obj6,arm64/obj7}.go */
+ * In older versions (1.19 is one, 1.26 is not) systemstack and asmcgocall have no frame of their own: the frame register
+ * is their caller's, and following it passes over that caller.
+ * Source: go1.26 and go1.19, src/runtime/asm_{amd64,arm64}.s and traceback.go, src/cmd/internal/obj/x86/obj6.go and
+ * arm64/obj7.go */
 #include "object/unwind_go.h"
 
 #include <elf.h>

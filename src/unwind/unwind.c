@@ -15,12 +15,16 @@
 #include "unwind/table_memory.h"
 
 #define BUDGET_DEFAULT MIB(64)
-#define WORKER_NICE (-10)       /* as the reader */
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
+#define WORKER_NICE 10
+/* More than two or three raw samples wait. What the kernel has not been told of makes yet more of them, and on a machine
+ * with ten busy programs a CPU an ordinary thread waits 20 ms for each turn: then it is as urgent as the reader. */
+#define HURRY_BYTES KIB(32)
+#define HURRY_NICE (-10)
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
 
@@ -68,8 +72,11 @@ struct unwind {
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed, idle;
 	struct list work, finished;
-	size_t bytes; /* of all messages */
+	size_t bytes;   /* of all messages */
+	size_t waiting; /* of those in work */
 	bool is_busy, stops;
+	bool can_hurry, hurries; /* the worker's priority: may it be raised again; is it now */
+	pid_t worker_tid;        /* 0: it has not run yet */
 	struct unwind_totals totals;
 };
 
@@ -201,6 +208,28 @@ static void end_round(struct unwind *u)
 	rows_expire(u->rows);
 }
 
+/* With the lock held. The kernel's thread id as `who` means that thread alone. */
+static void set_nice(struct unwind *u, bool hurries)
+{
+	if (u->hurries == hurries || !u->can_hurry || !u->worker_tid)
+		return;
+	u->hurries = hurries;
+	ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, hurries ? HURRY_NICE : WORKER_NICE)); /* it could before */
+}
+
+/* Who lacks the right to raise a priority again stays where he is. */
+static void start_nicely(struct unwind *u)
+{
+	pid_t tid = gettid();
+
+	pthread_mutex_lock(&u->lock);
+	u->worker_tid = tid;
+	u->can_hurry = setpriority(PRIO_PROCESS, (id_t)tid, HURRY_NICE) == 0;
+	u->hurries = true;
+	set_nice(u, false);
+	pthread_mutex_unlock(&u->lock);
+}
+
 /* Waits for work, at most a few seconds. Return: false at the end. */
 static bool wait_for_work(struct unwind *u)
 {
@@ -222,6 +251,7 @@ static void work_round(struct unwind *u)
 	do {
 		pthread_mutex_lock(&u->lock);
 		m = u->stops ? NULL : list_take(&u->work);
+		u->waiting -= m ? m->bytes : 0;
 		pthread_mutex_unlock(&u->lock);
 		if (m)
 			handle(u, m);
@@ -233,10 +263,7 @@ static void *worker_main(void *argument)
 {
 	struct unwind *u = argument;
 
-	/* Little to do, but soon: until a process's mappings are in the kernel each of its samples comes here with 16
-	 * KiB of stack, and on a machine with ten busy programs a CPU an ordinary thread waits 20 ms for each turn. The
-	 * kernel's thread id as `who` means this thread alone. */
-	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE));
+	start_nicely(u);
 	pthread_mutex_lock(&u->lock);
 	while (wait_for_work(u)) {
 		u->is_busy = true;
@@ -245,8 +272,10 @@ static void *worker_main(void *argument)
 		pthread_mutex_lock(&u->lock);
 		u->is_busy = false;
 		publish_totals(u);
-		if (!u->work.first)
+		if (!u->work.first) {
+			set_nice(u, false);
 			pthread_cond_broadcast(&u->idle);
+		}
 	}
 	pthread_mutex_unlock(&u->lock);
 	return NULL;
@@ -328,6 +357,9 @@ static int hand_over(struct unwind *u, struct message *m, size_t limit)
 	if (fits) {
 		u->bytes += m->bytes;
 		list_add(&u->work, m);
+		u->waiting += m->bytes;
+		if (u->waiting > HURRY_BYTES)
+			set_nice(u, true);
 		pthread_cond_signal(&u->changed);
 	} else if (m->kind == MESSAGE_RAW) {
 		u->totals.raw_dropped++;
@@ -451,6 +483,7 @@ struct abi_sample *unwind_take(struct unwind *u)
 void unwind_drain(struct unwind *u)
 {
 	pthread_mutex_lock(&u->lock);
+	set_nice(u, true); /* somebody waits for it */
 	while (u->work.first || u->is_busy)
 		pthread_cond_wait(&u->idle, &u->lock);
 	pthread_mutex_unlock(&u->lock);

@@ -62,6 +62,12 @@ not_whole = [s for s in profile.samples if s.end != "complete"]
 tap.ok(total(not_whole) == user - whole, "as many samples are marked as cut", f"{total(not_whole)} and {user - whole}")
 compilers = [s for s in profile.samples if s.labels.get("comm") == "cc1"]
 tap.ok(share(compilers, profile.samples) > 0.2, "the compiler is what ran", f"{100 * share(compilers, profile.samples):.1f} % of {total(profile.samples)}")
+# What else runs on the machine is judged too; this tells the two apart.
+BUILDERS = ("cc1", "as", "ld", "collect2", "gcc", "make", "sh", "bash", "dash", "configure", "config.status", "sed", "grep", "cat", "rm", "ar",
+            "expr", "mv", "cp", "true", "conftest", "mkbuiltins", "awk", "mawk", "gawk")
+own = [s for s in profile.samples if s.labels.get("comm") in BUILDERS]
+tap.note(f"the build's own programs: {100 * share([s for s in own if s.end == 'complete'], own):.2f} % of {total(own)} are whole; the others': "
+         f"{100 * (1 - (total(not_whole) - total([s for s in own if s.end != 'complete'])) / max(total(profile.samples) - total(own), 1)):.2f} %")
 reasons, where = Counter(), Counter()
 for s in not_whole:
     reasons[s.end] += s.count

@@ -31,7 +31,7 @@ NOINLINE void alloca_outer(size_t size)
 
 int main(int argc, char **argv)
 {
-	double end = deadline(argc, argv);
+	double end = deadline(argc, argv, 5);
 
 	for (size_t size = 100; before(end); size = size * 7 % 3001 + 100)
 		alloca_outer(size);

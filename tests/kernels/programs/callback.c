@@ -25,7 +25,7 @@ NOINLINE void callback_sort(int *numbers)
 
 int main(int argc, char **argv)
 {
-	double end = deadline(argc, argv);
+	double end = deadline(argc, argv, 5);
 
 	while (before(end)) {
 		int numbers[2] = { 2, 1 };

@@ -40,7 +40,7 @@ NOINLINE long realigned_plain(long n)
 
 int main(int argc, char **argv)
 {
-	double end = deadline(argc, argv);
+	double end = deadline(argc, argv, 5);
 	long sum = 0;
 
 	while (before(end))

@@ -24,7 +24,7 @@ NOINLINE int recursion_down(int depth)
 
 int main(int argc, char **argv)
 {
-	double end = deadline(argc, argv);
+	double end = deadline(argc, argv, 5);
 
 	while (before(end))
 		if (recursion_down(DEPTH) != DEPTH)

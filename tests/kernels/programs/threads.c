@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[2];
 
-	end = deadline(argc, argv);
+	end = deadline(argc, argv, 5);
 	for (int i = 0; i < 2; i++)
 		if (pthread_create(&threads[i], NULL, thread_body, NULL))
 			return 1;

@@ -28,7 +28,7 @@ NOINLINE int vfork_outer(void)
 
 int main(int argc, char **argv)
 {
-	double end = deadline(argc, argv);
+	double end = deadline(argc, argv, 5);
 
 	while (before(end))
 		if (vfork_outer())
