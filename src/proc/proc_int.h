@@ -18,7 +18,7 @@ struct entry {
 	struct entry *older; /* of the same pid: an earlier program, or an earlier process */
 	size_t index;
 	struct mappings maps;
-	size_t many; /* mappings beyond the first PROC_FEW, as counted in the table */
+	size_t many;               /* mappings beyond the first PROC_FEW, as counted in the table */
 	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
 	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
 	uint32_t uid, effective_uid;
