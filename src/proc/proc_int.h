@@ -48,8 +48,6 @@ struct proc_table {
 	struct u64map newest; /* pid -> index of the entry that started, or execed, last */
 	size_t perf_map_fds, sweep_at;
 	size_t many; /* of all entries */
-	uint64_t exec_second;
-	unsigned exec_reads;
 };
 
 /* Entries and their chains: proc_entries.c. */

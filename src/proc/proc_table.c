@@ -15,7 +15,6 @@
 #define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
 #define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
-#define EXEC_READS_PER_SEC 32          /* a reading takes about 0.2 ms: at most some half percent of a CPU */
 #define SWEEP_PER_EXPIRE 64            /* processes looked at for an exit record that was lost */
 #define USER_ADDRESS_MAX (UINT64_C(1) << 56)
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
@@ -100,18 +99,6 @@ static void forked(struct proc_table *t, const struct abi_process *event)
 	e->fork_ns = event->header.time_ns;
 }
 
-/* Short programs are gone before their first sample is read, so they are read now, within a budget. */
-static bool may_read_at_exec(struct proc_table *t, uint64_t time_ns)
-{
-	uint64_t second = time_ns / NSEC_PER_SEC;
-
-	if (second != t->exec_second) {
-		t->exec_second = second;
-		t->exec_reads = 0;
-	}
-	return t->exec_reads++ < EXEC_READS_PER_SEC;
-}
-
 /* The same entry when it was met already: by a sample from within exec, or in recordings, which have no exec ids. */
 static void execed(struct proc_table *t, const struct abi_process *event)
 {
@@ -132,8 +119,6 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 	e->perf_map_retry_ns = 0;
 	free(e->pub.exe);
 	e->pub.exe = NULL;
-	if (!e->pub.exited && may_read_at_exec(t, event->header.time_ns))
-		entry_read(t, e);
 }
 
 void proc_event(struct proc_table *t, const struct abi_process *event)
