@@ -32,7 +32,7 @@ struct spaces {
 	struct process **items;
 	size_t count, cap;
 	struct u64map by_key; /* hash -> index */
-	struct u64map by_pid; /* -> index of the program met last */
+	struct u64map by_pid; /* -> index of its latest program */
 	struct process *newest, *oldest;
 	struct process **dirty;
 	size_t dirty_count, dirty_cap;
@@ -42,49 +42,6 @@ struct spaces {
 	uint64_t seed;
 	uint32_t last_number;
 };
-
-/* ---- mappings held together ---- */
-
-struct maps_ref *maps_ref_new(const struct mappings *maps)
-{
-	struct maps_ref *m = calloc(1, sizeof(*m));
-
-	if (m && mappings_copy(&m->maps, maps) < 0) {
-		free(m);
-		return NULL;
-	}
-	if (m)
-		atomic_init(&m->refs, 1);
-	return m;
-}
-
-struct maps_ref *maps_ref_get(struct maps_ref *m)
-{
-	atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-	return m;
-}
-
-void maps_ref_put(struct maps_ref *m)
-{
-	if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	mappings_release(&m->maps);
-	free(m);
-}
-
-bool maps_equal(const struct mappings *a, const struct mappings *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct mapping *x = &a->items[i], *y = &b->items[i];
-
-		if (x->start != y->start || x->end != y->end || x->offset != y->offset || x->file_id != y->file_id ||
-		    x->kind != y->kind)
-			return false;
-	}
-	return true;
-}
 
 /* ---- processes ---- */
 
@@ -112,6 +69,12 @@ static void list_push(struct spaces *s, struct process *p)
 	p->older = s->newest;
 	*(s->newest ? &s->newest->newer : &s->oldest) = p;
 	s->newest = p;
+}
+
+/* Is @a the program that @b became, or a process that got the pid of @b? Exec ids count up and may wrap. */
+static bool is_later(const struct unwind_process *a, const struct unwind_process *b)
+{
+	return a->start_ns != b->start_ns ? a->start_ns > b->start_ns : (int32_t)(a->exec_id - b->exec_id) > 0;
 }
 
 static struct process *find(const struct spaces *s, const struct unwind_process *key)
@@ -174,12 +137,17 @@ static void drop_space(struct spaces *s, struct space *space)
 	free(space);
 }
 
-static void forget_pid(struct spaces *s, const struct process *p)
+static bool has_pid(const struct spaces *s, const struct process *p)
 {
 	uint32_t at;
 
-	if (u64map_get(&s->by_pid, p->key.pid, &at) < 0 || at != p->index)
-		return; /* another program has the pid by now */
+	return u64map_get(&s->by_pid, p->key.pid, &at) == 0 && at == p->index;
+}
+
+static void forget_pid(struct spaces *s, const struct process *p)
+{
+	if (!has_pid(s, p))
+		return; /* another program has it by now */
 	ignore(u64map_remove(&s->by_pid, p->key.pid));
 	if (p->space) /* the kernel's side may have forgotten it itself */
 		ignore(s->sink->set_space(s->sink->self, p->key.pid, NULL));
@@ -195,14 +163,13 @@ static void free_process(struct process *p)
 static void drop_process(struct spaces *s, struct process *p)
 {
 	struct process *last = s->items[s->count - 1];
-	uint32_t at;
 
 	forget_pid(s, p);
 	drop_space(s, p->space);
 	ignore(u64map_remove(&s->by_key, p->hash)); /* it is there */
 	if (last != p) {
 		must(u64map_put(&s->by_key, last->hash, (uint32_t)p->index) == 0); /* replaces: needs no room */
-		if (u64map_get(&s->by_pid, last->key.pid, &at) == 0 && at == last->index)
+		if (has_pid(s, last))
 			must(u64map_put(&s->by_pid, last->key.pid, (uint32_t)p->index) == 0);
 		s->items[p->index] = last;
 		last->index = p->index;
@@ -213,6 +180,16 @@ static void drop_process(struct spaces *s, struct process *p)
 			s->dirty[i] = NULL;
 	list_remove(s, p);
 	free_process(p);
+}
+
+/* A sample can come back from its walk when its program is no more: it does not take the pid from the next one. */
+static int take_pid(struct spaces *s, const struct unwind_process *key, size_t index)
+{
+	uint32_t at;
+
+	if (u64map_get(&s->by_pid, key->pid, &at) == 0 && is_later(&s->items[at]->key, key))
+		return 0;
+	return u64map_put(&s->by_pid, key->pid, (uint32_t)index);
 }
 
 static struct process *create(struct spaces *s, const struct unwind_process *key)
@@ -231,7 +208,7 @@ static struct process *create(struct spaces *s, const struct unwind_process *key
 		free(p);
 		return NULL;
 	}
-	if (u64map_put(&s->by_pid, key->pid, (uint32_t)s->count) < 0) {
+	if (take_pid(s, key, s->count) < 0) {
 		ignore(u64map_remove(&s->by_key, hash));
 		free(p);
 		return NULL;
@@ -256,9 +233,21 @@ static struct process *use(struct spaces *s, const struct unwind_process *key)
 	return p;
 }
 
+/* A forked child asks for what its parent was told of already. */
+static bool knows(struct process *p, struct maps_ref *maps)
+{
+	if (p->told == maps)
+		return true;
+	if (!p->told || !maps_equal(&p->told->maps, &maps->maps))
+		return false;
+	maps_ref_put(p->told);
+	p->told = maps_ref_get(maps);
+	return true;
+}
+
 static void want(struct spaces *s, struct process *p, struct maps_ref *maps)
 {
-	if (p->told == maps || clock_monotonic_ns(s->clock) < p->retry_ns)
+	if ((!p->is_dirty && knows(p, maps)) || clock_monotonic_ns(s->clock) < p->retry_ns)
 		return;
 	if (!p->is_dirty && array_grow(&s->dirty, &s->dirty_cap, s->dirty_count, SPACES_PROCESSES_MAX * 2) < 0)
 		return;
@@ -277,12 +266,27 @@ void spaces_set(struct spaces *s, const struct unwind_process *process, struct m
 		want(s, p, maps);
 }
 
-void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old)
+/* The kernel's entry of a process: it has the space. */
+static int set_space(struct spaces *s, const struct process *p)
+{
+	const struct abi_space told = { .start_ns = p->key.start_ns,
+					.exec_id = p->key.exec_id,
+					.space = p->space->number };
+
+	return s->sink->set_space(s->sink->self, p->key.pid, &told);
+}
+
+void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old,
+		bool is_unknown)
 {
 	struct process *p = use(s, process);
 
 	if (!p)
 		return;
+	/* Told of in the middle of its exec, at whose end the kernel's side forgets the pid; or at a fork whose entry
+	 * did not fit. */
+	if (is_unknown && p->space && has_pid(s, p))
+		ignore(set_space(s, p)); /* the next sample comes raw, too */
 	p->raws += p->raws < 2;
 	if (p->raws >= 2 || is_old)
 		want(s, p, maps);
@@ -482,11 +486,9 @@ static int change_space(struct spaces *s, struct process *p, struct space *fresh
 static int new_space(struct spaces *s, struct process *p, struct space **fresh)
 {
 	struct space *space = *fresh;
-	struct abi_space told = { .start_ns = p->key.start_ns, .exec_id = p->key.exec_id };
 	int r;
 
-	must(s->last_number < UINT32_MAX); /* at 25 us a mapping that takes a day and more */
-	space->number = told.space = ++s->last_number;
+	space->number = ++s->last_number;
 	s->map_count += space->count;
 	s->space_count++;
 	drop_space(s, p->space); /* the others of the fork go on with it */
@@ -494,13 +496,17 @@ static int new_space(struct spaces *s, struct process *p, struct space **fresh)
 	space->refs = 1;
 	*fresh = NULL;
 	r = send_difference(s, NULL, space);
-	return r < 0 ? r : s->sink->set_space(s->sink->self, p->key.pid, &told);
+	return r < 0 ? r : set_space(s, p);
 }
 
 static int tell(struct spaces *s, struct process *p)
 {
 	scoped(free_space) struct space *fresh = calloc(1, sizeof(*fresh));
-	int r = fresh ? list_maps(s, &p->wanted->maps, &fresh->maps, &fresh->count) : -ENOMEM;
+	int r;
+
+	if (s->last_number == UINT32_MAX) /* after days of nothing else */
+		return -EOVERFLOW;
+	r = fresh ? list_maps(s, &p->wanted->maps, &fresh->maps, &fresh->count) : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -518,7 +524,9 @@ static void tell_dirty(struct spaces *s)
 		if (!p)
 			continue;
 		p->is_dirty = false;
-		if (tell(s, p) < 0) {
+		if (!has_pid(s, p)) { /* it would take the place of the program that has it now */
+			maps_ref_put(p->wanted);
+		} else if (tell(s, p) < 0) {
 			give_up(s, p);
 			maps_ref_put(p->wanted);
 		} else {

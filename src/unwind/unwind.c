@@ -161,6 +161,7 @@ static void finish_sample(struct unwind *u, struct message *m)
 
 static void walk_raw(struct unwind *u, struct message *m)
 {
+	bool is_unknown = m->sample->user_end == ABI_END_NO_PROCESS;
 	struct abi_sample *whole;
 
 	if (raw_walk_finish(u->raw_walk, m->sample, &m->maps->maps, &whole) < 0) {
@@ -169,7 +170,7 @@ static void walk_raw(struct unwind *u, struct message *m)
 		free(m->sample);
 		m->sample = whole;
 	}
-	spaces_raw(u->spaces, &m->process, m->maps, m->is_old);
+	spaces_raw(u->spaces, &m->process, m->maps, m->is_old, is_unknown);
 	finish_sample(u, m);
 }
 
