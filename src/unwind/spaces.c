@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/spaces.h"
 
-#include <xxhash.h>
-
 #include "base/array.h"
 #include "base/random.h"
+#include "unwind/process_key.h"
 
 struct space { /* mappings the kernel was told of, sorted by start */
 	uint32_t number;
@@ -45,13 +44,6 @@ struct spaces {
 
 /* ---- processes ---- */
 
-static uint64_t hash_of(const struct spaces *s, const struct unwind_process *p)
-{
-	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
-
-	return XXH3_64bits_withSeed(words, sizeof(words), s->seed);
-}
-
 static bool same_process(const struct unwind_process *a, const struct unwind_process *b)
 {
 	return a->pid == b->pid && a->exec_id == b->exec_id && a->start_ns == b->start_ns;
@@ -81,7 +73,7 @@ static struct process *find(const struct spaces *s, const struct unwind_process 
 {
 	uint32_t at;
 
-	if (u64map_get(&s->by_key, hash_of(s, key), &at) < 0)
+	if (u64map_get(&s->by_key, unwind_process_hash(key, s->seed), &at) < 0)
 		return NULL;
 	return same_process(&s->items[at]->key, key) ? s->items[at] : NULL;
 }
@@ -192,9 +184,30 @@ static int take_pid(struct spaces *s, const struct unwind_process *key, size_t i
 	return u64map_put(&s->by_pid, key->pid, (uint32_t)index);
 }
 
+/* Makes @p, which has key and hash, one of the processes. */
+static int add_process(struct spaces *s, struct process *p)
+{
+	int r = array_grow(&s->items, &s->cap, s->count, SPACES_PROCESSES_MAX);
+
+	if (r == 0)
+		r = u64map_put(&s->by_key, p->hash, (uint32_t)s->count);
+	if (r < 0)
+		return r;
+	r = take_pid(s, &p->key, s->count);
+	if (r < 0) {
+		ignore(u64map_remove(&s->by_key, p->hash)); /* it is there */
+		return r;
+	}
+	p->index = s->count;
+	s->items[s->count++] = p;
+	list_push(s, p);
+	return 0;
+}
+
+/* NULL: out of memory. */
 static struct process *create(struct spaces *s, const struct unwind_process *key)
 {
-	uint64_t hash = hash_of(s, key);
+	uint64_t hash = unwind_process_hash(key, s->seed);
 	struct process *p;
 	uint32_t at;
 
@@ -203,22 +216,14 @@ static struct process *create(struct spaces *s, const struct unwind_process *key
 	if (u64map_get(&s->by_key, hash, &at) == 0) /* another with the same 64 bits: as good as never */
 		drop_process(s, s->items[at]);
 	p = calloc(1, sizeof(*p));
-	if (!p || array_grow(&s->items, &s->cap, s->count, SPACES_PROCESSES_MAX) < 0 ||
-	    u64map_put(&s->by_key, hash, (uint32_t)s->count) < 0) {
-		free(p);
+	if (!p)
 		return NULL;
-	}
-	if (take_pid(s, key, s->count) < 0) {
-		ignore(u64map_remove(&s->by_key, hash));
-		free(p);
-		return NULL;
-	}
 	p->key = *key;
 	p->hash = hash;
-	p->index = s->count;
-	s->items[s->count++] = p;
-	list_push(s, p);
-	return p;
+	if (add_process(s, p) == 0)
+		return p;
+	free(p);
+	return NULL;
 }
 
 /* NULL: out of memory. */
