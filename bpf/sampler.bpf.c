@@ -299,12 +299,20 @@ static __always_inline bool send_raw(struct walk *w, const struct abi_vma *vma, 
 	return send_sample(w, tail);
 }
 
+/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those of the
+ * program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return mm && BPF_CORE_READ(mm, start_stack);
+}
+
 /* Sets w up for the user stack. Return: whether there is one to walk. */
 static __always_inline bool take_registers(struct walk *w, struct tick *ctx, struct task_struct *task, bool user)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 flags = BPF_CORE_READ(task, flags);
-	struct mm_struct *mm;
 
 	if (user) {
 		if (regs_compat(&ctx->regs)) {
@@ -318,10 +326,7 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	w->end = ABI_END_COMPLETE;
 	if (flags & PF_KTHREAD)
 		sample->flags |= ABI_SAMPLE_KERNEL_THREAD;
-	mm = BPF_CORE_READ(task, mm);
-	/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those
-	 * of the program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
-	if (flags & PF_KTHREAD || !mm || !BPF_CORE_READ(mm, start_stack))
+	if (flags & PF_KTHREAD || !has_user_stack(task))
 		return false;
 	return !regs_from_kernel(w, task, flags);
 }

@@ -136,7 +136,7 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 	sample->flags |= ABI_SAMPLE_IN_KERNEL;
 	take_kernel_stack(w, ctx);
 	w->end = ABI_END_COMPLETE;
-	if (!BPF_CORE_READ(task, mm) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
+	if (!has_user_stack(task) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
 		return true;
 	w->space = find_space(sample);
 	UNWIND_LOOP(native_switch);
