@@ -111,6 +111,12 @@ static int lay_under(struct pieces *have, struct pieces *more)
 	size_t i = 0;
 	int r = 0;
 
+	if (!have->count) { /* nearly always: no second copy of millions */
+		pieces_release(have);
+		*have = *more;
+		*more = (struct pieces){ 0 }; /* moved out */
+		return 0;
+	}
 	for (size_t k = 0; r == 0 && k < more->count; k++) {
 		struct piece piece = more->items[k];
 
@@ -221,6 +227,9 @@ static int add_spans(struct builder *b, size_t first_span)
 	}
 	if (r < 0)
 		return r;
+	free(b->cfi.spans); /* the pieces say it all; a crafted file has 128 MiB of them */
+	b->cfi.spans = NULL;
+	b->cfi.span_count = b->cfi.span_cap = 0;
 	settle(&more);
 	return lay_under(&b->all, &more);
 }

@@ -242,12 +242,12 @@ static int sink_set_space(void *self, uint32_t pid, const struct abi_space *spac
 	return bpf_map_delete_elem(t->spaces_fd, &pid) < 0 && errno != ENOENT ? -errno : 0; /* it may have exited */
 }
 
-/* An eighth of what the process may have open. */
+/* An eighth of what the process may have open, where that is plenty. */
 static size_t fds_max(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < KEPT_MAX)
 		return 0;
 	return (size_t)MIN(limit.rlim_cur / 8, (rlim_t)KEPT_MAX);
 }

@@ -577,8 +577,7 @@ static size_t fill_many(uint8_t *to)
 	size_t at = put_words(to, 0, (const uint32_t[]){ 16, 0, 0x78010001, 0x08070c10, 0x0190 }, 5);
 
 	for (uint32_t i = 0; i < CUT_COUNT; i++)
-		at = put_words(to, at,
-			       (const uint32_t[]){ 20, (uint32_t)at + 4, CODE + i * CUT_STEP, 0, 4, 0 }, 6);
+		at = put_words(to, at, (const uint32_t[]){ 20, (uint32_t)at + 4, CODE + i * CUT_STEP, 0, 4, 0 }, 6);
 	return at;
 }
 
