@@ -543,6 +543,19 @@ static void tell_dirty(struct spaces *s)
 	s->dirty_count = 0;
 }
 
+/* Adds the changes of the mappings of table @number. */
+static void turn_maps(struct spaces *s, struct space *space, uint32_t number, uint8_t kind)
+{
+	for (size_t i = 0; i < space->count; i++) {
+		struct abi_map *map = &space->maps[i];
+
+		if (map->table != number || map->kind == kind)
+			continue;
+		map->kind = kind;
+		ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
+	}
+}
+
 /* A file turned out to have no rows, or to have them after all: its mappings say so. */
 static void tell_turned(struct spaces *s)
 {
@@ -551,18 +564,9 @@ static void tell_turned(struct spaces *s)
 
 	while ((number = rows_turned(s->rows, &kind))) {
 		s->change_count = 0;
-		for (size_t i = 0; i < s->count; i++) {
-			struct space *space = s->items[i]->space;
-
-			for (size_t j = 0; space && j < space->count; j++) {
-				struct abi_map *map = &space->maps[j];
-
-				if (map->table != number || map->kind == kind)
-					continue;
-				map->kind = kind;
-				ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
-			}
-		}
+		for (size_t i = 0; i < s->count; i++)
+			if (s->items[i]->space)
+				turn_maps(s, s->items[i]->space, number, kind);
 		ignore(send_changes(s));
 	}
 }
