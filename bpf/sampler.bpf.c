@@ -253,11 +253,12 @@ static __always_inline __u32 find_space(const struct abi_sample *sample)
 	return space->space;
 }
 
-/* @tail: bytes behind the frames. */
-static __always_inline void send_sample(struct walk *w, __u32 tail)
+/* @tail: bytes behind the frames. Return: whether the host will have it; otherwise it is counted. */
+static __always_inline bool send_sample(struct walk *w, __u32 tail)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 count = w->count;
+	bool is_tick;
 	__u64 size;
 
 	if (count > ABI_FRAMES_MAX)
@@ -271,14 +272,18 @@ static __always_inline void send_sample(struct walk *w, __u32 tail)
 	if (w->read_failures)
 		count_add(ABI_COUNTER_USER_READ_FAILED, w->read_failures);
 	unwind_bound(size, sizeof(*sample) + sizeof(w->frames));
-	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK))))
-		count_add(ABI_COUNTER_LOST_RING_FULL, 1);
-	else if (sample->trigger == ABI_TRIGGER_TICK)
+	is_tick = sample->trigger == ABI_TRIGGER_TICK;
+	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK)))) {
+		count_add(is_tick ? ABI_COUNTER_LOST_RING_FULL : ABI_COUNTER_WAITS_LOST, 1);
+		return false;
+	}
+	if (is_tick)
 		count_add(ABI_COUNTER_SAMPLES, 1);
+	return true;
 }
 
-/* Sends what the walk could not finish, with all that the host needs to do so. */
-static __always_inline void send_raw(struct walk *w, const struct abi_vma *vma, bool ask)
+/* Sends what the walk could not finish, with all that the host needs to do so. Return: as send_sample(). */
+static __always_inline bool send_raw(struct walk *w, const struct abi_vma *vma, bool ask)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 tail = raw_take(w, vma);
@@ -291,7 +296,16 @@ static __always_inline void send_raw(struct walk *w, const struct abi_vma *vma, 
 		sample->flags |= ABI_SAMPLE_ASK;
 		count_add(ABI_COUNTER_MAPPINGS_ASKED, 1);
 	}
-	send_sample(w, tail);
+	return send_sample(w, tail);
+}
+
+/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those of the
+ * program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return mm && BPF_CORE_READ(mm, start_stack);
 }
 
 /* Sets w up for the user stack. Return: whether there is one to walk. */
@@ -299,7 +313,6 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 flags = BPF_CORE_READ(task, flags);
-	struct mm_struct *mm;
 
 	if (user) {
 		if (regs_compat(&ctx->regs)) {
@@ -313,10 +326,7 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	w->end = ABI_END_COMPLETE;
 	if (flags & PF_KTHREAD)
 		sample->flags |= ABI_SAMPLE_KERNEL_THREAD;
-	mm = BPF_CORE_READ(task, mm);
-	/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those
-	 * of the program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
-	if (flags & PF_KTHREAD || !mm || !BPF_CORE_READ(mm, start_stack))
+	if (flags & PF_KTHREAD || !has_user_stack(task))
 		return false;
 	return !regs_from_kernel(w, task, flags);
 }

@@ -110,22 +110,22 @@ static __always_inline bool wait_within_budget(__u64 now_ns)
 }
 
 /* Sends the stack unless the host has had it lately. What the host has to finish it has no number yet: then it gets one
- * of its own. */
-static __always_inline void wait_send_stack(struct walk *w, bool raw)
+ * of its own. Return: whether the host has it; a wait without its stack is lost, and counted as that. */
+static __always_inline bool wait_send_stack(struct walk *w, bool raw)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u64 id = sample->stack_id, now = sample->header.time_ns, *told;
 	struct abi_vma unknown = {};
 
-	if (raw) {
-		send_raw(w, &unknown, w->end != ABI_END_NO_TABLE);
-		return;
-	}
+	if (raw)
+		return send_raw(w, &unknown, w->end != ABI_END_NO_TABLE);
 	told = bpf_map_lookup_elem(&sent, &id);
 	if (told && now - *told < SENT_AGAIN_NS)
-		return;
-	send_sample(w, 0);
+		return true;
+	if (!send_sample(w, 0))
+		return false;
 	bpf_map_update_elem(&sent, &id, &now, BPF_ANY);
+	return true;
 }
 
 /* Return: whether the user stack, if there is one, was walked to an end. */
@@ -136,7 +136,7 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 	sample->flags |= ABI_SAMPLE_IN_KERNEL;
 	take_kernel_stack(w, ctx);
 	w->end = ABI_END_COMPLETE;
-	if (!BPF_CORE_READ(task, mm) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
+	if (!has_user_stack(task) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
 		return true;
 	w->space = find_space(sample);
 	UNWIND_LOOP(native_switch);
@@ -172,7 +172,8 @@ static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 	take_identity(sample, task, pid_tgid);
 	whole = wait_walk(w, ctx, task);
 	sample->stack_id = whole ? wait_stack_id(w) : ((__u64)bpf_get_prandom_u32() << 32 | tid) ^ now;
-	wait_send_stack(w, !whole);
+	if (!wait_send_stack(w, !whole))
+		return;
 	entry.since_ns = now;
 	entry.stack_id = sample->stack_id;
 	entry.process_start_ns = sample->process_start_ns;

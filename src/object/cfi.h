@@ -68,8 +68,6 @@ void cfi_release(struct cfi *c);
  */
 int cfi_read(const struct cfi_section *section, struct cfi *out) warn_unused;
 
-/** cfi_put_rule - number of a rule equal to @rule, added if need be. Return: its number, -E2BIG or -ENOMEM. */
-int cfi_put_rule(struct cfi *c, const struct abi_rule *rule) warn_unused;
 /** cfi_put_row - append. Return: 0, -E2BIG or -ENOMEM. */
 int cfi_put_row(struct cfi *c, uint32_t at, struct abi_row row) warn_unused;
 /** cfi_put_span - append; rows from @first on are its. Return: 0, -E2BIG or -ENOMEM. */

@@ -60,7 +60,8 @@ static uint64_t rule_key(const struct abi_rule *rule)
 	return key;
 }
 
-int cfi_put_rule(struct cfi *c, const struct abi_rule *rule)
+/* Return: number of a rule equal to @rule, added if need be; -E2BIG or -ENOMEM. */
+static int put_rule(struct cfi *c, const struct abi_rule *rule)
 {
 	uint64_t key = rule_key(rule);
 	uint32_t index;
@@ -193,7 +194,7 @@ static int long_row(struct cfi *c, uint16_t machine, const struct cfi_state *s, 
 	}
 	if (is_leaf_base(machine, &rule.cfa) || is_leaf_base(machine, &rule.fp) || is_leaf_base(machine, &rule.ra))
 		c->stats.leaf_only++;
-	index = cfi_put_rule(c, &rule);
+	index = put_rule(c, &rule);
 	if (index == -E2BIG)
 		return put_unsupported(c, out);
 	if (index < 0)

@@ -41,6 +41,7 @@ struct go {
 	struct pclntab table;
 	uint8_t *steps;
 	size_t steps_size;
+	uint32_t turns_left; /* steps that may still be taken: functions share them, so their bytes are no limit */
 	struct reader_window code, names;
 };
 
@@ -238,6 +239,8 @@ static int add_rows(struct go *g, struct function *fn, size_t first)
 	special[1] = MAX(fn->frame_at, fn->switch_at);
 	steps.bytes = cur_of(g->steps + fn->f.steps, g->steps_size - (size_t)fn->f.steps);
 	while (steps.at < size && (r = pclntab_step(&steps, &from)) > 0) {
+		if (!g->turns_left--)
+			return -E2BIG;
 		r = put_row(g, fn, from, steps.depth, first);
 		for (size_t i = 0; r == 0 && i < ARRAY_SIZE(special); i++)
 			if (special[i] > from && special[i] < MIN(steps.at, size))
@@ -323,7 +326,7 @@ static int add_functions(struct go *g)
 
 int unwind_go_read(const struct elf *elf, struct cfi *out)
 {
-	scoped(go_release) struct go g = { .elf = elf, .out = out };
+	scoped(go_release) struct go g = { .elf = elf, .out = out, .turns_left = UNWIND_GO_TURNS_MAX };
 	int r = pclntab_open(elf, &g.table);
 
 	if (r == -ENOENT || r == -ENOTSUP)

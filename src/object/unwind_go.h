@@ -6,7 +6,8 @@
 #include "object/cfi.h"
 #include "object/elf.h"
 
-#define UNWIND_GO_STEPS_MAX MIB(128) /* of one file; Kubernetes' programs have about 10 */
+#define UNWIND_GO_STEPS_MAX MIB(128)    /* bytes of one file; Kubernetes' programs have about 10 MiB */
+#define UNWIND_GO_TURNS_MAX (32u << 20) /* steps of all functions together: under a second */
 
 /** unwind_go_read - append spans. Return: as cfi_read(); 0 and nothing when the file is not Go's. */
 int unwind_go_read(const struct elf *elf, struct cfi *out) warn_unused;

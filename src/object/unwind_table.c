@@ -181,7 +181,7 @@ static int read_code(const struct elf *elf, uint64_t offset, uint8_t *dst, size_
 
 /* The rows of the call of rt_sigreturn begin one byte before it: that is where the return address of a handler is
  * looked up. glibc and the kernel say so themselves. */
-static int mark_signal(struct builder *b, struct piece *piece)
+static int mark_signal(struct builder *b, const struct elf_segment *segment, struct piece *piece)
 {
 	uint8_t code[SIGRETURN_SIZE];
 	ptrdiff_t at;
@@ -195,7 +195,7 @@ static int mark_signal(struct builder *b, struct piece *piece)
 	at = code_find_sigreturn(b->elf->machine, code, sizeof(code));
 	if (at < 0 || piece->start + (uint64_t)at >= piece->end)
 		return 0; /* something else that looks like a signal frame to debuggers: its rules are as good as any */
-	if (at == 0 && piece->start)
+	if (at == 0 && piece->start > segment->offset) /* before it there may be no page for a row */
 		piece->start = --piece->origin;
 	b->cfi.rows[piece->first].row = (struct abi_row){ .cfa = ABI_CFA_SIGNAL };
 	piece->count = 1;
@@ -221,7 +221,7 @@ static int add_spans(struct builder *b, size_t first_span)
 		if (piece.start >= piece.end)
 			continue;
 		if (span->is_signal)
-			r = mark_signal(b, &piece);
+			r = mark_signal(b, s, &piece);
 		if (r == 0)
 			r = put_piece(&more, piece);
 	}

@@ -110,11 +110,12 @@ static void add_row(struct buf *out, uint16_t machine, const union abi_element *
 
 void unwind_text(const struct elf *elf, const struct unwind_table *t, struct buf *out)
 {
-	const struct abi_table_head *head = &t->elements[0].head;
+	const struct abi_table_head *head;
 	struct abi_row last = { .low = ABI_ROW_FILLER };
 
 	if (!t->elements)
 		return;
+	head = &t->elements[0].head;
 	for (uint64_t i = 0; i < head->pages; i++) {
 		const struct abi_page *page = &t->elements[1 + i / 8].pages[i % 8];
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/spaces.h"
 
-#include <xxhash.h>
-
 #include "base/array.h"
 #include "base/random.h"
+#include "unwind/process_key.h"
 
 struct space { /* mappings the kernel was told of, sorted by start */
 	uint32_t number;
@@ -32,7 +31,7 @@ struct spaces {
 	struct process **items;
 	size_t count, cap;
 	struct u64map by_key; /* hash -> index */
-	struct u64map by_pid; /* -> index of the program met last */
+	struct u64map by_pid; /* -> index of its latest program */
 	struct process *newest, *oldest;
 	struct process **dirty;
 	size_t dirty_count, dirty_cap;
@@ -43,57 +42,7 @@ struct spaces {
 	uint32_t last_number;
 };
 
-/* ---- mappings held together ---- */
-
-struct maps_ref *maps_ref_new(const struct mappings *maps)
-{
-	struct maps_ref *m = calloc(1, sizeof(*m));
-
-	if (m && mappings_copy(&m->maps, maps) < 0) {
-		free(m);
-		return NULL;
-	}
-	if (m)
-		atomic_init(&m->refs, 1);
-	return m;
-}
-
-struct maps_ref *maps_ref_get(struct maps_ref *m)
-{
-	atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-	return m;
-}
-
-void maps_ref_put(struct maps_ref *m)
-{
-	if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	mappings_release(&m->maps);
-	free(m);
-}
-
-bool maps_equal(const struct mappings *a, const struct mappings *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct mapping *x = &a->items[i], *y = &b->items[i];
-
-		if (x->start != y->start || x->end != y->end || x->offset != y->offset || x->file_id != y->file_id ||
-		    x->kind != y->kind)
-			return false;
-	}
-	return true;
-}
-
 /* ---- processes ---- */
-
-static uint64_t hash_of(const struct spaces *s, const struct unwind_process *p)
-{
-	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
-
-	return XXH3_64bits_withSeed(words, sizeof(words), s->seed);
-}
 
 static bool same_process(const struct unwind_process *a, const struct unwind_process *b)
 {
@@ -114,11 +63,17 @@ static void list_push(struct spaces *s, struct process *p)
 	s->newest = p;
 }
 
+/* Is @a the program that @b became, or a process that got the pid of @b? Exec ids count up and may wrap. */
+static bool is_later(const struct unwind_process *a, const struct unwind_process *b)
+{
+	return a->start_ns != b->start_ns ? a->start_ns > b->start_ns : (int32_t)(a->exec_id - b->exec_id) > 0;
+}
+
 static struct process *find(const struct spaces *s, const struct unwind_process *key)
 {
 	uint32_t at;
 
-	if (u64map_get(&s->by_key, hash_of(s, key), &at) < 0)
+	if (u64map_get(&s->by_key, unwind_process_hash(key, s->seed), &at) < 0)
 		return NULL;
 	return same_process(&s->items[at]->key, key) ? s->items[at] : NULL;
 }
@@ -174,12 +129,17 @@ static void drop_space(struct spaces *s, struct space *space)
 	free(space);
 }
 
-static void forget_pid(struct spaces *s, const struct process *p)
+static bool has_pid(const struct spaces *s, const struct process *p)
 {
 	uint32_t at;
 
-	if (u64map_get(&s->by_pid, p->key.pid, &at) < 0 || at != p->index)
-		return; /* another program has the pid by now */
+	return u64map_get(&s->by_pid, p->key.pid, &at) == 0 && at == p->index;
+}
+
+static void forget_pid(struct spaces *s, const struct process *p)
+{
+	if (!has_pid(s, p))
+		return; /* another program has it by now */
 	ignore(u64map_remove(&s->by_pid, p->key.pid));
 	if (p->space) /* the kernel's side may have forgotten it itself */
 		ignore(s->sink->set_space(s->sink->self, p->key.pid, NULL));
@@ -195,14 +155,13 @@ static void free_process(struct process *p)
 static void drop_process(struct spaces *s, struct process *p)
 {
 	struct process *last = s->items[s->count - 1];
-	uint32_t at;
 
 	forget_pid(s, p);
 	drop_space(s, p->space);
 	ignore(u64map_remove(&s->by_key, p->hash)); /* it is there */
 	if (last != p) {
 		must(u64map_put(&s->by_key, last->hash, (uint32_t)p->index) == 0); /* replaces: needs no room */
-		if (u64map_get(&s->by_pid, last->key.pid, &at) == 0 && at == last->index)
+		if (has_pid(s, last))
 			must(u64map_put(&s->by_pid, last->key.pid, (uint32_t)p->index) == 0);
 		s->items[p->index] = last;
 		last->index = p->index;
@@ -215,9 +174,40 @@ static void drop_process(struct spaces *s, struct process *p)
 	free_process(p);
 }
 
+/* A sample can come back from its walk when its program is no more: it does not take the pid from the next one. */
+static int take_pid(struct spaces *s, const struct unwind_process *key, size_t index)
+{
+	uint32_t at;
+
+	if (u64map_get(&s->by_pid, key->pid, &at) == 0 && is_later(&s->items[at]->key, key))
+		return 0;
+	return u64map_put(&s->by_pid, key->pid, (uint32_t)index);
+}
+
+/* Makes @p, which has key and hash, one of the processes. */
+static int add_process(struct spaces *s, struct process *p)
+{
+	int r = array_grow(&s->items, &s->cap, s->count, SPACES_PROCESSES_MAX);
+
+	if (r == 0)
+		r = u64map_put(&s->by_key, p->hash, (uint32_t)s->count);
+	if (r < 0)
+		return r;
+	r = take_pid(s, &p->key, s->count);
+	if (r < 0) {
+		ignore(u64map_remove(&s->by_key, p->hash)); /* it is there */
+		return r;
+	}
+	p->index = s->count;
+	s->items[s->count++] = p;
+	list_push(s, p);
+	return 0;
+}
+
+/* NULL: out of memory. */
 static struct process *create(struct spaces *s, const struct unwind_process *key)
 {
-	uint64_t hash = hash_of(s, key);
+	uint64_t hash = unwind_process_hash(key, s->seed);
 	struct process *p;
 	uint32_t at;
 
@@ -226,22 +216,14 @@ static struct process *create(struct spaces *s, const struct unwind_process *key
 	if (u64map_get(&s->by_key, hash, &at) == 0) /* another with the same 64 bits: as good as never */
 		drop_process(s, s->items[at]);
 	p = calloc(1, sizeof(*p));
-	if (!p || array_grow(&s->items, &s->cap, s->count, SPACES_PROCESSES_MAX) < 0 ||
-	    u64map_put(&s->by_key, hash, (uint32_t)s->count) < 0) {
-		free(p);
+	if (!p)
 		return NULL;
-	}
-	if (u64map_put(&s->by_pid, key->pid, (uint32_t)s->count) < 0) {
-		ignore(u64map_remove(&s->by_key, hash));
-		free(p);
-		return NULL;
-	}
 	p->key = *key;
 	p->hash = hash;
-	p->index = s->count;
-	s->items[s->count++] = p;
-	list_push(s, p);
-	return p;
+	if (add_process(s, p) == 0)
+		return p;
+	free(p);
+	return NULL;
 }
 
 /* NULL: out of memory. */
@@ -256,9 +238,21 @@ static struct process *use(struct spaces *s, const struct unwind_process *key)
 	return p;
 }
 
+/* A forked child asks for what its parent was told of already. */
+static bool knows(struct process *p, struct maps_ref *maps)
+{
+	if (p->told == maps)
+		return true;
+	if (!p->told || !maps_equal(&p->told->maps, &maps->maps))
+		return false;
+	maps_ref_put(p->told);
+	p->told = maps_ref_get(maps);
+	return true;
+}
+
 static void want(struct spaces *s, struct process *p, struct maps_ref *maps)
 {
-	if (p->told == maps || clock_monotonic_ns(s->clock) < p->retry_ns)
+	if ((!p->is_dirty && knows(p, maps)) || clock_monotonic_ns(s->clock) < p->retry_ns)
 		return;
 	if (!p->is_dirty && array_grow(&s->dirty, &s->dirty_cap, s->dirty_count, SPACES_PROCESSES_MAX * 2) < 0)
 		return;
@@ -277,12 +271,27 @@ void spaces_set(struct spaces *s, const struct unwind_process *process, struct m
 		want(s, p, maps);
 }
 
-void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old)
+/* The kernel's entry of a process: it has the space. */
+static int set_space(struct spaces *s, const struct process *p)
+{
+	const struct abi_space told = { .start_ns = p->key.start_ns,
+					.exec_id = p->key.exec_id,
+					.space = p->space->number };
+
+	return s->sink->set_space(s->sink->self, p->key.pid, &told);
+}
+
+void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old,
+		bool is_unknown)
 {
 	struct process *p = use(s, process);
 
 	if (!p)
 		return;
+	/* Told of in the middle of its exec, at whose end the kernel's side forgets the pid; or at a fork whose entry
+	 * did not fit. */
+	if (is_unknown && p->space && has_pid(s, p))
+		ignore(set_space(s, p)); /* the next sample comes raw, too */
 	p->raws += p->raws < 2;
 	if (p->raws >= 2 || is_old)
 		want(s, p, maps);
@@ -482,11 +491,9 @@ static int change_space(struct spaces *s, struct process *p, struct space *fresh
 static int new_space(struct spaces *s, struct process *p, struct space **fresh)
 {
 	struct space *space = *fresh;
-	struct abi_space told = { .start_ns = p->key.start_ns, .exec_id = p->key.exec_id };
 	int r;
 
-	must(s->last_number < UINT32_MAX); /* at 25 us a mapping that takes a day and more */
-	space->number = told.space = ++s->last_number;
+	space->number = ++s->last_number;
 	s->map_count += space->count;
 	s->space_count++;
 	drop_space(s, p->space); /* the others of the fork go on with it */
@@ -494,13 +501,17 @@ static int new_space(struct spaces *s, struct process *p, struct space **fresh)
 	space->refs = 1;
 	*fresh = NULL;
 	r = send_difference(s, NULL, space);
-	return r < 0 ? r : s->sink->set_space(s->sink->self, p->key.pid, &told);
+	return r < 0 ? r : set_space(s, p);
 }
 
 static int tell(struct spaces *s, struct process *p)
 {
 	scoped(free_space) struct space *fresh = calloc(1, sizeof(*fresh));
-	int r = fresh ? list_maps(s, &p->wanted->maps, &fresh->maps, &fresh->count) : -ENOMEM;
+	int r;
+
+	if (s->last_number == UINT32_MAX) /* after days of nothing else */
+		return -EOVERFLOW;
+	r = fresh ? list_maps(s, &p->wanted->maps, &fresh->maps, &fresh->count) : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -518,7 +529,9 @@ static void tell_dirty(struct spaces *s)
 		if (!p)
 			continue;
 		p->is_dirty = false;
-		if (tell(s, p) < 0) {
+		if (!has_pid(s, p)) { /* it would take the place of the program that has it now */
+			maps_ref_put(p->wanted);
+		} else if (tell(s, p) < 0) {
 			give_up(s, p);
 			maps_ref_put(p->wanted);
 		} else {
@@ -530,6 +543,19 @@ static void tell_dirty(struct spaces *s)
 	s->dirty_count = 0;
 }
 
+/* Adds the changes of the mappings of table @number. */
+static void turn_maps(struct spaces *s, struct space *space, uint32_t number, uint8_t kind)
+{
+	for (size_t i = 0; i < space->count; i++) {
+		struct abi_map *map = &space->maps[i];
+
+		if (map->table != number || map->kind == kind)
+			continue;
+		map->kind = kind;
+		ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
+	}
+}
+
 /* A file turned out to have no rows, or to have them after all: its mappings say so. */
 static void tell_turned(struct spaces *s)
 {
@@ -538,18 +564,9 @@ static void tell_turned(struct spaces *s)
 
 	while ((number = rows_turned(s->rows, &kind))) {
 		s->change_count = 0;
-		for (size_t i = 0; i < s->count; i++) {
-			struct space *space = s->items[i]->space;
-
-			for (size_t j = 0; space && j < space->count; j++) {
-				struct abi_map *map = &space->maps[j];
-
-				if (map->table != number || map->kind == kind)
-					continue;
-				map->kind = kind;
-				ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
-			}
-		}
+		for (size_t i = 0; i < s->count; i++)
+			if (s->items[i]->space)
+				turn_maps(s, s->items[i]->space, number, kind);
 		ignore(send_changes(s));
 	}
 }

@@ -7,9 +7,7 @@
  * processes of a build end before that, and cost nothing here. */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "proc/mappings.h"
+#include "unwind/maps_ref.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
 
@@ -19,18 +17,6 @@
 #define SPACES_MAPS_FEW 256     /* a process with more gives room before those not heard of for longest */
 #define SPACES_RETRY_NS (5 * NSEC_PER_SEC)
 
-/* Mappings that the reader and the worker hold together; never changed once made. */
-struct maps_ref {
-	_Atomic uint32_t refs;
-	struct mappings maps;
-};
-
-/** maps_ref_new - a copy. NULL: out of memory. */
-struct maps_ref *maps_ref_new(const struct mappings *maps);
-struct maps_ref *maps_ref_get(struct maps_ref *m);
-void maps_ref_put(struct maps_ref *m); /* NULL is fine */
-bool maps_equal(const struct mappings *a, const struct mappings *b);
-
 struct spaces;
 
 int spaces_open(struct rows *rows, const struct table_sink *sink, const struct clock *clock,
@@ -39,8 +25,12 @@ void spaces_close(struct spaces *s); /* NULL is fine */
 
 /** spaces_set - tell the kernel of it with the next spaces_flush(). Out of memory: a later sample does it. */
 void spaces_set(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps);
-/** spaces_raw - a walk of it had to be finished here; @is_old: it has lived a while. */
-void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old);
+/**
+ * spaces_raw - a walk of it had to be finished here
+ * @is_old: it has lived a while. @is_unknown: the kernel had no space for it then.
+ */
+void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old,
+		bool is_unknown);
 void spaces_share(struct spaces *s, const struct unwind_process *child, const struct unwind_process *parent);
 void spaces_forget(struct spaces *s, const struct unwind_process *process);
 void spaces_flush(struct spaces *s);

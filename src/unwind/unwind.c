@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/array.h"
 #include "base/random.h"
+#include "unwind/process_key.h"
 #include "unwind/raw_walk.h"
 #include "unwind/rows_files.h"
 #include "unwind/spaces.h"
@@ -161,6 +161,7 @@ static void finish_sample(struct unwind *u, struct message *m)
 
 static void walk_raw(struct unwind *u, struct message *m)
 {
+	bool is_unknown = m->sample->user_end == ABI_END_NO_PROCESS;
 	struct abi_sample *whole;
 
 	if (raw_walk_finish(u->raw_walk, m->sample, &m->maps->maps, &whole) < 0) {
@@ -169,7 +170,7 @@ static void walk_raw(struct unwind *u, struct message *m)
 		free(m->sample);
 		m->sample = whole;
 	}
-	spaces_raw(u->spaces, &m->process, m->maps, m->is_old);
+	spaces_raw(u->spaces, &m->process, m->maps, m->is_old, is_unknown);
 	finish_sample(u, m);
 }
 
@@ -283,18 +284,11 @@ static void *worker_main(void *argument)
 
 /* ---- the reader ---- */
 
-static uint64_t hash_process(const struct unwind *u, const struct unwind_process *p)
-{
-	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
-
-	return XXH3_64bits_withSeed(words, sizeof(words), u->seed);
-}
-
 static struct known *find_known(const struct unwind *u, const struct unwind_process *p)
 {
 	uint32_t at;
 
-	return u64map_get(&u->known_index, hash_process(u, p), &at) < 0 ? NULL : &u->known[at];
+	return u64map_get(&u->known_index, unwind_process_hash(p, u->seed), &at) < 0 ? NULL : &u->known[at];
 }
 
 /* NULL: out of memory, or too many: its mappings are copied each time. */
@@ -305,7 +299,7 @@ static struct known *get_known(struct unwind *u, const struct unwind_process *p)
 	if (k)
 		return k;
 	if (array_grow(&u->known, &u->known_cap, u->known_count, KNOWN_MAX) < 0 ||
-	    u64map_put(&u->known_index, hash_process(u, p), (uint32_t)u->known_count) < 0)
+	    u64map_put(&u->known_index, unwind_process_hash(p, u->seed), (uint32_t)u->known_count) < 0)
 		return NULL;
 	u->known[u->known_count] = (struct known){ .key = *p };
 	return &u->known[u->known_count++];
@@ -313,7 +307,7 @@ static struct known *get_known(struct unwind *u, const struct unwind_process *p)
 
 static void forget_known(struct unwind *u, const struct unwind_process *p)
 {
-	uint64_t hash = hash_process(u, p);
+	uint64_t hash = unwind_process_hash(p, u->seed);
 	struct known *last;
 	uint32_t at;
 
@@ -325,7 +319,7 @@ static void forget_known(struct unwind *u, const struct unwind_process *p)
 	if (last == &u->known[at])
 		return;
 	u->known[at] = *last;
-	must(u64map_put(&u->known_index, hash_process(u, &last->key), at) == 0); /* replaces: needs no room */
+	must(u64map_put(&u->known_index, unwind_process_hash(&last->key, u->seed), at) == 0); /* replaces: needs no room */
 }
 
 /* The mappings as both threads hold them: those of last time when they are the same. NULL: out of memory. */

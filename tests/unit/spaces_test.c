@@ -112,11 +112,11 @@ static void tells_at_the_second_sample(void **state)
 
 	(void)state;
 	assert_int_equal(fixture_open(&f), 0);
-	spaces_raw(f.spaces, &p, maps, false);
+	spaces_raw(f.spaces, &p, maps, false, true);
 	spaces_flush(f.spaces);
 	assert_int_equal(f.changes, 0);
 	assert_int_equal(space_of(&f, 10), 0);
-	spaces_raw(f.spaces, &p, maps, false);
+	spaces_raw(f.spaces, &p, maps, false, true);
 	spaces_flush(f.spaces);
 	assert_int_equal(table_memory_space(f.memory, 10, &space), 0);
 	assert_int_equal(space.start_ns, p.start_ns);
@@ -129,7 +129,7 @@ static void tells_at_the_second_sample(void **state)
 	assert_int_equal(map->first_page, 1);
 	assert_int_equal(table_memory_find(f.memory, space.space, 0x8000)->kind, ABI_MAP_JIT);
 	assert_null(table_memory_find(f.memory, space.space, 0x7000));
-	spaces_raw(f.spaces, &old, maps, true); /* no longer young: at its first */
+	spaces_raw(f.spaces, &old, maps, true, true); /* no longer young: at its first */
 	spaces_flush(f.spaces);
 	assert_int_not_equal(space_of(&f, 11), 0);
 	assert_int_not_equal(space_of(&f, 11), space.space);
@@ -197,7 +197,7 @@ static void children_share(void **state)
 {
 	const struct mapping more[] = { file_map(0x1000, 0x3000, 0x1000, 1), file_map(0x4000, 0x5000, 0, 2) };
 	scoped(fixture_close) struct fixture f = { 0 };
-	scoped(putp) struct maps_ref *maps = ref_of(two, 2), *changed = ref_of(more, 2);
+	scoped(putp) struct maps_ref *maps = ref_of(two, 2), *same = ref_of(two, 2), *changed = ref_of(more, 2);
 	struct unwind_process parent = process(10), child = process(20), unknown = process(30);
 	uint32_t space;
 
@@ -208,6 +208,9 @@ static void children_share(void **state)
 	space = space_of(&f, 10);
 	spaces_share(f.spaces, &child, &parent);
 	spaces_share(f.spaces, &unknown, &unknown);
+	spaces_raw(f.spaces, &child, same, true, false); /* the same mappings, read anew: still shared */
+	spaces_flush(f.spaces);
+	assert_int_equal(spaces_count(f.spaces), 1);
 	spaces_forget(f.spaces, &parent);
 	assert_int_equal(space_of(&f, 10), 0);
 	assert_int_equal(table_memory_maps(f.memory), 2); /* the child's kernel entry names them */
@@ -254,6 +257,49 @@ static void programs_follow_each_other(void **state)
 	assert_int_equal(table_memory_spaces(f.memory), 0);
 }
 
+/* What is left of a program when its pid has the next one. */
+static void late_samples_change_nothing(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
+	struct unwind_process first = process(10), second = first;
+	uint32_t space;
+
+	(void)state;
+	second.exec_id = 2;
+	assert_int_equal(fixture_open(&f), 0);
+	spaces_set(f.spaces, &second, maps);
+	spaces_flush(f.spaces);
+	space = space_of(&f, 10);
+	assert_int_not_equal(space, 0);
+	spaces_raw(f.spaces, &first, maps, true, true);
+	spaces_flush(f.spaces);
+	assert_int_equal(space_of(&f, 10), space);
+	spaces_forget(f.spaces, &first);
+	assert_int_equal(space_of(&f, 10), space);
+}
+
+/* The kernel's side forgot a pid behind our back. */
+static void lost_entries_come_back(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
+	struct unwind_process p = process(10);
+	uint32_t space;
+
+	(void)state;
+	assert_int_equal(fixture_open(&f), 0);
+	spaces_set(f.spaces, &p, maps);
+	spaces_flush(f.spaces);
+	space = space_of(&f, 10);
+	assert_int_equal(set_space(&f, 10, NULL), 0);
+	spaces_raw(f.spaces, &p, maps, true, false); /* rows were missing: nothing was lost */
+	assert_int_equal(space_of(&f, 10), 0);
+	spaces_raw(f.spaces, &p, maps, true, true);
+	assert_int_equal(space_of(&f, 10), space);
+	assert_int_equal(f.changes, 2);
+}
+
 static void files_turn_bare(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
@@ -291,11 +337,11 @@ static void a_full_kernel_is_tried_again_later(void **state)
 	assert_int_equal(spaces_maps(f.spaces), 0);
 	f.map_error = 0;
 	f.changes = 0;
-	spaces_raw(f.spaces, &p, maps, true);
+	spaces_raw(f.spaces, &p, maps, true, true);
 	spaces_flush(f.spaces);
 	assert_int_equal(f.changes, 0);
 	f.time.now_ns += SPACES_RETRY_NS;
-	spaces_raw(f.spaces, &p, maps, true);
+	spaces_raw(f.spaces, &p, maps, true, true);
 	spaces_flush(f.spaces);
 	assert_int_not_equal(space_of(&f, 10), 0);
 }
@@ -369,7 +415,7 @@ static void processes_are_bounded(void **state)
 	for (uint32_t pid = 1; pid <= SPACES_PROCESSES_MAX + 100; pid++) {
 		struct unwind_process p = process(pid);
 
-		spaces_raw(f.spaces, &p, maps, pid % 64 == 0);
+		spaces_raw(f.spaces, &p, maps, pid % 64 == 0, true);
 		spaces_flush(f.spaces);
 	}
 	assert_int_equal(space_of(&f, 64), 0);
@@ -414,6 +460,8 @@ int main(void)
 		cmocka_unit_test(merges_neighbours),
 		cmocka_unit_test(children_share),
 		cmocka_unit_test(programs_follow_each_other),
+		cmocka_unit_test(late_samples_change_nothing),
+		cmocka_unit_test(lost_entries_come_back),
 		cmocka_unit_test(files_turn_bare),
 		cmocka_unit_test(a_full_kernel_is_tried_again_later),
 		cmocka_unit_test(the_oldest_go_first),

@@ -447,6 +447,30 @@ static void places_signal_frames(void **state)
 			   "0000000000401310 none\n");
 }
 
+/* There is no byte before the first one of a segment, and no page of the table for it. */
+static void places_a_signal_frame_first(void **state)
+{
+	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 };
+	const Elf64_Phdr code = { .p_type = PT_LOAD,
+				  .p_flags = PF_R | PF_X,
+				  .p_offset = CODE - BASE,
+				  .p_vaddr = CODE,
+				  .p_filesz = 0x1000,
+				  .p_memsz = 0x1000 };
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+
+	(void)state;
+	start_image(&m, EM_X86_64);
+	put(&m, sizeof(Elf64_Ehdr), &code, sizeof(code));
+	put(&m, CODE - BASE, sigreturn, sizeof(sigreturn));
+	add_fde(&m, add_cie(&m, "zRS", 16, "0c07089001"), CODE, 9, "410e10");
+	end_image(&m, ".eh_frame");
+	assert_int_equal(rows_of(&m, &text, NULL), 0);
+	assert_text(&text, "0000000000401000 signal\n"
+			   "0000000000401009 none\n");
+}
+
 /* .debug_frame: version 4, then a function of CODE; @is_64: in DWARF's 64-bit form. */
 static void add_debug_frame(struct image *m, bool is_64)
 {
@@ -853,6 +877,7 @@ int main(void)
 		cmocka_unit_test(leaves_out_what_is_malformed),
 		cmocka_unit_test(orders_functions),
 		cmocka_unit_test(places_signal_frames),
+		cmocka_unit_test(places_a_signal_frame_first),
 		cmocka_unit_test(reads_real_files),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(reads_debug_frame),

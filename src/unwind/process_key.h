@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs as keys of a struct u64map. */
+#pragma once
+
+#include <xxhash.h>
+
+#include "unwind/unwind.h"
+
+/** unwind_process_hash - @seed: random, since users choose what they start. Two with one hash: as good as never. */
+static inline uint64_t unwind_process_hash(const struct unwind_process *p, uint64_t seed)
+{
+	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
+
+	return XXH3_64bits_withSeed(words, sizeof(words), seed);
+}
