@@ -299,6 +299,7 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u32 flags = BPF_CORE_READ(task, flags);
+	struct mm_struct *mm;
 
 	if (user) {
 		if (regs_compat(&ctx->regs)) {
@@ -312,7 +313,10 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	w->end = ABI_END_COMPLETE;
 	if (flags & PF_KTHREAD)
 		sample->flags |= ABI_SAMPLE_KERNEL_THREAD;
-	if (flags & PF_KTHREAD || !BPF_CORE_READ(task, mm))
+	mm = BPF_CORE_READ(task, mm);
+	/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those
+	 * of the program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
+	if (flags & PF_KTHREAD || !mm || !BPF_CORE_READ(mm, start_stack))
 		return false;
 	return !regs_from_kernel(w, task, flags);
 }

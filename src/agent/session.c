@@ -10,6 +10,8 @@
 #include "walk/walk.h"
 
 #define FILE_DESCRIPTORS_MAX 1024
+#define DESCRIPTORS_OWN 48
+#define DESCRIPTORS_FEW 2
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
@@ -384,14 +386,17 @@ static int open_sampler(struct session *s, struct buf *why)
 	return r < 0 ? r : s->sampler->open(&s->cfg.sampling, why, &s->sampling);
 }
 
-/* Caches of descriptors take half of what the process may have: the rest is for reading /proc. */
+/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc and
+ * the outputs leave. */
 static size_t descriptor_budget(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return FILE_DESCRIPTORS_MAX;
-	return (size_t)MIN(limit.rlim_cur / 4, (rlim_t)FILE_DESCRIPTORS_MAX);
+	if (limit.rlim_cur < DESCRIPTORS_OWN + 4 * DESCRIPTORS_FEW)
+		return DESCRIPTORS_FEW;
+	return (size_t)MIN((limit.rlim_cur - DESCRIPTORS_OWN) / 4, (rlim_t)FILE_DESCRIPTORS_MAX);
 }
 
 /* Nothing comes raw from a sampler that walks by frame pointers. */

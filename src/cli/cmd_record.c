@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth record: profile the machine, processes, a container or a command once, into files. */
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -210,6 +211,15 @@ static int fail_open(const struct buf *why, int e)
 	return e == -EPERM || e == -ENOTSUP || e == -EACCES ? EXIT_NOT_PERMITTED : EXIT_FAILED;
 }
 
+/* Tables of rows and symbols are built in arrays of megabytes that live for milliseconds. Left to itself, glibc keeps
+ * such memory once it was used, in an arena per thread. */
+static void keep_memory_small(void)
+{
+	mallopt(M_MMAP_THRESHOLD, KIB(256));
+	mallopt(M_TRIM_THRESHOLD, KIB(512));
+	mallopt(M_ARENA_MAX, 2);
+}
+
 static int open_session(struct record *r)
 {
 	const struct config *config = r->config;
@@ -246,6 +256,7 @@ static int open_session(struct record *r)
 	};
 	int e;
 
+	keep_memory_small();
 	unwind_options_apply(&config->unwind, &cfg.sampling);
 	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;

@@ -27,7 +27,7 @@ struct command {
 };
 
 extern const struct command command_convert, command_doctor, command_dump, command_merge, command_record,
-	command_report;
+	command_report, command_store;
 
 const struct command *command_at(size_t index); /* NULL behind the last */
 const struct command *command_find(struct str name);

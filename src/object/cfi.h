@@ -12,7 +12,7 @@
 #include "object/elf.h"
 
 /* What one file may make us keep or do. libLLVM 14 has 94,994 FDEs, few CIEs and entries below 20 KiB. */
-#define CFI_FDES_MAX ((size_t)4 << 20)
+#define CFI_FDES_MAX ((size_t)2 << 20)
 #define CFI_CIES_MAX ((size_t)1 << 18)
 #define CFI_ENTRY_MAX MIB(1)
 #define CFI_STATES_MAX 64   /* depth of DW_CFA_remember_state */

@@ -22,6 +22,7 @@
 #define BARE_MIN 48          /* smaller gaps hold nothing that is recognised by its bytes */
 #define BARE_EDGE 64         /* code in a gap is recognised by what stands around it, too */
 #define SIGRETURN_SIZE 32    /* bytes of a signal trampoline looked at */
+#define LOOKS_MAX 65536      /* at the code of signal trampolines and roots; a library has a handful of them */
 
 struct piece {               /* file offsets */
 	uint64_t start, end; /* what it has rows for */
@@ -41,6 +42,7 @@ struct builder {
 	struct pieces all;                 /* sorted, without overlap */
 	const struct elf_segment *segment; /* the one found last */
 	bool has_go;
+	uint32_t looks;
 };
 
 static void pieces_release(struct pieces *p)
@@ -109,6 +111,12 @@ static int lay_under(struct pieces *have, struct pieces *more)
 	size_t i = 0;
 	int r = 0;
 
+	if (!have->count) { /* nearly always: no second copy of millions */
+		pieces_release(have);
+		*have = *more;
+		*more = (struct pieces){ 0 }; /* moved out */
+		return 0;
+	}
 	for (size_t k = 0; r == 0 && k < more->count; k++) {
 		struct piece piece = more->items[k];
 
@@ -177,8 +185,11 @@ static int mark_signal(struct builder *b, struct piece *piece)
 {
 	uint8_t code[SIGRETURN_SIZE];
 	ptrdiff_t at;
-	int r = read_code(b->elf, piece->start, code, sizeof(code));
+	int r = 0;
 
+	if (b->looks++ >= LOOKS_MAX)
+		return 0;
+	r = read_code(b->elf, piece->start, code, sizeof(code));
 	if (r < 0)
 		return r;
 	at = code_find_sigreturn(b->elf->machine, code, sizeof(code));
@@ -216,6 +227,9 @@ static int add_spans(struct builder *b, size_t first_span)
 	}
 	if (r < 0)
 		return r;
+	free(b->cfi.spans); /* the pieces say it all; a crafted file has 128 MiB of them */
+	b->cfi.spans = NULL;
+	b->cfi.span_count = b->cfi.span_cap = 0;
 	settle(&more);
 	return lay_under(&b->all, &more);
 }
@@ -315,7 +329,7 @@ static int judge_popped(struct builder *b, uint64_t from, uint64_t to, struct ab
 	int r;
 
 	*row = (struct abi_row){ .cfa = ABI_CFA_UNSUPPORTED };
-	if (from < CODE_BEFORE)
+	if (from < CODE_BEFORE || b->looks++ >= LOOKS_MAX)
 		return 0;
 	r = read_code(b->elf, from - CODE_BEFORE, code, sizeof(code));
 	for (size_t i = 0; r == 0 && i < 128 && from + i <= to; i++)
@@ -324,14 +338,29 @@ static int judge_popped(struct builder *b, uint64_t from, uint64_t to, struct ab
 	return r;
 }
 
+/* The row in force @at bytes behind the start. By halves: one function can be cut into a million pieces by others that
+ * lie in it. */
+static uint32_t row_at(const struct cfi_row *rows, uint32_t count, uint64_t at)
+{
+	uint32_t low = 0, high = count;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (rows[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static int put_rows(struct builder *b, struct layout *l, const struct piece *piece, struct unwind_stats *stats)
 {
 	const struct cfi_row *rows = b->cfi.rows + piece->first;
-	uint32_t i = 0;
+	uint32_t i = row_at(rows, piece->count, piece->start - piece->origin);
 	int r = 0;
 
-	while (i + 1 < piece->count && piece->origin + rows[i + 1].at <= piece->start)
-		i++;
 	for (; r == 0 && i < piece->count && piece->origin + rows[i].at < piece->end; i++) {
 		uint64_t at = MAX(piece->start, piece->origin + rows[i].at);
 		struct abi_row row = rows[i].row;

@@ -64,6 +64,20 @@ int mappings_copy(struct mappings *to, const struct mappings *from)
 	return 0;
 }
 
+void mappings_cut(struct mappings *m, size_t count)
+{
+	struct mapping *items;
+
+	if (m->count <= count)
+		return;
+	m->count = count;
+	items = realloc(m->items, MAX(count, (size_t)1) * sizeof(*items));
+	if (!items) /* the old ones stay */
+		return;
+	m->items = items;
+	m->cap = MAX(count, (size_t)1);
+}
+
 int mappings_put(struct mappings *m, const struct mapping *mapping, size_t max)
 {
 	size_t first = lower_bound(m, mapping->start), last = first, left, count = 0;
@@ -333,6 +347,8 @@ static int add_lines(struct mapping_reader *reader, int dir, struct str text, st
 		if (r < 0 || !line.executable || (m->count && line.start < m->items[m->count - 1].end))
 			continue;
 		r = fill(reader, dir, &line, m, &mapping);
+		if (r == -E2BIG) /* no room for another file: those that are known go on to have names */
+			continue;
 		if (r == 0)
 			r = array_grow(&m->items, &m->cap, m->count, reader->max);
 		if (r == -E2BIG)

@@ -26,6 +26,8 @@ void mappings_release(struct mappings *m);
 const struct mapping *mappings_find(const struct mappings *m, uint64_t address);
 /** mappings_copy - Return: 0 or -ENOMEM, @to untouched then. */
 int mappings_copy(struct mappings *to, const struct mappings *from) warn_unused;
+/** mappings_cut - only the first @count stay. */
+void mappings_cut(struct mappings *m, size_t count);
 /** mappings_put - add one; what it covers of others goes, the rest of them stays. Return: 0, -ENOMEM or -E2BIG. */
 int mappings_put(struct mappings *m, const struct mapping *mapping, size_t max) warn_unused;
 

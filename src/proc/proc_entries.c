@@ -10,9 +10,21 @@ void entry_close_perf_map(struct proc_table *t, struct entry *e)
 	closep(&e->perf_map_fd);
 }
 
+void entry_count_maps(struct proc_table *t, struct entry *e)
+{
+	t->many -= e->many;
+	e->many = e->maps.count - MIN(e->maps.count, (size_t)PROC_FEW);
+	if (e->many > PROC_MANY_MAX - t->many) {
+		mappings_cut(&e->maps, PROC_FEW);
+		e->many = 0;
+	}
+	t->many += e->many;
+}
+
 void entry_free(struct proc_table *t, struct entry *e)
 {
 	entry_close_perf_map(t, e);
+	t->many -= e->many;
 	mappings_release(&e->maps);
 	free(e->pub.container);
 	free(e->pub.exe);

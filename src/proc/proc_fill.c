@@ -74,9 +74,18 @@ static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r
 	uint64_t before = proc_clock_ns();
 
 	*r = mappings_read(&t->reader, dir, &e->maps);
+	entry_count_maps(t, e);
 	e->scan_cost_ns = proc_clock_ns() - before;
 	if (t->scratch.cap > SCRATCH_KEEP)
 		buf_release(&t->scratch);
+}
+
+static int copy_mappings(struct proc_table *t, struct entry *e, const struct entry *origin)
+{
+	int r = mappings_copy(&e->maps, &origin->maps);
+
+	entry_count_maps(t, e);
+	return r;
 }
 
 /* @origin: whose memory it runs in, or NULL: then its own mappings are read. */
@@ -99,7 +108,7 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 	e->pub.exe = proc_link_read(dir, "exe");
 	read_container(t, e, dir);
 	if (origin)
-		return mappings_copy(&e->maps, &origin->maps);
+		return copy_mappings(t, e, origin);
 	read_mappings(t, e, dir, &r);
 	return r;
 }
@@ -128,7 +137,7 @@ static const struct entry *find_origin(struct proc_table *t, const struct entry 
 }
 
 /* What a process that is gone would have shown. */
-static int take_over(struct entry *e, const struct entry *origin)
+static int take_over(struct proc_table *t, struct entry *e, const struct entry *origin)
 {
 	e->pub.is_kernel = origin->pub.is_kernel;
 	if (!e->pub.container && origin->pub.container) {
@@ -137,7 +146,7 @@ static int take_over(struct entry *e, const struct entry *origin)
 	}
 	if (!e->pub.exe && origin->pub.exe)
 		e->pub.exe = str_dup(str_of(origin->pub.exe));
-	return mappings_copy(&e->maps, &origin->maps);
+	return copy_mappings(t, e, origin);
 }
 
 void entry_read(struct proc_table *t, struct entry *e)
@@ -161,7 +170,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 			entry_exited(e, proc_clock_ns());
 	}
 	if (r == -ESRCH && origin)
-		r = take_over(e, origin);
+		r = take_over(t, e, origin);
 	e->pub.unreadable = r < 0;
 }
 

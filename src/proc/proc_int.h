@@ -8,12 +8,17 @@
 #include "proc/proc.h"
 
 #define PROCS_MAX (1U << 18)
+/* A process may have 65,536 executable mappings, and so may each of its 10,000 children. Those beyond the first few are
+ * kept as long as there are not too many of them in all processes together (48 MiB). */
+#define PROC_FEW 512
+#define PROC_MANY_MAX ((size_t)1 << 20)
 
 struct entry {
 	struct proc pub;     /* first: struct proc * is struct entry * */
 	struct entry *older; /* of the same pid: an earlier program, or an earlier process */
 	size_t index;
 	struct mappings maps;
+	size_t many;               /* mappings beyond the first PROC_FEW, as counted in the table */
 	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
 	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
 	uint32_t uid, effective_uid;
@@ -42,6 +47,7 @@ struct proc_table {
 	size_t count, cap;
 	struct u64map newest; /* pid -> index of the entry that started, or execed, last */
 	size_t perf_map_fds, sweep_at;
+	size_t many; /* of all entries */
 	uint64_t exec_second;
 	unsigned exec_reads;
 };
@@ -70,4 +76,6 @@ void entry_read(struct proc_table *t, struct entry *e);
 bool entry_rescan(struct proc_table *t, struct entry *e);
 /** entry_refresh_name - ask for the container's name again when the answer may have changed. */
 void entry_refresh_name(struct proc_table *t, struct entry *e);
+/** entry_count_maps - after every change of e->maps: cuts it to PROC_FEW when all processes together have too many. */
+void entry_count_maps(struct proc_table *t, struct entry *e);
 int entry_open_perf_map(struct proc_table *t, struct entry *e);

@@ -127,6 +127,7 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 	e->next_scan_ns = e->refresh_ns = 0;
 	e->attempt = 0;
 	mappings_release(&e->maps);
+	entry_count_maps(t, e);
 	entry_close_perf_map(t, e);
 	e->perf_map_retry_ns = 0;
 	free(e->pub.exe);
@@ -165,8 +166,10 @@ void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping)
 	struct mapping told;
 
 	/* Out of memory or over a limit: the addresses stay unknown. */
-	if (e && mapping_told(&t->reader, t->host_root, mapping, &told) == 0)
-		ignore(mappings_put(&e->maps, &told, t->reader.max));
+	if (!e || mapping_told(&t->reader, t->host_root, mapping, &told) < 0)
+		return;
+	ignore(mappings_put(&e->maps, &told, t->reader.max));
+	entry_count_maps(t, e);
 }
 
 static bool may_rescan(struct entry *e, uint64_t now_ns)
@@ -274,7 +277,10 @@ bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vm
 	}
 	if (vma->kind != ABI_VMA_ANONYMOUS && !m.file_id)
 		return false;
-	return mappings_put(&e->maps, &m, t->reader.max) == 0;
+	if (mappings_put(&e->maps, &m, t->reader.max) < 0)
+		return false;
+	entry_count_maps(t, e);
+	return mappings_find(&e->maps, vma->start) != NULL;
 }
 
 int proc_perf_map_fd(struct proc_table *t, struct proc *p)

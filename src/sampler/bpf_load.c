@@ -211,6 +211,8 @@ static int load(struct sampler_bpf *skel, const struct sampler_config *cfg, stru
 		return r;
 	}
 	r = sampler_bpf__load(skel);
+	if (r == -EACCES) /* what the verifier says of a program; rights that are missing are EPERM */
+		r = -EINVAL;
 	if (r < 0) {
 		bpf_explain(why, "the kernel refuses the sampling program", r);
 		return r;

@@ -141,6 +141,15 @@ static int change_batch(struct bpf_tables *t, const uint32_t *numbers, const int
 	return change_one_by_one(t, numbers, fds, count);
 }
 
+/* Of tables in their place: the outer map and our mapping keep them. */
+static void give_up_fds(const struct table_change *changes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (changes[i].table && !changes[i].table->keeps_fd)
+			closep(&changes[i].table->fd);
+	}
+}
+
 static int sink_change_tables(void *self, const struct table_change *changes, size_t count)
 {
 	struct bpf_tables *t = self;
@@ -164,10 +173,8 @@ static int sink_change_tables(void *self, const struct table_change *changes, si
 		fds[i] = changes[i].table ? changes[i].table->fd : t->empty_fd;
 	}
 	r = change_batch(t, numbers, fds, (uint32_t)count);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (changes[i].table && !changes[i].table->keeps_fd) /* the outer map and our mapping keep it */
-			closep(&changes[i].table->fd);
-	}
+	if (r == 0)
+		give_up_fds(changes, count);
 	return r;
 }
 
@@ -235,12 +242,12 @@ static int sink_set_space(void *self, uint32_t pid, const struct abi_space *spac
 	return bpf_map_delete_elem(t->spaces_fd, &pid) < 0 && errno != ENOENT ? -errno : 0; /* it may have exited */
 }
 
-/* An eighth of what the process may have open. */
+/* An eighth of what the process may have open, where that is plenty. */
 static size_t fds_max(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < KEPT_MAX)
 		return 0;
 	return (size_t)MIN(limit.rlim_cur / 8, (rlim_t)KEPT_MAX);
 }

@@ -109,12 +109,12 @@ static struct abi_sample *sample_of(const struct walk *w, const struct rest *res
 {
 	size_t head = sizeof(struct abi_sample) + w->count * sizeof(struct abi_frame);
 	size_t size = head + (is_stuck(w) ? sizeof(rest->raw) + rest->raw.stack_size : 0);
-	uint8_t *bytes = malloc(size);
-	struct abi_sample *sample = (void *)bytes;
+	struct abi_sample *sample = malloc(size);
+	uint8_t *bytes = (uint8_t *)sample;
 
-	if (!bytes)
+	if (!sample)
 		return NULL;
-	memcpy(bytes, w->head, sizeof(*sample));
+	memcpy(sample, w->head, sizeof(*sample));
 	memcpy(sample->frames, w->frames, w->count * sizeof(struct abi_frame));
 	sample->header.size = (uint32_t)size;
 	sample->frame_count = (uint16_t)w->count;

@@ -9,7 +9,11 @@
 /* Loading again what was evicted takes at most a tenth of one CPU, and as much as half a second at once: a budget that
  * is too small for what runs must not eat the machine. */
 #define RELOAD_SHARE 10
-#define RELOAD_BURST_NS (NSEC_PER_SEC / 2)
+#define RELOAD_BURST_NS ((int64_t)NSEC_PER_SEC / 2)
+/* Loading for the first time, a fifth of one CPU and two seconds at once: 64 MiB of rows take half a second, but one
+ * crafted file takes as long, and a loop of programs can date it anew for each. */
+#define LOAD_SHARE 5
+#define LOAD_BURST_NS (2 * (int64_t)NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (5 * NSEC_PER_SEC)
 #define IDLE_NS (60 * NSEC_PER_SEC)
 /* When room is made, a little more is: every batch of changes waits for a grace period. */
@@ -51,8 +55,9 @@ int rows_open(const struct rows_config *cfg, struct rows **out)
 	}
 	r->files[0] = (struct rows_file){ 0 };
 	r->count = 1;
-	r->reload_left_ns = RELOAD_BURST_NS;
-	r->reload_at_ns = r->expired_ns = clock_monotonic_ns(cfg->clock);
+	r->expired_ns = clock_monotonic_ns(cfg->clock);
+	r->loads = (struct rows_allowance){ .left_ns = LOAD_BURST_NS, .at_ns = r->expired_ns };
+	r->reloads = (struct rows_allowance){ .left_ns = RELOAD_BURST_NS, .at_ns = r->expired_ns };
 	*out = r;
 	return 0;
 }
@@ -286,13 +291,27 @@ static int get_number(struct rows *r, uint32_t file_id, uint32_t *out)
 
 /* ---- loading ---- */
 
-static bool may_reload(struct rows *r, uint64_t now_ns)
+static bool may_take(struct rows_allowance *a, uint64_t now_ns, uint64_t share, int64_t burst_ns)
 {
-	uint64_t more = (now_ns - r->reload_at_ns) / RELOAD_SHARE;
+	a->left_ns = MIN(a->left_ns + (int64_t)((now_ns - a->at_ns) / share), burst_ns);
+	a->at_ns = now_ns;
+	return a->left_ns > 0;
+}
 
-	r->reload_left_ns = MIN(r->reload_left_ns + more, RELOAD_BURST_NS);
-	r->reload_at_ns = now_ns;
-	return r->reload_left_ns > 0;
+static bool may_load(struct rows *r, bool again, uint64_t now_ns)
+{
+	return again ? may_take(&r->reloads, now_ns, RELOAD_SHARE, RELOAD_BURST_NS)
+		     : may_take(&r->loads, now_ns, LOAD_SHARE, LOAD_BURST_NS);
+}
+
+/* Waits for grace periods hold up the worker as work does, when rows come and go. What a first load took too long is
+ * owed; a file that comes again is wanted within a second. */
+static void took(struct rows *r, bool again, uint64_t wall_ns, uint64_t cpu_ns)
+{
+	if (again)
+		r->reloads.left_ns -= MIN((int64_t)wall_ns, r->reloads.left_ns);
+	else
+		r->loads.left_ns -= (int64_t)cpu_ns;
 }
 
 static int put_table(struct rows *r, uint32_t number, const struct unwind_table *built)
@@ -345,11 +364,11 @@ static void load(struct rows *r, uint32_t number)
 {
 	scoped(unwind_table_release) struct unwind_table built = { 0 };
 	struct rows_file *f = &r->files[number];
-	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock);
+	uint64_t before = thread_cpu_ns(), now_ns = clock_monotonic_ns(r->cfg.clock), cpu_ns;
 	bool again = f->state == ROWS_EVICTED;
 	int e;
 
-	if (now_ns < f->retry_ns || (again && !may_reload(r, now_ns)))
+	if (now_ns < f->retry_ns || !may_load(r, again, now_ns))
 		return;
 	e = r->cfg.source->build(r->cfg.source->self, f->file_id, &built);
 	if (e == 0 && built.source == UNWIND_SOURCE_NONE)
@@ -358,9 +377,9 @@ static void load(struct rows *r, uint32_t number)
 		e = put_table(r, number, &built);
 	if (e < 0)
 		failed(r, number, e, now_ns);
-	r->stats.load_ns += thread_cpu_ns() - before;
-	if (again) /* waits for grace periods hold up the worker as work does */
-		r->reload_left_ns -= MIN(clock_monotonic_ns(r->cfg.clock) - now_ns, r->reload_left_ns);
+	cpu_ns = thread_cpu_ns() - before;
+	r->stats.load_ns += cpu_ns;
+	took(r, again, clock_monotonic_ns(r->cfg.clock) - now_ns, cpu_ns);
 }
 
 static void want(struct rows *r, uint32_t number)

@@ -60,6 +60,11 @@ struct rows_stats {
 	size_t bytes, bytes_peak;
 };
 
+struct rows_allowance {
+	int64_t left_ns; /* time that loading may still take; below 0 when the last one took more */
+	uint64_t at_ns;  /* when that was last raised */
+};
+
 struct rows {
 	struct rows_config cfg;
 	struct rows_file *files; /* by number; 0 is none */
@@ -71,7 +76,7 @@ struct rows {
 	size_t waiting;   /* files with is_changed */
 	uint32_t *turned; /* numbers whose kind changed since rows_turned() was asked */
 	size_t turned_count, turned_cap;
-	uint64_t reload_left_ns, reload_at_ns; /* time that reloading may still take; when that was last raised */
+	struct rows_allowance loads, reloads;
 	uint64_t expired_ns;
 	struct rows_stats stats;
 	_Atomic uint64_t use_clock;

@@ -337,12 +337,20 @@ static bool continues(const struct abi_map *a, const struct abi_map *b)
 	return a->end == b->start && a->kind == b->kind && a->file == b->file && a->file_base == b->file_base;
 }
 
-/* Neighbours that say the same are one. Return: the number of entries in @list, whose tables are held; or -errno. */
+/* Of a process with too many the ends are told: programs lie at the lower one, their libraries at the upper one, and
+ * what they map by the thousands grows in between. */
+static bool is_left_out(const struct mappings *maps, size_t at)
+{
+	return maps->count > SPACES_MAPS_OF_ONE && at >= SPACES_MAPS_OF_ONE / 4 &&
+	       maps->count - at > SPACES_MAPS_OF_ONE - SPACES_MAPS_OF_ONE / 4;
+}
+
+/* Neighbours that say the same are one. Return: 0 with *@count entries in @list, whose tables are held; or -errno. */
 static int fill_maps(struct spaces *s, const struct mappings *maps, struct abi_map *list, size_t *count)
 {
 	for (size_t i = 0; i < maps->count; i++) {
 		struct abi_map map;
-		int r = describe(s, &maps->items[i], &map);
+		int r = is_left_out(maps, i) ? -ENOENT : describe(s, &maps->items[i], &map);
 
 		if (r == -ENOENT)
 			continue;
@@ -352,8 +360,6 @@ static int fill_maps(struct spaces *s, const struct mappings *maps, struct abi_m
 			list[*count - 1].end = map.end;
 			continue;
 		}
-		if (*count == SPACES_MAPS_OF_ONE)
-			break;
 		hold(s, &map, 1); /* at once: the next file may want a number */
 		list[(*count)++] = map;
 	}
@@ -412,11 +418,27 @@ static int send_difference(struct spaces *s, const struct space *before, const s
 	return r < 0 ? r : send_changes(s);
 }
 
-/* Makes room for @more mappings by forgetting the processes not heard of for longest. */
+/* Who gives room: the one with the most mappings, so that nobody can drive out all others, else the one not heard of
+ * for longest. NULL: nobody but @keep. */
+static struct process *victim(const struct spaces *s, const struct process *keep)
+{
+	struct process *largest = NULL;
+
+	for (struct process *p = s->oldest; p; p = p->newer)
+		if (p != keep && p->space && p->space->count > (largest ? largest->space->count : SPACES_MAPS_FEW))
+			largest = p;
+	if (largest)
+		return largest;
+	return s->oldest != keep ? s->oldest : NULL;
+}
+
+/* Makes room for @more mappings. */
 static void make_room(struct spaces *s, const struct process *keep, size_t more)
 {
-	while (s->map_count + more > SPACES_MAPS_MAX && s->oldest && s->oldest != keep)
-		drop_process(s, s->oldest);
+	struct process *p;
+
+	while (s->map_count + more > SPACES_MAPS_MAX && (p = victim(s, keep)))
+		drop_process(s, p);
 }
 
 static void free_space(struct space **space)

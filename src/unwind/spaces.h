@@ -15,7 +15,8 @@
 
 #define SPACES_PROCESSES_MAX 16384
 #define SPACES_MAPS_MAX 30000   /* told of in all; about 512 bytes each in the kernel */
-#define SPACES_MAPS_OF_ONE 8192 /* of one process; what lies behind stays unknown to the kernel */
+#define SPACES_MAPS_OF_ONE 2000 /* of one process: 50 ms; what lies in the middle stays unknown to the kernel */
+#define SPACES_MAPS_FEW 256     /* a process with more gives room before those not heard of for longest */
 #define SPACES_RETRY_NS (5 * NSEC_PER_SEC)
 
 /* Mappings that the reader and the worker hold together; never changed once made. */

@@ -21,10 +21,10 @@
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
 #define WORKER_NICE 10
-/* More than a few raw samples wait: on a busy machine a thread at low priority would never catch up, and what it has not
- * told the kernel of makes yet more samples raw. */
-#define HURRY_BYTES KIB(64)
-#define HURRY_NICE (-5)
+/* More than two or three raw samples wait. What the kernel has not been told of makes yet more of them, and on a machine
+ * with ten busy programs a CPU an ordinary thread waits 20 ms for each turn: then it is as urgent as the reader. */
+#define HURRY_BYTES KIB(32)
+#define HURRY_NICE (-10)
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
 

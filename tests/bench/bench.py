@@ -10,6 +10,7 @@ HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL and OTEL_PROFILE
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -152,6 +153,16 @@ def bench_pprof():
                 f"wall {median([r.wall for r in results]):.2f} s, anonymous memory {max(r.anonymous for r in results) / MIB:.0f} MiB")
 
 
+def bench_store():
+    head("The store: profiles of a day put by four threads, merged, closed")
+    program = generator("bench_store")
+    # Services, profiles each: what is asked of the bytes on disk is at most 1/20 and 1/15 of the uploads.
+    for services, profiles in ((1, 240), (10, 10)) if QUICK else ((1, 1440), (50, 30)):
+        print(f"# load {os.getloadavg()[0]:.1f}", flush=True)
+        subprocess.run([program, path(f"store-{services}"), str(services), str(profiles), "4"], check=True)
+    print("# at most: sum of 1,000 profiles 100 ms, of a day by hours 50 ms")
+
+
 def bench_page():
     """The page in Chromium: what people wait for, medians of five fresh browsers (tests/web/page_bench.mjs)."""
     head("The flame graph page in Chromium")
@@ -178,7 +189,7 @@ def bench_page():
 
 
 def main():
-    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "page": bench_page,
+    parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page,
              **bench_unwind.PARTS, **bench_peer.PARTS}
     if "--help" in sys.argv:
         sys.exit(f"bench.py [--quick] [--runs N] [NAME...]: {' '.join(parts)}")
@@ -191,6 +202,7 @@ def main():
     if built.returncode:
         sys.exit("bench.py: the workloads do not build:\n" + built.stderr)
     print(subprocess.run([HEARTH, "--version"], capture_output=True, text=True).stdout.strip())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what follows is undone
     try:
         for name in wanted:
             parts[name]()

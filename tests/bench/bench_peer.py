@@ -20,6 +20,8 @@ from support import Profile, total
 
 TRACEFS = "/sys/kernel/tracing"
 PYTHON_SHORT = "/usr/bin/python3 -S -c 0"
+OURS = {"hearth_rows", "walks", "tables", "mappings", "spaces", "seen", "ring", "misses", "pids", "cgroups", "counters", "waits", "waiting",
+        "sampler_.rodata", "sampler_.bss", "sampler_bpf.rod", "sampler_bpf.bss"}
 PEER = os.environ.get("OTEL_PROFILER", "")
 
 
@@ -36,28 +38,35 @@ def tracefs():
 
 
 def resident(pid):
-    """Bytes of resident memory, without pages of BPF maps: those count as maps."""
-    total_kib, is_map = 0, False
+    """Bytes of resident memory without pages of BPF maps, and the size of the tables of rows among those: hearth maps each
+    of them for reading, behind a page of the kernel's own; the ring is mapped twice its size, a power of two, and a page."""
+    kib = rows = size = 0
+    is_map = False
     with open(f"/proc/{pid}/smaps") as f:
         for line in f:
             if re.match("[0-9a-f]+-", line):
                 is_map = "bpf-map" in line or "bpf_ring" in line
+                size = -int.__sub__(*(int(x, 16) for x in line.split()[0].split("-")))
+                ring = size - 4096
+                if is_map and " r--s " in line and (ring < 1 << 17 or ring & (ring - 1)):
+                    rows += size + 4096
             elif line.startswith("Rss:") and not is_map:
-                total_kib += int(line.split()[1])
-    return total_kib * 1024
+                kib += int(line.split()[1])
+    return kib * 1024, rows
 
 
-def all_maps():
-    """Every BPF map of the machine: {id: bytes}. Inner maps need no descriptor, so descriptors do not show all."""
+def peer_maps():
+    """Maps of the peer: {id: bytes}. Its inner maps need no descriptor, so descriptors do not show all; whatever is not
+    called like a map of ours is its."""
     shown = subprocess.run(["bpftool", "-j", "map", "show"], capture_output=True, text=True)
-    return {m["id"]: m.get("bytes_memlock", 0) for m in json.loads(shown.stdout or "[]")}
+    return {m["id"]: m.get("bytes_memlock", 0) for m in json.loads(shown.stdout or "[]") if m.get("name", "") not in OURS}
 
 
 class Tool:
     """One profiler in the group: what it has used at any time."""
 
     def __init__(self, command, **options):
-        self.maps_before = all_maps()
+        self.maps_before = peer_maps()
         self.base = group.seconds()
         self.begin = time.monotonic()
         self.began_wall = time.time()
@@ -78,9 +87,11 @@ class Tool:
         return (group.seconds() - self.base, sum(p[1] for p in every) / 1e9, sum(p[1] for p in every if p[0]) / 1e9,
                 sum(p[2] for p in every if p[0]))
 
-    def memory(self):
-        now = all_maps()
-        return resident(self.process.pid), sum(size for number, size in now.items() if number not in self.maps_before)
+    def memory(self, is_peer):
+        pages, rows = resident(self.process.pid)
+        if is_peer:
+            return pages, sum(size for number, size in peer_maps().items() if number not in self.maps_before)
+        return pages, rows + sum(descriptors(self.process.pid)[1].values())
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
@@ -132,7 +143,7 @@ def observe(command, seconds):
     first = tool.look()
     tool.wait_until(10 + seconds)
     last = tool.look()
-    r.resident, r.maps = tool.memory()
+    r.resident, r.maps = tool.memory(command[0] == PEER)
     tool.end()
     r.first, r.began = first[0], tool.began_wall
     r.steady, r.bpf = last[0] - first[0], last[1] - first[1]

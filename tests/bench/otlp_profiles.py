@@ -3,6 +3,7 @@
 
 Source: opentelemetry-proto 1.11, profiles/v1development/profiles.proto.
 """
+import measure  # noqa: it makes support.py importable
 from support import fields, numbers
 
 

@@ -141,8 +141,8 @@ text = hearth("report", path("few.hwin")).stdout
 unnamed = re.search(r"^unnamed +([0-9.]+)%", text, re.M)  # two thirds of all when the caches took every descriptor
 tap.ok(unnamed and float(unnamed[1]) < 20, "64 descriptors: the frames of the machine too", text[:600])
 
-done = run("sh", "-c", f"ulimit -n 32; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
-one_line(done, 0, "32 descriptors", "ulimit -n")
+done = run("sh", "-c", f"ulimit -n 48; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
+one_line(done, 0, "48 descriptors", "ulimit -n")
 
 # Stopped and continued, as by Ctrl-Z and fg.
 recorder = start(HEARTH, "record", "-d", 4, "-q", "-o", path("stopped.pb.gz"), stderr=subprocess.PIPE, text=True)

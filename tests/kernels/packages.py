@@ -41,7 +41,7 @@ class Suite:
         self.name, self.architecture = name, architecture
         self.folder = os.path.join(CACHE, "suites", f"{name}-{architecture}")
 
-    def apt(self, *args):
+    def apt(self, *args, cwd=None):
         options = {
             "Dir::State": f"{self.folder}/state", "Dir::State::status": f"{self.folder}/status",
             "Dir::Cache": f"{self.folder}/cache", "Dir::Etc::SourceList": f"{self.folder}/sources.list",
@@ -53,7 +53,7 @@ class Suite:
         for key, value in options.items():
             command += ["-o", f"{key}={value}"]
         try:
-            done = subprocess.run(command + list(args[1:]), capture_output=True, text=True, timeout=600)
+            done = subprocess.run(command + list(args[1:]), capture_output=True, text=True, timeout=600, cwd=cwd)
         except FileNotFoundError:
             raise Unavailable(f"there is no {args[0]}: Debian's packages are needed")
         except subprocess.TimeoutExpired:
@@ -82,28 +82,21 @@ class Suite:
         """Archives of the packages, and of what they depend on. Returns their paths."""
         self.update()
         if not with_dependencies:
-            before = f"{self.folder}/cache/archives"
-            out = []
-            for name in names:
-                version = re.search(r"^Version: (\S+)", self.apt("apt-cache", "show", "--no-all-versions", name), re.M)
-                file = f"{before}/{name}_{version[1].replace(':', '%3a')}_{self.architecture}.deb"
-                if not os.path.exists(file):
-                    self.download(name, before)
-                out.append(file)
-            return out
+            return [self.download(name) for name in names]
         self.apt("apt-get", "install", "-qq", "-y", "--download-only", "--no-install-recommends", *names)
         lines = self.apt("apt-get", "install", "-qq", "-y", "-s", "--no-install-recommends", *names).splitlines()
         wanted = {found[1] for found in (re.match(r"Inst (\S+) ", line) for line in lines) if found}
         return [file for file in sorted(glob.glob(f"{self.folder}/cache/archives/*.deb"))
                 if os.path.basename(file).partition("_")[0] in wanted]
 
-    def download(self, name, into):
-        here = os.getcwd()
-        os.chdir(into)
-        try:
-            self.apt("apt-get", "download", "-qq", name)
-        finally:
-            os.chdir(here)
+    def download(self, name):
+        """The archive of one package, fetched unless it is there."""
+        version = re.search(r"^Version: (\S+)", self.apt("apt-cache", "show", "--no-all-versions", name), re.M)
+        archives = f"{self.folder}/cache/archives"
+        file = f"{archives}/{name}_{version[1].replace(':', '%3a')}_{self.architecture}.deb"
+        if not os.path.exists(file):
+            self.apt("apt-get", "download", "-qq", name, cwd=archives)
+        return file
 
     def kernel_package(self, meta):
         """The package that a kernel's meta package stands for now."""

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "proc/mappings.h"
 #include "proc/proc.h"
 #include "proc/proc_read.h"
 
@@ -889,6 +890,53 @@ static void told_by_a_recording(void **state)
 	proc_table_close(t);
 }
 
+/* When no other file can be known, what needs none still is. */
+static void more_files_than_fit(void **state)
+{
+	struct world *w = *state;
+	struct child child = child_start(w);
+	uint64_t address = child_do(&child, LOAD_ANONYMOUS);
+	uint32_t id;
+	int r = 0;
+
+	for (uint64_t i = 1; r == 0; i++) {
+		struct file_key key = { .device = 1, .inode = i };
+
+		assert_true(i < 1 << 20);
+		r = files_add(w->files, -1, &key, STR("/many"), &id);
+	}
+	assert_int_equal(r, -E2BIG);
+	assert_int_equal(place(w, get(w, &child), address).kind, PROC_PLACE_ANONYMOUS);
+	child_end(&child);
+}
+
+/* Each process of a crowd has as many mappings as one may have: the first ones of each are kept, all of a few. */
+static void a_crowd_with_many_mappings(void **state)
+{
+	enum { CROWD = 40, MAPPINGS = 40000, FEW = 512, MANY = 1 << 20 };
+	struct proc_config cfg = { .host_root = "", .recorded = true };
+	struct world *w = *state;
+	struct proc_table *t;
+	size_t kept = 0;
+
+	assert_int_equal(proc_table_open(&cfg, w->files, &t), 0);
+	for (uint32_t pid = 1; pid <= CROWD; pid++) {
+		struct abi_mapping m = { .process_start_ns = 9, .pid = pid };
+		size_t count;
+
+		for (uint64_t i = 1; i <= MAPPINGS; i++) {
+			m.start = i * 2 * PAGE;
+			m.end = m.start + PAGE;
+			proc_mapping(t, &m);
+		}
+		count = proc_mappings(proc_get(t, pid, 9, 0, comm))->count;
+		assert_true(count >= FEW && count <= MAPPINGS);
+		kept += count;
+	}
+	assert_true(kept > MANY / 2 && kept <= MANY + CROWD * FEW);
+	proc_table_close(t);
+}
+
 int main(void)
 {
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -906,6 +954,8 @@ int main(void)
 		LIVE(rescans_are_limited),
 		LIVE(kernel_thread),
 		LIVE(told_by_a_recording),
+		LIVE(more_files_than_fit),
+		LIVE(a_crowd_with_many_mappings),
 		LIVE(churn),
 		cmocka_unit_test(container_and_failing_allocations),
 		cmocka_unit_test(a_sample_from_before_the_exec),

@@ -70,9 +70,9 @@ __attribute__((noinline)) void raw_shot_take(struct raw_shot *out, size_t stack_
 	raw = raw_of(&here);
 	size = (size_t)MIN((uint64_t)stack_max, stack_end() - raw.sp) / 8 * 8;
 	raw.stack_size = (uint32_t)size;
-	bytes = calloc(1, head + sizeof(raw) + size);
-	assert_non_null(bytes);
-	out->sample = (struct abi_sample *)bytes;
+	out->sample = calloc(1, head + sizeof(raw) + size);
+	assert_non_null(out->sample);
+	bytes = (uint8_t *)out->sample;
 	*out->sample = (struct abi_sample){ .header = { .type = ABI_RECORD_SAMPLE,
 							.version = ABI_VERSION,
 							.size = (uint32_t)(head + sizeof(raw) + size),

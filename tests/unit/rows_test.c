@@ -254,7 +254,7 @@ static void reloads_are_bounded(void **state)
 	for (int i = 0; i < 10; i++)
 		assert_true(walk(&f, 1) && walk(&f, 2));
 	assert_int_equal(f.made.builds[1], 10);
-	f.rows->reload_left_ns = 0; /* as after half a second of loading */
+	f.rows->reloads.left_ns = 0; /* as after half a second of loading */
 	before = f.made.builds[1] + f.made.builds[2];
 	for (int i = 0; i < 10; i++) {
 		walk(&f, 1);
@@ -263,6 +263,29 @@ static void reloads_are_bounded(void **state)
 	assert_int_equal(f.made.builds[1] + f.made.builds[2], before);
 	f.time.now_ns += NSEC_PER_SEC; /* a second later the file is whole again */
 	assert_int_not_equal(walk(&f, 1), 0);
+}
+
+/* Files that nobody saw before, each of which takes long: they do not take the CPU either. */
+static void first_loads_are_bounded(void **state)
+{
+	scoped(fixture_close) struct fixture f = { .made = { .busy_ns = NSEC_PER_SEC / 2 } };
+	unsigned builds = 0;
+
+	(void)state;
+	for (uint32_t id = 1; id <= 8; id++)
+		f.made.elements[id] = 4;
+	assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
+	for (int round = 0; round < 10; round++)
+		for (uint32_t id = 1; id <= 8; id++)
+			walk(&f, id);
+	for (uint32_t id = 1; id <= 8; id++)
+		builds += f.made.builds[id];
+	assert_in_range(builds, 3, 5); /* two seconds of CPU time */
+	assert_int_equal(walk(&f, 8), 0);
+	f.time.now_ns += 12 * NSEC_PER_SEC; /* now there is time for the rest */
+	for (uint32_t id = 1; id <= 8; id++)
+		walk(&f, id);
+	assert_int_not_equal(walk(&f, 8), 0);
 }
 
 static void unused_ones_expire(void **state)
@@ -347,6 +370,7 @@ int main(void)
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(tells_what_turned),
 		cmocka_unit_test(reloads_are_bounded),
+		cmocka_unit_test(first_loads_are_bounded),
 		cmocka_unit_test(unused_ones_expire),
 		cmocka_unit_test(numbers_run_out),
 		cmocka_unit_test(survives_failing_allocations),

@@ -329,6 +329,36 @@ static void the_oldest_go_first(void **state)
 	assert_int_equal(table_memory_maps(f.memory), spaces_maps(f.spaces));
 }
 
+/* One that maps code by the thousands drives out nobody else, and its program and libraries are told of. */
+static void many_mappings_are_left_out(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(putp) struct maps_ref *maps = NULL, *few = ref_of(two, 2);
+	struct mapping *many = calloc(10000, sizeof(*many));
+
+	(void)state;
+	assert_non_null(many);
+	for (uint64_t i = 0; i < 10000; i++)
+		many[i] = file_map(0x10000 + i * 0x2000, 0x11000 + i * 0x2000, 0, 1);
+	maps = ref_of(many, 10000);
+	assert_int_equal(fixture_open(&f), 0);
+	for (uint32_t pid = 1; pid <= 100; pid++) {
+		struct unwind_process p = process(pid);
+
+		spaces_set(f.spaces, &p, pid <= 50 ? few : maps);
+		spaces_flush(f.spaces);
+		assert_true(spaces_maps(f.spaces) <= SPACES_MAPS_MAX);
+	}
+	for (uint32_t pid = 1; pid <= 50; pid++)
+		assert_int_not_equal(space_of(&f, pid), 0);
+	assert_int_not_equal(space_of(&f, 100), 0);
+	assert_non_null(table_memory_find(f.memory, space_of(&f, 100), many[0].start));
+	assert_non_null(table_memory_find(f.memory, space_of(&f, 100), many[9999].start));
+	assert_null(table_memory_find(f.memory, space_of(&f, 100), many[5000].start));
+	assert_int_equal(table_memory_maps(f.memory), spaces_maps(f.spaces));
+	free(many);
+}
+
 static void processes_are_bounded(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
@@ -387,6 +417,7 @@ int main(void)
 		cmocka_unit_test(files_turn_bare),
 		cmocka_unit_test(a_full_kernel_is_tried_again_later),
 		cmocka_unit_test(the_oldest_go_first),
+		cmocka_unit_test(many_mappings_are_left_out),
 		cmocka_unit_test(processes_are_bounded),
 		cmocka_unit_test(survives_failing_allocations),
 	};

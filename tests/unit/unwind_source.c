@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind_source.h"
 
+#include <time.h>
+
 static uint32_t slot(uint32_t file_id)
 {
 	return file_id < SOURCE_FILES ? file_id : 0;
@@ -17,12 +19,22 @@ static int span(void *self, uint32_t file_id, struct unwind_span *out)
 	return 0;
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 static int build(void *self, uint32_t file_id, struct unwind_table *out)
 {
 	struct made_source *made = self;
 	uint32_t at = slot(file_id);
 
 	made->builds[at]++;
+	for (uint64_t end = cpu_ns() + made->busy_ns; made->busy_ns && cpu_ns() < end;)
+		;
 	if (made->error[at])
 		return made->error[at];
 	if (!made->elements[at]) {

@@ -12,6 +12,7 @@ struct made_source {                     /* by file id; larger ids share the fir
 	int error[SOURCE_FILES];         /* what build() answers; 0: the table */
 	int span_error[SOURCE_FILES];
 	unsigned builds[SOURCE_FILES];
+	uint64_t busy_ns; /* CPU time that build() takes */
 };
 
 struct rows_source made_source(struct made_source *made);

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -525,6 +526,75 @@ static void adds_the_debug_file(void **state)
 			   "0000000000401040 none\n");
 }
 
+/* Many functions of the program lie in one of the debug file that has many rows of its own: it is cut into many pieces,
+ * whose rows are found without going through them all. Seconds of work once, per file that anybody can map. */
+#define CUT_COUNT 100000
+#define CUT_STEP 20 /* a function of 4 bytes, and a gap that counts as one */
+#define CUT_ROWS 300000
+#define CUT_CODE ((uint64_t)CUT_COUNT * CUT_STEP)
+
+static void start_large(struct image *m, struct reader *in, uint8_t *bytes, size_t size, const char *name, size_t frame)
+{
+	start_image(m, EM_X86_64);
+	m->frame_size = frame;
+	end_image(m, name);
+	memcpy(bytes, m->bytes, FRAME_AT);
+	*in = reader_of(bytes, size);
+}
+
+static size_t put_words(uint8_t *to, size_t at, const uint32_t *words, size_t count)
+{
+	memcpy(to + at, words, count * 4);
+	return at + count * 4;
+}
+
+static size_t fill_many(uint8_t *to)
+{
+	size_t at = put_words(to, 0, (const uint32_t[]){ 16, 0, 0x78010001, 0x08070c10, 0x0190 }, 5);
+
+	for (uint32_t i = 0; i < CUT_COUNT; i++)
+		at = put_words(to, at, (const uint32_t[]){ 20, (uint32_t)at + 4, CODE + i * CUT_STEP, 0, 4, 0 }, 6);
+	return at;
+}
+
+static size_t fill_one(uint8_t *to)
+{
+	size_t at = put_words(to, 0, (const uint32_t[]){ 16, UINT32_MAX, 0x78010001, 0x08070c10, 0x0190 }, 5);
+
+	at = put_words(to, at, (const uint32_t[]){ 20 + CUT_ROWS * 3, 0, CODE, 0, CUT_CODE, 0 }, 6);
+	for (size_t i = 0; i < CUT_ROWS; i++, at += 3)
+		memcpy(to + at, i & 1 ? "\x41\x0e\x10" : "\x41\x0e\x18", 3);
+	return at;
+}
+
+static void cuts_a_function_into_many_pieces(void **state)
+{
+	enum { SIZE = MIB(8) };
+	scoped(unwind_table_release) struct unwind_table t = { 0 };
+	scoped(freep) uint8_t *bytes = calloc(2, SIZE);
+	scoped(elf_release) struct elf elf = { 0 }, debug = { 0 };
+	static struct image m;
+	struct reader in, debug_in;
+	clock_t before = clock();
+
+	(void)state;
+	assert_non_null(bytes);
+	start_large(&m, &in, bytes, SIZE, ".eh_frame", fill_many(bytes + FRAME_AT));
+	start_large(&m, &debug_in, bytes + SIZE, SIZE, ".debug_frame", fill_one(bytes + SIZE + FRAME_AT));
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(elf_parse(&debug_in, &debug), 0);
+	elf.segments[0].file_size = elf.segments[0].memory_size = SIZE;
+	assert_int_equal(unwind_table_build(&elf, &debug, &t), 0);
+	for (uint32_t i = 0; i < CUT_COUNT; i += 997) { /* 4 bytes rsp+8, then what the one function says there */
+		uint64_t at = CODE - BASE + (uint64_t)i * CUT_STEP;
+		uint64_t odd = MIN((uint64_t)i * CUT_STEP + 5, (uint64_t)CUT_ROWS) & 1;
+
+		assert_int_equal(unwind_table_find(t.elements, at + 3)->cfa_off, 1);
+		assert_int_equal(unwind_table_find(t.elements, at + 5)->cfa_off, odd ? 3 : 2);
+	}
+	assert_true((clock() - before) / CLOCKS_PER_SEC < 5); /* 15 billion rows looked at take longer */
+}
+
 static void unpacks_debug_frame(void **state)
 {
 	(void)state;
@@ -787,6 +857,7 @@ int main(void)
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(reads_debug_frame),
 		cmocka_unit_test(adds_the_debug_file),
+		cmocka_unit_test(cuts_a_function_into_many_pieces),
 		cmocka_unit_test(unpacks_debug_frame),
 		cmocka_unit_test(refuses_what_is_too_large),
 		cmocka_unit_test(reports_a_failing_read),

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite engine's parts. docs/formats/store.md describes the files.
+ *
+ * A partition holds the profiles of one UTC day (or the daily sums of one year). While it is open, one thread writes to
+ * it: what has gathered during a commit becomes the next transaction. Readers have connections of their own and wait
+ * for nobody. A closed partition is one immutable file.
+ *
+ * Locks, taken in this order: state->lock, partition->lock, service->lock. None is held over a commit. */
+#pragma once
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "base/intern.h"
+#include "store/pack.h"
+#include "store/store_int.h"
+
+#define SQLITE_STORE_VERSION 1
+#define DICTIONARY_MEMORY MIB(96) /* of all dictionaries, unless configured */
+#define SERVICE_DICTIONARY_MAX \
+	MIB(64) /* of one service in one partition; profiles beyond are kept as encoded windows */
+
+#define BATCH_MAX 256 /* jobs of one transaction */
+
+/* sqlite_db.c: SQLite with our errors */
+
+int db_error(int rc);     /* -errno for a result code; 0 for SQLITE_OK, SQLITE_ROW and SQLITE_DONE */
+bool db_is_damage(int r); /* the file is not what it should be */
+int db_open(const char *path, bool read_only, sqlite3 **out) warn_unused;
+void db_closep(sqlite3 **db);
+int db_exec(sqlite3 *db, const char *sql) warn_unused;
+int db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out) warn_unused;
+int db_step(sqlite3_stmt *stmt) warn_unused; /* 1: a row, 0: done, -errno */
+void db_finalizep(sqlite3_stmt **stmt);
+void db_bind_str(sqlite3_stmt *stmt, int at, struct str text);   /* borrowed until the next reset */
+void db_bind_blob(sqlite3_stmt *stmt, int at, struct str bytes); /* the same; empty: NULL */
+struct str db_column(sqlite3_stmt *stmt, int at);                /* text or blob; valid until the next step */
+/** db_number - one number of one row. Return: 1 and *out, 0 without a row or when it is NULL, -errno. */
+int db_number(sqlite3 *db, const char *sql, int64_t *out) warn_unused;
+int db_set_meta(sqlite3 *db, const char *key, int64_t value) warn_unused;
+int db_get_meta(sqlite3 *db, const char *key, int64_t *out) warn_unused; /* as db_number() */
+int db_create(sqlite3 *db) warn_unused;                                  /* the tables of a partition */
+
+/* A service in a partition and its dictionary. */
+struct service {
+	pthread_mutex_t lock; /* guards dictionary and loaded */
+	struct dictionary dictionary;
+	bool loaded;
+	struct dictionary_mark stored, pending; /* the writer's */
+	bool is_pending;                        /* the writer's */
+	int64_t next_chunk;                     /* the writer's, once loaded */
+	/* Guarded by partition->lock */
+	int refs;
+	uint64_t used;
+	size_t size; /* as counted in state->dictionary_bytes */
+};
+
+struct partition;
+
+struct job {
+	struct job *next;
+	int (*run)(struct partition *p,
+		   struct job *job); /* in the writer's transaction. Return: 0 or -errno: all fail */
+	int result;
+	bool done;
+};
+
+struct reader {
+	sqlite3 *db;
+	struct reader *next;
+};
+
+enum profile_form { FORM_PACKED, FORM_RAW, FORM_WINDOW };
+
+struct partition {
+	struct sqlite_state *state;
+	char name[40]; /* the file's */
+	char *path;
+	int64_t day; /* since 1970; for a year of rollups its first day */
+	uint32_t generation;
+	bool is_year;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Guarded by lock */
+	struct job *first, *last;
+	bool stop, running, busy;
+	bool closed; /* takes no more writes */
+	bool damaged;
+	struct reader *readers;
+	struct intern names; /* of services; index into services */
+	struct service **services;
+	size_t services_cap;
+	/* Guarded by state->lock */
+	int refs;
+	bool gone; /* unlink the file when the last one lets go */
+	/* Written by the writer, read by anybody */
+	_Atomic uint64_t newest_upload, newest_request;
+	/* The writer's */
+	pthread_t thread;
+	sqlite3 *db;
+	sqlite3_stmt *find_service, *add_service, *find_series, *add_series, *add_chunk, *add_profile, *drop_rollup,
+		*find_request, *add_request, *add_rollup;
+	struct service *touched[BATCH_MAX]; /* whose chunks are in the transaction */
+	size_t touched_count;
+};
+
+struct request {
+	struct request *next;
+	struct str key;
+};
+
+struct sqlite_state {
+	struct store_config config;
+	char *path;
+	int lock_fd;
+	sqlite3 *catalog;
+	pthread_mutex_t catalog_lock; /* guards catalog */
+	pthread_mutex_t compact_lock; /* one compaction at a time; taken before all others */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct partition **partitions; /* by day, then generation; years of rollups first */
+	size_t partitions_count, partitions_cap;
+	struct store_ids ids;
+	struct request *requests; /* under way */
+	_Atomic uint64_t dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
+	size_t dictionary_max;
+};
+
+static inline uint64_t state_now(struct sqlite_state *s)
+{
+	return clock_wall_ns(s->config.clock);
+}
+
+/* sqlite_partition.c */
+
+/** partition_open_at - any file as partition of a day, whatever its name. */
+int partition_open_at(struct sqlite_state *s, const char *path, int64_t day, struct partition **out) warn_unused;
+/** partition_name - the file of a day or year. */
+void partition_name(char out[40], bool is_year, int64_t day, uint32_t generation);
+bool partition_parse_name(struct str name, bool *is_year, int64_t *day, uint32_t *generation);
+/** partition_open - an existing file, or a new one. Return: 0, -EBADMSG (damaged), -errno. */
+int partition_open(struct sqlite_state *s, bool is_year, int64_t day, uint32_t generation, bool create,
+		   struct partition **out) warn_unused;
+void partition_free(struct partition *p);
+int partition_reader(struct partition *p, struct reader **out) warn_unused;
+void partition_reader_done(struct partition *p, struct reader *reader);
+/** partition_submit - run @job in the writer and wait for the commit. Return: its result, -ESTALE when closed, -errno.
+ */
+int partition_submit(struct partition *p, struct job *job) warn_unused;
+bool partition_is_closed(struct partition *p);
+/** partition_close - no more writes: waits for the writer and ends it. The file stays readable. */
+void partition_close(struct partition *p);
+
+/* sqlite_service.c */
+
+/** service_get - with its dictionary loaded; service_put() when done. */
+int service_get(struct partition *p, struct str name, struct service **out) warn_unused;
+void service_put(struct partition *p, struct service *service);
+void service_free(struct service *service);
+/** service_write - in the writer: the id of the service, its dictionary's new rows in the transaction. */
+int service_write(struct partition *p, struct str name, struct service *service, int64_t *id) warn_unused;
+/** service_written - in the writer, after the commit (or not). */
+void service_written(struct partition *p, bool committed);
+int service_series(struct partition *p, int64_t service, struct str type, struct str labels, int64_t *out) warn_unused;
+
+/* sqlite_state.c: which partitions there are */
+
+int state_open(const struct store_config *config, struct sqlite_state **out) warn_unused;
+void state_close(struct sqlite_state *s);
+/** state_for_write - the open partition of a day, made when there is none; state_release() when done. */
+int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out) warn_unused;
+void state_release(struct sqlite_state *s, struct partition *p);
+
+struct partition_list {
+	struct sqlite_state *state;
+	struct partition **items;
+	size_t count, cap;
+};
+
+/** state_partitions - those of days @first..@last (years: the ones that contain them), referenced. */
+int state_partitions(struct sqlite_state *s, bool years, int64_t first, int64_t last,
+		     struct partition_list *out) warn_unused;
+void partition_list_release(struct partition_list *list);
+/** state_damaged - take a damaged partition out of use; it is renamed once nobody reads it. */
+void state_damaged(struct sqlite_state *s, struct partition *p);
+/** state_drop - take a partition out of use; the file goes once nobody reads it. */
+void state_drop(struct sqlite_state *s, struct partition *p);
+/** state_swap - at one stroke, put @fresh in and take the ones of @old out, whose files go. */
+int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old) warn_unused;
+uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day); /* state->lock is held */
+int state_sync(struct sqlite_state *s) warn_unused;                                /* the directory */
+
+/* sqlite_write.c */
+
+int sqlite_put(struct store_state *s, const struct store_upload *upload, struct store_id *out);
+int sqlite_remove(struct store_state *s, const struct store_selector *sel);
+/** write_rollup - in the writer: one row. */
+int write_rollup(struct partition *p, int64_t series, int64_t span, int64_t t, struct str header,
+		 struct str data) warn_unused;
+
+/* sqlite_read.c */
+
+/** What of a partition a selector means: a row of `series`. */
+struct series_row {
+	int64_t id;
+	struct store_series series; /* borrows labels and bytes */
+	struct store_label labels[STORE_LABELS_MAX];
+	char *bytes;
+};
+
+struct series_list {
+	struct series_row *items;
+	size_t count, cap;
+};
+
+void series_list_release(struct series_list *list);
+int read_series(sqlite3 *db, const struct store_selector *sel, struct series_list *out) warn_unused;
+int sqlite_list(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
+int sqlite_read(struct store_state *s, const struct store_id *id, struct store_document *out);
+int sqlite_totals(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+int sqlite_warm(struct store_state *s);
+int sqlite_series(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
+
+/* sqlite_sum.c */
+
+/* Sums over the rows of one service's dictionary. */
+struct sum {
+	struct header header, scratch;
+	uint32_t *mapping_at;
+	int64_t *values; /* column after column, one cell per key */
+	uint8_t *seen;
+	size_t keys, mappings, strings;
+	struct columns columns;
+	struct buf plain;
+	uint64_t bad;
+};
+
+int sum_init(struct sum *sum, struct service *service) warn_unused;
+void sum_release(struct sum *sum);
+/** sum_add - a packed profile. Return: 0, -EINVAL (other types), -EBADMSG, -ENOMEM. */
+int sum_add(struct sum *sum, struct str header, struct str data) warn_unused;
+/** sum_columns - the result in columns. */
+int sum_columns(struct sum *sum, struct columns *out) warn_unused;
+int sqlite_sum(struct store_state *s, const struct store_selector *sel, struct window *out, struct store_sum *info);
+
+/* sqlite_rollup.c, sqlite_compact.c, sqlite_retention.c */
+
+/** rollup_hours - hourly sums of hours of @p that ended before @until_ns and have none. */
+int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
+/** rollup_day - the day's sums of closed partition @p into its year, unless they are there. */
+int rollup_day(struct partition *p) warn_unused;
+/** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
+int rollup_has_day(struct partition *p) warn_unused;
+/** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
+int rollup_forget(struct partition *p, int64_t day) warn_unused;
+/** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL. */
+int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
+/** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */
+int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;
+int sqlite_expire(struct store_state *s, uint64_t before_ns);
+int sqlite_maintain(struct store_state *s);
+
+/* sqlite_check.c */
+int sqlite_check(struct store_state *s, store_problem_fn *visit, void *ctx);
+int sqlite_compact(struct store_state *s);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where profiles are kept. An engine is one const struct of functions, listed in stores.c; tests/unit/store_test.c
+ * holds for every one. All functions may be called from several threads at once, but close(). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "model/window.h"
+
+/* A profile's name: seconds of created_at (big-endian), then eight bytes that nothing else has. As text 20 characters
+ * of base32hex (spec/collector.md section 6), so that it fits in a URL. */
+#define STORE_ID_SIZE 12
+#define STORE_ID_TEXT 20
+
+struct store_id {
+	uint8_t bytes[STORE_ID_SIZE];
+};
+
+/** store_id_text - the 20 characters and a NUL. */
+void store_id_text(const struct store_id *id, char out[STORE_ID_TEXT + 1]);
+/** store_id_parse - Return: 0, or -EBADMSG when @text is no id. */
+int store_id_parse(struct str text, struct store_id *out) warn_unused;
+
+struct store_label {
+	struct str key, value;
+};
+
+#define STORE_LABELS_MAX 32
+#define STORE_LABEL_KEY_MAX 256
+#define STORE_LABEL_VALUE_MAX 2048
+#define STORE_NAME_MAX 2048       /* a service or a type */
+#define STORE_REQUEST_KEY_MAX 256 /* an Idempotency-Key */
+#define STORE_RAW_MAX MIB(512)
+
+/* What put() takes; everything is borrowed. */
+struct store_upload {
+	struct str service, type;
+	const struct store_label *labels; /* in any order; equal keys are kept */
+	size_t label_count;
+	uint64_t created_ns;         /* the moment described: decides the partition */
+	struct str request_key;      /* the same key within 24 hours stores nothing again; empty: none */
+	const struct window *window; /* NULL: the bytes of @raw are kept as they are (execution traces) */
+	struct str raw;
+};
+
+/* Which profiles. */
+struct store_selector {
+	struct str service, type;         /* empty: any */
+	const struct store_label *labels; /* all of them, with equal values */
+	size_t label_count;
+	uint64_t from_ns, to_ns; /* of created_at, both included */
+	size_t limit;            /* at most this many, the most recent ones; 0: all */
+	bool (*stop)(void *ctx); /* asked now and then; true ends the query with -ECANCELED. NULL: never */
+	void *stop_ctx;
+};
+
+/* A stored profile without its content; borrowed for the length of the call. */
+struct store_profile {
+	struct store_id id;
+	struct str service, type;
+	const struct store_label *labels; /* sorted by key */
+	size_t label_count;
+	uint64_t created_ns, uploaded_ns;
+	size_t size; /* bytes it takes, dictionaries not counted */
+};
+
+/* A visitor that returns something else than 0 ends the walk, which returns that. */
+typedef int store_profile_fn(void *ctx, const struct store_profile *profile);
+
+/* The totals of one profile, all samples added up; columns as in its value types. */
+struct store_point {
+	uint64_t created_ns;
+	const struct store_label *columns; /* key: type, value: unit */
+	const int64_t *values;
+	size_t value_count;
+};
+
+typedef int store_point_fn(void *ctx, const struct store_point *point);
+
+/* One series: what profiles have in common besides time. */
+struct store_series {
+	struct str service, type;
+	const struct store_label *labels;
+	size_t label_count;
+};
+
+typedef int store_series_fn(void *ctx, const struct store_series *series);
+
+/* A stored document: a window, or the bytes that were uploaded. */
+struct store_document {
+	bool is_raw;
+	struct window window;
+	struct buf raw;
+};
+
+void store_document_release(struct store_document *d); /* a zeroed one is fine */
+
+struct store_sum {
+	uint64_t profiles;  /* merged into the result */
+	uint64_t skipped;   /* raw documents, which cannot be merged */
+	uint64_t parts_bad; /* damaged rows left out */
+};
+
+struct store_stats {
+	uint64_t profiles, bytes, dictionary_bytes; /* stored; on disk (or in memory); dictionaries in memory */
+	uint64_t partitions, partitions_bad;        /* in use; set aside because they are damaged */
+	uint64_t commits, puts, puts_failed, requests_repeated;
+	uint64_t expired_partitions;
+};
+
+struct store_config {
+	const char *path;           /* directory; made when missing. Not used by the memory store */
+	const struct clock *clock;  /* wall time of uploads, retention and closing */
+	uint64_t age_max_ns;        /* a partition goes when its newest upload is older; 0: never */
+	uint64_t size_max;          /* oldest partitions go above this many bytes; 0: no limit */
+	uint64_t free_min;          /* oldest partitions go while the file system has less left; 0: no limit */
+	uint64_t rollup_age_max_ns; /* of the daily rows in rollup-YYYY.db; 0: never */
+	size_t dictionary_max;      /* bytes of dictionaries kept in memory; 0: 96 MiB */
+};
+
+/* Something wrong that check() found: where, and what, as text. */
+typedef void store_problem_fn(void *ctx, const char *where, const char *what);
+
+struct store_state;
+
+struct store {
+	const char *name;
+	int (*open)(const struct store_config *config, struct store_state **out);
+	/**
+	 * put - store one profile; when it returns, it is durable
+	 *
+	 * Return: 0; 1 when request_key is known already (*out is the profile stored then); -ENOSPC, -EIO,
+	 * -EINVAL (no service, no type), -E2BIG over a limit above, -ERANGE: created_ns outside 1970..2106.
+	 */
+	int (*put)(struct store_state *s, const struct store_upload *upload, struct store_id *out);
+	/** list - every profile of @sel by created_at, oldest first. Return: 0, -errno or what @visit returned. */
+	int (*list)(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
+	/** read - one profile, equal to the uploaded one as pprof compares. Return: 0, -ENOENT, -EBADMSG, -errno. */
+	int (*read)(struct store_state *s, const struct store_id *id, struct store_document *out);
+	/**
+	 * sum - all profiles of @sel as one, by the rules of model_merge()
+	 * @out: an empty model when nothing was found; start and end are those of what was merged
+	 *
+	 * Memory follows the number of distinct stacks. Return: 0, -EINVAL when sample types differ, -errno.
+	 */
+	int (*sum)(struct store_state *s, const struct store_selector *sel, struct window *out, struct store_sum *info);
+	/** totals - one point for each profile, in no order. */
+	int (*totals)(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+	/** series - every series with a profile in the days of @sel, once. */
+	int (*series)(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
+	/** remove - delete the profiles of @sel (limit is ignored). Return: how many, saturated, or -errno. */
+	int (*remove)(struct store_state *s, const struct store_selector *sel);
+	/** expire - drop partitions whose newest upload is older than @before_ns. Return: how many, or -errno. */
+	int (*expire)(struct store_state *s, uint64_t before_ns);
+	/**
+	 * maintain - what has to happen now and then: rollups, the next day's dictionaries, closing days that are over,
+	 * retention. To be called about once a minute.
+	 */
+	int (*maintain)(struct store_state *s);
+	/** warm - load what puts to services written in the last hour need; a server is ready after it. */
+	int (*warm)(struct store_state *s);
+	/** compact - close every day that is over now. Return: how many, or -errno. */
+	int (*compact)(struct store_state *s);
+	/** check - read everything. Return: the number of problems, each of which @visit was told, or -errno. */
+	int (*check)(struct store_state *s, store_problem_fn *visit, void *ctx);
+	int (*stats)(struct store_state *s, struct store_stats *out);
+	void (*close)(struct store_state *s); /* NULL is fine */
+};
+
+extern const struct store store_memory, store_sqlite;
+
+const struct store *store_at(size_t index); /* NULL behind the last */
+const struct store *store_find(struct str name);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engines share: checks, ids, labels in their stored order. */
+#pragma once
+
+#include "store/store.h"
+
+#define STORE_DAY_NS (UINT64_C(86400) * NSEC_PER_SEC)
+#define STORE_HOUR_NS (UINT64_C(3600) * NSEC_PER_SEC)
+#define STORE_REQUEST_NS STORE_DAY_NS /* how long an Idempotency-Key is known */
+
+/* A source of ids; its owner's lock guards it. */
+struct store_ids {
+	uint64_t next;
+};
+
+void store_ids_init(struct store_ids *ids);
+void store_id_make(struct store_ids *ids, uint64_t created_ns, struct store_id *out);
+
+/** store_upload_check - Return: 0, -EINVAL, -E2BIG or -ERANGE. */
+int store_upload_check(const struct store_upload *upload) warn_unused;
+
+/** store_labels_sort - by key, equal keys as they were. */
+void store_labels_sort(struct store_label *labels, size_t count);
+
+/** store_labels_pack - sorted labels as bytes: equal labels, equal bytes. Errors stick to @out. */
+void store_labels_pack(const struct store_label *labels, size_t count, struct buf *out);
+/** store_labels_unpack - borrowed from @bytes. Return: 0 or -EBADMSG; @count is at most STORE_LABELS_MAX. */
+int store_labels_unpack(struct str bytes, struct store_label out[STORE_LABELS_MAX], size_t *count) warn_unused;
+
+/** store_selects - whether a series is one of @sel, time left aside. */
+bool store_selects(const struct store_selector *sel, const struct store_series *series);
+
+static inline bool store_stopped(const struct store_selector *sel)
+{
+	return sel->stop && sel->stop(sel->stop_ctx);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slow, obvious engine: every profile as encoded bytes in one list. For tests, which compare the others with it. */
+#include <pthread.h>
+
+#include "base/array.h"
+#include "codec/window_codec.h"
+#include "store/store_int.h"
+
+#define PROFILES_MAX ((size_t)1 << 24)
+#define BYTES_MAX GIB(2)
+
+struct stored {
+	struct store_id id;
+	struct buf text; /* service, type, packed labels, request key end to end; series and request borrow from it */
+	struct store_series series;
+	struct store_label labels[STORE_LABELS_MAX];
+	struct str request_key;
+	uint64_t created_ns, uploaded_ns;
+	bool is_raw;
+	struct buf bytes;
+};
+
+struct memory_state {
+	struct store_config config;
+	pthread_mutex_t lock;  /* guards everything below */
+	struct stored **items; /* by created_at, then as they came */
+	size_t count, cap;
+	struct store_ids ids;
+	struct store_stats stats;
+};
+
+static void stored_free(struct stored *item)
+{
+	if (!item)
+		return;
+	buf_release(&item->text);
+	buf_release(&item->bytes);
+	free(item);
+}
+
+static void stored_freep(struct stored **item)
+{
+	stored_free(*item);
+}
+
+static void unlockp(pthread_mutex_t **lock)
+{
+	(void)pthread_mutex_unlock(*lock);
+}
+
+#define locked(s)                                            \
+	scoped(unlockp) pthread_mutex_t *held_ = &(s)->lock; \
+	(void)pthread_mutex_lock(held_)
+
+static void close_store(struct store_state *state)
+{
+	struct memory_state *s = (struct memory_state *)state;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++)
+		stored_free(s->items[i]);
+	free(s->items);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static int open_store(const struct store_config *config, struct store_state **out)
+{
+	struct memory_state *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	(void)pthread_mutex_init(&s->lock, NULL); /* no attributes: cannot fail on Linux */
+	store_ids_init(&s->ids);
+	*out = (struct store_state *)s;
+	return 0;
+}
+
+/* All text of the profile into one buffer, then views of it. */
+static int keep_text(struct stored *item, const struct store_upload *upload)
+{
+	struct store_label labels[STORE_LABELS_MAX];
+	struct str all;
+	size_t packed;
+
+	if (upload->label_count)
+		memcpy(labels, upload->labels, upload->label_count * sizeof(*labels));
+	store_labels_sort(labels, upload->label_count);
+	item->text.max = MIB(1);
+	buf_adds(&item->text, upload->service);
+	buf_adds(&item->text, upload->type);
+	buf_adds(&item->text, upload->request_key);
+	packed = item->text.len;
+	store_labels_pack(labels, upload->label_count, &item->text);
+	if (item->text.error)
+		return item->text.error;
+	all = buf_str(&item->text);
+	item->series.service = str_first(all, upload->service.len);
+	item->series.type = str_first(str_skip(all, upload->service.len), upload->type.len);
+	item->request_key = str_first(str_skip(all, upload->service.len + upload->type.len), upload->request_key.len);
+	item->series.labels = item->labels;
+	return store_labels_unpack(str_skip(all, packed), item->labels, &item->series.label_count);
+}
+
+static int keep_bytes(struct stored *item, const struct store_upload *upload)
+{
+	item->bytes.max = BYTES_MAX;
+	item->is_raw = !upload->window;
+	if (upload->window)
+		return codec_window.encode(upload->window, &item->bytes);
+	buf_adds(&item->bytes, upload->raw);
+	return item->bytes.error;
+}
+
+static const struct stored *find_request(const struct memory_state *s, struct str key, uint64_t now)
+{
+	for (size_t i = 0; key.len && i < s->count; i++)
+		if (str_eq(s->items[i]->request_key, key) && s->items[i]->uploaded_ns + STORE_REQUEST_NS >= now)
+			return s->items[i];
+	return NULL;
+}
+
+static int put(struct store_state *state, const struct store_upload *upload, struct store_id *out)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	scoped(stored_freep) struct stored *item = NULL;
+	const struct stored *known;
+	size_t at;
+	int r = store_upload_check(upload);
+
+	if (r < 0)
+		return r;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return -ENOMEM;
+	r = keep_text(item, upload);
+	r = r ? r : keep_bytes(item, upload);
+	if (r < 0)
+		return r;
+	locked(s);
+	item->created_ns = upload->created_ns;
+	item->uploaded_ns = clock_wall_ns(s->config.clock);
+	known = find_request(s, upload->request_key, item->uploaded_ns);
+	if (known) {
+		s->stats.requests_repeated++;
+		*out = known->id;
+		return 1;
+	}
+	r = array_grow(&s->items, &s->cap, s->count, PROFILES_MAX);
+	if (r < 0)
+		return r;
+	store_id_make(&s->ids, upload->created_ns, &item->id);
+	*out = item->id;
+	for (at = s->count++; at && s->items[at - 1]->created_ns > item->created_ns; at--)
+		s->items[at] = s->items[at - 1];
+	s->items[at] = item;
+	s->stats.puts++;
+	s->stats.commits++;
+	s->stats.bytes += item->bytes.len;
+	item = NULL; /* moved out */
+	return 0;
+}
+
+static bool selects(const struct store_selector *sel, const struct stored *item)
+{
+	return item->created_ns >= sel->from_ns && item->created_ns <= sel->to_ns && store_selects(sel, &item->series);
+}
+
+/* Where the last @sel->limit profiles of @sel begin. */
+static size_t first_of(const struct memory_state *s, const struct store_selector *sel)
+{
+	size_t at = s->count;
+
+	for (size_t found = 0; sel->limit && at && found < sel->limit; at--)
+		found += selects(sel, s->items[at - 1]);
+	return sel->limit ? at : 0;
+}
+
+static int list(struct store_state *state, const struct store_selector *sel, store_profile_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	int r = 0;
+
+	locked(s);
+	for (size_t i = first_of(s, sel); r == 0 && i < s->count; i++) {
+		const struct stored *item = s->items[i];
+
+		if (selects(sel, item))
+			r = visit(ctx, &(struct store_profile){ .id = item->id,
+								.service = item->series.service,
+								.type = item->series.type,
+								.labels = item->labels,
+								.label_count = item->series.label_count,
+								.created_ns = item->created_ns,
+								.uploaded_ns = item->uploaded_ns,
+								.size = item->bytes.len });
+	}
+	return r;
+}
+
+static int read_one(struct store_state *state, const struct store_id *id, struct store_document *out)
+{
+	struct memory_state *s = (struct memory_state *)state;
+
+	locked(s);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stored *item = s->items[i];
+
+		if (memcmp(&item->id, id, sizeof(*id)) != 0)
+			continue;
+		if (!item->is_raw)
+			return codec_window.decode(buf_str(&item->bytes), &out->window, NULL);
+		out->is_raw = true;
+		out->raw = (struct buf)BUF_INIT(BYTES_MAX);
+		buf_adds(&out->raw, buf_str(&item->bytes));
+		return out->raw.error;
+	}
+	return -ENOENT;
+}
+
+static int add_up(const struct stored *item, struct window *into, struct store_sum *info)
+{
+	scoped(window_release) struct window w = { 0 };
+	int r;
+
+	if (item->is_raw) {
+		info->skipped++;
+		return 0;
+	}
+	r = codec_window.decode(buf_str(&item->bytes), &w, NULL);
+	r = r ? r : model_merge(into->model, w.model);
+	if (r < 0)
+		return r;
+	into->start_ns = info->profiles ? MIN(into->start_ns, w.start_ns) : w.start_ns;
+	into->end_ns = MAX(into->end_ns, w.end_ns);
+	info->profiles++;
+	return 0;
+}
+
+static int sum(struct store_state *state, const struct store_selector *sel, struct window *out, struct store_sum *info)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	scoped(window_release) struct window result = { 0 };
+	int r = window_init(&result, BYTES_MAX);
+
+	locked(s);
+	*info = (struct store_sum){ 0 };
+	for (size_t i = first_of(s, sel); r == 0 && i < s->count; i++) {
+		if (selects(sel, s->items[i]))
+			r = add_up(s->items[i], &result, info);
+		if (r == 0 && store_stopped(sel))
+			r = -ECANCELED;
+	}
+	if (r < 0)
+		return r;
+	*out = result;
+	result = (struct window){ 0 }; /* moved out */
+	return 0;
+}
+
+static int visit_total(const struct stored *item, store_point_fn *visit, void *ctx)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct store_label columns[MODEL_VALUE_TYPES_MAX];
+	int64_t totals[MODEL_VALUE_TYPES_MAX] = { 0 };
+	const struct model *m;
+	int r = codec_window.decode(buf_str(&item->bytes), &w, NULL);
+
+	if (r < 0)
+		return r;
+	m = w.model;
+	for (size_t i = 0; i < m->value_type_count; i++) {
+		columns[i] = (struct store_label){ model_string(m, m->value_types[i].type),
+						   model_string(m, m->value_types[i].unit) };
+		for (size_t row = 0; row < m->samples_count; row++)
+			totals[i] = saturating_add(totals[i], model_values(m, &m->samples[row])[i]);
+	}
+	return visit(ctx, &(struct store_point){ item->created_ns, columns, totals, m->value_type_count });
+}
+
+static int totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	int r = 0;
+
+	locked(s);
+	for (size_t i = 0; r == 0 && i < s->count; i++)
+		if (selects(sel, s->items[i]) && !s->items[i]->is_raw)
+			r = visit_total(s->items[i], visit, ctx);
+	return r;
+}
+
+static bool same_series(const struct store_series *a, const struct store_series *b)
+{
+	if (!str_eq(a->service, b->service) || !str_eq(a->type, b->type) || a->label_count != b->label_count)
+		return false;
+	for (size_t i = 0; i < a->label_count; i++)
+		if (!str_eq(a->labels[i].key, b->labels[i].key) || !str_eq(a->labels[i].value, b->labels[i].value))
+			return false;
+	return true;
+}
+
+static int series(struct store_state *state, const struct store_selector *sel, store_series_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	int r = 0;
+
+	locked(s);
+	for (size_t i = 0; r == 0 && i < s->count; i++) {
+		bool seen = false;
+
+		if (!selects(sel, s->items[i]))
+			continue;
+		for (size_t before = 0; !seen && before < i; before++)
+			seen = selects(sel, s->items[before]) &&
+			       same_series(&s->items[before]->series, &s->items[i]->series);
+		if (!seen)
+			r = visit(ctx, &s->items[i]->series);
+	}
+	return r;
+}
+
+/* Drops what @goes says. */
+static int drop(struct memory_state *s, bool (*goes)(const void *ctx, const struct stored *item), const void *ctx)
+{
+	size_t kept = 0, dropped;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (goes(ctx, s->items[i]))
+			stored_free(s->items[i]);
+		else
+			s->items[kept++] = s->items[i];
+	}
+	dropped = s->count - kept;
+	s->count = kept;
+	return (int)MIN(dropped, (size_t)INT32_MAX);
+}
+
+static bool is_selected(const void *ctx, const struct stored *item)
+{
+	return selects(ctx, item);
+}
+
+static int remove_selected(struct store_state *state, const struct store_selector *sel)
+{
+	struct memory_state *s = (struct memory_state *)state;
+
+	locked(s);
+	return drop(s, is_selected, sel);
+}
+
+/* By day, as partitions go: when the newest upload of the day is too old. */
+struct expiry {
+	const struct memory_state *s;
+	uint64_t before_ns;
+	const uint64_t *days;
+	size_t count;
+};
+
+static bool is_expired(const void *ctx, const struct stored *item)
+{
+	const struct expiry *e = ctx;
+
+	for (size_t i = 0; i < e->count; i++)
+		if (e->days[i] == item->created_ns / STORE_DAY_NS)
+			return true;
+	return false;
+}
+
+/* The days whose newest upload is older than @before_ns. */
+static size_t old_days(const struct memory_state *s, uint64_t before_ns, uint64_t *days)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->count;) {
+		uint64_t day = s->items[i]->created_ns / STORE_DAY_NS, newest = 0;
+
+		for (; i < s->count && s->items[i]->created_ns / STORE_DAY_NS == day; i++)
+			newest = MAX(newest, s->items[i]->uploaded_ns);
+		if (newest < before_ns)
+			days[count++] = day;
+	}
+	return count;
+}
+
+static int expire(struct store_state *state, uint64_t before_ns)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	scoped(freep) uint64_t *days = NULL;
+	struct expiry e = { .s = s, .before_ns = before_ns };
+
+	locked(s);
+	days = calloc(s->count + 1, sizeof(*days));
+	if (!days)
+		return -ENOMEM;
+	e.count = old_days(s, before_ns, days);
+	e.days = days;
+	ignore(drop(s, is_expired, &e)); /* profiles; the answer counts days */
+	s->stats.expired_partitions += e.count;
+	return (int)e.count;
+}
+
+static int maintain(struct store_state *state)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	uint64_t now = clock_wall_ns(s->config.clock), age = s->config.age_max_ns;
+
+	return age && now > age ? MIN(expire(state, now - age), 0) : 0;
+}
+
+static int warm(struct store_state *state)
+{
+	(void)state;
+	return 0; /* all is in memory */
+}
+
+static int compact(struct store_state *state)
+{
+	(void)state;
+	return 0; /* there are no days to close */
+}
+
+static int check(struct store_state *state, store_problem_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	int problems = 0;
+
+	locked(s);
+	for (size_t i = 0; i < s->count; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		if (s->items[i]->is_raw || codec_window.decode(buf_str(&s->items[i]->bytes), &w, NULL) == 0)
+			continue;
+		visit(ctx, "memory", "a profile is damaged");
+		problems++;
+	}
+	return problems;
+}
+
+static int stats(struct store_state *state, struct store_stats *out)
+{
+	struct memory_state *s = (struct memory_state *)state;
+
+	locked(s);
+	*out = s->stats;
+	out->profiles = s->count;
+	return 0;
+}
+
+const struct store store_memory = {
+	.name = "memory",
+	.open = open_store,
+	.put = put,
+	.list = list,
+	.read = read_one,
+	.sum = sum,
+	.totals = totals,
+	.series = series,
+	.remove = remove_selected,
+	.expire = expire,
+	.maintain = maintain,
+	.warm = warm,
+	.compact = compact,
+	.check = check,
+	.stats = stats,
+	.close = close_store,
+};

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite store when things go wrong: kill -9 under load, a full disk, I/O errors, damaged files. STORE_ROUNDS sets
+ * how often it is killed. */
+#include "support.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/random.h"
+#include "store_support.h"
+#include "store_vfs.h"
+
+#define DAY (UINT64_C(86400) * NSEC_PER_SEC)
+#define MORNING (UINT64_C(20000) * DAY + 8 * 3600 * NSEC_PER_SEC)
+
+/* Killed */
+
+struct acknowledged {
+	struct store_id id;
+	uint64_t seed;
+};
+
+struct worker {
+	struct fixture *f;
+	int out;
+	uint64_t seed;
+};
+
+/* Puts until it is killed; writes down each profile once put() has returned. */
+static void *put_for_ever(void *arg)
+{
+	struct worker *w = arg;
+
+	for (;; w->seed += 1000) {
+		struct acknowledged line = { .seed = w->seed };
+		scoped(window_release) struct window window = { 0 };
+		struct store_upload upload = { .service = w->seed % 3 ? STR("api") : STR("web"),
+					       .type = STR("cpu"),
+					       .created_ns = MORNING + w->seed / 1000 % 5 * DAY,
+					       .window = &window };
+
+		fixture_window(w->seed % 997 + 1, &window);
+		must(w->f->store->put(w->f->s, &upload, &line.id) == 0);
+		must(write(w->out, &line, sizeof(line)) == sizeof(line)); /* below PIPE_BUF: whole */
+	}
+	return NULL;
+}
+
+static _Noreturn void run_victim(struct fixture *f, int out, uint64_t seed)
+{
+	struct worker workers[3];
+	pthread_t thread;
+
+	must(f->store->open(&f->config, &f->s) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(workers); i++) {
+		workers[i] = (struct worker){ f, out, seed + i };
+		must(pthread_create(&thread, NULL, put_for_ever, &workers[i]) == 0);
+	}
+	for (;;) { /* time flies: days are closed while profiles for them come in */
+		f->now += DAY / 4;
+		ignore(f->store->maintain(f->s)); /* -EAGAIN and the like: the next turn does it */
+		(void)usleep(20000);
+	}
+}
+
+/* Return: what the victim wrote down. */
+static size_t kill_one(struct fixture *f, uint64_t seed, uint64_t delay_ms, struct acknowledged *list, size_t max)
+{
+	scoped(buf_release) struct buf lines = BUF_INIT(max * sizeof(*list));
+	int ends[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	(void)fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		run_victim(f, ends[1], seed);
+	(void)close(ends[1]);
+	(void)poll(NULL, 0, (int)delay_ms);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(io_read_fd(ends[0], &lines), 0);
+	(void)close(ends[0]);
+	memcpy(list, lines.ptr ? lines.ptr : "", lines.len);
+	return lines.len / sizeof(*list);
+}
+
+static void check_acknowledged(struct fixture *f, const struct acknowledged *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		fixture_window(list[i].seed % 997 + 1, &w);
+		fixture_assert_reads(f, &list[i].id, &w);
+	}
+}
+
+static void tell(void *ctx, const char *where, const char *what)
+{
+	(void)ctx;
+	print_message("  %s: %s\n", where, what);
+}
+
+static void loses_nothing_when_killed(void **state)
+{
+	struct fixture *f = *state;
+	const char *given = getenv("STORE_ROUNDS");
+	size_t rounds = given ? strtoul(given, NULL, 10) : 6, total = 0;
+	uint64_t seed = random_u64() % 1000000;
+	struct acknowledged *list = calloc(1 << 16, sizeof(*list));
+	struct store_stats stats;
+
+	assert_non_null(list);
+	print_message("  seed %llu, %zu rounds\n", (unsigned long long)seed, rounds);
+	f->store->close(f->s);
+	f->s = NULL;
+	for (size_t round = 0; round < rounds; round++) {
+		size_t count = kill_one(f, seed + round * 10, 100 + (seed * 31 + round * 97) % 400, list, 1 << 16);
+
+		f->now += DAY / 3;
+		assert_int_equal(f->store->open(&f->config, &f->s), 0);
+		check_acknowledged(f, list, count);
+		assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+		assert_int_equal(f->store->stats(f->s, &stats), 0);
+		assert_int_equal(stats.partitions_bad, 0);
+		total += count;
+		assert_true(stats.profiles >= total); /* a put that was not acknowledged may be there too */
+		fixture_assert_sum(f, &(struct store_selector){ .service = STR("web"), .to_ns = UINT64_MAX });
+		f->store->close(f->s);
+		f->s = NULL;
+	}
+	print_message("  %zu acknowledged, all there\n", total);
+	assert_true(total > rounds);
+	free(list);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+}
+
+/* Full disks and errors: whatever the n-th write or sync is, nothing acknowledged is lost, reading goes on, and when
+ * the trouble is over writing does too. */
+
+static int put_seed(struct fixture *f, uint64_t seed, uint64_t created_ns, struct store_id *id)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct store_upload upload = {
+		.service = STR("api"), .type = STR("cpu"), .created_ns = created_ns, .window = &w
+	};
+
+	fixture_window(seed % 997 + 1, &w);
+	return f->store->put(f->s, &upload, id);
+}
+
+static void recovers_from(struct fixture *f, enum vfs_fault fault, int want)
+{
+	struct acknowledged list[64];
+	size_t count = 0, failed = 0;
+	struct store_id id;
+
+	for (uint64_t n = 0; n < 24; n++) {
+		uint64_t created = MORNING + n % 12 / 4 * DAY; /* new partitions in between */
+		int r;
+
+		store_vfs_fail(fault, n % 8);
+		r = put_seed(f, n + 1, created, &id);
+		assert_true(r == 0 || r == want);
+		failed += r != 0;
+		if (r == 0)
+			list[count++] = (struct acknowledged){ id, n + 1 };
+		check_acknowledged(f, list, count); /* while it is still broken */
+		store_vfs_fail(VFS_OK, 0);
+		assert_int_equal(put_seed(f, n + 100, created, &id), 0);
+		list[count++] = (struct acknowledged){ id, n + 100 };
+	}
+	assert_true(failed > 3);
+	fixture_reopen(f);
+	check_acknowledged(f, list, count);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), count);
+	/* Closing days on a disk that fails */
+	f->now = MORNING + 10 * DAY;
+	for (uint64_t n = 0; n < 40; n += 3) {
+		store_vfs_fail(fault, n);
+		ignore(f->store->maintain(f->s)); /* may fail, and must not harm */
+		check_acknowledged(f, list, count);
+		store_vfs_fail(VFS_OK, 0);
+	}
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	check_acknowledged(f, list, count);
+	fixture_assert_sum(f, &(struct store_selector){ .to_ns = UINT64_MAX });
+}
+
+static void survives_a_full_disk(void **state)
+{
+	recovers_from(*state, VFS_FULL, -ENOSPC);
+}
+
+static void survives_failing_writes(void **state)
+{
+	recovers_from(*state, VFS_WRITE, -EIO);
+}
+
+static void survives_failing_syncs(void **state)
+{
+	recovers_from(*state, VFS_SYNC, -EIO);
+}
+
+/* Damage */
+
+static void file_of(struct fixture *f, const char *prefix, char out[128])
+{
+	DIR *dir = opendir(f->path);
+	struct dirent *entry;
+
+	assert_non_null(dir);
+	out[0] = 0;
+	while ((entry = readdir(dir)))
+		if (str_starts(str_of(entry->d_name), str_of(prefix)) && str_ends(str_of(entry->d_name), STR(".db")))
+			(void)snprintf(out, 128, "%s/%s", f->path, entry->d_name);
+	assert_int_equal(closedir(dir), 0);
+	assert_true(out[0]);
+}
+
+static void put_two_days(struct fixture *f, struct store_id ids[2])
+{
+	f->now = MORNING;
+	for (uint64_t i = 0; i < 20; i++)
+		assert_int_equal(put_seed(f, i % 2, MORNING + i % 2 * DAY, &ids[i % 2]), 0);
+	f->now = MORNING + 5 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	f->store->close(f->s);
+	f->s = NULL;
+}
+
+static int count_up(void *ctx, const struct store_profile *profile)
+{
+	(void)profile;
+	++*(size_t *)ctx;
+	return 0;
+}
+
+/* Everything that reads, over whatever is there: it may find less, but not crash, and the other day is whole. */
+static void read_all(struct fixture *f, const struct store_id *good)
+{
+	struct store_selector all = { .to_ns = MORNING + 3 * DAY },
+			      second = { .from_ns = MORNING + DAY, .to_ns = MORNING + DAY };
+	scoped(window_release) struct window w = { 0 }, want = { 0 };
+	struct store_sum info;
+	size_t count = 0;
+
+	assert_int_equal(f->store->list(f->s, &all, count_up, &count), 0);
+	assert_int_equal(f->store->sum(f->s, &all, &w, &info), 0);
+	assert_true(count >= 10 && info.profiles >= 10);
+	assert_int_equal(fixture_count(f, &second), 10);
+	fixture_window(2, &want);
+	fixture_assert_reads(f, good, &want);
+}
+
+static void sets_damaged_files_aside(void **state)
+{
+	struct fixture *f = *state;
+	struct store_stats stats;
+	struct store_id ids[2];
+	char path[128];
+	int fd;
+
+	put_two_days(f, ids);
+	file_of(f, "2024-10-04", path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "not a database at all", 21, 0), 21);
+	(void)close(fd);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.partitions_bad, 1);
+	read_all(f, &ids[1]);
+	assert_int_equal(put_seed(f, 1, MORNING, &ids[0]), 0); /* the day takes profiles again */
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 11);
+}
+
+static void survives_any_damage(void **state)
+{
+	struct fixture *f = *state;
+	scoped(buf_release) struct buf whole = BUF_INIT(MIB(16));
+	uint64_t seed = random_u64();
+	struct store_id ids[2];
+	char path[128];
+
+	print_message("  seed %llu\n", (unsigned long long)seed);
+	put_two_days(f, ids);
+	file_of(f, "2024-10-04", path);
+	assert_int_equal(io_read_file(path, &whole), 0);
+	for (uint64_t i = 0; i < 60; i++) {
+		size_t at = (size_t)((seed + i * UINT64_C(0x9e3779b97f4a7c15)) >> 20) % whole.len;
+		size_t size = i % 5 ? 1 + i % 200 : whole.len, end = i % 5 ? whole.len : at;
+		scoped(buf_release) struct buf bad = BUF_INIT(MIB(16));
+
+		buf_add(&bad, whole.ptr, end); /* every fifth: cut */
+		for (size_t k = at; k < MIN(at + size, end); k++)
+			bad.ptr[k] = (char)(bad.ptr[k] ^ (char)(0x55 + i));
+		assert_int_equal(io_replace_file(path, bad.ptr, bad.len), 0);
+		assert_int_equal(f->store->open(&f->config, &f->s), 0);
+		read_all(f, &ids[1]);
+		f->store->close(f->s);
+		f->s = NULL;
+	}
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+}
+
+static void clears_what_a_crash_left(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const left[] = { "2024-10-04.9.db", "2024-10-04.9.db.tmp" };
+	struct store_id ids[2];
+	char path[160];
+
+	put_two_days(f, ids);
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", f->path, left[i]);
+		assert_int_equal(io_replace_file(path, "", 0), 0);
+	}
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", f->path, left[i]);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+	read_all(f, &ids[1]);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 20);
+}
+
+static int heal(void **state)
+{
+	store_vfs_fail(VFS_OK, 0);
+	return fixture_end(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(loses_nothing_when_killed, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(survives_a_full_disk, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(survives_failing_writes, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(survives_failing_syncs, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(sets_damaged_files_aside, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(survives_any_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(clears_what_a_crash_left, fixture_sqlite, heal),
+	};
+
+	store_vfs_install();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every store keeps to, run on each of them. */
+#include "support.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "codec/window_codec.h"
+#include "codec_samples.h"
+#include "model_samples.h"
+#include "store/export.h"
+#include "store/store.h"
+#include "store_support.h"
+
+#define DAY (UINT64_C(86400) * NSEC_PER_SEC)
+#define HOUR (UINT64_C(3600) * NSEC_PER_SEC)
+#define MORNING (UINT64_C(20000) * DAY + 8 * HOUR) /* 2024-10-04T08:00:00Z */
+
+static void ids(void **state)
+{
+	/* The example of spec/collector.md section 6 */
+	static const struct store_id example = { { 0x4a, 0xf9, 0xf0, 0x70, 0x72, 0xcf, 0x46, 0x29, 0xbd, 0x94, 0x35,
+						   0x3a } };
+	static const char *const wrong[] = { "",
+					     "9bsv0s3ipt32jfck6kt",
+					     "9bsv0s3ipt32jfck6kt00",
+					     "9bsv0s3ipt32jfck6ktw",
+					     "9bsv0s3ipt32jfck6ktg1",
+					     "9BSV0S3IPT32JFCK6KT0",
+					     "9bsv0s3ipt32jfck6kt1" };
+	char text[STORE_ID_TEXT + 1];
+	struct store_id back;
+
+	(void)state;
+	store_id_text(&example, text);
+	assert_string_equal(text, "9bsv0s3ipt32jfck6kt0");
+	assert_int_equal(store_id_parse(str_of(text), &back), 0);
+	assert_memory_equal(&back, &example, sizeof(back));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(store_id_parse(str_of(wrong[i]), &back), -EBADMSG);
+}
+
+static void reads_what_was_put(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		scoped(window_release) struct window w = { 0 };
+		struct store_id id;
+
+		print_message("  seed %llu\n", (unsigned long long)seed);
+		fixture_window(seed, &w);
+		id = fixture_put(f, "api", "cpu", "", MORNING + seed, &w);
+		fixture_assert_reads(f, &id, &w);
+	}
+	for (int with_long = 0; with_long < 2; with_long++) {
+		scoped(window_release) struct window w = { 0 };
+		struct store_id id;
+
+		assert_int_equal(hostile_window(&w, with_long), 0);
+		id = fixture_put(f, "hostile", "other", "", MORNING, &w);
+		fixture_assert_reads(f, &id, &w);
+		fixture_reopen(f);
+		if (f->lasts)
+			fixture_assert_reads(f, &id, &w);
+	}
+}
+
+/* Two mappings of one file at two addresses, one of no size, the same file elsewhere in the next profile. */
+static void keeps_addresses(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t base = 0x1000; base < 0x4000; base += 0x1000) {
+		scoped(window_release) struct window w = { 0 };
+		struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+		struct store_id id;
+		const int64_t value = 1;
+
+		assert_int_equal(window_init(&w, KIB(1)), 0);
+		assert_int_equal(model_add_value_type(w.model, STR("x"), STR("count")), 0);
+		for (uint64_t i = 0; i < 5; i++) {
+			uint64_t start = i == 4 ? 0 : base + i / 2 * 0x100000;
+			struct model_mapping mapping = { .start = start,
+							 .limit = start + (i % 2 || i == 4 ? 0 : 0x800) };
+			struct model_location location = { .address = start + i };
+
+			mapping.flags = (uint32_t)i;
+			assert_int_equal(model_add_string(w.model, STR("[python]"), &mapping.filename), 0);
+			assert_int_equal(model_add_mapping(w.model, &mapping, &location.mapping), 0);
+			assert_int_equal(model_add_location(w.model, &location, NULL, &sample.stack), 0);
+			assert_int_equal(model_add_stack(w.model, 0, sample.stack, &sample.stack), 0);
+			assert_int_equal(model_add_sample(w.model, &sample, &value), 0);
+		}
+		id = fixture_put(f, "api", "cpu", "", MORNING, &w);
+		fixture_assert_reads(f, &id, &w);
+	}
+}
+
+static void keeps_raw_bytes(void **state)
+{
+	struct fixture *f = *state;
+	struct str raw = str_n("go 1.19 trace\0\0\0any\xff", 20);
+	struct store_upload upload = { .service = STR("api"), .type = STR("trace"), .created_ns = MORNING, .raw = raw };
+	struct store_document d = { 0 };
+	scoped(window_release) struct window sum = { 0 };
+	struct store_sum info;
+	struct store_id id;
+
+	assert_int_equal(f->store->put(f->s, &upload, &id), 0);
+	assert_int_equal(f->store->read(f->s, &id, &d), 0);
+	assert_true(d.is_raw && str_eq(buf_str(&d.raw), raw));
+	store_document_release(&d);
+	assert_int_equal(f->store->sum(f->s, &(struct store_selector){ .to_ns = UINT64_MAX }, &sum, &info), 0);
+	assert_int_equal(info.skipped, 1);
+	assert_int_equal(info.profiles, 0);
+	assert_int_equal(sum.model->samples_count, 0);
+}
+
+static void refuses(void **state)
+{
+	struct fixture *f = *state;
+	static char long_name[STORE_NAME_MAX + 2];
+	struct store_label labels[STORE_LABELS_MAX + 1] = { { STR("k"), STR("v") } };
+	const struct {
+		const char *name;
+		struct store_upload upload;
+		int want;
+	} cases[] = {
+		{ "no service", { .type = STR("cpu"), .created_ns = MORNING }, -EINVAL },
+		{ "no type", { .service = STR("api"), .created_ns = MORNING }, -EINVAL },
+		{ "2106", { .service = STR("api"), .type = STR("cpu"), .created_ns = UINT64_MAX / 2 }, -ERANGE },
+		{ "long service", { .service = str_n(long_name, sizeof(long_name)), .type = STR("cpu") }, -E2BIG },
+		{ "33 labels",
+		  { .service = STR("api"), .type = STR("cpu"), .labels = labels, .label_count = ARRAY_SIZE(labels) },
+		  -E2BIG },
+	};
+	struct store_id id = { { 7 } };
+	struct store_document d;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(f->store->put(f->s, &cases[i].upload, &id), cases[i].want);
+		assert_int_equal(id.bytes[0], 7);
+	}
+	assert_int_equal(f->store->read(f->s, &id, &d), -ENOENT);
+}
+
+/* Lists */
+
+struct listing {
+	char text[1024];
+};
+
+static int note_profile(void *ctx, const struct store_profile *p)
+{
+	struct listing *l = ctx;
+	size_t at = strlen(l->text);
+
+	at += (size_t)snprintf(l->text + at, sizeof(l->text) - at, "%.*s/%.*s@%llu", STR_ARG(p->service),
+			       STR_ARG(p->type), (unsigned long long)(p->created_ns - MORNING) / NSEC_PER_SEC);
+	for (size_t i = 0; i < p->label_count; i++)
+		at += (size_t)snprintf(l->text + at, sizeof(l->text) - at, ",%.*s=%.*s", STR_ARG(p->labels[i].key),
+				       STR_ARG(p->labels[i].value));
+	(void)snprintf(l->text + at, sizeof(l->text) - at, " ");
+	return 0;
+}
+
+static void put_some(struct fixture *f)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	fixture_window(1, &w);
+	(void)fixture_put(f, "api", "cpu", "host=b;zone=x", MORNING + 3 * NSEC_PER_SEC, &w);
+	(void)fixture_put(f, "api", "cpu", "zone=x;host=a", MORNING + 1 * NSEC_PER_SEC, &w);
+	(void)fixture_put(f, "api", "heap", "host=a", MORNING + 2 * NSEC_PER_SEC, &w);
+	(void)fixture_put(f, "ap", "icpu", "", MORNING + 2 * DAY, &w);
+	(void)fixture_put(f, "web", "cpu", "host=a;host=c", MORNING - 1 * DAY, &w);
+}
+
+static void lists(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_label a = { STR("host"), STR("a") }, c[] = { { STR("host"), STR("c") }, a };
+	const struct {
+		struct store_selector sel;
+		const char *want;
+	} cases[] = {
+		{ { .service = STR("api"), .to_ns = UINT64_MAX },
+		  "api/cpu@1,host=a,zone=x api/heap@2,host=a api/cpu@3,host=b,zone=x " },
+		{ { .service = STR("api"), .type = STR("cpu"), .to_ns = UINT64_MAX, .limit = 1 },
+		  "api/cpu@3,host=b,zone=x " },
+		{ { .service = STR("api"), .from_ns = MORNING + NSEC_PER_SEC, .to_ns = MORNING + 2 * NSEC_PER_SEC },
+		  "api/cpu@1,host=a,zone=x api/heap@2,host=a " },
+		{ { .service = STR("api"), .to_ns = UINT64_MAX, .labels = &a, .label_count = 1 },
+		  "api/cpu@1,host=a,zone=x api/heap@2,host=a " },
+		{ { .service = STR("web"), .to_ns = UINT64_MAX, .labels = c, .label_count = 2 },
+		  "web/cpu@18446657673,host=a,host=c " },
+		{ { .service = STR("ap"), .to_ns = UINT64_MAX }, "ap/icpu@172800 " },
+		{ { .service = STR("none"), .to_ns = UINT64_MAX }, "" },
+		{ { .to_ns = UINT64_MAX, .limit = 2 }, "api/cpu@3,host=b,zone=x ap/icpu@172800 " },
+	};
+
+	put_some(f);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct listing l = { "" };
+
+		assert_int_equal(f->store->list(f->s, &cases[i].sel, note_profile, &l), 0);
+		if (i != 4) /* before MORNING: the number wraps */
+			assert_string_equal(l.text, cases[i].want);
+		else
+			assert_non_null(strstr(l.text, ",host=a,host=c "));
+	}
+}
+
+static int note_series(void *ctx, const struct store_series *s)
+{
+	return note_profile(ctx, &(struct store_profile){ .service = s->service,
+							  .type = s->type,
+							  .labels = s->labels,
+							  .label_count = s->label_count,
+							  .created_ns = MORNING });
+}
+
+static void knows_its_series(void **state)
+{
+	struct fixture *f = *state;
+	struct listing l = { "" };
+	struct store_selector sel = { .service = STR("api"), .to_ns = UINT64_MAX };
+
+	put_some(f);
+	put_some(f);
+	assert_int_equal(f->store->series(f->s, &sel, note_series, &l), 0);
+	assert_int_equal(strlen(l.text), strlen("api/cpu@0,host=a,zone=x api/cpu@0,host=b,zone=x api/heap@0,host=a "));
+	assert_non_null(strstr(l.text, "api/cpu@0,host=b,zone=x "));
+	assert_non_null(strstr(l.text, "api/heap@0,host=a "));
+}
+
+/* Sums */
+
+static void sums(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .service = STR("api"), .type = STR("cpu"), .to_ns = UINT64_MAX };
+	struct store_selector part = { .from_ns = MORNING + 5 * HOUR / 2, .to_ns = MORNING + 30 * HOUR };
+	struct store_selector last = { .service = STR("api"), .to_ns = UINT64_MAX, .limit = 7 };
+
+	for (uint64_t i = 0; i < 40; i++)
+		fixture_put_random(f, i % 5 ? "api" : "web", i, MORNING + i * HOUR);
+	fixture_assert_sum(f, &all);
+	fixture_assert_sum(f, &part);
+	fixture_assert_sum(f, &last);
+	/* The same from rollups, and from closed files */
+	for (uint64_t hours = 1; hours < 60; hours += 7) {
+		f->now = MORNING + hours * HOUR;
+		assert_int_equal(f->store->maintain(f->s), 0);
+		fixture_assert_sum(f, &all);
+		fixture_assert_sum(f, &part);
+		fixture_assert_sum(f, &last);
+	}
+	fixture_reopen(f);
+	assert_int_equal(f->store->warm(f->s), 0);
+	if (f->lasts)
+		fixture_assert_sum(f, &all);
+}
+
+static void sums_of_a_long_range(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .service = STR("api"), .type = STR("cpu"), .to_ns = MORNING + 40 * DAY };
+	struct store_selector part = { .service = STR("api"), .from_ns = MORNING + HOUR, .to_ns = MORNING + 12 * DAY };
+
+	for (uint64_t i = 0; i < 60; i++) {
+		f->now = MORNING + i * DAY / 4;
+		fixture_put_random(f, "api", i, f->now);
+		if (i % 3 == 0)
+			assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	f->now += 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &all);
+	fixture_assert_sum(f, &part);
+	/* A late profile of a day whose sum is made; before and after the next compaction */
+	fixture_put_random(f, "api", 100, MORNING + 3 * DAY + 5);
+	fixture_assert_sum(f, &all);
+	f->now += DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &all);
+	fixture_assert_sum(f, &part);
+}
+
+static void refuses_to_sum_other_types(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 }, sum = { 0 };
+	struct store_selector sel = { .service = STR("api"), .to_ns = UINT64_MAX };
+	struct store_sum info;
+
+	fixture_put_random(f, "api", 1, MORNING);
+	fixture_window(2, &w);
+	assert_int_equal(model_add_string(w.model, STR("seconds"), &w.model->value_types[1].unit), 0);
+	(void)fixture_put(f, "api", "cpu", "", MORNING + HOUR, &w);
+	assert_int_equal(f->store->sum(f->s, &sel, &sum, &info), -EINVAL);
+	assert_null(sum.model);
+	f->now = MORNING + 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->sum(f->s, &sel, &sum, &info), -EINVAL);
+	sel.to_ns = MORNING;
+	assert_int_equal(f->store->sum(f->s, &sel, &sum, &info), 0);
+	assert_int_equal(info.profiles, 1);
+}
+
+static bool stop_at_once(void *ctx)
+{
+	++*(int *)ctx;
+	return true;
+}
+
+static void stops(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window sum = { 0 };
+	int asked = 0;
+	struct store_selector sel = { .to_ns = UINT64_MAX, .stop = stop_at_once, .stop_ctx = &asked };
+	struct store_sum info;
+
+	fixture_put_random(f, "api", 1, MORNING);
+	assert_int_equal(f->store->sum(f->s, &sel, &sum, &info), -ECANCELED);
+	assert_int_equal(asked, 1);
+}
+
+static int add_point(void *ctx, const struct store_point *p)
+{
+	int64_t *totals = ctx;
+
+	assert_int_equal(p->value_count, 2);
+	assert_true(str_eq(p->columns[1].key, STR("cpu")) && str_eq(p->columns[1].value, STR("nanoseconds")));
+	totals[0] += p->values[0];
+	totals[1] += p->values[1];
+	totals[2]++;
+	return 0;
+}
+
+static void totals(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector sel = { .service = STR("api"), .from_ns = MORNING + HOUR, .to_ns = UINT64_MAX };
+	int64_t want[3] = { 0 }, got[3] = { 0 };
+
+	for (uint64_t i = 0; i < 4; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		fixture_window(i + 1, &w);
+		(void)fixture_put(f, "api", "cpu", "", MORNING + i * HOUR, &w);
+		for (size_t row = 0; i && row < w.model->samples_count; row++)
+			for (size_t v = 0; v < 2; v++)
+				want[v] += model_values(w.model, &w.model->samples[row])[v];
+		want[2] += i > 0;
+	}
+	assert_int_equal(f->store->totals(f->s, &sel, add_point, got), 0);
+	assert_memory_equal(got, want, sizeof(got));
+}
+
+/* Going */
+
+static size_t count(struct fixture *f, const char *service)
+{
+	return fixture_count(f, &(struct store_selector){ .service = str_of(service), .to_ns = UINT64_MAX });
+}
+
+static void removes(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector api = { .service = STR("api"), .to_ns = UINT64_MAX };
+	struct store_selector web = { .service = STR("web"), .from_ns = MORNING + HOUR, .to_ns = MORNING + 10 * DAY };
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	for (int closed = 0; closed < 2; closed++) {
+		print_message("  %s\n", closed ? "closed" : "open");
+		assert_int_equal(f->store->warm(f->s), 0);
+		for (uint64_t i = 0; i < 20; i++)
+			fixture_put_random(f, i % 2 ? "api" : "web", i, MORNING + i * 9 * HOUR);
+		f->now = MORNING + (closed ? 30 : 1) * DAY;
+		if (closed)
+			assert_int_equal(f->store->maintain(f->s), 0);
+		assert_int_equal(f->store->remove(f->s, &api), 10);
+		assert_int_equal(count(f, "api"), 0);
+		assert_int_equal(f->store->remove(f->s, &api), 0);
+		fixture_assert_sum(f, &all);
+		assert_int_equal(f->store->remove(f->s, &web), 9);
+		assert_int_equal(count(f, "web"), 1);
+		fixture_assert_sum(f, &all);
+		assert_int_equal(f->store->remove(f->s, &all), 1);
+		fixture_put_random(f, "api", 5, MORNING); /* a service may come again */
+		fixture_assert_sum(f, &all);
+		assert_int_equal(f->store->remove(f->s, &all), 1);
+	}
+}
+
+static void expires(void **state)
+{
+	struct fixture *f = *state;
+
+	f->now = MORNING;
+	fixture_put_random(f, "api", 1, MORNING);
+	f->now = MORNING + 2 * DAY;
+	fixture_put_random(f, "api", 2, MORNING - 500 * DAY); /* old, but just uploaded */
+	fixture_put_random(f, "api", 3, MORNING + 2 * DAY);
+	assert_int_equal(f->store->expire(f->s, MORNING), 0);
+	assert_int_equal(f->store->expire(f->s, MORNING + DAY), 1);
+	assert_int_equal(count(f, "api"), 2);
+	fixture_put_random(f, "api", 4, MORNING);
+	assert_int_equal(count(f, "api"), 3);
+	assert_int_equal(f->store->expire(f->s, MORNING + 3 * DAY), 3);
+	assert_int_equal(count(f, "api"), 0);
+}
+
+static void expires_by_itself(void **state)
+{
+	struct fixture *f = *state;
+
+	f->config.age_max_ns = 14 * DAY;
+	fixture_reopen(f);
+	f->now = MORNING;
+	fixture_put_random(f, "api", 1, MORNING);
+	f->now = MORNING + 10 * DAY;
+	fixture_put_random(f, "api", 1, f->now);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(count(f, "api"), 2);
+	f->now = MORNING + 15 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(count(f, "api"), 1);
+}
+
+static uint64_t partitions(struct fixture *f)
+{
+	struct store_stats stats;
+
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.expired_partitions, 0);
+	return stats.partitions;
+}
+
+/* Half an hour before midnight the next day's file is there, with what the last hour used; it stays, unless nothing
+ * comes. */
+static void prepares_the_next_day(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t midnight = MORNING / DAY * DAY + DAY;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	f->config.age_max_ns = 14 * DAY;
+	fixture_reopen(f);
+	for (uint64_t i = 0; i < 5; i++) {
+		f->now = midnight - (50 - 10 * i) * 60 * NSEC_PER_SEC;
+		fixture_put_random(f, i % 2 ? "api" : "web", i, f->now);
+		assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	assert_int_equal(partitions(f), f->lasts ? 2 : 0);
+	f->now = midnight + 1;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 2 : 0);
+	fixture_put_random(f, "api", 3, f->now);
+	fixture_put_random(f, "web", 9, f->now);
+	fixture_reopen(f);
+	fixture_assert_sum(f, &all);
+	f->now = midnight + DAY - 1;
+	fixture_put_random(f, "web", 2, f->now);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 4 : 0); /* the first closed, its year, today, tomorrow */
+	f->now = midnight + 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(partitions(f), f->lasts ? 3 : 0);
+	fixture_assert_sum(f, &all);
+}
+
+/* Requests */
+
+static void knows_requests_again(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 };
+	struct store_upload upload = { .service = STR("api"),
+				       .type = STR("cpu"),
+				       .created_ns = MORNING,
+				       .request_key = STR("one"),
+				       .window = &w };
+	struct store_id first, again;
+
+	fixture_window(1, &w);
+	f->now = MORNING;
+	assert_int_equal(f->store->put(f->s, &upload, &first), 0);
+	assert_int_equal(f->store->put(f->s, &upload, &again), 1);
+	assert_memory_equal(&first, &again, sizeof(first));
+	upload.created_ns += DAY; /* a retry after midnight, without created_at */
+	f->now += 23 * HOUR;
+	fixture_reopen(f);
+	if (f->lasts) {
+		assert_int_equal(f->store->put(f->s, &upload, &again), 1);
+		assert_memory_equal(&first, &again, sizeof(first));
+		assert_int_equal(count(f, "api"), 1);
+	}
+	upload.request_key = STR("two");
+	assert_int_equal(f->store->put(f->s, &upload, &again), 0);
+	upload.request_key = STR("one");
+	f->now += 2 * HOUR;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->put(f->s, &upload, &again), 0);
+	upload.request_key = STR("");
+	assert_int_equal(f->store->put(f->s, &upload, &again), 0);
+	assert_int_equal(f->store->put(f->s, &upload, &again), 0); /* equal bytes are two profiles */
+}
+
+/* The tools */
+
+static void tell(void *ctx, const char *where, const char *what)
+{
+	(void)ctx;
+	print_message("  %s: %s\n", where, what);
+}
+
+static void checks_and_exports(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector api = { .service = STR("api"), .to_ns = UINT64_MAX };
+	struct store_upload trace = {
+		.service = STR("api"), .type = STR("../x"), .created_ns = MORNING, .raw = STR("go trace")
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1)), path = BUF_INIT(KIB(1));
+	char folder[] = "/tmp/hearth-export-XXXXXX", text[STORE_ID_TEXT + 1];
+	struct store_id id;
+	uint64_t count;
+
+	for (uint64_t i = 0; i < 9; i++)
+		fixture_put_random(f, i % 3 ? "api" : "web", i, MORNING + i * 9 * HOUR);
+	assert_int_equal(f->store->put(f->s, &trace, &id), 0);
+	store_id_text(&id, text);
+	assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+	f->now = MORNING + 2 * DAY;
+	assert_int_equal(f->store->compact(f->s), f->lasts ? 2 : 0);
+	assert_int_equal(f->store->compact(f->s), 0);
+	assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(store_export(f->store, f->s, &api, folder, &count), 0);
+	assert_int_equal(count, 7);
+	buf_addf(&path, "%s/___x-20241004T080000-%s.bin", folder, text);
+	assert_int_equal(io_read_file(buf_cstr(&path), &bytes), 0);
+	assert_true(str_eq(buf_str(&bytes), STR("go trace")));
+	assert_int_equal(fixture_clear(folder), 7);
+	assert_int_equal(store_export(f->store, f->s, &api, folder, &count), -ENOENT);
+}
+
+/* Many at once */
+
+#define THREADS 4
+#define EACH 15
+
+struct crowd {
+	struct fixture *f;
+	uint64_t number;
+};
+
+static void *put_many(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	for (uint64_t i = 0; i < EACH; i++) {
+		scoped(window_release) struct window w = { 0 };
+		struct store_upload upload = { .service = i % 3 ? STR("api") : STR("web"),
+					       .type = STR("cpu"),
+					       .created_ns = MORNING + i * HOUR,
+					       .window = &w };
+		struct store_id id;
+
+		upload.request_key = i % 5 ? STR("") : STR("the same of all");
+		fixture_window(crowd->number * 100 + i, &w);
+		must(crowd->f->store->put(crowd->f->s, &upload, &id) >= 0);
+		if (i % 4 == 0)
+			must(crowd->f->store->maintain(crowd->f->s) >= 0);
+	}
+	return NULL;
+}
+
+static void takes_many_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct crowd crowds[THREADS];
+	pthread_t threads[THREADS];
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	f->now = MORNING + 2 * DAY;
+	for (uint64_t i = 0; i < THREADS; i++) {
+		crowds[i] = (struct crowd){ f, i };
+		assert_int_equal(pthread_create(&threads[i], NULL, put_many, &crowds[i]), 0);
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(fixture_count(f, &all), THREADS * EACH - (THREADS * 3 - 1)); /* one of 12 equal requests */
+	fixture_assert_sum(f, &all);
+}
+
+static int put_and_read(void *ctx)
+{
+	struct fixture *f = ctx;
+	scoped(window_release) struct window w = { 0 };
+	struct store_document d = { 0 };
+	struct store_upload upload = { .service = STR("api"), .type = STR("cpu"), .created_ns = MORNING, .window = &w };
+	struct store_id id;
+	int r = window_init(&w, MIB(1));
+
+	if (r < 0)
+		return r;
+	model_release(w.model);
+	r = random_model(1, w.model);
+	r = r ? r : f->store->put(f->s, &upload, &id);
+	r = r ? r : f->store->read(f->s, &id, &d);
+	store_document_release(&d);
+	return r;
+}
+
+static void survives_failing_allocations(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	assert_int_equal(put_and_read(f), 0);
+	for_each_failing_allocation(put_and_read, f);
+	fixture_assert_sum(f, &all);
+}
+
+#define CASES(X)                      \
+	X(reads_what_was_put)         \
+	X(keeps_addresses)            \
+	X(keeps_raw_bytes)            \
+	X(refuses)                    \
+	X(lists)                      \
+	X(knows_its_series)           \
+	X(sums)                       \
+	X(sums_of_a_long_range)       \
+	X(refuses_to_sum_other_types) \
+	X(stops)                      \
+	X(totals)                     \
+	X(removes)                    \
+	X(expires)                    \
+	X(expires_by_itself)          \
+	X(prepares_the_next_day)      \
+	X(knows_requests_again)       \
+	X(checks_and_exports)         \
+	X(takes_many_at_once)         \
+	X(survives_failing_allocations)
+
+#define ON_MEMORY(case) { "memory: " #case, case, fixture_memory, fixture_end, NULL },
+#define ON_SQLITE(case) { "sqlite: " #case, case, fixture_sqlite, fixture_end, NULL },
+#define ON_SQLITE_TIGHT(case) \
+	{ "sqlite, no room for dictionaries: " #case, case, fixture_sqlite_tight, fixture_end, NULL },
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ids),
+					    CASES(ON_MEMORY) CASES(ON_SQLITE) CASES(ON_SQLITE_TIGHT) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
