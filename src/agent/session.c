@@ -386,8 +386,8 @@ static int open_sampler(struct session *s, struct buf *why)
 	return r < 0 ? r : s->sampler->open(&s->cfg.sampling, why, &s->sampling);
 }
 
-/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc and
- * the outputs leave. */
+/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc
+ * and the outputs leave. */
 static size_t descriptor_budget(void)
 {
 	struct rlimit limit;
