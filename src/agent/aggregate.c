@@ -164,7 +164,6 @@ static void count_one(struct aggregate *a, struct aggregate_sample *sample, uint
 	}
 	sample->wait_ns += wait_ns;
 	a->waits++;
-	a->wait_ns += wait_ns;
 }
 
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row)

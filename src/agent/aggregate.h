@@ -51,11 +51,11 @@ struct aggregate {
 	struct aggregate_sample *samples;
 	size_t sample_count, sample_cap;
 	struct u64map frame_index, stack_index, process_index, sample_index;
-	uint64_t total;          /* samples counted; waits are not samples */
-	uint64_t waits, wait_ns; /* counted */
-	bool with_waits;         /* the window says what threads waited for, if only that they did not */
-	double wait_weight;      /* a wait that was counted stands for that many */
-	uint64_t dropped;        /* samples that found no room or memory */
+	uint64_t total;     /* samples counted; waits are not samples */
+	uint64_t waits;     /* counted */
+	bool with_waits;    /* the window says what threads waited for, if only that they did not */
+	double wait_weight; /* a wait that was counted stands for that many */
+	uint64_t dropped;   /* samples that found no room or memory */
 };
 
 #define AGGREGATE_NO_FRAME UINT32_MAX

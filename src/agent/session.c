@@ -171,7 +171,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	struct session *s = ctx;
 	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 
-	if (p && !container_wanted(s, p)) {
+	/* A stack is judged with its waits: without it they would be held, and then counted as lost. */
+	if (p && sample->trigger != ABI_TRIGGER_SWITCH && !container_wanted(s, p)) {
 		s->filtered++;
 		return;
 	}
@@ -230,7 +231,9 @@ static void count_wait(struct session *s, const struct abi_wait *wait)
 
 	if (p && !container_wanted(s, p))
 		return;
-	if (!p || take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) < 0)
+	if (p && take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) == 0)
+		s->waits_taken++;
+	else
 		s->waits_lost++;
 }
 
@@ -288,6 +291,7 @@ static void count_window(struct session *s, struct job *job)
 	}
 	job->counters[ABI_COUNTER_FILTERED] += s->filtered - s->window_filtered;
 	s->window_filtered = s->filtered;
+	job->counters[ABI_COUNTER_WAITS] = s->aggregate->waits; /* the kernel side knows no containers */
 	job->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost - s->window_waits_lost;
 	s->window_waits_lost = s->waits_lost;
 	count_unwind(s, &job->unwind);
@@ -382,8 +386,8 @@ static int open_sampler(struct session *s, struct buf *why)
 	return r < 0 ? r : s->sampler->open(&s->cfg.sampling, why, &s->sampling);
 }
 
-/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc and
- * the outputs leave. */
+/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc
+ * and the outputs leave. */
 static size_t descriptor_budget(void)
 {
 	struct rlimit limit;
@@ -574,6 +578,7 @@ void session_stats(const struct session *s, struct session_stats *out)
 				       .off_cpu = s->cfg.sampling.off_cpu };
 	s->sampler->counters(s->sampling, out->counters);
 	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
+	out->counters[ABI_COUNTER_WAITS] = s->waits_taken;
 	out->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost;
 	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++)
 		if (str_starts(str_of(session_counter_name(i)), STR("lost_")))

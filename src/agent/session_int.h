@@ -49,6 +49,7 @@ struct session {
 	struct unwind_totals window_unwind;          /* at the window's start */
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
 	uint64_t samples, dropped;
+	uint64_t waits_taken;                   /* counted in some window */
 	uint64_t waits_lost, window_waits_lost; /* whose stack never came: in all, up to the window's start */
 	uint64_t filtered, window_filtered;     /* by container, here: in all, up to the window's start */
 	bool started, stopped, worker_runs;

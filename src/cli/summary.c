@@ -110,7 +110,7 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 		 (unsigned long long)s->frames);
 }
 
-/* What the kernel side told; threads that still waited at the end are not among them. */
+/* What is in the files: of the container that was asked for, and of threads that still waited at the end, too. */
 static void add_waits_line(const struct session_stats *stats, struct buf *out)
 {
 	const uint64_t *counters = stats->counters;

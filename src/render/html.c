@@ -226,7 +226,11 @@ static void add_facts(const struct page *p, struct buf *out)
 {
 	const struct window *w = p->window;
 
-	add_fact_number(out, "in this graph", p->tree.total[0], strcmp(p->unit, "samples") ? "" : " samples");
+	if (!strcmp(p->unit, "nanoseconds"))
+		buf_addf(out, "<div><dt>in this graph</dt><dd>%.2f s</dd></div>",
+			 (double)p->tree.total[0] * p->scale / (double)NSEC_PER_SEC);
+	else
+		add_fact_number(out, "in this graph", p->tree.total[0], strcmp(p->unit, "samples") ? "" : " samples");
 	add_fact_number(out, "call paths", p->tree.node_count - 1, "");
 	if (w) {
 		add_quality(out, w);

@@ -44,7 +44,8 @@ struct debug_lines {
 	struct lines_process process;
 	size_t memory_max;
 	uint64_t reply_patience_ns, ask_patience_ns;
-	bool is_off; /* no more restarts */
+	uint64_t ask_end_ns; /* of the debug_lines_ask() at hand */
+	bool is_off;         /* no more restarts */
 	struct file *files;
 	size_t file_count, file_cap;
 	struct u64map file_of_id; /* file id -> index in files */
@@ -337,12 +338,20 @@ static int send_request(struct debug_lines *l, const struct wanted *w, size_t co
 	return lines_process_send(&l->process, &request, fds, fd_count);
 }
 
+/* Packets that come late enough, each with one answer, must not add up to hours. */
+static uint64_t patience_left(const struct debug_lines *l)
+{
+	uint64_t now_ns = clock_monotonic_ns(&clock_system);
+
+	return now_ns < l->ask_end_ns ? MIN(l->reply_patience_ns, l->ask_end_ns - now_ns) : 0;
+}
+
 /* One packet of answers. Return: number of places done; -ENOENT when the child says that the file is of no use;
  * -ENOMEM; or how the child failed. */
 static int take_packet(struct debug_lines *l, const struct wanted *w, size_t done, size_t count)
 {
 	struct lines_reply reply;
-	int r = lines_process_receive(&l->process, l->packet, l->reply_patience_ns);
+	int r = lines_process_receive(&l->process, l->packet, patience_left(l));
 
 	if (r >= 0)
 		r = lines_reply_parse(cur_of(l->packet, (size_t)r), &reply);
@@ -476,11 +485,11 @@ static ssize_t list_wanted(struct debug_lines *l, const struct debug_lines_place
 int debug_lines_ask(struct debug_lines *l, const struct debug_lines_place *places, size_t count)
 {
 	scoped(freep) struct wanted *wanted = calloc(count + 1, sizeof(*wanted));
-	uint64_t end_ns = clock_monotonic_ns(&clock_system) + l->ask_patience_ns;
 	ssize_t n;
 
 	if (!wanted)
 		return -ENOMEM;
+	l->ask_end_ns = clock_monotonic_ns(&clock_system) + l->ask_patience_ns;
 	if (l->frame_count > frames_max(l) / 2 || l->texts.size > l->texts.byte_max / 2)
 		forget(l);
 	n = list_wanted(l, places, count, wanted);
@@ -491,7 +500,7 @@ int debug_lines_ask(struct debug_lines *l, const struct debug_lines_place *place
 
 		for (next = i; next < (size_t)n && wanted[next].file == wanted[i].file; next++)
 			;
-		if (!l->is_off && clock_monotonic_ns(&clock_system) < end_ns) {
+		if (!l->is_off && patience_left(l)) {
 			r = ask_file(l, wanted + i, next - i);
 		} else {
 			l->stats.asked += next - i;

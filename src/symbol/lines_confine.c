@@ -84,17 +84,16 @@ static int drop_rights(void)
 
 /* What reading open files, memory, one socket and the end take. */
 static const int allowed[] = {
-	SYS_brk,         SYS_clock_gettime, SYS_close,   SYS_exit,           SYS_exit_group,
-	SYS_fcntl,       SYS_fstat,         SYS_futex,   SYS_getpid,         SYS_getrandom,
-	SYS_gettid,      SYS_lseek,         SYS_madvise, SYS_mremap,         SYS_munmap,
-	SYS_pread64,     SYS_read,          SYS_recvmsg, SYS_rt_sigprocmask, SYS_rt_sigreturn,
-	SYS_sched_yield, SYS_sigaltstack,   SYS_sendmsg, SYS_write,
+	SYS_brk,          SYS_clock_gettime, SYS_close,       SYS_exit,    SYS_exit_group, SYS_fstat,
+	SYS_futex,        SYS_getpid,        SYS_getrandom,   SYS_gettid,  SYS_lseek,      SYS_madvise,
+	SYS_mremap,       SYS_munmap,        SYS_pread64,     SYS_read,    SYS_recvmsg,    SYS_rt_sigprocmask,
+	SYS_rt_sigreturn, SYS_sched_yield,   SYS_sigaltstack, SYS_sendmsg, SYS_write,
 };
 
 /* Not to make code: PROT_EXEC is refused. */
 static const int without_exec[] = { SYS_mmap, SYS_mprotect };
 
-#define CODE_MAX (16 + 2 * ARRAY_SIZE(allowed) + 5 * ARRAY_SIZE(without_exec))
+#define CODE_MAX (24 + 2 * ARRAY_SIZE(allowed) + 5 * ARRAY_SIZE(without_exec))
 #define AT(field) ((uint32_t)offsetof(struct seccomp_data, field))
 
 struct code {
@@ -137,6 +136,12 @@ static int filter_calls(void)
 		add(&c, BPF_RET, SECCOMP_RET_ERRNO | EPERM);
 		add(&c, BPF_RET, SECCOMP_RET_ALLOW);
 	}
+	/* libelf asks whether a descriptor is open. Not F_SETOWN and F_SETSIG: they send signals to other processes. */
+	add_test(&c, BPF_JEQ, SYS_fcntl, 4);
+	add(&c, BPF_LD | BPF_W | BPF_ABS, AT(args[1]));
+	add_test(&c, BPF_JEQ, F_GETFL, 1);
+	add(&c, BPF_RET, SECCOMP_RET_ALLOW);
+	add(&c, BPF_RET, SECCOMP_RET_ERRNO | EPERM);
 #ifdef SYS_newfstatat
 	/* fstat() of glibc 2.33 to 2.38. A path cannot be looked at by a filter: its owner and size could be asked. */
 	add_test(&c, BPF_JEQ, SYS_newfstatat, 3);

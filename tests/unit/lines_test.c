@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -493,6 +494,15 @@ static void send_frame(const char *name, uint32_t first, uint32_t count)
 	ignore(write(LINES_CHILD_FD, reply.ptr, reply.len) < 0);
 }
 
+/* Each packet in time, all together not. */
+static void send_slowly(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		send_frame("liar", i, 1);
+		nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000000 }, NULL);
+	}
+}
+
 /* What a reader that was taken over may try. */
 static void probe(struct buf *out)
 {
@@ -502,8 +512,8 @@ static void probe(struct buf *out)
 
 	if (child == 0)
 		_exit(0);
-	buf_addf(out, "open %d, socket %d, code %d, fork %d, signal %d", fd >= 0, pair >= 0, code != MAP_FAILED,
-		 child > 0, kill(1, 0) == 0);
+	buf_addf(out, "open %d, socket %d, code %d, fork %d, signal %d, owner %d", fd >= 0, pair >= 0,
+		 code != MAP_FAILED, child > 0, kill(1, 0) == 0, fcntl(LINES_CHILD_FD, F_SETOWN, getppid()) == 0);
 }
 
 static int evil_main(const char *how)
@@ -529,6 +539,8 @@ static int evil_main(const char *how)
 		count = request[8] | (uint32_t)request[9] << 8;
 		if (!strcmp(how, "confined"))
 			send_frame(buf_cstr(&text), 0, count);
+		else if (!strcmp(how, "slow"))
+			send_slowly(count);
 		else if (!strcmp(how, "wrong order"))
 			send_frame("liar", 1, 1);
 		else if (!strcmp(how, "too many"))
@@ -578,6 +590,30 @@ static void readers_that_fail(void **state)
 		reader_close(&r);
 	}
 	set_evil(NULL);
+	drop(&p);
+}
+
+static void a_reader_cannot_take_forever(void **state)
+{
+	const struct debug_lines_config cfg = { .reply_patience_ns = 60 * NSEC_PER_SEC,
+						.ask_patience_ns = NSEC_PER_SEC / 2 };
+	struct debug_lines_stats stats;
+	struct reader_of_lines r;
+	struct place p;
+
+	(void)state;
+	if (!has_libdw())
+		skip_because("needs gcc and libdw.so.1");
+	make(&p, "gcc -O2 -g a.c -o whole\n", "whole");
+	set_evil("slow");
+	reader_open(&r, &cfg, "");
+	(void)ask_all(&r, &p, add_file(&r, p.path));
+	debug_lines_stats(r.lines, &stats);
+	print_message("  %d of %d answers came\n", (int)stats.found, (int)p.size);
+	assert_int_equal(stats.deaths, 1);
+	assert_true(stats.found < p.size / 2);
+	set_evil(NULL);
+	reader_close(&r);
 	drop(&p);
 }
 
@@ -654,7 +690,7 @@ static void the_reader_can_do_nothing_else(void **state)
 	assert_int_equal(debug_lines_ask(r.lines, &place, 1), 0);
 	assert_int_equal(debug_lines_get(r.lines, &place, f, 1), 1);
 	print_message("  " STR_FMT "\n", STR_ARG(f[0].name));
-	assert_true(str_eq(f[0].name, STR("open 0, socket 0, code 0, fork 0, signal 0")));
+	assert_true(str_eq(f[0].name, STR("open 0, socket 0, code 0, fork 0, signal 0, owner 0")));
 	set_evil(NULL);
 	reader_close(&r);
 	reader_open(&r, &(struct debug_lines_config){ 0 }, "");
@@ -803,6 +839,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(broken_files_cost_themselves_only),
 		cmocka_unit_test(readers_that_fail),
+		cmocka_unit_test(a_reader_cannot_take_forever),
 		cmocka_unit_test(a_reader_that_never_starts),
 		cmocka_unit_test(the_reader_can_do_nothing_else),
 		cmocka_unit_test(a_killed_reader_is_started_anew),

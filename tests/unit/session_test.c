@@ -315,6 +315,92 @@ static void raw_samples_are_finished(void **state)
 	assert_int_equal(seen.raw_walked, 1000);
 }
 
+static void add_wait(struct recording *r, uint64_t time_ns)
+{
+	const struct abi_wait wait = {
+		.header = { .type = ABI_RECORD_WAIT, .version = ABI_VERSION, .size = sizeof(wait), .time_ns = time_ns },
+		.process_start_ns = START_NS,
+		.stack_id = 77,
+		.wait_ns = 5,
+		.pid = PID,
+		.tid = PID,
+	};
+
+	assert_int_equal(recording_add(r, &wait.header), 0);
+}
+
+struct seen_waits {
+	uint64_t lost, filtered, told;
+	int64_t waits, wait_ns;
+};
+
+static void on_window_of_waits(void *ctx, const struct window *w)
+{
+	struct seen_waits *seen = ctx;
+
+	seen->lost += window_counter(w, STR("waits_lost"));
+	seen->filtered += window_counter(w, STR("filtered"));
+	seen->told += window_counter(w, STR("waits"));
+	for (size_t i = 0; i < w->model->samples_count; i++) {
+		seen->waits += model_values(w->model, &w->model->samples[i])[2];
+		seen->wait_ns += model_values(w->model, &w->model->samples[i])[3];
+	}
+}
+
+/* A wait without its stack is lost; a wait of another container than the one asked for is not. */
+static void waits_are_counted_or_lost(void **state)
+{
+	static const struct {
+		const char *name, *container;
+		bool has_stack;
+		struct seen_waits want;
+	} cases[] = {
+		{ "with a stack", NULL, true, { .told = 3, .waits = 3, .wait_ns = 15 } },
+		{ "without", NULL, false, { .lost = 3 } },
+		{ "of no container", "web", true, { 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct abi_sample head = { .header.time_ns = 20,
+						 .stack_id = 77,
+						 .kernel_count = 1,
+						 .trigger = ABI_TRIGGER_SWITCH,
+						 .comm = "testee" };
+		const struct abi_frame frame = { .kind = ABI_FRAME_KERNEL, .a = 1 };
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+		char path[] = "/tmp/hearth-session-XXXXXX";
+		struct seen_waits seen = { 0 };
+		struct recording *r = NULL;
+		struct session *s = NULL;
+		struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
+					      .sampling = { .frequency_hz = 99, .host_root = "", .off_cpu = true },
+					      .clock = &clock_system,
+					      .host_root = "",
+					      .container = cases[i].container,
+					      .on_window = on_window_of_waits,
+					      .ctx = &seen };
+
+		print_message("  %s\n", cases[i].name);
+		close(mkstemp(path));
+		assert_int_equal(recording_create(path, &r), 0);
+		if (cases[i].has_stack)
+			add_frame_sample(r, &head, &frame);
+		for (uint64_t n = 0; n < 3; n++)
+			add_wait(r, 30 + n);
+		assert_int_equal(recording_close(r), 0);
+		cfg.sampling.recording = path;
+		assert_int_equal(session_open(&cfg, &why, &s), 0);
+		assert_int_equal(session_start(s), 0);
+		while (session_step(s, 10) >= 0)
+			;
+		assert_int_equal(session_stop(s), 0);
+		session_close(s);
+		unlink(path);
+		assert_memory_equal(&seen, &cases[i].want, sizeof(seen));
+	}
+}
+
 static void a_bad_recording_is_refused(void **state)
 {
 	static const char *const contents[] = { "", "hearth", "something else entirely" };
@@ -345,9 +431,8 @@ static void a_bad_recording_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exec_ends_the_old_names),
-		cmocka_unit_test(whole_stacks_are_proven),
-		cmocka_unit_test(raw_samples_are_finished),
+		cmocka_unit_test(an_exec_ends_the_old_names), cmocka_unit_test(whole_stacks_are_proven),
+		cmocka_unit_test(raw_samples_are_finished),   cmocka_unit_test(waits_are_counted_or_lost),
 		cmocka_unit_test(a_bad_recording_is_refused),
 	};
 

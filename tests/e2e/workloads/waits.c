@@ -56,29 +56,34 @@ NOINLINE static void wait_in_pipe(void)
 	STAY;
 }
 
-/* Holds the lock for 15 ms a turn. */
+/* Holds the lock for 15 ms a turn. Looks for the end where the other thread waits for it: it must not be left alone in
+ * a turn that it has begun. */
 static void *hold(void *unused)
 {
+	int more;
+
 	(void)unused;
-	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+	do {
 		pthread_mutex_lock(&lock);
 		pthread_barrier_wait(&both);
 		sleep_ms(15);
+		more = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 		pthread_mutex_unlock(&lock);
 		pthread_barrier_wait(&both);
-	}
+	} while (more);
 	return NULL;
 }
 
-/* A byte every 10 ms. */
+/* A byte every 10 ms, and one behind the end: the last turn waits for it. */
 static void *feed(void *unused)
 {
+	int more;
+
 	(void)unused;
-	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+	do {
 		sleep_ms(10);
-		if (write(ends[1], "x", 1) != 1)
-			break;
-	}
+		more = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+	} while (write(ends[1], "x", 1) == 1 && more);
 	return NULL;
 }
 
