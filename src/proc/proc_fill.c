@@ -93,7 +93,7 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 {
 	struct proc_facts facts;
 	scoped(closep) int dir = open_dir(t, e, &facts);
-	int r;
+	int r = 0;
 
 	if (dir < 0)
 		return dir;
@@ -104,13 +104,12 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 		memcpy(e->pub.comm, facts.comm, sizeof(e->pub.comm));
 	if (facts.is_kernel)
 		return 0;
+	if (!origin) /* first: a short program may be gone within the millisecond */
+		read_mappings(t, e, dir, &r);
 	free(e->pub.exe);
 	e->pub.exe = proc_link_read(dir, "exe");
 	read_container(t, e, dir);
-	if (origin)
-		return copy_mappings(t, e, origin);
-	read_mappings(t, e, dir, &r);
-	return r;
+	return origin ? copy_mappings(t, e, origin) : r;
 }
 
 /* A process that forked runs in its parent's memory, or a copy, until it execs: the nearest ancestor whose mappings are

@@ -9,7 +9,7 @@ struct fixture {
 	struct store_state *s;
 	struct store_config config;
 	struct clock clock;
-	uint64_t now;
+	_Atomic uint64_t now;
 	bool lasts; /* profiles are there again after fixture_reopen() */
 	char path[64];
 };
