@@ -12,6 +12,7 @@
 #include "walk/walk_native.h"
 
 #define PIDS_MAX 4096
+#define STACK_SIZE_MAX (1ULL << 30) /* of a main thread that calls exec: far from any other program's */
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -107,6 +108,13 @@ static __always_inline bool regs_syscall(const struct tick_regs *r, const struct
 	return BPF_CORE_READ(kernel, syscallno) != -1;
 }
 
+static __always_inline bool regs_exec(const struct tick_regs *r, const struct pt_regs *kernel)
+{
+	int number = BPF_CORE_READ(kernel, syscallno);
+
+	return number == 221 || number == 281; /* execve, execveat: linux, include/uapi/asm-generic/unistd.h */
+}
+
 #define REGS_SIZE bpf_core_type_size(struct pt_regs)
 #else
 static __always_inline bool regs_user(const volatile struct tick_regs *r)
@@ -145,6 +153,11 @@ static __always_inline bool regs_syscall(const struct tick_regs *r, const struct
 	return r->orig_ax != ~0ULL; /* entry code of interrupts and faults stores -1 */
 }
 
+static __always_inline bool regs_exec(const struct tick_regs *r, const struct pt_regs *kernel)
+{
+	return r->orig_ax == 59 || r->orig_ax == 322; /* execve, execveat: arch/x86/entry/syscalls/syscall_64.tbl */
+}
+
 #define REGS_SIZE sizeof(struct tick_regs)
 #endif
 
@@ -157,6 +170,12 @@ static __always_inline const struct pt_regs *regs_at_entry(struct task_struct *t
 		return (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	/* Before 5.15: on top of the kernel stack (task_pt_regs() of both architectures). */
 	return (const struct pt_regs *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - REGS_SIZE);
+}
+
+/* Does @sp lie in the stack that begins at @start, or what could become one? */
+static __always_inline bool sp_is_below(__u64 sp, __u64 start)
+{
+	return sp <= start && start - sp < STACK_SIZE_MAX;
 }
 
 /* The user registers of a tick that hit the kernel. Return: 0, or 1 when the user stack cannot be walked; w->end set.
@@ -181,6 +200,10 @@ static __always_inline int regs_from_kernel(struct walk *w, struct task_struct *
 		sample->flags |= ABI_SAMPLE_IN_SYSCALL;
 	if (regs_compat(r)) {
 		w->end = ABI_END_COMPAT;
+		return 1;
+	}
+	if (regs_exec(r, kernel) && !sp_is_below(r->sp, BPF_CORE_READ(task, mm, start_stack))) {
+		w->end = ABI_END_COMPLETE; /* has_user_stack(), a moment later */
 		return 1;
 	}
 	regs_store(w, r);
@@ -299,8 +322,9 @@ static __always_inline bool send_raw(struct walk *w, const struct abi_vma *vma, 
 	return send_sample(w, tail);
 }
 
-/* In the middle of an exec the memory is the next program's, which has no stack yet, and the registers are those of the
- * program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c, load_elf_binary(). */
+/* In the middle of an exec the memory is the next program's, which has no stack yet (or one that nothing runs on), and
+ * the registers are those of the program before, which is no more. Source: linux 6.1, fs/binfmt_elf.c,
+ * load_elf_binary(). */
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);

@@ -153,6 +153,8 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 	if (sample->flags & ABI_SAMPLE_RAW)
 		memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
 	take_vma(s, p, &raw);
+	if (sample->user_end == ABI_END_NO_PROCESS) /* callers may lie in what was loaded since its last sample */
+		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
 	if (raw.pc)
 		ignore(proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)));
 	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */

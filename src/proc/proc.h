@@ -89,6 +89,8 @@ const struct mappings *proc_mappings(const struct proc *p);
  * Return: true when @address is known now.
  */
 bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
+/** proc_reread_young - the mappings again while a process loads its libraries, at most every 4 ms. */
+void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /** proc_refresh - the mappings again when they are half a minute old. Return: true when they were read. */
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /**

@@ -71,8 +71,10 @@ struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uin
 	if (!e)
 		return NULL;
 	entry_set_comm(e, comm);
-	if (!e->was_read)
+	if (!e->was_read) {
 		entry_read(t, e);
+		e->scanned_ns = proc_clock_ns();
+	}
 	entry_refresh_name(t, e);
 	return &e->pub;
 }
@@ -242,6 +244,17 @@ bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_
 	done = entry_rescan(t, e) && mappings_find(&e->maps, address);
 	limit_rescan(e, now_ns, done);
 	return done;
+}
+
+void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns)
+{
+	struct entry *e = (struct entry *)p;
+
+	if (t->recorded || p->is_kernel || p->exited || proc_clock_ns() - e->met_ns >= YOUNG_NS ||
+	    now_ns < e->scanned_ns + MAX(YOUNG_RESCAN_NS, e->scan_cost_ns * RESCAN_COST_SHARE))
+		return;
+	e->scanned_ns = now_ns;
+	ignore(entry_rescan(t, e)); /* it may be gone: what is known has to do */
 }
 
 bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma)
