@@ -3,14 +3,13 @@
  * host's root. A path may come from a container: what is opened is a regular file whose build id or CRC-32 fits. */
 #include <elf.h>
 #include <fcntl.h>
-#include <lzma.h> /* lzma_crc32: the polynomial of .gnu_debuglink */
 #include <sys/stat.h>
 
 #include "base/cur.h"
 #include "base/io.h"
+#include "object/debug_file.h"
 #include "symbol/symbol_int.h"
 
-#define DEBUG_ROOT "/usr/lib/debug"
 #define CRC_FILE_MAX GIB(1)
 #define ALT_LINK_MAX 2048
 
@@ -48,17 +47,10 @@ static int by_build_id(struct symbols *s, const struct build_id *id, struct symb
 {
 	scoped(buf_release) struct buf path = BUF_INIT(4096);
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
-	int r;
+	int r = debug_file_by_id(s->host_root, id->bytes, id->size, &path);
 
-	if (id->size < 2)
-		return -ENOENT;
-	buf_addf(&path, "%s" DEBUG_ROOT "/.build-id/%02x/", s->host_root, id->bytes[0]);
-	for (size_t i = 1; i < id->size; i++)
-		buf_addf(&path, "%02x", id->bytes[i]);
-	buf_adds(&path, STR(".debug"));
-	if (path.error)
-		return path.error;
-	r = open_debug(buf_cstr(&path), &file);
+	if (r == 0)
+		r = open_debug(buf_cstr(&path), &file);
 	if (r < 0)
 		return r;
 	if (!has_build_id(&file, id))
@@ -70,41 +62,25 @@ static int by_build_id(struct symbols *s, const struct build_id *id, struct symb
 
 static bool has_crc(struct symbols *s, const struct symbol_file *file, uint32_t wanted)
 {
-	scoped(freep) uint8_t *bytes = malloc(KIB(256));
-	uint32_t crc = 0;
-
-	if (!bytes || file->in.size > CRC_FILE_MAX || !symbol_work_take(s, file->in.size))
-		return false;
-	for (uint64_t at = 0; at < file->in.size;) {
-		size_t size = (size_t)MIN((uint64_t)KIB(256), file->in.size - at);
-
-		if (reader_read(&file->in, bytes, size, at) < 0)
-			return false;
-		crc = lzma_crc32(bytes, size, crc);
-		at += size;
-	}
-	return crc == wanted;
+	return file->in.size <= CRC_FILE_MAX && symbol_work_take(s, file->in.size) &&
+	       debug_file_has_crc(&file->in, wanted);
 }
 
 static int by_link(struct symbols *s, const struct symbol_object *m, const struct elf *elf, struct symbol_file *out)
 {
-	static const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_ROOT, "/" } };
 	char name[ELF_LINK_NAME_MAX];
-	struct str path = str_of(m->path), folder;
 	uint32_t crc;
-	int r = elf_debug_link(elf, name, &crc);
 
-	if (r < 0 || !path.len || path.ptr[0] != '/')
+	if (elf_debug_link(elf, name, &crc) < 0)
 		return -ENOENT;
-	folder = str_first(path, (size_t)str_rfind(path, '/'));
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		scoped(buf_release) struct buf full = BUF_INIT(8192);
+	for (size_t place = 0;; place++) {
+		scoped(buf_release) struct buf path = BUF_INIT(8192);
 		scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+		int r = debug_file_by_link(s->host_root, str_of(m->path), name, place, &path);
 
-		buf_addf(&full, "%s%s" STR_FMT "%s%s", s->host_root, places[i][0], STR_ARG(folder), places[i][1], name);
-		if (full.error)
-			return full.error;
-		r = open_debug(buf_cstr(&full), &file);
+		if (r < 0)
+			return r;
+		r = open_debug(buf_cstr(&path), &file);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0 || !has_crc(s, &file, crc))
@@ -113,7 +89,6 @@ static int by_link(struct symbols *s, const struct symbol_object *m, const struc
 		file = (struct symbol_file){ .view.fd = -1 };
 		return 0;
 	}
-	return -ENOENT;
 }
 
 int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const struct elf *elf, struct symbol_file *out)

@@ -2,12 +2,11 @@
 #include "unwind/elf_file.h"
 
 #include <fcntl.h>
-#include <lzma.h> /* lzma_crc32: the polynomial of .gnu_debuglink */
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "object/debug_file.h"
 
-#define DEBUG_ROOT "/usr/lib/debug"
 #define CRC_FILE_MAX MIB(256)
 
 static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
@@ -71,15 +70,11 @@ static int by_build_id(const char *host_root, const struct elf_file *of, struct 
 	uint8_t id[ELF_BUILD_ID_MAX], found[ELF_BUILD_ID_MAX];
 	int size = elf_build_id(&of->elf, id), r;
 
-	if (size < 2)
+	if (size < 0)
 		return -ENOENT;
-	buf_addf(&path, "%s" DEBUG_ROOT "/.build-id/%02x/", host_root, id[0]);
-	for (int i = 1; i < size; i++)
-		buf_addf(&path, "%02x", id[i]);
-	buf_adds(&path, STR(".debug"));
-	if (path.error)
-		return path.error;
-	r = open_path(buf_cstr(&path), &file);
+	r = debug_file_by_id(host_root, id, (size_t)size, &path);
+	if (r == 0)
+		r = open_path(buf_cstr(&path), &file);
 	if (r < 0)
 		return r;
 	if (elf_build_id(&file.elf, found) != size || memcmp(found, id, (size_t)size))
@@ -87,49 +82,26 @@ static int by_build_id(const char *host_root, const struct elf_file *of, struct 
 	return move_out(&file, out);
 }
 
-static bool has_crc(const struct elf_file *file, uint32_t wanted)
-{
-	scoped(freep) uint8_t *bytes = malloc(KIB(256));
-	uint32_t crc = 0;
-
-	if (!bytes || file->in.size > CRC_FILE_MAX)
-		return false;
-	for (uint64_t at = 0; at < file->in.size;) {
-		size_t size = (size_t)MIN((uint64_t)KIB(256), file->in.size - at);
-
-		if (reader_read(&file->in, bytes, size, at) < 0)
-			return false;
-		crc = lzma_crc32(bytes, size, crc);
-		at += size;
-	}
-	return crc == wanted;
-}
-
 static int by_link(const char *host_root, const struct elf_file *of, struct elf_file *out)
 {
-	static const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { DEBUG_ROOT, "/" } };
 	char name[ELF_LINK_NAME_MAX];
-	struct str path = str_of(of->view.path ? of->view.path : ""), folder;
 	uint32_t crc;
 
-	if (elf_debug_link(&of->elf, name, &crc) < 0 || !path.len || path.ptr[0] != '/')
+	if (elf_debug_link(&of->elf, name, &crc) < 0)
 		return -ENOENT;
-	folder = str_first(path, (size_t)str_rfind(path, '/'));
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		scoped(buf_release) struct buf full = BUF_INIT(8192);
+	for (size_t place = 0;; place++) {
+		scoped(buf_release) struct buf path = BUF_INIT(8192);
 		scoped(elf_file_release) struct elf_file file = ELF_FILE_INIT;
-		int r;
+		int r = debug_file_by_link(host_root, str_of(of->view.path), name, place, &path);
 
-		buf_addf(&full, "%s%s" STR_FMT "%s%s", host_root, places[i][0], STR_ARG(folder), places[i][1], name);
-		if (full.error)
-			return full.error;
-		r = open_path(buf_cstr(&full), &file);
+		if (r < 0)
+			return r;
+		r = open_path(buf_cstr(&path), &file);
 		if (r == -ENOMEM)
 			return r;
-		if (r == 0 && has_crc(&file, crc))
+		if (r == 0 && file.in.size <= CRC_FILE_MAX && debug_file_has_crc(&file.in, crc))
 			return move_out(&file, out);
 	}
-	return -ENOENT;
 }
 
 int elf_file_open_debug(const char *host_root, const struct elf_file *file, struct elf_file *out)
