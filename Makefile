@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz format lint install clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -40,6 +40,11 @@ bench: build
 # FUZZ_SECONDS for each target, one after the other.
 fuzz: setup
 	scripts/fuzz
+
+# SOAK uploads, with a line of progress; Ctrl-C judges what was measured. make test-extra has 50,000.
+SOAK ?= 1000000
+soak: build
+	tests/e2e/check_soak.py --uploads=$(SOAK)
 
 format: setup
 	git ls-files '*.c' '*.h' | xargs clang-format -i

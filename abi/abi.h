@@ -4,7 +4,7 @@
  * (<linux/types.h> on the host, kernel.h in BPF). */
 #pragma once
 
-#define ABI_VERSION 2
+#define ABI_VERSION 3
 #define ABI_COMM_SIZE 16
 #define ABI_KERNEL_FRAMES_MAX 127 /* kernel.perf_event_max_stack */
 #define ABI_FRAMES_MAX 1024       /* kernel and user frames of one sample */
@@ -18,6 +18,7 @@ enum abi_record_type {
 	ABI_RECORD_EXIT = 4,    /* struct abi_process: the whole thread group is gone */
 	ABI_RECORD_MAPPING = 5, /* struct abi_mapping: recordings only; never comes from the kernel side */
 	ABI_RECORD_WAIT = 6,    /* struct abi_wait: a thread runs again after it was off its CPU */
+	ABI_RECORD_NAME = 7,    /* struct abi_name: what a function of a language runtime is called */
 };
 
 /* Every record starts with this; size covers the whole record, header included, and is a multiple of 8. */
@@ -33,6 +34,15 @@ enum abi_frame_kind {
 	ABI_FRAME_USER = 2,   /* a: address in the process; becomes NATIVE or JIT on the host while the process lives */
 	ABI_FRAME_NATIVE = 3, /* a: file id, b: offset in the file */
 	ABI_FRAME_JIT = 4,    /* a: address in executable memory without a file */
+	/* A function of a language runtime. a: its key (CPython: the code object), b: the cookie that tells it from
+	 * another one at the same address, extra: where it is (CPython: byte of its bytecode). struct abi_name has its
+	 * name. */
+	ABI_FRAME_RUNTIME = 5,
+	/* Among runtime frames: the one activation of the interpreter's native loop that ran the frames before it (up
+	 * to the last such mark; none: it has just begun or is about to end) ends here. a: an address in the part of
+	 * the native stack that belongs to that activation. Behind a frame with ABI_FRAME_ENTRY it only says where: it is
+	 * that frame's activation. */
+	ABI_FRAME_ACTIVATION = 6,
 };
 
 enum abi_frame_flags {
@@ -41,13 +51,15 @@ enum abi_frame_flags {
 	 * code was not in memory, so that it could not be checked. When no executable mapping covers it, it and the
 	 * frames behind it are not to be believed. */
 	ABI_FRAME_GUESSED = 2,
+	ABI_FRAME_ENTRY = 4, /* RUNTIME: the outermost frame of its activation; the native loop's frame lies behind it */
+	ABI_FRAME_GAP = 8,   /* RUNTIME: frames are missing, or may be, between this one and its caller */
 };
 
 struct abi_frame {
 	__u8 kind;
 	__u8 flags;
-	__u16 reserved; /* zero */
-	__u32 extra;    /* zero; runtimes use it */
+	__u16 runtime; /* RUNTIME, ACTIVATION: enum abi_runtime; otherwise 0 */
+	__u32 extra;   /* user frames: (their stack pointer - abi_sample.stack_pointer) / 8, saturated; see RUNTIME */
 	__u64 a, b;
 };
 
@@ -73,6 +85,29 @@ struct abi_frame {
 
 #define X(id, name, help) ABI_END_##id,
 enum abi_end { ABI_ENDS(X) ABI_END_COUNT };
+#undef X
+
+enum abi_runtime {
+	ABI_RUNTIME_NONE = 0,
+	ABI_RUNTIME_PYTHON,
+	ABI_RUNTIME_COUNT = 16, /* as many as there may ever be: tests use the last ones */
+};
+
+/* How the walk of a runtime's frames ended. What is not NONE, WHOLE or NO_STATE makes the stack "cut:NAME". */
+#define ABI_RUNTIME_ENDS(X)                                                                              \
+	X(NONE, "none", "no runtime is known in this process")                                           \
+	X(WHOLE, "whole", "every frame up to the thread's first one")                                    \
+	X(NO_STATE, "no-runtime-thread", "the thread does not run the runtime's code")                   \
+	X(READ_FAILED, "runtime-read-failed", "memory of the runtime could not be read")                 \
+	X(FRAME_LIMIT, "runtime-frame-limit", "more frames than one record holds")                       \
+	X(BAD_CHAIN, "runtime-bad-chain", "the runtime's frames do not hang together")                   \
+	X(GAP, "runtime-gap", "the thread was between two frames: some may be missing")                  \
+	X(NOT_READY, "runtime-not-ready", "the runtime's frames could not be read, or not yet")            \
+	X(CHANGED, "runtime-changed", "the runtime's frames changed while they were read from outside")  \
+	X(UNPAIRED, "runtime-unpaired", "native and runtime frames could not be put in order with certainty")
+
+#define X(id, name, help) ABI_RUNTIME_END_##id,
+enum abi_runtime_end { ABI_RUNTIME_ENDS(X) ABI_RUNTIME_END_COUNT };
 #undef X
 
 enum abi_sample_flags {
@@ -120,7 +155,9 @@ enum abi_trigger {
 	ABI_TRIGGER_COUNT
 };
 
-/* frames: leaf first; the first kernel_count of them are kernel frames, the others user frames. */
+/* frames: leaf first; the first kernel_count of them are kernel frames, the others up to frame_count user frames. Behind
+ * them runtime_count frames of a language runtime, leaf first, with activations marked: a list of its own, which the
+ * host puts between the user frames (src/agent/mix.h). Then struct abi_raw. */
 struct abi_sample {
 	struct abi_header header;
 	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
@@ -134,6 +171,11 @@ struct abi_sample {
 	__u8 user_end;                   /* enum abi_end; with RAW: why the walk could not go on */
 	__u8 trigger;                    /* enum abi_trigger */
 	__u32 exec_id;                   /* low half of the leader's self_exec_id: with pid and start one program */
+	__u64 stack_pointer;             /* of the user stack at the tick; 0 without one */
+	__u16 runtime_count;             /* frame_count + runtime_count <= ABI_FRAMES_MAX */
+	__u8 runtime_end;                /* enum abi_runtime_end */
+	__u8 reserved;                   /* zero */
+	__u32 reserved32;                /* zero */
 	char comm[ABI_COMM_SIZE];        /* of the process: its leader's */
 	char thread_name[ABI_COMM_SIZE]; /* of the thread; both zero terminated */
 	struct abi_frame frames[];
@@ -151,6 +193,24 @@ struct abi_process {
 	__u32 reserved;
 	char comm[ABI_COMM_SIZE];
 };
+
+/* What a function of a runtime is called, read at first sight: later its memory may be another function's. Comes before
+ * the first sample that needs it, more than once, and again when a cache forgot it; or never, when the ring was full.
+ * bytes: in the runtime's own form (CPython: abi/python.h, struct abi_python_name), bytes_size of them, then zeros up to
+ * a multiple of 8. */
+struct abi_name {
+	struct abi_header header;
+	__u64 process_start_ns;
+	__u64 key, cookie; /* those of the frames it names */
+	__u32 pid, exec_id;
+	__u32 bytes_size;
+	__u16 reserved; /* zero */
+	__u8 runtime;   /* enum abi_runtime */
+	__u8 flags;     /* zero */
+	__u8 bytes[];
+};
+
+#define ABI_NAME_BYTES_MAX 4096
 
 /* How long a thread was off its CPU: header.time_ns is when it came back. */
 struct abi_wait {
@@ -190,6 +250,14 @@ struct abi_mapping {
 	X(RAW, "raw", "samples whose walk was left to the host")                                             \
 	X(ROWS_MISSED, "rows_missed", "walks that met a file whose unwind rows were not loaded")             \
 	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")                \
+	X(NAMES, "names", "names of runtime functions sent to the host")                                     \
+	X(NAMES_LOST, "names_lost", "names of runtime functions lost because the ring buffer was full")      \
+	X(RUNTIME_WALKS, "runtime_walks", "samples with a walk of runtime frames")                           \
+	X(RUNTIME_NO_STATE, "runtime_no_state", "of them: the thread did not run the runtime's code")        \
+	X(RUNTIME_FAILED, "runtime_failed", "of them: memory of the runtime could not be read or made no sense") \
+	X(RUNTIME_GAPS, "runtime_gaps", "of them: caught between two frames, marked")                        \
+	X(RUNTIME_CHANGED, "runtime_changed", "of them: changed while they were read from outside, marked")  \
+	X(LOST_LATE, "lost_late", "samples lost because a look at the threads came too late")                \
 	X(WAITS, "waits", "waits off the CPU sent to the host")                                              \
 	X(WAITS_SKIPPED, "waits_skipped", "waits left out because one CPU had too many of them")             \
 	X(WAITS_LOST, "waits_lost", "waits lost because the ring buffer or the table of waiting threads was full")
@@ -200,9 +268,10 @@ enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };
 
 _Static_assert(sizeof(struct abi_header) == 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_frame) == 24, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_sample) == 16 + 24 + 12 + 4 + 8 + 32, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_sample) == 16 + 24 + 12 + 4 + 8 + 16 + 32, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_vma) == 48, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_raw) == ABI_REGS * 8 + 32 + 48 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_name) == 16 + 24 + 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_wait) == 16 + 24 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_mapping) == 16 + 8 + 24 + 8 + 16, "layout changed: bump ABI_VERSION");

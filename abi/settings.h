@@ -23,3 +23,8 @@ struct abi_waiting { /* a thread that is off its CPU; key: its id */
 	__u64 since_ns, stack_id, process_start_ns;
 	__u32 pid, reserved;
 };
+
+struct abi_program { /* key of the map `programs`: the file of a main program */
+	__u64 device; /* the kernel's number: major << 20 | minor */
+	__u64 inode;
+};

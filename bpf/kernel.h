@@ -56,10 +56,6 @@ struct signal_struct {
 	atomic_t live;
 };
 
-struct mm_struct {
-	unsigned long start_stack;
-};
-
 struct super_block {
 	__u32 s_dev;
 };
@@ -76,6 +72,11 @@ struct file {
 
 #define FMODE_BACKING 0x1000000 /* linux 6.18, include/linux/fs.h */
 #define FMODE_BACKING_6_13 0x2000000
+
+struct mm_struct {
+	unsigned long start_stack;
+	struct file *exe_file;
+};
 
 struct dentry {
 	struct inode *d_inode;
@@ -98,6 +99,18 @@ struct vm_area_struct {
 
 #define PF_EXITING 0x00000004 /* linux, include/linux/sched.h */
 
+#if defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+#else
+struct thread_struct {
+	unsigned long fsbase;
+};
+#endif
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int __state; /* since 5.14 */
@@ -109,6 +122,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	char comm[16];
+	struct thread_struct thread;
 };
 
 struct task_struct___5_13 {

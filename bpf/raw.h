@@ -56,7 +56,7 @@ static __always_inline __u32 raw_stack(struct walk *w, __u64 at)
 /* Return: bytes of the record behind its frames; 0 when there is no room for any. */
 static __always_inline __u32 raw_take(struct walk *w, const struct abi_vma *vma)
 {
-	__u64 at = w->count * sizeof(struct abi_frame);
+	__u64 at = ((__u64)w->count + w->runtime_count) * sizeof(struct abi_frame);
 	struct abi_raw *raw;
 
 	if (at > RAW_AREA - sizeof(*raw))

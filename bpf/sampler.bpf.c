@@ -12,6 +12,7 @@
 #include "walk/walk_native.h"
 
 #define PIDS_MAX 4096
+#define PROGRAMS_MAX 1024
 #define STACK_SIZE_MAX (1ULL << 30) /* of a main thread that calls exec: far from any other program's */
 
 char LICENSE[] SEC("license") = "GPL";
@@ -45,6 +46,13 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } cgroups SEC(".maps");
+
+struct { /* programs that are language runtimes: whoever starts one is looked at at once */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROGRAMS_MAX);
+	__type(key, struct abi_program);
+	__type(value, __u8);
+} programs SEC(".maps");
 
 struct { /* what a tick goes on with when a mapping is missing; empty where bpf_find_vma is not to be had */
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -80,6 +88,8 @@ static __always_inline __u64 ring_flags(bool urgent)
 		return BPF_RB_FORCE_WAKEUP;
 	return BPF_RB_NO_WAKEUP;
 }
+
+#include "python.h"
 
 /* ---- registers: volatile, since the verifier wants the context read field by field and as wide as it is ---- */
 
@@ -234,7 +244,7 @@ static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
 			break;
 		frame->kind = ABI_FRAME_KERNEL;
 		frame->flags = i ? ABI_FRAME_RETURN : 0;
-		frame->reserved = 0;
+		frame->runtime = 0;
 		frame->extra = 0;
 		frame->a = w->scratch[i];
 		frame->b = 0;
@@ -280,15 +290,13 @@ static __always_inline __u32 find_space(const struct abi_sample *sample)
 static __always_inline bool send_sample(struct walk *w, __u32 tail)
 {
 	struct abi_sample *sample = walk_sample(w);
-	__u32 count = w->count;
+	__u64 size = sizeof(*sample) + ((__u64)w->count + w->runtime_count) * sizeof(struct abi_frame) + tail;
 	bool is_tick;
-	__u64 size;
 
-	if (count > ABI_FRAMES_MAX)
-		count = ABI_FRAMES_MAX;
-	size = sizeof(*sample) + count * sizeof(struct abi_frame) + tail;
-	sample->frame_count = (__u16)count;
+	sample->frame_count = (__u16)w->count;
 	sample->user_end = w->end;
+	sample->runtime_count = (__u16)w->runtime_count;
+	sample->runtime_end = w->runtime_end;
 	sample->header.type = ABI_RECORD_SAMPLE;
 	sample->header.version = ABI_VERSION;
 	sample->header.size = (__u32)size;
@@ -400,6 +408,8 @@ int sample_tick(struct tick *ctx)
 	w->pid = pid_tgid >> 32;
 	w->mode = settings.mode;
 	w->read_failures = 0;
+	w->runtime_count = 0;
+	w->runtime_end = ABI_RUNTIME_END_NONE;
 	take_identity(sample, task, pid_tgid);
 	user = regs_user(&ctx->regs);
 	if (!user) {
@@ -412,6 +422,10 @@ int sample_tick(struct tick *ctx)
 	}
 	w->space = find_space(sample);
 	UNWIND_LOOP(native);
+	if (python_begin(w, task)) {
+		UNWIND_LOOP(python);
+		python_count(w);
+	}
 	if (raw_wanted(w))
 		miss(w, ctx);
 	else
@@ -479,8 +493,8 @@ int sample_miss(struct tick *ctx)
 
 /* ---- processes ---- */
 
-/* Wakes nobody: what a new program has mapped is read when its first sample wakes the reader. */
-static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type)
+/* @urgent: otherwise what a new program has mapped is read when its first sample wakes the reader. */
+static __always_inline void send_process(struct task_struct *leader, __u32 pid, __u32 parent, __u16 type, bool urgent)
 {
 	struct abi_process event = {
 		.header = { .type = type,
@@ -496,8 +510,23 @@ static __always_inline void send_process(struct task_struct *leader, __u32 pid, 
 	if (!active)
 		return;
 	bpf_probe_read_kernel_str(event.comm, sizeof(event.comm), leader->comm);
-	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(false)))
+	if (bpf_ringbuf_output(&ring, &event, sizeof(event), ring_flags(urgent)))
 		count_add(ABI_COUNTER_EVENTS_LOST, 1);
+}
+
+/* Is the program that has just been started known as a runtime? */
+static __always_inline bool is_runtime(struct task_struct *task)
+{
+	struct file *exe = BPF_CORE_READ(task, mm, exe_file);
+	struct abi_program key = {};
+	struct inode *inode;
+
+	if (!exe)
+		return false;
+	inode = file_inode(exe);
+	key.inode = BPF_CORE_READ(inode, i_ino);
+	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	return bpf_map_lookup_elem(&programs, &key) != NULL;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -507,8 +536,9 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid); /* its exec_id is another now: this only makes room */
+	bpf_map_delete_elem(&pythons, &pid);
 	if (filter_passes(pid))
-		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC);
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC, is_runtime(task));
 	return 0;
 }
 
@@ -544,7 +574,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		count_add(ABI_COUNTER_FILTER_FULL, 1);
 	if (settings.mode != WALK_FP)
 		share_space(parent, child);
-	send_process(child, pid, parent_pid, ABI_RECORD_FORK);
+	python_share(parent, child);
+	send_process(child, pid, parent_pid, ABI_RECORD_FORK, false);
 	return 0;
 }
 
@@ -561,9 +592,10 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	passes = filter_passes(pid);
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid);
+	bpf_map_delete_elem(&pythons, &pid);
 	if (settings.filter_pids)
 		bpf_map_delete_elem(&pids, &pid);
 	if (passes)
-		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT);
+		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT, false);
 	return 0;
 }

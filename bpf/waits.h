@@ -58,24 +58,27 @@ static __always_inline __u64 wait_mix(__u64 hash, __u64 word)
 __attribute__((noinline)) int wait_hash_turns(void)
 {
 	struct walk *w = unwind_state_of(UNWIND_SWITCH);
-	__u64 hash, at;
+	__u64 hash, at, end;
 
 	if (!w)
 		return 0;
 	hash = w->state[0][0];
 	at = w->state[0][1];
+	end = (__u64)w->count + w->runtime_count;
 	for (int i = 0; i < WAIT_TURNS; i++, at++) {
 		const struct abi_frame *frame;
 
 		walk_opaque(at);
-		if (at >= w->count || at >= ABI_FRAMES_MAX)
+		if (at >= end || at >= ABI_FRAMES_MAX)
 			break;
 		frame = &w->frames[at];
 		hash = wait_mix(wait_mix(hash, frame->a), frame->b << 8 | frame->kind);
+		if (frame->kind == ABI_FRAME_RUNTIME) /* the line */
+			hash = wait_mix(hash, frame->extra);
 	}
 	w->state[0][0] = hash;
 	w->state[0][1] = at;
-	return at < w->count;
+	return at < end;
 }
 
 static __always_inline __u64 wait_stack_id(struct walk *w)
@@ -140,6 +143,10 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 		return true;
 	w->space = find_space(sample);
 	UNWIND_LOOP(native_switch);
+	if (python_begin(w, task)) {
+		UNWIND_LOOP(python_switch);
+		python_count(w);
+	}
 	return !raw_wanted(w);
 }
 
@@ -169,6 +176,8 @@ static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 	w->pid = pid_tgid >> 32;
 	w->mode = settings.mode;
 	w->read_failures = 0;
+	w->runtime_count = 0;
+	w->runtime_end = ABI_RUNTIME_END_NONE;
 	take_identity(sample, task, pid_tgid);
 	whole = wait_walk(w, ctx, task);
 	sample->stack_id = whole ? wait_stack_id(w) : ((__u64)bpf_get_prandom_u32() << 32 | tid) ^ now;

@@ -31,7 +31,8 @@
 #endif
 
 #define WALK_WINDOW 512   /* bytes of stack fetched at once */
-#define WALK_UNWINDERS 16 /* native and the language runtimes */
+#define WALK_UNWINDERS 16 /* native and the language runtimes: enum abi_runtime */
+#define WALK_INFO 512     /* RUNTIME_INFO_MAX */
 
 enum walk_next {
 	WALK_MORE,   /* a frame was pushed, the same walker goes on */
@@ -75,11 +76,17 @@ struct walk {
 	__u8 mode;      /* enum walk_mode */
 	__u8 reserved;
 	__u32 space; /* of the process, see struct abi_space; 0: not known (BPF only) */
-	__u32 reserved32;
-	struct abi_map map; /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
+	/* ---- of a runtime's frames: frames[count .. count + runtime_count), after the native walk ---- */
+	__u32 runtime_count;
+	__u64 tp;  /* the thread pointer; 0: not known */
+	__u32 tid; /* as the thread itself knows it; 0: not known */
+	__u8 runtime_end;
+	__u8 runtime_reserved[3];
+	__u64 info[WALK_INFO / 8]; /* what the walker knows of the process: its struct of abi/ */
+	struct abi_map map;        /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
 	__u64 window[WALK_WINDOW / 8];
-	__u64 scratch[128]; /* in BPF also where the kernel stack and the registers arrive */
+	__u64 scratch[512]; /* in BPF also where the kernel stack and the registers arrive */
 #ifndef __bpf__
 	const struct walk_world *world;
 #endif
@@ -92,7 +99,7 @@ _Static_assert(sizeof(struct abi_sample) % 8 == 0, "frames follow the head witho
 _Static_assert(__builtin_offsetof(struct walk, frames) ==
 		       __builtin_offsetof(struct walk, head) + sizeof(struct abi_sample),
 	       "the record is sent in one piece");
-_Static_assert(ABI_KERNEL_FRAMES_MAX <= 128, "the kernel stack fits scratch");
+_Static_assert(ABI_KERNEL_FRAMES_MAX <= 256, "the kernel stack fits scratch");
 
 #ifdef __bpf__
 #define WALK_FN static __always_inline
@@ -116,7 +123,16 @@ WALK_FN struct abi_sample *walk_sample(struct walk *w)
 	return (struct abi_sample *)w->head;
 }
 
-/** walk_push - add a frame; Return: 0, or 1 when the record is full, with w->end set. */
+/* How far the frame at w->sp lies from the stack's top at the tick, in words: what puts runtime frames between native
+ * ones. What lies below (another stack) is as far as can be. */
+WALK_FN __u32 walk_distance(struct walk *w)
+{
+	__u64 words = (w->sp - walk_sample(w)->stack_pointer) >> 3;
+
+	return words > 0xffffffff ? 0xffffffff : (__u32)words;
+}
+
+/** walk_push - add a user frame; Return: 0, or 1 when the record is full, with w->end set. */
 WALK_FN int walk_push(struct walk *w, __u8 kind, __u8 flags, __u64 address)
 {
 	__u32 at = w->count;
@@ -129,10 +145,28 @@ WALK_FN int walk_push(struct walk *w, __u8 kind, __u8 flags, __u64 address)
 	frame = &w->frames[at];
 	frame->kind = kind;
 	frame->flags = flags;
-	frame->reserved = 0;
-	frame->extra = 0;
+	frame->runtime = 0;
+	frame->extra = walk_distance(w);
 	frame->a = address;
 	frame->b = 0;
 	w->count = at + 1;
 	return 0;
+}
+
+/** walk_push_runtime - add a frame behind all native ones; Return: it, or NULL when the record is full, with
+ * w->runtime_end set. Its fields but kind and runtime are the caller's to fill. */
+WALK_FN struct abi_frame *walk_push_runtime(struct walk *w, __u8 kind, __u16 runtime)
+{
+	__u64 at = (__u64)w->count + w->runtime_count;
+	struct abi_frame *frame;
+
+	if (at >= ABI_FRAMES_MAX) {
+		w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT;
+		return 0;
+	}
+	frame = &w->frames[at];
+	frame->kind = kind;
+	frame->runtime = runtime;
+	w->runtime_count++;
+	return frame;
 }

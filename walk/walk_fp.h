@@ -6,8 +6,8 @@
  *	[fp]      the caller's fp      [fp]      the caller's fp (x29)
  *
  * Code without frame pointers leaves anything in the frame register, so every link is checked before it is believed:
- *the record must lie above the stack pointer and be aligned and readable, and the return address must stand behind a
- *call. A wrong frame is worse than no frame: what fails a check ends the walk and the end says why.
+ * the record must lie above the stack pointer and be aligned and readable, and the return address must stand behind a
+ * call. A wrong frame is worse than no frame: what fails a check ends the walk and the end says why.
  *
  * What this cannot see in general: a function without a frame pointer that is called by one with it leaves its caller's
  * frame pointer in place; a tick there shows the function itself and its caller's caller. Only unwind tables mend that.
@@ -16,7 +16,7 @@
  *
  *  - the instruction is a return, or one of the first two of a prologue: the return address is at a known place;
  *  - the word where the return address would be stands behind a call (through the PLT, too) to an address shortly
- *before pc, and nothing between that address and pc sets up a frame: this is the function that was called. */
+ * before pc, and nothing between that address and pc sets up a frame: this is the function that was called. */
 #pragma once
 
 #include "walk/walk.h"

@@ -439,6 +439,7 @@ WALK_FN void walk_native_start(struct walk *w, int is_return)
 	w->is_leaf = 1;
 	w->guessed = 0;
 	w->at_signal = 0;
+	walk_sample(w)->stack_pointer = w->sp;
 	walk_native_clear(w);
 }
 

@@ -45,8 +45,12 @@ function bareName(text) {
 	return plain.replace(/^.* (?!namespace\))/, '');
 }
 
+// "function (/file.py:12 [package==1.0])": where a function of Python is.
+const PYTHON_PLACE = / \([^()]*:\d+(?: \[[^\]]*\])?\)$/;
+
 /** The name without arguments and template parameters; nesting is followed, operators such as operator< are kept. */
 export function withoutArguments(name) {
+	if (PYTHON_PLACE.test(name)) return name.replace(PYTHON_PLACE, '');
 	let out = '';
 	let depth = 0;
 	for (let i = 0; i < name.length; i++) {
@@ -73,11 +77,14 @@ export function withoutArguments(name) {
 	return out === name ? name : bareName(out) || name;
 }
 
+// Behind the last part: "encode.isra.0", "f.constprop.0.cold", "read@@GLIBC_2.2.5".
+const ADDED = /(?:\.(?:isra|constprop|part|cold|lto_priv|localalias|llvm)(?:\.\d+)*)+$|@@?[A-Za-z][\w.]*$/;
+
 /** The last part of a qualified name: what to show when little room is left. */
 export function lastPart(name) {
 	if (name.startsWith('[')) return name;
 	// "function /path/file.js:12" and "function file:///...": the function.
-	const plain = withoutArguments(name).replace(/ (\/|[a-z]+:).*$/, '').trimEnd();
+	const plain = withoutArguments(name).replace(/ (\/|[a-z]+:).*$/, '').trimEnd().replace(ADDED, '');
 	const at = Math.max(plain.lastIndexOf('::') + 1, plain.lastIndexOf('.'), plain.lastIndexOf('/'));
 	return at > 0 && at + 1 < plain.length ? plain.slice(at + 1) : plain || name;
 }

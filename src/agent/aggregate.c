@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/aggregate.h"
 
+#include <fcntl.h>
+
 #include "base/array.h"
 
 #define XXH_INLINE_ALL
@@ -11,7 +13,10 @@
 #define STACKS_MAX (1u << 20)
 #define PROCESSES_MAX (256u << 10)
 #define SAMPLES_MAX (512u << 10)
-#define STRING_BYTES_MAX MIB(8)
+#define FUNCTIONS_MAX (256u << 10)
+#define ORIGINS_MAX 256u
+#define PENDING_MAX (64u << 10)
+#define STRING_BYTES_MAX MIB(16)
 
 int aggregate_new(struct aggregate **out)
 {
@@ -25,11 +30,17 @@ int aggregate_new(struct aggregate **out)
 	u64map_init(&a->stack_index, STACKS_MAX);
 	u64map_init(&a->process_index, PROCESSES_MAX);
 	u64map_init(&a->sample_index, SAMPLES_MAX);
+	u64map_init(&a->function_index, FUNCTIONS_MAX);
+	u64map_init(&a->function_numbers, FUNCTIONS_MAX);
+	u64map_init(&a->pending_index, PENDING_MAX);
 	r = array_grow(&a->stacks, &a->stack_cap, 0, STACKS_MAX);
+	if (r == 0)
+		r = array_grow(&a->origins, &a->origin_cap, 0, ORIGINS_MAX);
 	if (r < 0) {
 		aggregate_free(a);
 		return r;
 	}
+	a->origins[a->origin_count++] = (struct aggregate_origin){ 0, -1 };
 	a->stacks[a->stack_count++] = (struct aggregate_stack){ 0, AGGREGATE_NO_FRAME };
 	*out = a;
 	return 0;
@@ -41,15 +52,23 @@ void aggregate_free(struct aggregate *a)
 		return;
 	for (size_t i = 0; i < a->process_count; i++)
 		closep(&a->processes[i].perf_map_fd);
+	for (size_t i = 0; i < a->origin_count; i++)
+		closep(&a->origins[i].root_fd);
 	intern_release(&a->strings);
 	free(a->frames);
 	free(a->stacks);
 	free(a->processes);
 	free(a->samples);
+	free(a->functions);
+	free(a->origins);
+	free(a->pending);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
 	u64map_release(&a->sample_index);
+	u64map_release(&a->function_index);
+	u64map_release(&a->function_numbers);
+	u64map_release(&a->pending_index);
 	free(a);
 }
 
@@ -128,6 +147,102 @@ int aggregate_add_frame(struct aggregate *a, const struct aggregate_frame *row, 
 	return 0;
 }
 
+static bool function_equal(const void *table, uint32_t index, const void *row)
+{
+	const struct aggregate_function *a = (const struct aggregate_function *)table + index, *b = row;
+
+	return a->name == b->name && a->file == b->file && a->version == b->version && a->origin == b->origin &&
+	       a->first_line == b->first_line && a->kind == b->kind && a->runtime == b->runtime;
+}
+
+int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out)
+{
+	const uint64_t words[] = { (uint64_t)row->name << 32 | row->file, (uint64_t)row->version << 32 | row->origin,
+				   (uint64_t)(uint32_t)row->first_line << 32 | (uint64_t)row->kind << 8 |
+					   row->runtime };
+	uint64_t key = XXH3_64bits(words, sizeof(words));
+	int r;
+
+	if (find(&a->function_index, a->functions, row, function_equal, &key, out) == 0)
+		return 0;
+	r = array_grow(&a->functions, &a->function_cap, a->function_count, FUNCTIONS_MAX);
+	if (r == 0)
+		r = u64map_put(&a->function_index, key, (uint32_t)a->function_count);
+	if (r < 0)
+		return r;
+	a->functions[a->function_count] = *row;
+	*out = (uint32_t)a->function_count++;
+	return 0;
+}
+
+static bool pending_equal(const void *table, uint32_t index, const void *row)
+{
+	const struct aggregate_pending *a = (const struct aggregate_pending *)table + index, *b = row;
+
+	return a->program.pid == b->program.pid && a->program.exec_id == b->program.exec_id &&
+	       a->program.start_ns == b->program.start_ns && a->key == b->key && a->cookie == b->cookie &&
+	       a->position == b->position && a->process == b->process && a->runtime == b->runtime;
+}
+
+int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *row, uint32_t *out)
+{
+	const uint64_t words[] = { (uint64_t)row->program.pid << 32 | row->program.exec_id,
+				   row->program.start_ns,
+				   row->key,
+				   row->cookie,
+				   (uint64_t)row->position << 32 | row->process,
+				   row->runtime };
+	uint64_t key = XXH3_64bits(words, sizeof(words));
+	int r;
+
+	if (find(&a->pending_index, a->pending, row, pending_equal, &key, out) == 0)
+		return 0;
+	r = array_grow(&a->pending, &a->pending_cap, a->pending_count, PENDING_MAX);
+	if (r == 0)
+		r = u64map_put(&a->pending_index, key, (uint32_t)a->pending_count);
+	if (r < 0)
+		return r;
+	a->pending[a->pending_count] = *row;
+	a->unsettled++;
+	*out = (uint32_t)a->pending_count++;
+	return 0;
+}
+
+const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
+						    int32_t *line)
+{
+	static const struct aggregate_function lost = { .kind = AGGREGATE_FUNCTION_LOST };
+	const struct aggregate_pending *p;
+
+	if (f->at != AGGREGATE_PENDING) {
+		*line = (int32_t)f->at;
+		return &a->functions[f->owner];
+	}
+	p = &a->pending[f->owner];
+	*line = p->line;
+	return p->function == AGGREGATE_NO_FUNCTION ? &lost : &a->functions[p->function];
+}
+
+int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out)
+{
+	int r;
+
+	for (uint32_t i = 0; i < a->origin_count; i++) {
+		if (a->origins[i].number != number)
+			continue;
+		*out = i;
+		return 0;
+	}
+	r = array_grow(&a->origins, &a->origin_cap, a->origin_count, ORIGINS_MAX);
+	if (r < 0)
+		return r;
+	if (root_fd >= 0)
+		root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0); /* -1: what the file's path says has to do */
+	a->origins[a->origin_count] = (struct aggregate_origin){ number, root_fd };
+	*out = (uint32_t)a->origin_count++;
+	return 0;
+}
+
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out)
 {
 	uint64_t key = (uint64_t)parent << 32 | frame;
@@ -152,7 +267,8 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 
 	return a->stack == b->stack && a->process == b->process && a->tid == b->tid &&
 	       a->thread_name == b->thread_name && a->user_end == b->user_end && a->has_user == b->has_user &&
-	       a->kernel_cut == b->kernel_cut && a->is_wait == b->is_wait && a->root_frame == b->root_frame;
+	       a->runtime_end == b->runtime_end && a->guessed == b->guessed && a->kernel_cut == b->kernel_cut &&
+	       a->is_wait == b->is_wait && a->root_frame == b->root_frame;
 }
 
 static void count_one(struct aggregate *a, struct aggregate_sample *sample, uint64_t wait_ns)
@@ -170,7 +286,8 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 {
 	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process,
 				   (uint64_t)row->tid << 32 | row->thread_name,
-				   (uint64_t)row->root_frame << 32 | (uint64_t)row->is_wait << 24 |
+				   (uint64_t)row->root_frame << 32 | (uint64_t)row->runtime_end << 19 |
+					   (uint64_t)row->guessed << 18 | (uint64_t)row->is_wait << 17 |
 					   (uint64_t)row->kernel_cut << 16 | (uint64_t)row->has_user << 8 |
 					   row->user_end };
 	uint64_t key = XXH3_64bits(words, sizeof(words));

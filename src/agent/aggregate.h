@@ -9,12 +9,59 @@
 #include "abi/abi.h"
 #include "base/intern.h"
 #include "base/u64map.h"
+#include "proc/program.h"
 
 struct aggregate_frame {
 	uint8_t kind;   /* enum abi_frame_kind; USER: nothing mapped there that we know of */
 	uint8_t flags;  /* enum abi_frame_flags */
-	uint32_t owner; /* NATIVE: file id; JIT and USER: index into processes; KERNEL: 0 */
-	uint64_t at;    /* NATIVE: file offset; otherwise address */
+	uint32_t owner; /* NATIVE: file id; JIT and USER: index into processes; RUNTIME: into functions, or
+			 * with AGGREGATE_PENDING into pending; KERNEL: 0 */
+	uint64_t at;    /* NATIVE: file offset; RUNTIME: executing line (0: not known), or AGGREGATE_PENDING; otherwise
+			 * address */
+};
+
+/** aggregate_frame_place - where the instruction of a NATIVE frame lies in its file: a return address belongs to the call
+ * before it. */
+static inline uint64_t aggregate_frame_place(const struct aggregate_frame *f)
+{
+	return f->at - (f->flags & ABI_FRAME_RETURN ? 1 : 0);
+}
+
+/* What a runtime frame shows. All but NAMED stand for frames that are not known. */
+enum aggregate_function_kind {
+	AGGREGATE_FUNCTION_NAMED,
+	AGGREGATE_FUNCTION_LOST,      /* it has no name */
+	AGGREGATE_FUNCTION_GAP,       /* frames are, or may be, missing here */
+	AGGREGATE_FUNCTION_TRUNCATED, /* the outer ones are missing */
+};
+
+struct aggregate_function {           /* of a language runtime */
+	uint32_t name, file, version; /* strings of the aggregate; version: of the runtime, "3.11.2" */
+	uint32_t origin;              /* the file system that `file` lies in: index into origins */
+	int32_t first_line;
+	uint8_t kind;    /* enum aggregate_function_kind */
+	uint8_t runtime; /* enum abi_runtime */
+};
+
+#define AGGREGATE_PENDING UINT64_MAX /* at: what is shown is found out before the window ends, or never */
+#define AGGREGATE_NO_FUNCTION UINT32_MAX
+
+/* A runtime frame whose name or line is not known yet. */
+struct aggregate_pending {
+	struct program program;
+	uint64_t key, cookie;       /* of abi_frame */
+	uint32_t position, process; /* process: index into processes */
+	uint16_t runtime;           /* enum abi_runtime */
+	uint16_t tries;
+	bool is_settled;
+	uint32_t function; /* index into functions; NO_FUNCTION: it has no name */
+	int32_t line;
+};
+
+/* A file system that functions come from: of a container, or a mount namespace. */
+struct aggregate_origin {
+	uint32_t number; /* one for the whole session; 0: not known */
+	int root_fd;     /* its root directory; owned, or -1 */
 };
 
 struct aggregate_stack { /* a path in a tree: node 0 is the empty stack */
@@ -25,14 +72,20 @@ struct aggregate_process {
 	uint32_t pid, generation;
 	uint64_t start_ns;
 	uint32_t comm, container; /* strings of the aggregate */
-	int perf_map_fd;          /* owned, or -1 */
-	bool is_kernel;
+	uint32_t workload;        /* the same; follows from the others and is not part of the identity */
+	uint32_t application,
+		metadata_json; /* strings of the aggregate, set once they are known: no part of the identity */
+	uint32_t origin;       /* index into origins, once it is known */
+	int perf_map_fd;       /* owned, or -1 */
+	bool is_kernel, origin_known;
 };
 
 struct aggregate_sample {
 	uint32_t stack, process, tid, thread_name; /* thread_name: string of the aggregate */
 	uint8_t user_end;                          /* enum abi_end */
+	uint8_t runtime_end;                       /* enum abi_runtime_end */
 	uint8_t has_user;                          /* there is a user part: root_frame and user_end mean something */
+	uint8_t guessed;                           /* a native frame was, shown or folded away */
 	uint8_t kernel_cut;                        /* kernel frames are missing */
 	uint8_t is_wait;                           /* the thread was off its CPU, for wait_ns */
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
@@ -50,11 +103,19 @@ struct aggregate {
 	size_t process_count, process_cap;
 	struct aggregate_sample *samples;
 	size_t sample_count, sample_cap;
-	struct u64map frame_index, stack_index, process_index, sample_index;
+	struct aggregate_function *functions;
+	size_t function_count, function_cap;
+	struct aggregate_origin *origins; /* row 0: not known */
+	size_t origin_count, origin_cap;
+	struct aggregate_pending *pending;
+	size_t pending_count, pending_cap, unsettled;
+	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
+		sample_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window says what threads waited for, if only that they did not */
 	double wait_weight; /* a wait that was counted stands for that many */
+	uint64_t left_out;  /* samples without the frames that were asked for */
 	uint64_t dropped;   /* samples that found no room or memory */
 };
 
@@ -68,5 +129,13 @@ void aggregate_freep(struct aggregate **a);
 int aggregate_add_process(struct aggregate *a, const struct aggregate_process *row, uint32_t *out) warn_unused;
 int aggregate_add_frame(struct aggregate *a, const struct aggregate_frame *row, uint32_t *out) warn_unused;
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out) warn_unused;
+int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out) warn_unused;
+/** aggregate_add_pending - what is settled is no part of the identity. */
+int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *row, uint32_t *out) warn_unused;
+/** aggregate_function - what runtime frame @f shows; @line: executing, 0: not known. */
+const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
+						    int32_t *line);
+/** aggregate_add_origin - @root_fd: borrowed, a duplicate is kept; -1: gone. */
+int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out) warn_unused;
 /** aggregate_add_sample - count one; row->count is ignored, row->wait_ns is added. */
 int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row) warn_unused;

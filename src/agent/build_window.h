@@ -7,15 +7,29 @@
 #include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
 
+struct python_sources;
+struct runtimes;
+
+struct build_config { /* all are borrowed */
+	struct symbols *symbols;
+	struct debug_lines *lines;      /* NULL, or what gives inlined frames and lines of native code */
+	struct python_sources *sources; /* import paths and distributions; NULL: functions go without */
+	struct runtimes *runtimes;      /* which files are runtimes; NULL: nobody asked for their frames */
+	uint32_t frequency_hz;          /* gives the period; columns are samples/count and cpu/nanoseconds */
+};
+
 /**
  * build_window - name the frames of @a and add them to a new model in @out
- * @lines: NULL, or what gives inlined frames and lines of native code
- * @frequency_hz: gives the period; columns are samples/count and cpu/nanoseconds
  * @out: metadata already there is kept; model and counters are set here
  *
+ * A function of a runtime has its import path before its name ("json.decoder.JSONDecoder.decode"), the name that the
+ * runtime says as system name, its file and first line; its location is in a mapping "[python]" or
+ * "[python:DISTRIBUTION]", at address 0, on the executing line.
+ *
  * Counters set: samples, user_samples, complete, cut_REASON, frames, unnamed_frames, guessed_frames (the last three
- * count frames of samples, so a share over them is a share of what is shown); with @lines: lines_asked, lines_found,
- * lines_failed (distinct addresses that were not known before this window). Return: 0 or -ENOMEM, -E2BIG.
+ * count frames of samples, so a share over them is a share of what is shown); left_out; with frames of runtimes:
+ * runtime_samples, runtime_complete (of them), runtime_frames, runtime_unnamed_frames, runtime_unlined_frames (named,
+ * without an executing line), runtime_gap_frames; with @lines: lines_asked, lines_found, lines_failed (distinct
+ * addresses that were not known before this window). Return: 0 or -ENOMEM, -E2BIG.
  */
-int build_window(const struct aggregate *a, struct symbols *symbols, struct debug_lines *lines, uint32_t frequency_hz,
-		 struct window *out) warn_unused;
+int build_window(const struct aggregate *a, const struct build_config *cfg, struct window *out) warn_unused;

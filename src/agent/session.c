@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "agent/session_int.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "walk/walk.h"
 
-#define FILE_DESCRIPTORS_MAX 1024
-#define DESCRIPTORS_OWN 48
-#define DESCRIPTORS_FEW 2
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
-#define READER_NICE (-10)
-#define READER_SLICE_NS (NSEC_PER_MSEC / 10)
+#define SETTLE_TURNS 5
+#define SETTLE_PAUSE_NS (2 * NSEC_PER_MSEC)
 #define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
-static bool container_wanted(const struct session *s, const struct proc *p)
+bool session_wants(const struct session *s, const struct proc *p)
 {
 	struct str wanted = str_of(s->container);
 
@@ -33,17 +25,28 @@ static bool container_wanted(const struct session *s, const struct proc *p)
 	       (wanted.len >= 12 && str_starts(str_of(p->container_id), wanted));
 }
 
+static struct abi_raw raw_of(const struct abi_sample *sample)
+{
+	struct abi_raw raw;
+
+	memcpy(&raw, sample->frames + sample->frame_count + sample->runtime_count, sizeof(raw));
+	return raw;
+}
+
 static void count_sample(struct session *s, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
 {
+	int r;
+
 	if (sample->trigger == ABI_TRIGGER_SWITCH) { /* counts when a wait refers to it */
 		if (s->waits && waits_define(s->waits, sample) < 0)
 			log_warn("out of memory: the stack of a wait is lost");
 		return;
 	}
-	if (p && take_in_sample(s->take_in, p, sample, 0, a) == 0) {
-		s->samples++;
+	r = p ? take_in_sample(s->take_in, p, sample, 0, a) : -ENOMEM;
+	s->samples += r == 0;
+	s->left_out += r > 0;
+	if (r >= 0)
 		return;
-	}
 	a->dropped++;
 	s->dropped++;
 }
@@ -57,7 +60,7 @@ static void send_job(struct session *s, struct job *job)
 	queue_put(&s->jobs, job, &dropped);
 	if (!dropped)
 		return;
-	session_count_dropped(s, ((struct job *)dropped)->aggregate);
+	session_count_dropped(s, job_samples(dropped));
 	job_free(dropped);
 }
 
@@ -86,9 +89,8 @@ static bool hand_over(struct session *s, struct proc *p, const struct abi_sample
  * be there by now. */
 static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
-	struct abi_raw raw;
+	const struct abi_raw raw = raw_of(sample);
 
-	memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
 	if (sample->user_end != ABI_END_NO_MAPPING ||
 	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
 	    unwind_raw(s->unwind, sample, proc_mappings(p)) < 0)
@@ -100,6 +102,7 @@ static bool hand_over_again(struct session *s, struct proc *p, const struct abi_
 static void send_closing(struct session *s)
 {
 	if (s->closing && !s->closing->raw_pending) {
+		take_in_settle(s->take_in, s->closing->aggregate);
 		send_job(s, s->closing);
 		s->closing = NULL;
 	}
@@ -139,19 +142,19 @@ static void finish_raw(struct session *s)
 	}
 }
 
-static struct unwind_process program_of(const struct proc *p)
+struct program session_program(const struct proc *p)
 {
-	return (struct unwind_process){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+	return (struct program){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 }
 
 /* The kernel misses something: the mappings of the process, or one of them, or rows. */
 static void mend(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
-	struct unwind_process program = program_of(p);
+	struct program program = session_program(p);
 	struct abi_raw raw = { 0 };
 
 	if (sample->flags & ABI_SAMPLE_RAW)
-		memcpy(&raw, sample->frames + sample->frame_count, sizeof(raw));
+		raw = raw_of(sample);
 	take_vma(s, p, &raw);
 	if (sample->user_end == ABI_END_NO_PROCESS) /* callers may lie in what was loaded since its last sample */
 		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
@@ -165,7 +168,7 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 /* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice. */
 static void refresh(struct session *s, struct proc *p)
 {
-	struct unwind_process program = program_of(p);
+	struct program program = session_program(p);
 
 	if (proc_refresh(s->processes, p, clock_monotonic_ns(s->cfg.clock)))
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
@@ -177,12 +180,14 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 
 	/* A stack is judged with its waits: without it they would be held, and then counted as lost. */
-	if (p && sample->trigger != ABI_TRIGGER_SWITCH && !container_wanted(s, p)) {
+	if (p && sample->trigger != ABI_TRIGGER_SWITCH && !session_wants(s, p)) {
 		s->filtered++;
 		return;
 	}
 	if (p && s->unwind)
 		refresh(s, p);
+	else if (p && s->sampler->only_runtimes && sample->flags & ABI_SAMPLE_ASK)
+		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
 	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
 		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))
@@ -194,12 +199,12 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 static void share_space(struct session *s, const struct abi_process *event)
 {
 	const struct proc *parent = proc_parent(s->processes, event);
-	struct unwind_process from,
+	struct program from,
 		child = { .pid = event->pid, .exec_id = event->exec_id, .start_ns = event->process_start_ns };
 
 	if (!parent)
 		return;
-	from = program_of(parent);
+	from = session_program(parent);
 	unwind_share(s->unwind, &child, &from);
 }
 
@@ -210,6 +215,12 @@ static void on_process(void *ctx, const struct abi_process *event)
 	proc_event(s->processes, event);
 	if (s->unwind && event->header.type == ABI_RECORD_FORK)
 		share_space(s, event);
+	session_process(s, event);
+}
+
+static void on_name(void *ctx, const struct abi_name *name)
+{
+	session_name(ctx, name);
 }
 
 static void on_mapping(void *ctx, const struct abi_mapping *mapping)
@@ -219,27 +230,18 @@ static void on_mapping(void *ctx, const struct abi_mapping *mapping)
 	proc_mapping(s->processes, mapping);
 }
 
-static void on_ended(void *ctx, const struct proc *p)
-{
-	struct session *s = ctx;
-	struct unwind_process program = program_of(p);
-
-	if (s->unwind)
-		unwind_forget(s->unwind, &program);
-}
-
 static void count_wait(struct session *s, const struct abi_wait *wait)
 {
 	const struct abi_sample *stack = waits_find(s->waits, wait->stack_id);
 	struct proc *p =
 		stack ? proc_get(s->processes, stack->pid, stack->process_start_ns, stack->exec_id, stack->comm) : NULL;
+	int r;
 
-	if (p && !container_wanted(s, p))
+	if (p && !session_wants(s, p))
 		return;
-	if (p && take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) == 0)
-		s->waits_taken++;
-	else
-		s->waits_lost++;
+	r = p ? take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) : -ENOENT;
+	s->waits_taken += r == 0;
+	s->waits_lost += r < 0;
 }
 
 static void on_wait(void *ctx, const struct abi_wait *wait)
@@ -290,6 +292,7 @@ static void count_window(struct session *s, struct job *job)
 	uint64_t counters[ABI_COUNTER_COUNT];
 
 	s->sampler->counters(s->sampling, counters);
+	session_beside_counters(s, counters);
 	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++) {
 		job->counters[i] = counters[i] - s->window_counters[i];
 		s->window_counters[i] = counters[i];
@@ -306,7 +309,7 @@ static void count_window(struct session *s, struct job *job)
 	s->cpu_window = job->cpu_end;
 }
 
-static int new_aggregate(const struct session *s, struct aggregate **out)
+int session_new_aggregate(const struct session *s, struct aggregate **out)
 {
 	uint32_t share = s->cfg.sampling.wait_share;
 	int r = aggregate_new(out);
@@ -328,13 +331,18 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
 	if (s->closing)
 		return 0;
-	r = job ? new_aggregate(s, &next) : -ENOMEM;
-	if (r < 0)
+	r = job ? session_new_aggregate(s, &next) : -ENOMEM;
+	if (r == 0)
+		r = session_cut_beside(s, job);
+	if (r < 0) {
+		aggregate_free(next);
 		return r; /* likewise */
+	}
 	count_window(s, job);
 	job->start_ns = wall_of(s, s->window_start_ns);
 	job->end_ns = wall_of(s, now_ns);
 	job->number = s->window_number++;
+	take_in_settle(s->take_in, s->aggregate);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
 	s->aggregate = next;
@@ -355,21 +363,48 @@ static void expire(struct session *s, uint64_t before_ns)
 	proc_expire(s->processes, s->raw_pending ? MIN(read_ns, s->finished_ns) : read_ns);
 }
 
+/* What is known of a process goes with it. */
+static size_t settle(struct session *s)
+{
+	size_t left = take_in_settle(s->take_in, s->aggregate) + session_settle_beside(s);
+
+	return left + (s->closing ? take_in_settle(s->take_in, s->closing->aggregate) : 0);
+}
+
+/* What was asked for a moment ago. */
+static void settle_last(struct session *s)
+{
+	const struct timespec pause = { .tv_nsec = SETTLE_PAUSE_NS };
+
+	for (int turn = 0; turn < SETTLE_TURNS && settle(s); turn++)
+		ignore(nanosleep(&pause, NULL));
+}
+
+static struct sampler_events events_of(struct session *s)
+{
+	return (struct sampler_events){ .sample = on_sample,
+					.process = on_process,
+					.mapping = on_mapping,
+					.ctx = s,
+					.name = on_name,
+					.wait = on_wait };
+}
+
 int session_step(struct session *s, int timeout_ms)
 {
-	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
-	};
+	const struct sampler_events events = events_of(s);
 	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
 	int r;
 
 	must(s->started && !s->stopped);
 	r = s->sampler->poll(s->sampling, timeout_ms, &events);
+	session_poll_beside(s);
 	take_finished(s);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
 	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
 	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
 		s->expired_ns = now_ns;
+		settle(s);
 		expire(s, before_ns);
 	}
 	if (s->cfg.window_ns && now_ns - s->window_start_ns >= s->cfg.window_ns && cut_window(s, now_ns) < 0)
@@ -379,181 +414,9 @@ int session_step(struct session *s, int timeout_ms)
 
 /* ---- life ---- */
 
-static int open_sampler(struct session *s, struct buf *why)
-{
-	int r = 0;
-
-	s->sampler = s->cfg.sampler;
-	if (!s->sampler)
-		r = sampler_choose(&s->cfg.sampling, why, &s->sampler);
-	if (r == 0)
-		buf_clear(why);
-	return r < 0 ? r : s->sampler->open(&s->cfg.sampling, why, &s->sampling);
-}
-
-/* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc
- * and the outputs leave. */
-static size_t descriptor_budget(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return FILE_DESCRIPTORS_MAX;
-	if (limit.rlim_cur < DESCRIPTORS_OWN + 4 * DESCRIPTORS_FEW)
-		return DESCRIPTORS_FEW;
-	return (size_t)MIN((limit.rlim_cur - DESCRIPTORS_OWN) / 4, (rlim_t)FILE_DESCRIPTORS_MAX);
-}
-
-/* Nothing comes raw from a sampler that walks by frame pointers. */
-static int open_unwind(struct session *s)
-{
-	struct table_sink sink;
-	struct unwind_config cfg = { .budget_bytes = s->cfg.unwind_bytes,
-				     .host_root = s->cfg.host_root,
-				     .mode = s->cfg.sampling.mode,
-				     .clock = s->cfg.clock,
-				     .wake_fd = -1 };
-	int r = 0;
-
-	if (cfg.mode == WALK_FP)
-		return 0;
-	if (s->sampler->tables) {
-		r = s->sampler->tables(s->sampling, &sink);
-		cfg.sink = &sink;
-	}
-	return r < 0 ? r : unwind_open(&cfg, s->files, &s->unwind);
-}
-
-static int open_parts(struct session *s)
-{
-	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
-					      .container_socket = s->cfg.container_socket,
-					      .recorded = s->sampler->is_replay,
-					      .ended = on_ended,
-					      .ctx = s };
-	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root,
-						    .descriptor_max = descriptor_budget() };
-	int r = files_open(descriptor_budget(), &s->files);
-
-	if (r == 0)
-		r = proc_table_open(&proc_cfg, s->files, &s->processes);
-	if (r == 0)
-		r = open_unwind(s);
-	if (r == 0)
-		r = take_in_new(s->cfg.clock, s->processes, s->files, s->unwind, &s->take_in);
-	if (r == 0)
-		r = symbols_open(&symbols_cfg, s->files, &s->symbols);
-	if (r == 0 && s->cfg.sampling.off_cpu)
-		r = waits_new(&s->waits);
-	if (r == 0)
-		r = new_aggregate(s, &s->aggregate);
-	return r;
-}
-
-static int open_lines(struct session *s, struct buf *why)
-{
-	int r = s->cfg.lines ? debug_lines_open(&(struct debug_lines_config){ 0 }, s->symbols, &s->lines) : 0;
-
-	if (r == -ENOTSUP)
-		buf_adds(why, STR("inlined frames and lines need libdw.so.1: install libdw1 (elfutils)"));
-	else if (r == -EPIPE)
-		buf_adds(why, STR("the reader of debug information cannot give up its rights here (no seccomp?)"));
-	else if (r < 0)
-		buf_addf(why, "cannot start the reader of debug information: %s", strerror(-r));
-	return r;
-}
-
-static void session_freep(struct session **s)
-{
-	session_close(*s);
-}
-
-int session_open(const struct session_config *cfg, struct buf *why, struct session **out)
-{
-	scoped(session_freep) struct session *s = calloc(1, sizeof(*s));
-	int r;
-
-	if (!s)
-		return -ENOMEM;
-	s->cfg = *cfg;
-	s->stopped = true; /* nothing to stop yet */
-	s->run_id[0] = random_u64();
-	s->run_id[1] = random_u64();
-	r = queue_init(&s->jobs);
-	if (r < 0) {
-		free(s);
-		s = NULL;
-		return r;
-	}
-	if (cfg->container) {
-		s->container = str_dup(str_of(cfg->container));
-		if (!s->container)
-			return -ENOMEM;
-	}
-	r = open_sampler(s, why);
-	if (r < 0)
-		return r;
-	r = open_parts(s);
-	if (r < 0) {
-		buf_addf(why, "cannot prepare the session: %s", strerror(-r));
-		return r;
-	}
-	r = open_lines(s, why);
-	if (r < 0)
-		return r;
-	*out = s;
-	s = NULL;
-	return 0;
-}
-
-/* struct sched_attr of linux 4.8, include/uapi/linux/sched/types.h, whose struct sched_param glibc has too. */
-struct attributes {
-	uint32_t size, sched_policy;
-	uint64_t sched_flags;
-	int32_t sched_nice;
-	uint32_t sched_priority;
-	uint64_t sched_runtime, sched_deadline, sched_period;
-};
-
-/* The first sample of a short program is a race for its mappings: the reader is woken for it and should run at once,
- * not at the end of somebody's time slice. Linux 6.12 lets a thread ask for a short slice of its own, with which it
- * goes before others when it wakes and gets no more of the CPU in all; before, the niceness alone has to do. Worker
- * threads are there already and keep what they have. Source: sched_setattr(2); linux 6.12, kernel/sched/fair.c, custom
- * slices. */
-static void hurry(void)
-{
-	struct attributes attr = { .size = sizeof(attr),
-				   .sched_policy = SCHED_OTHER,
-				   .sched_nice = READER_NICE,
-				   .sched_runtime = READER_SLICE_NS };
-
-	if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0) /* without the right to it: a little later */
-		ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE));
-}
-
-int session_start(struct session *s)
-{
-	int r;
-
-	s->start_monotonic_ns = s->window_start_ns = clock_monotonic_ns(s->cfg.clock);
-	s->start_wall_ns = clock_wall_ns(s->cfg.clock);
-	if (cpustat_read(s->cfg.host_root, &s->cpu_window) < 0)
-		s->cpu_window = (struct cpustat){ 0 };
-	r = pthread_create(&s->worker, NULL, session_worker, s);
-	if (r)
-		return -r;
-	s->worker_runs = true;
-	hurry();
-	s->started = true;
-	s->stopped = false;
-	return s->sampler->start(s->sampling);
-}
-
 static int drain(struct session *s)
 {
-	const struct sampler_events events = {
-		.sample = on_sample, .process = on_process, .mapping = on_mapping, .ctx = s, .wait = on_wait
-	};
+	const struct sampler_events events = events_of(s);
 	int r;
 
 	do {
@@ -572,14 +435,16 @@ int session_stop(struct session *s)
 	if (s->stopped)
 		return 0;
 	s->stopped = true;
+	session_stop_beside(s);
 	r = s->sampler->stop(s->sampling);
 	s->stop_monotonic_ns = clock_monotonic_ns(s->cfg.clock);
 	if (r == 0)
 		r = drain(s);
 	else
 		finish_raw(s);
+	settle_last(s);
 	if (cut_window(s, s->stop_monotonic_ns) < 0) {
-		session_count_dropped(s, s->aggregate);
+		session_count_dropped(s, s->aggregate->total);
 		r = -ENOMEM;
 	}
 	queue_close(&s->jobs);
@@ -595,11 +460,15 @@ void session_stats(const struct session *s, struct session_stats *out)
 
 	*out = (struct session_stats){ .sampler = s->sampler,
 				       .samples = s->samples,
+				       .left_out = s->left_out,
 				       .lost = s->dropped + atomic_load(&s->dropped_window_samples),
 				       .dropped_windows = atomic_load(&s->dropped_windows),
 				       .elapsed_ns = end_ns - s->start_monotonic_ns,
 				       .off_cpu = s->cfg.sampling.off_cpu };
 	s->sampler->counters(s->sampling, out->counters);
+	session_beside_counters(s, out->counters);
+	if (s->runtimes)
+		runtimes_stats(s->runtimes, ABI_RUNTIME_PYTHON, &out->python);
 	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
 	out->counters[ABI_COUNTER_WAITS] = s->waits_taken;
 	out->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost;
@@ -615,6 +484,8 @@ void session_close(struct session *s)
 	ignore(session_stop(s));        /* a caller who wants to know stops first */
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
 	unwind_close(s->unwind);        /* before the maps that it fills */
+	session_close_runtimes(s);      /* likewise */
+	session_close_beside(s);
 	take_in_free(s->take_in);
 	waits_free(s->waits);
 	job_free(s->closing);
@@ -622,6 +493,7 @@ void session_close(struct session *s)
 		s->sampler->close(s->sampling);
 	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
+	python_sources_free(s->sources);
 	files_close(s->files);
 	aggregate_free(s->aggregate);
 	queue_close(&s->jobs);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "model/window.h"
+#include "runtime/runtime.h"
 #include "sampler/sampler.h"
 
 struct session_config {
@@ -24,6 +25,12 @@ struct session_config {
 	const char *command;          /* what was asked for, for people; may be NULL */
 	bool lines;                   /* inlined frames and lines from debug information */
 	bool want_metadata;           /* fill window.metadata_json */
+	bool no_runtimes;             /* native and kernel frames only */
+	bool keep_interpreter;        /* the native frames of interpreters stay beside the functions they run */
+	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what
+	 * the sampler saw of those processes (agent/merge_runtime.h). Without meaning for a sampler that does that. */
+	uint32_t beside_hz;
+	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own
 	 * business: the session goes on.
@@ -38,8 +45,10 @@ struct session_stats {
 	uint64_t samples;                     /* aggregated so far */
 	uint64_t lost; /* samples in no window: of all counters called lost_..., without memory, in a lost window */
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
+	uint64_t left_out;        /* samples without the frames that were asked for */
 	uint64_t elapsed_ns;      /* since start, up to stop */
-	bool off_cpu;             /* waits were asked for */
+	struct runtime_stats python;
+	bool off_cpu; /* waits were asked for */
 };
 
 struct session;
@@ -56,4 +65,6 @@ int session_step(struct session *s, int timeout_ms) warn_unused;
 /** session_stop - no more ticks, take in the rest, finish the last window, wait for the worker. Idempotent. */
 int session_stop(struct session *s);
 void session_stats(const struct session *s, struct session_stats *out);
+/** session_notices - append one line for each runtime that was refused since the last call; for people. */
+void session_notices(struct session *s, struct buf *out);
 void session_close(struct session *s); /* stops first; NULL is fine */

@@ -11,12 +11,15 @@
 #include "agent/waits.h"
 #include "base/queue.h"
 #include "proc/cpustat.h"
+#include "runtime/python_source.h"
+#include "runtime/runtimes.h"
 #include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
 
 /* One window on its way from the reader to the worker. */
 struct job {
 	struct aggregate *aggregate;          /* owned */
+	struct aggregate *beside;             /* owned; NULL: there is no second sampler */
 	uint64_t start_ns, end_ns;            /* wall clock */
 	uint64_t counters[ABI_COUNTER_COUNT]; /* since the window's start */
 	struct unwind_totals unwind;          /* since the window's start; bytes: at its end */
@@ -30,25 +33,27 @@ struct session {
 	const struct sampler *sampler;
 	struct files *files; /* both threads; locked inside */
 	uint64_t run_id[2];
-	char *container;       /* copy of cfg.container */
-	struct unwind *unwind; /* the reader's end of it; NULL: nothing is walked here */
+	char *container;           /* copy of cfg.container */
+	struct unwind *unwind;     /* the reader's end of it; NULL: nothing is walked here */
+	struct runtimes *runtimes; /* likewise; NULL: not wanted */
 
 	/* The reader's. */
 	struct sampler_state *sampling;
 	struct proc_table *processes;
 	struct aggregate *aggregate;
 	struct take_in *take_in;
-	struct waits *waits;  /* NULL: not asked for */
-	struct job *closing;  /* a window that ended but waits for samples that the unwinder still has; or NULL */
-	uint64_t raw_pending; /* samples the unwinder has, those of closing included */
-	uint64_t finished_ns; /* of the last sample that came back: everything older has */
+	struct beside *beside; /* NULL: no second sampler */
+	struct waits *waits;   /* NULL: not asked for */
+	struct job *closing;   /* a window that ended but waits for samples that the unwinder still has; or NULL */
+	uint64_t raw_pending;  /* samples the unwinder has, those of closing included */
+	uint64_t finished_ns;  /* of the last sample that came back: everything older has */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
 	uint64_t window_start_ns, expired_ns; /* monotonic */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
 	struct unwind_totals window_unwind;          /* at the window's start */
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
-	uint64_t samples, dropped;
+	uint64_t samples, dropped, left_out;
 	uint64_t waits_taken;                   /* counted in some window */
 	uint64_t waits_lost, window_waits_lost; /* whose stack never came: in all, up to the window's start */
 	uint64_t filtered, window_filtered;     /* by container, here: in all, up to the window's start */
@@ -56,7 +61,8 @@ struct session {
 
 	/* The worker's. */
 	struct symbols *symbols;
-	struct debug_lines *lines; /* NULL: not asked for */
+	struct debug_lines *lines;      /* NULL: not asked for */
+	struct python_sources *sources; /* NULL: no runtimes */
 	pthread_t worker;
 	struct queue jobs; /* of struct job */
 
@@ -64,10 +70,48 @@ struct session {
 	_Atomic uint64_t dropped_windows, dropped_window_samples;
 };
 
+struct program session_program(const struct proc *p);
+/** session_wants - is it of the container that was asked for? */
+bool session_wants(const struct session *s, const struct proc *p);
+
+/* Runtimes: session_runtimes.c. */
+int session_open_runtimes(struct session *s) warn_unused;
+void session_close_runtimes(struct session *s);
+void session_see(struct session *s, const struct proc *p);
+void session_forget(struct session *s, const struct program *program);
+void session_drop(struct session *s, const struct proc *p);
+void session_process(struct session *s, const struct abi_process *event);
+void session_name(struct session *s, const struct abi_name *name);
+
+/* The second sampler: session_beside.c. All of them do nothing without one. */
+int session_open_beside(struct session *s, struct buf *why) warn_unused;
+void session_close_beside(struct session *s);
+int session_start_beside(struct session *s) warn_unused;
+void session_stop_beside(struct session *s);
+void session_poll_beside(struct session *s);
+/** session_settle_beside - take_in_settle() of the second sampler's frames. */
+size_t session_settle_beside(struct session *s);
+/** session_beside_sink - where the runtimes tell what walkers have to know; the first sampler's when there is no
+ * second. Return: 0: filled; 1: there is none; -errno. */
+int session_runtime_sink(struct session *s, struct runtime_sink *out) warn_unused;
+/** session_cut_beside - a new aggregate for the next window; the old one is the job's. Return: 0 or -ENOMEM. */
+int session_cut_beside(struct session *s, struct job *job) warn_unused;
+void session_beside_counters(const struct session *s, uint64_t counters[ABI_COUNTER_COUNT]);
+
+/** session_merge_counts - runtime stacks of the window in the place of those that the first sampler saw: on the counts
+ * of both aggregates. Return: 0 or -ENOMEM. */
+int session_merge_counts(struct job *job) warn_unused;
+/** session_merge_windows - add the second window to the first. */
+int session_merge_windows(struct window *w, const struct window *beside) warn_unused;
+
+/** session_new_aggregate - an empty one, for the next window. */
+int session_new_aggregate(const struct session *s, struct aggregate **out) warn_unused;
+
 void job_free(struct job *job); /* NULL is fine */
 void job_freep(struct job **job);
-/** session_count_dropped - the samples of @a are in no window. */
-void session_count_dropped(struct session *s, const struct aggregate *a);
+uint64_t job_samples(const struct job *job); /* of both samplers */
+/** session_count_dropped - a window with that many samples is lost. */
+void session_count_dropped(struct session *s, uint64_t samples);
 /** session_counter_name - of an enum abi_counter. */
 const char *session_counter_name(size_t counter);
 /** session_worker - the thread that names the frames of finished windows; ends when s->jobs is closed and empty. */

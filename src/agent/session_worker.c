@@ -13,6 +13,7 @@ void job_free(struct job *job)
 	if (!job)
 		return;
 	aggregate_free(job->aggregate);
+	aggregate_free(job->beside);
 	free(job);
 }
 
@@ -21,10 +22,15 @@ void job_freep(struct job **job)
 	job_free(*job);
 }
 
-void session_count_dropped(struct session *s, const struct aggregate *a)
+uint64_t job_samples(const struct job *job)
+{
+	return job->aggregate->total + (job->beside ? job->beside->total : 0);
+}
+
+void session_count_dropped(struct session *s, uint64_t samples)
 {
 	atomic_fetch_add(&s->dropped_windows, 1);
-	atomic_fetch_add(&s->dropped_window_samples, a->total);
+	atomic_fetch_add(&s->dropped_window_samples, samples);
 }
 
 static const char *const unwinder_names[] = { [WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table" };
@@ -84,7 +90,8 @@ static int set_unwind_counters(const struct unwind_totals *t, struct window *w)
 
 static int set_counters(const struct session *s, const struct job *job, struct window *w)
 {
-	int r = window_set_counter(w, STR("lost_aggregate"), job->aggregate->dropped);
+	int r = window_set_counter(w, STR("lost_aggregate"),
+				   job->aggregate->dropped + (job->beside ? job->beside->dropped : 0));
 
 	for (size_t i = 0; i < ABI_COUNTER_COUNT && r == 0; i++)
 		if (i != ABI_COUNTER_SAMPLES) /* `samples` is what the window holds; the difference is what was lost */
@@ -107,8 +114,22 @@ static int set_metadata(const struct session *s, struct window *w)
 	return r < 0 ? r : window_set_text(&w->metadata_json, buf_str(&json));
 }
 
-static int finish_job(struct session *s, const struct job *job, struct window *w)
+/* What the second sampler saw becomes a window of its own first. */
+static int add_beside(const struct job *job, const struct build_config *build, struct window *w)
 {
+	scoped(window_release) struct window beside = { .start_ns = w->start_ns, .end_ns = w->end_ns };
+	int r = build_window(job->beside, build, &beside);
+
+	return r < 0 ? r : session_merge_windows(w, &beside);
+}
+
+static int finish_job(struct session *s, struct job *job, struct window *w)
+{
+	const struct build_config build = { .symbols = s->symbols,
+					    .lines = s->lines,
+					    .sources = s->sources,
+					    .runtimes = s->beside ? NULL : s->runtimes,
+					    .frequency_hz = s->cfg.sampling.frequency_hz };
 	int r;
 
 	w->start_ns = job->start_ns;
@@ -126,7 +147,11 @@ static int finish_job(struct session *s, const struct job *job, struct window *w
 		r = set_counters(s, job, w);
 	if (r == 0)
 		r = set_metadata(s, w);
-	return r < 0 ? r : build_window(job->aggregate, s->symbols, s->lines, s->cfg.sampling.frequency_hz, w);
+	if (r == 0 && job->beside)
+		r = session_merge_counts(job);
+	if (r == 0)
+		r = build_window(job->aggregate, &build, w);
+	return r < 0 || !job->beside ? r : add_beside(job, &build, w);
 }
 
 void *session_worker(void *session)
@@ -142,8 +167,8 @@ void *session_worker(void *session)
 			return NULL;
 		r = finish_job(s, job, &w);
 		if (r < 0) {
-			session_count_dropped(s, job->aggregate);
-			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job->aggregate->total));
+			session_count_dropped(s, job_samples(job));
+			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job_samples(job)));
 			continue;
 		}
 		if (s->cfg.on_window)

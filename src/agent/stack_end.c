@@ -6,7 +6,15 @@ static const char *const names[STACK_END_COUNT] = { [STACK_END_GUESSED] = "guess
 #define X(id, name, help) [ABI_END_##id] = name,
 						    ABI_ENDS(X)
 #undef X
+#define X(id, name, help) [STACK_END_RUNTIME + ABI_RUNTIME_END_##id] = name,
+							    ABI_RUNTIME_ENDS(X)
+#undef X
 };
+
+static bool runtime_is_cut(uint8_t end)
+{
+	return end != ABI_RUNTIME_END_NONE && end != ABI_RUNTIME_END_WHOLE && end != ABI_RUNTIME_END_NO_STATE;
+}
 
 const char *stack_end_name(enum stack_end end)
 {
@@ -15,8 +23,12 @@ const char *stack_end_name(enum stack_end end)
 
 enum stack_end stack_end_of(const struct stack_facts *f)
 {
+	if (f->runtime_end == ABI_RUNTIME_END_NOT_READY)
+		return (enum stack_end)(STACK_END_RUNTIME + f->runtime_end);
 	if (f->has_user && f->walk_end != ABI_END_COMPLETE && !f->root_proven)
 		return (enum stack_end)f->walk_end;
+	if (runtime_is_cut(f->runtime_end))
+		return (enum stack_end)(STACK_END_RUNTIME + f->runtime_end);
 	if (f->guessed)
 		return STACK_END_GUESSED;
 	return f->kernel_cut ? STACK_END_KERNEL_CUT : STACK_END_WHOLE;

@@ -14,7 +14,8 @@ enum stack_end {
 	STACK_END_UNPROVEN = ABI_END_UNPROVEN_ROOT,
 	STACK_END_GUESSED = ABI_END_COUNT,
 	STACK_END_KERNEL_CUT, /* frames are missing between the user part and the leaf */
-	STACK_END_COUNT,
+	STACK_END_RUNTIME,    /* + enum abi_runtime_end: frames of a language runtime are missing, or out of order */
+	STACK_END_COUNT = STACK_END_RUNTIME + ABI_RUNTIME_END_COUNT,
 };
 
 struct stack_facts {
@@ -23,6 +24,7 @@ struct stack_facts {
 	bool root_proven; /* the outermost user frame lies in entry code: symbols_is_root() */
 	bool guessed;     /* a frame was found by a rule that can be wrong */
 	bool kernel_cut;
+	uint8_t runtime_end; /* enum abi_runtime_end */
 };
 
 /**
@@ -30,7 +32,8 @@ struct stack_facts {
  *
  * A walk that says COMPLETE met a row that says so of its code (the return address is undefined there), or there is no
  * user stack: that is a proof. A walk that ended for any other reason is proven by the code it ended in, whatever it
- * lacked there. A guess before the root makes the root itself a guess.
+ * lacked there. A guess before the root makes the root itself a guess. Frames of a language runtime that are missing
+ * leave a hole, wherever the native part ended; where all of them are missing, that is said first.
  */
 enum stack_end stack_end_of(const struct stack_facts *f);
 /** stack_end_name - what stands behind "cut:". */

@@ -3,46 +3,70 @@
 
 #include <fcntl.h>
 
+#include "agent/mix.h"
+#include "agent/origins.h"
 #include "base/clock.h"
+#include "proc/workload.h"
+#include "runtime/runtimes.h"
 
-/* The frames of one sample with what their addresses mean. */
+#define SETTLE_TRIES_MAX 8
+
+/* The native frames of one sample with what their addresses mean. */
 struct placed {
 	struct aggregate_frame frames[ABI_FRAMES_MAX];
+	uint8_t roles[ABI_FRAMES_MAX]; /* enum mix_role, of the user frames: the first belongs to frames[kernel_count]
+					*/
 	size_t count;
 	uint8_t user_end;
-	bool has_jit;
+	bool has_jit, guessed;
 };
 
 struct take_in {
-	const struct clock *clock;
-	struct proc_table *processes;
-	struct files *files;
-	struct unwind *unwind; /* or NULL */
-	size_t file_count;     /* as far as asked */
-	struct placed placed;  /* of the sample being taken in */
+	struct take_in_config cfg;
+	size_t file_count; /* as far as asked */
+	struct origins *origins;
+	/* Of the sample being taken in. */
+	struct program program;
+	uint32_t process; /* its row */
+	struct placed placed;
+	struct mix_output mixed;
 };
 
-int take_in_new(const struct clock *clock, struct proc_table *processes, struct files *files, struct unwind *unwind,
-		struct take_in **out)
+int take_in_new(const struct take_in_config *cfg, struct take_in **out)
 {
 	struct take_in *t = calloc(1, sizeof(*t));
+	int r = t ? origins_new(cfg->host_root, &t->origins) : -ENOMEM;
 
-	if (!t)
-		return -ENOMEM;
-	t->clock = clock;
-	t->processes = processes;
-	t->files = files;
-	t->unwind = unwind;
+	if (r < 0) {
+		free(t);
+		return r;
+	}
+	t->cfg = *cfg;
 	*out = t;
 	return 0;
 }
 
 void take_in_free(struct take_in *t)
 {
+	if (t)
+		origins_free(t->origins);
 	free(t);
 }
 
-static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *p, const char *comm, uint32_t *out)
+/* What its runtime says of it; asked for until there is an answer. */
+static int describe_process(struct take_in *t, struct aggregate *a, struct aggregate_process *row)
+{
+	struct runtimes_process known = { 0 };
+	int r;
+
+	if (row->application || row->metadata_json)
+		return 0;
+	runtimes_process(t->cfg.runtimes, &t->program, &known);
+	r = intern_add(&a->strings, known.application, &row->application);
+	return r < 0 ? r : intern_add(&a->strings, known.metadata_json, &row->metadata_json);
+}
+
+static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *p, const char *comm)
 {
 	struct aggregate_process row = { .pid = p->pid,
 					 .generation = p->generation,
@@ -54,27 +78,29 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 	if (r == 0)
 		r = intern_add(&a->strings, str_of(p->container), &row.container);
 	if (r == 0)
-		r = aggregate_add_process(a, &row, out);
-	if (r == 0 && t->placed.has_jit && a->processes[*out].perf_map_fd < 0) {
-		int fd = proc_perf_map_fd(t->processes, p);
+		r = intern_add(&a->strings, workload_name(p, str_n(comm, strnlen(comm, ABI_COMM_SIZE))), &row.workload);
+	if (r == 0)
+		r = aggregate_add_process(a, &row, &t->process);
+	if (r == 0 && t->placed.has_jit && a->processes[t->process].perf_map_fd < 0) {
+		int fd = proc_perf_map_fd(t->cfg.processes, p);
 
 		if (fd >= 0)
-			a->processes[*out].perf_map_fd =
+			a->processes[t->process].perf_map_fd =
 				fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
 	}
-	return r;
+	return r == 0 && t->cfg.runtimes ? describe_process(t, a, &a->processes[t->process]) : r;
 }
 
 /* Placed where it was walked. The id is only believed when there is such a file. */
 static struct aggregate_frame native_frame(struct take_in *t, const struct abi_frame *f)
 {
 	if (!f->a || f->a > t->file_count) {
-		t->file_count = files_count(t->files);
+		t->file_count = files_count(t->cfg.files);
 		if (!f->a || f->a > t->file_count)
 			return (struct aggregate_frame){ .kind = ABI_FRAME_USER, .flags = f->flags, .at = f->b };
 	}
-	if (t->unwind)
-		unwind_touch(t->unwind, (uint32_t)f->a);
+	if (t->cfg.unwind)
+		unwind_touch(t->cfg.unwind, (uint32_t)f->a);
 	return (struct aggregate_frame){
 		.kind = ABI_FRAME_NATIVE, .flags = f->flags, .owner = (uint32_t)f->a, .at = f->b
 	};
@@ -90,7 +116,7 @@ static struct aggregate_frame place_frame(struct take_in *t, struct proc *p, con
 		return native_frame(t, f);
 	if (f->kind != ABI_FRAME_USER)
 		return out;
-	proc_find_place(t->processes, p, f->a - (f->flags & ABI_FRAME_RETURN ? 1 : 0), now_ns, &place);
+	proc_find_place(t->cfg.processes, p, f->a - (f->flags & ABI_FRAME_RETURN ? 1 : 0), now_ns, &place);
 	if (place.kind == PROC_PLACE_FILE || place.kind == PROC_PLACE_VDSO) {
 		out.kind = ABI_FRAME_NATIVE;
 		out.owner = place.file_id;
@@ -101,13 +127,27 @@ static struct aggregate_frame place_frame(struct take_in *t, struct proc *p, con
 	return out;
 }
 
+/* Of a native frame, as far as its file is known: one that runs a runtime's loop is an activation of it. Where the file
+ * is looked at only later, build_window() finds the loops of a sample that has no frames of a runtime. */
+static enum mix_role role_of(const struct take_in *t, const struct aggregate_frame *f)
+{
+	const struct runtime_binary *binary =
+		f->kind == ABI_FRAME_NATIVE && t->cfg.runtimes ? runtimes_file(t->cfg.runtimes, f->owner) : NULL;
+
+	if (!binary)
+		return MIX_NATIVE;
+	if (runtimes_in_loop(t->cfg.runtimes, f->owner, aggregate_frame_place(f)))
+		return MIX_LOOP;
+	return binary->refused[0] ? MIX_NATIVE : MIX_INTERPRETER;
+}
+
 /* A frame that was found by guessing and lies in no code we know of is no frame: the stack is cut there. */
 static void place_frames(struct take_in *t, struct proc *p, const struct abi_sample *sample)
 {
 	struct placed *out = &t->placed;
-	uint64_t now_ns = clock_monotonic_ns(t->clock);
+	uint64_t now_ns = clock_monotonic_ns(t->cfg.clock);
 
-	out->has_jit = false;
+	out->has_jit = out->guessed = false;
 	out->user_end = sample->user_end;
 	for (out->count = 0; out->count < sample->frame_count; out->count++) {
 		struct aggregate_frame *f = &out->frames[out->count];
@@ -118,31 +158,249 @@ static void place_frames(struct take_in *t, struct proc *p, const struct abi_sam
 			return;
 		}
 		out->has_jit |= f->kind == ABI_FRAME_JIT;
+		out->guessed |= (f->flags & ABI_FRAME_GUESSED) != 0;
+		if (out->count >= sample->kernel_count)
+			out->roles[out->count - sample->kernel_count] = (uint8_t)role_of(t, f);
 	}
 }
 
-/* From the root (last) to the leaf (first). */
-static int add_frames(struct take_in *t, struct aggregate *a, const struct abi_sample *sample,
+static void mix(struct take_in *t, const struct abi_sample *sample)
+{
+	size_t kernel_count = MIN(t->placed.count, (size_t)sample->kernel_count);
+	struct mix_input in = {
+		.native = sample->frames + kernel_count,
+		.roles = t->placed.roles,
+		.native_count = t->placed.count - kernel_count,
+		.runtime = sample->frames + sample->frame_count,
+		.runtime_count = sample->runtime_count,
+		.stack_pointer = sample->stack_pointer,
+		.runtime_end = sample->runtime_end,
+		/* A chain of frame pointers that ended as a root's does may be proven later. If not, the stack is said
+		 * to be cut in any case. */
+		.native_is_whole =
+			t->placed.user_end == ABI_END_COMPLETE || t->placed.user_end == ABI_END_UNPROVEN_ROOT,
+		.keep_interpreter = t->cfg.keep_interpreter,
+		.only_runtime = t->cfg.only_runtime,
+	};
+
+	mix_frames(&in, &t->mixed);
+}
+
+/* ---- frames of a language runtime ---- */
+
+static int find_origin(struct take_in *t, struct proc *p, struct aggregate *a)
+{
+	struct aggregate_process *row = &a->processes[t->process];
+	uint32_t number;
+	int root_fd, r;
+
+	if (row->origin_known)
+		return 0;
+	number = origins_of(t->origins, p, &root_fd);
+	r = aggregate_add_origin(a, number, root_fd, &row->origin);
+	row->origin_known = r == 0;
+	return r == -E2BIG ? 0 : r;
+}
+
+static int add_named_function(struct take_in *t, struct aggregate *a, uint32_t number, uint32_t origin, uint32_t *out)
+{
+	struct aggregate_function row = { .kind = AGGREGATE_FUNCTION_NAMED, .origin = origin };
+	struct runtimes_process process = { 0 };
+	struct runtime_function f;
+	uint64_t key = (uint64_t)origin << 32 | number;
+	int r;
+
+	if (u64map_get(&a->function_numbers, key, out) == 0)
+		return 0;
+	runtimes_process(t->cfg.runtimes, &t->program, &process);
+	r = runtimes_function(t->cfg.runtimes, number, &f);
+	if (r == 0)
+		r = intern_add(&a->strings, f.name, &row.name);
+	if (r == 0)
+		r = intern_add(&a->strings, f.file, &row.file);
+	if (r == 0 && process.binary)
+		r = intern_add(&a->strings, str_of(process.binary->version), &row.version);
+	row.first_line = f.first_line;
+	if (r == 0)
+		r = aggregate_add_function(a, &row, out);
+	return r < 0 ? r : u64map_put(&a->function_numbers, key, *out);
+}
+
+static int push(struct aggregate *a, const struct aggregate_frame *f, uint32_t *stack, uint32_t *frame)
+{
+	int r = aggregate_add_frame(a, f, frame);
+
+	return r < 0 ? r : aggregate_add_stack(a, *stack, *frame, stack);
+}
+
+/* A frame that stands for what is not known. */
+static int push_stand_in(struct aggregate *a, enum aggregate_function_kind kind, uint16_t runtime, uint32_t *stack)
+{
+	struct aggregate_function row = { .kind = (uint8_t)kind, .runtime = (uint8_t)runtime };
+	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME };
+	uint32_t frame;
+	int r = aggregate_add_function(a, &row, &f.owner);
+
+	return r < 0 ? r : push(a, &f, stack, &frame);
+}
+
+/* Asks for what a frame shows; what is not known now may be known later. Return: 0 or -errno. */
+static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pending *p)
+{
+	const struct abi_frame raw = {
+		.kind = ABI_FRAME_RUNTIME, .runtime = p->runtime, .extra = p->position, .a = p->key, .b = p->cookie
+	};
+	struct runtimes_frame named = { 0 };
+	int r;
+
+	runtimes_frame(t->cfg.runtimes, &p->program, &raw, &named);
+	p->line = named.line;
+	if (!named.function)
+		return 0;
+	r = add_named_function(t, a, named.function, a->processes[p->process].origin, &p->function);
+	p->is_settled = r == 0 && named.line;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int push_settled(struct aggregate *a, const struct aggregate_pending *what, uint32_t *stack)
+{
+	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .owner = what->function, .at = (uint64_t)what->line };
+	uint32_t frame;
+
+	if (what->function == AGGREGATE_NO_FUNCTION)
+		return push_stand_in(a, AGGREGATE_FUNCTION_LOST, what->runtime, stack);
+	return push(a, &f, stack, &frame);
+}
+
+static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, const struct abi_frame *raw,
+			uint32_t *stack)
+{
+	struct aggregate_pending what = { .program = t->program,
+					  .key = raw->a,
+					  .cookie = raw->b,
+					  .position = raw->extra,
+					  .process = t->process,
+					  .runtime = raw->runtime,
+					  .function = AGGREGATE_NO_FUNCTION };
+	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .at = AGGREGATE_PENDING };
+	uint32_t frame;
+	int r;
+
+	if (!t->cfg.runtimes)
+		return push_stand_in(a, AGGREGATE_FUNCTION_LOST, raw->runtime, stack);
+	r = find_origin(t, p, a);
+	if (r == 0)
+		r = settle(t, a, &what);
+	if (r == 0 && what.is_settled)
+		return push_settled(a, &what, stack);
+	if (r == 0)
+		r = aggregate_add_pending(a, &what, &f.owner);
+	if (r == -E2BIG) /* too many wait: it stays what it is */
+		return push_settled(a, &what, stack);
+	return r < 0 ? r : push(a, &f, stack, &frame);
+}
+
+size_t take_in_settle(struct take_in *t, struct aggregate *a)
+{
+	for (size_t i = 0; i < a->pending_count && a->unsettled; i++) {
+		struct aggregate_pending *p = &a->pending[i];
+
+		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
+			continue;
+		t->program = p->program;
+		p->tries++;
+		/* Out of memory: it stays what it is. */
+		if (settle(t, a, p) < 0 || p->is_settled || p->tries == SETTLE_TRIES_MAX)
+			a->unsettled--;
+	}
+	return a->unsettled;
+}
+
+/* What is missing on the root's side of the outermost runtime frame. */
+static int push_end(struct aggregate *a, const struct abi_sample *sample, uint32_t *stack)
+{
+	uint16_t runtime = sample->frames[sample->frame_count].runtime;
+
+	switch (sample->runtime_end) {
+	case ABI_RUNTIME_END_FRAME_LIMIT:
+		return push_stand_in(a, AGGREGATE_FUNCTION_TRUNCATED, runtime, stack);
+	case ABI_RUNTIME_END_READ_FAILED:
+	case ABI_RUNTIME_END_BAD_CHAIN:
+		return push_stand_in(a, AGGREGATE_FUNCTION_GAP, runtime, stack);
+	default:
+		return 0;
+	}
+}
+
+/* ---- the whole stack ---- */
+
+static int push_native(struct take_in *t, struct aggregate *a, size_t index, uint32_t *stack)
+{
+	struct aggregate_frame *f = &t->placed.frames[index];
+	uint32_t frame;
+
+	if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
+		f->owner = t->process;
+	return push(a, f, stack, &frame);
+}
+
+/* The user part, from the root (last) to the leaf (first). */
+static int push_mixed(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a,
+		      uint32_t *stack)
+{
+	bool end_is_pushed = false, gap_is_pushed = false, has_native = false;
+	int r = 0;
+
+	for (size_t i = t->mixed.count; i-- > 0 && r == 0;) {
+		uint32_t at = t->mixed.frames[i];
+		const struct abi_frame *raw = &sample->frames[sample->frame_count + (at & ~MIX_RUNTIME)];
+
+		if (!(at & MIX_RUNTIME)) {
+			has_native = true;
+			r = push_native(t, a, sample->kernel_count + at, stack);
+			continue;
+		}
+		if (!end_is_pushed)
+			r = push_end(a, sample, stack);
+		end_is_pushed = true;
+		if (r == 0 && raw->flags & ABI_FRAME_GAP)
+			r = push_stand_in(a, AGGREGATE_FUNCTION_GAP, raw->runtime, stack);
+		gap_is_pushed |= (raw->flags & ABI_FRAME_GAP) != 0;
+		if (r == 0)
+			r = push_runtime(t, p, a, raw, stack);
+	}
+	/* Read from outside: the innermost frames could not be made sure of. */
+	if (r == 0 && end_is_pushed && !has_native && !gap_is_pushed && sample->runtime_end == ABI_RUNTIME_END_GAP)
+		r = push_stand_in(a, AGGREGATE_FUNCTION_GAP, ABI_RUNTIME_PYTHON, stack);
+	return r;
+}
+
+/* It may be folded away; what it is decides whether the stack is whole. */
+static int add_root_frame(struct take_in *t, const struct abi_sample *sample, struct aggregate *a, uint32_t *out)
+{
+	struct aggregate_frame *f;
+
+	*out = AGGREGATE_NO_FRAME;
+	if (t->placed.count <= sample->kernel_count)
+		return 0;
+	f = &t->placed.frames[t->placed.count - 1];
+	if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
+		f->owner = t->process;
+	return aggregate_add_frame(a, f, out);
+}
+
+static int add_frames(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a,
 		      struct aggregate_sample *row)
 {
-	row->root_frame = AGGREGATE_NO_FRAME;
-	row->user_end = t->placed.user_end;
-	for (size_t i = t->placed.count; i-- > 0;) {
-		struct aggregate_frame *f = &t->placed.frames[i];
-		uint32_t frame;
-		int r;
+	int r = add_root_frame(t, sample, a, &row->root_frame);
 
-		if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
-			f->owner = row->process;
-		r = aggregate_add_frame(a, f, &frame);
-		if (r == 0 && i + 1 == t->placed.count && i >= sample->kernel_count)
-			row->root_frame = frame;
-		if (r == 0)
-			r = aggregate_add_stack(a, row->stack, frame, &row->stack);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	if (r == 0)
+		r = push_mixed(t, p, sample, a, &row->stack);
+	if (t->cfg.only_runtime)
+		return r;
+	for (size_t i = MIN(t->placed.count, (size_t)sample->kernel_count); i-- > 0 && r == 0;)
+		r = push_native(t, a, i, &row->stack);
+	return r;
 }
 
 int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
@@ -155,12 +413,26 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
 					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
 	int r;
 
+	t->program = (struct program){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 	place_frames(t, p, sample);
-	r = add_process_row(t, a, p, sample->comm, &row.process);
+	mix(t, sample);
+	if (t->cfg.only_runtime && !t->mixed.count) {
+		a->left_out += !row.is_wait;
+		return 1;
+	}
+	row.user_end = t->placed.user_end;
+	row.runtime_end = t->mixed.end;
+	row.guessed = t->placed.guessed;
+	if (t->cfg.only_runtime) { /* nothing native is shown: nothing of it is missing */
+		row.user_end = ABI_END_COMPLETE;
+		row.guessed = row.kernel_cut = false;
+	}
+	r = add_process_row(t, a, p, sample->comm);
+	row.process = t->process;
 	if (r == 0)
 		r = intern_add(&a->strings, str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
 			       &row.thread_name);
 	if (r == 0)
-		r = add_frames(t, a, sample, &row);
+		r = add_frames(t, p, sample, a, &row);
 	return r < 0 ? r : aggregate_add_sample(a, &row);
 }

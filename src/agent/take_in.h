@@ -6,16 +6,31 @@
 #include "proc/proc.h"
 #include "unwind/unwind.h"
 
+struct runtimes;
 struct take_in;
 
-/** take_in_new - all are borrowed; @unwind: is told which files are in use; or NULL. */
-int take_in_new(const struct clock *clock, struct proc_table *processes, struct files *files, struct unwind *unwind,
-		struct take_in **out) warn_unused;
+struct take_in_config { /* all are borrowed */
+	const struct clock *clock;
+	const char *host_root;
+	struct proc_table *processes;
+	struct files *files;
+	struct unwind *unwind;     /* is told which files are in use; or NULL */
+	struct runtimes *runtimes; /* names runtime frames; or NULL */
+	bool keep_interpreter;     /* the native frames of interpreters stay */
+	bool only_runtime;         /* nothing but runtime frames: samples without them are left out */
+};
+
+int take_in_new(const struct take_in_config *cfg, struct take_in **out) warn_unused;
 void take_in_free(struct take_in *t); /* NULL is fine */
 /**
  * take_in_sample - count it in @a
  * @wait_ns: of trigger SWITCH: how long the thread was off its CPU
- * What is raw about it is not looked at. Return: 0, -ENOMEM or -E2BIG.
+ * What is raw about it is not looked at. Return: 0; 1: left out; -ENOMEM or -E2BIG.
  */
 int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
 		   struct aggregate *a) warn_unused;
+/**
+ * take_in_settle - ask again for names and lines of @a that were not known when their samples came
+ * Return: how many are still not known, and may be.
+ */
+size_t take_in_settle(struct take_in *t, struct aggregate *a);

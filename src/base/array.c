@@ -22,3 +22,18 @@ int array_grow_(void *items, size_t *cap, size_t count, size_t size, size_t max)
 	*cap = want;
 	return 0;
 }
+
+void array_trim_(void *items, size_t *cap, size_t count, size_t size)
+{
+	void *old, *smaller;
+
+	must(count <= *cap);
+	if (!count || count == *cap)
+		return;
+	memcpy(&old, items, sizeof(old));
+	smaller = realloc(old, count * size); /* less than it is: cannot wrap */
+	if (!smaller)
+		return;
+	memcpy(items, &smaller, sizeof(smaller));
+	*cap = count;
+}

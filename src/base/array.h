@@ -15,3 +15,7 @@
  */
 int array_grow_(void *items, size_t *cap, size_t count, size_t size, size_t max) warn_unused;
 #define array_grow(items, cap, count, max) array_grow_((items), (cap), (count), sizeof(**(items)), (max))
+
+/** array_trim - give back the room behind @count elements; keeps it where there is no smaller block to be had */
+void array_trim_(void *items, size_t *cap, size_t count, size_t size);
+#define array_trim(items, cap, count) array_trim_((items), (cap), (count), sizeof(**(items)))

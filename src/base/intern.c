@@ -21,6 +21,13 @@ void intern_release(struct intern *in)
 	intern_init(in, in->byte_max);
 }
 
+void intern_trim(struct intern *in)
+{
+	array_trim(&in->bytes, &in->byte_cap, in->size);
+	array_trim(&in->ends, &in->end_cap, in->count);
+	array_trim(&in->hashes, &in->hash_cap, in->count);
+}
+
 /* ends[] starts at id 1: id 0 is the empty string and has no entry. */
 size_t intern_count(const struct intern *in)
 {

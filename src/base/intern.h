@@ -18,6 +18,7 @@ struct intern {
 /** intern_init - @byte_max bounds the sum of all lengths. Allocates nothing. */
 void intern_init(struct intern *in, size_t byte_max);
 void intern_release(struct intern *in);
+void intern_trim(struct intern *in); /* gives back room for strings to come */
 
 /** intern_add - the id of @s, which may be new. Return: 0, -ENOMEM or -E2BIG; *out untouched on failure. */
 int intern_add(struct intern *in, struct str s, uint32_t *out) warn_unused;

@@ -178,6 +178,13 @@ int io_replace_file(const char *path, const void *bytes, size_t size)
 	return r;
 }
 
+int io_sync_folder(const char *folder)
+{
+	scoped(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int io_map_open(const char *path, struct io_map *out)
 {
 	scoped(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

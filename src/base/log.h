@@ -19,6 +19,8 @@ struct log_field {
 #define LOG_ERR(r) ((struct log_field){ .key = "error", .type = LOG_FIELD_ERR, .number = (uint64_t)(r) })
 
 void log_set_level(enum log_level level);
+/** log_set_json - every line is a JSON object with ts, level and msg from now on. */
+void log_set_json(bool json);
 void log_write(enum log_level level, const char *message, const struct log_field *fields, size_t count);
 
 #define log_at(level, message, ...)                                                           \

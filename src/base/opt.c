@@ -333,8 +333,8 @@ static int build_tables(const struct opt *const *all, size_t count, bool stop_at
 	for (size_t i = 0; i < count && r == 0; i++) {
 		bool flag = !takes_value(all[i]);
 
-		t->longs[longs++] =
-			(struct option){ all[i]->name, flag ? no_argument : required_argument, NULL, (int)(1000 + i) };
+		t->longs[longs++] = (struct option){ all[i]->name, flag ? optional_argument : required_argument, NULL,
+						     (int)(1000 + i) };
 		if (flag && !is_common(all[i]))
 			r = add_negation(t, i, all[i]->name, &longs);
 		if (!all[i]->letter)
@@ -466,7 +466,7 @@ static int walk_words(struct parse *p, void *config)
 		if (is_common(o) != !config)
 			continue;
 		if (config)
-			r = put(o, !takes_value(o) ? negated ? "false" : "true" : optarg, config, p->why);
+			r = put(o, optarg ? optarg : negated ? "false" : "true", config, p->why);
 		else if (o->type == OPT_FLAG)
 			p->out->help = true;
 		else
@@ -554,9 +554,17 @@ static void add_fallback(const struct opt *o, void (*add)(struct buf *out, const
 	}
 }
 
+/* Is there a row that --help shows? */
+static bool any_listed(const struct opt *opts)
+{
+	while (opts->name && !opts->help)
+		opts++;
+	return opts->name;
+}
+
 static void help_group(const char *title, const struct opt *opts, struct buf *out)
 {
-	if (title)
+	if (title && any_listed(opts))
 		buf_addf(out, "\n%s:\n", title);
 	for (const struct opt *o = opts; o->name; o++) {
 		scoped(buf_release) struct buf left = BUF_INIT(KIB(1));
@@ -610,7 +618,7 @@ static void man_group(const struct opt *opts, struct buf *out)
 void opt_man(const struct opt_spec *spec, struct buf *out)
 {
 	for (const struct opt_group *g = spec->groups; g->opts; g++) {
-		if (g->title)
+		if (g->title && any_listed(g->opts))
 			buf_addf(out, "## %s\n\n", g->title);
 		man_group(g->opts, out);
 	}

@@ -3,6 +3,7 @@
 #include "base/io.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/python_options.h"
 #include "render/render.h"
 #include "sink/format.h"
 
@@ -10,6 +11,7 @@ struct config {
 	struct opt_list outputs;
 	const char *from, *format, *title;
 	bool quiet;
+	struct frame_options frames;
 };
 
 static const struct opt options[] = {
@@ -22,6 +24,7 @@ static const struct opt options[] = {
 	  .help = "read the input as pprof, col, folded, window or legacy (default: by content)" },
 	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT",
 	  .help = "title of the flame graph page" },
+	FRAME_OPTIONS(struct config, frames),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
 	{ 0 },
 };
@@ -77,6 +80,7 @@ static bool try_folded(const struct config *config, const char *path, int *statu
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
+	const struct codec_options written = frame_options_get(&config->frames);
 	scoped(window_release) struct window w = { 0 };
 	int r = EXIT_DONE;
 
@@ -91,7 +95,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	if (r == EXIT_DONE && config->title && window_set_text(&w.command, str_of(config->title)) < 0)
 		r = command_fail(&command_convert, "out of memory");
 	for (size_t i = 0; i < config->outputs.count && r == EXIT_DONE; i++)
-		r = output_write(&command_convert, config->outputs.items[i], config->format, &w, config->quiet);
+		r = output_write(&command_convert, config->outputs.items[i], config->format, &written, &w,
+				 config->quiet);
 	return r;
 }
 

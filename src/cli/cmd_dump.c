@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth dump FILE: every sample, location and mapping of a profile, as text (the form of pprof's golden files); with
- * --unwind the unwind rows of a program or library. */
+ * --unwind the unwind rows of a program or library; with -p the stacks of a live process. */
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "agent/dump_process.h"
 #include "base/io.h"
 #include "cli/input.h"
 #include "object/unwind_text.h"
 #include "render/render.h"
 
 struct config {
-	const char *from;
-	bool unwind;
+	const char *from, *host_root;
+	uint64_t pid;
+	bool unwind, freeze, json;
 };
 
 static const struct opt options[] = {
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
+	{ "pid", 'p', OPT_UINT, .at = offsetof(struct config, pid), .min = 1, .max = INT32_MAX, .arg = "PID",
+	  .help = "the stacks of all threads of this live process: kernel, native and Python frames" },
+	{ "freeze", 0, OPT_FLAG, .at = offsetof(struct config, freeze),
+	  .help = "with -p: stop its threads while they are read (well under a second), for whole native stacks of "
+		  "all of them" },
+	{ "json", 0, OPT_FLAG, .at = offsetof(struct config, json), .help = "with -p: as one JSON object" },
+	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
+	  .help = "where the host's file system is mounted, when run in a container" },
 	{ "unwind", 0, OPT_FLAG, .at = offsetof(struct config, unwind),
 	  .help = "FILE is a program or library: show how its stack frames are found" },
 	{ 0 },
@@ -60,6 +70,39 @@ static int dump_unwind(const char *path)
 	return command_print(&command_dump, &text);
 }
 
+static int dump_live(const struct config *config)
+{
+	const struct dump_config cfg = { .pid = (uint32_t)config->pid,
+					 .freeze = config->freeze,
+					 .host_root = config->host_root };
+	scoped(buf_release) struct buf text = BUF_INIT(GIB(1)), why = BUF_INIT(KIB(4));
+	scoped(dump_release) struct dump dump = { 0 };
+	int r = dump_process(&cfg, &why, &dump);
+
+	if (r < 0) {
+		command_fail(&command_dump, "%s", why.len ? buf_cstr(&why) : strerror(-r));
+		return r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+	}
+	if (config->json)
+		dump_json(&dump, &text);
+	else
+		dump_text(&dump, &text);
+	return command_print(&command_dump, &text);
+}
+
+static int check(const struct config *config, int operand_count)
+{
+	const char *problem = NULL;
+
+	if (config->pid ? operand_count || config->unwind || config->from : operand_count != 1)
+		problem = "name one FILE, or a live process with -p PID";
+	else if (!config->pid && (config->freeze || config->json))
+		problem = "--freeze and --json go with -p PID";
+	if (problem)
+		command_fail(&command_dump, "%s", problem);
+	return problem ? EXIT_USAGE : EXIT_DONE;
+}
+
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
@@ -67,7 +110,11 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	scoped(buf_release) struct buf text = BUF_INIT(GIB(2));
 	int r;
 
-	(void)operand_count;
+	r = check(config, operand_count);
+	if (r != EXIT_DONE)
+		return r;
+	if (config->pid)
+		return dump_live(config);
 	if (config->unwind)
 		return dump_unwind(operands[0]);
 	r = input_load(&command_dump, operands[0], config->from, &w);
@@ -85,17 +132,19 @@ static const char *const examples[] = {
 	"all of it, one sample a line",
 	"hearth dump --unwind /usr/bin/git",
 	"its unwind rows, to be held against readelf -wF",
+	"sudo hearth dump -p 1234",
+	"where every thread of a process is right now; nothing is stopped",
 	NULL,
 };
 
 const struct command command_dump = {
 	.name = "dump",
-	.summary = "show everything in a profile file, sample by sample",
-	.operands = "FILE",
+	.summary = "show everything in a profile file, or the stacks of a live process",
+	.operands = "FILE | -p PID",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),
-	.operands_min = 1,
+	.operands_min = 0,
 	.operands_max = 1,
 	.run = run,
 };

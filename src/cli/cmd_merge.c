@@ -2,11 +2,13 @@
 /* hearth merge FILE... -o OUT: the sum of several profiles. */
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/python_options.h"
 
 struct config {
 	struct opt_list outputs;
 	const char *from, *format;
 	bool quiet;
+	struct frame_options frames;
 };
 
 static const struct opt options[] = {
@@ -16,6 +18,7 @@ static const struct opt options[] = {
 	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the inputs as pprof, col, folded, window or legacy (default: by content)" },
+	FRAME_OPTIONS(struct config, frames),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
 	{ 0 },
 };
@@ -55,6 +58,7 @@ static int add_file(const struct config *config, const char *path, struct window
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
+	const struct codec_options written = frame_options_get(&config->frames);
 	scoped(window_release) struct window sum = { 0 };
 	int r;
 
@@ -68,7 +72,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	if (r == EXIT_DONE && model_coalesce(sum.model) < 0)
 		r = command_fail(&command_merge, "out of memory");
 	for (size_t i = 0; i < config->outputs.count && r == EXIT_DONE; i++)
-		r = output_write(&command_merge, config->outputs.items[i], config->format, &sum, config->quiet);
+		r = output_write(&command_merge, config->outputs.items[i], config->format, &written, &sum,
+				 config->quiet);
 	return r;
 }
 

@@ -9,6 +9,8 @@
 #include "cli/command.h"
 #include "cli/launch.h"
 #include "cli/output.h"
+#include "cli/push_options.h"
+#include "cli/python_options.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/unwind_options.h"
@@ -16,6 +18,8 @@
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
 #define DESCRIPTORS_NEEDED 64
+#define PUSH_WINDOW_NS (60 * NSEC_PER_SEC)
+#define PUSH_JITTER_PARTS 10 /* windows leave within the next tenth of one: a fleet does not come at once */
 
 struct config {
 	uint64_t frequency, duration_ns, window_ns, ring_bytes;
@@ -24,12 +28,14 @@ struct config {
 	struct opt_list pids, outputs;
 	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
 	size_t sampler;
-	bool off_cpu;
+	bool off_cpu, idle;
 	uint64_t wait_min_ns, wait_percent;
 	struct unwind_options unwind;
+	struct push_options push;
+	struct python_options python;
 };
 
-static const char *const sampler_names[] = { "auto", "bpf", "recorded", NULL };
+static const char *const sampler_names[] = { "auto", "bpf", "remote", "recorded", NULL };
 
 static const struct opt what_options[] = {
 	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all),
@@ -54,7 +60,7 @@ static const struct opt how_options[] = {
 	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC,
 	  .arg = "TIME", .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
 	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .arg = "TIME",
-	  .help = "cut the session into windows of this length, each its own files" },
+	  .help = "cut the session into windows of this length, each its own files (default with --push: 60s)" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
 	UNWIND_OPTIONS(struct config, unwind),
@@ -72,6 +78,8 @@ static const struct opt how_options[] = {
 		  "libdw)" },
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
+	{ "idle", 0, OPT_FLAG, .at = offsetof(struct config, idle),
+	  .help = "for --sampler remote: also threads that do not run, at every look" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
 	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
@@ -85,6 +93,8 @@ static const struct opt how_options[] = {
 	{ 0 },
 };
 
+static const struct opt python_options[] = { PYTHON_OPTIONS(struct config, python), { 0 } };
+
 static const struct opt output_options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
 	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; a directory "
@@ -94,6 +104,7 @@ static const struct opt output_options[] = {
 	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
 	  .help = "stored with the profile as the label group" },
+	PUSH_OPTIONS(struct config, push),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "no progress and no summary" },
 	{ 0 },
 };
@@ -102,6 +113,7 @@ static const struct opt output_options[] = {
 struct record {
 	const struct config *config;
 	struct outputs outputs; /* written to by the worker until session_stop() */
+	struct pusher pusher;   /* the same */
 	struct targets targets;
 	struct launch launch;
 	char *command_line;
@@ -114,6 +126,7 @@ static void record_release(struct record *r)
 {
 	session_close(r->session);
 	outputs_release(&r->outputs);
+	pusher_release(&r->pusher);
 	targets_release(&r->targets);
 	launch_release(&r->launch);
 	closep(&r->signals);
@@ -128,6 +141,7 @@ static void on_window(void *ctx, const struct window *w)
 
 	summary_add(&r->summary, w);
 	outputs_write(&r->outputs, w);
+	pusher_write(&r->pusher, w);
 }
 
 static int check_conflicts(const struct config *config, int operand_count)
@@ -220,6 +234,11 @@ static void keep_memory_small(void)
 	mallopt(M_ARENA_MAX, 2);
 }
 
+static uint64_t window_ns(const struct config *config)
+{
+	return config->push.url && !config->window_ns ? PUSH_WINDOW_NS : config->window_ns;
+}
+
 static int open_session(struct record *r)
 {
 	const struct config *config = r->config;
@@ -240,8 +259,9 @@ static int open_session(struct record *r)
 			      .include_self = config->self,
 			      .allow_dangerous_kernel = config->allow_dangerous_kernel,
 			      .recording = config->recording,
+			      .idle = config->idle,
 			      .host_root = config->host_root },
-		.window_ns = config->window_ns,
+		.window_ns = window_ns(config),
 		.unwind_bytes = config->unwind.memory_bytes,
 		.clock = &clock_system,
 		.host_root = config->host_root,
@@ -250,6 +270,7 @@ static int open_session(struct record *r)
 		.command = r->command_line,
 		.lines = config->lines,
 		.want_metadata = true,
+		.only_runtime = unwind_options_only_runtime(&config->unwind),
 		.service_name = config->service_name,
 		.on_window = on_window,
 		.ctx = r,
@@ -258,6 +279,7 @@ static int open_session(struct record *r)
 
 	keep_memory_small();
 	unwind_options_apply(&config->unwind, &cfg.sampling);
+	python_options_apply(&config->python, &cfg);
 	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
@@ -305,7 +327,7 @@ static int run_loop(struct record *r)
 	return e == -ENODATA ? 0 : e;
 }
 
-static int say_summary(struct record *r)
+static int say_summary(struct record *r, struct str pushed)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
 	struct session_stats stats;
@@ -314,8 +336,10 @@ static int say_summary(struct record *r)
 		return EXIT_DONE;
 	session_stats(r->session, &stats);
 	summary_text(&r->summary, &stats, &text);
+	session_notices(r->session, &text);
 	if (r->outputs.written.len)
 		buf_addf(&text, "\nWritten:\n%s", buf_cstr(&r->outputs.written));
+	buf_adds(&text, pushed);
 	if (!r->outputs.to_stdout)
 		return command_print(&command_record, &text);
 	fputs(buf_cstr(&text), stderr);
@@ -324,13 +348,15 @@ static int say_summary(struct record *r)
 
 static int finish(struct record *r, int e)
 {
-	int stopped;
+	scoped(buf_release) struct buf pushed = BUF_INIT(KIB(16));
+	int stopped, push_status;
 
 	close_signals(r);
 	stopped = session_stop(r->session);
 	if (e == 0)
 		e = stopped;
-	if (say_summary(r) != EXIT_DONE)
+	push_status = pusher_finish(&r->pusher, &pushed);
+	if (say_summary(r, buf_str(&pushed)) != EXIT_DONE)
 		return EXIT_FAILED;
 	if (e < 0)
 		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written",
@@ -338,7 +364,7 @@ static int finish(struct record *r, int e)
 	if (r->launch.exec_errno)
 		return command_fail(&command_record, "cannot run '%s': %s", r->launch.program,
 				    strerror(r->launch.exec_errno));
-	return r->outputs.failed ? EXIT_FAILED : EXIT_DONE;
+	return r->outputs.failed ? EXIT_FAILED : push_status;
 }
 
 /* The child waits for the session: nothing of the program is missed. */
@@ -359,9 +385,9 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	int e = check_conflicts(config, operand_count);
 
 	if (e == EXIT_DONE)
-		e = unwind_options_check(&command_record, &config->unwind);
-	if (e == EXIT_DONE)
-		e = outputs_open(&r->outputs, &config->outputs, config->format, config->window_ns != 0);
+		e = pusher_open(&r->pusher, &command_record, &config->push, window_ns(config) / PUSH_JITTER_PARTS);
+	if (e == EXIT_DONE && (!config->push.url || config->outputs.count || config->format))
+		e = outputs_open(&r->outputs, &config->outputs, config->format, window_ns(config) != 0);
 	if (e == EXIT_DONE && operand_count)
 		e = launch(r, operand_count, operands);
 	raise_descriptor_limit(); /* ours, not the program's */
@@ -386,6 +412,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		.config = config_bytes, .outputs = OUTPUTS_INIT(&command_record), .signals = -1, .launch = LAUNCH_INIT
 	};
 	summary_init(&r->summary);
+	r->outputs.options = python_options_get(&r->config->python);
+	r->summary.style = r->outputs.options.frames;
 	e = open_signals(r);
 	if (e < 0)
 		return command_fail(&command_record, "cannot watch for signals: %s", strerror(-e));
@@ -401,9 +429,11 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return finish(r, run_loop(r));
 }
 
-static const struct opt_group groups[] = {
-	{ "What to profile", what_options }, { "How", how_options }, { "Where to", output_options }, { 0 }
-};
+static const struct opt_group groups[] = { { "What to profile", what_options },
+					   { "How", how_options },
+					   { "Python", python_options },
+					   { "Where to", output_options },
+					   { 0 } };
 static const char *const examples[] = {
 	"sudo hearth record -d 10",
 	"the whole machine for ten seconds: a flame graph, a .col and a pprof file here",

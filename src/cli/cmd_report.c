@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/input.h"
+#include "cli/python_options.h"
 #include "cli/value.h"
 #include "render/render.h"
 
@@ -12,6 +13,7 @@ struct config {
 	bool tree, processes;
 	uint64_t min_percent;
 	const char *value, *from;
+	struct frame_options frames;
 };
 
 static const struct opt options[] = {
@@ -25,6 +27,7 @@ static const struct opt options[] = {
 	  .arg = "N", .help = "leave out branches of the tree below this share, and count them" },
 	{ "value", 0, OPT_TEXT, .at = offsetof(struct config, value), .arg = "TYPE",
 	  .help = "which of the profile's values to show, such as samples or cpu (default: what the profile says)" },
+	FRAME_OPTIONS(struct config, frames),
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
 	{ 0 },
@@ -45,7 +48,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	struct render_text_config cfg = { .top_count = config->top,
 					  .tree_min_percent = config->tree ? (double)config->min_percent : -1,
 					  .by_process = config->processes,
-					  .width = terminal_width() };
+					  .width = terminal_width(),
+					  .style = frame_options_get(&config->frames).frames };
 	int r;
 
 	(void)operand_count;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/serve.h"
 #include "store/export.h"
 
 struct config {
@@ -108,20 +109,6 @@ static const struct verb {
 	int (*run)(struct session *s);
 } verbs[] = { { "check", check }, { "compact", compact }, { "stats", stats }, { "export", export } };
 
-static void data_dir(const struct config *config, struct buf *out)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
-	if (config->data_dir)
-		buf_addf(out, "%s", config->data_dir);
-	else if (geteuid() == 0)
-		buf_adds(out, STR("/var/lib/hearth"));
-	else if (state && *state)
-		buf_addf(out, "%s/hearth", state);
-	else
-		buf_addf(out, "%s/.local/state/hearth", home ? home : "");
-}
-
 static int run_verb(const struct config *config, const struct verb *verb)
 {
 	scoped(session_release) struct session s = { .config = config, .out = BUF_INIT(MIB(64)) };
@@ -129,7 +116,7 @@ static int run_verb(const struct config *config, const struct verb *verb)
 	struct store_config options_of_store = { .clock = &clock_system };
 	int r;
 
-	data_dir(config, &path);
+	serve_data_dir(config->data_dir, &path);
 	options_of_store.path = buf_cstr(&path);
 	if (access(options_of_store.path, F_OK) < 0) /* opening would make it */
 		return command_fail(&command_store, "%s: %s", options_of_store.path, strerror(errno));

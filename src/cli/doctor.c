@@ -94,7 +94,7 @@ static uint64_t held_capabilities(void)
 	return held;
 }
 
-static void add_sampler(const struct doctor_config *cfg, struct probe_fact *f)
+static own_frame void add_sampler(const struct doctor_config *cfg, struct probe_fact *f)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	struct sampler_config sampling = { .frequency_hz = 99,
@@ -104,7 +104,12 @@ static void add_sampler(const struct doctor_config *cfg, struct probe_fact *f)
 	const struct sampler *chosen = NULL;
 	int r = sampler_choose(&sampling, &why, &chosen);
 
-	*f = fact_of("sampler", PROBE_NEED_SAMPLER, r == 0);
+	*f = fact_of("sampler", PROBE_NEED_SAMPLER, r == 0 && !chosen->only_runtimes);
+	if (r == 0 && chosen->only_runtimes) {
+		SET_VALUE(f, "no native stacks; %s: %s", chosen->name, chosen->help);
+		SET_REMEDY(f, "%s", buf_cstr(&why));
+		return;
+	}
 	if (r == 0) {
 		SET_VALUE(f, "%s: %s", chosen->name, chosen->help);
 		return;
@@ -128,7 +133,7 @@ static int try_socket(const char *root, const char *path)
 	return fd < 0 || connect(fd, &address.any, sizeof(address.un)) < 0 ? -errno : 0;
 }
 
-static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
+static own_frame void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
 {
 	const char *path = cfg->container_socket ? cfg->container_socket : "/run/docker.sock";
 	int r = try_socket(cfg->host_root, path);
@@ -148,7 +153,7 @@ static void add_engine(const struct doctor_config *cfg, struct probe_fact *f)
 	}
 }
 
-static void add_debug_files(const struct doctor_config *cfg, struct probe_fact *f)
+static own_frame void add_debug_files(const struct doctor_config *cfg, struct probe_fact *f)
 {
 	scoped(buf_release) struct buf path = BUF_INIT(KIB(8));
 
@@ -199,7 +204,7 @@ static int find_disk(struct buf *path, struct statvfs *out)
 	return 0;
 }
 
-static void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
+static own_frame void add_disk(const struct doctor_config *cfg, struct probe_fact *f)
 {
 	scoped(buf_release) struct buf dir = BUF_INIT(KIB(8)), parent = BUF_INIT(KIB(8));
 	struct statvfs disk = { 0 };

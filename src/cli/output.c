@@ -16,9 +16,10 @@ static void close_sink(struct sink_state **s)
 	file_sink()->close(*s);
 }
 
-int output_write(const struct command *c, const char *path, const char *format, const struct window *w, bool quiet)
+int output_write(const struct command *c, const char *path, const char *format, const struct codec_options *options,
+		 const struct window *w, bool quiet)
 {
-	const struct sink_config cfg = { .path = path, .format = format };
+	const struct sink_config cfg = { .path = path, .format = format, .options = *options };
 	scoped(close_sink) struct sink_state *sink = NULL;
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
 	int r = file_sink()->open(&cfg, &text, &sink);
@@ -55,7 +56,7 @@ static int add(struct outputs *o, struct str path, const char *format, bool many
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	struct output *item = &o->items[o->count];
-	struct sink_config cfg = { .format = format, .many = many };
+	struct sink_config cfg = { .format = format, .many = many, .options = o->options };
 	int r;
 
 	if (o->count == OUTPUTS_MAX) {

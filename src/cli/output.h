@@ -3,13 +3,15 @@
 #pragma once
 
 #include "cli/command.h"
+#include "codec/codec.h"
 #include "model/window.h"
 
 /**
  * output_write - one window to one file through the file sink; says where it went unless @quiet
  * @format: NULL: by the path's suffix
  */
-int output_write(const struct command *c, const char *path, const char *format, const struct window *w, bool quiet);
+int output_write(const struct command *c, const char *path, const char *format, const struct codec_options *options,
+		 const struct window *w, bool quiet);
 
 #define OUTPUTS_MAX 64
 
@@ -21,6 +23,7 @@ struct output {
 /* Where every window of a session goes. */
 struct outputs {
 	const struct command *command;
+	struct codec_options options; /* set before outputs_open() */
 	struct output items[OUTPUTS_MAX];
 	size_t count;
 	struct buf written; /* a line per file that was */

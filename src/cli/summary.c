@@ -44,12 +44,12 @@ static void add_functions(struct summary *s, const struct model *m)
 {
 	scoped(freep) struct render_top_row *rows = NULL;
 	size_t count = 0;
-	int r = render_top(m, model_count_value(m), &rows, &count);
+	int r = render_top(m, model_count_value(m), &s->style, &rows, &count);
 
 	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
 
-		render_top_name(m, &rows[i], &name);
+		render_top_name(m, &s->style, &rows[i], &name);
 		r = name.error ? name.error : add_row(s, buf_str(&name), rows[i].self);
 	}
 	s->incomplete |= r < 0;
@@ -78,6 +78,11 @@ void summary_add(struct summary *s, const struct window *w)
 	s->complete += window_counter(w, STR("complete"));
 	s->frames += window_counter(w, STR("frames"));
 	s->unnamed_frames += window_counter(w, STR("unnamed_frames"));
+	s->runtime_samples += window_counter(w, STR("runtime_samples"));
+	s->runtime_complete += window_counter(w, STR("runtime_complete"));
+	s->runtime_frames += window_counter(w, STR("runtime_frames"));
+	s->runtime_unnamed_frames += window_counter(w, STR("runtime_unnamed_frames"));
+	s->runtime_unlined_frames += window_counter(w, STR("runtime_unlined_frames"));
 	s->lines_asked += window_counter(w, STR("lines_asked"));
 	s->lines_found += window_counter(w, STR("lines_found"));
 	s->lines_failed += window_counter(w, STR("lines_failed"));
@@ -108,6 +113,19 @@ static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *
 	}
 	buf_addf(out, "\n  names    %.1f %% of %llu frames have no name\n", percent(s->unnamed_frames, s->frames),
 		 (unsigned long long)s->frames);
+}
+
+static void add_runtime_line(const struct summary *s, const struct session_stats *stats, struct buf *out)
+{
+	if (stats->left_out)
+		buf_addf(out, "  left out %llu samples without Python frames\n", (unsigned long long)stats->left_out);
+	if (!s->runtime_samples)
+		return;
+	buf_addf(out, "  python   %.1f %% of %llu samples with Python frames are whole; ",
+		 percent(s->runtime_complete, s->runtime_samples), (unsigned long long)s->runtime_samples);
+	buf_addf(out, "%.1f %% of %llu Python frames have no name, %.1f %% no line\n",
+		 percent(s->runtime_unnamed_frames, s->runtime_frames), (unsigned long long)s->runtime_frames,
+		 percent(s->runtime_unlined_frames, s->runtime_frames));
 }
 
 /* What is in the files: of the container that was asked for, and of threads that still waited at the end, too. */
@@ -194,6 +212,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 	add_waits_line(stats, out);
 	if (s->user_samples)
 		add_stacks_line(s, stats->lost, out);
+	add_runtime_line(s, stats, out);
 	add_lines_line(s, out);
 	if (!s->samples)
 		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));

@@ -19,13 +19,9 @@ const char *const perf_mode_option_names[] = {
 	[PERF_MODE_NONE] = "none",   NULL,
 };
 
-int unwind_options_check(const struct command *c, const struct unwind_options *o)
+bool unwind_options_only_runtime(const struct unwind_options *o)
 {
-	if (o->perf_mode != PERF_MODE_DISABLED && o->perf_mode != PERF_MODE_NONE)
-		return EXIT_DONE;
-	command_fail(c, "--perf-mode %s: stacks without their native frames cannot be taken; leave it out",
-		     perf_mode_option_names[o->perf_mode]);
-	return EXIT_USAGE;
+	return o->perf_mode == PERF_MODE_DISABLED || o->perf_mode == PERF_MODE_NONE;
 }
 
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)

@@ -23,8 +23,8 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 	  .fallback = "auto",                                                                                          \
 	  .arg = "NAME",                                                                                               \
 	  .help = "how user stacks are walked: by unwind tables, and where a file has none by frame pointers, marked " \
-		  "as guessed (auto); by tables only; by frame pointers only (fp); as auto, " \
-		  "but outside of the kernel, from copies of the stacks (copy: to compare)" },                                  \
+		  "as guessed (auto); by tables only; by frame pointers only (fp); as auto, "                          \
+		  "but outside of the kernel, from copies of the stacks (copy: to compare)" },                         \
 		{ "unwind-memory",                                                                                     \
 		  0,                                                                                                   \
 		  OPT_SIZE,                                                                                            \
@@ -37,10 +37,12 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 		"perf-mode", 0, OPT_CHOICE,                                                                            \
 			.at = offsetof(config, member.perf_mode), .choices = perf_mode_option_names, .fallback = "fp", \
 			.arg = "NAME",                                                                                 \
-			.help = "gProfiler's name for it: fp, dwarf and smart all mean --unwind auto here"             \
+			.help = "gProfiler's name for it: fp, dwarf and smart all mean --unwind auto here; disabled "  \
+				"or "                                                                                  \
+				"none: only stacks of language runtimes, without native and kernel frames"             \
 	}
 
-/** unwind_options_check - Return: EXIT_DONE, or EXIT_USAGE after saying what cannot be had. */
-int unwind_options_check(const struct command *c, const struct unwind_options *o);
+/** unwind_options_only_runtime - are only frames of language runtimes wanted? */
+bool unwind_options_only_runtime(const struct unwind_options *o);
 /** unwind_options_apply - how the sampler has to walk. */
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/cur.h"
+#include "codec/frame_text.h"
 #include "model/window.h"
 
 /* Where a decoder stopped, for the one line that names file and position. */
@@ -13,17 +14,44 @@ struct codec_error {
 	char reason[120];
 };
 
+/* What a reader of strangers' bytes grants; 0 and NULL: no limit of that kind. */
+struct codec_limits {
+	size_t expanded_max;     /* bytes once compression is taken off */
+	size_t samples_max;      /* more are -E2BIG */
+	size_t depth_max;        /* frames of a stack: those nearest the root are left out, the sample's end says CUT */
+	size_t text_max;         /* bytes of the name of a function or its file; the rest is left out */
+	size_t memory_max;       /* bytes of the model, and half as many of what it is made with; more are -E2BIG */
+	bool (*stop)(void *ctx); /* asked now and then; true: -ECANCELED */
+	void *stop_ctx;
+};
+
+#define CODEC_STACK_CUT "cut:frame-limit" /* struct model_sample.end of a stack that lost frames to depth_max */
+
+/* What one may choose about the text of a file; zeroed: the usual. */
+struct codec_options {
+	struct frame_style frames;
+};
+
 struct codec {
 	const char *name;            /* "pprof": what --format takes */
 	const char *const *suffixes; /* { ".pb.gz", ".pprof", NULL }: the usual one first */
 	const char *help;
 	/** Append the whole file. NULL when the format is only read. Return: 0, -ENOMEM, -E2BIG. */
 	int (*encode)(const struct window *w, struct buf *out);
+	/** The same with options; NULL: this format knows none. */
+	int (*encode_as)(const struct window *w, const struct codec_options *options, struct buf *out);
 	/** 1 when the bytes look like this format, else 0. Looks at a few KiB at most. */
 	int (*sniff)(struct str bytes);
 	/** Return: 0, -EBADMSG (malformed), -ENOTSUP, -E2BIG, -ENOMEM; @out untouched and @error filled on failure. */
 	int (*decode)(struct str bytes, struct window *out, struct codec_error *error);
+	/** The same within limits, and -ECANCELED; NULL: this format is for files only. */
+	int (*decode_limited)(struct str bytes, const struct codec_limits *limits, struct window *out,
+			      struct codec_error *error);
 };
+
+/** codec_encode - with options, which a format that knows none leaves aside. */
+int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options,
+		 struct buf *out) warn_unused;
 
 const struct codec *codec_at(size_t index); /* NULL behind the last */
 const struct codec *codec_find(struct str name);
@@ -34,5 +62,9 @@ const struct codec *codec_for_path(struct str path);
 /** codec_sniff - by content, or NULL when nothing fits. */
 const struct codec *codec_sniff(struct str bytes);
 
+/** codec_stopped - whether limits->stop says so. */
+bool codec_stopped(const struct codec_limits *limits);
+/** codec_text - @text without what is beyond limits->text_max, cut between characters. */
+struct str codec_text(const struct codec_limits *limits, struct str text);
 /** codec_fail - fill @error, which may be NULL. */
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...) printf_like(4, 5);

@@ -12,6 +12,11 @@
 
 static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_folded };
 
+int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)
+{
+	return c->encode_as ? c->encode_as(w, options, out) : c->encode(w, out);
+}
+
 const struct codec *codec_at(size_t index)
 {
 	return index < ARRAY_SIZE(codecs) ? codecs[index] : NULL;
@@ -57,6 +62,22 @@ const struct codec *codec_sniff(struct str bytes)
 		if (codecs[i]->sniff(bytes))
 			return codecs[i];
 	return NULL;
+}
+
+bool codec_stopped(const struct codec_limits *limits)
+{
+	return limits->stop && limits->stop(limits->stop_ctx);
+}
+
+struct str codec_text(const struct codec_limits *limits, struct str text)
+{
+	size_t len = limits->text_max;
+
+	if (!len || text.len <= len)
+		return text;
+	while (len && ((unsigned char)text.ptr[len] & 0xc0) == 0x80)
+		len--;
+	return str_first(text, len ? len : limits->text_max);
 }
 
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...)

@@ -294,10 +294,13 @@ static int add_line(struct col_out *o, const struct col_line *line, struct buf *
 	return r ? r : out->error;
 }
 
-static int encode(const struct window *w, struct buf *out)
+static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
+	const struct stack_text_config cfg = { .suffix = suffix_of,
+					       .style = options->frames,
+					       .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
 	scoped(col_out_release) struct col_out o = { .w = w, .m = w->model };
-	int r = stack_text_init(&o.stacks, o.m, suffix_of);
+	int r = stack_text_init(&o.stacks, o.m, &cfg);
 
 	r = r ? r : collect_lines(&o);
 	r = r ? r : collect_metadata(&o);
@@ -305,6 +308,13 @@ static int encode(const struct window *w, struct buf *out)
 	for (size_t i = 0; r == 0 && i < o.lines_count; i++)
 		r = add_line(&o, &o.lines[i], out);
 	return r ? r : out->error;
+}
+
+static int encode(const struct window *w, struct buf *out)
+{
+	const struct codec_options usual = { 0 };
+
+	return encode_as(w, &usual, out);
 }
 
 /* Reading */
@@ -570,6 +580,7 @@ const struct codec codec_col = {
 	.suffixes = suffixes,
 	.help = "gProfiler's collapsed file with a JSON header",
 	.encode = encode,
+	.encode_as = encode_as,
 	.sniff = sniff,
 	.decode = decode,
 };

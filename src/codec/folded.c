@@ -8,6 +8,7 @@
 #include "codec/stack_text.h"
 
 #define OUT_MAX GIB(4)
+#define LINES_STEP 64 /* lines between two looks whether to stop */
 #define UNKNOWN "[unknown]"
 #define BOM "\xef\xbb\xbf"
 
@@ -21,6 +22,8 @@ static struct str suffix_of(enum model_kind kind, bool is_inlined)
 		return STR("_[i]");
 	if (kind == MODEL_KIND_JIT || kind == MODEL_KIND_JAVA || kind == MODEL_KIND_JAVA_C1)
 		return STR("_[j]");
+	if (kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR)
+		return model_kind_suffix(kind);
 	return STR("");
 }
 
@@ -127,11 +130,12 @@ static void write_lines(struct folded_out *o, struct buf *out)
 	}
 }
 
-static int encode(const struct window *w, struct buf *out)
+static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
+	const struct stack_text_config cfg = { .suffix = suffix_of, .style = options->frames };
 	scoped(folded_out_release) struct folded_out o = { .m = w->model, .text = BUF_INIT(OUT_MAX) };
 	size_t column = model_count_value(o.m);
-	int r = stack_text_init(&o.stacks, o.m, suffix_of);
+	int r = stack_text_init(&o.stacks, o.m, &cfg);
 
 	for (size_t i = 0; r == 0 && o.m->value_type_count && i < o.m->samples_count; i++) {
 		int64_t value = model_values(o.m, &o.m->samples[i])[column];
@@ -145,15 +149,22 @@ static int encode(const struct window *w, struct buf *out)
 	return out->error;
 }
 
+static int encode(const struct window *w, struct buf *out)
+{
+	const struct codec_options usual = { 0 };
+
+	return encode_as(w, &usual, out);
+}
+
 /* Reading */
 
 static const struct {
 	struct str text;
 	enum model_kind kind;
 } suffixes_in[] = {
-	{ { "_[k]", 4 }, MODEL_KIND_KERNEL },
-	{ { "_[j]", 4 }, MODEL_KIND_JIT },
-	{ { "_[i]", 4 }, MODEL_KIND_JAVA_INLINED },
+	{ { "_[k]", 4 }, MODEL_KIND_KERNEL },        { { "_[j]", 4 }, MODEL_KIND_JIT },
+	{ { "_[i]", 4 }, MODEL_KIND_JAVA_INLINED },  { { "_[p]", 4 }, MODEL_KIND_PYTHON },
+	{ { "_[pe]", 5 }, MODEL_KIND_PYTHON_ERROR },
 };
 
 struct folded_in {
@@ -161,6 +172,7 @@ struct folded_in {
 	struct stack_reader *stacks;
 	struct u64map processes; /* string id of the comm to process row */
 	struct codec_error *error;
+	const struct codec_limits *limits;
 	uint64_t line;
 	bool is_pair; /* every line ends in two numbers */
 };
@@ -257,7 +269,7 @@ static int add_frame(struct folded_in *in, struct str name, uint32_t *stack)
 		name.len -= suffixes_in[i].text.len;
 		break;
 	}
-	return stack_reader_frame(in->stacks, *stack, name, kind, stack);
+	return stack_reader_frame(in->stacks, *stack, codec_text(in->limits, name), kind, stack);
 }
 
 static int find_process(struct folded_in *in, struct str comm, uint32_t *out)
@@ -283,6 +295,28 @@ static int malformed(struct folded_in *in)
 	return -EBADMSG;
 }
 
+static size_t pieces(struct str line)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < line.len; i++)
+		count += line.ptr[i] == ';';
+	return count + 1;
+}
+
+/* Leaves out what is nearest the root of a stack that is too deep. */
+static int cut_root(struct folded_in *in, struct str *line, uint32_t *end)
+{
+	size_t count = pieces(*line), max = in->limits->depth_max;
+	struct str piece;
+
+	if (!max || !line->len || count <= max)
+		return 0;
+	for (; count > max; count--)
+		ignore(str_next(line, ';', &piece)); /* there are that many */
+	return model_add_string(in->m, STR(CODEC_STACK_CUT), end);
+}
+
 static int read_line(struct folded_in *in, struct str line)
 {
 	struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
@@ -294,12 +328,23 @@ static int read_line(struct folded_in *in, struct str line)
 		return malformed(in);
 	ignore(str_next(&line, ';', &piece)); /* a line has at least one piece */
 	r = find_process(in, piece, &sample.process);
+	r = r ? r : cut_root(in, &line, &sample.end);
 	while (r == 0 && str_next(&line, ';', &piece))
 		r = add_frame(in, piece, &sample.stack);
 	r = r ? r : model_add_sample(in->m, &sample, values);
 	if (r < 0)
 		codec_fail(in->error, in->line, true, "%s", r == -E2BIG ? "too many stacks" : "out of memory");
 	return r;
+}
+
+static int look_at_limits(struct folded_in *in)
+{
+	if (in->line % LINES_STEP == 0 && codec_stopped(in->limits))
+		return -ECANCELED;
+	if (!in->limits->samples_max || in->m->samples_count <= in->limits->samples_max)
+		return 0;
+	codec_fail(in->error, in->line, true, "more than %zu stacks", in->limits->samples_max);
+	return -E2BIG;
 }
 
 static int read_text(struct folded_in *in, struct str text)
@@ -315,6 +360,7 @@ static int read_text(struct folded_in *in, struct str text)
 		in->line++;
 		if (drop_blanks(line).len)
 			r = read_line(in, line);
+		r = r ? r : look_at_limits(in);
 	}
 	return r;
 }
@@ -339,10 +385,11 @@ static void from_utf16(struct str bytes, bool is_big, struct buf *out)
 	}
 }
 
-static int decode(struct str bytes, struct window *out, struct codec_error *error)
+static int decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
+			  struct codec_error *error)
 {
 	scoped(window_release) struct window w = { 0 };
-	scoped(folded_in_release) struct folded_in in = { .error = error };
+	scoped(folded_in_release) struct folded_in in = { .error = error, .limits = limits };
 	scoped(buf_release) struct buf wide = BUF_INIT(OUT_MAX);
 	int r = window_init(&w, 2 * bytes.len + KIB(64));
 
@@ -353,6 +400,7 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 		codec_fail(error, 0, true, "out of memory");
 		return -ENOMEM;
 	}
+	in.m->memory_max = limits->memory_max;
 	if (str_starts(bytes, STR("\xff\xfe")) || str_starts(bytes, STR("\xfe\xff"))) {
 		from_utf16(bytes, (uint8_t)bytes.ptr[0] == 0xfe, &wide);
 		if (wide.error) {
@@ -366,9 +414,15 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 	r = read_text(&in, bytes);
 	if (r < 0)
 		return r;
+	in.m->memory_max = 0; /* what is done with it later has limits of its own */
 	*out = w;
 	w = (struct window){ 0 }; /* moved out */
 	return 0;
+}
+
+static int decode(struct str bytes, struct window *out, struct codec_error *error)
+{
+	return decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
 /* The first line that is not empty ends in a number and the bytes are text. */
@@ -394,6 +448,8 @@ const struct codec codec_folded = {
 	.suffixes = suffixes,
 	.help = "one line per stack with its count, as flamegraph.pl and speedscope read",
 	.encode = encode,
+	.encode_as = encode_as,
 	.sniff = sniff,
 	.decode = decode,
+	.decode_limited = decode_limited,
 };

@@ -8,8 +8,8 @@ extern const struct codec codec_pprof;
 
 #define PPROF_EXPANDED_MAX GIB(1)
 
-/** pprof_decode_limited - as codec_pprof.decode, for callers that grant less (a server). */
-int pprof_decode_limited(struct str bytes, size_t expanded_max, struct window *out,
+/** pprof_decode_limited - as codec_pprof.decode within @limits. */
+int pprof_decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
 			 struct codec_error *error) warn_unused;
 
 /** pprof_encode_plain - the message itself, without gzip. */

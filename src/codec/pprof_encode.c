@@ -550,7 +550,7 @@ static int encode(const struct window *w, struct buf *out)
 
 static int decode(struct str bytes, struct window *out, struct codec_error *error)
 {
-	return pprof_decode_limited(bytes, PPROF_EXPANDED_MAX, out, error);
+	return pprof_decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
 /* Sample types come first in what everybody writes: field 1, a short message. */
@@ -568,4 +568,5 @@ const struct codec codec_pprof = {
 	.encode = encode,
 	.sniff = sniff,
 	.decode = decode,
+	.decode_limited = pprof_decode_limited,
 };

@@ -8,6 +8,7 @@
 #include "codec/gzip.h"
 #include "codec/pprof.h"
 
+#define LEGACY_STEPS 4096 /* frames between two looks at the limits */
 #define ROWS_MAX ((size_t)UINT32_MAX - 1)
 
 int legacy_bad_line(const struct legacy *in, const struct legacy_line *line, const char *reason)
@@ -18,7 +19,7 @@ int legacy_bad_line(const struct legacy *in, const struct legacy_line *line, con
 
 int legacy_failed(const struct legacy *in, int r)
 {
-	if (r < 0)
+	if (r < 0 && r != -ECANCELED)
 		codec_fail(in->error, 0, false, "%s", r == -E2BIG ? "too many or too long entries" : "out of memory");
 	return r;
 }
@@ -50,6 +51,8 @@ int legacy_begin_sample(struct legacy *in, const struct legacy_sample *row)
 {
 	int r = array_grow(&in->samples, &in->samples_cap, in->samples_count, ROWS_MAX);
 
+	if (r == 0 && in->limits->samples_max && in->samples_count == in->limits->samples_max)
+		r = -E2BIG;
 	if (r < 0)
 		return legacy_failed(in, r);
 	in->samples[in->samples_count] = *row;
@@ -73,16 +76,34 @@ static int find_place(struct legacy *in, uint64_t address, uint32_t *out)
 	return 0;
 }
 
+static int step(struct legacy *in)
+{
+	size_t size = in->places_cap * sizeof(*in->places) + in->places_by_address.cap * 16 +
+		      in->frames_cap * sizeof(*in->frames) + in->samples_cap * sizeof(*in->samples);
+
+	if (++in->steps % LEGACY_STEPS)
+		return 0;
+	if (codec_stopped(in->limits))
+		return -ECANCELED;
+	return in->limits->memory_max && size > in->limits->memory_max / 2 ? -E2BIG : 0;
+}
+
 int legacy_add_frame(struct legacy *in, uint64_t address)
 {
+	struct legacy_sample *sample = &in->samples[in->samples_count - 1];
 	uint32_t place = 0;
-	int r = find_place(in, address, &place);
+	int r = step(in);
 
+	if (r == 0 && in->limits->depth_max && sample->frame_count == in->limits->depth_max) {
+		sample->is_cut = true;
+		return 0;
+	}
+	r = r ? r : find_place(in, address, &place);
 	r = r ? r : array_grow(&in->frames, &in->frames_cap, in->frames_count, ROWS_MAX);
 	if (r < 0)
 		return legacy_failed(in, r);
 	in->frames[in->frames_count++] = place;
-	in->samples[in->samples_count - 1].frame_count++;
+	sample->frame_count++;
 	return 0;
 }
 
@@ -146,6 +167,8 @@ static int add_sample(struct legacy *in, const struct legacy_sample *s, const ui
 			r = model_add_location(in->m, &location, NULL, &place->location);
 		r = r ? r : model_add_stack(in->m, row.stack, place->location, &row.stack);
 	}
+	if (r == 0 && s->is_cut)
+		r = model_add_string(in->m, STR(CODEC_STACK_CUT), &row.end);
 	return r ? r : model_add_sample(in->m, &row, s->values);
 }
 
@@ -214,41 +237,53 @@ static int read_form(struct legacy *in)
 	return -EBADMSG;
 }
 
-static int decode_plain(struct str bytes, struct window *out, struct codec_error *error)
+static int decode_plain(struct str bytes, const struct codec_limits *limits, struct window *out,
+			struct codec_error *error)
 {
 	scoped(window_release) struct window w = { 0 };
-	scoped(legacy_release) struct legacy in = { .bytes = bytes, .error = error, .text = BUF_INIT(LEGACY_TEXT_MAX) };
+	scoped(legacy_release) struct legacy in = {
+		.bytes = bytes, .limits = limits, .error = error, .text = BUF_INIT(LEGACY_TEXT_MAX)
+	};
 	int r = window_init(&w, LEGACY_TEXT_MAX + LEGACY_LINE_MAX + KIB(64));
 
 	u64map_init(&in.places_by_address, ROWS_MAX);
 	if (r < 0)
 		return legacy_failed(&in, r);
 	in.m = w.model;
+	in.m->memory_max = limits->memory_max;
 	r = read_form(&in);
 	r = r ? r : fill_model(&in);
 	r = r ? r : set_dropped_frames(&in);
 	if (r < 0)
 		return r;
+	in.m->memory_max = 0; /* what is done with it later has limits of its own */
 	*out = w;
 	w = (struct window){ 0 }; /* moved out */
 	return 0;
 }
 
-static int decode(struct str bytes, struct window *out, struct codec_error *error)
+static int decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
+			  struct codec_error *error)
 {
-	scoped(buf_release) struct buf expanded = BUF_INIT(PPROF_EXPANDED_MAX);
+	size_t expanded_max = limits->expanded_max ? limits->expanded_max : PPROF_EXPANDED_MAX;
+	scoped(buf_release) struct buf expanded = BUF_INIT(MIN(expanded_max, PPROF_EXPANDED_MAX));
 	int r;
 
 	if (!gzip_is(bytes))
-		return decode_plain(bytes, out, error);
+		return decode_plain(bytes, limits, out, error);
 	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
 	if (r == 0)
-		return decode_plain(buf_str(&expanded), out, error);
+		return decode_plain(buf_str(&expanded), limits, out, error);
 	codec_fail(error, 0, false, "%s",
 		   r == -EBADMSG ? "damaged gzip data"
 		   : r == -E2BIG ? "gzip data expands too far"
 				 : "out of memory");
 	return r;
+}
+
+static int decode(struct str bytes, struct window *out, struct codec_error *error)
+{
+	return decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
 static int sniff(struct str bytes)
@@ -265,4 +300,5 @@ const struct codec codec_legacy = {
 		"read)",
 	.sniff = sniff,
 	.decode = decode,
+	.decode_limited = decode_limited,
 };

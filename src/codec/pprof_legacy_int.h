@@ -27,6 +27,7 @@ struct legacy_sample {
 	size_t first_frame, frame_count; /* in frames, leaf first */
 	int64_t values[LEGACY_VALUES_MAX];
 	int64_t block_size; /* label "bytes"; 0: none */
+	bool is_cut;        /* frames beyond limits->depth_max were left out */
 };
 
 struct legacy_text {
@@ -41,6 +42,8 @@ struct legacy_mapping {
 struct legacy {
 	struct str bytes;
 	struct codec_error *error;
+	const struct codec_limits *limits;
+	size_t steps;
 	struct model *m;
 	struct u64map places_by_address;
 	struct legacy_place *places;

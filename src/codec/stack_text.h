@@ -3,21 +3,37 @@
 #pragma once
 
 #include "base/buf.h"
+#include "codec/frame_text.h"
 #include "model/model.h"
 
 typedef struct str stack_suffix_fn(enum model_kind kind, bool is_inlined);
 
-/* The cleaned text of every location, made once: a stack is then copied together. */
+struct stack_text_config {
+	stack_suffix_fn *suffix;
+	struct frame_style style;
+	/* Native frames of a stack that has Python frames are of the kind python-native, as PyPerf says it; otherwise
+	 * that kind is written as native. */
+	bool mark_python_native;
+};
+
+/* The cleaned text of every location, made once: a stack is then copied together. A location may have two: as it is
+ * anywhere, and behind it, where that differs, as it is beside Python frames. */
+struct stack_text_ends {
+	size_t usual, beside_python;
+};
+
 struct stack_text {
 	const struct model *m;
+	struct stack_text_config cfg;
 	struct buf text;
-	size_t *ends;   /* by location row */
-	uint32_t *path; /* scratch: locations of one stack, leaf first */
+	struct stack_text_ends *ends; /* by location row */
+	bool *is_python;              /* the same; NULL: none is, or it makes no difference */
+	uint32_t *path;               /* scratch: locations of one stack, leaf first */
 	size_t path_cap;
 };
 
 /** stack_text_init - Return: 0, -ENOMEM or -E2BIG; on failure only stack_text_release() is needed. */
-int stack_text_init(struct stack_text *t, const struct model *m, stack_suffix_fn *suffix) warn_unused;
+int stack_text_init(struct stack_text *t, const struct model *m, const struct stack_text_config *cfg) warn_unused;
 void stack_text_release(struct stack_text *t);
 
 /** stack_text_add - append ";frame" for each frame of @stack. Return: 0 or -ENOMEM (out's own error sticks to it). */
@@ -34,6 +50,9 @@ struct stack_reader {
 
 struct stack_reader *stack_reader_new(struct model *m); /* NULL when out of memory */
 void stack_reader_free(struct stack_reader **r);        /* for scoped() */
-/** stack_reader_frame - the child of @parent for a function @name. Return: 0, -ENOMEM or -E2BIG. */
+/**
+ * stack_reader_frame - the child of @parent for the frame @name; Python's are split into name, file, line and
+ * distribution where their form is certain. Return: 0, -ENOMEM or -E2BIG.
+ */
 int stack_reader_frame(struct stack_reader *r, uint32_t parent, struct str name, enum model_kind kind,
 		       uint32_t *out) warn_unused;

@@ -11,6 +11,7 @@ struct window_in {
 	const char *reason; /* of the first failure */
 	struct model_line *lines;
 	size_t lines_cap;
+	size_t workloads; /* processes that were told theirs */
 };
 
 static void window_in_release(struct window_in *in)
@@ -295,6 +296,16 @@ static int read_sample(struct window_in *in, struct cur *c)
 	return c->bad ? -EBADMSG : model_add_sample(m, &row, values);
 }
 
+static int read_workload(struct window_in *in, struct cur *c)
+{
+	uint32_t id = string_of(in, c);
+
+	if (c->bad || ++in->workloads >= in->m->processes_count)
+		return -EBADMSG;
+	in->m->processes[in->workloads].workload = id;
+	return 0;
+}
+
 typedef int row_fn(struct window_in *in, struct cur *c);
 
 static row_fn *const tables[] = {
@@ -309,6 +320,7 @@ static row_fn *const tables[] = {
 	[WINDOW_FIELD_HEADER] = read_header,
 	[WINDOW_FIELD_COMMENTS] = read_comment,
 	[WINDOW_FIELD_SAMPLES] = read_sample,
+	[WINDOW_FIELD_WORKLOADS] = read_workload,
 };
 
 static int read_table(struct window_in *in, const struct wire_field *f)
@@ -331,7 +343,7 @@ static int type_of(uint64_t number)
 	if (number == WINDOW_FIELD_CPU_AVERAGE || number == WINDOW_FIELD_MEMORY_AVERAGE)
 		return WIRE_FIXED64;
 	if (number == WINDOW_FIELD_MAGIC || (number >= WINDOW_FIELD_TEXTS && number <= WINDOW_FIELD_COUNTER) ||
-	    (number >= WINDOW_FIELD_STRING && number <= WINDOW_FIELD_SAMPLES))
+	    (number >= WINDOW_FIELD_STRING && number <= WINDOW_FIELD_WORKLOADS))
 		return WIRE_BYTES;
 	return -1;
 }

@@ -196,6 +196,17 @@ static void add_samples(const struct model *m, struct table *t)
 	finish(t, WINDOW_FIELD_SAMPLES);
 }
 
+static void add_workloads(const struct model *m, struct table *t)
+{
+	bool known = false;
+
+	for (size_t i = 1; i < m->processes_count; i++)
+		known |= m->processes[i].workload != 0;
+	for (size_t i = 1; i < m->processes_count && known; i++)
+		put(t, m->processes[i].workload);
+	finish(t, WINDOW_FIELD_WORKLOADS);
+}
+
 int window_encode(const struct window *w, struct buf *out)
 {
 	scoped(table_release) struct table t = { .rows = BUF_INIT(WINDOW_ENCODED_MAX), .out = out };
@@ -213,5 +224,6 @@ int window_encode(const struct window *w, struct buf *out)
 	add_label_sets(m, &t);
 	add_header(m, &t);
 	add_samples(m, &t);
+	add_workloads(m, &t);
 	return out->error;
 }

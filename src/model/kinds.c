@@ -42,7 +42,16 @@ enum model_kind model_kind_of_mapping(struct str filename)
 	for (size_t kind = MODEL_KIND_KERNEL + 1; filename.ptr[0] == '[' && kind < MODEL_KIND_COUNT; kind++)
 		if (str_eq(filename, mappings[kind]))
 			return (enum model_kind)kind;
-	return MODEL_KIND_NATIVE;
+	return model_distribution_of_mapping(filename).len ? MODEL_KIND_PYTHON : MODEL_KIND_NATIVE;
+}
+
+struct str model_distribution_of_mapping(struct str filename)
+{
+	const struct str start = STR("[python:");
+
+	if (filename.len <= start.len + 1 || !str_starts(filename, start) || !str_ends(filename, STR("]")))
+		return STR("");
+	return str_n(filename.ptr + start.len, filename.len - start.len - 1);
 }
 
 enum model_kind model_location_kind(const struct model *m, uint32_t location)

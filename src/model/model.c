@@ -4,8 +4,6 @@
 #include "base/array.h"
 #include "base/random.h"
 
-#define ROWS_MAX ((size_t)UINT32_MAX - 1)
-
 int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first, row_hash_fn *hash)
 {
 	size_t cap = MAX(ix->cap * 2, (size_t)16);
@@ -13,6 +11,8 @@ int row_index_room(const struct model *m, struct row_index *ix, size_t count, si
 
 	if (ix->cap && count + 1 <= ix->cap / 4 * 3)
 		return 0;
+	if (model_fits(m, cap * sizeof(*slots)) < 0)
+		return -E2BIG;
 	slots = calloc(cap, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
@@ -66,7 +66,7 @@ static int look_up(struct model *m, struct row_index *ix, size_t count, const st
 	return 1;
 }
 
-#define room_for(m, table) array_grow(&(m)->table, &(m)->table##_cap, (m)->table##_count, ROWS_MAX)
+#define room_for(m, table) model_grow((m), table, (m)->table##_count)
 
 /* Appends *key to the table as a new row that @slot then names. */
 #define append_row(m, table, slot, key, out)                               \
@@ -79,10 +79,30 @@ static int look_up(struct model *m, struct row_index *ix, size_t count, const st
 		grown_;                                                    \
 	})
 
+#define trim(m, table) array_trim(&(m)->table, &(m)->table##_cap, (m)->table##_count)
+
+void model_trim(struct model *m)
+{
+	intern_trim(&m->strings);
+	trim(m, mappings);
+	trim(m, functions);
+	trim(m, lines);
+	trim(m, locations);
+	trim(m, stacks);
+	trim(m, processes);
+	trim(m, threads);
+	trim(m, labels);
+	trim(m, label_sets);
+}
+
 /* Strings */
 
 int model_add_string(struct model *m, struct str s, uint32_t *out)
 {
+	const struct intern *in = &m->strings;
+
+	if ((in->count == in->end_cap || s.len > in->byte_cap - in->size) && model_fits(m, s.len) < 0)
+		return -E2BIG;
 	return intern_add(&m->strings, s, out);
 }
 
@@ -207,7 +227,7 @@ static bool location_same(const struct model *m, uint32_t at, const void *key)
 static int room_for_lines(struct model *m, size_t extra)
 {
 	while (m->lines_cap - m->lines_count < extra) {
-		int r = array_grow(&m->lines, &m->lines_cap, m->lines_cap, ROWS_MAX);
+		int r = model_grow(m, lines, m->lines_cap);
 
 		if (r < 0)
 			return r;
@@ -360,7 +380,7 @@ static bool labels_same(const struct model *m, uint32_t at, const void *key)
 static int room_for_labels(struct model *m, size_t extra)
 {
 	while (m->labels_cap - m->labels_count < extra) {
-		int r = array_grow(&m->labels, &m->labels_cap, m->labels_cap, ROWS_MAX);
+		int r = model_grow(m, labels, m->labels_cap);
 
 		if (r < 0)
 			return r;
@@ -502,7 +522,7 @@ int model_add_comment(struct model *m, struct str text)
 static int room_for_values(struct model *m)
 {
 	while (m->values_cap - m->values_count < m->value_type_count) {
-		int r = array_grow(&m->values, &m->values_cap, m->values_cap, ROWS_MAX);
+		int r = model_grow(m, values, m->values_cap);
 
 		if (r < 0)
 			return r;

@@ -33,6 +33,9 @@ struct str model_kind_suffix(enum model_kind kind); /* as .col writes it */
 struct str model_kind_mapping(enum model_kind kind);
 /** model_kind_of_mapping - the kind a mapping's file name stands for (docs/formats/pprof.md); native for real files. */
 enum model_kind model_kind_of_mapping(struct str filename);
+/** model_distribution_of_mapping - "requests==2.31.0" of "[python:requests==2.31.0]": what the Python code of a mapping
+ * belongs to; empty when the name does not say. */
+struct str model_distribution_of_mapping(struct str filename);
 
 enum model_mapping_flags {
 	MODEL_HAS_FUNCTIONS = 1,
@@ -74,6 +77,7 @@ struct model_process {
 	uint32_t pid;
 	uint64_t start_ns;                /* CLOCK_BOOTTIME; 0 when unknown */
 	uint32_t comm, container, app_id; /* strings */
+	uint32_t workload;                /* string: the service it belongs to; not part of the identity */
 	uint32_t app_metadata;            /* index into model.app_metadata, 0: none */
 };
 
@@ -136,11 +140,16 @@ struct model {
 	int64_t period, time_ns, duration_ns;
 	uint32_t drop_frames, keep_frames, default_type, doc_url; /* strings */
 	struct model_index *index;
+	size_t memory_max; /* bytes of tables and indexes; 0: no limit. What does not fit is -E2BIG */
 };
 
 /** model_init - an empty profile; @byte_max bounds its strings. Return: 0 or -ENOMEM (then nothing needs releasing). */
 int model_init(struct model *m, size_t byte_max) warn_unused;
 void model_release(struct model *m); /* a zeroed struct is fine */
+/** model_memory - bytes that tables and indexes take, with the room they have to grow. */
+size_t model_memory(const struct model *m);
+/** model_trim - give back the room for rows to come: a model that is hardly added to any more is a fifth smaller. */
+void model_trim(struct model *m);
 
 /* Every model_add_* returns 0 and *out, -ENOMEM, or -E2BIG over a limit; nothing changes on failure. */
 int model_add_string(struct model *m, struct str s, uint32_t *out) warn_unused;

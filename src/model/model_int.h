@@ -36,6 +36,12 @@ static inline uint64_t hash_done(uint64_t hash)
 
 typedef uint64_t row_hash_fn(const struct model *m, uint32_t row);
 
+/** model_grow - array_grow() within m->memory_max. */
+int model_grow_(const struct model *m, void *items, size_t *cap, size_t count, size_t size) warn_unused;
+#define model_grow(m, table, count) model_grow_((m), &(m)->table, &(m)->table##_cap, (count), sizeof(*(m)->table))
+/** model_fits - Return: 0, or -E2BIG when @more bytes are over m->memory_max. */
+int model_fits(const struct model *m, size_t more) warn_unused;
+
 /** row_index_room - make room for one more than @count rows; @hash gives the hash of those already in. */
 int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first,
 		   row_hash_fn *hash) warn_unused;

@@ -3,10 +3,8 @@
  */
 #include <sys/mman.h>
 
-#include "base/array.h"
 #include "model/model_int.h"
 
-#define ROWS_MAX ((size_t)UINT32_MAX - 1)
 #define BATCH 16 /* memory accesses under way at once: about what a core keeps track of */
 
 static inline uint64_t stack_hash(const struct model *m, uint32_t parent, uint32_t location)
@@ -67,7 +65,7 @@ static int stack_room(struct model *m, size_t extra)
 	struct row_index *ix = &m->index->stacks, grown = { .cap = MAX(ix->cap, (size_t)16) };
 
 	while (m->stacks_cap - m->stacks_count < extra) {
-		int r = array_grow(&m->stacks, &m->stacks_cap, m->stacks_cap, ROWS_MAX);
+		int r = model_grow(m, stacks, m->stacks_cap);
 
 		if (r < 0)
 			return r;
@@ -78,6 +76,8 @@ static int stack_room(struct model *m, size_t extra)
 	if (grown.cap == ix->cap)
 		return 0;
 	if (grown.cap > (size_t)UINT32_MAX + 1)
+		return -E2BIG;
+	if (model_fits(m, grown.cap * sizeof(*grown.slots)) < 0)
 		return -E2BIG;
 	grown.slots = calloc(grown.cap, sizeof(*grown.slots));
 	if (!grown.slots)

@@ -19,6 +19,10 @@ struct proc_config {
 	bool recorded;                /* replay: processes and mappings come from records, /proc is not asked */
 	/** A program has ended, by exit or by exec, or is forgotten. May be told more than once. NULL: nobody asks. */
 	void (*ended)(void *ctx, const struct proc *p);
+	/** It is forgotten: no record of it will come any more, nor will a held one be asked for. NULL: nobody asks. */
+	void (*dropped)(void *ctx, const struct proc *p);
+	/** Its mappings were read, or read again: proc_mappings() has them. NULL: nobody asks. */
+	void (*mapped)(void *ctx, const struct proc *p);
 	void *ctx;
 };
 
@@ -46,6 +50,7 @@ struct proc {
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */
 	char *container;       /* name, short id when the engine does not answer, or NULL; proc_get() may replace it */
+	char *unit;            /* systemd service, without ".service", or NULL; not looked for in containers */
 	char *exe;             /* path of the program, or NULL */
 	bool is_kernel, exited, unreadable;
 	uint64_t exit_ns; /* CLOCK_MONOTONIC, when exited */

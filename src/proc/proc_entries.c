@@ -27,6 +27,7 @@ void entry_free(struct proc_table *t, struct entry *e)
 	t->many -= e->many;
 	mappings_release(&e->maps);
 	free(e->pub.container);
+	free(e->pub.unit);
 	free(e->pub.exe);
 	free(e);
 }
@@ -63,6 +64,12 @@ void entry_ended(const struct proc_table *t, const struct entry *e)
 {
 	if (t->ended)
 		t->ended(t->ctx, &e->pub);
+}
+
+void entry_mapped(const struct proc_table *t, const struct entry *e)
+{
+	if (t->mapped && e->maps.count)
+		t->mapped(t->ctx, &e->pub);
 }
 
 /* Did @a begin before @b? Exec ids count up from fork to fork; they may wrap. */
@@ -150,6 +157,7 @@ struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, u
 	e->pub.parent_pid = before->pub.parent_pid;
 	memcpy(e->pub.container_id, before->pub.container_id, sizeof(e->pub.container_id));
 	e->pub.container = before->pub.container ? str_dup(str_of(before->pub.container)) : NULL;
+	e->pub.unit = before->pub.unit ? str_dup(str_of(before->pub.unit)) : NULL;
 	e->pub.generation = before->pub.generation + (is_before(&before->pub, &e->pub) ? 1 : 0);
 	if (e->older == before)
 		entry_ended(t, before);
@@ -177,6 +185,8 @@ void entry_drop(struct proc_table *t, struct entry *e)
 	struct entry *last = t->items[t->count - 1];
 
 	entry_ended(t, e);
+	if (t->dropped)
+		t->dropped(t->ctx, &e->pub);
 	chain_remove(t, e);
 	if (last != e) {
 		if (entry_newest(t, last->pub.pid) == last)

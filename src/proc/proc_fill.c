@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "proc/proc_int.h"
 #include "proc/proc_read.h"
+#include "proc/workload.h"
 
 #define SCRATCH_KEEP KIB(256) /* a longer text was rare: its memory goes back */
 #define PERF_MAP_FDS_MAX 1024
@@ -25,7 +26,7 @@ static int open_dir(struct proc_table *t, struct entry *e, struct proc_facts *fa
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
 	if (facts->is_zombie)
-		return proc_living_dir(t->host_root, dir, e->pub.pid);
+		return proc_living_dir(t->host_root, dir, e->pub.pid, NULL);
 	r = dir;
 	dir = -1;
 	return r;
@@ -62,11 +63,18 @@ void entry_refresh_name(struct proc_table *t, struct entry *e)
 
 static void read_container(struct proc_table *t, struct entry *e, int dir)
 {
+	struct str unit;
+
 	buf_clear(&t->scratch);
 	if (e->pub.container || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
 		return;
-	if (container_id_parse(buf_str(&t->scratch), e->pub.container_id))
+	if (container_id_parse(buf_str(&t->scratch), e->pub.container_id)) {
 		set_container(t, e);
+		return;
+	}
+	unit = workload_unit_parse(buf_str(&t->scratch));
+	free(e->pub.unit);
+	e->pub.unit = unit.len ? str_dup(unit) : NULL; /* out of memory: as if it belonged to none */
 }
 
 static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r)
@@ -143,6 +151,8 @@ static int take_over(struct proc_table *t, struct entry *e, const struct entry *
 		memcpy(e->pub.container_id, origin->pub.container_id, sizeof(e->pub.container_id));
 		e->pub.container = str_dup(str_of(origin->pub.container));
 	}
+	if (!e->pub.unit && origin->pub.unit)
+		e->pub.unit = str_dup(str_of(origin->pub.unit));
 	if (!e->pub.exe && origin->pub.exe)
 		e->pub.exe = str_dup(str_of(origin->pub.exe));
 	return copy_mappings(t, e, origin);
@@ -171,6 +181,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 	if (r == -ESRCH && origin)
 		r = take_over(t, e, origin);
 	e->pub.unreadable = r < 0;
+	entry_mapped(t, e);
 }
 
 bool entry_rescan(struct proc_table *t, struct entry *e)
@@ -183,9 +194,11 @@ bool entry_rescan(struct proc_table *t, struct entry *e)
 		read_mappings(t, e, dir, &r);
 	else if (dir == -ESRCH)
 		entry_exited(e, proc_clock_ns()); /* its exit record was lost, or is still to come */
-	if (r == 0)
-		e->pub.unreadable = false;
-	return r == 0;
+	if (r < 0)
+		return false;
+	e->pub.unreadable = false;
+	entry_mapped(t, e);
+	return true;
 }
 
 /* When the running program began, on the wall clock. */

@@ -37,6 +37,8 @@ struct proc_table {
 	char *host_root, *container_socket;
 	bool recorded;
 	void (*ended)(void *ctx, const struct proc *p);
+	void (*dropped)(void *ctx, const struct proc *p);
+	void (*mapped)(void *ctx, const struct proc *p);
 	void *ctx;
 	struct files *files;
 	struct containers *containers; /* NULL until the first container is met */
@@ -54,14 +56,16 @@ struct proc_table {
 struct entry *entry_newest(const struct proc_table *t, uint32_t pid);
 /** entry_find - its newest program; @start_ns 0: of the process that started last. NULL: none. */
 struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t start_ns);
-/** entry_get - the program, made when there is none; @exec_id 0: the newest. NULL: out of memory, or PROCS_MAX reached. */
+/** entry_get - the program, made when there is none; @exec_id 0: the newest. NULL: out of memory, or PROCS_MAX reached.
+ */
 struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id);
 void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE]);
 void entry_drop(struct proc_table *t, struct entry *e);
 void entry_free(struct proc_table *t, struct entry *e);
 void entry_close_perf_map(struct proc_table *t, struct entry *e);
-void entry_exited(struct entry *e, uint64_t exit_ns); /* the first time counts */
+void entry_exited(struct entry *e, uint64_t exit_ns);                /* the first time counts */
 void entry_ended(const struct proc_table *t, const struct entry *e); /* tell whoever asked */
+void entry_mapped(const struct proc_table *t, const struct entry *e);
 uint64_t proc_clock_ns(void);
 
 /* Reading: proc_fill.c. */

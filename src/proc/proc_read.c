@@ -2,14 +2,17 @@
 #include "proc/proc_read.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cur.h"
 #include "base/io.h"
 
+#define AUXV_MAX KIB(4)
 #define TICKS_PER_SEC 100               /* USER_HZ, the same on every Linux architecture we build for */
 #define PF_KTHREAD UINT64_C(0x00200000) /* linux, include/linux/sched.h; unchanged since 2.6 */
 
@@ -119,7 +122,7 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-int proc_living_dir(const char *host_root, int dir, uint32_t pid)
+int proc_living_dir(const char *host_root, int dir, uint32_t pid, uint32_t *out_tid)
 {
 	int fd = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	scoped(closedirp) DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
@@ -135,11 +138,37 @@ int proc_living_dir(const char *host_root, int dir, uint32_t pid)
 		if (str_to_u64(str_of(entry->d_name), 1, UINT32_MAX, &tid) < 0 || tid == pid)
 			continue;
 		found = proc_dir_open(host_root, (uint32_t)tid); /* not listed in /proc, but there: map_files too */
-		if (found >= 0 && faccessat(fd, entry->d_name, F_OK, 0) == 0) /* still the thread of this process */
+		if (found >= 0 && faccessat(fd, entry->d_name, F_OK, 0) == 0) { /* still the thread of this process */
+			if (out_tid)
+				*out_tid = (uint32_t)tid;
 			return found;
+		}
 		closep(&found);
 	}
 	return -ESRCH;
+}
+
+/* Pairs of words of the machine we run on, AT_NULL behind the last. */
+int proc_auxv(int dir, uint64_t type, uint64_t *out)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(AUXV_MAX);
+	int r = io_read_file_at(dir, "auxv", &text);
+	struct cur c;
+
+	if (r < 0)
+		return r;
+	c = cur_of(text.ptr, text.len);
+	while (cur_left(&c) >= 16) {
+		uint64_t found = cur_le64(&c), value = cur_le64(&c);
+
+		if (found == AT_NULL)
+			break;
+		if (found != type)
+			continue;
+		*out = value;
+		return 0;
+	}
+	return -ENODATA;
 }
 
 char *proc_link_read(int dir, const char *name)

@@ -38,9 +38,14 @@ void proc_status_read(int dir, struct buf *scratch, struct proc_facts *facts);
 /**
  * proc_living_dir - the directory of a thread that still has the memory of a process whose leader is gone
  *
- * Return: a descriptor like that of proc_dir_open(), -ESRCH when no thread is left, -errno.
+ * @out_tid: which thread that is; NULL: nobody asks. Return: a descriptor like that of proc_dir_open(), -ESRCH when no
+ * thread is left, -errno.
  */
-int proc_living_dir(const char *host_root, int dir, uint32_t pid);
+int proc_living_dir(const char *host_root, int dir, uint32_t pid, uint32_t *out_tid);
+
+/** proc_auxv - what the kernel told the program as AT_... @type (getauxval(3)). Return: 0; -ENODATA: nothing; -errno.
+ */
+int proc_auxv(int dir, uint64_t type, uint64_t *out) warn_unused;
 
 /** proc_link_read - where /proc/PID/NAME points to, without " (deleted)". NULL when it can't be read. */
 char *proc_link_read(int dir, const char *name);

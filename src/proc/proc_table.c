@@ -30,6 +30,8 @@ int proc_table_open(const struct proc_config *cfg, struct files *files, struct p
 	t->files = files;
 	t->recorded = cfg->recorded;
 	t->ended = cfg->ended;
+	t->dropped = cfg->dropped;
+	t->mapped = cfg->mapped;
 	t->ctx = cfg->ctx;
 	t->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	t->container_socket = cfg->container_socket ? str_dup(str_of(cfg->container_socket)) : NULL;

@@ -5,11 +5,19 @@
 #include "base/u64map.h"
 #include "render/render.h"
 
+#define TEXT_MAX GIB(1)
+#define PYTHON_KEY (UINT64_C(1) << 63) /* in front of the number of a text */
+
+static const struct frame_style usual_style = { 0 };
+
 struct builder {
 	const struct model *m;
+	const struct frame_style *style;
 	struct calls calls;
 	struct u64map functions; /* name, module -> calls.functions */
 	struct u64map children;  /* parent node, function -> calls.nodes */
+	struct intern texts;     /* of Python's frames */
+	uint32_t *python;        /* by line of the model: its text's number; 0: not asked for yet */
 	uint32_t *node_of;       /* stack of the model -> calls.nodes */
 };
 
@@ -18,6 +26,8 @@ static void builder_release(struct builder *b)
 	calls_release(&b->calls);
 	u64map_release(&b->functions);
 	u64map_release(&b->children);
+	intern_release(&b->texts);
+	free(b->python);
 	free(b->node_of);
 }
 
@@ -28,15 +38,54 @@ void calls_release(struct calls *c)
 	*c = (struct calls){ 0 };
 }
 
-static int function_of(struct builder *b, const struct model_location *location, uint32_t function, uint32_t *out)
+/* The number of what a frame of Python's is called. */
+static int python_text(struct builder *b, uint32_t location, uint32_t line, uint32_t *out)
 {
-	const struct model_function *f = &b->m->functions[function];
-	const uint32_t name = function ? f->name : 0;
-	const uint32_t module = name ? 0 : b->m->mappings[location->mapping].filename;
-	const uint64_t key = (uint64_t)module << 32 | name;
-	struct calls *c = &b->calls;
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	uint32_t *known = &b->python[b->m->locations[location].first_line + line];
 	int r;
 
+	if (!*known) {
+		frame_text(b->m, b->style, location, line, &text);
+		r = text.error ? text.error : intern_add(&b->texts, buf_str(&text), known);
+		if (r < 0)
+			return r;
+	}
+	*out = *known;
+	return 0;
+}
+
+static int describe(struct builder *b, uint32_t location, uint32_t line, struct calls_function *out, uint64_t *key)
+{
+	const struct model_location *l = &b->m->locations[location];
+	const struct model_function *f =
+		line < l->line_count ? &b->m->functions[b->m->lines[l->first_line + line].function] : NULL;
+	uint32_t text;
+	int r;
+
+	*out = (struct calls_function){ .name = f ? f->name : 0, .kind = f ? f->kind : MODEL_KIND_NATIVE };
+	if (f && f->kind == MODEL_KIND_PYTHON && f->filename) {
+		out->location = location;
+		out->line = line;
+		r = python_text(b, location, line, &text);
+		if (r == 0)
+			*key = PYTHON_KEY | text;
+		return r;
+	}
+	out->module = out->name ? 0 : b->m->mappings[l->mapping].filename;
+	*key = (uint64_t)out->module << 32 | out->name;
+	return 0;
+}
+
+static int function_of(struct builder *b, uint32_t location, uint32_t line, uint32_t *out)
+{
+	struct calls_function function;
+	struct calls *c = &b->calls;
+	uint64_t key;
+	int r = describe(b, location, line, &function, &key);
+
+	if (r < 0)
+		return r;
 	if (u64map_get(&b->functions, key, out) == 0)
 		return 0;
 	r = array_grow(&c->functions, &c->function_cap, c->function_count, UINT32_MAX);
@@ -45,9 +94,7 @@ static int function_of(struct builder *b, const struct model_location *location,
 	r = u64map_put(&b->functions, key, (uint32_t)c->function_count);
 	if (r < 0)
 		return r;
-	c->functions[c->function_count] = (struct calls_function){ .name = name,
-								   .module = module,
-								   .kind = function ? f->kind : MODEL_KIND_NATIVE };
+	c->functions[c->function_count] = function;
 	*out = (uint32_t)c->function_count++;
 	return 0;
 }
@@ -78,15 +125,11 @@ static int child_of(struct builder *b, uint32_t parent, uint32_t function, uint3
 static int descend(struct builder *b, uint32_t location, uint32_t *node)
 {
 	const struct model_location *l = &b->m->locations[location];
-	uint32_t function;
-	int r;
 
-	if (l->line_count == 0) {
-		r = function_of(b, l, 0, &function);
-		return r < 0 ? r : child_of(b, *node, function, node);
-	}
-	for (uint32_t i = l->line_count; i-- > 0;) {
-		r = function_of(b, l, b->m->lines[l->first_line + i].function, &function);
+	for (uint32_t left = MAX(l->line_count, UINT32_C(1)); left > 0; left--) {
+		uint32_t function;
+		int r = function_of(b, location, left - 1, &function);
+
 		if (r == 0)
 			r = child_of(b, *node, function, node);
 		if (r < 0)
@@ -167,17 +210,19 @@ static int add_function_totals(struct calls *c)
 	return 0;
 }
 
-int calls_build(const struct model *m, size_t value, struct calls *out)
+int calls_build(const struct model *m, size_t value, const struct frame_style *style, struct calls *out)
 {
-	scoped(builder_release) struct builder b = { .m = m };
+	scoped(builder_release) struct builder b = { .m = m, .style = style ? style : &usual_style };
 	int r;
 
 	u64map_init(&b.functions, UINT32_MAX);
 	u64map_init(&b.children, UINT32_MAX);
+	intern_init(&b.texts, TEXT_MAX);
 	if (value >= m->value_type_count)
 		return -EINVAL;
 	b.node_of = calloc(m->stacks_count + 1, sizeof(*b.node_of));
-	if (!b.node_of)
+	b.python = calloc(m->lines_count + 1, sizeof(*b.python));
+	if (!b.node_of || !b.python)
 		return -ENOMEM;
 	r = build_nodes(&b);
 	if (r < 0)
@@ -203,15 +248,17 @@ static int compare_rows(const void *a, const void *b, void *model)
 	if (total_x != total_y)
 		return total_x > total_y ? -1 : 1;
 	order = str_cmp(model_string(model, x->function_name), model_string(model, y->function_name));
-	return order ? order : str_cmp(model_string(model, x->module), model_string(model, y->module));
+	order = order ? order : str_cmp(model_string(model, x->module), model_string(model, y->module));
+	return order ? order : (x->location > y->location) - (x->location < y->location);
 }
 
-int render_top(const struct model *m, size_t value, struct render_top_row **out, size_t *count)
+int render_top(const struct model *m, size_t value, const struct frame_style *style, struct render_top_row **out,
+	       size_t *count)
 {
 	scoped(calls_release) struct calls c = { 0 };
 	struct render_top_row *rows;
 	size_t used = 0;
-	int r = calls_build(m, value, &c);
+	int r = calls_build(m, value, style, &c);
 
 	if (r < 0)
 		return r;
@@ -222,7 +269,8 @@ int render_top(const struct model *m, size_t value, struct render_top_row **out,
 		const struct calls_function *f = &c.functions[i];
 
 		if (f->self || f->total)
-			rows[used++] = (struct render_top_row){ f->name, f->module, f->kind, f->self, f->total };
+			rows[used++] = (struct render_top_row){ f->name, f->module, f->kind, f->location,
+								f->line, f->self,   f->total };
 	}
 	qsort_r(rows, used, sizeof(*rows), compare_rows, (void *)(uintptr_t)m);
 	*out = rows;
@@ -230,9 +278,12 @@ int render_top(const struct model *m, size_t value, struct render_top_row **out,
 	return 0;
 }
 
-void render_top_name(const struct model *m, const struct render_top_row *row, struct buf *out)
+void render_top_name(const struct model *m, const struct frame_style *style, const struct render_top_row *row,
+		     struct buf *out)
 {
-	if (row->function_name) {
+	if (row->location) {
+		frame_text(m, style ? style : &usual_style, row->location, row->line, out);
+	} else if (row->function_name) {
 		buf_adds(out, model_string(m, row->function_name));
 	} else if (row->module) {
 		buf_addc(out, '[');

@@ -443,7 +443,7 @@ int render_html(const struct window *w, const struct render_html_config *cfg, st
 			return -ENOMEM;
 		p.unit = unit;
 	}
-	r = tree_from_model(w->model, value, divisor, &p.tree);
+	r = tree_from_model(w->model, value, divisor, &cfg->style, &p.tree);
 	if (r < 0)
 		return r;
 	return add_page(&p, out);

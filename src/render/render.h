@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "codec/frame_text.h"
 #include "model/window.h"
 
 struct render_text_config {
@@ -11,6 +12,7 @@ struct render_text_config {
 	double tree_min_percent; /* branches below are left out and counted; negative: no tree */
 	bool by_process;         /* a table of processes */
 	int width;               /* columns of the terminal; 0: unlimited */
+	struct frame_style style;
 };
 
 /** render_text - tables for people, to @out: functions by self and total, processes, call tree. Names are escaped. */
@@ -20,18 +22,22 @@ struct render_top_row {
 	uint32_t function_name; /* string of the model; 0: frames without a name, by module */
 	uint32_t module;        /* file name of the mapping when there is no name, else 0 */
 	enum model_kind kind;
-	int64_t self, total; /* total counts recursion once */
+	uint32_t location, line; /* Python: a frame of this function; location 0: of no such kind */
+	int64_t self, total;     /* total counts recursion once */
 };
 
 /**
  * render_top - functions by self value, largest first (ties by total, then by name)
+ * @style: Python's functions are one where their frames are written the same; NULL: the usual one
  * @out: the caller's to free
  * Return: 0, -EINVAL for a column that is not there, -ENOMEM, -E2BIG.
  */
-int render_top(const struct model *m, size_t value, struct render_top_row **out, size_t *count) warn_unused;
+int render_top(const struct model *m, size_t value, const struct frame_style *style, struct render_top_row **out,
+	       size_t *count) warn_unused;
 
-/** render_top_name - append what a row is called, unescaped: its name, "[module]" or "[unknown]". */
-void render_top_name(const struct model *m, const struct render_top_row *row, struct buf *out);
+/** render_top_name - append what a row is called, unescaped: its frame's text, "[module]" or "[unknown]". */
+void render_top_name(const struct model *m, const struct frame_style *style, const struct render_top_row *row,
+		     struct buf *out);
 
 /**
  * render_dump - the whole profile as text, in the form of pprof's own dump (profile.Profile.String of
@@ -44,6 +50,7 @@ struct render_html_config {
 	size_t value;
 	const char *title;
 	int compression_level; /* 1..12, 0: by size */
+	struct frame_style style;
 };
 
 /** render_html - the self-contained flame graph page. Equal input gives equal bytes. */

@@ -68,12 +68,11 @@ void text_name(struct buf *out, const struct render_text_config *cfg, size_t use
 	buf_addc(out, '\n');
 }
 
-void text_function(struct buf *out, const struct model *m, uint32_t name, uint32_t module, enum model_kind kind)
+void text_function(struct buf *out, const struct model *m, const struct render_text_config *cfg,
+		   const struct render_top_row *row)
 {
-	const struct render_top_row row = { .function_name = name, .module = module };
-
-	render_top_name(m, &row, out);
-	buf_adds(out, model_kind_suffix(kind));
+	render_top_name(m, &cfg->style, row, out);
+	buf_adds(out, model_kind_suffix(row->kind));
 }
 
 static struct str unit_of(const struct model *m, size_t value)
@@ -88,7 +87,7 @@ static int function_table(const struct window *w, const struct render_text_confi
 	const struct str unit = unit_of(w->model, cfg->value);
 	int64_t sum = 0, total = 0;
 	size_t count;
-	int r = render_top(w->model, cfg->value, &rows, &count);
+	int r = render_top(w->model, cfg->value, &cfg->style, &rows, &count);
 
 	if (r < 0)
 		return r;
@@ -112,7 +111,7 @@ static int function_table(const struct window *w, const struct render_text_confi
 		text_percent(out, rows[i].total, total);
 		buf_adds(out, STR("  "));
 		buf_clear(&name);
-		text_function(&name, w->model, rows[i].function_name, rows[i].module, rows[i].kind);
+		text_function(&name, w->model, cfg, &rows[i]);
 		text_name(out, cfg, 48, name.error ? STR("[name too long]") : buf_str(&name));
 	}
 	return 0;
@@ -170,12 +169,25 @@ static void process_line(const struct window *w, const struct render_text_config
 	text_percent(out, row->value, total);
 	buf_addf(out, " %9" PRIu32 "  ", p->pid);
 	used = terminal_add(out, model_string(w->model, p->comm), 24);
-	if (p->container) {
+	if (p->container || p->app_id)
 		terminal_pad(out, 26 - used);
-		text_name(out, cfg, 56, model_string(w->model, p->container));
+	if (p->container && p->app_id) {
+		used = terminal_add(out, model_string(w->model, p->container), 24);
+		terminal_pad(out, 26 - used);
+		text_name(out, cfg, 82, model_string(w->model, p->app_id));
+	} else if (p->container || p->app_id) {
+		text_name(out, cfg, 56, model_string(w->model, p->container ? p->container : p->app_id));
 	} else {
 		buf_addc(out, '\n');
 	}
+}
+
+static bool has_applications(const struct model *m)
+{
+	for (size_t i = 1; i < m->processes_count; i++)
+		if (m->processes[i].app_id)
+			return true;
+	return false;
 }
 
 static int process_table(const struct window *w, const struct render_text_config *cfg, struct buf *out)
@@ -189,7 +201,8 @@ static int process_table(const struct window *w, const struct render_text_config
 		return r;
 	shown = cfg->top_count ? MIN(count, cfg->top_count) : count;
 	buf_addf(out, "\nProcesses (%zu of %zu)\n", shown, count);
-	buf_adds(out, STR("     value   share       pid  command                   container\n"));
+	buf_adds(out, STR("     value   share       pid  command                   container"));
+	buf_adds(out, has_applications(w->model) ? STR(", application\n") : STR("\n"));
 	for (size_t i = 0; i < count; i++) {
 		if (i < shown)
 			process_line(w, cfg, &rows[i], total, out);
@@ -221,7 +234,7 @@ int render_text(const struct window *w, const struct render_text_config *cfg, st
 	if (r == 0 && cfg->by_process)
 		r = process_table(w, cfg, out);
 	if (r == 0 && cfg->tree_min_percent >= 0) {
-		r = calls_build(w->model, cfg->value, &c);
+		r = calls_build(w->model, cfg->value, &cfg->style, &c);
 		if (r == 0)
 			r = text_tree(w, cfg, &c, out);
 	}

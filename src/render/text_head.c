@@ -93,6 +93,20 @@ static void add_quality(const struct window *w, struct buf *out)
 	}
 }
 
+static void add_runtime(const struct window *w, struct buf *out)
+{
+	const uint64_t samples = window_counter(w, STR("runtime_samples"));
+
+	if (!samples)
+		return;
+	add_key(out, "python");
+	buf_addf(out, "%.2f%% of %" PRIu64 " samples with such frames are complete; ",
+		 percent(window_counter(w, STR("runtime_complete")), samples), samples);
+	buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line\n",
+		 window_counter(w, STR("runtime_frames")), window_counter(w, STR("runtime_unnamed_frames")),
+		 window_counter(w, STR("runtime_unlined_frames")));
+}
+
 void text_head(const struct window *w, struct buf *out)
 {
 	const uint64_t counted = window_counter(w, STR("samples"));
@@ -113,4 +127,5 @@ void text_head(const struct window *w, struct buf *out)
 		buf_addc(out, '\n');
 	}
 	add_quality(w, out);
+	add_runtime(w, out);
 }

@@ -18,5 +18,6 @@ void text_percent(struct buf *out, int64_t value, int64_t total);
 /** text_name - a table's last cell: cut to what @cfg leaves beside @used columns. */
 void text_name(struct buf *out, const struct render_text_config *cfg, size_t used, struct str name);
 
-/** text_function - append a function's name with the suffix of its kind, unescaped. */
-void text_function(struct buf *out, const struct model *m, uint32_t name, uint32_t module, enum model_kind kind);
+/** text_function - append what a function is called with the suffix of its kind, unescaped. */
+void text_function(struct buf *out, const struct model *m, const struct render_text_config *cfg,
+		   const struct render_top_row *row);

@@ -44,7 +44,8 @@ static int compare_shown(const void *a, const void *b, void *tree)
 	if (total_x != total_y)
 		return total_x > total_y ? -1 : 1;
 	order = str_cmp(model_string(m, fx->name), model_string(m, fy->name));
-	return order ? order : str_cmp(model_string(m, fx->module), model_string(m, fy->module));
+	order = order ? order : str_cmp(model_string(m, fx->module), model_string(m, fy->module));
+	return order ? order : (fx->location > fy->location) - (fx->location < fy->location);
 }
 
 /* Breadth first: the callees of shown[i] are appended behind all that is there. */
@@ -90,6 +91,9 @@ static void add_line(const struct tree *t, const struct shown *s, struct buf *na
 {
 	const struct calls_node *node = &t->c->nodes[s->node];
 	const struct calls_function *f = &t->c->functions[node->function];
+	const struct render_top_row row = {
+		.function_name = f->name, .module = f->module, .kind = f->kind, .location = f->location, .line = f->line
+	};
 	size_t used;
 
 	text_percent(out, node->total, t->c->total);
@@ -99,7 +103,7 @@ static void add_line(const struct tree *t, const struct shown *s, struct buf *na
 	indent(out, s->level - 1, &used);
 	buf_adds(out, s->is_lone ? STR("  ") : STR("- "));
 	buf_clear(name);
-	text_function(name, t->w->model, f->name, f->module, f->kind);
+	text_function(name, t->w->model, t->cfg, &row);
 	text_name(out, t->cfg, used + 2, name->error ? STR("[name too long]") : buf_str(name));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "codec/frame_text.h"
 #include "model/model.h"
 
 /* Kinds a page knows beyond the model's: the frames above a stack that say whose it is. */
@@ -63,11 +64,13 @@ struct str tree_kind_name(unsigned kind);
 int tree_from_folded(struct str text, struct tree *out, uint64_t *bad_line) warn_unused;
 
 /**
- * tree_from_model - container, process name, then the frames of each sample
+ * tree_from_model - container, process name, "appid: ID" as .col has it, then the frames of each sample
  * @value: column of the model; values below 1 are left out
  * @divisor: every value is divided by it
+ * @style: what frames are called
  */
-int tree_from_model(const struct model *m, size_t value, uint64_t divisor, struct tree *out) warn_unused;
+int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const struct frame_style *style,
+		    struct tree *out) warn_unused;
 
 /**
  * tree_prune - the @max largest nodes, closed under ancestors and earlier siblings

@@ -17,8 +17,9 @@ struct frame_of {
 
 struct source {
 	const struct model *m;
+	const struct frame_style *style;
 	struct tree_builder b;
-	struct buf key;
+	struct buf key, text;
 	uint32_t *frames; /* of one sample, leaf first */
 	size_t count, cap;
 };
@@ -27,6 +28,7 @@ static void source_release(struct source *s)
 {
 	tree_builder_release(&s->b);
 	buf_release(&s->key);
+	buf_release(&s->text);
 	free(s->frames);
 }
 
@@ -64,8 +66,22 @@ static int push_frame(struct source *s, struct str name, unsigned kind, struct s
 	return r;
 }
 
-static int push_location(struct source *s, const struct model_location *location)
+/* Python's code has no file that is mapped: what belongs together is what was installed together. */
+static int push_python(struct source *s, uint32_t location, uint32_t line)
 {
+	const struct model_mapping *mapping = &s->m->mappings[s->m->locations[location].mapping];
+
+	buf_clear(&s->text);
+	frame_text(s->m, s->style, location, line, &s->text);
+	if (s->text.error)
+		return s->text.error;
+	return push_frame(s, buf_str(&s->text), MODEL_KIND_PYTHON,
+			  model_distribution_of_mapping(model_string(s->m, mapping->filename)));
+}
+
+static int push_location(struct source *s, uint32_t id)
+{
+	const struct model_location *location = &s->m->locations[id];
 	struct str module = str_base(model_string(s->m, s->m->mappings[location->mapping].filename));
 	int r = 0;
 
@@ -78,7 +94,10 @@ static int push_location(struct source *s, const struct model_location *location
 	for (uint32_t i = 0; !r && i < location->line_count; i++) {
 		const struct model_function *f = &s->m->functions[s->m->lines[location->first_line + i].function];
 
-		r = push_frame(s, model_string(s->m, f->name), f->kind, module);
+		if (f->kind == MODEL_KIND_PYTHON)
+			r = push_python(s, id, i);
+		else
+			r = push_frame(s, model_string(s->m, f->name), f->kind, module);
 	}
 	return r;
 }
@@ -87,11 +106,18 @@ static int push_owner(struct source *s, uint32_t index)
 {
 	const struct model_process *p = &s->m->processes[index];
 	struct str comm = model_string(s->m, p->comm), container = model_string(s->m, p->container);
+	struct str application = model_string(s->m, p->app_id);
 	int r = 0;
 
 	if (!index)
 		return 0;
-	if (comm.len)
+	if (application.len) {
+		buf_clear(&s->text);
+		buf_adds(&s->text, STR("appid: "));
+		buf_adds(&s->text, application);
+		r = s->text.error ? s->text.error : push_frame(s, buf_str(&s->text), TREE_KIND_PROCESS, STR(""));
+	}
+	if (!r && comm.len)
 		r = push_frame(s, comm, TREE_KIND_PROCESS, STR(""));
 	if (!r && container.len)
 		r = push_frame(s, container, TREE_KIND_CONTAINER, STR(""));
@@ -106,7 +132,7 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint6
 
 	s->count = 0;
 	for (uint32_t at = sample->stack; !r && at; at = s->m->stacks[at].parent)
-		r = push_location(s, &s->m->locations[s->m->stacks[at].location]);
+		r = push_location(s, s->m->stacks[at].location);
 	if (!r)
 		r = push_owner(s, sample->process);
 	if (!r)
@@ -120,9 +146,12 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint6
 	return tree_builder_add(&s->b, node, value);
 }
 
-int tree_from_model(const struct model *m, size_t value, uint64_t divisor, struct tree *out)
+int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const struct frame_style *style,
+		    struct tree *out)
 {
-	scoped(source_release) struct source s = { .m = m, .key = BUF_INIT(KEY_MAX) };
+	scoped(source_release) struct source s = {
+		.m = m, .style = style, .key = BUF_INIT(KEY_MAX), .text = BUF_INIT(KEY_MAX)
+	};
 	int r = tree_builder_init(&s.b, m->stacks_count);
 
 	for (size_t i = 0; !r && i < m->samples_count; i++) {

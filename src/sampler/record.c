@@ -9,6 +9,7 @@
 	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT | \
 	 ABI_SAMPLE_YOUNG | ABI_SAMPLE_RAW | ABI_SAMPLE_ASK)
 #define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
+#define RUNTIME_FRAME_FLAGS (ABI_FRAME_GUESSED | ABI_FRAME_ENTRY | ABI_FRAME_GAP)
 
 static bool text_ends(const char text[ABI_COMM_SIZE])
 {
@@ -20,16 +21,33 @@ static bool frame_fits(const uint8_t *bytes, bool kernel)
 	struct abi_frame frame;
 
 	memcpy(&frame, bytes, sizeof(frame));
-	if (frame.reserved || frame.extra || (frame.flags & ~FRAME_FLAGS))
+	if (frame.runtime || (frame.flags & ~FRAME_FLAGS))
 		return false;
 	if (kernel)
-		return frame.kind == ABI_FRAME_KERNEL && !frame.b;
+		return frame.kind == ABI_FRAME_KERNEL && !frame.b && !frame.extra;
 	switch (frame.kind) {
 	case ABI_FRAME_USER:
 	case ABI_FRAME_JIT:
 		return !frame.b;
 	case ABI_FRAME_NATIVE:
 		return true;
+	default:
+		return false;
+	}
+}
+
+static bool runtime_frame_fits(const uint8_t *bytes)
+{
+	struct abi_frame frame;
+
+	memcpy(&frame, bytes, sizeof(frame));
+	if (!frame.runtime || frame.runtime >= ABI_RUNTIME_COUNT)
+		return false;
+	switch (frame.kind) {
+	case ABI_FRAME_RUNTIME:
+		return !(frame.flags & ~RUNTIME_FRAME_FLAGS);
+	case ABI_FRAME_ACTIVATION:
+		return !frame.flags && !frame.b && !frame.extra;
 	default:
 		return false;
 	}
@@ -48,16 +66,27 @@ static bool raw_fits(const uint8_t *bytes, size_t size)
 	       raw.guessed <= 1 && raw.at_signal <= 1;
 }
 
+static bool frames_fit(const uint8_t *bytes, const struct abi_sample *head)
+{
+	const size_t count = head->frame_count, all = count + head->runtime_count;
+
+	for (size_t i = 0; i < all; i++, bytes += sizeof(struct abi_frame))
+		if (i < count ? !frame_fits(bytes, i < head->kernel_count) : !runtime_frame_fits(bytes))
+			return false;
+	return true;
+}
+
 static bool sample_fits(const uint8_t *bytes, size_t size)
 {
 	struct abi_sample head;
-	size_t whole;
+	size_t whole, frames;
 
 	if (size < sizeof(head))
 		return false;
 	memcpy(&head, bytes, sizeof(head));
-	whole = sizeof(head) + head.frame_count * sizeof(struct abi_frame);
-	if (head.frame_count > ABI_FRAMES_MAX || head.kernel_count > head.frame_count || size < whole)
+	frames = (size_t)head.frame_count + head.runtime_count;
+	whole = sizeof(head) + frames * sizeof(struct abi_frame);
+	if (frames > ABI_FRAMES_MAX || head.kernel_count > head.frame_count || size < whole)
 		return false;
 	if (head.flags & ABI_SAMPLE_RAW ? !raw_fits(bytes + whole, size - whole) : size != whole)
 		return false;
@@ -66,13 +95,11 @@ static bool sample_fits(const uint8_t *bytes, size_t size)
 	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.trigger >= ABI_TRIGGER_COUNT ||
 	    (head.trigger == ABI_TRIGGER_SWITCH) != (head.stack_id != 0))
 		return false;
+	if (head.runtime_end >= ABI_RUNTIME_END_COUNT || head.reserved || head.reserved32)
+		return false;
 	if (!text_ends(head.comm) || !text_ends(head.thread_name))
 		return false;
-	for (size_t i = 0; i < head.frame_count; i++) {
-		if (!frame_fits(bytes + sizeof(head) + i * sizeof(struct abi_frame), i < head.kernel_count))
-			return false;
-	}
-	return true;
+	return frames_fit(bytes + sizeof(head), &head);
 }
 
 static bool process_fits(const uint8_t *bytes, size_t size)
@@ -97,6 +124,27 @@ static bool wait_fits(const uint8_t *bytes, size_t size)
 	       wait.wait_ns <= wait.header.time_ns;
 }
 
+static bool zeros(const uint8_t *bytes, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+static bool name_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_name name;
+
+	if (size < sizeof(name))
+		return false;
+	memcpy(&name, bytes, sizeof(name));
+	return name.pid && name.pid <= PID_LIMIT && name.runtime && name.runtime < ABI_RUNTIME_COUNT && !name.flags &&
+	       !name.reserved && name.bytes_size <= ABI_NAME_BYTES_MAX &&
+	       size == align_up(sizeof(name) + name.bytes_size, 8) &&
+	       zeros(bytes, sizeof(name) + name.bytes_size, size);
+}
+
 static bool mapping_fits(const uint8_t *bytes, size_t size)
 {
 	struct abi_mapping map;
@@ -107,13 +155,7 @@ static bool mapping_fits(const uint8_t *bytes, size_t size)
 	if (!map.pid || map.pid > PID_LIMIT || map.start >= map.end || map.path_size > PATH_LIMIT ||
 	    size != align_up(sizeof(map) + map.path_size, 8))
 		return false;
-	if (memchr(bytes + sizeof(map), 0, map.path_size))
-		return false;
-	for (size_t i = sizeof(map) + map.path_size; i < size; i++) {
-		if (bytes[i])
-			return false;
-	}
-	return true;
+	return !memchr(bytes + sizeof(map), 0, map.path_size) && zeros(bytes, sizeof(map) + map.path_size, size);
 }
 
 int abi_record_check(const void *bytes, size_t size)
@@ -137,6 +179,9 @@ int abi_record_check(const void *bytes, size_t size)
 		break;
 	case ABI_RECORD_WAIT:
 		fits = wait_fits(bytes, header.size);
+		break;
+	case ABI_RECORD_NAME:
+		fits = name_fits(bytes, header.size);
 		break;
 	case ABI_RECORD_MAPPING:
 		fits = mapping_fits(bytes, header.size);

@@ -24,6 +24,8 @@ struct sampler_config {
 	uint32_t wait_share;       /* of all waits, in 2^32; 0: all of them */
 	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
+	bool idle;   /* remote: threads that do not run, too */
+	bool beside; /* remote: another sampler meets processes: look at nothing but those that runtimes() is told of */
 	const char *recording; /* recorded: the file to replay */
 	const char *host_root; /* prefix of every /proc and /sys path; "" on the host */
 };
@@ -35,16 +37,20 @@ struct sampler_events {
 	void (*process)(void *ctx, const struct abi_process *event);   /* header.type says which */
 	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
 	void *ctx;
+	/* What runtime frames of later samples are called. May be NULL. */
+	void (*name)(void *ctx, const struct abi_name *name);
 	/* May be NULL. Refers to a sample of trigger SWITCH that came before; a raw one may still be being walked. */
 	void (*wait)(void *ctx, const struct abi_wait *wait);
 };
 
 struct sampler_state;
-struct table_sink; /* unwind/table_sink.h */
+struct table_sink;   /* unwind/table_sink.h */
+struct runtime_sink; /* runtime/runtime_sink.h */
 
 struct sampler {
 	const char *name;
 	const char *help;
+	bool only_runtimes; /* it sees no native frames: not for those who expect them, unless nothing else is to be had */
 	bool is_replay; /* of what was recorded before: nothing of this machine's processes says anything about it */
 	/**
 	 * Can it do what @cfg asks, here and now? Return: 0; -EPERM (rights missing), -ENOTSUP (kernel lacks it, or it
@@ -67,6 +73,10 @@ struct sampler {
 	 * with all the frames they will ever have.
 	 */
 	int (*tables)(struct sampler_state *s, struct table_sink *out);
+	/**
+	 * Where what the runtimes' walkers have to know of a process goes; as tables(). NULL: it walks no runtimes.
+	 */
+	int (*runtimes)(struct sampler_state *s, struct runtime_sink *out);
 	void (*counters)(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT]);
 	void (*close)(struct sampler_state *s); /* NULL is fine */
 };

@@ -10,6 +10,7 @@
 #include "sampler.skel.h"
 #include "sampler/bpf_load.h"
 #include "sampler/bpf_probe.h"
+#include "sampler/bpf_runtimes.h"
 #include "sampler/bpf_tables.h"
 #include "sampler/bpf_ticks.h"
 #include "sampler/samplers.h"
@@ -19,25 +20,40 @@ struct sampler_state {
 	struct ring_buffer *ring;
 	struct ticks ticks;
 	struct bpf_tables tables;            /* descriptors only: another thread may use it during poll */
+	struct bpf_runtimes runtimes;        /* likewise */
 	const struct sampler_events *events; /* during poll only */
 	uint64_t rejected;
 	bool off_cpu, ending; /* ending: threads that still wait are told of at the next poll */
 };
 
+static void hand_over(const struct sampler_events *to, const struct abi_header *record)
+{
+	switch (record->type) {
+	case ABI_RECORD_SAMPLE:
+		to->sample(to->ctx, (const struct abi_sample *)record);
+		break;
+	case ABI_RECORD_WAIT:
+		if (to->wait)
+			to->wait(to->ctx, (const struct abi_wait *)record);
+		break;
+	case ABI_RECORD_NAME:
+		if (to->name)
+			to->name(to->ctx, (const struct abi_name *)record);
+		break;
+	default:
+		to->process(to->ctx, (const struct abi_process *)record);
+	}
+}
+
 static int take_record(void *ctx, void *data, size_t size)
 {
 	struct sampler_state *s = ctx;
-	const struct sampler_events *to = s->events;
 	const struct abi_header *header = data;
 
 	if (abi_record_check(data, size) != (int)size || header->type == ABI_RECORD_MAPPING)
 		s->rejected++;
-	else if (header->type == ABI_RECORD_SAMPLE)
-		to->sample(to->ctx, data);
-	else if (header->type == ABI_RECORD_WAIT && to->wait)
-		to->wait(to->ctx, data);
-	else if (header->type != ABI_RECORD_WAIT)
-		to->process(to->ctx, data);
+	else
+		hand_over(s->events, header);
 	return 0;
 }
 
@@ -105,6 +121,9 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 		bpf_explain(why, "cannot make a table of unwind rows", r);
 		return r;
 	}
+	s->runtimes = (struct bpf_runtimes){ .pythons_fd = bpf_map__fd(s->skel->maps.pythons),
+					     .programs_fd = bpf_map__fd(s->skel->maps.programs),
+					     .names_epoch = &s->skel->bss->names_epoch };
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
 	if (!s->ring) {
 		r = -errno;
@@ -166,6 +185,12 @@ static int bpf_tables_of(struct sampler_state *s, struct table_sink *out)
 	return 0;
 }
 
+static int bpf_runtimes_of(struct sampler_state *s, struct runtime_sink *out)
+{
+	bpf_runtimes_sink(&s->runtimes, out);
+	return 0;
+}
+
 static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT])
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -192,6 +217,7 @@ const struct sampler sampler_bpf = {
 	.fd = bpf_fd,
 	.stop = bpf_stop,
 	.tables = bpf_tables_of,
+	.runtimes = bpf_runtimes_of,
 	.counters = bpf_counters,
 	.close = bpf_close,
 };

@@ -122,6 +122,10 @@ static void hand_over(struct sampler_state *s, const struct sampler_events *to)
 		if (to->wait)
 			to->wait(to->ctx, (const struct abi_wait *)s->record);
 		break;
+	case ABI_RECORD_NAME:
+		if (to->name)
+			to->name(to->ctx, (const struct abi_name *)s->record);
+		break;
 	default:
 		to->process(to->ctx, (const struct abi_process *)s->record);
 	}

@@ -6,3 +6,4 @@
 
 extern const struct sampler sampler_bpf;
 extern const struct sampler sampler_recorded;
+extern const struct sampler sampler_remote;

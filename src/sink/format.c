@@ -3,11 +3,20 @@
 
 #include "render/render.h"
 
-static int encode_html(const struct window *w, struct buf *out)
+static int encode_html_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
-	const struct render_html_config cfg = { .value = model_default_value(w->model), .title = w->command };
+	const struct render_html_config cfg = { .value = model_default_value(w->model),
+						.title = w->command,
+						.style = options->frames };
 
 	return render_html(w, &cfg, out);
+}
+
+static int encode_html(const struct window *w, struct buf *out)
+{
+	const struct codec_options usual = { 0 };
+
+	return encode_html_as(w, &usual, out);
 }
 
 static const char *const html_suffixes[] = { ".html", ".htm", NULL };
@@ -17,6 +26,7 @@ static const struct codec html = {
 	.suffixes = html_suffixes,
 	.help = "a flame graph page in one file",
 	.encode = encode_html,
+	.encode_as = encode_html_as,
 };
 
 const struct codec *format_at(size_t index)

@@ -12,6 +12,7 @@
 struct sink_state {
 	char *path;
 	const struct codec *format;
+	struct codec_options options;
 	bool many;
 	char last[64];         /* time part of the last file's name */
 	unsigned int repeated; /* windows that ended in the same second */
@@ -55,6 +56,7 @@ static int file_open(const struct sink_config *cfg, struct buf *why, struct sink
 	if (r < 0)
 		return r;
 	s->many = cfg->many;
+	s->options = cfg->options;
 	s->path = str_dup(str_of(cfg->path));
 	if (!s->path)
 		return -ENOMEM;
@@ -85,7 +87,7 @@ static void add_path(struct sink_state *s, const struct window *w, struct buf *o
 static int file_write(struct sink_state *s, const struct window *w, struct buf *where)
 {
 	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16));
-	int r = s->format->encode(w, &bytes);
+	int r = codec_encode(s->format, w, &s->options, &bytes);
 
 	if (r < 0)
 		return r;

@@ -105,6 +105,12 @@ bool dictionary_same_mark(const struct dictionary_mark *a, const struct dictiona
 	return !memcmp(a, b, sizeof(*a)); /* ten uint32_t: no padding */
 }
 
+void dictionary_trim(struct dictionary *d)
+{
+	model_trim(&d->m);
+	array_trim(&d->keys, &d->keys_cap, d->keys_count);
+}
+
 size_t dictionary_size(const struct dictionary *d)
 {
 	const struct model *m = &d->m;

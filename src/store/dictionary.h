@@ -38,6 +38,7 @@ int dictionary_key(struct dictionary *d, const struct dictionary_key *key, uint3
 
 struct dictionary_mark dictionary_end(const struct dictionary *d);
 bool dictionary_same_mark(const struct dictionary_mark *a, const struct dictionary_mark *b);
+void dictionary_trim(struct dictionary *d);         /* gives back the room for rows to come */
 size_t dictionary_size(const struct dictionary *d); /* bytes of memory, roughly */
 
 /** dictionary_encode - append what came after @from, up to now. Errors stick to @out. */

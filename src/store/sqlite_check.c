@@ -179,7 +179,7 @@ int sqlite_compact(struct store_state *state)
 		bool several = i && list.items[i - 1]->day == p->day;
 
 		if ((i + 1 < list.count && list.items[i + 1]->day == p->day) ||
-		    ((partition_is_closed(p) || !p->newest_upload) && !several))
+		    ((p->compacted || !p->newest_upload) && !several))
 			continue;
 		r = compact_day(s, p->day, NULL);
 		days += r == 0;

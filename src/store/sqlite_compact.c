@@ -44,7 +44,7 @@ static void compaction_release(struct compaction *c)
 	buf_release(&c->packed);
 }
 
-static int begin(struct compaction *c, const char *path)
+static own_frame int begin(struct compaction *c, const char *path)
 {
 	int r = db_open(path, false, &c->db);
 
@@ -179,6 +179,13 @@ static int copy_series(struct compaction *c, sqlite3 *from, const struct series_
 	return r;
 }
 
+/* A put() that saw the partition open may still be adding to the dictionary. Later ones see it closed. */
+static void wait_for_puts(struct service *service)
+{
+	(void)pthread_mutex_lock(&service->lock);
+	(void)pthread_mutex_unlock(&service->lock);
+}
+
 /* The service @name of one source. */
 static int copy_service(struct compaction *c, struct partition *p, struct str name)
 {
@@ -192,7 +199,8 @@ static int copy_service(struct compaction *c, struct partition *p, struct str na
 	if (r == 0 && list.count)
 		r = service_get(p, name, &service);
 	if (r == 0 && service) {
-		c->from = &service->dictionary; /* of a closed partition: nobody adds to it any more */
+		c->from = &service->dictionary;
+		wait_for_puts(service);
 		c->keys = keys = calloc(MAX(c->from->keys_count, (size_t)1), sizeof(*keys));
 		r = keys ? remap_init(&c->rm, &c->dictionary.m, &c->from->m) : -ENOMEM;
 		r = r ? r : pack_place_all(&c->rm);
@@ -249,7 +257,7 @@ static int join_service(struct compaction *c, struct str name)
 }
 
 /* Services of a source that are not done yet. */
-static int join_services(struct compaction *c, struct partition *p)
+static own_frame int join_services(struct compaction *c, struct partition *p)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
 	struct reader *reader = NULL;
@@ -270,7 +278,7 @@ static int join_services(struct compaction *c, struct partition *p)
 	return r;
 }
 
-static int copy_requests(struct compaction *c, struct partition *p)
+static own_frame int copy_requests(struct compaction *c, struct partition *p)
 {
 	scoped(db_finalizep) sqlite3_stmt *from = NULL, *to = NULL;
 	struct reader *reader = NULL;
@@ -293,6 +301,15 @@ static int copy_requests(struct compaction *c, struct partition *p)
 	return r;
 }
 
+/* So that opening the file need not look at every row. */
+static int note_newest(struct compaction *c)
+{
+	int64_t newest = 0;
+	int r = db_number(c->db, "SELECT max(uploaded) FROM profile", &newest);
+
+	return r == 1 ? db_set_meta(c->db, "newest_upload", newest) : r;
+}
+
 static int write_joined(struct compaction *c, const char *path)
 {
 	int r = begin(c, path);
@@ -301,6 +318,7 @@ static int write_joined(struct compaction *c, const char *path)
 		r = join_services(c, c->old->items[i]);
 	for (size_t i = 0; r == 0 && i < c->old->count; i++)
 		r = copy_requests(c, c->old->items[i]);
+	r = r ? r : note_newest(c);
 	r = r ? r : db_set_meta(c->db, "replaces", 1); /* all earlier files of the day */
 	return r ? r : db_exec(c->db, "COMMIT");
 }
@@ -337,14 +355,10 @@ static int build(struct sqlite_state *s, const struct partition_list *old, const
  * one. Return: 0, -EAGAIN when such a file came in between. */
 static int reserve(struct sqlite_state *s, int64_t day, uint32_t generation, const char *path)
 {
-	scoped(closep) int fd = -1;
-	int r = 0;
+	int r;
 
 	(void)pthread_mutex_lock(&s->lock);
-	if (state_next_generation(s, false, day) != generation)
-		r = -EAGAIN;
-	else if ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640)) < 0)
-		r = -errno;
+	r = state_next_generation(s, false, day) == generation ? state_reserve(path) : -EAGAIN;
 	(void)pthread_mutex_unlock(&s->lock);
 	return r;
 }

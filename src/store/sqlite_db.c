@@ -65,7 +65,7 @@ int db_open(const char *path, bool read_only, sqlite3 **out)
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-		rc = sqlite3_exec(db, "PRAGMA cache_size=-8192; PRAGMA mmap_size=0", NULL, NULL, NULL);
+		rc = sqlite3_exec(db, "PRAGMA cache_size=-2048; PRAGMA mmap_size=0", NULL, NULL, NULL);
 	}
 	if (rc != SQLITE_OK) {
 		(void)sqlite3_close_v2(db);

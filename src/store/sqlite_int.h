@@ -5,7 +5,8 @@
  * it: what has gathered during a commit becomes the next transaction. Readers have connections of their own and wait
  * for nobody. A closed partition is one immutable file.
  *
- * Locks, taken in this order: state->lock, partition->lock, service->lock. None is held over a commit. */
+ * Locks, taken in this order: compact_lock, make_lock, state->lock, partition->lock, service->lock, chunks_lock. None
+ * but the first two is held over a commit or a sync. */
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +19,7 @@
 #include "store/store_int.h"
 
 #define SQLITE_STORE_VERSION 1
-#define DICTIONARY_MEMORY MIB(96) /* of all dictionaries, unless configured */
+#define DICTIONARY_MEMORY MIB(112) /* of all dictionaries, unless configured */
 #define SERVICE_DICTIONARY_MAX \
 	MIB(64) /* of one service in one partition; profiles beyond are kept as encoded windows */
 
@@ -43,14 +44,24 @@ int db_set_meta(sqlite3 *db, const char *key, int64_t value) warn_unused;
 int db_get_meta(sqlite3 *db, const char *key, int64_t *out) warn_unused; /* as db_number() */
 int db_create(sqlite3 *db) warn_unused;                                  /* the tables of a partition */
 
+/* New rows of a dictionary, packed by the thread that added them: the writer must not wait for a service's lock, under
+ * which others intern whole profiles. */
+struct chunk {
+	struct chunk *next;
+	struct buf packed;
+};
+
 /* A service in a partition and its dictionary. */
 struct service {
-	pthread_mutex_t lock; /* guards dictionary and loaded */
+	pthread_mutex_t lock; /* guards dictionary, loaded, packed */
 	struct dictionary dictionary;
 	bool loaded;
-	struct dictionary_mark stored, pending; /* the writer's */
-	bool is_pending;                        /* the writer's */
-	int64_t next_chunk;                     /* the writer's, once loaded */
+	struct dictionary_mark packed; /* rows before it are stored, or in a chunk */
+	pthread_mutex_t chunks_lock;   /* guards the list; taken last, for moments */
+	struct chunk *first, *last;    /* not stored yet, in their order */
+	struct chunk *pending;         /* the writer's: the last one in its transaction; NULL: none is */
+	bool is_pending;               /* the writer's: its chunks are in the transaction */
+	int64_t next_chunk;            /* the writer's, once loaded: number of @first */
 	/* Guarded by partition->lock */
 	int refs;
 	uint64_t used;
@@ -65,6 +76,7 @@ struct job {
 		   struct job *job); /* in the writer's transaction. Return: 0 or -errno: all fail */
 	int result;
 	bool done;
+	pthread_cond_t changed; /* done; each waits for its own, so that a commit wakes whom it concerns */
 };
 
 struct reader {
@@ -81,12 +93,12 @@ struct partition {
 	int64_t day; /* since 1970; for a year of rollups its first day */
 	uint32_t generation;
 	bool is_year;
+	bool compacted; /* made by closing its day: immutable. Never changes */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	pthread_cond_t wanted; /* of the writer: there is something to do */
 	/* Guarded by lock */
 	struct job *first, *last;
-	bool stop, running, busy;
-	bool closed; /* takes no more writes */
+	bool stop, running;
 	bool damaged;
 	struct reader *readers;
 	struct intern names; /* of services; index into services */
@@ -95,8 +107,16 @@ struct partition {
 	/* Guarded by state->lock */
 	int refs;
 	bool gone; /* unlink the file when the last one lets go */
+	/* Takes no more writes. Set under lock; may be read under a service's lock, which comes behind it */
+	_Atomic bool closed;
 	/* Written by the writer, read by anybody */
 	_Atomic uint64_t newest_upload, newest_request;
+	_Atomic uint64_t removals; /* that are committed */
+	/* Guarded by lock: what was counted last, so that only what came since has to be */
+	struct {
+		uint64_t profiles, removals;
+		int64_t last_id;
+	} counted;
 	/* The writer's */
 	pthread_t thread;
 	sqlite3 *db;
@@ -118,13 +138,14 @@ struct sqlite_state {
 	sqlite3 *catalog;
 	pthread_mutex_t catalog_lock; /* guards catalog */
 	pthread_mutex_t compact_lock; /* one compaction at a time; taken before all others */
+	pthread_mutex_t make_lock; /* one partition is made at a time, which takes several syncs; taken before lock */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct partition **partitions; /* by day, then generation; years of rollups first */
 	size_t partitions_count, partitions_cap;
 	struct store_ids ids;
 	struct request *requests; /* under way */
-	_Atomic uint64_t dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
+	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
 	size_t dictionary_max;
 };
 
@@ -159,7 +180,10 @@ void partition_close(struct partition *p);
 int service_get(struct partition *p, struct str name, struct service **out) warn_unused;
 void service_put(struct partition *p, struct service *service);
 void service_free(struct service *service);
-/** service_write - in the writer: the id of the service, its dictionary's new rows in the transaction. */
+/** service_pack - pack what is new in the dictionary for the writer. service->lock is held. Return: 0 or -errno: the
+ * next call packs it. */
+int service_pack(struct service *service) warn_unused;
+/** service_write - in the writer: the id of the service, its dictionary's packed rows in the transaction. */
 int service_write(struct partition *p, struct str name, struct service *service, int64_t *id) warn_unused;
 /** service_written - in the writer, after the commit (or not). */
 void service_written(struct partition *p, bool committed);
@@ -191,6 +215,8 @@ void state_drop(struct sqlite_state *s, struct partition *p);
 int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old) warn_unused;
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day); /* state->lock is held */
 int state_sync(struct sqlite_state *s) warn_unused;                                /* the directory */
+/** state_reserve - take the name of a new file by an empty one, so that no other gets it. Return: 0 or -errno. */
+int state_reserve(const char *path) warn_unused;
 
 /* sqlite_write.c */
 

@@ -6,6 +6,8 @@
 
 #include "store/sqlite_int.h"
 
+#define READERS_KEPT_MAX 256 /* connections that wait for the next query; each may have 300 KiB of pages */
+
 /* Names: 2026-11-21.db, 2026-11-21.2.db for its second file; rollup-2026.db. */
 
 static struct tm date_of(int64_t day)
@@ -75,6 +77,7 @@ int partition_reader(struct partition *p, struct reader **out)
 		p->readers = reader->next;
 	(void)pthread_mutex_unlock(&p->lock);
 	if (reader) {
+		p->state->readers_kept--;
 		*out = reader;
 		return 0;
 	}
@@ -94,6 +97,12 @@ void partition_reader_done(struct partition *p, struct reader *reader)
 {
 	if (!reader)
 		return;
+	if (p->state->readers_kept++ >= READERS_KEPT_MAX) {
+		p->state->readers_kept--;
+		db_closep(&reader->db);
+		free(reader);
+		return;
+	}
 	(void)pthread_mutex_lock(&p->lock);
 	reader->next = p->readers;
 	p->readers = reader;
@@ -170,10 +179,8 @@ static struct job *take_batch(struct partition *p)
 	size_t count = 0;
 
 	(void)pthread_mutex_lock(&p->lock);
-	p->busy = false;
-	(void)pthread_cond_broadcast(&p->changed);
 	while (!p->first && !p->stop)
-		(void)pthread_cond_wait(&p->changed, &p->lock);
+		(void)pthread_cond_wait(&p->wanted, &p->lock);
 	batch = p->first;
 	for (struct job *job = batch; job; job = job->next) {
 		if (++count < BATCH_MAX && job->next)
@@ -183,7 +190,6 @@ static struct job *take_batch(struct partition *p)
 	}
 	if (!p->first)
 		p->last = NULL;
-	p->busy = batch;
 	(void)pthread_mutex_unlock(&p->lock);
 	return batch;
 }
@@ -203,9 +209,9 @@ static void *write_loop(void *arg)
 			if (r < 0)
 				batch->result = r;
 			batch->done = true;
+			(void)pthread_cond_signal(&batch->changed);
 			batch = next;
 		}
-		(void)pthread_cond_broadcast(&p->changed);
 		(void)pthread_mutex_unlock(&p->lock);
 	}
 	writer_close(p);
@@ -230,6 +236,7 @@ int partition_submit(struct partition *p, struct job *job)
 
 	job->next = NULL;
 	job->done = false;
+	(void)pthread_cond_init(&job->changed, NULL); /* no attributes: cannot fail on Linux */
 	(void)pthread_mutex_lock(&p->lock);
 	r = p->closed || p->stop ? -ESTALE : start_writer(p);
 	if (r == 0) {
@@ -238,23 +245,19 @@ int partition_submit(struct partition *p, struct job *job)
 		else
 			p->first = job;
 		p->last = job;
-		(void)pthread_cond_broadcast(&p->changed);
+		(void)pthread_cond_signal(&p->wanted);
 		while (!job->done)
-			(void)pthread_cond_wait(&p->changed, &p->lock);
+			(void)pthread_cond_wait(&job->changed, &p->lock);
 		r = job->result;
 	}
 	(void)pthread_mutex_unlock(&p->lock);
+	(void)pthread_cond_destroy(&job->changed);
 	return r;
 }
 
 bool partition_is_closed(struct partition *p)
 {
-	bool closed;
-
-	(void)pthread_mutex_lock(&p->lock);
-	closed = p->closed;
-	(void)pthread_mutex_unlock(&p->lock);
-	return closed;
+	return p->closed;
 }
 
 void partition_close(struct partition *p)
@@ -266,7 +269,7 @@ void partition_close(struct partition *p)
 	p->stop = true;
 	was_running = p->running;
 	p->running = false;
-	(void)pthread_cond_broadcast(&p->changed);
+	(void)pthread_cond_signal(&p->wanted);
 	(void)pthread_mutex_unlock(&p->lock);
 	if (was_running)
 		(void)pthread_join(p->thread, NULL); /* it finishes what is queued */
@@ -278,12 +281,14 @@ void partition_free(struct partition *p)
 {
 	if (!p)
 		return;
-	partition_close(p);
+	/* Before the writer's connection: only that one, as the last, can empty and remove the WAL. */
 	for (struct reader *reader = p->readers, *next; reader; reader = next) {
 		next = reader->next;
+		p->state->readers_kept--;
 		db_closep(&reader->db);
 		free(reader);
 	}
+	partition_close(p);
 	for (size_t i = 0; i < p->services_cap; i++)
 		if (p->services[i]) {
 			p->state->dictionary_bytes -= p->services[i]->size;
@@ -292,7 +297,7 @@ void partition_free(struct partition *p)
 	free(p->services);
 	intern_release(&p->names);
 	(void)pthread_mutex_destroy(&p->lock);
-	(void)pthread_cond_destroy(&p->changed);
+	(void)pthread_cond_destroy(&p->wanted);
 	free(p->path);
 	free(p);
 }
@@ -325,6 +330,21 @@ static int check_version(sqlite3 *db)
 	return value == SQLITE_STORE_VERSION ? 0 : -ENOTSUP;
 }
 
+/* The last upload without a look at every row: a closed file says it, rows of an open one are in the order of their
+ * commits, which differs by moments from that of their uploads. */
+static int read_newest(sqlite3 *db, bool closed, int64_t *out)
+{
+	int r = closed ? db_get_meta(db, "newest_upload", out) : 0;
+
+	if (r == 0 && closed)
+		r = db_number(db, "SELECT max(uploaded) FROM profile", out);
+	else if (r == 0)
+		r = db_number(db,
+			      "SELECT max(uploaded) FROM (SELECT uploaded FROM profile ORDER BY id DESC LIMIT 1000)",
+			      out);
+	return r;
+}
+
 /* As check_version(). */
 static int read_meta(struct partition *p)
 {
@@ -336,10 +356,10 @@ static int read_meta(struct partition *p)
 		return r;
 	r = check_version(reader->db);
 	r = r < 0 ? r : db_get_meta(reader->db, "closed", &closed);
-	r = r < 0 ? r : db_number(reader->db, "SELECT max(uploaded) FROM profile", &newest_upload);
+	r = r < 0 ? r : read_newest(reader->db, closed, &newest_upload);
 	r = r < 0 ? r : db_number(reader->db, "SELECT max(at) FROM request", &newest_request);
 	partition_reader_done(p, reader);
-	p->closed = closed;
+	p->closed = p->compacted = closed;
 	p->newest_upload = (uint64_t)newest_upload;
 	p->newest_request = (uint64_t)newest_request;
 	return MIN(r, 0);
@@ -353,9 +373,20 @@ static struct partition *partition_new(struct sqlite_state *s)
 		return NULL;
 	p->state = s;
 	(void)pthread_mutex_init(&p->lock, NULL); /* no attributes: cannot fail on Linux */
-	(void)pthread_cond_init(&p->changed, NULL);
+	(void)pthread_cond_init(&p->wanted, NULL);
 	intern_init(&p->names, MIB(64));
 	return p;
+}
+
+/* A crash while the file was made leaves a journal, which readers may not roll back. */
+static int roll_back(const char *path)
+{
+	scoped(db_closep) sqlite3 *db = NULL;
+	int64_t tables;
+	int r = db_open(path, false, &db);
+
+	r = r ? r : db_number(db, "SELECT count(*) FROM sqlite_master", &tables);
+	return MIN(r, 0);
 }
 
 int partition_open(struct sqlite_state *s, bool is_year, int64_t day, uint32_t generation, bool make,
@@ -379,6 +410,10 @@ int partition_open(struct sqlite_state *s, bool is_year, int64_t day, uint32_t g
 	if (r == 0 && make)
 		r = create(p->path);
 	r = r ? r : read_meta(p);
+	if (r == -EROFS) {
+		r = roll_back(p->path);
+		r = r ? r : read_meta(p);
+	}
 	if (r < 0)
 		return r;
 	*out = p;

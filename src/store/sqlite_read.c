@@ -496,19 +496,38 @@ int sqlite_series(struct store_state *state, const struct store_selector *sel, s
 
 /* Ready: the dictionaries that the next puts need are there */
 
+#define WARM_SLACK_NS (UINT64_C(5) * 60 * NSEC_PER_SEC) /* rows are in the order of commits, not quite of uploads */
+
+/* The first row of those uploaded since @from_ns, looking from the end: a day may have a million. */
+static int first_since(sqlite3 *db, uint64_t from_ns, int64_t *out)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	int64_t from = from_ns > WARM_SLACK_NS ? (int64_t)(from_ns - WARM_SLACK_NS) : 0;
+	int r = db_prepare(db, "SELECT id, uploaded FROM profile ORDER BY id DESC", &stmt);
+
+	*out = INT64_MAX;
+	while (r == 0 && (r = db_step(stmt)) == 1 && sqlite3_column_int64(stmt, 1) >= from) {
+		*out = sqlite3_column_int64(stmt, 0);
+		r = 0;
+	}
+	return MIN(r, 0);
+}
+
 static int warm_partition(struct partition *p, uint64_t from_ns)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
 	struct reader *reader = NULL;
+	int64_t first = 0;
 	int r = partition_reader(p, &reader);
 
+	r = r ? r : first_since(reader->db, from_ns, &first);
 	r = r ? r
 	      : db_prepare(reader->db,
 			   "SELECT DISTINCT service.name FROM profile JOIN series ON series.id = series"
-			   " JOIN service ON service.id = service WHERE uploaded >= ?1",
+			   " JOIN service ON service.id = service WHERE profile.id >= ?1",
 			   &stmt);
 	if (r == 0)
-		(void)sqlite3_bind_int64(stmt, 1, (int64_t)from_ns);
+		(void)sqlite3_bind_int64(stmt, 1, first);
 	while (r == 0 && (r = db_step(stmt)) == 1) {
 		struct service *service;
 
@@ -529,7 +548,7 @@ int sqlite_warm(struct store_state *state)
 	int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
 
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		if (list.items[i]->newest_upload >= from_ns)
+		if (!list.items[i]->closed && list.items[i]->newest_upload >= from_ns)
 			r = warm_partition(list.items[i], from_ns);
 		if (db_is_damage(r)) {
 			state_damaged(s, list.items[i]);

@@ -9,6 +9,7 @@
 #define QUIET_NS STORE_HOUR_NS /* a day that is over is closed when nothing came for it for so long */
 #define SEED_NS (UINT64_C(30) * 60 * NSEC_PER_SEC)   /* how long before midnight the next day's dictionaries are made */
 #define SEED_FROM_NS STORE_HOUR_NS                   /* from the profiles of this last stretch */
+#define SEED_AT_ONCE 200                             /* keys carried over without letting go of the locks */
 #define SETTLE_NS (UINT64_C(10) * 60 * NSEC_PER_SEC) /* an hour gets its sum so long after its end */
 
 /* Bytes of a partition's files. */
@@ -28,6 +29,25 @@ static uint64_t size_of(const struct partition *p)
 	return size;
 }
 
+/* The moment of the last upload; one without uploads was made ahead of its day. */
+static uint64_t newest_of(const struct partition *p)
+{
+	return p->newest_upload ? p->newest_upload : (uint64_t)(p->day + 1) * STORE_DAY_NS;
+}
+
+/* A put() may be under way in a partition that has to go: it is closed first, and stays when something came.
+ * Return: whether it went. */
+static bool drop_older(struct sqlite_state *s, struct partition *p, uint64_t before_ns)
+{
+	if (newest_of(p) >= before_ns)
+		return false;
+	partition_close(p);
+	if (newest_of(p) >= before_ns)
+		return false;
+	state_drop(s, p);
+	return true;
+}
+
 int sqlite_expire(struct store_state *state, uint64_t before_ns)
 {
 	struct sqlite_state *s = (struct sqlite_state *)state;
@@ -35,14 +55,10 @@ int sqlite_expire(struct store_state *state, uint64_t before_ns)
 	int dropped = 0, r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
 
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		struct partition *p = list.items[i];
+		bool went = drop_older(s, list.items[i], before_ns);
 
-		/* One without uploads was made ahead of its day. */
-		if ((p->newest_upload ? p->newest_upload : (uint64_t)(p->day + 1) * STORE_DAY_NS) >= before_ns)
-			continue;
-		state_drop(s, p);
-		s->expired++;
-		dropped++;
+		s->expired += went;
+		dropped += went;
 	}
 	return r ? r : dropped;
 }
@@ -138,22 +154,47 @@ static int mark_keys(sqlite3 *db, struct str name, uint64_t from_ns, struct sum 
 	return r;
 }
 
-/* One key at a time under both locks: profiles that come meanwhile hardly wait. */
+static void lock_both(struct service *from, struct service *into)
+{
+	(void)pthread_mutex_lock(&from->lock);
+	(void)pthread_mutex_lock(&into->lock);
+}
+
+static void unlock_both(struct service *from, struct service *into)
+{
+	(void)pthread_mutex_unlock(&into->lock);
+	(void)pthread_mutex_unlock(&from->lock);
+}
+
+/* Some keys at a time under both locks: profiles that come meanwhile wait a millisecond, not for all of them. What the
+ * keys of @sum refer to was there before, so @rm has room for it. */
 static int carry_keys(struct service *from, struct service *into, const struct sum *sum)
 {
 	scoped(remap_release) struct remap rm = { 0 };
-	uint32_t unused;
+	size_t key = 0;
 	int r;
 
-	(void)pthread_mutex_lock(&from->lock);
-	(void)pthread_mutex_lock(&into->lock);
+	lock_both(from, into);
 	r = remap_init(&rm, &into->dictionary.m, &from->dictionary.m);
 	r = r ? r : pack_place_all(&rm);
-	for (size_t key = 0; r == 0 && key < sum->keys; key++)
-		if (sum->seen[key])
+	unlock_both(from, into);
+	while (r == 0 && key < sum->keys) {
+		size_t moved = 0;
+		uint32_t unused;
+
+		lock_both(from, into);
+		for (; r == 0 && moved < SEED_AT_ONCE && key < sum->keys; key++) {
+			if (!sum->seen[key])
+				continue;
 			r = pack_key(&rm, &into->dictionary, &from->dictionary.keys[key], &unused);
+			moved++;
+		}
+		unlock_both(from, into);
+	}
+	(void)pthread_mutex_lock(&into->lock);
+	r = r ? r : service_pack(into);
+	dictionary_trim(&into->dictionary); /* both days' have to fit in memory for a while */
 	(void)pthread_mutex_unlock(&into->lock);
-	(void)pthread_mutex_unlock(&from->lock);
 	return r;
 }
 
@@ -254,8 +295,10 @@ static int close_days(struct sqlite_state *s, uint64_t now)
 		    (uint64_t)(p->day + 1) * STORE_DAY_NS + QUIET_NS > now)
 			continue;
 		if (!p->newest_upload && !several)
+			partition_close(p); /* a put() may be under way */
+		if (!p->newest_upload && !several)
 			state_drop(s, p); /* made ahead, and nothing came */
-		else if (several || !partition_is_closed(p))
+		else if (several || !p->compacted)
 			r = compact_day(s, p->day, NULL);
 		else
 			r = rollup_day(p);

@@ -233,6 +233,7 @@ static int roll_series(struct partition *p, struct partition *year, sqlite3 *db,
 		/* The closed day's dictionary changes no more: only the year's needs its lock. */
 		(void)pthread_mutex_lock(&job.service->lock);
 		r = move_sum(&sum, &service->dictionary, &job.service->dictionary, &job);
+		r = r ? r : service_pack(job.service);
 		(void)pthread_mutex_unlock(&job.service->lock);
 		r = r ? r : partition_submit(year, &job.job);
 		service_put(year, job.service);

@@ -5,12 +5,34 @@
 
 #define CHUNK_LEVEL 3
 
+/* The first ones up to @last, or all. Nobody else has the service, or it is the writer. Return: how many. */
+static int64_t drop_chunks(struct service *service, const struct chunk *last)
+{
+	struct chunk *chunk, *next;
+	int64_t count = 0;
+
+	(void)pthread_mutex_lock(&service->chunks_lock);
+	chunk = service->first;
+	service->first = last ? last->next : NULL;
+	service->last = service->first ? service->last : NULL;
+	(void)pthread_mutex_unlock(&service->chunks_lock);
+	for (; chunk; chunk = next) {
+		next = chunk == last ? NULL : chunk->next;
+		buf_release(&chunk->packed);
+		free(chunk);
+		count++;
+	}
+	return count;
+}
+
 void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	drop_chunks(service, NULL);
 	dictionary_release(&service->dictionary);
 	(void)pthread_mutex_destroy(&service->lock);
+	(void)pthread_mutex_destroy(&service->chunks_lock);
 	free(service);
 }
 
@@ -32,6 +54,7 @@ static int find_or_add(struct partition *p, struct str name, struct service **ou
 		if (!p->services[at])
 			return -ENOMEM;
 		(void)pthread_mutex_init(&p->services[at]->lock, NULL); /* no attributes: cannot fail on Linux */
+		(void)pthread_mutex_init(&p->services[at]->chunks_lock, NULL);
 	}
 	if (r == 0)
 		*out = p->services[at];
@@ -79,7 +102,8 @@ static int load(struct partition *p, struct str name, struct service *service)
 		dictionary_release(&service->dictionary);
 		return r;
 	}
-	service->stored = dictionary_end(&service->dictionary);
+	dictionary_trim(&service->dictionary);
+	service->packed = dictionary_end(&service->dictionary);
 	service->loaded = true;
 	return 0;
 }
@@ -146,6 +170,7 @@ static bool evict_one(struct sqlite_state *s)
 		(void)pthread_mutex_lock(&from->lock);
 		victim = oldest_unused(from);
 		if (victim) {
+			(void)drop_chunks(victim, NULL);
 			dictionary_release(&victim->dictionary);
 			victim->loaded = false;
 			s->dictionary_bytes -= victim->size;
@@ -205,27 +230,69 @@ int service_series(struct partition *p, int64_t service, struct str type, struct
 	return id_of(p->db, both[0], both[1], out);
 }
 
-static int write_chunk(struct partition *p, int64_t id, struct service *service)
+int service_pack(struct service *service)
 {
-	scoped(buf_release) struct buf plain = BUF_INIT(DICTIONARY_CHUNK_MAX), packed = BUF_INIT(DICTIONARY_CHUNK_MAX);
+	struct dictionary_mark end = dictionary_end(&service->dictionary);
+	scoped(buf_release) struct buf plain = BUF_INIT(DICTIONARY_CHUNK_MAX);
+	struct chunk *chunk;
 	int r;
 
-	(void)pthread_mutex_lock(&service->lock);
-	service->pending = dictionary_end(&service->dictionary);
-	if (!dictionary_same_mark(&service->pending, &service->stored))
-		dictionary_encode(&service->dictionary, &service->stored, &plain);
-	(void)pthread_mutex_unlock(&service->lock);
-	if (!plain.len || plain.error)
-		return plain.error;
-	r = pack_compress(buf_str(&plain), CHUNK_LEVEL, &packed);
-	if (r < 0)
+	if (dictionary_same_mark(&end, &service->packed))
+		return 0;
+	dictionary_encode(&service->dictionary, &service->packed, &plain);
+	chunk = calloc(1, sizeof(*chunk));
+	if (!chunk || plain.error) {
+		free(chunk);
+		return plain.error ? plain.error : -ENOMEM;
+	}
+	chunk->packed = (struct buf)BUF_INIT(DICTIONARY_CHUNK_MAX);
+	r = pack_compress(buf_str(&plain), CHUNK_LEVEL, &chunk->packed);
+	if (r < 0) {
+		buf_release(&chunk->packed);
+		free(chunk);
 		return r;
+	}
+	service->packed = end;
+	(void)pthread_mutex_lock(&service->chunks_lock);
+	if (service->last)
+		service->last->next = chunk;
+	else
+		service->first = chunk;
+	service->last = chunk;
+	(void)pthread_mutex_unlock(&service->chunks_lock);
+	return 0;
+}
+
+static int write_chunk(struct partition *p, int64_t id, int64_t number, const struct chunk *chunk)
+{
+	int r;
+
 	(void)sqlite3_bind_int64(p->add_chunk, 1, id);
-	(void)sqlite3_bind_int64(p->add_chunk, 2, service->next_chunk);
-	db_bind_blob(p->add_chunk, 3, buf_str(&packed));
+	(void)sqlite3_bind_int64(p->add_chunk, 2, number);
+	db_bind_blob(p->add_chunk, 3, buf_str(&chunk->packed));
 	r = db_step(p->add_chunk);
 	(void)sqlite3_reset(p->add_chunk);
 	(void)sqlite3_clear_bindings(p->add_chunk);
+	return r;
+}
+
+/* All chunks that are there now: those of every job of the batch, since a job is submitted after its rows were packed.
+ * A chunk's successor may be appended meanwhile, which is not looked at. */
+static int write_chunks(struct partition *p, int64_t id, struct service *service)
+{
+	struct chunk *chunk;
+	int64_t number = service->next_chunk;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&service->chunks_lock);
+	chunk = service->first;
+	service->pending = service->last;
+	(void)pthread_mutex_unlock(&service->chunks_lock);
+	for (; r == 0 && service->pending; chunk = chunk->next) {
+		r = write_chunk(p, id, number++, chunk);
+		if (chunk == service->pending)
+			break;
+	}
 	return r;
 }
 
@@ -240,7 +307,7 @@ int service_write(struct partition *p, struct str name, struct service *service,
 		return r;
 	if (p->touched_count == ARRAY_SIZE(p->touched))
 		return -EAGAIN;
-	r = write_chunk(p, *id, service);
+	r = write_chunks(p, *id, service);
 	if (r == 0) {
 		service->is_pending = true;
 		p->touched[p->touched_count++] = service;
@@ -248,16 +315,15 @@ int service_write(struct partition *p, struct str name, struct service *service,
 	return r;
 }
 
-/* Marks move only once the rows are durable: after a failed commit the next one writes them again. */
+/* Chunks go only once they are durable: after a failed commit the next one writes them again. */
 void service_written(struct partition *p, bool committed)
 {
 	for (size_t i = 0; i < p->touched_count; i++) {
 		struct service *service = p->touched[i];
 
-		if (committed && !dictionary_same_mark(&service->pending, &service->stored)) {
-			service->stored = service->pending;
-			service->next_chunk++;
-		}
+		if (committed && service->pending)
+			service->next_chunk += drop_chunks(service, service->pending);
+		service->pending = NULL;
 		service->is_pending = false;
 	}
 	p->touched_count = 0;

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "store/sqlite_int.h"
 
 #define PARTITIONS_MAX 65536
+#define OPEN_DAYS_MAX 64 /* each has a thread, five descriptors and half a MiB */
+#define CLOSE_TRIES 8
 
 /* The catalog can be made again from the partitions: failing to write it fails nothing. */
 static const char catalog_schema[] = "CREATE TABLE IF NOT EXISTS partition(name TEXT PRIMARY KEY, day INT, state TEXT "
@@ -34,13 +37,6 @@ static void catalog_note(struct sqlite_state *s, const struct partition *p, cons
 	(void)pthread_mutex_unlock(&s->catalog_lock);
 	if (r < 0)
 		log_warn("the catalog could not be written; it will be made again at the next start", LOG_ERR(r));
-}
-
-static int sync_directory(const char *path)
-{
-	scoped(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 static void path_of(const struct sqlite_state *s, const char *name, const char *suffix, struct buf *out)
@@ -188,7 +184,7 @@ uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day
 
 int state_sync(struct sqlite_state *s)
 {
-	return sync_directory(s->path);
+	return io_sync_folder(s->path);
 }
 
 int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old)
@@ -208,47 +204,167 @@ int state_swap(struct sqlite_state *s, struct partition *fresh, const struct par
 	return r;
 }
 
-/* state->lock is held. */
-static int make(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out)
+/* state->lock is held. Return: days with a file. */
+static size_t count_days(const struct sqlite_state *s)
 {
-	uint32_t generation = state_next_generation(s, is_year, day);
-	struct partition *p = NULL;
-	int r = partition_open(s, is_year, day, generation, true, &p);
+	size_t count = 0;
 
-	r = r ? r : sync_directory(s->path);
-	r = r ? r : insert(s, p);
+	for (size_t i = 0; i < s->partitions_count; i++)
+		count += !s->partitions[i]->is_year &&
+			 (!i || s->partitions[i - 1]->is_year || s->partitions[i - 1]->day != s->partitions[i]->day);
+	return count;
+}
+
+static bool has_day(const struct sqlite_state *s, int64_t day)
+{
+	for (size_t i = 0; i < s->partitions_count; i++)
+		if (!s->partitions[i]->is_year && s->partitions[i]->day == day)
+			return true;
+	return false;
+}
+
+/* state->lock is held. Return: the open day that nothing came for for longest, when there are too many of them. Today
+ * and tomorrow stay. */
+static const struct partition *one_too_many(struct sqlite_state *s)
+{
+	int64_t today = (int64_t)(state_now(s) / STORE_DAY_NS);
+	const struct partition *oldest = NULL;
+	size_t open = 0;
+
+	for (size_t i = 0; i < s->partitions_count; i++) {
+		struct partition *p = s->partitions[i];
+
+		if (p->is_year || partition_is_closed(p) || p->day == today || p->day == today + 1)
+			continue;
+		open++;
+		if (!oldest || p->newest_upload < oldest->newest_upload)
+			oldest = p;
+	}
+	return open >= OPEN_DAYS_MAX ? oldest : NULL;
+}
+
+int state_reserve(const char *path)
+{
+	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+
+	return fd < 0 ? -errno : 0;
+}
+
+/* state->lock is held. */
+static int reserve(struct sqlite_state *s, bool is_year, int64_t day, uint32_t *generation)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	char name[40];
+
+	if (!is_year && count_days(s) >= STORE_DAYS_MAX && !has_day(s, day))
+		return -EOVERFLOW;
+	*generation = state_next_generation(s, is_year, day);
+	partition_name(name, is_year, day, *generation);
+	path_of(s, name, "", &path);
+	return path.error ? path.error : state_reserve(buf_cstr(&path));
+}
+
+/* The number of the next file, which nobody else gets from here on. */
+static int reserve_next(struct sqlite_state *s, bool is_year, int64_t day, uint32_t *generation)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&s->lock);
+	r = reserve(s, is_year, day, generation);
+	(void)pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* make_lock is held, and no other: nobody waits while the file is made but those who want it. */
+static int make(struct sqlite_state *s, bool is_year, int64_t day)
+{
+	struct partition *p = NULL;
+	uint32_t generation;
+	int r = reserve_next(s, is_year, day, &generation);
+
+	if (r < 0)
+		return r;
+	r = partition_open(s, is_year, day, generation, true, &p);
+	r = r ? r : io_sync_folder(s->path);
+	if (r == 0) {
+		catalog_note(s, p, "open");
+		(void)pthread_mutex_lock(&s->lock);
+		r = insert(s, p);
+		(void)pthread_mutex_unlock(&s->lock);
+	}
 	if (r < 0) {
 		char name[40];
 
 		partition_free(p);
 		partition_name(name, is_year, day, generation);
 		remove_files(s, name);
-		return r;
 	}
-	catalog_note(s, p, "open");
-	*out = p;
-	return 0;
+	return r;
 }
 
-int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out)
+/* state->lock is held. Return: the partition of the day that takes writes, or NULL. */
+static struct partition *open_one_of(struct sqlite_state *s, bool is_year, int64_t day)
 {
 	struct partition *found = NULL;
-	int r = 0;
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->partitions_count; i++) {
 		struct partition *p = s->partitions[i];
 
 		if (p->is_year == is_year && p->day == day && !partition_is_closed(p))
 			found = p;
 	}
-	if (!found)
-		r = make(s, is_year, day, &found);
-	if (r == 0) {
+	return found;
+}
+
+/* Return: whether there is one that takes writes; then *out has a reference. */
+static bool find_open(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out)
+{
+	struct partition *found;
+
+	(void)pthread_mutex_lock(&s->lock);
+	found = open_one_of(s, is_year, day);
+	if (found) {
 		found->refs++;
 		*out = found;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+/* Profiles of many days at once (an import) must not keep all of these open. */
+static int close_one_too_many(struct sqlite_state *s, int64_t day)
+{
+	int r = 0;
+
+	for (int i = 0; i < CLOSE_TRIES && r == 0; i++) { /* others may open some meanwhile */
+		const struct partition *p;
+		int64_t other = 0;
+
+		(void)pthread_mutex_lock(&s->lock);
+		p = open_one_of(s, false, day) ? NULL : one_too_many(s);
+		if (p)
+			other = p->day;
+		(void)pthread_mutex_unlock(&s->lock);
+		if (!p)
+			return 0;
+		r = compact_day(s, other, NULL);
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out)
+{
+	int r = is_year ? 0 : close_one_too_many(s, day);
+
+	while (r == 0 && !find_open(s, is_year, day, out)) {
+		(void)pthread_mutex_lock(&s->make_lock);
+		if (find_open(s, is_year, day, out)) { /* somebody made it while this one waited */
+			(void)pthread_mutex_unlock(&s->make_lock);
+			break;
+		}
+		r = make(s, is_year, day);
+		(void)pthread_mutex_unlock(&s->make_lock);
+	}
 	return r;
 }
 
@@ -417,6 +533,7 @@ int state_open(const struct store_config *config, struct sqlite_state **out)
 	(void)pthread_mutex_init(&s->lock, NULL); /* no attributes: cannot fail on Linux */
 	(void)pthread_mutex_init(&s->catalog_lock, NULL);
 	(void)pthread_mutex_init(&s->compact_lock, NULL);
+	(void)pthread_mutex_init(&s->make_lock, NULL);
 	(void)pthread_cond_init(&s->changed, NULL);
 	store_ids_init(&s->ids);
 	s->path = str_dup(str_of(config->path));
@@ -443,6 +560,7 @@ void state_close(struct sqlite_state *s)
 	(void)pthread_mutex_destroy(&s->lock);
 	(void)pthread_mutex_destroy(&s->catalog_lock);
 	(void)pthread_mutex_destroy(&s->compact_lock);
+	(void)pthread_mutex_destroy(&s->make_lock);
 	(void)pthread_cond_destroy(&s->changed);
 	free(s->path);
 	free(s);

@@ -133,7 +133,8 @@ int write_rollup(struct partition *p, int64_t series, int64_t span, int64_t t, s
 
 /* Preparing */
 
-static int prepare_packed(struct put_job *put, struct service *service, const struct window *w)
+/* Return: -ESTALE when @p was closed: compaction reads its dictionaries then, which must not change any more. */
+static int prepare_packed(struct partition *p, struct put_job *put, struct service *service, const struct window *w)
 {
 	scoped(header_release) struct header header = { 0 };
 	scoped(columns_release) struct columns columns = { 0 };
@@ -141,8 +142,12 @@ static int prepare_packed(struct put_job *put, struct service *service, const st
 	int r = -E2BIG;
 
 	(void)pthread_mutex_lock(&service->lock);
-	if (dictionary_size(&service->dictionary) < SERVICE_DICTIONARY_MAX)
+	if (partition_is_closed(p))
+		r = -ESTALE;
+	else if (dictionary_size(&service->dictionary) < SERVICE_DICTIONARY_MAX)
 		r = pack_window(&service->dictionary, w, &header, &columns);
+	if (r == 0)
+		r = service_pack(service);
 	(void)pthread_mutex_unlock(&service->lock);
 	if (r < 0)
 		return r;
@@ -181,7 +186,7 @@ static int prepare(struct partition *p, struct put_job *put, const struct store_
 	r = service_get(p, put->service_name, &put->service);
 	if (r < 0)
 		return r;
-	r = prepare_packed(put, put->service, upload->window);
+	r = prepare_packed(p, put, put->service, upload->window);
 	return r == -E2BIG ? prepare_window(put, upload->window) : r;
 }
 
@@ -195,6 +200,8 @@ static int put_once(struct sqlite_state *s, struct put_job *put, const struct st
 		return r;
 	put->job.run = run_put;
 	r = prepare(p, put, upload);
+	if (r == 0 && upload->packed)
+		upload->packed(upload->packed_ctx);
 	r = r ? r : partition_submit(p, &put->job);
 	if (put->service)
 		service_put(p, put->service);
@@ -405,6 +412,7 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 			r = compact_day(s, p->day, sel);
 		rm.removed = found;
 	}
+	p->removals++;
 	if (r == 0)
 		*removed += rm.removed;
 	return r;

@@ -31,6 +31,7 @@ struct store_label {
 #define STORE_NAME_MAX 2048       /* a service or a type */
 #define STORE_REQUEST_KEY_MAX 256 /* an Idempotency-Key */
 #define STORE_RAW_MAX MIB(512)
+#define STORE_DAYS_MAX 4096 /* days with profiles: 11 years */
 
 /* What put() takes; everything is borrowed. */
 struct store_upload {
@@ -41,6 +42,10 @@ struct store_upload {
 	struct str request_key;      /* the same key within 24 hours stores nothing again; empty: none */
 	const struct window *window; /* NULL: the bytes of @raw are kept as they are (execution traces) */
 	struct str raw;
+	/* Called when put() has nothing left to compute and begins to wait for the disk; perhaps more than once. NULL: no
+	 */
+	void (*packed)(void *ctx);
+	void *packed_ctx;
 };
 
 /* Which profiles. */
@@ -115,7 +120,7 @@ struct store_config {
 	uint64_t size_max;          /* oldest partitions go above this many bytes; 0: no limit */
 	uint64_t free_min;          /* oldest partitions go while the file system has less left; 0: no limit */
 	uint64_t rollup_age_max_ns; /* of the daily rows in rollup-YYYY.db; 0: never */
-	size_t dictionary_max;      /* bytes of dictionaries kept in memory; 0: 96 MiB */
+	size_t dictionary_max;      /* bytes of dictionaries kept in memory; 0: 112 MiB */
 };
 
 /* Something wrong that check() found: where, and what, as text. */
@@ -130,7 +135,8 @@ struct store {
 	 * put - store one profile; when it returns, it is durable
 	 *
 	 * Return: 0; 1 when request_key is known already (*out is the profile stored then); -ENOSPC, -EIO,
-	 * -EINVAL (no service, no type), -E2BIG over a limit above, -ERANGE: created_ns outside 1970..2106.
+	 * -EINVAL (no service, no type), -E2BIG over a limit above, -ERANGE: created_ns outside 1970..2106;
+	 * -EOVERFLOW: its day would be one more than STORE_DAYS_MAX.
 	 */
 	int (*put)(struct store_state *s, const struct store_upload *upload, struct store_id *out);
 	/** list - every profile of @sel by created_at, oldest first. Return: 0, -errno or what @visit returned. */

@@ -19,17 +19,51 @@ static void close_store(struct store_state *s)
 	state_close((struct sqlite_state *)s);
 }
 
+/* How many profiles: the first time by an index, then only those behind the last one that was counted. */
+static int count_profiles(struct partition *p, sqlite3 *db, uint64_t *out)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	uint64_t removals = p->removals, before = 0;
+	int64_t last = 0;
+	int r;
+
+	(void)pthread_mutex_lock(&p->lock);
+	if (p->counted.removals == removals) {
+		before = p->counted.profiles;
+		last = p->counted.last_id;
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	r = db_prepare(db,
+		       last ? "SELECT count(*), max(id) FROM profile WHERE id > ?1"
+			    : "SELECT (SELECT count(*) FROM profile), (SELECT max(id) FROM profile) WHERE ?1 = 0",
+		       &stmt);
+	if (r < 0)
+		return r;
+	(void)sqlite3_bind_int64(stmt, 1, last);
+	r = db_step(stmt);
+	if (r < 0)
+		return r;
+	*out = before + (uint64_t)sqlite3_column_int64(stmt, 0);
+	last = MAX(last, sqlite3_column_int64(stmt, 1)); /* NULL, which is 0 here: nothing came */
+	(void)pthread_mutex_lock(&p->lock);
+	p->counted.profiles = *out;
+	p->counted.last_id = last;
+	p->counted.removals = removals;
+	(void)pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
 static int add_partition(struct partition *p, struct store_stats *out)
 {
 	struct reader *reader = NULL;
 	struct stat st;
-	int64_t profiles = 0;
+	uint64_t profiles = 0;
 	int r = partition_reader(p, &reader);
 
-	r = r ? r : MIN(db_number(reader->db, "SELECT count(*) FROM profile", &profiles), 0);
+	r = r ? r : count_profiles(p, reader->db, &profiles);
 	partition_reader_done(p, reader);
 	out->partitions++;
-	out->profiles += (uint64_t)profiles;
+	out->profiles += profiles;
 	if (stat(p->path, &st) == 0)
 		out->bytes += (uint64_t)st.st_size;
 	return r;

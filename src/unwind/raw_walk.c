@@ -47,25 +47,36 @@ void raw_walk_free(struct raw_walk *r)
 	free(r);
 }
 
-void unwind_strip(struct abi_sample *sample)
+/* The address where the walk stands as a frame in front of the runtime's, which move up by one. */
+static void add_last(struct abi_sample *sample, const struct abi_raw *raw)
 {
 	struct abi_frame *last = &sample->frames[sample->frame_count];
+	uint64_t words = (raw->sp - sample->stack_pointer) / 8;
+
+	memmove(last + 1, last, sample->runtime_count * sizeof(*last));
+	*last = (struct abi_frame){
+		.kind = ABI_FRAME_USER,
+		.flags = (uint8_t)((raw->is_return ? ABI_FRAME_RETURN : 0) | (raw->guessed ? ABI_FRAME_GUESSED : 0)),
+		.extra = (uint32_t)MIN(words, UINT32_MAX),
+		.a = raw->pc,
+	};
+	sample->frame_count++;
+}
+
+void unwind_strip(struct abi_sample *sample)
+{
+	size_t count = (size_t)sample->frame_count + sample->runtime_count;
 	struct abi_raw raw;
 
 	if (!(sample->flags & ABI_SAMPLE_RAW))
 		return;
-	memcpy(&raw, last, sizeof(raw));
-	if (sample->frame_count < ABI_FRAMES_MAX) {
-		*last = (struct abi_frame){
-			.kind = ABI_FRAME_USER,
-			.flags = (uint8_t)((raw.is_return ? ABI_FRAME_RETURN : 0) |
-					   (raw.guessed ? ABI_FRAME_GUESSED : 0)),
-			.a = raw.pc,
-		};
-		sample->frame_count++;
+	memcpy(&raw, &sample->frames[count], sizeof(raw));
+	if (count < ABI_FRAMES_MAX) { /* and the raw part is longer than a frame */
+		add_last(sample, &raw);
+		count++;
 	}
 	sample->flags &= (uint16_t)~ABI_SAMPLE_RAW;
-	sample->header.size = (uint32_t)(sizeof(*sample) + sample->frame_count * sizeof(sample->frames[0]));
+	sample->header.size = (uint32_t)(sizeof(*sample) + count * sizeof(sample->frames[0]));
 }
 
 /* Does the walk stand in front of a frame that it cannot leave? */
@@ -105,33 +116,45 @@ static struct rest rest_of(const struct walk *w, const struct abi_raw *before, c
 	return rest;
 }
 
-static struct abi_sample *sample_of(const struct walk *w, const struct rest *rest)
+/* The frames of a runtime came with the sample: there has to be room for them, and they go behind what was walked now.
+ */
+static struct abi_sample *sample_of(struct walk *w, const struct abi_sample *before, const struct rest *rest)
 {
-	size_t head = sizeof(struct abi_sample) + w->count * sizeof(struct abi_frame);
-	size_t size = head + (is_stuck(w) ? sizeof(rest->raw) + rest->raw.stack_size : 0);
-	struct abi_sample *sample = malloc(size);
-	uint8_t *bytes = (uint8_t *)sample;
+	size_t frames, raw_size, size;
+	struct abi_sample *sample;
+	uint8_t *to;
 
+	if (w->count + before->runtime_count > ABI_FRAMES_MAX) {
+		w->count = ABI_FRAMES_MAX - before->runtime_count;
+		w->end = ABI_END_FRAME_LIMIT;
+	}
+	frames = w->count * sizeof(struct abi_frame);
+	raw_size = is_stuck(w) ? sizeof(rest->raw) + rest->raw.stack_size : 0;
+	size = sizeof(*sample) + frames + before->runtime_count * sizeof(struct abi_frame) + raw_size;
+	sample = malloc(size);
 	if (!sample)
 		return NULL;
 	memcpy(sample, w->head, sizeof(*sample));
-	memcpy(sample->frames, w->frames, w->count * sizeof(struct abi_frame));
+	memcpy(sample->frames, w->frames, frames);
+	memcpy(sample->frames + w->count, before->frames + before->frame_count,
+	       before->runtime_count * sizeof(struct abi_frame));
 	sample->header.size = (uint32_t)size;
 	sample->frame_count = (uint16_t)w->count;
 	sample->user_end = w->end;
-	if (is_stuck(w)) {
-		memcpy(bytes + head, &rest->raw, sizeof(rest->raw));
-		memcpy(bytes + head + sizeof(rest->raw), rest->stack, rest->raw.stack_size);
-	} else {
+	if (!raw_size) {
 		sample->flags &= (uint16_t)~ABI_SAMPLE_RAW;
+		return sample;
 	}
+	to = (uint8_t *)(sample->frames + w->count + before->runtime_count);
+	memcpy(to, &rest->raw, sizeof(rest->raw));
+	memcpy(to + sizeof(rest->raw), rest->stack, rest->raw.stack_size);
 	return sample;
 }
 
 int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const struct mappings *maps,
 		    struct abi_sample **out)
 {
-	const uint8_t *behind = (const uint8_t *)(sample->frames + sample->frame_count);
+	const uint8_t *behind = (const uint8_t *)(sample->frames + sample->frame_count + sample->runtime_count);
 	struct world_copy copy = { .maps = maps, .files = r->files };
 	struct walk *w = &r->walk;
 	struct abi_raw raw;
@@ -156,6 +179,6 @@ int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const s
 		w->end = ABI_END_COPY_END;
 	w->world = NULL;
 	rest = rest_of(w, &raw, copy.stack);
-	*out = sample_of(w, &rest);
+	*out = sample_of(w, sample, &rest);
 	return *out ? 0 : -ENOMEM;
 }

@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/random.h"
-#include "unwind/process_key.h"
+#include "proc/program_hash.h"
 
 struct space { /* mappings the kernel was told of, sorted by start */
 	uint32_t number;
@@ -13,7 +13,7 @@ struct space { /* mappings the kernel was told of, sorted by start */
 };
 
 struct process {
-	struct unwind_process key;
+	struct program key;
 	uint64_t hash;
 	size_t index;
 	struct maps_ref *wanted, *told; /* told: what space was made of; or NULL */
@@ -44,7 +44,7 @@ struct spaces {
 
 /* ---- processes ---- */
 
-static bool same_process(const struct unwind_process *a, const struct unwind_process *b)
+static bool same_process(const struct program *a, const struct program *b)
 {
 	return a->pid == b->pid && a->exec_id == b->exec_id && a->start_ns == b->start_ns;
 }
@@ -64,16 +64,16 @@ static void list_push(struct spaces *s, struct process *p)
 }
 
 /* Is @a the program that @b became, or a process that got the pid of @b? Exec ids count up and may wrap. */
-static bool is_later(const struct unwind_process *a, const struct unwind_process *b)
+static bool is_later(const struct program *a, const struct program *b)
 {
 	return a->start_ns != b->start_ns ? a->start_ns > b->start_ns : (int32_t)(a->exec_id - b->exec_id) > 0;
 }
 
-static struct process *find(const struct spaces *s, const struct unwind_process *key)
+static struct process *find(const struct spaces *s, const struct program *key)
 {
 	uint32_t at;
 
-	if (u64map_get(&s->by_key, unwind_process_hash(key, s->seed), &at) < 0)
+	if (u64map_get(&s->by_key, program_hash(key, s->seed), &at) < 0)
 		return NULL;
 	return same_process(&s->items[at]->key, key) ? s->items[at] : NULL;
 }
@@ -175,7 +175,7 @@ static void drop_process(struct spaces *s, struct process *p)
 }
 
 /* A sample can come back from its walk when its program is no more: it does not take the pid from the next one. */
-static int take_pid(struct spaces *s, const struct unwind_process *key, size_t index)
+static int take_pid(struct spaces *s, const struct program *key, size_t index)
 {
 	uint32_t at;
 
@@ -205,9 +205,9 @@ static int add_process(struct spaces *s, struct process *p)
 }
 
 /* NULL: out of memory. */
-static struct process *create(struct spaces *s, const struct unwind_process *key)
+static struct process *create(struct spaces *s, const struct program *key)
 {
-	uint64_t hash = unwind_process_hash(key, s->seed);
+	uint64_t hash = program_hash(key, s->seed);
 	struct process *p;
 	uint32_t at;
 
@@ -227,7 +227,7 @@ static struct process *create(struct spaces *s, const struct unwind_process *key
 }
 
 /* NULL: out of memory. */
-static struct process *use(struct spaces *s, const struct unwind_process *key)
+static struct process *use(struct spaces *s, const struct program *key)
 {
 	struct process *p = find(s, key);
 
@@ -263,7 +263,7 @@ static void want(struct spaces *s, struct process *p, struct maps_ref *maps)
 	p->wanted = maps_ref_get(maps);
 }
 
-void spaces_set(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps)
+void spaces_set(struct spaces *s, const struct program *process, struct maps_ref *maps)
 {
 	struct process *p = use(s, process);
 
@@ -281,7 +281,7 @@ static int set_space(struct spaces *s, const struct process *p)
 	return s->sink->set_space(s->sink->self, p->key.pid, &told);
 }
 
-void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old,
+void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_old,
 		bool is_unknown)
 {
 	struct process *p = use(s, process);
@@ -297,7 +297,7 @@ void spaces_raw(struct spaces *s, const struct unwind_process *process, struct m
 		want(s, p, maps);
 }
 
-void spaces_share(struct spaces *s, const struct unwind_process *child, const struct unwind_process *parent)
+void spaces_share(struct spaces *s, const struct program *child, const struct program *parent)
 {
 	struct process *from = find(s, parent), *p;
 
@@ -312,7 +312,7 @@ void spaces_share(struct spaces *s, const struct unwind_process *child, const st
 	p->told = maps_ref_get(from->told);
 }
 
-void spaces_forget(struct spaces *s, const struct unwind_process *process)
+void spaces_forget(struct spaces *s, const struct program *process)
 {
 	struct process *p = find(s, process);
 

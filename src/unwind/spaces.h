@@ -24,15 +24,15 @@ int spaces_open(struct rows *rows, const struct table_sink *sink, const struct c
 void spaces_close(struct spaces *s); /* NULL is fine */
 
 /** spaces_set - tell the kernel of it with the next spaces_flush(). Out of memory: a later sample does it. */
-void spaces_set(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps);
+void spaces_set(struct spaces *s, const struct program *process, struct maps_ref *maps);
 /**
  * spaces_raw - a walk of it had to be finished here
  * @is_old: it has lived a while. @is_unknown: the kernel had no space for it then.
  */
-void spaces_raw(struct spaces *s, const struct unwind_process *process, struct maps_ref *maps, bool is_old,
+void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_old,
 		bool is_unknown);
-void spaces_share(struct spaces *s, const struct unwind_process *child, const struct unwind_process *parent);
-void spaces_forget(struct spaces *s, const struct unwind_process *process);
+void spaces_share(struct spaces *s, const struct program *child, const struct program *parent);
+void spaces_forget(struct spaces *s, const struct program *process);
 void spaces_flush(struct spaces *s);
 
 uint64_t spaces_count(const struct spaces *s); /* that the kernel knows */

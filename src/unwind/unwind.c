@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/random.h"
-#include "unwind/process_key.h"
+#include "proc/program_hash.h"
 #include "unwind/raw_walk.h"
 #include "unwind/rows_files.h"
 #include "unwind/spaces.h"
@@ -32,7 +32,7 @@ struct message {
 	struct message *next;
 	size_t bytes; /* that it counts */
 	enum message_kind kind;
-	struct unwind_process process, parent;
+	struct program process, parent;
 	struct maps_ref *maps; /* SET, RAW */
 	bool is_old;
 	struct abi_sample *sample; /* RAW: owned; the finished one later */
@@ -43,7 +43,7 @@ struct list {
 };
 
 struct known { /* what the reader handed over of a process */
-	struct unwind_process key;
+	struct program key;
 	struct maps_ref *maps; /* or NULL */
 };
 
@@ -210,12 +210,26 @@ static void end_round(struct unwind *u)
 }
 
 /* With the lock held. The kernel's thread id as `who` means that thread alone. */
-static void set_nice(struct unwind *u, bool hurries)
+static void hurry(struct unwind *u)
 {
-	if (u->hurries == hurries || !u->can_hurry || !u->worker_tid)
+	if (u->hurries || !u->can_hurry || !u->worker_tid)
 		return;
-	u->hurries = hurries;
-	ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, hurries ? HURRY_NICE : WORKER_NICE)); /* it could before */
+	u->hurries = true;
+	ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, HURRY_NICE)); /* it could before */
+}
+
+/* The worker's, with the lock held, which is given up: who gives up his priority is likely to lose the CPU at once, and
+ * with the lock the reader would wait for as long (190 ms were seen on a machine with four busy programs a CPU). */
+static void calm_down(struct unwind *u)
+{
+	if (!u->hurries || !u->can_hurry)
+		return;
+	u->hurries = false;
+	pthread_mutex_unlock(&u->lock);
+	ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, WORKER_NICE));
+	pthread_mutex_lock(&u->lock);
+	if (u->hurries) /* again, and perhaps before that call */
+		ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, HURRY_NICE));
 }
 
 /* Who lacks the right to raise a priority again stays where he is. */
@@ -225,9 +239,8 @@ static void start_nicely(struct unwind *u)
 
 	pthread_mutex_lock(&u->lock);
 	u->worker_tid = tid;
-	u->can_hurry = setpriority(PRIO_PROCESS, (id_t)tid, HURRY_NICE) == 0;
-	u->hurries = true;
-	set_nice(u, false);
+	u->can_hurry = u->hurries = setpriority(PRIO_PROCESS, (id_t)tid, HURRY_NICE) == 0;
+	calm_down(u);
 	pthread_mutex_unlock(&u->lock);
 }
 
@@ -274,8 +287,8 @@ static void *worker_main(void *argument)
 		u->is_busy = false;
 		publish_totals(u);
 		if (!u->work.first) {
-			set_nice(u, false);
 			pthread_cond_broadcast(&u->idle);
+			calm_down(u);
 		}
 	}
 	pthread_mutex_unlock(&u->lock);
@@ -284,30 +297,30 @@ static void *worker_main(void *argument)
 
 /* ---- the reader ---- */
 
-static struct known *find_known(const struct unwind *u, const struct unwind_process *p)
+static struct known *find_known(const struct unwind *u, const struct program *p)
 {
 	uint32_t at;
 
-	return u64map_get(&u->known_index, unwind_process_hash(p, u->seed), &at) < 0 ? NULL : &u->known[at];
+	return u64map_get(&u->known_index, program_hash(p, u->seed), &at) < 0 ? NULL : &u->known[at];
 }
 
 /* NULL: out of memory, or too many: its mappings are copied each time. */
-static struct known *get_known(struct unwind *u, const struct unwind_process *p)
+static struct known *get_known(struct unwind *u, const struct program *p)
 {
 	struct known *k = find_known(u, p);
 
 	if (k)
 		return k;
 	if (array_grow(&u->known, &u->known_cap, u->known_count, KNOWN_MAX) < 0 ||
-	    u64map_put(&u->known_index, unwind_process_hash(p, u->seed), (uint32_t)u->known_count) < 0)
+	    u64map_put(&u->known_index, program_hash(p, u->seed), (uint32_t)u->known_count) < 0)
 		return NULL;
 	u->known[u->known_count] = (struct known){ .key = *p };
 	return &u->known[u->known_count++];
 }
 
-static void forget_known(struct unwind *u, const struct unwind_process *p)
+static void forget_known(struct unwind *u, const struct program *p)
 {
-	uint64_t hash = unwind_process_hash(p, u->seed);
+	uint64_t hash = program_hash(p, u->seed);
 	struct known *last;
 	uint32_t at;
 
@@ -319,11 +332,11 @@ static void forget_known(struct unwind *u, const struct unwind_process *p)
 	if (last == &u->known[at])
 		return;
 	u->known[at] = *last;
-	must(u64map_put(&u->known_index, unwind_process_hash(&last->key, u->seed), at) == 0); /* replaces: needs no room */
+	must(u64map_put(&u->known_index, program_hash(&last->key, u->seed), at) == 0); /* replaces: needs no room */
 }
 
 /* The mappings as both threads hold them: those of last time when they are the same. NULL: out of memory. */
-static struct maps_ref *share_maps(struct unwind *u, const struct unwind_process *p, const struct mappings *maps,
+static struct maps_ref *share_maps(struct unwind *u, const struct program *p, const struct mappings *maps,
 				   bool *fresh)
 {
 	struct known *k = get_known(u, p);
@@ -353,7 +366,7 @@ static int hand_over(struct unwind *u, struct message *m, size_t limit)
 		list_add(&u->work, m);
 		u->waiting += m->bytes;
 		if (u->waiting > HURRY_BYTES)
-			set_nice(u, true);
+			hurry(u);
 		pthread_cond_signal(&u->changed);
 	} else if (m->kind == MESSAGE_RAW) {
 		u->totals.raw_dropped++;
@@ -365,7 +378,7 @@ static int hand_over(struct unwind *u, struct message *m, size_t limit)
 	return -EAGAIN;
 }
 
-static struct message *message_new(enum message_kind kind, const struct unwind_process *process)
+static struct message *message_new(enum message_kind kind, const struct program *process)
 {
 	struct message *m = calloc(1, sizeof(*m));
 
@@ -382,7 +395,7 @@ static size_t maps_bytes(const struct mappings *maps)
 	return maps->count * sizeof(*maps->items);
 }
 
-void unwind_set_process(struct unwind *u, const struct unwind_process *process, const struct mappings *maps)
+void unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps)
 {
 	struct message *m = message_new(MESSAGE_SET, process);
 	bool fresh;
@@ -398,7 +411,7 @@ void unwind_set_process(struct unwind *u, const struct unwind_process *process, 
 	ignore(hand_over(u, m, QUEUE_BYTES_MAX)); /* the next sample asks again */
 }
 
-void unwind_share(struct unwind *u, const struct unwind_process *child, const struct unwind_process *parent)
+void unwind_share(struct unwind *u, const struct program *child, const struct program *parent)
 {
 	struct message *m;
 
@@ -413,7 +426,7 @@ void unwind_share(struct unwind *u, const struct unwind_process *child, const st
 	ignore(hand_over(u, m, QUEUE_BYTES_ALL)); /* the child's samples come raw then */
 }
 
-void unwind_forget(struct unwind *u, const struct unwind_process *process)
+void unwind_forget(struct unwind *u, const struct program *process)
 {
 	struct message *m;
 
@@ -435,7 +448,7 @@ static bool is_old(const struct unwind *u, const struct abi_sample *sample)
 
 int unwind_raw(struct unwind *u, const struct abi_sample *sample, const struct mappings *maps)
 {
-	const struct unwind_process process = { .pid = sample->pid,
+	const struct program process = { .pid = sample->pid,
 						.exec_id = sample->exec_id,
 						.start_ns = sample->process_start_ns };
 	struct message *m = message_new(MESSAGE_RAW, &process);
@@ -477,7 +490,7 @@ struct abi_sample *unwind_take(struct unwind *u)
 void unwind_drain(struct unwind *u)
 {
 	pthread_mutex_lock(&u->lock);
-	set_nice(u, true); /* somebody waits for it */
+	hurry(u); /* somebody waits for it */
 	while (u->work.first || u->is_busy)
 		pthread_cond_wait(&u->idle, &u->lock);
 	pthread_mutex_unlock(&u->lock);

@@ -14,6 +14,7 @@
 #include "abi/abi.h"
 #include "proc/files.h"
 #include "proc/mappings.h"
+#include "proc/program.h"
 #include "unwind/table_sink.h"
 
 struct unwind_config {
@@ -41,20 +42,15 @@ struct unwind;
 int unwind_open(const struct unwind_config *cfg, struct files *files, struct unwind **out) warn_unused;
 void unwind_close(struct unwind *u); /* NULL is fine */
 
-struct unwind_process { /* which program's mappings */
-	uint32_t pid, exec_id;
-	uint64_t start_ns;
-};
-
 /**
  * unwind_set_process - these are its mappings now: the kernel's walkers are told of them
  * @maps: borrowed. Same mappings as before: nothing is done.
  */
-void unwind_set_process(struct unwind *u, const struct unwind_process *process, const struct mappings *maps);
+void unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps);
 /** unwind_share - a forked child runs in its parent's address space (a copy of it) until it is told otherwise. */
-void unwind_share(struct unwind *u, const struct unwind_process *child, const struct unwind_process *parent);
+void unwind_share(struct unwind *u, const struct program *child, const struct program *parent);
 /** unwind_forget - it has gone, or another program took its place. */
-void unwind_forget(struct unwind *u, const struct unwind_process *process);
+void unwind_forget(struct unwind *u, const struct program *process);
 
 /**
  * unwind_raw - finish the walk of a raw sample

@@ -1,181 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store under load: puts from several threads, then sums. bench_store DIR SERVICES PROFILES THREADS [SEED [STACKS]]
- * makes PROFILES pprof uploads for each service, one a minute of one day, and prints sizes and times; DIR must not
- * exist and stays. A service has STACKS distinct stacks (5,000), 40 deep, of which a run of neighbours shares 36 frames
- * (90 %); a profile has between a quarter and two thirds of them. Nothing of it is asserted. */
+/* The store under load: puts from several threads, then sums. bench_store DIR SERVICES PROFILES THREADS [SEED [STACKS
+ * [SHARE]]] makes PROFILES pprof uploads for each service, one a minute of one day, and prints sizes and times; DIR
+ * must not exist and stays. A service has STACKS distinct stacks (5,000), 40 deep, of which a run of neighbours shares
+ * 36 frames (90 %); a profile has between a quarter and two thirds of them, or about SHARE percent. Nothing of it is
+ * asserted. */
 #include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "bench_bodies.h"
 #include "codec/pprof.h"
 #include "store/store.h"
 
-#define DEPTH 40
-#define SHARED 36 /* frames that the stacks of a family share */
-#define FAMILY 50
-#define FUNCTIONS 8000
-#define LABEL_SETS 32
 #define START (UINT64_C(20000) * 86400 * NSEC_PER_SEC)
 
 struct bench {
 	const struct store *store;
 	struct store_state *s;
-	uint64_t services, profiles, threads, seed, stacks, now;
+	uint64_t services, profiles, threads, seed, stacks, share, now;
 	uint64_t sent, packed, samples; /* atomically: bytes of gzip, samples */
 	_Atomic uint64_t next;
 	uint64_t *latency_ns; /* per put */
 };
-
-static uint64_t next_random(uint64_t *state) /* xorshift64, G. Marsaglia 2003 */
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-static uint64_t mix(uint64_t a, uint64_t b) /* the end of MurmurHash3 (A. Appleby, public domain) over both */
-{
-	uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
-
-	x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-	x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-	return x ^ x >> 33;
-}
-
-static int frame(struct model *m, uint32_t mapping, uint64_t base, uint64_t number, uint32_t *out)
-{
-	struct model_function function = { .start_line = (int64_t)(number % 900) };
-	struct model_location location = { .mapping = mapping, .line_count = 1, .address = base + number * 48 };
-	struct model_line line = { .line = (int64_t)(number % 900 + number % 40) };
-	char name[96];
-	int size = snprintf(name, sizeof(name), "example.com/service/internal/package%llu.(*Type%llu).Method%llu",
-			    (unsigned long long)number % 120, (unsigned long long)number % 700,
-			    (unsigned long long)number);
-	int r = model_add_string(m, str_n(name, (size_t)size), &function.name);
-
-	function.system_name = function.name;
-	size = snprintf(name, sizeof(name), "/src/service/internal/package%llu/file%llu.go",
-			(unsigned long long)number % 120, (unsigned long long)number % 500);
-	r = r ? r : model_add_string(m, str_n(name, (size_t)size), &function.filename);
-	r = r ? r : model_add_function(m, &function, &line.function);
-	return r ? r : model_add_location(m, &location, &line, out);
-}
-
-/* Stack @number of a service: the same in all of its profiles. */
-static int stack(struct model *m, uint32_t mapping, uint64_t base, uint64_t service, uint64_t number, uint32_t *out)
-{
-	uint32_t node = 0, location;
-	int r = 0;
-
-	for (uint64_t depth = 0; r == 0 && depth < DEPTH; depth++) {
-		uint64_t who = depth < SHARED ? number / FAMILY : number;
-
-		r = frame(m, mapping, base, mix(mix(service, who), depth) % FUNCTIONS, &location);
-		r = r ? r : model_add_stack(m, node, location, &node);
-	}
-	*out = node;
-	return r;
-}
-
-/* All that a service can show: made once, since naming 200,000 frames takes longer than everything else. */
-struct service_base {
-	struct model m;
-	uint32_t *stacks;
-	uint32_t label_sets[LABEL_SETS];
-};
-
-#define BASE_START UINT64_C(0x400000)
-
-static int header(struct model *m, uint32_t *mapping)
-{
-	struct model_mapping row = { .start = BASE_START, .limit = BASE_START + MIB(8), .flags = MODEL_HAS_FUNCTIONS };
-	int r = model_add_value_type(m, STR("samples"), STR("count"));
-
-	r = r ? r : model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
-	r = r ? r : model_add_string(m, STR("/srv/service"), &row.filename);
-	r = r ? r : model_add_mapping(m, &row, mapping);
-	m->period_type = m->value_types[1];
-	m->period = 10000000;
-	m->duration_ns = 10 * (int64_t)NSEC_PER_SEC;
-	return r;
-}
-
-static int make_base(const struct bench *b, uint64_t service, struct service_base *base)
-{
-	struct model *m = &base->m;
-	uint32_t mapping;
-	int r = model_init(m, MIB(64));
-
-	base->stacks = calloc(b->stacks, sizeof(*base->stacks));
-	must(base->stacks);
-	r = r ? r : header(m, &mapping);
-	for (uint64_t i = 0; r == 0 && i < b->stacks; i++)
-		r = stack(m, mapping, BASE_START, service, i, &base->stacks[i]);
-	for (unsigned int i = 0; r == 0 && i < LABEL_SETS; i++) {
-		struct model_label label = { 0 };
-		char text[32];
-
-		(void)snprintf(text, sizeof(text), "/api/%u", i);
-		r = model_add_string(m, STR("endpoint"), &label.key);
-		r = r ? r : model_add_string(m, str_of(text), &label.text);
-		r = r ? r : model_add_label_set(m, &label, 1, &base->label_sets[i]);
-	}
-	return r;
-}
-
-static void base_release(struct service_base *base)
-{
-	model_release(&base->m);
-	free(base->stacks);
-}
-
-/* The binary lies elsewhere in every process. Nothing is looked up in @m any more. */
-static void move_mapping(struct model *m, uint64_t by)
-{
-	m->mappings[1].start += by;
-	m->mappings[1].limit += by;
-	for (size_t i = 1; i < m->locations_count; i++)
-		m->locations[i].address += by;
-}
-
-static int make_profile(const struct bench *b, struct service_base *base, uint64_t service, uint64_t number,
-			struct model *m)
-{
-	uint64_t state = mix(b->seed + service, number + 1) | 1;
-	uint64_t share = 25 + next_random(&state) % 42; /* percent */
-	int r = 0;
-
-	base->m.samples_count = base->m.values_count = 0;
-	base->m.time_ns = (int64_t)(START + number * 60 * NSEC_PER_SEC);
-	for (uint64_t i = 0; r == 0 && i < b->stacks; i++) {
-		struct model_sample row = { .stack = base->stacks[i], .time_offset_ns = MODEL_NO_TIME };
-		int64_t values[2] = { 1 + (int64_t)(next_random(&state) % 100 * (next_random(&state) % 100) / 100), 0 };
-
-		values[1] = values[0] * 10000000;
-		if (i % 7 == 0)
-			row.label_set = base->label_sets[i % LABEL_SETS];
-		if (next_random(&state) % 100 < share)
-			r = model_add_sample(&base->m, &row, values);
-	}
-	r = r ? r : model_merge(m, &base->m); /* leaves out what no sample uses */
-	if (r == 0)
-		move_mapping(m, mix(service, number) % 4096 * 4096);
-	return r;
-}
-
-/* An upload as it comes: gzip of level 1, as Go writes it. */
-static void make_upload(const struct bench *b, struct service_base *base, uint64_t service, uint64_t number,
-			struct buf *out)
-{
-	scoped(window_release) struct window w = { 0 };
-
-	must(window_init(&w, MIB(64)) == 0);
-	must(make_profile(b, base, service, number, w.model) == 0);
-	must(pprof_encode_level(&w, 1, out) == 0);
-}
 
 static void put_one(struct bench *b, uint64_t number, const struct buf *body)
 {
@@ -220,16 +68,18 @@ static void make_all(struct bodies *bodies)
 	struct bench *b = bodies->b;
 
 	for (uint64_t service = 0; service < b->services; service++) {
-		scoped(base_release) struct service_base base = { 0 };
+		scoped(bodies_service_release) struct bodies_service base = { 0 };
 
-		must(make_base(b, service, &base) == 0);
+		must(bodies_service_init(&base, b->seed, service, b->stacks) == 0);
+		base.share = b->share;
 		for (uint64_t at = 0; at < bodies->count; at++) {
 			uint64_t number = bodies->first + at;
 
 			if (number % b->services != service)
 				continue;
 			bodies->items[at] = (struct buf)BUF_INIT(MIB(64));
-			make_upload(b, &base, service, number / b->services, &bodies->items[at]);
+			bodies_upload(&base, number / b->services,
+				      (int64_t)(START + number / b->services * 60 * NSEC_PER_SEC), &bodies->items[at]);
 		}
 	}
 }
@@ -360,18 +210,19 @@ int main(int argc, char **argv)
 	struct store_config config = { .clock = &clock };
 	uint64_t start;
 
-	if (argc < 5 || argc > 7 || str_to_u64(str_of(argv[2]), 1, 1000, &b.services) < 0 ||
+	if (argc < 5 || argc > 8 || str_to_u64(str_of(argv[2]), 1, 1000, &b.services) < 0 ||
 	    str_to_u64(str_of(argv[3]), 1, 1440, &b.profiles) < 0 ||
 	    str_to_u64(str_of(argv[4]), 1, 256, &b.threads) < 0 ||
 	    (argc > 5 && str_to_u64(str_of(argv[5]), 0, UINT64_MAX, &b.seed) < 0) ||
-	    (argc > 6 && str_to_u64(str_of(argv[6]), 1, 1000000, &b.stacks) < 0)) {
-		(void)fputs("usage: bench_store DIR SERVICES PROFILES THREADS [SEED [STACKS]]\n", stderr);
+	    (argc > 6 && str_to_u64(str_of(argv[6]), 1, 1000000, &b.stacks) < 0) ||
+	    (argc > 7 && str_to_u64(str_of(argv[7]), 1, 100, &b.share) < 0)) {
+		(void)fputs("usage: bench_store DIR SERVICES PROFILES THREADS [SEED [STACKS [SHARE]]]\n", stderr);
 		return 2;
 	}
 	printf("seed %llu, %llu services x %llu profiles, %llu stacks of %d frames, %d of them shared by %d, %llu "
 	       "threads\n",
 	       (unsigned long long)b.seed, (unsigned long long)b.services, (unsigned long long)b.profiles,
-	       (unsigned long long)b.stacks, DEPTH, SHARED, FAMILY, (unsigned long long)b.threads);
+	       (unsigned long long)b.stacks, BODIES_DEPTH, BODIES_SHARED, BODIES_FAMILY, (unsigned long long)b.threads);
 	config.path = argv[1];
 	b.latency_ns = calloc(b.services * b.profiles, sizeof(*b.latency_ns));
 	must(b.latency_ns && b.store->open(&config, &b.s) == 0);
@@ -386,7 +237,7 @@ int main(int argc, char **argv)
 	printf("hourly sums and the next day's dictionaries: %.2f s\n", seconds_since(start));
 	time_sum(&b, "the day, by hours", (struct store_selector){ .to_ns = START + 86399 * NSEC_PER_SEC });
 	start = clock_monotonic_ns(&clock_system);
-	b.now = START + UINT64_C(2) * 86400 * NSEC_PER_SEC;
+	b.now = START + UINT64_C(50) * 3600 * NSEC_PER_SEC; /* the day made ahead, to which nothing came, goes too */
 	must(b.store->maintain(b.s) == 0);
 	printf("closing: %.2f s\n", seconds_since(start));
 	print_sizes(&b, "closed");

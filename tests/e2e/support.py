@@ -172,7 +172,7 @@ def signed(value):
 
 
 class Sample:
-    __slots__ = ("names", "modules", "values", "labels")
+    __slots__ = ("names", "modules", "places", "values", "labels")
 
     @property
     def count(self):
@@ -192,7 +192,8 @@ class Sample:
 
 
 class Profile:
-    """samples: names and modules are root first; labels hold the last value of each key."""
+    """samples: names, modules and places (file, executing line, first line) are root first; labels hold the last value of
+    each key."""
 
     def __init__(self, file):
         with open(file, "rb") as f:
@@ -215,7 +216,8 @@ class Profile:
             self.types.append((self.strings[pair.get(1, 0)], self.strings[pair.get(2, 0)]))
         self.mappings = {m.get(1): self.strings[m.get(5, 0)] for m in (dict(fields(v)) for v in raw.get(3, []))}
         self.build_ids = {m.get(1): self.strings[m.get(6, 0)] for m in (dict(fields(v)) for v in raw.get(3, []))}
-        functions = {f.get(1): self.strings[f.get(2, 0)] for f in (dict(fields(v)) for v in raw.get(5, []))}
+        functions = {f.get(1): (self.strings[f.get(2, 0)], self.strings[f.get(4, 0)], signed(f.get(5, 0)))
+                     for f in (dict(fields(v)) for v in raw.get(5, []))}
         self.locations = {}
         for value in raw.get(4, []):
             identity = mapping = 0
@@ -226,19 +228,23 @@ class Profile:
                 elif number == 2:
                     mapping = part
                 elif number == 4:
-                    lines.append(functions.get(dict(fields(part)).get(1, 0), ""))
-            self.locations[identity] = (lines or [""], self.mappings.get(mapping, ""))
+                    line = dict(fields(part))
+                    name, file, first = functions.get(line.get(1, 0), ("", "", 0))
+                    lines.append((name, (file, signed(line.get(2, 0)), first)))
+            lines = lines or [("", ("", 0, 0))]
+            self.locations[identity] = ([n for n, _ in lines], self.mappings.get(mapping, ""), [p for _, p in lines])
         self.samples = [self.sample(v) for v in raw.get(2, [])]
 
     def sample(self, data):
         s = Sample()
-        s.names, s.modules, s.values, s.labels = [], [], [], {}
+        s.names, s.modules, s.places, s.values, s.labels = [], [], [], [], {}
         for number, value in fields(data):
             if number == 1:
                 for identity in numbers(value):
-                    names, module = self.locations[identity]
+                    names, module, places = self.locations[identity]
                     s.names += names
                     s.modules += [module] * len(names)
+                    s.places += places
             elif number == 2:
                 s.values += [signed(n) for n in numbers(value)]
             elif number == 3:
@@ -247,6 +253,7 @@ class Profile:
                 s.labels[self.strings[label.get(1, 0)]] = self.strings[text] if text else signed(label.get(3, 0))
         s.names.reverse()
         s.modules.reverse()
+        s.places.reverse()
         return s
 
     def counter(self, name):

@@ -5,6 +5,7 @@
 #include "proc/container.h"
 #include "proc/cpustat.h"
 #include "proc/proc_read.h"
+#include "proc/workload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(strlen(id) == CONTAINER_ID_SIZE);
 		must(str_search(text, str_of(id)) >= 0);
 	}
+	must(str_find(workload_unit_parse(text), '/') < 0 && str_find(workload_unit_parse(text), '\n') < 0);
+	must(workload_container(text).len <= size);
 	if (proc_stat_parse(text, &facts) == 0)
 		must(memchr(facts.comm, 0, sizeof(facts.comm)));
 	proc_status_parse(text, &facts);

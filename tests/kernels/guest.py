@@ -17,7 +17,7 @@ PROGRAM_FLAGS = ["-D_GNU_SOURCE", "-std=gnu17", "-O2", "-static", "-fomit-frame-
 CONSOLE_MAX = 8 << 20
 # What the arm64 build links, and the guest's shell.
 SYSROOT = ["busybox-static", "libbpf-dev", "libc6-dev", "libcmocka-dev", "libcurl4-gnutls-dev", "libdeflate-dev", "libdw-dev", "libelf-dev",
-           "libiberty-dev", "libjansson-dev", "liblzma-dev", "libxxhash-dev", "libsqlite3-dev", "libzstd-dev", "zlib1g-dev"]
+           "libiberty-dev", "libjansson-dev", "liblzma-dev", "libxxhash-dev", "nettle-dev", "libsqlite3-dev", "libzstd-dev", "zlib1g-dev"]
 
 
 def run(*args, **options):
@@ -98,6 +98,7 @@ def initramfs(machine, seconds, scratch):
     put(root, "/bin/busybox", machine.busybox)
     put(root, "/bin/hearth", machine.hearth)
     put(root, "/sampler.bpf.o", f"{machine.build}/bpf/sampler.bpf.o")
+    put(root, "/python_seed.bpf.o", f"{machine.build}/tests/bpf/python_seed.bpf.o")
     put(root, "/init", f"{HERE}/guest-init")
     for path, file in machine.libraries(machine.hearth).items():
         put(root, path, file)

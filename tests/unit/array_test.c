@@ -20,9 +20,32 @@ static void grows_to_its_maximum(void **state)
 	free(items);
 }
 
+static void trims_to_what_is_used(void **state)
+{
+	uint32_t *items = NULL;
+	size_t count = 0, cap = 0;
+
+	(void)state;
+	array_trim(&items, &cap, count); /* nothing is fine */
+	assert_null(items);
+	for (; count < 40; count++) {
+		assert_int_equal(array_grow(&items, &cap, count, 1000), 0);
+		items[count] = (uint32_t)count;
+	}
+	assert_true(cap > count);
+	array_trim(&items, &cap, count);
+	assert_int_equal(cap, count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(items[i], i);
+	assert_int_equal(array_grow(&items, &cap, count, 1000), 0);
+	assert_true(cap > count);
+	free(items);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(grows_to_its_maximum) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grows_to_its_maximum),
+					    cmocka_unit_test(trims_to_what_is_used) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,9 @@ static const struct str names[] = {
 	{ "hearth: host=evil", 17 },
 	{ "pid", 3 },
 	{ "comm", 4 },
+	{ "f (/a.py:3)", 11 },
+	{ "g (/a b.py:7 [x y==1;2])", 24 },
+	{ "[python:x==1]", 13 },
 	{ long_name, sizeof(long_name) },
 	{ NULL, 0 },
 };
@@ -98,7 +101,8 @@ static int add_sample(struct model *m, const uint32_t *ids, size_t count, const 
 					 .start_ns = i % 5,
 					 .comm = ids[i % count],
 					 .container = ids[(i * 3 + 1) % count],
-					 .app_id = i % 4 ? 0 : ids[(i + 2) % count] };
+					 .app_id = i % 4 ? 0 : ids[(i + 2) % count],
+					 .workload = i % 2 ? ids[(i + 4) % count] : 0 };
 	struct model_label labels[4] = {
 		{ .key = ids[(i + 5) % count], .text = ids[(i + 6) % count] },
 		{ .key = ids[33], .is_number = true, .number = (int64_t)i - 40 },

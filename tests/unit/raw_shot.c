@@ -81,6 +81,7 @@ __attribute__((noinline)) void raw_shot_take(struct raw_shot *out, size_t stack_
 					    .tid = (uint32_t)getpid(),
 					    .process_start_ns = RAW_SHOT_START_NS,
 					    .exec_id = 1,
+					    .stack_pointer = raw.sp,
 					    .flags = ABI_SAMPLE_RAW,
 					    .user_end = ABI_END_NO_PROCESS };
 	memcpy(bytes + head, &raw, sizeof(raw));

@@ -248,12 +248,12 @@ static void top_counts_recursion_once(void **state)
 
 	(void)state;
 	assert_int_equal(window_of(known, ARRAY_SIZE(known), &w), 0);
-	assert_int_equal(render_top(w.model, 0, &rows, &count), 0);
+	assert_int_equal(render_top(w.model, 0, NULL, &rows, &count), 0);
 	assert_int_equal(count, 9);
 	for (size_t i = 0; i < count; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(KIB(1));
 
-		render_top_name(w.model, &rows[i], &name);
+		render_top_name(w.model, NULL, &rows[i], &name);
 		if (strcmp(buf_cstr(&name), "b") == 0) {
 			assert_int_equal(rows[i].self, 25);
 			assert_int_equal(rows[i].total, 75);
@@ -266,7 +266,7 @@ static void top_counts_recursion_once(void **state)
 		assert_true(i == 0 || rows[i - 1].self >= rows[i].self);
 	}
 	assert_int_equal(seen, 2);
-	assert_int_equal(render_top(w.model, 2, &rows, &count), -EINVAL);
+	assert_int_equal(render_top(w.model, 2, NULL, &rows, &count), -EINVAL);
 }
 
 /* Compares with a slow obvious version: for each sample, the set of names on its stack. */
@@ -290,7 +290,7 @@ static void top_equals_brute_force(void **state)
 			total[f] += strchr(stack, 'a' + f) ? rows[i].count : 0;
 	}
 	assert_int_equal(window_of(rows, ARRAY_SIZE(rows), &w), 0);
-	assert_int_equal(render_top(w.model, 0, &top, &count), 0);
+	assert_int_equal(render_top(w.model, 0, NULL, &top, &count), 0);
 	for (size_t i = 0; i < count; i++) {
 		const int f = model_string(w.model, top[i].function_name).ptr[0] - 'a';
 

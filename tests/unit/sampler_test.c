@@ -216,8 +216,11 @@ static void samples_are_judged(void **state)
 	SPOIL("thread name without end", sample.comm[0] = 'x'; memset(spoilt.sample.thread_name, 'x', ABI_COMM_SIZE));
 	SPOIL("frame kind", sample.frames[1].kind = 9);
 	SPOIL("frame flags", sample.frames[1].flags = 0x80);
-	SPOIL("frame reserved", sample.frames[1].reserved = 1);
-	SPOIL("frame extra", sample.frames[1].extra = 1);
+	SPOIL("frame runtime", sample.frames[1].runtime = 1);
+	SPOIL("kernel frame extra", sample.frames[0].extra = 1);
+	SPOIL("runtime frames missing", sample.runtime_count = 1);
+	SPOIL("runtime end", sample.runtime_end = ABI_RUNTIME_END_COUNT);
+	SPOIL("reserved", sample.reserved = 1);
 	SPOIL("frame offset", sample.frames[1].b = 1);
 }
 
@@ -488,9 +491,10 @@ static void registry(void **state)
 
 	(void)state;
 	assert_string_equal(sampler_at(0)->name, "bpf");
-	assert_ptr_equal(sampler_find(STR("recorded")), sampler_at(1));
+	assert_ptr_equal(sampler_find(STR("remote")), sampler_at(1));
+	assert_ptr_equal(sampler_find(STR("recorded")), sampler_at(2));
 	assert_null(sampler_find(STR("record")));
-	assert_null(sampler_at(2));
+	assert_null(sampler_at(3));
 	assert_int_equal(sampler_choose(&cfg, &why, &chosen), 0);
 	assert_string_equal(chosen->name, "recorded");
 	assert_true(str_eq(buf_str(&why), STR("recorded: taken"))); /* nothing else was tried */

@@ -59,9 +59,9 @@ static void fixture_close(struct fixture *f)
 	table_memory_free(f->memory);
 }
 
-static struct unwind_process process(uint32_t pid)
+static struct program process(uint32_t pid)
 {
-	return (struct unwind_process){ .pid = pid, .exec_id = 1, .start_ns = pid * UINT64_C(1000) };
+	return (struct program){ .pid = pid, .exec_id = 1, .start_ns = pid * UINT64_C(1000) };
 }
 
 struct made_maps {
@@ -106,7 +106,7 @@ static void tells_at_the_second_sample(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process p = process(10), old = process(11);
+	struct program p = process(10), old = process(11);
 	const struct abi_map *map;
 	struct abi_space space;
 
@@ -143,7 +143,7 @@ static void changes_only_what_changed(void **state)
 					 file_map(0x7000, 0x8000, 0, 3), file_map(0x9000, 0xa000, 0, 5) };
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *first = ref_of(before, 3), *second = ref_of(after, 4), *same = ref_of(after, 4);
-	struct unwind_process p = process(10);
+	struct program p = process(10);
 	uint32_t space;
 
 	(void)state;
@@ -178,7 +178,7 @@ static void merges_neighbours(void **state)
 					 { .start = 0x9000, .end = 0xa000, .kind = PROC_PLACE_ANONYMOUS } };
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(parts, ARRAY_SIZE(parts));
-	struct unwind_process p = process(10);
+	struct program p = process(10);
 	const struct abi_map *map;
 
 	(void)state;
@@ -198,7 +198,7 @@ static void children_share(void **state)
 	const struct mapping more[] = { file_map(0x1000, 0x3000, 0x1000, 1), file_map(0x4000, 0x5000, 0, 2) };
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2), *same = ref_of(two, 2), *changed = ref_of(more, 2);
-	struct unwind_process parent = process(10), child = process(20), unknown = process(30);
+	struct program parent = process(10), child = process(20), unknown = process(30);
 	uint32_t space;
 
 	(void)state;
@@ -239,7 +239,7 @@ static void programs_follow_each_other(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process first = process(10), second = first;
+	struct program first = process(10), second = first;
 
 	(void)state;
 	second.exec_id = 2;
@@ -262,7 +262,7 @@ static void late_samples_change_nothing(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process first = process(10), second = first;
+	struct program first = process(10), second = first;
 	uint32_t space;
 
 	(void)state;
@@ -284,7 +284,7 @@ static void lost_entries_come_back(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process p = process(10);
+	struct program p = process(10);
 	uint32_t space;
 
 	(void)state;
@@ -304,7 +304,7 @@ static void files_turn_bare(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process a = process(10), b = process(20);
+	struct program a = process(10), b = process(20);
 	struct abi_map map = { 0 };
 
 	(void)state;
@@ -326,7 +326,7 @@ static void a_full_kernel_is_tried_again_later(void **state)
 {
 	scoped(fixture_close) struct fixture f = { .map_error = -ENOSPC };
 	scoped(putp) struct maps_ref *maps = ref_of(two, 2);
-	struct unwind_process p = process(10);
+	struct program p = process(10);
 
 	(void)state;
 	assert_int_equal(fixture_open(&f), 0);
@@ -361,7 +361,7 @@ static void the_oldest_go_first(void **state)
 	free(many);
 	assert_int_equal(fixture_open(&f), 0);
 	for (uint32_t pid = 1; pid <= most + 5; pid++) {
-		struct unwind_process p = process(pid), first = process(1);
+		struct program p = process(pid), first = process(1);
 
 		spaces_set(f.spaces, &first, maps); /* always in use */
 		spaces_set(f.spaces, &p, maps);
@@ -389,7 +389,7 @@ static void many_mappings_are_left_out(void **state)
 	maps = ref_of(many, 10000);
 	assert_int_equal(fixture_open(&f), 0);
 	for (uint32_t pid = 1; pid <= 100; pid++) {
-		struct unwind_process p = process(pid);
+		struct program p = process(pid);
 
 		spaces_set(f.spaces, &p, pid <= 50 ? few : maps);
 		spaces_flush(f.spaces);
@@ -413,7 +413,7 @@ static void processes_are_bounded(void **state)
 	(void)state;
 	assert_int_equal(fixture_open(&f), 0);
 	for (uint32_t pid = 1; pid <= SPACES_PROCESSES_MAX + 100; pid++) {
-		struct unwind_process p = process(pid);
+		struct program p = process(pid);
 
 		spaces_raw(f.spaces, &p, maps, pid % 64 == 0, true);
 		spaces_flush(f.spaces);
@@ -427,7 +427,7 @@ static int tell_two(void *ctx)
 {
 	struct fixture f = { 0 };
 	struct mappings maps = { .items = (struct mapping *)two, .count = 2 };
-	struct unwind_process p = process(10), child = process(20);
+	struct program p = process(10), child = process(20);
 	int r = fixture_open(&f);
 	struct maps_ref *m = r == 0 ? maps_ref_new(&maps) : NULL;
 

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -340,6 +341,44 @@ static int heal(void **state)
 	return fixture_end(state);
 }
 
+/* As a crash leaves it between the first page and the end of the transaction that makes a file. */
+static void leave_journal(const char *path)
+{
+	static const char fill[] =
+		"PRAGMA journal_mode=DELETE; CREATE TABLE a(b); DROP TABLE a; PRAGMA cache_size=1; BEGIN;"
+		" CREATE TABLE c(d); INSERT INTO c WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1"
+		" FROM n LIMIT 200) SELECT randomblob(9000) FROM n;";
+	scoped(buf_release) struct buf file = BUF_INIT(MIB(16)), journal = BUF_INIT(MIB(16));
+	char other[200], beside[220];
+	sqlite3 *db = NULL;
+
+	(void)snprintf(other, sizeof(other), "%s.made", path);
+	assert_int_equal(sqlite3_open(other, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, fill, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(io_read_file(other, &file), 0);
+	(void)snprintf(beside, sizeof(beside), "%s-journal", other);
+	assert_int_equal(io_read_file(beside, &journal), 0);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(io_replace_file(path, file.ptr, file.len), 0);
+	(void)snprintf(beside, sizeof(beside), "%s-journal", path);
+	assert_int_equal(io_replace_file(beside, journal.ptr, journal.len), 0);
+}
+
+static void opens_what_was_being_made(void **state)
+{
+	struct fixture *f = *state;
+	struct store_id ids[2];
+	char path[160];
+
+	put_two_days(f, ids);
+	(void)snprintf(path, sizeof(path), "%s/2024-10-09.db", f->path);
+	leave_journal(path);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	read_all(f, &ids[1]);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +389,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sets_damaged_files_aside, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(survives_any_damage, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(clears_what_a_crash_left, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(opens_what_was_being_made, fixture_sqlite, heal),
 	};
 
 	store_vfs_install();

@@ -369,6 +369,15 @@ static size_t count(struct fixture *f, const char *service)
 	return fixture_count(f, &(struct store_selector){ .service = str_of(service), .to_ns = UINT64_MAX });
 }
 
+/* What the engine says that it has: SQLite counts on from what it counted last. */
+static uint64_t stored(struct fixture *f)
+{
+	struct store_stats stats;
+
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	return stats.profiles;
+}
+
 static void removes(void **state)
 {
 	struct fixture *f = *state;
@@ -381,18 +390,24 @@ static void removes(void **state)
 		assert_int_equal(f->store->warm(f->s), 0);
 		for (uint64_t i = 0; i < 20; i++)
 			fixture_put_random(f, i % 2 ? "api" : "web", i, MORNING + i * 9 * HOUR);
+		assert_int_equal(stored(f), 20);
 		f->now = MORNING + (closed ? 30 : 1) * DAY;
 		if (closed)
 			assert_int_equal(f->store->maintain(f->s), 0);
 		assert_int_equal(f->store->remove(f->s, &api), 10);
+		assert_int_equal(stored(f), 10);
 		assert_int_equal(count(f, "api"), 0);
 		assert_int_equal(f->store->remove(f->s, &api), 0);
 		fixture_assert_sum(f, &all);
+		assert_int_equal(stored(f), 10);
 		assert_int_equal(f->store->remove(f->s, &web), 9);
+		assert_int_equal(stored(f), 1);
 		assert_int_equal(count(f, "web"), 1);
 		fixture_assert_sum(f, &all);
 		assert_int_equal(f->store->remove(f->s, &all), 1);
+		assert_int_equal(stored(f), 0);
 		fixture_put_random(f, "api", 5, MORNING); /* a service may come again */
+		assert_int_equal(stored(f), 1);
 		fixture_assert_sum(f, &all);
 		assert_int_equal(f->store->remove(f->s, &all), 1);
 	}

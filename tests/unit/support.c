@@ -33,8 +33,8 @@ struct cur guard_page_hex(const char *hex)
 	return guard_page(bytes, size);
 }
 
-static unsigned long fail_at, calls;
-static bool failed;
+static _Atomic unsigned long fail_at, calls; /* workers of what is tested allocate, too */
+static _Atomic bool failed;
 
 void fail_allocation(unsigned long n)
 {

@@ -157,7 +157,7 @@ static void builds_from_a_model(void **state)
 
 	(void)state;
 	make_window(&w);
-	assert_int_equal(tree_from_model(w.model, 1, 10000000, &t), 0);
+	assert_int_equal(tree_from_model(w.model, 1, 10000000, &(struct frame_style){ 0 }, &t), 0);
 	print_tree(&t, &out);
 	assert_string_equal(buf_cstr(&out), "</script>:13 3\n main:0 3\n  read:1 3\n");
 }

@@ -76,7 +76,11 @@ static void assert_like_backtrace(const struct fixture *f, const struct raw_shot
 	}
 	assert_int_equal(whole->user_end, ABI_END_COMPLETE);
 	assert_int_equal(whole->flags, 0);
-	assert_int_equal(whole->header.size, sizeof(*whole) + whole->frame_count * sizeof(struct abi_frame));
+	assert_int_equal(whole->header.size,
+			 sizeof(*whole) + (whole->frame_count + whole->runtime_count) * sizeof(struct abi_frame));
+	for (int i = 1; i < whole->frame_count; i++)
+		assert_true(whole->frames[i].extra > whole->frames[i - 1].extra);
+	assert_int_equal(whole->frames[0].extra, 0);
 }
 
 static struct unwind_totals totals_of(struct fixture *f)
@@ -180,6 +184,104 @@ static void goes_on_when_a_mapping_is_known(void **state)
 	assert_like_backtrace(&f, &shot, whole);
 }
 
+#define RUNTIME_FRAMES 5
+
+/* Puts frames of a runtime between the native ones and the raw part. */
+static void add_runtime_frames(struct raw_shot *shot, uint16_t count)
+{
+	size_t grown = count * sizeof(struct abi_frame), size = shot->sample->header.size;
+	struct abi_sample *sample = realloc(shot->sample, size + grown);
+
+	assert_non_null(sample);
+	memmove(sample->frames + count, sample->frames, size - sizeof(*sample));
+	for (uint16_t i = 0; i < count; i++)
+		sample->frames[i] = (struct abi_frame){ .kind = ABI_FRAME_RUNTIME, .runtime = 1, .a = i };
+	sample->runtime_count = count;
+	sample->runtime_end = ABI_RUNTIME_END_WHOLE;
+	sample->header.size += (uint32_t)grown;
+	shot->sample = sample;
+}
+
+static void assert_runtime_frames(const struct abi_sample *sample, uint16_t count)
+{
+	assert_int_equal(sample->runtime_count, count);
+	assert_int_equal(sample->runtime_end, ABI_RUNTIME_END_WHOLE);
+	for (uint16_t i = 0; i < count; i++) {
+		const struct abi_frame *frame = &sample->frames[sample->frame_count + i];
+
+		assert_int_equal(frame->kind, ABI_FRAME_RUNTIME);
+		assert_int_equal(frame->a, i);
+	}
+}
+
+static struct abi_sample *finish(struct fixture *f, const struct abi_sample *sample, const struct mappings *maps)
+{
+	struct abi_sample *out;
+
+	assert_int_equal(unwind_raw(f->unwind, sample, maps), 0);
+	unwind_drain(f->unwind);
+	out = unwind_take(f->unwind);
+	assert_non_null(out);
+	return out;
+}
+
+/* Through a walk that is finished in two parts, and through none at all. */
+static void runtime_frames_stay_behind(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	scoped(freep) struct abi_sample *part = NULL, *whole = NULL;
+	struct mappings early;
+	uint16_t before;
+
+	(void)state;
+	fixture_open(&f, 0);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 10);
+	add_runtime_frames(&shot, RUNTIME_FRAMES);
+	for (early = (struct mappings){ .items = f.maps.items }; early.count < f.maps.count; early.count++)
+		if (early.items[early.count].start > (uint64_t)(uintptr_t)raw_shot_take)
+			break;
+	part = finish(&f, shot.sample, &early);
+	assert_int_equal(part->flags, ABI_SAMPLE_RAW);
+	assert_runtime_frames(part, RUNTIME_FRAMES);
+	whole = finish(&f, part, &f.maps);
+	assert_runtime_frames(whole, RUNTIME_FRAMES);
+	assert_like_backtrace(&f, &shot, whole);
+	before = part->frame_count;
+	unwind_strip(part);
+	assert_int_equal(part->frame_count, before + 1);
+	assert_int_equal(part->frames[before].kind, ABI_FRAME_USER);
+	assert_true(part->frames[before].extra > part->frames[before - 1].extra);
+	assert_runtime_frames(part, RUNTIME_FRAMES);
+	assert_int_equal(part->header.size, sizeof(*part) + (before + 1U + RUNTIME_FRAMES) * sizeof(struct abi_frame));
+	assert_int_equal(part->flags, 0);
+}
+
+/* A record that is full of them leaves room for a few native ones only. */
+static void runtime_frames_keep_their_room(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+
+	(void)state;
+	fixture_open(&f, 0);
+	raw_shot_deep(&shot, ABI_STACK_MAX, 10);
+	add_runtime_frames(&shot, ABI_FRAMES_MAX - 3);
+	whole = finish(&f, shot.sample, &f.maps);
+	assert_int_equal(whole->frame_count, 3);
+	assert_int_equal(whole->user_end, ABI_END_FRAME_LIMIT);
+	assert_int_equal(whole->flags, 0);
+	assert_runtime_frames(whole, ABI_FRAMES_MAX - 3);
+	add_runtime_frames(&shot, ABI_FRAMES_MAX);
+	shot.sample->header.size -= (uint32_t)((ABI_FRAMES_MAX - 3) * sizeof(struct abi_frame));
+	memmove(shot.sample->frames + ABI_FRAMES_MAX, shot.sample->frames + 2 * ABI_FRAMES_MAX - 3,
+		shot.sample->header.size - sizeof(*whole) - ABI_FRAMES_MAX * sizeof(struct abi_frame));
+	unwind_strip(shot.sample);
+	assert_int_equal(shot.sample->frame_count, 0);
+	assert_runtime_frames(shot.sample, ABI_FRAMES_MAX);
+}
+
 static void a_full_queue_says_so(void **state)
 {
 	scoped(fixture_close) struct fixture f = { 0 };
@@ -241,8 +343,8 @@ static void both_threads_at_once(void **state)
 	fixture_open(&f, 0);
 	raw_shot_deep(&shot, KIB(4), 2);
 	for (uint32_t i = 0; i < 4000; i++) {
-		struct unwind_process p = { .pid = 1 + i % 50, .exec_id = 1, .start_ns = 1000 };
-		struct unwind_process child = { .pid = 1000 + i % 50, .exec_id = 1, .start_ns = 2000 };
+		struct program p = { .pid = 1 + i % 50, .exec_id = 1, .start_ns = 1000 };
+		struct program child = { .pid = 1000 + i % 50, .exec_id = 1, .start_ns = 2000 };
 
 		shot.sample->pid = p.pid;
 		shot.sample->tid = 1 + i; /* number */
@@ -272,8 +374,8 @@ static void both_threads_at_once(void **state)
 	assert_int_equal(taken, handed);
 	assert_int_equal(totals_of(&f).raw_walked, handed);
 	for (uint32_t pid = 1; pid <= 50; pid++) {
-		unwind_forget(f.unwind, &(struct unwind_process){ .pid = pid, .exec_id = 1, .start_ns = 1000 });
-		unwind_forget(f.unwind, &(struct unwind_process){ .pid = 999 + pid, .exec_id = 1, .start_ns = 2000 });
+		unwind_forget(f.unwind, &(struct program){ .pid = pid, .exec_id = 1, .start_ns = 1000 });
+		unwind_forget(f.unwind, &(struct program){ .pid = 999 + pid, .exec_id = 1, .start_ns = 2000 });
 	}
 	unwind_drain(f.unwind);
 	assert_int_equal(totals_of(&f).spaces, 0);
@@ -296,10 +398,11 @@ static void closes_with_work_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finishes_the_walk),      cmocka_unit_test(says_when_the_copy_ends),
-		cmocka_unit_test(a_process_that_is_gone), cmocka_unit_test(goes_on_when_a_mapping_is_known),
-		cmocka_unit_test(a_full_queue_says_so),   cmocka_unit_test(refused_tables_are_guessed),
-		cmocka_unit_test(both_threads_at_once),   cmocka_unit_test(closes_with_work_left),
+		cmocka_unit_test(finishes_the_walk),          cmocka_unit_test(says_when_the_copy_ends),
+		cmocka_unit_test(a_process_that_is_gone),     cmocka_unit_test(goes_on_when_a_mapping_is_known),
+		cmocka_unit_test(runtime_frames_stay_behind), cmocka_unit_test(runtime_frames_keep_their_room),
+		cmocka_unit_test(a_full_queue_says_so),       cmocka_unit_test(refused_tables_are_guessed),
+		cmocka_unit_test(both_threads_at_once),       cmocka_unit_test(closes_with_work_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,12 @@
 static_assert(sizeof(struct window) == 192, "compare the new field in assert_windows_same() and fill()");
 static_assert(sizeof(struct model_mapping) == 40 && sizeof(struct model_function) == 24 &&
 		      sizeof(struct model_line) == 24 && sizeof(struct model_location) == 24 &&
-		      sizeof(struct model_stack) == 8 && sizeof(struct model_process) == 32 &&
+		      sizeof(struct model_stack) == 8 && sizeof(struct model_process) == 40 &&
 		      sizeof(struct model_thread) == 12 && sizeof(struct model_label) == 32 &&
 		      sizeof(struct model_label_set) == 8 && sizeof(struct model_sample) == 32 &&
 		      sizeof(struct model_value_type) == 8,
 	      "compare the new field in assert_models_same()");
-static_assert(sizeof(struct model) - sizeof(struct intern) == 632,
+static_assert(sizeof(struct model) - sizeof(struct intern) == 640, /* memory_max is the holder's limit, no content */
 	      "compare the new field in assert_models_same() and fill()");
 
 #define OUT_MAX MIB(64)
@@ -84,6 +84,7 @@ static void assert_processes_same(const struct model *a, const struct model *b)
 		same_text(a, b, x->comm, y->comm);
 		same_text(a, b, x->container, y->container);
 		same_text(a, b, x->app_id, y->app_id);
+		same_text(a, b, x->workload, y->workload);
 		same_text(a, b, a->app_metadata[x->app_metadata], b->app_metadata[y->app_metadata]);
 	}
 	same_number(a->threads_count, b->threads_count);

@@ -153,8 +153,16 @@ test('names for people', () => {
 	assert.equal(withoutArguments('main.(*Engine).Turn(...)'), 'main.(*Engine).Turn');
 	assert.equal(withoutArguments('operator new(unsigned long)'), 'operator new');
 	assert.equal(lastPart('com/example/Foo.bar'), 'bar');
+	assert.equal(lastPart('encoder_listencode_obj.isra.0'), 'encoder_listencode_obj');
+	assert.equal(lastPart('pymain_run_python.constprop.0.cold'), 'pymain_run_python');
+	assert.equal(lastPart('__libc_start_main@@GLIBC_2.34'), '__libc_start_main');
+	assert.equal(lastPart('realpath@GLIBC_2.2.5'), 'realpath');
 	assert.equal(lastPart('[libc.so.6+0x1234]'), '[libc.so.6+0x1234]');
 	assert.equal(lastPart('JS:*render /srv/render.js:41'), 'JS:*render');
+	assert.equal(withoutArguments('a.run.<locals>.<lambda> (/srv/a.py:7)'), 'a.run.<locals>.<lambda>');
+	assert.equal(withoutArguments('json.loads (/l/json/__init__.py:299 [standard-library==3.11.2])'), 'json.loads');
+	assert.equal(lastPart('a.run.<locals>.<lambda> (/srv/a.py:7)'), '<lambda>');
+	assert.equal(lastPart('<module> (<frozen os>:1)'), '<module>');
 	assert.equal(formatShare(1, 3), '33.33 %');
 	assert.equal(formatValue(1, { unit: 'samples', scale: 1, nanoseconds: 0 }), '1 sample');
 	assert.equal(formatValue(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500 samples, 15 s');

@@ -197,6 +197,51 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('frames of Python', async () => {
+		const root = 'python;_start;<module> (/srv/app.py:1)_[p];shop.cart.Cart.pack (/srv/shop/cart.py:9)_[p]';
+		const dumps = 'json.dumps (/usr/lib/python3.11/json/__init__.py:183 [standard-library==3.11.2])_[p]';
+		const lambda = 'shop.cart.Cart.pack.<locals>.<lambda> (/srv/shop/cart.py:12)_[p]';
+		const opened = await openPage(browser, makePage('python', [`${root};${dumps};encode.isra.0 60\n`,
+			`${root};${lambda} 30\n`, `${root};[Truncated Python Stack]_[pe] 6\n`, `${root};vfs_read_[k] 4\n`].join('')));
+		const { page } = opened;
+		const frames = await page.evaluate(() => {
+			const { graph, frames: all } = window.__viewer;
+			const { width, height } = graph.context.canvas;
+			const pixels = graph.context.getImageData(0, 0, width, height).data;
+			const scale = width / graph.width;
+			return Object.fromEntries(Array.from(graph.tree.frame).slice(1).map((frame, i) => {
+				const { x, y, w, h } = graph.boxOf(i + 1);
+				const at = 4 * (Math.floor((y + h - 3) * scale) * width + Math.floor((x + w - 3) * scale));
+				return [all.name(frame), { kind: all.kind(frame), blue: pixels[at + 2] > pixels[at],
+					forms: graph.labelForms(frame), at: [x + w / 2, y + h / 2] }];
+			}));
+		});
+		const names = { module: '<module> (/srv/app.py:1)', lambda: lambda.slice(0, -4), dumps: dumps.slice(0, -4) };
+		for (const name of Object.values(names)) {
+			assert.equal(frames[name]?.kind, 'python', name);
+			assert.ok(frames[name].blue, name);
+		}
+		assert.deepEqual(frames[names.dumps].forms.slice(1), ['json.dumps', 'dumps']);
+		assert.deepEqual(frames[names.lambda].forms.slice(1), ['shop.cart.Cart.pack.<locals>.<lambda>', '<lambda>']);
+		assert.deepEqual(frames[names.module].forms.slice(1), ['<module>', '<module>']);
+		assert.equal(frames['encode.isra.0'].forms[2], 'encode');
+		assert.equal(frames['encode.isra.0'].kind, 'native');
+		assert.ok(!frames['encode.isra.0'].blue);
+		assert.equal(frames['[Truncated Python Stack]'].kind, 'python-error');
+
+		const box = await page.locator('#graph canvas').boundingBox();
+		await page.mouse.move(box.x + frames[names.dumps].at[0], box.y + frames[names.dumps].at[1]);
+		await page.waitForSelector('#tip:not([hidden])');
+		assert.equal(await page.locator('#tip-name').innerText(), names.dumps);
+		assert.equal(await page.locator('#tip-kind').innerText(), 'python');
+		assert.match(await page.locator('#tip-total').innerText(), /^60 samples.*60\.00? %$/);
+		for (const [query, share] of [['cart.py', 1], ['cart.py:12', 0.3], ['standard-library', 0.6], ['json.dumps', 0.6]]) {
+			await page.evaluate((change) => window.__viewer.go(change), { query });
+			assert.ok(Math.abs(await page.evaluate(() => window.__viewer.matchedShare) - share) < 1e-12, query);
+		}
+		await assertSilent(opened);
+	});
+
 	test('5,000 frames deep', async () => {
 		const frames = Array.from({ length: 5000 }, (_, i) => 'level_' + (i % 700));
 		const opened = await openPage(browser, makePage('deep', frames.join(';') + ' 3\n'));

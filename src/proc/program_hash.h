@@ -4,10 +4,10 @@
 
 #include <xxhash.h>
 
-#include "unwind/unwind.h"
+#include "proc/program.h"
 
-/** unwind_process_hash - @seed: random, since users choose what they start. Two with one hash: as good as never. */
-static inline uint64_t unwind_process_hash(const struct unwind_process *p, uint64_t seed)
+/** program_hash - @seed: random, since users choose what they start. Two with one hash: as good as never. */
+static inline uint64_t program_hash(const struct program *p, uint64_t seed)
 {
 	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };
 

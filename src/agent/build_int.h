@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What build_window.c (samples, processes, counters) and build_frames.c (what frames are called) share. */
+#pragma once
+
+#include "agent/build_window.h"
+#include "agent/stack_end.h"
+
+#define LINES_MAX DEBUG_LINES_DEPTH_MAX
+
+enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
+
+struct line_room { /* the lines of the frame at hand */
+	struct debug_lines_frame frames[LINES_MAX];
+	struct model_line lines[LINES_MAX];
+};
+
+struct builder {
+	const struct aggregate *a;
+	struct symbols *symbols;
+	struct debug_lines *lines;      /* or NULL */
+	struct python_sources *sources; /* or NULL */
+	struct runtimes *runtimes;      /* or NULL */
+	struct debug_lines_stats lines_before;
+	struct line_room *room;
+	struct model *m;
+	uint32_t *locations;         /* per raw frame */
+	bool *unnamed;               /* per raw frame */
+	bool *used;                  /* per raw frame: it is in a stack */
+	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
+	uint8_t *roots;              /* per raw frame: enum root_state */
+	uint32_t *stacks;            /* per raw stack */
+	uint32_t *processes;         /* per raw process */
+	struct u64map file_mappings; /* file id -> mapping of the model */
+	uint32_t kernel_mapping;
+	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
+	uint64_t runtime_samples, runtime_complete, runtime_frames, runtime_unnamed, runtime_unlined, runtime_gaps;
+	uint64_t cut[STACK_END_COUNT];
+};
+
+/** build_text - add a stranger's text, as UTF-8. */
+int build_text(struct model *m, struct str text, uint32_t *out) warn_unused;
+/** build_texts - @count of them. */
+int build_texts(struct model *m, const struct str *texts, uint32_t *const *ids, size_t count) warn_unused;
+/** build_mark_used - which frames are in a stack; the others were folded away: only their place counted. */
+void build_mark_used(struct builder *b);
+/** build_ask_lines - all at once: each file is read once a window. */
+int build_ask_lines(struct builder *b) warn_unused;
+/** build_frames - a location for each frame that is used. */
+int build_frames(struct builder *b) warn_unused;

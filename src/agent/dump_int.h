@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of dump_process share. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "agent/dump_process.h"
+#include "agent/dump_stop.h"
+#include "agent/mix.h"
+#include "base/u64map.h"
+#include "proc/mappings.h"
+#include "runtime/runtime.h"
+#include "sampler/remote_walk.h"
+#include "symbol/symbol.h"
+#include "unwind/rows_files.h"
+#include "unwind/table_memory.h"
+#include "unwind/world.h"
+
+#define DUMP_RUNTIMES_MAX 8
+
+/* Of one thread, before its process is stopped: afterwards the kernel's side of it only shows the stop. */
+struct dump_before {
+	uint32_t tid;
+	char state;
+	uint64_t sp;     /* 0: not known */
+	size_t at, size; /* of the text of its kernel stack, in the dumper's `kernel` */
+	int error;       /* why there is no kernel stack */
+};
+
+struct dump_unnamed { /* a native frame whose name is looked up when the process runs again */
+	size_t at;    /* of the dump's frames */
+	struct abi_frame frame;
+};
+
+struct dump_runtime { /* a mapped file that is a runtime */
+	uint32_t file_id;
+	struct runtime_binary *binary;
+};
+
+struct dumper {
+	const struct dump_config *cfg;
+	struct dump *out;
+	/* The process. */
+	struct remote_procs procs;
+	struct remote_process *process; /* of procs */
+	uint32_t tid;                   /* the thread it is read by: the first one, or, when that has ended, another */
+	struct buf scratch;
+	struct files *files;
+	struct mapping_reader reader;
+	bool reader_is_open;
+	struct mappings maps;
+	/* Native frames. */
+	struct table_memory *memory;
+	struct table_sink sink;
+	struct rows_files source_files;
+	struct rows_source source;
+	struct rows *rows;
+	struct world_tables tables;
+	struct walk *walk;
+	struct symbols *symbols;
+	/* Python's. */
+	struct dump_runtime runtimes[DUMP_RUNTIMES_MAX];
+	size_t runtime_count;
+	struct u64map probed;          /* file ids that were asked */
+	const struct runtime *runtime; /* that frames of the process belong to; NULL: none */
+	struct runtime_target target;
+	uint64_t info[RUNTIME_INFO_MAX / 8];
+	struct remote_walker *walker;
+	/* Of the thread at hand. */
+	uint8_t roles[ABI_FRAMES_MAX];
+	struct mix_output mixed;
+	struct dump_stop stop;
+	struct dump_before *before;
+	size_t before_count, before_cap;
+	struct u64map before_index; /* tid -> before */
+	struct dump_unnamed *unnamed;
+	size_t unnamed_count, unnamed_cap;
+	struct buf kernel;
+};
+
+/** dump_find_runtime - which runtime it is, and what its walker has to know: dump_runtime.c. Return: 0 or -ENOMEM; no
+ * runtime is no error, one that cannot be read is a remark. */
+int dump_find_runtime(struct dumper *d) warn_unused;
+void dump_release_runtimes(struct dumper *d);
+/** dump_role - what a native frame is to the interpreter. */
+enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f);
+/** dump_python_frame - name and line of a frame, read from the process. Return: 0 or -ENOMEM. */
+int dump_python_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out) warn_unused;
+
+/** dump_add_thread - read one thread's stacks and put them in order: dump_threads.c. */
+int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;
+/** dump_name_native - what all native frames are called; takes long, so nothing is stopped any more. */
+int dump_name_native(struct dumper *d) warn_unused;
+/** dump_look_before - what is to be had of all threads before they are stopped. Return: 0 or -ENOMEM. */
+int dump_look_before(struct dumper *d) warn_unused;
+int dump_remark(struct dumper *d, struct dump_thread *t, const char *text) warn_unused;

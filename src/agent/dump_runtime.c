@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which runtime a process runs, found out at once, and the names of its functions. */
+#include "agent/dump_int.h"
+
+#include <elf.h>
+
+#include "proc/proc_read.h"
+#include "runtime/file_elf.h"
+
+static int read_target(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	return world_live_read(self, dst, size, at);
+}
+
+/* A file may be mapped in many places. */
+static bool is_probed(const struct dumper *d, uint32_t file_id)
+{
+	uint32_t unused;
+
+	return u64map_get(&d->probed, file_id, &unused) == 0;
+}
+
+/* Return: 1: it is a runtime; 0; -ENOMEM. A file that cannot be read is none. */
+static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, bool is_program)
+{
+	struct runtime_file file = { .elf = &o->elf,
+				     .path = str_of(o->view.path ? o->view.path : ""),
+				     .is_program = is_program };
+	const struct runtime *runtime;
+
+	for (size_t i = 0; (runtime = runtime_at(i)); i++) {
+		struct runtime_binary *binary = NULL;
+		int r = runtime->probe(&file, &binary);
+
+		if (r != 1) {
+			if (r == -ENOMEM)
+				return r;
+			continue;
+		}
+		binary->runtime = runtime;
+		d->runtimes[d->runtime_count++] = (struct dump_runtime){ file_id, binary };
+		return 1;
+	}
+	return 0;
+}
+
+static int attach(struct dumper *d, const struct runtime_binary *binary, const struct file_elf *o,
+		  const struct mapping *m)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+	uint64_t address;
+	int r = elf_address_of(&o->elf, m->offset, &address);
+
+	d->target.bias = m->start - address;
+	if (r == 0)
+		r = binary->refused[0] ? -ENOTSUP : binary->runtime->attach(binary, &d->target, d->info);
+	if (r > 0) {
+		d->runtime = binary->runtime;
+		return intern_add(&d->out->strings, str_of(binary->version), &d->out->python);
+	}
+	if (d->runtime)
+		return 0;
+	buf_addf(&text, "no %s frames: %s", binary->runtime->name,
+		 binary->refused[0] ? binary->refused
+		 : r == -EAGAIN     ? "it has not started up yet"
+				    : strerror(-r));
+	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
+}
+
+/* The file that the process began in; 0: not known. */
+static uint32_t program_file(const struct dumper *d)
+{
+	const struct mapping *m = NULL;
+	uint64_t entry;
+
+	if (proc_auxv(d->process->dir, AT_ENTRY, &entry) == 0)
+		m = mappings_find(&d->maps, entry);
+	return m ? m->file_id : 0;
+}
+
+int dump_find_runtime(struct dumper *d)
+{
+	uint32_t program = program_file(d);
+
+	d->target = (struct runtime_target){ .pid = d->process->pid,
+					     .start_ns = d->process->start_ns,
+					     .exec_id = d->process->exec_id,
+					     .read = read_target,
+					     .self = &d->process->pid, /* struct world_live */
+					     .host_root = d->cfg->host_root,
+					     .proc_dir = d->process->dir };
+	for (size_t i = 0; i < d->maps.count && d->runtime_count < DUMP_RUNTIMES_MAX; i++) {
+		const struct mapping *m = &d->maps.items[i];
+		scoped(file_elf_release) struct file_elf o = { .view.fd = -1 };
+		int r;
+
+		if (!m->file_id || m->kind != PROC_PLACE_FILE || is_probed(d, m->file_id) ||
+		    file_elf_open(d->files, m->file_id, &o) < 0)
+			continue;
+		r = u64map_put(&d->probed, m->file_id, 1);
+		if (r == 0)
+			r = probe(d, &o, m->file_id, m->file_id == program);
+		if (r == 1 && !d->runtime)
+			r = attach(d, d->runtimes[d->runtime_count - 1].binary, &o, m);
+		if (r < 0)
+			return r;
+	}
+	if (!d->runtime || d->runtime->id != ABI_RUNTIME_PYTHON)
+		return 0;
+	memcpy(&d->process->python, d->info, sizeof(d->process->python));
+	d->process->has_python = true;
+	return 0;
+}
+
+void dump_release_runtimes(struct dumper *d)
+{
+	for (size_t i = 0; i < d->runtime_count; i++)
+		d->runtimes[i].binary->runtime->release(d->runtimes[i].binary);
+}
+
+enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
+{
+	uint64_t at = f->b - (f->flags & ABI_FRAME_RETURN ? 1 : 0);
+
+	if (f->kind != ABI_FRAME_NATIVE || !d->runtime)
+		return MIX_NATIVE;
+	for (size_t i = 0; i < d->runtime_count; i++) {
+		const struct runtime_binary *binary = d->runtimes[i].binary;
+
+		if (d->runtimes[i].file_id != f->a)
+			continue;
+		for (size_t k = 0; k < binary->loop_count; k++)
+			if (at >= binary->loops[k].start && at < binary->loops[k].end)
+				return MIX_LOOP;
+		return MIX_INTERPRETER;
+	}
+	return MIX_NATIVE;
+}
+
+int dump_python_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
+{
+	struct buf room = BUF_INIT(MIB(16));
+	struct runtime_function function = { 0 };
+	int r;
+
+	*out = (struct dump_frame){ .kind = DUMP_PYTHON, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
+	r = d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function);
+	if (r == 0)
+		r = intern_add(&d->out->strings, function.name, &out->name);
+	if (r == 0)
+		r = intern_add(&d->out->strings, function.file, &out->file);
+	if (r == 0) {
+		out->line = d->runtime->line(&function, f->extra);
+		out->first_line = function.first_line;
+	}
+	buf_release(&room);
+	return r == -ENOMEM ? r : 0; /* it could not be read: it stays without a name */
+}

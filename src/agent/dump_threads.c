@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread of a dump: kernel, native and Python frames, and what of it is not to be had. */
+#include "agent/dump_int.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/io.h"
+#include "walk/walk_native.h"
+
+#define FRAMES_MAX (1U << 20)
+#define THREADS_MAX 65536
+#define KERNEL_STACK_MAX KIB(16)
+#define TRIES 3 /* a thread that wakes up while it is read is read again */
+
+/* ---- texts of /proc ---- */
+
+static bool next_hex(struct str *rest, uint64_t *out)
+{
+	struct str word;
+
+	return str_next(rest, ' ', &word) && str_starts(word, STR("0x")) && str_to_hex64(str_skip(word, 2), out) == 0;
+}
+
+int dump_registers_parse(struct str text, struct dump_registers *out)
+{
+	struct dump_registers r = { 0 };
+	struct str rest = str_trim(text), word;
+	uint64_t unused;
+	int64_t number;
+
+	if (str_eq(rest, STR("running"))) {
+		*out = (struct dump_registers){ .runs = true };
+		return 0;
+	}
+	if (!str_next(&rest, ' ', &word) || str_to_i64(word, &number) < 0)
+		return -EBADMSG;
+	r.in_syscall = number >= 0;
+	for (int i = 0; r.in_syscall && i < 6; i++)
+		if (!next_hex(&rest, &unused))
+			return -EBADMSG;
+	if (!next_hex(&rest, &r.sp) || !next_hex(&rest, &r.pc) || rest.ptr)
+		return -EBADMSG;
+	*out = r;
+	return 0;
+}
+
+bool dump_kernel_line(struct str line, struct str *name)
+{
+	ptrdiff_t plus;
+
+	if (!str_starts(line, STR("[<")) || str_find(line, ' ') < 0)
+		return false;
+	line = str_skip(line, (size_t)str_find(line, ' ') + 1);
+	plus = str_rfind(line, '+');
+	*name = plus > 0 ? str_first(line, (size_t)plus) : line;
+	return name->len > 0;
+}
+
+/* Return: bytes, or -errno. */
+static ssize_t read_text(struct dumper *d, uint32_t tid, const char *name, char *text, size_t size)
+{
+	scoped(closep) int fd = -1;
+	char path[64];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "%u/%s", tid, name);
+	fd = openat(d->process->task_dir, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, size);
+	return got < 0 ? -errno : got;
+}
+
+/* ---- frames ---- */
+
+int dump_remark(struct dumper *d, struct dump_thread *t, const char *text)
+{
+	if (t->remark_count == DUMP_REMARKS_MAX)
+		return 0;
+	return intern_add(&d->out->strings, str_of(text), &t->remarks[t->remark_count++]);
+}
+
+static int add_frame(struct dumper *d, const struct dump_frame *f)
+{
+	struct dump *out = d->out;
+	int r = array_grow(&out->frames, &out->frame_cap, out->frame_count, FRAMES_MAX);
+
+	if (r == 0)
+		out->frames[out->frame_count++] = *f;
+	return r;
+}
+
+static const struct dump_before *find_before(const struct dumper *d, uint32_t tid)
+{
+	uint32_t at;
+
+	return u64map_get(&d->before_index, tid, &at) == 0 ? &d->before[at] : NULL;
+}
+
+/* @moved: what was read belongs to another moment than the other frames. */
+static int add_kernel(struct dumper *d, struct dump_thread *t, const struct dump_before *b, bool moved)
+{
+	struct str rest, line, name;
+	int r = 0;
+
+	if (b->error == -EACCES || b->error == -EPERM)
+		return dump_remark(d, t, "kernel frames: only root may see them");
+	if (b->error < 0)
+		return b->error == -ENOENT ? 0 : dump_remark(d, t, "kernel frames: not to be had");
+	if (moved && (b->state == 'R' || !b->size))
+		return 0; /* it ran: nothing is missing */
+	if (moved)
+		return dump_remark(d, t, "kernel frames: it went on before it was stopped");
+	rest = str_n(d->kernel.ptr + b->at, b->size);
+	while (r == 0 && str_next(&rest, '\n', &line)) {
+		struct dump_frame f = { .kind = DUMP_KERNEL };
+
+		if (!dump_kernel_line(line, &name))
+			continue;
+		r = intern_add(&d->out->strings, name, &f.name);
+		if (r == 0)
+			r = add_frame(d, &f);
+	}
+	return r;
+}
+
+static int name_native(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
+{
+	bool is_return = f->flags & ABI_FRAME_RETURN;
+	struct symbol symbol = { 0 };
+	char text[32];
+	int r, size;
+
+	*out = (struct dump_frame){ .kind = DUMP_NATIVE, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
+	if (f->kind == ABI_FRAME_NATIVE) {
+		r = symbols_native(d->symbols, (uint32_t)f->a, f->b, is_return, &symbol);
+		if (r == 0)
+			r = intern_add(&d->out->strings, symbol.name, &out->name);
+		return r < 0 ? r : intern_add(&d->out->strings, symbol.module, &out->module);
+	}
+	size = snprintf(text, sizeof(text), "[%s+0x%llx]", f->kind == ABI_FRAME_JIT ? "jit" : "unknown",
+			(unsigned long long)f->a);
+	return intern_add(&d->out->strings, str_n(text, (size_t)size), &out->name);
+}
+
+int dump_name_native(struct dumper *d)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->unnamed_count && r == 0; i++)
+		r = name_native(d, &d->unnamed[i].frame, &d->out->frames[d->unnamed[i].at]);
+	return r;
+}
+
+static int add_native(struct dumper *d, const struct abi_frame *f)
+{
+	const struct dump_frame unnamed = { .kind = DUMP_NATIVE };
+	int r = array_grow(&d->unnamed, &d->unnamed_cap, d->unnamed_count, FRAMES_MAX);
+
+	if (r == 0)
+		r = add_frame(d, &unnamed);
+	if (r == 0)
+		d->unnamed[d->unnamed_count++] = (struct dump_unnamed){ d->out->frame_count - 1, *f };
+	return r;
+}
+
+static int add_python(struct dumper *d, const struct abi_frame *f)
+{
+	struct dump_frame out;
+	int r = dump_python_frame(d, f, &out);
+
+	return r < 0 ? r : add_frame(d, &out);
+}
+
+static int add_mixed(struct dumper *d, struct dump_thread *t, const struct abi_frame *python)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->mixed.count && r == 0; i++) {
+		uint32_t at = d->mixed.frames[i];
+
+		r = at & MIX_RUNTIME ? add_python(d, &python[at & ~MIX_RUNTIME]) : add_native(d, &d->walk->frames[at]);
+		t->has_python |= (at & MIX_RUNTIME) != 0;
+	}
+	return r;
+}
+
+/* ---- reading ---- */
+
+/* What is known of the registers. @is_exact: all of them. Return: true when a walk can begin. */
+static bool get_registers(struct dumper *d, struct dump_thread *t, const struct dump_registers *told, bool *is_return,
+			  bool *is_exact)
+{
+	struct walk *w = d->walk;
+
+	*is_exact = false;
+	memset(w->leaf, 0, sizeof(w->leaf));
+	if (d->cfg->freeze) {
+		int r = dump_stop_registers(&d->stop, (pid_t)t->tid, w, is_return);
+
+		*is_exact = r == 0;
+		if (r != -ESRCH)
+			return r == 0;
+	}
+	w->leaf[WALK_REG_SP] = told->sp;
+	w->leaf[WALK_REG_PC] = told->pc;
+	*is_return = told->in_syscall;
+	return told->pc && told->sp;
+}
+
+/* Without the frame register a function that needs it ends the walk: 0 is above no stack pointer. */
+static void walk_native(struct dumper *d, bool is_return)
+{
+	struct world_live live = { .pid = d->process->pid };
+	struct walk *w = d->walk;
+	struct world world;
+
+	world_init(&world, &d->maps, &d->tables, (struct world_memory){ world_live_read, &live });
+	w->world = &world.walk;
+	w->mode = WALK_AUTO;
+	w->count = 0;
+	walk_native_start(w, is_return);
+	unwind_walk(w);
+	w->world = NULL;
+}
+
+static void mix(struct dumper *d, const struct abi_sample *python)
+{
+	const struct walk *w = d->walk;
+	struct mix_input in = {
+		.native = w->frames,
+		.roles = d->roles,
+		.native_count = w->count,
+		.runtime = python->frames,
+		.runtime_count = python->runtime_count,
+		.stack_pointer = w->leaf[WALK_REG_SP],
+		.runtime_end = python->runtime_end,
+		.native_is_whole = w->end == ABI_END_COMPLETE || w->end == ABI_END_UNPROVEN_ROOT,
+		.only_runtime = !w->count,
+	};
+
+	for (uint32_t i = 0; i < w->count; i++)
+		d->roles[i] = (uint8_t)dump_role(d, &w->frames[i]);
+	mix_frames(&in, &d->mixed);
+}
+
+static const char *const walk_ends[] = {
+#define X(id, name, help) [ABI_END_##id] = name,
+	ABI_ENDS(X)
+#undef X
+};
+static const char *const runtime_ends[] = {
+#define X(id, name, help) [ABI_RUNTIME_END_##id] = help,
+	ABI_RUNTIME_ENDS(X)
+#undef X
+};
+
+static int remark_native(struct dumper *d, struct dump_thread *t, bool is_exact)
+{
+	char text[128];
+
+	if (!d->walk->count)
+		return dump_remark(d, t,
+				   d->cfg->freeze ? "native frames: its registers were not to be had"
+						  : "native frames: it runs; --freeze stops it and shows them");
+	if (d->walk->end == ABI_END_COMPLETE || d->walk->end == ABI_END_UNPROVEN_ROOT)
+		return 0;
+	snprintf(text, sizeof(text), "native frames: cut (%s)%s", walk_ends[d->walk->end],
+		 is_exact ? "" : "; its other registers are not known without --freeze");
+	return dump_remark(d, t, text);
+}
+
+static int remark_python(struct dumper *d, struct dump_thread *t, const struct abi_sample *python)
+{
+	char text[160];
+
+	if (!d->process->has_python || d->mixed.end == ABI_RUNTIME_END_WHOLE ||
+	    python->runtime_end == ABI_RUNTIME_END_NO_STATE || d->mixed.end == ABI_RUNTIME_END_NONE)
+		return 0;
+	snprintf(text, sizeof(text), "Python frames: %s", runtime_ends[d->mixed.end]);
+	return dump_remark(d, t, text);
+}
+
+/* One reading of the thread. Return: 0; 1: it did something else meanwhile; -errno. */
+static int read_once(struct dumper *d, struct remote_thread *thread, struct dump_thread *t, bool *is_exact)
+{
+	struct abi_sample *python = remote_walker_sample(d->walker);
+	struct dump_registers before = { 0 };
+	char text[512], again[512];
+	ssize_t size = read_text(d, t->tid, "syscall", text, sizeof(text)), after;
+	bool is_return = false;
+
+	if (size == -ENOENT || size == -ESRCH)
+		return -ESRCH;
+	if (size > 0 && dump_registers_parse(str_n(text, (size_t)size), &before) < 0)
+		before = (struct dump_registers){ 0 };
+	d->walk->count = 0;
+	d->walk->end = ABI_END_NO_REGISTERS;
+	if (get_registers(d, t, &before, &is_return, is_exact))
+		walk_native(d, is_return);
+	python->runtime_count = 0;
+	python->runtime_end = ABI_RUNTIME_END_NONE;
+	if (d->process->has_python)
+		remote_walk_thread(d->walker, d->process, thread);
+	mix(d, python);
+	after = read_text(d, t->tid, "syscall", again, sizeof(again));
+	return after != size || (size > 0 && memcmp(text, again, (size_t)size)) ? 1 : 0;
+}
+
+/* ---- before the stop, or at once ---- */
+
+static char read_state(struct dumper *d, uint32_t tid)
+{
+	char text[512];
+	ssize_t size = read_text(d, tid, "stat", text, sizeof(text));
+	struct str s = str_n(text, size > 0 ? (size_t)size : 0);
+	ptrdiff_t at = str_rfind(s, ')');
+
+	return at >= 0 && (size_t)at + 2 < s.len ? s.ptr[at + 2] : '?';
+}
+
+static int look(struct dumper *d, uint32_t tid, struct dump_before *out)
+{
+	struct dump_before b = { .tid = tid, .state = read_state(d, tid), .at = d->kernel.len };
+	struct dump_registers told = { 0 };
+	char text[512], *kernel;
+	ssize_t size = read_text(d, tid, "syscall", text, sizeof(text));
+
+	if (size > 0 && dump_registers_parse(str_n(text, (size_t)size), &told) == 0)
+		b.sp = told.sp;
+	kernel = buf_reserve(&d->kernel, KERNEL_STACK_MAX);
+	if (!kernel)
+		return d->kernel.error;
+	size = read_text(d, tid, "stack", kernel, KERNEL_STACK_MAX);
+	b.error = (int)MIN(size, 0);
+	b.size = (size_t)MAX(size, 0);
+	buf_commit(&d->kernel, b.size);
+	*out = b;
+	return 0;
+}
+
+int dump_look_before(struct dumper *d)
+{
+	for (size_t i = 0; i < d->process->thread_count; i++) {
+		int r = array_grow(&d->before, &d->before_cap, d->before_count, THREADS_MAX);
+
+		if (r == 0)
+			r = look(d, d->process->threads[i].tid, &d->before[d->before_count]);
+		if (r == 0)
+			r = u64map_put(&d->before_index, d->process->threads[i].tid, (uint32_t)d->before_count);
+		if (r < 0)
+			return r;
+		d->before_count++;
+	}
+	return 0;
+}
+
+static int look_at_kernel(struct dumper *d, struct dump_thread *t)
+{
+	const struct dump_before *b = find_before(d, t->tid);
+	struct dump_before now;
+	int r = b ? 0 : look(d, t->tid, &now);
+
+	if (r < 0)
+		return r;
+	t->state = b ? b->state : now.state;
+	return add_kernel(d, t, b ? b : &now, b && b->sp != d->walk->leaf[WALK_REG_SP]);
+}
+
+int dump_add_thread(struct dumper *d, struct remote_thread *thread)
+{
+	struct dump_thread t = { .tid = thread->tid, .first = d->out->frame_count };
+	bool is_exact = false;
+	int r = array_grow(&d->out->threads, &d->out->thread_cap, d->out->thread_count, THREADS_MAX);
+	int changed = 1;
+
+	if (r < 0)
+		return r;
+	remote_thread_name(&d->procs, d->process, thread, 1);
+	r = intern_add(&d->out->strings, str_of(thread->name), &t.name);
+	for (int i = 0; i < TRIES && changed == 1 && r == 0; i++)
+		changed = read_once(d, thread, &t, &is_exact);
+	if (r < 0 || changed == -ESRCH)
+		return r; /* it has ended: there is nothing to show */
+	if (changed == 1)
+		r = dump_remark(d, &t, "it went on while it was read: frames may be of different moments");
+	if (r == 0)
+		r = look_at_kernel(d, &t);
+	if (r == 0)
+		r = add_mixed(d, &t, remote_walker_sample(d->walker)->frames);
+	if (r == 0 && t.state == 'Z')
+		r = dump_remark(d, &t, "it has ended; the process goes on without it");
+	else if (r == 0)
+		r = remark_native(d, &t, is_exact);
+	if (r == 0)
+		r = remark_python(d, &t, remote_walker_sample(d->walker));
+	t.count = d->out->frame_count - t.first;
+	if (r == 0)
+		d->out->threads[d->out->thread_count++] = t;
+	return r;
+}

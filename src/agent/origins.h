@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file systems that processes see: one number for all that share a root directory and a mount namespace, with a
+ * descriptor of that root taken while a process of it lived. Used by one thread: the ring reader. */
+#pragma once
+
+#include "proc/proc.h"
+
+#define ORIGINS_MAX 128 /* descriptors held; the one met longest ago goes first */
+
+struct origins;
+
+/** origins_new - @host_root: "" on the host; copied. */
+int origins_new(const char *host_root, struct origins **out) warn_unused;
+void origins_free(struct origins *o); /* NULL is fine */
+/**
+ * origins_of - where the files of @p lie
+ * @root_fd: a descriptor for openat(2) with O_PATH, borrowed until the next call; -1: none
+ *
+ * One that is gone gets what all others of its container had, when that is one and the same. Return: its number, dense
+ * from 1, never used again; 0: nobody can tell.
+ */
+uint32_t origins_of(struct origins *o, const struct proc *p, int *root_fd);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearth token create|list|revoke: who may use a collector. A running one sees the change within a second. */
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "cli/command.h"
+#include "cli/serve.h"
+#include "collector/tokens.h"
+
+struct config {
+	const char *data_dir, *scope, *name;
+};
+
+static const struct opt options[] = {
+	{ "data-dir", 0, OPT_PATH, .at = offsetof(struct config, data_dir), .arg = "DIR",
+	  .help = "the store's directory (default: /var/lib/hearth for root, otherwise $XDG_STATE_HOME/hearth)" },
+	{ "scope", 0, OPT_TEXT, .at = offsetof(struct config, scope), .fallback = "ingest", .arg = "LIST",
+	  .help = "create: what it may do, of ingest, read and admin (which is everything), with commas" },
+	{ "name", 0, OPT_TEXT, .at = offsetof(struct config, name), .arg = "TEXT",
+	  .help = "create: what it is for; list shows it" },
+	{ 0 },
+};
+
+struct session {
+	const struct config *config;
+	struct buf folder, path, out;
+	struct token_list list;
+	int lock_fd;
+};
+
+static void session_release(struct session *s)
+{
+	buf_release(&s->folder);
+	buf_release(&s->path);
+	buf_release(&s->out);
+	token_list_release(&s->list);
+	closep(&s->lock_fd);
+}
+
+static int fail(const struct session *s, int r)
+{
+	return command_fail(&command_token, "%s: %s", s->path.ptr, strerror(-r));
+}
+
+static int load(struct session *s)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+	unsigned int line;
+	int r = io_read_file(buf_cstr(&s->path), &text);
+
+	if (r == -ENOENT)
+		return EXIT_DONE;
+	if (r < 0)
+		return fail(s, r);
+	r = token_list_parse(buf_str(&text), &s->list, &line);
+	if (r == -EBADMSG)
+		return command_fail(&command_token, "%s: line %u cannot be read", s->path.ptr, line);
+	return r < 0 ? fail(s, r) : EXIT_DONE;
+}
+
+static int save(struct session *s)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+	mode_t before = umask(0077);
+	int r;
+
+	token_list_write(&s->list, &text);
+	r = text.error ? text.error : io_replace_file(s->path.ptr, text.ptr, text.len);
+	(void)umask(before);
+	if (r == 0 && chmod(s->path.ptr, 0600) < 0)
+		r = -errno;
+	r = r ? r : io_sync_folder(buf_cstr(&s->folder)); /* a revoked token does not come back */
+	return r < 0 ? fail(s, r) : EXIT_DONE;
+}
+
+static int create(struct session *s, const char *operand)
+{
+	struct token_list *l = &s->list;
+	struct str name = str_of(s->config->name);
+	unsigned int scopes;
+	struct token *items;
+	int r;
+
+	if (operand || token_scopes_parse(str_of(s->config->scope), &scopes) < 0) {
+		command_fail(&command_token, operand ? "create takes no operand" : "--scope: of ingest, read, admin");
+		return EXIT_USAGE;
+	}
+	if (l->count == TOKENS_MAX)
+		return command_fail(&command_token, "there are %d tokens, no more fit", TOKENS_MAX);
+	items = realloc(l->items, (l->count + 1) * sizeof(*items));
+	if (!items)
+		return command_fail(&command_token, "out of memory");
+	l->items = items;
+	r = token_make(name, scopes, clock_wall_ns(&clock_system) / NSEC_PER_SEC, &l->items[l->count], &s->out);
+	if (r < 0)
+		return command_fail(&command_token, "%s", r == -E2BIG ? "--name is too long" : strerror(-r));
+	l->count++;
+	buf_addc(&s->out, '\n');
+	r = save(s);
+	return r == EXIT_DONE ? command_print(&command_token, &s->out) : r;
+}
+
+static int list(struct session *s, const char *operand)
+{
+	if (operand) {
+		command_fail(&command_token, "list takes no operand");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < s->list.count; i++) {
+		const struct token *t = &s->list.items[i];
+
+		buf_addf(&s->out, "%s ", t->id);
+		token_scopes_write(t->scopes, &s->out);
+		buf_addc(&s->out, ' ');
+		clock_add_iso(&s->out, t->created_s * NSEC_PER_SEC);
+		buf_addf(&s->out, "Z %s\n", t->name);
+	}
+	return command_print(&command_token, &s->out);
+}
+
+static int revoke_token(struct session *s, const char *operand)
+{
+	size_t kept = 0;
+
+	if (!operand) {
+		command_fail(&command_token, "revoke needs the ID that list shows");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < s->list.count; i++)
+		if (strcmp(s->list.items[i].id, operand) != 0)
+			s->list.items[kept++] = s->list.items[i];
+	if (kept == s->list.count)
+		return command_fail(&command_token, "there is no token %s", operand);
+	s->list.count = kept;
+	return save(s);
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct session *s, const char *operand);
+	bool writes;
+} verbs[] = { { "create", create, true }, { "list", list, false }, { "revoke", revoke_token, true } };
+
+/* What is in the folder belongs to the collector's user, who may have put links there: root must not follow them. The
+ * file belongs to whom the folder belongs to then, so that the collector can read it. */
+static int become_owner(struct session *s)
+{
+	struct stat folder;
+
+	if (geteuid() || stat(buf_cstr(&s->folder), &folder) < 0 || !folder.st_uid)
+		return EXIT_DONE;
+	if (setgroups(0, NULL) < 0 || setresgid(folder.st_gid, folder.st_gid, folder.st_gid) < 0 ||
+	    setresuid(folder.st_uid, folder.st_uid, folder.st_uid) < 0)
+		return command_fail(&command_token, "cannot become the owner of %s: %s", s->folder.ptr,
+				    strerror(errno));
+	return EXIT_DONE;
+}
+
+static int make_folder(struct session *s)
+{
+	if (mkdir(buf_cstr(&s->folder), 0700) < 0 && errno != EEXIST)
+		return command_fail(&command_token, "%s: %s", s->folder.ptr, strerror(errno));
+	return EXIT_DONE;
+}
+
+/* One writer at a time. */
+static int lock(struct session *s)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+
+	buf_addf(&path, "%s.lock", buf_cstr(&s->path));
+	s->lock_fd = open(buf_cstr(&path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (s->lock_fd < 0 || flock(s->lock_fd, LOCK_EX) < 0)
+		return command_fail(&command_token, "%s: %s", path.ptr, strerror(errno));
+	return EXIT_DONE;
+}
+
+static int run_verb(const struct config *config, const struct verb *verb, const char *operand)
+{
+	scoped(session_release) struct session s = { .config = config,
+						     .folder = BUF_INIT(KIB(16)),
+						     .path = BUF_INIT(KIB(16)),
+						     .out = BUF_INIT(MIB(1)),
+						     .lock_fd = -1 };
+	int r = EXIT_DONE;
+
+	serve_data_dir(config->data_dir, &s.folder);
+	buf_addf(&s.path, "%s/tokens", buf_cstr(&s.folder));
+	if (verb->writes)
+		r = make_folder(&s);
+	r = r ? r : become_owner(&s);
+	if (r == EXIT_DONE && verb->writes)
+		r = lock(&s);
+	r = r ? r : load(&s);
+	return r ? r : verb->run(&s, operand);
+}
+
+static int run(void *config, int operand_count, char **operands)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(operands[0], verbs[i].name) == 0)
+			return run_verb(config, &verbs[i], operand_count > 1 ? operands[1] : NULL);
+	command_fail(&command_token, "%s is none of create, list, revoke", operands[0]);
+	return EXIT_USAGE;
+}
+
+static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const char *const examples[] = { "hearth token create --scope ingest --name agents",
+					"make a token for agents; it is shown once",
+					"hearth token revoke 0123456789abcdef", "end one", NULL };
+
+const struct command command_token = {
+	.name = "token",
+	.summary = "make, list and revoke the collector's tokens",
+	.operands = "create|list|revoke [ID]",
+	.examples = examples,
+	.groups = groups,
+	.config_size = sizeof(struct config),
+	.operands_min = 1,
+	.operands_max = 2,
+	.run = run,
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearth up: agent and collector in one command, as two processes. The agent keeps the rights it needs; the collector
+ * has given up all of them before it takes the first byte. Windows go from one to the other over a socketpair.
+ *
+ *   agent (this process) --socketpair--> collector (child): store, HTTP
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/session.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "cli/serve.h"
+#include "cli/unwind_options.h"
+#include "codec/window_codec.h"
+
+struct config {
+	struct serve_config serve; /* first: the tables of hearth serve have their offsets in it */
+	uint64_t frequency, window_ns, duration_ns;
+	bool off_cpu, lines, allow_dangerous_kernel;
+	const char *service_name, *host_root, *container_socket;
+	struct unwind_options unwind;
+};
+
+static const struct opt how_options[] = {
+	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = 1000, .fallback = "99",
+	  .arg = "HZ", .help = "samples per second on each CPU" },
+	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .fallback = "10s",
+	  .arg = "TIME", .help = "one profile of each service for every such time" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC,
+	  .arg = "TIME", .help = "how long (default: until Ctrl-C)" },
+	UNWIND_OPTIONS(struct config, unwind),
+	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
+	  .help = "also where threads wait, and how long" },
+	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
+	  .help = "inlined functions, source files and lines of native code (needs libdw)" },
+	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
+	  .help = "stored with every profile as the label group" },
+	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
+	  .help = "where the host's file system is mounted, when run in a container" },
+	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
+	  .help = "the container engine's socket (default: Docker's)" },
+	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
+	  .help = "sample even on kernels that are known to freeze (see hearth doctor)" },
+	{ 0 },
+};
+
+struct up {
+	const struct config *config;
+	struct session *session;
+	pid_t child;
+	int feed, ready, signals;
+	uint64_t sent, lost;
+};
+
+static void up_release(struct up *up)
+{
+	session_close(up->session);
+	closep(&up->feed);
+	closep(&up->ready);
+	closep(&up->signals);
+}
+
+/* The agent's side */
+
+static int send_frame(int fd, const struct buf *window)
+{
+	uint8_t head[4] = { (uint8_t)window->len, (uint8_t)(window->len >> 8), (uint8_t)(window->len >> 16),
+			    (uint8_t)(window->len >> 24) };
+	int r = io_write_all(fd, head, sizeof(head));
+
+	return r ? r : io_write_all(fd, window->ptr, window->len);
+}
+
+/* On the session's worker. While the collector is busy this waits, and the session drops its oldest window and says so.
+ */
+static void on_window(void *ctx, const struct window *w)
+{
+	struct up *up = ctx;
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(512));
+	int r = codec_window.encode(w, &bytes);
+
+	r = r ? r : send_frame(up->feed, &bytes);
+	if (r == 0) {
+		up->sent++;
+		return;
+	}
+	if (!up->lost++)
+		log_error("a window did not reach the collector and is lost", LOG_ERR(r));
+}
+
+static int open_session(struct up *up)
+{
+	const struct config *config = up->config;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	struct session_config cfg = { .sampling = { .frequency_hz = (uint32_t)config->frequency,
+						    .off_cpu = config->off_cpu,
+						    .wait_min_ns = NSEC_PER_MSEC,
+						    .poll_interval_ms = 200,
+						    .include_self = true,
+						    .allow_dangerous_kernel = config->allow_dangerous_kernel,
+						    .host_root = config->host_root },
+				      .window_ns = config->window_ns,
+				      .unwind_bytes = config->unwind.memory_bytes,
+				      .clock = &clock_system,
+				      .host_root = config->host_root,
+				      .container_socket = config->container_socket,
+				      .lines = config->lines,
+				      .only_runtime = unwind_options_only_runtime(&config->unwind),
+				      .service_name = config->service_name,
+				      .on_window = on_window,
+				      .ctx = up };
+	int r;
+
+	(void)mallopt(M_MMAP_THRESHOLD, KIB(256));
+	(void)mallopt(M_TRIM_THRESHOLD, KIB(512));
+	(void)mallopt(M_ARENA_MAX, 2);
+	unwind_options_apply(&config->unwind, &cfg.sampling);
+	r = session_open(&cfg, &why, &up->session);
+	r = r ? r : session_start(up->session);
+	if (r == 0)
+		return EXIT_DONE;
+	command_fail(&command_up, "%s", why.len ? buf_cstr(&why) : strerror(-r));
+	return r == -EPERM || r == -EACCES || r == -ENOTSUP ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+}
+
+static bool child_ended(struct up *up, int *status)
+{
+	if (up->child <= 0 || waitpid(up->child, status, WNOHANG) != up->child)
+		return up->child <= 0;
+	up->child = 0;
+	return true;
+}
+
+/* SIGHUP is the collector's: it reads tokens and certificates again. */
+static bool was_signalled(const struct up *up)
+{
+	struct signalfd_siginfo info;
+
+	if (read(up->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return false;
+	if (info.ssi_signo == SIGHUP && up->child > 0)
+		ignore(kill(up->child, SIGHUP)); /* it may have ended: that is seen elsewhere */
+	return info.ssi_signo != SIGHUP;
+}
+
+static int sample(struct up *up)
+{
+	uint64_t start = clock_monotonic_ns(&clock_system);
+	int r = 0, status;
+
+	while (r >= 0 && !was_signalled(up)) {
+		uint64_t ran = clock_monotonic_ns(&clock_system) - start;
+
+		if (up->config->duration_ns && ran >= up->config->duration_ns)
+			break;
+		if (child_ended(up, &status))
+			return command_fail(&command_up, "the collector ended");
+		r = session_step(up->session, 200);
+	}
+	return r < 0 && r != -ENODATA ? command_fail(&command_up, "sampling ended: %s", strerror(-r)) : EXIT_DONE;
+}
+
+/* The collector says where it is, or ends. */
+static int wait_for_collector(struct up *up)
+{
+	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
+	int status = 0;
+
+	ignore(io_read_fd(up->ready, &line)); /* an empty one says it all */
+	if (line.len)
+		return command_print(&command_up, &line);
+	if (waitpid(up->child, &status, 0) == up->child)
+		up->child = 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+/* The last window goes out, the socket's end ends the collector. */
+static int finish(struct up *up, int result)
+{
+	int status = 0, r = session_stop(up->session);
+
+	closep(&up->feed);
+	if (up->child > 0 && waitpid(up->child, &status, 0) == up->child)
+		up->child = 0;
+	if (result != EXIT_DONE)
+		return result;
+	if (r < 0)
+		return command_fail(&command_up, "the last window is lost: %s", strerror(-r));
+	if (up->lost)
+		return command_fail(&command_up, "%" PRIu64 " windows are lost", up->lost);
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* Both sides */
+
+static int open_signals(struct up *up)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set); /* these cannot fail with constant numbers */
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	up->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return up->signals < 0 ? -errno : 0;
+}
+
+/* Never returns. */
+static void run_collector(const struct config *config, int feed, int ready)
+{
+	struct serve_config serve = config->serve;
+
+	serve.feed_fd = feed;
+	serve.ready_fd = ready;
+	_exit(serve_run(&command_up, &serve));
+}
+
+/* Return: 0 or -errno. */
+static int start_collector(struct up *up)
+{
+	int feed[2] = { -1, -1 }, ready[2] = { -1, -1 };
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, feed) < 0)
+		return -errno;
+	if (pipe2(ready, O_CLOEXEC) == 0)
+		up->child = fork();
+	if (up->child == 0) {
+		closep(&feed[0]);
+		closep(&ready[0]);
+		closep(&up->signals);
+		run_collector(up->config, feed[1], ready[1]);
+	}
+	closep(&feed[1]);
+	closep(&ready[1]);
+	up->feed = feed[0];
+	up->ready = ready[0];
+	return up->child < 0 ? -errno : 0;
+}
+
+static int run(void *config, int operand_count, char **operands)
+{
+	scoped(up_release) struct up up = { .config = config, .child = -1, .feed = -1, .ready = -1, .signals = -1 };
+	int r = open_signals(&up);
+
+	(void)operand_count;
+	(void)operands;
+	r = r ? r : start_collector(&up);
+	if (r < 0)
+		return command_fail(&command_up, "%s", strerror(-r));
+	r = wait_for_collector(&up);
+	r = r ? r : open_session(&up);
+	r = r ? r : sample(&up);
+	return up.session ? finish(&up, r) : r;
+}
+
+static const struct opt_group groups[] = { { "What to sample", how_options },
+					   { "Collector", serve_options_general },
+					   { "Keeping", serve_options_keeping },
+					   { "Access", serve_options_access },
+					   { "Limits", serve_options_limits },
+					   { "Logging", serve_options_logging },
+					   { 0 } };
+static const char *const examples[] = { "sudo hearth up", "profile this machine from now on and keep 14 days of it",
+					"sudo hearth up --retention 30d --retention-size 50G", "keep more", NULL };
+
+const struct command command_up = {
+	.name = "up",
+	.summary = "profile this machine, keep the profiles and serve them: agent and collector in one",
+	.operands = "",
+	.details = "Two processes: the agent samples and needs root; the collector stores and serves, as another user "
+		   "and without\n"
+		   "any rights. Prints the URL. Ctrl-C ends both, with what was gathered stored.",
+	.examples = examples,
+	.groups = groups,
+	.config_size = sizeof(struct config),
+	.run = run,
+};

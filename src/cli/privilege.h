@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that was started as root becomes somebody else. */
+#pragma once
+
+#include "base/buf.h"
+
+/**
+ * privilege_drop - become @user for good, keep nothing of root's rights, and never gain any again
+ * @user: NULL or "": hearth, or nobody where there is no such user; "root" stays
+ * @folder: made when missing, and given to that user with what root left in it
+ * @why: one line on failure
+ *
+ * Not root: only makes the folder and gives up new privileges. Return: 0 or -errno.
+ */
+int privilege_drop(const char *user, const char *folder, struct buf *why) warn_unused;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of a collector: rows for every command that runs one. Their offsets are of struct serve_config, which has
+ * to come first in the command's configuration. */
+#include "cli/serve.h"
+
+const char *const serve_log_levels[] = { "debug", "info", "warn", "error", NULL };
+const char *const serve_log_formats[] = { "console", "json", NULL };
+
+#define AT(field) .at = offsetof(struct serve_config, field)
+
+const struct opt serve_options_general[] = {
+	{ "addr", 0, OPT_TEXT, AT(addr), .fallback = "127.0.0.1:10100", .arg = "HOST:PORT",
+	  .help = "where to listen; without a host on every address" },
+	{ "data-dir", 0, OPT_PATH, AT(data_dir), .arg = "DIR",
+	  .help = "the store's directory (default: /var/lib/hearth for root, otherwise $XDG_STATE_HOME/hearth)" },
+	{ "user", 0, OPT_TEXT, AT(user), .arg = "NAME",
+	  .help = "started as root: become this user (default: hearth, or nobody where there is no such user)" },
+	{ "targets", 0, OPT_PATH, AT(targets), .arg = "FILE",
+	  .help = "scrape the /debug/pprof of these Go programs (docs/pull.md); read by --user, again at SIGHUP" },
+	{ "exit-timeout", 0, OPT_DURATION, AT(exit_timeout_ns), .fallback = "5s", .arg = "TIME",
+	  .help = "how long running requests may take once the server is told to stop" },
+	{ 0 },
+};
+
+const struct opt serve_options_keeping[] = {
+	{ "retention", 0, OPT_DURATION, AT(age_max_ns), .fallback = "14d", .arg = "TIME",
+	  .help = "remove a day's profiles this long after the last of them came; 0: never" },
+	{ "retention-size", 0, OPT_SIZE, AT(size_max), .fallback = "10G", .arg = "SIZE",
+	  .help = "remove the oldest days above this many bytes; 0: no limit" },
+	{ "retention-free", 0, OPT_SIZE, AT(free_min), .fallback = "1G", .arg = "SIZE",
+	  .help = "remove the oldest days while the file system has less space left; 0: no limit" },
+	{ "retention-daily", 0, OPT_DURATION, AT(rollup_age_max_ns), .fallback = "400d", .arg = "TIME",
+	  .help = "keep the sums of whole days this long; 0: for ever" },
+	{ "dictionary-memory", 0, OPT_SIZE, AT(dictionary_max), .fallback = "96M", .arg = "SIZE",
+	  .help = "memory for what recent profiles have in common" },
+	{ 0 },
+};
+
+const struct opt serve_options_access[] = {
+	{ "tls-cert", 0, OPT_PATH, AT(tls_cert), .arg = "FILE",
+	  .help = "serve HTTPS with this certificate chain (PEM)" },
+	{ "tls-key", 0, OPT_PATH, AT(tls_key), .arg = "FILE",
+	  .help = "its private key (PEM); --user has to be able to read it" },
+	{ "insecure-no-auth", 0, OPT_FLAG, AT(no_auth), .help = "ask nobody for a token, wherever they come from" },
+	{ "cors-origin", 0, OPT_LIST, AT(cors), .arg = "ORIGIN",
+	  .help = "let pages of this origin read answers; may be given more than once" },
+	{ 0 },
+};
+
+const struct opt serve_options_limits[] = {
+	{ "max-body", 0, OPT_SIZE, AT(body_max), .fallback = "32M", .arg = "SIZE", .help = "largest upload" },
+	{ "max-expanded", 0, OPT_SIZE, AT(expanded_max), .fallback = "64M", .arg = "SIZE",
+	  .help = "largest upload once all compression is taken off" },
+	{ "max-samples", 0, OPT_UINT, AT(samples_max), .min = 1, .max = UINT32_MAX, .fallback = "1000000", .arg = "N",
+	  .help = "most samples of one profile" },
+	{ "max-merge", 0, OPT_UINT, AT(merge_max), .max = 1 << 24, .fallback = "0", .arg = "N",
+	  .help = "most profiles, the most recent ones, in one merge; 0: any number" },
+	{ "list-limit", 0, OPT_UINT, AT(list_limit), .min = 1, .max = 100000, .fallback = "1000", .arg = "N",
+	  .help = "profiles in a list that asks for no number" },
+	{ "max-connections", 0, OPT_UINT, AT(connections_max), .min = 1, .max = 65000, .fallback = "1024", .arg = "N",
+	  .help = "open connections" },
+	{ "max-connections-per-ip", 0, OPT_UINT, AT(connections_per_ip), .max = 65000, .fallback = "0", .arg = "N",
+	  .help = "open connections of one address; 0: any number" },
+	{ "max-uploads-memory", 0, OPT_SIZE, AT(bodies_max), .fallback = "64M", .arg = "SIZE",
+	  .help = "memory of all uploads on their way in; more get 503" },
+	{ "max-series", 0, OPT_UINT, AT(series_max), .max = 1 << 24, .fallback = "20000", .arg = "N",
+	  .help = "series that are written to within an hour; more are stored as one. 0: any number" },
+	{ "max-rate", 0, OPT_SIZE, AT(rate_max), .fallback = "32M", .arg = "SIZE",
+	  .help = "bytes a second that one token or address may upload, twice as many at once; 0: any number" },
+	{ "max-answers-memory", 0, OPT_SIZE, AT(answers_max), .fallback = "256M", .arg = "SIZE",
+	  .help = "memory of finished answers that wait for their readers; more get 503. 0: any" },
+	{ "query-timeout", 0, OPT_DURATION, AT(query_max_ns), .fallback = "60s", .arg = "TIME",
+	  .help = "end a query that takes longer; 0: never" },
+	{ "header-timeout", 0, OPT_DURATION, AT(header_ns), .fallback = "10s", .arg = "TIME",
+	  .help = "for the first request of a connection to begin" },
+	{ "idle-timeout", 0, OPT_DURATION, AT(idle_ns), .fallback = "120s", .arg = "TIME", .help = "for the next one" },
+	{ 0 },
+};
+
+const struct opt serve_options_logging[] = {
+	{ "log-level", 0, OPT_CHOICE, AT(log_level), .choices = serve_log_levels, .fallback = "info", .arg = "LEVEL",
+	  .help = "least important lines to log" },
+	{ "log-format", 0, OPT_CHOICE, AT(log_format), .choices = serve_log_formats, .fallback = "console",
+	  .arg = "NAME", .help = "form of the log's lines" },
+	{ "access-log", 0, OPT_FLAG, AT(access_log), .fallback = "true", .help = "log a line for each request" },
+	{ 0 },
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames as text: what one line of a location is called in .col, folded stacks, pages and tables, and back.
+ *
+ * Frames of Python say where their function is, in the forms that gProfiler's profilers write (spec/agent.md, 2.1
+ * and 6.3):
+ *
+ *	package   json.decoder.JSONDecoder.decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
+ *	py-spy    decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
+ *
+ * All others are their name (model_frame_name()). Suffixes such as _[p] are the formats' own business. */
+#pragma once
+
+#include "base/buf.h"
+#include "model/model.h"
+
+enum frame_names {
+	FRAME_NAMES_PACKAGE, /* import path and qualified name, as PyPerf */
+	FRAME_NAMES_PYSPY,   /* the name in the "def" alone, as py-spy */
+};
+
+enum frame_lines {
+	FRAME_LINES_FIRST,     /* of the function: all its samples are one frame */
+	FRAME_LINES_EXECUTING, /* where it was */
+};
+
+/* How text says frames; zeroed: as gProfiler does by default. */
+struct frame_style {
+	enum frame_names names;
+	enum frame_lines lines;
+	bool no_versions; /* leave out the distribution a file belongs to */
+};
+
+/**
+ * frame_text - append what line @line of a location is called, unescaped and without a suffix
+ * Where a style's line is not known, the other one stands there; without either, and without a file, that part is left
+ * out. The distribution is said of *.py files with a line only, as gProfiler's rule has it.
+ */
+void frame_text(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
+		struct buf *out);
+
+struct frame_parts { /* borrowed from the text */
+	struct str name, file, distribution;
+	int64_t line;
+};
+
+/**
+ * frame_text_parse - split the text of a Python frame, where its form leaves no doubt
+ * Return: false, and @out untouched, when it does: then all of it is the name. What was split is written again letter
+ * by letter by frame_text(), when @line is taken for the first line. Pure.
+ */
+bool frame_text_parse(struct str text, struct frame_parts *out);
+
+/** frame_text_last_name - "run" of "Worker.run", "<lambda>" of "main.<locals>.<lambda>": co_name of a qualified name.
+ */
+struct str frame_text_last_name(struct str qualified);

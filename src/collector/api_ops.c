@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Health, readiness, metrics. */
+#include "collector/collector_int.h"
+
+static void text(struct call *call, unsigned int status, struct str what)
+{
+	answer_empty(call->rs, status);
+	call->rs->content_type = "text/plain; charset=utf-8";
+	buf_adds(&call->rs->body, what);
+}
+
+void ops_health(struct call *call)
+{
+	text(call, 200, STR("ok\n"));
+}
+
+void ops_ready(struct call *call)
+{
+	if (atomic_load(&call->collector->ready)) {
+		text(call, 200, STR("ready\n"));
+		return;
+	}
+	http_header_set(call->rs, "Retry-After", STR("1"));
+	text(call, 503, STR("loading what recent services need\n"));
+}
+
+static void write_store(struct call *call, struct buf *out)
+{
+	const struct collector_config *config = &call->collector->config;
+	struct store_stats s;
+
+	if (config->store->stats(config->state, &s) < 0)
+		return;
+	metrics_gauge(out, "hearth_store_profiles", "stored profiles", s.profiles);
+	metrics_gauge(out, "hearth_store_bytes", "bytes on disk", s.bytes);
+	metrics_gauge(out, "hearth_store_partitions", "files in use", s.partitions);
+	metrics_gauge(out, "hearth_store_partitions_damaged", "files set aside because they are damaged",
+		      s.partitions_bad);
+	metrics_gauge(out, "hearth_store_dictionary_bytes", "memory of dictionaries", s.dictionary_bytes);
+	metrics_counter(out, "hearth_store_commits_total", "transactions", s.commits);
+	metrics_counter(out, "hearth_store_puts_total", "profiles put", s.puts);
+	metrics_counter(out, "hearth_store_puts_failed_total", "profiles that could not be put", s.puts_failed);
+	metrics_counter(out, "hearth_store_expired_partitions_total", "files removed by retention",
+			s.expired_partitions);
+}
+
+static void write_series(struct call *call, struct buf *out)
+{
+	metrics_gauge(out, "hearth_series_active", "series written to in the last one to two hours",
+		      cardinality_count(call->collector->cardinality));
+}
+
+static void write_server(struct http_server *server, struct buf *out)
+{
+	struct http_stats s;
+
+	if (!server)
+		return;
+	http_server_stats(server, &s);
+	metrics_gauge(out, "hearth_http_connections", "open connections", s.connections);
+	metrics_gauge(out, "hearth_http_waiting_writes", "uploads that wait for a worker", s.waiting[HTTP_LANE_WRITE]);
+	metrics_gauge(out, "hearth_http_waiting_reads", "queries that wait for a worker", s.waiting[HTTP_LANE_READ]);
+	metrics_gauge(out, "hearth_http_body_bytes", "memory of request bodies", s.body_bytes);
+	metrics_gauge(out, "hearth_http_answer_bytes", "memory of large answers on their way out", s.answer_bytes);
+	metrics_counter(out, "hearth_http_accepted_total", "connections that were accepted", s.accepted);
+	metrics_counter(out, "hearth_http_refused_busy_total", "requests refused: too many wait", s.refused_busy);
+	metrics_counter(out, "hearth_http_refused_bytes_total", "requests refused: too many bytes of bodies at once",
+			s.refused_bytes);
+	metrics_counter(out, "hearth_http_refused_answers_total",
+			"answers refused: too many bytes wait for their readers", s.refused_answers);
+	metrics_counter(out, "hearth_http_timed_out_total", "connections ended for being slow", s.timed_out);
+}
+
+void ops_metrics(struct call *call)
+{
+	struct buf *out = &call->rs->body;
+
+	answer_empty(call->rs, 200);
+	call->rs->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	metrics_gauge(out, "hearth_start_time_seconds", "when the collector started, since 1970",
+		      call->collector->started_ns / NSEC_PER_SEC);
+	write_store(call, out);
+	write_series(call, out);
+	write_server(call->collector->server, out);
+	metrics_write(call->collector->metrics, out);
+}
+
+/* profefe answered with profiles of its own Go program here. */
+void ops_debug(struct call *call)
+{
+	answer_error(call->rs, 404, "not implemented: hearth record -p PID profiles the collector from outside");
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes, and what is checked before a handler runs. */
+#include "collector/collector.h"
+
+#include <inttypes.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "collector/collector_int.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Rows of one path stand together; the first that fits counts. A path that ends in '*' is a prefix. */
+static const struct route {
+	const char *path, *method;
+	call_fn *run;
+	enum token_scope scope; /* 0: everybody */
+	enum http_lane lane;
+	bool has_body;
+	const char *label; /* in metrics */
+	bool at_once;      /* answered before any worker is free: who watches the collector asks these */
+	bool is_large;     /* its answers often are: not begun while too many of these wait for their readers */
+} routes[] = {
+	{ "/api/0/profiles", "POST", profefe_upload, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/api/0/profiles" },
+	{ "/api/0/profiles", "GET", profefe_list, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles" },
+	{ "/api/0/profiles", "DELETE", profefe_delete, TOKEN_ADMIN, HTTP_LANE_READ, false, "/api/0/profiles" },
+	{ "/api/0/profiles/merge", "GET", profefe_merge, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles/merge",
+	  .is_large = true },
+	{ "/api/0/profiles/symbolz", "POST", profefe_symbolz, TOKEN_READ, HTTP_LANE_READ, true,
+	  "/api/0/profiles/symbolz" },
+	{ "/api/0/profiles/symbolz", "GET", profefe_symbolz, TOKEN_READ, HTTP_LANE_READ, false,
+	  "/api/0/profiles/symbolz" },
+	{ "/api/0/profiles/*", "GET", profefe_download, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles/__pid__",
+	  .is_large = true },
+	{ "/api/0/services", "GET", profefe_services, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/services" },
+	{ "/api/0/version", "GET", profefe_version, 0, HTTP_LANE_READ, false, "/api/0/version" },
+	{ "/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
+	{ "/pyroscope/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
+	{ "/pyroscope/render", "GET", pyroscope_render, TOKEN_READ, HTTP_LANE_READ, false, "/pyroscope/render",
+	  .is_large = true },
+	{ "/healthz", "GET", ops_health, 0, HTTP_LANE_READ, false, "/healthz", true },
+	{ "/-/healthy", "GET", ops_health, 0, HTTP_LANE_READ, false, "/-/healthy", true },
+	{ "/-/ready", "GET", ops_ready, 0, HTTP_LANE_READ, false, "/-/ready", true },
+	{ "/readyz", "GET", ops_ready, 0, HTTP_LANE_READ, false, "/-/ready", true },
+	{ "/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_READ, false, "/metrics" },
+	{ "/debug/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_READ, false, "/metrics" },
+	{ "/debug/*", "GET", ops_debug, TOKEN_READ, HTTP_LANE_READ, false, "/debug" },
+};
+
+#define ROUTE_NONE ARRAY_SIZE(routes)
+
+/* What a request keeps until its line is logged. */
+struct request_note {
+	uint64_t sender; /* whose rate counts; 0: nobody's */
+	char id[129];
+};
+
+int collector_new(const struct collector_config *config, struct collector **out)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+	int r = c ? metrics_new(&c->metrics) : -ENOMEM;
+
+	r = r ? r : rate_new(config->rate_max, &c->rate);
+	r = r ? r : cardinality_new(config->series_max, &c->cardinality);
+	if (r < 0) {
+		if (c) {
+			rate_free(c->rate);
+			metrics_free(c->metrics);
+		}
+		free(c);
+		return r;
+	}
+	c->config = *config;
+	gate_init(&c->decoders, MAX(config->decoders, 1U));
+	gate_init(&c->large, 1);
+	c->started_ns = clock_wall_ns(config->clock);
+	*out = c;
+	return 0;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	metrics_free(c->metrics);
+	rate_free(c->rate);
+	cardinality_free(c->cardinality);
+	gate_destroy(&c->decoders);
+	gate_destroy(&c->large);
+	free(c);
+}
+
+void collector_server(struct collector *c, struct http_server *server)
+{
+	c->server = server;
+}
+
+void collector_ready(struct collector *c)
+{
+	atomic_store(&c->ready, true);
+}
+
+void collector_refuse(void *ctx, unsigned int status, const char *why, struct http_response *rs)
+{
+	(void)ctx;
+	answer_error(rs, status, "%s", why);
+}
+
+/* Routes */
+
+static bool path_fits(const struct route *route, struct str path, struct str *rest)
+{
+	struct str wanted = str_of(route->path);
+
+	*rest = STR("");
+	if (wanted.ptr[wanted.len - 1] != '*')
+		return str_eq(wanted, path);
+	wanted.len--;
+	if (!str_starts(path, wanted) || path.len == wanted.len)
+		return false;
+	*rest = str_skip(path, wanted.len);
+	return true;
+}
+
+static bool method_fits(const struct route *route, struct str method)
+{
+	return str_eq(method, str_of(route->method)) || (str_eq(method, STR("HEAD")) && !strcmp(route->method, "GET"));
+}
+
+/* The path without a slash at its end, where that means the same: only below "profiles" (spec/collector.md 2.3). */
+static struct str path_of(const struct http_request *rq)
+{
+	return str_eq(rq->path, STR("/api/0/profiles/")) ? STR("/api/0/profiles") : rq->path;
+}
+
+/* Return: the row, or ROUTE_NONE; @first: the first row of the path, or ROUTE_NONE when there is none. */
+static unsigned int find_route(struct str path, struct str method, size_t *first)
+{
+	struct str rest;
+
+	*first = ROUTE_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+		if (!path_fits(&routes[i], path, &rest))
+			continue;
+		if (*first == ROUTE_NONE)
+			*first = i;
+		if (!strcmp(routes[i].path, routes[*first].path) && method_fits(&routes[i], method))
+			return (unsigned int)i;
+	}
+	return ROUTE_NONE;
+}
+
+static void refuse_method(struct http_response *rs, const struct route *first)
+{
+	scoped(buf_release) struct buf allow = BUF_INIT(KIB(1));
+
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+		if (strcmp(routes[i].path, first->path) != 0)
+			continue;
+		buf_addf(&allow, "%s%s", allow.len ? ", " : "", routes[i].method);
+		if (!strcmp(routes[i].method, "GET"))
+			buf_adds(&allow, STR(", HEAD"));
+	}
+	http_header_set(rs, "Allow", buf_str(&allow));
+	answer_error(rs, 405, "method not allowed");
+}
+
+/* Checks */
+
+static bool origin_listed(const struct collector *c, struct str origin)
+{
+	for (size_t i = 0; i < c->config.cors_count; i++) {
+		struct str allowed = str_of(c->config.cors_origins[i]);
+
+		if (str_eq(allowed, STR("*")) || str_eq(allowed, origin))
+			return true;
+	}
+	return false;
+}
+
+static bool origin_same(struct str origin, struct str host)
+{
+	ptrdiff_t slashes = str_search(origin, STR("://"));
+
+	return slashes >= 0 && host.len && str_eq(str_skip(origin, (size_t)slashes + 3), host);
+}
+
+static bool asks_token(struct collector *c)
+{
+	return c->config.tokens && (c->config.need_token || token_file_asks(c->config.tokens));
+}
+
+/* A page of a stranger must not talk to a collector that trusts everybody who can reach it. */
+static bool from_here(struct collector *c, struct http_request *rq, struct http_response *rs)
+{
+	struct str host = http_header_get(rq, "Host"), origin = http_header_get(rq, "Origin"), name;
+	bool listed = origin.ptr && origin_listed(c, origin), fine = true;
+	uint16_t port;
+
+	if (listed) {
+		http_header_set(rs, "Access-Control-Allow-Origin", origin);
+		http_header_set(rs, "Vary", STR("Origin"));
+		http_header_set(rs, "Access-Control-Expose-Headers",
+				STR("X-Total-Count, X-Next-Before, X-Profiles-Merged, X-Profiles-Skipped"));
+	}
+	if (origin.ptr && !listed && !origin_same(origin, host))
+		fine = false;
+	if (c->config.local_only && !asks_token(c) && host.ptr &&
+	    (http_host_split(host, &name, &port) < 0 || !http_host_is_loopback(name)))
+		fine = false;
+	if (fine)
+		return true;
+	metrics_add(c->metrics, COLLECTOR_FORBIDDEN, 1);
+	answer_error(rs, 403, "this collector does not answer requests for another host or from another origin");
+	return false;
+}
+
+static bool preflight(struct http_request *rq, struct http_response *rs, const struct route *route)
+{
+	if (!str_eq(rq->method, STR("OPTIONS")) || !http_header_get(rq, "Origin").ptr || !route)
+		return false;
+	http_header_set(rs, "Access-Control-Allow-Methods", STR("GET, HEAD, POST, DELETE"));
+	http_header_set(rs, "Access-Control-Allow-Headers",
+			STR("Authorization, Content-Type, Content-Encoding, Idempotency-Key, X-Request-Id"));
+	http_header_set(rs, "Access-Control-Max-Age", STR("600"));
+	answer_empty(rs, 204);
+	return true;
+}
+
+static bool allowed(struct collector *c, struct http_request *rq, struct http_response *rs, enum token_scope scope)
+{
+	scoped(buf_release) struct buf secret = BUF_INIT(KIB(8));
+	struct str header = http_header_get(rq, "Authorization");
+	int r = -EACCES;
+
+	if (!scope || !asks_token(c))
+		return true;
+	if (header.ptr && http_credentials(header, &secret) == 0)
+		r = token_file_allows(c->config.tokens, buf_str(&secret), scope);
+	if (r == 0)
+		return true;
+	if (r == -EPERM) {
+		metrics_add(c->metrics, COLLECTOR_FORBIDDEN, 1);
+		answer_error(rs, 403, "the token has not the scope that this needs");
+		return false;
+	}
+	metrics_add(c->metrics, COLLECTOR_UNAUTHENTICATED, 1);
+	http_header_set(rs, "WWW-Authenticate", STR("Basic realm=\"hearth\", Bearer"));
+	answer_error(rs, 401, "a token is needed: Authorization: Bearer TOKEN, or TOKEN as password");
+	return false;
+}
+
+/* Return: whether the path is clean; otherwise the call is answered. */
+static bool clean_path(struct http_request *rq, struct http_response *rs)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(64));
+
+	if (http_path_clean(rq->path, &path) < 0) {
+		answer_error(rs, 400, "bad request: the path");
+		return false;
+	}
+	if (str_eq(buf_str(&path), rq->path))
+		return true;
+	if (rq->query.len) {
+		buf_addc(&path, '?');
+		buf_adds(&path, rq->query);
+	}
+	http_header_set(rs, "Location", buf_str(&path));
+	answer_error(rs, 301, "moved to the clean path");
+	return false;
+}
+
+static void note_id(struct http_request *rq, struct http_response *rs)
+{
+	struct request_note *note = calloc(1, sizeof(*note));
+	struct str given = http_header_get(rq, "X-Request-Id");
+
+	rq->owner = note;
+	if (!note)
+		return;
+	if (given.len && given.len < sizeof(note->id))
+		memcpy(note->id, given.ptr, given.len);
+	else
+		(void)snprintf(note->id, sizeof(note->id), "%016" PRIx64 "%016" PRIx64, random_u64(), random_u64());
+	http_header_set(rs, "X-Request-Id", str_of(note->id));
+}
+
+/* Who sends: the token, else the address. Programs of this machine that need no token are not slowed. */
+static uint64_t sender_of(struct collector *c, const struct http_request *rq)
+{
+	struct str header = http_header_get(rq, "Authorization"), who = rq->remote;
+
+	if (asks_token(c) && header.ptr)
+		who = header;
+	else if (http_host_is_loopback(rq->remote) || !rq->remote.len)
+		return 0;
+	return XXH3_64bits_withSeed(who.ptr, who.len, c->started_ns) | 1;
+}
+
+/* Return: whether an upload may begin; otherwise it is answered. */
+static bool in_time(struct collector *c, struct http_request *rq, struct http_response *rs)
+{
+	struct request_note *note = rq->owner;
+	uint64_t wait_s;
+
+	if (!note)
+		return true;
+	note->sender = sender_of(c, rq);
+	wait_s = note->sender ? rate_wait_s(c->rate, note->sender, rq->received_ns) : 0;
+	if (!wait_s)
+		return true;
+	metrics_add(c->metrics, COLLECTOR_RATE_LIMITED, 1);
+	answer_count(rs, "Retry-After", wait_s);
+	answer_error(rs, 429, "more than %" PRIu64 " bytes a second from this sender", c->config.rate_max);
+	return false;
+}
+
+void receive_spent(struct call *call)
+{
+	const struct request_note *note = call->rq->owner;
+
+	if (note && note->sender)
+		rate_spend(call->collector->rate, note->sender, clock_monotonic_ns(&clock_system), call->rq->body.len);
+}
+
+bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs)
+{
+	struct collector *c = ctx;
+	const struct route *route;
+	size_t first;
+
+	rq->route = ROUTE_NONE;
+	note_id(rq, rs);
+	http_header_set(rs, "X-Content-Type-Options", STR("nosniff"));
+	if (!from_here(c, rq, rs) || !clean_path(rq, rs))
+		return false;
+	rq->route = find_route(path_of(rq), rq->method, &first);
+	if (rq->route == ROUTE_NONE) {
+		if (preflight(rq, rs, first == ROUTE_NONE ? NULL : &routes[first]))
+			return false;
+		if (first == ROUTE_NONE)
+			answer_error(rs, 404, "nothing found");
+		else
+			refuse_method(rs, &routes[first]);
+		rq->route = (unsigned int)first; /* for the metrics */
+		return false;
+	}
+	route = &routes[rq->route];
+	if (!allowed(c, rq, rs, route->scope))
+		return false;
+	if (route->at_once) {
+		route->run(&(struct call){ .collector = c, .rq = rq, .rs = rs });
+		return false;
+	}
+	if (route->scope == TOKEN_INGEST && !in_time(c, rq, rs))
+		return false;
+	rq->lane = route->lane;
+	rq->body_max = route->has_body ? c->config.body_max : 0;
+	return true;
+}
+
+/* A query that stood in line while its client left. */
+static bool is_abandoned(const struct http_request *rq)
+{
+	return rq->lane == HTTP_LANE_READ && clock_monotonic_ns(&clock_system) - rq->received_ns > NSEC_PER_SEC &&
+	       http_gone(rq);
+}
+
+void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs)
+{
+	const struct route *route = &routes[rq->route];
+	struct call call = { .collector = ctx, .rq = rq, .rs = rs };
+	int r;
+
+	if (is_abandoned(rq)) {
+		answer_store(&call, -ECANCELED, "");
+		return;
+	}
+	if (route->is_large && http_answers_full(rq)) {
+		http_answers_refuse(rq, rs);
+		return;
+	}
+	r = http_query_parse(rq->query, &call.query);
+	if (r < 0) {
+		answer_error(rs, 400, "bad request: the query cannot be read");
+		return;
+	}
+	call.now_ns = clock_wall_ns(call.collector->config.clock);
+	(void)path_fits(route, path_of(rq), &call.rest); /* it was found by it */
+	route->run(&call);
+	http_query_release(&call.query);
+}
+
+/* The end */
+
+static const char *method_label(struct str method)
+{
+	static const char *const known[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (str_eq(method, str_of(known[i])))
+			return known[i];
+	return "other";
+}
+
+static void log_access(const struct http_request *rq, unsigned int status, uint64_t took_ns)
+{
+	const struct request_note *note = rq->owner;
+	struct str host = http_header_get(rq, "Host");
+	scoped(buf_release) struct buf uri = BUF_INIT(KIB(32));
+
+	buf_adds(&uri, rq->path);
+	if (rq->query.len) {
+		buf_addc(&uri, '?');
+		buf_adds(&uri, rq->query);
+	}
+	log_info("request", LOG_CSTR("rid", note ? note->id : ""), LOG_STR("method", rq->method),
+		 LOG_STR("uri", buf_str(&uri)), LOG_U64("code", status), LOG_STR("host", host),
+		 LOG_STR("ip", rq->remote), LOG_U64("rtime_us", took_ns / 1000));
+}
+
+void collector_done(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out)
+{
+	struct collector *c = ctx;
+	uint64_t took_ns = clock_monotonic_ns(&clock_system) - rq->received_ns;
+	const char *label = rq->route < ROUTE_NONE ? routes[rq->route].label : "other";
+
+	metrics_request(c->metrics, label, method_label(rq->method), status, took_ns,
+			rq->path.len + rq->query.len + rq->body.len, bytes_out);
+	if (c->config.access_log)
+		log_access(rq, status, took_ns);
+	free(rq->owner);
+	rq->owner = NULL;
+}

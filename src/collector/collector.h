@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector behind the HTTP server: what is asked is looked up in one table of routes, checked (tokens, origins,
+ * limits) before the body is read, and answered by one file per protocol. docs/collector.md describes the protocols. */
+#pragma once
+
+#include "base/clock.h"
+#include "net/http_server.h"
+#include "store/store.h"
+
+struct token_file;
+
+struct collector_config {
+	const struct store *store; /* state and token file stay the caller's */
+	struct store_state *state;
+	const struct clock *clock;
+	struct token_file *tokens; /* NULL: nobody is asked for one */
+	bool need_token;           /* also while there are no tokens */
+	bool local_only;           /* listens on loopback: Host and Origin have to be too (DNS rebinding) */
+	const char *const *cors_origins;
+	size_t cors_count;
+	size_t body_max, expanded_max; /* bytes of one upload as it comes; of all that it expands to */
+	size_t samples_max;            /* of one profile */
+	size_t list_limit, merge_max;  /* profiles: of a list without a limit; of a merge, 0: any number */
+	size_t series_max;             /* written to within an hour or two; 0: any number */
+	uint64_t rate_max;             /* bytes a second of one sender; 0: no limit */
+	uint64_t query_max_ns;         /* a query ends after this; 0: never */
+	unsigned int decoders;         /* uploads that are decoded at the same time */
+	bool access_log;
+};
+
+struct collector;
+
+int collector_new(const struct collector_config *config, struct collector **out) warn_unused;
+void collector_free(struct collector *c); /* NULL is fine */
+
+/** collector_server - the server whose numbers /metrics shows; set before the first request is handled. */
+void collector_server(struct collector *c, struct http_server *server);
+/** collector_ready - /-/ready says so from now on. */
+void collector_ready(struct collector *c);
+
+/* For struct http_server_config; ctx is the collector. */
+bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs);
+void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs);
+void collector_done(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out);
+void collector_refuse(void *ctx, unsigned int status, const char *why, struct http_response *rs);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers: profefe's JSON envelope (spec/collector.md 2.1), files, errors of the store. */
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/log.h"
+#include "collector/collector_int.h"
+
+#define ERROR_MAX KIB(4)
+
+static void reset(struct http_response *rs, unsigned int status)
+{
+	rs->status = status;
+	rs->content_type = "application/json";
+	buf_clear(&rs->body);
+}
+
+void answer_error(struct http_response *rs, unsigned int status, const char *format, ...)
+{
+	struct json_out json = { .out = &rs->body };
+	scoped(freep) char *text = NULL;
+	va_list args;
+
+	reset(rs, status);
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	json_out_begin(&json, '{');
+	json_out_key(&json, STR("code"));
+	json_out_u64(&json, status);
+	json_out_key(&json, STR("error"));
+	json_out_string(&json, str_first(str_of(text ? text : "out of memory"), ERROR_MAX));
+	json_out_end(&json, '}');
+	buf_addc(&rs->body, '\n');
+	if (rs->body.error)
+		buf_clear(&rs->body);
+}
+
+void answer_begin(struct http_response *rs, struct json_out *json)
+{
+	reset(rs, 200);
+	*json = (struct json_out){ .out = &rs->body };
+	json_out_begin(json, '{');
+	json_out_key(json, STR("code"));
+	json_out_u64(json, 200);
+	json_out_key(json, STR("body"));
+}
+
+void answer_end(struct http_response *rs, struct json_out *json)
+{
+	json_out_end(json, '}');
+	buf_addc(&rs->body, '\n');
+	if (rs->body.error)
+		answer_error(rs, 503, "out of memory");
+}
+
+void answer_empty(struct http_response *rs, unsigned int status)
+{
+	reset(rs, status);
+	rs->content_type = NULL;
+}
+
+void answer_count(struct http_response *rs, const char *name, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	http_header_set(rs, name, str_of(text));
+}
+
+void answer_store(struct call *call, int error, const char *what)
+{
+	struct metrics *m = call->collector->metrics;
+
+	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
+		metrics_add(m, COLLECTOR_STORE_FULL, 1);
+		http_header_set(call->rs, "Retry-After", STR("30"));
+		answer_error(call->rs, 507, "the disk is full");
+		return;
+	}
+	if (error == -ECANCELED) {
+		metrics_add(m, call->too_long ? COLLECTOR_QUERIES_TOO_LONG : COLLECTOR_QUERIES_CANCELLED, 1);
+		if (call->too_long)
+			answer_error(call->rs, 504, "the query took too long");
+		else
+			answer_error(call->rs, 499,
+				     "the client left"); /* nginx's number; nobody reads it but the log */
+		return;
+	}
+	metrics_add(m, COLLECTOR_STORE_FAILED, 1);
+	if (error == -ENOMEM || error == -E2BIG) {
+		answer_error(call->rs, 503, "%s: out of memory", what);
+		return;
+	}
+	log_error(what, LOG_ERR(error), LOG_STR("path", call->rq->path));
+	answer_error(call->rs, 500, "%s%s", what, error == -EIO ? ": the disk failed" : "");
+}
+
+static void add_filename(struct buf *out, struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		unsigned char c = (unsigned char)name.ptr[i];
+
+		buf_addc(out, c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '/' ? '_' : (char)c);
+	}
+}
+
+void answer_file(struct http_response *rs, struct buf *body, struct str filename)
+{
+	scoped(buf_release) struct buf disposition = BUF_INIT(KIB(64));
+
+	reset(rs, 200);
+	buf_release(&rs->body);
+	rs->body = *body;
+	*body = (struct buf){ 0 }; /* moved out */
+	rs->content_type = "application/octet-stream";
+	buf_adds(&disposition, STR("attachment; filename=\""));
+	add_filename(&disposition, str_first(filename, 200));
+	buf_addc(&disposition, '"');
+	http_header_set(rs, "Content-Disposition", buf_str(&disposition));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One window of a machine into one per workload and kind of profile. */
+#pragma once
+
+#include "model/window.h"
+
+struct window_part {
+	struct str workload; /* of its processes; "unknown" for samples that have none */
+	struct str type;     /* "offcpu": the columns waits and off_cpu; "cpu": all others */
+	struct window
+		*window; /* @visit may change it. What follows from the whole machine (load, busy time) is unknown */
+};
+
+typedef int window_part_fn(void *ctx, const struct window_part *part);
+
+/**
+ * window_split - call @visit for every workload and kind that has samples, in order of first appearance
+ *
+ * Every sample of @w is in exactly one part, but those whose values are all zero; equal ones become one. Time offsets
+ * are dropped. Counters of lost samples belong to the whole machine: a part has them as machine_lost_..., so that they
+ * are seen and nobody adds them up; "samples" is its own. Pure but for @visit.
+ *
+ * Return: 0, -ENOMEM, -E2BIG, or the first result of @visit that is not 0.
+ */
+int window_split(const struct window *w, window_part_fn *visit, void *ctx) warn_unused;

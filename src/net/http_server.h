@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 server over libmicrohttpd: one thread with all connections, workers of our own for the requests. A
+ * connection is suspended while its request waits or runs. Bodies are gathered in bounded memory before a worker sees
+ * them.
+ *
+ * begin() runs in the connections' thread as soon as the header is there and must not wait; handle() runs in a worker
+ * and may. */
+#pragma once
+
+#include "base/buf.h"
+
+enum http_lane { HTTP_LANE_WRITE, HTTP_LANE_READ, HTTP_LANES }; /* workers and queues of their own */
+
+struct http_header {
+	char *name, *value; /* owned */
+};
+
+#define HTTP_HEADERS_OUT_MAX 16
+
+struct http_response {
+	unsigned int status;
+	const char *content_type; /* static */
+	struct buf body;
+	struct http_header headers[HTTP_HEADERS_OUT_MAX];
+	size_t header_count;
+	bool close; /* the connection ends after it */
+};
+
+struct http_exchange; /* private */
+
+/* One request; everything is borrowed until done() returned. */
+struct http_request {
+	struct str method, path, query; /* path and query as they came, not decoded */
+	struct str body;                /* in handle() only */
+	struct str remote;              /* the client's address */
+	bool is_tls;
+	uint64_t received_ns; /* monotonic */
+	enum http_lane lane;  /* begin() chooses; HTTP_LANE_READ */
+	size_t body_max;      /* begin() grants; 0: no body is read */
+	unsigned int route;   /* for the owner: begin() may leave something here */
+	void *owner;          /* the same */
+	struct http_exchange *exchange;
+};
+
+/** http_header_get - a header of the request; ptr NULL when it is not there. */
+struct str http_header_get(const struct http_request *rq, const char *name);
+/** http_gone - whether nobody waits for the answer any more: the client left, or the server stops. Any thread. */
+bool http_gone(const struct http_request *rq);
+/** http_broken - the same, but a client that only closed its side for sending may still wait. Any thread. */
+bool http_broken(const struct http_request *rq);
+/** http_answers_full - whether so much waits for its readers that a large answer would hardly find room. Any thread. */
+bool http_answers_full(const struct http_request *rq);
+/** http_answers_refuse - that, as an answer: 503 with Retry-After. */
+void http_answers_refuse(const struct http_request *rq, struct http_response *rs);
+/** http_header_set - add a header to the answer; a value with control bytes is left out. Errors are dropped. */
+void http_header_set(struct http_response *rs, const char *name, struct str value);
+
+struct http_server_config {
+	int listen_fd; /* ours from then on, also on failure */
+	unsigned int workers[HTTP_LANES];
+	size_t queue_max;              /* requests waiting in each lane; more get 503 */
+	size_t connections_max;        /* of all */
+	size_t connections_per_ip;     /* 0: any number */
+	size_t header_max, bodies_max; /* bytes: of one header block; of all bodies at once (503 beyond) */
+	size_t answers_max; /* bytes of all finished answers that are not taken yet: a large one beyond is 503 */
+	size_t path_max;    /* bytes of path and query */
+	uint64_t header_ns, idle_ns;    /* for the first header; without a request */
+	size_t body_rate;               /* bytes a second that a body has to come with, after the first 10 s */
+	size_t answer_rate;             /* the same for an answer that is taken */
+	const char *tls_cert, *tls_key; /* PEM files; NULL: plain */
+	void *ctx;
+	/** Return: true to go on, false when @rs was filled: it is the answer, the body is thrown away. */
+	bool (*begin)(void *ctx, struct http_request *rq, struct http_response *rs);
+	void (*handle)(void *ctx, struct http_request *rq, struct http_response *rs);
+	/** After the answer went out, or the connection broke: @status is 0 when there was none. */
+	void (*done)(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out);
+	/** An error that has no request of ours: fill @rs for @status. */
+	void (*refuse)(void *ctx, unsigned int status, const char *why, struct http_response *rs);
+};
+
+struct http_stats {
+	uint64_t connections, waiting[HTTP_LANES], body_bytes, answer_bytes; /* right now */
+	uint64_t accepted, refused_busy, refused_bytes, refused_answers, timed_out;
+};
+
+struct http_server;
+
+/** http_listen - bind and listen. @host empty: every address. @why: one line on failure. Return: a descriptor, -errno.
+ */
+int http_listen(struct str host, uint16_t port, struct buf *why) warn_unused;
+/** http_listen_port - the port a descriptor listens on. */
+uint16_t http_listen_port(int fd);
+
+int http_server_open(const struct http_server_config *config, struct buf *why, struct http_server **out) warn_unused;
+/**
+ * http_server_reload - read certificate and key again, when the server has some. Any thread.
+ * Return: 0; -errno: the old ones stay.
+ */
+int http_server_reload(struct http_server *s) warn_unused;
+void http_server_stats(struct http_server *s, struct http_stats *out);
+/** http_server_tick - to be called about once a second: ends connections that are too slow. */
+void http_server_tick(struct http_server *s);
+/** http_server_stop - accept nothing more, let running requests end for @grace_ns, then end the rest. Idempotent. */
+void http_server_stop(struct http_server *s, uint64_t grace_ns);
+void http_server_close(struct http_server *s); /* stops first; NULL is fine */

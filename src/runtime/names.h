@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of runtime functions of a session: (program, runtime, key, cookie) -> function number.
+ *
+ *	entry (one code object of one program)  --- many to one --->  function: file, name, first line, line table
+ *
+ * Equal functions of several processes (forked workers) are one, with one number. Entries and functions are bounded in
+ * bytes; the least recently used go first. Used by one thread, the reader of the ring; nothing here reads a process:
+ * names_find() says when somebody should. */
+#pragma once
+
+#include "proc/program.h"
+#include "runtime/runtimes.h"
+
+struct names_key {
+	struct program program;
+	uint64_t key, cookie; /* of abi_name and abi_frame */
+	enum abi_runtime runtime;
+};
+
+struct names_stats {
+	uint64_t put, evicted;  /* entries */
+	uint64_t missed;        /* look-ups without a name */
+	uint64_t lines_put_off; /* look-ups without a line, for lack of budget */
+	size_t entries, functions, bytes;
+};
+
+struct names;
+
+#define NAMES_LINE_BYTES MIB(16) /* of line tables are decoded at once, at most */
+
+/**
+ * names_new - @byte_max: of all it keeps; 0: 32 MiB
+ * @runtimes: who turns positions into lines; ends with NULL; borrowed
+ */
+int names_new(size_t byte_max, const struct runtime *const *runtimes, struct names **out) warn_unused;
+void names_free(struct names *n); /* NULL is fine */
+
+/**
+ * names_put - that is what it is called, from a record or read by the worker; copied
+ * One that is there already is replaced when @function knows more of it (a longer line table, a text that was cut).
+ * Return: 0, -ENOMEM, -E2BIG: too large to be kept.
+ */
+int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
+/**
+ * names_put_more - what was read later than its record, under the same cookie
+ *
+ * What is not a longer form of the record is another function's, which has that cookie by now: it is left out.
+ */
+int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
+/** names_not_asked - nobody could be asked: names_find() says NAMES_ASK again. */
+void names_not_asked(struct names *n, const struct names_key *key);
+/** names_unreadable - the worker could not read it: it is gone, or another one lies there. Not asked for again. */
+void names_unreadable(struct names *n, const struct names_key *key);
+
+enum names_answer {
+	NAMES_FOUND, /* with its line, where the line table says one */
+	NAMES_ASK,   /* something is missing, the name or the line: the worker should read it; said once */
+	NAMES_WAIT,  /* likewise, but it was asked for already, or cannot be had */
+};
+
+/** names_find - @out is filled whatever the answer is: function 0, or line 0, where it is not known (yet). */
+enum names_answer names_find(struct names *n, const struct names_key *key, uint32_t position,
+			     struct runtimes_frame *out);
+/** names_function - @out: borrowed until the next names_put(). Return: 0, or -ENOENT when it was forgotten. */
+int names_function(struct names *n, uint32_t function, struct runtime_function *out);
+
+/**
+ * names_add_line_budget - that many bytes of line tables may be decoded on top, up to NAMES_LINE_BYTES in all
+ *
+ * A process may have tables of 256 KiB, and be met in each of its instructions. A look-up beyond the budget has no
+ * line; it may have one later.
+ */
+void names_add_line_budget(struct names *n, uint64_t bytes);
+bool names_want_line_budget(const struct names *n);
+
+/** names_forget - nothing more comes of this program; its functions stay while there is room for them. */
+void names_forget(struct names *n, const struct program *program);
+/** names_want_recall - was one asked for that had been evicted? Says so once: the kernel's caches believe that it was
+ * sent. */
+bool names_want_recall(struct names *n);
+void names_stats(const struct names *n, struct names_stats *out);

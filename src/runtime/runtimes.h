@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtimes of all processes of a session: probes their files, attaches to them, keeps the names of their functions.
+ *
+ *	reader --- a program's mappings, exec, names ---> worker --- what walkers have to know ---> runtime_sink
+ *	       <-- files that are runtimes, processes that are ready, what they are called ---
+ *
+ * One worker thread does what reads files and memory of processes; it asks again those that are not ready, after 2 ms
+ * and then ever more rarely. The reader never waits for it: what it asks below is answered from what is known. */
+#pragma once
+
+#include "proc/files.h"
+#include "proc/mappings.h"
+#include "proc/program.h"
+#include "runtime/runtime.h"
+#include "runtime/runtime_sink.h"
+
+struct runtimes_config {
+	const struct runtime *const *runtimes; /* NULL: all of the registry; ends with NULL */
+	const char *host_root;
+	const struct runtime_sink *sink; /* copied */
+	const struct clock *clock;
+	size_t name_bytes;     /* for names and line tables; 0: 32 MiB */
+	bool want_application; /* application ids and metadata */
+};
+
+struct runtimes;
+
+int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct runtimes **out) warn_unused;
+void runtimes_close(struct runtimes *r); /* NULL is fine */
+
+/* ---- the reader's; none of them blocks ---- */
+
+/** runtimes_see - these are its mappings now. Cheap when no file of it is new and none is a runtime. */
+void runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps);
+/** runtimes_started - it has just been started by exec: perhaps from a file that is known as a runtime. */
+void runtimes_started(struct runtimes *r, const struct program *process);
+void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent);
+void runtimes_forget(struct runtimes *r, const struct program *process);
+
+/** runtimes_forget_names - not even a sample that was held back will come of it. */
+void runtimes_forget_names(struct runtimes *r, const struct program *process);
+
+/** runtimes_file - the runtime that file @file_id is; NULL: none, or not known yet. Lives as long as @r. */
+const struct runtime_binary *runtimes_file(const struct runtimes *r, uint32_t file_id);
+
+/**
+ * runtimes_in_loop - does that place of a file lie in the loop of a runtime, be it one that is refused?
+ * Any thread. false as well while nobody has looked at the file: see runtimes_settle().
+ */
+bool runtimes_in_loop(const struct runtimes *r, uint32_t file_id, uint64_t offset);
+
+enum runtimes_state {
+	RUNTIMES_NONE,    /* no runtime is known in it */
+	RUNTIMES_PENDING, /* one is, but its frames cannot be walked yet */
+	RUNTIMES_READY,
+	RUNTIMES_REFUSED, /* one is, and its frames cannot be walked: a version that is not known */
+};
+
+struct runtimes_process { /* what is known of one; strings are borrowed until the next call that is given a process */
+	enum runtimes_state state;
+	const struct runtime_binary *binary;
+	struct str application, metadata_json;
+};
+
+void runtimes_process(struct runtimes *r, const struct program *process, struct runtimes_process *out);
+
+/** runtimes_name - keep what a function is called: abi_name as the ring brought it, checked. */
+void runtimes_name(struct runtimes *r, const struct abi_name *name);
+
+struct runtimes_frame {    /* a runtime frame of a sample, named */
+	uint32_t function; /* number, dense from 1, never used again; 0: it has no name */
+	int32_t line;      /* executing line, 0: not known */
+};
+
+/** runtimes_frame - the function and line of a frame, at once: never by reading the process. */
+void runtimes_frame(struct runtimes *r, const struct program *process, const struct abi_frame *frame,
+		    struct runtimes_frame *out);
+/**
+ * runtimes_function - what is called by number @function
+ * @out: strings are borrowed until the reader's next call. Return: 0, or -ENOENT when it was forgotten.
+ */
+int runtimes_function(struct runtimes *r, uint32_t function, struct runtime_function *out);
+
+/**
+ * runtimes_settle - wait until all files that were told of before the call have been looked at, @patience_ns at most
+ * Any thread that may wait: not the reader's.
+ */
+void runtimes_settle(struct runtimes *r, uint64_t patience_ns);
+
+void runtimes_stats(struct runtimes *r, enum abi_runtime id, struct runtime_stats *out);
+/** runtimes_notices - append one line for each file that was refused since the last call; for people. */
+void runtimes_notices(struct runtimes *r, struct buf *out);

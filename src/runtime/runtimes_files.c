@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/runtimes_int.h"
+
+#include <elf.h>
+#include <unistd.h>
+
+#include "runtime/file_elf.h"
+#include "runtime/registry.h"
+
+#define SEGMENTS_MAX 16
+#define NOTICE_PATH_MAX 200
+#define FAILURES_MAX 8 /* of one file */
+
+const struct runtimes_probed runtimes_nothing;
+
+const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f, uint32_t file_id)
+{
+	const struct runtimes_page *page;
+
+	if (file_id >= RUNTIMES_PAGE * RUNTIMES_PAGES)
+		return &runtimes_nothing;
+	page = atomic_load_explicit(&f->pages[file_id / RUNTIMES_PAGE], memory_order_acquire);
+	return page ? atomic_load_explicit(&page->slots[file_id % RUNTIMES_PAGE], memory_order_acquire) : NULL;
+}
+
+static void publish(struct runtimes_files *f, uint32_t file_id, const struct runtimes_probed *probed)
+{
+	struct runtimes_page *page = atomic_load_explicit(&f->pages[file_id / RUNTIMES_PAGE], memory_order_relaxed);
+
+	if (!page) {
+		page = calloc(1, sizeof(*page));
+		if (!page)
+			return; /* it is probed again */
+		atomic_store_explicit(&f->pages[file_id / RUNTIMES_PAGE], page, memory_order_release);
+	}
+	atomic_store_explicit(&page->slots[file_id % RUNTIMES_PAGE], probed, memory_order_release);
+}
+
+static void probed_free(struct runtimes_probed *p)
+{
+	if (!p || p == &runtimes_nothing)
+		return;
+	if (p->binary)
+		p->binary->runtime->release(p->binary);
+	elf_release(&p->segments);
+	free(p->path);
+	free(p);
+}
+
+static void probed_freep(struct runtimes_probed **p)
+{
+	probed_free(*p);
+}
+
+void runtimes_files_release(struct runtimes_files *f)
+{
+	for (size_t i = 0; i < RUNTIMES_PAGES; i++) {
+		struct runtimes_page *page = atomic_load(&f->pages[i]);
+
+		for (size_t j = 0; page && j < RUNTIMES_PAGE; j++)
+			probed_free((struct runtimes_probed *)(uintptr_t)atomic_load(&page->slots[j]));
+		free(page);
+	}
+}
+
+static int keep_segments(const struct elf *elf, struct elf *out)
+{
+	out->segments = calloc(SEGMENTS_MAX, sizeof(*out->segments));
+	if (!out->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < elf->segment_count && out->segment_count < SEGMENTS_MAX; i++)
+		if (elf->segments[i].type == PT_LOAD)
+			out->segments[out->segment_count++] = elf->segments[i];
+	return 0;
+}
+
+static const struct runtime *runtime_of(const struct runtimes *r, size_t index)
+{
+	return r->cfg.runtimes ? r->cfg.runtimes[index] : runtime_at(index);
+}
+
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why)
+{
+	_Atomic bool *noted = (_Atomic bool *)(uintptr_t)&p->is_noted; /* malloc'd, not const there */
+	struct str path = str_first(str_of(p->path), NOTICE_PATH_MAX);
+
+	if (atomic_exchange(noted, true))
+		return;
+	pthread_mutex_lock(&r->lock);
+	buf_adds(&r->notices, path);
+	buf_addf(&r->notices, ": %s %s; its stacks stay native\n", p->binary->runtime->name, why);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Return: 1 and *out, 0 when it is none, -EAGAIN when only a long look will tell, -errno. */
+static int ask_all(struct runtimes *r, const struct runtime_file *file, struct runtime_binary **out)
+{
+	const struct runtime *runtime;
+	int result = 0;
+
+	for (size_t i = 0; (runtime = runtime_of(r, i)); i++) {
+		int found = runtime->probe(file, out);
+
+		if (found == -EAGAIN)
+			result = found;
+		if (found == 0 || found == -EBADMSG || found == -EAGAIN)
+			continue;
+		if (found == 1)
+			(*out)->runtime = runtime;
+		return found;
+	}
+	return result;
+}
+
+static int probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look, struct runtimes_probed **out)
+{
+	scoped(file_elf_release) struct file_elf o = { .view.fd = -1 };
+	scoped(probed_freep) struct runtimes_probed *p = NULL;
+	struct runtime_binary *binary = NULL;
+	struct runtime_file file = { .elf = &o.elf,
+				     .is_program = look != RUNTIMES_LOOK_LIBRARY,
+				     .be_quick = look == RUNTIMES_LOOK_QUICK };
+	int result = file_elf_open(r->files, file_id, &o);
+
+	if (result < 0)
+		return result;
+	file.path = str_of(o.view.path ? o.view.path : "");
+	result = ask_all(r, &file, &binary);
+	if (result != 1)
+		return result;
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		binary->runtime->release(binary);
+		return -ENOMEM;
+	}
+	p->binary = binary;
+	p->path = str_dup(file.path);
+	if (!p->path || keep_segments(&o.elf, &p->segments) < 0)
+		return -ENOMEM;
+	*out = p;
+	p = NULL;
+	return 1;
+}
+
+/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's. */
+static bool may_pass(int result)
+{
+	return result == -ENOMEM || result == -EMFILE || result == -ENFILE || result == -EIO || result == -ENOENT;
+}
+
+/* Is it worth another look, at the next sample of who has it mapped? */
+static bool fails_again(struct runtimes *r, uint32_t file_id)
+{
+	uint32_t before = 0;
+
+	ignore(u64map_get(&r->failures, file_id, &before) < 0); /* the first time */
+	return before < FAILURES_MAX && u64map_put(&r->failures, file_id, before + 1) == 0;
+}
+
+const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look)
+{
+	const struct runtimes_probed *known = runtimes_files_get(&r->probed, file_id);
+	struct runtimes_probed *found = NULL;
+	int result;
+
+	if (known)
+		return known;
+	result = probe(r, file_id, look, &found);
+	if (result == -EAGAIN)
+		return NULL;
+	if (may_pass(result) && fails_again(r, file_id))
+		return &runtimes_nothing; /* for now */
+	if (result != 1) {
+		publish(&r->probed, file_id, &runtimes_nothing);
+		return &runtimes_nothing;
+	}
+	RUNTIMES_COUNT(r, found->binary->runtime, binaries);
+	if (found->binary->refused[0]) {
+		RUNTIMES_COUNT(r, found->binary->runtime, refused);
+		runtimes_note(r, found, found->binary->refused);
+	}
+	publish(&r->probed, file_id, found);
+	if (runtimes_files_get(&r->probed, file_id) == found)
+		return found;
+	probed_free(found); /* no memory for its page */
+	return &runtimes_nothing;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by runtimes.c (the reader's side), runtimes_files.c (which files are runtimes) and runtimes_worker.c
+ * (attaching).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/u64map.h"
+#include "object/elf.h"
+#include "runtime/names.h"
+#include "runtime/runtimes.h"
+
+#define RUNTIMES_PAGE 256
+#define RUNTIMES_PAGES 1024          /* of file ids: 262,144 of them */
+#define RUNTIMES_PROCESSES_MAX 32768 /* that have a runtime */
+#define RUNTIMES_ATTACHED_MAX 4      /* runtimes in one process */
+#define RUNTIMES_PENDING_MAX 4096    /* processes that are asked again */
+#define RUNTIMES_PROGRAMS_MAX 4096   /* files that were main program of a process with a runtime */
+#define RUNTIMES_QUEUE_BYTES MIB(4)
+#define RUNTIMES_QUEUE_ALL MIB(6) /* forks and exits may go on top: losing one leaks */
+#define RUNTIMES_TEXT_MAX 4096    /* of an application id, of metadata */
+
+/* What is known of one file. */
+struct runtimes_probed {
+	struct runtime_binary *binary;
+	struct elf segments; /* only its segments: which address a mapping's offset has */
+	char *path;
+	_Atomic bool is_noted; /* that processes of it cannot be attached to has been said */
+};
+
+struct runtimes_page {
+	_Atomic(const struct runtimes_probed *) slots[RUNTIMES_PAGE]; /* NULL: not probed yet */
+};
+
+extern const struct runtimes_probed runtimes_nothing; /* probed, and no runtime */
+
+struct runtimes_files {
+	_Atomic(struct runtimes_page *) pages[RUNTIMES_PAGES]; /* written by the worker, read by all */
+};
+
+/* One runtime in one process. */
+struct runtimes_attached {
+	const struct runtimes_probed *probed;
+	uint64_t bias;
+	enum runtimes_state state;
+	uint32_t info_size; /* READY: of info */
+	uint8_t *info;      /* owned */
+	uint64_t effort;    /* runtime_target.effort; forks go on counting */
+};
+
+/* A process with a runtime, or one that was started by exec and will have one, so its file says. Written by the worker
+ * with the lock held, read by the worker without and by the reader with it. */
+struct runtimes_entry {
+	struct program key;
+	struct runtimes_attached attached[RUNTIMES_ATTACHED_MAX];
+	size_t attached_count;
+	uint64_t since_ns;            /* asked for the first time */
+	bool is_pending;              /* there is a struct runtimes_pending of it */
+	bool is_searching;            /* its mappings are read until a runtime is among them */
+	char *application, *metadata; /* owned, or NULL */
+};
+
+struct runtimes_pending {
+	struct program key;
+	uint64_t due_ns;
+};
+
+enum runtimes_message_kind {
+	RUNTIMES_SEE,
+	RUNTIMES_START,
+	RUNTIMES_SHARE,
+	RUNTIMES_FORGET,
+	RUNTIMES_RECALL,
+	RUNTIMES_SEE_LONG, /* SEE, once more: its program takes a long look. From here on: can wait */
+	RUNTIMES_READ,     /* from here on: behind the long looks */
+	RUNTIMES_DESCRIBE,
+};
+
+struct runtimes_seen { /* a mapping whose file is or may be a runtime */
+	uint64_t start, offset, device, inode;
+	uint32_t file_id;
+};
+
+struct runtimes_message {
+	struct runtimes_message *next;
+	size_t bytes;
+	enum runtimes_message_kind kind;
+	struct program process, parent;
+	struct names_key key; /* READ */
+	size_t seen_count;    /* SEE */
+	struct runtimes_seen seen[];
+};
+
+struct runtimes_list {
+	struct runtimes_message *first, **end;
+	uint64_t added, done; /* messages; done: taken and handled */
+};
+
+struct runtimes {
+	struct runtimes_config cfg; /* never changed after open */
+	struct runtime_sink sink;
+	const struct clock *clock;
+	char *host_root;
+	struct files *files; /* has a lock of its own */
+	struct runtimes_files probed;
+
+	/* The reader's. */
+	struct buf application, metadata; /* what runtimes_process() lends */
+	struct names *names;
+	struct buf name_room;              /* of the name that is decoded */
+	uint64_t recalled_ns, refilled_ns; /* refilled_ns: the budget for decoding lines */
+
+	/* The worker's. */
+	pthread_t worker;
+	bool worker_runs;
+	struct buf scratch, text;
+	struct runtimes_pending *pending;
+	size_t pending_count, pending_cap;
+	uint64_t swept_ns;
+	bool full_is_noted;      /* that the sink has no more room has been said */
+	struct u64map failures;  /* file id -> how often it could not be looked at */
+	struct u64map programs;  /* hash of device and inode, by stat, of main programs */
+	struct u64map libraries; /* hash of device and inode, as maps shows them, of runtimes -> file id */
+
+	_Atomic bool has_answers;
+	_Atomic bool has_programs; /* there are any in `programs` */
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	/* Handled in this order: a process that has just begun waits in `work`, its first samples are lost otherwise;
+	 * of `reads`, names and descriptions, there may be tens of thousands. */
+	struct runtimes_list work, looks, reads;
+	pthread_cond_t settled; /* done has grown, for who waits in runtimes_settle() */
+	size_t bytes;
+	struct runtimes_answer *answers; /* for the reader, see runtimes_names.c */
+	size_t answer_bytes;
+	bool stops, is_busy; /* is_busy: with something of `work` or `looks` */
+	struct runtimes_entry *entries;
+	size_t entry_count, entry_cap;
+	struct u64map entry_index; /* hash of the program -> entries */
+	uint64_t seed;
+	struct runtime_stats stats[ABI_RUNTIME_COUNT];
+	struct buf notices;
+};
+
+/* ---- runtimes_files.c ---- */
+
+/** runtimes_files_get - NULL: not probed yet, or out of range. Any thread. */
+const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f, uint32_t file_id);
+enum runtimes_look {
+	RUNTIMES_LOOK_LIBRARY,
+	RUNTIMES_LOOK_QUICK, /* a main program, while others wait */
+	RUNTIMES_LOOK_LONG,  /* a main program: 64 MiB of it may be read */
+};
+
+/** runtimes_probe - the worker's: what file @file_id is, once. NULL: a quick look does not tell. */
+const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look);
+/** runtimes_note - why frames of that file are not walked, for people; said once per file. */
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
+void runtimes_files_release(struct runtimes_files *f);
+
+/* ---- runtimes_names.c ---- */
+
+int runtimes_names_open(struct runtimes *r) warn_unused;
+void runtimes_names_close(struct runtimes *r);
+/** runtimes_read_name - the worker's: read what a function is called. @target NULL: the process is gone. */
+void runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
+			const void *info, const struct names_key *key);
+
+/* ---- runtimes_attach.c: the worker's ---- */
+
+/** runtimes_open_process - Return: a descriptor of /proc/PID, -ESRCH when it is another process's by now. */
+int runtimes_open_process(struct runtimes *r, const struct program *p) warn_unused;
+/** runtimes_target - the process as the runtime @a sees it; @dir: its descriptor. */
+struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,
+				      int dir);
+/** runtimes_add - it has a runtime, whose file is mapped at @start from @offset on. */
+void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct runtimes_probed *probed, uint64_t start,
+		  uint64_t offset);
+/** runtimes_attach - to all that are not ready. Return: 0: done; -EAGAIN: later; -ENOSPC: the sink has room for no more
+ * processes; -ESRCH: the process is gone. */
+int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir) warn_unused;
+/** runtimes_tell - the sink: @info is what its walker needs. Return: 0 or -errno. */
+int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
+		  uint32_t size) warn_unused;
+bool runtimes_has_ready(const struct runtimes_entry *e, enum abi_runtime id);
+/** runtimes_want_description - describe it when nothing else waits. */
+void runtimes_want_description(struct runtimes *r, const struct runtimes_entry *e);
+void runtimes_describe(struct runtimes *r, const struct program *process);
+
+/* ---- runtimes_worker.c ---- */
+
+void *runtimes_worker_main(void *runtimes);
+
+/* ---- runtimes.c ---- */
+
+void runtimes_list_init(struct runtimes_list *l);
+void runtimes_list_add(struct runtimes_list *l, struct runtimes_message *m);
+struct runtimes_message *runtimes_list_take(struct runtimes_list *l);
+
+/** runtimes_message_new - with room for @seen mappings; NULL: out of memory. */
+struct runtimes_message *runtimes_message_new(enum runtimes_message_kind kind, const struct program *p, size_t seen);
+/** runtimes_hand_over - to the worker; @m is moved in. Return: false when there is no room: it is gone. */
+bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t limit);
+
+/** runtimes_entry_find - with the lock held, or by the worker. */
+struct runtimes_entry *runtimes_entry_find(const struct runtimes *r, const struct program *p);
+/** runtimes_entry_get - the worker's: found or made. NULL: out of memory, or too many. */
+struct runtimes_entry *runtimes_entry_get(struct runtimes *r, const struct program *p);
+void runtimes_entry_drop(struct runtimes *r, struct runtimes_entry *e);
+/** runtimes_count - add to one figure of one runtime. */
+void runtimes_count(struct runtimes *r, const struct runtime *runtime, size_t offset);
+#define RUNTIMES_COUNT(r, runtime, field) runtimes_count((r), (runtime), offsetof(struct runtime_stats, field))

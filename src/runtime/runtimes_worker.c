@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker: probes files, attaches to processes, asks again. Only it changes entries and calls the sink. */
+#include "runtime/runtimes_int.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/io.h"
+#include "proc/maps.h"
+#include "proc/proc_read.h"
+
+#define WORKER_NICE \
+	(-10) /* a process that has just begun is asked within milliseconds, or its first samples are lost */
+#define DELAY_MIN_NS (2 * NSEC_PER_MSEC)
+#define DELAY_MAX_NS (100 * NSEC_PER_MSEC)
+#define PATIENCE_NS (10 * NSEC_PER_SEC) /* then ever more rarely */
+#define DELAY_RARE_NS (60 * NSEC_PER_SEC)
+#define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
+#define SWEEP_NS (10 * NSEC_PER_SEC)
+#define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
+
+/* ---- what is where ---- */
+
+/* Where the main program begins; 0: nobody knows. */
+static uint64_t read_entry(int dir)
+{
+	uint64_t entry;
+
+	return proc_auxv(dir, AT_ENTRY, &entry) < 0 ? 0 : entry;
+}
+
+static uint64_t file_hash(const struct runtimes *r, uint64_t device, uint64_t inode)
+{
+	const uint64_t words[] = { device, inode };
+
+	return XXH3_64bits_withSeed(words, sizeof(words), r->seed);
+}
+
+static uint64_t program_file(const struct runtimes *r, int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, "exe", &st, 0) < 0 ? 0 : file_hash(r, st.st_dev, st.st_ino);
+}
+
+/* ---- one process ---- */
+
+/* The next look at a process that is @age_ns old to us. */
+static uint64_t delay_of(uint64_t age_ns)
+{
+	uint64_t most = age_ns < PATIENCE_NS ? DELAY_MAX_NS : DELAY_RARE_NS;
+
+	return MAX(MIN(age_ns / 4, most), (uint64_t)DELAY_MIN_NS);
+}
+
+/* The sink knows pids only: what an exec has put there already stays. */
+static bool is_replaced(const struct runtimes *r, const struct runtimes_entry *e, enum abi_runtime id)
+{
+	for (size_t i = 0; i < r->entry_count; i++)
+		if (&r->entries[i] != e && r->entries[i].key.pid == e->key.pid &&
+		    runtimes_has_ready(&r->entries[i], id))
+			return true;
+	return false;
+}
+
+static void forget_entry(struct runtimes *r, struct runtimes_entry *e)
+{
+	for (size_t i = 0; r->sink.forget && i < e->attached_count; i++) {
+		enum abi_runtime id = e->attached[i].probed->binary->runtime->id;
+
+		if (e->attached[i].state == RUNTIMES_READY && !is_replaced(r, e, id))
+			r->sink.forget(r->sink.self, id, e->key.pid);
+	}
+	runtimes_entry_drop(r, e);
+}
+
+/* The end of a process can be lost, when the reader had no room for it. */
+static void sweep(struct runtimes *r)
+{
+	for (size_t i = r->entry_count; i-- > 0;) {
+		int dir = runtimes_open_process(r, &r->entries[i].key);
+
+		if (dir >= 0)
+			close(dir);
+		else
+			forget_entry(r, &r->entries[i]); /* the last one, seen already, takes its place */
+	}
+}
+
+/* Return: whether it was time to. */
+static bool sweep_again(struct runtimes *r)
+{
+	uint64_t now = clock_monotonic_ns(r->clock);
+
+	if (r->swept_ns && now - r->swept_ns < SWEEP_NS)
+		return false;
+	r->swept_ns = now;
+	sweep(r);
+	return true;
+}
+
+static struct runtimes_entry *get_entry(struct runtimes *r, const struct program *p)
+{
+	struct runtimes_entry *e = runtimes_entry_get(r, p);
+
+	if (e || r->entry_count < RUNTIMES_PROCESSES_MAX || !sweep_again(r))
+		return e;
+	return runtimes_entry_get(r, p);
+}
+
+static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t least_ns)
+{
+	uint64_t now = clock_monotonic_ns(r->clock), delay = MAX(delay_of(now - e->since_ns), least_ns);
+
+	if (e->is_pending)
+		return;
+	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0) {
+		forget_entry(r, e); /* its next sample tells of it again */
+		return;
+	}
+	r->pending[r->pending_count++] = (struct runtimes_pending){ .key = e->key, .due_ns = now + delay };
+	e->is_pending = true;
+}
+
+/* Looks for runtimes in what is mapped now: what the reader learned of a young process is old before it is handled. */
+static void search(struct runtimes *r, struct runtimes_entry *e, int dir)
+{
+	struct maps_line line;
+	struct str rest;
+	uint32_t file_id;
+	int result;
+
+	buf_clear(&r->text);
+	if (io_read_file_at(dir, "maps", &r->text) < 0)
+		return;
+	rest = buf_str(&r->text);
+	while ((result = maps_next(&rest, &line)) != 0) {
+		const struct runtimes_probed *probed;
+
+		if (result < 0 || !line.executable || !line.inode)
+			continue;
+		if (u64map_get(&r->libraries, file_hash(r, makedev(line.device_major, line.device_minor), line.inode),
+			       &file_id) < 0)
+			continue;
+		probed = runtimes_files_get(&r->probed, file_id);
+		if (probed && probed->binary)
+			runtimes_add(r, e, probed, line.start, line.offset);
+	}
+	e->is_searching = e->attached_count == 0;
+}
+
+static void note_full(struct runtimes *r)
+{
+	if (r->full_is_noted)
+		return;
+	r->full_is_noted = true;
+	pthread_mutex_lock(&r->lock);
+	buf_adds(&r->notices,
+		 STR("more processes with a language runtime than there is room for: the stacks of those that "
+		     "came last stay native until others end\n"));
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* The sink has no room. Ends of processes can be lost: those that are gone go. */
+static void wait_for_room(struct runtimes *r, struct program key)
+{
+	uint64_t least_ns = sweep_again(r) ? DELAY_MIN_NS : FULL_NS;
+	struct runtimes_entry *e = runtimes_entry_find(r, &key); /* it may have moved, or gone */
+
+	if (least_ns == FULL_NS)
+		note_full(r);
+	if (e)
+		put_pending(r, e, least_ns);
+}
+
+/* One look at a process that is not ready. */
+static void look(struct runtimes *r, struct runtimes_entry *e)
+{
+	scoped(closep) int dir = runtimes_open_process(r, &e->key);
+	int result;
+
+	if (dir < 0) {
+		forget_entry(r, e);
+		return;
+	}
+	if (e->is_searching)
+		search(r, e, dir);
+	if (e->is_searching && clock_monotonic_ns(r->clock) - e->since_ns > SEARCH_NS) {
+		forget_entry(r, e);
+		return;
+	}
+	result = e->is_searching ? -EAGAIN : runtimes_attach(r, e, dir);
+	if (result == -ESRCH)
+		forget_entry(r, e);
+	else if (result == -EAGAIN)
+		put_pending(r, e, 0);
+	else if (result == -ENOSPC)
+		wait_for_room(r, e->key);
+	else
+		runtimes_want_description(r, e);
+}
+
+/* ---- messages ---- */
+
+/* The main program of a process with a runtime: whoever starts it next is looked at at once. */
+static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
+{
+	uint64_t hash = program_file(r, dir);
+	uint32_t known;
+
+	if (!hash || u64map_get(&r->programs, hash, &known) == 0 || u64map_put(&r->programs, hash, 1) < 0)
+		return;
+	atomic_store_explicit(&r->has_programs, true, memory_order_relaxed);
+	for (size_t i = 0; r->sink.set_program && i < m->seen_count; i++) {
+		const struct runtimes_seen *s = &m->seen[i];
+
+		if (s->file_id == program)
+			ignore(r->sink.set_program(r->sink.self, s->device, s->inode)); /* full: they come later */
+	}
+}
+
+/* The file at the entry point. */
+static uint32_t main_file(const struct runtimes_message *m, uint64_t entry)
+{
+	uint32_t found = 0;
+	uint64_t start = 0;
+
+	for (size_t i = 0; i < m->seen_count; i++) {
+		if (m->seen[i].start > entry || m->seen[i].start < start)
+			continue;
+		start = m->seen[i].start;
+		found = m->seen[i].file_id;
+	}
+	return found;
+}
+
+/* Once more, behind what is urgent. */
+static void see_later(struct runtimes *r, const struct runtimes_message *m)
+{
+	struct runtimes_message *later = malloc(m->bytes);
+
+	if (!later)
+		return; /* the next sample tells of it */
+	memcpy(later, m, m->bytes);
+	later->kind = RUNTIMES_SEE_LONG;
+	ignore(runtimes_hand_over(r, later, RUNTIMES_QUEUE_BYTES)); /* likewise */
+}
+
+static void see(struct runtimes *r, const struct runtimes_message *m)
+{
+	scoped(closep) int dir = runtimes_open_process(r, &m->process);
+	uint64_t entry = dir < 0 ? 0 : read_entry(dir);
+	uint32_t program = entry ? main_file(m, entry) : 0;
+	enum runtimes_look how = m->kind == RUNTIMES_SEE ? RUNTIMES_LOOK_QUICK : RUNTIMES_LOOK_LONG;
+	struct runtimes_entry *e = NULL;
+	bool is_unsure = false;
+
+	for (size_t i = 0; i < m->seen_count; i++) {
+		const struct runtimes_seen *s = &m->seen[i];
+		const struct runtimes_probed *probed =
+			runtimes_probe(r, s->file_id, s->file_id == program ? how : RUNTIMES_LOOK_LIBRARY);
+
+		is_unsure |= !probed;
+		if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
+			continue;
+		ignore(u64map_put(&r->libraries, file_hash(r, s->device, s->inode), s->file_id) < 0); /* full */
+		runtimes_add(r, e, probed, s->start, s->offset);
+		e->is_searching = false;
+	}
+	if (is_unsure && dir >= 0)
+		see_later(r, m);
+	if (!e)
+		return;
+	if (dir < 0) {
+		forget_entry(r, e);
+		return;
+	}
+	know_program(r, m, dir, program);
+	if (!e->is_pending)
+		look(r, e);
+}
+
+static void started(struct runtimes *r, const struct program *p)
+{
+	scoped(closep) int dir = -1;
+	struct runtimes_entry *e;
+	uint32_t known;
+
+	if (!r->programs.used || runtimes_entry_find(r, p))
+		return;
+	dir = runtimes_open_process(r, p);
+	if (dir < 0 || u64map_get(&r->programs, program_file(r, dir), &known) < 0)
+		return;
+	e = get_entry(r, p);
+	if (!e)
+		return;
+	e->is_searching = true;
+	look(r, e);
+}
+
+static void share(struct runtimes *r, const struct program *child, const struct program *parent)
+{
+	struct runtimes_entry *from = runtimes_entry_find(r, parent), *to;
+	bool is_pending = false;
+
+	if (!from || runtimes_entry_find(r, child))
+		return;
+	to = get_entry(r, child);
+	from = runtimes_entry_find(r, parent); /* may have moved */
+	if (!to || !from)
+		return;
+	to->is_searching = from->is_searching;
+	pthread_mutex_lock(&r->lock);
+	to->attached_count = from->attached_count;
+	for (size_t i = 0; i < from->attached_count; i++) {
+		to->attached[i] = from->attached[i];
+		to->attached[i].info = NULL;
+		if (to->attached[i].state == RUNTIMES_READY)
+			to->attached[i].state = RUNTIMES_PENDING;
+	}
+	to->application = from->application ? str_dup(str_of(from->application)) : NULL;
+	to->metadata = from->metadata ? str_dup(str_of(from->metadata)) : NULL;
+	pthread_mutex_unlock(&r->lock);
+	for (size_t i = 0; i < from->attached_count; i++) {
+		uint8_t info[RUNTIME_INFO_MAX];
+
+		if (from->attached[i].state == RUNTIMES_READY) {
+			memcpy(info, from->attached[i].info, from->attached[i].info_size);
+			memcpy(info, &child->start_ns, sizeof(child->start_ns));
+			memcpy(info + sizeof(child->start_ns), &child->exec_id, sizeof(child->exec_id));
+			if (runtimes_tell(r, to, &to->attached[i], info, from->attached[i].info_size) == 0)
+				continue;
+		}
+		is_pending |= to->attached[i].state == RUNTIMES_PENDING;
+	}
+	if (is_pending || to->is_searching)
+		put_pending(r, to, 0);
+	else
+		runtimes_want_description(r, to);
+}
+
+/* Of the runtime that walks this process, as long as it is the same program. */
+static void read_name(struct runtimes *r, const struct names_key *key)
+{
+	struct runtimes_entry *e = runtimes_entry_find(r, &key->program);
+	const struct runtime *runtime = NULL;
+
+	for (size_t i = 0; e && i < e->attached_count; i++) {
+		struct runtimes_attached *a = &e->attached[i];
+		scoped(closep) int dir = -1;
+
+		runtime = a->probed->binary->runtime;
+		if (runtime->id != key->runtime || a->state != RUNTIMES_READY)
+			continue;
+		dir = runtimes_open_process(r, &key->program);
+		if (dir >= 0) {
+			struct runtime_target target = runtimes_target(r, e, a, dir);
+
+			runtimes_read_name(r, runtime, &target, a->info, key);
+			return;
+		}
+	}
+	runtimes_read_name(r, runtime, NULL, NULL, key);
+}
+
+static void handle(struct runtimes *r, const struct runtimes_message *m)
+{
+	struct runtimes_entry *e;
+
+	switch (m->kind) {
+	case RUNTIMES_SEE:
+	case RUNTIMES_SEE_LONG:
+		see(r, m);
+		break;
+	case RUNTIMES_START:
+		started(r, &m->process);
+		break;
+	case RUNTIMES_SHARE:
+		share(r, &m->process, &m->parent);
+		break;
+	case RUNTIMES_FORGET:
+		e = runtimes_entry_find(r, &m->process);
+		if (e)
+			forget_entry(r, e);
+		break;
+	case RUNTIMES_READ:
+		read_name(r, &m->key);
+		break;
+	case RUNTIMES_DESCRIBE:
+		runtimes_describe(r, &m->process);
+		break;
+	case RUNTIMES_RECALL:
+		if (r->sink.recall)
+			r->sink.recall(r->sink.self);
+		break;
+	}
+}
+
+/* ---- the loop ---- */
+
+/* Asks those whose time has come. Return: when the next one is due; UINT64_MAX: there is none. */
+static uint64_t ask_again(struct runtimes *r)
+{
+	uint64_t next = UINT64_MAX, now = clock_monotonic_ns(r->clock);
+
+	for (size_t i = 0; i < r->pending_count;) {
+		struct runtimes_pending p = r->pending[i];
+		struct runtimes_entry *e;
+
+		if (p.due_ns > now) {
+			next = MIN(next, p.due_ns);
+			i++;
+			continue;
+		}
+		r->pending[i] = r->pending[--r->pending_count];
+		e = runtimes_entry_find(r, &p.key);
+		if (!e || !e->is_pending)
+			continue;
+		e->is_pending = false;
+		look(r, e); /* may put it back, behind those that are left */
+	}
+	return next;
+}
+
+/* With the lock held. Return: false at the end. */
+static bool wait_for_work(struct runtimes *r, uint64_t until_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
+				  .tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
+
+	while (!r->work.first && !r->looks.first && !r->reads.first && !r->stops) {
+		if (until_ns == UINT64_MAX)
+			pthread_cond_wait(&r->changed, &r->lock);
+		else if (pthread_cond_timedwait(&r->changed, &r->lock, &until) != 0)
+			break;
+	}
+	return !r->stops;
+}
+
+/* With the lock held: the one with the most urgent message; NULL: there is none. */
+static struct runtimes_list *next_list(struct runtimes *r)
+{
+	struct runtimes_list *lists[] = { &r->work, &r->looks, &r->reads };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (lists[i]->first)
+			return lists[i];
+	return NULL;
+}
+
+void *runtimes_worker_main(void *argument)
+{
+	struct runtimes *r = argument;
+	uint64_t due_ns = UINT64_MAX;
+
+	ignore(setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE)); /* without the right: as it is */
+	pthread_mutex_lock(&r->lock);
+	while (wait_for_work(r, due_ns)) {
+		struct runtimes_list *from = next_list(r);
+		struct runtimes_message *m = from ? runtimes_list_take(from) : NULL;
+
+		r->bytes -= m ? m->bytes : 0;
+		r->is_busy = from == &r->work || from == &r->looks;
+		pthread_mutex_unlock(&r->lock);
+		if (m)
+			handle(r, m);
+		free(m);
+		due_ns = ask_again(r);
+		pthread_mutex_lock(&r->lock);
+		if (from)
+			from->done++;
+		if (r->is_busy)
+			pthread_cond_broadcast(&r->settled);
+		r->is_busy = false;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}

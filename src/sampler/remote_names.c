@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/remote_names.h"
+
+#include "sampler/remote_memory.h"
+#include "walk/walk_python.h"
+
+#define SENT_MAX 262144
+#define STRING_HEAD 40 /* the smallest str object has so much in front of its text */
+#define OBJECT_TYPE 8  /* ob_type: CPython 2.7 to 3.14, release builds */
+
+struct remote_names {
+	struct u64map sent; /* hash of process, key and cookie -> 1 */
+	struct remote_memory *memory;
+	uint64_t record[(sizeof(struct abi_name) + ABI_NAME_BYTES_MAX) / 8];
+};
+
+int remote_names_new(struct remote_names **out)
+{
+	struct remote_names *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	u64map_init(&n->sent, SENT_MAX);
+	r = remote_memory_new(&n->memory);
+	if (r < 0) {
+		free(n);
+		return r;
+	}
+	*out = n;
+	return 0;
+}
+
+void remote_names_free(struct remote_names *n)
+{
+	if (!n)
+		return;
+	u64map_release(&n->sent);
+	remote_memory_free(n->memory);
+	free(n);
+}
+
+static uint64_t sent_key(const struct remote_process *p, const struct abi_frame *f)
+{
+	uint64_t hash = walk_python_mix(p->start_ns, (uint64_t)p->pid << 32 | p->exec_id);
+
+	return walk_python_mix(walk_python_mix(hash, f->a), f->b);
+}
+
+void remote_names_unsend(struct remote_names *n, const struct remote_process *p, const struct abi_frame *frame)
+{
+	ignore(u64map_remove(&n->sent, sent_key(p, frame))); /* not there: nothing to do */
+}
+
+void remote_names_forget(struct remote_names *n)
+{
+	u64map_clear(&n->sent);
+}
+
+/* ---- one code object ---- */
+
+struct text {
+	uint64_t at; /* of its first byte */
+	uint32_t size;
+	uint8_t form; /* enum abi_python_text */
+};
+
+/* Where the characters of a str (2.7: bytes) object lie. form NONE: it is none, or one whose text lies elsewhere. */
+static struct text find_text(struct remote_names *n, const struct abi_python *info, uint64_t at)
+{
+	const struct abi_python_layout *l = &info->layout;
+	uint8_t head[STRING_HEAD];
+	struct text out = { 0 };
+	uint64_t length, state;
+	unsigned bit = l->string_kind_bit ? l->string_kind_bit : 2, kind;
+
+	if (!at || (at & 7))
+		return out;
+	if (info->flags & ABI_PYTHON_BYTE_STRINGS) {
+		if (remote_memory_now(n->memory, &length, sizeof(length), at + l->bytes_length) < 0 ||
+		    length > INT32_MAX)
+			return out;
+		return (struct text){ at + l->bytes_data, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
+	}
+	if (remote_memory_now(n->memory, head, sizeof(head), at) < 0 || l->string_length > sizeof(head) - 8 ||
+	    l->string_state > sizeof(head) - 8)
+		return out;
+	memcpy(&length, head + l->string_length, sizeof(length));
+	memcpy(&state, head + l->string_state, sizeof(state));
+	kind = state >> bit & 7;
+	if (length > INT32_MAX / 4 || !(state >> (bit + 3) & 1))
+		return out; /* not compact */
+	if (state >> (bit + 4) & 1)
+		return (struct text){ at + l->string_ascii, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
+	if (kind != 1 && kind != 2 && kind != 4)
+		return out;
+	out = (struct text){ at + l->string_compact, (uint32_t)(length * kind), ABI_PYTHON_TEXT_LATIN1 };
+	out.form = kind == 1 ? ABI_PYTHON_TEXT_LATIN1 : kind == 2 ? ABI_PYTHON_TEXT_UCS2 : ABI_PYTHON_TEXT_UCS4;
+	return out;
+}
+
+struct code { /* what is read of a code object */
+	__u64 words[ABI_PYTHON_CODE_BYTES / 8];
+	uint64_t file, name, lines;
+	int32_t first_line;
+	bool is_qualified;
+};
+
+/* Return: 0; -ESTALE: another one lies there; -errno. */
+static int read_code(struct remote_names *n, const struct abi_python *info, const struct abi_frame *f, struct code *out)
+{
+	const struct abi_python_layout *l = &info->layout;
+	struct code c = { 0 };
+	int r = remote_memory_now(n->memory, c.words, sizeof(c.words),
+				  f->a + l->code_filename - ABI_PYTHON_CODE_BEFORE);
+
+	if (r < 0)
+		return r;
+	if (walk_python_cookie(l, c.words) != f->b)
+		return -ESTALE;
+	r = remote_memory_now(n->memory, &c.first_line, sizeof(c.first_line), f->a + l->code_first_line);
+	if (r < 0)
+		return r;
+	c.file = walk_python_word_of(l, c.words, l->code_filename);
+	c.is_qualified = l->code_qualname != ABI_PYTHON_NONE;
+	c.name = walk_python_word_of(l, c.words, c.is_qualified ? l->code_qualname : l->code_name);
+	c.lines = walk_python_word_of(l, c.words, l->code_lines);
+	*out = c;
+	return 0;
+}
+
+static bool still_there(struct remote_names *n, const struct abi_python *info, const struct abi_frame *f)
+{
+	struct code again;
+
+	return read_code(n, info, f, &again) == 0;
+}
+
+/* Return: bytes that are there now; 0 when they cannot be read. */
+static uint16_t copy_text(struct remote_names *n, const struct text *text, size_t max, uint8_t *to)
+{
+	uint32_t size = (uint32_t)MIN((size_t)text->size, max);
+
+	if (text->form == ABI_PYTHON_TEXT_UCS2)
+		size &= ~1U;
+	else if (text->form == ABI_PYTHON_TEXT_UCS4)
+		size &= ~3U;
+	if (!size || remote_memory_now(n->memory, to, size, text->at) < 0)
+		return 0;
+	return (uint16_t)size;
+}
+
+static size_t add_bytes(struct remote_names *n, const struct text *text, size_t max, uint8_t *to, uint16_t *sent)
+{
+	*sent = copy_text(n, text, max, to);
+	return align_up(*sent, 8);
+}
+
+/* Fills the record's bytes. Return: how many. */
+static size_t fill_name(struct remote_names *n, const struct abi_python *info, const struct code *c, uint8_t *bytes)
+{
+	struct text file = find_text(n, info, c->file), name = find_text(n, info, c->name), lines = { 0 };
+	struct abi_python_name head = { .first_line = c->first_line,
+					.is_qualified = c->is_qualified,
+					.version_minor = info->layout.version_minor,
+					.version_major = info->layout.version_major };
+	size_t at = sizeof(head);
+	uint64_t length = 0;
+
+	if (remote_memory_now(n->memory, &length, sizeof(length), c->lines + info->layout.bytes_length) == 0 &&
+	    length <= INT32_MAX)
+		lines = (struct text){ c->lines + info->layout.bytes_data, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
+	at += add_bytes(n, &file, ABI_PYTHON_FILE_BYTES, bytes + at, &head.file_sent);
+	at += add_bytes(n, &name, ABI_PYTHON_NAME_BYTES, bytes + at, &head.name_sent);
+	at += add_bytes(n, &lines, ABI_PYTHON_LINES_BYTES, bytes + at, &head.lines_sent);
+	head.lines_at = lines.at;
+	head.file_size = file.size;
+	head.name_size = name.size;
+	head.lines_size = lines.size;
+	head.file_text = head.file_sent || !file.size ? file.form : ABI_PYTHON_TEXT_NONE;
+	head.name_text = head.name_sent || !name.size ? name.form : ABI_PYTHON_TEXT_NONE;
+	memcpy(bytes, &head, sizeof(head));
+	return at;
+}
+
+/* A stack that changed while it was read may hold an address where no code object lies: all code objects of a process
+ * have one type, and the first frame that two reads agreed on says which. */
+static bool has_code_type(struct remote_names *n, struct remote_process *p, const struct abi_frame *f)
+{
+	uint64_t type;
+
+	if (remote_memory_now(n->memory, &type, sizeof(type), f->a + OBJECT_TYPE) < 0)
+		return false;
+	if (!p->code_type && !(f->flags & ABI_FRAME_GUESSED))
+		p->code_type = type;
+	return type == p->code_type;
+}
+
+const struct abi_name *remote_names_read(struct remote_names *n, struct remote_process *p,
+					 const struct abi_frame *frame, uint64_t now_ns)
+{
+	struct abi_name *record = (struct abi_name *)n->record;
+	uint64_t key = sent_key(p, frame);
+	struct code code;
+	uint32_t value;
+	size_t size;
+
+	if (frame->b == ABI_PYTHON_NO_COOKIE || u64map_get(&n->sent, key, &value) == 0)
+		return NULL;
+	memset(n->record, 0, sizeof(n->record));
+	n->memory->pid = p->pid;
+	if (!has_code_type(n, p, frame) || read_code(n, &p->python, frame, &code) < 0)
+		return NULL;
+	size = fill_name(n, &p->python, &code, record->bytes);
+	if (!still_there(n, &p->python, frame))
+		return NULL;
+	if (u64map_put(&n->sent, key, 1) == -E2BIG) { /* full: begin again */
+		u64map_clear(&n->sent);
+		ignore(u64map_put(&n->sent, key, 1)); /* without memory: it is sent again */
+	}
+	record->header = (struct abi_header){ .type = ABI_RECORD_NAME, .version = ABI_VERSION, .time_ns = now_ns };
+	record->header.size = (uint32_t)align_up(sizeof(*record) + size, 8);
+	record->process_start_ns = p->start_ns;
+	record->key = frame->a;
+	record->cookie = frame->b;
+	record->pid = p->pid;
+	record->exec_id = p->exec_id;
+	record->bytes_size = (uint32_t)size;
+	record->runtime = ABI_RUNTIME_PYTHON;
+	return record;
+}

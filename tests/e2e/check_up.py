@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""hearth up: two processes, what runs here is stored as services and served, the end loses nothing."""
+import http.client
+import json
+import os
+import signal
+import subprocess
+import time
+
+from collector import free_port
+from support import HEARTH, Profile, Tap, hearth, need, path, start, workload
+
+tap = Tap("up")
+need(tap)
+
+
+def get(port, target):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", target)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(p) for p in f.read().split()]
+
+
+def facts(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.rstrip("\n").partition(":\t")[::2] for line in f if ":\t" in line)
+
+
+def begin(port, folder, *options):
+    process = start(HEARTH, "up", "--addr", f"127.0.0.1:{port}", "--data-dir", folder, "--window", "2s", *options,
+                    stdout=subprocess.PIPE, stderr=open(path("up.log"), "ab"), text=True)
+    return process, process.stdout.readline().strip()
+
+
+port, folder = free_port(), path("up")
+spin = start(workload("spin"), "60")
+up, url = begin(port, folder)
+tap.ok(url == f"http://127.0.0.1:{port}", "the URL is printed", url or open(path("up.log")).read()[-500:])
+if not url:
+    tap.finish()
+collector = children(up.pid)[0]
+agent, server = facts(up.pid), facts(collector)
+tap.ok(server["Uid"].split()[0] != "0" and agent["Uid"].split()[0] == "0", "the collector is another user", server["Uid"])
+tap.ok(server["CapEff"] == server["CapPrm"] == "0" * 16 and server["NoNewPrivs"] == "1", "without capabilities", server["CapEff"])
+tap.ok(server["Seccomp"] == "2" or "asan" in HEARTH, "under a filter of system calls", server["Seccomp"])
+time.sleep(5.5)
+status, body = get(port, "/api/0/services")
+services = json.loads(body).get("body", [])
+tap.ok(status == 200 and "spin" in services, "what runs is a service", services[:20])
+status, body = get(port, "/api/0/profiles?service=spin&type=cpu&from=-1h&to=now")
+listed = json.loads(body).get("body", [])
+tap.ok(len(listed) >= 2 and {"host"} <= {label["key"] for p in listed for label in p["labels"]}, "a profile each window, labelled by host", len(listed))
+before = len(listed)
+up.send_signal(signal.SIGINT)
+os.kill(collector, signal.SIGINT)  # as a terminal does
+up.wait(timeout=30)
+tap.ok(up.returncode == 0, "Ctrl-C ends both well", up.returncode)
+tap.ok(not os.path.exists(f"/proc/{collector}"), "the collector is gone")
+done = hearth("store", "export", "--data-dir", folder, "--service", "spin", "-o", folder)
+files = [f for f in os.listdir(folder) if f.startswith("cpu-")]
+tap.ok(len(files) > before, "the last window is stored", f"{len(files)} profiles, {before} before the end")
+samples = [s for f in files for s in Profile(os.path.join(folder, f)).samples]
+mine = sum(s.count for s in samples if any("spin" in m for m in s.modules))
+tap.ok(samples and mine > 0.8 * sum(s.count for s in samples), "a service's profiles are of its program", mine)
+
+up, url = begin(port, folder)
+collector = children(up.pid)[0]
+second = hearth("up", "--addr", f"127.0.0.1:{port}", "--data-dir", path("up2"), timeout=30)
+tap.ok(second.returncode == 1 and "in use" in second.stderr, "a port that is taken is said", second.stderr.strip())
+os.kill(collector, signal.SIGKILL)
+up.wait(timeout=30)
+tap.ok(up.returncode == 1, "without its collector the agent ends and says so", up.returncode)
+up, url = begin(port, folder, "--duration", "3s")
+collector = children(up.pid)[0]
+os.kill(up.pid, signal.SIGKILL)
+end = time.monotonic() + 10
+while os.path.exists(f"/proc/{collector}") and time.monotonic() < end:
+    time.sleep(0.05)
+tap.ok(not os.path.exists(f"/proc/{collector}"), "without its agent the collector ends")
+tap.finish()

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_runtime.h"
+
+#include <inttypes.h>
+
+#include "object/elf_find.h"
+
+struct fake_state fake_runtime_state;
+
+struct fake_binary {
+	struct runtime_binary base;
+	uint64_t state;
+};
+
+/* The table: which versions there are, and where they keep the first frame. */
+static const struct {
+	uint64_t version;
+	size_t top;
+} fake_versions[] = {
+	{ 1, offsetof(struct fake_state, top) },
+};
+
+static int fake_probe(const struct runtime_file *file, struct runtime_binary **out)
+{
+	static const char *const name = "fake_runtime_state";
+	struct elf_found found = { 0 };
+	struct fake_binary *b;
+	int r = elf_symtab_find(file->elf, &name, 1, &found);
+
+	if (r != 1)
+		return r < 0 && r != -ENOENT ? r : 0;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	b->state = found.address;
+	b->base.loop_count = 1;
+	b->base.loops[0] = (struct runtime_range){ 1, 2 };
+	snprintf(b->base.version, sizeof(b->base.version), "1");
+	*out = &b->base;
+	return 1;
+}
+
+static void fake_release(struct runtime_binary *binary)
+{
+	free(binary);
+}
+
+static int fake_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
+{
+	const struct fake_binary *b = (const struct fake_binary *)binary;
+	struct fake_info out = { .start_ns = target->start_ns, .exec_id = target->exec_id };
+	struct fake_state state;
+	int r = target->read(target->self, &state, sizeof(state), b->state + target->bias);
+
+	if (r < 0)
+		return r;
+	if (!state.ready)
+		return -EAGAIN;
+	for (size_t i = 0; i < ARRAY_SIZE(fake_versions); i++) {
+		if (fake_versions[i].version != state.version)
+			continue;
+		out.version = (uint32_t)state.version;
+		out.top = b->state + target->bias + fake_versions[i].top;
+		memcpy(info, &out, sizeof(out));
+		return (int)sizeof(out);
+	}
+	return -ENOTSUP;
+}
+
+/* The walker: in a file of walk/ when BPF runs it, too. */
+static enum walk_next fake_start(struct walk *w, const void *info)
+{
+	const struct fake_info *i = info;
+
+	return walk_read(w, &w->state[0][0], sizeof(uint64_t), i->top) ? WALK_DONE : WALK_MORE;
+}
+
+static enum walk_next fake_step(struct walk *w, const void *info)
+{
+	struct fake_frame frame;
+
+	(void)info;
+	if (!w->state[0][0] || walk_read(w, &frame, sizeof(frame), w->state[0][0]))
+		return WALK_DONE;
+	if (walk_push(w, ABI_FRAME_RUNTIME, ABI_FRAME_ENTRY, frame.function))
+		return WALK_DONE;
+	w->state[0][0] = frame.caller;
+	return WALK_MORE;
+}
+
+static int fake_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out)
+{
+	buf_add(room, bytes, size);
+	if (room->error)
+		return room->error;
+	*out = (struct runtime_function){ .name = buf_str(room), .first_line = 1 };
+	return 0;
+}
+
+static int32_t fake_line(const struct runtime_function *function, uint32_t position)
+{
+	return function->first_line + (int32_t)position;
+}
+
+static int fake_application(const struct runtime_target *target, struct buf *out)
+{
+	buf_addf(out, "fake: pid %" PRIu32, target->pid);
+	return 0;
+}
+
+static int fake_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
+{
+	(void)target;
+	buf_addf(json, "{\"fake_version\":\"%s\"}", binary->version);
+	return 0;
+}
+
+const struct runtime fake_runtime = {
+	.name = "fake",
+	.id = FAKE_RUNTIME,
+	.probe = fake_probe,
+	.release = fake_release,
+	.attach = fake_attach,
+	.walk_start = fake_start,
+	.walk_step = fake_step,
+	.decode_name = fake_decode_name,
+	.line = fake_line,
+	.application = fake_application,
+	.metadata = fake_metadata,
+};

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of function names: what is shared, what is asked for, what goes when there is no room. */
+#include "support.h"
+
+#include "fake_runtime.h"
+#include "runtime/names.h"
+
+static const struct runtime *const runtimes[] = { &fake_runtime, NULL };
+
+static struct names_key key_of(uint32_t pid, uint64_t key)
+{
+	return (struct names_key){ .program = { .pid = pid, .exec_id = 1, .start_ns = 1000 + pid },
+				   .key = key,
+				   .cookie = key * 3,
+				   .runtime = FAKE_RUNTIME };
+}
+
+static struct runtime_function function_of(const char *name, int32_t first_line)
+{
+	return (struct runtime_function){ .file = STR("/app.py"), .name = str_of(name), .first_line = first_line };
+}
+
+static int put(struct names *n, uint32_t pid, uint64_t key, const char *name, int32_t first_line)
+{
+	const struct names_key k = key_of(pid, key);
+	const struct runtime_function f = function_of(name, first_line);
+
+	return names_put(n, &k, &f);
+}
+
+static enum names_answer find(struct names *n, uint32_t pid, uint64_t key, struct runtimes_frame *out)
+{
+	const struct names_key k = key_of(pid, key);
+
+	return names_find(n, &k, 5, out);
+}
+
+static void equal_functions_have_one_number(void **state)
+{
+	struct runtimes_frame a, b, c;
+	struct runtime_function f;
+	struct names_stats stats;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(put(n, 1, 0x1000, "run", 10), 0);
+	assert_int_equal(put(n, 2, 0x2000, "run", 10), 0); /* another worker, elsewhere in memory */
+	assert_int_equal(put(n, 2, 0x3000, "run", 11), 0); /* another function */
+	assert_int_equal(find(n, 1, 0x1000, &a), NAMES_FOUND);
+	assert_int_equal(find(n, 2, 0x2000, &b), NAMES_FOUND);
+	assert_int_equal(find(n, 2, 0x3000, &c), NAMES_FOUND);
+	assert_int_equal(a.function, 1);
+	assert_int_equal(b.function, 1);
+	assert_int_equal(c.function, 2);
+	assert_int_equal(a.line, 15); /* as the fake runtime counts */
+	assert_int_equal(c.line, 16);
+	assert_int_equal(names_function(n, 2, &f), 0);
+	assert_int_equal(f.first_line, 11);
+	assert_true(str_eq(f.name, STR("run")));
+	assert_int_equal(names_function(n, 3, &f), -ENOENT);
+	names_stats(n, &stats);
+	assert_int_equal(stats.entries, 3);
+	assert_int_equal(stats.functions, 2);
+	names_free(n);
+	names_free(NULL);
+}
+
+static void what_is_missing_is_asked_for_once(void **state)
+{
+	const struct names_key k = key_of(1, 0x1000),
+			       bare = { .program = k.program, .key = 7, .runtime = FAKE_RUNTIME };
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+	assert_int_equal(out.function, 0);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+	names_not_asked(n, &k);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+	names_unreadable(n, &k);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+	assert_int_equal(put(n, 1, 0x1000, "late", 3), 0); /* its record comes after all */
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_FOUND);
+	assert_int_equal(find(n, 1, 0x2000, &out), NAMES_ASK);
+	assert_int_equal(names_find(n, &bare, 5, &out), NAMES_WAIT); /* no cookie: nothing says what lies there */
+	assert_false(names_want_recall(n));                          /* nothing was evicted */
+	names_free(n);
+}
+
+/* Position 5 of a cut table is line 0 to this runtime. */
+static int32_t line_of_long_tables(const struct runtime_function *function, uint32_t position)
+{
+	return function->lines.size > position ? function->lines.bytes[position] : 0;
+}
+
+static void more_of_a_function_replaces_less(void **state)
+{
+	static const uint8_t table[600] = { [5] = 50, [500] = 99 };
+	const struct runtime runtime = { .id = FAKE_RUNTIME, .line = line_of_long_tables };
+	const struct runtime *const only[] = { &runtime, NULL };
+	const struct names_key one = key_of(1, 0x1000), two = key_of(2, 0x1000);
+	struct runtime_function f = function_of("long", 1), whole, name_cut;
+	struct runtimes_frame out, other;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, only, &n), 0);
+	f.lines = (struct runtime_lines){ table, 256 };
+	f.lines_whole = sizeof(table);
+	f.lines_at = 0x9000;
+	whole = f;
+	whole.lines.size = sizeof(table);
+	assert_int_equal(names_put(n, &one, &f), 0);
+	assert_int_equal(names_put(n, &two, &f), 0);
+	assert_int_equal(names_find(n, &one, 5, &out), NAMES_FOUND);
+	assert_int_equal(out.line, 50);
+	assert_int_equal(names_find(n, &one, 500, &out), NAMES_ASK);
+	assert_int_equal(out.line, 0);
+	assert_int_equal(names_find(n, &one, 500, &out), NAMES_WAIT);
+	assert_int_equal(names_put(n, &one, &whole), 0);
+	assert_int_equal(names_find(n, &one, 500, &out), NAMES_FOUND);
+	assert_int_equal(out.line, 99);
+	assert_int_equal(names_find(n, &two, 500, &other), NAMES_FOUND); /* the other worker's too: it is the same */
+	assert_int_equal(other.function, out.function);
+	/* A name that was cut is another function than the whole one, until that is known. */
+	name_cut = function_of("lon", 1);
+	name_cut.is_cut = true;
+	assert_int_equal(names_put(n, &one, &name_cut), 0); /* the record comes again */
+	assert_int_equal(names_find(n, &one, 500, &other), NAMES_FOUND);
+	assert_int_equal(other.function, out.function);
+	assert_int_equal(
+		names_put(n,
+			  &(struct names_key){ .program = one.program, .key = 3, .cookie = 1, .runtime = FAKE_RUNTIME },
+			  &name_cut),
+		0);
+	assert_int_equal(names_find(n,
+				    &(struct names_key){
+					    .program = one.program, .key = 3, .cookie = 1, .runtime = FAKE_RUNTIME },
+				    0, &other),
+			 NAMES_ASK);
+	assert_int_equal(other.function, out.function + 1);
+	names_free(n);
+}
+
+/* Memory of a function is another's by the time the worker reads it, and the cookie is equal by chance. */
+static void what_is_read_late_is_the_same_function(void **state)
+{
+	const struct names_key key = key_of(1, 0x1000);
+	const struct runtime_function others[] = { function_of("lonely", 1), function_of("long_other", 2),
+						   function_of("other", 1) };
+	struct runtime_function cut = function_of("long", 1), whole = function_of("longest", 1), f;
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	cut.is_cut = true;
+	assert_int_equal(names_put(n, &key, &cut), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_ASK);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		assert_int_equal(names_put_more(n, &key, &others[i]), 0);
+		assert_int_equal(names_find(n, &key, 0, &out), NAMES_WAIT);
+		assert_int_equal(names_function(n, out.function, &f), 0);
+		assert_true(str_eq(f.name, STR("long")));
+	}
+	assert_int_equal(names_put_more(n, &key, &whole), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_true(str_eq(f.name, STR("longest")));
+	assert_int_equal(names_put(n, &key, &others[2]), 0); /* a record is believed */
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_true(str_eq(f.name, STR("other")));
+	names_free(n);
+}
+
+static void the_room_is_bounded(void **state)
+{
+	char name[1000];
+	struct runtimes_frame out;
+	struct runtime_function f;
+	struct names_stats stats;
+	uint32_t first;
+	struct names *n;
+
+	(void)state;
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = 0;
+	assert_int_equal(names_new(MIB(1), runtimes, &n), 0);
+	assert_int_equal(put(n, 1, 8, "kept by use", 1), 0);
+	assert_int_equal(find(n, 1, 8, &out), NAMES_FOUND);
+	first = out.function;
+	for (uint32_t i = 0; i < 20000; i++) {
+		assert_int_equal(put(n, 1 + i % 3, 0x1000 + i, name, (int32_t)i + 1), 0);
+		assert_int_equal(find(n, 1 + i % 3, 0x1000 + i, &out), NAMES_FOUND);
+		assert_int_equal(find(n, 1, 8, &out), NAMES_FOUND);
+		assert_int_equal(out.function, first);
+		names_stats(n, &stats);
+		assert_true(stats.bytes <= MIB(1));
+	}
+	assert_true(stats.evicted > 15000);
+	assert_int_equal(names_function(n, first + 1, &f), -ENOENT);
+	assert_int_equal(find(n, 2, 0x1001, &out), NAMES_ASK); /* its record will not come again by itself */
+	assert_true(names_want_recall(n));
+	assert_false(names_want_recall(n));
+	assert_int_equal(names_put(n, &(struct names_key){ .key = 1 },
+				   &(struct runtime_function){ .name = str_n(name, sizeof(name) - 1),
+							       .lines = { (const uint8_t *)n, UINT32_MAX } }),
+			 -E2BIG);
+	names_free(n);
+}
+
+/* Code that is made anew all the time: one function, ever more places. */
+static void entries_are_bounded_too(void **state)
+{
+	struct runtimes_frame out;
+	struct names_stats stats;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(KIB(256), runtimes, &n), 0);
+	for (uint32_t i = 1; i < 50000; i++) {
+		assert_int_equal(put(n, 1, i, "f", 1), 0);
+		assert_int_equal(find(n, 1, i, &out), NAMES_FOUND);
+		assert_int_equal(out.function, 1);
+	}
+	names_stats(n, &stats);
+	assert_true(stats.bytes <= KIB(256));
+	assert_int_equal(stats.functions, 1);
+	names_free(n);
+}
+
+/* A function with a long table, met in each of its instructions. */
+static void decoding_lines_is_bounded(void **state)
+{
+	static uint8_t table[KIB(256)];
+	const struct names_key k = key_of(1, 0x1000);
+	struct runtime_function f = function_of("long", 10);
+	struct runtimes_frame out;
+	struct names_stats stats;
+	struct names *n;
+	uint32_t lines = 0;
+
+	(void)state;
+	f.lines = (struct runtime_lines){ table, sizeof(table) };
+	f.lines_whole = sizeof(table);
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_put(n, &k, &f), 0);
+	for (uint32_t position = 0; position < 1000; position++) {
+		assert_int_equal(names_find(n, &k, position, &out), NAMES_FOUND);
+		assert_true(!out.line || out.line == 10 + (int32_t)position);
+		lines += out.line != 0;
+	}
+	assert_int_equal(lines, NAMES_LINE_BYTES / sizeof(table));
+	assert_true(names_want_line_budget(n));
+	names_stats(n, &stats);
+	assert_int_equal(stats.lines_put_off, 1000 - lines);
+	names_add_line_budget(n, UINT64_MAX / 2);
+	assert_false(names_want_line_budget(n));
+	assert_int_equal(names_find(n, &k, 999, &out), NAMES_FOUND);
+	assert_int_equal(out.line, 10 + 999);
+	names_free(n);
+}
+
+static void a_program_is_forgotten_alone(void **state)
+{
+	const struct program gone = key_of(1, 0).program, never = { .pid = 99 };
+	struct runtimes_frame out;
+	struct names_stats stats;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(put(n, 1, i + 1, "f", 1), 0);
+		assert_int_equal(put(n, 2, i + 1, "f", 1), 0);
+	}
+	names_forget(n, &gone);
+	names_forget(n, &gone);
+	names_forget(n, &never);
+	names_stats(n, &stats);
+	assert_int_equal(stats.entries, 100);
+	assert_int_equal(find(n, 1, 1, &out), NAMES_ASK);
+	assert_int_equal(find(n, 2, 1, &out), NAMES_FOUND);
+	names_free(n);
+}
+
+static int fill(void *ctx)
+{
+	struct names *n;
+	struct runtimes_frame out;
+	int r = names_new(KIB(64), runtimes, &n);
+
+	(void)ctx;
+	if (r < 0)
+		return r;
+	for (uint32_t i = 1; i < 300 && r == 0; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "f%u", i % 50);
+		r = put(n, i % 4 + 1, i, name, 1);
+		find(n, i % 4 + 1, i, &out);
+		find(n, i % 4 + 1, i + 1000, &out);
+	}
+	names_free(n);
+	return r;
+}
+
+static void survives_failing_allocations(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(fill, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_functions_have_one_number),
+		cmocka_unit_test(what_is_missing_is_asked_for_once),
+		cmocka_unit_test(more_of_a_function_replaces_less),
+		cmocka_unit_test(what_is_read_late_is_the_same_function),
+		cmocka_unit_test(the_room_is_bounded),
+		cmocka_unit_test(entries_are_bounded_too),
+		cmocka_unit_test(decoding_lines_is_bounded),
+		cmocka_unit_test(a_program_is_forgotten_alone),
+		cmocka_unit_test(survives_failing_allocations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

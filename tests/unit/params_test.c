@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include "query/flamebearer.h"
+#include "query/params.h"
+
+#define NOW (UINT64_C(1709208005) * NSEC_PER_SEC) /* 2024-02-29T12:00:05Z */
+
+static struct str guarded(const char *text)
+{
+	struct cur c = guard_page(text, strlen(text));
+
+	return str_n((const char *)c.pos, strlen(text));
+}
+
+static void reads_times(void **state)
+{
+	static const struct {
+		const char *in;
+		int want;
+		uint64_t ns;
+	} cases[] = {
+		{ "2024-02-29T12:00:05", 0, NOW },
+		{ "2024-02-29T12:00:05Z", 0, NOW },
+		{ "2024-02-29T12:00:05.25", 0, NOW + 250000000 },
+		{ "2024-02-29T12:00:05.1234567891", 0, NOW + 123456789 },
+		{ "2024-02-29T13:30:05+01:30", 0, NOW },
+		{ "2024-02-29T13:30:05 01:30", 0, NOW },
+		{ "2024-02-29T10:00:05-02:00", 0, NOW },
+		{ "1970-01-01T00:00:00", 0, 0 },
+		{ "1960-01-01T00:00:00", 0, 0 },
+		{ "9999-12-31T23:59:59", 0, INT64_MAX },
+		{ "1709208005", 0, NOW },
+		{ "1709208005123", 0, NOW + 123000000 },
+		{ "1709208005123456", 0, NOW + 123456000 },
+		{ "1709208005123456789", 0, NOW + 123456789 },
+		{ "0", 0, 0 },
+		{ "now", 0, NOW },
+		{ "now-1h", 0, NOW - 3600 * NSEC_PER_SEC },
+		{ "-15m", 0, NOW - 900 * NSEC_PER_SEC },
+		{ "now+10s", 0, NOW + 10 * NSEC_PER_SEC },
+		{ "-9999999999s", 0, 0 },
+		{ "", -EBADMSG, 0 },
+		{ "0001-01-01T00:00:00", -EBADMSG, 0 }, /* stands for no time */
+		{ "2024-02-30T00:00:00", -EBADMSG, 0 },
+		{ "2024-13-01T00:00:00", -EBADMSG, 0 },
+		{ "2024-02-29T24:00:00", -EBADMSG, 0 },
+		{ "2024-02-29 12:00:05", -EBADMSG, 0 },
+		{ "2024-02-29", -EBADMSG, 0 },
+		{ "2024-02-29T12:00:05.", -EBADMSG, 0 },
+		{ "2024-02-29T12:00:05Zx", -EBADMSG, 0 },
+		{ "2024-02-29T12:00:05+0100", -EBADMSG, 0 },
+		{ "+5m", -EBADMSG, 0 },
+		{ "nowish", -EBADMSG, 0 },
+		{ "12x", -EBADMSG, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ns = 7;
+
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(query_time(guarded(cases[i].in), NOW, &ns), cases[i].want);
+		assert_int_equal(ns, cases[i].want ? 7 : cases[i].ns);
+	}
+}
+
+static void assert_labels(const struct query_labels *l, const char *const *pairs)
+{
+	size_t count = 0;
+
+	for (; pairs[2 * count]; count++) {
+		assert_true(count < l->count);
+		assert_true(str_eq(l->items[count].key, str_of(pairs[2 * count])));
+		assert_true(str_eq(l->items[count].value, str_of(pairs[2 * count + 1])));
+	}
+	assert_int_equal(l->count, count);
+}
+
+static void reads_labels(void **state)
+{
+	static const struct {
+		const char *in;
+		const char *const pairs[9];
+	} cases[] = {
+		{ "", { NULL } },
+		{ ",a=1", { "a", "1" } },
+		{ "b=2,a=1", { "a", "1", "b", "2" } },
+		{ "a=b=c", { "a", "b=c" } },
+		{ "only", { "only", "" } },
+		{ "=x,a=", { "a", "" } },
+		{ " a = b ", { "a", "b" } },
+		{ "team=a%2Cb", { "team", "a,b" } },
+		{ "k%3D=v+w", { "k=", "v w" } },
+		{ "a=2,a=1", { "a", "2", "a", "1" } },
+	};
+	struct query_labels l;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(query_labels_parse(guarded(cases[i].in), &l), 0);
+		assert_labels(&l, cases[i].pairs);
+		query_labels_release(&l);
+	}
+	assert_int_equal(query_labels_parse(guarded("a=%4"), &l), -EBADMSG);
+}
+
+static void limits_labels(void **state)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(8));
+	struct query_labels l;
+
+	(void)state;
+	for (int i = 0; i < STORE_LABELS_MAX; i++)
+		buf_addf(&text, "k%d=v,", i);
+	assert_int_equal(query_labels_parse(buf_str(&text), &l), 0);
+	assert_int_equal(l.count, STORE_LABELS_MAX);
+	query_labels_release(&l);
+	buf_adds(&text, STR("one=more"));
+	assert_int_equal(query_labels_parse(buf_str(&text), &l), -E2BIG);
+	buf_clear(&text);
+	for (int i = 0; i <= STORE_LABEL_KEY_MAX; i++)
+		buf_addc(&text, 'k');
+	assert_int_equal(query_labels_parse(buf_str(&text), &l), -E2BIG);
+}
+
+static void reads_names(void **state)
+{
+	static const char *const pairs[] = { "a", "1", "region", "eu", NULL, NULL };
+	struct query_labels l;
+	struct str name;
+
+	(void)state;
+	assert_int_equal(query_name_parse(guarded("my.app.cpu{region=eu, a = 1}"), &name, &l), 0);
+	assert_true(str_eq(name, STR("my.app.cpu")));
+	assert_labels(&l, pairs);
+	query_labels_release(&l);
+	assert_int_equal(query_name_parse(guarded("plain"), &name, &l), 0);
+	assert_true(str_eq(name, STR("plain")) && !l.count);
+	query_labels_release(&l);
+}
+
+static void reads_render_queries(void **state)
+{
+	static const struct {
+		const char *in;
+		int want;
+		const char *service, *type, *column;
+	} cases[] = {
+		{ "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"a\"}", 0, "a", "cpu", "cpu" },
+		{ "memory:inuse_space:bytes:space:bytes{}", 0, "", "heap", "inuse_space" },
+		{ "my.app.alloc_space{}", 0, "my.app", "heap", "alloc_space" },
+		{ "cpu{service_name=\"q\\\"x\"}", 0, "q\"x", "cpu", "" },
+		{ "cpu", 0, "", "cpu", "" },
+		{ "cpu{a!=\"b\"}", -ENOTSUP, NULL, NULL, NULL },
+		{ "cpu{a=~\"b\"}", -ENOTSUP, NULL, NULL, NULL },
+		{ "cpu{a=\"b\"", -EBADMSG, NULL, NULL, NULL },
+		{ "cpu{a=b}", -EBADMSG, NULL, NULL, NULL },
+		{ "cpu{a=\"b\\", -EBADMSG, NULL, NULL, NULL },
+		{ "cpu{a=\"b\"}x", -EBADMSG, NULL, NULL, NULL },
+		{ "nobody{}", -EBADMSG, NULL, NULL, NULL },
+		{ "", -EBADMSG, NULL, NULL, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct query_render q;
+
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(query_render_parse(guarded(cases[i].in), &q), cases[i].want);
+		if (cases[i].want)
+			continue;
+		assert_true(str_eq(q.service, str_of(cases[i].service)) && str_eq(q.type, str_of(cases[i].type)));
+		assert_true(str_eq(q.column, str_of(cases[i].column)));
+		query_labels_release(&q.labels);
+	}
+}
+
+static int write_bearer(const char *folded, uint32_t nodes, struct buf *out)
+{
+	scoped(tree_release) struct tree tree = { 0 };
+	struct json_out json = { .out = out };
+	uint64_t line;
+	int r = tree_from_folded(str_of(folded), &tree, &line);
+
+	return r ? r : flamebearer_write(&json, &tree, nodes);
+}
+
+#define FOLDED "a;b;c 3\na;b 2\na;d 4\ne 1\n"
+
+static void writes_flamebearers(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(KIB(64));
+
+	(void)state;
+	assert_int_equal(write_bearer(FOLDED, 0, &out), 0);
+	assert_string_equal(buf_cstr(&out),
+			    "{\"names\": [\"total\", \"a\", \"b\", \"c\", \"d\", \"e\", \"other\"], \"levels\": ["
+			    "[0, 10, 0, 0], [0, 9, 0, 1, 0, 1, 1, 5], [0, 5, 2, 2, 0, 4, 4, 4], [0, 3, 3, 3]], "
+			    "\"numTicks\": 10, \"maxSelf\": 4}");
+	buf_clear(&out);
+	assert_int_equal(write_bearer(FOLDED, 3, &out), 0); /* the root, a, b: what is cut is "other" */
+	assert_non_null(strstr(buf_cstr(&out), "\"numTicks\": 10"));
+	assert_non_null(strstr(buf_cstr(&out), "\"levels\": [[0, 10, 0, 0], [0, 9, 0, 1, 0, 1, 1, "));
+}
+
+static int bearer_of(void *ctx)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(KIB(64));
+
+	(void)ctx;
+	return write_bearer(FOLDED, 3, &out);
+}
+
+static int labels_of(void *ctx)
+{
+	struct query_labels l;
+	int r = query_labels_parse(STR("a=b,c=d"), &l);
+
+	(void)ctx;
+	if (r == 0)
+		query_labels_release(&l);
+	return r;
+}
+
+static void survives_no_memory(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(labels_of, NULL);
+	for_each_failing_allocation(bearer_of, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_times),          cmocka_unit_test(reads_labels),
+		cmocka_unit_test(limits_labels),        cmocka_unit_test(reads_names),
+		cmocka_unit_test(reads_render_queries), cmocka_unit_test(writes_flamebearers),
+		cmocka_unit_test(survives_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

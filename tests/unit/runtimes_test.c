@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine with real processes: children of this program, which is a file of the fake runtime, and interpreters. */
+#include "support.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <linux/types.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/python.h"
+#include "base/clock.h"
+#include "fake_runtime.h"
+#include "proc/mappings.h"
+#include "proc/proc_read.h"
+#include "runtime/registry.h"
+#include "runtime/runtimes.h"
+
+#define PYTHON "/usr/bin/python3"
+#define PATIENCE_MS 5000
+
+static const struct runtime *const both[] = { &fake_runtime, &runtime_python, NULL };
+
+struct told { /* what the sink was told of one process */
+	pthread_mutex_t lock;
+	uint32_t pid;
+	size_t sets, forgets, programs;
+	size_t gone;          /* forgets of any process */
+	size_t room, refused; /* room: processes that fit, 0: all */
+	uint8_t info[RUNTIME_INFO_MAX];
+	size_t size;
+};
+
+struct fixture {
+	struct files *files;
+	struct buf scratch;
+	struct mapping_reader reader;
+	struct runtimes *runtimes;
+	struct told told;
+};
+
+static int told_set(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size)
+{
+	struct told *t = self;
+
+	(void)runtime;
+	pthread_mutex_lock(&t->lock);
+	if (t->room && t->sets - t->gone >= t->room) {
+		t->refused++;
+		pthread_mutex_unlock(&t->lock);
+		return -ENOSPC;
+	}
+	t->pid = pid;
+	t->sets++;
+	t->size = size;
+	memcpy(t->info, info, size);
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
+static void told_forget(void *self, enum abi_runtime runtime, uint32_t pid)
+{
+	struct told *t = self;
+
+	(void)runtime;
+	pthread_mutex_lock(&t->lock);
+	t->forgets += pid == t->pid;
+	t->gone++;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static int told_program(void *self, uint64_t device, uint64_t inode)
+{
+	struct told *t = self;
+
+	(void)device;
+	pthread_mutex_lock(&t->lock);
+	t->programs += inode != 0;
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
+static size_t told_count(struct told *t, const size_t *which)
+{
+	size_t count;
+
+	pthread_mutex_lock(&t->lock);
+	count = *which;
+	pthread_mutex_unlock(&t->lock);
+	return count;
+}
+
+static void fixture_open(struct fixture *f)
+{
+	const struct runtime_sink sink = {
+		.set = told_set, .forget = told_forget, .set_program = told_program, .self = &f->told
+	};
+	const struct runtimes_config cfg = {
+		.runtimes = both, .host_root = "", .sink = &sink, .clock = &clock_system, .want_application = true
+	};
+
+	pthread_mutex_init(&f->told.lock, NULL);
+	assert_int_equal(files_open(256, &f->files), 0);
+	f->scratch = (struct buf)BUF_INIT(MIB(4));
+	mapping_reader_init(&f->reader, f->files, &f->scratch, 1000);
+	assert_int_equal(runtimes_open(&cfg, f->files, &f->runtimes), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+	runtimes_close(f->runtimes);
+	mapping_reader_release(&f->reader);
+	buf_release(&f->scratch);
+	files_close(f->files);
+	pthread_mutex_destroy(&f->told.lock);
+}
+
+static struct program program_of(struct fixture *f, pid_t pid, uint32_t exec_id)
+{
+	struct proc_facts facts;
+	int dir = proc_dir_open("", (uint32_t)pid);
+
+	assert_true(dir >= 0);
+	assert_int_equal(proc_facts_read(dir, 0, &f->scratch, &facts), 0);
+	close(dir);
+	return (struct program){ .pid = (uint32_t)pid,
+				 .exec_id = exec_id,
+				 .start_ns = facts.start_ticks * (NSEC_PER_SEC / 100) + 12345 };
+}
+
+static void see(struct fixture *f, const struct program *p)
+{
+	struct mappings maps = { 0 };
+	int dir = proc_dir_open("", p->pid);
+
+	assert_true(dir >= 0);
+	assert_int_equal(mappings_read(&f->reader, dir, &maps), 0);
+	close(dir);
+	runtimes_see(f->runtimes, p, &maps);
+	mappings_release(&maps);
+}
+
+static enum runtimes_state state_of(struct fixture *f, const struct program *p)
+{
+	struct runtimes_process out;
+
+	runtimes_process(f->runtimes, p, &out);
+	return out.state;
+}
+
+/* Return: milliseconds until it was so. */
+static uint64_t wait_for(struct fixture *f, const struct program *p, enum runtimes_state wanted)
+{
+	const struct timespec pause = { .tv_nsec = 500000 };
+	uint64_t start = clock_monotonic_ns(&clock_system), now = start;
+
+	while (state_of(f, p) != wanted && now - start < PATIENCE_MS * NSEC_PER_MSEC) {
+		nanosleep(&pause, NULL);
+		now = clock_monotonic_ns(&clock_system);
+	}
+	assert_int_equal(state_of(f, p), wanted);
+	return (now - start + NSEC_PER_MSEC / 2) / NSEC_PER_MSEC;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* A child of this program, in which the fake runtime starts up after @delay_ms. */
+static pid_t start_fake(unsigned int delay_ms, uint64_t version)
+{
+	static struct fake_frame frames[3] = { { 0, 1 }, { 0, 2 }, { 0, 3 } };
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion leaves nothing behind */
+	frames[0].caller = (uint64_t)(uintptr_t)&frames[1];
+	frames[1].caller = (uint64_t)(uintptr_t)&frames[2];
+	usleep(delay_ms * 1000);
+	fake_runtime_state.version = version;
+	fake_runtime_state.top = (uint64_t)(uintptr_t)&frames[0];
+	__atomic_store_n(&fake_runtime_state.ready, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static void asks_until_ready(void **state)
+{
+	struct runtimes_process process;
+	struct runtime_stats stats;
+	struct fixture f = { 0 };
+	struct fake_info info;
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(500, 1); /* so late that it is met before, however busy the machine is */
+	p = program_of(&f, pid, 7);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_NONE);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	wait_for(&f, &p, RUNTIMES_READY);
+	memcpy(&info, f.told.info, sizeof(info));
+	assert_int_equal(f.told.size, sizeof(info));
+	assert_int_equal(info.exec_id, 7);
+	assert_int_equal(info.start_ns, p.start_ns);
+	for (int turn = 0; turn < 1000; turn++) { /* it comes behind what is more urgent */
+		runtimes_process(f.runtimes, &p, &process);
+		if (process.application.len)
+			break;
+		usleep(1000);
+	}
+	assert_ptr_equal(process.binary->runtime, &fake_runtime);
+	assert_int_equal(str_search(process.application, STR("fake: pid ")), 0);
+	assert_true(str_eq(process.metadata_json, STR("{\"fake_version\":\"1\"}")));
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_int_equal(stats.binaries, 1);
+	assert_int_equal(stats.attached, 1);
+	assert_true(stats.retries >= 2 && stats.retries < 60);
+	see(&f, &p); /* nothing new */
+	runtimes_forget(f.runtimes, &p);
+	wait_for(&f, &p, RUNTIMES_NONE);
+	assert_int_equal(told_count(&f.told, &f.told.forgets), 1);
+	assert_int_equal(told_count(&f.told, &f.told.programs), 1);
+	end(pid);
+	fixture_close(&f);
+}
+
+static int read_own(void *self, void *dst, __u32 size, __u64 at)
+{
+	(void)self;
+	memcpy(dst, (const void *)(uintptr_t)at, size);
+	return 0;
+}
+
+static void walks(void **state)
+{
+	static const struct walk_world world = { .read = read_own };
+	const struct fake_frame caller = { 0, 22 }, top = { (uint64_t)(uintptr_t)&caller, 11 };
+	const uint64_t place = (uint64_t)(uintptr_t)&top;
+	const struct fake_info info = { .top = (uint64_t)(uintptr_t)&place };
+	struct walk *w = calloc(1, sizeof(*w));
+	enum walk_next next;
+
+	(void)state;
+	assert_non_null(w);
+	w->world = &world;
+	next = fake_runtime.walk_start(w, &info);
+	while (next == WALK_MORE)
+		next = fake_runtime.walk_step(w, &info);
+	assert_int_equal(w->count, 2);
+	assert_int_equal(w->frames[0].a, 11);
+	assert_int_equal(w->frames[1].a, 22);
+	free(w);
+}
+
+#define LONG_NAME KIB(512)
+#define LONG_NAMES 1000
+
+static int read_long_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+			  struct buf *room, struct runtime_function *out)
+{
+	char *bytes = buf_reserve(room, LONG_NAME);
+
+	(void)target;
+	(void)info;
+	(void)key;
+	(void)cookie;
+	if (!bytes)
+		return room->error;
+	memset(bytes, 'x', LONG_NAME);
+	buf_commit(room, LONG_NAME);
+	*out = (struct runtime_function){ .name = buf_str(room), .first_line = 1 };
+	return 0;
+}
+
+static size_t find_long_names(struct fixture *f, const struct program *p)
+{
+	size_t found = 0;
+
+	for (uint64_t i = 1; i <= LONG_NAMES; i++) {
+		const struct abi_frame frame = { .runtime = FAKE_RUNTIME, .a = i, .b = 1 };
+		struct runtimes_frame out;
+
+		runtimes_frame(f->runtimes, p, &frame, &out);
+		found += out.function != 0;
+	}
+	return found;
+}
+
+/* A process has the names that it likes, and stops when they have been asked for: nobody takes the answers. */
+static void answers_are_bounded(void **state)
+{
+	static struct runtime with_names;
+	static const struct runtime *const only[] = { &with_names, NULL };
+	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	struct runtime_stats before = { 0 }, stats = { 0 };
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+	int turn;
+
+	(void)state;
+	with_names = fake_runtime;
+	with_names.read_name = read_long_name;
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 7);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	ignore(find_long_names(&f, &p) == 0); /* the worker may be as fast */
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &before);
+	usleep(300000);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_in_range(stats.names_read - before.names_read, 0, LONG_NAMES / 10);
+	for (turn = 0; turn < PATIENCE_MS && find_long_names(&f, &p) < LONG_NAMES; turn++)
+		usleep(1000);
+	assert_true(turn < PATIENCE_MS); /* asked for again, they are there */
+	end(pid);
+	fixture_close(&f);
+}
+
+static void refuses(void **state)
+{
+	scoped(buf_release) struct buf notices = BUF_INIT(4096);
+	struct runtime_stats stats;
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 99);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_REFUSED);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_int_equal(stats.failed, 1);
+	assert_int_equal(told_count(&f.told, &f.told.sets), 0);
+	runtimes_notices(f.runtimes, &notices);
+	assert_true(str_search(buf_str(&notices), STR(": fake is not laid out as its version should be; ")) > 0);
+	buf_clear(&notices);
+	runtimes_notices(f.runtimes, &notices);
+	assert_int_equal(notices.len, 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* The sink is full. One that has ended without anybody saying so makes room, else it is said and asked seldom. */
+static void without_room_it_waits(void **state)
+{
+	scoped(buf_release) struct buf notices = BUF_INIT(4096);
+	struct fixture f = { 0 };
+	struct program p[3];
+	pid_t pids[3];
+
+	(void)state;
+	fixture_open(&f);
+	f.told.room = 1;
+	for (uint32_t i = 0; i < 3; i++) {
+		pids[i] = start_fake(0, 1);
+		p[i] = program_of(&f, pids[i], 1);
+	}
+	see(&f, &p[0]);
+	wait_for(&f, &p[0], RUNTIMES_READY);
+	end(pids[0]);
+	see(&f, &p[1]); /* takes the place of the first */
+	wait_for(&f, &p[1], RUNTIMES_READY);
+	assert_int_equal(told_count(&f.told, &f.told.refused), 1);
+	see(&f, &p[2]);
+	wait_for(&f, &p[2], RUNTIMES_PENDING);
+	usleep(300000);
+	assert_in_range(told_count(&f.told, &f.told.refused), 2, 4);
+	runtimes_notices(f.runtimes, &notices);
+	assert_true(str_search(buf_str(&notices),
+			       STR("more processes with a language runtime than there is room for")) >= 0);
+	end(pids[1]);
+	end(pids[2]);
+	fixture_close(&f);
+}
+
+static void a_gone_process_is_forgotten(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(60000, 1);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	end(pid);
+	wait_for(&f, &p, RUNTIMES_NONE);
+	fixture_close(&f);
+}
+
+/* Another process got its pid: the start time tells. */
+static void another_start_time_is_another_process(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 1);
+	p.start_ns -= NSEC_PER_SEC;
+	see(&f, &p);
+	usleep(50000);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_NONE);
+	assert_int_equal(told_count(&f.told, &f.told.sets), 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+static void a_child_has_its_parents(void **state)
+{
+	struct fixture f = { 0 };
+	struct program parent, child;
+	struct fake_info info;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	parent = program_of(&f, pid, 3);
+	child = (struct program){ .pid = (uint32_t)getpid(), .exec_id = 4, .start_ns = 55 };
+	see(&f, &parent);
+	wait_for(&f, &parent, RUNTIMES_READY);
+	runtimes_share(f.runtimes, &child, &parent);
+	wait_for(&f, &child, RUNTIMES_READY);
+	memcpy(&info, f.told.info, sizeof(info));
+	assert_int_equal(f.told.pid, getpid());
+	assert_int_equal(info.start_ns, 55);
+	assert_int_equal(info.exec_id, 4);
+	assert_true(info.top != 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* After an exec the old program's end does not take what the new one has. */
+static void an_exec_stays(void **state)
+{
+	struct fixture f = { 0 };
+	struct program old, new;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	old = program_of(&f, pid, 1);
+	new = program_of(&f, pid, 2);
+	see(&f, &old);
+	wait_for(&f, &old, RUNTIMES_READY);
+	see(&f, &new);
+	wait_for(&f, &new, RUNTIMES_READY);
+	runtimes_forget(f.runtimes, &old);
+	wait_for(&f, &old, RUNTIMES_NONE);
+	assert_int_equal(told_count(&f.told, &f.told.forgets), 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* Returns when it has just been executed, as an exec record comes. */
+static pid_t start_python(const char *python)
+{
+	char link[64];
+	struct stat wanted, now = { 0 };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(python, python, "-c", "import time; time.sleep(60)", (char *)NULL);
+		_exit(127);
+	}
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	assert_int_equal(stat(python, &wanted), 0);
+	while (now.st_ino != wanted.st_ino)
+		assert_int_equal(stat(link, &now), 0);
+	return pid;
+}
+
+/* Nobody has looked at its files yet: what is mapped is told again and again, as samples would. Return: ms until ready.
+ */
+static uint64_t find_first(struct fixture *f, pid_t pid)
+{
+	uint64_t start = clock_monotonic_ns(&clock_system), now = start;
+	struct program p = program_of(f, pid, 1);
+
+	while (state_of(f, &p) != RUNTIMES_READY && now - start < PATIENCE_MS * NSEC_PER_MSEC) {
+		see(f, &p);
+		usleep(1000);
+		now = clock_monotonic_ns(&clock_system);
+	}
+	assert_int_equal(state_of(f, &p), RUNTIMES_READY);
+	return (now - start) / NSEC_PER_MSEC;
+}
+
+/* By its exec alone: nobody tells of its mappings. */
+static void find_started(const char *python)
+{
+	struct fixture f = { 0 };
+	struct abi_python info;
+	uint64_t took = 0, first;
+	struct program p;
+	pid_t pid;
+
+	fixture_open(&f);
+	pid = start_python(python);
+	first = find_first(&f, pid);
+	assert_int_equal(f.told.size, sizeof(info));
+	memcpy(&info, f.told.info, sizeof(info));
+	assert_true(info.interpreters && info.layout.version_major >= 2);
+	end(pid);
+	for (uint32_t i = 0; i < 10; i++) {
+		pid = start_python(python);
+		p = program_of(&f, pid, 2 + i);
+		runtimes_started(f.runtimes, &p);
+		took += wait_for(&f, &p, RUNTIMES_READY);
+		end(pid);
+		runtimes_forget(f.runtimes, &p);
+	}
+	print_message("  %u.%u ready %.1f ms after its exec in the mean of 10; the first one of its file %" PRIu64
+		      " ms\n",
+		      info.layout.version_major, info.layout.version_minor, (double)took / 10, first);
+	assert_true(took / 10 < 1000); /* a slow machine is not an error */
+	fixture_close(&f);
+}
+
+static void started_pythons_are_found(void **state)
+{
+	const char *home = getenv("HOME");
+	char pattern[512];
+	glob_t found = { 0 };
+
+	(void)state;
+	snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/*/bin/python", home ? home : "");
+	if (access(PYTHON, X_OK) != 0 && glob(pattern, 0, NULL, &found) != 0)
+		skip_because("no " PYTHON ", no ~/.pyenv/versions");
+	if (access(PYTHON, X_OK) == 0)
+		find_started(PYTHON);
+	globfree(&found);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			find_started(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static int open_and_close(void *ctx)
+{
+	const struct runtimes_config cfg = { .runtimes = both, .host_root = "" };
+	struct runtimes *r = NULL;
+	int result = runtimes_open(&cfg, ctx, &r);
+
+	runtimes_close(r);
+	return result;
+}
+
+static void out_of_memory(void **state)
+{
+	struct files *files;
+
+	(void)state;
+	assert_int_equal(files_open(16, &files), 0);
+	for_each_failing_allocation(open_and_close, files);
+	files_close(files);
+}
+
+static void the_registry(void **state)
+{
+	(void)state;
+	for (size_t i = 0; runtime_at(i); i++) {
+		const struct runtime *r = runtime_at(i);
+
+		assert_ptr_equal(runtime_find(r->id), r);
+		assert_true(r->id > ABI_RUNTIME_NONE && r->id < ABI_RUNTIME_COUNT);
+		assert_non_null(r->name);
+		assert_true(r->probe && r->release && r->attach);
+	}
+	assert_ptr_equal(runtime_find(ABI_RUNTIME_PYTHON), &runtime_python);
+	assert_null(runtime_find(FAKE_RUNTIME));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(asks_until_ready),
+		cmocka_unit_test(walks),
+		cmocka_unit_test(answers_are_bounded),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(without_room_it_waits),
+		cmocka_unit_test(a_gone_process_is_forgotten),
+		cmocka_unit_test(another_start_time_is_another_process),
+		cmocka_unit_test(a_child_has_its_parents),
+		cmocka_unit_test(an_exec_stays),
+		cmocka_unit_test(started_pythons_are_found),
+		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(the_registry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

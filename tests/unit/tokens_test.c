@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "collector/tokens.h"
+
+static void make(struct token_list *l, struct buf *secret, unsigned int scopes)
+{
+	l->items = realloc(l->items, (l->count + 1) * sizeof(*l->items));
+	assert_non_null(l->items);
+	assert_int_equal(token_make(STR("my agents"), scopes, 1700000000, &l->items[l->count], secret), 0);
+	l->count++;
+}
+
+static void allows_by_scope(void **state)
+{
+	scoped(token_list_release) struct token_list l = { 0 };
+	scoped(buf_release) struct buf ingest = BUF_INIT(256), admin = BUF_INIT(256);
+
+	(void)state;
+	make(&l, &ingest, TOKEN_INGEST);
+	make(&l, &admin, TOKEN_ADMIN);
+	assert_false(str_eq(buf_str(&ingest), buf_str(&admin)));
+	assert_int_equal(ingest.len, 7 + 64);
+	assert_int_equal(token_allows(&l, buf_str(&ingest), TOKEN_INGEST), 0);
+	assert_int_equal(token_allows(&l, buf_str(&ingest), TOKEN_READ), -EPERM);
+	assert_int_equal(token_allows(&l, buf_str(&admin), TOKEN_READ), 0);
+	assert_int_equal(token_allows(&l, STR("hearth_"), TOKEN_READ), -EACCES);
+	assert_int_equal(token_allows(&l, STR(""), TOKEN_READ), -EACCES);
+	ingest.ptr[ingest.len - 1] ^= 1;
+	assert_int_equal(token_allows(&l, buf_str(&ingest), TOKEN_INGEST), -EACCES);
+}
+
+static void reads_what_it_wrote(void **state)
+{
+	scoped(token_list_release) struct token_list l = { 0 }, again = { 0 };
+	scoped(buf_release) struct buf secret = BUF_INIT(256), text = BUF_INIT(KIB(4));
+	unsigned int line;
+
+	(void)state;
+	make(&l, &secret, TOKEN_INGEST | TOKEN_READ);
+	token_list_write(&l, &text);
+	assert_null(strstr(buf_cstr(&text), buf_cstr(&secret))); /* the secret is not kept */
+	assert_int_equal(token_list_parse(buf_str(&text), &again, &line), 0);
+	assert_int_equal(again.count, 1);
+	assert_string_equal(again.items[0].name, "my agents");
+	assert_string_equal(again.items[0].id, l.items[0].id);
+	assert_int_equal(token_allows(&again, buf_str(&secret), TOKEN_READ), 0);
+}
+
+#define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static void rejects_bad_files(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int line;
+	} cases[] = { { "rubbish", 1 },          { "# x\n\n" HASH " nobody 1 a", 3 },
+		      { HASH " ingest x a", 1 }, { HASH "0 ingest 1 a", 1 },
+		      { HASH " ingest", 1 },     { "zz" HASH " ingest 1 a", 1 } };
+	unsigned int line;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct token_list l = { 0 };
+		struct cur c = guard_page(cases[i].text, strlen(cases[i].text));
+
+		print_message("  %s\n", cases[i].text);
+		assert_int_equal(token_list_parse(cur_rest(&c), &l, &line), -EBADMSG);
+		assert_int_equal(line, cases[i].line);
+		assert_null(l.items);
+	}
+}
+
+static void watches_its_file(void **state)
+{
+	scoped(token_list_release) struct token_list l = { 0 };
+	scoped(buf_release) struct buf secret = BUF_INIT(256), text = BUF_INIT(KIB(4));
+	char path[] = "/tmp/hearth-tokens-XXXXXX";
+	int fd = mkstemp(path);
+	struct token_file *f;
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)close(fd);
+	(void)unlink(path);
+	assert_int_equal(token_file_open(path, &f), 0); /* it need not be there */
+	assert_false(token_file_any(f));
+	assert_false(token_file_asks(f));
+	make(&l, &secret, TOKEN_READ);
+	token_list_write(&l, &text);
+	assert_int_equal(io_replace_file(path, text.ptr, text.len), 0);
+	assert_int_equal(token_file_reload(f), 0);
+	assert_true(token_file_any(f));
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), 0);
+	assert_int_equal(io_replace_file(path, "rubbish", 7), 0);
+	assert_int_equal(token_file_reload(f), -EBADMSG);
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), 0); /* the old ones stay */
+	(void)unlink(path);
+	assert_int_equal(token_file_reload(f), 0);
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), -EACCES);
+	assert_false(token_file_any(f));
+	assert_true(token_file_asks(f)); /* a file that went away opens nothing */
+	token_file_close(f);
+}
+
+/* The last token was revoked. */
+static void no_token_is_not_no_file(void **state)
+{
+	char path[] = "/tmp/hearth-tokens-XXXXXX";
+	int fd = mkstemp(path);
+	struct token_file *f;
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(token_file_open(path, &f), 0);
+	assert_false(token_file_any(f));
+	assert_true(token_file_asks(f));
+	assert_int_equal(token_file_allows(f, STR(""), TOKEN_READ), -EACCES);
+	token_file_close(f);
+	(void)unlink(path);
+}
+
+static int parse_one(void *ctx)
+{
+	struct token_list l = { 0 };
+	unsigned int line;
+	int r = token_list_parse(STR(HASH " ingest 1 a\n"), &l, &line);
+
+	(void)ctx;
+	token_list_release(&l);
+	return r;
+}
+
+static void survives_no_memory(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(parse_one, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(allows_by_scope),         cmocka_unit_test(reads_what_it_wrote),
+		cmocka_unit_test(rejects_bad_files),       cmocka_unit_test(watches_its_file),
+		cmocka_unit_test(no_token_is_not_no_file), cmocka_unit_test(survives_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
