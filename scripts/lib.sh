@@ -73,6 +73,20 @@ tap() { # name command...
 	add_results
 }
 
+tap_again() { # name command...: as tap; a run that fails is made once more, and both are printed
+	name=$1
+	shift
+	echo "== $name"
+	{ "$@" 2>&1 || echo "# $name ended with status $?"; } >"$results"
+	if [ "$(count '^(not ok|# .* ended with status)')" != 0 ]; then
+		sed 's/^/# first run: /' "$results"
+		tap "$name, once more" "$@"
+	else
+		cat "$results"
+		add_results
+	fi
+}
+
 closing_line() {
 	echo
 	echo "$passed passed, $failed failed, $skipped skipped"

@@ -6,7 +6,6 @@
 
 #include "store/sqlite_int.h"
 
-#define CLOSED_LEVEL 19 /* a fifth smaller than 1 (measured); the time does not matter here */
 #define PLAIN_MAX GIB(1)
 
 struct compaction {

@@ -192,7 +192,7 @@ static int carry_keys(struct service *from, struct service *into, const struct s
 		unlock_both(from, into);
 	}
 	(void)pthread_mutex_lock(&into->lock);
-	r = r ? r : service_pack(into);
+	r = r ? r : service_pack(into, LIVE_LEVEL);
 	dictionary_trim(&into->dictionary); /* both days' have to fit in memory for a while */
 	(void)pthread_mutex_unlock(&into->lock);
 	return r;

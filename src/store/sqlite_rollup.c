@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "store/sqlite_int.h"
 
-#define ROLLUP_LEVEL 3
 #define PLAIN_MAX GIB(1)
 
 struct rollup_job {
@@ -94,7 +93,7 @@ static int encode_sum(struct sum *sum, struct rollup_job *job)
 	header_encode(&sum->header, &job->header);
 	columns_encode(&sum->columns, &plain);
 	r = job->header.error ? job->header.error : plain.error;
-	return r ? r : pack_compress(buf_str(&plain), ROLLUP_LEVEL, &job->data);
+	return r ? r : pack_compress(buf_str(&plain), LIVE_LEVEL, &job->data);
 }
 
 /* Hours */
@@ -203,7 +202,7 @@ static int move_sum(struct sum *sum, const struct dictionary *from, struct dicti
 	header_encode(&header, &job->header);
 	columns_encode(&sum->columns, &plain);
 	r = job->header.error ? job->header.error : plain.error;
-	return r ? r : pack_compress(buf_str(&plain), ROLLUP_LEVEL, &job->data);
+	return r ? r : pack_compress(buf_str(&plain), CLOSED_LEVEL, &job->data);
 }
 
 /* Return: 0, 1 when this series' day cannot be added up, -errno. */
@@ -233,7 +232,7 @@ static int roll_series(struct partition *p, struct partition *year, sqlite3 *db,
 		/* The closed day's dictionary changes no more: only the year's needs its lock. */
 		(void)pthread_mutex_lock(&job.service->lock);
 		r = move_sum(&sum, &service->dictionary, &job.service->dictionary, &job);
-		r = r ? r : service_pack(job.service);
+		r = r ? r : service_pack(job.service, CLOSED_LEVEL);
 		(void)pthread_mutex_unlock(&job.service->lock);
 		r = r ? r : partition_submit(year, &job.job);
 		service_put(year, job.service);

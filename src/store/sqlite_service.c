@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "store/sqlite_int.h"
 
-#define CHUNK_LEVEL 3
 
 /* The first ones up to @last, or all. Nobody else has the service, or it is the writer. Return: how many. */
 static int64_t drop_chunks(struct service *service, const struct chunk *last)
@@ -230,7 +229,7 @@ int service_series(struct partition *p, int64_t service, struct str type, struct
 	return id_of(p->db, both[0], both[1], out);
 }
 
-int service_pack(struct service *service)
+int service_pack(struct service *service, int level)
 {
 	struct dictionary_mark end = dictionary_end(&service->dictionary);
 	scoped(buf_release) struct buf plain = BUF_INIT(DICTIONARY_CHUNK_MAX);
@@ -246,7 +245,7 @@ int service_pack(struct service *service)
 		return plain.error ? plain.error : -ENOMEM;
 	}
 	chunk->packed = (struct buf)BUF_INIT(DICTIONARY_CHUNK_MAX);
-	r = pack_compress(buf_str(&plain), CHUNK_LEVEL, &chunk->packed);
+	r = pack_compress(buf_str(&plain), level, &chunk->packed);
 	if (r < 0) {
 		buf_release(&chunk->packed);
 		free(chunk);

@@ -147,7 +147,7 @@ static int prepare_packed(struct partition *p, struct put_job *put, struct servi
 	else if (dictionary_size(&service->dictionary) < SERVICE_DICTIONARY_MAX)
 		r = pack_window(&service->dictionary, w, &header, &columns);
 	if (r == 0)
-		r = service_pack(service);
+		r = service_pack(service, LIVE_LEVEL);
 	(void)pthread_mutex_unlock(&service->lock);
 	if (r < 0)
 		return r;

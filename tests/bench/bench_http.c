@@ -27,7 +27,7 @@
 #define BODIES 4
 #define BODIES_MAX 1000
 #define STACKS 5000
-#define SHARE 6 /* percent of them in a profile: about 100 kB of gzip */
+#define SHARE 4 /* percent of them in a profile: about 110 kB of gzip */
 #define UPLOADS_MAX 4000000
 
 struct load {

@@ -4,7 +4,7 @@
 loads.py NAME record FILE     runs rounds under a tracer and writes every stack that can be (recorder.py)
 loads.py NAME run SECONDS     says "ready", waits for a line, uses that much CPU time, says "done", waits for the end
 loads.py NAME watch FILE      runs rounds while a thread of the same process notes its stacks: a faithful sampler
-loads.py NAME work ROUNDS     for each line on stdin the same work again; prints the CPU time it took
+loads.py NAME work ROUNDS     for each line on stdin the same work again; prints the CPU time it took and its paces
 
 Both passes call a round at the same lines, so that a stack has the same numbers in both.
 """

@@ -164,14 +164,36 @@ def waiting(work, one_round, seconds):
     sys.stdin.readline()
 
 
-def repeat(work, one_round, rounds):
-    """For each line that comes the same work; says the CPU seconds it took."""
+# ---- fixed work ----
+
+
+def pace(work, one_round):
+    """CPU seconds of the fastest of a few rounds: how fast the machine is at this moment. A sample reaches one of them at most."""
+    best = 1.0
+    for _ in range(5):
+        begin = cpu_seconds()
+        work(one_round, (None,))
+        best = min(best, cpu_seconds() - begin)
+    return best
+
+
+def repeat(work, one_round, rounds, piece_seconds=0.001):
+    """For each line that comes the same work; says the CPU seconds it took, and how many paces that was: on a machine shared
+    with others the seconds of equal work differ by tenths, the paces by hundredths."""
     work(one_round, range(max(1, rounds // 4)))
+    at_once = max(10, int(piece_seconds / pace(work, one_round)))
     say("ready")
     while sys.stdin.readline().strip():
-        begin = cpu_seconds()
-        work(one_round, range(rounds))
-        say("%.6f" % (cpu_seconds() - begin))
+        seconds = paces = 0.0
+        before = pace(work, one_round)
+        for first in range(0, rounds, at_once):
+            begin = cpu_seconds()
+            work(one_round, range(min(at_once, rounds - first)))
+            taken, after = cpu_seconds() - begin, pace(work, one_round)
+            seconds += taken
+            paces += 2 * taken / (before + after)
+            before = after
+        say("%.6f %.3f" % (seconds, paces))
 
 
 # ---- a sampler that cannot be wrong: the interpreter's own list of frames, while it holds the GIL ----
