@@ -80,6 +80,15 @@ static bool has_column(const struct store_point *point, struct str name)
 	return false;
 }
 
+/* Two columns of one profile may have the same name: the first one counts. */
+static bool is_noted(const struct common *c, struct str name)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (str_eq(buf_str(&c->names[i]), name))
+			return true;
+	return false;
+}
+
 static int narrow(void *ctx, const struct store_point *point)
 {
 	struct common *c = ctx;
@@ -90,12 +99,19 @@ static int narrow(void *ctx, const struct store_point *point)
 		return 0;
 	c->any = true;
 	for (size_t i = 0; i < point->value_count; i++) {
-		struct buf *name = &c->names[c->count++];
+		struct buf *name = &c->names[c->count];
 
 		*name = (struct buf)BUF_INIT(KIB(64));
 		buf_addf(name, STR_FMT "/" STR_FMT, STR_ARG(point->columns[i].key), STR_ARG(point->columns[i].value));
-		if (name->error)
-			return name->error;
+		if (name->error || is_noted(c, buf_str(name))) {
+			int r = name->error;
+
+			buf_release(name);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		c->count++;
 	}
 	return 0;
 }
@@ -113,7 +129,7 @@ static int column_of(const struct model *m, struct str name)
 	return -1;
 }
 
-/* Keeps the columns that all share, in the order of the first profile, and drops the period. */
+/* Keeps the columns that all share, each once, in the order of the first profile, and drops the period. */
 static int reduce(struct model *m, const struct common *c)
 {
 	struct model_value_type types[MODEL_VALUE_TYPES_MAX];

@@ -206,6 +206,13 @@ def merges(c):
     reduced = Profile(path("compat.pb.gz"))
     tap.ok(reduced.types == [("samples", "count")] and sum(s.count for s in reduced.samples) == 6,
            "compat=1 merges what they share", reduced.types)
+    c.upload("twice", "other", at(0, samples=[(["main"], [1] * 30 + [2])], types=(("samples", "count"),) * 30 + (("wall", "nanoseconds"),)))
+    c.upload("twice", "other", at(1, samples=[(["main"], [5])], types=(("samples", "count"),)))
+    compat = c.get(f"/api/0/profiles/merge?service=twice&type=other&{span}&compat=1")
+    open(path("compat.pb.gz"), "wb").write(compat.body)
+    reduced = Profile(path("compat.pb.gz"))
+    tap.ok(reduced.types == [("samples", "count")] and sum(s.count for s in reduced.samples) == 6,
+           "of columns with one name the first one", reduced.types)
     # Section 2.8
     one = c.get(f"/api/0/profiles/{ids[0]}")
     open(path("one.pb.gz"), "wb").write(one.body)
