@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The collector's limits, row by row (docs/collector.md): what is over one is refused or cut, said, and counted."""
+import base64
 import os
 import time
 
@@ -77,6 +78,9 @@ def rate():
         late = next(a for a in answers if a.status == 429)
         wait = int(late.headers["Retry-After"])
         tap.ok(1 <= wait < 60 and "bytes a second" in late.error, "with Retry-After and the reason", (wait, late.error))
+        users = [c.upload("fast", "cpu", body, headers={"Authorization": "Basic " + base64.b64encode(f"x{i}:{tokens[0]}".encode()).decode()}).status for i in range(3)]
+        tap.ok(set(users) == {429}, "nor does it get more under other user names", users)
+        statuses += users
         tap.ok(send(tokens[1]).status == 200, "another sender does not")
         metrics = c.ask("GET", "/metrics", headers={"Authorization": f"Bearer {read}"})
         tap.ok(metrics.status == 200 and f"hearth_rate_limited_total {statuses.count(429)}" in metrics.body.decode(), "reading is not limited, and it is counted")
