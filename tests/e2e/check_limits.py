@@ -3,6 +3,7 @@
 """The collector's limits, row by row (docs/collector.md): what is over one is refused or cut, said, and counted."""
 import base64
 import os
+import threading
 import time
 
 from collector import Collector, pprof
@@ -168,6 +169,27 @@ def connections():
         tap.ok(c.get("/healthz").status == 200, "and then they are")
 
 
+def stopping():
+    """Uploads under way at the end are not refused: whoever sends one would give it up."""
+    body = b"".join(b"main;f%d;g%d;h%d 1\n" % (i % 997, i, i // 3) for i in range(200000))  # decoded for about a second
+    with Collector("--exit-timeout", "100ms") as c:
+        answers = []
+
+        def send():
+            try:
+                answers.append(c.ask("POST", "/ingest?name=late.cpu", body))
+            except OSError:
+                pass  # ended before it was answered: it is sent again, too
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        time.sleep(0.2)
+        status = c.stop()
+        sender.join()
+    fine = [a.status == 200 or (a.status == 503 and a.headers["Retry-After"]) for a in answers]
+    tap.ok(status == 0 and all(fine), "an upload under way when the collector stops is told to come again", answers)
+
+
 with Collector() as c:
     names(c)
     times(c)
@@ -176,4 +198,5 @@ rate()
 days()
 slow_readers()
 connections()
+stopping()
 tap.finish()
