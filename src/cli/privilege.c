@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/rights.h"
+
 static int explain(struct buf *why, const char *what, int error)
 {
 	buf_addf(why, "%s: %s", what, strerror(error));
@@ -125,6 +127,19 @@ static int become(uid_t uid, gid_t gid, struct buf *why)
 	return 0;
 }
 
+/* Also when we are not root: a program with file capabilities has them all the same. Who stays root by --user keeps
+ * them, since a folder of another user may be his. */
+static int give_up(struct buf *why)
+{
+	int r = 0;
+
+	if (geteuid() == 0)
+		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	else
+		r = rights_give_up();
+	return r < 0 ? explain(why, "cannot give up capabilities", -r) : 0;
+}
+
 int privilege_drop(const char *user, const char *folder, struct buf *why)
 {
 	const struct passwd *who = geteuid() == 0 ? find_user(user) : NULL;
@@ -147,7 +162,5 @@ int privilege_drop(const char *user, const char *folder, struct buf *why)
 			r = -EACCES;
 		}
 	}
-	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		r = explain(why, "no_new_privs", errno);
-	return r;
+	return r < 0 ? r : give_up(why);
 }

@@ -10,6 +10,7 @@
  * @folder: made when missing, and given to that user with what root left in it
  * @why: one line on failure
  *
- * Not root: only makes the folder and gives up new privileges. Return: 0 or -errno.
+ * Not root: only makes the folder and gives up all capabilities, those of the file we are (setcap) too. To be called
+ * while there is one thread. Return: 0 or -errno.
  */
 int privilege_drop(const char *user, const char *folder, struct buf *why) warn_unused;

@@ -229,7 +229,14 @@ static bool preflight(struct http_request *rq, struct http_response *rs, const s
 	return true;
 }
 
-static bool allowed(struct collector *c, struct http_request *rq, struct http_response *rs, enum token_scope scope)
+static uint64_t sender_id(const struct collector *c, struct str who)
+{
+	return XXH3_64bits_withSeed(who.ptr, who.len, c->started_ns) | 1;
+}
+
+/* @sender: who the token stands for, however it is written in the header; untouched when none was asked for. */
+static bool allowed(struct collector *c, struct http_request *rq, struct http_response *rs, enum token_scope scope,
+		    uint64_t *sender)
 {
 	scoped(buf_release) struct buf secret = BUF_INIT(KIB(8));
 	struct str header = http_header_get(rq, "Authorization");
@@ -239,8 +246,10 @@ static bool allowed(struct collector *c, struct http_request *rq, struct http_re
 		return true;
 	if (header.ptr && http_credentials(header, &secret) == 0)
 		r = token_file_allows(c->config.tokens, buf_str(&secret), scope);
-	if (r == 0)
+	if (r == 0) {
+		*sender = sender_id(c, buf_str(&secret));
 		return true;
+	}
 	if (r == -EPERM) {
 		metrics_add(c->metrics, COLLECTOR_FORBIDDEN, 1);
 		answer_error(rs, 403, "the token has not the scope that this needs");
@@ -287,27 +296,21 @@ static void note_id(struct http_request *rq, struct http_response *rs)
 	http_header_set(rs, "X-Request-Id", str_of(note->id));
 }
 
-/* Who sends: the token, else the address. Programs of this machine that need no token are not slowed. */
-static uint64_t sender_of(struct collector *c, const struct http_request *rq)
+/* Who sends without a token: the address. Programs of this machine that need none are not slowed. */
+static uint64_t sender_at(const struct collector *c, const struct http_request *rq)
 {
-	struct str header = http_header_get(rq, "Authorization"), who = rq->remote;
-
-	if (asks_token(c) && header.ptr)
-		who = header;
-	else if (http_host_is_loopback(rq->remote) || !rq->remote.len)
-		return 0;
-	return XXH3_64bits_withSeed(who.ptr, who.len, c->started_ns) | 1;
+	return http_host_is_loopback(rq->remote) || !rq->remote.len ? 0 : sender_id(c, rq->remote);
 }
 
-/* Return: whether an upload may begin; otherwise it is answered. */
-static bool in_time(struct collector *c, struct http_request *rq, struct http_response *rs)
+/* @sender: of the token, or 0. Return: whether an upload may begin; otherwise it is answered. */
+static bool in_time(struct collector *c, struct http_request *rq, struct http_response *rs, uint64_t sender)
 {
 	struct request_note *note = rq->owner;
 	uint64_t wait_s;
 
 	if (!note)
 		return true;
-	note->sender = sender_of(c, rq);
+	note->sender = sender ? sender : sender_at(c, rq);
 	wait_s = note->sender ? rate_wait_s(c->rate, note->sender, rq->received_ns) : 0;
 	if (!wait_s)
 		return true;
@@ -329,6 +332,7 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 {
 	struct collector *c = ctx;
 	const struct route *route;
+	uint64_t sender = 0;
 	size_t first;
 
 	rq->route = ROUTE_NONE;
@@ -348,13 +352,13 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 		return false;
 	}
 	route = &routes[rq->route];
-	if (!allowed(c, rq, rs, route->scope))
+	if (!allowed(c, rq, rs, route->scope, &sender))
 		return false;
 	if (route->at_once) {
 		route->run(&(struct call){ .collector = c, .rq = rq, .rs = rs });
 		return false;
 	}
-	if (route->scope == TOKEN_INGEST && !in_time(c, rq, rs))
+	if (route->scope == TOKEN_INGEST && !in_time(c, rq, rs, sender))
 		return false;
 	rq->lane = route->lane;
 	rq->body_max = route->has_body ? c->config.body_max : 0;

@@ -54,7 +54,10 @@ void answer_error(struct http_response *rs, unsigned int status, const char *for
 void answer_begin(struct http_response *rs, struct json_out *json);
 void answer_end(struct http_response *rs, struct json_out *json);
 void answer_empty(struct http_response *rs, unsigned int status);
-/** answer_store - what a failed store call means to the client, counted: 507, 503, 500, 499. */
+/**
+ * answer_store - what a failed store call means to the client, counted: 507, 503, 500; 499 to queries only, since
+ * whoever uploads gives a profile up that gets it
+ */
 void answer_store(struct call *call, int error, const char *what);
 /** answer_count - a header with a number. */
 void answer_count(struct http_response *rs, const char *name, uint64_t value);

@@ -79,6 +79,12 @@ void answer_store(struct call *call, int error, const char *what)
 		answer_error(call->rs, 507, "the disk is full");
 		return;
 	}
+	if (error == -ECANCELED && call->rq->lane == HTTP_LANE_WRITE) {
+		/* The client left, or we stop: one that is still there has to keep its profile. */
+		http_header_set(call->rs, "Retry-After", STR("5"));
+		answer_error(call->rs, 503, "the collector stops");
+		return;
+	}
 	if (error == -ECANCELED) {
 		metrics_add(m, call->too_long ? COLLECTOR_QUERIES_TOO_LONG : COLLECTOR_QUERIES_CANCELLED, 1);
 		if (call->too_long)

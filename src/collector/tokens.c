@@ -199,47 +199,62 @@ struct token_file {
 	pthread_mutex_t lock; /* guards all fields */
 	char *path;
 	struct token_list list;
-	struct stat seen;
+	struct stat seen;     /* what was read; zeroed when reading failed for another reason than what is in it */
+	int said;             /* error of the last read, or 0 */
 	bool exists, existed; /* now; since open */
 	uint64_t looked_ns;
 };
 
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* The time of the last change of owner and mode counts, too: they decide whether it can be read. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	       same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
 }
 
-static int read_list(const char *path, struct token_list *out)
+/* Whether an error is of what the file says: it stays until the file changes. Others may pass. */
+static bool is_content(int error)
+{
+	return error == -EBADMSG || error == -E2BIG;
+}
+
+/* What cannot be read is tried again every second, and said once. The lock is held. */
+static int read_list(struct token_file *f, struct token_list *out)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(FILE_MAX);
 	unsigned int line = 0;
-	int r = io_read_file(path, &text);
+	int r = io_read_file(f->path, &text);
 
 	r = r ? r : token_list_parse(buf_str(&text), out, &line);
-	if (r < 0)
-		log_warn("tokens cannot be read, those known before stay", LOG_CSTR("file", path), LOG_ERR(r),
+	if (r < 0 && (is_content(r) || r != f->said))
+		log_warn("tokens cannot be read, those known before stay", LOG_CSTR("file", f->path), LOG_ERR(r),
 			 LOG_U64("line", line));
+	f->said = r;
 	return r;
 }
 
-/* The lock is held. */
-static int look(struct token_file *f)
+/* @anew: read it whether it has changed or not. The lock is held. */
+static int look(struct token_file *f, bool anew)
 {
 	struct token_list fresh = { 0 };
-	struct stat st;
+	struct stat st = { 0 };
 	bool exists = stat(f->path, &st) == 0;
 	int r = 0;
 
 	if (!exists && errno != ENOENT)
 		return -errno;
-	if (exists == f->exists && (!exists || same_file(&st, &f->seen)))
+	if (!anew && exists == f->exists && (!exists || same_file(&st, &f->seen)))
 		return 0;
 	if (exists)
-		r = read_list(f->path, &fresh);
+		r = read_list(f, &fresh);
 	f->existed |= exists;
-	f->exists = exists; /* a bad file is complained about once */
-	f->seen = st;
+	f->exists = exists;
+	f->seen = r == 0 || is_content(r) ? st : (struct stat){ 0 }; /* a bad file is complained about once */
 	if (r < 0)
 		return r;
 	token_list_release(&f->list);
@@ -254,7 +269,7 @@ static void look_sometimes(struct token_file *f)
 	if (now - f->looked_ns < NSEC_PER_SEC)
 		return;
 	f->looked_ns = now;
-	ignore(look(f)); /* it was said; the old ones stay */
+	ignore(look(f, false)); /* it was said; the old ones stay */
 }
 
 int token_file_open(const char *path, struct token_file **out)
@@ -266,7 +281,7 @@ int token_file_open(const char *path, struct token_file **out)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&f->lock, NULL); /* no attributes: cannot fail on Linux */
 	f->path = str_dup(str_of(path));
-	r = f->path ? look(f) : -ENOMEM;
+	r = f->path ? look(f, true) : -ENOMEM;
 	if (r < 0) {
 		token_file_close(f);
 		return r;
@@ -324,7 +339,7 @@ int token_file_reload(struct token_file *f)
 	int r;
 
 	(void)pthread_mutex_lock(&f->lock);
-	r = look(f);
+	r = look(f, true);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
 }

@@ -55,5 +55,5 @@ bool token_file_any(struct token_file *f);
 /** token_file_asks - whether there is a file, or was one since open: then a token is asked for, even if none is valid.
  */
 bool token_file_asks(struct token_file *f);
-/** token_file_reload - look now. Return: 0, or -errno: the old ones stay. */
+/** token_file_reload - read it now, changed or not. Return: 0, or -errno: the old ones stay. */
 int token_file_reload(struct token_file *f) warn_unused;

@@ -19,8 +19,9 @@ struct http_client {
 	struct curl_slist *headers; /* of the request under way */
 	struct http_answer answer;  /* being received */
 	size_t header_bytes;
-	bool refused;
-	bool no_room; /* said answer_room() */ /* address_allowed() said no */
+	bool refused;  /* address_allowed() said no */
+	bool no_room;  /* said answer_room() */
+	bool was_sent; /* http_was_sent() */
 };
 
 static void client_freep(struct http_client **c)
@@ -138,14 +139,16 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
 	return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
 }
 
+bool http_was_sent(const struct http_client *c)
+{
+	return c->was_sent;
+}
+
 static int error_of(const struct http_client *c, CURLcode code)
 {
-	long sent = 0;
-
 	switch (code) {
 	case CURLE_UNSUPPORTED_PROTOCOL: /* of the URL, or spoken by the peer */
-		curl_easy_getinfo(c->curl, CURLINFO_REQUEST_SIZE, &sent);
-		return sent > 0 ? -EPROTO : -EINVAL;
+		return c->was_sent ? -EPROTO : -EINVAL;
 	case CURLE_URL_MALFORMAT:
 		return -EINVAL;
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -221,7 +224,7 @@ static long milliseconds(uint64_t ns)
 	return (long)MIN(MAX(ns / NSEC_PER_MSEC, UINT64_C(1)), UINT64_C(0x7fffffff));
 }
 
-static void set_limits(struct http_client *c)
+static void set_limits(struct http_client *c, uint64_t more_ns)
 {
 	const struct http_client_config *cfg = &c->cfg;
 
@@ -230,7 +233,7 @@ static void set_limits(struct http_client *c)
 	curl_easy_setopt(c->curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(c->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(cfg->connect_ns));
-	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, milliseconds(cfg->total_ns));
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, milliseconds(cfg->total_ns + more_ns));
 	curl_easy_setopt(c->curl, CURLOPT_USERAGENT, cfg->user_agent ? cfg->user_agent : "hearth/" HEARTH_VERSION);
 	curl_easy_setopt(c->curl, CURLOPT_SSL_VERIFYPEER, cfg->no_verify ? 0L : 1L);
 	curl_easy_setopt(c->curl, CURLOPT_SSL_VERIFYHOST, cfg->no_verify ? 0L : 2L);
@@ -271,13 +274,15 @@ static void set_request(struct http_client *c, const struct http_request *reques
 static int perform(struct http_client *c, const struct http_request *request, struct buf *why)
 {
 	char error[CURL_ERROR_SIZE] = "";
-	long status = 0;
+	long status = 0, sent = 0;
 	CURLcode code;
 	int r;
 
 	set_request(c, request, error);
 	code = curl_easy_perform(c->curl);
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(c->curl, CURLINFO_REQUEST_SIZE, &sent);
+	c->was_sent = sent > 0;
 	r = code == CURLE_OK ? 0 : error_of(c, code);
 	if (r == 0 && (status < 100 || status > 999))
 		r = -EPROTO;
@@ -299,9 +304,9 @@ int http_send(struct http_client *c, const struct http_request *request, struct 
 
 	c->answer = (struct http_answer){ .body = BUF_INIT(c->cfg.answer_max) };
 	c->header_bytes = 0;
-	c->refused = c->no_room = false;
+	c->refused = c->no_room = c->was_sent = false;
 	curl_easy_reset(c->curl); /* keeps the connection */
-	set_limits(c);
+	set_limits(c, request->more_ns);
 	r = add_headers(c, request);
 	if (r == 0)
 		r = perform(c, request, why);

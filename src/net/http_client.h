@@ -42,6 +42,7 @@ struct http_request {
 	struct str bearer; /* token, or empty */
 	const void *body;  /* NULL: none; sent as it is */
 	size_t body_size;
+	uint64_t more_ns; /* that this request may take beyond total_ns: a large body over a slow line */
 };
 
 struct http_answer {
@@ -69,4 +70,9 @@ void http_client_close(struct http_client *c); /* NULL is fine */
  */
 int http_send(struct http_client *c, const struct http_request *request, struct buf *why,
 	      struct http_answer *out) warn_unused;
+/**
+ * http_was_sent - whether the last request, or some of it, left over a connection that stood: failing then may be due
+ * to the request, while a peer that is not there, or whose certificate is wrong, says nothing about it
+ */
+bool http_was_sent(const struct http_client *c);
 void http_answer_release(struct http_answer *a);

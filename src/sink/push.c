@@ -18,7 +18,7 @@
 #define RETRY_AFTER_MAX_NS (600 * NSEC_PER_SEC)
 #define FAILURES_MAX 10 /* of one profile, while others are taken */
 #define ITEMS_MAX 65536
-#define REQUEST_NS (30 * NSEC_PER_SEC)
+#define REQUEST_NS (30 * NSEC_PER_SEC) /* and upload_more_ns() */
 
 struct item {
 	uint64_t number;
@@ -276,10 +276,11 @@ static int load(struct push *p, const struct item *item, struct buf *bytes, stru
 			   : spool_read(p->spool, item->number, bytes, out);
 }
 
-/* Whether a file could not be read because something is short at the moment: it is whole, and waits. */
-static bool is_shortage(int error)
+/* Whether there is nothing left to send. Other errors may pass: something is short, or a disk or a server of files does
+ * not answer at the moment. */
+static bool is_lost(int error)
 {
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EINTR || error == -EAGAIN;
+	return error == -EBADMSG || error == -ENOENT || error == -E2BIG;
 }
 
 /* What a status asks for. */
@@ -341,9 +342,11 @@ static void failed_for_now(struct push *p, size_t at, const struct upload_result
 	if (result->has_retry_after)
 		pause = MAX(pause, MIN(result->retry_after_ns, RETRY_AFTER_MAX_NS));
 	p->not_before_ns = now_ns() + pause;
-	if (!result->status || result->outcome == UPLOAD_DENIED)
+	/* Nobody was there, or we are denied: no other one would fare better. */
+	if (!result->was_sent || result->outcome == UPLOAD_DENIED)
 		return;
-	/* 503, 507 and 429 speak of the collector's state, 500 perhaps of this profile. */
+	/* 503, 507 and 429 speak of the collector's state, a connection that broke of what lies between; 500 perhaps of
+	 * this profile. */
 	if (result->status == 500 && !item->failures++)
 		item->sent_before = p->stats.sent;
 	to_the_end(p, at);
@@ -383,11 +386,12 @@ static void send_first(struct push *p)
 	r = load(p, &item, &bytes, &u);
 	if (r == 0)
 		upload_send(&target, &u, &result);
-	else if (is_shortage(r))
+	else if (!is_lost(r))
 		(void)snprintf(result.why, sizeof(result.why), "reading it from the spool: %s", strerror(-r));
+	result.was_sent |= r < 0; /* it is this one that waits, behind the others */
 	pthread_mutex_lock(&p->lock);
 	p->sending = 0;
-	if (r < 0 && !is_shortage(r)) {
+	if (is_lost(r)) {
 		p->stats.damaged++;
 	} else if (p->stop && result.outcome == UPLOAD_AGAIN) {
 		done = false; /* it was cancelled: nobody's failure */

@@ -7,6 +7,7 @@
 #include "net/escape.h"
 
 #define URL_MAX KIB(72)
+#define BYTES_PER_SECOND KIB(16) /* of the slowest line that large profiles get through */
 
 void upload_query(struct buf *out, struct str service, struct str type, const struct window_label *labels,
 		  size_t label_count, uint64_t created_ns)
@@ -50,7 +51,8 @@ static enum upload_outcome outcome_of(uint32_t status)
 {
 	if (status >= 200 && status < 300)
 		return UPLOAD_DONE;
-	if (status >= 500 || status == 408 || status == 425 || status == 429)
+	/* 499: somebody on the way, or a collector that stops, who takes us for gone. */
+	if (status >= 500 || status == 408 || status == 425 || status == 429 || status == 499)
 		return UPLOAD_AGAIN;
 	/* A wrong token, or another address than the collector's: no profile would be taken. */
 	if (status == 401 || (status >= 403 && status <= 405) || (status >= 300 && status < 400))
@@ -91,6 +93,11 @@ static void read_answer(const struct http_answer *answer, struct upload_result *
 		read_reason(answer, &envelope, is_envelope, out);
 }
 
+uint64_t upload_more_ns(size_t size)
+{
+	return size / BYTES_PER_SECOND * NSEC_PER_SEC;
+}
+
 void upload_send(const struct upload_target *target, const struct upload *u, struct upload_result *out)
 {
 	const struct http_header headers[] = {
@@ -103,13 +110,15 @@ void upload_send(const struct upload_target *target, const struct upload *u, str
 					.header_count = u->key.len ? 2 : 1,
 					.bearer = target->token,
 					.body = u->body.ptr ? u->body.ptr : "",
-					.body_size = u->body.len };
+					.body_size = u->body.len,
+					.more_ns = upload_more_ns(u->body.len) };
 	int r;
 
 	*out = (struct upload_result){ .outcome = UPLOAD_AGAIN };
 	buf_addf(&url, "%s/api/0/profiles?" STR_FMT, target->url, STR_ARG(u->query));
 	request.url = buf_cstr(&url);
 	r = url.error ? -EINVAL : http_send(target->client, &request, &why, &answer);
+	out->was_sent = http_was_sent(target->client);
 	if (r == 0) {
 		read_answer(&answer, out);
 		return;

@@ -25,7 +25,7 @@ void upload_query(struct buf *out, struct str service, struct str type, const st
 
 enum upload_outcome {
 	UPLOAD_DONE,    /* acknowledged */
-	UPLOAD_AGAIN,   /* not now: nobody answered, 408, 425, 429 or 5xx */
+	UPLOAD_AGAIN,   /* not now: nobody answered, 408, 425, 429, 499 or 5xx */
 	UPLOAD_DENIED,  /* us, not this profile: 401, 403, 404, 405, 3xx. It is worth keeping until that is mended */
 	UPLOAD_REFUSED, /* never: any other status */
 };
@@ -33,6 +33,7 @@ enum upload_outcome {
 struct upload_result {
 	enum upload_outcome outcome;
 	uint32_t status; /* 0: there was no answer */
+	bool was_sent;   /* it got to somebody, who answered or not: failing may be due to this profile */
 	bool has_retry_after;
 	uint64_t retry_after_ns;
 	char id[256];  /* what the collector calls it; "" when it does not say */
@@ -45,6 +46,8 @@ struct upload_target {
 	struct str token; /* or empty */
 };
 
+/** upload_more_ns - what an attempt may take beyond the client's total_ns with a body of @size bytes. Pure. */
+uint64_t upload_more_ns(size_t size);
 /** upload_send - one attempt. */
 void upload_send(const struct upload_target *target, const struct upload *u, struct upload_result *out);
 

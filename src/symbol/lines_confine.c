@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -14,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/rights.h"
 #include "symbol/lines_child.h"
 
 #define NOBODY 65534
@@ -57,21 +56,11 @@ static int become_nobody(void)
 /* A program with file capabilities got them again when it was started anew. */
 static int drop_rights(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
-
 	int r = geteuid() == 0 ? become_nobody() : 0;
 
-	if (r < 0)
-		return r;
-	if (syscall(SYS_capset, &header, none) < 0)
-		return -errno;
-	/* Old kernels have no ambient set. */
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		return -errno;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return -errno;
-	return 0;
+	if (r == 0)
+		r = rights_give_up();
+	return r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : r;
 }
 
 #ifdef __x86_64__

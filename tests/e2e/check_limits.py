@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The collector's limits, row by row (docs/collector.md): what is over one is refused or cut, said, and counted."""
+import base64
 import os
+import threading
 import time
 
 from collector import Collector, pprof
@@ -77,6 +79,9 @@ def rate():
         late = next(a for a in answers if a.status == 429)
         wait = int(late.headers["Retry-After"])
         tap.ok(1 <= wait < 60 and "bytes a second" in late.error, "with Retry-After and the reason", (wait, late.error))
+        users = [c.upload("fast", "cpu", body, headers={"Authorization": "Basic " + base64.b64encode(f"x{i}:{tokens[0]}".encode()).decode()}).status for i in range(3)]
+        tap.ok(set(users) == {429}, "nor does it get more under other user names", users)
+        statuses += users
         tap.ok(send(tokens[1]).status == 200, "another sender does not")
         metrics = c.ask("GET", "/metrics", headers={"Authorization": f"Bearer {read}"})
         tap.ok(metrics.status == 200 and f"hearth_rate_limited_total {statuses.count(429)}" in metrics.body.decode(), "reading is not limited, and it is counted")
@@ -164,6 +169,27 @@ def connections():
         tap.ok(c.get("/healthz").status == 200, "and then they are")
 
 
+def stopping():
+    """Uploads under way at the end are not refused: whoever sends one would give it up."""
+    body = b"".join(b"main;f%d;g%d;h%d 1\n" % (i % 997, i, i // 3) for i in range(200000))  # decoded for about a second
+    with Collector("--exit-timeout", "100ms") as c:
+        answers = []
+
+        def send():
+            try:
+                answers.append(c.ask("POST", "/ingest?name=late.cpu", body))
+            except OSError:
+                pass  # ended before it was answered: it is sent again, too
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        time.sleep(0.2)
+        status = c.stop()
+        sender.join()
+    fine = [a.status == 200 or (a.status == 503 and a.headers["Retry-After"]) for a in answers]
+    tap.ok(status == 0 and all(fine), "an upload under way when the collector stops is told to come again", answers)
+
+
 with Collector() as c:
     names(c)
     times(c)
@@ -172,4 +198,5 @@ rate()
 days()
 slow_readers()
 connections()
+stopping()
 tap.finish()

@@ -4,12 +4,13 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 from collector import free_port
-from support import HEARTH, Profile, Tap, hearth, need, path, start, workload
+from support import HEARTH, Profile, Tap, hearth, hearth_for_everybody, need, path, start, workload
 
 tap = Tap("up")
 need(tap)
@@ -83,4 +84,21 @@ end = time.monotonic() + 10
 while os.path.exists(f"/proc/{collector}") and time.monotonic() < end:
     time.sleep(0.05)
 tap.ok(not os.path.exists(f"/proc/{collector}"), "without its agent the collector ends")
+
+# A program with file capabilities has them as any user; ambient ones are the same to it.
+if shutil.which("setpriv"):
+    program, port, folder = hearth_for_everybody(), free_port(), path("theirs")
+    os.mkdir(folder, 0o700)
+    os.chown(folder, 65534, 65534)
+    rights = "+cap_38,+cap_39"  # CAP_PERFMON, CAP_BPF (linux/capability.h); older setpriv knows only numbers
+    up = start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"--inh-caps={rights}", f"--ambient-caps={rights}",
+               program, "up", "--addr", f"127.0.0.1:{port}", "--data-dir", folder, stdout=subprocess.PIPE, stderr=open(path("up.log"), "ab"), text=True)
+    url = up.stdout.readline().strip()
+    server = facts(children(up.pid)[0]) if url else {}
+    tap.ok(url and {server[kind] for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16} and int(facts(up.pid)["CapEff"], 16),
+           "the collector of an agent that is not root has none of its capabilities", server.get("CapPrm", open(path("up.log")).read()[-500:]))
+    up.send_signal(signal.SIGINT)
+    up.wait(timeout=30)
+else:
+    tap.skip("an agent that is not root", "needs setpriv")
 tap.finish()

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "http_script.h"
 #include "net/envelope.h"
 #include "net/escape.h"
@@ -229,6 +230,7 @@ static void failures_have_names(void **state)
 		assert_int_equal(http_client_open(&cases[i].cfg, &c), 0);
 		assert_int_equal(http_send(c, &(struct http_request){ .url = cases[i].url }, &why, &answer),
 				 cases[i].want);
+		assert_false(http_was_sent(c));
 		assert_int_equal(answer.status, 7);
 		assert_true(why.len);
 		http_client_close(c);
@@ -245,12 +247,19 @@ static void time_is_bounded(void **state)
 	struct http_answer answer = { 0 };
 	struct http_client *c;
 	atomic_bool cancel = true;
+	uint64_t begin_ns;
 	struct script s;
 
 	(void)state;
 	script_start(&s, 0, answers);
 	assert_int_equal(http_client_open(&cfg, &c), 0);
 	assert_int_equal(http_send(c, &(struct http_request){ .url = s.url }, &why, &answer), -ETIMEDOUT);
+	assert_true(http_was_sent(c));
+	begin_ns = clock_monotonic_ns(&clock_system);
+	assert_int_equal(
+		http_send(c, &(struct http_request){ .url = s.url, .more_ns = 300 * NSEC_PER_MSEC }, &why, &answer),
+		-ETIMEDOUT);
+	assert_true(clock_monotonic_ns(&clock_system) - begin_ns > 450 * NSEC_PER_MSEC);
 	http_client_close(c);
 	cfg = (struct http_client_config){ .cancel = &cancel };
 	assert_int_equal(http_client_open(&cfg, &c), 0);

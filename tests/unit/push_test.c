@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "http_script.h"
@@ -152,9 +153,13 @@ static void requests_are_profefes(void **state)
 
 static void answers_decide(void **state)
 {
-	static const char *const again[] = { BUSY("500", ""), BUSY("429", "Retry-After: 0\r\n"),
-					     BUSY("408", ""), "",
-					     SCRIPT_OK,       NULL };
+	static const char *const again[] = { BUSY("500", ""),
+					     BUSY("429", "Retry-After: 0\r\n"),
+					     BUSY("408", ""),
+					     "",
+					     BUSY("499", ""),
+					     SCRIPT_OK,
+					     NULL };
 	static const char *const never[] = { BUSY("400", ""), SCRIPT_OK, NULL };
 	static const char *const empty[] = { BUSY("204", ""), NULL };
 	static const struct {
@@ -162,7 +167,7 @@ static void answers_decide(void **state)
 		const char *const *answers;
 		uint64_t sent, refused, retries;
 	} cases[] = {
-		{ "tried again", again, 1, 0, 3 }, /* libcurl itself tries again when a kept connection was closed */
+		{ "tried again", again, 1, 0, 4 }, /* libcurl itself tries again when a kept connection was closed */
 		{ "given up", never, 0, 1, 0 },
 		{ "no content is fine", empty, 1, 0, 0 },
 	};
@@ -299,6 +304,43 @@ static void others_pass_a_bad_one(void **state)
 	assert_int_equal(stats.refused, 1);
 }
 
+/* Nor does one at which the connection breaks; it is not given up, since the network may be what breaks. */
+static void others_pass_one_that_breaks_off(void **state)
+{
+	static const char *const answers[] = { "", SCRIPT_OK, "", SCRIPT_OK, NULL };
+	static const char *const keys[] = { "run-0", "run-1", "run-2", "run-2", "run-0" };
+	struct push_stats stats = { 0 };
+	struct script s;
+	struct push *p;
+
+	(void)state;
+	script_start(&s, 0, answers);
+	p = open_push(
+		&(struct push_config){ .url = s.url, .retry_min_ns = NSEC_PER_MSEC, .jitter_ns = 100 * NSEC_PER_SEC });
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(put(p, i, 10), 0);
+	assert_int_equal(push_flush(p, PATIENCE_NS), 0);
+	push_stats(p, &stats);
+	push_close(p);
+	assert_int_equal(s.count, ARRAY_SIZE(keys)); /* libcurl itself sends run-2 again: a kept connection ended */
+	for (size_t i = 0; i < s.count; i++) {
+		scoped(freep) char *key = script_header(&s, i, "Idempotency-Key");
+
+		assert_string_equal(key, keys[i]);
+	}
+	script_stop(&s);
+	assert_int_equal(stats.sent, 3);
+	assert_int_equal(stats.refused, 0);
+}
+
+static void large_ones_have_more_time(void **state)
+{
+	(void)state;
+	assert_int_equal(upload_more_ns(0), 0);
+	assert_int_equal(upload_more_ns(MIB(1)), 64 * NSEC_PER_SEC);
+	assert_true(upload_more_ns(GIB(1)) > upload_more_ns(MIB(64)));
+}
+
 static void a_spool_survives(void **state)
 {
 	static const char *const answers[] = { SCRIPT_OK, NULL };
@@ -400,6 +442,60 @@ static void shortage_loses_nothing(void **state)
 	assert_int_equal(stats.damaged, 0);
 	assert_int_equal(stats.waiting, 3);
 	assert_int_equal(folder_count(&f, ".profile"), 3);
+	folder_remove(&f);
+}
+
+/* The oldest file of the spool turns into what cannot be read, and back. */
+static void swap_oldest(const struct folder *f, bool back)
+{
+	scoped(freep) char *oldest = NULL;
+	struct dirent **names = NULL;
+	char path[384], away[128];
+	int count = scandir(f->path, &names, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		if (!oldest && str_ends(str_of(names[i]->d_name), STR(".profile")))
+			oldest = strdup(names[i]->d_name);
+		free(names[i]);
+	}
+	free(names);
+	assert_non_null(oldest);
+	(void)snprintf(path, sizeof(path), "%s/%s", f->path, oldest);
+	(void)snprintf(away, sizeof(away), "%s/away", f->path);
+	if (!back)
+		assert_int_equal(rename(path, away), 0);
+	assert_int_equal(back ? rmdir(path) : mkdir(path, 0700), 0);
+	if (back)
+		assert_int_equal(rename(away, path), 0);
+}
+
+/* Reading fails in a way that may pass: nothing is lost, and nobody else waits for it. */
+static void others_pass_an_unreadable_one(void **state)
+{
+	static const char *const answers[] = { SCRIPT_OK, NULL };
+	struct folder f = folder_make();
+	struct push_stats stats;
+	struct script s;
+	struct push *p;
+
+	(void)state;
+	script_start(&s, 0, answers);
+	p = open_push(&(struct push_config){
+		.url = s.url, .spool_dir = f.path, .retry_min_ns = FAST_NS, .jitter_ns = 100 * NSEC_PER_SEC });
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(put(p, i, 10), 0);
+	swap_oldest(&f, false);
+	assert_int_equal(push_flush(p, 300 * NSEC_PER_MSEC), -ETIMEDOUT);
+	push_stats(p, &stats);
+	assert_int_equal(stats.sent, 2);
+	assert_int_equal(stats.waiting, 1);
+	assert_int_equal(stats.damaged, 0);
+	swap_oldest(&f, true);
+	assert_int_equal(push_flush(p, PATIENCE_NS), 0);
+	push_stats(p, &stats);
+	push_close(p);
+	script_stop(&s);
+	assert_int_equal(stats.sent, 3);
 	folder_remove(&f);
 }
 
@@ -520,9 +616,12 @@ int main(void)
 		cmocka_unit_test(who_is_denied_keeps_all),
 		cmocka_unit_test(retry_after_is_honoured),
 		cmocka_unit_test(others_pass_a_bad_one),
+		cmocka_unit_test(others_pass_one_that_breaks_off),
+		cmocka_unit_test(large_ones_have_more_time),
 		cmocka_unit_test(a_spool_survives),
 		cmocka_unit_test(damage_is_counted),
 		cmocka_unit_test(shortage_loses_nothing),
+		cmocka_unit_test(others_pass_an_unreadable_one),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(one_process_holds_a_spool),
 		cmocka_unit_test(disks_get_full),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,6 +126,64 @@ static void no_token_is_not_no_file(void **state)
 	(void)unlink(path);
 }
 
+/* A file that could not be read for want of something is read once it can be, though nothing of it has changed. */
+static void reads_again_what_it_could_not(void **state)
+{
+	scoped(token_list_release) struct token_list l = { 0 };
+	scoped(buf_release) struct buf secret = BUF_INIT(256), text = BUF_INIT(KIB(4));
+	char path[] = "/tmp/hearth-tokens-XXXXXX";
+	struct rlimit before, none;
+	int fd = mkstemp(path);
+	struct token_file *f;
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(token_file_open(path, &f), 0);
+	make(&l, &secret, TOKEN_READ);
+	token_list_write(&l, &text);
+	assert_int_equal(io_replace_file(path, text.ptr, text.len), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(token_file_reload(f), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), -EACCES); /* it looks once a second */
+	(void)usleep(1050000);
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), 0);
+	token_file_close(f);
+	(void)unlink(path);
+}
+
+/* As after chown and chmod: size and time of the content are the old ones. */
+static void looks_at_the_time_of_change(void **state)
+{
+	scoped(token_list_release) struct token_list l = { 0 };
+	scoped(buf_release) struct buf secret = BUF_INIT(256), text = BUF_INIT(KIB(4)), rubbish = BUF_INIT(KIB(4));
+	char path[] = "/tmp/hearth-tokens-XXXXXX";
+	int fd = mkstemp(path);
+	struct token_file *f;
+	struct stat st;
+
+	(void)state;
+	assert_true(fd >= 0);
+	make(&l, &secret, TOKEN_READ);
+	token_list_write(&l, &text);
+	for (size_t i = 0; i < text.len; i++)
+		buf_addc(&rubbish, '#');
+	assert_int_equal(pwrite(fd, rubbish.ptr, rubbish.len, 0), (ssize_t)rubbish.len);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(token_file_open(path, &f), 0);
+	assert_false(token_file_any(f));
+	(void)usleep(1050000);
+	assert_int_equal(pwrite(fd, text.ptr, text.len, 0), (ssize_t)text.len);
+	assert_int_equal(futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }), 0);
+	assert_int_equal(token_file_allows(f, buf_str(&secret), TOKEN_READ), 0);
+	token_file_close(f);
+	(void)close(fd);
+	(void)unlink(path);
+}
+
 static int parse_one(void *ctx)
 {
 	struct token_list l = { 0 };
@@ -145,9 +204,14 @@ static void survives_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allows_by_scope),         cmocka_unit_test(reads_what_it_wrote),
-		cmocka_unit_test(rejects_bad_files),       cmocka_unit_test(watches_its_file),
-		cmocka_unit_test(no_token_is_not_no_file), cmocka_unit_test(survives_no_memory),
+		cmocka_unit_test(allows_by_scope),
+		cmocka_unit_test(reads_what_it_wrote),
+		cmocka_unit_test(rejects_bad_files),
+		cmocka_unit_test(watches_its_file),
+		cmocka_unit_test(no_token_is_not_no_file),
+		cmocka_unit_test(reads_again_what_it_could_not),
+		cmocka_unit_test(looks_at_the_time_of_change),
+		cmocka_unit_test(survives_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
