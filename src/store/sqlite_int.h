@@ -112,7 +112,8 @@ struct partition {
 	size_t services_cap;
 	/* Guarded by state->lock */
 	int refs;
-	bool gone; /* unlink the file when the last one lets go */
+	bool gone;        /* unlink the file when the last one lets go */
+	uint64_t leaving; /* bytes that this will free, as counted in state->leaving */
 	/* Takes no more writes. Set under lock; may be read under a service's lock, which comes behind it */
 	_Atomic bool closed;
 	/* Written by the writer, read by anybody */
@@ -152,6 +153,7 @@ struct sqlite_state {
 	struct store_ids ids;
 	struct request *requests; /* under way */
 	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
+	_Atomic uint64_t leaving; /* bytes of dropped partitions that somebody still reads */
 	size_t dictionary_max;
 };
 
@@ -217,6 +219,8 @@ void partition_list_release(struct partition_list *list);
 void state_damaged(struct sqlite_state *s, struct partition *p);
 /** state_drop - take a partition out of use; the file goes once nobody reads it. */
 void state_drop(struct sqlite_state *s, struct partition *p);
+/** state_drop_sized - the same, for room: until the file goes its @size counts as state->leaving. */
+void state_drop_sized(struct sqlite_state *s, struct partition *p, uint64_t size);
 /** state_swap - at one stroke, put @fresh in and take the ones of @old out, whose files go. */
 int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old) warn_unused;
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day); /* state->lock is held */

@@ -75,15 +75,19 @@ static int expire_rollups(struct sqlite_state *s, uint64_t now)
 	return r;
 }
 
+/* Files of dropped partitions that a query still reads are as good as free: otherwise one day after the other would go
+ * for the room that the first one is about to give. */
 static bool has_room(struct sqlite_state *s, uint64_t used)
 {
+	uint64_t leaving =
+		s->leaving; /* before the look at the disk: what goes in between is counted twice, not never */
 	struct statvfs fs;
 
 	if (s->config.size_max && used > s->config.size_max)
 		return false;
 	if (!s->config.free_min || statvfs(s->path, &fs) < 0)
 		return true;
-	return (uint64_t)fs.f_bavail * fs.f_frsize >= s->config.free_min;
+	return (uint64_t)fs.f_bavail * fs.f_frsize + leaving >= s->config.free_min;
 }
 
 /* The oldest days go first; the newest one stays. */
@@ -105,7 +109,7 @@ static int expire_by_size(struct sqlite_state *s)
 			return 0;
 		log_warn("the store is over its limit: its oldest partition goes",
 			 LOG_CSTR("partition", days.items[0]->name), LOG_U64("bytes", used));
-		state_drop(s, days.items[0]);
+		state_drop_sized(s, days.items[0], size_of(days.items[0]));
 		s->expired++;
 	}
 }
