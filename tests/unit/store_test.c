@@ -235,6 +235,14 @@ static void knows_its_series(void **state)
 	assert_int_equal(strlen(l.text), strlen("api/cpu@0,host=a,zone=x api/cpu@0,host=b,zone=x api/heap@0,host=a "));
 	assert_non_null(strstr(l.text, "api/cpu@0,host=b,zone=x "));
 	assert_non_null(strstr(l.text, "api/heap@0,host=a "));
+	l.text[0] = 0;
+	sel.service = STR("days");
+	for (uint64_t day = 0; day < 6; day++) /* the second series comes later, then either */
+		fixture_put_random(f, "days", (uint64_t[]){ 3, 3, 4, 6, 5, 3 }[day], MORNING + day * DAY);
+	assert_int_equal(f->store->series(f->s, &sel, note_series, &l), 0);
+	assert_int_equal(strlen(l.text), strlen("days/cpu@0,host=a days/cpu@0,host=b "));
+	assert_non_null(strstr(l.text, "days/cpu@0,host=a "));
+	assert_non_null(strstr(l.text, "days/cpu@0,host=b "));
 }
 
 /* Sums */
