@@ -119,6 +119,7 @@ struct partition {
 	/* Written by the writer, read by anybody */
 	_Atomic uint64_t newest_upload, newest_request;
 	_Atomic uint64_t removals; /* that are committed */
+	_Atomic bool has_no_sum;   /* not all of a closed day can be added up: no use in trying again */
 	/* Guarded by lock: what was counted last, so that only what came since has to be */
 	struct {
 		uint64_t profiles, removals;
@@ -285,13 +286,16 @@ int sqlite_sum(struct store_state *s, const struct store_selector *sel, struct w
 
 /** rollup_hours - hourly sums of hours of @p that ended before @until_ns and have none. */
 int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
-/** rollup_day - the day's sums of closed partition @p into its year, unless they are there. */
+/** rollup_day - the day's sums of closed partition @p into its year, unless they are there. Return: 0, -errno;
+ * -EUCLEAN: @p was set aside. */
 int rollup_day(struct partition *p) warn_unused;
 /** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
 int rollup_has_day(struct partition *p) warn_unused;
 /** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
 int rollup_forget(struct partition *p, int64_t day) warn_unused;
-/** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL. */
+/** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL.
+ * Return: 0; -EAGAIN: another file of the day came; -EUCLEAN: a damaged file of the day was set aside, the others stay
+ * as they are; -errno. */
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
 /** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */
 int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;

@@ -357,6 +357,8 @@ static int close_one_too_many(struct sqlite_state *s, int64_t day)
 		if (!p)
 			return 0;
 		r = compact_day(s, other, NULL);
+		if (db_is_damage(r))
+			r = 0; /* it was set aside */
 	}
 	return r == -EAGAIN ? 0 : r;
 }

@@ -414,7 +414,7 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 	if (r == -ESTALE) {
 		r = count_rows(p, sel, &found);
 		for (bool again = r == 0 && found; again; again = r == -EAGAIN) /* a late profile came in between */
-			r = compact_day(s, p->day, sel);
+			r = store_stopped(sel) ? -ECANCELED : compact_day(s, p->day, sel);
 		rm.removed = found;
 	}
 	p->removals++;

@@ -417,16 +417,84 @@ static void takes_keys_beside_damage(void **state)
 	struct store_id id;
 
 	fixture_window(1, &w);
-	upload.created_ns = f->now = MORNING + 12 * HOUR;
+	f->now = MORNING + 12 * HOUR;
+	upload.created_ns = f->now;
 	upload.request_key = STR("first");
 	assert_int_equal(f->store->put(f->s, &upload, &id), 0);
-	upload.created_ns = f->now += 7 * HOUR;
+	f->now += 7 * HOUR;
+	upload.created_ns = f->now;
 	assert_int_equal(f->store->maintain(f->s), 0); /* the first day is closed */
 	spoil(f, "2024-10-04");
 	upload.request_key = STR("second");
 	assert_int_equal(f->store->put(f->s, &upload, &id), 0);
 	assert_int_equal(f->store->put(f->s, &upload, &id), 1);
 	assert_bad(f, 1);
+}
+
+static void put_days(struct fixture *f, uint64_t first, uint64_t count)
+{
+	struct store_id id;
+
+	for (uint64_t i = 0; i < 4 * count; i++)
+		assert_int_equal(put_seed(f, i, MORNING + (first + i % count) * DAY, &id), 0);
+	f->now = MORNING + (first + count + 2) * DAY;
+}
+
+static void closes_days_beside_damage(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	put_days(f, 0, 3);
+	fixture_reopen(f); /* so that all is in the file itself */
+	spoil(f, "2024-10-04");
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_bad(f, 1);
+	file_of(f, "2024-10-05.2", path);
+	file_of(f, "2024-10-06.2", path);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &(struct store_selector){ .to_ns = UINT64_MAX });
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 8);
+}
+
+/* The sums of a damaged year are made again, from all of its days. */
+static void makes_sums_again(void **state)
+{
+	struct fixture *f = *state;
+
+	put_days(f, 0, 2);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	spoil(f, "rollup-2024");
+	put_days(f, 2, 2);
+	ignore(f->store->maintain(f->s)); /* may fail when it finds out */
+	assert_bad(f, 1);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &(struct store_selector){ .to_ns = UINT64_MAX });
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 16);
+}
+
+/* The next number of a day may be taken by a file that was set aside. */
+static void removes_beside_damage(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector first = { .to_ns = MORNING }, all = { .to_ns = UINT64_MAX };
+	struct store_id ids[2];
+	char path[160];
+
+	put_two_days(f, ids);
+	(void)snprintf(path, sizeof(path), "%s/2024-10-04.3.db.damaged", f->path);
+	assert_int_equal(io_replace_file(path, "", 0), 0);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(f->store->remove(f->s, &first), 10);
+	assert_int_equal(fixture_count(f, &all), 10);
+	assert_int_equal(put_seed(f, 3, MORNING, &ids[0]), 0);
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &all), 11);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &all), 11);
+	assert_int_equal(access(path, F_OK), 0);
 }
 
 /* A simulated disk: as large as this, less the files in a folder. */
@@ -498,6 +566,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(clears_what_a_crash_left, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(opens_what_was_being_made, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(takes_keys_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(closes_days_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(makes_sums_again, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(removes_beside_damage, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(makes_room_day_by_day, fixture_sqlite, heal),
 	};
 

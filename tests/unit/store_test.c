@@ -298,6 +298,29 @@ static void sums_of_a_long_range(void **state)
 	fixture_assert_sum(f, &part);
 }
 
+/* A day with bytes that cannot be added up is summed once, not at every turn. */
+static void sums_a_day_once(void **state)
+{
+	struct fixture *f = *state;
+	struct store_upload trace = {
+		.service = STR("api"), .type = STR("trace"), .created_ns = MORNING, .raw = STR("go trace")
+	};
+	struct store_stats before, after;
+	struct store_id id;
+
+	f->now = MORNING;
+	for (uint64_t i = 0; i < 3; i++)
+		fixture_put_random(f, "api", 2, MORNING + i);
+	assert_int_equal(f->store->put(f->s, &trace, &id), 0);
+	f->now = MORNING + 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &before), 0);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &after), 0);
+	assert_int_equal(after.commits, before.commits);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 4);
+}
+
 static void refuses_to_sum_other_types(void **state)
 {
 	struct fixture *f = *state;
@@ -661,6 +684,7 @@ static void survives_failing_allocations(void **state)
 	X(knows_its_series)           \
 	X(sums)                       \
 	X(sums_of_a_long_range)       \
+	X(sums_a_day_once)            \
 	X(refuses_to_sum_other_types) \
 	X(stops)                      \
 	X(totals)                     \
