@@ -183,6 +183,8 @@ int sqlite_compact(struct store_state *state)
 			continue;
 		r = compact_day(s, p->day, NULL);
 		days += r == 0;
+		if (db_is_damage(r))
+			r = 0; /* it was set aside */
 	}
 	return r ? r : days;
 }

@@ -12,6 +12,7 @@ struct compaction {
 	struct sqlite_state *state;
 	const struct partition_list *old;
 	const struct store_selector *without;
+	struct partition *damaged; /* of the old ones, or NULL */
 	sqlite3 *db;
 	sqlite3_stmt *add_service, *add_series, *find_series, *add_chunk, *add_profile;
 	struct intern services; /* names that are done */
@@ -66,13 +67,27 @@ static own_frame int begin(struct compaction *c, const char *path)
 	return r ? r : db_exec(c->db, "BEGIN");
 }
 
+/* What goes wrong in the new file must not be taken for damage of an old one. */
+static int in_new(int r)
+{
+	return db_is_damage(r) ? -EIO : r;
+}
+
+/* @r: of reading @p. */
+static int in_old(struct compaction *c, struct partition *p, int r)
+{
+	if (db_is_damage(r) && !c->damaged)
+		c->damaged = p;
+	return r;
+}
+
 static int insert_row(sqlite3 *db, sqlite3_stmt *stmt, int64_t *id)
 {
 	int r = db_step(stmt);
 
 	(void)sqlite3_reset(stmt);
 	*id = sqlite3_last_insert_rowid(db);
-	return r;
+	return in_new(r);
 }
 
 static int series_id(struct compaction *c, const struct series_row *series, int64_t *out)
@@ -91,7 +106,7 @@ static int series_id(struct compaction *c, const struct series_row *series, int6
 	if (r == 1)
 		*out = sqlite3_column_int64(c->find_series, 0);
 	(void)sqlite3_reset(c->find_series);
-	return r == 0 ? insert_row(c->db, c->add_series, out) : MIN(r, 0);
+	return r == 0 ? insert_row(c->db, c->add_series, out) : in_new(MIN(r, 0));
 }
 
 static int map_key(struct compaction *c, uint32_t *key)
@@ -210,7 +225,7 @@ static int copy_service(struct compaction *c, struct partition *p, struct str na
 		service_put(p, service);
 	}
 	partition_reader_done(p, reader);
-	return r;
+	return in_old(c, p, r);
 }
 
 static int add_chunk(struct compaction *c)
@@ -274,7 +289,7 @@ static own_frame int join_services(struct compaction *c, struct partition *p)
 	}
 	db_finalizep(&stmt);
 	partition_reader_done(p, reader);
-	return r;
+	return in_old(c, p, r); /* unless join_service() has said who it was */
 }
 
 static own_frame int copy_requests(struct compaction *c, struct partition *p)
@@ -286,7 +301,7 @@ static own_frame int copy_requests(struct compaction *c, struct partition *p)
 	int r = partition_reader(p, &reader);
 
 	r = r ? r : db_prepare(reader->db, "SELECT key, uid, at FROM request WHERE at >= ?1", &from);
-	r = r ? r : db_prepare(c->db, "INSERT OR REPLACE INTO request VALUES(?1, ?2, ?3)", &to);
+	r = r ? r : in_new(db_prepare(c->db, "INSERT OR REPLACE INTO request VALUES(?1, ?2, ?3)", &to));
 	if (r == 0)
 		(void)sqlite3_bind_int64(from, 1, now > STORE_REQUEST_NS ? (int64_t)(now - STORE_REQUEST_NS) : 0);
 	while (r == 0 && (r = db_step(from)) == 1) {
@@ -297,7 +312,7 @@ static own_frame int copy_requests(struct compaction *c, struct partition *p)
 	}
 	db_finalizep(&from);
 	partition_reader_done(p, reader);
-	return r;
+	return in_old(c, p, r);
 }
 
 /* So that opening the file need not look at every row. */
@@ -311,15 +326,15 @@ static int note_newest(struct compaction *c)
 
 static int write_joined(struct compaction *c, const char *path)
 {
-	int r = begin(c, path);
+	int r = in_new(begin(c, path));
 
 	for (size_t i = 0; r == 0 && i < c->old->count; i++)
 		r = join_services(c, c->old->items[i]);
 	for (size_t i = 0; r == 0 && i < c->old->count; i++)
 		r = copy_requests(c, c->old->items[i]);
-	r = r ? r : note_newest(c);
-	r = r ? r : db_set_meta(c->db, "replaces", 1); /* all earlier files of the day */
-	return r ? r : db_exec(c->db, "COMMIT");
+	r = r ? r : in_new(note_newest(c));
+	r = r ? r : in_new(db_set_meta(c->db, "replaces", 1)); /* all earlier files of the day */
+	return r ? r : in_new(db_exec(c->db, "COMMIT"));
 }
 
 static int finish_file(struct sqlite_state *s, const char *path, int64_t day)
@@ -332,7 +347,7 @@ static int finish_file(struct sqlite_state *s, const char *path, int64_t day)
 	partition_free(p);
 	r = r ? r : db_open(path, false, &db);
 	r = r ? r : db_set_meta(db, "closed", 1);
-	return r;
+	return in_new(r);
 }
 
 static int sync_file(const char *path)
@@ -346,36 +361,55 @@ static int build(struct sqlite_state *s, const struct partition_list *old, const
 		 const char *path)
 {
 	scoped(compaction_release) struct compaction c = { .state = s, .old = old, .without = without };
+	int r = write_joined(&c, path);
 
-	return write_joined(&c, path);
+	if (c.damaged)
+		state_damaged(s, c.damaged);
+	return r;
 }
 
-/* Takes the next number of the day by an empty file, which the new one will replace: a late profile's file gets a later
- * one. Return: 0, -EAGAIN when such a file came in between. */
-static int reserve(struct sqlite_state *s, int64_t day, uint32_t generation, const char *path)
+/* state->lock is held. Return: whether the day has a file behind the one with number @last. */
+static bool has_later(const struct sqlite_state *s, int64_t day, uint32_t last)
 {
-	int r;
+	for (size_t i = 0; i < s->partitions_count; i++)
+		if (!s->partitions[i]->is_year && s->partitions[i]->day == day && s->partitions[i]->generation > last)
+			return true;
+	return false;
+}
 
+/* Takes the next free number of the day by an empty file, which the new one will replace: a late profile's file gets a
+ * later one. Files that are not listed (damaged ones, some that are still read) only make the number higher, but one
+ * that is being made will have profiles and must not be numbered below its replacement: none is while make_lock is
+ * held. Return: 0, -EAGAIN when a file came behind @last. */
+static int reserve(struct sqlite_state *s, int64_t day, uint32_t last, uint32_t *generation, struct buf *path)
+{
+	char name[40];
+	int r = -EAGAIN;
+
+	(void)pthread_mutex_lock(&s->make_lock);
 	(void)pthread_mutex_lock(&s->lock);
-	r = state_next_generation(s, false, day) == generation ? state_reserve(path) : -EAGAIN;
+	if (!has_later(s, day, last)) {
+		*generation = state_next_generation(s, false, day);
+		partition_name(name, false, day, *generation);
+		buf_addf(path, "%s/%s", s->path, name);
+		r = path->error ? path->error : state_reserve(buf_cstr(path));
+	}
 	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_mutex_unlock(&s->make_lock);
 	return r;
 }
 
 static int replace(struct sqlite_state *s, const struct partition_list *old, const struct store_selector *without,
-		   int64_t day, uint32_t generation)
+		   int64_t day)
 {
 	scoped(buf_release) struct buf path = BUF_INIT(KIB(16)), temporary = BUF_INIT(KIB(16));
 	struct partition *fresh = NULL;
-	char name[40];
-	int r;
+	uint32_t generation = 0;
+	int r = reserve(s, day, old->items[old->count - 1]->generation, &generation, &path);
 
-	partition_name(name, false, day, generation);
-	buf_addf(&path, "%s/%s", s->path, name);
-	buf_addf(&temporary, "%s/%s.tmp", s->path, name);
-	r = reserve(s, day, generation, buf_cstr(&path));
 	if (r < 0)
 		return r;
+	buf_addf(&temporary, "%s.tmp", buf_cstr(&path));
 	(void)unlink(buf_cstr(&temporary)); /* what an earlier try left */
 	r = build(s, old, without, buf_cstr(&temporary));
 	r = r ? r : finish_file(s, buf_cstr(&temporary), day);
@@ -388,10 +422,11 @@ static int replace(struct sqlite_state *s, const struct partition_list *old, con
 		return r;
 	}
 	r = state_sync(s);
-	r = r ? r : partition_open(s, false, day, generation, false, &fresh);
+	r = r ? r : in_new(partition_open(s, false, day, generation, false, &fresh));
 	r = r ? r : state_swap(s, fresh, old);
 	if (r < 0) {
 		partition_free(fresh);
+		(void)unlink(buf_cstr(&path)); /* the old ones are all there; a start that found both would take it */
 		return r;
 	}
 	r = rollup_day(fresh);
@@ -409,7 +444,7 @@ int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector
 	for (size_t i = 0; r == 0 && i < old.count; i++)
 		partition_close(old.items[i]); /* late profiles go to another file from now on */
 	if (r == 0 && old.count)
-		r = replace(s, &old, without, day, old.items[old.count - 1]->generation + 1);
+		r = replace(s, &old, without, day);
 	(void)pthread_mutex_unlock(&s->compact_lock);
 	return r;
 }

@@ -112,12 +112,14 @@ struct partition {
 	size_t services_cap;
 	/* Guarded by state->lock */
 	int refs;
-	bool gone; /* unlink the file when the last one lets go */
+	bool gone;        /* unlink the file when the last one lets go */
+	uint64_t leaving; /* bytes that this will free, as counted in state->leaving */
 	/* Takes no more writes. Set under lock; may be read under a service's lock, which comes behind it */
 	_Atomic bool closed;
 	/* Written by the writer, read by anybody */
 	_Atomic uint64_t newest_upload, newest_request;
 	_Atomic uint64_t removals; /* that are committed */
+	_Atomic bool has_no_sum;   /* not all of a closed day can be added up: no use in trying again */
 	/* Guarded by lock: what was counted last, so that only what came since has to be */
 	struct {
 		uint64_t profiles, removals;
@@ -152,6 +154,7 @@ struct sqlite_state {
 	struct store_ids ids;
 	struct request *requests; /* under way */
 	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
+	_Atomic uint64_t leaving; /* bytes of dropped partitions that somebody still reads */
 	size_t dictionary_max;
 };
 
@@ -217,6 +220,8 @@ void partition_list_release(struct partition_list *list);
 void state_damaged(struct sqlite_state *s, struct partition *p);
 /** state_drop - take a partition out of use; the file goes once nobody reads it. */
 void state_drop(struct sqlite_state *s, struct partition *p);
+/** state_drop_sized - the same, for room: until the file goes its @size counts as state->leaving. */
+void state_drop_sized(struct sqlite_state *s, struct partition *p, uint64_t size);
 /** state_swap - at one stroke, put @fresh in and take the ones of @old out, whose files go. */
 int state_swap(struct sqlite_state *s, struct partition *fresh, const struct partition_list *old) warn_unused;
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day); /* state->lock is held */
@@ -281,13 +286,16 @@ int sqlite_sum(struct store_state *s, const struct store_selector *sel, struct w
 
 /** rollup_hours - hourly sums of hours of @p that ended before @until_ns and have none. */
 int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
-/** rollup_day - the day's sums of closed partition @p into its year, unless they are there. */
+/** rollup_day - the day's sums of closed partition @p into its year, unless they are there. Return: 0, -errno;
+ * -EUCLEAN: @p was set aside. */
 int rollup_day(struct partition *p) warn_unused;
 /** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
 int rollup_has_day(struct partition *p) warn_unused;
 /** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
 int rollup_forget(struct partition *p, int64_t day) warn_unused;
-/** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL. */
+/** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL.
+ * Return: 0; -EAGAIN: another file of the day came; -EUCLEAN: a damaged file of the day was set aside, the others stay
+ * as they are; -errno. */
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
 /** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */
 int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;

@@ -438,33 +438,6 @@ int sqlite_totals(struct store_state *state, const struct store_selector *sel, s
 
 /* Series */
 
-static int series_partition(struct partition *p, struct reader *reader, const struct store_selector *sel, void *ctx)
-{
-	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
-	scoped(series_list_release) struct series_list list = { 0 };
-	struct series_list *all = ctx;
-	int r = read_series(reader->db, sel, &list);
-
-	(void)p;
-	r = r ? r
-	      : db_prepare(reader->db, "SELECT 1 FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3 LIMIT 1",
-			   &stmt);
-	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		bind_range(stmt, list.items[i].id, sel);
-		r = db_step(stmt);
-		(void)sqlite3_reset(stmt);
-		if (r != 1)
-			continue;
-		r = array_grow(&all->items, &all->cap, all->count, SERIES_MAX);
-		if (r == 0) {
-			all->items[all->count++] = list.items[i];
-			list.items[i].bytes = NULL; /* moved out */
-		}
-	}
-	settle(all);
-	return r;
-}
-
 static int series_order(const void *a, const void *b)
 {
 	const struct series_row *x = a, *y = b;
@@ -480,17 +453,46 @@ static int series_order(const void *a, const void *b)
 	return x->series.label_count < y->series.label_count ? -1 : x->series.label_count > y->series.label_count;
 }
 
+/* Adds those that no partition before had: days mostly have the same, and a row is a KiB. @ctx is in order. */
+static int series_partition(struct partition *p, struct reader *reader, const struct store_selector *sel, void *ctx)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	scoped(series_list_release) struct series_list list = { 0 };
+	struct series_list *all = ctx;
+	size_t known = all->count;
+	int r = read_series(reader->db, sel, &list);
+
+	(void)p;
+	r = r ? r
+	      : db_prepare(reader->db, "SELECT 1 FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3 LIMIT 1",
+			   &stmt);
+	for (size_t i = 0; r == 0 && i < list.count; i++) {
+		if (known && bsearch(&list.items[i], all->items, known, sizeof(*all->items), series_order))
+			continue;
+		bind_range(stmt, list.items[i].id, sel);
+		r = db_step(stmt);
+		(void)sqlite3_reset(stmt);
+		if (r != 1)
+			continue;
+		r = array_grow(&all->items, &all->cap, all->count, SERIES_MAX);
+		if (r == 0) {
+			all->items[all->count++] = list.items[i];
+			list.items[i].bytes = NULL; /* moved out */
+		}
+	}
+	if (all->count > known)
+		qsort(all->items, all->count, sizeof(*all->items), series_order);
+	settle(all);
+	return r;
+}
+
 int sqlite_series(struct store_state *state, const struct store_selector *sel, store_series_fn *visit, void *ctx)
 {
 	scoped(series_list_release) struct series_list all = { 0 };
 	int r = each_partition((struct sqlite_state *)state, sel, series_partition, &all);
 
-	if (all.count)
-		qsort(all.items, all.count, sizeof(*all.items), series_order);
-	settle(&all);
 	for (size_t i = 0; r == 0 && i < all.count; i++)
-		if (!i || series_order(&all.items[i - 1], &all.items[i]) != 0)
-			r = visit(ctx, &all.items[i].series);
+		r = visit(ctx, &all.items[i].series);
 	return r;
 }
 

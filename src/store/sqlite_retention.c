@@ -75,15 +75,18 @@ static int expire_rollups(struct sqlite_state *s, uint64_t now)
 	return r;
 }
 
+/* Files of dropped partitions that a query still reads are as good as free: otherwise one day after the other would go
+ * for the room that the first one is about to give. */
 static bool has_room(struct sqlite_state *s, uint64_t used)
 {
+	uint64_t leaving = s->leaving; /* before the look at the disk: what goes now is counted twice, not never */
 	struct statvfs fs;
 
 	if (s->config.size_max && used > s->config.size_max)
 		return false;
 	if (!s->config.free_min || statvfs(s->path, &fs) < 0)
 		return true;
-	return (uint64_t)fs.f_bavail * fs.f_frsize >= s->config.free_min;
+	return (uint64_t)fs.f_bavail * fs.f_frsize + leaving >= s->config.free_min;
 }
 
 /* The oldest days go first; the newest one stays. */
@@ -105,7 +108,7 @@ static int expire_by_size(struct sqlite_state *s)
 			return 0;
 		log_warn("the store is over its limit: its oldest partition goes",
 			 LOG_CSTR("partition", days.items[0]->name), LOG_U64("bytes", used));
-		state_drop(s, days.items[0]);
+		state_drop_sized(s, days.items[0], size_of(days.items[0]));
 		s->expired++;
 	}
 }
@@ -280,52 +283,67 @@ static int run_forget(struct partition *p, struct job *job)
 	return db_step(stmt);
 }
 
-/* A day that is over and quiet is closed; one that cannot be (a full disk) is tried again next time. */
+/* @p is over and quiet. Return: 0 or -errno. */
+static int close_day(struct sqlite_state *s, struct partition *p, bool several)
+{
+	int r;
+
+	if (!p->newest_upload && !several) {
+		partition_close(p); /* a put() may be under way */
+		if (!p->newest_upload) {
+			state_drop(s, p); /* made ahead, and nothing came */
+			return 0;
+		}
+	}
+	r = several || !p->compacted ? compact_day(s, p->day, NULL) : rollup_day(p);
+	/* A late profile came in between, or a damaged file was set aside: the next time it works. */
+	return r == -EAGAIN || db_is_damage(r) ? 0 : r;
+}
+
+/* A day that cannot be closed (a full disk) is tried again next time, and keeps no other from it. Return: 0, or the
+ * first error. */
 static int close_days(struct sqlite_state *s, uint64_t now)
 {
 	scoped(partition_list_release) struct partition_list list = { 0 };
-	int r = state_partitions(s, false, INT64_MIN, (int64_t)(now / STORE_DAY_NS) - 1, &list);
+	int first = state_partitions(s, false, INT64_MIN, (int64_t)(now / STORE_DAY_NS) - 1, &list);
 
-	for (size_t i = 0; r == 0 && i < list.count; i++) {
+	for (size_t i = 0; i < list.count; i++) {
 		struct partition *p = list.items[i];
 		bool several = i && list.items[i - 1]->day == p->day;
 		bool last = i + 1 == list.count || list.items[i + 1]->day != p->day;
+		int r;
 
 		if (!last || p->newest_upload + QUIET_NS > now ||
 		    (uint64_t)(p->day + 1) * STORE_DAY_NS + QUIET_NS > now)
 			continue;
-		if (!p->newest_upload && !several)
-			partition_close(p); /* a put() may be under way */
-		if (!p->newest_upload && !several)
-			state_drop(s, p); /* made ahead, and nothing came */
-		else if (several || !p->compacted)
-			r = compact_day(s, p->day, NULL);
-		else
-			r = rollup_day(p);
-		if (r == -EAGAIN)
-			r = 0;
+		r = close_day(s, p, several);
+		first = first ? first : r;
 	}
-	return r;
+	return first;
 }
 
+/* Return: 0, or the first error: one day keeps no other from it. */
 static int tend_open(struct sqlite_state *s, uint64_t now)
 {
 	scoped(partition_list_release) struct partition_list list = { 0 };
-	int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
+	int first = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
 
-	for (size_t i = 0; r == 0 && i < list.count; i++) {
+	for (size_t i = 0; i < list.count; i++) {
 		struct partition *p = list.items[i];
 		struct job forget = { .run = run_forget };
+		int r;
 
 		if (partition_is_closed(p))
 			continue;
 		r = rollup_hours(p, now > SETTLE_NS ? now - SETTLE_NS : 0);
 		if (r == 0 && p->newest_request)
 			r = partition_submit(p, &forget);
-		if (r == -ESTALE)
-			r = 0;
+		if (db_is_damage(r))
+			state_damaged(s, p);
+		else if (r != -ESTALE)
+			first = first ? first : r;
 	}
-	return r;
+	return first;
 }
 
 int sqlite_maintain(struct store_state *state)

@@ -205,6 +205,15 @@ static int move_sum(struct sum *sum, const struct dictionary *from, struct dicti
 	return r ? r : pack_compress(buf_str(&plain), CLOSED_LEVEL, &job->data);
 }
 
+/* What went wrong in the year's file must not be taken for damage of the day. Its next file gets all sums again. */
+static int in_year(struct partition *year, int r)
+{
+	if (!db_is_damage(r))
+		return r;
+	state_damaged(year->state, year);
+	return -EIO;
+}
+
 /* Return: 0, 1 when this series' day cannot be added up, -errno. */
 static int roll_series(struct partition *p, struct partition *year, sqlite3 *db, const struct series_row *series)
 {
@@ -227,14 +236,14 @@ static int roll_series(struct partition *p, struct partition *year, sqlite3 *db,
 	r = r ? r
 	      : add_up(db, &sum, series->id, p->day * (int64_t)STORE_DAY_NS, (p->day + 1) * (int64_t)STORE_DAY_NS - 1);
 	if (r == 0 && sum.header.profiles)
-		r = service_get(year, series->series.service, &job.service);
+		r = in_year(year, service_get(year, series->series.service, &job.service));
 	if (r == 0 && job.service) {
 		/* The closed day's dictionary changes no more: only the year's needs its lock. */
 		(void)pthread_mutex_lock(&job.service->lock);
 		r = move_sum(&sum, &service->dictionary, &job.service->dictionary, &job);
 		r = r ? r : service_pack(job.service, CLOSED_LEVEL);
 		(void)pthread_mutex_unlock(&job.service->lock);
-		r = r ? r : partition_submit(year, &job.job);
+		r = r ? r : in_year(year, partition_submit(year, &job.job));
 		service_put(year, job.service);
 	}
 	service_put(p, service);
@@ -292,6 +301,10 @@ int rollup_has_day(struct partition *p)
 		r = partition_reader(years.items[i], &reader);
 		r = r ? r : MIN(db_get_meta(reader->db, key, &generation), 0);
 		partition_reader_done(years.items[i], reader);
+		if (db_is_damage(r)) { /* sums can be made again */
+			state_damaged(p->state, years.items[i]);
+			r = 0;
+		}
 	}
 	return r ? r : generation == p->generation;
 }
@@ -303,7 +316,7 @@ int rollup_day(struct partition *p)
 	struct partition *year = NULL;
 	struct reader *reader = NULL;
 	bool all = true;
-	int r = rollup_has_day(p);
+	int r = p->has_no_sum ? 1 : rollup_has_day(p);
 
 	if (r != 0)
 		return MIN(r, 0);
@@ -316,8 +329,12 @@ int rollup_day(struct partition *p)
 		r = MIN(r, 0);
 	}
 	partition_reader_done(p, reader);
+	if (db_is_damage(r))
+		state_damaged(p->state, p);
 	if (r == 0 && all)
-		r = partition_submit(year, &note.job);
+		r = in_year(year, partition_submit(year, &note.job));
+	else if (r == 0)
+		p->has_no_sum = true; /* for good: a change of the day makes another file */
 	state_release(p->state, year);
 	return r;
 }

@@ -116,6 +116,7 @@ static bool take_out(struct sqlite_state *s, const struct partition *p)
 static void end(struct sqlite_state *s, struct partition *p)
 {
 	char name[sizeof(p->name)];
+	uint64_t leaving = p->leaving;
 	bool damaged = p->damaged;
 
 	memcpy(name, p->name, sizeof(name));
@@ -125,6 +126,7 @@ static void end(struct sqlite_state *s, struct partition *p)
 		set_aside(s, name);
 	else
 		remove_files(s, name);
+	s->leaving -= leaving;
 }
 
 void state_release(struct sqlite_state *s, struct partition *p)
@@ -141,24 +143,31 @@ void state_release(struct sqlite_state *s, struct partition *p)
 }
 
 /* The caller has a reference, so the partition lives on until it lets go. */
-static void leave(struct sqlite_state *s, struct partition *p, bool damaged)
+static void leave(struct sqlite_state *s, struct partition *p, bool damaged, uint64_t size)
 {
 	(void)pthread_mutex_lock(&s->lock);
 	if (take_out(s, p)) {
 		p->gone = true;
 		p->damaged = damaged;
+		p->leaving = size;
+		s->leaving += size;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
 void state_damaged(struct sqlite_state *s, struct partition *p)
 {
-	leave(s, p, true);
+	leave(s, p, true, 0);
 }
 
 void state_drop(struct sqlite_state *s, struct partition *p)
 {
-	leave(s, p, false);
+	leave(s, p, false, 0);
+}
+
+void state_drop_sized(struct sqlite_state *s, struct partition *p, uint64_t size)
+{
+	leave(s, p, false, size);
 }
 
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day)
@@ -348,6 +357,8 @@ static int close_one_too_many(struct sqlite_state *s, int64_t day)
 		if (!p)
 			return 0;
 		r = compact_day(s, other, NULL);
+		if (db_is_damage(r))
+			r = 0; /* it was set aside */
 	}
 	return r == -EAGAIN ? 0 : r;
 }

@@ -265,9 +265,14 @@ static int find_anywhere(struct sqlite_state *s, struct str key, uint64_t now, s
 	scoped(partition_list_release) struct partition_list list = { 0 };
 	int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
 
-	for (size_t i = 0; r == 0 && i < list.count; i++)
+	for (size_t i = 0; r == 0 && i < list.count; i++) {
 		if (list.items[i]->newest_request + STORE_REQUEST_NS >= now)
 			r = find_in(list.items[i], key, now, out);
+		if (db_is_damage(r)) { /* what it knew is lost, and no reason to refuse all that is new */
+			state_damaged(s, list.items[i]);
+			r = 0;
+		}
+	}
 	return r;
 }
 
@@ -409,7 +414,7 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 	if (r == -ESTALE) {
 		r = count_rows(p, sel, &found);
 		for (bool again = r == 0 && found; again; again = r == -EAGAIN) /* a late profile came in between */
-			r = compact_day(s, p->day, sel);
+			r = store_stopped(sel) ? -ECANCELED : compact_day(s, p->day, sel);
 		rm.removed = found;
 	}
 	p->removals++;

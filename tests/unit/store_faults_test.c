@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "store_vfs.h"
 
 #define DAY (UINT64_C(86400) * NSEC_PER_SEC)
+#define HOUR (UINT64_C(3600) * NSEC_PER_SEC)
 #define MORNING (UINT64_C(20000) * DAY + 8 * 3600 * NSEC_PER_SEC)
 
 /* Killed */
@@ -379,6 +382,178 @@ static void opens_what_was_being_made(void **state)
 	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 20);
 }
 
+/* Damage while the store runs */
+
+/* Everything but what a file is known by; SQLite drops what it has read of it before. */
+static void spoil(struct fixture *f, const char *prefix)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(16));
+	char path[128];
+	int fd;
+
+	file_of(f, prefix, path);
+	assert_int_equal(io_read_file(path, &bytes), 0);
+	assert_true(bytes.len > 100);
+	memset(bytes.ptr + 24, 0x55, 4); /* the count of changes */
+	memset(bytes.ptr + 100, 0x55, bytes.len - 100);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, bytes.ptr, bytes.len, 0), bytes.len);
+	(void)close(fd);
+}
+
+static void assert_bad(struct fixture *f, uint64_t want)
+{
+	struct store_stats stats;
+
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.partitions_bad, want);
+}
+
+static void takes_keys_beside_damage(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 };
+	struct store_upload upload = { .service = STR("api"), .type = STR("cpu"), .window = &w };
+	struct store_id id;
+
+	fixture_window(1, &w);
+	f->now = MORNING + 12 * HOUR;
+	upload.created_ns = f->now;
+	upload.request_key = STR("first");
+	assert_int_equal(f->store->put(f->s, &upload, &id), 0);
+	f->now += 7 * HOUR;
+	upload.created_ns = f->now;
+	assert_int_equal(f->store->maintain(f->s), 0); /* the first day is closed */
+	spoil(f, "2024-10-04");
+	upload.request_key = STR("second");
+	assert_int_equal(f->store->put(f->s, &upload, &id), 0);
+	assert_int_equal(f->store->put(f->s, &upload, &id), 1);
+	assert_bad(f, 1);
+}
+
+static void put_days(struct fixture *f, uint64_t first, uint64_t count)
+{
+	struct store_id id;
+
+	for (uint64_t i = 0; i < 4 * count; i++)
+		assert_int_equal(put_seed(f, i, MORNING + (first + i % count) * DAY, &id), 0);
+	f->now = MORNING + (first + count + 2) * DAY;
+}
+
+static void closes_days_beside_damage(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	put_days(f, 0, 3);
+	fixture_reopen(f); /* so that all is in the file itself */
+	spoil(f, "2024-10-04");
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_bad(f, 1);
+	file_of(f, "2024-10-05.2", path);
+	file_of(f, "2024-10-06.2", path);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &(struct store_selector){ .to_ns = UINT64_MAX });
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 8);
+}
+
+/* The sums of a damaged year are made again, from all of its days. */
+static void makes_sums_again(void **state)
+{
+	struct fixture *f = *state;
+
+	put_days(f, 0, 2);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	spoil(f, "rollup-2024");
+	put_days(f, 2, 2);
+	ignore(f->store->maintain(f->s)); /* may fail when it finds out */
+	assert_bad(f, 1);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_assert_sum(f, &(struct store_selector){ .to_ns = UINT64_MAX });
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 16);
+}
+
+/* The next number of a day may be taken by a file that was set aside. */
+static void removes_beside_damage(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector first = { .to_ns = MORNING }, all = { .to_ns = UINT64_MAX };
+	struct store_id ids[2];
+	char path[160];
+
+	put_two_days(f, ids);
+	(void)snprintf(path, sizeof(path), "%s/2024-10-04.3.db.damaged", f->path);
+	assert_int_equal(io_replace_file(path, "", 0), 0);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(f->store->remove(f->s, &first), 10);
+	assert_int_equal(fixture_count(f, &all), 10);
+	assert_int_equal(put_seed(f, 3, MORNING, &ids[0]), 0);
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &all), 11);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &all), 11);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+/* A simulated disk: as large as this, less the files in a folder. */
+#define DISK_BLOCKS 1000000
+
+static const char *disk_folder;
+
+int statvfs(const char *path, struct statvfs *out)
+{
+	DIR *dir = opendir(disk_folder ? disk_folder : path);
+	struct dirent *entry;
+	struct stat st;
+
+	if (!dir)
+		return -1;
+	*out = (struct statvfs){ .f_frsize = 1, .f_bavail = DISK_BLOCKS };
+	while (disk_folder && (entry = readdir(dir)))
+		if (strstr(entry->d_name, ".db") && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+		    str_starts(str_of(entry->d_name), STR("20")))
+			out->f_bavail -= (uint64_t)st.st_size;
+	return closedir(dir);
+}
+
+/* Called while all of the partitions are being read: none of their files can go. */
+static int make_room(void *ctx, const struct store_point *point)
+{
+	struct fixture *f = ctx;
+
+	(void)point;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	return 1;
+}
+
+static void makes_room_day_by_day(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+	struct store_stats stats;
+	struct statvfs fs;
+	struct store_id id;
+
+	for (uint64_t day = 0; day < 5; day++)
+		assert_int_equal(put_seed(f, day, MORNING + day * DAY, &id), 0);
+	f->now = MORNING + 10 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	fixture_reopen(f);
+	disk_folder = f->path;
+	assert_int_equal(statvfs(f->path, &fs), 0);
+	f->config.free_min = fs.f_bavail + 1;
+	fixture_reopen(f);
+	assert_int_equal(f->store->totals(f->s, &all, make_room, f), 1);
+	assert_int_equal(f->store->maintain(f->s), 0); /* the file went: there is room */
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.expired_partitions, 1);
+	assert_int_equal(fixture_count(f, &all), 4);
+	disk_folder = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +565,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(survives_any_damage, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(clears_what_a_crash_left, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(opens_what_was_being_made, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(takes_keys_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(closes_days_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(makes_sums_again, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(removes_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(makes_room_day_by_day, fixture_sqlite, heal),
 	};
 
 	store_vfs_install();

@@ -235,6 +235,14 @@ static void knows_its_series(void **state)
 	assert_int_equal(strlen(l.text), strlen("api/cpu@0,host=a,zone=x api/cpu@0,host=b,zone=x api/heap@0,host=a "));
 	assert_non_null(strstr(l.text, "api/cpu@0,host=b,zone=x "));
 	assert_non_null(strstr(l.text, "api/heap@0,host=a "));
+	l.text[0] = 0;
+	sel.service = STR("days");
+	for (uint64_t day = 0; day < 6; day++) /* the second series comes later, then either */
+		fixture_put_random(f, "days", (uint64_t[]){ 3, 3, 4, 6, 5, 3 }[day], MORNING + day * DAY);
+	assert_int_equal(f->store->series(f->s, &sel, note_series, &l), 0);
+	assert_int_equal(strlen(l.text), strlen("days/cpu@0,host=a days/cpu@0,host=b "));
+	assert_non_null(strstr(l.text, "days/cpu@0,host=a "));
+	assert_non_null(strstr(l.text, "days/cpu@0,host=b "));
 }
 
 /* Sums */
@@ -288,6 +296,29 @@ static void sums_of_a_long_range(void **state)
 	assert_int_equal(f->store->maintain(f->s), 0);
 	fixture_assert_sum(f, &all);
 	fixture_assert_sum(f, &part);
+}
+
+/* A day with bytes that cannot be added up is summed once, not at every turn. */
+static void sums_a_day_once(void **state)
+{
+	struct fixture *f = *state;
+	struct store_upload trace = {
+		.service = STR("api"), .type = STR("trace"), .created_ns = MORNING, .raw = STR("go trace")
+	};
+	struct store_stats before, after;
+	struct store_id id;
+
+	f->now = MORNING;
+	for (uint64_t i = 0; i < 3; i++)
+		fixture_put_random(f, "api", 2, MORNING + i);
+	assert_int_equal(f->store->put(f->s, &trace, &id), 0);
+	f->now = MORNING + 3 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &before), 0);
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &after), 0);
+	assert_int_equal(after.commits, before.commits);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 4);
 }
 
 static void refuses_to_sum_other_types(void **state)
@@ -653,6 +684,7 @@ static void survives_failing_allocations(void **state)
 	X(knows_its_series)           \
 	X(sums)                       \
 	X(sums_of_a_long_range)       \
+	X(sums_a_day_once)            \
 	X(refuses_to_sum_other_types) \
 	X(stops)                      \
 	X(totals)                     \
