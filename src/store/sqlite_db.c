@@ -51,6 +51,14 @@ bool db_is_damage(int r)
 	return r == -EUCLEAN;
 }
 
+/* A header that says so has no code of its own. Source: sqlite 3.40, src/prepare.c, sqlite3InitOne(). */
+static int error_in(sqlite3 *db, int rc)
+{
+	bool is_strange = rc == SQLITE_ERROR && !strcmp(sqlite3_errmsg(db), "unsupported file format");
+
+	return is_strange ? -EUCLEAN : db_error(rc);
+}
+
 int db_open(const char *path, bool read_only, sqlite3 **out)
 {
 	sqlite3 *db = NULL;
@@ -68,8 +76,10 @@ int db_open(const char *path, bool read_only, sqlite3 **out)
 		rc = sqlite3_exec(db, "PRAGMA cache_size=-2048; PRAGMA mmap_size=0", NULL, NULL, NULL);
 	}
 	if (rc != SQLITE_OK) {
+		int r = error_in(db, rc);
+
 		(void)sqlite3_close_v2(db);
-		return db_error(rc);
+		return r;
 	}
 	*out = db;
 	return 0;
@@ -83,19 +93,22 @@ void db_closep(sqlite3 **db)
 
 int db_exec(sqlite3 *db, const char *sql)
 {
-	return db_error(sqlite3_exec(db, sql, NULL, NULL, NULL));
+	return error_in(db, sqlite3_exec(db, sql, NULL, NULL, NULL));
 }
 
 int db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out)
 {
-	return db_error(sqlite3_prepare_v2(db, sql, -1, out, NULL));
+	int rc = sqlite3_prepare_v2(db, sql, -1, out, NULL);
+
+	/* Our statements are right: a table or column that is not there was taken by damage to the schema. */
+	return rc == SQLITE_ERROR ? -EUCLEAN : db_error(rc);
 }
 
 int db_step(sqlite3_stmt *stmt)
 {
 	int rc = sqlite3_step(stmt);
 
-	return rc == SQLITE_ROW ? 1 : db_error(rc);
+	return rc == SQLITE_ROW ? 1 : error_in(sqlite3_db_handle(stmt), rc);
 }
 
 void db_finalizep(sqlite3_stmt **stmt)
