@@ -561,6 +561,48 @@ static void started_pythons_are_found(void **state)
 	globfree(&found);
 }
 
+#define STALE_MAX 4096 /* RUNTIMES_PROGRAMS_MAX: so many are remembered */
+
+/* Our own program, and others that cannot be opened from here, as files of containers whose descriptors were given up
+ * for others': their paths lead to another file. */
+static void a_stale_file_is_looked_at_again(void **state)
+{
+	struct mapping *items = calloc(STALE_MAX + 1, sizeof(*items));
+	struct program p = { .pid = (uint32_t)getpid(), .exec_id = 1, .start_ns = 1 };
+	struct fixture f = { 0 };
+	struct file_key key;
+	struct stat st;
+	uint32_t id, again;
+	int fd;
+
+	(void)state;
+	assert_non_null(items);
+	fixture_open(&f);
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	file_key_of(&st, &key);
+	for (size_t i = 0; i <= STALE_MAX; i++) {
+		struct file_key other = key;
+
+		other.inode += i;
+		assert_int_equal(files_add(f.files, -1, &other, STR("/proc/self/status"), &items[i].file_id), 0);
+		items[i].start = i * KIB(4);
+		items[i].kind = PROC_PLACE_FILE;
+	}
+	id = items[0].file_id;
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items + 1, .count = STALE_MAX });
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items, .count = 1 });
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_null(runtimes_file(f.runtimes, id));
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* another process has it */
+	assert_int_equal(files_add(f.files, fd, &key, STR("/proc/self/status"), &again), 0);
+	assert_int_equal(again, id);
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items, .count = 1 });
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_non_null(runtimes_file(f.runtimes, id));
+	fixture_close(&f);
+	free(items);
+}
+
 static int open_and_close(void *ctx)
 {
 	const struct runtimes_config cfg = { .runtimes = both, .host_root = "" };
@@ -609,6 +651,7 @@ int main(void)
 		cmocka_unit_test(a_child_has_its_parents),
 		cmocka_unit_test(an_exec_stays),
 		cmocka_unit_test(started_pythons_are_found),
+		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(the_registry),
 	};
