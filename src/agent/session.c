@@ -343,6 +343,7 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	job->end_ns = wall_of(s, now_ns);
 	job->number = s->window_number++;
 	take_in_settle(s->take_in, s->aggregate);
+	take_in_cut(s->take_in);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
 	s->aggregate = next;
