@@ -485,7 +485,8 @@ void session_close(struct session *s)
 	ignore(session_stop(s));        /* a caller who wants to know stops first */
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
 	unwind_close(s->unwind);        /* before the maps that it fills */
-	session_close_runtimes(s);      /* likewise */
+	if (session_close_runtimes(s) < 0)
+		return; /* it may go on reading: all that it could use stays until the program's end */
 	session_close_beside(s);
 	take_in_free(s->take_in);
 	waits_free(s->waits);
