@@ -230,6 +230,8 @@ int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint
 	for (uint32_t i = 0; i < a->origin_count; i++) {
 		if (a->origins[i].number != number)
 			continue;
+		if (root_fd >= 0 && a->origins[i].root_fd < 0) /* the first one was gone already */
+			a->origins[i].root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 		*out = i;
 		return 0;
 	}

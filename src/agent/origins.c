@@ -11,7 +11,8 @@ struct origin {
 	uint64_t root_device, root_inode, namespace;
 	uint32_t number; /* 0: the place is free */
 	char container_id[sizeof(((struct proc *)0)->container_id)];
-	int root_fd;
+	int root_fd;  /* -1: given back, nobody needed it */
+	bool is_used; /* since the last cut */
 };
 
 struct origins {
@@ -115,6 +116,14 @@ static struct origin *add(struct origins *o, struct origin *new)
 	return item;
 }
 
+/* The numbers of mount namespaces are given again: what is held may lie in one that is gone, whose mounts are, too. */
+static void renew(struct origin *item, struct origin *now)
+{
+	closep(&item->root_fd);
+	item->root_fd = now->root_fd;
+	now->root_fd = -1;
+}
+
 uint32_t origins_of(struct origins *o, const struct proc *p, int *root_fd)
 {
 	struct origin *item, new;
@@ -128,12 +137,24 @@ uint32_t origins_of(struct origins *o, const struct proc *p, int *root_fd)
 	} else {
 		item = find(o, &new);
 		if (item)
-			closep(&new.root_fd);
+			renew(item, &new);
 		else
 			item = add(o, &new);
 	}
 	if (!item)
 		return 0;
+	item->is_used = true;
 	*root_fd = item->root_fd;
 	return item->number;
+}
+
+void origins_cut(struct origins *o)
+{
+	for (size_t i = 0; i < ORIGINS_MAX; i++) {
+		struct origin *item = &o->items[i];
+
+		if (item->number && !item->is_used)
+			closep(&item->root_fd);
+		item->is_used = false;
+	}
 }

@@ -20,3 +20,6 @@ void origins_free(struct origins *o); /* NULL is fine */
  * from 1, never used again; 0: nobody can tell.
  */
 uint32_t origins_of(struct origins *o, const struct proc *p, int *root_fd);
+/** origins_cut - a window has ended: of what nobody asked for since the last one only the number is kept. A descriptor
+ * that is held keeps its file system from being unmounted. */
+void origins_cut(struct origins *o);

@@ -343,6 +343,7 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	job->end_ns = wall_of(s, now_ns);
 	job->number = s->window_number++;
 	take_in_settle(s->take_in, s->aggregate);
+	take_in_cut(s->take_in);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
 	s->aggregate = next;
@@ -484,7 +485,8 @@ void session_close(struct session *s)
 	ignore(session_stop(s));        /* a caller who wants to know stops first */
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
 	unwind_close(s->unwind);        /* before the maps that it fills */
-	session_close_runtimes(s);      /* likewise */
+	if (session_close_runtimes(s) < 0)
+		return; /* it may go on reading: all that it could use stays until the program's end */
 	session_close_beside(s);
 	take_in_free(s->take_in);
 	waits_free(s->waits);

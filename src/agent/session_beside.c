@@ -137,6 +137,8 @@ int session_cut_beside(struct session *s, struct job *job)
 		return r < 0 ? r : 0;
 	job->beside = s->beside->aggregate;
 	s->beside->aggregate = next;
+	if (s->beside->take_in)
+		take_in_cut(s->beside->take_in);
 	return 0;
 }
 

@@ -76,7 +76,7 @@ bool session_wants(const struct session *s, const struct proc *p);
 
 /* Runtimes: session_runtimes.c. */
 int session_open_runtimes(struct session *s) warn_unused;
-void session_close_runtimes(struct session *s);
+int session_close_runtimes(struct session *s); /* -ETIMEDOUT: see runtimes_close() */
 void session_see(struct session *s, const struct proc *p);
 void session_forget(struct session *s, const struct program *program);
 void session_drop(struct session *s, const struct proc *p);

@@ -18,10 +18,12 @@ int session_open_runtimes(struct session *s)
 	return r < 0 ? r : runtimes_open(&cfg, s->files, &s->runtimes);
 }
 
-void session_close_runtimes(struct session *s)
+int session_close_runtimes(struct session *s)
 {
-	runtimes_close(s->runtimes);
+	int r = runtimes_close(s->runtimes);
+
 	s->runtimes = NULL;
+	return r;
 }
 
 void session_see(struct session *s, const struct proc *p)

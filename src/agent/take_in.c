@@ -300,6 +300,11 @@ static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, 
 	return r < 0 ? r : push(a, &f, stack, &frame);
 }
 
+void take_in_cut(struct take_in *t)
+{
+	origins_cut(t->origins);
+}
+
 size_t take_in_settle(struct take_in *t, struct aggregate *a)
 {
 	for (size_t i = 0; i < a->pending_count && a->unsettled; i++) {

@@ -34,3 +34,5 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
  * Return: how many are still not known, and may be.
  */
 size_t take_in_settle(struct take_in *t, struct aggregate *a);
+/** take_in_cut - what comes from now on belongs to another window: what only older ones needed is given back. */
+void take_in_cut(struct take_in *t);

@@ -14,6 +14,7 @@
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/unwind_options.h"
+#include "render/terminal.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
@@ -329,14 +330,15 @@ static int run_loop(struct record *r)
 
 static int say_summary(struct record *r, struct str pushed)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(256)), notices = BUF_INIT(KIB(128));
 	struct session_stats stats;
 
 	if (r->config->quiet)
 		return EXIT_DONE;
 	session_stats(r->session, &stats);
 	summary_text(&r->summary, &stats, &text);
-	session_notices(r->session, &text);
+	session_notices(r->session, &notices);
+	terminal_add_lines(&text, buf_str(&notices)); /* paths in them are strangers' */
 	if (r->outputs.written.len)
 		buf_addf(&text, "\nWritten:\n%s", buf_cstr(&r->outputs.written));
 	buf_adds(&text, pushed);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "render/terminal.h"
 
 #define TOKEN_MAX KIB(4)
 
@@ -186,9 +187,12 @@ static int report(struct pusher *p, const struct push_stats *s, struct buf *text
 	buf_addf(text, "\nPushed to %s: %" PRIu64 " profiles\n", p->url, s->sent);
 	if (s->found)
 		buf_addf(text, "  %" PRIu64 " that an earlier run had left waited in the spool\n", s->found);
-	if (s->waiting > s->waiting_in_memory)
-		buf_addf(text, "  %" PRIu64 " wait in %s for the next run: %s\n", s->waiting - s->waiting_in_memory,
-			 p->spool_dir, s->last_error);
+	if (s->waiting > s->waiting_in_memory) {
+		buf_addf(text, "  %" PRIu64 " wait in %s for the next run: ", s->waiting - s->waiting_in_memory,
+			 p->spool_dir);
+		terminal_add(text, str_of(s->last_error), 0); /* may quote what the server said */
+		buf_addc(text, '\n');
+	}
 	if (s->denied)
 		command_fail(p->command, "--push: the collector refused us, nothing more was sent: %s", s->last_error);
 	if (s->refused)

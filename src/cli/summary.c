@@ -2,7 +2,7 @@
 #include "cli/summary.h"
 
 #include "base/array.h"
-#include "base/utf8.h"
+#include "render/terminal.h"
 
 #define NAME_BYTES_MAX MIB(32)
 #define TOP_COUNT 10
@@ -181,7 +181,7 @@ static void add_top(const struct summary *s, struct buf *out)
 	buf_adds(out, STR("\n    self  function\n"));
 	for (size_t i = 0; i < MIN(count, (size_t)TOP_COUNT) && rows[i].self > 0; i++) {
 		buf_addf(out, "  %5.1f%%  ", percent((uint64_t)rows[i].self, s->samples));
-		utf8_clean(out, str_first(intern_get(&s->names, rows[i].name), 160), 0);
+		terminal_add(out, intern_get(&s->names, rows[i].name), 160);
 		buf_addc(out, '\n');
 	}
 	if (s->incomplete)

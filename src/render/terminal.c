@@ -100,6 +100,19 @@ size_t terminal_add(struct buf *out, struct str s, size_t max)
 	return used;
 }
 
+void terminal_add_lines(struct buf *out, struct str text)
+{
+	while (text.len) {
+		const char *end = memchr(text.ptr, '\n', text.len);
+		size_t size = end ? (size_t)(end - text.ptr) : text.len;
+
+		terminal_add(out, str_first(text, size), 0);
+		if (end)
+			buf_addc(out, '\n');
+		text = str_skip(text, size + (end != NULL));
+	}
+}
+
 void terminal_pad(struct buf *out, size_t count)
 {
 	while (count--)

@@ -13,6 +13,9 @@
  */
 size_t terminal_add(struct buf *out, struct str s, size_t max);
 
+/** terminal_add_lines - the same of each line of @text; only the ends of lines stay as they are. */
+void terminal_add_lines(struct buf *out, struct str text);
+
 /** terminal_columns - the columns terminal_add() would use without a limit. */
 size_t terminal_columns(struct str s);
 

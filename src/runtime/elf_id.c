@@ -46,3 +46,39 @@ int elf_id(const struct reader *in, struct buf *out)
 	add_hex(id, (size_t)r, out);
 	return out->error;
 }
+
+static struct elf_id_key key_of(const struct stat *st)
+{
+	return (struct elf_id_key){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.modified_s = st->st_mtim.tv_sec,
+		.modified_ns = st->st_mtim.tv_nsec,
+		.changed_s = st->st_ctim.tv_sec,
+		.changed_ns = st->st_ctim.tv_nsec,
+	};
+}
+
+int elf_ids_get(struct elf_ids *ids, const struct stat *st, const struct reader *in, struct buf *out)
+{
+	const struct elf_id_key key = key_of(st);
+	size_t before = out->len, size;
+	int r;
+
+	for (size_t i = 0; i < ELF_IDS_MAX; i++) {
+		if (!ids->items[i].text[0] || memcmp(&ids->items[i].key, &key, sizeof(key)) != 0)
+			continue;
+		buf_adds(out, str_of(ids->items[i].text));
+		return out->error;
+	}
+	r = elf_id(in, out);
+	size = out->len - before;
+	if (r < 0 || size >= ELF_ID_TEXT_MAX)
+		return r;
+	ids->items[ids->next].key = key;
+	memcpy(ids->items[ids->next].text, out->ptr + before, size);
+	ids->items[ids->next].text[size] = 0;
+	ids->next = (ids->next + 1) % ELF_IDS_MAX;
+	return 0;
+}

@@ -126,7 +126,7 @@ static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
 	return io_pread_all(*(const int *)self, dst, size, offset);
 }
 
-static int id_of_fd(const int *fd, struct buf *out)
+static int id_of_fd(const struct info *i, const int *fd, struct buf *out)
 {
 	struct reader in = { .read = read_fd, .self = (void *)(uintptr_t)fd };
 	struct stat st;
@@ -134,7 +134,7 @@ static int id_of_fd(const int *fd, struct buf *out)
 	if (fstat(*fd, &st) < 0)
 		return -errno;
 	in.size = (uint64_t)st.st_size;
-	return elf_id(&in, out);
+	return i->target->ids ? elf_ids_get(i->target->ids, &st, &in, out) : elf_id(&in, out);
 }
 
 static int open_exe(const struct info *i)
@@ -149,7 +149,7 @@ static int exe_id(const struct info *i, struct buf *out)
 {
 	scoped(closep) int fd = open_exe(i);
 
-	return fd < 0 ? fd : id_of_fd(&fd, out);
+	return fd < 0 ? fd : id_of_fd(i, &fd, out);
 }
 
 /* The first mapped file called libpython...; -ENODATA when there is none. */
@@ -184,7 +184,7 @@ static int library_id(const struct info *i, struct buf *out)
 	if (r < 0)
 		return r;
 	fd = target_open(i->root, path.ptr, &size);
-	return fd < 0 ? fd : id_of_fd(&fd, out);
+	return fd < 0 ? fd : id_of_fd(i, &fd, out);
 }
 
 /* The file name that exec was given. Small pieces: the text stands at the end of the stack's memory. Source: proc(5),

@@ -43,6 +43,7 @@ struct python_sources {
 	struct intern names;
 	struct site *sites;
 	size_t site_count, site_cap;
+	uint64_t folders_ns;   /* when they were forgotten last */
 	struct u64map folders; /* hash of origin and folder -> string: import path of the package, as "pkg.sub" */
 	const struct clock *clock;
 	uint64_t seed, questions;
@@ -248,9 +249,13 @@ static bool package_of(struct python_sources *s, int root_fd, struct str folder,
 static uint32_t folder_package(struct python_sources *s, uint32_t origin, int root_fd, struct str folder)
 {
 	scoped(buf_release) struct buf name = BUF_INIT(TARGET_PATH_MAX);
-	uint64_t key = key_of(s, origin, folder);
+	uint64_t key = key_of(s, origin, folder), now = clock_monotonic_ns(s->clock);
 	uint32_t id = 0;
 
+	if (root_fd >= 0 && now - s->folders_ns >= LOOK_AGAIN_NS) { /* an __init__.py may have come */
+		u64map_clear(&s->folders);
+		s->folders_ns = now;
+	}
 	if (u64map_get(&s->folders, key, &id) == 0)
 		return id;
 	if (root_fd < 0)

@@ -56,8 +56,9 @@ struct runtime_target {
 	void *self;
 	uint64_t bias; /* address in the process - address in the file, of the file that was probed */
 	const char *host_root;
-	int proc_dir;     /* descriptor of /proc/PID, borrowed */
-	uint64_t *effort; /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
+	int proc_dir;        /* descriptor of /proc/PID, borrowed */
+	uint64_t *effort;    /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
+	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
 };
 
 struct runtime_stats { /* of one runtime, since the start */

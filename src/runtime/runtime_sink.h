@@ -21,6 +21,8 @@ struct runtime_sink {
 	 * set_program - a program started from this file is worth a look at once: its exec record wakes the reader
 	 * @device, @inode: as /proc/PID/maps shows them, put together by makedev(). NULL: this sampler's exec records
 	 * come at once anyway.
+	 *
+	 * Return: 0; 1: there was no room, all that was told before is forgotten; -errno.
 	 */
 	int (*set_program)(void *self, uint64_t device, uint64_t inode);
 	/** recall - forget which names were sent: they come again with the next frames that need them. */

@@ -2,12 +2,15 @@
 #include "runtime/runtimes_int.h"
 
 #include "base/array.h"
+#include "base/log.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "proc/program_hash.h"
 
 #define SEEN_MAX 4096 /* mappings of one process that are looked at */
 #define NOTICES_MAX KIB(64)
 #define MAPS_MAX MIB(16)
+#define END_NS (5 * NSEC_PER_SEC) /* a slow disk may be at one file for so long */
 
 /* ---- entries ---- */
 
@@ -398,23 +401,25 @@ int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct
 	if (result == 0)
 		result = start_worker(r);
 	if (result < 0) {
-		runtimes_close(r);
+		ignore(runtimes_close(r)); /* nothing is being read yet */
 		return result;
 	}
 	*out = r;
 	return 0;
 }
 
-void runtimes_close(struct runtimes *r)
+int runtimes_close(struct runtimes *r)
 {
 	if (!r)
-		return;
+		return 0;
 	pthread_mutex_lock(&r->lock);
 	r->stops = true;
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
-	if (r->worker_runs)
-		pthread_join(r->worker, NULL);
+	if (r->worker_runs && thread_join(r->worker, r->cfg.end_ns ? r->cfg.end_ns : END_NS) == -ETIMEDOUT) {
+		log_warn("the memory of a process never answers: what reads it is left behind");
+		return -ETIMEDOUT;
+	}
 	list_free(&r->work);
 	list_free(&r->looks);
 	list_free(&r->reads);
@@ -438,4 +443,5 @@ void runtimes_close(struct runtimes *r)
 	pthread_cond_destroy(&r->settled);
 	free(r->host_root);
 	free(r);
+	return 0;
 }

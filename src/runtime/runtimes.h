@@ -21,12 +21,19 @@ struct runtimes_config {
 	const struct clock *clock;
 	size_t name_bytes;     /* for names and line tables; 0: 32 MiB */
 	bool want_application; /* application ids and metadata */
+	uint64_t end_ns;       /* how long runtimes_close() waits for what is being read; 0: 5 s */
 };
 
 struct runtimes;
 
 int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct runtimes **out) warn_unused;
-void runtimes_close(struct runtimes *r); /* NULL is fine */
+/**
+ * runtimes_close - NULL is fine
+ *
+ * Return: 0; -ETIMEDOUT: it hangs in a page of a process that never comes. Then @r, its files and what its sink is of
+ * must be left as they are until the program's end.
+ */
+int runtimes_close(struct runtimes *r);
 
 /* ---- the reader's; none of them blocks ---- */
 

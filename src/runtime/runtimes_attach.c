@@ -126,6 +126,7 @@ struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry 
 		.host_root = r->host_root,
 		.proc_dir = dir,
 		.effort = &a->effort,
+		.ids = &r->ids,
 	};
 }
 

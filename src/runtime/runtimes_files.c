@@ -142,10 +142,12 @@ static int probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look, 
 	return 1;
 }
 
-/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's. */
+/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's, when the
+ * path leads nowhere from here, or to another file (a container's). */
 static bool may_pass(int result)
 {
-	return result == -ENOMEM || result == -EMFILE || result == -ENFILE || result == -EIO || result == -ENOENT;
+	return result == -ENOMEM || result == -EMFILE || result == -ENFILE || result == -EIO || result == -ENOENT ||
+	       result == -ESTALE;
 }
 
 /* Is it worth another look, at the next sample of who has it mapped? */
@@ -154,6 +156,8 @@ static bool fails_again(struct runtimes *r, uint32_t file_id)
 	uint32_t before = 0;
 
 	ignore(u64map_get(&r->failures, file_id, &before) < 0); /* the first time */
+	if (r->failures.used >= RUNTIMES_PROGRAMS_MAX)
+		u64map_clear(&r->failures); /* they get more looks than they should: better than none */
 	return before < FAILURES_MAX && u64map_put(&r->failures, file_id, before + 1) == 0;
 }
 
@@ -170,6 +174,8 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 		return NULL;
 	if (may_pass(result) && fails_again(r, file_id))
 		return &runtimes_nothing; /* for now */
+	if (r->failures.used)
+		ignore(u64map_remove(&r->failures, file_id) < 0); /* most never failed */
 	if (result != 1) {
 		publish(&r->probed, file_id, &runtimes_nothing);
 		return &runtimes_nothing;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/u64map.h"
 #include "object/elf.h"
+#include "runtime/elf_id.h"
 #include "runtime/names.h"
 #include "runtime/runtimes.h"
 
@@ -120,7 +121,8 @@ struct runtimes {
 	struct runtimes_pending *pending;
 	size_t pending_count, pending_cap;
 	uint64_t swept_ns;
-	bool full_is_noted;      /* that the sink has no more room has been said */
+	bool full_is_noted; /* that the sink has no more room has been said */
+	struct elf_ids ids;
 	struct u64map failures;  /* file id -> how often it could not be looked at */
 	struct u64map programs;  /* hash of device and inode, by stat, of main programs */
 	struct u64map libraries; /* hash of device and inode, as maps shows them, of runtimes -> file id */

@@ -209,20 +209,33 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 
 /* ---- messages ---- */
 
+/* What is still in use is put there again when a process of it is seen. */
+static void clear_when_full(struct u64map *m)
+{
+	if (m->used >= RUNTIMES_PROGRAMS_MAX)
+		u64map_clear(m);
+}
+
 /* The main program of a process with a runtime: whoever starts it next is looked at at once. */
 static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
 {
 	uint64_t hash = program_file(r, dir);
 	uint32_t known;
 
-	if (!hash || u64map_get(&r->programs, hash, &known) == 0 || u64map_put(&r->programs, hash, 1) < 0)
+	if (!hash || u64map_get(&r->programs, hash, &known) == 0)
+		return;
+	clear_when_full(&r->programs);
+	if (u64map_put(&r->programs, hash, 1) < 0)
 		return;
 	atomic_store_explicit(&r->has_programs, true, memory_order_relaxed);
 	for (size_t i = 0; r->sink.set_program && i < m->seen_count; i++) {
 		const struct runtimes_seen *s = &m->seen[i];
 
-		if (s->file_id == program)
-			ignore(r->sink.set_program(r->sink.self, s->device, s->inode)); /* full: they come later */
+		if (s->file_id != program || r->sink.set_program(r->sink.self, s->device, s->inode) != 1)
+			continue; /* what could not be told comes with its samples */
+		/* The others are told of when they are seen again. */
+		u64map_clear(&r->programs);
+		ignore(u64map_put(&r->programs, hash, 1) < 0);
 	}
 }
 
@@ -270,7 +283,8 @@ static void see(struct runtimes *r, const struct runtimes_message *m)
 		is_unsure |= !probed;
 		if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
 			continue;
-		ignore(u64map_put(&r->libraries, file_hash(r, s->device, s->inode), s->file_id) < 0); /* full */
+		clear_when_full(&r->libraries);
+		ignore(u64map_put(&r->libraries, file_hash(r, s->device, s->inode), s->file_id) < 0); /* no memory */
 		runtimes_add(r, e, probed, s->start, s->offset);
 		e->is_searching = false;
 	}

@@ -42,16 +42,34 @@ static void sink_forget(void *self, enum abi_runtime runtime, uint32_t pid)
 		ignore(bpf_map_delete_elem(fd, &pid)); /* it may have exited */
 }
 
+/* Return: 0 or -errno. */
+static int clear_programs(int fd)
+{
+	struct abi_program key;
+
+	while (bpf_map_get_next_key(fd, NULL, &key) == 0)
+		if (bpf_map_delete_elem(fd, &key) < 0)
+			return -errno;
+	return 0;
+}
+
+/* Programs come and go, as files of containers do: nothing says that one is gone, so a full map begins anew. */
 static int sink_set_program(void *self, uint64_t device, uint64_t inode)
 {
 	const struct bpf_runtimes *r = self;
 	struct abi_program key = { .device = (uint64_t)major(device) << KERNEL_MINOR_BITS | minor(device),
 				   .inode = inode };
 	uint8_t yes = 1;
+	int result;
 
 	if (bpf_map_update_elem(r->programs_fd, &key, &yes, BPF_ANY) == 0)
 		return 0;
-	return errno == E2BIG ? -ENOSPC : -errno;
+	if (errno != E2BIG)
+		return -errno;
+	result = clear_programs(r->programs_fd);
+	if (result < 0)
+		return result;
+	return bpf_map_update_elem(r->programs_fd, &key, &yes, BPF_ANY) == 0 ? 1 : -errno;
 }
 
 static void sink_recall(void *self)

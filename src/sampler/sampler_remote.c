@@ -12,6 +12,8 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
+#include "base/thread.h"
 #include "runtime/runtime_sink.h"
 #include "sampler/remote_access.h"
 #include "sampler/remote_names.h"
@@ -28,6 +30,7 @@
 #define SCAN_SHARE 100 /* looking for new processes takes at most a hundredth of the time */
 #define YOUNG_NS (2 * NSEC_PER_SEC)
 #define OTHERS_NS (100 * NSEC_PER_MSEC) /* between looks at processes without a runtime */
+#define END_NS (2 * NSEC_PER_SEC)       /* for the last look */
 #define PYTHONS_MAX 16384
 #define DESCRIPTORS_MAX 16384
 
@@ -54,7 +57,7 @@ struct sampler_state {
 	const struct sampler_events *events;
 	int stop_fd;
 	pthread_t thread;
-	bool runs;
+	bool runs, is_left; /* is_left: it hangs in a read, and is there until the program's end */
 	uint64_t rejected;
 	_Atomic uint64_t counters[ABI_COUNTER_COUNT];
 	_Atomic bool recall;
@@ -559,12 +562,17 @@ static int remote_fd(const struct sampler_state *s)
 static int remote_stop(struct sampler_state *s)
 {
 	uint64_t one = 1;
+	int r;
 
 	if (!s->runs)
 		return 0;
 	s->runs = false;
 	ignore(write(s->stop_fd, &one, sizeof(one))); /* it cannot run over */
-	return -pthread_join(s->thread, NULL);
+	r = thread_join(s->thread, END_NS);
+	s->is_left = r == -ETIMEDOUT;
+	if (s->is_left)
+		log_warn("the memory of a process never answers: what reads it is left behind");
+	return r;
 }
 
 static void remote_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER_COUNT])
@@ -579,6 +587,8 @@ static void remote_close(struct sampler_state *s)
 	if (!s)
 		return;
 	ignore(remote_stop(s)); /* joined already, or never ran */
+	if (s->is_left)
+		return; /* it uses all of this when it goes on */
 	remote_names_free(s->names);
 	remote_walker_free(s->walker);
 	remote_procs_release(&s->procs);

@@ -72,7 +72,8 @@ static void one_number_for_one_file_system(void **state)
 	assert_int_equal(stat("/", &root), 0);
 	assert_true(root.st_ino == seen.st_ino && root.st_dev == seen.st_dev);
 	assert_int_equal(origins_of(o, &other, &again), 1);
-	assert_int_equal(again, fd);
+	assert_int_equal(fstat(again, &seen), 0);
+	assert_true(root.st_ino == seen.st_ino && root.st_dev == seen.st_dev);
 	assert_int_equal(origins_of(o, &kernel, &fd), 0);
 	assert_int_equal(fd, -1);
 	end(pid);
@@ -119,6 +120,62 @@ static void another_root_is_another(void **state)
 	rmdir(folder);
 }
 
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+/* A root of a process that has ended is not held for long; its number stays. */
+static void what_nobody_uses_is_closed(void **state)
+{
+	struct proc self = proc_of(getpid()), other;
+	pid_t pid = child_below(NULL);
+	struct origins *o;
+	struct stat st;
+	int fd, held;
+
+	(void)state;
+	other = proc_of(pid);
+	assert_int_equal(origins_new("", &o), 0);
+	assert_int_equal(origins_of(o, &self, &held), 1);
+	origins_cut(o);
+	assert_int_equal(fstat(held, &st), 0); /* used in the window that has ended */
+	assert_int_equal(origins_of(o, &self, &held), 1);
+	origins_cut(o);
+	assert_int_equal(fstat(held, &st), 0);
+	origins_cut(o);
+	assert_int_equal(fcntl(held, F_GETFD), -1);
+	end(pid);
+	assert_int_equal(origins_of(o, &other, &fd), 1); /* of one that is gone: the number alone */
+	assert_int_equal(fd, -1);
+	assert_int_equal(origins_of(o, &self, &fd), 1);
+	assert_int_equal(stat("/", &st), 0);
+	assert_int_equal(inode_of(fd), st.st_ino);
+	origins_free(o);
+}
+
+/* The number of a mount namespace is another one's later: what is lent is the root of the process that asks. */
+static void the_root_is_the_newest(void **state)
+{
+	struct proc self = proc_of(getpid()), other;
+	pid_t pid = child_below(NULL);
+	struct origins *o;
+	int first, second;
+
+	(void)state;
+	other = proc_of(pid);
+	assert_int_equal(origins_new("", &o), 0);
+	assert_int_equal(origins_of(o, &self, &first), 1);
+	assert_int_equal(origins_of(o, &other, &second), 1);
+	assert_int_not_equal(first, second); /* opened before the old one was closed */
+	assert_int_equal(fcntl(first, F_GETFD), -1);
+	end(pid);
+	origins_free(o);
+}
+
 static void few_descriptors_are_held(void **state)
 {
 	char base[] = "/tmp/hearth-origin-XXXXXX", folder[64];
@@ -153,8 +210,8 @@ static void few_descriptors_are_held(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_number_for_one_file_system),
-		cmocka_unit_test(another_root_is_another),
+		cmocka_unit_test(one_number_for_one_file_system), cmocka_unit_test(another_root_is_another),
+		cmocka_unit_test(what_nobody_uses_is_closed),     cmocka_unit_test(the_root_is_the_newest),
 		cmocka_unit_test(few_descriptors_are_held),
 	};
 

@@ -200,6 +200,57 @@ static void hashes_files_without_build_id(void **state)
 	assert_int_equal(elf_id(&reader, &id), -EBADMSG);
 }
 
+struct counted {
+	const uint8_t *bytes;
+	size_t reads;
+};
+
+static int read_counted(void *self, void *dst, size_t size, uint64_t offset)
+{
+	struct counted *c = self;
+
+	c->reads++;
+	memcpy(dst, c->bytes + offset, size);
+	return 0;
+}
+
+/* Each process of an interpreter asks for its file: it is read when it has changed, or was forgotten for others. */
+static void reads_a_file_once(void **state)
+{
+	uint8_t elf[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = 2, [18] = 62, [20] = 1, [52] = 64 };
+	struct elf_ids *ids = calloc(1, sizeof(*ids));
+	struct stat st = { .st_dev = 1, .st_ino = 2, .st_size = sizeof(elf) };
+	struct counted c = { .bytes = elf };
+	const struct reader in = { .read = read_counted, .self = &c, .size = sizeof(elf) };
+	scoped(buf_release) struct buf first = BUF_INIT(KIB(4)), again = BUF_INIT(KIB(4)), other = BUF_INIT(KIB(64));
+	size_t reads;
+
+	(void)state;
+	assert_non_null(ids);
+	assert_int_equal(elf_ids_get(ids, &st, &in, &first), 0);
+	reads = c.reads;
+	assert_true(reads > 0);
+	buf_addc(&again, '>');
+	assert_int_equal(elf_ids_get(ids, &st, &in, &again), 0);
+	assert_int_equal(c.reads, reads);
+	assert_string_equal(buf_cstr(&again) + 1, buf_cstr(&first));
+	st.st_ctim.tv_nsec++; /* written to */
+	elf[8] = 1;
+	assert_int_equal(elf_ids_get(ids, &st, &in, &other), 0);
+	assert_true(c.reads > reads && !str_eq(buf_str(&other), buf_str(&first)));
+	for (size_t i = 0; i < ELF_IDS_MAX; i++) {
+		st.st_ino++;
+		assert_int_equal(elf_ids_get(ids, &st, &in, &other), 0);
+	}
+	reads = c.reads;
+	assert_int_equal(elf_ids_get(ids, &st, &in, &other), 0);
+	assert_int_equal(c.reads, reads);
+	st.st_ino = 2;
+	assert_int_equal(elf_ids_get(ids, &st, &in, &other), 0);
+	assert_true(c.reads > reads);
+	free(ids);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +258,7 @@ int main(void)
 		cmocka_unit_test(tells_of_the_library),
 		cmocka_unit_test(tells_of_the_library_in_a_chroot),
 		cmocka_unit_test(hashes_files_without_build_id),
+		cmocka_unit_test(reads_a_file_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

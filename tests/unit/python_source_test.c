@@ -366,6 +366,40 @@ static void notices_installations(void **state)
 	python_sources_free(s);
 }
 
+/* A folder becomes a package, and no longer is one. */
+static void notices_packages(void **state)
+{
+	const struct folder *f = *state;
+	uint64_t now_ns = NSEC_PER_SEC;
+	const struct clock clock = { .monotonic_ns = simulated_ns, .self = &now_ns };
+	static const struct {
+		uint64_t after_s;
+		const char *want;
+	} steps[] = { { 0, "" }, { 30, "" }, { 31, "late.mod" } };
+	struct python_source out;
+	struct python_sources *s;
+
+	assert_int_equal(mkdirat(f->fd, "late", 0755), 0);
+	assert_int_equal(python_sources_new_on(&clock, &s), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		now_ns += steps[i].after_s * NSEC_PER_SEC;
+		python_sources_find(s, 1, f->fd, STR("/late/mod.py"), STR("3.11.2"), &out);
+		assert_text(out.package, steps[i].want);
+		if (i == 0) {
+			scoped(closep) int fd = openat(f->fd, "late/__init__.py", O_WRONLY | O_CREAT, 0644);
+
+			assert_true(fd >= 0);
+		}
+	}
+	assert_int_equal(unlinkat(f->fd, "late/__init__.py", 0), 0);
+	now_ns += 3600 * NSEC_PER_SEC;
+	python_sources_find(s, 1, -1, STR("/late/mod.py"), STR("3.11.2"), &out);
+	assert_text(out.package, "late.mod"); /* the process is gone, what was read stays */
+	python_sources_find(s, 1, f->fd, STR("/late/mod.py"), STR("3.11.2"), &out);
+	assert_text(out.package, "");
+	python_sources_free(s);
+}
+
 /* Debian's pip has METADATA and no RECORD, pip's own has both. */
 static void reads_a_real_installation(void **state)
 {
@@ -394,6 +428,7 @@ int main(void)
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(withstands_hostile_folders),
 		cmocka_unit_test(notices_installations),
+		cmocka_unit_test(notices_packages),
 		cmocka_unit_test(reads_a_real_installation),
 	};
 

@@ -377,6 +377,16 @@ static void columns(void **state)
 	}
 }
 
+/* A path of a stranger's is a part of what is said. */
+static void lines(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(KIB(1));
+
+	(void)state;
+	terminal_add_lines(&out, STR("\n/a\x1b]0;b\x07\r: c\nd\xc2\x9bK\n\ne"));
+	assert_string_equal(buf_cstr(&out), "\n/a\\x1b]0;b\\x07\\x0d: c\nd\\u009bK\n\ne");
+}
+
 static int build_everything(void *ctx)
 {
 	const struct render_text_config cfg = { .top_count = 9, .tree_min_percent = 0, .by_process = true };
@@ -402,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns),
+		cmocka_unit_test(lines),
 		cmocka_unit_test(golden),
 		cmocka_unit_test(golden_dump),
 		cmocka_unit_test(durations),

@@ -6,10 +6,14 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <linux/types.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -561,6 +565,105 @@ static void started_pythons_are_found(void **state)
 	globfree(&found);
 }
 
+#define STALE_MAX 4096 /* RUNTIMES_PROGRAMS_MAX: so many are remembered */
+
+/* Our own program, and others that cannot be opened from here, as files of containers whose descriptors were given up
+ * for others': their paths lead to another file. */
+static void a_stale_file_is_looked_at_again(void **state)
+{
+	struct mapping *items = calloc(STALE_MAX + 1, sizeof(*items));
+	struct program p = { .pid = (uint32_t)getpid(), .exec_id = 1, .start_ns = 1 };
+	struct fixture f = { 0 };
+	struct file_key key;
+	struct stat st;
+	uint32_t id, again;
+	int fd;
+
+	(void)state;
+	assert_non_null(items);
+	fixture_open(&f);
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	file_key_of(&st, &key);
+	for (size_t i = 0; i <= STALE_MAX; i++) {
+		struct file_key other = key;
+
+		other.inode += i;
+		assert_int_equal(files_add(f.files, -1, &other, STR("/proc/self/status"), &items[i].file_id), 0);
+		items[i].start = i * KIB(4);
+		items[i].kind = PROC_PLACE_FILE;
+	}
+	id = items[0].file_id;
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items + 1, .count = STALE_MAX });
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items, .count = 1 });
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_null(runtimes_file(f.runtimes, id));
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* another process has it */
+	assert_int_equal(files_add(f.files, fd, &key, STR("/proc/self/status"), &again), 0);
+	assert_int_equal(again, id);
+	runtimes_see(f.runtimes, &p, &(struct mappings){ .items = items, .count = 1 });
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_non_null(runtimes_file(f.runtimes, id));
+	fixture_close(&f);
+	free(items);
+}
+
+/* Puts a page that nobody ever fills under the state that attaching reads, as a file system that does not answer would.
+ */
+static bool silence(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	uintptr_t start = (uintptr_t)&fake_runtime_state & ~(uintptr_t)4095;
+	size_t size = (uintptr_t)(&fake_runtime_state + 1) - start;
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	size = (size + 4095) & ~(size_t)4095;
+	all.range = (struct uffdio_range){ .start = start, .len = size };
+	return fd >= 0 && !ioctl(fd, UFFDIO_API, &api) &&
+	       mmap((void *)start, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+		       MAP_FAILED &&
+	       !ioctl(fd, UFFDIO_REGISTER, &all);
+}
+
+static void does_not_wait_for_silent_memory(void **state)
+{
+	static struct fixture f; /* left to the worker, which goes on when the process has ended */
+	const struct runtimes_config cfg = {
+		.runtimes = both, .host_root = "", .clock = &clock_system, .end_ns = 200 * NSEC_PER_MSEC
+	};
+	struct program p;
+	char is_silent = 0;
+	int ends[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		is_silent = silence() ? 'y' : 'n';
+		ignore(write(ends[1], &is_silent, 1) != 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &is_silent, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	if (is_silent != 'y') {
+		end(pid);
+		skip_because("needs userfaultfd");
+	}
+	fixture_open(&f);
+	assert_int_equal(runtimes_close(f.runtimes), 0);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	usleep(200000);
+	assert_int_equal(runtimes_close(f.runtimes), -ETIMEDOUT);
+	end(pid);
+}
+
 static int open_and_close(void *ctx)
 {
 	const struct runtimes_config cfg = { .runtimes = both, .host_root = "" };
@@ -609,6 +712,8 @@ int main(void)
 		cmocka_unit_test(a_child_has_its_parents),
 		cmocka_unit_test(an_exec_stays),
 		cmocka_unit_test(started_pythons_are_found),
+		cmocka_unit_test(a_stale_file_is_looked_at_again),
+		cmocka_unit_test(does_not_wait_for_silent_memory),
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(the_registry),
 	};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of threads that read other processes' memory: a read of a page that a file system or userfaultfd(2) never gives
+ * takes for ever, and only the end of our process ends it. */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/base.h"
+
+/** thread_join - Return: 0; -ETIMEDOUT: it runs on, nothing that it may still touch can be freed; -errno. */
+int thread_join(pthread_t thread, uint64_t patience_ns) warn_unused;
