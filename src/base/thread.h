@@ -7,5 +7,5 @@
 
 #include "base/base.h"
 
-/** thread_join - Return: 0; -ETIMEDOUT: it runs on, nothing that it may still touch can be freed; -errno. */
+/** thread_join - Return: 0; -ETIMEDOUT: it runs on, detached: nothing that it may still touch can be freed; -errno. */
 int thread_join(pthread_t thread, uint64_t patience_ns) warn_unused;
