@@ -126,7 +126,7 @@ def check_losses(python, kept, bare):
     depth = [sum(sum(f.kind == "N" for f in frames_of(s)) * s.count for s in some) / max(total(some), 1) for some in (whole, bare)]
     common = 1 - sum(strange.values()) / max(total(whole), 1)
     # What is seldom called may be called in one of the two only.
-    if not tap.ok(common >= 0.9 and abs(depth[0] / depth[1] - 1) < 0.03, f"{python.name}: no native frame is lost",
+    if not tap.ok(common >= 0.9 and abs(depth[0] - depth[1]) < 0.03 * depth[1], f"{python.name}: no native frame is lost",
                   f"{100 * common:.2f} % of {total(whole)} native stacks have only calls of a session without Python; mean depth {depth[0]:.2f} and {depth[1]:.2f}"):
         for text, count in strange.most_common(6):
             tap.note(f"    {count} times {text[-500:]}")
@@ -138,7 +138,11 @@ def check(python):
     judge(python, "whole", kept, False)
     bare = of_native_work(session(python, "--python-mode", "disabled"))
     tap.ok(not any(is_python(m) for s in bare for m in s.modules), f"{python.name}: --python-mode disabled has no Python frames")
-    check_losses(python, of_native_work(kept), bare)
+    if python.source != "built" and total(bare) < 100:
+        # Distributions strip all but dynamic symbols: in Debian's 3.14.x of late the loop is mostly a part without one.
+        tap.skip(f"{python.name}: no native frame is lost", "the interpreter's loop has no name in this build")
+    else:
+        check_losses(python, of_native_work(kept), bare)
 
 
 if QUICK:
