@@ -108,7 +108,8 @@ static bool is_identifier(struct str s)
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.ptr[i];
 
-		if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c < 0))
+		if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+		      (unsigned char)c >= 0x80))
 			return false;
 	}
 	return true;

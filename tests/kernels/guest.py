@@ -16,8 +16,8 @@ PROGRAM_FLAGS = ["-D_GNU_SOURCE", "-std=gnu17", "-O2", "-static", "-fomit-frame-
                  "-Wextra", "-pthread"]
 CONSOLE_MAX = 8 << 20
 # What the arm64 build links, and the guest's shell.
-SYSROOT = ["busybox-static", "libbpf-dev", "libc6-dev", "libcmocka-dev", "libcurl4-gnutls-dev", "libdeflate-dev", "libdw-dev", "libelf-dev",
-           "libiberty-dev", "libjansson-dev", "liblzma-dev", "libxxhash-dev", "nettle-dev", "libsqlite3-dev", "libzstd-dev", "zlib1g-dev"]
+SYSROOT = ["busybox-static", "libbpf-dev", "libc6-dev", "libcmocka-dev", "libcurl4-gnutls-dev", "libdeflate-dev", "libdw-dev", "libelf-dev", "libgnutls28-dev",
+           "libiberty-dev", "libjansson-dev", "liblzma-dev", "libmicrohttpd-dev", "libseccomp-dev", "libxxhash-dev", "nettle-dev", "libsqlite3-dev", "libzstd-dev", "zlib1g-dev"]
 
 
 def run(*args, **options):
