@@ -334,7 +334,8 @@ static void forked_children(void **state)
 	print_live(&l, program.version, "fork");
 	print_message("  %d of children\n", l.children);
 	assert_true(l.children > 50);
-	assert_int_equal(l.others, 0);
+	/* Of a child whose pages go, or are not there yet: its stack says so. */
+	assert_in_range(l.others, 0, l.samples / 500);
 	assert_int_equal(l.unnamed, 0);
 	assert_int_equal(l.legal, l.whole);
 	assert_true((l.whole + l.gaps) * 100 >= l.samples * 95);
@@ -479,7 +480,9 @@ static void the_map_is_full(void **state)
 	assert_int_equal(l.sink.set(l.sink.self, ABI_RUNTIME_PYTHON, 2, &info, sizeof(info)), 0);
 	for (r = 0, pid = 0; r == 0 && pid < 100000; pid++)
 		r = l.sink.set_program(l.sink.self, 1, pid);
-	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(r, 1); /* there was no room: it begins anew */
+	assert_in_range(pid, 1024, 50000);
+	assert_int_equal(l.sink.set_program(l.sink.self, 1, 0), 0);
 	sampler_find(STR("bpf"))->close(l.state);
 	free(l.known);
 }
