@@ -2,7 +2,6 @@
 /* Lines of bytecode: by hand for what no compiler makes, and as every installed interpreter says of its own library. */
 #include "support.h"
 
-#include <glob.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -163,32 +162,13 @@ static void check_output(FILE *out, uint8_t major, uint8_t minor)
 	assert_true(functions > 600);
 }
 
-/* Debian's own, or one that pyenv has built. */
-static bool find_interpreter(const char *version, char *path, size_t size)
-{
-	char pattern[256];
-	glob_t found;
-	bool has;
-
-	(void)snprintf(path, size, "/usr/bin/python%s", version);
-	if (access(path, X_OK) == 0)
-		return true;
-	(void)snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/%s.*/bin/python%s", getenv("HOME"), version,
-		       version);
-	has = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc;
-	if (has)
-		(void)snprintf(path, size, "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return has;
-}
-
 static void as_interpreters_say(void **state)
 {
 	const char *version = *state;
 	char path[256], command[512];
 	FILE *out;
 
-	if (!find_interpreter(version, path, sizeof(path)))
+	if (!find_python(version, path, sizeof(path)))
 		skip_because("this version of Python is not installed");
 	assert_int_equal(setenv("LINES_PROGRAM", program, true), 0);
 	(void)snprintf(command, sizeof(command), "%s -W ignore -c 'import os; exec(os.environ[\"LINES_PROGRAM\"])'",

@@ -3,7 +3,6 @@
 #include "support.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -192,24 +191,6 @@ static int read_memory(void *self, void *dst, uint32_t size, uint64_t at)
 	return pread(m->fd, dst, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
 }
 
-static bool find_interpreter(const char *version, char *path, size_t size)
-{
-	char pattern[256];
-	glob_t found;
-	bool has;
-
-	(void)snprintf(path, size, "/usr/bin/python%s", version);
-	if (access(path, X_OK) == 0)
-		return true;
-	(void)snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/%s.*/bin/python%s", getenv("HOME"), version,
-		       version);
-	has = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc;
-	if (has)
-		(void)snprintf(path, size, "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return has;
-}
-
 struct child {
 	pid_t pid;
 	int in;
@@ -391,7 +372,7 @@ static void as_processes_have_them(void **state)
 	struct child c;
 	size_t cap = 0, count = 0;
 
-	if (!find_interpreter(*state, path, sizeof(path)))
+	if (!find_python(*state, path, sizeof(path)))
 		skip_because("this version of Python is not installed");
 	start(path, &c);
 	while (getline(&line, &cap, c.out) > 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <glob.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -93,4 +94,23 @@ void for_each_failing_allocation(int (*body)(void *ctx), void *ctx)
 		}
 		assert_true(r == 0 || r == -ENOMEM);
 	}
+}
+
+bool find_python(const char *version, char *path, size_t size)
+{
+	const char *home = getenv("HOME");
+	char pattern[256];
+	glob_t found;
+	bool has;
+
+	(void)snprintf(path, size, "/usr/bin/python%s", version);
+	if (access(path, X_OK) == 0)
+		return true;
+	(void)snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/%s.*/bin/python%s", home ? home : "", version,
+		       version);
+	has = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc;
+	if (has)
+		(void)snprintf(path, size, "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return has;
 }

@@ -40,3 +40,7 @@ bool allocation_failed(void);
  * @body: returns 0 or -ENOMEM and must leave nothing behind in either case
  */
 void for_each_failing_allocation(int (*body)(void *ctx), void *ctx);
+
+/** find_python - an interpreter of this version, "3.11": Debian's own, or one that pyenv has built. Return: whether
+ * there is one. */
+bool find_python(const char *version, char *path, size_t size);
