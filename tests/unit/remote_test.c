@@ -2,6 +2,7 @@
 /* The remote sampler's parts: which threads count, what is read in one piece, records on their way. */
 #include "support.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -444,13 +445,24 @@ static void ring_is_bounded(void **state)
 
 /* ---- processes ---- */
 
-/* A program of its own, not a fork: ThreadSanitizer starts a thread of its own in a forked child, sooner or later. */
+/* A program of its own, not a fork: ThreadSanitizer starts a thread of its own in a forked child, sooner or later. That
+ * it writes says that exec is over, which posix_spawn(3) does not wait for; it ends by itself when the test fails. */
 static pid_t start_spinning(void)
 {
-	char *argv[] = { "sh", "-c", "while :; do :; done", NULL };
+	char *argv[] = { "sh", "-c", "ulimit -t 20; echo; while :; do :; done", NULL };
+	posix_spawn_file_actions_t actions;
+	int ends[2];
+	char byte;
 	pid_t pid;
 
-	assert_int_equal(posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, NULL), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO), 0);
+	assert_int_equal(posix_spawn(&pid, "/bin/sh", &actions, NULL, argv, NULL), 0);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
 	return pid;
 }
 
