@@ -18,6 +18,7 @@ $(SETUP_STAMP): scripts/setup scripts/packages.txt
 setup-extra: setup
 	scripts/setup scripts/packages-extra.txt
 	scripts/setup-web
+	scripts/setup-sdks
 
 build: $(BUILD)/build.ninja
 	$(NINJA) $(BUILD)
@@ -31,8 +32,9 @@ run: build
 test: setup
 	scripts/test
 
+# PARTS="NAME..." runs these parts of tests/parts.toml; without it, those that do not hold for this tree.
 test-extra: setup-extra
-	scripts/test-extra
+	scripts/test-extra $(PARTS)
 
 bench: build
 	tests/bench/bench.py $(BENCH)

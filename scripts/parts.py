@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of make test-extra (tests/parts.toml): what each depends on, which hold for this tree, which CI has to run.
+
+A part's inputs are the files below its declared paths, its own checks, the files that nobody declares, and its entry in
+the table. Their digest is the part's key. A result and the record in git both name that key: who has the same key has the
+same inputs, in any clone, shallow or not, whatever the history looks like.
+"""
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tomllib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TABLE = "tests/parts.toml"
+RECORD = "tests/parts.record"
+
+
+class Refused(Exception):
+    """What the caller has to change before anything can run; its text is one line for people."""
+
+
+def git(*args, root=ROOT):
+    done = subprocess.run(["git", "-C", root, *args], capture_output=True, text=True, errors="surrogateescape")
+    if done.returncode:
+        raise Refused(f"git {args[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def matches(path, declared):
+    """Does a declared path (a file, or a folder with a slash at its end, or a beginning with * at its end) cover @path?"""
+    if declared.endswith("*"):
+        return path.startswith(declared[:-1])
+    return path.startswith(declared) if declared.endswith("/") else path == declared
+
+
+class Part:
+    def __init__(self, name, row, groups):
+        self.name, self.row = name, row
+        self.about = row["about"]
+        self.builds = row.get("builds", [])
+        self.checks = row.get("checks", [])  # "NAME" or "NAME ARGUMENTS"
+        self.steps = row.get("steps", [])
+        self.no_quick = row.get("no_quick", [])
+        self.paths = [f"tests/e2e/check_{check.split()[0]}.py" for check in self.checks]
+        for path in row["paths"]:
+            self.paths += groups[path[1:]] if path.startswith("@") else [path]
+
+    @property
+    def names(self):
+        """The end-to-end checks of the part."""
+        return list(dict.fromkeys(check.split()[0] for check in self.checks))
+
+    def covers(self, path):
+        return any(matches(path, declared) for declared in self.paths)
+
+
+class Table:
+    """tests/parts.toml. Raises Refused when it does not fit the checks that there are."""
+
+    def __init__(self, root=ROOT):
+        self.root = root
+        try:
+            with open(os.path.join(root, TABLE), "rb") as f:
+                rows = tomllib.load(f)
+            groups = self.groups_of(rows.get("groups", {}))
+            self.builds, self.test = rows["builds"], rows["test"]
+            self.parts = {name: Part(name, row, groups) for name, row in rows["parts"].items()}
+        except (OSError, tomllib.TOMLDecodeError, KeyError) as e:
+            raise Refused(f"{TABLE}: {type(e).__name__} {e}")
+        self.check()
+
+    @staticmethod
+    def groups_of(rows):
+        """A group may name groups above it."""
+        groups = {}
+        for name, paths in rows.items():
+            groups[name] = [p for path in paths for p in (groups[path[1:]] if path.startswith("@") else [path])]
+        return groups
+
+    def check(self):
+        there = {f[6:-3] for f in os.listdir(os.path.join(self.root, "tests/e2e")) if f.startswith("check_") and f.endswith(".py")}
+        listed = [name for part in self.parts.values() for name in part.names]
+        unlisted = sorted(there - set(listed))
+        if unlisted:
+            raise Refused(f"{TABLE}: no part lists the check {', '.join(unlisted)}: add it to the one it belongs to")
+        missing = sorted(set(listed) - there)
+        if missing:
+            raise Refused(f"{TABLE}: there is no tests/e2e/check_{missing[0]}.py")
+        for part in self.parts.values():
+            for path in part.paths:
+                if path.count("*") > path.endswith("*") or path.startswith("@"):
+                    raise Refused(f"{TABLE}: {part.name}: {path}: a star stands at the end, a group in paths of a part or of a later group")
+            for build in part.builds:
+                if build not in self.builds:
+                    raise Refused(f"{TABLE}: {part.name}: there is no build {build}")
+
+    def part(self, name):
+        if name not in self.parts:
+            raise Refused(f"there is no part {name}; there are: {' '.join(self.parts)}")
+        return self.parts[name]
+
+    def quick_checks(self):
+        """The checks that make test runs in their quick form."""
+        none = {name for part in self.parts.values() for name in part.no_quick}
+        return sorted({name for part in self.parts.values() for name in part.names} - none)
+
+    def declared(self, path):
+        return any(matches(path, p) for p in self.test["paths"]) or any(part.covers(path) for part in self.parts.values())
+
+
+class Tree:
+    """The files of a commit."""
+
+    def __init__(self, root=ROOT, commit="HEAD"):
+        self.root = root
+        self.commit = git("rev-parse", commit, root=root).strip()
+        self.id = git("rev-parse", commit + "^{tree}", root=root).strip()
+        self.files = {}
+        for row in git("ls-tree", "-r", "-z", commit, root=root).split("\0"):
+            if row:
+                about, path = row.split("\t", 1)
+                self.files[path] = about
+
+    def inputs(self, table, part):
+        """{path: mode, type and blob} of what the part depends on."""
+        return {p: about for p, about in self.files.items() if part.covers(p) or not table.declared(p)}
+
+    def key(self, table, part):
+        text = json.dumps([part.row, sorted(self.inputs(table, part).items())], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+    def dirty(self):
+        """Files that differ from the commit, untracked ones too; the record may be new."""
+        rows = git("status", "--porcelain", "--untracked-files=normal", root=self.root).splitlines()
+        return [row[3:] for row in rows if row[3:] != RECORD]
+
+    def rotation(self):
+        """A number that changes with commits: HEARTH_ROTATION, else how many there are, else (shallow) from the commit's id."""
+        forced = os.environ.get("HEARTH_ROTATION", "")
+        if forced:
+            if not forced.isdigit():
+                raise Refused(f"HEARTH_ROTATION is {forced!r}, no number")
+            return int(forced)
+        if git("rev-parse", "--is-shallow-repository", root=self.root).strip() == "true":
+            return int(self.commit[:8], 16)
+        return int(git("rev-list", "--count", self.commit, root=self.root))
+
+
+# ---- results of whole parts, outside of git ----
+
+
+def machine():
+    return f"{platform.machine()} {platform.release()}"
+
+
+def results_folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "hearth-tests", "parts")
+
+
+def result_of(part, key):
+    """What the part's last whole run with these inputs on this kernel came to, or None."""
+    try:
+        with open(os.path.join(results_folder(), f"{part.name}-{key}.json")) as f:
+            result = json.load(f)
+    except (OSError, ValueError):
+        return None
+    return result if result.get("machine") == machine() else None
+
+
+def holds(result):
+    """A part holds when nothing failed and something passed."""
+    return bool(result) and result["failed"] == 0 and result["passed"] > 0
+
+
+def forget_result(part, key):
+    try:
+        os.unlink(os.path.join(results_folder(), f"{part.name}-{key}.json"))
+    except FileNotFoundError:
+        pass
+
+
+def write_result(part, key, result):
+    """Only a part that came to its end has a result: the file appears at once."""
+    os.makedirs(results_folder(), exist_ok=True)
+    file = os.path.join(results_folder(), f"{part.name}-{key}.json")
+    with open(file + ".new", "w") as f:
+        json.dump({**result, "part": part.name, "key": key, "machine": machine()}, f)
+    os.replace(file + ".new", file)
+
+
+# ---- the record in git ----
+
+
+class Record:
+    """tests/parts.record: for which inputs each part last passed whole, when all of them held for one tree."""
+
+    def __init__(self, root=ROOT):
+        self.root, self.commit, self.tree, self.keys = root, None, None, {}
+        try:
+            with open(os.path.join(root, RECORD)) as f:
+                rows = [line.split() for line in f if line.strip() and not line.startswith("#")]
+        except FileNotFoundError:
+            return
+        for row in rows:
+            if row[0] == "part" and len(row) >= 3:
+                self.keys[row[1]] = row[2]
+            elif row[0] in ("commit", "tree") and len(row) == 2:
+                setattr(self, row[0], row[1])
+
+    def has_tree(self):
+        """Is the recorded tree in this clone? A shallow one may lack it."""
+        return bool(self.tree) and subprocess.run(["git", "-C", self.root, "cat-file", "-e", self.tree + "^{tree}"],
+                                                  capture_output=True).returncode == 0
+
+    def changed(self, tree):
+        """The paths that differ from the recorded tree, or None when it is not there."""
+        if not self.has_tree():
+            return None
+        return [p for p in git("diff", "--name-only", "--no-renames", "-z", self.tree, tree.id, root=self.root).split("\0") if p]
+
+    @staticmethod
+    def write(root, tree, keys, results):
+        with open(os.path.join(root, RECORD + ".new"), "w") as f:
+            f.write("# Written by make test-extra when all its parts held for one tree; to be committed. .ci/run reads it.\n")
+            f.write(f"commit {tree.commit}\ntree {tree.id}\n")
+            for name, key in keys.items():
+                r = results[name]
+                f.write(f"part {name} {key} {r['seconds']:.0f} s, {r['passed']} passed, {r['skipped']} skipped\n")
+        os.replace(os.path.join(root, RECORD + ".new"), os.path.join(root, RECORD))
+
+
+def select(table, tree, record, rotation):
+    """{part name: why CI runs it}: those whose inputs differ from the record, and one more in rotation."""
+    changed = record.changed(tree)
+    why = {}
+    for part in table.parts.values():
+        if record.keys.get(part.name) == tree.key(table, part):
+            continue
+        if part.name not in record.keys:
+            why[part.name] = "no record of it"
+            continue
+        own = [p for p in changed or [] if part.covers(p)]
+        foreign = [p for p in changed or [] if not table.declared(p)]
+        some = own or foreign
+        if not some:
+            why[part.name] = "its inputs changed"
+            continue
+        more = f" and {len(some) - 2} more" if len(some) > 2 else ""
+        why[part.name] = f"{'changed' if own else 'changed, and no part declares it'}: {', '.join(some[:2])}{more}"
+    rest = [name for name in table.parts if name not in why]
+    if rest:
+        why[rest[rotation % len(rest)]] = f"in rotation ({rotation})"
+    return why
+
+
+def refuse(error):
+    print(f"{os.path.basename(sys.argv[0])}: {error}", file=sys.stderr)
+    sys.exit(1)
