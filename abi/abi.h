@@ -10,6 +10,7 @@
 #define ABI_FRAMES_MAX 1024       /* kernel and user frames of one sample */
 #define ABI_REGS 33               /* by DWARF number; the more of x86-64 (17) and aarch64 (33) */
 #define ABI_STACK_MAX 16384       /* bytes of stack that travel with a raw sample */
+#define ABI_STACK_LONG_MAX 65536  /* the same where the stack goes on and there is room: bpf/long.h */
 
 enum abi_record_type {
 	ABI_RECORD_SAMPLE = 1,
@@ -36,12 +37,12 @@ enum abi_frame_kind {
 	ABI_FRAME_JIT = 4,    /* a: address in executable memory without a file */
 	/* A function of a language runtime. a: its key (CPython: the code object), b: the cookie that tells it from
 	 * another one at the same address, extra: where it is (CPython: byte of its bytecode). struct abi_name has its
-	 * name. */
+	 * name. Stands behind the native frames, or among them where the frame is one of the native stack. */
 	ABI_FRAME_RUNTIME = 5,
 	/* Among runtime frames: the one activation of the interpreter's native loop that ran the frames before it (up
 	 * to the last such mark; none: it has just begun or is about to end) ends here. a: an address in the part of
-	 * the native stack that belongs to that activation. Behind a frame with ABI_FRAME_ENTRY it only says where: it is
-	 * that frame's activation. */
+	 * the native stack that belongs to that activation. Behind a frame with ABI_FRAME_ENTRY it only says where: it
+	 * is that frame's activation. */
 	ABI_FRAME_ACTIVATION = 6,
 };
 
@@ -51,8 +52,13 @@ enum abi_frame_flags {
 	 * code was not in memory, so that it could not be checked. When no executable mapping covers it, it and the
 	 * frames behind it are not to be believed. */
 	ABI_FRAME_GUESSED = 2,
-	ABI_FRAME_ENTRY = 4, /* RUNTIME: the outermost frame of its activation; the native loop's frame lies behind it */
-	ABI_FRAME_GAP = 8,   /* RUNTIME: frames are missing, or may be, between this one and its caller */
+	ABI_FRAME_ENTRY =
+		4,         /* RUNTIME: the outermost frame of its activation; the native loop's frame lies behind it */
+	ABI_FRAME_GAP = 8, /* RUNTIME: frames are missing, or may be, between this one and its caller */
+	/* RUNTIME: code that the runtime's compiler made. a: its key; extra: pc - its first byte. One such frame may
+	 * stand for several functions, which were inlined into it. */
+	ABI_FRAME_COMPILED = 16,
+	ABI_FRAME_INTERNAL = 32, /* RUNTIME among native frames: a stub of the runtime, no function of a program */
 };
 
 struct abi_frame {
@@ -73,7 +79,7 @@ struct abi_frame {
 	X(READ_FAILED, "read-failed", "stack memory could not be read")                                                \
 	X(FRAME_LIMIT, "frame-limit", "more frames than one record holds")                                             \
 	X(NO_PROGRESS, "no-progress", "a frame did not lie above the one it called")                                   \
-	X(NO_REGISTERS, "no-registers", "the user registers could not be had")                                         \
+	X(NO_REGISTERS, "no-registers", "the user registers could not be read")                                        \
 	X(COMPAT, "32-bit", "a 32-bit process: user frames are not walked")                                            \
 	X(UNPROVEN_ROOT, "unproven-root", "the chain ended in code that is not known as a root")                       \
 	X(NO_PROCESS, "no-process", "the mappings of the process were not known yet")                                  \
@@ -81,7 +87,9 @@ struct abi_frame {
 	X(NO_TABLE, "no-table", "the unwind rows of the file were not loaded")                                         \
 	X(NO_RULE, "no-rule", "no unwind row covers the code")                                                         \
 	X(UNSUPPORTED, "unsupported-rule", "the unwind rule cannot be followed here")                                  \
-	X(COPY_END, "copied-stack-end", "the stack reaches beyond the bytes that travelled with the sample")
+	X(COPY_END, "copied-stack-end", "the stack reaches beyond the bytes that travelled with the sample")           \
+	X(STACK_SWITCH, "stack-switch", "the thread was between two stacks, one being replaced by the other")          \
+	X(STACK_ENTRY, "stack-entry", "several stacks take turns here, and where this one begins is not known")
 
 #define X(id, name, help) ABI_END_##id,
 enum abi_end { ABI_ENDS(X) ABI_END_COUNT };
@@ -94,16 +102,16 @@ enum abi_runtime {
 };
 
 /* How the walk of a runtime's frames ended. What is not NONE, WHOLE or NO_STATE makes the stack "cut:NAME". */
-#define ABI_RUNTIME_ENDS(X)                                                                              \
-	X(NONE, "none", "no runtime is known in this process")                                           \
-	X(WHOLE, "whole", "every frame up to the thread's first one")                                    \
-	X(NO_STATE, "no-runtime-thread", "the thread does not run the runtime's code")                   \
-	X(READ_FAILED, "runtime-read-failed", "memory of the runtime could not be read")                 \
-	X(FRAME_LIMIT, "runtime-frame-limit", "more frames than one record holds")                       \
-	X(BAD_CHAIN, "runtime-bad-chain", "the runtime's frames do not hang together")                   \
-	X(GAP, "runtime-gap", "the thread was between two frames: some may be missing")                  \
-	X(NOT_READY, "runtime-not-ready", "the runtime's frames could not be read, or not yet")            \
-	X(CHANGED, "runtime-changed", "the runtime's frames changed while they were read from outside")  \
+#define ABI_RUNTIME_ENDS(X)                                                                             \
+	X(NONE, "none", "no runtime is known in this process")                                          \
+	X(WHOLE, "whole", "every frame up to the thread's first one")                                   \
+	X(NO_STATE, "no-runtime-thread", "the thread does not run the runtime's code")                  \
+	X(READ_FAILED, "runtime-read-failed", "memory of the runtime could not be read")                \
+	X(FRAME_LIMIT, "runtime-frame-limit", "more frames than one record holds")                      \
+	X(BAD_CHAIN, "runtime-bad-chain", "the runtime's frames do not hang together")                  \
+	X(GAP, "runtime-gap", "the thread was between two frames: some may be missing")                 \
+	X(NOT_READY, "runtime-not-ready", "the runtime's frames could not be read, or not yet")         \
+	X(CHANGED, "runtime-changed", "the runtime's frames changed while they were read from outside") \
 	X(UNPAIRED, "runtime-unpaired", "native and runtime frames could not be put in order with certainty")
 
 #define X(id, name, help) ABI_RUNTIME_END_##id,
@@ -114,7 +122,7 @@ enum abi_sample_flags {
 	ABI_SAMPLE_KERNEL_THREAD = 1,
 	ABI_SAMPLE_IN_KERNEL = 2, /* the tick hit kernel code */
 	ABI_SAMPLE_IN_SYSCALL = 4,
-	ABI_SAMPLE_KERNEL_CUT = 8, /* the kernel stack could not be had or was cut */
+	ABI_SAMPLE_KERNEL_CUT = 8, /* the kernel stack could not be read or was cut */
 	ABI_SAMPLE_YOUNG = 16,     /* first sample of this process, or process younger than one poll interval */
 	ABI_SAMPLE_RAW = 32, /* the walk could not be finished: struct abi_raw and stack bytes follow the frames */
 	ABI_SAMPLE_ASK = 64, /* the mappings of the process are unknown or have changed: they want reading */
@@ -122,7 +130,7 @@ enum abi_sample_flags {
 
 /* What bpf_find_vma says of the address where a walk stopped. */
 enum abi_vma_kind {
-	ABI_VMA_UNKNOWN = 0, /* not asked, or the answer was not to be had */
+	ABI_VMA_UNKNOWN = 0, /* not asked, or no answer came */
 	ABI_VMA_NONE,        /* nothing is mapped there: a wild address */
 	ABI_VMA_DATA,        /* mapped, not executable */
 	ABI_VMA_ANONYMOUS,   /* executable, no file: JIT code, or the vDSO */
@@ -138,7 +146,7 @@ struct abi_vma {
 };
 
 /* Where the walk of a raw sample goes on: the state of walk/walk.h in front of the next frame. stack_size bytes of the
- * stack from sp on follow, a multiple of 8, at most ABI_STACK_MAX. */
+ * stack from sp on follow, a multiple of 8, at most ABI_STACK_LONG_MAX. */
 struct abi_raw {
 	__u64 regs[ABI_REGS]; /* all registers at the tick: valid while is_leaf is set */
 	__u64 pc, sp, fp, lr;
@@ -155,9 +163,10 @@ enum abi_trigger {
 	ABI_TRIGGER_COUNT
 };
 
-/* frames: leaf first; the first kernel_count of them are kernel frames, the others up to frame_count user frames. Behind
- * them runtime_count frames of a language runtime, leaf first, with activations marked: a list of its own, which the
- * host puts between the user frames (src/agent/mix.h). Then struct abi_raw. */
+/* frames: leaf first; the first kernel_count of them are kernel frames, the others up to frame_count user frames.
+ * Frames of runtimes whose code is on the native stack are user frames. Behind them runtime_count frames of a language
+ * runtime, leaf first, with activations marked: a list of its own, which the host puts between the user frames
+ * (src/agent/mix.h). Then struct abi_raw. */
 struct abi_sample {
 	struct abi_header header;
 	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
@@ -182,8 +191,9 @@ struct abi_sample {
 };
 
 /* The largest sample that is well formed; the kernel side sends less, see bpf/raw.h. */
-#define ABI_SAMPLE_SIZE_MAX \
-	(sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame) + sizeof(struct abi_raw) + ABI_STACK_MAX)
+#define ABI_SAMPLE_SIZE_MAX                                                                               \
+	(sizeof(struct abi_sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame) + sizeof(struct abi_raw) + \
+	 ABI_STACK_LONG_MAX)
 
 struct abi_process {
 	struct abi_header header;
@@ -196,8 +206,8 @@ struct abi_process {
 
 /* What a function of a runtime is called, read at first sight: later its memory may be another function's. Comes before
  * the first sample that needs it, more than once, and again when a cache forgot it; or never, when the ring was full.
- * bytes: in the runtime's own form (CPython: abi/python.h, struct abi_python_name), bytes_size of them, then zeros up to
- * a multiple of 8. */
+ * bytes: in the runtime's own form (CPython: abi/python.h, struct abi_python_name), bytes_size of them, then zeros up
+ * to a multiple of 8. */
 struct abi_name {
 	struct abi_header header;
 	__u64 process_start_ns;
@@ -235,32 +245,36 @@ struct abi_mapping {
 
 /* One line per counter: the enum, the metric and the documentation come from it. What starts with lost_ counts samples:
  * shares are over those too. */
-#define ABI_COUNTERS(X)                                                                                      \
-	X(TICKS, "ticks", "perf ticks that reached the sampler")                                             \
-	X(IDLE, "idle", "ticks of the idle task, not recorded")                                              \
-	X(FILTERED, "filtered", "ticks of processes outside the filter")                                     \
-	X(SAMPLES, "samples", "samples sent to the host")                                                    \
-	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")                 \
-	X(EVENTS_LOST, "events_lost", "exec, fork or exit records lost because the ring buffer was full")    \
-	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")              \
-	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")       \
-	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                              \
-	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full") \
-	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")                           \
-	X(RAW, "raw", "samples whose walk was left to the host")                                             \
-	X(ROWS_MISSED, "rows_missed", "walks that met a file whose unwind rows were not loaded")             \
-	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")                \
-	X(NAMES, "names", "names of runtime functions sent to the host")                                     \
-	X(NAMES_LOST, "names_lost", "names of runtime functions lost because the ring buffer was full")      \
-	X(RUNTIME_WALKS, "runtime_walks", "samples with a walk of runtime frames")                           \
-	X(RUNTIME_NO_STATE, "runtime_no_state", "of them: the thread did not run the runtime's code")        \
-	X(RUNTIME_FAILED, "runtime_failed", "of them: memory of the runtime could not be read or made no sense") \
-	X(RUNTIME_GAPS, "runtime_gaps", "of them: caught between two frames, marked")                        \
-	X(RUNTIME_CHANGED, "runtime_changed", "of them: changed while they were read from outside, marked")  \
-	X(LOST_LATE, "lost_late", "samples lost because a look at the threads came too late")                \
-	X(WAITS, "waits", "waits off the CPU sent to the host")                                              \
-	X(WAITS_SKIPPED, "waits_skipped", "waits left out because one CPU had too many of them")             \
-	X(WAITS_LOST, "waits_lost", "waits lost because the ring buffer or the table of waiting threads was full")
+#define ABI_COUNTERS(X)                                                                                            \
+	X(TICKS, "ticks", "perf ticks that reached the sampler")                                                   \
+	X(IDLE, "idle", "ticks of the idle task, not recorded")                                                    \
+	X(FILTERED, "filtered", "ticks of processes outside the filter")                                           \
+	X(SAMPLES, "samples", "samples sent to the host")                                                          \
+	X(LOST_RING_FULL, "lost_ring_full", "samples lost because the ring buffer was full")                       \
+	X(EVENTS_LOST, "events_lost", "exec, fork or exit records lost because the ring buffer was full")          \
+	X(LOST_NO_STATE, "lost_no_state", "samples lost because the per-CPU state was missing")                    \
+	X(KERNEL_STACK_FAILED, "kernel_stack_failed", "samples whose kernel stack could not be taken")             \
+	X(USER_READ_FAILED, "user_read_failed", "user stack reads that failed")                                    \
+	X(FILTER_FULL, "filter_full", "children of a filtered process left out because the filter was full")       \
+	X(LOST_REJECTED, "lost_rejected", "records the host refused as malformed")                                 \
+	X(RAW, "raw", "samples whose walk was left to the host")                                                   \
+	X(LONG_COPIES, "long_copies", "of them: with a longer piece of stack than usual")                          \
+	X(ROWS_MISSED, "rows_missed", "walks that met a file whose unwind rows were not loaded")                   \
+	X(MAPPINGS_ASKED, "mappings_asked", "times the mappings of a process were asked for")                      \
+	X(NAMES, "names", "names of runtime functions sent to the host")                                           \
+	X(NAMES_LOST, "names_lost", "names of runtime functions lost because the ring buffer was full")            \
+	X(RUNTIME_WALKS, "runtime_walks", "samples with a walk of runtime frames")                                 \
+	X(RUNTIME_NO_STATE, "runtime_no_state", "of them: the thread did not run the runtime's code")              \
+	X(RUNTIME_FAILED, "runtime_failed", "of them: memory of the runtime could not be read or made no sense")   \
+	X(RUNTIME_GAPS, "runtime_gaps", "of them: caught between two frames, marked")                              \
+	X(RUNTIME_CHANGED, "runtime_changed", "of them: changed while they were read from outside, marked")        \
+	X(LOST_LATE, "lost_late", "samples lost because a look at the threads came too late")                      \
+	X(WAITS, "waits", "waits off the CPU sent to the host")                                                    \
+	X(WAITS_SKIPPED, "waits_skipped", "waits left out because one CPU had too many of them")                   \
+	X(WAITS_LOST, "waits_lost", "waits lost because the ring buffer or the table of waiting threads was full") \
+	X(RUNTIME_NO_INFO, "runtime_no_info",                                                                      \
+	  "walks that met code of a runtime whose data of this process are missing")                               \
+	X(RUNTIME_STUCK, "runtime_stuck", "walks that ended where a frame of a runtime led nowhere")
 
 #define X(id, name, help) ABI_COUNTER_##id,
 enum abi_counter { ABI_COUNTERS(X) ABI_COUNTER_COUNT };

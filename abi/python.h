@@ -2,8 +2,8 @@
 /* What the CPython walker (walk/walk_python.h) must know of one process, and the form in which it sends names.
  *
  * Offsets are bytes from the start of the object they belong to; ABI_PYTHON_NONE: this version has no such field.
- * Sources: debug information of CPython 2.7 to 3.13, _Py_DebugOffsets of 3.13 and 3.14; src/runtime/versions/ has the
- * table, tests/runtime/ what recomputes it. */
+ * Sources: debug information of CPython 2.7 to 3.13, _Py_DebugOffsets of 3.13 and 3.14; src/runtime/python/versions/
+ * has the table, tests/runtime/ what recomputes it. */
 #pragma once
 
 #define ABI_PYTHON_NONE 0xffff

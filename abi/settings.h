@@ -24,7 +24,7 @@ struct abi_waiting { /* a thread that is off its CPU; key: its id */
 	__u32 pid, reserved;
 };
 
-struct abi_program { /* key of the map `programs`: the file of a main program */
+struct abi_program {  /* key of the map `programs`: the file of a main program */
 	__u64 device; /* the kernel's number: major << 20 | minor */
 	__u64 inode;
 };

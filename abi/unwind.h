@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The tables the native walker reads, made by src/object/unwind_table.c, kept by src/unwind/, read by walk/ on both
+/* The tables the native walker reads, made by src/object/unwind/table.c, kept by src/unwind/, read by walk/ on both
  * sides: unwind rows of one file, the mappings of one address space, and which address space a process has.
  *
  * Rows are found by the file offset of the code, not by its address: one table serves every process that maps the file,
- * wherever it is, and a frame's (file id, offset) is the same number.
+ * at every place, and a frame's (file id, offset) is the same number.
  *
  * A table is an array of 64-byte elements:
  *
@@ -21,6 +21,7 @@
 #define ABI_PAGE_SHIFT 12
 #define ABI_PAGE_ROWS_MAX 4096
 #define ABI_ROW_FILLER 0xffff
+#define ABI_RECENT_SLOTS 16  /* processes whose last rows each CPU keeps at hand; a power of two */
 #define ABI_TABLES_MAX 16384 /* table numbers; 0 is never a table */
 
 /* Where the frame begins: the CFA of DWARF 5, section 6.4. off is a row's cfa_off. */
@@ -34,7 +35,15 @@ enum abi_cfa {
 	ABI_CFA_SIGNAL,       /* what a signal handler returns to: the registers are in the signal frame at sp */
 	ABI_CFA_FRAME_RECORD, /* code known to keep frame pointers (Go): follow the record at fp; no guess */
 	ABI_CFA_RULE,         /* see struct abi_rule number off */
+	ABI_CFA_MOVED,        /* what lies above may belong to another stack: the walk ends; off: enum abi_moved */
+	ABI_CFA_FORKED, /* behind clone's system call: the child, to whom it returns 0, has no caller; else as SP */
 	ABI_CFA_COUNT
+};
+
+/* Code that lets several stacks take turns in the same memory (greenlet). */
+enum abi_moved {
+	ABI_MOVED_NOW = 0, /* the stack is being replaced: ABI_END_STACK_SWITCH */
+	ABI_MOVED_UNKNOWN, /* where its stacks begin is not known: ABI_END_STACK_ENTRY */
 };
 
 /* Where the caller's frame register is (rbp, x29) and, with it, the return address. fp_off is signed, unit 8, relative

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "abi/abi.h"
+#include "abi/runtimes.h"
 #include "abi/unwind.h"
 
 #if !defined(WALK_X86_64) && !defined(WALK_AARCH64)
@@ -15,6 +16,14 @@
 #else
 #error "no walker for this architecture"
 #endif
+#endif
+
+/* Addresses that a process can have. */
+#define WALK_USER_MIN 4096ULL
+#ifdef WALK_X86_64
+#define WALK_USER_MAX 0x00ffffffffffffffULL /* five-level page tables: 56 bits for user space */
+#else
+#define WALK_USER_MAX 0x000fffffffffffffULL /* 52 bits */
 #endif
 
 /* leaf[] is indexed by DWARF register number: x86-64 psABI figure 3.36, AArch64 DWARF section 4.1. */
@@ -36,7 +45,8 @@
 
 enum walk_next {
 	WALK_MORE,   /* a frame was pushed, the same walker goes on */
-	WALK_SWITCH, /* w->unwinder names the walker of the next frame */
+	WALK_SWITCH, /* native: pc lies in code of w->unwinder, whose turn it is. In line: this is not its code after
+			all */
 	WALK_DONE,   /* w->end says why */
 };
 
@@ -48,6 +58,8 @@ enum walk_mode {
 };
 
 #ifndef __bpf__
+struct walk;
+
 struct walk_world {
 	/** read - Return: 0 when all @size bytes were copied, otherwise anything else; @dst is undefined then. */
 	int (*read)(void *self, void *dst, __u32 size, __u64 at);
@@ -58,6 +70,9 @@ struct walk_world {
 	/** element - Return: borrowed until the next call of table(), or NULL outside of the table. */
 	const union abi_element *(*element)(void *self, const void *table, __u32 index);
 	void *self;
+	/** in_line - one step of runtime w->unwinder, in whose code pc lies; what it returns walk_stepped() judges.
+	 * NULL: no ranges of code are known. */
+	enum walk_next (*in_line)(void *self, struct walk *w);
 };
 #endif
 
@@ -69,19 +84,27 @@ struct walk {
 	__u32 window_size; /* bytes of window[] that are valid: 0 or WALK_WINDOW */
 	__u32 read_failures;
 	__u8 unwinder, end;
-	__u8 is_return; /* pc is a return address */
-	__u8 is_leaf;   /* the registers are those of the tick (or of a signal), not of a caller */
-	__u8 guessed;   /* the next frame pushed was found by a rule that can be wrong */
-	__u8 at_signal; /* pc is the kernel's return point of a signal handler */
-	__u8 mode;      /* enum walk_mode */
-	__u8 reserved;
-	__u32 space; /* of the process, see struct abi_space; 0: not known (BPF only) */
+	__u8 is_return;      /* pc is a return address */
+	__u8 is_leaf;        /* the registers are those of the tick (or of a signal), not of a caller */
+	__u8 guessed;        /* the next frame pushed was found by a rule that can be wrong */
+	__u8 at_signal;      /* pc is the kernel's return point of a signal handler */
+	__u8 mode;           /* enum walk_mode */
+	__u8 leaf_is_return; /* is_return where leaf[] holds */
+	__u32 space;         /* of the process, see struct abi_space; 0: not known (BPF only) */
 	/* ---- of a runtime's frames: frames[count .. count + runtime_count), after the native walk ---- */
 	__u32 runtime_count;
-	__u64 tp;  /* the thread pointer; 0: not known */
-	__u32 tid; /* as the thread itself knows it; 0: not known */
+	__u64 recent; /* what marks the rows looked up before as this space's; 0: none are kept (BPF only) */
+	__u64 tp;     /* the thread pointer; 0: not known */
+	__u32 tid;    /* as the thread itself knows it; 0: not known */
 	__u8 runtime_end;
-	__u8 runtime_reserved[3];
+	__u8 runtime_reserved;
+	__u16 behind;     /* bits by enum abi_runtime: what may have frames behind the native ones (BPF only) */
+	__u32 leaf_count; /* frames that were there before the one that leaf[] belongs to */
+	/* ---- of runtimes whose frames are native ones ---- */
+	__u16 range_count; /* <= ABI_CODE_RANGES */
+	__u8 info_of;      /* enum abi_runtime: whose is info[]; 0: nobody's yet */
+	__u8 passed;       /* the code at pc lies in a range, but the runtime says that it is not its own */
+	struct abi_code_range ranges[ABI_CODE_RANGES];
 	__u64 info[WALK_INFO / 8]; /* what the walker knows of the process: its struct of abi/ */
 	struct abi_map map;        /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
@@ -107,7 +130,8 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 256, "the kernel stack fits scratch");
 /* Hides a value's history, so that the verifier does not follow every value it could have. */
 #define walk_opaque(x) asm volatile("" : "+r"(x))
 #define walk_knows_process(w) ((w)->space != 0)
-/* walk_find_map(w, pc), walk_table(w, number) and walk_element(w, table, index) are in bpf/unwind.h. */
+/* walk_find_map(w, pc), walk_table(w, number) and walk_element(w, table, index) are in bpf/unwind.h,
+ * walk_recall(w, at, row) and walk_remember(w, at, row) in bpf/recent.h. */
 #else
 #define WALK_FN static inline
 #define walk_read(w, dst, size, at) (w)->world->read((w)->world->self, (dst), (size), (at))
@@ -115,6 +139,8 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 256, "the kernel stack fits scratch");
 #define walk_knows_process(w) 1
 #define walk_find_map(w, pc) (w)->world->find_map((w)->world->self, (pc), &(w)->map)
 #define walk_table(w, number) (w)->world->table((w)->world->self, (number))
+#define walk_recall(w, at, row) 0
+#define walk_remember(w, at, row) ((void)0)
 #define walk_element(w, table, index) (w)->world->element((w)->world->self, (table), (index))
 #endif
 
@@ -151,6 +177,89 @@ WALK_FN int walk_push(struct walk *w, __u8 kind, __u8 flags, __u64 address)
 	frame->b = 0;
 	w->count = at + 1;
 	return 0;
+}
+
+/* ---- runtimes whose frames are native ones ---- */
+
+/** walk_in_runtime - does pc lie in code of a runtime? w->unwinder says of which one. */
+WALK_FN int walk_in_runtime(struct walk *w)
+{
+	__u64 at = w->pc - (w->is_return ? 1 : 0);
+
+	w->unwinder = 0;
+	if (w->passed) {
+		w->passed = 0;
+		return 0;
+	}
+	for (__u32 i = 0; i < ABI_CODE_RANGES; i++) {
+		if (i >= w->range_count)
+			break;
+		if (at - w->ranges[i].low < w->ranges[i].size) {
+			w->unwinder = (__u8)w->ranges[i].runtime;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/** walk_push_in_line - add the frame at pc as a frame of @runtime; Return: it, or NULL when the record is full, with
+ * w->end set. @flags: beside RETURN and GUESSED, which come from the walk. The caller fills extra, a and b. */
+WALK_FN struct abi_frame *walk_push_in_line(struct walk *w, __u16 runtime, __u8 flags)
+{
+	__u32 at = w->count;
+	struct abi_frame *frame;
+
+	if (at >= ABI_FRAMES_MAX) {
+		w->end = ABI_END_FRAME_LIMIT;
+		return 0;
+	}
+	frame = &w->frames[at];
+	frame->kind = ABI_FRAME_RUNTIME;
+	frame->flags = (__u8)(flags | (w->is_return ? ABI_FRAME_RETURN : 0) | (w->guessed ? ABI_FRAME_GUESSED : 0));
+	frame->runtime = runtime;
+	w->count = at + 1;
+	return frame;
+}
+
+/** walk_move_in_line - to the caller of a frame of a runtime */
+WALK_FN void walk_move_in_line(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->is_leaf = 0;
+	w->is_return = 1;
+	w->at_signal = 0;
+	w->guessed = 0;
+}
+
+struct walk_before { /* a step of a runtime in line */
+	__u64 pc, sp;
+	__u32 count;
+};
+
+WALK_FN struct walk_before walk_before(const struct walk *w)
+{
+	struct walk_before before = { .pc = w->pc, .sp = w->sp, .count = w->count };
+
+	return before;
+}
+
+/** walk_stepped - what comes behind a step of a runtime in line that returned @next
+ * Each step has to move towards the root. Code that is not the runtime's is left to the native rules. */
+WALK_FN enum walk_next walk_stepped(struct walk *w, const struct walk_before *before, enum walk_next next)
+{
+	if (next == WALK_SWITCH && w->count == before->count && w->sp == before->sp && w->pc == before->pc) {
+		w->passed = 1;
+		return WALK_MORE;
+	}
+	if (next == WALK_DONE)
+		return WALK_DONE;
+	if (next != WALK_MORE || w->sp < before->sp || (w->sp == before->sp && w->pc == before->pc)) {
+		w->end = ABI_END_NO_PROGRESS;
+		return WALK_DONE;
+	}
+	return WALK_MORE;
 }
 
 /** walk_push_runtime - add a frame behind all native ones; Return: it, or NULL when the record is full, with

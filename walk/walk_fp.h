@@ -21,19 +21,15 @@
 
 #include "walk/walk.h"
 
-#define WALK_USER_MIN 4096ULL
-#ifdef WALK_X86_64
-#define WALK_USER_MAX 0x00ffffffffffffffULL /* five-level page tables: 56 bits for user space */
-#else
-#define WALK_USER_MAX 0x000fffffffffffffULL /* 52 bits */
+#ifdef WALK_AARCH64
 #define WALK_PAC_MASK 0x0000ffffffffffffULL /* return addresses may be signed in the bits above 48 */
 #endif
 
 struct walk_native {
 	__u32 left, right, low; /* of a search: here the verifier does not follow every value they could have */
 	__u32 falls;            /* how often the stack pointer of this walk went down */
-	__s32 slot;             /* likewise hidden: bytes between sp and a leaf's return address */
-	__u32 reserved;
+	__s32 slot;             /* hidden in the same way: bytes between sp and a leaf's return address */
+	__u32 up;               /* of a search, too: where it went last */
 };
 
 _Static_assert(sizeof(struct walk_native) <= sizeof(((struct walk *)0)->state[0]), "it overlays state[0]");
@@ -515,6 +511,8 @@ WALK_FN int walk_signal(struct walk *w)
 #endif
 	w->is_leaf = 1; /* interrupted anywhere */
 	w->is_return = 0;
+	w->leaf_count = w->count;
+	w->leaf_is_return = 0;
 	w->at_signal = 0;
 	w->guessed = 0;
 	return 0;

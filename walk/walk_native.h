@@ -17,9 +17,23 @@ struct walk_caller {
 
 /* ---- the row ---- */
 
-#define WALK_SEARCH_TURNS 10 /* of the ABI_PAGE_ROWS_MAX / 8 elements of a page */
+#define WALK_SEARCH_NEAR 3 /* turns that look where the rows should be and beside it */
+#define WALK_SEARCH_TURNS 13
 
-_Static_assert(ABI_PAGE_ROWS_MAX / 8 < 1 << WALK_SEARCH_TURNS, "a search ends");
+_Static_assert(ABI_PAGE_ROWS_MAX / 8 < 1 << (WALK_SEARCH_TURNS - WALK_SEARCH_NEAR), "a search ends");
+
+/* Where to look next among the elements [left, right). Rows lie about evenly in a page, so the first look is mostly at
+ * the right element or next to it. Each look costs a cache line that is not there, so few looks are what counts. */
+WALK_FN __u32 walk_search_at(const volatile struct walk_native *search, int turn)
+{
+	__u32 left = search->left, count = search->right - left;
+
+	if (!turn)
+		return left + (count * search->low >> ABI_PAGE_SHIFT);
+	if (turn < WALK_SEARCH_NEAR)
+		return search->up ? left : left + count - 1;
+	return left + count / 2;
+}
 
 /* The last of the elements [left, right) whose first row is not above low. NULL: the table is not what it says. */
 WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *table)
@@ -28,21 +42,25 @@ WALK_FN const union abi_element *walk_find_element(struct walk *w, const void *t
 	const union abi_element *element, *found = 0;
 
 	for (int turn = 0; turn < WALK_SEARCH_TURNS; turn++) {
-		__u32 left = search->left, half = (search->right - left) / 2;
+		__u32 at;
 
-		if (!half)
+		if (search->left >= search->right)
 			break;
-		element = walk_element(w, table, left + half);
+		at = walk_search_at(search, turn);
+		element = walk_element(w, table, at);
 		if (!element)
 			return 0;
-		if (element->rows[0].low <= search->low) {
-			search->left = left + half;
-			found = element;
-		} else {
-			search->right = left + half;
+		search->up = element->rows[0].low <= search->low;
+		if (!search->up) {
+			search->right = at;
+			continue;
 		}
+		found = element;
+		if (search->low < element->rows[7].low) /* or a filler */
+			break;
+		search->left = at + 1;
 	}
-	return found ? found : walk_element(w, table, search->left);
+	return found;
 }
 
 /* The row in force at @offset; its cfa is INVALID when there is none. Return: 0, or 1 when the table is not loaded: an
@@ -93,6 +111,8 @@ WALK_FN int walk_locate(struct walk *w, struct abi_row *out)
 		w->end = ABI_END_NO_PROCESS;
 		return 1;
 	}
+	if (walk_recall(w, at, out))
+		return 0;
 	if (at - w->map.start >= w->map.end - w->map.start) {
 		if (walk_find_map(w, at) || at - w->map.start >= w->map.end - w->map.start) {
 			w->map.start = w->map.end = 0;
@@ -100,10 +120,13 @@ WALK_FN int walk_locate(struct walk *w, struct abi_row *out)
 			return 1;
 		}
 	}
-	if (w->map.kind == ABI_MAP_FILE && walk_find_row(w, at - w->map.file_base, out)) {
+	if (w->map.kind != ABI_MAP_FILE)
+		return 0;
+	if (walk_find_row(w, at - w->map.file_base, out)) {
 		w->end = ABI_END_NO_TABLE;
 		return 1;
 	}
+	walk_remember(w, at, out);
 	return 0;
 }
 
@@ -267,6 +290,13 @@ WALK_FN int walk_row(struct walk *w, const struct abi_row *row, struct walk_call
 	case ABI_CFA_STOP:
 		w->end = ABI_END_COMPLETE;
 		return 1;
+	case ABI_CFA_FORKED:
+		if (w->is_leaf && !w->leaf[0]) { /* rax, x0 */
+			w->end = ABI_END_COMPLETE;
+			return 1;
+		}
+		to->cfa = w->sp + row->cfa_off * 8ULL;
+		break;
 	case ABI_CFA_SP:
 		to->cfa = w->sp + row->cfa_off * 8ULL;
 		break;
@@ -278,6 +308,9 @@ WALK_FN int walk_row(struct walk *w, const struct abi_row *row, struct walk_call
 		break;
 	case ABI_CFA_RULE:
 		return walk_rule(w, row->cfa_off, to);
+	case ABI_CFA_MOVED:
+		w->end = row->cfa_off == ABI_MOVED_NOW ? ABI_END_STACK_SWITCH : ABI_END_STACK_ENTRY;
+		return 1;
 	default:
 		w->end = ABI_END_UNSUPPORTED;
 		return 1;
@@ -383,13 +416,15 @@ WALK_FN int walk_is_sigreturn(struct walk *w)
 
 /* ---- the step ---- */
 
-/** walk_native_step - push the frame at w->pc and move to its caller */
+/** walk_native_step - push the frame at w->pc and move to its caller; SWITCH: it is a runtime's, nothing was done */
 WALK_FN enum walk_next walk_native_step(struct walk *w)
 {
 	struct abi_row row = { .cfa = ABI_CFA_INVALID };
 	int failed, signal;
 	__u8 flags;
 
+	if (w->range_count && walk_in_runtime(w)) /* needs no mapping, which the kernel side learns late */
+		return WALK_SWITCH;
 	if (w->mode != WALK_FP && walk_locate(w, &row))
 		return WALK_DONE;
 	signal = w->at_signal || row.cfa == ABI_CFA_SIGNAL ||
@@ -417,6 +452,8 @@ WALK_FN void walk_native_clear(struct walk *w)
 	w->window_size = 0;
 	w->read_failures = 0;
 	w->unwinder = 0;
+	w->passed = 0;
+	w->info_of = 0;
 	w->map.start = 0;
 	w->map.end = 0;
 	w->map.kind = ABI_MAP_NONE;
@@ -436,11 +473,33 @@ WALK_FN void walk_native_start(struct walk *w, int is_return)
 	w->lr = 0;
 #endif
 	w->is_return = is_return ? 1 : 0;
+	w->leaf_is_return = w->is_return;
+	w->leaf_count = w->count;
 	w->is_leaf = 1;
 	w->guessed = 0;
 	w->at_signal = 0;
 	walk_sample(w)->stack_pointer = w->sp;
 	walk_native_clear(w);
+}
+
+/** walk_native_rewind - back to the frame whose registers are all known. Return: 0, or 1 in a walk by frame pointers.
+ */
+WALK_FN int walk_native_rewind(struct walk *w)
+{
+	if (w->mode == WALK_FP)
+		return 1;
+	w->pc = w->leaf[WALK_REG_PC];
+	w->sp = w->leaf[WALK_REG_SP];
+	w->fp = w->leaf[WALK_REG_FP];
+#ifdef WALK_AARCH64
+	w->lr = w->leaf[WALK_REG_LR];
+#endif
+	w->count = w->leaf_count;
+	w->is_return = w->leaf_is_return;
+	w->is_leaf = 1;
+	w->guessed = 0;
+	w->at_signal = 0;
+	return 0;
 }
 
 #ifndef __bpf__

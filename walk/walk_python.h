@@ -14,7 +14,7 @@
  * 3.11 and 3.12 publish the record of an activation (_PyCFrame) before it is filled in; a tick there finds what an
  * earlier activation left on the stack. So the innermost activation is believed only when it leads to where the record
  * before it says its caller is; otherwise the walk drops it, goes on at that caller and says GAP. 3.12 also publishes a
- * resumed generator before its link to the caller: the generator is right, the rest of its activation is not to be had.
+ * resumed generator before its link to the caller: the generator is right, the rest of its activation cannot be read.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct walk_python {
 	__u64 at;    /* LIST: the next thread state; FRAMES: the next frame */
 	__u64 outer; /* LIST: the interpreter; FRAMES: the caller of the innermost activation, as its _PyCFrame says */
 	__u64 cframe;
-	__u64 mark;         /* an earlier frame: whoever meets it again goes in circles */
+	__u64 mark;         /* an earlier frame: a walk that meets it again goes in circles */
 	__u64 code, cookie; /* of the frame that is being pushed */
 	__u64 process;      /* a number that no other process has */
 	__u16 left;         /* LIST: so many thread states; FRAMES: frames until `mark` is moved */
@@ -354,7 +354,7 @@ WALK_FN int walk_python_read_piece(struct walk *w, __u32 piece, __u64 at)
 #define walk_python_fetch(w, piece, at) walk_python_read_piece(w, piece, at)
 #endif
 
-/* Finds a piece in what was read around another one, or reads it. Return: likewise. */
+/* Finds a piece in what was read around another one, or reads it. Returns the same values. */
 WALK_FN int walk_python_find_piece(struct walk *w, __u32 piece, __u64 at)
 {
 	struct walk_python_window *window = walk_python_window(w, piece);
@@ -486,7 +486,7 @@ WALK_FN enum walk_next walk_python_frame(struct walk *w)
 
 /* ---- the thread state ---- */
 
-/* Reads the _PyCFrame at @at. Return: the first frame; what is to be had of the caller is in p. */
+/* Reads the _PyCFrame at @at. Return: the first frame; what could be read of the caller is in p. */
 WALK_FN __u64 walk_python_cframe(struct walk *w, __u64 at)
 {
 	const struct abi_python_layout *l = &walk_python_info(w)->layout;
@@ -692,6 +692,38 @@ WALK_FN enum walk_next walk_python_step(struct walk *w)
 	return walk_python_state(w)->phase == WALK_PYTHON_FRAMES ? walk_python_frame(w) : walk_python_find(w);
 }
 
+/* Everything from the beginning, of the same process and thread. */
+WALK_FN void walk_python_restart_all(struct walk *w)
+{
+	struct walk_python *p = walk_python_state(w);
+
+	p->at = 0;
+	p->outer = 0;
+	p->left = WALK_PYTHON_THREADS;
+	p->phase = WALK_PYTHON_HOLDER;
+	p->unsure = 0;
+	p->gap = 0;
+	walk_python_thread(w)->by_holder = 0;
+	walk_python_thread(w)->followed = 0;
+	w->runtime_count = 0;
+	w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */
+}
+
+#define WALK_PYTHON_NATIVE_LEAST 24 /* user frames that stay when the runtime's do not fit beside the others */
+
+/** walk_python_make_room - give up user frames for runtime frames that had no room, to be walked anew. Kernel frames
+ * stay. Return: whether there were any to give up. */
+WALK_FN int walk_python_make_room(struct walk *w)
+{
+	__u32 least = walk_sample(w)->kernel_count + WALK_PYTHON_NATIVE_LEAST;
+
+	if (w->runtime_end != ABI_RUNTIME_END_FRAME_LIMIT || w->count <= least)
+		return 0;
+	w->count = least;
+	walk_python_restart_all(w);
+	return 1;
+}
+
 /**
  * walk_python_start - of the thread whose tp (or tid) is in @w, behind the w->count frames that are there
  * @info: copied
@@ -702,22 +734,13 @@ WALK_FN enum walk_next walk_python_start(struct walk *w, const struct abi_python
 	struct walk_python *p = walk_python_state(w);
 
 	*(struct abi_python *)w->info = *info;
-	p->at = 0;
-	p->outer = 0;
 	p->process = process;
-	p->left = WALK_PYTHON_THREADS;
-	p->phase = WALK_PYTHON_HOLDER;
-	p->unsure = 0;
-	p->gap = 0;
-	walk_python_thread(w)->by_holder = 0;
-	walk_python_thread(w)->followed = 0;
-	w->runtime_count = 0;
-	w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */
+	walk_python_restart_all(w);
 	return WALK_MORE;
 }
 
 #ifndef __bpf__
-/** walk_python_start_at - of the thread whose state lies at @thread, whoever it is */
+/** walk_python_start_at - start at the thread state at @thread, even of another thread */
 WALK_FN enum walk_next walk_python_start_at(struct walk *w, const struct abi_python *info, __u64 thread)
 {
 	walk_python_start(w, info, 0);
