@@ -260,7 +260,7 @@ __attribute__((noinline)) int python_send_name(__u32 trigger)
 	return 1;
 }
 
-/* Is the code object at hand that of a module, exec() or eval()? A global function: likewise. */
+/* Is the current code object that of a module, exec() or eval()? Global, so verified once. */
 __attribute__((noinline)) int python_is_module(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
@@ -275,7 +275,7 @@ __attribute__((noinline)) int python_is_module(__u32 trigger)
 	       name == MODULE_TEXT;
 }
 
-/* Mixes the name of its file into p->cookie. A global function: likewise. */
+/* Mixes the name of its file into p->cookie. Global, so verified once. */
 __attribute__((noinline)) int python_mix_file(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
@@ -326,8 +326,8 @@ static __always_inline void python_remember(struct python_name_set *set, __u64 f
 	set->keys[0] = set->key | flags;
 }
 
-/* What walk_python_seen() does: sends what is new. A module is known by its cookie to be one, and then by its file. A
- * global function: likewise. */
+/* What walk_python_seen() does: sends what is new. A module is known by its cookie to be one, and then by its file.
+ * Global, so verified once. */
 __attribute__((noinline)) int python_meet(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
@@ -398,6 +398,14 @@ static __always_inline bool python_begin(struct walk *w, struct task_struct *tas
 	w->tid = 0;
 	walk_python_start(w, info, process);
 	return true;
+}
+
+/* Up to 3.10 each Python frame has two or three native ones, most of which are folded away. Where the record is too
+ * small for both lists, the native one is cut in any case: it gives way, and the Python frames are walked anew. Return:
+ * whether they are. */
+static __always_inline bool python_again(struct walk *w)
+{
+	return w->end == ABI_END_FRAME_LIMIT && walk_python_make_room(w);
 }
 
 static __always_inline void python_count(const struct walk *w)

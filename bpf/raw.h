@@ -4,6 +4,7 @@
 #pragma once
 
 #include "unwind.h"
+#include "walk/walk_native.h"
 
 #include <bpf/bpf_core_read.h>
 
@@ -16,7 +17,16 @@ _Static_assert(sizeof(struct abi_raw) + ABI_STACK_MAX + RAW_CHUNK <= RAW_AREA, "
 /* Can the host go on where this walk ended? */
 static __always_inline bool raw_wanted(const struct walk *w)
 {
-	return w->end == ABI_END_NO_PROCESS || w->end == ABI_END_NO_MAPPING || w->end == ABI_END_NO_TABLE;
+	return w->end == ABI_END_NO_PROCESS || w->end == ABI_END_NO_MAPPING || w->end == ABI_END_NO_TABLE ||
+	       (w->end == ABI_END_UNSUPPORTED && w->mode != WALK_FP);
+}
+
+/* What a row cannot hold the host follows with all registers, which only the frame has that was interrupted: from there
+ * it walks anew. */
+static __always_inline void raw_rewind(struct walk *w)
+{
+	if (w->end == ABI_END_UNSUPPORTED)
+		walk_native_rewind(w);
 }
 
 /* How much of the stack is worth a copy: nothing is unwound above the place where the program was started. */

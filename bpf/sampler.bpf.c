@@ -47,21 +47,19 @@ struct {
 	__type(value, __u32);
 } cgroups SEC(".maps");
 
-struct { /* programs that are language runtimes: whoever starts one is looked at at once */
+struct { /* programs that are language runtimes: a process that starts one is looked at without delay */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROGRAMS_MAX);
 	__type(key, struct abi_program);
 	__type(value, __u8);
 } programs SEC(".maps");
 
-struct { /* what a tick goes on with when a mapping is missing; empty where bpf_find_vma is not to be had */
+struct { /* what a tick goes on with when a mapping is missing; empty on kernels without bpf_find_vma */
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
 } misses SEC(".maps");
-
-UNWIND_STEP(native, walk_native_step)
 
 static __always_inline void count_add(__u32 counter, __u64 n)
 {
@@ -89,7 +87,10 @@ static __always_inline __u64 ring_flags(bool urgent)
 	return BPF_RB_NO_WAKEUP;
 }
 
-#include "python.h"
+#include "long.h"
+#include "runtimes.h"
+
+UNWIND_NATIVE_OF(UNWIND_TICK, native)
 
 /* ---- registers: volatile, since the verifier wants the context read field by field and as wide as it is ---- */
 
@@ -304,6 +305,10 @@ static __always_inline bool send_sample(struct walk *w, __u32 tail)
 		count_add(ABI_COUNTER_USER_READ_FAILED, w->read_failures);
 	unwind_bound(size, sizeof(*sample) + sizeof(w->frames));
 	is_tick = sample->trigger == ABI_TRIGGER_TICK;
+	if (tail && is_tick && long_send()) {
+		count_add(ABI_COUNTER_SAMPLES, 1);
+		return true;
+	}
 	if (bpf_ringbuf_output(&ring, w->head, size, ring_flags(sample->flags & (ABI_SAMPLE_YOUNG | ABI_SAMPLE_ASK)))) {
 		count_add(is_tick ? ABI_COUNTER_LOST_RING_FULL : ABI_COUNTER_WAITS_LOST, 1);
 		return false;
@@ -370,7 +375,7 @@ static __always_inline void miss(struct walk *w, struct tick *ctx)
 
 	if (w->end == ABI_END_NO_TABLE)
 		count_add(ABI_COUNTER_ROWS_MISSED, 1);
-	else if (settings.find_vma)
+	else if (settings.find_vma && w->end != ABI_END_UNSUPPORTED)
 		bpf_tail_call(ctx, &misses, 0); /* sample_miss; comes back only when it could not be called */
 	send_raw(w, &unknown, w->end == ABI_END_NO_PROCESS || (w->end == ABI_END_NO_MAPPING && !settings.find_vma));
 }
@@ -421,11 +426,11 @@ int sample_tick(struct tick *ctx)
 		return 0;
 	}
 	w->space = find_space(sample);
+	runtimes_begin(w);
+	recent_begin(w);
 	UNWIND_LOOP(native);
-	if (python_begin(w, task)) {
-		UNWIND_LOOP(python);
-		python_count(w);
-	}
+	raw_rewind(w);
+	RUNTIMES_BEHIND(w, task, );
 	if (raw_wanted(w))
 		miss(w, ctx);
 	else
@@ -536,7 +541,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid); /* its exec_id is another now: this only makes room */
-	bpf_map_delete_elem(&pythons, &pid);
+	runtimes_forget(pid);
 	if (filter_passes(pid))
 		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC, is_runtime(task));
 	return 0;
@@ -574,7 +579,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		count_add(ABI_COUNTER_FILTER_FULL, 1);
 	if (settings.mode != WALK_FP)
 		share_space(parent, child);
-	python_share(parent, child);
+	runtimes_share(parent, child);
 	send_process(child, pid, parent_pid, ABI_RECORD_FORK, false);
 	return 0;
 }
@@ -592,7 +597,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	passes = filter_passes(pid);
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid);
-	bpf_map_delete_elem(&pythons, &pid);
+	runtimes_forget(pid);
 	if (settings.filter_pids)
 		bpf_map_delete_elem(&pids, &pid);
 	if (passes)

@@ -69,6 +69,8 @@ struct { /* preallocated, unless the host finds that a kernel allows otherwise h
 	__type(value, struct abi_space);
 } spaces SEC(".maps");
 
+#include "recent.h"
+
 /* Return: 0 with the mapping that covers @pc in w->map, or 1. */
 static __always_inline int walk_find_map(struct walk *w, __u64 pc)
 {
@@ -81,6 +83,8 @@ static __always_inline int walk_find_map(struct walk *w, __u64 pc)
 
 	if (!w->space)
 		return 1;
+	if (recent_find_map(w, pc))
+		return 0;
 	found = bpf_map_lookup_elem(&mappings, &key);
 	if (!found)
 		return 1;
@@ -126,6 +130,28 @@ static __always_inline const union abi_element *walk_element(struct walk *w, con
 	}
 
 #define UNWIND_STEP(name, step) UNWIND_STEP_OF(UNWIND_TICK, name, step)
+
+/* The native walk, and whose turn it is where a frame is a runtime's: bpf/runtimes.h has unwind_runtime(). */
+#define UNWIND_NATIVE_OF(trigger, name)                               \
+	__attribute__((noinline)) int unwind_##name(void)             \
+	{                                                             \
+		struct walk *w = unwind_state_of(trigger);            \
+                                                                      \
+		return w ? (int)walk_native_step(w) : (int)WALK_DONE; \
+	}                                                             \
+                                                                      \
+	__attribute__((noinline)) int unwind_##name##_turns(void)     \
+	{                                                             \
+		for (int turn = 0; turn < UNWIND_TURNS; turn++) {     \
+			int next = unwind_##name();                   \
+                                                                      \
+			if (next == WALK_SWITCH)                      \
+				next = unwind_runtime(trigger);       \
+			if (next != WALK_MORE)                        \
+				return WALK_DONE;                     \
+		}                                                     \
+		return WALK_MORE;                                     \
+	}
 
 /* Runs a step until it is done, UNWIND_TURNS squared times at most; the bound is what the verifier wants to see. */
 #define UNWIND_LOOP(name)                                         \

@@ -41,7 +41,7 @@ struct {
 	__type(value, struct wait_period);
 } wait_periods SEC(".maps");
 
-UNWIND_STEP_OF(UNWIND_SWITCH, native_switch, walk_native_step)
+UNWIND_NATIVE_OF(UNWIND_SWITCH, native_switch)
 
 /* One word after another by multiplication and xor-shift: W. Stafford's variant 13 of the finalizer of MurmurHash3. */
 static __always_inline __u64 wait_mix(__u64 hash, __u64 word)
@@ -121,7 +121,7 @@ static __always_inline bool wait_send_stack(struct walk *w, bool raw)
 	struct abi_vma unknown = {};
 
 	if (raw)
-		return send_raw(w, &unknown, w->end != ABI_END_NO_TABLE);
+		return send_raw(w, &unknown, w->end != ABI_END_NO_TABLE && w->end != ABI_END_UNSUPPORTED);
 	told = bpf_map_lookup_elem(&sent, &id);
 	if (told && now - *told < SENT_AGAIN_NS)
 		return true;
@@ -142,11 +142,11 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 	if (!has_user_stack(task) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
 		return true;
 	w->space = find_space(sample);
+	runtimes_begin(w);
+	w->recent = 0; /* a tick can come in between */
 	UNWIND_LOOP(native_switch);
-	if (python_begin(w, task)) {
-		UNWIND_LOOP(python_switch);
-		python_count(w);
-	}
+	raw_rewind(w);
+	RUNTIMES_BEHIND(w, task, _switch);
 	return !raw_wanted(w);
 }
 
