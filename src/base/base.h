@@ -31,9 +31,9 @@
 	} while (0)
 #define printf_like(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
-/* Runs fn(&variable) when the variable's scope ends: the leak-free path is the short path. */
-/* For a step whose large locals shall not add to its only caller's: compilers unite them, sanitizers make each larger. */
+/* For a step whose large locals must not add to its only caller's: inlined, they would stand there all the time. */
 #define own_frame __attribute__((noinline))
+/* Runs fn(&variable) when the variable's scope ends: the leak-free path is the short path. */
 #define scoped(fn) __attribute__((cleanup(fn)))
 
 /* For our own mistakes only, never for input. Stays on in release. */

@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/intern.h"
 
+#include <stdatomic.h>
+
 #include "base/array.h"
 #include "base/random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* One for all tables of the process, so that what was hashed for one need not be hashed again for another. */
+static uint64_t seed(void)
+{
+	static _Atomic uint64_t kept;
+	uint64_t now = kept, fresh;
+
+	if (now)
+		return now;
+	fresh = random_u64() | 1;
+	return atomic_compare_exchange_strong(&kept, &now, fresh) ? fresh : now;
+}
+
 void intern_init(struct intern *in, size_t byte_max)
 {
-	*in = (struct intern){ .byte_max = byte_max, .seed = random_u64() };
+	*in = (struct intern){ .byte_max = byte_max, .seed = seed() };
 }
 
 void intern_release(struct intern *in)
@@ -28,21 +42,9 @@ void intern_trim(struct intern *in)
 	array_trim(&in->hashes, &in->hash_cap, in->count);
 }
 
-/* ends[] starts at id 1: id 0 is the empty string and has no entry. */
 size_t intern_count(const struct intern *in)
 {
 	return in->count + 1;
-}
-
-struct str intern_get(const struct intern *in, uint32_t id)
-{
-	size_t start;
-
-	must(id <= in->count);
-	if (id == 0)
-		return str_n("", 0);
-	start = id == 1 ? 0 : in->ends[id - 2];
-	return str_n(in->bytes + start, in->ends[id - 1] - start);
 }
 
 static uint32_t hash_of(const struct intern *in, struct str s)
@@ -50,15 +52,33 @@ static uint32_t hash_of(const struct intern *in, struct str s)
 	return (uint32_t)XXH3_64bits_withSeed(s.ptr, s.len, in->seed);
 }
 
-/* Return: the slot that holds @s, or the free slot where it belongs. */
-static size_t slot_of(const struct intern *in, struct str s, uint32_t hash)
+/* A slot is an id with the part of the hash above it: an id is always below slot_cap. So probing stays within a line of
+ * slots and looks at a text only when it is very likely the right one. */
+static inline uint32_t slot_tag(const struct intern *in, uint32_t hash)
 {
+	return hash & ~(uint32_t)(in->slot_cap - 1);
+}
+
+static inline uint32_t slot_id(const struct intern *in, size_t i)
+{
+	return in->slots[i] & (uint32_t)(in->slot_cap - 1);
+}
+
+static inline bool is_text(const struct intern *in, uint32_t id, struct str s)
+{
+	size_t start = id == 1 ? 0 : in->ends[id - 2];
+
+	return in->ends[id - 1] - start == s.len && !memcmp(in->bytes + start, s.ptr, s.len);
+}
+
+/* Return: the slot that holds @s, or the free slot where it belongs. @s is not empty. */
+static inline size_t slot_of(const struct intern *in, struct str s, uint32_t hash)
+{
+	uint32_t tag = slot_tag(in, hash), slot;
 	size_t i = hash & (in->slot_cap - 1);
 
-	while (in->slots[i]) {
-		uint32_t id = in->slots[i];
-
-		if (in->hashes[id - 1] == hash && str_eq(intern_get(in, id), s))
+	while ((slot = in->slots[i])) {
+		if (slot_tag(in, slot) == tag && is_text(in, slot_id(in, i), s))
 			break;
 		i = (i + 1) & (in->slot_cap - 1);
 	}
@@ -75,20 +95,50 @@ int intern_find(const struct intern *in, struct str s, uint32_t *out)
 	}
 	if (!in->slot_cap)
 		return -ENOENT;
-	id = in->slots[slot_of(in, s, hash_of(in, s))];
+	id = slot_id(in, slot_of(in, s, hash_of(in, s)));
 	if (!id)
 		return -ENOENT;
 	*out = id;
 	return 0;
 }
 
-static int grow_slots(struct intern *in)
+#define BATCH 16 /* memory accesses under way at once: about what a core keeps track of */
+
+void intern_find_all(const struct intern *in, const struct intern *from, uint32_t *out)
 {
-	size_t cap = MAX(in->slot_cap * 2, (size_t)64);
+	uint32_t hashes[BATCH];
+
+	for (size_t first = 1; first <= from->count && in->slot_cap; first += BATCH) {
+		size_t count = MIN(from->count + 1 - first, (size_t)BATCH);
+
+		for (size_t i = 0; i < count; i++) {
+			hashes[i] = from->hashes[first + i - 1];
+			__builtin_prefetch(&in->slots[hashes[i] & (in->slot_cap - 1)]);
+		}
+		for (size_t i = 0; i < count; i++) { /* the slot has come: what it very likely names */
+			uint32_t id = slot_id(in, hashes[i] & (in->slot_cap - 1));
+
+			if (id)
+				__builtin_prefetch(&in->ends[id - 1]);
+		}
+		for (size_t i = 0; i < count; i++) {
+			uint32_t id = slot_id(in, hashes[i] & (in->slot_cap - 1));
+
+			if (id > 1)
+				__builtin_prefetch(in->bytes + in->ends[id - 2]);
+		}
+		for (size_t i = 0; i < count; i++)
+			out[first + i] = slot_id(in, slot_of(in, intern_get(from, (uint32_t)(first + i)), hashes[i]));
+	}
+}
+
+/* Return: 0, -ENOMEM, or -E2BIG above 2^32 slots. */
+static int set_slots(struct intern *in, size_t cap)
+{
 	uint32_t *slots;
 
-	if (in->slot_cap && in->count + 1 <= in->slot_cap / 3 * 2)
-		return 0;
+	if (cap > (size_t)UINT32_MAX + 1)
+		return -E2BIG;
 	slots = calloc(cap, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
@@ -97,12 +147,19 @@ static int grow_slots(struct intern *in)
 
 		while (slots[i])
 			i = (i + 1) & (cap - 1);
-		slots[i] = id;
+		slots[i] = (in->hashes[id - 1] & ~(uint32_t)(cap - 1)) | id;
 	}
 	free(in->slots);
 	in->slots = slots;
 	in->slot_cap = cap;
 	return 0;
+}
+
+static int grow_slots(struct intern *in)
+{
+	if (in->slot_cap && in->count + 1 <= in->slot_cap / 3 * 2)
+		return 0;
+	return set_slots(in, MAX(in->slot_cap * 2, (size_t)64));
 }
 
 static int grow_bytes(struct intern *in, size_t more)
@@ -123,6 +180,23 @@ static int grow_bytes(struct intern *in, size_t more)
 	return 0;
 }
 
+int intern_reserve(struct intern *in, size_t count, size_t size)
+{
+	size_t cap = 64;
+	int r = 0;
+
+	if (count >= UINT32_MAX)
+		return -E2BIG;
+	while (cap / 3 * 2 < count + 1)
+		cap *= 2;
+	if (!in->slot_cap)
+		r = set_slots(in, cap);
+	if (r == 0 && size > in->byte_cap)
+		r = grow_bytes(in, size);
+	r = r ? r : array_reserve(&in->ends, &in->end_cap, count);
+	return r ? r : array_reserve(&in->hashes, &in->hash_cap, count);
+}
+
 int intern_add(struct intern *in, struct str s, uint32_t *out)
 {
 	uint32_t hash;
@@ -139,7 +213,7 @@ int intern_add(struct intern *in, struct str s, uint32_t *out)
 	hash = hash_of(in, s);
 	slot = slot_of(in, s, hash);
 	if (in->slots[slot]) {
-		*out = in->slots[slot];
+		*out = slot_id(in, slot);
 		return 0;
 	}
 	r = grow_bytes(in, s.len);
@@ -154,7 +228,7 @@ int intern_add(struct intern *in, struct str s, uint32_t *out)
 	in->ends[in->count] = in->size;
 	in->hashes[in->count] = hash;
 	in->count++;
-	in->slots[slot] = (uint32_t)in->count;
+	in->slots[slot] = slot_tag(in, hash) | (uint32_t)in->count;
 	*out = (uint32_t)in->count;
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logging for programs (libraries return errors): one line of key=value on stderr, foreign bytes escaped. */
+/* Logging for programs (libraries return errors): one line of key=value on stderr, foreign bytes escaped.
+ *
+ * A program that has called log_start() never waits for stderr: lines wait in a queue of half a megabyte for a thread
+ * that writes them. When it is full lines are dropped and counted, and the log says how many. */
 #pragma once
 
 #include "base/str.h"
@@ -21,6 +24,15 @@ struct log_field {
 void log_set_level(enum log_level level);
 /** log_set_json - every line is a JSON object with ts, level and msg from now on. */
 void log_set_json(bool json);
+/** log_start - lines go through the queue from now on. After rights are given up, which are each thread's own. Return:
+ * 0, -errno: they are written at once as before. */
+int log_start(void);
+/** log_finish - before the end: wait until all is written, but not for a reader that takes nothing for two seconds. */
+void log_finish(void);
+/** log_dropped - lines that were dropped so far. */
+uint64_t log_dropped(void);
+/** log_text - bytes for stderr as they are, in line with the log's. @is_urgent: may use the room kept for warnings. */
+void log_text(struct str text, bool is_urgent);
 void log_write(enum log_level level, const char *message, const struct log_field *fields, size_t count);
 
 #define log_at(level, message, ...)                                                           \

@@ -6,8 +6,10 @@
 
 #include "base/array.h"
 #include "base/io.h"
+#include "base/similar.h"
 
 #define OPTS_MAX 128
+#define HELP_COLUMN 31 /* where the help of an option begins */
 #define CONFIG_FILE_MAX_BYTES MIB(1)
 
 /* Options every command has. They live outside the configuration struct. */
@@ -110,8 +112,16 @@ static int put_number(const struct opt *o, struct str text, void *at, struct buf
 	return -EINVAL;
 }
 
+static void add_similar(const struct similar *like, const char *dashes, struct buf *out)
+{
+	if (like->best)
+		buf_addf(out, "; did you mean '%s%s'?", dashes, like->best);
+}
+
 static int put_choice(const struct opt *o, struct str text, void *at, struct buf *why)
 {
+	struct similar like = similar_to(text);
+
 	for (size_t i = 0; o->choices[i]; i++) {
 		if (!str_eq(text, str_of(o->choices[i])))
 			continue;
@@ -119,8 +129,11 @@ static int put_choice(const struct opt *o, struct str text, void *at, struct buf
 		return 0;
 	}
 	buf_addf(why, "--%s: '" STR_FMT "' is not one of", o->name, STR_ARG(text));
-	for (size_t i = 0; o->choices[i]; i++)
+	for (size_t i = 0; o->choices[i]; i++) {
 		buf_addf(why, "%s %s", i ? "," : "", o->choices[i]);
+		similar_offer(&like, o->choices[i]);
+	}
+	add_similar(&like, "", why);
 	return -EINVAL;
 }
 
@@ -158,9 +171,14 @@ static int put(const struct opt *o, const char *text, void *config, struct buf *
 	case OPT_FLAG:
 	case OPT_SWITCH:
 		return put_flag(o, str_of(text), at, why);
+	case OPT_SIZE:
+		if (o->choices && !strcmp(text, o->choices[0])) {
+			memcpy(at, &(uint64_t){ UINT64_MAX }, sizeof(uint64_t));
+			return 0;
+		}
+		return put_number(o, str_of(text), at, why);
 	case OPT_UINT:
 	case OPT_DURATION:
-	case OPT_SIZE:
 		return put_number(o, str_of(text), at, why);
 	case OPT_CHOICE:
 		return put_choice(o, str_of(text), at, why);
@@ -254,7 +272,13 @@ static int apply_line(const struct opt *const *all, size_t count, char *line, vo
 	value = equals < 0 ? STR("true") : str_trim(str_skip(text, (size_t)equals + 1));
 	o = find_long(all, count, name);
 	if (!o || is_common(o)) {
+		struct similar like = similar_to(name);
+
+		for (size_t i = 0; i < count; i++)
+			if (all[i]->help && !is_common(all[i]))
+				similar_offer(&like, all[i]->name);
 		buf_addf(why, "unknown option '" STR_FMT "'", STR_ARG(name));
+		add_similar(&like, "", why);
 		return -EINVAL;
 	}
 	if (equals >= 0)
@@ -414,15 +438,30 @@ static int normalize(const struct opt *const *all, size_t count, bool stop_at_op
 	return 0;
 }
 
-static int say_bad(int c, const char *word, struct buf *why)
+static int say_bad(int c, const char *word, const struct opt *const *all, size_t count, struct buf *why)
 {
+	struct str name = str_of(word);
+	ptrdiff_t equals = str_find(name, '=');
+	struct similar like;
+
+	name = equals < 0 ? name : str_first(name, (size_t)equals);
+	while (name.len && name.ptr[0] == '-')
+		name = str_skip(name, 1);
+	like = similar_to(name);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->help)
+			similar_offer(&like, all[i]->name);
+
 	if (c == ':')
 		buf_addf(why, "option '%s' needs a value", word);
 	else if (optopt && optopt < 256)
 		buf_addf(why, "unknown option '-%c'", optopt);
 	else
 		buf_addf(why, "unknown or ambiguous option '%s'", word);
-	buf_adds(why, STR("; --help lists them"));
+	if (c != ':' && like.best)
+		add_similar(&like, "--", why);
+	else
+		buf_adds(why, STR("; --help lists them"));
 	return -EINVAL;
 }
 
@@ -460,7 +499,8 @@ static int walk_words(struct parse *p, void *config)
 		bool negated;
 
 		if (c == '?' || c == ':')
-			return p->out->help ? 0 : say_bad(c, optind > 0 ? words[optind - 1] : "", p->why);
+			return p->out->help ? 0
+					    : say_bad(c, optind > 0 ? words[optind - 1] : "", p->all, p->count, p->why);
 		o = option_of(c, p->all, p->count, &negated);
 		must(o);
 		if (is_common(o) != !config)
@@ -562,29 +602,54 @@ static bool any_listed(const struct opt *opts)
 	return opts->name;
 }
 
-static void help_group(const char *title, const struct opt *opts, struct buf *out)
+void opt_wrap(struct str text, size_t at, size_t indent, size_t width, struct buf *out)
+{
+	while (text.len) {
+		ptrdiff_t end = str_find(text, '\n');
+		size_t room = width > indent + 20 ? width - 1 - MIN(at, width - 2) : SIZE_MAX,
+		       len = end < 0 ? text.len : (size_t)end;
+		bool is_end = len <= room;
+
+		if (!is_end) {
+			ptrdiff_t blank = str_rfind(str_first(text, room + 1), ' ');
+
+			if (blank <= 0) /* one long word */
+				blank = str_find(str_first(text, len), ' ');
+			is_end = blank < 0;
+			len = is_end ? len : (size_t)blank;
+		}
+		buf_adds(out, str_first(text, len));
+		text = str_skip(text, MIN(len + 1, text.len));
+		if (text.len)
+			buf_addf(out, "\n%*s", (int)indent, "");
+		at = indent;
+	}
+}
+
+static void help_group(const char *title, const struct opt *opts, size_t width, struct buf *out)
 {
 	if (title && any_listed(opts))
 		buf_addf(out, "\n%s:\n", title);
 	for (const struct opt *o = opts; o->name; o++) {
-		scoped(buf_release) struct buf left = BUF_INIT(KIB(1));
+		scoped(buf_release) struct buf left = BUF_INIT(KIB(1)), right = BUF_INIT(KIB(8));
 
 		if (!o->help)
 			continue;
 		add_left_column(o, &left);
-		buf_addf(out, "  %-28s %s%s", buf_cstr(&left), left.len > 28 ? "\n                               " : "",
-			 o->help);
-		add_choices(o, out);
-		add_fallback(o, add_plain, out);
+		buf_addf(out, "  %-28s %s", buf_cstr(&left), left.len > 28 ? "\n                               " : "");
+		buf_adds(&right, str_of(o->help));
+		add_choices(o, &right);
+		add_fallback(o, add_plain, &right);
+		opt_wrap(buf_str(&right), HELP_COLUMN, HELP_COLUMN, width, out);
 		buf_addc(out, '\n');
 	}
 }
 
-void opt_help(const struct opt_spec *spec, struct buf *out)
+void opt_help(const struct opt_spec *spec, size_t width, struct buf *out)
 {
 	for (const struct opt_group *g = spec->groups; g->opts; g++)
-		help_group(g->title ? g->title : "Options", g->opts, out);
-	help_group("Common", common_opts, out);
+		help_group(g->title ? g->title : "Options", g->opts, width, out);
+	help_group("Common", common_opts, width, out);
 }
 
 /* scdoc takes _ and * as markup. */
@@ -639,4 +704,15 @@ void opt_words(const struct opt_spec *spec, struct buf *out)
 		if (on_by_default(all[i]))
 			buf_addf(out, " --no-%s", all[i]->name);
 	}
+}
+
+void opt_for_each(const struct opt_spec *spec, void (*visit)(void *ctx, const struct opt *o, bool takes_value),
+		  void *ctx)
+{
+	const struct opt *all[OPTS_MAX];
+	size_t count = collect(spec, all);
+
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->help)
+			visit(ctx, all[i], takes_value(all[i]));
 }

@@ -9,7 +9,7 @@ enum opt_type {
 	OPT_SWITCH,   /* uint8_t: enum opt_switch, so that a default can depend on other options; --no-NAME turns off */
 	OPT_UINT,     /* uint64_t within [min, max] */
 	OPT_DURATION, /* uint64_t ns: "10", "1.5s", "200ms", "2m", "1h", "1d"; a bare number is seconds */
-	OPT_SIZE,     /* uint64_t bytes: "64K", "8M", "1G" */
+	OPT_SIZE,     /* uint64_t bytes: "64K", "8M", "1G"; UINT64_MAX for the one word in choices, if there are any */
 	OPT_TEXT,     /* const char *, borrowed from argv, the environment or the file */
 	OPT_PATH,     /* the same; completed as a file name */
 	OPT_CHOICE,   /* size_t: index into choices */
@@ -70,8 +70,14 @@ int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, 
 	      struct buf *why) warn_unused;
 void opt_result_release(struct opt_result *result);
 
-/** opt_help - the options as --help shows them. */
-void opt_help(const struct opt_spec *spec, struct buf *out);
+/** opt_help - the options as --help shows them; @width: of the terminal, 0: lines are not wrapped. */
+void opt_help(const struct opt_spec *spec, size_t width, struct buf *out);
+/** opt_wrap - @text, of which no line is wider than @width (0: any) where it has a blank; @indent blanks begin all
+ * lines but the first, which begins at column @at. */
+void opt_wrap(struct str text, size_t at, size_t indent, size_t width, struct buf *out);
+/** opt_for_each - every option that is listed, those of every command last. */
+void opt_for_each(const struct opt_spec *spec, void (*visit)(void *ctx, const struct opt *o, bool takes_value),
+		  void *ctx);
 /** opt_man - the options as scdoc source. */
 void opt_man(const struct opt_spec *spec, struct buf *out);
 /** opt_words - every --long and -s word, blank-separated, for completion. */

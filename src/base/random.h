@@ -4,5 +4,5 @@
 
 #include <stdint.h>
 
-/** random_u64 - from the kernel; falls back to clock and address bits when it has none to give. */
+/** random_u64 - from the kernel; falls back to clock and address bits when the kernel has none. */
 uint64_t random_u64(void);

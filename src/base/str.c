@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
-bool str_eq(struct str a, struct str b)
-{
-	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 int str_cmp(struct str a, struct str b)
 {
 	size_t common = MIN(a.len, b.len);

@@ -23,7 +23,11 @@ static inline struct str str_n(const char *ptr, size_t len)
 	return (struct str){ ptr, len };
 }
 
-bool str_eq(struct str a, struct str b);
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
 int str_cmp(struct str a, struct str b); /* bytewise, shorter first on a tie */
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of threads that read other processes' memory: a read of a page that a file system or userfaultfd(2) never gives
- * takes for ever, and only the end of our process ends it. */
+/* Ends of threads that read other processes' memory: reading a page that a file system or userfaultfd(2) never
+ * delivers blocks for ever; only the end of our process ends such a read. */
 #pragma once
 
 #include <pthread.h>

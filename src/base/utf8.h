@@ -19,7 +19,7 @@ bool utf8_valid(struct str s);
  * utf8_clean - append @s with malformed bytes as U+FFFD, control bytes (below 0x20, and 0x7f) as '?', and, when
  * @semicolon is not 0, every ';' as that byte
  *
- * This is what .col and folded lines carry (issue 3, item 5); @semicolon is '|' there.
+ * This is the form of text in .col and folded lines; @semicolon is '|' there.
  */
 void utf8_clean(struct buf *out, struct str s, char semicolon);
 
