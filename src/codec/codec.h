@@ -12,25 +12,34 @@ struct codec_error {
 	uint64_t position; /* byte offset, or line number when is_line */
 	bool is_line;
 	char reason[120];
+	uint64_t left_out; /* lines that could not be read, also when the rest was: position and reason are of the first
+			    */
 };
 
-/* What a reader of strangers' bytes grants; 0 and NULL: no limit of that kind. */
+/* Limits for reading foreign bytes; 0 and NULL: no limit of that kind. */
 struct codec_limits {
 	size_t expanded_max;     /* bytes once compression is taken off */
 	size_t samples_max;      /* more are -E2BIG */
 	size_t depth_max;        /* frames of a stack: those nearest the root are left out, the sample's end says CUT */
 	size_t text_max;         /* bytes of the name of a function or its file; the rest is left out */
 	size_t memory_max;       /* bytes of the model, and half as many of what it is made with; more are -E2BIG */
+	bool may_repeat;         /* the model may have equal functions and locations twice: see model_distinct() */
 	bool (*stop)(void *ctx); /* asked now and then; true: -ECANCELED */
 	void *stop_ctx;
+	uint64_t *done; /* bytes that are taken in, set before each question whether to stop; NULL: nobody wants it */
 };
 
 #define CODEC_STACK_CUT "cut:frame-limit" /* struct model_sample.end of a stack that lost frames to depth_max */
 
-/* What one may choose about the text of a file; zeroed: the usual. */
+/* Choices for the text of a file; zeroed: the defaults. */
 struct codec_options {
 	struct frame_style frames;
+	const char
+		*value; /* which column text and pages show; NULL, or one that is not there: the format's own choice */
 };
+
+/** codec_value - the column that options->value names, else @usual. */
+size_t codec_value(const struct model *m, const struct codec_options *options, size_t usual);
 
 struct codec {
 	const char *name;            /* "pprof": what --format takes */
@@ -49,7 +58,7 @@ struct codec {
 			      struct codec_error *error);
 };
 
-/** codec_encode - with options, which a format that knows none leaves aside. */
+/** codec_encode - encode with options; a format that knows none ignores them. */
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options,
 		 struct buf *out) warn_unused;
 
@@ -62,8 +71,9 @@ const struct codec *codec_for_path(struct str path);
 /** codec_sniff - by content, or NULL when nothing fits. */
 const struct codec *codec_sniff(struct str bytes);
 
-/** codec_stopped - whether limits->stop says so. */
-bool codec_stopped(const struct codec_limits *limits);
+/** codec_stopped - whether limits->stop says so. @done: bytes that are taken in, of those that the decoder was given.
+ */
+bool codec_stopped(const struct codec_limits *limits, uint64_t done);
 /** codec_text - @text without what is beyond limits->text_max, cut between characters. */
 struct str codec_text(const struct codec_limits *limits, struct str text);
 /** codec_fail - fill @error, which may be NULL. */

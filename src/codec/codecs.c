@@ -17,6 +17,13 @@ int codec_encode(const struct codec *c, const struct window *w, const struct cod
 	return c->encode_as ? c->encode_as(w, options, out) : c->encode(w, out);
 }
 
+size_t codec_value(const struct model *m, const struct codec_options *options, size_t usual)
+{
+	int named = options->value ? model_value_index(m, str_of(options->value)) : -1;
+
+	return named < 0 ? usual : (size_t)named;
+}
+
 const struct codec *codec_at(size_t index)
 {
 	return index < ARRAY_SIZE(codecs) ? codecs[index] : NULL;
@@ -64,8 +71,10 @@ const struct codec *codec_sniff(struct str bytes)
 	return NULL;
 }
 
-bool codec_stopped(const struct codec_limits *limits)
+bool codec_stopped(const struct codec_limits *limits, uint64_t done)
 {
+	if (limits->done)
+		*limits->done = done;
 	return limits->stop && limits->stop(limits->stop_ctx);
 }
 

@@ -10,6 +10,7 @@
 
 #define HEADER_MAX GIB(1)
 #define APP_ID "appid: "
+#define LINES_STEP 64 /* lines between two looks whether to stop */
 
 /* Writing */
 
@@ -30,6 +31,7 @@ struct col_out {
 	uint32_t *process_rank;   /* by row; UINT32_MAX: not seen */
 	struct intern metadata;   /* application metadata as written; 0: null */
 	uint32_t *metadata_index; /* by row of app_metadata */
+	size_t column;            /* which value is counted */
 };
 
 static void col_out_release(struct col_out *o)
@@ -97,7 +99,6 @@ static int line_order(const void *a, const void *b)
 static int collect_lines(struct col_out *o)
 {
 	const struct model *m = o->m;
-	size_t column = model_count_value(m);
 	int r = 0;
 
 	u64map_init(&o->line_of, UINT32_MAX);
@@ -106,7 +107,7 @@ static int collect_lines(struct col_out *o)
 		return -ENOMEM;
 	memset(o->process_rank, 0xff, m->processes_count * sizeof(*o->process_rank));
 	for (size_t i = 0; r == 0 && m->value_type_count && i < m->samples_count; i++) {
-		int64_t value = model_values(m, &m->samples[i])[column];
+		int64_t value = model_values(m, &m->samples[i])[o->column];
 
 		if (value > 0)
 			r = add_sample(o, &m->samples[i], (uint64_t)value);
@@ -299,7 +300,9 @@ static int encode_as(const struct window *w, const struct codec_options *options
 	const struct stack_text_config cfg = { .suffix = suffix_of,
 					       .style = options->frames,
 					       .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
-	scoped(col_out_release) struct col_out o = { .w = w, .m = w->model };
+	scoped(col_out_release) struct col_out o = {
+		.w = w, .m = w->model, .column = codec_value(w->model, options, model_count_value(w->model))
+	};
 	int r = stack_text_init(&o.stacks, o.m, &cfg);
 
 	r = r ? r : collect_lines(&o);
@@ -328,6 +331,7 @@ struct col_in {
 	struct model *m;
 	struct stack_reader *stacks;
 	struct codec_error *error;
+	const struct codec_limits *limits; /* stop and memory_max */
 	uint64_t line;
 	bool has_index;     /* lines start with an index into application_metadata */
 	uint32_t *metadata; /* rows of app_metadata by index */
@@ -532,6 +536,7 @@ static int read_line(struct col_in *in, struct str line)
 
 static int read_file(struct col_in *in, struct str bytes)
 {
+	size_t all = bytes.len;
 	struct str line;
 	int r;
 
@@ -546,26 +551,36 @@ static int read_file(struct col_in *in, struct str bytes)
 			line.len--;
 		if (line.len)
 			r = read_line(in, line);
+		if (r == 0 && in->line % LINES_STEP == 0 && codec_stopped(in->limits, all - bytes.len))
+			r = -ECANCELED;
 	}
 	return r;
 }
 
-static int decode(struct str bytes, struct window *out, struct codec_error *error)
+static int decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
+			  struct codec_error *error)
 {
 	scoped(window_release) struct window w = { 0 };
-	scoped(col_in_release) struct col_in in = { .error = error, .w = &w };
+	scoped(col_in_release) struct col_in in = { .error = error, .limits = limits, .w = &w };
 	int r = window_init(&w, 8 * bytes.len + KIB(64)); /* JSON grows when written again: U+FFFD is six bytes */
 
 	in.m = w.model;
 	in.stacks = r == 0 ? stack_reader_new(w.model) : NULL;
 	if (!in.stacks)
 		return failed(&in, -ENOMEM);
+	in.m->memory_max = limits->memory_max;
 	r = read_file(&in, bytes);
 	if (r < 0)
 		return r;
+	in.m->memory_max = 0; /* what is done with it later has limits of its own */
 	*out = w;
 	w = (struct window){ 0 }; /* moved out */
 	return 0;
+}
+
+static int decode(struct str bytes, struct window *out, struct codec_error *error)
+{
+	return decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
 static int sniff(struct str bytes)
@@ -583,4 +598,5 @@ const struct codec codec_col = {
 	.encode_as = encode_as,
 	.sniff = sniff,
 	.decode = decode,
+	.decode_limited = decode_limited,
 };

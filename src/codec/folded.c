@@ -22,7 +22,7 @@ static struct str suffix_of(enum model_kind kind, bool is_inlined)
 		return STR("_[i]");
 	if (kind == MODEL_KIND_JIT || kind == MODEL_KIND_JAVA || kind == MODEL_KIND_JAVA_C1)
 		return STR("_[j]");
-	if (kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR)
+	if (model_kind_is_runtime(kind))
 		return model_kind_suffix(kind);
 	return STR("");
 }
@@ -75,11 +75,13 @@ static void tame_end(struct buf *text, size_t start)
 		buf_adds(text, STR(UNKNOWN));
 }
 
-/* A byte order mark at the start of a line would be taken off the file's first one. */
+/* A byte order mark at the start of a line would be taken off the file's first one, and "# " begins a comment. */
 static void tame_start(struct buf *text, size_t start)
 {
 	if (!text->error && str_starts(str_n(text->ptr + start, text->len - start), STR(BOM)))
 		memcpy(text->ptr + start, "\xef\xbf\xbd", strlen(BOM)); /* U+FFFD */
+	else if (!text->error && str_starts(str_n(text->ptr + start, text->len - start), STR("# ")))
+		text->ptr[start + 1] = '_';
 }
 
 static int add_line(struct folded_out *o, const struct model_sample *s, uint64_t count)
@@ -134,7 +136,7 @@ static int encode_as(const struct window *w, const struct codec_options *options
 {
 	const struct stack_text_config cfg = { .suffix = suffix_of, .style = options->frames };
 	scoped(folded_out_release) struct folded_out o = { .m = w->model, .text = BUF_INIT(OUT_MAX) };
-	size_t column = model_count_value(o.m);
+	size_t column = codec_value(o.m, options, model_count_value(o.m));
 	int r = stack_text_init(&o.stacks, o.m, &cfg);
 
 	for (size_t i = 0; r == 0 && o.m->value_type_count && i < o.m->samples_count; i++) {
@@ -173,8 +175,9 @@ struct folded_in {
 	struct u64map processes; /* string id of the comm to process row */
 	struct codec_error *error;
 	const struct codec_limits *limits;
-	uint64_t line;
-	bool is_pair; /* every line ends in two numbers */
+	uint64_t line, left_out;
+	uint64_t fractions[2]; /* by column: the sum of what followed the dots, in billionths */
+	bool is_pair;          /* every line with a count ends in two numbers */
 };
 
 static void folded_in_release(struct folded_in *in)
@@ -183,8 +186,29 @@ static void folded_in_release(struct folded_in *in)
 	u64map_release(&in->processes);
 }
 
-/* digits[.digits], rounded to the nearest; too large ones saturate. Return: false when it is no such number. */
-static bool read_count(struct str s, int64_t *out)
+#define BILLION UINT64_C(1000000000)
+
+struct count {
+	int64_t whole;
+	uint64_t billionths;
+};
+
+/* What follows the dot; digits beyond the ninth are left out. Return: false when it is no number. */
+static bool read_fraction(struct str digits, uint64_t *out)
+{
+	uint64_t unit = BILLION / 10;
+
+	*out = 0;
+	for (size_t i = 0; i < digits.len; i++, unit /= 10) {
+		if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
+			return false;
+		*out += (uint64_t)(digits.ptr[i] - '0') * unit;
+	}
+	return true;
+}
+
+/* digits[.digits]; too large ones saturate. Return: false when it is no such number. */
+static bool read_count(struct str s, struct count *out)
 {
 	ptrdiff_t dot = str_find(s, '.');
 	struct str whole = dot < 0 ? s : str_first(s, (size_t)dot),
@@ -194,18 +218,28 @@ static bool read_count(struct str s, int64_t *out)
 
 	if (!whole.len || whole.ptr[0] < '0' || whole.ptr[0] > '9')
 		return false;
-	for (size_t i = 0; i < rest.len; i++)
-		if (rest.ptr[i] < '0' || rest.ptr[i] > '9')
-			return false;
+	if (!read_fraction(rest, &out->billionths))
+		return false;
 	r = str_to_u64(whole, 0, INT64_MAX - 1, &value);
 	if (r == -EBADMSG)
 		return false;
-	if (r < 0)
+	if (r < 0) {
 		value = INT64_MAX;
-	else if (rest.len && rest.ptr[0] >= '5')
-		value++;
-	*out = (int64_t)value;
+		out->billionths = 0;
+	}
+	out->whole = (int64_t)value;
 	return true;
+}
+
+/* Counts are whole. Each gets what the sum of all fractions so far, rounded, has more than was given out: the total is
+ * that of the file, rounded once. */
+static int64_t settle_count(struct folded_in *in, size_t column, struct count count)
+{
+	uint64_t before = (in->fractions[column] + BILLION / 2) / BILLION, after;
+
+	in->fractions[column] += count.billionths; /* would take 18 thousand million lines to wrap */
+	after = (in->fractions[column] + BILLION / 2) / BILLION;
+	return saturating_add(count.whole, (int64_t)(after - before));
 }
 
 static struct str drop_blanks(struct str s)
@@ -216,7 +250,7 @@ static struct str drop_blanks(struct str s)
 }
 
 /* Cuts the last number off @line. Return: false when there is none, or nothing in front of it. */
-static bool take_count(struct str *line, int64_t *out)
+static bool take_count(struct str *line, struct count *out)
 {
 	struct str s = drop_blanks(*line);
 	size_t at = s.len;
@@ -242,16 +276,26 @@ static bool next_line(struct str *rest, struct str *out)
 	return true;
 }
 
+/* "# text", and a line with a '#' in front that has no count: a stack may begin with that byte, too. */
+static bool is_comment(struct str line)
+{
+	struct count count;
+
+	if (!line.len || line.ptr[0] != '#')
+		return false;
+	return line.len == 1 || line.ptr[1] == ' ' || line.ptr[1] == '\t' || !take_count(&line, &count);
+}
+
 static bool all_pairs(struct str text)
 {
 	struct str line;
 	bool any = false;
-	int64_t count;
+	struct count count;
 
 	while (next_line(&text, &line)) {
-		if (!drop_blanks(line).len)
+		if (is_comment(line) || !take_count(&line, &count))
 			continue;
-		if (!take_count(&line, &count) || !take_count(&line, &count))
+		if (!take_count(&line, &count))
 			return false;
 		any = true;
 	}
@@ -289,10 +333,11 @@ static int find_process(struct folded_in *in, struct str comm, uint32_t *out)
 	return r ? r : u64map_put(&in->processes, row.comm, *out);
 }
 
-static int malformed(struct folded_in *in)
+/* The first bad line is named, all are counted. */
+static void leave_out(struct folded_in *in)
 {
-	codec_fail(in->error, in->line, true, "no count at the end of the line");
-	return -EBADMSG;
+	if (!in->left_out++)
+		codec_fail(in->error, in->line, true, "no count at the end of the line");
 }
 
 static size_t pieces(struct str line)
@@ -320,12 +365,17 @@ static int cut_root(struct folded_in *in, struct str *line, uint32_t *end)
 static int read_line(struct folded_in *in, struct str line)
 {
 	struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
-	int64_t values[2] = { 0 };
+	struct count counts[2] = { 0 };
+	int64_t values[2];
 	struct str piece;
 	int r;
 
-	if (!take_count(&line, &values[in->is_pair]) || (in->is_pair && !take_count(&line, &values[0])))
-		return malformed(in);
+	if (!take_count(&line, &counts[in->is_pair]) || (in->is_pair && !take_count(&line, &counts[0]))) {
+		leave_out(in);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		values[i] = settle_count(in, i, counts[i]);
 	ignore(str_next(&line, ';', &piece)); /* a line has at least one piece */
 	r = find_process(in, piece, &sample.process);
 	r = r ? r : cut_root(in, &line, &sample.end);
@@ -337,9 +387,9 @@ static int read_line(struct folded_in *in, struct str line)
 	return r;
 }
 
-static int look_at_limits(struct folded_in *in)
+static int look_at_limits(struct folded_in *in, uint64_t done)
 {
-	if (in->line % LINES_STEP == 0 && codec_stopped(in->limits))
+	if (in->line % LINES_STEP == 0 && codec_stopped(in->limits, done))
 		return -ECANCELED;
 	if (!in->limits->samples_max || in->m->samples_count <= in->limits->samples_max)
 		return 0;
@@ -349,6 +399,7 @@ static int look_at_limits(struct folded_in *in)
 
 static int read_text(struct folded_in *in, struct str text)
 {
+	size_t all = text.len;
 	struct str line;
 	int r = 0;
 
@@ -358,11 +409,13 @@ static int read_text(struct folded_in *in, struct str text)
 	r = r ? r : model_add_value_type(in->m, STR("samples"), STR("count"));
 	while (r == 0 && next_line(&text, &line)) {
 		in->line++;
-		if (drop_blanks(line).len)
+		if (drop_blanks(line).len && !is_comment(line))
 			r = read_line(in, line);
-		r = r ? r : look_at_limits(in);
+		r = r ? r : look_at_limits(in, all - text.len);
 	}
-	return r;
+	if (r == 0 && in->error)
+		in->error->left_out = in->left_out;
+	return r == 0 && in->left_out && !in->m->samples_count ? -EBADMSG : r;
 }
 
 /* UTF-16 with a byte order mark, as some Windows tools write. Bad units become U+FFFD. */
@@ -425,18 +478,18 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 	return decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
-/* The first line that is not empty ends in a number and the bytes are text. */
+/* The first line that is neither empty nor a comment ends in a number and the bytes are text. */
 static int sniff(struct str bytes)
 {
 	struct str text = str_first(bytes, KIB(4)), line;
-	int64_t count;
+	struct count count;
 
 	if (str_starts(bytes, STR("\xff\xfe")) || str_starts(bytes, STR("\xfe\xff")))
 		return 1;
 	if (memchr(text.len ? text.ptr : "", 0, text.len))
 		return 0;
 	while (next_line(&text, &line))
-		if (drop_blanks(line).len)
+		if (drop_blanks(line).len && !is_comment(line))
 			return take_count(&line, &count) || !text.ptr;
 	return 0;
 }

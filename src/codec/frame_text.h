@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames as text: what one line of a location is called in .col, folded stacks, pages and tables, and back.
  *
- * Frames of Python say where their function is, in the forms that gProfiler's profilers write (spec/agent.md, 2.1
- * and 6.3):
+ * Frames of Python say where their function is, in the forms that gProfiler's profilers write
+ *(gprofiler/utils/__init__.py, gprofiler/profilers/python.py):
  *
  *	package   json.decoder.JSONDecoder.decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *	py-spy    decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
@@ -32,8 +32,8 @@ struct frame_style {
 
 /**
  * frame_text - append what line @line of a location is called, unescaped and without a suffix
- * Where a style's line is not known, the other one stands there; without either, and without a file, that part is left
- * out. The distribution is said of *.py files with a line only, as gProfiler's rule has it.
+ * If the style's line is not known, the other one is written; without either, or without a file, that part is left
+ * out. Only *.py files with a line get their distribution, as in gProfiler.
  */
 void frame_text(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
 		struct buf *out);
@@ -44,8 +44,8 @@ struct frame_parts { /* borrowed from the text */
 };
 
 /**
- * frame_text_parse - split the text of a Python frame, where its form leaves no doubt
- * Return: false, and @out untouched, when it does: then all of it is the name. What was split is written again letter
+ * frame_text_parse - split the text of a Python frame if its form is certain Return: false, and @out untouched, when
+ * it is not: then the whole text is the name. What was split is written again letter
  * by letter by frame_text(), when @line is taken for the first line. Pure.
  */
 bool frame_text_parse(struct str text, struct frame_parts *out);

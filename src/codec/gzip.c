@@ -44,12 +44,14 @@ static size_t limit_of(size_t input, size_t size_max, size_t ratio_max)
 	return MIN(limit, size_max);
 }
 
-/* The length in the last member's trailer: a hint from a stranger, and only of its low 32 bits. */
+#define GZIP_MIN 18 /* bytes of a member: header and trailer (RFC 1952 2.3.1) */
+
+/* ISIZE, the length in the last member's trailer: a hint from a stranger, and only of its low 32 bits. */
 static size_t size_hint(struct str bytes)
 {
 	const uint8_t *end = (const uint8_t *)bytes.ptr + bytes.len;
 
-	if (bytes.len < 18)
+	if (bytes.len < GZIP_MIN)
 		return 0;
 	return (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
 }
@@ -80,21 +82,34 @@ static int unpack_member(struct libdeflate_decompressor *d, struct str in, size_
 	}
 }
 
-int gzip_unpack(struct str bytes, size_t size_max, size_t ratio_max, struct buf *out)
+size_t gzip_promise(struct str bytes)
+{
+	return gzip_is(bytes) && bytes.len >= GZIP_MIN ? size_hint(bytes) : bytes.len;
+}
+
+int gzip_unpack_at(struct str bytes, size_t size_max, size_t ratio_max, struct buf *out, size_t *at)
 {
 	scoped(decompressor_freep) struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
 	size_t limit = limit_of(bytes.len, MIN(size_max, out->max - out->len), ratio_max), before = out->len;
 	int r = bytes.len ? 0 : -EBADMSG;
 
+	*at = 0;
 	if (!d)
 		return -ENOMEM;
-	while (r == 0 && bytes.len) {
+	while (r == 0 && *at < bytes.len) {
 		size_t eaten = 0;
 
-		r = unpack_member(d, bytes, limit - (out->len - before), out, &eaten);
-		bytes = str_skip(bytes, eaten);
+		r = unpack_member(d, str_skip(bytes, *at), limit - (out->len - before), out, &eaten);
+		*at += eaten;
 	}
 	if (r < 0)
 		out->len = before;
 	return r;
+}
+
+int gzip_unpack(struct str bytes, size_t size_max, size_t ratio_max, struct buf *out)
+{
+	size_t at;
+
+	return gzip_unpack_at(bytes, size_max, ratio_max, out, &at);
 }

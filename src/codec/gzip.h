@@ -17,6 +17,9 @@ static inline bool gzip_is(struct str bytes)
  */
 int gzip_pack(struct str bytes, int level, struct buf *out) warn_unused;
 
+/** gzip_promise - bytes that @bytes say they expand to; what is no gzip, itself. Not to be believed. */
+size_t gzip_promise(struct str bytes);
+
 /**
  * gzip_unpack - append the content of all members
  * @size_max: most bytes of content, over all members
@@ -26,3 +29,6 @@ int gzip_pack(struct str bytes, int level, struct buf *out) warn_unused;
  * limit, -ENOMEM. On failure @out is as before.
  */
 int gzip_unpack(struct str bytes, size_t size_max, size_t ratio_max, struct buf *out) warn_unused;
+
+/** gzip_unpack_at - gzip_unpack(), which on failure says in *@at where in @bytes the member begins that failed */
+int gzip_unpack_at(struct str bytes, size_t size_max, size_t ratio_max, struct buf *out, size_t *at) warn_unused;

@@ -12,7 +12,8 @@ extern const struct codec codec_pprof;
 int pprof_decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
 			 struct codec_error *error) warn_unused;
 
-/** pprof_encode_plain - the message itself, without gzip. */
+/** pprof_encode_plain - the message itself, without gzip. Locations in the order in which samples use them, leaf first,
+ * as Go has them. */
 int pprof_encode_plain(const struct window *w, struct buf *out) warn_unused;
 /** pprof_comments_each - call @line for every comment that stands for a part of @w, in order, until one fails. */
 int pprof_comments_each(const struct window *w, int (*line)(void *ctx, struct str text), void *ctx) warn_unused;

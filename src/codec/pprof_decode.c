@@ -31,7 +31,7 @@ static size_t spans_memory(const struct pprof_in *in)
 	       sizeof(struct span);
 }
 
-/* Ids that are no row numbers are in hashes, of which a slot is 16 bytes. */
+/* Ids that are no row numbers are kept in hashes; a slot of one is 16 bytes. */
 static size_t ids_memory(const struct id_table *t)
 {
 	return t->dense_count * sizeof(*t->dense) + t->sparse.cap * 16;
@@ -48,11 +48,28 @@ static size_t scratch_memory(const struct pprof_in *in)
 
 int pprof_limits_look(struct pprof_in *in)
 {
-	if (codec_stopped(in->limits))
+	if (codec_stopped(in->limits, in->done))
 		return -ECANCELED;
 	if (in->limits->memory_max && scratch_memory(in) > in->limits->memory_max / 2)
 		return too_big(in, 0, "too many or too long entries");
 	return 0;
+}
+
+#define RESERVE_MAX (UINT32_C(1) << 20) /* rows of a table; larger ones grow */
+
+/* The messages have been counted: each makes a row at most. A location of one function has one line. */
+static void reserve_rows(struct pprof_in *in)
+{
+	struct model_room room = { .strings = in->strings.count,
+				   .functions = in->functions.count,
+				   .locations = in->locations.count,
+				   .lines = in->locations.count };
+
+	if (MAX(room.strings, MAX(room.functions, room.locations)) > RESERVE_MAX)
+		return;
+	for (size_t i = 0; i < in->strings.count; i++)
+		room.string_bytes += in->strings.items[i].size;
+	model_reserve(in->m, &room);
 }
 
 static int read_profile(struct pprof_in *in)
@@ -64,6 +81,7 @@ static int read_profile(struct pprof_in *in)
 	in->string_ids = calloc(in->strings.count, sizeof(*in->string_ids));
 	if (!in->string_ids)
 		return failed(in, 0, -ENOMEM);
+	reserve_rows(in);
 	r = pprof_read_header(in);
 	r = r ? r : pprof_read_tables(in);
 	r = r ? r : pprof_read_samples(in);
@@ -98,6 +116,7 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 	in.window = &w;
 	in.m = w.model;
 	in.m->memory_max = limits->memory_max;
+	in.m->may_repeat = limits->may_repeat;
 	r = read_profile(&in);
 	if (r < 0)
 		return r;

@@ -235,8 +235,10 @@ int pprof_read_samples(struct pprof_in *in)
 	r = r ? r : failed(in, 0, model_add_string(in->m, STR(CODEC_STACK_CUT), &in->cut));
 	while (r == 0 && wire_next(&c, &f)) {
 		r = pprof_step(in);
-		if (r == 0 && f.number == PROFILE_SAMPLE)
-			r = read_sample(in, f.bytes, position(in, &f.bytes));
+		if (r < 0 || f.number != PROFILE_SAMPLE)
+			continue;
+		in->done += cur_left(&f.bytes);
+		r = read_sample(in, f.bytes, position(in, &f.bytes));
 	}
 	return r ? r : failed(in, 0, flush_batch(in));
 }

@@ -72,6 +72,7 @@ static int scan_message(struct pprof_in *in, const struct wire_field *f, uint64_
 	case PROFILE_STRING_TABLE:
 		if (!in->strings.count && cur_left(&f->bytes))
 			return bad(in, at, "the first string is not empty");
+		in->done += cur_left(&f->bytes);
 		return span_add(in, &in->strings, f);
 	case PROFILE_SAMPLE: /* read in the second pass */
 		return scan_sample(in, at);

@@ -20,12 +20,10 @@ static int id_table_init(struct id_table *t, size_t count)
 	return t->dense ? 0 : -ENOMEM;
 }
 
-uint32_t pprof_id_find(const struct id_table *t, uint64_t id)
+uint32_t pprof_id_find_sparse(const struct id_table *t, uint64_t id)
 {
 	uint32_t row = 0;
 
-	if (id < t->dense_count)
-		return t->dense[id];
 	ignore(u64map_get(&t->sparse, id, &row)); /* not found leaves 0 */
 	return row;
 }
@@ -217,19 +215,14 @@ static int read_function(struct pprof_in *in, struct span span)
 	return table_id(in, &in->function_ids, row.id, (uint32_t)in->function_rows_count, span.at, "function");
 }
 
-/* The function as a row of the model; the mapping decides its kind unless the file says it. */
-static int use_function(struct pprof_in *in, uint64_t id, enum model_kind kind, uint64_t at, uint32_t *out)
+/* Function @found of function_rows (row + 1) as a row of the model; the mapping decides its kind unless the file says
+ * it. */
+static int use_function(struct pprof_in *in, uint32_t found, enum model_kind kind, uint64_t at, uint32_t *out)
 {
-	uint32_t found = pprof_id_find(&in->function_ids, id);
+	struct function_in *from = &in->function_rows[found - 1];
 	struct model_function row = { 0 };
-	struct function_in *from;
 	int r;
 
-	if (!found) {
-		codec_fail(in->error, at, false, "a line's function %llu is missing", (unsigned long long)id);
-		return -EBADMSG;
-	}
-	from = &in->function_rows[found - 1];
 	row.kind = from->kind ? (enum model_kind)(from->kind - 1) : kind;
 	if (row.kind == MODEL_KIND_NATIVE && from->native) {
 		*out = from->native;
@@ -277,18 +270,28 @@ static int read_line(struct pprof_in *in, struct cur c, uint64_t at)
 	return r;
 }
 
+/* Most locations have the mapping of the one before. */
+static enum model_kind kind_of_mapping(struct pprof_in *in, uint32_t mapping)
+{
+	const struct model *m = in->m;
+
+	if (mapping != in->kind_of) {
+		in->kind_of = mapping;
+		in->kind = model_kind_of_mapping(model_string(m, m->mappings[mapping].filename));
+	}
+	return in->kind;
+}
+
 /* Functions of the lines read, and the mapping that stands for a kind where the file gives none. */
 static int finish_location(struct pprof_in *in, struct model_location *row, uint64_t at)
 {
 	struct model *m = in->m;
-	enum model_kind kind = model_kind_of_mapping(model_string(m, m->mappings[row->mapping].filename));
+	enum model_kind kind = kind_of_mapping(in, row->mapping);
 	struct model_mapping stand_in = { .flags = MODEL_HAS_FUNCTIONS };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < in->lines_count; i++) {
-		uint64_t id = in->function_rows[in->lines[i].function - 1].id;
-
-		r = use_function(in, id, kind, at, &in->lines[i].function);
+		r = use_function(in, in->lines[i].function, kind, at, &in->lines[i].function);
 	}
 	row->line_count = (uint32_t)in->lines_count;
 	if (r < 0 || row->mapping || !row->line_count)
@@ -341,14 +344,17 @@ int pprof_read_tables(struct pprof_in *in)
 	for (size_t i = 0; r == 0 && i < in->mappings.count; i++) {
 		r = pprof_step(in);
 		r = r ? r : read_mapping(in, in->mappings.items[i]);
+		in->done += in->mappings.items[i].size;
 	}
 	for (size_t i = 0; r == 0 && i < in->functions.count; i++) {
 		r = pprof_step(in);
 		r = r ? r : read_function(in, in->functions.items[i]);
+		in->done += in->functions.items[i].size;
 	}
 	for (size_t i = 0; r == 0 && i < in->locations.count; i++) {
 		r = pprof_step(in);
 		r = r ? r : read_location(in, in->locations.items[i]);
+		in->done += in->locations.items[i].size;
 	}
 	return r;
 }

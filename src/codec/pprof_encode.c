@@ -44,6 +44,9 @@ struct pprof_out {
 	struct model_label *sorted;
 	struct label_out *labels;
 	size_t label_count;
+	uint32_t *location_ids;  /* by row, 0: not used yet */
+	uint32_t *location_rows; /* by id - 1 */
+	uint32_t location_count;
 	uint32_t *frames; /* one stack's locations, leaf first */
 	size_t frames_cap;
 };
@@ -56,6 +59,8 @@ static void pprof_out_release(struct pprof_out *o)
 	intern_release(&o->extra);
 	free(o->comments);
 	free(o->mapping_kinds);
+	free(o->location_ids);
+	free(o->location_rows);
 	free(o->function_ids);
 	free(o->function_rows);
 	free(o->says_kind);
@@ -179,7 +184,6 @@ static void note_location(struct pprof_out *o, const struct model_location *row,
 static int prepare_tables(struct pprof_out *o)
 {
 	const struct model *m = o->m;
-	uint32_t next_mapping = (uint32_t)m->mappings_count;
 
 	o->mapping_kinds = calloc(m->mappings_count, 1);
 	o->function_ids = calloc(m->functions_count, sizeof(*o->function_ids));
@@ -187,12 +191,13 @@ static int prepare_tables(struct pprof_out *o)
 	o->says_kind = calloc(m->functions_count, 1);
 	o->sorted = calloc(MODEL_LABELS_MAX, sizeof(*o->sorted));
 	o->labels = calloc(MODEL_LABELS_MAX + PPROF_LABEL_COUNT, sizeof(*o->labels));
-	if (!o->mapping_kinds || !o->function_ids || !o->function_rows || !o->says_kind || !o->sorted || !o->labels)
+	o->location_ids = calloc(m->locations_count, sizeof(*o->location_ids));
+	o->location_rows = calloc(m->locations_count, sizeof(*o->location_rows));
+	if (!o->mapping_kinds || !o->function_ids || !o->function_rows || !o->says_kind || !o->sorted || !o->labels ||
+	    !o->location_ids || !o->location_rows)
 		return -ENOMEM;
 	for (size_t i = 1; i < m->mappings_count; i++)
 		o->mapping_kinds[i] = (uint8_t)model_kind_of_mapping(model_string(m, m->mappings[i].filename));
-	for (size_t i = 1; i < m->locations_count; i++)
-		note_location(o, &m->locations[i], &next_mapping);
 	return 0;
 }
 
@@ -209,6 +214,26 @@ static void add_value_type(struct pprof_out *o, uint32_t field, struct model_val
 	wire_add_number(o->out, 2, unit);
 }
 
+static uint32_t location_id(struct pprof_out *o, uint32_t row)
+{
+	if (row && !o->location_ids[row]) {
+		o->location_rows[o->location_count++] = row;
+		o->location_ids[row] = o->location_count;
+	}
+	return o->location_ids[row];
+}
+
+/* Behind the samples, whose order locations have; those that no sample uses come last. */
+static void note_locations(struct pprof_out *o)
+{
+	uint32_t next_mapping = (uint32_t)o->m->mappings_count;
+
+	for (uint32_t i = 1; i < o->m->locations_count; i++)
+		ignore(location_id(o, i));
+	for (uint32_t i = 0; i < o->location_count; i++)
+		note_location(o, &o->m->locations[o->location_rows[i]], &next_mapping);
+}
+
 static int collect_frames(struct pprof_out *o, uint32_t stack, size_t *count, size_t *packed_size)
 {
 	const struct model_stack *nodes = o->m->stacks;
@@ -219,7 +244,7 @@ static int collect_frames(struct pprof_out *o, uint32_t stack, size_t *count, si
 
 		if (r < 0)
 			return r;
-		o->frames[n] = nodes[stack].location;
+		o->frames[n] = location_id(o, nodes[stack].location);
 		size += wire_varint_size(o->frames[n++]);
 	}
 	*count = n;
@@ -401,7 +426,7 @@ static size_t line_size(const struct pprof_out *o, const struct model_line *line
 
 static void add_location(struct pprof_out *o, uint32_t id)
 {
-	const struct model_location *row = &o->m->locations[id];
+	const struct model_location *row = &o->m->locations[o->location_rows[id - 1]];
 	const struct model_line *lines = row->line_count ? &o->m->lines[row->first_line] : NULL;
 	uint32_t mapping = location_mapping(o, row);
 	size_t size = wire_number_size(LOCATION_ID, id) + wire_number_size(LOCATION_MAPPING_ID, mapping) +
@@ -479,13 +504,6 @@ static uint64_t time_of(const struct window *w)
 	return w->model->time_ns ? (uint64_t)w->model->time_ns : w->start_ns;
 }
 
-static uint64_t duration_of(const struct window *w)
-{
-	if (w->model->duration_ns || w->end_ns < w->start_ns)
-		return (uint64_t)w->model->duration_ns;
-	return w->end_ns - w->start_ns;
-}
-
 static void add_tail(struct pprof_out *o)
 {
 	const struct model *m = o->m;
@@ -503,7 +521,7 @@ static void add_tail(struct pprof_out *o)
 	wire_add_number(o->out, PROFILE_DROP_FRAMES, drop);
 	wire_add_number(o->out, PROFILE_KEEP_FRAMES, keep);
 	wire_add_number(o->out, PROFILE_TIME_NANOS, time_of(o->w));
-	wire_add_number(o->out, PROFILE_DURATION_NANOS, duration_of(o->w));
+	wire_add_number(o->out, PROFILE_DURATION_NANOS, window_duration_ns(o->w));
 	if (m->period_type.type || m->period_type.unit)
 		add_value_type(o, PROFILE_PERIOD_TYPE, m->period_type);
 	wire_add_number(o->out, PROFILE_PERIOD, (uint64_t)m->period);
@@ -525,6 +543,7 @@ int pprof_encode_plain(const struct window *w, struct buf *out)
 		r = add_sample(&o, &o.m->samples[i]);
 	if (r < 0)
 		return r;
+	note_locations(&o);
 	add_mappings(&o);
 	for (uint32_t i = 1; i < o.m->locations_count; i++)
 		add_location(&o, i);

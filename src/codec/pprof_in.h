@@ -42,6 +42,7 @@ struct pprof_in {
 	struct codec_error *error;
 	const struct codec_limits *limits;
 	size_t steps;   /* of work; now and then the limits are looked at */
+	uint64_t done;  /* bytes of strings and of the messages that are read */
 	size_t samples; /* met by the first pass */
 	uint32_t cut;   /* string: CODEC_STACK_CUT */
 	struct span_list strings, mappings, locations, functions, types;
@@ -53,6 +54,8 @@ struct pprof_in {
 	struct function_in *function_rows;
 	size_t function_rows_count, function_rows_cap;
 	struct id_table mapping_ids, location_ids, function_ids;
+	uint32_t kind_of; /* mapping row whose kind this is; 0, no mapping, is native */
+	enum model_kind kind;
 	uint32_t label_keys[PPROF_LABEL_COUNT];
 	/* Scratch of the row being read */
 	struct model_line *lines;
@@ -107,7 +110,7 @@ int pprof_read_samples(struct pprof_in *in) warn_unused;
 /** pprof_limits_look - Return: 0, -E2BIG over limits->memory_max, -ECANCELED. */
 int pprof_limits_look(struct pprof_in *in) warn_unused;
 
-/* To be called once for a few bytes of input: nothing that is long is deaf to a stop, or grows past its limit. */
+/* Call it once for every few bytes of input, so that long work can be stopped and stays within its limit. */
 static inline int pprof_step(struct pprof_in *in)
 {
 	return ++in->steps % PPROF_STEPS ? 0 : pprof_limits_look(in);
@@ -118,5 +121,10 @@ int pprof_string(struct pprof_in *in, uint64_t si, uint64_t at, uint32_t *out) w
 /** pprof_symbol - the same for a name that limits->text_max may cut. */
 int pprof_symbol(struct pprof_in *in, uint64_t si, uint64_t at, uint32_t *out) warn_unused;
 /** pprof_id_find - Return: row + 1, or 0. */
-uint32_t pprof_id_find(const struct id_table *t, uint64_t id);
+uint32_t pprof_id_find_sparse(const struct id_table *t, uint64_t id);
+static inline uint32_t pprof_id_find(const struct id_table *t, uint64_t id)
+{
+	return id < t->dense_count ? t->dense[id] : pprof_id_find_sparse(t, id);
+}
+
 void pprof_id_release(struct id_table *t);

@@ -70,7 +70,11 @@ enum pprof_label { PPROF_LABELS(X) PPROF_LABEL_COUNT };
 
 struct str pprof_label_name(enum pprof_label label);
 
-/* The window's own facts as comments "hearth: key=value" (pprof_comments.c). */
+/* The window's own facts and counters as one comment each (pprof_comments.c). */
 
-/** pprof_comments_lift - move comments that pprof_comments_each() would write from the model into the window. */
+/**
+ * pprof_comments_lift - move what pprof_comments_each() would write, or wrote up to 0.1, from the model into the window
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int pprof_comments_lift(struct window *w) warn_unused;

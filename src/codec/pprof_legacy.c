@@ -83,7 +83,7 @@ static int step(struct legacy *in)
 
 	if (++in->steps % LEGACY_STEPS)
 		return 0;
-	if (codec_stopped(in->limits))
+	if (codec_stopped(in->limits, 0))
 		return -ECANCELED;
 	return in->limits->memory_max && size > in->limits->memory_max / 2 ? -E2BIG : 0;
 }

@@ -75,7 +75,7 @@ int legacy_begin_sample(struct legacy *in, const struct legacy_sample *row) warn
 int legacy_add_frame(struct legacy *in, uint64_t address) warn_unused;
 /** legacy_drop_second - take the frame after the leaf out of a sample that has one. */
 void legacy_drop_second(struct legacy *in, struct legacy_sample *s);
-/** legacy_drop_doubled_leaves - the leaf may be there twice: from the registers, and from the stack reduced by 1. */
+/** legacy_drop_doubled_leaves - the leaf may stand twice: from the registers, and from the stack, less 1. */
 void legacy_drop_doubled_leaves(struct legacy *in);
 
 /** legacy_read_map - lines of a memory map up to the end of @rest; lines that are none are passed over. */

@@ -138,6 +138,7 @@ static bool take_range(struct str *s, struct legacy_mapping *out)
 static bool is_permissions(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++)
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): NUL is none of them */
 		if (!memchr("-rwxps", s.ptr[i], 6))
 			return false;
 	return s.len > 0;

@@ -21,11 +21,6 @@ static enum model_kind line_kind(const struct model *m, uint32_t location, uint3
 	return m->functions[m->lines[row->first_line + line].function].kind;
 }
 
-static bool is_python(enum model_kind kind)
-{
-	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
-}
-
 static bool is_native(enum model_kind kind)
 {
 	return kind == MODEL_KIND_NATIVE || kind == MODEL_KIND_JIT;
@@ -79,7 +74,7 @@ static int find_python(struct stack_text *t)
 	if (!t->is_python)
 		return -ENOMEM;
 	for (size_t i = 1; i < t->m->locations_count; i++) {
-		t->is_python[i] = has_kind(t->m, (uint32_t)i, is_python);
+		t->is_python[i] = has_kind(t->m, (uint32_t)i, model_kind_is_runtime);
 		any |= t->is_python[i];
 	}
 	if (!any) {

@@ -16,8 +16,8 @@ struct stack_text_config {
 	bool mark_python_native;
 };
 
-/* The cleaned text of every location, made once: a stack is then copied together. A location may have two: as it is
- * anywhere, and behind it, where that differs, as it is beside Python frames. */
+/* The cleaned text of every location, made once, so that a stack is only copied together. A location may have two
+ * texts: the usual one, and behind it the one used beside Python frames, if that differs. */
 struct stack_text_ends {
 	size_t usual, beside_python;
 };

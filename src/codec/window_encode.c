@@ -212,6 +212,7 @@ int window_encode(const struct window *w, struct buf *out)
 	scoped(table_release) struct table t = { .rows = BUF_INIT(WINDOW_ENCODED_MAX), .out = out };
 	const struct model *m = w->model;
 
+	must(!m->may_repeat); /* who reads it expects every row once */
 	add_scalars(w, out);
 	add_average(out, WINDOW_FIELD_CPU_AVERAGE, w->cpu_average);
 	add_average(out, WINDOW_FIELD_MEMORY_AVERAGE, w->memory_average);

@@ -18,46 +18,6 @@ uint64_t wire_varint_slow(struct cur *c)
 	return 0;
 }
 
-bool wire_next(struct cur *c, struct wire_field *out)
-{
-	uint64_t tag, size;
-
-	if (c->bad || c->pos == c->end)
-		return false;
-	tag = wire_varint(c);
-	out->number = tag >> 3;
-	out->type = tag & 7;
-	out->value = 0;
-	out->bytes.pos = out->bytes.end = NULL;
-	out->bytes.bad = false;
-	switch (out->type) {
-	case WIRE_VARINT:
-		out->value = wire_varint(c);
-		break;
-	case WIRE_FIXED64:
-		out->value = cur_le64(c);
-		break;
-	case WIRE_BYTES:
-		size = wire_varint(c);
-		/* Field by field: a struct written in parts and copied whole waits for its own stores (a tenth of
-		 * decoding). */
-		if (size > cur_left(c)) {
-			c->bad = true;
-			break;
-		}
-		out->bytes.pos = c->pos;
-		c->pos += size;
-		out->bytes.end = c->pos;
-		break;
-	case WIRE_FIXED32:
-		out->value = cur_le32(c);
-		break;
-	default: /* groups are not handled by the reference either; 6 and 7 do not exist */
-		c->bad = true;
-	}
-	return !c->bad;
-}
-
 void wire_add_varint(struct buf *b, uint64_t value)
 {
 	uint8_t *at = buf_reserve(b, WIRE_VARINT_MAX);

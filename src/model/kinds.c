@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of frame kinds and of frames. */
+#include <inttypes.h>
+
 #include "model/model.h"
 
 #define X(id, name, suffix) STR(suffix),
@@ -8,6 +10,31 @@ static const struct str suffixes[] = { MODEL_KINDS(X) };
 #define X(id, name, suffix) STR("[" name "]"),
 static const struct str mappings[] = { MODEL_KINDS(X) };
 #undef X
+
+#define X(name, title, functions, errors) { STR(name), STR(title), MODEL_KIND_##functions, MODEL_KIND_##errors },
+static const struct model_runtime runtimes[] = { MODEL_RUNTIMES(X) };
+#undef X
+
+const struct model_runtime *model_runtime_at(size_t index)
+{
+	return index < ARRAY_SIZE(runtimes) ? &runtimes[index] : NULL;
+}
+
+bool model_kind_is_function(enum model_kind kind)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+		if (runtimes[i].functions == kind)
+			return true;
+	return false;
+}
+
+bool model_kind_is_runtime(enum model_kind kind)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+		if (runtimes[i].functions == kind || runtimes[i].errors == kind)
+			return true;
+	return false;
+}
 
 struct str model_kind_suffix(enum model_kind kind)
 {
@@ -76,7 +103,7 @@ void model_frame_name(const struct model *m, uint32_t location, uint32_t line, s
 	} else if (file.len) {
 		buf_addc(out, '[');
 		buf_adds(out, file);
-		buf_addf(out, "+0x%llx]", (unsigned long long)(row->address - mapping->start + mapping->file_offset));
+		buf_addf(out, "+0x%" PRIx64 "]", row->address - mapping->start + mapping->file_offset);
 	} else {
 		buf_adds(out, STR("[unknown]"));
 	}

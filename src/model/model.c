@@ -4,13 +4,10 @@
 #include "base/array.h"
 #include "base/random.h"
 
-int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first, row_hash_fn *hash)
+static int index_resize(const struct model *m, struct row_index *ix, size_t cap, size_t first, row_hash_fn *hash)
 {
-	size_t cap = MAX(ix->cap * 2, (size_t)16);
 	uint32_t *slots;
 
-	if (ix->cap && count + 1 <= ix->cap / 4 * 3)
-		return 0;
 	if (model_fits(m, cap * sizeof(*slots)) < 0)
 		return -E2BIG;
 	slots = calloc(cap, sizeof(*slots));
@@ -33,6 +30,23 @@ int row_index_room(const struct model *m, struct row_index *ix, size_t count, si
 	return 0;
 }
 
+int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first, row_hash_fn *hash)
+{
+	if (ix->cap && count + 1 <= ix->cap / 4 * 3)
+		return 0;
+	return index_resize(m, ix, MAX(ix->cap * 2, (size_t)16), first, hash);
+}
+
+/* Of an index that is empty. */
+static int index_reserve(const struct model *m, struct row_index *ix, size_t count)
+{
+	size_t cap = 16;
+
+	while (cap / 4 * 3 < count + 1)
+		cap *= 2;
+	return ix->cap || !count ? 0 : index_resize(m, ix, cap, 0, NULL);
+}
+
 /* How a table finds its rows: the hash of a stored row, the hash of a candidate, and whether the two are equal. */
 struct row_kind {
 	row_hash_fn *hash_row;
@@ -40,9 +54,10 @@ struct row_kind {
 	bool (*same)(const struct model *m, uint32_t row, const void *key);
 };
 
-/* Return: the slot that holds a row equal to @key, or the free one where it belongs. The index has room. */
-static uint32_t *slot_of(const struct model *m, const struct row_index *ix, const struct row_kind *kind,
-			 const void *key)
+/* In line, so that each kind's functions are called directly and mostly not called at all.
+ * Return: the slot that holds a row equal to @key, or the free one where it belongs. The index has room. */
+static __attribute__((always_inline)) inline uint32_t *slot_of(const struct model *m, const struct row_index *ix,
+							       const struct row_kind *kind, const void *key)
 {
 	size_t at = kind->hash_key(m, key) & (ix->cap - 1);
 
@@ -52,8 +67,9 @@ static uint32_t *slot_of(const struct model *m, const struct row_index *ix, cons
 }
 
 /* Finds @key or readies a slot for it. Return: 1 and *out when it is there, 0 and *slot when not, or -errno. */
-static int look_up(struct model *m, struct row_index *ix, size_t count, const struct row_kind *kind, const void *key,
-		   uint32_t **slot, uint32_t *out)
+static __attribute__((always_inline)) inline int look_up(struct model *m, struct row_index *ix, size_t count,
+							 const struct row_kind *kind, const void *key, uint32_t **slot,
+							 uint32_t *out)
 {
 	int r = row_index_room(m, ix, count, 1, kind->hash_row);
 
@@ -78,6 +94,22 @@ static int look_up(struct model *m, struct row_index *ix, size_t count, const st
 		}                                                          \
 		grown_;                                                    \
 	})
+
+#define reserve(m, table, want) \
+	(model_fits((m), (want) * sizeof(*(m)->table)) < 0 || array_reserve(&(m)->table, &(m)->table##_cap, (want)) < 0)
+
+void model_reserve(struct model *m, const struct model_room *room)
+{
+	size_t strings =
+		room->strings * (sizeof(*m->strings.ends) + 4 * sizeof(*m->strings.slots)) + room->string_bytes;
+
+	if (model_fits(m, strings) < 0 || intern_reserve(&m->strings, room->strings, room->string_bytes) < 0 ||
+	    reserve(m, functions, room->functions + 1) || reserve(m, locations, room->locations + 1) ||
+	    reserve(m, lines, room->lines) || m->may_repeat ||
+	    index_reserve(m, &m->index->functions, room->functions + 1) < 0)
+		return;                                                      /* then they grow */
+	ignore(index_reserve(m, &m->index->locations, room->locations + 1)); /* as above */
+}
 
 #define trim(m, table) array_trim(&(m)->table, &(m)->table##_cap, (m)->table##_count)
 
@@ -168,12 +200,16 @@ static bool function_same(const struct model *m, uint32_t at, const void *key)
 	       old->kind == row->kind && old->start_line == row->start_line;
 }
 
+static const struct row_kind function_kind = { function_hash_row, function_hash, function_same };
+
 int model_add_function(struct model *m, const struct model_function *row, uint32_t *out)
 {
-	static const struct row_kind kind = { function_hash_row, function_hash, function_same };
-	uint32_t *slot;
-	int r = look_up(m, &m->index->functions, m->functions_count, &kind, row, &slot, out);
+	uint32_t *slot, none;
+	int r = 0;
 
+	if (m->may_repeat)
+		return append_row(m, functions, &none, row, out);
+	r = look_up(m, &m->index->functions, m->functions_count, &function_kind, row, &slot, out);
 	return r == 0 ? append_row(m, functions, slot, row, out) : MIN(r, 0);
 }
 
@@ -235,18 +271,20 @@ static int room_for_lines(struct model *m, size_t extra)
 	return 0;
 }
 
+static const struct row_kind location_kind = { location_hash_row, location_hash, location_same };
+
 int model_add_location(struct model *m, const struct model_location *row, const struct model_line *lines, uint32_t *out)
 {
-	static const struct row_kind kind = { location_hash_row, location_hash, location_same };
 	struct location_key key = { row, lines };
 	struct model_location added = *row;
-	uint32_t *slot;
-	int r;
+	uint32_t none, *slot = &none;
+	int r = 0;
 
 	must(row->mapping < m->mappings_count);
 	for (uint32_t i = 0; i < row->line_count; i++)
 		must(lines[i].function < m->functions_count);
-	r = look_up(m, &m->index->locations, m->locations_count, &kind, &key, &slot, out);
+	if (!m->may_repeat)
+		r = look_up(m, &m->index->locations, m->locations_count, &location_kind, &key, &slot, out);
 	if (r != 0)
 		return MIN(r, 0);
 	r = room_for_lines(m, row->line_count);
@@ -257,9 +295,137 @@ int model_add_location(struct model *m, const struct model_location *row, const 
 	if (r < 0)
 		return r;
 	if (row->line_count)
-		memcpy(m->lines + m->lines_count, lines, row->line_count * sizeof(*lines));
+		memmove(m->lines + m->lines_count, lines, row->line_count * sizeof(*lines)); /* model_distinct() */
 	m->lines_count += row->line_count;
 	return 0;
+}
+
+/* Rows made distinct only move towards the front of their tables, so each is read before its place is written. */
+
+static int distinct_functions(struct model *m, uint32_t *moved)
+{
+	size_t count = m->functions_count;
+	int r = 0;
+
+	m->functions_count = 1;
+	for (size_t i = 1; r == 0 && i < count; i++) {
+		struct model_function row = m->functions[i];
+
+		r = model_add_function(m, &row, &moved[i]);
+	}
+	return r;
+}
+
+static int distinct_locations(struct model *m, const uint32_t *functions, uint32_t *moved)
+{
+	size_t count = m->locations_count;
+	int r = 0;
+
+	m->locations_count = 1;
+	m->lines_count = 0;
+	for (size_t i = 1; r == 0 && i < count; i++) {
+		struct model_location row = m->locations[i];
+		struct model_line *lines = row.line_count ? m->lines + row.first_line : NULL;
+
+		for (uint32_t l = 0; l < row.line_count; l++)
+			lines[l].function = functions[lines[l].function];
+		r = model_add_location(m, &row, lines, &moved[i]);
+	}
+	return r;
+}
+
+static int distinct_stacks(struct model *m, const uint32_t *locations, uint32_t *moved)
+{
+	size_t count = m->stacks_count;
+	int r = 0;
+
+	stacks_forget(m);
+	m->stacks_count = 1;
+	for (size_t i = 1; r == 0 && i < count; i++) {
+		struct model_stack row = m->stacks[i];
+
+		r = model_add_stack(m, moved[row.parent], locations[row.location], &moved[i]);
+	}
+	for (size_t i = 0; r == 0 && i < m->samples_count; i++)
+		m->samples[i].stack = moved[m->samples[i].stack];
+	return r;
+}
+
+int model_distinct(struct model *m)
+{
+	scoped(freep) uint32_t *functions = NULL, *locations = NULL, *stacks = NULL;
+	struct model_index *ix = m->index;
+	size_t memory_max = m->memory_max;
+	int r = -ENOMEM;
+
+	if (!m->may_repeat)
+		return 0;
+	functions = calloc(m->functions_count, sizeof(*functions));
+	locations = calloc(m->locations_count, sizeof(*locations));
+	stacks = calloc(m->stacks_count, sizeof(*stacks));
+	m->memory_max = 0;
+	/* All memory is had before anything moves. Nothing was put into these indexes. */
+	if (functions && locations && stacks && index_reserve(m, &ix->functions, m->functions_count) == 0 &&
+	    index_reserve(m, &ix->locations, m->locations_count) == 0) {
+		m->may_repeat = false;
+		r = distinct_functions(m, functions);
+		r = r ? r : distinct_locations(m, functions, locations);
+		r = r ? r : distinct_stacks(m, locations, stacks);
+		must(r == 0);
+	}
+	m->memory_max = memory_max;
+	return r;
+}
+
+/* Many at once: first all slots are fetched, then all rows that these very likely name. */
+
+static const uint32_t *function_home(const struct model *m, const struct model_function *row)
+{
+	return &m->index->functions.slots[function_hash(m, row) & (m->index->functions.cap - 1)];
+}
+
+void model_find_functions(const struct model *m, const struct model_function *rows, size_t count, uint32_t *out)
+{
+	const struct row_index *ix = &m->index->functions;
+	const uint32_t *homes[MODEL_FIND_MAX];
+
+	must(count <= MODEL_FIND_MAX && !m->may_repeat);
+	memset(out, 0, count * sizeof(*out));
+	if (!ix->cap)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		homes[i] = function_home(m, &rows[i]);
+		__builtin_prefetch(homes[i]);
+	}
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(&m->functions[*homes[i]]);
+	for (size_t i = 0; i < count; i++)
+		out[i] = *slot_of(m, ix, &function_kind, &rows[i]);
+}
+
+void model_find_locations(const struct model *m, const struct model_location *rows, const struct model_line *lines,
+			  size_t count, uint32_t *out)
+{
+	const struct row_index *ix = &m->index->locations;
+	struct location_key keys[MODEL_FIND_MAX];
+	const uint32_t *homes[MODEL_FIND_MAX];
+
+	must(count <= MODEL_FIND_MAX && !m->may_repeat);
+	memset(out, 0, count * sizeof(*out));
+	if (!ix->cap)
+		return;
+	for (size_t i = 0; i < count; lines += rows[i++].line_count) {
+		keys[i] = (struct location_key){ &rows[i], lines };
+		homes[i] = &ix->slots[location_hash(m, &keys[i]) & (ix->cap - 1)];
+		__builtin_prefetch(homes[i]);
+	}
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(&m->locations[*homes[i]]);
+	for (size_t i = 0; i < count; i++)
+		if (m->locations[*homes[i]].line_count)
+			__builtin_prefetch(&m->lines[m->locations[*homes[i]].first_line]);
+	for (size_t i = 0; i < count; i++)
+		out[i] = *slot_of(m, ix, &location_kind, &keys[i]);
 }
 
 /* Processes */

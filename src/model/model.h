@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 
-/* What produced a frame. Decides colour and, in .col, the suffix (spec/agent.md 2.1). */
+/* What produced a frame. Decides colour and, in .col, the suffix. Source: gProfiler, README.md. */
 #define MODEL_KINDS(X)                                  \
 	X(NATIVE, "native", "")                         \
 	X(KERNEL, "kernel", "_[k]")                     \
@@ -27,14 +27,34 @@
 enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 #undef X
 
+/* Language runtimes: the name that struct runtime has, what people call it, the kind of its functions, and of what
+ * stands where they are not known. */
+#define MODEL_RUNTIMES(X) X("python", "Python", PYTHON, PYTHON_ERROR)
+
+#define X(name, title, functions, errors) +1
+enum { MODEL_RUNTIME_COUNT = MODEL_RUNTIMES(X) };
+#undef X
+
+struct model_runtime {
+	struct str name, title;
+	enum model_kind functions, errors;
+};
+
+/** model_runtime_at - one by one; NULL behind the last. */
+const struct model_runtime *model_runtime_at(size_t index);
+/** model_kind_is_function - are these functions of a language runtime, which their file and line tell apart? */
+bool model_kind_is_function(enum model_kind kind);
+/** model_kind_is_runtime - the same, or what stands in their place. */
+bool model_kind_is_runtime(enum model_kind kind);
+
 struct str model_kind_suffix(enum model_kind kind); /* as .col writes it */
 /** model_kind_mapping - "[kernel.kallsyms]" or "[python]": the file name that stands for a kind in pprof; empty: native
  */
 struct str model_kind_mapping(enum model_kind kind);
 /** model_kind_of_mapping - the kind a mapping's file name stands for (docs/formats/pprof.md); native for real files. */
 enum model_kind model_kind_of_mapping(struct str filename);
-/** model_distribution_of_mapping - "requests==2.31.0" of "[python:requests==2.31.0]": what the Python code of a mapping
- * belongs to; empty when the name does not say. */
+/** model_distribution_of_mapping - "requests==2.31.0" of "[python:requests==2.31.0]": the distribution of a mapping's
+ * Python code; empty when the name has none. */
 struct str model_distribution_of_mapping(struct str filename);
 
 enum model_mapping_flags {
@@ -104,8 +124,8 @@ struct model_value_type {
 
 struct model_sample {
 	uint32_t stack, process, thread, label_set;
-	uint32_t first_value;    /* in model.values: value_type_count of them */
-	uint32_t end;            /* string: "complete", "cut:REASON" or "" when unknown (pprof label stack_end) */
+	uint32_t first_value; /* in model.values: value_type_count of them */
+	uint32_t end; /* string: "complete", "guessed", "cut:REASON" or "" when unknown (pprof label stack_end) */
 	uint64_t time_offset_ns; /* from window start; UINT64_MAX: none */
 };
 
@@ -141,6 +161,7 @@ struct model {
 	uint32_t drop_frames, keep_frames, default_type, doc_url; /* strings */
 	struct model_index *index;
 	size_t memory_max; /* bytes of tables and indexes; 0: no limit. What does not fit is -E2BIG */
+	bool may_repeat;   /* functions and locations are not looked up when they are added: equal ones are two rows */
 };
 
 /** model_init - an empty profile; @byte_max bounds its strings. Return: 0 or -ENOMEM (then nothing needs releasing). */
@@ -148,7 +169,23 @@ int model_init(struct model *m, size_t byte_max) warn_unused;
 void model_release(struct model *m); /* a zeroed struct is fine */
 /** model_memory - bytes that tables and indexes take, with the room they have to grow. */
 size_t model_memory(const struct model *m);
-/** model_trim - give back the room for rows to come: a model that is hardly added to any more is a fifth smaller. */
+struct model_room { /* rows and bytes to come */
+	size_t strings, string_bytes, functions, locations, lines;
+};
+
+/**
+ * model_reserve - make room in an empty model for rows that are known to come, so that nothing is copied while it grows
+ * What does not fit m->memory_max, or is not to be had, is left to grow: nothing fails.
+ */
+void model_reserve(struct model *m, const struct model_room *room);
+
+/**
+ * model_distinct - make equal functions, locations and stacks one row again, in a model whose rows may repeat
+ * Return: 0 or -ENOMEM: nothing changed. One without m->may_repeat is left as it is.
+ */
+int model_distinct(struct model *m) warn_unused;
+
+/** model_trim - free the room kept for further rows. A model that rarely grows becomes a fifth smaller. */
 void model_trim(struct model *m);
 
 /* Every model_add_* returns 0 and *out, -ENOMEM, or -E2BIG over a limit; nothing changes on failure. */
@@ -160,6 +197,16 @@ int model_add_mapping(struct model *m, const struct model_mapping *row, uint32_t
 int model_add_function(struct model *m, const struct model_function *row, uint32_t *out) warn_unused;
 int model_add_location(struct model *m, const struct model_location *row, const struct model_line *lines,
 		       uint32_t *out) warn_unused; /* row->first_line is ignored */
+
+#define MODEL_FIND_MAX 16 /* memory accesses under way at once: about what a core keeps track of */
+
+/** model_find_functions - the numbers of up to MODEL_FIND_MAX @rows, 0 for one that is not there. Faster in a large
+ * model than one after the other. */
+void model_find_functions(const struct model *m, const struct model_function *rows, size_t count, uint32_t *out);
+/** model_find_locations - the same; @lines has the lines of all @rows, one row's behind the other's. */
+void model_find_locations(const struct model *m, const struct model_location *rows, const struct model_line *lines,
+			  size_t count, uint32_t *out);
+
 /** model_add_stack - the child of @parent at @location. A stack is built from the root: start with parent 0. */
 int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out) warn_unused;
 
@@ -230,6 +277,13 @@ int model_merge(struct model *into, const struct model *from) warn_unused;
 struct model_hash {
 	uint64_t high, low;
 };
+
+/**
+ * model_keep_common - leave both profiles only the columns that both have, each once, in the order of @a, and no period
+ * Two profiles that model_merge() refuses can be merged then. Return: 0, or -EINVAL when they share none (nothing has
+ * changed).
+ */
+int model_keep_common(struct model *a, struct model *b) warn_unused;
 
 /**
  * model_stack_hashes - the 128-bit identity of every stack, chained from the root over canonical frames (XXH3):

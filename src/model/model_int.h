@@ -42,6 +42,9 @@ int model_grow_(const struct model *m, void *items, size_t *cap, size_t count, s
 /** model_fits - Return: 0, or -E2BIG when @more bytes are over m->memory_max. */
 int model_fits(const struct model *m, size_t more) warn_unused;
 
+/** stacks_forget - the index of stacks is empty then, with as much room as before. */
+void stacks_forget(struct model *m);
+
 /** row_index_room - make room for one more than @count rows; @hash gives the hash of those already in. */
 int row_index_room(const struct model *m, struct row_index *ix, size_t count, size_t first,
 		   row_hash_fn *hash) warn_unused;

@@ -46,29 +46,35 @@ static int find_group(struct split *s, const struct model_sample *sample, uint32
 	return 0;
 }
 
-/* A counting sort. */
-static int sort_samples(struct split *s)
+static int group_by_workload(struct split *s)
 {
 	const struct model *m = s->window->model;
 	int r = 0;
 
 	s->group_of = calloc(m->samples_count + 1, sizeof(*s->group_of));
-	s->order = calloc(m->samples_count + 1, sizeof(*s->order));
-	s->first = calloc(m->samples_count + 2, sizeof(*s->first));
 	s->workloads = calloc(m->samples_count + 1, sizeof(*s->workloads));
-	if (!s->group_of || !s->order || !s->first || !s->workloads)
+	if (!s->group_of || !s->workloads)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->samples_count && r == 0; i++) {
+	for (size_t i = 0; i < m->samples_count && r == 0; i++)
 		r = find_group(s, &m->samples[i], &s->group_of[i]);
-		if (r == 0)
-			s->first[s->group_of[i] + 1]++;
-	}
-	if (r < 0)
-		return r;
+	return r;
+}
+
+/* A counting sort. */
+static int sort_samples(struct split *s, const uint32_t *group_of)
+{
+	const struct model *m = s->window->model;
+
+	s->order = calloc(m->samples_count + 1, sizeof(*s->order));
+	s->first = calloc(s->group_count + 2, sizeof(*s->first));
+	if (!s->order || !s->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->samples_count; i++)
+		s->first[group_of[i] + 1]++;
 	for (size_t i = 1; i <= s->group_count; i++)
 		s->first[i] += s->first[i - 1];
 	for (size_t i = m->samples_count; i > 0; i--) /* down, so that first[g + 1] ends as the start of group g */
-		s->order[--s->first[s->group_of[i - 1] + 1]] = (uint32_t)(i - 1);
+		s->order[--s->first[group_of[i - 1] + 1]] = (uint32_t)(i - 1);
 	memmove(s->first, s->first + 1, s->group_count * sizeof(*s->first));
 	s->first[s->group_count] = (uint32_t)m->samples_count;
 	return 0;
@@ -163,7 +169,8 @@ static int set_types(struct model *into, const struct model *view)
 	return r < 0 ? r : model_add_string(into, model_string(view, view->period_type.unit), &into->period_type.unit);
 }
 
-static int make_part(const struct window *from, const struct model *view, struct window *part)
+/* @has_header: the part is a profile like @from; otherwise one of the machine's programs. */
+static int make_part(const struct window *from, const struct model *view, bool has_header, struct window *part)
 {
 	int r = window_init(part, PART_STRINGS_MAX);
 
@@ -177,11 +184,11 @@ static int make_part(const struct window *from, const struct model *view, struct
 	part->run_id[1] = from->run_id[1];
 	part->cycle_id = from->cycle_id;
 	r = copy_texts(part, from);
-	if (r == 0)
+	if (r == 0 && !has_header)
 		r = set_types(part->model, view);
 	if (r == 0)
 		r = model_merge(part->model, view);
-	return r < 0 ? r : copy_counters(part, from);
+	return r < 0 || (has_header && !from->counter_count) ? r : copy_counters(part, from);
 }
 
 static int visit_group(const struct split *s, size_t group, int kind, struct model *view, window_part_fn *visit,
@@ -192,7 +199,7 @@ static int visit_group(const struct split *s, size_t group, int kind, struct mod
 	int r;
 
 	fill_view(s, group, view);
-	r = make_part(s->window, view, &w);
+	r = make_part(s->window, view, false, &w);
 	if (r < 0 || !w.model->samples_count)
 		return r;
 	part.workload = model_string(s->window->model, s->workloads[group]);
@@ -201,21 +208,31 @@ static int visit_group(const struct split *s, size_t group, int kind, struct mod
 	return visit(ctx, &part);
 }
 
+/* Room for a view of @m; what it has of its own is released by view_release(). */
+static int view_make(const struct model *m, struct model *view)
+{
+	*view = *m;
+	view->samples = calloc(m->samples_count + 1, sizeof(*view->samples));
+	view->values = calloc(m->values_count + 1, sizeof(*view->values));
+	return view->samples && view->values ? 0 : -ENOMEM;
+}
+
+static void view_release(struct model *view)
+{
+	free(view->samples);
+	free(view->values);
+}
+
 int window_split(const struct window *w, window_part_fn *visit, void *ctx)
 {
 	const struct model *m = w->model;
 	scoped(split_release) struct split s = { .window = w };
-	scoped(freep) struct model_sample *samples = calloc(m->samples_count + 1, sizeof(*samples));
-	scoped(freep) int64_t *values = calloc(m->values_count + 1, sizeof(*values));
-	struct model view = *m;
-	int r;
+	scoped(view_release) struct model view;
+	int r = view_make(m, &view);
 
-	if (!samples || !values)
-		return -ENOMEM;
-	view.samples = samples;
-	view.values = values;
 	u64map_init(&s.groups, m->samples_count + 1);
-	r = sort_samples(&s);
+	r = r ? r : group_by_workload(&s);
+	r = r ? r : sort_samples(&s, s.group_of);
 	for (int kind = 0; kind < KIND_COUNT && r == 0; kind++) {
 		choose_columns(&s, kind);
 		if (kind == KIND_OFF_CPU) { /* is not sampled at a rate */
@@ -225,6 +242,30 @@ int window_split(const struct window *w, window_part_fn *visit, void *ctx)
 		}
 		for (size_t group = 0; group < s.group_count && r == 0 && s.column_count; group++)
 			r = visit_group(&s, group, kind, &view, visit, ctx);
+	}
+	return r;
+}
+
+int window_split_groups(const struct window *w, const uint32_t *group_of, size_t group_count, window_group_fn *visit,
+			void *ctx)
+{
+	scoped(split_release) struct split s = { .window = w, .group_count = group_count };
+	scoped(view_release) struct model view;
+	int r = view_make(w->model, &view);
+
+	r = r ? r : sort_samples(&s, group_of);
+	s.column_count = w->model->value_type_count;
+	for (uint32_t i = 0; i < s.column_count; i++)
+		s.columns[i] = i;
+	for (size_t group = 0; group < group_count && r == 0; group++) {
+		scoped(window_release) struct window part = { 0 };
+
+		if (s.first[group] == s.first[group + 1])
+			continue;
+		fill_view(&s, group, &view);
+		r = make_part(w, &view, true, &part);
+		if (r == 0 && part.model->samples_count)
+			r = visit(ctx, group, &part);
 	}
 	return r;
 }

@@ -8,7 +8,7 @@ struct window_part {
 	struct str workload; /* of its processes; "unknown" for samples that have none */
 	struct str type;     /* "offcpu": the columns waits and off_cpu; "cpu": all others */
 	struct window
-		*window; /* @visit may change it. What follows from the whole machine (load, busy time) is unknown */
+		*window; /* @visit may change it. Figures of the whole machine (load, busy time) are set to unknown */
 };
 
 typedef int window_part_fn(void *ctx, const struct window_part *part);
@@ -16,10 +16,22 @@ typedef int window_part_fn(void *ctx, const struct window_part *part);
 /**
  * window_split - call @visit for every workload and kind that has samples, in order of first appearance
  *
- * Every sample of @w is in exactly one part, but those whose values are all zero; equal ones become one. Time offsets
- * are dropped. Counters of lost samples belong to the whole machine: a part has them as machine_lost_..., so that they
- * are seen and nobody adds them up; "samples" is its own. Pure but for @visit.
+ * Every sample of @w is in exactly one part, except samples whose values are all zero. Equal samples become one. Time
+ * offsets are dropped. Counters of lost samples belong to the whole machine: a part has them as machine_lost_..., so
+ * that they are shown but not added up; "samples" is its own. Pure but for @visit.
  *
  * Return: 0, -ENOMEM, -E2BIG, or the first result of @visit that is not 0.
  */
 int window_split(const struct window *w, window_part_fn *visit, void *ctx) warn_unused;
+
+/** @group: its number; @part: as above, it may be changed */
+typedef int window_group_fn(void *ctx, size_t group, struct window *part);
+
+/**
+ * window_split_groups - call @visit for every group that has samples, by number
+ * @group_of: the group of each sample, below @group_count
+ *
+ * Parts have all columns and the header of @w. The rest is as window_split() has it, the Return too.
+ */
+int window_split_groups(const struct window *w, const uint32_t *group_of, size_t group_count, window_group_fn *visit,
+			void *ctx) warn_unused;

@@ -42,6 +42,15 @@ static inline void put_row(const struct row_index *ix, uint64_t hash, uint32_t r
 	ix->slots[at] = stack_tag(ix, hash) | row;
 }
 
+/* The table of slots stays. */
+void stacks_forget(struct model *m)
+{
+	struct row_index *ix = &m->index->stacks;
+
+	if (ix->cap)
+		memset(ix->slots, 0, ix->cap * sizeof(*ix->slots));
+}
+
 /* Growth walks the rows, not the slots: in order. */
 static void put_all(const struct model *m, const struct row_index *ix)
 {
@@ -121,6 +130,12 @@ int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_
 	int r;
 
 	must(parent < m->stacks_count && location < m->locations_count);
+	/* The first child of a node mostly came right behind it: no look-up. */
+	if (parent + 1 < m->stacks_count && m->stacks[parent + 1].parent == parent &&
+	    m->stacks[parent + 1].location == location) {
+		*out = parent + 1;
+		return 0;
+	}
 	r = stack_room(m, 1);
 	if (r < 0)
 		return r;
@@ -135,10 +150,10 @@ int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_
  * has no children yet, so what follows it need not be looked for, and its number is known before. */
 
 struct walk {
-	size_t at; /* steps done */
-	uint32_t node;
+	size_t at;     /* steps done */
 	uint64_t hash; /* of the next step */
-	bool over;     /* at the end, or the next step is not there yet */
+	uint32_t node;
+	bool over; /* at the end, or the next step is not there yet */
 };
 
 static inline uint32_t step_location(const struct model_path *p, size_t at)

@@ -126,6 +126,25 @@ uint64_t window_counter(const struct window *w, struct str name)
 	return found ? found->value : 0;
 }
 
+uint64_t window_duration_ns(const struct window *w)
+{
+	if (w->model->duration_ns || w->end_ns < w->start_ns)
+		return (uint64_t)w->model->duration_ns;
+	return w->end_ns - w->start_ns;
+}
+
+void window_add_times(struct window *into, const struct window *from, bool is_first)
+{
+	if (!from->model->duration_ns) /* model_merge() added nothing */
+		into->model->duration_ns = saturating_add(into->model->duration_ns,
+							  (int64_t)MIN(window_duration_ns(from), (uint64_t)INT64_MAX));
+	if (is_first || (from->start_ns && from->start_ns < into->start_ns))
+		into->start_ns = from->start_ns;
+	into->end_ns = MAX(into->end_ns, from->end_ns);
+	if (!into->model->duration_ns)
+		into->end_ns = into->start_ns;
+}
+
 uint64_t window_lost_samples(const struct window *w)
 {
 	uint64_t lost = 0;
@@ -143,4 +162,23 @@ double window_complete_share(const struct window *w)
 	double all = (double)user + (double)window_lost_samples(w);
 
 	return user ? (double)window_counter(w, STR("complete")) / all : -1;
+}
+
+struct window_classes window_classes(const struct window *w)
+{
+	struct window_classes c = { .user = window_counter(w, STR("user_samples")), .lost = window_lost_samples(w) };
+	uint64_t guessed = window_counter(w, STR("guessed")), older = window_counter(w, STR(WINDOW_CUT_GUESSED));
+
+	c.whole = MIN(window_counter(w, STR("complete")), c.user);
+	c.guessed = MIN(guessed, c.user - c.whole);
+	c.guessed += MIN(older, c.user - c.whole - c.guessed);
+	c.cut = c.user - c.whole - c.guessed;
+	return c;
+}
+
+struct str window_cut_reason(const struct window_counter *counter)
+{
+	struct str name = str_of(counter->name);
+
+	return str_starts(name, STR("cut_")) && !str_eq(name, STR(WINDOW_CUT_GUESSED)) ? str_skip(name, 4) : STR("");
 }

@@ -23,12 +23,12 @@ struct window {
 	char *host, *agent_version, *sampler, *unwinder, *kernel_release, *os_name, *command;
 	double cpu_average, memory_average; /* percent; negative when unknown */
 	uint64_t busy_ns;                   /* CPU time of /proc/stat in the window, without idle, iowait and steal */
-	struct window_label *labels;        /* service and whatever the user set */
+	struct window_label *labels;        /* service and the labels that the user set */
 	size_t label_count, label_cap;
-	struct window_counter
-		*counters; /* by name: samples, lost_ring_full, user_samples, complete, cut_..., unnamed_frames */
+	struct window_counter *counters; /* by name: samples, lost_ring_full, user_samples, complete, guessed, cut_...,
+					    unnamed_frames */
 	size_t counter_count, counter_cap;
-	char *metadata_json; /* the metadata object of spec/agent.md 9.1; NULL: none */
+	char *metadata_json; /* the object of gProfiler's system_metadata.py; NULL: none */
 };
 
 #define WINDOW_LABELS_MAX 256
@@ -43,6 +43,15 @@ int window_add_label(struct window *w, struct str key, struct str value) warn_un
 int window_set_counter(struct window *w, struct str name, uint64_t value) warn_unused;
 uint64_t window_counter(const struct window *w, struct str name); /* 0 when absent */
 struct str window_label(const struct window *w, struct str key);  /* empty when absent */
+/** window_duration_ns - the profile's own duration; without one, from start to end. */
+uint64_t window_duration_ns(const struct window *w);
+/**
+ * window_add_times - the times of a sum, after model_merge() of @from into it
+ * @is_first: @into had nothing yet
+ *
+ * Durations add up, a start of 0 is unknown. A sum of profiles without one has none: its end is its start.
+ */
+void window_add_times(struct window *into, const struct window *from, bool is_first);
 /** window_lost_samples - the sum of all counters called lost_..., which count samples; it saturates. */
 uint64_t window_lost_samples(const struct window *w);
 /**
@@ -50,3 +59,18 @@ uint64_t window_lost_samples(const struct window *w);
  * a user stack), or a negative number when no user sample was counted
  */
 double window_complete_share(const struct window *w);
+
+#define WINDOW_CUT_GUESSED "cut_guessed" /* counter: "guessed" as older versions called it */
+
+/* User samples by how far their stacks can be believed: user = whole + guessed + cut. */
+struct window_classes {
+	uint64_t user, whole; /* whole: a proven root, and no frame was guessed */
+	uint64_t guessed;     /* no frame is known to be missing, but one was found by a rule that can be wrong */
+	uint64_t cut;         /* frames are missing */
+	uint64_t lost;        /* beside them: samples that were lost, any of which may have had a user stack */
+};
+
+/** window_classes - from the counters; parts of a file whose counters contradict each other add up all the same. */
+struct window_classes window_classes(const struct window *w);
+/** window_cut_reason - Return: what a counter's name says behind "cut_"; empty when it counts no cut stacks. */
+struct str window_cut_reason(const struct window_counter *counter);
