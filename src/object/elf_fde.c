@@ -9,7 +9,6 @@
 #define DATAREL_SDATA4 0x3b
 #define UDATA4 0x03
 #define HEAD_SIZE 12
-#define ENTRY_SIZE 8
 #define FDES_MAX ((uint32_t)2 << 20)
 #define CIE_MAX 64 /* bytes of a CIE up to the encoding of its pointers */
 
@@ -45,15 +44,22 @@ int elf_fdes_open(const struct elf *elf, struct elf_fdes *out)
 	out->table = reader_slice(&elf->in, s->offset, s->file_size);
 	out->table = reader_slice(&out->table, HEAD_SIZE, out->table.size);
 	out->address = s->address;
-	out->count = (uint32_t)MIN((uint64_t)MIN(count, FDES_MAX), out->table.size / ENTRY_SIZE);
+	out->count = (uint32_t)MIN((uint64_t)MIN(count, FDES_MAX), out->table.size / ELF_FDES_ENTRY);
 	return 0;
+}
+
+uint64_t elf_fdes_start(const struct elf_fdes *fdes, const uint8_t entry[ELF_FDES_ENTRY])
+{
+	struct cur c = cur_of(entry, ELF_FDES_ENTRY);
+
+	return relative(fdes->address, cur_le32(&c));
 }
 
 static int entry_at(const struct elf_fdes *fdes, uint32_t index, uint64_t *start, uint64_t *fde)
 {
-	uint8_t bytes[ENTRY_SIZE];
+	uint8_t bytes[ELF_FDES_ENTRY];
 	struct cur c = cur_of(bytes, sizeof(bytes));
-	int r = reader_read(&fdes->table, bytes, sizeof(bytes), (uint64_t)index * ENTRY_SIZE);
+	int r = reader_read(&fdes->table, bytes, sizeof(bytes), (uint64_t)index * ELF_FDES_ENTRY);
 
 	if (r < 0)
 		return r;
@@ -142,7 +148,7 @@ int elf_fde_at(const struct elf *elf, const struct elf_fdes *fdes, uint32_t inde
 	r = check_cie(elf, at + 4 - cie);
 	if (r < 0)
 		return r;
-	*out = (struct elf_fde){ .start = start, .size = size };
+	*out = (struct elf_fde){ .start = start, .size = size, .at = at };
 	return 0;
 }
 

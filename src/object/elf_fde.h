@@ -5,6 +5,8 @@
 
 #include "object/elf.h"
 
+#define ELF_FDES_ENTRY 8 /* bytes of the table: start of the code, FDE */
+
 struct elf_fdes { /* the sorted table of .eh_frame_hdr */
 	struct reader table;
 	uint64_t address; /* of .eh_frame_hdr: entries are relative to it */
@@ -13,6 +15,7 @@ struct elf_fdes { /* the sorted table of .eh_frame_hdr */
 
 struct elf_fde {
 	uint64_t start, size; /* the file's own addresses */
+	uint64_t at;          /* of the entry itself, in .eh_frame */
 };
 
 /**
@@ -20,6 +23,9 @@ struct elf_fde {
  * the reader's error. Source: Linux Standard Base core 5.0, chapter 10.6.2.
  */
 int elf_fdes_open(const struct elf *elf, struct elf_fdes *out) warn_unused;
+
+/** elf_fdes_start - the address that an entry of the table speaks of */
+uint64_t elf_fdes_start(const struct elf_fdes *fdes, const uint8_t entry[ELF_FDES_ENTRY]);
 
 /** elf_fde_find - what covers @address. Return: 0, -ENOENT, -ENOTSUP, -EBADMSG or the reader's error. O(log n). */
 int elf_fde_find(const struct elf *elf, const struct elf_fdes *fdes, uint64_t address, struct elf_fde *out) warn_unused;

@@ -21,6 +21,9 @@ struct elf_symbols {
 	uint64_t base;            /* lowest address of the file; symbols 4 GiB and more above it are left out */
 	struct elf_symbol *items; /* by start; one per start once finished */
 	size_t count, cap;
+	uint32_t *starts; /* of the entries of .eh_frame_hdr, from the base; until the table is finished */
+	size_t start_count;
+	uint64_t entry; /* point of the program */
 };
 
 struct elf_symbol_hit {
@@ -35,10 +38,18 @@ void elf_symbols_init(struct elf_symbols *t, uint64_t base);
 void elf_symbols_release(struct elf_symbols *t);
 
 /**
+ * elf_symbols_use_fdes - read from @elf, the file that is mapped, where code begins: local labels are names only there
+ *
+ * Before elf_symbols_add(). Return: 0, also without .eh_frame_hdr, or -ENOMEM.
+ */
+int elf_symbols_use_fdes(struct elf_symbols *t, const struct elf *elf) warn_unused;
+
+/**
  * elf_symbols_add - functions of the table of @type, SHT_SYMTAB or SHT_DYNSYM
  *
- * Taken are STT_FUNC and STT_GNU_IFUNC, and global STT_NOTYPE labels inside sections of code (assembly). Return: 0,
- * -ENOENT when there is no such table, -EBADMSG, -E2BIG, -ENOMEM or the reader's error.
+ * Taken are STT_FUNC and STT_GNU_IFUNC, and STT_NOTYPE labels inside sections of code (assembly) that are global, at
+ * the start of an entry of .eh_frame_hdr, or the program's entry point. Return: 0, -ENOENT when there is no such table,
+ * -EBADMSG, -E2BIG, -ENOMEM or the reader's error.
  */
 int elf_symbols_add(struct elf_symbols *t, const struct elf *elf, uint32_t type) warn_unused;
 
@@ -50,8 +61,14 @@ int elf_symbols_strings(const struct elf *elf, uint32_t type, struct reader *out
 
 /**
  * elf_symbols_finish - sort, keep the best alias of each address, give sizes to symbols without one
- * @elf: the file whose section headers bound the last symbol of a section
- * @strings: of .symtab and .dynsym, as far as symbols of them were added; read only to choose between aliases
+ * @elf: the file that is mapped: its section headers and .eh_frame_hdr bound symbols without size
+ * @strings: of .symtab and .dynsym, as far as symbols of them were added; read to judge labels and to choose between
+ * aliases
+ *
+ * A symbol without size ends at the next symbol or at the end of its section; a label (STT_NOTYPE) also where an entry
+ * of .eh_frame_hdr begins, and at the end of the one that it is in. Local labels that are no names do not end it:
+ * assembly has them in loops. Dropped are labels inside of symbols with a size, mapping symbols ($x), local labels (.L)
+ * and marks of ends (_end, _etext).
  *
  * Of several names perf's order decides (linux 6.1, tools/perf/util/symbol.c, choose_best_symbol), so that figures
  * can be compared: with a size, not weak, global, fewer leading underscores, the longer name.

@@ -105,6 +105,7 @@ static int read_address(const struct pclntab *t, uint64_t index, uint64_t *out)
 	int r = read_field(t, t->functions + index * 2 * t->field_size, t->field_size, out);
 
 	if (r == 0 && t->field_size != t->pointer_size)
+		/* NOLINTNEXTLINE(bugprone-branch-clone): two reasons for one sum */
 		*out += t->text;
 	else if (r == 0 && t->in_functions && t->field_size == 4)
 		*out += t->text; /* 32-bit Go 1.18 and later: offsets as well; text is 0 for 1.16 */

@@ -248,6 +248,7 @@ static void flow(const struct decoder *d, uint64_t next, struct x86 *out)
 
 	if (out->is_vector)
 		return;
+	/* NOLINTNEXTLINE(bugprone-branch-clone): one branch for each opcode map */
 	if (out->map == 1 && (op & 0xf0) == 0x80) {
 		out->flow = X86_FLOW_JUMP_IF;
 	} else if (out->map == 1 && op == 0x0b) {

@@ -8,17 +8,17 @@
  *	CFA - 8   return address          sp        x30 of the caller
  *	CFA - 16  rbp of the caller       sp - 8    x29 of the caller
  *
- * In older versions (1.19 is one, 1.26 is not) systemstack and asmcgocall have no frame of their own: the frame register
- * is their caller's, and following it passes over that caller.
+ * In older versions (1.19 is one, 1.26 is not) systemstack and asmcgocall have no frame of their own: the frame
+ * register is their caller's, and following it passes over that caller.
  * Source: go1.26 and go1.19, src/runtime/asm_{amd64,arm64}.s and traceback.go, src/cmd/internal/obj/x86/obj6.go and
  * arm64/obj7.go */
-#include "object/unwind_go.h"
+#include "object/unwind/go.h"
 
 #include <elf.h>
 
-#include "object/cfi_int.h"
 #include "object/pclntab.h"
-#include "object/unwind_code.h"
+#include "object/unwind/cfi_int.h"
+#include "object/unwind/code.h"
 
 #define CODE_SIZE 640   /* bytes of a function looked at: morestack's are the longest */
 #define PROLOGUE_MAX 96 /* a frame is set up within these */

@@ -6,7 +6,7 @@
 
 #include "abi/abi.h"
 #include "base/cur.h"
-#include "object/cfi.h"
+#include "object/unwind/cfi.h"
 
 /* How a value of the caller is found. */
 enum cfi_how {
@@ -15,7 +15,8 @@ enum cfi_how {
 	CFI_VALUE,  /* base + off */
 	CFI_MEMORY, /* *(base + off) + add */
 	CFI_PLT,    /* for the CFA only; off: the threshold */
-	CFI_OTHER,  /* a rule that cannot be expressed */
+	CFI_OTHER,  /* a rule that cannot be expressed; off, add: place and size of its expression in the section */
+	CFI_OTHER_PLACE, /* the same, and it computes where the value was saved */
 };
 
 struct cfi_value {
@@ -33,6 +34,19 @@ struct cfi_state {
 /** cfi_expression - what a DWARF expression computes, or CFI_OTHER. @start: what is on the stack; how CFI_SAME:
  * nothing. */
 struct cfi_value cfi_expression(struct cur bytes, const struct cfi_value *start);
+
+/* Every rule in force at one address. */
+struct cfi_rules {
+	struct cfi_value cfa, regs[ABI_REGS]; /* that of the return address is among regs */
+	uint8_t ra;                           /* register number */
+};
+
+/* Bytes of instructions of one FDE and of its CIE that cfi_rules_at() runs, once for each register. */
+#define CFI_RULES_BYTES KIB(8)
+
+/** cfi_rules_at - those of the FDE at @fde bytes of @section. Return: 0, -ENOENT: it does not cover @address; -EBADMSG,
+ * -ENOTSUP, -ENOMEM or the reader's error. */
+int cfi_rules_at(const struct cfi_section *section, uint64_t fde, uint64_t address, struct cfi_rules *out) warn_unused;
 
 /** cfi_row_of - @out may become UNSUPPORTED, which is counted. Return: 0 or -ENOMEM. */
 int cfi_row_of(struct cfi *c, uint16_t machine, const struct cfi_state *state, struct abi_row *out) warn_unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "object/unwind_vdso.h"
+#include "object/unwind/vdso.h"
 
 #include <elf.h>
 

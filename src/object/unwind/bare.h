@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows for the few places of code without unwind tables whose bytes prove what they are: entry code, the child side of
- * clone, what signal handlers return to. musl and ld.so have them. */
+ * clone, what signal handlers return to, what starts a coroutine. musl, ld.so and Boost have them. */
 #pragma once
 
-#include "object/cfi.h"
 #include "object/elf.h"
+#include "object/unwind/cfi.h"
 
 #define UNWIND_BARE_MAX MIB(8) /* bytes of code looked at in one file */
 

@@ -3,8 +3,8 @@
  * runtime's own unwinder finds how deep the stack is at every instruction. Go 1.16 and later. */
 #pragma once
 
-#include "object/cfi.h"
 #include "object/elf.h"
+#include "object/unwind/cfi.h"
 
 #define UNWIND_GO_STEPS_MAX MIB(128)    /* bytes of one file; Kubernetes' programs have about 10 MiB */
 #define UNWIND_GO_TURNS_MAX (32u << 20) /* steps of all functions together: under a second */

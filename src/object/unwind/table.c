@@ -2,25 +2,30 @@
 /* Several sources can speak of the same code. They are laid one over the other: what an earlier one covers is not
  * asked of a later one. Within a source the function that begins first wins, of two that begin together the one the
  * section has first. */
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 
 #include <elf.h>
 
 #include "base/array.h"
 #include "base/cur.h"
-#include "object/cfi.h"
 #include "object/unpack.h"
-#include "object/unwind_bare.h"
-#include "object/unwind_code.h"
-#include "object/unwind_go.h"
-#include "object/unwind_layout.h"
-#include "object/unwind_vdso.h"
+#include "object/unwind/bare.h"
+#include "object/unwind/cfi.h"
+#include "object/unwind/code.h"
+#include "object/unwind/crt.h"
+#include "object/unwind/go.h"
+#include "object/unwind/greenlet.h"
+#include "object/unwind/layout.h"
+#include "object/unwind/roots.h"
+#include "object/unwind/vdso.h"
 
 #define PADDING_MAX 15 /* bytes between functions that hold no code of their own */
 #define PIECES_MAX (2 * CFI_FDES_MAX)
 #define UNPACKED_MAX MIB(64) /* of a compressed section */
 #define BARE_MIN 48          /* smaller gaps hold nothing that is recognised by its bytes */
 #define BARE_EDGE 64         /* code in a gap is recognised by what stands around it, too */
+#define CRT_MIN 23           /* bytes of _init; _fini is shorter, at the end of a segment */
+#define SMALL_GAPS_MAX 4096  /* of one file looked at for these two */
 #define SIGRETURN_SIZE 32    /* bytes of a signal trampoline looked at */
 #define LOOKS_MAX 65536      /* at the code of signal trampolines and roots; a library has a handful of them */
 
@@ -42,7 +47,7 @@ struct builder {
 	struct pieces all;                 /* sorted, without overlap */
 	const struct elf_segment *segment; /* the one found last */
 	bool has_go;
-	uint32_t looks;
+	uint32_t looks, small_gaps;
 };
 
 static void pieces_release(struct pieces *p)
@@ -194,7 +199,8 @@ static int mark_signal(struct builder *b, const struct elf_segment *segment, str
 		return r;
 	at = code_find_sigreturn(b->elf->machine, code, sizeof(code));
 	if (at < 0 || piece->start + (uint64_t)at >= piece->end)
-		return 0; /* something else that looks like a signal frame to debuggers: its rules are as good as any */
+		return 0; /* something else that looks like a signal frame to debuggers: its rules are used like all
+			     others */
 	if (at == 0 && piece->start > segment->offset) /* before it there may be no page for a row */
 		piece->start = --piece->origin;
 	b->cfi.rows[piece->first].row = (struct abi_row){ .cfa = ABI_CFA_SIGNAL };
@@ -387,6 +393,7 @@ static int lay_out(struct builder *b, struct unwind_span span, struct unwind_tab
 
 		r = put_rows(b, &l, piece, &t->stats);
 		if (r == 0 && (!next || next->start - piece->end > PADDING_MAX) &&
+		    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): items has count rows */
 		    (piece->end >> ABI_PAGE_SHIFT) - span.first_page < span.pages)
 			r = layout_put(&l, piece->end, invalid);
 	}
@@ -426,9 +433,16 @@ static int add_go(struct builder *b)
 /* [start, end) of the file, without rows, in segment @s. *left: bytes that may be looked at. */
 static int scan_gap(struct builder *b, const struct elf_segment *s, uint64_t start, uint64_t end, uint64_t *left)
 {
-	if (start >= end || end - start < BARE_MIN || end - start > *left)
+	size_t least = end == segment_end(b->elf, s) ? UNWIND_CRT_MIN : CRT_MIN;
+	int r;
+
+	if (start >= end || end - start < least || end - start > *left ||
+	    (end - start < BARE_MIN && b->small_gaps++ >= SMALL_GAPS_MAX))
 		return 0;
 	*left -= end - start;
+	r = unwind_crt_scan(b->elf, start, s->address + (start - s->offset), end - start, &b->cfi);
+	if (r < 0 || end - start < BARE_MIN)
+		return r;
 	start -= MIN(start - s->offset, (uint64_t)BARE_EDGE);
 	end += MIN(segment_end(b->elf, s) - end, (uint64_t)BARE_EDGE);
 	return unwind_bare_scan(b->elf, start, s->address + (start - s->offset), end - start, &b->cfi);
@@ -460,6 +474,45 @@ static int add_bare(struct builder *b)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
+static int add_greenlet(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = unwind_greenlet_read(b->elf, &b->cfi);
+
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* Between the tables of clone's caller and those of the child, which is a root, lies the system call: there are both.
+ */
+static int add_forks(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = 0;
+
+	for (size_t i = 1; r == 0 && i < b->all.count; i++) {
+		const struct piece *child = &b->all.items[i], *parent = child - 1;
+		const struct abi_row *row = &b->cfi.rows[parent->first + parent->count - 1].row;
+		uint8_t code[CODE_BEFORE + 2];
+		struct abi_row fork = *row;
+		uint64_t address;
+		size_t size;
+
+		if (b->cfi.rows[child->first].row.cfa != ABI_CFA_STOP || child->start - parent->end > CODE_BEFORE ||
+		    row->cfa != ABI_CFA_SP || row->saved != ABI_SAVED_SAME || child->start < CODE_BEFORE ||
+		    b->looks++ >= LOOKS_MAX || elf_address_of(b->elf, child->start, &address) < 0)
+			continue;
+		r = read_code(b->elf, child->start - CODE_BEFORE, code, sizeof(code));
+		size = r < 0 ? 0 : code_fork_size(b->elf->machine, code + CODE_BEFORE);
+		if (!size || size > child->start - parent->end)
+			continue;
+		fork.cfa = ABI_CFA_FORKED;
+		r = cfi_put_row(&b->cfi, 0, fork);
+		if (r == 0)
+			r = cfi_put_span(&b->cfi, address - size, (uint32_t)size, b->cfi.row_count - 1, false);
+	}
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
 static int add_vdso(struct builder *b)
 {
 	size_t first_span = b->cfi.span_count;
@@ -468,12 +521,25 @@ static int add_vdso(struct builder *b)
 	return r < 0 ? r : add_spans(b, first_span);
 }
 
-/* First to last: Go's own .debug_frame says nothing of the frame register, so its other table comes before it. */
-enum source { EH_FRAME, GO, DEBUG_FRAME, DEBUG_FILE, VDSO, BARE, SOURCES };
+static int add_roots(struct builder *b)
+{
+	size_t first_span = b->cfi.span_count;
+	int r = unwind_roots_read(b->elf, &b->cfi);
+
+	return r < 0 ? r : add_spans(b, first_span);
+}
+
+/* First to last: what is known of greenlet's code says more than its tables. Go's own .debug_frame says nothing of the
+ * frame register, so its other table comes before it. */
+enum source { GREENLET, ROOTS, EH_FRAME, GO, DEBUG_FRAME, DEBUG_FILE, VDSO, FORKS, BARE, SOURCES };
 
 static int add_source(struct builder *b, enum source source, const struct elf *debug)
 {
 	switch (source) {
+	case GREENLET:
+		return add_greenlet(b);
+	case ROOTS:
+		return add_roots(b);
 	case EH_FRAME:
 		return add_eh_frame(b);
 	case GO:
@@ -484,6 +550,8 @@ static int add_source(struct builder *b, enum source source, const struct elf *d
 		return debug ? add_debug_frame(b, debug) : 0;
 	case VDSO:
 		return add_vdso(b);
+	case FORKS:
+		return add_forks(b);
 	default:
 		return add_bare(b);
 	}

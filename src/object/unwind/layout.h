@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in the order of the file -> the elements of a table: pages, directory, fillers. Used by unwind_table.c. */
+/* Rows in the order of the file -> the elements of a table: pages, directory, fillers. Used by table.c. */
 #pragma once
 
 #include <linux/types.h>
 
 #include "abi/unwind.h"
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 
 struct layout {
 	union abi_element *elements; /* owned */

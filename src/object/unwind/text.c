@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "object/unwind_text.h"
+#include "object/unwind/text.h"
 
 #include <elf.h>
 
@@ -98,6 +98,12 @@ static void add_row(struct buf *out, uint16_t machine, const union abi_element *
 		add_rule(out, machine, &elements[elements[0].head.rules + row->cfa_off / 2].rules[row->cfa_off % 2]);
 		return;
 	}
+	if (row->cfa == ABI_CFA_MOVED) {
+		buf_adds(out, row->cfa_off == ABI_MOVED_NOW ? STR("moving") : STR("moved"));
+		return;
+	}
+	if (row->cfa == ABI_CFA_FORKED)
+		buf_adds(out, STR("forked:"));
 	if (row->cfa == ABI_CFA_PLT) {
 		buf_addf(out, "plt:%u", row->cfa_off);
 	} else {

@@ -3,30 +3,8 @@
  * holds plus a constant, and the one expression that linkers write for the whole PLT. Values on the stack are kept in
  * that form, so that equal expressions written in other ways give equal rules.
  * Source: DWARF 5, sections 2.5.1 and 7.7.1. */
-#include "object/cfi_int.h"
-
-enum {
-	OP_DEREF = 0x06,
-	OP_CONST1U = 0x08,
-	OP_CONST1S,
-	OP_CONST2U,
-	OP_CONST2S,
-	OP_CONST4U,
-	OP_CONST4S,
-	OP_CONST8U,
-	OP_CONST8S,
-	OP_CONSTU,
-	OP_CONSTS,
-	OP_MINUS = 0x1c,
-	OP_PLUS = 0x22,
-	OP_PLUS_UCONST = 0x23,
-	OP_LIT0 = 0x30,
-	OP_LIT31 = 0x4f,
-	OP_BREG0 = 0x70,
-	OP_BREG31 = 0x8f,
-	OP_BREGX = 0x92,
-	OP_NOP = 0x96,
-};
+#include "object/unwind/cfi_int.h"
+#include "object/unwind/dwarf_op.h"
 
 /* binutils 2.40, bfd/elfxx-x86.c and elf64-x86-64.c, elf_x86_64_eh_frame_lazy_plt: rsp + 8; rip; 15; and; 11 (10 for
  * entries that start with endbr64); ge; 3; shl; plus. The entry has pushed its number from byte 11 on. */

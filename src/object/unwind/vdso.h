@@ -3,8 +3,8 @@
  * arch/arm64/kernel/vdso/vdso.lds.S): read from the instructions of its few functions. */
 #pragma once
 
-#include "object/cfi.h"
 #include "object/elf.h"
+#include "object/unwind/cfi.h"
 
 #define UNWIND_VDSO_SYMBOLS_MAX 64
 #define UNWIND_VDSO_FUNCTION_MAX KIB(16)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries are walked once, in the order of the section: a common entry (CIE) must stand before the functions (FDE) that
  * name it, as every linker writes them, so that no entry is read twice and the work stays linear. */
-#include "object/cfi.h"
+#include "object/unwind/cfi.h"
 
 #include <elf.h>
 
 #include "base/array.h"
-#include "object/cfi_int.h"
+#include "object/unwind/cfi_int.h"
 
 #define ZEROS_MAX 64 /* zero lengths in a row; between the parts of a linked section there is one */
 #define AUGMENTATION_MAX 16
@@ -100,6 +100,7 @@ struct parser {
 	int depth;
 	uint64_t start, at; /* first address of the function; how far behind it the next row is */
 	uint64_t size;      /* 0 in a CIE */
+	uint64_t until;     /* where the program may stop, at most size */
 	size_t first_row;
 	bool is_changed;
 };
@@ -242,17 +243,35 @@ static int restore(struct parser *p, uint64_t reg)
 	return set_register(p, reg, initial ? *initial : none);
 }
 
+/* The expression at hand; one that cannot be expressed is remembered by where it stands. */
+static struct cfi_value read_expression(struct parser *p, const struct cfi_value *start)
+{
+	uint64_t size = cfi_uleb(&p->code), at = address_in(p) - p->section->address;
+	struct cfi_value value = cfi_expression(cur_sub(&p->code, size), start);
+
+	if (value.how == CFI_OTHER && size <= INT32_MAX)
+		value = (struct cfi_value){ .how = CFI_OTHER, .off = (int64_t)at, .add = (int64_t)size };
+	return value;
+}
+
 static int set_expression(struct parser *p, uint64_t reg, bool is_value)
 {
 	const struct cfi_value cfa = { .how = CFI_VALUE, .base = ABI_BASE_CFA };
-	struct cur bytes = cur_sub(&p->code, cfi_uleb(&p->code));
 	struct cfi_value value;
 
-	if (!tracked(p, &p->now, reg))
+	if (!tracked(p, &p->now, reg)) {
+		cur_sub(&p->code, cfi_uleb(&p->code));
 		return 0;
-	value = cfi_expression(bytes, &cfa);
-	if (!is_value) /* it computes where the register was saved */
-		value.how = value.how == CFI_VALUE ? CFI_MEMORY : CFI_OTHER;
+	}
+	value = read_expression(p, &cfa);
+	if (is_value)
+		return set_register(p, reg, value);
+	if (value.how == CFI_VALUE) /* it computes where the register was saved */
+		value.how = CFI_MEMORY;
+	else if (value.how == CFI_OTHER)
+		value.how = CFI_OTHER_PLACE;
+	else
+		value = (struct cfi_value){ .how = CFI_OTHER };
 	return set_register(p, reg, value);
 }
 
@@ -282,7 +301,7 @@ static int define_cfa_expression(struct parser *p)
 {
 	const struct cfi_value nothing = { .how = CFI_SAME };
 
-	p->now.cfa = cfi_expression(cur_sub(&p->code, cfi_uleb(&p->code)), &nothing);
+	p->now.cfa = read_expression(p, &nothing);
 	p->now.cfa_by_expression = true;
 	p->is_changed = true;
 	return 0;
@@ -410,7 +429,7 @@ static int run(struct parser *p)
 	int r = 0;
 
 	p->depth = 0;
-	while (r == 0 && cur_left(&p->code) && (!p->size || p->at < p->size)) {
+	while (r == 0 && cur_left(&p->code) && (!p->size || p->at < p->until)) {
 		r = instruction(p, cur_u8(&p->code));
 		if (p->code.bad)
 			return -EBADMSG;
@@ -532,26 +551,34 @@ static const struct cie *find_cie(struct parser *p, const struct entry *e)
 	return &p->cies[index];
 }
 
+/* What stands in front of the program of an FDE. */
+static int parse_fde(const struct cie *cie, struct entry *e, uint64_t *start, uint64_t *size)
+{
+	struct cur *c = &e->body;
+
+	*start = encoded_pointer(c, cie->encoding, cie->address_size, e->body_at);
+	*size = encoded_pointer(c, cie->encoding & PE_FORMAT, cie->address_size, 0);
+	if (cie->has_size)
+		cur_bytes(c, cfi_uleb(c));
+	return c->bad || *size > UINT32_MAX || *start + *size < *start ? -EBADMSG : 0;
+}
+
 static int add_fde(struct parser *p, struct entry *e)
 {
 	const struct cie *cie = find_cie(p, e);
-	struct cur *c = &e->body;
 	uint64_t start, size;
 	int r;
 
 	if (!cie)
 		return -EBADMSG;
-	start = encoded_pointer(c, cie->encoding, cie->address_size, e->body_at);
-	size = encoded_pointer(c, cie->encoding & PE_FORMAT, cie->address_size, 0);
-	if (cie->has_size)
-		cur_bytes(c, cfi_uleb(c));
-	if (c->bad || size > UINT32_MAX || start + size < start)
-		return -EBADMSG;
+	r = parse_fde(cie, e, &start, &size);
+	if (r < 0)
+		return r;
 	if (!size) /* of a function that the linker dropped */
 		return 0;
 	start_program(p, e, cie);
 	p->start = start;
-	p->size = size;
+	p->size = p->until = size;
 	r = run(p);
 	if (r == 0)
 		r = cfi_put_span(p->out, start, (uint32_t)size, p->first_row, cie->is_signal);
@@ -666,4 +693,116 @@ int cfi_read(const struct cfi_section *section, struct cfi *out)
 	if (r == 0 && out->stats.fdes == fdes && out->stats.bad != bad)
 		return -EBADMSG;
 	return r;
+}
+
+/* ---- all registers at one address ---- */
+
+#define X86_REGS 17
+#define ENTRY_WINDOW KIB(64) /* of a function's entry and of its common one */
+
+/* The entry at @at, read through a window of its own: both entries of a function are needed again for each register. */
+static int get_entry(struct parser *p, struct reader_window *w, uint64_t at, struct entry *e)
+{
+	int r;
+
+	if (at >= p->section->in.size)
+		return -EBADMSG;
+	p->window = *w;
+	r = next_entry(p, at, e);
+	*w = p->window;
+	p->window = (struct reader_window){ 0 };
+	if (r < 0)
+		return r;
+	return r == 0 || !e->body_start || e->body.bad ? -EBADMSG : 0;
+}
+
+struct at_one { /* what each run begins with */
+	struct entry common, function;
+	uint64_t address;
+};
+
+/* Runs both programs up to the address, with @reg in the place of the frame register. p->now is the result. */
+static int run_for(struct parser *p, const struct at_one *at, uint64_t reg, struct cie *cie)
+{
+	struct entry common = at->common, function = at->function;
+	uint64_t start, size;
+	int r = parse_cie(&common, cie);
+
+	if (r < 0)
+		return r;
+	p->fp = reg;
+	p->out->row_count = 0;
+	start_program(p, &common, cie);
+	r = run(p);
+	cie->state = p->now;
+	if (r == 0)
+		r = parse_fde(cie, &function, &start, &size);
+	if (r < 0)
+		return r;
+	if (at->address - start >= size)
+		return -ENOENT;
+	start_program(p, &function, cie);
+	p->start = start;
+	p->size = size;
+	p->until = at->address - start + 1;
+	return run(p);
+}
+
+static int run_for_all(struct parser *p, const struct at_one *at, struct cfi_rules *out)
+{
+	uint8_t count = p->section->machine == EM_X86_64 ? X86_REGS : ABI_REGS;
+	struct cfi_rules rules = { 0 };
+	struct cie cie = { 0 };
+	int r = 0;
+
+	for (uint8_t reg = 0; r == 0 && reg < count; reg++) {
+		if (reg && reg == cie.ra)
+			continue;
+		r = run_for(p, at, reg, &cie);
+		rules.regs[reg] = p->now.fp;
+	}
+	if (r < 0)
+		return r;
+	if (cie.ra >= ABI_REGS)
+		return -ENOTSUP;
+	rules.cfa = p->now.cfa;
+	rules.regs[cie.ra] = p->now.ra;
+	rules.ra = (uint8_t)cie.ra;
+	*out = rules;
+	return 0;
+}
+
+static bool is_long(const struct entry *e)
+{
+	return (size_t)(e->body.end - e->body.pos) > CFI_RULES_BYTES;
+}
+
+int cfi_rules_at(const struct cfi_section *section, uint64_t fde, uint64_t address, struct cfi_rules *out)
+{
+	scoped(reader_window_release) struct reader_window common = { 0 }, function = { 0 };
+	scoped(freep) struct parser *p = calloc(1, sizeof(*p));
+	scoped(cfi_release) struct cfi scratch = { 0 };
+	struct at_one at = { .address = address };
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	cfi_init(&scratch, CFI_ENTRY_MAX);
+	p->section = section;
+	p->out = &scratch;
+	r = reader_window_init(&common, &section->in, ENTRY_WINDOW);
+	if (r == 0)
+		r = reader_window_init(&function, &section->in, ENTRY_WINDOW);
+	if (r == 0)
+		r = get_entry(p, &function, fde, &at.function);
+	if (r == 0 && at.function.is_cie)
+		r = -EBADMSG;
+	if (r == 0)
+		r = get_entry(p, &common, section->is_eh ? at.function.id_at - at.function.id : at.function.id,
+			      &at.common);
+	if (r == 0 && !at.common.is_cie)
+		r = -EBADMSG;
+	if (r == 0 && (is_long(&at.function) || is_long(&at.common)))
+		r = -ENOTSUP;
+	return r < 0 ? r : run_for_all(p, &at, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "object/unwind_layout.h"
+#include "object/unwind/layout.h"
 
 #include "base/array.h"
 

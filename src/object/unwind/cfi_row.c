@@ -4,7 +4,7 @@
 #include <elf.h>
 
 #include "base/array.h"
-#include "object/cfi_int.h"
+#include "object/unwind/cfi_int.h"
 
 #define X86_FP 6
 #define X86_SP 7
