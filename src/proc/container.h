@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which container a process belongs to, and what its engine calls it. The engine is asked by a thread of its own, so
- * nobody on the sampling path waits for it but once, briefly, at the start. */
+/* Which container a process belongs to, and what its engine calls it. A thread of its own asks the engine. The
+ * sampling path waits for it only once, briefly, at the start. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/str.h"
 
 #define CONTAINER_ID_SIZE 64
@@ -38,7 +39,7 @@ int containers_open(const char *host_root, const char *socket, struct containers
 void containers_close(struct containers *c);
 
 /**
- * containers_name - the name of a container, from what the engine said so far
+ * containers_name - the name of a container, from the engine's answers so far
  * @id: 64 digits
  * @out: owned by the caller
  *
@@ -48,3 +49,13 @@ void containers_close(struct containers *c);
 int containers_name(struct containers *c, const char *id, char **out) warn_unused;
 /** containers_generation - changes whenever asking again may give another answer. */
 uint32_t containers_generation(const struct containers *c);
+
+/**
+ * containers_find - does @wanted name a container: by its name, or by at least 12 digits of its id?
+ * @host_root, @socket: as for containers_open()
+ * @why: on failure one line without a line end: that there is none, or that the engine does not answer
+ *
+ * Asks the engine and waits for its answer; an id that it does not tell is looked for in the cgroups of all processes.
+ * Return: 0, -ENOENT, -ENOMEM.
+ */
+int containers_find(const char *host_root, const char *socket, struct str wanted, struct buf *why) warn_unused;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's names: one thread lists all containers whenever an id is met that the last list did not have. */
 #include <curl/curl.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <pthread.h>
@@ -12,11 +13,14 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/random.h"
+#include "base/similar.h"
 #include "base/u64map.h"
 #include "proc/container.h"
 
 #define ASK_TIMEOUT_MS 500
+#define FIND_TIMEOUT_MS 5000
 #define ANSWER_MAX MIB(16)
 #define IDS_MAX 16384
 #define TRIES_MAX 3 /* lists without an id before it counts as unknown to the engine */
@@ -115,7 +119,7 @@ static int open_in_root(const char *root, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Who may not look below the root of pid 1 takes his own. */
+/* Without the right to look below the root of pid 1, use our own root. */
 static int open_socket(const struct containers *c)
 {
 	int fd = open_in_root(c->root, c->socket);
@@ -123,7 +127,7 @@ static int open_socket(const struct containers *c)
 	return fd == -EACCES || fd == -EPERM ? open_in_root(c->fallback_root, c->socket) : fd;
 }
 
-static int ask(const struct containers *c, struct buf *answer)
+static int ask(const struct containers *c, long timeout_ms, struct buf *answer)
 {
 	scoped(closep) int fd = open_socket(c);
 	CURL *curl;
@@ -142,7 +146,7 @@ static int ask(const struct containers *c, struct buf *answer)
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ASK_TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
 	code = curl_easy_perform(curl);
@@ -158,7 +162,7 @@ static void count_tries(struct containers *c)
 			c->items[i].tries++;
 }
 
-/* Called with the lock held, which is let go while asking. */
+/* Called with the lock held; releases it while asking. */
 static void list_all(struct containers *c)
 {
 	scoped(buf_release) struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -166,7 +170,7 @@ static void list_all(struct containers *c)
 
 	c->wanted = false;
 	pthread_mutex_unlock(&c->lock);
-	r = ask(c, &answer);
+	r = ask(c, ASK_TIMEOUT_MS, &answer);
 	pthread_mutex_lock(&c->lock);
 	if (r == 0)
 		r = container_list_parse(buf_str(&answer), take_name, c);
@@ -315,4 +319,112 @@ int containers_name(struct containers *c, const char *id, char **out)
 uint32_t containers_generation(const struct containers *c)
 {
 	return atomic_load_explicit(&c->generation, memory_order_relaxed);
+}
+
+/* ---- a container that was asked for ---- */
+
+/* What the engine's list and the cgroups say about the wanted container. */
+struct find {
+	struct str wanted;
+	struct similar similar;
+	char *best; /* owned: the name most like the wanted one */
+	bool found;
+};
+
+static bool is_id_prefix(struct str id, struct str wanted)
+{
+	return wanted.len >= CONTAINER_SHORT_SIZE && str_starts(id, wanted);
+}
+
+static int find_in_list(void *ctx, struct str id, struct str name)
+{
+	struct find *f = ctx;
+	scoped(freep) char *copy = str_dup(name);
+	size_t before = f->similar.best ? f->similar.distance : SIZE_MAX;
+
+	f->found |= str_eq(name, f->wanted) || is_id_prefix(id, f->wanted);
+	if (!copy)
+		return -ENOMEM;
+	similar_offer(&f->similar, copy);
+	if (f->similar.best && f->similar.distance < before) {
+		free(f->best);
+		f->best = copy;
+		copy = NULL;
+	}
+	return 0;
+}
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* Containers of other engines: their processes tell the id, but not the name. */
+static void find_in_cgroups(const char *host_root, struct find *f)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), text = BUF_INIT(KIB(64));
+	scoped(closedirp) DIR *proc = NULL;
+
+	buf_addf(&path, "%s/proc", host_root);
+	proc = opendir(buf_cstr(&path));
+	for (struct dirent *e; proc && !f->found && (e = readdir(proc));) {
+		char id[CONTAINER_ID_SIZE + 1], name[sizeof(e->d_name) + 8];
+		uint64_t pid;
+
+		if (str_to_u64(str_of(e->d_name), 1, INT32_MAX, &pid) < 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%s/cgroup", e->d_name);
+		buf_clear(&text);
+		if (io_read_file_at(dirfd(proc), name, &text) == 0 && container_id_parse(buf_str(&text), id))
+			f->found = is_id_prefix(str_of(id), f->wanted);
+	}
+}
+
+static int list_once(const struct containers *c, struct find *f)
+{
+	scoped(buf_release) struct buf answer = BUF_INIT(ANSWER_MAX);
+	int r = curl_global_init(CURL_GLOBAL_ALL) == CURLE_OK ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	r = ask(c, FIND_TIMEOUT_MS, &answer);
+	curl_global_cleanup();
+	return r < 0 ? r : container_list_parse(buf_str(&answer), find_in_list, f);
+}
+
+static void say_not_found(const struct containers *c, const struct find *f, int asked, struct buf *why)
+{
+	buf_addf(why, "--container: there is no container '" STR_FMT "'", STR_ARG(f->wanted));
+	if (asked < 0)
+		buf_addf(why,
+			 ": the engine at %s does not answer (%s); its id, at least %d digits, is found without one",
+			 c->socket, strerror(-asked), CONTAINER_SHORT_SIZE);
+	else if (f->best)
+		buf_addf(why, "; did you mean '%s'?", f->best);
+	else
+		buf_addf(why, " known to the engine at %s", c->socket);
+}
+
+int containers_find(const char *host_root, const char *socket, struct str wanted, struct buf *why)
+{
+	scoped(freep) struct containers *c = calloc(1, sizeof(*c));
+	struct find f = { .wanted = wanted, .similar = similar_to(wanted) };
+	int r = c ? set_paths(c, host_root, socket) : -ENOMEM, asked;
+
+	if (r == 0) {
+		asked = list_once(c, &f);
+		if (!f.found)
+			find_in_cgroups(host_root, &f);
+		if (!f.found)
+			say_not_found(c, &f, asked, why);
+		r = f.found ? 0 : -ENOENT;
+	}
+	if (c) {
+		free(c->root);
+		free(c->fallback_root);
+		free(c->socket);
+	}
+	free(f.best);
+	return r;
 }

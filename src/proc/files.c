@@ -21,7 +21,7 @@ struct file {
 	char *path;
 	void *image;
 	size_t image_size;
-	int fd;                /* -1: never had, or closed for another */
+	int fd;                /* -1: never opened, or closed to make room for another */
 	uint32_t newer, older; /* ids in the list of open descriptors, most recently used first; 0: none */
 	uint32_t next_same;    /* id of another file whose key has the same hash; 0: none */
 };
@@ -177,7 +177,7 @@ static int add_locked(struct files *f, int fd, const struct file_key *key, struc
 	if (id) {
 		if (file_at(f, id)->fd >= 0)
 			closep(&fd);
-		adopt_fd(f, id, fd); /* it was closed for another in the meantime: open again */
+		adopt_fd(f, id, fd); /* it was closed to make room for another: open it again */
 		*out = id;
 		return 0;
 	}
@@ -206,7 +206,7 @@ int files_add(struct files *f, int fd, const struct file_key *key, struct str pa
 
 static int add_image_locked(struct files *f, const void *bytes, size_t size, struct str name, uint32_t *out)
 {
-	/* No file has device and inode 0, so an image's key, made of its content, meets no file's. */
+	/* No file has device and inode 0, so the key of an image, made from its content, never equals a file's. */
 	struct file_key key = { .size = size, .mtime_ns = XXH3_64bits(bytes, size) };
 	uint32_t id = find_locked(f, &key, bytes);
 	scoped(freep) char *path = NULL;

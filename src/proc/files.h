@@ -37,7 +37,8 @@ int files_add(struct files *f, int fd, const struct file_key *key, struct str pa
 int files_add_image(struct files *f, const void *bytes, size_t size, struct str name, uint32_t *out) warn_unused;
 /** files_find - Return: 0 and *out, or -ENOENT. */
 int files_find(struct files *f, const struct file_key *key, uint32_t *out);
-/** files_has_fd - false when the descriptor was closed for another's; files_add() with a new one opens it again. */
+/** files_has_fd - false when the descriptor was closed to make room; files_add() with a new one opens the file again.
+ */
 bool files_has_fd(struct files *f, uint32_t id);
 void file_key_of(const struct stat *st, struct file_key *out);
 

@@ -162,7 +162,8 @@ uint32_t mapping_reader_file(const struct mapping_reader *reader, uint64_t devic
 static void note_file(struct mapping_reader *reader, const struct mapping *m)
 {
 	if (m->kind == PROC_PLACE_FILE)
-		ignore(u64map_put(&reader->seen, seen_key(m->device, m->inode), m->file_id)); /* full: those met first */
+		ignore(u64map_put(&reader->seen, seen_key(m->device, m->inode),
+				  m->file_id)); /* full: those met first */
 }
 
 /* Nearly every process has our own vDSO. A 32-bit one has another; so may a process under an emulator. */
@@ -276,7 +277,7 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 
 	(void)snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)line->start,
 		       (unsigned long long)line->end);
-	/* A network file system that hangs must not hang us: what is known of the file will do. */
+	/* A network file system that hangs must not block us: use what is known about the file. */
 	if (fstatat(dir, name, &st, AT_STATX_DONT_SYNC) == 0) {
 		if (!S_ISREG(st.st_mode))
 			return -ENOEXEC;
@@ -302,8 +303,8 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 			 out); /* no symbols, but the frames keep the file's name */
 }
 
-static int fill(struct mapping_reader *reader, int dir, const struct maps_line *line,
-		const struct mappings *so_far, struct mapping *out)
+static int fill(struct mapping_reader *reader, int dir, const struct maps_line *line, const struct mappings *so_far,
+		struct mapping *out)
 {
 	struct mapping m = {
 		.start = line->start,
@@ -347,7 +348,7 @@ static int add_lines(struct mapping_reader *reader, int dir, struct str text, st
 		if (r < 0 || !line.executable || (m->count && line.start < m->items[m->count - 1].end))
 			continue;
 		r = fill(reader, dir, &line, m, &mapping);
-		if (r == -E2BIG) /* no room for another file: those that are known go on to have names */
+		if (r == -E2BIG) /* no room for another file: the known ones keep their names */
 			continue;
 		if (r == 0)
 			r = array_grow(&m->items, &m->cap, m->count, reader->max);
@@ -355,6 +356,7 @@ static int add_lines(struct mapping_reader *reader, int dir, struct str text, st
 			break; /* the first ones are kept */
 		if (r < 0)
 			return r;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): array_grow() made room */
 		m->items[m->count++] = mapping;
 	}
 	return lines ? 0 : -ESRCH;
@@ -367,7 +369,7 @@ int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m)
 
 	buf_clear(reader->scratch);
 	r = io_read_file_at(dir, "maps", reader->scratch);
-	if (r < 0 && r != -E2BIG) /* a text that is too long: what was read of it will do */
+	if (r < 0 && r != -E2BIG) /* a text that is too long: use what was read of it */
 		return r;
 	r = add_lines(reader, dir, str_n(reader->scratch->ptr, reader->scratch->len), &fresh);
 	if (r < 0)

@@ -28,7 +28,7 @@ const struct mapping *mappings_find(const struct mappings *m, uint64_t address);
 int mappings_copy(struct mappings *to, const struct mappings *from) warn_unused;
 /** mappings_cut - only the first @count stay. */
 void mappings_cut(struct mappings *m, size_t count);
-/** mappings_put - add one; what it covers of others goes, the rest of them stays. Return: 0, -ENOMEM or -E2BIG. */
+/** mappings_put - add one; others lose the part that it covers. Return: 0, -ENOMEM or -E2BIG. */
 int mappings_put(struct mappings *m, const struct mapping *mapping, size_t max) warn_unused;
 
 struct mapping_reader {
@@ -44,7 +44,7 @@ struct mapping_reader {
 void mapping_reader_init(struct mapping_reader *reader, struct files *files, struct buf *scratch, size_t max);
 
 void mapping_reader_release(struct mapping_reader *reader);
-/** mapping_reader_file - the file mapped from there by any process before, or 0. */
+/** mapping_reader_file - the file that any process mapped from there before, or 0. */
 uint32_t mapping_reader_file(const struct mapping_reader *reader, uint64_t device, uint64_t inode);
 
 /**

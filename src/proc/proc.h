@@ -17,11 +17,13 @@ struct proc_config {
 	const char *container_socket; /* NULL: /var/run/docker.sock below the root of pid 1 */
 	size_t mapping_max;           /* per process; 0: 65536 */
 	bool recorded;                /* replay: processes and mappings come from records, /proc is not asked */
-	/** A program has ended, by exit or by exec, or is forgotten. May be told more than once. NULL: nobody asks. */
+	/** A program has ended, by exit or by exec, or is forgotten. May be called more than once. NULL: no listener.
+	 */
 	void (*ended)(void *ctx, const struct proc *p);
-	/** It is forgotten: no record of it will come any more, nor will a held one be asked for. NULL: nobody asks. */
+	/** It is forgotten: no further record of it will come, and no held record will be asked for. NULL: no
+	 * listener. */
 	void (*dropped)(void *ctx, const struct proc *p);
-	/** Its mappings were read, or read again: proc_mappings() has them. NULL: nobody asks. */
+	/** Its mappings were read, or read again: proc_mappings() has them. NULL: no listener. */
 	void (*mapped)(void *ctx, const struct proc *p);
 	void *ctx;
 };
@@ -89,18 +91,19 @@ void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uin
 /** proc_mappings - borrowed until the next call for this process. */
 const struct mappings *proc_mappings(const struct proc *p);
 /**
- * proc_reread - the mappings again, because one is known to be missing at @address; rate-limited as
+ * proc_reread - read the mappings again, because one is known to be missing at @address. Rate-limited as
  * proc_find_place(), but more often in a process's first seconds, when it loads its libraries
  * Return: true when @address is known now.
  */
 bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
-/** proc_reread_young - the mappings again while a process loads its libraries, at most every 4 ms. */
+/** proc_reread_young - read the mappings again while a process loads its libraries, at most every 4 ms. */
 void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
-/** proc_refresh - the mappings again when they are half a minute old. Return: true when they were read. */
+/** proc_refresh - read the mappings again when they are half a minute old. Return: true when they were read. */
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /**
- * proc_tell_mapping - what the kernel says of one mapping of a process that /proc says nothing of any more
- * Its file is known when any process's mappings named it before. Return: true when the mapping is new and understood.
+ * proc_tell_mapping - add one mapping that the kernel reported, of a process that is gone from /proc
+ * Its file is known when it was in any process's mappings before. Return: true when the mapping is new and its file
+ * is known.
  */
 bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma);
 

@@ -134,7 +134,7 @@ static struct entry *create(struct proc_table *t, uint32_t pid, uint64_t start_n
 	return e;
 }
 
-/* The program of that id; one whose id is not known yet is any. */
+/* The program with that exec id. A program whose id is not known yet matches every id. */
 static struct entry *find_program(const struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id)
 {
 	for (struct entry *e = entry_find(t, pid, start_ns); e && e->pub.start_ns == start_ns; e = e->older)

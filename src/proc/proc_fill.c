@@ -9,7 +9,7 @@
 #include "proc/proc_read.h"
 #include "proc/workload.h"
 
-#define SCRATCH_KEEP KIB(256) /* a longer text was rare: its memory goes back */
+#define SCRATCH_KEEP KIB(256) /* longer texts are rare: free their memory */
 #define PERF_MAP_FDS_MAX 1024
 #define PERF_MAP_CLOCK_SLACK_NS (50 * NSEC_PER_MSEC) /* mtimes are taken from the clock of the last tick */
 #define ANCESTORS_MAX 8
@@ -51,7 +51,7 @@ static void set_container(struct proc_table *t, struct entry *e)
 			return;
 		}
 	}
-	if (!e->pub.container) /* out of memory leaves it NULL: as if it were in none */
+	if (!e->pub.container) /* out of memory leaves it NULL, as if the process were in no container */
 		e->pub.container = str_dup(str_n(e->pub.container_id, CONTAINER_SHORT_SIZE));
 }
 
@@ -74,7 +74,7 @@ static void read_container(struct proc_table *t, struct entry *e, int dir)
 	}
 	unit = workload_unit_parse(buf_str(&t->scratch));
 	free(e->pub.unit);
-	e->pub.unit = unit.len ? str_dup(unit) : NULL; /* out of memory: as if it belonged to none */
+	e->pub.unit = unit.len ? str_dup(unit) : NULL; /* out of memory: as if the process belonged to no unit */
 }
 
 static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r)
@@ -105,7 +105,7 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 
 	if (dir < 0)
 		return dir;
-	if (!e->forked) /* else the fork has told it, and it may have got another since */
+	if (!e->forked) /* else the fork record told it, and the process may have a new name since */
 		e->pub.parent_pid = facts.parent_pid;
 	e->pub.is_kernel = facts.is_kernel;
 	if (!e->pub.comm[0])
@@ -143,7 +143,7 @@ static const struct entry *find_origin(struct proc_table *t, const struct entry 
 	return NULL;
 }
 
-/* What a process that is gone would have shown. */
+/* Copies what /proc would have shown of a process that is gone. */
 static int take_over(struct proc_table *t, struct entry *e, const struct entry *origin)
 {
 	e->pub.is_kernel = origin->pub.is_kernel;
@@ -231,7 +231,7 @@ static bool perf_map_fits(const struct entry *e, int fd)
 	return mtime_ns + PERF_MAP_CLOCK_SLACK_NS >= program_start_wall_ns(e);
 }
 
-/* The status file is the dearest of all to make for the kernel, and only perf maps need what it says. */
+/* The status file costs the kernel the most of all files, and only perf maps need its content. */
 static void read_status(struct proc_table *t, struct entry *e, int dir, struct proc_facts *facts)
 {
 	facts->inner_pid = e->pub.pid;

@@ -64,7 +64,7 @@ void entry_drop(struct proc_table *t, struct entry *e);
 void entry_free(struct proc_table *t, struct entry *e);
 void entry_close_perf_map(struct proc_table *t, struct entry *e);
 void entry_exited(struct entry *e, uint64_t exit_ns);                /* the first time counts */
-void entry_ended(const struct proc_table *t, const struct entry *e); /* tell whoever asked */
+void entry_ended(const struct proc_table *t, const struct entry *e); /* tell the listeners */
 void entry_mapped(const struct proc_table *t, const struct entry *e);
 uint64_t proc_clock_ns(void);
 
@@ -76,7 +76,7 @@ uint64_t proc_clock_ns(void);
 void entry_read(struct proc_table *t, struct entry *e);
 /** entry_rescan - mappings only. Return: true when they were read. */
 bool entry_rescan(struct proc_table *t, struct entry *e);
-/** entry_refresh_name - ask for the container's name again when the answer may have changed. */
+/** entry_refresh_name - look up the container's name again when it may have changed. */
 void entry_refresh_name(struct proc_table *t, struct entry *e);
 /** entry_count_maps - after every change of e->maps: cuts it to PROC_FEW when all processes together have too many. */
 void entry_count_maps(struct proc_table *t, struct entry *e);

@@ -256,7 +256,7 @@ void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns)
 	    now_ns < e->scanned_ns + MAX(YOUNG_RESCAN_NS, e->scan_cost_ns * RESCAN_COST_SHARE))
 		return;
 	e->scanned_ns = now_ns;
-	ignore(entry_rescan(t, e)); /* it may be gone: what is known has to do */
+	ignore(entry_rescan(t, e)); /* it may be gone: use what is known */
 }
 
 bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma)
@@ -318,7 +318,8 @@ void proc_expire(struct proc_table *t, uint64_t before_ns)
 {
 	if (!t->recorded)
 		sweep(t);
-	for (size_t i = t->count; i > 0; i--) { /* backwards: dropping moves the last one, which was looked at */
+	for (size_t i = t->count; i > 0; i--) { /* backwards: dropping an entry moves the last one here, which was
+						 * looked at already */
 		struct entry *e = t->items[i - 1];
 
 		if (e->pub.exited && e->pub.exit_ns < before_ns)

@@ -6,7 +6,7 @@
 
 #include "proc/program.h"
 
-/** program_hash - @seed: random, since users choose what they start. Two with one hash: as good as never. */
+/** program_hash - @seed: random, since users choose what they start. Collisions are negligible. */
 static inline uint64_t program_hash(const struct program *p, uint64_t seed)
 {
 	const uint64_t words[] = { (uint64_t)p->pid << 32 | p->exec_id, p->start_ns };

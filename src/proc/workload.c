@@ -3,7 +3,7 @@
 
 #define SERVICE ".service"
 
-/* Up from the innermost group: the first one that systemd made decides. */
+/* From the innermost group upwards, the first one that systemd made decides. */
 static struct str unit_of_path(struct str path)
 {
 	while (path.len) {

@@ -22,7 +22,7 @@ static_assert(DEBUG_LINES_DEPTH_MAX == LINES_DEPTH_MAX, "what one side sends the
 
 enum file_state { FILE_NEW, FILE_USABLE, FILE_WITHOUT, FILE_FAILED };
 
-struct file { /* one build id, under however many file ids */
+struct file { /* one build id, possibly under several file ids */
 	struct symbol_key key;
 	uint64_t base; /* lowest address: answers are kept by the distance from it */
 	enum file_state state;
@@ -92,7 +92,7 @@ int debug_lines_open(const struct debug_lines_config *cfg, struct symbols *symbo
 	u64map_init(&l->file_of_id, SYMBOL_FILES_MAX);
 	l->text = (struct buf)BUF_INIT(SYMBOL_TEXT_MAX + KIB(4));
 	l->packet = malloc(LINES_MESSAGE_MAX);
-	/* At once, not on first need: that libdw is missing should be said before the profile is taken, not after. */
+	/* Started at once, so that a missing libdw is reported before the profile is taken, not after. */
 	r = l->packet ? lines_process_start(&l->process, l->reply_patience_ns) : -ENOMEM;
 	if (r < 0) {
 		debug_lines_close(l);
@@ -243,7 +243,7 @@ static int add_readable(struct debug_lines *l, uint32_t system_name, uint32_t *o
 		return 0;
 	}
 	buf_clear(&l->text);
-	symbol_demangle(intern_get(&l->texts, system_name), &l->text);
+	demangle_add(intern_get(&l->texts, system_name), &l->text);
 	if (l->text.error)
 		return -ENOMEM; /* the buffer holds the longest possible name */
 	r = intern_add(&l->texts, buf_str(&l->text), out);
@@ -285,7 +285,7 @@ static int keep(struct debug_lines *l, const struct wanted *w, const struct line
 
 /* ---- the child ---- */
 
-/* It has died, or is to die. @said: what happened, for people. */
+/* The child has died, or must be killed. @said: what happened, for people. */
 static void bury(struct debug_lines *l, int why)
 {
 	static const char *const what = "no inlined frames and lines of a file: the reader of debug information failed";
@@ -338,7 +338,7 @@ static int send_request(struct debug_lines *l, const struct wanted *w, size_t co
 	return lines_process_send(&l->process, &request, fds, fd_count);
 }
 
-/* Packets that come late enough, each with one answer, must not add up to hours. */
+/* Many slow packets with one answer each must not add up to hours. */
 static uint64_t patience_left(const struct debug_lines *l)
 {
 	uint64_t now_ns = clock_monotonic_ns(&clock_system);
@@ -387,7 +387,7 @@ static void give_up(struct debug_lines *l, struct file *file, size_t count)
 	l->stats.failed += count;
 }
 
-/* A file's first packet. That the child had died before is not the file's fault. */
+/* A file's first packet. An earlier death of the child is not counted against this file. */
 static int send_first(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources)
 {
 	int r = send_request(l, w, count, sources);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inlined frames and source lines of native code, from DWARF. The parsing is done by a confined child (lines_child.h):
- * hearth opens the files, passes the descriptors, asks for all new addresses of a file at once and believes nothing but
- * the form of the answers. A child that dies, hangs or breaks the form costs the lines of one file; it is started anew
+ * hearth opens the files, passes the descriptors, asks for all new addresses of a file at once, and checks the form
+ * of every answer. A child that dies, hangs or breaks the form costs the lines of one file; it is started anew
  * DEBUG_LINES_RESTARTS_MAX times. Answers are kept for the session, by build id. Used by one thread, but for opening.
  */
 #pragma once
@@ -33,7 +33,7 @@ struct debug_lines_frame {
 struct debug_lines_stats {
 	uint64_t asked;         /* distinct addresses of files with debug information */
 	uint64_t found;         /* of these: with a line or a function */
-	uint64_t failed;        /* of these: without answer, because the child failed or time was up */
+	uint64_t failed;        /* of these: without an answer, because the child failed or time ran out */
 	uint64_t files;         /* with debug information */
 	uint64_t files_without; /* none in the file, none beside it */
 	uint64_t files_failed;  /* on which the child died, or which it gave up */

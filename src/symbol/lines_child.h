@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of debug information: the same program, started anew with LINES_CHILD_WORD as its only argument, with
- * nothing open but one socket (lines_wire.h). A new program rather than a fork: the parent has threads whose locks a
- * fork would copy, and memory that a file which takes the reader over should not find. */
+/* The reader of debug information: the same program, executed again with LINES_CHILD_WORD as its only argument and
+ * one open socket (lines_wire.h). It is executed, not only forked, because a fork would copy locks that other threads
+ * hold, and memory that an attacker in the reader should not find. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #define LINES_CHILD_WORD "--lines-child"
 #define LINES_CHILD_FD 3
 
-/* Sanitizers reserve terabytes of address space and have to say what they found. */
+/* Sanitizers reserve terabytes of address space and need to write their report. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LINES_SANITIZED 1
 #elif defined(__has_feature)
@@ -28,8 +28,8 @@ bool lines_child_wanted(int argc, char **argv);
 int lines_child_main(void);
 
 /**
- * lines_confine - give up every right for good: nobody's ids, no capability, bounded memory and time, and a system call
- * filter that leaves reading what is open, memory, messages and the end
+ * lines_confine - give up every right for good: the ids of nobody, no capability, bounded memory and time, and a
+ * system call filter that allows only reading open files, memory, messages and exit
  *
  * Return: 0 or -errno; then the process must end.
  */

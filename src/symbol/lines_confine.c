@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left to the reader of debug information. A crafted file may take libdw over; then it holds a process without
- * files, sockets, rights or children, which can lie about the lines of that file and no more. */
+/* The rights that the reader of debug information keeps. A crafted file may take libdw over; then it holds a process
+ * without files, sockets, rights or children, which can lie about the lines of that file and no more. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
@@ -44,7 +44,8 @@ static int set_limits(void)
 	return r < 0 ? r : limit(RLIMIT_CORE, 0);
 }
 
-/* A container may lack the right, or nobody: root then stays what the filter and no capability make of it. */
+/* In a container the right to change ids, or the user nobody, may be missing. Then the process stays root, with the
+ * filter and without capabilities. */
 static int become_nobody(void)
 {
 	bool done = setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
@@ -71,7 +72,7 @@ static int drop_rights(void)
 #define FOREIGN_NUMBERS UINT32_MAX
 #endif
 
-/* What reading open files, memory, one socket and the end take. */
+/* The system calls that are needed to read open files, use memory and one socket, and exit. */
 static const int allowed[] = {
 	SYS_brk,          SYS_clock_gettime, SYS_close,       SYS_exit,    SYS_exit_group, SYS_fstat,
 	SYS_futex,        SYS_getpid,        SYS_getrandom,   SYS_gettid,  SYS_lseek,      SYS_madvise,

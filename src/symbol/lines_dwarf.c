@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One walk over each compilation unit that holds an address, however many addresses it holds: functions and inlined
- * calls whose ranges cover one become nodes. Of several that cover an address the one with the smallest range is the
+ * calls whose ranges cover one become nodes. When several cover an address, the one with the smallest range is the
  * innermost, the later one when they are equal, as binutils' addr2line decides (bfd/dwarf2.c,
  * lookup_address_in_function_info_table). Source: DWARF 5, sections 2.17, 3.3 and 6.2. */
 #include "symbol/lines_dwarf.h"
@@ -259,7 +259,7 @@ static int enter(struct walk *w, size_t depth)
 	}
 }
 
-/* The next entry that is no child of this one, on whatever level. Return: false behind the last. */
+/* The next entry that is no child of this one, on any level. Return: false behind the last. */
 static bool leave(struct walk *w, size_t *depth)
 {
 	while (w->d->dw->dwarf_siblingof(&w->dies[*depth], &w->dies[*depth]) != 0) {
@@ -314,7 +314,7 @@ static int find_functions(struct lines_dwarf *d, struct place *places, size_t co
 
 /* ---- answers ---- */
 
-/* An address that two units claim is asked of one; sorted by unit, the addresses of each are together. */
+/* An address that two units claim is looked up in one of them. Sorted by unit, the addresses of each are together. */
 static int by_unit(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
@@ -339,7 +339,7 @@ static struct str text_of(const struct libdw *dw, Dwarf_Attribute *attribute, si
 	return out.len > max ? STR("") : out;
 }
 
-/* The linkage name is what symbol tables have, in C too: pread64, of which the header makes pread. */
+/* The linkage name is what symbol tables have, in C too: pread64 (the header renames it to pread). */
 static struct str function_of(const struct libdw *dw, Dwarf_Die *die)
 {
 	static const unsigned int kinds[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };

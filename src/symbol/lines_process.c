@@ -15,7 +15,7 @@
 
 #define PASSED_ON_MAX 8
 
-/* Where libdw lies, and how sanitizers are set up; nothing else is of use to it, and DEBUGINFOD_URLS least of all. */
+/* The child's environment: where libdw lies, and how sanitizers are set up. Nothing else; never DEBUGINFOD_URLS. */
 static void pick_environment(char *out[PASSED_ON_MAX])
 {
 	static const char *const names[] = { "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=" };
@@ -83,7 +83,7 @@ int lines_process_start(struct lines_process *p, uint64_t patience_ns)
 		return -errno;
 	new.fd = fds[0];
 	r = spawn(fds[1], &new.pid);
-	close(fds[1]); /* its end is its own: that it dies shows as the end of the stream */
+	close(fds[1]); /* nobody waits for this child's status: its death shows as the end of the stream */
 	if (r == 0)
 		r = await_ready(&new, patience_ns);
 	if (r < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over the socket between hearth and its reader of debug information. Both sides judge what they get as if
- * the other were hostile; the reader may well be, once a crafted file has taken it over. One packet a message
+/* What goes over the socket between hearth and its reader of debug information. Both sides check what they receive as
+ * if the other side were hostile. The reader is hostile once a crafted file has taken it over. One packet a message
  * (SOCK_SEQPACKET), little-endian:
  *
  *	request                              reply

@@ -66,7 +66,3 @@ int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *ou
 bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset);
 
 void symbols_stats(const struct symbols *s, struct symbols_stats *out);
-
-/** symbol_demangle - append the readable form of a C++, Rust or D name; anything else as it is. Bounded in time and
- * size. */
-void symbol_demangle(struct str mangled, struct buf *out);

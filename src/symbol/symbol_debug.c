@@ -101,8 +101,8 @@ int symbol_debug_open(struct symbols *s, const struct symbol_object *m, const st
 	return r == 0 || r == -ENOMEM ? r : -ENOENT;
 }
 
-/* NUL-terminated path, then the build id. The path is only looked at when it is absolute: what a relative one is
- * relative to is not known of a file that was opened by its descriptor. */
+/* NUL-terminated path, then the build id. A relative path is ignored, because the folder of a file that was opened by
+ * its descriptor is not known. */
 int symbol_debug_open_alt(struct symbols *s, const struct elf *elf, struct symbol_file *out)
 {
 	const struct elf_section *section = elf_section_find(elf, STR(".gnu_debugaltlink"));

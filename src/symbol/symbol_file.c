@@ -218,7 +218,7 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 		r = find_or_load(s, file_id, m, &m->table);
 		if (r == -ENOMEM)
 			return r;
-		if (r == -EAGAIN) { /* the budget is used up; to open the file for every frame again would use it too */
+		if (r == -EAGAIN) { /* the budget is used up; opening the file again for every frame would cost, too */
 			m->later_ns = clock_monotonic_ns(s->time) + RETRY_NS;
 			return -ENOENT;
 		}

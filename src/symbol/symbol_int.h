@@ -2,6 +2,7 @@
 /* Shared by the files of this folder. */
 #pragma once
 
+#include "object/demangle.h"
 #include "object/elf_symbols.h"
 #include "object/kallsyms.h"
 #include "object/pclntab.h"
@@ -10,8 +11,8 @@
 #define SYMBOL_TABLES_MAX 384 /* each holds up to two descriptors: names are read when they are asked for */
 #define SYMBOL_FILES_MAX 65536
 #define SYMBOL_JITS_MAX 256
-#define SYMBOL_NAME_MAX ELF_SYMBOL_NAME_MAX
-#define SYMBOL_TEXT_MAX KIB(64) /* a demangled name */
+#define SYMBOL_NAME_MAX DEMANGLE_NAME_MAX
+#define SYMBOL_TEXT_MAX DEMANGLE_TEXT_MAX
 
 /* What makes two files the same. */
 struct symbol_key {
@@ -94,7 +95,7 @@ int symbol_debug_open_alt(struct symbols *s, const struct elf *elf, struct symbo
 
 /* symbol_file.c */
 int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out) warn_unused;
-/** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file can't be had. */
+/** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file cannot be read. */
 int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file) warn_unused;
 /** symbol_table_get - the table of a module, loaded when need be. Return: 0, -ENOENT (none) or -ENOMEM. */
 int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *m,
@@ -117,8 +118,9 @@ int symbol_find_native(struct symbols *s, uint32_t file_id, struct symbol_object
 /**
  * symbol_work_take - may this many bytes of a stranger's file be read through?
  *
- * Anybody may run a hundred programs with huge tables, or write a huge perf map anew before each look at it: without a
- * budget that could hold the worker up for hours. Return: false when it is used up (counted); it fills up with time.
+ * Any user may run a hundred programs with huge tables, or write a huge perf map again before each look at it.
+ * Without a budget that could block the worker for hours. Return: false when it is used up (counted); it fills up with
+ * time.
  */
 bool symbol_work_take(struct symbols *s, uint64_t bytes);
 

@@ -111,7 +111,7 @@ static int read_appended(struct symbol_jit *j, int fd, uint64_t size)
 		size_t piece = (size_t)MIN(size - j->at, (uint64_t)READ_SIZE);
 
 		if (io_pread_all(fd, bytes, piece, j->at) < 0)
-			return 0; /* cut while it is read: the next look sees that */
+			return 0; /* the file was cut while it is read: the next look finds out */
 		perfmap_feed(&j->map, bytes, piece);
 		if (j->map.error)
 			return j->map.error;

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include "base/io.h"
+#include "object/elf_fde.h"
 #include "object/xz.h"
 #include "symbol/symbol_int.h"
 
@@ -49,7 +50,7 @@ static uint64_t work_of(const struct elf *elf, uint32_t type)
 	return size > ELF_ENTRIES_MAX * sizeof(Elf64_Sym) ? 0 : size;
 }
 
-/* One source of symbols. What else it cannot give costs this source only. */
+/* One source of symbols. Other failures cost this source only. */
 static int add_source(struct symbols *s, struct symbol_table *t, const struct elf *elf, uint32_t type)
 {
 	size_t before = t->symbols.count;
@@ -151,6 +152,16 @@ static int add_functions(struct symbols *s, struct symbol_table *t, const struct
 	return is_final(r) ? r : 0;
 }
 
+/* Where code begins: labels of assembly are names there. */
+static int add_starts(struct symbols *s, struct symbol_table *t, const struct elf *elf)
+{
+	struct elf_fdes fdes;
+
+	if (elf_fdes_open(elf, &fdes) == 0 && !symbol_work_take(s, (uint64_t)fdes.count * ELF_FDES_ENTRY))
+		return -EAGAIN;
+	return elf_symbols_use_fdes(&t->symbols, elf);
+}
+
 int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct symbol_file *file,
 		      struct symbol_table **out)
 {
@@ -161,7 +172,9 @@ int symbol_table_load(struct symbols *s, const struct symbol_object *m, struct s
 		return -ENOMEM;
 	t->fds[0] = t->fds[1] = -1;
 	elf_symbols_init(&t->symbols, elf_base(&m->elf));
-	r = add_functions(s, t, m, file);
+	r = add_starts(s, t, &file->elf);
+	if (r == 0)
+		r = add_functions(s, t, m, file);
 	if (r == 0 && !t->strings[ELF_STRINGS_STATIC].size && pclntab_open(&file->elf, &t->go) < 0)
 		t->go = (struct pclntab){ 0 };
 	if (r == 0)

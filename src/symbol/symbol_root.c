@@ -13,7 +13,7 @@
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
  * sysdeps/x86_64/dl-machine.h (RTLD_START); musl 1.2.3 arch/{x86_64,aarch64}/crt_arch.h,
  * src/thread/{x86_64,aarch64}/clone.s; go1.19 runtime/asm_amd64.s. */
-#include "object/unwind_code.h"
+#include "object/unwind/code.h"
 #include "symbol/symbol_int.h"
 
 struct code { /* bytes around an offset; zero where the file has none */

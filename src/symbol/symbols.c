@@ -76,7 +76,7 @@ int symbol_answer(struct symbols *s, struct str raw, struct str prefix, uint64_t
 	} else if (s->raw_names) {
 		buf_adds(&s->text, raw);
 	} else {
-		symbol_demangle(raw, &s->text);
+		demangle_add(raw, &s->text);
 	}
 	if (s->text.error)
 		return -ENOMEM; /* the buffer holds the longest possible name */
