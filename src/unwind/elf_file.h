@@ -16,7 +16,7 @@ struct elf_file {
 		.view.fd = -1 \
 	}
 
-/** elf_file_open - Return: 0, or why it can't be had or is no ELF file; *out is untouched then. */
+/** elf_file_open - Return: 0; -errno when it cannot be read or is no ELF file, *out is untouched then. */
 int elf_file_open(struct files *files, uint32_t file_id, struct elf_file *out) warn_unused;
 /**
  * elf_file_open_debug - the separate debug file that belongs to @file, as gdb looks for it, below @host_root

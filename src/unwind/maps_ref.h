@@ -17,5 +17,5 @@ struct maps_ref *maps_ref_new(const struct mappings *maps);
 struct maps_ref *maps_ref_get(struct maps_ref *m);
 /** maps_ref_put - hold it once less; the last one frees it. NULL is fine. */
 void maps_ref_put(struct maps_ref *m);
-/** maps_equal - do both say the same of every address? Pure. */
+/** maps_equal - do both map every address to the same place? Pure. */
 bool maps_equal(const struct mappings *a, const struct mappings *b);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/raw_walk.h"
 
+#include "unwind/full_walk.h"
 #include "unwind/unwind.h"
 #include "walk/walk_native.h"
 
 struct raw_walk {
 	struct rows *rows;
 	struct files *files;
+	struct full_walk *full;
 	struct world_tables tables;
+	struct in_line runtimes;
+	bool has_runtimes;
 	struct walk walk;
 	uint8_t mode;
 };
@@ -28,15 +32,25 @@ static const union abi_element *element(void *self, const void *of, uint32_t ind
 	return rows_element(of, index);
 }
 
-int raw_walk_new(struct rows *rows, struct files *files, uint8_t mode, struct raw_walk **out)
+int raw_walk_new(struct rows *rows, struct files *files, uint8_t mode, const struct in_line *runtimes,
+		 struct raw_walk **out)
 {
 	struct raw_walk *r = calloc(1, sizeof(*r));
+	int e;
 
 	if (!r)
 		return -ENOMEM;
+	e = full_walk_new(files, &r->full);
+	if (e < 0) {
+		free(r);
+		return e;
+	}
 	r->rows = rows;
 	r->files = files;
 	r->mode = mode;
+	r->has_runtimes = runtimes != NULL;
+	if (runtimes)
+		r->runtimes = *runtimes;
 	r->tables = (struct world_tables){ .file = file, .table = table, .element = element, .self = rows };
 	*out = r;
 	return 0;
@@ -44,6 +58,8 @@ int raw_walk_new(struct rows *rows, struct files *files, uint8_t mode, struct ra
 
 void raw_walk_free(struct raw_walk *r)
 {
+	if (r)
+		full_walk_free(r->full);
 	free(r);
 }
 
@@ -63,6 +79,14 @@ static void add_last(struct abi_sample *sample, const struct abi_raw *raw)
 	sample->frame_count++;
 }
 
+struct abi_raw unwind_raw_state(const struct abi_sample *sample)
+{
+	struct abi_raw raw;
+
+	memcpy(&raw, sample->frames + sample->frame_count + sample->runtime_count, sizeof(raw));
+	return raw;
+}
+
 void unwind_strip(struct abi_sample *sample)
 {
 	size_t count = (size_t)sample->frame_count + sample->runtime_count;
@@ -70,7 +94,7 @@ void unwind_strip(struct abi_sample *sample)
 
 	if (!(sample->flags & ABI_SAMPLE_RAW))
 		return;
-	memcpy(&raw, &sample->frames[count], sizeof(raw));
+	raw = unwind_raw_state(sample);
 	if (count < ABI_FRAMES_MAX) { /* and the raw part is longer than a frame */
 		add_last(sample, &raw);
 		count++;
@@ -151,6 +175,35 @@ static struct abi_sample *sample_of(struct walk *w, const struct abi_sample *bef
 	return sample;
 }
 
+static void set_up(struct walk *w, const struct abi_sample *sample, uint8_t mode)
+{
+	memcpy(w->head, sample, sizeof(*sample));
+	memcpy(w->frames, sample->frames, sample->frame_count * sizeof(struct abi_frame));
+	w->count = sample->frame_count;
+	w->pid = sample->pid;
+	w->mode = mode;
+}
+
+/* Return: whether it holds. @with_runtimes: their steps take part. */
+static bool walk_once(struct raw_walk *r, const struct abi_sample *sample, const struct mappings *maps,
+		      struct world_copy *copy, const struct abi_raw *raw, bool with_runtimes)
+{
+	const struct program program = { .pid = sample->pid,
+					 .exec_id = sample->exec_id,
+					 .start_ns = sample->process_start_ns };
+	struct walk *w = &r->walk;
+	struct in_line_world world;
+	bool holds;
+
+	set_up(w, sample, r->mode);
+	in_line_begin(&world, with_runtimes ? &r->runtimes : NULL, &program, maps, &r->tables, copy, w);
+	walk_native_resume(w, raw);
+	full_walk(r->full, w);
+	holds = in_line_holds(&world);
+	w->world = NULL;
+	return holds;
+}
+
 int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const struct mappings *maps,
 		    struct abi_sample **out)
 {
@@ -158,7 +211,6 @@ int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const s
 	struct world_copy copy = { .maps = maps, .files = r->files };
 	struct walk *w = &r->walk;
 	struct abi_raw raw;
-	struct world world;
 	struct rest rest;
 
 	must(sample->flags & ABI_SAMPLE_RAW && sample->frame_count <= ABI_FRAMES_MAX);
@@ -166,18 +218,10 @@ int raw_walk_finish(struct raw_walk *r, const struct abi_sample *sample, const s
 	copy.stack = behind + sizeof(raw);
 	copy.at = raw.sp;
 	copy.size = raw.stack_size;
-	world_init(&world, maps, &r->tables, (struct world_memory){ .read = world_copy_read, .self = &copy });
-	memcpy(w->head, sample, sizeof(*sample));
-	memcpy(w->frames, sample->frames, sample->frame_count * sizeof(struct abi_frame));
-	w->count = sample->frame_count;
-	w->pid = sample->pid;
-	w->mode = r->mode;
-	w->world = &world.walk;
-	walk_native_resume(w, &raw);
-	unwind_walk(w);
+	if (!walk_once(r, sample, maps, &copy, &raw, r->has_runtimes))
+		ignore(walk_once(r, sample, maps, &copy, &raw, false)); /* reads nothing of the living process */
 	if (copy.ran_out && w->end == ABI_END_READ_FAILED)
 		w->end = ABI_END_COPY_END;
-	w->world = NULL;
 	rest = rest_of(w, &raw, copy.stack);
 	*out = sample_of(w, sample, &rest);
 	return *out ? 0 : -ENOMEM;

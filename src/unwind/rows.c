@@ -10,6 +10,9 @@
  * is too small for what runs must not eat the machine. */
 #define RELOAD_SHARE 10
 #define RELOAD_BURST_NS ((int64_t)NSEC_PER_SEC / 2)
+/* What one of them took too long is owed, as far as the next one comes within half a second. Without a debt, each was
+ * allowed as soon as the one before was over, however long it took. */
+#define RELOAD_DEBT_NS ((int64_t)(NSEC_PER_SEC / 2 / RELOAD_SHARE))
 /* Loading for the first time, a fifth of one CPU and two seconds at once: 64 MiB of rows take half a second, but one
  * crafted file takes as long, and a loop of programs can date it anew for each. */
 #define LOAD_SHARE 5
@@ -304,12 +307,11 @@ static bool may_load(struct rows *r, bool again, uint64_t now_ns)
 		     : may_take(&r->loads, now_ns, LOAD_SHARE, LOAD_BURST_NS);
 }
 
-/* Waits for grace periods hold up the worker as work does, when rows come and go. What a first load took too long is
- * owed; a file that comes again is wanted within a second. */
+/* Waits for grace periods hold up the worker as work does, when rows come and go. */
 static void took(struct rows *r, bool again, uint64_t wall_ns, uint64_t cpu_ns)
 {
 	if (again)
-		r->reloads.left_ns -= MIN((int64_t)wall_ns, r->reloads.left_ns);
+		r->reloads.left_ns = MAX(r->reloads.left_ns - (int64_t)wall_ns, -RELOAD_DEBT_NS);
 	else
 		r->loads.left_ns -= (int64_t)cpu_ns;
 }
@@ -389,6 +391,39 @@ static void want(struct rows *r, uint32_t number)
 	rows_touch(r, f->file_id);
 	if (f->state == ROWS_UNREAD || f->state == ROWS_EVICTED)
 		load(r, number);
+}
+
+/* Are its rows neither there nor known to be missing? A file without a number counts: it is new. */
+static bool is_wanting(struct rows *r, uint32_t file_id)
+{
+	uint32_t number;
+	uint8_t state;
+
+	if (u64map_get(&r->by_id, file_id, &number) < 0)
+		return true;
+	state = r->files[number].state;
+	return state == ROWS_UNREAD || state == ROWS_EVICTED;
+}
+
+bool rows_load_wanted(struct rows *r, uint32_t *file_ids, size_t count)
+{
+	size_t most = 0, most_count = 1;
+	uint32_t number;
+
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i + 1; next < count && file_ids[next] == file_ids[i];)
+			next++;
+		if (next - i > most_count && file_ids[i] && is_wanting(r, file_ids[i])) {
+			most = i;
+			most_count = next - i;
+		}
+	}
+	if (most_count == 1)
+		return false;
+	if (get_number(r, file_ids[most], &number) == 0)
+		want(r, number);
+	memset(&file_ids[most], 0, most_count * sizeof(*file_ids));
+	return true;
 }
 
 int rows_describe(struct rows *r, uint32_t file_id, bool load_now, struct abi_map *out)

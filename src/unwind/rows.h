@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/u64map.h"
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 #include "unwind/table_sink.h"
 
 #define ROWS_FILE_IDS_MAX (1u << 17) /* as many as struct files gives */
@@ -37,8 +37,8 @@ struct rows_file {
 	uint32_t next;    /* of free numbers */
 	uint8_t state;    /* enum rows_state */
 	bool is_told;     /* number -> table stands in the outer map */
-	bool is_viewed;   /* a walk on the host read it since it was last asked whether to hide it */
-	bool is_changed;  /* it does not yet, and will with the next rows_flush() */
+	bool is_viewed;   /* a walk on the host has read it since the last decision whether to evict it */
+	bool is_changed;  /* not yet; the next rows_flush() does it */
 	bool has_turned;  /* in rows.turned */
 	uint32_t holders; /* published mappings of it */
 	struct unwind_span span;
@@ -96,6 +96,14 @@ int rows_describe(struct rows *r, uint32_t file_id, bool load, struct abi_map *o
 /** rows_hold - a published mapping uses @number: it stays with its file. */
 void rows_hold(struct rows *r, uint32_t number);
 void rows_release(struct rows *r, uint32_t number);
+/**
+ * rows_load_wanted - load the file that most samples wait for
+ * @file_ids: sorted, one for each sample that waits; the file's become 0, so that it is tried once. Files that one
+ * sample alone waits for are left to its walk.
+ *
+ * Return: whether a file was tried: call again for the next one.
+ */
+bool rows_load_wanted(struct rows *r, uint32_t *file_ids, size_t count) warn_unused;
 
 /** rows_table - what rows_element() takes. NULL: not loaded, and could not be. */
 const void *rows_table(struct rows *r, uint32_t number);

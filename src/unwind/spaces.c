@@ -40,6 +40,7 @@ struct spaces {
 	uint64_t space_count, map_count;
 	uint64_t seed;
 	uint32_t last_number;
+	uint64_t deep[ROWS_FILE_IDS_MAX / 64]; /* by file id: a program whose stacks were longer than a copy */
 };
 
 /* ---- processes ---- */
@@ -213,7 +214,7 @@ static struct process *create(struct spaces *s, const struct program *key)
 
 	if (s->count >= SPACES_PROCESSES_MAX)
 		drop_process(s, s->oldest);
-	if (u64map_get(&s->by_key, hash, &at) == 0) /* another with the same 64 bits: as good as never */
+	if (u64map_get(&s->by_key, hash, &at) == 0) /* another with the same 64 bits: negligible */
 		drop_process(s, s->items[at]);
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -281,19 +282,49 @@ static int set_space(struct spaces *s, const struct process *p)
 	return s->sink->set_space(s->sink->self, p->key.pid, &told);
 }
 
-void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_old,
-		bool is_unknown)
+/* The bit of the program that these mappings are of: the file at the lowest address. NULL: there is none. */
+static uint64_t *deep_word(struct spaces *s, const struct mappings *maps, uint64_t *bit)
 {
+	uint32_t id = maps->count && maps->items[0].kind == PROC_PLACE_FILE ? maps->items[0].file_id : 0;
+
+	if (!id || id >= ROWS_FILE_IDS_MAX)
+		return NULL;
+	*bit = UINT64_C(1) << (id % 64);
+	return &s->deep[id / 64];
+}
+
+/* Is it of a program whose stacks are longer than a copy? @is_cut: this one was. */
+static bool is_deep(struct spaces *s, const struct mappings *maps, bool is_cut)
+{
+	uint64_t bit, *word = deep_word(s, maps, &bit);
+
+	if (!word)
+		return is_cut;
+	*word |= is_cut ? bit : 0;
+	return *word & bit;
+}
+
+void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, struct spaces_raw raw)
+{
+	bool deep = is_deep(s, &maps->maps, raw.is_cut);
 	struct process *p = use(s, process);
 
 	if (!p)
 		return;
 	/* Told of in the middle of its exec, at whose end the kernel's side forgets the pid; or at a fork whose entry
 	 * did not fit. */
-	if (is_unknown && p->space && has_pid(s, p))
+	if (raw.is_unknown && p->space && has_pid(s, p))
 		ignore(set_space(s, p)); /* the next sample comes raw, too */
 	p->raws += p->raws < 2;
-	if (p->raws >= 2 || is_old)
+	if (p->raws >= 2 || raw.is_old || raw.is_full || deep)
+		want(s, p, maps);
+}
+
+void spaces_expect(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_full)
+{
+	struct process *p = is_full || is_deep(s, &maps->maps, false) ? use(s, process) : NULL;
+
+	if (p)
 		want(s, p, maps);
 }
 

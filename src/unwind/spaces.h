@@ -4,7 +4,8 @@
  * parent's until one of them maps something. Used by one thread, the unwind worker.
  *
  * Telling costs about 25 us a mapping, so a process is told of when it was sampled twice, or is no longer young: most
- * processes of a build end before that, and cost nothing here. */
+ * processes of a build end before that, and cost nothing here. Programs whose stacks outgrow a copy are told of at
+ * their first sample: such a sample is cut. */
 #pragma once
 
 #include "unwind/maps_ref.h"
@@ -27,10 +28,19 @@ void spaces_close(struct spaces *s); /* NULL is fine */
 void spaces_set(struct spaces *s, const struct program *process, struct maps_ref *maps);
 /**
  * spaces_raw - a walk of it had to be finished here
- * @is_old: it has lived a while. @is_unknown: the kernel had no space for it then.
+ * @is_old: it has lived a while. @is_unknown: the kernel had no space for it then. @is_full: its stack filled the copy
+ * that came, so the next one may be cut. @is_cut: it was longer. It is told of at once then, and after is_cut so are
+ * later processes of the same program at their first sample.
  */
-void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_old,
-		bool is_unknown);
+struct spaces_raw {
+	bool is_old, is_unknown, is_full, is_cut;
+};
+void spaces_raw(struct spaces *s, const struct program *process, struct maps_ref *maps, struct spaces_raw raw);
+/**
+ * spaces_expect - a raw sample of it waits, and rows may be loaded before its walk is finished
+ * @is_full: as for spaces_raw(). It is told of if it is, or if its program is known to have longer stacks.
+ */
+void spaces_expect(struct spaces *s, const struct program *process, struct maps_ref *maps, bool is_full);
 void spaces_share(struct spaces *s, const struct program *child, const struct program *parent);
 void spaces_forget(struct spaces *s, const struct program *process);
 void spaces_flush(struct spaces *s);

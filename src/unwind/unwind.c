@@ -17,13 +17,17 @@
 #define BUDGET_DEFAULT MIB(64)
 #define QUEUE_BYTES_MAX MIB(8)  /* of raw samples and mappings on their way, and of finished ones not taken yet */
 #define QUEUE_BYTES_ALL MIB(12) /* what else there is (forks, exits) may go on top: losing it would leak */
+#define QUEUE_BYTES_LONG MIB(4) /* above that no copy of a stack has more than ABI_STACK_MAX: 240 of them fit */
 #define KNOWN_MAX 32768         /* processes whose last mappings the reader remembers */
 #define ROUND_NS (100 * NSEC_PER_MSEC) /* what came of the work is told to the kernel at least this often */
+#define TELL_NS (15 * NSEC_PER_MSEC)   /* of loading; a grace period takes 10 to 20 ms, and small files share one */
 #define YOUNG_NS (100 * NSEC_PER_MSEC)
 #define WORKER_NICE 10
-/* More than two or three raw samples wait. What the kernel has not been told of makes yet more of them, and on a machine
- * with ten busy programs a CPU an ordinary thread waits 20 ms for each turn: then it is as urgent as the reader. */
-#define HURRY_BYTES KIB(32)
+#define WANTED_MAX 1024 /* raw samples asked for the file they wait for, in a round */
+/* A raw sample waits whose stack filled its copy, or some smaller ones. What the kernel has not been told of makes yet
+ * more of them, and on a machine with ten busy programs a CPU an ordinary thread waits 20 ms for each turn: then it is
+ * as urgent as the reader. */
+#define HURRY_BYTES KIB(16)
 #define HURRY_NICE (-10)
 
 enum message_kind { MESSAGE_SET, MESSAGE_SHARE, MESSAGE_FORGET, MESSAGE_RAW };
@@ -35,6 +39,8 @@ struct message {
 	struct program process, parent;
 	struct maps_ref *maps; /* SET, RAW */
 	bool is_old;
+	bool is_full;              /* RAW: the stack is at least as long as its copy */
+	uint32_t file_id;          /* RAW: of the code where its walk stands; 0: none */
 	struct abi_sample *sample; /* RAW: owned; the finished one later */
 };
 
@@ -62,10 +68,12 @@ struct unwind {
 	/* The worker's; use of a file is told by both. */
 	char *host_root;
 	struct rows_files source_files;
-	struct rows_source source;
+	struct rows_source files, source; /* source: files, in a hurry */
 	struct rows *rows;
 	struct spaces *spaces;
 	struct raw_walk *raw_walk;
+	uint32_t wanted[WANTED_MAX];                   /* scratch of load_wanted() */
+	const struct message *waiting_raw[WANTED_MAX]; /* scratch of tell_waiting() */
 	pthread_t worker;
 	bool worker_runs;
 
@@ -74,7 +82,7 @@ struct unwind {
 	struct list work, finished;
 	size_t bytes;   /* of all messages */
 	size_t waiting; /* of those in work */
-	bool is_busy, stops;
+	bool is_busy, stops, drains;
 	bool can_hurry, hurries; /* the worker's priority: may it be raised again; is it now */
 	pid_t worker_tid;        /* 0: it has not run yet */
 	struct unwind_totals totals;
@@ -161,7 +169,9 @@ static void finish_sample(struct unwind *u, struct message *m)
 
 static void walk_raw(struct unwind *u, struct message *m)
 {
-	bool is_unknown = m->sample->user_end == ABI_END_NO_PROCESS;
+	struct spaces_raw raw = { .is_old = m->is_old,
+				  .is_unknown = m->sample->user_end == ABI_END_NO_PROCESS,
+				  .is_full = m->is_full };
 	struct abi_sample *whole;
 
 	if (raw_walk_finish(u->raw_walk, m->sample, &m->maps->maps, &whole) < 0) {
@@ -170,7 +180,8 @@ static void walk_raw(struct unwind *u, struct message *m)
 		free(m->sample);
 		m->sample = whole;
 	}
-	spaces_raw(u->spaces, &m->process, m->maps, m->is_old, is_unknown);
+	raw.is_cut = m->sample->user_end == ABI_END_COPY_END;
+	spaces_raw(u->spaces, &m->process, m->maps, raw);
 	finish_sample(u, m);
 }
 
@@ -201,12 +212,81 @@ static void handle(struct unwind *u, struct message *m)
 	drop_message(u, m);
 }
 
-/* Tables first: a mapping whose table is not there yet costs a raw sample. */
+/* Mappings first: the change of a table waits for a grace period, in which no new process is told of. A walk that meets
+ * a mapping whose table is not there yet comes raw, too, but with a copy of the stack from there on. */
+static void tell_kernel(struct unwind *u)
+{
+	spaces_flush(u->spaces);
+	rows_flush(u->rows);
+}
+
 static void end_round(struct unwind *u)
 {
-	rows_flush(u->rows);
-	spaces_flush(u->spaces);
+	tell_kernel(u);
 	rows_expire(u->rows);
+}
+
+/* The raw samples in the queue. Only the worker takes messages out of it: they stay where they are. */
+static size_t list_waiting(struct unwind *u)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&u->lock);
+	for (const struct message *m = u->work.first; m && count < WANTED_MAX; m = m->next)
+		if (m->kind == MESSAGE_RAW)
+			u->waiting_raw[count++] = m;
+	pthread_mutex_unlock(&u->lock);
+	return count;
+}
+
+/* Tells the kernel of deep processes whose samples wait, which loading rows would hold up. Return: raw samples in
+ * u->waiting_raw. */
+static size_t tell_waiting(struct unwind *u)
+{
+	size_t count = list_waiting(u);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct message *m = u->waiting_raw[i];
+
+		spaces_expect(u->spaces, &m->process, m->maps, m->is_full);
+	}
+	tell_kernel(u);
+	return count;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Loads what most of the raw samples in the queue wait for, one file after the other, and tells the kernel of them
+ * soon: until then every sample there comes raw, too, and is cut when its stack is longer than the copy. The samples
+ * are walked in their order all the same. */
+static void load_wanted(struct unwind *u, uint64_t start_ns)
+{
+	size_t raw_count = tell_waiting(u), count = 0;
+	uint64_t told_ns;
+
+	for (size_t i = 0; i < raw_count; i++)
+		if (u->waiting_raw[i]->file_id)
+			u->wanted[count++] = u->waiting_raw[i]->file_id;
+	if (count < 2)
+		return;
+	qsort(u->wanted, count, sizeof(u->wanted[0]), compare_ids);
+	told_ns = clock_monotonic_ns(&clock_system);
+	while (rows_load_wanted(u->rows, u->wanted, count)) {
+		uint64_t now_ns = clock_monotonic_ns(&clock_system);
+
+		if (now_ns - start_ns >= ROUND_NS)
+			break;
+		if (now_ns - told_ns < TELL_NS)
+			continue;
+		tell_waiting(u);
+		told_ns = clock_monotonic_ns(&clock_system);
+	}
+	tell_waiting(u);
 }
 
 /* With the lock held. The kernel's thread id as `who` means that thread alone. */
@@ -230,6 +310,26 @@ static void calm_down(struct unwind *u)
 	pthread_mutex_lock(&u->lock);
 	if (u->hurries) /* again, and perhaps before that call */
 		ignore(setpriority(PRIO_PROCESS, (id_t)u->worker_tid, HURRY_NICE));
+}
+
+/* Samples wait for the rows of a file: the worker is urgent until nothing waits any more. What loading may take is
+ * bounded in CPU time (LOAD_SHARE, RELOAD_SHARE in rows.c). Without this, 4 to 6 ms of work took 230 to 340 ms with
+ * four busy programs a CPU. */
+static int build_urgently(void *self, uint32_t file_id, struct unwind_table *out)
+{
+	struct unwind *u = self;
+
+	pthread_mutex_lock(&u->lock);
+	hurry(u);
+	pthread_mutex_unlock(&u->lock);
+	return u->files.build(u->files.self, file_id, out);
+}
+
+static int span_of_file(void *self, uint32_t file_id, struct unwind_span *out)
+{
+	struct unwind *u = self;
+
+	return u->files.span(u->files.self, file_id, out);
 }
 
 /* Who lacks the right to raise a priority again stays where he is. */
@@ -257,11 +357,18 @@ static bool wait_for_work(struct unwind *u)
 	return !u->stops;
 }
 
-static void work_round(struct unwind *u)
+/* Loading has a time of its own: with a budget that is too small for what runs it takes all of it, and when that was
+ * the round's, one message was handled a round and the end of a session waited for minutes. Who drains waits for
+ * samples, not for those that come raw meanwhile. */
+static void work_round(struct unwind *u, bool drains)
 {
 	uint64_t start_ns = clock_monotonic_ns(&clock_system);
 	struct message *m;
 
+	if (!drains) {
+		load_wanted(u, start_ns);
+		start_ns = clock_monotonic_ns(&clock_system);
+	}
 	do {
 		pthread_mutex_lock(&u->lock);
 		m = u->stops ? NULL : list_take(&u->work);
@@ -280,9 +387,11 @@ static void *worker_main(void *argument)
 	start_nicely(u);
 	pthread_mutex_lock(&u->lock);
 	while (wait_for_work(u)) {
+		bool drains = u->drains;
+
 		u->is_busy = true;
 		pthread_mutex_unlock(&u->lock);
-		work_round(u);
+		work_round(u, drains);
 		pthread_mutex_lock(&u->lock);
 		u->is_busy = false;
 		publish_totals(u);
@@ -336,8 +445,7 @@ static void forget_known(struct unwind *u, const struct program *p)
 }
 
 /* The mappings as both threads hold them: those of last time when they are the same. NULL: out of memory. */
-static struct maps_ref *share_maps(struct unwind *u, const struct program *p, const struct mappings *maps,
-				   bool *fresh)
+static struct maps_ref *share_maps(struct unwind *u, const struct program *p, const struct mappings *maps, bool *fresh)
 {
 	struct known *k = get_known(u, p);
 	struct maps_ref *m;
@@ -446,26 +554,64 @@ static bool is_old(const struct unwind *u, const struct abi_sample *sample)
 	return age >= (int64_t)YOUNG_NS;
 }
 
+/* The file whose rows the walk of a raw sample needs next; 0: none. */
+static uint32_t file_of_walk(const struct abi_raw *raw, const struct mappings *maps)
+{
+	const struct mapping *m = mappings_find(maps, raw->pc - (raw->is_return ? 1 : 0));
+
+	return m && (m->kind == PROC_PLACE_FILE || m->kind == PROC_PLACE_VDSO) ? m->file_id : 0;
+}
+
+/* A long copy is shortened when the queue is rather full: samples of others have to fit, too. Return: its bytes. */
+static uint32_t stack_to_keep(struct unwind *u, const struct abi_raw *raw)
+{
+	bool is_crowded;
+
+	if (raw->stack_size <= ABI_STACK_MAX)
+		return raw->stack_size;
+	pthread_mutex_lock(&u->lock);
+	is_crowded = u->bytes > QUEUE_BYTES_LONG;
+	pthread_mutex_unlock(&u->lock);
+	return is_crowded ? ABI_STACK_MAX : raw->stack_size;
+}
+
+/* The sample with the first @stack_size bytes of its stack. NULL: out of memory. */
+static struct abi_sample *copy_raw(const struct abi_sample *sample, struct abi_raw raw, uint32_t stack_size)
+{
+	size_t size = sample->header.size - (raw.stack_size - stack_size);
+	struct abi_sample *copy = malloc(size);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, sample, size);
+	copy->header.size = (uint32_t)size;
+	raw.stack_size = stack_size;
+	memcpy(copy->frames + copy->frame_count + copy->runtime_count, &raw, sizeof(raw));
+	return copy;
+}
+
 int unwind_raw(struct unwind *u, const struct abi_sample *sample, const struct mappings *maps)
 {
 	const struct program process = { .pid = sample->pid,
-						.exec_id = sample->exec_id,
-						.start_ns = sample->process_start_ns };
+					 .exec_id = sample->exec_id,
+					 .start_ns = sample->process_start_ns };
+	const struct abi_raw raw = unwind_raw_state(sample);
 	struct message *m = message_new(MESSAGE_RAW, &process);
 	bool fresh;
 
 	must(sample->flags & ABI_SAMPLE_RAW);
 	if (!m)
 		return -EAGAIN;
-	m->sample = malloc(sample->header.size);
+	m->sample = copy_raw(sample, raw, stack_to_keep(u, &raw));
 	m->maps = m->sample ? share_maps(u, &process, maps, &fresh) : NULL;
 	if (!m->maps) {
 		message_free(m);
 		return -EAGAIN;
 	}
-	memcpy(m->sample, sample, sample->header.size);
 	m->is_old = is_old(u, sample);
-	m->bytes += sample->header.size + (fresh ? maps_bytes(maps) : 0);
+	m->is_full = raw.stack_size >= ABI_STACK_MAX;
+	m->file_id = file_of_walk(&raw, maps);
+	m->bytes += m->sample->header.size + (fresh ? maps_bytes(maps) : 0);
 	return hand_over(u, m, QUEUE_BYTES_MAX);
 }
 
@@ -491,8 +637,10 @@ void unwind_drain(struct unwind *u)
 {
 	pthread_mutex_lock(&u->lock);
 	hurry(u); /* somebody waits for it */
+	u->drains = true;
 	while (u->work.first || u->is_busy)
 		pthread_cond_wait(&u->idle, &u->lock);
+	u->drains = false;
 	pthread_mutex_unlock(&u->lock);
 }
 
@@ -547,12 +695,13 @@ static int open_parts(struct unwind *u, struct files *files)
 	if (!u->host_root)
 		return -ENOMEM;
 	u->source_files = (struct rows_files){ .files = files, .host_root = u->host_root };
-	u->source = rows_files_source(&u->source_files);
+	u->files = rows_files_source(&u->source_files);
+	u->source = (struct rows_source){ .span = span_of_file, .build = build_urgently, .self = u };
 	r = rows_open(&rows, &u->rows);
 	if (r == 0)
 		r = spaces_open(u->rows, &u->sink, u->cfg.clock, &u->spaces);
 	if (r == 0)
-		r = raw_walk_new(u->rows, files, u->cfg.mode, &u->raw_walk);
+		r = raw_walk_new(u->rows, files, u->cfg.mode, u->cfg.runtimes, &u->raw_walk);
 	if (r == 0)
 		r = -pthread_create(&u->worker, NULL, worker_main, u);
 	u->worker_runs = r == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unwind rows for whoever walks: keeps the tables of files under a byte budget, tells the kernel which address space
+/* Unwind rows for all walkers: keeps the tables of files under a byte budget, tells the kernel which address space
  * has which mappings, and finishes the walks that the kernel had to leave (raw samples). One worker thread at low
  * priority does all of it; the ring reader hands work over and fetches finished samples, and never waits.
  *
@@ -15,13 +15,15 @@
 #include "proc/files.h"
 #include "proc/mappings.h"
 #include "proc/program.h"
+#include "unwind/in_line.h"
 #include "unwind/table_sink.h"
 
 struct unwind_config {
-	size_t budget_bytes;           /* of all tables; never passed; 0: 64 MiB */
-	const char *host_root;         /* debug files are looked for below it */
-	uint8_t mode;                  /* enum walk_mode */
-	const struct table_sink *sink; /* NULL: memory only */
+	size_t budget_bytes;            /* of all tables; never passed; 0: 64 MiB */
+	const char *host_root;          /* debug files are looked for below it */
+	uint8_t mode;                   /* enum walk_mode */
+	const struct table_sink *sink;  /* NULL: memory only */
+	const struct in_line *runtimes; /* copied; NULL: frames of runtimes are walked as native ones */
 	const struct clock *clock;
 	int wake_fd; /* eventfd written when a finished sample waits; or -1 */
 };
@@ -66,6 +68,8 @@ int unwind_raw(struct unwind *u, const struct abi_sample *sample, const struct m
  * goes on with it; otherwise unwind_strip() makes the best of it.
  */
 struct abi_sample *unwind_take(struct unwind *u);
+/** unwind_raw_state - where the walk of a raw sample stands. Pure. */
+struct abi_raw unwind_raw_state(const struct abi_sample *sample);
 /** unwind_strip - a raw sample as it is, with the address where its walk stands as last frame; in place. Pure. */
 void unwind_strip(struct abi_sample *sample);
 /** unwind_drain - wait until all that was handed over is finished. */

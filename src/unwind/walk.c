@@ -2,10 +2,23 @@
 #include "unwind/world.h"
 #include "walk/walk_native.h"
 
+enum walk_next unwind_turn(struct walk *w)
+{
+	enum walk_next next = walk_native_step(w);
+	struct walk_before before;
+
+	if (next != WALK_SWITCH)
+		return next;
+	before = walk_before(w);
+	if (w->world->in_line)
+		next = w->world->in_line(w->world->self, w);
+	return walk_stepped(w, &before, next);
+}
+
 void unwind_walk(struct walk *w)
 {
 	for (int turn = 0; turn < ABI_FRAMES_MAX; turn++) {
-		if (walk_native_step(w) != WALK_MORE)
+		if (unwind_turn(w) != WALK_MORE)
 			return;
 	}
 }

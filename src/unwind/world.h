@@ -50,6 +50,9 @@ struct world_copy {
 };
 int world_copy_read(void *self, void *dst, uint32_t size, uint64_t at);
 
+/** unwind_turn - one frame, be it native or of a runtime; w->unwinder is not 0 then. As walk_native_step(), but never
+ * SWITCH. */
+enum walk_next unwind_turn(struct walk *w);
 /**
  * unwind_walk - run @w until it is done, at most ABI_FRAMES_MAX turns
  * Frames are in w->frames, leaf first; w->end says why it ended.
