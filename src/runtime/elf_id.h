@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name of a file in application metadata: spec/agent.md section 8. */
+/* The name of a file in application metadata, as gProfiler's application_metadata.py writes it. */
 #pragma once
 
 #include <sys/stat.h>

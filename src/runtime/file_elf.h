@@ -10,6 +10,6 @@ struct file_elf {
 	struct elf elf;
 };
 
-/** file_elf_open - @out is to be released whatever comes back. Return: as files_view() and elf_parse(). */
+/** file_elf_open - release @out after failures, too. Return: as files_view() and elf_parse(). */
 int file_elf_open(struct files *files, uint32_t file_id, struct file_elf *out) warn_unused;
 void file_elf_release(struct file_elf *f);

@@ -111,7 +111,7 @@ static uint64_t program_hash(const struct program *p)
 static uint64_t key_hash(const struct names_key *key)
 {
 	const uint64_t words[] = { key->program.start_ns, (uint64_t)key->program.pid << 32 | key->program.exec_id,
-				   key->key, key->cookie, key->runtime };
+				   key->key, key->cookie, (uint64_t)key->is_code << 32 | key->runtime };
 
 	return XXH3_64bits(words, sizeof(words));
 }
@@ -123,7 +123,7 @@ static bool program_equal(const struct program *a, const struct program *b)
 
 static bool key_equal(const struct names_key *a, const struct names_key *b)
 {
-	return a->key == b->key && a->cookie == b->cookie && a->runtime == b->runtime &&
+	return a->key == b->key && a->cookie == b->cookie && a->runtime == b->runtime && a->is_code == b->is_code &&
 	       program_equal(&a->program, &b->program);
 }
 
@@ -154,7 +154,7 @@ static void unlink_function(struct names *n, uint32_t at)
 	e->state = ENTRY_DEAD;
 }
 
-/* Hashes that meet by chance: the programs share a list, which only costs time. */
+/* Programs whose hashes collide share a list, which only costs time. */
 static int link_program(struct names *n, uint32_t at)
 {
 	struct entry *e = &n->entries[at];
@@ -274,15 +274,21 @@ static int add_entry(struct names *n, const struct names_key *key, uint32_t *out
 
 /* ---- functions ---- */
 
+/* Bytes of a table that tell functions apart. Code has no record of its own: all of it is there at once. */
+static uint32_t lines_told(const struct runtime_function *f)
+{
+	return f->is_code ? f->lines.size : MIN(f->lines.size, (uint32_t)LINES_HASHED);
+}
+
 static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 {
 	const uint64_t words[] = {
 		XXH3_64bits(f->file.ptr, f->file.len),
 		XXH3_64bits(f->name.ptr, f->name.len),
-		XXH3_64bits(f->lines.bytes, MIN(f->lines.size, (uint32_t)LINES_HASHED)),
+		XXH3_64bits(f->lines.bytes, lines_told(f)),
 		(uint64_t)(uint32_t)f->first_line << 32 | f->lines_whole,
-		(uint64_t)runtime << 24 | (uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 |
-			f->version_minor,
+		(uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 | (uint64_t)f->is_cut << 16 |
+			(uint64_t)f->version_major << 8 | f->version_minor,
 	};
 
 	return XXH3_64bits(words, sizeof(words));
@@ -290,9 +296,10 @@ static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 
 static bool lines_equal(const struct runtime_function *a, const struct runtime_function *b)
 {
-	uint32_t size = MIN(MIN(a->lines.size, b->lines.size), (uint32_t)LINES_HASHED);
+	uint32_t size = MIN(lines_told(a), lines_told(b));
 
-	return a->lines_whole == b->lines_whole && (!size || !memcmp(a->lines.bytes, b->lines.bytes, size));
+	return a->is_code == b->is_code && (!a->is_code || a->lines.size == b->lines.size) &&
+	       a->lines_whole == b->lines_whole && (!size || !memcmp(a->lines.bytes, b->lines.bytes, size));
 }
 
 static bool function_equal(const struct function *f, uint8_t runtime, const struct runtime_function *b)
@@ -433,7 +440,7 @@ static int add_function(struct names *n, uint8_t runtime, uint64_t identity, con
 	return 0;
 }
 
-/* The same function, of which more of the line table is known now. */
+/* The same function; more of its line table is known now. */
 static int add_more_lines(struct names *n, uint32_t at, const struct runtime_function *what)
 {
 	struct function *f = &n->functions[at];
@@ -462,7 +469,7 @@ static int get_function(struct names *n, uint8_t runtime, const struct runtime_f
 
 /* ---- for others ---- */
 
-/* What is known already says all of this, and more. */
+/* Does what is stored already contain all of @new? */
 static bool knows_more(const struct runtime_function *old, const struct runtime_function *new)
 {
 	return new->is_cut && !old->is_cut && old->first_line == new->first_line &&str_starts(old->file, new->file) &&
@@ -492,7 +499,7 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 	return 0;
 }
 
-/* May @new be what @old is the beginning of? */
+/* Is @old a beginning of @new? */
 static bool goes_on(const struct runtime_function *old, const struct runtime_function *new)
 {
 	uint32_t size = MIN(MIN(old->lines.size, new->lines.size), (uint32_t)LINES_HASHED);
@@ -568,7 +575,7 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	uint32_t at;
 
 	n->want_recall |= n->has_evicted;
-	if (!key->cookie) /* nothing says whether what lies there later is the same */
+	if (!key->cookie) /* later reads could not tell whether the same function lies there */
 		return NAMES_WAIT;
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
@@ -595,6 +602,8 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	f = &n->functions[e->function];
 	f->used = n->tick;
 	out->function = f->number;
+	if (key->is_code)
+		return NAMES_FOUND; /* names_expand() has its lines */
 	out->line = line_of(n, f, position);
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);
 	if (!is_short || e->asked_more)
@@ -611,6 +620,30 @@ int names_function(struct names *n, uint32_t function, struct runtime_function *
 		return -ENOENT;
 	*out = n->functions[at].what;
 	return 0;
+}
+
+int names_expand(struct names *n, uint32_t function, uint32_t position, bool is_return,
+		 struct runtime_shown out[RUNTIME_EXPAND_MAX])
+{
+	const struct runtime *runtime;
+	const struct function *f;
+	uint32_t at;
+	size_t count;
+
+	if (u64map_get(&n->number_index, function, &at) < 0 || !n->functions[at].what.is_code)
+		return -ENOENT;
+	f = &n->functions[at];
+	runtime = n->runtimes[f->runtime];
+	if (!runtime || !runtime->expand)
+		return 0;
+	if (f->what.lines.size > n->line_budget) {
+		n->stats.lines_put_off++;
+		return -EAGAIN;
+	}
+	n->line_budget -= f->what.lines.size;
+	count = runtime->expand(&f->what, position, is_return, out);
+	must(count <= RUNTIME_EXPAND_MAX);
+	return (int)count;
 }
 
 bool names_want_line_budget(const struct names *n)

@@ -15,6 +15,7 @@ struct names_key {
 	struct program program;
 	uint64_t key, cookie; /* of abi_name and abi_frame */
 	enum abi_runtime runtime;
+	bool is_code; /* of a frame with ABI_FRAME_COMPILED: what read_code() reads, not a name */
 };
 
 struct names_stats {
@@ -36,46 +37,56 @@ int names_new(size_t byte_max, const struct runtime *const *runtimes, struct nam
 void names_free(struct names *n); /* NULL is fine */
 
 /**
- * names_put - that is what it is called, from a record or read by the worker; copied
- * One that is there already is replaced when @function knows more of it (a longer line table, a text that was cut).
+ * names_put - store what a function is called, from a record or read by the worker; copied
+ * A stored function is replaced when @function has more: a longer line table, or a text that was cut before.
  * Return: 0, -ENOMEM, -E2BIG: too large to be kept.
  */
 int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
 /**
- * names_put_more - what was read later than its record, under the same cookie
+ * names_put_more - add what was read after the record, under the same cookie
  *
- * What is not a longer form of the record is another function's, which has that cookie by now: it is left out.
+ * Ignored unless it is a longer form of the record: otherwise another function has that cookie by now.
  */
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
-/** names_not_asked - nobody could be asked: names_find() says NAMES_ASK again. */
+/** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/** names_unreadable - the worker could not read it: it is gone, or another one lies there. Not asked for again. */
+/** names_unreadable - the worker could not read the function: it is gone, or another one lies there. It is not asked
+ * for again. */
 void names_unreadable(struct names *n, const struct names_key *key);
 
 enum names_answer {
 	NAMES_FOUND, /* with its line, where the line table says one */
-	NAMES_ASK,   /* something is missing, the name or the line: the worker should read it; said once */
-	NAMES_WAIT,  /* likewise, but it was asked for already, or cannot be had */
+	NAMES_ASK,   /* the name or the line is missing and the worker should read it; returned once */
+	NAMES_WAIT,  /* not known: it was asked for already, or cannot be read */
 };
 
-/** names_find - @out is filled whatever the answer is: function 0, or line 0, where it is not known (yet). */
+/** names_find - @out is always filled: function 0, or line 0, where it is not known (yet). */
 enum names_answer names_find(struct names *n, const struct names_key *key, uint32_t position,
 			     struct runtimes_frame *out);
-/** names_function - @out: borrowed until the next names_put(). Return: 0, or -ENOENT when it was forgotten. */
+/** names_function - the function with a number. @out: borrowed until the next names_put(). Return: 0, or -ENOENT when
+ * it was forgotten. */
 int names_function(struct names *n, uint32_t function, struct runtime_function *out);
 
 /**
- * names_add_line_budget - that many bytes of line tables may be decoded on top, up to NAMES_LINE_BYTES in all
+ * names_expand - the functions at a position of compiled code @function, a number that names_find() gave; leaf first
+ * @out: borrowed until the next names_put(). Return: how many; 0: nothing is known of that position; -EAGAIN: there is
+ * no budget for reading its table now; -ENOENT: the code was forgotten, or is none.
+ */
+int names_expand(struct names *n, uint32_t function, uint32_t position, bool is_return,
+		 struct runtime_shown out[RUNTIME_EXPAND_MAX]);
+
+/**
+ * names_add_line_budget - allow @bytes more of line tables to be decoded, up to NAMES_LINE_BYTES in all
  *
- * A process may have tables of 256 KiB, and be met in each of its instructions. A look-up beyond the budget has no
+ * A process may have tables of 256 KiB and be sampled at each of its instructions. A look-up beyond the budget has no
  * line; it may have one later.
  */
 void names_add_line_budget(struct names *n, uint64_t bytes);
 bool names_want_line_budget(const struct names *n);
 
-/** names_forget - nothing more comes of this program; its functions stay while there is room for them. */
+/** names_forget - no more samples of this program will come; its functions stay while there is room for them. */
 void names_forget(struct names *n, const struct program *program);
-/** names_want_recall - was one asked for that had been evicted? Says so once: the kernel's caches believe that it was
- * sent. */
+/** names_want_recall - was a function asked for that had been evicted? True once; then the kernel must be told,
+ * because its caches believe that the name was sent. */
 bool names_want_recall(struct names *n);
 void names_stats(const struct names *n, struct names_stats *out);

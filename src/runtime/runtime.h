@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A language runtime: what has to be known of its files and processes so that its frames can be walked and named.
+/* A language runtime: how to recognise its files, attach to its processes, and name its frames.
  *
- *	probe   one file         -> where its interpreter loop is, which version       (once per file, cached)
- *	attach  one process      -> what the walker's map has to say of it             (again until it is ready)
- *	sync    one process      -> code ranges that came or went (JIT)                (after its mappings changed)
- *	decode_name, read_name   bytes, or memory -> file, name, first line, line table                 (once per
- * function) line    name and frame   -> executing line                                     (once per distinct frame)
+ *	probe          one file       -> where its interpreter loop is, which version    (once per file)
+ *	learn_file     one process    -> what holds for every process of the file        (once per file)
+ *	attach         one process    -> the walker's map entry                          (again until it is ready)
+ *	sync           one process    -> where the code is whose frames are the runtime's (after its mappings changed)
+ *	decode_name    bytes          -> file, name, first line, line table              (once per function)
+ *	learn_process  one process    -> what the next two need of it                    (before the first of them)
+ *	read_name      memory         -> as decode_name, when its record was lost
+ *	read_code      memory         -> what compiled code says of its positions        (once per code)
+ *	line           name, position -> executing line                                  (once per distinct frame)
+ *	expand         code, position -> the functions that were inlined there           (once per distinct frame)
  *
- * Adding one: a walker in walk/, a file here, a line in runtimes.c, a table in versions/; CONTRIBUTING.md has the list.
- * Every function works on bytes of strangers: bounded, never trusting, fuzzed. All but decode_name and line run on the
- * worker of struct runtimes (runtimes.h). */
+ * CONTRIBUTING.md lists what adding one takes; tests/unit/fake_runtime.c (walked behind) and fake_inline.c (in line)
+ *are templates. Every function works on bytes of strangers: bounded, never trusting, fuzzed. decode_name, line and
+ *expand are pure and run on the reader of the ring, walk_step on who finishes walks; all others run on the worker of
+ *struct runtimes (runtimes.h). */
 #pragma once
 
 #include <linux/types.h>
 
 #include "abi/abi.h"
+#include "abi/runtimes.h"
 #include "base/buf.h"
+#include "model/model.h"
 #include "object/elf.h"
 #include "walk/walk.h"
 
 #define RUNTIME_RANGES_MAX 8
-#define RUNTIME_INFO_MAX 512 /* bytes of what a walker's map has of one process */
+#define RUNTIME_INFO_MAX 512  /* bytes of what a walker's map has of one process */
+#define RUNTIME_EXPAND_MAX 64 /* functions that one frame of compiled code stands for */
 
 struct runtime_range { /* file offsets */
 	uint64_t start, end;
@@ -59,10 +68,15 @@ struct runtime_target {
 	int proc_dir;        /* descriptor of /proc/PID, borrowed */
 	uint64_t *effort;    /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
 	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
+	const void *of_file, *of_process; /* what learn_file() and learn_process() said; NULL: nothing */
+	/* Nothing is freed or moved while it is read: what a cookie was compared with once needs no second look. Who
+	 * calls has read the epoch, reads it again, and asks anew without this when it has changed. */
+	bool in_epoch;
 };
 
 struct runtime_stats { /* of one runtime, since the start */
 	uint64_t binaries, refused, attached, retries, failed, names, names_read, names_stale, names_unreadable;
+	uint64_t ranges_refused; /* of sync(): not within the process's addresses, or in another one's */
 };
 
 struct runtime_lines { /* how positions in a function become lines; the runtime knows the encoding */
@@ -75,15 +89,29 @@ struct runtime_function {
 	struct str file, name; /* name: qualified inside its file ("Class.method") when the runtime says so */
 	int32_t first_line;    /* 0: not known */
 	bool is_cut;           /* a text is longer than what is here */
+	bool is_code;          /* what read_code() gave: lines are for expand() */
 	struct runtime_lines lines;
 	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here */
 	uint32_t lines_whole;
 	uint8_t version_major, version_minor;
 };
 
+struct runtime_shown { /* one function of a frame */
+	struct runtime_function function;
+	int32_t line; /* executing, or of the call that was inlined; 0: not known */
+};
+
 struct runtime {
-	const char *name; /* "python" */
+	const char *name;  /* "python" */
+	const char *title; /* "Python": for people */
 	enum abi_runtime id;
+	enum model_kind kind, error_kind; /* of its functions; of what stands for frames that are not known */
+	/* Its frames are frames of the native stack: they are found by the address of their code (sync()), as steps of
+	 * the native walk. Otherwise they are walked behind the native ones. */
+	bool in_line;
+	/* Walked behind: an activation is in the runtime's list before its loop has a frame on the native stack, so
+	 * that the innermost one may lack its loop (Ruby, PHP, Perl). CPython enters the loop first. */
+	bool begins_early;
 	/**
 	 * probe - is this file the runtime?
 	 * Return: 1 and *out (malloc'd, released by release()); 0: it is not; -EAGAIN: see be_quick; -ENOMEM, -EBADMSG
@@ -97,9 +125,31 @@ struct runtime {
 	 * runtime has not started up yet, ask again; -ENOTSUP: never; -errno.
 	 */
 	int (*attach)(const struct runtime_binary *binary, const struct runtime_target *target, void *info);
-	/** sync - code ranges of the process that have no file: JIT. NULL: it has none. */
-	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target,
-		    struct runtime_range ranges[RUNTIME_RANGES_MAX]);
+	/**
+	 * learn_file - what one process tells of every process of the file: once for each file, before attach()
+	 *
+	 * For tables that take many reads and differ by the load address only. That process may lie: what is kept is
+	 * tried in each process before it is believed. *out: released by unlearn(). Return: as attach(), 0: done. NULL:
+	 * there is nothing.
+	 */
+	int (*learn_file)(const struct runtime_binary *binary, const struct runtime_target *target, void **out);
+	/** learn_process - what read_name() and read_code() need of a process, once for each, before the first of them;
+	 * otherwise as learn_file(). */
+	int (*learn_process)(const struct runtime_target *target, const void *info, void **out);
+	void (*unlearn)(void *learnt);
+	/**
+	 * epoch - a number that changes whenever memory of functions is freed or moved: HotSpot's count of unloaded
+	 * classes. NULL: nothing in the process says so, cookies are compared before and after each read.
+	 */
+	int (*epoch)(const struct runtime_target *target, const void *info, uint64_t *out);
+	/**
+	 * sync - where code lies whose frames are the runtime's; asked of in_line ones only
+	 * @info: as attach() filled it
+	 * @ranges: ABI_CODE_RANGES; low and size are to be filled. Who calls judges them.
+	 * Return: how many; -errno: they could not be read, those of last time stay.
+	 */
+	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+		    struct abi_code_range *ranges);
 	/** walk_start - find the thread's first frame; walk_step - push one; compiled for the host from walk/. */
 	enum walk_next (*walk_start)(struct walk *w, const void *info);
 	enum walk_next (*walk_step)(struct walk *w, const void *info);
@@ -110,21 +160,38 @@ struct runtime {
 	int (*decode_name)(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out);
 	/**
 	 * read_name - read it from the process: texts in full, the whole line table
-	 * Only what was read while the cookie held before and after counts. Return: 0; -ESTALE: another function lies
-	 * there now; -errno.
+	 * Only what was read while the cookie held before and after counts (target->in_epoch: before). Return: 0;
+	 * -ESTALE: another function lies there now; -errno.
 	 */
 	int (*read_name)(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 			 struct buf *room, struct runtime_function *out);
 	/** line - of a position (abi_frame.extra) in a function. Return: 0 when nothing is known; first_line where the
 	 * code has no line. Pure. */
 	int32_t (*line)(const struct runtime_function *function, uint32_t position);
-	/** metadata - of the process, for people: a JSON object (spec/agent.md section 8). May be NULL. */
+	/**
+	 * read_code - what compiled code says of its positions: once for each code, at the first frame in it
+	 *
+	 * For frames with ABI_FRAME_COMPILED. @out: name, file and first line of the function that was compiled;
+	 * out->lines: what expand() needs, in the runtime's own form, all texts included: the functions' memory may be
+	 * another's later. Guarded by the cookie as read_name() is. NULL: it has no compiled code.
+	 */
+	int (*read_code)(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+			 struct buf *room, struct runtime_function *out);
+	/**
+	 * expand - which functions a position in compiled code belongs to
+	 * @position: abi_frame.extra: of a return address when the frame has ABI_FRAME_RETURN
+	 * @out: leaf first, the function that was compiled last; their texts lie in code->lines
+	 *
+	 * Return: how many, at most RUNTIME_EXPAND_MAX; 0: nothing is known of the position: then the frame is the
+	 * function that was compiled, without a line. Pure; work is bounded by the bytes of code->lines.
+	 */
+	size_t (*expand)(const struct runtime_function *code, uint32_t position, bool is_return,
+			 struct runtime_shown out[RUNTIME_EXPAND_MAX]);
+	/** metadata - of the process, for people: a JSON object (docs/applications.md). May be NULL. */
 	int (*metadata)(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json);
 	/** application - which application it is: "python: app.py (/srv/app.py)". -ENOENT: nobody can tell. May be
 	 * NULL. */
 	int (*application)(const struct runtime_target *target, struct buf *out);
-	/** activate - switch on in the process what only it can do, because the user asked for it. May be NULL. */
-	int (*activate)(const struct runtime_binary *binary, const struct runtime_target *target);
 };
 
 /** runtime_at - the registry; NULL behind the last. */

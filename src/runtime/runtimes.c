@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/runtimes_int.h"
 
+#include <unistd.h>
+
 #include "base/array.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "proc/proc_read.h"
 #include "proc/program_hash.h"
 
 #define SEEN_MAX 4096 /* mappings of one process that are looked at */
@@ -39,8 +42,11 @@ struct runtimes_entry *runtimes_entry_get(struct runtimes *r, const struct progr
 
 static void entry_release(struct runtimes_entry *e)
 {
-	for (size_t i = 0; i < e->attached_count; i++)
+	for (size_t i = 0; i < e->attached_count; i++) {
 		free(e->attached[i].info);
+		if (e->attached[i].learnt)
+			e->attached[i].probed->binary->runtime->unlearn(e->attached[i].learnt);
+	}
 	free(e->application);
 	free(e->metadata);
 }
@@ -332,6 +338,66 @@ void runtimes_process(struct runtimes *r, const struct program *process, struct 
 		out->metadata_json = lend(&r->metadata, e->metadata);
 	}
 	pthread_mutex_unlock(&r->lock);
+}
+
+struct str runtimes_version(struct runtimes *r, const struct program *process, enum abi_runtime runtime)
+{
+	const struct runtime_binary *found = NULL;
+	const struct runtimes_entry *e;
+
+	pthread_mutex_lock(&r->lock);
+	e = runtimes_entry_find(r, process);
+	for (size_t i = 0; e && i < e->attached_count; i++) {
+		const struct runtimes_attached *a = &e->attached[i];
+
+		if (a->probed->binary->runtime->id == runtime && (!found || a->state == RUNTIMES_READY))
+			found = a->probed->binary;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return str_of(found ? found->version : "");
+}
+
+int runtimes_head(struct runtimes *r, const struct program *process, struct abi_runtimes *out)
+{
+	const struct runtimes_entry *e;
+	int result = -ENOENT;
+
+	pthread_mutex_lock(&r->lock);
+	e = runtimes_entry_find(r, process);
+	if (e && runtimes_has_ready(e, ABI_RUNTIME_NONE)) {
+		*out = e->head;
+		result = 0;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return result;
+}
+
+int runtimes_info(struct runtimes *r, const struct program *process, enum abi_runtime runtime, void *out)
+{
+	const struct runtimes_entry *e;
+	int result = -ENOENT;
+
+	pthread_mutex_lock(&r->lock);
+	e = runtimes_entry_find(r, process);
+	for (size_t i = 0; e && i < e->attached_count && result < 0; i++) {
+		const struct runtimes_attached *a = &e->attached[i];
+
+		if (a->state != RUNTIMES_READY || a->probed->binary->runtime->id != runtime)
+			continue;
+		memcpy(out, a->info, a->info_size);
+		result = 0;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return result;
+}
+
+bool runtimes_lives(const struct runtimes *r, const struct program *process)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
+	scoped(closep) int dir = proc_dir_open(r->host_root, process->pid);
+	struct proc_facts facts;
+
+	return dir >= 0 && proc_facts_read(dir, process->start_ns, &text, &facts) == 0;
 }
 
 void runtimes_stats(struct runtimes *r, enum abi_runtime id, struct runtime_stats *out)

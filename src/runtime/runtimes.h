@@ -71,6 +71,22 @@ struct runtimes_process { /* what is known of one; strings are borrowed until th
 
 void runtimes_process(struct runtimes *r, const struct program *process, struct runtimes_process *out);
 
+/** runtimes_version - of runtime @runtime in that process; empty: it has none that is known. Lives as long as @r. */
+struct str runtimes_version(struct runtimes *r, const struct program *process, enum abi_runtime runtime);
+
+/** runtimes_of - the runtime that says @id; NULL: none of this session's. */
+const struct runtime *runtimes_of(const struct runtimes *r, enum abi_runtime id);
+
+/** runtimes_head - what the walkers were told of its runtimes. Any thread. Return: 0, or -ENOENT: it has none. */
+int runtimes_head(struct runtimes *r, const struct program *process, struct abi_runtimes *out);
+/**
+ * runtimes_info - what the walker of @runtime must know of that process. Any thread.
+ * @out: RUNTIME_INFO_MAX bytes. Return: 0, or -ENOENT.
+ */
+int runtimes_info(struct runtimes *r, const struct program *process, enum abi_runtime runtime, void *out);
+/** runtimes_lives - is it still there, and the same? Any thread. An exec does not show. */
+bool runtimes_lives(const struct runtimes *r, const struct program *process);
+
 /** runtimes_name - keep what a function is called: abi_name as the ring brought it, checked. */
 void runtimes_name(struct runtimes *r, const struct abi_name *name);
 
@@ -79,7 +95,8 @@ struct runtimes_frame {    /* a runtime frame of a sample, named */
 	int32_t line;      /* executing line, 0: not known */
 };
 
-/** runtimes_frame - the function and line of a frame, at once: never by reading the process. */
+/** runtimes_frame - the function and line of a frame, at once: never by reading the process. Of compiled code the
+ * number is for runtimes_expand(). */
 void runtimes_frame(struct runtimes *r, const struct program *process, const struct abi_frame *frame,
 		    struct runtimes_frame *out);
 /**
@@ -87,6 +104,15 @@ void runtimes_frame(struct runtimes *r, const struct program *process, const str
  * @out: strings are borrowed until the reader's next call. Return: 0, or -ENOENT when it was forgotten.
  */
 int runtimes_function(struct runtimes *r, uint32_t function, struct runtime_function *out);
+
+/**
+ * runtimes_expand - the functions of a frame of compiled code, leaf first
+ * @function: number that runtimes_frame() gave for @frame, which has ABI_FRAME_COMPILED
+ * @out: strings are borrowed until the reader's next call. Return: how many; 0: nothing is known of its position: the
+ * frame is the function itself; -EAGAIN: ask later; -ENOENT: it was forgotten.
+ */
+int runtimes_expand(struct runtimes *r, uint32_t function, const struct abi_frame *frame,
+		    struct runtime_shown out[RUNTIME_EXPAND_MAX]);
 
 /**
  * runtimes_settle - wait until all files that were told of before the call have been looked at, @patience_ns at most

@@ -52,7 +52,8 @@ static void set_state(struct runtimes *r, struct runtimes_attached *a, enum runt
 bool runtimes_has_ready(const struct runtimes_entry *e, enum abi_runtime id)
 {
 	for (size_t i = 0; i < e->attached_count; i++)
-		if (e->attached[i].state == RUNTIMES_READY && e->attached[i].probed->binary->runtime->id == id)
+		if (e->attached[i].state == RUNTIMES_READY &&
+		    (id == ABI_RUNTIME_NONE || e->attached[i].probed->binary->runtime->id == id))
 			return true;
 	return false;
 }
@@ -87,6 +88,59 @@ static char *take_text(struct buf *text)
 	return buf_take(text, &len);
 }
 
+/* ---- which runtimes a process has ---- */
+
+int runtimes_add_range(struct abi_runtimes *head, enum abi_runtime runtime, const struct abi_code_range *range)
+{
+	uint64_t end;
+
+	if (!range->size || range->low < WALK_USER_MIN || __builtin_add_overflow(range->low, range->size, &end) ||
+	    end - 1 > WALK_USER_MAX)
+		return -EBADMSG;
+	for (size_t i = 0; i < head->range_count; i++) {
+		const struct abi_code_range *other = &head->ranges[i];
+
+		if (range->low < other->low + other->size && other->low < end)
+			return -EBADMSG;
+	}
+	if (head->range_count == ABI_CODE_RANGES)
+		return -ENOSPC;
+	head->ranges[head->range_count++] =
+		(struct abi_code_range){ .low = range->low, .size = range->size, .runtime = runtime };
+	return 0;
+}
+
+static void add_to_head(struct runtimes *r, struct abi_runtimes *head, const struct runtimes_attached *a)
+{
+	const struct runtime *runtime = a->probed->binary->runtime;
+
+	if (!runtime->in_line) {
+		head->behind |= (uint16_t)(1U << runtime->id);
+		return;
+	}
+	for (size_t i = 0; i < a->range_count; i++)
+		if (runtimes_add_range(head, runtime->id, &a->ranges[i]) < 0)
+			RUNTIMES_COUNT(r, runtime, ranges_refused); /* its code is walked as any other JIT code */
+}
+
+/* Tells the sink which runtimes @e has: those that are ready, and @more. Return: 0 or -errno. */
+static int tell_head(struct runtimes *r, struct runtimes_entry *e, const struct runtimes_attached *more)
+{
+	struct abi_runtimes head = { .start_ns = e->key.start_ns, .exec_id = e->key.exec_id };
+	int result;
+
+	for (size_t i = 0; i < e->attached_count; i++)
+		if (e->attached[i].state == RUNTIMES_READY || &e->attached[i] == more)
+			add_to_head(r, &head, &e->attached[i]);
+	result = r->sink.head ? r->sink.head(r->sink.self, e->key.pid, &head) : 0;
+	if (result < 0)
+		return result;
+	pthread_mutex_lock(&r->lock);
+	e->head = head;
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
 /* Return: 0 or -errno. */
 int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
 		  uint32_t size)
@@ -99,6 +153,11 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 		return -ENOMEM;
 	memcpy(copy, info, size);
 	result = r->sink.set ? r->sink.set(r->sink.self, runtime->id, e->key.pid, copy, size) : 0;
+	if (result == 0) {
+		result = tell_head(r, e, a);
+		if (result < 0 && r->sink.forget)
+			r->sink.forget(r->sink.self, runtime->id, e->key.pid);
+	}
 	if (result < 0) {
 		free(copy);
 		return result;
@@ -111,6 +170,43 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	pthread_mutex_unlock(&r->lock);
 	RUNTIMES_COUNT(r, runtime, attached);
 	return 0;
+}
+
+/* Return: whether they are others than before. */
+static bool sync_one(struct runtimes *r, const struct runtime_target *target, struct runtimes_attached *a,
+		     const void *info)
+{
+	const struct runtime_binary *binary = a->probed->binary;
+	struct abi_code_range ranges[ABI_CODE_RANGES] = { 0 };
+	int count = binary->runtime->in_line && binary->runtime->sync
+			    ? binary->runtime->sync(binary, target, info, ranges)
+			    : -ENOTSUP;
+
+	if (count < 0)
+		return false;
+	must(count <= ABI_CODE_RANGES);
+	if ((uint32_t)count == a->range_count && !memcmp(a->ranges, ranges, sizeof(ranges)))
+		return false;
+	pthread_mutex_lock(&r->lock);
+	a->range_count = (uint32_t)count;
+	memcpy(a->ranges, ranges, sizeof(ranges));
+	pthread_mutex_unlock(&r->lock);
+	return true;
+}
+
+void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
+{
+	bool has_changed = false;
+
+	for (size_t i = 0; i < e->attached_count; i++) {
+		struct runtimes_attached *a = &e->attached[i];
+		struct runtime_target target = runtimes_target(r, e, a, dir);
+
+		if (a->state == RUNTIMES_READY)
+			has_changed |= sync_one(r, &target, a, a->info);
+	}
+	if (has_changed && is_same(r, dir, &e->key))
+		ignore(tell_head(r, e, NULL)); /* it has a place there */
 }
 
 struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,
@@ -127,7 +223,20 @@ struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry 
 		.proc_dir = dir,
 		.effort = &a->effort,
 		.ids = &r->ids,
+		.of_file = a->probed->learnt,
+		.of_process = a->learnt,
 	};
+}
+
+/* Once for each file. Return: 0, or as runtime.attach(). */
+static int learn_file(const struct runtimes_probed *probed, struct runtime_target *target)
+{
+	struct runtimes_probed *p = (struct runtimes_probed *)(uintptr_t)probed; /* malloc'd, not const there */
+	const struct runtime *runtime = p->binary->runtime;
+	int r = !p->learnt && runtime->learn_file ? runtime->learn_file(p->binary, target, &p->learnt) : 0;
+
+	target->of_file = p->learnt;
+	return r;
 }
 
 /* Return: 0: ready, or never will be; -EAGAIN: later; -ENOSPC: when another one has ended; -ESRCH: the process is gone.
@@ -137,12 +246,16 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	const struct runtime *runtime = a->probed->binary->runtime;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 	uint8_t info[RUNTIME_INFO_MAX] = { 0 };
-	int result = runtime->attach(a->probed->binary, &target, info);
+	int result = learn_file(a->probed, &target);
 
+	if (result == 0)
+		result = runtime->attach(a->probed->binary, &target, info);
+	must(result <= RUNTIME_INFO_MAX);
+	if (result > 0)
+		ignore(sync_one(r, &target, a, info));
 	if (!is_same(r, dir, &e->key))
 		return -ESRCH;
 	if (result > 0) {
-		must(result <= RUNTIME_INFO_MAX);
 		result = runtimes_tell(r, e, a, info, (uint32_t)result);
 	}
 	switch (result) {

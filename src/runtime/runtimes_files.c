@@ -40,6 +40,8 @@ static void probed_free(struct runtimes_probed *p)
 {
 	if (!p || p == &runtimes_nothing)
 		return;
+	if (p->learnt)
+		p->binary->runtime->unlearn(p->learnt);
 	if (p->binary)
 		p->binary->runtime->release(p->binary);
 	elf_release(&p->segments);

@@ -29,6 +29,7 @@ struct runtimes_probed {
 	struct runtime_binary *binary;
 	struct elf segments; /* only its segments: which address a mapping's offset has */
 	char *path;
+	void *learnt;          /* the worker's: what runtime.learn_file() said, owned; NULL: not yet */
 	_Atomic bool is_noted; /* that processes of it cannot be attached to has been said */
 };
 
@@ -49,7 +50,10 @@ struct runtimes_attached {
 	enum runtimes_state state;
 	uint32_t info_size; /* READY: of info */
 	uint8_t *info;      /* owned */
+	void *learnt;       /* the worker's: of runtime.learn_process(), owned */
 	uint64_t effort;    /* runtime_target.effort; forks go on counting */
+	uint32_t range_count;
+	struct abi_code_range ranges[ABI_CODE_RANGES]; /* as sync() said last */
 };
 
 /* A process with a runtime, or one that was started by exec and will have one, so its file says. Written by the worker
@@ -62,6 +66,7 @@ struct runtimes_entry {
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
 	char *application, *metadata; /* owned, or NULL */
+	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */
 };
 
 struct runtimes_pending {
@@ -188,6 +193,16 @@ int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir) warn_
 /** runtimes_tell - the sink: @info is what its walker needs. Return: 0 or -errno. */
 int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
 		  uint32_t size) warn_unused;
+/** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. */
+void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir);
+/**
+ * runtimes_add_range - one more range of code, as a process says it is
+ * Return: 0; -EBADMSG: it is empty, or not within the addresses that a process can have, or overlaps another one;
+ * -ENOSPC: @head holds no more.
+ */
+int runtimes_add_range(struct abi_runtimes *head, enum abi_runtime runtime,
+		       const struct abi_code_range *range) warn_unused;
+/** runtimes_has_ready - NONE: any runtime. */
 bool runtimes_has_ready(const struct runtimes_entry *e, enum abi_runtime id);
 /** runtimes_want_description - describe it when nothing else waits. */
 void runtimes_want_description(struct runtimes *r, const struct runtimes_entry *e);

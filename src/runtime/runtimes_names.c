@@ -2,7 +2,7 @@
 /* Names of functions: the reader keeps them (names.h), the worker reads those whose record was lost or cut. */
 #include "runtime/runtimes_int.h"
 
-#include "runtime/python_names.h"
+#include "runtime/python/names.h"
 
 #define ROOM_MAX MIB(1)
 #define ANSWERS_MAX MIB(16)               /* bytes that wait for the reader; what is more is asked for again */
@@ -70,7 +70,7 @@ static void take_answers(struct runtimes *r)
 	}
 }
 
-static const struct runtime *find_runtime(const struct runtimes *r, uint8_t id)
+const struct runtime *runtimes_of(const struct runtimes *r, enum abi_runtime id)
 {
 	const struct runtime *const *all = r->cfg.runtimes;
 
@@ -89,7 +89,7 @@ void runtimes_name(struct runtimes *r, const struct abi_name *name)
 		.cookie = name->cookie,
 		.runtime = name->runtime
 	};
-	const struct runtime *runtime = find_runtime(r, name->runtime);
+	const struct runtime *runtime = runtimes_of(r, name->runtime);
 	struct runtime_function f;
 
 	if (!runtime || !runtime->decode_name)
@@ -143,7 +143,11 @@ void runtimes_frame(struct runtimes *r, const struct program *process, const str
 		    struct runtimes_frame *out)
 {
 	const struct names_key key = {
-		.program = *process, .key = frame->a, .cookie = frame->b, .runtime = (enum abi_runtime)frame->runtime
+		.program = *process,
+		.key = frame->a,
+		.cookie = frame->b,
+		.runtime = (enum abi_runtime)frame->runtime,
+		.is_code = (frame->flags & ABI_FRAME_COMPILED) != 0,
 	};
 
 	take_answers(r);
@@ -152,6 +156,13 @@ void runtimes_frame(struct runtimes *r, const struct program *process, const str
 		ask(r, &key);
 	if (!out->function)
 		recall(r, process);
+}
+
+int runtimes_expand(struct runtimes *r, uint32_t function, const struct abi_frame *frame,
+		    struct runtime_shown out[RUNTIME_EXPAND_MAX])
+{
+	refill_lines(r);
+	return names_expand(r->names, function, frame->extra, frame->flags & ABI_FRAME_RETURN, out);
 }
 
 int runtimes_function(struct runtimes *r, uint32_t function, struct runtime_function *out)
@@ -184,21 +195,44 @@ static bool has_room(struct runtimes *r)
 	return has;
 }
 
+typedef int read_fn(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		    struct buf *room, struct runtime_function *out);
+
+/* One look at each cookie where the runtime says that nothing has been freed meanwhile, otherwise two. */
+static int read_guarded(const struct runtime *runtime, read_fn *read, const struct runtime_target *target,
+			const void *info, struct runtimes_answer *a)
+{
+	struct runtime_target within = *target;
+	uint64_t before, after;
+	int r;
+
+	if (!runtime->epoch || runtime->epoch(target, info, &before) < 0)
+		return read(target, info, a->key.key, a->key.cookie, &a->room, &a->function);
+	within.in_epoch = true;
+	r = read(&within, info, a->key.key, a->key.cookie, &a->room, &a->function);
+	if (runtime->epoch(target, info, &after) == 0 && after == before)
+		return r;
+	buf_clear(&a->room);
+	return read(target, info, a->key.key, a->key.cookie, &a->room, &a->function);
+}
+
 void runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
 			const void *info, const struct names_key *key)
 {
 	struct runtimes_answer *a = calloc(1, sizeof(*a));
+	read_fn *read = NULL;
 
 	if (!a)
 		return;
 	a->key = *key;
 	a->room = (struct buf)BUF_INIT(ROOM_MAX);
+	if (runtime)
+		read = key->is_code ? runtime->read_code : runtime->read_name;
 	if (!has_room(r))
 		a->result = -ENOBUFS;
 	else
-		a->result = target && runtime->read_name
-				    ? runtime->read_name(target, info, key->key, key->cookie, &a->room, &a->function)
-				    : -ESRCH;
+		a->result = target && read ? read_guarded(runtime, read, target, info, a) : -ESRCH;
+	a->function.is_code = key->is_code;
 	if (runtime && a->result != -ENOBUFS)
 		runtimes_count(r, runtime, counter_of(a->result));
 	pthread_mutex_lock(&r->lock);

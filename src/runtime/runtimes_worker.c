@@ -60,7 +60,7 @@ static uint64_t delay_of(uint64_t age_ns)
 	return MAX(MIN(age_ns / 4, most), (uint64_t)DELAY_MIN_NS);
 }
 
-/* The sink knows pids only: what an exec has put there already stays. */
+/* The sink knows pids only: what an exec has put there already stays. @id: NONE: any of its runtimes. */
 static bool is_replaced(const struct runtimes *r, const struct runtimes_entry *e, enum abi_runtime id)
 {
 	for (size_t i = 0; i < r->entry_count; i++)
@@ -72,6 +72,8 @@ static bool is_replaced(const struct runtimes *r, const struct runtimes_entry *e
 
 static void forget_entry(struct runtimes *r, struct runtimes_entry *e)
 {
+	if (r->sink.head && runtimes_has_ready(e, ABI_RUNTIME_NONE) && !is_replaced(r, e, ABI_RUNTIME_NONE))
+		ignore(r->sink.head(r->sink.self, e->key.pid, NULL)); /* takes no room */
 	for (size_t i = 0; r->sink.forget && i < e->attached_count; i++) {
 		enum abi_runtime id = e->attached[i].probed->binary->runtime->id;
 
@@ -196,6 +198,8 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 		forget_entry(r, e);
 		return;
 	}
+	if (!e->is_searching)
+		runtimes_sync(r, e, dir);
 	result = e->is_searching ? -EAGAIN : runtimes_attach(r, e, dir);
 	if (result == -ESRCH)
 		forget_entry(r, e);
@@ -216,7 +220,7 @@ static void clear_when_full(struct u64map *m)
 		u64map_clear(m);
 }
 
-/* The main program of a process with a runtime: whoever starts it next is looked at at once. */
+/* The main program of a process with a runtime: the next process of it is looked at without delay. */
 static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
 {
 	uint64_t hash = program_file(r, dir);
@@ -336,6 +340,7 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	for (size_t i = 0; i < from->attached_count; i++) {
 		to->attached[i] = from->attached[i];
 		to->attached[i].info = NULL;
+		to->attached[i].learnt = NULL;
 		if (to->attached[i].state == RUNTIMES_READY)
 			to->attached[i].state = RUNTIMES_PENDING;
 	}
@@ -377,6 +382,9 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 		if (dir >= 0) {
 			struct runtime_target target = runtimes_target(r, e, a, dir);
 
+			if (!a->learnt && runtime->learn_process &&
+			    runtime->learn_process(&target, a->info, &a->learnt) == 0)
+				target.of_process = a->learnt;
 			runtimes_read_name(r, runtime, &target, a->info, key);
 			return;
 		}

@@ -1,68 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_names.h"
+#include "runtime/python/names.h"
 
 #include "base/cur.h"
-#include "base/utf8.h"
+#include "runtime/python/text.h"
 #include "walk/walk_python.h"
 
 /* ---- texts ---- */
-
-static uint32_t unit_of(uint8_t text)
-{
-	switch (text) {
-	case ABI_PYTHON_TEXT_UCS2:
-		return 2;
-	case ABI_PYTHON_TEXT_UCS4:
-		return 4;
-	default:
-		return 1;
-	}
-}
-
-static void add_units(struct buf *out, struct cur c, uint32_t unit)
-{
-	while (cur_left(&c) >= unit)
-		utf8_add(out, unit == 1 ? cur_u8(&c) : unit == 2 ? cur_le16(&c) : cur_le32(&c));
-}
-
-/* What a cut has left of the last character. */
-static size_t whole_characters(struct str s)
-{
-	struct str rest = str_skip(s, s.len - MIN(s.len, (size_t)3));
-
-	while (rest.len) {
-		struct str at = rest;
-
-		if (utf8_next(&rest) < 0 && (uint8_t)at.ptr[0] >= 0xc0)
-			return s.len - at.len;
-	}
-	return s.len;
-}
-
-/* UTF-8 of @bytes as they lie in the target. Those of 2.7 are in an encoding that nobody tells: what is no UTF-8 is
- * taken as Latin-1. Return: false when there is no text. */
-static bool add_text(struct buf *out, uint8_t text, struct cur bytes, bool is_cut)
-{
-	struct str s = str_n((const char *)bytes.pos, cur_left(&bytes));
-
-	switch (text) {
-	case ABI_PYTHON_TEXT_BYTES:
-		if (is_cut)
-			s = str_first(s, whole_characters(s));
-		if (utf8_valid(s))
-			buf_adds(out, s);
-		else
-			add_units(out, bytes, 1);
-		return true;
-	case ABI_PYTHON_TEXT_LATIN1:
-	case ABI_PYTHON_TEXT_UCS2:
-	case ABI_PYTHON_TEXT_UCS4:
-		add_units(out, bytes, unit_of(text));
-		return true;
-	default:
-		return false;
-	}
-}
 
 /* Places in the room, which moves while it grows. */
 struct places {
@@ -105,9 +48,9 @@ int python_decode_name(const uint8_t *bytes, size_t size, struct buf *room, stru
 	if (c.bad || head.file_sent > head.file_size || head.name_sent > head.name_size ||
 	    head.lines_sent > head.lines_size)
 		return -EBADMSG;
-	has_file = add_text(room, head.file_text, file, head.file_sent < head.file_size);
+	has_file = python_text_add(room, head.file_text, file, head.file_sent < head.file_size);
 	at.file = room->len;
-	if (!add_text(room, head.name_text, name, head.name_sent < head.name_size))
+	if (!python_text_add(room, head.name_text, name, head.name_sent < head.name_size))
 		return -ENODATA;
 	at.name = room->len;
 	buf_add(room, lines.pos, cur_left(&lines));
@@ -125,54 +68,27 @@ int python_decode_name(const uint8_t *bytes, size_t size, struct buf *room, stru
 
 /* ---- as the process has it ---- */
 
-static int read_word(const struct runtime_target *t, uint64_t at, uint64_t *out)
+static struct python_memory memory_of(const struct runtime_target *t)
 {
-	return t->read(t->self, out, sizeof(*out), at);
-}
-
-/* PEP 393; the state word: CPython 3.12, Include/cpython/unicodeobject.h. Return: 0 and where its characters lie. */
-static int find_text(const struct runtime_target *t, const struct abi_python *info, uint64_t object, uint64_t *data,
-		     uint64_t *size, uint8_t *text)
-{
-	const struct abi_python_layout *l = &info->layout;
-	uint32_t state, kind, bit = l->string_kind_bit ? l->string_kind_bit & 31 : 2;
-	int r = read_word(t, object + l->string_length, size);
-
-	if (r < 0)
-		return r;
-	*data = object + l->string_ascii;
-	*text = ABI_PYTHON_TEXT_BYTES;
-	if (info->flags & ABI_PYTHON_BYTE_STRINGS)
-		return 0;
-	r = t->read(t->self, &state, sizeof(state), object + l->string_state);
-	if (r < 0)
-		return r;
-	state >>= bit;
-	kind = state & 7;
-	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4)) /* not compact: nothing that names code is so */
-		return -EBADMSG;
-	if (state & 16)
-		return 0;
-	*data = object + l->string_compact;
-	*text = kind == 1 ? ABI_PYTHON_TEXT_LATIN1 : kind == 2 ? ABI_PYTHON_TEXT_UCS2 : ABI_PYTHON_TEXT_UCS4;
-	return __builtin_mul_overflow(*size, kind, size) ? -E2BIG : 0;
+	return (struct python_memory){ .read = t->read, .self = t->self };
 }
 
 /* The cookie of a module's code object. Return: 0 or -errno. */
 static int file_cookie(const struct runtime_target *t, const struct abi_python *info, const __u64 *words, uint64_t *out)
 {
 	const struct abi_python_layout *l = &info->layout;
+	const struct python_memory memory = memory_of(t);
 	__u64 tail[WALK_PYTHON_TAIL_BYTES / 8] = { 0 };
-	uint64_t data, size, taken;
-	uint8_t text;
-	int r = find_text(t, info, walk_python_word_of(l, words, l->code_filename), &data, &size, &text);
+	struct python_text text;
+	uint32_t taken;
+	int r = python_text_find(&memory, info, walk_python_word_of(l, words, l->code_filename), &text);
 
 	if (r < 0)
 		return r;
-	taken = MIN(size, (uint64_t)sizeof(tail));
-	r = taken ? t->read(t->self, tail, (uint32_t)taken, data + size - taken) : 0;
+	taken = MIN(text.size, (uint32_t)sizeof(tail));
+	r = taken ? t->read(t->self, tail, taken, text.at + text.size - taken) : 0;
 	if (r == 0)
-		*out = walk_python_file_cookie(walk_python_cookie(l, words), size, tail);
+		*out = walk_python_file_cookie(walk_python_cookie(l, words), text.size, tail);
 	return r;
 }
 
@@ -196,19 +112,15 @@ static int read_code(const struct runtime_target *t, const struct abi_python *in
 	return found == cookie ? 0 : -ESTALE;
 }
 
-/* Appends @size bytes of the process, at most @max. Return: how many, -errno. */
-static int64_t take_bytes(const struct runtime_target *t, struct buf *out, uint64_t at, uint64_t size, uint32_t max)
+/* Appends at most @max bytes of it as they lie there. Return: how many, -errno. */
+static int64_t take_bytes(const struct python_memory *m, const struct python_text *text, uint32_t max, struct buf *out)
 {
-	uint32_t taken = (uint32_t)MIN(size, (uint64_t)max);
-	void *room = buf_reserve(out, taken);
-	int r;
+	uint32_t size = MIN(text->size, max);
+	uint8_t *room = buf_reserve(out, size);
+	int64_t taken = room ? python_text_copy(m, text, size, room) : out->error;
 
-	if (!room)
-		return out->error;
-	r = taken ? t->read(t->self, room, taken, at) : 0;
-	if (r < 0)
-		return r;
-	buf_commit(out, taken);
+	if (taken > 0)
+		buf_commit(out, (size_t)taken);
 	return taken;
 }
 
@@ -216,35 +128,36 @@ static int take_text(const struct runtime_target *t, const struct abi_python *in
 		     bool *is_cut)
 {
 	scoped(buf_release) struct buf raw = BUF_INIT(PYTHON_TEXT_MAX);
-	uint64_t data, size;
-	uint8_t text;
+	const struct python_memory memory = memory_of(t);
+	struct python_text text;
 	int64_t taken;
-	int r = find_text(t, info, object, &data, &size, &text);
+	int r = python_text_find(&memory, info, object, &text);
 
 	if (r < 0)
 		return r;
-	taken = take_bytes(t, &raw, data, size, PYTHON_TEXT_MAX);
+	taken = take_bytes(&memory, &text, PYTHON_TEXT_MAX, &raw);
 	if (taken < 0)
 		return (int)taken;
-	*is_cut |= (uint64_t)taken < size;
-	ignore(!add_text(room, text, cur_of(raw.ptr, raw.len),
-			 (uint64_t)taken < size)); /* it is one of those it knows */
+	*is_cut |= taken < text.size;
+	ignore(!python_text_add(room, text.form, cur_of(raw.ptr, raw.len),
+				taken < text.size)); /* it is one of those it knows */
 	return room->error;
 }
 
 static int take_lines(const struct runtime_target *t, const struct abi_python_layout *l, uint64_t object,
 		      struct buf *room, struct runtime_function *out)
 {
-	uint64_t size;
+	const struct python_memory memory = memory_of(t);
+	struct python_text table;
 	int64_t taken;
-	int r = read_word(t, object + l->bytes_length, &size);
+	int r = python_bytes_find(&memory, l, object, &table);
 
 	if (r < 0)
 		return r;
-	taken = take_bytes(t, room, object + l->bytes_data, size, PYTHON_LINES_MAX);
+	taken = take_bytes(&memory, &table, PYTHON_LINES_MAX, room);
 	if (taken < 0)
 		return (int)taken;
-	out->lines_whole = (uint32_t)MIN(size, (uint64_t)UINT32_MAX);
+	out->lines_whole = table.size;
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * groups of u64. Each group begins with the size of its object, the first one apart. Source: CPython 3.13 and 3.14,
  * Include/internal/pycore_debug_offsets.h; read from 3.13.0, 3.13.5 and 3.14.10. */
 #include "base/cur.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define MAX_OFFSET 0xfffe
 #define THREAD_MAX 4096 /* bytes of a PyThreadState: 304 in 3.13.0 */

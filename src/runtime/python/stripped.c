@@ -2,12 +2,12 @@
 /* CPython inside of a program that says no names: linked statically and stripped. Its texts tell that it is there and
  * which version, its code where the loop is: the only function that jumps on from dozens of places by a table of
  * labels. A loop built without such jumps (by a compiler that is not asked for computed gotos) is not found; then there
- * are no mixed stacks. Where its variables are is found in the process (python_attach.c). */
+ * are no mixed stacks. Where its variables are is found in the process (attach.c). */
 #include <elf.h>
 
 #include "object/elf_fde.h"
 #include "object/x86.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define TEXTS_MAX MIB(64) /* bytes of constants looked at in one turn; segments may overlap */
 #define PIECE KIB(48)

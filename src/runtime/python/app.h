@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which application a Python process is, told by its command line: spec/agent.md section 7. */
+/* Which application a Python process is, told by its command line. docs/applications.md has the rules. */
 #pragma once
 
 #include "runtime/target_files.h"

@@ -7,10 +7,10 @@
 #include <stdatomic.h>
 
 #include "abi/python.h"
+#include "object/accessor.h"
 #include "object/elf_find.h"
-#include "runtime/python_decode.h"
+#include "runtime/python/versions/layouts.h"
 #include "runtime/runtime.h"
-#include "runtime/versions/python.h"
 
 /* Symbols that are asked for by name. */
 #define PYTHON_SYMBOLS(X)                               \
@@ -43,8 +43,8 @@ struct python_binary {
 	uint64_t runtime;     /* _PyRuntime; 0: not known */
 	uint64_t current;     /* _PyThreadState_Current, up to 3.6; 0: not known */
 	uint64_t interp_head; /* up to 3.6; 0: not known */
-	struct python_place key;
-	struct python_tls tls;
+	struct accessor_place key;
+	struct accessor_tls tls;
 	uint64_t none, none_slot; /* none_slot: what holds its address in the process, when that may be elsewhere */
 	uint64_t code_type_slot;
 	uint64_t cleanup, code_type;
@@ -65,7 +65,7 @@ struct python_file { /* while it is probed */
 };
 
 /**
- * python_stripped - is it CPython, although it has no symbols? python_stripped.c
+ * python_stripped - is it CPython, although it has no symbols? stripped.c
  * @file: symbols of the loop and, if there, of _PyRuntime are filled in; @version: "3.9.18"
  * Return: 1, 0 or -ENOMEM.
  */
@@ -79,13 +79,13 @@ enum walk_next python_walk_start(struct walk *w, const void *info);
 enum walk_next python_walk_step(struct walk *w, const void *info);
 
 /**
- * python_loops - where the interpreter's loop is: python_loops.c
+ * python_loops - where the interpreter's loop is: loops.c
  * The function, and what its jumps lead to outside of it; as file offsets. Return: 0, -ENOMEM or the reader's error.
  */
 int python_loops(const struct python_file *file, struct runtime_binary *out) warn_unused;
 
 /**
- * python_offsets - _Py_DebugOffsets as a layout: python_offsets.c
+ * python_offsets - _Py_DebugOffsets as a layout: offsets.c
  * @bytes: of _PyRuntime's start; @version: of the file, whose row has the rest
  * Return: 0 and the place of the interpreters' head in _PyRuntime; -ENOTSUP: another version's; -EBADMSG: not
  * plausible.
@@ -110,7 +110,7 @@ int python_offsets(const uint8_t *bytes, size_t size, const struct python_versio
 bool python_is_cleanup(const uint8_t *object, const struct abi_python_layout *l, uint16_t type_at, uint64_t code_type);
 
 /**
- * python_members_agree - up to 3.10: does the process itself say the same of code objects as @l? python_members.c
+ * python_members_agree - up to 3.10: does the process itself say the same of code objects as @l? members.c
  * @code_type: PyCode_Type in the process
  * Return: false: it says something else; true as well when it says nothing.
  */

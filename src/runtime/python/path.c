@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_path.h"
+#include "runtime/python/path.h"
 
 static bool is_digit(char c)
 {

@@ -2,40 +2,26 @@
 /* What the walker has to know of one process. Every place that is handed on was tried first: the thread states that
  * hang in the interpreter's list must lie where the key and the thread-local variable say they do.
  *
- * x86-64 glibc keeps the values of pthread keys at 784 behind the thread pointer, 16 bytes each, the value at 8; those
- * from 32 on in blocks whose addresses are at 1296. musl keeps the address of an array at 128 (1.2) or 136 (1.1).
- * Sources: glibc 2.36, nptl/descr.h (equal from 2.21 to 2.39); musl 1.2.3 and 1.1.24, src/internal/pthread_impl.h.
- *
  * Not done for aarch64: there pthread_self() is not the thread pointer; only the list of threads is left. */
 #include <elf.h>
 
 #include "base/clock.h"
 #include "base/cur.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
+#include "runtime/thread_place.h"
 
 #define INTERPRETERS_MAX 8
 #define THREADS_MAX 32
-#define KEYS_MAX 1024 /* PTHREAD_KEYS_MAX */
-#define GLIBC_KEYS 784
-#define GLIBC_BLOCKS 1296
-#define GLIBC_BLOCK_KEYS 32
-#define TLS_MODULES_MAX 4096
-#define TLS_REACH ((int64_t)16 << 20) /* from the thread pointer down to the end of the static block */
-#define PIECE KIB(64)                 /* read at once when something is searched for */
+#define PIECE KIB(64) /* read at once when something is searched for */
 #define SEARCH_MAX MIB(8)
-/* Pointers followed, 0.4 us each; once per file, when all is well. A process that has none, or hides it, is given up; a
- * file never is, but what is beyond its limit waits. */
+/* Pointers followed, 0.4 us each; once per file, when all is well. A process that has none, or hides it, is given up.
+ * A file is never given up; its processes wait when its limit is used up. */
 #define SEARCH_TRIES_MAX 32768
 #define SEARCH_TRIES_PROCESS (1u << 18)
 #define SEARCH_TRIES_FILE (1u << 20)
 #define SEARCH_TRIES_PER_S (1u << 16) /* that the limit of a file moves on */
 #define SEARCH_PIECE_TRIES 64         /* that reading a piece is worth */
 #define FRAMES_MAX 64
-
-struct thread {
-	uint64_t state;   /* address of its PyThreadState */
-	uint64_t pointer; /* its thread pointer, which pthread_self() is */
-};
 
 struct attach {
 	const struct python_binary *binary;
@@ -45,7 +31,7 @@ struct attach {
 	uint16_t thread_interp;
 	uint16_t object_type; /* of PyObject */
 	bool is_free_threaded;
-	struct thread threads[THREADS_MAX];
+	struct thread_value threads[THREADS_MAX]; /* value: address of the PyThreadState */
 	size_t thread_count;
 };
 
@@ -53,18 +39,13 @@ static int read_bytes(const struct attach *a, void *dst, uint32_t size, uint64_t
 {
 	int r = a->target->read(a->target->self, dst, size, at);
 
-	return r == -EFAULT ? -EAGAIN : r; /* not mapped yet, or no more: who starts up is asked again */
+	return r == -EFAULT ? -EAGAIN
+			    : r; /* not mapped yet, or not any more: a process that starts up is asked again */
 }
 
 static int read_u64(const struct attach *a, uint64_t at, uint64_t *out)
 {
-	uint8_t bytes[8];
-	int r = read_bytes(a, bytes, sizeof(bytes), at);
-	struct cur c = cur_of(bytes, sizeof(bytes));
-
-	if (r == 0)
-		*out = cur_le64(&c);
-	return r;
+	return thread_read_u64(a->target, at, out);
 }
 
 static int read_u32(const struct attach *a, uint64_t at, uint32_t *out)
@@ -155,7 +136,7 @@ static int search_interpreters(const struct attach *a, uint64_t *out, size_t *tr
 	return -EAGAIN;
 }
 
-/* Does the variable that another process had them in hold here, too? That one may have lied. */
+/* Is the variable that was found in another process right here, too? That process may have lied. */
 static bool holds(const struct attach *a, uint64_t at)
 {
 	uint64_t head, next;
@@ -166,7 +147,7 @@ static bool holds(const struct attach *a, uint64_t at)
 	       is_interpreter(a, head);
 }
 
-/* Return: whether there is something left of what may be spent on all processes of the file. */
+/* Return: true while the work that may be spent on all processes of the file is not used up. */
 static bool file_may_cost(struct python_binary *b)
 {
 	uint64_t now = clock_monotonic_ns(&clock_system), spent = atomic_load_explicit(&b->tries, memory_order_relaxed);
@@ -180,7 +161,8 @@ static bool file_may_cost(struct python_binary *b)
 	return spent < SEARCH_TRIES_FILE;
 }
 
-/* The place is in the file: what one process has told is tried first in all others. */
+/* The variable's place is the same for every process of the file, so a place found in one process is tried first in
+ * the others. */
 static int find_stripped(struct attach *a)
 {
 	struct python_binary *b = (struct python_binary *)(uintptr_t)a->binary; /* malloc'd, not const there */
@@ -256,7 +238,7 @@ static int read_thread(struct attach *a, uint64_t interp, uint64_t state, uint64
 	if (owner != interp)
 		return -EBADMSG;
 	if (pointer && a->thread_count < THREADS_MAX)
-		a->threads[a->thread_count++] = (struct thread){ .state = state, .pointer = pointer };
+		a->threads[a->thread_count++] = (struct thread_value){ .pointer = pointer, .value = state };
 	return 0;
 }
 
@@ -291,54 +273,21 @@ static int read_threads(struct attach *a)
 
 /* ---- the pthread key ---- */
 
-struct key_form {
-	int64_t at;
-	uint32_t offset;
-	bool is_indirect;
-};
-
-static int read_key(const struct attach *a, const struct key_form *form, const struct thread *t, uint64_t *out)
+static void use_key(struct attach *a, const struct thread_key *key)
 {
-	uint64_t at = t->pointer + (uint64_t)form->at;
-	int r = form->is_indirect ? read_u64(a, at, &at) : 0;
-
-	if (r == 0 && form->is_indirect && !at)
-		return -ENOENT;
-	return r < 0 ? r : read_u64(a, at + form->offset, out);
+	a->out->key_at = key->at;
+	a->out->key_offset = key->offset;
+	a->out->flags |= key->is_indirect ? ABI_PYTHON_KEY_INDIRECT : 0;
+	a->out->ways |= ABI_PYTHON_KEY;
 }
 
-/* Threads can end at any moment, and a subinterpreter's state lies in no key: one that agrees is enough. */
-static bool is_right(const struct attach *a, const struct key_form *form)
+/* A subinterpreter's state lies in no key: one thread that agrees is enough. */
+static void try_key(struct attach *a, uint32_t number)
 {
-	for (size_t i = 0; i < a->thread_count; i++) {
-		uint64_t value;
+	struct thread_key key;
 
-		if (read_key(a, form, &a->threads[i], &value) == 0 && value == a->threads[i].state)
-			return true;
-	}
-	return false;
-}
-
-static bool try_key(struct attach *a, uint32_t key)
-{
-	const struct key_form forms[] = {
-		key < GLIBC_BLOCK_KEYS ? (struct key_form){ GLIBC_KEYS + (int64_t)key * 16, 8, false }
-				       : (struct key_form){ GLIBC_BLOCKS + (int64_t)(key / GLIBC_BLOCK_KEYS) * 8,
-							    key % GLIBC_BLOCK_KEYS * 16 + 8, true },
-		{ 128, key * 8, true },
-		{ 136, key * 8, true },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-		if (!is_right(a, &forms[i]))
-			continue;
-		a->out->key_at = forms[i].at + (forms[i].is_indirect ? 0 : forms[i].offset);
-		a->out->key_offset = forms[i].is_indirect ? forms[i].offset : 0;
-		a->out->flags |= forms[i].is_indirect ? ABI_PYTHON_KEY_INDIRECT : 0;
-		a->out->ways |= ABI_PYTHON_KEY;
-		return true;
-	}
-	return false;
+	if (thread_key_find(a->target, number, a->threads, a->thread_count, &key))
+		use_key(a, &key);
 }
 
 /* Py_tss_t: int created; int key. Return: 0 when there is no such key; -EAGAIN when it is not there yet. */
@@ -353,30 +302,32 @@ static int try_tss(struct attach *a, uint64_t at)
 		return r;
 	if (!created)
 		return -EAGAIN;
-	if (created == 1 && key < KEYS_MAX)
-		ignore(!try_key(a, key)); /* a->out->ways says */
+	if (created == 1)
+		try_key(a, key);
 	return 0;
 }
 
-/* Where the number cannot be had: the key whose value is the thread's state, in every thread that has one. */
+/* Where the number cannot be read: the key whose value is the thread's state, in every thread that has one. */
 static void search_key(struct attach *a)
 {
-	for (uint32_t key = 0; key < GLIBC_BLOCK_KEYS && !(a->out->ways & ABI_PYTHON_KEY); key++)
-		ignore(!try_key(a, key)); /* a->out->ways says */
+	struct thread_key key;
+
+	if (!(a->out->ways & ABI_PYTHON_KEY) && thread_key_search(a->target, a->threads, a->thread_count, &key))
+		use_key(a, &key);
 }
 
 static int find_key(struct attach *a)
 {
 	const struct python_binary *b = a->binary;
-	uint64_t at = b->key.kind == PYTHON_PLACE_RUNTIME ? a->runtime + b->key.at : in_process(a, b->key.at);
+	uint64_t at = b->key.kind == ACCESSOR_OFFSET ? a->runtime + b->key.at : in_process(a, b->key.at);
 	uint32_t key;
 	int r = 0;
 
 	if (b->machine != EM_X86_64 || (b->major == 2))
 		return 0; /* 2.7 numbers its own list of values, not pthread's */
 	if (b->minor <= 6) {
-		if (b->key.kind && read_u32(a, at, &key) == 0 && key < KEYS_MAX)
-			ignore(!try_key(a, key));
+		if (b->key.kind && read_u32(a, at, &key) == 0)
+			try_key(a, key);
 		if (b->is_stripped)
 			search_key(a);
 		return 0;
@@ -392,62 +343,26 @@ static int find_key(struct attach *a)
 
 /* ---- the thread-local variable ---- */
 
-static bool module_offset(const struct attach *a, uint64_t slot, const struct thread *t, int64_t *out)
-{
-	uint64_t module, offset, table, block, own;
-
-	if (read_u64(a, slot, &module) < 0 || read_u64(a, slot + 8, &offset) < 0 || !module ||
-	    module > TLS_MODULES_MAX || offset > (uint64_t)TLS_REACH || read_u64(a, t->pointer + 8, &table) < 0)
-		return false;
-	/* glibc: {block, what to free}[]: a block that is to be freed is of one thread only. musl: block[]. */
-	if (read_u64(a, table + module * 16, &block) == 0 && block != UINT64_MAX &&
-	    read_u64(a, table + module * 16 + 8, &own) == 0 && !own) {
-		*out = (int64_t)(block + offset - t->pointer);
-		if (*out < 0 && *out >= -TLS_REACH)
-			return true;
-	}
-	if (read_u64(a, table + module * 8, &block) < 0)
-		return false;
-	*out = (int64_t)(block + offset - t->pointer);
-	return *out < 0 && *out >= -TLS_REACH;
-}
-
-static bool tls_offset(const struct attach *a, const struct thread *t, int64_t *out)
-{
-	uint64_t value = a->binary->tls.value, word;
-
-	switch (a->binary->tls.kind) {
-	case PYTHON_TLS_OFFSET:
-		*out = (int64_t)value;
-		return true;
-	case PYTHON_TLS_SLOT:
-		if (read_u64(a, in_process(a, value), &word) < 0)
-			return false;
-		*out = (int64_t)word;
-		return true;
-	case PYTHON_TLS_MODULE:
-		return module_offset(a, in_process(a, value), t, out);
-	default:
-		return false;
-	}
-}
-
-/* It holds the thread's state while that has the GIL, else nothing: anything else is not it. */
+/* The variable holds the thread's state while the thread has the GIL, and 0 otherwise. A variable with another value
+ * is a different one. */
 static void find_tls(struct attach *a)
 {
-	int64_t first = 0, at;
+	int64_t first = 0;
 
 	if (a->binary->machine != EM_X86_64 || !a->binary->tls.kind)
 		return;
 	for (size_t i = 0; i < a->thread_count; i++) {
-		const struct thread *t = &a->threads[i];
+		const struct thread_value *t = &a->threads[i];
+		struct thread_variable variable;
 		uint64_t value;
 
-		if (!tls_offset(a, t, &at) || read_u64(a, t->pointer + (uint64_t)at, &value) < 0)
+		thread_variable_find(a->target, &a->binary->tls, t->pointer, &variable);
+		if (variable.kind != THREAD_VARIABLE_STATIC ||
+		    thread_variable_read(a->target, &variable, t->pointer, &value) < 0)
 			return;
-		if ((value && value != t->state) || (i && at != first))
+		if ((value && value != t->value) || (i && variable.at != first))
 			return;
-		first = at;
+		first = variable.at;
 	}
 	a->out->tls_at = first;
 	a->out->ways |= ABI_PYTHON_TLS;
@@ -468,13 +383,13 @@ static void find_holder(struct attach *a)
 }
 
 /* Type of code objects and None, by the frames of a thread: shims have None for their code. Return: both are known. */
-static bool learn_types(const struct attach *a, const struct thread *t, uint64_t *type, uint64_t *none)
+static bool learn_types(const struct attach *a, const struct thread_value *t, uint64_t *type, uint64_t *none)
 {
 	const struct abi_python_layout *l = &a->out->layout;
 	uint64_t frame, code;
 	uint8_t owner;
 
-	if (read_u64(a, t->state + l->thread_frame, &frame) < 0)
+	if (read_u64(a, t->value + l->thread_frame, &frame) < 0)
 		return false;
 	for (size_t turn = 0; frame && turn < FRAMES_MAX && (!*type || !*none); turn++) {
 		if (read_u64(a, frame + l->frame_code, &code) < 0 ||

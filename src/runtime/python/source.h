@@ -23,7 +23,7 @@ void python_sources_free(struct python_sources *s); /* NULL is fine */
  * @origin: a number for the file system that @file lies in (one per container); answers are kept per origin and folder
  * @root_fd: its root directory, borrowed; -1: gone, then only the path itself is looked at
  * @version: of the interpreter, "3.11.2", for the standard library
- * @out: borrowed until the next question. Source: spec/agent.md, 6.3
+ * @out: borrowed until the next question. Source: gProfiler, metadata/py_module_version.py
  */
 void python_sources_find(struct python_sources *s, uint32_t origin, int root_fd, struct str file, struct str version,
 			 struct python_source *out);

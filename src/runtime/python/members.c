@@ -4,7 +4,7 @@
  * objects are larger (with reference tracing) is found out by it. Source: CPython 3.10, Include/structmember.h,
  * cpython/object.h. */
 #include "base/cur.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define TYPE_MEMBERS 240
 #define RECORD_SIZE 40

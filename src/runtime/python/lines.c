@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_lines.h"
+#include "runtime/python/lines.h"
 
 #include "abi/python.h"
 #include "base/cur.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_site.h"
+#include "runtime/python/site.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static int put(struct u64map *map, uint64_t key, uint32_t name)
 	return r == -E2BIG ? 0 : r;
 }
 
-/* Read FOLDER/INFO/FILE, or FOLDER/INFO alone, into l->text. Return: 0; -ENOENT when it cannot be had; -ENOMEM. */
+/* Read FOLDER/INFO/FILE, or FOLDER/INFO alone, into l->text. Return: 0; -ENOENT when it cannot be read; -ENOMEM. */
 static int read_text(struct loader *l, struct str info, const char *file, size_t max)
 {
 	int r;

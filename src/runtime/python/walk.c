@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* walk/walk_python.h, compiled for the host. */
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 #include "walk/walk_python.h"
 
 enum walk_next python_walk_start(struct walk *w, const void *info)

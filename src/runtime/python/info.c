@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_info.h"
+#include "runtime/python/info.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "proc/maps.h"
 #include "proc/proc_read.h"
 #include "runtime/elf_id.h"
-#include "runtime/python_app.h"
+#include "runtime/python/app.h"
 
 #define MAPS_MAX MIB(16)
 #define TEXT_MAX KIB(8)

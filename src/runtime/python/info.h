@@ -4,13 +4,14 @@
 
 #include "runtime/runtime.h"
 
-/** python_application - by command line and working directory (python_app.h). */
+/** python_application - by command line and working directory (app.h). */
 int python_application(const struct runtime_target *target, struct buf *out) warn_unused;
 
 /**
  * python_metadata - append a JSON object: python_version, exe_elfid,
- * libpython_elfid, sys_maxunicode (2.7 only), exe, execfn, arch; spec/agent.md section 8 A member that cannot be had is
- * "error: CLASS". Nothing of the process is run. Return: 0; -ESRCH: the process is gone; -ENOMEM, -E2BIG.
+ * libpython_elfid, sys_maxunicode (2.7 only), exe, execfn, arch (source: gProfiler, profilers/python.py).
+ * A member that cannot be read is "error: CLASS". Nothing of the process is run. Return: 0; -ESRCH: the process is
+ * gone; -ENOMEM, -E2BIG.
  */
 int python_metadata(const struct runtime_binary *binary, const struct runtime_target *target,
 		    struct buf *json) warn_unused;

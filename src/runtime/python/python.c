@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPython, 2.7 and 3.5 to 3.14. */
-#include "runtime/python_info.h"
-#include "runtime/python_int.h"
-#include "runtime/python_lines.h"
-#include "runtime/python_names.h"
+#include "runtime/python/info.h"
+#include "runtime/python/lines.h"
+#include "runtime/python/names.h"
+#include "runtime/python/python_int.h"
 #include "runtime/registry.h"
 
 _Static_assert(sizeof(struct abi_python) <= RUNTIME_INFO_MAX, "attach() fills it");
 
 const struct runtime runtime_python = {
 	.name = "python",
+	.title = "Python",
 	.id = ABI_RUNTIME_PYTHON,
+	.kind = MODEL_KIND_PYTHON,
+	.error_kind = MODEL_KIND_PYTHON_ERROR,
 	.probe = python_probe,
 	.release = python_release,
 	.attach = python_attach,

@@ -9,7 +9,7 @@
 
 #include "object/elf_fde.h"
 #include "object/x86.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define PART_MAX MIB(1) /* bytes of one stretch: 84 KB were met */
 #define JUMPS_MAX 16384 /* jumps out of a stretch that are looked up; 379 were met */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/python_source.h"
+#include "runtime/python/source.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -12,8 +12,8 @@
 
 #include "base/array.h"
 #include "base/random.h"
-#include "runtime/python_path.h"
-#include "runtime/python_site.h"
+#include "runtime/python/path.h"
+#include "runtime/python/site.h"
 #include "runtime/target_files.h"
 
 #define NAMES_MAX MIB(16)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules are those of spec/agent.md section 7, in their order; the first that has an answer wins. */
-#include "runtime/python_app.h"
+/* The rules of docs/applications.md in their order; the first that has an answer wins. Source: gProfiler,
+ * metadata/application_identifiers.py. */
+#include "runtime/python/app.h"
 
 #include <strings.h>
 

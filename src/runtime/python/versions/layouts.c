@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/versions/python.h"
+#include "runtime/python/versions/layouts.h"
 
 #define NONE ABI_PYTHON_NONE
 

@@ -4,7 +4,7 @@
 #include <elf.h>
 
 #include "base/cur.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define TEXT_SIZE 32
 #define ADDRESSES_MAX 8
@@ -92,20 +92,14 @@ static int read_at(const struct elf *elf, uint64_t address, void *dst, size_t si
 	return reader_read(&elf->in, dst, size, offset);
 }
 
-/* The first bytes of a function; fewer where the file ends. */
-static struct python_code code_of(const struct python_file *f, enum python_symbol id, uint8_t room[PYTHON_DECODE_MAX])
+/* The first bytes of a function; none when the file does not have it. */
+static struct accessor_code code_of(const struct python_file *f, enum python_symbol id,
+				    uint8_t room[ACCESSOR_BYTES_MAX])
 {
-	const struct elf_found *s = &f->symbols[id];
-	struct python_code code = { .bytes = room, .address = s->address };
-	uint64_t offset;
+	struct accessor_code code = { 0 };
 
-	if (!s->info || f->elf->machine != EM_X86_64 || elf_offset_of(f->elf, s->address, &offset) < 0 ||
-	    offset >= f->elf->in.size)
-		return code;
-	code.size = (size_t)MIN(s->size ? s->size : (uint64_t)128, (uint64_t)PYTHON_DECODE_MAX);
-	code.size = (size_t)MIN((uint64_t)code.size, f->elf->in.size - offset);
-	if (reader_read(&f->elf->in, room, code.size, offset) < 0)
-		code.size = 0;
+	if (f->symbols[id].info)
+		accessor_read(f->elf, f->symbols[id].address, f->symbols[id].size, room, &code);
 	return code;
 }
 
@@ -172,10 +166,10 @@ static bool version_by_words(const struct python_file *f, struct python_binary *
 /* One of the texts that Py_GetVersion() puts together. */
 static bool version_by_text(const struct python_file *f, struct python_binary *b)
 {
-	uint8_t room[PYTHON_DECODE_MAX];
-	struct python_code code = code_of(f, PYTHON_SYMBOL_GET_VERSION, room);
+	uint8_t room[ACCESSOR_BYTES_MAX];
+	struct accessor_code code = code_of(f, PYTHON_SYMBOL_GET_VERSION, room);
 	uint64_t at[ADDRESSES_MAX];
-	size_t count = python_decode_addresses(&code, at, ARRAY_SIZE(at));
+	size_t count = accessor_addresses(&code, at, ARRAY_SIZE(at));
 
 	for (size_t i = 0; i < count; i++) {
 		char text[TEXT_SIZE];
@@ -216,21 +210,21 @@ static void find_variables(const struct python_file *f, struct python_binary *b)
 {
 	static const enum python_symbol getters[] = { PYTHON_SYMBOL_GET_CURRENT, PYTHON_SYMBOL_GET_UNCHECKED,
 						      PYTHON_SYMBOL_UNCHECKED_GET };
-	uint8_t room[PYTHON_DECODE_MAX];
-	struct python_code code = code_of(f, PYTHON_SYMBOL_THIS_THREAD, room);
+	uint8_t room[ACCESSOR_BYTES_MAX];
+	struct accessor_code code = code_of(f, PYTHON_SYMBOL_THIS_THREAD, room);
 	bool is_old = b->major == 2 || b->minor <= 6;
 
 	if (!is_old) {
-		ignore(!python_decode_tss_key(&code, &b->key)); /* then the table knows */
-	} else if (python_decode_key(&code, &b->key.at)) {
-		b->key.kind = PYTHON_PLACE_ADDRESS;
+		ignore(!accessor_argument(&code, &b->key)); /* then the table knows */
+	} else if (accessor_int_argument(&code, &b->key.at)) {
+		b->key.kind = ACCESSOR_ADDRESS;
 	}
 	code = code_of(f, PYTHON_SYMBOL_HEAD, room);
 	if (is_old)
-		ignore(!python_decode_load(&code, &b->interp_head)); /* then attaching says that it cannot */
+		ignore(!accessor_load(&code, &b->interp_head)); /* then attaching says that it cannot */
 	for (size_t i = 0; i < ARRAY_SIZE(getters) && b->minor >= 12 && !b->tls.kind; i++) {
 		code = code_of(f, getters[i], room);
-		ignore(!python_decode_tls(&code, &b->tls)); /* the key is enough */
+		ignore(!accessor_thread_local(&code, &b->tls)); /* the key is enough */
 	}
 	if (b->major == 3 && b->minor >= 13 && f->has_dynamic)
 		ignore(elf_dynamic_slot(f->elf, &f->dynamic, names[PYTHON_SYMBOL_NONE], &b->none_slot) <
