@@ -20,6 +20,7 @@
 #define RING_MAX MIB(8)
 #define RING_LIMIT MIB(256) /* of what a user may ask for */
 #define PIDS_MAX 4096U
+#define LONG_CPUS_MAX 64U        /* that have a buffer for long copies of stacks, 76 KiB each; the others go without */
 #define SPARSE_SPACES_MAX 16384U /* 16 bytes each until they are used */
 #define WAITING_MAX 32768U       /* threads that wait at the same moment */
 #define SENT_MAX 16384U          /* stacks of waits the host is taken to know */
@@ -117,6 +118,7 @@ static int configure_maps(struct sampler_bpf *skel, const struct sampler_config 
 
 	if (cfg->mode == WALK_FP) {
 		r = bpf_map__set_max_entries(skel->maps.tables, 1);
+		r = r < 0 ? r : bpf_map__set_max_entries(skel->maps.recents, 1);
 		return r < 0 ? r : bpf_map__set_max_entries(skel->maps.spaces, 1);
 	}
 	if (bpf_probe_sparse_hash() != 1)
@@ -157,6 +159,9 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 	if (r < 0)
 		return r;
 	r = bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring);
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.longs,
+					     cfg->mode == WALK_FP ? 1 : MIN((uint32_t)cpus, LONG_CPUS_MAX));
 	if (r < 0)
 		return r;
 	return bpf_map__set_max_entries(skel->maps.pids,

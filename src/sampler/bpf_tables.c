@@ -116,6 +116,12 @@ static void sink_drop(void *self, struct table *table)
 	*table = (struct table){ .fd = -1 };
 }
 
+/* What walks have looked up of these spaces is to be looked up anew. After the change: a walk reads the epoch first. */
+static void raise_epoch(const struct bpf_tables *t, uint32_t space)
+{
+	ignore(__atomic_add_fetch(&t->epochs[space & (ABI_RECENT_SLOTS - 1)], 1, __ATOMIC_RELEASE));
+}
+
 static int change_one_by_one(const struct bpf_tables *t, const uint32_t *numbers, const int *fds, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -173,6 +179,8 @@ static int sink_change_tables(void *self, const struct table_change *changes, si
 		fds[i] = changes[i].table ? changes[i].table->fd : t->empty_fd;
 	}
 	r = change_batch(t, numbers, fds, (uint32_t)count);
+	for (uint32_t i = 0; i < ABI_RECENT_SLOTS; i++)
+		raise_epoch(t, i);
 	if (r == 0)
 		give_up_fds(changes, count);
 	return r;
@@ -229,6 +237,7 @@ static int sink_change_maps(void *self, const struct map_change *changes, size_t
 		int r = change_map(self, &changes[i]);
 
 		failed = failed ? failed : r;
+		raise_epoch(self, changes[i].space);
 	}
 	return failed;
 }
@@ -252,7 +261,7 @@ static size_t fds_max(void)
 	return (size_t)MIN(limit.rlim_cur / 8, (rlim_t)KEPT_MAX);
 }
 
-int bpf_tables_open(int tables_fd, int mappings_fd, int spaces_fd, struct bpf_tables *out)
+int bpf_tables_open(int tables_fd, int mappings_fd, int spaces_fd, uint32_t *epochs, struct bpf_tables *out)
 {
 	int empty = inner_create(1);
 
@@ -261,6 +270,7 @@ int bpf_tables_open(int tables_fd, int mappings_fd, int spaces_fd, struct bpf_ta
 	*out = (struct bpf_tables){ .tables_fd = tables_fd,
 				    .mappings_fd = mappings_fd,
 				    .spaces_fd = spaces_fd,
+				    .epochs = epochs,
 				    .empty_fd = empty,
 				    .fds_max = fds_max() };
 	return 0;

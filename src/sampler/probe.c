@@ -137,6 +137,8 @@ static void remedy_rights(struct probe *p, struct probe_fact *f, int error)
 		remedy(f, "root lacks the right here (container?): docker run --privileged --pid=host");
 	else
 		remedy(f, SAMPLER_SETCAP " %.70s", p->program);
+	if ((error == -EPERM || error == -EACCES) && geteuid() && !f->ok)
+		f->mend = PROBE_MEND_RIGHTS;
 }
 
 /* A trial that gives 0 or -errno. */
@@ -178,7 +180,7 @@ static bool holds(unsigned int capability)
 
 static void probe_btf(struct probe *p)
 {
-	/* libbpf looks there, whatever the root of the host is */
+	/* libbpf looks there, even with --host-root */
 	int r = access("/sys/kernel/btf/vmlinux", R_OK) < 0 ? -errno : 0;
 	struct probe_fact *f = fact(p, "btf", PROBE_NEED_SAMPLER, r == 0);
 
@@ -239,7 +241,7 @@ static bool kernel_address_in(struct str text)
 static void probe_kernel_symbols(struct probe *p)
 {
 	char bytes[2048];
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(8));
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), number = BUF_INIT(64);
 	scoped(closep) int fd = -1;
 	ssize_t got = -1;
 	bool some = false;
@@ -256,6 +258,11 @@ static void probe_kernel_symbols(struct probe *p)
 	f = fact(p, "kernel-symbols", PROBE_NEED_DETAIL, some);
 	value(f, "%s", some ? "addresses readable" : fd < 0 ? "no /proc/kallsyms" : "addresses hidden");
 	remedy(f, "kernel frames stay without names: sudo sysctl kernel.kptr_restrict=0, or run with CAP_SYSLOG");
+	/* 0 and 1 hide them from those without CAP_SYSLOG, 2 from all. Source: linux 6.1, kernel/ksyms_common.c. */
+	if (!some && io_read_below(p->root, "/proc/sys/kernel/kptr_restrict", &number) == 0)
+		f->mend = str_starts(buf_str(&number), STR("2")) ? PROBE_MEND_KPTR : 0;
+	if (!some && !holds(CAP_SYSLOG))
+		f->mend = geteuid() ? f->mend | PROBE_MEND_RIGHTS : 0;
 }
 
 /* The memory and files of the processes of others, asked of all that live: a single one may be protected on purpose. */

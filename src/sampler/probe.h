@@ -13,12 +13,20 @@ enum probe_need {
 	PROBE_NEED_NOTHING, /* worth knowing; never wrong in itself */
 };
 
+/* What the one command of doctor_remedy() is made of. */
+enum probe_mend {
+	PROBE_MEND_RIGHTS = 1, /* capabilities for the program: setcap */
+	PROBE_MEND_KPTR = 2,   /* kernel.kptr_restrict hides addresses from everybody */
+	PROBE_MEND_LIBDW = 4,  /* a package of Debian's */
+};
+
 struct probe_fact {
 	const char *name; /* stable, lower case with dashes: "perf-events" */
 	enum probe_need need;
 	bool ok;
-	char value[160];  /* what was found: "6.18.44", "Permission denied"; printable ASCII */
-	char remedy[200]; /* one line, empty when ok: a command, or what to change */
+	char value[160];   /* what was found: "6.18.44", "Permission denied"; printable ASCII */
+	char remedy[200];  /* one line, empty when ok: a command, or what to change */
+	unsigned int mend; /* PROBE_MEND_ bits: all of these commands mend it; 0: none does, see remedy */
 };
 
 struct probe_config {

@@ -9,6 +9,7 @@
 	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT | \
 	 ABI_SAMPLE_YOUNG | ABI_SAMPLE_RAW | ABI_SAMPLE_ASK)
 #define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
+#define IN_LINE_FLAGS (FRAME_FLAGS | ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)
 #define RUNTIME_FRAME_FLAGS (ABI_FRAME_GUESSED | ABI_FRAME_ENTRY | ABI_FRAME_GAP)
 
 static bool text_ends(const char text[ABI_COMM_SIZE])
@@ -21,6 +22,8 @@ static bool frame_fits(const uint8_t *bytes, bool kernel)
 	struct abi_frame frame;
 
 	memcpy(&frame, bytes, sizeof(frame));
+	if (!kernel && frame.kind == ABI_FRAME_RUNTIME)
+		return frame.runtime && frame.runtime < ABI_RUNTIME_COUNT && !(frame.flags & ~IN_LINE_FLAGS);
 	if (frame.runtime || (frame.flags & ~FRAME_FLAGS))
 		return false;
 	if (kernel)
@@ -61,7 +64,7 @@ static bool raw_fits(const uint8_t *bytes, size_t size)
 	if (size < sizeof(raw))
 		return false;
 	memcpy(&raw, bytes, sizeof(raw));
-	return raw.stack_size <= ABI_STACK_MAX && !(raw.stack_size % 8) && size == sizeof(raw) + raw.stack_size &&
+	return raw.stack_size <= ABI_STACK_LONG_MAX && !(raw.stack_size % 8) && size == sizeof(raw) + raw.stack_size &&
 	       raw.vma.kind <= ABI_VMA_FILE && !raw.vma.reserved && raw.is_return <= 1 && raw.is_leaf <= 1 &&
 	       raw.guessed <= 1 && raw.at_signal <= 1;
 }

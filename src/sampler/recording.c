@@ -7,7 +7,9 @@
 #include "base/io.h"
 #include "sampler/sampler.h"
 
-#define BUFFER_MAX KIB(128)
+#define BUFFER_MAX KIB(256)
+
+_Static_assert(BUFFER_MAX >= ABI_SAMPLE_SIZE_MAX, "every record fits");
 
 struct recording {
 	int fd;

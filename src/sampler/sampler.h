@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where samples come from. A sampler hands over checked records in order; it knows nothing of files and names. */
+/* A source of samples. A sampler passes on checked records in order; it knows nothing of files and names. */
 #pragma once
 
 #include <linux/types.h>
@@ -16,13 +16,13 @@ struct sampler_config {
 	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
 				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
-	size_t ring_bytes;         /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
-	uint8_t mode;              /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
-	bool copy_all;             /* every user stack travels raw: the host walks all of them */
-	bool off_cpu;              /* also the stacks of threads that leave their CPU to wait, and how long they do */
-	uint64_t wait_min_ns;      /* shorter waits are not told */
-	uint32_t wait_share;       /* of all waits, in 2^32; 0: all of them */
-	bool include_self;         /* sample this process too (default in record: yes, truth over beauty) */
+	size_t ring_bytes; /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
+	uint8_t mode;      /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	bool copy_all;     /* every user stack travels raw: the host walks all of them */
+	bool off_cpu;      /* also the stacks of threads that leave their CPU to wait, and how long they do */
+	uint64_t wait_min_ns; /* shorter waits are not told */
+	uint32_t wait_share;  /* of all waits, in 2^32; 0: all of them */
+	bool include_self;    /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	bool idle;   /* remote: threads that do not run, too */
 	bool beside; /* remote: another sampler meets processes: look at nothing but those that runtimes() is told of */
@@ -50,7 +50,7 @@ struct runtime_sink; /* runtime/runtime_sink.h */
 struct sampler {
 	const char *name;
 	const char *help;
-	bool only_runtimes; /* it sees no native frames: not for those who expect them, unless nothing else is to be had */
+	bool only_runtimes; /* it sees no native frames: it is chosen by itself only when no other sampler works */
 	bool is_replay; /* of what was recorded before: nothing of this machine's processes says anything about it */
 	/**
 	 * Can it do what @cfg asks, here and now? Return: 0; -EPERM (rights missing), -ENOTSUP (kernel lacks it, or it

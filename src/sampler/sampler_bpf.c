@@ -116,14 +116,12 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 	if (r < 0)
 		return r;
 	r = bpf_tables_open(bpf_map__fd(s->skel->maps.tables), bpf_map__fd(s->skel->maps.mappings),
-			    bpf_map__fd(s->skel->maps.spaces), &s->tables);
+			    bpf_map__fd(s->skel->maps.spaces), s->skel->bss->recent_epochs, &s->tables);
 	if (r < 0) {
 		bpf_explain(why, "cannot make a table of unwind rows", r);
 		return r;
 	}
-	s->runtimes = (struct bpf_runtimes){ .pythons_fd = bpf_map__fd(s->skel->maps.pythons),
-					     .programs_fd = bpf_map__fd(s->skel->maps.programs),
-					     .names_epoch = &s->skel->bss->names_epoch };
+	bpf_runtimes_open(&s->runtimes, s->skel->obj, &s->skel->bss->names_epoch);
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
 	if (!s->ring) {
 		r = -errno;

@@ -15,11 +15,11 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "runtime/runtime_sink.h"
-#include "sampler/remote_access.h"
-#include "sampler/remote_names.h"
-#include "sampler/remote_proc.h"
-#include "sampler/remote_ring.h"
-#include "sampler/remote_walk.h"
+#include "sampler/remote/access.h"
+#include "sampler/remote/proc.h"
+#include "sampler/remote/python/names.h"
+#include "sampler/remote/python/walk.h"
+#include "sampler/remote/ring.h"
 #include "sampler/samplers.h"
 
 #define RING_HALF MIB(4)
@@ -87,7 +87,7 @@ static void fill_head(const struct remote_process *p, const struct remote_thread
 		.pid = p->pid,
 		.tid = t->tid,
 		.exec_id = p->exec_id,
-		.user_end = ABI_END_COMPLETE, /* there are no native frames, and none were to be had */
+		.user_end = ABI_END_COMPLETE, /* there are no native frames: this sampler reads none */
 	};
 	memcpy(sample->comm, p->comm, sizeof(sample->comm));
 	memcpy(sample->thread_name, t->name, sizeof(sample->thread_name));
@@ -263,7 +263,7 @@ static void adopt(struct sampler_state *s, uint64_t version)
 	for (size_t i = 0; i < table->count; i++) {
 		struct remote_process *p;
 
-		/* Those that cannot be opened are gone, or stay with what the other sampler sees of them. */
+		/* Processes that cannot be opened are gone, or keep what the other sampler sees of them. */
 		if (remote_procs_add(&s->procs, table->items[i].pid, &p) == 0)
 			p->wanted = true;
 	}
@@ -435,13 +435,13 @@ static int remote_probe(const struct sampler_config *cfg, struct buf *why)
 	byte = 0;
 	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) {
 		buf_addf(why,
-			 "process_vm_readv is not to be had here (%s): a seccomp filter of the container? allow it, or "
+			 "process_vm_readv does not work here (%s): a seccomp filter of the container? allow it, or "
 			 "add the capability SYS_PTRACE",
 			 strerror(errno));
 		return errno == ENOSYS ? -ENOTSUP : -EPERM;
 	}
 	if (cfg->beside)
-		return 0; /* what the other sampler is not asked for is not named to this one */
+		return 0; /* processes that the other sampler filters out are not passed to this one */
 	if (cfg->cgroup_path) {
 		buf_adds(why, STR("reads processes from outside and does not know cgroups: name processes with -p"));
 		return -ENOTSUP;
@@ -450,7 +450,7 @@ static int remote_probe(const struct sampler_config *cfg, struct buf *why)
 		buf_adds(why, STR("cannot see how long threads wait: leave out --off-cpu"));
 		return -ENOTSUP;
 	}
-	if (!cfg->pid_count && geteuid()) { /* who asks for the whole machine is not served with a part of it */
+	if (!cfg->pid_count && geteuid()) { /* a request for the whole machine must not be answered with a part of it */
 		buf_adds(
 			why,
 			STR("sees only your own processes, and of them only Python: name them with -p, give a COMMAND, "
@@ -536,7 +536,7 @@ static int remote_poll(struct sampler_state *s, int timeout_ms, const struct sam
 	int count = 0;
 
 	if (timeout_ms > 0)
-		ignore(poll(&wake, 1, timeout_ms)); /* whatever it says: what is there is taken */
+		ignore(poll(&wake, 1, timeout_ms)); /* its result does not matter: what is there is taken */
 	size = remote_ring_take(&s->ring, &bytes);
 	for (size_t at = 0; at < size; count++) {
 		const struct abi_header *header = (const void *)(bytes + at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_ring.h"
+#include "sampler/remote/ring.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_walk.h"
+#include "sampler/remote/python/walk.h"
 
-#include "sampler/remote_chain.h"
+#include "sampler/remote/python/chain.h"
 
-/* Several pieces are read in one call, each as small as it can be: torn is what changes meanwhile. */
+/* Several pieces are read in one call, each as small as possible, because memory that changes meanwhile is torn. */
 #define WALK_PYTHON_HEAP_WINDOWS 0
 #include "walk/walk_python.h"
 
@@ -11,8 +11,8 @@
 #define ROOT_VOTES_MAX 8 /* so many stacks with another one make it unknown again */
 #define PLAN_EVERY 8     /* walks that nothing was missing in, until the plan is made again */
 #define TURNS 2048       /* thread states, frames and shims of one walk */
-#define MISSED_FEW 3     /* tries that lack pieces are not counted, up to so many */
-#define STRANGE_FEW 8    /* from then on a thread without a thread state is looked for every so many looks */
+#define MISSED_FEW 3     /* so many tries that lack pieces are not counted */
+#define STRANGE_FEW 8    /* after so many, a thread without a thread state is looked at only every so many looks */
 #define MISSES_MAX 128   /* a stack that takes so many single reads is not tried again */
 
 static const uint8_t rounds_of[REMOTE_TRIES] = { 1, 4, 8 };
@@ -35,7 +35,7 @@ struct remote_walker {
 	struct remote_finding finding;
 	struct remote_chain agreed; /* in one round, while others are asked for */
 	struct stack kept;
-	struct stack best; /* of the rounds without agreement, what is sure in the one of which most is */
+	struct stack best; /* the longest proven part among the rounds that did not agree */
 	size_t best_sure;
 	bool has_best;
 };
@@ -173,7 +173,7 @@ static void find_thread_pointer(struct remote_walker *w, const struct remote_pro
 
 /* ---- walks ---- */
 
-/* What reads of this round and pass lead to. */
+/* Walks over what this round and pass have read. */
 static void walk_view(struct remote_walker *w, const struct remote_thread *t, unsigned round, bool after)
 {
 	struct walk *walk = w->walk;
@@ -289,7 +289,7 @@ static bool is_all_of(const struct remote_walker *w, const struct remote_chain *
 	return count && w->places[0] == chain->links[0].at && w->places[count - 1] == chain->links[chain->count - 1].at;
 }
 
-/* Likewise, where the walk is the judge: of one that goes beyond its thread state's frames. */
+/* Same check for stacks that continue into another thread state. */
 static bool walks_agree(struct remote_walker *w, const struct remote_thread *t, unsigned round)
 {
 	const struct stack *after = &w->best;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which frames of a thread are the same before and after the instant at which its innermost frame was read: what
- * decides about a round of reads (remote_memory.h), before anything is walked. Pure: looks at copies only. */
+ * decides about a round of reads (remote/memory.h), before anything is walked. Pure: looks at copies only. */
 #pragma once
 
 #include <linux/types.h>
 
 #include "abi/python.h"
-#include "sampler/remote_memory.h"
+#include "sampler/remote/memory.h"
 
 #define REMOTE_CHAIN_MAX 512
 
@@ -14,7 +14,7 @@ struct remote_link { /* what of a frame has to be the same */
 	uint64_t at;
 	uint64_t back, code, last; /* last: the position */
 	uint8_t entry;
-	bool alive; /* it says that it is running, or nothing about that */
+	bool alive; /* it says that it is running, or has no such field */
 	uint8_t reserved[6];
 };
 
@@ -24,9 +24,9 @@ struct remote_chain {
 };
 
 enum remote_verdict {
-	REMOTE_CLEAN,    /* all of several rounds agree */
-	REMOTE_AGREE,    /* both passes of a round do */
-	REMOTE_MOVED,    /* they do but for the innermost frame, which one of them saw running: it runs bytecode */
+	REMOTE_CLEAN, /* all of several rounds agree */
+	REMOTE_AGREE, /* both passes of a round do */
+	REMOTE_MOVED, /* they agree except for the innermost frame, which one of them saw running: it runs bytecode */
 	REMOTE_DISAGREE, /* in one of its callers, too */
 	REMOTE_MISSED,   /* pieces are not there */
 };

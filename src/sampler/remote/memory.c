@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_memory.h"
+#include "sampler/remote/memory.h"
 
 #define PAGE 4096U
 #define AHEAD 1024 /* read behind a window, within its page: the next frames */
 #define NEAR 2048  /* frames that are not farther apart lie in one window */
 #define WINDOW_MAX KIB(32)
-#define INNER_MAX 4   /* frames that are read again in each round */
-#define UNUSED_MAX 16 /* plans that a piece stays in without being asked for; windows are made anew so often */
+#define INNER_MAX 4 /* frames that are read again in each round */
+#define UNUSED_MAX                                                                                                    \
+	16            /* a piece stays in so many plans without being asked for; windows are made again after so many \
+		       */
 #define EXTRA_MAX 16  /* so many frames of that kind */
 #define EXTRA_INNER 1 /* of those, the ones asked for last, among the inner frames */
 
@@ -314,7 +316,7 @@ static uint32_t join(struct remote_piece *pieces, uint32_t count)
 	return kept;
 }
 
-/* Beyond the page that is read anyway nothing may be there. */
+/* Beyond the page that is read anyway there may be no memory. */
 static void look_ahead(struct remote_piece *p)
 {
 	uint64_t end = end_of(p), page_end = (end - 1) / PAGE * PAGE + PAGE;

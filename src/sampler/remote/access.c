@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_access.h"
+#include "sampler/remote/access.h"
 
 #include <sys/uio.h>
 
@@ -19,7 +19,8 @@ static int scope_of_ptrace(const char *host_root)
 int remote_access(const char *host_root, pid_t pid, struct buf *why)
 {
 	char byte = 0;
-	struct iovec to = { &byte, 1 }, from = { (void *)1, 1 }; /* nothing lies there: EFAULT says that we may look */
+	struct iovec to = { &byte, 1 }, from = { (void *)1, 1 }; /* nothing is mapped there: EFAULT proves that we may
+								  * read */
 	int scope;
 
 	if (process_vm_readv(pid, &to, 1, &from, 1, 0) == 1 || errno == EFAULT)

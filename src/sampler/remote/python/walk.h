@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 #include "abi/abi.h"
-#include "sampler/remote_proc.h"
+#include "sampler/remote/proc.h"
 
 struct remote_walker;
 
@@ -16,11 +16,11 @@ struct abi_sample *remote_walker_sample(struct remote_walker *w);
 /**
  * remote_walk_thread - fill frames, runtime_count and runtime_end of the walker's sample
  *
- * A stack is clean when it is the same, positions included, in both passes of a round (remote_memory.h) and in those of
+ * A stack is clean when it is the same, positions included, in both passes of a round (remote/memory.h) and in those of
  * REMOTE_CONFIRMATIONS more. One that is the same in one round, but for the position in the innermost frame, is whole:
  * that frame is marked ABI_FRAME_GUESSED and runtime_end says CHANGED. Where no round agrees, only the frames on the
- * root's side that both passes have stay, and runtime_end says GAP: what they called is not known. Frames that one pass
- * alone has seen are never put together.
+ * root's side that both passes have stay, and runtime_end says GAP: what they called is not known. Frames that only
+ * one pass has seen are never combined.
  */
 void remote_walk_thread(struct remote_walker *w, struct remote_process *p, struct remote_thread *t);
 

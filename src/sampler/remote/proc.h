@@ -14,7 +14,7 @@
 #include "abi/python.h"
 #include "base/buf.h"
 #include "base/u64map.h"
-#include "sampler/remote_memory.h"
+#include "sampler/remote/memory.h"
 
 struct remote_root { /* code object of a thread's first frame; code 0: none */
 	uint64_t code, cookie;
@@ -53,7 +53,7 @@ struct remote_process {
 	bool has_python;
 	struct abi_python python;
 	uint64_t python_version;     /* of the sink's table, see sampler_remote.c */
-	struct remote_root roots[4]; /* first frames of its threads, the newest first */
+	struct remote_root roots[4]; /* first frames of its threads, newest first */
 	uint64_t code_type;          /* what all code objects of the process have as their type; 0: not known yet */
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_names.h"
+#include "sampler/remote/python/names.h"
 
-#include "sampler/remote_memory.h"
+#include "runtime/python/text.h"
+#include "sampler/remote/memory.h"
 #include "walk/walk_python.h"
 
 #define SENT_MAX 262144
-#define STRING_HEAD 40 /* the smallest str object has so much in front of its text */
-#define OBJECT_TYPE 8  /* ob_type: CPython 2.7 to 3.14, release builds */
+#define OBJECT_TYPE 8 /* ob_type: CPython 2.7 to 3.14, release builds */
 
 struct remote_names {
 	struct u64map sent; /* hash of process, key and cookie -> 1 */
@@ -59,44 +59,14 @@ void remote_names_forget(struct remote_names *n)
 
 /* ---- one code object ---- */
 
-struct text {
-	uint64_t at; /* of its first byte */
-	uint32_t size;
-	uint8_t form; /* enum abi_python_text */
-};
-
-/* Where the characters of a str (2.7: bytes) object lie. form NONE: it is none, or one whose text lies elsewhere. */
-static struct text find_text(struct remote_names *n, const struct abi_python *info, uint64_t at)
+static int read_now(void *memory, void *dst, uint32_t size, uint64_t at)
 {
-	const struct abi_python_layout *l = &info->layout;
-	uint8_t head[STRING_HEAD];
-	struct text out = { 0 };
-	uint64_t length, state;
-	unsigned bit = l->string_kind_bit ? l->string_kind_bit : 2, kind;
+	return remote_memory_now(memory, dst, size, at);
+}
 
-	if (!at || (at & 7))
-		return out;
-	if (info->flags & ABI_PYTHON_BYTE_STRINGS) {
-		if (remote_memory_now(n->memory, &length, sizeof(length), at + l->bytes_length) < 0 ||
-		    length > INT32_MAX)
-			return out;
-		return (struct text){ at + l->bytes_data, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
-	}
-	if (remote_memory_now(n->memory, head, sizeof(head), at) < 0 || l->string_length > sizeof(head) - 8 ||
-	    l->string_state > sizeof(head) - 8)
-		return out;
-	memcpy(&length, head + l->string_length, sizeof(length));
-	memcpy(&state, head + l->string_state, sizeof(state));
-	kind = state >> bit & 7;
-	if (length > INT32_MAX / 4 || !(state >> (bit + 3) & 1))
-		return out; /* not compact */
-	if (state >> (bit + 4) & 1)
-		return (struct text){ at + l->string_ascii, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
-	if (kind != 1 && kind != 2 && kind != 4)
-		return out;
-	out = (struct text){ at + l->string_compact, (uint32_t)(length * kind), ABI_PYTHON_TEXT_LATIN1 };
-	out.form = kind == 1 ? ABI_PYTHON_TEXT_LATIN1 : kind == 2 ? ABI_PYTHON_TEXT_UCS2 : ABI_PYTHON_TEXT_UCS4;
-	return out;
+static struct python_memory memory_of(struct remote_names *n)
+{
+	return (struct python_memory){ .read = read_now, .self = n->memory };
 }
 
 struct code { /* what is read of a code object */
@@ -136,40 +106,30 @@ static bool still_there(struct remote_names *n, const struct abi_python *info, c
 	return read_code(n, info, f, &again) == 0;
 }
 
-/* Return: bytes that are there now; 0 when they cannot be read. */
-static uint16_t copy_text(struct remote_names *n, const struct text *text, size_t max, uint8_t *to)
+/* Return: where the next text goes; @sent: bytes that are there now, 0 when they cannot be read. */
+static size_t add_bytes(struct remote_names *n, const struct python_text *text, uint32_t max, uint8_t *to,
+			uint16_t *sent)
 {
-	uint32_t size = (uint32_t)MIN((size_t)text->size, max);
+	const struct python_memory memory = memory_of(n);
 
-	if (text->form == ABI_PYTHON_TEXT_UCS2)
-		size &= ~1U;
-	else if (text->form == ABI_PYTHON_TEXT_UCS4)
-		size &= ~3U;
-	if (!size || remote_memory_now(n->memory, to, size, text->at) < 0)
-		return 0;
-	return (uint16_t)size;
-}
-
-static size_t add_bytes(struct remote_names *n, const struct text *text, size_t max, uint8_t *to, uint16_t *sent)
-{
-	*sent = copy_text(n, text, max, to);
+	*sent = (uint16_t)MAX(python_text_copy(&memory, text, max, to), (int64_t)0);
 	return align_up(*sent, 8);
 }
 
 /* Fills the record's bytes. Return: how many. */
 static size_t fill_name(struct remote_names *n, const struct abi_python *info, const struct code *c, uint8_t *bytes)
 {
-	struct text file = find_text(n, info, c->file), name = find_text(n, info, c->name), lines = { 0 };
+	const struct python_memory memory = memory_of(n);
+	struct python_text file = { 0 }, name = { 0 }, lines = { 0 }; /* of which nothing is sent when it is none */
 	struct abi_python_name head = { .first_line = c->first_line,
 					.is_qualified = c->is_qualified,
 					.version_minor = info->layout.version_minor,
 					.version_major = info->layout.version_major };
 	size_t at = sizeof(head);
-	uint64_t length = 0;
 
-	if (remote_memory_now(n->memory, &length, sizeof(length), c->lines + info->layout.bytes_length) == 0 &&
-	    length <= INT32_MAX)
-		lines = (struct text){ c->lines + info->layout.bytes_data, (uint32_t)length, ABI_PYTHON_TEXT_BYTES };
+	ignore(python_text_find(&memory, info, c->file, &file));
+	ignore(python_text_find(&memory, info, c->name, &name));
+	ignore(python_bytes_find(&memory, &info->layout, c->lines, &lines));
 	at += add_bytes(n, &file, ABI_PYTHON_FILE_BYTES, bytes + at, &head.file_sent);
 	at += add_bytes(n, &name, ABI_PYTHON_NAME_BYTES, bytes + at, &head.name_sent);
 	at += add_bytes(n, &lines, ABI_PYTHON_LINES_BYTES, bytes + at, &head.lines_sent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_proc.h"
+#include "sampler/remote/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -416,8 +416,9 @@ static ssize_t read_thread_file(const struct remote_process *process, uint32_t t
 	return got < 0 ? -errno : got;
 }
 
-/* Both times are told late: that it ran at ticks of the scheduler, 1 to 10 ms apart, that it waited when it runs again.
- * So the share is that of several changes, the newest counting most; between changes it holds on. */
+/* The kernel updates both times late: run time at ticks of the scheduler, 1 to 10 ms apart, waiting time when the
+ * thread runs again. So the share is a mean over several changes, in which the newest counts most; it stays the same
+ * between changes. */
 static void judge_share(struct remote_thread *t, const struct remote_times *now)
 {
 	uint64_t run = now->run_ns - t->run_ns, delay = now->delay_ns - t->delay_ns;

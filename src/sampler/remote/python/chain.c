@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/remote_chain.h"
+#include "sampler/remote/python/chain.h"
 
 /* Where a frame up to 3.10 says whether it runs; a generator that is not running has no caller. 0: nowhere. Sources:
  * CPython 3.5 to 3.9, Include/frameobject.h (f_executing); 3.10, Include/cpython/frameobject.h (f_state). */
@@ -99,7 +99,7 @@ static bool follow(struct remote_memory *m, const struct abi_python_layout *l, u
 	return true;
 }
 
-/* The innermost frame when the heads of this round were read. Return: 0: there is none; -ENOENT: not to be had. */
+/* The innermost frame when the heads of this round were read. Return: 0: there is none; -ENOENT: could not be read. */
 static int find_leaf(struct remote_memory *m, const struct abi_python_layout *l, uint64_t thread, unsigned round,
 		     uint64_t *out)
 {

@@ -5,20 +5,20 @@
 #include <linux/types.h>
 
 #include "abi/abi.h"
-#include "sampler/remote_proc.h"
+#include "sampler/remote/proc.h"
 
 struct remote_names;
 
 int remote_names_new(struct remote_names **out) warn_unused;
 void remote_names_free(struct remote_names *n); /* NULL is fine */
 /**
- * remote_names_read - the record that names a frame, unless it was given before
+ * remote_names_read - read the record that names a frame, unless it was returned before
  * Texts count only when the function's cookie held before and after they were read. Return: borrowed until the next
  * call; NULL: it was given before, or another function lies there by now.
  */
 const struct abi_name *remote_names_read(struct remote_names *n, struct remote_process *p,
 					 const struct abi_frame *frame, uint64_t now_ns);
-/** remote_names_unsend - the record found no room: it is to be given again. */
+/** remote_names_unsend - the record found no room: return it again next time. */
 void remote_names_unsend(struct remote_names *n, const struct remote_process *p, const struct abi_frame *frame);
-/** remote_names_forget - all of them are to be given again. */
+/** remote_names_forget - return all records again. */
 void remote_names_forget(struct remote_names *n);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a walk of a running process's memory reads, taken in one system call around an instant: a stack that is read
- * word by word while it changes hangs together nowhere.
+ * word by word while it changes mixes frames from different moments.
  *
  *	early | frames, outermost first | heads | frames, innermost first | late          one round
- *	early | all frames | heads | inner ones | inner ones | heads | all frames | late  two: only the last pass is whole
+ *	early | all frames | heads | inner ones | inner ones | heads | all frames | late  two: the last pass is whole
  *
  * heads say which frame is the innermost one, frames are the stack, early pieces lead to the heads and stay what they
  * are, late ones are what frames point at and does not change while they live. One process_vm_readv takes 1.1 us and
  * 0.3 us for each piece, in their order. A frame that is the same in the passes before and after the heads was so when
  * the heads were read; those that change the most, the innermost, are read the closest to them. All of them together
- * are then a stack that existed at that instant, unless one was left and entered again in between. Which pieces there
- * are is known from earlier walks of the thread, its plan; what a walk needs besides is read at once, and noted for the
- * next plan. */
+ * are then a stack that existed at that instant, unless one was left and entered again in between. The list of
+ * pieces, the plan, comes from earlier walks of the thread. Anything else that a walk needs is read at once and added
+ * to the next plan. */
 #pragma once
 
 #include <linux/types.h>
