@@ -16,6 +16,7 @@
 #define FUNCTIONS_MAX (256u << 10)
 #define ORIGINS_MAX 256u
 #define PENDING_MAX (64u << 10)
+#define SHOWN_MAX (512u << 10)
 #define STRING_BYTES_MAX MIB(16)
 
 int aggregate_new(struct aggregate **out)
@@ -62,6 +63,7 @@ void aggregate_free(struct aggregate *a)
 	free(a->functions);
 	free(a->origins);
 	free(a->pending);
+	free(a->shown);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
@@ -181,7 +183,8 @@ static bool pending_equal(const void *table, uint32_t index, const void *row)
 
 	return a->program.pid == b->program.pid && a->program.exec_id == b->program.exec_id &&
 	       a->program.start_ns == b->program.start_ns && a->key == b->key && a->cookie == b->cookie &&
-	       a->position == b->position && a->process == b->process && a->runtime == b->runtime;
+	       a->position == b->position && a->process == b->process && a->runtime == b->runtime &&
+	       a->flags == b->flags;
 }
 
 int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *row, uint32_t *out)
@@ -191,7 +194,7 @@ int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *r
 				   row->key,
 				   row->cookie,
 				   (uint64_t)row->position << 32 | row->process,
-				   row->runtime };
+				   (uint64_t)row->flags << 16 | row->runtime };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	int r;
 
@@ -208,8 +211,37 @@ int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *r
 	return 0;
 }
 
+int aggregate_show(struct aggregate *a, struct aggregate_pending *pending, const struct aggregate_shown *shown,
+		   size_t count)
+{
+	size_t before = a->shown_count;
+
+	for (size_t i = 0; i < count; i++) {
+		int r = array_grow(&a->shown, &a->shown_cap, a->shown_count, SHOWN_MAX);
+
+		if (r < 0) {
+			a->shown_count = before;
+			return r;
+		}
+		a->shown[a->shown_count++] = shown[i];
+	}
+	pending->first_shown = (uint32_t)before;
+	pending->shown_count = (uint32_t)count;
+	return 0;
+}
+
+size_t aggregate_functions(const struct aggregate *a, const struct aggregate_frame *f)
+{
+	return f->at == AGGREGATE_PENDING ? MAX(a->pending[f->owner].shown_count, 1u) : 1;
+}
+
+unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_frame *f)
+{
+	return f->at == AGGREGATE_PENDING ? a->pending[f->owner].runtime : a->functions[f->owner].runtime;
+}
+
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
-						    int32_t *line)
+						    size_t index, int32_t *line)
 {
 	static const struct aggregate_function lost = { .kind = AGGREGATE_FUNCTION_LOST };
 	const struct aggregate_pending *p;
@@ -219,6 +251,11 @@ const struct aggregate_function *aggregate_function(const struct aggregate *a, c
 		return &a->functions[f->owner];
 	}
 	p = &a->pending[f->owner];
+	if (p->shown_count) {
+		must(index < p->shown_count);
+		*line = a->shown[p->first_shown + index].line;
+		return &a->functions[a->shown[p->first_shown + index].function];
+	}
 	*line = p->line;
 	return p->function == AGGREGATE_NO_FUNCTION ? &lost : &a->functions[p->function];
 }

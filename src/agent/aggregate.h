@@ -20,14 +20,14 @@ struct aggregate_frame {
 			 * address */
 };
 
-/** aggregate_frame_place - where the instruction of a NATIVE frame lies in its file: a return address belongs to the call
- * before it. */
+/** aggregate_frame_place - where the instruction of a NATIVE frame lies in its file: a return address belongs to the
+ * call before it. */
 static inline uint64_t aggregate_frame_place(const struct aggregate_frame *f)
 {
 	return f->at - (f->flags & ABI_FRAME_RETURN ? 1 : 0);
 }
 
-/* What a runtime frame shows. All but NAMED stand for frames that are not known. */
+/* What a runtime frame shows. Every value except NAMED stands for a frame that is not known. */
 enum aggregate_function_kind {
 	AGGREGATE_FUNCTION_NAMED,
 	AGGREGATE_FUNCTION_LOST,      /* it has no name */
@@ -43,7 +43,7 @@ struct aggregate_function {           /* of a language runtime */
 	uint8_t runtime; /* enum abi_runtime */
 };
 
-#define AGGREGATE_PENDING UINT64_MAX /* at: what is shown is found out before the window ends, or never */
+#define AGGREGATE_PENDING UINT64_MAX /* at: what is shown is found before the window ends, or not at all */
 #define AGGREGATE_NO_FUNCTION UINT32_MAX
 
 /* A runtime frame whose name or line is not known yet. */
@@ -53,9 +53,16 @@ struct aggregate_pending {
 	uint32_t position, process; /* process: index into processes */
 	uint16_t runtime;           /* enum abi_runtime */
 	uint16_t tries;
+	uint8_t flags; /* enum abi_frame_flags: COMPILED and RETURN */
 	bool is_settled;
 	uint32_t function; /* index into functions; NO_FUNCTION: it has no name */
 	int32_t line;
+	uint32_t first_shown, shown_count; /* COMPILED: in `shown`, leaf first; none: it shows `function` */
+};
+
+struct aggregate_shown {   /* one function of a frame */
+	uint32_t function; /* index into functions */
+	int32_t line;      /* executing, or of a call that was inlined; 0: not known */
 };
 
 /* A file system that functions come from: of a container, or a mount namespace. */
@@ -72,19 +79,20 @@ struct aggregate_process {
 	uint32_t pid, generation;
 	uint64_t start_ns;
 	uint32_t comm, container; /* strings of the aggregate */
-	uint32_t workload;        /* the same; follows from the others and is not part of the identity */
+	uint32_t workload;        /* the same; derived from the others, so no part of the identity */
 	uint32_t application,
 		metadata_json; /* strings of the aggregate, set once they are known: no part of the identity */
 	uint32_t origin;       /* index into origins, once it is known */
 	int perf_map_fd;       /* owned, or -1 */
-	bool is_kernel, origin_known;
+	uint8_t jit_kind;      /* enum jit_kind, of a process with JIT code; no part of the identity */
+	bool is_kernel, origin_known, jit_kind_known;
 };
 
 struct aggregate_sample {
 	uint32_t stack, process, tid, thread_name; /* thread_name: string of the aggregate */
 	uint8_t user_end;                          /* enum abi_end */
 	uint8_t runtime_end;                       /* enum abi_runtime_end */
-	uint8_t has_user;                          /* there is a user part: root_frame and user_end mean something */
+	uint8_t has_user;                          /* there is a user part: root_frame and user_end are valid */
 	uint8_t guessed;                           /* a native frame was, shown or folded away */
 	uint8_t kernel_cut;                        /* kernel frames are missing */
 	uint8_t is_wait;                           /* the thread was off its CPU, for wait_ns */
@@ -109,12 +117,14 @@ struct aggregate {
 	size_t origin_count, origin_cap;
 	struct aggregate_pending *pending;
 	size_t pending_count, pending_cap, unsettled;
+	struct aggregate_shown *shown;
+	size_t shown_count, shown_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
 		sample_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
-	bool with_waits;    /* the window says what threads waited for, if only that they did not */
-	double wait_weight; /* a wait that was counted stands for that many */
+	bool with_waits;    /* the window has columns for waits, even when no thread waited */
+	double wait_weight; /* one counted wait stands for so many waits */
 	uint64_t left_out;  /* samples without the frames that were asked for */
 	uint64_t dropped;   /* samples that found no room or memory */
 };
@@ -130,11 +140,18 @@ int aggregate_add_process(struct aggregate *a, const struct aggregate_process *r
 int aggregate_add_frame(struct aggregate *a, const struct aggregate_frame *row, uint32_t *out) warn_unused;
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out) warn_unused;
 int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out) warn_unused;
-/** aggregate_add_pending - what is settled is no part of the identity. */
+/** aggregate_add_pending - fields that are filled later are no part of the identity. */
 int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *row, uint32_t *out) warn_unused;
-/** aggregate_function - what runtime frame @f shows; @line: executing, 0: not known. */
+/** aggregate_show - from now on pending frame @pending is these functions, leaf first. Return: 0, -ENOMEM, -E2BIG. */
+int aggregate_show(struct aggregate *a, struct aggregate_pending *pending, const struct aggregate_shown *shown,
+		   size_t count) warn_unused;
+/** aggregate_functions - how many functions runtime frame @f shows: at least one. */
+size_t aggregate_functions(const struct aggregate *a, const struct aggregate_frame *f);
+/** aggregate_runtime - whose frame @f is: enum abi_runtime. */
+unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_frame *f);
+/** aggregate_function - number @index of them, leaf first; @line: executing, 0: not known. */
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
-						    int32_t *line);
+						    size_t index, int32_t *line);
 /** aggregate_add_origin - @root_fd: borrowed, a duplicate is kept; -1: gone. */
 int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out) warn_unused;
 /** aggregate_add_sample - count one; row->count is ignored, row->wait_ns is added. */

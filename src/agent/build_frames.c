@@ -4,7 +4,8 @@
 
 #include "agent/build_int.h"
 #include "base/utf8.h"
-#include "runtime/python_source.h"
+#include "runtime/python/source.h"
+#include "runtime/runtimes.h"
 
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
@@ -39,7 +40,7 @@ static void add_hex(struct buf *out, const struct build_id *id)
 		buf_addf(out, "%02x", id->bytes[i]);
 }
 
-/* A file's addresses are its offsets: whatever the process mapped where, equal code has equal addresses. */
+/* A file's addresses are its offsets, so equal code has equal addresses in every process. */
 static int add_file_mapping(struct builder *b, uint32_t file_id, uint32_t *out)
 {
 	scoped(buf_release) struct buf hex = BUF_INIT(KIB(1));
@@ -213,29 +214,55 @@ static int resolve_unknown(struct builder *b, const struct aggregate_frame *f, s
 
 /* ---- frames of a language runtime ---- */
 
-static const struct str stand_ins[] = {
-	[AGGREGATE_FUNCTION_LOST] = STR("[Lost Symbol]"),
-	[AGGREGATE_FUNCTION_GAP] = STR("[missing Python frames]"),
-	[AGGREGATE_FUNCTION_TRUNCATED] = STR("[Truncated Python Stack]"),
-};
+/* Of a recording whose runtime this program does not have. */
+static const struct runtime unknown_runtime = { .title = "runtime",
+						.kind = MODEL_KIND_JIT,
+						.error_kind = MODEL_KIND_JIT };
 
-static int resolve_stand_in(struct builder *b, const struct aggregate_function *f, uint32_t *out)
+static const struct runtime *runtime_of(const struct builder *b, const struct aggregate_frame *f)
 {
-	struct symbol symbol = { .name = stand_ins[f->kind] };
-	struct model_mapping row = { .flags = MODEL_HAS_FUNCTIONS };
-	uint32_t mapping = 0;
-	int r = model_add_string(b->m, model_kind_mapping(MODEL_KIND_PYTHON_ERROR), &row.filename);
+	enum abi_runtime id = aggregate_runtime(b->a, f);
+	const struct runtime *runtime = b->runtimes ? runtimes_of(b->runtimes, id) : runtime_find(id);
 
-	if (r == 0)
-		r = model_add_mapping(b->m, &row, &mapping);
-	return r < 0 ? r : add_location(b, mapping, 0, &symbol, MODEL_KIND_PYTHON_ERROR, out);
+	return runtime ? runtime : &unknown_runtime;
 }
 
-/* "[python]", or "[python:DISTRIBUTION]". */
-static int add_runtime_mapping(struct builder *b, struct str distribution, uint32_t *out)
+/* What stands for frames that are not known. */
+static void name_stand_in(enum aggregate_function_kind kind, const char *title, char out[64])
+{
+	switch (kind) {
+	case AGGREGATE_FUNCTION_GAP:
+		snprintf(out, 64, "[missing %s frames]", title);
+		break;
+	case AGGREGATE_FUNCTION_TRUNCATED:
+		snprintf(out, 64, "[Truncated %s Stack]", title);
+		break;
+	default:
+		snprintf(out, 64, "[Lost Symbol]");
+	}
+}
+
+static int resolve_stand_in(struct builder *b, const struct runtime *runtime, enum aggregate_function_kind kind,
+			    uint32_t *out)
+{
+	struct model_mapping row = { .flags = MODEL_HAS_FUNCTIONS };
+	uint32_t mapping = 0;
+	struct symbol symbol;
+	char name[64];
+	int r = model_add_string(b->m, model_kind_mapping(runtime->error_kind), &row.filename);
+
+	name_stand_in(kind, runtime->title, name);
+	symbol = (struct symbol){ .name = str_of(name) };
+	if (r == 0)
+		r = model_add_mapping(b->m, &row, &mapping);
+	return r < 0 ? r : add_location(b, mapping, 0, &symbol, runtime->error_kind, out);
+}
+
+/* "[RUNTIME]", or "[RUNTIME:DISTRIBUTION]". */
+static int add_runtime_mapping(struct builder *b, enum model_kind of, struct str distribution, uint32_t *out)
 {
 	scoped(buf_release) struct buf name = BUF_INIT(KIB(64));
-	struct str kind = model_kind_mapping(MODEL_KIND_PYTHON);
+	struct str kind = model_kind_mapping(of);
 	struct model_mapping row = { .flags = MODEL_HAS_FUNCTIONS | MODEL_HAS_FILENAMES | MODEL_HAS_LINE_NUMBERS };
 	int r;
 
@@ -253,7 +280,7 @@ static void find_source(struct builder *b, const struct aggregate_function *f, s
 	const struct aggregate_origin *origin = &b->a->origins[f->origin];
 
 	*out = (struct python_source){ 0 };
-	if (b->sources)
+	if (b->sources && f->runtime == ABI_RUNTIME_PYTHON)
 		python_sources_find(b->sources, origin->number, origin->root_fd, intern_get(&b->a->strings, f->file),
 				    intern_get(&b->a->strings, f->version), out);
 }
@@ -270,20 +297,15 @@ static int add_qualified(struct builder *b, struct str package, struct str name,
 	return text.error ? text.error : build_text(b->m, buf_str(&text), out);
 }
 
-static int resolve_runtime(struct builder *b, const struct aggregate_frame *frame, struct symbol *symbol, uint32_t *out)
+/* One function of a frame; *mapping: where its code is. */
+static int add_runtime_line(struct builder *b, const struct runtime *runtime, const struct aggregate_function *f,
+			    struct model_line *line, uint32_t *mapping)
 {
-	int32_t executing;
-	const struct aggregate_function *f = aggregate_function(b->a, frame, &executing);
-	struct model_function function = { .kind = MODEL_KIND_PYTHON, .start_line = f->first_line };
-	struct model_location location = { .line_count = 1 };
-	struct model_line line = { .line = executing };
-	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name in Python */
+	struct model_function function = { .kind = runtime->kind, .start_line = f->first_line };
+	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name, too */
 	struct python_source source;
 	int r;
 
-	symbol->has_name = f->kind != AGGREGATE_FUNCTION_LOST;
-	if (f->kind != AGGREGATE_FUNCTION_NAMED)
-		return resolve_stand_in(b, f, out);
 	find_source(b, f, &source);
 	r = add_qualified(b, source.package, name, &function.name);
 	if (r == 0)
@@ -292,10 +314,32 @@ static int resolve_runtime(struct builder *b, const struct aggregate_frame *fram
 	if (function.system_name == function.name) /* pprof would take "<module>" for an argument of a C++ template */
 		function.system_name = 0;
 	if (r == 0)
-		r = add_runtime_mapping(b, source.distribution, &location.mapping);
-	if (r == 0)
-		r = model_add_function(b->m, &function, &line.function);
-	return r < 0 ? r : model_add_location(b->m, &location, &line, out);
+		r = add_runtime_mapping(b, runtime->kind, source.distribution, mapping);
+	return r < 0 ? r : model_add_function(b->m, &function, &line->function);
+}
+
+/* The location lies in the mapping of the outermost function: the others were inlined into it. */
+static int resolve_runtime(struct builder *b, const struct aggregate_frame *frame, struct symbol *symbol, uint32_t *out)
+{
+	const struct runtime *runtime = runtime_of(b, frame);
+	size_t count = aggregate_functions(b->a, frame);
+	struct model_location location = { .line_count = (uint32_t)count };
+	int r = 0;
+
+	must(count <= LINES_MAX);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		int32_t executing;
+		const struct aggregate_function *f = aggregate_function(b->a, frame, i, &executing);
+
+		symbol->has_name = f->kind != AGGREGATE_FUNCTION_LOST;
+		if (f->kind != AGGREGATE_FUNCTION_NAMED)
+			return resolve_stand_in(b, runtime, f->kind, out);
+		b->room->lines[i] = (struct model_line){ .line = executing };
+		r = add_runtime_line(b, runtime, f, &b->room->lines[i], &location.mapping);
+	}
+	if (r == 0 && count > 1)
+		b->m->mappings[location.mapping].flags |= MODEL_HAS_INLINE_FRAMES;
+	return r < 0 ? r : model_add_location(b->m, &location, b->room->lines, out);
 }
 
 int build_frames(struct builder *b)

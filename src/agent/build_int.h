@@ -4,6 +4,7 @@
 
 #include "agent/build_window.h"
 #include "agent/stack_end.h"
+#include "model/jit_kind.h"
 
 #define LINES_MAX DEBUG_LINES_DEPTH_MAX
 
@@ -12,6 +13,10 @@ enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
 struct line_room { /* the lines of the frame at hand */
 	struct debug_lines_frame frames[LINES_MAX];
 	struct model_line lines[LINES_MAX];
+};
+
+struct runtime_counts { /* samples: with frames of it; complete: of them */
+	uint64_t samples, complete, frames, unnamed, unlined, gaps;
 };
 
 struct builder {
@@ -32,18 +37,21 @@ struct builder {
 	uint32_t *processes;         /* per raw process */
 	struct u64map file_mappings; /* file id -> mapping of the model */
 	uint32_t kernel_mapping;
-	uint64_t user_samples, complete, frames, unnamed_frames, guessed_frames;
-	uint64_t runtime_samples, runtime_complete, runtime_frames, runtime_unnamed, runtime_unlined, runtime_gaps;
+	uint64_t user_samples, complete, guessed, frames, unnamed_frames, guessed_frames;
+	uint64_t runtime_samples, runtime_complete;       /* a sample may have frames of several runtimes */
+	struct runtime_counts runtime[ABI_RUNTIME_COUNT]; /* by enum abi_runtime */
 	uint64_t cut[STACK_END_COUNT];
+	uint64_t unnamed_jit[JIT_KIND_COUNT]; /* samples of processes without a perf map */
 };
 
 /** build_text - add a stranger's text, as UTF-8. */
 int build_text(struct model *m, struct str text, uint32_t *out) warn_unused;
 /** build_texts - @count of them. */
 int build_texts(struct model *m, const struct str *texts, uint32_t *const *ids, size_t count) warn_unused;
-/** build_mark_used - which frames are in a stack; the others were folded away: only their place counted. */
+/** build_mark_used - mark the frames that stand in a stack. The others were folded away; only their place was needed.
+ */
 void build_mark_used(struct builder *b);
-/** build_ask_lines - all at once: each file is read once a window. */
+/** build_ask_lines - ask for all lines at once, so that each file is read once a window. */
 int build_ask_lines(struct builder *b) warn_unused;
 /** build_frames - a location for each frame that is used. */
 int build_frames(struct builder *b) warn_unused;

@@ -3,11 +3,12 @@
 
 #include "agent/build_int.h"
 #include "base/clock.h"
+#include "runtime/runtime.h"
 #include "runtime/runtimes.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define PATIENCE_NS NSEC_PER_SEC /* for the files that the window's last samples have brought */
-#define TRIM_MAX 8 /* frames between a switch and the program that sees it */
+#define TRIM_MAX 8               /* frames between a switch and the program that sees it */
 
 static void builder_release(struct builder *b)
 {
@@ -75,27 +76,33 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 	return *state == ROOT_PROVEN;
 }
 
-static void count_runtime_frame(struct builder *b, const struct aggregate_frame *f, uint32_t count)
+/* Return: the bit of its runtime. */
+static uint32_t count_runtime_frame(struct builder *b, const struct aggregate_frame *f, uint32_t count)
 {
 	int32_t line;
+	const struct aggregate_function *function = aggregate_function(b->a, f, 0, &line);
+	struct runtime_counts *counts = &b->runtime[function->runtime % ABI_RUNTIME_COUNT];
 
-	switch (aggregate_function(b->a, f, &line)->kind) {
+	switch (function->kind) {
 	case AGGREGATE_FUNCTION_NAMED:
-		b->runtime_frames += count;
-		b->runtime_unlined += line ? 0 : count;
-		return;
+		counts->frames += count;
+		counts->unlined += line ? 0 : count;
+		break;
 	case AGGREGATE_FUNCTION_LOST:
-		b->runtime_frames += count;
-		b->runtime_unnamed += count;
-		return;
+		counts->frames += count;
+		counts->unnamed += count;
+		break;
 	default:
-		b->runtime_gaps += count;
+		counts->gaps += count;
 	}
+	return 1U << function->runtime % ABI_RUNTIME_COUNT;
 }
 
-struct counted {                   /* of one sample's frames */
-	bool guessed, has_runtime; /* guessed: one was found by a rule that can be wrong */
-	bool in_loop;              /* one runs the loop of a runtime */
+struct counted {           /* of one sample's frames */
+	uint32_t runtimes; /* bits by enum abi_runtime: it has frames of them */
+	bool guessed;      /* one was found by a rule that can be wrong */
+	bool in_loop;      /* one runs the loop of a runtime */
+	bool unnamed_jit;  /* one is code of a JIT compiler without a name */
 };
 
 static bool is_loop(const struct builder *b, const struct aggregate_frame *f)
@@ -116,13 +123,27 @@ static struct counted count_frames(struct builder *b, const struct aggregate_sam
 		b->frames += count;
 		b->unnamed_frames += b->unnamed[frame] ? count : 0;
 		b->guessed_frames += b->a->frames[frame].flags & ABI_FRAME_GUESSED ? count : 0;
+		counted.unnamed_jit |= b->a->frames[frame].kind == ABI_FRAME_JIT && b->unnamed[frame];
 		counted.in_loop |= may_be_early && is_loop(b, &b->a->frames[frame]);
 		if (b->a->frames[frame].kind != ABI_FRAME_RUNTIME)
 			continue;
-		counted.has_runtime = true;
-		count_runtime_frame(b, &b->a->frames[frame], count);
+		counted.runtimes |= count_runtime_frame(b, &b->a->frames[frame], count);
 	}
 	return counted;
+}
+
+static void count_runtimes(struct builder *b, uint32_t runtimes, uint32_t samples, uint32_t complete)
+{
+	if (!runtimes)
+		return;
+	b->runtime_samples += samples;
+	b->runtime_complete += complete;
+	for (size_t i = 0; i < ABI_RUNTIME_COUNT; i++) {
+		if (!(runtimes >> i & 1))
+			continue;
+		b->runtime[i].samples += samples;
+		b->runtime[i].complete += complete;
+	}
 }
 
 static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s)
@@ -133,18 +154,19 @@ static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s
 				     .guessed = counted.guessed,
 				     .kernel_cut = s->kernel_cut,
 				     .runtime_end = s->runtime_end };
+	const struct aggregate_process *p = &b->a->processes[s->process];
 	enum stack_end end;
 
+	if (counted.unnamed_jit && p->perf_map_fd < 0 && !s->is_wait)
+		b->unnamed_jit[p->jit_kind] += s->count;
 	/* Taken in before its file was known to be a runtime: the frames that its loop ran are missing. */
 	if (counted.in_loop)
 		facts.runtime_end = ABI_RUNTIME_END_NOT_READY;
 	if (s->has_user && s->user_end != ABI_END_COMPLETE)
 		facts.root_proven = is_root(b, s);
 	end = stack_end_of(&facts);
-	if (counted.has_runtime && !s->is_wait) {
-		b->runtime_samples += s->count;
-		b->runtime_complete += end == STACK_END_WHOLE ? s->count : 0;
-	}
+	if (!s->is_wait)
+		count_runtimes(b, counted.runtimes, s->count, end == STACK_END_WHOLE ? s->count : 0);
 	return end;
 }
 
@@ -155,6 +177,8 @@ static void count_end(struct builder *b, const struct aggregate_sample *s, enum 
 	b->user_samples += s->count;
 	if (end == STACK_END_WHOLE)
 		b->complete += s->count;
+	else if (end == STACK_END_GUESSED)
+		b->guessed += s->count;
 	else
 		b->cut[end] += s->count;
 }
@@ -162,7 +186,7 @@ static void count_end(struct builder *b, const struct aggregate_sample *s, enum 
 static int end_string(struct builder *b, enum stack_end end, uint32_t *out)
 {
 	char text[64];
-	int size = snprintf(text, sizeof(text), "%s%s", end == STACK_END_WHOLE ? "" : "cut:", stack_end_name(end));
+	int size = snprintf(text, sizeof(text), "%s%s", stack_end_is_cut(end) ? "cut:" : "", stack_end_name(end));
 
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
 }
@@ -221,21 +245,26 @@ static int add_wait_types(struct model *m)
 {
 	int r = model_add_value_type(m, STR("waits"), STR("count"));
 
-	return r < 0 ? r : model_add_value_type(m, STR("off_cpu"), STR("nanoseconds"));
+	if (r == 0)
+		r = model_add_value_type(m, STR("off_cpu"), STR("nanoseconds"));
+	return r;
 }
 
-static int start_model(struct model *m, bool with_waits, uint32_t frequency_hz, const struct window *w)
+static int start_model(struct model *m, bool with_waits, const struct build_config *cfg, const struct window *w)
 {
+	const char *first = cfg->default_value ? cfg->default_value : with_waits ? "cpu" : NULL;
 	int r = model_add_value_type(m, STR("samples"), STR("count"));
 
 	if (r == 0)
 		r = model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
 	if (r == 0)
 		r = with_waits ? add_wait_types(m) : 0;
+	if (r == 0 && first) /* without it viewers show the last column */
+		r = model_add_string(m, str_of(first), &m->default_type);
 	if (r == 0)
 		r = build_texts(m, (struct str[]){ STR("cpu"), STR("nanoseconds") },
 				(uint32_t *[]){ &m->period_type.type, &m->period_type.unit }, 2);
-	m->period = (int64_t)(NSEC_PER_SEC / frequency_hz);
+	m->period = (int64_t)(NSEC_PER_SEC / cfg->frequency_hz);
 	m->time_ns = (int64_t)w->start_ns;
 	m->duration_ns = (int64_t)(w->end_ns - w->start_ns);
 	return r;
@@ -255,24 +284,44 @@ static int set_lines_counters(const struct builder *b, struct window *w)
 	return r < 0 ? r : window_set_counter(w, STR("lines_failed"), now.failed - b->lines_before.failed);
 }
 
-static int set_runtime_counters(const struct builder *b, struct window *w)
+/* @name: of the runtime, or empty: of all of them. */
+static int set_counters_of(const struct runtime_counts *c, struct str name, struct window *w)
 {
 	const struct {
-		struct str name;
+		const char *name;
 		uint64_t value;
 	} rows[] = {
-		{ STR("runtime_samples"), b->runtime_samples },
-		{ STR("runtime_complete"), b->runtime_complete },
-		{ STR("runtime_frames"), b->runtime_frames },
-		{ STR("runtime_unnamed_frames"), b->runtime_unnamed },
-		{ STR("runtime_unlined_frames"), b->runtime_unlined },
-		{ STR("runtime_gap_frames"), b->runtime_gaps },
+		{ "samples", c->samples },        { "complete", c->complete },      { "frames", c->frames },
+		{ "unnamed_frames", c->unnamed }, { "unlined_frames", c->unlined }, { "gap_frames", c->gaps },
 	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+
+		buf_addf(&text, "runtime_%s%s" STR_FMT, rows[i].name, name.len ? "_" : "", STR_ARG(name));
+		r = text.error ? text.error : window_set_counter(w, buf_str(&text), rows[i].value);
+	}
+	return r;
+}
+
+static int set_runtime_counters(const struct builder *b, struct window *w)
+{
+	struct runtime_counts all = { .samples = b->runtime_samples, .complete = b->runtime_complete };
 	int r = b->a->left_out ? window_set_counter(w, STR("left_out"), b->a->left_out) : 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0 && b->runtime_samples; i++)
-		r = window_set_counter(w, rows[i].name, rows[i].value);
-	return r;
+	for (size_t i = 0; i < ABI_RUNTIME_COUNT && r == 0; i++) {
+		const struct runtime_counts *c = &b->runtime[i];
+		const struct runtime *runtime = runtime_find((enum abi_runtime)i);
+
+		all.frames += c->frames;
+		all.unnamed += c->unnamed;
+		all.unlined += c->unlined;
+		all.gaps += c->gaps;
+		if (c->samples && runtime)
+			r = set_counters_of(c, str_of(runtime->name), w);
+	}
+	return r || !b->runtime_samples ? r : set_counters_of(&all, STR(""), w);
 }
 
 static int set_counters(const struct builder *b, struct window *w)
@@ -283,6 +332,8 @@ static int set_counters(const struct builder *b, struct window *w)
 		r = window_set_counter(w, STR("user_samples"), b->user_samples);
 	if (r == 0)
 		r = window_set_counter(w, STR("complete"), b->complete);
+	if (r == 0)
+		r = window_set_counter(w, STR("guessed"), b->guessed);
 	if (r == 0)
 		r = window_set_counter(w, STR("frames"), b->frames);
 	if (r == 0)
@@ -298,6 +349,9 @@ static int set_counters(const struct builder *b, struct window *w)
 		if (b->cut[i])
 			r = window_set_counter(w, str_n(name, (size_t)size), b->cut[i]);
 	}
+	for (size_t i = 0; i < JIT_KIND_COUNT && r == 0; i++)
+		if (b->unnamed_jit[i])
+			r = window_set_counter(w, jit_kind_counter((enum jit_kind)i), b->unnamed_jit[i]);
 	return r;
 }
 
@@ -330,10 +384,12 @@ static void model_freep(struct model **m)
 int build_window(const struct aggregate *a, const struct build_config *cfg, struct window *out)
 {
 	scoped(model_freep) struct model *m = calloc(1, sizeof(*m));
-	scoped(builder_release) struct builder b = {
-		.a = a, .symbols = cfg->symbols, .lines = cfg->lines, .sources = cfg->sources, .m = m,
-		.runtimes = cfg->runtimes
-	};
+	scoped(builder_release) struct builder b = { .a = a,
+						     .symbols = cfg->symbols,
+						     .lines = cfg->lines,
+						     .sources = cfg->sources,
+						     .m = m,
+						     .runtimes = cfg->runtimes };
 	int r;
 
 	if (!m)
@@ -344,7 +400,7 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 	if (r == 0)
 		r = builder_init(&b);
 	if (r == 0)
-		r = start_model(m, a->with_waits, cfg->frequency_hz, out);
+		r = start_model(m, a->with_waits, cfg, out);
 	if (r == 0) {
 		build_mark_used(&b);
 		r = build_ask_lines(&b);

@@ -14,7 +14,8 @@ struct build_config { /* all are borrowed */
 	struct symbols *symbols;
 	struct debug_lines *lines;      /* NULL, or what gives inlined frames and lines of native code */
 	struct python_sources *sources; /* import paths and distributions; NULL: functions go without */
-	struct runtimes *runtimes;      /* which files are runtimes; NULL: nobody asked for their frames */
+	struct runtimes *runtimes;      /* which files are runtimes; NULL: their frames were not asked for */
+	const char *default_value;      /* the sample type that viewers show first; NULL: cpu */
 	uint32_t frequency_hz;          /* gives the period; columns are samples/count and cpu/nanoseconds */
 };
 
@@ -23,13 +24,16 @@ struct build_config { /* all are borrowed */
  * @out: metadata already there is kept; model and counters are set here
  *
  * A function of a runtime has its import path before its name ("json.decoder.JSONDecoder.decode"), the name that the
- * runtime says as system name, its file and first line; its location is in a mapping "[python]" or
- * "[python:DISTRIBUTION]", at address 0, on the executing line.
+ * runtime says as system name, its file and first line; its location is in a mapping "[RUNTIME]" or
+ * "[RUNTIME:DISTRIBUTION]", at address 0, on the executing line.
  *
- * Counters set: samples, user_samples, complete, cut_REASON, frames, unnamed_frames, guessed_frames (the last three
- * count frames of samples, so a share over them is a share of what is shown); left_out; with frames of runtimes:
+ * Counters set: samples, user_samples, complete, guessed, cut_REASON (these three add up to user_samples), frames,
+ * unnamed_frames, guessed_frames (the last three count frames of samples, so a share over them is a share of what is
+ * shown); unnamed_jit_KIND (samples with code of a JIT compiler that has no name, of processes without a perf map, by
+ * model/jit_kind.h); left_out; with frames of runtimes:
  * runtime_samples, runtime_complete (of them), runtime_frames, runtime_unnamed_frames, runtime_unlined_frames (named,
- * without an executing line), runtime_gap_frames; with @lines: lines_asked, lines_found, lines_failed (distinct
+ * without an executing line), runtime_gap_frames, and the same of each runtime, with _NAME behind them: a sample may
+ * have frames of several; with @lines: lines_asked, lines_found, lines_failed (distinct
  * addresses that were not known before this window). Return: 0 or -ENOMEM, -E2BIG.
  */
 int build_window(const struct aggregate *a, const struct build_config *cfg, struct window *out) warn_unused;

@@ -10,15 +10,16 @@
 #include "base/u64map.h"
 #include "proc/mappings.h"
 #include "runtime/runtime.h"
-#include "sampler/remote_walk.h"
+#include "sampler/remote/python/walk.h"
 #include "symbol/symbol.h"
+#include "unwind/full_walk.h"
 #include "unwind/rows_files.h"
 #include "unwind/table_memory.h"
 #include "unwind/world.h"
 
 #define DUMP_RUNTIMES_MAX 8
 
-/* Of one thread, before its process is stopped: afterwards the kernel's side of it only shows the stop. */
+/* Of one thread, read before its process is stopped: after that its kernel stack shows only the stop. */
 struct dump_before {
 	uint32_t tid;
 	char state;
@@ -55,6 +56,7 @@ struct dumper {
 	struct rows_files source_files;
 	struct rows_source source;
 	struct rows *rows;
+	struct full_walk *full;
 	struct world_tables tables;
 	struct walk *walk;
 	struct symbols *symbols;
@@ -82,15 +84,15 @@ struct dumper {
  * runtime is no error, one that cannot be read is a remark. */
 int dump_find_runtime(struct dumper *d) warn_unused;
 void dump_release_runtimes(struct dumper *d);
-/** dump_role - what a native frame is to the interpreter. */
+/** dump_role - the part that a native frame plays in the interpreter. */
 enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f);
 /** dump_python_frame - name and line of a frame, read from the process. Return: 0 or -ENOMEM. */
 int dump_python_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out) warn_unused;
 
 /** dump_add_thread - read one thread's stacks and put them in order: dump_threads.c. */
 int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;
-/** dump_name_native - what all native frames are called; takes long, so nothing is stopped any more. */
+/** dump_name_native - name all native frames. This takes long, so the process must run again. */
 int dump_name_native(struct dumper *d) warn_unused;
-/** dump_look_before - what is to be had of all threads before they are stopped. Return: 0 or -ENOMEM. */
+/** dump_look_before - read what can be read of all threads before they are stopped. Return: 0 or -ENOMEM. */
 int dump_look_before(struct dumper *d) warn_unused;
 int dump_remark(struct dumper *d, struct dump_thread *t, const char *text) warn_unused;

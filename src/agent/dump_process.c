@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "proc/proc_read.h"
-#include "sampler/remote_access.h"
+#include "sampler/remote/access.h"
 
 #define DESCRIPTORS_MAX 512
 #define UNWIND_BYTES MIB(512)
@@ -26,6 +26,7 @@ static void dumper_release(struct dumper *d)
 	dump_stop_release(&d->stop);
 	dump_release_runtimes(d);
 	symbols_close(d->symbols);
+	full_walk_free(d->full);
 	rows_close(d->rows);
 	table_memory_free(d->memory);
 	remote_walker_free(d->walker);
@@ -88,6 +89,8 @@ static int open_native(struct dumper *d)
 	d->tables = (struct world_tables){
 		.file = tables_file, .table = tables_table, .element = tables_element, .self = d->rows
 	};
+	if (r == 0)
+		r = full_walk_new(d->files, &d->full);
 	return r < 0 ? r : symbols_open(&symbols, d->files, &d->symbols);
 }
 

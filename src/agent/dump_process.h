@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks of all threads of a live process, once: kernel, native and Python frames in call order. Read from outside;
- * the process is stopped only when that is asked for. */
+/* The stacks of all threads of a live process, read once: kernel, native and Python frames in call order. They are
+ * read from outside; the process is stopped only on request. */
 #pragma once
 
 #include "base/buf.h"

@@ -11,7 +11,7 @@
 
 struct stopped_thread {
 	pid_t tid;
-	int signal; /* that came in between: handed on at the end */
+	int signal; /* that arrived meanwhile: delivered at the end */
 	bool is_stopped;
 };
 
@@ -21,7 +21,7 @@ struct dump_stop {
 	size_t count, cap;
 	struct u64map index; /* tid -> threads */
 	uint64_t since_ns;   /* monotonic: when the first of them may have stopped; 0: none */
-	sigset_t signals;    /* as they were: those that end a program are held back meanwhile */
+	sigset_t signals;    /* the old mask: signals that end a program are blocked meanwhile */
 	bool held;
 };
 

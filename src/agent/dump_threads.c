@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread of a dump: kernel, native and Python frames, and what of it is not to be had. */
+/* One thread of a dump: kernel, native and Python frames, and which parts could not be read. */
 #include "agent/dump_int.h"
 
 #include <fcntl.h>
@@ -108,7 +108,7 @@ static int add_kernel(struct dumper *d, struct dump_thread *t, const struct dump
 	if (b->error == -EACCES || b->error == -EPERM)
 		return dump_remark(d, t, "kernel frames: only root may see them");
 	if (b->error < 0)
-		return b->error == -ENOENT ? 0 : dump_remark(d, t, "kernel frames: not to be had");
+		return b->error == -ENOENT ? 0 : dump_remark(d, t, "kernel frames: could not be read");
 	if (moved && (b->state == 'R' || !b->size))
 		return 0; /* it ran: nothing is missing */
 	if (moved)
@@ -204,14 +204,19 @@ static bool get_registers(struct dumper *d, struct dump_thread *t, const struct 
 		if (r != -ESRCH)
 			return r == 0;
 	}
+#ifdef WALK_X86_64
+	/* As during a system call. 0 would say that this is the child of clone(), not its caller who waits for it. */
+	w->leaf[0] = (uint64_t)-ENOSYS;
+#endif
 	w->leaf[WALK_REG_SP] = told->sp;
 	w->leaf[WALK_REG_PC] = told->pc;
 	*is_return = told->in_syscall;
 	return told->pc && told->sp;
 }
 
-/* Without the frame register a function that needs it ends the walk: 0 is above no stack pointer. */
-static void walk_native(struct dumper *d, bool is_return)
+/* @is_exact: all registers are known. Without the frame register a function that needs it ends the walk: 0 is above no
+ * stack pointer. */
+static void walk_native(struct dumper *d, bool is_return, bool is_exact)
 {
 	struct world_live live = { .pid = d->process->pid };
 	struct walk *w = d->walk;
@@ -222,7 +227,10 @@ static void walk_native(struct dumper *d, bool is_return)
 	w->mode = WALK_AUTO;
 	w->count = 0;
 	walk_native_start(w, is_return);
-	unwind_walk(w);
+	if (is_exact)
+		full_walk(d->full, w);
+	else
+		unwind_walk(w);
 	w->world = NULL;
 }
 
@@ -263,7 +271,7 @@ static int remark_native(struct dumper *d, struct dump_thread *t, bool is_exact)
 
 	if (!d->walk->count)
 		return dump_remark(d, t,
-				   d->cfg->freeze ? "native frames: its registers were not to be had"
+				   d->cfg->freeze ? "native frames: its registers could not be read"
 						  : "native frames: it runs; --freeze stops it and shows them");
 	if (d->walk->end == ABI_END_COMPLETE || d->walk->end == ABI_END_UNPROVEN_ROOT)
 		return 0;
@@ -299,7 +307,7 @@ static int read_once(struct dumper *d, struct remote_thread *thread, struct dump
 	d->walk->count = 0;
 	d->walk->end = ABI_END_NO_REGISTERS;
 	if (get_registers(d, t, &before, &is_return, is_exact))
-		walk_native(d, is_return);
+		walk_native(d, is_return, *is_exact);
 	python->runtime_count = 0;
 	python->runtime_end = ABI_RUNTIME_END_NONE;
 	if (d->process->has_python)

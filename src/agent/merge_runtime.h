@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two samplers saw one process: its runtime stacks take the place of perf's, and perf's number of samples stays. Pure.
- * Source: spec/agent.md, 4. Where that rounds by chance, the largest remainders are rounded up here, so that the total
- * of a process is exactly perf's. */
+/* Two samplers saw one process: the runtime's stacks replace perf's, and perf's number of samples stays. Pure.
+ * Source: gProfiler, merge.py. Where that rounds by chance, the largest remainders are rounded up here, so that the
+ * total of a process is exactly perf's. */
 #pragma once
 
 #include "model/model.h"
@@ -31,7 +31,7 @@ struct merge_row { /* one stack of one process */
 int merge_runtime_rows(struct merge_row *perf, size_t perf_count, struct merge_row *runtime,
 		       size_t runtime_count) warn_unused;
 
-/** merge_runtime_is_error - does this frame's name say why there are no stacks? Source: spec/agent.md, 4 */
+/** merge_runtime_is_error - does this frame's name say why there are no stacks? Source: gProfiler, merge.py */
 bool merge_runtime_is_error(struct str name);
 
 /**

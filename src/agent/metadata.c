@@ -57,7 +57,7 @@ static void set_time(struct writer *w, const char *key, uint64_t wall_ns)
 	set_text(w, key, buf_str(&text));
 }
 
-/* A file of the host: as pid 1 sees it, or below the host root when that is not to be seen. */
+/* A file of the host: as pid 1 sees it, or below the host root when pid 1's root cannot be read. */
 static int read_host_file(const char *host_root, const char *path, struct buf *out)
 {
 	scoped(buf_release) struct buf below = BUF_INIT(KIB(8));

@@ -87,16 +87,30 @@ static struct counts count(const struct mix_input *in)
 	return c;
 }
 
+/* How far frame @f is from the stack's top, in words. */
+static uint32_t distance_of(const struct abi_frame *f)
+{
+	return f->kind == ABI_FRAME_RUNTIME ? FAR_AWAY : f->extra;
+}
+
 /* The stack of frame @native goes from its stack pointer up to its caller's. */
 static bool covers(const struct mix_input *in, size_t native, uint64_t address)
 {
-	const struct abi_frame *f = &in->native[native];
-	uint64_t low = in->stack_pointer + UINT64_C(8) * f->extra, high = low + LOOP_FRAME_MAX;
+	uint32_t own = distance_of(&in->native[native]), next = FAR_AWAY;
+	uint64_t low = in->stack_pointer + UINT64_C(8) * own, high = low + LOOP_FRAME_MAX;
+	size_t caller = native + 1;
 
-	if (f->extra == FAR_AWAY || !in->stack_pointer)
+	if (own == FAR_AWAY || !in->stack_pointer)
 		return false;
-	if (native + 1 < in->native_count && f[1].extra != FAR_AWAY && f[1].extra >= f->extra)
-		high = in->stack_pointer + UINT64_C(8) * f[1].extra;
+	while (caller < in->native_count && in->native[caller].kind == ABI_FRAME_RUNTIME)
+		caller++; /* their place is not known */
+	if (caller < in->native_count)
+		next = distance_of(&in->native[caller]);
+	if (next != FAR_AWAY && next >= own) {
+		uint64_t end = in->stack_pointer + UINT64_C(8) * next;
+
+		high = caller == native + 1 ? end : MIN(high, end);
+	}
 	return address >= low && address < high;
 }
 
@@ -209,7 +223,7 @@ static struct plan make_plan(const struct mix_input *in, const struct counts *c,
 	out->shortage = clamp_u8(c->activations - MIN(c->loops, c->activations));
 	if (in->native_is_whole && is_rooted(in->runtime_end)) {
 		plan.skip = (long)c->loops - (long)c->activations;
-		if (!is_cut(out->end) && (plan.skip < 0 || plan.skip > 1))
+		if (!is_cut(out->end) && (plan.skip < (in->begins_early ? -1 : 0) || plan.skip > 1))
 			out->end = ABI_RUNTIME_END_UNPAIRED;
 	} else if (!is_cut(out->end)) {
 		out->end = ABI_RUNTIME_END_UNPAIRED;
@@ -225,11 +239,25 @@ static void push(struct mixer *m, uint32_t frame)
 	m->out->frames[m->out->count++] = frame;
 }
 
+static bool is_shown(const struct mixer *m, uint8_t role)
+{
+	switch (role) {
+	case MIX_IN_LINE:
+		return true;
+	case MIX_STUB:
+		return m->in->keep_interpreter;
+	case MIX_NATIVE:
+		return !m->in->only_runtime;
+	default:
+		return !m->in->only_runtime && !m->fold;
+	}
+}
+
 static void push_native(struct mixer *m, size_t end)
 {
 	for (; m->native < end; m->native++) {
 		m->loop += is_loop(m->in, m->native);
-		if (!m->in->only_runtime && (!m->fold || m->in->roles[m->native] == MIX_NATIVE))
+		if (is_shown(m, m->in->roles[m->native]))
 			push(m, (uint32_t)m->native);
 	}
 }

@@ -3,7 +3,8 @@
 
 #include <time.h>
 
-#include "agent/session_int.h"
+#include "agent/session_beside.h"
+#include "agent/session_runtimes.h"
 #include "base/log.h"
 
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
@@ -14,24 +15,6 @@
 #define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
-
-bool session_wants(const struct session *s, const struct proc *p)
-{
-	struct str wanted = str_of(s->container);
-
-	if (!s->container)
-		return true;
-	return (p->container && str_eq(str_of(p->container), wanted)) ||
-	       (wanted.len >= 12 && str_starts(str_of(p->container_id), wanted));
-}
-
-static struct abi_raw raw_of(const struct abi_sample *sample)
-{
-	struct abi_raw raw;
-
-	memcpy(&raw, sample->frames + sample->frame_count + sample->runtime_count, sizeof(raw));
-	return raw;
-}
 
 static void count_sample(struct session *s, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
 {
@@ -89,7 +72,7 @@ static bool hand_over(struct session *s, struct proc *p, const struct abi_sample
  * be there by now. */
 static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
-	const struct abi_raw raw = raw_of(sample);
+	const struct abi_raw raw = unwind_raw_state(sample);
 
 	if (sample->user_end != ABI_END_NO_MAPPING ||
 	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
@@ -142,11 +125,6 @@ static void finish_raw(struct session *s)
 	}
 }
 
-struct program session_program(const struct proc *p)
-{
-	return (struct program){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
-}
-
 /* The kernel misses something: the mappings of the process, or one of them, or rows. */
 static void mend(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
@@ -154,7 +132,7 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 	struct abi_raw raw = { 0 };
 
 	if (sample->flags & ABI_SAMPLE_RAW)
-		raw = raw_of(sample);
+		raw = unwind_raw_state(sample);
 	take_vma(s, p, &raw);
 	if (sample->user_end == ABI_END_NO_PROCESS) /* callers may lie in what was loaded since its last sample */
 		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
@@ -309,20 +287,8 @@ static void count_window(struct session *s, struct job *job)
 	s->cpu_window = job->cpu_end;
 }
 
-int session_new_aggregate(const struct session *s, struct aggregate **out)
-{
-	uint32_t share = s->cfg.sampling.wait_share;
-	int r = aggregate_new(out);
-
-	if (r < 0)
-		return r;
-	(*out)->with_waits = s->cfg.sampling.off_cpu;
-	(*out)->wait_weight = share ? 0x1p32 / share : 1;
-	return 0;
-}
-
 /* A window whose samples are not all back waits for them, one at a time. */
-static int cut_window(struct session *s, uint64_t now_ns)
+static int cut_window(struct session *s, uint64_t end_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
 	struct aggregate *next = NULL;
@@ -340,20 +306,60 @@ static int cut_window(struct session *s, uint64_t now_ns)
 	}
 	count_window(s, job);
 	job->start_ns = wall_of(s, s->window_start_ns);
-	job->end_ns = wall_of(s, now_ns);
+	job->end_ns = wall_of(s, end_ns);
 	job->number = s->window_number++;
 	take_in_settle(s->take_in, s->aggregate);
 	take_in_cut(s->take_in);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
 	s->aggregate = next;
-	s->window_start_ns = now_ns;
+	s->window_start_ns = end_ns;
 	if (job->raw_pending)
 		s->closing = job;
 	else
 		send_job(s, job);
 	job = NULL;
 	return 0;
+}
+
+/* Windows end on a grid that begins with the session: one that is cut late makes the next one no later. A late cut
+ * takes as many of them together as are over. Return: the end of the window that is over at @now_ns, or 0. */
+static uint64_t window_end(const struct session *s, uint64_t now_ns)
+{
+	uint64_t windows = s->cfg.window_ns ? (now_ns - s->window_start_ns) / s->cfg.window_ns : 0;
+	uint64_t end_ns = s->window_start_ns + windows * s->cfg.window_ns;
+
+	if (!windows || (s->cfg.duration_ns && end_ns - s->start_monotonic_ns >= s->cfg.duration_ns))
+		return 0;
+	return end_ns;
+}
+
+/* At most @timeout_ms, and not beyond the end of the window: what comes later belongs to the next one. */
+static int wait_ms(const struct session *s, int timeout_ms, uint64_t now_ns)
+{
+	uint64_t passed = now_ns - s->window_start_ns, left;
+
+	if (!s->cfg.window_ns || passed >= s->cfg.window_ns || timeout_ms < 0)
+		return timeout_ms;
+	left = (s->cfg.window_ns - passed + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	return (int)MIN((uint64_t)timeout_ms, left);
+}
+
+/* Nothing of the last, short window is to be told: every sample is in the windows before it, and none was lost since.
+ */
+static bool is_last_empty(struct session *s)
+{
+	uint64_t counters[ABI_COUNTER_COUNT], lost = 0;
+
+	if (!s->window_number || s->aggregate->total || s->aggregate->waits || s->aggregate->left_out ||
+	    s->raw_pending || s->stop_monotonic_ns - s->window_start_ns >= s->cfg.window_ns)
+		return false;
+	s->sampler->counters(s->sampling, counters);
+	session_beside_counters(s, counters);
+	for (size_t i = 0; i < ABI_COUNTER_COUNT; i++)
+		if (str_starts(str_of(session_counter_name(i)), STR("lost_")))
+			lost += counters[i] - s->window_counters[i];
+	return !lost;
 }
 
 /* No record older than @before_ns is in the ring; what the unwinder still has may be older. */
@@ -394,11 +400,11 @@ static struct sampler_events events_of(struct session *s)
 int session_step(struct session *s, int timeout_ms)
 {
 	const struct sampler_events events = events_of(s);
-	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns;
+	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), now_ns, end_ns;
 	int r;
 
 	must(s->started && !s->stopped);
-	r = s->sampler->poll(s->sampling, timeout_ms, &events);
+	r = s->sampler->poll(s->sampling, wait_ms(s, timeout_ms, before_ns), &events);
 	session_poll_beside(s);
 	take_finished(s);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
@@ -408,7 +414,8 @@ int session_step(struct session *s, int timeout_ms)
 		settle(s);
 		expire(s, before_ns);
 	}
-	if (s->cfg.window_ns && now_ns - s->window_start_ns >= s->cfg.window_ns && cut_window(s, now_ns) < 0)
+	end_ns = window_end(s, now_ns);
+	if (end_ns && cut_window(s, end_ns) < 0)
 		log_warn("out of memory: the window goes on");
 	return r;
 }
@@ -444,7 +451,7 @@ int session_stop(struct session *s)
 	else
 		finish_raw(s);
 	settle_last(s);
-	if (cut_window(s, s->stop_monotonic_ns) < 0) {
+	if (!is_last_empty(s) && cut_window(s, s->stop_monotonic_ns) < 0) {
 		session_count_dropped(s, s->aggregate->total);
 		r = -ENOMEM;
 	}
@@ -468,8 +475,6 @@ void session_stats(const struct session *s, struct session_stats *out)
 				       .off_cpu = s->cfg.sampling.off_cpu };
 	s->sampler->counters(s->sampling, out->counters);
 	session_beside_counters(s, out->counters);
-	if (s->runtimes)
-		runtimes_stats(s->runtimes, ABI_RUNTIME_PYTHON, &out->python);
 	out->counters[ABI_COUNTER_FILTERED] += s->filtered;
 	out->counters[ABI_COUNTER_WAITS] = s->waits_taken;
 	out->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost;

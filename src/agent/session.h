@@ -15,11 +15,14 @@
 struct session_config {
 	const struct sampler *sampler; /* NULL: the first that works */
 	struct sampler_config sampling;
-	uint64_t window_ns;  /* 0: one window for the whole session */
+	uint64_t window_ns; /* 0: one window for the whole session. Windows end at multiples of it from the start on */
+	/* When the caller means to stop; 0: not known. A window that would end there is cut by session_stop(). */
+	uint64_t duration_ns;
 	size_t unwind_bytes; /* for the unwind rows of all files; 0: 64 MiB. sampling.mode says how stacks are walked */
 	const struct clock *clock;
 	const char *host_root;        /* "" on the host */
 	const char *container_socket; /* NULL: Docker's usual one */
+	const char *default_value;    /* the sample type that viewers show first; NULL: cpu */
 	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
 	const char *service_name;     /* becomes the label group; may be NULL */
 	const char *command;          /* what was asked for, for people; may be NULL */
@@ -32,8 +35,8 @@ struct session_config {
 	uint32_t beside_hz;
 	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
 	/**
-	 * Called on the worker for every finished window, in order; @w is borrowed. An error it has to tell is its own
-	 * business: the session goes on.
+	 * Called on the worker for every finished window, in order; @w is borrowed. It reports its own errors; the
+	 * session goes on.
 	 */
 	void (*on_window)(void *ctx, const struct window *w);
 	void *ctx;
@@ -47,8 +50,7 @@ struct session_stats {
 	uint64_t dropped_windows; /* windows that the worker could not keep up with, or failed on */
 	uint64_t left_out;        /* samples without the frames that were asked for */
 	uint64_t elapsed_ns;      /* since start, up to stop */
-	struct runtime_stats python;
-	bool off_cpu; /* waits were asked for */
+	bool off_cpu;             /* waits were asked for */
 };
 
 struct session;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a session share; see session.h. */
+/* The state of a session (session.h), and what its parts ask of it. The parts do not include each other in circles:
+ * session_runtimes, session_merge < session_beside, session_worker < session_open, session.c. */
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include "agent/waits.h"
 #include "base/queue.h"
 #include "proc/cpustat.h"
-#include "runtime/python_source.h"
+#include "runtime/python/source.h"
 #include "runtime/runtimes.h"
 #include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
@@ -55,8 +56,8 @@ struct session {
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
 	uint64_t samples, dropped, left_out;
 	uint64_t waits_taken;                   /* counted in some window */
-	uint64_t waits_lost, window_waits_lost; /* whose stack never came: in all, up to the window's start */
-	uint64_t filtered, window_filtered;     /* by container, here: in all, up to the window's start */
+	uint64_t waits_lost, window_waits_lost; /* whose stack never came: the total at the window's start */
+	uint64_t filtered, window_filtered;     /* left out by container: the total at the window's start */
 	bool started, stopped, worker_runs;
 
 	/* The worker's. */
@@ -74,36 +75,6 @@ struct program session_program(const struct proc *p);
 /** session_wants - is it of the container that was asked for? */
 bool session_wants(const struct session *s, const struct proc *p);
 
-/* Runtimes: session_runtimes.c. */
-int session_open_runtimes(struct session *s) warn_unused;
-int session_close_runtimes(struct session *s); /* -ETIMEDOUT: see runtimes_close() */
-void session_see(struct session *s, const struct proc *p);
-void session_forget(struct session *s, const struct program *program);
-void session_drop(struct session *s, const struct proc *p);
-void session_process(struct session *s, const struct abi_process *event);
-void session_name(struct session *s, const struct abi_name *name);
-
-/* The second sampler: session_beside.c. All of them do nothing without one. */
-int session_open_beside(struct session *s, struct buf *why) warn_unused;
-void session_close_beside(struct session *s);
-int session_start_beside(struct session *s) warn_unused;
-void session_stop_beside(struct session *s);
-void session_poll_beside(struct session *s);
-/** session_settle_beside - take_in_settle() of the second sampler's frames. */
-size_t session_settle_beside(struct session *s);
-/** session_beside_sink - where the runtimes tell what walkers have to know; the first sampler's when there is no
- * second. Return: 0: filled; 1: there is none; -errno. */
-int session_runtime_sink(struct session *s, struct runtime_sink *out) warn_unused;
-/** session_cut_beside - a new aggregate for the next window; the old one is the job's. Return: 0 or -ENOMEM. */
-int session_cut_beside(struct session *s, struct job *job) warn_unused;
-void session_beside_counters(const struct session *s, uint64_t counters[ABI_COUNTER_COUNT]);
-
-/** session_merge_counts - runtime stacks of the window in the place of those that the first sampler saw: on the counts
- * of both aggregates. Return: 0 or -ENOMEM. */
-int session_merge_counts(struct job *job) warn_unused;
-/** session_merge_windows - add the second window to the first. */
-int session_merge_windows(struct window *w, const struct window *beside) warn_unused;
-
 /** session_new_aggregate - an empty one, for the next window. */
 int session_new_aggregate(const struct session *s, struct aggregate **out) warn_unused;
 
@@ -114,5 +85,3 @@ uint64_t job_samples(const struct job *job); /* of both samplers */
 void session_count_dropped(struct session *s, uint64_t samples);
 /** session_counter_name - of an enum abi_counter. */
 const char *session_counter_name(size_t counter);
-/** session_worker - the thread that names the frames of finished windows; ends when s->jobs is closed and empty. */
-void *session_worker(void *session);

@@ -5,9 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/session_int.h"
+#include "agent/session_beside.h"
+#include "agent/session_runtimes.h"
+#include "agent/session_worker.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "proc/container.h"
 #include "walk/walk.h"
 
 #define FILE_DESCRIPTORS_MAX 1024
@@ -50,8 +53,9 @@ static int open_sampler(struct session *s, struct buf *why)
 		r = sampler_choose(&s->cfg.sampling, why, &s->sampler);
 	if (r < 0)
 		return r;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set where r is 0 */
 	if (!s->cfg.sampler && s->sampler->only_runtimes && !s->cfg.only_runtime)
-		log_warn("native stacks cannot be had here: only those of Python are taken, from outside",
+		log_warn("native stacks cannot be sampled here: only those of Python are taken, from outside",
 			 LOG_STR("why", buf_str(why)));
 	s->cfg.only_runtime |= s->sampler->only_runtimes;
 	if (s->sampler->only_runtimes && s->cfg.beside_hz)
@@ -76,6 +80,7 @@ static size_t descriptor_budget(void)
 /* Nothing comes raw from a sampler that walks by frame pointers. */
 static int open_unwind(struct session *s)
 {
+	struct in_line runtimes;
 	struct table_sink sink;
 	struct unwind_config cfg = { .budget_bytes = s->cfg.unwind_bytes,
 				     .host_root = s->cfg.host_root,
@@ -90,7 +95,17 @@ static int open_unwind(struct session *s)
 		r = s->sampler->tables(s->sampling, &sink);
 		cfg.sink = &sink;
 	}
+	session_in_line(s, &runtimes);
+	cfg.runtimes = &runtimes;
 	return r < 0 ? r : unwind_open(&cfg, s->files, &s->unwind);
+}
+
+static int open_runtimes(struct session *s)
+{
+	struct runtime_sink sink;
+	int r = s->cfg.no_runtimes ? 1 : session_runtime_sink(s, &sink);
+
+	return r < 0 ? r : session_open_runtimes(s, r ? NULL : &sink);
 }
 
 static int open_take_in(struct session *s)
@@ -127,7 +142,7 @@ static int open_parts(struct session *s, struct buf *why)
 	if (r == 0)
 		r = session_open_beside(s, why);
 	if (r == 0)
-		r = session_open_runtimes(s);
+		r = open_runtimes(s);
 	if (r == 0)
 		r = open_take_in(s);
 	if (r == 0)
@@ -182,6 +197,12 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	r = open_sampler(s, why);
 	if (r < 0)
 		return r;
+	if (s->container && !s->sampler->is_replay) { /* before anything is measured: a name may be mistyped */
+		r = containers_find(cfg->host_root ? cfg->host_root : "", cfg->container_socket, str_of(s->container),
+				    why);
+		if (r < 0)
+			return r;
+	}
 	r = open_parts(s, why);
 	if (r < 0) {
 		if (!why->len)

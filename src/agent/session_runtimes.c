@@ -1,21 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session tells the runtimes of its processes, on the reader's thread. */
-#include "agent/session_int.h"
+#include "agent/session_runtimes.h"
 
-int session_open_runtimes(struct session *s)
+int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 {
-	struct runtime_sink sink;
-	struct runtimes_config cfg = { .host_root = s->cfg.host_root, .clock = s->cfg.clock, .want_application = true };
-	int r = 0;
+	const struct runtimes_config cfg = {
+		.host_root = s->cfg.host_root, .clock = s->cfg.clock, .want_application = true, .sink = sink
+	};
+	int r;
 
 	if (s->cfg.no_runtimes)
 		return 0;
-	r = session_runtime_sink(s, &sink);
-	if (r == 0)
-		cfg.sink = &sink;
-	if (r >= 0)
-		r = python_sources_new(&s->sources);
+	r = python_sources_new(&s->sources);
 	return r < 0 ? r : runtimes_open(&cfg, s->files, &s->runtimes);
+}
+
+/* ---- for the unwinder's thread: it has no work before the runtimes are open, and ends before them ---- */
+
+static int in_line_head(void *self, const struct program *p, struct abi_runtimes *out)
+{
+	struct session *s = self;
+
+	return s->runtimes ? runtimes_head(s->runtimes, p, out) : -ENOENT;
+}
+
+static int in_line_info(void *self, const struct program *p, enum abi_runtime runtime, void *out)
+{
+	struct session *s = self;
+
+	return runtimes_info(s->runtimes, p, runtime, out);
+}
+
+static enum walk_next in_line_step(void *self, struct walk *w)
+{
+	struct session *s = self;
+	const struct runtime *runtime = runtimes_of(s->runtimes, (enum abi_runtime)w->unwinder);
+
+	return runtime && runtime->in_line && runtime->walk_step ? runtime->walk_step(w, w->info) : WALK_SWITCH;
+}
+
+static bool in_line_lives(void *self, const struct program *p)
+{
+	struct session *s = self;
+
+	return runtimes_lives(s->runtimes, p);
+}
+
+void session_in_line(struct session *s, struct in_line *out)
+{
+	*out = (struct in_line){
+		.head = in_line_head, .info = in_line_info, .step = in_line_step, .lives = in_line_lives, .self = s
+	};
 }
 
 int session_close_runtimes(struct session *s)

@@ -1,37 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker of a session: a finished window's frames get their names, then the window is handed on. */
+#include "agent/session_worker.h"
+
 #include <sys/utsname.h>
 
 #include "agent/build_window.h"
 #include "agent/metadata.h"
-#include "agent/session_int.h"
+#include "agent/session_merge.h"
 #include "base/log.h"
 #include "walk/walk.h"
-
-void job_free(struct job *job)
-{
-	if (!job)
-		return;
-	aggregate_free(job->aggregate);
-	aggregate_free(job->beside);
-	free(job);
-}
-
-void job_freep(struct job **job)
-{
-	job_free(*job);
-}
-
-uint64_t job_samples(const struct job *job)
-{
-	return job->aggregate->total + (job->beside ? job->beside->total : 0);
-}
-
-void session_count_dropped(struct session *s, uint64_t samples)
-{
-	atomic_fetch_add(&s->dropped_windows, 1);
-	atomic_fetch_add(&s->dropped_window_samples, samples);
-}
 
 static const char *const unwinder_names[] = { [WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table" };
 
@@ -56,17 +33,6 @@ static int set_names(const struct session *s, struct window *w)
 	if (r == 0 && s->cfg.service_name)
 		r = window_add_label(w, STR("group"), str_of(s->cfg.service_name));
 	return r;
-}
-
-static const char *const counter_names[] = {
-#define X(id, name, help) [ABI_COUNTER_##id] = name,
-	ABI_COUNTERS(X)
-#undef X
-};
-
-const char *session_counter_name(size_t counter)
-{
-	return counter_names[counter];
 }
 
 static int set_unwind_counters(const struct unwind_totals *t, struct window *w)
@@ -95,7 +61,7 @@ static int set_counters(const struct session *s, const struct job *job, struct w
 
 	for (size_t i = 0; i < ABI_COUNTER_COUNT && r == 0; i++)
 		if (i != ABI_COUNTER_SAMPLES) /* `samples` is what the window holds; the difference is what was lost */
-			r = window_set_counter(w, str_of(counter_names[i]), job->counters[i]);
+			r = window_set_counter(w, str_of(session_counter_name(i)), job->counters[i]);
 	return r == 0 && s->unwind ? set_unwind_counters(&job->unwind, w) : r;
 }
 
@@ -129,6 +95,7 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 					    .lines = s->lines,
 					    .sources = s->sources,
 					    .runtimes = s->beside ? NULL : s->runtimes,
+					    .default_value = s->cfg.default_value,
 					    .frequency_hz = s->cfg.sampling.frequency_hz };
 	int r;
 

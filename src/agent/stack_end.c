@@ -29,7 +29,7 @@ enum stack_end stack_end_of(const struct stack_facts *f)
 		return (enum stack_end)f->walk_end;
 	if (runtime_is_cut(f->runtime_end))
 		return (enum stack_end)(STACK_END_RUNTIME + f->runtime_end);
-	if (f->guessed)
-		return STACK_END_GUESSED;
-	return f->kernel_cut ? STACK_END_KERNEL_CUT : STACK_END_WHOLE;
+	if (f->kernel_cut)
+		return STACK_END_KERNEL_CUT;
+	return f->guessed ? STACK_END_GUESSED : STACK_END_WHOLE;
 }

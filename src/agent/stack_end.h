@@ -28,13 +28,19 @@ struct stack_facts {
 };
 
 /**
- * stack_end_of - Return: WHOLE only with a proof and without a guess or a hole
+ * stack_end_of - Return: WHOLE only with a proof and without a guess or a hole; GUESSED without a hole
  *
  * A walk that says COMPLETE met a row that says so of its code (the return address is undefined there), or there is no
  * user stack: that is a proof. A walk that ended for any other reason is proven by the code it ended in, whatever it
- * lacked there. A guess before the root makes the root itself a guess. Frames of a language runtime that are missing
- * leave a hole, wherever the native part ended; where all of them are missing, that is said first.
+ * lacked there. A guess before the root makes the root itself a guess. Missing frames of a language runtime leave a
+ * hole, no matter where the native part ended. If all of them are missing, that reason comes first. A stack with a hole
+ * is cut, whatever was guessed.
  */
 enum stack_end stack_end_of(const struct stack_facts *f);
-/** stack_end_name - what stands behind "cut:". */
+/** stack_end_name - of a stack that is cut: the reason. */
 const char *stack_end_name(enum stack_end end);
+/** stack_end_is_cut - neither WHOLE nor GUESSED. */
+static inline bool stack_end_is_cut(enum stack_end end)
+{
+	return end != STACK_END_WHOLE && end != STACK_END_GUESSED;
+}

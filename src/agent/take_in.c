@@ -6,10 +6,13 @@
 #include "agent/mix.h"
 #include "agent/origins.h"
 #include "base/clock.h"
+#include "model/jit_kind.h"
+#include "proc/mappings.h"
 #include "proc/workload.h"
 #include "runtime/runtimes.h"
 
 #define SETTLE_TRIES_MAX 8
+#define KIND_FILES_MAX 1024 /* mapped files that are looked at to tell a program's kind */
 
 /* The native frames of one sample with what their addresses mean. */
 struct placed {
@@ -30,6 +33,7 @@ struct take_in {
 	uint32_t process; /* its row */
 	struct placed placed;
 	struct mix_output mixed;
+	struct runtime_shown expanded[RUNTIME_EXPAND_MAX]; /* of the frame at hand */
 };
 
 int take_in_new(const struct take_in_config *cfg, struct take_in **out)
@@ -66,6 +70,40 @@ static int describe_process(struct take_in *t, struct aggregate *a, struct aggre
 	return r < 0 ? r : intern_add(&a->strings, known.metadata_json, &row->metadata_json);
 }
 
+/* Its program tells, or a library that it has loaded. What cannot be read tells nothing. */
+static enum jit_kind jit_kind(const struct take_in *t, const struct proc *p)
+{
+	const struct mappings *maps = proc_mappings(p);
+	enum jit_kind kind = jit_kind_of(str_of(p->exe));
+	uint32_t last = 0;
+
+	for (size_t i = 0, asked = 0; i < maps->count && kind == JIT_KIND_OTHER && asked < KIND_FILES_MAX; i++) {
+		const struct mapping *m = &maps->items[i];
+		scoped(freep) char *path = NULL;
+
+		if (m->kind != PROC_PLACE_FILE || m->file_id == last)
+			continue;
+		last = m->file_id;
+		asked++;
+		if (files_path(t->cfg.files, last, &path) == 0)
+			kind = jit_kind_of(str_of(path));
+	}
+	return kind;
+}
+
+/* What is asked of a process only when it has run code of a JIT compiler. */
+static void learn_jit(struct take_in *t, struct proc *p, struct aggregate_process *row)
+{
+	int fd = row->perf_map_fd < 0 ? proc_perf_map_fd(t->cfg.processes, p) : -1;
+
+	if (fd >= 0)
+		row->perf_map_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
+	if (row->jit_kind_known)
+		return;
+	row->jit_kind = (uint8_t)jit_kind(t, p);
+	row->jit_kind_known = true;
+}
+
 static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *p, const char *comm)
 {
 	struct aggregate_process row = { .pid = p->pid,
@@ -81,13 +119,8 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 		r = intern_add(&a->strings, workload_name(p, str_n(comm, strnlen(comm, ABI_COMM_SIZE))), &row.workload);
 	if (r == 0)
 		r = aggregate_add_process(a, &row, &t->process);
-	if (r == 0 && t->placed.has_jit && a->processes[t->process].perf_map_fd < 0) {
-		int fd = proc_perf_map_fd(t->cfg.processes, p);
-
-		if (fd >= 0)
-			a->processes[t->process].perf_map_fd =
-				fcntl(fd, F_DUPFD_CLOEXEC, 0); /* -1: frames stay without names */
-	}
+	if (r == 0 && t->placed.has_jit)
+		learn_jit(t, p, &a->processes[t->process]);
 	return r == 0 && t->cfg.runtimes ? describe_process(t, a, &a->processes[t->process]) : r;
 }
 
@@ -134,6 +167,8 @@ static enum mix_role role_of(const struct take_in *t, const struct aggregate_fra
 	const struct runtime_binary *binary =
 		f->kind == ABI_FRAME_NATIVE && t->cfg.runtimes ? runtimes_file(t->cfg.runtimes, f->owner) : NULL;
 
+	if (f->kind == ABI_FRAME_RUNTIME)
+		return f->flags & ABI_FRAME_INTERNAL ? MIX_STUB : MIX_IN_LINE;
 	if (!binary)
 		return MIX_NATIVE;
 	if (runtimes_in_loop(t->cfg.runtimes, f->owner, aggregate_frame_place(f)))
@@ -162,6 +197,19 @@ static void place_frames(struct take_in *t, struct proc *p, const struct abi_sam
 		if (out->count >= sample->kernel_count)
 			out->roles[out->count - sample->kernel_count] = (uint8_t)role_of(t, f);
 	}
+	/* Only a native frame is the root of a thread. */
+	if (out->user_end == ABI_END_COMPLETE && out->count > sample->kernel_count &&
+	    out->frames[out->count - 1].kind == ABI_FRAME_RUNTIME)
+		out->user_end = ABI_END_UNPROVEN_ROOT;
+}
+
+static bool begins_early(const struct take_in *t, const struct abi_sample *sample)
+{
+	const struct runtime *runtime = NULL;
+
+	if (sample->runtime_count && t->cfg.runtimes)
+		runtime = runtimes_of(t->cfg.runtimes, sample->frames[sample->frame_count].runtime);
+	return runtime && runtime->begins_early;
 }
 
 static void mix(struct take_in *t, const struct abi_sample *sample)
@@ -181,6 +229,7 @@ static void mix(struct take_in *t, const struct abi_sample *sample)
 			t->placed.user_end == ABI_END_COMPLETE || t->placed.user_end == ABI_END_UNPROVEN_ROOT,
 		.keep_interpreter = t->cfg.keep_interpreter,
 		.only_runtime = t->cfg.only_runtime,
+		.begins_early = begins_early(t, sample),
 	};
 
 	mix_frames(&in, &t->mixed);
@@ -202,28 +251,35 @@ static int find_origin(struct take_in *t, struct proc *p, struct aggregate *a)
 	return r == -E2BIG ? 0 : r;
 }
 
-static int add_named_function(struct take_in *t, struct aggregate *a, uint32_t number, uint32_t origin, uint32_t *out)
+/* A function of the process that @p is of. */
+static int add_function(struct take_in *t, struct aggregate *a, const struct aggregate_pending *p,
+			const struct runtime_function *f, uint32_t *out)
 {
-	struct aggregate_function row = { .kind = AGGREGATE_FUNCTION_NAMED, .origin = origin };
-	struct runtimes_process process = { 0 };
+	struct aggregate_function row = { .kind = AGGREGATE_FUNCTION_NAMED,
+					  .origin = a->processes[p->process].origin,
+					  .runtime = (uint8_t)p->runtime,
+					  .first_line = f->first_line };
+	int r = intern_add(&a->strings, f->name, &row.name);
+
+	if (r == 0)
+		r = intern_add(&a->strings, f->file, &row.file);
+	if (r == 0)
+		r = intern_add(&a->strings, runtimes_version(t->cfg.runtimes, &t->program, p->runtime), &row.version);
+	return r < 0 ? r : aggregate_add_function(a, &row, out);
+}
+
+static int add_named_function(struct take_in *t, struct aggregate *a, uint32_t number, struct aggregate_pending *p)
+{
+	uint64_t key = (uint64_t)a->processes[p->process].origin << 32 | number;
 	struct runtime_function f;
-	uint64_t key = (uint64_t)origin << 32 | number;
 	int r;
 
-	if (u64map_get(&a->function_numbers, key, out) == 0)
+	if (u64map_get(&a->function_numbers, key, &p->function) == 0)
 		return 0;
-	runtimes_process(t->cfg.runtimes, &t->program, &process);
 	r = runtimes_function(t->cfg.runtimes, number, &f);
 	if (r == 0)
-		r = intern_add(&a->strings, f.name, &row.name);
-	if (r == 0)
-		r = intern_add(&a->strings, f.file, &row.file);
-	if (r == 0 && process.binary)
-		r = intern_add(&a->strings, str_of(process.binary->version), &row.version);
-	row.first_line = f.first_line;
-	if (r == 0)
-		r = aggregate_add_function(a, &row, out);
-	return r < 0 ? r : u64map_put(&a->function_numbers, key, *out);
+		r = add_function(t, a, p, &f, &p->function);
+	return r < 0 ? r : u64map_put(&a->function_numbers, key, p->function);
 }
 
 static int push(struct aggregate *a, const struct aggregate_frame *f, uint32_t *stack, uint32_t *frame)
@@ -244,22 +300,60 @@ static int push_stand_in(struct aggregate *a, enum aggregate_function_kind kind,
 	return r < 0 ? r : push(a, &f, stack, &frame);
 }
 
+static struct abi_frame frame_of(const struct aggregate_pending *p)
+{
+	return (struct abi_frame){
+		.kind = ABI_FRAME_RUNTIME,
+		.flags = p->flags,
+		.runtime = p->runtime,
+		.extra = p->position,
+		.a = p->key,
+		.b = p->cookie,
+	};
+}
+
+/* The functions of a frame of compiled code. Return: 0; -EAGAIN, -ENOENT: not now; -errno. */
+static int expand(struct take_in *t, struct aggregate *a, uint32_t number, struct aggregate_pending *p)
+{
+	const struct abi_frame raw = frame_of(p);
+	struct aggregate_shown shown[RUNTIME_EXPAND_MAX];
+	int count = runtimes_expand(t->cfg.runtimes, number, &raw, t->expanded), r = 0;
+
+	for (int i = 0; i < count && r == 0; i++) {
+		shown[i].line = t->expanded[i].line;
+		r = add_function(t, a, p, &t->expanded[i].function, &shown[i].function);
+	}
+	if (count < 0 || r < 0)
+		return count < 0 ? count : r;
+	r = aggregate_show(a, p, shown, (size_t)count);
+	p->is_settled = r == 0;
+	return r;
+}
+
+/* The function of a frame, of compiled code the one that was compiled. Return: 0, with its number when it has a name;
+ * -errno. */
+static int find_function(struct take_in *t, struct aggregate *a, struct aggregate_pending *p, uint32_t *number)
+{
+	const struct abi_frame raw = frame_of(p);
+	struct runtimes_frame named = { 0 };
+
+	runtimes_frame(t->cfg.runtimes, &p->program, &raw, &named);
+	*number = named.function;
+	p->line = named.line;
+	return named.function ? add_named_function(t, a, named.function, p) : 0;
+}
+
 /* Asks for what a frame shows; what is not known now may be known later. Return: 0 or -errno. */
 static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pending *p)
 {
-	const struct abi_frame raw = {
-		.kind = ABI_FRAME_RUNTIME, .runtime = p->runtime, .extra = p->position, .a = p->key, .b = p->cookie
-	};
-	struct runtimes_frame named = { 0 };
-	int r;
+	uint32_t number = 0;
+	int r = find_function(t, a, p, &number);
 
-	runtimes_frame(t->cfg.runtimes, &p->program, &raw, &named);
-	p->line = named.line;
-	if (!named.function)
-		return 0;
-	r = add_named_function(t, a, named.function, a->processes[p->process].origin, &p->function);
-	p->is_settled = r == 0 && named.line;
-	return r == -ENOENT ? 0 : r;
+	if (r == 0 && number && p->flags & ABI_FRAME_COMPILED)
+		r = expand(t, a, number, p);
+	else if (r == 0)
+		p->is_settled = number && p->line;
+	return r == -ENOENT || r == -EAGAIN ? 0 : r;
 }
 
 static int push_settled(struct aggregate *a, const struct aggregate_pending *what, uint32_t *stack)
@@ -272,6 +366,26 @@ static int push_settled(struct aggregate *a, const struct aggregate_pending *wha
 	return push(a, &f, stack, &frame);
 }
 
+/* Compiled code: each position is looked at once in a window. */
+static int push_code(struct take_in *t, struct aggregate *a, struct aggregate_pending *what, uint32_t *stack)
+{
+	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .at = AGGREGATE_PENDING };
+	size_t before = a->pending_count;
+	uint32_t frame, number;
+	int r = aggregate_add_pending(a, what, &f.owner);
+
+	if (r == -E2BIG) { /* without room for the functions that were inlined, it shows the one that was compiled */
+		r = find_function(t, a, what, &number);
+		return r < 0 && r != -ENOENT ? r : push_settled(a, what, stack);
+	}
+	if (r == 0 && a->pending_count > before) {
+		r = settle(t, a, &a->pending[f.owner]);
+		a->unsettled -= a->pending[f.owner].is_settled;
+		r = r == -E2BIG ? 0 : r; /* likewise */
+	}
+	return r < 0 ? r : push(a, &f, stack, &frame);
+}
+
 static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, const struct abi_frame *raw,
 			uint32_t *stack)
 {
@@ -281,6 +395,7 @@ static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, 
 					  .position = raw->extra,
 					  .process = t->process,
 					  .runtime = raw->runtime,
+					  .flags = raw->flags & (ABI_FRAME_COMPILED | ABI_FRAME_RETURN),
 					  .function = AGGREGATE_NO_FUNCTION };
 	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .at = AGGREGATE_PENDING };
 	uint32_t frame;
@@ -289,6 +404,8 @@ static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, 
 	if (!t->cfg.runtimes)
 		return push_stand_in(a, AGGREGATE_FUNCTION_LOST, raw->runtime, stack);
 	r = find_origin(t, p, a);
+	if (r == 0 && raw->flags & ABI_FRAME_COMPILED)
+		return push_code(t, a, &what, stack);
 	if (r == 0)
 		r = settle(t, a, &what);
 	if (r == 0 && what.is_settled)
@@ -339,11 +456,15 @@ static int push_end(struct aggregate *a, const struct abi_sample *sample, uint32
 
 /* ---- the whole stack ---- */
 
-static int push_native(struct take_in *t, struct aggregate *a, size_t index, uint32_t *stack)
+/* A frame of the native stack. */
+static int push_native(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a,
+		       size_t index, uint32_t *stack)
 {
 	struct aggregate_frame *f = &t->placed.frames[index];
 	uint32_t frame;
 
+	if (f->kind == ABI_FRAME_RUNTIME)
+		return push_runtime(t, p, a, &sample->frames[index], stack);
 	if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
 		f->owner = t->process;
 	return push(a, f, stack, &frame);
@@ -362,7 +483,7 @@ static int push_mixed(struct take_in *t, struct proc *p, const struct abi_sample
 
 		if (!(at & MIX_RUNTIME)) {
 			has_native = true;
-			r = push_native(t, a, sample->kernel_count + at, stack);
+			r = push_native(t, p, sample, a, sample->kernel_count + at, stack);
 			continue;
 		}
 		if (!end_is_pushed)
@@ -376,7 +497,7 @@ static int push_mixed(struct take_in *t, struct proc *p, const struct abi_sample
 	}
 	/* Read from outside: the innermost frames could not be made sure of. */
 	if (r == 0 && end_is_pushed && !has_native && !gap_is_pushed && sample->runtime_end == ABI_RUNTIME_END_GAP)
-		r = push_stand_in(a, AGGREGATE_FUNCTION_GAP, ABI_RUNTIME_PYTHON, stack);
+		r = push_stand_in(a, AGGREGATE_FUNCTION_GAP, sample->frames[sample->frame_count].runtime, stack);
 	return r;
 }
 
@@ -389,6 +510,8 @@ static int add_root_frame(struct take_in *t, const struct abi_sample *sample, st
 	if (t->placed.count <= sample->kernel_count)
 		return 0;
 	f = &t->placed.frames[t->placed.count - 1];
+	if (f->kind == ABI_FRAME_RUNTIME) /* no root */
+		return 0;
 	if (f->kind == ABI_FRAME_JIT || f->kind == ABI_FRAME_USER)
 		f->owner = t->process;
 	return aggregate_add_frame(a, f, out);
@@ -404,7 +527,7 @@ static int add_frames(struct take_in *t, struct proc *p, const struct abi_sample
 	if (t->cfg.only_runtime)
 		return r;
 	for (size_t i = MIN(t->placed.count, (size_t)sample->kernel_count); i-- > 0 && r == 0;)
-		r = push_native(t, a, i, &row->stack);
+		r = push_native(t, p, sample, a, i, &row->stack);
 	return r;
 }
 

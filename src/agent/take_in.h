@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sample -> the aggregate: what its addresses mean is decided here, while the process lives. */
+/* Puts one sample into the aggregate. What its addresses mean is decided here, while the process lives. */
 #pragma once
 
 #include "agent/aggregate.h"
@@ -14,7 +14,7 @@ struct take_in_config { /* all are borrowed */
 	const char *host_root;
 	struct proc_table *processes;
 	struct files *files;
-	struct unwind *unwind;     /* is told which files are in use; or NULL */
+	struct unwind *unwind;     /* learns which files are in use; or NULL */
 	struct runtimes *runtimes; /* names runtime frames; or NULL */
 	bool keep_interpreter;     /* the native frames of interpreters stay */
 	bool only_runtime;         /* nothing but runtime frames: samples without them are left out */
@@ -34,5 +34,5 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
  * Return: how many are still not known, and may be.
  */
 size_t take_in_settle(struct take_in *t, struct aggregate *a);
-/** take_in_cut - what comes from now on belongs to another window: what only older ones needed is given back. */
+/** take_in_cut - further samples belong to another window: free what only older windows needed. */
 void take_in_cut(struct take_in *t);

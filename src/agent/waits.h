@@ -24,7 +24,7 @@ const struct abi_sample *waits_find(struct waits *w, uint64_t stack_id);
 /** waits_hold - keep a wait whose stack is not there yet. Return: false when there is no room: it is lost. */
 bool waits_hold(struct waits *w, const struct abi_wait *wait);
 /**
- * waits_take_held - the next held wait whose stack has come, or that came before @before_ns (CLOCK_MONOTONIC) and will
- * not get it any more: waits_find() tells which. Return: false when there is none.
+ * waits_take_held - the next held wait whose stack has come, or that is older than @before_ns (CLOCK_MONOTONIC) and
+ * will not get one: waits_find() tells which. Return: false when there is none.
  */
 bool waits_take_held(struct waits *w, uint64_t before_ns, struct abi_wait *out);

@@ -5,7 +5,7 @@
 
 static int encode_html_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
-	const struct render_html_config cfg = { .value = model_default_value(w->model),
+	const struct render_html_config cfg = { .value = codec_value(w->model, options, model_default_value(w->model)),
 						.title = w->command,
 						.style = options->frames };
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/safe.h"
 #include "sink/spool.h"
 
 #define SPOOL_DEFAULT MIB(256)
@@ -31,6 +32,7 @@ struct item {
 struct push {
 	/* Never changed after open. */
 	char *url, *token, *ca_file;
+	char *shown; /* the URL as it may be logged */
 	size_t spool_max, memory_max;
 	uint64_t jitter_ns, retry_min_ns;
 	void (*say)(void *ctx, const char *what, const char *why);
@@ -130,7 +132,7 @@ static void say(const struct push *p, const char *what, const char *why)
 	if (p->say)
 		p->say(p->say_ctx, what, why);
 	else
-		log_warn(what, LOG_CSTR("collector", p->url), LOG_CSTR("why", why));
+		log_warn(what, LOG_CSTR("collector", p->shown), LOG_CSTR("why", why));
 }
 
 /* Without the lock. */
@@ -299,7 +301,7 @@ static void tell(struct push *p, const struct upload_result *result, bool given_
 {
 	if (result->outcome == UPLOAD_DONE) {
 		if (p->said_unreachable && !p->say)
-			log_info("the collector takes profiles again", LOG_CSTR("collector", p->url));
+			log_info("the collector takes profiles again", LOG_CSTR("collector", p->shown));
 		p->said_unreachable = false;
 		p->said_denied = 0;
 	} else if (result->outcome == UPLOAD_DENIED) {
@@ -486,6 +488,7 @@ static void release(struct push *p)
 		explicit_bzero(p->token, strlen(p->token));
 	free(p->token);
 	free(p->url);
+	free(p->shown);
 	free(p->ca_file);
 	pthread_cond_destroy(&p->wake);
 	pthread_cond_destroy(&p->progress);
@@ -520,16 +523,19 @@ static int open_spool(struct push *p, const struct push_config *cfg, struct buf 
 	return r < 0 ? r : make_room(p, false, 0); /* the bound may be smaller than last time */
 }
 
-static int copy_config(struct push *p, const struct push_config *cfg)
+static int copy_config(struct push *p, const struct push_config *cfg, struct buf *why)
 {
-	scoped(buf_release) struct buf url = BUF_INIT(KIB(8));
+	scoped(buf_release) struct buf url = BUF_INIT(KIB(8)), shown = BUF_INIT(KIB(32));
 	size_t len;
+	int r = upload_collector_url(&url, str_of(cfg->url), why);
 
-	upload_collector_url(&url, str_of(cfg->url));
-	if (url.error)
-		return url.error;
+	if (r < 0)
+		return r;
+	safe_add_url(&shown, buf_str(&url));
 	(void)buf_cstr(&url);
+	(void)buf_cstr(&shown);
 	p->url = buf_take(&url, &len);
+	p->shown = buf_take(&shown, &len);
 	p->token = str_dup(cfg->token);
 	p->ca_file = cfg->ca_file ? str_dup(str_of(cfg->ca_file)) : NULL;
 	p->spool_max = cfg->spool_max ? cfg->spool_max : SPOOL_DEFAULT;
@@ -538,7 +544,7 @@ static int copy_config(struct push *p, const struct push_config *cfg)
 	p->say = cfg->say;
 	p->say_ctx = cfg->say_ctx;
 	p->retry_min_ns = cfg->retry_min_ns ? cfg->retry_min_ns : RETRY_DEFAULT_NS;
-	return p->url && p->token && (p->ca_file || !cfg->ca_file) ? 0 : -ENOMEM;
+	return p->url && p->shown && p->token && (p->ca_file || !cfg->ca_file) ? 0 : -ENOMEM;
 }
 
 static void init_locks(struct push *p)
@@ -577,7 +583,7 @@ int push_open(const struct push_config *cfg, struct buf *why, struct push **out)
 	if (!p)
 		return -ENOMEM;
 	init_locks(p);
-	r = copy_config(p, cfg);
+	r = copy_config(p, cfg, why);
 	if (r == 0)
 		r = open_spool(p, cfg, why);
 	http.ca_file = p->ca_file;

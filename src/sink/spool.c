@@ -243,7 +243,7 @@ int spool_write(struct spool *s, uint64_t number, const struct upload *u)
 		r = -errno;
 	if (r < 0)
 		ignore(unlinkat(s->dir, name.text,
-				0)); /* not kept here: whoever keeps it elsewhere would send it twice */
+				0)); /* not kept here: a caller that keeps it elsewhere would send it twice */
 	return r;
 }
 

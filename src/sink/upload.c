@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sink/upload.h"
 
+#include <strings.h>
+
 #include "base/clock.h"
+#include "base/safe.h"
 #include "base/utf8.h"
 #include "net/envelope.h"
 #include "net/escape.h"
@@ -37,14 +40,39 @@ void upload_query(struct buf *out, struct str service, struct str type, const st
 		out->error = pieces.error;
 }
 
-void upload_collector_url(struct buf *out, struct str text)
+static int bad_url(struct buf *why, struct str text, const char *what)
 {
+	safe_add_url(why, text);
+	buf_adds(why, str_of(what));
+	return -EINVAL;
+}
+
+static bool has_scheme(struct str text, struct str scheme)
+{
+	return text.len >= scheme.len && strncasecmp(text.ptr, scheme.ptr, scheme.len) == 0;
+}
+
+int upload_collector_url(struct buf *out, struct str text, struct buf *why)
+{
+	ptrdiff_t scheme;
+	struct str rest;
+
 	text = str_trim(text);
-	while (str_ends(text, STR("/")))
+	while (str_ends(text, STR("/")) && !str_ends(text, STR("://")))
 		text = str_first(text, text.len - 1);
-	if (str_search(text, STR("://")) < 0)
+	scheme = str_search(text, STR("://"));
+	rest = scheme < 0 ? text : str_skip(text, (size_t)scheme + 3);
+	if (scheme >= 0 && !has_scheme(text, STR("http://")) && !has_scheme(text, STR("https://")))
+		return bad_url(why, text, ": only http:// and https:// are possible");
+	if (has_scheme(text, STR("file:")) || !rest.len || rest.ptr[0] == '/' || str_ends(rest, STR("@")))
+		return bad_url(why, text, ": this is no address of a collector: http://HOST:PORT");
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.ptr[i] <= ' ' || text.ptr[i] == 0x7f)
+			return bad_url(why, text, ": a URL has no blanks and control bytes");
+	if (scheme < 0)
 		buf_adds(out, STR("http://"));
 	buf_adds(out, text);
+	return out->error;
 }
 
 static enum upload_outcome outcome_of(uint32_t status)
@@ -60,7 +88,7 @@ static enum upload_outcome outcome_of(uint32_t status)
 	return UPLOAD_REFUSED;
 }
 
-/* The reason in the envelope, or the start of whatever else came. */
+/* The reason in the envelope, or the first bytes of any other answer. */
 static void read_reason(const struct http_answer *answer, const struct envelope *envelope, bool is_envelope,
 			struct upload_result *out)
 {

@@ -17,7 +17,7 @@ struct upload {
 
 /**
  * upload_query - append the query of one profile
- * @labels: keys and values are escaped one by one, joined, and escaped again (spec/collector.md 4)
+ * @labels: keys and values are escaped one by one, joined, and escaped again (source: profefe, pkg/profile/labels.go)
  * @created_ns: wall clock; 0: left to the collector
  */
 void upload_query(struct buf *out, struct str service, struct str type, const struct window_label *labels,
@@ -51,5 +51,10 @@ uint64_t upload_more_ns(size_t size);
 /** upload_send - one attempt. */
 void upload_send(const struct upload_target *target, const struct upload *u, struct upload_result *out);
 
-/** upload_collector_url - append @text as a URL without a slash at its end; http:// where it has no scheme. */
-void upload_collector_url(struct buf *out, struct str text);
+/**
+ * upload_collector_url - append @text as a URL without a slash at its end; http:// where it has no scheme
+ * @why: one line on failure, without the password that the URL may have
+ *
+ * Return: 0, -EINVAL (another scheme than http and https, no host, control bytes), or the buffer's error.
+ */
+int upload_collector_url(struct buf *out, struct str text, struct buf *why) warn_unused;
