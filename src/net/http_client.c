@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/safe.h"
 #include "net/retry_after.h"
 
 #define CONNECT_DEFAULT_NS (10 * NSEC_PER_SEC)
@@ -293,7 +294,7 @@ static int perform(struct http_client *c, const struct http_request *request, st
 	else if (r == -EPERM)
 		buf_adds(why, STR("its address is not allowed"));
 	else if (r < 0)
-		buf_adds(why, str_of(error[0] ? error : curl_easy_strerror(code)));
+		safe_add_url(why, str_of(error[0] ? error : curl_easy_strerror(code))); /* of a proxy, too */
 	c->answer.status = (uint32_t)status;
 	return r;
 }

@@ -60,7 +60,7 @@ int http_client_open(const struct http_client_config *cfg, struct http_client **
 void http_client_close(struct http_client *c); /* NULL is fine */
 
 /**
- * http_send - send @request and take the whole answer, whatever its status is
+ * http_send - send @request and take the whole answer of any status
  * @why: on failure one line for people, appended
  * @out: zeroed by the caller; http_answer_release() when done. Untouched on failure.
  *

@@ -11,8 +11,10 @@
 
 #define HEADERS_MAX 100
 #define ANSWER_SMALL KIB(64)
+#define STREAM_BLOCK KIB(16)
 #define BODY_AT_ONCE MIB(1) /* room for a body of this length is made before it comes */
 #define DISCARD_MAX MIB(64) /* of a body nobody wants: beyond, the connection is cut */
+#define BODY_SMALL KIB(512) /* bodies up to this have a quarter of the memory of all to themselves */
 
 void response_release(struct http_response *rs)
 {
@@ -71,12 +73,16 @@ static void name_remote(struct http_exchange *x)
 		MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const struct sockaddr *a = info ? info->client_addr : NULL;
 
-	if (a && a->sa_family == AF_INET)
+	if (a && a->sa_family == AF_INET) {
 		(void)inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)a)->sin_addr, x->remote,
 				sizeof(x->remote));
-	else if (a && a->sa_family == AF_INET6)
-		(void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, x->remote,
+	} else if (a && a->sa_family == AF_INET6) {
+		const struct in6_addr *in = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+		bool is_v4 = IN6_IS_ADDR_V4MAPPED(in); /* of a socket for both: the address is the IPv4 one */
+
+		(void)inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? in->s6_addr + 12 : in->s6_addr, x->remote,
 				sizeof(x->remote));
+	}
 }
 
 void *exchange_begin(void *server, const char *uri, struct MHD_Connection *connection)
@@ -150,6 +156,26 @@ static bool header_ok(struct http_exchange *x)
 	return false;
 }
 
+/* One answer of any size, then at most as much as is left to the others. */
+static bool claim_answer(struct http_exchange *x, size_t size)
+{
+	struct http_server *s = x->server;
+	size_t left;
+	bool fits;
+
+	(void)pthread_mutex_lock(&s->lock);
+	left = s->config.answers_max - MIN(s->answer_bytes, s->config.answers_max);
+	fits = size <= left && (!x->sender || !x->sender->answers || x->sender->answers + size <= left);
+	if (fits) {
+		x->held = size;
+		s->answer_bytes += size;
+		if (x->sender)
+			x->sender->answers += size;
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return fits;
+}
+
 /* Memory of answers that nobody takes: each waits in full. Small ones are always let through: health, lists, errors. */
 void answer_hold(struct http_exchange *x)
 {
@@ -158,11 +184,8 @@ void answer_hold(struct http_exchange *x)
 
 	if (size <= ANSWER_SMALL || !s->config.answers_max)
 		return;
-	x->held = size;
-	if (atomic_fetch_add(&s->answer_bytes, size) + size <= s->config.answers_max)
+	if (claim_answer(x, size))
 		return;
-	atomic_fetch_sub(&s->answer_bytes, size);
-	x->held = 0;
 	response_release(&x->response);
 	x->response = (struct http_response){ .body = BUF_INIT(GIB(2)) };
 	http_answers_refuse(&x->request, &x->response);
@@ -170,9 +193,16 @@ void answer_hold(struct http_exchange *x)
 
 bool http_answers_full(const struct http_request *rq)
 {
-	const struct http_server *s = rq->exchange->server;
+	const struct http_sender *sender = rq->exchange->sender;
+	struct http_server *s = rq->exchange->server;
+	size_t left;
+	bool full;
 
-	return s->config.answers_max && s->answer_bytes >= s->config.answers_max / 8 * 7;
+	(void)pthread_mutex_lock(&s->lock);
+	left = s->config.answers_max - MIN(s->answer_bytes, s->config.answers_max);
+	full = s->config.answers_max && (left <= s->config.answers_max / 8 || (sender && sender->answers >= left / 2));
+	(void)pthread_mutex_unlock(&s->lock);
+	return full;
 }
 
 void http_answers_refuse(const struct http_request *rq, struct http_response *rs)
@@ -197,25 +227,37 @@ static void begin_to_answer(struct http_exchange *x)
 	if (!x->link)
 		return;
 	(void)pthread_mutex_lock(&x->server->lock);
-	x->link->answer_since_ns = clock_monotonic_ns(&clock_system);
-	x->link->acked = socket_acked(x->link->fd);
+	x->link->answering = true;
+	pace_begin(&x->link->pace, clock_monotonic_ns(&clock_system), socket_acked(x->link->fd));
 	(void)pthread_mutex_unlock(&x->server->lock);
+}
+
+static struct MHD_Response *whole_answer(struct http_exchange *x)
+{
+	size_t len;
+	char *bytes = buf_take(&x->response.body, &len);
+	struct MHD_Response *out = MHD_create_response_from_buffer(len, bytes, MHD_RESPMEM_MUST_FREE);
+
+	x->bytes_out = len;
+	if (!out)
+		free(bytes);
+	return out;
 }
 
 static enum MHD_Result answer(struct http_exchange *x)
 {
 	struct http_response *rs = &x->response;
+	bool streams = rs->stream.more;
 	struct MHD_Response *out;
 	enum MHD_Result r;
-	size_t len;
-	char *bytes = buf_take(&rs->body, &len);
 
-	out = MHD_create_response_from_buffer(len, bytes, MHD_RESPMEM_MUST_FREE);
-	if (!out) {
-		free(bytes);
+	out = streams ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, x, NULL)
+		      : whole_answer(x);
+	if (!out)
 		return MHD_NO;
-	}
-	if (rs->content_type && len)
+	if (streams)
+		stream_begin(x);
+	if (rs->content_type)
 		(void)MHD_add_response_header(out, MHD_HTTP_HEADER_CONTENT_TYPE, rs->content_type);
 	for (size_t i = 0; i < rs->header_count; i++)
 		(void)MHD_add_response_header(out, rs->headers[i].name, rs->headers[i].value);
@@ -223,7 +265,6 @@ static enum MHD_Result answer(struct http_exchange *x)
 		(void)MHD_add_response_header(out, MHD_HTTP_HEADER_CONNECTION, "close");
 	r = MHD_queue_response(x->connection, rs->status, out);
 	x->queued_answer = r == MHD_YES;
-	x->bytes_out = len;
 	begin_to_answer(x);
 	MHD_destroy_response(out);
 	return r;
@@ -263,6 +304,22 @@ static void split_uri(struct http_exchange *x)
 	x->request.method = str_of(x->method);
 }
 
+/* begin() may have said whom the request is done for. */
+static void name_sender(struct http_exchange *x)
+{
+	struct http_server *s = x->server;
+	const union MHD_ConnectionInfo *info;
+	uint64_t id = x->request.sender;
+
+	if (!id) {
+		info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		id = info && info->client_addr ? sender_address(info->client_addr) : 1;
+	}
+	(void)pthread_mutex_lock(&s->lock);
+	x->sender = sender_get(&s->senders, id);
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
 static enum MHD_Result first_step(struct http_exchange *x, const char *method)
 {
 	struct http_server *s = x->server;
@@ -274,8 +331,9 @@ static enum MHD_Result first_step(struct http_exchange *x, const char *method)
 	x->counted = true;
 	if (x->link) {
 		x->link->busy = x->link->reading = true;
-		x->link->body_since_ns = x->link->heard_ns = clock_monotonic_ns(&clock_system);
-		x->link->got = 0;
+		x->link->heard_ns = clock_monotonic_ns(&clock_system);
+		x->link->held = 0;
+		pace_begin(&x->link->pace, x->link->heard_ns, 0);
 		x->link->requests++;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
@@ -293,6 +351,7 @@ static enum MHD_Result first_step(struct http_exchange *x, const char *method)
 		return answer_early(x);
 	if (length.ptr)
 		ignore(str_to_u64(length, 0, UINT64_MAX, &size)); /* header_ok() looked at it */
+	name_sender(x);
 	if (size > x->request.body_max && x->request.body_max) {
 		refuse(x, 413, "the body is too large");
 		return answer_early(x);
@@ -315,8 +374,8 @@ static bool hear(struct http_exchange *x, size_t size)
 		return true;
 	(void)pthread_mutex_lock(&s->lock);
 	x->link->heard_ns = now;
-	x->link->got += size;
-	slow = connection_is_slow(&s->config, x->link, now);
+	x->link->held = x->claimed;
+	slow = pace_is_slow(&x->link->pace, now, x->link->pace.bytes + size, body_need(s, x->link));
 	(void)pthread_mutex_unlock(&s->lock);
 	return !slow;
 }
@@ -329,24 +388,73 @@ static void stop_reading(struct http_exchange *x)
 	(void)pthread_mutex_unlock(&x->server->lock);
 }
 
-/* The memory of all bodies together has a limit. */
+/* What is kept free for small bodies; less where a single large one would not fit beside it. */
+static size_t kept_for_small(const struct http_exchange *x)
+{
+	size_t max = x->server->config.bodies_max;
+
+	return MIN(max / 4, max - MIN(x->body.max, max));
+}
+
+/* server->lock is held. The memory of all bodies has a limit. Large ones leave some of it to small ones. A sender may
+ * have one large body of any size, and otherwise as much as it leaves to the others. */
+static bool may_claim(const struct http_exchange *x, size_t size, bool is_large)
+{
+	const struct http_server *s = x->server;
+	const struct http_sender *sender = x->sender;
+	size_t max = s->config.bodies_max, moved = is_large && !x->is_large ? x->claimed : 0;
+	size_t large_left;
+
+	if (s->body_bytes + size > max)
+		return false;
+	if (!is_large)
+		return !sender || sender->body_small + size <= MAX(max - s->body_bytes, (size_t)BODY_SMALL);
+	max -= kept_for_small(x);
+	if (s->body_large + moved + size > max)
+		return false;
+	large_left = max - s->body_large - moved;
+	return !sender || sender->body_large == (x->is_large ? x->claimed : 0) ||
+	       sender->body_large + moved + size <= large_left;
+}
+
+/* server->lock is held. @claimed: all that the body has from now on. */
+static void account(struct http_exchange *x, size_t claimed, bool is_large)
+{
+	struct http_server *s = x->server;
+	size_t *before = NULL, *after = NULL;
+
+	if (x->sender) {
+		before = x->is_large ? &x->sender->body_large : &x->sender->body_small;
+		after = is_large ? &x->sender->body_large : &x->sender->body_small;
+		*before -= x->claimed;
+		*after += claimed;
+	}
+	s->body_bytes += claimed - x->claimed;
+	s->body_large -= x->is_large ? x->claimed : 0;
+	s->body_large += is_large ? claimed : 0;
+	x->claimed = claimed;
+	x->is_large = is_large;
+}
+
 static bool claim(struct http_exchange *x, size_t size)
 {
 	struct http_server *s = x->server;
+	bool is_large = x->claimed + size > BODY_SMALL, fits;
 
-	if (atomic_fetch_add(&s->body_bytes, size) + size <= s->config.bodies_max) {
-		x->claimed += size;
-		return true;
-	}
-	atomic_fetch_sub(&s->body_bytes, size);
-	return false;
+	(void)pthread_mutex_lock(&s->lock);
+	fits = may_claim(x, size, is_large);
+	if (fits)
+		account(x, x->claimed + size, is_large);
+	(void)pthread_mutex_unlock(&s->lock);
+	return fits;
 }
 
 static void drop_body(struct http_exchange *x)
 {
 	buf_release(&x->body);
-	atomic_fetch_sub(&x->server->body_bytes, x->claimed);
-	x->claimed = 0;
+	(void)pthread_mutex_lock(&x->server->lock);
+	account(x, 0, false);
+	(void)pthread_mutex_unlock(&x->server->lock);
 }
 
 static void give_up(struct http_exchange *x, unsigned int status, const char *why, const char *retry)
@@ -386,13 +494,13 @@ static enum MHD_Result run(struct http_exchange *x)
 {
 	x->request.body = buf_str(&x->body);
 	stop_reading(x);
+	if (x->server->config.weigh)
+		x->weight = x->server->config.weigh(x->server->config.ctx, &x->request);
 	x->state = EXCHANGE_RUNNING;
 	MHD_suspend_connection(x->connection);
 	if (workers_submit(x->server, x))
 		return MHD_YES;
-	atomic_fetch_add(&x->server->refused_busy, 1);
-	refuse(x, 503, "too many requests at once");
-	http_header_set(&x->response, "Retry-After", STR("1"));
+	refuse_busy(x);
 	x->state = EXCHANGE_DONE;
 	MHD_resume_connection(x->connection);
 	return MHD_YES;
@@ -441,13 +549,18 @@ void exchange_end(void *server, struct MHD_Connection *connection, void **state,
 	s->busy -= x->counted;
 	(void)pthread_cond_broadcast(&s->drained);
 	if (x->link) {
-		x->link->busy = x->link->reading = false;
-		x->link->answer_since_ns = 0;
+		x->link->busy = x->link->reading = x->link->answering = false;
 		x->link->since_ns = clock_monotonic_ns(&clock_system);
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 	drop_body(x);
-	atomic_fetch_sub(&s->answer_bytes, x->held);
+	stream_end(x);
+	(void)pthread_mutex_lock(&s->lock);
+	s->answer_bytes -= x->held;
+	if (x->sender)
+		x->sender->answers -= x->held;
+	sender_put(&s->senders, x->sender, clock_monotonic_ns(&clock_system));
+	(void)pthread_mutex_unlock(&s->lock);
 	response_release(&x->response);
 	free(x->uri);
 	free(x->method);

@@ -187,6 +187,31 @@ int http_credentials(struct str authorization, struct buf *out)
 
 /* Hosts */
 
+/* The value of name=value among pieces with ';' between them, without quotation marks around it. */
+static int find_pair(struct str header, struct str name, bool (*same)(struct str, struct str), struct str *out)
+{
+	struct str rest = header, piece;
+
+	while (str_next(&rest, ';', &piece)) {
+		ptrdiff_t equals = str_find(piece, '=');
+		struct str value;
+
+		if (equals < 0 || !same(str_trim(str_first(piece, (size_t)equals)), name))
+			continue;
+		value = str_trim(str_skip(piece, (size_t)equals + 1));
+		if (value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"')
+			value = str_n(value.ptr + 1, value.len - 2);
+		*out = value;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int http_cookie(struct str header, struct str name, struct str *out)
+{
+	return find_pair(header, name, str_eq, out);
+}
+
 int http_host_split(struct str text, struct str *host, uint16_t *port)
 {
 	ptrdiff_t end = text.len && text.ptr[0] == '[' ? str_find(text, ']') : -1;
@@ -222,6 +247,8 @@ bool http_host_is_loopback(struct str host)
 		return true;
 	if (str_eq(host, STR("::1")))
 		return true;
+	if (host.len > 7 && strncasecmp(host.ptr, "::ffff:", 7) == 0) /* IPv4 inside of IPv6 (RFC 4291 2.5.5.2) */
+		host = str_skip(host, 7);
 	if (!str_starts(host, STR("127.")))
 		return false;
 	for (struct str rest = host; str_next(&rest, '.', &piece); pieces++)
@@ -239,21 +266,7 @@ static bool same_word(struct str a, struct str b)
 
 int http_value_param(struct str header, struct str name, struct str *out)
 {
-	struct str rest = header, piece;
-
-	while (str_next(&rest, ';', &piece)) {
-		ptrdiff_t equals = str_find(piece, '=');
-		struct str value;
-
-		if (equals < 0 || !same_word(str_trim(str_first(piece, (size_t)equals)), name))
-			continue;
-		value = str_trim(str_skip(piece, (size_t)equals + 1));
-		if (value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"')
-			value = str_n(value.ptr + 1, value.len - 2);
-		*out = value;
-		return 0;
-	}
-	return -ENOENT;
+	return find_pair(header, name, same_word, out);
 }
 
 bool http_value_is(struct str header, struct str media)
@@ -308,6 +321,7 @@ int http_multipart_next(struct str *rest, struct str boundary, struct http_part 
 
 	if (!boundary.len || boundary.len > HTTP_BOUNDARY_MAX)
 		return -EBADMSG;
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): text has a length */
 	memcpy(text, "\r\n--", 4);
 	memcpy(text + 4, boundary.ptr, boundary.len);
 	mark = str_n(text, boundary.len + 4);

@@ -50,9 +50,16 @@ int http_base64(struct str text, struct buf *out) warn_unused;
  */
 int http_credentials(struct str authorization, struct buf *out) warn_unused;
 
+/**
+ * http_cookie - the value of the first cookie @name of a Cookie header, without its quotes
+ * Return: 0 and a borrowed *out, or -ENOENT.
+ */
+int http_cookie(struct str header, struct str name, struct str *out);
+
 /** http_host_split - "name:port", "[v6]:port", ":port"; @port is 0 without one. Return: 0 or -EBADMSG. */
 int http_host_split(struct str text, struct str *host, uint16_t *port) warn_unused;
-/** http_host_is_loopback - localhost, 127.0.0.0/8 or ::1, as a Host header or an option writes them. */
+/** http_host_is_loopback - localhost, 127.0.0.0/8 (also as ::ffff:127.0.0.1) or ::1, as a Host header or an option
+ * writes them. */
 bool http_host_is_loopback(struct str host);
 
 /**

@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #define CONNECTION_MEMORY KIB(96) /* of one connection: header and a piece of the body */
 #define BACKLOG 512
 #define ITEMS_MAX 32
+#define SWEEP_NS (50 * NSEC_PER_MSEC) /* between looks for those that have left */
+#define GRACE_NS (10 * NSEC_PER_SEC)  /* a body or an answer that takes longer may have to give way */
 
 /* Listening */
 
@@ -71,6 +74,93 @@ uint16_t http_listen_port(int fd)
 
 /* Connections */
 
+/* Its thread sees the end and closes it. */
+static void end_connection(struct http_connection *c)
+{
+	c->ended = true;
+	(void)shutdown(c->fd, SHUT_RDWR);
+}
+
+/* libmicrohttpd takes the end of a connection that came together with bytes for the bytes alone, and would wait for
+ * more (0.9.75, edge-triggered epoll: the event is gone once something was read). A sender that ends its side behind
+ * the whole body has not left: what it sent may still wait for us. */
+static bool has_left(const struct http_connection *c, uint64_t now_ns)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+	int waits = 0;
+
+	return now_ns - MIN(c->heard_ns, now_ns) > SWEEP_NS && poll(&p, 1, 0) == 1 &&
+	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) && ioctl(c->fd, FIONREAD, &waits) == 0 && !waits;
+}
+
+/* server->lock is held. Bodies whose senders have left, before they fill the room that others need. */
+static void end_abandoned(struct http_server *s)
+{
+	uint64_t now = clock_monotonic_ns(&clock_system);
+
+	if (s->connection_count <= s->config.connections_max / 16 || now - s->swept_ns <= SWEEP_NS)
+		return;
+	s->swept_ns = now;
+	for (struct http_connection *c = s->connections; c; c = c->next)
+		if (c->reading && !c->ended && c->fd >= 0 && has_left(c, now))
+			end_connection(c);
+}
+
+enum standing {
+	STANDS_IDLE,   /* no request's header is there */
+	STANDS_FRESH,  /* nor can it be expected to be */
+	STANDS_READER, /* takes its answer, for long */
+	STANDS_SENDER, /* sends its body, for long */
+	STANDS_WORKS,  /* we are to blame for the wait, or it has just begun */
+};
+
+static enum standing standing_of(const struct http_connection *c, uint64_t now_ns)
+{
+	if (!c->busy)
+		return !c->requests && now_ns - MIN(c->since_ns, now_ns) < NSEC_PER_SEC ? STANDS_FRESH : STANDS_IDLE;
+	if (!(c->reading || c->answering) || now_ns - MIN(c->pace.since_ns, now_ns) < GRACE_NS)
+		return STANDS_WORKS;
+	return c->answering ? STANDS_READER : STANDS_SENDER;
+}
+
+static uint64_t stands_since(const struct http_connection *c)
+{
+	return c->busy ? c->pace.since_ns : c->since_ns;
+}
+
+/* Whether @a has to go rather than @b: who holds most, then who does least, then who is here longest. */
+static bool goes_before(const struct http_connection *a, const struct http_connection *b, uint64_t now_ns)
+{
+	size_t of_a = a->peer ? a->peer->connections : 0, of_b = b->peer ? b->peer->connections : 0;
+	enum standing is_a, is_b;
+
+	if (of_a != of_b)
+		return of_a > of_b;
+	is_a = standing_of(a, now_ns);
+	is_b = standing_of(b, now_ns);
+	return is_a != is_b ? is_a < is_b : stands_since(a) < stands_since(b);
+}
+
+/* server->lock is held. Above four fifths of all connections each new one costs one of the address that holds most.
+ * libmicrohttpd accepts none at all once it has as many as it may. */
+static void make_room(struct http_server *s, const struct http_connection *fresh)
+{
+	uint64_t now = clock_monotonic_ns(&clock_system);
+	struct http_connection *worst = NULL;
+	bool spare = s->connection_count <= s->config.connections_max / 20 * 19;
+
+	if (s->connection_count <= s->config.connections_max / 5 * 4)
+		return;
+	for (struct http_connection *c = s->connections; c; c = c->next)
+		if (c != fresh && c->fd >= 0 && !c->ended && standing_of(c, now) != STANDS_WORKS &&
+		    !(spare && standing_of(c, now) == STANDS_FRESH) && (!worst || goes_before(c, worst, now)))
+			worst = c;
+	if (!worst)
+		return;
+	end_connection(worst);
+	atomic_fetch_add(&s->made_room, 1);
+}
+
 static void link_connection(struct http_server *s, struct http_connection *c)
 {
 	(void)pthread_mutex_lock(&s->lock);
@@ -80,6 +170,10 @@ static void link_connection(struct http_server *s, struct http_connection *c)
 		c->next->at = &c->next;
 	s->connections = c;
 	s->connection_count++;
+	if (c->peer)
+		c->peer->connections++;
+	end_abandoned(s);
+	make_room(s, c);
 	(void)pthread_mutex_unlock(&s->lock);
 	atomic_fetch_add(&s->accepted, 1);
 }
@@ -91,6 +185,9 @@ static void unlink_connection(struct http_server *s, struct http_connection *c)
 	if (c->next)
 		c->next->at = c->at;
 	s->connection_count--;
+	if (c->peer)
+		c->peer->connections--;
+	sender_put(&s->senders, c->peer, clock_monotonic_ns(&clock_system));
 	(void)pthread_mutex_unlock(&s->lock);
 	free(c);
 }
@@ -113,45 +210,32 @@ static void on_connection(void *server, struct MHD_Connection *connection, void 
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	c->fd = info ? info->connect_fd : -1;
 	c->since_ns = clock_monotonic_ns(&clock_system);
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	(void)pthread_mutex_lock(&((struct http_server *)server)->lock);
+	if (info && info->client_addr)
+		c->peer = sender_get(&((struct http_server *)server)->senders, sender_address(info->client_addr));
+	(void)pthread_mutex_unlock(&((struct http_server *)server)->lock);
 	link_connection(server, c);
 	*context = c;
 }
 
-#define BODY_GRACE_NS (10 * NSEC_PER_SEC)
-
-bool connection_is_slow(const struct http_server_config *config, const struct http_connection *c, uint64_t now_ns)
+/* While large bodies fill more than half of their memory, each has to be done within about a minute. */
+uint64_t body_need(const struct http_server *s, const struct http_connection *c)
 {
-	uint64_t took = now_ns - c->body_since_ns;
+	bool short_of_memory = s->body_large > s->config.bodies_max / 8 * 3;
 
-	return took > BODY_GRACE_NS && c->got < (took - BODY_GRACE_NS) / NSEC_PER_SEC * config->body_rate;
+	return MAX(s->config.body_rate, short_of_memory ? c->held / 64 : 0);
 }
 
-/* libmicrohttpd takes the end of a connection that came together with bytes for the bytes alone, and would wait for
- * more (0.9.75, edge-triggered epoll: the event is gone once something was read). */
-static bool has_left(const struct http_connection *c, uint64_t now_ns)
+static bool has_to_go(struct http_server *s, struct http_connection *c, uint64_t now_ns)
 {
-	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
-
-	return now_ns - c->heard_ns > NSEC_PER_SEC && poll(&p, 1, 0) == 1 &&
-	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
-}
-
-/* Whether the peer takes the answer slower than it has to. What a peer acknowledged lies in its own buffer. */
-static bool takes_slowly(const struct http_server *s, const struct http_connection *c, uint64_t now_ns)
-{
-	uint64_t took = c->answer_since_ns ? now_ns - c->answer_since_ns : 0;
-
-	return took > BODY_GRACE_NS &&
-	       socket_acked(c->fd) - c->acked < (took - BODY_GRACE_NS) / NSEC_PER_SEC * s->config.answer_rate;
-}
-
-static bool has_to_go(const struct http_server *s, const struct http_connection *c, uint64_t now_ns)
-{
-	if (c->busy && c->answer_since_ns)
-		return takes_slowly(s, c, now_ns);
-	if (c->busy)
-		return c->reading && (connection_is_slow(&s->config, c, now_ns) || has_left(c, now_ns));
-	return now_ns - c->since_ns > (c->requests ? s->config.idle_ns : s->config.header_ns);
+	if (c->answering && c->stream)
+		return stream_is_stuck(c, now_ns);
+	if (c->answering) /* what a peer acknowledged lies in its own buffer */
+		return pace_is_slow(&c->pace, now_ns, socket_acked(c->fd), s->config.answer_rate);
+	if (c->reading)
+		return pace_is_slow(&c->pace, now_ns, c->pace.bytes, body_need(s, c)) || has_left(c, now_ns);
+	return !c->busy && now_ns - c->since_ns > (c->requests ? s->config.idle_ns : s->config.header_ns);
 }
 
 void http_server_tick(struct http_server *s)
@@ -162,13 +246,15 @@ void http_server_tick(struct http_server *s)
 	/* Here, so that no time noted under the lock is later: the difference would wrap, and a connection that just
 	 * began would count as slow. */
 	now = clock_monotonic_ns(&clock_system);
-	for (const struct http_connection *c = s->connections; c; c = c->next) {
-		if (c->fd < 0 || !has_to_go(s, c, now))
+	for (struct http_connection *c = s->connections; c; c = c->next) {
+		if (c->fd < 0 || c->ended || !has_to_go(s, c, now))
 			continue;
-		(void)shutdown(c->fd, SHUT_RDWR); /* its thread sees the end and closes it */
+		end_connection(c);
 		atomic_fetch_add(&s->timed_out, 1);
 	}
+	senders_tidy(&s->senders, now);
 	(void)pthread_mutex_unlock(&s->lock);
+	streams_resume(s, false);
 }
 
 printf_like(2, 0) static void on_log(void *ctx, const char *format, va_list args)
@@ -287,10 +373,12 @@ void http_server_stats(struct http_server *s, struct http_stats *out)
 {
 	(void)pthread_mutex_lock(&s->lock);
 	*out = (struct http_stats){ .connections = s->connection_count,
-				    .waiting = { s->queues[0].count, s->queues[1].count } };
+				    .body_bytes = s->body_bytes,
+				    .answer_bytes = s->answer_bytes };
+	for (int lane = 0; lane < HTTP_LANES; lane++)
+		out->waiting[lane] = s->queues[lane].count;
 	(void)pthread_mutex_unlock(&s->lock);
-	out->body_bytes = s->body_bytes;
-	out->answer_bytes = s->answer_bytes;
+	out->made_room = s->made_room;
 	out->refused_answers = s->refused_answers;
 	out->accepted = s->accepted;
 	out->refused_busy = s->refused_busy;
@@ -307,9 +395,11 @@ void http_server_stop(struct http_server *s, uint64_t grace_ns)
 		(void)MHD_quiesce_daemon(s->daemon); /* the descriptor is config.listen_fd */
 	(void)close(s->config.listen_fd);
 	atomic_store(&s->quiet, true);
+	streams_say_stop(s);
 	(void)workers_drain(s, grace_ns); /* what is not done by then ends now */
 	atomic_store(&s->stopping, true);
 	workers_stop(s);
+	streams_resume(s, true);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
 	s->daemon = NULL;
@@ -325,6 +415,7 @@ void http_server_close(struct http_server *s)
 	http_tls_release(&s->tls);
 	for (int lane = 0; lane < HTTP_LANES; lane++)
 		(void)pthread_cond_destroy(&s->queues[lane].changed);
+	senders_release(&s->senders);
 	(void)pthread_cond_destroy(&s->drained);
 	(void)pthread_mutex_destroy(&s->reload_lock);
 	(void)pthread_mutex_destroy(&s->lock);
