@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Health, readiness, metrics. */
+#include "base/log.h"
 #include "collector/collector_int.h"
 
 static void text(struct call *call, unsigned int status, struct str what)
@@ -26,16 +27,21 @@ void ops_ready(struct call *call)
 
 static void write_store(struct call *call, struct buf *out)
 {
-	const struct collector_config *config = &call->collector->config;
 	struct store_stats s;
+	uint64_t age_ns;
 
-	if (config->store->stats(config->state, &s) < 0)
+	if (!watch_stats(call->collector->watch, &s, &age_ns))
 		return;
+	metrics_gauge(out, "hearth_store_stats_age_seconds", "how old the store's numbers are: it may be busy",
+		      age_ns / NSEC_PER_SEC);
 	metrics_gauge(out, "hearth_store_profiles", "stored profiles", s.profiles);
 	metrics_gauge(out, "hearth_store_bytes", "bytes on disk", s.bytes);
 	metrics_gauge(out, "hearth_store_partitions", "files in use", s.partitions);
 	metrics_gauge(out, "hearth_store_partitions_damaged", "files set aside because they are damaged",
 		      s.partitions_bad);
+	metrics_gauge(out, "hearth_store_files_odd", "files out of service that are left as they are", s.files_odd);
+	metrics_counter(out, "hearth_store_rows_damaged_total",
+			"profiles that closing a day could not read; their file was set aside", s.rows_bad);
 	metrics_gauge(out, "hearth_store_dictionary_bytes", "memory of dictionaries", s.dictionary_bytes);
 	metrics_counter(out, "hearth_store_commits_total", "transactions", s.commits);
 	metrics_counter(out, "hearth_store_puts_total", "profiles put", s.puts);
@@ -58,8 +64,10 @@ static void write_server(struct http_server *server, struct buf *out)
 		return;
 	http_server_stats(server, &s);
 	metrics_gauge(out, "hearth_http_connections", "open connections", s.connections);
-	metrics_gauge(out, "hearth_http_waiting_writes", "uploads that wait for a worker", s.waiting[HTTP_LANE_WRITE]);
-	metrics_gauge(out, "hearth_http_waiting_reads", "queries that wait for a worker", s.waiting[HTTP_LANE_READ]);
+	metrics_gauge(out, "hearth_http_waiting_writes", "uploads that wait for a worker",
+		      s.waiting[HTTP_LANE_WRITE] + s.waiting[HTTP_LANE_LARGE]);
+	metrics_gauge(out, "hearth_http_waiting_reads", "queries that wait for a worker",
+		      s.waiting[HTTP_LANE_READ] + s.waiting[HTTP_LANE_MERGE]);
 	metrics_gauge(out, "hearth_http_body_bytes", "memory of request bodies", s.body_bytes);
 	metrics_gauge(out, "hearth_http_answer_bytes", "memory of large answers on their way out", s.answer_bytes);
 	metrics_counter(out, "hearth_http_accepted_total", "connections that were accepted", s.accepted);
@@ -69,6 +77,8 @@ static void write_server(struct http_server *server, struct buf *out)
 	metrics_counter(out, "hearth_http_refused_answers_total",
 			"answers refused: too many bytes wait for their readers", s.refused_answers);
 	metrics_counter(out, "hearth_http_timed_out_total", "connections ended for being slow", s.timed_out);
+	metrics_counter(out, "hearth_http_made_room_total",
+			"connections ended because there were many: of the address that held most", s.made_room);
 }
 
 void ops_metrics(struct call *call)
@@ -82,6 +92,7 @@ void ops_metrics(struct call *call)
 	write_store(call, out);
 	write_series(call, out);
 	write_server(call->collector->server, out);
+	metrics_counter(out, "hearth_log_dropped_total", "lines of the log that nobody took in time", log_dropped());
 	metrics_write(call->collector->metrics, out);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profefe's API: uploads, lists, services, version (spec/collector.md 2). The words of its errors are part of it. */
+/* profefe's API: uploads, lists, services, version. The words of its errors are part of it.
+ * Source: profefe, pkg/profefe/profiles_handler.go, reply.go. */
 #include <inttypes.h>
 
 #include "build_info.h"
@@ -7,123 +8,7 @@
 
 #define LIST_MAX 100000 /* elements of one answer */
 
-bool range_stop(void *ctx)
-{
-	struct call *call = ctx;
-	uint64_t max_ns = call->collector->config.query_max_ns;
-
-	call->too_long = max_ns && clock_monotonic_ns(&clock_system) - call->rq->received_ns > max_ns;
-	return call->too_long || http_gone(call->rq);
-}
-
-static bool out_of_memory(struct call *call)
-{
-	answer_error(call->rs, 503, "out of memory");
-	return false;
-}
-
-static bool bad(struct call *call, const char *name, struct str raw, const char *kind, const char *why)
-{
-	answer_error(call->rs, 400, "bad request: bad \"%s\" %s\"" STR_FMT "\"%s%s", name, kind, STR_ARG(raw),
-		     why ? ": " : "", why ? why : "");
-	return false;
-}
-
-static bool bad_time(struct call *call, const char *name, struct str raw, const char *kind)
-{
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
-
-	buf_addf(&why, "time in unsupported format \"" STR_FMT "\"", STR_ARG(raw));
-	return bad(call, name, raw, kind, buf_cstr(&why));
-}
-
-/* Parameters */
-
-static bool service_param(struct call *call, struct str *out)
-{
-	*out = http_query_get(&call->query, STR("service"));
-	if (!out->len) {
-		answer_error(call->rs, 400, "bad request: missing \"service\"");
-		return false;
-	}
-	if (out->len > STORE_NAME_MAX)
-		return bad(call, "service", str_first(*out, 64), "", "too long");
-	return true;
-}
-
-bool parse_labels_param(struct call *call, struct query_labels *out)
-{
-	struct str raw = http_query_get(&call->query, STR("labels"));
-	int r = query_labels_parse(raw.ptr ? raw : STR(""), out);
-
-	if (r == -ENOMEM)
-		return out_of_memory(call);
-	if (r < 0)
-		return bad(call, "labels", str_first(raw, 256), "",
-			   r == -EBADMSG ? "invalid URL escape" : "too many, or too long");
-	return true;
-}
-
-static bool time_param(struct call *call, const char *name, uint64_t *out)
-{
-	struct str raw = http_query_get(&call->query, str_of(name));
-
-	if (!raw.len) {
-		answer_error(call->rs, 400, "bad request: missing \"%s\"", name);
-		return false;
-	}
-	return query_time(raw, call->now_ns, out) == 0 || bad_time(call, name, str_first(raw, 64), "timestamp ");
-}
-
-void range_params_release(struct range_params *p)
-{
-	query_labels_release(&p->labels);
-}
-
-static bool limit_param(struct call *call, size_t *out)
-{
-	struct str raw = http_query_get(&call->query, STR("limit"));
-	uint64_t value = 0;
-
-	if (raw.len && str_to_u64(raw, 0, UINT32_MAX, &value) < 0)
-		return bad(call, "limit", str_first(raw, 64), "", "not a number of profiles");
-	*out = (size_t)value;
-	return true;
-}
-
-static bool range_ok(struct call *call, const struct store_selector *sel)
-{
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
-
-	if (sel->from_ns <= sel->to_ns)
-		return true;
-	clock_add_iso(&text, sel->from_ns);
-	buf_adds(&text, STR(", "));
-	clock_add_iso(&text, sel->to_ns);
-	answer_error(call->rs, 400, "bad request: CreatedAtMin after CreatedAtMax: %s", buf_cstr(&text));
-	return false;
-}
-
-bool range_params_read(struct call *call, struct range_params *out)
-{
-	struct range_params p = { .sel = { .stop = range_stop, .stop_ctx = call } };
-	bool fine = service_param(call, &p.sel.service) && parse_labels_param(call, &p.labels);
-
-	fine = fine && time_param(call, "from", &p.sel.from_ns) && time_param(call, "to", &p.sel.to_ns) &&
-	       limit_param(call, &p.sel.limit) && range_ok(call, &p.sel);
-	if (!fine) {
-		range_params_release(&p);
-		return false;
-	}
-	p.type = str_trim(http_query_get(&call->query, STR("type")));
-	p.before = http_query_get(&call->query, STR("before"));
-	*out = p;
-	out->sel.labels = out->labels.items;
-	out->sel.label_count = out->labels.count;
-	return true;
-}
-
-/* The profile object (spec/collector.md 2.2) */
+/* The profile object. Source: profefe, pkg/profefe/models.go */
 
 static void add_labels(struct json_out *json, const struct store_label *labels, size_t count)
 {
@@ -140,7 +25,7 @@ static void add_labels(struct json_out *json, const struct store_label *labels, 
 	json_out_end(json, ']');
 }
 
-void profile_object(struct json_out *json, const struct store_profile *profile)
+static void profile_object(struct json_out *json, const struct store_profile *profile)
 {
 	scoped(buf_release) struct buf time = BUF_INIT(64);
 	char id[STORE_ID_TEXT + 1];
@@ -172,13 +57,17 @@ struct upload_params {
 
 static bool upload_params_read(struct call *call, struct upload_params *p)
 {
-	struct str created;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
+	struct str created = http_query_get(&call->query, STR("created_at"));
+	int r = query_range_service(http_query_get(&call->query, STR("service")), &p->service, &why);
 
-	if (!service_param(call, &p->service) || !parse_labels_param(call, &p->labels))
-		return false;
-	created = http_query_get(&call->query, STR("created_at"));
-	if (created.len && query_time(created, call->now_ns, &p->created_ns) < 0)
-		return bad_time(call, "created_at", str_first(created, 64), "");
+	r = r ? r : query_range_labels(http_query_get(&call->query, STR("labels")), &p->labels, &why);
+	if (r == 0 && created.len && query_time(created, call->now_ns, &p->created_ns) < 0) {
+		query_range_bad_time("created_at", created, "", &why);
+		r = -EBADMSG;
+	}
+	if (r < 0)
+		return call_bad(call, r, &why);
 	p->type = str_trim(http_query_get(&call->query, STR("type")));
 	if (query_type_known(p->type) || str_eq(p->type, STR("auto")))
 		return true;
@@ -300,8 +189,9 @@ static int show_one(void *ctx, const struct store_profile *profile)
 }
 
 /* before=TIME or before=ID. An id that is gone counts by its second. */
-static bool before_param(struct call *call, struct range_params *p, struct listing *l)
+static bool before_param(struct call *call, struct query_range *p, struct listing *l)
 {
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	uint64_t before_ns;
 
 	if (!p->before.len)
@@ -311,31 +201,34 @@ static bool before_param(struct call *call, struct range_params *p, struct listi
 				   (uint64_t)l->end.bytes[2] << 8 | l->end.bytes[3];
 
 		l->has_end = true;
-		p->sel.to_ns = MIN(p->sel.to_ns, (seconds + 1) * NSEC_PER_SEC - 1);
+		p->to_ns = MIN(p->to_ns, (seconds + 1) * NSEC_PER_SEC - 1);
 		return true;
 	}
-	if (query_time(p->before, call->now_ns, &before_ns) < 0)
-		return bad_time(call, "before", str_first(p->before, 64), "");
-	p->sel.to_ns = MIN(p->sel.to_ns, before_ns ? before_ns - 1 : 0);
+	if (query_time(p->before, call->now_ns, &before_ns) < 0) {
+		query_range_bad_time("before", p->before, "", &why);
+		return call_bad(call, -EBADMSG, &why);
+	}
+	p->to_ns = MIN(p->to_ns, before_ns ? before_ns - 1 : 0);
 	return true;
 }
 
 /* Return: as a visitor. */
-static int find(struct call *call, struct range_params *p, struct listing *l)
+static int find(struct call *call, const struct query_range *p, struct listing *l)
 {
 	const struct collector_config *config = &call->collector->config;
-	size_t limit = p->sel.limit ? MIN(p->sel.limit, (size_t)LIST_MAX) : config->list_limit;
+	struct store_selector sel = call_select(call, p);
+	size_t limit = sel.limit ? MIN(sel.limit, (size_t)LIST_MAX) : config->list_limit;
 	int r;
 
-	p->sel.limit = 0;
-	r = p->sel.from_ns <= p->sel.to_ns ? config->store->list(config->state, &p->sel, count_one, l) : 0;
+	sel.limit = 0;
+	r = sel.from_ns <= sel.to_ns ? config->store->list(config->state, &sel, count_one, l) : 0;
 	if (r < 0 || !l->total)
 		return r;
-	p->sel.limit = limit + l->behind;
+	sel.limit = limit + l->behind;
 	if (l->end_found)
-		p->sel.to_ns = l->end_ns;
+		sel.to_ns = l->end_ns;
 	json_out_begin(&l->json, '[');
-	r = config->store->list(config->state, &p->sel, show_one, l);
+	r = config->store->list(config->state, &sel, show_one, l);
 	json_out_end(&l->json, ']');
 	if (l->total > limit + l->behind && l->any) {
 		char id[STORE_ID_TEXT + 1];
@@ -346,7 +239,7 @@ static int find(struct call *call, struct range_params *p, struct listing *l)
 	return r;
 }
 
-static void list(struct call *call, struct range_params *p)
+static void list(struct call *call, struct query_range *p)
 {
 	struct listing l = { 0 };
 	int r;
@@ -369,17 +262,15 @@ static void list(struct call *call, struct range_params *p)
 
 void profefe_list(struct call *call)
 {
-	struct range_params p;
+	struct query_range p;
 
-	if (!range_params_read(call, &p))
+	if (!call_range(call, &query_range_profefe, &p))
 		return;
 	if (p.type.len && !query_type_known(p.type))
 		answer_error(call->rs, 400, "bad request: unknown profile type");
-	else {
-		p.sel.type = p.type;
+	else
 		list(call, &p);
-	}
-	range_params_release(&p);
+	query_range_release(&p);
 }
 
 /* Deletion: ours */
@@ -387,15 +278,16 @@ void profefe_list(struct call *call)
 void profefe_delete(struct call *call)
 {
 	const struct collector_config *config = &call->collector->config;
-	struct range_params p;
+	struct query_range p;
+	struct store_selector sel;
 	struct json_out json;
 	int removed;
 
-	if (!range_params_read(call, &p))
+	if (!call_range(call, &query_range_profefe, &p))
 		return;
-	p.sel.type = p.type;
-	removed = config->store->remove(config->state, &p.sel);
-	range_params_release(&p);
+	sel = call_select(call, &p);
+	removed = config->store->remove(config->state, &sel);
+	query_range_release(&p);
 	if (removed < 0) {
 		answer_store(call, removed, "failed to delete profiles");
 		return;
@@ -433,7 +325,7 @@ static int add_service(void *ctx, const struct store_series *series)
 void profefe_services(struct call *call)
 {
 	const struct collector_config *config = &call->collector->config;
-	struct store_selector sel = { .to_ns = UINT64_MAX, .stop = range_stop, .stop_ctx = call };
+	struct store_selector sel = { .to_ns = UINT64_MAX, .stop = call_stop, .stop_ctx = call };
 	struct names n = { .last = BUF_INIT(KIB(8)) };
 	int r;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Pyroscope's SDKs and shell users send to /ingest (design/server.md 2.2). An upload becomes one stored profile of
+/* What Pyroscope's SDKs and shell users send to /ingest (docs/collector.md). An upload becomes one stored profile of
  * our types; its labels are the application's. */
 #include <inttypes.h>
 
@@ -7,18 +7,14 @@
 #include "codec/gzip.h"
 #include "collector/collector_int.h"
 
-#define PAST_NS (7 * 86400 * NSEC_PER_SEC) /* how far from now a push may be (design/server.md 5.7) */
-#define FUTURE_NS (600 * NSEC_PER_SEC)
 #define RATE_DEFAULT 100
 #define RATE_MAX 1000000
 
 struct ingest {
 	struct str name; /* the application's, with its suffix */
 	struct query_labels labels;
-	struct store_label stored[STORE_LABELS_MAX];
-	size_t stored_count;
-	struct str service, suffix, type;
-	uint64_t from_ns, until_ns;
+	struct pyroscope_profile to;
+	struct str suffix;
 	uint64_t rate_hz;
 	struct str profile, config; /* parts of a multipart body */
 	struct buf text;
@@ -26,6 +22,7 @@ struct ingest {
 
 static void ingest_release(struct ingest *in)
 {
+	pyroscope_profile_release(&in->to);
 	query_labels_release(&in->labels);
 	buf_release(&in->text);
 }
@@ -47,25 +44,6 @@ static bool time_param(struct call *call, const char *name, uint64_t *out)
 	return true;
 }
 
-/* The service is the label service_name; then the application's name is kept as app_name. Names like __session_id__
- * control the server they were made for and are not stored. */
-static bool settle_labels(struct call *call, struct ingest *in)
-{
-	for (size_t i = 0; i < in->labels.count; i++) {
-		struct store_label label = in->labels.items[i];
-
-		if (str_eq(label.key, STR("service_name")))
-			in->service = label.value;
-		else if (!str_starts(label.key, STR("__")))
-			in->stored[in->stored_count++] = label;
-	}
-	if (!in->service.len)
-		in->service = in->name;
-	else if (!str_eq(in->service, in->name) && in->stored_count < STORE_LABELS_MAX)
-		in->stored[in->stored_count++] = (struct store_label){ STR("app_name"), in->name };
-	return in->service.len ? true : bad(call, 400, "name has no application");
-}
-
 static bool read_params(struct call *call, struct ingest *in)
 {
 	struct str rate = http_query_get(&call->query, STR("sampleRate"));
@@ -80,19 +58,21 @@ static bool read_params(struct call *call, struct ingest *in)
 		return bad(call, 503, "out of memory");
 	if (r < 0)
 		return bad(call, 400, "the labels of \"name\" are too many or too long");
-	in->from_ns = in->until_ns = call->now_ns;
-	if (!time_param(call, "from", &in->from_ns) || !time_param(call, "until", &in->until_ns))
+	in->to.from_ns = in->to.until_ns = call->now_ns;
+	if (!time_param(call, "from", &in->to.from_ns) || !time_param(call, "until", &in->to.until_ns))
 		return false;
 	if (str_to_u64(rate, 1, RATE_MAX, &in->rate_hz) < 0)
 		in->rate_hz = RATE_DEFAULT;
 	dot = str_rfind(in->name, '.');
 	in->suffix = str_skip(in->name, (size_t)(dot + 1));
-	in->type = query_suffix_type(in->suffix);
-	if (dot > 0 && in->type.len)
+	in->to.type = query_suffix_type(in->suffix);
+	if (dot > 0 && in->to.type.len)
 		in->name = str_first(in->name, (size_t)dot);
 	else
 		in->suffix = STR("");
-	return settle_labels(call, in);
+	if (!pyroscope_labels(call, in->labels.items, in->labels.count, in->name, &in->to))
+		return false;
+	return in->to.service.len ? true : bad(call, 400, "name has no application");
 }
 
 /* Folded stacks */
@@ -161,12 +141,12 @@ static struct str unit_of(struct call *call)
 static int decode_folded(struct call *call, struct ingest *in, struct received *r, bool counted,
 			 struct codec_error *error)
 {
-	size_t max = r->large ? call->collector->config.expanded_max : (size_t)RECEIVE_SMALL;
+	size_t max = r->is_large ? call->collector->config.expanded_max : (size_t)RECEIVE_SMALL;
 	struct codec_limits limits = receive_limits(call, r, max);
 	int code = unfold(in, r->raw, max, counted);
 
 	*error = (struct codec_error){ 0 };
-	if (code == 0 && r->large) { /* one copy of it is enough */
+	if (code == 0 && r->is_large) { /* one copy of it is enough */
 		buf_release(&r->unwrapped);
 		r->raw = STR("");
 	}
@@ -188,19 +168,21 @@ static bool receive_folded(struct call *call, struct ingest *in, struct received
 	struct model *m;
 	int code;
 
-	if (!in->type.len)
-		in->type = STR("cpu"); /* what Pyroscope takes it for */
+	if (!in->to.type.len)
+		in->to.type = STR("cpu"); /* what Pyroscope takes it for */
 	code = decode_folded(call, in, r, counted, &error);
-	if (code == -E2BIG && receive_spend(call, r))
-		code = decode_folded(call, in, r, counted, &error);
+	if (code == -E2BIG && receive_later(call, r))
+		return false;
 	if (code < 0)
 		return folded_failed(call, code, &error);
 	receive_decoded(call, &r->window);
+	if (error.left_out)
+		answer_count(call->rs, "X-Lines-Left-Out", error.left_out);
 	m = r->window.model;
 	if (m->value_type_count != 1)
 		return bad(call, 400, "a line has two counts");
-	if (str_eq(in->type, STR("cpu")) || str_eq(in->type, STR("wall")))
-		code = add_time(m, in->type, in->rate_hz);
+	if (str_eq(in->to.type, STR("cpu")) || str_eq(in->to.type, STR("wall")))
+		code = add_time(m, in->to.type, in->rate_hz);
 	else
 		code = name_column(m, 0, in->suffix, unit_of(call));
 	return code == 0 ? true : bad(call, code == -E2BIG ? 413 : 503, "the profile does not fit into memory");
@@ -208,32 +190,12 @@ static bool receive_folded(struct call *call, struct ingest *in, struct received
 
 /* pprof */
 
-static struct str detect(const struct ingest *in, const struct model *m)
-{
-	static const struct {
-		const char *word, *type;
-	} words[] = { { "mutex_", "mutex" }, { "block_", "block" }, { "goroutines", "goroutine" } };
-	struct str type = query_type_detect(m);
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (model_value_index(m, str_of(words[i].word)) >= 0 ||
-		    str_search(in->config, str_of(words[i].word)) >= 0)
-			return str_of(words[i].type);
-	if (model_value_index(m, STR("wall")) >= 0)
-		return STR("wall");
-	if (str_eq(type, STR("other")) && (model_value_index(m, STR("objects")) >= 0))
-		return STR("heap");
-	return type;
-}
-
 static bool receive_pprof(struct call *call, struct ingest *in, struct received *r, struct str bytes)
 {
 	if (!receive_profile(call, bytes, r))
 		return false;
-	in->type = detect(in, r->window.model);
-	/* Agents sent microseconds here: a moment of 1970 is none. */
-	if (r->window.model->time_ns > (int64_t)(366 * 86400 * NSEC_PER_SEC))
-		in->from_ns = (uint64_t)r->window.model->time_ns;
+	in->to.type = pyroscope_type(r->window.model, in->config);
+	pyroscope_own_time(r->window.model, &in->to);
 	return true;
 }
 
@@ -288,48 +250,16 @@ static bool receive_any(struct call *call, struct ingest *in, struct received *r
 		return receive_pprof(call, in, r, r->raw);
 	if (http_value_is(type, STR("multipart/form-data")))
 		return read_parts(call, in, r->raw, type) && receive_pprof(call, in, r, in->profile);
-	if (gzip_is(r->raw))
-		return receive_pprof(call, in, r, r->raw);
-	return receive_folded(call, in, r, true);
-}
-
-static bool check_time(struct call *call, const struct ingest *in)
-{
-	if (in->from_ns + PAST_NS >= call->now_ns && in->from_ns <= call->now_ns + FUTURE_NS)
-		return true;
-	metrics_add(call->collector->metrics, COLLECTOR_PROFILES_OUT_OF_TIME, 1);
-	return bad(call, 422, "the profile's time is not between 7 days ago and 10 minutes ahead");
-}
-
-static void set_times(const struct ingest *in, struct window *w)
-{
-	struct model *m = w->model;
-
-	m->time_ns = (int64_t)MIN(in->from_ns, (uint64_t)INT64_MAX);
-	if (!m->duration_ns && in->until_ns > in->from_ns)
-		m->duration_ns = (int64_t)MIN(in->until_ns - in->from_ns, (uint64_t)INT64_MAX);
-	w->start_ns = in->from_ns;
-	w->end_ns = in->from_ns + (uint64_t)MAX(m->duration_ns, (int64_t)0);
+	if (!gzip_is(r->raw))
+		return receive_folded(call, in, r, true);
+	if (!receive_unwrap(call, r))
+		return false;
+	return codec_folded.sniff(r->raw) ? receive_folded(call, in, r, true) : receive_pprof(call, in, r, r->raw);
 }
 
 static void ingest(struct call *call, struct ingest *in, struct received *r)
 {
-	struct store_upload up = { .labels = in->stored };
-	struct store_id id;
-
-	if (!receive_bytes(call, r) || !receive_any(call, in, r) || !check_time(call, in))
-		return;
-	if (!r->window.model->samples_count) { /* the SDKs take nothing but 200 for an answer */
-		metrics_add(call->collector->metrics, COLLECTOR_PROFILES_EMPTY, 1);
-		answer_empty(call->rs, 200);
-		return;
-	}
-	set_times(in, &r->window);
-	up.service = in->service;
-	up.type = in->type;
-	up.label_count = in->stored_count;
-	up.created_ns = in->from_ns;
-	if (receive_store(call, r, &up, &id))
+	if (receive_bytes(call, r) && receive_any(call, in, r) && pyroscope_put(call, r, &in->to))
 		answer_empty(call->rs, 200);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pyroscope's render API: a merged flame graph and a timeline as JSON (design/server.md 4.3). */
+/* Pyroscope's render API: a merged flame graph and a timeline as JSON (docs/collector.md). */
 #include "collector/collector_int.h"
 #include "query/flamebearer.h"
 
@@ -25,7 +25,7 @@ static bool bad(struct call *call, const char *what)
 static bool read_params(struct call *call, struct render *r)
 {
 	struct str query = http_query_get(&call->query, STR("query")), nodes;
-	struct str from = http_query_get(&call->query, STR("from")), until = http_query_get(&call->query, STR("until"));
+	struct query_range times;
 	struct str format = http_query_get(&call->query, STR("format"));
 	int code;
 
@@ -33,11 +33,9 @@ static bool read_params(struct call *call, struct render *r)
 		return bad(call, "missing \"query\"");
 	if (format.len && !str_eq(format, STR("json")))
 		return bad(call, "format: only json is written");
-	if (query_time(from.len ? from : STR("now-1h"), call->now_ns, &r->sel.from_ns) < 0 ||
-	    query_time(until.len ? until : STR("now"), call->now_ns, &r->sel.to_ns) < 0)
-		return bad(call, "from or until");
-	if (r->sel.from_ns > r->sel.to_ns)
-		return bad(call, "from is after until");
+	if (!call_range(call, &query_range_pyroscope, &times))
+		return false;
+	r->sel = call_select(call, &times); /* no text in it */
 	nodes = http_query_get(&call->query, STR("max-nodes"));
 	if (!nodes.len)
 		nodes = http_query_get(&call->query, STR("maxNodes"));
@@ -157,8 +155,6 @@ static void render(struct call *call, struct render *r)
 	r->sel.type = r->query.type;
 	r->sel.labels = r->query.labels.items;
 	r->sel.label_count = r->query.labels.count;
-	r->sel.stop = range_stop;
-	r->sel.stop_ctx = call;
 	set_step(r);
 	code = config->store->sum(config->state, &r->sel, &w, &info);
 	code = code ? code : config->store->totals(config->state, &r->sel, add_point, r);

@@ -6,11 +6,10 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "base/random.h"
+#include "codec/gzip.h"
+#include "collector/access.h"
 #include "collector/collector_int.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "collector/live.h"
 
 /* Rows of one path stand together; the first that fits counts. A path that ends in '*' is a prefix. */
 static const struct route {
@@ -22,40 +21,61 @@ static const struct route {
 	const char *label; /* in metrics */
 	bool at_once;      /* answered before any worker is free: who watches the collector asks these */
 	bool is_large;     /* its answers often are: not begun while too many of these wait for their readers */
+	size_t body_max;   /* 0: as large as an upload */
 } routes[] = {
 	{ "/api/0/profiles", "POST", profefe_upload, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/api/0/profiles" },
 	{ "/api/0/profiles", "GET", profefe_list, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles" },
 	{ "/api/0/profiles", "DELETE", profefe_delete, TOKEN_ADMIN, HTTP_LANE_READ, false, "/api/0/profiles" },
-	{ "/api/0/profiles/merge", "GET", profefe_merge, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles/merge",
+	{ "/api/0/profiles/merge", "GET", profefe_merge, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/0/profiles/merge",
+	  .is_large = true },
+	{ "/api/0/profiles/merge", "POST", profefe_merge, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/0/profiles/merge",
 	  .is_large = true },
 	{ "/api/0/profiles/symbolz", "POST", profefe_symbolz, TOKEN_READ, HTTP_LANE_READ, true,
 	  "/api/0/profiles/symbolz" },
 	{ "/api/0/profiles/symbolz", "GET", profefe_symbolz, TOKEN_READ, HTTP_LANE_READ, false,
 	  "/api/0/profiles/symbolz" },
-	{ "/api/0/profiles/*", "GET", profefe_download, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/profiles/__pid__",
+	{ "/api/0/profiles/*", "GET", profefe_download, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/0/profiles/__pid__",
 	  .is_large = true },
 	{ "/api/0/services", "GET", profefe_services, TOKEN_READ, HTTP_LANE_READ, false, "/api/0/services" },
+	{ "/api/0/services", "POST", profefe_services, TOKEN_READ, HTTP_LANE_READ, true, "/api/0/services" },
 	{ "/api/0/version", "GET", profefe_version, 0, HTTP_LANE_READ, false, "/api/0/version" },
 	{ "/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
 	{ "/pyroscope/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
-	{ "/pyroscope/render", "GET", pyroscope_render, TOKEN_READ, HTTP_LANE_READ, false, "/pyroscope/render",
+	{ "/push.v1.PusherService/Push", "POST", pyroscope_push, TOKEN_INGEST, HTTP_LANE_WRITE, true,
+	  "/push.v1.PusherService/Push" },
+	{ "/pyroscope/render", "GET", pyroscope_render, TOKEN_READ, HTTP_LANE_MERGE, false, "/pyroscope/render",
 	  .is_large = true },
+	{ "/api/v1/services", "GET", view_services, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/services" },
+	{ "/api/v1/agents", "GET", view_agents, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/agents" },
+	{ "/api/v1/types", "GET", view_types, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/types" },
+	{ "/api/v1/labels", "GET", view_labels, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/labels" },
+	{ "/api/v1/timeline", "GET", view_timeline, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/timeline" },
+	{ "/api/v1/flame", "GET", view_flame, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/flame", .is_large = true },
+	{ "/api/v1/flame", "POST", view_flame, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/v1/flame", .is_large = true,
+	  .body_max = MIB(4) },
+	{ "/api/v1/compare", "GET", view_compare, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/compare",
+	  .is_large = true },
+	{ "/api/v1/compare", "POST", view_compare, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/v1/compare",
+	  .is_large = true, .body_max = MIB(4) },
+	{ "/api/v1/export", "GET", view_export, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/export",
+	  .is_large = true },
+	{ "/api/v1/live", "GET", view_live, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/live" },
+	{ "/api/v1/status", "GET", view_status, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/status" },
+	{ "/api/v1/session", "GET", view_session, 0, HTTP_LANE_READ, false, "/api/v1/session" },
+	{ "/api/v1/session", "POST", view_sign_in, 0, HTTP_LANE_READ, true, "/api/v1/session", .body_max = KIB(64) },
+	{ "/api/v1/session", "DELETE", view_sign_out, 0, HTTP_LANE_READ, false, "/api/v1/session" },
+	{ "/", "GET", view_file, 0, HTTP_LANE_READ, false, "/" },
+	{ "/ui/*", "GET", view_file, 0, HTTP_LANE_READ, false, "/ui" },
 	{ "/healthz", "GET", ops_health, 0, HTTP_LANE_READ, false, "/healthz", true },
 	{ "/-/healthy", "GET", ops_health, 0, HTTP_LANE_READ, false, "/-/healthy", true },
 	{ "/-/ready", "GET", ops_ready, 0, HTTP_LANE_READ, false, "/-/ready", true },
 	{ "/readyz", "GET", ops_ready, 0, HTTP_LANE_READ, false, "/-/ready", true },
-	{ "/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_READ, false, "/metrics" },
-	{ "/debug/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_READ, false, "/metrics" },
+	{ "/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_WATCH, false, "/metrics" },
+	{ "/debug/metrics", "GET", ops_metrics, TOKEN_READ, HTTP_LANE_WATCH, false, "/metrics" },
 	{ "/debug/*", "GET", ops_debug, TOKEN_READ, HTTP_LANE_READ, false, "/debug" },
 };
 
 #define ROUTE_NONE ARRAY_SIZE(routes)
-
-/* What a request keeps until its line is logged. */
-struct request_note {
-	uint64_t sender; /* whose rate counts; 0: nobody's */
-	char id[129];
-};
 
 int collector_new(const struct collector_config *config, struct collector **out)
 {
@@ -64,8 +84,12 @@ int collector_new(const struct collector_config *config, struct collector **out)
 
 	r = r ? r : rate_new(config->rate_max, &c->rate);
 	r = r ? r : cardinality_new(config->series_max, &c->cardinality);
+	r = r ? r : live_new(c, &c->live);
+	r = r ? r : watch_new(config->store, config->state, &c->watch);
 	if (r < 0) {
 		if (c) {
+			live_free(c->live);
+			cardinality_free(c->cardinality);
 			rate_free(c->rate);
 			metrics_free(c->metrics);
 		}
@@ -74,7 +98,7 @@ int collector_new(const struct collector_config *config, struct collector **out)
 	}
 	c->config = *config;
 	gate_init(&c->decoders, MAX(config->decoders, 1U));
-	gate_init(&c->large, 1);
+	gate_init(&c->light, 1);
 	c->started_ns = clock_wall_ns(config->clock);
 	*out = c;
 	return 0;
@@ -84,17 +108,24 @@ void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
+	watch_free(c->watch);
+	live_free(c->live);
 	metrics_free(c->metrics);
 	rate_free(c->rate);
 	cardinality_free(c->cardinality);
 	gate_destroy(&c->decoders);
-	gate_destroy(&c->large);
+	gate_destroy(&c->light);
 	free(c);
 }
 
 void collector_server(struct collector *c, struct http_server *server)
 {
 	c->server = server;
+}
+
+void collector_tick(struct collector *c)
+{
+	live_tick(c->live);
 }
 
 void collector_ready(struct collector *c)
@@ -129,10 +160,22 @@ static bool method_fits(const struct route *route, struct str method)
 	return str_eq(method, str_of(route->method)) || (str_eq(method, STR("HEAD")) && !strcmp(route->method, "GET"));
 }
 
-/* The path without a slash at its end, where that means the same: only below "profiles" (spec/collector.md 2.3). */
+/* A collector's address that ends in a slash makes paths that begin with two. */
+static struct str without_slashes(struct str path)
+{
+	while (str_starts(path, STR("//")))
+		path = str_skip(path, 1);
+	return path;
+}
+
+/* The path as routes have it: profefe's clients write slashes at its ends. */
 static struct str path_of(const struct http_request *rq)
 {
-	return str_eq(rq->path, STR("/api/0/profiles/")) ? STR("/api/0/profiles") : rq->path;
+	struct str path = without_slashes(rq->path);
+
+	while (str_starts(path, STR("/api/0/")) && str_ends(path, STR("/")))
+		path.len--;
+	return path;
 }
 
 /* Return: the row, or ROUTE_NONE; @first: the first row of the path, or ROUTE_NONE when there is none. */
@@ -180,18 +223,6 @@ static bool origin_listed(const struct collector *c, struct str origin)
 	return false;
 }
 
-static bool origin_same(struct str origin, struct str host)
-{
-	ptrdiff_t slashes = str_search(origin, STR("://"));
-
-	return slashes >= 0 && host.len && str_eq(str_skip(origin, (size_t)slashes + 3), host);
-}
-
-static bool asks_token(struct collector *c)
-{
-	return c->config.tokens && (c->config.need_token || token_file_asks(c->config.tokens));
-}
-
 /* A page of a stranger must not talk to a collector that trusts everybody who can reach it. */
 static bool from_here(struct collector *c, struct http_request *rq, struct http_response *rs)
 {
@@ -205,9 +236,9 @@ static bool from_here(struct collector *c, struct http_request *rq, struct http_
 		http_header_set(rs, "Access-Control-Expose-Headers",
 				STR("X-Total-Count, X-Next-Before, X-Profiles-Merged, X-Profiles-Skipped"));
 	}
-	if (origin.ptr && !listed && !origin_same(origin, host))
+	if (origin.ptr && !listed && !access_same_origin(origin, host))
 		fine = false;
-	if (c->config.local_only && !asks_token(c) && host.ptr &&
+	if (c->config.local_only && !access_asks_token(c) && host.ptr &&
 	    (http_host_split(host, &name, &port) < 0 || !http_host_is_loopback(name)))
 		fine = false;
 	if (fine)
@@ -229,38 +260,6 @@ static bool preflight(struct http_request *rq, struct http_response *rs, const s
 	return true;
 }
 
-static uint64_t sender_id(const struct collector *c, struct str who)
-{
-	return XXH3_64bits_withSeed(who.ptr, who.len, c->started_ns) | 1;
-}
-
-/* @sender: who the token stands for, however it is written in the header; untouched when none was asked for. */
-static bool allowed(struct collector *c, struct http_request *rq, struct http_response *rs, enum token_scope scope,
-		    uint64_t *sender)
-{
-	scoped(buf_release) struct buf secret = BUF_INIT(KIB(8));
-	struct str header = http_header_get(rq, "Authorization");
-	int r = -EACCES;
-
-	if (!scope || !asks_token(c))
-		return true;
-	if (header.ptr && http_credentials(header, &secret) == 0)
-		r = token_file_allows(c->config.tokens, buf_str(&secret), scope);
-	if (r == 0) {
-		*sender = sender_id(c, buf_str(&secret));
-		return true;
-	}
-	if (r == -EPERM) {
-		metrics_add(c->metrics, COLLECTOR_FORBIDDEN, 1);
-		answer_error(rs, 403, "the token has not the scope that this needs");
-		return false;
-	}
-	metrics_add(c->metrics, COLLECTOR_UNAUTHENTICATED, 1);
-	http_header_set(rs, "WWW-Authenticate", STR("Basic realm=\"hearth\", Bearer"));
-	answer_error(rs, 401, "a token is needed: Authorization: Bearer TOKEN, or TOKEN as password");
-	return false;
-}
-
 /* Return: whether the path is clean; otherwise the call is answered. */
 static bool clean_path(struct http_request *rq, struct http_response *rs)
 {
@@ -270,62 +269,17 @@ static bool clean_path(struct http_request *rq, struct http_response *rs)
 		answer_error(rs, 400, "bad request: the path");
 		return false;
 	}
-	if (str_eq(buf_str(&path), rq->path))
+	if (str_eq(buf_str(&path), without_slashes(rq->path)))
 		return true;
 	if (rq->query.len) {
 		buf_addc(&path, '?');
 		buf_adds(&path, rq->query);
 	}
 	http_header_set(rs, "Location", buf_str(&path));
-	answer_error(rs, 301, "moved to the clean path");
+	/* After 301 clients turn a POST into a GET. */
+	answer_error(rs, str_eq(rq->method, STR("GET")) || str_eq(rq->method, STR("HEAD")) ? 301 : 308,
+		     "moved to the clean path");
 	return false;
-}
-
-static void note_id(struct http_request *rq, struct http_response *rs)
-{
-	struct request_note *note = calloc(1, sizeof(*note));
-	struct str given = http_header_get(rq, "X-Request-Id");
-
-	rq->owner = note;
-	if (!note)
-		return;
-	if (given.len && given.len < sizeof(note->id))
-		memcpy(note->id, given.ptr, given.len);
-	else
-		(void)snprintf(note->id, sizeof(note->id), "%016" PRIx64 "%016" PRIx64, random_u64(), random_u64());
-	http_header_set(rs, "X-Request-Id", str_of(note->id));
-}
-
-/* Who sends without a token: the address. Programs of this machine that need none are not slowed. */
-static uint64_t sender_at(const struct collector *c, const struct http_request *rq)
-{
-	return http_host_is_loopback(rq->remote) || !rq->remote.len ? 0 : sender_id(c, rq->remote);
-}
-
-/* @sender: of the token, or 0. Return: whether an upload may begin; otherwise it is answered. */
-static bool in_time(struct collector *c, struct http_request *rq, struct http_response *rs, uint64_t sender)
-{
-	struct request_note *note = rq->owner;
-	uint64_t wait_s;
-
-	if (!note)
-		return true;
-	note->sender = sender ? sender : sender_at(c, rq);
-	wait_s = note->sender ? rate_wait_s(c->rate, note->sender, rq->received_ns) : 0;
-	if (!wait_s)
-		return true;
-	metrics_add(c->metrics, COLLECTOR_RATE_LIMITED, 1);
-	answer_count(rs, "Retry-After", wait_s);
-	answer_error(rs, 429, "more than %" PRIu64 " bytes a second from this sender", c->config.rate_max);
-	return false;
-}
-
-void receive_spent(struct call *call)
-{
-	const struct request_note *note = call->rq->owner;
-
-	if (note && note->sender)
-		rate_spend(call->collector->rate, note->sender, clock_monotonic_ns(&clock_system), call->rq->body.len);
 }
 
 bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs)
@@ -336,7 +290,7 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 	size_t first;
 
 	rq->route = ROUTE_NONE;
-	note_id(rq, rs);
+	access_begin(rq, rs);
 	http_header_set(rs, "X-Content-Type-Options", STR("nosniff"));
 	if (!from_here(c, rq, rs) || !clean_path(rq, rs))
 		return false;
@@ -352,24 +306,38 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 		return false;
 	}
 	route = &routes[rq->route];
-	if (!allowed(c, rq, rs, route->scope, &sender))
+	if (!access_allowed(c, rq, rs, route->scope, &sender))
 		return false;
+	rq->sender = sender;
 	if (route->at_once) {
 		route->run(&(struct call){ .collector = c, .rq = rq, .rs = rs });
 		return false;
 	}
-	if (route->scope == TOKEN_INGEST && !in_time(c, rq, rs, sender))
+	if (route->scope == TOKEN_INGEST && !access_in_time(c, rq, rs, sender))
 		return false;
 	rq->lane = route->lane;
-	rq->body_max = route->has_body ? c->config.body_max : 0;
+	rq->body_max = !route->has_body ? 0 : route->body_max ? route->body_max : c->config.body_max;
 	return true;
+}
+
+size_t collector_weigh(void *ctx, struct http_request *rq)
+{
+	size_t size;
+
+	(void)ctx;
+	if (rq->lane != HTTP_LANE_WRITE)
+		return 0;
+	size = MAX(rq->body.len, gzip_promise(rq->body));
+	if (size > RECEIVE_SMALL)
+		rq->lane = HTTP_LANE_LARGE;
+	return size;
 }
 
 /* A query that stood in line while its client left. */
 static bool is_abandoned(const struct http_request *rq)
 {
-	return rq->lane == HTTP_LANE_READ && clock_monotonic_ns(&clock_system) - rq->received_ns > NSEC_PER_SEC &&
-	       http_gone(rq);
+	return (rq->lane == HTTP_LANE_READ || rq->lane == HTTP_LANE_MERGE) &&
+	       clock_monotonic_ns(&clock_system) - rq->received_ns > NSEC_PER_SEC && http_gone(rq);
 }
 
 void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs)
@@ -394,6 +362,8 @@ void collector_handle(void *ctx, struct http_request *rq, struct http_response *
 	call.now_ns = clock_wall_ns(call.collector->config.clock);
 	(void)path_fits(route, path_of(rq), &call.rest); /* it was found by it */
 	route->run(&call);
+	if (!rs->stream.more && (str_starts(str_of(route->path), STR("/api/v1/")) || route->run == view_file))
+		answer_pack(rq, rs);
 	http_query_release(&call.query);
 }
 

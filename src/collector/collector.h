@@ -25,6 +25,7 @@ struct collector_config {
 	uint64_t rate_max;             /* bytes a second of one sender; 0: no limit */
 	uint64_t query_max_ns;         /* a query ends after this; 0: never */
 	unsigned int decoders;         /* uploads that are decoded at the same time */
+	const char *web_dir;           /* the viewer's files come from here; NULL: those in the program */
 	bool access_log;
 };
 
@@ -35,11 +36,14 @@ void collector_free(struct collector *c); /* NULL is fine */
 
 /** collector_server - the server whose numbers /metrics shows; set before the first request is handled. */
 void collector_server(struct collector *c, struct http_server *server);
+/** collector_tick - to be called about once a second: what live streams show moves on. */
+void collector_tick(struct collector *c);
 /** collector_ready - /-/ready says so from now on. */
 void collector_ready(struct collector *c);
 
 /* For struct http_server_config; ctx is the collector. */
 bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs);
+size_t collector_weigh(void *ctx, struct http_request *rq);
 void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs);
 void collector_done(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out);
 void collector_refuse(void *ctx, unsigned int status, const char *why, struct http_response *rs);

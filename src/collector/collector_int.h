@@ -5,26 +5,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "codec/codec.h"
 #include "codec/json.h"
 #include "collector/cardinality.h"
 #include "collector/collector.h"
+#include "collector/gate.h"
 #include "collector/metrics.h"
 #include "collector/rate.h"
 #include "collector/tokens.h"
+#include "model/split.h"
 #include "net/http_parse.h"
-#include "query/params.h"
-
-/* So many at a time, in the order they came: who just left must not overtake those that wait. */
-struct gate {
-	pthread_mutex_t lock; /* guards the rest */
-	unsigned int free;
-	struct gate_place *first, *last; /* who waits */
-};
+#include "query/range.h"
 
 struct collector {
 	struct collector_config config;
 	struct metrics *metrics;
-	struct gate decoders, large; /* large: uploads beyond RECEIVE_SMALL */
+	struct gate decoders, light; /* light: one place more, for uploads up to RECEIVE_LIGHT */
+	struct watch *watch;
+	struct live *live;
 	struct rate *rate;
 	struct cardinality *cardinality;
 	struct http_server *server;
@@ -41,7 +39,9 @@ struct call {
 	struct http_query query;
 	struct str rest; /* of the path, behind the route's prefix; not decoded */
 	uint64_t now_ns; /* wall clock */
+	bool later;      /* it comes again: receive_later() */
 	bool too_long;   /* the query took longer than it may */
+	size_t parts;    /* more profiles than came, which sample labels made of them */
 };
 
 typedef void call_fn(struct call *call);
@@ -61,29 +61,30 @@ void answer_empty(struct http_response *rs, unsigned int status);
 void answer_store(struct call *call, int error, const char *what);
 /** answer_count - a header with a number. */
 void answer_count(struct http_response *rs, const char *name, uint64_t value);
+/** answer_pack - gzip what is text and large enough, for clients that take it. */
+void answer_pack(const struct http_request *rq, struct http_response *rs);
 /** answer_file - @body (taken) as a download called @filename. */
 void answer_file(struct http_response *rs, struct buf *body, struct str filename);
 
 /* receive.c: bodies
  *
- * Most uploads are small, and as many as there are cores are decoded side by side. One that turns out to need more than
- * this is decoded anew when no other large one is in memory. */
+ * Most uploads are small, and as many as there are cores are decoded side by side. One that says that it needs more
+ * than this, or turns out to, is decoded by HTTP_LANE_LARGE, which has one worker: one large one is in memory at a
+ * time. */
 #define RECEIVE_SMALL MIB(4)   /* bytes expanded; four times as many of the model */
-#define RECEIVE_DEPTH_MAX 1024 /* design/server.md 5.7: stack depth, symbol length */
+#define RECEIVE_LIGHT KIB(256) /* decoded in a moment */
+#define RECEIVE_USUAL_RATIO 8  /* profiles expand less; what expands further counts more for its sender's rate */
+#define RECEIVE_DEPTH_MAX 1024 /* docs/collector.md, limits: stack depth, symbol length */
 #define RECEIVE_SYMBOL_MAX KIB(16)
-
-void gate_init(struct gate *g, unsigned int places);
-void gate_destroy(struct gate *g);
-void gate_enter(struct gate *g);
-void gate_leave(struct gate *g);
 
 struct received {
 	struct window window; /* model NULL: @raw it is */
 	struct str raw;
+	uint64_t expanded;           /* bytes that were made of the body so far, all layers */
 	struct buf unwrapped;        /* of Content-Encoding; raw may borrow from it */
 	struct gate *gate;           /* held; released by received_release() or while the store waits */
 	struct store_label overflow; /* the label in place of too many series */
-	struct gate *large;          /* the same, but held until the end: it stands for memory */
+	bool is_large;               /* in HTTP_LANE_LARGE */
 };
 
 void received_release(struct received *r); /* a zeroed one is fine */
@@ -93,12 +94,17 @@ void received_release(struct received *r); /* a zeroed one is fine */
  * Return: whether it went well; otherwise the call is answered.
  */
 bool receive_bytes(struct call *call, struct received *out);
-/** receive_spent - count the bytes of a request's body against its sender. */
-void receive_spent(struct call *call);
+/** receive_unwrap - take one layer of gzip off out->raw. Return: as receive_bytes(). */
+bool receive_unwrap(struct call *call, struct received *out);
 /** receive_limits - what a decoder of this request may use; the model twice @expanded_max. */
 struct codec_limits receive_limits(struct call *call, const struct received *r, size_t expanded_max);
-/** receive_spend - wait until @r may be large. Return: false when it was before: it is too large. */
-bool receive_spend(struct call *call, struct received *r);
+/** receive_compute - take the place among the decoders again, unless @r has it: before the store packs once more. */
+void receive_compute(struct call *call, struct received *r);
+/** receive_again - get ready for another profile of the same request: the window goes, the place among the decoders is
+ * taken again */
+void receive_again(struct call *call, struct received *r);
+/** receive_later - when @r is not large yet: the call comes again in HTTP_LANE_LARGE, and is not answered now. */
+bool receive_later(struct call *call, struct received *r);
 /** receive_failed - answer for a decoder that failed with @r; @what: the form, with the reason. Return: false. */
 bool receive_failed(struct call *call, int r, const char *what);
 /** receive_decoded - what all decoders' windows are counted for. */
@@ -110,7 +116,8 @@ void receive_decoded(struct call *call, const struct window *w);
 bool receive_profile(struct call *call, struct str bytes, struct received *out);
 /**
  * receive_store - put what was received
- * @upload: service and labels are replaced when there are too many series; see cardinality.h
+ * @upload: service and labels are replaced when there are too many series; see cardinality.h. Without a request_key the
+ *	header Idempotency-Key is it
  *
  * Return: whether it is stored (now or before); otherwise the call is answered.
  */
@@ -120,26 +127,87 @@ bool receive_store(struct call *call, struct received *in, struct store_upload *
 call_fn profefe_upload, profefe_list, profefe_services, profefe_version, profefe_symbolz, profefe_delete;
 /* api_merge.c */
 call_fn profefe_merge, profefe_download;
-/* api_pyroscope.c, api_render.c */
-call_fn pyroscope_ingest, pyroscope_render;
+/* api_pyroscope.c, api_push.c, api_render.c */
+call_fn pyroscope_ingest, pyroscope_push, pyroscope_render;
+/* api_totals.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
+call_fn view_services, view_types, view_labels, view_timeline;
+call_fn view_flame, view_compare, view_export, view_live;
+call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
+/** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
+int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
+/**
+ * call_sum - the profiles of @range as one; merge_common() where sample types differ
+ * Return: whether there are some; otherwise the call is answered.
+ */
+bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
+/** call_column - the column of @m that @sample names, empty: the default one. Return: as call_sum(). */
+bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out);
+/** call_begin, call_end - an answer of JSON without the envelope; an object. */
+void call_begin(struct call *call, struct json_out *json);
+void call_end(struct call *call, struct json_out *json);
+/** call_key, call_key_u64 - a member of it. */
+void call_key(struct json_out *json, struct str key, struct str text);
+void call_key_u64(struct json_out *json, struct str key, uint64_t value);
+
+/* pyroscope_put.c: one profile of a Pyroscope client */
+struct pyroscope_profile {
+	struct str service, type;
+	struct store_label labels[STORE_LABELS_MAX];
+	size_t label_count;
+	uint64_t from_ns, until_ns; /* wall clock */
+	struct str id, bytes;       /* the sender's name of it, or empty; what was sent under that name */
+	uint64_t number;            /* of the profile, in its request */
+	bool is_one_of_many;        /* the request has several profiles */
+	struct buf names;           /* what the labels borrow from */
+};
+
+void pyroscope_profile_release(struct pyroscope_profile *p); /* a zeroed one is fine */
+/**
+ * pyroscope_labels - service and labels out of those a client gave
+ * @app: the application's name, or empty. The label service_name wins over it; then it is kept as app_name. Names
+ *	such as __session_id__ control the server they were made for and are not stored.
+ *
+ * Return: as receive_bytes(). @out->service may be empty.
+ */
+bool pyroscope_labels(struct call *call, const struct store_label *given, size_t count, struct str app,
+		      struct pyroscope_profile *out);
+/** pyroscope_type - our type of a profile, by its sample types and the text of a sample_type_config. Static. */
+struct str pyroscope_type(const struct model *m, struct str config);
+/** pyroscope_own_time - the time that a pprof file says wins over the request's. */
+void pyroscope_own_time(const struct model *m, struct pyroscope_profile *p);
+/**
+ * pyroscope_put - store r->window: one profile for each set of text labels that its samples have, so that selectors
+ * find them. One without samples is counted and fine.
+ *
+ * Return: whether all of it is stored; otherwise the call is answered.
+ */
+bool pyroscope_put(struct call *call, struct received *r, const struct pyroscope_profile *profile);
+
+/* watch.c: the store's numbers for /metrics, asked for by a thread of their own. Some wait for the store's locks and
+ * files, for as long as a merge or a commit takes; who asks for metrics does not. */
+struct watch;
+
+int watch_new(const struct store *store, struct store_state *state, struct watch **out) warn_unused;
+void watch_free(struct watch *w); /* NULL is fine */
+/** watch_stats - the numbers, of now when they are there soon, else the last ones. @age_ns: of them. Return: false:
+ * none */
+bool watch_stats(struct watch *w, struct store_stats *out, uint64_t *age_ns);
+
 /* api_ops.c */
 call_fn ops_health, ops_ready, ops_metrics, ops_debug;
 
-struct range_params {
-	struct store_selector sel;
-	struct str type;
-	struct query_labels labels;
-	struct str before; /* an id or a time, or empty */
-};
+/* answer_profile.c: what all APIs have in common */
 
-void range_params_release(struct range_params *p);
-/** range_params_read - service, type, labels, from, to, limit, in the order of their checks. Return: as
- * receive_bytes().
- */
-bool range_params_read(struct call *call, struct range_params *out);
-/** profile_object - the JSON object of one stored profile. */
-void profile_object(struct json_out *json, const struct store_profile *profile);
-/** parse_labels_param - the parameter labels; false after answering. */
-bool parse_labels_param(struct call *call, struct query_labels *out);
-/** range_stop - store_selector.stop of a call: its client left, or it took too long. */
-bool range_stop(void *call);
+/** call_range - the profiles that the request means. Return: whether it went well; otherwise the call is answered. */
+bool call_range(struct call *call, const struct query_range_rules *rules, struct query_range *out);
+/** call_select - as the store wants it, ending with call_stop(); borrows from @range. */
+struct store_selector call_select(struct call *call, const struct query_range *range);
+/** call_stop - store_selector.stop of a call: its client left, or it took too long. */
+bool call_stop(void *call);
+/** call_bad - answer 400 with @why, or 503 for -ENOMEM. Return: false. */
+bool call_bad(struct call *call, int error, struct buf *why);
+/** answer_window - a profile as a download called @filename. @options may be NULL. */
+void answer_window(struct call *call, const struct window *w, const struct codec *format,
+		   const struct codec_options *options, struct str filename);
+/** answer_merged - the headers that say what a merge was made of, counted. */
+void answer_merged(struct call *call, const struct store_sum *info);

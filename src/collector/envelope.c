@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers: profefe's JSON envelope (spec/collector.md 2.1), files, errors of the store. */
+/* Answers: profefe's JSON envelope (pkg/profefe/reply.go), files, errors of the store. */
 #include <inttypes.h>
 #include <stdarg.h>
 
 #include "base/log.h"
+#include "codec/gzip.h"
 #include "collector/collector_int.h"
 
 #define ERROR_MAX KIB(4)
@@ -79,7 +80,7 @@ void answer_store(struct call *call, int error, const char *what)
 		answer_error(call->rs, 507, "the disk is full");
 		return;
 	}
-	if (error == -ECANCELED && call->rq->lane == HTTP_LANE_WRITE) {
+	if (error == -ECANCELED && call->rq->lane <= HTTP_LANE_LARGE) {
 		/* The client left, or we stop: one that is still there has to keep its profile. */
 		http_header_set(call->rs, "Retry-After", STR("5"));
 		answer_error(call->rs, 503, "the collector stops");
@@ -125,4 +126,32 @@ void answer_file(struct http_response *rs, struct buf *body, struct str filename
 	add_filename(&disposition, str_first(filename, 200));
 	buf_addc(&disposition, '"');
 	http_header_set(rs, "Content-Disposition", buf_str(&disposition));
+}
+
+#define PACK_MIN KIB(1)
+#define PACK_LEVEL 1
+
+static bool is_text(const char *type)
+{
+	return type && (str_starts(str_of(type), STR("text/")) || str_starts(str_of(type), STR("application/json")) ||
+			str_starts(str_of(type), STR("image/svg")));
+}
+
+void answer_pack(const struct http_request *rq, struct http_response *rs)
+{
+	struct str accepts = http_header_get(rq, "Accept-Encoding");
+	struct buf packed = BUF_INIT(rs->body.max);
+
+	if (rs->body.len < PACK_MIN || !is_text(rs->content_type))
+		return;
+	http_header_set(rs, "Vary", STR("Accept-Encoding"));
+	if (str_search(accepts, STR("gzip")) < 0 || str_search(accepts, STR("gzip;q=0")) >= 0)
+		return;
+	if (gzip_pack(buf_str(&rs->body), PACK_LEVEL, &packed) < 0) {
+		buf_release(&packed); /* it goes as it is */
+		return;
+	}
+	buf_release(&rs->body);
+	rs->body = packed;
+	http_header_set(rs, "Content-Encoding", STR("gzip"));
 }

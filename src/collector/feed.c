@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "codec/window_codec.h"
 #include "collector/collector_int.h"
+#include "collector/live.h"
 #include "model/split.h"
 
 struct feed {
@@ -98,6 +99,14 @@ static int store_part(void *ctx, const struct window_part *part)
 	return 0; /* one that is lost does not take the others along */
 }
 
+/* Tells the agent that a frame is dealt with. One that does not look is not waited for. */
+static void acknowledge(struct feed *f)
+{
+	const char done = 1;
+
+	ignore(send(f->fd, &done, sizeof(done), MSG_DONTWAIT | MSG_NOSIGNAL) < 0);
+}
+
 static void store_frame(struct feed *f)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -107,6 +116,7 @@ static void store_frame(struct feed *f)
 
 	r = r ? r : window_split(&w, store_part, &s);
 	metrics_add(f->collector->metrics, COLLECTOR_PROFILES_STORED, s.stored);
+	live_changed(f->collector->live);
 	if (r < 0)
 		log_error("a window of the agent is lost", LOG_ERR(r), LOG_CSTR("reason", error.reason));
 	else if (s.failed)
@@ -120,8 +130,10 @@ static void *run(void *arg)
 	uint64_t one = 1;
 	int r;
 
-	while ((r = take_frame(f)) == 0)
+	while ((r = take_frame(f)) == 0) {
 		store_frame(f);
+		acknowledge(f);
+	}
 	if (r != -ENODATA)
 		log_error("the agent's windows cannot be read any more", LOG_ERR(r));
 	atomic_store(&f->ended, true);

@@ -16,7 +16,7 @@
 	X(PROFILES_OVERFLOWED, "profiles_overflowed", "profiles stored under __overflow__: too many series")       \
 	X(RATE_LIMITED, "rate_limited", "uploads refused: their sender is over its bytes a second")                \
 	X(DAYS_REFUSED, "days_refused", "uploads refused: their time would be one day more than the store keeps")  \
-	X(PROFILES_OUT_OF_TIME, "profiles_out_of_time", "pushes whose time is too far from now")                   \
+	X(PROFILES_OUT_OF_TIME, "profiles_out_of_time", "uploads refused: their time is too far from now")         \
 	X(STORE_FULL, "store_full", "uploads refused because the disk is full")                                    \
 	X(STORE_FAILED, "store_failed", "uploads and queries that the store failed")                               \
 	X(UPLOADED_BYTES, "uploaded_bytes", "bytes of uploads as they came")                                       \

@@ -22,7 +22,7 @@
 #define SAMPLES_MAX 1000000
 #define BODIES_MAX MIB(64) /* of all threads together */
 #define SMALL_MAX MIB(2)   /* expanded, and four times as much of a model: larger ones one at a time */
-#define DEPTH_MAX 1024     /* as of uploads: design/server.md 5.7 */
+#define DEPTH_MAX 1024     /* as of uploads: docs/collector.md, limits */
 #define SYMBOL_MAX KIB(16)
 
 /* A target and what is known about it between its scrapes: of the thread that has it while busy, else of the lock. */

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/opt.h"
+#include "base/safe.h"
 
 #define INTERVAL_DEFAULT_NS (60 * NSEC_PER_SEC)
 #define INTERVAL_MIN_NS NSEC_PER_SEC
@@ -457,7 +458,11 @@ int pull_targets_parse(struct str json, struct buf *why, struct pull_targets *ou
 	if (!root && json_error_code(&error) == json_error_out_of_memory)
 		return -ENOMEM;
 	if (!root || !json_is_array(root)) {
-		buf_addf(why, "line %d: %s", root ? 1 : error.line, root ? "a list of groups is expected" : error.text);
+		struct str what = root ? STR("a list of groups is expected") : str_of(error.text);
+		ptrdiff_t near = str_search(what, STR(" near ")); /* quotes the file, which may hold a password */
+
+		buf_addf(why, "line %d: ", root ? 1 : error.line);
+		safe_add(why, near >= 0 ? str_first(what, (size_t)near) : what);
 		return -EBADMSG;
 	}
 	json_array_foreach(root, i, value)

@@ -5,70 +5,27 @@
 #include "codec/gzip.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
+#include "collector/access.h"
 #include "collector/collector_int.h"
+#include "collector/live.h"
 
 #define OVERFLOW_SAY_NS (3600 * NSEC_PER_SEC)
-#define RATIO_MAX 200 /* of compression beyond the first MiB (design/server.md 5.7) */
+#define RATIO_MAX 200 /* of compression beyond the first MiB (docs/collector.md, limits) */
 
-void gate_init(struct gate *g, unsigned int places)
+/* What is light has one place more: it does not wait for what takes long. The large one has a lane of its own. */
+static void enter(struct call *call, struct received *r)
 {
-	g->free = places;
-	(void)pthread_mutex_init(&g->lock, NULL); /* no attributes: cannot fail on Linux */
-}
+	struct collector *c = call->collector;
+	bool is_light = MAX(call->rq->body.len, gzip_promise(call->rq->body)) <= RECEIVE_LIGHT;
 
-void gate_destroy(struct gate *g)
-{
-	(void)pthread_mutex_destroy(&g->lock);
-}
-
-struct gate_place {
-	struct gate_place *next;
-	pthread_cond_t called;
-	bool is_called;
-};
-
-/* g->lock is held. */
-static void wait_in_line(struct gate *g)
-{
-	struct gate_place place = { 0 };
-
-	(void)pthread_cond_init(&place.called, NULL); /* no attributes: cannot fail on Linux */
-	if (g->last)
-		g->last->next = &place;
-	else
-		g->first = &place;
-	g->last = &place;
-	while (!place.is_called)
-		(void)pthread_cond_wait(&place.called, &g->lock);
-	(void)pthread_cond_destroy(&place.called);
-}
-
-void gate_enter(struct gate *g)
-{
-	(void)pthread_mutex_lock(&g->lock);
-	if (g->free)
-		g->free--;
-	else
-		wait_in_line(g);
-	(void)pthread_mutex_unlock(&g->lock);
-}
-
-/* Who waits longest gets the place, if anybody waits. */
-void gate_leave(struct gate *g)
-{
-	struct gate_place *place;
-
-	(void)pthread_mutex_lock(&g->lock);
-	place = g->first;
-	if (place) {
-		g->first = place->next;
-		g->last = g->first ? g->last : NULL;
-		place->is_called = true;
-		(void)pthread_cond_signal(&place->called);
-	} else {
-		g->free++;
-	}
-	(void)pthread_mutex_unlock(&g->lock);
+	if (r->is_large)
+		return;
+	r->gate = &c->decoders;
+	if (is_light && gate_try(r->gate))
+		return;
+	if (is_light)
+		r->gate = &c->light;
+	gate_enter(r->gate, http_rank(call->rq));
 }
 
 static void leave(struct received *r)
@@ -83,28 +40,37 @@ void received_release(struct received *r)
 	leave(r);
 	window_release(&r->window);
 	buf_release(&r->unwrapped);
-	if (r->large)
-		gate_leave(r->large);
 	*r = (struct received){ 0 };
 }
 
-bool receive_spend(struct call *call, struct received *r)
+bool receive_later(struct call *call, struct received *r)
 {
-	if (r->large)
+	if (r->is_large)
 		return false;
-	leave(r); /* nobody waits for the large one while others wait for him */
-	r->large = &call->collector->large;
-	gate_enter(r->large);
-	r->gate = &call->collector->decoders;
-	gate_enter(r->gate);
+	http_again(call->rq, HTTP_LANE_LARGE);
+	call->later = true;
+	buf_clear(&call->rs->body); /* of a part that was judged before */
 	return true;
+}
+
+void receive_compute(struct call *call, struct received *r)
+{
+	if (!r->gate)
+		enter(call, r);
+}
+
+void receive_again(struct call *call, struct received *r)
+{
+	window_release(&r->window);
+	r->window = (struct window){ 0 };
+	receive_compute(call, r);
 }
 
 static size_t expanded_max(const struct call *call, const struct received *r)
 {
 	size_t max = call->collector->config.expanded_max;
 
-	return r->large ? max : MIN(max, (size_t)RECEIVE_SMALL);
+	return r->is_large ? max : MIN(max, (size_t)RECEIVE_SMALL);
 }
 
 static bool upload_stop(void *ctx)
@@ -120,8 +86,9 @@ struct codec_limits receive_limits(struct call *call, const struct received *r, 
 				      .samples_max = call->collector->config.samples_max,
 				      .depth_max = RECEIVE_DEPTH_MAX,
 				      .text_max = RECEIVE_SYMBOL_MAX,
-				      .memory_max = r->large ? 2 * call->collector->config.expanded_max
-							     : 4 * (size_t)RECEIVE_SMALL,
+				      .memory_max = r->is_large ? 2 * call->collector->config.expanded_max
+								: 4 * (size_t)RECEIVE_SMALL,
+				      .may_repeat = true, /* the store's dictionary finds them */
 				      .stop = upload_stop,
 				      .stop_ctx = call };
 }
@@ -163,24 +130,59 @@ void receive_decoded(struct call *call, const struct window *w)
 	metrics_add(call->collector->metrics, COLLECTOR_STACKS_CUT, count);
 }
 
-static int unwrap(struct call *call, struct received *out)
+/* What a body expands to takes time, whether it is a profile in the end or not. An ordinary one costs what it has as it
+ * comes. */
+static void spend_expanded(struct call *call, struct received *r, uint64_t bytes)
+{
+	uint64_t before = MAX(r->expanded / RECEIVE_USUAL_RATIO, (uint64_t)call->rq->body.len), after;
+
+	r->expanded += bytes;
+	after = MAX(r->expanded / RECEIVE_USUAL_RATIO, (uint64_t)call->rq->body.len);
+	access_spent(call, after - before);
+}
+
+/* out->raw becomes what @packed holds, which may lie in out->unwrapped. */
+static int unwrap_once(struct call *call, struct str packed, struct received *out)
 {
 	size_t max = expanded_max(call, out);
+	struct buf plain = BUF_INIT(max);
+	int r = gzip_unpack(packed, max, RATIO_MAX, &plain);
 
+	spend_expanded(call, out, r == -E2BIG ? max : plain.len);
+	if (r < 0) {
+		buf_release(&plain);
+		return r;
+	}
 	buf_release(&out->unwrapped);
-	out->unwrapped = (struct buf)BUF_INIT(max);
-	return gzip_unpack(call->rq->body, max, RATIO_MAX, &out->unwrapped);
+	out->unwrapped = plain;
+	out->raw = buf_str(&out->unwrapped);
+	return 0;
+}
+
+bool receive_unwrap(struct call *call, struct received *out)
+{
+	struct str packed = out->raw;
+	int r = unwrap_once(call, packed, out);
+
+	if (r == -E2BIG)
+		return receive_later(call, out) ? false : too_large(call);
+	if (r == -ENOMEM)
+		answer_error(call->rs, 503, "out of memory");
+	else if (r < 0)
+		answer_error(call->rs, 400, "bad request: damaged gzip data");
+	return r == 0;
 }
 
 bool receive_bytes(struct call *call, struct received *out)
 {
 	struct str encoding = http_header_get(call->rq, "Content-Encoding");
-	int r;
 
-	*out = (struct received){ .raw = call->rq->body, .gate = &call->collector->decoders };
-	gate_enter(out->gate);
-	metrics_add(call->collector->metrics, COLLECTOR_UPLOADED_BYTES, call->rq->body.len);
-	receive_spent(call);
+	*out = (struct received){ .raw = call->rq->body, .is_large = call->rq->lane == HTTP_LANE_LARGE };
+	enter(call, out);
+	if (!call->rq->tries) {
+		metrics_add(call->collector->metrics, COLLECTOR_UPLOADED_BYTES, call->rq->body.len);
+		access_spent(call, call->rq->body.len);
+	}
 	if (!encoding.len || http_value_is(encoding, STR("identity")))
 		return true;
 	if (!http_value_is(encoding, STR("gzip"))) {
@@ -188,21 +190,12 @@ bool receive_bytes(struct call *call, struct received *out)
 		http_header_set(call->rs, "Accept-Encoding", STR("gzip"));
 		return false;
 	}
-	r = unwrap(call, out);
-	if (r == -E2BIG && receive_spend(call, out))
-		r = unwrap(call, out);
-	if (r == -E2BIG)
-		return too_large(call);
-	if (r == -ENOMEM)
-		answer_error(call->rs, 503, "out of memory");
-	else if (r < 0)
-		answer_error(call->rs, 400, "bad request: the body is not the gzip data that its header promises");
-	out->raw = buf_str(&out->unwrapped);
-	return r == 0;
+	return receive_unwrap(call, out);
 }
 
 /* gzip around pprof or around a legacy form, or either of them bare. */
-static int decode(struct str bytes, const struct codec_limits *limits, struct window *out, struct codec_error *error)
+static int decode(struct call *call, struct str bytes, struct received *in, const struct codec_limits *limits,
+		  struct codec_error *error)
 {
 	scoped(buf_release) struct buf expanded = BUF_INIT(limits->expanded_max);
 	struct codec_error ignored = { 0 };
@@ -210,6 +203,7 @@ static int decode(struct str bytes, const struct codec_limits *limits, struct wi
 
 	if (gzip_is(bytes)) {
 		r = gzip_unpack(bytes, limits->expanded_max, RATIO_MAX, &expanded);
+		spend_expanded(call, in, r == -E2BIG ? limits->expanded_max : expanded.len);
 		if (r < 0) {
 			codec_fail(error, 0, false, "%s",
 				   r == -EBADMSG ? "damaged gzip data" : "gzip data expands too far, or too fast");
@@ -217,30 +211,29 @@ static int decode(struct str bytes, const struct codec_limits *limits, struct wi
 		}
 		bytes = buf_str(&expanded);
 	}
-	r = pprof_decode_limited(bytes, limits, out, error);
+	r = pprof_decode_limited(bytes, limits, &in->window, error);
 	if (r == -EBADMSG && bytes.len && codec_legacy.sniff(bytes))
-		r = codec_legacy.decode_limited(bytes, limits, out, r == -EBADMSG ? error : &ignored);
+		r = codec_legacy.decode_limited(bytes, limits, &in->window, r == -EBADMSG ? error : &ignored);
 	return r;
 }
 
-/* Within what is granted to it now. */
-static int decode_once(struct call *call, struct str bytes, struct received *r, struct codec_error *error)
+/* Within what is granted to it. */
+static int decode_granted(struct call *call, struct str bytes, struct received *r, struct codec_error *error)
 {
 	size_t max = expanded_max(call, r), spent = MIN(r->unwrapped.len, max);
 	struct codec_limits limits = receive_limits(call, r, MAX(max - spent, (size_t)1));
 
-	*error = (struct codec_error){ 0 };
-	return decode(bytes, &limits, &r->window, error);
+	return decode(call, bytes, r, &limits, error);
 }
 
 bool receive_profile(struct call *call, struct str bytes, struct received *out)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
 	struct codec_error error = { 0 };
-	int r = decode_once(call, bytes, out, &error);
+	int r = decode_granted(call, bytes, out, &error);
 
-	if (r == -E2BIG && receive_spend(call, out))
-		r = decode_once(call, bytes, out, &error);
+	if (r == -E2BIG && receive_later(call, out))
+		return false;
 	if (r == 0) {
 		receive_decoded(call, &out->window);
 		return true;
@@ -265,6 +258,15 @@ static void too_many_days(struct call *call)
 	metrics_add(call->collector->metrics, COLLECTOR_DAYS_REFUSED, 1);
 	answer_error(call->rs, 422, "the profile's time would need one day more than the %d that are kept",
 		     STORE_DAYS_MAX);
+}
+
+static void out_of_time(struct call *call)
+{
+	metrics_add(call->collector->metrics, COLLECTOR_PROFILES_OUT_OF_TIME, 1);
+	answer_error(
+		call->rs, 422,
+		"the profile's time is too long ago, or too far ahead (--max-past, --max-ahead of hearth serve); a "
+		"token with the scope admin may store it");
 }
 
 static void say_overflow(struct collector *c, uint64_t now_ns)
@@ -305,13 +307,19 @@ bool receive_store(struct call *call, struct received *in, struct store_upload *
 	upload->window = in->window.model ? &in->window : NULL;
 	if (!upload->window)
 		upload->raw = in->raw;
-	upload->request_key = http_header_get(call->rq, "Idempotency-Key");
+	if (!upload->request_key.len)
+		upload->request_key = http_header_get(call->rq, "Idempotency-Key");
 	upload->packed = packed;
 	upload->packed_ctx = in;
 	fold_series(call, in, upload);
 	r = config->store->put(config->state, upload, out);
+	if (r == -ETIME && access_is_admin(call)) {
+		upload->any_time = true;
+		r = config->store->put(config->state, upload, out);
+	}
 	if (r >= 0) {
 		metrics_add(m, r == 1 ? COLLECTOR_PROFILES_REPEATED : COLLECTOR_PROFILES_STORED, 1);
+		live_changed(call->collector->live);
 		return true;
 	}
 	if (r == -E2BIG)
@@ -320,6 +328,8 @@ bool receive_store(struct call *call, struct received *in, struct store_upload *
 		answer_error(call->rs, 400, "bad request: the profile's time is outside 1970 to 2106");
 	else if (r == -EINVAL)
 		answer_error(call->rs, 400, "bad request: no service or no type");
+	else if (r == -ETIME)
+		out_of_time(call);
 	else if (r == -EOVERFLOW)
 		too_many_days(call);
 	else

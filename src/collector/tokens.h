@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may do what: tokens with scopes, kept hashed in one file of the data directory that is read again when it
- * changes. A token is 256 random bits, so a plain SHA-256 of it is enough (design/server.md 5.8). docs/collector.md
+ * changes. A token is 256 random bits, so a plain SHA-256 of it is enough: nobody can try them all. docs/collector.md
  * shows the file. */
 #pragma once
 

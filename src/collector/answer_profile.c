@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests of every API have in common: the range that they name, the profile that they are answered with. */
+#include "codec/codec.h"
+#include "codec/pprof.h"
+#include "collector/collector_int.h"
+
+#define GZIP_LEVEL 1 /* the answer's gzip is of a large merge, gzip at level 6 takes more CPU than the rest */
+#define ANSWER_MAX GIB(1)
+
+bool call_stop(void *ctx)
+{
+	struct call *call = ctx;
+	uint64_t max_ns = call->collector->config.query_max_ns;
+
+	call->too_long = max_ns && clock_monotonic_ns(&clock_system) - call->rq->received_ns > max_ns;
+	return call->too_long || http_gone(call->rq);
+}
+
+bool call_bad(struct call *call, int error, struct buf *why)
+{
+	if (error == -ENOMEM)
+		answer_error(call->rs, 503, "out of memory");
+	else
+		answer_error(call->rs, 400, "bad request: %s", buf_cstr(why));
+	return false;
+}
+
+bool call_range(struct call *call, const struct query_range_rules *rules, struct query_range *out)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
+	int r = query_range_read(&call->query, rules, call->now_ns, out, &why);
+
+	return r == 0 || call_bad(call, r, &why);
+}
+
+struct store_selector call_select(struct call *call, const struct query_range *range)
+{
+	struct store_selector sel = query_range_select(range);
+
+	sel.stop = call_stop;
+	sel.stop_ctx = call;
+	return sel;
+}
+
+static int encode(const struct window *w, const struct codec *format, const struct codec_options *options,
+		  struct buf *out)
+{
+	return format == &codec_pprof ? pprof_encode_level(w, GZIP_LEVEL, out) : codec_encode(format, w, options, out);
+}
+
+own_frame void answer_window(struct call *call, const struct window *w, const struct codec *format,
+			     const struct codec_options *options, struct str filename)
+{
+	struct buf body = BUF_INIT(ANSWER_MAX);
+	int r = encode(w, format, options, &body);
+
+	if (r < 0)
+		answer_error(call->rs, 503, "the profile does not fit into memory");
+	else
+		answer_file(call->rs, &body, filename);
+	buf_release(&body);
+}
+
+void answer_merged(struct call *call, const struct store_sum *info)
+{
+	metrics_add(call->collector->metrics, COLLECTOR_PROFILES_MERGED, info->profiles);
+	metrics_add(call->collector->metrics, COLLECTOR_CRASHED_PARTS, info->parts_bad);
+	answer_count(call->rs, "X-Profiles-Merged", info->profiles);
+	if (info->parts_bad)
+		answer_count(call->rs, "X-Profiles-Damaged", info->parts_bad);
+}
+
+void call_begin(struct call *call, struct json_out *json)
+{
+	answer_empty(call->rs, 200);
+	call->rs->content_type = "application/json";
+	*json = (struct json_out){ .out = &call->rs->body };
+	json_out_begin(json, '{');
+}
+
+void call_end(struct call *call, struct json_out *json)
+{
+	json_out_end(json, '}');
+	buf_addc(&call->rs->body, '\n');
+	if (call->rs->body.error)
+		answer_error(call->rs, 503, "out of memory");
+}
+
+void call_key(struct json_out *json, struct str key, struct str text)
+{
+	json_out_key(json, key);
+	json_out_string(json, text);
+}
+
+void call_key_u64(struct json_out *json, struct str key, uint64_t value)
+{
+	json_out_key(json, key);
+	json_out_u64(json, value);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flame graphs, comparisons and exports of the viewer (docs/api.yaml). The server cuts to the largest nodes; what a
+ * node's missing children have is said, and a call path of it can be asked for. */
+#include "codec/codec.h"
+#include "collector/collector_int.h"
+#include "query/flame.h"
+#include "sink/format.h"
+
+#define NODES_DEFAULT 20000
+#define NODES_MAX 5000000
+#define META_MAX MIB(1)
+
+/* One selection, added up. */
+struct side {
+	struct query_range range;
+	struct window sum;
+	struct store_sum info;
+	struct tree tree;
+	size_t column;
+};
+
+struct flame {
+	struct side main, base;
+	bool compares, is_binary;
+	uint64_t nodes;
+	struct str sample;
+	struct flame_path path;
+	struct tree whole; /* of a comparison: both */
+	uint64_t *base_total;
+};
+
+static void side_release(struct side *s)
+{
+	query_range_release(&s->range);
+	window_release(&s->sum);
+	tree_release(&s->tree);
+}
+
+static void flame_release(struct flame *f)
+{
+	side_release(&f->main);
+	side_release(&f->base);
+	flame_path_release(&f->path);
+	tree_release(&f->whole);
+	free(f->base_total);
+}
+
+static bool bad(struct call *call, const char *what)
+{
+	answer_error(call->rs, 400, "bad request: %s", what);
+	return false;
+}
+
+static bool read_path(struct call *call, struct flame *f)
+{
+	int r = call->rq->body.len ? flame_path_parse(call->rq->body, &f->path) : 0;
+
+	if (r == -ENOMEM)
+		answer_error(call->rs, 503, "out of memory");
+	else if (r < 0)
+		answer_error(call->rs, 400, "bad request: the body is no {\"path\": [...]}%s",
+			     r == -E2BIG ? " of at most 65536 steps" : "");
+	return r == 0;
+}
+
+static bool read_params(struct call *call, struct flame *f)
+{
+	struct str format = http_query_get(&call->query, STR("format"));
+	struct str nodes = http_query_get(&call->query, STR("max-nodes"));
+
+	f->sample = http_query_get(&call->query, STR("sample"));
+	f->nodes = NODES_DEFAULT;
+	f->is_binary = str_eq(format, STR("bin"));
+	if (format.len && !f->is_binary && !str_eq(format, STR("json")))
+		return bad(call, "bad \"format\": json and bin are written");
+	if (nodes.len && str_to_u64(nodes, 1, NODES_MAX, &f->nodes) < 0)
+		return bad(call, "bad \"max-nodes\": 1 to 5000000");
+	return call_range(call, &query_range_view, &f->main.range) &&
+	       (!f->compares || call_range(call, &query_range_base, &f->base.range)) && read_path(call, f);
+}
+
+bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
+{
+	const struct collector_config *config = &call->collector->config;
+	struct store_selector sel = call_select(call, range);
+	int r = config->store->sum(config->state, &sel, out, info);
+
+	if (r == -EINVAL) /* services of different kinds: what they share */
+		r = merge_common(call, &sel, out, info);
+	if (r == -EINVAL)
+		answer_error(call->rs, 409, "the profiles have no sample type in common");
+	else if (r < 0)
+		answer_store(call, r, "failed to add profiles up");
+	else if (!info->profiles)
+		answer_error(call->rs, 404, "nothing found");
+	return r == 0 && info->profiles;
+}
+
+bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out)
+{
+	int named = sample.len ? model_value_index(m, sample) : -1;
+
+	if (sample.len && named < 0) {
+		answer_error(call->rs, 404, "these profiles have no sample type \"" STR_FMT "\"",
+			     STR_ARG(str_first(sample, 64)));
+		return false;
+	}
+	*out = named < 0 ? model_default_value(m) : (size_t)named;
+	return true;
+}
+
+static bool add_up(struct call *call, struct side *s, struct str sample)
+{
+	int r;
+
+	if (!call_sum(call, &s->range, &s->sum, &s->info) || !call_column(call, s->sum.model, sample, &s->column))
+		return false;
+	r = tree_from_model(s->sum.model, s->column, 1, &(struct frame_style){ 0 }, &s->tree);
+	if (r < 0)
+		answer_store(call, r, "failed to make a tree");
+	return r == 0;
+}
+
+/* What is asked of one side is asked of the other: the same column. An empty base is a base of nothing. */
+static bool add_base(struct call *call, struct flame *f)
+{
+	const struct model *m = f->main.sum.model;
+	int r;
+
+	if (!f->compares)
+		return true;
+	if (!add_up(call, &f->base, model_string(m, m->value_types[f->main.column].type)))
+		return false;
+	r = tree_pair(&f->base.tree, &f->main.tree, &f->whole, &f->base_total);
+	if (r < 0)
+		answer_store(call, r, "failed to put two trees together");
+	return r == 0;
+}
+
+/* Answers */
+
+static void write_range(struct json_out *json, const struct query_range *r, const char *prefix)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "%sfrom_ms", prefix);
+	call_key_u64(json, str_of(name), r->from_ns / NSEC_PER_MSEC);
+	(void)snprintf(name, sizeof(name), "%sto_ms", prefix);
+	call_key_u64(json, str_of(name), r->to_ns / NSEC_PER_MSEC);
+}
+
+/* How far the stacks of the shown value can be believed. */
+static void write_facts(struct json_out *json, const struct side *s)
+{
+	const struct model *m = s->sum.model;
+	uint64_t whole = 0, guessed = 0, cut = 0, unknown = 0;
+
+	for (size_t i = 0; i < m->samples_count; i++) {
+		struct str end = model_string(m, m->samples[i].end);
+		int64_t value = model_values(m, &m->samples[i])[s->column];
+		uint64_t *to = str_eq(end, STR("complete"))  ? &whole
+			       : str_eq(end, STR("guessed")) ? &guessed
+			       : str_starts(end, STR("cut")) ? &cut
+							     : &unknown;
+
+		*to += value > 0 ? (uint64_t)value : 0;
+	}
+	json_out_key(json, STR("facts"));
+	json_out_begin(json, '{');
+	call_key_u64(json, STR("whole"), whole);
+	call_key_u64(json, STR("guessed"), guessed);
+	call_key_u64(json, STR("cut"), cut);
+	call_key_u64(json, STR("unknown"), unknown);
+	json_out_end(json, '}');
+}
+
+static void write_kinds(struct json_out *json)
+{
+	json_out_key(json, STR("kinds"));
+	json_out_begin(json, '[');
+	for (unsigned int kind = 0; kind < TREE_KIND_COUNT; kind++)
+		json_out_string(json, tree_kind_name(kind));
+	json_out_end(json, ']');
+}
+
+static void write_meta(struct json_out *json, const struct flame *f, const struct tree *whole, const struct tree_cut *c)
+{
+	const struct side *s = &f->main;
+	const struct model *m = s->sum.model;
+	struct str unit = model_string(m, m->value_types[s->column].unit);
+
+	json_out_begin(json, '{');
+	write_range(json, &s->range, "");
+	call_key(json, STR("service"), s->range.service);
+	call_key(json, STR("type"), s->range.type);
+	call_key(json, STR("sample"), model_string(m, m->value_types[s->column].type));
+	call_key(json, STR("unit"), unit);
+	call_key_u64(json, STR("scale"), 1);
+	call_key_u64(json, STR("nanoseconds"), str_eq(unit, STR("nanoseconds")));
+	call_key_u64(json, STR("total"), c->tree.total[0]);
+	call_key_u64(json, STR("whole_total"), whole->total[0]);
+	call_key_u64(json, STR("nodes"), c->tree.node_count);
+	call_key_u64(json, STR("whole_nodes"), whole->node_count);
+	call_key_u64(json, STR("path"), f->path.count);
+	call_key_u64(json, STR("profiles"), s->info.profiles);
+	if (f->compares) {
+		write_range(json, &f->base.range, "base_");
+		call_key(json, STR("base_service"), f->base.range.service);
+		call_key_u64(json, STR("base_total"), c->base_total[0]);
+		call_key_u64(json, STR("base_profiles"), f->base.info.profiles);
+	}
+	write_kinds(json);
+	write_facts(json, s);
+	json_out_end(json, '}');
+}
+
+static int write_answer(struct call *call, const struct flame *f, const struct tree *whole, const struct tree_cut *c)
+{
+	scoped(buf_release) struct buf meta = BUF_INIT(META_MAX);
+	struct json_out json = { .out = &meta };
+	struct buf *out = &call->rs->body;
+	int r;
+
+	write_meta(&json, f, whole, c);
+	if (meta.error)
+		return meta.error;
+	answer_empty(call->rs, 200);
+	call->rs->content_type = f->is_binary ? "application/vnd.hearth.flame" : "application/json";
+	if (f->is_binary)
+		return flame_write_binary(buf_str(&meta), c, out);
+	json = (struct json_out){ .out = out };
+	json_out_begin(&json, '{');
+	json_out_key(&json, STR("meta"));
+	json_out_raw(&json, buf_str(&meta));
+	r = flame_write_json(&json, c);
+	json_out_end(&json, '}');
+	buf_addc(out, '\n');
+	return r ? r : out->error;
+}
+
+static void answer_flame(struct call *call, const struct flame *f)
+{
+	scoped(tree_cut_release) struct tree_cut c = { 0 };
+	const struct tree *whole = f->compares ? &f->whole : &f->main.tree;
+	uint32_t root = 0;
+	int r = f->path.count ? tree_find(whole, f->path.steps, f->path.count, &root) : 0;
+
+	if (r == -ENOENT) {
+		answer_error(call->rs, 404, "the call path is not in these profiles any more");
+		return;
+	}
+	r = r ? r : tree_cut_make(whole, f->base_total, root, (uint32_t)f->nodes, &c);
+	r = r ? r : write_answer(call, f, whole, &c);
+	if (r < 0)
+		answer_store(call, r, "failed to write a flame graph");
+	else
+		answer_merged(call, &f->main.info);
+}
+
+static void make_flame(struct call *call, bool compares)
+{
+	struct flame *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		answer_error(call->rs, 503, "out of memory");
+		return;
+	}
+	f->compares = compares;
+	if (read_params(call, f) && add_up(call, &f->main, f->sample) && add_base(call, f))
+		answer_flame(call, f);
+	flame_release(f);
+	free(f);
+}
+
+void view_flame(struct call *call)
+{
+	make_flame(call, false);
+}
+
+void view_compare(struct call *call)
+{
+	make_flame(call, true);
+}
+
+/* Exports */
+
+static void export(struct call *call, const struct query_range *range, const struct codec *format)
+{
+	scoped(window_release) struct window w = { 0 };
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(8)), sample = BUF_INIT(KIB(4));
+	struct codec_options options = { 0 };
+	struct store_sum info;
+	size_t column;
+
+	buf_adds(&sample, http_query_get(&call->query, STR("sample")));
+	if (!call_sum(call, range, &w, &info) || !call_column(call, w.model, buf_str(&sample), &column))
+		return;
+	options.value = sample.len ? buf_cstr(&sample) : NULL;
+	buf_addf(&name, STR_FMT "-" STR_FMT "%s", STR_ARG(range->service.len ? range->service : STR("all")),
+		 STR_ARG(range->type), format->suffixes[0] ? format->suffixes[0] : "");
+	answer_window(call, &w, format, &options, buf_str(&name));
+	answer_merged(call, &info);
+}
+
+void view_export(struct call *call)
+{
+	const struct codec *format = format_find(http_query_get(&call->query, STR("as")));
+	struct query_range *range;
+
+	if (!format) {
+		(void)bad(call, "\"as\": no format that is written");
+		return;
+	}
+	range = calloc(1, sizeof(*range));
+	if (!range) {
+		answer_error(call->rs, 503, "out of memory");
+		return;
+	}
+	if (call_range(call, &query_range_view, range))
+		export(call, range, format);
+	query_range_release(range);
+	free(range);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/live.h"
+
+#include <inttypes.h>
+
+#include "base/base64.h"
+#include "base/opt.h"
+#include "collector/collector_int.h"
+
+#define STREAMS_MAX 256 /* of all; more get 503 */
+#define STREAMS_OF_ONE 32
+#define FRESH_NS (5 * NSEC_PER_SEC) /* the range moves on even when nothing comes */
+#define BEAT_NS (15 * NSEC_PER_SEC) /* a comment, so that proxies and we see who is there */
+#define WINDOW_MIN_NS NSEC_PER_SEC
+#define WINDOW_MAX_NS (3600 * NSEC_PER_SEC)
+#define PAYLOAD_MAX HTTP_PIECE_MAX
+#define SERVICES_SHOWN "100"
+
+/* What one or more streams show: equal queries have equal answers. */
+struct feed_of {
+	struct feed_of *next;
+	char *query; /* as it came */
+	size_t refs;
+	bool computing;
+	uint64_t computed_ns, changes; /* when, and how much had been stored by then */
+	uint64_t seq;                  /* of the payload; 0: there is none yet */
+	struct buf payload;            /* events, ready to go out */
+};
+
+struct live_stream {
+	struct live_stream *next, **at;
+	struct live *live;
+	struct feed_of *feed;
+	struct http_request *rq;
+	uint64_t sender, sent_seq, sent_ns;
+	bool said_hello;
+};
+
+struct live {
+	struct collector *collector;
+	pthread_mutex_t lock; /* guards everything below; taken for moments, never while something is computed */
+	struct live_stream *streams;
+	struct feed_of *feeds;
+	size_t stream_count;
+	_Atomic uint64_t changes;
+	uint64_t seen_changes;
+};
+
+int live_new(struct collector *c, struct live **out)
+{
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	l->collector = c;
+	(void)pthread_mutex_init(&l->lock, NULL); /* no attributes: cannot fail on Linux */
+	*out = l;
+	return 0;
+}
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	(void)pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+void live_changed(struct live *l)
+{
+	atomic_fetch_add(&l->changes, 1);
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_monotonic_ns(&clock_system);
+}
+
+/* live->lock is held. */
+static bool is_due(const struct live *l, const struct live_stream *s, uint64_t now)
+{
+	const struct feed_of *f = s->feed;
+
+	return s->sent_seq != f->seq || f->changes != atomic_load(&l->changes) || now - f->computed_ns > FRESH_NS ||
+	       now - s->sent_ns > BEAT_NS;
+}
+
+void live_tick(struct live *l)
+{
+	uint64_t now = now_ns();
+
+	(void)pthread_mutex_lock(&l->lock);
+	for (struct live_stream *s = l->streams; s; s = s->next)
+		if (is_due(l, s, now))
+			http_stream_wake(s->rq);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* Feeds; live->lock is held */
+
+static struct feed_of *feed_get(struct live *l, struct str query)
+{
+	struct feed_of *f = l->feeds;
+
+	while (f && !str_eq(str_of(f->query), query))
+		f = f->next;
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (f)
+			f->query = str_dup(query);
+		if (!f || !f->query) {
+			free(f);
+			return NULL;
+		}
+		f->payload = (struct buf)BUF_INIT(PAYLOAD_MAX);
+		f->next = l->feeds;
+		l->feeds = f;
+	}
+	f->refs++;
+	return f;
+}
+
+static void feed_put(struct live *l, struct feed_of *f)
+{
+	struct feed_of **at = &l->feeds;
+
+	if (--f->refs)
+		return;
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	buf_release(&f->payload);
+	free(f->query);
+	free(f);
+}
+
+/* Computing: the request of another route, with a range that ends now */
+
+static void set_param(struct http_query *q, struct str name, struct str value)
+{
+	size_t at = 0;
+
+	while (at < q->count && !str_eq(q->items[at].name, name))
+		at++;
+	if (at == HTTP_QUERY_MAX)
+		at = HTTP_QUERY_MAX - 1; /* absurd, and then wrong only for who asks so */
+	q->count = MAX(q->count, at + 1);
+	q->items[at] = (struct http_param){ name, value };
+}
+
+static struct str window_of(const struct http_query *q)
+{
+	struct str window = http_query_get(q, STR("window"));
+
+	return window.len ? window : STR("1m");
+}
+
+/* Return: 0 and the answer in @rs, or -errno. */
+static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
+{
+	struct http_request rq = *s->rq;
+	struct call call = { .collector = s->live->collector, .rq = &rq, .rs = rs };
+	scoped(buf_release) struct buf from = BUF_INIT(KIB(1));
+	int r = http_query_parse(rq.query, &call.query);
+
+	if (r < 0)
+		return r;
+	rq.received_ns = now_ns(); /* what the time of a query counts from */
+	rq.body = STR("");
+	call.now_ns = clock_wall_ns(call.collector->config.clock);
+	buf_addf(&from, "-" STR_FMT, STR_ARG(str_first(window_of(&call.query), 64)));
+	set_param(&call.query, STR("from"), buf_str(&from));
+	set_param(&call.query, STR("to"), STR("now"));
+	set_param(&call.query, STR("format"), STR("bin"));
+	set_param(&call.query, STR("points"), STR("1"));
+	set_param(&call.query, STR("limit"), STR(SERVICES_SHOWN));
+	run(&call);
+	http_query_release(&call.query);
+	return rs->body.error;
+}
+
+static void response_clear(struct http_response *rs)
+{
+	for (size_t i = 0; i < rs->header_count; i++) {
+		free(rs->headers[i].name);
+		free(rs->headers[i].value);
+	}
+	buf_release(&rs->body);
+}
+
+static void add_event(struct buf *out, const char *name, uint64_t seq, struct str data)
+{
+	buf_addf(out, "event: %s\nid: %" PRIu64 "\ndata: ", name, seq);
+	buf_adds(out, str_trim(data));
+	buf_adds(out, STR("\n\n"));
+}
+
+static uint32_t size_of_meta(struct str body)
+{
+	const uint8_t *p = (const uint8_t *)body.ptr;
+
+	return body.len < 4 ? 0 : (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void add_flame(struct buf *out, uint64_t seq, struct str body)
+{
+	struct str meta = str_first(str_skip(body, 4), size_of_meta(body));
+
+	buf_addf(out, "event: flame\nid: %" PRIu64 "\ndata: {\"meta\": ", seq);
+	buf_adds(out, meta);
+	buf_adds(out, STR(", \"bin\": \""));
+	base64_add(out, body);
+	buf_adds(out, STR("\"}\n\n"));
+}
+
+/* The events of one round. What fails is an event, too: the stream lives on. */
+static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
+{
+	struct http_response totals = { .body = BUF_INIT(PAYLOAD_MAX) }, flame = { .body = BUF_INIT(PAYLOAD_MAX) };
+	int r = ask(s, view_services, &totals);
+
+	r = r ? r : ask(s, view_flame, &flame);
+	if (r == 0 && totals.status == 200)
+		add_event(out, "totals", seq, buf_str(&totals.body));
+	if (r == 0 && flame.status == 200)
+		add_flame(out, seq, buf_str(&flame.body));
+	else if (r == 0)
+		add_event(out, flame.status == 404 ? "empty" : "problem", seq, buf_str(&flame.body));
+	response_clear(&totals);
+	response_clear(&flame);
+	return r ? r : out->error;
+}
+
+/* live->lock is held, and let go meanwhile. Return: 0 or -errno. */
+static int refresh(struct live_stream *s)
+{
+	struct live *l = s->live;
+	struct feed_of *f = s->feed;
+	struct buf fresh = BUF_INIT(PAYLOAD_MAX);
+	uint64_t changes = atomic_load(&l->changes), seq = f->seq + 1;
+	int r;
+
+	f->computing = true;
+	(void)pthread_mutex_unlock(&l->lock);
+	r = compute(s, seq, &fresh);
+	(void)pthread_mutex_lock(&l->lock);
+	f->computing = false;
+	f->computed_ns = now_ns();
+	f->changes = changes;
+	if (r < 0) {
+		buf_release(&fresh);
+		return r;
+	}
+	buf_release(&f->payload);
+	f->payload = fresh;
+	f->seq = seq;
+	for (struct live_stream *other = l->streams; other; other = other->next)
+		if (other->feed == f && other != s)
+			http_stream_wake(other->rq);
+	return 0;
+}
+
+static bool is_stale(const struct live *l, const struct feed_of *f)
+{
+	uint64_t age = now_ns() - f->computed_ns;
+
+	if (f->computing)
+		return false;
+	return !f->seq || age > FRESH_NS || (f->changes != atomic_load(&l->changes) && age > NSEC_PER_SEC / 2);
+}
+
+/* The stream */
+
+static int say(struct live_stream *s, struct buf *out)
+{
+	struct live *l = s->live;
+	int r = 0;
+
+	if (http_stopping(s->rq)) {
+		buf_adds(out, STR("event: bye\ndata: {\"why\": \"the server stops\"}\n\n"));
+		return 0;
+	}
+	if (!s->said_hello) {
+		s->said_hello = true;
+		buf_adds(out, STR("retry: 3000\n\nevent: hello\ndata: {\"version\": 1}\n\n"));
+		return 1;
+	}
+	if (is_stale(l, s->feed))
+		r = refresh(s);
+	if (r < 0)
+		return r;
+	if (s->sent_seq != s->feed->seq) {
+		s->sent_seq = s->feed->seq;
+		buf_adds(out, buf_str(&s->feed->payload));
+		return 1;
+	}
+	if (now_ns() - s->sent_ns <= BEAT_NS)
+		return -EAGAIN;
+	buf_adds(out, STR(":\n\n"));
+	return 1;
+}
+
+static int more(void *ctx, struct buf *out)
+{
+	struct live_stream *s = ctx;
+	int r;
+
+	(void)pthread_mutex_lock(&s->live->lock);
+	r = say(s, out);
+	if (out->len)
+		s->sent_ns = now_ns();
+	(void)pthread_mutex_unlock(&s->live->lock);
+	return r;
+}
+
+static void close_stream(void *ctx)
+{
+	struct live_stream *s = ctx;
+	struct live *l = s->live;
+
+	(void)pthread_mutex_lock(&l->lock);
+	*s->at = s->next;
+	if (s->next)
+		s->next->at = s->at;
+	l->stream_count--;
+	feed_put(l, s->feed);
+	(void)pthread_mutex_unlock(&l->lock);
+	free(s);
+}
+
+static size_t streams_of(const struct live *l, uint64_t sender)
+{
+	size_t count = 0;
+
+	for (const struct live_stream *s = l->streams; s; s = s->next)
+		count += s->sender == sender;
+	return count;
+}
+
+/* Return: 0, -EBUSY, -ENOMEM. */
+static int open_stream(struct live *l, struct call *call)
+{
+	struct live_stream *s = calloc(1, sizeof(*s));
+	int r = s ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = call->rq->sender };
+	(void)pthread_mutex_lock(&l->lock);
+	if (l->stream_count >= STREAMS_MAX || (s->sender && streams_of(l, s->sender) >= STREAMS_OF_ONE))
+		r = -EBUSY;
+	else
+		s->feed = feed_get(l, call->rq->query);
+	if (r == 0 && !s->feed)
+		r = -ENOMEM;
+	if (r == 0) {
+		s->next = l->streams;
+		s->at = &l->streams;
+		if (s->next)
+			s->next->at = &s->next;
+		l->streams = s;
+		l->stream_count++;
+	}
+	(void)pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		free(s);
+	else
+		call->rs->stream = (struct http_stream){ s, more, close_stream };
+	return r;
+}
+
+/* What would be refused in the first event is refused now. */
+static bool check(struct call *call)
+{
+	struct str window = window_of(&call->query);
+	scoped(query_range_release) struct query_range range = { 0 };
+	uint64_t span;
+
+	if (opt_parse_duration(window, &span) < 0 || span < WINDOW_MIN_NS || span > WINDOW_MAX_NS) {
+		answer_error(call->rs, 400, "bad request: bad \"window\" \"" STR_FMT "\": 1s to 1h",
+			     STR_ARG(str_first(window, 64)));
+		return false;
+	}
+	return call_range(call, &query_range_view, &range);
+}
+
+void view_live(struct call *call)
+{
+	int r;
+
+	if (!check(call))
+		return;
+	answer_empty(call->rs, 200);
+	r = open_stream(call->collector->live, call);
+	if (r < 0) {
+		http_header_set(call->rs, "Retry-After", STR("10"));
+		answer_error(call->rs, 503, r == -EBUSY ? "too many live streams" : "out of memory");
+		return;
+	}
+	call->rs->content_type = "text/event-stream";
+	http_header_set(call->rs, "Cache-Control", STR("no-store"));
+	http_header_set(call->rs, "X-Accel-Buffering", STR("no"));
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flame graphs that move while one watches: GET /api/v1/live (docs/api.yaml). Who asks for the same shares one
+ * computation; each has a stream of net/http_server.h, and no thread. */
+#pragma once
+
+struct collector;
+struct live;
+
+int live_new(struct collector *c, struct live **out);
+void live_free(struct live *l); /* NULL is fine; there are no streams any more */
+/** live_changed - something was stored. Any thread; takes no lock. */
+void live_changed(struct live *l);
+/** live_tick - to be called about once a second: wakes streams that may have something to say. */
+void live_tick(struct live *l);
