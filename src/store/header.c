@@ -182,6 +182,14 @@ static void take_types(struct header *into, const struct header *from)
 	into->end_ns = from->end_ns;
 }
 
+/* As window_duration_ns(). */
+static int64_t duration_of(const struct header *h)
+{
+	if (h->duration_ns || h->end_ns < h->start_ns)
+		return h->duration_ns;
+	return (int64_t)MIN(h->end_ns - h->start_ns, (uint64_t)INT64_MAX);
+}
+
 int header_add(struct header *into, const struct header *from, uint32_t *mapping_at)
 {
 	int r;
@@ -200,7 +208,9 @@ int header_add(struct header *into, const struct header *from, uint32_t *mapping
 		into->time_ns = from->time_ns;
 	into->start_ns = MIN(into->start_ns, from->start_ns);
 	into->end_ns = MAX(into->end_ns, from->end_ns);
-	into->duration_ns = saturating_add(into->duration_ns, from->duration_ns);
+	into->duration_ns = saturating_add(into->duration_ns, duration_of(from));
+	if (!into->duration_ns) /* a sum of profiles without a duration has none */
+		into->end_ns = into->start_ns;
 	into->period = MAX(into->period, from->period);
 	into->default_type = into->default_type ? into->default_type : from->default_type;
 	into->doc_url = into->doc_url ? into->doc_url : from->doc_url;

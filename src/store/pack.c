@@ -111,7 +111,11 @@ int pack_window(struct dictionary *d, const struct window *w, struct header *h, 
 	int r = remap_init(&p.rm, &d->m, p.m);
 
 	u64map_init(&p.twins, HEADER_MAPPINGS_MAX);
+	if (r == 0)
+		remap_find_strings(&p.rm); /* most of it came with earlier profiles */
 	r = r ? r : pack_head(&p);
+	if (r == 0)
+		remap_find(&p.rm);
 	r = r ? r : columns_room(c, p.m->samples_count, p.m->value_type_count);
 	for (size_t i = 0; r == 0 && i < p.m->samples_count; i++)
 		r = pack_sample(&p, i);

@@ -39,6 +39,11 @@ void remap_release(struct remap *rm)
 	free(rm->labels);
 }
 
+void remap_find_strings(struct remap *rm)
+{
+	intern_find_all(&rm->into->strings, &rm->from->strings, rm->strings);
+}
+
 int remap_string(struct remap *rm, uint32_t row, uint32_t *out)
 {
 	int r = 0;
@@ -66,6 +71,79 @@ int remap_place(struct remap *rm, uint32_t row, const struct model_mapping *as)
 	r = r ? r : model_add_mapping(rm->into, &mapping, &rm->mappings[row]);
 	rm->shifts[row] = as->start - rm->from->mappings[row].start;
 	return r;
+}
+
+/* Functions whose strings are there may be there too. */
+static void find_functions(struct remap *rm)
+{
+	struct model_function rows[MODEL_FIND_MAX];
+	uint32_t from[MODEL_FIND_MAX], found[MODEL_FIND_MAX];
+	size_t count = 0;
+
+	for (uint32_t row = 1; row < rm->from->functions_count; row++) {
+		struct model_function f = rm->from->functions[row];
+		uint32_t name = rm->strings[f.name], system_name = rm->strings[f.system_name],
+			 filename = rm->strings[f.filename];
+
+		if (!rm->functions[row] && !(f.name && !name) && !(f.system_name && !system_name) &&
+		    !(f.filename && !filename)) {
+			f.name = name;
+			f.system_name = system_name;
+			f.filename = filename;
+			rows[count] = f;
+			from[count++] = row;
+		}
+		if (count < MODEL_FIND_MAX && row + 1 < rm->from->functions_count)
+			continue;
+		model_find_functions(rm->into, rows, count, found);
+		for (size_t i = 0; i < count; i++)
+			rm->functions[from[i]] = found[i];
+		count = 0;
+	}
+}
+
+#define FIND_LINES_MAX 4 /* inlined functions of a location; those of more are looked up one by one */
+
+/* The same of locations, but for those with many inlined functions. */
+static void find_locations(struct remap *rm)
+{
+	struct model_location rows[MODEL_FIND_MAX];
+	struct model_line lines[FIND_LINES_MAX * MODEL_FIND_MAX];
+	uint32_t from[MODEL_FIND_MAX], found[MODEL_FIND_MAX];
+	size_t count = 0, line_count = 0;
+
+	for (uint32_t row = 1; row < rm->from->locations_count; row++) {
+		struct model_location location = rm->from->locations[row];
+		bool known = !rm->locations[row] && location.line_count <= FIND_LINES_MAX &&
+			     !(location.mapping && !rm->mappings[location.mapping]);
+
+		for (uint32_t i = 0; known && i < location.line_count; i++) {
+			struct model_line line = rm->from->lines[location.first_line + i];
+
+			known = !line.function || rm->functions[line.function];
+			line.function = rm->functions[line.function];
+			lines[line_count + i] = line;
+		}
+		if (known) {
+			location.address += rm->shifts[location.mapping];
+			location.mapping = rm->mappings[location.mapping];
+			rows[count] = location;
+			from[count++] = row;
+			line_count += location.line_count;
+		}
+		if (count < MODEL_FIND_MAX && row + 1 < rm->from->locations_count)
+			continue;
+		model_find_locations(rm->into, rows, lines, count, found);
+		for (size_t i = 0; i < count; i++)
+			rm->locations[from[i]] = found[i];
+		count = line_count = 0;
+	}
+}
+
+void remap_find(struct remap *rm)
+{
+	find_functions(rm);
+	find_locations(rm);
 }
 
 static int remap_function(struct remap *rm, uint32_t row, uint32_t *out)

@@ -21,6 +21,12 @@ struct remap {
 int remap_init(struct remap *rm, struct model *into, const struct model *from) warn_unused;
 void remap_release(struct remap *rm); /* a zeroed one is fine */
 
+/** remap_find_strings - look up all strings that the target has already, side by side. Adds none: those that are new
+ * are added when they are asked for. Right after remap_init(). */
+void remap_find_strings(struct remap *rm);
+/** remap_find - the same of functions and locations; after the strings, and after the mappings are placed. */
+void remap_find(struct remap *rm);
+
 /** remap_place - mapping @row of the source becomes @as (strings of the source). Return: 0, -ENOMEM, -E2BIG. */
 int remap_place(struct remap *rm, uint32_t row, const struct model_mapping *as) warn_unused;
 

@@ -151,10 +151,41 @@ static int check_partition(struct checking *c, struct partition *p)
 	return r;
 }
 
+static bool next_odd(struct sqlite_state *s, size_t at, struct odd_file *out)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&s->lock);
+	found = at < s->odd_count;
+	if (found)
+		*out = s->odd[at];
+	(void)pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+/* Files that are out of service, and those that were set aside now or long ago. */
+static int check_others(struct checking *c, struct sqlite_state *s)
+{
+	int r = odd_visit_aside(s, c->visit, c->ctx);
+	struct odd_file odd;
+
+	if (r < 0)
+		return r;
+	c->problems += r;
+	for (size_t i = 0; next_odd(s, i, &odd); i++) {
+		scoped(buf_release) struct buf what = BUF_INIT(KIB(1));
+
+		buf_addf(&what, "%s: out of service, left as it is", odd.why);
+		c->visit(c->ctx, odd.name, buf_cstr(&what));
+		c->problems++;
+	}
+	return 0;
+}
+
 int sqlite_check(struct store_state *state, store_problem_fn *visit, void *ctx)
 {
 	scoped(checking_release) struct checking c = { .visit = visit, .ctx = ctx, .plain = BUF_INIT(PLAIN_MAX) };
-	int r = 0;
+	int r = check_others(&c, (struct sqlite_state *)state);
 
 	for (int years = 0; r == 0 && years < 2; years++) {
 		scoped(partition_list_release) struct partition_list list = { 0 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "store/sqlite_int.h"
 
 #define PLAIN_MAX GIB(1)
@@ -20,6 +21,7 @@ struct compaction {
 	struct dictionary dictionary;
 	int64_t service_id;
 	/* Of the service in one source */
+	struct partition *source;
 	struct remap rm;
 	const struct dictionary *from;
 	uint32_t *keys; /* of the source: key + 1 in the new one, or 0 */
@@ -46,7 +48,7 @@ static void compaction_release(struct compaction *c)
 
 static own_frame int begin(struct compaction *c, const char *path)
 {
-	int r = db_open(path, false, &c->db);
+	int r = db_open(c->state->vfs, path, false, &c->db);
 
 	intern_init(&c->services, MIB(256));
 	c->plain.max = c->packed_header.max = c->packed.max = PLAIN_MAX;
@@ -153,8 +155,10 @@ static int copy_profile(struct compaction *c, sqlite3_stmt *row, int64_t series)
 	bool is_packed = sqlite3_column_int(row, 3) == FORM_PACKED;
 	int r = is_packed ? repack(c, row) : 0;
 
-	if (r == -EBADMSG)
-		return 0; /* a damaged row ends here: nothing can be read of it any more */
+	if (r == -EBADMSG) {
+		c->source->rows_bad++; /* it stays where it is: its file is set aside, not removed */
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	db_bind_blob(c->add_profile, 1, db_column(row, 0));
@@ -213,6 +217,7 @@ static int copy_service(struct compaction *c, struct partition *p, struct str na
 	if (r == 0 && list.count)
 		r = service_get(p, name, &service);
 	if (r == 0 && service) {
+		c->source = p;
 		c->from = &service->dictionary;
 		wait_for_puts(service);
 		c->keys = keys = calloc(MAX(c->from->keys_count, (size_t)1), sizeof(*keys));
@@ -324,16 +329,33 @@ static int note_newest(struct compaction *c)
 	return r == 1 ? db_set_meta(c->db, "newest_upload", newest) : r;
 }
 
+/* Which files are in this one. Others of the day may turn up later: one that was out of reach, or is put back. */
+static int note_replaced(struct compaction *c)
+{
+	int r = db_set_meta(c->db, "replaces", REPLACES_LISTED);
+
+	for (size_t i = 0; r == 0 && i < c->old->count; i++) {
+		const struct partition *old = c->old->items[i];
+		char key[32];
+
+		(void)snprintf(key, sizeof(key), REPLACED_KEY "%u", old->generation); /* 9 + 10: fits */
+		r = db_set_meta(c->db, key, old->rows_bad ? REPLACED_BUT_ROWS : REPLACED_WHOLLY);
+	}
+	return r;
+}
+
 static int write_joined(struct compaction *c, const char *path)
 {
 	int r = in_new(begin(c, path));
 
+	for (size_t i = 0; i < c->old->count; i++)
+		c->old->items[i]->rows_bad = 0;
 	for (size_t i = 0; r == 0 && i < c->old->count; i++)
 		r = join_services(c, c->old->items[i]);
 	for (size_t i = 0; r == 0 && i < c->old->count; i++)
 		r = copy_requests(c, c->old->items[i]);
 	r = r ? r : in_new(note_newest(c));
-	r = r ? r : in_new(db_set_meta(c->db, "replaces", 1)); /* all earlier files of the day */
+	r = r ? r : in_new(note_replaced(c));
 	return r ? r : in_new(db_exec(c->db, "COMMIT"));
 }
 
@@ -345,7 +367,7 @@ static int finish_file(struct sqlite_state *s, const char *path, int64_t day)
 
 	r = r ? r : rollup_hours(p, UINT64_MAX);
 	partition_free(p);
-	r = r ? r : db_open(path, false, &db);
+	r = r ? r : db_open(s->vfs, path, false, &db);
 	r = r ? r : db_set_meta(db, "closed", 1);
 	return in_new(r);
 }
@@ -399,6 +421,19 @@ static int reserve(struct sqlite_state *s, int64_t day, uint32_t last, uint32_t 
 	return r;
 }
 
+static void say_bad_rows(struct sqlite_state *s, const struct partition_list *old)
+{
+	for (size_t i = 0; i < old->count; i++) {
+		const struct partition *p = old->items[i];
+
+		if (!p->rows_bad)
+			continue;
+		s->rows_bad += p->rows_bad;
+		log_error("profiles of a closed day cannot be read: they stay in its old file, which is set aside",
+			  LOG_CSTR("partition", p->name), LOG_U64("profiles", p->rows_bad));
+	}
+}
+
 static int replace(struct sqlite_state *s, const struct partition_list *old, const struct store_selector *without,
 		   int64_t day)
 {
@@ -410,7 +445,6 @@ static int replace(struct sqlite_state *s, const struct partition_list *old, con
 	if (r < 0)
 		return r;
 	buf_addf(&temporary, "%s.tmp", buf_cstr(&path));
-	(void)unlink(buf_cstr(&temporary)); /* what an earlier try left */
 	r = build(s, old, without, buf_cstr(&temporary));
 	r = r ? r : finish_file(s, buf_cstr(&temporary), day);
 	r = r ? r : sync_file(buf_cstr(&temporary));
@@ -429,6 +463,7 @@ static int replace(struct sqlite_state *s, const struct partition_list *old, con
 		(void)unlink(buf_cstr(&path)); /* the old ones are all there; a start that found both would take it */
 		return r;
 	}
+	say_bad_rows(s, old);
 	r = rollup_day(fresh);
 	state_release(s, fresh);
 	return r;
@@ -445,6 +480,9 @@ int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector
 		partition_close(old.items[i]); /* late profiles go to another file from now on */
 	if (r == 0 && old.count)
 		r = replace(s, &old, without, day);
+	for (size_t i = 0; r < 0 && i < old.count; i++)
+		if (state_unreadable(s, old.items[i], r) == 0)
+			r = -EAGAIN; /* the next time it is done without that one */
 	(void)pthread_mutex_unlock(&s->compact_lock);
 	return r;
 }

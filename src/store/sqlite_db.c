@@ -46,6 +46,20 @@ int db_error(int rc)
 	}
 }
 
+/* What the system said, where it decides what happens next. */
+static int system_error(sqlite3 *db, int rc)
+{
+	static const int told[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, EACCES };
+	int primary = rc & 0xff, said = sqlite3_system_errno(db);
+
+	if (primary != SQLITE_CANTOPEN && primary != SQLITE_IOERR)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
+		if (said == told[i])
+			return -said;
+	return 0;
+}
+
 bool db_is_damage(int r)
 {
 	return r == -EUCLEAN;
@@ -56,14 +70,25 @@ static int error_in(sqlite3 *db, int rc)
 {
 	bool is_strange = rc == SQLITE_ERROR && !strcmp(sqlite3_errmsg(db), "unsupported file format");
 
-	return is_strange ? -EUCLEAN : db_error(rc);
+	int r = system_error(db, rc);
+
+	return r ? r : is_strange ? -EUCLEAN : db_error(rc);
 }
 
-int db_open(const char *path, bool read_only, sqlite3 **out)
+/* Without room for SQLite's shared memory ("-shm") its index of the WAL is kept in ours: by this VFS, for files that a
+ * connection may write to. Such a reader promises by itself to write nothing. Source: sqlite 3.40, src/os_unix.c,
+ * unixOpenSharedMemory() and unixFileLock(). */
+static int flags_of(const char *vfs, bool read_only)
+{
+	if (!read_only)
+		return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+	return vfs ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+}
+
+int db_open(const char *vfs, const char *path, bool read_only, sqlite3 **out)
 {
 	sqlite3 *db = NULL;
-	int flags = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-	int rc = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = sqlite3_open_v2(path, &db, flags_of(vfs, read_only) | SQLITE_OPEN_NOMUTEX, vfs);
 
 	if (rc == SQLITE_OK) {
 		(void)sqlite3_extended_result_codes(db, 1);
@@ -73,7 +98,10 @@ int db_open(const char *path, bool read_only, sqlite3 **out)
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+		(void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, read_only, NULL);
 		rc = sqlite3_exec(db, "PRAGMA cache_size=-2048; PRAGMA mmap_size=0", NULL, NULL, NULL);
+		if (rc == SQLITE_OK && read_only)
+			rc = sqlite3_exec(db, "PRAGMA query_only=1", NULL, NULL, NULL);
 	}
 	if (rc != SQLITE_OK) {
 		int r = error_in(db, rc);
@@ -101,7 +129,7 @@ int db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out)
 	int rc = sqlite3_prepare_v2(db, sql, -1, out, NULL);
 
 	/* Our statements are right: a table or column that is not there was taken by damage to the schema. */
-	return rc == SQLITE_ERROR ? -EUCLEAN : db_error(rc);
+	return rc == SQLITE_ERROR ? -EUCLEAN : error_in(db, rc);
 }
 
 int db_step(sqlite3_stmt *stmt)

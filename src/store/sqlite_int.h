@@ -5,8 +5,8 @@
  * it: what has gathered during a commit becomes the next transaction. Readers have connections of their own and wait
  * for nobody. A closed partition is one immutable file.
  *
- * Locks, taken in this order: compact_lock, make_lock, state->lock, partition->lock, service->lock, chunks_lock. None
- * but the first two is held over a commit or a sync. */
+ * Locks, taken in this order: expire_lock, compact_lock, make_lock, state->lock, partition->lock, service->lock,
+ * chunks_lock. None but the first three is held over a commit or a sync. */
 #pragma once
 
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/intern.h"
+#include "store/expiry.h"
 #include "store/pack.h"
 #include "store/store_int.h"
 
@@ -22,6 +23,15 @@
 #define DICTIONARY_MEMORY MIB(112) /* of all dictionaries, unless configured */
 #define SERVICE_DICTIONARY_MAX \
 	MIB(64) /* of one service in one partition; profiles beyond are kept as encoded windows */
+
+#define CATALOG "catalog.db"
+
+/* `replaces` of a closed day's file, and its keys replaced-GENERATION. */
+#define REPLACES_ALL 1 /* all with lower numbers, as older versions wrote */
+#define REPLACES_LISTED 2
+#define REPLACED_KEY "replaced-"
+#define REPLACED_WHOLLY 1
+#define REPLACED_BUT_ROWS 2 /* some could not be read: that file is set aside */
 
 #define BATCH_MAX 256 /* jobs of one transaction */
 
@@ -35,7 +45,8 @@
 
 int db_error(int rc);     /* -errno for a result code; 0 for SQLITE_OK, SQLITE_ROW and SQLITE_DONE */
 bool db_is_damage(int r); /* the file is not what it should be */
-int db_open(const char *path, bool read_only, sqlite3 **out) warn_unused;
+/** db_open - @vfs: of the state; NULL: SQLite's own. */
+int db_open(const char *vfs, const char *path, bool read_only, sqlite3 **out) warn_unused;
 void db_closep(sqlite3 **db);
 int db_exec(sqlite3 *db, const char *sql) warn_unused;
 int db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out) warn_unused;
@@ -90,6 +101,13 @@ struct reader {
 	struct reader *next;
 };
 
+/* What becomes of a file that is taken out of use, once nobody reads it. */
+enum partition_fate {
+	FATE_REMOVE,
+	FATE_ASIDE, /* it is damaged, or rows of it are: renamed */
+	FATE_LEAVE, /* it is none of ours, or out of reach: not touched */
+};
+
 enum profile_form { FORM_PACKED, FORM_RAW, FORM_WINDOW };
 
 struct partition {
@@ -105,15 +123,16 @@ struct partition {
 	/* Guarded by lock */
 	struct job *first, *last;
 	bool stop, running;
-	bool damaged;
 	struct reader *readers;
 	struct intern names; /* of services; index into services */
 	struct service **services;
 	size_t services_cap;
 	/* Guarded by state->lock */
 	int refs;
-	bool gone;        /* unlink the file when the last one lets go */
-	uint64_t leaving; /* bytes that this will free, as counted in state->leaving */
+	bool gone; /* out of use: @fate is due when the last one lets go */
+	enum partition_fate fate;
+	uint64_t leaving;  /* bytes that this will free, as counted in state->leaving */
+	uint64_t rows_bad; /* compact_lock guards it: rows that closing the day could not read */
 	/* Takes no more writes. Set under lock; may be read under a service's lock, which comes behind it */
 	_Atomic bool closed;
 	/* Written by the writer, read by anybody */
@@ -139,22 +158,36 @@ struct request {
 	struct str key;
 };
 
+/* A file of the folder that is left as it is, out of service. */
+struct odd_file {
+	char name[64], why[96];
+};
+
 struct sqlite_state {
 	struct store_config config;
 	char *path;
-	int lock_fd;
-	sqlite3 *catalog;
+	const char *vfs; /* for db_open(): see sqlite_db.c */
+	int folder_fd, lock_fd;
+	sqlite3 *catalog;             /* NULL: it cannot be had */
 	pthread_mutex_t catalog_lock; /* guards catalog */
+	pthread_mutex_t expire_lock;  /* guards expiry and what was said; taken before all others */
 	pthread_mutex_t compact_lock; /* one compaction at a time; taken before all others */
 	pthread_mutex_t make_lock; /* one partition is made at a time, which takes several syncs; taken before lock */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct partition **partitions; /* by day, then generation; years of rollups first */
 	size_t partitions_count, partitions_cap;
+	struct odd_file *odd;
+	size_t odd_count, odd_cap;
 	struct store_ids ids;
 	struct request *requests; /* under way */
-	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad;
+	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad,
+		rows_bad;
 	_Atomic uint64_t leaving; /* bytes of dropped partitions that somebody still reads */
+	_Atomic bool is_stuck;    /* a file that should have gone could not be removed: no more go for room */
+	/* expire_lock guards these */
+	struct expiry_memory expiry;
+	uint64_t said_lowered_ns, said_over_ns; /* monotonic; 0: never */
 	size_t dictionary_max;
 };
 
@@ -165,7 +198,7 @@ static inline uint64_t state_now(struct sqlite_state *s)
 
 /* sqlite_partition.c */
 
-/** partition_open_at - any file as partition of a day, whatever its name. */
+/** partition_open_at - any file as partition of a day, under any name. */
 int partition_open_at(struct sqlite_state *s, const char *path, int64_t day, struct partition **out) warn_unused;
 /** partition_name - the file of a day or year. */
 void partition_name(char out[40], bool is_year, int64_t day, uint32_t generation);
@@ -198,10 +231,21 @@ int service_write(struct partition *p, struct str name, struct service *service,
 void service_written(struct partition *p, bool committed);
 int service_series(struct partition *p, int64_t service, struct str type, struct str labels, int64_t *out) warn_unused;
 
-/* sqlite_state.c: which partitions there are */
+/* sqlite_open.c: the folder, and what lies in it */
 
 int state_open(const struct store_config *config, struct sqlite_state **out) warn_unused;
 void state_close(struct sqlite_state *s);
+/** odd_look - what keeps @name in the folder, or SQLite's files beside it, from being used; it is not opened
+ * Return: whether there is something, as text in @why. *is_read_only: otherwise it may be read only. */
+bool odd_look(const struct sqlite_state *s, const char *name, bool *is_read_only, char why[96]);
+/** odd_note - remember, and log, that a file is out of service. */
+void odd_note(struct sqlite_state *s, const char *name, const char *why);
+
+/** odd_visit_aside - every file that was set aside. Return: how many, or -errno. */
+int odd_visit_aside(const struct sqlite_state *s, store_problem_fn *visit, void *ctx) warn_unused;
+
+/* sqlite_state.c: which partitions there are */
+
 /** state_for_write - the open partition of a day, made when there is none; state_release() when done. */
 int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out) warn_unused;
 void state_release(struct sqlite_state *s, struct partition *p);
@@ -218,6 +262,11 @@ int state_partitions(struct sqlite_state *s, bool years, int64_t first, int64_t 
 void partition_list_release(struct partition_list *list);
 /** state_damaged - take a damaged partition out of use; it is renamed once nobody reads it. */
 void state_damaged(struct sqlite_state *s, struct partition *p);
+/** state_unreadable - @r: of opening @p. Return: @r; 0 when its file turns out to be odd, or is gone, and was taken out
+ * of use. */
+int state_unreadable(struct sqlite_state *s, struct partition *p, int r) warn_unused;
+/** state_is_gone - whether somebody removed the file of @p; then it is out of use: what came later would be lost. */
+bool state_is_gone(struct sqlite_state *s, struct partition *p);
 /** state_drop - take a partition out of use; the file goes once nobody reads it. */
 void state_drop(struct sqlite_state *s, struct partition *p);
 /** state_drop_sized - the same, for room: until the file goes its @size counts as state->leaving. */
@@ -228,6 +277,17 @@ uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day
 int state_sync(struct sqlite_state *s) warn_unused;                                /* the directory */
 /** state_reserve - take the name of a new file by an empty one, so that no other gets it. Return: 0 or -errno. */
 int state_reserve(const char *path) warn_unused;
+
+void state_catalog_note(struct sqlite_state *s, const struct partition *p, const char *what);
+int state_insert(struct sqlite_state *s, struct partition *p) warn_unused; /* state->lock is held, or nobody is there */
+bool state_take_out(struct sqlite_state *s, const struct partition *p);    /* the same */
+/** state_end - carry out the fate of a partition that is out of the list and has no user. */
+void state_end(struct sqlite_state *s, struct partition *p);
+/** state_path - of a file in the folder; @suffix: "" or behind its name. */
+void state_path(const struct sqlite_state *s, const char *name, const char *suffix, struct buf *out);
+/** state_remove_files - a partition's, and SQLite's beside it. Return: 0, or -errno of the first. */
+int state_remove_files(const struct sqlite_state *s, const char *name);
+void state_set_aside(struct sqlite_state *s, const char *name);
 
 /* sqlite_write.c */
 
@@ -299,6 +359,8 @@ int rollup_forget(struct partition *p, int64_t day) warn_unused;
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
 /** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */
 int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;
+/** retention_open - what was noted of the last removal by age. */
+void retention_open(struct sqlite_state *s);
 int sqlite_expire(struct store_state *s, uint64_t before_ns);
 int sqlite_maintain(struct store_state *s);
 

@@ -84,7 +84,7 @@ int partition_reader(struct partition *p, struct reader **out)
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return -ENOMEM;
-	r = db_open(p->path, true, &reader->db);
+	r = db_open(p->state->vfs, p->path, true, &reader->db);
 	if (r < 0) {
 		free(reader);
 		return r;
@@ -97,16 +97,21 @@ void partition_reader_done(struct partition *p, struct reader *reader)
 {
 	if (!reader)
 		return;
-	if (p->state->readers_kept++ >= READERS_KEPT_MAX) {
-		p->state->readers_kept--;
-		db_closep(&reader->db);
-		free(reader);
-		return;
-	}
+	p->state->readers_kept++;
 	(void)pthread_mutex_lock(&p->lock);
-	reader->next = p->readers;
-	p->readers = reader;
+	/* An open file keeps one at any rate: the last one takes the shared memory of the WAL along, and on a full disk
+	 * there is no other to be had. */
+	if (p->state->readers_kept <= READERS_KEPT_MAX || (!p->closed && !p->readers)) {
+		reader->next = p->readers;
+		p->readers = reader;
+		reader = NULL;
+	}
 	(void)pthread_mutex_unlock(&p->lock);
+	if (!reader)
+		return;
+	p->state->readers_kept--;
+	db_closep(&reader->db);
+	free(reader);
 }
 
 /* The writer */
@@ -129,7 +134,7 @@ static int writer_open(struct partition *p)
 		{ &p->add_request, "INSERT OR REPLACE INTO request VALUES(?1, ?2, ?3)" },
 		{ &p->add_rollup, "INSERT OR REPLACE INTO rollup VALUES(?1, ?2, ?3, ?4, ?5)" },
 	};
-	int r = db_open(p->path, false, &p->db);
+	int r = db_open(p->state->vfs, p->path, false, &p->db);
 
 	r = r ? r
 	      : db_exec(p->db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000; PRAGMA "
@@ -307,13 +312,16 @@ static void partition_freep(struct partition **p)
 	partition_free(*p);
 }
 
-static int create(const char *path)
+/* The tables are in the file itself before there is a WAL: a file without tables and with a WAL was not left by a
+ * creation that was interrupted, it has lost them. */
+static int create(const char *vfs, const char *path)
 {
 	scoped(db_closep) sqlite3 *db = NULL;
-	int r = db_open(path, false, &db);
+	int r = db_open(vfs, path, false, &db);
 
-	r = r ? r : db_exec(db, "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL");
-	return r ? r : db_create(db);
+	r = r ? r : db_exec(db, "PRAGMA page_size=8192; PRAGMA synchronous=FULL");
+	r = r ? r : db_create(db);
+	return r ? r : db_exec(db, "PRAGMA journal_mode=WAL");
 }
 
 /* Return: 0, -ENODATA: the file was never finished and holds nothing, -EUCLEAN, -ENOTSUP, -errno. */
@@ -379,11 +387,11 @@ static struct partition *partition_new(struct sqlite_state *s)
 }
 
 /* A crash while the file was made leaves a journal, which readers may not roll back. */
-static int roll_back(const char *path)
+static int roll_back(const char *vfs, const char *path)
 {
 	scoped(db_closep) sqlite3 *db = NULL;
 	int64_t tables;
-	int r = db_open(path, false, &db);
+	int r = db_open(vfs, path, false, &db);
 
 	r = r ? r : db_number(db, "SELECT count(*) FROM sqlite_master", &tables);
 	return MIN(r, 0);
@@ -408,10 +416,10 @@ int partition_open(struct sqlite_state *s, bool is_year, int64_t day, uint32_t g
 	r = path.error;
 	p->path = buf_take(&path, &size);
 	if (r == 0 && make)
-		r = create(p->path);
+		r = create(s->vfs, p->path);
 	r = r ? r : read_meta(p);
 	if (r == -EROFS) {
-		r = roll_back(p->path);
+		r = roll_back(s->vfs, p->path);
 		r = r ? r : read_meta(p);
 	}
 	if (r < 0)

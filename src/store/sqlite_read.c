@@ -99,7 +99,11 @@ static int each_partition(struct sqlite_state *s, const struct store_selector *s
 		struct reader *reader = NULL;
 
 		r = partition_reader(list.items[i], &reader);
-		r = r ? r : visit(list.items[i], reader, sel, ctx);
+		if (r < 0) {
+			r = state_unreadable(s, list.items[i], r);
+			continue;
+		}
+		r = visit(list.items[i], reader, sel, ctx);
 		partition_reader_done(list.items[i], reader);
 		if (db_is_damage(r)) {
 			state_damaged(s, list.items[i]);
@@ -157,7 +161,7 @@ static int list_series(sqlite3 *db, const struct store_selector *sel, struct lis
 	int r = db_prepare(db,
 			   "SELECT uid, t, uploaded, coalesce(length(header), 0) + coalesce(length(data), 0) +"
 			   " coalesce(length(facts), 0) FROM profile WHERE series = ?1 AND t BETWEEN ?2 AND ?3"
-			   " ORDER BY t DESC LIMIT ?4",
+			   " ORDER BY t DESC, uid DESC LIMIT ?4",
 			   &stmt);
 
 	if (r < 0)
@@ -379,7 +383,16 @@ static int name_columns(struct totals *t, const struct dictionary *d)
 	return t->names.error;
 }
 
-static int visit_total(struct totals *t, struct service *service, sqlite3_stmt *stmt)
+/* As model_default_value() has it. */
+static size_t default_column(const struct header *h)
+{
+	for (size_t i = 0; h->default_type && i < h->value_type_count; i++)
+		if (h->value_types[i].type == h->default_type)
+			return i;
+	return h->value_type_count ? h->value_type_count - 1 : 0;
+}
+
+static int visit_total(struct totals *t, struct service *service, const struct store_series *series, sqlite3_stmt *stmt)
 {
 	const struct dictionary *d = &service->dictionary;
 	int r;
@@ -391,9 +404,11 @@ static int visit_total(struct totals *t, struct service *service, sqlite3_stmt *
 	if (r < 0)
 		return r == -EBADMSG ? 0 : r; /* a damaged row has no point */
 	return t->visit(t->ctx, &(struct store_point){ .created_ns = (uint64_t)sqlite3_column_int64(stmt, 0),
+						       .series = series,
 						       .columns = t->columns,
 						       .values = t->header.totals,
-						       .value_count = t->header.value_type_count });
+						       .value_count = t->header.value_type_count,
+						       .default_column = default_column(&t->header) });
 }
 
 static int total_series(struct partition *p, sqlite3 *db, const struct series_row *series,
@@ -412,7 +427,7 @@ static int total_series(struct partition *p, sqlite3 *db, const struct series_ro
 	bind_range(stmt, series->id, sel);
 	buf_clear(&t->names); /* rows of another dictionary mean something else */
 	while (r == 0 && (r = db_step(stmt)) == 1)
-		r = visit_total(t, service, stmt);
+		r = visit_total(t, service, &series->series, stmt);
 	service_put(p, service);
 	return r;
 }
@@ -441,16 +456,8 @@ int sqlite_totals(struct store_state *state, const struct store_selector *sel, s
 static int series_order(const void *a, const void *b)
 {
 	const struct series_row *x = a, *y = b;
-	int order = str_cmp(x->series.service, y->series.service);
 
-	order = order ? order : str_cmp(x->series.type, y->series.type);
-	for (size_t i = 0; !order && i < MIN(x->series.label_count, y->series.label_count); i++) {
-		order = str_cmp(x->labels[i].key, y->labels[i].key);
-		order = order ? order : str_cmp(x->labels[i].value, y->labels[i].value);
-	}
-	if (order)
-		return order;
-	return x->series.label_count < y->series.label_count ? -1 : x->series.label_count > y->series.label_count;
+	return store_series_order(&x->series, &y->series);
 }
 
 /* Adds those that no partition before had: days mostly have the same, and a row is a KiB. @ctx is in order. */
@@ -551,7 +558,7 @@ int sqlite_warm(struct store_state *state)
 
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
 		if (!list.items[i]->closed && list.items[i]->newest_upload >= from_ns)
-			r = warm_partition(list.items[i], from_ns);
+			r = state_unreadable(s, list.items[i], warm_partition(list.items[i], from_ns));
 		if (db_is_damage(r)) {
 			state_damaged(s, list.items[i]);
 			r = 0;

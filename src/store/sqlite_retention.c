@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has to happen now and then, and what goes when there is too much of it. */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/io.h"
 #include "base/log.h"
 #include "store/sqlite_int.h"
 
@@ -12,7 +17,7 @@
 #define SEED_AT_ONCE 200                             /* keys carried over without letting go of the locks */
 #define SETTLE_NS (UINT64_C(10) * 60 * NSEC_PER_SEC) /* an hour gets its sum so long after its end */
 
-/* Bytes of a partition's files. */
+/* Bytes of a partition's files on the disk. */
 static uint64_t size_of(const struct partition *p)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
@@ -24,93 +29,246 @@ static uint64_t size_of(const struct partition *p)
 
 		buf_addf(&path, "%s%s", p->path, suffixes[i]);
 		if (stat(buf_cstr(&path), &st) == 0)
-			size += (uint64_t)st.st_size;
+			size += (uint64_t)st.st_blocks * 512; /* what stat() counts in, whatever the file system */
 	}
 	return size;
 }
 
-/* The moment of the last upload; one without uploads was made ahead of its day. */
-static uint64_t newest_of(const struct partition *p)
+/* The note: when a day last went because of its age. It has one length, so that it can be written over in place on a
+ * disk that is full. */
+
+#define NOTE "retention"
+#define NOTE_FORMAT "%020" PRIu64 "\n"
+#define NOTE_SIZE 21
+
+static int read_note(const struct sqlite_state *s, uint64_t *out)
 {
-	return p->newest_upload ? p->newest_upload : (uint64_t)(p->day + 1) * STORE_DAY_NS;
+	scoped(closep) int fd = openat(s->folder_fd, NOTE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char text[NOTE_SIZE];
+	int r = fd < 0 ? -errno : io_pread_all(fd, text, sizeof(text), 0);
+
+	return r ? r : str_to_u64(str_n(text, NOTE_SIZE - 1), 0, UINT64_MAX, out);
 }
 
-/* A put() may be under way in a partition that has to go: it is closed first, and stays when something came.
- * Return: whether it went. */
-static bool drop_older(struct sqlite_state *s, struct partition *p, uint64_t before_ns)
+/* Only into a file that is the note, or a new one. */
+static int write_note(const struct sqlite_state *s)
 {
-	if (newest_of(p) >= before_ns)
-		return false;
-	partition_close(p);
-	if (newest_of(p) >= before_ns)
-		return false;
-	state_drop(s, p);
-	return true;
+	char text[NOTE_SIZE + 1];
+	scoped(closep) int fd = -1;
+	struct stat st;
+
+	if (fstatat(s->folder_fd, NOTE, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+		return -EINVAL;
+	fd = openat(s->folder_fd, NOTE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(text, sizeof(text), NOTE_FORMAT, s->expiry.last_wall_ns);
+	if (pwrite(fd, text, NOTE_SIZE, 0) != NOTE_SIZE)
+		return errno ? -errno : -EIO;
+	return fdatasync(fd) < 0 ? -errno : 0;
+}
+
+/* Without the note the next process waits its hour from its start. */
+static void note(struct sqlite_state *s)
+{
+	int r = write_note(s);
+
+	if (r < 0)
+		log_warn("when a day was removed could not be noted", LOG_CSTR("file", NOTE), LOG_ERR(r));
+}
+
+void retention_open(struct sqlite_state *s)
+{
+	uint64_t last;
+
+	if (read_note(s, &last) == 0)
+		s->expiry.last_wall_ns = last;
+}
+
+/* The days and years as the decision sees them */
+
+struct entries {
+	struct expiry_entry *items;
+	size_t *first; /* of its partitions in the lists: days, then years */
+	size_t count;
+	struct partition_list days, years;
+};
+
+static void entries_release(struct entries *e)
+{
+	free(e->items);
+	free(e->first);
+	partition_list_release(&e->days);
+	partition_list_release(&e->years);
+}
+
+static int64_t days_of_year(int64_t first)
+{
+	time_t seconds = (time_t)(first * 86400);
+	struct tm tm = { 0 };
+
+	(void)gmtime_r(&seconds, &tm); /* days of 32-bit seconds: cannot fail */
+	tm.tm_year++;
+	return timegm(&tm) / 86400 - first;
+}
+
+static void add_list(struct entries *e, const struct partition_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct partition *p = list->items[i];
+		struct expiry_entry *entry;
+
+		if (!i || list->items[i - 1]->day != p->day) {
+			e->first[e->count] = i;
+			e->items[e->count++] = (struct expiry_entry){ .day = p->day,
+								      .days = p->is_year ? days_of_year(p->day) : 1,
+								      .is_year = p->is_year };
+		}
+		entry = &e->items[e->count - 1];
+		entry->size += size_of(p);
+		entry->newest_ns = MAX(entry->newest_ns, p->newest_upload);
+	}
+}
+
+static int read_entries(struct sqlite_state *s, struct entries *e)
+{
+	int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &e->days);
+
+	r = r ? r : state_partitions(s, true, INT64_MIN, INT64_MAX, &e->years);
+	if (r < 0)
+		return r;
+	e->items = calloc(e->days.count + e->years.count + 1, sizeof(*e->items));
+	e->first = calloc(e->days.count + e->years.count + 1, sizeof(*e->first));
+	if (!e->items || !e->first)
+		return -ENOMEM;
+	add_list(e, &e->days);
+	add_list(e, &e->years);
+	return 0;
+}
+
+/* Going */
+
+/* A put() may be under way in a partition that has to go: all of the day are closed first, and stay when something
+ * came. Return: whether nothing did. */
+static bool close_all(const struct partition_list *list, size_t first, uint64_t newest_ns)
+{
+	bool same = true;
+
+	for (size_t i = first; i < list->count && list->items[i]->day == list->items[first]->day; i++) {
+		partition_close(list->items[i]);
+		same &= list->items[i]->newest_upload <= newest_ns;
+	}
+	return same;
+}
+
+/* Return: how many files went. */
+static int drop_entry(struct sqlite_state *s, const struct partition_list *list, size_t first,
+		      const struct expiry_entry *entry, const char *reason)
+{
+	scoped(buf_release) struct buf day = BUF_INIT(64), newest = BUF_INIT(64);
+	int count = 0;
+
+	if (!entry->is_year && !close_all(list, first, entry->newest_ns))
+		return 0;
+	for (size_t i = first; i < list->count && list->items[i]->day == entry->day; i++) {
+		state_drop_sized(s, list->items[i], size_of(list->items[i]));
+		s->expired++;
+		count++;
+	}
+	clock_add_iso(&day, (uint64_t)entry->day * STORE_DAY_NS);
+	clock_add_iso(&newest, entry->newest_ns);
+	log_warn(entry->is_year ? "the sums of a year are removed" : "a day is removed",
+		 LOG_STR(entry->is_year ? "year" : "day", str_first(buf_str(&day), entry->is_year ? 4 : 10)),
+		 LOG_U64("bytes", entry->size), LOG_CSTR("reason", reason),
+		 LOG_STR("newest_upload", entry->newest_ns ? buf_str(&newest) : STR("none")));
+	return count;
 }
 
 int sqlite_expire(struct store_state *state, uint64_t before_ns)
 {
 	struct sqlite_state *s = (struct sqlite_state *)state;
-	scoped(partition_list_release) struct partition_list list = { 0 };
-	int dropped = 0, r = state_partitions(s, false, INT64_MIN, INT64_MAX, &list);
+	scoped(entries_release) struct entries e = { 0 };
+	int dropped = 0, r = read_entries(s, &e);
 
-	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		bool went = drop_older(s, list.items[i], before_ns);
+	for (size_t i = 0; r == 0 && i < e.count; i++) {
+		const struct expiry_entry *entry = &e.items[i];
+		uint64_t newest = entry->newest_ns ? entry->newest_ns : (uint64_t)(entry->day + 1) * STORE_DAY_NS;
 
-		s->expired += went;
-		dropped += went;
+		if (!entry->is_year && newest < before_ns)
+			dropped += drop_entry(s, &e.days, e.first[i], entry, "asked for");
 	}
 	return r ? r : dropped;
 }
 
-static int expire_rollups(struct sqlite_state *s, uint64_t now)
-{
-	scoped(partition_list_release) struct partition_list list = { 0 };
-	uint64_t keep = s->config.rollup_age_max_ns;
-	int r = keep && now > keep ? state_partitions(s, true, INT64_MIN, INT64_MAX, &list) : 0;
-
-	for (size_t i = 0; r == 0 && i < list.count; i++)
-		if ((uint64_t)(list.items[i]->day + 366) * STORE_DAY_NS < now - keep)
-			state_drop(s, list.items[i]);
-	return r;
-}
-
-/* Files of dropped partitions that a query still reads are as good as free: otherwise one day after the other would go
- * for the room that the first one is about to give. */
-static bool has_room(struct sqlite_state *s, uint64_t used)
+static void look_at_disk(struct sqlite_state *s, struct expiry_disk *out)
 {
 	uint64_t leaving = s->leaving; /* before the look at the disk: what goes now is counted twice, not never */
 	struct statvfs fs;
 
-	if (s->config.size_max && used > s->config.size_max)
-		return false;
-	if (!s->config.free_min || statvfs(s->path, &fs) < 0)
-		return true;
-	return (uint64_t)fs.f_bavail * fs.f_frsize + leaving >= s->config.free_min;
+	if (s->is_stuck || statvfs(s->path, &fs) < 0)
+		return;
+	*out = (struct expiry_disk){ .known = true,
+				     .size = (uint64_t)fs.f_blocks * fs.f_frsize,
+				     .free = (uint64_t)fs.f_bavail * fs.f_frsize,
+				     .leaving = leaving };
 }
 
-/* The oldest days go first; the newest one stays. */
-static int expire_by_size(struct sqlite_state *s)
+static bool is_due(uint64_t *said_ns, uint64_t monotonic_ns)
 {
-	for (;;) {
-		scoped(partition_list_release) struct partition_list days = { 0 }, years = { 0 };
-		uint64_t used = 0;
-		int r = state_partitions(s, false, INT64_MIN, INT64_MAX, &days);
+	if (*said_ns && monotonic_ns - *said_ns < STORE_HOUR_NS)
+		return false;
+	*said_ns = MAX(monotonic_ns, UINT64_C(1));
+	return true;
+}
 
-		r = r ? r : state_partitions(s, true, INT64_MIN, INT64_MAX, &years);
-		if (r < 0)
-			return r;
-		for (size_t i = 0; i < days.count; i++)
-			used += size_of(days.items[i]);
-		for (size_t i = 0; i < years.count; i++)
-			used += size_of(years.items[i]);
-		if (days.count < 2 || has_room(s, used))
-			return 0;
-		log_warn("the store is over its limit: its oldest partition goes",
-			 LOG_CSTR("partition", days.items[0]->name), LOG_U64("bytes", used));
-		state_drop_sized(s, days.items[0], size_of(days.items[0]));
-		s->expired++;
+static void say_limits(struct sqlite_state *s, const struct expiry_plan *plan, const struct expiry_disk *disk,
+		       uint64_t monotonic_ns)
+{
+	if (plan->is_lowered && is_due(&s->said_lowered_ns, monotonic_ns))
+		log_warn("the file system cannot have as much room as is asked for, whatever goes: the goal is lowered",
+			 LOG_U64("goal", plan->free_goal), LOG_U64("free", disk->free), LOG_U64("size", disk->size));
+	if (plan->is_over && is_due(&s->said_over_ns, monotonic_ns))
+		log_warn("the store is over its limit, and nothing is left that may be removed: today's profiles stay",
+			 LOG_U64("free", disk->free), LOG_U64("free_goal", plan->free_goal),
+			 LOG_U64("size_limit", s->config.size_max));
+}
+
+/* expire_lock is held. */
+static int retain(struct sqlite_state *s)
+{
+	scoped(entries_release) struct entries e = { 0 };
+	const struct expiry_rules rules = { .age_max_ns = s->config.age_max_ns,
+					    .size_max = s->is_stuck ? 0 : s->config.size_max,
+					    .free_min = s->config.free_min,
+					    .rollup_age_max_ns = s->config.rollup_age_max_ns };
+	uint64_t wall = state_now(s), monotonic = clock_monotonic_ns(s->config.clock);
+	struct expiry_disk disk = { 0 };
+	struct expiry_plan plan;
+	int r;
+
+	if (!rules.age_max_ns && !rules.size_max && !rules.free_min && !rules.rollup_age_max_ns)
+		return 0;
+	r = read_entries(s, &e);
+	if (r < 0)
+		return r;
+	look_at_disk(s, &disk);
+	if (expiry_tick(&s->expiry, wall, monotonic))
+		note(s);
+	expiry_decide(&rules, &disk, &s->expiry, wall, monotonic, e.items, e.count, &plan);
+	say_limits(s, &plan, &disk, monotonic);
+	for (size_t i = 0; plan.count && i < e.count; i++) {
+		const struct expiry_entry *entry = &e.items[i];
+
+		if (!entry->goes)
+			continue;
+		if (entry->reason == EXPIRY_AGE) {
+			expiry_removed(&s->expiry, wall, monotonic);
+			note(s);
+		}
+		(void)drop_entry(s, entry->is_year ? &e.years : &e.days, e.first[i], entry,
+				 expiry_reason_text(entry->reason));
 	}
+	return 0;
 }
 
 /* Seeding */
@@ -300,6 +458,19 @@ static int close_day(struct sqlite_state *s, struct partition *p, bool several)
 	return r == -EAGAIN || db_is_damage(r) ? 0 : r;
 }
 
+/* The new file of a day stands beside the old ones for a while. Where it cannot, trying every minute would fill what
+ * room there is again and again, and take it from the uploads. */
+static bool has_room_to_close(struct sqlite_state *s, const struct partition_list *list, int64_t day)
+{
+	uint64_t size = 0;
+	struct statvfs fs;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i]->day == day)
+			size += size_of(list->items[i]);
+	return statvfs(s->path, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= size;
+}
+
 /* A day that cannot be closed (a full disk) is tried again next time, and keeps no other from it. Return: 0, or the
  * first error. */
 static int close_days(struct sqlite_state *s, uint64_t now)
@@ -315,6 +486,8 @@ static int close_days(struct sqlite_state *s, uint64_t now)
 
 		if (!last || p->newest_upload + QUIET_NS > now ||
 		    (uint64_t)(p->day + 1) * STORE_DAY_NS + QUIET_NS > now)
+			continue;
+		if ((several || !p->compacted) && !has_room_to_close(s, &list, p->day))
 			continue;
 		r = close_day(s, p, several);
 		first = first ? first : r;
@@ -333,14 +506,14 @@ static int tend_open(struct sqlite_state *s, uint64_t now)
 		struct job forget = { .run = run_forget };
 		int r;
 
-		if (partition_is_closed(p))
+		if (partition_is_closed(p) || state_is_gone(s, p))
 			continue;
 		r = rollup_hours(p, now > SETTLE_NS ? now - SETTLE_NS : 0);
 		if (r == 0 && p->newest_request)
 			r = partition_submit(p, &forget);
 		if (db_is_damage(r))
 			state_damaged(s, p);
-		else if (r != -ESTALE)
+		else if (r != -ESTALE && state_unreadable(s, p, r) < 0)
 			first = first ? first : r;
 	}
 	return first;
@@ -353,12 +526,9 @@ int sqlite_maintain(struct store_state *state)
 	int first = 0, r;
 
 	/* Room first; then each step, whatever became of the others. */
-	if (s->config.age_max_ns && now > s->config.age_max_ns)
-		first = MIN(sqlite_expire(state, now - s->config.age_max_ns), 0);
-	r = expire_rollups(s, now);
-	first = first ? first : r;
-	r = expire_by_size(s);
-	first = first ? first : r;
+	(void)pthread_mutex_lock(&s->expire_lock);
+	first = retain(s);
+	(void)pthread_mutex_unlock(&s->expire_lock);
 	r = tend_open(s, now);
 	first = first ? first : r;
 	r = seed_tomorrow(s, now);

@@ -299,7 +299,11 @@ int rollup_has_day(struct partition *p)
 		if (years.items[i]->day != first)
 			continue;
 		r = partition_reader(years.items[i], &reader);
-		r = r ? r : MIN(db_get_meta(reader->db, key, &generation), 0);
+		if (r < 0) {
+			r = state_unreadable(p->state, years.items[i], r);
+			continue;
+		}
+		r = MIN(db_get_meta(reader->db, key, &generation), 0);
 		partition_reader_done(years.items[i], reader);
 		if (db_is_damage(r)) { /* sums can be made again */
 			state_damaged(p->state, years.items[i]);

@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "store/sqlite_int.h"
 
-
 /* The first ones up to @last, or all. Nobody else has the service, or it is the writer. Return: how many. */
 static int64_t drop_chunks(struct service *service, const struct chunk *last)
 {
@@ -121,6 +120,7 @@ int service_get(struct partition *p, struct str name, struct service **out)
 	(void)pthread_mutex_unlock(&p->lock);
 	if (r < 0)
 		return r;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): set where r is 0 */
 	(void)pthread_mutex_lock(&service->lock);
 	r = service->loaded ? 0 : load(p, name, service);
 	(void)pthread_mutex_unlock(&service->lock);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory: which partitions there are, and the catalog that says so to others. */
-#include <dirent.h>
+/* Which partitions there are, and the catalog that says so to others. */
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,15 +13,13 @@
 #define OPEN_DAYS_MAX 64 /* each has a thread, five descriptors and half a MiB */
 #define CLOSE_TRIES 8
 
-/* The catalog can be made again from the partitions: failing to write it fails nothing. */
-static const char catalog_schema[] = "CREATE TABLE IF NOT EXISTS partition(name TEXT PRIMARY KEY, day INT, state TEXT "
-				     "NOT NULL, changed INT NOT NULL)";
-
-static void catalog_note(struct sqlite_state *s, const struct partition *p, const char *what)
+void state_catalog_note(struct sqlite_state *s, const struct partition *p, const char *what)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
 	int r;
 
+	if (!s->catalog)
+		return;
 	(void)pthread_mutex_lock(&s->catalog_lock);
 	r = db_prepare(s->catalog, "INSERT OR REPLACE INTO partition VALUES(?1, ?2, ?3, ?4)", &stmt);
 	if (r == 0) {
@@ -39,41 +35,63 @@ static void catalog_note(struct sqlite_state *s, const struct partition *p, cons
 		log_warn("the catalog could not be written; it will be made again at the next start", LOG_ERR(r));
 }
 
-static void path_of(const struct sqlite_state *s, const char *name, const char *suffix, struct buf *out)
+void state_path(const struct sqlite_state *s, const char *name, const char *suffix, struct buf *out)
 {
 	buf_clear(out);
 	buf_addf(out, "%s/%s%s", s->path, name, suffix);
 }
 
-/* SQLite's own files beside a partition go with it. */
-static void remove_files(const struct sqlite_state *s, const char *name)
+int state_remove_files(const struct sqlite_state *s, const char *name)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
 	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	int first = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		path_of(s, name, suffixes[i], &path);
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes) && first == 0; i++) {
+		state_path(s, name, suffixes[i], &path);
 		if (unlink(buf_cstr(&path)) < 0 && errno != ENOENT)
-			log_warn("a partition's file could not be removed", LOG_STR("path", buf_str(&path)),
-				 LOG_ERR(-errno));
+			first = -errno;
 	}
+	if (first < 0)
+		log_error("a file of the store could not be removed", LOG_STR("path", buf_str(&path)), LOG_ERR(first));
+	return first;
 }
 
-static void set_aside(struct sqlite_state *s, const char *name)
+static bool is_there(const struct sqlite_state *s, const char *name, const char *suffix)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	scoped(buf_release) struct buf from = BUF_INIT(KIB(16)), to = BUF_INIT(KIB(16));
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	struct stat st;
 
+	state_path(s, name, suffix, &path);
+	return lstat(buf_cstr(&path), &st) == 0 || errno != ENOENT; /* a link that leads nowhere is there, too */
+}
+
+/* A name that nothing has: ".damaged", or ".damaged.2" and so on. */
+static void aside_suffix(const struct sqlite_state *s, const char *name, char out[32])
+{
+	(void)snprintf(out, 32, ".damaged");
+	for (unsigned int i = 2; is_there(s, name, out); i++)
+		(void)snprintf(out, 32, ".damaged.%u", i);
+}
+
+void state_set_aside(struct sqlite_state *s, const char *name)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+	scoped(buf_release) struct buf from = BUF_INIT(KIB(16)), to = BUF_INIT(KIB(16));
+	char aside[32];
+
+	aside_suffix(s, name, aside);
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		path_of(s, name, suffixes[i], &from);
-		path_of(s, name, ".damaged", &to);
+		state_path(s, name, suffixes[i], &from);
+		state_path(s, name, aside, &to);
 		buf_adds(&to, str_of(suffixes[i]));
 		if (rename(buf_cstr(&from), buf_cstr(&to)) < 0 && errno != ENOENT)
 			log_warn("a damaged partition could not be renamed", LOG_STR("path", buf_str(&from)),
 				 LOG_ERR(-errno));
 	}
 	s->bad++;
-	log_error("a partition is damaged: it was set aside, everything else is served", LOG_CSTR("partition", name));
+	log_error("a partition is damaged: it was set aside, everything else is served", LOG_CSTR("partition", name),
+		  LOG_CSTR("suffix", aside));
 }
 
 /* The list. state->lock is held (or nobody else is there yet). */
@@ -85,7 +103,7 @@ static bool comes_before(const struct partition *a, const struct partition *b)
 	return a->day != b->day ? a->day < b->day : a->generation < b->generation;
 }
 
-static int insert(struct sqlite_state *s, struct partition *p)
+int state_insert(struct sqlite_state *s, struct partition *p)
 {
 	int r = array_grow(&s->partitions, &s->partitions_cap, s->partitions_count, PARTITIONS_MAX);
 	size_t at = s->partitions_count;
@@ -99,7 +117,7 @@ static int insert(struct sqlite_state *s, struct partition *p)
 	return 0;
 }
 
-static bool take_out(struct sqlite_state *s, const struct partition *p)
+bool state_take_out(struct sqlite_state *s, const struct partition *p)
 {
 	for (size_t i = 0; i < s->partitions_count; i++) {
 		if (s->partitions[i] != p)
@@ -112,20 +130,28 @@ static bool take_out(struct sqlite_state *s, const struct partition *p)
 	return false;
 }
 
-/* Ends a partition that is out of the list and has no user. */
-static void end(struct sqlite_state *s, struct partition *p)
+static const char *fate_text(enum partition_fate fate)
+{
+	static const char *const texts[] = {
+		[FATE_REMOVE] = "removed", [FATE_ASIDE] = "damaged", [FATE_LEAVE] = "odd"
+	};
+
+	return texts[fate];
+}
+
+void state_end(struct sqlite_state *s, struct partition *p)
 {
 	char name[sizeof(p->name)];
 	uint64_t leaving = p->leaving;
-	bool damaged = p->damaged;
+	enum partition_fate fate = p->fate;
 
 	memcpy(name, p->name, sizeof(name));
-	catalog_note(s, p, damaged ? "damaged" : "removed");
+	state_catalog_note(s, p, fate_text(fate));
 	partition_free(p);
-	if (damaged)
-		set_aside(s, name);
-	else
-		remove_files(s, name);
+	if (fate == FATE_ASIDE)
+		state_set_aside(s, name);
+	else if (fate == FATE_REMOVE && state_remove_files(s, name) < 0)
+		s->is_stuck = true; /* what it should have given back does not come: the next one must not go for it */
 	s->leaving -= leaving;
 }
 
@@ -139,35 +165,70 @@ void state_release(struct sqlite_state *s, struct partition *p)
 	last = !--p->refs && p->gone;
 	(void)pthread_mutex_unlock(&s->lock);
 	if (last)
-		end(s, p);
+		state_end(s, p);
 }
 
-/* The caller has a reference, so the partition lives on until it lets go. */
-static void leave(struct sqlite_state *s, struct partition *p, bool damaged, uint64_t size)
+/* The caller has a reference, so the partition lives on until it lets go. Return: whether it was in use until now. */
+static bool leave(struct sqlite_state *s, struct partition *p, enum partition_fate fate, uint64_t size)
 {
+	bool was_there;
+
 	(void)pthread_mutex_lock(&s->lock);
-	if (take_out(s, p)) {
+	was_there = state_take_out(s, p);
+	if (was_there) {
 		p->gone = true;
-		p->damaged = damaged;
+		p->fate = fate;
 		p->leaving = size;
 		s->leaving += size;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
+	return was_there;
 }
 
 void state_damaged(struct sqlite_state *s, struct partition *p)
 {
-	leave(s, p, true, 0);
+	(void)leave(s, p, FATE_ASIDE, 0);
 }
 
 void state_drop(struct sqlite_state *s, struct partition *p)
 {
-	leave(s, p, false, 0);
+	(void)leave(s, p, FATE_REMOVE, 0);
 }
 
 void state_drop_sized(struct sqlite_state *s, struct partition *p, uint64_t size)
 {
-	leave(s, p, false, size);
+	(void)leave(s, p, FATE_REMOVE, size);
+}
+
+int state_unreadable(struct sqlite_state *s, struct partition *p, int r)
+{
+	char why[96] = "is gone";
+	bool is_read_only;
+
+	if (r >= 0 || db_is_damage(r))
+		return r;
+	if (is_there(s, p->name, "") && !odd_look(s, p->name, &is_read_only, why))
+		return r;
+	if (leave(s, p, FATE_LEAVE, 0))
+		odd_note(s, p->name, why);
+	return 0;
+}
+
+bool state_is_gone(struct sqlite_state *s, struct partition *p)
+{
+	return !is_there(s, p->name, "") && state_unreadable(s, p, -ENOENT) == 0;
+}
+
+/* A number is used once: files that were set aside and those that are out of service keep theirs, and what lies beside
+ * a file would become a part of it. */
+static bool is_taken(const struct sqlite_state *s, const char *name)
+{
+	static const char *const suffixes[] = { "", ".damaged", ".tmp", "-wal", "-shm", "-journal" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (is_there(s, name, suffixes[i]))
+			return true;
+	return false;
 }
 
 uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day)
@@ -177,16 +238,11 @@ uint32_t state_next_generation(struct sqlite_state *s, bool is_year, int64_t day
 	for (size_t i = 0; i < s->partitions_count; i++)
 		if (s->partitions[i]->is_year == is_year && s->partitions[i]->day == day)
 			next = MAX(next, s->partitions[i]->generation + 1);
-	for (;; next++) { /* a damaged file that was set aside keeps its number */
-		scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	for (;; next++) {
 		char name[40];
 
 		partition_name(name, is_year, day, next);
-		path_of(s, name, "", &path);
-		if (access(buf_cstr(&path), F_OK) == 0)
-			continue;
-		path_of(s, name, ".damaged", &path);
-		if (access(buf_cstr(&path), F_OK) < 0)
+		if (!is_taken(s, name))
 			return next;
 	}
 }
@@ -201,16 +257,26 @@ int state_swap(struct sqlite_state *s, struct partition *fresh, const struct par
 	int r;
 
 	(void)pthread_mutex_lock(&s->lock);
-	r = insert(s, fresh);
+	r = state_insert(s, fresh);
 	for (size_t i = 0; r == 0 && i < old->count; i++)
-		if (take_out(s, old->items[i]))
+		if (state_take_out(s, old->items[i])) {
 			old->items[i]->gone = true;
+			old->items[i]->fate = old->items[i]->rows_bad ? FATE_ASIDE : FATE_REMOVE;
+		}
 	if (r == 0)
 		fresh->refs++;
 	(void)pthread_mutex_unlock(&s->lock);
 	if (r == 0)
-		catalog_note(s, fresh, "closed");
+		state_catalog_note(s, fresh, "closed");
 	return r;
+}
+
+/* What is written to all the time: it waits for no other day, and no number of these takes its room. */
+static bool is_near(struct sqlite_state *s, int64_t day)
+{
+	int64_t today = (int64_t)(state_now(s) / STORE_DAY_NS);
+
+	return day >= today - 1 && day <= today + 1;
 }
 
 /* state->lock is held. Return: days with a file. */
@@ -233,17 +299,16 @@ static bool has_day(const struct sqlite_state *s, int64_t day)
 }
 
 /* state->lock is held. Return: the open day that nothing came for for longest, when there are too many of them. Today
- * and tomorrow stay. */
+ * and its neighbours stay. */
 static const struct partition *one_too_many(struct sqlite_state *s)
 {
-	int64_t today = (int64_t)(state_now(s) / STORE_DAY_NS);
 	const struct partition *oldest = NULL;
 	size_t open = 0;
 
 	for (size_t i = 0; i < s->partitions_count; i++) {
 		struct partition *p = s->partitions[i];
 
-		if (p->is_year || partition_is_closed(p) || p->day == today || p->day == today + 1)
+		if (p->is_year || partition_is_closed(p) || is_near(s, p->day))
 			continue;
 		open++;
 		if (!oldest || p->newest_upload < oldest->newest_upload)
@@ -265,11 +330,11 @@ static int reserve(struct sqlite_state *s, bool is_year, int64_t day, uint32_t *
 	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
 	char name[40];
 
-	if (!is_year && count_days(s) >= STORE_DAYS_MAX && !has_day(s, day))
+	if (!is_year && !is_near(s, day) && count_days(s) >= STORE_DAYS_MAX && !has_day(s, day))
 		return -EOVERFLOW;
 	*generation = state_next_generation(s, is_year, day);
 	partition_name(name, is_year, day, *generation);
-	path_of(s, name, "", &path);
+	state_path(s, name, "", &path);
 	return path.error ? path.error : state_reserve(buf_cstr(&path));
 }
 
@@ -296,9 +361,9 @@ static int make(struct sqlite_state *s, bool is_year, int64_t day)
 	r = partition_open(s, is_year, day, generation, true, &p);
 	r = r ? r : io_sync_folder(s->path);
 	if (r == 0) {
-		catalog_note(s, p, "open");
+		state_catalog_note(s, p, "open");
 		(void)pthread_mutex_lock(&s->lock);
-		r = insert(s, p);
+		r = state_insert(s, p);
 		(void)pthread_mutex_unlock(&s->lock);
 	}
 	if (r < 0) {
@@ -306,7 +371,7 @@ static int make(struct sqlite_state *s, bool is_year, int64_t day)
 
 		partition_free(p);
 		partition_name(name, is_year, day, generation);
-		remove_files(s, name);
+		(void)state_remove_files(s, name); /* it was said */
 	}
 	return r;
 }
@@ -365,7 +430,7 @@ static int close_one_too_many(struct sqlite_state *s, int64_t day)
 
 int state_for_write(struct sqlite_state *s, bool is_year, int64_t day, struct partition **out)
 {
-	int r = is_year ? 0 : close_one_too_many(s, day);
+	int r = is_year || is_near(s, day) ? 0 : close_one_too_many(s, day);
 
 	while (r == 0 && !find_open(s, is_year, day, out)) {
 		(void)pthread_mutex_lock(&s->make_lock);
@@ -408,171 +473,4 @@ void partition_list_release(struct partition_list *list)
 		state_release(list->state, list->items[i]);
 	free(list->items);
 	*list = (struct partition_list){ 0 };
-}
-
-/* Opening */
-
-static int open_one(struct sqlite_state *s, struct str name)
-{
-	struct partition *p = NULL;
-	uint32_t generation;
-	char terminated[40];
-	bool is_year;
-	int64_t day;
-	int r;
-
-	if (!partition_parse_name(name, &is_year, &day, &generation))
-		return 0;
-	partition_name(terminated, is_year, day, generation);
-	r = partition_open(s, is_year, day, generation, false, &p);
-	if (r == -ENODATA) { /* its making was interrupted: nothing was acknowledged */
-		remove_files(s, terminated);
-		return 0;
-	}
-	if (db_is_damage(r)) {
-		set_aside(s, terminated);
-		return 0;
-	}
-	if (r == 0) {
-		r = insert(s, p);
-		if (r < 0)
-			partition_free(p);
-	}
-	return r;
-}
-
-/* A compacted file replaces all earlier ones of its day; a crash may have left some. */
-static void drop_replaced(struct sqlite_state *s)
-{
-	for (size_t i = s->partitions_count; i-- > 1;) {
-		struct partition *p = s->partitions[i];
-		struct reader *reader = NULL;
-		int64_t replaces = 0;
-
-		if (p->closed && partition_reader(p, &reader) == 0) {
-			ignore(db_get_meta(reader->db, "replaces", &replaces)); /* without it none */
-			partition_reader_done(p, reader);
-		}
-		while (replaces && i > 0 && s->partitions[i - 1]->day == p->day && !s->partitions[i - 1]->is_year &&
-		       !p->is_year) {
-			struct partition *old = s->partitions[i - 1];
-
-			(void)take_out(s, old);
-			end(s, old);
-			i--;
-		}
-	}
-}
-
-static int open_all(struct sqlite_state *s)
-{
-	DIR *dir = opendir(s->path);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!dir)
-		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
-		struct str name = str_of(entry->d_name);
-
-		if (str_ends(name, STR(".tmp")))
-			remove_files(s, entry->d_name); /* a compaction that was interrupted */
-		else
-			r = open_one(s, name);
-	}
-	(void)closedir(dir);
-	if (r == 0)
-		drop_replaced(s);
-	return r;
-}
-
-static int open_catalog(struct sqlite_state *s)
-{
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
-	int r;
-
-	path_of(s, "catalog.db", "", &path);
-	r = db_open(buf_cstr(&path), false, &s->catalog);
-	r = r ? r : db_exec(s->catalog, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
-	r = r ? r : db_exec(s->catalog, catalog_schema);
-	if (db_is_damage(r)) {
-		db_closep(&s->catalog);
-		set_aside(s, "catalog.db");
-		r = db_open(buf_cstr(&path), false, &s->catalog);
-		r = r ? r : db_exec(s->catalog, catalog_schema);
-	}
-	return r;
-}
-
-static int fill_catalog(struct sqlite_state *s)
-{
-	int r = db_exec(s->catalog, "BEGIN; DELETE FROM partition WHERE state <> 'damaged'");
-
-	for (size_t i = 0; r == 0 && i < s->partitions_count; i++)
-		catalog_note(s, s->partitions[i], s->partitions[i]->closed ? "closed" : "open");
-	return r ? r : db_exec(s->catalog, "COMMIT");
-}
-
-static int lock_directory(struct sqlite_state *s)
-{
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
-
-	if (mkdir(s->path, 0750) < 0 && errno != EEXIST)
-		return -errno;
-	path_of(s, "lock", "", &path);
-	s->lock_fd = open(buf_cstr(&path), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-	if (s->lock_fd < 0)
-		return -errno;
-	return flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
-}
-
-static void state_closep(struct sqlite_state **s)
-{
-	state_close(*s);
-}
-
-int state_open(const struct store_config *config, struct sqlite_state **out)
-{
-	scoped(state_closep) struct sqlite_state *s = calloc(1, sizeof(*s));
-	int r;
-
-	if (!s)
-		return -ENOMEM;
-	s->lock_fd = -1;
-	s->config = *config;
-	s->dictionary_max = config->dictionary_max ? config->dictionary_max : DICTIONARY_MEMORY;
-	(void)pthread_mutex_init(&s->lock, NULL); /* no attributes: cannot fail on Linux */
-	(void)pthread_mutex_init(&s->catalog_lock, NULL);
-	(void)pthread_mutex_init(&s->compact_lock, NULL);
-	(void)pthread_mutex_init(&s->make_lock, NULL);
-	(void)pthread_cond_init(&s->changed, NULL);
-	store_ids_init(&s->ids);
-	s->path = str_dup(str_of(config->path));
-	r = s->path ? lock_directory(s) : -ENOMEM;
-	r = r ? r : open_catalog(s);
-	r = r ? r : open_all(s);
-	r = r ? r : fill_catalog(s);
-	if (r < 0)
-		return r;
-	*out = s;
-	s = NULL; /* moved out */
-	return 0;
-}
-
-void state_close(struct sqlite_state *s)
-{
-	if (!s)
-		return;
-	for (size_t i = 0; i < s->partitions_count; i++)
-		partition_free(s->partitions[i]);
-	free(s->partitions);
-	db_closep(&s->catalog);
-	closep(&s->lock_fd);
-	(void)pthread_mutex_destroy(&s->lock);
-	(void)pthread_mutex_destroy(&s->catalog_lock);
-	(void)pthread_mutex_destroy(&s->compact_lock);
-	(void)pthread_mutex_destroy(&s->make_lock);
-	(void)pthread_cond_destroy(&s->changed);
-	free(s->path);
-	free(s);
 }

@@ -111,6 +111,7 @@ struct query {
 	/* Days whose sums stand in the year's file */
 	int64_t first_day;
 	uint8_t *rolled;
+	uint32_t *owners; /* of these days: number of the year's file that has the sum; 0: any. NULL: one file a year */
 	size_t rolled_count;
 };
 
@@ -125,8 +126,8 @@ static int take_part(struct query *q, const struct window *part)
 {
 	int r = model_merge(q->out->model, part->model);
 
-	q->out->start_ns = q->any ? MIN(q->out->start_ns, part->start_ns) : part->start_ns;
-	q->out->end_ns = MAX(q->out->end_ns, part->end_ns);
+	if (r == 0)
+		window_add_times(q->out, part, !q->any);
 	q->any = true;
 	return r;
 }
@@ -239,7 +240,16 @@ static int add_hours(struct query *q, struct sum *sum, sqlite3 *db, int64_t seri
 	return r ? r : add_profiles(q, sum, db, series, at, to);
 }
 
-static int add_days(struct query *q, struct sum *sum, sqlite3 *db, int64_t series)
+/* Of several files of a year the last one that has all of a day's sum counts: an earlier one may have been out of reach
+ * while it was made again. */
+static bool is_owner(const struct query *q, const struct partition *year, int64_t day)
+{
+	uint32_t owner = q->owners && is_rolled(q, day) ? q->owners[day - q->first_day] : 0;
+
+	return !owner || owner == year->generation;
+}
+
+static int add_days(struct query *q, struct partition *year, struct sum *sum, sqlite3 *db, int64_t series)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
 	int r = db_prepare(db,
@@ -253,7 +263,9 @@ static int add_days(struct query *q, struct sum *sum, sqlite3 *db, int64_t serie
 	(void)sqlite3_bind_int64(stmt, 2, q->first_day * 86400);
 	(void)sqlite3_bind_int64(stmt, 3, (q->first_day + (int64_t)q->rolled_count - 1) * 86400);
 	while ((r = db_step(stmt)) == 1) {
-		if (is_rolled(q, sqlite3_column_int64(stmt, 0) / 86400))
+		int64_t day = sqlite3_column_int64(stmt, 0) / 86400;
+
+		if (is_rolled(q, day) && is_owner(q, year, day))
 			r = add_row(q, sum, stmt);
 		if (r < 0)
 			return r;
@@ -294,7 +306,8 @@ static int sum_service(struct query *q, struct partition *p, sqlite3 *db, struct
 	for (size_t i = first; r == 0 && i < list->count; i++) {
 		if (!str_eq(list->items[i].series.service, name))
 			continue;
-		r = p->is_year ? add_days(q, &sum, db, list->items[i].id) : add_hours(q, &sum, db, list->items[i].id);
+		r = p->is_year ? add_days(q, p, &sum, db, list->items[i].id)
+			       : add_hours(q, &sum, db, list->items[i].id);
 		list->items[i].id = -1; /* done */
 	}
 	r = r ? r : finish_sum(q, service, &sum);
@@ -314,12 +327,61 @@ static int sum_partition(struct query *q, struct partition *p, sqlite3 *db)
 	return r;
 }
 
+static int read_owned(struct query *q, const struct partition *year, sqlite3 *db)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	int r = db_prepare(db, "SELECT CAST(substr(key, 8) AS INT) FROM meta WHERE key LIKE 'rolled-%'", &stmt);
+
+	while (r == 0 && (r = db_step(stmt)) == 1) {
+		int64_t day = sqlite3_column_int64(stmt, 0);
+
+		if (day >= q->first_day && day - q->first_day < (int64_t)q->rolled_count)
+			q->owners[day - q->first_day] = year->generation;
+		r = 0;
+	}
+	return r;
+}
+
+/* @years: in the order of their numbers. Only where a year has several files. */
+static int find_owners(struct query *q, const struct partition_list *years)
+{
+	bool several = false;
+	int r = 0;
+
+	for (size_t i = 1; i < years->count; i++)
+		several |= years->items[i]->day == years->items[i - 1]->day;
+	if (!several)
+		return 0;
+	q->owners = calloc(q->rolled_count, sizeof(*q->owners));
+	if (!q->owners)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < years->count; i++) {
+		struct reader *reader = NULL;
+
+		r = partition_reader(years->items[i], &reader);
+		if (r < 0) {
+			r = state_unreadable(q->state, years->items[i], r);
+			continue;
+		}
+		r = read_owned(q, years->items[i], reader->db);
+		partition_reader_done(years->items[i], reader);
+		if (db_is_damage(r)) {
+			state_damaged(q->state, years->items[i]);
+			q->info->parts_bad++;
+			r = 0;
+		}
+	}
+	return r;
+}
+
 static int sum_partitions(struct query *q, bool years)
 {
 	scoped(partition_list_release) struct partition_list list = { 0 };
 	int r = state_partitions(q->state, years, (int64_t)(q->from_ns / STORE_DAY_NS),
 				 (int64_t)(q->sel->to_ns / STORE_DAY_NS), &list);
 
+	if (r == 0 && years)
+		r = find_owners(q, &list);
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
 		struct partition *p = list.items[i];
 		struct reader *reader = NULL;
@@ -327,9 +389,14 @@ static int sum_partitions(struct query *q, bool years)
 		if (!years && is_rolled(q, p->day))
 			continue;
 		r = partition_reader(p, &reader);
-		r = r ? r : db_exec(reader->db, "BEGIN");
+		if (r < 0) {
+			r = state_unreadable(q->state, p, r);
+			q->info->parts_bad += r == 0;
+			continue;
+		}
+		r = db_exec(reader->db, "BEGIN");
 		r = r ? r : sum_partition(q, p, reader->db);
-		if (reader && !sqlite3_get_autocommit(reader->db))
+		if (!sqlite3_get_autocommit(reader->db))
 			ignore(db_exec(reader->db, "COMMIT")); /* nothing was written */
 		partition_reader_done(p, reader);
 		if (db_is_damage(r)) {
@@ -398,6 +465,7 @@ static void query_release(struct query *q)
 {
 	free(q->at_cut);
 	free(q->rolled);
+	free(q->owners);
 }
 
 int sqlite_sum(struct store_state *state, const struct store_selector *sel, struct window *out, struct store_sum *info)

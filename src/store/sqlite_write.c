@@ -164,8 +164,9 @@ static int prepare_packed(struct partition *p, struct put_job *put, struct servi
 static int prepare_window(struct put_job *put, const struct window *w)
 {
 	scoped(buf_release) struct buf plain = BUF_INIT(FORM_BYTES_MAX);
-	int r = codec_window.encode(w, &plain);
+	int r = model_distinct(w->model);
 
+	r = r ? r : codec_window.encode(w, &plain);
 	buf_clear(&put->header);
 	put->form = FORM_WINDOW;
 	return r ? r : pack_compress(buf_str(&plain), PROFILE_LEVEL, &put->data);
@@ -209,6 +210,8 @@ static int put_once(struct sqlite_state *s, struct put_job *put, const struct st
 	if (db_is_damage(r)) {
 		state_damaged(s, p);
 		r = -ESTALE; /* the next try goes to a new file of the day */
+	} else if (r < 0 && r != -ESTALE && state_unreadable(s, p, r) == 0) {
+		r = -ESTALE;
 	}
 	state_release(s, p);
 	return r;
@@ -267,7 +270,7 @@ static int find_anywhere(struct sqlite_state *s, struct str key, uint64_t now, s
 
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
 		if (list.items[i]->newest_request + STORE_REQUEST_NS >= now)
-			r = find_in(list.items[i], key, now, out);
+			r = state_unreadable(s, list.items[i], find_in(list.items[i], key, now, out));
 		if (db_is_damage(r)) { /* what it knew is lost, and no reason to refuse all that is new */
 			state_damaged(s, list.items[i]);
 			r = 0;
@@ -307,7 +310,7 @@ int sqlite_put(struct store_state *state, const struct store_upload *upload, str
 		.facts = BUF_INIT(FORM_BYTES_MAX),
 	};
 	struct request request = { .key = upload->request_key };
-	int r = store_upload_check(upload);
+	int r = store_upload_check(&s->config, upload);
 
 	if (r < 0)
 		return r;

@@ -8,7 +8,7 @@
 #include "model/window.h"
 
 /* A profile's name: seconds of created_at (big-endian), then eight bytes that nothing else has. As text 20 characters
- * of base32hex (spec/collector.md section 6), so that it fits in a URL. */
+ * of base32hex (the layout of github.com/rs/xid, which profefe uses), so that it fits in a URL. */
 #define STORE_ID_SIZE 12
 #define STORE_ID_TEXT 20
 
@@ -31,7 +31,7 @@ struct store_label {
 #define STORE_NAME_MAX 2048       /* a service or a type */
 #define STORE_REQUEST_KEY_MAX 256 /* an Idempotency-Key */
 #define STORE_RAW_MAX MIB(512)
-#define STORE_DAYS_MAX 4096 /* days with profiles: 11 years */
+#define STORE_DAYS_MAX 4096 /* days with profiles: 11 years. Today and its neighbours always have room besides */
 
 /* What put() takes; everything is borrowed. */
 struct store_upload {
@@ -39,11 +39,12 @@ struct store_upload {
 	const struct store_label *labels; /* in any order; equal keys are kept */
 	size_t label_count;
 	uint64_t created_ns;         /* the moment described: decides the partition */
+	bool any_time;               /* whatever past_max_ns and ahead_max_ns say */
 	struct str request_key;      /* the same key within 24 hours stores nothing again; empty: none */
 	const struct window *window; /* NULL: the bytes of @raw are kept as they are (execution traces) */
 	struct str raw;
-	/* Called when put() has nothing left to compute and begins to wait for the disk; perhaps more than once. NULL: no
-	 */
+	/* Called when put() has nothing left to compute and begins to wait for the disk; perhaps more than once.
+	 * NULL: nobody wants to know. */
 	void (*packed)(void *ctx);
 	void *packed_ctx;
 };
@@ -72,12 +73,15 @@ struct store_profile {
 /* A visitor that returns something else than 0 ends the walk, which returns that. */
 typedef int store_profile_fn(void *ctx, const struct store_profile *profile);
 
+struct store_series;
+
 /* The totals of one profile, all samples added up; columns as in its value types. */
 struct store_point {
 	uint64_t created_ns;
+	const struct store_series *series;
 	const struct store_label *columns; /* key: type, value: unit */
 	const int64_t *values;
-	size_t value_count;
+	size_t value_count, default_column; /* what is meant when no column is named */
 };
 
 typedef int store_point_fn(void *ctx, const struct store_point *point);
@@ -111,16 +115,21 @@ struct store_stats {
 	uint64_t partitions, partitions_bad;        /* in use; set aside because they are damaged */
 	uint64_t commits, puts, puts_failed, requests_repeated;
 	uint64_t expired_partitions;
+	uint64_t files_odd; /* in the folder, out of service and left as they are: a FIFO, another owner, a newer
+			       version */
+	uint64_t rows_bad;  /* profiles that closing a day could not read; their file was set aside */
 };
 
 struct store_config {
 	const char *path;           /* directory; made when missing. Not used by the memory store */
 	const struct clock *clock;  /* wall time of uploads, retention and closing */
-	uint64_t age_max_ns;        /* a partition goes when its newest upload is older; 0: never */
-	uint64_t size_max;          /* oldest partitions go above this many bytes; 0: no limit */
-	uint64_t free_min;          /* oldest partitions go while the file system has less left; 0: no limit */
+	uint64_t age_max_ns;        /* a day goes when its newest upload is older; 0: never */
+	uint64_t size_max;          /* oldest days go above this many bytes; 0: no limit */
+	uint64_t free_min;          /* oldest days go while the file system has less left; 0: no limit. See expiry.h */
 	uint64_t rollup_age_max_ns; /* of the daily rows in rollup-YYYY.db; 0: never */
-	size_t dictionary_max;      /* bytes of dictionaries kept in memory; 0: 112 MiB */
+	uint64_t past_max_ns;       /* how far created_ns may lie behind now, and ahead of it; 0: any time */
+	uint64_t ahead_max_ns;
+	size_t dictionary_max; /* bytes of dictionaries kept in memory; 0: 112 MiB */
 };
 
 /* Something wrong that check() found: where, and what, as text. */
@@ -136,10 +145,15 @@ struct store {
 	 *
 	 * Return: 0; 1 when request_key is known already (*out is the profile stored then); -ENOSPC, -EIO,
 	 * -EINVAL (no service, no type), -E2BIG over a limit above, -ERANGE: created_ns outside 1970..2106;
-	 * -EOVERFLOW: its day would be one more than STORE_DAYS_MAX.
+	 * -ETIME: it is too far from now; -EOVERFLOW: its day would be one more than STORE_DAYS_MAX.
 	 */
 	int (*put)(struct store_state *s, const struct store_upload *upload, struct store_id *out);
-	/** list - every profile of @sel by created_at, oldest first. Return: 0, -errno or what @visit returned. */
+	/**
+	 * list - every profile of @sel by created_at, oldest first, those of one moment by their ids' bytes: a page of
+	 * a list that ends at an id goes on in front of it. With a limit the most recent ones, in the same order.
+	 *
+	 * Return: 0, -errno or what @visit returned.
+	 */
 	int (*list)(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
 	/** read - one profile, equal to the uploaded one as pprof compares. Return: 0, -ENOENT, -EBADMSG, -errno. */
 	int (*read)(struct store_state *s, const struct store_id *id, struct store_document *out);
@@ -150,13 +164,17 @@ struct store {
 	 * Memory follows the number of distinct stacks. Return: 0, -EINVAL when sample types differ, -errno.
 	 */
 	int (*sum)(struct store_state *s, const struct store_selector *sel, struct window *out, struct store_sum *info);
-	/** totals - one point for each profile, in no order. */
+	/** totals - one point for each profile but raw ones, in no order; limit is ignored. Return: as list(). */
 	int (*totals)(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
-	/** series - every series with a profile in the days of @sel, once. */
+	/**
+	 * series - every series with a profile in the time of @sel, once: by service, type, then labels, bytewise. A
+	 * list of services needs to remember only the one before. limit is ignored. Return: as list().
+	 */
 	int (*series)(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
 	/** remove - delete the profiles of @sel (limit is ignored). Return: how many, saturated, or -errno. */
 	int (*remove)(struct store_state *s, const struct store_selector *sel);
-	/** expire - drop partitions whose newest upload is older than @before_ns. Return: how many, or -errno. */
+	/** expire - drop at once the days whose newest upload is older than @before_ns. Return: how many files, or
+	 * -errno. */
 	int (*expire)(struct store_state *s, uint64_t before_ns);
 	/**
 	 * maintain - what has to happen now and then: rollups, the next day's dictionaries, closing days that are over,
@@ -167,13 +185,17 @@ struct store {
 	int (*warm)(struct store_state *s);
 	/** compact - close every day that is over now. Return: how many, or -errno. */
 	int (*compact)(struct store_state *s);
-	/** check - read everything. Return: the number of problems, each of which @visit was told, or -errno. */
+	/** check - read everything. Return: the number of problems, or -errno. @visit is called once for each. */
 	int (*check)(struct store_state *s, store_problem_fn *visit, void *ctx);
 	int (*stats)(struct store_state *s, struct store_stats *out);
 	void (*close)(struct store_state *s); /* NULL is fine */
 };
 
 extern const struct store store_memory, store_sqlite;
+
+/** store_owns_name - whether hearth makes files of this name in a data directory: partitions, the catalog, what SQLite
+ * puts beside them, what was set aside, tokens, locks. */
+bool store_owns_name(struct str name);
 
 const struct store *store_at(size_t index); /* NULL behind the last */
 const struct store *store_find(struct str name);

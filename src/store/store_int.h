@@ -16,8 +16,8 @@ struct store_ids {
 void store_ids_init(struct store_ids *ids);
 void store_id_make(struct store_ids *ids, uint64_t created_ns, struct store_id *out);
 
-/** store_upload_check - Return: 0, -EINVAL, -E2BIG or -ERANGE. */
-int store_upload_check(const struct store_upload *upload) warn_unused;
+/** store_upload_check - Return: 0, -EINVAL, -E2BIG, -ERANGE or -ETIME. */
+int store_upload_check(const struct store_config *config, const struct store_upload *upload) warn_unused;
 
 /** store_labels_sort - by key, equal keys as they were. */
 void store_labels_sort(struct store_label *labels, size_t count);
@@ -29,6 +29,9 @@ int store_labels_unpack(struct str bytes, struct store_label out[STORE_LABELS_MA
 
 /** store_selects - whether a series is one of @sel, time left aside. */
 bool store_selects(const struct store_selector *sel, const struct store_series *series);
+
+/** store_series_order - bytewise by service, type, keys and values; as series() visits them. */
+int store_series_order(const struct store_series *a, const struct store_series *b);
 
 static inline bool store_stopped(const struct store_selector *sel)
 {

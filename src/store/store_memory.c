@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "codec/window_codec.h"
+#include "store/expiry.h"
 #include "store/store_int.h"
 
 #define PROFILES_MAX ((size_t)1 << 24)
@@ -27,6 +28,7 @@ struct memory_state {
 	size_t count, cap;
 	struct store_ids ids;
 	struct store_stats stats;
+	struct expiry_memory expiry;
 };
 
 static void stored_free(struct stored *item)
@@ -108,8 +110,11 @@ static int keep_bytes(struct stored *item, const struct store_upload *upload)
 {
 	item->bytes.max = BYTES_MAX;
 	item->is_raw = !upload->window;
-	if (upload->window)
-		return codec_window.encode(upload->window, &item->bytes);
+	if (upload->window) {
+		int r = model_distinct(upload->window->model);
+
+		return r ? r : codec_window.encode(upload->window, &item->bytes);
+	}
 	buf_adds(&item->bytes, upload->raw);
 	return item->bytes.error;
 }
@@ -128,7 +133,7 @@ static int put(struct store_state *state, const struct store_upload *upload, str
 	scoped(stored_freep) struct stored *item = NULL;
 	const struct stored *known;
 	size_t at;
-	int r = store_upload_check(upload);
+	int r = store_upload_check(&s->config, upload);
 
 	if (r < 0)
 		return r;
@@ -233,8 +238,7 @@ static int add_up(const struct stored *item, struct window *into, struct store_s
 	r = r ? r : model_merge(into->model, w.model);
 	if (r < 0)
 		return r;
-	into->start_ns = info->profiles ? MIN(into->start_ns, w.start_ns) : w.start_ns;
-	into->end_ns = MAX(into->end_ns, w.end_ns);
+	window_add_times(into, &w, !info->profiles);
 	info->profiles++;
 	return 0;
 }
@@ -277,7 +281,12 @@ static int visit_total(const struct stored *item, store_point_fn *visit, void *c
 		for (size_t row = 0; row < m->samples_count; row++)
 			totals[i] = saturating_add(totals[i], model_values(m, &m->samples[row])[i]);
 	}
-	return visit(ctx, &(struct store_point){ item->created_ns, columns, totals, m->value_type_count });
+	return visit(ctx, &(struct store_point){ .created_ns = item->created_ns,
+						 .series = &item->series,
+						 .columns = columns,
+						 .values = totals,
+						 .value_count = m->value_type_count,
+						 .default_column = model_default_value(m) });
 }
 
 static int totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)
@@ -292,33 +301,31 @@ static int totals(struct store_state *state, const struct store_selector *sel, s
 	return r;
 }
 
-static bool same_series(const struct store_series *a, const struct store_series *b)
+static int series_order(const void *a, const void *b)
 {
-	if (!str_eq(a->service, b->service) || !str_eq(a->type, b->type) || a->label_count != b->label_count)
-		return false;
-	for (size_t i = 0; i < a->label_count; i++)
-		if (!str_eq(a->labels[i].key, b->labels[i].key) || !str_eq(a->labels[i].value, b->labels[i].value))
-			return false;
-	return true;
+	const struct store_series *const *x = a, *const *y = b;
+
+	return store_series_order(*x, *y);
 }
 
 static int series(struct store_state *state, const struct store_selector *sel, store_series_fn *visit, void *ctx)
 {
 	struct memory_state *s = (struct memory_state *)state;
+	scoped(freep) const struct store_series **all = NULL;
+	size_t count = 0;
 	int r = 0;
 
 	locked(s);
-	for (size_t i = 0; r == 0 && i < s->count; i++) {
-		bool seen = false;
-
-		if (!selects(sel, s->items[i]))
-			continue;
-		for (size_t before = 0; !seen && before < i; before++)
-			seen = selects(sel, s->items[before]) &&
-			       same_series(&s->items[before]->series, &s->items[i]->series);
-		if (!seen)
-			r = visit(ctx, &s->items[i]->series);
-	}
+	all = calloc(s->count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++)
+		if (selects(sel, s->items[i]))
+			all[count++] = &s->items[i]->series;
+	qsort(all, count, sizeof(*all), series_order);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (!i || store_series_order(all[i - 1], all[i]))
+			r = visit(ctx, all[i]);
 	return r;
 }
 
@@ -351,63 +358,91 @@ static int remove_selected(struct store_state *state, const struct store_selecto
 	return drop(s, is_selected, sel);
 }
 
-/* By day, as partitions go: when the newest upload of the day is too old. */
-struct expiry {
-	const struct memory_state *s;
-	uint64_t before_ns;
-	const uint64_t *days;
+/* By day, as files go: as the newest upload of the day has it. */
+
+struct days {
+	struct expiry_entry *items;
 	size_t count;
 };
 
+static void days_release(struct days *d)
+{
+	free(d->items);
+}
+
+static int read_days(const struct memory_state *s, struct days *out)
+{
+	out->items = calloc(s->count + 1, sizeof(*out->items));
+	if (!out->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) { /* they are in the order of their days */
+		int64_t day = (int64_t)(s->items[i]->created_ns / STORE_DAY_NS);
+		struct expiry_entry *last;
+
+		if (!out->count || out->items[out->count - 1].day != day)
+			out->items[out->count++] = (struct expiry_entry){ .day = day, .days = 1 };
+		last = &out->items[out->count - 1];
+		last->newest_ns = MAX(last->newest_ns, s->items[i]->uploaded_ns);
+		last->size += s->items[i]->bytes.len;
+	}
+	return 0;
+}
+
 static bool is_expired(const void *ctx, const struct stored *item)
 {
-	const struct expiry *e = ctx;
+	const struct days *days = ctx;
 
-	for (size_t i = 0; i < e->count; i++)
-		if (e->days[i] == item->created_ns / STORE_DAY_NS)
-			return true;
+	for (size_t i = 0; i < days->count; i++)
+		if (days->items[i].day == (int64_t)(item->created_ns / STORE_DAY_NS))
+			return days->items[i].goes;
 	return false;
 }
 
-/* The days whose newest upload is older than @before_ns. */
-static size_t old_days(const struct memory_state *s, uint64_t before_ns, uint64_t *days)
+/* Drops the days that are marked. Return: how many. */
+static int drop_days(struct memory_state *s, const struct days *days)
 {
-	size_t count = 0;
+	int count = 0;
 
-	for (size_t i = 0; i < s->count;) {
-		uint64_t day = s->items[i]->created_ns / STORE_DAY_NS, newest = 0;
-
-		for (; i < s->count && s->items[i]->created_ns / STORE_DAY_NS == day; i++)
-			newest = MAX(newest, s->items[i]->uploaded_ns);
-		if (newest < before_ns)
-			days[count++] = day;
-	}
+	for (size_t i = 0; i < days->count; i++)
+		count += days->items[i].goes;
+	ignore(drop(s, is_expired, days)); /* profiles; the answer counts days */
+	s->stats.expired_partitions += (uint64_t)count;
 	return count;
 }
 
 static int expire(struct store_state *state, uint64_t before_ns)
 {
 	struct memory_state *s = (struct memory_state *)state;
-	scoped(freep) uint64_t *days = NULL;
-	struct expiry e = { .s = s, .before_ns = before_ns };
+	scoped(days_release) struct days days = { 0 };
+	int r;
 
 	locked(s);
-	days = calloc(s->count + 1, sizeof(*days));
-	if (!days)
-		return -ENOMEM;
-	e.count = old_days(s, before_ns, days);
-	e.days = days;
-	ignore(drop(s, is_expired, &e)); /* profiles; the answer counts days */
-	s->stats.expired_partitions += e.count;
-	return (int)e.count;
+	r = read_days(s, &days);
+	for (size_t i = 0; r == 0 && i < days.count; i++)
+		days.items[i].goes = days.items[i].newest_ns < before_ns;
+	return r ? r : drop_days(s, &days);
 }
 
 static int maintain(struct store_state *state)
 {
 	struct memory_state *s = (struct memory_state *)state;
-	uint64_t now = clock_wall_ns(s->config.clock), age = s->config.age_max_ns;
+	const struct expiry_rules rules = { .age_max_ns = s->config.age_max_ns, .size_max = s->config.size_max };
+	uint64_t wall = clock_wall_ns(s->config.clock), monotonic = clock_monotonic_ns(s->config.clock);
+	scoped(days_release) struct days days = { 0 };
+	struct expiry_plan plan;
+	int r;
 
-	return age && now > age ? MIN(expire(state, now - age), 0) : 0;
+	locked(s);
+	r = read_days(s, &days);
+	if (r < 0)
+		return r;
+	(void)expiry_tick(&s->expiry, wall, monotonic); /* there is nothing to write it into */
+	expiry_decide(&rules, &(struct expiry_disk){ 0 }, &s->expiry, wall, monotonic, days.items, days.count, &plan);
+	for (size_t i = 0; i < days.count; i++)
+		if (days.items[i].goes && days.items[i].reason == EXPIRY_AGE)
+			expiry_removed(&s->expiry, wall, monotonic);
+	ignore(drop_days(s, &days)); /* what went is counted */
+	return 0;
 }
 
 static int warm(struct store_state *state)

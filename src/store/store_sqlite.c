@@ -74,6 +74,7 @@ static int stats(struct store_state *state, struct store_stats *out)
 	struct sqlite_state *s = (struct sqlite_state *)state;
 	struct store_stats found = { .dictionary_bytes = s->dictionary_bytes,
 				     .partitions_bad = s->bad,
+				     .rows_bad = s->rows_bad,
 				     .commits = s->commits,
 				     .puts = s->puts,
 				     .puts_failed = s->puts_failed,
@@ -86,11 +87,59 @@ static int stats(struct store_state *state, struct store_stats *out)
 
 		r = state_partitions(s, years, INT64_MIN, INT64_MAX, &list);
 		for (size_t i = 0; r == 0 && i < list.count; i++)
-			r = add_partition(list.items[i], &found);
+			r = state_unreadable(s, list.items[i], add_partition(list.items[i], &found));
 	}
+	(void)pthread_mutex_lock(&s->lock);
+	found.files_odd = s->odd_count;
+	(void)pthread_mutex_unlock(&s->lock);
 	if (r == 0)
 		*out = found;
 	return r;
+}
+
+/* What may stand behind NAME.db, any number of times. Return: whether there was something. */
+static bool skip_suffix(struct str *rest)
+{
+	static const char *const suffixes[] = { "-wal", "-shm", "-journal", ".tmp", ".damaged" };
+	struct str digits;
+	uint64_t number;
+	ptrdiff_t end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		if (!str_starts(*rest, str_of(suffixes[i])))
+			continue;
+		*rest = str_skip(*rest, strlen(suffixes[i]));
+		return true;
+	}
+	if (!rest->len || rest->ptr[0] != '.')
+		return false;
+	end = str_find(*rest, '-'); /* .damaged.2-wal */
+	digits = str_skip(str_first(*rest, end < 0 ? rest->len : (size_t)end), 1);
+	*rest = str_skip(*rest, digits.len + 1);
+	return str_to_u64(digits, 2, UINT32_MAX, &number) == 0;
+}
+
+bool store_owns_name(struct str name)
+{
+	static const char *const whole[] = { "lock", "tokens", "tokens.lock", "retention" };
+	ptrdiff_t at = str_search(name, STR(".db"));
+	struct str base, rest;
+	uint32_t generation;
+	bool is_year;
+	int64_t day;
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+		if (str_eq(name, str_of(whole[i])))
+			return true;
+	if (at < 0)
+		return str_starts(name, STR("tokens.tmp-"));
+	base = str_first(name, (size_t)at + strlen(".db"));
+	rest = str_skip(name, base.len);
+	if (!str_eq(base, STR(CATALOG)) && !partition_parse_name(base, &is_year, &day, &generation))
+		return false;
+	while (skip_suffix(&rest))
+		;
+	return !rest.len;
 }
 
 const struct store store_sqlite = {

@@ -85,7 +85,18 @@ void store_id_make(struct store_ids *ids, uint64_t created_ns, struct store_id *
 		out->bytes[4 + i] = (uint8_t)(rest >> (56 - 8 * i));
 }
 
-int store_upload_check(const struct store_upload *upload)
+static bool is_in_time(const struct store_config *config, const struct store_upload *upload)
+{
+	uint64_t now = clock_wall_ns(config->clock), at = upload->created_ns;
+
+	if (upload->any_time)
+		return true;
+	if (at > now)
+		return !config->ahead_max_ns || at - now <= config->ahead_max_ns;
+	return !config->past_max_ns || now - at <= config->past_max_ns;
+}
+
+int store_upload_check(const struct store_config *config, const struct store_upload *upload)
 {
 	if (!upload->service.len || !upload->type.len)
 		return -EINVAL;
@@ -97,7 +108,9 @@ int store_upload_check(const struct store_upload *upload)
 		if (upload->labels[i].key.len > STORE_LABEL_KEY_MAX ||
 		    upload->labels[i].value.len > STORE_LABEL_VALUE_MAX)
 			return -E2BIG;
-	return upload->created_ns / NSEC_PER_SEC > UINT32_MAX ? -ERANGE : 0;
+	if (upload->created_ns / NSEC_PER_SEC > UINT32_MAX)
+		return -ERANGE;
+	return is_in_time(config, upload) ? 0 : -ETIME;
 }
 
 /* Labels */
@@ -155,6 +168,18 @@ static bool has_label(const struct store_series *series, const struct store_labe
 		if (str_eq(series->labels[i].key, wanted->key) && str_eq(series->labels[i].value, wanted->value))
 			return true;
 	return false;
+}
+
+int store_series_order(const struct store_series *a, const struct store_series *b)
+{
+	int order = str_cmp(a->service, b->service);
+
+	order = order ? order : str_cmp(a->type, b->type);
+	for (size_t i = 0; !order && i < MIN(a->label_count, b->label_count); i++) {
+		order = str_cmp(a->labels[i].key, b->labels[i].key);
+		order = order ? order : str_cmp(a->labels[i].value, b->labels[i].value);
+	}
+	return order ? order : (a->label_count > b->label_count) - (a->label_count < b->label_count);
 }
 
 bool store_selects(const struct store_selector *sel, const struct store_series *series)
