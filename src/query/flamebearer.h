@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flame trees as Pyroscope's render API writes them (design/server.md 4.2, "single" layout). */
+/* Flame trees as Pyroscope's render API writes them, "single" layout (grafana/pyroscope, pkg/og/structs/flamebearer).
+ */
 #pragma once
 
 #include "codec/json.h"

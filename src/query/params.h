@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times, labels and types as the collector's HTTP APIs write them (spec/collector.md sections 3 to 5). Pure parsers of
- * bytes that come from strangers. */
+/* Times, labels and types as the collector's HTTP APIs write them (docs/collector.md). Pure parsers of bytes that come
+ * from strangers. */
 #pragma once
 
 #include "model/window.h"
@@ -59,3 +59,5 @@ int query_render_parse(struct str text, struct query_render *out) warn_unused;
 
 /** query_suffix_type - what the last part of an application's name ("app.cpu") says: our type, or empty. Static. */
 struct str query_suffix_type(struct str suffix);
+/** query_metric_type - what a profile's name says ("process_cpu", "memory"): our type, or empty. */
+struct str query_metric_type(struct str name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pyroscope's names of profile types, and its selectors. Source: grafana/pyroscope, public documentation of the
- * server's HTTP API; design/server.md 2.2, 4.2. */
+ * server's HTTP API; docs/collector.md. */
 #include "query/params.h"
 #include "store/store_int.h"
 
@@ -43,7 +43,7 @@ struct str query_suffix_type(struct str suffix)
 	return STR("");
 }
 
-static struct str metric_type(struct str name)
+struct str query_metric_type(struct str name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
 		if (str_eq(name, str_of(metrics[i].name)))
@@ -59,7 +59,7 @@ static int parse_head(struct str head, struct query_render *q)
 	if (str_find(head, ':') >= 0) {
 		ignore(str_next(&rest, ':', &name)); /* there is one */
 		ignore(str_next(&rest, ':', &column));
-		q->type = metric_type(name);
+		q->type = query_metric_type(name);
 		q->column = column;
 		return q->type.len ? 0 : -EBADMSG;
 	}
@@ -69,7 +69,7 @@ static int parse_head(struct str head, struct query_render *q)
 		q->service = str_first(head, (size_t)dot);
 		q->column = str_skip(head, (size_t)dot + 1);
 	} else {
-		q->type = metric_type(head);
+		q->type = query_metric_type(head);
 	}
 	return q->type.len ? 0 : -EBADMSG;
 }

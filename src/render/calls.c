@@ -4,9 +4,10 @@
 #include "base/array.h"
 #include "base/u64map.h"
 #include "render/render.h"
+#include "render/wait_leaf.h"
 
 #define TEXT_MAX GIB(1)
-#define PYTHON_KEY (UINT64_C(1) << 63) /* in front of the number of a text */
+#define TEXT_KEY (UINT64_C(1) << 63) /* in front of the number of a text */
 
 static const struct frame_style usual_style = { 0 };
 
@@ -16,8 +17,8 @@ struct builder {
 	struct calls calls;
 	struct u64map functions; /* name, module -> calls.functions */
 	struct u64map children;  /* parent node, function -> calls.nodes */
-	struct intern texts;     /* of Python's frames */
-	uint32_t *python;        /* by line of the model: its text's number; 0: not asked for yet */
+	struct intern texts;     /* of the frames of language runtimes */
+	uint32_t *text_of;       /* by line of the model: its text's number; 0: not asked for yet */
 	uint32_t *node_of;       /* stack of the model -> calls.nodes */
 };
 
@@ -27,7 +28,7 @@ static void builder_release(struct builder *b)
 	u64map_release(&b->functions);
 	u64map_release(&b->children);
 	intern_release(&b->texts);
-	free(b->python);
+	free(b->text_of);
 	free(b->node_of);
 }
 
@@ -38,11 +39,11 @@ void calls_release(struct calls *c)
 	*c = (struct calls){ 0 };
 }
 
-/* The number of what a frame of Python's is called. */
-static int python_text(struct builder *b, uint32_t location, uint32_t line, uint32_t *out)
+/* The number of what a frame of a language runtime is called. */
+static int number_of_text(struct builder *b, uint32_t location, uint32_t line, uint32_t *out)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
-	uint32_t *known = &b->python[b->m->locations[location].first_line + line];
+	uint32_t *known = &b->text_of[b->m->locations[location].first_line + line];
 	int r;
 
 	if (!*known) {
@@ -64,12 +65,12 @@ static int describe(struct builder *b, uint32_t location, uint32_t line, struct 
 	int r;
 
 	*out = (struct calls_function){ .name = f ? f->name : 0, .kind = f ? f->kind : MODEL_KIND_NATIVE };
-	if (f && f->kind == MODEL_KIND_PYTHON && f->filename) {
+	if (f && model_kind_is_function(f->kind) && f->filename) {
 		out->location = location;
 		out->line = line;
-		r = python_text(b, location, line, &text);
+		r = number_of_text(b, location, line, &text);
 		if (r == 0)
-			*key = PYTHON_KEY | text;
+			*key = TEXT_KEY | text;
 		return r;
 	}
 	out->module = out->name ? 0 : b->m->mappings[l->mapping].filename;
@@ -163,10 +164,12 @@ static void add_values(struct builder *b, size_t value)
 {
 	const struct model *m = b->m;
 	struct calls *c = &b->calls;
+	const bool is_wait = wait_leaf_value(m, value);
 
 	for (size_t i = 0; i < m->samples_count; i++) {
 		const int64_t v = model_values(m, &m->samples[i])[value];
-		struct calls_node *leaf = &c->nodes[b->node_of[m->samples[i].stack]];
+		uint32_t stack = m->samples[i].stack;
+		struct calls_node *leaf = &c->nodes[b->node_of[is_wait ? wait_leaf_stack(m, stack) : stack]];
 
 		leaf->self = saturating_add(leaf->self, v);
 		c->total = saturating_add(c->total, saturating_abs(v));
@@ -221,8 +224,8 @@ int calls_build(const struct model *m, size_t value, const struct frame_style *s
 	if (value >= m->value_type_count)
 		return -EINVAL;
 	b.node_of = calloc(m->stacks_count + 1, sizeof(*b.node_of));
-	b.python = calloc(m->lines_count + 1, sizeof(*b.python));
-	if (!b.node_of || !b.python)
+	b.text_of = calloc(m->lines_count + 1, sizeof(*b.text_of));
+	if (!b.node_of || !b.text_of)
 		return -ENOMEM;
 	r = build_nodes(&b);
 	if (r < 0)

@@ -6,12 +6,12 @@
 #include "model/model.h"
 
 /* What frames are grouped by: the function's name; without one, the file name of the mapping. That is how pprof groups
- * at its default granularity, so the numbers are the same. Python's are grouped by what their frames are called: many
- * have the same name, such as "<lambda>" and "run", in other files. */
+ * at its default granularity, so the numbers are the same. Those of language runtimes are grouped by what their frames
+ * are called: many have the same name, such as "<lambda>" and "run", in other files. */
 struct calls_function {
 	uint32_t name, module;   /* strings of the model; module only when name is 0 */
 	enum model_kind kind;    /* of the first frame met */
-	uint32_t location, line; /* that frame, when it is Python's; otherwise 0 */
+	uint32_t location, line; /* that frame, when it is a language runtime's; otherwise 0 */
 	int64_t self, total;     /* total counts recursion once */
 };
 

@@ -7,15 +7,21 @@
  *            callee counts (per frame, the root's last) | callees |
  *            per node but the root: levels popped | index into the callees of the parent's frame | self
  *            flag 1 only: frame and node of the whole tree, each as the difference to the one before
+ *            flag 2 only: hidden, of every node: what its children have that are not here; self is true then
+ *            flag 4 only: of every node the part of self, then of hidden, that is of the base of a comparison
+ *
+ * There are 13 columns, 14 with flag 2, 16 with flags 2 and 4.
  *
  * A callee list holds the frames ever seen below a frame, the most frequent first: real call graphs are narrow, so most
  * nodes take one small byte, which deflate then halves. */
 #include "base/array.h"
 #include "base/u64map.h"
-#include "render/tree.h"
+#include "render/cut.h"
 
 #define COLUMNS_VERSION 1
 #define COLUMNS_PRUNED 1
+#define COLUMNS_CUT 2
+#define COLUMNS_BASE 4
 #define COLUMNS_MAX_BYTES GIB(2)
 #define PREFIX_MAX 4096u
 
@@ -33,6 +39,11 @@ enum column {
 	COLUMN_SELVES,
 	COLUMN_FRAME_ORIGINS,
 	COLUMN_ORIGINS,
+	COLUMN_PLAIN_COUNT,
+	COLUMN_HIDDEN = COLUMN_PLAIN_COUNT,
+	COLUMN_CUT_COUNT,
+	COLUMN_BASE_SELVES = COLUMN_CUT_COUNT,
+	COLUMN_BASE_HIDDEN,
 	COLUMN_COUNT,
 };
 
@@ -230,18 +241,40 @@ static void encode_origins(const struct tree *t, struct encoder *e)
 		add_uvarint(&e->columns[COLUMN_ORIGINS], t->origin[i] - t->origin[i - 1]);
 }
 
-static int join_columns(const struct tree *t, struct encoder *e, uint32_t deepest, struct buf *out)
+static void encode_values(const uint64_t *values, uint32_t from, uint32_t count, struct buf *out)
 {
+	for (uint32_t i = from; i < count; i++)
+		add_uvarint(out, values[i]);
+}
+
+static void encode_cut(const struct tree_cut *c, struct encoder *e)
+{
+	encode_values(c->self, 1, c->tree.node_count, &e->columns[COLUMN_SELVES]);
+	encode_values(c->hidden, 0, c->tree.node_count, &e->columns[COLUMN_HIDDEN]);
+	if (!c->base_total)
+		return;
+	encode_values(c->base_self, 0, c->tree.node_count, &e->columns[COLUMN_BASE_SELVES]);
+	encode_values(c->base_hidden, 0, c->tree.node_count, &e->columns[COLUMN_BASE_HIDDEN]);
+}
+
+static int join_columns(const struct tree *t, const struct tree_cut *cut, struct encoder *e, uint32_t deepest,
+			struct buf *out)
+{
+	size_t columns = !cut ? COLUMN_PLAIN_COUNT : cut->base_total ? COLUMN_COUNT : COLUMN_CUT_COUNT;
+
 	add_uvarint(out, COLUMNS_VERSION);
-	add_uvarint(out, t->origin ? COLUMNS_PRUNED : 0);
+	if (cut)
+		add_uvarint(out, COLUMNS_CUT | (cut->base_total ? COLUMNS_BASE : 0));
+	else
+		add_uvarint(out, t->origin ? COLUMNS_PRUNED : 0);
 	add_uvarint(out, t->frame_count);
 	add_uvarint(out, intern_count(&t->modules) - 1);
 	add_uvarint(out, t->node_count);
 	add_uvarint(out, deepest);
 	add_uvarint(out, t->total[0]);
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
+	for (size_t i = 0; i < columns; i++)
 		add_uvarint(out, e->columns[i].len);
-	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+	for (size_t i = 0; i < columns; i++) {
 		if (e->columns[i].error)
 			return e->columns[i].error;
 		buf_adds(out, buf_str(&e->columns[i]));
@@ -250,7 +283,8 @@ static int join_columns(const struct tree *t, struct encoder *e, uint32_t deepes
 	return out->error;
 }
 
-int tree_encode(const struct tree *t, struct buf *out)
+/* @cut: what @t is the tree of, or NULL */
+static int encode_tree(const struct tree *t, const struct tree_cut *cut, struct buf *out)
 {
 	scoped(encoder_release) struct encoder e = { 0 };
 	uint32_t deepest = 0;
@@ -268,14 +302,26 @@ int tree_encode(const struct tree *t, struct buf *out)
 		return -ENOMEM;
 	encode_names(t, &e);
 	r = find_edges(t, &e);
-	if (!r)
+	if (!r && cut)
+		encode_cut(cut, &e);
+	else if (!r)
 		r = encode_selves(t, &e, deepest);
 	if (!r)
 		r = encode_callees(t, &e);
 	if (r < 0)
 		return r;
 	encode_nodes(t, &e);
-	if (t->origin)
+	if (t->origin && !cut)
 		encode_origins(t, &e);
-	return join_columns(t, &e, deepest, out);
+	return join_columns(t, cut, &e, deepest, out);
+}
+
+int tree_encode(const struct tree *t, struct buf *out)
+{
+	return encode_tree(t, NULL, out);
+}
+
+int tree_cut_encode(const struct tree_cut *c, struct buf *out)
+{
+	return encode_tree(&c->tree, c, out);
 }

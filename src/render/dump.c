@@ -56,7 +56,7 @@ static void add_id(struct dump *d, uint32_t id)
 	add_text(d, model_string(d->m, id));
 }
 
-/* Like Go's time.Duration.String, of which the dump takes the first four characters. */
+/* The first four characters of Go's time.Duration.String. */
 static void duration_text(int64_t ns, char *out, size_t size)
 {
 	const uint64_t abs = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;

@@ -4,7 +4,9 @@
 #include <libdeflate.h>
 #include <time.h>
 
+#include "base/base64.h"
 #include "base/utf8.h"
+#include "render/classes.h"
 #include "render/render.h"
 #include "render/tree.h"
 #include "web/assets.h"
@@ -14,22 +16,63 @@
 #define TABLE_ROWS 30u
 #define CELL_BYTES 300u
 #define COLUMNS_MAX GIB(2)
+#define TYPES_MAX ((size_t)8) /* values of a profile that one page can show */
 #define SMALL_COLUMNS MIB(6)
 #define LARGE_COLUMNS MIB(24)
 
-struct page {
-	const struct window *window; /* NULL: straight from text */
-	const char *title, *unit;
-	char own_title[256];
+/* One of the values that a page can show, with a tree of its own. */
+struct shown {
+	struct str name; /* of the sample type, such as "cpu"; borrowed, as the unit is */
+	struct str unit;
 	double scale;       /* unit per stored value */
 	double nanoseconds; /* per stored value, 0: unknown */
+	uint32_t nodes;
+	uint64_t total;
+	struct buf packed; /* the tree as the page holds it; empty in the first one, which is written from page.tree */
+};
+
+struct page {
+	const struct window *window; /* NULL: straight from text */
+	const char *title;
+	char own_title[256];
 	int level;
-	struct tree tree;
+	struct tree tree; /* of types[0] */
+	struct shown types[TYPES_MAX];
+	size_t type_count;
 };
 
 static void page_release(struct page *p)
 {
 	tree_release(&p->tree);
+	for (size_t i = 0; i < TYPES_MAX; i++)
+		buf_release(&p->types[i].packed);
+}
+
+/* What a sample type counts, for people. NULL: its name has to do. */
+static const char *type_text(const struct shown *shown)
+{
+	static const struct {
+		const char *name, *text;
+	} known[] = {
+		{ "samples", "samples" },
+		{ "cpu", "CPU time" },
+		{ "waits", "number of waits" },
+		{ "off_cpu", "time waiting, off the CPU" },
+		{ "wall", "wall-clock time" },
+		{ "alloc_objects", "objects allocated" },
+		{ "alloc_space", "memory allocated" },
+		{ "inuse_objects", "objects in use" },
+		{ "inuse_space", "memory in use" },
+		{ "contentions", "number of contentions" },
+		{ "delay", "time blocked" },
+		{ "goroutine", "goroutines" },
+		{ "threadcreate", "threads created" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (str_eq(str_of(known[i].name), shown->name))
+			return known[i].text;
+	return NULL;
 }
 
 /* Text for an element or an attribute: markup escaped, control and direction-changing characters made visible. */
@@ -86,33 +129,6 @@ static void add_json_string(struct buf *out, struct str s)
 	buf_addc(out, '"');
 }
 
-static void add_base64(struct buf *out, const uint8_t *bytes, size_t size)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t length = (size + 2) / 3 * 4, i = 0;
-	char *to = buf_reserve(out, length);
-
-	if (!to)
-		return;
-	for (; i + 3 <= size; i += 3) {
-		uint32_t v = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
-
-		*to++ = digits[v >> 18];
-		*to++ = digits[v >> 12 & 63];
-		*to++ = digits[v >> 6 & 63];
-		*to++ = digits[v & 63];
-	}
-	if (i < size) {
-		uint32_t v = (uint32_t)bytes[i] << 16 | (i + 1 < size ? (uint32_t)bytes[i + 1] << 8 : 0);
-
-		*to++ = digits[v >> 18];
-		*to++ = digits[v >> 12 & 63];
-		*to++ = i + 1 < size ? digits[v >> 6 & 63] : '=';
-		*to++ = '=';
-	}
-	buf_commit(out, length);
-}
-
 static void compressorp(struct libdeflate_compressor **c)
 {
 	if (*c)
@@ -146,7 +162,7 @@ static int add_tree(const struct tree *t, int level, struct buf *out)
 	size = libdeflate_deflate_compress(c, columns.ptr, columns.len, packed, room);
 	if (!size)
 		return -E2BIG;
-	add_base64(out, packed, size);
+	base64_add(out, str_n((const char *)packed, size));
 	return out->error;
 }
 
@@ -209,29 +225,44 @@ static void add_start(struct buf *out, uint64_t start_ns)
 static void add_quality(struct buf *out, const struct window *w)
 {
 	uint64_t samples = window_counter(w, STR("samples")), lost = window_lost_samples(w);
-	uint64_t user = window_counter(w, STR("user_samples")), complete = window_counter(w, STR("complete"));
+	const struct window_classes classes = window_classes(w);
 	uint64_t frames = window_counter(w, STR("frames")), unnamed = window_counter(w, STR("unnamed_frames"));
 
 	if (samples) {
 		add_fact_number(out, "samples taken", samples, "");
 		add_fact_share(out, "lost", lost, samples + lost);
 	}
-	if (user)
-		add_fact_share(out, "cut stacks", user - MIN(complete, user), user + lost);
+	if (classes.user) {
+		add_fact_share(out, "whole stacks", classes.whole, classes.user + lost);
+		add_fact_share(out, "guessed stacks", classes.guessed, classes.user + lost);
+		add_fact_share(out, "cut stacks", classes.cut, classes.user + lost);
+	}
 	if (frames)
 		add_fact_share(out, "unnamed frames", unnamed, frames);
+	for (int kind = 0; kind < JIT_KIND_COUNT; kind++) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+		uint64_t count = window_counter(w, jit_kind_counter((enum jit_kind)kind));
+
+		classes_add_jit(count, (enum jit_kind)kind, &text);
+		if (count && !text.error)
+			add_fact(out, "no names", buf_cstr(&text));
+	}
 }
 
 static void add_facts(const struct page *p, struct buf *out)
 {
 	const struct window *w = p->window;
 
-	if (!strcmp(p->unit, "nanoseconds"))
-		buf_addf(out, "<div><dt>in this graph</dt><dd>%.2f s</dd></div>",
-			 (double)p->tree.total[0] * p->scale / (double)NSEC_PER_SEC);
+	const struct shown *shown = &p->types[0];
+
+	/* The page's script writes these two anew when another value is shown. */
+	buf_adds(out, STR("<div><dt>in this graph</dt><dd id=\"fact-total\">"));
+	if (str_eq(shown->unit, STR("nanoseconds")))
+		buf_addf(out, "%.2f s", (double)shown->total * shown->scale / (double)NSEC_PER_SEC);
 	else
-		add_fact_number(out, "in this graph", p->tree.total[0], strcmp(p->unit, "samples") ? "" : " samples");
-	add_fact_number(out, "call paths", p->tree.node_count - 1, "");
+		buf_addf(out, "%llu%s", (unsigned long long)shown->total,
+			 str_eq(shown->unit, STR("samples")) ? " samples" : "");
+	buf_addf(out, "</dd></div><div><dt>call paths</dt><dd id=\"fact-paths\">%u</dd></div>", shown->nodes - 1);
 	if (w) {
 		add_quality(out, w);
 		if (w->frequency_hz)
@@ -252,14 +283,63 @@ static void add_facts(const struct page *p, struct buf *out)
 	add_fact(out, "written by", "hearth " HEARTH_VERSION);
 }
 
+static void add_type(const struct shown *shown, size_t index, struct buf *out)
+{
+	buf_adds(out, index ? STR(",{\"name\":") : STR("{\"name\":"));
+	add_json_string(out, shown->name);
+	buf_adds(out, STR(",\"unit\":"));
+	add_json_string(out, shown->unit);
+	buf_addf(out, ",\"scale\":%.17g,\"nanoseconds\":%.17g,\"nodes\":%u,\"total\":%llu}", shown->scale,
+		 shown->nanoseconds, shown->nodes, (unsigned long long)shown->total);
+}
+
+static void add_type_text(const struct shown *shown, struct buf *out)
+{
+	const char *text = type_text(shown);
+
+	add_short_text(out, text ? str_of(text) : shown->name);
+	if (text && !str_eq(str_of(text), shown->name)) {
+		buf_adds(out, STR(" ("));
+		add_short_text(out, shown->name);
+		buf_addc(out, ')');
+	}
+}
+
+/* What is shown, and a switch where there is more than one value. */
+static void add_types(const struct page *p, struct buf *out)
+{
+	if (p->type_count == 1) {
+		buf_adds(out, STR("<span class=\"shows\">Shows <b>"));
+		add_type_text(&p->types[0], out);
+		buf_adds(out, STR("</b></span>"));
+		return;
+	}
+	buf_adds(out, STR("<label class=\"shows\" for=\"type\">Shows</label><select id=\"type\">"));
+	for (size_t i = 0; i < p->type_count; i++) {
+		buf_addf(out, "<option value=\"%zu\">", i);
+		add_type_text(&p->types[i], out);
+		buf_adds(out, STR("</option>"));
+	}
+	buf_adds(out, STR("</select>"));
+}
+
+static void add_more(const struct page *p, struct buf *out)
+{
+	for (size_t i = 1; i < p->type_count; i++) {
+		buf_addf(out, "<script type=\"application/octet-stream;base64\" id=\"data-%zu\">", i);
+		buf_adds(out, buf_str(&p->types[i].packed));
+		buf_adds(out, STR("</script>\n"));
+	}
+}
+
 static void add_meta(const struct page *p, struct buf *out)
 {
 	buf_adds(out, STR("{\"title\":"));
 	add_json_string(out, str_of(p->title));
-	buf_adds(out, STR(",\"unit\":"));
-	add_json_string(out, str_of(p->unit));
-	buf_addf(out, ",\"scale\":%.17g,\"nanoseconds\":%.17g,\"nodes\":%u,\"total\":%llu,\"kinds\":[", p->scale,
-		 p->nanoseconds, p->tree.node_count, (unsigned long long)p->tree.total[0]);
+	buf_adds(out, STR(",\"types\":["));
+	for (size_t i = 0; i < p->type_count; i++)
+		add_type(&p->types[i], i, out);
+	buf_adds(out, STR("],\"kinds\":["));
 	for (unsigned kind = 0; kind < TREE_KIND_COUNT; kind++) {
 		buf_adds(out, kind ? STR(",") : STR(""));
 		add_json_string(out, tree_kind_name(kind));
@@ -304,6 +384,12 @@ static int add_mark(const struct page *p, struct str mark, struct buf *out)
 		add_facts(p, out);
 	else if (str_eq(mark, STR("meta")))
 		add_meta(p, out);
+	else if (str_eq(mark, STR("types")))
+		add_types(p, out);
+	else if (str_eq(mark, STR("more")))
+		add_more(p, out);
+	else if (str_eq(mark, STR("shown")))
+		add_type_text(&p->types[0], out);
 	else if (str_eq(mark, STR("table")))
 		return add_table(p, out);
 	else if (str_eq(mark, STR("overview")))
@@ -351,8 +437,14 @@ static void page_init(struct page *p, const struct render_html_config *cfg)
 {
 	p->title = cfg->title && *cfg->title ? cfg->title : make_title(p);
 	p->level = cfg->compression_level;
-	p->unit = "samples";
-	p->scale = 1;
+	p->types[0] = (struct shown){ .name = STR("samples"), .unit = STR("samples"), .scale = 1 };
+	p->type_count = 1;
+}
+
+static void take_tree(struct shown *shown, const struct tree *t)
+{
+	shown->nodes = t->node_count;
+	shown->total = t->total[0];
 }
 
 /* What every value of a column can be divided by; 0 when there is nothing above zero. */
@@ -399,51 +491,87 @@ static bool has_unit(const struct model *m, size_t value, struct str unit)
 	return str_eq(model_string(m, m->value_types[value].unit), unit);
 }
 
-/* Values are stored as counts with one multiplier: nanoseconds compress badly and say no more. */
-static void choose_unit(struct page *p, const struct model *m, size_t *value, uint64_t *divisor)
+/* Values are stored as counts with one multiplier: nanoseconds compress badly and say no more.
+ * @value: in: the column to show; out: the column that is stored. Return: what its values are divided by. */
+static uint64_t choose_unit(struct shown *shown, const struct model *m, size_t *value)
 {
 	size_t chosen = *value;
+	uint64_t divisor;
 
+	*shown = (struct shown){ .name = model_string(m, m->value_types[chosen].type),
+				 .unit = STR("samples"),
+				 .scale = 1 };
 	for (size_t i = 0; i < m->value_type_count; i++) {
 		bool counts_chosen = has_unit(m, chosen, STR("count"));
 		size_t count = counts_chosen ? chosen : i, time = counts_chosen ? i : chosen;
 
 		if (!has_unit(m, count, STR("count")) || !has_unit(m, time, STR("nanoseconds")))
 			continue;
-		p->nanoseconds = fixed_ratio(m, count, time);
-		if (p->nanoseconds > 0) {
+		shown->nanoseconds = fixed_ratio(m, count, time);
+		if (shown->nanoseconds > 0) {
 			*value = count;
-			*divisor = 1;
-			return;
+			return 1;
 		}
 	}
-	*divisor = MAX(common_divisor(m, chosen), (uint64_t)1);
-	p->scale = (double)*divisor;
-	if (!has_unit(m, chosen, STR("count")))
-		p->unit = model_string(m, m->value_types[chosen].unit).ptr;
+	divisor = MAX(common_divisor(m, chosen), (uint64_t)1);
+	shown->scale = (double)divisor;
+	if (has_unit(m, chosen, STR("count")))
+		shown->unit = str_eq(shown->name, STR("waits")) ? shown->name : STR("samples");
+	else
+		shown->unit = model_string(m, m->value_types[chosen].unit);
 	if (has_unit(m, chosen, STR("nanoseconds")))
-		p->nanoseconds = p->scale;
+		shown->nanoseconds = shown->scale;
+	return divisor;
+}
+
+static int build_first(struct page *p, const struct model *m, size_t value, const struct frame_style *style,
+		       bool stored[MODEL_VALUE_TYPES_MAX])
+{
+	uint64_t divisor = choose_unit(&p->types[0], m, &value);
+	int r = tree_from_model(m, value, divisor, style, &p->tree);
+
+	stored[value] = true;
+	if (r == 0)
+		take_tree(&p->types[0], &p->tree);
+	return r;
+}
+
+/* One more value, when it has anything and is not a multiple of one that is there. */
+static int build_other(struct page *p, const struct model *m, size_t value, const struct frame_style *style,
+		       bool stored[MODEL_VALUE_TYPES_MAX])
+{
+	scoped(tree_release) struct tree tree = { 0 };
+	struct shown *shown = &p->types[p->type_count];
+	uint64_t divisor = choose_unit(shown, m, &value);
+	int r;
+
+	if (stored[value] || !common_divisor(m, value))
+		return 0;
+	stored[value] = true;
+	r = tree_from_model(m, value, divisor, style, &tree);
+	if (r < 0)
+		return r;
+	take_tree(shown, &tree);
+	shown->packed.max = COLUMNS_MAX;
+	r = add_tree(&tree, p->level, &shown->packed);
+	p->type_count++;
+	return r;
 }
 
 int render_html(const struct window *w, const struct render_html_config *cfg, struct buf *out)
 {
 	scoped(page_release) struct page p = { .window = w };
-	scoped(freep) char *unit = NULL;
-	size_t value = cfg->value;
-	uint64_t divisor;
+	bool stored[MODEL_VALUE_TYPES_MAX] = { false };
 	int r;
 
-	if (!w->model || value >= w->model->value_type_count)
+	if (!w->model || cfg->value >= w->model->value_type_count)
 		return -EINVAL;
 	page_init(&p, cfg);
-	choose_unit(&p, w->model, &value, &divisor);
-	if (p.unit == model_string(w->model, w->model->value_types[value].unit).ptr) {
-		unit = str_dup(model_string(w->model, w->model->value_types[value].unit));
-		if (!unit)
-			return -ENOMEM;
-		p.unit = unit;
-	}
-	r = tree_from_model(w->model, value, divisor, &cfg->style, &p.tree);
+	r = build_first(&p, w->model, cfg->value, &cfg->style, stored);
+	/* From the last: cpu, which a page shows first, and samples are stored once, under the former's name. */
+	for (size_t i = w->model->value_type_count; r == 0 && i-- > 0 && p.type_count < TYPES_MAX;)
+		if (i != cfg->value)
+			r = build_other(&p, w->model, i, &cfg->style, stored);
 	if (r < 0)
 		return r;
 	return add_page(&p, out);
@@ -455,8 +583,9 @@ int render_html_folded(struct str text, const struct render_html_config *cfg, st
 	int r;
 
 	page_init(&p, cfg);
-	r = tree_from_folded(text, &p.tree, bad_line);
+	r = tree_from_folded(text, cfg->progress, &p.tree, bad_line);
 	if (r < 0)
 		return r;
+	take_tree(&p.types[0], &p.tree);
 	return add_page(&p, out);
 }

@@ -22,13 +22,13 @@ struct render_top_row {
 	uint32_t function_name; /* string of the model; 0: frames without a name, by module */
 	uint32_t module;        /* file name of the mapping when there is no name, else 0 */
 	enum model_kind kind;
-	uint32_t location, line; /* Python: a frame of this function; location 0: of no such kind */
+	uint32_t location, line; /* of a language runtime: a frame of this function; location 0: of no such kind */
 	int64_t self, total;     /* total counts recursion once */
 };
 
 /**
  * render_top - functions by self value, largest first (ties by total, then by name)
- * @style: Python's functions are one where their frames are written the same; NULL: the usual one
+ * @style: functions of runtimes are one where their frames are written the same; NULL: the usual one
  * @out: the caller's to free
  * Return: 0, -EINVAL for a column that is not there, -ENOMEM, -E2BIG.
  */
@@ -46,10 +46,17 @@ void render_top_name(const struct model *m, const struct frame_style *style, con
  */
 int render_dump(const struct window *w, bool escape, struct buf *out) warn_unused;
 
+/** Told now and then how many bytes of the input are read. */
+struct render_progress {
+	void (*show)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
+};
+
 struct render_html_config {
 	size_t value;
 	const char *title;
-	int compression_level; /* 1..12, 0: by size */
+	int compression_level;                  /* 1..12, 0: by size */
+	const struct render_progress *progress; /* of render_html_folded(); NULL: nobody looks */
 	struct frame_style style;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "render/terminal.h"
 
-#include "base/utf8.h"
+#include "base/safe.h"
 
 struct range {
 	uint32_t first, last;
@@ -22,13 +22,6 @@ static const struct range two_columns[] = {
 	{ 0x1f300, 0x1f64f }, { 0x1f680, 0x1f6ff }, { 0x1f900, 0x1f9ff }, { 0x1fa70, 0x1faff }, { 0x20000, 0x3fffd },
 };
 
-/* C1 controls, soft hyphen, and what hides or reorders its neighbours: zero-width and bidirectional controls, line and
- * paragraph separators, byte order mark, tags. */
-static const struct range unsafe[] = {
-	{ 0x0080, 0x009f }, { 0x00ad, 0x00ad }, { 0x061c, 0x061c }, { 0x180e, 0x180e }, { 0x200b, 0x200f },
-	{ 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
-};
-
 static bool in_ranges(const struct range *ranges, size_t count, uint32_t c)
 {
 	for (size_t i = 0; i < count && ranges[i].first <= c; i++) {
@@ -39,34 +32,21 @@ static bool in_ranges(const struct range *ranges, size_t count, uint32_t c)
 }
 
 struct glyph {
-	char text[16];
-	size_t size, columns;
+	struct safe_piece piece;
+	size_t columns;
 };
 
 /* Eats one code point or one malformed byte of *s, which is not empty. */
 static struct glyph glyph_next(struct str *s)
 {
-	const char *start = s->ptr;
-	int32_t c = utf8_next(s);
-	struct glyph g = { .size = (size_t)(s->ptr - start), .columns = 1 };
-	int written = 0;
+	struct glyph g = { .piece = safe_next(s), .columns = 1 };
+	uint32_t code = (uint32_t)g.piece.code;
 
-	if (c >= 0x20 && c < 0x7f) {
-		g.text[0] = (char)c;
-		return g;
-	}
-	if (c < 0x20 || c == 0x7f)
-		written = snprintf(g.text, sizeof(g.text), "\\x%02x", (unsigned int)(unsigned char)*start);
-	else if (in_ranges(unsafe, ARRAY_SIZE(unsafe), (uint32_t)c))
-		written = snprintf(g.text, sizeof(g.text), "\\u%04x", (unsigned int)c);
-	if (written > 0) {
-		g.size = g.columns = (size_t)written;
-		return g;
-	}
-	memcpy(g.text, start, MIN(g.size, sizeof(g.text)));
-	if (in_ranges(no_columns, ARRAY_SIZE(no_columns), (uint32_t)c))
+	if (g.piece.code < 0)
+		g.columns = g.piece.size;
+	else if (in_ranges(no_columns, ARRAY_SIZE(no_columns), code))
 		g.columns = 0;
-	else if (in_ranges(two_columns, ARRAY_SIZE(two_columns), (uint32_t)c))
+	else if (in_ranges(two_columns, ARRAY_SIZE(two_columns), code))
 		g.columns = 2;
 	return g;
 }
@@ -94,7 +74,7 @@ size_t terminal_add(struct buf *out, struct str s, size_t max)
 				buf_addc(out, '.');
 			break;
 		}
-		buf_add(out, g.text, g.size);
+		buf_add(out, g.piece.text, g.piece.size);
 		used += g.columns;
 	}
 	return used;

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "render/classes.h"
+#include "render/runtimes.h"
 #include "render/terminal.h"
 #include "render/text_int.h"
 
@@ -21,16 +23,49 @@ static bool starts_with(const struct window_counter *counter, struct str prefix)
 	return str_starts(str_of(counter->name), prefix);
 }
 
+static void add_counter(struct buf *out, const char *before, struct str name, uint64_t value)
+{
+	buf_addf(out, "%s", before);
+	terminal_add(out, name, 40);
+	buf_addf(out, " %" PRIu64, value);
+}
+
 /* "name 12, other 3", without the prefix, those that are not zero; nothing when all are. */
 static void add_counters(struct buf *out, const struct window *w, struct str prefix, const char *before)
 {
 	for (size_t i = 0; i < w->counter_count; i++) {
 		if (!starts_with(&w->counters[i], prefix) || !w->counters[i].value)
 			continue;
-		buf_addf(out, "%s", before);
-		terminal_add(out, str_skip(str_of(w->counters[i].name), prefix.len), 40);
-		buf_addf(out, " %" PRIu64, w->counters[i].value);
+		add_counter(out, before, str_skip(str_of(w->counters[i].name), prefix.len), w->counters[i].value);
 		before = ", ";
+	}
+}
+
+/* The reasons, as add_counters() has them. */
+static void add_cuts(struct buf *out, const struct window *w)
+{
+	const char *before = ": ";
+
+	for (size_t i = 0; i < w->counter_count; i++) {
+		struct str reason = window_cut_reason(&w->counters[i]);
+
+		if (!reason.len || !w->counters[i].value)
+			continue;
+		add_counter(out, before, reason, w->counters[i].value);
+		before = ", ";
+	}
+}
+
+static void add_jit(const struct window *w, struct buf *out)
+{
+	for (int kind = 0; kind < JIT_KIND_COUNT; kind++) {
+		uint64_t samples = window_counter(w, jit_kind_counter((enum jit_kind)kind));
+
+		if (!samples)
+			continue;
+		add_key(out, "jit");
+		classes_add_jit(samples, (enum jit_kind)kind, out);
+		buf_addc(out, '\n');
 	}
 }
 
@@ -75,14 +110,14 @@ static void add_origin(const struct window *w, struct buf *out)
 
 static void add_quality(const struct window *w, struct buf *out)
 {
-	const uint64_t user = window_counter(w, STR("user_samples")), lost = window_lost_samples(w);
+	const struct window_classes classes = window_classes(w);
 	const uint64_t frames = window_counter(w, STR("frames"));
 
-	if (user) {
-		add_key(out, "complete");
-		buf_addf(out, "%.2f%% of %" PRIu64 " user samples%s", 100 * window_complete_share(w), user + lost,
-			 lost ? ", those lost among them" : "");
-		add_counters(out, w, STR("cut_"), "; cut: ");
+	if (classes.user) {
+		add_key(out, "stacks");
+		buf_addf(out, "%.0f user stacks: ", (double)classes.user + (double)classes.lost);
+		classes_add_shares(&classes, 2, out);
+		add_cuts(out, w);
 		buf_addc(out, '\n');
 	}
 	if (frames) {
@@ -93,18 +128,22 @@ static void add_quality(const struct window *w, struct buf *out)
 	}
 }
 
-static void add_runtime(const struct window *w, struct buf *out)
+static void add_runtimes(const struct window *w, struct buf *out)
 {
-	const uint64_t samples = window_counter(w, STR("runtime_samples"));
+	const struct model_runtime *runtime;
 
-	if (!samples)
-		return;
-	add_key(out, "python");
-	buf_addf(out, "%.2f%% of %" PRIu64 " samples with such frames are complete; ",
-		 percent(window_counter(w, STR("runtime_complete")), samples), samples);
-	buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line\n",
-		 window_counter(w, STR("runtime_frames")), window_counter(w, STR("runtime_unnamed_frames")),
-		 window_counter(w, STR("runtime_unlined_frames")));
+	for (size_t i = 0; (runtime = model_runtime_at(i)); i++) {
+		struct runtime_shares c = { 0 };
+
+		runtime_shares_add(&c, w, runtime->name);
+		if (!c.samples)
+			continue;
+		add_key(out, runtime->name.ptr);
+		buf_addf(out, "%.2f%% of %" PRIu64 " samples with such frames are complete; ",
+			 percent(c.complete, c.samples), c.samples);
+		buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line\n", c.frames,
+			 c.unnamed, c.unlined);
+	}
 }
 
 void text_head(const struct window *w, struct buf *out)
@@ -127,5 +166,6 @@ void text_head(const struct window *w, struct buf *out)
 		buf_addc(out, '\n');
 	}
 	add_quality(w, out);
-	add_runtime(w, out);
+	add_jit(w, out);
+	add_runtimes(w, out);
 }

@@ -53,15 +53,20 @@ static inline struct str tree_frame_module(const struct tree *t, uint32_t frame)
 
 struct str tree_kind_name(unsigned kind);
 
+struct render_progress;
+
 /**
  * tree_from_folded - one pass over "frame;frame count\n" lines
- * @text: CRLF is accepted, empty lines are skipped, so is a first line starting with '#' (the comment of .col)
+ * @text: CRLF is accepted, empty lines are skipped, so are lines starting with "# " and a
+ *	first line starting with '#' (the comment of .col)
+ * @progress: NULL: nobody looks
  * @out: suffixes such as _[k] became kinds
  *
  * Return: 0; -EBADMSG with *bad_line (from 1) when a line has no count, no stack, or the sum overflows; -ENOMEM;
  * -E2BIG.
  */
-int tree_from_folded(struct str text, struct tree *out, uint64_t *bad_line) warn_unused;
+int tree_from_folded(struct str text, const struct render_progress *progress, struct tree *out,
+		     uint64_t *bad_line) warn_unused;
 
 /**
  * tree_from_model - container, process name, "appid: ID" as .col has it, then the frames of each sample

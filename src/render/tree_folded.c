@@ -3,9 +3,11 @@
  * the one before, and the hash of a path does not depend on what was found for its parents, so reading runs some lines
  * ahead of the tree and asks for the slots they will need. */
 #include "base/array.h"
+#include "render/render.h"
 #include "render/tree_int.h"
 
-#define TASKS 192u /* read ahead: enough to hide a cache miss, few enough to stay in the cache */
+#define TASKS 192u      /* read ahead: enough to hide a cache miss, few enough to stay in the cache */
+#define LINES_STEP 1024 /* lines between two words about the progress */
 #define ENDS 32u
 
 struct step {
@@ -61,10 +63,10 @@ static size_t classify_suffix(struct str key, struct tree_frame *frame, void *ct
 	frame->kind = MODEL_KIND_NATIVE;
 	if (!key.len || key.ptr[key.len - 1] != ']')
 		return key.len;
-	for (uint8_t kind = 0; kind < ARRAY_SIZE(suffixes); kind++) {
+	for (size_t kind = 0; kind < ARRAY_SIZE(suffixes); kind++) {
 		if (!suffixes[kind].len || key.len == suffixes[kind].len || !str_ends(key, suffixes[kind]))
 			continue;
-		frame->kind = kind;
+		frame->kind = (uint8_t)kind;
 		return key.len - suffixes[kind].len;
 	}
 	return key.len;
@@ -260,7 +262,7 @@ static int add_line(struct folded *f, struct str line, uint64_t number)
 
 	if (line.len && line.ptr[line.len - 1] == '\r')
 		line.len--;
-	if (!line.len || (number == 1 && line.ptr[0] == '#'))
+	if (!line.len || (line.ptr[0] == '#' && (number == 1 || line.len == 1 || line.ptr[1] == ' ')))
 		return 0;
 	r = split_line(line, &stack, &value);
 	if (r < 0)
@@ -268,7 +270,7 @@ static int add_line(struct folded *f, struct str line, uint64_t number)
 	return value ? add_stack(f, stack, value) : 0;
 }
 
-int tree_from_folded(struct str text, struct tree *out, uint64_t *bad_line)
+int tree_from_folded(struct str text, const struct render_progress *progress, struct tree *out, uint64_t *bad_line)
 {
 	scoped(folded_release) struct folded f = { 0 };
 	uint64_t number = 0;
@@ -284,6 +286,8 @@ int tree_from_folded(struct str text, struct tree *out, uint64_t *bad_line)
 
 		r = add_line(&f, str_n(text.ptr + at, len), ++number);
 		at += len + 1;
+		if (progress && number % LINES_STEP == 0)
+			progress->show(progress->ctx, at, text.len);
 	}
 	if (!r)
 		r = add_tasks(&f);

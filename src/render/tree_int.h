@@ -99,5 +99,5 @@ static inline int tree_builder_add(struct tree_builder *b, uint32_t node, uint64
 	return 0;
 }
 
-/** tree_builder_finish - put everything in order. The builder is used up, whatever the result. */
+/** tree_builder_finish - put everything in order. The builder is used up, also on failure. */
 int tree_builder_finish(struct tree_builder *b, struct tree *out) warn_unused;

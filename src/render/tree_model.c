@@ -3,6 +3,7 @@
  * functions innermost first; the tree grows from the root down. */
 #include "base/array.h"
 #include "render/tree_int.h"
+#include "render/wait_leaf.h"
 
 #define KEY_MAX MIB(64)
 
@@ -66,8 +67,8 @@ static int push_frame(struct source *s, struct str name, unsigned kind, struct s
 	return r;
 }
 
-/* Python's code has no file that is mapped: what belongs together is what was installed together. */
-static int push_python(struct source *s, uint32_t location, uint32_t line)
+/* A runtime's code has no file that is mapped: what belongs together is what was installed together. */
+static int push_runtime(struct source *s, enum model_kind kind, uint32_t location, uint32_t line)
 {
 	const struct model_mapping *mapping = &s->m->mappings[s->m->locations[location].mapping];
 
@@ -75,7 +76,7 @@ static int push_python(struct source *s, uint32_t location, uint32_t line)
 	frame_text(s->m, s->style, location, line, &s->text);
 	if (s->text.error)
 		return s->text.error;
-	return push_frame(s, buf_str(&s->text), MODEL_KIND_PYTHON,
+	return push_frame(s, buf_str(&s->text), kind,
 			  model_distribution_of_mapping(model_string(s->m, mapping->filename)));
 }
 
@@ -94,8 +95,8 @@ static int push_location(struct source *s, uint32_t id)
 	for (uint32_t i = 0; !r && i < location->line_count; i++) {
 		const struct model_function *f = &s->m->functions[s->m->lines[location->first_line + i].function];
 
-		if (f->kind == MODEL_KIND_PYTHON)
-			r = push_python(s, id, i);
+		if (model_kind_is_function(f->kind))
+			r = push_runtime(s, f->kind, id, i);
 		else
 			r = push_frame(s, model_string(s->m, f->name), f->kind, module);
 	}
@@ -124,14 +125,14 @@ static int push_owner(struct source *s, uint32_t index)
 	return r;
 }
 
-static int add_sample(struct source *s, const struct model_sample *sample, uint64_t value)
+static int add_sample(struct source *s, const struct model_sample *sample, uint32_t stack, uint64_t value)
 {
 	uint64_t hash = s->b.seed;
 	uint32_t node = 0;
 	int r = 0;
 
 	s->count = 0;
-	for (uint32_t at = sample->stack; !r && at; at = s->m->stacks[at].parent)
+	for (uint32_t at = stack; !r && at; at = s->m->stacks[at].parent)
 		r = push_location(s, s->m->stacks[at].location);
 	if (!r)
 		r = push_owner(s, sample->process);
@@ -153,12 +154,15 @@ int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const
 		.m = m, .style = style, .key = BUF_INIT(KEY_MAX), .text = BUF_INIT(KEY_MAX)
 	};
 	int r = tree_builder_init(&s.b, m->stacks_count);
+	bool is_wait = wait_leaf_value(m, value);
 
 	for (size_t i = 0; !r && i < m->samples_count; i++) {
 		int64_t v = model_values(m, &m->samples[i])[value];
+		uint32_t stack = m->samples[i].stack;
 
 		if (v > 0)
-			r = add_sample(&s, &m->samples[i], (uint64_t)v / divisor);
+			r = add_sample(&s, &m->samples[i], is_wait ? wait_leaf_stack(m, stack) : stack,
+				       (uint64_t)v / divisor);
 	}
 	if (r < 0)
 		return r;

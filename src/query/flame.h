@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flame graphs as the viewer asks for them (docs/api.yaml): the body that names a call path, the two forms of an
+ * answer. */
+#pragma once
+
+#include "codec/json.h"
+#include "render/cut.h"
+
+#define FLAME_PATH_MAX 65536 /* steps */
+
+struct flame_path {
+	struct tree_step *steps;
+	size_t count, cap;
+	struct buf bytes; /* what the steps borrow from */
+};
+
+void flame_path_release(struct flame_path *p); /* a zeroed one is fine */
+
+/**
+ * flame_path_parse - {"path": [{"name": TEXT, "kind": TEXT, "module": TEXT}, ...]}; members that are missing are empty
+ * Pure. Return: 0, -EBADMSG, -E2BIG (too many steps), -ENOMEM. @out needs a release only on 0.
+ */
+int flame_path_parse(struct str json, struct flame_path *out) warn_unused;
+
+/** flame_write_json - the members of a JSON answer behind "meta". */
+int flame_write_json(struct json_out *json, const struct tree_cut *c) warn_unused;
+
+/** flame_write_binary - append size of @meta, @meta, and the columns, deflated. Return: 0 or -errno. */
+int flame_write_binary(struct str meta, const struct tree_cut *c, struct buf *out) warn_unused;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "render/runtimes.h"
+
+static uint64_t counter(const struct window *w, const char *what, struct str name)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+
+	buf_addf(&text, "runtime_%s_" STR_FMT, what, STR_ARG(name));
+	return text.error ? 0 : window_counter(w, buf_str(&text));
+}
+
+void runtime_shares_add(struct runtime_shares *shares, const struct window *w, struct str name)
+{
+	shares->samples += counter(w, "samples", name);
+	shares->complete += counter(w, "complete", name);
+	shares->frames += counter(w, "frames", name);
+	shares->unnamed += counter(w, "unnamed_frames", name);
+	shares->unlined += counter(w, "unlined_frames", name);
+}

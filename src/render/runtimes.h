@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a window counts of one language runtime (agent/build_window.h). */
+#pragma once
+
+#include "model/window.h"
+
+struct runtime_shares {
+	uint64_t samples, complete;        /* with frames of it; of them whole */
+	uint64_t frames, unnamed, unlined; /* its frames; without name, without line */
+};
+
+/** runtime_shares_add - add what @w counts of the runtime @name. */
+void runtime_shares_add(struct runtime_shares *shares, const struct window *w, struct str name);
