@@ -2,14 +2,19 @@
 /* hearth convert IN -o OUT: a profile from one format into another. */
 #include "base/io.h"
 #include "cli/input.h"
+#include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/python_options.h"
+#include "cli/value.h"
 #include "render/render.h"
 #include "sink/format.h"
 
 struct config {
+	uint64_t memory_bytes;
 	struct opt_list outputs;
 	const char *from, *format, *title;
+	const char *value;
 	bool quiet;
 	struct frame_options frames;
 };
@@ -24,28 +29,51 @@ static const struct opt options[] = {
 	  .help = "read the input as pprof, col, folded, window or legacy (default: by content)" },
 	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT",
 	  .help = "title of the flame graph page" },
+	VALUE_OPTION(struct config, value),
 	FRAME_OPTIONS(struct config, frames),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
+	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
 
-/* Folded text into a page needs no model: files with millions of lines go straight into the tree. */
+#define STATUS_NONE (-1)
+
+struct reading {
+	struct progress progress;
+	const char *path;
+};
+
+static void show_reading(void *ctx, uint64_t done, uint64_t total)
+{
+	struct reading *reading = ctx;
+	scoped(buf_release) struct buf what = BUF_INIT(KIB(8));
+
+	buf_addf(&what, "reading %s", reading->path);
+	progress_show(&reading->progress, done, total, buf_cstr(&what));
+}
+
+/* Folded text into a page needs no model: files with millions of lines go straight into the tree. One that has more
+ * than lines of frames and a whole count is left to the codec: STATUS_NONE. */
 static int page_of_folded(const struct config *config, const char *path, const char *output, struct str text)
 {
 	scoped(buf_release) struct buf page = BUF_INIT(GIB(2));
-	const struct render_html_config cfg = { .title = config->title ? config->title : path };
+	struct reading reading = { .path = path };
+	const struct render_progress progress = { show_reading, &reading };
+	const struct render_html_config cfg = { .title = config->title ? config->title : path, .progress = &progress };
 	uint64_t bad_line = 0;
-	int r = render_html_folded(text, &cfg, &page, &bad_line);
+	char room[160];
+	int r;
 
+	progress_begin(&reading.progress, config->quiet);
+	r = render_html_folded(text, &cfg, &page, &bad_line);
+	progress_end(&reading.progress);
 	if (r == -EBADMSG)
-		return command_fail(&command_convert,
-				    "%s: line %llu: expected frames, a blank and a count (read as folded)", path,
-				    (unsigned long long)bad_line);
+		return STATUS_NONE;
 	if (r == 0)
 		r = strcmp(output, "-") ? io_replace_file(output, page.ptr, page.len)
 					: io_write_all(1, page.ptr, page.len);
 	if (r < 0)
-		return command_fail(&command_convert, "%s: cannot write: %s", output, strerror(-r));
+		return command_fail(&command_convert, "%s: cannot write: %s", output, memory_reason(r, room));
 	if (!config->quiet && strcmp(output, "-"))
 		fprintf(stderr, "hearth convert: wrote %s\n", output);
 	return EXIT_DONE;
@@ -63,7 +91,7 @@ static bool try_folded(const struct config *config, const char *path, int *statu
 	const char *output = config->outputs.items[0];
 	const struct codec *to = config->format ? format_find(str_of(config->format)) : format_for_path(str_of(output));
 
-	if (config->outputs.count != 1 || !to || strcmp(to->name, "html"))
+	if (config->value || config->outputs.count != 1 || !to || strcmp(to->name, "html"))
 		return false;
 	if (!is_folded(config->from ? codec_find(str_of(config->from)) : codec_for_path(str_of(path))))
 		return false;
@@ -74,26 +102,29 @@ static bool try_folded(const struct config *config, const char *path, int *statu
 	if (!config->from && codec_sniff(in.bytes) && !is_folded(codec_sniff(in.bytes)))
 		return false;
 	*status = page_of_folded(config, path, output, in.bytes);
-	return true;
+	return *status != STATUS_NONE;
 }
 
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
-	const struct codec_options written = frame_options_get(&config->frames);
+	struct codec_options written = frame_options_get(&config->frames);
 	scoped(window_release) struct window w = { 0 };
 	int r = EXIT_DONE;
 
 	(void)operand_count;
+	memory_limit(config->memory_bytes);
 	if (!config->outputs.count) {
 		command_fail(&command_convert, "give -o FILE: where the result goes");
 		return EXIT_USAGE;
 	}
 	if (try_folded(config, operands[0], &r))
 		return r;
-	r = input_load(&command_convert, operands[0], config->from, &w);
+	r = input_load(&command_convert, operands[0], config->from, config->quiet, &w);
 	if (r == EXIT_DONE && config->title && window_set_text(&w.command, str_of(config->title)) < 0)
 		r = command_fail(&command_convert, "out of memory");
+	if (r == EXIT_DONE)
+		r = value_apply(&command_convert, w.model, config->value, &written);
 	for (size_t i = 0; i < config->outputs.count && r == EXIT_DONE; i++)
 		r = output_write(&command_convert, config->outputs.items[i], config->format, &written, &w,
 				 config->quiet);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth doctor: what this machine allows, what is missing, and what to do about it. */
+#include <unistd.h>
+
 #include "cli/command.h"
 #include "cli/doctor.h"
 
@@ -33,6 +35,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 				     .container_socket = config->container_socket,
 				     .data_dir = config->data_dir,
 				     .allow_dangerous_kernel = config->allow_dangerous_kernel };
+	char program[2048]; /* longer or unknown: none is named */
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	bool root = geteuid() == 0;
 	scoped(freep) struct probe_fact *facts = calloc(DOCTOR_FACT_MAX, sizeof(*facts));
 	size_t count;
 	int r;
@@ -41,11 +46,12 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	(void)operands;
 	if (!facts)
 		return command_fail(&command_doctor, "out of memory");
+	program[length > 0 && (size_t)length < sizeof(program) - 1 ? length : 0] = '\0';
 	count = doctor_collect(&cfg, facts);
-	if (config->json && doctor_json(facts, count, &text) < 0)
+	if (config->json && doctor_json(facts, count, program, root, &text) < 0)
 		return command_fail(&command_doctor, "out of memory");
 	if (!config->json)
-		doctor_text(facts, count, &text);
+		doctor_text(facts, count, program, root, &text);
 	r = command_print(&command_doctor, &text);
 	return r == EXIT_DONE && !doctor_usable(facts, count) ? EXIT_NOT_PERMITTED : r;
 }
@@ -54,7 +60,9 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "say what this machine allows, what is missing, and what to do about it",
 	.operands = "",
-	.details = "Exit status: 0 when sampling works, 77 when nothing can be sampled.",
+	.details = "Exit status: 0 when sampling works, 77 when the whole machine cannot be sampled. The last line is "
+		   "the\n"
+		   "command that mends all that a command can mend.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

@@ -7,10 +7,12 @@
 #include "agent/dump_process.h"
 #include "base/io.h"
 #include "cli/input.h"
-#include "object/unwind_text.h"
+#include "cli/memory.h"
+#include "object/unwind/text.h"
 #include "render/render.h"
 
 struct config {
+	uint64_t memory_bytes;
 	const char *from, *host_root;
 	uint64_t pid;
 	bool unwind, freeze, json;
@@ -29,6 +31,7 @@ static const struct opt options[] = {
 	  .help = "where the host's file system is mounted, when run in a container" },
 	{ "unwind", 0, OPT_FLAG, .at = offsetof(struct config, unwind),
 	  .help = "FILE is a program or library: show how its stack frames are found" },
+	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
 
@@ -108,6 +111,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	const struct config *config = config_bytes;
 	scoped(window_release) struct window w = { 0 };
 	scoped(buf_release) struct buf text = BUF_INIT(GIB(2));
+	char room[160];
 	int r;
 
 	r = check(config, operand_count);
@@ -117,12 +121,13 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		return dump_live(config);
 	if (config->unwind)
 		return dump_unwind(operands[0]);
-	r = input_load(&command_dump, operands[0], config->from, &w);
+	memory_limit(config->memory_bytes);
+	r = input_load(&command_dump, operands[0], config->from, false, &w);
 	if (r != EXIT_DONE)
 		return r;
 	r = render_dump(&w, isatty(STDOUT_FILENO), &text);
 	if (r < 0)
-		return command_fail(&command_dump, "%s: %s", operands[0], strerror(-r));
+		return command_fail(&command_dump, "%s: %s", operands[0], memory_reason(r, room));
 	return command_print(&command_dump, &text);
 }
 

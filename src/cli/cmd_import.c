@@ -8,7 +8,10 @@
 
 #include "base/random.h"
 #include "cli/input.h"
+#include "cli/memory.h"
+#include "cli/progress.h"
 #include "cli/push_options.h"
+#include "codec/gzip.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "query/params.h"
@@ -22,6 +25,7 @@
 #define REQUEST_NS (300 * NSEC_PER_SEC)
 
 struct config {
+	uint64_t memory_bytes;
 	const char *service, *type;
 	struct push_options push;
 	bool quiet;
@@ -37,6 +41,7 @@ static const struct opt options[] = {
 	  .help = "the collector (default: the environment's PROFEFE_COLLECTOR, else " COLLECTOR_DEFAULT ")" },
 	PUSH_TARGET_OPTIONS(struct config, push),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not print what was stored" },
+	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
 
@@ -48,7 +53,8 @@ struct import {
 	uint64_t run[2];
 	uint64_t seen, stored, failed, skipped;
 	bool unreachable; /* the rest is not even tried */
-	bool progress;
+	struct progress progress;
+	uint64_t done_bytes, total_bytes; /* of the files */
 };
 
 /* A file as it goes out. */
@@ -60,8 +66,7 @@ struct document {
 
 static int fail_file(struct import *in, const char *path, const char *why)
 {
-	if (in->progress)
-		fputs("\r\033[K", stderr);
+	progress_end(&in->progress);
 	in->failed++;
 	return command_fail(&command_import, "%s: %s", path, why);
 }
@@ -72,8 +77,11 @@ static int read_profile(struct import *in, const char *path, struct str bytes, c
 {
 	scoped(window_release) struct window w = { 0 };
 	struct codec_error error = { 0 };
-	int r = codec->decode(bytes, &w, &error);
+	int r = input_decode(codec, bytes, &w, &error);
+	char room[160];
 
+	if (r == -ENOMEM || r == -E2BIG)
+		return fail_file(in, path, memory_reason(r, room));
 	if (r < 0)
 		return fail_file(in, path, error.reason[0] ? error.reason : strerror(-r));
 	if (!out->type.len)
@@ -147,20 +155,30 @@ static void say_stored(struct import *in, const char *path, const struct documen
 	in->stored++;
 	if (in->config->quiet)
 		return;
-	if (in->progress)
-		fputs("\r\033[K", stderr);
+	progress_end(&in->progress);
 	buf_addf(&line, "%s: " STR_FMT " %s\n", path, STR_ARG(d->type), *id ? id : "stored");
 	ignore(command_print(&command_import, &line)); /* it said so */
+}
+
+/* A collector of profefe's kind takes gzip off pprof and its legacy forms itself; other formats are read here. */
+static struct str without_gzip(struct str bytes, struct buf *room)
+{
+	const struct codec *codec = NULL;
+
+	if (gzip_is(bytes) && gzip_unpack(bytes, PROFILE_MAX, 0, room) == 0)
+		codec = codec_sniff(buf_str(room));
+	return codec && codec != &codec_pprof && codec != &codec_legacy ? buf_str(room) : bytes;
 }
 
 static void import_bytes(struct import *in, const char *path, struct str bytes, bool named, uint64_t mtime_ns)
 {
 	struct document d = { .created_ns = mtime_ns, .packed = BUF_INIT(PROFILE_MAX) };
+	scoped(buf_release) struct buf plain = BUF_INIT(PROFILE_MAX);
 	scoped(buf_release) struct buf query = BUF_INIT(UPLOAD_QUERY_MAX), key = BUF_INIT(UPLOAD_KEY_MAX);
 	struct upload_result result;
 	struct upload u;
 
-	if (read_document(in, path, bytes, named, &d) == EXIT_DONE) {
+	if (read_document(in, path, without_gzip(bytes, &plain), named, &d) == EXIT_DONE) {
 		upload_query(&query, str_of(in->config->service), d.type, in->labels, in->config->push.labels.count,
 			     d.created_ns);
 		buf_addf(&key, "%016" PRIx64 "%016" PRIx64 "-%" PRIu64, in->run[0], in->run[1], in->seen);
@@ -175,15 +193,23 @@ static void import_bytes(struct import *in, const char *path, struct str bytes, 
 	buf_release(&d.packed);
 }
 
+static void show_progress(struct import *in)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " stored, %" PRIu64 " failed: reading the next", in->stored,
+		       in->failed);
+	progress_show(&in->progress, in->done_bytes, in->total_bytes, text);
+}
+
 static void import_file(struct import *in, const char *path, bool named, const struct stat *st)
 {
 	scoped(input_bytes_release) struct input_bytes file = { 0 };
 	uint64_t mtime_ns = st->st_mtim.tv_sec < 0 ? 0 : (uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC;
 
 	in->seen++;
-	if (in->progress)
-		fprintf(stderr, "\r\033[K%" PRIu64 " stored, %" PRIu64 " failed: reading the next", in->stored,
-			in->failed);
+	show_progress(in);
+	in->done_bytes += st->st_size > 0 ? (uint64_t)st->st_size : 0;
 	if (input_bytes_open(&command_import, path, &file) != EXIT_DONE)
 		in->failed++;
 	else
@@ -218,6 +244,19 @@ static void visit(struct import *in, const FTSENT *e)
 	}
 }
 
+/* How much there is, where somebody looks at the progress. */
+static uint64_t total_of(char **operands)
+{
+	FTS *fts = fts_open(operands, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	uint64_t total = 0;
+
+	for (const FTSENT *e; fts && (e = fts_read(fts));)
+		total += e->fts_info == FTS_F && e->fts_statp->st_size > 0 ? (uint64_t)e->fts_statp->st_size : 0;
+	if (fts)
+		fts_close(fts);
+	return total;
+}
+
 static int walk(struct import *in, char **operands)
 {
 	FTS *fts = fts_open(operands, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
@@ -226,6 +265,7 @@ static int walk(struct import *in, char **operands)
 
 	if (!fts)
 		return command_fail(&command_import, "%s", strerror(errno));
+	in->total_bytes = in->progress.on ? total_of(operands) : 0;
 	while (!in->unreachable && (errno = 0, e = fts_read(fts)))
 		visit(in, e);
 	r = in->unreachable ? 0 : errno;
@@ -238,6 +278,7 @@ static int prepare(struct import *in)
 	struct http_client_config http = { .total_ns = REQUEST_NS };
 	const struct config *config = in->config;
 	const char *url = config->push.url ? config->push.url : getenv("PROFEFE_COLLECTOR");
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(32));
 	int e;
 
 	if (!config->service || !*config->service) {
@@ -248,8 +289,12 @@ static int prepare(struct import *in)
 		command_fail(&command_import, "--type: '%s' is no type of a profile", config->type);
 		return EXIT_USAGE;
 	}
-	upload_collector_url(&in->url, str_of(url && *url ? url : COLLECTOR_DEFAULT));
+	e = upload_collector_url(&in->url, str_of(url && *url ? url : COLLECTOR_DEFAULT), &why);
 	(void)buf_cstr(&in->url);
+	if (e == -EINVAL) {
+		command_fail(&command_import, "--push: %s", buf_cstr(&why));
+		return EXIT_USAGE;
+	}
 	e = push_token(&command_import, &config->push, &in->token);
 	if (e == EXIT_DONE)
 		e = push_labels(&command_import, &config->push, in->labels);
@@ -259,7 +304,7 @@ static int prepare(struct import *in)
 	http.no_verify = config->push.insecure;
 	in->run[0] = random_u64();
 	in->run[1] = random_u64();
-	in->progress = !config->quiet && isatty(STDERR_FILENO);
+	progress_begin(&in->progress, config->quiet);
 	if (in->url.error || http_client_open(&http, &in->client) < 0)
 		return command_fail(&command_import, "out of memory");
 	return EXIT_DONE;
@@ -278,13 +323,14 @@ static int run(void *config, int operand_count, char **operands)
 	scoped(import_release) struct import in = { .config = config,
 						    .url = BUF_INIT(KIB(8)),
 						    .token = BUF_INIT(KIB(8)) };
-	int e = prepare(&in);
+	int e;
 
 	(void)operand_count;
+	memory_limit(in.config->memory_bytes);
+	e = prepare(&in);
 	if (e == EXIT_DONE)
 		e = walk(&in, operands);
-	if (in.progress)
-		fputs("\r\033[K", stderr);
+	progress_end(&in.progress);
 	if (in.unreachable)
 		command_fail(&command_import, "the collector does not answer: the rest was not sent");
 	if (e == EXIT_DONE && !in.config->quiet && in.seen != 1)

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "cli/pull_run.h"
 #include "cli/push_options.h"
 #include "codec/pprof.h"
+#include "collector/pull_run.h"
 
 #define PROFILE_MAX GIB(1)
 #define GZIP_LEVEL 3
@@ -105,14 +105,15 @@ static int open_signals(struct pulling *p)
 /* Return: false when it is time to end. */
 static bool take_signal(struct pulling *p)
 {
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	struct signalfd_siginfo got;
 
 	if (read(p->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
 		return true;
 	if (got.ssi_signo != SIGHUP)
 		return false;
-	if (pull_reload(&command_pull, p->config->targets, p->pull) < 0)
-		log_warn("the targets stay as they were");
+	if (pull_reload(p->config->targets, &why, p->pull) < 0)
+		log_warn("the targets stay as they were", LOG_CSTR("why", buf_cstr(&why)));
 	else
 		log_info("targets read again");
 	return true;
@@ -159,6 +160,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	scoped(pulling_release) struct pulling p = { .config = config_bytes, .signals = -1 };
 	struct pull_config cfg = { .threads = (unsigned int)p.config->parallel, .deliver = send_profile, .ctx = &p };
 	scoped(pull_targets_release) struct pull_targets targets = { 0 };
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	int r;
 
 	(void)operand_count;
@@ -169,7 +171,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	}
 	p.run[0] = random_u64();
 	p.run[1] = random_u64();
-	r = pull_load(&command_pull, p.config->targets, &targets);
+	r = pull_load(p.config->targets, &why, &targets) < 0 ? command_fail(&command_pull, "%s", buf_cstr(&why))
+							     : EXIT_DONE;
 	r = r ? r : push_labels(&command_pull, &p.config->push, p.labels);
 	if (r == EXIT_DONE && open_signals(&p) < 0)
 		r = command_fail(&command_pull, "cannot watch for signals");

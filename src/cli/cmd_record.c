@@ -6,20 +6,25 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/rights.h"
 #include "cli/command.h"
 #include "cli/launch.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/push_options.h"
 #include "cli/python_options.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/unwind_options.h"
+#include "cli/value.h"
 #include "render/terminal.h"
 
 #define FREQUENCY_MAX 10000
 #define DESCRIPTORS_WANTED 4096
 #define DESCRIPTORS_NEEDED 64
 #define PUSH_WINDOW_NS (60 * NSEC_PER_SEC)
+#define COMMAND_END_MS 3000  /* how long a command that was told to end is waited for */
 #define PUSH_JITTER_PARTS 10 /* windows leave within the next tenth of one: a fleet does not come at once */
 
 struct config {
@@ -27,7 +32,7 @@ struct config {
 	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
 	uint8_t children;
 	struct opt_list pids, outputs;
-	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name;
+	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name, *value;
 	size_t sampler;
 	bool off_cpu, idle;
 	uint64_t wait_min_ns, wait_percent;
@@ -67,8 +72,7 @@ static const struct opt how_options[] = {
 	UNWIND_OPTIONS(struct config, unwind),
 	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
 	  .help = "also where threads wait, and how long: the sample types waits/count and off_cpu/nanoseconds; "
-		  "tables, "
-		  "trees and pages then show off_cpu" },
+		  "--value off_cpu shows them first" },
 	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
 	  .help = "leave out waits shorter than this" },
 	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
@@ -103,6 +107,7 @@ static const struct opt output_options[] = {
 		  "all of html, col and pb.gz (default: the working directory)" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
 	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
+	VALUE_OPTION(struct config, value),
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
 	  .help = "stored with the profile as the label group" },
 	PUSH_OPTIONS(struct config, push),
@@ -121,6 +126,10 @@ struct record {
 	int signals;
 	struct session *session;
 	struct summary summary; /* the worker's until session_stop() */
+	bool discard;           /* the command could not be started: nothing is written; set before a window is cut */
+	int end_signal;         /* the signal that ended the session, or 0 */
+	bool is_from_terminal;  /* end_signal: the kernel sent it to all programs of the terminal, the command too */
+	bool is_time_over;      /* --duration ended the session */
 };
 
 static void record_release(struct record *r)
@@ -140,9 +149,27 @@ static void on_window(void *ctx, const struct window *w)
 {
 	struct record *r = ctx;
 
+	if (r->discard)
+		return;
 	summary_add(&r->summary, w);
 	outputs_write(&r->outputs, w);
 	pusher_write(&r->pusher, w);
+}
+
+static int check_value(const struct config *config)
+{
+	static const char *const names[] = { "samples", "cpu", "waits", "off_cpu" };
+	const size_t count = config->off_cpu ? ARRAY_SIZE(names) : 2;
+
+	for (size_t i = 0; config->value && i < count; i++)
+		if (!strcmp(names[i], config->value))
+			return EXIT_DONE;
+	if (!config->value)
+		return EXIT_DONE;
+	command_fail(&command_record, "--value: a session has samples and cpu%s, not '%s'",
+		     config->off_cpu ? ", waits and off_cpu" : "; with --off-cpu also waits and off_cpu",
+		     config->value);
+	return EXIT_USAGE;
 }
 
 static int check_conflicts(const struct config *config, int operand_count)
@@ -153,6 +180,8 @@ static int check_conflicts(const struct config *config, int operand_count)
 		command_fail(&command_record, "choose one: --all, --pid or a COMMAND");
 		return EXIT_USAGE;
 	}
+	if (check_value(config) != EXIT_DONE)
+		return EXIT_USAGE;
 	if (!config->sampler)
 		return EXIT_DONE;
 	if (sampler_find(str_of(sampler_names[config->sampler]))->is_replay != !!config->recording) {
@@ -184,11 +213,17 @@ static int open_signals(struct record *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-static bool was_signalled(const struct record *r)
+static bool was_signalled(struct record *r)
 {
 	struct signalfd_siginfo info;
 
-	return read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+	if (read(r->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return false;
+	if (!r->end_signal) {
+		r->end_signal = (int)info.ssi_signo;
+		r->is_from_terminal = info.ssi_code == SI_KERNEL;
+	}
+	return true;
 }
 
 /* From here on a second Ctrl-C ends the program at once. What came together with the first (a terminal that closes and
@@ -263,11 +298,13 @@ static int open_session(struct record *r)
 			      .idle = config->idle,
 			      .host_root = config->host_root },
 		.window_ns = window_ns(config),
+		.duration_ns = config->duration_ns,
 		.unwind_bytes = config->unwind.memory_bytes,
 		.clock = &clock_system,
 		.host_root = config->host_root,
 		.container_socket = config->container_socket,
 		.container = config->container,
+		.default_value = config->value,
 		.command = r->command_line,
 		.lines = config->lines,
 		.want_metadata = true,
@@ -287,13 +324,19 @@ static int open_session(struct record *r)
 
 static void show_progress(const struct record *r)
 {
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
 	struct session_stats stats;
+	char left[32] = "Ctrl-C ends", passed[32];
 
 	session_stats(r->session, &stats);
-	fprintf(stderr, "\r%llu s, %llu samples, %llu lost%s ", (unsigned long long)(stats.elapsed_ns / NSEC_PER_SEC),
-		(unsigned long long)stats.samples, (unsigned long long)stats.lost,
-		r->config->duration_ns ? "" : "; Ctrl-C ends");
-	fflush(stderr);
+	if (r->config->duration_ns) {
+		progress_time(r->config->duration_ns - MIN(r->config->duration_ns, stats.elapsed_ns), left);
+		memcpy(left + strlen(left), " left", sizeof(" left"));
+	}
+	progress_time(stats.elapsed_ns / NSEC_PER_SEC * NSEC_PER_SEC, passed);
+	buf_addf(&text, "\r%s, %llu samples, %llu lost; %s\033[K", passed, (unsigned long long)stats.samples,
+		 (unsigned long long)stats.lost, left);
+	log_text(buf_str(&text), false); /* a terminal may stand (Ctrl-S) */
 }
 
 static int step_timeout_ms(const struct record *r, uint64_t start_ns)
@@ -314,17 +357,17 @@ static int run_loop(struct record *r)
 
 	while ((timeout_ms = step_timeout_ms(r, start_ns)) > 0) {
 		e = session_step(r->session, timeout_ms);
-		if (e < 0 || launch_ended(&r->launch) || targets_ended(&r->targets))
-			break;
-		if (was_signalled(r))
+		/* The signal first: Ctrl-C may have ended the command as well. */
+		if (e < 0 || was_signalled(r) || launch_ended(&r->launch) || targets_ended(&r->targets))
 			break;
 		if (progress && clock_monotonic_ns(&clock_system) - shown_ns >= NSEC_PER_SEC) {
 			shown_ns = clock_monotonic_ns(&clock_system);
 			show_progress(r);
 		}
 	}
+	r->is_time_over = timeout_ms <= 0;
 	if (progress)
-		fputs("\r\033[K", stderr);
+		log_text(STR("\r\033[K"), true);
 	return e == -ENODATA ? 0 : e;
 }
 
@@ -344,8 +387,38 @@ static int say_summary(struct record *r, struct str pushed)
 	buf_adds(&text, pushed);
 	if (!r->outputs.to_stdout)
 		return command_print(&command_record, &text);
-	fputs(buf_cstr(&text), stderr);
+	log_text(buf_str(&text), true);
 	return EXIT_DONE;
+}
+
+/* A command that outlives its session: it is our own child, and ends with us. Only after the session's end, since names
+ * are read from it until then. */
+static void end_command(struct record *r)
+{
+	const char *program = r->launch.program;
+	int passed_on = r->is_from_terminal ? 0 : r->end_signal;
+
+	if (r->launch.pid <= 0)
+		return;
+	if (launch_ended(&r->launch)) /* by itself, meanwhile: its status counts */
+		r->is_time_over = false;
+	else if (r->is_time_over) {
+		bool ended = launch_wait(&r->launch, SIGTERM, COMMAND_END_MS);
+
+		command_fail(&command_record, "the time was over before '%s' ended: it was sent SIGTERM%s", program,
+			     ended ? "" : " and still runs");
+	} else if (r->end_signal && !launch_wait(&r->launch, passed_on, COMMAND_END_MS)) {
+		command_fail(&command_record, "'%s' has not ended at %s and still runs", program,
+			     strsignal(r->end_signal));
+	}
+}
+
+/* Of a session that went well: as of the command alone. */
+static int command_status(const struct record *r)
+{
+	if (!r->launch.program || r->is_time_over)
+		return EXIT_DONE;
+	return r->end_signal ? 128 + r->end_signal : r->launch.status;
 }
 
 static int finish(struct record *r, int e)
@@ -357,16 +430,16 @@ static int finish(struct record *r, int e)
 	stopped = session_stop(r->session);
 	if (e == 0)
 		e = stopped;
+	end_command(r);
 	push_status = pusher_finish(&r->pusher, &pushed);
 	if (say_summary(r, buf_str(&pushed)) != EXIT_DONE)
 		return EXIT_FAILED;
 	if (e < 0)
 		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written",
 				    strerror(-e));
-	if (r->launch.exec_errno)
-		return command_fail(&command_record, "cannot run '%s': %s", r->launch.program,
-				    strerror(r->launch.exec_errno));
-	return r->outputs.failed ? EXIT_FAILED : push_status;
+	if (r->outputs.failed)
+		return EXIT_FAILED;
+	return push_status == EXIT_DONE ? command_status(r) : push_status;
 }
 
 /* The child waits for the session: nothing of the program is missed. */
@@ -392,6 +465,9 @@ static int prepare(struct record *r, int operand_count, char **operands)
 		e = outputs_open(&r->outputs, &config->outputs, config->format, window_ns(config) != 0);
 	if (e == EXIT_DONE && operand_count)
 		e = launch(r, operand_count, operands);
+	if (e == EXIT_DONE &&
+	    (rights_bound(true) < 0 || log_start() < 0)) /* the program was forked and keeps its own */
+		e = command_fail(&command_record, "cannot start a thread, or give up rights");
 	raise_descriptor_limit(); /* ours, not the program's */
 	return e == EXIT_DONE ? targets_parse(&r->targets, &command_record, &config->pids) : e;
 }
@@ -415,7 +491,8 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	};
 	summary_init(&r->summary);
 	r->outputs.options = python_options_get(&r->config->python);
-	r->summary.style = r->outputs.options.frames;
+	r->outputs.options.value = r->config->value;
+	r->summary.options = r->outputs.options;
 	e = open_signals(r);
 	if (e < 0)
 		return command_fail(&command_record, "cannot watch for signals: %s", strerror(-e));
@@ -428,6 +505,11 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	if (e < 0)
 		return command_fail(&command_record, "cannot start sampling: %s", strerror(-e));
 	launch_go(&r->launch);
+	if (r->launch.exec_errno) {
+		r->discard = true;
+		command_fail(&command_record, "cannot run '%s': %s", r->launch.program, strerror(r->launch.exec_errno));
+		return r->launch.status;
+	}
 	return finish(r, run_loop(r));
 }
 
@@ -457,6 +539,7 @@ const struct command command_record = {
 	.details =
 		"Samples every CPU with eBPF and writes the profile to files. Ctrl-C ends it and keeps what was "
 		"gathered.\n"
+		"With a COMMAND the exit status is the command's.\n"
 		"User stacks are walked in the kernel by the unwind tables of the programs and libraries (.eh_frame), "
 		"so "
 		"code built without frame pointers has whole stacks too. What had to be guessed, and where a stack was "

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth report FILE: what is in a profile, as text. */
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/input.h"
+#include "cli/memory.h"
 #include "cli/python_options.h"
+#include "cli/terminal_size.h"
 #include "cli/value.h"
 #include "render/render.h"
 
 struct config {
+	uint64_t memory_bytes;
 	uint64_t top;
 	bool tree, processes;
 	uint64_t min_percent;
@@ -25,20 +27,13 @@ static const struct opt options[] = {
 	  .help = "show the table of processes" },
 	{ "min-percent", 'm', OPT_UINT, .at = offsetof(struct config, min_percent), .max = 100, .fallback = "1",
 	  .arg = "N", .help = "leave out branches of the tree below this share, and count them" },
-	{ "value", 0, OPT_TEXT, .at = offsetof(struct config, value), .arg = "TYPE",
-	  .help = "which of the profile's values to show, such as samples or cpu (default: what the profile says)" },
+	VALUE_OPTION(struct config, value),
 	FRAME_OPTIONS(struct config, frames),
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
+	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
-
-static int terminal_width(void)
-{
-	struct winsize size;
-
-	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 static int run(void *config_bytes, int operand_count, char **operands)
 {
@@ -48,19 +43,21 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	struct render_text_config cfg = { .top_count = config->top,
 					  .tree_min_percent = config->tree ? (double)config->min_percent : -1,
 					  .by_process = config->processes,
-					  .width = terminal_width(),
+					  .width = (int)terminal_width(STDOUT_FILENO),
 					  .style = frame_options_get(&config->frames).frames };
+	char room[160];
 	int r;
 
 	(void)operand_count;
-	r = input_load(&command_report, operands[0], config->from, &w);
+	memory_limit(config->memory_bytes);
+	r = input_load(&command_report, operands[0], config->from, false, &w);
 	if (r == EXIT_DONE)
 		r = value_choose(&command_report, w.model, config->value, &cfg.value);
 	if (r != EXIT_DONE)
 		return r;
 	r = render_text(&w, &cfg, &text);
 	if (r < 0)
-		return command_fail(&command_report, "%s: %s", operands[0], strerror(-r));
+		return command_fail(&command_report, "%s: %s", operands[0], memory_reason(r, room));
 	return command_print(&command_report, &text);
 }
 

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth serve: the collector. */
-#include "cli/serve.h"
+#include "cli/serve_options.h"
 
-#define AT(field) .at = offsetof(struct serve_config, field)
+struct config {
+	struct serve_config serve; /* first: the tables have their offsets in it */
+	bool version, unused_flag;
+	const char *storage_type, *clickhouse, *s3, *gcs, *unused;
+};
 
-/* What existing unit files of profefe say (spec/collector.md 8). What means nothing here is taken and not used. */
+#define AT(field) .at = offsetof(struct config, field)
+
+/* What existing unit files of profefe say (profefe, cmd/profefe/main.go). What means nothing here is taken and not
+ * used. */
 static const struct opt aliases[] = {
-	{ "log.level", 0, OPT_CHOICE, AT(log_level), .choices = serve_log_levels, .arg = "LEVEL" },
-	{ "log.format", 0, OPT_CHOICE, AT(log_format), .choices = serve_log_formats, .arg = "NAME" },
-	{ "badger.dir", 0, OPT_PATH, AT(data_dir), .arg = "DIR" },
-	{ "badger.data-ttl", 0, OPT_DURATION, AT(age_max_ns), .arg = "TIME" },
+	{ "log.level", 0, OPT_CHOICE, AT(serve.log_level), .choices = serve_log_levels, .arg = "LEVEL" },
+	{ "log.format", 0, OPT_CHOICE, AT(serve.log_format), .choices = serve_log_formats, .arg = "NAME" },
+	{ "badger.dir", 0, OPT_PATH, AT(serve.data_dir), .arg = "DIR" },
+	{ "badger.data-ttl", 0, OPT_DURATION, AT(serve.age_max_ns), .arg = "TIME" },
 	{ "badger.gc-interval", 0, OPT_TEXT, AT(unused), .arg = "TIME" },
 	{ "badger.gc-discard-ratio", 0, OPT_TEXT, AT(unused), .arg = "N" },
 	{ "storage-type", 0, OPT_TEXT, AT(storage_type), .arg = "NAME" },
@@ -44,21 +51,26 @@ static const struct opt_group groups[] = { { NULL, serve_options_general },
 					   { "Aliases", aliases },
 					   { 0 } };
 
-static bool is_supported(struct str type)
+/* Engines by name; "auto" and profefe's own engine stand for the usual one. */
+static const struct store *engine(struct str type)
 {
-	return !type.len || str_eq(type, STR("auto")) || str_eq(type, STR("badger")) || str_eq(type, STR("sqlite"));
+	bool is_usual = !type.len || str_eq(type, STR("auto")) || str_eq(type, STR("badger"));
+
+	return is_usual ? &store_sqlite : store_find(type);
 }
 
-static int check_storage(const struct serve_config *config)
+static int choose_storage(struct config *config)
 {
 	struct str rest = str_of(config->storage_type ? config->storage_type : ""), type;
 
-	while (str_next(&rest, ',', &type))
-		if (!is_supported(type))
+	while (str_next(&rest, ',', &type)) {
+		config->serve.store = engine(type);
+		if (!config->serve.store)
 			return command_fail(&command_serve,
 					    "storage type '" STR_FMT
-					    "' is not supported; there is one store, in --data-dir",
+					    "' is not supported; there are sqlite, in --data-dir, and memory",
 					    STR_ARG(type));
+	}
 	if (config->clickhouse || config->s3 || config->gcs)
 		return command_fail(&command_serve, "storage in %s is not supported; there is one store, in --data-dir",
 				    config->clickhouse ? "ClickHouse"
@@ -69,8 +81,8 @@ static int check_storage(const struct serve_config *config)
 
 static int run(void *at, int operand_count, char **operands)
 {
-	struct serve_config *config = at;
-	int r = check_storage(config);
+	struct config *config = at;
+	int r = choose_storage(config);
 
 	(void)operand_count;
 	(void)operands;
@@ -78,11 +90,11 @@ static int run(void *at, int operand_count, char **operands)
 		puts("hearth " HEARTH_VERSION);
 		return EXIT_DONE;
 	}
-	if (r == EXIT_DONE && !config->tls_cert != !config->tls_key) {
+	if (r == EXIT_DONE && !config->serve.tls_cert != !config->serve.tls_key) {
 		command_fail(&command_serve, "--tls-cert and --tls-key go together");
 		r = EXIT_USAGE;
 	}
-	return r == EXIT_DONE ? serve_run(&command_serve, config) : r;
+	return r == EXIT_DONE ? serve_command(&command_serve, &config->serve) : r;
 }
 
 static const char *const examples[] = { "hearth serve",
@@ -99,6 +111,6 @@ const struct command command_serve = {
 		   "SIGINT end it once running requests are done. profefe's own flags are understood.",
 	.examples = examples,
 	.groups = groups,
-	.config_size = sizeof(struct serve_config),
+	.config_size = sizeof(struct config),
 	.run = run,
 };

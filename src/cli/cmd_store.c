@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth store VERB: the collector's data directory while no collector runs. */
+#include <dirent.h>
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/serve.h"
+#include "cli/serve_options.h"
 #include "store/export.h"
 
 struct config {
@@ -57,6 +57,8 @@ static int check(struct session *s)
 		 problems);
 	if (stats.partitions_bad)
 		buf_addf(&s->out, ", %" PRIu64 " damaged files set aside", stats.partitions_bad);
+	if (stats.files_odd)
+		buf_addf(&s->out, ", %" PRIu64 " files out of service", stats.files_odd);
 	buf_addc(&s->out, '\n');
 	r = command_print(&command_store, &s->out);
 	return r == EXIT_DONE && (problems || stats.partitions_bad) ? EXIT_FAILED : r;
@@ -79,8 +81,10 @@ static int stats(struct session *s)
 
 	if (r < 0)
 		return command_fail(&command_store, "stats: %s", strerror(-r));
-	buf_addf(&s->out, "profiles %" PRIu64 "\nfiles %" PRIu64 "\nbytes %" PRIu64 "\ndamaged %" PRIu64 "\n",
-		 found.profiles, found.partitions, found.bytes, found.partitions_bad);
+	buf_addf(&s->out,
+		 "profiles %" PRIu64 "\nfiles %" PRIu64 "\nbytes %" PRIu64 "\ndamaged %" PRIu64
+		 "\nout of service %" PRIu64 "\n",
+		 found.profiles, found.partitions, found.bytes, found.partitions_bad, found.files_odd);
 	return command_print(&command_store, &s->out);
 }
 
@@ -107,7 +111,23 @@ static int export(struct session *s)
 static const struct verb {
 	const char *name;
 	int (*run)(struct session *s);
-} verbs[] = { { "check", check }, { "compact", compact }, { "stats", stats }, { "export", export } };
+	bool keeps_user; /* it writes elsewhere, too */
+} verbs[] = { { "check", check }, { "compact", compact }, { "stats", stats }, { "export", export, true } };
+
+/* Opening makes files: not in a folder that is something else. */
+static int look_for_store(const char *path)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir(path);
+	bool found = false;
+
+	if (!dir)
+		return command_fail(&command_store, "%s: %s", path, strerror(errno));
+	while (!found && (entry = readdir(dir)))
+		found = store_owns_name(str_of(entry->d_name));
+	(void)closedir(dir);
+	return found ? EXIT_DONE : command_fail(&command_store, "%s holds no stored profiles", path);
+}
 
 static int run_verb(const struct config *config, const struct verb *verb)
 {
@@ -118,8 +138,11 @@ static int run_verb(const struct config *config, const struct verb *verb)
 
 	serve_data_dir(config->data_dir, &path);
 	options_of_store.path = buf_cstr(&path);
-	if (access(options_of_store.path, F_OK) < 0) /* opening would make it */
-		return command_fail(&command_store, "%s: %s", options_of_store.path, strerror(errno));
+	r = look_for_store(options_of_store.path);
+	if (r == EXIT_DONE && !verb->keeps_user)
+		r = command_become_owner(&command_store, options_of_store.path);
+	if (r != EXIT_DONE)
+		return r;
 	r = store_sqlite.open(&options_of_store, &s.state);
 	if (r == -EWOULDBLOCK)
 		return command_fail(&command_store, "%s: in use by another process", options_of_store.path);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth token create|list|revoke: who may use a collector. A running one sees the change within a second. */
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,7 +9,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/command.h"
-#include "cli/serve.h"
+#include "cli/serve_options.h"
 #include "collector/tokens.h"
 
 struct config {
@@ -29,6 +28,7 @@ static const struct opt options[] = {
 
 struct session {
 	const struct config *config;
+	unsigned int scopes; /* as checked */
 	struct buf folder, path, out;
 	struct token_list list;
 	int lock_fd;
@@ -79,25 +79,50 @@ static int save(struct session *s)
 	return r < 0 ? fail(s, r) : EXIT_DONE;
 }
 
+static int usage(const char *why)
+{
+	command_fail(&command_token, "%s", why);
+	return EXIT_USAGE;
+}
+
+/* Each verb is checked before anything is made or read. */
+
+static int check_create(struct session *s, const char *operand)
+{
+	if (operand)
+		return usage("create takes no operand");
+	if (token_scopes_parse(str_of(s->config->scope), &s->scopes) < 0)
+		return usage("--scope: of ingest, read, admin");
+	return str_of(s->config->name).len > TOKEN_NAME_MAX ? usage("--name is too long") : EXIT_DONE;
+}
+
+static int check_list(struct session *s, const char *operand)
+{
+	(void)s;
+	return operand ? usage("list takes no operand") : EXIT_DONE;
+}
+
+static int check_revoke(struct session *s, const char *operand)
+{
+	(void)s;
+	return operand ? EXIT_DONE : usage("revoke needs the ID that list shows");
+}
+
 static int create(struct session *s, const char *operand)
 {
 	struct token_list *l = &s->list;
 	struct str name = str_of(s->config->name);
-	unsigned int scopes;
 	struct token *items;
 	int r;
 
-	if (operand || token_scopes_parse(str_of(s->config->scope), &scopes) < 0) {
-		command_fail(&command_token, operand ? "create takes no operand" : "--scope: of ingest, read, admin");
-		return EXIT_USAGE;
-	}
+	(void)operand;
 	if (l->count == TOKENS_MAX)
 		return command_fail(&command_token, "there are %d tokens, no more fit", TOKENS_MAX);
 	items = realloc(l->items, (l->count + 1) * sizeof(*items));
 	if (!items)
 		return command_fail(&command_token, "out of memory");
 	l->items = items;
-	r = token_make(name, scopes, clock_wall_ns(&clock_system) / NSEC_PER_SEC, &l->items[l->count], &s->out);
+	r = token_make(name, s->scopes, clock_wall_ns(&clock_system) / NSEC_PER_SEC, &l->items[l->count], &s->out);
 	if (r < 0)
 		return command_fail(&command_token, "%s", r == -E2BIG ? "--name is too long" : strerror(-r));
 	l->count++;
@@ -108,10 +133,7 @@ static int create(struct session *s, const char *operand)
 
 static int list(struct session *s, const char *operand)
 {
-	if (operand) {
-		command_fail(&command_token, "list takes no operand");
-		return EXIT_USAGE;
-	}
+	(void)operand;
 	for (size_t i = 0; i < s->list.count; i++) {
 		const struct token *t = &s->list.items[i];
 
@@ -128,10 +150,6 @@ static int revoke_token(struct session *s, const char *operand)
 {
 	size_t kept = 0;
 
-	if (!operand) {
-		command_fail(&command_token, "revoke needs the ID that list shows");
-		return EXIT_USAGE;
-	}
 	for (size_t i = 0; i < s->list.count; i++)
 		if (strcmp(s->list.items[i].id, operand) != 0)
 			s->list.items[kept++] = s->list.items[i];
@@ -143,24 +161,12 @@ static int revoke_token(struct session *s, const char *operand)
 
 static const struct verb {
 	const char *name;
+	int (*check)(struct session *s, const char *operand);
 	int (*run)(struct session *s, const char *operand);
-	bool writes;
-} verbs[] = { { "create", create, true }, { "list", list, false }, { "revoke", revoke_token, true } };
-
-/* What is in the folder belongs to the collector's user, who may have put links there: root must not follow them. The
- * file belongs to whom the folder belongs to then, so that the collector can read it. */
-static int become_owner(struct session *s)
-{
-	struct stat folder;
-
-	if (geteuid() || stat(buf_cstr(&s->folder), &folder) < 0 || !folder.st_uid)
-		return EXIT_DONE;
-	if (setgroups(0, NULL) < 0 || setresgid(folder.st_gid, folder.st_gid, folder.st_gid) < 0 ||
-	    setresuid(folder.st_uid, folder.st_uid, folder.st_uid) < 0)
-		return command_fail(&command_token, "cannot become the owner of %s: %s", s->folder.ptr,
-				    strerror(errno));
-	return EXIT_DONE;
-}
+	bool makes, writes; /* the folder; the file */
+} verbs[] = { { "create", check_create, create, true, true },
+	      { "list", check_list, list, false, false },
+	      { "revoke", check_revoke, revoke_token, false, true } };
 
 static int make_folder(struct session *s)
 {
@@ -188,13 +194,15 @@ static int run_verb(const struct config *config, const struct verb *verb, const 
 						     .path = BUF_INIT(KIB(16)),
 						     .out = BUF_INIT(MIB(1)),
 						     .lock_fd = -1 };
-	int r = EXIT_DONE;
+	int r = verb->check(&s, operand);
 
 	serve_data_dir(config->data_dir, &s.folder);
 	buf_addf(&s.path, "%s/tokens", buf_cstr(&s.folder));
-	if (verb->writes)
+	if (r == EXIT_DONE && verb->makes)
 		r = make_folder(&s);
-	r = r ? r : become_owner(&s);
+	r = r ? r : command_become_owner(&command_token, buf_cstr(&s.folder));
+	if (r == EXIT_DONE && !verb->makes && access(buf_cstr(&s.path), F_OK) < 0 && errno == ENOENT)
+		return verb->run(&s, operand); /* no token: nothing to lock, and nothing is made */
 	if (r == EXIT_DONE && verb->writes)
 		r = lock(&s);
 	r = r ? r : load(&s);

@@ -7,16 +7,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/session.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "cli/serve.h"
+#include "base/rights.h"
+#include "cli/serve_options.h"
 #include "cli/unwind_options.h"
 #include "codec/window_codec.h"
 
@@ -56,8 +60,15 @@ struct up {
 	struct session *session;
 	pid_t child;
 	int feed, ready, signals;
-	uint64_t sent, lost;
+	bool is_cut;               /* a frame was begun and not ended: nothing may follow it */
+	uint64_t stored;           /* windows that the collector has dealt with */
+	_Atomic uint64_t sent;     /* to it, whole */
+	_Atomic uint64_t lost;     /* not */
+	_Atomic uint64_t until_ns; /* monotonic: when to give up sending; 0: the session goes on */
 };
+
+#define SEND_PATIENCE_NS (5 * NSEC_PER_SEC) /* at the end, for the last windows */
+#define END_PATIENCE_NS (10 * NSEC_PER_SEC) /* for the collector's end, and --exit-timeout */
 
 static void up_release(struct up *up)
 {
@@ -69,13 +80,48 @@ static void up_release(struct up *up)
 
 /* The agent's side */
 
-static int send_frame(int fd, const struct buf *window)
+/* What the collector has dealt with: it sends a byte for each window. */
+static void count_stored(struct up *up)
+{
+	char bytes[256];
+	ssize_t n;
+
+	while ((n = recv(up->feed, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		up->stored += (uint64_t)n;
+}
+
+/* A collector that stands still is waited for, until the end has come and its patience is over. */
+static int send_all(struct up *up, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t n = send(up->feed, at, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+		uint64_t until_ns = atomic_load(&up->until_ns);
+		struct pollfd p = { .fd = up->feed, .events = POLLOUT };
+
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+			continue;
+		}
+		if (until_ns && clock_monotonic_ns(&clock_system) >= until_ns)
+			return -ETIMEDOUT;
+		ignore(poll(&p, 1, 100)); /* looked at again in any case */
+		count_stored(up);
+	}
+	return 0;
+}
+
+static int send_frame(struct up *up, const struct buf *window)
 {
 	uint8_t head[4] = { (uint8_t)window->len, (uint8_t)(window->len >> 8), (uint8_t)(window->len >> 16),
 			    (uint8_t)(window->len >> 24) };
-	int r = io_write_all(fd, head, sizeof(head));
+	int r = send_all(up, head, sizeof(head));
 
-	return r ? r : io_write_all(fd, window->ptr, window->len);
+	return r ? r : send_all(up, window->ptr, window->len);
 }
 
 /* On the session's worker. While the collector is busy this waits, and the session drops its oldest window and says so.
@@ -86,7 +132,9 @@ static void on_window(void *ctx, const struct window *w)
 	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(512));
 	int r = codec_window.encode(w, &bytes);
 
-	r = r ? r : send_frame(up->feed, &bytes);
+	r = r ? r : up->is_cut ? -EPIPE : send_frame(up, &bytes);
+	up->is_cut |= r < 0;
+	count_stored(up);
 	if (r == 0) {
 		up->sent++;
 		return;
@@ -107,6 +155,7 @@ static int open_session(struct up *up)
 						    .allow_dangerous_kernel = config->allow_dangerous_kernel,
 						    .host_root = config->host_root },
 				      .window_ns = config->window_ns,
+				      .duration_ns = config->duration_ns,
 				      .unwind_bytes = config->unwind.memory_bytes,
 				      .clock = &clock_system,
 				      .host_root = config->host_root,
@@ -167,12 +216,22 @@ static int sample(struct up *up)
 	return r < 0 && r != -ENODATA ? command_fail(&command_up, "sampling ended: %s", strerror(-r)) : EXIT_DONE;
 }
 
-/* The collector says where it is, or ends. */
+/* The collector says where it is, or ends; a signal ends the wait. */
 static int wait_for_collector(struct up *up)
 {
 	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
+	struct pollfd p[2] = { { .fd = up->ready, .events = POLLIN }, { .fd = up->signals, .events = POLLIN } };
 	int status = 0;
 
+	while (!p[0].revents) {
+		ignore(poll(p, 2, -1)); /* looked at again in any case */
+		if (p[1].revents && was_signalled(up)) {
+			ignore(kill(up->child, SIGKILL)); /* it has stored nothing yet */
+			ignore(waitpid(up->child, &status, 0));
+			up->child = 0;
+			return command_fail(&command_up, "ended before the collector was there");
+		}
+	}
 	ignore(io_read_fd(up->ready, &line)); /* an empty one says it all */
 	if (line.len)
 		return command_print(&command_up, &line);
@@ -181,21 +240,55 @@ static int wait_for_collector(struct up *up)
 	return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 
+/* One that was stopped (SIGSTOP) will not end by itself, and a program that stays behind would keep port and folder.
+ * What it had acknowledged is safe: it may be killed at any time. */
+static bool collector_ends(struct up *up, int *status)
+{
+	uint64_t begin_ns = clock_monotonic_ns(&clock_system), patience_ns = END_PATIENCE_NS;
+	const struct timespec pause = { 0, 20 * (long)NSEC_PER_MSEC };
+	siginfo_t info = { 0 };
+
+	patience_ns += MIN(up->config->serve.exit_timeout_ns, 3600 * NSEC_PER_SEC);
+	if (waitid(P_PID, (id_t)up->child, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == up->child)
+		patience_ns = NSEC_PER_SEC;
+	while (!child_ended(up, status)) {
+		if (clock_monotonic_ns(&clock_system) - begin_ns >= patience_ns) {
+			ignore(kill(up->child, SIGKILL)); /* nobody else has waited for it: it is there */
+			ignore(waitpid(up->child, status, 0));
+			up->child = 0;
+			return false;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 /* The last window goes out, the socket's end ends the collector. */
 static int finish(struct up *up, int result)
 {
-	int status = 0, r = session_stop(up->session);
+	uint64_t until_ns = clock_monotonic_ns(&clock_system) + SEND_PATIENCE_NS;
+	int status = 0, r;
+	bool ended;
 
+	atomic_store(&up->until_ns, until_ns);
+	r = session_stop(up->session);
+	(void)shutdown(up->feed, SHUT_WR);
+	ended = collector_ends(up, &status);
+	count_stored(up);
 	closep(&up->feed);
-	if (up->child > 0 && waitpid(up->child, &status, 0) == up->child)
-		up->child = 0;
+	up->lost += up->sent - MIN(up->stored, up->sent);
+	if (!ended)
+		command_fail(&command_up,
+			     "the collector does not end (stopped, or its disk hangs) and was killed: "
+			     "%" PRIu64 " windows are lost, %" PRIu64 " are stored",
+			     up->lost, up->stored);
+	else if (up->lost)
+		command_fail(&command_up, "%" PRIu64 " windows are lost, %" PRIu64 " are stored", up->lost, up->stored);
+	if (r < 0)
+		command_fail(&command_up, "the last window is lost: %s", strerror(-r));
 	if (result != EXIT_DONE)
 		return result;
-	if (r < 0)
-		return command_fail(&command_up, "the last window is lost: %s", strerror(-r));
-	if (up->lost)
-		return command_fail(&command_up, "%" PRIu64 " windows are lost", up->lost);
-	return WIFEXITED(status) && !WEXITSTATUS(status) ? EXIT_DONE : EXIT_FAILED;
+	return ended && !up->lost && r >= 0 && WIFEXITED(status) && !WEXITSTATUS(status) ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* Both sides */
@@ -217,10 +310,13 @@ static int open_signals(struct up *up)
 static void run_collector(const struct config *config, int feed, int ready)
 {
 	struct serve_config serve = config->serve;
+	int result;
 
 	serve.feed_fd = feed;
 	serve.ready_fd = ready;
-	_exit(serve_run(&command_up, &serve));
+	result = serve_command(&command_up, &serve);
+	log_finish();
+	_exit(result);
 }
 
 /* Return: 0 or -errno. */
@@ -256,6 +352,8 @@ static int run(void *config, int operand_count, char **operands)
 	if (r < 0)
 		return command_fail(&command_up, "%s", strerror(-r));
 	r = wait_for_collector(&up);
+	if (r == EXIT_DONE && (rights_bound(true) < 0 || log_start() < 0))
+		r = command_fail(&command_up, "cannot start a thread, or give up rights");
 	r = r ? r : open_session(&up);
 	r = r ? r : sample(&up);
 	return up.session ? finish(&up, r) : r;

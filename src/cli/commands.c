@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/utf8.h"
+#include "base/log.h"
+#include "base/safe.h"
+#include "cli/terminal_size.h"
 
 static const struct command *const commands[] = {
 	&command_up,    &command_record, &command_report, &command_convert, &command_merge, &command_dump,
@@ -35,14 +37,24 @@ void command_help(const struct command *c, struct buf *out)
 {
 	struct opt_spec spec = spec_of(c);
 
-	buf_addf(out, "Usage: hearth %s [OPTIONS] %s\n\n%s\n", c->name, c->operands, c->summary);
-	if (c->details)
-		buf_addf(out, "\n%s\n", c->details);
-	opt_help(&spec, out);
+	size_t width = terminal_width(STDOUT_FILENO);
+
+	buf_addf(out, "Usage: hearth %s [OPTIONS] %s\n\n", c->name, c->operands);
+	opt_wrap(str_of(c->summary), 0, 0, width, out);
+	buf_addc(out, '\n');
+	if (c->details) {
+		buf_addc(out, '\n');
+		opt_wrap(str_of(c->details), 0, 0, width, out);
+		buf_addc(out, '\n');
+	}
+	opt_help(&spec, width, out);
 	if (c->examples)
 		buf_adds(out, STR("\nExamples:\n"));
-	for (const char *const *e = c->examples; e && *e; e += 2)
-		buf_addf(out, "  %s\n      %s\n", e[0], e[1]);
+	for (const char *const *e = c->examples; e && *e; e += 2) {
+		buf_addf(out, "  %s\n      ", e[0]);
+		opt_wrap(str_of(e[1]), 6, 6, width, out);
+		buf_addc(out, '\n');
+	}
 }
 
 static void say(const struct command *c, struct str message)
@@ -50,9 +62,9 @@ static void say(const struct command *c, struct str message)
 	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
 
 	buf_addf(&line, "hearth %s: ", c->name);
-	utf8_clean(&line, message, 0);
+	safe_add(&line, message);
 	buf_addc(&line, '\n');
-	ignore(io_write_all(STDERR_FILENO, line.ptr, line.len)); /* nowhere left to complain */
+	log_text(buf_str(&line), true);
 }
 
 int command_fail(const struct command *c, const char *format, ...)
@@ -119,5 +131,7 @@ int command_main(const struct command *c, int argc, char **argv)
 		return command_print(c, &text);
 	}
 	r = check_operands(c, result.operand_count);
-	return r == EXIT_DONE ? c->run(config, result.operand_count, result.operands) : r;
+	r = r == EXIT_DONE ? c->run(config, result.operand_count, result.operands) : r;
+	log_finish();
+	return r;
 }

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 
-/** completion_bash - a script for bash-completion that knows every command, option and choice. */
-void completion_bash(struct buf *out);
+/** completion - a script that knows every command, option and choice. @shell: bash, zsh or fish; -EINVAL otherwise. */
+int completion(struct str shell, struct buf *out) warn_unused;
 /** completion_man - the options and examples of a command as scdoc source. */
 void completion_man(const struct command *c, struct buf *out);

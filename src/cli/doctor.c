@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "cli/doctor_debug.h"
 #include "codec/json.h"
 #include "sampler/bpf_load.h"
 #include "sampler/sampler.h"
@@ -75,6 +76,7 @@ size_t doctor_capabilities(uint64_t held, const char *program, struct probe_fact
 		else
 			SET_REMEDY(f, "run as root, or: " SAMPLER_SETCAP " %.60s",
 				   program); /* setcap replaces: all at once */
+		f->mend = geteuid() ? PROBE_MEND_RIGHTS : 0;
 	}
 	return ARRAY_SIZE(capabilities);
 }
@@ -116,6 +118,37 @@ static own_frame void add_sampler(const struct doctor_config *cfg, struct probe_
 	}
 	SET_VALUE(f, "none can be used here");
 	SET_REMEDY(f, "%s", buf_cstr(&why));
+	f->mend = r == -EPERM && geteuid() ? PROBE_MEND_RIGHTS : 0;
+}
+
+/* Without any right on perf or BPF: Python programs whose memory may be read. Yama's scope 1 allows that of one's own
+ * children only, 2 with CAP_SYS_PTRACE, 3 never. Source: linux 6.1, Documentation/admin-guide/LSM/Yama.rst. */
+static own_frame void add_own_python(const struct doctor_config *cfg, uint64_t held, struct probe_fact *f)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16)), scope = BUF_INIT(64);
+	pid_t self = getpid();
+	struct sampler_config sampling = {
+		.frequency_hz = 99, .poll_interval_ms = 250, .pids = &self, .pid_count = 1, .host_root = cfg->host_root
+	};
+	const struct sampler *remote = sampler_find(STR("remote"));
+	int r = remote ? remote->probe(&sampling, &why) : -ENOTSUP;
+	char level = '0';
+
+	if (io_read_below(cfg->host_root, "/proc/sys/kernel/yama/ptrace_scope", &scope) == 0 && scope.len)
+		level = scope.ptr[0];
+	if ((held & BIT(CAP_SYS_PTRACE)) && level < '3')
+		level = '0';
+	*f = fact_of("own-python", PROBE_NEED_NOTHING, r == 0 && level < '2');
+	if (r < 0)
+		SET_VALUE(f, "cannot be read from outside");
+	else if (level >= '2')
+		SET_VALUE(f, "cannot be read from outside: kernel.yama.ptrace_scope is %c", level);
+	else if (level == '1')
+		SET_VALUE(f, "Python programs that it starts can be sampled from outside: hearth record -- COMMAND");
+	else
+		SET_VALUE(f, "Python programs of your own can be sampled from outside: hearth record -p PID");
+	if (!f->ok)
+		SET_REMEDY(f, "%s", r < 0 ? buf_cstr(&why) : "run as root");
 }
 
 /* Return: 0 when somebody listens there, -errno. */
@@ -175,6 +208,7 @@ static void add_libdw(struct probe_fact *f)
 		SET_REMEDY(f, "install libdw1 (Debian) or elfutils-libs");
 	else
 		dlclose(library);
+	f->mend = !library && access("/var/lib/dpkg/info", X_OK) == 0 ? PROBE_MEND_LIBDW : 0;
 }
 
 static void default_data_dir(struct buf *out)
@@ -244,13 +278,18 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 					 .program = program,
 					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
 	add_sampler(&c, &out[count++]);
+	add_own_python(&c, held_capabilities(), &out[count++]);
 	count += probe_run(&probing, out + count);
 	count += doctor_capabilities(held_capabilities(), program, out + count);
 	add_engine(&c, &out[count++]);
 	add_debug_files(&c, &out[count++]);
+	doctor_debug_packages(c.host_root, &out[count++]);
 	add_libdw(&out[count++]);
 	add_disk(&c, &out[count++]);
 	must(count <= DOCTOR_FACT_MAX);
+	for (size_t i = 1; i < count; i++) /* rights do not help where the kernel refuses */
+		if (out[i].need == PROBE_NEED_SAMPLER && !out[i].ok && !out[i].mend)
+			out[0].mend = 0;
 	return count;
 }
 
@@ -261,26 +300,113 @@ bool doctor_usable(const struct probe_fact *facts, size_t count)
 	return sampler && sampler->ok;
 }
 
-void doctor_text(const struct probe_fact *facts, size_t count, struct buf *out)
+/* For a shell: as it is, or in single quotes. Return: false for what does not stand in one line. */
+static bool add_word(struct buf *out, struct str word)
 {
-	size_t missing = 0;
+	static const char plain[] = "/._+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	bool is_plain = word.len > 0;
+
+	for (size_t i = 0; i < word.len; i++) {
+		unsigned char c = (unsigned char)word.ptr[i];
+
+		if (c < ' ' || c > '~')
+			return false;
+		is_plain &= strchr(plain, c) != NULL;
+	}
+	if (is_plain) {
+		buf_adds(out, word);
+		return true;
+	}
+	buf_addc(out, '\'');
+	for (size_t i = 0; i < word.len; i++)
+		if (word.ptr[i] == '\'')
+			buf_adds(out, STR("'\\''"));
+		else
+			buf_addc(out, word.ptr[i]);
+	buf_addc(out, '\'');
+	return true;
+}
+
+static void add_command(struct buf *out, bool root, const char *command)
+{
+	buf_addf(out, "%s%s%s", out->len ? " && " : "", root ? "" : "sudo ", command);
+}
+
+/* The PROBE_MEND_ bits that doctor_remedy() can give. */
+static unsigned int mendable(const char *program, bool root)
+{
+	scoped(buf_release) struct buf word = BUF_INIT(KIB(32));
+	bool is_there = *program && !str_ends(str_of(program), STR(" (deleted)"));
+
+	return PROBE_MEND_KPTR | PROBE_MEND_LIBDW |
+	       (!root && is_there && add_word(&word, str_of(program)) ? PROBE_MEND_RIGHTS : 0);
+}
+
+static bool is_mended(const struct probe_fact *f, unsigned int can)
+{
+	return !f->ok && f->mend && !(f->mend & ~can);
+}
+
+size_t doctor_remedy(const struct probe_fact *facts, size_t count, const char *program, bool root, struct buf *out)
+{
+	scoped(buf_release) struct buf commands = BUF_INIT(KIB(64));
+	unsigned int can = mendable(program, root), all = 0;
+	size_t mended = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct probe_fact *f = &facts[i];
-		const char *mark = f->ok ? "ok" : f->need == PROBE_NEED_NOTHING ? "note" : "missing";
-
-		missing += !f->ok && f->need != PROBE_NEED_NOTHING;
-		buf_addf(out, "%-8s %-22s %s\n", mark, f->name, f->value);
-		if (!f->ok && f->remedy[0])
-			buf_addf(out, "%-8s %-22s -> %s\n", "", "", f->remedy);
+		if (!is_mended(&facts[i], can))
+			continue;
+		all |= facts[i].mend;
+		mended++;
 	}
-	if (!doctor_usable(facts, count))
+	if (all & PROBE_MEND_RIGHTS) {
+		buf_adds(&commands, STR(SAMPLER_SETCAP " "));
+		(void)add_word(&commands, str_of(program)); /* mendable() has tried */
+	}
+	if (all & PROBE_MEND_KPTR)
+		add_command(&commands, root, "sysctl -w kernel.kptr_restrict=1");
+	if (all & PROBE_MEND_LIBDW)
+		add_command(&commands, root, "apt-get install -y libdw1");
+	buf_adds(out, buf_str(&commands));
+	return mended;
+}
+
+static void add_verdict(const struct probe_fact *facts, size_t count, size_t missing, struct buf *out)
+{
+	const struct probe_fact *own = probe_find(facts, count, "own-python");
+
+	if (!doctor_usable(facts, count) && own && own->ok)
+		buf_addf(out, "\nThe whole machine cannot be sampled here. %s\n", own->value);
+	else if (!doctor_usable(facts, count))
 		buf_adds(out, STR("\nNothing can be sampled here.\n"));
 	else if (missing)
 		buf_addf(out, "\nSampling works; %zu of %zu facts above make profiles less complete.\n", missing,
 			 count);
 	else
 		buf_adds(out, STR("\nEverything works here.\n"));
+}
+
+void doctor_text(const struct probe_fact *facts, size_t count, const char *program, bool root, struct buf *out)
+{
+	scoped(buf_release) struct buf command = BUF_INIT(KIB(64));
+	unsigned int can = mendable(program, root);
+	size_t missing = 0, wrong = 0, mended = doctor_remedy(facts, count, program, root, &command);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct probe_fact *f = &facts[i];
+		const char *mark = f->ok ? "ok" : f->need == PROBE_NEED_NOTHING ? "note" : "missing";
+
+		missing += !f->ok && f->need != PROBE_NEED_NOTHING;
+		wrong += !f->ok;
+		buf_addf(out, "%-8s %-22s %s\n", mark, f->name, f->value);
+		if (is_mended(f, can))
+			buf_addf(out, "%-8s %-22s -> see the last line\n", "", "");
+		else if (!f->ok && f->remedy[0])
+			buf_addf(out, "%-8s %-22s -> %s\n", "", "", f->remedy);
+	}
+	add_verdict(facts, count, missing, out);
+	if (mended)
+		buf_addf(out, "This mends %zu of the %zu that are not ok: %s\n", mended, wrong, buf_cstr(&command));
 }
 
 static void add_member(struct json_out *j, const char *key, const char *value)
@@ -312,13 +438,16 @@ static void add_json(struct json_out *j, const struct probe_fact *f)
 	json_out_end(j, '}');
 }
 
-int doctor_json(const struct probe_fact *facts, size_t count, struct buf *out)
+int doctor_json(const struct probe_fact *facts, size_t count, const char *program, bool root, struct buf *out)
 {
+	scoped(buf_release) struct buf command = BUF_INIT(KIB(64));
 	struct json_out j = { .out = out };
 
 	json_out_begin(&j, '{');
 	add_member(&j, "version", HEARTH_VERSION);
 	add_bool(&j, "usable", doctor_usable(facts, count));
+	ignore(doctor_remedy(facts, count, program, root, &command));
+	add_member(&j, "remedy", buf_cstr(&command));
 	json_out_key(&j, STR("facts"));
 	json_out_begin(&j, '[');
 	for (size_t i = 0; i < count; i++)

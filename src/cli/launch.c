@@ -2,11 +2,17 @@
 #include "cli/launch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+
+/* As shells have them. */
+#define STATUS_NOT_RUN 126
+#define STATUS_NOT_FOUND 127
 
 _Noreturn static void child(char **argv, int go, int error)
 {
@@ -19,11 +25,11 @@ _Noreturn static void child(char **argv, int go, int error)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	if (read(go, &byte, 1) != 1)
-		_exit(126); /* the parent gave up */
+		_exit(STATUS_NOT_RUN); /* the parent gave up */
 	execvp(argv[0], argv);
 	e = errno;
 	ignore(write(error, &e, sizeof(e)) < 0); /* the parent sees the exit status as well */
-	_exit(127);
+	_exit(STATUS_NOT_FOUND);
 }
 
 int launch_fork(char **argv, struct launch *out)
@@ -33,6 +39,7 @@ int launch_fork(char **argv, struct launch *out)
 	int go[2], error[2];
 	pid_t pid;
 
+	signal(SIGCHLD, SIG_DFL); /* whoever ignores it (and we inherit that) never gets a status */
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
 	go_read = go[0];
@@ -62,14 +69,35 @@ void launch_go(struct launch *l)
 	if (read(l->error_fd, &l->exec_errno, sizeof(l->exec_errno)) != (ssize_t)sizeof(l->exec_errno))
 		l->exec_errno = 0;
 	closep(&l->error_fd);
+	if (l->exec_errno)
+		l->status = l->exec_errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
 }
 
 bool launch_ended(struct launch *l)
 {
-	if (l->pid <= 0 || waitpid(l->pid, NULL, WNOHANG) == 0)
+	int how = 0;
+
+	if (l->pid <= 0 || waitpid(l->pid, &how, WNOHANG) == 0)
 		return false;
 	l->pid = 0;
+	l->ended = true;
+	l->status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
 	return true;
+}
+
+bool launch_wait(struct launch *l, int signal, int timeout_ms)
+{
+	scoped(closep) int fd = -1;
+	struct pollfd end = { .events = POLLIN };
+
+	if (l->pid <= 0 || launch_ended(l))
+		return l->ended;
+	if (signal)
+		ignore(kill(l->pid, signal)); /* ours until launch_ended() has waited for it */
+	end.fd = fd = (int)syscall(SYS_pidfd_open, l->pid, 0);
+	if (fd >= 0)
+		ignore(poll(&end, 1, timeout_ms));
+	return launch_ended(l);
 }
 
 void launch_release(struct launch *l)

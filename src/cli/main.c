@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/similar.h"
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "symbol/lines_child.h"
@@ -13,18 +15,24 @@ static void add_overview(struct buf *out)
 		 STR("hearth: a whole-machine continuous profiler\n\nUsage: hearth COMMAND [OPTIONS]\n\nCommands:\n"));
 	for (size_t i = 0; command_at(i); i++)
 		buf_addf(out, "  %-10s %s\n", command_at(i)->name, command_at(i)->summary);
-	buf_adds(out, STR("  completion print the completion script for bash\n"
+	buf_adds(out, STR("  completion print the completion script for bash, zsh or fish\n"
 			  "\nhearth COMMAND --help tells more. Start with: sudo hearth record -d 10\n"));
 }
 
 static int unknown(const char *word)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	struct similar like = similar_to(str_of(word));
 
 	buf_adds(&text, STR("hearth: unknown command '"));
 	for (const char *c = word; *c && text.len < KIB(1); c++)
 		buf_addc(&text, (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
-	buf_adds(&text, STR("'; hearth --help lists them\n"));
+	for (size_t i = 0; command_at(i); i++)
+		similar_offer(&like, command_at(i)->name);
+	if (like.best)
+		buf_addf(&text, "'; did you mean '%s'?\n", like.best);
+	else
+		buf_adds(&text, STR("'; hearth --help lists them\n"));
 	fputs(buf_cstr(&text), stderr);
 	return EXIT_USAGE;
 }
@@ -32,6 +40,7 @@ static int unknown(const char *word)
 static int special(struct str word, int argc, char **argv)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
+	int r;
 
 	if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")) || str_eq(word, STR("help"))) {
 		const struct command *c = argc > 2 ? command_find(str_of(argv[2])) : NULL;
@@ -42,10 +51,13 @@ static int special(struct str word, int argc, char **argv)
 			command_help(c, &text);
 		else
 			add_overview(&text);
-	} else if (str_eq(word, STR("--version")) || str_eq(word, STR("version"))) {
+	} else if (str_eq(word, STR("--version")) || str_eq(word, STR("-V")) || str_eq(word, STR("version"))) {
 		buf_adds(&text, STR("hearth " HEARTH_VERSION "\n"));
 	} else if (str_eq(word, STR("completion"))) {
-		completion_bash(&text);
+		if (completion(str_of(argc > 2 ? argv[2] : "bash"), &text) < 0) {
+			fputs("hearth completion: there is one for bash, zsh and fish\n", stderr);
+			return EXIT_USAGE;
+		}
 	} else if (str_eq(word, STR("--man-options")) && argc > 2) { /* for the build of the man pages */
 		const struct command *c = command_find(str_of(argv[2]));
 
@@ -55,7 +67,8 @@ static int special(struct str word, int argc, char **argv)
 	} else {
 		return unknown(argv[1]);
 	}
-	return fputs(buf_cstr(&text), stdout) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+	r = text.error ? text.error : io_write_all(STDOUT_FILENO, text.ptr, text.len);
+	return r == 0 || r == -EPIPE ? EXIT_DONE : EXIT_FAILED; /* of a closed pipe: the reader has seen enough */
 }
 
 int main(int argc, char **argv)

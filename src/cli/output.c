@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "cli/memory.h"
 #include "sink/format.h"
 #include "sink/sink.h"
 
@@ -22,6 +23,7 @@ int output_write(const struct command *c, const char *path, const char *format, 
 	const struct sink_config cfg = { .path = path, .format = format, .options = *options };
 	scoped(close_sink) struct sink_state *sink = NULL;
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
+	char room[160];
 	int r = file_sink()->open(&cfg, &text, &sink);
 
 	if (r < 0) {
@@ -29,8 +31,10 @@ int output_write(const struct command *c, const char *path, const char *format, 
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	r = file_sink()->write(sink, w, &text);
+	if (r == -EPIPE && !strcmp(path, "-")) /* the reader has seen enough */
+		return EXIT_DONE;
 	if (r < 0)
-		return command_fail(c, "%s: cannot write: %s", path, strerror(-r));
+		return command_fail(c, "%s: cannot write: %s", path, memory_reason(r, room));
 	if (!quiet && strcmp(path, "-"))
 		fprintf(stderr, "hearth %s: wrote %s\n", c->name, buf_cstr(&text));
 	return EXIT_DONE;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/safe.h"
 #include "render/terminal.h"
 
 #define TOKEN_MAX KIB(4)
@@ -103,8 +104,14 @@ static int say_open(const struct pusher *p, const struct buf *why, int error)
 /* @token has to stay as long as @out is used. */
 static int configure(struct pusher *p, const struct push_options *options, struct buf *token, struct push_config *out)
 {
-	int e = push_token(p->command, options, token);
+	scoped(buf_release) struct buf url = BUF_INIT(KIB(8)), why = BUF_INIT(KIB(32));
+	int e;
 
+	if (upload_collector_url(&url, str_of(options->url), &why) == -EINVAL) {
+		command_fail(p->command, "--push: %s", buf_cstr(&why));
+		return EXIT_USAGE;
+	}
+	e = push_token(p->command, options, token);
 	if (e == EXIT_DONE && choose_spool(p, options) < 0)
 		e = command_fail(p->command, "out of memory");
 	p->url = options->url;
@@ -184,7 +191,9 @@ void pusher_write(struct pusher *p, const struct window *w)
 /* What has left, what waits, and what never will. */
 static int report(struct pusher *p, const struct push_stats *s, struct buf *text)
 {
-	buf_addf(text, "\nPushed to %s: %" PRIu64 " profiles\n", p->url, s->sent);
+	buf_adds(text, STR("\nPushed to "));
+	safe_add_url(text, str_of(p->url));
+	buf_addf(text, ": %" PRIu64 " profiles\n", s->sent);
 	if (s->found)
 		buf_addf(text, "  %" PRIu64 " that an earlier run had left waited in the spool\n", s->found);
 	if (s->waiting > s->waiting_in_memory) {

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "sampler/samplers.h"
 
-#define PYSPY_HZ_MAX 50U /* spec/agent.md, 6.1 */
+#define PYSPY_HZ_MAX 50U /* source: gProfiler, profilers/python.py, MAX_FREQUENCY */
 
 const char *const frame_style_names[] = {
 	[FRAME_STYLE_PACKAGE] = "package",

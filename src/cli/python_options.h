@@ -54,9 +54,9 @@ struct codec_options frame_options_get(const struct frame_options *o);
 /* ---- what is sampled ---- */
 
 enum python_mode {
-	PYTHON_MODE_AUTO,   /* with everything else where that can be had, from outside otherwise */
+	PYTHON_MODE_AUTO,   /* with the BPF sampler where it works, from outside otherwise */
 	PYTHON_MODE_PYPERF, /* by BPF only */
-	PYTHON_MODE_PYSPY,  /* from outside, beside the sampler: spec/agent.md, 4 */
+	PYTHON_MODE_PYSPY,  /* from outside, beside the sampler: agent/merge_runtime.h */
 	PYTHON_MODE_DISABLED,
 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a collector: rows for every command that runs one. Their offsets are of struct serve_config, which has
- * to come first in the command's configuration. */
-#include "cli/serve.h"
+#include "cli/serve_options.h"
 
-const char *const serve_log_levels[] = { "debug", "info", "warn", "error", NULL };
-const char *const serve_log_formats[] = { "console", "json", NULL };
+#include "collector/privilege.h"
 
 #define AT(field) .at = offsetof(struct serve_config, field)
 
@@ -22,13 +19,17 @@ const struct opt serve_options_general[] = {
 	{ 0 },
 };
 
+static const char *const auto_size[] = { "auto", NULL };
+
 const struct opt serve_options_keeping[] = {
 	{ "retention", 0, OPT_DURATION, AT(age_max_ns), .fallback = "14d", .arg = "TIME",
 	  .help = "remove a day's profiles this long after the last of them came; 0: never" },
 	{ "retention-size", 0, OPT_SIZE, AT(size_max), .fallback = "10G", .arg = "SIZE",
 	  .help = "remove the oldest days above this many bytes; 0: no limit" },
-	{ "retention-free", 0, OPT_SIZE, AT(free_min), .fallback = "1G", .arg = "SIZE",
-	  .help = "remove the oldest days while the file system has less space left; 0: no limit" },
+	{ "retention-free", 0, OPT_SIZE, AT(free_min), .choices = auto_size, .fallback = "auto", .arg = "SIZE",
+	  .help = "remove the oldest days while the file system has less space left; auto: 1G, or 5 % of the file "
+		  "system "
+		  "where that is less; 0: no limit" },
 	{ "retention-daily", 0, OPT_DURATION, AT(rollup_age_max_ns), .fallback = "400d", .arg = "TIME",
 	  .help = "keep the sums of whole days this long; 0: for ever" },
 	{ "dictionary-memory", 0, OPT_SIZE, AT(dictionary_max), .fallback = "96M", .arg = "SIZE",
@@ -44,6 +45,8 @@ const struct opt serve_options_access[] = {
 	{ "insecure-no-auth", 0, OPT_FLAG, AT(no_auth), .help = "ask nobody for a token, wherever they come from" },
 	{ "cors-origin", 0, OPT_LIST, AT(cors), .arg = "ORIGIN",
 	  .help = "let pages of this origin read answers; may be given more than once" },
+	{ "web-dir", 0, OPT_PATH, AT(web_dir), .arg = "DIR",
+	  .help = "serve the viewer's files from this folder instead of those in the program, anew at every request" },
 	{ 0 },
 };
 
@@ -69,6 +72,10 @@ const struct opt serve_options_limits[] = {
 	  .help = "bytes a second that one token or address may upload, twice as many at once; 0: any number" },
 	{ "max-answers-memory", 0, OPT_SIZE, AT(answers_max), .fallback = "256M", .arg = "SIZE",
 	  .help = "memory of finished answers that wait for their readers; more get 503. 0: any" },
+	{ "max-past", 0, OPT_DURATION, AT(past_max_ns), .fallback = "3650d", .arg = "TIME",
+	  .help = "store no profile of a time longer ago, unless its token has the scope admin; 0: of any time" },
+	{ "max-ahead", 0, OPT_DURATION, AT(ahead_max_ns), .fallback = "1d", .arg = "TIME",
+	  .help = "the same for times to come" },
 	{ "query-timeout", 0, OPT_DURATION, AT(query_max_ns), .fallback = "60s", .arg = "TIME",
 	  .help = "end a query that takes longer; 0: never" },
 	{ "header-timeout", 0, OPT_DURATION, AT(header_ns), .fallback = "10s", .arg = "TIME",
@@ -85,3 +92,21 @@ const struct opt serve_options_logging[] = {
 	{ "access-log", 0, OPT_FLAG, AT(access_log), .fallback = "true", .help = "log a line for each request" },
 	{ 0 },
 };
+
+int serve_command(const struct command *c, const struct serve_config *config)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+
+	if (serve_address_check(config->addr) < 0) {
+		command_fail(c, "--addr: '%s' is not HOST:PORT", config->addr);
+		return EXIT_USAGE;
+	}
+	return serve_run(config, &why) < 0 ? command_fail(c, "%s", buf_cstr(&why)) : EXIT_DONE;
+}
+
+int command_become_owner(const struct command *c, const char *folder)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+
+	return privilege_become_owner(folder, &why) < 0 ? command_fail(c, "%s", buf_cstr(&why)) : EXIT_DONE;
+}

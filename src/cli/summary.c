@@ -2,6 +2,7 @@
 #include "cli/summary.h"
 
 #include "base/array.h"
+#include "render/classes.h"
 #include "render/terminal.h"
 
 #define NAME_BYTES_MAX MIB(32)
@@ -44,12 +45,16 @@ static void add_functions(struct summary *s, const struct model *m)
 {
 	scoped(freep) struct render_top_row *rows = NULL;
 	size_t count = 0;
-	int r = render_top(m, model_count_value(m), &s->style, &rows, &count);
+	size_t column = codec_value(m, &s->options, model_count_value(m));
+	int r = render_top(m, column, &s->options.frames, &rows, &count);
+
+	for (size_t i = 0; i < m->samples_count; i++)
+		s->shown = saturating_add(s->shown, model_values(m, &m->samples[i])[column]);
 
 	for (size_t i = 0; i < count && r == 0 && rows[i].self > 0; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(MIB(1));
 
-		render_top_name(m, &s->style, &rows[i], &name);
+		render_top_name(m, &s->options.frames, &rows[i], &name);
 		r = name.error ? name.error : add_row(s, buf_str(&name), rows[i].self);
 	}
 	s->incomplete |= r < 0;
@@ -58,38 +63,46 @@ static void add_functions(struct summary *s, const struct model *m)
 static void add_cuts(struct summary *s, const struct window *w)
 {
 	for (size_t i = 0; i < w->counter_count; i++) {
-		struct str name = str_of(w->counters[i].name);
+		struct str reason = window_cut_reason(&w->counters[i]);
 		uint32_t id;
 
-		if (!str_starts(name, STR("cut_")) || !w->counters[i].value)
+		if (!reason.len || !w->counters[i].value)
 			continue;
-		if (intern_add(&s->cut_names, str_skip(name, 4), &id) < 0 || id > SUMMARY_CUTS_MAX)
+		if (intern_add(&s->cut_names, reason, &id) < 0 || id > SUMMARY_CUTS_MAX)
 			s->incomplete = true;
 		else
 			s->cuts[id - 1] += w->counters[i].value;
 	}
 }
 
+static void add_classes(struct summary *s, const struct window *w)
+{
+	const struct window_classes classes = window_classes(w);
+
+	s->classes.user += classes.user;
+	s->classes.whole += classes.whole;
+	s->classes.guessed += classes.guessed;
+	s->classes.cut += classes.cut;
+	for (int kind = 0; kind < JIT_KIND_COUNT; kind++)
+		s->unnamed_jit[kind] += window_counter(w, jit_kind_counter((enum jit_kind)kind));
+	add_cuts(s, w);
+}
+
 void summary_add(struct summary *s, const struct window *w)
 {
 	s->window_count++;
 	s->samples += window_counter(w, STR("samples"));
-	s->user_samples += window_counter(w, STR("user_samples"));
-	s->complete += window_counter(w, STR("complete"));
 	s->frames += window_counter(w, STR("frames"));
 	s->unnamed_frames += window_counter(w, STR("unnamed_frames"));
-	s->runtime_samples += window_counter(w, STR("runtime_samples"));
-	s->runtime_complete += window_counter(w, STR("runtime_complete"));
-	s->runtime_frames += window_counter(w, STR("runtime_frames"));
-	s->runtime_unnamed_frames += window_counter(w, STR("runtime_unnamed_frames"));
-	s->runtime_unlined_frames += window_counter(w, STR("runtime_unlined_frames"));
+	for (size_t i = 0; i < MODEL_RUNTIME_COUNT; i++)
+		runtime_shares_add(&s->runtimes[i], w, model_runtime_at(i)->name);
 	s->lines_asked += window_counter(w, STR("lines_asked"));
 	s->lines_found += window_counter(w, STR("lines_found"));
 	s->lines_failed += window_counter(w, STR("lines_failed"));
 	s->busy_ns += w->busy_ns;
 	s->cpu_count = w->cpu_count;
 	s->frequency_hz = w->frequency_hz;
-	add_cuts(s, w);
+	add_classes(s, w);
 	add_functions(s, w->model);
 }
 
@@ -100,32 +113,47 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_stacks_line(const struct summary *s, uint64_t lost, struct buf *out)
 {
-	uint64_t all = s->user_samples + lost;
+	struct window_classes classes = s->classes;
+	uint64_t all = classes.user + lost;
 
-	buf_addf(out, "  stacks   %.1f %% of %llu user stacks are whole", percent(s->complete, all),
-		 (unsigned long long)all);
+	classes.lost = lost;
+	buf_addf(out, "  stacks   %llu user stacks: ", (unsigned long long)all);
+	classes_add_shares(&classes, 1, out);
 	for (uint32_t i = 1; i < MIN(intern_count(&s->cut_names), (size_t)SUMMARY_CUTS_MAX + 1); i++) {
 		struct str name = intern_get(&s->cut_names, i);
 
-		buf_addf(out, "%s %.1f %% ", i == 1 ? "; cut:" : ",", percent(s->cuts[i - 1], all));
+		buf_addf(out, "%s %.1f %% ", i == 1 ? ":" : ",", percent(s->cuts[i - 1], all));
 		for (size_t c = 0; c < name.len; c++)
 			buf_addc(out, name.ptr[c] == '_' ? ' ' : name.ptr[c]);
 	}
 	buf_addf(out, "\n  names    %.1f %% of %llu frames have no name\n", percent(s->unnamed_frames, s->frames),
 		 (unsigned long long)s->frames);
+	for (int kind = 0; kind < JIT_KIND_COUNT; kind++) {
+		if (!s->unnamed_jit[kind])
+			continue;
+		buf_adds(out, STR("  jit      "));
+		classes_add_jit(s->unnamed_jit[kind], (enum jit_kind)kind, out);
+		buf_addc(out, '\n');
+	}
 }
 
 static void add_runtime_line(const struct summary *s, const struct session_stats *stats, struct buf *out)
 {
 	if (stats->left_out)
-		buf_addf(out, "  left out %llu samples without Python frames\n", (unsigned long long)stats->left_out);
-	if (!s->runtime_samples)
-		return;
-	buf_addf(out, "  python   %.1f %% of %llu samples with Python frames are whole; ",
-		 percent(s->runtime_complete, s->runtime_samples), (unsigned long long)s->runtime_samples);
-	buf_addf(out, "%.1f %% of %llu Python frames have no name, %.1f %% no line\n",
-		 percent(s->runtime_unnamed_frames, s->runtime_frames), (unsigned long long)s->runtime_frames,
-		 percent(s->runtime_unlined_frames, s->runtime_frames));
+		buf_addf(out, "  left out %llu samples without frames of a language runtime\n",
+			 (unsigned long long)stats->left_out);
+	for (size_t i = 0; i < MODEL_RUNTIME_COUNT; i++) {
+		const struct model_runtime *runtime = model_runtime_at(i);
+		const struct runtime_shares *c = &s->runtimes[i];
+
+		if (!c->samples)
+			continue;
+		buf_addf(out, "  %-8s %.1f %% of %llu samples with %s frames are whole; ", runtime->name.ptr,
+			 percent(c->complete, c->samples), (unsigned long long)c->samples, runtime->title.ptr);
+		buf_addf(out, "%.1f %% of %llu %s frames have no name, %.1f %% no line\n",
+			 percent(c->unnamed, c->frames), (unsigned long long)c->frames, runtime->title.ptr,
+			 percent(c->unlined, c->frames));
+	}
 }
 
 /* What is in the files: of the container that was asked for, and of threads that still waited at the end, too. */
@@ -173,14 +201,15 @@ static void add_top(const struct summary *s, struct buf *out)
 	size_t count = MIN(intern_count(&s->names), s->self_cap);
 	scoped(freep) struct ranked *rows = calloc(count + 1, sizeof(*rows));
 
-	if (!rows || !count || !s->samples)
+	if (!rows || !count || s->shown <= 0)
 		return;
 	for (uint32_t i = 0; i < count; i++)
 		rows[i] = (struct ranked){ i, s->self[i] };
 	qsort(rows, count, sizeof(*rows), by_self);
-	buf_adds(out, STR("\n    self  function\n"));
+	buf_addf(out, "\n    self  function%s%s%s\n", s->options.value ? " (" : "",
+		 s->options.value ? s->options.value : "", s->options.value ? ")" : "");
 	for (size_t i = 0; i < MIN(count, (size_t)TOP_COUNT) && rows[i].self > 0; i++) {
-		buf_addf(out, "  %5.1f%%  ", percent((uint64_t)rows[i].self, s->samples));
+		buf_addf(out, "  %5.1f%%  ", percent((uint64_t)rows[i].self, (uint64_t)s->shown));
 		terminal_add(out, intern_get(&s->names, rows[i].name), 160);
 		buf_addc(out, '\n');
 	}
@@ -210,7 +239,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 		buf_addf(out, ", %llu whole windows", (unsigned long long)stats->dropped_windows);
 	buf_addc(out, '\n');
 	add_waits_line(stats, out);
-	if (s->user_samples)
+	if (s->classes.user)
 		add_stacks_line(s, stats->lost, out);
 	add_runtime_line(s, stats, out);
 	add_lines_line(s, out);

@@ -14,7 +14,7 @@ struct targets {
 	size_t count, watched;
 };
 
-/** targets_parse - "1,2", each of which must live. Return: EXIT_DONE, or another status after saying why. */
+/** targets_parse - "1,2"; each process must live. Return: EXIT_DONE, or another status after saying why. */
 int targets_parse(struct targets *t, const struct command *c, const struct opt_list *texts);
 /** targets_add_child - one that its launcher watches. */
 void targets_add_child(struct targets *t, pid_t pid);

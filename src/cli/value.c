@@ -17,3 +17,15 @@ int value_choose(const struct command *c, const struct model *m, const char *nam
 	command_fail(c, "--value: the profile has no '%s'; it has %s", name, buf_cstr(&have));
 	return EXIT_USAGE;
 }
+
+int value_apply(const struct command *c, struct model *m, const char *name, struct codec_options *options)
+{
+	size_t column = 0;
+	int r = name ? value_choose(c, m, name, &column) : EXIT_DONE;
+
+	if (name && r == EXIT_DONE) {
+		m->default_type = m->value_types[column].type;
+		options->value = name;
+	}
+	return r;
+}
