@@ -19,6 +19,8 @@
 #define WATCH_NS (100 * NSEC_PER_MSEC)
 #define LABELS_MAX 32
 #define FREQUENCY_MAX 1000
+#define STACK_SIZE_MIN \
+	MIB(2) /* of the thread, whatever the program has as default: a name of many levels takes 1 MiB */
 
 /* What runs between hearth_start() and hearth_stop(). */
 struct runner {
@@ -282,12 +284,20 @@ static void init_locks(struct runner *r)
 static int start_thread(struct runner *r)
 {
 	sigset_t every, before;
-	int e;
+	pthread_attr_t attr;
+	size_t size = 0;
+	int e = pthread_attr_init(&attr);
 
+	if (e)
+		return -e;
+	ignore(pthread_attr_getstacksize(&attr, &size));
+	if (size < STACK_SIZE_MIN)
+		e = pthread_attr_setstacksize(&attr, STACK_SIZE_MIN);
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
-	e = pthread_create(&r->thread, NULL, run, r);
+	e = e ? e : pthread_create(&r->thread, &attr, run, r);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ignore(pthread_attr_destroy(&attr));
 	return -e;
 }
 

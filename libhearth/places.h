@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "libhearth/sampler.h"
 #include "object/elf_symbols.h"
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 
 struct place {
 	uint64_t start, end, offset;

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/u64map.h"
 #include "codec/pprof.h"
+#include "object/demangle.h"
 
 #define STRINGS_MAX MIB(64)
 #define LOCATIONS_MAX ((size_t)1 << 20)
@@ -160,7 +161,7 @@ static int get_mapping(struct profile *p, size_t at, uint32_t *out)
 /* Without a name the location has no line, and is shown as file and offset. */
 static int add_location(struct profile *p, size_t at, uint64_t address, uint32_t *out)
 {
-	scoped(buf_release) struct buf name = BUF_INIT(KIB(8));
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(8)), readable = BUF_INIT(DEMANGLE_TEXT_MAX + KIB(8));
 	struct model *m = p->window.model;
 	struct model_location row = { .address = address };
 	struct model_function function = { 0 };
@@ -171,15 +172,19 @@ static int add_location(struct profile *p, size_t at, uint64_t address, uint32_t
 		return r;
 	if (places_name(&p->places.items[at], address, &name) < 0)
 		return model_add_location(m, &row, NULL, out);
-	r = model_add_string(m, buf_str(&name), &function.name);
-	function.system_name = function.name;
+	demangle_add(buf_str(&name), &readable);
+	if (readable.error)
+		return readable.error;
+	r = model_add_string(m, buf_str(&name), &function.system_name);
+	if (r == 0)
+		r = model_add_string(m, buf_str(&readable), &function.name);
 	if (r == 0)
 		r = model_add_function(m, &function, &line.function);
 	row.line_count = 1;
 	return r < 0 ? r : model_add_location(m, &row, &line, out);
 }
 
-/* Return: 1 and *out; 0 when @address is no code: whatever it came from was no frame. */
+/* Return: 1 and *out; 0 when @address is no code: it came from no frame. */
 static int get_location(struct profile *p, uint64_t address, uint32_t *out)
 {
 	ptrdiff_t at;
@@ -198,7 +203,7 @@ static int get_location(struct profile *p, uint64_t address, uint32_t *out)
 
 /* Frame pointers are guesses: a compiler may have used the register for something else. No stack is called complete. */
 static const char *const end_names[] = {
-	[SAMPLE_ROOT] = "cut:guessed",
+	[SAMPLE_ROOT] = "guessed",
 	[SAMPLE_NO_CALLER] = "cut:no-frame-pointer",
 	[SAMPLE_UNREADABLE] = "cut:read-failed",
 	[SAMPLE_FRAME_LIMIT] = "cut:frame-limit",
