@@ -8,6 +8,7 @@ const SHADE_COUNT = 8;
 const CLASSES = {
 	native: [6, 26, 88, 66, 71],
 	cpp: [46, 55, 84, 60, 68],
+	rust: [14, 24, 42, 62, 70],
 	kernel: [30, 37, 92, 58, 66],
 	jit: [92, 118, 50, 60, 68],
 	java: [92, 118, 50, 60, 68],
@@ -27,6 +28,9 @@ const CLASSES = {
 };
 const CLASS_NAMES = Object.keys(CLASSES);
 const MODULE_HUES = 24;
+// From gone over less, same and more to new: told apart also by who does not see red and green.
+const DIFF_COLOURS = [[228, 70, 70], [214, 78, 68], [212, 70, 75], [210, 60, 82], [38, 14, 85], [32, 88, 79], [27, 92, 71], [22, 94, 64],
+	[8, 90, 64]];
 
 export const LABEL_COLOUR = '#1c1409';
 const HIT_BUCKET = 0;
@@ -55,6 +59,10 @@ function bucketColours() {
 		plain.push(mixHue([hue, hue, 52, 70, 76], (i % 5) / 5, false));
 		muted.push(mixHue([hue, hue, 52, 70, 76], (i % 5) / 5, true));
 	}
+	for (const [hue, saturation, lightness] of DIFF_COLOURS) {
+		plain.push(`hsl(${hue} ${saturation}% ${lightness}%)`);
+		muted.push(mixHue([hue, hue, saturation, lightness, lightness], 0, true));
+	}
 	return ['#f25cf2', '#e3bd95', ...plain, ...muted];
 }
 
@@ -69,14 +77,55 @@ export function hashText(text) {
 	return Math.imul(hash, 0x2c1b3c6d) >>> 16;
 }
 
-export function colourClass(kind, name) {
+// What only Rust's names have: closures, "<T as Trait>::f", paths of its standard library, the hash of the old mangling.
+const RUST = new RegExp([/::\{\{?closure/, /^<.* as .*>::/, /::h[0-9a-f]{16}$/, /\$(LT|GT|RF|u20)\$/,
+	/(^|[<&( ])(core::(ops|fmt|iter|ptr|slice|str|option|result|num|panicking|hash|cell|mem|array|char|sync)|alloc::\w+|std::(rt|sys|sys_common|io|fmt|panicking|panic|collections|fs|env))::/]
+	.map((r) => r.source).join('|'));
+
+/** The numbers of the modules that have Rust's code: other names in them look like C++ without its arguments. */
+export function rustModules(frames) {
+	const found = new Set();
+	for (let f = 0; f < frames.count; f++) {
+		if (frames.kind(f) === 'native' && frames.module[f] && !found.has(frames.module[f]) && RUST.test(frames.name(f))) {
+			found.add(frames.module[f]);
+		}
+	}
+	return found;
+}
+
+/** rust: are there names of Rust in the frame's module? */
+export function colourClass(kind, name, rust = false) {
 	if (kind !== 'native') return kind in CLASSES ? kind : 'native';
 	if (/^(\[|0x[0-9a-f]+$)/.test(name)) return 'unnamed';
-	return name.includes('::') ? 'cpp' : 'native';
+	if (RUST.test(name)) return 'rust';
+	if (!name.includes('::')) return 'native';
+	return rust && !name.includes('(') ? 'rust' : 'cpp';
+}
+
+const CLASS_TEXTS = { cpp: 'C++', rust: 'Rust', php: 'PHP', dotnet: '.NET' };
+
+export function classText(name) {
+	return CLASS_TEXTS[name] ?? name;
 }
 
 export function classColour(name) {
 	return COLOURS[FIRST_BUCKET + CLASS_NAMES.indexOf(name) * SHADE_COUNT + 3];
+}
+
+function moduleBucket(name) {
+	return FIRST_BUCKET + CLASS_NAMES.length * SHADE_COUNT + (hashText(name) % MODULE_HUES);
+}
+
+/** The bucket of a class by name. */
+export function classBucket(name) {
+	return FIRST_BUCKET + CLASS_NAMES.indexOf(name) * SHADE_COUNT;
+}
+
+/** change: -1 gone, 0 the same, 1 new. */
+export function diffBucket(change) {
+	const most = (DIFF_COLOURS.length - 1) / 2;
+	const step = Math.abs(change) === 1 ? most * change : Math.max(1 - most, Math.min(most - 1, Math.round(change * most * 1.5)));
+	return FIRST_BUCKET + CLASS_NAMES.length * SHADE_COUNT + MODULE_HUES + most + step;
 }
 
 /** What belongs together when a frame has no module: its package, namespace or directory. */
@@ -91,11 +140,36 @@ export class Colours {
 	constructor(frames, mode) {
 		this.frames = frames;
 		this.mode = mode;
+		this.rust = (frames.shared.rust ??= rustModules(frames));
+		this.classes = (frames.shared.classes ??= new Uint8Array(frames.count + 1)); // number in CLASS_NAMES, + 1
 		this.bucket = new Uint16Array(frames.count + 1);
 	}
 
 	of(frame) {
 		return this.bucket[frame] || (this.bucket[frame] = this.choose(frame));
+	}
+
+	classOf(frame) {
+		const { frames, classes } = this;
+		if (frame >= frames.own) return colourClass(frames.kind(frame), frames.name(frame));
+		if (!classes[frame]) {
+			classes[frame] = CLASS_NAMES.indexOf(colourClass(frames.kind(frame), frames.name(frame), this.rust.has(frames.module[frame]))) + 1;
+		}
+		return CLASS_NAMES[classes[frame] - 1];
+	}
+
+	moduleOf(frame) {
+		return this.frames.moduleName(frame) || packageOf(this.frames.name(frame));
+	}
+
+	/** What the legend calls a frame's colour, and that colour. */
+	legendOf(frame) {
+		if (this.mode === 'module') {
+			const name = this.moduleOf(frame);
+			return { name, colour: COLOURS[moduleBucket(name)] };
+		}
+		const name = this.classOf(frame);
+		return { name: classText(name), colour: classColour(name) };
 	}
 
 	choose(frame) {
@@ -104,10 +178,9 @@ export class Colours {
 		if (frame >= frames.count) return root;
 		const name = frames.name(frame);
 		if (this.mode === 'module') {
-			const hue = hashText(frames.moduleName(frame) || packageOf(name)) % MODULE_HUES;
-			return FIRST_BUCKET + CLASS_NAMES.length * SHADE_COUNT + hue;
+			return moduleBucket(this.moduleOf(frame));
 		}
-		const at = CLASS_NAMES.indexOf(colourClass(frames.kind(frame), name));
+		const at = CLASS_NAMES.indexOf(this.classOf(frame));
 		return FIRST_BUCKET + at * SHADE_COUNT + (hashText(name) % SHADE_COUNT);
 	}
 }

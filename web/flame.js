@@ -3,12 +3,15 @@
 // the rest goes to the canvas bucketed by colour.
 import { BLOCK_BITS, findAtMost, gallopTo, nodeAt } from './layout.js';
 import { BUCKETS, COLOURS, LABEL_COLOUR, MUTED_OFFSET } from './colour.js';
-import { lastPart, visibleText, withoutArguments } from './format.js';
+import { lastPart, shortened, visibleText, withoutArguments } from './format.js';
 
 export const ROW_HEIGHT = 19;
 const LABEL_MIN = 24;
 const LABEL_CHARS_MAX = 400;
 const ZOOM_MS = 140;
+const PRINT_WIDTH = 1040;
+const PRINT_HEIGHT_MAX = 5000;
+const PRINT_RATIO = 2;
 const WHEEL_REST_MS = 300;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 
@@ -33,10 +36,10 @@ class LabelFitter {
 		let width = 0;
 		let end = 0;
 		let roomy = 0;
-		const dots = this.charWidth('…');
+		const dots = this.charWidth('…') + (/^.?[([{<]/.test(text) ? this.charWidth('>') : 0);
 		for (const c of text) {
 			width += this.charWidth(c);
-			if (width > room) return roomy > 1 ? text.slice(0, roomy) + '…' : null;
+			if (width > room) return roomy > 1 ? shortened(text.slice(0, roomy)) : null;
 			end += c.length;
 			if (width + dots <= room) roomy = end;
 		}
@@ -54,7 +57,7 @@ class LabelFitter {
 }
 
 export class FlameView {
-	/** hooks: { click(node, view), hover(node, event, view), moved(from, to, view), frames, colours } */
+	/** hooks: { click(node, view), menu(node, event, view), hover(node, event, view), moved(from, to, view), frames, colours } */
 	constructor(scroller, hooks) {
 		this.scroller = scroller;
 		this.canvas = scroller.querySelector('canvas');
@@ -88,6 +91,12 @@ export class FlameView {
 		canvas.addEventListener('click', (event) => {
 			const node = this.hit(event.offsetX, event.offsetY);
 			if (node >= 0) this.hooks.click(node, this, event);
+		});
+		canvas.addEventListener('contextmenu', (event) => {
+			const node = this.hit(event.offsetX, event.offsetY);
+			if (node < 0 || !this.hooks.menu) return;
+			event.preventDefault();
+			this.hooks.menu(node, event, this);
 		});
 		canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
 		new ResizeObserver(() => this.resize()).observe(scroller);
@@ -233,6 +242,34 @@ export class FlameView {
 		this.invalidate();
 	}
 
+	/** The whole tree from its root, as wide as a sheet, for as long as the browser prints. */
+	layOutForPrint() {
+		if (!this.tree || !this.scroller.clientWidth) return;
+		const ratio = PRINT_RATIO;
+		this.scroller.scrollTop = 0;
+		this.width = PRINT_WIDTH;
+		this.height = Math.min(this.contentHeight(), PRINT_HEIGHT_MAX);
+		this.canvas.width = this.width * ratio;
+		this.canvas.height = this.height * ratio;
+		this.canvas.style.width = '100%';
+		this.canvas.style.height = 'auto';
+		this.spacer.style.height = '0';
+		this.draw(ratio);
+	}
+
+	/** All rows of what is shown as a promise of a PNG. */
+	async picture() {
+		const top = this.scroller.scrollTop;
+		this.layOutForPrint();
+		try {
+			return await new Promise((resolve) => this.canvas.toBlob(resolve, 'image/png'));
+		} finally {
+			this.canvas.width = 0;
+			this.resize();
+			this.scroller.scrollTop = top;
+		}
+	}
+
 	invalidate() {
 		if (!this.pending) this.pending = requestAnimationFrame((now) => this.frame(now));
 	}
@@ -252,10 +289,9 @@ export class FlameView {
 		this.draw();
 	}
 
-	draw() {
+	draw(ratio = window.devicePixelRatio || 1) {
 		const start = performance.now();
 		const { context, tree } = this;
-		const ratio = window.devicePixelRatio || 1;
 		const style = getComputedStyle(this.scroller);
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		context.fillStyle = style.backgroundColor;
@@ -270,6 +306,7 @@ export class FlameView {
 		this.paintLabels();
 		this.paintOutline(this.hovered, style.getPropertyValue('--outline-hover'), 1);
 		this.paintOutline(this.selected, style.getPropertyValue('--outline'), 2);
+		this.hooks.drawn?.();
 		this.frameTimes.push(performance.now() - start);
 		if (this.frameTimes.length > 2000) this.frameTimes.splice(0, 1000);
 	}
@@ -331,9 +368,9 @@ export class FlameView {
 		const frame = this.tree.frame[node];
 		let bucket;
 		if (this.hits && this.hits[frame]) bucket = BUCKETS.hit;
-		else bucket = this.hooks.colours.of(frame) + (this.hits || muteRow ? MUTED_OFFSET : 0);
+		else bucket = this.hooks.colours.of(frame, node, this.tree) + (this.hits || muteRow ? MUTED_OFFSET : 0);
 		this.push(bucket, x, top, w);
-		if (w >= LABEL_MIN) this.labels.push({ frame, x, top, w });
+		if (w >= LABEL_MIN) this.labels.push({ frame, node, x, top, w });
 	}
 
 	push(bucket, x, top, w) {
@@ -371,12 +408,14 @@ export class FlameView {
 		context.font = fitter.font;
 		context.fillStyle = LABEL_COLOUR;
 		context.textBaseline = 'middle';
-		for (const { frame, x, top, w } of this.labels) {
-			const room = w - 8;
+		const { colours } = this.hooks;
+		for (const { frame, node, x, top, w } of this.labels) {
+			const mark = colours.mark ? colours.mark(frame, node, this.tree) : '';
+			const room = w - 8 - (mark ? context.measureText(mark).width : 0);
 			const forms = this.labelForms(frame);
 			const whole = forms.find((form) => fitter.fits(form, room));
 			const text = whole ?? fitter.cut(forms[2], room);
-			if (text) context.fillText(text, x + 4, top + ROW_HEIGHT / 2 + 1);
+			if (text) context.fillText(mark + text, x + 4, top + ROW_HEIGHT / 2 + 1);
 		}
 	}
 

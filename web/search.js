@@ -16,9 +16,9 @@ export function compileQuery(query, isRegex) {
 	return { test: (name) => name.toLowerCase().includes(query) };
 }
 
-/** One byte per frame (the root's last): 1 where the name matches. */
+/** One byte per frame (the root's and what is hidden last): 1 where the name matches. */
 export function matchFrames(frames, test) {
-	const hits = new Uint8Array(frames.count + 1);
+	const hits = new Uint8Array(frames.count + 2);
 	for (let i = 0; i < frames.count; i++) hits[i] = test(visibleText(frames.name(i))) ? 1 : 0;
 	return hits;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All functions in a grid of which only the rows in view exist.
+// All functions in a grid; only the rows in view exist.
 import { formatCount, formatShare, visibleText } from './format.js';
 
 const TABLE_ROW_HEIGHT = 26;

@@ -29,7 +29,7 @@ class Pool {
 /** Groups entries by frame: the heaviest last, so that a stack takes it first. */
 class Partition {
 	constructor(frameCount) {
-		this.slot = new Int32Array(frameCount + 1).fill(-1);
+		this.slot = new Int32Array(frameCount + 2).fill(-1);
 		this.groups = [];
 		this.node = [];
 		this.weight = [];
@@ -52,6 +52,7 @@ class Partition {
 	/** Moves the groups of at least `min` to the pool; returns them as { frame, total, from, to }, lightest first. */
 	take(pool, min, only) {
 		const kept = this.groups.filter((g) => g.total >= min && g.total > 0 && (only < 0 || g.frame === only));
+		kept.rest = only < 0 ? this.groups.reduce((sum, g) => sum + g.total, 0) - kept.reduce((sum, g) => sum + g.total, 0) : 0;
 		kept.sort((a, b) => a.total - b.total || b.frame - a.frame);
 		for (const g of this.groups) g.at = -1;
 		let at = pool.count;
@@ -88,7 +89,7 @@ function finishTree(out, root) {
  * buildTree - grow a tree by steps
  * @param start (partition) => void: adds the entries of the first row
  * @param grow (group, pool, partition) => self value; adds what lies below the entries pool[from..to) of a group
- * @param options path: frames to follow without their siblings; share: smallest total shown, of the last one's on the path
+ * @param options path: frames to follow without their siblings; share: smallest total shown, as a part of the last frame's on the path
  */
 function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
 	const out = { level: [0], frame: [rootFrame], total: [rootTotal], self: [0], isCut: false };
@@ -96,9 +97,13 @@ function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
 	const partition = new Partition(frameCount);
 	const { path = [], share = 0 } = options;
 	let min = rootTotal * share;
+	// What is too narrow is one frame, the last of its row: nothing would look as if nobody called.
 	const expand = (level) => {
 		const followed = level < path.length;
-		return partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
+		const at = pool.count;
+		const kept = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
+		if (kept.rest > 0 && kept.rest >= min) kept.unshift({ frame: frameCount + 1, total: kept.rest, from: at, to: at });
+		return kept;
 	};
 	start(partition);
 	const stack = expand(0).map((g) => ({ ...g, level: 1 }));
@@ -111,7 +116,7 @@ function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
 		out.total.push(group.total);
 		out.self.push(0);
 		out.isCut ||= at >= NODES_MAX || group.level >= DEPTH_MAX;
-		if (at >= NODES_MAX || group.level >= DEPTH_MAX) continue;
+		if (at >= NODES_MAX || group.level >= DEPTH_MAX || group.frame > frameCount) continue;
 		out.self[at] = grow(group, pool, partition);
 		for (const child of expand(group.level)) {
 			child.level = group.level + 1;

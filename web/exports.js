@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown as a file: made here, from the columns, without asking anybody.
+import { COLOURS, LABEL_COLOUR } from './colour.js';
+import { ROW_HEIGHT } from './flame.js';
+import { lastPart, visibleText, withoutArguments } from './format.js';
+
+const PART_CHARS = 1 << 16;
+const SVG_WIDTH = 1400;
+const SVG_ROWS_MAX = 2000;
+const SVG_LABEL_PIXELS = 7;
+const SVG_BOX_MIN = 0.4;
+const SVG_NAME_CHARS_MAX = 1000;
+
+/** How .col and folded files write the kinds (docs/formats/col.md). */
+const KIND_SUFFIXES = {
+	kernel: '_[k]', python: '_[p]', 'python-native': '_[pn]', 'python-error': '_[pe]', java: '_[j]', 'java-inlined': '_[i]', 'java-c1': '_[1]',
+	'java-interpreted': '_[0]', ruby: '_[rb]', php: '_[php]', dotnet: '_[net]',
+};
+
+/** Collects text without one string of everything. */
+class Parts {
+	constructor() {
+		this.done = [];
+		this.text = '';
+	}
+
+	add(text) {
+		this.text += text;
+		if (this.text.length > PART_CHARS) {
+			this.done.push(this.text);
+			this.text = '';
+		}
+	}
+
+	end() {
+		return [...this.done, this.text];
+	}
+}
+
+/** Calls visit(frames root first, value) for each stack with self value. */
+function eachStack(tree, visit) {
+	const path = [];
+	for (let i = 1; i < tree.count; i++) {
+		path.length = tree.level[i] - 1;
+		path.push(tree.frame[i]);
+		if (tree.self[i] > 0) visit(path, tree.self[i]);
+	}
+}
+
+function foldedName(frames, frame) {
+	const plain = frames.name(frame).replace(/;/g, '|').replace(/[\u0000-\u001f\u007f]/g, '?').trimEnd();
+	const name = plain.replace(/ (\d+)$/, '_$1') || '[unknown]';
+	return name + (KIND_SUFFIXES[frames.kind(frame)] ?? '');
+}
+
+export function foldedParts(tree, frames) {
+	const out = new Parts();
+	const names = new Map();
+	const nameOf = (f) => names.get(f) ?? names.set(f, foldedName(frames, f)).get(f);
+	eachStack(tree, (path, value) => out.add(`${path.map(nameOf).join(';')} ${value}\n`));
+	return out.end();
+}
+
+const SPEEDSCOPE_UNITS = { nanoseconds: 'nanoseconds', bytes: 'bytes' };
+
+export function speedscopeParts(tree, frames, meta) {
+	const out = new Parts();
+	const numbers = new Map();
+	const used = [];
+	const numberOf = (f) => {
+		if (!numbers.has(f)) {
+			numbers.set(f, used.length);
+			used.push(f);
+		}
+		return numbers.get(f);
+	};
+	const samples = new Parts();
+	const weights = new Parts();
+	let sum = 0;
+	eachStack(tree, (path, value) => {
+		samples.add((sum ? ',[' : '[') + path.map(numberOf).join(',') + ']');
+		weights.add((sum ? ',' : '') + value * meta.scale);
+		sum += value * meta.scale;
+	});
+	const title = JSON.stringify(meta.title || 'profile');
+	out.add(`{"$schema":"https://www.speedscope.app/file-format-schema.json","name":${title},"activeProfileIndex":0,"exporter":"hearth","shared":{"frames":[`);
+	for (const [i, f] of used.entries()) {
+		const file = frames.moduleName(f);
+		out.add(`${i ? ',' : ''}{"name":${JSON.stringify(frames.name(f))}${file ? `,"file":${JSON.stringify(file)}` : ''}}`);
+	}
+	out.add(`]},"profiles":[{"type":"sampled","name":${title},"unit":"${SPEEDSCOPE_UNITS[meta.unit] ?? 'none'}","startValue":0,"endValue":${sum},"samples":[`);
+	return [...out.end(), ...samples.end(), '],"weights":[', ...weights.end(), ']}]}\n'];
+}
+
+/** A spreadsheet takes a text that begins with one of = + - @ for a formula: it gets an apostrophe. */
+function csvText(text) {
+	const plain = visibleText(text);
+	return '"' + (/^[=+\-@]/.test(plain) ? "'" : '') + plain.replace(/"/g, '""') + '"';
+}
+
+export function csvParts(totals, frames, whole) {
+	const out = new Parts();
+	out.add('function,module,kind,self,self_percent,total,total_percent\r\n');
+	const order = [];
+	for (let f = 0; f < frames.count; f++) if (totals.total[f] > 0) order.push(f);
+	order.sort((a, b) => totals.self[b] - totals.self[a] || a - b);
+	const percent = (value) => ((100 * value) / whole).toFixed(4);
+	for (const f of order) {
+		out.add([csvText(frames.name(f)), csvText(frames.moduleName(f)), csvText(frames.kind(f)), totals.self[f], percent(totals.self[f]),
+			totals.total[f], percent(totals.total[f])].join(',') + '\r\n');
+	}
+	return out.end();
+}
+
+/** Text of a picture: markup escaped, and without the characters that XML has no place for. */
+function xmlText(text) {
+	return visibleText(text).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|[\ufffe\uffff]/g, '\ufffd')
+		.replace(/[<>&"']/g, (c) => `&#${c.charCodeAt(0)};`);
+}
+
+/** The part of a graph that its view shows in its width, all rows of it. */
+export function svgParts(view, frames) {
+	const { tree, from, to } = view;
+	const { colours } = view.hooks;
+	const scale = SVG_WIDTH / (to - from);
+	const out = new Parts();
+	const rows = Math.min(tree.deepest + 1, SVG_ROWS_MAX);
+	const height = rows * ROW_HEIGHT + 4;
+	out.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
+		`font-family="system-ui, sans-serif" font-size="11" fill="${LABEL_COLOUR}"><rect width="100%" height="100%" fill="#fffdf9"/>\n`);
+	for (let row = 0; row < rows; row++) {
+		const y = (view.flip ? rows - 1 - row : row) * ROW_HEIGHT + 2;
+		for (let p = tree.rowStart[row]; p < tree.rowStart[row + 1]; p++) {
+			const node = tree.order[p];
+			const left = Math.max(0, (tree.x[node] - from) * scale);
+			const wide = Math.min(SVG_WIDTH, (tree.x[node] + tree.total[node] - from) * scale) - left;
+			if (wide < SVG_BOX_MIN) continue;
+			const name = frames.name(tree.frame[node]).slice(0, SVG_NAME_CHARS_MAX);
+			const share = ((100 * tree.total[node]) / tree.total[0]).toFixed(2);
+			out.add(`<g><title>${xmlText(name)} (${tree.total[node]}, ${share} %)</title><rect x="${left.toFixed(2)}" y="${y}" ` +
+				`width="${Math.max(0.3, wide - (wide > 3 ? 1 : 0)).toFixed(2)}" height="${ROW_HEIGHT - 1}" fill="${COLOURS[colours.of(tree.frame[node], node, tree)]}"/>`);
+			const room = Math.floor((wide - 6) / SVG_LABEL_PIXELS);
+			if (room > 2) {
+				const plain = [name, withoutArguments(name), lastPart(name)].find((form) => form.length <= room) ?? lastPart(name).slice(0, room - 1) + '…';
+				out.add(`<text x="${(left + 3).toFixed(2)}" y="${y + 13}">${xmlText(plain)}</text>`);
+			}
+			out.add('</g>\n');
+		}
+	}
+	out.add('</svg>\n');
+	return out.end();
+}
+
+function saveBlob(blob, name) {
+	const link = document.createElement('a');
+	link.href = URL.createObjectURL(blob);
+	link.download = name;
+	document.body.append(link);
+	link.click();
+	link.remove();
+	setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+export function fileTitle(title) {
+	return (visibleText(title).replace(/[^\w.-]+/g, '_').slice(0, 60) || 'profile').replace(/^\.+/, '');
+}
+
+/** Saves what a viewer shows. format: folded, speedscope, csv, svg or png. */
+export async function saveAs(viewer, format) {
+	const { tree, frames, meta, graph } = viewer;
+	const name = fileTitle(meta.title ?? '');
+	const text = (parts, type) => new Blob(parts, { type });
+	if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
+	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
+	else if (format === 'csv') saveBlob(text(csvParts(await viewer.whenTotals(), frames, tree.total[0]), 'text/csv'), name + '.csv');
+	else if (format === 'svg') saveBlob(text(svgParts(graph, frames), 'image/svg+xml'), name + '.svg');
+	else if (format === 'png') saveBlob(await graph.picture(), name + '.png');
+}

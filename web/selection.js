@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
+import { formatLabels, parseLabels } from './api.js';
+
+export const PAGES = ['services', 'profile', 'compare', 'files'];
+const TEXT_MAX = 4096;
+const BASE_NAMES = ['before', '1d', '7d'];
+
+export const DEFAULT_SELECTION = Object.freeze({
+	page: 'services', service: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d',
+});
+const TEXT_KEYS = { service: 'service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
+
+/** Anything may stand in an address: what does not parse falls back to the default. */
+export function parseSelection(hash) {
+	const [path, query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
+	const given = new URLSearchParams(query);
+	const selection = { ...DEFAULT_SELECTION };
+	if (PAGES.includes(path)) selection.page = path;
+	for (const [key, name] of Object.entries(TEXT_KEYS)) {
+		const text = given.get(name);
+		if (text !== null && text.length <= TEXT_MAX) selection[key] = text;
+	}
+	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, 32);
+	const [from, to, more] = (given.get('part') ?? '').split('-').map(Number);
+	if (more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from) selection.part = [from, to];
+	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
+	return selection;
+}
+
+/** viewHash: what formatHash() of state.js gives, or ''. */
+export function formatSelection(selection, viewHash = '') {
+	const out = new URLSearchParams();
+	for (const [key, name] of Object.entries(TEXT_KEYS)) {
+		if (selection[key] !== DEFAULT_SELECTION[key]) out.set(name, selection[key]);
+	}
+	if (selection.labels.length) out.set('labels', formatLabels(selection.labels));
+	if (selection.part) out.set('part', selection.part.join('-'));
+	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
+	const text = [out.toString(), viewHash.replace(/^#/, '')].filter(Boolean).join('&');
+	return `#/${selection.page}${text ? '?' + text : ''}`;
+}
+
+/** The part of an address that state.js reads. */
+export function viewPart(hash) {
+	return '#' + (hash.split(/\?(.*)/s)[1] ?? '');
+}
