@@ -4,6 +4,16 @@
 
 #include <stddef.h>
 
+/* A file that the collector serves as it is. */
+struct web_file {
+	const char *name; /* NULL behind the last */
+	const unsigned char *bytes;
+	size_t size;
+	const char *etag; /* with its quotes */
+};
+
+extern const struct web_file web_files[];
+
 extern const unsigned char web_page[], web_style[], web_script[];
 extern const size_t web_page_size, web_style_size, web_script_size;
 extern const char web_style_hash[], web_script_hash[]; /* "sha256-..." as a content security policy names it */

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the page's data block to columns. The writer and the description of the bytes are in src/render/columns.c.
 import { layoutTree } from './layout.js';
+import { packNames } from './build.js';
 
 const COLUMN_COUNT = 13;
+const FLAG_PRUNED = 1;
+const FLAG_HIDDEN = 2;
+const FLAG_COMPARED = 4;
 
 export function decodeBase64(text) {
 	if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -12,9 +16,14 @@ export function decodeBase64(text) {
 	return bytes;
 }
 
-export async function inflateBytes(packed) {
-	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+/** format: as DecompressionStream names them */
+export async function inflateStream(packed, format) {
+	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream(format));
 	return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+export function inflateBytes(packed) {
+	return inflateStream(packed, 'deflate-raw');
 }
 
 class ByteReader {
@@ -116,13 +125,13 @@ function decodeLevels(pops, nodes, deepest) {
 	return level;
 }
 
-/** Total of each node from the self values, children before parents. */
-function sumTotals(self, level, deepest) {
+/** Total of each node from the self values and what is hidden below it, children before parents. */
+function sumTotals(self, hidden, level, deepest) {
 	const total = new self.constructor(self.length);
 	const below = new Float64Array(deepest + 2);
 	for (let i = self.length - 1; i >= 0; i--) {
 		const l = level[i];
-		const sum = self[i] + below[l + 1];
+		const sum = self[i] + (hidden ? hidden[i] : 0) + below[l + 1];
 		total[i] = sum;
 		below[l] += sum;
 		below[l + 1] = 0;
@@ -140,19 +149,82 @@ function splitColumns(bytes) {
 	const reader = new ByteReader(bytes);
 	const version = reader.number();
 	if (version !== 1) throw new RangeError('the data has version ' + version + ', this page reads 1');
-	const pruned = (reader.number() & 1) === 1;
+	const flags = reader.number();
+	const pruned = (flags & FLAG_PRUNED) !== 0;
+	const count = COLUMN_COUNT + (flags & FLAG_HIDDEN ? 1 : 0) + (flags & FLAG_COMPARED ? 2 : 0);
 	const [frames, modules, nodes, deepest, total] = [0, 0, 0, 0, 0].map(() => reader.number());
-	const sizes = Array.from({ length: COLUMN_COUNT }, () => reader.number());
+	const sizes = Array.from({ length: count }, () => reader.number());
 	const parts = [];
 	let at = reader.at;
 	for (const size of sizes) parts.push(bytes.subarray(at, (at += size)));
 	if (at !== bytes.length) throw new RangeError('the data has the wrong length');
 	const [moduleSizes, moduleBytes, nameHeads, nameBytes, kinds, frameModules, calleeCounts, callees, pops, calls,
-		selves, frameOrigins, nodeOrigins] = parts;
+		selves, frameOrigins, nodeOrigins, hidden, baseSelves, baseHidden] = parts;
 	return {
-		head: { pruned, frames, modules, nodes, deepest, total },
+		head: { pruned, isCut: Boolean(flags & FLAG_HIDDEN), isCompared: (flags & (FLAG_COMPARED | FLAG_HIDDEN)) === (FLAG_COMPARED | FLAG_HIDDEN), frames, modules, nodes, deepest, total },
 		columns: { moduleSizes, moduleBytes, nameHeads, nameBytes, kinds, frameModules, calleeCounts, callees, pops, calls,
-			selves, frameOrigins, nodeOrigins },
+			selves, frameOrigins, nodeOrigins, hidden, baseSelves, baseHidden },
+	};
+}
+
+/** What is hidden below a node as its last child, the frame behind the root's: a box that can be opened. */
+function showHidden(columns, frames, deepest) {
+	const { level, hidden, base } = columns;
+	if (!hidden) return layoutTree(level, columns.frame, columns.total, columns.self, deepest);
+	const count = level.length;
+	let more = 0;
+	for (let i = 0; i < count; i++) more += hidden[i] > 0 ? 1 : 0;
+	const Values = columns.total.constructor;
+	const room = count + more;
+	const out = { level: deepest + 1 < 65536 ? new Uint16Array(room) : new Uint32Array(room), frame: new Uint32Array(room),
+		total: new Values(room), self: new Values(room) };
+	const baseSelf = base && new Float64Array(room);
+	const open = [];
+	let at = 0;
+	let last = 0;
+	const put = (l, frame, total, self, ofBase) => {
+		out.level[at] = l;
+		out.frame[at] = frame;
+		out.total[at] = total;
+		out.self[at] = self;
+		if (base) baseSelf[at] = ofBase;
+		if (l > last) last = l;
+		at++;
+	};
+	const close = (l) => {
+		while (open.length > l) {
+			const node = open.pop();
+			if (hidden[node] > 0) put(level[node] + 1, frames + 1, hidden[node], hidden[node], base ? base.hidden[node] : 0);
+		}
+	};
+	for (let i = 0; i < count; i++) {
+		close(level[i]);
+		put(level[i], columns.frame[i], columns.total[i], columns.self[i], base ? base.self[i] : 0);
+		open.push(i);
+	}
+	close(0);
+	const tree = layoutTree(out.level, out.frame, out.total, out.self, last);
+	if (base) {
+		tree.baseSelf = baseSelf;
+		tree.base = baseSelf.slice();
+		for (let i = room - 1; i > 0; i--) tree.base[tree.parent[i]] += tree.base[i];
+	}
+	return tree;
+}
+
+/** The JSON form of the collector's flame graphs (docs/api.yaml), as decodeProfile() gives the other one. */
+export function profileOfJson(json) {
+	const frames = json.names.length;
+	const Values = json.meta.total < 2 ** 32 ? Uint32Array : Float64Array;
+	const columns = { level: Uint32Array.from(json.level), frame: Uint32Array.from(json.frame), total: Values.from(json.total),
+		self: Values.from(json.self), hidden: json.hidden ? Values.from(json.hidden) : null,
+		base: json.base_self ? { self: Values.from(json.base_self), hidden: Values.from(json.base_hidden) } : null };
+	const tree = showHidden(columns, frames, columns.level.reduce((deepest, l) => Math.max(deepest, l), 0));
+	tree.origin = null;
+	return {
+		frames: { count: frames, names: packNames(json.names), kinds: Uint8Array.from(json.kind), module: Uint32Array.from(json.module),
+			modules: json.modules.length ? json.modules : [''], origin: null },
+		tree,
 	};
 }
 
@@ -169,10 +241,13 @@ export function decodeProfile(bytes) {
 	const Values = head.total < 2 ** 32 ? Uint32Array : Float64Array;
 	const read = head.total < 2 ** 31 ? readNumbers : readWideNumbers;
 	const self = read(columns.selves, new Values(head.nodes), 1);
-	const total = sumTotals(self, level, head.deepest);
+	const hidden = head.isCut ? read(columns.hidden, new Values(head.nodes), 0) : null;
+	const total = sumTotals(self, hidden, level, head.deepest);
 	self[0] = head.total - total[0];
 	total[0] = head.total;
-	const tree = layoutTree(level, frame, total, self, head.deepest);
+	const base = head.isCompared ? { self: read(columns.baseSelves, new Values(head.nodes), 0),
+		hidden: read(columns.baseHidden, new Values(head.nodes), 0) } : null;
+	const tree = showHidden({ level, frame, total, self, hidden, base }, head.frames, head.deepest);
 	tree.origin = head.pruned ? origins(columns.nodeOrigins, head.nodes, 1) : null;
 	return {
 		frames: {
@@ -194,26 +269,31 @@ export function profileBuffers(profile) {
 	return [...new Set(arrays.filter(ArrayBuffer.isView).map((a) => a.buffer))];
 }
 
-/** FrameTable - names on demand: most frames are never looked at. */
+/** FrameTable - names on demand: most frames are never looked at. `added`: frames that steps of the view have made. */
 export class FrameTable {
-	constructor(frames, kindNames) {
-		this.count = frames.count;
+	constructor(frames, kindNames, added = []) {
+		this.own = frames.count;
+		this.added = added;
+		this.count = frames.count + added.length;
 		this.kinds = frames.kinds;
 		this.kindNames = kindNames;
 		this.origin = frames.origin;
 		this.module = frames.module;
 		this.modules = frames.modules;
 		this.raw = frames.names;
-		this.cache = new Array(frames.count);
-		// One byte, one character: positions in this string are positions in the bytes.
-		this.ascii = new TextDecoder('windows-1252').decode(frames.names.text);
+		// What all tables of these frames share. One byte, one character: positions in this string are positions in the bytes.
+		frames.shared ??= { names: new Array(frames.count), ascii: new TextDecoder('windows-1252').decode(frames.names.text) };
+		this.cache = frames.shared.names;
+		this.ascii = frames.shared.ascii;
+		this.shared = frames.shared;
 		this.utf8 = new TextDecoder();
 	}
 
 	name(frame) {
-		if (frame >= this.count) return 'all';
+		if (frame >= this.count) return frame === this.count ? 'all' : '(too narrow to show)';
 		const known = this.cache[frame];
 		if (known !== undefined) return known;
+		if (frame >= this.own) return this.added[frame - this.own].name;
 		const { text, ends, plain } = this.raw;
 		const from = frame ? ends[frame - 1] : 0;
 		const name = plain[frame] ? this.ascii.slice(from, ends[frame])
@@ -221,12 +301,25 @@ export class FrameTable {
 		return (this.cache[frame] = name);
 	}
 
+	/** The frames of exactly this name; most are told apart by the length of their bytes. */
+	named(name) {
+		const size = new TextEncoder().encode(name).length;
+		const { ends } = this.raw;
+		const found = [];
+		for (let f = 0; f < this.own; f++) {
+			if (ends[f] - (f ? ends[f - 1] : 0) === size && this.name(f) === name) found.push(f);
+		}
+		return found;
+	}
+
 	kind(frame) {
-		return frame >= this.count ? '' : this.kindNames[this.kinds[frame]] ?? 'native';
+		if (frame >= this.own) return this.added[frame - this.own]?.kind ?? '';
+		return this.kindNames[this.kinds[frame]] ?? 'native';
 	}
 
 	moduleName(frame) {
-		return frame >= this.count ? '' : this.modules[this.module[frame]];
+		if (frame >= this.own) return this.added[frame - this.own]?.module ?? '';
+		return this.modules[this.module[frame]];
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding beside the page: the page's own script once more, as a worker.
-import { profileBuffers, readProfile } from './data.js';
+// Decoding beside the page: the page's own script once more, as a worker (aside.js has its side).
+import { decodeProfile, inflateBytes, readProfile } from './data.js';
 
 /** A worker that decodes, started before the data has arrived; null where there can be none. */
 export function startWorker(source) {
@@ -11,10 +11,15 @@ export function startWorker(source) {
 	}
 }
 
+/** data: the text of a block, or the deflated bytes themselves. */
+export async function decodeHere(data) {
+	return typeof data === 'string' ? readProfile(data) : decodeProfile(await inflateBytes(data));
+}
+
 export function decodeAside(worker, text) {
-	if (!worker) return readProfile(text);
+	if (!worker) return decodeHere(text);
 	return new Promise((resolve, reject) => {
-		worker.onerror = () => resolve(readProfile(text));
+		worker.onerror = () => resolve(decodeHere(text));
 		worker.onmessage = ({ data }) => {
 			worker.terminate();
 			if (data.error) reject(new Error(data.error));
@@ -22,15 +27,4 @@ export function decodeAside(worker, text) {
 		};
 		worker.postMessage(text);
 	});
-}
-
-export function runWorker() {
-	onmessage = async ({ data }) => {
-		try {
-			const profile = await readProfile(data);
-			postMessage({ profile }, profileBuffers(profile));
-		} catch (problem) {
-			postMessage({ error: String(problem?.message ?? problem) });
-		}
-	};
 }

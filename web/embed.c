@@ -2,6 +2,9 @@
 /* Build step: the modules of web/ as one classic script, the style sheet and the page, written as C arrays.
  *
  *   embed OUT.c PAGE.html STYLE.css MODULE.js...
+ *   embed --files OUT.c FILE...
+ *
+ * The second form writes files as they are: what the collector serves. Otherwise:
  *
  * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines
  * that are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
@@ -178,19 +181,24 @@ static void sha256(const char *bytes, size_t size, uint8_t digest[32])
 		digest[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-static void write_hash(FILE *out, const char *name, const struct text *t)
+static void print_hash(FILE *out, const struct text *t)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint8_t d[33] = { 0 };
 
 	sha256(t->ptr, t->len, d);
-	fprintf(out, "const char web_%s_hash[] = \"sha256-", name);
 	for (int i = 0; i < 33; i += 3) {
 		uint32_t v = (uint32_t)d[i] << 16 | (uint32_t)d[i + 1] << 8 | d[i + 2];
 
 		fprintf(out, "%c%c%c%c", digits[v >> 18], digits[v >> 12 & 63], digits[v >> 6 & 63],
 			i == 30 ? '=' : digits[v & 63]);
 	}
+}
+
+static void write_hash(FILE *out, const char *name, const struct text *t)
+{
+	fprintf(out, "const char web_%s_hash[] = \"sha256-", name);
+	print_hash(out, t);
 	fprintf(out, "\";\n");
 }
 
@@ -202,11 +210,47 @@ static void write_bytes(FILE *out, const char *name, const struct text *t)
 	fprintf(out, "\n};\nconst size_t web_%s_size = sizeof(web_%s);\n", name, name);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int embed_files(const char *path, char **files, int count)
+{
+	FILE *out = fopen(path, "wb");
+
+	if (!out)
+		die("cannot open", path);
+	fprintf(out, "#include \"web/assets.h\"\n\n");
+	for (int i = 0; i < count; i++) {
+		struct text t = read_file(files[i]);
+
+		fprintf(out, "static const unsigned char file_%d[] = {", i);
+		for (size_t k = 0; k < t.len; k++)
+			fprintf(out, "%s%u,", k % 24 ? "" : "\n", (unsigned char)t.ptr[k]);
+		fprintf(out, "\n};\nstatic const char etag_%d[] = \"\\\"", i);
+		print_hash(out, &t);
+		fprintf(out, "\\\"\";\n");
+		free(t.ptr);
+	}
+	fprintf(out, "\nconst struct web_file web_files[] = {\n");
+	for (int i = 0; i < count; i++)
+		fprintf(out, "\t{ \"%s\", file_%d, sizeof(file_%d), etag_%d },\n", base_name(files[i]), i, i, i);
+	fprintf(out, "\t{ 0 },\n};\n");
+	if (fclose(out))
+		die("cannot write", path);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct text page, style = { NULL, 0 }, script = { NULL, 0 };
 	FILE *out;
 
+	if (argc > 3 && !strcmp(argv[1], "--files"))
+		return embed_files(argv[2], argv + 3, argc - 3);
 	if (argc < 5) {
 		fprintf(stderr, "usage: embed OUT.c PAGE.html STYLE.css MODULE.js...\n");
 		return 2;

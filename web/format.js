@@ -77,14 +77,46 @@ export function withoutArguments(name) {
 	return out === name ? name : bareName(out) || name;
 }
 
-// Behind the last part: "encode.isra.0", "f.constprop.0.cold", "read@@GLIBC_2.2.5".
-const ADDED = /(?:\.(?:isra|constprop|part|cold|lto_priv|localalias|llvm)(?:\.\d+)*)+$|@@?[A-Za-z][\w.]*$/;
+const CLOSING = { '(': ')', '[': ']', '<': '>', '{': '}' };
+
+/** The beginning of a name with dots behind it, never cut inside a bracket: the bracket goes, or is closed when it is all. */
+export function shortened(beginning) {
+	const open = [];
+	for (let i = 0; i < beginning.length; i++) {
+		const c = beginning[i];
+		if (CLOSING[c]) open.push(i);
+		else if (open.length && c === CLOSING[beginning[open.at(-1)]]) open.pop();
+	}
+	if (!open.length) return beginning + '…';
+	const plain = beginning.slice(0, open[0]).trimEnd();
+	if (plain.length > 1) return plain + '…';
+	const inner = open.length > 1 ? beginning.slice(0, open[1]) : beginning; // only the outermost one is closed
+	return inner.length > open[0] + 1 ? inner + '…' + CLOSING[beginning[open[0]]] : '';
+}
+
+// Behind the last part: "encode.isra.0", "f.constprop.0.cold", "read@@GLIBC_2.2.5", "runtime.goexit.abi0".
+const ADDED = /(?:\.(?:isra|constprop|part|cold|lto_priv|localalias|llvm)(?:\.\d+)*)+$|@@?[A-Za-z][\w.]*$|\.abi(?:0|internal)$/;
+
+// Go's functions without a name say nothing without the function around them: "serve.func1.2", "Walk.gowrap3".
+const NAMELESS = /\.(?:(?:\d+|(?:func|gowrap|deferwrap)\d+(?:-range\d+)?)(?:\.|$))+$/;
+
+const APPLICATION = 'appid: ';
+
+/** "appid: gunicorn: shop.wsgi:app (/srv/shop/wsgi.py)": what runs, without what runs it and where it lies. */
+function applicationPart(name) {
+	const plain = withoutArguments(name.slice(APPLICATION.length)).trimEnd();
+	const what = plain.slice(plain.lastIndexOf(': ') + 1).trim();
+	return what.slice(what.lastIndexOf('/') + 1) || what || plain || name;
+}
 
 /** The last part of a qualified name: what to show when little room is left. */
 export function lastPart(name) {
 	if (name.startsWith('[')) return name;
+	if (name.startsWith(APPLICATION)) return applicationPart(name);
 	// "function /path/file.js:12" and "function file:///...": the function.
 	const plain = withoutArguments(name).replace(/ (\/|[a-z]+:).*$/, '').trimEnd().replace(ADDED, '');
-	const at = Math.max(plain.lastIndexOf('::') + 1, plain.lastIndexOf('.'), plain.lastIndexOf('/'));
+	const end = NAMELESS.exec(plain)?.index || plain.length;
+	const around = plain.slice(0, end);
+	const at = Math.max(around.lastIndexOf('::') + 1, around.lastIndexOf('.'), around.lastIndexOf('/'));
 	return at > 0 && at + 1 < plain.length ? plain.slice(at + 1) : plain || name;
 }

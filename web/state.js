@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown, as the part of the address behind the #: so a view can be linked to, and Back undoes a zoom.
+import { formatStep, parseSteps } from './transforms.js';
 
 export const VIEWS = ['graph', 'inverted', 'sandwich', 'table'];
 const PATH_LENGTH_MAX = 256;
 
 export const DEFAULT_STATE = Object.freeze({
 	view: 'graph', zoom: 0, range: null, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
-	colour: 'kind', sort: 'self', ascending: false,
+	type: '', colour: 'kind', sort: 'self', ascending: false, steps: Object.freeze([]),
 });
 
 function numberList(text) {
@@ -33,9 +34,11 @@ export function parseHash(hash) {
 	state.regex = given.get('re') === '1';
 	state.flip = given.get('flame') === '1';
 	state.collapse = given.get('collapse') === '1';
+	state.type = given.get('type') ?? '';
 	if (given.get('colour') === 'module') state.colour = 'module';
 	if (['self', 'total', 'name'].includes(given.get('sort'))) state.sort = given.get('sort');
 	state.ascending = given.get('asc') === '1';
+	state.steps = parseSteps(given.getAll('t'));
 	return state;
 }
 
@@ -50,9 +53,11 @@ export function formatHash(state) {
 	if (state.regex) out.set('re', '1');
 	if (state.flip) out.set('flame', '1');
 	if (state.collapse) out.set('collapse', '1');
+	if (state.type) out.set('type', state.type);
 	if (state.colour !== 'kind') out.set('colour', state.colour);
 	if (state.sort !== 'self') out.set('sort', state.sort);
 	if (state.ascending) out.set('asc', '1');
+	for (const step of state.steps) out.append('t', formatStep(step));
 	const text = out.toString();
 	return text ? '#' + text : '#';
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the collector (docs/api.yaml), and what went wrong in words.
+
+const REASONS = {
+	401: 'Sign in to see this.', 403: 'Your token does not allow this.', 404: 'Nothing is stored for this selection.',
+	409: 'The profiles of this selection measure different things; choose one type.',
+	503: 'The collector is busy. Try again in a moment.', 504: 'The query took too long. Choose a shorter range.',
+};
+
+export class ApiError extends Error {
+	constructor(status, text) {
+		super(text);
+		this.status = status;
+	}
+}
+
+/** Labels as a parameter: [[name, value]...] to k=v,k=v, each piece encoded once more. */
+export function formatLabels(labels) {
+	const piece = (text) => text.replace(/[%,=]/g, encodeURIComponent);
+	return labels.map(([name, value]) => piece(name) + '=' + piece(value)).join(',');
+}
+
+export function parseLabels(text) {
+	const piece = (part) => {
+		try {
+			return decodeURIComponent(part);
+		} catch {
+			return part;
+		}
+	};
+	return text.split(',').filter((pair) => pair.includes('=')).map((pair) => {
+		const at = pair.indexOf('=');
+		return [piece(pair.slice(0, at)), piece(pair.slice(at + 1))];
+	});
+}
+
+/** The address of a request; parameters that are empty are left out. */
+export function apiUrl(path, params = {}) {
+	const query = new URLSearchParams();
+	for (const [name, value] of Object.entries(params)) {
+		if (value !== '' && value !== null && value !== undefined) query.set(name, String(value));
+	}
+	const text = query.toString();
+	return '/api/v1/' + path + (text ? '?' + text : '');
+}
+
+/** The answer to a request; throws ApiError. options: signal, method, body (sent as JSON). */
+export async function ask(path, params, options = {}) {
+	const { signal, method = 'GET', body } = options;
+	let response;
+	try {
+		response = await fetch(apiUrl(path, params), {
+			signal, method, credentials: 'same-origin', ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+		});
+	} catch (problem) {
+		if (problem.name === 'AbortError') throw problem;
+		throw new ApiError(0, 'The collector does not answer.');
+	}
+	if (response.ok) return response;
+	let text = '';
+	try {
+		text = String((await response.json()).error ?? '');
+	} catch {
+		// Not one of the collector's own errors.
+	}
+	const reason = REASONS[response.status] ?? 'The collector refused: ';
+	throw new ApiError(response.status, response.status === 400 ? 'The collector did not understand: ' + text.slice(0, 300) : reason);
+}
+
+export async function askJson(path, params, options) {
+	return (await ask(path, params, options)).json();
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages that a collector serves: which one is shown, of what, and signing in.
+import { byId } from './around.js';
+import { ApiError, askJson } from './api.js';
+import { FileSource } from './file.js';
+import { ProfilePage } from './profile_page.js';
+import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from './selection.js';
+import { startServerWorker } from './server.js';
+import { ServicesPage } from './services_page.js';
+import { formatHash } from './state.js';
+import { Viewer, showProblem } from './viewer.js';
+
+const RANGE_CHARS_MAX = 32;
+
+/** The graph and what belongs to it, from the page that has its profile in itself: one text for both. */
+async function takeViewerMarkup() {
+	const answer = await fetch('/ui/page.html', { credentials: 'same-origin' });
+	const [, body] = (await answer.text()).split('<body>'); // its head is not this page's
+	const page = new DOMParser().parseFromString(body, 'text/html');
+	const box = byId('viewer');
+	const types = page.querySelector('.toolbar .group:nth-child(2)');
+	const select = page.createElement('select');
+	select.id = 'type';
+	select.hidden = true;
+	select.setAttribute('aria-label', 'Shows');
+	types.replaceChildren(select);
+	box.append(...[...page.querySelector('main').childNodes].map((node) => document.importNode(node, true)));
+	for (const id of ['tip', 'toast', 'live', 'help-sheet']) document.body.append(document.importNode(page.getElementById(id), true));
+	byId('pages').append(byId('step-menu'));
+	document.querySelector('.range').append(byId('theme'), byId('help'));
+}
+
+class App {
+	constructor() {
+		this.turn = 0;
+		this.selection = parseSelection(location.hash);
+		this.address = {
+			read: () => viewPart(location.hash),
+			write: (hash, replace) => this.write(formatSelection(this.selection, hash), replace),
+		};
+		this.viewer = new Viewer(null, this.address);
+		this.services = new ServicesPage(this);
+		this.profile = new ProfilePage(this);
+		this.listen();
+	}
+
+	write(hash, replace) {
+		if (replace) history.replaceState(null, '', hash);
+		else history.pushState(null, '', hash);
+	}
+
+	/** The address of another selection; what is not named stays. */
+	link(change) {
+		return formatSelection({ ...this.selection, part: null, ...change });
+	}
+
+	go(change) {
+		const keepsView = !('page' in change);
+		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null } : {}), ...change };
+		const view = { ...this.viewer.state, zoom: 0, path: [], range: null };
+		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : ''), false);
+		this.show();
+	}
+
+	async show() {
+		const { selection } = this;
+		this.cancel?.abort();
+		this.cancel = new AbortController();
+		const { signal } = this.cancel;
+		this.showFrame();
+		byId('trouble').hidden = true;
+		delete document.body.dataset.shown;
+		byId('pages').setAttribute('aria-busy', 'true');
+		try {
+			if (selection.page === 'services') await this.services.show(signal);
+			else if (selection.page !== 'files') await this.profile.show(signal);
+			else if (this.file) await this.showFile();
+			document.body.dataset.shown = selection.page;
+		} catch (problem) {
+			if (signal.aborted || problem.name === 'AbortError') return;
+			document.body.dataset.shown = 'failed';
+			this.trouble(problem);
+		}
+		byId('pages').setAttribute('aria-busy', 'false');
+	}
+
+	trouble(problem) {
+		if (!(problem instanceof ApiError)) console.error(problem);
+		byId('trouble').hidden = false;
+		byId('trouble').textContent = problem instanceof ApiError ? problem.message : 'This could not be shown: ' + problem.message;
+		if (problem.status === 401 && !byId('sign-in').open) byId('sign-in').showModal();
+	}
+
+	/** What is around a page: links that keep the selection, the range, and which parts are there. */
+	showFrame() {
+		const { selection } = this;
+		const hasGraph = selection.page !== 'services' && (selection.page !== 'files' || Boolean(this.file));
+		byId('services-page').hidden = selection.page !== 'services';
+		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
+		byId('profile-page').hidden = !hasGraph;
+		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files';
+		if (selection.page === 'files') byId('change').hidden = byId('changes').hidden = true;
+		for (const link of document.querySelectorAll('[data-page]')) {
+			link.href = this.link({ page: link.dataset.page, part: selection.part });
+			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
+			else link.removeAttribute('aria-current');
+		}
+		let known = false;
+		for (const button of document.querySelectorAll('[data-range]')) {
+			const pressed = button.dataset.range === selection.from && selection.to === 'now';
+			known ||= pressed;
+			button.setAttribute('aria-pressed', String(pressed));
+		}
+		byId('range-text').textContent = known ? 'Other' : `${selection.from} – ${selection.to}`.slice(0, RANGE_CHARS_MAX);
+		byId('range-text').setAttribute('aria-pressed', String(!known));
+		const name = selection.page === 'services' || selection.page === 'files' ? selection.page : selection.service.slice(0, 100) || 'all services';
+		document.title = `hearth: ${name}`;
+	}
+
+	listen() {
+		for (const button of document.querySelectorAll('[data-range]')) {
+			button.addEventListener('click', () => this.go({ from: button.dataset.range, to: 'now' }));
+		}
+		const form = byId('range-form');
+		byId('range-text').addEventListener('click', () => {
+			form.hidden = !form.hidden;
+			form.elements.from.value = this.selection.from;
+			form.elements.to.value = this.selection.to;
+			if (!form.hidden) form.elements.from.focus();
+		});
+		form.addEventListener('submit', (event) => {
+			event.preventDefault();
+			form.hidden = true;
+			this.go({ from: form.elements.from.value || DEFAULT_SELECTION.from, to: form.elements.to.value || DEFAULT_SELECTION.to });
+		});
+		byId('pin').addEventListener('click', () => this.pin());
+		byId('refresh').addEventListener('click', () => this.again());
+		addEventListener('popstate', () => {
+			this.selection = parseSelection(location.hash);
+			this.show();
+		});
+		byId('sign-in').querySelector('form').addEventListener('submit', (event) => {
+			event.preventDefault();
+			this.signIn();
+		});
+		byId('file').addEventListener('change', (event) => this.openFile(event.target.files[0]));
+		addEventListener('dragover', (event) => {
+			event.preventDefault();
+			byId('drop').classList.add('over');
+		});
+		addEventListener('drop', (event) => {
+			event.preventDefault();
+			byId('drop').classList.remove('over');
+			if (event.dataTransfer.files.length) this.openFile(event.dataTransfer.files[0]);
+		});
+		byId('type').addEventListener('change', () => this.fillTypes());
+		const wide = matchMedia('(min-width: 721px)');
+		const fold = () => (byId('selection').open = wide.matches);
+		wide.addEventListener('change', fold);
+		fold();
+	}
+
+	/** Asks everything again: what is relative to now has moved. */
+	again() {
+		this.turn++;
+		this.show();
+	}
+
+	/** Times before now become fixed ones, so that a link shows the same tomorrow. */
+	async pin() {
+		const { from, to } = this.selection;
+		try {
+			const answer = await askJson('timeline', { from, to, points: 1 });
+			this.go({ from: new Date(answer.from_ms).toISOString(), to: new Date(answer.to_ms).toISOString() });
+		} catch (problem) {
+			this.trouble(problem);
+		}
+	}
+
+	/** The token becomes a cookie that no script reads. */
+	async signIn() {
+		byId('sign-trouble').textContent = '';
+		try {
+			await askJson('session', {}, { method: 'POST', body: { token: byId('token').value } });
+			byId('token').value = '';
+			byId('sign-in').close();
+			this.again();
+		} catch (problem) {
+			byId('sign-trouble').textContent = problem.status === 401 ? 'There is no such token.' : problem.message;
+		}
+	}
+
+	async openFile(file) {
+		if (!file) return;
+		try {
+			this.file = await FileSource.open(file, startServerWorker);
+		} catch (problem) {
+			this.selection = { ...this.selection, page: 'files' };
+			this.file = null;
+			this.showFrame();
+			this.trouble(new ApiError(0, `${file.name.slice(0, 100)} could not be read: ${problem.message}`));
+			return;
+		}
+		this.go({ page: 'files' });
+	}
+
+	fillTypes() {
+		const select = byId('type');
+		const { types } = this.viewer;
+		select.hidden = types.length < 2;
+		select.replaceChildren(...types.map((type, i) => new Option(type.name.slice(0, 60), String(i))));
+		select.value = String(this.viewer.typeIndex());
+	}
+
+	async showFile() {
+		const { viewer } = this;
+		this.profile.key = null;
+		viewer.openMore = viewer.madeColours = null;
+		viewer.setSource(this.file);
+		viewer.readAddress();
+		this.fillTypes();
+		await viewer.openFirst();
+	}
+}
+
+try {
+	await takeViewerMarkup();
+	const app = new App();
+	window.__app = app;
+	window.__viewer = app.viewer;
+	await app.show();
+} catch (problem) {
+	console.error(problem);
+	byId('trouble').hidden = false;
+	byId('trouble').textContent = 'The page could not be started: ' + problem.message;
+	if (byId('problem')) showProblem(problem);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is drawn around a graph: the box at the pointer, the way from the root, the legend, light and dark.
+import { formatShare, formatValue, shortened, visibleText } from './format.js';
+import { nodePath } from './layout.js';
+
+export const TOOLTIP_CHARS_MAX = 1200;
+const CRUMB_CHARS_MAX = 60;
+const CRUMBS_MAX = 12;
+const LEGEND_MAX = 8;
+const THEME_KEY = 'hearth-theme';
+
+export function byId(id) {
+	return document.getElementById(id);
+}
+
+/** A new element with a class, text and children; foreign text only ever comes in as text. */
+export function makeElement(tag, className = '', ...content) {
+	const element = document.createElement(tag);
+	if (className) element.className = className;
+	element.append(...content);
+	return element;
+}
+
+export function shownName(name, max = TOOLTIP_CHARS_MAX) {
+	return visibleText(name.slice(0, max)).slice(0, max) || '(empty name)';
+}
+
+/** Puts a box beside the pointer, inside the window. */
+export function placeBeside(box, event) {
+	const [w, h] = [box.offsetWidth, box.offsetHeight];
+	const x = Math.min(event.clientX + 14, innerWidth - w - 6);
+	const below = event.clientY + 18 + h < innerHeight;
+	box.style.left = Math.max(4, x) + 'px';
+	box.style.top = Math.max(4, below ? event.clientY + 18 : event.clientY - h - 12) + 'px';
+}
+
+/** What the pointer is on. `whole`: the total that shares are of. */
+export function showTip(node, event, view, { frames, whole, meta, provisional }) {
+	const tip = byId('tip');
+	if (node < 0 || !view.tree) {
+		tip.hidden = true;
+		return;
+	}
+	const { tree } = view;
+	const frame = tree.frame[node];
+	const kind = [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
+	byId('tip-name').textContent = shownName(frames.name(frame));
+	byId('tip-kind').textContent = kind;
+	byId('tip-total').textContent = formatValue(tree.total[node], meta) + ' · ' + formatShare(tree.total[node], whole);
+	byId('tip-self').textContent = formatValue(tree.self[node], meta) + ' · ' + formatShare(tree.self[node], whole);
+	byId('tip-zoom-row').hidden = !view.zoomed;
+	if (view.zoomed) byId('tip-zoom').textContent = formatShare(tree.total[node], tree.total[view.zoomed]) + ' of the zoomed frame';
+	byId('tip-note').hidden = !provisional;
+	tip.hidden = false;
+	placeBeside(tip, event);
+}
+
+/** The way from the root to what is zoomed into, each a button. */
+export function showCrumbs(list, tree, frames, zoom, choose) {
+	const path = zoom ? [0, ...nodePath(tree, zoom)] : [];
+	const skip = path.length > CRUMBS_MAX ? path.length - CRUMBS_MAX + 1 : 0;
+	const items = [];
+	for (const [i, node] of path.entries()) {
+		if (i > 0 && i < skip) continue;
+		const name = shownName(frames.name(tree.frame[node]));
+		const short = name.length > CRUMB_CHARS_MAX ? shortened(name.slice(0, CRUMB_CHARS_MAX)) || name[0] + '…' : name;
+		const button = makeElement('button', '', i === skip && skip ? '… ' + short : short);
+		button.type = 'button';
+		button.title = name;
+		if (node === zoom) button.setAttribute('aria-current', 'true');
+		button.addEventListener('click', () => choose(node));
+		items.push(makeElement('li', '', button));
+	}
+	list.replaceChildren(...items);
+}
+
+/** The colours with the most self value. totals: as functionTotals() gives them. */
+export function showLegend(list, frames, totals, colours, whole) {
+	const share = new Map();
+	for (let f = 0; f < frames.count; f++) {
+		if (!totals.self[f]) continue;
+		const { name, colour } = colours.legendOf(f);
+		const entry = share.get(name) ?? { colour, self: 0 };
+		entry.self += totals.self[f];
+		share.set(name, entry);
+	}
+	const items = [...share].sort((a, b) => b[1].self - a[1].self).slice(0, LEGEND_MAX).map(([name, { colour, self }]) => {
+		const swatch = makeElement('span', 'swatch');
+		swatch.style.background = colour;
+		return makeElement('li', '', swatch, ` ${shownName(name, CRUMB_CHARS_MAX)} ${formatShare(self, whole)}`);
+	});
+	list.replaceChildren(...items);
+}
+
+/** Light or dark: as the system has it until somebody chooses. `changed`: runs after each change. */
+export class Theme {
+	constructor(button, changed) {
+		this.button = button;
+		this.changed = changed;
+		this.chosen = 'system';
+		try {
+			this.chosen = localStorage.getItem(THEME_KEY) ?? 'system';
+		} catch {
+			// A browser that keeps nothing for files has the system's.
+		}
+		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.apply());
+		this.apply();
+	}
+
+	apply() {
+		const dark = this.chosen === 'dark' || (this.chosen === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+		document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+		this.button.setAttribute('aria-pressed', String(dark));
+		this.changed();
+	}
+
+	toggle() {
+		this.chosen = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+		try {
+			localStorage.setItem(THEME_KEY, this.chosen);
+		} catch {
+			// Still switches.
+		}
+		this.apply();
+	}
+}

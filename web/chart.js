@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values over time on small canvases: a sparkline, and a timeline with a part that can be chosen.
+const HANDLE_PIXELS = 4;
+
+function fitCanvas(canvas) {
+	const ratio = window.devicePixelRatio || 1;
+	const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+	canvas.width = Math.max(1, Math.round(width * ratio));
+	canvas.height = Math.max(1, Math.round(height * ratio));
+	const context = canvas.getContext('2d');
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	return { context, width, height };
+}
+
+export function drawSparkline(canvas, points) {
+	const { context, width, height } = fitCanvas(canvas);
+	const style = getComputedStyle(canvas);
+	const most = points.reduce((a, b) => Math.max(a, b), 0);
+	if (!most || points.length < 2) return;
+	const step = width / (points.length - 1);
+	const y = (value) => height - 1 - (value / most) * (height - 3);
+	context.beginPath();
+	for (const [i, value] of points.entries()) context.lineTo(i * step, y(value));
+	context.strokeStyle = style.getPropertyValue('--trend-line');
+	context.lineWidth = 1.3;
+	context.stroke();
+	context.lineTo(width, height);
+	context.lineTo(0, height);
+	context.fillStyle = style.getPropertyValue('--trend-fill');
+	context.fill();
+}
+
+/** Bars over time; a part of it is chosen by dragging, or by keys on its two handles. Times are in ms. */
+export class Timeline {
+	/** chosen(from_ms, to_ms): called when a part was chosen; null, null: all of it. */
+	constructor(box, chosen) {
+		this.box = box;
+		this.canvas = box.querySelector('canvas');
+		this.chosen = chosen;
+		this.points = [];
+		this.range = null;
+		this.from = this.to = 0;
+		this.handles = [...box.querySelectorAll('input')];
+		for (const handle of this.handles) handle.addEventListener('change', () => this.handleMoved());
+		this.canvas.addEventListener('pointerdown', (event) => this.begin(event));
+		this.canvas.addEventListener('pointermove', (event) => this.drag(event));
+		this.canvas.addEventListener('pointerup', (event) => this.end(event));
+		this.canvas.addEventListener('dblclick', () => this.chosen(null, null));
+		new ResizeObserver(() => this.draw()).observe(this.canvas);
+	}
+
+	/** range: [from, to] of the chosen part, or null. */
+	show(points, from, step, range) {
+		this.points = points;
+		this.from = from;
+		this.step = step;
+		this.to = from + step * points.length;
+		this.range = range;
+		for (const [i, handle] of this.handles.entries()) {
+			handle.max = String(points.length);
+			handle.value = String(range ? Math.round((range[i] - from) / step) : i * points.length);
+			this.nameHandle(handle);
+		}
+		this.draw();
+	}
+
+	nameHandle(handle) {
+		handle.setAttribute('aria-valuetext', new Date(this.from + Number(handle.value) * this.step).toLocaleString());
+	}
+
+	handleMoved() {
+		const [a, b] = this.handles.map((handle) => this.from + Number(handle.value) * this.step);
+		if (a !== b) this.chosen(Math.min(a, b), Math.max(a, b));
+	}
+
+	timeAt(event) {
+		const share = Math.min(1, Math.max(0, event.offsetX / Math.max(1, this.canvas.clientWidth)));
+		return this.from + share * (this.to - this.from);
+	}
+
+	begin(event) {
+		if (event.button || !this.points.length) return;
+		this.canvas.setPointerCapture(event.pointerId);
+		this.start = { time: this.timeAt(event), x: event.offsetX };
+	}
+
+	drag(event) {
+		if (!this.start) return;
+		const now = this.timeAt(event);
+		this.range = [Math.min(this.start.time, now), Math.max(this.start.time, now)];
+		this.draw();
+	}
+
+	end(event) {
+		const { start } = this;
+		this.start = null;
+		if (!start) return;
+		if (Math.abs(event.offsetX - start.x) < HANDLE_PIXELS) {
+			this.chosen(null, null);
+			return;
+		}
+		const snap = (time, round) => this.from + round((time - this.from) / this.step) * this.step;
+		const [a, b] = [start.time, this.timeAt(event)];
+		this.chosen(snap(Math.min(a, b), Math.floor), snap(Math.max(a, b), Math.ceil));
+	}
+
+	draw() {
+		const { points, range } = this;
+		if (!this.canvas.clientWidth) return;
+		const { context, width, height } = fitCanvas(this.canvas);
+		const style = getComputedStyle(this.canvas);
+		const most = points.reduce((a, b) => Math.max(a, b), 0);
+		const wide = width / Math.max(1, points.length);
+		const x = (time) => ((time - this.from) / (this.to - this.from)) * width;
+		for (const [i, value] of points.entries()) {
+			const middle = this.from + (i + 0.5) * this.step;
+			const inside = !range || (middle >= range[0] && middle < range[1]);
+			context.fillStyle = style.getPropertyValue(inside ? '--bar-in' : '--bar-out');
+			const tall = most ? (value / most) * (height - 2) : 0;
+			context.fillRect(i * wide, height - tall, Math.max(0.7, wide - (wide > 3 ? 1 : 0)), tall);
+		}
+		if (!range) return;
+		context.strokeStyle = style.getPropertyValue('--outline');
+		context.strokeRect(x(range[0]) + 0.5, 0.5, Math.max(2, x(range[1]) - x(range[0])) - 1, height - 1);
+	}
+}

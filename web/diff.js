@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two profiles as one tree: which part of each node is of the base, in colours and as a list of functions.
+import { COLOURS, classBucket, diffBucket } from './colour.js';
+import { functionTotals } from './views.js';
+
+/** How a part changed: -1 gone, 0 the same, 1 new. Parts of the two totals, so that a longer profile is not a larger one. */
+function changeOfShares(was, now) {
+	return was === now ? 0 : (now - was) / Math.max(was, now);
+}
+
+/** Colours by change: blue takes less than in the base, orange more. The tree has `base`, see data.js. */
+export class DiffColours {
+	constructor(frames, tree, mode) {
+		this.frames = frames;
+		this.tree = tree;
+		this.mode = mode;
+		this.whole = { base: tree.base[0], other: tree.total[0] - tree.base[0] };
+		this.functions = null;
+	}
+
+	change(base, total) {
+		const { whole } = this;
+		return changeOfShares(whole.base ? base / whole.base : 0, whole.other ? (total - base) / whole.other : 0);
+	}
+
+	ofFunction(frame) {
+		this.functions ??= diffFunctions(this.tree, this.frames.count);
+		return frame < this.frames.count ? this.change(this.functions.baseTotal[frame], this.functions.total[frame]) : 0;
+	}
+
+	/** Other trees than the two profiles' own have no base of their own: their boxes say what the function did. */
+	changeAt(frame, node, tree) {
+		return tree === this.tree ? this.change(tree.base[node], tree.total[node]) : this.ofFunction(frame);
+	}
+
+	of(frame, node, tree) {
+		return node === 0 && frame === this.frames.count ? classBucket('root') : diffBucket(this.changeAt(frame, node, tree));
+	}
+
+	/** Before the label: no meaning by colour alone. */
+	mark(frame, node, tree) {
+		const change = this.changeAt(frame, node, tree);
+		if (change === 1) return 'new ';
+		if (change === -1) return 'gone ';
+		return change > 0.05 ? '+ ' : change < -0.05 ? '− ' : '';
+	}
+
+	legendOf(frame) {
+		const change = this.ofFunction(frame);
+		const name = change === 1 ? 'new' : change === -1 ? 'gone' : change > 0.05 ? 'more' : change < -0.05 ? 'less' : 'same';
+		const step = { new: 1, gone: -1, more: 0.5, less: -0.5, same: 0 }[name];
+		return { name, colour: COLOURS[diffBucket(step)] };
+	}
+}
+
+/** functionTotals() of both: self and total of the two together, baseSelf and baseTotal of the base's part. */
+export function diffFunctions(tree, frameCount) {
+	const both = functionTotals(tree, frameCount);
+	const base = functionTotals({ ...tree, total: tree.base, self: tree.baseSelf }, frameCount);
+	return { ...both, baseSelf: base.self, baseTotal: base.total };
+}
+
+/** The functions whose part of self value changed most: [{frame, was, now}...], parts of 1. */
+export function largestChanges(functions, wholeBase, wholeOther, most) {
+	const rows = [];
+	for (let f = 0; f < functions.self.length; f++) {
+		const was = wholeBase ? functions.baseSelf[f] / wholeBase : 0;
+		const now = wholeOther ? (functions.self[f] - functions.baseSelf[f]) / wholeOther : 0;
+		if (was !== now) rows.push({ frame: f, was, now });
+	}
+	return rows.sort((a, b) => Math.abs(b.now - b.was) - Math.abs(a.now - a.was)).slice(0, most);
+}

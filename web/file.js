@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that somebody dropped, as a source (source.js): read here, sent nowhere.
+import { TreeGrower, packNames } from './build.js';
+import { inflateStream, readProfile } from './data.js';
+import { readPprof } from './pprof.js';
+
+const SUFFIX_KINDS = {
+	k: 'kernel', p: 'python', pn: 'python-native', pe: 'python-error', j: 'java', i: 'java-inlined', 1: 'java-c1', 0: 'java-interpreted', rb: 'ruby',
+	php: 'php', net: 'dotnet',
+};
+const KINDS = ['native', ...Object.values(SUFFIX_KINDS)];
+const SUFFIX = /^(.+)_\[(\w+)\]$/s;
+
+/** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
+export class StackReader {
+	constructor() {
+		this.numbers = new Map();
+		this.list = [];
+		this.grower = new TreeGrower(0);
+	}
+
+	frame(name, kind = 'native', module = '') {
+		const key = `${kind}\n${module}\n${name}`;
+		let number = this.numbers.get(key);
+		if (number === undefined) {
+			this.numbers.set(key, (number = this.list.length));
+			this.list.push({ name, kind, module });
+		}
+		return number;
+	}
+
+	/** frames: numbers, root first */
+	add(frames, value) {
+		let at = 0;
+		for (const frame of frames) at = this.grower.child(at, frame);
+		this.grower.self[at] += value;
+	}
+
+	/** Frames in the order of their names, as everything expects them. */
+	finish() {
+		const { list, grower } = this;
+		const order = list.map((_, i) => i).sort((a, b) => (list[a].name < list[b].name ? -1 : list[a].name > list[b].name ? 1 : a - b));
+		const place = new Uint32Array(list.length);
+		for (const [at, old] of order.entries()) place[old] = at;
+		for (let i = 1; i < grower.count; i++) grower.frame[i] = place[grower.frame[i]];
+		grower.frame[0] = list.length;
+		const sorted = order.map((i) => list[i]);
+		const modules = ['', ...new Set(sorted.map((f) => f.module).filter(Boolean))];
+		const moduleNumbers = new Map(modules.map((name, i) => [name, i]));
+		const tree = grower.finish();
+		tree.origin = null;
+		return {
+			frames: { count: list.length, names: packNames(sorted.map((f) => f.name)), kinds: Uint8Array.from(sorted, (f) => Math.max(0, KINDS.indexOf(f.kind))),
+				module: Uint32Array.from(sorted, (f) => moduleNumbers.get(f.module)), modules, origin: null },
+			tree,
+		};
+	}
+}
+
+/** Folded stacks and .col: "a;b;c 12" lines; lines that begin with # are comments. */
+export function readFolded(text) {
+	const reader = new StackReader();
+	const known = new Map();
+	const frameOf = (piece) => {
+		if (!known.has(piece)) {
+			const found = SUFFIX.exec(piece);
+			const kind = found && SUFFIX_KINDS[found[2]];
+			known.set(piece, kind ? reader.frame(found[1], kind) : reader.frame(piece));
+		}
+		return known.get(piece);
+	};
+	let lines = 0;
+	for (const line of text.split(/\r?\n/)) {
+		const found = line.startsWith('#') ? null : /^(.+?)\s+(\d+(?:\.\d+)?)$/.exec(line);
+		if (!found) continue;
+		reader.add(found[1].split(';').map(frameOf), Number(found[2]));
+		lines++;
+	}
+	if (!lines) throw new Error('it is none of the formats that this page reads');
+	return { types: [{ name: 'samples', unit: 'samples', scale: 1, nanoseconds: 0 }], kinds: KINDS, profiles: [reader.finish()] };
+}
+
+function readSpeedscope(json) {
+	const frames = json.shared.frames;
+	const types = [];
+	const profiles = [];
+	for (const one of json.profiles) {
+		if (one.type !== 'sampled') continue;
+		const reader = new StackReader();
+		const numbers = frames.map((f) => reader.frame(String(f.name), 'native', String(f.file ?? '')));
+		for (const [i, stack] of one.samples.entries()) reader.add(stack.map((f) => numbers[f] ?? 0), Number(one.weights[i]) || 0);
+		types.push({ name: String(one.name), unit: one.unit === 'none' ? 'samples' : String(one.unit), scale: 1, nanoseconds: 0 });
+		profiles.push(reader.finish());
+	}
+	if (!profiles.length) throw new Error('it has no sampled profile');
+	return { types, kinds: KINDS, profiles };
+}
+
+function pprofProfiles(bytes) {
+	const { types, samples, frameOf } = readPprof(bytes);
+	const profiles = types.map((_, column) => {
+		const reader = new StackReader();
+		for (const { frames, values } of samples) {
+			if (!values[column]) continue;
+			reader.add(frames.map((f) => {
+				const { name, kind, module } = frameOf(f);
+				return reader.frame(name, kind, module);
+			}), values[column]);
+		}
+		return reader.finish();
+	});
+	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KINDS, profiles };
+}
+
+/** A page that hearth wrote: its data blocks. Nothing of it runs. */
+async function readPage(text) {
+	const page = new DOMParser().parseFromString(text, 'text/html');
+	const meta = JSON.parse(page.getElementById('meta').textContent);
+	const profiles = await Promise.all(meta.types.map((_, i) => readProfile(page.getElementById(i ? 'data-' + i : 'data').textContent)));
+	return { types: meta.types, kinds: meta.kinds, profiles };
+}
+
+/** What is in a file: { types, kinds, profiles }. Throws with words for people. */
+export async function readFile(bytes) {
+	const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
+	const plain = isGzip ? await inflateStream(bytes, 'gzip') : bytes;
+	const head = new TextDecoder().decode(plain.subarray(0, 64)).trimStart().toLowerCase();
+	if (head.startsWith('<!doctype')) return readPage(new TextDecoder().decode(plain));
+	if (head.startsWith('{')) return readSpeedscope(JSON.parse(new TextDecoder().decode(plain)));
+	// The first field of a pprof file: a message, or a string table.
+	if (isGzip || plain[0] === 0x0a) {
+		try {
+			return pprofProfiles(plain);
+		} catch (problem) {
+			if (plain[0] === 0x0a && !isGzip) throw problem;
+		}
+	}
+	return readFolded(new TextDecoder().decode(plain));
+}
+
+export class FileSource {
+	/** file: a File, or anything with name and arrayBuffer() */
+	static async open(file, startWorker) {
+		const read = await readFile(new Uint8Array(await file.arrayBuffer()));
+		return new FileSource(file.name, read, startWorker);
+	}
+
+	constructor(name, { types, kinds, profiles }, startWorker) {
+		this.profiles = profiles;
+		this.startWorker = startWorker;
+		this.meta = { title: name, types, kinds };
+	}
+
+	overview() {
+		return null;
+	}
+
+	open(index) {
+		return Promise.resolve(this.profiles[index]);
+	}
+}

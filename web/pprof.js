@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads pprof (profile.proto of github.com/google/pprof): sample types, and stacks with names.
+const RANGE = 'the pprof file ends early';
+
+class Reader {
+	constructor(bytes) {
+		this.bytes = bytes;
+		this.at = 0;
+	}
+
+	get more() {
+		return this.at < this.bytes.length;
+	}
+
+	number() {
+		let value = 0;
+		let unit = 1;
+		for (let i = 0; i < 10; i++) {
+			const b = this.bytes[this.at++];
+			if (b === undefined) throw new RangeError(RANGE);
+			value += (b & 127) * unit;
+			if (b < 128) return value >= 2 ** 63 ? value - 2 ** 64 : value;
+			unit *= 128;
+		}
+		throw new RangeError('a number of the pprof file is too long');
+	}
+
+	/** The next field: { field, value } with a number, or bytes. */
+	field() {
+		const key = this.number();
+		const field = Math.floor(key / 8);
+		const kind = key % 8;
+		if (kind === 0) return { field, value: this.number() };
+		const size = kind === 2 ? this.number() : kind === 1 ? 8 : kind === 5 ? 4 : -1;
+		if (size < 0 || this.at + size > this.bytes.length) throw new RangeError(RANGE);
+		const value = this.bytes.subarray(this.at, this.at + size);
+		this.at += size;
+		return { field, value };
+	}
+}
+
+function fieldsOf(bytes) {
+	const reader = new Reader(bytes);
+	const out = {};
+	while (reader.more) {
+		const { field, value } = reader.field();
+		(out[field] ??= []).push(value);
+	}
+	return out;
+}
+
+/** Repeated numbers, packed or not. */
+function numbersOf(values) {
+	const out = [];
+	for (const value of values ?? []) {
+		if (typeof value === 'number') {
+			out.push(value);
+			continue;
+		}
+		const reader = new Reader(value);
+		while (reader.more) out.push(reader.number());
+	}
+	return out;
+}
+
+function kindOfFile(file) {
+	if (file.startsWith('[kernel')) return 'kernel';
+	const found = /^\[(python|java|ruby|php|dotnet)/.exec(file);
+	return found ? found[1] : 'native';
+}
+
+/**
+ * readPprof - the samples of an unpacked pprof file
+ *
+ * Returns { types: [{name, unit}...], samples: [{frames: numbers root first, values}...], frameOf(number) => {name, kind, module} }.
+ */
+export function readPprof(bytes) {
+	const top = fieldsOf(bytes);
+	const utf8 = new TextDecoder();
+	const strings = (top[6] ?? []).map((text) => utf8.decode(text));
+	if (strings.length === 0) throw new Error('it is no pprof file');
+	const text = (at) => strings[at ?? 0] ?? '';
+	const types = (top[1] ?? []).map((bytesOf) => {
+		const f = fieldsOf(bytesOf);
+		return { name: text(f[1]?.[0]), unit: text(f[2]?.[0]) };
+	});
+	const functions = new Map();
+	for (const one of top[5] ?? []) {
+		const f = fieldsOf(one);
+		functions.set(f[1]?.[0], text(f[2]?.[0]) || text(f[3]?.[0]));
+	}
+	const files = new Map();
+	for (const one of top[3] ?? []) {
+		const f = fieldsOf(one);
+		files.set(f[1]?.[0], text(f[5]?.[0]));
+	}
+	const frames = [];
+	const locations = new Map(); // id -> frames, outermost first
+	for (const one of top[4] ?? []) {
+		const f = fieldsOf(one);
+		const file = files.get(f[2]?.[0]) ?? '';
+		const module = file.slice(file.lastIndexOf('/') + 1);
+		const names = (f[4] ?? []).map((line) => functions.get(fieldsOf(line)[1]?.[0]) ?? '');
+		if (!names.length) names.push('0x' + (f[3]?.[0] ?? 0).toString(16));
+		const numbers = names.reverse().map((name) => frames.push({ name, kind: kindOfFile(file), module }) - 1);
+		locations.set(f[1]?.[0], numbers);
+	}
+	const samples = (top[2] ?? []).map((one) => {
+		const f = fieldsOf(one);
+		return { frames: numbersOf(f[1]).reverse().flatMap((id) => locations.get(id) ?? []), values: numbersOf(f[2]) };
+	});
+	return { types, samples, frameOf: (number) => frames[number] };
+}

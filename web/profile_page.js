@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// One selection: what is in it (service, sample type, labels), when, and its flame graph; or two as one.
+import { byId, makeElement, shownName } from './around.js';
+import { ApiError, apiUrl, askJson, formatLabels } from './api.js';
+import { Timeline } from './chart.js';
+import { DiffColours, diffFunctions, largestChanges } from './diff.js';
+import { formatCount, formatShare, formatValue } from './format.js';
+import { ServerSource } from './server.js';
+import { changeOf, formatCpus, headRow } from './services_page.js';
+
+const VALUES_SHOWN = 6;
+const LABELS_SHOWN = 12;
+const CHANGES_SHOWN = 40;
+export const BASES = { before: 'the range just before', '1d': 'a day before', '7d': 'a week before' };
+const BASE_MS = { '1d': 86400000, '7d': 604800000 };
+const SERVER_FORMATS = ['pprof', 'col', 'html'];
+
+function amountText(total, unit, seconds) {
+	if (unit === 'nanoseconds') return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
+	if (unit === 'count') return formatCount(total);
+	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
+}
+
+function choiceButton(name, amount, pressed, choose) {
+	const button = makeElement('button', 'choice', makeElement('span', '', shownName(name, 200)), makeElement('span', '', amount));
+	button.type = 'button';
+	button.title = button.firstChild.textContent;
+	button.setAttribute('aria-pressed', String(pressed));
+	button.addEventListener('click', choose);
+	return button;
+}
+
+export class ProfilePage {
+	/** app: { selection, go(change), viewer() } */
+	constructor(app) {
+		this.app = app;
+		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
+		byId('service').addEventListener('change', (event) => app.go({ service: event.target.value, labels: [] }));
+		byId('base').addEventListener('change', (event) => app.go({ base: event.target.value }));
+		for (const [value, text] of Object.entries(BASES)) byId('base').append(new Option(text, value));
+	}
+
+	/** Part of the range: the rest stays in the timeline. */
+	choosePart(from, to) {
+		this.app.go({ part: from === null ? null : [Math.round(from), Math.round(to)] });
+	}
+
+	params() {
+		const { service, type, sample, labels, from, to } = this.app.selection;
+		return { service, type, sample, labels: formatLabels(labels), from, to };
+	}
+
+	/** The part that is chosen, as parameters of a request. */
+	partParams() {
+		const { part } = this.app.selection;
+		return part ? { ...this.params(), from: part[0], to: part[1] } : this.params();
+	}
+
+	async show(signal) {
+		const { selection } = this.app;
+		const isCompare = selection.page === 'compare';
+		byId('compare-fields').hidden = !isCompare;
+		byId('change').hidden = byId('changes').hidden = !isCompare;
+		byId('base').value = selection.base;
+		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
+		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, this.app.turn]);
+		if (key === this.key) return;
+		this.key = null;
+		// Totals first: they tell when to look, before any stack is read.
+		await this.showTimeline(signal);
+		const rest = [this.showTypes(signal), this.showServices(signal), this.showFacets(signal)];
+		await (isCompare ? this.showCompared(signal) : this.showFlame(signal));
+		await Promise.all(rest);
+		this.key = key;
+	}
+
+	async showTimeline(signal) {
+		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))) }, { signal });
+		const points = answer.series[0]?.points ?? [];
+		this.range = [answer.from_ms, answer.to_ms];
+		this.timeline.show(points, answer.from_ms, answer.step_ms, this.app.selection.part);
+	}
+
+	async showTypes(signal) {
+		const { service, labels, from, to } = this.params();
+		const { types } = await askJson('types', { service, labels, from, to }, { signal });
+		const { type, sample } = this.app.selection;
+		const seconds = (this.range[1] - this.range[0]) / 1000;
+		const buttons = types.flatMap((t) => t.samples.map((s) => {
+			const pressed = t.type === type && s.sample === (sample || t.default);
+			const name = t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
+			const amount = s.unit === 'nanoseconds' ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, seconds);
+			return choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
+		}));
+		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
+	}
+
+	async showServices(signal) {
+		const { from, to, type, sample } = this.params();
+		const { services } = await askJson('services', { from, to, type, sample, points: 1, limit: 1000 }, { signal });
+		const { service } = this.app.selection;
+		const names = services.map((s) => s.service);
+		if (service && !names.includes(service)) names.unshift(service);
+		byId('service').replaceChildren(new Option('All services', ''), ...names.map((name) => new Option(shownName(name, 100), name)));
+		byId('service').value = service;
+	}
+
+	async showFacets(signal) {
+		const { labels, unit } = await askJson('labels', { ...this.partParams(), limit: 50 }, { signal });
+		const chosen = this.app.selection.labels;
+		const seconds = (this.range[1] - this.range[0]) / 1000;
+		const parts = labels.filter((l) => l.count > 1 || chosen.some(([name]) => name === l.name)).slice(0, LABELS_SHOWN).map((label) => {
+			const items = label.values.slice(0, VALUES_SHOWN).map(({ value, total }) => {
+				const pressed = chosen.some(([n, v]) => n === label.name && v === value);
+				const others = chosen.filter(([n]) => n !== label.name);
+				return makeElement('li', '', choiceButton(value, amountText(total, unit, seconds), pressed,
+					() => this.app.go({ labels: pressed ? others : [...others, [label.name, value]] })));
+			});
+			const more = label.count - items.length;
+			if (more > 0) items.push(makeElement('li', 'quiet', `${more} more`));
+			return [makeElement('h3', '', shownName(label.name, 100)), makeElement('ul', '', ...items)];
+		});
+		byId('facets').replaceChildren(...parts.flat());
+	}
+
+	async showFlame(signal) {
+		const source = await ServerSource.open('flame', this.partParams(), { signal });
+		await this.showSource(source, null);
+	}
+
+	async showSource(source, colours) {
+		const { viewer } = this.app;
+		viewer.openMore = source.isCut ? async () => this.showSource(await source.more(), colours) : null;
+		viewer.madeColours = colours;
+		viewer.setSource(source);
+		viewer.readAddress();
+		await viewer.openFirst();
+		this.fillQuality(source.answer);
+		const exports = SERVER_FORMATS.map((as) => {
+			const link = makeElement('a', '', as);
+			link.href = apiUrl('export', { ...this.partParams(), as });
+			link.setAttribute('download', '');
+			return link;
+		});
+		byId('exports').replaceChildren(...exports);
+	}
+
+	fillQuality({ facts = {}, profiles, nodes, whole_nodes: whole }) {
+		const rows = [['profiles', String(profiles ?? '')]];
+		const known = facts.user ?? (facts.whole ?? 0) + (facts.guessed ?? 0) + (facts.cut ?? 0);
+		const all = known + (facts.lost ?? 0);
+		if (known) {
+			for (const key of ['whole', 'guessed', 'cut', 'lost']) rows.push([key + ' stacks', formatShare(facts[key] ?? 0, all)]);
+		}
+		if (whole > nodes) rows.push(['shown of ' + whole + ' paths', String(nodes)]);
+		byId('quality').replaceChildren(...rows.map(([name, value]) => makeElement('div', '', makeElement('dt', '', name), makeElement('dd', '', value))));
+	}
+
+	async showCompared(signal) {
+		const { base, part } = this.app.selection;
+		const [from, to] = part ?? this.range;
+		const back = BASE_MS[base] ?? to - from;
+		const params = { ...this.params(), from, to, 'base-from': from - back, 'base-to': to - back };
+		const source = await ServerSource.open('compare', params, { signal }).catch((problem) => {
+			if (problem.status === 404) throw new ApiError(404, 'Nothing is stored for one of the two ranges. Choose another range or base.');
+			throw problem;
+		});
+		const { tree, frames } = source.profile;
+		const { base_total: was, total } = source.answer;
+		const now = total - was;
+		const { text, tone } = changeOf(now, was);
+		const cpus = (value) => (source.answer.unit === 'nanoseconds' ? formatCpus(value, from, to) + ' CPUs' : formatValue(value, source.meta.types[0]));
+		byId('change').replaceChildren(`${cpus(was)} → ${cpus(now)} `, makeElement('span', tone, text), makeElement('span', 'quiet',
+			' · width: both together; orange takes a larger part than in the base, blue a smaller one'));
+		await this.showSource(source, (table, mode) => new DiffColours(table, tree, mode));
+		this.fillChanges(largestChanges(diffFunctions(tree, frames.count), was, now, CHANGES_SHOWN));
+	}
+
+	fillChanges(rows) {
+		const { frames } = this.app.viewer;
+		const percent = (part) => (100 * part).toFixed(1);
+		const table = byId('changes').querySelector('table');
+		table.tHead.replaceChildren(headRow([['Function'], ['Base %', 'number'], ['Now %', 'number'], ['Change', 'number']]));
+		table.tBodies[0].replaceChildren(...rows.map(({ frame, was, now }) => {
+			const name = makeElement('button', '', shownName(frames.name(frame), 200));
+			name.type = 'button';
+			name.title = name.textContent;
+			name.addEventListener('click', () => this.app.viewer.go({ view: 'sandwich', focus: frame }));
+			const change = 100 * (now - was);
+			return makeElement('tr', '', makeElement('td', '', name), makeElement('td', 'number', was ? percent(was) : 'new'),
+				makeElement('td', 'number', now ? percent(now) : 'gone'),
+				makeElement('td', 'number ' + (change > 0 ? 'worse' : 'better'), (change > 0 ? '+' : '−') + Math.abs(change).toFixed(1)));
+		}));
+	}
+}

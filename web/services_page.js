@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which services cost what, since when, and are all agents sending?
+import { byId, makeElement, shownName } from './around.js';
+import { askJson } from './api.js';
+import { drawSparkline } from './chart.js';
+import { formatCount, formatShare, formatValue } from './format.js';
+
+const SMALL_SHARE = 0.005;
+const LATE_MS = 180000;
+const SECOND = 1e9;
+const OWN_KINDS = new Set(['pod', 'container', 'unit', 'application', 'app']);
+
+export function formatCpus(value, from, to) {
+	return (value / SECOND / Math.max(0.001, (to - from) / 1000)).toFixed(2);
+}
+
+/** Against the range before: the text, and whether it is worth a look. */
+export function changeOf(now, before) {
+	if (!before) return { text: now ? 'new' : '', tone: '' };
+	const part = (100 * (now - before)) / before;
+	const text = (part >= 0 ? '+' : '−') + (Math.abs(part) >= 1000 ? '999' : Math.abs(part).toFixed(Math.abs(part) < 10 ? 1 : 0)) + ' %';
+	return { text, tone: part >= 10 ? 'worse' : part <= -5 ? 'better' : '' };
+}
+
+export function ageText(ms) {
+	const seconds = Math.max(0, Math.round(ms / 1000));
+	if (seconds < 90) return seconds + ' s ago';
+	if (seconds < 5400) return Math.round(seconds / 60) + ' min ago';
+	return seconds < 172800 ? Math.round(seconds / 3600) + ' h ago' : Math.round(seconds / 86400) + ' d ago';
+}
+
+function factRow(name, value, tone = '') {
+	return makeElement('div', '', makeElement('dt', '', name), makeElement('dd', tone, value));
+}
+
+export function headRow(names) {
+	return makeElement('tr', '', ...names.map(([text, className]) => {
+		const cell = makeElement('th', className, text);
+		cell.scope = 'col';
+		return cell;
+	}));
+}
+
+export class ServicesPage {
+	/** app: { selection, link(change), signal } */
+	constructor(app) {
+		this.app = app;
+		byId('service-filter').addEventListener('input', () => this.fill());
+	}
+
+	async show(signal) {
+		const { from, to } = this.app.selection;
+		const [services, agents] = await Promise.all([
+			askJson('services', { from, to, points: 60, before: '1d' }, { signal }),
+			askJson('agents', { from, to }, { signal }),
+		]);
+		this.answer = services;
+		this.agents = agents;
+		this.fill();
+		this.fillAgents();
+	}
+
+	fill() {
+		const { answer } = this;
+		if (!answer) return;
+		const filter = byId('service-filter').value.toLowerCase();
+		const isTime = answer.unit === 'nanoseconds';
+		const amount = isTime ? 'CPUs' : answer.sample;
+		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend'], [amount, 'number'], ['Share'],
+			['Against a day ago', 'number before'], ['Hosts', 'number hosts']]));
+		const shown = [];
+		const small = { count: answer.folded?.services ?? 0, total: answer.folded?.total ?? 0 };
+		for (const service of answer.services) {
+			if (filter ? service.service.toLowerCase().includes(filter)
+				: service.total >= SMALL_SHARE * answer.total || OWN_KINDS.has(service.kind)) shown.push(service);
+			else if (!filter) {
+				small.count++;
+				small.total += service.total;
+			}
+		}
+		this.largest = shown.reduce((most, s) => Math.max(most, s.total), small.total) / Math.max(1, answer.total);
+		const rows = shown.map((service) => this.serviceRow(service, isTime));
+		if (small.count) rows.push(this.smallRow(small, isTime));
+		byId('services').tBodies[0].replaceChildren(...rows.map((row) => row.row));
+		for (const { canvas, points } of rows) {
+			if (canvas) drawSparkline(canvas, points);
+		}
+		byId('services').hidden = !rows.length;
+		byId('services-empty').hidden = rows.length > 0;
+		byId('services-empty').replaceChildren(...(filter ? ['No service has this in its name.'] : ['Nothing was stored in this range. ',
+			makeElement('code', '', 'hearth agent --upload-to ' + location.origin), ' on a machine sends its profiles here; a longer range may have some.']));
+	}
+
+	amount(value, isTime) {
+		const { from_ms: from, to_ms: to, unit } = this.answer;
+		return isTime ? formatCpus(value, from, to) : formatValue(value, { unit, scale: 1, nanoseconds: 0 });
+	}
+
+	shareCell(total) {
+		const bar = makeElement('span');
+		const share = this.answer.total ? total / this.answer.total : 0;
+		bar.style.setProperty('--share', share / Math.max(1e-9, this.largest));
+		return makeElement('td', 'share-box', makeElement('div', 'share', bar, makeElement('span', '', formatShare(total, this.answer.total))));
+	}
+
+	serviceRow(service, isTime) {
+		const link = makeElement('a', '', shownName(service.service, 200));
+		link.href = this.app.link({ page: 'profile', service: service.service });
+		link.title = link.textContent;
+		const canvas = makeElement('canvas');
+		canvas.setAttribute('aria-hidden', 'true');
+		const { text, tone } = changeOf(service.total, service.before);
+		const row = makeElement('tr', '', makeElement('td', '', link, makeElement('span', 'kind', service.kind ?? '')), makeElement('td', 'trend', canvas),
+			makeElement('td', 'number', this.amount(service.total, isTime)), this.shareCell(service.total),
+			makeElement('td', 'number before ' + tone, text), makeElement('td', 'number hosts', formatCount(service.hosts ?? 0)));
+		return { row, canvas, points: service.points };
+	}
+
+	smallRow({ count, total }, isTime) {
+		const name = makeElement('td', 'quiet', `${formatCount(count)} more below 0.5 % each`);
+		return { row: makeElement('tr', '', name, makeElement('td', 'trend'), makeElement('td', 'number', this.amount(total, isTime)),
+			this.shareCell(total), makeElement('td', 'before'), makeElement('td', 'hosts')) };
+	}
+
+	fillAgents() {
+		const { agents, now_ms: now } = this.agents;
+		const cpus = agents.reduce((sum, a) => sum + (a.cpus ?? 0), 0);
+		const { from_ms: from, to_ms: to, total, unit } = this.answer;
+		const quality = { user: 0, whole: 0, lost: 0 };
+		for (const a of agents) for (const key of Object.keys(quality)) quality[key] += a.quality?.[key] ?? 0;
+		const late = agents.filter((a) => now - a.last_ms > LATE_MS);
+		const newest = agents.reduce((last, a) => Math.max(last, a.last_ms), 0);
+		const busy = unit === 'nanoseconds' ? formatCpus(total, from, to) + (cpus ? ` of ${cpus}` : '') : '';
+		const facts = [factRow('hosts', formatCount(agents.length))];
+		if (busy) facts.push(factRow('CPUs busy', busy));
+		if (quality.user) facts.push(factRow('whole stacks', formatShare(quality.whole, quality.user + quality.lost)));
+		if (agents.length) facts.push(factRow('lost', formatCount(quality.lost), quality.lost ? 'warn' : ''));
+		if (agents.length) facts.push(factRow('agents sending', `${agents.length - late.length} of ${agents.length}, ${ageText(now - newest)}`, late.length ? 'warn' : ''));
+		byId('machine').replaceChildren(...facts);
+		const table = byId('agents').querySelector('table');
+		table.tHead.replaceChildren(headRow([['Host'], ['Last profile'], ['Version'], ['Kernel'], ['Sampler'], ['CPUs', 'number'], ['Whole', 'number'], ['Lost', 'number']]));
+		table.tBodies[0].replaceChildren(...agents.map((a) => {
+			const link = makeElement('a', '', shownName(a.host, 200));
+			link.href = this.app.link({ page: 'profile', service: '', labels: [['host', a.host]] });
+			const cells = [link, ageText(now - a.last_ms), a.version, a.kernel, a.sampler].map((text, i) =>
+				makeElement('td', i === 1 && now - a.last_ms > LATE_MS ? 'warn' : '', typeof text === 'string' ? shownName(text, 80) : text ?? ''));
+			const whole = a.quality?.user ? formatShare(a.quality.whole, a.quality.user + a.quality.lost) : '';
+			cells.push(...[a.cpus ?? '', whole, formatCount(a.lost ?? 0)].map((text) => makeElement('td', 'number', String(text))));
+			return makeElement('tr', '', ...cells);
+		}));
+		byId('agents').hidden = !agents.length;
+		byId('agents').querySelector('summary').textContent = late.length ? `Agents: ${late.length} not sending` : 'Agents';
+	}
+}

@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: Apache-2.0
+// One profile on the page: holds what is shown (state.js), asks the source for data, puts the views together.
+import { FrameTable } from './data.js';
+import { countHits, compileQuery, matchFrames, matchNodes } from './search.js';
+import { Workbench } from './aside.js';
+import { STEPS_MAX, formatStep, resolveSteps, stepText } from './transforms.js';
+import { StepMenu } from './steps.js';
+import { Minimap } from './minimap.js';
+import { saveAs } from './exports.js';
+import { COLOURS, Colours } from './colour.js';
+import { FlameView } from './flame.js';
+import { FunctionGrid } from './table.js';
+import { TreeMirror } from './a11y.js';
+import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
+import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
+import { actionForKey, fillHelp } from './keys.js';
+import { formatCount, formatShare, formatValue } from './format.js';
+import { nodePath } from './layout.js';
+import { Theme, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
+
+const SEARCH_DELAY_MS = 60;
+const DERIVED_PIXELS_MIN = 400;
+const SANDWICH_SHARE = 1 / 5000;
+const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
+const DERIVED_MAX = 6;
+const BUSY_DELAY_MS = 150;
+
+/** The state as the part of the address behind the #. */
+const HASH = {
+	read: () => location.hash,
+	write: (hash, replace) => (replace ? history.replaceState(null, '', hash) : history.pushState(null, '', hash)),
+};
+
+export class Viewer {
+	/** source: see source.js, or null: setSource() follows. address: where the state is kept. */
+	constructor(source, address = HASH) {
+		this.address = address;
+		this.defaults = DEFAULT_STATE;
+		this.palette = COLOURS;
+		this.provisional = false;
+		this.state = parseHash(address.read());
+		this.derived = new Map();
+		this.bench = new Workbench(() => this.source.startWorker());
+		this.stepsKey = '';
+		this.pending = new Set();
+		this.current = -1;
+		this.hits = null;
+		this.matches = [];
+		this.matchAt = -1;
+		this.marks = {};
+		const hooks = (which) => ({
+			click: (node, view) => this.clickNode(which, node, view),
+			menu: (node, event, view) => this.steps.openFor(view.tree.frame[node], event.clientX, event.clientY),
+			hover: (node, event, view) => showTip(node, event, view, this.tipFacts()),
+			moved: (from, to) => which === 'graph' && this.go({ range: this.roundRange(from, to) }),
+		});
+		this.graph = new FlameView(byId('graph'), hooks('graph'));
+		this.callers = new FlameView(byId('callers'), hooks('callers'));
+		this.callees = new FlameView(byId('callees'), hooks('callees'));
+		this.callers.flip = true;
+		this.flames = [this.graph, this.callers, this.callees];
+		this.mirror = new TreeMirror(byId('mirror'), byId('live'));
+		const choose = (frame) => frame < this.frames.count && this.go({ focus: frame });
+		this.halves = ['callers', 'callees'].map(
+			(which) => new SandwichHalf(this[which], byId(which + '-mirror'), byId('live'), choose));
+		this.grid = new FunctionGrid(byId('table'), {
+			activate: (frame) => this.go({ view: 'sandwich', focus: frame }),
+			sort: (key) => this.sortBy(key),
+		});
+		this.steps = new StepMenu(this);
+		this.minimap = new Minimap(byId('minimap'), this.graph);
+		if (source) this.setSource(source);
+		this.theme = new Theme(byId('theme'), () => this.flames.forEach((flame) => flame.invalidate()));
+		this.listen();
+	}
+
+	// ---- data -----------------------------------------------------------------------------------------------------
+
+	/** Another profile: openFirst() shows it, with the state that there is. */
+	setSource(source) {
+		const { meta } = source;
+		this.source = source;
+		this.types = meta.types;
+		this.shownType = 0;
+		this.meta = { ...meta, ...meta.types[0] };
+	}
+
+	/** The state is what the address says. */
+	readAddress() {
+		this.state = parseHash(this.address.read());
+	}
+
+	/** The type that the address asks for, its first picture before it. */
+	async openFirst() {
+		let isWhole = false;
+		const first = this.typeIndex() === 0 ? this.source.overview() : null;
+		first?.then((profile) => isWhole || this.setProfile(profile, true));
+		const profile = await this.source.open(0);
+		await first;
+		isWhole = true;
+		this.setProfile(profile, false);
+	}
+
+	setProfile(raw, provisional) {
+		this.provisional = provisional;
+		this.raw = raw;
+		this.base = new FrameTable(raw.frames, this.meta.kinds);
+		this.bench.setTree(raw.tree);
+		this.showTree(this.base, raw.tree, '');
+		this.focusCarried();
+		if (!provisional && this.types.length > 1 && byId('fact-total')) {
+			byId('fact-total').textContent = formatValue(this.tree.total[0], this.meta);
+			byId('fact-paths').textContent = formatCount(this.tree.count - 1);
+		}
+		byId('provisional').hidden = !provisional;
+		document.body.dataset.ready = provisional ? 'overview' : 'full';
+		this.apply(false);
+		this.marks[provisional ? 'overview' : 'full'] = performance.now();
+	}
+
+	/** What all views are about from now on: the profile's tree, or what the steps made of it. */
+	showTree(frames, tree, stepsKey) {
+		this.frames = frames;
+		this.tree = tree;
+		this.stepsKey = stepsKey;
+		this.current = -1;
+		this.derived.clear();
+		this.pending = new Set();
+		this.colours = null;
+		for (const flame of this.flames) {
+			flame.tree = null;
+			flame.shown.clear();
+			flame.hooks.frames = frames;
+		}
+		this.hits = null;
+		this.queryKey = null;
+	}
+
+	/** Brings the tree to the steps of the state. False: not yet, apply() runs again when it is. */
+	applySteps() {
+		const key = this.provisional ? '' : this.state.steps.map(formatStep).join('\n');
+		if (key === this.stepsKey) return true;
+		if (!key) {
+			this.showTree(this.base, this.raw.tree, '');
+			return true;
+		}
+		const { steps, added } = resolveSteps(this.state.steps, this.base);
+		const frames = new FrameTable(this.raw.frames, this.meta.kinds, added);
+		const tree = this.derive('steps:' + key, { kind: 'steps', steps, rootFrame: frames.count, key }, this.raw.tree);
+		if (!tree) return false;
+		this.showTree(frames, tree, key);
+		return true;
+	}
+
+	// ---- which of the profile's values is shown: each has a tree of its own, whose numbers mean nothing in another ------
+
+	typeIndex() {
+		return Math.max(0, this.types.findIndex((type) => type.name === this.state.type));
+	}
+
+	async loadType(index) {
+		byId('waiting').hidden = false;
+		try {
+			const profile = await this.source.open(index);
+			if (this.typeIndex() !== index) return;
+			this.shownType = index;
+			this.meta = { ...this.meta, ...this.types[index] };
+			this.setProfile(profile, false);
+		} catch (problem) {
+			showProblem(problem);
+		}
+	}
+
+	/** The function in the middle of the sandwich stays there. */
+	focusCarried() {
+		if (!this.carried || this.provisional) return;
+		const { name, kind } = this.carried;
+		this.carried = null;
+		for (let f = 0; f < this.frames.count; f++) {
+			if (this.frames.name(f) !== name || this.frames.kind(f) !== kind) continue;
+			this.state.focus = f;
+			this.address.write(formatHash(this.state), true);
+			return;
+		}
+	}
+
+	/** Numbers in the state are those of the whole tree; while only the overview is there they are translated. */
+	localNode(node) {
+		if (!this.provisional) return node < this.tree.count ? node : 0;
+		const at = this.tree.origin.indexOf(node);
+		return at < 0 ? 0 : at;
+	}
+
+	wholeNode(node) {
+		return this.provisional ? this.tree.origin[node] : node;
+	}
+
+	/** The result of a job (aside.js), or null while it is worked on: apply() runs again then. */
+	derive(key, job, tree = this.tree) {
+		const known = this.derived.get(key);
+		if (known) return known;
+		if (this.pending.has(key)) return null;
+		const on = job.kind === 'steps' ? '' : this.stepsKey;
+		const result = this.bench.run({ ...job, on }, tree);
+		if (!(result instanceof Promise)) return this.keep(key, result);
+		const { pending } = this;
+		pending.add(key);
+		this.setBusy(true);
+		result.then((made) => {
+			if (pending !== this.pending) return;
+			this.keep(key, made);
+			pending.delete(key);
+			this.apply(false);
+			if (job.kind === 'totals') this.fillLegend();
+		}, (problem) => pending === this.pending && this.say('This view could not be made: ' + problem.message)).finally(() => {
+			pending.delete(key);
+			this.setBusy(this.pending.size > 0);
+		});
+		return null;
+	}
+
+	keep(key, made) {
+		if (this.derived.size > DERIVED_MAX) this.derived.delete(this.derived.keys().next().value);
+		this.derived.set(key, made);
+		return made;
+	}
+
+	setBusy(isBusy) {
+		clearTimeout(this.busyTimer);
+		if (isBusy) this.busyTimer = setTimeout(() => (byId('working').hidden = false), BUSY_DELAY_MS);
+		else byId('working').hidden = true;
+	}
+
+	share() {
+		return 1 / Math.max(DERIVED_PIXELS_MIN, byId('stage').clientWidth);
+	}
+
+	followsPath() {
+		return this.state.view === 'inverted' || this.state.collapse;
+	}
+
+	shownTree() {
+		const { view, path, collapse } = this.state;
+		if (this.provisional || (view !== 'inverted' && !collapse)) return this.tree;
+		const options = { path: path.filter((f) => f < this.frames.count), share: this.share() };
+		const kind = view === 'inverted' ? 'inverted' : 'collapsed';
+		return this.derive(`${kind}:${options.path.join('.')}:${options.share}`, { kind, frameCount: this.frames.count, options });
+	}
+
+	sandwich() {
+		const { focus, collapse } = this.state;
+		const share = Math.min(this.share(), SANDWICH_SHARE);
+		return this.derive(`s:${focus}:${collapse}`, { kind: 'sandwich', frameCount: this.frames.count, focus, options: { collapse, share } });
+	}
+
+	functionTotals() {
+		return this.derive('totals', { kind: 'totals', frameCount: this.frames.count });
+	}
+
+	// ---- state ----------------------------------------------------------------------------------------------------
+
+	/** Changes the state and remembers it in the history. */
+	go(change, replace = false) {
+		const before = this.state;
+		this.state = { ...before, ...change };
+		if ('view' in change && change.view !== before.view && !('path' in change)) this.state.path = [];
+		if (!('range' in change) && ['view', 'zoom', 'path', 'collapse'].some((key) => key in change)) this.state.range = null;
+		if ('type' in change && change.type !== before.type) {
+			const { focus } = before;
+			this.carried = focus >= 0 && focus < this.frames.count
+				? { name: this.frames.name(focus), kind: this.frames.kind(focus) } : null;
+			Object.assign(this.state, { zoom: 0, path: [], range: null, focus: -1 });
+		}
+		if ('steps' in change) Object.assign(this.state, { zoom: 0, path: [], range: null, focus: this.carriedFocus(change.steps, before) });
+		if ('collapse' in change) Object.assign(this.state, { path: [], zoom: 0 });
+		const hash = formatHash(this.state);
+		if (hash !== formatHash(before)) {
+			this.address.write(hash, replace);
+		}
+		this.apply(true);
+	}
+
+	/** A function keeps its number through steps, but what a step has made goes with it. */
+	carriedFocus(steps, before) {
+		return steps.length > before.steps.length || before.focus < this.base.count ? before.focus : -1;
+	}
+
+	addStep(op, text) {
+		const { steps } = this.state;
+		if (steps.length < STEPS_MAX) this.go({ steps: [...steps, { op, text }] });
+		else this.toast('No more steps fit');
+	}
+
+	undoStep() {
+		if (this.state.steps.length) this.go({ steps: this.state.steps.slice(0, -1) });
+	}
+
+	/** A step about the current function or its module. */
+	stepOn(op) {
+		const frame = this.currentFrame();
+		if (frame < 0 || frame >= this.frames.count || this.provisional) return;
+		if (op === 'module' || op === 'hidemodule') {
+			const name = this.frames.moduleName(frame);
+			if (name) this.addStep(op, stepText(name));
+			else this.toast('This function has no module');
+		} else {
+			this.addStep(op, stepText(this.frames.name(frame)));
+		}
+	}
+
+	apply(animate) {
+		if (!this.tree) return;
+		const { state } = this;
+		if (!this.provisional && this.typeIndex() !== this.shownType) {
+			this.loadType(this.typeIndex());
+			return;
+		}
+		this.steps.update();
+		if (!this.applySteps()) return;
+		if (!this.colours || this.colours.mode !== state.colour) {
+			this.colours = this.madeColours?.(this.frames, state.colour) ?? new Colours(this.frames, state.colour);
+			// After the picture: it looks at every function.
+			if (!this.provisional) setTimeout(() => this.fillLegend(), 0);
+			for (const flame of this.flames) flame.setColours(this.colours);
+		}
+		this.applyControls();
+		this.applyQuery();
+		const waiting = this.provisional && state.view !== 'graph';
+		byId('waiting').hidden = !waiting;
+		byId('graph-pane').hidden = waiting || (state.view !== 'graph' && state.view !== 'inverted');
+		byId('sandwich').hidden = waiting || state.view !== 'sandwich';
+		byId('table').hidden = waiting || state.view !== 'table';
+		if (waiting) return;
+		if (state.view === 'table') this.showTable();
+		else if (state.view === 'sandwich') this.showSandwich();
+		else this.showGraph(animate);
+	}
+
+	showGraph(animate) {
+		const { graph, state } = this;
+		const tree = this.shownTree();
+		if (!tree) return;
+		const replaced = graph.tree !== tree;
+		const turned = graph.flip !== state.flip;
+		graph.flip = state.flip;
+		if (replaced) {
+			graph.tree = tree;
+			graph.hovered = graph.selected = -1;
+			graph.hitsBefore = null;
+			this.matchAt = -1;
+		}
+		const onPath = this.followsPath() && !this.provisional;
+		const zoom = onPath ? Math.min(state.path.length, tree.count - 1) : this.localNode(state.zoom);
+		graph.zoomTo(zoom, animate && !replaced, state.range);
+		if (replaced || turned) {
+			graph.resize();
+			graph.scrollToRoot();
+		}
+		this.setHits(graph);
+		if (this.current < 0 || this.current >= tree.count || replaced) this.current = zoom;
+		if (zoom && !(this.current >= zoom && this.current < zoom + tree.size[zoom])) this.current = zoom;
+		if (replaced && zoom) graph.revealRow(tree.level[zoom]);
+		this.mirror.update(tree, this.frames, this.current);
+		showCrumbs(byId('crumbs'), tree, this.frames, zoom, (to) => this.zoomNode(to));
+		byId('cut-note').hidden = !tree.isCut;
+	}
+
+	setHits(flame) {
+		if (!this.hits) {
+			flame.setHits(null, null);
+			return;
+		}
+		if (!flame.hitsBefore || flame.hits !== this.hits) flame.setHits(this.hits, countHits(flame.tree, this.hits));
+	}
+
+	showSandwich() {
+		const { focus } = this.state;
+		const totals = this.functionTotals();
+		const known = focus >= 0 && focus < this.frames.count;
+		byId('sandwich-empty').hidden = known;
+		byId('sandwich-halves').hidden = !known;
+		byId('crumbs').replaceChildren();
+		if (!known) return;
+		const trees = totals && this.sandwich();
+		if (!trees) return;
+		for (const [i, tree] of [trees.callers, trees.callees].entries()) {
+			this.halves[i].show(tree, this.frames);
+			this.setHits(this.halves[i].flame);
+		}
+		byId('focus-name').textContent = byId('focus-name').title = shownName(this.frames.name(focus));
+		const whole = this.tree.total[0];
+		byId('focus-facts').textContent = `total ${formatValue(totals.total[focus], this.meta)} · ` +
+			`${formatShare(totals.total[focus], whole)}   self ${formatValue(totals.self[focus], this.meta)} · ` +
+			formatShare(totals.self[focus], whole);
+	}
+
+	showTable() {
+		byId('crumbs').replaceChildren();
+		const { sort, ascending } = this.state;
+		this.grid.sortKey = sort;
+		this.grid.ascending = ascending;
+		const totals = this.functionTotals();
+		if (totals) this.grid.setData(this.frames, totals, this.tree.total[0], this.hits);
+	}
+
+	sortBy(key) {
+		const { sort, ascending } = this.state;
+		this.go({ sort: key, ascending: key === sort ? !ascending : key === 'name' }, true);
+	}
+
+	// ---- search ---------------------------------------------------------------------------------------------------
+
+	applyQuery() {
+		const { query, regex } = this.state;
+		const key = `${query}\n${regex}\n${this.provisional}`;
+		if (document.activeElement !== byId('query')) byId('query').value = query;
+		if (key === this.queryKey && (this.hits || !query)) return;
+		this.queryKey = key;
+		this.matchAt = -1;
+		const compiled = query ? compileQuery(query, regex) : null;
+		byId('query').setAttribute('aria-invalid', String(Boolean(compiled?.error)));
+		for (const button of [byId('next'), byId('previous')]) button.disabled = !compiled || Boolean(compiled.error);
+		if (!compiled || compiled.error) {
+			this.hits = null;
+			this.matchedShare = 0;
+			byId('matched').textContent = compiled ? 'not a regular expression' : '';
+			return;
+		}
+		this.hits = matchFrames(this.frames, compiled.test);
+		const { sum } = matchNodes(this.tree, this.hits);
+		this.matchedShare = this.tree.total[0] > 0 ? sum / this.tree.total[0] : 0;
+		byId('matched').textContent = formatShare(sum, this.tree.total[0]) + ' matched';
+	}
+
+	stepMatch(by) {
+		const { graph, state } = this;
+		if (!this.hits || (state.view !== 'graph' && state.view !== 'inverted')) return;
+		const tree = graph.tree;
+		if (this.matchAt < 0) {
+			const zoom = graph.zoomed;
+			this.matches = matchNodes(tree, this.hits, zoom).nodes.sort((a, b) => tree.total[b] - tree.total[a] || a - b);
+		}
+		const count = this.matches.length;
+		if (!count) return;
+		this.matchAt = this.matchAt < 0 ? (by > 0 ? 0 : count - 1) : (this.matchAt + by + count) % count;
+		const node = this.matches[this.matchAt];
+		const wide = ((tree.total[node] / (graph.to - graph.from)) * graph.width) >= 3;
+		if (!wide) this.zoomNode(tree.parent[node] || node);
+		this.setCurrent(graph.tree === tree ? node : this.current);
+		this.mirror.say(`match ${this.matchAt + 1} of ${count}: ` + this.mirror.describe(tree, this.frames, node));
+	}
+
+	/** Free zooms go into the address with what a screen can tell apart; the whole width is none. */
+	roundRange(from, to) {
+		const whole = this.graph.tree.total[0];
+		if (to - from >= whole) return null;
+		return [Number(from.toFixed(3)), Math.min(whole, Number(to.toFixed(3)))];
+	}
+
+	// ---- moving about ---------------------------------------------------------------------------------------------
+
+	zoomNode(node) {
+		const { tree } = this.graph;
+		if (tree.frame[node] > this.frames.count) { // what was too narrow has nothing below it here
+			this.openMore?.();
+			return;
+		}
+		if (this.followsPath() && !this.provisional) {
+			this.go({ path: nodePath(tree, node).map((i) => tree.frame[i]) });
+		} else {
+			this.go({ zoom: this.wholeNode(node) });
+		}
+	}
+
+	clickNode(which, node, view) {
+		if (which === 'graph') {
+			this.current = node;
+			this.zoomNode(node);
+			this.setCurrent(Math.min(this.current, this.graph.tree.count - 1));
+		} else if (view.tree.frame[node] < this.frames.count) {
+			this.go({ focus: view.tree.frame[node] });
+		}
+	}
+
+	setCurrent(node) {
+		this.current = node;
+		this.graph.select(node);
+		this.mirror.update(this.graph.tree, this.frames, node);
+	}
+
+	moveCurrent(key) {
+		const { tree, zoomed } = this.graph;
+		const to = neighbour(tree, Math.max(0, this.current), key, this.state.flip, zoomed);
+		this.setCurrent(to);
+		if (to < zoomed) this.zoomNode(to);
+	}
+
+	zoomOut() {
+		const { zoomed, tree } = this.graph;
+		if (this.state.view === 'sandwich' || this.state.view === 'table') history.back();
+		else if (zoomed > 0) this.zoomNode(tree.parent[zoomed]);
+	}
+
+	currentFrame() {
+		const { graph, state } = this;
+		if (state.view === 'sandwich') return state.focus;
+		if (state.view === 'table') return this.grid.shownRows[this.grid.active] ?? -1;
+		const node = graph.hovered >= 0 ? graph.hovered : this.current;
+		return node > 0 ? graph.tree.frame[node] : -1;
+	}
+
+	async copyName() {
+		const frame = this.currentFrame();
+		if (frame < 0) return;
+		try {
+			await navigator.clipboard.writeText(this.frames.name(frame));
+			this.toast('Copied');
+		} catch {
+			this.toast('The browser did not allow copying');
+		}
+	}
+
+	say(text) {
+		this.mirror.say(text);
+		this.toast(text);
+	}
+
+	async export() {
+		const format = byId('export').value;
+		byId('export').value = '';
+		if (this.provisional || !this.tree || !format) return;
+		try {
+			await saveAs(this, format);
+		} catch (problem) {
+			this.say('This could not be saved: ' + problem.message);
+		}
+	}
+
+	/** A promise of functionTotals(). */
+	async whenTotals() {
+		for (;;) {
+			const totals = this.functionTotals();
+			if (totals) return totals;
+			await new Promise((done) => setTimeout(done, 20));
+		}
+	}
+
+	toast(text) {
+		byId('toast').textContent = text;
+		byId('toast').hidden = false;
+		clearTimeout(this.toastTimer);
+		this.toastTimer = setTimeout(() => (byId('toast').hidden = true), 1500);
+	}
+
+	// ---- what is drawn around the graph ---------------------------------------------------------------------------
+
+	tipFacts() {
+		return { frames: this.frames, whole: this.tree?.total[0] ?? 0, meta: this.meta, provisional: this.provisional };
+	}
+
+	fillLegend() {
+		const totals = this.functionTotals();
+		if (totals) showLegend(byId('legend'), this.frames, totals, this.colours, this.tree.total[0]);
+	}
+
+	applyControls() {
+		const { state } = this;
+		for (const tab of document.querySelectorAll('[data-view]')) {
+			tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
+		}
+		byId('flip').setAttribute('aria-pressed', String(state.flip));
+		byId('collapse').setAttribute('aria-pressed', String(state.collapse));
+		byId('regex').setAttribute('aria-pressed', String(state.regex));
+		byId('colour').value = state.colour;
+		if (byId('type')) byId('type').value = String(this.typeIndex());
+	}
+
+	/** Paper is light, and takes the whole tree instead of what the window shows. */
+	printTheme(printing) {
+		if (printing) {
+			document.documentElement.dataset.theme = 'light';
+			for (const flame of this.flames) flame.layOutForPrint();
+		} else {
+			this.theme.apply();
+			for (const flame of this.flames) flame.resize();
+		}
+	}
+
+	// ---- events ---------------------------------------------------------------------------------------------------
+
+	listen() {
+		const on = (id, run) => byId(id).addEventListener('click', run);
+		for (const tab of document.querySelectorAll('[data-view]')) {
+			tab.addEventListener('click', () => this.run('view' + tab.dataset.view[0].toUpperCase() + tab.dataset.view.slice(1)));
+		}
+		on('next', () => this.stepMatch(1));
+		on('previous', () => this.stepMatch(-1));
+		on('regex', () => this.go({ regex: !this.state.regex }, true));
+		for (const [id, action] of [['flip', 'toggleFlip'], ['collapse', 'toggleCollapse'], ['theme', 'toggleTheme'],
+			['reset', 'reset'], ['help', 'help']]) on(id, () => this.run(action));
+		on('help-close', () => byId('help-sheet').close());
+		on('copy-focus', () => this.copyName());
+		byId('type')?.addEventListener('change', (event) => this.go({ type: this.types[event.target.value].name }));
+		byId('export').addEventListener('change', () => this.export());
+		byId('colour').addEventListener('change', (event) => this.go({ colour: event.target.value }, true));
+		byId('query').addEventListener('input', () => {
+			clearTimeout(this.searchTimer);
+			this.searchTimer = setTimeout(() => this.go({ query: byId('query').value }, true), SEARCH_DELAY_MS);
+		});
+		byId('query').addEventListener('keydown', (event) => this.queryKeys(event));
+		byId('mirror').addEventListener('keydown', (event) => this.treeKeys(event));
+		document.addEventListener('keydown', (event) => this.pageKeys(event));
+		addEventListener('popstate', () => {
+			this.readAddress();
+			this.apply(true);
+		});
+		addEventListener('beforeprint', () => this.printTheme(true));
+		addEventListener('afterprint', () => this.printTheme(false));
+		fillHelp(byId('help-keys'));
+		const wide = matchMedia('(min-width: 721px)');
+		const fold = () => byId('facts') && (byId('facts').open = wide.matches);
+		fold();
+		wide.addEventListener('change', fold);
+	}
+
+	queryKeys(event) {
+		if (event.key === 'Enter') {
+			event.preventDefault();
+			this.flushQuery();
+			this.stepMatch(event.shiftKey ? -1 : 1);
+		} else if (event.key === 'Escape') {
+			event.stopPropagation();
+			byId('query').value = '';
+			this.flushQuery();
+			byId('mirror').focus();
+		}
+	}
+
+	flushQuery() {
+		clearTimeout(this.searchTimer);
+		if (byId('query').value !== this.state.query) this.go({ query: byId('query').value }, true);
+	}
+
+	treeKeys(event) {
+		if (event.ctrlKey || event.altKey || event.metaKey || !this.graph.tree) return;
+		if (!TREE_KEY.test(event.key)) return;
+		event.preventDefault();
+		this.moveCurrent(event.key);
+	}
+
+	pageKeys(event) {
+		if (byId('help-sheet').open || !byId('stage').clientWidth) return;
+		const inText = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+		const action = actionForKey(event, inText, event.target === byId('mirror'));
+		if (!action) return;
+		event.preventDefault();
+		this.run(action);
+	}
+
+	run(action) {
+		const { state } = this;
+		const actions = {
+			search: () => byId('query').select(),
+			nextMatch: () => this.stepMatch(1),
+			previousMatch: () => this.stepMatch(-1),
+			zoomSelected: () => this.zoomNode(Math.max(0, this.current)),
+			zoomOut: () => this.zoomOut(),
+			reset: () => this.go({ zoom: 0, path: [], query: '' }),
+			sandwichSelected: () => this.currentFrame() >= 0 && !this.provisional &&
+				this.go({ view: 'sandwich', focus: this.currentFrame() }),
+			copyName: () => this.copyName(),
+			viewGraph: () => this.go({ view: 'graph' }),
+			viewInverted: () => this.go({ view: 'inverted' }),
+			viewSandwich: () => this.go({ view: 'sandwich', focus: state.focus >= 0 ? state.focus : this.currentFrame() }),
+			viewTable: () => this.go({ view: 'table' }),
+			toggleFlip: () => this.go({ flip: !state.flip }, true),
+			toggleCollapse: () => this.go({ collapse: !state.collapse }),
+			toggleColour: () => this.go({ colour: state.colour === 'kind' ? 'module' : 'kind' }, true),
+			undo: () => this.undoStep(),
+			menu: () => this.steps.openAtCurrent(),
+			...Object.fromEntries(STEP_ACTIONS.map((op) => ['step-' + op, () => this.stepOn(op)])),
+			nextType: () => this.go({ type: this.types[(this.typeIndex() + 1) % this.types.length].name }),
+			toggleTheme: () => this.theme.toggle(),
+			help: () => byId('help-sheet').showModal(),
+		};
+		if (this.tree) actions[action]();
+	}
+}
+
+export function showProblem(problem) {
+	byId('problem').hidden = false;
+	byId('problem').textContent = 'This profile could not be read: ' + (problem?.message ?? problem);
+	document.body.dataset.ready = 'failed';
+}

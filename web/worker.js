@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker of pages that a collector serves.
+import { runWorker } from './aside.js';
+
+runWorker();
