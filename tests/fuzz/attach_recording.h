@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/cur.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 #define RECORDING_NUMBERS 17
 

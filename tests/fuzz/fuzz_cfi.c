@@ -6,9 +6,9 @@
 #include <elf.h>
 
 #include "base/buf.h"
-#include "object/cfi.h"
-#include "object/unwind_table.h"
-#include "object/unwind_text.h"
+#include "object/unwind/cfi.h"
+#include "object/unwind/table.h"
+#include "object/unwind/text.h"
 
 #define IS_FILE 1
 #define IS_EH 2

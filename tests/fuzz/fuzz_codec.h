@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every format's fuzz target does: whatever can be read is written the same way for ever after. */
+/* What every format's fuzz target does: what was read is written, read and written again with equal bytes. */
 #pragma once
 
 #include "fuzz.h"

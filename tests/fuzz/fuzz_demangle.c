@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
-#include "symbol/symbol.h"
+#include "object/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > KIB(32) || memchr(data, 0, size))
 		return 0;
-	symbol_demangle(str_n((const char *)data, size), &out);
+	demangle_add(str_n((const char *)data, size), &out);
 	must(!out.error && (!size || out.len));
 	return 0;
 }

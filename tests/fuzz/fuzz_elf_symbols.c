@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_parse(&in, &elf) < 0)
 		return 0;
 	elf_symbols_init(&symbols, elf_base(&elf));
+	ignore(elf_symbols_use_fdes(&symbols, &elf));
 	ignore(elf_symbols_add(&symbols, &elf, SHT_SYMTAB));
 	ignore(elf_symbols_add(&symbols, &elf, SHT_DYNSYM));
 	ignore(elf_symbols_add_plt(&symbols, &elf));

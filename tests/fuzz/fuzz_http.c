@@ -53,6 +53,8 @@ static void head(struct str in)
 	if (http_host_split(in, &host, &port) == 0)
 		must(host.len <= in.len);
 	(void)http_host_is_loopback(in);
+	if (http_cookie(in, STR("a"), &host) == 0)
+		must(host.len < in.len);
 }
 
 static void labels(struct str in)

@@ -28,12 +28,17 @@ static void draw(const uint8_t *data, size_t size, struct lists *l)
 				    .runtime_end = (uint8_t)((data[0] >> 4) % ABI_RUNTIME_END_COUNT),
 				    .native_is_whole = data[0] & 2,
 				    .keep_interpreter = data[0] & 4,
-				    .only_runtime = data[0] & 8 };
+				    .only_runtime = data[0] & 8,
+				    .begins_early = data[1] & 1 };
 	data += 2;
 	for (size_t i = 0; i < native; i++) {
 		l->native[i] = (struct abi_frame){ .kind = ABI_FRAME_NATIVE,
 						   .extra = data[i] == 0xff ? UINT32_MAX : distance };
 		l->roles[i] = data[i] % 3;
+		if (data[i] >= 0xf0) { /* a frame of a runtime in line; extra is no distance */
+			l->roles[i] = data[i] & 1 ? MIX_STUB : MIX_IN_LINE;
+			l->native[i].kind = ABI_FRAME_RUNTIME;
+		}
 		distance += data[i] >> 2;
 	}
 	for (size_t i = 0; i < MIN(size - native, (size_t)RUNTIME_MAX); i++) {
@@ -51,6 +56,10 @@ static void draw(const uint8_t *data, size_t size, struct lists *l)
 
 static bool is_shown(const struct lists *l, size_t native, bool has_frames)
 {
+	if (l->roles[native] == MIX_IN_LINE)
+		return true;
+	if (l->roles[native] == MIX_STUB)
+		return l->in.keep_interpreter;
 	if (l->in.only_runtime)
 		return false;
 	return l->roles[native] == MIX_NATIVE || l->in.keep_interpreter || !has_frames;

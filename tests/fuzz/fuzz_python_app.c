@@ -2,7 +2,7 @@
 /* A command line, and behind two NULs the ini file that any path of it names. Every third link goes somewhere. */
 #include "fuzz.h"
 
-#include "runtime/python_app.h"
+#include "runtime/python/app.h"
 
 static int any_file(void *self, const char *path, size_t max, struct buf *out)
 {

@@ -2,7 +2,7 @@
 /* A line table: the first byte is the version, the next two the position, the fourth the first line. */
 #include "fuzz.h"
 
-#include "runtime/python_lines.h"
+#include "runtime/python/lines.h"
 
 #define HEAD 4
 

@@ -3,8 +3,8 @@
 #include "fuzz.h"
 
 #include "base/utf8.h"
-#include "runtime/python_lines.h"
-#include "runtime/python_names.h"
+#include "runtime/python/lines.h"
+#include "runtime/python/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
  * from a place that the address chooses. */
 #include "fuzz.h"
 
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 
 struct memory {
 	const uint8_t *bytes;
@@ -15,7 +15,7 @@ static int read_memory(void *self, void *dst, uint32_t size, uint64_t at)
 	struct memory *m = self;
 	uint8_t *to = dst;
 
-	must(++m->reads < 5000); /* attaching is bounded whatever the lists say */
+	must(++m->reads < 5000); /* attaching is bounded for any lists */
 	if (at % 64 == 63)
 		return -EFAULT;
 	for (uint32_t i = 0; i < size; i++)

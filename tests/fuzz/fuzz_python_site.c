@@ -2,9 +2,9 @@
 /* RECORD, METADATA, ini files and paths: what is found lies in the text, and reading ends. */
 #include "fuzz.h"
 
-#include "runtime/python_app.h"
-#include "runtime/python_path.h"
-#include "runtime/python_site.h"
+#include "runtime/python/app.h"
+#include "runtime/python/path.h"
+#include "runtime/python/site.h"
 
 static void must_lie_in(struct str text, struct str found)
 {

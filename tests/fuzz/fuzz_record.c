@@ -18,7 +18,7 @@ static void judge_sample(const uint8_t *bytes, size_t size)
 
 		must(size >= whole + sizeof(raw));
 		memcpy(&raw, bytes + whole, sizeof(raw));
-		must(raw.stack_size <= ABI_STACK_MAX);
+		must(raw.stack_size <= ABI_STACK_LONG_MAX);
 		whole += sizeof(raw) + raw.stack_size;
 	}
 	must(size == whole);

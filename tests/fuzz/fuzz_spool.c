@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of the spool: rubbish is refused; what is taken is written the same way; whatever is written is taken. */
+/* A file of the spool: rubbish is refused; what is taken is written the same way; everything that is written is taken.
+ */
 #include "fuzz.h"
 
 #include "sink/spool.h"

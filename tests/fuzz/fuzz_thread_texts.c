@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "agent/dump_process.h"
-#include "sampler/remote_proc.h"
+#include "sampler/remote/proc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

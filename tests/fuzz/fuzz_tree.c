@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folded text to a tree: whatever comes in, the tree is one, and its columns and its overview can be written. */
+/* Folded text to a tree: any input makes a well-formed tree, and its columns and its overview can be written. */
 #include "fuzz.h"
 #include "render/render.h"
 #include "render/tree.h"
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > KIB(64))
 		return 0;
-	if (tree_from_folded(text, &t, &bad_line) < 0) {
+	if (tree_from_folded(text, NULL, &t, &bad_line) < 0) {
 		must(bad_line > 0);
 		return 0;
 	}
