@@ -4,6 +4,7 @@
  * until it is ended.
  *
  *	deep jit  turns in code that is in no file, below main
+ *	deep big  the same as without, with DEEP_BIG bytes of the stack in use below main
  *
  *	SIGUSR1   begins anew by exec
  *	SIGUSR2   goes on in a forked child, too */
@@ -22,18 +23,22 @@
 #define BOUNDS(name) extern const char __start_##name##_text[], __stop_##name##_text[];
 
 /* X(function, the one it calls, bytes of its frame) */
-#define LEVELS(X)                                                                                                 \
-	X(f02, f01, 8)                                                                                            \
-	X(f03, f02, 24)                                                                                           \
-	X(f04, f03, 40)                                                                                           \
-	X(f05, f04, 200)                                                                                          \
-	X(f06, f05, 16)                                                                                           \
-	X(f07, f06, 264)                                                                                          \
-	X(f08, f07, 64) X(f09, f08, 72) X(f10, f09, 88) X(f11, f10, 8) X(f12, f11, 104) X(f13, f12, 120)          \
-		X(f14, f13, 33) X(f15, f14, 136) X(f16, f15, 8) X(f17, f16, 152) X(f18, f17, 57) X(f19, f18, 168) \
-			X(f20, f19, 8) X(f21, f20, 184) X(f22, f21, 16) X(f23, f22, 96) X(f24, f23, 48)           \
-				X(f25, f24, 216) X(f26, f25, 8) X(f27, f26, 232) X(f28, f27, 80) X(f29, f28, 248) \
-					X(f30, f29, 8) X(f31, f30, 56) X(f32, f31, 128)
+/* clang-format off */ /* version 14 moves these lines each time */
+#define LEVELS(X)                                                                                                \
+	X(f02, f01, 8)                                                                                           \
+	X(f03, f02, 24)                                                                                          \
+	X(f04, f03, 40)                                                                                          \
+	X(f05, f04, 200)                                                                                         \
+	X(f06, f05, 16)                                                                                          \
+	X(f07, f06, 264)                                                                                         \
+	X(f08, f07, 64)                                                                                          \
+	X(f09, f08, 72)                                                                                          \
+	X(f10, f09, 88) X(f11, f10, 8) X(f12, f11, 104) X(f13, f12, 120) X(f14, f13, 33) X(f15, f14, 136)        \
+		X(f16, f15, 8) X(f17, f16, 152) X(f18, f17, 57) X(f19, f18, 168) X(f20, f19, 8) X(f21, f20, 184) \
+			X(f22, f21, 16) X(f23, f22, 96) X(f24, f23, 48) X(f25, f24, 216) X(f26, f25, 8)          \
+				X(f27, f26, 232) X(f28, f27, 80) X(f29, f28, 248) X(f30, f29, 8) X(f31, f30, 56) \
+					X(f32, f31, 128)
+/* clang-format on */
 
 #define X(name, next, size) BOUNDS(name)
 BOUNDS(f01)
@@ -117,6 +122,15 @@ static void turn_in_jit_code(void)
 		((void (*)(void))code)();
 }
 
+__attribute__((noinline)) static uint64_t big(uint64_t x, size_t left)
+{
+	volatile uint8_t room[1024];
+
+	for (size_t i = 0; i < sizeof(room); i++)
+		room[i] = (uint8_t)(i + left);
+	return (left > sizeof(room) ? big(x, left - sizeof(room)) : f32(x)) + room[0]; /* no tail call */
+}
+
 PLACED(deep_main) int main(int argc, char **argv)
 {
 	end_with_parent();
@@ -125,6 +139,8 @@ PLACED(deep_main) int main(int argc, char **argv)
 	tell();
 	if (argc > 1 && !strcmp(argv[1], "jit"))
 		turn_in_jit_code();
+	if (argc > 1 && !strcmp(argv[1], "big"))
+		sink = big((uint64_t)argc, DEEP_BIG);
 	sink = f32((uint64_t)argc); /* no tail call */
 	return 0;
 }

@@ -132,11 +132,16 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	struct live *l = ctx;
 
 	if (!l->is_set) {
+		const struct abi_runtimes head = { .start_ns = sample->process_start_ns,
+						   .exec_id = sample->exec_id,
+						   .behind = 1U << ABI_RUNTIME_PYTHON };
+
 		l->process.info.start_ns = sample->process_start_ns;
 		l->process.info.exec_id = sample->exec_id;
 		assert_int_equal(l->sink.set(l->sink.self, ABI_RUNTIME_PYTHON, sample->pid, &l->process.info,
 					     sizeof(l->process.info)),
 				 0);
+		assert_int_equal(l->sink.head(l->sink.self, sample->pid, &head), 0);
 		l->is_set = true;
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same walk of CPython's frames in BPF and on the host, over the same made-up memory of this process: frame by
- * frame equal, whatever the memory says; and the names that the kernel side sends. */
+ * frame equal for any memory; and the names that the kernel side sends. */
 #include "bpf_support.h"
 
 #include <linux/types.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "deep.h"
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 #include "proc/maps.h"
 #include "sampler/bpf_probe.h"
 #include "sampler/sampler.h"
@@ -360,11 +360,11 @@ static const struct abi_raw *raw_of(const struct live *l)
 }
 
 /* Registers and stack of the last raw sample are those of the target, whose outer frames do not change. */
-static void assert_raw_is_true(const struct live *l)
+static void assert_raw_is_true(const struct live *l, size_t least, size_t most)
 {
 	const struct abi_raw *raw = raw_of(l);
 	const uint8_t *stack = (const uint8_t *)(raw + 1);
-	static uint8_t now[ABI_STACK_MAX];
+	static uint8_t now[ABI_STACK_LONG_MAX];
 	struct iovec to = { now, raw->stack_size }, from = { (void *)(uintptr_t)raw->sp, raw->stack_size };
 
 	assert_true(raw->pc >= l->target.functions[0].low && raw->pc < l->target.functions[0].high);
@@ -372,8 +372,8 @@ static void assert_raw_is_true(const struct live *l)
 	assert_int_equal(raw->regs[WALK_REG_SP], raw->sp);
 	assert_int_equal(raw->is_leaf, 1);
 	assert_int_equal(raw->guessed + raw->at_signal, 0);
-	assert_true(raw->stack_size > KIB(3)); /* all frames, and no more than to the start of the program */
-	assert_true(raw->stack_size < ABI_STACK_MAX);
+	assert_true(raw->stack_size > least); /* all frames, and no more than to the start of the program */
+	assert_true(raw->stack_size < most);
 	assert_int_equal(process_vm_readv(l->target.pid, &to, 1, &from, 1, 0), raw->stack_size);
 	assert_memory_equal(stack + WORKING, now + WORKING, raw->stack_size - WORKING);
 }
@@ -444,12 +444,28 @@ static void unknown_process_is_asked_for(void **state)
 	assert_int_equal(l.ends[ABI_END_NO_PROCESS], l.samples);
 	assert_true(l.ask_count >= 3 && l.ask_count <= 5);
 	assert_asked_rarely(&l);
-	assert_raw_is_true(&l);
+	assert_raw_is_true(&l, KIB(3), ABI_STACK_MAX);
 	assert_vma_is_code(&l);
 	close_live(&l, counters);
 	assert_int_equal(counters[ABI_COUNTER_MAPPINGS_ASKED], l.ask_count);
 	assert_true(counters[ABI_COUNTER_RAW] >= (uint64_t)l.raw);
 	assert_int_equal(counters[ABI_COUNTER_ROWS_MISSED], 0);
+}
+
+/* Up to the start of the program, in a copy that is longer than usual, while the allowance lasts: 8 MiB at once. */
+static void deep_stacks_travel_longer(void **state)
+{
+	uint64_t counters[ABI_COUNTER_COUNT];
+	static struct live l;
+
+	(void)state;
+	open_live(&l, "big", WALK_AUTO);
+	sample_anew(&l, 20);
+	print_samples(&l, "deep");
+	assert_int_equal(l.raw, l.samples);
+	assert_raw_is_true(&l, DEEP_BIG + KIB(3), DEEP_BIG + KIB(16));
+	close_live(&l, counters);
+	assert_in_range(counters[ABI_COUNTER_LONG_COPIES], l.raw, counters[ABI_COUNTER_RAW]);
 }
 
 /* A copy of the program below an overlay, as containers have it. Return: whether it is there. */
@@ -507,7 +523,7 @@ static void unknown_mapping_is_asked_for(void **state)
 	print_samples(&l, "no mappings");
 	assert_int_equal(l.raw, l.samples);
 	assert_int_equal(l.ends[ABI_END_NO_MAPPING], l.samples);
-	assert_raw_is_true(&l);
+	assert_raw_is_true(&l, KIB(3), ABI_STACK_MAX);
 	assert_vma_is_code(&l);
 	close_live(&l, counters);
 }
@@ -558,7 +574,7 @@ static void rows_make_stacks_whole(void **state)
 	assert_int_equal(l.ends[ABI_END_NO_TABLE], l.samples);
 	assert_int_equal(l.raw, l.samples);
 	assert_int_equal(l.ask_count, 0);
-	assert_raw_is_true(&l);
+	assert_raw_is_true(&l, KIB(3), ABI_STACK_MAX);
 	close_live(&l, counters);
 	assert_true(counters[ABI_COUNTER_ROWS_MISSED] >= (uint64_t)l.samples);
 }
@@ -635,6 +651,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unknown_process_is_asked_for),
+		cmocka_unit_test(deep_stacks_travel_longer),
 		cmocka_unit_test(files_of_overlays_are_named_as_in_maps),
 		cmocka_unit_test(unknown_mapping_is_asked_for),
 		cmocka_unit_test(jit_code_is_asked_for),

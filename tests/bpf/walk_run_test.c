@@ -131,7 +131,7 @@ static int setup(void **state)
 	};
 	a->host->world = &a->world;
 	assert_int_equal(bpf_tables_open(bpf_map__fd(a->skel->maps.tables), bpf_map__fd(a->skel->maps.mappings),
-					 bpf_map__fd(a->skel->maps.spaces), &a->tables),
+					 bpf_map__fd(a->skel->maps.spaces), a->skel->bss->recent_epochs, &a->tables),
 			 0);
 	bpf_tables_sink(&a->tables, &a->sink);
 	assert_int_equal(bpf_map__value_size(a->skel->maps.walks), KERNEL_SIZE);

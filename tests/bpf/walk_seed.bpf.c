@@ -29,6 +29,7 @@ int walk_seed(struct seed *ctx)
 			w->leaf[i] = ctx->sp + i * 64;
 	w->mode = ctx->mode;
 	w->space = ctx->space;
+	recent_begin(w);
 	w->count = 0;
 	walk_native_start(w, ctx->is_return & 1);
 	UNWIND_LOOP(native);

@@ -14,7 +14,7 @@
 #include "fuzz/attach_recording.h"
 #include "proc/maps.h"
 #include "proc/proc_read.h"
-#include "runtime/python_int.h"
+#include "runtime/python/python_int.h"
 #include "runtime/registry.h"
 #include "walk/walk_python.h"
 

@@ -3,7 +3,7 @@
 """Compares what attaching says of live interpreters with their debug information, read by gdb.
 
 check_layouts.py ATTACH_TOOL: one TAP line per interpreter, those of ~/.pyenv/versions (HEARTH_PYTHONS names another
-folder). What src/runtime/versions/python.c has as data and what 3.13 says of itself must both be what the compiler wrote.
+folder). What src/runtime/python/versions/layouts.c has as data and what 3.13 says of itself must both be what the compiler wrote.
 """
 import glob
 import os
@@ -98,7 +98,7 @@ def wanted(minor, major):
 
 
 def places(minor, major):
-    """Differences of addresses that attaching found: name -> (expression, of which fields of the tool's line)."""
+    """Differences of addresses that attaching found: name -> (expression, the fields of the tool's line that it uses)."""
     if (3, 7) <= (major, minor) <= (3, 11):
         return {"holder - interpreters": "(long)&_PyRuntime.gilstate.tstate_current - (long)&_PyRuntime.interpreters.head"}
     if major == 2 or minor == 6:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stops PID COUNT SECONDS [gdb|eu-stack]: stops a running thread of PID at random instants and walks its stack three
- * ways: unwind_walk() over the live process, unwind_walk() over a copy of the top of the stack, and libdw in the very
+ * ways: full_walk() over the live process, full_walk() over a copy of the top of the stack, and libdw in the very
  * same stop. In a tenth of the stops the thread is left stopped for the program named last, whose text is compared,
  * too.
  *
  * Frames are compared up to the first one in JIT code, where there is nothing to agree on. Prints both stacks of every
- * disagreement and one line of figures: key=value. Exit status 0: it could be done, whatever the figures say. */
+ * disagreement and one line of figures: key=value. Exit status 0: the comparison was made; the figures are for the
+ * caller. */
 #include <dirent.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "proc/mappings.h"
 #include "proc/proc_read.h"
+#include "unwind/full_walk.h"
 #include "unwind/rows_files.h"
 #include "unwind/table_memory.h"
 #include "unwind/world.h"
@@ -54,6 +56,7 @@ struct stops {
 	struct rows_source source;
 	struct rows *rows;
 	struct world_tables tables;
+	struct full_walk *full;
 	Dwfl *dwfl;
 	struct user_regs_struct regs;
 	struct walk live, copy;
@@ -107,10 +110,10 @@ static void walk_live(struct stops *s)
 	world_init(&world, &s->maps, &s->tables, (struct world_memory){ world_live_read, &live });
 	w->world = &world.walk;
 	start_walk(s, w);
-	unwind_walk(w); /* loads the rows it meets: the second one is timed */
+	full_walk(s->full, w); /* loads the rows it meets: the second one is timed */
 	start_walk(s, w);
 	begin = clock_monotonic_ns(&clock_system);
-	unwind_walk(w);
+	full_walk(s->full, w);
 	s->totals.walk_ns += clock_monotonic_ns(&clock_system) - begin;
 	s->totals.walk_frames += w->count;
 	w->world = NULL;
@@ -131,7 +134,7 @@ static bool walk_copy(struct stops *s)
 	world_init(&world, &s->maps, &s->tables, (struct world_memory){ world_copy_read, &copy });
 	s->copy.world = &world.walk;
 	start_walk(s, &s->copy);
-	unwind_walk(&s->copy);
+	full_walk(s->full, &s->copy);
 	s->copy.world = NULL;
 	return !(s->copy.end == ABI_END_READ_FAILED && copy.ran_out);
 }
@@ -480,6 +483,8 @@ static void open_all(struct stops *s)
 		&(struct rows_config){
 			.budget_bytes = MIB(512), .sink = &s->sink, .source = &s->source, .clock = &clock_system },
 		&s->rows);
+	if (r == 0)
+		r = full_walk_new(s->files, &s->full);
 	if (r < 0)
 		give_up("rows", r);
 	s->tables = (struct world_tables){
@@ -491,6 +496,7 @@ static void close_all(struct stops *s)
 {
 	if (s->dwfl)
 		dwfl_end(s->dwfl);
+	full_walk_free(s->full);
 	rows_close(s->rows);
 	table_memory_free(s->memory);
 	mapping_reader_release(&s->reader);
