@@ -20,6 +20,24 @@ static void grows_to_its_maximum(void **state)
 	free(items);
 }
 
+static void reserves_what_is_asked_for(void **state)
+{
+	uint32_t *items = NULL, *before;
+	size_t cap = 0;
+
+	(void)state;
+	assert_int_equal(array_reserve(&items, &cap, 0), 0);
+	assert_null(items);
+	assert_int_equal(array_reserve(&items, &cap, 100), 0);
+	assert_int_equal(cap, 100);
+	before = items;
+	assert_int_equal(array_reserve(&items, &cap, 99), 0);
+	assert_int_equal(array_reserve(&items, &cap, SIZE_MAX / 2), -ENOMEM);
+	assert_ptr_equal(items, before);
+	assert_int_equal(cap, 100);
+	free(items);
+}
+
 static void trims_to_what_is_used(void **state)
 {
 	uint32_t *items = NULL;
@@ -45,6 +63,7 @@ static void trims_to_what_is_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(grows_to_its_maximum),
+					    cmocka_unit_test(reserves_what_is_asked_for),
 					    cmocka_unit_test(trims_to_what_is_used) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

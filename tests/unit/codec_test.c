@@ -2,6 +2,7 @@
 /* What holds for every format: write, read and write again gives the same bytes; failures leave nothing behind. */
 #include "support.h"
 
+#include "codec/pprof.h"
 #include "codec_samples.h"
 
 #define OUT_MAX MIB(64)
@@ -135,6 +136,37 @@ static void leaves_output_alone_on_failure(void **state)
 	}
 }
 
+static void numbers_locations_by_use(void **state)
+{
+	scoped(window_release) struct window w = { 0 }, back = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+	struct model_sample sample = { 0 };
+	struct codec_error error = { 0 };
+	uint32_t locations[4];
+	int64_t value = 1;
+
+	(void)state;
+	assert_int_equal(window_init(&w, MIB(1)), 0);
+	assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct model_location row = { .address = 0x10 + i };
+
+		assert_int_equal(model_add_location(w.model, &row, NULL, &locations[i]), 0);
+	}
+	for (uint32_t i = 0; i < 3; i++) /* from the root on; the last one is in no stack */
+		assert_int_equal(model_add_stack(w.model, sample.stack, locations[i], &sample.stack), 0);
+	assert_int_equal(model_add_sample(w.model, &sample, &value), 0);
+	assert_int_equal(pprof_encode_level(&w, 1, &bytes), 0);
+	assert_int_equal(codec_find(STR("pprof"))->decode(buf_str(&bytes), &back, &error), 0);
+	assert_int_equal(back.model->locations_count, 5);
+	assert_int_equal(back.model->locations[1].address, 0x12);
+	assert_int_equal(back.model->locations[2].address, 0x11);
+	assert_int_equal(back.model->locations[3].address, 0x10);
+	assert_int_equal(back.model->locations[4].address, 0x13);
+	assert_int_equal(back.model->locations[back.model->stacks[back.model->samples[0].stack].location].address,
+			 0x12);
+}
+
 static void finds_by_name_and_path(void **state)
 {
 	(void)state;
@@ -156,6 +188,7 @@ int main(void)
 		cmocka_unit_test(converts),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(leaves_output_alone_on_failure),
+		cmocka_unit_test(numbers_locations_by_use),
 		cmocka_unit_test(finds_by_name_and_path),
 	};
 

@@ -213,6 +213,41 @@ static void no_engine(void **state)
 	containers_close(NULL);
 }
 
+static void assert_find(const char *socket, const char *wanted, int want, const char *said)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+
+	print_message("  %s\n", wanted);
+	assert_int_equal(containers_find("", socket, str_of(wanted), &why), want);
+	if (said)
+		assert_non_null(strstr(buf_cstr(&why), said));
+	else
+		assert_int_equal(why.len, 0);
+}
+
+static void finds_what_a_person_means(void **state)
+{
+	struct engine engine;
+
+	(void)state;
+	engine_start(&engine,
+		     "[{\"Id\":\"" A "\",\"Names\":[\"/web-1\"]},{\"Id\":\"" B "\",\"Names\":[\"/database\"]}]", false);
+	assert_find(engine.path, "web-1", 0, NULL);
+	assert_find(engine.path, "fedcba987654", 0, NULL);
+	assert_find(engine.path, B, 0, NULL);
+	assert_find(engine.path, "fedcba98765", -ENOENT, "no container 'fedcba98765'");
+	assert_find(engine.path, "web", -ENOENT, "did you mean 'web-1'?");
+	assert_find(engine.path, "datbase", -ENOENT, "did you mean 'database'?");
+	assert_find(engine.path, "nothing-like-it", -ENOENT, "known to the engine");
+	assert_find(engine.path, "", -ENOENT, "no container ''");
+	engine_stop(&engine);
+	engine_start(&engine, "{\"message\":\"no\"}", false);
+	assert_find(engine.path, "web-1", -ENOENT, "does not answer");
+	engine_stop(&engine);
+	assert_find("/nowhere/engine.sock", "web-1", -ENOENT, "does not answer");
+	assert_find("/nowhere/engine.sock", "0123456789ab", -ENOENT, "does not answer");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +257,7 @@ int main(void)
 		cmocka_unit_test(engine_is_asked_once),
 		cmocka_unit_test(mute_engine_costs_half_a_second_once),
 		cmocka_unit_test(no_engine),
+		cmocka_unit_test(finds_what_a_person_means),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

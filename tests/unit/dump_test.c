@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -168,6 +169,49 @@ static char state_of(pid_t pid)
 	return strrchr(text, ')')[2];
 }
 
+static int end_with_parent(void *arg)
+{
+	(void)arg;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	wait_for_ever(NULL);
+	return 0;
+}
+
+/* As posix_spawn() does: the caller waits inside of clone() until its child runs a program. */
+static __attribute__((noinline)) int wait_in_clone(void)
+{
+	static _Alignas(16) char stack[KIB(64)];
+	int r = clone(end_with_parent, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+
+	return r + getppid(); /* not a tail call */
+}
+
+/* Without its registers a thread in clone() could be the parent or the child. It waits: it is the parent. */
+static void parent_in_clone(void **state)
+{
+	struct dump_config cfg = { .host_root = "" };
+	struct buf why = BUF_INIT(KIB(4));
+	struct dump d = { 0 };
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(wait_in_clone() == 0);
+	}
+	for (int i = 0; i < 1000 && state_of(pid) != 'D'; i++)
+		usleep(1000);
+	assert_int_equal(state_of(pid), 'D');
+	cfg.pid = (uint32_t)pid;
+	assert_int_equal(dump_process(&cfg, &why, &d), 0);
+	assert_true(d.threads[0].count > 0);
+	assert_true(has_frame(&d, &d.threads[0], "wait_in_clone"));
+	dump_release(&d);
+	buf_release(&why);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* A process goes on when its first thread has ended. */
 static void first_thread_has_ended(void **state)
 {
@@ -268,7 +312,7 @@ int main(void)
 		cmocka_unit_test(registers),        cmocka_unit_test(kernel_lines),
 		cmocka_unit_test(two_threads),      cmocka_unit_test(nobody_there),
 		cmocka_unit_test(not_permitted),    cmocka_unit_test(first_thread_has_ended),
-		cmocka_unit_test(names_cannot_act),
+		cmocka_unit_test(names_cannot_act), cmocka_unit_test(parent_in_clone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

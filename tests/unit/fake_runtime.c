@@ -117,7 +117,10 @@ static int fake_metadata(const struct runtime_binary *binary, const struct runti
 
 const struct runtime fake_runtime = {
 	.name = "fake",
+	.title = "Fake",
 	.id = FAKE_RUNTIME,
+	.kind = MODEL_KIND_PYTHON,
+	.error_kind = MODEL_KIND_PYTHON_ERROR,
 	.probe = fake_probe,
 	.release = fake_release,
 	.attach = fake_attach,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What frames are called in texts: the forms of spec/agent.md 2.1 and 6.3, to the letter. */
+/* What frames are called in texts: the forms of docs/formats/col.md, to the letter. */
 #include "support.h"
 
 #include "codec/codec.h"
@@ -247,7 +247,7 @@ static void writes_both_styles(void **state)
 static const char spec_file[] =
 	"# {\"application_metadata\": [null, {\"python_version\": \"Python 3.10.12\"}, {\"a\": 1}]}\n" SPEC_LINES;
 
-/* The example of spec/agent.md 2, and what else 2.1 allows. */
+/* An example with every suffix, and what else docs/formats/col.md allows. */
 static void reads_and_writes_the_specifications_lines(void **state)
 {
 	const struct codec_options usual = { { 0 } };

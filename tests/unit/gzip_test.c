@@ -94,6 +94,18 @@ static void unpacks_or_refuses(void **state)
 	}
 }
 
+static void says_which_member_failed(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(OUT_MAX);
+	struct cur in = guard_page_hex(HEARTH_HEX "1f8b0800000000000003cb484d");
+	size_t at;
+
+	(void)state;
+	assert_int_equal(gzip_unpack_at(cur_rest(&in), OUT_MAX, 0, &out, &at), -EBADMSG);
+	assert_int_equal(at, sizeof(HEARTH_HEX) / 2);
+	assert_int_equal(out.len, 0);
+}
+
 static void limits_the_ratio(void **state)
 {
 	scoped(buf_release) struct buf plain = BUF_INIT(OUT_MAX), packed = BUF_INIT(OUT_MAX), out = BUF_INIT(OUT_MAX);
@@ -128,11 +140,9 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packs_and_unpacks),
-		cmocka_unit_test(appends),
-		cmocka_unit_test(unpacks_or_refuses),
-		cmocka_unit_test(limits_the_ratio),
-		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(packs_and_unpacks),  cmocka_unit_test(appends),
+		cmocka_unit_test(unpacks_or_refuses), cmocka_unit_test(says_which_member_failed),
+		cmocka_unit_test(limits_the_ratio),   cmocka_unit_test(survives_failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,12 +60,41 @@ static void odd_strings(void **state)
 	assert_int_equal(intern_count(&in), 3);
 }
 
+static void all_at_once(void **state)
+{
+	scoped(intern_release) struct intern in, from;
+	uint32_t found[601] = { 0 }, id;
+
+	(void)state;
+	intern_init(&in, MIB(1));
+	intern_init(&from, MIB(1));
+	intern_find_all(&in, &from, found); /* of nothing in nothing */
+	for (uint32_t i = 1; i <= 600; i++) {
+		char text[32];
+		int size = snprintf(text, sizeof(text), "name %u", i);
+
+		assert_int_equal(intern_add(&from, str_n(text, (size_t)size), &id), 0);
+	}
+	intern_find_all(&in, &from, found);
+	for (uint32_t i = 1; i <= 600; i++)
+		assert_int_equal(found[i], 0);
+	for (uint32_t i = 600; i; i -= 2)
+		assert_int_equal(intern_add(&in, intern_get(&from, i), &id), 0);
+	intern_find_all(&in, &from, found);
+	for (uint32_t i = 1; i <= 600; i++) {
+		id = 0;
+		assert_int_equal(intern_find(&in, intern_get(&from, i), &id), i % 2 ? -ENOENT : 0);
+		assert_int_equal(found[i], id);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_text_equal_id),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(odd_strings),
+		cmocka_unit_test(all_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worked examples of spec/agent.md, 4, and what holds for any counts. */
+/* Worked examples of gProfiler's merge.py, and what holds for any counts. */
 #include "support.h"
 
 #include "agent/merge_runtime.h"

@@ -2,6 +2,7 @@
 /* Two lists, one stack. In pictures, leaf first:
  *
  *	native    n    of a library        i  of the interpreter   L  of its loop; each has 10 words of stack
+ *	          J    of a runtime in line                        s  of one of its stubs; where they are is not known
  *	runtime   a-z  a frame             .  behind it: the outermost of its activation
  *	          0-9  the end of an activation, on the stack of that native frame        ?  on no frame's stack
  *	want      as above; native frames that are left keep their letter */
@@ -19,6 +20,7 @@ struct picture {
 	bool keep, only;
 	uint8_t surplus, shortage;
 	bool no_distances;
+	bool early; /* a runtime whose activations begin before their loops */
 };
 
 struct lists {
@@ -28,13 +30,31 @@ struct lists {
 	struct mix_input in;
 };
 
+static uint8_t role_of(char letter)
+{
+	switch (letter) {
+	case 'L':
+		return MIX_LOOP;
+	case 'i':
+		return MIX_INTERPRETER;
+	case 'J':
+		return MIX_IN_LINE;
+	case 's':
+		return MIX_STUB;
+	default:
+		return MIX_NATIVE;
+	}
+}
+
 static void draw_native(struct lists *l, const struct picture *p)
 {
 	for (const char *c = p->native; *c; c++, l->in.native_count++) {
 		l->native[l->in.native_count] =
 			(struct abi_frame){ .kind = ABI_FRAME_NATIVE,
 					    .extra = p->no_distances ? 0 : (uint32_t)l->in.native_count * WORDS };
-		l->roles[l->in.native_count] = *c == 'L' ? MIX_LOOP : *c == 'i' ? MIX_INTERPRETER : MIX_NATIVE;
+		l->roles[l->in.native_count] = role_of(*c);
+		if (*c == 'J' || *c == 's') /* where it is in its code: here less than any distance */
+			l->native[l->in.native_count] = (struct abi_frame){ .kind = ABI_FRAME_RUNTIME, .extra = 1 };
 	}
 }
 
@@ -63,7 +83,8 @@ static void draw(const struct picture *p, struct lists *l)
 				     .runtime_end = p->end,
 				     .native_is_whole = !p->cut,
 				     .keep_interpreter = p->keep,
-				     .only_runtime = p->only } };
+				     .only_runtime = p->only,
+				     .begins_early = p->early } };
 	draw_native(l, p);
 	draw_runtime(l, p->runtime);
 	l->in.native = l->native;
@@ -93,6 +114,17 @@ static const struct picture pictures[] = {
 	{ "far more", "nLnLn", "a.b.c.d.", "nabcndn", .end = W, .want_end = UNPAIRED, .shortage = 2 },
 	{ "frames without any loop", "nn", "a.b.", "nnab", .end = W, .want_end = UNPAIRED, .shortage = 2 },
 	{ "no native frame", "", "a.b.", "ab", .end = W, .want_end = UNPAIRED, .cut = true, .shortage = 2 },
+	/* Ruby, PHP, Perl: an activation is listed before its loop is called */
+	{ "the innermost one has no loop yet", "nLnLn", "a.b.c.", "nabncn", .end = W, .want_end = W, .early = true,
+	  .shortage = 1 },
+	{ "nor any loop at all", "nn", "a.", "nna", .end = W, .want_end = W, .early = true, .shortage = 1 },
+	{ "all have one", "nLnLn", "a.b.", "nanbn", .end = W, .want_end = W, .early = true },
+	{ "a loop that is being left", "LnLn", "a.", "nan", .end = W, .want_end = W, .early = true, .surplus = 1 },
+	{ "two without a loop", "nLn", "a.b.c.", "nabcn", .end = W, .want_end = UNPAIRED, .early = true,
+	  .shortage = 2 },
+	{ "early, and the native walk is short", "nLn", "a.b.", "nanb", .end = W, .want_end = UNPAIRED, .early = true,
+	  .cut = true, .shortage = 1 },
+	{ "early, and its list is cut", "nLnLn", "a.b.", "nanbn", .end = LIMIT, .want_end = LIMIT, .early = true },
 	/* 3.11: several frames in one activation */
 	{ "calls that need no native ones", "nLinLin", "abc.de.", "nabcnden", .end = W, .want_end = W },
 	{ "not ended, but whole", "nLnLin", "a.bc", "nanbcn", .end = W, .want_end = W },
@@ -133,6 +165,15 @@ static const struct picture pictures[] = {
 	{ "a thread without a state, in the loop", "nLin", "", "nLin", .end = NO_STATE, .want_end = GAP, .surplus = 1 },
 	{ "a thread that runs no Python", "niin", "", "niin", .end = NO_STATE, .want_end = NO_STATE },
 	{ "just a shim", "Lin", "0", "Lin", .end = W, .want_end = W },
+	/* a runtime in line */
+	{ "in line", "nJnJsn", "", "nJnJn", .want_end = NONE },
+	{ "in line, stubs and all", "nJnJsn", "", "nJnJsn", .want_end = NONE, .keep = true },
+	{ "in line, nothing native", "nJsnJn", "", "JJ", .want_end = NONE, .only = true },
+	{ "beside one behind", "JLinJLin", "a.b.", "JanJbn", .end = W, .want_end = W },
+	{ "beside one without frames", "JLin", "", "JLin", .end = NONE, .want_end = NOT_READY, .surplus = 1 },
+	{ "loops called by it: addresses", "nLJLin", "a1b3", "naJbn", .end = W, .want_end = W },
+	{ "and the loop has no shim yet", "LJsnLin", "b4", "Jnbn", .end = W, .want_end = W, .surplus = 1 },
+	{ "it is the outermost", "nLJ", "a1", "naJ", .end = W, .want_end = W, .cut = true },
 	/* nothing native */
 	{ "only runtime frames", "nLnLin", "a.b.", "ab", .end = W, .want_end = W, .only = true },
 	{ "only, and none", "nnin", "", "", .end = NONE, .want_end = NONE, .only = true },

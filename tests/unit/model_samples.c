@@ -215,6 +215,52 @@ static void sort(struct content *c)
 		qsort(c->rows, c->count, sizeof(*c->rows), by_key);
 }
 
+/* Two lines of one function and one of another; both are added anew for each location. */
+static int repeated_location(struct model *m, uint64_t number, uint32_t mapping, uint32_t *out)
+{
+	struct model_location row = { .mapping = mapping, .address = 0x1000 + number % 7, .line_count = 3 };
+	struct model_line lines[3] = { 0 };
+	int r = 0;
+
+	for (uint64_t i = 0; r == 0 && i < 3; i++) {
+		struct model_function function = { .start_line = (int64_t)(number % 3) };
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "f%llu", (unsigned long long)(number + i / 2) % 5);
+		r = model_add_string(m, str_of(name), &function.name);
+		r = r ? r : model_add_function(m, &function, &lines[i].function);
+		lines[i].line = (int64_t)i;
+	}
+	return r ? r : model_add_location(m, &row, lines, out);
+}
+
+int repeated_model(bool may_repeat, size_t mappings, struct model *m)
+{
+	int r = model_init(m, MIB(16));
+
+	m->may_repeat = may_repeat;
+	r = r ? r : model_add_value_type(m, STR("samples"), STR("count"));
+	for (size_t i = 0; r == 0 && i < mappings + 1; i++) {
+		struct model_mapping row = { .start = 0x1000 * i, .limit = 0x1000 * i + 0x1000, .file_offset = i };
+		uint32_t ignored;
+
+		r = model_add_mapping(m, &row, &ignored);
+	}
+	for (uint64_t i = 0; r == 0 && i < 100; i++) {
+		struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+		const int64_t value = (int64_t)i;
+
+		for (uint64_t depth = 0; r == 0 && depth < 1 + i % 4; depth++) {
+			uint32_t location;
+
+			r = repeated_location(m, i * 3 + depth, 1, &location);
+			r = r ? r : model_add_stack(m, sample.stack, location, &sample.stack);
+		}
+		r = r ? r : model_add_sample(m, &sample, &value);
+	}
+	return r;
+}
+
 void content_sum(struct content *c)
 {
 	size_t kept = 0;

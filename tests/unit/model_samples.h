@@ -8,6 +8,13 @@
 /** random_model - the same for the same @seed. Many samples are equal; mappings lie elsewhere with another @seed. */
 int random_model(uint64_t seed, struct model *out) warn_unused;
 
+/**
+ * repeated_model - 100 stacks whose functions and locations come twice and more, as a file may have them
+ * @mappings: how many it has besides, of no use
+ * @may_repeat: equal rows are there several times; otherwise once
+ */
+int repeated_model(bool may_repeat, size_t mappings, struct model *out) warn_unused;
+
 struct content_row {
 	char *key; /* everything a merged sample is told apart by */
 	int64_t values[MODEL_VALUE_TYPES_MAX];

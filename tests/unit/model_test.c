@@ -144,6 +144,44 @@ static bool same(struct model_hash a, struct model_hash b)
 	return a.high == b.high && a.low == b.low;
 }
 
+/* Room changes nothing of what is kept, and what does not fit the model's bound grows as before. */
+static void room_is_only_room(void **state)
+{
+	const struct model_room room = { 1000, 30000, 1000, 1000, 1000 };
+	struct model reserved, bounded;
+	size_t before;
+
+	(void)state;
+	assert_int_equal(model_init(&reserved, 30000), 0);
+	model_reserve(&reserved, &room);
+	before = model_memory(&reserved);
+	for (uint32_t i = 0; i < 999; i++) {
+		struct model_function function = { .start_line = i };
+		struct model_line line = { .line = i };
+		struct model_location location = { .address = i, .line_count = 1 };
+		char name[16];
+		uint32_t at;
+
+		assert_int_equal(model_add_string(&reserved,
+						  str_n(name, (size_t)snprintf(name, sizeof(name), "f%u", i)),
+						  &function.name),
+				 0);
+		assert_int_equal(model_add_function(&reserved, &function, &line.function), 0);
+		assert_int_equal(model_add_location(&reserved, &location, &line, &at), 0);
+		assert_int_equal(at, i + 1);
+		assert_true(str_eq(model_string(&reserved, reserved.functions[line.function].name), str_of(name)));
+		assert_int_equal(model_add_location(&reserved, &location, &line, &at), 0);
+		assert_int_equal(at, i + 1);
+	}
+	assert_int_equal(model_memory(&reserved), before);
+	assert_int_equal(model_init(&bounded, 30000), 0);
+	bounded.memory_max = 4096;
+	model_reserve(&bounded, &room);
+	assert_true(model_memory(&bounded) <= 4096);
+	model_release(&reserved);
+	model_release(&bounded);
+}
+
 static void hashes_know_frames_not_numbers(void **state)
 {
 	scoped(model_release) struct model a = { 0 }, moved = { 0 }, renamed = { 0 };
@@ -208,12 +246,103 @@ static void hashes_ignore_stand_ins(void **state)
 	assert_true(same(hashes[0], hashes[1]));
 }
 
+/* Looking up many rows answers as adding each does; what is not there stays away. */
+static void rows_are_found_together(void **state)
+{
+	scoped(model_release) struct model m = { 0 };
+	struct model_location locations[MODEL_FIND_MAX];
+	struct model_line lines[3 * MODEL_FIND_MAX];
+	struct model_function functions[MODEL_FIND_MAX];
+	uint32_t found[MODEL_FIND_MAX], row;
+
+	(void)state;
+	assert_int_equal(model_init(&m, KIB(1)), 0);
+	memset(functions, 0, sizeof(functions));
+	memset(locations, 0, sizeof(locations));
+	model_find_functions(&m, functions, MODEL_FIND_MAX, found); /* of an empty model */
+	assert_int_equal(found[0], 0);
+	model_find_locations(&m, locations, lines, MODEL_FIND_MAX, found);
+	assert_int_equal(found[0], 0);
+	for (uint32_t i = 0; i < MODEL_FIND_MAX; i++) {
+		functions[i] = (struct model_function){ .start_line = i };
+		if (i % 3)
+			assert_int_equal(model_add_function(&m, &functions[i], &row), 0);
+	}
+	model_find_functions(&m, functions, MODEL_FIND_MAX, found);
+	for (uint32_t i = 0; i < MODEL_FIND_MAX; i++) {
+		assert_int_equal(!!found[i], !!(i % 3));
+		if (found[i])
+			assert_int_equal(m.functions[found[i]].start_line, i);
+	}
+	row = 0;
+	for (uint32_t i = 0; i < MODEL_FIND_MAX; i++) {
+		uint32_t first = row, unused;
+
+		locations[i] = (struct model_location){ .line_count = i % 4, .address = i / 8 };
+		for (uint32_t line = 0; line < i % 4; line++)
+			lines[row++] = (struct model_line){ .function = 1 + i % 5, .line = i };
+		if (i % 3)
+			assert_int_equal(model_add_location(&m, &locations[i], &lines[first], &unused), 0);
+	}
+	model_find_locations(&m, locations, lines, MODEL_FIND_MAX, found);
+	for (uint32_t i = 0; i < MODEL_FIND_MAX; i++) {
+		const struct model_location *location = &m.locations[found[i]];
+
+		if (!(i % 3) && i % 4) /* one without lines may have a twin */
+			assert_int_equal(found[i], 0);
+		if (i % 3) {
+			assert_int_not_equal(found[i], 0);
+			assert_int_equal(location->line_count, i % 4);
+			assert_int_equal(location->address, i / 8);
+		}
+		if (i % 3 && i % 4)
+			assert_int_equal(m.lines[location->first_line].line, i);
+	}
+}
+
+static int distinct_once(void *ctx)
+{
+	struct model *want = ctx, m = { 0 };
+	int r = repeated_model(true, 0, &m);
+
+	r = r ? r : model_distinct(&m);
+	if (r == 0) {
+		assert_false(m.may_repeat);
+		assert_int_equal(m.functions_count, want->functions_count);
+		assert_int_equal(m.locations_count, want->locations_count);
+		assert_int_equal(m.lines_count, want->lines_count);
+		assert_int_equal(m.stacks_count, want->stacks_count);
+		assert_memory_equal(m.functions, want->functions, m.functions_count * sizeof(*m.functions));
+		assert_memory_equal(m.lines, want->lines, m.lines_count * sizeof(*m.lines));
+		assert_memory_equal(m.stacks, want->stacks, m.stacks_count * sizeof(*m.stacks));
+		for (size_t i = 0; i < m.samples_count; i++)
+			assert_int_equal(m.samples[i].stack, want->samples[i].stack);
+	}
+	model_release(&m);
+	return r;
+}
+
+static void rows_that_repeat_are_made_distinct(void **state)
+{
+	struct model want = { 0 };
+
+	(void)state;
+	assert_int_equal(repeated_model(false, 0, &want), 0);
+	for_each_failing_allocation(distinct_once, &want);
+	model_release(&want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_agree_with_single_stacks), cmocka_unit_test(survives_failing_allocations),
-		cmocka_unit_test(hashes_know_frames_not_numbers), cmocka_unit_test(hashes_are_all_different),
+		cmocka_unit_test(paths_agree_with_single_stacks),
+		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(room_is_only_room),
+		cmocka_unit_test(hashes_know_frames_not_numbers),
+		cmocka_unit_test(hashes_are_all_different),
 		cmocka_unit_test(hashes_ignore_stand_ins),
+		cmocka_unit_test(rows_are_found_together),
+		cmocka_unit_test(rows_that_repeat_are_made_distinct),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,64 @@ static void more_of_a_function_replaces_less(void **state)
 	names_free(n);
 }
 
+static const struct runtime *const with_code[] = { &fake_inline, NULL };
+
+/* Code and a function of one key are two things; what code says is read as often as the budget allows. */
+static void code_is_expanded(void **state)
+{
+	static uint8_t table[KIB(512)] = { 0, 0, 9, 0, 1, 3, 0, 0, 0, 1, 0, 0, 0, 1, 'x' };
+	static struct runtime_shown shown[RUNTIME_EXPAND_MAX];
+	const struct names_key key = { .program = { .pid = 1 }, .key = 5, .cookie = 6, .runtime = FAKE_INLINE },
+			       code = { .program = { .pid = 1 },
+					.key = 5,
+					.cookie = 6,
+					.runtime = FAKE_INLINE,
+					.is_code = true };
+	struct runtime_function f = function_of("made", 1), name = function_of("made", 1), other;
+	struct runtimes_frame out, named;
+	struct names *n;
+	int i;
+
+	(void)state;
+	assert_int_equal(names_new(0, with_code, &n), 0);
+	assert_int_equal(names_find(n, &code, 4, &out), NAMES_ASK);
+	f.is_code = true;
+	f.lines = (struct runtime_lines){ table, sizeof(table) };
+	assert_int_equal(names_put_more(n, &code, &f), 0);
+	assert_int_equal(names_find(n, &key, 4, &named), NAMES_ASK);
+	assert_int_equal(names_put(n, &key, &name), 0);
+	assert_int_equal(names_find(n, &key, 4, &named), NAMES_FOUND);
+	assert_int_equal(names_find(n, &code, 4, &out), NAMES_FOUND);
+	assert_int_not_equal(out.function, named.function);
+	assert_int_equal(out.line, 0);
+	assert_int_equal(names_expand(n, out.function, 4, false, shown), 1);
+	assert_true(str_eq(shown[0].function.name, STR("x")));
+	assert_int_equal(shown[0].line, 3);
+	assert_int_equal(names_expand(n, out.function, 10, false, shown), 0);
+	assert_int_equal(names_expand(n, out.function, 10, true, shown), 1); /* a return address */
+	assert_int_equal(names_expand(n, named.function, 4, false, shown), -ENOENT);
+	assert_int_equal(names_expand(n, 99, 4, false, shown), -ENOENT);
+	for (i = 0; i < 100 && names_expand(n, out.function, 4, false, shown) == 1; i++)
+		;
+	assert_in_range(i, 16, 32); /* NAMES_LINE_BYTES are that many tables */
+	assert_int_equal(names_expand(n, out.function, 4, false, shown), -EAGAIN);
+	names_add_line_budget(n, sizeof(table));
+	assert_int_equal(names_expand(n, out.function, 4, false, shown), 1);
+	/* Another one that differs behind the bytes that a record would have. */
+	table[sizeof(table) - 1] = 1;
+	other = f;
+	assert_int_equal(
+		names_put(n, &(struct names_key){ .key = 7, .cookie = 1, .runtime = FAKE_INLINE, .is_code = true },
+			  &other),
+		0);
+	assert_int_equal(
+		names_find(n, &(struct names_key){ .key = 7, .cookie = 1, .runtime = FAKE_INLINE, .is_code = true }, 0,
+			   &named),
+		NAMES_FOUND);
+	assert_int_not_equal(named.function, out.function);
+	names_free(n);
+}
+
 /* Memory of a function is another's by the time the worker reads it, and the cookie is equal by chance. */
 static void what_is_read_late_is_the_same_function(void **state)
 {
@@ -320,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_functions_have_one_number),
 		cmocka_unit_test(what_is_missing_is_asked_for_once),
+		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
 		cmocka_unit_test(the_room_is_bounded),

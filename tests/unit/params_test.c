@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "query/flamebearer.h"
-#include "query/params.h"
+#include "query/range.h"
 
 #define NOW (UINT64_C(1709208005) * NSEC_PER_SEC) /* 2024-02-29T12:00:05Z */
 
@@ -182,7 +182,7 @@ static int write_bearer(const char *folded, uint32_t nodes, struct buf *out)
 	scoped(tree_release) struct tree tree = { 0 };
 	struct json_out json = { .out = out };
 	uint64_t line;
-	int r = tree_from_folded(str_of(folded), &tree, &line);
+	int r = tree_from_folded(str_of(folded), NULL, &tree, &line);
 
 	return r ? r : flamebearer_write(&json, &tree, nodes);
 }
@@ -231,13 +231,58 @@ static void survives_no_memory(void **state)
 	for_each_failing_allocation(bearer_of, NULL);
 }
 
+/* One reader for all APIs: what they call things, what they take without them, in what words they refuse. */
+static void reads_ranges(void **state)
+{
+	static const struct {
+		const struct query_range_rules *rules;
+		const char *in, *why; /* NULL: read */
+		uint64_t from_ns, to_ns;
+		const char *service, *type;
+	} cases[] = {
+		{ &query_range_profefe, "service=a&from=0&to=now&type= cpu ", NULL, 0, NOW, "a", "cpu" },
+		{ &query_range_profefe, "service=a&from=0&to=now&type=nope", NULL, 0, NOW, "a", "nope" },
+		{ &query_range_profefe, "from=0&to=now", "missing \"service\"", 0, 0, "", "" },
+		{ &query_range_profefe, "service=a&to=now", "missing \"from\"", 0, 0, "", "" },
+		{ &query_range_profefe, "service=a&from=x&to=now",
+		  "bad \"from\" timestamp \"x\": time in unsupported format \"x\"", 0, 0, "", "" },
+		{ &query_range_profefe, "service=a&from=now&to=0",
+		  "CreatedAtMin after CreatedAtMax: 2024-02-29T12:00:05, 1970-01-01T00:00:00", 0, 0, "", "" },
+		{ &query_range_profefe, "service=a&from=0&to=now&limit=1e3",
+		  "bad \"limit\" \"1e3\": not a number of profiles", 0, 0, "", "" },
+		{ &query_range_pyroscope, "until=-1h&from=-2h&service=x", NULL, NOW - 7200 * NSEC_PER_SEC,
+		  NOW - 3600 * NSEC_PER_SEC, "", "" },
+		{ &query_range_view, "", NULL, NOW - 3600 * NSEC_PER_SEC, NOW, "", "cpu" },
+		{ &query_range_view, "type=nope", "bad \"type\" \"nope\": unknown profile type", 0, 0, "", "" },
+		{ &query_range_base, "service=a&base-service=b&from=-2h&base-to=-1h", NULL, NOW - 7200 * NSEC_PER_SEC,
+		  NOW - 3600 * NSEC_PER_SEC, "b", "cpu" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(http_query_release) struct http_query q = { 0 };
+		scoped(query_range_release) struct query_range range = { 0 };
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(8));
+
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(http_query_parse(guarded(cases[i].in), &q), 0);
+		assert_int_equal(query_range_read(&q, cases[i].rules, NOW, &range, &why), cases[i].why ? -EBADMSG : 0);
+		assert_string_equal(buf_cstr(&why), cases[i].why ? cases[i].why : "");
+		if (cases[i].why)
+			continue;
+		assert_true(range.from_ns == cases[i].from_ns && range.to_ns == cases[i].to_ns);
+		assert_true(str_eq(range.service, str_of(cases[i].service)) &&
+			    str_eq(range.type, str_of(cases[i].type)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_times),          cmocka_unit_test(reads_labels),
-		cmocka_unit_test(limits_labels),        cmocka_unit_test(reads_names),
-		cmocka_unit_test(reads_render_queries), cmocka_unit_test(writes_flamebearers),
-		cmocka_unit_test(survives_no_memory),
+		cmocka_unit_test(reads_times),         cmocka_unit_test(reads_ranges),
+		cmocka_unit_test(reads_labels),        cmocka_unit_test(limits_labels),
+		cmocka_unit_test(reads_names),         cmocka_unit_test(reads_render_queries),
+		cmocka_unit_test(writes_flamebearers), cmocka_unit_test(survives_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

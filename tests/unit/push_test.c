@@ -96,8 +96,26 @@ static void urls_are_completed(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		scoped(buf_release) struct buf out = BUF_INIT(KIB(1));
 
-		upload_collector_url(&out, str_of(cases[i][0]));
+		assert_int_equal(upload_collector_url(&out, str_of(cases[i][0]), &out), 0);
 		assert_string_equal(buf_cstr(&out), cases[i][1]);
+	}
+}
+
+static void other_urls_are_refused(void **state)
+{
+	static const char *const cases[] = {
+		"file:///etc/passwd", "ftp://a/b",         "http://",   "",
+		"https:///path",      "http://u:pw@",      "FILE:///x", "gopher://u:secret@a",
+		"file:/etc/passwd",   "http://a\nHost: b", "http://a b"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(1)), why = BUF_INIT(KIB(1));
+
+		assert_int_equal(upload_collector_url(&out, str_of(cases[i]), &why), -EINVAL);
+		assert_true(why.len > 0 && str_search(buf_str(&why), STR("secret")) < 0);
+		assert_true(str_find(buf_str(&why), '\n') < 0);
 	}
 }
 
@@ -420,7 +438,7 @@ static void damage_is_counted(void **state)
 	folder_remove(&f);
 }
 
-/* A file that cannot be opened for want of descriptors is whole. */
+/* A file that cannot be opened for lack of descriptors is not damaged. */
 static void shortage_loses_nothing(void **state)
 {
 	struct folder f = folder_make();
@@ -610,6 +628,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queries_are_escaped_twice),
 		cmocka_unit_test(urls_are_completed),
+		cmocka_unit_test(other_urls_are_refused),
 		cmocka_unit_test(what_is_put_arrives_in_order),
 		cmocka_unit_test(requests_are_profefes),
 		cmocka_unit_test(answers_decide),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Application ids of Python processes: every rule and example of spec/agent.md section 7. */
+/* Application ids of Python processes: every rule and example of docs/applications.md. */
 #include "support.h"
 
-#include "runtime/python_app.h"
+#include "runtime/python/app.h"
 
 struct fake_files {
 	const char *path, *text;   /* the only file */

@@ -51,8 +51,8 @@ static void probes(void **state)
 		assert_string_equal(binary->version, cases[i].version);
 		assert_string_equal(binary->refused, cases[i].refused);
 		assert_int_equal(binary->loop_count, cases[i].loops);
-		assert_int_equal(b->key.kind != PYTHON_PLACE_NONE, cases[i].has_key);
-		assert_int_equal(b->tls.kind == PYTHON_TLS_MODULE, cases[i].has_tls);
+		assert_int_equal(b->key.kind != ACCESSOR_NONE, cases[i].has_key);
+		assert_int_equal(b->tls.kind == ACCESSOR_TLS_MODULE, cases[i].has_tls);
 		assert_int_equal(b->interp_head != 0, cases[i].has_head);
 		python_release(binary);
 	}
@@ -81,65 +81,6 @@ static void out_of_memory(void **state)
 	read_seed("python_probe", "py3.13.0", &bytes);
 	in = reader_of(bytes.ptr, bytes.len);
 	for_each_failing_allocation(probe_once, &in);
-}
-
-/* ---- code of real builds ---- */
-
-static struct python_code code_at(const char *hex, uint64_t address)
-{
-	struct cur in = guard_page_hex(hex);
-
-	return (struct python_code){ .bytes = in.pos, .size = cur_left(&in), .address = address };
-}
-
-static void decodes(void **state)
-{
-	struct python_code code;
-	struct python_place place;
-	struct python_tls tls;
-	uint64_t at;
-
-	(void)state;
-	code = code_at("488b05c9080e00c3", 0x116e00); /* 2.7.18, PyInterpreterState_Head */
-	assert_true(python_decode_load(&code, &at));
-	assert_int_equal(at, 0x1f76d0);
-	code = code_at("48833d38070e0000740e8b3d28070e00e92b85f2ff", 0x116fa0); /* 2.7.18, GetThisThreadState */
-	assert_true(python_decode_key(&code, &at));
-	assert_int_equal(at, 0x1f76d8);
-	code = code_at("488b05c18616004883b8680500000074"
-		       "0f488db870050000e9237aebff",
-		       0x1b25b0); /* 3.8.18 */
-	assert_true(python_decode_tss_key(&code, &place));
-	assert_int_equal(place.kind, PYTHON_PLACE_RUNTIME);
-	assert_int_equal(place.at, 0x570);
-	code = code_at("f30f1efa833d65c8510000"
-		       "0f84d02af0ff8b3d5dc85100e994e3efff",
-		       0x523400); /* Debian's 3.13.5 */
-	assert_true(python_decode_tss_key(&code, &place));
-	assert_int_equal(place.kind, PYTHON_PLACE_ADDRESS);
-	assert_int_equal(place.at, 0xa3fc70);
-	code = code_at("f30f1efa833d3b49770000740abfe010ba00e97f2e1100", 0x42c79a); /* Debian's 3.14.10 */
-	assert_true(python_decode_tss_key(&code, &place));
-	assert_int_equal(place.at, 0xba10e0);
-	code = code_at("4883ec0866488d3dd4db26006666"
-		       "48e8b722e3ff488b004883c408c3",
-		       0x2d6310); /* 3.12.1 */
-	assert_true(python_decode_tls(&code, &tls));
-	assert_int_equal(tls.kind, PYTHON_TLS_MODULE);
-	assert_int_equal(tls.value, 0x543ef0);
-	code = code_at("f30f1efa64488b0425e8ffffffc3", 0x774880); /* Debian's 3.14.10 */
-	assert_true(python_decode_tls(&code, &tls));
-	assert_int_equal(tls.kind, PYTHON_TLS_OFFSET);
-	assert_int_equal(tls.value, (uint64_t)-24);
-	code = code_at("488b05f9ff070064488b00c3", 0x1000); /* initial exec: through a slot */
-	assert_true(python_decode_tls(&code, &tls));
-	assert_int_equal(tls.kind, PYTHON_TLS_SLOT);
-	assert_int_equal(tls.value, 0x81000);
-	code = code_at("e800000000c3", 0x1000); /* calls who knows what */
-	assert_false(python_decode_tls(&code, &tls));
-	assert_false(python_decode_key(&code, &at));
-	assert_false(python_decode_tss_key(&code, &place));
-	assert_false(python_decode_load(&code, &at));
 }
 
 /* ---- memory of real interpreters ---- */
@@ -475,7 +416,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probes),
 		cmocka_unit_test(out_of_memory),
-		cmocka_unit_test(decodes),
 		cmocka_unit_test(attaches_to_recorded),
 		cmocka_unit_test(waits_for_the_start),
 		cmocka_unit_test(finds_keys),

@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "codec/json.h"
 #include "runtime/elf_id.h"
-#include "runtime/python_info.h"
+#include "runtime/python/info.h"
 
 #define PYTHON "/usr/bin/python3"
 

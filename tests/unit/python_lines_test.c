@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "runtime/python_lines.h"
+#include "runtime/python/lines.h"
 
 /* ---- by hand ---- */
 

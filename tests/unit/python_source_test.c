@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "runtime/python_path.h"
-#include "runtime/python_site.h"
-#include "runtime/python_source.h"
+#include "runtime/python/path.h"
+#include "runtime/python/site.h"
+#include "runtime/python/source.h"
 #include "runtime/target_files.h"
 
 #define SITE "usr/lib/python3.11/site-packages"

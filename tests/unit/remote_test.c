@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sampler/remote_chain.h"
-#include "sampler/remote_memory.h"
-#include "sampler/remote_proc.h"
-#include "sampler/remote_ring.h"
-#include "sampler/remote_walk.h"
+#include "sampler/remote/memory.h"
+#include "sampler/remote/proc.h"
+#include "sampler/remote/python/chain.h"
+#include "sampler/remote/python/walk.h"
+#include "sampler/remote/ring.h"
 
 #include "../walk/python_image.h"
 

@@ -111,7 +111,7 @@ static void says_frames_in_pages_as_in_files(void **state)
 	for (size_t i = 1; i < w.model->processes_count; i++) /* folded stacks have no such frames */
 		w.model->processes[i].container = w.model->processes[i].app_id = 0;
 	assert_int_equal(codec_encode(codec_find(STR("folded")), &w, &options, &folded), 0);
-	assert_int_equal(tree_from_folded(buf_str(&folded), &text, &bad_line), 0);
+	assert_int_equal(tree_from_folded(buf_str(&folded), NULL, &text, &bad_line), 0);
 	assert_int_equal(tree_from_model(w.model, 0, 1, &options.frames, &model), 0);
 	assert_int_equal(model.node_count, text.node_count);
 	for (uint32_t i = 1; i < model.node_count; i++) {

@@ -119,9 +119,11 @@ static int describe(struct window *w)
 		const char *name;
 		uint64_t value;
 	} counters[] = {
-		{ "samples", 100 },      { "user_samples", 93 }, { "complete", 76 },   { "cut_frame_pointer", 15 },
-		{ "cut_depth", 0 },      { "cut_fault", 2 },     { "frames", 400 },    { "unnamed_frames", 15 },
-		{ "lost_ring_full", 3 }, { "lost_raw", 0 },      { "events_lost", 9 }, /* no samples */
+		{ "samples", 100 },      { "user_samples", 93 }, { "complete", 76 },        { "cut_frame_pointer", 11 },
+		{ "cut_depth", 0 },      { "cut_fault", 2 },     { "frames", 400 },         { "unnamed_frames", 15 },
+		{ "guessed", 3 },        { "cut_guessed", 1 },   { "unnamed_jit_node", 4 }, /* cut_guessed: an older
+											       file's */
+		{ "lost_ring_full", 3 }, { "lost_raw", 0 },      { "events_lost", 9 },      /* no samples */
 	};
 	int r = 0;
 

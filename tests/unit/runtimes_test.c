@@ -25,6 +25,7 @@
 #include "proc/proc_read.h"
 #include "runtime/registry.h"
 #include "runtime/runtimes.h"
+#include "runtime/runtimes_int.h"
 
 #define PYTHON "/usr/bin/python3"
 #define PATIENCE_MS 5000
@@ -39,6 +40,8 @@ struct told { /* what the sink was told of one process */
 	size_t room, refused; /* room: processes that fit, 0: all */
 	uint8_t info[RUNTIME_INFO_MAX];
 	size_t size;
+	struct abi_runtimes head; /* the last one; exec_id 0: none */
+	uint32_t head_pid;
 };
 
 struct fixture {
@@ -79,6 +82,20 @@ static void told_forget(void *self, enum abi_runtime runtime, uint32_t pid)
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* Behind what it refers to. */
+static int told_head(void *self, uint32_t pid, const struct abi_runtimes *head)
+{
+	struct told *t = self;
+
+	pthread_mutex_lock(&t->lock);
+	t->head = head ? *head : (struct abi_runtimes){ 0 };
+	t->head_pid = pid;
+	if (head)
+		assert_int_equal(t->pid, pid);
+	pthread_mutex_unlock(&t->lock);
+	return 0;
+}
+
 static int told_program(void *self, uint64_t device, uint64_t inode)
 {
 	struct told *t = self;
@@ -103,7 +120,7 @@ static size_t told_count(struct told *t, const size_t *which)
 static void fixture_open(struct fixture *f)
 {
 	const struct runtime_sink sink = {
-		.set = told_set, .forget = told_forget, .set_program = told_program, .self = &f->told
+		.set = told_set, .forget = told_forget, .head = told_head, .set_program = told_program, .self = &f->told
 	};
 	const struct runtimes_config cfg = {
 		.runtimes = both, .host_root = "", .sink = &sink, .clock = &clock_system, .want_application = true
@@ -218,6 +235,11 @@ static void asks_until_ready(void **state)
 	assert_int_equal(f.told.size, sizeof(info));
 	assert_int_equal(info.exec_id, 7);
 	assert_int_equal(info.start_ns, p.start_ns);
+	assert_int_equal(f.told.head_pid, pid);
+	assert_int_equal(f.told.head.exec_id, 7);
+	assert_int_equal(f.told.head.start_ns, p.start_ns);
+	assert_int_equal(f.told.head.behind, 1U << FAKE_RUNTIME);
+	assert_int_equal(f.told.head.range_count, 0);
 	for (int turn = 0; turn < 1000; turn++) { /* it comes behind what is more urgent */
 		runtimes_process(f.runtimes, &p, &process);
 		if (process.application.len)
@@ -236,6 +258,8 @@ static void asks_until_ready(void **state)
 	wait_for(&f, &p, RUNTIMES_NONE);
 	assert_int_equal(told_count(&f.told, &f.told.forgets), 1);
 	assert_int_equal(told_count(&f.told, &f.told.programs), 1);
+	assert_int_equal(f.told.head_pid, pid);
+	assert_int_equal(f.told.head.exec_id, 0);
 	end(pid);
 	fixture_close(&f);
 }
@@ -333,6 +357,97 @@ static void answers_are_bounded(void **state)
 		usleep(1000);
 	assert_true(turn < PATIENCE_MS); /* asked for again, they are there */
 	end(pid);
+	fixture_close(&f);
+}
+
+static struct { /* of the reads of one runtime */
+	_Atomic int within, without, files, processes;
+	_Atomic bool moves; /* memory is freed while it is read in an epoch */
+} looks;
+
+static int look_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
+{
+	looks.files++;
+	return fake_inline.learn_file(binary, target, out);
+}
+
+static int look_process(const struct runtime_target *target, const void *info, void **out)
+{
+	assert_non_null(target->of_file);
+	looks.processes++;
+	return fake_inline.learn_process(target, info, out);
+}
+
+static int look_code(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		     struct buf *room, struct runtime_function *out)
+{
+	if (target->in_epoch && looks.moves)
+		fake_inline_state.epoch++; /* the process is this one */
+	looks.within += target->in_epoch;
+	looks.without += !target->in_epoch;
+	buf_adds(room, STR("made"));
+	(void)info;
+	(void)key;
+	(void)cookie;
+	*out = (struct runtime_function){ .name = buf_str(room) };
+	return 0;
+}
+
+/* Until it has the name of code @key. */
+static void read_code(struct fixture *f, const struct program *p, uint64_t key)
+{
+	const struct abi_frame frame = { .runtime = FAKE_INLINE, .flags = ABI_FRAME_COMPILED, .a = key, .b = 1 };
+	struct runtime_function what;
+	struct runtimes_frame out = { 0 };
+
+	for (int turn = 0; turn < PATIENCE_MS && !out.function; turn++) {
+		runtimes_frame(f->runtimes, p, &frame, &out);
+		usleep(1000);
+	}
+	assert_int_equal(runtimes_function(f->runtimes, out.function, &what), 0);
+	assert_true(str_eq(what.name, STR("made"))); /* not what was read while memory was freed, and again */
+	assert_true(what.is_code);
+}
+
+/* In this process: tables are read once for the file and once for the process; what is read in one epoch is read
+ * once. */
+static void what_is_learnt_stays(void **state)
+{
+	static struct runtime looked;
+	static const struct runtime *const only[] = { &looked, NULL };
+	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	looked = fake_inline;
+	looked.learn_file = look_file;
+	looked.learn_process = look_process;
+	looked.read_code = look_code;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	read_code(&f, &p, 1);
+	read_code(&f, &p, 2);
+	assert_int_equal(looks.within, 2);
+	assert_int_equal(looks.without, 0);
+	looks.moves = true;
+	read_code(&f, &p, 3);
+	assert_int_equal(looks.within, 3);
+	assert_int_equal(looks.without, 1);
+	assert_int_equal(looks.files, 1);
+	assert_int_equal(looks.processes, 1);
+	p.exec_id = 2; /* another process of the file */
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	looks.moves = false;
+	read_code(&f, &p, 1);
+	assert_int_equal(looks.files, 1);
+	assert_int_equal(looks.processes, 2);
 	fixture_close(&f);
 }
 
@@ -453,6 +568,9 @@ static void a_child_has_its_parents(void **state)
 	assert_int_equal(info.start_ns, 55);
 	assert_int_equal(info.exec_id, 4);
 	assert_true(info.top != 0);
+	assert_int_equal(f.told.head_pid, getpid());
+	assert_int_equal(f.told.head.start_ns, 55);
+	assert_int_equal(f.told.head.exec_id, 4);
 	end(pid);
 	fixture_close(&f);
 }
@@ -476,6 +594,7 @@ static void an_exec_stays(void **state)
 	runtimes_forget(f.runtimes, &old);
 	wait_for(&f, &old, RUNTIMES_NONE);
 	assert_int_equal(told_count(&f.told, &f.told.forgets), 0);
+	assert_int_equal(f.told.head.exec_id, 2);
 	end(pid);
 	fixture_close(&f);
 }
@@ -684,6 +803,42 @@ static void out_of_memory(void **state)
 	files_close(files);
 }
 
+/* What a hostile process says of its code. */
+static void ranges_are_judged(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t low, size;
+		int want;
+	} cases[] = {
+		{ "the first", 0x10000000, 0x1000, 0 },
+		{ "empty", 0x20000000, 0, -EBADMSG },
+		{ "wraps", UINT64_MAX - 10, 4096, -EBADMSG },
+		{ "as long as can be", 4096, UINT64_MAX - 4096, -EBADMSG },
+		{ "the first page", 0, 8192, -EBADMSG },
+		{ "addresses of the kernel", 0xffffffff80000000, 4096, -EBADMSG },
+		{ "the same", 0x10000000, 0x1000, -EBADMSG },
+		{ "one byte of it", 0x10000fff, 1, -EBADMSG },
+		{ "around it", 0xfffffff, 0x1002, -EBADMSG },
+		{ "in front of it", 0xffff000, 0x1000, 0 },
+		{ "behind it", 0x10001000, 0x1000, 0 },
+		{ "up to the end", 0x20000000, (1ULL << 56) - 0x20000000, 0 },
+		{ "one too many", 0x18000000, 0x1000, -ENOSPC },
+	};
+	struct abi_runtimes head = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct abi_code_range range = { .low = cases[i].low, .size = cases[i].size };
+		uint16_t before = head.range_count;
+
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(runtimes_add_range(&head, FAKE_RUNTIME, &range), cases[i].want);
+		assert_int_equal(head.range_count, before + (cases[i].want == 0));
+	}
+	assert_int_equal(head.ranges[3].runtime, FAKE_RUNTIME);
+}
+
 static void the_registry(void **state)
 {
 	(void)state;
@@ -706,6 +861,7 @@ int main(void)
 		cmocka_unit_test(walks),
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(without_room_it_waits),
 		cmocka_unit_test(a_gone_process_is_forgotten),
 		cmocka_unit_test(another_start_time_is_another_process),
@@ -715,6 +871,7 @@ int main(void)
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(does_not_wait_for_silent_memory),
 		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(the_registry),
 	};
 

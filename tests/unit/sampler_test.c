@@ -224,11 +224,49 @@ static void samples_are_judged(void **state)
 	SPOIL("frame offset", sample.frames[1].b = 1);
 }
 
+static void frames_in_line_are_judged(void **state)
+{
+	static const struct {
+		const char *name;
+		struct abi_frame frame;
+		size_t at;
+		bool fits;
+	} cases[] = {
+		{ "as it is", { .kind = ABI_FRAME_RUNTIME, .runtime = 1, .extra = 7, .a = 1, .b = 2 }, 1, true },
+		{ "all flags",
+		  { .kind = ABI_FRAME_RUNTIME,
+		    .runtime = ABI_RUNTIME_COUNT - 1,
+		    .flags = ABI_FRAME_RETURN | ABI_FRAME_GUESSED | ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL },
+		  1,
+		  true },
+		{ "among the kernel's", { .kind = ABI_FRAME_RUNTIME, .runtime = 1 }, 0, false },
+		{ "of no runtime", { .kind = ABI_FRAME_RUNTIME }, 1, false },
+		{ "of one that cannot be", { .kind = ABI_FRAME_RUNTIME, .runtime = ABI_RUNTIME_COUNT }, 1, false },
+		{ "an entry", { .kind = ABI_FRAME_RUNTIME, .runtime = 1, .flags = ABI_FRAME_ENTRY }, 1, false },
+		{ "a gap", { .kind = ABI_FRAME_RUNTIME, .runtime = 1, .flags = ABI_FRAME_GAP }, 1, false },
+		{ "an activation", { .kind = ABI_FRAME_ACTIVATION, .runtime = 1 }, 1, false },
+		{ "a native one that is compiled",
+		  { .kind = ABI_FRAME_NATIVE, .flags = ABI_FRAME_COMPILED },
+		  1,
+		  false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		union two_frames u = good_sample();
+
+		print_message("  %s\n", cases[i].name);
+		memcpy(u.bytes + sizeof(u.sample) + cases[i].at * sizeof(struct abi_frame), &cases[i].frame,
+		       sizeof(struct abi_frame));
+		assert_int_equal(check(&u, sizeof(u)), cases[i].fits ? (int)sizeof(u) : -EBADMSG);
+	}
+}
+
 /* The largest sample there can be. The caller frees it. */
 static struct abi_sample *largest_sample(void)
 {
 	struct abi_sample *sample = calloc(1, ABI_SAMPLE_SIZE_MAX);
-	struct abi_raw raw = { .regs = { 1, 2, 3 }, .pc = 4, .sp = 5, .stack_size = ABI_STACK_MAX, .is_leaf = 1 };
+	struct abi_raw raw = { .regs = { 1, 2, 3 }, .pc = 4, .sp = 5, .stack_size = ABI_STACK_LONG_MAX, .is_leaf = 1 };
 	uint8_t *tail = (uint8_t *)sample + sizeof(*sample) + ABI_FRAMES_MAX * sizeof(struct abi_frame);
 
 	assert_non_null(sample);
@@ -242,7 +280,7 @@ static struct abi_sample *largest_sample(void)
 		sample->frames[i] = (struct abi_frame){ .kind = ABI_FRAME_NATIVE, .a = i, .b = i };
 	raw.vma.kind = ABI_VMA_FILE;
 	memcpy(tail, &raw, sizeof(raw));
-	memset(tail + sizeof(raw), 0xa5, ABI_STACK_MAX);
+	memset(tail + sizeof(raw), 0xa5, ABI_STACK_LONG_MAX);
 	return sample;
 }
 
@@ -513,6 +551,7 @@ int main(void)
 		cmocka_unit_test(facts_are_whole),
 		cmocka_unit_test(ring_sizes),
 		cmocka_unit_test(samples_are_judged),
+		cmocka_unit_test(frames_in_line_are_judged),
 		cmocka_unit_test(processes_are_judged),
 		cmocka_unit_test(recordings_replay),
 		cmocka_unit_test(recordings_out_of_memory),

@@ -428,12 +428,106 @@ static void a_bad_recording_is_refused(void **state)
 	}
 }
 
+/* ---- when windows end ---- */
+
+#define WALL_NS (UINT64_C(1700000000) * NSEC_PER_SEC)
+
+struct cuts {
+	uint64_t ends_ms[8]; /* since the start */
+	size_t count;
+};
+
+static uint64_t now_of(void *self)
+{
+	return *(uint64_t *)self;
+}
+
+static uint64_t wall_for_the_test(void *self)
+{
+	(void)self;
+	return WALL_NS;
+}
+
+static void note_end(void *ctx, const struct window *w)
+{
+	struct cuts *cuts = ctx;
+
+	assert_true(cuts->count < ARRAY_SIZE(cuts->ends_ms));
+	assert_int_equal(w->start_ns - WALL_NS, cuts->count ? cuts->ends_ms[cuts->count - 1] * NSEC_PER_MSEC : 0);
+	cuts->ends_ms[cuts->count++] = (w->end_ns - WALL_NS) / NSEC_PER_MSEC;
+}
+
+/* Windows of five seconds: @steps_ms are when the caller comes, up to a 0, @stop_ms when it stops. */
+static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration_ms, struct cuts *out)
+{
+	uint64_t now_ns = 77 * NSEC_PER_SEC;
+	const struct clock clock = { .monotonic_ns = now_of, .wall_ns = wall_for_the_test, .self = &now_ns };
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	char path[] = "/tmp/hearth-session-XXXXXX";
+	const struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
+					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
+					    .clock = &clock,
+					    .host_root = "",
+					    .window_ns = 5 * NSEC_PER_SEC,
+					    .duration_ns = duration_ms * NSEC_PER_MSEC,
+					    .on_window = note_end,
+					    .ctx = out };
+	struct recording *r = NULL;
+	struct session *s = NULL;
+
+	*out = (struct cuts){ 0 };
+	close(mkstemp(path));
+	assert_int_equal(recording_create(path, &r), 0);
+	assert_int_equal(recording_close(r), 0);
+	assert_int_equal(session_open(&cfg, &why, &s), 0);
+	assert_int_equal(session_start(s), 0);
+	for (; *steps_ms; steps_ms++) {
+		now_ns = 77 * NSEC_PER_SEC + *steps_ms * NSEC_PER_MSEC;
+		ignore(session_step(s, 0));
+	}
+	now_ns = 77 * NSEC_PER_SEC + stop_ms * NSEC_PER_MSEC;
+	assert_int_equal(session_stop(s), 0);
+	session_close(s);
+	unlink(path);
+}
+
+static void windows_end_on_a_grid(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t steps_ms[8], stop_ms, duration_ms, ends_ms[8];
+		size_t count;
+	} cases[] = {
+		{ "late steps make no window later",
+		  { 4990, 5130, 10190, 15001 },
+		  16000,
+		  0,
+		  { 5000, 10000, 15000 },
+		  3 },
+		{ "several that are over are one", { 5100, 16000, 20100 }, 20100, 0, { 5000, 15000, 20000 }, 3 },
+		{ "an empty rest is left out", { 5100, 10003 }, 10004, 0, { 5000, 10000 }, 2 },
+		{ "the length divides the duration", { 5100, 10003 }, 10004, 10000, { 5000, 10004 }, 2 },
+		{ "it does not", { 5100, 10003 }, 12000, 12000, { 5000, 10000 }, 2 },
+		{ "a first window that is empty is told", { 100 }, 300, 0, { 300 }, 1 },
+	};
+	struct cuts cuts;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		cut_at(cases[i].steps_ms, cases[i].stop_ms, cases[i].duration_ms, &cuts);
+		assert_int_equal(cuts.count, cases[i].count);
+		for (size_t k = 0; k < cuts.count; k++)
+			assert_int_equal(cuts.ends_ms[k], cases[i].ends_ms[k]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exec_ends_the_old_names), cmocka_unit_test(whole_stacks_are_proven),
 		cmocka_unit_test(raw_samples_are_finished),   cmocka_unit_test(waits_are_counted_or_lost),
-		cmocka_unit_test(a_bad_recording_is_refused),
+		cmocka_unit_test(a_bad_recording_is_refused), cmocka_unit_test(windows_end_on_a_grid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,11 +112,11 @@ static void tells_at_the_second_sample(void **state)
 
 	(void)state;
 	assert_int_equal(fixture_open(&f), 0);
-	spaces_raw(f.spaces, &p, maps, false, true);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_unknown = true });
 	spaces_flush(f.spaces);
 	assert_int_equal(f.changes, 0);
 	assert_int_equal(space_of(&f, 10), 0);
-	spaces_raw(f.spaces, &p, maps, false, true);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_unknown = true });
 	spaces_flush(f.spaces);
 	assert_int_equal(table_memory_space(f.memory, 10, &space), 0);
 	assert_int_equal(space.start_ns, p.start_ns);
@@ -129,10 +129,56 @@ static void tells_at_the_second_sample(void **state)
 	assert_int_equal(map->first_page, 1);
 	assert_int_equal(table_memory_find(f.memory, space.space, 0x8000)->kind, ABI_MAP_JIT);
 	assert_null(table_memory_find(f.memory, space.space, 0x7000));
-	spaces_raw(f.spaces, &old, maps, true, true); /* no longer young: at its first */
+	spaces_raw(f.spaces, &old, maps,
+		   (struct spaces_raw){ .is_old = true, .is_unknown = true }); /* no longer young: at its first */
 	spaces_flush(f.spaces);
 	assert_int_not_equal(space_of(&f, 11), 0);
 	assert_int_not_equal(space_of(&f, 11), space.space);
+}
+
+/* A stack that was longer than its copy: the next one would be cut as well. */
+static void tells_deep_programs_at_once(void **state)
+{
+	const struct mapping others[] = { file_map(0x1000, 0x2000, 0, 7), file_map(0x4000, 0x5000, 0, 2) };
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(putp) struct maps_ref *maps = ref_of(two, 2), *again = ref_of(two, 2), *other = ref_of(others, 2);
+	scoped(putp) struct maps_ref *none = ref_of(two, 0);
+	struct program p = process(10), next = process(11), stranger = process(12), unmapped = process(13);
+
+	(void)state;
+	assert_int_equal(fixture_open(&f), 0);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_unknown = true, .is_cut = true });
+	spaces_raw(f.spaces, &next, again, (struct spaces_raw){ .is_unknown = true });
+	spaces_raw(f.spaces, &stranger, other, (struct spaces_raw){ .is_unknown = true });
+	spaces_raw(f.spaces, &unmapped, none, (struct spaces_raw){ .is_unknown = true });
+	spaces_flush(f.spaces);
+	assert_int_not_equal(space_of(&f, 10), 0);
+	assert_int_not_equal(space_of(&f, 11), 0); /* the same program */
+	assert_int_equal(space_of(&f, 12), 0);
+	assert_int_equal(space_of(&f, 13), 0);
+}
+
+/* Before its walk, which may wait for rows. */
+static void tells_what_waits(void **state)
+{
+	const struct mapping others[] = { file_map(0x1000, 0x2000, 0, 7) };
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(putp) struct maps_ref *maps = ref_of(two, 2), *other = ref_of(others, 1);
+	struct program deep = process(10), next = process(11), full = process(12), shallow = process(13);
+
+	(void)state;
+	assert_int_equal(fixture_open(&f), 0);
+	spaces_raw(f.spaces, &deep, maps, (struct spaces_raw){ .is_unknown = true, .is_cut = true });
+	spaces_expect(f.spaces, &next, maps, false); /* the same program */
+	spaces_expect(f.spaces, &full, other, true);
+	spaces_expect(f.spaces, &shallow, other, false);
+	spaces_flush(f.spaces);
+	assert_int_not_equal(space_of(&f, 11), 0);
+	assert_int_not_equal(space_of(&f, 12), 0);
+	assert_int_equal(space_of(&f, 13), 0);
+	spaces_raw(f.spaces, &shallow, other, (struct spaces_raw){ .is_full = true });
+	spaces_flush(f.spaces);
+	assert_int_not_equal(space_of(&f, 13), 0);
 }
 
 static void changes_only_what_changed(void **state)
@@ -208,7 +254,8 @@ static void children_share(void **state)
 	space = space_of(&f, 10);
 	spaces_share(f.spaces, &child, &parent);
 	spaces_share(f.spaces, &unknown, &unknown);
-	spaces_raw(f.spaces, &child, same, true, false); /* the same mappings, read anew: still shared */
+	spaces_raw(f.spaces, &child, same,
+		   (struct spaces_raw){ .is_old = true }); /* the same mappings, read anew: still shared */
 	spaces_flush(f.spaces);
 	assert_int_equal(spaces_count(f.spaces), 1);
 	spaces_forget(f.spaces, &parent);
@@ -272,7 +319,7 @@ static void late_samples_change_nothing(void **state)
 	spaces_flush(f.spaces);
 	space = space_of(&f, 10);
 	assert_int_not_equal(space, 0);
-	spaces_raw(f.spaces, &first, maps, true, true);
+	spaces_raw(f.spaces, &first, maps, (struct spaces_raw){ .is_old = true, .is_unknown = true });
 	spaces_flush(f.spaces);
 	assert_int_equal(space_of(&f, 10), space);
 	spaces_forget(f.spaces, &first);
@@ -293,9 +340,9 @@ static void lost_entries_come_back(void **state)
 	spaces_flush(f.spaces);
 	space = space_of(&f, 10);
 	assert_int_equal(set_space(&f, 10, NULL), 0);
-	spaces_raw(f.spaces, &p, maps, true, false); /* rows were missing: nothing was lost */
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_old = true }); /* rows were missing: nothing was lost */
 	assert_int_equal(space_of(&f, 10), 0);
-	spaces_raw(f.spaces, &p, maps, true, true);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_old = true, .is_unknown = true });
 	assert_int_equal(space_of(&f, 10), space);
 	assert_int_equal(f.changes, 2);
 }
@@ -337,11 +384,11 @@ static void a_full_kernel_is_tried_again_later(void **state)
 	assert_int_equal(spaces_maps(f.spaces), 0);
 	f.map_error = 0;
 	f.changes = 0;
-	spaces_raw(f.spaces, &p, maps, true, true);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_old = true, .is_unknown = true });
 	spaces_flush(f.spaces);
 	assert_int_equal(f.changes, 0);
 	f.time.now_ns += SPACES_RETRY_NS;
-	spaces_raw(f.spaces, &p, maps, true, true);
+	spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_old = true, .is_unknown = true });
 	spaces_flush(f.spaces);
 	assert_int_not_equal(space_of(&f, 10), 0);
 }
@@ -415,7 +462,7 @@ static void processes_are_bounded(void **state)
 	for (uint32_t pid = 1; pid <= SPACES_PROCESSES_MAX + 100; pid++) {
 		struct program p = process(pid);
 
-		spaces_raw(f.spaces, &p, maps, pid % 64 == 0, true);
+		spaces_raw(f.spaces, &p, maps, (struct spaces_raw){ .is_old = pid % 64 == 0, .is_unknown = true });
 		spaces_flush(f.spaces);
 	}
 	assert_int_equal(space_of(&f, 64), 0);
@@ -456,6 +503,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_at_the_second_sample),
+		cmocka_unit_test(tells_deep_programs_at_once),
+		cmocka_unit_test(tells_what_waits),
 		cmocka_unit_test(changes_only_what_changed),
 		cmocka_unit_test(merges_neighbours),
 		cmocka_unit_test(children_share),

@@ -74,7 +74,7 @@ static void parts_add_up(void **state)
 	}
 }
 
-/* Two workloads, one of which only waited. */
+/* Two workloads; one of them only waited. */
 static void make_waits(struct window *w)
 {
 	uint32_t name, process, stack, location;

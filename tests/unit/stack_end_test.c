@@ -33,6 +33,9 @@ static void only_a_proof_makes_it_whole(void **state)
 		{ "a hole in the kernel's part",
 		  { .walk_end = ABI_END_COMPLETE, .has_user = true, .kernel_cut = true },
 		  "kernel-stack" },
+		{ "a guess, and a hole in the kernel's part",
+		  { .walk_end = ABI_END_COMPLETE, .has_user = true, .guessed = true, .kernel_cut = true },
+		  "kernel-stack" },
 		{ "a kernel thread with a hole", { .walk_end = ABI_END_COMPLETE, .kernel_cut = true }, "kernel-stack" },
 		{ "frames of a runtime are missing",
 		  { .walk_end = ABI_END_COMPLETE, .has_user = true, .runtime_end = ABI_RUNTIME_END_GAP },
@@ -68,6 +71,8 @@ static void only_a_proof_makes_it_whole(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		print_message("  %s\n", cases[i].name);
 		assert_string_equal(stack_end_name(stack_end_of(&cases[i].facts)), cases[i].want);
+		assert_int_equal(stack_end_is_cut(stack_end_of(&cases[i].facts)),
+				 strcmp(cases[i].want, "complete") && strcmp(cases[i].want, "guessed"));
 	}
 }
 

@@ -147,8 +147,8 @@ static void loses_nothing_when_killed(void **state)
 	assert_int_equal(f->store->open(&f->config, &f->s), 0);
 }
 
-/* Full disks and errors: whatever the n-th write or sync is, nothing acknowledged is lost, reading goes on, and when
- * the trouble is over writing does too. */
+/* Full disks and errors: the n-th write or sync fails, for every n; nothing acknowledged is lost, reading goes on, and
+ * when the trouble is over writing does too. */
 
 static int put_seed(struct fixture *f, uint64_t seed, uint64_t created_ns, struct store_id *id)
 {
@@ -226,7 +226,7 @@ static void file_of(struct fixture *f, const char *prefix, char out[128])
 	out[0] = 0;
 	while ((entry = readdir(dir)))
 		if (str_starts(str_of(entry->d_name), str_of(prefix)) && str_ends(str_of(entry->d_name), STR(".db")))
-			(void)snprintf(out, 128, "%s/%s", f->path, entry->d_name);
+			assert_in_range(snprintf(out, 128, "%s/%s", f->path, entry->d_name), 1, 127);
 	assert_int_equal(closedir(dir), 0);
 	assert_true(out[0]);
 }
@@ -249,7 +249,7 @@ static int count_up(void *ctx, const struct store_profile *profile)
 	return 0;
 }
 
-/* Everything that reads, over whatever is there: it may find less, but not crash, and the other day is whole. */
+/* Everything that reads, over damaged files: it may find less, but not crash, and the other day is whole. */
 static void read_all(struct fixture *f, const struct store_id *good)
 {
 	struct store_selector all = { .to_ns = MORNING + 3 * DAY },
@@ -497,10 +497,165 @@ static void removes_beside_damage(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* As many days as there may be: names of one closed file. */
+static void takes_today_beside_all_days(void **state)
+{
+	struct fixture *f = *state;
+	struct store_id ids[2];
+	struct store_stats stats;
+	char path[160], other[160];
+
+	put_two_days(f, ids);
+	file_of(f, "2024-10-04", path);
+	for (uint64_t i = 0; i < STORE_DAYS_MAX - 2; i++) {
+		scoped(buf_release) struct buf day = BUF_INIT(64);
+
+		clock_add_iso(&day, (5000 + i) * DAY);
+		(void)snprintf(other, sizeof(other), "%s/%.10s.db", f->path, buf_cstr(&day));
+		assert_int_equal(link(path, other), 0);
+	}
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	f->now = MORNING + 20 * DAY;
+	assert_int_equal(put_seed(f, 1, MORNING - 30 * DAY, &ids[0]), -EOVERFLOW);
+	for (uint64_t near = 19; near <= 21; near++)
+		assert_int_equal(put_seed(f, near, MORNING + near * DAY, &ids[0]), 0);
+	assert_int_equal(put_seed(f, 1, MORNING + 22 * DAY, &ids[0]), -EOVERFLOW);
+	assert_int_equal(put_seed(f, 1, MORNING, &ids[0]), 0); /* a day that is there */
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.partitions_bad + stats.files_odd, 0);
+}
+
+/* Rows that cannot be read when their day is closed stay in its old file. */
+static void keeps_rows_it_cannot_read(void **state)
+{
+	struct fixture *f = *state;
+	struct store_stats stats;
+	struct store_id id;
+	sqlite3 *db = NULL;
+	char path[160], aside[180];
+
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal(put_seed(f, i, MORNING, &id), 0);
+	f->store->close(f->s);
+	f->s = NULL;
+	file_of(f, "2024-10-04", path);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE profile SET data = X'0011' WHERE id IN (1, 4)", NULL, NULL, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	f->now = MORNING + 5 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.rows_bad, 2);
+	assert_int_equal(stats.partitions_bad, 1);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 3);
+	(void)snprintf(aside, sizeof(aside), "%s.damaged", path);
+	assert_int_equal(access(aside, F_OK), 0);
+	fixture_reopen(f);
+	assert_int_equal(fixture_count(f, &(struct store_selector){ .to_ns = UINT64_MAX }), 3);
+	assert_true(f->store->check(f->s, tell, NULL) > 0);
+}
+
+static void move_to(struct fixture *f, const char *from, const char *to)
+{
+	char old[160], new[160];
+
+	(void)snprintf(old, sizeof(old), "%s/%s", f->path, from);
+	(void)snprintf(new, sizeof(new), "%s/%s", f->path, to);
+	assert_int_equal(rename(old, new), 0);
+}
+
+/* A file of a day that was away while the day was closed, and one of sums that were made again meanwhile: nothing is
+ * removed for it, and nothing counts twice. */
+static void takes_back_what_was_away(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+	struct store_id ids[2];
+
+	put_two_days(f, ids);
+	move_to(f, "2024-10-04.2.db", "away");
+	move_to(f, "rollup-2024.db", "away-year");
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(fixture_count(f, &all), 10);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(put_seed(f, 5, MORNING, &ids[0]), 0);
+	f->now += 5 * DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	f->store->close(f->s);
+	f->s = NULL;
+	move_to(f, "rollup-2024.db", "rollup-2024.2.db");
+	move_to(f, "away-year", "rollup-2024.db");
+	move_to(f, "2024-10-04.2.db", "2024-10-04.7.db"); /* it says what it replaces: nothing numbered 2 */
+	move_to(f, "away", "2024-10-04.2.db");
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(fixture_count(f, &all), 23);
+	fixture_assert_sum(f, &all);
+	f->now += DAY;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(fixture_count(f, &all), 23);
+	fixture_assert_sum(f, &all);
+}
+
+/* A WAL that SQLite does not know again takes the tables of a young file along: that is damage, nothing to clean up. */
+static void keeps_a_file_that_lost_its_tables(void **state)
+{
+	struct fixture *f = *state;
+	struct store_stats stats;
+	sqlite3 *db = NULL;
+	char path[160];
+
+	f->store->close(f->s);
+	f->s = NULL;
+	for (int i = 0; i < 2; i++) { /* an empty file, and one that says that it has a WAL */
+		(void)snprintf(path, sizeof(path), "%s/2024-10-0%d.db", f->path, 4 + i);
+		assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, i ? "PRAGMA journal_mode=WAL" : "BEGIN", NULL, NULL, NULL),
+				 SQLITE_OK);
+		assert_int_equal(sqlite3_close(db), SQLITE_OK);
+		(void)snprintf(path, sizeof(path), "%s/2024-10-0%d.db-wal", f->path, 4 + i);
+		assert_int_equal(io_replace_file(path, "profiles", 8), 0);
+	}
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &stats), 0);
+	assert_int_equal(stats.partitions_bad, 2);
+	(void)snprintf(path, sizeof(path), "%s/2024-10-04.db.damaged-wal", f->path);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+/* A second file of one name that is set aside does not take the place of the first. */
+static void sets_aside_beside_others(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const names[] = { "2024-10-04.db", "2024-10-04.db.damaged", "2024-10-04.db.damaged.2" };
+	char path[160];
+
+	f->store->close(f->s);
+	f->s = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", f->path, names[i]);
+		assert_int_equal(io_replace_file(path, "somebody's work, long enough for a header", 40 - i), 0);
+	}
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+	for (size_t i = 1; i < 4; i++) {
+		struct stat st;
+
+		(void)snprintf(path, sizeof(path), "%s/2024-10-04.db.damaged%s", f->path,
+			       i == 1   ? ""
+			       : i == 2 ? ".2"
+					: ".3");
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_size, i == 3 ? 40 : 40 - i);
+	}
+	assert_int_equal(f->store->check(f->s, tell, NULL), 3);
+}
+
 /* A simulated disk: as large as this, less the files in a folder. */
 #define DISK_BLOCKS 1000000
 
 static const char *disk_folder;
+static uint64_t disk_blocks = DISK_BLOCKS;
 
 int statvfs(const char *path, struct statvfs *out)
 {
@@ -510,7 +665,7 @@ int statvfs(const char *path, struct statvfs *out)
 
 	if (!dir)
 		return -1;
-	*out = (struct statvfs){ .f_frsize = 1, .f_bavail = DISK_BLOCKS };
+	*out = (struct statvfs){ .f_frsize = 1, .f_bavail = disk_blocks };
 	while (disk_folder && (entry = readdir(dir)))
 		if (strstr(entry->d_name, ".db") && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
 		    str_starts(str_of(entry->d_name), STR("20")))
@@ -554,6 +709,25 @@ static void makes_room_day_by_day(void **state)
 	disk_folder = NULL;
 }
 
+/* Where the new file of a day does not fit beside the old one, trying would only take room from the uploads. */
+static void closes_days_where_there_is_room(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+	char path[160];
+
+	put_days(f, 0, 2);
+	(void)snprintf(path, sizeof(path), "%s/2024-10-04.2.db", f->path);
+	disk_blocks = 4096;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(fixture_count(f, &all), 8);
+	disk_blocks = DISK_BLOCKS;
+	assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(fixture_count(f, &all), 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -569,7 +743,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(closes_days_beside_damage, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(makes_sums_again, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(removes_beside_damage, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(takes_today_beside_all_days, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(keeps_rows_it_cannot_read, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(takes_back_what_was_away, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(keeps_a_file_that_lost_its_tables, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(sets_aside_beside_others, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(makes_room_day_by_day, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(closes_days_where_there_is_room, fixture_sqlite, heal),
 	};
 
 	store_vfs_install();

@@ -19,7 +19,7 @@
 
 static void ids(void **state)
 {
-	/* The example of spec/collector.md section 6 */
+	/* An id in the layout of github.com/rs/xid */
 	static const struct store_id example = { { 0x4a, 0xf9, 0xf0, 0x70, 0x72, 0xcf, 0x46, 0x29, 0xbd, 0x94, 0x35,
 						   0x3a } };
 	static const char *const wrong[] = { "",
@@ -64,6 +64,28 @@ static void reads_what_was_put(void **state)
 		fixture_reopen(f);
 		if (f->lasts)
 			fixture_assert_reads(f, &id, &w);
+	}
+}
+
+/* Also where no dictionary takes so many mappings, and the window is kept whole. */
+static void keeps_equal_rows_once(void **state)
+{
+	static const size_t mappings[] = { 0, 70000 };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mappings); i++) {
+		scoped(window_release) struct window once = { 0 }, twice = { 0 };
+		struct store_id id;
+
+		assert_int_equal(window_init(&once, 0), 0);
+		assert_int_equal(window_init(&twice, 0), 0);
+		model_release(once.model);
+		model_release(twice.model);
+		assert_int_equal(repeated_model(false, mappings[i], once.model), 0);
+		assert_int_equal(repeated_model(true, mappings[i], twice.model), 0);
+		assert_true(twice.model->functions_count > 10 * once.model->functions_count);
+		id = fixture_put(f, "api", "cpu", "", MORNING, &twice);
+		fixture_assert_reads(f, &id, &once);
 	}
 }
 
@@ -243,6 +265,75 @@ static void knows_its_series(void **state)
 	assert_int_equal(strlen(l.text), strlen("days/cpu@0,host=a days/cpu@0,host=b "));
 	assert_non_null(strstr(l.text, "days/cpu@0,host=a "));
 	assert_non_null(strstr(l.text, "days/cpu@0,host=b "));
+}
+
+/* What the API layers build on: lists by time, then id, also where a limit cuts among profiles of one moment; series in
+ * the order of their names; points that say whose they are. */
+
+struct ordered {
+	struct store_profile last;
+	struct store_id ids[16];
+	size_t count;
+	char text[256];
+};
+
+static int note_order(void *ctx, const struct store_profile *p)
+{
+	struct ordered *o = ctx;
+
+	assert_true(o->count < ARRAY_SIZE(o->ids));
+	if (o->count)
+		assert_true(p->created_ns > o->last.created_ns ||
+			    (p->created_ns == o->last.created_ns &&
+			     memcmp(p->id.bytes, o->last.id.bytes, STORE_ID_SIZE) > 0));
+	o->ids[o->count++] = p->id;
+	o->last = *p;
+	return 0;
+}
+
+static int note_name(void *ctx, const struct store_series *s)
+{
+	struct ordered *o = ctx;
+	size_t at = strlen(o->text);
+
+	(void)snprintf(o->text + at, sizeof(o->text) - at, STR_FMT "/" STR_FMT "/" STR_FMT " ", STR_ARG(s->service),
+		       STR_ARG(s->type), STR_ARG(s->label_count ? s->labels[0].value : STR("")));
+	return 0;
+}
+
+static int note_point(void *ctx, const struct store_point *p)
+{
+	const struct store_label *label = p->series->labels;
+
+	assert_string_equal(str_eq(p->series->service, STR("b")) ? "ok" : "other", "ok");
+	assert_true(p->series->label_count == 1 && str_eq(label->key, STR("host")) && p->value_count == 2);
+	*(size_t *)ctx += 1;
+	return 0;
+}
+
+static void keeps_order(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 };
+	struct store_selector all = { .to_ns = UINT64_MAX }, last = { .to_ns = UINT64_MAX, .limit = 5 };
+	struct store_selector of_b = { .service = STR("b"), .to_ns = UINT64_MAX };
+	struct ordered every = { 0 }, some = { 0 };
+	size_t points = 0;
+
+	fixture_window(1, &w);
+	for (uint64_t i = 0; i < 4; i++) { /* six of one moment, two of them in one series; days out of order */
+		(void)fixture_put(f, i & 1 ? "b" : "a", "cpu", i & 2 ? "host=y" : "host=x", MORNING + DAY, &w);
+		(void)fixture_put(f, "b", i & 1 ? "wall" : "cpu", "host=x", MORNING + (i & 1) * DAY, &w);
+	}
+	assert_int_equal(f->store->list(f->s, &all, note_order, &every), 0);
+	assert_int_equal(every.count, 8);
+	assert_int_equal(f->store->list(f->s, &last, note_order, &some), 0);
+	assert_int_equal(some.count, 5);
+	assert_memory_equal(some.ids, every.ids + 3, 5 * sizeof(some.ids[0]));
+	assert_int_equal(f->store->series(f->s, &all, note_name, &every), 0);
+	assert_string_equal(every.text, "a/cpu/x a/cpu/y b/cpu/x b/cpu/y b/wall/x ");
+	assert_int_equal(f->store->totals(f->s, &of_b, note_point, &points), 0);
+	assert_int_equal(points, 6);
 }
 
 /* Sums */
@@ -479,6 +570,128 @@ static void expires_by_itself(void **state)
 	assert_int_equal(count(f, "api"), 1);
 }
 
+static void tell(void *ctx, const char *where, const char *what)
+{
+	(void)ctx;
+	print_message("  %s: %s\n", where, what);
+}
+
+/* A look a minute, for @hours. Return: how many days went. */
+static uint64_t keep_for(struct fixture *f, uint64_t hours)
+{
+	struct store_stats before, after;
+
+	assert_int_equal(f->store->stats(f->s, &before), 0);
+	for (uint64_t end = f->now + hours * HOUR; f->now < end; f->now += 60 * NSEC_PER_SEC)
+		assert_int_equal(f->store->maintain(f->s), 0);
+	assert_int_equal(f->store->stats(f->s, &after), 0);
+	return after.expired_partitions - before.expired_partitions;
+}
+
+/* A clock that runs ahead must not empty the store while nobody looks. */
+static void expires_a_day_an_hour(void **state)
+{
+	struct fixture *f = *state;
+
+	f->config.age_max_ns = 14 * DAY;
+	fixture_reopen(f);
+	for (uint64_t i = 0; i < 8; i++) {
+		f->now = MORNING + i * DAY;
+		fixture_put_random(f, "api", i, f->now);
+		assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	f->now += 100 * DAY;
+	assert_in_range(keep_for(f, 1), 0, 1);
+	assert_in_range(keep_for(f, 3), 2, 3);
+	assert_int_equal(count(f, "api"), 8 - 4 + (count(f, "api") == 5));
+	f->now -= 100 * DAY;
+	assert_int_equal(keep_for(f, 5), 0);
+	if (!f->lasts)
+		return;
+	for (int i = 0; i < 30; i++) { /* nor by starting again and again */
+		fixture_reopen(f);
+		f->now += (i % 2 ? 1 : 0) * 60 * NSEC_PER_SEC;
+		assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	assert_in_range(count(f, "api"), 4, 5);
+}
+
+/* The clock is set to and fro over midnight while profiles come: days are closed and seeded at the wrong time. */
+static void survives_a_clock_that_goes_back(void **state)
+{
+	struct fixture *f = *state;
+	static const int64_t steps[] = {
+		-2, 30, -60, 90, 1500, -1500, 3000, -2990, 60, 100000, -100000, 61, -1, 2
+	}; /* minutes */
+	uint64_t midnight = MORNING / DAY * DAY + DAY;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	f->config.age_max_ns = 200 * DAY; /* the monotonic clock of the tests goes along */
+	fixture_reopen(f);
+	f->now = midnight;
+	for (uint64_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		f->now += (uint64_t)(steps[i] * (int64_t)(60 * NSEC_PER_SEC));
+		fixture_put_random(f, i % 2 ? "api" : "web", i, f->now);
+		assert_int_equal(f->store->maintain(f->s), 0);
+		assert_int_equal(fixture_count(f, &all), i + 1);
+		if (f->lasts && i % 4 == 3)
+			fixture_reopen(f);
+		assert_int_equal(f->store->maintain(f->s), 0);
+		assert_int_equal(fixture_count(f, &all), i + 1);
+	}
+	fixture_assert_sum(f, &all);
+	assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+}
+
+/* For room days go by their newest upload, and never today. */
+static void keeps_today(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t order[] = { 1, 3, 0, 2 }; /* days behind MORNING; the last upload is of today */
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		f->now = MORNING + 2 * DAY + i * HOUR;
+		fixture_put_random(f, "api", 1, MORNING + order[i] * DAY);
+	}
+	fixture_put_random(f, "api", 2, MORNING + 2 * DAY);
+	f->config.size_max = 1;
+	if (f->lasts) {
+		fixture_reopen(f);
+		assert_int_equal(f->store->maintain(f->s), 0);
+		assert_int_equal(count(f, "api"), 2);
+		assert_int_equal(fixture_count(f, &(struct store_selector){ .from_ns = MORNING + 2 * DAY,
+									    .to_ns = MORNING + 2 * DAY }),
+				 2);
+	}
+}
+
+static void takes_times_near_and_far(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 };
+	struct store_upload upload = { .service = STR("api"), .type = STR("cpu"), .window = &w };
+	const struct {
+		int64_t offset; /* days */
+		bool any;
+		int want;
+	} cases[] = { { 0, false, 0 },  { -9, false, 0 },         { -11, false, -ETIME },
+		      { -11, true, 0 }, { 1, false, 0 },          { 2, false, -ETIME },
+		      { 2, true, 0 },   { 40000, true, -ERANGE }, { -4000, false, -ETIME } };
+	struct store_id id;
+
+	f->config.past_max_ns = 10 * DAY;
+	f->config.ahead_max_ns = DAY;
+	fixture_reopen(f);
+	f->now = MORNING;
+	fixture_window(1, &w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		upload.created_ns = MORNING + (uint64_t)(cases[i].offset * (int64_t)DAY);
+		upload.any_time = cases[i].any;
+		print_message("  %lld\n", (long long)cases[i].offset);
+		assert_int_equal(f->store->put(f->s, &upload, &id), cases[i].want);
+	}
+}
+
 static uint64_t partitions(struct fixture *f)
 {
 	struct store_stats stats;
@@ -559,12 +772,6 @@ static void knows_requests_again(void **state)
 }
 
 /* The tools */
-
-static void tell(void *ctx, const char *where, const char *what)
-{
-	(void)ctx;
-	print_message("  %s: %s\n", where, what);
-}
 
 static void checks_and_exports(void **state)
 {
@@ -675,26 +882,32 @@ static void survives_failing_allocations(void **state)
 	fixture_assert_sum(f, &all);
 }
 
-#define CASES(X)                      \
-	X(reads_what_was_put)         \
-	X(keeps_addresses)            \
-	X(keeps_raw_bytes)            \
-	X(refuses)                    \
-	X(lists)                      \
-	X(knows_its_series)           \
-	X(sums)                       \
-	X(sums_of_a_long_range)       \
-	X(sums_a_day_once)            \
-	X(refuses_to_sum_other_types) \
-	X(stops)                      \
-	X(totals)                     \
-	X(removes)                    \
-	X(expires)                    \
-	X(expires_by_itself)          \
-	X(prepares_the_next_day)      \
-	X(knows_requests_again)       \
-	X(checks_and_exports)         \
-	X(takes_many_at_once)         \
+#define CASES(X)                           \
+	X(reads_what_was_put)              \
+	X(keeps_addresses)                 \
+	X(keeps_equal_rows_once)           \
+	X(keeps_raw_bytes)                 \
+	X(refuses)                         \
+	X(keeps_order)                     \
+	X(lists)                           \
+	X(knows_its_series)                \
+	X(sums)                            \
+	X(sums_of_a_long_range)            \
+	X(sums_a_day_once)                 \
+	X(refuses_to_sum_other_types)      \
+	X(stops)                           \
+	X(totals)                          \
+	X(removes)                         \
+	X(expires)                         \
+	X(expires_by_itself)               \
+	X(expires_a_day_an_hour)           \
+	X(keeps_today)                     \
+	X(survives_a_clock_that_goes_back) \
+	X(takes_times_near_and_far)        \
+	X(prepares_the_next_day)           \
+	X(knows_requests_again)            \
+	X(checks_and_exports)              \
+	X(takes_many_at_once)              \
 	X(survives_failing_allocations)
 
 #define ON_MEMORY(case) { "memory: " #case, case, fixture_memory, fixture_end, NULL },

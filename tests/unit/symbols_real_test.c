@@ -327,6 +327,89 @@ static void reads_mini_debug_info(void **state)
 	drop(folder);
 }
 
+/* Code of an assembler's file: labels without type and size, some at the start of an unwind entry (F). */
+#define LABELS                                                                                                     \
+	"cat >a.s <<'E'\n"                                                                                         \
+	".macro F name\n\\name:\n.cfi_startproc\n.skip 0x10, 0x90\n.cfi_endproc\n.endm\n"                          \
+	".text\n"                                                                                                  \
+	"entry: nop\n"                                                                                             \
+	".org 0x20\nF with_entry\n"                                                                                \
+	".org 0x60\n.globl global\nglobal: nop\n"                                                                  \
+	".org 0x70\nlocal_loop: nop\n"                                                                             \
+	".org 0x80\n.cfi_startproc\n.skip 0x10, 0x90\n.cfi_endproc\n"                                              \
+	".org 0xa0\n.type sized, %function\nsized: .skip 0x10, 0x90\n.size sized, 0x20\n"                          \
+	".globl inside\ninside: nop\n"                                                                             \
+	".org 0xc0\n.globl area_end\narea_end: nop\n"                                                              \
+	".org 0xe0\nF \"$x\"\n"                                                                                    \
+	".org 0x100\nF \".Llocal\"\n"                                                                              \
+	".org 0x120\n.type typed, %function\nF typed\n.size typed, 0x10\n"                                         \
+	".set __alias_of_typed, typed\n"                                                                           \
+	".org 0x140\nF _\n.set _better, _\n"                                                                       \
+	".org 0x160\n.globl etext\netext:\nF before_etext\n"                                                       \
+	".org 0x180\n.globl __start_text, __stop_text\n__start_text: nop\n__stop_text: nop\n"                      \
+	".org 0x1a0\n.globl last\nlast: nop\n.org 0x1b0\n"                                                         \
+	"E\n"                                                                                                      \
+	"gcc -nostdlib -static -no-pie -Wl,-e,0x401000,-Ttext=0x401000,--eh-frame-hdr,-z,separate-code -o labels " \
+	"a.s\n"
+
+static void names_labels_where_code_begins(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t at;
+		const char *name; /* empty: none */
+	} cases[] = {
+		{ "local, the program's entry point", 0x00, "entry" },
+		{ "it ends where an unwind entry begins", 0x1f, "entry" },
+		{ "local, at the start of an unwind entry", 0x20, "with_entry" },
+		{ "up to the end of that", 0x2f, "with_entry" },
+		{ "not behind it", 0x31, "" },
+		{ "global", 0x61, "global" },
+		{ "local, in a loop", 0x71, "global" },
+		{ "another function, without name", 0x81, "" },
+		{ "a symbol with a size", 0xa1, "sized" },
+		{ "global, in there", 0xb0, "sized" },
+		{ "the mark of an end", 0xc1, "" },
+		{ "a mapping symbol", 0xe1, "" },
+		{ "a local label of the compiler", 0x101, "" },
+		{ "a typed symbol beside a label", 0x121, "typed" },
+		{ "of two labels the readable one", 0x141, "_better" },
+		{ "beside the end of the text", 0x161, "before_etext" },
+		{ "the linker's marks of a section", 0x181, "" },
+		{ "the last one", 0x1a1, "last" },
+		{ "up to the end of the section", 0x1af, "last" },
+	};
+	char folder[64], path[128];
+	struct session s = { 0 };
+	struct file_key key;
+	struct stat st;
+	uint32_t id;
+	int fd;
+
+	(void)state;
+	if (!has_tool("gcc"))
+		skip_because("needs gcc");
+	assert_true(make(folder, LABELS));
+	in_folder(path, folder, "labels");
+	session_open(&s, "");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	file_key_of(&st, &key);
+	assert_int_equal(files_add(s.files, fd, &key, str_of(path), &id), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct symbol symbol;
+		struct str want = str_of(cases[i].name);
+
+		assert_int_equal(symbols_native(s.symbols, id, 0x1000 + cases[i].at, false, &symbol), 0);
+		if (symbol.has_name != (want.len > 0) || (want.len && !str_eq(symbol.name, want)))
+			fail_msg("%s: " STR_FMT " instead of \"%s\"", cases[i].what, STR_ARG(symbol.name),
+				 cases[i].name);
+	}
+	session_close(&s);
+	drop(folder);
+}
+
 static void names_go_functions(void **state)
 {
 	static const struct {
@@ -371,7 +454,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_readelf),         cmocka_unit_test(finds_separate_debug_files),
 		cmocka_unit_test(refuses_foreign_debug_files), cmocka_unit_test(reads_mini_debug_info),
-		cmocka_unit_test(names_go_functions),
+		cmocka_unit_test(names_go_functions),          cmocka_unit_test(names_labels_where_code_begins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

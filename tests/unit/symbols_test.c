@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "object/demangle.h"
 #include "symbol/symbol.h"
 
 struct session {
@@ -164,7 +165,7 @@ static void demangles(void **state)
 		scoped(buf_release) struct buf out = BUF_INIT(KIB(128));
 
 		print_message("  %s\n", cases[i].name);
-		symbol_demangle(str_of(cases[i].mangled), &out);
+		demangle_add(str_of(cases[i].mangled), &out);
 		assert_str(buf_str(&out), cases[i].want);
 	}
 }
@@ -179,7 +180,7 @@ static void demangling_is_bounded(void **state)
 	buf_adds(&bomb, STR("_Z1fSt4pairIiiE"));
 	for (int i = 0; i < 34; i++)
 		buf_addf(&bomb, "S_IS%c_S%c_E", digits[i], digits[i]);
-	symbol_demangle(buf_str(&bomb), &out);
+	demangle_add(buf_str(&bomb), &out);
 	assert_true(str_eq(buf_str(&out), buf_str(&bomb))); /* as it is */
 	/* The same in Rust: pairs of references to the pair before. */
 	buf_clear(&bomb);
@@ -189,7 +190,7 @@ static void demangling_is_bounded(void **state)
 			    "2l_B2l_ETB2v_B2v_ETB2F_B2F_ETB2P_B2P_ETB2Z_B2Z_ETB39_B39_ETB3j_B3j_ETB3t_B3t_ETB"
 			    "3D_B3D_ETB3N_B3N_ETB3X_B3X_ETB47_B47_ETB4h_B4h_ETB4r_B4r_ETB4B_B4B_ETB4L_B4L_ETB"
 			    "4V_B4V_ETB55_B55_EE"));
-	symbol_demangle(buf_str(&bomb), &out);
+	demangle_add(buf_str(&bomb), &out);
 	assert_true(str_eq(buf_str(&out), buf_str(&bomb)));
 	buf_clear(&bomb);
 	buf_clear(&out);
@@ -197,7 +198,7 @@ static void demangling_is_bounded(void **state)
 	for (int i = 0; i < 15000; i++)
 		buf_addc(&bomb, 'P'); /* deep: a pointer to a pointer to ... */
 	buf_addc(&bomb, 'i');
-	symbol_demangle(buf_str(&bomb), &out);
+	demangle_add(buf_str(&bomb), &out);
 	assert_int_equal(out.error, 0);
 	assert_true(out.len > 0);
 }

@@ -2,18 +2,24 @@
 /* Samples with frames of a runtime (a fake one, whose file this program is) on their way into a window. */
 #include "support.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "agent/build_window.h"
 #include "agent/take_in.h"
 #include "base/clock.h"
+#include "codec/codec.h"
 #include "fake_runtime.h"
+#include "model/jit_kind.h"
 #include "proc/mappings.h"
 #include "proc/proc_read.h"
+#include "render/render.h"
+#include "render/tree.h"
 #include "runtime/runtimes.h"
 
 static const struct runtime *const only_fake[] = { &fake_runtime, NULL };
+static const struct runtime *const only_inline[] = { &fake_inline, NULL };
 
 struct fixture {
 	struct files *files;
@@ -62,9 +68,9 @@ static void let_it_see(struct fixture *f)
 	assert_non_null(runtimes_file(f->runtimes, f->own));
 }
 
-static void open_unseen(struct fixture *f, bool keep_interpreter, bool only_runtime)
+static void open_with(struct fixture *f, const struct runtime *const *all, bool keep_interpreter, bool only_runtime)
 {
-	const struct runtimes_config cfg = { .runtimes = only_fake, .host_root = "", .clock = &clock_system };
+	const struct runtimes_config cfg = { .runtimes = all, .host_root = "", .clock = &clock_system };
 	const struct symbols_config symbols = { .host_root = "" };
 	struct take_in_config take_in = { .clock = &clock_system,
 					  .host_root = "",
@@ -79,6 +85,11 @@ static void open_unseen(struct fixture *f, bool keep_interpreter, bool only_runt
 	assert_int_equal(take_in_new(&take_in, &f->take_in), 0);
 	assert_int_equal(symbols_open(&symbols, f->files, &f->symbols), 0);
 	assert_int_equal(aggregate_new(&f->aggregate), 0);
+}
+
+static void open_unseen(struct fixture *f, bool keep_interpreter, bool only_runtime)
+{
+	open_with(f, only_fake, keep_interpreter, only_runtime);
 }
 
 static void open_all(struct fixture *f, bool keep_interpreter, bool only_runtime)
@@ -120,7 +131,8 @@ union sample {
 };
 
 /* Frames as letters, leaf first: k of the kernel; n of a library, i of the interpreter, L of its loop; then the
- * runtime's: a-z their key, '.' behind one: the last of its activation, '_' behind it: a gap. */
+ * runtime's: a-z their key, '.' behind one: the last of its activation, '_' behind it: a gap. Among the native ones
+ * A-D: frames of the runtime in line, s: one of a stub. */
 static void draw(const struct fixture *f, const char *native, const char *runtime, uint8_t end, union sample *out)
 {
 	struct abi_frame *at = out->s.frames;
@@ -134,6 +146,15 @@ static void draw(const struct fixture *f, const char *native, const char *runtim
 	for (; *native; native++, out->s.frame_count++) {
 		if (*native == 'k')
 			out->s.kernel_count++;
+		if (*native == 's' || (*native >= 'A' && *native <= 'D')) {
+			*at++ = (struct abi_frame){ .kind = ABI_FRAME_RUNTIME,
+						    .flags = *native == 's' ? ABI_FRAME_INTERNAL : ABI_FRAME_RETURN,
+						    .runtime = FAKE_RUNTIME,
+						    .extra = 10,
+						    .a = (uint64_t)*native - 'A' + 'a',
+						    .b = (uint64_t)*native - 'A' + 'b' };
+			continue;
+		}
 		*at++ = *native == 'k' ? (struct abi_frame){ .kind = ABI_FRAME_KERNEL, .a = UINT64_MAX - 5 }
 				       : (struct abi_frame){ .kind = ABI_FRAME_NATIVE,
 							     .a = *native == 'n' ? f->other : f->own,
@@ -225,9 +246,9 @@ static void frames_are_named_and_mixed(void **state)
 	take(&f, "nLin", "z.", WHOLE, 0);
 	build(&f);
 	check_stack(&f, 0, "k n a:11 b:11 n", "complete"); /* as the fake runtime counts lines */
-	check_stack(&f, 1, "n b:11 [missing Python frames] n", "cut:runtime-gap");
-	check_stack(&f, 2, "n a:11 [Truncated Python Stack] n", "cut:runtime-frame-limit");
-	check_stack(&f, 3, "n a:11 [missing Python frames] n", "cut:runtime-bad-chain");
+	check_stack(&f, 1, "n b:11 [missing Fake frames] n", "cut:runtime-gap");
+	check_stack(&f, 2, "n a:11 [Truncated Fake Stack] n", "cut:runtime-frame-limit");
+	check_stack(&f, 3, "n a:11 [missing Fake frames] n", "cut:runtime-bad-chain");
 	check_stack(&f, 4, "n n n n", "cut:runtime-not-ready");
 	check_stack(&f, 5, "n [Lost Symbol] n", "complete");
 	assert_int_equal(window_counter(&f.window, STR("runtime_samples")), 6);
@@ -249,6 +270,40 @@ static void what_is_kept(void **state)
 	take(&f, "niLin", "a.", WHOLE, 0);
 	build(&f);
 	check_stack(&f, 0, "n n a:11 n n n", "complete");
+	close_all(&f);
+}
+
+/* A runtime whose frames are native ones, beside one that is walked behind them. */
+static void frames_stand_in_line(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_all(&f, false, false);
+	for (char key = 'a'; key <= 'd'; key++)
+		name(&f, (uint64_t)key, (const char[]){ key, 0 });
+	take(&f, "nAnBsn", "", ABI_RUNTIME_END_NONE, 0);
+	take(&f, "kAiLinBLin", "c.d.", WHOLE, 0);
+	take(&f, "nA", "", ABI_RUNTIME_END_NONE, 0); /* said to be complete: no root */
+	take(&f, "A", "", ABI_RUNTIME_END_NONE, 0);
+	build(&f);
+	check_stack(&f, 0, "n a:11 n b:11 n", "complete");
+	check_stack(&f, 1, "k a:11 c:11 n b:11 d:11 n", "complete");
+	check_stack(&f, 2, "n a:11", "cut:unproven-root");
+	check_stack(&f, 3, "a:11", "cut:unproven-root");
+	close_all(&f);
+	open_all(&f, true, false);
+	name(&f, 'a', "alpha");
+	take(&f, "nAsLn", "", ABI_RUNTIME_END_NONE, 0);
+	build(&f);
+	check_stack(&f, 0, "n a:11 [Lost Symbol] n n", "cut:runtime-not-ready");
+	close_all(&f);
+	open_all(&f, false, true);
+	name(&f, 'a', "alpha");
+	take(&f, "knAsn", "", ABI_RUNTIME_END_NONE, 0);
+	take(&f, "knsn", "", ABI_RUNTIME_END_NONE, 1);
+	build(&f);
+	check_stack(&f, 0, "a:11", "complete");
 	close_all(&f);
 }
 
@@ -311,25 +366,322 @@ static void a_late_name_is_a_name(void **state)
 	close_all(&f);
 }
 
-static int take_and_build(void *ctx)
+/* ---- compiled code ---- */
+
+#define CODE_COOKIE 77
+
+/* Two ranges: "outer" runs at 0 to 9; at 10 to 20 "gamma" has "beta" inlined, which has "alpha" inlined. */
+static const uint8_t code_bytes[] = {
+	0,  0, 9,  0, 1,  3, 0, 0, 0, 1,   0,   0,   0,   5,   'o', 'u', 't', 'e', 'r', /* */
+	10, 0, 20, 0, 3,  7, 0, 0, 0, 5,   0,   0,   0,   5,   'a', 'l', 'p', 'h', 'a', /* leaf first */
+	17, 0, 0,  0, 15, 0, 0, 0, 4, 'b', 'e', 't', 'a',                               /* */
+	27, 0, 0,  0, 25, 0, 0, 0, 5, 'g', 'a', 'm', 'm', 'a',
+};
+static union {
+	struct fake_code code;
+	uint8_t room[sizeof(struct fake_code) + sizeof(code_bytes)];
+} compiled;
+
+/* One frame of compiled code between two native ones. */
+static int take_compiled(struct fixture *f, struct aggregate *a, uint32_t position, uint64_t cookie, uint8_t flags)
 {
 	static union sample sample;
-	struct fixture *f = ctx;
-	const struct build_config cfg = { .symbols = f->symbols, .frequency_hz = 99 };
+
+	draw(f, "nn", "", WHOLE, &sample);
+	sample.s.frames[2] = (struct abi_frame){ .kind = ABI_FRAME_RUNTIME,
+						 .flags = ABI_FRAME_COMPILED | flags,
+						 .runtime = FAKE_INLINE,
+						 .extra = position,
+						 .a = (uint64_t)(uintptr_t)&compiled.code,
+						 .b = cookie };
+	sample.s.runtime_count = 1;
+	return take_in_sample(f->take_in, &f->p, &sample.s, 0, a);
+}
+
+static void open_compiled(struct fixture *f)
+{
+	struct program program;
+	struct runtimes_process known = { 0 };
+
+	compiled.code.cookie = CODE_COOKIE;
+	compiled.code.size = sizeof(code_bytes);
+	memcpy(compiled.code.bytes, code_bytes, sizeof(code_bytes));
+	open_with(f, only_inline, false, false);
+	let_it_see(f);
+	program = program_of(f);
+	for (int i = 0; i < 2500 && known.state != RUNTIMES_READY; i++) {
+		usleep(2000);
+		runtimes_process(f->runtimes, &program, &known);
+	}
+	assert_int_equal(known.state, RUNTIMES_READY);
+}
+
+/* Until the worker has read what the frames need. */
+static void settle_all(struct fixture *f, size_t left)
+{
+	for (int i = 0; i < 8 && take_in_settle(f->take_in, f->aggregate) > left; i++)
+		usleep(50000);
+}
+
+/* Each line of the location, leaf first: "name:line". */
+static void check_lines(const struct model *m, uint32_t location, const char *want)
+{
+	const struct model_location *l = &m->locations[location];
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct model_line *line = &m->lines[l->first_line + i];
+
+		buf_addf(&text, "%s" STR_FMT ":%d/%d", i ? " " : "",
+			 STR_ARG(model_string(m, m->functions[line->function].name)), (int)line->line,
+			 (int)m->functions[line->function].start_line);
+	}
+	assert_string_equal(buf_cstr(&text), want);
+}
+
+/* The location between the two native frames of sample @index. */
+static uint32_t middle_of(const struct window *w, size_t index)
+{
+	const struct model *m = w->model;
+	uint32_t leaf = m->samples[index].stack;
+
+	/* Both lists are put one behind the other: there is no loop that says where. */
+	for (uint32_t at = leaf; at; at = m->stacks[at].parent)
+		if (model_location_kind(m, m->stacks[at].location) != MODEL_KIND_NATIVE)
+			return m->stacks[at].location;
+	fail();
+	return 0;
+}
+
+static int64_t total_of(const struct model *m)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < m->samples_count; i++)
+		sum += model_values(m, &m->samples[i])[0];
+	return sum;
+}
+
+static const struct codec_options plain;
+
+static void check_pprof(const struct window *w)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+	scoped(window_release) struct window back = { 0 };
+	const struct codec *pprof = codec_find(STR("pprof"));
+
+	assert_int_equal(codec_encode(pprof, w, &plain, &bytes), 0);
+	assert_int_equal(pprof->decode(buf_str(&bytes), &back, NULL), 0);
+	assert_int_equal(total_of(back.model), total_of(w->model));
+	check_lines(back.model, middle_of(&back, 0), "alpha:7/5 beta:17/15 gamma:27/25");
+}
+
+static void check_col(const struct window *w)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+	scoped(tree_release) struct tree t = { 0 };
+	uint64_t bad_line;
+
+	assert_int_equal(codec_encode(codec_find(STR("col")), w, &plain, &bytes), 0);
+	assert_true(str_search(buf_str(&bytes), STR(";testee;gamma_[j];beta_[j];alpha_[j];[libc")) > 0);
+	assert_int_equal(tree_from_folded(buf_str(&bytes), NULL, &t, &bad_line), 0);
+	assert_int_equal(t.total[0], total_of(w->model));
+}
+
+static void check_page(const struct window *w)
+{
+	scoped(tree_release) struct tree t = { 0 };
+	const struct frame_style style = { 0 };
+	uint32_t found = 0;
+
+	assert_int_equal(tree_from_model(w->model, 0, 1, &style, &t), 0);
+	assert_int_equal(t.total[0], total_of(w->model));
+	for (uint32_t node = 2; node < t.node_count; node++)
+		found += str_starts(tree_frame_text(&t, t.frame[node]), STR("alpha")) &&
+			 str_starts(tree_frame_text(&t, t.frame[node - 1]), STR("beta")) &&
+			 str_starts(tree_frame_text(&t, t.frame[node - 2]), STR("gamma")) && t.total[node] == 3;
+	assert_int_equal(found, 1);
+}
+
+static void check_report(const struct window *w)
+{
+	scoped(freep) struct render_top_row *rows = NULL;
+	const struct frame_style style = { 0 };
+	size_t count, named = 0;
+
+	assert_int_equal(render_top(w->model, 0, &style, &rows, &count), 0);
+	for (size_t i = 0; i < count; i++) {
+		scoped(buf_release) struct buf name = BUF_INIT(KIB(1));
+
+		render_top_name(w->model, &style, &rows[i], &name);
+		if (!str_starts(buf_str(&name), STR("alpha")) && !str_starts(buf_str(&name), STR("beta")) &&
+		    !str_starts(buf_str(&name), STR("gamma")))
+			continue;
+		named++;
+		assert_int_equal(rows[i].total, 3);
+		assert_int_equal(rows[i].self, 0);
+	}
+	assert_int_equal(named, 3);
+}
+
+static void one_frame_is_several_functions(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_compiled(&f);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(take_compiled(&f, f.aggregate, 12, CODE_COOKIE, 0), 0);
+	assert_int_equal(take_compiled(&f, f.aggregate, 10, CODE_COOKIE, ABI_FRAME_RETURN), 0);
+	assert_int_equal(take_compiled(&f, f.aggregate, 500, CODE_COOKIE, 0), 0);
+	assert_int_equal(take_compiled(&f, f.aggregate, 12, CODE_COOKIE + 1, 0), 0); /* other code lay there */
+	settle_all(&f, 1);
+	memset(&compiled, 0, sizeof(compiled)); /* was read once: it may go */
+	assert_int_equal(take_compiled(&f, f.aggregate, 5, CODE_COOKIE, 0), 0);
+	build(&f);
+	check_lines(f.window.model, middle_of(&f.window, 0), "alpha:7/5 beta:17/15 gamma:27/25");
+	check_lines(f.window.model, middle_of(&f.window, 1), "outer:3/1"); /* the call lies before 10 */
+	check_lines(f.window.model, middle_of(&f.window, 2), "compiled:0/0");
+	check_lines(f.window.model, middle_of(&f.window, 3), "[Lost Symbol]:0/0");
+	check_lines(f.window.model, middle_of(&f.window, 4), "outer:3/1");
+	assert_int_equal(total_of(f.window.model), 7);
+	assert_int_equal(window_counter(&f.window, STR("runtime_frames")), 7);
+	check_pprof(&f.window);
+	check_col(&f.window);
+	check_page(&f.window);
+	check_report(&f.window);
+	close_all(&f);
+}
+
+/* Takes something into an aggregate of its own and builds a window of it. */
+static int build_of(struct fixture *f, const struct build_config *cfg,
+		    int (*fill)(struct fixture *, struct aggregate *))
+{
+	struct aggregate *a = NULL;
 	struct window w = { 0 };
-	struct aggregate *a;
 	int r = aggregate_new(&a);
 
 	if (r < 0)
 		return r;
-	draw(f, "kniLiLin", "a.c_.", WHOLE, &sample);
-	r = take_in_sample(f->take_in, &f->p, &sample.s, 0, a);
+	r = fill(f, a);
 	take_in_settle(f->take_in, a);
 	if (r == 0)
-		r = build_window(a, &cfg, &w);
+		r = build_window(a, cfg, &w);
 	window_release(&w);
 	aggregate_free(a);
 	return r;
+}
+
+static int take_one_compiled(struct fixture *f, struct aggregate *a)
+{
+	return take_compiled(f, a, 12, CODE_COOKIE, 0);
+}
+
+static int expand_and_build(void *ctx)
+{
+	struct fixture *f = ctx;
+	const struct build_config cfg = { .symbols = f->symbols, .runtimes = f->runtimes, .frequency_hz = 99 };
+
+	return build_of(f, &cfg, take_one_compiled);
+}
+
+static void expanding_survives_failing_allocations(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_compiled(&f);
+	assert_int_equal(take_compiled(&f, f.aggregate, 12, CODE_COOKIE, 0), 0);
+	settle_all(&f, 0);
+	for_each_failing_allocation(expand_and_build, &f);
+	close_all(&f);
+}
+
+/* @at: index of a native frame that was found by a rule that can be wrong. */
+static void take_guessed(struct fixture *f, const char *native, size_t at, uint8_t user_end)
+{
+	static union sample sample;
+
+	draw(f, native, "", ABI_RUNTIME_END_NONE, &sample);
+	sample.s.user_end = user_end;
+	sample.s.frames[at].flags |= ABI_FRAME_GUESSED;
+	assert_int_equal(take_in_sample(f->take_in, &f->p, &sample.s, 0, f->aggregate), 0);
+}
+
+/* A sample in code of a JIT compiler, of a process of that kind. */
+static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_fd)
+{
+	const struct aggregate_process process = { .pid = 100 + kind + 10 * (perf_map_fd >= 0),
+						   .jit_kind = (uint8_t)kind,
+						   .perf_map_fd = perf_map_fd };
+	struct aggregate_frame frame = { .kind = ABI_FRAME_JIT, .at = 0x1000 };
+	struct aggregate_sample sample = { .user_end = ABI_END_COMPLETE, .has_user = true };
+
+	assert_int_equal(aggregate_add_process(f->aggregate, &process, &sample.process), 0);
+	frame.owner = sample.process;
+	assert_int_equal(aggregate_add_frame(f->aggregate, &frame, &sample.root_frame), 0);
+	assert_int_equal(aggregate_add_stack(f->aggregate, 0, sample.root_frame, &sample.stack), 0);
+	assert_int_equal(aggregate_add_stack(f->aggregate, sample.stack, sample.root_frame, &sample.stack), 0);
+	assert_int_equal(aggregate_add_sample(f->aggregate, &sample), 0);
+	sample.is_wait = true; /* no sample of the CPU: not counted */
+	assert_int_equal(aggregate_add_sample(f->aggregate, &sample), 0);
+}
+
+static void guesses_are_a_class_of_their_own(void **state)
+{
+	struct fixture f;
+	struct window_classes classes;
+
+	(void)state;
+	open_all(&f, false, false);
+	take_guessed(&f, "knnn", 1, ABI_END_COMPLETE);
+	take_guessed(&f, "nn", 0, ABI_END_READ_FAILED);
+	take(&f, "nnnn", "", ABI_RUNTIME_END_NONE, 0);
+	build(&f);
+	check_stack(&f, 0, "k n n n", "guessed");
+	check_stack(&f, 1, "n n", "cut:read-failed");
+	check_stack(&f, 2, "n n n n", "complete");
+	classes = window_classes(&f.window);
+	assert_int_equal(classes.user, 3);
+	assert_int_equal(classes.whole, 1);
+	assert_int_equal(classes.guessed, 1);
+	assert_int_equal(classes.cut, 1);
+	assert_int_equal(window_counter(&f.window, STR("cut_guessed")), 0);
+	assert_int_equal(window_counter(&f.window, STR("cut_read_failed")), 1);
+	close_all(&f);
+}
+
+static void jit_code_without_names_is_counted_by_kind(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_all(&f, false, false);
+	add_jit_sample(&f, JIT_KIND_NODE, -1);
+	add_jit_sample(&f, JIT_KIND_NODE, -1);
+	add_jit_sample(&f, JIT_KIND_OTHER, -1);
+	add_jit_sample(&f, JIT_KIND_JAVA, open("/dev/null", O_RDONLY | O_CLOEXEC)); /* it has a map: no line for it */
+	build(&f);
+	assert_int_equal(window_counter(&f.window, STR("unnamed_jit_node")), 2);
+	assert_int_equal(window_counter(&f.window, STR("unnamed_jit_other")), 1);
+	assert_int_equal(window_counter(&f.window, STR("unnamed_jit_java")), 0);
+	close_all(&f);
+}
+
+static int take_one_mixed(struct fixture *f, struct aggregate *a)
+{
+	static union sample sample;
+
+	draw(f, "kniLiLin", "a.c_.", WHOLE, &sample);
+	return take_in_sample(f->take_in, &f->p, &sample.s, 0, a);
+}
+
+static int take_and_build(void *ctx)
+{
+	struct fixture *f = ctx;
+	const struct build_config cfg = { .symbols = f->symbols, .frequency_hz = 99 };
+
+	return build_of(f, &cfg, take_one_mixed);
 }
 
 static void survives_failing_allocations(void **state)
@@ -350,11 +702,17 @@ int main(void)
 		cmocka_unit_test(frames_are_named_and_mixed),
 		cmocka_unit_test(what_is_kept),
 		cmocka_unit_test(only_the_runtimes),
+		cmocka_unit_test(frames_stand_in_line),
 		cmocka_unit_test(a_file_is_looked_at_later),
 		cmocka_unit_test(a_late_name_is_a_name),
 		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(one_frame_is_several_functions),
+		cmocka_unit_test(expanding_survives_failing_allocations),
+		cmocka_unit_test(guesses_are_a_class_of_their_own),
+		cmocka_unit_test(jit_code_without_names_is_counted_by_kind),
 	};
 
 	fake_runtime_state = (struct fake_state){ .ready = 1, .version = 1 };
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1 };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

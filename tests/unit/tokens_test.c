@@ -126,7 +126,7 @@ static void no_token_is_not_no_file(void **state)
 	(void)unlink(path);
 }
 
-/* A file that could not be read for want of something is read once it can be, though nothing of it has changed. */
+/* A file that could not be read for lack of memory or descriptors is read later, although it has not changed. */
 static void reads_again_what_it_could_not(void **state)
 {
 	scoped(token_list_release) struct token_list l = { 0 };

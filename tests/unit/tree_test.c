@@ -57,7 +57,7 @@ static void reads_folded(void **state)
 		scoped(buf_release) struct buf out = BUF_INIT(KIB(4));
 		scoped(tree_release) struct tree t = { 0 };
 		uint64_t bad_line = 0;
-		int r = tree_from_folded(guarded(c->text), &t, &bad_line);
+		int r = tree_from_folded(guarded(c->text), NULL, &t, &bad_line);
 
 		print_message("  %s\n", c->name);
 		assert_int_equal(r, c->want ? 0 : -EBADMSG);
@@ -81,7 +81,7 @@ static void prunes_to_the_largest(void **state)
 
 	(void)state;
 	fill_many(&text);
-	assert_int_equal(tree_from_folded(buf_str(&text), &t, &bad_line), 0);
+	assert_int_equal(tree_from_folded(buf_str(&text), NULL, &t, &bad_line), 0);
 	for (uint32_t max = 1; max < t.node_count + 10; max += 97) {
 		scoped(tree_release) struct tree p = { 0 };
 
@@ -104,7 +104,7 @@ static void counts_recursion_once(void **state)
 	uint64_t bad_line;
 
 	(void)state;
-	assert_int_equal(tree_from_folded(guarded("a;b;a;b 4\na;b 2\nb;c 1\n"), &t, &bad_line), 0);
+	assert_int_equal(tree_from_folded(guarded("a;b;a;b 4\na;b 2\nb;c 1\n"), NULL, &t, &bad_line), 0);
 	assert_int_equal(tree_top(&t, 2, &rows, &count), 0);
 	assert_int_equal(count, 2);
 	assert_string_equal("b", t.text[t.frames[rows[0].frame].text_at] == 'b' ? "b" : "");

@@ -10,8 +10,8 @@
 #include <zstd.h>
 
 #include "base/io.h"
-#include "object/unwind_table.h"
-#include "object/unwind_text.h"
+#include "object/unwind/table.h"
+#include "object/unwind/text.h"
 
 #define IMAGE_SIZE 0x4000
 #define NAMES_AT 0x140
@@ -137,6 +137,28 @@ static void end_image(struct image *m, const char *name)
 	end_image_as(m, name, 0);
 }
 
+/* An image of x86-64 code; @is_entry: whose entry point is CODE. */
+static void start_code(struct image *m, bool is_entry)
+{
+	uint64_t start = CODE;
+
+	start_image(m, EM_X86_64);
+	if (is_entry)
+		put(m, offsetof(Elf64_Ehdr, e_entry), &start, 8);
+}
+
+/* As GCC begins: the CFA is rsp + 8, and the return address is there. */
+static uint32_t add_usual_cie(struct image *m)
+{
+	return add_cie(m, "zR", 16, "0c07089001");
+}
+
+/* The image has one function. */
+static void add_function(struct image *m, uint64_t start, uint64_t size, const char *hex)
+{
+	add_fde(m, add_usual_cie(m), start, size, hex);
+}
+
 /* Every promise of abi/unwind.h */
 static void check_table(const struct elf *elf, const struct unwind_table *t)
 {
@@ -190,6 +212,16 @@ static int rows_of(const struct image *m, struct buf *text, struct unwind_stats 
 static void assert_text(const struct buf *text, const char *want)
 {
 	assert_string_equal(buf_cstr((struct buf *)text), want);
+}
+
+/* Ends an image with .eh_frame, whose rows are these. */
+static void assert_rows(struct image *m, const char *want)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+
+	end_image(m, ".eh_frame");
+	assert_int_equal(rows_of(m, &text, NULL), 0);
+	assert_text(&text, want);
 }
 
 struct program {
@@ -376,8 +408,8 @@ static void leaves_out_what_is_malformed(void **state)
 		uint32_t cie;
 
 		print_message("  %s\n", cases[i].name);
-		start_image(&m, EM_X86_64);
-		cie = add_cie(&m, "zR", 16, "0c07089001");
+		start_code(&m, false);
+		cie = add_usual_cie(&m);
 		add_fde(&m, cie, CODE, 0x40, cases[i].hex);
 		add_fde(&m, cie, CODE + 0x100, 0x40, "");
 		end_image(&m, ".eh_frame");
@@ -390,13 +422,12 @@ static void leaves_out_what_is_malformed(void **state)
 
 static void orders_functions(void **state)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 	static struct image m;
 	uint32_t cie;
 
 	(void)state;
-	start_image(&m, EM_X86_64);
-	cie = add_cie(&m, "zR", 16, "0c07089001");
+	start_code(&m, false);
+	cie = add_usual_cie(&m);
 	add_fde(&m, cie, CODE + 0x200, 0x20, "0e18");
 	add_fde(&m, cie, CODE, 0x20, "0e10");          /* out of order */
 	add_fde(&m, cie, CODE, 0x20, "0e38");          /* once more: the first counts */
@@ -405,46 +436,41 @@ static void orders_functions(void **state)
 	add_fde(&m, cie, CODE + 0x60, 0x10, "0e30");   /* 16: a gap */
 	add_fde(&m, cie, CODE + 0x2fff, 0x100, "");    /* the file ends inside */
 	add_fde(&m, cie, 0, 0x100, "0e40");            /* not in this file */
-	end_image(&m, ".eh_frame");
-	assert_int_equal(rows_of(&m, &text, NULL), 0);
-	assert_text(&text, "0000000000401000 rsp+16 s c-8\n"
-			   "0000000000401020 rsp+32 s c-8\n"
-			   "000000000040103f rsp+40 s c-8\n"
-			   "0000000000401050 none\n"
-			   "0000000000401060 rsp+48 s c-8\n"
-			   "0000000000401070 none\n"
-			   "0000000000401200 rsp+24 s c-8\n"
-			   "0000000000401220 none\n"
-			   "0000000000403fff rsp+8 s c-8\n");
+	assert_rows(&m, "0000000000401000 rsp+16 s c-8\n"
+			"0000000000401020 rsp+32 s c-8\n"
+			"000000000040103f rsp+40 s c-8\n"
+			"0000000000401050 none\n"
+			"0000000000401060 rsp+48 s c-8\n"
+			"0000000000401070 none\n"
+			"0000000000401200 rsp+24 s c-8\n"
+			"0000000000401220 none\n"
+			"0000000000403fff rsp+8 s c-8\n");
 }
 
 static void places_signal_frames(void **state)
 {
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 };
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 	static struct image m;
 	uint32_t plain, cie;
 
 	(void)state;
-	start_image(&m, EM_X86_64);
+	start_code(&m, false);
 	put(&m, 0x1100, sigreturn, sizeof(sigreturn));
 	put(&m, 0x1201, sigreturn, sizeof(sigreturn));
-	plain = add_cie(&m, "zR", 16, "0c07089001");
+	plain = add_usual_cie(&m);
 	cie = add_cie(&m, "zRS", 16, "0c07089001");
 	add_fde(&m, plain, CODE, 0x100, "");
 	add_fde(&m, cie, CODE + 0x100, 9, "410e10");    /* begins with the code */
 	add_fde(&m, cie, CODE + 0x200, 10, "410e10");   /* begins one byte before it, as glibc's */
 	add_fde(&m, cie, CODE + 0x300, 0x10, "410e10"); /* no trampoline at all */
-	end_image(&m, ".eh_frame");
-	assert_int_equal(rows_of(&m, &text, NULL), 0);
-	assert_text(&text, "0000000000401000 rsp+8 s c-8\n"
-			   "00000000004010ff signal\n"
-			   "0000000000401109 none\n"
-			   "0000000000401200 signal\n"
-			   "000000000040120a none\n"
-			   "0000000000401300 rsp+8 s c-8\n"
-			   "0000000000401301 rsp+16 s c-8\n"
-			   "0000000000401310 none\n");
+	assert_rows(&m, "0000000000401000 rsp+8 s c-8\n"
+			"00000000004010ff signal\n"
+			"0000000000401109 none\n"
+			"0000000000401200 signal\n"
+			"000000000040120a none\n"
+			"0000000000401300 rsp+8 s c-8\n"
+			"0000000000401301 rsp+16 s c-8\n"
+			"0000000000401310 none\n");
 }
 
 /* There is no byte before the first one of a segment, and no page of the table for it. */
@@ -457,18 +483,15 @@ static void places_a_signal_frame_first(void **state)
 				  .p_vaddr = CODE,
 				  .p_filesz = 0x1000,
 				  .p_memsz = 0x1000 };
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 	static struct image m;
 
 	(void)state;
-	start_image(&m, EM_X86_64);
+	start_code(&m, false);
 	put(&m, sizeof(Elf64_Ehdr), &code, sizeof(code));
 	put(&m, CODE - BASE, sigreturn, sizeof(sigreturn));
 	add_fde(&m, add_cie(&m, "zRS", 16, "0c07089001"), CODE, 9, "410e10");
-	end_image(&m, ".eh_frame");
-	assert_int_equal(rows_of(&m, &text, NULL), 0);
-	assert_text(&text, "0000000000401000 signal\n"
-			   "0000000000401009 none\n");
+	assert_rows(&m, "0000000000401000 signal\n"
+			"0000000000401009 none\n");
 }
 
 /* .debug_frame: version 4, then a function of CODE; @is_64: in DWARF's 64-bit form. */
@@ -515,7 +538,7 @@ static void reads_debug_frame(void **state)
 		scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 		static struct image m;
 
-		start_image(&m, EM_X86_64);
+		start_code(&m, false);
 		add_debug_frame(&m, is_64);
 		end_image(&m, ".debug_frame");
 		assert_int_equal(rows_of(&m, &text, NULL), 0);
@@ -533,10 +556,10 @@ static void adds_the_debug_file(void **state)
 	scoped(elf_release) struct elf elf = { 0 }, debug = { 0 };
 
 	(void)state;
-	start_image(&m, EM_X86_64);
-	add_fde(&m, add_cie(&m, "zR", 16, "0c07089001"), CODE + 0x20, 0x10, "0e40");
+	start_code(&m, false);
+	add_function(&m, CODE + 0x20, 0x10, "0e40");
 	end_image(&m, ".eh_frame");
-	start_image(&d, EM_X86_64);
+	start_code(&d, false);
 	add_debug_frame(&d, false);
 	end_image(&d, ".debug_frame");
 	assert_int_equal(elf_parse(&in, &elf), 0);
@@ -559,7 +582,7 @@ static void adds_the_debug_file(void **state)
 
 static void start_large(struct image *m, struct reader *in, uint8_t *bytes, size_t size, const char *name, size_t frame)
 {
-	start_image(m, EM_X86_64);
+	start_code(m, false);
 	m->frame_size = frame;
 	end_image(m, name);
 	memcpy(bytes, m->bytes, FRAME_AT);
@@ -629,13 +652,13 @@ static void unpacks_debug_frame(void **state)
 			uint8_t packed[512];
 			uLongf size = sizeof(packed);
 
-			start_image(&plain, EM_X86_64);
+			start_code(&plain, false);
 			add_debug_frame(&plain, false);
 			if (type == ELFCOMPRESS_ZLIB)
 				assert_int_equal(compress(packed, &size, plain.bytes + FRAME_AT, plain.frame_size), 0);
 			else
 				size = ZSTD_compress(packed, size, plain.bytes + FRAME_AT, plain.frame_size, 3);
-			start_image(&m, EM_X86_64);
+			start_code(&m, false);
 			add_u32(&m, type);
 			add_u32(&m, 0);
 			add_u64(&m, plain.frame_size + (wrong ? 1 : 0));
@@ -660,7 +683,7 @@ static void refuses_what_is_too_large(void **state)
 	struct reader in = reader_of(m.bytes, IMAGE_SIZE);
 
 	(void)state;
-	start_image(&m, EM_X86_64);
+	start_code(&m, false);
 	end_image(&m, ".eh_frame");
 	assert_int_equal(elf_parse(&in, &elf), 0);
 	elf.in.size = (uint64_t)4 << 30; /* a sparse file */
@@ -687,8 +710,8 @@ static void reports_a_failing_read(void **state)
 	struct reader in = { .read = read_broken, .self = &m, .size = IMAGE_SIZE };
 
 	(void)state;
-	start_image(&m, EM_X86_64);
-	add_fde(&m, add_cie(&m, "zR", 16, "0c07089001"), CODE, 0x10, "0e40");
+	start_code(&m, false);
+	add_function(&m, CODE, 0x10, "0e40");
 	end_image(&m, ".eh_frame");
 	assert_int_equal(elf_parse(&in, &elf), 0);
 	assert_int_equal(unwind_table_build(&elf, NULL, &t), -EIO);
@@ -702,24 +725,258 @@ static void recognises_bare_code(void **state)
 	static const uint8_t clone[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7,
 					 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05, 0xf4 };
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 };
+	static struct image m;
+
+	(void)state;
+	start_code(&m, true);
+	put(&m, 0x1000, entry, sizeof(entry));
+	put(&m, 0x1200, clone, sizeof(clone));
+	put(&m, 0x1301, sigreturn, sizeof(sigreturn));
+	assert_rows(&m, "0000000000401000 stop\n"
+			"0000000000401016 none\n"
+			"0000000000401200 stop\n"
+			"000000000040120e none\n"
+			"0000000000401300 signal\n"
+			"000000000040130a none\n");
+}
+
+/* As crti.o, crtn.o and crtbeginS.o of GCC 12 have them; the distances are ours. */
+#define CRT_INIT "4883ec08488b05112233004885c07402ffd04883c408c3"
+#define CRT_REGISTER                                                                     \
+	"488d3d00112200488d35001122004829fe4889f048c1ee3f48c1f8034801c648d1fe7414488b05" \
+	"000011004885c07408ffe0660f1f440000c3"
+#define CRT_DEREGISTER "488d3d11223300488d05112233004839f87415488b05112233004885c07409ffe00f1f8000000000c3"
+#define CRT_DTORS                                                                        \
+	"f30f1efa803d1122330000752b5548833d11223300004889e5740c488b3d11223300e8f9e5ffff" \
+	"e864ffffffc60511223300015dc30f1f00c3"
+#define CRT_DUMMY "f30f1efae977ffffff"
+
+static void put_hex(struct image *m, size_t at, const char *hex)
+{
+	for (size_t i = 0; hex[2 * i]; i++) {
+		unsigned int byte;
+
+		assert_int_equal(sscanf(hex + 2 * i, "%2x", &byte), 1);
+		put(m, at + i, &(uint8_t){ (uint8_t)byte }, 1);
+	}
+}
+
+static void put_crt(struct image *m)
+{
+	start_code(m, false);
+	m->frame_size = 0;
+	put_hex(m, 0x1000, CRT_INIT);
+	put_hex(m, 0x1100, CRT_DEREGISTER);
+	put_hex(m, 0x1130, CRT_REGISTER);
+	put_hex(m, 0x1170, CRT_DTORS);
+	put_hex(m, 0x11b0, CRT_DUMMY);
+	add_fde(m, add_cie(m, "zR", 16, "0c07089001"), CODE + 0x20, 0x40, "");
+	add_fde(m, add_cie(m, "zR", 16, "0c07089001"), CODE + 0x400, 0x40, "");
+	end_image(m, ".eh_frame");
+}
+
+static void knows_the_compilers_start_code(void **state)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+
+	(void)state;
+	put_crt(&m);
+	assert_int_equal(rows_of(&m, &text, NULL), 0);
+	assert_text(&text, "0000000000401000 rsp+8 s c-8\n"
+			   "0000000000401004 rsp+16 s c-8\n"
+			   "0000000000401016 rsp+8 s c-8\n"
+			   "0000000000401060 none\n"
+			   "0000000000401100 rsp+8 s c-8\n"
+			   "000000000040117e rsp+16 c-16 c-8\n"
+			   "00000000004011a4 rsp+8 s c-8\n"
+			   "00000000004011b9 none\n"
+			   "0000000000401400 rsp+8 s c-8\n"
+			   "0000000000401440 none\n");
+}
+
+/* One byte of each function is another one. */
+static void believes_no_other_start_code(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t byte;
+		const char *gone;
+	} cases[] = {
+		{ "_init takes more", 0x1003, 0x10, "401004" },
+		{ "_init gives back less", 0x1015, 0x00, "401004" },
+		{ "_init jumps elsewhere", 0x100f, 0x06, "401004" },
+		{ "_init does not return", 0x1016, 0x90, "401004" },
+		{ "destructors: pushes another register", 0x117d, 0x53, "40117e" },
+		{ "destructors: another jump", 0x117c, 0x2a, "40117e" },
+		{ "destructors: pops another register", 0x11a3, 0x5b, "40117e" },
+		{ "destructors: does not return", 0x11a8, 0x90, "40117e" },
+		{ "frame_dummy jumps elsewhere", 0x11b5, 0x78, "4011b9" },
+		{ "register_tm_clones does not return", 0x1168, 0x90, "4011b9" },
+	};
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		put_crt(&m);
+		put(&m, cases[i].at, &cases[i].byte, 1);
+		buf_clear(&text);
+		assert_int_equal(rows_of(&m, &text, NULL), 0);
+		assert_true(str_search(buf_str(&text), str_of(cases[i].gone)) < 0);
+		assert_true(str_search(buf_str(&text), STR("401400 rsp+8")) > 0);
+	}
+}
+
+/* glibc: entry code and __start_context; Boost: the end of make_fcontext. */
+static const uint8_t glibc_entry[] = { 0x31, 0xed, 0x49, 0x89, 0xd1, 0xe8, 0, 0, 0, 0, 0xf4 };
+static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff, 0x74, 0x08, 0xe8,
+					 0,    0,    0,    0,    0x48, 0x89, 0xc7, 0xe8, 0,    0,    0,    0,    0xf4 };
+static const uint8_t fcontext[] = { 0x55, 0xff, 0xe3, 0x48, 0x31, 0xff, 0xe8, 0, 0, 0, 0, 0xf4 };
+
+static void recognises_roots_of_coroutines(void **state)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+	uint32_t cie;
+
+	(void)state;
+	start_code(&m, true);
+	put(&m, 0x1000, glibc_entry, sizeof(glibc_entry));
+	put(&m, 0x1400, start_context, sizeof(start_context));
+	put(&m, 0x1600, fcontext, sizeof(fcontext));
+	cie = add_usual_cie(&m);
+	add_fde(&m, cie, CODE + 0x300, 0x100, "0e10");
+	add_fde(&m, cie, CODE + 0x400, sizeof(start_context), "");
+	assert_rows(&m, "0000000000401000 stop\n"
+			"000000000040100b none\n"
+			"0000000000401300 rsp+16 s c-8\n"
+			"00000000004013ff stop\n"
+			"000000000040141a none\n"
+			"0000000000401600 stop\n"
+			"000000000040160c none\n");
+	/* The function before ends in a return, or in a call that does not return: a frame there has a caller. */
+	for (size_t i = 0; i < 2; i++) {
+		put(&m, 0x13fb, i ? "\xe8\0\0\0" : "\x90\x90\x90\x90", 4);
+		put(&m, 0x13ff, i ? "\0" : "\xc3", 1);
+		buf_clear(&text);
+		assert_int_equal(rows_of(&m, &text, NULL), 0);
+		assert_text(&text, "0000000000401000 stop\n"
+				   "000000000040100b none\n"
+				   "0000000000401300 rsp+16 s c-8\n"
+				   "0000000000401400 stop\n"
+				   "000000000040141a none\n"
+				   "0000000000401600 stop\n"
+				   "000000000040160c none\n");
+	}
+}
+
+/* musl: _start; _start_c; __libc_start_main; libc_start_main_stage2. */
+static void recognises_start_code_of_musl(void **state)
+{
+	static const uint8_t entry[] = { 0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, 0, 0,
+					 0,    0,    0x48, 0x83, 0xe4, 0xf0, 0xe8, 0xea, 0,    0, 0 };
+	static const uint8_t start_c[] = { 0x8b, 0x37, 0xe9, 0xf9, 0, 0, 0 };
+	static const uint8_t start_main[] = {
+		0x55, 0xe8, 0, 0, 0, 0, 0x48, 0x8d, 0x05, 0xf3, 0, 0, 0, 0x5d, 0xff, 0xe0
+	};
+	static const uint8_t stage2[] = { 0x53, 0xe8, 0, 0, 0, 0, 0xff, 0xd3, 0x89, 0xc7, 0xe8, 0, 0, 0, 0 };
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t byte;
+		bool is_root;
+	} cases[] = {
+		{ "as it is", 0x1000, 0x48, true },
+		{ "another program's entry", 0x1002, 0xec, false },
+		{ "a function that returns before", 0x1300, 0xc3, false },
+		{ "main's value goes elsewhere", 0x1309, 0xc6, false },
+		{ "nothing is called behind", 0x130a, 0x90, false },
+	};
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	static struct image m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		start_code(&m, true);
+		put(&m, 0x1000, entry, sizeof(entry));
+		put(&m, 0x1100, start_c, sizeof(start_c));
+		put(&m, 0x1200, start_main, sizeof(start_main));
+		put(&m, 0x1300, stage2, sizeof(stage2));
+		put(&m, cases[i].at, &cases[i].byte, 1);
+		add_function(&m, CODE + 0x2000, 16, "");
+		end_image(&m, ".eh_frame");
+		buf_clear(&text);
+		assert_int_equal(rows_of(&m, &text, NULL), 0);
+		assert_int_equal(str_search(buf_str(&text), STR("0000000000401300 stop\n000000000040130f none\n")) >= 0,
+				 cases[i].is_root);
+	}
+}
+
+/* glibc: between two tables of one function; musl: without any. */
+static void recognises_clones_system_call(void **state)
+{
+	static const uint8_t glibc[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c, 0x10, 0x74, 0x01, 0xc3, 0x31, 0xed };
+	static const uint8_t musl[] = { 0x0f, 0x05, 0x85, 0xc0, 0x75, 0x10, 0x31, 0xed, 0x5f, 0x41, 0xff,
+					0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05, 0xf4 };
+	static struct image m;
+	uint32_t cie;
+
+	(void)state;
+	start_code(&m, false);
+	put(&m, 0x1110, glibc, sizeof(glibc));
+	put(&m, 0x1300, musl, sizeof(musl));
+	cie = add_usual_cie(&m);
+	add_fde(&m, cie, CODE + 0x100, 0x10, "");
+	add_fde(&m, cie, CODE + 0x11a, 0x20, "0710");
+	assert_rows(&m, "0000000000401100 rsp+8 s c-8\n"
+			"0000000000401110 forked:rsp+8 s c-8\n"
+			"000000000040111a stop\n"
+			"000000000040113a none\n"
+			"0000000000401300 forked:rsp+8 s c-8\n"
+			"0000000000401306 stop\n"
+			"0000000000401314 none\n");
+}
+
+/* What only looks like it keeps its own rules. */
+static void believes_no_other_code_to_be_a_root(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t byte;
+	} cases[] = {
+		{ "another program starts here", 0x1000, 0x90 },
+		{ "does not end", 0x1419, 0x90 },
+		{ "another register", 0x1402, 0xdb },
+		{ "jumps elsewhere", 0x140b, 0x09 },
+	};
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 	static struct image m;
 	uint64_t start = CODE;
 
 	(void)state;
-	start_image(&m, EM_X86_64);
-	put(&m, offsetof(Elf64_Ehdr, e_entry), &start, 8);
-	put(&m, 0x1000, entry, sizeof(entry));
-	put(&m, 0x1200, clone, sizeof(clone));
-	put(&m, 0x1301, sigreturn, sizeof(sigreturn));
-	end_image(&m, ".eh_frame");
-	assert_int_equal(rows_of(&m, &text, NULL), 0);
-	assert_text(&text, "0000000000401000 stop\n"
-			   "0000000000401016 none\n"
-			   "0000000000401200 stop\n"
-			   "000000000040120e none\n"
-			   "0000000000401300 signal\n"
-			   "000000000040130a none\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		start_code(&m, false);
+		m.frame_size = 0;
+		put(&m, offsetof(Elf64_Ehdr, e_entry), &start, 8);
+		put(&m, 0x1000, glibc_entry, sizeof(glibc_entry));
+		put(&m, 0x1400, start_context, sizeof(start_context));
+		put(&m, 0x1600, fcontext, sizeof(fcontext));
+		put(&m, 0x160b, "\x90", 1); /* no hlt behind _exit */
+		put(&m, cases[i].at, &cases[i].byte, 1);
+		add_function(&m, CODE + 0x400, sizeof(start_context), "");
+		end_image(&m, ".eh_frame");
+		buf_clear(&text);
+		assert_int_equal(rows_of(&m, &text, NULL), 0);
+		assert_true(str_search(buf_str(&text), STR("401400 rsp+8 s c-8\n")) > 0 ||
+			    str_starts(buf_str(&text), STR("0000000000401400 rsp+8 s c-8\n")));
+		assert_true(str_search(buf_str(&text), STR("401600")) < 0);
+	}
 }
 
 /* The rows of a file of the fuzz corpus, whose first byte is not part of it. */
@@ -861,8 +1118,8 @@ static void survives_failing_allocations(void **state)
 	uint32_t cie;
 
 	(void)state;
-	start_image(&m, EM_X86_64);
-	cie = add_cie(&m, "zR", 16, "0c07089001");
+	start_code(&m, false);
+	cie = add_usual_cie(&m);
 	add_fde(&m, cie, CODE, 0x100, "410c0a10");
 	add_fde(&m, cie, CODE + 0x200, 0x100, "410e10");
 	end_image(&m, ".eh_frame");
@@ -887,6 +1144,12 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_too_large),
 		cmocka_unit_test(reports_a_failing_read),
 		cmocka_unit_test(recognises_bare_code),
+		cmocka_unit_test(knows_the_compilers_start_code),
+		cmocka_unit_test(believes_no_other_start_code),
+		cmocka_unit_test(recognises_roots_of_coroutines),
+		cmocka_unit_test(recognises_start_code_of_musl),
+		cmocka_unit_test(recognises_clones_system_call),
+		cmocka_unit_test(believes_no_other_code_to_be_a_root),
 		cmocka_unit_test(reads_the_vdso),
 		cmocka_unit_test(makes_rows_for_the_vdso_of_aarch64),
 		cmocka_unit_test(reads_go_functions),

@@ -4,11 +4,14 @@
 #include "raw_shot.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "unwind/table_memory.h"
 #include "unwind/unwind.h"
+#include "walk/walk.h"
 
 struct fixture {
 	struct files *files;
@@ -18,20 +21,81 @@ struct fixture {
 	struct table_memory *memory;
 	struct table_sink sink;
 	struct unwind *unwind;
+	/* What the worker did first; taken when it hands the first table over. */
+	bool has_put, was_told; /* was_told: the process, before that */
+	int nice_of_put;
+	pthread_mutex_t gate; /* the worker goes through it with the first table */
 };
+
+static int put_and_note(void *self, const union abi_element *elements, uint32_t count, struct table *out)
+{
+	struct fixture *f = self;
+	struct abi_space space;
+
+	if (!f->has_put) {
+		f->was_told = table_memory_space(f->memory, (uint32_t)getpid(), &space) == 0;
+		f->nice_of_put = getpriority(PRIO_PROCESS, (id_t)gettid());
+		pthread_mutex_lock(&f->gate);
+		pthread_mutex_unlock(&f->gate);
+	}
+	f->has_put = true;
+	return table_memory_sink(f->memory).put(f->memory, elements, count, out);
+}
+
+static size_t noted_cost(void *self, uint32_t count)
+{
+	struct fixture *f = self;
+
+	return table_memory_sink(f->memory).cost(f->memory, count);
+}
+
+static void noted_drop(void *self, struct table *table)
+{
+	struct fixture *f = self;
+
+	table_memory_sink(f->memory).drop(f->memory, table);
+}
+
+static int noted_tables(void *self, const struct table_change *changes, size_t count)
+{
+	struct fixture *f = self;
+
+	return table_memory_sink(f->memory).change_tables(f->memory, changes, count);
+}
+
+static int noted_maps(void *self, const struct map_change *changes, size_t count)
+{
+	struct fixture *f = self;
+
+	return table_memory_sink(f->memory).change_maps(f->memory, changes, count);
+}
+
+static int noted_space(void *self, uint32_t pid, const struct abi_space *space)
+{
+	struct fixture *f = self;
+
+	return table_memory_sink(f->memory).set_space(f->memory, pid, space);
+}
 
 static void fixture_open(struct fixture *f, size_t budget)
 {
 	struct unwind_config cfg = { .budget_bytes = budget, .host_root = "", .clock = &clock_system, .wake_fd = -1 };
 	int dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	pthread_mutex_init(&f->gate, NULL);
 	assert_int_equal(files_open(64, &f->files), 0);
 	f->scratch = (struct buf)BUF_INIT(MIB(4));
 	mapping_reader_init(&f->reader, f->files, &f->scratch, 1000);
 	assert_int_equal(mappings_read(&f->reader, dir, &f->maps), 0);
 	close(dir);
 	assert_int_equal(table_memory_new(&f->memory), 0);
-	f->sink = table_memory_sink(f->memory);
+	f->sink = (struct table_sink){ .cost = noted_cost,
+				       .put = put_and_note,
+				       .drop = noted_drop,
+				       .change_tables = noted_tables,
+				       .change_maps = noted_maps,
+				       .set_space = noted_space,
+				       .self = f };
 	cfg.sink = &f->sink;
 	assert_int_equal(unwind_open(&cfg, f->files, &f->unwind), 0);
 }
@@ -131,6 +195,199 @@ static void says_when_the_copy_ends(void **state)
 	assert_non_null(whole);
 	assert_int_equal(whole->user_end, ABI_END_COPY_END);
 	assert_in_range(whole->frame_count, 2, shot.caller_count - 1);
+}
+
+/* Waits for one sample without unwind_drain(), which is in a hurry itself. */
+static struct abi_sample *wait_for(struct unwind *u)
+{
+	struct abi_sample *s;
+
+	for (int i = 0; i < 6000; i++) {
+		s = unwind_take(u);
+		if (s)
+			return s;
+		usleep(10000);
+	}
+	return NULL;
+}
+
+/* A process too young to be told of at its first sample. */
+static void make_young(struct abi_sample *sample)
+{
+	sample->process_start_ns = UINT64_C(1) << 62;
+}
+
+/* Its next samples would be cut while rows load. */
+static void a_full_copy_is_told_before_rows_load(void **state)
+{
+	scoped(raw_shot_release) struct raw_shot full = { 0 }, small = { 0 };
+	struct raw_shot *const shots[] = { &full, &small };
+
+	(void)state;
+	raw_shot_deep(&full, ABI_STACK_MAX, 200);
+	raw_shot_deep(&small, ABI_STACK_MAX - 8, 200);
+	for (size_t i = 0; i < ARRAY_SIZE(shots); i++) {
+		scoped(fixture_close) struct fixture f = { 0 };
+		scoped(freep) struct abi_sample *s = NULL;
+
+		fixture_open(&f, 0);
+		make_young(shots[i]->sample);
+		assert_int_equal(unwind_raw(f.unwind, shots[i]->sample, &f.maps), 0);
+		s = wait_for(f.unwind);
+		assert_non_null(s);
+		assert_true(f.has_put);
+		assert_int_equal(f.was_told, shots[i] == &full);
+	}
+}
+
+/* However few bytes wait: more samples come raw until the rows are there. */
+static void loading_is_urgent(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	scoped(freep) struct abi_sample *s = NULL;
+
+	(void)state;
+	if (setpriority(PRIO_PROCESS, (id_t)gettid(), -1) < 0) {
+		print_message("skipped: may not raise a priority\n");
+		skip();
+	}
+	assert_int_equal(setpriority(PRIO_PROCESS, (id_t)gettid(), 0), 0);
+	fixture_open(&f, 0);
+	raw_shot_deep(&shot, KIB(1), 10);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	s = wait_for(f.unwind);
+	assert_non_null(s);
+	assert_true(f.has_put);
+	assert_true(f.nice_of_put < 0);
+}
+
+#ifdef WALK_X86_64
+/* Calls @fn(@arg) from a frame that rows cannot leave: it begins where rbx says, which only the host knows there. */
+void call_oddly(void (*fn)(void *), void *arg);
+
+asm(".text\n"
+    ".globl call_oddly\n"
+    ".type call_oddly, @function\n"
+    "call_oddly:\n"
+    "	.cfi_startproc\n"
+    "	push %rbx\n"
+    "	.cfi_def_cfa_offset 16\n"
+    "	.cfi_offset %rbx, -16\n"
+    "	mov %rsp, %rbx\n"
+    "	.cfi_def_cfa_register %rbx\n"
+    "	mov %rdi, %rax\n"
+    "	mov %rsi, %rdi\n"
+    "	call *%rax\n"
+    "	pop %rbx\n"
+    "	.cfi_def_cfa %rsp, 8\n"
+    "	ret\n"
+    "	.cfi_endproc\n"
+    "	.size call_oddly, . - call_oddly\n");
+
+struct odd_plan {
+	struct raw_shot *shot;
+	int odd_left, between; /* frames of call_oddly() to come, each behind so many usual ones */
+};
+
+static void go_on_oddly(void *arg);
+
+__attribute__((noinline)) static void go_down(struct odd_plan *p, int left)
+{
+	volatile uint8_t room[16];
+
+	room[0] = (uint8_t)left;
+	if (left > 1)
+		go_down(p, left - 1);
+	else if (p->odd_left-- > 0)
+		call_oddly(go_on_oddly, p);
+	else
+		raw_shot_take(p->shot, KIB(256));
+	room[1] = room[0]; /* no tail call */
+}
+
+static void go_on_oddly(void *arg)
+{
+	struct odd_plan *p = arg;
+
+	go_down(p, p->between);
+}
+
+static uint8_t end_of_odd(int odd, int between)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	scoped(freep) struct abi_sample *s = NULL;
+	struct odd_plan plan = { .shot = &shot, .odd_left = odd, .between = between };
+
+	fixture_open(&f, 0);
+	go_on_oddly(&plan);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	unwind_drain(f.unwind);
+	s = unwind_take(f.unwind);
+	assert_non_null(s);
+	if (s->user_end == ABI_END_COMPLETE && shot.caller_count < RAW_SHOT_FRAMES)
+		assert_like_backtrace(&f, &shot, s);
+	return s->user_end;
+}
+#endif
+
+/* Eight such frames of one stack are left, unless that takes looking at more than 128 frames' registers. */
+static void few_frames_are_walked_with_all_registers(void **state)
+{
+	(void)state;
+#ifdef WALK_X86_64
+	assert_int_equal(end_of_odd(1, 40), ABI_END_COMPLETE);
+	assert_int_equal(end_of_odd(8, 5), ABI_END_COMPLETE);
+	assert_int_equal(end_of_odd(9, 5), ABI_END_UNSUPPORTED);
+	assert_int_equal(end_of_odd(1, 70), ABI_END_UNSUPPORTED);
+	assert_int_equal(end_of_odd(8, 12), ABI_END_COMPLETE);
+	assert_int_equal(end_of_odd(8, 25), ABI_END_UNSUPPORTED);
+#else
+	skip();
+#endif
+}
+
+/* More than a usual copy holds. */
+static void a_long_copy_is_walked(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	scoped(freep) struct abi_sample *whole = NULL;
+
+	(void)state;
+	fixture_open(&f, 0);
+	raw_shot_deep(&shot, KIB(64), 100);
+	assert_true(unwind_raw_state(shot.sample).stack_size > ABI_STACK_MAX);
+	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	unwind_drain(f.unwind);
+	whole = unwind_take(f.unwind);
+	assert_non_null(whole);
+	assert_like_backtrace(&f, &shot, whole);
+}
+
+/* While rows load, long copies fill the queue up to its half; then there is room for 240 usual ones. */
+static void long_copies_leave_room(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	scoped(raw_shot_release) struct raw_shot shot = { 0 };
+	const uint64_t wanted = 4 * MIB(1) / KIB(60) + 200;
+	struct abi_sample *s;
+	uint64_t taken = 0;
+
+	(void)state;
+	fixture_open(&f, 0);
+	raw_shot_deep(&shot, KIB(60), 500);
+	assert_int_equal(unwind_raw_state(shot.sample).stack_size, KIB(60));
+	pthread_mutex_lock(&f.gate);
+	for (uint64_t i = 0; i < wanted; i++)
+		assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0);
+	pthread_mutex_unlock(&f.gate);
+	unwind_drain(f.unwind);
+	for (; (s = unwind_take(f.unwind)); taken++)
+		free(s);
+	assert_int_equal(taken, wanted);
+	assert_int_equal(totals_of(&f).raw_dropped, 0);
 }
 
 /* Nothing is known of the process: the address is kept, nothing else is made up. */
@@ -398,11 +655,21 @@ static void closes_with_work_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finishes_the_walk),          cmocka_unit_test(says_when_the_copy_ends),
-		cmocka_unit_test(a_process_that_is_gone),     cmocka_unit_test(goes_on_when_a_mapping_is_known),
-		cmocka_unit_test(runtime_frames_stay_behind), cmocka_unit_test(runtime_frames_keep_their_room),
-		cmocka_unit_test(a_full_queue_says_so),       cmocka_unit_test(refused_tables_are_guessed),
-		cmocka_unit_test(both_threads_at_once),       cmocka_unit_test(closes_with_work_left),
+		cmocka_unit_test(finishes_the_walk),
+		cmocka_unit_test(says_when_the_copy_ends),
+		cmocka_unit_test(a_process_that_is_gone),
+		cmocka_unit_test(goes_on_when_a_mapping_is_known),
+		cmocka_unit_test(runtime_frames_stay_behind),
+		cmocka_unit_test(runtime_frames_keep_their_room),
+		cmocka_unit_test(a_full_queue_says_so),
+		cmocka_unit_test(refused_tables_are_guessed),
+		cmocka_unit_test(both_threads_at_once),
+		cmocka_unit_test(closes_with_work_left),
+		cmocka_unit_test(few_frames_are_walked_with_all_registers),
+		cmocka_unit_test(a_long_copy_is_walked),
+		cmocka_unit_test(long_copies_leave_room),
+		cmocka_unit_test(loading_is_urgent),
+		cmocka_unit_test(a_full_copy_is_told_before_rows_load),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

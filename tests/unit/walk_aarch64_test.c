@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The native step as it is on aarch64, on whatever machine this runs: rows, x30, signed return addresses, signals. */
+/* The native step as it is on aarch64, run on any machine: rows, x30, signed return addresses, signals. */
 #define WALK_AARCH64 1
 #include "support.h"
 
@@ -131,7 +131,7 @@ static void walks_by_rows(void **state)
 	memory_free(m);
 }
 
-/* x30 was overwritten by whatever the frame called. */
+/* x30 was overwritten by a function that the frame called. */
 static void x30_is_the_top_frames_only(void **state)
 {
 	ROWS({ AT(CODE), ABI_CFA_SP, ABI_SAVED_SAME, 0, 0 }, { AT(CALL(1) - 1), ABI_CFA_SP, ABI_SAVED_AT, 2, -2 },

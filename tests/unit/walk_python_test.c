@@ -65,6 +65,29 @@ static enum abi_runtime_end run_as(struct fixture *f, uint64_t tp, uint32_t tid)
 	return w->runtime_end;
 }
 
+/* Kernel frames stand in front of the user frames: the head says how many. */
+static void makes_room_behind_kernel_frames(void **state)
+{
+	static const uint16_t kernel[] = { 0, 60, ABI_KERNEL_FRAMES_MAX };
+	struct walk *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	assert_non_null(w);
+	for (size_t i = 0; i < ARRAY_SIZE(kernel); i++) {
+		walk_sample(w)->kernel_count = kernel[i];
+		w->count = 640;
+		w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT;
+		assert_true(walk_python_make_room(w));
+		assert_int_equal(w->count, kernel[i] + WALK_PYTHON_NATIVE_LEAST);
+		w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT;
+		assert_false(walk_python_make_room(w));
+		w->count = 640;
+		w->runtime_end = ABI_RUNTIME_END_WHOLE;
+		assert_false(walk_python_make_room(w));
+	}
+	free(w);
+}
+
 static enum abi_runtime_end run(struct fixture *f)
 {
 	return run_as(f, f->im.tp, 0);
@@ -713,6 +736,7 @@ static void changed_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(makes_room_behind_kernel_frames),
 		cmocka_unit_test(whole_stacks),
 		cmocka_unit_test(no_frames),
 		cmocka_unit_test(shim_on_top),

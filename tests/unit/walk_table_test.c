@@ -278,6 +278,23 @@ static void calls_that_end_a_function(void **state)
 	memory_free(m);
 }
 
+/* Behind the system call of clone both go on, each on its own stack; what lies on the child's is not its caller. */
+static void clones_child_has_no_caller(void **state)
+{
+	struct memory *m = memory_new();
+
+	(void)state;
+	ROWS(m, { AT(CODE), ABI_CFA_FORKED, 0, 1, 0 }, { AT(CALL(1) - 1), ABI_CFA_STOP, 0, 0, 0 });
+	put_word(m, STACK, CALL(1));
+	m->walk.leaf[0] = 1234;
+	assert_int_equal(run(m, CODE + 4, WALK_AUTO), 2);
+	assert_int_equal(m->walk.end, ABI_END_COMPLETE);
+	m->walk.leaf[0] = 0;
+	assert_int_equal(run(m, CODE + 4, WALK_AUTO), 1);
+	assert_int_equal(m->walk.end, ABI_END_COMPLETE);
+	memory_free(m);
+}
+
 static void plt_entries(void **state)
 {
 	struct memory *m = memory_new();
@@ -706,6 +723,7 @@ int main(void)
 		cmocka_unit_test(walks_by_rows),
 		cmocka_unit_test(saved_below_the_stack_pointer),
 		cmocka_unit_test(calls_that_end_a_function),
+		cmocka_unit_test(clones_child_has_no_caller),
 		cmocka_unit_test(plt_entries),
 		cmocka_unit_test(rules_of_their_own),
 		cmocka_unit_test(signal_frames),

@@ -14,7 +14,7 @@ static_assert(sizeof(struct model_mapping) == 40 && sizeof(struct model_function
 		      sizeof(struct model_label_set) == 8 && sizeof(struct model_sample) == 32 &&
 		      sizeof(struct model_value_type) == 8,
 	      "compare the new field in assert_models_same()");
-static_assert(sizeof(struct model) - sizeof(struct intern) == 640, /* memory_max is the holder's limit, no content */
+static_assert(sizeof(struct model) - sizeof(struct intern) == 648, /* memory_max and may_repeat are no content */
 	      "compare the new field in assert_models_same() and fill()");
 
 #define OUT_MAX MIB(64)

@@ -152,7 +152,7 @@ static void mappings_have_kinds(void **state)
 	struct mapping made[] = {
 		{ .start = 0x1000, .end = 0x2000, .kind = PROC_PLACE_ANONYMOUS },
 		{ .start = 0x2000, .end = 0x4000, .offset = 0x5000, .file_id = 1, .kind = PROC_PLACE_FILE },
-		{ .start = 0x5000, .end = 0x6000, .kind = PROC_PLACE_VDSO }, /* one that could not be had */
+		{ .start = 0x5000, .end = 0x6000, .kind = PROC_PLACE_VDSO }, /* one that could not be read */
 		{ .start = 0x7000, .end = 0x8000, .kind = PROC_PLACE_VSYSCALL },
 	};
 	struct mappings maps = { .items = made, .count = ARRAY_SIZE(made) };

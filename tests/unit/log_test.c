@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Foreign text in lines, and a stderr that nobody reads. Each case has a process of its own: the queue is its. */
+#include "support.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/safe.h"
+
+static void text_is_made_safe(void **state)
+{
+	static const struct {
+		const char *in, *out, *json;
+	} cases[] = {
+		{ "plain \xc3\xa9", "plain \xc3\xa9", "\"plain \xc3\xa9\"" },
+		{ "a\xc2\x9b"
+		  "31m",
+		  "a\\u009b31m", "\"a\\u009b31m\"" },
+		{ "a\xe2\x80\xae"
+		  "b",
+		  "a\\u202eb", "\"a\\u202eb\"" },
+		{ "a\xe2\x81\xa6\xe2\x80\x8b", "a\\u2066\\u200b", "\"a\\u2066\\u200b\"" },
+		{ "\xef\xbb\xbf\xd8\x9c", "\\ufeff\\u061c", "\"\\ufeff\\u061c\"" },
+		{ "\xf3\xa0\x81\x81", "\\ue0041", "\"\\udb40\\udc41\"" },
+		{ "\x1b[2J\n", "\\x1b[2J\\x0a", "\"\\u001b[2J\\u000a\"" },
+		{ "\x9b"
+		  "31m",
+		  "\\x9b31m",
+		  "\"\xef\xbf\xbd"
+		  "31m\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(1)), json = BUF_INIT(KIB(1));
+
+		safe_add(&out, str_of(cases[i].in));
+		safe_add_json(&json, str_of(cases[i].in));
+		assert_string_equal(buf_cstr(&out), cases[i].out);
+		assert_string_equal(buf_cstr(&json), cases[i].json);
+	}
+}
+
+static void passwords_are_left_out(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "http://host:1/a", "http://host:1/a" },
+		{ "http://user:secret@host:1/a", "http://***@host:1/a" },
+		{ "http://user:se/cr@et@host", "http://***@host" },
+		{ "http://user:se cret@host", "http://***@host" },
+		{ "user:secret@proxy:3128", "***@proxy:3128" },
+		{ "Unsupported proxy syntax in 'user:secret@p': bad", "Unsupported proxy syntax in '***@p': bad" },
+		{ "Unsupported proxy in 'x://u:p@h' now", "Unsupported proxy in 'x://***@h' now" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(1));
+
+		safe_add_url(&out, str_of(cases[i][0]));
+		assert_string_equal(buf_cstr(&out), cases[i][1]);
+	}
+}
+
+/* Runs @body with stderr as a pipe and gives its status; what it wrote when @out. */
+static int in_child(void (*body)(void), struct buf *out)
+{
+	int pipe_fds[2], status;
+	pid_t pid;
+
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(pipe_fds[1], STDERR_FILENO);
+		(void)close(pipe_fds[0]);
+		(void)close(pipe_fds[1]);
+		alarm(30);
+		body();
+		log_finish();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	(void)close(pipe_fds[1]);
+	if (out)
+		assert_int_equal(io_read_fd(pipe_fds[0], out), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	(void)close(pipe_fds[0]);
+	return status;
+}
+
+static void write_many(void)
+{
+	uint64_t begin = clock_monotonic_ns(&clock_system);
+
+	if (log_start() < 0)
+		_exit(3);
+	for (int i = 0; i < 20000; i++)
+		log_info("a line that is long enough to fill a pipe in a moment, and then the queue", LOG_U64("n", i));
+	if (clock_monotonic_ns(&clock_system) - begin > 5 * NSEC_PER_SEC)
+		_exit(4);
+	if (!log_dropped())
+		_exit(5);
+}
+
+static void an_unread_pipe_stops_nobody(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(write_many, NULL), 0);
+}
+
+static void *write_some(void *arg)
+{
+	for (int i = 0; i < 200; i++)
+		log_info("line", LOG_U64("thread", (uintptr_t)arg), LOG_U64("n", i));
+	return NULL;
+}
+
+static void write_from_threads(void)
+{
+	pthread_t threads[4];
+
+	if (log_start() < 0 || log_start() < 0) /* twice is fine */
+		_exit(3);
+	for (uintptr_t i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, write_some, (void *)i))
+			_exit(4);
+	for (int i = 0; i < 4; i++)
+		(void)pthread_join(threads[i], NULL);
+}
+
+static void lines_stay_in_order(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(MIB(1));
+	uint64_t next[4] = { 0 };
+	struct str rest, line;
+
+	(void)state;
+	assert_int_equal(in_child(write_from_threads, &out), 0);
+	rest = buf_str(&out);
+	while (rest.len && str_next(&rest, '\n', &line)) {
+		unsigned int thread, n;
+		char text[128] = "";
+
+		memcpy(text, line.ptr, MIN(line.len, sizeof(text) - 1));
+		assert_int_equal(sscanf(text, "hearth: info: line thread=%u n=%u", &thread, &n), 2);
+		assert_int_equal(next[thread], n);
+		next[thread]++;
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(next[i], 200);
+}
+
+/* The child of a program that logs has no writer: its lines are written, and those of the parent once. */
+static void write_and_fork(void)
+{
+	int status;
+	pid_t pid;
+
+	if (log_start() < 0)
+		_exit(3);
+	log_info("parent");
+	pid = fork();
+	if (pid == 0) {
+		log_info("child");
+		_exit(0);
+	}
+	(void)waitpid(pid, &status, 0);
+	log_info("parent again");
+}
+
+static void forks_are_fine(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(MIB(1));
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		buf_clear(&out);
+		assert_int_equal(in_child(write_and_fork, &out), 0);
+		assert_int_equal(out.len,
+				 strlen("hearth: info: parent\nhearth: info: child\nhearth: info: parent again\n"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_is_made_safe),
+		cmocka_unit_test(passwords_are_left_out),
+		cmocka_unit_test(an_unread_pipe_stops_nobody),
+		cmocka_unit_test(lines_stay_in_order),
+		cmocka_unit_test(forks_are_fine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
