@@ -99,6 +99,39 @@ export function sandwichPaths(stacks, name) {
 	return { callers, callees };
 }
 
+/**
+ * A pprof file (profile.proto of github.com/google/pprof) of stacks with several values each.
+ * types: [[name, unit]...]; samples: [[frames root first, values]...]; a frame that ends in _[k] is the kernel's.
+ */
+export function pprofOf(types, samples) {
+	const strings = [''];
+	const text = (s) => (strings.includes(s) ? strings.indexOf(s) : strings.push(s) - 1);
+	const varint = (n) => {
+		const out = [];
+		let value = BigInt(n);
+		for (; value > 127n; value >>= 7n) out.push(Number(value & 127n) | 128);
+		return [...out, Number(value)];
+	};
+	const number = (field, n) => [...varint(field * 8), ...varint(n)];
+	const block = (field, bytes) => [...varint(field * 8 + 2), ...varint(bytes.length), ...bytes];
+	const names = [...new Set(samples.flatMap(([frames]) => frames))];
+	const out = types.flatMap(([name, unit]) => block(1, [...number(1, text(name)), ...number(2, text(unit))]));
+	for (const [frames, values] of samples) {
+		const ids = frames.map((f) => names.indexOf(f) + 1).reverse();
+		out.push(...block(2, [...block(1, ids.flatMap(varint)), ...block(2, values.flatMap(varint))]));
+	}
+	for (const [i, file] of ['/bin/program', '[kernel.kallsyms]'].entries()) {
+		out.push(...block(3, [...number(1, i + 1), ...number(5, text(file)), ...number(7, 1)]));
+	}
+	for (const [i, name] of names.entries()) {
+		const isKernel = name.endsWith('_[k]');
+		out.push(...block(4, [...number(1, i + 1), ...number(2, isKernel ? 2 : 1), ...block(4, number(1, i + 1))]));
+		out.push(...block(5, [...number(1, i + 1), ...number(2, text(isKernel ? name.slice(0, -4) : name))]));
+	}
+	out.push(...strings.flatMap((s) => block(6, [...Buffer.from(s)])));
+	return Buffer.from(out);
+}
+
 /** A tree of the page in the same shape. */
 export function pathsOfTree(tree, nameOf) {
 	const paths = new Map();
@@ -109,4 +142,41 @@ export function pathsOfTree(tree, nameOf) {
 		paths.set(open.join(';'), tree.total[i]);
 	}
 	return paths;
+}
+
+/** Stacks after a step of the view, by changing each stack: what web/transforms.js must give. */
+export function steppedStacks(stacks, op, name, kindOf) {
+	const out = [];
+	for (const [frames, count] of stacks) {
+		const at = frames.findIndex((f) => shownName(f) === name);
+		if (op === 'focus' && at >= 0) out.push([frames.slice(at), count]);
+		if (op === 'only' && at >= 0) out.push([frames, count]);
+		if (op === 'drop' && at < 0) out.push([frames, count]);
+		if (op === 'hide') out.push([frames.filter((f) => shownName(f) !== name), count]);
+		if (op === 'merge') out.push([at < 0 ? frames : frames.slice(0, at + 1), count]);
+		if (op === 'recursion') out.push([at < 0 ? frames : collapsedCalls(frames, name), count]);
+		if (op === 'group') out.push([[runtimeOf(frames, kindOf), ...frames], count]);
+		if (op === 'process') {
+			const first = frames.findIndex((f) => kindOf(f) === 'process');
+			out.push([first < 0 ? ['(no process)', ...frames] : [frames[first], ...frames.filter((_, i) => i !== first)], count]);
+		}
+	}
+	return out;
+}
+
+/** A call of `name` below one of its own: the frames behind it hang below the outermost one. */
+function collapsedCalls(frames, name) {
+	const first = frames.findIndex((f) => shownName(f) === name);
+	const last = frames.findLastIndex((f) => shownName(f) === name);
+	return [...frames.slice(0, first + 1), ...frames.slice(last + 1)];
+}
+
+function runtimeOf(frames, kindOf) {
+	let best = '';
+	for (const f of frames) {
+		const runtime = kindOf(f).split('-')[0];
+		const weak = (r) => (r === '' ? 3 : r === 'kernel' ? 2 : r === 'native' ? 1 : 0);
+		if (weak(runtime) <= weak(best)) best = runtime;
+	}
+	return best;
 }

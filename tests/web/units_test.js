@@ -163,6 +163,18 @@ test('names for people', () => {
 	assert.equal(withoutArguments('json.loads (/l/json/__init__.py:299 [standard-library==3.11.2])'), 'json.loads');
 	assert.equal(lastPart('a.run.<locals>.<lambda> (/srv/a.py:7)'), '<lambda>');
 	assert.equal(lastPart('<module> (<frozen os>:1)'), '<module>');
+	assert.equal(lastPart('appid: gunicorn: shop.wsgi:app (/srv/shop/wsgi.py)'), 'shop.wsgi:app');
+	assert.equal(lastPart('appid: python: app.py (/srv/app.py)'), 'app.py');
+	assert.equal(lastPart('appid: python: /srv/shop/client.py'), 'client.py');
+	assert.equal(lastPart('appid: java: /srv/'), '/srv/');
+	assert.equal(lastPart('appid: celery'), 'celery');
+	assert.equal(lastPart('runtime.goexit.abi0'), 'goexit');
+	assert.equal(lastPart('net/http.(*Server).Serve.gowrap3'), 'Serve.gowrap3');
+	assert.equal(lastPart('main.serve.func1.2'), 'serve.func1.2');
+	assert.equal(lastPart('func1'), 'func1');
+	assert.equal(lastPart('f.1.2'), 'f.1.2');
+	assert.equal(lastPart('appid: python: '), 'python:');
+	assert.equal(lastPart('appid: '), 'appid: ');
 	assert.equal(formatShare(1, 3), '33.33 %');
 	assert.equal(formatValue(1, { unit: 'samples', scale: 1, nanoseconds: 0 }), '1 sample');
 	assert.equal(formatValue(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500 samples, 15 s');

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { axePath, launchBrowser, missingBrowser, openPage } from './browser.js';
 import {
-	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, plainTree, sandwichPaths, shareMatching,
-	totalOf,
+	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, plainTree, pprofOf, sandwichPaths, shareMatching,
+	steppedStacks, totalOf,
 } from './known.js';
 
 const reason = missingBrowser();
@@ -96,7 +96,8 @@ describe('viewer', { skip: reason || false }, () => {
 			await page.keyboard.press('4');
 			const rows = await page.evaluate(() => {
 				const v = window.__viewer;
-				return [...v.grid.shownRows].map((f) => [v.frames.name(f), v.totals.self[f], v.totals.total[f]]);
+				const { self, total } = v.functionTotals();
+				return [...v.grid.shownRows].map((f) => [v.frames.name(f), self[f], total[f]]);
 			});
 			assert.equal(rows.length, functions.size);
 			for (const [name, self, total] of rows) assert.deepEqual({ self, total }, functions.get(name), name);
@@ -148,6 +149,84 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('steps of the view: chips, undo, the address, the menu by keys', async () => {
+		const stacks = knownStacks(8);
+		const file = makePage('steps', foldedText(stacks));
+		const opened = await openPage(browser, file);
+		const { page } = opened;
+		const name = 'ns1::fn_1';
+		const setCurrent = (wanted) => page.evaluate((text) => {
+			const v = window.__viewer;
+			v.setCurrent(v.tree.frame.findIndex((f, i) => i && v.frames.name(f) === text));
+		}, wanted);
+		await setCurrent(name);
+		await page.keyboard.press('H');
+		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['hide ' + name]);
+		assertTree(await treeEntries(page, 'graph'), plainTree(steppedStacks(stacks, 'hide', name)));
+		await setCurrent('ns2::fn_2');
+		await page.keyboard.press('m');
+		await page.locator('#step-menu [role=menuitem]').nth(2).waitFor();
+		assert.ok(await page.evaluate(() => document.activeElement.getAttribute('role') === 'menuitem'));
+		await page.keyboard.press('ArrowDown');
+		await page.keyboard.press('ArrowDown');
+		await page.keyboard.press('Enter'); // drop
+		const both = steppedStacks(steppedStacks(stacks, 'hide', name), 'drop', 'ns2::fn_2');
+		assertTree(await treeEntries(page, 'graph'), plainTree(both));
+		assert.equal(await page.evaluate(() => window.__viewer.tree.total[0]), totalOf(both));
+		await page.keyboard.press('2');
+		await exact(page);
+		await page.evaluate(() => window.__viewer.apply(false));
+		assertTree(await treeEntries(page, 'graph'), invertedPaths(both));
+		const again = await openPage(browser, file, { hash: await page.evaluate(() => location.hash) });
+		assert.equal(await again.page.locator('#chips button').count(), 2);
+		assert.equal(await again.page.evaluate(() => window.__viewer.tree.total[0]), totalOf(both));
+		await page.keyboard.press('1');
+		await page.keyboard.press('z');
+		assertTree(await treeEntries(page, 'graph'), plainTree(steppedStacks(stacks, 'hide', name)));
+		await page.locator('#chips button').first().click();
+		assertTree(await treeEntries(page, 'graph'), plainTree(stacks));
+		assert.ok(await page.locator('#steps').isHidden());
+		await page.goBack();
+		assert.equal(await page.locator('#chips button').count(), 1);
+		const box = await page.locator('#graph canvas').boundingBox();
+		await page.mouse.click(box.x + 30, box.y + 19 + 8, { button: 'right' });
+		assert.ok(await page.locator('#step-menu').isVisible());
+		await page.keyboard.press('Escape');
+		assert.ok(await page.locator('#step-menu').isHidden());
+		const odd = await openPage(browser, file, { hash: '#t=group:runtime&t=module:nowhere&t=focus:&t=__proto__:x&view=table' });
+		await odd.page.keyboard.press('1');
+		for (const one of [opened, again, odd]) await assertSilent(one);
+	});
+
+	test('a large profile is worked on beside the page', async () => {
+		const lines = [];
+		for (let i = 0; i < 60000; i++) lines.push(`main;part_${i % 37};step_${i % 1999};leaf_${i % 9000} ${1 + (i % 11)}\n`);
+		const opened = await openPage(browser, makePage('large', lines.join('')));
+		const { page } = opened;
+		const idle = () => page.waitForFunction(() => !window.__viewer.pending.size && !window.__viewer.graph.pending);
+		assert.ok(await page.evaluate(() => window.__viewer.tree.count > 20000));
+		await page.keyboard.press('2');
+		await idle();
+		assert.equal(await page.evaluate(() => Boolean(window.__viewer.bench.worker)), true);
+		assert.equal(await page.evaluate(() => window.__viewer.graph.tree === window.__viewer.shownTree()), true);
+		await page.evaluate(() => window.__viewer.addStep('focus', 'step_5'));
+		await page.waitForFunction(() => window.__viewer.stepsKey);
+		await idle();
+		const want = lines.map((l) => l.trim().split(/[; ]/)).filter((f) => f[2] === 'step_5').reduce((sum, f) => sum + Number(f[4]), 0);
+		assert.equal(await page.evaluate(() => window.__viewer.tree.total[0]), want);
+		assert.equal(await page.evaluate(() => window.__viewer.graph.tree.total[0]), want);
+		await page.evaluate(() => window.__viewer.addStep('group', 'runtime'));
+		await page.keyboard.press('4');
+		await idle();
+		await page.waitForFunction(() => window.__viewer.grid.shownRows.length > 0);
+		await page.keyboard.press('z');
+		await page.keyboard.press('z');
+		await page.keyboard.press('1');
+		await idle();
+		assert.equal(await page.evaluate(() => window.__viewer.stepsKey), '');
+		await assertSilent(opened);
+	});
+
 	test('an inverted part that was too small appears when zoomed into', async () => {
 		const lines = ['main;big;leaf 100000\n'];
 		for (let i = 0; i < 300; i++) lines.push(`main;small_${i};other 3\n`);
@@ -155,8 +234,8 @@ describe('viewer', { skip: reason || false }, () => {
 		const { page } = opened;
 		const count = () => page.evaluate(() => window.__viewer.graph.tree.count);
 		await page.keyboard.press('2');
-		// leaf, big, main and other; its callers are below a pixel
-		assert.equal(await count(), 5);
+		// leaf, big, main, other, and one frame for its callers, which are below a pixel each
+		assert.equal(await count(), 6);
 		await page.evaluate(() => {
 			const v = window.__viewer;
 			const { tree } = v.graph;
@@ -165,7 +244,88 @@ describe('viewer', { skip: reason || false }, () => {
 		assert.equal(await count(), 2 + 2 * 300);
 		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 1);
 		await page.keyboard.press('u');
-		assert.equal(await count(), 5);
+		assert.equal(await count(), 6);
+		await assertSilent(opened);
+	});
+
+	test('the inverted view has no blank part, and a frame for what is too narrow', async () => {
+		const lines = ['main;hot 2000\n'];
+		for (let i = 0; i < 4000; i++) lines.push(`main;cold_${i} 1\n`);
+		const opened = await openPage(browser, makePage('narrow-ones', lines.join('')), { hash: '#view=inverted' });
+		const { page } = opened;
+		const row = await page.evaluate(() => {
+			const { tree } = window.__viewer.graph;
+			const first = Array.from({ length: tree.count }, (_, i) => i).filter((i) => tree.level[i] === 1);
+			return { sum: first.reduce((sum, i) => sum + tree.total[i], 0), total: tree.total[0], last: first.at(-1),
+				name: window.__viewer.frames.name(tree.frame[first.at(-1)]) };
+		});
+		assert.equal(row.sum, row.total);
+		assert.equal(row.name, '(too narrow to show)');
+		await page.evaluate((node) => window.__viewer.clickNode('graph', node, window.__viewer.graph), row.last);
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 0);
+		await page.keyboard.press('s');
+		await assertSilent(opened);
+	});
+
+	test('a legend for both colourings, and Rust is Rust', async () => {
+		const names = ['core::fmt::write', '<alloc::vec::Vec<T> as core::ops::Drop>::drop', 'app::run::{{closure}}', 'std::vector<int>::push_back(int)',
+			'ns::work(char const*)', 'main'];
+		const types = [['samples', 'count']];
+		const opened = await openPage(browser, makeTypesPage('legend', types, names.map((n, i) => [['root', n], [10 + i]])));
+		const { page } = opened;
+		const legend = () => page.locator('#legend').innerText();
+		await page.waitForFunction(() => document.getElementById('legend').children.length === 3);
+		assert.match(await legend(), /Rust 44\.00 %/);
+		assert.match(await legend(), /C\+\+ 36\.00 %/);
+		await page.keyboard.press('k');
+		await page.waitForFunction(() => /program 100 %/.test(document.getElementById('legend').innerText));
+		assert.ok(await page.locator('#legend').isVisible());
+		await assertSilent(opened);
+	});
+
+	test('a label is never cut inside a bracket', async () => {
+		const opened = await openPage(browser, makePage('labels', 'a 1\n'));
+		const { page } = opened;
+		const names = ['[libstdc++.so.6+0x123456]', 'std::map<int, std::pair<long, char>>::find', 'operator<', '<module>',
+			'main.(*Engine).Turn', 'ns::(anonymous namespace)::work', '(anonymous)', 'f<g(h[i])>'];
+		const wrong = await page.evaluate((all) => {
+			const { fitter } = window.__viewer.graph;
+			const bad = [];
+			for (const name of all) {
+				for (let room = 8; room < 400; room += 3) {
+					const cut = fitter.cut(name, room);
+					if (!cut || cut === name) continue;
+					const count = (re) => (cut.match(re) ?? []).length;
+					if (count(/\(/g) !== count(/\)/g) || count(/\[/g) !== count(/\]/g) || count(/\{/g) !== count(/\}/g) ||
+						(name.startsWith('<') && count(/</g) !== count(/>/g)) || !fitter.fits(cut, room)) bad.push([room, cut]);
+				}
+			}
+			return bad;
+		}, names);
+		assert.deepEqual(wrong, []);
+		await assertSilent(opened);
+	});
+
+	test('paper has the whole tree, on white, and no controls', async () => {
+		const frames = Array.from({ length: 120 }, (_, i) => 'level_' + i);
+		const opened = await openPage(browser, makePage('paper', frames.join(';') + ' 3\n'), { colorScheme: 'dark' });
+		const { page } = opened;
+		await page.emulateMedia({ media: 'print' });
+		await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+		const printed = await page.evaluate(() => ({ theme: document.documentElement.dataset.theme,
+			ratio: document.querySelector('#graph canvas').height / document.querySelector('#graph canvas').width,
+			cut: document.getElementById('graph').scrollHeight > document.getElementById('graph').clientHeight + 1 }));
+		assert.equal(printed.theme, 'light');
+		assert.ok(printed.ratio > 121 * 19 / 1040 - 0.01, String(printed.ratio));
+		assert.ok(!printed.cut);
+		for (const id of ['query', 'flip', 'theme']) assert.ok(!(await page.locator('#' + id).isVisible()), id);
+		assert.ok(await page.locator('.shows').isVisible());
+		const pages = (await page.pdf({ format: 'A4' })).toString('latin1').match(/\/Type\s*\/Page\b/g).length;
+		assert.ok(pages >= 2, 'pages ' + pages);
+		await page.emulateMedia({ media: 'screen' });
+		await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+		assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+		assert.equal(await page.evaluate(() => document.querySelector('#graph canvas').width), await page.evaluate(() => window.__viewer.graph.width));
 		await assertSilent(opened);
 	});
 
@@ -326,13 +486,97 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	// A program that works and waits: what hearth record --off-cpu gives.
+	const WAITING_TYPES = [['samples', 'count'], ['cpu', 'nanoseconds'], ['waits', 'count'], ['off_cpu', 'nanoseconds']];
+	const SCHEDULER = ['schedule_timeout_[k]', 'schedule_[k]', '__schedule.isra.0_[k]'];
+	const WAITING = [
+		[['main', 'work'], [30, 300000000, 0, 0]],
+		[['main', 'work', ...SCHEDULER], [1, 10000000, 0, 0]],
+		[['main', 'sleep', 'do_nanosleep_[k]', ...SCHEDULER], [0, 0, 5, 4000000001]],
+		[['main', 'lock', 'futex_wait_[k]', ...SCHEDULER], [0, 0, 90, 70000000]],
+	];
+
+	function makeTypesPage(name, types, samples, ...options) {
+		writeFileSync(join(folder, name + '.pb'), pprofOf(types, samples));
+		execFileSync(process.env.HEARTH, ['convert', '-q', ...options, join(folder, name + '.pb'), '-o', join(folder, name + '.html')],
+			{ stdio: 'pipe' });
+		return join(folder, name + '.html');
+	}
+
+	const showsType = (page, text) => page.waitForFunction((wanted) => {
+		const select = document.getElementById('type');
+		const v = window.__viewer;
+		return select.selectedOptions[0].textContent === wanted && v.shownType === Number(select.value) && !v.graph.pending;
+	}, text);
+
+	test('a switch between the values of a profile', async () => {
+		const file = makeTypesPage('types', WAITING_TYPES, WAITING, '--value', 'cpu');
+		const opened = await openPage(browser, file);
+		const { page } = opened;
+		await exact(page);
+		const names = ['CPU time (cpu)', 'time waiting, off the CPU (off_cpu)', 'number of waits (waits)'];
+		assert.deepEqual(await page.locator('#type option').allTextContents(), names);
+		await showsType(page, names[0]);
+		assertTree(await treeEntries(page, 'graph'), new Map([['main', 31], ['main;work', 31], ['main;work;schedule_timeout', 1],
+			['main;work;schedule_timeout;schedule', 1], ['main;work;schedule_timeout;schedule;__schedule.isra.0', 1]]));
+		assert.equal(await page.locator('#fact-total').textContent(), '31 samples, 310 ms');
+
+		await page.selectOption('#type', { label: names[1] });
+		await showsType(page, names[1]);
+		await exact(page);
+		// What waited is the leaf; the scheduler below it says nothing.
+		const waited = new Map([['main', 4070000001], ['main;sleep', 4000000001], ['main;sleep;do_nanosleep', 4000000001],
+			['main;lock', 70000000], ['main;lock;futex_wait', 70000000]]);
+		assertTree(await treeEntries(page, 'graph'), waited);
+		assert.equal(await page.locator('#fact-total').textContent(), '4.07 s');
+		assert.match(await page.evaluate(() => location.hash), /type=off_cpu/);
+
+		// The function in the sandwich stays, though its number is another one.
+		await page.evaluate(() => {
+			const v = window.__viewer;
+			v.go({ view: 'sandwich', focus: Array.from({ length: v.frames.count }, (_, f) => v.frames.name(f)).indexOf('lock') });
+		});
+		await page.keyboard.press('v');
+		await showsType(page, names[2]);
+		assert.equal(await page.locator('#focus-name').textContent(), 'lock');
+		assert.match(await page.locator('#focus-facts').textContent(), /^total 90 waits/);
+		await page.goBack();
+		await showsType(page, names[1]);
+		await page.goBack();
+		await page.goBack();
+		await showsType(page, names[0]);
+		const again = await openPage(browser, file, { hash: '#type=waits&view=inverted' });
+		await showsType(again.page, names[2]);
+		await exact(again.page);
+		assert.equal(await again.page.evaluate(() => window.__viewer.graph.tree.total[0] * window.__viewer.meta.scale), 95);
+		const odd = await openPage(browser, file, { hash: '#type=__proto__' });
+		await showsType(odd.page, names[0]);
+		for (const one of [opened, again, odd]) await assertSilent(one);
+	});
+
+	test('a page of one value says which', async () => {
+		const opened = await openPage(browser, makeTypesPage('one', [['goroutine', 'count']], [[['main', 'run'], [7]]]));
+		assert.equal(await opened.page.locator('.shows').innerText(), 'Shows goroutines (goroutine)');
+		assert.equal(await opened.page.locator('#type').count(), 0);
+		await opened.page.keyboard.press('v');
+		await assertSilent(opened);
+		const odd = [['</script><b>', 'count'], ['x'.repeat(5000), '"><i>']];
+		const hostile = await openPage(browser, makeTypesPage('odd', odd, [[['a'], [3, 1]], [['a', 'b'], [1, 5]]]));
+		assert.equal(await hostile.page.locator('b, i').count(), 0);
+		await hostile.page.keyboard.press('v');
+		await hostile.page.waitForFunction(() => window.__viewer.shownType === 1);
+		await assertSilent(hostile);
+	});
+
 	for (const colorScheme of ['light', 'dark']) {
 		test(`axe-core finds nothing, ${colorScheme}`, async () => {
-			const opened = await openPage(browser, makePage('axe', foldedText(knownStacks(4))), { colorScheme });
+			const stacks = knownStacks(4).map(([frames, count], i) => [frames, [count, i + 1]]);
+			const file = makeTypesPage('axe', [['waits', 'count'], ['off_cpu', 'nanoseconds']], stacks);
+			const opened = await openPage(browser, file, { colorScheme });
 			const { page } = opened;
 			assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
 			await page.evaluate(readFileSync(axePath(), 'utf8'));
-			const states = [{ view: 'graph', zoom: 3, query: 'fn_1' }, { view: 'inverted' }, { view: 'sandwich', focus: 1 },
+			const states = [{ view: 'graph', zoom: 3, query: 'fn_1' }, { view: 'graph', steps: [{ op: 'hide', text: 'ns1::fn_1' }] }, { view: 'inverted' }, { view: 'sandwich', focus: 1 },
 				{ view: 'table' }];
 			for (const state of states) {
 				await page.evaluate((s) => window.__viewer.go(s), state);
@@ -342,6 +586,12 @@ describe('viewer', { skip: reason || false }, () => {
 				});
 				assert.deepEqual(found, [], JSON.stringify(state));
 			}
+			await page.keyboard.press('1');
+			await page.keyboard.press('m');
+			assert.ok(await page.locator('#step-menu').isVisible());
+			const menu = await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id));
+			assert.deepEqual(menu, []);
+			await page.keyboard.press('Escape');
 			await page.keyboard.press('?');
 			const help = await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id));
 			assert.deepEqual(help, []);

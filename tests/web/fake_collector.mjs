@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collector as docs/api.yaml describes it, with known profiles: the pages are tested against it, and against the real one
+// in tests/e2e. Run by itself it serves web/ for whoever works on the pages: fake_collector.mjs [PORT]
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { knownStacks, randomOf, shownName, totalOf } from './known.js';
+
+const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
+const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8' };
+export const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; " +
+	"worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const KINDS = ['native', 'kernel', 'python', 'java', 'java-inlined', 'process', 'container'];
+const SUFFIXES = { '_[k]': 1, '_[p]': 2, '_[j]': 3, '_[i]': 4 };
+const NOW = Date.UTC(2026, 10, 22, 12);
+
+const SERVICES = [['checkout-api', 'container', 3.9], ['search', 'container', 2.7], ['gunicorn: shop:app', 'application', 2.0],
+	['postgresql.service', 'unit', 1.3], ['server.js', 'application', 0.9], ['php-fpm', 'unit', 0.6], ['(short-lived)', 'executable', 0.36],
+	['<img src=x onerror=window.__hit=1>\u202egpj.exe', 'executable', 0.2], ['true', 'executable', 0.004], ['rm', 'executable', 0.003]];
+
+/** The stacks of a service, the same at every request. */
+export function stacksOf(service) {
+	const seed = [...service].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) >>> 0, 7);
+	return knownStacks(seed % 1000, 500, 40).map(([frames, count]) => [[`proc ${service}`, 'main', ...frames], count * 1e7]);
+}
+
+/** compared: stacks of the base, or null */
+function flameOf(stacks, base) {
+	const all = base ? [...stacks, ...base] : stacks;
+	const names = [...new Set(all.flatMap(([f]) => f))].sort();
+	const number = new Map(names.map((n, i) => [n, i]));
+	const root = { frame: names.length, children: new Map(), self: 0, total: 0, base: 0 };
+	const add = (list, part) => {
+		for (const [frames, count] of list) {
+			let at = root;
+			at.total += count;
+			for (const name of frames) {
+				if (!at.children.has(name)) at.children.set(name, { frame: number.get(name), children: new Map(), self: 0, total: 0, base: 0 });
+				at = at.children.get(name);
+				at.total += count;
+			}
+			at.self += count;
+			at.base += part ? count : 0;
+		}
+	};
+	add(stacks, false);
+	if (base) add(base, true);
+	const out = { frame: [], level: [], total: [], self: [], hidden: [], base_self: [], base_hidden: [], base_total: [] };
+	const visit = (node, level) => {
+		out.frame.push(node.frame);
+		out.level.push(level);
+		out.total.push(node.total);
+		out.self.push(node.self);
+		out.base_self.push(node.base);
+		out.hidden.push(0);
+		out.base_hidden.push(0);
+		for (const child of [...node.children.values()].sort((a, b) => b.total - a.total || a.frame - b.frame)) visit(child, level + 1);
+	};
+	visit(root, 0);
+	if (!base) for (const key of ['base_self', 'base_hidden', 'base_total']) delete out[key];
+	const suffix = (name) => SUFFIXES[/_\[\w\]$/.exec(name)?.[0]];
+	return { ...out, names: names.map(shownName), kind: names.map((n) => suffix(n) ?? (n.startsWith('proc ') ? 5 : 0)), module: names.map((n) => (n.startsWith('ns') ? 1 : 0)),
+		modules: ['', 'libns.so'] };
+}
+
+function rangeOf(query, prefix = '') {
+	const at = (text, otherwise) => {
+		const found = /^now-(\d+)([mh])$/.exec(text ?? '');
+		if (found) return NOW - Number(found[1]) * (found[2] === 'm' ? 60000 : 3600000);
+		if (!text || text === 'now') return otherwise;
+		const time = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
+		if (Number.isNaN(time)) throw Object.assign(new Error(`${prefix}from or to`), { status: 400 });
+		return time;
+	};
+	return [at(query.get(prefix + 'from'), NOW - 3600000), at(query.get(prefix + 'to'), NOW)];
+}
+
+function pointsOf(service, count, total) {
+	const random = randomOf(service.length * 77);
+	const raw = Array.from({ length: count }, (_, i) => 1 + 0.4 * Math.sin((i / count) * 9 + service.length) + 0.3 * random());
+	const sum = raw.reduce((a, b) => a + b, 0);
+	return raw.map((v) => Math.round((v / sum) * total));
+}
+
+const API = {
+	services(query) {
+		const [from, to] = rangeOf(query);
+		const points = Number(query.get('points') ?? 60);
+		const rows = SERVICES.map(([service, kind, cpus], i) => {
+			const total = Math.round(cpus * (to - from) * 1e6);
+			return { service, kind, total, before: i === 4 ? Math.round(total / 1.41) : i === 7 ? 0 : Math.round(total * (0.9 + 0.03 * i)), profiles: 360,
+				first_ms: from, last_ms: to - 6000, hosts: 1 + (i % 3), points: pointsOf(service, points, total) };
+		});
+		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, points, type: 'cpu', sample: 'cpu', unit: 'nanoseconds',
+			total: rows.reduce((sum, r) => sum + r.total, 0), services: rows, folded: { services: 0, total: 0 } };
+	},
+	agents() {
+		const agent = (host, late, lost) => ({ host, version: '0.3.0', kernel: '6.1.0-18-amd64', system: 'Debian 12', sampler: 'bpf', cpus: 8, rate_hz: 99, first_ms: NOW - 3600000,
+			last_ms: NOW - late, profiles: 360, services: 12, lost, quality: { user: 24000, whole: 23800, guessed: 60, cut: 140 - lost, lost } });
+		return { from_ms: NOW - 3600000, to_ms: NOW, now_ms: NOW, agents: [agent('node-a', 6000, 0), agent('node-b', 8000, 0), agent('node-c', 1900000, 12)] };
+	},
+	types() {
+		return { types: [{ type: 'cpu', profiles: 360, default: 'cpu', samples: [{ sample: 'cpu', unit: 'nanoseconds', total: 14e12 }] },
+			{ type: 'offcpu', profiles: 360, default: 'off_cpu', samples: [{ sample: 'off_cpu', unit: 'nanoseconds', total: 148e12 }] }] };
+	},
+	labels() {
+		const label = (name, values) => ({ name, count: values.length, values: values.map((value, i) => ({ value, profiles: 100, total: Math.round(9e12 / (i + 1)) })) });
+		return { sample: 'cpu', unit: 'nanoseconds', labels: [label('host', ['node-a', 'node-b', 'node-c']), label('version', ['2026.11.3', '2026.11.2']),
+			label('thread', ['http-nio-1', 'GC', 'C2 compiler', 'pool=1,2', '<b>', 'a', 'b', 'c'])] };
+	},
+	timeline(query) {
+		const [from, to] = rangeOf(query);
+		const points = Number(query.get('points') ?? 300);
+		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, sample: 'cpu', unit: 'nanoseconds', total: 14e12, profiles: 360,
+			series: [{ value: '', total: 14e12, points: pointsOf(query.get('service') ?? '', points, 14e12) }] };
+	},
+	flame(query) {
+		const [from, to] = rangeOf(query);
+		const service = query.get('service') ?? '';
+		const stacks = service ? stacksOf(service) : SERVICES.flatMap(([name]) => stacksOf(name));
+		const tree = flameOf(stacks, null);
+		return { meta: { from_ms: from, to_ms: to, service, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', scale: 1, nanoseconds: 1, total: totalOf(stacks),
+			nodes: tree.level.length, whole_nodes: tree.level.length, profiles: 360, kinds: KINDS, path: 0, facts: { host: 'node-a', lost: 3, user: 9000, whole: 8900, guessed: 40, cut: 60 } }, ...tree };
+	},
+	compare(query) {
+		const { meta } = API.flame(query);
+		const service = query.get('service') || SERVICES[0][0];
+		const base = stacksOf(service).filter(([frames]) => !frames.some((f) => shownName(f) === 'ns1::fn_1')).map(([f, count]) => [f.length > 6 ? [...f.slice(0, 5), 'old_name'] : f, Math.round(count * 0.7)]);
+		const stacks = stacksOf(service);
+		const tree = flameOf(stacks, base);
+		return { meta: { ...meta, total: totalOf(stacks) + totalOf(base), base_total: totalOf(base), base_profiles: 360, nodes: tree.level.length, whole_nodes: tree.level.length }, ...tree };
+	},
+	session: () => ({ needs_token: false, scopes: ['read', 'admin'] }),
+};
+
+/** options.token: asked for. Returns { url, close, requests }. */
+export function startCollector(options = {}) {
+	const requests = [];
+	const server = createServer((request, response) => {
+		const url = new URL(request.url, 'http://127.0.0.1');
+		const headers = { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-cache' };
+		const send = (status, type, body) => {
+			response.writeHead(status, { ...headers, 'Content-Type': type });
+			response.end(body);
+		};
+		requests.push(request.url);
+		const name = url.pathname === '/' ? 'index.html' : /^\/ui\/([\w.]+)$/.exec(url.pathname)?.[1];
+		if (name) {
+			try {
+				send(200, TYPES[extname(name)] ?? 'application/octet-stream', readFileSync(join(WEB, name)));
+			} catch {
+				send(404, 'text/plain', 'no such file');
+			}
+			return;
+		}
+		const what = url.pathname.replace('/api/v1/', '');
+		if (options.fail?.(what)) {
+			send(options.fail(what), 'application/json', JSON.stringify({ code: options.fail(what), error: 'made to fail' }));
+			return;
+		}
+		if (options.token && what === 'session' && request.method === 'POST') {
+			let body = '';
+			request.on('data', (part) => (body += part));
+			request.on('end', () => {
+				if (JSON.parse(body).token !== options.token) {
+					send(401, 'application/json', '{"code":401,"error":"no such token"}');
+					return;
+				}
+				headers['Set-Cookie'] = `hearth-token=${options.token}; HttpOnly; SameSite=Strict; Path=/`;
+				send(200, 'application/json', JSON.stringify(API.session()));
+			});
+			return;
+		}
+		if (options.token && !(request.headers.cookie ?? '').includes(options.token)) {
+			send(401, 'application/json', '{"code":401,"error":"a token is needed"}');
+			return;
+		}
+		if (!Object.hasOwn(API, what)) {
+			send(404, 'application/json', '{"code":404,"error":"no such path"}');
+			return;
+		}
+		try {
+			send(200, 'application/json', JSON.stringify(API[what](url.searchParams)));
+		} catch (problem) {
+			send(problem.status ?? 500, 'application/json', JSON.stringify({ code: problem.status ?? 500, error: problem.message }));
+		}
+	});
+	return new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', () => resolve({
+		url: `http://127.0.0.1:${server.address().port}/`, requests,
+		close: () => new Promise((done) => {
+			server.closeAllConnections();
+			server.close(done);
+		}),
+	})));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) console.log((await startCollector({ port: Number(process.argv[2] ?? 0) })).url);

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exports and the reading of dropped files: what is written reads back equal; hostile files end in words.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
+import { FrameTable, profileOfJson } from '../../web/data.js';
+import { FileSource, readFile, readFolded } from '../../web/file.js';
+import { csvParts, fileTitle, foldedParts, speedscopeParts, svgParts } from '../../web/exports.js';
+import { Colours } from '../../web/colour.js';
+import { DiffColours, diffFunctions, largestChanges } from '../../web/diff.js';
+import { functionTotals, invertedTree } from '../../web/views.js';
+import { countHits, matchFrames } from '../../web/search.js';
+import { applySteps, resolveSteps } from '../../web/transforms.js';
+import { parseLabels, formatLabels } from '../../web/api.js';
+import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from '../../web/selection.js';
+import { countFunctions, foldedText, knownStacks, pathsOfTree, plainTree, pprofOf, shownName, totalOf } from './known.js';
+
+const META = { title: 'a <b> "title"', unit: 'nanoseconds', scale: 10 };
+const HOSTILE = [[['main', '<img src=x onerror=1>', 'a;b', ''], 3], [['main', '\u202egnp', 'x\u0000y\n', '=1+1'], 4], [['m'.repeat(3000)], 2]];
+const bytesOf = (text) => new TextEncoder().encode(text);
+const entries = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+
+async function load(stacks) {
+	const { kinds, profiles } = await readFile(bytesOf(foldedText(stacks)));
+	return { frames: new FrameTable(profiles[0].frames, kinds), tree: profiles[0].tree };
+}
+
+function assertPaths({ frames, tree }, stacks) {
+	assert.deepEqual(entries(pathsOfTree(tree, (f) => frames.name(f))), entries(plainTree(stacks)));
+}
+
+test('folded stacks read and write back equal, with their kinds', async () => {
+	const stacks = knownStacks(51, 500, 40);
+	const one = await load(stacks);
+	assertPaths(one, stacks);
+	const text = foldedParts(one.tree, one.frames).join('');
+	assert.deepEqual(text.split('\n').sort(), foldedText(stacks).split('\n').sort());
+});
+
+test('speedscope writes and reads back equal', async () => {
+	const stacks = knownStacks(52, 300, 30);
+	const { frames, tree } = await load(stacks);
+	const text = speedscopeParts(tree, frames, META).join('');
+	const json = JSON.parse(text);
+	assert.equal(json.profiles[0].weights.reduce((a, b) => a + b, 0), totalOf(stacks) * META.scale);
+	const { profiles, kinds } = await readFile(bytesOf(text));
+	assertPaths({ tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) }, stacks.map(([f, n]) => [f, n * META.scale]));
+});
+
+test('pprof, packed or not: the sums of each sample type', async () => {
+	const stacks = knownStacks(53, 200, 30).map(([frames, count]) => [frames.map((f) => f.replace(/_\[[pji]\]$/, '')), count]);
+	const file = pprofOf([['samples', 'count'], ['cpu', 'nanoseconds']], stacks.map(([f, n]) => [f, [n, n * 1e7]]));
+	for (const bytes of [new Uint8Array(file), new Uint8Array(gzipSync(file))]) {
+		const source = await FileSource.open({ name: 'x', arrayBuffer: async () => bytes }, () => null);
+		assert.deepEqual(source.meta.types.map((t) => t.name), ['samples', 'cpu']);
+		for (const [i, scale] of [[0, 1], [1, 1e7]]) {
+			const { frames, tree } = await source.open(i);
+			assertPaths({ tree, frames: new FrameTable(frames, source.meta.kinds) }, stacks.map(([f, n]) => [f, n * scale]));
+		}
+	}
+});
+
+test('files that are none end in words', async () => {
+	const bad = ['', 'hello', '{}', '{"shared":{"frames":[]},"profiles":[]}', '<!doctype html><p>', '\u001f\u008b', '\n\u00ff\u00ff\u00ff\u00ff\u0001'];
+	for (const text of bad) await assert.rejects(readFile(Uint8Array.from(text, (c) => c.charCodeAt(0))), JSON.stringify(text));
+	const cut = pprofOf([['a', 'b']], [[['x'], [1]]]);
+	for (let size = 1; size < cut.length; size++) {
+		try {
+			await readFile(new Uint8Array(cut.subarray(0, size)));
+		} catch (problem) {
+			assert.ok(problem instanceof Error);
+		}
+	}
+	assert.throws(() => readFolded('# only a comment\n'), /formats/);
+});
+
+test('a table and a picture of hostile names', async () => {
+	const stacks = knownStacks(54);
+	const one = await load(stacks);
+	const totals = functionTotals(one.tree, one.frames.count);
+	const rows = csvParts(totals, one.frames, one.tree.total[0]).join('').trim().split('\r\n').slice(1);
+	assert.equal(rows.length, countFunctions(stacks).size);
+	const { kinds, profiles } = hostileProfile();
+	const frames = new FrameTable(profiles[0].frames, kinds);
+	const { tree } = profiles[0];
+	const csv = csvParts(functionTotals(tree, frames.count), frames, tree.total[0]).join('');
+	assert.ok(csv.includes('"\'=1+1"') && !csv.includes('\u202e'));
+	const svg = svgParts({ tree, from: 0, to: tree.total[0], flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames).join('');
+	// eslint-disable-next-line no-control-regex
+	assert.ok(!/<img|\u202e|[\u0000-\u0008]/.test(svg));
+	assert.equal(svg.match(/<g>/g).length, svg.match(/<\/g>/g).length);
+	assert.ok(foldedParts(tree, frames).join('').includes('a|b;[unknown] 3'));
+	assert.doesNotThrow(() => JSON.parse(speedscopeParts(tree, frames, META).join('')));
+	assert.equal(fileTitle('../../etc/pass wd\u202e'), '_.._etc_pass_wd_u_202e_');
+});
+
+function hostileProfile() {
+	const names = [...new Set(HOSTILE.flatMap(([f]) => f))];
+	const json = { meta: { total: 9 }, names, kind: names.map(() => 0), module: names.map(() => 0), modules: [''], level: [0], frame: [names.length], total: [9], self: [0] };
+	for (const [frames, count] of HOSTILE) {
+		for (const [i, name] of frames.entries()) {
+			json.level.push(i + 1);
+			json.frame.push(names.indexOf(name));
+			json.total.push(count);
+			json.self.push(i === frames.length - 1 ? count : 0);
+		}
+	}
+	return { kinds: ['native'], profiles: [profileOfJson(json)] };
+}
+
+// root 100: a 60 (self 10, b 30, 20 hidden), 40 hidden at the root
+const CUT = { meta: { total: 100 }, names: ['a', 'b'], kind: [0, 0], module: [0, 0], modules: [''], frame: [2, 0, 1], level: [0, 1, 2], total: [100, 60, 30],
+	self: [0, 10, 30], hidden: [40, 20, 0] };
+
+test('what an answer left out is a box of its own, in every view', () => {
+	const { frames, tree } = profileOfJson(CUT);
+	const table = new FrameTable(frames, ['native']);
+	const hidden = '(too narrow to show)';
+	assert.deepEqual(entries(pathsOfTree(tree, (f) => table.name(f))),
+		entries(new Map([['a', 60], ['a;b', 30], [`a;${hidden}`, 20], [hidden, 40]])));
+	const inverted = invertedTree(tree, table.count);
+	assert.equal(inverted.total[0], 100);
+	assert.equal(countHits(tree, matchFrames(table, (name) => name === 'a'))[tree.count], 1);
+	const { steps, added } = resolveSteps([{ op: 'group', text: 'runtime' }, { op: 'hide', text: 'b' }], table);
+	const after = new FrameTable(frames, ['native'], added);
+	const stepped = applySteps(tree, steps, after.count);
+	assert.equal(stepped.total[0], 100);
+	assert.equal(entries(pathsOfTree(stepped, (f) => after.name(f))).find(([path]) => path === `native;a;${hidden}`)[1], 20);
+});
+
+test('two profiles as one: what is new, gone, more and less', () => {
+	const json = { ...CUT, hidden: [0, 0, 0, 0], names: ['a', 'b', 'c'], kind: [0, 0, 0], module: [0, 0, 0], frame: [3, 0, 1, 2], level: [0, 1, 1, 1],
+		total: [100, 60, 30, 10], self: [0, 60, 30, 10], base_self: [0, 20, 30, 0], base_hidden: [0, 0, 0, 0] };
+	const { frames, tree } = profileOfJson(json);
+	const table = new FrameTable(frames, ['native']);
+	assert.deepEqual([...tree.base], [50, 20, 30, 0]);
+	const colours = new DiffColours(table, tree, 'kind');
+	const marks = [1, 2, 3].map((node) => colours.mark(tree.frame[node], node, tree));
+	assert.deepEqual(marks, ['+ ', 'gone ', 'new ']);
+	assert.equal(colours.mark(1, 5, {}), 'gone ');
+	const rows = largestChanges(diffFunctions(tree, 3), 50, 50, 10);
+	assert.deepEqual(rows.map(({ frame, was, now }) => [frame, was, now]), [[1, 0.6, 0], [0, 0.4, 0.8], [2, 0, 0.2]]);
+});
+
+test('what is asked for, in an address', () => {
+	const labels = [['a,b', 'c=d%2C'], ['host', 'x&y#z']];
+	assert.deepEqual(parseLabels(formatLabels(labels)), labels);
+	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d' };
+	const hash = formatSelection(selection, '#view=table&q=a%26b&t=hide%3Ax');
+	assert.deepEqual(parseSelection(hash), selection);
+	assert.ok(viewPart(hash).includes('q=a%26b'));
+	for (const odd of ['', '#', '#/', '#/__proto__', '#/profile?part=9-1', '#/profile?part=1e400-2', '#/x?labels=%E0%A4%A', '#/profile?from=' + 'x'.repeat(5000)]) {
+		const parsed = parseSelection(odd);
+		assert.ok(parsed.part === null && parsed.from === 'now-1h');
+	}
+	assert.equal(shownName('f_[k]'), 'f');
+});

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages of a collector in a real browser, against a collector with known profiles (fake_collector.mjs).
+import { after, before, describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { axePath, launchBrowser, missingBrowser } from './browser.js';
+import { startCollector, stacksOf } from './fake_collector.mjs';
+import { foldedText, knownStacks, totalOf } from './known.js';
+
+const reason = missingBrowser();
+const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/files'];
+
+describe('pages', { skip: reason || false }, () => {
+	let browser;
+	let collector;
+
+	before(async () => {
+		collector = await startCollector();
+		browser = await launchBrowser();
+	});
+	after(async () => {
+		await browser?.close();
+		await collector?.close();
+	});
+
+	/** A page that must stay silent: messages, errors, violations and requests to elsewhere are kept. */
+	async function open(hash, options = {}) {
+		const { url = collector.url, ...rest } = options;
+		const context = await browser.newContext({ viewport: { width: 1400, height: 800 }, ...rest });
+		const page = await context.newPage();
+		const noise = [];
+		page.on('console', (message) => noise.push('console: ' + message.text()));
+		page.on('pageerror', (error) => noise.push('error: ' + error.message));
+		page.on('request', (request) => request.url().startsWith(url) || /^(data|blob):/.test(request.url()) || noise.push('request: ' + request.url()));
+		await page.addInitScript(() => {
+			window.__violations = [];
+			document.addEventListener('securitypolicyviolation', (event) => window.__violations.push(event.violatedDirective + ' ' + event.blockedURI));
+		});
+		await page.goto(url + hash);
+		await page.waitForFunction(() => document.body.dataset.shown);
+		return { page, noise, context };
+	}
+
+	async function assertSilent({ page, noise, context }) {
+		assert.deepEqual(await page.evaluate(() => window.__violations), []);
+		assert.deepEqual(noise, []);
+		await context.close();
+	}
+
+	const shown = (page, name) => page.waitForFunction((wanted) => document.body.dataset.shown === wanted && document.getElementById('pages').ariaBusy === 'false', name);
+	const total = (page) => page.evaluate(() => window.__viewer.tree.total[0]);
+
+	test('services by cost, agents, and a click to the profile', async () => {
+		const opened = await open('');
+		const { page } = opened;
+		const rows = await page.locator('#services tbody tr').allInnerTexts();
+		assert.equal(rows.length, 9);
+		assert.match(rows[0], /^checkout-api\s*container/);
+		assert.match(rows[0], /3\.90/);
+		assert.match(rows[4], /\+41 %/);
+		assert.match(rows.at(-1), /2 more below 0\.5 % each/);
+		const machine = await page.locator('#machine').innerText();
+		assert.match(machine, /2 of 3/);
+		assert.match(machine, /11\.97 of 24/);
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
+		await page.fill('#service-filter', 'TRUE');
+		assert.equal(await page.locator('#services tbody tr').count(), 1);
+		await page.fill('#service-filter', '');
+		await page.locator('#services a').first().click();
+		await shown(page, 'profile');
+		assert.equal(await total(page), totalOf(stacksOf('checkout-api')));
+		assert.equal(await page.inputValue('#service'), 'checkout-api');
+		await page.goBack();
+		await shown(page, 'services');
+		await assertSilent(opened);
+	});
+
+	test('a profile: labels, a part of the time, steps, all in the address', async () => {
+		const opened = await open('#/profile?service=search&t=hide:main');
+		const { page } = opened;
+		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['hide main']);
+		await page.locator('.choice', { hasText: 'node-b' }).click();
+		await shown(page, 'profile');
+		await page.waitForFunction(() => location.hash.includes('labels=host'));
+		assert.match(await page.evaluate(() => location.hash), /t=hide/);
+		assert.ok(collector.requests.some((r) => r.startsWith('/api/v1/flame') && new URL(r, 'http://x').searchParams.get('labels') === 'host=node-b'));
+		const box = await page.locator('#timeline canvas').boundingBox();
+		await page.mouse.move(box.x + 0.25 * box.width, box.y + 20);
+		await page.mouse.down();
+		await page.mouse.move(box.x + 0.5 * box.width, box.y + 20, { steps: 3 });
+		await page.mouse.up();
+		await page.waitForFunction(() => location.hash.includes('part='));
+		await shown(page, 'profile');
+		const [from, to] = await page.evaluate(() => window.__app.selection.part);
+		assert.ok(Math.abs(to - from - 900000) < 60000, String(to - from));
+		const asked = new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/flame')), 'http://x').searchParams;
+		assert.deepEqual([asked.get('from'), asked.get('to')], [String(from), String(to)]);
+		const again = await open(await page.evaluate(() => location.hash));
+		assert.deepEqual(await again.page.evaluate(() => window.__app.selection), await page.evaluate(() => window.__app.selection));
+		assert.equal(await total(again.page), await total(page));
+		await page.locator('#type').waitFor({ state: 'attached' });
+		await page.keyboard.press('4');
+		await page.waitForFunction(() => window.__viewer.grid.shownRows.length > 5);
+		await page.locator('#pin').click();
+		await page.waitForFunction(() => /from=2026-/.test(location.hash));
+		await assertSilent(again);
+		await assertSilent(opened);
+	});
+
+	test('two ranges as one tree', async () => {
+		const opened = await open('#/compare?service=checkout-api');
+		const { page } = opened;
+		const rows = await page.locator('#changes tbody tr').allInnerTexts();
+		assert.ok(rows.some((row) => /old_name\s+\S+\s+gone\s+−/.test(row)));
+		assert.ok(rows.some((row) => /fn_1\s+new\s/.test(row)));
+		assert.match(await page.locator('#change').innerText(), /→ .*\+\d+ %/);
+		await page.selectOption('#base', '7d');
+		await page.waitForFunction(() => location.hash.includes('base=7d'));
+		await shown(page, 'compare');
+		const asked = new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/compare')), 'http://x').searchParams;
+		assert.equal(asked.get('from') - asked.get('base-from'), 604800000);
+		for (const key of ['2', '4', '1']) await page.keyboard.press(key);
+		await assertSilent(opened);
+	});
+
+	test('a dropped file stays here; exports read back equal', async () => {
+		const opened = await open('#/files');
+		const { page } = opened;
+		const stacks = knownStacks(61);
+		const before = collector.requests.length;
+		await page.setInputFiles('#file', { name: 'x.folded', mimeType: 'text/plain', buffer: Buffer.from(foldedText(stacks)) });
+		await page.waitForFunction(() => window.__viewer.tree);
+		assert.equal(await total(page), totalOf(stacks));
+		for (const format of ['folded', 'speedscope']) {
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', format);
+			const saved = readFileSync(await (await download).path());
+			await page.evaluate(() => (window.__viewer.tree = null));
+			await page.setInputFiles('#file', { name: 'again', mimeType: 'text/plain', buffer: saved });
+			await page.waitForFunction(() => window.__viewer.tree);
+			assert.equal(await total(page), totalOf(stacks), format);
+		}
+		for (const [format, head] of [['svg', '<svg'], ['csv', 'function,'], ['png', '\u0089PNG']]) {
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', format);
+			assert.ok(readFileSync(await (await download).path(), 'latin1').startsWith(head), format);
+		}
+		assert.deepEqual(collector.requests.slice(before).filter((r) => !r.startsWith('/ui/')), []);
+		await page.setInputFiles('#file', { name: 'bad<b>', mimeType: 'text/plain', buffer: Buffer.from('nothing') });
+		await page.locator('#trouble:not([hidden])').waitFor();
+		assert.match(await page.locator('#trouble').innerText(), /^bad<b> could not be read/);
+		await assertSilent(opened);
+	});
+
+	test('a token is asked for once, and is in no link', async () => {
+		const locked = await startCollector({ token: 'secret-token' });
+		const opened = await open('#/services', { url: locked.url });
+		const { page } = opened;
+		await page.locator('#sign-in[open]').waitFor();
+		await page.fill('#token', 'wrong');
+		await page.keyboard.press('Enter');
+		await page.waitForFunction(() => document.getElementById('sign-trouble').textContent);
+		await page.fill('#token', 'secret-token');
+		await page.keyboard.press('Enter');
+		await shown(page, 'services');
+		assert.ok(!(await page.content()).includes('secret-token'));
+		assert.ok(!locked.requests.some((r) => r.includes('secret')));
+		assert.equal(await page.evaluate(() => document.cookie), '');
+		await opened.context.close();
+		await locked.close();
+	});
+
+	test('what goes wrong is said, and the page stays', async () => {
+		let status = 0;
+		const odd = await startCollector({ fail: (what) => (what === 'session' ? 0 : status) });
+		const opened = await open('#/services', { url: odd.url });
+		const { page } = opened;
+		for (const [code, text] of [[404, 'Nothing is stored'], [503, 'busy'], [504, 'shorter range'], [400, 'made to fail'], [409, 'different things']]) {
+			status = code;
+			await page.goto(odd.url + '#/profile?service=gone' + code);
+			await page.locator('#trouble:not([hidden])').waitFor();
+			await page.waitForFunction((wanted) => document.getElementById('trouble').textContent.includes(wanted), text);
+		}
+		status = 0;
+		await page.locator('#refresh').click();
+		await shown(page, 'profile');
+		assert.ok(await page.locator('#trouble').isHidden());
+		status = 404;
+		await page.locator('[data-page=compare]').click();
+		await page.waitForFunction(() => document.getElementById('trouble').textContent.includes('Nothing is stored'));
+		assert.ok(await page.locator('#graph-row').isHidden(), 'the graph of before');
+		await odd.close();
+		await page.locator('#refresh').click();
+		await page.waitForFunction(() => document.getElementById('trouble').textContent.includes('does not answer'));
+		await page.goto(odd.url + '#/profile?from=nonsense&service=x').catch(() => {});
+		await opened.context.close();
+		const bad = await open('#/profile?from=nonsense');
+		assert.match(await bad.page.locator('#trouble').innerText(), /did not understand: from or to/);
+		await bad.context.close();
+	});
+
+	for (const colorScheme of ['light', 'dark']) {
+		test(`axe-core finds nothing, ${colorScheme}`, async () => {
+			for (const hash of PAGES) {
+				const { page, context } = await open(hash, { colorScheme, bypassCSP: true });
+				await page.evaluate(readFileSync(axePath(), 'utf8'));
+				const found = await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')));
+				assert.deepEqual(found, [], hash);
+				await context.close();
+			}
+		});
+	}
+
+	test('400 pixels wide, and by keys alone', async () => {
+		for (const hash of PAGES) {
+			const opened = await open(hash, { viewport: { width: 400, height: 800 } });
+			assert.ok(await opened.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash);
+			await assertSilent(opened);
+		}
+		const opened = await open('#/services');
+		const { page } = opened;
+		for (let i = 0; i < 40; i++) {
+			await page.keyboard.press('Tab');
+			if (await page.evaluate(() => document.activeElement.textContent === 'search')) break;
+		}
+		await page.keyboard.press('Enter');
+		await shown(page, 'profile');
+		assert.equal(await page.inputValue('#service'), 'search');
+		await page.locator('#timeline input').first().focus();
+		await page.keyboard.press('ArrowRight');
+		await page.waitForFunction(() => location.hash.includes('part='));
+		await shown(page, 'profile');
+		const seen = new Set();
+		await page.locator('#service').focus();
+		for (let i = 0; i < 80; i++) {
+			await page.keyboard.press('Tab');
+			seen.add(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent.slice(0, 20)));
+		}
+		for (const id of ['query', 'mirror', 'export', 'flip']) assert.ok(seen.has(id), id);
+		await assertSilent(opened);
+	});
+});
