@@ -12,8 +12,8 @@ import threading
 import time
 from urllib.parse import quote
 
-from collector import Collector, content, free_port, go_profiles, pprof, top
-from support import QUICK, ROOT, Profile, Tap, hearth, path, run
+from collector import Collector, content, free_port, go_profiles, pprof, pprof_raw, top
+from support import HERE, QUICK, ROOT, Profile, Tap, hearth, path, run
 
 tap = Tap("api")
 DAY = 1709208000  # 2024-02-29T12:00:00Z
@@ -55,7 +55,7 @@ def parameters(c):
         ("GET", ls + "service=s&from=2024-02-29T00:00:00&to=2024-02-30T00:00:00", 'bad request: bad "to" timestamp'),
         ("GET", ls + "service=s&from=2024-02-29T00:00:00&to=2024-02-29T01:00:00&limit=x",
          'bad request: bad "limit" "x"'),
-        ("GET", ls + "service=s&from=2024-02-29T00:00:00&to=2024-02-29T01:00:00&limit=-1", 'bad "limit" "-1"'),
+        ("GET", ls + "service=s&from=2024-02-29T00:00:00&to=2024-02-29T01:00:00&limit=-x", 'bad "limit" "-x"'),
         ("GET", ls + "service=s&from=2024-02-29T02:00:00&to=2024-02-29T01:00:00",
          "bad request: CreatedAtMin after CreatedAtMax"),
         ("GET", ls + "service=s&from=2024-02-29T00:00:00&to=2024-02-29T01:00:00&type=nope", "unknown profile type"),
@@ -241,6 +241,51 @@ def merges(c):
     expect(c.get(f"/api/0/profiles/{ids[0]}+{stored}"), 405, "trace")
 
 
+def profefe_agent(c):
+    """profefe's own agent: from the Go proxy, or from the folder PROFEFE_SOURCE."""
+    folder, source = path("profefe_agent"), os.environ.get("PROFEFE_SOURCE")
+    shutil.copytree(os.path.join(HERE, "workloads/profefe_agent"), folder)
+    env = {**os.environ, "GOFLAGS": "-mod=mod"}
+    if source:
+        run("go", "mod", "edit", f"-replace=github.com/profefe/profefe={source}", "-require=github.com/profefe/profefe@v0.0.0",
+            cwd=folder, env=env, check=True)
+    else:
+        fetched = run("go", "get", "github.com/profefe/profefe@latest", cwd=folder, env=env)
+        if fetched.returncode:
+            tap.skip("profefe's agent", f"cannot be fetched: {fetched.stderr.strip().splitlines()[-1].strip()}")
+            return
+    built = run("go", "build", "-o", "agent", ".", cwd=folder, env=env)
+    if not tap.ok(built.returncode == 0, "a program with profefe's agent is built", built.stderr[-300:]):
+        return
+    for url in (c.url, c.url + "/"):
+        done = run(os.path.join(folder, "agent"), url, 14, timeout=60)
+        tap.ok(done.returncode == 0, f"profefe's agent sends to {url}", done.stderr)
+    answer = c.get("/api/0/profiles?service=go.shop&type=cpu&labels=region%3Deu,path%3Da%252Cb%253Dc&from=-1h&to=now&limit=-1")
+    tap.ok(answer.status == 200 and len(answer.json["body"]) >= 2, "its profiles are found by its labels", answer)
+
+
+def profefe_clients():
+    """What profefe answers beyond its manual: slashes at both ends of a path, any method, a negative limit."""
+    with Collector("--retention", "0", "--retention-free", "0") as c:
+        for target in ("/api/0/profiles", "/api/0/profiles/", "//api/0/profiles", "//api/0/profiles/"):
+            answer = c.ask("POST", f"{target}?service=s&type=cpu", PROFILE)
+            tap.ok(answer.status == 200, f"POST {target}", answer)
+        for target in ("/api/0/profiles/", "//api/0/profiles/"):
+            answer = c.get(f"{target}?service=s&type=cpu&from=1970-01-01T00:00:00&to=now&limit=-1")
+            tap.ok(answer.status == 200 and len(answer.json["body"]) == 4, f"GET {target} with limit=-1 lists all", answer)
+        answer = c.get(f"/api/0/profiles/merge/?service=s&type=cpu&from=1970-01-01T00:00:00&to=now&limit=-1")
+        tap.ok(answer.status == 200 and answer.headers["X-Profiles-Merged"] == "4", "merge/ with limit=-1 merges all", answer)
+        identity = c.get("/api/0/profiles?service=s&from=1970-01-01T00:00:00&to=now").json["body"][0]["id"]
+        tap.ok(c.get(f"/api/0/profiles/{identity}/").status == 200, "a download's path may end in a slash")
+        for body in (b"", b"service=other"):
+            answer = c.ask("POST", "/api/0/profiles/merge?service=s&type=cpu&from=1970-01-01T00:00:00&to=now", body)
+            tap.ok(answer.status == 200 and answer.headers["X-Profiles-Merged"] == "4", f"POST merge, body {body}", answer)
+            tap.ok(c.ask("POST", "/api/0/services/", body).json.get("body") == ["s"], f"POST services, body {body}")
+        tap.ok(c.get("/api/0/services/").json.get("body") == ["s"], "GET services/")
+        if not QUICK and shutil.which("go"):
+            profefe_agent(c)
+
+
 def routes(c):
     """Section 2.3, 2.9, 2.10."""
     services = c.get("/api/0/services").json["body"]
@@ -250,10 +295,10 @@ def routes(c):
     in_git = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.git"))
     tap.ok({"version", "commit", "build_time"} <= set(version) and all(isinstance(v, str) and (v or not in_git) for v in version.values()),
            "version", version)
-    for target in ("/api/0/", "/api/0/nope", "/api/0/services/", "/api/0/profilesX", "/api/0", "/favicon.ico"):
+    for target in ("/api/0/", "/api/0/nope", "/api/0/profilesX", "/api/0", "/favicon.ico"):
         expect(c.get(target), 404, "nothing found", f"GET {target}")
-    for method, target, allow in (("PUT", "/api/0/profiles", "POST, GET, HEAD, DELETE"), ("POST", "/api/0/services", "GET, HEAD"),
-                                  ("POST", "/api/0/profiles/merge", "GET, HEAD"), ("PATCH", "/api/0/profiles/x", "GET, HEAD")):
+    for method, target, allow in (("PUT", "/api/0/profiles", "POST, GET, HEAD, DELETE"), ("PUT", "/api/0/services", "GET, HEAD, POST"),
+                                  ("PUT", "/api/0/profiles/merge", "GET, HEAD, POST"), ("PATCH", "/api/0/profiles/x", "GET, HEAD")):
         answer = c.ask(method, target, b"")
         expect(answer, 405, "method not allowed", f"{method} {target}")
         tap.ok(answer.headers["Allow"] == allow, f"{method} {target} says Allow", answer.headers["Allow"])
@@ -261,6 +306,8 @@ def routes(c):
                        ("/./api/0/version", "/api/0/version")):
         answer = c.get(raw)
         tap.ok(answer.status == 301 and answer.headers["Location"] == clean, f"{raw} moves", answer.headers["Location"])
+    answer = c.ask("POST", "/api/0/x/../profiles", b"")
+    tap.ok(answer.status == 308, "a POST that moves stays a POST", answer)
     head, get = c.ask("HEAD", "/api/0/services"), c.get("/api/0/services")
     tap.ok(head.status == 200 and not head.body and head.headers["Content-Length"] == str(len(get.body)), "HEAD is GET without a body")
     answer = c.ask("POST", "/api/0/profiles/symbolz", b"0x1234+0x5678")
@@ -280,6 +327,71 @@ def routes(c):
     c.upload("going", "cpu", at(0))
     removed = c.ask("DELETE", "/api/0/profiles?service=going&from=0&to=now")
     tap.ok(removed.json["body"] == {"deleted": 1} and "going" not in c.get("/api/0/services").json["body"], "deletion of a service", removed)
+
+
+def same_samples(raw):
+    """pprof -raw with each location id in a sample replaced by the location, in the order of the text: the order of samples, which the
+    ids follow, means nothing. Mappings stay as they are."""
+    head, _, rest = raw.partition("Samples:\n")
+    rows, _, rest = rest.partition("Locations\n")
+    places, _, mappings = rest.partition("Mappings\n")
+    locations = {}
+    for line in places.splitlines():
+        identity, colon, place = line.partition(": ")
+        if colon and identity.strip().isdigit():
+            now = locations.setdefault(identity.strip(), [])
+            line = place
+        now.append(line.strip())
+    samples = []
+    for line in rows.splitlines()[1:]:
+        values, colon, ids = line.partition(": ")
+        if colon and set(values) <= set("0123456789 "):
+            samples.append([values, *(tuple(locations[i]) for i in ids.split())])
+        else:
+            samples[-1].append(line)
+    return head, rows.splitlines()[0], sorted(samples, key=str), sorted(locations.values()), mappings
+
+
+def raw_is_the_same(c, kind, folders):
+    """What was sent and what is downloaded are the same to go tool pprof -raw, and merges are what it makes of the files."""
+    files = [os.path.join(f, f"{kind}.pb.gz") for f in folders]
+    listed = c.get(f"/api/0/profiles?service=real&type={kind}&from=-1h&to=now").json["body"]
+    back = []
+    for row in listed:
+        back.append(path("back.pb.gz"))
+        with open(back[-1], "wb") as f:
+            f.write(c.get("/api/0/profiles/" + row["id"]).body)
+        back[-1] = pprof_raw(back[-1])
+    sent = [pprof_raw(f) for f in files]
+    missing = [text for text in sent if same_samples(text) not in [same_samples(b) for b in back]]
+    tap.ok(len(back) == len(sent) and not missing, f"pprof -raw of what is downloaded says the same ({kind})", missing[:1] and (missing[0][-1500:], back))
+    with open(path("merged.pb.gz"), "wb") as f:
+        f.write(c.get(f"/api/0/profiles/merge?service=real&type={kind}&from=-1h&to=now").body)
+    want, ours = pprof_raw(*files), pprof_raw(path("merged.pb.gz"))
+    tap.ok(want == ours, f"and of a merge, letter by letter ({kind})", want == ours or (want[-1500:], ours[-1500:]))
+    done = hearth("merge", "-o", path("merged.pb.gz"), *files)
+    ours = pprof_raw(path("merged.pb.gz"))
+    tap.ok(done.returncode == 0 and want == ours, f"so it is of hearth merge ({kind})", want == ours or (want[-1500:], ours[-1500:]))
+
+
+def unused_mappings():
+    """The first mapping is the main program: it stays first in a sum, used or not; others that nothing uses are left out."""
+    first = pprof([(["main", "a"], [1, 10]), (["main", "none"], [0, 0])], mappings=[(0x1000, 0x2000, "/bin/program"), (0x5000, 0x6000, "/lib/none.so")])
+    second = pprof([(["main", "b"], [2, 20])], mappings=[(0x8000, 0x9000, "/lib/other.so")])
+    files = [path("first.pb.gz"), path("second.pb.gz")]
+    for file, data in zip(files, (first, second)):
+        with open(file, "wb") as f:
+            f.write(data)
+    with Collector() as c:
+        for data in (first, second):
+            c.upload("unused", "cpu", data)
+        with open(path("merged.pb.gz"), "wb") as f:
+            f.write(c.get("/api/0/profiles/merge?service=unused&type=cpu&from=-1h&to=now").body)
+        served = pprof_raw(path("merged.pb.gz"))
+    done = hearth("merge", "-o", path("merged.pb.gz"), *files)
+    want, ours = pprof_raw(*files), pprof_raw(path("merged.pb.gz"))
+    tap.ok("/bin/program" in want and "none.so" not in want and served == want, "a sum has the first mapping, and no other that nothing uses", (want, served))
+    tap.ok(done.returncode == 0 and ours == want, "so has hearth merge's", (want, ours))
 
 
 def real_merges():
@@ -306,10 +418,12 @@ def real_merges():
             _, theirs, _ = top(*[os.path.join(f, f"{kind}.pb.gz") for f in folders], sample_index=index)
             tap.ok(status == 0 and ours == theirs and len(ours) > 1, f"go tool pprof -top of a merge of {kind}", (ours[:6], theirs[:6], error[-200:])
                    if ours != theirs else f"{len(ours)} lines")
+            raw_is_the_same(c, kind, folders)
         ids = [p["id"] for p in c.get("/api/0/profiles?service=real&type=cpu&from=-1h&to=now").json["body"]]
         _, ours, _ = top(f"{c.url}/api/0/profiles/" + "+".join(ids))
         _, theirs, _ = top(*[os.path.join(f, "cpu.pb.gz") for f in folders])
         tap.ok(ours == theirs, "and of a list of ids", len(ours))
+    unused_mappings()
 
 
 def busy():
@@ -537,6 +651,7 @@ with Collector("--retention", "0", "--retention-free", "0") as c:
     routes(c)
     tap.ok(c.stop() == 0, "SIGTERM ends it well")
 real_merges()
+profefe_clients()
 access()
 hands()
 busy()

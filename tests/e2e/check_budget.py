@@ -106,7 +106,7 @@ tap.note(f"{FILES} files of about {rows * 8 / 1e6 * FILES:.1f} MB of rows in all
 tap.ok(len(seen) == FILES, "every file's program was sampled", f"{len(seen)} of {FILES}")
 tap.ok(meter.files > 8, "rows are in the kernel", f"of at most {meter.files} files at a time, {meter.looks} looks")
 tap.ok(meter.peak <= (BUDGET << 20) + SLACK, "the budget is never passed", f"{meter.peak / 2**20:.2f} MiB at most")
-last = windows[-1].facts if windows else {}
+last = windows[-1].counters if windows else {}
 memory = {k: v for k, v in last.items() if "table" in k or "evict" in k or "unwind" in k}
 tap.note(f"the last window says {memory}")
 evicted = sum(w.counter("tables_evicted") for w in windows)

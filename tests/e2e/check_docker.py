@@ -9,7 +9,7 @@ NAME = "hearth-e2e-box"
 tap = Tap("docker")
 need(tap, "dockerd", "docker")
 socket = path("docker.sock")
-# Folders the engine makes outside its own, whatever it is told; those that were not there go again.
+# Folders that the engine always makes outside its own; those that were not there before are removed at the end.
 made = [f for f in ("/run/docker/plugins", "/run/docker", "/run/containerd/s", "/run/containerd") if not os.path.exists(f)]
 with open(path("dockerd.log"), "w") as log:
     daemon = start("dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", "--data-root", path("data"), "--exec-root",
@@ -50,6 +50,11 @@ try:
     record(tap, 2, "-q", "--container-socket", socket, "--container", NAME, "-o", path("only.pb.gz"))
     only = Profile(path("only.pb.gz")).samples
     tap.ok(only and all(s.labels.get("container") == NAME for s in only), "--container NAME takes nothing else", total(only))
+    done = hearth("record", "-d", 1, "--container-socket", socket, "--container", NAME[:-1], "-o", path("none.pb.gz"))
+    tap.ok(done.returncode == 1 and f"did you mean '{NAME}'" in done.stderr and not os.path.exists(path("none.pb.gz")),
+           "--container with a name that nothing has: an error", f"{done.returncode} {done.stderr.strip()}")
+    record(tap, 2, "-q", "--container-socket", path("no.sock"), "--container", identity[:12], "-o", path("by_id.pb.gz"))
+    tap.ok(total(Profile(path("by_id.pb.gz")).samples) > 50, "--container with an id needs no engine")
     record(tap, 2, "-q", "--container-socket", path("no.sock"), "-o", path("mute.col"))
     own = [l.split(";")[1] for l in open(path("mute.col")).read().split("\n")[1:] if l.split(";")[2:3] == ["spin"]]
     tap.ok(own and set(own) == {identity[:12]}, "the short id when the engine does not answer", sorted(set(own)))

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong is said in one line with the right exit status, and what was sampled is kept."""
+import contextlib
 import re
 import signal
 
+from judge import best_of
 from support import *
 
 tap = Tap("faults")
@@ -32,7 +34,7 @@ bad = {
     "broken.pb.gz": gzip.compress(plain[: len(plain) // 2] + b"\xff" * 40),
     "header.col": b"# {not json\n0;;a;b 1\n",
     "count.col": open(path("good.col"), "rb").read().rstrip(b"\n") + b"\n0;;a;b twelve\n",
-    "count.folded": b"a;b 1\na;b\n",
+    "count.folded": b"a;b\na;b twelve\n",
     "short.hwin": open(path("good.hwin"), "rb").read()[:100],
     "noise": bytes(range(256)) * 16,
     "empty": b"",
@@ -74,7 +76,7 @@ for args in (["nonsense"], ["record", "--nonsense"], ["record", "-F", "0"], ["re
            f"exit {done.returncode} {done.stderr[:100]!r}")
 one_line(hearth("record", "-d", 60, "-o", path("nowhere/x.html")), 1, "record into a folder that is not there", "nowhere")
 one_line(hearth("record", "-d", 1, "-p", 4194304, "-o", path("x.pb.gz")), 1, "record of a process that is not there", "4194304")
-one_line(hearth("record", "-d", 1, "-o", path("x.pb.gz"), "--", "/no/such/program"), 1, "record of no program", "/no/such/program")
+one_line(hearth("record", "-d", 1, "-o", path("x.pb.gz"), "--", "/no/such/program"), 127, "record of no program", "/no/such/program")
 
 # Not permitted.
 if shutil.which("setpriv"):
@@ -112,34 +114,52 @@ tap.ok(recorder.returncode == 1 and "gone/a.pb.gz" in said, "output folder remov
 tap.ok(os.path.exists(path("stays.pb.gz")), "output folder removed: the other output is written")
 
 # A signal ends a session with everything gathered and the true end.
-for number in (signal.SIGINT, signal.SIGTERM):
+def ended_by(number):
+    """One session. Return: the later of how long it took to end and how far its end is from the true one, each in shares of its bound."""
     file = path(f"signal{int(number)}.pb.gz")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(file)
     recorder = start(HEARTH, "record", "-d", 60, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
-    used = cpu_seconds(load.pid)
-    time.sleep(2)
-    used = cpu_seconds(load.pid) - used
+    before, until = cpu_seconds(load.pid), time.monotonic() + 40
+    while cpu_seconds(load.pid) - before < 1.5 and time.monotonic() < until:
+        time.sleep(0.2)
+    used = cpu_seconds(load.pid) - before
     recorder.send_signal(number)
     sent = time.time()
     said = recorder.communicate(timeout=60)[1]
     took = time.time() - sent
     tap.ok(recorder.returncode == 0 and os.path.exists(file), f"{number.name} keeps what was gathered", said[:200])
+    late = took / 2
     if os.path.exists(file):
         p = Profile(file)
-        end = (p.time_ns + p.duration_ns) / 1e9
-        tap.ok(abs(end - sent) < 0.4, f"{number.name}: the end is the true one", f"{end - sent:+.2f} s")
-        tap.ok(total(p.of(load)) > 99 * used * 0.9, f"{number.name}: the samples are there",
-               f"{total(p.of(load))} of a process that used {used:.2f} s in two of its seconds")
-    tap.ok(took < 2, f"{number.name}: written soon", f"{took:.2f} s")
+        late = max(late, abs((p.time_ns + p.duration_ns) / 1e9 - sent) / 0.4)
+        tap.ok(total(p.of(load)) > 99 * used * 0.9 - 3 * (99 * used) ** 0.5, f"{number.name}: the samples are there",
+               f"{total(p.of(load))} of a process that used {used:.2f} s meanwhile, within three standard deviations of nine tenths")
+    return late
+
+
+for number in (signal.SIGINT, signal.SIGTERM):
+    soon, tries = best_of(lambda: ended_by(number), 1, cap=4)
+    tap.ok(soon, f"{number.name}: written within 2 s, and the end is the true one within 0.4 s", f"{[round(t, 2) for t in tries]} of that")
 
 # Few descriptors: what is cached leaves some for reading what is new.
 done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -p {load.pid} -o {path('few.folded')}")
 named = sum("unknown" not in line for line in open(path("few.folded"))) if os.path.exists(path("few.folded")) else 0
 tap.ok(done.returncode == 0 and named, "64 descriptors: frames have names", f"exit {done.returncode} {named} {done.stderr[:200]}")
-done = run("sh", "-c", f"ulimit -n 64; exec {HEARTH} record -d 2 -q -o {path('few.hwin')} -o {path('few.col')}")
-text = hearth("report", path("few.hwin")).stdout
-unnamed = re.search(r"^unnamed +([0-9.]+)%", text, re.M)  # two thirds of all when the caches took every descriptor
-tap.ok(unnamed and float(unnamed[1]) < 20, "64 descriptors: the frames of the machine too", text[:600])
+
+
+def unnamed_with(limit):
+    """Percent of the machine's frames without a name, in a session with this limit of descriptors. None: no session."""
+    run("sh", "-c", f"ulimit -n {limit}; exec {HEARTH} record -d 2 -q -o {path('few.hwin')} -o {path('few.col')}")
+    found = re.search(r"^unnamed +([0-9.]+)%", hearth("report", path("few.hwin")).stdout, re.M)
+    return float(found[1]) if found else None
+
+
+# What else runs here may have code without names: the same machine without the limit says how much. It was two thirds of all when
+# the caches took every descriptor.
+few, many = unnamed_with(64), unnamed_with(4096)
+tap.ok(None not in (few, many) and few - many < 20, "64 descriptors: the frames of the machine too", f"{few} % without a name, {many} % with 4096")
 
 done = run("sh", "-c", f"ulimit -n 48; exec {HEARTH} record -d 1 -q -o {path('fewer.folded')}")
 one_line(done, 0, "48 descriptors", "ulimit -n")
@@ -166,15 +186,30 @@ tap.ok(recorder.returncode == 0 and os.path.exists(path("signals.pb.gz")), "thre
 
 # A target that ends, and one that is killed while it is read.
 target = start(workload("spin"), 2)
-reaper = threading.Thread(target=target.wait)
+ended = []
+reaper = threading.Thread(target=lambda: ended.append(os.wait4(target.pid, 0)[2]))
 reaper.start()
-begin = time.monotonic()
 done = hearth("record", "-d", 20, "-q", "-p", target.pid, "-o", path("ended.pb.gz"))
-took = time.monotonic() - begin
 reaper.join()
+target.returncode = 0  # wait4() has reaped it
 found = total(Profile(path("ended.pb.gz")).of(target)) if os.path.exists(path("ended.pb.gz")) else 0
-tap.ok(done.returncode == 0 and found > 20, "the target ends: its samples are kept", f"{found} samples {done.stderr[:200]}")
-tap.ok(took < 5, "the target ends: so does the session", f"{took:.2f} s")
+used = ended[0].ru_utime + ended[0].ru_stime
+tap.ok(done.returncode == 0 and found > 99 * used * 0.2, "the target ends: its samples are kept",
+       f"{found} samples of a process that used {used:.2f} s {done.stderr[:200]}")
+
+
+def ends_with_target():
+    """Seconds from the target's end to that of its session."""
+    target = start(workload("spin"), 2)
+    recorder = start(HEARTH, "record", "-d", 20, "-q", "-p", target.pid, "-o", path("ends.pb.gz"))
+    target.wait()
+    begin = time.monotonic()
+    recorder.wait(timeout=60)
+    return time.monotonic() - begin
+
+
+soon, tries = best_of(ends_with_target, 3)
+tap.ok(soon, "the target ends: so does the session within 3 s", f"{[round(t, 2) for t in tries]} s")
 recorder = start(HEARTH, "record", "-d", 3, "-q", "-F", 499, "-o", path("killed.pb.gz"), stderr=subprocess.PIPE, text=True)
 until = time.monotonic() + 2.5
 while time.monotonic() < until:

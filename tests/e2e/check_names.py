@@ -82,6 +82,39 @@ tap.ok(share(in_kernel, kernel) > 0.3, "kernel frames stand on the user's", f"{1
 unnamed = [s for s in profile.samples if any(n in ("", "[unknown]") for n in s.names)]
 tap.ok(share(unnamed, profile.samples) < 0.02, "hardly a frame without name or module", f"{100 * share(unnamed, profile.samples):.2f} %")
 
+# A JIT compiler's code without names: one line says what gives them.
+ADVICE = "JIT code without names: start it with --perf-basic-prof"
+if shutil.which("node"):
+    for option in ("--perf-basic-prof", None):
+        # The stack is deep enough in JIT code once the hot function is compiled; the interpreter's frames lie in node's file.
+        silent = start("node", *([option] if option else []), os.path.join(HERE, "workloads", "node.js"), 60, cwd=scratch)
+        waited = time.monotonic() + 40
+        while silent.poll() is None and cpu_seconds(silent.pid) < 2 * enough and time.monotonic() < waited:
+            time.sleep(0.2)
+        if cpu_seconds(silent.pid) < 2 * enough:
+            tap.skip(f"node {option or 'without a perf map'}", "the machine left node hardly more CPU time than its start")
+            silent.kill()
+            silent.wait()
+            continue
+        done = run(HEARTH, "record", "-F", 199, "-d", 3, "-p", silent.pid, "-o", path("jit.pb.gz"), "-o", path("jit.html"), timeout=90)
+        silent.kill()
+        silent.wait()
+        report = run(HEARTH, "report", path("jit.pb.gz")).stdout
+        with open(path("jit.html"), encoding="utf-8") as f:
+            texts = (done.stderr + done.stdout, report, f.read())
+        if option:
+            tap.ok(done.returncode == 0 and not any("JIT code without" in t for t in texts), "node with a perf map: no advice is given",
+                   done.stderr[-200:])
+        else:
+            tap.ok(done.returncode == 0 and all(t.count(ADVICE) == 1 for t in texts), "node without a perf map: one line says what gives names",
+                   f"{[t.count(ADVICE) for t in texts]} {done.stderr[-600:]}")
+            tap.ok(all(" guessed, " in t for t in texts[:2]) and "guessed stacks" in texts[2], "guessed stacks have a share of their own",
+                   report[:400])
+            samples = Profile(path("jit.pb.gz")).samples
+            guesses = [s for s in samples if s.end == "guessed"]
+            tap.ok(not any(s.labels.get("stack_end") == "cut:guessed" for s in samples), "no guess is a cut",
+                   f"{100 * share(guesses, samples):.1f} % of {total(samples)} are guessed")
+
 # Hostile names.
 samples = profile.of(hostile)
 names = {n for s in samples for n in s.names if n.startswith("jit;")}

@@ -5,7 +5,7 @@ from support import *
 
 tap = Tap("offcpu")
 need(tap)
-seconds = 3 if QUICK else 10
+seconds = 5 if QUICK else 10
 
 
 def waits(kind, *options, file=None):
@@ -44,6 +44,32 @@ for kind in ("sleep", "lock", "pipe"):
     cpu = [s for s in profile.samples if s.values[0]]
     tap.ok(not [s for s in cpu if s.values[profile.types.index(("off_cpu", "nanoseconds"))]],
            f"{kind}: no sample is both on and off the CPU")
+
+# What is shown: the CPU's time unless --value says otherwise, and what waited, not the scheduler below it.
+shown = {}
+for value in (None, "cpu", "off_cpu", "waits"):
+    choice = ["--value", value] if value else []
+    shown[value] = hearth("report", "--no-tree", "--no-processes", *choice, path("sleep.pb.gz")).stdout
+tap.ok(shown[None] == shown["cpu"] != shown["off_cpu"], "report shows cpu unless --value says otherwise")
+table = [line for line in shown["off_cpu"].split("\n") if "%" in line and ("nanosleep" in line or "schedule" in line)]
+tap.ok(table and "do_nanosleep" in table[0] and not any("__schedule" in line for line in table), "what waited is the leaf",
+       table[:2])
+for command in (["convert", path("sleep.pb.gz")], ["merge", path("sleep.pb.gz"), path("sleep.pb.gz")]):
+    factor = 2 if command[0] == "merge" else 1
+    for value, index in (("off_cpu", 3), ("waits", 2), ("samples", 0)):
+        done = hearth(*command, "--value", value, "--format", "folded", "-o", "-")
+        got = sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines())
+        want = factor * sum(s.values[index] for s in Profile(path("sleep.pb.gz")).samples)
+        tap.ok(done.returncode == 0 and got == want, f"{command[0]} --value {value}", f"{got} of {want}")
+    done = hearth(*command, "--value", "nonsense", "-o", path("nonsense.html"))
+    tap.ok(done.returncode == 2 and "off_cpu" in done.stderr, f"{command[0]} --value of no value lists them", done.stderr.strip())
+done = hearth("record", "-d", 1, "--value", "off_cpu", "-o", path("x.html"))
+tap.ok(done.returncode == 2 and "--off-cpu" in done.stderr, "record --value off_cpu needs --off-cpu", done.stderr.strip())
+done = hearth("record", "--off-cpu", "--value", "off_cpu", "-o", path("value.pb.gz"), "--", workload("waits"), "sleep", 2)
+tap.ok("function (off_cpu)" in done.stdout and "do_nanosleep" in done.stdout, "record's summary lists what --value says",
+       done.stdout[-300:])
+tap.ok(hearth("report", path("value.pb.gz")).stdout == hearth("report", "--value", "off_cpu", path("value.pb.gz")).stdout,
+       "and the file shows it first")
 
 profile, truth, times = waits("sleep", "--off-cpu-min", "100ms", file=path("min.pb.gz"))
 tap.ok(waited(profile, "wait_in_sleep") == (0, 0), "waits shorter than --off-cpu-min are left out")

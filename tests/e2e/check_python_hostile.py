@@ -157,7 +157,7 @@ def check(python):
            f"{total(shown)} of {total(samples)} samples, start included")
 
 
-pythons = [p for p in installed() if p.number >= (3, 7) and p.version in FULL]
+pythons = some_of(p for p in installed() if p.number >= (3, 7) and p.version in FULL)
 if QUICK:
     pythons = [p for p in pythons if p.version == "3.12" and p.source == "built"] or pythons[-1:]
 for python in pythons:

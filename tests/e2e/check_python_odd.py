@@ -294,7 +294,8 @@ CASES = {"subinterpreter": check_subinterpreter, "greenlets": check_greenlets, "
 QUICK_CASES = {"3.8": ["corrupted"], "3.12": ["corrupted", "embedded"], "3.13": ["subinterpreter", "forked", "names"]}
 FEW_VERSIONS = {"greenlets": ("3.8", "3.11", "3.12", "3.13")}  # a package from the network for each
 
-for python in [p for p in pythons.installed() if p.source == "built"] or pythons.installed():
+every = [p for p in pythons.installed() if p.source == "built"] or pythons.installed()
+for python in every if only else some_of(every):
     for name, case in CASES.items():
         if only and not {name, python.version} >= set(only) & (set(CASES) | set(pythons.VERSIONS)):
             continue

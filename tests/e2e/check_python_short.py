@@ -24,7 +24,7 @@ def python_frames(sample):
 
 
 def ran_python(sample):
-    """The thread was in the interpreter's loop, whatever hearth could see of it."""
+    """The thread was in the interpreter's loop, even if hearth could not see it."""
     return bool(python_frames(sample)) or any(n.startswith(LOOP) for n in sample.names)
 
 
@@ -75,6 +75,7 @@ def check(python):
 
 VERSIONS = QUICK_VERSIONS[-1:] if QUICK else ("2.7", "3.8", "3.11", "3.12", "3.13")
 pythons = [p for p in installed() if p.source == "built" and p.version in VERSIONS] or installed()[-1:]
+pythons = some_of(pythons)
 for python in pythons:
     if not only or python.version in only:
         check(python)

@@ -9,6 +9,7 @@ remains is told apart by kind in docs/unwind-rows.md; a disagreement of no known
 import mmap
 import multiprocessing
 import re
+import zlib
 from collections import Counter
 
 from support import *
@@ -19,7 +20,8 @@ QUICK_FILES = ["/usr/bin/bash", "/usr/bin/git", "/usr/bin/python3", "/usr/lib/x8
 ROUNDS = 2  # a row's address and the byte behind it
 SHARE_MAX = 0.0001
 # docs/unwind-rows.md
-EXPLAINED = ("indexed expression", "popped, proven root", "Go: root or signal frame", "Go: switch of stacks", "Go: more is known")
+EXPLAINED = ("indexed expression", "popped, proven root", "coroutine's root",
+             "greenlet: stacks take turns", "Go: root or signal frame", "Go: switch of stacks", "Go: more is known")
 
 
 def machine_of(file):
@@ -212,6 +214,33 @@ def is_go(file):
         return data.find(b"\xff Go buildinf:") >= 0
 
 
+# mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je; call: glibc's __start_context.
+CONTEXT = bytes.fromhex("4889dc488b3c244885ff7408e8")
+
+
+def is_greenlet(file):
+    """Whether it is greenlet's extension module, whose functions do not all return to where they were called."""
+    if "greenlet" not in os.path.basename(file):
+        return False
+    with open(file, "rb") as f:
+        return b"\0PyInit__greenlet\0" in f.read()
+
+
+def has_context(file, function):
+    """Whether the function's bytes, by the program headers, hold the code that a coroutine of glibc returns to."""
+    with open(file, "rb") as f:
+        head = f.read(64)
+        at, size, count = int.from_bytes(head[32:40], "little"), head[54], int.from_bytes(head[56:58], "little")
+        f.seek(at)
+        table = f.read(size * count)
+        for entry in (table[i:i + size] for i in range(0, len(table), size)):
+            offset, address, length = (int.from_bytes(entry[i:i + 8], "little") for i in (8, 16, 32))
+            if entry[0] == 1 and address <= function.start < address + length:
+                f.seek(function.start - address + offset)
+                return CONTEXT in f.read(function.end - function.start)
+    return False
+
+
 class Comparison:
     def __init__(self, file, fp, sp):
         self.file, self.fp, self.sp, self.is_go = file, fp, sp, is_go(file)
@@ -258,8 +287,12 @@ class Comparison:
             wanted = self.expression_at(function, address)
         if cfa == "exp":
             cfa = wanted[0]
+        if ours in ("moving", "moved", "stop") and is_greenlet(self.file):
+            return "greenlet: stacks take turns"
         if ours == "stop" and cfa.startswith(self.sp) and int(cfa[len(self.sp):]) < 8:
             return "popped, proven root"
+        if ours == "stop" and cfa == f"{self.sp}+8" and has_context(self.file, function):
+            return "coroutine's root"
         if ours == "unsupported":
             return "indexed expression" if wanted[0] == "unsupported" else "unsupported"
         if len(cells) != 3:
@@ -307,17 +340,19 @@ def compare(file):
 
 
 def files_of_machine():
+    """All of them; when sampled a quarter, which one is in rotation."""
     for top in ("/usr/bin", "/usr/lib"):
         for folder, _, names in os.walk(top):
             for name in sorted(names):
-                yield os.path.join(folder, name)
+                if not SAMPLED or zlib.crc32(name.encode()) % 4 == rotation() % 4:
+                    yield os.path.join(folder, name)
 
 
 def main():
     tap = Tap("rows")
     need(tap, "readelf", root=False)
     named = [a for a in sys.argv[1:] if not a.startswith("-")]
-    files = named or (QUICK_FILES if QUICK else files_of_machine())
+    files = named or (QUICK_FILES if QUICK else [*QUICK_FILES, *files_of_machine()])
     files = sorted({f for f in map(os.path.realpath, files) if machine_of(f) in MACHINES})
     rows, compared, kinds, examples = 0, 0, Counter(), {}
     with multiprocessing.Pool(CPUS) as pool:

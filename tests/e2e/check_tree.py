@@ -53,7 +53,7 @@ for what, process in programs.items():
     check(what, profile.of(process))
 
 through_libc = [s for s in profile.of(nofp) if "compare" in s.names or (s.modules and "libc" in s.modules[-1])]
-# main -> sorter -> qsort -> ... -> compare: whoever has not seen qsort's frames has not seen a whole stack.
+# main -> sorter -> qsort -> ... -> compare: a stack without qsort's frames is not whole.
 whole = [s for s in through_libc if s.end == "complete" and not any("sort" in n and n != "sorter" for n in s.names)]
 tap.ok(total(through_libc) > 50, "samples above or in qsort", total(through_libc))
 tap.ok(not whole, "a chain through the libc is never called complete", f"{total(whole)} of {total(through_libc)}")

@@ -48,7 +48,7 @@ group = os.path.join(mount, "hearth-e2e") if mount else None
 try:
     os.mkdir(group)
 except (OSError, TypeError) as error:
-    tap.skip("--cgroup", f"no cgroup of version 2 to be had: {error}")
+    tap.skip("--cgroup", f"no cgroup of version 2 can be made: {error}")
 else:
     inside = start(workload("spin"), 6)
     with open(os.path.join(group, "cgroup.procs"), "w") as f:

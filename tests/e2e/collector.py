@@ -35,14 +35,14 @@ class Answer:
 
 
 class Collector:
-    """hearth serve on a free port; use it with `with`."""
+    """hearth serve on a free port; use it with `with`. stderr: a descriptor that gets what goes to @log otherwise."""
 
-    def __init__(self, *options, folder=None, port=None, log="serve.log", env=None, user=None):
+    def __init__(self, *options, folder=None, port=None, log="serve.log", env=None, user=None, stderr=None):
         self.port = port or free_port()
         self.folder = folder or path(f"store-{self.port}")
         self.log = path(log)
         self.options = [str(o) for o in options]
-        self.env, self.user = env, user
+        self.env, self.user, self.stderr = env, user, stderr
         self.process = None
 
     def __enter__(self):
@@ -54,7 +54,8 @@ class Collector:
 
     def start(self, wait=True):
         self.process = start(HEARTH, "serve", "--addr", f"127.0.0.1:{self.port}", "--data-dir", self.folder,
-                             *(["--user", self.user] if self.user else []), *self.options, stderr=open(self.log, "ab"), env=self.env)
+                             *(["--user", self.user] if self.user else []), *self.options,
+                             stderr=open(self.log, "ab") if self.stderr is None else self.stderr, env=self.env)
         if wait:
             self.wait_ready()
 
@@ -145,8 +146,9 @@ def message(field, data):
 
 
 def pprof(samples, types=(("samples", "count"), ("cpu", "nanoseconds")), time_ns=0, packed=True, duration_ns=0,
-          period=10000000):
-    """samples: [(names, values)], names root first. A whole profile; gzip unless packed is False."""
+          period=10000000, mappings=()):
+    """samples: [(names, values[, labels])], names root first, labels texts by name. mappings: [(start, limit, file)], which no
+    location uses. A whole profile; gzip unless packed is False."""
     strings, out = [""], b""
 
     def text(value):
@@ -157,11 +159,14 @@ def pprof(samples, types=(("samples", "count"), ("cpu", "nanoseconds")), time_ns
     for kind, unit in types:
         out += message(1, number(1, text(kind)) + number(2, text(unit)))
     functions = {}
-    for names, values in samples:
+    for names, values, *labels in samples:
         for name in names:
             functions.setdefault(name, len(functions) + 1)
         ids = b"".join(varint(functions[n]) for n in reversed(names))
-        out += message(2, message(1, ids) + message(2, b"".join(varint(v) for v in values)))
+        texts = b"".join(message(3, number(1, text(k)) + number(2, text(v))) for row in labels for k, v in row.items())
+        out += message(2, message(1, ids) + message(2, b"".join(varint(v) for v in values)) + texts)
+    for i, (start, limit, file) in enumerate(mappings, 1):
+        out += message(3, number(1, i) + number(2, start) + number(3, limit) + number(5, text(file)))
     for name, identity in functions.items():
         out += message(4, number(1, identity) + message(4, number(1, identity)))
         out += message(5, number(1, identity) + number(2, text(name)) + number(3, text(name)))
@@ -191,6 +196,12 @@ def go_profiles(count):
 def content(folder, name):
     with open(os.path.join(folder, name), "rb") as f:
         return f.read()
+
+
+def pprof_raw(*sources):
+    """What go tool pprof -raw says of files, or of one file and what else it merges with it."""
+    done = run("go", "tool", "pprof", "-raw", *sources, timeout=300, env={**os.environ, "PPROF_TMPDIR": path("pprof-tmp")})
+    return done.stdout if done.returncode == 0 else done.stderr
 
 
 def top(*sources, sample_index=None, nodes=50):

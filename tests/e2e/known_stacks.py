@@ -34,7 +34,7 @@ def follows(frames, chain):
 
 def is_exact(sample, chains, roots=("_start", "runtime.goexit")):
     """From a root through at most BELOW_MAIN frames, then a beginning of a chain. Kernel frames on top do not count.
-    roots: what main and main.* may stand on; None: whatever it is."""
+    roots: what main and main.* may stand on; None: anything."""
     frames = [(n, m) for n, m in zip(sample.names, sample.modules) if not m.startswith("[kernel")]
     first = next((i for i, (n, _) in enumerate(frames) if plain(n) == chains[0][0]), None)
     if first is None or not 1 <= first <= BELOW_MAIN:

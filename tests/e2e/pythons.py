@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from support import ROOT, path
+from support import ROOT, path, some_of
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "kernels"))
 import packages  # noqa: E402
@@ -104,19 +104,25 @@ def prepare(root):
 
 
 def everything(tap, versions=None):
-    """All that can be had; what is missing is skipped by name."""
+    """All that are installed and those of other suites (sampled: some_of() them). What is missing is skipped by name; the newest that is
+    installed stands in for a suite."""
     out = [p for p in installed() if versions is None or p.version in versions]
     for version in versions or VERSIONS[:-1]:
         if not any(p.version == version and p.source == "built" for p in out):
             tap.skip(f"Python {version}", "not installed")
     if versions is not None:
         return [p for p in out if p.source == "built"]
-    for suite in SUITES:
+    chosen, newest = [], out[-1:]
+    for one in some_of([*out, *SUITES]):
+        if isinstance(one, Python):
+            chosen.append(one)
+            continue
         try:
-            out.append(of_suite(suite))
+            chosen.append(of_suite(one))
         except packages.Unavailable as e:
-            tap.skip(f"Python of {suite}", str(e))
-    return out
+            tap.skip(f"Python of {one}", str(e))
+            chosen += [p for p in newest if p not in chosen]
+    return chosen
 
 
 assert path

@@ -1,31 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end-to-end drivers share: TAP lines, workloads, hearth itself, and an independent reader of pprof files.
 
-Every driver runs alone: ./check_NAME.py [--quick]. HEARTH names another program than build/hearth, E2E_BUILD another
+Every driver runs alone: ./check_NAME.py [--quick|--sampled]. HEARTH names another program than build/hearth, E2E_BUILD another
 folder for the workloads. Workloads end by themselves; what a driver starts, it stops by pid.
 """
 import atexit
 import contextlib
 import gzip
+import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 HEARTH = os.path.abspath(os.environ.get("HEARTH", os.path.join(ROOT, "build", "hearth")))
 BUILD = os.path.abspath(os.environ.get("E2E_BUILD", os.path.join(ROOT, "build", "e2e")))
 QUICK = "--quick" in sys.argv
+SAMPLED = "--sampled" in sys.argv  # what CI runs of a part: as long as whole, of versions and rounds only some
 CPUS = os.cpu_count() or 1
 TICK = os.sysconf("SC_CLK_TCK")
+
+
+
+def rotation():
+    """Which of several turns a sampled run takes: another one each time (scripts/test-extra sets it)."""
+    return int(os.environ.get("HEARTH_ROTATION", "0"))
+
+
+def some_of(versions):
+    """What a form takes of a list that begins with the oldest: all, or when sampled the oldest, the newest and one in
+    rotation."""
+    versions = list(versions)
+    if not SAMPLED or len(versions) <= 3:
+        return versions
+    between = versions[1:-1]
+    return [versions[0], between[rotation() % len(between)], versions[-1]]
+
 
 scratch = tempfile.mkdtemp(prefix="hearth-e2e-")
 os.chmod(scratch, 0o755)
 started = []
+# Whoever started us in the background (nohup, &) ignores these, and a child inherits that: what is tested starts as from a terminal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Tap:
@@ -188,7 +213,28 @@ class Sample:
 
     @property
     def end(self):
-        return self.labels.get("stack_end", "")
+        """ "complete", "guessed", "cut:REASON" or "": older files call the second "cut:guessed"."""
+        end = self.labels.get("stack_end", "")
+        return "guessed" if end == "cut:guessed" else end
+
+
+def logfmt(text):
+    """key=value pairs: names with %XX, values bare or as JSON strings (docs/formats/pprof.md)."""
+    for name, value in re.findall(r'([^ =]*)=("(?:[^"\\]|\\.)*"|[^ ]*)', text):
+        yield urllib.parse.unquote(name, errors="surrogateescape"), json.loads(value) if value.startswith('"') else value
+
+
+def window_facts(comments):
+    """What hearth says of the window itself -> its facts (texts by key) and its counters (numbers by name)."""
+    facts, counters = {}, {}
+    for c in comments:
+        if c.startswith("hearth facts: "):
+            facts.update(logfmt(c.partition(": ")[2]))
+        elif c.startswith("hearth counters: "):
+            counters.update(logfmt(c.partition(": ")[2]))
+    if "complete_share" in counters:
+        facts["complete_share"] = counters.pop("complete_share")
+    return facts, {k: int(v) for k, v in counters.items()}
 
 
 class Profile:
@@ -207,9 +253,8 @@ class Profile:
         self.time_ns = signed(raw.get(9, [0])[-1])
         self.duration_ns = signed(raw.get(10, [0])[-1])
         self.period = signed(raw.get(12, [0])[-1])
-        # What hearth says of the window itself: comments "hearth: key=value".
-        comments = [self.strings[i] for value in raw.get(13, []) for i in numbers(value)]
-        self.facts = dict(c[8:].partition("=")[::2] for c in comments if c.startswith("hearth: "))
+        self.comments = [self.strings[i] for value in raw.get(13, []) for i in numbers(value)]
+        self.facts, self.counters = window_facts(self.comments)
         self.types = []
         for value in raw.get(1, []):
             pair = dict(fields(value))
@@ -257,11 +302,11 @@ class Profile:
         return s
 
     def counter(self, name):
-        return int(self.facts.get("counter." + name, 0))
+        return self.counters.get(name, 0)
 
     @property
     def lost(self):
-        return sum(int(v) for k, v in self.facts.items() if k.startswith("counter.lost_"))
+        return sum(v for k, v in self.counters.items() if k.startswith("lost_"))
 
     def of(self, process):
         """Samples of one process: a pid, or what start() returned."""
@@ -334,7 +379,7 @@ def unprivileged(*args):
 
 
 def hearth_for_everybody():
-    """A copy that other users can reach, wherever the project lies."""
+    """A copy in a place that other users can reach."""
     copy = path("hearth")
     if not os.path.exists(copy):
         shutil.copy(HEARTH, copy)

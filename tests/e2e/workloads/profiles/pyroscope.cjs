@@ -21,9 +21,9 @@ async function main() {
 	});
 	Pyroscope.start();
 	const end = Date.now() + 1000 * Number(process.argv[3]);
-	let sum = 0;
+	let sum = 0, rounds = 0;
 	while (Date.now() < end) {
-		sum += knownCaller();
+		Pyroscope.wrapWithLabels({ order: rounds++ % 2 ? "large" : "small" }, () => (sum += knownCaller()));
 		await new Promise((done) => setTimeout(done, 1));
 	}
 	await Pyroscope.stop();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call that is its function's last instruction: the return address belongs to whatever follows. */
+/* A call that is its function's last instruction: the return address belongs to the function behind it. */
 #include "stacks.h"
 
 NOINLINE __attribute__((noreturn)) void endless(void)

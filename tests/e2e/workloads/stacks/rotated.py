@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""rotated.py FUNCTIONS > rotated.c: a program with many functions, each with a frame of its own, of which one runs.
+"""rotated.py FUNCTIONS > rotated.c: a program with many functions, each with a frame of its own; one of them runs.
 
 check_budget.py compiles it once and makes many files of it that differ in their build id.
 """

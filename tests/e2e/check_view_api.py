@@ -1,0 +1,396 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The viewer's API (docs/api.yaml): totals beside those of the store's merge and of go tool pprof, cuts that can be opened,
+comparisons, exports, signing in, the viewer's files, hostile parameters; on both engines."""
+import base64
+import gzip
+import json
+import random
+import signal
+import socket
+import struct
+import time
+import zlib
+
+from collector import Collector, pprof, top
+from support import QUICK, Profile, Tap, hearth, path
+
+tap = Tap("view_api")
+NOW = int(time.time())
+FLAME = "application/vnd.hearth.flame"
+
+
+def get(c, what):
+    answer = c.get("/api/v1/" + what)
+    if answer.status != 200:
+        raise RuntimeError(f"{what}: {answer.status} {answer.body[:300]}")
+    return answer.json
+
+
+def seed(c):
+    """Two services on two hosts over an hour. Stacks at random, so that cuts have something to hide."""
+    rng = random.Random(4)
+    stacks = [["main"] + [f"f{rng.randrange(40)}" for _ in range(rng.randrange(1, 12))] for _ in range(400)]
+    sums = {}
+    for service, host, every in (("api", "h1", 60), ("api", "h2", 120), ("web", "h1", 300)):
+        for at in range(NOW - 3600, NOW, every):
+            samples = [(s, [n, n * 10_000_000]) for s in rng.sample(stacks, 40) for n in [rng.randrange(1, 50)]]
+            sums[service] = sums.get(service, 0) + sum(v[1] for _, v in samples)
+            answer = c.upload(service, "cpu", pprof(samples, time_ns=at * 10**9), extra=f"&labels=host%3D{host}")
+            assert answer.status == 200, answer
+    heap = pprof([(["main", "new"], [3, 4096])], types=(("inuse_objects", "count"), ("inuse_space", "bytes")), time_ns=(NOW - 60) * 10**9)
+    assert c.upload("api", "heap", heap).status == 200
+    return sums
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        b = data[at]
+        at += 1
+        value |= (b & 127) << shift
+        shift += 7
+        if b < 128:
+            return value, at
+
+
+def numbers(data):
+    out, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        out.append(value)
+    return out
+
+
+def decode(body):
+    """The binary form, read without any code of the project. Names are left out but for their count."""
+    size = struct.unpack("<I", body[:4])[0]
+    meta, data = json.loads(body[4:4 + size]), zlib.decompress(body[4 + size:], -15)
+    head, at = [], 0
+    for _ in range(7):
+        value, at = varint(data, at)
+        head.append(value)
+    version, flags, frames, _, nodes, _, total = head
+    assert version == 1 and flags in (2, 6)
+    sizes = []
+    for _ in range(16 if flags & 4 else 14):
+        value, at = varint(data, at)
+        sizes.append(value)
+    columns = []
+    for size in sizes:
+        columns.append(data[at:at + size])
+        at += size
+    assert at == len(data)
+    level, self = [0], numbers(columns[10])
+    for pops in numbers(columns[8]):
+        level.append(level[-1] + 1 - pops)
+    hidden = numbers(columns[13])
+    rest = {"base_self": numbers(columns[14]), "base_hidden": numbers(columns[15])} if flags & 4 else {}
+    assert len(level) == nodes == len(hidden) == len(self) + 1 and len(columns[4]) == frames
+    return {"meta": meta, "level": level, "self": [0] + self, "hidden": hidden, "total": total, **rest}
+
+
+def adds_up(f, total="total", self="self", hidden="hidden"):
+    """Whether every node's total is its self, what is hidden, and its children."""
+    below = {}
+    for i in reversed(range(len(f["level"]))):
+        level = f["level"][i]
+        if f[total][i] != f[self][i] + f[hidden][i] + below.pop(level + 1, 0):
+            return False
+        below[level] = below.get(level, 0) + f[total][i]
+    return True
+
+
+def adds_total(f):
+    return f["total"] == sum(f["self"]) + sum(f["hidden"])
+
+
+def steps(f, node):
+    """The call path of a node, as a request names it."""
+    out, level = [], f["level"][node] + 1
+    for i in reversed(range(node + 1)):
+        if f["level"][i] == level - 1 and i:
+            level -= 1
+            frame = f["frame"][i]
+            out.append({"name": f["names"][frame], "kind": f["meta"]["kinds"][f["kind"][frame]], "module": f["modules"][f["module"][frame]]})
+    return out[::-1]
+
+
+def merged(c, service):
+    answer = c.get(f"/api/0/profiles/merge?service={service}&type=cpu&from=-2h&to=now")
+    with open(path("merge.pb.gz"), "wb") as f:
+        f.write(answer.body)
+    return path("merge.pb.gz")
+
+
+def totals(c, sums):
+    services = get(c, "services?from=-2h")
+    rows = {s["service"]: s for s in services["services"]}
+    tap.ok({k: v["total"] for k, v in rows.items()} == sums, "services: totals are those that were sent", services)
+    tap.ok(services["total"] == sum(sums.values()) and services["services"][0]["service"] == "api" and services["unit"] == "nanoseconds",
+           "the largest first, and all together")
+    tap.ok(all(sum(s["points"]) == s["total"] and len(s["points"]) == services["points"] for s in rows.values()),
+           "sparklines add up to totals")
+    tap.ok(rows["api"]["hosts"] == 2 and rows["web"]["hosts"] == 1 and rows["api"]["profiles"] == 90, "hosts and profiles", rows["api"])
+    early = c.get("/api/v1/" + f"services?from={NOW - 3600}&to={NOW - 1801}&before=-1").json
+    tap.ok(early["code"] == 400, "a negative duration is refused", early)
+    late = get(c, f"services?from={NOW - 1800}&to={NOW}&before=30m")
+    line = get(c, f"timeline?service=api&from={NOW - 3600}&to={NOW - 1800}")
+    tap.ok({s["service"]: s["before"] for s in late["services"]}["api"] == line["total"], "before: the same range earlier", line["total"])
+    folded = get(c, "services?from=-2h&limit=1")
+    tap.ok(len(folded["services"]) == 1 and folded["folded"] == {"services": 1, "total": sums["web"]}, "what a limit leaves out is said", folded["folded"])
+    line = get(c, "timeline?from=-2h&group=host&sample=samples")
+    tap.ok({s["value"] for s in line["series"]} == {"h1", "h2"} and line["total"] * 10_000_000 == sum(sums.values()) and
+           sum(sum(s["points"]) for s in line["series"]) == line["total"], "timeline by host adds up", line["total"])
+    facets = get(c, "labels?service=api&from=-2h")
+    tap.ok([(v["value"], v["profiles"]) for v in facets["labels"][0]["values"]] == [("h1", 60), ("h2", 30)] and
+           sum(v["total"] for v in facets["labels"][0]["values"]) == sums["api"], "label values with counts and totals", facets)
+    types = get(c, "types?service=api&from=-2h")["types"]
+    tap.ok([(t["type"], t["default"], [s["sample"] for s in t["samples"]]) for t in types] ==
+           [("cpu", "cpu", ["cpu", "samples"]), ("heap", "inuse_space", ["inuse_objects", "inuse_space"])], "types and their columns", types)
+    hosts = get(c, "agents?from=-2h")["agents"]
+    tap.ok([(h["host"], h["profiles"], h["services"]) for h in hosts] == [("h1", 72, 2), ("h2", 30, 1)], "hosts", hosts)
+    status = get(c, "status")
+    tap.ok(status["store"]["profiles"] == 103 and "pprof" in status["formats"] and "html" in status["formats"] and
+           status["scopes"] == ["ingest", "read", "admin"], "status", status)
+
+
+def flames(c, sums):
+    whole = get(c, "flame?service=api&from=-2h&max-nodes=5000000")
+    tap.ok(whole["total"][0] == sums["api"] and adds_up(whole) and not any(whole["hidden"]), "a whole flame graph adds up to the service's total")
+    p = Profile(merged(c, "api"))
+    tap.ok(sum(s.values[1] for s in p.samples) == whole["total"][0], "the same as the merge's")
+    status, lines, _ = top(merged(c, "api"), sample_index="cpu")
+    shown = [line for line in lines if line.endswith(" total")]
+    wanted = [f"of {whole['total'][0] / 1e9 / n:.2f}{unit} total" for n, unit in ((1, "s"), (60, "mins"), (3600, "hrs"))]
+    tap.ok(status == 0 and shown and any(shown[0].endswith(w) for w in wanted), "and go tool pprof's", shown)
+    cut = get(c, "flame?service=api&from=-2h&max-nodes=100")
+    tap.ok(len(cut["level"]) == 100 and cut["total"][0] == sums["api"] and adds_up(cut) and any(cut["hidden"]) and
+           cut["meta"]["whole_nodes"] == len(whole["level"]), "a cut one adds up with what it hides", cut["meta"])
+    node = max(range(1, 100), key=lambda i: cut["hidden"][i])
+    body = json.dumps({"path": steps(cut, node)}).encode()
+    opened = c.ask("POST", "/api/v1/flame?service=api&from=-2h&max-nodes=5000000", body)
+    opened = json.loads(opened.body)
+    tap.ok(opened["total"][0] == cut["total"][node] and opened["self"][0] == cut["self"][node] and adds_up(opened) and not any(opened["hidden"]),
+           "a node with hidden children opens to all of them", opened.get("meta"))
+    for wanted in ("max-nodes=100", "max-nodes=5000000"):
+        answer = c.get(f"/api/v1/flame?service=api&from=-2h&format=bin&{wanted}")
+        f, same = decode(answer.body), cut if "100" in wanted else whole
+        tap.ok(answer.headers["Content-Type"] == FLAME and f["level"] == same["level"] and f["hidden"] == same["hidden"] and
+               f["self"][1:] == same["self"][1:] and f["total"] == same["total"][0] and f["meta"]["nodes"] == len(same["level"]),
+               f"the binary form says the same ({wanted}, {len(answer.body)} bytes)")
+    every = get(c, "flame?from=-2h")
+    tap.ok(every["total"][0] == sum(sums.values()), "without a service: all of them")
+    gone = c.ask("POST", "/api/v1/flame?service=api&from=-2h", b'{"path": [{"name": "gone", "kind": "native"}]}')
+    tap.ok(gone.status == 404 and "call path" in gone.json["error"], "a path that is gone: 404 in clear words", gone)
+    packed = c.get("/api/v1/flame?service=api&from=-2h", **{"Accept-Encoding": "gzip"})
+    tap.ok(packed.headers["Content-Encoding"] == "gzip" and json.loads(gzip.decompress(packed.body))["total"] == whole["total"], "gzip for those who take it")
+
+
+def compares(c):
+    c.upload("old", "cpu", pprof([(["main", "a"], [5, 50]), (["main", "gone"], [2, 20])], time_ns=(NOW - 100) * 10**9))
+    c.upload("new", "cpu", pprof([(["main", "a"], [7, 70]), (["main", "b", "c"], [1, 10])], time_ns=(NOW - 50) * 10**9))
+    answer = c.get("/api/v1/compare?service=new&base-service=old&from=-1h")
+    f = json.loads(answer.body)
+    rows = {f["names"][f["frame"][i]]: (f["total"][i] - f["base_total"][i], f["base_total"][i]) for i in range(1, len(f["level"]))}
+    tap.ok(rows == {"main": (80, 70), "a": (70, 50), "b": (10, 0), "c": (10, 0), "gone": (0, 20)}, "compare: both sides of every path", rows)
+    tap.ok(adds_up(f) and adds_up(f, "base_total", "base_self", "base_hidden") and f["meta"]["base_total"] == 70, "both add up", f["meta"])
+    b = decode(c.get("/api/v1/compare?service=new&base-service=old&from=-1h&format=bin").body)
+    tap.ok(b["base_self"] == f["base_self"] and b["base_hidden"] == f["base_hidden"], "and in the binary form")
+    same = get(c, "compare?service=api&from=-2h&max-nodes=50")
+    tap.ok(all(2 * b == t for b, t in zip(same["base_total"], same["total"])) and adds_up(same, "base_total", "base_self", "base_hidden"),
+           "a selection beside itself is half of each node, cut or not")
+    tap.ok(c.get("/api/v1/compare?service=new&base-service=none&from=-1h").status == 404, "a base that is not there: 404")
+
+
+def exports(c, sums):
+    for name in ("pprof", "folded", "col", "html"):
+        answer = c.get(f"/api/v1/export?service=api&from=-2h&as={name}")
+        tap.ok(answer.status == 200 and "attachment" in answer.headers["Content-Disposition"] and answer.body, f"export as {name}")
+        if name == "pprof":
+            with open(path("export.pb.gz"), "wb") as f:
+                f.write(answer.body)
+            tap.ok(sum(s.values[1] for s in Profile(path("export.pb.gz")).samples) == sums["api"], "read back with an equal total")
+    tap.ok(c.get("/api/v1/export?service=api&as=exe").status == 400, "an unknown format: 400")
+
+
+def hostile(c):
+    evil = ["<img src=x onerror=alert(1)>", "\u202eevil", "x" * (1 << 20), "\x00\x01</script>"]
+    c.upload("evil", "cpu", pprof([(["main", n], [1, 10]) for n in evil] + [(["main", "\udcff\udcfe"], [1, 10])], time_ns=(NOW - 10) * 10**9))
+    f = get(c, "flame?service=evil&from=-1h")
+    tap.ok(evil[0] in f["names"] and evil[1] in f["names"] and "\ufffd\ufffd" in f["names"], "hostile names are JSON text")
+    node = next(i for i in range(1, len(f["level"])) if f["names"][f["frame"][i]] == "\ufffd\ufffd")
+    answer = c.ask("POST", "/api/v1/flame?service=evil&from=-1h", json.dumps({"path": steps(f, node)}).encode())
+    tap.ok(answer.status == 200 and json.loads(answer.body)["total"][0] == 10, "a name that is no UTF-8 is found by what JSON made of it", answer)
+    for what, status in (("flame?from=x", 400), ("flame?from=now&to=0", 400), ("flame?max-nodes=0", 400), ("flame?max-nodes=99999999999", 400),
+                         ("flame?format=xml", 400), ("flame?type=nope", 400), ("flame?service=none", 404), ("flame?service=api&sample=nope", 404),
+                         ("timeline?points=0", 400), ("timeline?points=1000000000", 400), ("services?points=301", 400), ("services?before=x", 400),
+                         ("timeline?from=0&to=9999999999999999999", 200), ("services?from=0", 200), ("labels?from=0&to=9999-12-31T23:59:59", 200),
+                         ("services?labels=" + "a" * 3000, 400), ("nope", 404), ("flame?labels=k%3D%25zz", 400)):
+        answer = c.get("/api/v1/" + what)
+        tap.ok(answer.status == status and (status == 200 or answer.json["error"]), f"{what[:60]}: {status}", answer)
+    for body in (b"", b"{", b"[]", b'{"path": 1}', b'{"path": [' + b'{},' * 70000 + b'{}]}', b"\x00" * 100, b"[" * 100000):
+        answer = c.ask("POST", "/api/v1/flame?service=api&from=-2h", body)
+        tap.ok(answer.status == (200 if not body else 400), f"a body of {len(body)} bytes: {answer.status}", answer.status)
+    tap.ok(c.ask("POST", "/api/v1/flame", b"x" * (5 << 20)).status == 413, "a body over 4 MiB: 413")
+    tap.ok(c.get("/healthz").status == 200, "the collector lives")
+
+
+def files(c):
+    script = c.get("/ui/data.js")
+    tap.ok(script.status == 200 and script.headers["Content-Type"].startswith("text/javascript") and b"decodeProfile" in script.body, "a module", script.status)
+    policy = script.headers["Content-Security-Policy"]
+    tap.ok("default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy, "a strict policy", policy)
+    again = c.get("/ui/data.js", **{"If-None-Match": script.headers["ETag"]})
+    tap.ok(again.status == 304 and not again.body, "its ETag: 304", again)
+    for name in ("..%2fdata.js", ".git", "data.js%00", "meson.build", "nope.js", "a/b.js"):
+        tap.ok(c.get("/ui/" + name).status in (400, 404), f"/ui/{name} is not served", c.get("/ui/" + name))
+
+
+class Live:
+    """A reader of /api/v1/live."""
+
+    def __init__(self, c, query):
+        self.socket = socket.create_connection(("127.0.0.1", c.port), timeout=10)
+        self.socket.sendall(f"GET /api/v1/live?{query} HTTP/1.1\r\nHost: 127.0.0.1:{c.port}\r\n\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        while self.file.readline() not in (b"\r\n", b""):
+            pass
+        self.text = b""
+
+    def event(self, kind, seconds=10):
+        """The data of the next event of that kind, or None."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            while b"\n\n" in self.text:
+                event, _, self.text = self.text.partition(b"\n\n")
+                fields = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line)
+                if fields.get(b"event") == kind.encode():
+                    return json.loads(fields[b"data"])
+            try:
+                size = int(self.file.readline().strip() or b"0", 16)
+            except (OSError, ValueError):
+                return None
+            if not size:
+                return None
+            self.text += self.file.read(size)
+            self.file.readline()
+        return None
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def put_now(c, service, count=1, names=("main", "work")):
+    c.upload(service, "cpu", pprof([(list(names), [count, count * 10])], time_ns=int(time.time() * 1e9)))
+
+
+def live(c):
+    tap.ok(c.get("/api/v1/live?window=2h").status == 400 and c.get("/api/v1/live?from=x").status == 400, "live: what is wrong is refused at once")
+    put_now(c, "moving", 3)
+    viewer = Live(c, "service=moving&window=1m")
+    tap.ok(viewer.status == 200 and viewer.event("hello"), "live: hello")
+    first = viewer.event("flame")
+    f = decode(base64.b64decode(first["bin"]))
+    tap.ok(f["total"] == 30 and adds_total(f) and first["meta"]["total"] == 30, "a flame graph of the last minute", first["meta"])
+    put_now(c, "moving", 4)
+    then = time.monotonic()
+    second = viewer.event("flame")
+    tap.ok(second and second["meta"]["total"] == 70 and time.monotonic() - then < 5, "what comes is there within 5 s", second and second["meta"]["total"])
+    services = viewer.event("totals")
+    tap.ok(services and {"moving": 70}.items() <= {s["service"]: s["total"] for s in services["services"]}.items(), "totals of services beside it")
+    none = Live(c, "service=none&window=10s")
+    tap.ok(none.event("empty"), "nothing in the range is an event, too")
+    for _ in range(40):
+        Live(c, "service=moving&window=1m").close()
+    time.sleep(2.5)
+    streams = [Live(c, "service=moving&window=1m") for _ in range(50)]
+    tap.ok(all(s.event("flame") for s in streams), "50 viewers see it, after 40 that left")
+    tap.ok(c.get("/api/v1/services").status == 200, "queries go on beside them")
+    for s in [viewer, none, *streams]:
+        s.close()
+
+
+def slow_live(c):
+    """Readers that stop reading cost no worker, and go."""
+    rng = random.Random(1)
+    for i in range(60):
+        put_now(c, "large", i + 1, ["main"] + [f"{rng.randrange(1 << 60):x}" * 300 for _ in range(20)])
+    readers = []
+    for _ in range(12):
+        s = socket.create_connection(("127.0.0.1", c.port), timeout=60)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.sendall(b"GET /api/v1/live?service=large&window=5m HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        readers.append(s)
+    time.sleep(3)
+    then = time.monotonic()
+    tap.ok(c.get("/api/v1/services").status == 200 and time.monotonic() - then < 2, "12 viewers that read nothing hold no worker",
+           f"{time.monotonic() - then:.2f} s")
+    gone, end = 0, time.monotonic() + 35
+    while time.monotonic() < end and c.metric("hearth_http_connections") > 2:
+        time.sleep(1)
+    took = 35 - (end - time.monotonic())
+    gone = c.metric("hearth_http_connections")
+    tap.ok(gone <= 2, "they are dropped within 30 s", f"{took:.0f} s, {gone:.0f} connections left")
+    for s in readers:
+        s.close()
+
+
+def stops_live():
+    with Collector("--storage-type", "memory") as c:
+        put_now(c, "moving", 3)
+        viewer = Live(c, "service=moving")
+        viewer.event("flame")
+        then = time.monotonic()
+        c.process.send_signal(signal.SIGTERM)
+        tap.ok(viewer.event("bye") is not None and c.process.wait(timeout=20) == 0 and time.monotonic() - then < 4,
+               "a server that stops says so and does not wait", f"{time.monotonic() - then:.1f} s")
+        viewer.close()
+
+
+def signs_in(folder):
+    secrets = {}
+    for scope in ("read", "admin"):
+        secrets[scope] = hearth("token", "create", "--data-dir", folder, "--scope", scope).stdout.strip()
+    with Collector(folder=folder) as c:
+        origin = {"Origin": c.url}
+        tap.ok(c.get("/api/v1/services").status == 401 and c.get("/ui/data.js").status == 200, "what files ask needs a token, they do not")
+        session = get(c, "session")
+        tap.ok(session == {"needs_token": True, "scopes": []}, "the session says so", session)
+        wrong = c.ask("POST", "/api/v1/session", b'{"token": "no"}', origin)
+        tap.ok(wrong.status == 401 and not wrong.headers["Set-Cookie"], "a wrong token: 401")
+        cookies = {}
+        for scope, secret in secrets.items():
+            answer = c.ask("POST", "/api/v1/session", json.dumps({"token": secret}).encode(), origin)
+            text = answer.headers["Set-Cookie"] or ""
+            tap.ok(answer.status == 200 and "HttpOnly" in text and "SameSite=Strict" in text and "Path=/" in text, f"signed in ({scope})", text)
+            cookies[scope] = {"Cookie": "other=1; " + text.split(";")[0]}
+        tap.ok(c.get("/api/v1/services", **cookies["read"]).status == 200, "the cookie reads")
+        tap.ok(json.loads(c.get("/api/v1/session", **cookies["read"]).body)["scopes"] == ["read"], "its scopes")
+        gone = "/api/0/profiles?service=x&from=-1h&to=now"
+        tap.ok(c.ask("DELETE", gone, headers=cookies["admin"]).status == 401, "the cookie changes nothing without an origin")
+        tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], "Origin": "http://evil.example"}).status == 403, "nor from another one")
+        tap.ok(c.ask("DELETE", gone, headers={**cookies["read"], **origin}).status == 403, "nor without the scope admin")
+        tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], **origin}).status == 200, "with both it does")
+        out = c.ask("DELETE", "/api/v1/session", headers={**cookies["read"], **origin})
+        tap.ok(out.status == 204 and "Max-Age=0" in out.headers["Set-Cookie"], "signed out")
+
+
+for engine in ("sqlite", "memory"):
+    with Collector("--storage-type", engine) as collector:
+        tap.note(f"engine {engine}")
+        sent = seed(collector)
+        totals(collector, sent)
+        flames(collector, sent)
+        compares(collector)
+        exports(collector, sent)
+        hostile(collector)
+        files(collector)
+        live(collector)
+        if engine == "sqlite" and not QUICK:
+            slow_live(collector)
+stops_live()
+signs_in(path("signed"))
+tap.finish()

@@ -1,0 +1,3 @@
+module profefe_agent
+
+go 1.14
