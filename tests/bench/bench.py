@@ -5,7 +5,7 @@
 bench.py [--quick] [--runs N] [NAME...]     (no name: all; bench.py --help lists them)
 
 Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
-kernel spends in BPF programs is charged to whoever was interrupted and is added from the programs' run_time_ns.
+kernel spends in BPF programs is charged to the interrupted thread and is added from the programs' run_time_ns.
 HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL, OTEL_PROFILER and PY_SPY more peers. Most parts need root.
 """
 import os
@@ -201,7 +201,7 @@ def main():
     if not os.access(HEARTH, os.X_OK):
         sys.exit(f"bench.py: there is no {HEARTH}: make build")
     if not group.folder:
-        sys.exit("bench.py: no cgroup to be had: run it as root")
+        sys.exit("bench.py: no cgroup can be made: run it as root")
     built = subprocess.run(["make", "-s", "-C", os.path.join(ROOT, "tests/e2e/workloads"), f"OUT={BUILD}"], capture_output=True, text=True)
     if built.returncode:
         sys.exit("bench.py: the workloads do not build:\n" + built.stderr)

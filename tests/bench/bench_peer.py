@@ -56,7 +56,7 @@ def resident(pid):
 
 
 def peer_maps():
-    """Maps of the peer: {id: bytes}. Its inner maps need no descriptor, so descriptors do not show all; whatever is not
+    """Maps of the peer: {id: bytes}. Its inner maps need no descriptor, so descriptors do not show all; everything that is not
     called like a map of ours is its."""
     shown = subprocess.run(["bpftool", "-j", "map", "show"], capture_output=True, text=True)
     return {m["id"]: m.get("bytes_memlock", 0) for m in json.loads(shown.stdout or "[]") if m.get("name", "") not in OURS}
@@ -167,7 +167,7 @@ def hearth_stacks(profiles):
     found = []
     for p in profiles:
         for s in p.samples:
-            guessed = s.end == "cut:guessed"
+            guessed = s.end == "guessed"
             found.append((s.labels.get("comm", ""), s.count, s.end == "complete", guessed, guessed or s.end == "complete"))
     return found
 

@@ -25,7 +25,7 @@ down(%d)
 
 
 def program(threads, frames):
-    """Runs on the first CPU; whoever reads it on the last one."""
+    """Runs on the first CPU; its reader runs on the last one."""
     return start("taskset", "-c", "0", PYTHON, "-c", DEEP % (threads - 1, frames - 4, frames - 4))
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store under load: puts from several threads, then sums. bench_store DIR SERVICES PROFILES THREADS [SEED [STACKS
  * [SHARE]]] makes PROFILES pprof uploads for each service, one a minute of one day, and prints sizes and times; DIR
- * must not exist and stays. A service has STACKS distinct stacks (5,000), 40 deep, of which a run of neighbours shares
+ * must not exist and stays. A service has STACKS distinct stacks (5,000), 40 deep; a run of neighbours shares
  * 36 frames (90 %); a profile has between a quarter and two thirds of them, or about SHARE percent. Nothing of it is
  * asserted. */
 #include <pthread.h>

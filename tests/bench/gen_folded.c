@@ -4,10 +4,10 @@
  *   gen_folded [-l LINES] [-n NAMES] [-d MEAN_DEPTH] [-s SEED] [-b FRAMES] [--sorted] > out.folded
  *
  * The defaults give 1,000,000 distinct lines, about 1 GB and 10 million call paths. Each function has a short list of
- * callees of which the first are chosen most; one call in a hundred goes anywhere. Equal arguments give equal bytes.
- * The lines come in no order, as from a hash table; --sorted writes them by the names of their frames. With -b a line
- * leaves some line before it only at its end, with FRAMES frames of its own in the mean (at most as many are new), as
- * in a profile with many samples of the same stacks: -l 228000 -d 35 -b 6 gives about a million call paths. */
+ * callees, and the first of them are chosen most; one call in a hundred goes anywhere. Equal arguments give equal
+ * bytes. The lines come in no order, as from a hash table; --sorted writes them by the names of their frames. With -b a
+ * line leaves some line before it only at its end, with FRAMES frames of its own in the mean (at most as many are new),
+ * as in a profile with many samples of the same stacks: -l 228000 -d 35 -b 6 gives about a million call paths. */
 #include <getopt.h>
 #include <math.h>
 #include <stdbool.h>

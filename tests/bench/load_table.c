@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
-#include "object/unwind_table.h"
+#include "object/unwind/table.h"
 #include "sampler/samplers.h"
 #include "unwind/table_sink.h"
 #include "walk/walk.h"

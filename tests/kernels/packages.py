@@ -19,7 +19,7 @@ DEFAULT_MIRROR = "http://deb.debian.org/debian"
 
 
 class Unavailable(Exception):
-    """Something outside the project cannot be had; the text says what."""
+    """Something outside the project cannot be fetched; the text says what."""
 
 
 def mirror():

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A signal handler on a stack of its own, raised by the first instruction of a function: one byte before it is the
- * function in front, so whoever looks there names the wrong caller. Begins with that some time after SIGUSR1: samples
- * of files whose rows are not loaded yet travel with a copy of the stack they were taken on, and what was interrupted
- * lies on another one. So first the program and then, in the handler of SIGUSR1, the vDSO are met on the usual stack.
+ * function in front, so a walker that looks there names the wrong caller. Begins with that some time after SIGUSR1:
+ * samples of files whose rows are not loaded yet travel with a copy of the stack they were taken on, and what was
+ * interrupted lies on another one. So first the program and then, in the handler of SIGUSR1, the vDSO are met on the
+ * usual stack.
  */
 #include <signal.h>
 #include <ucontext.h>
