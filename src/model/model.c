@@ -277,26 +277,27 @@ int model_add_location(struct model *m, const struct model_location *row, const 
 {
 	struct location_key key = { row, lines };
 	struct model_location added = *row;
+	const uint32_t lines_count = row->line_count;
 	uint32_t none, *slot = &none;
 	int r = 0;
 
 	must(row->mapping < m->mappings_count);
-	for (uint32_t i = 0; i < row->line_count; i++)
+	for (uint32_t i = 0; i < lines_count; i++)
 		must(lines[i].function < m->functions_count);
 	if (!m->may_repeat)
 		r = look_up(m, &m->index->locations, m->locations_count, &location_kind, &key, &slot, out);
 	if (r != 0)
 		return MIN(r, 0);
-	r = room_for_lines(m, row->line_count);
+	r = room_for_lines(m, lines_count);
 	if (r < 0)
 		return r;
 	added.first_line = (uint32_t)m->lines_count;
 	r = append_row(m, locations, slot, &added, out);
 	if (r < 0)
 		return r;
-	if (row->line_count)
-		memmove(m->lines + m->lines_count, lines, row->line_count * sizeof(*lines)); /* model_distinct() */
-	m->lines_count += row->line_count;
+	if (lines_count)
+		memmove(m->lines + m->lines_count, lines, lines_count * sizeof(*lines)); /* model_distinct() */
+	m->lines_count += lines_count;
 	return 0;
 }
 
