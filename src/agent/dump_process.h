@@ -8,7 +8,8 @@
 
 struct dump_config {
 	uint32_t pid;
-	bool freeze; /* stop all threads while their registers, stacks and memory are read: ptrace(2) */
+	bool freeze;               /* stop all threads while their registers, stacks and memory are read: ptrace(2) */
+	uint32_t without_runtimes; /* bits of enum abi_runtime: their frames stay native */
 	const char *host_root;
 };
 

@@ -30,7 +30,7 @@ static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, b
 
 	for (size_t i = 0; (runtime = runtime_at(i)); i++) {
 		struct runtime_binary *binary = NULL;
-		int r = runtime->probe(&file, &binary);
+		int r = d->cfg->without_runtimes & 1U << runtime->id ? 0 : runtime->probe(&file, &binary);
 
 		if (r != 1) {
 			if (r == -ENOMEM)

@@ -28,7 +28,7 @@ struct session_config {
 	const char *command;          /* what was asked for, for people; may be NULL */
 	bool lines;                   /* inlined frames and lines from debug information */
 	bool want_metadata;           /* fill window.metadata_json */
-	bool no_runtimes;             /* native and kernel frames only */
+	uint32_t without_runtimes;    /* bits of enum abi_runtime: their frames stay native */
 	bool keep_interpreter;        /* the native frames of interpreters stay beside the functions they run */
 	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what
 	 * the sampler saw of those processes (agent/merge_runtime.h). Without meaning for a sampler that does that. */

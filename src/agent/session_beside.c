@@ -77,7 +77,7 @@ int session_open_beside(struct session *s, struct buf *why)
 	struct sampler_config cfg = s->cfg.sampling;
 	int r;
 
-	if (!s->cfg.beside_hz || s->cfg.no_runtimes || s->sampler->only_runtimes || s->sampler->is_replay)
+	if (!s->cfg.beside_hz || !s->wanted[0] || s->sampler->only_runtimes || s->sampler->is_replay)
 		return 0;
 	s->beside = calloc(1, sizeof(*s->beside));
 	if (!s->beside)

@@ -37,6 +37,8 @@ struct session {
 	char *container;           /* copy of cfg.container */
 	struct unwind *unwind;     /* the reader's end of it; NULL: nothing is walked here */
 	struct runtimes *runtimes; /* likewise; NULL: not wanted */
+	const struct runtime
+		*wanted[ABI_RUNTIME_COUNT + 1]; /* both threads, never changed after open; ends with NULL */
 
 	/* The reader's. */
 	struct sampler_state *sampling;

@@ -103,7 +103,7 @@ static int open_unwind(struct session *s)
 static int open_runtimes(struct session *s)
 {
 	struct runtime_sink sink;
-	int r = s->cfg.no_runtimes ? 1 : session_runtime_sink(s, &sink);
+	int r = s->wanted[0] ? session_runtime_sink(s, &sink) : 1;
 
 	return r < 0 ? r : session_open_runtimes(s, r ? NULL : &sink);
 }
@@ -180,6 +180,7 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	if (!s)
 		return -ENOMEM;
 	s->cfg = *cfg;
+	session_choose_runtimes(s);
 	s->stopped = true; /* nothing to stop yet */
 	s->run_id[0] = random_u64();
 	s->run_id[1] = random_u64();

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session_runtimes.h"
 
+void session_choose_runtimes(struct session *s)
+{
+	const struct runtime *runtime;
+	size_t count = 0;
+
+	for (size_t i = 0; (runtime = runtime_at(i)); i++)
+		if (!(s->cfg.without_runtimes & 1U << runtime->id))
+			s->wanted[count++] = runtime;
+}
+
 int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 {
-	const struct runtimes_config cfg = {
-		.host_root = s->cfg.host_root, .clock = s->cfg.clock, .want_application = true, .sink = sink
-	};
+	const struct runtimes_config cfg = { .runtimes = s->wanted,
+					     .host_root = s->cfg.host_root,
+					     .clock = s->cfg.clock,
+					     .want_application = true,
+					     .sink = sink };
 	int r;
 
-	if (s->cfg.no_runtimes)
+	if (!s->wanted[0])
 		return 0;
 	r = python_sources_new(&s->sources);
 	return r < 0 ? r : runtimes_open(&cfg, s->files, &s->runtimes);

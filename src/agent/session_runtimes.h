@@ -5,6 +5,8 @@
 #include "agent/session_int.h"
 #include "unwind/in_line.h"
 
+/** session_choose_runtimes - s->wanted: all of the registry but those that are not wanted. */
+void session_choose_runtimes(struct session *s);
 /** session_open_runtimes - @sink: where they put what walkers must know; NULL: nowhere. Nothing when runtimes are not
  * wanted. */
 int session_open_runtimes(struct session *s, const struct runtime_sink *sink) warn_unused;

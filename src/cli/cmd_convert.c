@@ -108,7 +108,7 @@ static bool try_folded(const struct config *config, const char *path, int *statu
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
-	struct codec_options written = frame_options_get(&config->frames);
+	struct codec_options written = frame_options_get(&config->frames, false);
 	scoped(window_release) struct window w = { 0 };
 	int r = EXIT_DONE;
 

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "cli/input.h"
 #include "cli/memory.h"
+#include "cli/runtime_options.h"
 #include "object/unwind/text.h"
 #include "render/render.h"
 
@@ -16,13 +17,15 @@ struct config {
 	const char *from, *host_root;
 	uint64_t pid;
 	bool unwind, freeze, json;
+	struct runtime_options runtimes;
 };
 
 static const struct opt options[] = {
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
 	{ "pid", 'p', OPT_UINT, .at = offsetof(struct config, pid), .min = 1, .max = INT32_MAX, .arg = "PID",
-	  .help = "the stacks of all threads of this live process: kernel, native and Python frames" },
+	  .help = "the stacks of all threads of this live process: kernel and native frames, and those of language "
+		  "runtimes" },
 	{ "freeze", 0, OPT_FLAG, .at = offsetof(struct config, freeze),
 	  .help = "with -p: stop its threads while they are read (well under a second), for whole native stacks of "
 		  "all of them" },
@@ -34,6 +37,8 @@ static const struct opt options[] = {
 	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
+
+static const struct opt runtime_options[] = RUNTIME_SWITCHES(struct config, runtimes);
 
 static int read_file(void *self, void *dst, size_t size, uint64_t offset)
 {
@@ -77,6 +82,7 @@ static int dump_live(const struct config *config)
 {
 	const struct dump_config cfg = { .pid = (uint32_t)config->pid,
 					 .freeze = config->freeze,
+					 .without_runtimes = runtime_options_without(&config->runtimes),
 					 .host_root = config->host_root };
 	scoped(buf_release) struct buf text = BUF_INIT(GIB(1)), why = BUF_INIT(KIB(4));
 	scoped(dump_release) struct dump dump = { 0 };
@@ -99,8 +105,8 @@ static int check(const struct config *config, int operand_count)
 
 	if (config->pid ? operand_count || config->unwind || config->from : operand_count != 1)
 		problem = "name one FILE, or a live process with -p PID";
-	else if (!config->pid && (config->freeze || config->json))
-		problem = "--freeze and --json go with -p PID";
+	else if (!config->pid && (config->freeze || config->json || runtime_options_without(&config->runtimes)))
+		problem = "--freeze, --json and what leaves out runtimes go with -p PID";
 	if (problem)
 		command_fail(&command_dump, "%s", problem);
 	return problem ? EXIT_USAGE : EXIT_DONE;
@@ -131,7 +137,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return command_print(&command_dump, &text);
 }
 
-static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const struct opt_group groups[] = { { NULL, options },
+					   { "With -p: language runtimes", runtime_options },
+					   { 0 } };
 static const char *const examples[] = {
 	"hearth dump profile.pb.gz",
 	"all of it, one sample a line",

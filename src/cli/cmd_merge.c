@@ -100,7 +100,7 @@ static uint64_t size_of(const char *path)
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
-	struct codec_options written = frame_options_get(&config->frames);
+	struct codec_options written = frame_options_get(&config->frames, false);
 	scoped(window_release) struct window sum = { 0 };
 	struct progress progress;
 	uint64_t done = 0, total = 0;

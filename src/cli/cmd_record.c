@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/push_options.h"
 #include "cli/python_options.h"
+#include "cli/runtime_options.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/unwind_options.h"
@@ -38,7 +39,8 @@ struct config {
 	uint64_t wait_min_ns, wait_percent;
 	struct unwind_options unwind;
 	struct push_options push;
-	struct python_options python;
+	struct runtime_options runtimes;
+	struct frame_options frames;
 };
 
 static const char *const sampler_names[] = { "auto", "bpf", "remote", "recorded", NULL };
@@ -98,7 +100,9 @@ static const struct opt how_options[] = {
 	{ 0 },
 };
 
-static const struct opt python_options[] = { PYTHON_OPTIONS(struct config, python), { 0 } };
+static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, runtimes);
+
+static const struct opt frame_options[] = { FRAME_OPTIONS(struct config, frames), { 0 } };
 
 static const struct opt output_options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
@@ -317,7 +321,7 @@ static int open_session(struct record *r)
 
 	keep_memory_small();
 	unwind_options_apply(&config->unwind, &cfg.sampling);
-	python_options_apply(&config->python, &cfg);
+	runtime_options_apply(&config->runtimes, &cfg);
 	e = session_open(&cfg, &why, &r->session);
 	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
 }
@@ -490,7 +494,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		.config = config_bytes, .outputs = OUTPUTS_INIT(&command_record), .signals = -1, .launch = LAUNCH_INIT
 	};
 	summary_init(&r->summary);
-	r->outputs.options = python_options_get(&r->config->python);
+	r->outputs.options = frame_options_get(&r->config->frames, runtime_options_outside(&r->config->runtimes));
 	r->outputs.options.value = r->config->value;
 	r->summary.options = r->outputs.options;
 	e = open_signals(r);
@@ -513,11 +517,10 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return finish(r, run_loop(r));
 }
 
-static const struct opt_group groups[] = { { "What to profile", what_options },
-					   { "How", how_options },
-					   { "Python", python_options },
-					   { "Where to", output_options },
-					   { 0 } };
+static const struct opt_group groups[] = {
+	{ "What to profile", what_options },   { "How", how_options },         { "Language runtimes", runtime_options },
+	{ "Frames of Python", frame_options }, { "Where to", output_options }, { 0 }
+};
 static const char *const examples[] = {
 	"sudo hearth record -d 10",
 	"the whole machine for ten seconds: a flame graph, a .col and a pprof file here",

@@ -44,7 +44,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 					  .tree_min_percent = config->tree ? (double)config->min_percent : -1,
 					  .by_process = config->processes,
 					  .width = (int)terminal_width(STDOUT_FILENO),
-					  .style = frame_options_get(&config->frames).frames };
+					  .style = frame_options_get(&config->frames, false).frames };
 	char room[160];
 	int r;
 

@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
+#include "cli/runtime_options.h"
 #include "cli/serve_options.h"
 #include "cli/unwind_options.h"
 #include "codec/window_codec.h"
@@ -30,6 +31,7 @@ struct config {
 	bool off_cpu, lines, allow_dangerous_kernel;
 	const char *service_name, *host_root, *container_socket;
 	struct unwind_options unwind;
+	struct runtime_options runtimes;
 };
 
 static const struct opt how_options[] = {
@@ -54,6 +56,8 @@ static const struct opt how_options[] = {
 	  .help = "sample even on kernels that are known to freeze (see hearth doctor)" },
 	{ 0 },
 };
+
+static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, runtimes);
 
 struct up {
 	const struct config *config;
@@ -171,6 +175,7 @@ static int open_session(struct up *up)
 	(void)mallopt(M_TRIM_THRESHOLD, KIB(512));
 	(void)mallopt(M_ARENA_MAX, 2);
 	unwind_options_apply(&config->unwind, &cfg.sampling);
+	runtime_options_apply(&config->runtimes, &cfg);
 	r = session_open(&cfg, &why, &up->session);
 	r = r ? r : session_start(up->session);
 	if (r == 0)
@@ -359,13 +364,12 @@ static int run(void *config, int operand_count, char **operands)
 	return up.session ? finish(&up, r) : r;
 }
 
-static const struct opt_group groups[] = { { "What to sample", how_options },
-					   { "Collector", serve_options_general },
-					   { "Keeping", serve_options_keeping },
-					   { "Access", serve_options_access },
-					   { "Limits", serve_options_limits },
-					   { "Logging", serve_options_logging },
-					   { 0 } };
+static const struct opt_group groups[] = {
+	{ "What to sample", how_options },      { "Language runtimes", runtime_options },
+	{ "Collector", serve_options_general }, { "Keeping", serve_options_keeping },
+	{ "Access", serve_options_access },     { "Limits", serve_options_limits },
+	{ "Logging", serve_options_logging },   { 0 }
+};
 static const char *const examples[] = { "sudo hearth up", "profile this machine from now on and keep 14 days of it",
 					"sudo hearth up --retention 30d --retention-size 50G", "keep more", NULL };
 

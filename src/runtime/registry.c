@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/registry.h"
 
-static const struct runtime *const runtimes[] = { &runtime_python };
+#define X(name, ...) &runtime_##name,
+static const struct runtime *const runtimes[] = { RUNTIMES(X) };
+#undef X
 
 const struct runtime *runtime_at(size_t index)
 {

@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtimes that there are: one line each, here and in registry.c. */
+/* The runtimes that there are: a row each. Its struct, its options (cli/runtime_options.h) and its place in every list
+ * come of that row. */
 #pragma once
 
 #include "runtime/runtime.h"
 
-extern const struct runtime runtime_python;
+/* What X is given for each: its name, in options as gProfiler has it (python, java, nodejs, ruby, php, dotnet), which
+ * its struct has, too: runtime_NAME; what people call it; what the words of --NAME-mode mean (runtime_modes_NAME), for
+ * --help; and what else was handed on. */
+#define RUNTIMES(X, ...)                                                                                               \
+	X(python, "Python",                                                                                            \
+	  "in the kernel, together with the native ones (pyperf); from outside, and then in place of the native ones " \
+	  "(pyspy, py-spy); the first that works (auto); none (disabled, none)",                                       \
+	  ##__VA_ARGS__)
+
+#define X(name, ...) RUNTIME_##name,
+enum runtime_index { RUNTIMES(X) RUNTIME_COUNT }; /* as runtime_at() counts */
+#undef X
+
+#define X(name, ...)                                \
+	extern const struct runtime runtime_##name; \
+	extern const char *const runtime_modes_##name[]; /* ends with NULL; runtime.ways has what they mean */
+RUNTIMES(X)
+#undef X

@@ -96,6 +96,14 @@ struct runtime_function {
 	uint8_t version_major, version_minor;
 };
 
+enum runtime_way {                   /* how stacks of a runtime are had */
+		   RUNTIME_WAY_AUTO, /* with the sampler where it works, from outside otherwise, if there is such a way
+				      */
+		   RUNTIME_WAY_KERNEL,  /* by BPF only */
+		   RUNTIME_WAY_OUTSIDE, /* from outside, beside the sampler: agent/merge_runtime.h */
+		   RUNTIME_WAY_OFF,
+};
+
 struct runtime_shown { /* one function of a frame */
 	struct runtime_function function;
 	int32_t line; /* executing, or of the call that was inlined; 0: not known */
@@ -105,6 +113,8 @@ struct runtime {
 	const char *name;  /* "python" */
 	const char *title; /* "Python": for people */
 	enum abi_runtime id;
+	const enum runtime_way *ways;     /* one for each word of runtime_modes_NAME (registry.h) */
+	uint32_t outside_hz_max;          /* RUNTIME_WAY_OUTSIDE: samples a second */
 	enum model_kind kind, error_kind; /* of its functions; of what stands for frames that are not known */
 	/* Its frames are frames of the native stack: they are found by the address of their code (sync()), as steps of
 	 * the native walk. Otherwise they are walked behind the native ones. */

@@ -111,6 +111,18 @@ if shutil.which("fish"):
 if shutil.which("zsh"):
     loaded = run("zsh", "-f", "-c", f"autoload -U compinit; compinit -D -u; source {path('completion.zsh')}; print $_comps[hearth]")
     tap.ok(loaded.stdout.strip() == "_hearth", "zsh takes it", loaded.stdout + loaded.stderr[:200])
+
+# Each runtime of the registry has its switch wherever stacks are taken.
+with open(os.path.join(ROOT, "src/runtime/registry.h")) as f:
+    runtimes = re.findall(r"^\tX\((\w+),", f.read().partition("#define RUNTIMES(")[2].partition("enum ")[0], re.M)
+for command in "record", "up", "dump":
+    words = hearth(command, "--help").stdout + run(HEARTH, "--man-options", command).stdout
+    scripts = [hearth("completion", shell).stdout for shell in ("bash", "zsh", "fish")]
+    tap.ok(runtimes and all(len(re.findall(rf"--no-{r} ", words)) == 2 for r in runtimes) and
+           all(re.search(rf"(--|-l )(no-)?{r}(?![-\w])", s) for r in runtimes for s in scripts),
+           f"{command} has --no-RUNTIME: {' '.join(runtimes)}", words[:200])
+done = hearth("dump", "--no-python", path("many.folded"))
+tap.ok(done.returncode == 2 and "-p PID" in done.stderr, "for files it makes no difference: a usage error", done.stderr)
 done = hearth("completion", "csh")
 tap.ok(done.returncode == 2 and "fish" in done.stderr, "another shell is a usage error", done.stderr)
 tap.finish()

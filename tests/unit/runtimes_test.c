@@ -839,17 +839,41 @@ static void ranges_are_judged(void **state)
 	assert_int_equal(head.ranges[3].runtime, FAKE_RUNTIME);
 }
 
+/* What files and pages say of it is found by the same name. */
+static bool shown_by_model(const struct runtime *r)
+{
+	const struct model_runtime *m;
+
+	for (size_t i = 0; (m = model_runtime_at(i)); i++)
+		if (str_eq(m->name, str_of(r->name)))
+			return str_eq(m->title, str_of(r->title)) && m->functions == r->kind &&
+			       m->errors == r->error_kind;
+	return false;
+}
+
 static void the_registry(void **state)
 {
+#define X(name, title, ...) { #name, title, runtime_modes_##name },
+	static const struct {
+		const char *name, *title, *const *modes;
+	} rows[] = { RUNTIMES(X) };
+#undef X
+
 	(void)state;
+	assert_int_equal(ARRAY_SIZE(rows), RUNTIME_COUNT);
 	for (size_t i = 0; runtime_at(i); i++) {
 		const struct runtime *r = runtime_at(i);
 
 		assert_ptr_equal(runtime_find(r->id), r);
 		assert_true(r->id > ABI_RUNTIME_NONE && r->id < ABI_RUNTIME_COUNT);
-		assert_non_null(r->name);
 		assert_true(r->probe && r->release && r->attach);
+		assert_string_equal(r->name, rows[i].name);
+		assert_string_equal(r->title, rows[i].title);
+		assert_string_equal(rows[i].modes[0], "auto"); /* the default */
+		assert_int_equal(r->ways[0], RUNTIME_WAY_AUTO);
+		assert_true(shown_by_model(r));
 	}
+	assert_null(runtime_at(RUNTIME_COUNT));
 	assert_ptr_equal(runtime_find(ABI_RUNTIME_PYTHON), &runtime_python);
 	assert_null(runtime_find(FAKE_RUNTIME));
 }

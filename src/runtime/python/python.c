@@ -8,10 +8,20 @@
 
 _Static_assert(sizeof(struct abi_python) <= RUNTIME_INFO_MAX, "attach() fills it");
 
+/* gProfiler's names: two are aliases. */
+const char *const runtime_modes_python[] = { "auto", "pyperf", "pyspy", "py-spy", "disabled", "none", NULL };
+
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO,    RUNTIME_WAY_KERNEL, RUNTIME_WAY_OUTSIDE,
+					 RUNTIME_WAY_OUTSIDE, RUNTIME_WAY_OFF,    RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_python), "a way for each name");
+
 const struct runtime runtime_python = {
 	.name = "python",
 	.title = "Python",
 	.id = ABI_RUNTIME_PYTHON,
+	.ways = ways,
+	.outside_hz_max = 50, /* source: gProfiler, profilers/python.py, MAX_FREQUENCY */
 	.kind = MODEL_KIND_PYTHON,
 	.error_kind = MODEL_KIND_PYTHON_ERROR,
 	.probe = python_probe,
