@@ -14,6 +14,13 @@ export class ApiError extends Error {
 	}
 }
 
+/** What an answer means for a person. text: the collector's own words. */
+export function reasonOf(status, text = '') {
+	const words = text.slice(0, 300);
+	if (status === 400) return 'The collector did not understand: ' + words;
+	return REASONS[status] ?? `The collector refused (${status}). ${words}`;
+}
+
 /** Labels as a parameter: [[name, value]...] to k=v,k=v, each piece encoded once more. */
 export function formatLabels(labels) {
 	const piece = (text) => text.replace(/[%,=]/g, encodeURIComponent);
@@ -63,8 +70,7 @@ export async function ask(path, params, options = {}) {
 	} catch {
 		// Not one of the collector's own errors.
 	}
-	const reason = REASONS[response.status] ?? 'The collector refused: ';
-	throw new ApiError(response.status, response.status === 400 ? 'The collector did not understand: ' + text.slice(0, 300) : reason);
+	throw new ApiError(response.status, reasonOf(response.status, text));
 }
 
 export async function askJson(path, params, options) {

@@ -3,11 +3,12 @@
 import { byId } from './around.js';
 import { ApiError, askJson } from './api.js';
 import { FileSource } from './file.js';
+import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from './selection.js';
 import { startServerWorker } from './server.js';
 import { ServicesPage } from './services_page.js';
-import { formatHash } from './state.js';
+import { formatHash, parseHash } from './state.js';
 import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
@@ -36,17 +37,25 @@ class App {
 		this.selection = parseSelection(location.hash);
 		this.address = {
 			read: () => viewPart(location.hash),
-			write: (hash, replace) => this.write(formatSelection(this.selection, hash), replace),
+			write: (hash, replace) => this.writeView(hash, replace),
 		};
 		this.viewer = new Viewer(null, this.address);
 		this.services = new ServicesPage(this);
 		this.profile = new ProfilePage(this);
+		this.live = new LivePage(this);
 		this.listen();
 	}
 
 	write(hash, replace) {
 		if (replace) history.replaceState(null, '', hash);
 		else history.pushState(null, '', hash);
+	}
+
+	/** What moves has no numbers that mean the same a second later: a link to it has none. */
+	writeView(hash, replace) {
+		const isLive = this.selection.page === 'live';
+		const view = isLive ? formatHash({ ...parseHash(hash), zoom: 0, path: [], range: null, focus: -1 }) : hash;
+		this.write(formatSelection(this.selection, view), replace || isLive);
 	}
 
 	/** The address of another selection; what is not named stays. */
@@ -72,7 +81,9 @@ class App {
 		delete document.body.dataset.shown;
 		byId('pages').setAttribute('aria-busy', 'true');
 		try {
+			if (selection.page !== 'live') this.live.hide();
 			if (selection.page === 'services') await this.services.show(signal);
+			else if (selection.page === 'live') await this.live.show();
 			else if (selection.page !== 'files') await this.profile.show(signal);
 			else if (this.file) await this.showFile();
 			document.body.dataset.shown = selection.page;
@@ -98,8 +109,12 @@ class App {
 		byId('services-page').hidden = selection.page !== 'services';
 		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
 		byId('profile-page').hidden = !hasGraph;
-		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files';
-		if (selection.page === 'files') byId('change').hidden = byId('changes').hidden = true;
+		const isLive = selection.page === 'live';
+		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files' || isLive;
+		for (const id of ['live-side', 'live-bar']) byId(id).hidden = !isLive;
+		if (selection.page === 'files' || isLive) byId('change').hidden = byId('changes').hidden = true;
+		if (!isLive) byId('graph-row').hidden = false;
+		document.body.dataset.page = selection.page;
 		for (const link of document.querySelectorAll('[data-page]')) {
 			link.href = this.link({ page: link.dataset.page, part: selection.part });
 			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
@@ -155,7 +170,7 @@ class App {
 		});
 		byId('type').addEventListener('change', () => this.fillTypes());
 		const wide = matchMedia('(min-width: 721px)');
-		const fold = () => (byId('selection').open = wide.matches);
+		const fold = () => (byId('selection').open = byId('live-side').open = wide.matches);
 		wide.addEventListener('change', fold);
 		fold();
 	}

@@ -24,7 +24,7 @@ function splitAnswer(answer) {
 }
 
 /** What `meta` of an answer says about the values, as the page's sources do. */
-function typeOfMeta(meta) {
+export function typeOfMeta(meta) {
 	const { unit } = meta;
 	return { name: meta.sample, unit, scale: meta.scale ?? 1, nanoseconds: unit === 'nanoseconds' ? 0 : meta.nanoseconds ?? 0 };
 }

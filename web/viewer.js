@@ -15,7 +15,7 @@ import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
 import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
-import { nodePath } from './layout.js';
+import { nodeChildren, nodePath } from './layout.js';
 import { Theme, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
 const SEARCH_DELAY_MS = 60;
@@ -116,6 +116,31 @@ export class Viewer {
 		document.body.dataset.ready = provisional ? 'overview' : 'full';
 		this.apply(false);
 		this.marks[provisional ? 'overview' : 'full'] = performance.now();
+	}
+
+	/** A later picture of the same: what is looked at stays, found again by its names. */
+	follow(source, profile) {
+		const { state, graph } = this;
+		const keyOf = (frame) => `${this.frames.kind(frame)}\n${this.frames.name(frame)}`;
+		const pathOf = (tree, node) => (node > 0 && node < tree.count ? nodePath(tree, node).map((n) => keyOf(tree.frame[n])) : []);
+		const known = (frames) => frames.filter((f) => f >= 0 && f < this.frames.count).map(keyOf);
+		const before = graph.tree ?? this.tree;
+		const [zoomed, current] = [pathOf(this.tree, state.zoom), pathOf(before, this.current)];
+		const [path, focus] = [known(state.path), known([state.focus])[0]];
+		const scrolled = this.flames.map((flame) => flame.scroller.scrollTop);
+		const nodeOf = (tree, keys) => keys.reduce((at, key) => nodeChildren(tree, at).find((child) => keyOf(tree.frame[child]) === key) ?? at, 0);
+		this.setSource(source);
+		this.raw = profile;
+		this.base = new FrameTable(profile.frames, this.meta.kinds);
+		this.bench.setTree(profile.tree);
+		this.showTree(this.base, profile.tree, '');
+		this.applySteps();
+		const frameOf = new Map(Array.from({ length: this.frames.count }, (_, f) => [keyOf(f), f]));
+		const focused = focus === undefined ? -1 : frameOf.get(focus) ?? -1;
+		this.state = { ...state, zoom: nodeOf(this.tree, zoomed), range: null, path: path.map((key) => frameOf.get(key) ?? -1).filter((f) => f >= 0), focus: focused };
+		this.apply(false);
+		if (graph.tree && (state.view === 'graph' || state.view === 'inverted')) this.setCurrent(nodeOf(graph.tree, current));
+		for (const [i, flame] of this.flames.entries()) flame.scroller.scrollTop = scrolled[i];
 	}
 
 	/** What all views are about from now on: the profile's tree, or what the steps made of it. */

@@ -3,6 +3,7 @@
 // in tests/e2e. Run by itself it serves web/ for whoever works on the pages: fake_collector.mjs [PORT]
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
+import { deflateRawSync } from 'node:zlib';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { knownStacks, randomOf, shownName, totalOf } from './known.js';
@@ -66,8 +67,8 @@ function flameOf(stacks, base) {
 
 function rangeOf(query, prefix = '') {
 	const at = (text, otherwise) => {
-		const found = /^now-(\d+)([mh])$/.exec(text ?? '');
-		if (found) return NOW - Number(found[1]) * (found[2] === 'm' ? 60000 : 3600000);
+		const found = /^now-(\d+)([smh])$/.exec(text ?? '');
+		if (found) return NOW - Number(found[1]) * { s: 1000, m: 60000, h: 3600000 }[found[2]];
 		if (!text || text === 'now') return otherwise;
 		const time = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
 		if (Number.isNaN(time)) throw Object.assign(new Error(`${prefix}from or to`), { status: 400 });
@@ -134,9 +135,60 @@ const API = {
 	session: () => ({ needs_token: false, scopes: ['read', 'admin'] }),
 };
 
-/** options.token: asked for. Returns { url, close, requests }. */
+/** The binary form of a flame graph (docs/api.yaml, flag 2). */
+export function binaryOf({ meta, names, kind, module, modules, level, frame, self, hidden }) {
+	const varints = (numbers) => {
+		const out = [];
+		for (let value of numbers) {
+			for (; value > 127; value = Math.floor(value / 128)) out.push((value % 128) | 128);
+			out.push(value);
+		}
+		return Buffer.from(out);
+	};
+	const texts = names.map((name) => Buffer.from(name));
+	const callees = Array.from({ length: names.length + 1 }, () => []);
+	const open = [];
+	const calls = [];
+	const pops = [];
+	for (const [i, f] of frame.entries()) {
+		if (i) {
+			const list = callees[open[level[i] - 1]];
+			if (!list.includes(f)) list.push(f);
+			calls.push(list.indexOf(f));
+			pops.push(level[i - 1] + 1 - level[i]);
+		}
+		open[level[i]] = f;
+	}
+	const columns = [varints(modules.slice(1).map((m) => Buffer.byteLength(m))), Buffer.from(modules.slice(1).join('')), varints(texts.flatMap((t) => [0, t.length])), Buffer.concat(texts),
+		Buffer.from(kind), varints(module), varints(callees.map((c) => c.length)), varints(callees.flat()), varints(pops), varints(calls), varints(self.slice(1)), Buffer.alloc(0), Buffer.alloc(0), varints(hidden)];
+	const head = varints([1, 2, names.length, modules.length - 1, level.length, Math.max(...level), meta.total, ...columns.map((c) => c.length)]);
+	const text = Buffer.from(JSON.stringify(meta));
+	const size = Buffer.alloc(4);
+	size.writeUInt32LE(text.length);
+	return Buffer.concat([size, text, deflateRawSync(Buffer.concat([head, ...columns]))]);
+}
+
+/** Stacks of the moving range: what was the lesser part becomes the larger one with every round. */
+export function liveStacksOf(service, round) {
+	return stacksOf(service || SERVICES[0][0]).map(([frames, count], i) => [frames, count * (1 + ((i + round) % 2) * 20)]);
+}
+
+function liveEvents(query, round) {
+	const service = query.get('service') ?? '';
+	if (service === 'nothing') return `event: empty\nid: ${round}\ndata: {}\n\n`;
+	const stacks = liveStacksOf(service, round);
+	const tree = flameOf(stacks, null);
+	const meta = { ...API.flame(query).meta, total: totalOf(stacks), nodes: tree.level.length, whole_nodes: tree.level.length };
+	const totals = API.services(query);
+	if (round % 2) totals.services.reverse();
+	return `event: totals\nid: ${round}\ndata: ${JSON.stringify(totals)}\n\nevent: flame\nid: ${round}\ndata: ${JSON.stringify({ meta, bin: binaryOf({ meta, ...tree }).toString('base64') })}\n\n`;
+}
+
+/** options.token: asked for. Returns { url, close, requests, streams, nextRound() }. */
 export function startCollector(options = {}) {
 	const requests = [];
+	const streams = new Set();
+	let round = 0;
 	const server = createServer((request, response) => {
 		const url = new URL(request.url, 'http://127.0.0.1');
 		const headers = { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-cache' };
@@ -176,18 +228,32 @@ export function startCollector(options = {}) {
 			send(401, 'application/json', '{"code":401,"error":"a token is needed"}');
 			return;
 		}
+		if (what === 'live') {
+			response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
+			response.write('retry: 3000\n\nevent: hello\ndata: {"version": 1}\n\n:\n\n' + liveEvents(url.searchParams, round));
+			const stream = { response, query: url.searchParams };
+			streams.add(stream);
+			response.on('close', () => streams.delete(stream));
+			return;
+		}
 		if (!Object.hasOwn(API, what)) {
 			send(404, 'application/json', '{"code":404,"error":"no such path"}');
 			return;
 		}
 		try {
-			send(200, 'application/json', JSON.stringify(API[what](url.searchParams)));
+			const answer = API[what](url.searchParams);
+			if (url.searchParams.get('format') === 'bin' && !answer.base_self) send(200, 'application/vnd.hearth.flame', binaryOf(answer));
+			else send(200, 'application/json', JSON.stringify(answer));
 		} catch (problem) {
 			send(problem.status ?? 500, 'application/json', JSON.stringify({ code: problem.status ?? 500, error: problem.message }));
 		}
 	});
 	return new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', () => resolve({
-		url: `http://127.0.0.1:${server.address().port}/`, requests,
+		url: `http://127.0.0.1:${server.address().port}/`, requests, streams,
+		nextRound() {
+			round++;
+			for (const { response, query } of streams) response.write(liveEvents(query, round));
+		},
 		close: () => new Promise((done) => {
 			server.closeAllConnections();
 			server.close(done);
@@ -195,4 +261,8 @@ export function startCollector(options = {}) {
 	})));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.log((await startCollector({ port: Number(process.argv[2] ?? 0) })).url);
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	const collector = await startCollector({ port: Number(process.argv[2] ?? 0) });
+	setInterval(() => collector.nextRound(), 1000);
+	console.log(collector.url);
+}

@@ -145,7 +145,7 @@ test('two profiles as one: what is new, gone, more and less', () => {
 test('what is asked for, in an address', () => {
 	const labels = [['a,b', 'c=d%2C'], ['host', 'x&y#z']];
 	assert.deepEqual(parseLabels(formatLabels(labels)), labels);
-	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d' };
+	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d', window: '10s' };
 	const hash = formatSelection(selection, '#view=table&q=a%26b&t=hide%3Ax');
 	assert.deepEqual(parseSelection(hash), selection);
 	assert.ok(viewPart(hash).includes('q=a%26b'));

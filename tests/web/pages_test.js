@@ -4,11 +4,11 @@ import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { axePath, launchBrowser, missingBrowser } from './browser.js';
-import { startCollector, stacksOf } from './fake_collector.mjs';
+import { liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
 import { foldedText, knownStacks, totalOf } from './known.js';
 
 const reason = missingBrowser();
-const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/files'];
+const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/live?service=search', '#/files'];
 
 describe('pages', { skip: reason || false }, () => {
 	let browser;
@@ -122,6 +122,124 @@ describe('pages', { skip: reason || false }, () => {
 		assert.equal(asked.get('from') - asked.get('base-from'), 604800000);
 		for (const key of ['2', '4', '1']) await page.keyboard.press(key);
 		await assertSilent(opened);
+	});
+
+	test('live: the graph moves, what is looked at stays', async () => {
+		const moving = await startCollector();
+		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
+		const { page } = opened;
+		const roundIs = async (round) => {
+			const wanted = totalOf(liveStacksOf('search', round));
+			await page.waitForFunction((sum) => window.__viewer.tree.total[0] === sum, wanted);
+		};
+		await roundIs(0);
+		const rows = () => page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			return [...tree.order.slice(tree.rowStart[3], tree.rowStart[4])].map((node) => frames.name(tree.frame[node]));
+		});
+		const first = await rows();
+		const zoomed = () => page.evaluate(() => {
+			const { tree, frames, state } = window.__viewer;
+			return frames.name(tree.frame[state.zoom]);
+		});
+		await page.locator('#mirror').focus();
+		for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown');
+		await page.keyboard.press('Enter');
+		const name = await zoomed();
+		moving.nextRound();
+		await roundIs(1);
+		assert.deepEqual(await rows(), first, 'siblings keep their places');
+		assert.equal(await zoomed(), name);
+		assert.ok(!(await page.evaluate(() => location.hash)).includes('z='), 'numbers of a tree that moves are in no link');
+		const services = await page.locator('#live-services button').allInnerTexts();
+		assert.match(services[1], /^checkout-api/);
+		await page.locator('#live-sort').click();
+		await page.waitForFunction(() => !document.querySelectorAll('#live-services button')[1].textContent.startsWith('checkout-api'));
+		assert.notDeepEqual(await rows(), first, 'until they are sorted again');
+		assert.equal(await zoomed(), name);
+		await page.locator('#graph canvas').hover();
+		moving.nextRound();
+		await page.waitForFunction(() => /Held/.test(document.getElementById('live-state').textContent));
+		await page.mouse.move(5, 5);
+		await roundIs(2);
+		await page.locator('#live-pause').click();
+		moving.nextRound();
+		await page.waitForFunction(() => /Paused; there is/.test(document.getElementById('live-state').textContent));
+		await page.locator('#live-pause').click();
+		await roundIs(3);
+		for (const key of ['2', '3', '4', '1']) {
+			await page.keyboard.press(key);
+			moving.nextRound();
+		}
+		await roundIs(7);
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		await page.locator('#live-services button').first().click();
+		await page.waitForFunction(() => !location.hash.includes('service='));
+		assert.match(await page.evaluate(() => location.hash), /window=10s/);
+		await page.goto(moving.url + '#/live?service=nothing');
+		await page.locator('#live-empty:not([hidden])').waitFor();
+		await page.locator('[data-page=services]').click();
+		await shown(page, 'services');
+		await page.waitForTimeout(100);
+		for (let i = 0; i < 50 && moving.streams.size; i++) await page.waitForTimeout(100);
+		assert.equal(moving.streams.size, 0, 'who leaves the page leaves the stream');
+		await assertSilent(opened);
+		await moving.close();
+	});
+
+	test('live: nobody watches, nothing is asked; seven tabs leave room for the rest', async () => {
+		const moving = await startCollector();
+		const opened = await open('#/live?service=search', { url: moving.url });
+		const { page, context } = opened;
+		const turn = (to) => page.evaluate((state) => {
+			Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+			document.dispatchEvent(new Event('visibilitychange'));
+		}, to);
+		const until = async (check, what) => {
+			for (let i = 0; i < 100 && !check(); i++) await page.waitForTimeout(100);
+			assert.ok(check(), what);
+		};
+		await turn('hidden');
+		await until(() => moving.streams.size === 0, 'hidden: no stream');
+		const asked = moving.requests.length;
+		moving.nextRound();
+		await page.waitForTimeout(1500);
+		assert.equal(moving.requests.length, asked);
+		await turn('visible');
+		await until(() => moving.streams.size === 1, 'seen again: a stream');
+		await page.waitForFunction((sum) => window.__viewer.tree.total[0] === sum, totalOf(liveStacksOf('search', 1)));
+		const tabs = [];
+		for (const service of ['search', 'search', 'true', 'rm', 'checkout-api', 'php-fpm', 'server.js']) {
+			const tab = await context.newPage();
+			await tab.goto(`${moving.url}#/live?service=${service}`);
+			tabs.push(tab);
+		}
+		for (const tab of tabs) await tab.waitForFunction(() => document.body.dataset.shown === 'live' && window.__viewer.tree);
+		assert.equal(moving.streams.size, 3, 'equal questions share a stream, and there are never more than three');
+		const other = await context.newPage();
+		await other.goto(moving.url + '#/services');
+		await shown(other, 'services');
+		for (const tab of tabs) await tab.close();
+		await page.goto('about:blank');
+		await until(() => moving.streams.size === 0, 'all have gone');
+		await context.close();
+		await moving.close();
+	});
+
+	test('live: a collector that goes and comes back', async () => {
+		let status = 0;
+		const odd = await startCollector({ fail: (what) => (what === 'live' ? status : 0) });
+		const opened = await open('#/live?service=search', { url: odd.url });
+		const { page, context } = opened;
+		for (const { response } of odd.streams) response.destroy();
+		await page.waitForFunction(() => /does not answer/.test(document.getElementById('live-state').textContent));
+		status = 503;
+		await page.waitForFunction(() => /busy/.test(document.getElementById('trouble').textContent));
+		status = 0;
+		odd.nextRound();
+		await page.waitForFunction(() => document.getElementById('trouble').hidden && /Live/.test(document.getElementById('live-state').textContent));
+		await context.close();
+		await odd.close();
 	});
 
 	test('a dropped file stays here; exports read back equal', async () => {

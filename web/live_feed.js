@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET /api/v1/live for any number of listeners. A browser opens six connections to a collector and no more, for all its
+// tabs: equal questions share one stream, and beyond a few streams a question is asked again and again instead.
+const STREAMS_MAX = 3;
+const RETRY_MS = 3000;
+const POLL_MS = 3000;
+const SILENT_MS = 40000; // the collector says something every 15 s
+const EVENT_CHARS_MAX = 1 << 26;
+const FINAL = new Set([400, 401, 403]);
+
+/** Server-sent events, from pieces of text that end anywhere. */
+export class EventReader {
+	constructor() {
+		this.text = '';
+	}
+
+	/** [{event, data}...] that this piece completes. */
+	push(piece) {
+		const looked = Math.max(0, this.text.length - 1);
+		this.text += piece;
+		if (this.text.length > EVENT_CHARS_MAX) throw new Error('an event is too large');
+		const events = [];
+		if (this.text.indexOf('\n\n', looked) < 0) return events;
+		for (let end = this.text.indexOf('\n\n'); end >= 0; end = this.text.indexOf('\n\n')) {
+			const fields = {};
+			for (const line of this.text.slice(0, end).split('\n')) {
+				const at = line.indexOf(': ');
+				if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2);
+			}
+			this.text = this.text.slice(end + 2);
+			if (fields.event) events.push({ event: fields.event, data: fields.data ?? '' });
+		}
+		return events;
+	}
+}
+
+function bytesOfBase64(text) {
+	if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+	return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}
+
+/** The binary form of a flame graph: meta, and the packed columns. */
+function splitFlame(bytes) {
+	const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+	const meta = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+	return { event: 'flame', meta, packed: bytes.slice(4 + size) };
+}
+
+function messageOf({ event, data }) {
+	const json = JSON.parse(data);
+	return event === 'flame' ? splitFlame(bytesOfBase64(json.bin)) : { event, json };
+}
+
+const rest = (ms, signal) => new Promise((done) => {
+	const timer = setTimeout(done, ms);
+	signal.addEventListener('abort', () => {
+		clearTimeout(timer);
+		done();
+	}, { once: true });
+});
+
+export class LiveFeeds {
+	constructor() {
+		this.feeds = new Map();
+	}
+
+	/** query: of /api/v1/live; tell(message): { event, json } or { event: 'flame', meta, packed }, 'away', 'refused' with status. */
+	watch(query, tell) {
+		this.leave(tell);
+		let feed = this.feeds.get(query);
+		if (!feed) {
+			feed = { query, listeners: new Set(), last: new Map(), cancel: new AbortController() };
+			feed.polls = [...this.feeds.values()].filter((f) => !f.polls).length >= STREAMS_MAX;
+			this.feeds.set(query, feed);
+			this.run(feed);
+		}
+		feed.listeners.add(tell);
+		for (const message of feed.last.values()) tell(message);
+	}
+
+	leave(tell) {
+		for (const feed of this.feeds.values()) {
+			if (!feed.listeners.delete(tell) || feed.listeners.size) continue;
+			this.feeds.delete(feed.query);
+			feed.cancel.abort();
+		}
+	}
+
+	tell(feed, message) {
+		if (message.event === 'flame' || message.event === 'empty') {
+			feed.last.delete('flame');
+			feed.last.delete('empty');
+		}
+		if (['flame', 'empty', 'totals', 'refused'].includes(message.event)) feed.last.set(message.event, message);
+		for (const listener of feed.listeners) listener(message);
+	}
+
+	async run(feed) {
+		const { signal } = feed.cancel;
+		while (!signal.aborted) {
+			try {
+				const status = await (feed.polls ? this.poll(feed, signal) : this.stream(feed, signal));
+				if (status !== 200) this.tell(feed, { event: 'refused', status });
+				if (FINAL.has(status)) return;
+			} catch {
+				if (!signal.aborted) this.tell(feed, { event: 'away' });
+			}
+			await rest(feed.polls ? POLL_MS : RETRY_MS, signal);
+		}
+	}
+
+	/** Reads until the stream ends. Returns the status. */
+	async stream(feed, signal) {
+		const own = new AbortController();
+		const stop = () => own.abort();
+		signal.addEventListener('abort', stop, { once: true });
+		let timer = 0;
+		const heard = () => {
+			clearTimeout(timer);
+			timer = setTimeout(stop, SILENT_MS);
+		};
+		try {
+			heard();
+			const answer = await fetch('/api/v1/live?' + feed.query, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
+			if (!answer.ok) {
+				stop();
+				return answer.status;
+			}
+			feed.last.delete('refused');
+			const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+			const events = new EventReader();
+			for (;;) {
+				const { done, value } = await reader.read();
+				if (done) break;
+				heard();
+				for (const event of events.push(value)) this.tell(feed, messageOf(event));
+			}
+			this.tell(feed, { event: 'away' });
+			return 200;
+		} finally {
+			clearTimeout(timer);
+			signal.removeEventListener('abort', stop);
+		}
+	}
+
+	/** One round by two plain requests, which end at once. Returns the status. */
+	async poll(feed, signal) {
+		const params = new URLSearchParams(feed.query);
+		const span = params.get('window') ?? '1m';
+		params.delete('window');
+		params.set('from', 'now-' + span);
+		params.set('to', 'now');
+		const options = { signal, credentials: 'same-origin', cache: 'no-store' };
+		const totals = await fetch(`/api/v1/services?${params}&points=1&limit=100`, options);
+		if (!totals.ok) return totals.status;
+		this.tell(feed, { event: 'totals', json: await totals.json() });
+		const flame = await fetch(`/api/v1/flame?${params}&format=bin`, options);
+		if (flame.ok) this.tell(feed, splitFlame(new Uint8Array(await flame.arrayBuffer())));
+		else if (flame.status === 404) this.tell(feed, { event: 'empty' });
+		else return flame.status;
+		return 200;
+	}
+}

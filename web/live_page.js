@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last seconds or minutes, moving while somebody watches. Nothing is asked for while nobody can see it.
+import { byId, makeElement, shownName } from './around.js';
+import { ApiError, apiUrl, formatLabels, reasonOf } from './api.js';
+import { drawSparkline } from './chart.js';
+import { decodeHere } from './decoder.js';
+import { FrameTable } from './data.js';
+import { formatCount, formatShare, formatValue } from './format.js';
+import { LiveFeeds } from './live_feed.js';
+import { SiblingOrder, heaviestFirst } from './order.js';
+import { WINDOWS } from './selection.js';
+import { startServerWorker, typeOfMeta } from './server.js';
+import { formatCpus } from './services_page.js';
+
+const LIVE_NODES = 10000;
+const HERE_MS = 5000;
+const ROUNDS_KEPT = 120;
+const SERVICES_SHOWN = 100;
+const LATE_MS = 15000;
+
+/** The feeds of all tabs, or where there is no worker for them, of this one. */
+function openFeeds(tell) {
+	try {
+		const { port } = new SharedWorker('/ui/live_worker.js', { type: 'module', name: 'hearth-live' });
+		port.onmessage = ({ data }) => tell(data);
+		setInterval(() => port.postMessage({ here: true }), HERE_MS);
+		return { watch: (query) => port.postMessage({ watch: query }), leave: () => port.postMessage({ leave: true }) };
+	} catch {
+		const feeds = new LiveFeeds();
+		return { watch: (query) => feeds.watch(query, tell), leave: () => feeds.leave(tell) };
+	}
+}
+
+/** One picture of the stream as a source of the page (source.js). */
+class RoundSource {
+	constructor(meta, profile) {
+		this.answer = meta;
+		this.profile = profile;
+		this.meta = { title: meta.service ?? '', types: [typeOfMeta(meta)], kinds: meta.kinds };
+	}
+
+	startWorker() {
+		return startServerWorker();
+	}
+
+	overview() {
+		return null;
+	}
+
+	open() {
+		return Promise.resolve(this.profile);
+	}
+}
+
+export class LivePage {
+	/** app: { selection, go(change), link(change), viewer, trouble(problem) } */
+	constructor(app) {
+		this.app = app;
+		this.order = new SiblingOrder();
+		this.services = [];
+		this.rounds = [];
+		this.isPaused = false;
+		this.pointer = false;
+		byId('live-pause').addEventListener('click', () => this.setPaused(!this.isPaused));
+		byId('live-sort').addEventListener('click', () => this.sortAgain());
+		for (const span of Object.keys(WINDOWS)) {
+			const button = makeElement('button', '', WINDOWS[span]);
+			button.type = 'button';
+			button.dataset.window = span;
+			button.addEventListener('click', () => app.go({ window: span }));
+			byId('live-windows').append(button);
+		}
+		byId('graph').addEventListener('pointerenter', () => this.hold(true));
+		byId('graph').addEventListener('pointerleave', () => this.hold(false));
+		document.addEventListener('visibilitychange', () => this.follow());
+		addEventListener('pagehide', () => this.feeds?.leave());
+		addEventListener('pageshow', (event) => event.persisted && this.follow());
+	}
+
+	query() {
+		const { service, type, sample, labels, window: span } = this.app.selection;
+		return apiUrl('live', { service, type, sample, labels: formatLabels(labels), window: span, 'max-nodes': LIVE_NODES }).split('?')[1];
+	}
+
+	show() {
+		const { selection } = this.app;
+		for (const button of document.querySelectorAll('[data-window]')) {
+			button.setAttribute('aria-pressed', String(button.dataset.window === selection.window));
+		}
+		byId('live-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
+		const query = this.query();
+		if (this.isOn && query === this.asked) return Promise.resolve();
+		this.isOn = true;
+		this.asked = query;
+		this.held = null;
+		this.first = true;
+		this.rounds = [];
+		this.order.forget();
+		this.app.profile.key = null;
+		byId('live-empty').hidden = true;
+		this.setPaused(false);
+		return new Promise((done) => {
+			this.shown = done;
+			this.follow();
+		});
+	}
+
+	hide() {
+		if (!this.isOn) return;
+		this.isOn = false;
+		this.asked = '';
+		this.feeds?.leave();
+		clearInterval(this.clock);
+	}
+
+	/** Starts or stops: a tab that nobody sees asks for nothing. */
+	follow() {
+		clearInterval(this.clock);
+		if (!this.isOn || document.visibilityState === 'hidden') {
+			this.feeds?.leave();
+			return;
+		}
+		this.feeds ??= openFeeds((message) => this.take(message));
+		this.feeds.watch(this.asked);
+		this.clock = setInterval(() => this.say(), 1000);
+	}
+
+	take(message) {
+		if (!this.isOn) return;
+		const act = { flame: () => this.takeRound(message), empty: () => this.takeEmpty(), totals: () => this.takeTotals(message.json),
+			away: () => this.setState('away'), refused: () => this.refused(message.status), problem: () => this.refused(message.json.code) }[message.event];
+		act?.();
+	}
+
+	refused(status) {
+		this.setState('refused');
+		this.app.trouble(new ApiError(status, reasonOf(status)));
+		this.shown?.();
+	}
+
+	setState(state) {
+		this.state = state;
+		this.say();
+	}
+
+	takeEmpty() {
+		this.lastAt = Date.now();
+		byId('live-empty').hidden = false;
+		byId('trouble').hidden = true;
+		byId('graph-row').hidden = true;
+		this.setState('');
+		this.shown?.();
+	}
+
+	async takeRound({ meta, packed }) {
+		const asked = this.asked;
+		this.lastAt = Date.now();
+		try {
+			const profile = await decodeHere(packed);
+			if (!this.isOn || asked !== this.asked) return;
+			this.held = { meta, profile };
+			if (!this.first && this.isHeld()) this.setState('');
+			else await this.draw();
+		} catch (problem) {
+			this.app.trouble(problem);
+		}
+	}
+
+	isHeld() {
+		return this.isPaused || this.pointer || !byId('step-menu').hidden;
+	}
+
+	/** What came last, on the page. */
+	async draw() {
+		const { viewer } = this.app;
+		const { meta, profile } = this.held;
+		this.held = null;
+		byId('live-empty').hidden = true;
+		byId('trouble').hidden = true;
+		byId('graph-row').hidden = false;
+		const source = new RoundSource(meta, this.order.arrange(profile, new FrameTable(profile.frames, meta.kinds)));
+		this.meta = meta;
+		viewer.openMore = viewer.madeColours = null;
+		if (this.first) {
+			this.first = false;
+			viewer.setSource(source);
+			viewer.readAddress();
+			await viewer.openFirst();
+		} else {
+			viewer.follow(source, source.profile);
+		}
+		this.addRound(meta);
+		this.setState('');
+		this.shown?.();
+	}
+
+	addRound({ total }) {
+		this.rounds.push(total);
+		if (this.rounds.length > ROUNDS_KEPT) this.rounds.shift();
+		drawSparkline(byId('live-trend'), this.rounds);
+	}
+
+	hold(isOn) {
+		this.pointer = isOn && this.isOn;
+		if (!this.pointer && this.held && !this.isHeld()) this.draw();
+		else this.say();
+	}
+
+	setPaused(isPaused) {
+		this.isPaused = isPaused;
+		byId('live-pause').setAttribute('aria-pressed', String(isPaused));
+		if (!isPaused && this.held && !this.isHeld()) this.draw();
+		else this.say();
+	}
+
+	sortAgain() {
+		this.order.forget();
+		this.services = [];
+		if (this.totals) this.takeTotals(this.totals);
+		const { viewer } = this.app;
+		const { raw } = viewer;
+		if (!raw || !this.meta) return;
+		this.held ??= { meta: this.meta, profile: { ...raw, tree: heaviestFirst(raw.tree) } };
+		this.draw();
+	}
+
+	/** Services keep their places, too. */
+	takeTotals(totals) {
+		this.totals = totals;
+		const now = new Map(totals.services.map((s) => [s.service, s.total]));
+		for (const { service } of totals.services) if (!this.services.includes(service)) this.services.push(service);
+		this.services = this.services.filter((name) => now.has(name)).slice(0, SERVICES_SHOWN);
+		const { service: chosen } = this.app.selection;
+		const amount = (value) => (totals.unit === 'nanoseconds' ? formatCpus(value, totals.from_ms, totals.to_ms) : formatShare(value, totals.total));
+		const list = byId('live-services');
+		const focused = document.activeElement?.closest('#live-services') ? document.activeElement.dataset.service : null;
+		const button = (name, text, value) => {
+			const made = makeElement('button', 'choice', makeElement('span', '', text), makeElement('span', '', amount(value)));
+			made.type = 'button';
+			made.dataset.service = name;
+			made.title = text;
+			made.setAttribute('aria-pressed', String(name === chosen));
+			made.addEventListener('click', () => this.app.go({ service: name }));
+			return makeElement('li', '', made);
+		};
+		list.replaceChildren(button('', 'All services', totals.total), ...this.services.map((name) => button(name, shownName(name, 200), now.get(name))));
+		byId('live-unit').textContent = totals.unit === 'nanoseconds' ? 'Services, CPUs' : 'Services, share';
+		if (focused !== null) [...list.querySelectorAll('button')].find((b) => b.dataset.service === focused)?.focus({ preventScroll: true });
+	}
+
+	/** The line above the graph: how much, how fresh, and why it stands still. */
+	say() {
+		const age = this.lastAt ? Date.now() - this.lastAt : 0;
+		const words = { away: 'The collector does not answer; trying again.', refused: 'Refused; see above.' }[this.state];
+		let text = words ?? (this.isPaused ? 'Paused.' : this.held ? 'Held while you point at it.' : age > LATE_MS ? `Nothing new for ${Math.round(age / 1000)} s.` : 'Live.');
+		if (this.isPaused && !words && this.held) text = 'Paused; there is something newer.';
+		if (byId('live-state').textContent !== text) byId('live-state').textContent = text;
+		if (!this.meta) return;
+		const { total, unit, profiles, from_ms: from, to_ms: to } = this.meta;
+		const much = unit === 'nanoseconds' ? `${formatCpus(total, from, to)} CPUs` : formatValue(total, this.app.viewer.meta);
+		byId('live-amount').textContent = `${much} · ${formatCount(profiles ?? 0)} ${profiles === 1 ? 'profile' : 'profiles'}`;
+	}
+}
