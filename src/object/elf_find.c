@@ -67,12 +67,10 @@ static void take_entry(const struct elf *elf, uint64_t tag, uint64_t value, stru
 	}
 }
 
-int elf_dynamic_read(const struct elf *elf, struct elf_dynamic *out)
+/* Return: 0 and *bytes, owned, which *c is over; -ENOENT: the file has none; -ENOMEM or the reader's error. */
+static int read_table(const struct elf *elf, uint8_t **bytes, struct cur *c)
 {
 	const struct elf_segment *segment = NULL;
-	struct elf_dynamic d = { 0 };
-	scoped(freep) uint8_t *bytes = NULL;
-	struct cur c;
 	size_t size;
 	int r;
 
@@ -82,25 +80,69 @@ int elf_dynamic_read(const struct elf *elf, struct elf_dynamic *out)
 	if (!segment || !elf->is_64)
 		return -ENOENT;
 	size = (size_t)MIN(segment->file_size, (uint64_t)DYNAMIC_MAX);
-	bytes = malloc(size + 1);
-	if (!bytes)
+	*bytes = malloc(size + 1);
+	if (!*bytes)
 		return -ENOMEM;
-	r = reader_read(&elf->in, bytes, size, segment->offset);
-	if (r < 0)
-		return r;
-	c = cur_of(bytes, size);
-	while (cur_left(&c) >= sizeof(Elf64_Dyn)) {
-		uint64_t tag = cur_le64(&c), value = cur_le64(&c);
+	r = reader_read(&elf->in, *bytes, size, segment->offset);
+	if (r == 0)
+		*c = cur_of(*bytes, size);
+	return r;
+}
 
-		if (tag == DT_NULL)
-			break;
+/* Return: false at its end. */
+static bool next_entry(struct cur *c, uint64_t *tag, uint64_t *value)
+{
+	if (cur_left(c) < sizeof(Elf64_Dyn))
+		return false;
+	*tag = cur_le64(c);
+	*value = cur_le64(c);
+	return *tag != DT_NULL;
+}
+
+static int parse_table(const struct elf *elf, struct cur c, struct elf_dynamic *out)
+{
+	struct elf_dynamic d = { 0 };
+	uint64_t tag, value;
+
+	while (next_entry(&c, &tag, &value))
 		take_entry(elf, tag, value, &d);
-	}
 	if (!d.symbols || !d.strings || d.strings > elf->in.size)
 		return -EBADMSG;
 	d.strings_size = MIN(d.strings_size, elf->in.size - d.strings);
 	*out = d;
 	return 0;
+}
+
+int elf_dynamic_read(const struct elf *elf, struct elf_dynamic *out)
+{
+	scoped(freep) uint8_t *bytes = NULL;
+	struct cur c;
+	int r = read_table(elf, &bytes, &c);
+
+	return r < 0 ? r : parse_table(elf, c, out);
+}
+
+int elf_needs(const struct elf *elf, struct str name)
+{
+	scoped(freep) uint8_t *bytes = NULL;
+	char text[NAME_MAX_BYTES + 1];
+	struct elf_dynamic d;
+	uint64_t tag, value;
+	struct cur c;
+	int r = read_table(elf, &bytes, &c);
+
+	if (r == 0)
+		r = parse_table(elf, c, &d);
+	if (!name.len || name.len > NAME_MAX_BYTES)
+		return MIN(r, 0);
+	while (r == 0 && next_entry(&c, &tag, &value)) {
+		if (tag != DT_NEEDED || value > d.strings_size || name.len + 1 > d.strings_size - value)
+			continue;
+		r = reader_read(&elf->in, text, name.len + 1, d.strings + value);
+		if (r == 0 && !text[name.len] && !memcmp(text, name.ptr, name.len))
+			return 1;
+	}
+	return r;
 }
 
 /* Does symbol @index have that name? Return: 1 and *sym, 0, or the reader's error. */

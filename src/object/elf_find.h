@@ -22,6 +22,12 @@ struct elf_dynamic { /* where things lie, as file offsets; 0: there is none */
  */
 int elf_dynamic_read(const struct elf *elf, struct elf_dynamic *out) warn_unused;
 
+/**
+ * elf_needs - does the file ask the loader for the library of that name (DT_NEEDED)?
+ * @name: without folders. Return: 1, 0, -ENOENT: it has no dynamic table, -EBADMSG, -ENOMEM or the reader's error.
+ */
+int elf_needs(const struct elf *elf, struct str name) warn_unused;
+
 /** elf_dynamic_find - a defined dynamic symbol, by DT_GNU_HASH or DT_HASH. Return: 0, -ENOENT, -EBADMSG or the
  * reader's. */
 int elf_dynamic_find(const struct elf *elf, const struct elf_dynamic *dynamic, const char *name,

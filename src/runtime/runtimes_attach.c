@@ -77,17 +77,6 @@ void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct run
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- attaching ---- */
-
-static char *take_text(struct buf *text)
-{
-	size_t len;
-
-	if (text->error || !text->len || !buf_cstr(text)[0])
-		return NULL;
-	return buf_take(text, &len);
-}
-
 /* ---- which runtimes a process has ---- */
 
 int runtimes_add_range(struct abi_runtimes *head, enum abi_runtime runtime, const struct abi_code_range *range)
@@ -297,40 +286,4 @@ int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir)
 			result = one;
 	}
 	return result;
-}
-
-/* What it is called, for people; once per process, when nothing else waits: whole files may have to be read for it. */
-void runtimes_want_description(struct runtimes *r, const struct runtimes_entry *e)
-{
-	struct runtimes_message *m;
-
-	if (!r->cfg.want_application || !e->attached_count || e->application || e->metadata)
-		return;
-	m = runtimes_message_new(RUNTIMES_DESCRIBE, &e->key, 0);
-	if (m)
-		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_ALL)); /* then it has no description */
-}
-
-void runtimes_describe(struct runtimes *r, const struct program *process)
-{
-	struct runtimes_entry *e = runtimes_entry_find(r, process);
-	scoped(buf_release) struct buf application = BUF_INIT(RUNTIMES_TEXT_MAX);
-	scoped(buf_release) struct buf metadata = BUF_INIT(RUNTIMES_TEXT_MAX);
-	scoped(closep) int dir = e && e->attached_count ? runtimes_open_process(r, process) : -1;
-	const struct runtime_binary *binary;
-	struct runtime_target target;
-	char *texts[2] = { NULL, NULL };
-
-	if (dir < 0 || e->application || e->metadata)
-		return;
-	target = runtimes_target(r, e, &e->attached[0], dir);
-	binary = e->attached[0].probed->binary;
-	if (binary->runtime->application && binary->runtime->application(&target, &application) == 0)
-		texts[0] = take_text(&application);
-	if (binary->runtime->metadata && binary->runtime->metadata(binary, &target, &metadata) == 0)
-		texts[1] = take_text(&metadata);
-	pthread_mutex_lock(&r->lock);
-	e->application = texts[0];
-	e->metadata = texts[1];
-	pthread_mutex_unlock(&r->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by runtimes.c (the reader's side), runtimes_files.c (which files are runtimes) and runtimes_worker.c
- * (attaching).
+/* Shared by runtimes.c (the reader's side), runtimes_files.c (which files are runtimes), runtimes_attach.c (what
+ * walkers must know), runtimes_describe.c (what people are told) and runtimes_worker.c.
  */
 #pragma once
 
@@ -66,6 +66,7 @@ struct runtimes_entry {
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
 	char *application, *metadata; /* owned, or NULL */
+	size_t described_count;       /* attached ones that were not pending when these were found out; the worker's */
 	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */
 };
 
@@ -204,9 +205,27 @@ int runtimes_add_range(struct abi_runtimes *head, enum abi_runtime runtime,
 		       const struct abi_code_range *range) warn_unused;
 /** runtimes_has_ready - NONE: any runtime. */
 bool runtimes_has_ready(const struct runtimes_entry *e, enum abi_runtime id);
-/** runtimes_want_description - describe it when nothing else waits. */
+
+/* ---- runtimes_describe.c: the worker's ---- */
+
+/** runtimes_want_description - describe it when nothing else waits: whole files may have to be read for it. Once for
+ * each runtime that is met in it. */
 void runtimes_want_description(struct runtimes *r, const struct runtimes_entry *e);
 void runtimes_describe(struct runtimes *r, const struct program *process);
+/**
+ * runtimes_main_of - the runtime that the main program of a process is one of
+ *
+ * It is the main program itself, or the program is linked with it; what it loads later is neither. @entry: where the
+ * main program begins, 0: not known; @program: its file, or NULL. Return: NULL: none of them is.
+ */
+const struct runtimes_attached *runtimes_main_of(const struct runtimes_attached *attached, size_t count, uint64_t entry,
+						 const struct elf *program);
+/**
+ * runtimes_join_metadata - append the members of both JSON objects: of those in both the @first one's
+ * An empty text is no object; the other one is appended as it is. Return: 0; -EBADMSG: one is no object; the buffer's
+ * error. Pure.
+ */
+int runtimes_join_metadata(struct str first, struct str second, struct buf *out) warn_unused;
 
 /* ---- runtimes_worker.c ---- */
 

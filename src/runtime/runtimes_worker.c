@@ -201,14 +201,14 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 	if (!e->is_searching)
 		runtimes_sync(r, e, dir);
 	result = e->is_searching ? -EAGAIN : runtimes_attach(r, e, dir);
+	if (result != -ESRCH)
+		runtimes_want_description(r, e);
 	if (result == -ESRCH)
 		forget_entry(r, e);
 	else if (result == -EAGAIN)
 		put_pending(r, e, 0);
 	else if (result == -ENOSPC)
 		wait_for_room(r, e->key);
-	else
-		runtimes_want_description(r, e);
 }
 
 /* ---- messages ---- */
@@ -346,6 +346,7 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	}
 	to->application = from->application ? str_dup(str_of(from->application)) : NULL;
 	to->metadata = from->metadata ? str_dup(str_of(from->metadata)) : NULL;
+	to->described_count = from->described_count;
 	pthread_mutex_unlock(&r->lock);
 	for (size_t i = 0; i < from->attached_count; i++) {
 		uint8_t info[RUNTIME_INFO_MAX];

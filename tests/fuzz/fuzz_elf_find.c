@@ -32,8 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	find_functions(&elf);
 	ignore(elf_symtab_find(&elf, names, ARRAY_SIZE(names), table));
-	if (elf_dynamic_read(&elf, &dynamic) < 0)
+	if (elf_dynamic_read(&elf, &dynamic) < 0) {
+		must(elf_needs(&elf, STR("libc.so.6")) < 0);
 		return 0;
+	}
+	ignore(elf_needs(&elf, STR("libc.so.6")));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (elf_dynamic_find(&elf, &dynamic, names[i], &found) == 0)
 			must(found.info && found.section);

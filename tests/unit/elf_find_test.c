@@ -106,6 +106,11 @@ static void this_program(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(elf_parse(&in, &elf), 0);
 	assert_int_equal(elf_symtab_find(&elf, &name, 1, &found), 1);
+	assert_int_equal(elf_needs(&elf, STR("libc.so.6")), 1);
+	assert_int_equal(elf_needs(&elf, STR("c.so.6")), 0);
+	assert_int_equal(elf_needs(&elf, STR("libc.so")), 0);
+	assert_int_equal(elf_needs(&elf, STR("libjvm.so")), 0);
+	assert_int_equal(elf_needs(&elf, STR("")), 0);
 	assert_int_equal(elf_fdes_open(&elf, &fdes), 0);
 	assert_int_equal(elf_fde_find(&elf, &fdes, found.address + found.size - 1, &fde), 0);
 	assert_int_equal(fde.start, found.address);
@@ -123,6 +128,8 @@ static int find_all(void *ctx)
 
 	if (r == 0)
 		r = elf_dynamic_read(&elf, &dynamic);
+	if (r == 0)
+		r = elf_needs(&elf, STR("libc.so.6"));
 	if (r == 0)
 		r = elf_dynamic_slot(&elf, &dynamic, "counter", &slot);
 	if (r == 0)

@@ -2,6 +2,7 @@
 /* The engine with real processes: children of this program, which is a file of the fake runtime, and interpreters. */
 #include "support.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 
 #include "abi/python.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "fake_runtime.h"
 #include "proc/mappings.h"
 #include "proc/proc_read.h"
@@ -449,6 +451,157 @@ static void what_is_learnt_stays(void **state)
 	assert_int_equal(looks.files, 1);
 	assert_int_equal(looks.processes, 2);
 	fixture_close(&f);
+}
+
+/* ---- two runtimes in one process ---- */
+
+static int probe_libraries(const struct runtime_file *file, struct runtime_binary **out)
+{
+	return file->is_program ? 0 : fake_inline.probe(file, out);
+}
+
+static int read_self(void *self, void *dst, size_t size, uint64_t offset)
+{
+	return io_pread_all(*(int *)self, dst, size, offset);
+}
+
+static int other_application(const struct runtime_target *target, struct buf *out)
+{
+	(void)target;
+	buf_adds(out, STR("other: application"));
+	return 0;
+}
+
+static int other_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
+{
+	(void)target;
+	buf_addf(json, "{\"other_version\":\"%s\",\"fake_version\":\"not mine\"}", binary->version);
+	return 0;
+}
+
+/* A child with the fake runtime that loads a library of another one after a byte came. */
+static pid_t start_two(int go)
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fake_runtime_state = (struct fake_state){ .ready = 1, .version = 1 };
+	if (read(go, &byte, 1) != 1 || !dlopen(getenv("HEARTH_FAKE_LIBRARY"), RTLD_NOW))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* Tells of what is mapped, as samples do, until the metadata are @wanted. */
+static void wait_for_metadata(struct fixture *f, const struct program *p, struct str wanted, struct str application)
+{
+	struct runtimes_process out = { 0 };
+
+	for (int turn = 0; turn < PATIENCE_MS && !str_eq(out.metadata_json, wanted); turn++) {
+		see(f, p);
+		runtimes_process(f->runtimes, p, &out);
+		usleep(1000);
+	}
+	if (!str_eq(out.metadata_json, wanted))
+		fail_msg("metadata: " STR_FMT, STR_ARG(out.metadata_json));
+	assert_int_equal(str_search(out.application, application), 0);
+}
+
+/* A program of Python that loads libjvm stays one; what it has more is told when it is there. */
+static void the_main_program_gives_the_application(void **state)
+{
+	static struct runtime other;
+	static const struct runtime *const two[] = { &other, &fake_runtime, NULL };
+	const struct runtimes_config cfg = {
+		.runtimes = two, .host_root = "", .clock = &clock_system, .want_application = true
+	};
+	struct fixture f = { 0 };
+	struct program p;
+	int go[2];
+	pid_t pid;
+
+	(void)state;
+	other = fake_inline;
+	other.application = other_application;
+	other.metadata = other_metadata;
+	/* This program has the symbols of both: it is a file of the one that is asked last. */
+	other.probe = probe_libraries;
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = start_two(go[0]);
+	p = program_of(&f, pid, 1);
+	wait_for_metadata(&f, &p, STR("{\"fake_version\":\"1\"}"), STR("fake: pid "));
+	assert_int_equal(write(go[1], "x", 1), 1);
+	wait_for_metadata(&f, &p, STR("{\"fake_version\": \"1\", \"other_version\": \"1\"}"), STR("fake: pid "));
+	end(pid);
+	close(go[0]);
+	close(go[1]);
+	fixture_close(&f);
+}
+
+/* The rule: the program itself, then what it is linked with, then nobody. */
+static void which_is_the_main_one(void **state)
+{
+	static struct elf_segment segment = { .address = 0x1000, .memory_size = 0x1000 };
+	struct runtimes_probed files[] = {
+		{ .segments = { .segments = &segment, .segment_count = 1 },
+		  .path = (char *)(uintptr_t) "/opt/libjvm.so" },
+		{ .segments = { .segments = &segment, .segment_count = 1 },
+		  .path = (char *)(uintptr_t) "/lib/libc.so.6" },
+		{ .segments = { .segments = &segment, .segment_count = 1 },
+		  .path = (char *)(uintptr_t) "/usr/bin/python3" },
+	};
+	struct runtimes_attached attached[] = {
+		{ .probed = &files[0], .bias = 0x7f0000000000 },
+		{ .probed = &files[1], .bias = 0x7f8000000000 },
+		{ .probed = &files[2], .bias = 0x550000000000 },
+	};
+	scoped(closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct reader in = { .read = read_self, .self = &fd, .size = MIB(1024) };
+	scoped(elf_release) struct elf program = { 0 };
+
+	(void)state;
+	assert_int_equal(elf_parse(&in, &program), 0);
+	assert_ptr_equal(runtimes_main_of(attached, 3, 0x550000001fff, &program), &attached[2]);
+	assert_ptr_equal(runtimes_main_of(attached, 3, 0x550000002000, &program), &attached[1]); /* outside */
+	assert_ptr_equal(runtimes_main_of(attached, 3, 0x550000000fff, NULL), NULL);
+	assert_ptr_equal(runtimes_main_of(attached, 2, 0x550000001000, &program), &attached[1]); /* as with libpython */
+	assert_ptr_equal(runtimes_main_of(attached, 1, 0x550000001000, &program), NULL);
+	assert_ptr_equal(runtimes_main_of(attached, 3, 0, NULL), NULL);
+	assert_ptr_equal(runtimes_main_of(attached, 0, 0x1000, &program), NULL);
+}
+
+static void metadata_are_joined(void **state)
+{
+	static const struct {
+		const char *first, *second, *want;
+		int result;
+	} cases[] = {
+		{ "", "", "", 0 },
+		{ "{\"a\":1}", "", "{\"a\":1}", 0 },
+		{ "", "{\"b\": null}", "{\"b\": null}", 0 },
+		{ "{\"a\":1,\"b\":[{}]}", "{\"b\":2, \"c\": \"}\"}", "{\"a\": 1, \"b\": [{}], \"c\": \"}\"}", 0 },
+		{ "{}", "{\"c\":3}", "{\"c\": 3}", 0 },
+		{ "{\"c\":3}", " {} ", "{\"c\": 3}", 0 },
+		{ "{\"a\":1}", "[1]", "", -EBADMSG },
+		{ "{\"a\":1", "{}", "", -EBADMSG },
+		{ "{\"a\":1} x", "{}", "", -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(64);
+
+		print_message("  %s %s\n", cases[i].first, cases[i].second);
+		assert_int_equal(runtimes_join_metadata(str_of(cases[i].first), str_of(cases[i].second), &out),
+				 cases[i].result);
+		assert_string_equal(buf_cstr(&out), cases[i].want);
+	}
 }
 
 static void refuses(void **state)
@@ -884,6 +1037,9 @@ int main(void)
 		cmocka_unit_test(asks_until_ready),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(answers_are_bounded),
+		cmocka_unit_test(the_main_program_gives_the_application),
+		cmocka_unit_test(which_is_the_main_one),
+		cmocka_unit_test(metadata_are_joined),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(without_room_it_waits),
