@@ -14,6 +14,7 @@ export const KEYS = [
 	{ keys: ['2'], action: 'viewInverted', help: 'inverted: hottest functions first, callers below' },
 	{ keys: ['3'], action: 'viewSandwich', help: 'sandwich' },
 	{ keys: ['4'], action: 'viewTable', help: 'table of functions' },
+	{ keys: ['5'], action: 'viewCalls', help: 'call tree: rows that open and close' },
 	{ keys: ['f'], action: 'toggleFlip', help: 'root on top or at the bottom' },
 	{ keys: ['r'], action: 'toggleCollapse', help: 'collapse recursion' },
 	{ keys: ['m'], action: 'menu', help: 'steps of the view for the current frame' },

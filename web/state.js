@@ -2,7 +2,7 @@
 // What is shown, as the part of the address behind the #: so a view can be linked to, and Back undoes a zoom.
 import { formatStep, parseSteps } from './transforms.js';
 
-export const VIEWS = ['graph', 'inverted', 'sandwich', 'table'];
+export const VIEWS = ['graph', 'inverted', 'sandwich', 'table', 'calls'];
 const PATH_LENGTH_MAX = 256;
 
 export const DEFAULT_STATE = Object.freeze({

@@ -10,6 +10,7 @@ import { saveAs } from './exports.js';
 import { COLOURS, Colours } from './colour.js';
 import { FlameView } from './flame.js';
 import { FunctionGrid } from './table.js';
+import { CallTree } from './calls.js';
 import { TreeMirror } from './a11y.js';
 import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
 import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
@@ -66,6 +67,10 @@ export class Viewer {
 		this.grid = new FunctionGrid(byId('table'), {
 			activate: (frame) => this.go({ view: 'sandwich', focus: frame }),
 			sort: (key) => this.sortBy(key),
+		});
+		this.calls = new CallTree(byId('calls'), {
+			choose: (node) => this.go({ view: 'graph', zoom: this.wholeNode(node), path: [] }),
+			menu: (node, event) => this.steps.openFor(this.tree.frame[node], event.clientX, event.clientY),
 		});
 		this.steps = new StepMenu(this);
 		this.minimap = new Minimap(byId('minimap'), this.graph);
@@ -355,8 +360,10 @@ export class Viewer {
 		byId('graph-pane').hidden = waiting || (state.view !== 'graph' && state.view !== 'inverted');
 		byId('sandwich').hidden = waiting || state.view !== 'sandwich';
 		byId('table').hidden = waiting || state.view !== 'table';
+		byId('calls').hidden = waiting || state.view !== 'calls';
 		if (waiting) return;
 		if (state.view === 'table') this.showTable();
+		else if (state.view === 'calls') this.showCalls();
 		else if (state.view === 'sandwich') this.showSandwich();
 		else this.showGraph(animate);
 	}
@@ -426,6 +433,11 @@ export class Viewer {
 		this.grid.ascending = ascending;
 		const totals = this.functionTotals();
 		if (totals) this.grid.setData(this.frames, totals, this.tree.total[0], this.hits);
+	}
+
+	showCalls() {
+		byId('crumbs').replaceChildren();
+		this.calls.setData(this.tree, this.frames, this.meta, this.hits, this.localNode(this.state.zoom));
 	}
 
 	sortBy(key) {
@@ -522,7 +534,7 @@ export class Viewer {
 
 	zoomOut() {
 		const { zoomed, tree } = this.graph;
-		if (this.state.view === 'sandwich' || this.state.view === 'table') history.back();
+		if (['sandwich', 'table', 'calls'].includes(this.state.view)) history.back();
 		else if (zoomed > 0) this.zoomNode(tree.parent[zoomed]);
 	}
 
@@ -530,6 +542,7 @@ export class Viewer {
 		const { graph, state } = this;
 		if (state.view === 'sandwich') return state.focus;
 		if (state.view === 'table') return this.grid.shownRows[this.grid.active] ?? -1;
+		if (state.view === 'calls') return this.calls.current() > 0 ? this.tree.frame[this.calls.current()] : -1;
 		const node = graph.hovered >= 0 ? graph.hovered : this.current;
 		return node > 0 ? graph.tree.frame[node] : -1;
 	}
@@ -698,6 +711,7 @@ export class Viewer {
 			viewInverted: () => this.go({ view: 'inverted' }),
 			viewSandwich: () => this.go({ view: 'sandwich', focus: state.focus >= 0 ? state.focus : this.currentFrame() }),
 			viewTable: () => this.go({ view: 'table' }),
+			viewCalls: () => this.go({ view: 'calls' }),
 			toggleFlip: () => this.go({ flip: !state.flip }, true),
 			toggleCollapse: () => this.go({ collapse: !state.collapse }),
 			toggleColour: () => this.go({ colour: state.colour === 'kind' ? 'module' : 'kind' }, true),

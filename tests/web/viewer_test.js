@@ -340,7 +340,7 @@ describe('viewer', { skip: reason || false }, () => {
 		const opened = await openPage(browser, makePage('hostile', Buffer.concat(bytes), title));
 		const { page } = opened;
 		assert.equal(await page.title(), title);
-		for (const key of ['2', '4', '1', 'f', 'k', '3']) await page.keyboard.press(key);
+		for (const key of ['2', '4', '5', '1', 'f', 'k', '3']) await page.keyboard.press(key);
 		await page.evaluate(() => {
 			const v = window.__viewer;
 			for (let f = 0; f < v.frames.count; f++) v.go({ view: 'sandwich', focus: f });
@@ -415,7 +415,49 @@ describe('viewer', { skip: reason || false }, () => {
 		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 5000);
 		assert.ok((await page.locator('#mirror [role=treeitem]').count()) <= 90);
 		assert.equal(await page.locator('#mirror [aria-selected=true]').getAttribute('aria-level'), '5001');
-		for (const key of ['2', '3', '4', '1', 'r']) await page.keyboard.press(key);
+		for (const key of ['2', '3', '4', '5', '1', 'r']) await page.keyboard.press(key);
+		await assertSilent(opened);
+	});
+
+	test('the call tree: rows that open and close, by keys', async () => {
+		const stacks = knownStacks(12);
+		const tree = plainTree(stacks);
+		const opened = await openPage(browser, makePage('calls', foldedText(stacks)), { hash: '#view=calls' });
+		const { page } = opened;
+		const rows = () => page.evaluate(() => {
+			const { calls, frames } = window.__viewer;
+			const path = (node) => (node ? [...path(calls.tree.parent[node]), frames.name(calls.tree.frame[node])] : []);
+			return calls.nodes.map((node) => [path(node).join(';'), calls.tree.total[node]]);
+		});
+		await page.locator('#calls .grid-body').focus();
+		await page.keyboard.press('Home');
+		await page.keyboard.press('ArrowLeft');
+		assert.deepEqual(await rows(), [['', totalOf(stacks)]]);
+		await page.keyboard.press('ArrowRight');
+		const top = [...tree].filter(([path]) => !path.includes(';')).sort((a, b) => b[1] - a[1]);
+		assert.deepEqual((await rows()).slice(1).map(([, total]) => total), top.map(([, total]) => total));
+		assert.equal(await page.locator('#calls .row[aria-selected=true]').getAttribute('aria-expanded'), 'true');
+		await page.keyboard.press('ArrowRight');
+		await page.keyboard.press('ArrowRight');
+		const [first] = (await rows())[1];
+		const below = [...tree].filter(([path]) => path.startsWith(first + ';') && path.split(';').length === 2);
+		const opens = (await rows()).filter(([path]) => path.startsWith(first + ';'));
+		assert.deepEqual(opens.map(([, total]) => total), below.map(([, total]) => total).sort((a, b) => b - a));
+		for (const [path, total] of await rows()) assert.equal(total, path ? tree.get(path) : totalOf(stacks));
+		assert.equal(await page.locator('#calls .grid-body').getAttribute('aria-rowcount'), String((await rows()).length + 1));
+		await page.keyboard.press('ArrowDown');
+		const [chosen] = (await rows())[2];
+		await page.keyboard.press('Enter');
+		const zoomed = await page.evaluate(() => {
+			const { state, tree: t, frames } = window.__viewer;
+			return [state.view, frames.name(t.frame[state.zoom]), t.level[state.zoom]];
+		});
+		assert.deepEqual(zoomed, ['graph', chosen.split(';').at(-1), 2]);
+		await page.keyboard.press('5');
+		assert.equal((await rows())[await page.evaluate(() => window.__viewer.calls.active)][0], chosen);
+		await page.locator('#calls .row').nth(1).click({ button: 'right' });
+		assert.ok(await page.locator('#step-menu').isVisible());
+		await page.keyboard.press('Escape');
 		await assertSilent(opened);
 	});
 
@@ -445,7 +487,7 @@ describe('viewer', { skip: reason || false }, () => {
 		assert.equal(await page.locator('#help-sheet').evaluate((d) => d.open), true);
 		await page.keyboard.press('Escape');
 		await page.keyboard.press('4');
-		await page.locator('.grid-body').focus();
+		await page.locator('#table .grid-body').focus();
 		await page.keyboard.press('ArrowDown');
 		await page.keyboard.press('Enter');
 		assert.equal(await page.evaluate(() => window.__viewer.state.view), 'sandwich');
@@ -577,7 +619,7 @@ describe('viewer', { skip: reason || false }, () => {
 			assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
 			await page.evaluate(readFileSync(axePath(), 'utf8'));
 			const states = [{ view: 'graph', zoom: 3, query: 'fn_1' }, { view: 'graph', steps: [{ op: 'hide', text: 'ns1::fn_1' }] }, { view: 'inverted' }, { view: 'sandwich', focus: 1 },
-				{ view: 'table' }];
+				{ view: 'table' }, { view: 'calls', query: 'fn_1' }];
 			for (const state of states) {
 				await page.evaluate((s) => window.__viewer.go(s), state);
 				const found = await page.evaluate(async () => {
@@ -603,7 +645,7 @@ describe('viewer', { skip: reason || false }, () => {
 		const opened = await openPage(browser, makePage('narrow', foldedText(knownStacks(5))),
 			{ viewport: { width: 400, height: 800 } });
 		const { page } = opened;
-		for (const key of ['1', '2', '3', '4']) {
+		for (const key of ['1', '2', '3', '4', '5']) {
 			await page.keyboard.press(key);
 			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'view ' + key);
 			assert.ok(await page.evaluate(() => document.getElementById('stage').clientHeight >= 300), 'stage ' + key);
