@@ -4,23 +4,28 @@
 
 const SHADE_COUNT = 8;
 
-// hue from, hue to, saturation, lightness from, lightness to
+// Kinds of frames, as the columns name them (src/model/model.h, MODEL_KINDS): the runtime whose frames they are, which a graph can be grouped
+// by; what .col and folded files write behind a name; what the legend says; hue from, hue to, saturation, lightness from, lightness to.
+export const KINDS = {
+	native: { runtime: 'native', suffix: '', text: 'native', colour: [6, 26, 88, 66, 71] },
+	kernel: { runtime: 'kernel', suffix: '_[k]', text: 'kernel', colour: [30, 37, 92, 58, 66] },
+	jit: { runtime: 'jit', suffix: '', text: 'jit', colour: [92, 118, 50, 60, 68] },
+	java: { runtime: 'java', suffix: '_[j]', text: 'Java', colour: [92, 118, 50, 60, 68] },
+	'java-inlined': { runtime: 'java', suffix: '_[i]', text: 'Java, inlined', colour: [172, 184, 50, 60, 68] },
+	'java-c1': { runtime: 'java', suffix: '_[1]', text: 'Java, C1', colour: [72, 84, 52, 58, 66] },
+	'java-interpreted': { runtime: 'java', suffix: '_[0]', text: 'Java, interpreted', colour: [128, 146, 34, 64, 72] },
+	python: { runtime: 'python', suffix: '_[p]', text: 'Python', colour: [200, 214, 70, 68, 75] },
+	'python-native': { runtime: 'python', suffix: '_[pn]', text: 'native, beside Python', colour: [218, 230, 55, 73, 79] },
+	'python-error': { runtime: 'python', suffix: '_[pe]', text: 'Python, missing', colour: [282, 292, 45, 72, 78] },
+	ruby: { runtime: 'ruby', suffix: '_[rb]', text: 'Ruby', colour: [336, 348, 72, 72, 78] },
+	php: { runtime: 'php', suffix: '_[php]', text: 'PHP', colour: [250, 262, 58, 76, 82] },
+	dotnet: { runtime: 'dotnet', suffix: '_[net]', text: '.NET', colour: [268, 282, 55, 74, 80] },
+};
+// Classes of colours: the kinds, what names tell of native frames, and frames that are none.
 const CLASSES = {
-	native: [6, 26, 88, 66, 71],
+	...Object.fromEntries(Object.entries(KINDS).map(([name, kind]) => [name, kind.colour])),
 	cpp: [46, 55, 84, 60, 68],
 	rust: [14, 24, 42, 62, 70],
-	kernel: [30, 37, 92, 58, 66],
-	jit: [92, 118, 50, 60, 68],
-	java: [92, 118, 50, 60, 68],
-	'java-inlined': [172, 184, 50, 60, 68],
-	'java-c1': [72, 84, 52, 58, 66],
-	'java-interpreted': [128, 146, 34, 64, 72],
-	python: [200, 214, 70, 68, 75],
-	'python-native': [218, 230, 55, 73, 79],
-	'python-error': [282, 292, 45, 72, 78],
-	ruby: [336, 348, 72, 72, 78],
-	php: [250, 262, 58, 76, 82],
-	dotnet: [268, 282, 55, 74, 80],
 	process: [36, 42, 16, 76, 80],
 	container: [206, 214, 16, 76, 80],
 	unnamed: [24, 36, 26, 70, 76],
@@ -102,10 +107,10 @@ export function colourClass(kind, name, rust = false) {
 	return rust && !name.includes('(') ? 'rust' : 'cpp';
 }
 
-const CLASS_TEXTS = { cpp: 'C++', rust: 'Rust', php: 'PHP', dotnet: '.NET' };
+const CLASS_TEXTS = { cpp: 'C++', rust: 'Rust' };
 
 export function classText(name) {
-	return CLASS_TEXTS[name] ?? name;
+	return KINDS[name]?.text ?? CLASS_TEXTS[name] ?? name;
 }
 
 export function classColour(name) {

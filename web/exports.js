@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown as a file: made here, from the columns, without asking anybody.
-import { COLOURS, LABEL_COLOUR } from './colour.js';
+import { COLOURS, KINDS, LABEL_COLOUR } from './colour.js';
 import { ROW_HEIGHT } from './flame.js';
 import { lastPart, visibleText, withoutArguments } from './format.js';
 
@@ -10,12 +10,6 @@ const SVG_ROWS_MAX = 2000;
 const SVG_LABEL_PIXELS = 7;
 const SVG_BOX_MIN = 0.4;
 const SVG_NAME_CHARS_MAX = 1000;
-
-/** How .col and folded files write the kinds (docs/formats/col.md). */
-const KIND_SUFFIXES = {
-	kernel: '_[k]', python: '_[p]', 'python-native': '_[pn]', 'python-error': '_[pe]', java: '_[j]', 'java-inlined': '_[i]', 'java-c1': '_[1]',
-	'java-interpreted': '_[0]', ruby: '_[rb]', php: '_[php]', dotnet: '_[net]',
-};
 
 /** Collects text without one string of everything. */
 class Parts {
@@ -50,7 +44,7 @@ function eachStack(tree, visit) {
 function foldedName(frames, frame) {
 	const plain = frames.name(frame).replace(/;/g, '|').replace(/[\u0000-\u001f\u007f]/g, '?').trimEnd();
 	const name = plain.replace(/ (\d+)$/, '_$1') || '[unknown]';
-	return name + (KIND_SUFFIXES[frames.kind(frame)] ?? '');
+	return name + (KINDS[frames.kind(frame)]?.suffix ?? '');
 }
 
 export function foldedParts(tree, frames) {

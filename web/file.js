@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that somebody dropped, as a source (source.js): read here, sent nowhere.
 import { TreeGrower, packNames } from './build.js';
+import { KINDS } from './colour.js';
 import { inflateStream, readProfile } from './data.js';
 import { readPprof } from './pprof.js';
 
-const SUFFIX_KINDS = {
-	k: 'kernel', p: 'python', pn: 'python-native', pe: 'python-error', j: 'java', i: 'java-inlined', 1: 'java-c1', 0: 'java-interpreted', rb: 'ruby',
-	php: 'php', net: 'dotnet',
-};
-const KINDS = ['native', ...Object.values(SUFFIX_KINDS)];
-const SUFFIX = /^(.+)_\[(\w+)\]$/s;
+const KIND_NAMES = Object.keys(KINDS);
+const SUFFIX_KINDS = new Map(KIND_NAMES.map((name) => [KINDS[name].suffix, name]).filter(([suffix]) => suffix));
+const SUFFIX = /^(.+)(_\[\w+\])$/s;
 
 /** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
 export class StackReader {
@@ -50,7 +48,7 @@ export class StackReader {
 		const tree = grower.finish();
 		tree.origin = null;
 		return {
-			frames: { count: list.length, names: packNames(sorted.map((f) => f.name)), kinds: Uint8Array.from(sorted, (f) => Math.max(0, KINDS.indexOf(f.kind))),
+			frames: { count: list.length, names: packNames(sorted.map((f) => f.name)), kinds: Uint8Array.from(sorted, (f) => Math.max(0, KIND_NAMES.indexOf(f.kind))),
 				module: Uint32Array.from(sorted, (f) => moduleNumbers.get(f.module)), modules, origin: null },
 			tree,
 		};
@@ -64,7 +62,7 @@ export function readFolded(text) {
 	const frameOf = (piece) => {
 		if (!known.has(piece)) {
 			const found = SUFFIX.exec(piece);
-			const kind = found && SUFFIX_KINDS[found[2]];
+			const kind = found && SUFFIX_KINDS.get(found[2]);
 			known.set(piece, kind ? reader.frame(found[1], kind) : reader.frame(piece));
 		}
 		return known.get(piece);
@@ -77,7 +75,7 @@ export function readFolded(text) {
 		lines++;
 	}
 	if (!lines) throw new Error('it is none of the formats that this page reads');
-	return { types: [{ name: 'samples', unit: 'samples', scale: 1, nanoseconds: 0 }], kinds: KINDS, profiles: [reader.finish()] };
+	return { types: [{ name: 'samples', unit: 'samples', scale: 1, nanoseconds: 0 }], kinds: KIND_NAMES, profiles: [reader.finish()] };
 }
 
 function readSpeedscope(json) {
@@ -93,7 +91,7 @@ function readSpeedscope(json) {
 		profiles.push(reader.finish());
 	}
 	if (!profiles.length) throw new Error('it has no sampled profile');
-	return { types, kinds: KINDS, profiles };
+	return { types, kinds: KIND_NAMES, profiles };
 }
 
 function pprofProfiles(bytes) {
@@ -109,7 +107,7 @@ function pprofProfiles(bytes) {
 		}
 		return reader.finish();
 	});
-	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KINDS, profiles };
+	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KIND_NAMES, profiles };
 }
 
 /** A page that hearth wrote: its data blocks. Nothing of it runs. */

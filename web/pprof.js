@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads pprof (profile.proto of github.com/google/pprof): sample types, and stacks with names.
+import { KINDS } from './colour.js';
+
 const RANGE = 'the pprof file ends early';
 
 class Reader {
@@ -65,8 +67,8 @@ function numbersOf(values) {
 
 function kindOfFile(file) {
 	if (file.startsWith('[kernel')) return 'kernel';
-	const found = /^\[(python|java|ruby|php|dotnet)/.exec(file);
-	return found ? found[1] : 'native';
+	const name = /^\[([\w-]+)[:\]]/.exec(file)?.[1]; // "[java-c1]", "[NAME:what was installed]"
+	return name !== undefined && Object.hasOwn(KINDS, name) ? name : 'native';
 }
 
 /**

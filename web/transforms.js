@@ -2,7 +2,7 @@
 // Steps that change what a tree shows: each a pure function from columns to columns, so that they stack, can be taken back
 // and run in a worker. What a step is about is named by text, not by number: a link means the same for newer data.
 import { TreeGrower } from './build.js';
-import { hashText } from './colour.js';
+import { KINDS, hashText } from './colour.js';
 
 const TEXT_CHARS_MAX = 200;
 export const STEPS_MAX = 32;
@@ -45,10 +45,10 @@ export function formatStep({ op, text }) {
 	return op + ':' + text;
 }
 
-/** The part of a kind that names the runtime: python-native and python are one, processes and containers none. */
+/** Processes and containers have none. A kind that is not known (a file of a later version) is taken by its name's first word. */
 function runtimeOf(kind) {
 	if (kind === 'process' || kind === 'container' || kind === 'root' || kind === '') return '';
-	return kind.split('-', 1)[0];
+	return KINDS[kind]?.runtime ?? kind.split('-', 1)[0];
 }
 
 /** The groupings that would split this profile. */

@@ -17,3 +17,18 @@ void runtime_shares_add(struct runtime_shares *shares, const struct window *w, s
 	shares->unnamed += counter(w, "unnamed_frames", name);
 	shares->unlined += counter(w, "unlined_frames", name);
 }
+
+bool runtime_shares_next(const struct window *w, size_t *at, struct str *name)
+{
+	const struct str prefix = STR("runtime_samples_");
+
+	while (*at < w->counter_count) {
+		struct str counted = str_of(w->counters[(*at)++].name);
+
+		if (!str_starts(counted, prefix) || counted.len == prefix.len)
+			continue;
+		*name = str_skip(counted, prefix.len);
+		return true;
+	}
+	return false;
+}

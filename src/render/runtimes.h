@@ -11,3 +11,8 @@ struct runtime_shares {
 
 /** runtime_shares_add - add what @w counts of the runtime @name. */
 void runtime_shares_add(struct runtime_shares *shares, const struct window *w, struct str name);
+/**
+ * runtime_shares_next - the runtimes that @w counts, also such as this version does not know
+ * @at: 0 at first, then what was left there. Return: false behind the last; otherwise *name, borrowed from @w.
+ */
+bool runtime_shares_next(const struct window *w, size_t *at, struct str *name);

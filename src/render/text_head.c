@@ -8,9 +8,11 @@
 #include "render/terminal.h"
 #include "render/text_int.h"
 
+#define KEY_WIDTH ((size_t)9)
+
 static void add_key(struct buf *out, const char *key)
 {
-	buf_addf(out, "%-9s ", key);
+	buf_addf(out, "%-*s ", (int)KEY_WIDTH, key);
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -130,15 +132,16 @@ static void add_quality(const struct window *w, struct buf *out)
 
 static void add_runtimes(const struct window *w, struct buf *out)
 {
-	const struct model_runtime *runtime;
+	struct str name;
 
-	for (size_t i = 0; (runtime = model_runtime_at(i)); i++) {
+	for (size_t at = 0; runtime_shares_next(w, &at, &name);) {
 		struct runtime_shares c = { 0 };
 
-		runtime_shares_add(&c, w, runtime->name);
+		runtime_shares_add(&c, w, name);
 		if (!c.samples)
 			continue;
-		add_key(out, runtime->name.ptr);
+		terminal_add(out, name, 40);
+		buf_addf(out, "%*s", (int)(KEY_WIDTH - MIN(name.len, KEY_WIDTH)) + 1, "");
 		buf_addf(out, "%.2f%% of %" PRIu64 " samples with such frames are complete; ",
 			 percent(c.complete, c.samples), c.samples);
 		buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line\n", c.frames,

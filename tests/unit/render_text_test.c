@@ -242,6 +242,41 @@ static void durations(void **state)
 	}
 }
 
+/* Sums of each runtime that the file counts; nothing of one that it does not. */
+static void runtimes_are_those_of_the_file(void **state)
+{
+	static const struct {
+		const char *counter;
+		uint64_t value;
+		const char *want; /* NULL: nothing */
+	} cases[] = {
+		{ "runtime_samples", 40, NULL }, /* of all of them */
+		{ "runtime_samples_python", 40,
+		  "python    0.00% of 40 samples with such frames are complete; of 0 frames 0 have no name, 0 no "
+		  "line\n" },
+		{ "runtime_samples_python", 0, NULL },
+		{ "runtime_samples_later", 7, "later     0.00% of 7 samples with such frames are complete; " },
+		{ "runtime_samples_of_a_long_name", 7, "of_a_long_name 0.00% of 7 samples with such frames " },
+		{ "runtime_samples_\x1b[2Jx", 7, "\\x1b[2Jx" },
+		{ "runtime_samples_", 7, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct render_text_config cfg = { .tree_min_percent = -1 };
+		scoped(window_release) struct window w = { 0 };
+		scoped(buf_release) struct buf out = BUF_INIT(OUT_MAX);
+
+		print_message("  %s\n", cases[i].want ? cases[i].want : "nothing");
+		assert_int_equal(window_of(known, ARRAY_SIZE(known), &w), 0);
+		assert_int_equal(window_set_counter(&w, str_of(cases[i].counter), cases[i].value), 0);
+		assert_int_equal(render_text(&w, &cfg, &out), 0);
+		assert_true(cases[i].want ? strstr(buf_cstr(&out), cases[i].want) != NULL
+					  : !strstr(buf_cstr(&out), "such frames"));
+		assert_true(strstr(cases[i].counter, "python") || !strcasestr(buf_cstr(&out), "python"));
+	}
+}
+
 static void top_counts_recursion_once(void **state)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -418,6 +453,7 @@ int main(void)
 		cmocka_unit_test(golden),
 		cmocka_unit_test(golden_dump),
 		cmocka_unit_test(durations),
+		cmocka_unit_test(runtimes_are_those_of_the_file),
 		cmocka_unit_test(top_counts_recursion_once),
 		cmocka_unit_test(top_equals_brute_force),
 		cmocka_unit_test(deep_stack),

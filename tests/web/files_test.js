@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { FrameTable, profileOfJson } from '../../web/data.js';
 import { FileSource, readFile, readFolded } from '../../web/file.js';
 import { csvParts, fileTitle, foldedParts, speedscopeParts, svgParts } from '../../web/exports.js';
-import { Colours } from '../../web/colour.js';
+import { Colours, KINDS } from '../../web/colour.js';
 import { DiffColours, diffFunctions, largestChanges } from '../../web/diff.js';
 import { functionTotals, invertedTree } from '../../web/views.js';
 import { countHits, matchFrames } from '../../web/search.js';
@@ -58,6 +58,16 @@ test('pprof, packed or not: the sums of each sample type', async () => {
 			assertPaths({ tree, frames: new FrameTable(frames, source.meta.kinds) }, stacks.map(([f, n]) => [f, n * scale]));
 		}
 	}
+});
+
+test('the suffixes of all kinds are read, by the same list that writes them', () => {
+	for (const [name, { suffix }] of Object.entries(KINDS)) {
+		const { kinds, profiles } = readFolded(`main;f${suffix} 1\n`);
+		const read = new FrameTable(profiles[0].frames, kinds);
+		assert.equal(read.kind(0), suffix ? name : 'native');
+		assert.equal(read.name(0), 'f');
+	}
+	assert.equal(readFolded('f_[later] 1\n').profiles[0].frames.count, 1);
 });
 
 test('files that are none end in words', async () => {

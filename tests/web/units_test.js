@@ -12,7 +12,7 @@ import { FrameTable, decodeProfile, readProfile } from '../../web/data.js';
 import { gallopTo, nodeAt } from '../../web/layout.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
-import { COLOURS, LABEL_COLOUR } from '../../web/colour.js';
+import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
 import { formatShare, formatValue, lastPart, visibleText, withoutArguments } from '../../web/format.js';
 import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
 import {
@@ -187,4 +187,27 @@ test('the address holds the state, and nothing else gets in', () => {
 	for (const bad of ['5-2', '1', '1-2-3', '-1-4', 'x-2', '1-Infinity']) assert.equal(parseHash('#w=' + bad).range, null);
 	assert.deepEqual(parseHash('#view=evil&z=-1&p=x.1e99&f=&colour=red&sort=z'), { ...DEFAULT_STATE, path: [], focus: 0 });
 	assert.equal(compileQuery('(', true).error !== undefined, true);
+});
+
+test('kinds are those of the model, and each runtime is called by its title', () => {
+	const header = readFileSync(new URL('../../src/model/model.h', import.meta.url), 'utf8');
+	const kinds = header.slice(header.indexOf('#define MODEL_KINDS'), header.indexOf('enum model_kind'));
+	const rows = [...kinds.matchAll(/X\((\w+), "([^"]+)", "([^"]*)"\)/g)].map(([, id, name, suffix]) => ({ id, name, suffix }));
+	assert.ok(rows.length > 10);
+	assert.deepEqual(Object.keys(KIND_ROWS).sort(), rows.map((row) => row.name).sort());
+	for (const { name, suffix } of rows) {
+		assert.equal(KIND_ROWS[name].suffix, suffix);
+		assert.match(classColour(name), /^hsl/);
+	}
+	const runtimes = /#define MODEL_RUNTIMES\(X\)((?:.*\\\n)*.*)/.exec(header)[1];
+	const titles = [...runtimes.matchAll(/X\("([^"]+)", "([^"]+)", (\w+), (\w+)\)/g)];
+	assert.ok(titles.length > 0);
+	for (const [, runtime, title, functions, errors] of titles) {
+		const of = (id) => KIND_ROWS[rows.find((row) => row.id === id).name];
+		assert.equal(of(functions).runtime, runtime);
+		assert.equal(of(errors).runtime, runtime);
+		assert.equal(of(functions).text, title);
+	}
+	assert.equal(classText('rust'), 'Rust');
+	assert.equal(classText('later'), 'later');
 });

@@ -277,6 +277,7 @@ describe('viewer', { skip: reason || false }, () => {
 		await page.waitForFunction(() => document.getElementById('legend').children.length === 3);
 		assert.match(await legend(), /Rust 44\.00 %/);
 		assert.match(await legend(), /C\+\+ 36\.00 %/);
+		assert.doesNotMatch(await page.locator('html').innerText(), /python/i); // nor any other runtime that is not there
 		await page.keyboard.press('k');
 		await page.waitForFunction(() => /program 100 %/.test(document.getElementById('legend').innerText));
 		assert.ok(await page.locator('#legend').isVisible());
@@ -388,6 +389,7 @@ describe('viewer', { skip: reason || false }, () => {
 		assert.equal(frames['encode.isra.0'].kind, 'native');
 		assert.ok(!frames['encode.isra.0'].blue);
 		assert.equal(frames['[Truncated Python Stack]'].kind, 'python-error');
+		assert.match(await page.locator('#legend').innerText(), /Python \d/);
 
 		const box = await page.locator('#graph canvas').boundingBox();
 		await page.mouse.move(box.x + frames[names.dumps].at[0], box.y + frames[names.dumps].at[1]);
