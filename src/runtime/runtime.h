@@ -15,7 +15,7 @@
  * CONTRIBUTING.md lists what adding one takes; tests/unit/fake_runtime.c (walked behind) and fake_inline.c (in line)
  *are templates. Every function works on bytes of strangers: bounded, never trusting, fuzzed. decode_name, line and
  *expand are pure and run on the reader of the ring, walk_step on who finishes walks; all others run on the worker of
- *struct runtimes (runtimes.h). */
+ *struct runtimes (runtimes.h), probe on its looker, too. */
 #pragma once
 
 #include <linux/types.h>

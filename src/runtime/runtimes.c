@@ -125,7 +125,7 @@ bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t l
 	if (fits) {
 		r->bytes += m->bytes;
 		runtimes_list_add(list_of(r, m->kind), m);
-		pthread_cond_signal(&r->changed);
+		pthread_cond_signal(m->kind == RUNTIMES_SEE_LONG ? &r->looks_changed : &r->changed);
 	}
 	pthread_mutex_unlock(&r->lock);
 	if (!fits)
@@ -233,7 +233,7 @@ static bool may_have_entry(struct runtimes *r, const struct program *p)
 	bool may;
 
 	pthread_mutex_lock(&r->lock);
-	may = r->work.first || r->looks.first || r->is_busy || runtimes_entry_find(r, p);
+	may = r->work.first || r->looks.first || r->is_busy || r->is_looking || runtimes_entry_find(r, p);
 	pthread_mutex_unlock(&r->lock);
 	return may;
 }
@@ -297,6 +297,7 @@ void runtimes_settle(struct runtimes *r, uint64_t patience_ns)
 	pthread_mutex_lock(&r->lock);
 	settle(r, &r->work, &until);
 	settle(r, &r->looks, &until); /* which came of the work */
+	settle(r, &r->work, &until);  /* of what was found */
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -418,11 +419,34 @@ void runtimes_notices(struct runtimes *r, struct buf *out)
 
 /* ---- life ---- */
 
-static int start_worker(struct runtimes *r)
+static int start_threads(struct runtimes *r)
 {
 	int result = -pthread_create(&r->worker, NULL, runtimes_worker_main, r);
 
 	r->worker_runs = result == 0;
+	if (result == 0)
+		result = -pthread_create(&r->looker, NULL, runtimes_looker_main, r);
+	r->looker_runs = r->worker_runs && result == 0;
+	return result;
+}
+
+/* Return: 0; -ETIMEDOUT: one of them is left behind. */
+static int stop_threads(struct runtimes *r)
+{
+	uint64_t patience_ns = r->cfg.end_ns ? r->cfg.end_ns : END_NS;
+	uint64_t until_ns = clock_monotonic_ns(&clock_system) + patience_ns, now;
+	int result = 0;
+
+	pthread_mutex_lock(&r->lock);
+	r->stops = true;
+	pthread_cond_broadcast(&r->changed);
+	pthread_cond_broadcast(&r->looks_changed);
+	pthread_mutex_unlock(&r->lock);
+	if (r->worker_runs && thread_join(r->worker, patience_ns) == -ETIMEDOUT)
+		result = -ETIMEDOUT;
+	now = clock_monotonic_ns(&clock_system);
+	if (r->looker_runs && thread_join(r->looker, until_ns > now ? until_ns - now : 0) == -ETIMEDOUT)
+		result = -ETIMEDOUT;
 	return result;
 }
 
@@ -434,6 +458,7 @@ static void init_lock(struct runtimes *r)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attr);
+	pthread_cond_init(&r->looks_changed, &attr);
 	pthread_cond_init(&r->settled, &attr);
 	pthread_condattr_destroy(&attr);
 }
@@ -465,7 +490,7 @@ int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct
 	r->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	result = r->host_root ? runtimes_names_open(r) : -ENOMEM;
 	if (result == 0)
-		result = start_worker(r);
+		result = start_threads(r);
 	if (result < 0) {
 		ignore(runtimes_close(r)); /* nothing is being read yet */
 		return result;
@@ -478,11 +503,7 @@ int runtimes_close(struct runtimes *r)
 {
 	if (!r)
 		return 0;
-	pthread_mutex_lock(&r->lock);
-	r->stops = true;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-	if (r->worker_runs && thread_join(r->worker, r->cfg.end_ns ? r->cfg.end_ns : END_NS) == -ETIMEDOUT) {
+	if (stop_threads(r) == -ETIMEDOUT) {
 		log_warn("the memory of a process never answers: what reads it is left behind");
 		return -ETIMEDOUT;
 	}
@@ -506,6 +527,7 @@ int runtimes_close(struct runtimes *r)
 	buf_release(&r->metadata);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->changed);
+	pthread_cond_destroy(&r->looks_changed);
 	pthread_cond_destroy(&r->settled);
 	free(r->host_root);
 	free(r);

@@ -23,17 +23,25 @@ const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f,
 	return page ? atomic_load_explicit(&page->slots[file_id % RUNTIMES_PAGE], memory_order_acquire) : NULL;
 }
 
-static void publish(struct runtimes_files *f, uint32_t file_id, const struct runtimes_probed *probed)
+/* With the lock held. Both threads may have looked at the file: the first that found a runtime counts. Return: what is
+ * known of it now; NULL: out of memory, it is probed again. */
+static const struct runtimes_probed *publish(struct runtimes_files *f, uint32_t file_id,
+					     const struct runtimes_probed *probed)
 {
 	struct runtimes_page *page = atomic_load_explicit(&f->pages[file_id / RUNTIMES_PAGE], memory_order_relaxed);
+	const struct runtimes_probed *before;
 
 	if (!page) {
 		page = calloc(1, sizeof(*page));
 		if (!page)
-			return; /* it is probed again */
+			return NULL;
 		atomic_store_explicit(&f->pages[file_id / RUNTIMES_PAGE], page, memory_order_release);
 	}
+	before = atomic_load_explicit(&page->slots[file_id % RUNTIMES_PAGE], memory_order_relaxed);
+	if (before && before != &runtimes_nothing)
+		return before;
 	atomic_store_explicit(&page->slots[file_id % RUNTIMES_PAGE], probed, memory_order_release);
+	return probed;
 }
 
 static void probed_free(struct runtimes_probed *p)
@@ -114,14 +122,14 @@ static int ask_all(struct runtimes *r, const struct runtime_file *file, struct r
 	return result;
 }
 
-static int probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look, struct runtimes_probed **out)
+static int probe(struct runtimes *r, uint32_t file_id, unsigned int look, struct runtimes_probed **out)
 {
 	scoped(file_elf_release) struct file_elf o = { .view.fd = -1 };
 	scoped(probed_freep) struct runtimes_probed *p = NULL;
 	struct runtime_binary *binary = NULL;
 	struct runtime_file file = { .elf = &o.elf,
-				     .is_program = look != RUNTIMES_LOOK_LIBRARY,
-				     .be_quick = look == RUNTIMES_LOOK_QUICK };
+				     .is_program = look & RUNTIMES_LOOK_PROGRAM,
+				     .be_quick = !(look & RUNTIMES_LOOK_LONG) };
 	int result = file_elf_open(r->files, file_id, &o);
 
 	if (result < 0)
@@ -152,7 +160,7 @@ static bool may_pass(int result)
 	       result == -ESTALE;
 }
 
-/* Is it worth another look, at the next sample of who has it mapped? */
+/* With the lock held. Is it worth another look, at the next sample of who has it mapped? */
 static bool fails_again(struct runtimes *r, uint32_t file_id)
 {
 	uint32_t before = 0;
@@ -163,7 +171,18 @@ static bool fails_again(struct runtimes *r, uint32_t file_id)
 	return before < FAILURES_MAX && u64map_put(&r->failures, file_id, before + 1) == 0;
 }
 
-const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look)
+/* With the lock held: what came of a look. Return: what is known of the file now. */
+static const struct runtimes_probed *settle(struct runtimes *r, uint32_t file_id, int result,
+					    const struct runtimes_probed *found)
+{
+	if (may_pass(result) && fails_again(r, file_id))
+		return &runtimes_nothing; /* for now */
+	if (r->failures.used)
+		ignore(u64map_remove(&r->failures, file_id) < 0); /* most never failed */
+	return publish(&r->probed, file_id, result == 1 ? found : &runtimes_nothing);
+}
+
+const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look)
 {
 	const struct runtimes_probed *known = runtimes_files_get(&r->probed, file_id);
 	struct runtimes_probed *found = NULL;
@@ -174,22 +193,17 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 	result = probe(r, file_id, look, &found);
 	if (result == -EAGAIN)
 		return NULL;
-	if (may_pass(result) && fails_again(r, file_id))
-		return &runtimes_nothing; /* for now */
-	if (r->failures.used)
-		ignore(u64map_remove(&r->failures, file_id) < 0); /* most never failed */
-	if (result != 1) {
-		publish(&r->probed, file_id, &runtimes_nothing);
-		return &runtimes_nothing;
-	}
+	pthread_mutex_lock(&r->lock);
+	known = settle(r, file_id, result, found);
+	pthread_mutex_unlock(&r->lock);
+	if (known != found)
+		probed_free(found);
+	if (!known || known != found)
+		return known ? known : &runtimes_nothing; /* no memory for its page */
 	RUNTIMES_COUNT(r, found->binary->runtime, binaries);
 	if (found->binary->refused[0]) {
 		RUNTIMES_COUNT(r, found->binary->runtime, refused);
 		runtimes_note(r, found, found->binary->refused);
 	}
-	publish(&r->probed, file_id, found);
-	if (runtimes_files_get(&r->probed, file_id) == found)
-		return found;
-	probed_free(found); /* no memory for its page */
-	return &runtimes_nothing;
+	return found;
 }

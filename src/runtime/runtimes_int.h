@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by runtimes.c (the reader's side), runtimes_files.c (which files are runtimes), runtimes_attach.c (what
- * walkers must know), runtimes_describe.c (what people are told) and runtimes_worker.c.
+ * walkers must know), runtimes_describe.c (what people are told), runtimes_worker.c and runtimes_looker.c (long looks
+ * at files).
  */
 #pragma once
 
@@ -24,7 +25,7 @@
 #define RUNTIMES_QUEUE_ALL MIB(6) /* forks and exits may go on top: losing one leaks */
 #define RUNTIMES_TEXT_MAX 4096    /* of an application id, of metadata */
 
-/* What is known of one file. */
+/* What is known of one file. Made by the worker or the looker, whoever is first. */
 struct runtimes_probed {
 	struct runtime_binary *binary;
 	struct elf segments; /* only its segments: which address a mapping's offset has */
@@ -40,7 +41,8 @@ struct runtimes_page {
 extern const struct runtimes_probed runtimes_nothing; /* probed, and no runtime */
 
 struct runtimes_files {
-	_Atomic(struct runtimes_page *) pages[RUNTIMES_PAGES]; /* written by the worker, read by all */
+	_Atomic(struct runtimes_page *)
+		pages[RUNTIMES_PAGES]; /* written with the lock of struct runtimes, read by all */
 };
 
 /* One runtime in one process. */
@@ -81,14 +83,15 @@ enum runtimes_message_kind {
 	RUNTIMES_SHARE,
 	RUNTIMES_FORGET,
 	RUNTIMES_RECALL,
-	RUNTIMES_SEE_LONG, /* SEE, once more: its program takes a long look. From here on: can wait */
-	RUNTIMES_READ,     /* from here on: behind the long looks */
+	RUNTIMES_SEE_LONG, /* the looker's: some file of a SEE takes a long look */
+	RUNTIMES_READ,     /* from here on: can wait */
 	RUNTIMES_DESCRIBE,
 };
 
 struct runtimes_seen { /* a mapping whose file is or may be a runtime */
 	uint64_t start, offset, device, inode;
 	uint32_t file_id;
+	bool is_unsure; /* a quick look did not tell */
 };
 
 struct runtimes_message {
@@ -97,6 +100,7 @@ struct runtimes_message {
 	enum runtimes_message_kind kind;
 	struct program process, parent;
 	struct names_key key; /* READ */
+	uint32_t main_file;   /* SEE_LONG: file id of the main program; 0: nobody knows */
 	size_t seen_count;    /* SEE */
 	struct runtimes_seen seen[];
 };
@@ -129,23 +133,27 @@ struct runtimes {
 	uint64_t swept_ns;
 	bool full_is_noted; /* that the sink has no more room has been said */
 	struct elf_ids ids;
-	struct u64map failures;  /* file id -> how often it could not be looked at */
 	struct u64map programs;  /* hash of device and inode, by stat, of main programs */
 	struct u64map libraries; /* hash of device and inode, as maps shows them, of runtimes -> file id */
 
 	_Atomic bool has_answers;
 	_Atomic bool has_programs; /* there are any in `programs` */
 
+	pthread_t looker;
+	bool looker_runs;
+
 	pthread_mutex_t lock; /* guards what follows */
-	pthread_cond_t changed;
-	/* Handled in this order: a process that has just begun waits in `work`, its first samples are lost otherwise;
-	 * of `reads`, names and descriptions, there may be tens of thousands. */
-	struct runtimes_list work, looks, reads;
-	pthread_cond_t settled; /* done has grown, for who waits in runtimes_settle() */
+	pthread_cond_t changed, looks_changed;
+	/* The worker's, handled in this order: a process that has just begun waits in `work`, its first samples are
+	 * lost otherwise; of `reads`, names and descriptions, there may be tens of thousands. */
+	struct runtimes_list work, reads;
+	struct runtimes_list looks; /* the looker's */
+	struct u64map failures;     /* file id -> how often it could not be looked at */
+	pthread_cond_t settled;     /* done has grown, for who waits in runtimes_settle() */
 	size_t bytes;
 	struct runtimes_answer *answers; /* for the reader, see runtimes_names.c */
 	size_t answer_bytes;
-	bool stops, is_busy; /* is_busy: with something of `work` or `looks` */
+	bool stops, is_busy, is_looking; /* is_busy: with something of `work`; is_looking: of `looks` */
 	struct runtimes_entry *entries;
 	size_t entry_count, entry_cap;
 	struct u64map entry_index; /* hash of the program -> entries */
@@ -158,14 +166,13 @@ struct runtimes {
 
 /** runtimes_files_get - NULL: not probed yet, or out of range. Any thread. */
 const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f, uint32_t file_id);
-enum runtimes_look {
-	RUNTIMES_LOOK_LIBRARY,
-	RUNTIMES_LOOK_QUICK, /* a main program, while others wait */
-	RUNTIMES_LOOK_LONG,  /* a main program: 64 MiB of it may be read */
+enum runtimes_look {                            /* flags */
+		     RUNTIMES_LOOK_PROGRAM = 1, /* at a main program; otherwise at a library */
+		     RUNTIMES_LOOK_LONG = 2,    /* 64 MiB of it may be read; otherwise processes wait */
 };
 
-/** runtimes_probe - the worker's: what file @file_id is, once. NULL: a quick look does not tell. */
-const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, enum runtimes_look look);
+/** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell. */
+const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
 /** runtimes_note - why frames of that file are not walked, for people; said once per file. */
 void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
 void runtimes_files_release(struct runtimes_files *f);
@@ -230,6 +237,10 @@ int runtimes_join_metadata(struct str first, struct str second, struct buf *out)
 /* ---- runtimes_worker.c ---- */
 
 void *runtimes_worker_main(void *runtimes);
+
+/* ---- runtimes_looker.c ---- */
+
+void *runtimes_looker_main(void *runtimes);
 
 /* ---- runtimes.c ---- */
 

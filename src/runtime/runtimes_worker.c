@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: probes files, attaches to processes, asks again. Only it changes entries and calls the sink. */
+/* The worker: probes files, attaches to processes, asks again. Only it changes entries and calls the sink. It reads
+ * little of a file: a disk may be slow, and processes wait. */
 #include "runtime/runtimes_int.h"
 
 #include <elf.h>
@@ -258,8 +259,8 @@ static uint32_t main_file(const struct runtimes_message *m, uint64_t entry)
 	return found;
 }
 
-/* Once more, behind what is urgent. */
-static void see_later(struct runtimes *r, const struct runtimes_message *m)
+/* A quick look does not tell: the looker's. */
+static void see_long(struct runtimes *r, const struct runtimes_message *m, uint32_t program)
 {
 	struct runtimes_message *later = malloc(m->bytes);
 
@@ -267,42 +268,61 @@ static void see_later(struct runtimes *r, const struct runtimes_message *m)
 		return; /* the next sample tells of it */
 	memcpy(later, m, m->bytes);
 	later->kind = RUNTIMES_SEE_LONG;
+	later->main_file = program;
 	ignore(runtimes_hand_over(r, later, RUNTIMES_QUEUE_BYTES)); /* likewise */
 }
 
-static void see(struct runtimes *r, const struct runtimes_message *m)
+/* One mapping of the process whose descriptor is @dir, -1: it is gone. Return: whether it was looked at for a runtime
+ * that is in there. */
+static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runtimes_seen *s, uint32_t program, int dir)
+{
+	const struct runtimes_probed *probed =
+		runtimes_probe(r, s->file_id, s->file_id == program ? RUNTIMES_LOOK_PROGRAM : 0);
+	struct runtimes_entry *e;
+	size_t before;
+
+	s->is_unsure = !probed;
+	if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
+		return false;
+	clear_when_full(&r->libraries);
+	ignore(u64map_put(&r->libraries, file_hash(r, s->device, s->inode), s->file_id) < 0); /* no memory */
+	if (dir < 0) {
+		forget_entry(r, e);
+		return false;
+	}
+	before = e->attached_count;
+	runtimes_add(r, e, probed, s->start, s->offset);
+	e->is_searching = false;
+	know_program(r, m, dir, program);
+	if (e->attached_count == before || e->is_pending)
+		return false;
+	look(r, e);
+	return true;
+}
+
+/* Files that nobody knows are read from a disk that may be slow: a runtime is attached to when it is met. Libraries
+ * that were loaded first lie highest, the interpreter before its modules. */
+static void see(struct runtimes *r, struct runtimes_message *m)
 {
 	scoped(closep) int dir = runtimes_open_process(r, &m->process);
 	uint64_t entry = dir < 0 ? 0 : read_entry(dir);
 	uint32_t program = entry ? main_file(m, entry) : 0;
-	enum runtimes_look how = m->kind == RUNTIMES_SEE ? RUNTIMES_LOOK_QUICK : RUNTIMES_LOOK_LONG;
-	struct runtimes_entry *e = NULL;
-	bool is_unsure = false;
+	bool is_unsure = false, was_looked_at = false;
+	struct runtimes_entry *e;
 
-	for (size_t i = 0; i < m->seen_count; i++) {
-		const struct runtimes_seen *s = &m->seen[i];
-		const struct runtimes_probed *probed =
-			runtimes_probe(r, s->file_id, s->file_id == program ? how : RUNTIMES_LOOK_LIBRARY);
-
-		is_unsure |= !probed;
-		if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
-			continue;
-		clear_when_full(&r->libraries);
-		ignore(u64map_put(&r->libraries, file_hash(r, s->device, s->inode), s->file_id) < 0); /* no memory */
-		runtimes_add(r, e, probed, s->start, s->offset);
-		e->is_searching = false;
+	for (size_t i = 0; i < m->seen_count; i++)
+		if (m->seen[i].file_id == program)
+			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);
+	for (size_t i = m->seen_count; i-- > 0;) {
+		if (m->seen[i].file_id != program)
+			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);
+		is_unsure |= m->seen[i].is_unsure;
 	}
 	if (is_unsure && dir >= 0)
-		see_later(r, m);
-	if (!e)
-		return;
-	if (dir < 0) {
-		forget_entry(r, e);
-		return;
-	}
-	know_program(r, m, dir, program);
-	if (!e->is_pending)
-		look(r, e);
+		see_long(r, m, program);
+	e = runtimes_entry_find(r, &m->process);
+	if (e && e->attached_count && !e->is_pending && !was_looked_at)
+		look(r, e); /* code of its runtimes may lie elsewhere now */
 }
 
 static void started(struct runtimes *r, const struct program *p)
@@ -393,13 +413,12 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 	runtimes_read_name(r, runtime, NULL, NULL, key);
 }
 
-static void handle(struct runtimes *r, const struct runtimes_message *m)
+static void handle(struct runtimes *r, struct runtimes_message *m)
 {
 	struct runtimes_entry *e;
 
 	switch (m->kind) {
 	case RUNTIMES_SEE:
-	case RUNTIMES_SEE_LONG:
 		see(r, m);
 		break;
 	case RUNTIMES_START:
@@ -422,6 +441,8 @@ static void handle(struct runtimes *r, const struct runtimes_message *m)
 	case RUNTIMES_RECALL:
 		if (r->sink.recall)
 			r->sink.recall(r->sink.self);
+		break;
+	case RUNTIMES_SEE_LONG: /* the looker's */
 		break;
 	}
 }
@@ -458,7 +479,7 @@ static bool wait_for_work(struct runtimes *r, uint64_t until_ns)
 	struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
 				  .tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
 
-	while (!r->work.first && !r->looks.first && !r->reads.first && !r->stops) {
+	while (!r->work.first && !r->reads.first && !r->stops) {
 		if (until_ns == UINT64_MAX)
 			pthread_cond_wait(&r->changed, &r->lock);
 		else if (pthread_cond_timedwait(&r->changed, &r->lock, &until) != 0)
@@ -470,12 +491,9 @@ static bool wait_for_work(struct runtimes *r, uint64_t until_ns)
 /* With the lock held: the one with the most urgent message; NULL: there is none. */
 static struct runtimes_list *next_list(struct runtimes *r)
 {
-	struct runtimes_list *lists[] = { &r->work, &r->looks, &r->reads };
-
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		if (lists[i]->first)
-			return lists[i];
-	return NULL;
+	if (r->work.first)
+		return &r->work;
+	return r->reads.first ? &r->reads : NULL;
 }
 
 void *runtimes_worker_main(void *argument)
@@ -490,7 +508,7 @@ void *runtimes_worker_main(void *argument)
 		struct runtimes_message *m = from ? runtimes_list_take(from) : NULL;
 
 		r->bytes -= m ? m->bytes : 0;
-		r->is_busy = from == &r->work || from == &r->looks;
+		r->is_busy = from == &r->work;
 		pthread_mutex_unlock(&r->lock);
 		if (m)
 			handle(r, m);

@@ -96,9 +96,50 @@ static void many_segments_are_not_read_each(void **state)
 	}
 }
 
+/* While processes wait, little is read of what is hardly a runtime. */
+static void a_quick_look_reads_little(void **state)
+{
+	static const struct {
+		const char *name, *path;
+		bool is_program, be_quick;
+		int want;
+		uint64_t least, most; /* bytes that are read */
+	} cases[] = {
+		{ "a module", "/lib/_json.cpython-313-x86_64-linux-gnu.so", false, true, -EAGAIN, 0, KIB(64) },
+		{ "a long look at it", "/lib/_json.cpython-313-x86_64-linux-gnu.so", false, false, 0, MIB(1),
+		  READ_MAX },
+		{ "a program", "/bin/program", true, true, -EAGAIN, 0, KIB(64) },
+		{ "a library", "/lib/libz.so.1", false, true, 0, 0, KIB(64) },
+		{ "a long look at it", "/lib/libz.so.1", false, false, 0, 0, KIB(64) },
+	};
+	const struct runtime *python = runtime_find(ABI_RUNTIME_PYTHON);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct file *f = calloc(1, sizeof(*f));
+		struct reader in = { .read = read_file, .self = f, .size = SEGMENT_SIZE };
+		struct runtime_binary *binary = NULL;
+		struct elf elf = { 0 };
+		const struct runtime_file file = { .elf = &elf,
+						   .path = str_of(cases[i].path),
+						   .is_program = cases[i].is_program,
+						   .be_quick = cases[i].be_quick };
+
+		print_message("  %s\n", cases[i].name);
+		assert_non_null(f);
+		lay_out(f);
+		assert_int_equal(elf_parse(&in, &elf), 0);
+		assert_int_equal(python->probe(&file, &binary), cases[i].want);
+		assert_in_range(f->bytes_read, cases[i].least, cases[i].most);
+		elf_release(&elf);
+		free(f);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(many_segments_are_not_read_each) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(many_segments_are_not_read_each),
+					    cmocka_unit_test(a_quick_look_reads_little) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

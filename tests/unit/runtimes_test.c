@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,13 +120,13 @@ static size_t told_count(struct told *t, const size_t *which)
 	return count;
 }
 
-static void fixture_open(struct fixture *f)
+static void fixture_open_with(struct fixture *f, const struct runtime *const *runtimes)
 {
 	const struct runtime_sink sink = {
 		.set = told_set, .forget = told_forget, .head = told_head, .set_program = told_program, .self = &f->told
 	};
 	const struct runtimes_config cfg = {
-		.runtimes = both, .host_root = "", .sink = &sink, .clock = &clock_system, .want_application = true
+		.runtimes = runtimes, .host_root = "", .sink = &sink, .clock = &clock_system, .want_application = true
 	};
 
 	pthread_mutex_init(&f->told.lock, NULL);
@@ -133,6 +134,11 @@ static void fixture_open(struct fixture *f)
 	f->scratch = (struct buf)BUF_INIT(MIB(4));
 	mapping_reader_init(&f->reader, f->files, &f->scratch, 1000);
 	assert_int_equal(runtimes_open(&cfg, f->files, &f->runtimes), 0);
+}
+
+static void fixture_open(struct fixture *f)
+{
+	fixture_open_with(f, both);
 }
 
 static void fixture_close(struct fixture *f)
@@ -262,6 +268,148 @@ static void asks_until_ready(void **state)
 	assert_int_equal(told_count(&f.told, &f.told.programs), 1);
 	assert_int_equal(f.told.head_pid, pid);
 	assert_int_equal(f.told.head.exec_id, 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* ---- a runtime whose files take long to look at, as on a slow disk ---- */
+
+#define SLOW_PROGRAM "/usr/bin/sleep" /* is its file, which a quick look does not tell */
+
+static struct {
+	_Atomic bool opened;          /* until then looks do not end */
+	_Atomic bool holds_libraries; /* quick ones at libraries neither */
+	_Atomic size_t long_looks;    /* that have begun */
+} gate;
+
+static void wait_at_gate(void)
+{
+	for (int turn = 0; turn < 4 * PATIENCE_MS && !gate.opened; turn++)
+		usleep(1000);
+}
+
+static int slow_probe(const struct runtime_file *file, struct runtime_binary **out)
+{
+	if (!file->is_program && gate.holds_libraries)
+		wait_at_gate();
+	if (!str_eq(file->path, STR(SLOW_PROGRAM)))
+		return 0;
+	if (file->be_quick)
+		return -EAGAIN;
+	gate.long_looks++;
+	wait_at_gate();
+	*out = calloc(1, sizeof(**out));
+	return *out ? 1 : -ENOMEM;
+}
+
+static void slow_release(struct runtime_binary *binary)
+{
+	free(binary);
+}
+
+static int slow_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
+{
+	struct fake_info out = { .start_ns = target->start_ns, .exec_id = target->exec_id };
+
+	(void)binary;
+	memcpy(info, &out, sizeof(out));
+	return (int)sizeof(out);
+}
+
+static const struct runtime slow_runtime = {
+	.name = "slow",
+	.title = "Slow",
+	.id = FAKE_INLINE,
+	.kind = MODEL_KIND_PYTHON,
+	.error_kind = MODEL_KIND_PYTHON_ERROR,
+	.probe = slow_probe,
+	.release = slow_release,
+	.attach = slow_attach,
+};
+
+static const struct runtime *const with_slow[] = { &fake_runtime, &slow_runtime, NULL };
+
+static pid_t start_slow(void)
+{
+	char exe[sizeof(SLOW_PROGRAM)] = "", link[64];
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(SLOW_PROGRAM, "sleep", "100", NULL);
+		_exit(1);
+	}
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	for (int turn = 0; turn < PATIENCE_MS && strcmp(exe, SLOW_PROGRAM) != 0; turn++) {
+		ssize_t n;
+
+		usleep(1000);
+		n = readlink(link, exe, sizeof(exe) - 1);
+		exe[n < 0 ? 0 : n] = 0;
+	}
+	assert_string_equal(exe, SLOW_PROGRAM);
+	return pid;
+}
+
+static void a_long_look_holds_nobody_up(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p[3];
+	pid_t pids[3];
+
+	(void)state;
+	gate.opened = gate.holds_libraries = false;
+	fixture_open_with(&f, with_slow);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = start_slow();
+		p[i] = program_of(&f, pids[i], 1);
+		see(&f, &p[i]); /* the second one while the first one's file is looked at */
+		for (int turn = 0; turn < PATIENCE_MS && !gate.long_looks; turn++)
+			usleep(1000);
+	}
+	assert_int_equal(gate.long_looks, 1);
+	pids[2] = start_fake(0, 1);
+	p[2] = program_of(&f, pids[2], 1);
+	see(&f, &p[2]);
+	wait_for(&f, &p[2], RUNTIMES_READY);
+	assert_int_equal(state_of(&f, &p[0]), RUNTIMES_NONE);
+	gate.opened = true;
+	wait_for(&f, &p[0], RUNTIMES_READY);
+	wait_for(&f, &p[1], RUNTIMES_READY);
+	assert_int_equal(gate.long_looks, 1);
+	for (int i = 0; i < 3; i++)
+		end(pids[i]);
+	fixture_close(&f);
+}
+
+static void wait_until_started(pid_t pid)
+{
+	struct fake_state fake = { 0 };
+	const struct iovec to = { &fake, sizeof(fake) }, from = { &fake_runtime_state, sizeof(fake) };
+
+	for (int turn = 0; turn < PATIENCE_MS && !fake.ready; turn++) {
+		usleep(1000);
+		assert_int_equal(process_vm_readv(pid, &to, 1, &from, 1, 0), sizeof(fake));
+	}
+	assert_true(fake.ready);
+}
+
+static void a_runtime_does_not_wait_for_its_libraries(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	gate.opened = false;
+	gate.holds_libraries = true;
+	fixture_open_with(&f, with_slow);
+	pid = start_fake(0, 1);
+	wait_until_started(pid);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	gate.opened = true;
 	end(pid);
 	fixture_close(&f);
 }
@@ -1035,6 +1183,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_until_ready),
+		cmocka_unit_test(a_long_look_holds_nobody_up),
+		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(the_main_program_gives_the_application),

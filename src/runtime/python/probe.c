@@ -68,6 +68,15 @@ static bool is_worth_more(const struct runtime_file *file, const struct python_f
 	return file->is_program || has_hint(file, f);
 }
 
+/* All texts are read of a program that does not say what it is, and of compiled modules, whose names are a hint:
+ * "_json.cpython-313-x86_64-linux-gnu.so". */
+static bool takes_long(const struct runtime_file *file, const struct python_file *f)
+{
+	if (file->is_program)
+		return !has_hint(file, f);
+	return has_hint(file, f) && !is_python(f) && !elf_section_find(f->elf, STR(".PyRuntime"));
+}
+
 static own_frame int find_static(struct python_file *f)
 {
 	struct elf_found more[ARRAY_SIZE(names)] = { 0 };
@@ -332,7 +341,7 @@ int python_probe(const struct runtime_file *file, struct runtime_binary **out)
 	if (!file->elf->is_64 || (file->elf->machine != EM_X86_64 && file->elf->machine != EM_AARCH64))
 		return 0;
 	r = find_dynamic(&f);
-	if (r == 0 && file->be_quick && file->is_program && !has_hint(file, &f))
+	if (r == 0 && file->be_quick && takes_long(file, &f))
 		return -EAGAIN;
 	if (r == 0 && is_worth_more(file, &f))
 		r = find_static(&f);
