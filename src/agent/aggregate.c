@@ -30,6 +30,7 @@ int aggregate_new(struct aggregate **out)
 	u64map_init(&a->frame_index, FRAMES_MAX);
 	u64map_init(&a->stack_index, STACKS_MAX);
 	u64map_init(&a->process_index, PROCESSES_MAX);
+	u64map_init(&a->program_index, PROCESSES_MAX);
 	u64map_init(&a->sample_index, SAMPLES_MAX);
 	u64map_init(&a->function_index, FUNCTIONS_MAX);
 	u64map_init(&a->function_numbers, FUNCTIONS_MAX);
@@ -67,6 +68,7 @@ void aggregate_free(struct aggregate *a)
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
+	u64map_release(&a->program_index);
 	u64map_release(&a->sample_index);
 	u64map_release(&a->function_index);
 	u64map_release(&a->function_numbers);
@@ -106,10 +108,26 @@ static bool process_equal(const void *table, uint32_t index, const void *row)
 	       a->container == b->container;
 }
 
+static uint64_t program_key(uint32_t pid, uint32_t exec_id)
+{
+	return (uint64_t)pid << 32 | exec_id;
+}
+
+/* The row that comes next becomes the first of its program. @out: what its next_same is. */
+static int chain_program(struct aggregate *a, const struct aggregate_process *row, uint32_t *out)
+{
+	uint64_t key = program_key(row->pid, row->exec_id);
+	uint32_t first;
+
+	*out = u64map_get(&a->program_index, key, &first) == 0 ? first + 1 : 0;
+	return u64map_put(&a->program_index, key, (uint32_t)a->process_count);
+}
+
 int aggregate_add_process(struct aggregate *a, const struct aggregate_process *row, uint32_t *out)
 {
 	const uint64_t words[] = { row->pid, row->start_ns, row->generation, row->comm, row->container };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
+	uint32_t same = 0;
 	int r;
 
 	if (find(&a->process_index, a->processes, row, process_equal, &key, out) == 0)
@@ -117,11 +135,45 @@ int aggregate_add_process(struct aggregate *a, const struct aggregate_process *r
 	r = array_grow(&a->processes, &a->process_cap, a->process_count, PROCESSES_MAX);
 	if (r == 0)
 		r = u64map_put(&a->process_index, key, (uint32_t)a->process_count);
+	if (r == 0)
+		r = chain_program(a, row, &same);
 	if (r < 0)
 		return r;
 	a->processes[a->process_count] = *row;
+	a->processes[a->process_count].next_same = same;
 	*out = (uint32_t)a->process_count++;
 	return 0;
+}
+
+void aggregate_end_program(struct aggregate *a, const struct program *program, uint64_t born_ns, uint64_t ended_ns)
+{
+	uint32_t at, next;
+
+	if (u64map_get(&a->program_index, program_key(program->pid, program->exec_id), &at) < 0)
+		return;
+	for (next = at + 1; next; next = a->processes[next - 1].next_same) {
+		struct aggregate_process *row = &a->processes[next - 1];
+
+		if (row->start_ns != program->start_ns)
+			continue;
+		row->born_ns = born_ns;
+		row->ended_ns = ended_ns;
+	}
+}
+
+bool aggregate_is_short(const struct aggregate_process *row, uint64_t short_ns)
+{
+	return row->may_be_short && row->born_ns && row->ended_ns && row->ended_ns < row->born_ns + short_ns;
+}
+
+uint64_t aggregate_undecided_ns(const struct aggregate *a, uint64_t short_ns)
+{
+	uint64_t until_ns = 0;
+
+	for (size_t i = 0; i < a->process_count; i++)
+		if (a->processes[i].may_be_short && a->processes[i].born_ns && !a->processes[i].ended_ns)
+			until_ns = MAX(until_ns, a->processes[i].born_ns + short_ns);
+	return until_ns;
 }
 
 static bool frame_equal(const void *table, uint32_t index, const void *row)

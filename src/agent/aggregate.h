@@ -78,14 +78,18 @@ struct aggregate_stack { /* a path in a tree: node 0 is the empty stack */
 struct aggregate_process {
 	uint32_t pid, generation;
 	uint64_t start_ns;
-	uint32_t comm, container; /* strings of the aggregate */
-	uint32_t workload;        /* the same; derived from the others, so no part of the identity */
+	uint32_t comm, container;       /* strings of the aggregate */
+	uint32_t service, service_kind; /* the same; derived from the others, so no part of the identity */
+	uint32_t exec_id;               /* of the program; no part of the identity, because generation is */
+	uint32_t next_same;             /* 1 + index of another row of this program; 0: none */
+	uint64_t born_ns, ended_ns;     /* CLOCK_MONOTONIC; 0: not known, not yet. No part of the identity */
 	uint32_t application,
 		metadata_json; /* strings of the aggregate, set once they are known: no part of the identity */
 	uint32_t origin;       /* index into origins, once it is known */
 	int perf_map_fd;       /* owned, or -1 */
 	uint8_t jit_kind;      /* enum jit_kind, of a process with JIT code; no part of the identity */
 	bool is_kernel, origin_known, jit_kind_known;
+	bool may_be_short; /* its service becomes (short-lived) when it turns out to be short */
 };
 
 struct aggregate_sample {
@@ -120,7 +124,7 @@ struct aggregate {
 	struct aggregate_shown *shown;
 	size_t shown_count, shown_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
-		sample_index;
+		sample_index, program_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window has columns for waits, even when no thread waited */
@@ -137,6 +141,13 @@ void aggregate_freep(struct aggregate **a);
 
 /* Return: 0 and *out, -ENOMEM, -E2BIG. Equal rows get equal indexes. */
 int aggregate_add_process(struct aggregate *a, const struct aggregate_process *row, uint32_t *out) warn_unused;
+/** aggregate_end_program - its rows, if there are any, learn when it began and ended (CLOCK_MONOTONIC; 0: not known).
+ */
+void aggregate_end_program(struct aggregate *a, const struct program *program, uint64_t born_ns, uint64_t ended_ns);
+/** aggregate_is_short - did it begin and end within @short_ns? */
+bool aggregate_is_short(const struct aggregate_process *row, uint64_t short_ns);
+/** aggregate_undecided_ns - until when a program may still turn out to be short; 0: all are decided. */
+uint64_t aggregate_undecided_ns(const struct aggregate *a, uint64_t short_ns);
 int aggregate_add_frame(struct aggregate *a, const struct aggregate_frame *row, uint32_t *out) warn_unused;
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out) warn_unused;
 int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out) warn_unused;

@@ -3,6 +3,7 @@
 
 #include "agent/build_int.h"
 #include "base/clock.h"
+#include "proc/workload.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
 
@@ -41,12 +42,15 @@ static int add_processes(struct builder *b)
 	for (size_t i = 0; i < b->a->process_count; i++) {
 		const struct aggregate_process *p = &b->a->processes[i];
 		struct model_process row = { .pid = p->pid, .start_ns = p->start_ns };
-		int r = build_texts(b->m,
-				    (struct str[]){ intern_get(&b->a->strings, p->comm),
-						    intern_get(&b->a->strings, p->container),
-						    intern_get(&b->a->strings, p->workload),
-						    intern_get(&b->a->strings, p->application) },
-				    (uint32_t *[]){ &row.comm, &row.container, &row.workload, &row.app_id }, 4);
+		bool is_short = aggregate_is_short(p, WORKLOAD_SHORT_NS);
+		int r = build_texts(
+			b->m,
+			(struct str[]){ intern_get(&b->a->strings, p->comm), intern_get(&b->a->strings, p->container),
+					is_short ? STR(WORKLOAD_SHORT_NAME) : intern_get(&b->a->strings, p->service),
+					is_short ? workload_kind_name(WORKLOAD_SHORT_LIVED)
+						 : intern_get(&b->a->strings, p->service_kind),
+					intern_get(&b->a->strings, p->application) },
+			(uint32_t *[]){ &row.comm, &row.container, &row.workload, &row.service_kind, &row.app_id }, 5);
 
 		if (r == 0)
 			r = model_add_app_metadata(b->m, intern_get(&b->a->strings, p->metadata_json),

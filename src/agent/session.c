@@ -82,9 +82,10 @@ static bool hand_over_again(struct session *s, struct proc *p, const struct abi_
 	return true;
 }
 
-static void send_closing(struct session *s)
+/* @read_ns: every record older than this was read, so programs that are not known to have ended by then live. */
+static void send_closing(struct session *s, uint64_t read_ns)
 {
-	if (s->closing && !s->closing->raw_pending) {
+	if (s->closing && !s->closing->raw_pending && read_ns >= s->closing->undecided_ns) {
 		take_in_settle(s->take_in, s->closing->aggregate);
 		send_job(s, s->closing);
 		s->closing = NULL;
@@ -103,7 +104,7 @@ static void take_finished(struct session *s)
 
 		s->raw_pending--;
 		s->finished_ns = sample->header.time_ns;
-		if (s->closing) {
+		if (s->closing && s->closing->raw_pending) {
 			a = s->closing->aggregate;
 			s->closing->raw_pending--;
 		}
@@ -112,7 +113,6 @@ static void take_finished(struct session *s)
 			count_sample(s, p, sample, a);
 		}
 		free(sample);
-		send_closing(s);
 	}
 }
 
@@ -287,7 +287,20 @@ static void count_window(struct session *s, struct job *job)
 	s->cpu_window = job->cpu_end;
 }
 
-/* A window whose samples are not all back waits for them, one at a time. */
+/* Until when programs of the window that ended at @end_ns may still turn out to be short. The next window must not wait
+ * for this one, so one of less than two seconds leaves some of them with their own names. At the end nobody waits. */
+static uint64_t undecided_ns(const struct session *s, uint64_t end_ns)
+{
+	uint64_t until_ns;
+
+	if (s->stopped || s->sampler->is_replay)
+		return 0;
+	until_ns = MIN(aggregate_undecided_ns(s->aggregate, WORKLOAD_SHORT_NS), end_ns + s->cfg.window_ns / 2);
+	return until_ns > clock_monotonic_ns(s->cfg.clock) ? until_ns : 0;
+}
+
+/* A window whose samples are not all back waits for them, one at a time; and so does one with programs that may turn
+ * out to be short. */
 static int cut_window(struct session *s, uint64_t end_ns)
 {
 	scoped(job_freep) struct job *job = calloc(1, sizeof(*job));
@@ -312,9 +325,10 @@ static int cut_window(struct session *s, uint64_t end_ns)
 	take_in_cut(s->take_in);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
+	job->undecided_ns = undecided_ns(s, end_ns);
 	s->aggregate = next;
 	s->window_start_ns = end_ns;
-	if (job->raw_pending)
+	if (job->raw_pending || job->undecided_ns)
 		s->closing = job;
 	else
 		send_job(s, job);
@@ -407,6 +421,7 @@ int session_step(struct session *s, int timeout_ms)
 	r = s->sampler->poll(s->sampling, wait_ms(s, timeout_ms, before_ns), &events);
 	session_poll_beside(s);
 	take_finished(s);
+	send_closing(s, before_ns);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
 	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
 	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
@@ -450,6 +465,7 @@ int session_stop(struct session *s)
 		r = drain(s);
 	else
 		finish_raw(s);
+	send_closing(s, UINT64_MAX);
 	settle_last(s);
 	if (!is_last_empty(s) && cut_window(s, s->stop_monotonic_ns) < 0) {
 		session_count_dropped(s, s->aggregate->total);

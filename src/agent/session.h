@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "model/window.h"
+#include "proc/service_rules.h"
 #include "runtime/runtime.h"
 #include "sampler/sampler.h"
 
@@ -20,6 +21,8 @@ struct session_config {
 	uint64_t duration_ns;
 	size_t unwind_bytes; /* for the unwind rows of all files; 0: 64 MiB. sampling.mode says how stacks are walked */
 	const struct clock *clock;
+	const struct service_rules *service_rules; /* borrowed; NULL: none */
+
 	const char *host_root;        /* "" on the host */
 	const char *container_socket; /* NULL: Docker's usual one */
 	const char *default_value;    /* the sample type that viewers show first; NULL: cpu */

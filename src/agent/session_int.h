@@ -25,6 +25,7 @@ struct job {
 	uint64_t counters[ABI_COUNTER_COUNT]; /* since the window's start */
 	struct unwind_totals unwind;          /* since the window's start; bytes: at its end */
 	uint64_t raw_pending;                 /* samples of it that the unwinder still has */
+	uint64_t undecided_ns;                /* monotonic: until then a program of it may turn out to be short */
 	struct cpustat cpu_start, cpu_end;
 	uint64_t number;
 };
@@ -47,7 +48,8 @@ struct session {
 	struct take_in *take_in;
 	struct beside *beside; /* NULL: no second sampler */
 	struct waits *waits;   /* NULL: not asked for */
-	struct job *closing;   /* a window that ended but waits for samples that the unwinder still has; or NULL */
+	struct job *closing;   /* a window that ended but waits for samples that the unwinder still has, or for programs
+				* that may turn out to be short; or NULL */
 	uint64_t raw_pending;  /* samples the unwinder has, those of closing included */
 	uint64_t finished_ns;  /* of the last sample that came back: everything older has */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;

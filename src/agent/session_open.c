@@ -26,6 +26,9 @@ static void on_ended(void *ctx, const struct proc *p)
 	struct session *s = ctx;
 	struct program program = session_program(p);
 
+	aggregate_end_program(s->aggregate, &program, p->born_ns, p->exit_ns);
+	if (s->closing)
+		aggregate_end_program(s->closing->aggregate, &program, p->born_ns, p->exit_ns);
 	if (s->unwind)
 		unwind_forget(s->unwind, &program);
 	session_forget(s, &program);
@@ -126,6 +129,7 @@ static int open_parts(struct session *s, struct buf *why)
 {
 	const struct proc_config proc_cfg = { .host_root = s->cfg.host_root,
 					      .container_socket = s->cfg.container_socket,
+					      .service_rules = s->cfg.service_rules,
 					      .recorded = s->sampler->is_replay,
 					      .ended = on_ended,
 					      .dropped = on_dropped,

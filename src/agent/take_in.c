@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "model/jit_kind.h"
 #include "proc/mappings.h"
-#include "proc/workload.h"
 #include "runtime/runtimes.h"
 
 #define SETTLE_TRIES_MAX 8
@@ -109,14 +108,21 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 	struct aggregate_process row = { .pid = p->pid,
 					 .generation = p->generation,
 					 .start_ns = p->start_ns,
+					 .exec_id = p->exec_id,
+					 .born_ns = p->born_ns,
+					 .ended_ns = p->exited ? p->exit_ns : 0,
 					 .perf_map_fd = -1,
 					 .is_kernel = p->is_kernel };
-	int r = intern_add(&a->strings, str_n(comm, strnlen(comm, ABI_COMM_SIZE)), &row.comm);
+	struct str comm_text = str_n(comm, strnlen(comm, ABI_COMM_SIZE));
+	int r = intern_add(&a->strings, comm_text, &row.comm);
 
 	if (r == 0)
 		r = intern_add(&a->strings, str_of(p->container), &row.container);
 	if (r == 0)
-		r = intern_add(&a->strings, workload_name(p, str_n(comm, strnlen(comm, ABI_COMM_SIZE))), &row.workload);
+		r = intern_add(&a->strings, p->service ? str_of(p->service) : comm_text, &row.service);
+	if (r == 0 && p->service)
+		r = intern_add(&a->strings, workload_kind_name(p->service_kind), &row.service_kind);
+	row.may_be_short = p->service && workload_may_be_short(p->service_kind);
 	if (r == 0)
 		r = aggregate_add_process(a, &row, &t->process);
 	if (r == 0 && t->placed.has_jit)

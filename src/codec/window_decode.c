@@ -11,7 +11,7 @@ struct window_in {
 	const char *reason; /* of the first failure */
 	struct model_line *lines;
 	size_t lines_cap;
-	size_t workloads; /* processes that were told theirs */
+	size_t workloads, service_kinds; /* processes that were told theirs */
 };
 
 static void window_in_release(struct window_in *in)
@@ -306,6 +306,16 @@ static int read_workload(struct window_in *in, struct cur *c)
 	return 0;
 }
 
+static int read_service_kind(struct window_in *in, struct cur *c)
+{
+	uint32_t id = string_of(in, c);
+
+	if (c->bad || ++in->service_kinds >= in->m->processes_count)
+		return -EBADMSG;
+	in->m->processes[in->service_kinds].service_kind = id;
+	return 0;
+}
+
 typedef int row_fn(struct window_in *in, struct cur *c);
 
 static row_fn *const tables[] = {
@@ -321,6 +331,7 @@ static row_fn *const tables[] = {
 	[WINDOW_FIELD_COMMENTS] = read_comment,
 	[WINDOW_FIELD_SAMPLES] = read_sample,
 	[WINDOW_FIELD_WORKLOADS] = read_workload,
+	[WINDOW_FIELD_SERVICE_KINDS] = read_service_kind,
 };
 
 static int read_table(struct window_in *in, const struct wire_field *f)
@@ -343,7 +354,7 @@ static int type_of(uint64_t number)
 	if (number == WINDOW_FIELD_CPU_AVERAGE || number == WINDOW_FIELD_MEMORY_AVERAGE)
 		return WIRE_FIXED64;
 	if (number == WINDOW_FIELD_MAGIC || (number >= WINDOW_FIELD_TEXTS && number <= WINDOW_FIELD_COUNTER) ||
-	    (number >= WINDOW_FIELD_STRING && number <= WINDOW_FIELD_WORKLOADS))
+	    (number >= WINDOW_FIELD_STRING && number <= WINDOW_FIELD_SERVICE_KINDS))
 		return WIRE_BYTES;
 	return -1;
 }

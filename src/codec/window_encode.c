@@ -207,6 +207,17 @@ static void add_workloads(const struct model *m, struct table *t)
 	finish(t, WINDOW_FIELD_WORKLOADS);
 }
 
+static void add_service_kinds(const struct model *m, struct table *t)
+{
+	bool known = false;
+
+	for (size_t i = 1; i < m->processes_count; i++)
+		known |= m->processes[i].service_kind != 0;
+	for (size_t i = 1; i < m->processes_count && known; i++)
+		put(t, m->processes[i].service_kind);
+	finish(t, WINDOW_FIELD_SERVICE_KINDS);
+}
+
 int window_encode(const struct window *w, struct buf *out)
 {
 	scoped(table_release) struct table t = { .rows = BUF_INIT(WINDOW_ENCODED_MAX), .out = out };
@@ -226,5 +237,6 @@ int window_encode(const struct window *w, struct buf *out)
 	add_header(m, &t);
 	add_samples(m, &t);
 	add_workloads(m, &t);
+	add_service_kinds(m, &t);
 	return out->error;
 }

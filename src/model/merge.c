@@ -282,6 +282,7 @@ static int map_process(struct merge *mg, uint32_t row, uint32_t *out)
 		r = r ? r : map_string(mg, process.container, &process.container);
 		r = r ? r : map_string(mg, process.app_id, &process.app_id);
 		r = r ? r : map_string(mg, process.workload, &process.workload);
+		r = r ? r : map_string(mg, process.service_kind, &process.service_kind);
 		r = r ? r : model_add_app_metadata(mg->into, json, &process.app_metadata);
 		r = r ? r : model_add_process(mg->into, &process, &mg->processes[row]);
 	}

@@ -97,8 +97,9 @@ struct model_process {
 	uint32_t pid;
 	uint64_t start_ns;                /* CLOCK_BOOTTIME; 0 when unknown */
 	uint32_t comm, container, app_id; /* strings */
-	uint32_t workload;                /* string: the service it belongs to; not part of the identity */
-	uint32_t app_metadata;            /* index into model.app_metadata, 0: none */
+	/* Strings: the service it belongs to, and what that is named after ("unit"). Not part of the identity. */
+	uint32_t workload, service_kind;
+	uint32_t app_metadata; /* index into model.app_metadata, 0: none */
 };
 
 struct model_thread {

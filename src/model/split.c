@@ -12,12 +12,12 @@ static const char *const kind_types[KIND_COUNT] = { "cpu", "offcpu" };
 /* Where each sample goes: groups of samples of one workload, in the order the workloads are met. */
 struct split {
 	const struct window *window;
-	uint32_t *group_of;  /* by sample */
-	uint32_t *order;     /* samples by group, inside a group in the model's order */
-	uint32_t *first;     /* by group, and one behind the last: index into order */
-	uint32_t *workloads; /* by group: string of the model */
+	uint32_t *group_of;          /* by sample */
+	uint32_t *order;             /* samples by group, inside a group in the model's order */
+	uint32_t *first;             /* by group, and one behind the last: index into order */
+	uint32_t *workloads, *kinds; /* by group: strings of the model */
 	size_t group_count;
-	struct u64map groups;                    /* workload -> group */
+	struct u64map groups;                    /* workload and kind -> group */
 	uint32_t columns[MODEL_VALUE_TYPES_MAX]; /* of the kind that is being made */
 	size_t column_count;
 };
@@ -28,21 +28,24 @@ static void split_release(struct split *s)
 	free(s->order);
 	free(s->first);
 	free(s->workloads);
+	free(s->kinds);
 	u64map_release(&s->groups);
 }
 
 static int find_group(struct split *s, const struct model_sample *sample, uint32_t *out)
 {
-	uint32_t workload = s->window->model->processes[sample->process].workload;
+	const struct model_process *p = &s->window->model->processes[sample->process];
+	uint64_t key = (uint64_t)p->workload << 32 | p->service_kind;
 	int r;
 
-	if (u64map_get(&s->groups, workload, out) == 0)
+	if (u64map_get(&s->groups, key, out) == 0)
 		return 0;
-	r = u64map_put(&s->groups, workload, (uint32_t)s->group_count);
+	r = u64map_put(&s->groups, key, (uint32_t)s->group_count);
 	if (r < 0)
 		return r;
 	*out = (uint32_t)s->group_count;
-	s->workloads[s->group_count++] = workload;
+	s->kinds[s->group_count] = p->service_kind;
+	s->workloads[s->group_count++] = p->workload;
 	return 0;
 }
 
@@ -53,7 +56,8 @@ static int group_by_workload(struct split *s)
 
 	s->group_of = calloc(m->samples_count + 1, sizeof(*s->group_of));
 	s->workloads = calloc(m->samples_count + 1, sizeof(*s->workloads));
-	if (!s->group_of || !s->workloads)
+	s->kinds = calloc(m->samples_count + 1, sizeof(*s->kinds));
+	if (!s->group_of || !s->workloads || !s->kinds)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->samples_count && r == 0; i++)
 		r = find_group(s, &m->samples[i], &s->group_of[i]);
@@ -203,8 +207,12 @@ static int visit_group(const struct split *s, size_t group, int kind, struct mod
 	if (r < 0 || !w.model->samples_count)
 		return r;
 	part.workload = model_string(s->window->model, s->workloads[group]);
+	part.kind = model_string(s->window->model, s->kinds[group]);
 	if (!part.workload.len)
 		part.workload = STR("unknown");
+	r = part.kind.len ? window_add_label(&w, STR(MODEL_SERVICE_KIND), part.kind) : 0;
+	if (r < 0)
+		return r;
 	return visit(ctx, &part);
 }
 

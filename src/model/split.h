@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One window of a machine into one per workload and kind of profile. */
+/* One window of a machine into one per workload and type of profile. */
 #pragma once
 
 #include "model/window.h"
 
+#define MODEL_SERVICE_KIND "service_kind"
+
 struct window_part {
 	struct str workload; /* of its processes; "unknown" for samples that have none */
+	struct str kind;     /* what it is named after, or empty; also the window's label MODEL_SERVICE_KIND */
 	struct str type;     /* "offcpu": the columns waits and off_cpu; "cpu": all others */
 	struct window
 		*window; /* @visit may change it. Figures of the whole machine (load, busy time) are set to unknown */
@@ -14,8 +17,9 @@ struct window_part {
 typedef int window_part_fn(void *ctx, const struct window_part *part);
 
 /**
- * window_split - call @visit for every workload and kind that has samples, in order of first appearance
+ * window_split - call @visit for every workload and type that has samples, in order of first appearance
  *
+ * Workloads of one name that are named after different things are different ones.
  * Every sample of @w is in exactly one part, except samples whose values are all zero. Equal samples become one. Time
  * offsets are dropped. Counters of lost samples belong to the whole machine: a part has them as machine_lost_..., so
  * that they are shown but not added up; "samples" is its own. Pure but for @visit.

@@ -8,6 +8,12 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
+/* Podman and CRI-O run a monitor beside each container: libpod-conmon-ID.scope, crio-conmon-ID.scope. */
+static bool is_monitor(struct str before)
+{
+	return str_ends(before, STR("conmon-"));
+}
+
 /* The last run of exactly CONTAINER_ID_SIZE digits; longer runs are no ids. */
 static const char *last_id(struct str line)
 {
@@ -18,7 +24,7 @@ static const char *last_id(struct str line)
 			run++;
 			continue;
 		}
-		if (run == CONTAINER_ID_SIZE)
+		if (run == CONTAINER_ID_SIZE && !is_monitor(str_first(line, i - run)))
 			found = line.ptr + i - run;
 		run = 0;
 	}

@@ -11,7 +11,8 @@
 
 /**
  * container_id_parse - the id in the text of /proc/PID/cgroup
- * @out: 64 digits and a NUL; the last run of exactly 64 hexadecimal digits in the first line that has one
+ * @out: 64 digits and a NUL; the last run of exactly 64 hexadecimal digits in the first line that has one. A
+ *container's monitor (conmon) is in none
  *
  * Return: false when no line has one. Pure.
  */

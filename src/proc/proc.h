@@ -8,15 +8,17 @@
 
 #include "abi/abi.h"
 #include "proc/files.h"
+#include "proc/workload.h"
 
 struct mappings;
 struct proc;
 
 struct proc_config {
-	const char *host_root;        /* "" on the host; prefix of /proc, /sys and socket paths */
-	const char *container_socket; /* NULL: /var/run/docker.sock below the root of pid 1 */
-	size_t mapping_max;           /* per process; 0: 65536 */
-	bool recorded;                /* replay: processes and mappings come from records, /proc is not asked */
+	const char *host_root;                     /* "" on the host; prefix of /proc, /sys and socket paths */
+	const char *container_socket;              /* NULL: /var/run/docker.sock below the root of pid 1 */
+	size_t mapping_max;                        /* per process; 0: 65536 */
+	const struct service_rules *service_rules; /* borrowed; NULL: none */
+	bool recorded; /* replay: processes and mappings come from records, /proc is not asked */
 	/** A program has ended, by exit or by exec, or is forgotten. May be called more than once. NULL: no listener.
 	 */
 	void (*ended)(void *ctx, const struct proc *p);
@@ -54,6 +56,11 @@ struct proc {
 	char *container;       /* name, short id when the engine does not answer, or NULL; proc_get() may replace it */
 	char *unit;            /* systemd service, without ".service", or NULL; not looked for in containers */
 	char *exe;             /* path of the program, or NULL */
+	/* What the program's profiles are kept under (workload.h). It may change when the container engine has
+	 * answered. NULL: not read yet, or out of memory. */
+	char *service;
+	enum workload_kind service_kind;
+	uint64_t born_ns; /* CLOCK_MONOTONIC, when the program began: exec, also the parent's; 0: not seen */
 	bool is_kernel, exited, unreadable;
 	uint64_t exit_ns; /* CLOCK_MONOTONIC, when exited */
 };

@@ -29,6 +29,11 @@ void entry_free(struct proc_table *t, struct entry *e)
 	free(e->pub.container);
 	free(e->pub.unit);
 	free(e->pub.exe);
+	free(e->pub.service);
+	free(e->pod);
+	free(e->machine);
+	free(e->cgroup);
+	free(e->argv);
 	free(e);
 }
 
@@ -72,6 +77,21 @@ void entry_mapped(const struct proc_table *t, const struct entry *e)
 		t->mapped(t->ctx, &e->pub);
 }
 
+/* Out of memory: as if it belonged to no unit. */
+static void copy_text(char **to, const char *from)
+{
+	if (!*to && from)
+		*to = str_dup(str_of(from));
+}
+
+void entry_copy_group(struct entry *e, const struct entry *from)
+{
+	copy_text(&e->pub.unit, from->pub.unit);
+	copy_text(&e->pod, from->pod);
+	copy_text(&e->machine, from->machine);
+	copy_text(&e->cgroup, from->cgroup);
+}
+
 /* Did @a begin before @b? Exec ids count up from fork to fork; they may wrap. */
 static bool is_before(const struct proc *a, const struct proc *b)
 {
@@ -92,7 +112,7 @@ static int chain_insert(struct proc_table *t, struct entry *e)
 			return r;
 		e->older = head;
 		if (head)
-			entry_exited(head, proc_clock_ns());
+			entry_exited(head, t->event_ns ? t->event_ns : proc_clock_ns());
 		return 0;
 	}
 	while (head->older && is_before(&e->pub, &head->older->pub))
@@ -157,7 +177,8 @@ struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, u
 	e->pub.parent_pid = before->pub.parent_pid;
 	memcpy(e->pub.container_id, before->pub.container_id, sizeof(e->pub.container_id));
 	e->pub.container = before->pub.container ? str_dup(str_of(before->pub.container)) : NULL;
-	e->pub.unit = before->pub.unit ? str_dup(str_of(before->pub.unit)) : NULL;
+	entry_copy_group(e, before);
+	e->pub.born_ns = t->event_ns ? t->event_ns : proc_clock_ns(); /* its exec record may be still to come */
 	e->pub.generation = before->pub.generation + (is_before(&before->pub, &e->pub) ? 1 : 0);
 	if (e->older == before)
 		entry_ended(t, before);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process is, read from /proc while it lives. */
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "proc/application.h"
 #include "proc/proc_int.h"
 #include "proc/proc_read.h"
-#include "proc/workload.h"
 
 #define SCRATCH_KEEP KIB(256) /* longer texts are rare: free their memory */
 #define PERF_MAP_FDS_MAX 1024
 #define PERF_MAP_CLOCK_SLACK_NS (50 * NSEC_PER_MSEC) /* mtimes are taken from the clock of the last tick */
 #define ANCESTORS_MAX 8
+#define ENVIRON_MAX KIB(16)
 
 /* A descriptor of /proc/PID (of a living thread when the leader is gone) that is certainly the process of @e. */
 static int open_dir(struct proc_table *t, struct entry *e, struct proc_facts *facts)
@@ -55,27 +58,104 @@ static void set_container(struct proc_table *t, struct entry *e)
 		e->pub.container = str_dup(str_n(e->pub.container_id, CONTAINER_SHORT_SIZE));
 }
 
+/* ---- its service ---- */
+
+static void set_service(struct proc_table *t, struct entry *e)
+{
+	const struct workload_facts facts = { .is_kernel = e->pub.is_kernel,
+					      .pod = str_of(e->pod),
+					      .container = str_of(e->pub.container ? e->pub.container : e->machine),
+					      .unit = str_of(e->pub.unit),
+					      .exe = str_of(e->pub.exe),
+					      .comm = str_n(e->pub.comm, strnlen(e->pub.comm, ABI_COMM_SIZE)),
+					      .argv = str_n(e->argv, e->argv_size),
+					      .cgroup = str_of(e->cgroup) };
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(1));
+
+	e->pub.service_kind = workload_name(&facts, t->service_rules, &name);
+	free(e->pub.service);
+	e->pub.service = name.error ? NULL : str_dup(buf_str(&name));
+}
+
 void entry_refresh_name(struct proc_table *t, struct entry *e)
 {
-	if (e->name_pending && containers_generation(t->containers) != e->name_generation)
+	if (e->name_pending && containers_generation(t->containers) != e->name_generation) {
 		set_container(t, e);
+		set_service(t, e);
+	}
 }
 
-static void read_container(struct proc_table *t, struct entry *e, int dir)
+static void replace(char **text, struct str with)
 {
-	struct str unit;
+	free(*text);
+	*text = with.len ? str_dup(with) : NULL; /* out of memory: as if it were not known */
+}
+
+/* At most @max bytes of a file of /proc/PID. */
+static struct str read_start(struct proc_table *t, int dir, const char *name, size_t max)
+{
+	scoped(closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char *bytes;
+	ssize_t n = -1;
 
 	buf_clear(&t->scratch);
-	if (e->pub.container || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
-		return;
-	if (container_id_parse(buf_str(&t->scratch), e->pub.container_id)) {
-		set_container(t, e);
-		return;
-	}
-	unit = workload_unit_parse(buf_str(&t->scratch));
-	free(e->pub.unit);
-	e->pub.unit = unit.len ? str_dup(unit) : NULL; /* out of memory: as if the process belonged to no unit */
+	bytes = fd < 0 ? NULL : buf_reserve(&t->scratch, max);
+	if (bytes)
+		n = read(fd, bytes, max);
+	return n <= 0 ? STR("") : str_n(bytes, (size_t)n);
 }
+
+/* Kubernetes gives a container its pod's name as the host's. In the host's network it is the machine's: then there is
+ * no name. */
+static void read_pod(struct proc_table *t, struct entry *e, int dir)
+{
+	struct str name = workload_hostname(read_start(t, dir, "environ", ENVIRON_MAX));
+	struct utsname machine;
+
+	if (uname(&machine) < 0 || !str_eq(name, str_of(machine.nodename)))
+		replace(&e->pod, name);
+}
+
+static void read_group(struct proc_table *t, struct entry *e, int dir)
+{
+	bool want_path = service_rules_ask(t->service_rules, SERVICE_RULE_CGROUP);
+	struct workload_group group;
+
+	buf_clear(&t->scratch);
+	if ((e->pub.container && !want_path) || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
+		return;
+	workload_group_parse(buf_str(&t->scratch), &group);
+	replace(&e->pub.unit, group.unit);
+	replace(&e->machine, group.container);
+	if (want_path)
+		replace(&e->cgroup, group.path);
+	if (!group.container_id[0] || e->pub.container)
+		return;
+	memcpy(e->pub.container_id, group.container_id, sizeof(e->pub.container_id));
+	set_container(t, e);
+	if (group.is_pod)
+		read_pod(t, e, dir);
+}
+
+/* Only of a program whose own name says little, or when a rule asks for it. */
+static void read_command(struct proc_table *t, struct entry *e, int dir)
+{
+	struct str argv;
+
+	free(e->argv);
+	e->argv = NULL;
+	e->argv_size = 0;
+	if (!application_is_launcher(str_of(e->pub.exe)) && !service_rules_ask(t->service_rules, SERVICE_RULE_COMMAND))
+		return;
+	argv = read_start(t, dir, "cmdline", APPLICATION_ARGV_MAX);
+	e->argv = argv.len ? malloc(argv.len) : NULL;
+	if (!e->argv)
+		return;
+	memcpy(e->argv, argv.ptr, argv.len);
+	e->argv_size = argv.len;
+}
+
+/* ---- reading ---- */
 
 static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r)
 {
@@ -116,7 +196,8 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 		read_mappings(t, e, dir, &r);
 	free(e->pub.exe);
 	e->pub.exe = proc_link_read(dir, "exe");
-	read_container(t, e, dir);
+	read_group(t, e, dir);
+	read_command(t, e, dir);
 	return origin ? copy_mappings(t, e, origin) : r;
 }
 
@@ -151,8 +232,13 @@ static int take_over(struct proc_table *t, struct entry *e, const struct entry *
 		memcpy(e->pub.container_id, origin->pub.container_id, sizeof(e->pub.container_id));
 		e->pub.container = str_dup(str_of(origin->pub.container));
 	}
-	if (!e->pub.unit && origin->pub.unit)
-		e->pub.unit = str_dup(str_of(origin->pub.unit));
+	entry_copy_group(e, origin);
+	if (!e->argv && origin->argv) {
+		e->argv = malloc(origin->argv_size);
+		if (e->argv)
+			memcpy(e->argv, origin->argv, origin->argv_size);
+		e->argv_size = e->argv ? origin->argv_size : 0;
+	}
 	if (!e->pub.exe && origin->pub.exe)
 		e->pub.exe = str_dup(str_of(origin->pub.exe));
 	return copy_mappings(t, e, origin);
@@ -168,6 +254,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 	if (e->pub.pid == 0) { /* the idle tasks have no place in /proc */
 		e->pub.is_kernel = true;
 		e->pub.unreadable = false;
+		set_service(t, e);
 		return;
 	}
 	if (!t->recorded) {
@@ -181,6 +268,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 	if (r == -ESRCH && origin)
 		r = take_over(t, e, origin);
 	e->pub.unreadable = r < 0;
+	set_service(t, e);
 	entry_mapped(t, e);
 }
 

@@ -29,6 +29,9 @@ struct entry {
 	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
 	uint64_t scanned_ns;                        /* by proc_reread(), on the caller's clock */
 	unsigned attempt;
+	char *pod, *machine; /* names of its pod, of its container without an engine; or NULL */
+	char *cgroup, *argv; /* what its service's name needs, or NULL */
+	size_t argv_size;
 	bool name_pending;
 	uint32_t name_generation;
 };
@@ -40,6 +43,8 @@ struct proc_table {
 	void (*dropped)(void *ctx, const struct proc *p);
 	void (*mapped)(void *ctx, const struct proc *p);
 	void *ctx;
+	const struct service_rules *service_rules;
+	uint64_t event_ns; /* of the record at hand; 0: there is none */
 	struct files *files;
 	struct containers *containers; /* NULL until the first container is met */
 	bool containers_failed;
@@ -60,6 +65,8 @@ struct entry *entry_find(const struct proc_table *t, uint32_t pid, uint64_t star
  */
 struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id);
 void entry_set_comm(struct entry *e, const char comm[ABI_COMM_SIZE]);
+/** entry_copy_group - what @e does not know of its cgroup is what @from knows. */
+void entry_copy_group(struct entry *e, const struct entry *from);
 void entry_drop(struct proc_table *t, struct entry *e);
 void entry_free(struct proc_table *t, struct entry *e);
 void entry_close_perf_map(struct proc_table *t, struct entry *e);

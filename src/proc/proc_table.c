@@ -29,6 +29,7 @@ int proc_table_open(const struct proc_config *cfg, struct files *files, struct p
 	u64map_init(&t->newest, PROCS_MAX);
 	t->files = files;
 	t->recorded = cfg->recorded;
+	t->service_rules = cfg->service_rules;
 	t->ended = cfg->ended;
 	t->dropped = cfg->dropped;
 	t->mapped = cfg->mapped;
@@ -94,6 +95,7 @@ const struct proc *proc_parent(const struct proc_table *t, const struct abi_proc
 static void forked(struct proc_table *t, const struct abi_process *event)
 {
 	struct entry *e = entry_get(t, event->pid, event->process_start_ns, event->exec_id);
+	const struct proc *parent;
 
 	if (!e)
 		return;
@@ -101,6 +103,8 @@ static void forked(struct proc_table *t, const struct abi_process *event)
 	e->pub.parent_pid = event->parent_pid;
 	e->forked = true;
 	e->fork_ns = event->header.time_ns;
+	parent = proc_parent(t, event);
+	e->pub.born_ns = parent ? parent->born_ns : 0; /* the same program */
 }
 
 /* The same entry when it was met already: by a sample from within exec, or in recordings, which have no exec ids. */
@@ -113,7 +117,7 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 	entry_set_comm(e, event->comm);
 	if (e->was_read || e->forked || e->exec_ns)
 		e->pub.generation++;
-	e->exec_ns = event->header.time_ns;
+	e->exec_ns = e->pub.born_ns = event->header.time_ns;
 	e->forked = e->was_read = false;
 	e->next_scan_ns = e->refresh_ns = 0;
 	e->attempt = 0;
@@ -129,6 +133,7 @@ void proc_event(struct proc_table *t, const struct abi_process *event)
 {
 	struct entry *e;
 
+	t->event_ns = event->header.time_ns;
 	switch (event->header.type) {
 	case ABI_RECORD_FORK:
 		forked(t, event);
@@ -147,6 +152,7 @@ void proc_event(struct proc_table *t, const struct abi_process *event)
 	default:
 		break;
 	}
+	t->event_ns = 0;
 }
 
 void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping)

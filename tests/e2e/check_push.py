@@ -50,7 +50,7 @@ with Collector() as collector:
            f"{total(p.samples) if p else None} of {sampled}")
     one = listed(collector, "spin", "&labels=env%3Da%252Cb")
     labels = {l["key"]: l["value"] for l in one[0]["labels"]} if one else {}
-    tap.ok(len(one) >= 4 and labels == {"env": "a,b", "group": "g", "host": os.uname().nodename}, "a profile per window, with its labels",
+    tap.ok(len(one) >= 4 and labels == {"env": "a,b", "group": "g", "host": os.uname().nodename, "service_kind": "executable"}, "a profile per window, with its labels",
            f"{len(one)} {labels}")
     services = collector.get("/api/0/services").json["body"]
     everything = sum(total(merged(collector, s).samples) for s in services)

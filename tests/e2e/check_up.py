@@ -50,12 +50,14 @@ agent, server = facts(up.pid), facts(collector)
 tap.ok(server["Uid"].split()[0] != "0" and agent["Uid"].split()[0] == "0", "the collector is another user", server["Uid"])
 tap.ok(server["CapEff"] == server["CapPrm"] == "0" * 16 and server["NoNewPrivs"] == "1", "without capabilities", server["CapEff"])
 tap.ok(server["Seccomp"] == "2" or "asan" in HEARTH, "under a filter of system calls", server["Seccomp"])
-time.sleep(5.5)
+listed, end = [], time.monotonic() + 40
+while len(listed) < 2 and time.monotonic() < end:
+    time.sleep(0.5)
+    status, body = get(port, "/api/0/profiles?service=spin&type=cpu&from=-1h&to=now")
+    listed = json.loads(body).get("body", []) if status == 200 else []
 status, body = get(port, "/api/0/services")
 services = json.loads(body).get("body", [])
 tap.ok(status == 200 and "spin" in services, "what runs is a service", services[:20])
-status, body = get(port, "/api/0/profiles?service=spin&type=cpu&from=-1h&to=now")
-listed = json.loads(body).get("body", [])
 tap.ok(len(listed) >= 2 and {"host"} <= {label["key"] for p in listed for label in p["labels"]}, "a profile each window, labelled by host", len(listed))
 before = len(listed)
 up.send_signal(signal.SIGINT)

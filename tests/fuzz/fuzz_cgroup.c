@@ -13,14 +13,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char id[CONTAINER_ID_SIZE + 1];
 	struct proc_facts facts = { 0 };
 	uint64_t total, used;
+	struct workload_group group;
 	struct cpustat stat;
+	bool is_pod;
 
 	if (container_id_parse(text, id)) {
 		must(strlen(id) == CONTAINER_ID_SIZE);
 		must(str_search(text, str_of(id)) >= 0);
 	}
-	must(str_find(workload_unit_parse(text), '/') < 0 && str_find(workload_unit_parse(text), '\n') < 0);
-	must(workload_container(text).len <= size);
+	workload_group_parse(text, &group);
+	must(str_find(group.unit, '/') < 0 && str_find(group.unit, '\n') < 0);
+	must(str_find(group.container, '/') < 0 && str_find(group.container, '\n') < 0);
+	must(str_find(group.path, '\n') < 0);
+	must(!group.unit.len || (!group.container.len && !group.container_id[0]));
+	must(workload_container(text, &is_pod).len <= size);
 	if (proc_stat_parse(text, &facts) == 0)
 		must(memchr(facts.comm, 0, sizeof(facts.comm)));
 	proc_status_parse(text, &facts);

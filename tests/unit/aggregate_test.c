@@ -83,12 +83,59 @@ static void rows_that_differ_are_kept_apart(void **state)
 		}
 }
 
+static uint32_t add_program(struct aggregate *a, uint32_t pid, uint32_t exec_id, uint32_t comm, uint64_t born_ns)
+{
+	const struct aggregate_process row = { .pid = pid,
+					       .start_ns = 9,
+					       .exec_id = exec_id,
+					       .generation = exec_id,
+					       .comm = comm,
+					       .born_ns = born_ns,
+					       .may_be_short = true,
+					       .perf_map_fd = -1 };
+	uint32_t at;
+
+	assert_int_equal(aggregate_add_process(a, &row, &at), 0);
+	return at;
+}
+
+static void short_programs_are_told_by_their_ends(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	struct program program = { .pid = 7, .exec_id = 1, .start_ns = 9 };
+	uint32_t first, renamed, next, other;
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	first = add_program(a, 7, 1, 1, 100);
+	renamed = add_program(a, 7, 1, 2, 100);
+	next = add_program(a, 7, 2, 1, 150);
+	other = add_program(a, 8, 1, 1, 0); /* was there before: nobody knows since when */
+	assert_int_equal(aggregate_undecided_ns(a, 60), 210);
+	aggregate_end_program(a, &program, 100, 150);
+	assert_true(aggregate_is_short(&a->processes[first], 60) && aggregate_is_short(&a->processes[renamed], 60));
+	assert_false(aggregate_is_short(&a->processes[first], 50));
+	assert_false(aggregate_is_short(&a->processes[next], 60));
+	assert_int_equal(aggregate_undecided_ns(a, 60), 210);
+	program.exec_id = 2;
+	aggregate_end_program(a, &program, 140, 300); /* its exec record has come since */
+	assert_false(aggregate_is_short(&a->processes[next], 160));
+	assert_true(aggregate_is_short(&a->processes[next], 161));
+	assert_int_equal(aggregate_undecided_ns(a, 60), 0);
+	program = (struct program){ .pid = 8, .exec_id = 1, .start_ns = 8 }; /* an earlier process with this pid */
+	aggregate_end_program(a, &program, 5, 6);
+	assert_false(aggregate_is_short(&a->processes[other], 60));
+	a->processes[first].may_be_short = false;
+	assert_false(aggregate_is_short(&a->processes[first], 60));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_stacks_are_one),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(rows_that_differ_are_kept_apart),
+		cmocka_unit_test(short_programs_are_told_by_their_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

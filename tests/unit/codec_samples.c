@@ -102,7 +102,8 @@ static int add_sample(struct model *m, const uint32_t *ids, size_t count, const 
 					 .comm = ids[i % count],
 					 .container = ids[(i * 3 + 1) % count],
 					 .app_id = i % 4 ? 0 : ids[(i + 2) % count],
-					 .workload = i % 2 ? ids[(i + 4) % count] : 0 };
+					 .workload = i % 2 ? ids[(i + 4) % count] : 0,
+					 .service_kind = i % 3 ? ids[(i + 5) % count] : 0 };
 	struct model_label labels[4] = {
 		{ .key = ids[(i + 5) % count], .text = ids[(i + 6) % count] },
 		{ .key = ids[33], .is_number = true, .number = (int64_t)i - 40 },

@@ -814,6 +814,112 @@ static void write_process(const char *dir, int pid, const char *maps, const char
 	assert_int_equal(symlink(exe, path), 0);
 }
 
+static void note_end(void *ctx, const struct proc *p)
+{
+	*(uint64_t *)ctx = p->exit_ns;
+}
+
+static void programs_begin_with_exec(void **state)
+{
+	uint64_t ended_ns = 0;
+	const struct proc_config cfg = { .host_root = "", .recorded = true, .ended = note_end, .ctx = &ended_ns };
+	struct abi_process event = {
+		.header = { .type = ABI_RECORD_EXEC, .time_ns = 1000 }, .pid = 76, .exec_id = 2, .process_start_ns = 900
+	};
+	struct proc_table *t;
+	struct files *f;
+
+	(void)state;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	assert_int_equal(proc_get(t, 76, 900, 1, comm)->born_ns, 0);
+	proc_event(t, &event);
+	assert_int_equal(ended_ns, 1000); /* the program before, at the exec and not when its record is read */
+	assert_int_equal(proc_get(t, 76, 900, 2, comm)->born_ns, 1000);
+	event = (struct abi_process){ .header = { .type = ABI_RECORD_FORK, .time_ns = 2000 },
+				      .pid = 77,
+				      .exec_id = 2,
+				      .parent_pid = 76,
+				      .process_start_ns = 2000 };
+	proc_event(t, &event);
+	assert_int_equal(proc_get(t, 77, 2000, 2, comm)->born_ns, 1000); /* it runs the same program */
+	event.parent_pid = 3;
+	event.pid = 78;
+	proc_event(t, &event);
+	assert_int_equal(proc_get(t, 78, 2000, 2, comm)->born_ns, 0); /* nobody knows since when */
+	event = (struct abi_process){ .header = { .type = ABI_RECORD_EXIT, .time_ns = 2500 },
+				      .pid = 77,
+				      .exec_id = 2,
+				      .process_start_ns = 2000 };
+	proc_event(t, &event);
+	assert_int_equal(ended_ns, 2500);
+	proc_table_close(t);
+	files_close(f);
+}
+
+static void put_file(const char *dir, const char *name, struct str text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/proc/77/%s", dir, name);
+	assert_int_equal(io_replace_file(path, text.ptr, text.len), 0);
+}
+
+static void assert_service(const char *dir, const struct service_rules *rules, const char *name,
+			   enum workload_kind kind)
+{
+	const struct proc_config cfg = { .host_root = dir,
+					 .container_socket = "/nowhere.sock",
+					 .service_rules = rules };
+	struct proc_table *t;
+	struct files *f;
+	struct proc *p;
+
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	p = proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm);
+	assert_string_equal(p->service, name);
+	assert_int_equal(p->service_kind, kind);
+	proc_table_close(t);
+	files_close(f);
+}
+
+static void services_come_from_files(void **state)
+{
+	static const char *const names[] = { "stat", "status", "cgroup", "maps", "exe", "cmdline", "environ", "" };
+	char dir[] = "/tmp/hearth-host-XXXXXX", path[128];
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct service_rules *rules;
+
+	(void)state;
+	assert_int_equal(service_rules_parse(STR("cgroup /batch/* -> batch\ncommand * app.py -> shop"), &why, &rules),
+			 0);
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	write_process(dir, 77, "1000-2000 r-xp 00003000 00:10 9 /lib/x.so\n", "/usr/bin/node");
+	assert_service(dir, NULL, "0123456789ab", WORKLOAD_CONTAINER);
+	put_file(dir, "cgroup", STR("0::/kubepods/burstable/podx/" A64 "\n"));
+	put_file(dir, "environ", STR("PATH=/bin\0HOSTNAME=shop-1\0"));
+	assert_service(dir, NULL, "shop-1", WORKLOAD_POD);
+	put_file(dir, "cgroup", STR("0::/system.slice/db.service\n"));
+	assert_service(dir, NULL, "db", WORKLOAD_UNIT);
+	put_file(dir, "cgroup", STR("0::/batch/1\n"));
+	put_file(dir, "cmdline", STR("node\0app.py\0"));
+	assert_service(dir, NULL, "app.py", WORKLOAD_APPLICATION);
+	assert_service(dir, rules, "batch", WORKLOAD_RULE);
+	put_file(dir, "cgroup", STR("0::/\n"));
+	assert_service(dir, rules, "shop", WORKLOAD_RULE);
+	service_rules_free(rules);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		(void)snprintf(path, sizeof(path), "%s/proc/77/%s", dir, names[i]);
+		remove(path);
+	}
+	(void)snprintf(path, sizeof(path), "%s/proc", dir);
+	rmdir(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void half_gone(void **state)
 {
 	static const char *const names[] = { "stat", "status", "cgroup", "maps", "exe", "" };
@@ -960,6 +1066,8 @@ int main(void)
 		cmocka_unit_test(container_and_failing_allocations),
 		cmocka_unit_test(a_sample_from_before_the_exec),
 		cmocka_unit_test(half_gone),
+		cmocka_unit_test(programs_begin_with_exec),
+		cmocka_unit_test(services_come_from_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

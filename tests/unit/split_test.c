@@ -140,6 +140,32 @@ static void waits_become_profiles_of_their_own(void **state)
 	assert_string_equal(p.text[2], "busy/offcpu");
 }
 
+static int visit_kinds(void *ctx, const struct window_part *part)
+{
+	assert_true(str_eq(window_label(part->window, STR(MODEL_SERVICE_KIND)), part->kind));
+	return visit(ctx, part);
+}
+
+/* One name for a unit and for a program: two services. What a service is named after is its label. */
+static void kinds_are_labels(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct parts p = { 0 };
+	struct model *m;
+
+	(void)state;
+	make_waits(&w);
+	m = w.model;
+	assert_int_equal(model_add_string(m, STR("unit"), &m->processes[1].service_kind), 0);
+	assert_int_equal(model_add_string(m, STR("executable"), &m->processes[3].service_kind), 0);
+	assert_true(m->processes[1].workload == m->processes[3].workload);
+	p.content.count = 100000;
+	assert_int_equal(window_split(&w, visit_kinds, &p), 0);
+	assert_int_equal(p.count, 4);
+	assert_string_equal(p.text[1], "idle/offcpu");
+	assert_string_equal(p.text[3], "idle/offcpu");
+}
+
 static void a_visitor_can_end_it(void **state)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -178,9 +204,8 @@ static void memory_can_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_add_up),
-		cmocka_unit_test(waits_become_profiles_of_their_own),
-		cmocka_unit_test(a_visitor_can_end_it),
+		cmocka_unit_test(parts_add_up),       cmocka_unit_test(waits_become_profiles_of_their_own),
+		cmocka_unit_test(kinds_are_labels),   cmocka_unit_test(a_visitor_can_end_it),
 		cmocka_unit_test(memory_can_run_out),
 	};
 

@@ -627,6 +627,38 @@ static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_f
 	assert_int_equal(aggregate_add_sample(f->aggregate, &sample), 0);
 }
 
+static void assert_built_as(const char *kind_of, enum workload_kind kind, uint64_t ended_ns, const char *want)
+{
+	struct fixture f;
+	const struct model *m;
+	char service[] = "tool";
+
+	open_unseen(&f, false, false);
+	f.p.service = service;
+	f.p.service_kind = kind;
+	f.p.born_ns = 5;
+	f.p.exited = ended_ns != 0;
+	f.p.exit_ns = ended_ns;
+	take(&f, "nn", "", ABI_RUNTIME_END_NONE, 0);
+	build(&f);
+	m = f.window.model;
+	assert_true(str_eq(model_string(m, m->processes[1].workload), str_of(want)));
+	assert_true(str_eq(model_string(m, m->processes[1].service_kind), str_of(kind_of)));
+	assert_true(str_eq(model_string(m, m->processes[1].comm), STR("testee"))); /* its own name stays */
+	close_all(&f);
+}
+
+static void short_programs_are_one_service(void **state)
+{
+	(void)state;
+	assert_built_as("short-lived", WORKLOAD_EXECUTABLE, 4 + WORKLOAD_SHORT_NS, WORKLOAD_SHORT_NAME);
+	assert_built_as("short-lived", WORKLOAD_APPLICATION, 4 + WORKLOAD_SHORT_NS, WORKLOAD_SHORT_NAME);
+	assert_built_as("executable", WORKLOAD_EXECUTABLE, 5 + WORKLOAD_SHORT_NS, "tool");
+	assert_built_as("executable", WORKLOAD_EXECUTABLE, 0, "tool");
+	assert_built_as("unit", WORKLOAD_UNIT, 6, "tool");
+	assert_built_as("rule", WORKLOAD_RULE, 6, "tool");
+}
+
 static void guesses_are_a_class_of_their_own(void **state)
 {
 	struct fixture f;
@@ -708,6 +740,7 @@ int main(void)
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(one_frame_is_several_functions),
 		cmocka_unit_test(expanding_survives_failing_allocations),
+		cmocka_unit_test(short_programs_are_one_service),
 		cmocka_unit_test(guesses_are_a_class_of_their_own),
 		cmocka_unit_test(jit_code_without_names_is_counted_by_kind),
 	};

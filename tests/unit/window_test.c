@@ -85,6 +85,7 @@ static void assert_processes_same(const struct model *a, const struct model *b)
 		same_text(a, b, x->container, y->container);
 		same_text(a, b, x->app_id, y->app_id);
 		same_text(a, b, x->workload, y->workload);
+		same_text(a, b, x->service_kind, y->service_kind);
 		same_text(a, b, a->app_metadata[x->app_metadata], b->app_metadata[y->app_metadata]);
 	}
 	same_number(a->threads_count, b->threads_count);
