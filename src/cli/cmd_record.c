@@ -15,6 +15,7 @@
 #include "cli/push_options.h"
 #include "cli/python_options.h"
 #include "cli/runtime_options.h"
+#include "cli/service_options.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/unwind_options.h"
@@ -33,7 +34,8 @@ struct config {
 	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
 	uint8_t children;
 	struct opt_list pids, outputs;
-	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name, *value;
+	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name,
+		*service_rules, *value;
 	size_t sampler;
 	bool off_cpu, idle;
 	uint64_t wait_min_ns, wait_percent;
@@ -114,6 +116,7 @@ static const struct opt output_options[] = {
 	VALUE_OPTION(struct config, value),
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
 	  .help = "stored with the profile as the label group" },
+	SERVICE_RULES_OPTION(struct config, service_rules),
 	PUSH_OPTIONS(struct config, push),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "no progress and no summary" },
 	{ 0 },
@@ -125,6 +128,7 @@ struct record {
 	struct outputs outputs; /* written to by the worker until session_stop() */
 	struct pusher pusher;   /* the same */
 	struct targets targets;
+	struct service_rules *rules; /* the session's */
 	struct launch launch;
 	char *command_line;
 	int signals;
@@ -139,6 +143,7 @@ struct record {
 static void record_release(struct record *r)
 {
 	session_close(r->session);
+	service_rules_free(r->rules);
 	outputs_release(&r->outputs);
 	pusher_release(&r->pusher);
 	targets_release(&r->targets);
@@ -314,6 +319,7 @@ static int open_session(struct record *r)
 		.want_metadata = true,
 		.only_runtime = unwind_options_only_runtime(&config->unwind),
 		.service_name = config->service_name,
+		.service_rules = r->rules,
 		.on_window = on_window,
 		.ctx = r,
 	};
@@ -497,6 +503,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	r->outputs.options = frame_options_get(&r->config->frames, runtime_options_outside(&r->config->runtimes));
 	r->outputs.options.value = r->config->value;
 	r->summary.options = r->outputs.options;
+	e = service_rules_load(&command_record, r->config->service_rules, &r->rules);
+	if (e != EXIT_DONE)
+		return e;
 	e = open_signals(r);
 	if (e < 0)
 		return command_fail(&command_record, "cannot watch for signals: %s", strerror(-e));

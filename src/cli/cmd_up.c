@@ -22,6 +22,7 @@
 #include "base/rights.h"
 #include "cli/runtime_options.h"
 #include "cli/serve_options.h"
+#include "cli/service_options.h"
 #include "cli/unwind_options.h"
 #include "codec/window_codec.h"
 
@@ -29,7 +30,7 @@ struct config {
 	struct serve_config serve; /* first: the tables of hearth serve have their offsets in it */
 	uint64_t frequency, window_ns, duration_ns;
 	bool off_cpu, lines, allow_dangerous_kernel;
-	const char *service_name, *host_root, *container_socket;
+	const char *service_name, *service_rules, *host_root, *container_socket;
 	struct unwind_options unwind;
 	struct runtime_options runtimes;
 };
@@ -48,6 +49,7 @@ static const struct opt how_options[] = {
 	  .help = "inlined functions, source files and lines of native code (needs libdw)" },
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
 	  .help = "stored with every profile as the label group" },
+	SERVICE_RULES_OPTION(struct config, service_rules),
 	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
 	  .help = "where the host's file system is mounted, when run in a container" },
 	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
@@ -61,6 +63,7 @@ static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, runti
 
 struct up {
 	const struct config *config;
+	struct service_rules *rules; /* the session's */
 	struct session *session;
 	pid_t child;
 	int feed, ready, signals;
@@ -77,6 +80,7 @@ struct up {
 static void up_release(struct up *up)
 {
 	session_close(up->session);
+	service_rules_free(up->rules);
 	closep(&up->feed);
 	closep(&up->ready);
 	closep(&up->signals);
@@ -167,6 +171,7 @@ static int open_session(struct up *up)
 				      .lines = config->lines,
 				      .only_runtime = unwind_options_only_runtime(&config->unwind),
 				      .service_name = config->service_name,
+				      .service_rules = up->rules,
 				      .on_window = on_window,
 				      .ctx = up };
 	int r;
@@ -349,10 +354,13 @@ static int start_collector(struct up *up)
 static int run(void *config, int operand_count, char **operands)
 {
 	scoped(up_release) struct up up = { .config = config, .child = -1, .feed = -1, .ready = -1, .signals = -1 };
-	int r = open_signals(&up);
+	int r = service_rules_load(&command_up, up.config->service_rules, &up.rules);
 
 	(void)operand_count;
 	(void)operands;
+	if (r != EXIT_DONE)
+		return r;
+	r = open_signals(&up);
 	r = r ? r : start_collector(&up);
 	if (r < 0)
 		return command_fail(&command_up, "%s", strerror(-r));
