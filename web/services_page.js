@@ -5,10 +5,8 @@ import { askJson } from './api.js';
 import { drawSparkline } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 
-const SMALL_SHARE = 0.005;
 const LATE_MS = 180000;
 const SECOND = 1e9;
-const OWN_KINDS = new Set(['pod', 'container', 'unit', 'application', 'app']);
 
 export function formatCpus(value, from, to) {
 	return (value / SECOND / Math.max(0.001, (to - from) / 1000)).toFixed(2);
@@ -45,19 +43,47 @@ export class ServicesPage {
 	/** app: { selection, link(change), signal } */
 	constructor(app) {
 		this.app = app;
-		byId('service-filter').addEventListener('input', () => this.fill());
+		this.isOpen = false; // services that cost little are listed
+		byId('service-filter').addEventListener('input', () => this.filter());
 	}
 
 	async show(signal) {
-		const { from, to } = this.app.selection;
 		const [services, agents] = await Promise.all([
-			askJson('services', { from, to, points: 60, before: '1d' }, { signal }),
-			askJson('agents', { from, to }, { signal }),
+			this.ask(signal),
+			askJson('agents', { from: this.app.selection.from, to: this.app.selection.to }, { signal }),
 		]);
 		this.answer = services;
 		this.agents = agents;
 		this.fill();
 		this.fillAgents();
+	}
+
+	/** Are services that cost little asked for? */
+	get isWhole() {
+		return this.isOpen || byId('service-filter').value !== '';
+	}
+
+	ask(signal) {
+		const { from, to } = this.app.selection;
+		return askJson('services', { from, to, points: 60, before: '1d', small: this.isWhole ? 'list' : 'fold' }, { signal });
+	}
+
+	/** What the server has folded is asked for when somebody looks for it. */
+	async filter() {
+		this.fill();
+		const { answer } = this;
+		if (!this.isWhole || !answer?.folded?.services || answer.isWhole) return;
+		answer.isWhole = true; // asked once
+		const whole = await this.ask(this.app.signal).catch(() => null);
+		if (!whole || this.answer !== answer) return;
+		this.answer = Object.assign(whole, { isWhole: true });
+		this.fill();
+	}
+
+	async open(isOpen) {
+		this.isOpen = isOpen;
+		await this.filter();
+		byId('services').querySelector('.open-small')?.focus();
 	}
 
 	fill() {
@@ -71,8 +97,7 @@ export class ServicesPage {
 		const shown = [];
 		const small = { count: answer.folded?.services ?? 0, total: answer.folded?.total ?? 0 };
 		for (const service of answer.services) {
-			if (filter ? service.service.toLowerCase().includes(filter)
-				: service.total >= SMALL_SHARE * answer.total || OWN_KINDS.has(service.kind)) shown.push(service);
+			if (filter ? service.service.toLowerCase().includes(filter) : this.isOpen || !service.small) shown.push(service);
 			else if (!filter) {
 				small.count++;
 				small.total += service.total;
@@ -80,7 +105,8 @@ export class ServicesPage {
 		}
 		this.largest = shown.reduce((most, s) => Math.max(most, s.total), small.total) / Math.max(1, answer.total);
 		const rows = shown.map((service) => this.serviceRow(service, isTime));
-		if (small.count) rows.push(this.smallRow(small, isTime));
+		const listed = answer.services.filter((s) => s.small).length;
+		if (small.count || (this.isOpen && listed && !filter)) rows.push(this.smallRow(small, listed, isTime));
 		byId('services').tBodies[0].replaceChildren(...rows.map((row) => row.row));
 		for (const { canvas, points } of rows) {
 			if (canvas) drawSparkline(canvas, points);
@@ -116,8 +142,15 @@ export class ServicesPage {
 		return { row, canvas, points: service.points };
 	}
 
-	smallRow({ count, total }, isTime) {
-		const name = makeElement('td', 'quiet', `${formatCount(count)} more below 0.5 % each`);
+	smallRow({ count, total }, listed, isTime) {
+		const isListed = this.isOpen && listed > 0;
+		const text = isListed ? `Fold ${formatCount(listed)} below 0.5 % each` : `${formatCount(count)} more below 0.5 % each`;
+		const button = makeElement('button', 'open-small quiet', text);
+		button.type = 'button';
+		button.setAttribute('aria-expanded', String(isListed));
+		button.addEventListener('click', () => this.open(!isListed));
+		const name = makeElement('td', 'quiet', button);
+		if (!count) return { row: makeElement('tr', '', name, ...Array.from({ length: 5 }, () => makeElement('td'))) };
 		return { row: makeElement('tr', '', name, makeElement('td', 'trend'), makeElement('td', 'number', this.amount(total, isTime)),
 			this.shareCell(total), makeElement('td', 'before'), makeElement('td', 'hosts')) };
 	}

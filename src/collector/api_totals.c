@@ -7,6 +7,8 @@
 #include "base/intern.h"
 #include "base/opt.h"
 #include "collector/collector_int.h"
+#include "model/split.h"
+#include "proc/workload.h"
 
 #define ROWS_MAX ((size_t)1 << 20)
 #define TEXT_MAX MIB(64) /* of all services or label values of an answer */
@@ -16,6 +18,7 @@
 #define POINTS_LINE_MAX 5000
 #define GROUPS_MAX 20
 #define SERVICES_SHOWN 1000
+#define SMALL_PART 200 /* of the total: what costs less, and is a program's name, is folded */
 #define SERVICES_MAX 10000
 #define VALUES_SHOWN 50
 #define VALUES_MAX 10000
@@ -26,7 +29,13 @@ struct row {
 	uint32_t id;     /* of the name */
 	uint64_t total, before, profiles, first_ns, last_ns, hosts;
 	uint64_t *points;
+	size_t kind; /* of a service: index into kinds */
 };
+
+/* What services are named after, the most telling first. The sender gave the name where it says nothing of it. */
+#define X(id, name) [WORKLOAD_##id] = STR(name),
+static const struct str kinds[WORKLOAD_KIND_COUNT + 1] = { WORKLOAD_KINDS(X)[WORKLOAD_KIND_COUNT] = STR("") };
+#undef X
 
 struct table {
 	struct intern names;
@@ -44,7 +53,7 @@ struct totals {
 	struct buf key;
 	struct buf sample_name, unit; /* of what was added */
 	uint64_t from_ms, step_ms, points;
-	uint64_t total, profiles;
+	uint64_t total, total_before, profiles;
 	struct str only; /* this label */
 	bool is_before, mixed;
 };
@@ -80,7 +89,9 @@ static int row_of(struct table *t, struct str name, struct row **out)
 	while (r == 0 && t->count <= id) {
 		r = array_grow(&t->rows, &t->cap, t->count, ROWS_MAX);
 		if (r == 0) {
-			t->rows[t->count] = (struct row){ .id = (uint32_t)t->count, .first_ns = UINT64_MAX };
+			t->rows[t->count] = (struct row){ .id = (uint32_t)t->count,
+							  .first_ns = UINT64_MAX,
+							  .kind = WORKLOAD_KIND_COUNT };
 			t->count++;
 		}
 	}
@@ -284,6 +295,16 @@ static int note_host(struct totals *t, struct row *row, const struct store_serie
 	return r;
 }
 
+static size_t kind_of(const struct store_series *series)
+{
+	struct str text = label_of(series, STR(MODEL_SERVICE_KIND));
+	size_t kind = 0;
+
+	while (kind < WORKLOAD_KIND_COUNT && !str_eq(kinds[kind], text))
+		kind++;
+	return kind;
+}
+
 static int add_service(void *ctx, const struct store_point *p)
 {
 	struct totals *t = ctx;
@@ -294,9 +315,13 @@ static int add_service(void *ctx, const struct store_point *p)
 	if (!value_of(t, p, &value))
 		return 0;
 	r = row_of(&t->table, p->series->service, &row);
+	if (r == 0)
+		row->kind = row->profiles || row->before ? MIN(row->kind, kind_of(p->series)) : kind_of(p->series);
 	if (r == 0 && !t->is_before)
 		r = note_host(t, row, p->series);
-	if (!t->is_before)
+	if (t->is_before)
+		t->total_before = plus(t->total_before, value);
+	else
 		t->total = plus(t->total, value);
 	return r ? r : add_to(t, row, p, value);
 }
@@ -322,10 +347,24 @@ static bool read_before(struct totals *t)
 	return totals_read(t, add_service);
 }
 
+/* A name that somebody gave, in whatever way, is looked for, and shown however little it costs. */
+static bool is_small(const struct totals *t, const struct row *row)
+{
+	if (row->kind < WORKLOAD_EXECUTABLE || (row->kind == WORKLOAD_KIND_COUNT && row->profiles))
+		return false;
+	return row->total < t->total / SMALL_PART && row->before <= t->total_before / SMALL_PART;
+}
+
 static void write_service(struct json_out *json, const struct totals *t, const struct row *row, bool has_before)
 {
 	json_out_begin(json, '{');
 	call_key(json, STR("service"), row->name);
+	if (kinds[row->kind].len)
+		call_key(json, STR("kind"), kinds[row->kind]);
+	if (is_small(t, row)) {
+		json_out_key(json, STR("small"));
+		json_out_raw(json, STR("true"));
+	}
 	call_key_u64(json, STR("total"), row->total);
 	if (has_before)
 		call_key_u64(json, STR("before"), row->before);
@@ -339,15 +378,14 @@ static void write_service(struct json_out *json, const struct totals *t, const s
 	json_out_end(json, '}');
 }
 
-static void write_services(struct totals *t, uint64_t limit)
+static void write_services(struct totals *t, uint64_t limit, bool fold_small)
 {
 	bool has_before = t->is_before;
 	uint64_t folded = 0;
 	struct json_out json;
-	size_t shown;
+	size_t shown = 0;
 
 	sort_rows(&t->table, row_order);
-	shown = MIN(t->table.count, (size_t)limit);
 	call_begin(t->call, &json);
 	write_range(&json, t);
 	write_sample(&json, t);
@@ -357,10 +395,12 @@ static void write_services(struct totals *t, uint64_t limit)
 	json_out_key(&json, STR("services"));
 	json_out_begin(&json, '[');
 	for (size_t i = 0; i < t->table.count; i++) {
-		if (i < shown)
+		if (shown < limit && !(fold_small && is_small(t, &t->table.rows[i]))) {
 			write_service(&json, t, &t->table.rows[i], has_before);
-		else
+			shown++;
+		} else {
 			folded = plus(folded, t->table.rows[i].total);
+		}
 	}
 	json_out_end(&json, ']');
 	json_out_key(&json, STR("folded"));
@@ -373,14 +413,20 @@ static void write_services(struct totals *t, uint64_t limit)
 
 static void services(struct totals *t)
 {
+	struct str small = http_query_get(&t->call->query, STR("small"));
 	uint64_t limit;
 
 	if (!number_param(t->call, "points", POINTS_SPARK, POINTS_SPARK_MAX, &t->points) ||
 	    !number_param(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &limit))
 		return;
+	if (small.len && !str_eq(small, STR("fold")) && !str_eq(small, STR("list"))) {
+		answer_error(t->call->rs, 400, "bad request: bad \"small\" \"" STR_FMT "\": fold or list",
+			     STR_ARG(str_first(small, 64)));
+		return;
+	}
 	set_step(t);
 	if (totals_read(t, add_service) && read_before(t))
-		write_services(t, limit);
+		write_services(t, limit, !str_eq(small, STR("list")));
 }
 
 /* Types */

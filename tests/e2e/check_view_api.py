@@ -123,6 +123,31 @@ def merged(c, service):
     return path("merge.pb.gz")
 
 
+def small_services(c):
+    """What is folded is a program that costs little, and can be had."""
+    at = NOW - 9000
+    kinds = {"big": "executable", "tiny": "executable", "(short-lived)": "short-lived", "kernel": "kernel", "unit": "unit", "web-1": "container",
+             "pod-1": "pod", "app:a": "application", "named": "rule", "pushed": None, "both": "executable"}
+    for service, kind in kinds.items():
+        cost = 10**9 if service == "big" else 10**6
+        labels = f"&labels=service_kind%3D{kind}" if kind else ""
+        answer = c.upload(service, "cpu", pprof([(["main"], [1, cost])], time_ns=at * 10**9), extra=labels)
+        assert answer.status == 200, answer
+    assert c.upload("both", "cpu", pprof([(["main"], [1, 1])], time_ns=at * 10**9), extra="&labels=service_kind%3Dunit").status == 200
+    assert c.upload("tiny", "cpu", pprof([(["main"], [1, 10**9])], time_ns=(at - 3600) * 10**9), extra="&labels=service_kind%3Dexecutable").status == 200
+    fold = get(c, f"services?from={at - 60}&to={at + 60}")
+    rows = {s["service"]: s for s in fold["services"]}
+    tap.ok(set(rows) == set(kinds) - {"tiny", "(short-lived)", "kernel"} and not any("small" in s for s in rows.values()) and
+           fold["folded"] == {"services": 3, "total": 3 * 10**6}, "small programs are folded, what has a name of its own is not", sorted(rows))
+    tap.ok(rows["both"]["kind"] == "unit" and "kind" not in rows["pushed"] and rows["pod-1"]["kind"] == "pod", "kinds, the most telling one")
+    every = get(c, f"services?from={at - 60}&to={at + 60}&small=list")
+    tap.ok({s["service"] for s in every["services"] if s.get("small")} == {"tiny", "(short-lived)", "kernel"} and
+           len(every["services"]) == len(kinds) and every["folded"]["services"] == 0, "small=list has them")
+    before = get(c, f"services?from={at - 60}&to={at + 60}&before=1h")
+    tap.ok("tiny" in {s["service"] for s in before["services"]}, "what was large before is not small")
+    tap.ok(c.get("/api/v1/services?small=x").status == 400, "small=x is refused")
+
+
 def totals(c, sums):
     services = get(c, "services?from=-2h")
     rows = {s["service"]: s for s in services["services"]}
@@ -383,6 +408,7 @@ for engine in ("sqlite", "memory"):
         tap.note(f"engine {engine}")
         sent = seed(collector)
         totals(collector, sent)
+        small_services(collector)
         flames(collector, sent)
         compares(collector)
         exports(collector, sent)

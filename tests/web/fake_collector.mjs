@@ -93,8 +93,12 @@ const API = {
 			return { service, kind, total, before: i === 4 ? Math.round(total / 1.41) : i === 7 ? 0 : Math.round(total * (0.9 + 0.03 * i)), profiles: 360,
 				first_ms: from, last_ms: to - 6000, hosts: 1 + (i % 3), points: pointsOf(service, points, total) };
 		});
+		const sum = (list) => list.reduce((all, r) => all + r.total, 0);
+		for (const row of rows) if (row.kind === 'executable' && row.total < sum(rows) / 200) row.small = true;
+		const services = rows.filter((r) => query.get('small') === 'list' || !r.small);
+		const folded = rows.filter((r) => !services.includes(r));
 		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, points, type: 'cpu', sample: 'cpu', unit: 'nanoseconds',
-			total: rows.reduce((sum, r) => sum + r.total, 0), services: rows, folded: { services: 0, total: 0 } };
+			total: sum(rows), services, folded: { services: folded.length, total: sum(folded) } };
 	},
 	agents() {
 		const agent = (host, late, lost) => ({ host, version: '0.3.0', kernel: '6.1.0-18-amd64', system: 'Debian 12', sampler: 'bpf', cpus: 8, rate_hz: 99, first_ms: NOW - 3600000,

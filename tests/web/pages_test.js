@@ -65,8 +65,16 @@ describe('pages', { skip: reason || false }, () => {
 		assert.equal(await page.evaluate(() => window.__hit), undefined);
 		assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
 		await page.fill('#service-filter', 'TRUE');
-		assert.equal(await page.locator('#services tbody tr').count(), 1);
+		await page.waitForFunction(() => document.querySelectorAll('#services tbody tr').length === 1);
 		await page.fill('#service-filter', '');
+		const small = page.locator('#services .open-small');
+		assert.equal(await small.getAttribute('aria-expanded'), 'false');
+		await small.click();
+		await page.waitForFunction(() => document.querySelectorAll('#services tbody tr').length === 11);
+		assert.match((await page.locator('#services tbody tr').allInnerTexts()).join(' '), /trueexecutable.*rmexecutable/s);
+		await page.waitForFunction(() => document.activeElement.className === 'open-small quiet' && document.activeElement.ariaExpanded === 'true');
+		await page.keyboard.press('Enter');
+		await page.waitForFunction(() => document.querySelectorAll('#services tbody tr').length === 9);
 		await page.locator('#services a').first().click();
 		await shown(page, 'profile');
 		assert.equal(await total(page), totalOf(stacksOf('checkout-api')));
