@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Services have the names people know: a unit, a container, gunicorn, Java, Node, a daemon, a build of short programs, rules; in up and by push."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+
+from collector import Collector, free_port
+from support import HEARTH, QUICK, TICK, Tap, hearth, need, path, run, start, workload
+
+tap = Tap("services")
+need(tap, "gcc")
+SECONDS = 20
+PATIENCE = 120 if QUICK else 240
+ENOUGH = 6 if QUICK else 24  # CPU seconds of our loads: what shares are judged by
+ID = "5e" * 32
+UNIT = f"hearth-check-{os.getpid()}"
+groups = []
+
+
+# --- loads ---
+
+
+def group(name):
+    """A cgroup of ours in systemd's hierarchy or the only one; None where there can be none."""
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"):
+        if not os.path.exists(f"{root}/cgroup.procs"):
+            continue
+        try:
+            os.makedirs(f"{root}/{name}", exist_ok=True)
+        except OSError:
+            continue
+        groups.append(f"{root}/{name}")
+        return f"{root}/{name}"
+    return None
+
+
+def inside(where):
+    def move():
+        with open(f"{where}/cgroup.procs", "w") as f:
+            f.write(str(os.getpid()))
+    return move
+
+
+def copy_of(name):
+    os.makedirs(path("bin"), exist_ok=True)
+    shutil.copy(workload("spin"), path(f"bin/{name}"))
+    return path(f"bin/{name}")
+
+
+def python_load():
+    packages = path("packages")
+    done = run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", packages, "gunicorn", "flask")
+    if done.returncode:
+        tap.skip("a Flask application under gunicorn", "needs gunicorn from PyPI")
+        return None
+    with open(path("shop.py"), "w") as f:
+        f.write("import threading\nfrom flask import Flask\napp = Flask(__name__)\ndef work():\n    while True:\n        sum(range(10000))\n"
+                "threading.Thread(target=work, daemon=True).start()\n")
+    return start(sys.executable, f"{packages}/bin/gunicorn", "--chdir", path(""), "-b", f"127.0.0.1:{free_port()}", "shop:app",
+                 env={**os.environ, "PYTHONPATH": packages})
+
+
+def java_load():
+    os.makedirs(path("com/acme"), exist_ok=True)
+    with open(path("com/acme/Main.java"), "w") as f:
+        f.write("package com.acme; public class Main { public static void main(String[] a) { long x = 1; while (x != 0) { x = x * 31 + 1 | 1; } } }\n")
+    if not shutil.which("javac") or run("javac", "-d", path("classes"), path("com/acme/Main.java")).returncode:
+        tap.skip("a Java program", "needs a JDK")
+        return None
+    return start("java", "-Xmx64m", "-cp", path("classes"), "com.acme.Main")
+
+
+def node_load():
+    if not shutil.which("node"):
+        tap.skip("a Node program", "needs node")
+        return None
+    with open(path("server.js"), "w") as f:
+        f.write("let x = 1; for (;;) x = (x * 31 + 1) | 1;\n")
+    return start("node", path("server.js"))
+
+
+def grouped_load(program, where, what):
+    where = group(where)
+    if not where:
+        tap.skip(what, "no cgroup can be made here")
+        return None
+    return start(copy_of(program), PATIENCE * 2, preexec_fn=inside(where))
+
+
+def build_load():
+    """Hundreds of programs that live for a moment, as a build has them."""
+    with open(path("x.c"), "w") as f:
+        f.write("#include <stdio.h>\n" + "".join(f"int f{i}(int a) {{ return a * {i} + printf(\"%d\", a); }}\n" for i in range(60)))
+    with open(path("build.sh"), "w") as f:
+        f.write(f"#!/bin/sh\nwhile :; do\n gcc -O1 -c {path('x.c')} -o {path('x.o')}; mkdir -p {path('d')}; rm -f {path('x.o')}; true; {workload('short')}\ndone\n")
+    return start("sh", path("build.sh"))
+
+
+BUILD = {"(short-lived)", "build.sh", "sh", "dash", "gcc", "x86_64-linux-gnu-gcc-12", "cc1", "as", "x86_64-linux-gnu-as", "mkdir", "rm", "short"}
+loads = {  # service -> kind, load
+    UNIT: ("unit", grouped_load("unit-program", f"system.slice/{UNIT}.service/workers", "a systemd unit")),
+    ID[:12]: ("container", grouped_load("container-program", f"system.slice/docker-{ID}.scope", "a container")),
+    "acme-daemon": ("executable", start(copy_of("acme-daemon"), PATIENCE * 2)),
+    "front desk": ("rule", start(copy_of("desk"), PATIENCE * 2, 0, "--front")),
+    "gunicorn: shop:app": ("application", python_load()),
+    "java: com.acme.Main": ("application", java_load()),
+    "server.js": ("application", node_load()),
+}
+loads = {name: (kind, load) for name, (kind, load) in loads.items() if load}
+build = build_load()
+
+
+def cpu_seconds(load):
+    """Of a process, its living children, and those that it has waited for."""
+    ticks, todo = 0, [load.pid]
+    while todo:
+        pid = todo.pop()
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                fields = f.read().rpartition(")")[2].split()
+            with open(f"/proc/{pid}/task/{pid}/children") as f:
+                todo += [int(p) for p in f.read().split()]
+        except OSError:
+            continue
+        ticks += sum(int(v) for v in fields[11:15])
+    return ticks / TICK
+
+
+def costs():
+    return {**{name: cpu_seconds(load) for name, (_, load) in loads.items()}, "build": cpu_seconds(build)}
+
+
+def names_of_others(ours):
+    """What processes that are not ours are called, so that a machine with other work does not count."""
+    parents, names = {}, {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                text = f.read()
+            with open(f"/proc/{pid}/cmdline") as f:
+                words = f.read().split("\0")
+            exe = os.readlink(f"/proc/{pid}/exe")
+        except OSError:
+            continue
+        parents[int(pid)] = int(text.rpartition(")")[2].split()[1])
+        names[int(pid)] = {text[text.index("(") + 1:text.rindex(")")], *(os.path.basename(w) for w in [exe, *words] if w), *words}
+    found = set()
+    for pid, own in names.items():
+        at = pid
+        while at > 1 and at != ours:
+            at = parents.get(at, 0)
+        found |= own if at != ours else set()
+    return found
+
+
+# --- what up says ---
+
+
+def get(port, target):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", target)
+    answer = connection.getresponse()
+    return json.loads(answer.read())
+
+
+def services(port, **options):
+    return get(port, "/api/v1/services?" + urllib.parse.urlencode({"from": "now-1h", **options}))
+
+
+with open(path("rules"), "w") as rules:
+    rules.write("# ours\ncommand *--front* -> front desk\n")
+with open(path("bad"), "w") as rules:
+    rules.write("exe a -> b\nprogram a -> b\n")
+bad = hearth("up", "--service-rules", path("bad"), "--data-dir", path("none"))
+tap.ok(bad.returncode == 1 and "line 2" in bad.stderr and not os.path.exists(path("none")), "a bad file of rules is said before anything starts", bad.stderr.strip())
+
+port = free_port()
+up = start(HEARTH, "up", "--addr", f"127.0.0.1:{port}", "--data-dir", path("up"), "--window", "5s", "-F", "499", "--service-rules", path("rules"),
+           stdout=subprocess.PIPE, stderr=open(path("up.log"), "ab"), text=True)
+url = up.stdout.readline()
+tap.ok(url.startswith("http://"), "up begins", url.strip() or open(path("up.log")).read()[-500:])
+began, before, others = time.monotonic(), costs(), {"kernel", "hearth"}
+at_20 = None
+while True:
+    time.sleep(1)
+    others |= names_of_others(os.getpid())
+    passed, now = time.monotonic() - began, costs()
+    if at_20 is None and passed > SECONDS:
+        at_20 = services(port)
+    if at_20 and (sum(now.values()) - sum(before.values()) > ENOUGH or passed > PATIENCE):
+        break
+with Collector() as c:
+    done = hearth("record", "-d", 3, "--push", f"http://127.0.0.1:{c.port}", "--service-rules", path("rules"), "-q", "-o", path("x.hwin"))
+    tap.ok(done.returncode == 0, "record with --push ends well", done.stderr[-300:])
+    by_push = {s["service"]: s for s in json.loads(c.ask("GET", "/api/v1/services?from=now-1h&small=list").body)["services"]}
+answer, whole = services(port), services(port, small="list")
+used = {name: seconds - before[name] for name, seconds in now.items()}
+rows = {s["service"]: s for s in whole["services"]}
+
+lines = [s["service"] for s in at_20["services"]]
+mine = [name for name in lines if name in loads or name in BUILD or name not in others]
+tap.ok(len(mine) + bool(at_20["folded"]["services"]) <= 12, f"after {SECONDS} s at most 12 lines are ours", f"{mine}, {len(lines)} in all, folded {at_20['folded']}")
+mine, used_mine = sum(rows.get(name, {"total": 0})["total"] for name in loads) or 1, sum(used[name] for name in loads)
+for name, (kind, _) in loads.items():
+    row = rows.get(name, {"total": 0})
+    share, want = row["total"] / mine, used[name] / used_mine
+    samples = max(1, mine / 1e9 * 499)
+    tap.ok(row.get("kind") == kind, f"{name} is a service", f"kind {row.get('kind')}")
+    tap.ok(abs(share - want) < 0.03 + 2 * (want * (1 - want) / samples) ** 0.5, f"{name}: its share of our loads", f"{share:.3f}, by /proc {want:.3f}")
+    tap.ok(by_push.get(name, {}).get("kind") == kind, f"{name}: the same by push", by_push.get(name, {}).get("kind"))
+found = sum(rows[n]["total"] for n in BUILD if n in rows) / 1e9  # others on the machine may build too
+tap.ok(found > 0.9 * used["build"] - 0.2, "the build: nothing of it is missing", f"{found:.2f} s, by /proc {used['build']:.2f} s")
+tap.ok(rows.get("(short-lived)", {}).get("kind") == "short-lived" and "(short-lived)" in by_push, "short programs are one service",
+       {n: round(rows[n]["total"] / 1e9, 2) for n in BUILD if n in rows})
+names = get(port, "/api/v1/flame?" + urllib.parse.urlencode({"service": "(short-lived)", "from": "now-1h"}))["names"]
+tap.ok("short" in names, "inside, each has its own name", [n for n in names if n in BUILD])
+facet = get(port, "/api/v1/labels?from=now-1h&name=service_kind")["labels"][0]["values"]
+tap.ok({"executable", "rule", "short-lived"} <= {v["value"] for v in facet}, "the kind is a label", facet)
+tap.ok(sum(s["total"] for s in answer["services"]) + answer["folded"]["total"] == answer["total"], "folded and shown add up", answer["folded"])
+folded = [s for s in whole["services"] if s.get("small")]
+tap.ok(not any(s.get("small") for s in answer["services"]) and all(s["kind"] in ("executable", "short-lived", "kernel") for s in folded) and
+       all(s["total"] < whole["total"] / 200 for s in folded), "only small programs are folded", [s["service"] for s in folded][:20])
+up.send_signal(signal.SIGINT)
+tap.ok(up.wait(timeout=60) == 0, "up ends well", up.returncode)
+for load in [build, *(load for _, load in loads.values())]:
+    load.terminate()
+    load.wait(timeout=60)
+for where in groups:
+    for folder in (where, os.path.dirname(where)):
+        if UNIT in folder or ID in folder:
+            for _ in range(50):
+                try:
+                    os.rmdir(folder)
+                    break
+                except OSError:
+                    time.sleep(0.05)
+tap.finish()
