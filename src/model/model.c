@@ -56,14 +56,21 @@ struct row_kind {
 
 /* In line, so that each kind's functions are called directly and mostly not called at all.
  * Return: the slot that holds a row equal to @key, or the free one where it belongs. The index has room. */
-static __attribute__((always_inline)) inline uint32_t *slot_of(const struct model *m, const struct row_index *ix,
-							       const struct row_kind *kind, const void *key)
+static __attribute__((always_inline)) inline uint32_t *slot_from(const struct model *m, const struct row_index *ix,
+								 const struct row_kind *kind, const void *key,
+								 uint64_t hash)
 {
-	size_t at = kind->hash_key(m, key) & (ix->cap - 1);
+	size_t at = hash & (ix->cap - 1);
 
 	while (ix->slots[at] && !kind->same(m, ix->slots[at], key))
 		at = (at + 1) & (ix->cap - 1);
 	return &ix->slots[at];
+}
+
+static __attribute__((always_inline)) inline uint32_t *slot_of(const struct model *m, const struct row_index *ix,
+							       const struct row_kind *kind, const void *key)
+{
+	return slot_from(m, ix, kind, key, kind->hash_key(m, key));
 }
 
 /* Finds @key or readies a slot for it. Return: 1 and *out when it is there, 0 and *slot when not, or -errno. */
@@ -380,28 +387,25 @@ int model_distinct(struct model *m)
 
 /* Many at once: first all slots are fetched, then all rows that these very likely name. */
 
-static const uint32_t *function_home(const struct model *m, const struct model_function *row)
-{
-	return &m->index->functions.slots[function_hash(m, row) & (m->index->functions.cap - 1)];
-}
-
 void model_find_functions(const struct model *m, const struct model_function *rows, size_t count, uint32_t *out)
 {
 	const struct row_index *ix = &m->index->functions;
 	const uint32_t *homes[MODEL_FIND_MAX];
+	uint64_t hashes[MODEL_FIND_MAX];
 
 	must(count <= MODEL_FIND_MAX && !m->may_repeat);
 	memset(out, 0, count * sizeof(*out));
 	if (!ix->cap)
 		return;
 	for (size_t i = 0; i < count; i++) {
-		homes[i] = function_home(m, &rows[i]);
+		hashes[i] = function_hash(m, &rows[i]);
+		homes[i] = &ix->slots[hashes[i] & (ix->cap - 1)];
 		__builtin_prefetch(homes[i]);
 	}
 	for (size_t i = 0; i < count; i++)
 		__builtin_prefetch(&m->functions[*homes[i]]);
 	for (size_t i = 0; i < count; i++)
-		out[i] = *slot_of(m, ix, &function_kind, &rows[i]);
+		out[i] = *slot_from(m, ix, &function_kind, &rows[i], hashes[i]);
 }
 
 void model_find_locations(const struct model *m, const struct model_location *rows, const struct model_line *lines,
@@ -410,6 +414,7 @@ void model_find_locations(const struct model *m, const struct model_location *ro
 	const struct row_index *ix = &m->index->locations;
 	struct location_key keys[MODEL_FIND_MAX];
 	const uint32_t *homes[MODEL_FIND_MAX];
+	uint64_t hashes[MODEL_FIND_MAX];
 
 	must(count <= MODEL_FIND_MAX && !m->may_repeat);
 	memset(out, 0, count * sizeof(*out));
@@ -417,7 +422,8 @@ void model_find_locations(const struct model *m, const struct model_location *ro
 		return;
 	for (size_t i = 0; i < count; lines += rows[i++].line_count) {
 		keys[i] = (struct location_key){ &rows[i], lines };
-		homes[i] = &ix->slots[location_hash(m, &keys[i]) & (ix->cap - 1)];
+		hashes[i] = location_hash(m, &keys[i]);
+		homes[i] = &ix->slots[hashes[i] & (ix->cap - 1)];
 		__builtin_prefetch(homes[i]);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -426,7 +432,7 @@ void model_find_locations(const struct model *m, const struct model_location *ro
 		if (m->locations[*homes[i]].line_count)
 			__builtin_prefetch(&m->lines[m->locations[*homes[i]].first_line]);
 	for (size_t i = 0; i < count; i++)
-		out[i] = *slot_of(m, ix, &location_kind, &keys[i]);
+		out[i] = *slot_from(m, ix, &location_kind, &keys[i], hashes[i]);
 }
 
 /* Processes */
