@@ -216,7 +216,8 @@ int intern_add(struct intern *in, struct str s, uint32_t *out)
 		*out = slot_id(in, slot);
 		return 0;
 	}
-	r = grow_bytes(in, s.len);
+	if (!in->bytes || s.len > in->byte_cap - in->size)
+		r = grow_bytes(in, s.len);
 	if (r == 0)
 		r = array_grow(&in->ends, &in->end_cap, in->count, UINT32_MAX - 1);
 	if (r == 0)
