@@ -43,6 +43,10 @@ static int table_id(struct pprof_in *in, struct id_table *t, uint64_t id, uint32
 {
 	int r;
 
+	if (id && id < t->dense_count && !t->dense[id]) {
+		t->dense[id] = row;
+		return 0;
+	}
 	if (!id) {
 		codec_fail(in->error, at, false, "%s with id 0", what);
 		return -EBADMSG;
@@ -84,16 +88,18 @@ int pprof_string(struct pprof_in *in, uint64_t si, uint64_t at, uint32_t *out)
 }
 int pprof_symbol(struct pprof_in *in, uint64_t si, uint64_t at, uint32_t *out)
 {
+	size_t max = in->limits->text_max;
 	struct span span;
-	struct str text, cut;
+	struct str text;
 	int r = string_check(in, si, at);
 
 	if (r < 0)
 		return r;
 	span = in->strings.items[si];
-	text = str_n(in->bytes.ptr + span.at, span.size);
-	cut = codec_text(in->limits, text);
-	return cut.len == text.len ? pprof_string(in, si, at, out) : failed(in, at, model_add_string(in->m, cut, out));
+	if (!max || span.size <= max)
+		return pprof_string(in, si, at, out);
+	text = codec_text(in->limits, str_n(in->bytes.ptr + span.at, span.size));
+	return failed(in, at, model_add_string(in->m, text, out));
 }
 
 /* Tables */
@@ -178,31 +184,28 @@ static int read_mapping(struct pprof_in *in, struct span span)
 
 static int read_function(struct pprof_in *in, struct span span)
 {
-	struct function_in row = { 0 };
+	uint64_t field[FUNCTION_START_LINE + 1] = { 0 }, kind = 0;
 	struct cur c = span_cur(in, span);
+	struct function_in row;
 	struct wire_field f;
 	int r;
 
-	while (wire_next(&c, &f)) {
-		bool known = (f.number >= FUNCTION_ID && f.number <= FUNCTION_START_LINE) || f.number == FUNCTION_KIND;
+	for (wire_numbers(&c, field, FUNCTION_START_LINE); wire_next(&c, &f);
+	     wire_numbers(&c, field, FUNCTION_START_LINE)) {
+		bool known = f.number >= FUNCTION_ID && f.number <= FUNCTION_START_LINE;
 
-		if (!known || !wire_fits(&c, &f, WIRE_VARINT))
-			continue;
-		if (f.number == FUNCTION_ID)
-			row.id = f.value;
-		else if (f.number == FUNCTION_NAME)
-			row.name = f.value;
-		else if (f.number == FUNCTION_SYSTEM_NAME)
-			row.system_name = f.value;
-		else if (f.number == FUNCTION_FILENAME)
-			row.filename = f.value;
-		else if (f.number == FUNCTION_START_LINE)
-			row.start_line = (int64_t)f.value;
-		else
-			row.kind = f.value <= MODEL_KIND_COUNT ? f.value : 0; /* kinds of later versions: not known */
+		if ((known || f.number == FUNCTION_KIND) && wire_fits(&c, &f, WIRE_VARINT))
+			*(known ? &field[f.number] : &kind) = f.value;
 	}
 	if (c.bad)
 		return bad(in, span.at, "malformed function");
+	row = (struct function_in){ .id = field[FUNCTION_ID],
+				    .name = field[FUNCTION_NAME],
+				    .system_name = field[FUNCTION_SYSTEM_NAME],
+				    .filename = field[FUNCTION_FILENAME],
+				    .start_line = (int64_t)field[FUNCTION_START_LINE],
+				    .kind = kind <= MODEL_KIND_COUNT ? kind
+								     : 0 }; /* kinds of later versions: not known */
 	r = string_check(in, row.name, span.at);
 	r = r ? r : string_check(in, row.system_name, span.at);
 	r = r ? r : string_check(in, row.filename, span.at);
@@ -241,26 +244,22 @@ static int use_function(struct pprof_in *in, uint32_t found, enum model_kind kin
 /* A line's function id is kept in `function` as the row of function_rows + 1 until the location's mapping is known. */
 static int read_line(struct pprof_in *in, struct cur c, uint64_t at)
 {
-	struct model_line row = { 0 };
-	uint64_t function = 0;
+	uint64_t field[LINE_COLUMN + 1] = { 0 };
+	struct model_line row;
 	struct wire_field f;
 	int r;
 
-	while (wire_next(&c, &f)) {
-		if (f.number < LINE_FUNCTION_ID || f.number > LINE_COLUMN || !wire_fits(&c, &f, WIRE_VARINT))
-			continue;
-		if (f.number == LINE_FUNCTION_ID)
-			function = f.value;
-		else if (f.number == LINE_LINE)
-			row.line = (int64_t)f.value;
-		else
-			row.column = (int64_t)f.value;
-	}
+	for (wire_numbers(&c, field, LINE_COLUMN); wire_next(&c, &f); wire_numbers(&c, field, LINE_COLUMN))
+		if (f.number >= LINE_FUNCTION_ID && f.number <= LINE_COLUMN && wire_fits(&c, &f, WIRE_VARINT))
+			field[f.number] = f.value;
 	if (c.bad)
 		return bad(in, at, "malformed line");
-	row.function = pprof_id_find(&in->function_ids, function);
+	row = (struct model_line){ .function = pprof_id_find(&in->function_ids, field[LINE_FUNCTION_ID]),
+				   .line = (int64_t)field[LINE_LINE],
+				   .column = (int64_t)field[LINE_COLUMN] };
 	if (!row.function) {
-		codec_fail(in->error, at, false, "a line's function %llu is missing", (unsigned long long)function);
+		codec_fail(in->error, at, false, "a line's function %llu is missing",
+			   (unsigned long long)field[LINE_FUNCTION_ID]);
 		return -EBADMSG;
 	}
 	r = failed(in, at, array_grow(&in->lines, &in->lines_cap, in->lines_count, LINES_MAX));
@@ -306,33 +305,29 @@ static int finish_location(struct pprof_in *in, struct model_location *row, uint
 static int read_location(struct pprof_in *in, struct span span)
 {
 	struct model_location row = { 0 };
+	uint64_t field[LOCATION_IS_FOLDED + 1] = { 0 };
 	struct cur c = span_cur(in, span);
 	struct wire_field f;
-	uint64_t id = 0;
 	uint32_t added;
 	int r = 0;
 
 	in->lines_count = 0;
-	while (r == 0 && wire_next(&c, &f)) {
+	for (wire_numbers(&c, field, LOCATION_ADDRESS); r == 0 && wire_next(&c, &f);
+	     wire_numbers(&c, field, LOCATION_ADDRESS)) {
 		if (f.number == LOCATION_LINE && wire_fits(&c, &f, WIRE_BYTES))
 			r = read_line(in, f.bytes, span.at);
-		if (f.number == LOCATION_LINE || f.number < LOCATION_ID || f.number > LOCATION_IS_FOLDED ||
-		    !wire_fits(&c, &f, WIRE_VARINT))
-			continue;
-		if (f.number == LOCATION_ID)
-			id = f.value;
-		else if (f.number == LOCATION_MAPPING_ID)
-			row.mapping = pprof_id_find(&in->mapping_ids, f.value); /* a missing one counts as none */
-		else if (f.number == LOCATION_ADDRESS)
-			row.address = f.value;
-		else
-			row.is_folded = f.value != 0;
+		else if (f.number != LOCATION_LINE && f.number >= LOCATION_ID && f.number <= LOCATION_IS_FOLDED &&
+			 wire_fits(&c, &f, WIRE_VARINT))
+			field[f.number] = f.value;
 	}
 	if (r == 0 && c.bad)
 		r = bad(in, span.at, "malformed location");
+	row.mapping = pprof_id_find(&in->mapping_ids, field[LOCATION_MAPPING_ID]); /* a missing one counts as none */
+	row.address = field[LOCATION_ADDRESS];
+	row.is_folded = field[LOCATION_IS_FOLDED] != 0;
 	r = r ? r : finish_location(in, &row, span.at);
 	r = r ? r : failed(in, span.at, model_add_location(in->m, &row, in->lines, &added));
-	return r ? r : table_id(in, &in->location_ids, id, added, span.at, "location");
+	return r ? r : table_id(in, &in->location_ids, field[LOCATION_ID], added, span.at, "location");
 }
 
 int pprof_read_tables(struct pprof_in *in)

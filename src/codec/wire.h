@@ -76,6 +76,35 @@ static inline bool wire_next(struct cur *c, struct wire_field *out)
 	return !c->bad;
 }
 
+/**
+ * wire_numbers - eat the number fields at the front of @c that have a tag of one byte and a number up to @last
+ * @last: at most 15
+ * @field: last + 1 values; a later one of a number replaces an earlier one. field[0] takes what nobody knows.
+ *
+ * Stops at everything else, also at a value of ten bytes: wire_next() says what that is. The pointer stays in a
+ * register meanwhile, which makes it several times as fast for messages that have little but numbers.
+ */
+static inline void wire_numbers(struct cur *c, uint64_t *field, unsigned int last)
+{
+	const uint8_t *at = c->pos, *end = c->end;
+
+	while (!c->bad && end - at >= 2 && !(at[0] & 0x87) && (unsigned int)at[0] >> 3 <= last) {
+		const uint8_t *next = at + 1;
+		uint64_t value = *next & 0x7f;
+
+		for (unsigned int shift = 7; *next++ >= 0x80; shift += 7) {
+			if (next == end || shift == 63) {
+				c->pos = at;
+				return;
+			}
+			value |= (uint64_t)(*next & 0x7f) << shift;
+		}
+		field[at[0] >> 3] = value;
+		at = next;
+	}
+	c->pos = at;
+}
+
 static inline struct str wire_str(const struct wire_field *f)
 {
 	return cur_rest(&f->bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields that were read, written again and read again are the same fields. */
+/* Fields that were read, written again and read again are the same fields; numbers read many at once are those that are
+ * read one by one. */
 #include "fuzz.h"
 
 #include "codec/wire.h"
@@ -18,6 +19,26 @@ static void copy_field(struct buf *out, const struct wire_field *f)
 	}
 }
 
+static void check_numbers(struct cur c, unsigned int last)
+{
+	uint64_t at_once[16] = { 0 }, one_by_one[16] = { 0 };
+	struct wire_field f = { 0 }, g = { 0 };
+	struct cur d = c;
+	bool more = true;
+
+	while (more) {
+		wire_numbers(&c, at_once, last);
+		while (d.pos < c.pos) {
+			must(wire_next(&d, &g) && g.type == WIRE_VARINT && g.number <= last);
+			one_by_one[g.number] = g.value;
+		}
+		must(d.pos == c.pos);
+		more = wire_next(&c, &f);
+		must(more == wire_next(&d, &g) && c.bad == d.bad);
+	}
+	must(!memcmp(at_once, one_by_one, sizeof(at_once)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	scoped(buf_release) struct buf copy = BUF_INIT(MIB(1));
@@ -26,6 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > KIB(64))
 		return 0;
+	for (unsigned int last = 1; last < 16; last += 7)
+		check_numbers(c, last);
 	while (wire_next(&c, &f))
 		copy_field(&copy, &f);
 	must(!copy.error && copy.len <= size + 16); /* ten-byte tags lose bits, never grow */
