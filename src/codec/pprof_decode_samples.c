@@ -107,14 +107,42 @@ static int add_frame(struct pprof_in *in, uint64_t id, uint64_t at)
 	return pprof_step(in);
 }
 
+/* There is room for @count. Eats ids of one and two bytes that are numbers of rows; add_frame() takes the others, and
+ * those that are too many. Return: how many. */
+static size_t add_usual_frames(struct pprof_in *in, struct cur *c, size_t count)
+{
+	const uint8_t *pos = c->pos, *end = c->end;
+	uint32_t *frames = in->frames + in->frames_count;
+	size_t done = 0;
+
+	for (; done < count && end - pos >= 2; done++) {
+		bool is_short = pos[0] < 0x80;
+		size_t id = is_short ? pos[0] : (size_t)(pos[0] & 0x7f) | (size_t)pos[1] << 7;
+
+		if ((!is_short && pos[1] >= 0x80) || id >= in->location_ids.dense_count || !in->location_ids.dense[id])
+			break;
+		frames[done] = in->location_ids.dense[id];
+		pos += is_short ? 1 : 2;
+	}
+	c->pos = pos;
+	in->frames_count += done;
+	return done;
+}
+
 static int add_packed_frames(struct pprof_in *in, struct cur c, uint64_t at)
 {
 	size_t depth_max = in->limits->depth_max ? in->limits->depth_max : SIZE_MAX;
-	int r = failed(in, at, room_for_frames(in, MIN(cur_left(&c), depth_max))); /* each takes at least a byte */
+	size_t room = MIN(cur_left(&c), depth_max); /* each takes at least a byte */
+	int r = failed(in, at, room_for_frames(in, room));
 
 	while (r == 0 && cur_left(&c)) {
-		uint64_t id = wire_varint(&c);
+		size_t have = in->frames_count - in->sample_first, most = MIN(depth_max - have, cur_left(&c));
+		uint64_t id;
 
+		r = pprof_steps(in, add_usual_frames(in, &c, MIN(most, (size_t)PPROF_STEPS)));
+		if (r < 0 || !cur_left(&c))
+			return r;
+		id = wire_varint(&c);
 		r = c.bad ? bad(in, at, "malformed number") : add_frame(in, id, at);
 	}
 	return r;
@@ -223,7 +251,7 @@ static int read_sample(struct pprof_in *in, struct cur c, uint64_t at)
 
 int pprof_read_samples(struct pprof_in *in)
 {
-	struct cur c = cur_of(in->bytes.ptr, in->bytes.len);
+	struct cur c = cur_of(in->bytes.ptr + in->samples_from, in->samples_to - in->samples_from);
 	struct wire_field f;
 	int r = 0;
 

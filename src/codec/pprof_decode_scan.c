@@ -48,8 +48,11 @@ static int scan_comments(struct pprof_in *in, struct wire_field *f, uint64_t at)
 	return r;
 }
 
-static int scan_sample(struct pprof_in *in, uint64_t at)
+static int scan_sample(struct pprof_in *in, const struct wire_field *f, uint64_t at)
 {
+	if (!in->samples)
+		in->samples_from = at;
+	in->samples_to = position(in, &f->bytes) + cur_left(&f->bytes);
 	if (++in->samples <= in->limits->samples_max || !in->limits->samples_max)
 		return 0;
 	codec_fail(in->error, at, false, "more than %zu samples", in->limits->samples_max);
@@ -75,7 +78,7 @@ static int scan_message(struct pprof_in *in, const struct wire_field *f, uint64_
 		in->done += cur_left(&f->bytes);
 		return span_add(in, &in->strings, f);
 	case PROFILE_SAMPLE: /* read in the second pass */
-		return scan_sample(in, at);
+		return scan_sample(in, f, at);
 	case PROFILE_PERIOD_TYPE:
 		in->period_type = (struct span){ (uint32_t)position(in, &f->bytes), (uint32_t)cur_left(&f->bytes) };
 		break;
@@ -125,6 +128,38 @@ static int scan_field(struct pprof_in *in, struct wire_field *f, uint64_t at)
 	return is_message ? scan_message(in, f, at) : scan_number(in, f, at);
 }
 
+/* Most of a file are rows of three tables that lie one behind another. Eats them, as long as there is room for their
+ * spans and their size has at most two bytes; the general way takes everything else, and makes room.
+ * Return: how many. */
+static size_t scan_rows(struct pprof_in *in, struct cur *c)
+{
+	struct span_list *const lists[] = { [PROFILE_LOCATION] = &in->locations,
+					    [PROFILE_FUNCTION] = &in->functions,
+					    [PROFILE_STRING_TABLE] = &in->strings };
+	const uint8_t *at = c->pos, *end = c->end;
+	size_t count = 0;
+
+	while (!c->bad && count < PPROF_STEPS && end - at >= 3 && (at[0] & 0x87) == WIRE_BYTES &&
+	       at[0] >> 3 < ARRAY_SIZE(lists)) {
+		struct span_list *list = lists[at[0] >> 3];
+		size_t size = at[1] & 0x7f, head = 2;
+
+		if (at[1] >= 0x80) {
+			size |= (size_t)at[2] << 7;
+			head = 3;
+		}
+		if (!list || list->count == list->cap || size >= 1 << 14 || size > (size_t)(end - at) - head)
+			break;
+		list->items[list->count++] =
+			(struct span){ (uint32_t)((const char *)at - in->bytes.ptr + head), (uint32_t)size };
+		in->done += list == &in->strings ? size : 0;
+		at += head + size;
+		count++;
+	}
+	c->pos = at;
+	return count;
+}
+
 int pprof_scan(struct pprof_in *in)
 {
 	struct cur c = cur_of(in->bytes.ptr, in->bytes.len);
@@ -134,7 +169,7 @@ int pprof_scan(struct pprof_in *in)
 
 	while (r == 0 && wire_next(&c, &f)) {
 		r = scan_field(in, &f, at);
-		r = r ? r : pprof_step(in);
+		r = r ? r : pprof_steps(in, 1 + scan_rows(in, &c));
 		at = position(in, &c);
 	}
 	if (r == 0 && c.bad)

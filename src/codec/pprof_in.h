@@ -41,10 +41,11 @@ struct pprof_in {
 	struct model *m;
 	struct codec_error *error;
 	const struct codec_limits *limits;
-	size_t steps;   /* of work; now and then the limits are looked at */
-	uint64_t done;  /* bytes of strings and of the messages that are read */
-	size_t samples; /* met by the first pass */
-	uint32_t cut;   /* string: CODEC_STACK_CUT */
+	size_t steps;                      /* of work; now and then the limits are looked at */
+	uint64_t done;                     /* bytes of strings and of the messages that are read */
+	size_t samples;                    /* met by the first pass */
+	uint64_t samples_from, samples_to; /* where they all lie; mostly nothing else lies between them */
+	uint32_t cut;                      /* string: CODEC_STACK_CUT */
 	struct span_list strings, mappings, locations, functions, types;
 	uint32_t *string_ids; /* model ids + 1, 0: not looked up yet */
 	uint64_t *comments;
@@ -114,6 +115,15 @@ int pprof_limits_look(struct pprof_in *in) warn_unused;
 static inline int pprof_step(struct pprof_in *in)
 {
 	return ++in->steps % PPROF_STEPS ? 0 : pprof_limits_look(in);
+}
+
+/** pprof_steps - the same for @count at once. */
+static inline int pprof_steps(struct pprof_in *in, size_t count)
+{
+	size_t before = in->steps;
+
+	in->steps += count;
+	return before / PPROF_STEPS == in->steps / PPROF_STEPS ? 0 : pprof_limits_look(in);
 }
 
 /** pprof_string - string @si of the file as one of the model. */
