@@ -3,6 +3,7 @@
 import { byId } from './around.js';
 import { ApiError, askJson } from './api.js';
 import { FileSource } from './file.js';
+import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from './selection.js';
@@ -43,6 +44,8 @@ class App {
 		this.services = new ServicesPage(this);
 		this.profile = new ProfilePage(this);
 		this.live = new LivePage(this);
+		this.lines = new SourceLines(this.viewer, () => (this.selection.page === 'profile' ? this.profile.partParams() : null));
+		this.viewer.focusShown = (focus) => this.lines.show(focus);
 		this.listen();
 	}
 

@@ -409,6 +409,7 @@ export class Viewer {
 		const { focus } = this.state;
 		const totals = this.functionTotals();
 		const known = focus >= 0 && focus < this.frames.count;
+		this.focusShown?.(focus);
 		byId('sandwich-empty').hidden = known;
 		byId('sandwich-halves').hidden = !known;
 		byId('crumbs').replaceChildren();

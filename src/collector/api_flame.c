@@ -4,11 +4,13 @@
 #include "codec/codec.h"
 #include "collector/collector_int.h"
 #include "query/flame.h"
+#include "render/source_lines.h"
 #include "sink/format.h"
 
 #define NODES_DEFAULT 20000
 #define NODES_MAX 5000000
 #define META_MAX MIB(1)
+#define LINES_MAX 1000 /* of an answer; `count` says how many there are */
 
 /* One selection, added up. */
 struct side {
@@ -280,6 +282,71 @@ void view_flame(struct call *call)
 void view_compare(struct call *call)
 {
 	make_flame(call, true);
+}
+
+/* The source lines of one function */
+
+static void write_lines(struct call *call, const struct side *s, const struct source_lines *lines)
+{
+	const struct model *m = s->sum.model;
+	struct json_out json;
+
+	call_begin(call, &json);
+	write_range(&json, &s->range, "");
+	call_key(&json, STR("sample"), model_string(m, m->value_types[s->column].type));
+	call_key(&json, STR("unit"), model_string(m, m->value_types[s->column].unit));
+	call_key_u64(&json, STR("self"), lines->self);
+	call_key_u64(&json, STR("total"), lines->total);
+	call_key_u64(&json, STR("count"), lines->count);
+	json_out_key(&json, STR("lines"));
+	json_out_begin(&json, '[');
+	for (size_t i = 0; i < MIN(lines->count, LINES_MAX); i++) {
+		const struct source_line *line = &lines->items[i];
+
+		json_out_begin(&json, '{');
+		call_key(&json, STR("file"), model_string(m, line->file));
+		call_key_u64(&json, STR("line"), line->line > 0 ? (uint64_t)line->line : 0);
+		call_key_u64(&json, STR("self"), line->self);
+		call_key_u64(&json, STR("total"), line->total);
+		json_out_end(&json, '}');
+	}
+	json_out_end(&json, ']');
+	call_end(call, &json);
+}
+
+static void find_lines(struct call *call, struct side *s, const struct tree_step *frame)
+{
+	scoped(source_lines_release) struct source_lines lines = { 0 };
+	int r;
+
+	if (!call_sum(call, &s->range, &s->sum, &s->info) ||
+	    !call_column(call, s->sum.model, http_query_get(&call->query, STR("sample")), &s->column))
+		return;
+	r = source_lines_find(s->sum.model, s->column, frame, &lines);
+	if (r == -ENOENT)
+		answer_error(call->rs, 404, "the function is not in these profiles");
+	else if (r < 0)
+		answer_store(call, r, "failed to find source lines");
+	else
+		write_lines(call, s, &lines);
+}
+
+void view_lines(struct call *call)
+{
+	struct flame *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		answer_error(call->rs, 503, "out of memory");
+		return;
+	}
+	if (call_range(call, &query_range_view, &f->main.range) && read_path(call, f)) {
+		if (f->path.count == 1)
+			find_lines(call, &f->main, &f->path.steps[0]);
+		else
+			(void)bad(call, "the path of a function has one step");
+	}
+	flame_release(f);
+	free(f);
 }
 
 /* Exports */

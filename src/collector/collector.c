@@ -57,6 +57,7 @@ static const struct route {
 	  .is_large = true },
 	{ "/api/v1/compare", "POST", view_compare, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/v1/compare",
 	  .is_large = true, .body_max = MIB(4) },
+	{ "/api/v1/lines", "POST", view_lines, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/v1/lines", .body_max = MIB(4) },
 	{ "/api/v1/export", "GET", view_export, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/export",
 	  .is_large = true },
 	{ "/api/v1/live", "GET", view_live, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/live" },

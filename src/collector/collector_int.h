@@ -131,7 +131,7 @@ call_fn profefe_merge, profefe_download;
 call_fn pyroscope_ingest, pyroscope_push, pyroscope_render;
 /* api_totals.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
 call_fn view_services, view_types, view_labels, view_timeline;
-call_fn view_flame, view_compare, view_export, view_live;
+call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
 /** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
 int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);

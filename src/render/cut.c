@@ -318,11 +318,17 @@ static bool same_text(struct str raw, struct str shown, struct buf *scratch)
 	return str_eq(buf_str(scratch), shown);
 }
 
+bool tree_step_fits(const struct tree_step *step, struct str name, unsigned int kind, struct str module,
+		    struct buf *scratch)
+{
+	return str_eq(tree_kind_name(kind), step->kind) && same_text(name, step->name, scratch) &&
+	       same_text(module, step->module, scratch);
+}
+
 static bool is_step(const struct tree *t, uint32_t frame, const struct tree_step *step, struct buf *scratch)
 {
-	return str_eq(tree_kind_name(t->frames[frame].kind), step->kind) &&
-	       same_text(tree_frame_text(t, frame), step->name, scratch) &&
-	       same_text(tree_frame_module(t, frame), step->module, scratch);
+	return tree_step_fits(step, tree_frame_text(t, frame), t->frames[frame].kind, tree_frame_module(t, frame),
+			      scratch);
 }
 
 int tree_find(const struct tree *t, const struct tree_step *steps, size_t count, uint32_t *out)

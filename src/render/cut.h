@@ -37,5 +37,9 @@ struct tree_step {
 	struct str name, kind, module; /* as JSON has them: malformed bytes are U+FFFD */
 };
 
+/** tree_step_fits - whether a frame of that name, kind and module is @step's. @scratch: its error says what failed. */
+bool tree_step_fits(const struct tree_step *step, struct str name, unsigned int kind, struct str module,
+		    struct buf *scratch);
+
 /** tree_find - the node that @steps lead to from the root. Return: 0 and *out, or -ENOENT; -ENOMEM. */
 int tree_find(const struct tree *t, const struct tree_step *steps, size_t count, uint32_t *out) warn_unused;

@@ -41,6 +41,21 @@ struct tree_builder {
  */
 void tree_huge_pages(void *bytes, size_t size);
 
+/* What a frame of a tree is known by. */
+struct tree_name {
+	struct str text, module; /* borrowed from the model, or from what tree_name_of() was given */
+	unsigned int kind;
+};
+
+/**
+ * tree_name_of - what line @line of a location is called in a tree
+ * @text: scratch
+ *
+ * Return: 0, or @text's error.
+ */
+int tree_name_of(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
+		 struct buf *text, struct tree_name *out) warn_unused;
+
 int tree_builder_init(struct tree_builder *b, size_t branches_expected) warn_unused;
 void tree_builder_release(struct tree_builder *b);
 

@@ -68,37 +68,48 @@ static int push_frame(struct source *s, struct str name, unsigned kind, struct s
 }
 
 /* A runtime's code has no file that is mapped: what belongs together is what was installed together. */
-static int push_runtime(struct source *s, enum model_kind kind, uint32_t location, uint32_t line)
+static int runtime_name(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
+			struct buf *text, struct tree_name *out)
 {
-	const struct model_mapping *mapping = &s->m->mappings[s->m->locations[location].mapping];
+	const struct model_mapping *mapping = &m->mappings[m->locations[location].mapping];
 
-	buf_clear(&s->text);
-	frame_text(s->m, s->style, location, line, &s->text);
-	if (s->text.error)
-		return s->text.error;
-	return push_frame(s, buf_str(&s->text), kind,
-			  model_distribution_of_mapping(model_string(s->m, mapping->filename)));
+	buf_clear(text);
+	frame_text(m, style, location, line, text);
+	out->text = buf_str(text);
+	out->module = model_distribution_of_mapping(model_string(m, mapping->filename));
+	return text->error;
+}
+
+int tree_name_of(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
+		 struct buf *text, struct tree_name *out)
+{
+	const struct model_location *row = &m->locations[location];
+	const struct model_function *f = &m->functions[m->lines[row->first_line + line].function];
+
+	out->kind = f->kind;
+	if (model_kind_is_function(f->kind))
+		return runtime_name(m, style, location, line, text, out);
+	out->text = model_string(m, f->name);
+	out->module = str_base(model_string(m, m->mappings[row->mapping].filename));
+	return 0;
 }
 
 static int push_location(struct source *s, uint32_t id)
 {
 	const struct model_location *location = &s->m->locations[id];
-	struct str module = str_base(model_string(s->m, s->m->mappings[location->mapping].filename));
+	struct tree_name name;
 	int r = 0;
 
 	if (!location->line_count) {
 		char text[64];
 		int n = snprintf(text, sizeof(text), "0x%llx", (unsigned long long)location->address);
 
-		return push_frame(s, str_n(text, (size_t)n), MODEL_KIND_NATIVE, module);
+		return push_frame(s, str_n(text, (size_t)n), MODEL_KIND_NATIVE,
+				  str_base(model_string(s->m, s->m->mappings[location->mapping].filename)));
 	}
 	for (uint32_t i = 0; !r && i < location->line_count; i++) {
-		const struct model_function *f = &s->m->functions[s->m->lines[location->first_line + i].function];
-
-		if (model_kind_is_function(f->kind))
-			r = push_runtime(s, f->kind, id, i);
-		else
-			r = push_frame(s, model_string(s->m, f->name), f->kind, module);
+		r = tree_name_of(s->m, s->style, id, i, &s->text, &name);
+		r = r ? r : push_frame(s, name.text, name.kind, name.module);
 	}
 	return r;
 }

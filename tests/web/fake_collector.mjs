@@ -136,6 +136,12 @@ const API = {
 		const tree = flameOf(stacks, base);
 		return { meta: { ...meta, total: totalOf(stacks) + totalOf(base), base_total: totalOf(base), base_profiles: 360, nodes: tree.level.length, whole_nodes: tree.level.length }, ...tree };
 	},
+	lines(query, body) {
+		const [{ name }] = body.path;
+		if (name === 'main') throw Object.assign(new Error('the function is not in these profiles'), { status: 404 });
+		const line = (file, at, total) => ({ file, line: at, self: total / 2, total });
+		return { sample: 'cpu', unit: 'nanoseconds', self: 6e9, total: 12e9, count: 3, lines: [line('/src/odd dir/a#b?.c', 12, 8e9), line('javascript:window.__hit=1//<b>', 3, 3e9), line('', 0, 1e9)] };
+	},
 	session: () => ({ needs_token: false, scopes: ['read', 'admin'] }),
 };
 
@@ -193,7 +199,7 @@ export function startCollector(options = {}) {
 	const requests = [];
 	const streams = new Set();
 	let round = 0;
-	const server = createServer((request, response) => {
+	const server = createServer(async (request, response) => {
 		const url = new URL(request.url, 'http://127.0.0.1');
 		const headers = { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-cache' };
 		const send = (status, type, body) => {
@@ -244,8 +250,10 @@ export function startCollector(options = {}) {
 			send(404, 'application/json', '{"code":404,"error":"no such path"}');
 			return;
 		}
+		let body = '';
+		for await (const part of request) body += part;
 		try {
-			const answer = API[what](url.searchParams);
+			const answer = API[what](url.searchParams, body && JSON.parse(body));
 			if (url.searchParams.get('format') === 'bin' && !answer.base_self) send(200, 'application/vnd.hearth.flame', binaryOf(answer));
 			else send(200, 'application/json', JSON.stringify(answer));
 		} catch (problem) {

@@ -132,6 +132,46 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('source lines of a function, with links by a template', async () => {
+		const opened = await open('#/profile?service=checkout-api');
+		const { page } = opened;
+		await page.evaluate(() => {
+			const { frames } = window.__viewer;
+			window.__viewer.go({ view: 'sandwich', focus: frames.named('ns0::fn_0')[0] });
+		});
+		await page.locator('.focus button', { hasText: 'Lines' }).focus();
+		await page.keyboard.press('Enter');
+		await page.locator('#lines tbody tr').first().waitFor();
+		assert.deepEqual(await page.locator('#lines tbody tr td:first-child').allInnerTexts(), ['a#b?.c:12', '<b>:3', 'not known']);
+		assert.equal(await page.locator('#lines a').count(), 0, 'no template, no links');
+		const type = async (text) => {
+			await page.fill('#source-link', text);
+			await page.keyboard.press('Enter');
+		};
+		await type('vscode://file{file}:{line}');
+		const links = () => page.locator('#lines a').evaluateAll((all) => all.map((a) => a.href));
+		assert.equal((await links())[0], 'vscode://file/src/odd%20dir/a%23b%3F.c:12');
+		for (const bad of ['javascript:{file}', '{file}', 'data:text/html,{file}', 'nothing']) {
+			await type(bad);
+			assert.deepEqual(await links(), [], bad);
+		}
+		assert.equal(await page.getAttribute('#source-link', 'aria-invalid'), 'true');
+		await type('https://git.example{file}#L{line}');
+		await page.reload();
+		await page.waitForFunction(() => document.body.dataset.shown === 'profile');
+		await page.locator('.focus button', { hasText: 'Lines' }).click();
+		await page.locator('#lines a').first().waitFor();
+		assert.equal((await links())[0], 'https://git.example/src/odd%20dir/a%23b%3F.c#L12');
+		await page.evaluate(() => window.__viewer.go({ focus: window.__viewer.frames.named('main')[0] }));
+		await page.waitForFunction(() => /no lines/.test(document.querySelector('#lines p').textContent));
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		await page.goto(collector.url + '#/live?service=search&view=sandwich');
+		await page.waitForFunction(() => document.body.dataset.shown === 'live');
+		assert.ok(await page.locator('#lines').isHidden(), 'what moves has no lines to ask for');
+		opened.noise = opened.noise.filter((line) => !/404/.test(line));
+		await assertSilent(opened);
+	});
+
 	test('live: the graph moves, what is looked at stays', async () => {
 		const moving = await startCollector();
 		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
