@@ -12,6 +12,8 @@ bool call_stop(void *ctx)
 	struct call *call = ctx;
 	uint64_t max_ns = call->collector->config.query_max_ns;
 
+	if (call->timeout_ns && (!max_ns || call->timeout_ns < max_ns))
+		max_ns = call->timeout_ns;
 	call->too_long = max_ns && clock_monotonic_ns(&clock_system) - call->rq->received_ns > max_ns;
 	return call->too_long || http_gone(call->rq);
 }

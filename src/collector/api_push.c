@@ -2,7 +2,8 @@
 /* push.v1.PusherService/Push: what Pyroscope's agents of today send, by the Connect protocol over HTTP/1.1, unary, with
  * protobuf or JSON. Sources: grafana/pyroscope, api/push/v1/push.proto and pkg/distributor;
  * connectrpc.com/docs/protocol. */
-#include "collector/collector_int.h"
+#include "collector/connect.h"
+#include "query/column.h"
 #include "query/push_request.h"
 
 #define NO_SERVICE STR("unknown_service") /* Pyroscope's name for it */
@@ -15,50 +16,6 @@ struct pushing {
 
 /* Answers */
 
-/* Source: connectrpc.com/docs/protocol, "Error codes". Return: the code; *status is what Connect sends with it. */
-static const char *connect_code(unsigned int *status)
-{
-	switch (*status) {
-	case 400:
-	case 409:
-	case 415:
-	case 422:
-		*status = *status == 415 ? 415 : 400;
-		return "invalid_argument";
-	case 413:
-		return "resource_exhausted";
-	case 503:
-		return "unavailable";
-	case 507:
-		return "resource_exhausted";
-	default:
-		return "internal";
-	}
-}
-
-/* An error of ours becomes one of Connect's: always JSON. */
-static void translate_error(struct http_response *rs)
-{
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
-	struct json_out json = { .out = &rs->body };
-	struct str rest = buf_str(&rs->body), object, key, value;
-	const char *code = connect_code(&rs->status);
-
-	if (json_value(&rest, &object) == 0)
-		while (json_member(&object, &key, &value))
-			if (str_eq(key, STR("\"error\"")))
-				ignore(json_text(value, &text)); /* what cannot be read is left out */
-	buf_clear(&rs->body);
-	rs->content_type = "application/json";
-	json_out_begin(&json, '{');
-	json_out_key(&json, STR("code"));
-	json_out_string(&json, str_of(code));
-	json_out_key(&json, STR("message"));
-	json_out_string(&json, buf_str(&text));
-	json_out_end(&json, '}');
-	buf_addc(&rs->body, '\n');
-}
-
 static void answer_pushed(struct call *call, bool is_json)
 {
 	answer_empty(call->rs, 200);
@@ -68,20 +25,6 @@ static void answer_pushed(struct call *call, bool is_json)
 }
 
 /* The request */
-
-static bool read_form(struct call *call, bool *is_json)
-{
-	struct str type = http_header_get(call->rq, "Content-Type");
-
-	*is_json = http_value_is(type, STR("application/json"));
-	if (*is_json || http_value_is(type, STR("application/proto")))
-		return true;
-	http_header_set(call->rs, "Accept-Post", STR("application/json, application/proto"));
-	answer_error(call->rs, 415,
-		     "content type \"" STR_FMT "\": application/proto and application/json are understood",
-		     STR_ARG(str_first(type, 64)));
-	return false;
-}
 
 static int parse(struct call *call, struct received *r, bool is_json, struct push_request *out)
 {
@@ -98,7 +41,7 @@ static bool read_request(struct call *call, struct received *r, struct pushing *
 {
 	int code;
 
-	if (!read_form(call, &p->is_json) || !receive_bytes(call, r))
+	if (!connect_form(call, &p->is_json) || !receive_bytes(call, r))
 		return false;
 	code = parse(call, r, p->is_json, &p->request);
 	if (call->later)
@@ -176,7 +119,6 @@ static void push_all(struct call *call, struct received *r, struct pushing *p)
 	call->rs->status = status;
 	buf_clear(&call->rs->body);
 	buf_adds(&call->rs->body, buf_str(&error));
-	translate_error(call->rs);
 }
 
 void pyroscope_push(struct call *call)
@@ -186,8 +128,6 @@ void pyroscope_push(struct call *call)
 
 	if (read_request(call, &r, &p))
 		push_all(call, &r, &p);
-	else if (!call->later)
-		translate_error(call->rs);
 	push_request_release(&p.request);
 	received_release(&r);
 }

@@ -6,6 +6,7 @@
 #include "codec/folded.h"
 #include "codec/gzip.h"
 #include "collector/collector_int.h"
+#include "query/column.h"
 
 #define RATE_DEFAULT 100
 #define RATE_MAX 1000000

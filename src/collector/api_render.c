@@ -1,20 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pyroscope's render API: a merged flame graph and a timeline as JSON (docs/collector.md). */
-#include "collector/collector_int.h"
+/* Pyroscope's render API: a merged flame graph and a timeline as JSON, two of them compared, values of a label
+ * (docs/collector.md). */
+#include "collector/selection.h"
 #include "query/flamebearer.h"
+#include "query/render_query.h"
+#include "render/cut.h"
 
 #define NODES_DEFAULT 8192
 #define NODES_MAX (1 << 20)
 #define POINTS_MAX 500 /* of a timeline */
 #define STEP_MIN 10    /* seconds */
 
-struct render {
+/* One selection, added up. */
+struct side {
 	struct query_render query;
-	struct store_selector sel;
+	struct selection selection;
+	struct window sum;
+	struct store_sum info;
+	struct tree tree;
+	size_t column;
+};
+
+struct render {
+	struct side sides[2]; /* the only one, or left and right */
 	uint64_t nodes;
 	uint64_t points[POINTS_MAX + 1];
 	uint64_t step_s;
 };
+
+/* What the parameters of a side are called. */
+struct side_names {
+	const char *query, *from, *until;
+};
+
+static const struct side_names only = { "query", "from", "until" };
+static const struct side_names compared[2] = { { "leftQuery", "leftFrom", "leftUntil" },
+					       { "rightQuery", "rightFrom", "rightUntil" } };
+
+static void side_release(struct side *s)
+{
+	query_render_release(&s->query);
+	window_release(&s->sum);
+	tree_release(&s->tree);
+}
+
+static void render_free(struct render *r)
+{
+	if (r) {
+		side_release(&r->sides[0]);
+		side_release(&r->sides[1]);
+	}
+	free(r);
+}
 
 static bool bad(struct call *call, const char *what)
 {
@@ -22,35 +59,66 @@ static bool bad(struct call *call, const char *what)
 	return false;
 }
 
-static bool read_params(struct call *call, struct render *r)
-{
-	struct str query = http_query_get(&call->query, STR("query")), nodes;
-	struct query_range times;
-	struct str format = http_query_get(&call->query, STR("format"));
-	int code;
+/* Parameters */
 
-	if (!query.len)
-		return bad(call, "missing \"query\"");
+static bool read_time(struct call *call, const char *name, const char *usual, uint64_t *out)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
+	struct str raw = http_query_get(&call->query, str_of(name));
+
+	if (query_time(raw.len ? raw : str_of(usual), call->now_ns, out) == 0)
+		return true;
+	query_range_bad_time(name, raw, "timestamp ", &why);
+	return call_bad(call, -EBADMSG, &why);
+}
+
+static bool read_side(struct call *call, const struct side_names *names, struct side *s)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
+	struct str query = http_query_get(&call->query, str_of(names->query));
+	struct store_selector *sel = &s->selection.sel;
+	int r;
+
+	if (!query.len) {
+		answer_error(call->rs, 400, "bad request: missing \"%s\"", names->query);
+		return false;
+	}
+	if (!read_time(call, names->from, "now-1h", &sel->from_ns) ||
+	    !read_time(call, names->until, "now", &sel->to_ns))
+		return false;
+	if (sel->from_ns > sel->to_ns)
+		return bad(call, "the end is before the beginning");
+	r = query_render_parse(query, &s->query, &why);
+	if (r < 0)
+		return call_bad(call, r, &why);
+	sel->service = s->query.service;
+	sel->type = s->query.type;
+	s->selection.sample = s->query.sample;
+	s->selection.sets = &s->query.matchers;
+	s->selection.count = 1;
+	selection_begin(&s->selection, call);
+	return true;
+}
+
+static bool read_common(struct call *call, struct render *r)
+{
+	struct str format = http_query_get(&call->query, STR("format")), nodes;
+
 	if (format.len && !str_eq(format, STR("json")))
 		return bad(call, "format: only json is written");
-	if (!call_range(call, &query_range_pyroscope, &times))
-		return false;
-	r->sel = call_select(call, &times); /* no text in it */
 	nodes = http_query_get(&call->query, STR("max-nodes"));
 	if (!nodes.len)
 		nodes = http_query_get(&call->query, STR("maxNodes"));
 	r->nodes = NODES_DEFAULT;
-	if (nodes.len && str_to_u64(nodes, 1, NODES_MAX, &r->nodes) < 0)
-		return bad(call, "max-nodes");
-	code = query_render_parse(query, &r->query);
-	if (code == -ENOTSUP)
-		return bad(call, "query: only = is understood between a label and its value");
-	return code == 0 || bad(call, "query: neither type:sample:unit:period:unit{...} nor app.suffix{...}");
+	return !nodes.len || str_to_u64(nodes, 1, NODES_MAX, &r->nodes) == 0 || bad(call, "max-nodes");
 }
+
+/* Timelines */
 
 static void set_step(struct render *r)
 {
-	uint64_t span_s = (r->sel.to_ns - r->sel.from_ns) / NSEC_PER_SEC + 1;
+	const struct store_selector *sel = &r->sides[0].selection.sel;
+	uint64_t span_s = (sel->to_ns - sel->from_ns) / NSEC_PER_SEC + 1;
 
 	r->step_s = STEP_MIN;
 	while (span_s / r->step_s >= POINTS_MAX)
@@ -60,26 +128,23 @@ static void set_step(struct render *r)
 static int add_point(void *ctx, const struct store_point *point)
 {
 	struct render *r = ctx;
-	uint64_t at = (point->created_ns - r->sel.from_ns) / NSEC_PER_SEC / r->step_s;
+	uint64_t at = (point->created_ns - r->sides[0].selection.sel.from_ns) / NSEC_PER_SEC / r->step_s;
+	int64_t value;
 
-	for (size_t i = 0; i < point->value_count; i++) {
-		bool wanted = r->query.column.len ? str_eq(point->columns[i].key, r->query.column)
-						  : i + 1 == point->value_count;
-
-		if (wanted && point->values[i] > 0 && at < ARRAY_SIZE(r->points))
-			r->points[at] += (uint64_t)point->values[i];
-	}
+	if (selection_value(&r->sides[0].selection, point, &value) && value > 0 && at < ARRAY_SIZE(r->points))
+		r->points[at] += (uint64_t)value;
 	return 0;
 }
 
 static void write_timeline(struct json_out *json, const struct render *r)
 {
-	uint64_t count = (r->sel.to_ns - r->sel.from_ns) / NSEC_PER_SEC / r->step_s + 1;
+	const struct store_selector *sel = &r->sides[0].selection.sel;
+	uint64_t count = (sel->to_ns - sel->from_ns) / NSEC_PER_SEC / r->step_s + 1;
 
 	json_out_key(json, STR("timeline"));
 	json_out_begin(json, '{');
 	json_out_key(json, STR("startTime"));
-	json_out_u64(json, r->sel.from_ns / NSEC_PER_SEC);
+	json_out_u64(json, sel->from_ns / NSEC_PER_SEC);
 	json_out_key(json, STR("samples"));
 	json_out_begin(json, '[');
 	for (size_t i = 0; i < MIN(count, (uint64_t)ARRAY_SIZE(r->points)); i++)
@@ -93,15 +158,18 @@ static void write_timeline(struct json_out *json, const struct render *r)
 	json_out_end(json, '}');
 }
 
-static void write_metadata(struct json_out *json, const struct model *m, size_t column)
+/* Answers */
+
+static void write_metadata(struct json_out *json, const struct side *s, const char *format)
 {
-	struct str type = model_string(m, m->value_types[column].type),
-		   unit = model_string(m, m->value_types[column].unit);
+	const struct model *m = s->sum.model;
+	struct str type = model_string(m, m->value_types[s->column].type),
+		   unit = model_string(m, m->value_types[s->column].unit);
 
 	json_out_key(json, STR("metadata"));
 	json_out_begin(json, '{');
 	json_out_key(json, STR("format"));
-	json_out_string(json, STR("single"));
+	json_out_string(json, str_of(format));
 	json_out_key(json, STR("spyName"));
 	json_out_string(json, STR(""));
 	json_out_key(json,
@@ -116,58 +184,71 @@ static void write_metadata(struct json_out *json, const struct model *m, size_t 
 	json_out_end(json, '}');
 }
 
-static int write_answer(struct call *call, const struct render *r, const struct model *m)
+static void begin_answer(struct call *call, struct json_out *json)
 {
-	scoped(tree_release) struct tree tree = { 0 };
-	struct json_out json = { .out = &call->rs->body };
-	int named = r->query.column.len ? model_value_index(m, r->query.column) : -1, code;
-	size_t column = named < 0 ? model_default_value(m) : (size_t)named;
+	call_begin(call, json);
+	json_out_key(json, STR("version"));
+	json_out_u64(json, 1);
+	json_out_key(json, STR("flamebearer"));
+}
 
-	code = tree_from_model(m, column, 1, &(struct frame_style){ 0 }, &tree);
+static int write_answer(struct call *call, const struct render *r)
+{
+	scoped(flamebearer_release) struct flamebearer b = { 0 };
+	struct json_out json;
+	int code = flamebearer_make(&r->sides[0].tree, NULL, (uint32_t)r->nodes, &b);
+
 	if (code < 0)
 		return code;
-	answer_empty(call->rs, 200);
-	call->rs->content_type = "application/json";
-	json_out_begin(&json, '{');
-	json_out_key(&json, STR("version"));
-	json_out_u64(&json, 1);
-	json_out_key(&json, STR("flamebearer"));
-	code = flamebearer_write(&json, &tree, (uint32_t)r->nodes);
-	write_metadata(&json, m, column);
+	begin_answer(call, &json);
+	code = flamebearer_json(&b, &json);
+	write_metadata(&json, &r->sides[0], "single");
 	write_timeline(&json, r);
 	json_out_key(&json, STR("groups"));
 	json_out_raw(&json, STR("null"));
 	json_out_key(&json, STR("heatmap"));
 	json_out_raw(&json, STR("null"));
-	json_out_end(&json, '}');
-	buf_addc(&call->rs->body, '\n');
-	return code ? code : call->rs->body.error;
+	call_end(call, &json);
+	return code;
+}
+
+/* A side without profiles is a tree of nothing. Return: whether it went well; otherwise the call is answered. */
+static bool add_up(struct call *call, struct side *s)
+{
+	uint64_t line;
+	int r;
+
+	if (!selection_sum(call, &s->selection, &s->sum, &s->info, &s->column))
+		return false;
+	if (s->info.profiles)
+		r = tree_from_model(s->sum.model, s->column, 1, &(struct frame_style){ 0 }, &s->tree);
+	else
+		r = tree_from_folded(STR(""), NULL, &s->tree, &line);
+	if (r < 0)
+		answer_store(call, r, "failed to make a tree");
+	return r == 0;
 }
 
 static void render(struct call *call, struct render *r)
 {
 	const struct collector_config *config = &call->collector->config;
-	scoped(window_release) struct window w = { 0 };
-	struct store_sum info = { 0 };
+	struct side *s = &r->sides[0];
 	int code;
 
-	r->sel.service = r->query.service;
-	r->sel.type = r->query.type;
-	r->sel.labels = r->query.labels.items;
-	r->sel.label_count = r->query.labels.count;
-	set_step(r);
-	code = config->store->sum(config->state, &r->sel, &w, &info);
-	code = code ? code : config->store->totals(config->state, &r->sel, add_point, r);
-	if (code == 0 && !info.profiles) {
+	if (!read_common(call, r) || !read_side(call, &only, s) || !add_up(call, s))
+		return;
+	if (!s->info.profiles) {
 		answer_error(call->rs, 404, "nothing found");
 		return;
 	}
-	code = code ? code : write_answer(call, r, w.model);
-	if (code == -EINVAL)
-		answer_error(call->rs, 409, "can't merge profiles of different sample types");
-	else if (code < 0)
+	set_step(r);
+	code = config->store->totals(config->state, &s->selection.sel, add_point, r);
+	if (selection_failed(call, &s->selection, code, "failed to add totals up"))
+		return;
+	code = write_answer(call, r);
+	if (code < 0)
 		answer_store(call, code, "failed to render profiles");
-	answer_count(call->rs, "X-Profiles-Merged", info.profiles);
+	answer_count(call->rs, "X-Profiles-Merged", s->info.profiles);
 }
 
 void pyroscope_render(struct call *call)
@@ -176,9 +257,60 @@ void pyroscope_render(struct call *call)
 
 	if (!r)
 		answer_error(call->rs, 503, "out of memory");
-	else if (read_params(call, r))
+	else
 		render(call, r);
-	if (r)
-		query_labels_release(&r->query.labels);
-	free(r);
+	render_free(r);
+}
+
+/* Comparisons */
+
+static int write_comparison(struct call *call, const struct render *r)
+{
+	scoped(tree_release) struct tree both = { 0 };
+	scoped(flamebearer_release) struct flamebearer b = { 0 };
+	scoped(freep) uint64_t *left = NULL;
+	const struct side *named = &r->sides[r->sides[0].info.profiles ? 0 : 1];
+	struct json_out json;
+	int code = tree_pair(&r->sides[0].tree, &r->sides[1].tree, &both, &left);
+
+	code = code ? code : flamebearer_make(&both, left, (uint32_t)r->nodes, &b);
+	if (code < 0)
+		return code;
+	begin_answer(call, &json);
+	code = flamebearer_json(&b, &json);
+	write_metadata(&json, named, "double");
+	call_key_u64(&json, STR("leftTicks"), b.total[0]);
+	call_key_u64(&json, STR("rightTicks"), b.total[1]);
+	call_end(call, &json);
+	return code;
+}
+
+static void compare(struct call *call, struct render *r)
+{
+	int code;
+
+	if (!read_common(call, r))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(compared); i++)
+		if (!read_side(call, &compared[i], &r->sides[i]) || !add_up(call, &r->sides[i]))
+			return;
+	if (!r->sides[0].info.profiles && !r->sides[1].info.profiles) {
+		answer_error(call->rs, 404, "nothing found");
+		return;
+	}
+	code = write_comparison(call, r);
+	if (code < 0)
+		answer_store(call, code, "failed to render profiles");
+	answer_count(call->rs, "X-Profiles-Merged", r->sides[0].info.profiles + r->sides[1].info.profiles);
+}
+
+void pyroscope_compare(struct call *call)
+{
+	struct render *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		answer_error(call->rs, 503, "out of memory");
+	else
+		compare(call, r);
+	render_free(r);
 }

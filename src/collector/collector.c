@@ -9,7 +9,16 @@
 #include "codec/gzip.h"
 #include "collector/access.h"
 #include "collector/collector_int.h"
+#include "collector/connect.h"
 #include "collector/live.h"
+
+#define QUERIER_BODY_MAX MIB(1)
+#define QUERIER(method, lane, large)                                                                   \
+	{                                                                                              \
+		"/querier.v1.QuerierService/" method, "POST", querier_call, TOKEN_READ, (lane), true,  \
+			"/querier.v1.QuerierService/" method, .is_large = (large), .is_connect = true, \
+							      .body_max = QUERIER_BODY_MAX             \
+	}
 
 /* Rows of one path stand together; the first that fits counts. A path that ends in '*' is a prefix. */
 static const struct route {
@@ -21,6 +30,7 @@ static const struct route {
 	const char *label; /* in metrics */
 	bool at_once;      /* answered before any worker is free: who watches the collector asks these */
 	bool is_large;     /* its answers often are: not begun while too many of these wait for their readers */
+	bool is_connect;   /* errors are told as the Connect protocol has it */
 	size_t body_max;   /* 0: as large as an upload */
 } routes[] = {
 	{ "/api/0/profiles", "POST", profefe_upload, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/api/0/profiles" },
@@ -42,8 +52,26 @@ static const struct route {
 	{ "/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
 	{ "/pyroscope/ingest", "POST", pyroscope_ingest, TOKEN_INGEST, HTTP_LANE_WRITE, true, "/ingest" },
 	{ "/push.v1.PusherService/Push", "POST", pyroscope_push, TOKEN_INGEST, HTTP_LANE_WRITE, true,
-	  "/push.v1.PusherService/Push" },
+	  "/push.v1.PusherService/Push", .is_connect = true },
+	QUERIER("ProfileTypes", HTTP_LANE_READ, false),
+	QUERIER("LabelNames", HTTP_LANE_READ, false),
+	QUERIER("LabelValues", HTTP_LANE_READ, false),
+	QUERIER("Series", HTTP_LANE_READ, false),
+	QUERIER("SelectSeries", HTTP_LANE_READ, false),
+	QUERIER("GetProfileStats", HTTP_LANE_READ, false),
+	QUERIER("AnalyzeQuery", HTTP_LANE_READ, false),
+	QUERIER("SelectMergeStacktraces", HTTP_LANE_MERGE, true),
+	QUERIER("SelectMergeSpanProfile", HTTP_LANE_MERGE, true),
+	QUERIER("SelectMergeProfile", HTTP_LANE_MERGE, true),
+	QUERIER("Diff", HTTP_LANE_MERGE, true),
+	QUERIER("*", HTTP_LANE_READ, false),
 	{ "/pyroscope/render", "GET", pyroscope_render, TOKEN_READ, HTTP_LANE_MERGE, false, "/pyroscope/render",
+	  .is_large = true },
+	{ "/render", "GET", pyroscope_render, TOKEN_READ, HTTP_LANE_MERGE, false, "/pyroscope/render",
+	  .is_large = true },
+	{ "/pyroscope/render-diff", "GET", pyroscope_compare, TOKEN_READ, HTTP_LANE_MERGE, false,
+	  "/pyroscope/render-diff", .is_large = true },
+	{ "/render-diff", "GET", pyroscope_compare, TOKEN_READ, HTTP_LANE_MERGE, false, "/pyroscope/render-diff",
 	  .is_large = true },
 	{ "/api/v1/services", "GET", view_services, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/services" },
 	{ "/api/v1/agents", "GET", view_agents, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/agents" },
@@ -283,9 +311,8 @@ static bool clean_path(struct http_request *rq, struct http_response *rs)
 	return false;
 }
 
-bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs)
+static bool begin(struct collector *c, struct http_request *rq, struct http_response *rs)
 {
-	struct collector *c = ctx;
 	const struct route *route;
 	uint64_t sender = 0;
 	size_t first;
@@ -321,6 +348,21 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 	return true;
 }
 
+static void tell_error(const struct http_request *rq, struct http_response *rs)
+{
+	if (rs->status >= 400 && rq->route < ROUTE_NONE && routes[rq->route].is_connect)
+		connect_error(rs);
+}
+
+bool collector_begin(void *ctx, struct http_request *rq, struct http_response *rs)
+{
+	bool goes_on = begin(ctx, rq, rs);
+
+	if (!goes_on)
+		tell_error(rq, rs);
+	return goes_on;
+}
+
 size_t collector_weigh(void *ctx, struct http_request *rq)
 {
 	size_t size;
@@ -341,31 +383,47 @@ static bool is_abandoned(const struct http_request *rq)
 	       clock_monotonic_ns(&clock_system) - rq->received_ns > NSEC_PER_SEC && http_gone(rq);
 }
 
-void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs)
+/* Large texts are packed, but Pyroscope's uploads have no answer to speak of. */
+static bool is_packed(const struct route *route)
+{
+	return str_starts(str_of(route->path), STR("/api/v1/")) || route->run == view_file ||
+	       (route->scope == TOKEN_READ &&
+		(route->is_connect || route->run == pyroscope_render || route->run == pyroscope_compare));
+}
+
+static void handle(struct call *call, struct http_request *rq, struct http_response *rs)
 {
 	const struct route *route = &routes[rq->route];
-	struct call call = { .collector = ctx, .rq = rq, .rs = rs };
 	int r;
 
 	if (is_abandoned(rq)) {
-		answer_store(&call, -ECANCELED, "");
+		answer_store(call, -ECANCELED, "");
 		return;
 	}
 	if (route->is_large && http_answers_full(rq)) {
 		http_answers_refuse(rq, rs);
 		return;
 	}
-	r = http_query_parse(rq->query, &call.query);
+	r = http_query_parse(rq->query, &call->query);
 	if (r < 0) {
 		answer_error(rs, 400, "bad request: the query cannot be read");
 		return;
 	}
-	call.now_ns = clock_wall_ns(call.collector->config.clock);
-	(void)path_fits(route, path_of(rq), &call.rest); /* it was found by it */
-	route->run(&call);
-	if (!rs->stream.more && (str_starts(str_of(route->path), STR("/api/v1/")) || route->run == view_file))
+	call->now_ns = clock_wall_ns(call->collector->config.clock);
+	(void)path_fits(route, path_of(rq), &call->rest); /* it was found by it */
+	route->run(call);
+	http_query_release(&call->query);
+}
+
+void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs)
+{
+	struct call call = { .collector = ctx, .rq = rq, .rs = rs };
+
+	handle(&call, rq, rs);
+	if (!call.later)
+		tell_error(rq, rs);
+	if (!rs->stream.more && is_packed(&routes[rq->route]))
 		answer_pack(rq, rs);
-	http_query_release(&call.query);
 }
 
 /* The end */

@@ -37,11 +37,12 @@ struct call {
 	struct http_request *rq;
 	struct http_response *rs;
 	struct http_query query;
-	struct str rest; /* of the path, behind the route's prefix; not decoded */
-	uint64_t now_ns; /* wall clock */
-	bool later;      /* it comes again: receive_later() */
-	bool too_long;   /* the query took longer than it may */
-	size_t parts;    /* more profiles than came, which sample labels made of them */
+	struct str rest;     /* of the path, behind the route's prefix; not decoded */
+	uint64_t now_ns;     /* wall clock */
+	bool later;          /* it comes again: receive_later() */
+	bool too_long;       /* the query took longer than it may */
+	uint64_t timeout_ns; /* what the client gives it, from its arrival on; 0: nothing is said */
+	size_t parts;        /* more profiles than came, which sample labels made of them */
 };
 
 typedef void call_fn(struct call *call);
@@ -128,7 +129,9 @@ call_fn profefe_upload, profefe_list, profefe_services, profefe_version, profefe
 /* api_merge.c */
 call_fn profefe_merge, profefe_download;
 /* api_pyroscope.c, api_push.c, api_render.c */
-call_fn pyroscope_ingest, pyroscope_push, pyroscope_render;
+call_fn pyroscope_ingest, pyroscope_push, pyroscope_render, pyroscope_compare;
+/* api_querier.c */
+call_fn querier_call;
 /* api_totals.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
 call_fn view_services, view_types, view_labels, view_timeline;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;

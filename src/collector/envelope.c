@@ -134,7 +134,7 @@ void answer_file(struct http_response *rs, struct buf *body, struct str filename
 static bool is_text(const char *type)
 {
 	return type && (str_starts(str_of(type), STR("text/")) || str_starts(str_of(type), STR("application/json")) ||
-			str_starts(str_of(type), STR("image/svg")));
+			str_eq(str_of(type), STR("application/proto")) || str_starts(str_of(type), STR("image/svg")));
 }
 
 void answer_pack(const struct http_request *rq, struct http_response *rs)

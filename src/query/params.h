@@ -41,23 +41,3 @@ bool query_type_known(struct str name);
 struct str query_type_detect(const struct model *m);
 /** query_is_trace - whether the bytes begin as a Go execution trace does. */
 bool query_is_trace(struct str bytes);
-
-/* A query of Pyroscope's render API: "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="a",k="v"}", or
- * "app.cpu{k="v"}". What borrows is borrowed from the text or from labels.bytes. */
-struct query_render {
-	struct str service; /* of the label service_name, or the application's name */
-	struct str type;    /* ours, static */
-	struct str column;  /* sample type; empty: the default one */
-	struct query_labels labels;
-};
-
-/**
- * query_render_parse - Return: 0; -EBADMSG; -ENOTSUP for matchers other than '='; -E2BIG, -ENOMEM. @out needs a release
- * of its labels only on 0.
- */
-int query_render_parse(struct str text, struct query_render *out) warn_unused;
-
-/** query_suffix_type - what the last part of an application's name ("app.cpu") says: our type, or empty. Static. */
-struct str query_suffix_type(struct str suffix);
-/** query_metric_type - what a profile's name says ("process_cpu", "memory"): our type, or empty. */
-struct str query_metric_type(struct str name);

@@ -346,7 +346,7 @@ struct totals {
 	void *ctx;
 	struct header header, last;
 	struct buf names; /* the columns' types and units, so that no lock is held while the visitor reads them */
-	struct store_label columns[MODEL_VALUE_TYPES_MAX];
+	struct store_label columns[MODEL_VALUE_TYPES_MAX], period;
 };
 
 static void totals_release(struct totals *t)
@@ -356,27 +356,41 @@ static void totals_release(struct totals *t)
 	buf_release(&t->names);
 }
 
+/* There is room in t->names. */
+static struct store_label name_type(struct totals *t, const struct dictionary *d, struct model_value_type type)
+{
+	struct str names[2] = { model_string(&d->m, type.type), model_string(&d->m, type.unit) };
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t at = t->names.len;
+
+		buf_adds(&t->names, names[i]);
+		names[i] = str_n(t->names.ptr + at, names[i].len);
+	}
+	return (struct store_label){ names[0], names[1] };
+}
+
+static size_t type_size(const struct dictionary *d, struct model_value_type type)
+{
+	return model_string(&d->m, type.type).len + model_string(&d->m, type.unit).len;
+}
+
 /* The service's lock is held. */
 static int name_columns(struct totals *t, const struct dictionary *d)
 {
 	const struct header *h = &t->header;
-	size_t at = 0;
+	size_t size = type_size(d, h->period_type) + 1;
 
 	if (t->names.len && header_same_types(h, &t->last))
 		return 0;
 	buf_clear(&t->names);
-	for (size_t i = 0; i < h->value_type_count; i++) {
-		buf_adds(&t->names, model_string(&d->m, h->value_types[i].type));
-		buf_adds(&t->names, model_string(&d->m, h->value_types[i].unit));
-	}
-	for (size_t i = 0; !t->names.error && i < h->value_type_count; i++) {
-		size_t type = model_string(&d->m, h->value_types[i].type).len;
-		size_t unit = model_string(&d->m, h->value_types[i].unit).len;
-
-		t->columns[i] =
-			(struct store_label){ str_n(t->names.ptr + at, type), str_n(t->names.ptr + at + type, unit) };
-		at += type + unit;
-	}
+	for (size_t i = 0; i < h->value_type_count; i++)
+		size += type_size(d, h->value_types[i]);
+	if (!buf_reserve(&t->names, size))
+		return t->names.error;
+	for (size_t i = 0; i < h->value_type_count; i++)
+		t->columns[i] = name_type(t, d, h->value_types[i]);
+	t->period = name_type(t, d, h->period_type);
 	t->last.value_type_count = h->value_type_count;
 	t->last.period_type = h->period_type;
 	memcpy(t->last.value_types, h->value_types, sizeof(h->value_types));
@@ -408,7 +422,8 @@ static int visit_total(struct totals *t, struct service *service, const struct s
 						       .columns = t->columns,
 						       .values = t->header.totals,
 						       .value_count = t->header.value_type_count,
-						       .default_column = default_column(&t->header) });
+						       .default_column = default_column(&t->header),
+						       .period = t->period });
 }
 
 static int total_series(struct partition *p, sqlite3 *db, const struct series_row *series,

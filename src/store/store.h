@@ -49,6 +49,8 @@ struct store_upload {
 	void *packed_ctx;
 };
 
+struct store_series;
+
 /* Which profiles. */
 struct store_selector {
 	struct str service, type;         /* empty: any */
@@ -58,6 +60,10 @@ struct store_selector {
 	size_t limit;            /* at most this many, the most recent ones; 0: all */
 	bool (*stop)(void *ctx); /* asked now and then; true ends the query with -ECANCELED. NULL: never */
 	void *stop_ctx;
+	/* Whether a series that fits so far is meant: one question at a time, perhaps from another thread, and again
+	 * for each day that has the series. NULL: all are. */
+	bool (*fits)(void *ctx, const struct store_series *series);
+	void *fits_ctx;
 };
 
 /* A stored profile without its content; borrowed for the length of the call. */
@@ -73,8 +79,6 @@ struct store_profile {
 /* A visitor that returns something else than 0 ends the walk, which returns that. */
 typedef int store_profile_fn(void *ctx, const struct store_profile *profile);
 
-struct store_series;
-
 /* The totals of one profile, all samples added up; columns as in its value types. */
 struct store_point {
 	uint64_t created_ns;
@@ -82,6 +86,7 @@ struct store_point {
 	const struct store_label *columns; /* key: type, value: unit */
 	const int64_t *values;
 	size_t value_count, default_column; /* what is meant when no column is named */
+	struct store_label period;          /* type and unit of what a sample was taken every; empty: not said */
 };
 
 typedef int store_point_fn(void *ctx, const struct store_point *point);

@@ -286,7 +286,9 @@ static int visit_total(const struct stored *item, store_point_fn *visit, void *c
 						 .columns = columns,
 						 .values = totals,
 						 .value_count = m->value_type_count,
-						 .default_column = model_default_value(m) });
+						 .default_column = model_default_value(m),
+						 .period = { model_string(m, m->period_type.type),
+							     model_string(m, m->period_type.unit) } });
 }
 
 static int totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)

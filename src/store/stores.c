@@ -190,5 +190,5 @@ bool store_selects(const struct store_selector *sel, const struct store_series *
 	for (size_t i = 0; i < sel->label_count; i++)
 		if (!has_label(series, &sel->labels[i]))
 			return false;
-	return true;
+	return !sel->fits || sel->fits(sel->fits_ctx, series);
 }

@@ -7,11 +7,15 @@ import gzip
 import json
 import os
 import shutil
+import sys
 import time
 from urllib.parse import quote
 
 from collector import Collector, message, pprof
 from support import HERE, QUICK, Profile, Tap, path, run
+
+sys.path.insert(0, os.path.join(HERE, "check_querier"))
+from flamebearer import flame  # noqa: E402  (the folder has to be known before)
 
 tap = Tap("pyroscope")
 FOLDED = b"main;handle;read 3\nmain;handle;write 5\nmain;idle 2\n"
@@ -192,24 +196,6 @@ def refusals(c):
     tap.ok(c.get("/ingest").status == 405, "GET /ingest is not allowed")
 
 
-def flame(levels, names):
-    """{path: (total, self)} of a flamebearer, by geometry alone."""
-    found, above = {}, [(0, levels[0][1], "")]
-    for depth, row in enumerate(levels):
-        here, x = [], 0
-        for i in range(0, len(row), 4):
-            x += row[i]
-            total, self_, name = row[i + 1], row[i + 2], names[row[i + 3]]
-            parents = [p for b, e, p in above if b <= x and x + total <= e] if depth else [""]
-            assert len(parents) == 1, (depth, i, parents)
-            key = f"{parents[0]};{name}" if depth else name
-            found[key] = (total, self_)
-            here.append((x, x + total, key))
-            x += total
-        above = here
-    return found
-
-
 def render(c):
     query = quote('process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop", region="eu"}')
     answer = c.get(f"/pyroscope/render?query={query}&from=now-1h&until=now&format=json").json
@@ -225,7 +211,9 @@ def render(c):
     cut = flame(short["levels"], short["names"])
     tap.ok(cut["total"] == (200000000, 0) and any(k.endswith(";other") for k in cut) and
            sum(s for _, s in cut.values()) == 200000000, "max-nodes: what is cut is other, nothing is lost", cut)
-    for query, status in (("nope{}", 400), ('cpu{a!="b"}', 400), ('cpu{a=~"b"}', 400), ('cpu{a="b"', 400), ("", 400), ('cpu{service_name="none"}', 404)):
+    shown = c.get("/pyroscope/render?query=" + quote('cpu{service_name=~"sho.|x", region!="us", host!~"h[2-9]"}')).json["flamebearer"]
+    tap.ok(shown["numTicks"] == 200000000, "selectors with !=, =~ and !~", shown)
+    for query, status in (("nope{}", 400), ('cpu{a="b"}', 404), ('cpu{a=~"("}', 400), ('cpu{a="b"', 400), ("", 400), ('cpu{service_name="none"}', 404)):
         tap.ok(c.get(f"/pyroscope/render?query={quote(query)}").status == status, f"render {query or 'nothing'} is {status}")
 
 

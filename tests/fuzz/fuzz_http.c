@@ -3,7 +3,7 @@
 #include "collector/tokens.h"
 #include "fuzz.h"
 #include "net/http_parse.h"
-#include "query/params.h"
+#include "query/render_query.h"
 
 #define NOW UINT64_C(1700000000000000000)
 
@@ -75,14 +75,14 @@ static void labels(struct str in)
 
 static void render(struct str in)
 {
-	struct query_render q;
+	scoped(query_render_release) struct query_render q = { 0 };
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 
-	if (query_render_parse(in, &q) < 0)
+	if (query_render_parse(in, &q, &why) < 0)
 		return;
-	must(q.type.len && q.service.len <= in.len && q.column.len <= in.len);
-	for (size_t i = 0; i < q.labels.count; i++)
-		must(q.labels.items[i].key.len && q.labels.items[i].value.len <= in.len);
-	query_labels_release(&q.labels);
+	must(q.type.len && q.service.len <= in.len && q.sample.len <= in.len && !why.len);
+	for (size_t i = 0; i < q.matchers.count; i++)
+		must(q.matchers.items[i].name.len <= in.len && q.matchers.items[i].value.len <= in.len);
 }
 
 static void times(struct str in)

@@ -3,6 +3,7 @@
 
 #include "query/flamebearer.h"
 #include "query/range.h"
+#include "query/render_query.h"
 
 #define NOW (UINT64_C(1709208005) * NSEC_PER_SEC) /* 2024-02-29T12:00:05Z */
 
@@ -153,8 +154,8 @@ static void reads_render_queries(void **state)
 		{ "my.app.alloc_space{}", 0, "my.app", "heap", "alloc_space" },
 		{ "cpu{service_name=\"q\\\"x\"}", 0, "q\"x", "cpu", "" },
 		{ "cpu", 0, "", "cpu", "" },
-		{ "cpu{a!=\"b\"}", -ENOTSUP, NULL, NULL, NULL },
-		{ "cpu{a=~\"b\"}", -ENOTSUP, NULL, NULL, NULL },
+		{ "cpu{service_name=~\"a|b\", a!=\"b\"}", 0, "", "cpu", "" },
+		{ "cpu{a=~\"(\"}", -EBADMSG, NULL, NULL, NULL },
 		{ "cpu{a=\"b\"", -EBADMSG, NULL, NULL, NULL },
 		{ "cpu{a=b}", -EBADMSG, NULL, NULL, NULL },
 		{ "cpu{a=\"b\\", -EBADMSG, NULL, NULL, NULL },
@@ -165,26 +166,29 @@ static void reads_render_queries(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct query_render q;
+		scoped(query_render_release) struct query_render q = { 0 };
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
 
 		print_message("  %s\n", cases[i].in);
-		assert_int_equal(query_render_parse(guarded(cases[i].in), &q), cases[i].want);
+		assert_int_equal(query_render_parse(guarded(cases[i].in), &q, &why), cases[i].want);
+		assert_int_equal(why.len > 0, cases[i].want < 0);
 		if (cases[i].want)
 			continue;
 		assert_true(str_eq(q.service, str_of(cases[i].service)) && str_eq(q.type, str_of(cases[i].type)));
-		assert_true(str_eq(q.column, str_of(cases[i].column)));
-		query_labels_release(&q.labels);
+		assert_true(str_eq(q.sample, str_of(cases[i].column)));
 	}
 }
 
 static int write_bearer(const char *folded, uint32_t nodes, struct buf *out)
 {
 	scoped(tree_release) struct tree tree = { 0 };
+	scoped(flamebearer_release) struct flamebearer b = { 0 };
 	struct json_out json = { .out = out };
 	uint64_t line;
 	int r = tree_from_folded(str_of(folded), NULL, &tree, &line);
 
-	return r ? r : flamebearer_write(&json, &tree, nodes);
+	r = r ? r : flamebearer_make(&tree, NULL, nodes, &b);
+	return r ? r : flamebearer_json(&b, &json);
 }
 
 #define FOLDED "a;b;c 3\na;b 2\na;d 4\ne 1\n"

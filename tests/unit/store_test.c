@@ -458,6 +458,7 @@ static int add_point(void *ctx, const struct store_point *p)
 
 	assert_int_equal(p->value_count, 2);
 	assert_true(str_eq(p->columns[1].key, STR("cpu")) && str_eq(p->columns[1].value, STR("nanoseconds")));
+	assert_true(str_eq(p->period.key, STR("cpu")) && str_eq(p->period.value, STR("nanoseconds")));
 	totals[0] += p->values[0];
 	totals[1] += p->values[1];
 	totals[2]++;
@@ -482,6 +483,41 @@ static void totals(void **state)
 	}
 	assert_int_equal(f->store->totals(f->s, &sel, add_point, got), 0);
 	assert_memory_equal(got, want, sizeof(got));
+}
+
+/* Not on zone x, and not of the service web. */
+static bool is_elsewhere(void *ctx, const struct store_series *series)
+{
+	*(size_t *)ctx += 1;
+	for (size_t i = 0; i < series->label_count; i++)
+		if (str_eq(series->labels[i].value, STR("x")))
+			return false;
+	return !str_eq(series->service, STR("web"));
+}
+
+static void asks_which_series_fit(void **state)
+{
+	struct fixture *f = *state;
+	struct store_sum info = { 0 };
+	scoped(window_release) struct window sum = { 0 };
+	struct listing l = { "" }, series = { "" };
+	int64_t totals[3] = { 0 };
+	size_t asked = 0;
+	struct store_selector sel = { .to_ns = UINT64_MAX, .fits = is_elsewhere, .fits_ctx = &asked };
+
+	put_some(f);
+	assert_int_equal(f->store->list(f->s, &sel, note_profile, &l), 0);
+	assert_string_equal(l.text, "api/heap@2,host=a ap/icpu@172800 ");
+	assert_true(asked >= 5);
+	assert_int_equal(f->store->series(f->s, &sel, note_series, &series), 0);
+	assert_string_equal(series.text, "ap/icpu@0 api/heap@0,host=a ");
+	assert_int_equal(f->store->sum(f->s, &sel, &sum, &info), 0);
+	assert_int_equal(info.profiles, 2);
+	assert_int_equal(f->store->totals(f->s, &sel, add_point, totals), 0);
+	assert_int_equal(totals[2], 2);
+	assert_int_equal(f->store->remove(f->s, &sel), 2);
+	assert_int_equal(f->store->list(f->s, &(struct store_selector){ .to_ns = UINT64_MAX }, note_profile, &l), 0);
+	assert_null(strstr(l.text + strlen("api/heap@2,host=a ap/icpu@172800 "), "heap"));
 }
 
 /* Going */
@@ -891,6 +927,7 @@ static void survives_failing_allocations(void **state)
 	X(keeps_order)                     \
 	X(lists)                           \
 	X(knows_its_series)                \
+	X(asks_which_series_fit)           \
 	X(sums)                            \
 	X(sums_of_a_long_range)            \
 	X(sums_a_day_once)                 \
