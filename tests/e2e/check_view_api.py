@@ -12,7 +12,7 @@ import struct
 import time
 import zlib
 
-from collector import Collector, pprof, top
+from collector import Collector, message, number, pprof, top
 from support import QUICK, Profile, Tap, hearth, path
 
 tap = Tap("view_api")
@@ -210,6 +210,45 @@ def flames(c, sums):
     tap.ok(gone.status == 404 and "call path" in gone.json["error"], "a path that is gone: 404 in clear words", gone)
     packed = c.get("/api/v1/flame?service=api&from=-2h", **{"Accept-Encoding": "gzip"})
     tap.ok(packed.headers["Content-Encoding"] == "gzip" and json.loads(gzip.decompress(packed.body))["total"] == whole["total"], "gzip for those who take it")
+
+
+def lined(samples):
+    """A profile of (name, line) frames, root first; those with a line are in /src/w.c."""
+    places = sorted({place for frames, _ in samples for place in frames})
+    strings = ["", "cpu", "nanoseconds", "/src/w.c", *[name for name, _ in places]]
+    out = message(1, number(1, 1) + number(2, 2))
+    for frames, value in samples:
+        out += message(2, b"".join(number(1, places.index(place) + 1) for place in reversed(frames)) + number(2, value))
+    for i, (_, line) in enumerate(places, 1):
+        out += message(4, number(1, i) + message(4, number(1, i) + (number(2, line) if line else b"")))
+        out += message(5, number(1, i) + number(2, i + 3) + number(3, i + 3) + (number(4, 3) if line else b""))
+    return out + b"".join(message(6, text.encode()) for text in strings) + number(9, (NOW - 20) * 10**9)
+
+
+def lines(c):
+    """Source lines of one function; recursion counts once, self only at the leaf."""
+    work, deep = ("work", 12), ("work", 14)
+    main, leaf, other = ("main", 0), ("leaf", 0), ("other", 0)
+    c.upload("lined", "cpu", lined([([main, work], 50), ([main, work, leaf], 20), ([main, work, deep, work], 10), ([main, deep], 30), ([main, other], 90)]))
+    f = get(c, "flame?service=lined&from=-1h")
+
+    def ask(name, **more):
+        at = f["names"].index(name)
+        body = {"path": [{"name": name, "kind": f["meta"]["kinds"][f["kind"][at]], "module": f["modules"][f["module"][at]], **more}]}
+        return c.ask("POST", "/api/v1/lines?service=lined&from=-1h", json.dumps(body).encode())
+
+    answer = ask("work").json
+    rows = [(r["file"], r["line"], r["self"], r["total"]) for r in answer["lines"]]
+    tap.ok(rows == [("/src/w.c", 12, 60, 80), ("/src/w.c", 14, 30, 40)] and (answer["self"], answer["total"], answer["count"]) == (90, 110, 2),
+           "the lines of a function", answer)
+    total = sum(f["total"][i] for i in range(len(f["level"])) if f["frame"][i] < len(f["names"]) and f["names"][f["frame"][i]] == "work" and f["level"][i] == 2)
+    tap.ok(total == answer["total"], "their function has the flame graph's total", total)
+    plain = ask("main").json
+    tap.ok([(r["file"], r["line"]) for r in plain["lines"]] == [("", 0)] and plain["total"] == f["total"][0], "lines that nobody knows", plain)
+    tap.ok(ask("work", kind="kernel").status == 404 and ask("work", module="x").status == 404, "another kind or module is another function")
+    for body in (b"", b'{"path": []}', b'{"path": [{"name": "a"}, {"name": "b"}]}'):
+        tap.ok(c.ask("POST", "/api/v1/lines?service=lined&from=-1h", body).status == 400, f"a body of {len(body)} bytes: 400")
+    tap.ok(c.ask("POST", "/api/v1/lines?service=none", b'{"path": [{"name": "a"}]}').status == 404, "nothing stored: 404")
 
 
 def compares(c):
@@ -410,6 +449,7 @@ for engine in ("sqlite", "memory"):
         totals(collector, sent)
         small_services(collector)
         flames(collector, sent)
+        lines(collector)
         compares(collector)
         exports(collector, sent)
         hostile(collector)

@@ -172,6 +172,18 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	for (const colorScheme of ['light', 'dark']) {
+		test(`source lines, 400 pixels wide, ${colorScheme}: axe-core finds nothing`, async () => {
+			const { page, context } = await open('#/profile?service=checkout-api&view=sandwich&f=3', { colorScheme, bypassCSP: true, viewport: { width: 400, height: 900 } });
+			await page.locator('.focus button', { hasText: 'Lines' }).click();
+			await page.locator('#lines tbody tr').first().waitFor();
+			await page.evaluate(readFileSync(axePath(), 'utf8'));
+			assert.deepEqual(await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | '))), []);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+			await context.close();
+		});
+	}
+
 	test('live: the graph moves, what is looked at stays', async () => {
 		const moving = await startCollector();
 		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
