@@ -124,6 +124,8 @@ export class FlameView {
 		const width = this.scroller.clientWidth;
 		const height = this.scroller.clientHeight;
 		const ratio = window.devicePixelRatio || 1;
+		const lost = this.flip && this.tree && height > 0 && height < this.height;
+		const below = lost ? Math.max(0, this.contentHeight() - this.height - this.scroller.scrollTop) : 0;
 		this.width = width;
 		this.height = height;
 		const resized = this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio);
@@ -135,6 +137,8 @@ export class FlameView {
 		}
 		if (this.tree) {
 			this.spacer.style.height = Math.max(0, this.contentHeight() - height) + 'px';
+			// A root at the bottom stays as near as it was; the browser keeps what is at the top.
+			if (lost) this.scroller.scrollTop = this.contentHeight() - height - below;
 			// Now, not in the next frame: a canvas that changed its size is empty.
 			if (resized) this.draw();
 			else this.invalidate();

@@ -184,6 +184,38 @@ describe('pages', { skip: reason || false }, () => {
 		});
 	}
 
+	test('the halves of the sandwich and the lines scroll by keys, and Tab leads out of them', async () => {
+		const opened = await open('#/profile?service=checkout-api&view=sandwich&f=3', { viewport: { width: 400, height: 600 } });
+		const { page } = opened;
+		await page.locator('.focus button', { hasText: 'Lines' }).click();
+		await page.locator('#lines tbody tr').first().waitFor();
+		// What the panel takes from the callers is far from the function, not the rows beside it.
+		await page.waitForFunction(() => {
+			const { scrollTop, scrollHeight, clientHeight } = document.getElementById('callers');
+			return scrollHeight > clientHeight && scrollTop + clientHeight >= scrollHeight - 1;
+		});
+		const scrolling = await page.evaluate(() => ['callers', 'callees', 'lines'].filter((id) => {
+			const { scrollHeight, clientHeight } = document.getElementById(id);
+			return scrollHeight > clientHeight;
+		}));
+		assert.ok(scrolling.includes('lines') && scrolling.length > 1, scrolling.join());
+		await page.locator('#callers-mirror').focus();
+		const stops = [];
+		for (let i = 0; i < 20 && !stops.includes('callees'); i++) {
+			await page.keyboard.press('Tab');
+			const id = await page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+			stops.push(id);
+			if (!scrolling.includes(id)) continue;
+			const before = await page.evaluate((wanted) => document.getElementById(wanted).scrollTop, id);
+			await page.keyboard.press(before > 0 ? 'ArrowUp' : 'ArrowDown');
+			await page.waitForFunction(([wanted, was]) => document.getElementById(wanted).scrollTop !== was, [id, before]);
+		}
+		assert.deepEqual(stops, ['callers', 'copy-focus', 'Lines', 'lines', 'source-link', 'callees-mirror', 'callees']);
+		await page.keyboard.press('Tab');
+		assert.ok(!(await page.evaluate(() => document.getElementById('sandwich').contains(document.activeElement))));
+		await assertSilent(opened);
+	});
+
 	test('live: the graph moves, what is looked at stays', async () => {
 		const moving = await startCollector();
 		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
