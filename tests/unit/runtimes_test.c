@@ -203,8 +203,11 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* A child of this program, in which the fake runtime starts up after @delay_ms. */
-static pid_t start_fake(unsigned int delay_ms, uint64_t version)
+#define NO_VERSION 99
+
+/* A child of this program, in which the fake runtime starts up after @delay_ms; what is in its place for @wrong_ms more
+ * is of no version. */
+static pid_t start_wrong_fake(unsigned int delay_ms, unsigned int wrong_ms, uint64_t version)
 {
 	static struct fake_frame frames[3] = { { 0, 1 }, { 0, 2 }, { 0, 3 } };
 	pid_t pid = fork();
@@ -217,9 +220,41 @@ static pid_t start_fake(unsigned int delay_ms, uint64_t version)
 	usleep(delay_ms * 1000);
 	fake_runtime_state.version = version;
 	fake_runtime_state.top = (uint64_t)(uintptr_t)&frames[0];
+	if (wrong_ms) {
+		fake_runtime_state.version = NO_VERSION;
+		__atomic_store_n(&fake_runtime_state.ready, 1, __ATOMIC_RELEASE);
+		usleep(wrong_ms * 1000);
+		__atomic_store_n(&fake_runtime_state.version, version, __ATOMIC_RELEASE);
+	}
 	__atomic_store_n(&fake_runtime_state.ready, 1, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
+}
+
+static pid_t start_fake(unsigned int delay_ms, uint64_t version)
+{
+	return start_wrong_fake(delay_ms, 0, version);
+}
+
+/* A look while the loader is at work sees something else. */
+static void what_passes_is_no_refusal(void **state)
+{
+	struct runtime_stats stats;
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_wrong_fake(0, 300, 1);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_int_equal(stats.failed, 0);
+	end(pid);
+	fixture_close(&f);
 }
 
 static void asks_until_ready(void **state)
@@ -762,7 +797,7 @@ static void refuses(void **state)
 
 	(void)state;
 	fixture_open(&f);
-	pid = start_fake(0, 99);
+	pid = start_fake(0, NO_VERSION);
 	p = program_of(&f, pid, 1);
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_REFUSED);
@@ -1190,6 +1225,7 @@ int main(void)
 		cmocka_unit_test(the_main_program_gives_the_application),
 		cmocka_unit_test(which_is_the_main_one),
 		cmocka_unit_test(metadata_are_joined),
+		cmocka_unit_test(what_passes_is_no_refusal),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(without_room_it_waits),
