@@ -10,7 +10,7 @@
 #include "base/u64map.h"
 #include "proc/mappings.h"
 #include "runtime/runtime.h"
-#include "sampler/remote/python/walk.h"
+#include "sampler/remote/readers.h"
 #include "symbol/symbol.h"
 #include "unwind/full_walk.h"
 #include "unwind/rows_files.h"
@@ -60,15 +60,18 @@ struct dumper {
 	struct world_tables tables;
 	struct walk *walk;
 	struct symbols *symbols;
-	/* Python's. */
+	/* The runtime's. */
 	struct dump_runtime runtimes[DUMP_RUNTIMES_MAX];
 	size_t runtime_count;
 	struct u64map probed;          /* file ids that were asked */
 	const struct runtime *runtime; /* that frames of the process belong to; NULL: none */
 	struct runtime_target target;
 	uint64_t info[RUNTIME_INFO_MAX / 8];
-	struct remote_walker *walker;
+	const struct remote_reader *outside; /* of that runtime; NULL: its frames stay native */
+	struct remote_walker *walker;        /* the reader's */
 	/* Of the thread at hand. */
+	struct abi_sample nothing;
+	const struct abi_sample *sample; /* its frames of the runtime: the reader's, or nothing */
 	uint8_t roles[ABI_FRAMES_MAX];
 	struct mix_output mixed;
 	struct dump_stop stop;
@@ -86,8 +89,8 @@ int dump_find_runtime(struct dumper *d) warn_unused;
 void dump_release_runtimes(struct dumper *d);
 /** dump_role - the part that a native frame plays in the interpreter. */
 enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f);
-/** dump_python_frame - name and line of a frame, read from the process. Return: 0 or -ENOMEM. */
-int dump_python_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out) warn_unused;
+/** dump_runtime_frame - name and line of a frame, read from the process. Return: 0 or -ENOMEM. */
+int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out) warn_unused;
 
 /** dump_add_thread - read one thread's stacks and put them in order: dump_threads.c. */
 int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;

@@ -29,7 +29,8 @@ static void dumper_release(struct dumper *d)
 	full_walk_free(d->full);
 	rows_close(d->rows);
 	table_memory_free(d->memory);
-	remote_walker_free(d->walker);
+	if (d->outside)
+		d->outside->close(d->walker);
 	free(d->walk);
 	if (d->reader_is_open)
 		mapping_reader_release(&d->reader);
@@ -191,8 +192,6 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 	r = d->walk ? open_process(d, why) : -ENOMEM;
 	if (r == 0)
 		r = open_native(d);
-	if (r == 0)
-		r = remote_walker_new(&d->walker);
 	if (r == 0)
 		r = describe(d);
 	if (r == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks of all threads of a live process, read once: kernel, native and Python frames in call order. They are
- * read from outside; the process is stopped only on request. */
+/* The stacks of all threads of a live process, read once: kernel frames, native ones and those of a language runtime,
+ * in call order. They are read from outside; the process is stopped only on request. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@ struct dump_config {
 	const char *host_root;
 };
 
-enum dump_kind { DUMP_KERNEL, DUMP_NATIVE, DUMP_PYTHON };
+enum dump_kind { DUMP_KERNEL, DUMP_NATIVE, DUMP_RUNTIME };
 
 struct dump_frame { /* texts: strings of the dump; 0: not known */
 	enum dump_kind kind;
@@ -30,12 +30,13 @@ struct dump_thread {
 	size_t first, count;                /* of the dump's frames, leaf first */
 	uint32_t remarks[DUMP_REMARKS_MAX]; /* what is missing, and why */
 	size_t remark_count;
-	bool has_python;
 };
 
 struct dump {
 	struct intern strings;
-	uint32_t pid, comm, exe, python; /* python: version, "3.11.2" */
+	uint32_t pid, comm, exe;
+	uint32_t runtime, title,
+		version; /* of the runtime whose frames are shown: its name, what people call it, "3.11.2" */
 	struct dump_thread *threads;
 	size_t thread_count, thread_cap;
 	struct dump_frame *frames;

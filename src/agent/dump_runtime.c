@@ -44,6 +44,24 @@ static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, b
 	return 0;
 }
 
+/* Return: 0 or -ENOMEM. */
+static int take_runtime(struct dumper *d, const struct runtime_binary *binary)
+{
+	int r = intern_add(&d->out->strings, str_of(binary->runtime->name), &d->out->runtime);
+
+	d->runtime = binary->runtime;
+	d->outside = remote_reader_find(d->runtime->id);
+	if (r == 0)
+		r = intern_add(&d->out->strings, str_of(binary->runtime->title), &d->out->title);
+	if (r == 0)
+		r = intern_add(&d->out->strings, str_of(binary->version), &d->out->version);
+	if (r == 0 && d->outside)
+		r = d->outside->open(&d->walker);
+	if (r == 0 && d->outside)
+		d->outside->know(d->process, d->info);
+	return r;
+}
+
 static int attach(struct dumper *d, const struct runtime_binary *binary, const struct file_elf *o,
 		  const struct mapping *m)
 {
@@ -54,10 +72,8 @@ static int attach(struct dumper *d, const struct runtime_binary *binary, const s
 	d->target.bias = m->start - address;
 	if (r == 0)
 		r = binary->refused[0] ? -ENOTSUP : binary->runtime->attach(binary, &d->target, d->info);
-	if (r > 0) {
-		d->runtime = binary->runtime;
-		return intern_add(&d->out->strings, str_of(binary->version), &d->out->python);
-	}
+	if (r > 0)
+		return take_runtime(d, binary);
 	if (d->runtime)
 		return 0;
 	buf_addf(&text, "no %s frames: %s", binary->runtime->name,
@@ -105,10 +121,6 @@ int dump_find_runtime(struct dumper *d)
 		if (r < 0)
 			return r;
 	}
-	if (!d->runtime || d->runtime->id != ABI_RUNTIME_PYTHON)
-		return 0;
-	memcpy(&d->process->python, d->info, sizeof(d->process->python));
-	d->process->has_python = true;
 	return 0;
 }
 
@@ -137,20 +149,20 @@ enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
 	return MIX_NATIVE;
 }
 
-int dump_python_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
+int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
 {
 	struct buf room = BUF_INIT(MIB(16));
 	struct runtime_function function = { 0 };
 	int r;
 
-	*out = (struct dump_frame){ .kind = DUMP_PYTHON, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
-	r = d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function);
+	*out = (struct dump_frame){ .kind = DUMP_RUNTIME, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
+	r = d->runtime->read_name ? d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function) : -ENOTSUP;
 	if (r == 0)
 		r = intern_add(&d->out->strings, function.name, &out->name);
 	if (r == 0)
 		r = intern_add(&d->out->strings, function.file, &out->file);
 	if (r == 0) {
-		out->line = d->runtime->line(&function, f->extra);
+		out->line = d->runtime->line ? d->runtime->line(&function, f->extra) : 0;
 		out->first_line = function.first_line;
 	}
 	buf_release(&room);

@@ -18,7 +18,7 @@ static void add_frame(const struct dump *d, const struct dump_frame *f, struct b
 {
 	buf_adds(out, f->guessed ? STR("  ~ ") : STR("    "));
 	add_shown(out, f->name ? text_of(d, f->name) : STR("[unknown]"));
-	if (f->kind == DUMP_PYTHON && f->file) {
+	if (f->kind == DUMP_RUNTIME && f->file) {
 		buf_adds(out, STR(" ("));
 		add_shown(out, text_of(d, f->file));
 		if (f->line || f->first_line)
@@ -57,9 +57,11 @@ void dump_text(const struct dump *d, struct buf *out)
 		add_shown(out, text_of(d, d->exe));
 		buf_addc(out, ')');
 	}
-	if (d->python) {
-		buf_adds(out, STR(", Python "));
-		add_shown(out, text_of(d, d->python));
+	if (d->version) {
+		buf_adds(out, STR(", "));
+		add_shown(out, text_of(d, d->title));
+		buf_addc(out, ' ');
+		add_shown(out, text_of(d, d->version));
 	}
 	buf_addc(out, '\n');
 	if (d->stopped_ns)
@@ -90,12 +92,12 @@ static void add_number(struct json_out *j, struct str key, uint64_t value)
 
 static void add_frame_json(const struct dump *d, const struct dump_frame *f, struct json_out *j)
 {
-	static const char *const kinds[] = {
-		[DUMP_KERNEL] = "kernel", [DUMP_NATIVE] = "native", [DUMP_PYTHON] = "python"
+	const struct str kinds[] = {
+		[DUMP_KERNEL] = STR("kernel"), [DUMP_NATIVE] = STR("native"), [DUMP_RUNTIME] = text_of(d, d->runtime)
 	};
 
 	json_out_begin(j, '{');
-	add_member(j, STR("kind"), str_of(kinds[f->kind]));
+	add_member(j, STR("kind"), kinds[f->kind]);
 	add_member(j, STR("name"), text_of(d, f->name));
 	add_member(j, STR("file"), text_of(d, f->file));
 	add_member(j, STR("module"), text_of(d, f->module));
@@ -137,7 +139,8 @@ void dump_json(const struct dump *d, struct buf *out)
 	add_number(&j, STR("pid"), d->pid);
 	add_member(&j, STR("comm"), text_of(d, d->comm));
 	add_member(&j, STR("exe"), text_of(d, d->exe));
-	add_member(&j, STR("python"), text_of(d, d->python));
+	if (d->runtime)
+		add_member(&j, text_of(d, d->runtime), text_of(d, d->version));
 	add_member(&j, STR("remark"), text_of(d, d->remark));
 	if (d->stopped_ns)
 		add_number(&j, STR("stopped_ns"), d->stopped_ns);

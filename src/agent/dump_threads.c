@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread of a dump: kernel, native and Python frames, and which parts could not be read. */
+/* One thread of a dump: kernel frames, native ones and the runtime's, and which parts could not be read. */
 #include "agent/dump_int.h"
 
 #include <fcntl.h>
@@ -166,23 +166,23 @@ static int add_native(struct dumper *d, const struct abi_frame *f)
 	return r;
 }
 
-static int add_python(struct dumper *d, const struct abi_frame *f)
+static int add_runtime(struct dumper *d, const struct abi_frame *f)
 {
 	struct dump_frame out;
-	int r = dump_python_frame(d, f, &out);
+	int r = dump_runtime_frame(d, f, &out);
 
 	return r < 0 ? r : add_frame(d, &out);
 }
 
-static int add_mixed(struct dumper *d, struct dump_thread *t, const struct abi_frame *python)
+static int add_mixed(struct dumper *d)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < d->mixed.count && r == 0; i++) {
 		uint32_t at = d->mixed.frames[i];
 
-		r = at & MIX_RUNTIME ? add_python(d, &python[at & ~MIX_RUNTIME]) : add_native(d, &d->walk->frames[at]);
-		t->has_python |= (at & MIX_RUNTIME) != 0;
+		r = at & MIX_RUNTIME ? add_runtime(d, &d->sample->frames[at & ~MIX_RUNTIME])
+				     : add_native(d, &d->walk->frames[at]);
 	}
 	return r;
 }
@@ -234,17 +234,17 @@ static void walk_native(struct dumper *d, bool is_return, bool is_exact)
 	w->world = NULL;
 }
 
-static void mix(struct dumper *d, const struct abi_sample *python)
+static void mix(struct dumper *d)
 {
 	const struct walk *w = d->walk;
 	struct mix_input in = {
 		.native = w->frames,
 		.roles = d->roles,
 		.native_count = w->count,
-		.runtime = python->frames,
-		.runtime_count = python->runtime_count,
+		.runtime = d->sample->frames,
+		.runtime_count = d->sample->runtime_count,
 		.stack_pointer = w->leaf[WALK_REG_SP],
-		.runtime_end = python->runtime_end,
+		.runtime_end = d->sample->runtime_end,
 		.native_is_whole = w->end == ABI_END_COMPLETE || w->end == ABI_END_UNPROVEN_ROOT,
 		.only_runtime = !w->count,
 	};
@@ -280,21 +280,20 @@ static int remark_native(struct dumper *d, struct dump_thread *t, bool is_exact)
 	return dump_remark(d, t, text);
 }
 
-static int remark_python(struct dumper *d, struct dump_thread *t, const struct abi_sample *python)
+static int remark_runtime(struct dumper *d, struct dump_thread *t)
 {
 	char text[160];
 
-	if (!d->process->has_python || d->mixed.end == ABI_RUNTIME_END_WHOLE ||
-	    python->runtime_end == ABI_RUNTIME_END_NO_STATE || d->mixed.end == ABI_RUNTIME_END_NONE)
+	if (!d->outside || d->mixed.end == ABI_RUNTIME_END_WHOLE ||
+	    d->sample->runtime_end == ABI_RUNTIME_END_NO_STATE || d->mixed.end == ABI_RUNTIME_END_NONE)
 		return 0;
-	snprintf(text, sizeof(text), "Python frames: %s", runtime_ends[d->mixed.end]);
+	snprintf(text, sizeof(text), "%s frames: %s", d->runtime->title, runtime_ends[d->mixed.end]);
 	return dump_remark(d, t, text);
 }
 
 /* One reading of the thread. Return: 0; 1: it did something else meanwhile; -errno. */
 static int read_once(struct dumper *d, struct remote_thread *thread, struct dump_thread *t, bool *is_exact)
 {
-	struct abi_sample *python = remote_walker_sample(d->walker);
 	struct dump_registers before = { 0 };
 	char text[512], again[512];
 	ssize_t size = read_text(d, t->tid, "syscall", text, sizeof(text)), after;
@@ -308,11 +307,8 @@ static int read_once(struct dumper *d, struct remote_thread *thread, struct dump
 	d->walk->end = ABI_END_NO_REGISTERS;
 	if (get_registers(d, t, &before, &is_return, is_exact))
 		walk_native(d, is_return, *is_exact);
-	python->runtime_count = 0;
-	python->runtime_end = ABI_RUNTIME_END_NONE;
-	if (d->process->has_python)
-		remote_walk_thread(d->walker, d->process, thread);
-	mix(d, python);
+	d->sample = d->outside ? d->outside->read(d->walker, d->process, thread) : &d->nothing;
+	mix(d);
 	after = read_text(d, t->tid, "syscall", again, sizeof(again));
 	return after != size || (size > 0 && memcmp(text, again, (size_t)size)) ? 1 : 0;
 }
@@ -397,13 +393,13 @@ int dump_add_thread(struct dumper *d, struct remote_thread *thread)
 	if (r == 0)
 		r = look_at_kernel(d, &t);
 	if (r == 0)
-		r = add_mixed(d, &t, remote_walker_sample(d->walker)->frames);
+		r = add_mixed(d);
 	if (r == 0 && t.state == 'Z')
 		r = dump_remark(d, &t, "it has ended; the process goes on without it");
 	else if (r == 0)
 		r = remark_native(d, &t, is_exact);
 	if (r == 0)
-		r = remark_python(d, &t, remote_walker_sample(d->walker));
+		r = remark_runtime(d, &t);
 	t.count = d->out->frame_count - t.first;
 	if (r == 0)
 		d->out->threads[d->out->thread_count++] = t;

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A Python program's functions in the outputs: name, file, first and executing line, in call order with what is native."""
+import json
 import re
+import subprocess
 import sys
 
 import support
@@ -111,5 +113,18 @@ tap.ok(spin and share(kept, spin) >= 0.99, "asked for, they stay, and Python's o
 done = hearth("record", "-F", "499", "--no-python", "-o", other, "--", PYTHON, program)
 profile = Profile(other)
 tap.ok(profile.samples and not having("spin"), "not asked for, Python stays native")
+
+# The stacks of a live process: the frames are called by their runtime, which can be switched off here, too.
+sleeper = subprocess.Popen([PYTHON, "-c", "import time\ndef waits():\n    print(1, flush=True)\n    time.sleep(600)\nwaits()"], stdout=subprocess.PIPE)
+sleeper.stdout.readline()
+shown = json.loads(hearth("dump", "-p", sleeper.pid, "--json").stdout)
+named = [f["name"] for t in shown["threads"] for f in t["frames"] if f["kind"] == "python"]
+tap.ok(named == ["waits", "<module>"] and re.fullmatch(r"3\.[0-9.]+", shown["python"]), "dump -p shows them", shown)
+shown = json.loads(hearth("dump", "-p", sleeper.pid, "--json", "--no-python").stdout)
+kinds = {f["kind"] for t in shown["threads"] for f in t["frames"]}
+tap.ok("native" in kinds and "python" not in kinds and "python" not in shown and not any("Python" in r for t in shown["threads"] for r in t["remarks"]),
+       "dump -p --no-python does not", shown)
+sleeper.kill()
+sleeper.wait()
 tap.finish()
 sys.exit(0)
