@@ -70,7 +70,6 @@ struct dumper {
 	const struct remote_reader *outside; /* of that runtime; NULL: its frames stay native */
 	struct remote_walker *walker;        /* the reader's */
 	/* Of the thread at hand. */
-	struct abi_sample nothing;
 	const struct abi_sample *sample; /* its frames of the runtime: the reader's, or nothing */
 	uint8_t roles[ABI_FRAMES_MAX];
 	struct mix_output mixed;
@@ -81,6 +80,7 @@ struct dumper {
 	struct dump_unnamed *unnamed;
 	size_t unnamed_count, unnamed_cap;
 	struct buf kernel;
+	struct abi_sample nothing; /* last: it has no frames */
 };
 
 /** dump_find_runtime - which runtime it is, and what its walker has to know: dump_runtime.c. Return: 0 or -ENOMEM; no

@@ -133,8 +133,8 @@ static void knows_columns(void **state)
 /* A budget of work: beyond it nothing fits, which the caller tells. */
 static void ends_what_takes_long(void **state)
 {
-	char text[2049];
-	const struct store_label label = { STR("a"), str_n(text, 2048) };
+	static char text[2048];
+	const struct store_label label = { STR("a"), str_n(text, sizeof(text)) };
 	const struct store_series one = { STR("s"), STR("cpu"), &label, 1 };
 	scoped(matchers_release) struct matchers m = { 0 };
 	size_t asked = 0;
