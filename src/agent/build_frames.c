@@ -4,8 +4,8 @@
 
 #include "agent/build_int.h"
 #include "base/utf8.h"
-#include "runtime/python/source.h"
 #include "runtime/runtimes.h"
+#include "runtime/sources.h"
 
 #define KERNEL_MAPPING STR("[kernel.kallsyms]")
 
@@ -275,14 +275,15 @@ static int add_runtime_mapping(struct builder *b, enum model_kind of, struct str
 	return r < 0 ? r : model_add_mapping(b->m, &row, out);
 }
 
-static void find_source(struct builder *b, const struct aggregate_function *f, struct python_source *out)
+static void find_source(struct builder *b, const struct aggregate_function *f, struct runtime_source *out)
 {
 	const struct aggregate_origin *origin = &b->a->origins[f->origin];
+	const struct runtime_source_file file = { .origin = origin->number,
+						  .root_fd = origin->root_fd,
+						  .path = intern_get(&b->a->strings, f->file),
+						  .version = intern_get(&b->a->strings, f->version) };
 
-	*out = (struct python_source){ 0 };
-	if (b->sources && f->runtime == ABI_RUNTIME_PYTHON)
-		python_sources_find(b->sources, origin->number, origin->root_fd, intern_get(&b->a->strings, f->file),
-				    intern_get(&b->a->strings, f->version), out);
+	runtime_sources_find(b->sources, f->runtime, &file, out);
 }
 
 static int add_qualified(struct builder *b, struct str package, struct str name, uint32_t *out)
@@ -303,7 +304,7 @@ static int add_runtime_line(struct builder *b, const struct runtime *runtime, co
 {
 	struct model_function function = { .kind = runtime->kind, .start_line = f->first_line };
 	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name, too */
-	struct python_source source;
+	struct runtime_source source;
 	int r;
 
 	find_source(b, f, &source);

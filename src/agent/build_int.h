@@ -22,9 +22,9 @@ struct runtime_counts { /* samples: with frames of it; complete: of them */
 struct builder {
 	const struct aggregate *a;
 	struct symbols *symbols;
-	struct debug_lines *lines;      /* or NULL */
-	struct python_sources *sources; /* or NULL */
-	struct runtimes *runtimes;      /* or NULL */
+	struct debug_lines *lines;       /* or NULL */
+	struct runtime_sources *sources; /* or NULL */
+	struct runtimes *runtimes;       /* or NULL */
 	struct debug_lines_stats lines_before;
 	struct line_room *room;
 	struct model *m;

@@ -7,16 +7,16 @@
 #include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
 
-struct python_sources;
+struct runtime_sources;
 struct runtimes;
 
 struct build_config { /* all are borrowed */
 	struct symbols *symbols;
-	struct debug_lines *lines;      /* NULL, or what gives inlined frames and lines of native code */
-	struct python_sources *sources; /* import paths and distributions; NULL: functions go without */
-	struct runtimes *runtimes;      /* which files are runtimes; NULL: their frames were not asked for */
-	const char *default_value;      /* the sample type that viewers show first; NULL: cpu */
-	uint32_t frequency_hz;          /* gives the period; columns are samples/count and cpu/nanoseconds */
+	struct debug_lines *lines;       /* NULL, or what gives inlined frames and lines of native code */
+	struct runtime_sources *sources; /* import paths and distributions; NULL: functions go without */
+	struct runtimes *runtimes;       /* which files are runtimes; NULL: their frames were not asked for */
+	const char *default_value;       /* the sample type that viewers show first; NULL: cpu */
+	uint32_t frequency_hz;           /* gives the period; columns are samples/count and cpu/nanoseconds */
 };
 
 /**

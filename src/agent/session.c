@@ -516,7 +516,7 @@ void session_close(struct session *s)
 		s->sampler->close(s->sampling);
 	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
-	python_sources_free(s->sources);
+	runtime_sources_free(s->sources);
 	files_close(s->files);
 	aggregate_free(s->aggregate);
 	queue_close(&s->jobs);

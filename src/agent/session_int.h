@@ -12,8 +12,8 @@
 #include "agent/waits.h"
 #include "base/queue.h"
 #include "proc/cpustat.h"
-#include "runtime/python/source.h"
 #include "runtime/runtimes.h"
+#include "runtime/sources.h"
 #include "symbol/debug_lines.h"
 #include "symbol/symbol.h"
 
@@ -66,8 +66,8 @@ struct session {
 
 	/* The worker's. */
 	struct symbols *symbols;
-	struct debug_lines *lines;      /* NULL: not asked for */
-	struct python_sources *sources; /* NULL: no runtimes */
+	struct debug_lines *lines;       /* NULL: not asked for */
+	struct runtime_sources *sources; /* NULL: no runtimes */
 	pthread_t worker;
 	struct queue jobs; /* of struct job */
 

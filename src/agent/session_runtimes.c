@@ -22,7 +22,7 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 
 	if (!s->wanted[0])
 		return 0;
-	r = python_sources_new(&s->sources);
+	r = runtime_sources_new(s->wanted, &s->sources);
 	return r < 0 ? r : runtimes_open(&cfg, s->files, &s->runtimes);
 }
 

@@ -11,11 +11,12 @@
  *	read_code      memory         -> what compiled code says of its positions        (once per code)
  *	line           name, position -> executing line                                  (once per distinct frame)
  *	expand         code, position -> the functions that were inlined there           (once per distinct frame)
+ *	sources_find   source file    -> its package and distribution                    (once per file and window)
  *
  * CONTRIBUTING.md lists what adding one takes; tests/unit/fake_runtime.c (walked behind) and fake_inline.c (in line)
- *are templates. Every function works on bytes of strangers: bounded, never trusting, fuzzed. decode_name, line and
- *expand are pure and run on the reader of the ring, walk_step on who finishes walks; all others run on the worker of
- *struct runtimes (runtimes.h), probe on its looker, too. */
+ * are templates. Every function works on bytes of strangers: bounded, never trusting, fuzzed. decode_name, line and
+ * expand are pure and run on the reader of the ring, walk_step on who finishes walks, sources_find on the symbol
+ * worker; all others run on the worker of struct runtimes (runtimes.h), probe on its looker, too. */
 #pragma once
 
 #include <linux/types.h>
@@ -104,6 +105,18 @@ enum runtime_way {                   /* how stacks of a runtime are had */
 		   RUNTIME_WAY_OFF,
 };
 
+struct runtime_source_file { /* a file that functions come from */
+	uint32_t origin;     /* a number for the file system that it lies in, one per container */
+	int root_fd;         /* root directory of that, borrowed; -1: gone, then only the path itself is looked at */
+	struct str path;
+	struct str version; /* of the runtime, "3.11.2" */
+};
+
+struct runtime_source {          /* what it belongs to */
+	struct str package;      /* goes before functions' names: "json.decoder"; empty: nobody can tell */
+	struct str distribution; /* "requests==2.31.0"; empty: none */
+};
+
 struct runtime_shown { /* one function of a frame */
 	struct runtime_function function;
 	int32_t line; /* executing, or of the call that was inlined; 0: not known */
@@ -160,8 +173,8 @@ struct runtime {
 	 */
 	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
 		    struct abi_code_range *ranges);
-	/** walk_start - find the thread's first frame; walk_step - push one; compiled for the host from walk/. */
-	enum walk_next (*walk_start)(struct walk *w, const void *info);
+	/** walk_step - push one frame and stand at its caller: for walks that the host finishes, so of in_line ones
+	 * only; compiled from walk/. */
 	enum walk_next (*walk_step)(struct walk *w, const void *info);
 	/**
 	 * decode_name - what abi_name.bytes say
@@ -197,6 +210,13 @@ struct runtime {
 	 */
 	size_t (*expand)(const struct runtime_function *code, uint32_t position, bool is_return,
 			 struct runtime_shown out[RUNTIME_EXPAND_MAX]);
+	/** sources_new - a cache for sources_find(): what a source file belongs to; used by the symbol worker alone.
+	 * NULL: source files belong to nothing. Return: 0 or -ENOMEM. */
+	int (*sources_new)(void **out);
+	void (*sources_free)(void *sources);
+	/** sources_find - reads the file system of the process; never fails. @out: cleared by the caller, borrowed
+	 * until the next question. */
+	void (*sources_find)(void *sources, const struct runtime_source_file *file, struct runtime_source *out);
 	/** metadata - of the process, for people: a JSON object (docs/applications.md). May be NULL. */
 	int (*metadata)(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json);
 	/** application - which application it is: "python: app.py (/srv/app.py)". -ENOENT: nobody can tell. May be

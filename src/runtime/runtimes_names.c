@@ -2,8 +2,6 @@
 /* Names of functions: the reader keeps them (names.h), the worker reads those whose record was lost or cut. */
 #include "runtime/runtimes_int.h"
 
-#include "runtime/python/names.h"
-
 #define ROOM_MAX MIB(1)
 #define ANSWERS_MAX MIB(16)               /* bytes that wait for the reader; what is more is asked for again */
 #define LINE_BYTES_PER_S NAMES_LINE_BYTES /* 1 to 2 ns each */

@@ -68,14 +68,14 @@ static int fake_attach(const struct runtime_binary *binary, const struct runtime
 }
 
 /* The walker: in a file of walk/ when BPF runs it, too. */
-static enum walk_next fake_start(struct walk *w, const void *info)
+enum walk_next fake_walk_start(struct walk *w, const void *info)
 {
 	const struct fake_info *i = info;
 
 	return walk_read(w, &w->state[0][0], sizeof(uint64_t), i->top) ? WALK_DONE : WALK_MORE;
 }
 
-static enum walk_next fake_step(struct walk *w, const void *info)
+enum walk_next fake_walk_step(struct walk *w, const void *info)
 {
 	struct fake_frame frame;
 
@@ -124,8 +124,6 @@ const struct runtime fake_runtime = {
 	.probe = fake_probe,
 	.release = fake_release,
 	.attach = fake_attach,
-	.walk_start = fake_start,
-	.walk_step = fake_step,
 	.decode_name = fake_decode_name,
 	.line = fake_line,
 	.application = fake_application,

@@ -48,6 +48,11 @@ struct fake_code { /* of fake_inline, in the process: what its compiler wrote do
 size_t fake_expand(const struct runtime_function *code, uint32_t position, bool is_return,
 		   struct runtime_shown out[RUNTIME_EXPAND_MAX]);
 
+/** fake_walk_start - find the thread's first frame; fake_walk_step - push one: the walker of fake_runtime, which a
+ * shell in bpf/ runs behind the native frames. */
+enum walk_next fake_walk_start(struct walk *w, const void *info);
+enum walk_next fake_walk_step(struct walk *w, const void *info);
+
 extern const struct runtime fake_inline;
 extern const struct runtime fake_runtime;
 extern struct fake_state fake_runtime_state;

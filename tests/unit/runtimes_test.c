@@ -471,9 +471,9 @@ static void walks(void **state)
 	(void)state;
 	assert_non_null(w);
 	w->world = &world;
-	next = fake_runtime.walk_start(w, &info);
+	next = fake_walk_start(w, &info);
 	while (next == WALK_MORE)
-		next = fake_runtime.walk_step(w, &info);
+		next = fake_walk_step(w, &info);
 	assert_int_equal(w->count, 2);
 	assert_int_equal(w->frames[0].a, 11);
 	assert_int_equal(w->frames[1].a, 22);

@@ -75,8 +75,6 @@ int python_stripped(struct python_file *file, char version[32]) warn_unused;
 int python_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void python_release(struct runtime_binary *binary);
 int python_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
-enum walk_next python_walk_start(struct walk *w, const void *info);
-enum walk_next python_walk_step(struct walk *w, const void *info);
 
 /**
  * python_loops - where the interpreter's loop is: loops.c
