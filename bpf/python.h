@@ -5,6 +5,7 @@
  * The includer has count_add(), ring_flags() and the map `ring`. */
 #pragma once
 
+#include "names.h"
 #include "unwind.h"
 
 #include <bpf/bpf_core_read.h>
@@ -12,9 +13,7 @@
 #include "abi/python.h"
 
 #define PYTHONS_MAX 4096                  /* processes; what is more the host refuses and counts */
-#define NAMES_SENT 2048                   /* of each CPU; a power of two */
-#define NAMES_BESIDE 4                    /* places that a name may be in */
-#define NAME_OF_MODULE 1ULL               /* lowest bit of a key: the file's name is part of the cookie */
+#define NAME_OF_MODULE NAME_FLAG          /* the file's name is part of the cookie */
 #define MODULE_TEXT 0x3e656c75646f6d3cULL /* "<module>" */
 #define NATIVE_ROOM 640                   /* frames: the others are for the runtime's, where there is one */
 
@@ -24,19 +23,6 @@ struct { /* preallocated: a fork adds to it */
 	__type(key, __u32); /* pid */
 	__type(value, struct abi_python);
 } pythons SEC(".maps");
-
-struct python_names {
-	__u64 keys[NAMES_SENT];
-};
-
-struct { /* which names the host was sent; by a hash, the latest first among NAMES_BESIDE */
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct python_names);
-} names_sent SEC(".maps");
-
-__u32 names_epoch; /* the host raises it: names are sent again */
 
 static __always_inline void python_seen(struct walk *w);
 #define walk_python_seen(w) python_seen(w)
@@ -240,24 +226,10 @@ __attribute__((noinline)) int python_send_name(__u32 trigger)
 	head->bytes_size = sizeof(r->name);
 	for (__u32 part = 0; part < PYTHON_PARTS; part++)
 		python_take_part(trigger, part);
-	size = sizeof(r->head) + head->bytes_size;
-	head->header.type = ABI_RECORD_NAME;
-	head->header.version = ABI_VERSION;
-	head->header.size = size;
-	head->header.time_ns = sample->header.time_ns;
-	head->process_start_ns = sample->process_start_ns;
-	head->key = p->code;
-	head->cookie = p->cookie;
-	head->pid = sample->pid;
-	head->exec_id = sample->exec_id;
-	head->runtime = ABI_RUNTIME_PYTHON;
+	name_head(head, sample, p->code, p->cookie, ABI_RUNTIME_PYTHON);
+	size = head->header.size;
 	unwind_bound(size, sizeof(*r));
-	if (bpf_ringbuf_output(&ring, r, size, ring_flags(false))) {
-		count_add(ABI_COUNTER_NAMES_LOST, 1);
-		return 0;
-	}
-	count_add(ABI_COUNTER_NAMES, 1);
-	return 1;
+	return name_send(r, size);
 }
 
 /* Is the current code object that of a module, exec() or eval()? Global, so verified once. */
@@ -297,33 +269,11 @@ __attribute__((noinline)) int python_mix_file(__u32 trigger)
 	return 0;
 }
 
-struct python_name_set {
-	__u64 *keys; /* NAMES_BESIDE */
-	__u64 key;   /* without NAME_OF_MODULE */
-};
-
-/* Return: what is there of the current code object and its cookie, or 0. */
-static __always_inline __u64 python_look(struct walk *w, struct python_names *names, struct python_name_set *out)
+static __always_inline __u64 python_name_key(struct walk *w)
 {
 	struct walk_python *p = walk_python_state(w);
-	__u64 key = walk_python_mix(p->process ^ p->code, p->cookie) & ~NAME_OF_MODULE;
-	__u64 *keys = &names->keys[key >> 1 & (NAMES_SENT - NAMES_BESIDE)];
 
-	out->keys = keys;
-	out->key = key;
-	for (int i = 0; i < NAMES_BESIDE; i++)
-		if ((keys[i] & ~NAME_OF_MODULE) == key)
-			return keys[i];
-	return 0;
-}
-
-/* A tick may come in between: then a name is sent again. */
-static __always_inline void python_remember(struct python_name_set *set, __u64 flags)
-{
-	set->keys[3] = set->keys[2];
-	set->keys[2] = set->keys[1];
-	set->keys[1] = set->keys[0];
-	set->keys[0] = set->key | flags;
+	return walk_python_mix(p->process ^ p->code, p->cookie) & ~NAME_FLAG;
 }
 
 /* What walk_python_seen() does: sends what is new. A module is known by its cookie to be one, and then by its file.
@@ -331,38 +281,36 @@ static __always_inline void python_remember(struct python_name_set *set, __u64 f
 __attribute__((noinline)) int python_meet(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
-	__u32 zero = 0;
-	struct python_names *names = bpf_map_lookup_elem(&names_sent, &zero);
-	struct python_name_set set;
+	struct names *names = names_of_cpu();
+	struct name_set set;
 	__u64 found;
 
 	if (!w || !names)
 		return 0;
-	found = python_look(w, names, &set);
+	found = names_look(names, python_name_key(w), &set);
 	if (!found && walk_python_needs_file(&walk_python_info(w)->layout) && python_is_module(trigger)) {
 		found = NAME_OF_MODULE;
-		python_remember(&set, NAME_OF_MODULE);
+		names_remember(&set, NAME_OF_MODULE);
 	}
 	if (found & NAME_OF_MODULE) {
 		python_mix_file(trigger);
-		found = python_look(w, names, &set);
+		found = names_look(names, python_name_key(w), &set);
 	}
 	if (!found && python_send_name(trigger))
-		python_remember(&set, 0);
+		names_remember(&set, 0);
 	return 0;
 }
 
 /* Mostly it is known. */
 static __always_inline void python_seen(struct walk *w)
 {
-	struct python_name_set set;
-	__u32 zero = 0;
-	struct python_names *names = bpf_map_lookup_elem(&names_sent, &zero);
+	struct names *names = names_of_cpu();
+	struct name_set set;
 	__u64 found;
 
 	if (!names)
 		return;
-	found = python_look(w, names, &set);
+	found = names_look(names, python_name_key(w), &set);
 	if (!found || found & NAME_OF_MODULE)
 		python_meet(walk_sample(w)->trigger);
 }
@@ -393,7 +341,7 @@ static __always_inline bool python_begin(struct walk *w, struct task_struct *tas
 		w->count = NATIVE_ROOM;
 		w->end = ABI_END_FRAME_LIMIT;
 	}
-	process = walk_python_mix(info->start_ns, ((__u64)pid << 32 | info->exec_id) + ((__u64)names_epoch << 48));
+	process = walk_python_mix(info->start_ns, names_process(pid, info->exec_id));
 	w->tp = python_thread_pointer(task);
 	w->tid = 0;
 	walk_python_start(w, info, process);

@@ -168,17 +168,7 @@ static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 	w = unwind_state_of(UNWIND_SWITCH);
 	if (!w)
 		return;
-	sample = walk_sample(w);
-	__builtin_memset(sample, 0, sizeof(*sample));
-	sample->header.time_ns = now;
-	sample->trigger = ABI_TRIGGER_SWITCH;
-	w->count = 0;
-	w->pid = pid_tgid >> 32;
-	w->mode = settings.mode;
-	w->read_failures = 0;
-	w->runtime_count = 0;
-	w->runtime_end = ABI_RUNTIME_END_NONE;
-	take_identity(sample, task, pid_tgid);
+	sample = sample_begin(w, task, pid_tgid, now, ABI_TRIGGER_SWITCH);
 	whole = wait_walk(w, ctx, task);
 	sample->stack_id = whole ? wait_stack_id(w) : ((__u64)bpf_get_prandom_u32() << 32 | tid) ^ now;
 	if (!wait_send_stack(w, !whole))
