@@ -31,16 +31,27 @@ void proto_add_text(struct buf *b, uint32_t number, struct str text)
 	}
 }
 
-void proto_add_double(struct buf *b, uint32_t number, double value)
+static uint64_t bits_of(double value)
 {
 	uint64_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
-	if (!bits)
-		return;
+	return bits;
+}
+
+static void add_fixed64(struct buf *b, uint32_t number, uint64_t bits)
+{
 	wire_add_tag(b, number, WIRE_FIXED64);
 	for (unsigned int i = 0; i < 64; i += 8)
 		buf_addc(b, (char)(bits >> i));
+}
+
+void proto_add_double(struct buf *b, uint32_t number, double value)
+{
+	uint64_t bits = bits_of(value);
+
+	if (bits)
+		add_fixed64(b, number, bits);
 }
 
 const struct proto_field *proto_field_of(const struct proto_message *m, uint64_t number)
@@ -135,6 +146,19 @@ static int add_object(const struct proto_field *f, struct str value, struct buf 
 	return r;
 }
 
+/* A zero says nothing, but counts in a list. */
+static void add_scalar(const struct proto_field *f, uint64_t bits, struct buf *out)
+{
+	if (!bits && !f->repeated)
+		return;
+	if (f->kind == PROTO_DOUBLE) {
+		add_fixed64(out, f->number, bits);
+		return;
+	}
+	wire_add_tag(out, f->number, WIRE_VARINT);
+	wire_add_varint(out, bits);
+}
+
 static int add_number(const struct proto_field *f, struct str value, struct buf *out)
 {
 	int64_t number = 0;
@@ -144,22 +168,18 @@ static int add_number(const struct proto_field *f, struct str value, struct buf 
 
 	if (f->kind == PROTO_DOUBLE) {
 		r = read_double(value, &real);
-		proto_add_double(out, f->number, real);
+		if (r == 0)
+			add_scalar(f, bits_of(real), out);
 		return r;
 	}
 	if (f->kind == PROTO_UINT && str_to_u64(unquoted(value), 0, UINT64_MAX, &unsigned_number) == 0) {
-		wire_add_number(out, f->number, unsigned_number);
+		add_scalar(f, unsigned_number, out);
 		return 0;
 	}
 	r = f->kind == PROTO_ENUM ? read_enum(f, value, &number) : read_int(value, &number);
 	if (r < 0 || (f->kind == PROTO_UINT && number < 0))
 		return -EBADMSG;
-	if (f->repeated) { /* a zero counts there */
-		wire_add_tag(out, f->number, WIRE_VARINT);
-		wire_add_varint(out, (uint64_t)number);
-	} else {
-		wire_add_number(out, f->number, (uint64_t)number);
-	}
+	add_scalar(f, (uint64_t)number, out);
 	return 0;
 }
 
@@ -175,7 +195,7 @@ static int add_value(const struct proto_field *f, struct str value, struct buf *
 	case PROTO_BOOL:
 		if (!str_eq(value, STR("true")) && !str_eq(value, STR("false")))
 			return -EBADMSG;
-		wire_add_number(out, f->number, value.ptr[0] == 't');
+		add_scalar(f, value.ptr[0] == 't', out);
 		return 0;
 	default:
 		return add_number(f, value, out);
@@ -224,6 +244,14 @@ static int clean_message(const struct proto_field *f, struct str bytes, struct b
 	return r;
 }
 
+static bool is_number_of(const struct proto_field *f, const struct wire_field *w)
+{
+	if (f->kind == PROTO_MESSAGE || f->kind == PROTO_TEXT)
+		return false;
+	return w->type == (f->kind == PROTO_DOUBLE ? WIRE_FIXED64 : WIRE_VARINT) ||
+	       (w->type == WIRE_BYTES && f->repeated);
+}
+
 static int clean_field(const struct proto_field *f, const struct wire_field *w, struct buf *out)
 {
 	if (w->type == WIRE_BYTES && f->kind == PROTO_MESSAGE)
@@ -232,20 +260,12 @@ static int clean_field(const struct proto_field *f, const struct wire_field *w, 
 		proto_add_text(out, f->number, wire_str(w));
 		return 0;
 	}
-	if (f->kind == PROTO_MESSAGE || f->kind == PROTO_TEXT)
+	if (!is_number_of(f, w))
 		return -EBADMSG;
-	if (!f->repeated && w->type == WIRE_VARINT && !w->value)
-		return 0;
-	wire_add_tag(out, f->number, (enum wire_type)w->type);
-	if (w->type == WIRE_VARINT) {
-		wire_add_varint(out, w->value);
-	} else if (w->type == WIRE_BYTES) {
-		wire_add_varint(out, wire_str(w).len);
-		buf_adds(out, wire_str(w));
-	} else {
-		for (unsigned int i = 0; i < (w->type == WIRE_FIXED64 ? 64U : 32U); i += 8)
-			buf_addc(out, (char)(w->value >> i));
-	}
+	if (w->type == WIRE_BYTES)
+		wire_add_bytes(out, f->number, wire_str(w));
+	else
+		add_scalar(f, w->value, out);
 	return 0;
 }
 
