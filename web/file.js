@@ -110,9 +110,9 @@ function pprofProfiles(bytes) {
 	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KIND_NAMES, profiles };
 }
 
-/** A page that hearth wrote: its data blocks. Nothing of it runs. */
+/** A page that hearth wrote: its data blocks. Nothing of it runs; its head has a style that the policy of this page refuses. */
 async function readPage(text) {
-	const page = new DOMParser().parseFromString(text, 'text/html');
+	const page = new DOMParser().parseFromString(text.slice(Math.max(0, text.indexOf('<body>'))), 'text/html');
 	const meta = JSON.parse(page.getElementById('meta').textContent);
 	const profiles = await Promise.all(meta.types.map((_, i) => readProfile(page.getElementById(i ? 'data-' + i : 'data').textContent)));
 	return { types: meta.types, kinds: meta.kinds, profiles };
