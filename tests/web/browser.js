@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts Debian's Chromium for the tests. playwright-core and axe-core are not in the tree: VIEWER_NODE_MODULES names
 // the node_modules folder they were installed to (npm install playwright-core axe-core --ignore-scripts).
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -17,6 +18,15 @@ function loadModule(name) {
 function findModule(name) {
 	const folder = process.env.VIEWER_NODE_MODULES;
 	return createRequire(folder ? join(folder, 'package.json') : import.meta.url).resolve(name);
+}
+
+/** The folder of an installed package, or '' when there is none. */
+export function moduleFolder(name) {
+	try {
+		return dirname(findModule(name + '/package.json'));
+	} catch {
+		return '';
+	}
 }
 
 /** Why the browser tests cannot run here, or ''. */
@@ -41,27 +51,50 @@ export async function launchBrowser() {
 	return loadModule('playwright-core').chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 
-/** A page that must stay silent: every request but the file's own, console message, error and policy violation is kept. */
-export async function openPage(browser, file, options = {}) {
-	const { hash = '', ...rest } = options;
-	const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...rest });
+/** An empty tab that keeps what a page must not do: every request elsewhere, console message, error and policy violation. */
+async function openTab(browser, isOwn, options) {
+	const context = await browser.newContext(options);
 	const page = await context.newPage();
 	const noise = [];
-	const url = 'file://' + file;
 	page.on('console', (message) => noise.push('console: ' + message.text()));
 	page.on('pageerror', (error) => noise.push('error: ' + error.message));
-	page.on('request', (request) => {
-		const to = request.url();
-		if (!to.startsWith(url) && !to.startsWith('blob:')) noise.push('request: ' + to);
-	});
+	page.on('request', (request) => isOwn(request.url()) || noise.push('request: ' + request.url()));
 	await page.addInitScript(() => {
 		window.__violations = [];
 		document.addEventListener('securitypolicyviolation', (event) => {
 			window.__violations.push(event.violatedDirective + ' ' + event.blockedURI);
 		});
 	});
-	await context.setOffline(true);
-	await page.goto(url + hash);
-	await page.waitForFunction(() => ['full', 'failed'].includes(document.body.dataset.ready));
 	return { page, noise, context };
+}
+
+/** A page in a file, without a network. */
+export async function openPage(browser, file, options = {}) {
+	const { hash = '', ...rest } = options;
+	const url = 'file://' + file;
+	const tab = await openTab(browser, (to) => to.startsWith(url) || to.startsWith('blob:'), { viewport: { width: 1400, height: 900 }, ...rest });
+	await tab.context.setOffline(true);
+	await tab.page.goto(url + hash);
+	await tab.page.waitForFunction(() => ['full', 'failed'].includes(document.body.dataset.ready));
+	return tab;
+}
+
+/** A page of a collector, shown or refused. */
+export async function openSite(browser, url, hash, options = {}) {
+	const tab = await openTab(browser, (to) => to.startsWith(url) || /^(data|blob):/.test(to), { viewport: { width: 1400, height: 800 }, ...options });
+	await tab.page.goto(url + hash);
+	await tab.page.waitForFunction(() => document.body.dataset.shown);
+	return tab;
+}
+
+/** Ends a tab that has to have stayed silent. */
+export async function assertSilent({ page, noise, context }) {
+	assert.deepEqual(await page.evaluate(() => window.__violations), []);
+	assert.deepEqual(noise, []);
+	await context.close();
+}
+
+/** Until the page of that name is there with all that belongs to it. */
+export function pageShown(page, name) {
+	return page.waitForFunction((wanted) => document.body.dataset.shown === wanted && document.getElementById('pages').ariaBusy === 'false', name);
 }

@@ -3,7 +3,7 @@
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { axePath, launchBrowser, missingBrowser } from './browser.js';
+import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
 import { foldedText, knownStacks, totalOf } from './known.js';
 
@@ -23,31 +23,12 @@ describe('pages', { skip: reason || false }, () => {
 		await collector?.close();
 	});
 
-	/** A page that must stay silent: messages, errors, violations and requests to elsewhere are kept. */
-	async function open(hash, options = {}) {
+	function open(hash, options = {}) {
 		const { url = collector.url, ...rest } = options;
-		const context = await browser.newContext({ viewport: { width: 1400, height: 800 }, ...rest });
-		const page = await context.newPage();
-		const noise = [];
-		page.on('console', (message) => noise.push('console: ' + message.text()));
-		page.on('pageerror', (error) => noise.push('error: ' + error.message));
-		page.on('request', (request) => request.url().startsWith(url) || /^(data|blob):/.test(request.url()) || noise.push('request: ' + request.url()));
-		await page.addInitScript(() => {
-			window.__violations = [];
-			document.addEventListener('securitypolicyviolation', (event) => window.__violations.push(event.violatedDirective + ' ' + event.blockedURI));
-		});
-		await page.goto(url + hash);
-		await page.waitForFunction(() => document.body.dataset.shown);
-		return { page, noise, context };
+		return openSite(browser, url, hash, rest);
 	}
 
-	async function assertSilent({ page, noise, context }) {
-		assert.deepEqual(await page.evaluate(() => window.__violations), []);
-		assert.deepEqual(noise, []);
-		await context.close();
-	}
-
-	const shown = (page, name) => page.waitForFunction((wanted) => document.body.dataset.shown === wanted && document.getElementById('pages').ariaBusy === 'false', name);
+	const shown = pageShown;
 	const total = (page) => page.evaluate(() => window.__viewer.tree.total[0]);
 
 	test('services by cost, agents, and a click to the profile', async () => {

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { axePath, launchBrowser, missingBrowser, openPage } from './browser.js';
+import { assertSilent, axePath, launchBrowser, missingBrowser, openPage } from './browser.js';
 import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, plainTree, pprofOf, sandwichPaths, shareMatching,
 	steppedStacks, totalOf,
@@ -33,12 +33,6 @@ describe('viewer', { skip: reason || false }, () => {
 		execFileSync(process.env.HTML_FOLDED, [join(folder, name + '.folded'), join(folder, name + '.html'), title],
 			{ stdio: 'pipe' });
 		return join(folder, name + '.html');
-	}
-
-	async function assertSilent({ page, noise, context }) {
-		assert.deepEqual(await page.evaluate(() => window.__violations), []);
-		assert.deepEqual(noise, []);
-		await context.close();
 	}
 
 	// Runs in the page: a tree as [[path, total]...].
