@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages in a real browser against the real collector: totals are those that were sent, the server's, and go tool pprof's.
+import { after, before, describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createReadStream, existsSync, readFileSync, readdirSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { assertSilent, launchBrowser, missingBrowser, moduleFolder, openSite, pageShown } from './browser.js';
+import { Collector, missingCollector, sumOfFolded } from './collector.js';
+import { countFunctions, knownStacks, pprofOf, shownName, totalOf } from './known.js';
+
+const reason = missingBrowser() || missingCollector();
+const HOUR = 3600000;
+const DAY = 24 * HOUR;
+const NOW = Math.floor(Date.now() / 1000) * 1000 - 60000;
+const [FROM, TO] = [NOW - HOUR, NOW];
+const RANGE = `from=${FROM}&to=${TO}`;
+const TICK = 1e7;
+const TYPES = [['samples', 'count'], ['cpu', 'nanoseconds']];
+const MARKUP = '<img src=x onerror=window.__hit=1>';
+const EVIL = [MARKUP, '\u202egpj.exe', 'x'.repeat(100000), '</script><script>window.__hit=1</script>', '=1+1', "a' onmouseover='window.__hit=1"];
+
+/** Stacks of a service, all below main. Of the kinds only the kernel is left, which pprofOf() puts into another mapping. */
+const stacksOf = (seed, lines) => knownStacks(seed, lines).map(([frames, count]) => [['main', ...frames.map((f) => (f.endsWith('_[k]') ? f : shownName(f)))], count]);
+const profileOf = (stacks) => pprofOf(TYPES, stacks.map(([frames, count]) => [frames, [count, count * TICK]]));
+
+/** What was sent: { service, at, labels, stacks }. */
+function sentProfiles() {
+	const sent = [];
+	const add = (service, at, labels, stacks) => sent.push({ service, at, labels, stacks });
+	for (let i = 0; i < 10; i++) {
+		add('api', FROM + 120000 + i * 300000, { host: i % 2 ? 'node-b' : 'node-a', version: i < 5 ? '1' : '2' }, stacksOf(100 + i, 120));
+		if (i < 4) add('api', FROM - DAY + 120000 + i * 300000, { host: 'node-a' }, stacksOf(105 + i, 80));
+	}
+	add('web', FROM + 600000, { host: 'node-a' }, stacksOf(7, 60));
+	add('doomed', FROM + 600000, { host: 'node-a' }, stacksOf(8, 10));
+	for (const service of ['evil', MARKUP]) add(service, FROM + 900000, { host: '\u202eetad<b>', note: MARKUP }, EVIL.map((name) => [['main', name], 5]));
+	return sent;
+}
+
+describe('pages of the real collector', { skip: reason || false }, () => {
+	let browser;
+	let collector;
+	const sent = sentProfiles();
+	const sumOf = (test) => sent.filter(test).reduce((sum, p) => sum + totalOf(p.stacks), 0) * TICK;
+	const isNow = (p) => p.at >= FROM;
+
+	before(async () => {
+		collector = await Collector.start('--no-access-log');
+		for (const { service, at, labels, stacks } of sent) await collector.upload(service, 'cpu', profileOf(stacks), at, labels);
+		await collector.stop(); // what the pages see was read from the disk
+		await collector.run();
+		browser = await launchBrowser();
+	});
+	after(async () => {
+		await browser?.close();
+		await collector?.close();
+	});
+
+	const open = (hash, options) => openSite(browser, collector.url, hash, options);
+	const total = (page) => page.evaluate(() => window.__viewer.tree.total[0]);
+	/** [name, self, total] of every function on the page. */
+	const functionsOf = async (page) => new Map((await page.evaluate(async () => {
+		const v = window.__viewer;
+		const { self, total: all } = await v.whenTotals();
+		return Array.from({ length: v.frames.count }, (_, f) => [v.frames.name(f), { self: self[f], total: all[f] }]);
+	})));
+	/** Without what a browser itself says of an answer that is an error. */
+	const withoutStatus = (opened) => (opened.noise = opened.noise.filter((line) => !/Failed to load resource|ERR_/.test(line)));
+
+	test('services: what they cost is what was sent, and a click leads to the same', async () => {
+		const opened = await open(`#/services?${RANGE}`);
+		const { page } = opened;
+		const rows = await page.locator('#services tbody tr').allInnerTexts();
+		for (const service of ['api', 'web']) {
+			const cpus = (sumOf((p) => isNow(p) && p.service === service) / 1e9 / ((TO - FROM) / 1000)).toFixed(2);
+			assert.ok(rows.some((row) => new RegExp(`^${service}\\s[^]*\\b${cpus.replace('.', '\\.')}\\b`).test(row)), `${service} ${cpus}: ${rows.join(' | ')}`);
+		}
+		const answer = await collector.askJson('services', { from: FROM, to: TO });
+		assert.equal(answer.total, sumOf(isNow));
+		await page.locator('#services a', { hasText: 'api' }).first().click();
+		await pageShown(page, 'profile');
+		assert.equal(await total(page), sumOf((p) => isNow(p) && p.service === 'api'));
+		await assertSilent(opened);
+	});
+
+	const selections = [
+		['a service', `service=api&${RANGE}`, { service: 'api' }, (p) => p.service === 'api'],
+		['a host of it', `service=api&${RANGE}&labels=host%3Dnode-a`, { service: 'api', labels: 'host=node-a' }, (p) => p.service === 'api' && p.labels.host === 'node-a'],
+		['two labels', `service=api&${RANGE}&labels=host%3Dnode-b,version%3D1`, { service: 'api', labels: 'host=node-b,version=1' },
+			(p) => p.service === 'api' && p.labels.host === 'node-b' && p.labels.version === '1'],
+		['all services', RANGE, {}, () => true],
+		['a part of the time', `service=api&${RANGE}&part=${FROM}-${FROM + HOUR / 2}`, { service: 'api', from: FROM, to: FROM + HOUR / 2 },
+			(p) => p.service === 'api' && p.at < FROM + HOUR / 2],
+	];
+	for (const [title, hash, params, isPicked] of selections) {
+		test(`${title}: page, server and go tool pprof agree`, async (t) => {
+			const wanted = sent.filter((p) => isNow(p) && isPicked(p));
+			const stacks = wanted.flatMap((p) => p.stacks);
+			const opened = await open(`#/profile?${hash}`);
+			const { page } = opened;
+			assert.equal(await total(page), totalOf(stacks) * TICK);
+			const flame = await collector.askJson('flame', { from: FROM, to: TO, ...params });
+			assert.equal(flame.total[0], totalOf(stacks) * TICK);
+			const functions = await functionsOf(page);
+			for (const [name, { self, total: all }] of countFunctions(stacks)) {
+				if (name.length < 1000) assert.deepEqual(functions.get(name), { self: self * TICK, total: all * TICK }, name);
+			}
+			const file = await collector.save('selection.pb.gz', 'api/v1/export?' + new URLSearchParams({ from: FROM, to: TO, ...params, as: 'pprof' }));
+			assert.equal(collector.foldedTotal(file), totalOf(stacks), 'hearth convert');
+			const go = collector.goTop(file, 'cpu');
+			if (!go) {
+				t.diagnostic('SKIP go tool pprof: there is no go');
+				await assertSilent(opened);
+				return;
+			}
+			assert.equal(go.total, totalOf(stacks) * TICK);
+			for (const [name, values] of functions) {
+				if (/^(ns\d|main)/.test(name)) assert.deepEqual(go.functions.get(name), values, 'go tool pprof: ' + name);
+			}
+			await assertSilent(opened);
+		});
+	}
+
+	test('another sample type: counts', async () => {
+		const opened = await open(`#/profile?service=api&${RANGE}&sample=samples`);
+		assert.equal(await total(opened.page), sumOf((p) => isNow(p) && p.service === 'api') / TICK);
+		await assertSilent(opened);
+	});
+
+	test('compare: both sides are what was sent, and go tool pprof has the same', async () => {
+		const opened = await open(`#/compare?service=api&${RANGE}&base=1d`);
+		const { page } = opened;
+		const [now, was] = [isNow, (p) => !isNow(p)].map((when) => sumOf((p) => p.service === 'api' && when(p)));
+		assert.equal(await total(page), now + was);
+		assert.equal(await page.evaluate(() => window.__viewer.tree.base[0]), was);
+		const json = await collector.askJson('compare', { service: 'api', from: FROM, to: TO, 'base-from': FROM - DAY, 'base-to': TO - DAY });
+		assert.deepEqual([json.total[0], json.base_total[0]], [now + was, was]);
+		const cpus = (value) => (value / 1e9 / ((TO - FROM) / 1000)).toFixed(2);
+		assert.match(await page.locator('#change').innerText(), new RegExp(`^${cpus(was)} CPUs → ${cpus(now)} CPUs`));
+		for (const [from, value] of [[FROM, now], [FROM - DAY, was]]) {
+			const file = await collector.save('side.pb.gz', `api/0/profiles/merge?service=api&type=cpu&from=${from}&to=${from + HOUR}`);
+			const go = collector.goTop(file, 'cpu');
+			if (go) assert.equal(go.total, value);
+		}
+		await assertSilent(opened);
+	});
+
+	/** Opens a file on the page of files and shows its column of CPU time. */
+	async function reopen(page, file) {
+		await page.goto(collector.url + '#/files');
+		await page.evaluate(() => (window.__viewer.tree = null));
+		await page.setInputFiles('#file', file);
+		await page.waitForFunction(() => window.__viewer.tree || !document.getElementById('trouble').hidden);
+		assert.ok(await page.locator('#trouble').isHidden(), await page.locator('#trouble').innerText());
+		const index = await page.evaluate(() => window.__viewer.types.findIndex((type) => type.name === 'cpu'));
+		if (index > 0) {
+			await page.selectOption('#type', String(index));
+			await page.waitForFunction((at) => window.__viewer.shownType === at, index);
+		}
+		return page.evaluate(() => ({ total: window.__viewer.tree.total[0], unit: window.__viewer.meta.unit, self: window.__viewer.tree.self.reduce((a, b) => a + b, 0) }));
+	}
+
+	test('exports, read back, have the same total', async () => {
+		const opened = await open(`#/profile?service=api&${RANGE}`);
+		const { page } = opened;
+		const wanted = sumOf((p) => isNow(p) && p.service === 'api');
+		const files = [];
+		for (const link of await page.locator('#exports a').all()) {
+			const download = page.waitForEvent('download');
+			await link.click();
+			const saved = await download;
+			files.push(collector.path(saved.suggestedFilename()));
+			await saved.saveAs(files.at(-1));
+		}
+		for (const format of ['folded', 'speedscope']) {
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', format);
+			files.push(collector.path((await download).suggestedFilename()));
+			await (await download).saveAs(files.at(-1));
+		}
+		assert.ok(files.length >= 5, files.join());
+		for (const file of files) {
+			const { total: sum, self, unit } = await reopen(page, file);
+			const scale = unit === 'samples' && sum !== wanted ? TICK : 1; // .col has counts
+			assert.equal(sum * scale, wanted, file);
+			assert.equal(self, sum, file);
+			if (/\.folded$/.test(file)) assert.equal(sumOfFolded(readFileSync(file, 'utf8')), wanted);
+			if (/\.pb\.gz$/.test(file)) assert.equal(collector.foldedTotal(file) * TICK, wanted);
+		}
+		await assertSilent(opened);
+	});
+
+	test('what a cut hides is opened by a click, and nothing is lost', async () => {
+		const opened = await open('#/services');
+		const { page } = opened;
+		await page.route(/\/api\/v1\/flame/, (route) => route.continue({ url: route.request().url().replace('max-nodes=100000', 'max-nodes=60') }), { times: 1 });
+		await page.goto(`${collector.url}#/profile?service=api&${RANGE}`);
+		await pageShown(page, 'profile');
+		const hidden = () => page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			return tree.frame.slice(1).reduce((sum, frame, i) => sum + (frame > frames.count ? tree.total[i + 1] : 0), 0);
+		});
+		const wanted = sumOf((p) => isNow(p) && p.service === 'api');
+		const before = await hidden();
+		assert.equal(await total(page), wanted);
+		assert.ok(before > 0, 'something is hidden');
+		await page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			const boxes = [...tree.frame.keys()].filter((node) => node && tree.frame[node] > frames.count);
+			window.__viewer.zoomNode(boxes.sort((a, b) => tree.total[b] - tree.total[a])[0]);
+		});
+		await page.waitForFunction((was) => {
+			const { tree, frames } = window.__viewer;
+			return tree.frame.slice(1).reduce((sum, frame, i) => sum + (frame > frames.count ? tree.total[i + 1] : 0), 0) < was;
+		}, before);
+		assert.equal(await total(page), wanted);
+		await assertSilent(opened);
+	});
+
+	test('live: what comes is shown, also when the collector was away', async () => {
+		const stacks = stacksOf(31, 50);
+		const live = await Collector.start('--no-access-log');
+		const opened = await openSite(browser, live.url, '#/live?service=moving&window=5m');
+		const { page } = opened;
+		const until = (rounds) => page.waitForFunction((sum) => window.__viewer.tree?.total[0] === sum, rounds * totalOf(stacks) * TICK);
+		const state = (wanted) => page.waitForFunction((words) => document.getElementById('live-state').textContent.includes(words), wanted);
+		try {
+			await page.locator('#live-empty:not([hidden])').waitFor();
+			await live.upload('moving', 'cpu', profileOf(stacks), Date.now());
+			await until(1);
+			const order = () => page.evaluate(() => {
+				const { tree, frames } = window.__viewer;
+				return [...tree.frame.slice(0, 30)].map((frame) => frames.name(frame));
+			});
+			const first = await order();
+			let rounds = 1;
+			for (const signal of ['SIGTERM', 'SIGKILL']) {
+				await live.stop(signal);
+				await state('does not answer');
+				assert.deepEqual(await order(), first, 'the last picture stays');
+				await live.run();
+				await live.upload('moving', 'cpu', profileOf(stacks), Date.now());
+				await until(++rounds);
+				await state('Live');
+				assert.ok(await page.locator('#trouble').isHidden());
+			}
+			assert.deepEqual(await order(), first, 'siblings keep their places');
+			withoutStatus(opened);
+			await assertSilent(opened);
+		} finally {
+			await live.close();
+		}
+	});
+
+	test('seven live tabs leave room for the rest', async () => {
+		const opened = await open('#/live?service=api');
+		const { context } = opened;
+		for (let i = 0; i < 6; i++) await (await context.newPage()).goto(`${collector.url}#/live?service=web&labels=n%3D${i}`);
+		const page = await context.newPage();
+		await page.goto(`${collector.url}#/profile?service=api&${RANGE}`);
+		await pageShown(page, 'profile');
+		assert.equal(await total(page), sumOf((p) => isNow(p) && p.service === 'api'));
+		await assertSilent(opened);
+	});
+
+	const gone = [
+		['profile?service=gone', /Nothing is stored/],
+		['profile?service=api&labels=host%3Dgone', /Nothing is stored/],
+		['profile?service=api&profile=heap', /Nothing is stored/],
+		['profile?service=api&profile=nope', /did not understand/],
+		['profile?service=api&sample=nope', /Nothing is stored/],
+		['profile?service=api&from=2001-01-01T00:00:00&to=2001-01-02T00:00:00', /Nothing is stored/],
+		['profile?service=api&from=now&to=0', /did not understand/],
+		['profile?service=api&from=yesterday', /did not understand/],
+		['compare?service=web&base=7d', /one of the two ranges/],
+		['compare?service=gone', /Nothing is stored/],
+		['live?service=gone', /Nothing was stored/],
+		['live?service=api&profile=nope', /did not understand|Refused/],
+	];
+	test('links to what is gone say so', async () => {
+		for (const [hash, words] of gone) {
+			const range = hash.includes('from=') || hash.startsWith('live') ? '' : '&' + RANGE;
+			const opened = await open(`#/${hash}${range}`);
+			await opened.page.waitForFunction((source) => new RegExp(source).test(document.getElementById('pages').innerText), words.source).catch(async () => {
+				assert.fail(`${hash}: ${await opened.page.locator('#pages').innerText()}`);
+			});
+			withoutStatus(opened);
+			await assertSilent(opened);
+		}
+	});
+
+	test('a view that names what is not there falls back to what is', async () => {
+		const wanted = sumOf((p) => isNow(p) && p.service === 'api');
+		for (const view of ['z=99999999&view=nope&colour=nope', 'p=1.2.3.99999&w=5-1e300', 'view=sandwich&f=999999', 'view=inverted&p=7.8.9&q=(&re=1', 'sort=x&view=table&part=1-x',
+			'view=calls&z=123456&t=nope:x', 't=hide:nobody&z=-1&flame=1&collapse=1']) {
+			const opened = await open(`#/profile?service=api&${RANGE}&${view}`);
+			assert.equal(await total(opened.page), wanted, view);
+			assert.ok((await opened.page.locator('#viewer').innerText()).trim(), view);
+			await assertSilent(opened);
+		}
+		const opened = await open(`#/profile?service=api&${RANGE}&t=focus:nobody`);
+		assert.equal(await total(opened.page), 0);
+		assert.match(await opened.page.locator('#chips').innerText(), /nobody/);
+		await assertSilent(opened);
+		const odd = await open('#/nonsense?%zz');
+		assert.equal(await odd.page.evaluate(() => document.body.dataset.shown), 'services');
+		await assertSilent(odd);
+	});
+
+	test('a service that is deleted while somebody looks', async () => {
+		const opened = await open(`#/profile?service=doomed&${RANGE}`);
+		const { page } = opened;
+		assert.equal(await total(page), sumOf((p) => p.service === 'doomed'));
+		const answer = await fetch(`${collector.url}api/0/profiles?service=doomed&from=${FROM - DAY}&to=${TO}`, { method: 'DELETE' });
+		assert.equal(answer.status, 200);
+		await page.locator('#refresh').click();
+		await page.waitForFunction(() => /Nothing is stored/.test(document.getElementById('trouble').textContent));
+		await page.locator('[data-page=services]').click();
+		await pageShown(page, 'services');
+		withoutStatus(opened);
+		await assertSilent(opened);
+	});
+
+	test('hostile names stay text', async () => {
+		for (const service of ['evil', MARKUP]) {
+			for (const where of ['services?', 'profile?', 'compare?base=before&', 'live?window=5m&']) {
+				const opened = await open(`#/${where}service=${encodeURIComponent(service)}&${RANGE}`);
+				const { page } = opened;
+				if (where === 'profile?') {
+					assert.equal(await total(page), EVIL.length * 5 * TICK);
+					const names = await page.evaluate(() => Array.from({ length: window.__viewer.frames.count }, (_, f) => window.__viewer.frames.name(f)));
+					for (const name of EVIL) assert.ok(names.includes(name) || names.some((n) => n.length > 1000 && name.startsWith(n)), name.slice(0, 60));
+					for (const key of ['2', '4', '5', '1']) {
+						await page.keyboard.press(key);
+						await page.waitForTimeout(50);
+					}
+					for (const box of [0.1, 0.3, 0.5, 0.7, 0.9]) {
+						const { x, y, width } = await page.locator('#graph canvas').boundingBox();
+						await page.mouse.move(x + box * width, y + 45);
+						assert.ok(!(await page.locator('#tip').innerText()).includes('\u202e'));
+					}
+					const text = await page.locator('body').innerText();
+					assert.ok(text.includes(MARKUP), 'a label, as text');
+				}
+				assert.ok(!(await page.locator('body').innerText()).includes('\u202e'), where);
+				assert.ok(!/\u202e/.test(await page.title()), where);
+				assert.equal(await page.evaluate(() => window.__hit), undefined, where);
+				assert.equal(await page.locator('img').count(), 0, where);
+				assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), where);
+				withoutStatus(opened);
+				await assertSilent(opened);
+			}
+		}
+	});
+
+	test('every page and file has a strict policy', async () => {
+		const listed = readdirSync(new URL('../../web/', import.meta.url)).filter((name) => /\.(js|css)$/.test(name));
+		const served = [];
+		for (const path of ['', ...listed.map((name) => 'ui/' + name)]) {
+			const answer = await fetch(collector.url + path);
+			if (answer.status === 404) continue; // of the offline page only
+			served.push(path);
+			const policy = answer.headers.get('content-security-policy') ?? '';
+			assert.match(policy, /default-src 'none'/, path);
+			assert.doesNotMatch(policy, /unsafe|\*/, path);
+			assert.equal(answer.headers.get('x-content-type-options'), 'nosniff', path);
+		}
+		for (const path of ['', 'ui/app.js', 'ui/pages.css', 'ui/live_worker.js', 'ui/worker.js']) assert.ok(served.includes(path), path);
+	});
+});
+
+// The application as its package has it, served from this machine.
+const speedscope = moduleFolder('speedscope');
+const MIME = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' };
+
+describe("npm's speedscope", { skip: reason || (speedscope ? false : 'speedscope is not installed (make setup-extra)') }, () => {
+	let browser;
+	let collector;
+	let server;
+	let exported;
+
+	before(async () => {
+		collector = await Collector.start('--no-access-log');
+		server = createServer((request, response) => {
+			const { pathname } = new URL(request.url, 'http://x');
+			const file = join(speedscope, 'dist', 'release', pathname === '/' ? 'index.html' : pathname.replaceAll('..', ''));
+			if (pathname === '/export.json') response.writeHead(200, { 'Content-Type': MIME['.json'] }).end(exported);
+			else if (existsSync(file)) createReadStream(file).pipe(response.writeHead(200, { 'Content-Type': MIME[extname(file)] ?? 'application/octet-stream' }));
+			else response.writeHead(404).end();
+		});
+		await new Promise((done) => server.listen(0, '127.0.0.1', done));
+		browser = await launchBrowser();
+	});
+	after(async () => {
+		await browser?.close();
+		server?.close();
+		await collector?.close();
+	});
+
+	for (const sample of ['samples', 'cpu']) {
+		test(`opens our export with equal totals: ${sample}`, async () => {
+			const stacks = stacksOf(3, 60);
+			await collector.upload('s-' + sample, 'cpu', profileOf(stacks), NOW - 60000);
+			const opened = await openSite(browser, collector.url, `#/profile?service=s-${sample}&${RANGE}&sample=${sample}`);
+			const download = opened.page.waitForEvent('download');
+			await opened.page.selectOption('#export', 'speedscope');
+			exported = readFileSync(await (await download).path());
+			await assertSilent(opened);
+			const page = await browser.newPage({ viewport: { width: 1400, height: 1600 } });
+			await page.goto(`http://127.0.0.1:${server.address().port}/#profileURL=/export.json`);
+			await page.waitForFunction(() => document.title.includes('s-'));
+			await page.keyboard.press('3'); // callers and callees, beside a table of all functions
+			await page.locator('table tr').nth(5).waitFor();
+			const rows = await page.locator('table tr').evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+			assertRows(rows, countFunctions(stacks), totalOf(stacks), sample);
+			await page.close();
+		});
+	}
+
+	function assertRows(rows, wanted, sum, sample) {
+		const found = new Map(rows.filter((row) => row.length > 2).map(([total, self, name]) => [name, { total, self }]));
+		const shown = (count) => (sample === 'samples' ? count.toLocaleString('en-US') : timeText(count * TICK / 1e9));
+		let seen = 0;
+		for (const [name, { self, total: all }] of wanted) {
+			const row = found.get(name);
+			if (!row) continue; // it draws the rows that are in sight
+			seen++;
+			for (const [text, count] of [[row.total, all], [row.self, self]]) {
+				const [value, share] = /^(.*?)\s*\(<?(.*)%\)$/.exec(text).slice(1);
+				assert.equal(value, shown(count), `${name}: ${text}`);
+				assert.ok(Math.abs(Number(share) - (100 * count) / sum) < 0.51, `${name}: ${text}`);
+			}
+		}
+		assert.ok(seen > 10, `${seen} of ${wanted.size}: ${JSON.stringify(rows.slice(0, 5))}`);
+		assert.ok(found.has('main'));
+	}
+
+	/** Seconds as it writes them. */
+	function timeText(seconds) {
+		if (seconds >= 60) {
+			const rest = Math.floor(seconds - Math.floor(seconds / 60) * 60).toString().padStart(2, '0');
+			return `${Math.floor(seconds / 60)}:${rest}`;
+		}
+		for (const [size, unit] of [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s']]) if (seconds >= size) return (seconds / size).toFixed(2) + unit;
+		return (seconds * 1e9).toFixed(2) + 'ns';
+	}
+});
