@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the collector (docs/api.yaml), and what went wrong in words.
 
+/** Where the API is: beside the folder that this file came from. Tests have it from a disk. */
+export const API = import.meta.url.startsWith('http') ? new URL('../api/v1/', import.meta.url).pathname : '/api/v1/';
+
 const REASONS = {
 	401: 'Sign in to see this.', 403: 'Your token does not allow this.', 404: 'Nothing is stored for this selection.',
 	409: 'The profiles of this selection measure different things; choose one type.',
@@ -48,7 +51,7 @@ export function apiUrl(path, params = {}) {
 		if (value !== '' && value !== null && value !== undefined) query.set(name, String(value));
 	}
 	const text = query.toString();
-	return '/api/v1/' + path + (text ? '?' + text : '');
+	return API + path + (text ? '?' + text : '');
 }
 
 /** The answer to a request; throws ApiError. options: signal, method, body (sent as JSON). */

@@ -16,7 +16,7 @@ const RANGE_CHARS_MAX = 32;
 
 /** The graph and what belongs to it, from the page that has its profile in itself: one text for both. */
 async function takeViewerMarkup() {
-	const answer = await fetch('/ui/page.html', { credentials: 'same-origin' });
+	const answer = await fetch(new URL('page.html', import.meta.url), { credentials: 'same-origin' });
 	const [, body] = (await answer.text()).split('<body>'); // its head is not this page's
 	const page = new DOMParser().parseFromString(body, 'text/html');
 	const box = byId('viewer');

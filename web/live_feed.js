@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET /api/v1/live for any number of listeners. A browser opens six connections to a collector and no more, for all its
 // tabs: equal questions share one stream, and beyond a few streams a question is asked again and again instead.
+import { API } from './api.js';
+
 const STREAMS_MAX = 3;
 const RETRY_MS = 3000;
 const POLL_MS = 3000;
@@ -121,7 +123,7 @@ export class LiveFeeds {
 		};
 		try {
 			heard();
-			const answer = await fetch('/api/v1/live?' + feed.query, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
+			const answer = await fetch(API + 'live?' + feed.query, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
 			if (!answer.ok) {
 				stop();
 				return answer.status;
@@ -151,10 +153,10 @@ export class LiveFeeds {
 		params.set('from', 'now-' + span);
 		params.set('to', 'now');
 		const options = { signal, credentials: 'same-origin', cache: 'no-store' };
-		const totals = await fetch(`/api/v1/services?${params}&points=1&limit=100`, options);
+		const totals = await fetch(`${API}services?${params}&points=1&limit=100`, options);
 		if (!totals.ok) return totals.status;
 		this.tell(feed, { event: 'totals', json: await totals.json() });
-		const flame = await fetch(`/api/v1/flame?${params}&format=bin`, options);
+		const flame = await fetch(`${API}flame?${params}&format=bin`, options);
 		if (flame.ok) this.tell(feed, splitFlame(new Uint8Array(await flame.arrayBuffer())));
 		else if (flame.status === 404) this.tell(feed, { event: 'empty' });
 		else return flame.status;

@@ -21,7 +21,7 @@ const LATE_MS = 15000;
 /** The feeds of all tabs, or where there is no worker for them, of this one. */
 function openFeeds(tell) {
 	try {
-		const { port } = new SharedWorker('/ui/live_worker.js', { type: 'module', name: 'hearth-live' });
+		const { port } = new SharedWorker(new URL('live_worker.js', import.meta.url), { type: 'module', name: 'hearth-live' });
 		port.onmessage = ({ data }) => tell(data);
 		setInterval(() => port.postMessage({ here: true }), HERE_MS);
 		return { watch: (query) => port.postMessage({ watch: query }), leave: () => port.postMessage({ leave: true }) };

@@ -11,7 +11,7 @@ const NODES_MAX = 5000000;
 /** A worker of a page that a collector serves; null where there can be none. */
 export function startServerWorker() {
 	try {
-		return new Worker('/ui/worker.js', { type: 'module' });
+		return new Worker(new URL('worker.js', import.meta.url), { type: 'module' });
 	} catch {
 		return null;
 	}
