@@ -21,6 +21,7 @@ export class ApiError extends Error {
 export function reasonOf(status, text = '') {
 	const words = text.slice(0, 300);
 	if (status === 400) return 'The collector did not understand: ' + words;
+	if (status === 503 && words.includes('out of memory')) return 'This does not fit into the memory that the server may use.';
 	return REASONS[status] ?? `The collector refused (${status}). ${words}`;
 }
 

@@ -6,7 +6,7 @@ import { FileSource } from './file.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
-import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from './selection.js';
+import { DEFAULT_SELECTION, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
 import { startServerWorker } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { formatHash, parseHash } from './state.js';
@@ -32,10 +32,24 @@ async function takeViewerMarkup() {
 	document.querySelector('.range').append(byId('theme'), byId('help'));
 }
 
+/** The files that `hearth view` serves, or null: services in time. */
+async function askShown() {
+	try {
+		return (await askJson('session')).shown ?? null;
+	} catch {
+		return null; // what is asked next says why
+	}
+}
+
 class App {
-	constructor() {
+	/** shown: two files at most, instead of services in time; or null */
+	constructor(shown) {
 		this.turn = 0;
-		this.selection = parseSelection(location.hash);
+		this.shown = shown;
+		this.defaults = shown ? selectionOfFiles(shown) : DEFAULT_SELECTION;
+		this.pages = !shown ? PAGES : shown.base ? ['profile', 'compare', 'files'] : ['profile', 'files'];
+		if (shown) document.body.dataset.of = 'files';
+		this.selection = this.readSelection();
 		this.address = {
 			read: () => viewPart(location.hash),
 			write: (hash, replace) => this.writeView(hash, replace),
@@ -49,6 +63,11 @@ class App {
 		this.listen();
 	}
 
+	readSelection() {
+		const selection = parseSelection(location.hash, this.defaults);
+		return this.pages.includes(selection.page) ? selection : { ...selection, page: this.defaults.page };
+	}
+
 	write(hash, replace) {
 		if (replace) history.replaceState(null, '', hash);
 		else history.pushState(null, '', hash);
@@ -58,19 +77,19 @@ class App {
 	writeView(hash, replace) {
 		const isLive = this.selection.page === 'live';
 		const view = isLive ? formatHash({ ...parseHash(hash), zoom: 0, path: [], range: null, focus: -1 }) : hash;
-		this.write(formatSelection(this.selection, view), replace || isLive);
+		this.write(formatSelection(this.selection, view, this.defaults), replace || isLive);
 	}
 
 	/** The address of another selection; what is not named stays. */
 	link(change) {
-		return formatSelection({ ...this.selection, part: null, ...change });
+		return formatSelection({ ...this.selection, part: null, ...change }, '', this.defaults);
 	}
 
 	go(change) {
 		const keepsView = !('page' in change);
 		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null } : {}), ...change };
 		const view = { ...this.viewer.state, zoom: 0, path: [], range: null };
-		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : ''), false);
+		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : '', this.defaults), false);
 		this.show();
 	}
 
@@ -113,16 +132,18 @@ class App {
 		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
 		byId('profile-page').hidden = !hasGraph;
 		const isLive = selection.page === 'live';
-		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files' || isLive;
+		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files' || isLive || (id === 'timeline' && Boolean(this.shown));
 		for (const id of ['live-side', 'live-bar']) byId(id).hidden = !isLive;
 		if (selection.page === 'files' || isLive) byId('change').hidden = byId('changes').hidden = true;
 		if (!isLive) byId('graph-row').hidden = false;
 		document.body.dataset.page = selection.page;
 		for (const link of document.querySelectorAll('[data-page]')) {
 			link.href = this.link({ page: link.dataset.page, part: selection.part });
+			link.hidden = !this.pages.includes(link.dataset.page);
 			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
 			else link.removeAttribute('aria-current');
 		}
+		document.querySelector('.top h1 a').href = this.link({ page: this.defaults.page });
 		let known = false;
 		for (const button of document.querySelectorAll('[data-range]')) {
 			const pressed = button.dataset.range === selection.from && selection.to === 'now';
@@ -154,7 +175,7 @@ class App {
 		byId('pin').addEventListener('click', () => this.pin());
 		byId('refresh').addEventListener('click', () => this.again());
 		addEventListener('popstate', () => {
-			this.selection = parseSelection(location.hash);
+			this.selection = this.readSelection();
 			this.show();
 		});
 		byId('sign-in').querySelector('form').addEventListener('submit', (event) => {
@@ -242,8 +263,8 @@ class App {
 }
 
 try {
-	await takeViewerMarkup();
-	const app = new App();
+	const [shown] = await Promise.all([askShown(), takeViewerMarkup()]);
+	const app = new App(shown);
 	window.__app = app;
 	window.__viewer = app.viewer;
 	await app.show();

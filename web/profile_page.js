@@ -15,8 +15,9 @@ export const BASES = { before: 'the range just before', '1d': 'a day before', '7
 const BASE_MS = { '1d': 86400000, '7d': 604800000 };
 const SERVER_FORMATS = ['pprof', 'col', 'html'];
 
+/** seconds: what time is a share of; 0: it is shown itself */
 function amountText(total, unit, seconds) {
-	if (unit === 'nanoseconds') return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
+	if (unit === 'nanoseconds' && seconds) return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
 	if (unit === 'count') return formatCount(total);
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
 }
@@ -30,14 +31,28 @@ function choiceButton(name, amount, pressed, choose) {
 	return button;
 }
 
+function filesOf({ base, service }) {
+	return base ? [base, service] : [service];
+}
+
+function fillNames(select, names) {
+	select.replaceChildren(...names.map((name) => new Option(shownName(name, 100), name)));
+}
+
 export class ProfilePage {
-	/** app: { selection, go(change), viewer() } */
+	/** app: { selection, shown, go(change), viewer } */
 	constructor(app) {
 		this.app = app;
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', (event) => app.go({ service: event.target.value, labels: [] }));
-		byId('base').addEventListener('change', (event) => app.go({ base: event.target.value }));
-		for (const [value, text] of Object.entries(BASES)) byId('base').append(new Option(text, value));
+		byId('base').addEventListener('change', (event) => app.go(app.shown ? { baseService: event.target.value } : { base: event.target.value }));
+		if (app.shown) {
+			byId('service-label').textContent = 'File';
+			for (const id of ['service', 'base']) fillNames(byId(id), filesOf(app.shown));
+			byId('service').closest('.field').hidden = !app.shown.base;
+		} else {
+			for (const [value, text] of Object.entries(BASES)) byId('base').append(new Option(text, value));
+		}
 	}
 
 	/** Part of the range: the rest stays in the timeline. */
@@ -61,14 +76,15 @@ export class ProfilePage {
 		const isCompare = selection.page === 'compare';
 		byId('compare-fields').hidden = !isCompare;
 		byId('change').hidden = byId('changes').hidden = !isCompare;
-		byId('base').value = selection.base;
+		byId('base').value = this.app.shown ? selection.baseService : selection.base;
 		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
-		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, this.app.turn]);
+		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, selection.baseService, this.app.turn]);
 		if (key === this.key) return;
 		this.key = null;
-		// Totals first: they tell when to look, before any stack is read.
-		await this.showTimeline(signal);
-		const rest = [this.showTypes(signal), this.showServices(signal), this.showFacets(signal)];
+		// Totals first: they tell when to look, before any stack is read. Files have no time.
+		if (!this.app.shown) await this.showTimeline(signal);
+		const rest = [this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])];
+		if (this.app.shown) byId('service').value = selection.service;
 		await (isCompare ? this.showCompared(signal) : this.showFlame(signal));
 		await Promise.all(rest);
 		this.key = key;
@@ -85,11 +101,11 @@ export class ProfilePage {
 		const { service, labels, from, to } = this.params();
 		const { types } = await askJson('types', { service, labels, from, to }, { signal });
 		const { type, sample } = this.app.selection;
-		const seconds = (this.range[1] - this.range[0]) / 1000;
+		const seconds = this.app.shown ? 0 : (this.range[1] - this.range[0]) / 1000;
 		const buttons = types.flatMap((t) => t.samples.map((s) => {
 			const pressed = t.type === type && s.sample === (sample || t.default);
-			const name = t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
-			const amount = s.unit === 'nanoseconds' ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, seconds);
+			const name = this.app.shown ? s.sample : t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
+			const amount = s.unit === 'nanoseconds' && seconds ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, seconds);
 			return choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
 		}));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
@@ -146,7 +162,7 @@ export class ProfilePage {
 	}
 
 	fillQuality({ facts = {}, profiles, nodes, whole_nodes: whole }) {
-		const rows = [['profiles', String(profiles ?? '')]];
+		const rows = this.app.shown ? this.factsOfFile() : [['profiles', String(profiles ?? '')]];
 		const known = facts.user ?? (facts.whole ?? 0) + (facts.guessed ?? 0) + (facts.cut ?? 0);
 		const all = known + (facts.lost ?? 0);
 		if (known) {
@@ -156,20 +172,32 @@ export class ProfilePage {
 		byId('quality').replaceChildren(...rows.map(([name, value]) => makeElement('div', '', makeElement('dt', '', name), makeElement('dd', '', value))));
 	}
 
-	async showCompared(signal) {
-		const { base, part } = this.app.selection;
+	compareParams() {
+		const { base, baseService, part } = this.app.selection;
+		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
 		const [from, to] = part ?? this.range;
 		const back = BASE_MS[base] ?? to - from;
-		const params = { ...this.params(), from, to, 'base-from': from - back, 'base-to': to - back };
-		const source = await ServerSource.open('compare', params, { signal }).catch((problem) => {
-			if (problem.status === 404) throw new ApiError(404, 'Nothing is stored for one of the two ranges. Choose another range or base.');
+		return { ...this.params(), from, to, 'base-from': from - back, 'base-to': to - back };
+	}
+
+	factsOfFile() {
+		const { base, facts, base_facts: baseFacts } = this.app.shown;
+		const ofBase = this.app.selection.page !== 'compare' && this.app.selection.service === base;
+		return Object.entries(ofBase ? baseFacts : facts).map(([name, value]) => [name, shownName(value, 300)]);
+	}
+
+	async showCompared(signal) {
+		const source = await ServerSource.open('compare', this.compareParams(), { signal }).catch((problem) => {
+			if (problem.status === 404) throw new ApiError(404, this.app.shown ? 'One of the two files has nothing of this sample type.'
+				: 'Nothing is stored for one of the two ranges. Choose another range or base.');
 			throw problem;
 		});
+		const { from_ms: from, to_ms: to } = source.answer;
 		const { tree, frames } = source.profile;
 		const { base_total: was, total } = source.answer;
 		const now = total - was;
 		const { text, tone } = changeOf(now, was);
-		const cpus = (value) => (source.answer.unit === 'nanoseconds' ? formatCpus(value, from, to) + ' CPUs' : formatValue(value, source.meta.types[0]));
+		const cpus = (value) => (source.answer.unit === 'nanoseconds' && !this.app.shown ? formatCpus(value, from, to) + ' CPUs' : formatValue(value, source.meta.types[0]));
 		byId('change').replaceChildren(`${cpus(was)} → ${cpus(now)} `, makeElement('span', tone, text), makeElement('span', 'quiet',
 			' · width: both together; orange takes a larger part than in the base, blue a smaller one'));
 		await this.showSource(source, (table, mode) => new DiffColours(table, tree, mode));

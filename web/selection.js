@@ -8,15 +8,20 @@ const TEXT_MAX = 4096;
 const BASE_NAMES = ['before', '1d', '7d'];
 
 export const DEFAULT_SELECTION = Object.freeze({
-	page: 'services', service: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m',
+	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m',
 });
-const TEXT_KEYS = { service: 'service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
+const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
+
+/** What is shown of files (docs/api.yaml, session), as the selection that an address without parameters means. */
+export function selectionOfFiles({ service, base = '', type, at_ms: at }) {
+	return Object.freeze({ ...DEFAULT_SELECTION, page: base ? 'compare' : 'profile', service, baseService: base, type, from: String(at), to: String(at) });
+}
 
 /** Anything may stand in an address: what does not parse falls back to the default. */
-export function parseSelection(hash) {
+export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	const [path, query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const given = new URLSearchParams(query);
-	const selection = { ...DEFAULT_SELECTION };
+	const selection = { ...defaults };
 	if (PAGES.includes(path)) selection.page = path;
 	for (const [key, name] of Object.entries(TEXT_KEYS)) {
 		const text = given.get(name);
@@ -31,10 +36,10 @@ export function parseSelection(hash) {
 }
 
 /** viewHash: what formatHash() of state.js gives, or ''. */
-export function formatSelection(selection, viewHash = '') {
+export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SELECTION) {
 	const out = new URLSearchParams();
 	for (const [key, name] of Object.entries(TEXT_KEYS)) {
-		if (selection[key] !== DEFAULT_SELECTION[key]) out.set(name, selection[key]);
+		if (selection[key] !== defaults[key]) out.set(name, selection[key]);
 	}
 	if (selection.labels.length) out.set('labels', formatLabels(selection.labels));
 	if (selection.part) out.set('part', selection.part.join('-'));

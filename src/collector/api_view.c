@@ -240,12 +240,38 @@ void view_status(struct call *call)
 	call_end(call, &json);
 }
 
+static void write_facts(struct json_out *json, struct str key, const struct collector_file *file)
+{
+	json_out_key(json, key);
+	json_out_begin(json, '{');
+	for (size_t i = 0; i < file->fact_count; i++)
+		call_key(json, file->facts[i].key, file->facts[i].value);
+	json_out_end(json, '}');
+}
+
+static void write_shown(struct json_out *json, const struct collector_shown *shown)
+{
+	json_out_key(json, STR("shown"));
+	json_out_begin(json, '{');
+	call_key(json, STR("service"), shown->file.service);
+	write_facts(json, STR("facts"), &shown->file);
+	if (shown->base.service.len) {
+		call_key(json, STR("base"), shown->base.service);
+		write_facts(json, STR("base_facts"), &shown->base);
+	}
+	call_key(json, STR("type"), shown->type);
+	call_key_u64(json, STR("at_ms"), shown->at_ns / NSEC_PER_MSEC);
+	json_out_end(json, '}');
+}
+
 void view_session(struct call *call)
 {
 	struct json_out json;
 
 	call_begin(call, &json);
 	write_session(call, &json);
+	if (call->collector->config.shown)
+		write_shown(&json, call->collector->config.shown);
 	call_end(call, &json);
 }
 

@@ -9,6 +9,22 @@
 
 struct token_file;
 
+#define COLLECTOR_FACTS_MAX 8
+
+/* A file as the pages show it: the service it is stored as, and what its reader said about it, as text. */
+struct collector_file {
+	struct str service;
+	struct store_label facts[COLLECTOR_FACTS_MAX];
+	size_t fact_count;
+};
+
+/* A store of one or two files, all of one moment: the pages show these instead of services in time. */
+struct collector_shown {
+	struct collector_file file, base; /* base: what it is compared with; service empty: nothing */
+	struct str type;                  /* of both */
+	uint64_t at_ns;                   /* created_ns of both */
+};
+
 struct collector_config {
 	const struct store *store; /* state and token file stay the caller's */
 	struct store_state *state;
@@ -18,14 +34,15 @@ struct collector_config {
 	bool local_only;           /* listens on loopback: Host and Origin have to be too (DNS rebinding) */
 	const char *const *cors_origins;
 	size_t cors_count;
-	size_t body_max, expanded_max; /* bytes of one upload as it comes; of all that it expands to */
-	size_t samples_max;            /* of one profile */
-	size_t list_limit, merge_max;  /* profiles: of a list without a limit; of a merge, 0: any number */
-	size_t series_max;             /* written to within an hour or two; 0: any number */
-	uint64_t rate_max;             /* bytes a second of one sender; 0: no limit */
-	uint64_t query_max_ns;         /* a query ends after this; 0: never */
-	unsigned int decoders;         /* uploads that are decoded at the same time */
-	const char *web_dir;           /* the viewer's files come from here; NULL: those in the program */
+	size_t body_max, expanded_max;       /* bytes of one upload as it comes; of all that it expands to */
+	size_t samples_max;                  /* of one profile */
+	size_t list_limit, merge_max;        /* profiles: of a list without a limit; of a merge, 0: any number */
+	size_t series_max;                   /* written to within an hour or two; 0: any number */
+	uint64_t rate_max;                   /* bytes a second of one sender; 0: no limit */
+	uint64_t query_max_ns;               /* a query ends after this; 0: never */
+	unsigned int decoders;               /* uploads that are decoded at the same time */
+	const char *web_dir;                 /* the viewer's files come from here; NULL: those in the program */
+	const struct collector_shown *shown; /* NULL: services in time */
 	bool access_log;
 };
 
