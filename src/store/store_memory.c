@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slow, obvious engine: every profile as encoded bytes in one list. For tests, which compare the others with it. */
+/* The slow, obvious engine: every profile as encoded bytes in one list. For tests, which compare the others with it,
+ * and for the few files of hearth view. */
 #include <pthread.h>
 
 #include "base/array.h"
