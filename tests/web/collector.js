@@ -97,19 +97,9 @@ export class Collector {
 		return this.path(name);
 	}
 
-	/** What go tool pprof -top says of one column in nanoseconds: { total, functions: Map(name -> { self, total }) }; null without Go. */
+	/** As goTop(). */
 	goTop(file, column) {
-		const done = spawnSync('go', ['tool', 'pprof', '-top', '-nodecount=100000', '-nodefraction=0', '-unit=nanoseconds', '-symbolize=none',
-			`-sample_index=${column}`, file], { encoding: 'utf8', env: { ...process.env, PPROF_TMPDIR: this.scratch } });
-		if (done.error?.code === 'ENOENT') return null;
-		if (done.status !== 0) throw new Error('go tool pprof: ' + done.stderr);
-		const number = (text) => Number(text.replace(/ns$/, ''));
-		const functions = new Map();
-		for (const line of done.stdout.split('\n')) {
-			const found = /^\s*(-?\d+(?:ns)?)\s+\S+%\s+\S+%\s+(-?\d+(?:ns)?)\s+\S+%\s+(.+)$/.exec(line);
-			if (found) functions.set(found[3].trim(), { self: number(found[1]), total: number(found[2]) });
-		}
-		return { total: number(/of (\S+) total/.exec(done.stdout)[1]), functions };
+		return goTop([file], column, this.scratch);
 	}
 
 	/** The sum of what `hearth convert` makes of a file as folded stacks. */
@@ -119,6 +109,24 @@ export class Collector {
 		if (done.status !== 0) throw new Error('hearth convert: ' + done.stderr);
 		return sumOfFolded(readFileSync(out, 'utf8'));
 	}
+}
+
+/**
+ * What go tool pprof -top says of one column of files that it adds up: { total, functions: Map(name -> { self, total }) }; null without Go.
+ * unit: in which it counts; scratch: a folder for it
+ */
+export function goTop(files, column, scratch, unit = 'nanoseconds') {
+	const done = spawnSync('go', ['tool', 'pprof', '-top', '-nodecount=100000', '-nodefraction=0', `-unit=${unit}`, '-symbolize=none',
+		`-sample_index=${column}`, ...files], { encoding: 'utf8', env: { ...process.env, PPROF_TMPDIR: scratch } });
+	if (done.error?.code === 'ENOENT') return null;
+	if (done.status !== 0) throw new Error('go tool pprof: ' + done.stderr);
+	const number = (text) => Number(text.replace(/[a-zA-Z]+$/, ''));
+	const functions = new Map();
+	for (const line of done.stdout.split('\n')) {
+		const found = /^\s*(-?\d+(?:[a-zA-Z]+)?)\s+\S+%\s+\S+%\s+(-?\d+(?:[a-zA-Z]+)?)\s+\S+%\s+(.+)$/.exec(line);
+		if (found) functions.set(found[3].trim(), { self: number(found[1]), total: number(found[2]) });
+	}
+	return { total: number(/of (\S+) total/.exec(done.stdout)[1]), functions };
 }
 
 export function sumOfFolded(text) {
