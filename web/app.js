@@ -29,7 +29,7 @@ async function takeViewerMarkup() {
 	box.append(...[...page.querySelector('main').childNodes].map((node) => document.importNode(node, true)));
 	for (const id of ['tip', 'toast', 'live', 'help-sheet']) document.body.append(document.importNode(page.getElementById(id), true));
 	byId('pages').append(byId('step-menu'));
-	document.querySelector('.range').append(byId('theme'), byId('help'));
+	document.querySelector('.range').append(...['theme', 'help'].map((id) => document.importNode(page.getElementById(id), true)));
 }
 
 /** The files that `hearth view` serves, or null: services in time. */

@@ -637,6 +637,32 @@ describe('viewer', { skip: reason || false }, () => {
 		});
 	}
 
+	test('one row of controls at 1400 pixels, all within reach at 400', async () => {
+		const stacks = knownStacks(9).map(([frames, count], i) => [frames, [count, i + 1]]);
+		const many = makeTypesPage('bar', [['waits', 'count'], ['off_cpu', 'nanoseconds']], stacks);
+		const long = makeTypesPage('bar_long', [['x'.repeat(300), 'count']], [[['a'], [3]]]);
+		for (const file of [many, long, makePage('bar_one', foldedText(knownStacks(9)))]) {
+			const opened = await openPage(browser, file);
+			const { page } = opened;
+			for (const query of ['', 'fn_', '(']) {
+				await page.evaluate((q) => window.__viewer.go({ query: q, regex: true }), query);
+				const { height, outside, narrow } = await page.evaluate(() => {
+					const controls = [...document.querySelectorAll('.toolbar :is(button, select, input, output)')].map((e) => e.getBoundingClientRect());
+					return { height: document.querySelector('.toolbar').offsetHeight, outside: controls.filter((r) => r.right > innerWidth || r.left < 0).length,
+						narrow: document.getElementById('query').offsetWidth };
+				});
+				assert.ok(height < 48 && !outside && narrow >= 70, `${file} ${query}: ${height} pixels high, ${outside} outside, search ${narrow}`);
+			}
+			await page.setViewportSize({ width: 400, height: 800 });
+			const lost = await page.evaluate(() => [...document.querySelectorAll('header button, .toolbar :is(button, select, input)')].filter((e) => {
+				const { left, right, top, bottom } = e.getBoundingClientRect();
+				return left < 0 || right > innerWidth || document.elementFromPoint((left + right) / 2, (top + bottom) / 2)?.closest('button, select, input') !== e;
+			}).map((e) => e.id || e.textContent));
+			assert.deepEqual(lost, []);
+			await assertSilent(opened);
+		}
+	});
+
 	test('400 pixels wide', async () => {
 		const opened = await openPage(browser, makePage('narrow', foldedText(knownStacks(5))),
 			{ viewport: { width: 400, height: 800 } });
