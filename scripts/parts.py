@@ -196,51 +196,57 @@ def write_result(part, key, result):
 
 
 class Record:
-    """tests/parts.record: for which inputs each part last passed whole, when all of them held for one tree."""
+    """tests/parts.record: for which inputs each part last passed whole, and on which tree."""
 
     def __init__(self, root=ROOT):
-        self.root, self.commit, self.tree, self.keys = root, None, None, {}
+        self.root, self.rows = root, {}  # part -> (key, commit, tree, what it came to)
         try:
             with open(os.path.join(root, RECORD)) as f:
-                rows = [line.split() for line in f if line.strip() and not line.startswith("#")]
+                lines = [line.rstrip("\n").split(" ", 5) for line in f if line.startswith("part ")]
         except FileNotFoundError:
             return
-        for row in rows:
-            if row[0] == "part" and len(row) >= 3:
-                self.keys[row[1]] = row[2]
-            elif row[0] in ("commit", "tree") and len(row) == 2:
-                setattr(self, row[0], row[1])
+        self.rows = {line[1]: tuple(line[2:]) for line in lines if len(line) == 6}
 
-    def has_tree(self):
-        """Is the recorded tree in this clone? A shallow one may lack it."""
-        return bool(self.tree) and subprocess.run(["git", "-C", self.root, "cat-file", "-e", self.tree + "^{tree}"],
-                                                  capture_output=True).returncode == 0
+    def key(self, name):
+        return self.rows[name][0] if name in self.rows else None
 
-    def changed(self, tree):
-        """The paths that differ from the recorded tree, or None when it is not there."""
-        if not self.has_tree():
-            return None
-        return [p for p in git("diff", "--name-only", "--no-renames", "-z", self.tree, tree.id, root=self.root).split("\0") if p]
+    def held(self, name):
+        """(commit, tree) on which the part last held, or None when it never did or the tree is not in this clone."""
+        row = self.rows.get(name)
+        return row[1:3] if row and self.has_tree(row[2]) else None
 
-    @staticmethod
-    def write(root, tree, keys, results):
-        with open(os.path.join(root, RECORD + ".new"), "w") as f:
-            f.write("# Written by make test-extra when all its parts held for one tree; to be committed. .ci/run reads it.\n")
-            f.write(f"commit {tree.commit}\ntree {tree.id}\n")
-            for name, key in keys.items():
-                r = results[name]
-                f.write(f"part {name} {key} {r['seconds']:.0f} s, {r['passed']} passed, {r['skipped']} skipped\n")
-        os.replace(os.path.join(root, RECORD + ".new"), os.path.join(root, RECORD))
+    def has_tree(self, name):
+        """Is this tree in this clone? A shallow one may lack it."""
+        return subprocess.run(["git", "-C", self.root, "cat-file", "-e", name + "^{tree}"], capture_output=True).returncode == 0
+
+    def changed(self, name, tree):
+        """The paths that differ from the tree on which the part held, or None when it is not there."""
+        held = self.held(name)
+        return held and [p for p in git("diff", "--name-only", "--no-renames", "-z", held[1], tree.id, root=self.root).split("\0") if p]
+
+    def write(self, keys, results):
+        """Parts whose @results hold get new rows; one that failed with the inputs of its row loses it, the others keep theirs."""
+        for name, r in results.items():
+            if r and not holds(r) and self.key(name) == keys[name]:
+                del self.rows[name]
+            elif holds(r):
+                self.rows[name] = (keys[name], r["commit"], r["tree"], f"{r['seconds']:.0f} s, {r['passed']} passed, {r['skipped']} skipped")
+        with open(os.path.join(self.root, RECORD + ".new"), "w") as f:
+            f.write("# Written by make test-extra: where each part last held, whole: inputs, commit, tree; to be committed. .ci/run reads it.\n")
+            for name in keys:
+                if name in self.rows:
+                    f.write(" ".join(["part", name, *self.rows[name]]) + "\n")
+        os.replace(os.path.join(self.root, RECORD + ".new"), os.path.join(self.root, RECORD))
 
 
 def select(table, tree, record, rotation):
     """{part name: why CI runs it}: those whose inputs differ from the record, and one more in rotation."""
-    changed = record.changed(tree)
     why = {}
     for part in table.parts.values():
-        if record.keys.get(part.name) == tree.key(table, part):
+        if record.key(part.name) == tree.key(table, part):
             continue
-        if part.name not in record.keys:
+        changed = record.changed(part.name, tree)
+        if not record.key(part.name):
             why[part.name] = "no record of it"
             continue
         own = [p for p in changed or [] if part.covers(p)]
