@@ -64,6 +64,20 @@ static int add_names(struct model *m, const struct str *list, uint32_t *ids, siz
 	return r;
 }
 
+/* Every kind in turn, but a name that ends as a runtime's names do in text is of that runtime: docs/formats/col.md. */
+static enum model_kind kind_of(struct str name, size_t turn)
+{
+	const struct model_runtime *runtime;
+
+	for (size_t i = 0; (runtime = model_runtime_at(i)); i++) {
+		if (str_ends(name, model_kind_suffix(runtime->functions)))
+			return runtime->functions;
+		if (str_ends(name, model_kind_suffix(runtime->errors)))
+			return runtime->errors;
+	}
+	return (enum model_kind)(turn % MODEL_KIND_COUNT);
+}
+
 static int add_location(struct model *m, const uint32_t *ids, size_t count, size_t i, uint32_t *out)
 {
 	struct model_mapping mapping = { .start = 0x1000 * (i % 5),
@@ -85,9 +99,9 @@ static int add_location(struct model *m, const uint32_t *ids, size_t count, size
 		struct model_function function = { .name = ids[(i + line) % count],
 						   .system_name = ids[(i * 3) % count],
 						   .filename = ids[(i + 1) % count],
-						   .start_line = (int64_t)i - 3,
-						   .kind = (enum model_kind)((i + line) % MODEL_KIND_COUNT) };
+						   .start_line = (int64_t)i - 3 };
 
+		function.kind = kind_of(model_string(m, function.name), i + line);
 		lines[line].line = (int64_t)i * 11 - 20;
 		lines[line].column = (int64_t)i % 3;
 		r = model_add_function(m, &function, &lines[line].function);

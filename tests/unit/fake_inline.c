@@ -183,10 +183,16 @@ size_t fake_expand(const struct runtime_function *code, uint32_t position, bool 
 	return 0;
 }
 
+const char *const runtime_modes_inline[] = { "auto", "disabled", "none", NULL };
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_inline), "a way for each word");
+
 const struct runtime fake_inline = {
 	.name = "inline",
 	.title = "Inline",
 	.id = FAKE_INLINE,
+	.ways = ways,
 	.kind = MODEL_KIND_JAVA,
 	.error_kind = MODEL_KIND_JAVA,
 	.in_line = true,

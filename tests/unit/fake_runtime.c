@@ -67,25 +67,39 @@ static int fake_attach(const struct runtime_binary *binary, const struct runtime
 	return -ENOTSUP;
 }
 
-/* The walker: in a file of walk/ when BPF runs it, too. */
+/* The walker: in a file of walk/ when BPF runs it, too. Its end is set first for what may stop it anywhere. */
 enum walk_next fake_walk_start(struct walk *w, const void *info)
 {
 	const struct fake_info *i = info;
 
-	return walk_read(w, &w->state[0][0], sizeof(uint64_t), i->top) ? WALK_DONE : WALK_MORE;
+	w->runtime_end = ABI_RUNTIME_END_READ_FAILED;
+	if (walk_read(w, &w->state[0][0], sizeof(uint64_t), i->top))
+		return WALK_DONE;
+	if (w->state[0][0])
+		return WALK_MORE;
+	w->runtime_end = ABI_RUNTIME_END_NO_STATE;
+	return WALK_DONE;
 }
 
 enum walk_next fake_walk_step(struct walk *w, const void *info)
 {
+	struct abi_frame *out;
 	struct fake_frame frame;
 
 	(void)info;
-	if (!w->state[0][0] || walk_read(w, &frame, sizeof(frame), w->state[0][0]))
+	if (walk_read(w, &frame, sizeof(frame), w->state[0][0]))
 		return WALK_DONE;
-	if (walk_push(w, ABI_FRAME_RUNTIME, ABI_FRAME_ENTRY, frame.function))
+	out = walk_push_runtime(w, ABI_FRAME_RUNTIME, FAKE_RUNTIME);
+	if (!out) /* which says why */
 		return WALK_DONE;
+	out->flags = ABI_FRAME_ENTRY; /* each call is an activation of its own */
+	out->a = frame.function;
+	out->b = FAKE_BEHIND_COOKIE;
 	w->state[0][0] = frame.caller;
-	return WALK_MORE;
+	if (frame.caller)
+		return WALK_MORE;
+	w->runtime_end = ABI_RUNTIME_END_WHOLE;
+	return WALK_DONE;
 }
 
 static int fake_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out)
@@ -115,10 +129,17 @@ static int fake_metadata(const struct runtime_binary *binary, const struct runti
 	return 0;
 }
 
+/* Its options: in the registry the words are those of runtime_modes_NAME. */
+const char *const runtime_modes_fake[] = { "auto", "disabled", "none", NULL };
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_fake), "a way for each word");
+
 const struct runtime fake_runtime = {
 	.name = "fake",
 	.title = "Fake",
 	.id = FAKE_RUNTIME,
+	.ways = ways,
 	.kind = MODEL_KIND_PYTHON,
 	.error_kind = MODEL_KIND_PYTHON_ERROR,
 	.probe = fake_probe,

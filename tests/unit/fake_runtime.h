@@ -14,7 +14,9 @@
 
 #define FAKE_RUNTIME ((enum abi_runtime)(ABI_RUNTIME_COUNT - 1))
 
-struct fake_frame {
+#define FAKE_BEHIND_COOKIE 1 /* functions never change; 0 would say that it is not known */
+
+struct fake_frame { /* in the process: the outermost one has no caller */
 	uint64_t caller, function;
 };
 
@@ -53,6 +55,7 @@ size_t fake_expand(const struct runtime_function *code, uint32_t position, bool 
 enum walk_next fake_walk_start(struct walk *w, const void *info);
 enum walk_next fake_walk_step(struct walk *w, const void *info);
 
+extern const char *const runtime_modes_fake[], *const runtime_modes_inline[];
 extern const struct runtime fake_inline;
 extern const struct runtime fake_runtime;
 extern struct fake_state fake_runtime_state;

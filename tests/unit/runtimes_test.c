@@ -459,25 +459,60 @@ static int read_own(void *self, void *dst, __u32 size, __u64 at)
 	return 0;
 }
 
+/* The frames stand behind a native one, in a record that the host takes. */
 static void walks(void **state)
 {
 	static const struct walk_world world = { .read = read_own };
 	const struct fake_frame caller = { 0, 22 }, top = { (uint64_t)(uintptr_t)&caller, 11 };
-	const uint64_t place = (uint64_t)(uintptr_t)&top;
-	const struct fake_info info = { .top = (uint64_t)(uintptr_t)&place };
+	const uint64_t place = (uint64_t)(uintptr_t)&top, nowhere = 0;
+	struct fake_info info = { .top = (uint64_t)(uintptr_t)&place };
 	struct walk *w = calloc(1, sizeof(*w));
 	enum walk_next next;
 
 	(void)state;
 	assert_non_null(w);
 	w->world = &world;
-	next = fake_walk_start(w, &info);
-	while (next == WALK_MORE)
+	assert_int_equal(walk_push(w, ABI_FRAME_NATIVE, 0, 1), 0);
+	for (next = fake_walk_start(w, &info); next == WALK_MORE;)
 		next = fake_walk_step(w, &info);
-	assert_int_equal(w->count, 2);
-	assert_int_equal(w->frames[0].a, 11);
-	assert_int_equal(w->frames[1].a, 22);
+	assert_int_equal(w->count, 1);
+	assert_int_equal(w->runtime_count, 2);
+	assert_int_equal(w->runtime_end, ABI_RUNTIME_END_WHOLE);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(w->frames[1 + i].kind, ABI_FRAME_RUNTIME);
+		assert_int_equal(w->frames[1 + i].runtime, FAKE_RUNTIME);
+		assert_int_equal(w->frames[1 + i].flags, ABI_FRAME_ENTRY);
+		assert_int_equal(w->frames[1 + i].a, i ? 22 : 11);
+		assert_int_equal(w->frames[1 + i].b, FAKE_BEHIND_COOKIE);
+	}
+	info.top = (uint64_t)(uintptr_t)&nowhere;
+	assert_int_equal(fake_walk_start(w, &info), WALK_DONE);
+	assert_int_equal(w->runtime_end, ABI_RUNTIME_END_NO_STATE);
 	free(w);
+}
+
+/* What commands take for granted of each row: options are made of it. */
+static void rows_are_whole(void **state)
+{
+#define X(name, ...) runtime_modes_##name,
+	const char *const *const modes[] = { RUNTIMES(X) };
+#undef X
+
+	(void)state;
+	for (size_t i = 0; i < RUNTIME_COUNT; i++) {
+		const struct runtime *r = runtime_at(i);
+
+		assert_ptr_equal(runtime_find(r->id), r);
+		assert_true(r->id > ABI_RUNTIME_NONE && r->id < ABI_RUNTIME_COUNT);
+		assert_true(model_kind_is_runtime(r->kind) && model_kind_is_runtime(r->error_kind));
+		assert_string_equal(modes[i][0], "auto");
+		assert_non_null(r->ways);
+		assert_int_equal(r->ways[0], RUNTIME_WAY_AUTO);
+		for (size_t j = 0; modes[i][j]; j++)
+			assert_int_equal(r->ways[j] == RUNTIME_WAY_OFF,
+					 !strcmp(modes[i][j], "disabled") || !strcmp(modes[i][j], "none"));
+	}
+	assert_null(runtime_at(RUNTIME_COUNT));
 }
 
 #define LONG_NAME KIB(512)
@@ -1224,6 +1259,7 @@ int main(void)
 		cmocka_unit_test(a_long_look_holds_nobody_up),
 		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
 		cmocka_unit_test(walks),
+		cmocka_unit_test(rows_are_whole),
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(the_main_program_gives_the_application),
 		cmocka_unit_test(which_is_the_main_one),
