@@ -142,7 +142,7 @@ struct http_server {
 	bool stop_workers;
 	struct http_connection *connections;
 	size_t connection_count;
-	uint64_t swept_ns; /* when it was last looked who has left */
+	struct http_connection *look_at; /* who is looked at next, whether it has left; NULL: the first one */
 	struct http_senders senders;
 	size_t body_bytes, body_large, answer_bytes; /* memory of all; of bodies that are not small */
 	struct http_worker {

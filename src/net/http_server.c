@@ -14,10 +14,13 @@
 #include "net/http_int.h"
 
 #define CONNECTION_MEMORY KIB(96) /* of one connection: header and a piece of the body */
-#define BACKLOG 512
+/* Connections that nobody has accepted yet. They are served in order, at up to 0.3 ms each where a flood sends pieces
+ * of bodies: 512 of them kept everybody waiting for 130 ms. Beyond it the kernel drops the SYN, which is sent again. */
+#define BACKLOG 128
 #define ITEMS_MAX 32
-#define SWEEP_NS (50 * NSEC_PER_MSEC) /* between looks for those that have left */
-#define GRACE_NS (10 * NSEC_PER_SEC)  /* a body or an answer that takes longer may have to give way */
+#define LEFT_NS (50 * NSEC_PER_MSEC) /* of silence before it is looked whether a sender has left */
+#define LOOKS 8                      /* connections that are looked at when one comes */
+#define GRACE_NS (10 * NSEC_PER_SEC) /* a body or an answer that takes longer may have to give way */
 
 /* Listening */
 
@@ -89,21 +92,25 @@ static bool has_left(const struct http_connection *c, uint64_t now_ns)
 	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
 	int waits = 0;
 
-	return now_ns - MIN(c->heard_ns, now_ns) > SWEEP_NS && poll(&p, 1, 0) == 1 &&
+	return now_ns - MIN(c->heard_ns, now_ns) > LEFT_NS && poll(&p, 1, 0) == 1 &&
 	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) && ioctl(c->fd, FIONREAD, &waits) == 0 && !waits;
 }
 
-/* server->lock is held. Bodies whose senders have left, before they fill the room that others need. */
+/* server->lock is held. Bodies whose senders have left, before they fill the room that others need: a few with each
+ * connection that comes, in turn, so that they end one by one. Hundreds that end at once keep everybody waiting. */
 static void end_abandoned(struct http_server *s)
 {
 	uint64_t now = clock_monotonic_ns(&clock_system);
 
-	if (s->connection_count <= s->config.connections_max / 16 || now - s->swept_ns <= SWEEP_NS)
-		return;
-	s->swept_ns = now;
-	for (struct http_connection *c = s->connections; c; c = c->next)
+	for (int i = 0; i < LOOKS; i++) {
+		struct http_connection *c = s->look_at ? s->look_at : s->connections;
+
+		if (!c)
+			return;
+		s->look_at = c->next;
 		if (c->reading && !c->ended && c->fd >= 0 && has_left(c, now))
 			end_connection(c);
+	}
 }
 
 enum standing {
@@ -184,6 +191,8 @@ static void unlink_connection(struct http_server *s, struct http_connection *c)
 	*c->at = c->next;
 	if (c->next)
 		c->next->at = c->at;
+	if (s->look_at == c)
+		s->look_at = c->next;
 	s->connection_count--;
 	if (c->peer)
 		c->peer->connections--;
