@@ -2,6 +2,7 @@
 /* The engine of one machine: files of SQLite in a directory. The parts are listed in sqlite_int.h. */
 #include <sys/stat.h>
 
+#include "store/snapshots.h"
 #include "store/sqlite_int.h"
 
 static int open_store(const struct store_config *config, struct store_state **out)
@@ -132,7 +133,7 @@ bool store_owns_name(struct str name)
 		if (str_eq(name, str_of(whole[i])))
 			return true;
 	if (at < 0)
-		return str_starts(name, STR("tokens.tmp-"));
+		return str_starts(name, STR("tokens.tmp-")) || snapshots_owns_name(name);
 	base = str_first(name, (size_t)at + strlen(".db"));
 	rest = str_skip(name, base.len);
 	if (!str_eq(base, STR(CATALOG)) && !partition_parse_name(base, &is_year, &day, &generation))
