@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/serve_options.h"
 #include "store/export.h"
+#include "store/snapshots.h"
 
 struct config {
 	const char *data_dir, *service, *type, *output;
@@ -28,11 +29,13 @@ struct session {
 	const struct config *config;
 	const struct store *store;
 	struct store_state *state;
+	struct snapshots *snapshots;
 	struct buf out;
 };
 
 static void session_release(struct session *s)
 {
+	snapshots_close(s->snapshots);
 	if (s->store)
 		s->store->close(s->state);
 	buf_release(&s->out);
@@ -48,13 +51,19 @@ static void tell_problem(void *ctx, const char *where, const char *what)
 static int check(struct session *s)
 {
 	struct store_stats stats;
+	struct snapshots_stats kept;
 	int problems = s->store->check(s->state, tell_problem, s);
-	int r = problems < 0 ? problems : s->store->stats(s->state, &stats);
+	int bad = snapshots_check(s->snapshots, tell_problem, s);
+	int r = problems < 0 ? problems : bad < 0 ? bad : s->store->stats(s->state, &stats);
 
 	if (r < 0)
 		return command_fail(&command_store, "check: %s", strerror(-r));
-	buf_addf(&s->out, "%" PRIu64 " profiles in %" PRIu64 " files: %d problems", stats.profiles, stats.partitions,
-		 problems);
+	problems += bad;
+	snapshots_stats(s->snapshots, &kept);
+	buf_addf(&s->out, "%" PRIu64 " profiles in %" PRIu64 " files", stats.profiles, stats.partitions);
+	if (kept.count)
+		buf_addf(&s->out, ", %" PRIu64 " snapshots", kept.count);
+	buf_addf(&s->out, ": %d problems", problems);
 	if (stats.partitions_bad)
 		buf_addf(&s->out, ", %" PRIu64 " damaged files set aside", stats.partitions_bad);
 	if (stats.files_odd)
@@ -77,14 +86,17 @@ static int compact(struct session *s)
 static int stats(struct session *s)
 {
 	struct store_stats found;
+	struct snapshots_stats kept;
 	int r = s->store->stats(s->state, &found);
 
 	if (r < 0)
 		return command_fail(&command_store, "stats: %s", strerror(-r));
+	snapshots_stats(s->snapshots, &kept);
 	buf_addf(&s->out,
 		 "profiles %" PRIu64 "\nfiles %" PRIu64 "\nbytes %" PRIu64 "\ndamaged %" PRIu64
-		 "\nout of service %" PRIu64 "\n",
-		 found.profiles, found.partitions, found.bytes, found.partitions_bad, found.files_odd);
+		 "\nout of service %" PRIu64 "\nsnapshots %" PRIu64 "\nbytes of snapshots %" PRIu64 "\n",
+		 found.profiles, found.partitions, found.bytes, found.partitions_bad, found.files_odd + kept.odd,
+		 kept.count, kept.size);
 	return command_print(&command_store, &s->out);
 }
 
@@ -149,6 +161,9 @@ static int run_verb(const struct config *config, const struct verb *verb)
 	if (r < 0)
 		return command_fail(&command_store, "%s: %s", options_of_store.path, strerror(-r));
 	s.store = &store_sqlite;
+	r = snapshots_open(&(struct snapshots_config){ .path = options_of_store.path }, &s.snapshots);
+	if (r < 0)
+		return command_fail(&command_store, "%s: %s", options_of_store.path, strerror(-r));
 	return verb->run(&s);
 }
 

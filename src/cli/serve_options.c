@@ -32,6 +32,11 @@ const struct opt serve_options_keeping[] = {
 		  "where that is less; 0: no limit" },
 	{ "retention-daily", 0, OPT_DURATION, AT(rollup_age_max_ns), .fallback = "400d", .arg = "TIME",
 	  .help = "keep the sums of whole days this long; 0: for ever" },
+	{ "snapshots", 0, OPT_UINT, AT(snapshots_max), .max = 65536, .fallback = "1000", .arg = "N",
+	  .help = "keep at most this many snapshots (results that stay when their profiles are gone); none is removed "
+		  "to make room. 0: take none" },
+	{ "snapshots-size", 0, OPT_SIZE, AT(snapshots_size), .fallback = "1G", .arg = "SIZE",
+	  .help = "bytes of all snapshots" },
 	{ "dictionary-memory", 0, OPT_SIZE, AT(dictionary_max), .fallback = "96M", .arg = "SIZE",
 	  .help = "memory for what recent profiles have in common" },
 	{ 0 },

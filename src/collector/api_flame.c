@@ -14,6 +14,7 @@
 
 /* One selection, added up. */
 struct side {
+	struct kept kept; /* where it is a snapshot: what the range's texts borrow from */
 	struct query_range range;
 	struct window sum;
 	struct store_sum info;
@@ -36,6 +37,7 @@ static void side_release(struct side *s)
 	query_range_release(&s->range);
 	window_release(&s->sum);
 	tree_release(&s->tree);
+	kept_release(&s->kept);
 }
 
 static void flame_release(struct flame *f)
@@ -111,11 +113,40 @@ bool call_column(struct call *call, const struct model *m, struct str sample, si
 	return true;
 }
 
-static bool add_up(struct call *call, struct side *s, struct str sample)
+/* A snapshot says itself what it is of. */
+static bool take_kept(struct call *call, struct str id, struct side *s)
+{
+	const struct snapshot_head *head = &s->kept.head;
+
+	if (!call_kept(call, id, &s->kept, &s->sum))
+		return false;
+	s->range.service = head->service;
+	s->range.type = head->type;
+	s->range.from_ns = head->from_ns;
+	s->range.to_ns = head->to_ns;
+	s->info = (struct store_sum){ .profiles = (size_t)head->profiles };
+	return true;
+}
+
+/* @name: of the parameter that names a snapshot in place of the range. */
+static bool sum_side(struct call *call, struct side *s, const char *name)
+{
+	struct str id = http_query_get(&call->query, str_of(name));
+
+	return id.len ? take_kept(call, id, s) : call_sum(call, &s->range, &s->sum, &s->info);
+}
+
+static void tell_merged(struct call *call, const struct side *s)
+{
+	if (!s->kept.size) /* otherwise nothing was merged for this */
+		answer_merged(call, &s->info);
+}
+
+static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample)
 {
 	int r;
 
-	if (!call_sum(call, &s->range, &s->sum, &s->info) || !call_column(call, s->sum.model, sample, &s->column))
+	if (!sum_side(call, s, snapshot) || !call_column(call, s->sum.model, sample, &s->column))
 		return false;
 	r = tree_from_model(s->sum.model, s->column, 1, &(struct frame_style){ 0 }, &s->tree);
 	if (r < 0)
@@ -131,7 +162,7 @@ static bool add_base(struct call *call, struct flame *f)
 
 	if (!f->compares)
 		return true;
-	if (!add_up(call, &f->base, model_string(m, m->value_types[f->main.column].type)))
+	if (!add_up(call, &f->base, "base-snapshot", model_string(m, m->value_types[f->main.column].type)))
 		return false;
 	r = tree_pair(&f->base.tree, &f->main.tree, &f->whole, &f->base_total);
 	if (r < 0)
@@ -256,7 +287,7 @@ static void answer_flame(struct call *call, const struct flame *f)
 	if (r < 0)
 		answer_store(call, r, "failed to write a flame graph");
 	else
-		answer_merged(call, &f->main.info);
+		tell_merged(call, &f->main);
 }
 
 static void make_flame(struct call *call, bool compares)
@@ -268,7 +299,7 @@ static void make_flame(struct call *call, bool compares)
 		return;
 	}
 	f->compares = compares;
-	if (read_params(call, f) && add_up(call, &f->main, f->sample) && add_base(call, f))
+	if (read_params(call, f) && add_up(call, &f->main, "snapshot", f->sample) && add_base(call, f))
 		answer_flame(call, f);
 	flame_release(f);
 	free(f);
@@ -319,7 +350,7 @@ static void find_lines(struct call *call, struct side *s, const struct tree_step
 	scoped(source_lines_release) struct source_lines lines = { 0 };
 	int r;
 
-	if (!call_sum(call, &s->range, &s->sum, &s->info) ||
+	if (!sum_side(call, s, "snapshot") ||
 	    !call_column(call, s->sum.model, http_query_get(&call->query, STR("sample")), &s->column))
 		return;
 	r = source_lines_find(s->sum.model, s->column, frame, &lines);
@@ -351,40 +382,37 @@ void view_lines(struct call *call)
 
 /* Exports */
 
-static void export(struct call *call, const struct query_range *range, const struct codec *format)
+static void export(struct call *call, struct side *s, const struct codec *format)
 {
-	scoped(window_release) struct window w = { 0 };
 	scoped(buf_release) struct buf name = BUF_INIT(KIB(8)), sample = BUF_INIT(KIB(4));
 	struct codec_options options = { 0 };
-	struct store_sum info;
-	size_t column;
 
 	buf_adds(&sample, http_query_get(&call->query, STR("sample")));
-	if (!call_sum(call, range, &w, &info) || !call_column(call, w.model, buf_str(&sample), &column))
+	if (!sum_side(call, s, "snapshot") || !call_column(call, s->sum.model, buf_str(&sample), &s->column))
 		return;
 	options.value = sample.len ? buf_cstr(&sample) : NULL;
-	buf_addf(&name, STR_FMT "-" STR_FMT "%s", STR_ARG(range->service.len ? range->service : STR("all")),
-		 STR_ARG(range->type), format->suffixes[0] ? format->suffixes[0] : "");
-	answer_window(call, &w, format, &options, buf_str(&name));
-	answer_merged(call, &info);
+	buf_addf(&name, STR_FMT "-" STR_FMT "%s", STR_ARG(s->range.service.len ? s->range.service : STR("all")),
+		 STR_ARG(s->range.type), format->suffixes[0] ? format->suffixes[0] : "");
+	answer_window(call, &s->sum, format, &options, buf_str(&name));
+	tell_merged(call, s);
 }
 
 void view_export(struct call *call)
 {
 	const struct codec *format = format_find(http_query_get(&call->query, STR("as")));
-	struct query_range *range;
+	struct side *side;
 
 	if (!format) {
 		(void)bad(call, "\"as\": no format that is written");
 		return;
 	}
-	range = calloc(1, sizeof(*range));
-	if (!range) {
+	side = calloc(1, sizeof(*side));
+	if (!side) {
 		answer_error(call->rs, 503, "out of memory");
 		return;
 	}
-	if (call_range(call, &query_range_view, range))
-		export(call, range, format);
-	query_range_release(range);
-	free(range);
+	if (call_range(call, &query_range_view, &side->range))
+		export(call, side, format);
+	side_release(side);
+	free(side);
 }

@@ -7,6 +7,7 @@
 #include "net/http_server.h"
 #include "store/store.h"
 
+struct snapshots;
 struct token_file;
 
 #define COLLECTOR_FACTS_MAX 8
@@ -28,6 +29,7 @@ struct collector_shown {
 struct collector_config {
 	const struct store *store; /* state and token file stay the caller's */
 	struct store_state *state;
+	struct snapshots *snapshots; /* the caller's; NULL: none are taken */
 	const struct clock *clock;
 	struct token_file *tokens; /* NULL: nobody is asked for one */
 	bool need_token;           /* also while there are no tokens */

@@ -16,6 +16,7 @@
 #include "model/split.h"
 #include "net/http_parse.h"
 #include "query/range.h"
+#include "store/snapshots.h"
 
 struct collector {
 	struct collector_config config;
@@ -136,6 +137,19 @@ call_fn querier_call;
 call_fn view_services, view_types, view_labels, view_timeline;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
+/* api_snapshot.c: results that are kept */
+call_fn snapshot_keep, snapshot_list, snapshot_facts, snapshot_remove;
+
+struct kept {
+	struct buf bytes;
+	uint64_t size;             /* of the file */
+	struct snapshot_head head; /* borrows from the bytes */
+};
+
+void kept_release(struct kept *k); /* a zeroed one is fine */
+/** call_kept - the snapshot called @id, and its profile. Return: whether there is one; otherwise the call is answered.
+ */
+bool call_kept(struct call *call, struct str id, struct kept *out, struct window *w);
 /** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
 int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
 /**

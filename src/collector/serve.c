@@ -20,6 +20,7 @@
 #include "collector/pull_run.h"
 #include "collector/tokens.h"
 #include "net/http_parse.h"
+#include "store/snapshots.h"
 
 #define MAINTAIN_SECONDS 60
 #define DESCRIPTORS_WANTED 65536
@@ -31,6 +32,7 @@ struct serving {
 	struct buf path, token_path;
 	struct pull_store to; /* the store */
 	struct token_file *tokens;
+	struct snapshots *snapshots; /* NULL: none are taken */
 	struct collector *collector;
 	struct http_server *server;
 	struct pull *pull; /* NULL: nothing is scraped */
@@ -128,6 +130,7 @@ static void serving_release(struct serving *s)
 	http_server_close(s->server);
 	collector_free(s->collector);
 	token_file_close(s->tokens);
+	snapshots_close(s->snapshots);
 	if (s->to.state)
 		s->to.store->close(s->to.state);
 	if (s->listen_fd >= 0)
@@ -180,6 +183,18 @@ static int open_store(struct serving *s)
 	return r;
 }
 
+/* The store has the folder to itself by now; one in memory has none. */
+static int open_snapshots(struct serving *s)
+{
+	const struct snapshots_config config = { .path = buf_cstr(&s->path),
+						 .count_max = s->config->snapshots_max,
+						 .size_max = s->config->snapshots_size,
+						 .free_min = s->config->free_min };
+	int r = s->to.store == &store_sqlite ? snapshots_open(&config, &s->snapshots) : 0;
+
+	return r < 0 ? fail(s, r, config.path) : 0;
+}
+
 static int refuse_open(struct serving *s)
 {
 	buf_addf(s->why,
@@ -222,6 +237,7 @@ static int open_collector(struct serving *s)
 	const struct serve_config *config = s->config;
 	struct collector_config c = { .store = s->to.store,
 				      .state = s->to.state,
+				      .snapshots = s->snapshots,
 				      .clock = &clock_system,
 				      .tokens = config->no_auth ? NULL : s->tokens,
 				      .need_token = !s->is_loopback,
@@ -381,6 +397,7 @@ static int start(struct serving *s)
 	if (r == 0 && (r = log_start()) < 0) /* a thread has the rights that its maker has by then */
 		return fail(s, r, "cannot start a thread");
 	r = r ? r : open_store(s);
+	r = r ? r : open_snapshots(s);
 	r = r ? r : open_collector(s);
 	r = r ? r : open_feed(s);
 	r = r ? r : open_server(s);

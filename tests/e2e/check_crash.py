@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What was acknowledged stays: kill -9 under load, a full disk, a damaged partition. 5 rounds with --quick, 59 with --sampled, else 200."""
+"""What was acknowledged stays, snapshots too: kill -9 under load, a full disk, a damaged partition. 5 rounds with --quick, 59 with --sampled, else 200."""
 import glob
 import http.client
 import os
@@ -100,6 +100,50 @@ def rounds():
     tap.ok(done.returncode == 0 and ": 0 problems" in done.stdout, "hearth store check finds nothing", done.stdout.strip() + done.stderr)
 
 
+class Keeper(threading.Thread):
+    """Keeps snapshots until the collector is gone; notes those that were acknowledged."""
+
+    def __init__(self, c, noted):
+        super().__init__()
+        self.c, self.noted = c, noted
+
+    def run(self):
+        while True:
+            try:
+                answer = self.c.ask("POST", "/api/v1/snapshots?service=kept", b'{"title": "kept"}')
+            except (OSError, http.client.HTTPException):
+                return
+            if answer.status == 201:
+                self.noted.append(answer.json["id"])
+
+
+def snapshots():
+    count, odd, half, noted, lost = 3 if QUICK else 20, 0, 0, [], 0
+    c = Collector("--snapshots", "60000", log="snapshots.log")
+    c.start()
+    c.upload("kept", "cpu", body(1))
+    for _ in range(count):
+        keepers = [Keeper(c, noted) for _ in range(4)]
+        for keeper in keepers:
+            keeper.start()
+        time.sleep(chance.uniform(0.1, 0.5))
+        c.stop(signal.SIGKILL)
+        for keeper in keepers:
+            keeper.join()
+        c.start()
+        listed = c.get("/api/v1/snapshots").json
+        odd += listed["odd"]
+        half += len(glob.glob(os.path.join(c.folder, "snapshot-*.tmp")))
+        lost += len(set(noted) - {s["id"] for s in listed["snapshots"]})
+    tap.ok(noted and lost == 0 and odd == 0 and half == 0, f"{count} times kill -9 while snapshots are kept: none is lost, none is half",
+           f"{len(noted)} acknowledged, {lost} lost, {odd} odd, {half} temporary files")
+    some = [c.get(f"/api/v1/flame?snapshot={i}&sample=cpu").json["total"][0] for i in chance.sample(noted, min(50, len(noted)))]
+    tap.ok(set(some) == {sum(10 * i for i in range(1, 20)) + 2}, "what is read back is what was kept", set(some))
+    c.stop()
+    done = hearth("store", "check", "--data-dir", c.folder)
+    tap.ok(done.returncode == 0 and " snapshots: 0 problems" in done.stdout, "hearth store check reads them all", done.stdout.strip() + done.stderr)
+
+
 def disk_full():
     if os.geteuid() != 0:
         tap.skip("a full disk", "needs root")
@@ -190,6 +234,7 @@ def damage():
 
 
 rounds()
+snapshots()
 disk_full()
 disk_fails()
 damage()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing kept is dropped: small and full disks, wrong clocks, odd files in the data directory, folders that are refused."""
+"""Nothing kept is dropped: snapshots, small and full disks, wrong clocks, odd files in the data directory, folders that are refused."""
 import glob
 import os
 import pwd
@@ -157,6 +157,60 @@ def full_disk(disk, each):
     tap.ok(c.stop() == 0, "it ends well")
     done = hearth("store", "check", "--data-dir", disk.folder)
     tap.ok(done.returncode == 0 and ": 0 problems" in done.stdout, "hearth store check finds nothing", done.stdout + done.stderr)
+
+
+def snapshots():
+    """They outlive the profiles that they were made of; what is odd stays as it is."""
+    c = Collector("--retention-free", "0", log="snapshots.log")
+    c.start()
+    c.upload("kept", "cpu", at(3))
+    c.upload("kept", "cpu", at(0))
+    then = int(time.time() - 3 * DAY)
+    query = f"service=kept&from={then - 60}&to={then + 60}"
+    made = c.ask("POST", f"/api/v1/snapshots?{query}", b'{"title": "three days ago"}').json
+    before = c.get(f"/api/v1/flame?snapshot={made['id']}").body
+    c.stop()
+    names = [os.path.join(c.folder, "snapshot-" + digit * 32) for digit in "1234"]
+    os.mkfifo(names[0])
+    os.symlink("/etc/passwd", names[1])
+    with open(names[2], "wb") as f:
+        f.write(b"no snapshot, but somebody's work")
+    os.mkdir(names[3])
+    with open(os.path.join(c.folder, "snapshot-notes.tmp"), "w") as f:
+        f.write("mine")
+    was = [signature(n) for n in names[:3]]
+    c.options += ["--retention-size", "1"]
+    c.start()
+    end = time.monotonic() + 10
+    while time.monotonic() < end and day_of(3) in days_of(c.folder):
+        time.sleep(0.1)
+    tap.ok(day_of(3) not in days_of(c.folder) and c.get(f"/api/v1/flame?{query}").status == 404, "a day goes for its size", days_of(c.folder))
+    tap.ok(c.get(f"/api/v1/flame?snapshot={made['id']}").body == before and c.get(f"/api/v1/snapshots/{made['id']}").json == made, "a snapshot of it stays, letter by letter")
+    listed = c.get("/api/v1/snapshots").json
+    log = log_of(c)
+    tap.ok(listed["count"] == 1 and listed["odd"] == 4 and all(f"file={os.path.basename(n)}" in log for n in names), "odd files are out of service and named in the log", listed)
+    c.stop()
+    done = hearth("store", "check", "--data-dir", c.folder)
+    tap.ok(done.returncode == 1 and all(os.path.basename(n) in done.stdout for n in names) and "1 snapshots: 4 problems" in done.stdout, "hearth store check lists them", done.stdout)
+    tap.ok([signature(n) for n in names[:3]] == was and open(os.path.join(c.folder, "snapshot-notes.tmp")).read() == "mine", "they are as they were, and so is what only looks like one")
+
+
+def snapshots_on_a_full_disk():
+    with Mounted("snapshots", 24) as disk:
+        c = Collector("--retention-free", "0", folder=disk.folder, log="full-snapshots.log", user="root")
+        c.start()
+        for _ in range(4):
+            c.upload("kept", "cpu", large(0))
+        made = c.ask("POST", "/api/v1/snapshots?service=kept&from=-1d").json
+        disk.fill()
+        before = sorted(os.listdir(disk.folder))
+        refused = c.ask("POST", "/api/v1/snapshots?service=kept&from=-1d")
+        kept = c.get(f"/api/v1/flame?snapshot={made['id']}")
+        tap.ok(refused.status == 507 and "room" in refused.error and kept.status == 200 and sorted(os.listdir(disk.folder)) == before,
+               "a full disk: 507, nothing half is left, what is kept is served", (refused, kept.status))
+        os.unlink(os.path.join(disk.folder, "filler"))
+        tap.ok(c.ask("POST", "/api/v1/snapshots?service=kept&from=-1d").status == 201, "with room again one is kept")
+        c.stop()
 
 
 def wrong_clock():
@@ -408,9 +462,9 @@ def refused_folders():
     tap.ok(os.stat(wide).st_uid == 0 and os.stat(os.path.join(wide, "customers.db")).st_uid == 0, "nor is one with a database of others", os.listdir(wide))
 
 
-checks = [wrong_clock, bad_rows, far_times]
+checks = [snapshots, wrong_clock, bad_rows, far_times]
 if os.geteuid() == 0:
-    checks += [odd_files, comes_back, own_files_only, creates_nothing, refused_folders, small_disk]
+    checks += [odd_files, comes_back, own_files_only, creates_nothing, refused_folders, snapshots_on_a_full_disk, small_disk]
 else:
     tap.skip("disks, owners, folders", "needs root")
 for check in checks:

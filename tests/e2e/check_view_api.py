@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The viewer's API (docs/api.yaml): totals beside those of the store's merge and of go tool pprof, cuts that can be opened,
-comparisons, exports, signing in, the viewer's files, hostile parameters; on both engines."""
+comparisons, exports, snapshots, signing in, the viewer's files, hostile parameters; on both engines."""
 import base64
 import gzip
 import json
@@ -311,6 +311,92 @@ def files(c):
         tap.ok(c.get("/ui/" + name).status in (400, 404), f"/ui/{name} is not served", c.get("/ui/" + name))
 
 
+def keep(c, query, title=None, headers=None):
+    return c.ask("POST", "/api/v1/snapshots?" + query, None if title is None else json.dumps({"title": title}).encode(), headers)
+
+
+def snapshots(c, sums):
+    """What is kept says the same as what it was made of, also when that is gone."""
+    c.upload("brief", "cpu", pprof([(["main", "a"], [5, 50]), (["main", "b"], [2, 20])], time_ns=(NOW - 100) * 10**9), extra="&labels=host%3Dh1")
+    c.upload("brief", "cpu", pprof([(["main", "a"], [1, 10])], time_ns=(NOW - 90) * 10**9), extra="&labels=host%3Dh2")
+    made = keep(c, f"service=brief&from={NOW - 600}&to={NOW}", "before <b>the</b> \u202e release")
+    row = made.json
+    tap.ok(made.status == 201 and len(row["id"]) == 32 and row["title"] == "before <b>the</b> \u202e release" and row["profiles"] == 2 and
+           (row["from_ms"], row["to_ms"]) == ((NOW - 600) * 1000, NOW * 1000) and abs(row["created_ms"] / 1000 - time.time()) < 60 and
+           row["selection"] == 'cpu{service="brief"}' and [(s["sample"], s["total"]) for s in row["samples"]] == [("samples", 8), ("cpu", 80)],
+           "a snapshot is kept", made)
+    one = keep(c, f"service=brief&labels=host%3Dh2&from={NOW - 600}&to={NOW}").json
+    tap.ok(one["selection"] == 'cpu{service="brief",host="h2"}' and one["title"] == "" and one["profiles"] == 1, "of labels, without a title", one)
+    large = keep(c, "service=api&from=-2h&to=now", "all").json
+    queries = {row["id"]: f"service=brief&from={NOW - 600}&to={NOW}", large["id"]: "service=api&from=-2h"}
+    tree = ("names", "frame", "level", "total", "self", "hidden", "kind", "module", "modules")
+    want = {}
+    for identity, query in queries.items():
+        for more in ("", "&sample=samples", "&max-nodes=100"):
+            a, b = get(c, f"flame?{query}{more}"), get(c, f"flame?snapshot={identity}{more}")
+            want[identity + more] = b
+            tap.ok(all(a[k] == b[k] for k in tree) and a["meta"]["facts"] == b["meta"]["facts"] and a["meta"]["service"] == b["meta"]["service"],
+                   f"its flame graph is the selection's ({query}{more})", b["meta"])
+    cut = want[large["id"] + "&max-nodes=100"]
+    node = max(range(1, 100), key=lambda i: cut["hidden"][i])
+    opened = json.loads(c.ask("POST", f"/api/v1/flame?snapshot={large['id']}&max-nodes=5000000", json.dumps({"path": steps(cut, node)}).encode()).body)
+    tap.ok(opened["total"][0] == cut["total"][node] and not any(opened["hidden"]), "a node of it opens")
+    binary = decode(c.get(f"/api/v1/flame?snapshot={large['id']}&format=bin").body)
+    tap.ok(binary["total"] == sums["api"] and adds_total(binary), "the binary form")
+    gone = c.ask("DELETE", f"/api/0/profiles?service=brief&from={NOW - 7200}&to=now")
+    tap.ok(gone.status == 200 and c.get(f"/api/v1/flame?{queries[row['id']]}").status == 404, "its profiles are gone")
+    tap.ok(get(c, f"flame?snapshot={row['id']}") == want[row["id"]] and get(c, f"snapshots/{row['id']}") == row, "it is not, and says the same")
+    with open(path("kept.pb.gz"), "wb") as f:
+        f.write(c.get(f"/api/v1/export?snapshot={row['id']}&as=pprof").body)
+    tap.ok(sum(s.values[1] for s in Profile(path("kept.pb.gz")).samples) == 80, "its export has the total")
+    lines = c.ask("POST", f"/api/v1/lines?snapshot={row['id']}", b'{"path": [{"name": "a", "kind": "native"}]}')
+    tap.ok(lines.status == 200 and lines.json["total"] == 60, "source lines of it", lines)
+    both = json.loads(c.get(f"/api/v1/compare?service=api&from=-2h&base-snapshot={large['id']}&max-nodes=50").body)
+    tap.ok(both["meta"]["base_total"] == sums["api"] and adds_up(both, "base_total", "base_self", "base_hidden"), "it can be the base of a comparison")
+    listed = get(c, "snapshots")
+    tap.ok([s["id"] for s in listed["snapshots"]] == [large["id"], one["id"], row["id"]] and listed["count"] == 3 and listed["odd"] == 0 and
+           listed["bytes"] == sum(s["bytes"] for s in listed["snapshots"]), "the list, newest first")
+    tap.ok(c.ask("DELETE", f"/api/v1/snapshots/{one['id']}").status == 204 and c.ask("DELETE", f"/api/v1/snapshots/{one['id']}").status == 404 and
+           c.get(f"/api/v1/flame?snapshot={one['id']}").status == 404, "deleted is gone")
+    c.stop(signal.SIGKILL)
+    c.start()
+    tap.ok(get(c, f"flame?snapshot={row['id']}") == want[row["id"]] and [s["id"] for s in get(c, "snapshots")["snapshots"]] == [large["id"], row["id"]],
+           "the others are there after kill -9")
+    for what, body, status in (("service=none", b"", 404), ("service=api&from=x", b"", 400), ("service=api&type=x", b"", 400), ("service=api", b"[]", 400), ("service=api", b"{", 400),
+                               ("service=api", b'{"title": 1}', 400), ("service=api", json.dumps({"title": "x" * 401}).encode(), 400), ("service=api", b"x" * 70000, 413)):
+        answer = c.ask("POST", "/api/v1/snapshots?" + what, body)
+        tap.ok(answer.status == status, f"{what} with {len(body)} bytes: {status}", answer)
+    for identity in ("", "x", "0" * 32, row["id"].upper(), row["id"] + "0", "..%2f" + row["id"], "../tokens", "%00"):
+        answer = c.get(f"/api/v1/snapshots/{identity}" if identity else "/api/v1/snapshots/")
+        tap.ok(answer.status in (301, 400, 404), f"no snapshot called {identity[:40]!r}", answer)
+    tap.ok("deleted" in c.get("/api/v1/flame?snapshot=" + "0" * 32).error, "a link to one that is gone says so")
+
+
+def full_of_snapshots():
+    """No room is said in clear words, and costs none of those that are there."""
+    def kept(c):
+        return [s["id"] for s in get(c, "snapshots")["snapshots"]]
+
+    with Collector("--snapshots", "2") as c:
+        c.upload("api", "cpu", pprof([(["main", f"f{i}"], [1, 10]) for i in range(500)]))
+        ids = [keep(c, "service=api").json["id"] for _ in range(2)]
+        third = keep(c, "service=api")
+        tap.ok(third.status == 507 and "--snapshots" in third.error and "2 of 2" in third.error and sorted(kept(c)) == sorted(ids), "a third of two: 507, nothing goes", third)
+        tap.ok(c.ask("DELETE", f"/api/v1/snapshots/{ids[0]}").status == 204 and keep(c, "service=api").status == 201, "one deleted makes room")
+        size = get(c, "snapshots")["bytes"] // 2
+        ids = kept(c)
+        for options, status, word in ((["--snapshots-size", size * 2 + 10], 507, "bytes"), (["--snapshots-size", 100], 413, "--snapshots-size"), (["--snapshots", 0], 507, "0"),
+                                      (["--retention-free", "900000G"], 507, "--retention-free")):
+            c.stop()
+            c.options = [str(o) for o in options]
+            c.start()
+            answer = keep(c, "service=api")
+            tap.ok(answer.status == status and word in answer.error and kept(c) == ids, f"{options}: {status}", answer)
+    with Collector("--storage-type", "memory") as c:
+        c.upload("api", "cpu", pprof([(["main"], [1, 10])]))
+        tap.ok(keep(c, "service=api").status == 501 and c.get("/api/v1/flame?snapshot=" + "0" * 32).status == 501, "a store in memory takes none, and says so")
+
+
 class Live:
     """A reader of /api/v1/live."""
 
@@ -438,6 +524,16 @@ def signs_in(folder):
         tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], "Origin": "http://evil.example"}).status == 403, "nor from another one")
         tap.ok(c.ask("DELETE", gone, headers={**cookies["read"], **origin}).status == 403, "nor without the scope admin")
         tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], **origin}).status == 200, "with both it does")
+        token = {"Authorization": "Bearer " + secrets["admin"]}
+        c.upload("kept", "cpu", pprof([(["main"], [1, 10])], time_ns=int(time.time() * 1e9)), headers=token)
+        answers = [keep(c, "service=kept", headers=h).status for h in ({}, cookies["admin"], {**cookies["admin"], "Origin": "http://evil.example"}, {**cookies["read"], **origin})]
+        tap.ok(answers == [401, 401, 403, 403], "nobody keeps a snapshot without a token, an origin, the own one, the scope admin", answers)
+        made = keep(c, "service=kept", headers={**cookies["admin"], **origin})
+        link = "/api/v1/snapshots/" + made.json["id"]
+        tap.ok(made.status == 201 and c.get(link).status == 401 and c.get(link, **cookies["read"]).status == 200 and
+               c.get("/api/v1/flame?snapshot=" + made.json["id"], **cookies["read"]).status == 200, "with all of them; whoever may read opens the link")
+        tap.ok(c.get("/api/v1/snapshots", **cookies["read"]).status == 403 and c.ask("DELETE", link, headers={**cookies["read"], **origin}).status == 403 and
+               c.ask("DELETE", link, headers=cookies["admin"]).status == 401 and c.ask("DELETE", link, headers=token).status == 204, "the list and deleting need admin, too")
         out = c.ask("DELETE", "/api/v1/session", headers={**cookies["read"], **origin})
         tap.ok(out.status == 204 and "Max-Age=0" in out.headers["Set-Cookie"], "signed out")
 
@@ -452,11 +548,14 @@ for engine in ("sqlite", "memory"):
         lines(collector)
         compares(collector)
         exports(collector, sent)
+        if engine == "sqlite":
+            snapshots(collector, sent)
         hostile(collector)
         files(collector)
         live(collector)
         if engine == "sqlite" and not QUICK:
             slow_live(collector)
 stops_live()
+full_of_snapshots()
 signs_in(path("signed"))
 tap.finish()
