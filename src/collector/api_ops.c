@@ -50,6 +50,20 @@ static void write_store(struct call *call, struct buf *out)
 			s.expired_partitions);
 }
 
+static void write_snapshots(struct snapshots *snapshots, struct buf *out)
+{
+	struct snapshots_stats s;
+
+	if (!snapshots)
+		return;
+	snapshots_stats(snapshots, &s);
+	metrics_gauge(out, "hearth_snapshots", "results that are kept", s.count);
+	metrics_gauge(out, "hearth_snapshots_bytes", "bytes of all snapshots", s.size);
+	metrics_gauge(out, "hearth_snapshots_max", "how many may be kept", s.count_max);
+	metrics_gauge(out, "hearth_snapshots_bytes_max", "bytes that they may take", s.size_max);
+	metrics_gauge(out, "hearth_snapshots_odd", "snapshots out of service when the collector started", s.odd);
+}
+
 static void write_series(struct call *call, struct buf *out)
 {
 	metrics_gauge(out, "hearth_series_active", "series written to in the last one to two hours",
@@ -90,6 +104,7 @@ void ops_metrics(struct call *call)
 	metrics_gauge(out, "hearth_start_time_seconds", "when the collector started, since 1970",
 		      call->collector->started_ns / NSEC_PER_SEC);
 	write_store(call, out);
+	write_snapshots(call->collector->config.snapshots, out);
 	write_series(call, out);
 	write_server(call->collector->server, out);
 	metrics_counter(out, "hearth_log_dropped_total", "lines of the log that nobody took in time", log_dropped());

@@ -356,6 +356,7 @@ def snapshots(c, sums):
     listed = get(c, "snapshots")
     tap.ok([s["id"] for s in listed["snapshots"]] == [large["id"], one["id"], row["id"]] and listed["count"] == 3 and listed["odd"] == 0 and
            listed["bytes"] == sum(s["bytes"] for s in listed["snapshots"]), "the list, newest first")
+    tap.ok((c.metric("hearth_snapshots"), c.metric("hearth_snapshots_bytes"), c.metric("hearth_snapshots_max")) == (3, listed["bytes"], 1000), "metrics say how full it is")
     tap.ok(c.ask("DELETE", f"/api/v1/snapshots/{one['id']}").status == 204 and c.ask("DELETE", f"/api/v1/snapshots/{one['id']}").status == 404 and
            c.get(f"/api/v1/flame?snapshot={one['id']}").status == 404, "deleted is gone")
     c.stop(signal.SIGKILL)
