@@ -28,6 +28,9 @@ struct str tree_kind_name(unsigned kind)
 #undef X
 			[TREE_KIND_PROCESS] = { "process", 7 },
 		[TREE_KIND_CONTAINER] = { "container", 9 },
+		[TREE_KIND_THREAD] = { "thread", 6 },
+		[TREE_KIND_HOST] = { "host", 4 },
+		[TREE_KIND_LABEL] = { "label", 5 },
 	};
 
 	return kind < TREE_KIND_COUNT ? names[kind] : STR("native");

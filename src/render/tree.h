@@ -11,6 +11,9 @@
 enum tree_kind {
 	TREE_KIND_PROCESS = MODEL_KIND_COUNT,
 	TREE_KIND_CONTAINER,
+	TREE_KIND_THREAD,
+	TREE_KIND_HOST,
+	TREE_KIND_LABEL,
 	TREE_KIND_COUNT,
 };
 
@@ -76,6 +79,32 @@ int tree_from_folded(struct str text, const struct render_progress *progress, st
  */
 int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const struct frame_style *style,
 		    struct tree *out) warn_unused;
+
+/* A frame above all others of a stack, for what its sample is of. */
+struct tree_group {
+	unsigned int kind; /* TREE_KIND_THREAD, or TREE_KIND_HOST or TREE_KIND_LABEL: the value of a label */
+	struct str label;  /* the label's name */
+	struct str usual;  /* its value where a sample has none itself; ptr NULL: it is not known */
+};
+
+#define TREE_GROUPS_MAX 8
+
+/* A tree of several models, each of which may go once it was added. */
+struct tree_maker;
+
+int tree_maker_new(struct tree_maker **out) warn_unused;
+void tree_maker_free(struct tree_maker *t); /* NULL is fine */
+/**
+ * tree_maker_add - the samples of @m, as tree_from_model() has them
+ * @groups: what stands above each, the first outermost: the thread's name ("thread 12" without one), the host, or
+ * "label=value"; "(no thread)", "(no host)", "(no LABEL)" where nothing is known
+ *
+ * Return: as tree_from_model(). After a failure only tree_maker_free() may follow.
+ */
+int tree_maker_add(struct tree_maker *t, const struct model *m, size_t value, const struct tree_group *groups,
+		   size_t group_count) warn_unused;
+/** tree_maker_finish - the tree; nothing can be added any more. */
+int tree_maker_finish(struct tree_maker *t, struct tree *out) warn_unused;
 
 /**
  * tree_prune - the @max largest nodes, closed under ancestors and earlier siblings

@@ -20,6 +20,8 @@ struct source {
 	const struct model *m;
 	const struct frame_style *style;
 	struct tree_builder b;
+	const struct tree_group *groups;
+	size_t group_count;
 	struct buf key, text;
 	uint32_t *frames; /* of one sample, leaf first */
 	size_t count, cap;
@@ -136,6 +138,73 @@ static int push_owner(struct source *s, uint32_t index)
 	return r;
 }
 
+/* Groups */
+
+static void add_label_value(const struct model *m, const struct model_label *label, struct buf *out)
+{
+	struct str unit = label->is_number ? model_string(m, label->unit) : STR("");
+
+	if (label->is_number)
+		buf_addf(out, "%lld" STR_FMT, (long long)label->number, STR_ARG(unit));
+	else
+		buf_adds(out, model_string(m, label->text));
+}
+
+/* Return: whether the sample has the label itself, or it is known otherwise. */
+static bool add_value(struct source *s, const struct model_sample *sample, const struct tree_group *group)
+{
+	const struct model_label_set *set = &s->m->label_sets[sample->label_set];
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct model_label *label = &s->m->labels[set->first + i];
+
+		if (str_eq(model_string(s->m, label->key), group->label)) {
+			add_label_value(s->m, label, &s->text);
+			return true;
+		}
+	}
+	if (group->usual.ptr)
+		buf_adds(&s->text, group->usual);
+	return group->usual.ptr != NULL;
+}
+
+static void add_thread(struct source *s, const struct model_sample *sample)
+{
+	const struct model_thread *thread = &s->m->threads[sample->thread];
+	struct str name = model_string(s->m, thread->name);
+
+	if (!sample->thread)
+		buf_adds(&s->text, STR("(no thread)"));
+	else if (name.len)
+		buf_adds(&s->text, name);
+	else
+		buf_addf(&s->text, "thread %u", thread->tid);
+}
+
+static void add_label(struct source *s, const struct model_sample *sample, const struct tree_group *group)
+{
+	bool is_host = group->kind == TREE_KIND_HOST;
+
+	if (!is_host) {
+		buf_adds(&s->text, group->label);
+		buf_addc(&s->text, '=');
+	}
+	if (add_value(s, sample, group))
+		return;
+	buf_clear(&s->text);
+	buf_addf(&s->text, "(no " STR_FMT ")", STR_ARG(group->label));
+}
+
+static int push_group(struct source *s, const struct model_sample *sample, const struct tree_group *group)
+{
+	buf_clear(&s->text);
+	if (group->kind == TREE_KIND_THREAD)
+		add_thread(s, sample);
+	else
+		add_label(s, sample, group);
+	return s->text.error ? s->text.error : push_frame(s, buf_str(&s->text), group->kind, STR(""));
+}
+
 static int add_sample(struct source *s, const struct model_sample *sample, uint32_t stack, uint64_t value)
 {
 	uint64_t hash = s->b.seed;
@@ -147,6 +216,8 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint3
 		r = push_location(s, s->m->stacks[at].location);
 	if (!r)
 		r = push_owner(s, sample->process);
+	for (size_t i = s->group_count; !r && i; i--)
+		r = push_group(s, sample, &s->groups[i - 1]);
 	if (!r)
 		r = tree_builder_room(&s->b, s->count);
 	if (r < 0)
@@ -158,6 +229,23 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint3
 	return tree_builder_add(&s->b, node, value);
 }
 
+static int add_model(struct source *s, size_t value, uint64_t divisor)
+{
+	const struct model *m = s->m;
+	bool is_wait = wait_leaf_value(m, value);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < m->samples_count; i++) {
+		int64_t v = model_values(m, &m->samples[i])[value];
+		uint32_t stack = m->samples[i].stack;
+
+		if (v > 0)
+			r = add_sample(s, &m->samples[i], is_wait ? wait_leaf_stack(m, stack) : stack,
+				       (uint64_t)v / divisor);
+	}
+	return r;
+}
+
 int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const struct frame_style *style,
 		    struct tree *out)
 {
@@ -165,17 +253,62 @@ int tree_from_model(const struct model *m, size_t value, uint64_t divisor, const
 		.m = m, .style = style, .key = BUF_INIT(KEY_MAX), .text = BUF_INIT(KEY_MAX)
 	};
 	int r = tree_builder_init(&s.b, m->stacks_count);
-	bool is_wait = wait_leaf_value(m, value);
 
-	for (size_t i = 0; !r && i < m->samples_count; i++) {
-		int64_t v = model_values(m, &m->samples[i])[value];
-		uint32_t stack = m->samples[i].stack;
-
-		if (v > 0)
-			r = add_sample(&s, &m->samples[i], is_wait ? wait_leaf_stack(m, stack) : stack,
-				       (uint64_t)v / divisor);
-	}
+	r = r ? r : add_model(&s, value, divisor);
 	if (r < 0)
 		return r;
 	return tree_builder_finish(&s.b, out);
+}
+
+/* Several models */
+
+struct tree_maker {
+	struct source s;
+	bool has_builder;
+};
+
+int tree_maker_new(struct tree_maker **out)
+{
+	struct tree_maker *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->s = (struct source){ .key = BUF_INIT(KEY_MAX), .text = BUF_INIT(KEY_MAX) };
+	*out = t;
+	return 0;
+}
+
+void tree_maker_free(struct tree_maker *t)
+{
+	if (t)
+		source_release(&t->s);
+	free(t);
+}
+
+static int begin(struct tree_maker *t, size_t branches_expected)
+{
+	int r = t->has_builder ? 0 : tree_builder_init(&t->s.b, branches_expected);
+
+	t->has_builder = r == 0;
+	return r;
+}
+
+int tree_maker_add(struct tree_maker *t, const struct model *m, size_t value, const struct tree_group *groups,
+		   size_t group_count)
+{
+	static const struct frame_style style;
+	int r = begin(t, m->stacks_count);
+
+	t->s.m = m;
+	t->s.style = &style;
+	t->s.groups = groups;
+	t->s.group_count = group_count;
+	return r ? r : add_model(&t->s, value, 1);
+}
+
+int tree_maker_finish(struct tree_maker *t, struct tree *out)
+{
+	int r = begin(t, 1);
+
+	return r ? r : tree_builder_finish(&t->s.b, out);
 }

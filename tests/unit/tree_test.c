@@ -165,6 +165,143 @@ static void builds_from_a_model(void **state)
 	assert_string_equal(buf_cstr(&out), expected);
 }
 
+static uint32_t add_labels(struct model *m, const char *key, const char *value, int64_t number)
+{
+	struct model_label labels[2] = { { 0 }, { .is_number = true, .number = number } };
+	uint32_t set;
+
+	assert_int_equal(model_add_string(m, str_of(key), &labels[0].key), 0);
+	assert_int_equal(model_add_string(m, str_of(value), &labels[0].text), 0);
+	assert_int_equal(model_add_string(m, STR("size"), &labels[1].key), 0);
+	assert_int_equal(model_add_string(m, STR("b"), &labels[1].unit), 0);
+	assert_int_equal(model_add_label_set(m, labels, 2, &set), 0);
+	return set;
+}
+
+static uint32_t add_thread(struct model *m, uint32_t process, const char *name, uint32_t tid)
+{
+	struct model_thread thread = { .process = process, .tid = tid };
+	uint32_t row;
+
+	assert_int_equal(model_add_string(m, str_of(name), &thread.name), 0);
+	assert_int_equal(model_add_thread(m, &thread, &row), 0);
+	return row;
+}
+
+/* Three more samples of the same stack: a thread with a name, one without, and labels. */
+static void make_grouped(struct window *w)
+{
+	int64_t values[2] = { 1, 10000000 };
+	struct model_sample sample;
+
+	make_window(w);
+	sample = w->model->samples[0];
+	sample.thread = add_thread(w->model, sample.process, "worker;1 <b>", 8);
+	assert_int_equal(model_add_sample(w->model, &sample, values), 0);
+	sample.thread = add_thread(w->model, sample.process, "", 9);
+	sample.label_set = add_labels(w->model, "env", "prod", 5);
+	assert_int_equal(model_add_sample(w->model, &sample, values), 0);
+	sample.label_set = add_labels(w->model, "host", "", 7);
+	assert_int_equal(model_add_sample(w->model, &sample, values), 0);
+}
+
+struct group_case {
+	struct tree_group groups[2];
+	size_t count;
+	const char *want; /* the two outermost frames */
+};
+
+static const struct group_case group_cases[] = {
+	{ { { TREE_KIND_THREAD } }, 1, "(no thread):15 3\nthread 9:15 2\nworker;1 <b>:15 1\n" },
+	{ { { TREE_KIND_LABEL, { "env", 3 } } }, 1, "(no env):17 5\nenv=prod:17 1\n" },
+	{ { { TREE_KIND_LABEL, { "env", 3 }, { "test", 4 } } }, 1, "env=test:17 5\nenv=prod:17 1\n" },
+	{ { { TREE_KIND_LABEL, { "size", 4 } } }, 1, "(no size):17 4\nsize=5b:17 1\nsize=7b:17 1\n" },
+	{ { { TREE_KIND_HOST, { "host", 4 }, { "h1", 2 } } }, 1, "h1:16 5\n:16 1\n" },
+	{ { { TREE_KIND_HOST, { "host", 4 }, { "", 0 } } }, 1, ":16 6\n" },
+	{ { { TREE_KIND_HOST, { "host", 4 } }, { TREE_KIND_THREAD } },
+	  2,
+	  "(no host):16 5\n (no thread):15 3\n thread 9:15 1\n worker;1 <b>:15 1\n:16 1\n thread 9:15 1\n" },
+};
+
+static void groups_stand_above(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	make_grouped(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(group_cases); i++) {
+		const struct group_case *c = &group_cases[i];
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(4)), top = BUF_INIT(KIB(4));
+		scoped(tree_release) struct tree t = { 0 };
+		struct str rest, line;
+		struct tree_maker *maker;
+
+		assert_int_equal(tree_maker_new(&maker), 0);
+		assert_int_equal(tree_maker_add(maker, w.model, 0, c->groups, c->count), 0);
+		assert_int_equal(tree_maker_finish(maker, &t), 0);
+		tree_maker_free(maker);
+		print_tree(&t, &out);
+		for (rest = buf_str(&out); str_next(&rest, '\n', &line);)
+			if (line.len && (line.ptr[0] != ' ' || (c->count > 1 && line.ptr[1] != ' ')))
+				buf_addf(&top, STR_FMT "\n", STR_ARG(line));
+		assert_string_equal(buf_cstr(&top), c->want);
+		assert_int_equal(t.total[0], 6);
+	}
+}
+
+/* Several models are one tree; each may go once it was added. */
+static void makes_one_tree_of_several_models(void **state)
+{
+	static const struct tree_group hosts[] = { { TREE_KIND_HOST, { "host", 4 }, { "a", 1 } },
+						   { TREE_KIND_HOST, { "host", 4 }, { "b", 1 } } };
+	scoped(tree_release) struct tree t = { 0 }, empty = { 0 };
+	scoped(buf_release) struct buf out = BUF_INIT(KIB(4));
+	struct tree_maker *maker;
+
+	(void)state;
+	assert_int_equal(tree_maker_new(&maker), 0);
+	for (size_t i = 0; i < 3; i++) {
+		struct window w = { 0 };
+
+		make_window(&w);
+		assert_int_equal(tree_maker_add(maker, w.model, 0, &hosts[i % 2], 1), 0);
+		window_release(&w);
+	}
+	assert_int_equal(tree_maker_finish(maker, &t), 0);
+	tree_maker_free(maker);
+	print_tree(&t, &out);
+	assert_string_equal(buf_cstr(&out), "a:16 6\n </script>:13 6\n  main:0 6\n   read:1 6\n"
+					    "b:16 3\n </script>:13 3\n  main:0 3\n   read:1 3\n");
+	assert_int_equal(tree_maker_new(&maker), 0);
+	assert_int_equal(tree_maker_finish(maker, &empty), 0);
+	tree_maker_free(maker);
+	assert_int_equal(empty.node_count, 1);
+}
+
+static int group_once(void *ctx)
+{
+	const struct window *w = ctx;
+	scoped(tree_release) struct tree t = { 0 };
+	struct tree_maker *maker;
+	int r = tree_maker_new(&maker);
+
+	if (r < 0)
+		return r;
+	r = tree_maker_add(maker, w->model, 0, group_cases[6].groups, 2);
+	r = r ? r : tree_maker_finish(maker, &t);
+	tree_maker_free(maker);
+	return r;
+}
+
+static void groups_survive_failing_allocations(void **state)
+{
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	make_grouped(&w);
+	for_each_failing_allocation(group_once, &w);
+}
+
 static void writes_the_page_of_a_window(void **state)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -211,6 +348,9 @@ int main(void)
 		cmocka_unit_test(prunes_to_the_largest),
 		cmocka_unit_test(counts_recursion_once),
 		cmocka_unit_test(builds_from_a_model),
+		cmocka_unit_test(groups_stand_above),
+		cmocka_unit_test(makes_one_tree_of_several_models),
+		cmocka_unit_test(groups_survive_failing_allocations),
 		cmocka_unit_test(writes_the_page_of_a_window),
 		cmocka_unit_test(survives_failing_allocations),
 	};
