@@ -2,7 +2,7 @@
 /* Flame graphs, comparisons and exports of the viewer (docs/api.yaml). The server cuts to the largest nodes; what a
  * node's missing children have is said, and a call path of it can be asked for. */
 #include "codec/codec.h"
-#include "collector/collector_int.h"
+#include "collector/grouping.h"
 #include "query/flame.h"
 #include "render/source_lines.h"
 #include "sink/format.h"
@@ -12,12 +12,18 @@
 #define META_MAX MIB(1)
 #define LINES_MAX 1000 /* of an answer; `count` says how many there are */
 
+/* How far the stacks of the shown value can be believed. */
+struct facts {
+	uint64_t whole, guessed, cut, unknown;
+};
+
 /* One selection, added up. */
 struct side {
 	struct kept kept; /* where it is a snapshot: what the range's texts borrow from */
 	struct query_range range;
-	struct window sum;
+	struct window sum; /* in parts: the first one */
 	struct store_sum info;
+	struct facts facts;
 	struct tree tree;
 	size_t column;
 };
@@ -27,6 +33,7 @@ struct flame {
 	bool compares, is_binary;
 	uint64_t nodes;
 	struct str sample;
+	struct flame_groups groups;
 	struct flame_path path;
 	struct tree whole; /* of a comparison: both */
 	uint64_t *base_total;
@@ -44,6 +51,7 @@ static void flame_release(struct flame *f)
 {
 	side_release(&f->main);
 	side_release(&f->base);
+	flame_groups_release(&f->groups);
 	flame_path_release(&f->path);
 	tree_release(&f->whole);
 	free(f->base_total);
@@ -67,6 +75,18 @@ static bool read_path(struct call *call, struct flame *f)
 	return r == 0;
 }
 
+static bool read_groups(struct call *call, struct flame *f)
+{
+	int r = flame_groups_parse(http_query_get(&call->query, STR("group")), &f->groups);
+
+	if (r == -ENOMEM)
+		answer_error(call->rs, 503, "out of memory");
+	else if (r < 0)
+		answer_error(call->rs, 400, "bad request: bad \"group\": %s",
+			     r == -E2BIG ? "at most 8" : "thread, host and label:NAME are known");
+	return r == 0;
+}
+
 static bool read_params(struct call *call, struct flame *f)
 {
 	struct str format = http_query_get(&call->query, STR("format"));
@@ -80,24 +100,39 @@ static bool read_params(struct call *call, struct flame *f)
 	if (nodes.len && str_to_u64(nodes, 1, NODES_MAX, &f->nodes) < 0)
 		return bad(call, "bad \"max-nodes\": 1 to 5000000");
 	return call_range(call, &query_range_view, &f->main.range) &&
-	       (!f->compares || call_range(call, &query_range_base, &f->base.range)) && read_path(call, f);
+	       (!f->compares || call_range(call, &query_range_base, &f->base.range)) && read_groups(call, f) &&
+	       read_path(call, f);
 }
 
-bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
+bool call_sum_selected(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info)
 {
 	const struct collector_config *config = &call->collector->config;
-	struct store_selector sel = call_select(call, range);
-	int r = config->store->sum(config->state, &sel, out, info);
+	int r = config->store->sum(config->state, sel, out, info);
 
 	if (r == -EINVAL) /* services of different kinds: what they share */
-		r = merge_common(call, &sel, out, info);
+		r = merge_common(call, sel, out, info);
 	if (r == -EINVAL)
 		answer_error(call->rs, 409, "the profiles have no sample type in common");
 	else if (r < 0)
 		answer_store(call, r, "failed to add profiles up");
-	else if (!info->profiles)
+	return r == 0;
+}
+
+bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
+{
+	struct store_selector sel = call_select(call, range);
+
+	if (!call_sum_selected(call, &sel, out, info))
+		return false;
+	if (!info->profiles)
 		answer_error(call->rs, 404, "nothing found");
-	return r == 0 && info->profiles;
+	return info->profiles > 0;
+}
+
+static void refuse_sample(struct call *call, struct str sample)
+{
+	answer_error(call->rs, 404, "these profiles have no sample type \"" STR_FMT "\"",
+		     STR_ARG(str_first(sample, 64)));
 }
 
 bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out)
@@ -105,8 +140,7 @@ bool call_column(struct call *call, const struct model *m, struct str sample, si
 	int named = sample.len ? model_value_index(m, sample) : -1;
 
 	if (sample.len && named < 0) {
-		answer_error(call->rs, 404, "these profiles have no sample type \"" STR_FMT "\"",
-			     STR_ARG(str_first(sample, 64)));
+		refuse_sample(call, sample);
 		return false;
 	}
 	*out = named < 0 ? model_default_value(m) : (size_t)named;
@@ -114,11 +148,11 @@ bool call_column(struct call *call, const struct model *m, struct str sample, si
 }
 
 /* A snapshot says itself what it is of. */
-static bool take_kept(struct call *call, struct str id, struct side *s)
+static bool take_kept(struct call *call, struct str id, struct side *s, struct window *w)
 {
 	const struct snapshot_head *head = &s->kept.head;
 
-	if (!call_kept(call, id, &s->kept, &s->sum))
+	if (!call_kept(call, id, &s->kept, w))
 		return false;
 	s->range.service = head->service;
 	s->range.type = head->type;
@@ -133,7 +167,7 @@ static bool sum_side(struct call *call, struct side *s, const char *name)
 {
 	struct str id = http_query_get(&call->query, str_of(name));
 
-	return id.len ? take_kept(call, id, s) : call_sum(call, &s->range, &s->sum, &s->info);
+	return id.len ? take_kept(call, id, s, &s->sum) : call_sum(call, &s->range, &s->sum, &s->info);
 }
 
 static void tell_merged(struct call *call, const struct side *s)
@@ -142,16 +176,109 @@ static void tell_merged(struct call *call, const struct side *s)
 		answer_merged(call, &s->info);
 }
 
-static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample)
+/* The parts of one side on their way into its tree. */
+struct adding {
+	struct call *call;
+	struct side *side;
+	const struct flame_groups *groups;
+	struct str sample; /* empty until the first part says which is the default one */
+	struct tree_maker *maker;
+};
+
+static void add_facts(struct facts *facts, const struct model *m, size_t column)
 {
+	for (size_t i = 0; i < m->samples_count; i++) {
+		struct str end = model_string(m, m->samples[i].end);
+		int64_t value = model_values(m, &m->samples[i])[column];
+		uint64_t *to = str_eq(end, STR("complete"))  ? &facts->whole
+			       : str_eq(end, STR("guessed")) ? &facts->guessed
+			       : str_starts(end, STR("cut")) ? &facts->cut
+							     : &facts->unknown;
+
+		*to += value > 0 ? (uint64_t)value : 0;
+	}
+}
+
+/* Return: the part's column, or -1: it counts something else. */
+static int column_of_part(const struct adding *a, const struct model *m)
+{
+	const struct side *s = a->side;
+	int column = a->sample.len ? model_value_index(m, a->sample) : (int)model_default_value(m);
+
+	if (column < 0 || !s->sum.model)
+		return column;
+	return str_eq(model_string(m, m->value_types[column].unit),
+		      model_string(s->sum.model, s->sum.model->value_types[s->column].unit))
+		       ? column
+		       : -1;
+}
+
+static bool add_part(void *ctx, struct window *w, const struct store_sum *info, const struct tree_group *groups)
+{
+	struct adding *a = ctx;
+	struct side *s = a->side;
+	int column = column_of_part(a, w->model);
 	int r;
 
-	if (!sum_side(call, s, snapshot) || !call_column(call, s->sum.model, sample, &s->column))
+	if (column < 0) { /* a total without them would not be one of what was asked for */
+		refuse_sample(a->call, a->sample);
 		return false;
-	r = tree_from_model(s->sum.model, s->column, 1, &(struct frame_style){ 0 }, &s->tree);
+	}
+	r = tree_maker_add(a->maker, w->model, (size_t)column, groups, a->groups->count);
+	if (r < 0) {
+		answer_store(a->call, r, "failed to make a tree");
+		return false;
+	}
+	add_facts(&s->facts, w->model, (size_t)column);
+	s->info.profiles += info->profiles;
+	s->info.parts_bad += info->parts_bad;
+	if (s->sum.model)
+		return true;
+	s->sum = *w;
+	*w = (struct window){ 0 }; /* moved out */
+	s->column = (size_t)column;
+	a->sample = model_string(s->sum.model, s->sum.model->value_types[column].type);
+	return true;
+}
+
+static bool add_kept(struct adding *a, struct str id)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct side *s = a->side;
+	struct store_sum info;
+
+	if (!take_kept(a->call, id, s, &w))
+		return false;
+	info = s->info;
+	s->info = (struct store_sum){ 0 };
+	return add_part(a, &w, &info, a->groups->items);
+}
+
+/* @snapshot: the parameter that names one in place of the range. */
+static bool add_parts(struct adding *a, const char *snapshot)
+{
+	struct str id = http_query_get(&a->call->query, str_of(snapshot));
+	bool fine = id.len ? add_kept(a, id) : grouping_sum(a->call, &a->side->range, a->groups, add_part, a);
+
+	if (!fine || a->side->sum.model)
+		return fine;
+	answer_error(a->call->rs, 404, "nothing found");
+	return false;
+}
+
+static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample,
+		   const struct flame_groups *groups)
+{
+	struct adding a = { .call = call, .side = s, .groups = groups, .sample = sample };
+	int r = tree_maker_new(&a.maker);
+	bool fine = r == 0 && add_parts(&a, snapshot);
+
+	if (r == 0 && fine)
+		r = tree_maker_finish(a.maker, &s->tree);
 	if (r < 0)
 		answer_store(call, r, "failed to make a tree");
-	return r == 0;
+	tree_maker_free(a.maker);
+	return r == 0 && fine;
 }
 
 /* What is asked of one side is asked of the other: the same column. An empty base is a base of nothing. */
@@ -162,7 +289,7 @@ static bool add_base(struct call *call, struct flame *f)
 
 	if (!f->compares)
 		return true;
-	if (!add_up(call, &f->base, "base-snapshot", model_string(m, m->value_types[f->main.column].type)))
+	if (!add_up(call, &f->base, "base-snapshot", model_string(m, m->value_types[f->main.column].type), &f->groups))
 		return false;
 	r = tree_pair(&f->base.tree, &f->main.tree, &f->whole, &f->base_total);
 	if (r < 0)
@@ -182,28 +309,14 @@ static void write_range(struct json_out *json, const struct query_range *r, cons
 	call_key_u64(json, str_of(name), r->to_ns / NSEC_PER_MSEC);
 }
 
-/* How far the stacks of the shown value can be believed. */
-static void write_facts(struct json_out *json, const struct side *s)
+static void write_facts(struct json_out *json, const struct facts *facts)
 {
-	const struct model *m = s->sum.model;
-	uint64_t whole = 0, guessed = 0, cut = 0, unknown = 0;
-
-	for (size_t i = 0; i < m->samples_count; i++) {
-		struct str end = model_string(m, m->samples[i].end);
-		int64_t value = model_values(m, &m->samples[i])[s->column];
-		uint64_t *to = str_eq(end, STR("complete"))  ? &whole
-			       : str_eq(end, STR("guessed")) ? &guessed
-			       : str_starts(end, STR("cut")) ? &cut
-							     : &unknown;
-
-		*to += value > 0 ? (uint64_t)value : 0;
-	}
 	json_out_key(json, STR("facts"));
 	json_out_begin(json, '{');
-	call_key_u64(json, STR("whole"), whole);
-	call_key_u64(json, STR("guessed"), guessed);
-	call_key_u64(json, STR("cut"), cut);
-	call_key_u64(json, STR("unknown"), unknown);
+	call_key_u64(json, STR("whole"), facts->whole);
+	call_key_u64(json, STR("guessed"), facts->guessed);
+	call_key_u64(json, STR("cut"), facts->cut);
+	call_key_u64(json, STR("unknown"), facts->unknown);
 	json_out_end(json, '}');
 }
 
@@ -243,7 +356,7 @@ static void write_meta(struct json_out *json, const struct flame *f, const struc
 		call_key_u64(json, STR("base_profiles"), f->base.info.profiles);
 	}
 	write_kinds(json);
-	write_facts(json, s);
+	write_facts(json, &s->facts);
 	json_out_end(json, '}');
 }
 
@@ -299,7 +412,7 @@ static void make_flame(struct call *call, bool compares)
 		return;
 	}
 	f->compares = compares;
-	if (read_params(call, f) && add_up(call, &f->main, "snapshot", f->sample) && add_base(call, f))
+	if (read_params(call, f) && add_up(call, &f->main, "snapshot", f->sample, &f->groups) && add_base(call, f))
 		answer_flame(call, f);
 	flame_release(f);
 	free(f);

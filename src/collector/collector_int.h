@@ -157,6 +157,8 @@ int merge_common(struct call *call, const struct store_selector *sel, struct win
  * Return: whether there are some; otherwise the call is answered.
  */
 bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
+/** call_sum_selected - the same for @sel, of which there may be none: then info->profiles is 0. */
+bool call_sum_selected(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
 /** call_column - the column of @m that @sample names, empty: the default one. Return: as call_sum(). */
 bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out);
 /** call_begin, call_end - an answer of JSON without the envelope; an object. */

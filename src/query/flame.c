@@ -4,6 +4,8 @@
 #include <libdeflate.h>
 
 #include "base/array.h"
+#include "net/http_parse.h"
+#include "store/store.h"
 
 #define DEFLATE_LEVEL 1 /* a second one on the way costs more than the bytes that higher levels save */
 #define COLUMNS_MAX GIB(1)
@@ -72,6 +74,54 @@ int flame_path_parse(struct str json, struct flame_path *out)
 		return r ? r : -EBADMSG;
 	*out = p;
 	p = (struct flame_path){ 0 };
+	return 0;
+}
+
+/* Groups */
+
+void flame_groups_release(struct flame_groups *g)
+{
+	buf_release(&g->bytes);
+}
+
+static int parse_group(struct flame_groups *g, struct str piece)
+{
+	struct tree_group group = { .kind = TREE_KIND_LABEL };
+	size_t at = g->bytes.len;
+	int r = 0;
+
+	if (g->count == TREE_GROUPS_MAX)
+		return -E2BIG;
+	if (str_eq(piece, STR("thread")))
+		group.kind = TREE_KIND_THREAD;
+	else if (str_eq(piece, STR("host")))
+		group.kind = TREE_KIND_HOST;
+	else if (!str_starts(piece, STR("label:")))
+		return -EBADMSG;
+	if (group.kind == TREE_KIND_LABEL)
+		r = http_decode(str_skip(piece, strlen("label:")), true, &g->bytes);
+	group.label = group.kind == TREE_KIND_HOST ? STR("host") : str_n(g->bytes.ptr + at, g->bytes.len - at);
+	if (r < 0)
+		return r;
+	if (group.kind == TREE_KIND_LABEL && (!group.label.len || group.label.len > STORE_LABEL_KEY_MAX))
+		return -EBADMSG;
+	g->items[g->count++] = group;
+	return g->bytes.error;
+}
+
+/* Room for all of the text was made before, so views stay where they are. */
+int flame_groups_parse(struct str text, struct flame_groups *out)
+{
+	scoped(flame_groups_release) struct flame_groups g = { .bytes = BUF_INIT(text.len + 1) };
+	struct str rest = text, piece;
+	int r = buf_reserve(&g.bytes, text.len + 1) ? 0 : g.bytes.error;
+
+	while (r == 0 && text.len && str_next(&rest, ',', &piece))
+		r = parse_group(&g, piece);
+	if (r < 0)
+		return r;
+	*out = g;
+	g.bytes = (struct buf){ 0 }; /* moved out */
 	return 0;
 }
 

@@ -22,6 +22,21 @@ void flame_path_release(struct flame_path *p); /* a zeroed one is fine */
  */
 int flame_path_parse(struct str json, struct flame_path *out) warn_unused;
 
+/* What a flame graph is grouped by, and what the labels' names borrow from. */
+struct flame_groups {
+	struct tree_group items[TREE_GROUPS_MAX];
+	size_t count;
+	struct buf bytes;
+};
+
+void flame_groups_release(struct flame_groups *g); /* a zeroed one is fine */
+/**
+ * flame_groups_parse - "thread,host,label:NAME", each name decoded once more; empty: none
+ * Pure. Return: 0, -EBADMSG (nothing of that kind, a bad escape, a long name), -E2BIG (too many), -ENOMEM. @out needs a
+ * release only on 0.
+ */
+int flame_groups_parse(struct str text, struct flame_groups *out) warn_unused;
+
 /** flame_write_json - the members of a JSON answer behind "meta". */
 int flame_write_json(struct json_out *json, const struct tree_cut *c) warn_unused;
 

@@ -311,6 +311,48 @@ def files(c):
         tap.ok(c.get("/ui/" + name).status in (400, 404), f"/ui/{name} is not served", c.get("/ui/" + name))
 
 
+def groups(c, sums):
+    """What stands above the stacks adds up to what it is of."""
+    def tops(query):
+        f = get(c, "flame?max-nodes=5000000&" + query)
+        assert adds_up(f), query
+        rows = [(f["meta"]["kinds"][f["kind"][f["frame"][i]]], f["names"][f["frame"][i]], f["total"][i]) for i in range(1, len(f["level"])) if f["level"][i] == 1]
+        return f, {name: total for _, name, total in rows}, {kind for kind, _, _ in rows}
+
+    plain, _, _ = tops("service=api&from=-2h")
+    f, rows, kinds = tops("service=api&from=-2h&group=host")
+    by_host = {h: get(c, f"flame?service=api&from=-2h&labels=host%3D{h}")["total"][0] for h in ("h1", "h2")}
+    tap.ok(rows == by_host and kinds == {"host"} and f["total"][0] == sums["api"] and f["meta"]["profiles"] == plain["meta"]["profiles"] and
+           f["meta"]["facts"] == plain["meta"]["facts"], "by host: each host's own graph", rows)
+    _, rows, kinds = tops("service=api&from=-2h&group=label:host&sample=samples")
+    tap.ok({k: v * 10_000_000 for k, v in rows.items()}.keys() == {"host=h1", "host=h2"} and kinds == {"label"}, "by a label of the series", rows)
+    _, rows, _ = tops("service=api&from=-2h&group=label:nope")
+    tap.ok(rows == {"(no nope)": sums["api"]}, "by one that nobody has", rows)
+    at = (NOW - 30) * 10**9
+    c.upload("mixed", "cpu", pprof([(["main", "a"], [5, 50], {"thread": "worker", "req": "x"}), (["main", "a"], [2, 20], {"thread": "gc"}), (["main"], [1, 10])], time_ns=at), extra="&labels=env%3Dprod")
+    c.upload("mixed", "cpu", pprof([(["main", "a"], [3, 30], {"env": "own"})], time_ns=at), extra="&labels=env%3Dtest")
+    c.upload("mixed", "cpu", pprof([(["main", "b"], [4, 40])], time_ns=at))
+    _, rows, kinds = tops("service=mixed&group=thread")
+    tap.ok(rows == {"worker": 50, "gc": 20, "(no thread)": 80} and kinds == {"thread"}, "by thread", rows)
+    _, rows, _ = tops("service=mixed&group=label:req")
+    tap.ok(rows == {"req=x": 50, "(no req)": 100}, "by a label that only samples have", rows)
+    f, rows, _ = tops("service=mixed&group=label:env,thread")
+    second = {f["names"][f["frame"][i]] for i in range(1, len(f["level"])) if f["level"][i] == 2}
+    tap.ok(rows == {"env=prod": 80, "env=own": 30, "(no env)": 40} and second == {"worker", "gc", "(no thread)"}, "by two: the first one outermost; a sample's own label wins", (rows, second))
+    cut = get(c, "flame?service=api&from=-2h&group=host,thread&max-nodes=100")
+    node = max(range(1, 100), key=lambda i: cut["hidden"][i])
+    opened = json.loads(c.ask("POST", "/api/v1/flame?service=api&from=-2h&group=host,thread&max-nodes=5000000", json.dumps({"path": steps(cut, node)}).encode()).body)
+    tap.ok(opened["total"][0] == cut["total"][node] and not any(opened["hidden"]), "a node below a group opens")
+    both = get(c, "compare?service=api&base-service=web&from=-2h&group=host&max-nodes=5000000")
+    tap.ok(adds_up(both) and adds_up(both, "base_total", "base_self", "base_hidden") and both["meta"]["base_total"] == sums["web"], "two selections by host")
+    for i in range(260):
+        c.upload("many", "cpu", pprof([(["main"], [1, 10])], time_ns=at), extra=f"&labels=pod%3Dp{i}")
+    _, rows, _ = tops("service=many&group=label:pod")
+    tap.ok(len(rows) == 251 and rows["pod=(others)"] == 100 and sum(rows.values()) == 2600, "more than 250: the rest is one", len(rows))
+    for what in ("process", "label:", "thread,", ",".join(["thread"] * 9), "label:%25zz"):
+        tap.ok(c.get("/api/v1/flame?service=api&from=-2h&group=" + what).status == 400, f"group={what[:30]}: 400")
+
+
 def keep(c, query, title=None, headers=None):
     return c.ask("POST", "/api/v1/snapshots?" + query, None if title is None else json.dumps({"title": title}).encode(), headers)
 
@@ -548,6 +590,7 @@ for engine in ("sqlite", "memory"):
         flames(collector, sent)
         lines(collector)
         compares(collector)
+        groups(collector, sent)
         exports(collector, sent)
         if engine == "sqlite":
             snapshots(collector, sent)

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body that names a call path, and looking it up in a small tree. */
+/* The body that names a call path, and looking it up in a small tree; what a graph is grouped by. */
 #include "fuzz.h"
 #include "query/flame.h"
+
+static void groups(struct str text)
+{
+	scoped(flame_groups_release) struct flame_groups g = { 0 };
+
+	if (flame_groups_parse(text, &g) < 0)
+		return;
+	must(g.count <= TREE_GROUPS_MAX);
+	for (size_t i = 0; i < g.count; i++) {
+		must(g.items[i].kind >= TREE_KIND_THREAD && g.items[i].kind <= TREE_KIND_LABEL);
+		must((g.items[i].label.len > 0) == (g.items[i].kind != TREE_KIND_THREAD));
+	}
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -11,7 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t bad_line;
 	uint32_t node = UINT32_MAX;
 
-	if (size > KIB(64) || flame_path_parse(str_n((const char *)data, size), &path) < 0)
+	if (size > KIB(64))
+		return 0;
+	groups(str_n((const char *)data, size));
+	if (flame_path_parse(str_n((const char *)data, size), &path) < 0)
 		return 0;
 	must(path.count <= FLAME_PATH_MAX);
 	for (size_t i = 0; i < path.count; i++)
