@@ -10,6 +10,9 @@ const REASONS = {
 	503: 'The collector is busy. Try again in a moment.', 504: 'The query took too long. Choose a shorter range.',
 };
 
+// What the collector says of these itself is meant for people: too large, cannot be kept, no room.
+const OWN_WORDS = new Set([413, 501, 507]);
+
 export class ApiError extends Error {
 	constructor(status, text) {
 		super(text);
@@ -22,6 +25,7 @@ export function reasonOf(status, text = '') {
 	const words = text.slice(0, 300);
 	if (status === 400) return 'The collector did not understand: ' + words;
 	if (status === 503 && words.includes('out of memory')) return 'This does not fit into the memory that the server may use.';
+	if (OWN_WORDS.has(status) && words) return words[0].toUpperCase() + words.slice(1) + '.';
 	return REASONS[status] ?? `The collector refused (${status}). ${words}`;
 }
 

@@ -9,6 +9,7 @@ import { ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
 import { startServerWorker } from './server.js';
 import { ServicesPage } from './services_page.js';
+import { SnapshotPage } from './snapshot_page.js';
 import { formatHash, parseHash } from './state.js';
 import { Viewer, showProblem } from './viewer.js';
 
@@ -58,7 +59,8 @@ class App {
 		this.services = new ServicesPage(this);
 		this.profile = new ProfilePage(this);
 		this.live = new LivePage(this);
-		this.lines = new SourceLines(this.viewer, () => (this.selection.page === 'profile' ? this.profile.partParams() : null));
+		this.snapshot = new SnapshotPage(this);
+		this.lines = new SourceLines(this.viewer, () => this.linesParams());
 		this.viewer.focusShown = (focus) => this.lines.show(focus);
 		this.listen();
 	}
@@ -66,6 +68,12 @@ class App {
 	readSelection() {
 		const selection = parseSelection(location.hash, this.defaults);
 		return this.pages.includes(selection.page) ? selection : { ...selection, page: this.defaults.page };
+	}
+
+	/** What source lines are asked of: nothing where there are none to ask for. */
+	linesParams() {
+		const { page } = this.selection;
+		return page === 'profile' ? this.profile.partParams() : page === 'snapshot' ? this.snapshot.params() : null;
 	}
 
 	write(hash, replace) {
@@ -106,6 +114,7 @@ class App {
 			if (selection.page !== 'live') this.live.hide();
 			if (selection.page === 'services') await this.services.show(signal);
 			else if (selection.page === 'live') await this.live.show();
+			else if (selection.page === 'snapshot') await this.showSnapshot(signal);
 			else if (selection.page !== 'files') await this.profile.show(signal);
 			else if (this.file) await this.showFile();
 			document.body.dataset.shown = selection.page;
@@ -134,7 +143,7 @@ class App {
 		const isLive = selection.page === 'live';
 		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files' || isLive || (id === 'timeline' && Boolean(this.shown));
 		for (const id of ['live-side', 'live-bar']) byId(id).hidden = !isLive;
-		if (selection.page === 'files' || isLive) byId('change').hidden = byId('changes').hidden = true;
+		if (selection.page !== 'compare') byId('change').hidden = byId('changes').hidden = true;
 		if (!isLive) byId('graph-row').hidden = false;
 		document.body.dataset.page = selection.page;
 		for (const link of document.querySelectorAll('[data-page]')) {
@@ -152,7 +161,7 @@ class App {
 		}
 		byId('range-text').textContent = known ? 'Other' : `${selection.from} – ${selection.to}`.slice(0, RANGE_CHARS_MAX);
 		byId('range-text').setAttribute('aria-pressed', String(!known));
-		const name = selection.page === 'services' || selection.page === 'files' ? selection.page : selection.service.slice(0, 100) || 'all services';
+		const name = ['services', 'files', 'snapshot'].includes(selection.page) ? selection.page : selection.service.slice(0, 100) || 'all services';
 		document.title = `hearth: ${name}`;
 	}
 
@@ -249,6 +258,11 @@ class App {
 		select.hidden = types.length < 2;
 		select.replaceChildren(...types.map((type, i) => new Option(type.name.slice(0, 60), String(i))));
 		select.value = String(this.viewer.typeIndex());
+	}
+
+	async showSnapshot(signal) {
+		this.profile.key = null;
+		await this.snapshot.show(signal);
 	}
 
 	async showFile() {

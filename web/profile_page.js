@@ -22,7 +22,7 @@ function amountText(total, unit, seconds) {
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
 }
 
-function choiceButton(name, amount, pressed, choose) {
+export function choiceButton(name, amount, pressed, choose) {
 	const button = makeElement('button', 'choice', makeElement('span', '', shownName(name, 200)), makeElement('span', '', amount));
 	button.type = 'button';
 	button.title = button.firstChild.textContent;
@@ -144,9 +144,10 @@ export class ProfilePage {
 		await this.showSource(source, null);
 	}
 
-	async showSource(source, colours) {
+	/** params: of the source's exports */
+	async showSource(source, colours, params = this.partParams()) {
 		const { viewer } = this.app;
-		viewer.openMore = source.isCut ? async () => this.showSource(await source.more(), colours) : null;
+		viewer.openMore = source.isCut ? async () => this.showSource(await source.more(), colours, params) : null;
 		viewer.madeColours = colours;
 		viewer.setSource(source);
 		viewer.readAddress();
@@ -154,7 +155,7 @@ export class ProfilePage {
 		this.fillQuality(source.answer);
 		const exports = SERVER_FORMATS.map((as) => {
 			const link = makeElement('a', '', as);
-			link.href = apiUrl('export', { ...this.partParams(), as });
+			link.href = apiUrl('export', { ...params, as });
 			link.setAttribute('download', '');
 			return link;
 		});

@@ -2,13 +2,14 @@
 // What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
 import { formatLabels, parseLabels } from './api.js';
 
-export const PAGES = ['services', 'profile', 'compare', 'live', 'files'];
+export const PAGES = ['services', 'profile', 'compare', 'live', 'files', 'snapshot'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });
 const TEXT_MAX = 4096;
+const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
 
 export const DEFAULT_SELECTION = Object.freeze({
-	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m',
+	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m', snapshot: '',
 });
 const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
 
@@ -31,6 +32,7 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	const [from, to, more] = (given.get('part') ?? '').split('-').map(Number);
 	if (more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from) selection.part = [from, to];
 	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
+	if (selection.page === 'snapshot') selection.snapshot = (given.get('id') ?? '').slice(0, ID_MAX);
 	if (Object.hasOwn(WINDOWS, given.get('window') ?? '')) selection.window = given.get('window');
 	return selection;
 }
@@ -45,6 +47,7 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	if (selection.part) out.set('part', selection.part.join('-'));
 	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
 	if (selection.window !== DEFAULT_SELECTION.window) out.set('window', selection.window);
+	if (selection.page === 'snapshot') out.set('id', selection.snapshot);
 	const text = [out.toString(), viewHash.replace(/^#/, '')].filter(Boolean).join('&');
 	return `#/${selection.page}${text ? '?' + text : ''}`;
 }

@@ -275,6 +275,7 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		['profile?service=api&from=yesterday', /did not understand/],
 		['compare?service=web&base=7d', /one of the two ranges/],
 		['compare?service=gone', /Nothing is stored/],
+		[`snapshot?id=${'0'.repeat(32)}`, /it was deleted, or the link is not complete/],
 		['live?service=gone', /Nothing was stored/],
 		['live?service=api&profile=nope', /did not understand|Refused/],
 	];
@@ -306,6 +307,41 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		const odd = await open('#/nonsense?%zz');
 		assert.equal(await odd.page.evaluate(() => document.body.dataset.shown), 'services');
 		await assertSilent(odd);
+	});
+
+	test('a snapshot stays when its service is deleted, and after a restart', async () => {
+		const opened = await open(`#/profile?service=doomed&${RANGE}`);
+		const { page } = opened;
+		await page.locator('#keep').click();
+		await page.keyboard.type(MARKUP);
+		await page.keyboard.press('Enter');
+		await page.locator('#keep-link').waitFor();
+		const link = await page.locator('#keep-link').evaluate((a) => a.href);
+		await assertSilent(opened);
+		const answer = await fetch(`${collector.url}api/0/profiles?service=doomed&from=${FROM - DAY}&to=${TO}`, { method: 'DELETE' });
+		assert.equal(answer.status, 200);
+		await collector.stop('SIGKILL');
+		await collector.run();
+		const again = await open(link.slice(collector.url.length));
+		assert.equal(await total(again.page), sumOf((p) => p.service === 'doomed'));
+		const note = await again.page.locator('#snapshot-note').innerText();
+		assert.ok(note.includes(MARKUP) && note.includes('cpu{service="doomed"}'), note);
+		assert.equal(await again.page.locator('img').count(), 0);
+		assert.equal(await again.page.evaluate(() => window.__hit), undefined);
+		const download = again.page.waitForEvent('download');
+		await again.page.locator('#exports a').first().click();
+		await (await download).saveAs(collector.path('kept.pb.gz'));
+		assert.equal(collector.foldedTotal(collector.path('kept.pb.gz')), totalOf(sent.find((p) => p.service === 'doomed').stacks));
+		await again.page.locator('#snapshot-delete').click();
+		await again.page.locator('#snapshot-delete').click();
+		await pageShown(again.page, 'services');
+		await assertSilent(again);
+		const gone = await open(link.slice(collector.url.length));
+		assert.match(await gone.page.locator('#trouble').innerText(), /it was deleted/);
+		withoutStatus(gone);
+		await assertSilent(gone);
+		// For the test that deletes it while somebody looks.
+		for (const { service, at, labels, stacks } of sent) if (service === 'doomed') await collector.upload(service, 'cpu', profileOf(stacks), at, labels);
 	});
 
 	test('a service that is deleted while somebody looks', async () => {

@@ -84,6 +84,25 @@ function pointsOf(service, count, total) {
 	return raw.map((v) => Math.round((v / sum) * total));
 }
 
+const kept = new Map(); // snapshots by id
+
+/** path: what stands behind snapshots, with its slash */
+function snapshots(method, path, query, body) {
+	const id = path.slice(1);
+	if (method === 'POST') {
+		const [from, to] = rangeOf(query);
+		const made = { id: (kept.size + 0xa11ce).toString(16).padStart(32, '0'), title: body.title, selection: `cpu{service="${query.get('service')}"}`, service: query.get('service'), type: 'cpu',
+			from_ms: from, to_ms: to, created_ms: NOW, profiles: 360, bytes: 70000, samples: [{ sample: 'cpu', unit: 'nanoseconds', total: 14e12 }, { sample: 'samples', unit: 'count', total: 1400 }],
+			default: 'cpu' };
+		kept.set(made.id, made);
+		return [201, made];
+	}
+	if (!kept.has(id)) return [404, { code: 404, error: 'there is no such snapshot' }];
+	if (method !== 'DELETE') return [200, kept.get(id)];
+	kept.delete(id);
+	return [204];
+}
+
 const API = {
 	services(query) {
 		const [from, to] = rangeOf(query);
@@ -122,7 +141,8 @@ const API = {
 	},
 	flame(query) {
 		const [from, to] = rangeOf(query);
-		const service = query.get('service') ?? '';
+		if (query.has('snapshot') && !kept.has(query.get('snapshot'))) throw Object.assign(new Error('there is no such snapshot'), { status: 404 });
+		const service = kept.get(query.get('snapshot'))?.service ?? query.get('service') ?? '';
 		const stacks = service ? stacksOf(service) : SERVICES.flatMap(([name]) => stacksOf(name));
 		const tree = flameOf(stacks, null);
 		return { meta: { from_ms: from, to_ms: to, service, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', scale: 1, nanoseconds: 1, total: totalOf(stacks),
@@ -244,6 +264,13 @@ export function startCollector(options = {}) {
 			const stream = { response, query: url.searchParams };
 			streams.add(stream);
 			response.on('close', () => streams.delete(stream));
+			return;
+		}
+		if (what.startsWith('snapshots')) {
+			let text = '';
+			for await (const part of request) text += part;
+			const [status, answer] = snapshots(request.method, what.slice('snapshots'.length), url.searchParams, text && JSON.parse(text));
+			send(status, 'application/json', answer ? JSON.stringify(answer) : '');
 			return;
 		}
 		if (!Object.hasOwn(API, what)) {

@@ -315,6 +315,90 @@ describe('pages', { skip: reason || false }, () => {
 		await odd.close();
 	});
 
+	test('a snapshot: kept with the button, opened by its link, deleted in two clicks', async () => {
+		const opened = await open('#/profile?service=search&t=hide:main&from=now-15m');
+		const { page, context } = opened;
+		assert.ok(await page.locator('#snapshot-note').isHidden());
+		await page.locator('#keep').click();
+		assert.match(await page.locator('#keep-what').innerText(), /^search, 2026-11-22 11:45:00 – 12:00:00 UTC$/);
+		await page.keyboard.type('before <b>the</b> \u202erelease');
+		await page.keyboard.press('Enter');
+		await page.locator('#keep-link').waitFor();
+		const link = await page.locator('#keep-link').evaluate((a) => a.href);
+		assert.equal(await page.locator('#keep-link').innerText(), link);
+		const asked = collector.requests.findLast((r) => r.startsWith('/api/v1/snapshots'));
+		const query = new URL(asked, 'http://x').searchParams;
+		assert.deepEqual([...query.keys()].sort(), ['from', 'service', 'to', 'type']);
+		assert.ok(/^\d+$/.test(query.get('from')), 'the times are those of the picture');
+		await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+		await page.locator('#keep-copy').click();
+		assert.equal(await page.evaluate(() => navigator.clipboard.readText()), link);
+		await page.keyboard.press('Escape');
+		const again = await open(link.slice(collector.url.length));
+		assert.deepEqual(await again.page.locator('#chips button').allTextContents(), ['hide main']);
+		assert.equal(await total(again.page), await total(page));
+		const note = await again.page.locator('#snapshot-note').innerText();
+		assert.match(note, /^Snapshot before <b>the<\/b> .*release cpu\{service="search"\} 2026-11-22 11:45:00 – 12:00:00 UTC, taken 2026-11-22 12:00:00 UTC of 360 profiles/);
+		assert.ok(!note.includes('\u202e'));
+		assert.ok(await again.page.locator('#timeline').isHidden() && await again.page.locator('#keep').isHidden() && await again.page.locator('#service').isHidden());
+		assert.match(await again.page.locator('#exports a').first().evaluate((a) => a.href), /snapshot=[0-9a-f]{32}&as=pprof$/);
+		assert.deepEqual(await again.page.locator('#samples [aria-pressed=true]').allInnerTexts().then((all) => all.map((t) => t.split('\n')[0])), ['cpu']);
+		await again.page.locator('#samples .choice', { hasText: 'samples' }).click();
+		await again.page.waitForFunction(() => location.hash.includes('sample=samples'));
+		await shown(again.page, 'snapshot');
+		assert.equal(new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/flame')), 'http://x').searchParams.get('sample'), 'samples');
+		await again.page.locator('#snapshot-delete').click();
+		assert.equal(await again.page.locator('#snapshot-delete').innerText(), 'Delete for good?');
+		await again.page.locator('#snapshot-delete').click();
+		await shown(again.page, 'services');
+		assert.ok(!(await again.page.evaluate(() => location.hash)).includes('id='), 'other pages have no trace of it');
+		await assertSilent(again);
+		await assertSilent(opened);
+		for (const hash of [link.slice(collector.url.length), '#/snapshot?id=nonsense', '#/snapshot']) {
+			const gone = await open(hash);
+			assert.match(await gone.page.locator('#trouble').innerText(), /This snapshot is not there: it was deleted, or the link is not complete/);
+			assert.ok(await gone.page.locator('#graph-row').isHidden());
+			await gone.context.close();
+		}
+	});
+
+	test('a snapshot that cannot be kept says why', async () => {
+		let status = 0;
+		const odd = await startCollector({ fail: (what) => (what === 'snapshots' ? status : 0) });
+		const opened = await open('#/profile?service=search', { url: odd.url });
+		const { page } = opened;
+		await page.locator('#keep').click();
+		for (const [code, text] of [[403, 'scope admin'], [507, 'Made to fail.'], [413, 'Made to fail.'], [401, 'Sign in']]) {
+			status = code;
+			await page.locator('#keep-form button').click();
+			await page.waitForFunction((wanted) => document.getElementById('keep-trouble').textContent.includes(wanted), text);
+		}
+		await opened.context.close();
+		await odd.close();
+	});
+
+	for (const colorScheme of ['light', 'dark']) {
+		test(`a snapshot, 400 pixels wide, ${colorScheme}: axe-core finds nothing`, async () => {
+			const { page, context } = await open('#/profile?service=search', { colorScheme, bypassCSP: true, viewport: { width: 400, height: 800 } });
+			await page.locator('#selection summary').click();
+			await page.locator('#keep').click();
+			await page.keyboard.press('Enter');
+			await page.locator('#keep-link').waitFor();
+			const link = await page.locator('#keep-link').evaluate((a) => a.href);
+			const look = async () => {
+				await page.evaluate(readFileSync(axePath(), 'utf8'));
+				assert.deepEqual(await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | '))), []);
+				assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+			};
+			await look();
+			await page.goto(link);
+			await page.reload();
+			await shown(page, 'snapshot');
+			await look();
+			await context.close();
+		});
+	}
+
 	test('a dropped file stays here; exports read back equal', async () => {
 		const opened = await open('#/files');
 		const { page } = opened;

@@ -91,12 +91,14 @@ describe('hearth view', { skip: reason || false }, () => {
 			await page.waitForFunction((wanted) => window.__viewer.tree.total[0] === wanted, totalOf(before_) * TICK);
 			assert.equal(await page.locator('#profile-title').innerText(), 'before.pb');
 			assert.deepEqual(await page.locator('.top nav a:visible').allInnerTexts(), ['Profile', 'Files']);
-			for (const id of ['timeline', 'refresh', 'pin', 'service', 'facets']) assert.ok(!(await page.locator('#' + id).isVisible()), id);
+			for (const id of ['timeline', 'refresh', 'pin', 'service', 'facets', 'keep']) assert.ok(!(await page.locator('#' + id).isVisible()), id);
 			await page.reload();
 			await pageShown(page, 'profile');
-			await page.evaluate(() => (location.hash = '#/services'));
-			await page.waitForFunction(() => document.body.dataset.page === 'profile');
-			assert.ok(!(await page.locator('#services-page').isVisible()));
+			for (const hash of ['#/services', '#/snapshot?id=' + '0'.repeat(32)]) {
+				await page.evaluate((to) => (location.hash = to), hash);
+				await page.waitForFunction(() => document.body.dataset.page === 'profile');
+				assert.ok(!(await page.locator('#services-page').isVisible()) && !(await page.locator('#snapshot-note').isVisible()), hash);
+			}
 			for (const link of await page.locator('#exports a').all()) {
 				const answer = await fetch(await link.evaluate((a) => a.href));
 				assert.equal(answer.status, 200);
