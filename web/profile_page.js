@@ -6,6 +6,8 @@ import { Timeline } from './chart.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { ServerSource } from './server.js';
+import { parseHash } from './state.js';
+import { groupsToAsk, isGroup } from './transforms.js';
 import { changeOf, formatCpus, headRow } from './services_page.js';
 
 const VALUES_SHOWN = 6;
@@ -20,6 +22,12 @@ function amountText(total, unit, seconds) {
 	if (unit === 'nanoseconds' && seconds) return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
 	if (unit === 'count') return formatCount(total);
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
+}
+
+/** What a graph can be grouped by where the collector knows these labels. */
+function groupsOfLabels(labels) {
+	const names = labels.filter((l) => l.count > 1 && l.name !== 'host').map((l) => 'label:' + l.name);
+	return ['thread', 'host', ...names.filter(isGroup).slice(0, LABELS_SHOWN)];
 }
 
 export function choiceButton(name, amount, pressed, choose) {
@@ -43,6 +51,7 @@ export class ProfilePage {
 	/** app: { selection, shown, go(change), viewer } */
 	constructor(app) {
 		this.app = app;
+		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', (event) => app.go({ service: event.target.value, labels: [] }));
 		byId('base').addEventListener('change', (event) => app.go(app.shown ? { baseService: event.target.value } : { base: event.target.value }));
@@ -121,8 +130,14 @@ export class ProfilePage {
 		byId('service').value = service;
 	}
 
+	/** What the steps of the address are grouped by, and what else a graph can be. */
+	groups() {
+		return { grouped: groupsToAsk(parseHash(this.app.address.read()).steps), offered: this.app.shown ? ['thread'] : this.offered };
+	}
+
 	async showFacets(signal) {
 		const { labels, unit } = await askJson('labels', { ...this.partParams(), limit: 50 }, { signal });
+		this.offered.splice(0, Infinity, ...groupsOfLabels(labels));
 		const chosen = this.app.selection.labels;
 		const seconds = (this.range[1] - this.range[0]) / 1000;
 		const parts = labels.filter((l) => l.count > 1 || chosen.some(([name]) => name === l.name)).slice(0, LABELS_SHOWN).map((label) => {
@@ -140,14 +155,14 @@ export class ProfilePage {
 	}
 
 	async showFlame(signal) {
-		const source = await ServerSource.open('flame', this.partParams(), { signal });
+		const source = await ServerSource.open('flame', this.partParams(), { signal, ...this.groups() });
 		await this.showSource(source, null);
 	}
 
 	/** params: of the source's exports */
 	async showSource(source, colours, params = this.partParams()) {
 		const { viewer } = this.app;
-		viewer.openMore = source.isCut ? async () => this.showSource(await source.more(), colours, params) : null;
+		viewer.openMore = async () => viewer.source.isCut && this.showSource(await viewer.source.more(), colours, params);
 		viewer.madeColours = colours;
 		viewer.setSource(source);
 		viewer.readAddress();

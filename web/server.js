@@ -17,6 +17,11 @@ export function startServerWorker() {
 	}
 }
 
+/** Groups as a parameter: names of labels are encoded once more. */
+function formatGroups(groups) {
+	return groups.map((text) => text.replace(/[%,+]/g, encodeURIComponent)).join(',');
+}
+
 function splitAnswer(answer) {
 	const size = new DataView(answer).getUint32(0, true);
 	const meta = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, size)));
@@ -30,10 +35,10 @@ export function typeOfMeta(meta) {
 }
 
 export class ServerSource {
-	/** path: 'flame' or 'compare'; params: as docs/api.yaml has them. */
+	/** path: 'flame' or 'compare'; params: as docs/api.yaml has them. options: also nodes, grouped, offered (source.js). */
 	static async open(path, params, options = {}) {
-		const nodes = options.nodes ?? NODES;
-		const answer = await ask(path, { ...params, 'max-nodes': nodes, format: 'bin' }, options);
+		const { nodes = NODES, grouped = [], offered = [] } = options;
+		const answer = await ask(path, { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' }, options);
 		let profile;
 		let meta;
 		if ((answer.headers.get('Content-Type') ?? '').startsWith('application/json')) {
@@ -45,10 +50,12 @@ export class ServerSource {
 			meta = head;
 			profile = await decodeAside(packed.length > ASIDE_BYTES ? startServerWorker() : null, packed);
 		}
-		return new ServerSource(path, params, nodes, meta, profile);
+		return Object.assign(new ServerSource(path, params, nodes, meta, profile), { grouped, offered });
 	}
 
 	constructor(path, params, nodes, meta, profile) {
+		this.grouped = [];
+		this.offered = []; // none: regroup() is not asked
 		this.path = path;
 		this.params = params;
 		this.nodes = nodes;
@@ -64,7 +71,17 @@ export class ServerSource {
 
 	/** The same selection with more of its nodes. */
 	more(options) {
-		return ServerSource.open(this.path, this.params, { ...options, nodes: Math.min(NODES_MAX, this.nodes * 10) });
+		return ServerSource.open(this.path, this.params, { ...this.options, ...options, nodes: Math.min(NODES_MAX, this.nodes * 10) });
+	}
+
+	get options() {
+		const { nodes, grouped, offered } = this;
+		return { nodes, grouped, offered };
+	}
+
+	/** The same selection with frames for these groups above its stacks. */
+	regroup(grouped) {
+		return ServerSource.open(this.path, this.params, { ...this.options, grouped });
 	}
 
 	startWorker() {

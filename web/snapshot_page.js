@@ -6,7 +6,8 @@ import { DEFAULT_SELECTION, formatSelection } from './selection.js';
 import { ServerSource } from './server.js';
 import { choiceButton } from './profile_page.js';
 import { formatCount, formatValue } from './format.js';
-import { formatHash } from './state.js';
+import { formatHash, parseHash } from './state.js';
+import { groupsToAsk } from './transforms.js';
 
 const GONE = 'This snapshot is not there: it was deleted, or the link is not complete.';
 const NEEDS_ADMIN = 'This needs a token of scope admin.';
@@ -69,10 +70,12 @@ class KeepSheet {
 		if (hash) Object.assign(byId('keep-link'), { href: hash, textContent: location.origin + location.pathname + hash });
 	}
 
-	/** What is on the screen besides the data goes into the link: view, steps, search. */
+	/** What is on the screen besides the data goes into the link: view, steps, search. Labels of profiles are not in a snapshot. */
 	linkTo(id) {
-		const { viewer, selection } = this.app;
-		const view = formatHash({ ...viewer.state, zoom: 0, path: [], range: null, focus: -1 });
+		const { viewer, selection, profile } = this.app;
+		const isOfProfiles = ({ op, text }) => op === 'group' && text !== 'thread' && profile.offered.includes(text);
+		const steps = viewer.state.steps.filter((step) => !isOfProfiles(step));
+		const view = formatHash({ ...viewer.state, steps, zoom: 0, path: [], range: null, focus: -1 });
 		return formatSelection({ ...DEFAULT_SELECTION, page: 'snapshot', snapshot: id, sample: selection.sample }, view);
 	}
 
@@ -115,12 +118,16 @@ export class SnapshotPage {
 		return { snapshot, sample };
 	}
 
+	grouped() {
+		return groupsToAsk(parseHash(this.app.address.read()).steps);
+	}
+
 	async show(signal) {
 		const { snapshot } = this.app.selection;
 		byId('snapshot-note').hidden = true;
 		if (!/^[0-9a-f]{32}$/.test(snapshot)) throw new ApiError(404, GONE);
 		try {
-			const [facts, source] = await Promise.all([askJson('snapshots/' + snapshot, {}, { signal }), ServerSource.open('flame', this.params(), { signal })]);
+			const [facts, source] = await Promise.all([askJson('snapshots/' + snapshot, {}, { signal }), ServerSource.open('flame', this.params(), { signal, grouped: this.grouped(), offered: ['thread'] })]);
 			this.fill(facts);
 			await this.app.profile.showSource(source, null, this.params());
 		} catch (problem) {

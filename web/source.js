@@ -4,6 +4,9 @@
 //   overview()      a promise of a first, pruned picture of type 0, or null
 //   startWorker()   a worker that runs aside.js's runWorker(), or null
 //   open(index)     a promise of the profile of meta.types[index], as decodeProfile() gives it; asked again it is the same
+//   offered         groups that it can make beyond what the frames have (transforms.js); with them:
+//   grouped         those that the profile has
+//   regroup(list)   a promise of the same source with these
 // Embedded blocks of the page itself are one, a file that somebody dropped is another (file.js), a collector the third.
 import { readProfile } from './data.js';
 import { decodeAside, startWorker } from './decoder.js';

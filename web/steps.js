@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of the view for people: chips that say what was done, each taken back by itself, and a menu that adds more.
-import { STEP_KINDS, groupsOf, stepText } from './transforms.js';
+import { STEP_KINDS, groupText, groupsOf, stepText } from './transforms.js';
 import { byId, makeElement, shownName } from './around.js';
 import { KEYS } from './keys.js';
 
@@ -27,7 +27,7 @@ export class StepMenu {
 		const { steps } = this.viewer.state;
 		const chips = steps.map((step, i) => {
 			const kind = STEP_KINDS[step.op];
-			const text = step.text.startsWith('~') ? '(a long name)' : shownName(step.text, CHIP_CHARS_MAX);
+			const text = step.text.startsWith('~') ? '(a long name)' : shownName(step.op === 'group' ? groupText(step.text) : step.text, CHIP_CHARS_MAX);
 			const button = makeElement('button', '', `${kind.label} ${text}`);
 			button.type = 'button';
 			button.title = `${kind.help}. Click to take it back.`;
@@ -75,7 +75,7 @@ export class StepMenu {
 			items.push(this.item('Callers and callees', 'sandwichSelected', () => viewer.go({ view: 'sandwich', focus: frame })));
 			items.push(makeElement('hr'));
 		}
-		for (const by of groupsOf(frames)) items.push(this.item('Group by ' + by, '', () => viewer.addStep('group', by)));
+		for (const by of groupsOf(frames, viewer.source?.offered)) items.push(this.item('Group by ' + shownName(groupText(by), CHIP_CHARS_MAX), '', () => viewer.addStep('group', by)));
 		if (viewer.state.steps.length) items.push(this.item('Undo', 'undo', () => viewer.undoStep()));
 		this.before = document.activeElement;
 		box.replaceChildren(...items);

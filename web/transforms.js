@@ -20,7 +20,20 @@ export const STEP_KINDS = {
 	hidemodule: { about: 'module', label: 'hide', help: 'the functions of this module go, what they called stays' },
 	group: { about: 'group', label: 'by', help: 'one part of the graph for each' },
 };
-const GROUPS = ['process', 'container', 'runtime'];
+const GROUPS = ['process', 'container', 'thread', 'host', 'runtime'];
+const LABEL_GROUP = 'label:'; // and the label's name
+/** Groups of one request. */
+export const SERVER_GROUPS_MAX = 8;
+
+/** Is this what a step can group by? Names of labels may be too long for it. */
+export function isGroup(text) {
+	return GROUPS.includes(text) || (text.startsWith(LABEL_GROUP) && text.length > LABEL_GROUP.length && text.length <= TEXT_CHARS_MAX);
+}
+
+/** A group for people. */
+export function groupText(text) {
+	return text.startsWith(LABEL_GROUP) ? 'label ' + text.slice(LABEL_GROUP.length) : text;
+}
 
 /** A name as a step carries it: itself, or the hash of a long one. */
 export function stepText(name) {
@@ -35,7 +48,7 @@ export function parseSteps(texts) {
 		const at = text.indexOf(':');
 		const op = text.slice(0, Math.max(0, at));
 		const about = text.slice(at + 1);
-		if (!Object.hasOwn(STEP_KINDS, op) || about.length > TEXT_CHARS_MAX || (op === 'group' && !GROUPS.includes(about))) continue;
+		if (!Object.hasOwn(STEP_KINDS, op) || about.length > TEXT_CHARS_MAX || (op === 'group' && !isGroup(about))) continue;
 		steps.push({ op, text: about });
 	}
 	return steps;
@@ -45,17 +58,25 @@ export function formatStep({ op, text }) {
 	return op + ':' + text;
 }
 
-/** Processes and containers have none. A kind that is not known (a file of a later version) is taken by its name's first word. */
+const OWNERS = new Set(['process', 'container', 'thread', 'host', 'label', 'root', '']);
+
+/** Processes, hosts and the like have none. A kind that is not known (a file of a later version) is taken by its name's first word. */
 function runtimeOf(kind) {
-	if (kind === 'process' || kind === 'container' || kind === 'root' || kind === '') return '';
+	if (OWNERS.has(kind)) return '';
 	return KINDS[kind]?.runtime ?? kind.split('-', 1)[0];
 }
 
-/** The groupings that would split this profile. */
-export function groupsOf(frames) {
+/** The groupings that would split this profile. offered: those that its source can make. */
+export function groupsOf(frames, offered = []) {
 	const kinds = new Set();
 	for (const kind of new Set(frames.kinds)) kinds.add(frames.kindNames[kind]);
-	return GROUPS.filter((name) => name === 'runtime' || kinds.has(name));
+	return [...GROUPS.filter((name) => name === 'runtime' || kinds.has(name) || offered.includes(name)), ...offered.filter((name) => name.startsWith(LABEL_GROUP))];
+}
+
+/** The groupings of these steps whose frames only the source of a profile can make. */
+export function groupsToAsk(steps) {
+	const asked = steps.filter(({ op, text }) => op === 'group' && (text === 'thread' || text === 'host' || text.startsWith(LABEL_GROUP)));
+	return [...new Set(asked.map(({ text }) => text))].slice(0, SERVER_GROUPS_MAX);
 }
 
 /** Frames and those that steps before have added, by number. */
@@ -94,8 +115,12 @@ class StepFrames {
 
 function resolveGroup(frames, by) {
 	if (by !== 'runtime') {
-		const mask = frames.mask((f) => frames.kind(f) === by);
-		frames.added.push({ name: `(no ${by})`, kind: by, module: '' });
+		const label = by.startsWith(LABEL_GROUP) ? by.slice(LABEL_GROUP.length) : '';
+		const kind = label ? 'label' : by;
+		const none = `(no ${label || by})`;
+		const isOne = (f) => frames.kind(f) === kind && (!label || frames.name(f).startsWith(label + '=') || frames.name(f) === none);
+		const mask = frames.mask(isOne);
+		frames.added.push({ name: none, kind, module: '' });
 		return { mask };
 	}
 	const names = [];

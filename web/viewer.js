@@ -3,7 +3,7 @@
 import { FrameTable } from './data.js';
 import { countHits, compileQuery, matchFrames, matchNodes } from './search.js';
 import { Workbench } from './aside.js';
-import { STEPS_MAX, formatStep, resolveSteps, stepText } from './transforms.js';
+import { STEPS_MAX, formatStep, groupsToAsk, resolveSteps, stepText } from './transforms.js';
 import { StepMenu } from './steps.js';
 import { Minimap } from './minimap.js';
 import { saveAs } from './exports.js';
@@ -168,6 +168,7 @@ export class Viewer {
 
 	/** Brings the tree to the steps of the state. False: not yet, apply() runs again when it is. */
 	applySteps() {
+		if (this.regroup()) return false;
 		const key = this.provisional ? '' : this.state.steps.map(formatStep).join('\n');
 		if (key === this.stepsKey) return true;
 		if (!key) {
@@ -179,6 +180,28 @@ export class Viewer {
 		const tree = this.derive('steps:' + key, { kind: 'steps', steps, rootFrame: frames.count, key }, this.raw.tree);
 		if (!tree) return false;
 		this.showTree(frames, tree, key);
+		return true;
+	}
+
+	/** Groups whose frames only the source can make are asked for. True: it was, setProfile() follows. */
+	regroup() {
+		const { source } = this;
+		if (this.provisional || !this.needsGroups(this.state.steps)) {
+			this.regrouping = null;
+			return false;
+		}
+		const wanted = groupsToAsk(this.state.steps);
+		const key = wanted.join('\n');
+		if (this.regrouping === key) return true;
+		this.regrouping = key;
+		this.setBusy(true);
+		const isWanted = () => this.regrouping === key && this.source === source;
+		source.regroup(wanted).then(async (next) => {
+			const profile = await next.open(0);
+			if (!isWanted()) return;
+			this.setSource(next);
+			this.setProfile(profile, false);
+		}).catch((problem) => isWanted() && this.say('This view could not be made: ' + problem.message)).finally(() => this.setBusy(this.pending.size > 0));
 		return true;
 	}
 
@@ -296,9 +319,7 @@ export class Viewer {
 		if ('view' in change && change.view !== before.view && !('path' in change)) this.state.path = [];
 		if (!('range' in change) && ['view', 'zoom', 'path', 'collapse'].some((key) => key in change)) this.state.range = null;
 		if ('type' in change && change.type !== before.type) {
-			const { focus } = before;
-			this.carried = focus >= 0 && focus < this.frames.count
-				? { name: this.frames.name(focus), kind: this.frames.kind(focus) } : null;
+			this.carry(before.focus);
 			Object.assign(this.state, { zoom: 0, path: [], range: null, focus: -1 });
 		}
 		if ('steps' in change) Object.assign(this.state, { zoom: 0, path: [], range: null, focus: this.carriedFocus(change.steps, before) });
@@ -310,8 +331,23 @@ export class Viewer {
 		this.apply(true);
 	}
 
+	/** A function that another profile has under another number. */
+	carry(focus) {
+		this.carried = focus >= 0 && focus < this.frames.count ? { name: this.frames.name(focus), kind: this.frames.kind(focus) } : null;
+	}
+
+	/** Are these steps about groups that the profile does not have, and its source can make? */
+	needsGroups(steps) {
+		const { source } = this;
+		return Boolean(source?.offered?.length) && groupsToAsk(steps).join('\n') !== source.grouped.join('\n');
+	}
+
 	/** A function keeps its number through steps, but what a step has made goes with it. */
 	carriedFocus(steps, before) {
+		if (this.needsGroups(steps)) {
+			this.carry(before.focus);
+			return -1;
+		}
 		return steps.length > before.steps.length || before.focus < this.base.count ? before.focus : -1;
 	}
 

@@ -309,6 +309,21 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		await assertSilent(odd);
 	});
 
+	for (const [group, labels] of [['host', (p) => p.labels.host], ['label:version', (p) => 'version=' + p.labels.version]]) {
+		test(`grouped by ${group}: each part is what was sent`, async () => {
+			const opened = await open(`#/profile?service=api&${RANGE}&t=group:${encodeURIComponent(group)}`);
+			await opened.page.waitForFunction((key) => window.__viewer.stepsKey === key, 'group:' + group);
+			const found = await opened.page.evaluate(() => {
+				const { tree, frames } = window.__viewer;
+				return [...tree.level.keys()].filter((i) => tree.level[i] === 1).map((i) => [frames.name(tree.frame[i]), tree.total[i]]).sort();
+			});
+			const wanted = new Map();
+			for (const p of sent) if (isNow(p) && p.service === 'api') wanted.set(labels(p), (wanted.get(labels(p)) ?? 0) + totalOf(p.stacks) * TICK);
+			assert.deepEqual(found, [...wanted].sort());
+			await assertSilent(opened);
+		});
+	}
+
 	test('a snapshot stays when its service is deleted, and after a restart', async () => {
 		const opened = await open(`#/profile?service=doomed&${RANGE}`);
 		const { page } = opened;

@@ -12,7 +12,7 @@ const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8' };
 export const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; " +
 	"worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const KINDS = ['native', 'kernel', 'python', 'java', 'java-inlined', 'process', 'container'];
+const KINDS = ['native', 'kernel', 'python', 'java', 'java-inlined', 'process', 'container', 'thread', 'host', 'label'];
 const SUFFIXES = { '_[k]': 1, '_[p]': 2, '_[j]': 3, '_[i]': 4 };
 const NOW = Date.UTC(2026, 10, 22, 12);
 
@@ -24,6 +24,12 @@ const SERVICES = [['checkout-api', 'container', 3.9], ['search', 'container', 2.
 export function stacksOf(service) {
 	const seed = [...service].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) >>> 0, 7);
 	return knownStacks(seed % 1000, 500, 40).map(([frames, count]) => [[`proc ${service}`, 'main', ...frames], count * 1e7]);
+}
+
+/** With a frame for each group above every stack. */
+export function groupedStacks(stacks, groups) {
+	const values = { thread: (i) => `worker-${i % 3}`, host: (i) => `node-${'ab'[i % 2]}`, 'label:version': (i) => `version=2026.11.${i % 4}` };
+	return stacks.map(([frames, count], i) => [[...groups.map((group) => values[group](i)), ...frames], count]);
 }
 
 /** compared: stacks of the base, or null */
@@ -60,8 +66,9 @@ function flameOf(stacks, base) {
 	};
 	visit(root, 0);
 	if (!base) for (const key of ['base_self', 'base_hidden', 'base_total']) delete out[key];
+	const above = (name) => (name.startsWith('proc ') ? 5 : name.startsWith('worker-') ? 7 : name.startsWith('node-') ? 8 : name.startsWith('version=') ? 9 : 0);
 	const suffix = (name) => SUFFIXES[/_\[\w\]$/.exec(name)?.[0]];
-	return { ...out, names: names.map(shownName), kind: names.map((n) => suffix(n) ?? (n.startsWith('proc ') ? 5 : 0)), module: names.map((n) => (n.startsWith('ns') ? 1 : 0)),
+	return { ...out, names: names.map(shownName), kind: names.map((n) => suffix(n) ?? above(n)), module: names.map((n) => (n.startsWith('ns') ? 1 : 0)),
 		modules: ['', 'libns.so'] };
 }
 
@@ -143,7 +150,8 @@ const API = {
 		const [from, to] = rangeOf(query);
 		if (query.has('snapshot') && !kept.has(query.get('snapshot'))) throw Object.assign(new Error('there is no such snapshot'), { status: 404 });
 		const service = kept.get(query.get('snapshot'))?.service ?? query.get('service') ?? '';
-		const stacks = service ? stacksOf(service) : SERVICES.flatMap(([name]) => stacksOf(name));
+		const plain = service ? stacksOf(service) : SERVICES.flatMap(([name]) => stacksOf(name));
+		const stacks = groupedStacks(plain, (query.get('group') ?? '').split(',').filter(Boolean));
 		const tree = flameOf(stacks, null);
 		return { meta: { from_ms: from, to_ms: to, service, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', scale: 1, nanoseconds: 1, total: totalOf(stacks),
 			nodes: tree.level.length, whole_nodes: tree.level.length, profiles: 360, kinds: KINDS, path: 0, facts: { host: 'node-a', lost: 3, user: 9000, whole: 8900, guessed: 40, cut: 60 } }, ...tree };

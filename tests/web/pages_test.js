@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
-import { liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
+import { groupedStacks, liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
 import { foldedText, knownStacks, totalOf } from './known.js';
 
 const reason = missingBrowser();
@@ -313,6 +313,56 @@ describe('pages', { skip: reason || false }, () => {
 		await page.waitForFunction(() => document.getElementById('trouble').hidden && /Live/.test(document.getElementById('live-state').textContent));
 		await context.close();
 		await odd.close();
+	});
+
+	test('grouped by thread and label: the collector is asked, steps stack and are taken back', async () => {
+		const opened = await open('#/profile?service=search&view=sandwich');
+		const { page } = opened;
+		const sum = await total(page);
+		const top = () => page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			const nodes = Array.from({ length: tree.count }, (_, i) => i).filter((i) => tree.level[i] === 1);
+			return Object.fromEntries(nodes.map((i) => [frames.name(tree.frame[i]), tree.total[i]]));
+		});
+		const wanted = (group) => {
+			const sums = {};
+			for (const [[name], count] of groupedStacks(stacksOf('search'), [group])) sums[name] = (sums[name] ?? 0) + count;
+			return sums;
+		};
+		const groupBy = async (text) => {
+			await page.locator('#menu').click();
+			await page.locator('#step-menu [role=menuitem]', { hasText: new RegExp(`^Group by ${text}$`) }).click();
+		};
+		const asked = () => new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/flame')), 'http://x').searchParams.get('group');
+		await page.evaluate(() => window.__viewer.go({ focus: window.__viewer.frames.named('ns0::fn_0')[0] }));
+		await groupBy('thread');
+		await page.waitForFunction(() => window.__viewer.stepsKey === 'group:thread');
+		assert.deepEqual(await top(), wanted('thread'));
+		assert.equal(asked(), 'thread');
+		assert.equal(await page.evaluate(() => window.__viewer.frames.name(window.__viewer.state.focus)), 'ns0::fn_0', 'the function in the middle stays, whatever its number');
+		await groupBy('label version');
+		await page.waitForFunction(() => window.__viewer.stepsKey.endsWith('label:version'));
+		assert.deepEqual(await top(), wanted('label:version'));
+		assert.equal(asked(), 'thread,label:version');
+		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['by thread', 'by label version']);
+		const again = await open(await page.evaluate(() => location.hash));
+		await again.page.waitForFunction(() => window.__viewer.stepsKey.endsWith('label:version'));
+		assert.equal(await total(again.page), sum);
+		assert.equal(asked(), 'thread,label:version');
+		await page.keyboard.press('z');
+		await page.waitForFunction(() => window.__viewer.stepsKey === 'group:thread');
+		assert.deepEqual(await top(), wanted('thread'));
+		await page.locator('#chips button').click();
+		await page.waitForFunction(() => window.__viewer.stepsKey === '');
+		assert.equal(asked(), null);
+		assert.equal(await total(page), sum);
+		await page.goto(`${collector.url}#/files`);
+		await page.setInputFiles('#file', { name: 'x.folded', mimeType: 'text/plain', buffer: Buffer.from(foldedText(knownStacks(61))) });
+		await shown(page, 'files');
+		await page.locator('#menu').click();
+		assert.deepEqual(await page.locator('#step-menu [role=menuitem]').allInnerTexts(), ['Group by runtime'], 'a file has what it has');
+		await assertSilent(again);
+		await assertSilent(opened);
 	});
 
 	test('a snapshot: kept with the button, opened by its link, deleted in two clicks', async () => {

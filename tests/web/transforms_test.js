@@ -4,15 +4,17 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { FrameTable } from '../../web/data.js';
 import { TreeGrower, packNames } from '../../web/build.js';
-import { applySteps, formatStep, groupsOf, parseSteps, resolveSteps, stepText } from '../../web/transforms.js';
+import { applySteps, formatStep, groupText, groupsOf, groupsToAsk, parseSteps, resolveSteps, stepText } from '../../web/transforms.js';
 import { formatHash, parseHash } from '../../web/state.js';
 import { knownStacks, pathsOfTree, plainTree, shownName, steppedStacks, totalOf } from './known.js';
 
-const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'java', 'java-inlined', 'process'];
+const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'java', 'java-inlined', 'process', 'thread', 'label'];
 const SUFFIX = { '_[k]': 1, '_[p]': 3, '_[j]': 5, '_[i]': 6 };
 
 function kindNumber(frame) {
 	if (frame.startsWith('proc_')) return 7;
+	if (frame.startsWith('thread_')) return 8;
+	if (frame.includes('=') || frame.startsWith('(no ')) return 9;
 	return SUFFIX[/_\[\w\]$/.exec(frame)?.[0]] ?? 0;
 }
 const kindOf = (frame) => KINDS[kindNumber(frame)];
@@ -83,6 +85,22 @@ for (const seed of [41, 42, 43]) {
 		assert.deepEqual(groupsOf(profileOf(plain).frames), ['runtime']);
 	});
 }
+
+test('grouped by thread and by each of two labels', () => {
+	const stacks = [[['thread_1', 'env=prod', 'zone=env=1', 'main', 'a'], 5], [['thread_1', '(no env)', 'zone=x', 'main'], 2], [['thread_2', 'env=prod', 'zone=x', 'b'], 1]];
+	const profile = profileOf(stacks);
+	const by = (...names) => names.map((text) => ({ op: 'group', text }));
+	checkTree(profile, by('thread'), stacks);
+	checkTree(profile, by('label:env'), stacks.map(([[thread, env, ...rest], count]) => [[env, thread, ...rest], count]));
+	checkTree(profile, by('label:env', 'label:zone'), stacks.map(([[thread, env, zone, ...rest], count]) => [[zone, env, thread, ...rest], count]));
+	checkTree(profile, [...by('thread'), { op: 'hide', text: 'env=prod' }], stacks.map(([frames, count]) => [frames.filter((f) => f !== 'env=prod'), count]));
+	assert.deepEqual(groupsOf(profile.frames), ['thread', 'runtime']);
+	assert.deepEqual(groupsOf(profile.frames, ['thread', 'host', 'label:a=b']), ['thread', 'host', 'runtime', 'label:a=b']);
+	assert.deepEqual(groupsToAsk(by('thread', 'process', 'host', 'thread', 'label:x', 'runtime')), ['thread', 'host', 'label:x']);
+	assert.deepEqual(parseSteps(['group:label:', 'group:label:x', 'group:threads', 'group:host']), by('label:x', 'host'));
+	assert.deepEqual(parseSteps(['group:label:' + 'x'.repeat(195)]), []);
+	assert.equal(groupText('label:a:b'), 'label a:b');
+});
 
 test('a module collapses where its functions call each other', () => {
 	const stacks = [[['main', 'l1', 'l2', 'x', 'l1'], 5], [['main', 'l2'], 2], [['l1', 'main'], 1]];
