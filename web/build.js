@@ -4,7 +4,11 @@ import { layoutTree } from './layout.js';
 
 const LOAD_MAX = 0.6;
 
-/** Names as the decoder gives them: one block of UTF-8. */
+/**
+ * Names as the decoder gives them: one block of UTF-8.
+ * @param {string[]} list
+ * @returns {PackedNames}
+ */
 export function packNames(list) {
 	const encoder = new TextEncoder();
 	const parts = list.map((name) => encoder.encode(name));
@@ -22,6 +26,7 @@ export function packNames(list) {
 
 /** Paths of frames grow a tree; node 0 is the root. */
 export class TreeGrower {
+	/** @param {number} rootFrame */
 	constructor(rootFrame, expected = 1024) {
 		let slots = 1024;
 		while (slots * LOAD_MAX < expected) slots *= 2;
@@ -61,11 +66,13 @@ export class TreeGrower {
 	}
 
 	enlarge() {
-		for (const key of ['frame', 'parent', 'self']) {
-			const old = this[key];
-			this[key] = new old.constructor(2 * old.length);
-			this[key].set(old);
-		}
+		const { frame, parent, self } = this;
+		this.frame = new Uint32Array(2 * frame.length);
+		this.parent = new Uint32Array(2 * frame.length);
+		this.self = new Float64Array(2 * frame.length);
+		this.frame.set(frame);
+		this.parent.set(parent);
+		this.self.set(self);
 	}
 
 	rehash() {
@@ -74,7 +81,10 @@ export class TreeGrower {
 		this.slots = slots;
 	}
 
-	/** The children of all nodes, heaviest first: those of node n are order[start[n]..start[n + 1]). */
+	/**
+	 * The children of all nodes, heaviest first: those of node n are order[start[n]..start[n + 1]).
+	 * @param {Float64Array} total
+	 */
 	sortedChildren(total) {
 		const { parent, frame, count } = this;
 		const start = new Uint32Array(count + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the page's data block to columns. The writer and the description of the bytes are in src/render/columns.c.
-import { layoutTree } from './layout.js';
+import { columnLike, layoutTree } from './layout.js';
 import { packNames } from './build.js';
 
 const COLUMN_COUNT = 13;
@@ -27,6 +27,7 @@ export function inflateBytes(packed) {
 }
 
 class ByteReader {
+	/** @param {Uint8Array} bytes */
 	constructor(bytes) {
 		this.bytes = bytes;
 		this.at = 0;
@@ -45,7 +46,12 @@ class ByteReader {
 	}
 }
 
-/** Fills out[from..] with numbers below 2^31: the fast path for most columns. */
+/**
+ * Fills out[from..] with numbers below 2^31: the fast path for most columns.
+ * @template {Levels | Values} Column
+ * @param {Uint8Array} bytes
+ * @param {Column} out
+ */
 function readNumbers(bytes, out, from) {
 	let at = 0;
 	for (let i = from; i < out.length; i++) {
@@ -61,6 +67,11 @@ function readNumbers(bytes, out, from) {
 	return out;
 }
 
+/**
+ * @template {Levels | Values} Column
+ * @param {Uint8Array} bytes
+ * @param {Column} out
+ */
 function readWideNumbers(bytes, out, from) {
 	const reader = new ByteReader(bytes);
 	for (let i = from; i < out.length; i++) out[i] = reader.number();
@@ -125,9 +136,14 @@ function decodeLevels(pops, nodes, deepest) {
 	return level;
 }
 
-/** Total of each node from the self values and what is hidden below it, children before parents. */
+/**
+ * Total of each node from the self values and what is hidden below it, children before parents.
+ * @param {Values} self
+ * @param {Values | null} hidden
+ * @param {Levels} level
+ */
 function sumTotals(self, hidden, level, deepest) {
-	const total = new self.constructor(self.length);
+	const total = columnLike(self, self.length);
 	const below = new Float64Array(deepest + 2);
 	for (let i = self.length - 1; i >= 0; i--) {
 		const l = level[i];
@@ -174,10 +190,9 @@ function showHidden(columns, frames, deepest) {
 	const count = level.length;
 	let more = 0;
 	for (let i = 0; i < count; i++) more += hidden[i] > 0 ? 1 : 0;
-	const Values = columns.total.constructor;
 	const room = count + more;
 	const out = { level: deepest + 1 < 65536 ? new Uint16Array(room) : new Uint32Array(room), frame: new Uint32Array(room),
-		total: new Values(room), self: new Values(room) };
+		total: columnLike(columns.total, room), self: columnLike(columns.total, room) };
 	const baseSelf = base && new Float64Array(room);
 	const open = [];
 	let at = 0;
@@ -212,7 +227,10 @@ function showHidden(columns, frames, deepest) {
 	return tree;
 }
 
-/** The JSON form of the collector's flame graphs (docs/api.yaml), as decodeProfile() gives the other one. */
+/**
+ * The JSON form of the collector's flame graphs (docs/api.yaml), as decodeProfile() gives the other one.
+ * @returns {Profile}
+ */
 export function profileOfJson(json) {
 	const frames = json.names.length;
 	const Values = json.meta.total < 2 ** 32 ? Uint32Array : Float64Array;
@@ -233,6 +251,8 @@ export function profileOfJson(json) {
  *
  * Returns { frames: {count, names, kinds, module, modules, origin}, tree } where tree is as layoutTree() gives it, with
  * self; origin of a pruned copy holds the frames' and nodes' numbers in the whole tree.
+ * @param {Uint8Array} bytes
+ * @returns {Profile}
  */
 export function decodeProfile(bytes) {
 	const { head, columns } = splitColumns(bytes);
@@ -262,7 +282,10 @@ export function decodeProfile(bytes) {
 	};
 }
 
-/** The buffers of a decoded profile that can change threads without a copy. */
+/**
+ * The buffers of a decoded profile that can change threads without a copy.
+ * @param {Profile} profile
+ */
 export function profileBuffers(profile) {
 	const { frames, tree } = profile;
 	const arrays = [...Object.values(tree), ...Object.values(frames), ...Object.values(frames.names)];
@@ -271,6 +294,11 @@ export function profileBuffers(profile) {
 
 /** FrameTable - names on demand: most frames are never looked at. `added`: frames that steps of the view have made. */
 export class FrameTable {
+	/**
+	 * @param {Frames} frames
+	 * @param {string[]} kindNames
+	 * @param {AddedFrame[]} added
+	 */
 	constructor(frames, kindNames, added = []) {
 		this.own = frames.count;
 		this.added = added;

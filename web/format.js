@@ -3,7 +3,10 @@
 
 const VISIBLE_ESCAPES = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** A name with control and direction-changing characters made visible, so that it cannot disguise itself. */
+/**
+ * A name with control and direction-changing characters made visible, so that it cannot disguise itself.
+ * @param {string} name
+ */
 export function visibleText(name) {
 	return name.replace(VISIBLE_ESCAPES, (c) => '\\u{' + c.codePointAt(0).toString(16) + '}');
 }
@@ -19,16 +22,26 @@ export function formatShare(part, whole) {
 	return (percent >= 99.995 ? '100' : percent.toFixed(2)) + ' %';
 }
 
+/** @type {[number, string][]} */
 const TIME_UNITS = [[3600e9, 'h'], [60e9, 'min'], [1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
+/** @type {[number, string][]} */
 const SIZE_UNITS = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
 
+/**
+ * @param {number} value
+ * @param {[number, string][]} units
+ */
 function formatScaled(value, units) {
 	const [size, unit] = units.find(([s]) => value >= s) ?? units[units.length - 1];
 	const scaled = value / size;
 	return (scaled >= 100 || Number.isInteger(scaled) ? scaled.toFixed(0) : scaled.toPrecision(3)) + ' ' + unit;
 }
 
-/** What a stored value stands for: "1,234 samples, 12.5 s". */
+/**
+ * What a stored value stands for: "1,234 samples, 12.5 s".
+ * @param {number} value
+ * @param {ShownMeta} meta
+ */
 export function formatValue(value, meta) {
 	const amount = value * meta.scale;
 	if (meta.unit === 'nanoseconds') return formatScaled(amount, TIME_UNITS);
@@ -48,7 +61,10 @@ function bareName(text) {
 // "function (/file.py:12 [package==1.0])": where a function of Python is.
 const PYTHON_PLACE = / \([^()]*:\d+(?: \[[^\]]*\])?\)$/;
 
-/** The name without arguments and template parameters; nesting is followed, operators such as operator< are kept. */
+/**
+ * The name without arguments and template parameters; nesting is followed, operators such as operator< are kept.
+ * @param {string} name
+ */
 export function withoutArguments(name) {
 	if (PYTHON_PLACE.test(name)) return name.replace(PYTHON_PLACE, '');
 	let out = '';
@@ -109,7 +125,10 @@ function applicationPart(name) {
 	return what.slice(what.lastIndexOf('/') + 1) || what || plain || name;
 }
 
-/** The last part of a qualified name: what to show when little room is left. */
+/**
+ * The last part of a qualified name: what to show when little room is left.
+ * @param {string} name
+ */
 export function lastPart(name) {
 	if (name.startsWith('[')) return name;
 	if (name.startsWith(APPLICATION)) return applicationPart(name);

@@ -3,9 +3,23 @@
 
 export const BLOCK_BITS = 6;
 
-/** Per 64 positions of the row order the widest box or gap: what is below a pixel is skipped as a whole when drawing. */
+/**
+ * A new column for numbers as those of another one.
+ * @param {Values} values
+ * @returns {Values}
+ */
+export function columnLike(values, size) {
+	return values instanceof Uint32Array ? new Uint32Array(size) : new Float64Array(size);
+}
+
+/**
+ * Per 64 positions of the row order the widest box or gap: what is below a pixel is skipped as a whole when drawing.
+ * @param {Values} rowX
+ * @param {Values} rowTotal
+ * @param {Uint32Array} rowStart
+ */
 function spanBlocks(rowX, rowTotal, rowStart) {
-	const spans = new rowX.constructor((rowX.length >> BLOCK_BITS) + 1);
+	const spans = columnLike(rowX, (rowX.length >> BLOCK_BITS) + 1);
 	for (let row = 0; row + 1 < rowStart.length; row++) {
 		const last = rowStart[row + 1] - 1;
 		for (let p = rowStart[row]; p <= last; p++) {
@@ -23,12 +37,17 @@ function spanBlocks(rowX, rowTotal, rowStart) {
  * Per node: level, frame, total, self, parent, size (nodes of its subtree, itself included), x (sum of what lies left).
  * Per row: the nodes order[rowStart[level]..], their x in rowX and
  * total in rowTotal (again, in the order that drawing reads them), from left to right.
+ * @param {Levels} level
+ * @param {Uint32Array} frame
+ * @param {Values} total
+ * @param {Values} self
+ * @returns {Tree}
  */
 export function layoutTree(level, frame, total, self, deepest) {
 	const count = level.length;
 	const parent = new Uint32Array(count);
 	const size = new Uint32Array(count);
-	const x = new total.constructor(count);
+	const x = columnLike(total, count);
 	const open = new Uint32Array(deepest + 2);
 	const next = new Float64Array(deepest + 2);
 	const rowStart = new Uint32Array(deepest + 2);
@@ -49,8 +68,8 @@ export function layoutTree(level, frame, total, self, deepest) {
 	size[0]++;
 	for (let l = 1; l < rowStart.length; l++) rowStart[l] += rowStart[l - 1];
 	const order = new Uint32Array(count);
-	const rowX = new total.constructor(count);
-	const rowTotal = new total.constructor(count);
+	const rowX = columnLike(total, count);
+	const rowTotal = columnLike(total, count);
 	const fill = rowStart.slice();
 	for (let i = 0; i < count; i++) {
 		const at = fill[level[i]]++;
@@ -91,7 +110,10 @@ export function gallopTo(rowX, from, to, value) {
 	return low;
 }
 
-/** The node at level `row` that covers `value`, or -1. */
+/**
+ * The node at level `row` that covers `value`, or -1.
+ * @param {Tree} tree
+ */
 export function nodeAt(tree, row, value) {
 	if (row < 0 || row > tree.deepest) return -1;
 	const at = findAtMost(tree.rowX, tree.rowStart[row], tree.rowStart[row + 1], value);
@@ -100,6 +122,7 @@ export function nodeAt(tree, row, value) {
 	return value < tree.x[node] + tree.total[node] ? node : -1;
 }
 
+/** @param {Tree} tree */
 export function nodeChildren(tree, node, max = Infinity) {
 	const children = [];
 	const end = node + tree.size[node];
@@ -107,13 +130,17 @@ export function nodeChildren(tree, node, max = Infinity) {
 	return children;
 }
 
-/** Nodes from below the root down to `node`. */
+/**
+ * Nodes from below the root down to `node`.
+ * @param {Tree} tree
+ */
 export function nodePath(tree, node) {
 	const path = [];
 	for (let i = node; i > 0; i = tree.parent[i]) path.push(i);
 	return path.reverse();
 }
 
+/** @param {Tree} tree */
 export function isWithin(tree, node, ancestor) {
 	return node >= ancestor && node < ancestor + tree.size[ancestor];
 }

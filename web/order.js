@@ -4,7 +4,11 @@ import { layoutTree, nodeChildren } from './layout.js';
 
 const KNOWN_MAX = 200000;
 
-/** place(children, of): the children of a node as [{ node, at }...] in their order; `at` is the `of` of their children. */
+/**
+ * place(children, of): the children of a node as [{ node, at }...] in their order; `at` is the `of` of their children.
+ * @param {Tree} tree
+ * @returns {Tree}
+ */
 function reordered(tree, top, place) {
 	const out = { level: tree.level.slice(), frame: tree.frame.slice(), total: tree.total.slice(), self: tree.self.slice() };
 	const open = [{ node: 0, at: top }];
@@ -17,7 +21,10 @@ function reordered(tree, top, place) {
 	return { ...layoutTree(out.level, out.frame, out.total, out.self, tree.deepest), origin: null };
 }
 
-/** The tree with its heaviest siblings first, as a collector sends it. */
+/**
+ * The tree with its heaviest siblings first, as a collector sends it.
+ * @param {Tree} tree
+ */
 export function heaviestFirst(tree) {
 	return reordered(tree, null, (nodes) => nodes.sort((a, b) => tree.total[b] - tree.total[a] || a - b).map((node) => ({ node, at: null })));
 }
@@ -50,7 +57,12 @@ export class SiblingOrder {
 		return placed.sort((a, b) => (a.at.rank === b.at.rank ? a.node - b.node : a.at.rank - b.at.rank));
 	}
 
-	/** profile: as decodeProfile() gives it; frames: its FrameTable. Returns the same profile, its tree in the kept order. */
+	/**
+	 * profile: as decodeProfile() gives it; frames: its FrameTable. Returns the same profile, its tree in the kept order.
+	 * @param {Profile} profile
+	 * @param {import('./data.js').FrameTable} frames
+	 * @returns {Profile}
+	 */
 	arrange(profile, frames) {
 		if (this.known > KNOWN_MAX) this.forget();
 		const { tree } = profile;

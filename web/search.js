@@ -2,7 +2,11 @@
 // Searching: once per name, not per node; shares count a stack once, however often it matches.
 import { visibleText } from './format.js';
 
-/** What a query looks for: a function from name to boolean, or { error }. Substrings ignore case unless given capitals. */
+/**
+ * What a query looks for: { test } from name to boolean, or { error }. Substrings ignore case unless given capitals.
+ * @param {string} query
+ * @returns {{ test?: (name: string) => boolean, error?: string }}
+ */
 export function compileQuery(query, isRegex) {
 	if (isRegex) {
 		try {
@@ -16,14 +20,22 @@ export function compileQuery(query, isRegex) {
 	return { test: (name) => name.toLowerCase().includes(query) };
 }
 
-/** One byte per frame (the root's and what is hidden last): 1 where the name matches. */
+/**
+ * One byte per frame (the root's and what is hidden last): 1 where the name matches.
+ * @param {import('./data.js').FrameTable} frames
+ * @param {(name: string) => boolean} test
+ */
 export function matchFrames(frames, test) {
 	const hits = new Uint8Array(frames.count + 2);
 	for (let i = 0; i < frames.count; i++) hits[i] = test(visibleText(frames.name(i))) ? 1 : 0;
 	return hits;
 }
 
-/** The topmost nodes that match, in preorder, and the sum of their totals. `within`: only that subtree. */
+/**
+ * The topmost nodes that match, in preorder, and the sum of their totals. `within`: only that subtree.
+ * @param {Tree} tree
+ * @param {Uint8Array} hits
+ */
 export function matchNodes(tree, hits, within = 0) {
 	const nodes = [];
 	const end = within + tree.size[within];
@@ -40,7 +52,11 @@ export function matchNodes(tree, hits, within = 0) {
 	return { nodes, sum };
 }
 
-/** hitsBefore[p]: matching nodes left of position p of the row order; tells whether a merged run hides a match. */
+/**
+ * hitsBefore[p]: matching nodes left of position p of the row order; tells whether a merged run hides a match.
+ * @param {Tree} tree
+ * @param {Uint8Array} hits
+ */
 export function countHits(tree, hits) {
 	const before = new Uint32Array(tree.count + 1);
 	for (let p = 0; p < tree.count; p++) before[p + 1] = before[p] + hits[tree.frame[tree.order[p]]];

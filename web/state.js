@@ -5,6 +5,7 @@ import { formatStep, parseSteps } from './transforms.js';
 export const VIEWS = ['graph', 'inverted', 'sandwich', 'table', 'calls'];
 const PATH_LENGTH_MAX = 256;
 
+/** @type {Readonly<ViewState>} */
 export const DEFAULT_STATE = Object.freeze({
 	view: 'graph', zoom: 0, range: null, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
 	type: '', colour: 'kind', sort: 'self', ascending: false, steps: Object.freeze([]),
@@ -14,13 +15,20 @@ function numberList(text) {
 	return text.split('.').slice(0, PATH_LENGTH_MAX).map(Number).filter((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
-/** The part of the width that Ctrl and the wheel chose: [from, to] in values, or null. */
+/**
+ * The part of the width that Ctrl and the wheel chose: [from, to] in values, or null.
+ * @param {string} text
+ */
 function parseRange(text) {
 	const [from, to, more] = text.split('-').map(Number);
 	return more === undefined && from >= 0 && to > from && to <= Number.MAX_SAFE_INTEGER ? [from, to] : null;
 }
 
-/** Anything may stand in an address: what does not parse falls back to the default. */
+/**
+ * Anything may stand in an address: what does not parse falls back to the default.
+ * @param {string} hash
+ * @returns {ViewState}
+ */
 export function parseHash(hash) {
 	const given = new URLSearchParams(hash.replace(/^#/, ''));
 	const state = { ...DEFAULT_STATE };
@@ -42,6 +50,7 @@ export function parseHash(hash) {
 	return state;
 }
 
+/** @param {ViewState} state */
 export function formatHash(state) {
 	const out = new URLSearchParams();
 	if (state.view !== 'graph') out.set('view', state.view);

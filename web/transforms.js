@@ -41,7 +41,11 @@ export function stepText(name) {
 	return `~${hashText(name).toString(16)}.${hashText(name + '~').toString(16)}.${name.length}`;
 }
 
-/** Steps of an address: what is none is left out. */
+/**
+ * Steps of an address: what is none is left out.
+ * @param {string[]} texts
+ * @returns {Step[]}
+ */
 export function parseSteps(texts) {
 	const steps = [];
 	for (const text of texts.slice(0, STEPS_MAX)) {
@@ -54,6 +58,7 @@ export function parseSteps(texts) {
 	return steps;
 }
 
+/** @param {Step} step */
 export function formatStep({ op, text }) {
 	return op + ':' + text;
 }
@@ -66,7 +71,11 @@ function runtimeOf(kind) {
 	return KINDS[kind]?.runtime ?? kind.split('-', 1)[0];
 }
 
-/** The groupings that would split this profile. offered: those that its source can make. */
+/**
+ * The groupings that would split this profile.
+ * @param {import('./data.js').FrameTable} frames
+ * @param {string[]} offered those that its source can make
+ */
 export function groupsOf(frames, offered = []) {
 	const kinds = new Set();
 	for (const kind of new Set(frames.kinds)) kinds.add(frames.kindNames[kind]);
@@ -81,8 +90,10 @@ export function groupsToAsk(steps) {
 
 /** Frames and those that steps before have added, by number. */
 class StepFrames {
+	/** @param {import('./data.js').FrameTable} frames */
 	constructor(frames) {
 		this.base = frames;
+		/** @type {AddedFrame[]} */
 		this.added = [];
 	}
 
@@ -113,6 +124,7 @@ class StepFrames {
 	}
 }
 
+/** @param {StepFrames} frames */
 function resolveGroup(frames, by) {
 	if (by !== 'runtime') {
 		const label = by.startsWith(LABEL_GROUP) ? by.slice(LABEL_GROUP.length) : '';
@@ -137,6 +149,7 @@ function resolveGroup(frames, by) {
 	return { of, weak };
 }
 
+/** @param {StepFrames} frames */
 function resolveModule(frames, op, text) {
 	const { modules, module } = frames.base;
 	const known = new Set(modules.map((name, i) => (i && stepText(name) === text ? i : -1)));
@@ -152,6 +165,9 @@ function resolveModule(frames, op, text) {
  * resolveSteps - steps by text to steps by number
  *
  * Returns { steps, added }: steps for applySteps(); added: frames that the steps make, numbered behind those of `base`.
+ * @param {readonly Step[]} list
+ * @param {import('./data.js').FrameTable} base
+ * @returns {{ steps: FrameStep[], added: AddedFrame[] }}
  */
 export function resolveSteps(list, base) {
 	const frames = new StepFrames(base);
@@ -166,8 +182,9 @@ export function resolveSteps(list, base) {
 
 /**
  * rewrite - a new tree of the nodes that `place` puts somewhere
- * @param place (grower, node, parent) => new node, -1 (not shown, what is below may be), or -2 (the whole subtree goes);
- *        parent: where the node's parent went
+ * @param {Tree} tree
+ * @param {(grower: TreeGrower, node: number, parent: number, frame: number) => number} place the new node, -1 (not shown, what is
+ *        below may be), or -2 (the whole subtree goes); parent: where the node's parent went
  */
 function rewrite(tree, rootFrame, rootPlace, place) {
 	const { count, frame, parent, self, size } = tree;
@@ -188,12 +205,22 @@ function rewrite(tree, rootFrame, rootPlace, place) {
 	return grower.finish();
 }
 
-/** Below -1 there is only what the mask begins. */
+/**
+ * Below -1 there is only what the mask begins.
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function focusTree(tree, rootFrame, { mask }) {
 	return rewrite(tree, rootFrame, -1, (grower, node, parent, f) =>
 		parent < 0 ? (mask[f] ? grower.child(0, f) : -1) : grower.child(parent, f));
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function onlyTree(tree, rootFrame, { mask }) {
 	const inside = new Uint8Array(tree.count);
 	const { frame, parent, self, count } = tree;
@@ -207,14 +234,29 @@ function onlyTree(tree, rootFrame, { mask }) {
 	return grower.finish();
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function dropTree(tree, rootFrame, { mask }) {
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => (mask[f] ? -2 : grower.child(parent, f)));
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function hideTree(tree, rootFrame, { mask }) {
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => (mask[f] ? parent : grower.child(parent, f)));
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function mergeTree(tree, rootFrame, { mask }) {
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => {
 		const at = grower.child(parent, f);
@@ -224,6 +266,11 @@ function mergeTree(tree, rootFrame, { mask }) {
 	});
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function recursionTree(tree, rootFrame, { mask }) {
 	const { level } = tree;
 	const open = new Int32Array(mask.length).fill(-1); // per frame: its outermost call that is open
@@ -239,6 +286,11 @@ function recursionTree(tree, rootFrame, { mask }) {
 	});
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function moduleTree(tree, rootFrame, { mask, first }) {
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => {
 		if (!mask[f]) return grower.child(parent, f);
@@ -246,7 +298,12 @@ function moduleTree(tree, rootFrame, { mask, first }) {
 	});
 }
 
-/** The frames above a node once more, below `at`; without the first one that the mask names. */
+/**
+ * The frames above a node once more, below `at`; without the first one that the mask names.
+ * @param {Tree} tree
+ * @param {TreeGrower} grower
+ * @param {Uint8Array} [mask]
+ */
 function copyPath(tree, grower, node, at, mask) {
 	const path = [];
 	for (let i = node; i > 0; i = tree.parent[i]) path.push(tree.frame[i]);
@@ -257,7 +314,12 @@ function copyPath(tree, grower, node, at, mask) {
 	return to;
 }
 
-/** By a frame of the stack: it becomes the first one. */
+/**
+ * By a frame of the stack: it becomes the first one.
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function frameGroupTree(tree, rootFrame, { mask, first }) {
 	const found = new Uint8Array(tree.count);
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => {
@@ -272,7 +334,12 @@ function frameGroupTree(tree, rootFrame, { mask, first }) {
 	});
 }
 
-/** By the innermost frame that says something: what is weaker than its caller's group counts as that. */
+/**
+ * By the innermost frame that says something: what is weaker than its caller's group counts as that.
+ * @param {Tree} tree
+ * @param {number} rootFrame
+ * @param {FrameStep} step
+ */
 function runtimeTree(tree, rootFrame, { of, weak, first }) {
 	const group = new Uint8Array(tree.count);
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => {
@@ -292,14 +359,21 @@ const APPLY = {
 	group: (tree, rootFrame, step) => (step.of ? runtimeTree : frameGroupTree)(tree, rootFrame, step),
 };
 
-/** The root's frame and the one behind it (what is hidden) move behind the frames that steps add. */
+/**
+ * The root's frame and the one behind it (what is hidden) move behind the frames that steps add.
+ * @param {Tree} tree
+ */
 function withRoot(tree, rootFrame) {
 	const before = tree.frame[0];
 	if (before === rootFrame) return tree;
 	return { ...tree, frame: tree.frame.map((f) => (f >= before ? rootFrame + (f - before) : f)) };
 }
 
-/** The tree after the steps; its root has the frame `rootFrame`, as all frames' count is. */
+/**
+ * The tree after the steps; its root has the frame `rootFrame`, as all frames' count is.
+ * @param {Tree} tree
+ * @param {FrameStep[]} steps
+ */
 export function applySteps(tree, steps, rootFrame) {
 	let shown = withRoot(tree, rootFrame);
 	for (const step of steps) shown = APPLY[step.op](shown, rootFrame, step);

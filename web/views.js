@@ -26,10 +26,13 @@ class Pool {
 	}
 }
 
+/** @typedef {{ frame: number, total: number, count?: number, at?: number, from?: number, to?: number, level?: number }} Group */
+
 /** Groups entries by frame: the heaviest last, so that a stack takes it first. */
 class Partition {
 	constructor(frameCount) {
 		this.slot = new Int32Array(frameCount + 2).fill(-1);
+		/** @type {Group[]} */
 		this.groups = [];
 		this.node = [];
 		this.weight = [];
@@ -49,10 +52,10 @@ class Partition {
 		this.group.push(slot);
 	}
 
-	/** Moves the groups of at least `min` to the pool; returns them as { frame, total, from, to }, lightest first. */
+	/** Moves the groups of at least `min` to the pool. Returns { kept: them as { frame, total, from, to }, lightest first, rest: the others' sum }. */
 	take(pool, min, only) {
 		const kept = this.groups.filter((g) => g.total >= min && g.total > 0 && (only < 0 || g.frame === only));
-		kept.rest = only < 0 ? this.groups.reduce((sum, g) => sum + g.total, 0) - kept.reduce((sum, g) => sum + g.total, 0) : 0;
+		const rest = only < 0 ? this.groups.reduce((sum, g) => sum + g.total, 0) - kept.reduce((sum, g) => sum + g.total, 0) : 0;
 		kept.sort((a, b) => a.total - b.total || b.frame - a.frame);
 		for (const g of this.groups) g.at = -1;
 		let at = pool.count;
@@ -71,7 +74,7 @@ class Partition {
 		for (const g of this.groups) this.slot[g.frame] = -1;
 		this.groups = [];
 		this.node.length = this.weight.length = this.group.length = 0;
-		return kept;
+		return { kept, rest };
 	}
 }
 
@@ -101,11 +104,12 @@ function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
 	const expand = (level) => {
 		const followed = level < path.length;
 		const at = pool.count;
-		const kept = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
-		if (kept.rest > 0 && kept.rest >= min) kept.unshift({ frame: frameCount + 1, total: kept.rest, from: at, to: at });
+		const { kept, rest } = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
+		if (rest > 0 && rest >= min) kept.unshift({ frame: frameCount + 1, total: rest, from: at, to: at });
 		return kept;
 	};
 	start(partition);
+	/** @type {Group[]} */
 	const stack = expand(0).map((g) => ({ ...g, level: 1 }));
 	while (stack.length) {
 		const group = stack.pop();
@@ -126,7 +130,11 @@ function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
 	return finishTree(out, { total: rootTotal });
 }
 
-/** Adds the children of a node; a child of the same frame counts as the node itself when recursion is collapsed. */
+/**
+ * Adds the children of a node; a child of the same frame counts as the node itself when recursion is collapsed.
+ * @param {Tree} tree
+ * @param {Partition} partition
+ */
 function addChildren(tree, node, collapse, partition) {
 	let self = tree.self[node];
 	const pending = [node];
@@ -145,6 +153,7 @@ function addChildren(tree, node, collapse, partition) {
 	return self;
 }
 
+/** @param {Tree} tree */
 function growDown(tree, collapse) {
 	return (group, pool, partition) => {
 		let self = 0;
@@ -153,6 +162,7 @@ function growDown(tree, collapse) {
 	};
 }
 
+/** @param {Tree} tree */
 function growUp(tree) {
 	return (group, pool, partition) => {
 		let ended = 0;
@@ -165,13 +175,19 @@ function growUp(tree) {
 	};
 }
 
-/** Direct recursion (a function that calls itself) folded into one frame. options: path, share. */
+/**
+ * Direct recursion (a function that calls itself) folded into one frame. options: path, share.
+ * @param {Tree} tree
+ */
 export function collapsedTree(tree, frameCount, options = {}) {
 	return buildTree(frameCount, tree.frame[0], tree.total[0], (p) => addChildren(tree, 0, true, p),
 		growDown(tree, true), options);
 }
 
-/** Every function with self value, its callers below it. */
+/**
+ * Every function with self value, its callers below it.
+ * @param {Tree} tree
+ */
 export function invertedTree(tree, frameCount, options = {}) {
 	const start = (partition) => {
 		const { self, frame, count } = tree;
@@ -182,7 +198,10 @@ export function invertedTree(tree, frameCount, options = {}) {
 	return buildTree(frameCount, tree.frame[0], tree.total[0], start, growUp(tree), options);
 }
 
-/** The nodes of a frame that have no node of that frame above them. */
+/**
+ * The nodes of a frame that have no node of that frame above them.
+ * @param {Tree} tree
+ */
 export function topmostNodes(tree, frame) {
 	const nodes = [];
 	for (let i = 1; i < tree.count;) {
@@ -196,6 +215,11 @@ export function topmostNodes(tree, frame) {
 	return nodes;
 }
 
+/**
+ * @param {Tree} tree
+ * @param {number[]} nodes
+ * @param {{ share?: number }} options
+ */
 function sandwichHalf(tree, frameCount, nodes, grow, options) {
 	let sum = 0;
 	for (const node of nodes) sum += tree.total[node];
@@ -206,7 +230,11 @@ function sandwichHalf(tree, frameCount, nodes, grow, options) {
 	return buildTree(frameCount, tree.frame[0], sum, partition, grow, { share: options.share ?? 1 / 5000 });
 }
 
-/** Callers and callees of one function over all its topmost calls; each is a tree whose first row is the function. */
+/**
+ * Callers and callees of one function over all its topmost calls; each is a tree whose first row is the function.
+ * @param {Tree} tree
+ * @param {{ share?: number, collapse?: boolean }} options
+ */
 export function sandwichTrees(tree, frameCount, frame, options = {}) {
 	const nodes = topmostNodes(tree, frame);
 	return {
@@ -215,7 +243,11 @@ export function sandwichTrees(tree, frameCount, frame, options = {}) {
 	};
 }
 
-/** Self and total per frame; total counts a recursive function once. */
+/**
+ * Self and total per frame; total counts a recursive function once.
+ * @param {Tree} tree
+ * @returns {Totals}
+ */
 export function functionTotals(tree, frameCount) {
 	const self = new Float64Array(frameCount);
 	const total = new Float64Array(frameCount);
