@@ -10,11 +10,16 @@ const CHILDREN_MAX = 7;
 const SPOKEN_CHARS_MAX = 200;
 
 export class TreeMirror {
-	/** `first`: nodes before it are left out. */
+	/**
+	 * @param {HTMLElement} root
+	 * @param {HTMLElement} live
+	 * @param {number} first nodes before it are left out
+	 */
 	constructor(root, live, first = 0) {
 		this.root = root;
 		this.first = first;
 		this.live = live;
+		/** @type {HTMLElement[]} */
 		this.items = [];
 	}
 
@@ -29,7 +34,12 @@ export class TreeMirror {
 		return this.items[at];
 	}
 
-	/** Shows the surroundings of `node` and makes it the active one. */
+	/**
+	 * Shows the surroundings of `node` and makes it the active one.
+	 * @param {Tree} tree
+	 * @param {import('./data.js').FrameTable} frames
+	 * @param {number} node
+	 */
 	update(tree, frames, node) {
 		const path = [0, ...nodePath(tree, node)].filter((above) => above >= this.first).slice(-PATH_MAX);
 		const siblings = node > 0 ? nodeChildren(tree, tree.parent[node]) : [node];
@@ -48,6 +58,11 @@ export class TreeMirror {
 		for (let i = shown.length; i < this.items.length; i++) this.items[i].hidden = true;
 	}
 
+	/**
+	 * @param {HTMLElement} item
+	 * @param {Tree} tree
+	 * @param {import('./data.js').FrameTable} frames
+	 */
 	fill(item, tree, frames, of, position, count, node) {
 		item.hidden = false;
 		item.textContent = this.describe(tree, frames, of);
@@ -65,6 +80,10 @@ export class TreeMirror {
 		if (of === node) this.root.setAttribute('aria-activedescendant', item.id);
 	}
 
+	/**
+	 * @param {Tree} tree
+	 * @param {import('./data.js').FrameTable} frames
+	 */
 	describe(tree, frames, node) {
 		const name = visibleText(frames.name(tree.frame[node])).slice(0, SPOKEN_CHARS_MAX) || '(empty name)';
 		const whole = tree.total[0];

@@ -9,11 +9,22 @@ const CRUMBS_MAX = 12;
 const LEGEND_MAX = 8;
 const THEME_KEY = 'hearth-theme';
 
+/**
+ * An element that the pages have.
+ * @template {string} Id
+ * @param {Id} id
+ * @returns {Id extends keyof Elements ? Elements[Id] : string extends Id ? HTMLElement : never}
+ */
 export function byId(id) {
-	return document.getElementById(id);
+	return /** @type {any} */ (document.getElementById(id));
 }
 
-/** A new element with a class, text and children; foreign text only ever comes in as text. */
+/**
+ * A new element with a class, text and children; foreign text only ever comes in as text.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {(Node | string)[]} content
+ */
 export function makeElement(tag, className = '', ...content) {
 	const element = document.createElement(tag);
 	if (className) element.className = className;
@@ -34,8 +45,13 @@ export function placeBeside(box, event) {
 	box.style.top = Math.max(4, below ? event.clientY + 18 : event.clientY - h - 12) + 'px';
 }
 
-/** What the pointer is on. `whole`: the total that shares are of. */
-export function showTip(node, event, view, { frames, whole, meta, provisional }) {
+/**
+ * What the pointer is on. `whole`: the total that shares are of.
+ * @param {import('./flame.js').FlameView} view
+ * @param {{ frames: import('./data.js').FrameTable, whole: number, meta: ShownMeta, provisional: boolean }} facts
+ */
+export function showTip(node, event, view, facts) {
+	const { frames, whole, meta, provisional } = facts;
 	const tip = byId('tip');
 	if (node < 0 || !view.tree) {
 		tip.hidden = true;
@@ -55,7 +71,12 @@ export function showTip(node, event, view, { frames, whole, meta, provisional })
 	placeBeside(tip, event);
 }
 
-/** The way from the root to what is zoomed into, each a button. */
+/**
+ * The way from the root to what is zoomed into, each a button.
+ * @param {Tree} tree
+ * @param {import('./data.js').FrameTable} frames
+ * @param {(node: number) => void} choose
+ */
 export function showCrumbs(list, tree, frames, zoom, choose) {
 	const path = zoom ? [0, ...nodePath(tree, zoom)] : [];
 	const skip = path.length > CRUMBS_MAX ? path.length - CRUMBS_MAX + 1 : 0;
@@ -74,7 +95,12 @@ export function showCrumbs(list, tree, frames, zoom, choose) {
 	list.replaceChildren(...items);
 }
 
-/** The colours with the most self value. totals: as functionTotals() gives them. */
+/**
+ * The colours with the most self value.
+ * @param {import('./data.js').FrameTable} frames
+ * @param {Totals} totals
+ * @param {BoxColours} colours
+ */
 export function showLegend(list, frames, totals, colours, whole) {
 	const share = new Map();
 	for (let f = 0; f < frames.count; f++) {

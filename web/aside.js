@@ -27,7 +27,7 @@ function buffersOf(result) {
 
 /** A tree that shares nothing with the one given. */
 function copyTree(tree) {
-	return Object.fromEntries(Object.entries(tree).map(([key, v]) => [key, ArrayBuffer.isView(v) ? v.slice() : v]));
+	return Object.fromEntries(Object.entries(tree).map(([key, v]) => [key, v?.slice ? v.slice() : v]));
 }
 
 /** Jobs over one tree. startWorker: () => Worker, or null where there can be none. */
@@ -121,7 +121,7 @@ export function runWorker() {
 	let base = null;
 	let stepped = null;
 	let steppedKey = '';
-	const answer = (number, result) => postMessage({ number, result }, buffersOf(result));
+	const answer = (number, result) => postMessage({ number, result }, { transfer: buffersOf(result) });
 	const work = (job, number) => {
 		if (job.kind === 'steps') {
 			stepped = JOBS.steps(base, job);
@@ -136,7 +136,7 @@ export function runWorker() {
 		try {
 			if (typeof data === 'string' || data instanceof Uint8Array) {
 				const profile = await decodeHere(data);
-				postMessage({ profile }, profileBuffers(profile));
+				postMessage({ profile }, { transfer: profileBuffers(profile) });
 			} else if (data.begin) {
 				base = data.begin;
 				for (const [column, type] of Object.entries(data.types)) base[column] = new globalThis[type](base.count);

@@ -10,8 +10,16 @@ const INDENT_MAX = 24;
 const INDENT_PIXELS = 14;
 const OPENED_SHARE = 0.5;
 
+/** The row that an event is about, or null. */
+function callRow(event) {
+	return event.target.closest('.row');
+}
+
 export class CallTree {
-	/** hooks: { choose(node): a row was chosen to be shown in the graph, menu(node, event) } */
+	/**
+	 * @param {HTMLElement} root
+	 * @param {{ choose(node: number): void, menu(node: number, event: MouseEvent): void }} hooks a row was chosen to be shown in the graph
+	 */
 	constructor(root, hooks) {
 		this.root = root;
 		this.body = root.querySelector('.rows');
@@ -20,12 +28,14 @@ export class CallTree {
 		this.rows = [];
 		this.nodes = [];
 		this.active = 0;
+		/** @type {Tree | null} */
+		this.tree = null;
 		this.scroller.addEventListener('scroll', () => this.render(), { passive: true });
 		this.scroller.addEventListener('keydown', (event) => this.key(event));
 		this.body.addEventListener('click', (event) => this.clickRow(event));
-		this.body.addEventListener('dblclick', (event) => event.target.closest('.row') && hooks.choose(this.current()));
+		this.body.addEventListener('dblclick', (event) => callRow(event) && hooks.choose(this.current()));
 		this.body.addEventListener('contextmenu', (event) => {
-			const row = event.target.closest('.row');
+			const row = callRow(event);
 			if (!row) return;
 			event.preventDefault();
 			this.moveTo(Number(row.dataset.at));
@@ -34,10 +44,20 @@ export class CallTree {
 		new ResizeObserver(() => this.render()).observe(this.scroller);
 	}
 
-	/** Shows a tree opened along its heaviest path; the same one again keeps what is open. `at`: the node to be on, or 0. */
+	/**
+	 * Shows a tree opened along its heaviest path; the same one again keeps what is open.
+	 * @param {Tree} tree
+	 * @param {import('./data.js').FrameTable} frames
+	 * @param {ShownMeta} meta
+	 * @param {Uint8Array | null} hits
+	 * @param {number} at the node to be on, or 0
+	 */
 	setData(tree, frames, meta, hits, at) {
 		const isNew = this.tree !== tree;
-		Object.assign(this, { tree, frames, meta, hits });
+		this.tree = tree;
+		this.frames = frames;
+		this.meta = meta;
+		this.hits = hits;
 		if (isNew) {
 			this.open = new Set([0]);
 			for (let node = 0; ;) {
@@ -84,7 +104,7 @@ export class CallTree {
 		}
 		const [mark, text] = [document.createElement('span'), document.createElement('bdi')];
 		mark.className = 'mark';
-		row.firstChild.append(mark, text);
+		row.firstElementChild.append(mark, text);
 		this.body.append(row);
 		return row;
 	}
@@ -147,7 +167,7 @@ export class CallTree {
 	}
 
 	clickRow(event) {
-		const row = event.target.closest('.row');
+		const row = callRow(event);
 		if (!row) return;
 		this.active = Number(row.dataset.at);
 		if (event.detail < 2) this.turn(this.current(), !this.open.has(this.current()));

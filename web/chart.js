@@ -2,6 +2,7 @@
 // Values over time on small canvases: a sparkline, and a timeline with a part that can be chosen.
 const HANDLE_PIXELS = 4;
 
+/** @param {HTMLCanvasElement} canvas */
 function fitCanvas(canvas) {
 	const ratio = window.devicePixelRatio || 1;
 	const [width, height] = [canvas.clientWidth, canvas.clientHeight];
@@ -12,6 +13,10 @@ function fitCanvas(canvas) {
 	return { context, width, height };
 }
 
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {number[]} points
+ */
 export function drawSparkline(canvas, points) {
 	const { context, width, height } = fitCanvas(canvas);
 	const style = getComputedStyle(canvas);
@@ -32,7 +37,10 @@ export function drawSparkline(canvas, points) {
 
 /** Bars over time; a part of it is chosen by dragging, or by keys on its two handles. Times are in ms. */
 export class Timeline {
-	/** chosen(from_ms, to_ms): called when a part was chosen; null, null: all of it. */
+	/**
+	 * @param {HTMLElement} box
+	 * @param {(from: number | null, to: number | null) => void} chosen called with ms when a part was chosen; null, null: all of it
+	 */
 	constructor(box, chosen) {
 		this.box = box;
 		this.canvas = box.querySelector('canvas');
@@ -49,7 +57,12 @@ export class Timeline {
 		new ResizeObserver(() => this.draw()).observe(this.canvas);
 	}
 
-	/** range: [from, to] of the chosen part, or null. */
+	/**
+	 * @param {number[]} points
+	 * @param {number} from
+	 * @param {number} step
+	 * @param {readonly number[] | null} range of the chosen part
+	 */
 	show(points, from, step, range) {
 		this.points = points;
 		this.from = from;

@@ -145,6 +145,7 @@ export function packageOf(name) {
 
 /** Colours - a frame's bucket, worked out when first drawn. */
 export class Colours {
+	/** @param {import('./data.js').FrameTable} frames */
 	constructor(frames, mode) {
 		this.frames = frames;
 		this.mode = mode;

@@ -10,6 +10,10 @@ function changeOfShares(was, now) {
 
 /** Colours by change: blue takes less than in the base, orange more. The tree has `base`, see data.js. */
 export class DiffColours {
+	/**
+	 * @param {import('./data.js').FrameTable} frames
+	 * @param {Tree} tree
+	 */
 	constructor(frames, tree, mode) {
 		this.frames = frames;
 		this.tree = tree;
@@ -53,7 +57,10 @@ export class DiffColours {
 	}
 }
 
-/** functionTotals() of both: self and total of the two together, baseSelf and baseTotal of the base's part. */
+/**
+ * functionTotals() of both: self and total of the two together, baseSelf and baseTotal of the base's part.
+ * @param {Tree} tree
+ */
 export function diffFunctions(tree, frameCount) {
 	const both = functionTotals(tree, frameCount);
 	const base = functionTotals({ ...tree, total: tree.base, self: tree.baseSelf }, frameCount);

@@ -31,7 +31,11 @@ class Parts {
 	}
 }
 
-/** Calls visit(frames root first, value) for each stack with self value. */
+/**
+ * Calls visit(frames root first, value) for each stack with self value.
+ * @param {Tree} tree
+ * @param {(path: number[], value: number) => void} visit
+ */
 function eachStack(tree, visit) {
 	const path = [];
 	for (let i = 1; i < tree.count; i++) {
@@ -41,12 +45,17 @@ function eachStack(tree, visit) {
 	}
 }
 
+/** @param {import('./data.js').FrameTable} frames */
 function foldedName(frames, frame) {
 	const plain = frames.name(frame).replace(/;/g, '|').replace(/[\u0000-\u001f\u007f]/g, '?').trimEnd();
 	const name = plain.replace(/ (\d+)$/, '_$1') || '[unknown]';
 	return name + (KINDS[frames.kind(frame)]?.suffix ?? '');
 }
 
+/**
+ * @param {Tree} tree
+ * @param {import('./data.js').FrameTable} frames
+ */
 export function foldedParts(tree, frames) {
 	const out = new Parts();
 	const names = new Map();
@@ -57,6 +66,11 @@ export function foldedParts(tree, frames) {
 
 const SPEEDSCOPE_UNITS = { nanoseconds: 'nanoseconds', bytes: 'bytes' };
 
+/**
+ * @param {Tree} tree
+ * @param {import('./data.js').FrameTable} frames
+ * @param {ShownMeta} meta
+ */
 export function speedscopeParts(tree, frames, meta) {
 	const out = new Parts();
 	const numbers = new Map();
@@ -92,6 +106,10 @@ function csvText(text) {
 	return '"' + (/^[=+\-@]/.test(plain) ? "'" : '') + plain.replace(/"/g, '""') + '"';
 }
 
+/**
+ * @param {Totals} totals
+ * @param {import('./data.js').FrameTable} frames
+ */
 export function csvParts(totals, frames, whole) {
 	const out = new Parts();
 	out.add('function,module,kind,self,self_percent,total,total_percent\r\n');
@@ -112,7 +130,11 @@ function xmlText(text) {
 		.replace(/[<>&"']/g, (c) => `&#${c.charCodeAt(0)};`);
 }
 
-/** The part of a graph that its view shows in its width, all rows of it. */
+/**
+ * The part of a graph that its view shows in its width, all rows of it.
+ * @param {import('./flame.js').FlameView} view
+ * @param {import('./data.js').FrameTable} frames
+ */
 export function svgParts(view, frames) {
 	const { tree, from, to } = view;
 	const { colours } = view.hooks;
@@ -159,7 +181,11 @@ export function fileTitle(title) {
 	return (visibleText(title).replace(/[^\w.-]+/g, '_').slice(0, 60) || 'profile').replace(/^\.+/, '');
 }
 
-/** Saves what a viewer shows. format: folded, speedscope, csv, svg or png. */
+/**
+ * Saves what a viewer shows. format: folded, speedscope, csv, svg or png.
+ * @param {import('./viewer.js').Viewer} viewer
+ * @param {string} format
+ */
 export async function saveAs(viewer, format) {
 	const { tree, frames, meta, graph } = viewer;
 	const name = fileTitle(meta.title ?? '');

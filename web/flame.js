@@ -57,13 +57,17 @@ class LabelFitter {
 }
 
 export class FlameView {
-	/** hooks: { click(node, view), menu(node, event, view), hover(node, event, view), moved(from, to, view), frames, colours } */
+	/**
+	 * @param {HTMLElement} scroller
+	 * @param {FlameHooks} hooks
+	 */
 	constructor(scroller, hooks) {
 		this.scroller = scroller;
 		this.canvas = scroller.querySelector('canvas');
 		this.spacer = scroller.querySelector('.spacer');
 		this.context = this.canvas.getContext('2d', { alpha: false });
 		this.hooks = hooks;
+		/** @type {Tree | null} */
 		this.tree = null;
 		this.flip = false;
 		this.firstRow = 0;
@@ -102,6 +106,7 @@ export class FlameView {
 		new ResizeObserver(() => this.resize()).observe(scroller);
 	}
 
+	/** @param {Tree} tree */
 	setTree(tree) {
 		this.tree = tree;
 		this.hovered = this.selected = -1;
@@ -109,11 +114,16 @@ export class FlameView {
 		this.resize();
 	}
 
+	/** @param {BoxColours} colours */
 	setColours(colours) {
 		this.hooks.colours = colours;
 		this.invalidate();
 	}
 
+	/**
+	 * @param {Uint8Array | null} hits
+	 * @param {Uint32Array | null} hitsBefore as countHits() of search.js gives it
+	 */
 	setHits(hits, hitsBefore) {
 		this.hits = hits;
 		this.hitsBefore = hitsBefore;
@@ -229,7 +239,11 @@ export class FlameView {
 		this.invalidate();
 	}
 
-	/** `range`: the part of the width to show instead of all of the node. */
+	/**
+	 * @param {number} node
+	 * @param {boolean} animate
+	 * @param {readonly number[] | null} [range] the part of the width to show instead of all of the node
+	 */
 	zoomTo(node, animate, range) {
 		const { tree } = this;
 		clearTimeout(this.wheelTimer);
@@ -261,7 +275,10 @@ export class FlameView {
 		this.draw(ratio);
 	}
 
-	/** All rows of what is shown as a promise of a PNG. */
+	/**
+	 * All rows of what is shown as a promise of a PNG.
+	 * @returns {Promise<Blob | null>}
+	 */
 	async picture() {
 		const top = this.scroller.scrollTop;
 		this.layOutForPrint();

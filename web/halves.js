@@ -6,7 +6,10 @@ import { nodeChildren } from './layout.js';
 
 export const TREE_KEY = /^(Arrow(Up|Down|Left|Right)|Home)$/;
 
-/** The node a key leads to. `flip`: the root is at the bottom; `home`: where Home goes. */
+/**
+ * The node a key leads to. `flip`: the root is at the bottom; `home`: where Home goes.
+ * @param {Tree} tree
+ */
 export function neighbour(tree, at, key, flip, home) {
 	if (key === 'Home') return home;
 	if (key === (flip ? 'ArrowUp' : 'ArrowDown')) return tree.size[at] > 1 ? at + 1 : at;
@@ -19,6 +22,12 @@ export function neighbour(tree, at, key, flip, home) {
 
 /** Node 1 is the function itself; nothing above it is shown. */
 export class SandwichHalf {
+	/**
+	 * @param {import('./flame.js').FlameView} flame
+	 * @param {HTMLElement} mirrorBox
+	 * @param {HTMLElement} live
+	 * @param {(frame: number) => void} choose
+	 */
 	constructor(flame, mirrorBox, live, choose) {
 		this.flame = flame;
 		this.mirror = new TreeMirror(mirrorBox, live, 1);
@@ -29,6 +38,10 @@ export class SandwichHalf {
 		mirrorBox.addEventListener('blur', () => flame.select(-1));
 	}
 
+	/**
+	 * @param {Tree} tree
+	 * @param {import('./data.js').FrameTable} frames
+	 */
 	show(tree, frames) {
 		const { flame } = this;
 		this.frames = frames;

@@ -32,7 +32,10 @@ function keptTemplate() {
 }
 
 export class SourceLines {
-	/** ask(frame): the parameters of a request about the function, or null where there are no lines to ask for. */
+	/**
+	 * @param {import('./viewer.js').Viewer} viewer
+	 * @param {() => object | null} ask the parameters of a request about the function, or null where there are no lines to ask for
+	 */
 	constructor(viewer, ask) {
 		this.viewer = viewer;
 		this.ask = ask;

@@ -6,6 +6,10 @@ import { gallopTo } from './layout.js';
 const ROW_MAX_PIXELS = 5;
 
 export class Minimap {
+	/**
+	 * @param {HTMLCanvasElement} canvas
+	 * @param {import('./flame.js').FlameView} view
+	 */
 	constructor(canvas, view) {
 		this.canvas = canvas;
 		this.view = view;

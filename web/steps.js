@@ -12,14 +12,19 @@ const MENU_TEXTS = {
 };
 
 export class StepMenu {
+	/** @param {import('./viewer.js').Viewer} viewer */
 	constructor(viewer) {
 		this.viewer = viewer;
 		this.box = byId('step-menu');
 		byId('undo').addEventListener('click', () => viewer.undoStep());
 		byId('menu').addEventListener('click', () => this.openAtCurrent());
 		this.box.addEventListener('keydown', (event) => this.keys(event));
-		document.addEventListener('pointerdown', (event) => this.box.hidden || this.box.contains(event.target) || this.close(false));
-		this.box.addEventListener('focusout', (event) => event.relatedTarget && !this.box.contains(event.relatedTarget) && this.close(false));
+		document.addEventListener('pointerdown', (event) => this.box.hidden || this.has(event.target) || this.close(false));
+		this.box.addEventListener('focusout', (event) => event.relatedTarget && !this.has(event.relatedTarget) && this.close(false));
+	}
+
+	has(target) {
+		return this.box.contains(target);
 	}
 
 	/** The chips of the state's steps. */
@@ -77,7 +82,7 @@ export class StepMenu {
 		}
 		for (const by of groupsOf(frames, viewer.source?.offered)) items.push(this.item('Group by ' + shownName(groupText(by), CHIP_CHARS_MAX), '', () => viewer.addStep('group', by)));
 		if (viewer.state.steps.length) items.push(this.item('Undo', 'undo', () => viewer.undoStep()));
-		this.before = document.activeElement;
+		this.before = /** @type {HTMLElement | null} */ (document.activeElement);
 		box.replaceChildren(...items);
 		box.querySelector('hr')?.setAttribute('role', 'separator');
 		box.hidden = false;
@@ -93,7 +98,7 @@ export class StepMenu {
 
 	keys(event) {
 		const items = [...this.box.querySelectorAll('[role=menuitem]')];
-		const at = items.indexOf(document.activeElement);
+		const at = items.findIndex((item) => item === document.activeElement);
 		const moves = { ArrowDown: at + 1, ArrowUp: at - 1 + items.length, Home: 0, End: items.length - 1 };
 		event.stopPropagation();
 		if (event.key in moves) items[moves[event.key] % items.length].focus();

@@ -7,7 +7,10 @@ const TABLE_HEAD_HEIGHT = 28;
 const NAME_CHARS_MAX = 300;
 
 export class FunctionGrid {
-	/** hooks: { activate(frame), sort(key) } */
+	/**
+	 * @param {HTMLElement} root
+	 * @param {{ activate(frame: number): void, sort(key: string): void }} hooks
+	 */
 	constructor(root, hooks) {
 		this.root = root;
 		this.body = root.querySelector('.rows');
@@ -29,6 +32,12 @@ export class FunctionGrid {
 		new ResizeObserver(() => this.render()).observe(this.scroller);
 	}
 
+	/**
+	 * @param {import('./data.js').FrameTable} frames
+	 * @param {Totals} totals
+	 * @param {number} whole
+	 * @param {Uint8Array | null} hits
+	 */
 	setData(frames, totals, whole, hits) {
 		this.frames = frames;
 		this.totals = totals;

@@ -33,7 +33,10 @@ const HASH = {
 };
 
 export class Viewer {
-	/** source: see source.js, or null: setSource() follows. address: where the state is kept. */
+	/**
+	 * @param {Source | null} source null: setSource() follows
+	 * @param {{ read(): string, write(hash: string, replace: boolean): void }} address where the state is kept
+	 */
 	constructor(source, address = HASH) {
 		this.address = address;
 		this.defaults = DEFAULT_STATE;
@@ -49,6 +52,12 @@ export class Viewer {
 		this.matches = [];
 		this.matchAt = -1;
 		this.marks = {};
+		/** @type {((focus: number) => void) | null} */
+		this.focusShown = null; // runs when the sandwich has another function in its middle
+		/** @type {(() => void) | null} */
+		this.openMore = null; // what a click on what is too narrow does
+		/** @type {((frames: FrameTable, mode: string) => BoxColours) | null} */
+		this.madeColours = null; // instead of Colours
 		const hooks = (which) => ({
 			click: (node, view) => this.clickNode(which, node, view),
 			menu: (node, event, view) => this.steps.openFor(view.tree.frame[node], event.clientX, event.clientY),
@@ -81,7 +90,10 @@ export class Viewer {
 
 	// ---- data -----------------------------------------------------------------------------------------------------
 
-	/** Another profile: openFirst() shows it, with the state that there is. */
+	/**
+	 * Another profile: openFirst() shows it, with the state that there is.
+	 * @param {Source} source
+	 */
 	setSource(source) {
 		const { meta } = source;
 		this.source = source;
@@ -106,6 +118,7 @@ export class Viewer {
 		this.setProfile(profile, false);
 	}
 
+	/** @param {Profile} raw */
 	setProfile(raw, provisional) {
 		this.provisional = provisional;
 		this.raw = raw;
@@ -123,7 +136,11 @@ export class Viewer {
 		this.marks[provisional ? 'overview' : 'full'] = performance.now();
 	}
 
-	/** A later picture of the same: what is looked at stays, found again by its names. */
+	/**
+	 * A later picture of the same: what is looked at stays, found again by its names.
+	 * @param {Source} source
+	 * @param {Profile} profile
+	 */
 	follow(source, profile) {
 		const { state, graph } = this;
 		const keyOf = (frame) => `${this.frames.kind(frame)}\n${this.frames.name(frame)}`;
@@ -148,7 +165,11 @@ export class Viewer {
 		for (const [i, flame] of this.flames.entries()) flame.scroller.scrollTop = scrolled[i];
 	}
 
-	/** What all views are about from now on: the profile's tree, or what the steps made of it. */
+	/**
+	 * What all views are about from now on: the profile's tree, or what the steps made of it.
+	 * @param {FrameTable} frames
+	 * @param {Tree} tree
+	 */
 	showTree(frames, tree, stepsKey) {
 		this.frames = frames;
 		this.tree = tree;
@@ -312,7 +333,10 @@ export class Viewer {
 
 	// ---- state ----------------------------------------------------------------------------------------------------
 
-	/** Changes the state and remembers it in the history. */
+	/**
+	 * Changes the state and remembers it in the history.
+	 * @param {Partial<ViewState>} change
+	 */
 	go(change, replace = false) {
 		const before = this.state;
 		this.state = { ...before, ...change };
@@ -675,9 +699,9 @@ export class Viewer {
 			['reset', 'reset'], ['help', 'help']]) on(id, () => this.run(action));
 		on('help-close', () => byId('help-sheet').close());
 		on('copy-focus', () => this.copyName());
-		byId('type')?.addEventListener('change', (event) => this.go({ type: this.types[event.target.value].name }));
+		byId('type')?.addEventListener('change', () => this.go({ type: this.types[Number(byId('type').value)].name }));
 		byId('export').addEventListener('change', () => this.export());
-		byId('colour').addEventListener('change', (event) => this.go({ colour: event.target.value }, true));
+		byId('colour').addEventListener('change', () => this.go({ colour: byId('colour').value }, true));
 		byId('query').addEventListener('input', () => {
 			clearTimeout(this.searchTimer);
 			this.searchTimer = setTimeout(() => this.go({ query: byId('query').value }, true), SEARCH_DELAY_MS);
