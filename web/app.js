@@ -43,9 +43,10 @@ async function askShown() {
 }
 
 class App {
-	/** shown: two files at most, instead of services in time; or null */
+	/** @param {ShownFiles | null} shown two files at most, instead of services in time */
 	constructor(shown) {
 		this.turn = 0;
+		this.cancel = new AbortController();
 		this.shown = shown;
 		this.defaults = shown ? selectionOfFiles(shown) : DEFAULT_SELECTION;
 		this.pages = !shown ? PAGES : shown.base ? ['profile', 'compare', 'files'] : ['profile', 'files'];
@@ -63,6 +64,11 @@ class App {
 		this.lines = new SourceLines(this.viewer, () => this.linesParams());
 		this.viewer.focusShown = (focus) => this.lines.show(focus);
 		this.listen();
+	}
+
+	/** Ends with what is shown. */
+	get signal() {
+		return this.cancel.signal;
 	}
 
 	readSelection() {
@@ -88,11 +94,15 @@ class App {
 		this.write(formatSelection(this.selection, view, this.defaults), replace || isLive);
 	}
 
-	/** The address of another selection; what is not named stays. */
+	/**
+	 * The address of another selection; what is not named stays.
+	 * @param {Partial<PageSelection>} change
+	 */
 	link(change) {
 		return formatSelection({ ...this.selection, part: null, ...change }, '', this.defaults);
 	}
 
+	/** @param {Partial<PageSelection>} change */
 	go(change) {
 		const keepsView = !('page' in change);
 		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null } : {}), ...change };
@@ -103,9 +113,9 @@ class App {
 
 	async show() {
 		const { selection } = this;
-		this.cancel?.abort();
+		this.cancel.abort();
 		this.cancel = new AbortController();
-		const { signal } = this.cancel;
+		const { signal } = this;
 		this.showFrame();
 		byId('trouble').hidden = true;
 		delete document.body.dataset.shown;
@@ -146,13 +156,13 @@ class App {
 		if (selection.page !== 'compare') byId('change').hidden = byId('changes').hidden = true;
 		if (!isLive) byId('graph-row').hidden = false;
 		document.body.dataset.page = selection.page;
-		for (const link of document.querySelectorAll('[data-page]')) {
+		for (const link of document.querySelectorAll('a[data-page]')) {
 			link.href = this.link({ page: link.dataset.page, part: selection.part });
 			link.hidden = !this.pages.includes(link.dataset.page);
 			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
 			else link.removeAttribute('aria-current');
 		}
-		document.querySelector('.top h1 a').href = this.link({ page: this.defaults.page });
+		byId('home').href = this.link({ page: this.defaults.page });
 		let known = false;
 		for (const button of document.querySelectorAll('[data-range]')) {
 			const pressed = button.dataset.range === selection.from && selection.to === 'now';
@@ -170,16 +180,17 @@ class App {
 			button.addEventListener('click', () => this.go({ from: button.dataset.range, to: 'now' }));
 		}
 		const form = byId('range-form');
+		const [from, to] = form.querySelectorAll('input');
 		byId('range-text').addEventListener('click', () => {
 			form.hidden = !form.hidden;
-			form.elements.from.value = this.selection.from;
-			form.elements.to.value = this.selection.to;
-			if (!form.hidden) form.elements.from.focus();
+			from.value = this.selection.from;
+			to.value = this.selection.to;
+			if (!form.hidden) from.focus();
 		});
 		form.addEventListener('submit', (event) => {
 			event.preventDefault();
 			form.hidden = true;
-			this.go({ from: form.elements.from.value || DEFAULT_SELECTION.from, to: form.elements.to.value || DEFAULT_SELECTION.to });
+			this.go({ from: from.value || DEFAULT_SELECTION.from, to: to.value || DEFAULT_SELECTION.to });
 		});
 		byId('pin').addEventListener('click', () => this.pin());
 		byId('refresh').addEventListener('click', () => this.again());
@@ -191,7 +202,7 @@ class App {
 			event.preventDefault();
 			this.signIn();
 		});
-		byId('file').addEventListener('change', (event) => this.openFile(event.target.files[0]));
+		byId('file').addEventListener('change', () => this.openFile(byId('file').files[0]));
 		addEventListener('dragover', (event) => {
 			event.preventDefault();
 			byId('drop').classList.add('over');

@@ -6,7 +6,7 @@ import { inflateStream, readProfile } from './data.js';
 import { readPprof } from './pprof.js';
 
 const KIND_NAMES = Object.keys(KINDS);
-const SUFFIX_KINDS = new Map(KIND_NAMES.map((name) => [KINDS[name].suffix, name]).filter(([suffix]) => suffix));
+const SUFFIX_KINDS = new Map(KIND_NAMES.filter((name) => KINDS[name].suffix).map((name) => [KINDS[name].suffix, name]));
 const SUFFIX = /^(.+)(_\[\w+\])$/s;
 
 /** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
@@ -27,14 +27,20 @@ export class StackReader {
 		return number;
 	}
 
-	/** frames: numbers, root first */
+	/**
+	 * @param {number[]} frames root first
+	 * @param {number} value
+	 */
 	add(frames, value) {
 		let at = 0;
 		for (const frame of frames) at = this.grower.child(at, frame);
 		this.grower.self[at] += value;
 	}
 
-	/** Frames in the order of their names, as everything expects them. */
+	/**
+	 * Frames in the order of their names, as everything expects them.
+	 * @returns {Profile}
+	 */
 	finish() {
 		const { list, grower } = this;
 		const order = list.map((_, i) => i).sort((a, b) => (list[a].name < list[b].name ? -1 : list[a].name > list[b].name ? 1 : a - b));
@@ -136,6 +142,7 @@ export async function readFile(bytes) {
 	return readFolded(new TextDecoder().decode(plain));
 }
 
+/** @implements {Source} */
 export class FileSource {
 	/** file: a File, or anything with name and arrayBuffer() */
 	static async open(file, startWorker) {

@@ -152,6 +152,7 @@ export class LiveFeeds {
 		params.delete('window');
 		params.set('from', 'now-' + span);
 		params.set('to', 'now');
+		/** @type {RequestInit} */
 		const options = { signal, credentials: 'same-origin', cache: 'no-store' };
 		const totals = await fetch(`${API}services?${params}&points=1&limit=100`, options);
 		if (!totals.ok) return totals.status;

@@ -31,7 +31,10 @@ function openFeeds(tell) {
 	}
 }
 
-/** One picture of the stream as a source of the page (source.js). */
+/**
+ * One picture of the stream as a source of the page (source.js).
+ * @implements {Source}
+ */
 class RoundSource {
 	constructor(meta, profile) {
 		this.answer = meta;
@@ -53,7 +56,7 @@ class RoundSource {
 }
 
 export class LivePage {
-	/** app: { selection, go(change), link(change), viewer, trouble(problem) } */
+	/** @param {PageApp} app */
 	constructor(app) {
 		this.app = app;
 		this.order = new SiblingOrder();
@@ -61,6 +64,8 @@ export class LivePage {
 		this.rounds = [];
 		this.isPaused = false;
 		this.pointer = false;
+		/** @type {{ watch(query: string): void, leave(): void } | null} */
+		this.feeds = null;
 		byId('live-pause').addEventListener('click', () => this.setPaused(!this.isPaused));
 		byId('live-sort').addEventListener('click', () => this.sortAgain());
 		for (const span of Object.keys(WINDOWS)) {
@@ -233,7 +238,7 @@ export class LivePage {
 		const { service: chosen } = this.app.selection;
 		const amount = (value) => (totals.unit === 'nanoseconds' ? formatCpus(value, totals.from_ms, totals.to_ms) : formatShare(value, totals.total));
 		const list = byId('live-services');
-		const focused = document.activeElement?.closest('#live-services') ? document.activeElement.dataset.service : null;
+		const focused = list.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.service : null;
 		const button = (name, text, value) => {
 			const made = makeElement('button', 'choice', makeElement('span', '', text), makeElement('span', '', amount(value)));
 			made.type = 'button';

@@ -39,6 +39,7 @@ export function choiceButton(name, amount, pressed, choose) {
 	return button;
 }
 
+/** @param {ShownFiles} shown */
 function filesOf({ base, service }) {
 	return base ? [base, service] : [service];
 }
@@ -48,13 +49,13 @@ function fillNames(select, names) {
 }
 
 export class ProfilePage {
-	/** app: { selection, shown, go(change), viewer } */
+	/** @param {PageApp} app */
 	constructor(app) {
 		this.app = app;
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
-		byId('service').addEventListener('change', (event) => app.go({ service: event.target.value, labels: [] }));
-		byId('base').addEventListener('change', (event) => app.go(app.shown ? { baseService: event.target.value } : { base: event.target.value }));
+		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
+		byId('base').addEventListener('change', () => app.go({ [app.shown ? 'baseService' : 'base']: byId('base').value }));
 		if (app.shown) {
 			byId('service-label').textContent = 'File';
 			for (const id of ['service', 'base']) fillNames(byId(id), filesOf(app.shown));
@@ -177,6 +178,7 @@ export class ProfilePage {
 		byId('exports').replaceChildren(...exports);
 	}
 
+	/** @param {{ facts?: StackFacts, profiles?: number, nodes: number, whole_nodes?: number }} answer */
 	fillQuality({ facts = {}, profiles, nodes, whole_nodes: whole }) {
 		const rows = this.app.shown ? this.factsOfFile() : [['profiles', String(profiles ?? '')]];
 		const known = facts.user ?? (facts.whole ?? 0) + (facts.guessed ?? 0) + (facts.cut ?? 0);

@@ -8,17 +8,26 @@ const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
 
+/** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
 	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m', snapshot: '',
 });
 const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
 
-/** What is shown of files (docs/api.yaml, session), as the selection that an address without parameters means. */
+/**
+ * What is shown of files (docs/api.yaml, session), as the selection that an address without parameters means.
+ * @param {ShownFiles} shown
+ * @returns {Readonly<PageSelection>}
+ */
 export function selectionOfFiles({ service, base = '', type, at_ms: at }) {
 	return Object.freeze({ ...DEFAULT_SELECTION, page: base ? 'compare' : 'profile', service, baseService: base, type, from: String(at), to: String(at) });
 }
 
-/** Anything may stand in an address: what does not parse falls back to the default. */
+/**
+ * Anything may stand in an address: what does not parse falls back to the default.
+ * @param {string} hash
+ * @returns {PageSelection}
+ */
 export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	const [path, query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const given = new URLSearchParams(query);
@@ -37,7 +46,10 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	return selection;
 }
 
-/** viewHash: what formatHash() of state.js gives, or ''. */
+/**
+ * viewHash: what formatHash() of state.js gives, or ''.
+ * @param {PageSelection} selection
+ */
 export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SELECTION) {
 	const out = new URLSearchParams();
 	for (const [key, name] of Object.entries(TEXT_KEYS)) {

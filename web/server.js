@@ -28,12 +28,16 @@ function splitAnswer(answer) {
 	return { meta, packed: new Uint8Array(answer, 4 + size) };
 }
 
-/** What `meta` of an answer says about the values, as the page's sources do. */
+/**
+ * What `meta` of an answer says about the values, as the page's sources do.
+ * @returns {ValueType}
+ */
 export function typeOfMeta(meta) {
 	const { unit } = meta;
 	return { name: meta.sample, unit, scale: meta.scale ?? 1, nanoseconds: unit === 'nanoseconds' ? 0 : meta.nanoseconds ?? 0 };
 }
 
+/** @implements {Source} */
 export class ServerSource {
 	/** path: 'flame' or 'compare'; params: as docs/api.yaml has them. options: also nodes, grouped, offered (source.js). */
 	static async open(path, params, options = {}) {

@@ -40,7 +40,7 @@ export function headRow(names) {
 }
 
 export class ServicesPage {
-	/** app: { selection, link(change), signal } */
+	/** @param {PageApp} app */
 	constructor(app) {
 		this.app = app;
 		this.isOpen = false; // services that cost little are listed
@@ -104,6 +104,7 @@ export class ServicesPage {
 			}
 		}
 		this.largest = shown.reduce((most, s) => Math.max(most, s.total), small.total) / Math.max(1, answer.total);
+		/** @type {{ row: HTMLElement, canvas?: HTMLCanvasElement, points?: number[] }[]} */
 		const rows = shown.map((service) => this.serviceRow(service, isTime));
 		const listed = answer.services.filter((s) => s.small).length;
 		if (small.count || (this.isOpen && listed && !filter)) rows.push(this.smallRow(small, listed, isTime));
@@ -125,7 +126,7 @@ export class ServicesPage {
 	shareCell(total) {
 		const bar = makeElement('span');
 		const share = this.answer.total ? total / this.answer.total : 0;
-		bar.style.setProperty('--share', share / Math.max(1e-9, this.largest));
+		bar.style.setProperty('--share', String(share / Math.max(1e-9, this.largest)));
 		return makeElement('td', 'share-box', makeElement('div', 'share', bar, makeElement('span', '', formatShare(total, this.answer.total))));
 	}
 

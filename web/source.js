@@ -11,7 +11,10 @@
 import { readProfile } from './data.js';
 import { decodeAside, startWorker } from './decoder.js';
 
-/** The data blocks of a page that has its profile in itself. */
+/**
+ * The data blocks of a page that has its profile in itself.
+ * @implements {Source}
+ */
 export class EmbeddedSource {
 	/** script: the page's own text, for workers; may be empty. `ended`: a promise of the end of the document. */
 	constructor(doc, script, ended) {
