@@ -142,8 +142,8 @@ def repeated(what, note, run):
 class Served(Collector):
     """A collector that keeps everything it is sent."""
 
-    def __init__(self, folder, **options):
-        super().__init__("--no-access-log", "--retention", "0", "--retention-free", "0", folder=path(folder), log=path(folder + ".log"), **options)
+    def __init__(self, folder, *more, **options):
+        super().__init__("--no-access-log", "--retention", "0", "--retention-free", "0", *more, folder=path(folder), log=path(folder + ".log"), **options)
 
 
 class Profefe:
