@@ -27,11 +27,11 @@ def only(part):
     return "--only" not in sys.argv or sys.argv[sys.argv.index("--only") + 1] == part
 
 
-def in_browser(*arguments):
+def in_browser(*arguments, runs=RUNS):
     """What tests/web/page_bench.mjs says: a line for each page."""
     modules = os.environ.get("VIEWER_NODE_MODULES", os.path.join(ROOT, "tests", "web", "node_modules"))
     script = os.path.join(ROOT, "tests", "web", "page_bench.mjs")
-    done = subprocess.run(["node", script, *arguments], capture_output=True, text=True, env=dict(os.environ, VIEWER_NODE_MODULES=modules))
+    done = subprocess.run(["node", script, *arguments], capture_output=True, text=True, env=dict(os.environ, VIEWER_NODE_MODULES=modules, RUNS=str(runs)))
     return done.stdout.strip() or done.stderr[-500:]
 
 
@@ -63,7 +63,7 @@ def month():
 
 
 def graphs():
-    limits = ["--max-body", "1G", "--max-expanded", "2G", "--max-uploads-memory", "4G", "--max-samples", "5000000", "--storage-type", "memory"]
+    limits = ["--max-body", "1G", "--max-expanded", "2G", "--max-uploads-memory", "4G", "--max-samples", "5000000"]
     for nodes, options, most in (("1M", ["-l", "190000", "-d", "35", "-b", "8"], 700), ("5M", ["-l", "440000"], 1500)):
         if not only(nodes) or (QUICK and nodes != "1M"):
             continue
@@ -71,7 +71,7 @@ def graphs():
         with open(folded, "wb") as f:
             subprocess.run([generator("gen_folded"), *options], stdout=f, check=True)
         subprocess.run([HEARTH, "convert", folded, "-q", "-o", pprof], check=True)
-        with Served(f"graph-{nodes[0]}", *limits) as c, open(pprof, "rb") as f:
+        with Served(f"graph-{nodes}", *limits) as c, open(pprof, "rb") as f:
             now = int(time.time())
             answer = c.upload("large", "cpu", f.read(), extra=f"&created_at={now - 60}")
             if answer.status != 200:
@@ -79,7 +79,7 @@ def graphs():
                 continue
             page = f"{c.url}/#/profile?service=large&from={(now - 3600) * 1000}&to={now * 1000}"
             for what, arguments, bound in (("cut by the server", [], 300), ("whole", ["--whole"], most)):
-                line = in_browser(*arguments, page)
+                line = in_browser(*arguments, page, runs=min(RUNS, 5 if nodes == "1M" else 3))
                 seen = figures(line)
                 row(f"{nodes} nodes, {what}: drawn", f"{seen.get('full', 0):.0f}", "ms", "", f"at most {bound}, since navigation began")
                 row("  of it between question and first byte, last byte", f"{seen.get('answered', 0) - seen.get('asked', 0):.0f}", "ms",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and drawing times of pages, medians of five fresh browsers (environment: browser.js):
+// Opening and drawing times of pages, medians of RUNS (5) fresh browsers (environment: browser.js):
 //   node page_bench.mjs [--whole] FILE.html|URL...   files, or pages of a collector; --whole: asked for without a cut
 //   node page_bench.mjs --click URL SERVICE          from the click on a service in the page of services to its graph
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { launchBrowser } from './browser.js';
 
-const RUNS = 5;
+const RUNS = Number(process.env.RUNS ?? 5);
 
 function quantile(values, share) {
 	const sorted = [...values].sort((a, b) => a - b);
