@@ -74,7 +74,7 @@ function runtimeOf(kind) {
 /**
  * The groupings that would split this profile.
  * @param {import('./data.js').FrameTable} frames
- * @param {string[]} offered those that its source can make
+ * @param {readonly string[]} offered those that its source can make
  */
 export function groupsOf(frames, offered = []) {
 	const kinds = new Set();

@@ -91,6 +91,13 @@ interface Source {
 	overview(): Promise<Profile> | null;
 	startWorker(): Worker | null;
 	open(index: number): Promise<Profile>;
+	/** Of a collector: groups that it can make beyond what the frames have, those that the profile has, and both again. */
+	offered?: readonly string[];
+	grouped?: readonly string[];
+	regroup?(list: readonly string[]): Promise<Source>;
+	/** The collector left out what is small; the same with more of it. */
+	isCut?: boolean;
+	more?(): Promise<Source>;
 }
 
 /** Self and total of each frame. */
@@ -137,6 +144,8 @@ interface PageSelection {
 	part: readonly number[] | null;
 	base: string;
 	window: string;
+	/** The id of a kept result, on its page. */
+	snapshot: string;
 }
 
 /** What the pages of a collector know of the app around them. */
@@ -148,6 +157,8 @@ interface PageApp {
 	/** Ends with what is shown. */
 	signal: AbortSignal;
 	viewer: import('./viewer.js').Viewer;
+	/** Where the view has its part of the address. */
+	address: { read(): string; write(text: string, replace?: boolean): void };
 	profile: import('./profile_page.js').ProfilePage;
 	link(change: Partial<PageSelection>): string;
 	go(change: Partial<PageSelection>): void;
