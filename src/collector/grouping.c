@@ -97,18 +97,18 @@ static bool take_part(struct call *call, const struct store_selector *sel, const
 	return call_sum_selected(call, sel, &w, &info) && (!info.profiles || take(ctx, &w, &info, groups));
 }
 
-static bool take_parts(struct call *call, struct parts *p, struct store_selector *sel, grouping_fn *take, void *ctx)
+static bool take_parts(struct call *call, struct parts *p, struct store_selector sel, grouping_fn *take, void *ctx)
 {
 	struct tree_group groups[TREE_GROUPS_MAX];
 	struct wanted wanted = { .p = p };
 	bool fine = true;
 
-	sel->fits = fits;
-	sel->fits_ctx = &wanted;
+	sel.fits = fits;
+	sel.fits_ctx = &wanted;
 	for (uint32_t id = 1; fine && id < intern_count(&p->keys); id++) {
 		wanted.id = id;
 		read_key(p, intern_get(&p->keys, id), groups);
-		fine = take_part(call, sel, groups, take, ctx);
+		fine = take_part(call, &sel, groups, take, ctx);
 	}
 	if (!fine || !p->has_others)
 		return fine;
@@ -117,7 +117,7 @@ static bool take_parts(struct call *call, struct parts *p, struct store_selector
 		groups[i] = p->groups->items[i];
 		groups[i].usual = STR("(others)");
 	}
-	return take_part(call, sel, groups, take, ctx);
+	return take_part(call, &sel, groups, take, ctx);
 }
 
 static bool is_by_series(const struct flame_groups *groups)
@@ -142,5 +142,5 @@ bool grouping_sum(struct call *call, const struct query_range *range, const stru
 	r = config->store->series(config->state, &sel, note_series, &p);
 	if (r < 0)
 		answer_store(call, r, "failed to list series");
-	return r == 0 && take_parts(call, &p, &sel, take, ctx);
+	return r == 0 && take_parts(call, &p, sel, take, ctx);
 }
