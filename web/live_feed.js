@@ -66,7 +66,7 @@ export class LiveFeeds {
 		this.feeds = new Map();
 	}
 
-	/** query: of /api/v1/live; tell(message): { event, json } or { event: 'flame', meta, packed }, 'away', 'refused' with status. */
+	/** query: of /api/v1/live; tell(message): { query, event, json } or { query, event: 'flame', meta, packed }, 'away', 'refused' with status. */
 	watch(query, tell) {
 		this.leave(tell);
 		let feed = this.feeds.get(query);
@@ -88,7 +88,8 @@ export class LiveFeeds {
 		}
 	}
 
-	tell(feed, message) {
+	tell(feed, answer) {
+		const message = { query: feed.query, ...answer };
 		if (message.event === 'flame' || message.event === 'empty') {
 			feed.last.delete('flame');
 			feed.last.delete('empty');

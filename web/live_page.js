@@ -63,6 +63,7 @@ export class LivePage {
 		this.services = [];
 		this.rounds = [];
 		this.isPaused = false;
+		this.emptied = 0; // how often there was nothing: a picture from before that comes too late
 		this.pointer = false;
 		/** @type {{ watch(query: string): void, leave(): void } | null} */
 		this.feeds = null;
@@ -130,8 +131,9 @@ export class LivePage {
 		this.clock = setInterval(() => this.say(), 1000);
 	}
 
+	/** What was said of an earlier question may still be on its way when the next one has been asked. */
 	take(message) {
-		if (!this.isOn) return;
+		if (!this.isOn || message.query !== this.asked) return;
 		const act = { flame: () => this.takeRound(message), empty: () => this.takeEmpty(), totals: () => this.takeTotals(message.json),
 			away: () => this.setState('away'), refused: () => this.refused(message.status), problem: () => this.refused(message.json.code) }[message.event];
 		act?.();
@@ -149,6 +151,7 @@ export class LivePage {
 	}
 
 	takeEmpty() {
+		this.emptied++;
 		this.lastAt = Date.now();
 		byId('live-empty').hidden = false;
 		byId('trouble').hidden = true;
@@ -158,11 +161,11 @@ export class LivePage {
 	}
 
 	async takeRound({ meta, packed }) {
-		const asked = this.asked;
+		const { asked, emptied } = this;
 		this.lastAt = Date.now();
 		try {
 			const profile = await decodeHere(packed);
-			if (!this.isOn || asked !== this.asked) return;
+			if (!this.isOn || asked !== this.asked || emptied !== this.emptied) return;
 			this.held = { meta, profile };
 			if (!this.first && this.isHeld()) this.setState('');
 			else await this.draw();

@@ -13,6 +13,7 @@ const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?servic
 describe('pages', { skip: reason || false }, () => {
 	let browser;
 	let collector;
+	const own = [];
 
 	before(async () => {
 		collector = await startCollector();
@@ -20,8 +21,14 @@ describe('pages', { skip: reason || false }, () => {
 	});
 	after(async () => {
 		await browser?.close();
-		await collector?.close();
+		for (const one of [collector, ...own]) await one?.close();
 	});
+
+	/** A collector for one test, closed even when that fails. */
+	async function startOwn(options) {
+		own.push(await startCollector(options));
+		return own.at(-1);
+	}
 
 	function open(hash, options = {}) {
 		const { url = collector.url, ...rest } = options;
@@ -198,7 +205,7 @@ describe('pages', { skip: reason || false }, () => {
 	});
 
 	test('live: the graph moves, what is looked at stays', async () => {
-		const moving = await startCollector();
+		const moving = await startOwn();
 		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
 		const { page } = opened;
 		const roundIs = async (round) => {
@@ -261,7 +268,7 @@ describe('pages', { skip: reason || false }, () => {
 	});
 
 	test('live: nobody watches, nothing is asked; seven tabs leave room for the rest', async () => {
-		const moving = await startCollector();
+		const moving = await startOwn();
 		const opened = await open('#/live?service=search', { url: moving.url });
 		const { page, context } = opened;
 		const turn = (to) => page.evaluate((state) => {
@@ -299,9 +306,42 @@ describe('pages', { skip: reason || false }, () => {
 		await moving.close();
 	});
 
+	test('live: a picture that comes late covers neither another question nor a newer answer', async () => {
+		const moving = await startOwn();
+		const opened = await open('#/live', { url: moving.url });
+		const { page, context } = opened;
+		await page.evaluate(() => {
+			const { live } = window.__app;
+			const take = live.take.bind(live);
+			window.__taken = [];
+			live.take = (message) => {
+				window.__taken.push(message);
+				take(message);
+			};
+		});
+		moving.nextRound();
+		await page.waitForFunction(() => window.__taken.some(({ event }) => event === 'flame'));
+		await page.evaluate(() => (location.hash = '#/live?service=nothing'));
+		const empty = page.locator('#live-empty:not([hidden])');
+		await empty.waitFor();
+		for (const sameQuestion of [false, true]) {
+			await page.evaluate((same) => {
+				const last = (kind) => window.__taken.findLast(({ event }) => event === kind);
+				const late = last('flame');
+				window.__app.live.take(same ? { ...late, query: last('empty').query } : late);
+				window.__app.live.take(last('empty'));
+			}, sameQuestion);
+			await page.waitForTimeout(300);
+			assert.ok(await empty.isVisible(), `the same question: ${sameQuestion}`);
+			assert.ok(await page.locator('#graph-row').isHidden());
+		}
+		await context.close();
+		await moving.close();
+	});
+
 	test('live: a collector that goes and comes back', async () => {
 		let status = 0;
-		const odd = await startCollector({ fail: (what) => (what === 'live' ? status : 0) });
+		const odd = await startOwn({ fail: (what) => (what === 'live' ? status : 0) });
 		const opened = await open('#/live?service=search', { url: odd.url });
 		const { page, context } = opened;
 		for (const { response } of odd.streams) response.destroy();
@@ -414,7 +454,7 @@ describe('pages', { skip: reason || false }, () => {
 
 	test('a snapshot that cannot be kept says why', async () => {
 		let status = 0;
-		const odd = await startCollector({ fail: (what) => (what === 'snapshots' ? status : 0) });
+		const odd = await startOwn({ fail: (what) => (what === 'snapshots' ? status : 0) });
 		const opened = await open('#/profile?service=search', { url: odd.url });
 		const { page } = opened;
 		await page.locator('#keep').click();
@@ -479,7 +519,7 @@ describe('pages', { skip: reason || false }, () => {
 	});
 
 	test('a token is asked for once, and is in no link', async () => {
-		const locked = await startCollector({ token: 'secret-token' });
+		const locked = await startOwn({ token: 'secret-token' });
 		const opened = await open('#/services', { url: locked.url });
 		const { page } = opened;
 		await page.locator('#sign-in[open]').waitFor();
@@ -498,7 +538,7 @@ describe('pages', { skip: reason || false }, () => {
 
 	test('what goes wrong is said, and the page stays', async () => {
 		let status = 0;
-		const odd = await startCollector({ fail: (what) => (what === 'session' ? 0 : status) });
+		const odd = await startOwn({ fail: (what) => (what === 'session' ? 0 : status) });
 		const opened = await open('#/services', { url: odd.url });
 		const { page } = opened;
 		for (const [code, text] of [[404, 'Nothing is stored'], [503, 'busy'], [504, 'shorter range'], [400, 'made to fail'], [409, 'different things']]) {
