@@ -16,6 +16,7 @@ import tomllib
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = "tests/parts.toml"
 RECORD = "tests/parts.record"
+ROOM_SECONDS = 2400  # of parts that took this long whole, the one in rotation among them
 
 
 class Refused(Exception):
@@ -210,6 +211,10 @@ class Record:
     def key(self, name):
         return self.rows[name][0] if name in self.rows else None
 
+    def seconds(self, name):
+        """What the part took whole; 0 when it is not recorded."""
+        return int(self.rows[name][3].split(" ", 1)[0]) if name in self.rows else 0
+
     def held(self, name):
         """(commit, tree) on which the part last held, or None when it never did or the tree is not in this clone."""
         row = self.rows.get(name)
@@ -240,7 +245,8 @@ class Record:
 
 
 def select(table, tree, record, rotation):
-    """{part name: why CI runs it}: those whose inputs differ from the record, and one more in rotation."""
+    """{part name: why CI runs it}: those whose inputs differ from the record, and one more in rotation, which leaves room: after many
+    others a short one."""
     why = {}
     for part in table.parts.values():
         if record.key(part.name) == tree.key(table, part):
@@ -259,6 +265,8 @@ def select(table, tree, record, rotation):
         why[part.name] = f"{'changed' if own else 'changed, and no part declares it'}: {', '.join(some[:2])}{more}"
     rest = [name for name in table.parts if name not in why]
     if rest:
+        room = ROOM_SECONDS - sum(map(record.seconds, why))
+        rest = [name for name in rest if record.seconds(name) <= room] or [min(rest, key=record.seconds)]
         why[rest[rotation % len(rest)]] = f"in rotation ({rotation})"
     return why
 
