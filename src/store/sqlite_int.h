@@ -317,6 +317,26 @@ int read_series(sqlite3 *db, const struct store_selector *sel, struct series_lis
 int sqlite_list(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
 int sqlite_read(struct store_state *s, const struct store_id *id, struct store_document *out);
 int sqlite_totals(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+
+typedef int partition_fn(struct partition *p, struct reader *reader, const struct store_selector *sel, void *ctx);
+
+/** partition_each - @visit every partition of the range. Damage ends one partition only. Return: as store.list(). */
+int partition_each(struct sqlite_state *s, const struct store_selector *sel, partition_fn *visit,
+		   void *ctx) warn_unused;
+
+/* The columns' types and units as text, so that no lock is held while a visitor reads them. */
+struct point_names {
+	struct header last;
+	struct buf texts;
+	struct store_label columns[MODEL_VALUE_TYPES_MAX], period;
+};
+
+void point_names_release(struct point_names *n);
+/** point_names_take - those of @h; the service's lock is held. Return: 0 or -ENOMEM. */
+int point_names_take(struct point_names *n, const struct dictionary *d, const struct header *h) warn_unused;
+/** point_of - a point of @h, whose names were taken; borrows from all three. */
+struct store_point point_of(const struct point_names *n, const struct header *h, const struct store_series *series,
+			    uint64_t created_ns);
 int sqlite_warm(struct store_state *s);
 int sqlite_series(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
 
@@ -341,6 +361,10 @@ int sum_add(struct sum *sum, struct str header, struct str data) warn_unused;
 /** sum_columns - the result in columns. */
 int sum_columns(struct sum *sum, struct columns *out) warn_unused;
 int sqlite_sum(struct store_state *s, const struct store_selector *sel, struct window *out, struct store_sum *info);
+
+/* sqlite_owners.c */
+int sqlite_owners(struct store_state *s, const struct store_selector *sel, bool by_hour, store_owners_fn *visit,
+		  void *ctx);
 
 /* sqlite_rollup.c, sqlite_compact.c, sqlite_retention.c */
 

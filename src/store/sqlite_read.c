@@ -86,10 +86,7 @@ static void bind_range(sqlite3_stmt *stmt, int64_t series, const struct store_se
 	(void)sqlite3_bind_int64(stmt, 3, (int64_t)MIN(sel->to_ns, (uint64_t)INT64_MAX));
 }
 
-typedef int partition_fn(struct partition *p, struct reader *reader, const struct store_selector *sel, void *ctx);
-
-/* Calls @visit for every partition of the range. Damage ends one partition only. */
-static int each_partition(struct sqlite_state *s, const struct store_selector *sel, partition_fn *visit, void *ctx)
+int partition_each(struct sqlite_state *s, const struct store_selector *sel, partition_fn *visit, void *ctx)
 {
 	scoped(partition_list_release) struct partition_list list = { 0 };
 	int r = state_partitions(s, false, (int64_t)(sel->from_ns / STORE_DAY_NS), (int64_t)(sel->to_ns / STORE_DAY_NS),
@@ -200,7 +197,7 @@ static int listed_order(const void *a, const void *b)
 int sqlite_list(struct store_state *state, const struct store_selector *sel, store_profile_fn *visit, void *ctx)
 {
 	scoped(listing_release) struct listing l = { 0 };
-	int r = each_partition((struct sqlite_state *)state, sel, list_partition, &l);
+	int r = partition_each((struct sqlite_state *)state, sel, list_partition, &l);
 	size_t first;
 
 	if (l.count)
@@ -341,31 +338,22 @@ int sqlite_read(struct store_state *state, const struct store_id *id, struct sto
 
 /* Totals: headers only */
 
-struct totals {
-	store_point_fn *visit;
-	void *ctx;
-	struct header header, last;
-	struct buf names; /* the columns' types and units, so that no lock is held while the visitor reads them */
-	struct store_label columns[MODEL_VALUE_TYPES_MAX], period;
-};
-
-static void totals_release(struct totals *t)
+void point_names_release(struct point_names *n)
 {
-	header_release(&t->header);
-	header_release(&t->last);
-	buf_release(&t->names);
+	header_release(&n->last);
+	buf_release(&n->texts);
 }
 
-/* There is room in t->names. */
-static struct store_label name_type(struct totals *t, const struct dictionary *d, struct model_value_type type)
+/* There is room in n->texts. */
+static struct store_label name_type(struct point_names *n, const struct dictionary *d, struct model_value_type type)
 {
 	struct str names[2] = { model_string(&d->m, type.type), model_string(&d->m, type.unit) };
 
 	for (size_t i = 0; i < 2; i++) {
-		size_t at = t->names.len;
+		size_t at = n->texts.len;
 
-		buf_adds(&t->names, names[i]);
-		names[i] = str_n(t->names.ptr + at, names[i].len);
+		buf_adds(&n->texts, names[i]);
+		names[i] = str_n(n->texts.ptr + at, names[i].len);
 	}
 	return (struct store_label){ names[0], names[1] };
 }
@@ -375,26 +363,24 @@ static size_t type_size(const struct dictionary *d, struct model_value_type type
 	return model_string(&d->m, type.type).len + model_string(&d->m, type.unit).len;
 }
 
-/* The service's lock is held. */
-static int name_columns(struct totals *t, const struct dictionary *d)
+int point_names_take(struct point_names *n, const struct dictionary *d, const struct header *h)
 {
-	const struct header *h = &t->header;
 	size_t size = type_size(d, h->period_type) + 1;
 
-	if (t->names.len && header_same_types(h, &t->last))
+	if (n->texts.len && header_same_types(h, &n->last))
 		return 0;
-	buf_clear(&t->names);
+	buf_clear(&n->texts);
 	for (size_t i = 0; i < h->value_type_count; i++)
 		size += type_size(d, h->value_types[i]);
-	if (!buf_reserve(&t->names, size))
-		return t->names.error;
+	if (!buf_reserve(&n->texts, size))
+		return n->texts.error;
 	for (size_t i = 0; i < h->value_type_count; i++)
-		t->columns[i] = name_type(t, d, h->value_types[i]);
-	t->period = name_type(t, d, h->period_type);
-	t->last.value_type_count = h->value_type_count;
-	t->last.period_type = h->period_type;
-	memcpy(t->last.value_types, h->value_types, sizeof(h->value_types));
-	return t->names.error;
+		n->columns[i] = name_type(n, d, h->value_types[i]);
+	n->period = name_type(n, d, h->period_type);
+	n->last.value_type_count = h->value_type_count;
+	n->last.period_type = h->period_type;
+	memcpy(n->last.value_types, h->value_types, sizeof(h->value_types));
+	return n->texts.error;
 }
 
 /* As model_default_value() has it. */
@@ -406,24 +392,55 @@ static size_t default_column(const struct header *h)
 	return h->value_type_count ? h->value_type_count - 1 : 0;
 }
 
+/* As window_duration_ns() has it. */
+static uint64_t duration(const struct header *h)
+{
+	if (h->duration_ns > 0)
+		return (uint64_t)h->duration_ns;
+	return h->end_ns > h->start_ns ? h->end_ns - h->start_ns : 0;
+}
+
+struct store_point point_of(const struct point_names *n, const struct header *h, const struct store_series *series,
+			    uint64_t created_ns)
+{
+	return (struct store_point){ .created_ns = created_ns,
+				     .series = series,
+				     .columns = n->columns,
+				     .values = h->totals,
+				     .value_count = h->value_type_count,
+				     .default_column = default_column(h),
+				     .period = n->period,
+				     .profiles = h->profiles,
+				     .duration_ns = duration(h) };
+}
+
+struct totals {
+	store_point_fn *visit;
+	void *ctx;
+	struct header header;
+	struct point_names names;
+};
+
+static void totals_release(struct totals *t)
+{
+	header_release(&t->header);
+	point_names_release(&t->names);
+}
+
 static int visit_total(struct totals *t, struct service *service, const struct store_series *series, sqlite3_stmt *stmt)
 {
 	const struct dictionary *d = &service->dictionary;
+	struct store_point point;
 	int r;
 
 	(void)pthread_mutex_lock(&service->lock);
 	r = header_decode(db_column(stmt, 1), intern_count(&d->m.strings), d->m.mappings_count, &t->header);
-	r = r ? r : name_columns(t, d);
+	r = r ? r : point_names_take(&t->names, d, &t->header);
 	(void)pthread_mutex_unlock(&service->lock);
 	if (r < 0)
 		return r == -EBADMSG ? 0 : r; /* a damaged row has no point */
-	return t->visit(t->ctx, &(struct store_point){ .created_ns = (uint64_t)sqlite3_column_int64(stmt, 0),
-						       .series = series,
-						       .columns = t->columns,
-						       .values = t->header.totals,
-						       .value_count = t->header.value_type_count,
-						       .default_column = default_column(&t->header),
-						       .period = t->period });
+	point = point_of(&t->names, &t->header, series, (uint64_t)sqlite3_column_int64(stmt, 0));
+	return t->visit(t->ctx, &point);
 }
 
 static int total_series(struct partition *p, sqlite3 *db, const struct series_row *series,
@@ -440,7 +457,7 @@ static int total_series(struct partition *p, sqlite3 *db, const struct series_ro
 	if (r < 0)
 		return r;
 	bind_range(stmt, series->id, sel);
-	buf_clear(&t->names); /* rows of another dictionary mean something else */
+	buf_clear(&t->names.texts); /* rows of another dictionary mean something else */
 	while (r == 0 && (r = db_step(stmt)) == 1)
 		r = visit_total(t, service, &series->series, stmt);
 	service_put(p, service);
@@ -461,9 +478,9 @@ int sqlite_totals(struct store_state *state, const struct store_selector *sel, s
 {
 	scoped(totals_release) struct totals t = { .visit = visit,
 						   .ctx = ctx,
-						   .names = BUF_INIT(DICTIONARY_BYTES_MAX) };
+						   .names.texts = BUF_INIT(DICTIONARY_BYTES_MAX) };
 
-	return each_partition((struct sqlite_state *)state, sel, total_partition, &t);
+	return partition_each((struct sqlite_state *)state, sel, total_partition, &t);
 }
 
 /* Series */
@@ -511,7 +528,7 @@ static int series_partition(struct partition *p, struct reader *reader, const st
 int sqlite_series(struct store_state *state, const struct store_selector *sel, store_series_fn *visit, void *ctx)
 {
 	scoped(series_list_release) struct series_list all = { 0 };
-	int r = each_partition((struct sqlite_state *)state, sel, series_partition, &all);
+	int r = partition_each((struct sqlite_state *)state, sel, series_partition, &all);
 
 	for (size_t i = 0; r == 0 && i < all.count; i++)
 		r = visit(ctx, &all.items[i].series);

@@ -87,9 +87,21 @@ struct store_point {
 	const int64_t *values;
 	size_t value_count, default_column; /* what is meant when no column is named */
 	struct store_label period;          /* type and unit of what a sample was taken every; empty: not said */
+	uint64_t profiles, duration_ns;     /* 1, or how many were added up; how long they took together, 0: not said */
 };
 
 typedef int store_point_fn(void *ctx, const struct store_point *point);
+
+/* What one thread of a process has of a point. Samples that say nothing have zeros and empty texts. */
+struct store_owner {
+	uint32_t pid, tid;
+	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME; 0: not said */
+	struct str comm, container, app_id, thread;
+	const int64_t *values; /* by column; all owners of a point add up to its values */
+};
+
+/* One process and thread may come several times in a point: with other texts, or where too many are told apart. */
+typedef int store_owners_fn(void *ctx, const struct store_point *point, const struct store_owner *owners, size_t count);
 
 /* One series: what profiles have in common besides time. */
 struct store_series {
@@ -171,6 +183,15 @@ struct store {
 	int (*sum)(struct store_state *s, const struct store_selector *sel, struct window *out, struct store_sum *info);
 	/** totals - one point for each profile but raw ones, in no order; limit is ignored. Return: as list(). */
 	int (*totals)(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+	/**
+	 * owners - the points of totals() with what each process and thread has of them; no stack is looked at
+	 * @by_hour: profiles of one series and hour (UTC) that is in the range as a whole may come as one point, whose
+	 *	created_ns is where the hour begins. Several times as fast for long ranges
+	 *
+	 * Return: as list().
+	 */
+	int (*owners)(struct store_state *s, const struct store_selector *sel, bool by_hour, store_owners_fn *visit,
+		      void *ctx);
 	/**
 	 * series - every series with a profile in the time of @sel, once: by service, type, then labels, bytewise. A
 	 * list of services needs to remember only the one before. limit is ignored. Return: as list().

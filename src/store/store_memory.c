@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "codec/window_codec.h"
 #include "store/expiry.h"
+#include "store/owners.h"
 #include "store/store_int.h"
 
 #define PROFILES_MAX ((size_t)1 << 24)
@@ -265,11 +266,53 @@ static int sum(struct store_state *state, const struct store_selector *sel, stru
 	return 0;
 }
 
-static int visit_total(const struct stored *item, store_point_fn *visit, void *ctx)
+/* What a visitor of points is called with. */
+struct visiting {
+	store_point_fn *point; /* or */
+	store_owners_fn *owners;
+	void *ctx;
+};
+
+/* The model's values column after column, and whose each row is. */
+struct rows {
+	struct owner_table table;
+	uint32_t *owners;
+	int64_t *values;
+};
+
+static void rows_release(struct rows *rows)
+{
+	owner_table_release(&rows->table);
+	free(rows->owners);
+	free(rows->values);
+}
+
+static int visit_owners(const struct visiting *v, const struct model *m, const struct store_point *point)
+{
+	scoped(rows_release) struct rows rows = { 0 };
+	size_t count = m->samples_count, width = m->value_type_count;
+	int r = owner_table_init(&rows.table);
+
+	rows.owners = calloc(count + 1, sizeof(*rows.owners));
+	rows.values = calloc(count * width + 1, sizeof(*rows.values));
+	if (!rows.owners || !rows.values)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = owner_table_add(&rows.table, m, m->samples[i].process, m->samples[i].thread, &rows.owners[i]);
+		for (size_t column = 0; column < width; column++)
+			rows.values[column * count + i] = model_values(m, &m->samples[i])[column];
+	}
+	r = r ? r : owner_table_settle(&rows.table);
+	r = r ? r : owner_table_point(&rows.table, rows.owners, count, width, rows.values);
+	return r ? r : v->owners(v->ctx, point, rows.table.shown, rows.table.shown_count);
+}
+
+static int visit_point(const struct stored *item, const struct visiting *v)
 {
 	scoped(window_release) struct window w = { 0 };
 	struct store_label columns[MODEL_VALUE_TYPES_MAX];
 	int64_t totals[MODEL_VALUE_TYPES_MAX] = { 0 };
+	struct store_point point;
 	const struct model *m;
 	int r = codec_window.decode(buf_str(&item->bytes), &w, NULL);
 
@@ -282,17 +325,21 @@ static int visit_total(const struct stored *item, store_point_fn *visit, void *c
 		for (size_t row = 0; row < m->samples_count; row++)
 			totals[i] = saturating_add(totals[i], model_values(m, &m->samples[row])[i]);
 	}
-	return visit(ctx, &(struct store_point){ .created_ns = item->created_ns,
-						 .series = &item->series,
-						 .columns = columns,
-						 .values = totals,
-						 .value_count = m->value_type_count,
-						 .default_column = model_default_value(m),
-						 .period = { model_string(m, m->period_type.type),
-							     model_string(m, m->period_type.unit) } });
+	point = (struct store_point){
+		.created_ns = item->created_ns,
+		.series = &item->series,
+		.columns = columns,
+		.values = totals,
+		.value_count = m->value_type_count,
+		.default_column = model_default_value(m),
+		.period = { model_string(m, m->period_type.type), model_string(m, m->period_type.unit) },
+		.profiles = 1,
+		.duration_ns = window_duration_ns(&w),
+	};
+	return v->point ? v->point(v->ctx, &point) : visit_owners(v, m, &point);
 }
 
-static int totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)
+static int visit_points(struct store_state *state, const struct store_selector *sel, const struct visiting *v)
 {
 	struct memory_state *s = (struct memory_state *)state;
 	int r = 0;
@@ -300,8 +347,20 @@ static int totals(struct store_state *state, const struct store_selector *sel, s
 	locked(s);
 	for (size_t i = 0; r == 0 && i < s->count; i++)
 		if (selects(sel, s->items[i]) && !s->items[i]->is_raw)
-			r = visit_total(s->items[i], visit, ctx);
+			r = visit_point(s->items[i], v);
 	return r;
+}
+
+static int totals(struct store_state *state, const struct store_selector *sel, store_point_fn *visit, void *ctx)
+{
+	return visit_points(state, sel, &(struct visiting){ .point = visit, .ctx = ctx });
+}
+
+static int owners(struct store_state *state, const struct store_selector *sel, bool by_hour, store_owners_fn *visit,
+		  void *ctx)
+{
+	(void)by_hour; /* there are no sums */
+	return visit_points(state, sel, &(struct visiting){ .owners = visit, .ctx = ctx });
 }
 
 static int series_order(const void *a, const void *b)
@@ -495,6 +554,7 @@ const struct store store_memory = {
 	.read = read_one,
 	.sum = sum,
 	.totals = totals,
+	.owners = owners,
 	.series = series,
 	.remove = remove_selected,
 	.expire = expire,

@@ -151,6 +151,7 @@ const struct store store_sqlite = {
 	.read = sqlite_read,
 	.sum = sqlite_sum,
 	.totals = sqlite_totals,
+	.owners = sqlite_owners,
 	.series = sqlite_series,
 	.remove = sqlite_remove,
 	.expire = sqlite_expire,

@@ -485,6 +485,199 @@ static void totals(void **state)
 	assert_memory_equal(got, want, sizeof(got));
 }
 
+/* Owners: sums of two columns by moment (or hour), series and owner, as text. */
+
+struct owned {
+	char *key;
+	int64_t values[2];
+};
+
+struct owned_list {
+	struct owned items[2048];
+	size_t count;
+	uint64_t unit; /* of moments */
+	size_t points, profiles;
+};
+
+static void owned_clear(struct owned_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->items[i].key);
+	*l = (struct owned_list){ .unit = l->unit };
+}
+
+static void owned_add(struct owned_list *l, uint64_t created_ns, struct str service, const struct store_owner *owner,
+		      const int64_t *values)
+{
+	struct buf key = BUF_INIT(KIB(64));
+	size_t at = 0, size;
+
+	if (!values[0] && !values[1])
+		return; /* a sum has no such rows */
+	buf_addf(&key, "%llu " STR_FMT " %u/%llu %u", (unsigned long long)(created_ns / l->unit), STR_ARG(service),
+		 owner->pid, (unsigned long long)owner->start_ns, owner->tid);
+	buf_addf(&key, " " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(owner->comm), STR_ARG(owner->container),
+		 STR_ARG(owner->app_id), STR_ARG(owner->thread));
+	buf_addc(&key, 0);
+	assert_int_equal(key.error, 0);
+	while (at < l->count && strcmp(l->items[at].key, key.ptr) != 0)
+		at++;
+	if (at == l->count) {
+		assert_true(l->count < ARRAY_SIZE(l->items));
+		l->items[l->count++] = (struct owned){ .key = buf_take(&key, &size) };
+	}
+	buf_release(&key);
+	for (size_t i = 0; i < 2; i++)
+		l->items[at].values[i] = saturating_add(l->items[at].values[i], values[i]);
+}
+
+static int note_owners(void *ctx, const struct store_point *p, const struct store_owner *owners, size_t count)
+{
+	struct owned_list *l = ctx;
+	int64_t sums[2] = { 0 };
+
+	assert_int_equal(p->value_count, 2);
+	assert_true(str_eq(p->columns[1].key, STR("cpu")) && str_eq(p->columns[1].value, STR("nanoseconds")));
+	for (size_t i = 0; i < count; i++) {
+		owned_add(l, p->created_ns, p->series->service, &owners[i], owners[i].values);
+		for (size_t v = 0; v < 2; v++)
+			sums[v] = saturating_add(sums[v], owners[i].values[v]);
+	}
+	assert_memory_equal(sums, p->values, sizeof(sums));
+	l->points++;
+	l->profiles += p->profiles;
+	return 0;
+}
+
+/* The same, sample by sample. */
+static void owned_add_window(struct owned_list *l, uint64_t created_ns, const char *service, const struct window *w)
+{
+	const struct model *m = w->model;
+
+	for (size_t i = 0; i < m->samples_count; i++) {
+		const struct model_process *process = &m->processes[m->samples[i].process];
+		const struct model_thread *thread = &m->threads[m->samples[i].thread];
+		struct store_owner owner = { .pid = process->pid,
+					     .tid = thread->tid,
+					     .start_ns = process->start_ns,
+					     .comm = model_string(m, process->comm),
+					     .container = model_string(m, process->container),
+					     .app_id = model_string(m, process->app_id),
+					     .thread = model_string(m, thread->name) };
+
+		owned_add(l, created_ns, str_of(service), &owner, model_values(m, &m->samples[i]));
+	}
+	l->profiles++;
+}
+
+static int owned_order(const void *a, const void *b)
+{
+	return strcmp(((const struct owned *)a)->key, ((const struct owned *)b)->key);
+}
+
+/* What adds up to nothing says nothing. */
+static void owned_drop_zeros(struct owned_list *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->items[i].values[0] || l->items[i].values[1])
+			l->items[kept++] = l->items[i];
+		else
+			free(l->items[i].key);
+	}
+	l->count = kept;
+}
+
+static void owned_assert_same(struct owned_list *a, struct owned_list *b)
+{
+	owned_drop_zeros(a);
+	owned_drop_zeros(b);
+	qsort(a->items, a->count, sizeof(*a->items), owned_order);
+	qsort(b->items, b->count, sizeof(*b->items), owned_order);
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->profiles, b->profiles);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_string_equal(a->items[i].key, b->items[i].key);
+		assert_memory_equal(a->items[i].values, b->items[i].values, sizeof(a->items[i].values));
+	}
+}
+
+static void owners(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector sel = { .type = STR("cpu"),
+				      .from_ns = MORNING + HOUR / 2,
+				      .to_ns = MORNING + 5 * HOUR + HOUR / 3 };
+	static struct owned_list want, want_hours, got;
+
+	want.unit = 1;
+	want_hours.unit = HOUR;
+	for (uint64_t i = 0; i < 40; i++) {
+		const char *service = i % 5 ? "api" : "web";
+		uint64_t at = MORNING + i * HOUR / 6;
+		scoped(window_release) struct window w = { 0 };
+
+		fixture_window(i + 1, &w);
+		if (at >= sel.from_ns && at <= sel.to_ns) {
+			owned_add_window(&want, at, service, &w);
+			owned_add_window(&want_hours, at, service, &w);
+		}
+		(void)fixture_put(f, service, "cpu", i % 3 ? "host=a" : "host=b", at, &w);
+	}
+	for (int closed = 0; closed < 3; closed++) { /* no sums; hours; the day's file is closed */
+		got.unit = 1;
+		assert_int_equal(f->store->owners(f->s, &sel, false, note_owners, &got), 0);
+		assert_int_equal(got.points, got.profiles);
+		owned_assert_same(&got, &want);
+		owned_clear(&got);
+		got.unit = HOUR;
+		assert_int_equal(f->store->owners(f->s, &sel, true, note_owners, &got), 0);
+		owned_assert_same(&got, &want_hours);
+		if (closed == 1 && f->lasts)
+			assert_true(got.points < got.profiles);
+		owned_clear(&got);
+		f->now = MORNING + (closed ? 2 * DAY : 8 * HOUR);
+		assert_int_equal(f->store->maintain(f->s), 0);
+	}
+	owned_clear(&want);
+	owned_clear(&want_hours);
+}
+
+static int end_walk(void *ctx, const struct store_point *p, const struct store_owner *owners, size_t count)
+{
+	(void)p, (void)owners, (void)count;
+	return ++*(int *)ctx < 3 ? 0 : 7;
+}
+
+static int visit_owners_once(void *ctx)
+{
+	struct fixture *f = ctx;
+	int calls = 0, r;
+
+	r = f->store->owners(f->s, &(struct store_selector){ .to_ns = UINT64_MAX }, true, end_walk, &calls);
+	return r == 7 ? 0 : r;
+}
+
+static void owners_end(void **state)
+{
+	struct fixture *f = *state;
+	int asked = 0, calls = 0;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+
+	for (uint64_t i = 0; i < 5; i++)
+		fixture_put_random(f, "api", i + 1, MORNING + i);
+	assert_int_equal(f->store->owners(f->s, &all, false, end_walk, &calls), 7);
+	assert_int_equal(calls, 3);
+	for_each_failing_allocation(visit_owners_once, f);
+	if (f->lasts) {
+		all.stop = stop_at_once;
+		all.stop_ctx = &asked;
+		calls = -1000000;
+		assert_int_equal(f->store->owners(f->s, &all, false, end_walk, &calls), -ECANCELED);
+	}
+}
+
 /* Not on zone x, and not of the service web. */
 static bool is_elsewhere(void *ctx, const struct store_series *series)
 {
@@ -934,6 +1127,8 @@ static void survives_failing_allocations(void **state)
 	X(refuses_to_sum_other_types)      \
 	X(stops)                           \
 	X(totals)                          \
+	X(owners)                          \
+	X(owners_end)                      \
 	X(removes)                         \
 	X(expires)                         \
 	X(expires_by_itself)               \
