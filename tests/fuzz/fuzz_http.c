@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "net/http_parse.h"
 #include "query/render_query.h"
+#include "query/whose.h"
 
 #define NOW UINT64_C(1700000000000000000)
 
@@ -85,6 +86,26 @@ static void render(struct str in)
 		must(q.matchers.items[i].name.len <= in.len && q.matchers.items[i].value.len <= in.len);
 }
 
+/* A process that is named is named so again. */
+static void whose(struct str in)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4)), once = BUF_INIT(KIB(1)), again = BUF_INIT(KIB(1));
+	struct query_whose w, back;
+	struct http_query q;
+
+	if (http_query_parse(in, &q) < 0)
+		return;
+	if (query_whose_read(&q, &w, &why) == 0 && w.has_pid && w.has_start) {
+		query_whose_process(&once, w.pid, w.start_ns);
+		q.count = 1;
+		q.items[0] = (struct http_param){ STR("process"), buf_str(&once) };
+		must(query_whose_read(&q, &back, &why) == 0);
+		query_whose_process(&again, back.pid, back.start_ns);
+		must(str_eq(buf_str(&once), buf_str(&again)));
+	}
+	http_query_release(&q);
+}
+
 static void times(struct str in)
 {
 	uint64_t ns;
@@ -123,8 +144,8 @@ static void tokens(struct str in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const parsers[])(struct str) = { query, escapes,   path,   head,  labels,
-						       times, multipart, tokens, render };
+	static void (*const parsers[])(struct str) = { query, escapes,   path,   head,   labels,
+						       times, multipart, tokens, render, whose };
 
 	if (size < 1 || size > KIB(64))
 		return 0;
