@@ -35,6 +35,14 @@ bool call_range(struct call *call, const struct query_range_rules *rules, struct
 	return r == 0 || call_bad(call, r, &why);
 }
 
+bool call_whose(struct call *call, struct query_whose *out)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	int r = query_whose_read(&call->query, out, &why);
+
+	return r == 0 || call_bad(call, r, &why);
+}
+
 struct store_selector call_select(struct call *call, const struct query_range *range)
 {
 	struct store_selector sel = query_range_select(range);

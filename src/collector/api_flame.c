@@ -104,13 +104,39 @@ static bool read_params(struct call *call, struct flame *f)
 	       read_path(call, f);
 }
 
+/* Leaves in @w what @whose means, and nothing that only others used. */
+static int pick_whose(const struct query_whose *whose, struct window *w, struct store_sum *info)
+{
+	struct model all, picked;
+	int r = query_whose_all(whose) || !w->model ? 1 : query_whose_pick(whose, w->model);
+
+	if (r)
+		return MIN(r, 0);
+	r = model_init(&picked, GIB(1));
+	if (r < 0)
+		return r;
+	r = model_merge(&picked, w->model);
+	all = r ? picked : *w->model;
+	if (r == 0)
+		*w->model = picked;
+	model_release(&all);
+	if (r == 0 && !w->model->samples_count)
+		info->profiles = 0;
+	return r;
+}
+
 bool call_sum_selected(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info)
 {
 	const struct collector_config *config = &call->collector->config;
-	int r = config->store->sum(config->state, sel, out, info);
+	struct query_whose whose;
+	int r;
 
+	if (!call_whose(call, &whose))
+		return false;
+	r = config->store->sum(config->state, sel, out, info);
 	if (r == -EINVAL) /* services of different kinds: what they share */
 		r = merge_common(call, sel, out, info);
+	r = r ? r : pick_whose(&whose, out, info);
 	if (r == -EINVAL)
 		answer_error(call->rs, 409, "the profiles have no sample type in common");
 	else if (r < 0)
@@ -147,19 +173,26 @@ bool call_column(struct call *call, const struct model *m, struct str sample, si
 	return true;
 }
 
-/* A snapshot says itself what it is of. */
+/* A snapshot says itself what it is of, besides whose samples. */
 static bool take_kept(struct call *call, struct str id, struct side *s, struct window *w)
 {
 	const struct snapshot_head *head = &s->kept.head;
+	struct query_whose whose;
+	int r;
 
-	if (!call_kept(call, id, &s->kept, w))
+	if (!call_whose(call, &whose) || !call_kept(call, id, &s->kept, w))
 		return false;
 	s->range.service = head->service;
 	s->range.type = head->type;
 	s->range.from_ns = head->from_ns;
 	s->range.to_ns = head->to_ns;
 	s->info = (struct store_sum){ .profiles = (size_t)head->profiles };
-	return true;
+	r = pick_whose(&whose, w, &s->info);
+	if (r < 0)
+		answer_store(call, r, "failed to choose samples");
+	else if (!s->info.profiles)
+		answer_error(call->rs, 404, "nothing found");
+	return r == 0 && s->info.profiles;
 }
 
 /* @name: of the parameter that names a snapshot in place of the range. */

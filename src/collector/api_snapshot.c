@@ -82,25 +82,29 @@ static void add_quoted(struct buf *out, struct str text)
 	buf_addc(out, '"');
 }
 
-/* What was asked for, for people: cpu{service="api",host="h1"} */
-static void add_selection(const struct query_range *range, struct buf *out)
+static void add_matcher(struct str key, struct str value, struct buf *out)
 {
-	bool any = range->service.len > 0;
+	if (out->len && out->ptr[out->len - 1] != '{')
+		buf_addc(out, ',');
+	buf_adds(out, key);
+	buf_addc(out, '=');
+	add_quoted(out, value);
+}
+
+/* What was asked for, for people: cpu{service="api",host="h1"} */
+static void add_selection(const struct call *call, const struct query_range *range, struct buf *out)
+{
+	static const struct str whose[] = { STR("process"), STR("program"), STR("thread"), STR("thread-name") };
 
 	buf_adds(out, range->type);
 	buf_addc(out, '{');
-	if (any) {
-		buf_adds(out, STR("service="));
-		add_quoted(out, range->service);
-	}
-	for (size_t i = 0; i < range->labels.count; i++) {
-		if (any)
-			buf_addc(out, ',');
-		any = true;
-		buf_adds(out, range->labels.items[i].key);
-		buf_addc(out, '=');
-		add_quoted(out, range->labels.items[i].value);
-	}
+	if (range->service.len)
+		add_matcher(STR("service"), range->service, out);
+	for (size_t i = 0; i < range->labels.count; i++)
+		add_matcher(range->labels.items[i].key, range->labels.items[i].value, out);
+	for (size_t i = 0; i < ARRAY_SIZE(whose); i++)
+		if (http_query_get(&call->query, whose[i]).len)
+			add_matcher(whose[i], http_query_get(&call->query, whose[i]), out);
 	buf_addc(out, '}');
 }
 
@@ -168,7 +172,7 @@ own_frame static void keep(struct call *call, struct snapshots *s, struct str ti
 
 	if (!call_sum(call, range, &w, &info))
 		return;
-	add_selection(range, &selection);
+	add_selection(call, range, &selection);
 	head.profiles = info.profiles;
 	head.selection = buf_str(&selection);
 	snapshot_set_columns(w.model, &head);

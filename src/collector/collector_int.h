@@ -16,6 +16,7 @@
 #include "model/split.h"
 #include "net/http_parse.h"
 #include "query/range.h"
+#include "query/whose.h"
 #include "store/snapshots.h"
 
 struct collector {
@@ -133,7 +134,7 @@ call_fn profefe_merge, profefe_download;
 call_fn pyroscope_ingest, pyroscope_push, pyroscope_render, pyroscope_compare;
 /* api_querier.c */
 call_fn querier_call;
-/* api_totals.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
+/* api_totals.c, api_timeline.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
 call_fn view_services, view_types, view_labels, view_timeline;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
@@ -153,7 +154,9 @@ bool call_kept(struct call *call, struct str id, struct kept *out, struct window
 /** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
 int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
 /**
- * call_sum - the profiles of @range as one; merge_common() where sample types differ
+ * call_sum - the profiles of @range as one, of the processes and threads that are asked for; merge_common() where
+ * sample types differ
+ *
  * Return: whether there are some; otherwise the call is answered.
  */
 bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
@@ -219,6 +222,8 @@ call_fn ops_health, ops_ready, ops_metrics, ops_debug;
 
 /** call_range - the profiles that the request means. Return: whether it went well; otherwise the call is answered. */
 bool call_range(struct call *call, const struct query_range_rules *rules, struct query_range *out);
+/** call_whose - the processes and threads that it means. Return: as call_range(). */
+bool call_whose(struct call *call, struct query_whose *out);
 /** call_select - as the store wants it, ending with call_stop(); borrows from @range. */
 struct store_selector call_select(struct call *call, const struct query_range *range);
 /** call_stop - store_selector.stop of a call: its client left, or it took too long. */

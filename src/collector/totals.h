@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the viewer's answers without stacks share: reading totals of a range into rows, by name and by step of time. */
+#pragma once
+
+#include "base/intern.h"
+#include "collector/collector_int.h"
+
+/* One line of an answer: a service, a value of a label, a type, a process. */
+struct totals_row {
+	struct str name; /* set once all are there */
+	uint32_t id;     /* of the name */
+	uint64_t total, before, profiles, first_ns, last_ns, hosts;
+	uint64_t *points;
+	size_t kind; /* of a service: an enum workload_kind, or WORKLOAD_KIND_COUNT */
+};
+
+struct totals_table {
+	struct intern names;
+	struct totals_row *rows; /* by id */
+	size_t count, cap;
+};
+
+#define TOTALS_STEPS 23 /* round steps */
+
+/* One reading of totals. */
+struct totals {
+	struct call *call;
+	struct query_range range;
+	struct store_selector sel;
+	struct query_whose whose;
+	struct str sample;
+	struct totals_table table, seen; /* seen: pairs that count once */
+	struct buf key;
+	struct buf sample_name, unit;      /* of what was added */
+	uint64_t from_ms, step_ms, points; /* from_ms: where the first step begins */
+	uint64_t total, total_before, profiles;
+	uint64_t lasting[TOTALS_STEPS]; /* profiles by the round step that they fit in */
+	struct str only;                /* this label */
+	bool is_before, mixed;
+};
+
+/** totals_run - read the parameters that all have, then call @what; it answers. */
+void totals_run(struct call *call, void (*what)(struct totals *t));
+
+/** totals_number - a parameter of 1 to @max. Return: whether it went well, otherwise the call is answered. */
+bool totals_number(struct call *call, const char *name, uint64_t usual, uint64_t max, uint64_t *out);
+
+/** totals_set_step - cut the range into at most t->points equal steps. */
+void totals_set_step(struct totals *t);
+/**
+ * totals_set_round_step - steps of a round length that begin at round times (UTC): at most t->points and one more, and
+ * none is shorter than most profiles whose points totals_note_duration() has seen
+ * @least_ms: nor than this
+ */
+void totals_set_round_step(struct totals *t, uint64_t least_ms);
+void totals_note_duration(struct totals *t, const struct store_point *p);
+
+/**
+ * totals_visit - call @visit for the points of the selection; of those of the processes that are asked for, their part
+ * Return: as store.totals().
+ */
+int totals_visit(struct totals *t, store_point_fn *visit, void *ctx) warn_unused;
+/** totals_read - the same with @t as context. Return: whether it went well, otherwise the call is answered. */
+bool totals_read(struct totals *t, store_point_fn *visit);
+/** totals_failed - answer for a failed reading. */
+void totals_failed(struct totals *t, int error);
+
+/** totals_column - the column that is asked for. Return: whether the point has it. */
+bool totals_column(struct totals *t, const struct store_point *p, size_t *out);
+/** totals_value - its value. */
+bool totals_value(struct totals *t, const struct store_point *p, uint64_t *out);
+/** totals_row_of - the row called @name, which may be new. Return: 0, -ENOMEM, -E2BIG. */
+int totals_row_of(struct totals_table *t, struct str name, struct totals_row **out) warn_unused;
+/** totals_add - a point's value into its row: total, times, step. Return: 0 or -ENOMEM. */
+int totals_add(struct totals *t, struct totals_row *row, const struct store_point *p, uint64_t value) warn_unused;
+/** totals_add_point - into its step alone. */
+int totals_add_point(struct totals *t, struct totals_row *row, const struct store_point *p, uint64_t value) warn_unused;
+struct str totals_label(const struct store_series *series, struct str key); /* empty: none */
+uint64_t totals_plus(uint64_t a, uint64_t b);                               /* saturates */
+
+void totals_table_init(struct totals_table *t);
+void totals_table_release(struct totals_table *t);
+
+/** totals_sort - give rows their names, drop those of which nothing came, and sort. They are not by id any more. */
+void totals_sort(struct totals_table *t, int (*order)(const void *, const void *));
+int totals_row_order(const void *a, const void *b);  /* largest first, then by name */
+int totals_name_order(const void *a, const void *b); /* by name */
+
+void totals_write_points(struct json_out *json, const uint64_t *points, uint64_t count);
+void totals_write_range(struct json_out *json, const struct totals *t);
+void totals_write_sample(struct json_out *json, const struct totals *t);
