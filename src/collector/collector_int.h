@@ -134,8 +134,8 @@ call_fn profefe_merge, profefe_download;
 call_fn pyroscope_ingest, pyroscope_push, pyroscope_render, pyroscope_compare;
 /* api_querier.c */
 call_fn querier_call;
-/* api_totals.c, api_timeline.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
-call_fn view_services, view_types, view_labels, view_timeline;
+/* api_totals.c, api_timeline.c, api_owners.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
+call_fn view_services, view_types, view_labels, view_timeline, view_processes;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
 /* api_snapshot.c: results that are kept */

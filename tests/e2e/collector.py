@@ -147,7 +147,7 @@ def message(field, data):
 
 def pprof(samples, types=(("samples", "count"), ("cpu", "nanoseconds")), time_ns=0, packed=True, duration_ns=0,
           period=10000000, mappings=()):
-    """samples: [(names, values[, labels])], names root first, labels texts by name. mappings: [(start, limit, file)], which no
+    """samples: [(names, values[, labels])], names root first, labels texts or numbers by name. mappings: [(start, limit, file)], which no
     location uses. A whole profile; gzip unless packed is False."""
     strings, out = [""], b""
 
@@ -163,7 +163,8 @@ def pprof(samples, types=(("samples", "count"), ("cpu", "nanoseconds")), time_ns
         for name in names:
             functions.setdefault(name, len(functions) + 1)
         ids = b"".join(varint(functions[n]) for n in reversed(names))
-        texts = b"".join(message(3, number(1, text(k)) + number(2, text(v))) for row in labels for k, v in row.items())
+        texts = b"".join(message(3, number(1, text(k)) + (number(2, text(v)) if isinstance(v, str) else number(3, v)))
+                         for row in labels for k, v in row.items())
         out += message(2, message(1, ids) + message(2, b"".join(varint(v) for v in values)) + texts)
     for i, (start, limit, file) in enumerate(mappings, 1):
         out += message(3, number(1, i) + number(2, start) + number(3, limit) + number(5, text(file)))
