@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages that a collector serves: which one is shown, of what, and signing in.
-import { byId } from './around.js';
+import { byId, shownName } from './around.js';
 import { ApiError, askJson } from './api.js';
+import { spanText } from './blocks.js';
 import { FileSource } from './file.js';
+import { HeatPage } from './heat_page.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
-import { DEFAULT_SELECTION, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
+import { DEFAULT_SELECTION, NOBODY, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
 import { startServerWorker } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { SnapshotPage } from './snapshot_page.js';
@@ -14,6 +16,14 @@ import { formatHash, parseHash } from './state.js';
 import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
+const GRAPH_PAGES = ['profile', 'compare', 'live', 'snapshot'];
+const TITLES = { services: 'services', files: 'files', snapshot: 'snapshot', heat: 'heat map' };
+
+/** Two times as somebody reads them, relative ones as they are. */
+function rangeText(from, to) {
+	const times = [from, to].map((text) => (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) ? Date.parse(text) : NaN));
+	return (times.some(Number.isNaN) ? `${from} – ${to}` : spanText(...times)).slice(0, RANGE_CHARS_MAX);
+}
 
 /** The graph and what belongs to it, from the page that has its profile in itself: one text for both. */
 async function takeViewerMarkup() {
@@ -59,6 +69,7 @@ class App {
 		this.viewer = new Viewer(null, this.address);
 		this.services = new ServicesPage(this);
 		this.profile = new ProfilePage(this);
+		this.heat = new HeatPage(this);
 		this.live = new LivePage(this);
 		this.snapshot = new SnapshotPage(this);
 		this.lines = new SourceLines(this.viewer, () => this.linesParams());
@@ -122,7 +133,9 @@ class App {
 		byId('pages').setAttribute('aria-busy', 'true');
 		try {
 			if (selection.page !== 'live') this.live.hide();
-			if (selection.page === 'services') await this.services.show(signal);
+			const { services, heat } = this;
+			const page = { services, heat }[selection.page];
+			if (page) await page.show(signal);
 			else if (selection.page === 'live') await this.live.show();
 			else if (selection.page === 'snapshot') await this.showSnapshot(signal);
 			else if (selection.page !== 'files') await this.profile.show(signal);
@@ -146,8 +159,8 @@ class App {
 	/** What is around a page: links that keep the selection, the range, and which parts are there. */
 	showFrame() {
 		const { selection } = this;
-		const hasGraph = selection.page !== 'services' && (selection.page !== 'files' || Boolean(this.file));
-		byId('services-page').hidden = selection.page !== 'services';
+		const hasGraph = GRAPH_PAGES.includes(selection.page) || (selection.page === 'files' && Boolean(this.file));
+		for (const page of ['services', 'heat']) byId(page + '-page').hidden = selection.page !== page;
 		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
 		byId('profile-page').hidden = !hasGraph;
 		const isLive = selection.page === 'live';
@@ -157,8 +170,9 @@ class App {
 		if (!isLive) byId('graph-row').hidden = false;
 		document.body.dataset.page = selection.page;
 		for (const link of document.querySelectorAll('a[data-page]')) {
-			link.href = this.link({ page: link.dataset.page, part: selection.part });
-			link.hidden = !this.pages.includes(link.dataset.page);
+			const { page } = link.dataset;
+			link.href = this.link({ page, part: selection.part, ...(page === 'profile' || page === 'compare' ? {} : NOBODY) });
+			link.hidden = !this.pages.includes(page);
 			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
 			else link.removeAttribute('aria-current');
 		}
@@ -169,10 +183,10 @@ class App {
 			known ||= pressed;
 			button.setAttribute('aria-pressed', String(pressed));
 		}
-		byId('range-text').textContent = known ? 'Other' : `${selection.from} – ${selection.to}`.slice(0, RANGE_CHARS_MAX);
+		byId('range-text').textContent = known ? 'Other' : rangeText(selection.from, selection.to);
 		byId('range-text').setAttribute('aria-pressed', String(!known));
-		const name = ['services', 'files', 'snapshot'].includes(selection.page) ? selection.page : selection.service.slice(0, 100) || 'all services';
-		document.title = `hearth: ${name}`;
+		const name = TITLES[selection.page] ?? (selection.service || 'all services');
+		document.title = `hearth: ${shownName(name, 100)}`;
 	}
 
 	listen() {

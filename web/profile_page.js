@@ -5,6 +5,7 @@ import { ApiError, apiUrl, askJson, formatLabels } from './api.js';
 import { Timeline } from './chart.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
+import { NOBODY, partTimes, whoseParams, whoseText } from './selection.js';
 import { ServerSource } from './server.js';
 import { parseHash } from './state.js';
 import { groupsToAsk, isGroup } from './transforms.js';
@@ -72,13 +73,13 @@ export class ProfilePage {
 
 	params() {
 		const { service, type, sample, labels, from, to } = this.app.selection;
-		return { service, type, sample, labels: formatLabels(labels), from, to };
+		return { service, type, sample, labels: formatLabels(labels), from, to, ...whoseParams(this.app.selection) };
 	}
 
 	/** The part that is chosen, as parameters of a request. */
 	partParams() {
 		const { part } = this.app.selection;
-		return part ? { ...this.params(), from: part[0], to: part[1] } : this.params();
+		return part ? { ...this.params(), ...partTimes(part) } : this.params();
 	}
 
 	async show(signal) {
@@ -88,6 +89,7 @@ export class ProfilePage {
 		byId('change').hidden = byId('changes').hidden = !isCompare;
 		byId('base').value = this.app.shown ? selection.baseService : selection.base;
 		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
+		this.fillWhose();
 		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, selection.baseService, this.app.turn]);
 		if (key === this.key) return;
 		this.key = null;
@@ -100,6 +102,20 @@ export class ProfilePage {
 		this.key = key;
 	}
 
+	/** Only some processes' samples are shown: that is said, and one button away from all of them. */
+	fillWhose() {
+		const text = whoseText(this.app.selection);
+		// On a narrow screen the rest is folded away.
+		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...(text ? [`only ${shownName(text, 60)}`] : [])].join(', ');
+		byId('whose').hidden = !text;
+		if (!text) return;
+		const button = makeElement('button', 'chip', `Only ${shownName(text, 200)} ×`);
+		button.type = 'button';
+		button.title = 'Show all processes';
+		button.addEventListener('click', () => this.app.go(NOBODY));
+		byId('whose').replaceChildren(button);
+	}
+
 	async showTimeline(signal) {
 		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))) }, { signal });
 		const points = answer.series[0]?.points ?? [];
@@ -108,8 +124,7 @@ export class ProfilePage {
 	}
 
 	async showTypes(signal) {
-		const { service, labels, from, to } = this.params();
-		const { types } = await askJson('types', { service, labels, from, to }, { signal });
+		const { types } = await askJson('types', { ...this.params(), type: '', sample: '' }, { signal });
 		const { type, sample } = this.app.selection;
 		const seconds = this.app.shown ? 0 : (this.range[1] - this.range[0]) / 1000;
 		const buttons = types.flatMap((t) => t.samples.map((s) => {
@@ -123,7 +138,7 @@ export class ProfilePage {
 
 	async showServices(signal) {
 		const { from, to, type, sample } = this.params();
-		const { services } = await askJson('services', { from, to, type, sample, points: 1, limit: 1000 }, { signal });
+		const { services } = await askJson('services', { from, to, type, sample, points: 1, limit: 1000, ...whoseParams(this.app.selection) }, { signal });
 		const { service } = this.app.selection;
 		const names = services.map((s) => s.service);
 		if (service && !names.includes(service)) names.unshift(service);
@@ -195,7 +210,8 @@ export class ProfilePage {
 		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
 		const [from, to] = part ?? this.range;
 		const back = BASE_MS[base] ?? to - from;
-		return { ...this.params(), from, to, 'base-from': from - back, 'base-to': to - back };
+		const ends = part ? { ...partTimes(part), 'base-to': partTimes([0, to - back]).to } : { from, to, 'base-to': to - back };
+		return { ...this.params(), ...ends, 'base-from': from - back };
 	}
 
 	factsOfFile() {

@@ -2,17 +2,22 @@
 // What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
 import { formatLabels, parseLabels } from './api.js';
 
-export const PAGES = ['services', 'profile', 'compare', 'live', 'files', 'snapshot'];
+export const PAGES = ['services', 'profile', 'compare', 'heat', 'live', 'files', 'snapshot'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
 
+/** A selection of everybody's samples. */
+export const NOBODY = Object.freeze({ process: '', program: '', thread: '', threadName: '' });
+
 /** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
 	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m', snapshot: '',
+	...NOBODY, rows: 'host',
 });
-const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to' };
+const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to',
+	process: 'process', program: 'program', thread: 'thread', threadName: 'threadname', rows: 'rows' };
 
 /**
  * What is shown of files (docs/api.yaml, session), as the selection that an address without parameters means.
@@ -40,6 +45,7 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, 32);
 	const [from, to, more] = (given.get('part') ?? '').split('-').map(Number);
 	if (more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from) selection.part = [from, to];
+	if (!selection.rows) selection.rows = DEFAULT_SELECTION.rows;
 	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
 	if (selection.page === 'snapshot') selection.snapshot = (given.get('id') ?? '').slice(0, ID_MAX);
 	if (Object.hasOwn(WINDOWS, given.get('window') ?? '')) selection.window = given.get('window');
@@ -62,6 +68,26 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	if (selection.page === 'snapshot') out.set('id', selection.snapshot);
 	const text = [out.toString(), viewHash.replace(/^#/, '')].filter(Boolean).join('&');
 	return `#/${selection.page}${text ? '?' + text : ''}`;
+}
+
+/** Whose samples, as parameters of a request. */
+export function whoseParams({ process, program, thread, threadName }) {
+	return { process, program, thread, 'thread-name': threadName };
+}
+
+/** The same for people; '' for everybody. */
+export function whoseText({ process, program, thread, threadName }) {
+	const of = [program, process.split('-')[0]].filter(Boolean).join(' ');
+	const part = [threadName, thread].filter(Boolean).join(' ');
+	return [of, part && `thread ${part}`].filter(Boolean).join(', ');
+}
+
+/**
+ * The parameters of a part of time, whose end is not in it.
+ * @param {readonly number[]} part
+ */
+export function partTimes([from, to]) {
+	return { from, to: `${to - 1}999999` };
 }
 
 /** The part of an address that state.js reads. */

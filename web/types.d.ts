@@ -146,6 +146,13 @@ interface PageSelection {
 	window: string;
 	/** The id of a kept result, on its page. */
 	snapshot: string;
+	/** Whose samples; empty: everybody's. */
+	process: string;
+	program: string;
+	thread: string;
+	threadName: string;
+	/** Of the heat map: host, service, or a label. */
+	rows: string;
 }
 
 /** What the pages of a collector know of the app around them. */
@@ -162,6 +169,8 @@ interface PageApp {
 	profile: import('./profile_page.js').ProfilePage;
 	link(change: Partial<PageSelection>): string;
 	go(change: Partial<PageSelection>): void;
+	/** Asks everything again. */
+	again(): void;
 	trouble(problem: Error): void;
 }
 

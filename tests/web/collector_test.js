@@ -122,6 +122,22 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		});
 	}
 
+	test('the heat map: each row has what was sent, a block its flame graph', async () => {
+		const opened = await open(`#/heat?${RANGE}`);
+		const { page } = opened;
+		const rows = await page.evaluate(() => window.__app.heat.blocks.rows.map(({ value, points }) => [value, points]));
+		const hosts = new Set(sent.filter(isNow).map((p) => p.labels.host));
+		assert.deepEqual(new Set(rows.map(([value]) => value)), hosts);
+		for (const [value, points] of rows) assert.equal(points.reduce((a, b) => a + b, 0), sumOf((p) => isNow(p) && p.labels.host === value), value);
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		const at = rows.findIndex(([value]) => value === 'node-b');
+		const column = rows[at][1].findIndex((value) => value > 0);
+		await page.evaluate(([row, block]) => window.__app.heat.open(row, block, block), [at, column]);
+		await pageShown(page, 'profile');
+		assert.equal(await total(page), rows[at][1][column]);
+		await assertSilent(opened);
+	});
+
 	test('another sample type: counts', async () => {
 		const opened = await open(`#/profile?service=api&${RANGE}&sample=samples`);
 		assert.equal(await total(opened.page), sumOf((p) => isNow(p) && p.service === 'api') / TICK);

@@ -20,6 +20,10 @@ const SERVICES = [['checkout-api', 'container', 3.9], ['search', 'container', 2.
 	['postgresql.service', 'unit', 1.3], ['server.js', 'application', 0.9], ['php-fpm', 'unit', 0.6], ['(short-lived)', 'executable', 0.36],
 	['<img src=x onerror=window.__hit=1>\u202egpj.exe', 'executable', 0.2], ['true', 'executable', 0.004], ['rm', 'executable', 0.003]];
 
+// Hosts and what they cost; one says no host.
+const HOSTS = [['node-a', 3.9], ['node-b', 2.6], ['<img src=x onerror=window.__hit=1>\u202etsoh', 0.9], ['', 0.3], ...Array.from({ length: 30 }, (_, i) => [`small-${i}`, 0.05])];
+const ROUND = [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
+
 /** The stacks of a service, the same at every request. */
 export function stacksOf(service) {
 	const seed = [...service].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) >>> 0, 7);
@@ -91,6 +95,21 @@ function pointsOf(service, count, total) {
 	return raw.map((v) => Math.round((v / sum) * total));
 }
 
+/** Where round steps begin, how long they are and how many there are. */
+function roundSteps(query, usual) {
+	const [from, to] = rangeOf(query);
+	const wanted = (to - from) / Number(query.get('points') ?? usual);
+	const step = 1000 * (ROUND.find((s) => s * 1000 >= wanted) ?? ROUND.at(-1));
+	const start = from - (from % step);
+	return { from_ms: from, to_ms: to, start_ms: start, step_ms: step, count: Math.floor((to - start) / step) + 1 };
+}
+
+/** The largest of [name, CPUs, ...] and all others as one. */
+function limited(list, query, usual) {
+	const limit = Number(query.get('limit') ?? usual);
+	return { rows: list.slice(0, limit), rest: list.slice(limit) };
+}
+
 const kept = new Map(); // snapshots by id
 
 /** path: what stands behind snapshots, with its slash */
@@ -141,10 +160,25 @@ const API = {
 			label('thread', ['http-nio-1', 'GC', 'C2 compiler', 'pool=1,2', '<b>', 'a', 'b', 'c'])] };
 	},
 	timeline(query) {
+		if (query.get('steps') === 'round' && query.get('group')) return API.heat(query);
 		const [from, to] = rangeOf(query);
 		const points = Number(query.get('points') ?? 300);
 		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, sample: 'cpu', unit: 'nanoseconds', total: 14e12, profiles: 360,
 			series: [{ value: '', total: 14e12, points: pointsOf(query.get('service') ?? '', points, 14e12) }] };
+	},
+	heat(query) {
+		const { count, ...steps } = roundSteps(query, 300);
+		const all = query.get('group') === 'host' ? HOSTS : query.get('group') === 'service' ? SERVICES.map(([name, , cpus]) => [name, cpus]) : [['2026.11.3', 3], ['2026.11.2', 2]];
+		const labels = new URLSearchParams(query.get('labels') ?? '');
+		const { rows, rest } = limited(labels.has('only') ? [] : all, query, 20);
+		const span = (steps.to_ms - steps.from_ms) * 1e6;
+		const series = rows.map(([value, cpus]) => ({ value, other: false, profiles: 360, first_ms: steps.from_ms, last_ms: steps.to_ms, points: pointsOf(value + 'x', count, Math.round(cpus * span)) }));
+		if (rest.length) {
+			series.push({ value: '', other: true, profiles: 9, first_ms: steps.from_ms, last_ms: steps.to_ms,
+				points: pointsOf('rest', count, rest.reduce((sum, [, cpus]) => sum + Math.round(cpus * span), 0)) });
+		}
+		for (const row of series) row.total = row.points.reduce((a, b) => a + b, 0);
+		return { ...steps, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', mixed: false, total: series.reduce((sum, row) => sum + row.total, 0), profiles: 999, folded: rest.length, series };
 	},
 	flame(query) {
 		const [from, to] = rangeOf(query);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a heat map shows, without a browser.
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Blocks, axisMarks, colourOf, rampOf, scaleOf } from '../../web/blocks.js';
+import { NOBODY, formatSelection, parseSelection, partTimes, whoseText } from '../../web/selection.js';
+
+const answer = {
+	from_ms: 1005000, to_ms: 1047999, start_ms: 1000000, step_ms: 10000, unit: 'nanoseconds',
+	series: [{ value: 'a', total: 0, points: [5e9, 20e9, 10e9, 0, 8e9] }, { value: '', other: true, total: 0, points: [1e9, 1e9, 1e9, 1e9, 1e9] }],
+};
+
+test('blocks: values are shares of time; a block that is opened does not reach beyond the range', () => {
+	const blocks = new Blocks(answer);
+	assert.deepEqual([0, 1, 4].map((at) => blocks.span(at)), [[1005000, 1010000], [1010000, 1020000], [1040000, 1048000]]);
+	assert.deepEqual([0, 1, 2, 3, 4].map((at) => blocks.cell(0, at)), [0.5, 2, 1, 0, 0.8], 'a short piece of a block does not count as if it were long');
+	assert.equal(blocks.rate(blocks.sum(0, 0, 4), 0, 4), 43 / 50);
+	assert.deepEqual(blocks.sums, [6e9, 21e9, 11e9, 1e9, 9e9]);
+	assert.equal(blocks.sum(-1, 1, 2), 32e9);
+	assert.equal(blocks.peak(0), 1);
+	assert.deepEqual(blocks.pieces(2), [[0, 2], [3, 4]]);
+	assert.deepEqual(blocks.pieces(12), [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4]]);
+	assert.deepEqual([999999, 1000000, 1019999, 1020000, 9e9].map((time) => blocks.columnAt(time)), [0, 0, 1, 2, 4]);
+	assert.equal(blocks.scale.most, 2, 'all others together are not on the scale');
+});
+
+test('blocks: other units are not divided by time', () => {
+	const blocks = new Blocks({ ...answer, unit: 'bytes' });
+	assert.equal(blocks.cell(0, 0), 5e9);
+});
+
+test('blocks: a part of time as a request has it does not have its end', () => {
+	assert.deepEqual(partTimes([1795000000000, 1795000010000]), { from: 1795000000000, to: '1795000009999999999' });
+});
+
+test('the scale: one block in a hundred and more does not hide the others; what costs something is never nothing', () => {
+	const many = Array.from({ length: 300 }, (_, i) => 1 + (i % 10));
+	assert.deepEqual(scaleOf([many, [1000]]), { full: 10, most: 1000 });
+	assert.deepEqual(scaleOf([[0, 0]]), { full: 1, most: 0 });
+	assert.deepEqual(scaleOf([[7]]), { full: 7, most: 7 });
+	const ramp = rampOf(['#000000', ' #404040', '#808080', '#c0c0c0', '#ffffff'], 5);
+	assert.deepEqual(ramp, ['rgb(0 0 0)', 'rgb(64 64 64)', 'rgb(128 128 128)', 'rgb(192 192 192)', 'rgb(255 255 255)']);
+	assert.equal(colourOf(ramp, 0, 10), null);
+	assert.equal(colourOf(ramp, 1e-9, 10), ramp[1]);
+	assert.equal(colourOf(ramp, 2.5, 10), ramp[2]);
+	assert.equal(colourOf(ramp, 500, 10), ramp[4]);
+});
+
+test('the axis: marks have room, and stand at multiples', () => {
+	for (const [step, columns] of [[10000, 90], [20000, 180], [120000, 181], [3600000, 169], [86400000, 30], [7 * 86400000, 3]]) {
+		const start = 1795000000000 - (1795000000000 % step);
+		const blocks = { start, step, columns };
+		for (const width of [250, 1100]) {
+			const marks = axisMarks(blocks, width);
+			assert.ok(marks.length > 0 && marks.length <= width / 60, `${step} ${width}: ${marks.length}`);
+			const gaps = new Set(marks.slice(1).map(([at], i) => at - marks[i][0]));
+			assert.ok(gaps.size <= 1, [...gaps].join());
+			assert.equal(marks.filter(([, text]) => /[A-Z]/.test(text)).length <= 8 || step >= 86400000, true, 'the day stands where it changes');
+		}
+	}
+});
+
+test('the address holds whose samples are shown, and what rows are', () => {
+	const selection = parseSelection('#/profile?process=12-99&program=a%20b&thread=7&threadname=%3Cb%3E');
+	assert.deepEqual([selection.process, selection.program, selection.thread, selection.threadName], ['12-99', 'a b', '7', '<b>']);
+	assert.deepEqual(parseSelection(formatSelection(selection)), selection);
+	assert.equal(whoseText(selection), 'a b 12, thread <b> 7');
+	assert.equal(whoseText(NOBODY), '');
+	assert.equal(parseSelection('#/heat?rows=').rows, 'host');
+	assert.equal(formatSelection(parseSelection('#/heat?rows=service')), '#/heat?rows=service');
+});

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// When did which host (service, label) cost how much? A block opens its flame graph.
+import { byId, makeElement, shownName } from './around.js';
+import { askJson, formatLabels } from './api.js';
+import { Blocks, STOPS, rampOf, spanText, timeText } from './blocks.js';
+import { formatCount, formatShare, formatValue } from './format.js';
+import { HeatMap } from './heat.js';
+import { whoseParams } from './selection.js';
+import { headRow } from './services_page.js';
+
+const ROWS = [20, 200, 1000]; // at first, and each time that more is asked for
+const COLUMN_PIXELS = 7;
+const COLUMNS_MAX = 240;
+const PIECES = 12;
+const LABELS_SHOWN = 20;
+const TABLE_ROWS = 200;
+
+export class HeatPage {
+	/** @param {PageApp} app */
+	constructor(app) {
+		this.app = app;
+		this.level = 0;
+		/** @type {PageSelection} what the answer is of */
+		this.of = null;
+		this.map = new HeatMap(byId('heat-map'), {
+			chosen: (...block) => this.open(...block),
+			moved: (...block) => (byId('heat-place').textContent = this.describe(...block).join(', ')),
+			tell: (...block) => this.describe(...block),
+			tip: byId('heat-tip'),
+		});
+		byId('heat-rows').addEventListener('change', () => app.go({ page: 'heat', rows: byId('heat-rows').value }));
+		byId('heat-service').addEventListener('change', () => app.go({ page: 'heat', service: byId('heat-service').value }));
+		byId('heat-more').addEventListener('click', () => this.more());
+		byId('heat-table').addEventListener('toggle', () => this.fillTable());
+		new MutationObserver(() => this.drawLegend()).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+	}
+
+	/** Labels that rows are made of are in no filter: all of them are shown. */
+	params() {
+		const { type, sample, service, labels, rows, from, to } = this.app.selection;
+		return { type, sample, from, to, service: rows === 'service' ? '' : service, labels: formatLabels(labels.filter(([name]) => name !== rows)), ...whoseParams(this.app.selection) };
+	}
+
+	async show(signal) {
+		const { selection } = this.app;
+		const { rows } = selection;
+		if (rows !== this.shownRows) this.level = 0;
+		this.shownRows = rows;
+		const width = byId('heat-page').clientWidth * 0.85;
+		const points = Math.max(24, Math.min(COLUMNS_MAX, Math.floor(width / COLUMN_PIXELS)));
+		const [answer] = await Promise.all([
+			askJson('timeline', { ...this.params(), group: rows, steps: 'round', limit: ROWS[this.level], points }, { signal }),
+			this.showChoices(signal),
+		]);
+		this.answer = answer;
+		this.of = selection;
+		this.blocks = new Blocks(answer);
+		this.fill();
+	}
+
+	async showChoices(signal) {
+		const { from, to, type, sample, service, rows } = this.app.selection;
+		const [{ labels }, { services }] = await Promise.all([
+			askJson('labels', { from, to, type, sample, limit: 1 }, { signal }),
+			askJson('services', { from, to, type, sample, points: 1, small: 'list' }, { signal }),
+		]);
+		const names = labels.slice(0, LABELS_SHOWN).map((label) => label.name).filter((name) => name !== 'host');
+		if (!['host', 'service', ...names].includes(rows)) names.unshift(rows);
+		byId('heat-rows').replaceChildren(new Option('hosts', 'host'), new Option('services', 'service'), ...names.map((name) => new Option('label ' + shownName(name, 60), name)));
+		byId('heat-rows').value = rows;
+		const known = services.map((s) => s.service);
+		if (service && !known.includes(service)) known.unshift(service);
+		byId('heat-service').replaceChildren(new Option('All services', ''), ...known.map((name) => new Option(shownName(name, 80), name)));
+		byId('heat-service').value = service;
+		byId('heat-service').disabled = rows === 'service';
+	}
+
+	async more() {
+		this.level = Math.min(this.level + 1, ROWS.length - 1);
+		this.app.again();
+	}
+
+	amount(value, first, last) {
+		const { blocks, answer } = this;
+		if (blocks.isTime) return blocks.rate(value, first, last).toFixed(2) + ' CPUs';
+		return formatValue(value, { unit: answer.unit, scale: 1, nanoseconds: 0 });
+	}
+
+	/** Of the whole range. */
+	whole(value) {
+		const { blocks } = this;
+		return blocks.isTime ? (value / 1e6 / Math.max(1, blocks.to - blocks.from)).toFixed(2) : this.amount(value);
+	}
+
+	nameOf(row) {
+		if (row < 0) return 'All rows';
+		const { value, other } = this.blocks.rows[row];
+		if (other) return `${formatCount(this.answer.folded)} more`;
+		return value ? shownName(value, 200) : `(no ${shownName(this.of.rows, 60)})`;
+	}
+
+	describe(row, first, last = first) {
+		const [from, to] = this.blocks.span(first, last);
+		return [this.nameOf(row), spanText(from, to), this.amount(this.blocks.sum(row, first, last), first, last)];
+	}
+
+	/**
+	 * The selection of a block, or null where no selector can name it; of what is shown, even while something else is asked for.
+	 * first null: the whole range
+	 */
+	selectionOf(row, first, last) {
+		const { labels, rows, service } = this.of;
+		const at = row < 0 ? null : this.blocks.rows[row];
+		if (at && (at.other || !at.value)) return null;
+		const others = labels.filter(([name]) => name !== rows);
+		const { from_ms: from, to_ms: to } = this.answer;
+		return {
+			...this.of, page: 'profile', from: new Date(from).toISOString(), to: new Date(to).toISOString(), part: first === null ? null : this.blocks.span(first, last),
+			service: rows !== 'service' ? service : at?.value ?? '', labels: at && rows !== 'service' ? [...others, [rows, at.value]] : others,
+		};
+	}
+
+	open(row, first, last) {
+		const selection = this.selectionOf(row, first, last);
+		if (selection) this.app.go(selection);
+		else if (this.blocks.rows[row].other) this.more();
+		else byId('heat-place').textContent = 'These profiles lack the label: nothing can name them.';
+	}
+
+	fill() {
+		const { blocks } = this;
+		const isEmpty = !blocks.rows.length;
+		byId('heat-empty').hidden = !isEmpty;
+		byId('heat-work').hidden = isEmpty;
+		byId('heat-place').textContent = '';
+		if (isEmpty) return;
+		const what = byId('heat-rows').selectedOptions[0]?.text ?? '';
+		byId('heat-map').setAttribute('aria-label', `Cost of ${what} over time: arrow keys move, Shift and arrows make a block longer, Enter opens its flame graph`);
+		this.map.show(blocks);
+		byId('heat-names').style.paddingTop = this.map.rowTop(0) + 'px';
+		byId('heat-names').replaceChildren(...blocks.rows.map((_, row) => {
+			const name = makeElement('li', this.map.rowHeight < 20 ? 'low' : '', this.nameOf(row));
+			name.title = name.textContent;
+			name.style.height = this.map.rowHeight + 'px';
+			return name;
+		}));
+		const { folded } = this.answer;
+		byId('heat-more').hidden = !folded || this.level === ROWS.length - 1;
+		byId('heat-more').textContent = `Show more of the ${formatCount(folded)} others`;
+		byId('heat-step').textContent = `One block: ${stepText(blocks.step)}`;
+		this.drawLegend();
+		this.fillTable();
+	}
+
+	drawLegend() {
+		const { blocks } = this;
+		const canvas = byId('heat-legend').querySelector('canvas');
+		if (!blocks?.rows.length || !canvas.clientWidth) return;
+		const style = getComputedStyle(canvas);
+		const ramp = rampOf(Array.from({ length: STOPS }, (_, i) => style.getPropertyValue(`--heat-${i}`)));
+		canvas.width = ramp.length;
+		canvas.height = 1;
+		const context = canvas.getContext('2d');
+		for (const [i, colour] of ramp.entries()) {
+			context.fillStyle = colour;
+			context.fillRect(i, 0, 1, 1);
+		}
+		const { full, most } = blocks.scale;
+		const text = (value) => (blocks.isTime ? value.toFixed(2) : formatValue(value, { unit: this.answer.unit, scale: 1, nanoseconds: 0 }));
+		const unit = blocks.isTime ? ' CPUs' : '';
+		const ends = byId('heat-legend').querySelectorAll('span');
+		ends[0].textContent = '0';
+		ends[1].textContent = text(full / 4);
+		ends[2].textContent = text(full) + unit;
+		byId('heat-most').textContent = most > full * 1.005 ? `up to ${text(most)}` : '';
+	}
+
+	/** The same as numbers; made when somebody looks. */
+	fillTable() {
+		const { blocks } = this;
+		if (!byId('heat-table').open || !blocks?.rows.length) return;
+		const table = byId('heat-table').querySelector('table');
+		const pieces = blocks.pieces(PIECES);
+		const unit = blocks.isTime ? 'CPUs' : this.answer.sample;
+		const all = blocks.sums.reduce((sum, value) => sum + value, 0);
+		const plain = (text) => text.replace(/ CPUs$/, '');
+		table.tHead.replaceChildren(headRow([['Row'], [unit, 'number'], ['Share', 'number'], ['Dearest block'],
+			...pieces.map(([first], i) => [timeText(blocks.span(first)[0], blocks.step, i ? blocks.span(pieces[i - 1][0])[0] : undefined), 'number'])]));
+		table.tBodies[0].replaceChildren(...blocks.rows.slice(0, TABLE_ROWS).map((data, row) => {
+			const peak = blocks.peak(row);
+			const cells = [
+				makeElement('td', '', this.linked(this.nameOf(row), this.selectionOf(row, null))),
+				makeElement('td', 'number', plain(this.whole(data.total))), makeElement('td', 'number', formatShare(data.total, all)),
+				makeElement('td', '', this.linked(this.describe(row, peak).slice(1).join(': '), this.selectionOf(row, peak, peak))),
+				...pieces.map(([first, end]) => makeElement('td', 'number', plain(this.amount(blocks.sum(row, first, end), first, end)))),
+			];
+			return makeElement('tr', '', ...cells);
+		}));
+	}
+
+	linked(text, selection) {
+		if (!selection) return text;
+		const link = makeElement('a', '', text);
+		link.href = this.app.link(selection);
+		return link;
+	}
+}
+
+function stepText(ms) {
+	/** @type {[number, string][]} */
+	const units = [[86400000, 'd'], [3600000, 'h'], [60000, 'min'], [1000, 's']];
+	const [size, unit] = units.find(([size]) => ms % size === 0) ?? [1, 'ms'];
+	return `${ms / size} ${unit}`;
+}
