@@ -5,6 +5,7 @@ import { ApiError, askJson } from './api.js';
 import { spanText } from './blocks.js';
 import { FileSource } from './file.js';
 import { HeatPage } from './heat_page.js';
+import { HostsPage } from './hosts_page.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
@@ -70,6 +71,7 @@ class App {
 		this.services = new ServicesPage(this);
 		this.profile = new ProfilePage(this);
 		this.heat = new HeatPage(this);
+		this.hosts = new HostsPage(this);
 		this.live = new LivePage(this);
 		this.snapshot = new SnapshotPage(this);
 		this.lines = new SourceLines(this.viewer, () => this.linesParams());
@@ -133,8 +135,8 @@ class App {
 		byId('pages').setAttribute('aria-busy', 'true');
 		try {
 			if (selection.page !== 'live') this.live.hide();
-			const { services, heat } = this;
-			const page = { services, heat }[selection.page];
+			const { services, heat, hosts } = this;
+			const page = { services, heat, hosts }[selection.page];
 			if (page) await page.show(signal);
 			else if (selection.page === 'live') await this.live.show();
 			else if (selection.page === 'snapshot') await this.showSnapshot(signal);
@@ -160,7 +162,7 @@ class App {
 	showFrame() {
 		const { selection } = this;
 		const hasGraph = GRAPH_PAGES.includes(selection.page) || (selection.page === 'files' && Boolean(this.file));
-		for (const page of ['services', 'heat']) byId(page + '-page').hidden = selection.page !== page;
+		for (const page of ['services', 'heat', 'hosts']) byId(page + '-page').hidden = selection.page !== page;
 		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
 		byId('profile-page').hidden = !hasGraph;
 		const isLive = selection.page === 'live';
@@ -185,7 +187,8 @@ class App {
 		}
 		byId('range-text').textContent = known ? 'Other' : rangeText(selection.from, selection.to);
 		byId('range-text').setAttribute('aria-pressed', String(!known));
-		const name = TITLES[selection.page] ?? (selection.service || 'all services');
+		const host = selection.labels.find(([label]) => label === 'host')?.[1];
+		const name = TITLES[selection.page] ?? (selection.page === 'hosts' ? host || 'hosts' : selection.service || 'all services');
 		document.title = `hearth: ${shownName(name, 100)}`;
 	}
 
@@ -228,7 +231,7 @@ class App {
 		});
 		byId('type').addEventListener('change', () => this.fillTypes());
 		const wide = matchMedia('(min-width: 721px)');
-		const fold = () => (byId('selection').open = byId('live-side').open = wide.matches);
+		const fold = () => (byId('selection').open = byId('live-side').open = byId('host-side').open = wide.matches);
 		wide.addEventListener('change', fold);
 		fold();
 	}

@@ -2,11 +2,12 @@
 // What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
 import { formatLabels, parseLabels } from './api.js';
 
-export const PAGES = ['services', 'profile', 'compare', 'heat', 'live', 'files', 'snapshot'];
+export const PAGES = ['services', 'profile', 'compare', 'heat', 'hosts', 'live', 'files', 'snapshot'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
+const BY_NAMES = ['process', 'thread', 'program'];
 
 /** A selection of everybody's samples. */
 export const NOBODY = Object.freeze({ process: '', program: '', thread: '', threadName: '' });
@@ -14,7 +15,7 @@ export const NOBODY = Object.freeze({ process: '', program: '', thread: '', thre
 /** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
 	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m', snapshot: '',
-	...NOBODY, rows: 'host',
+	...NOBODY, rows: 'host', by: 'process',
 });
 const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to',
 	process: 'process', program: 'program', thread: 'thread', threadName: 'threadname', rows: 'rows' };
@@ -45,6 +46,7 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, 32);
 	const [from, to, more] = (given.get('part') ?? '').split('-').map(Number);
 	if (more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from) selection.part = [from, to];
+	if (BY_NAMES.includes(given.get('by'))) selection.by = given.get('by');
 	if (!selection.rows) selection.rows = DEFAULT_SELECTION.rows;
 	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
 	if (selection.page === 'snapshot') selection.snapshot = (given.get('id') ?? '').slice(0, ID_MAX);
@@ -63,6 +65,7 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	}
 	if (selection.labels.length) out.set('labels', formatLabels(selection.labels));
 	if (selection.part) out.set('part', selection.part.join('-'));
+	if (selection.by !== DEFAULT_SELECTION.by) out.set('by', selection.by);
 	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
 	if (selection.window !== DEFAULT_SELECTION.window) out.set('window', selection.window);
 	if (selection.page === 'snapshot') out.set('id', selection.snapshot);

@@ -153,6 +153,8 @@ interface PageSelection {
 	threadName: string;
 	/** Of the heat map: host, service, or a label. */
 	rows: string;
+	/** Of the page of hosts: process, thread, program. */
+	by: string;
 }
 
 /** What the pages of a collector know of the app around them. */

@@ -66,6 +66,6 @@ test('the address holds whose samples are shown, and what rows are', () => {
 	assert.deepEqual(parseSelection(formatSelection(selection)), selection);
 	assert.equal(whoseText(selection), 'a b 12, thread <b> 7');
 	assert.equal(whoseText(NOBODY), '');
-	assert.equal(parseSelection('#/heat?rows=').rows, 'host');
+	assert.deepEqual([parseSelection('#/heat?rows=&by=nonsense').rows, parseSelection('#/hosts?by=nonsense').by], ['host', 'process']);
 	assert.equal(formatSelection(parseSelection('#/heat?rows=service')), '#/heat?rows=service');
 });

@@ -22,7 +22,15 @@ const EVIL = [MARKUP, '\u202egpj.exe', 'x'.repeat(100000), '</script><script>win
 
 /** Stacks of a service, all below main. Of the kinds only the kernel is left, which pprofOf() puts into another mapping. */
 const stacksOf = (seed, lines) => knownStacks(seed, lines).map(([frames, count]) => [['main', ...frames.map((f) => (f.endsWith('_[k]') ? f : shownName(f)))], count]);
-const profileOf = (stacks) => pprofOf(TYPES, stacks.map(([frames, count]) => [frames, [count, count * TICK]]));
+const profileOf = (stacks) => pprofOf(TYPES, stacks.map(([frames, count, owner]) => [frames, [count, count * TICK], owner]));
+
+/** Who runs on the host node-p: [program, process, thread, name of the thread]. */
+const OWNERS = [['nginx', 1204, 1204, 'nginx'], ['nginx', 1204, 1210, 'worker 1'], ['nginx', 1205, 1205, 'nginx'], ['java', 77, 80, 'GC'], ['java', 77, 81, 'http,a=b%2C'],
+	['<img src=y onerror=window.__hit=1>', 5, 5, MARKUP], ['\u202esys.txe', 6, 7, "a' onmouseover='window.__hit=1"]]; // none is called as a function is
+const ownedStacks = (seed) => stacksOf(seed, 60).map(([frames, count], i) => {
+	const [comm, pid, tid, thread] = OWNERS[(i + seed) % OWNERS.length];
+	return [frames, count, { pid, tid, comm, thread }];
+});
 
 /** What was sent: { service, at, labels, stacks }. */
 function sentProfiles() {
@@ -32,6 +40,7 @@ function sentProfiles() {
 		add('api', FROM + 120000 + i * 300000, { host: i % 2 ? 'node-b' : 'node-a', version: i < 5 ? '1' : '2' }, stacksOf(100 + i, 120));
 		if (i < 4) add('api', FROM - DAY + 120000 + i * 300000, { host: 'node-a' }, stacksOf(105 + i, 80));
 	}
+	for (let i = 0; i < 6; i++) add(i % 3 ? 'owned' : 'owned too', FROM + 300000 + i * 400000, { host: 'node-p' }, ownedStacks(200 + i));
 	add('web', FROM + 600000, { host: 'node-a' }, stacksOf(7, 60));
 	add('doomed', FROM + 600000, { host: 'node-a' }, stacksOf(8, 10));
 	for (const service of ['evil', MARKUP]) add(service, FROM + 900000, { host: '\u202eetad<b>', note: MARKUP }, EVIL.map((name) => [['main', name], 5]));
@@ -135,6 +144,105 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		await page.evaluate(([row, block]) => window.__app.heat.open(row, block, block), [at, column]);
 		await pageShown(page, 'profile');
 		assert.equal(await total(page), rows[at][1][column]);
+		await assertSilent(opened);
+	});
+
+	for (const [by, keys] of [['process', ['pid', 'comm']], ['thread', ['pid', 'comm', 'tid', 'thread']], ['program', ['comm']]]) {
+		test(`a host by ${by}: each row is what was sent, the server's, and its graph's`, async () => {
+			const wanted = new Map();
+			for (const [, count, owner] of sent.filter((p) => p.labels.host === 'node-p').flatMap((p) => p.stacks)) {
+				const key = JSON.stringify(keys.map((name) => owner[name]));
+				wanted.set(key, (wanted.get(key) ?? 0) + count * TICK);
+			}
+			const all = sumOf((p) => p.labels.host === 'node-p');
+			const hash = `#/hosts?${RANGE}&labels=host%3Dnode-p&by=${by}`;
+			const opened = await open(hash);
+			const { page } = opened;
+			const answer = await collector.askJson('processes', { from: FROM, to: TO, labels: 'host=node-p', by });
+			const stored = (await collector.askJson('services', { from: FROM, to: TO, labels: 'host=node-p' })).total;
+			assert.deepEqual([answer.total, stored, answer.folded.total], [all, all, 0]);
+			const seen = await page.evaluate(() => window.__app.hosts.answer.rows);
+			assert.deepEqual(seen.map((row) => [row.total, row.points.reduce((a, b) => a + b, 0)]), answer.rows.map((row) => [row.total, row.total]));
+			const keyOf = (row) => JSON.stringify(keys.map((name) => ({ pid: row.pid, comm: row.program, tid: row.thread, thread: row.thread_name }[name])));
+			assert.deepEqual(new Map(seen.map((row) => [keyOf(row), row.total])), wanted);
+			const cpus = (value) => (value / 1e9 / ((TO - FROM) / 1000)).toFixed(2);
+			const cells = await page.locator('#owners tbody td:nth-child(4)').allInnerTexts();
+			assert.deepEqual(cells, seen.map((row) => cpus(row.total)));
+			assert.ok((await page.locator('#host-facts').innerText()).includes(cpus(all)));
+			assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
+			const evil = await open(`#/hosts?${RANGE}&labels=host%3D${encodeURIComponent('\u202eetad<b>')}&by=${by}`);
+			assert.match(await evil.page.title(), /etad<b>/);
+			assert.ok(!(await evil.page.title()).includes('\u202e') && !(await evil.page.locator('body').innerText()).includes('\u202e'));
+			await assertSilent(evil);
+			for (let i = 0; i < seen.length; i++) {
+				await page.locator('#owners tbody td:first-child a').nth(i).click();
+				await pageShown(page, 'profile');
+				assert.equal(await total(page), seen[i].total, keyOf(seen[i]));
+				assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
+				await page.goBack();
+				await pageShown(page, 'hosts');
+			}
+			assert.equal(await page.evaluate(() => window.__hit), undefined);
+			assert.equal(await page.locator('img').count(), 0);
+			await assertSilent(opened);
+		});
+	}
+
+	test('the heat map and hosts: absurd ranges and whoever is not there', async () => {
+		const odd = [['heat?from=1970-01-02T00:00:00Z&to=2100-01-01T00:00:00Z', /CPUs/], ['heat?from=now&to=0', /did not understand/], ['heat?from=2001-01-01T00:00:00Z&to=2001-01-01T00:00:01Z', /Nothing was stored/],
+			['heat?rows=nobody&from=-1h', /\(no nobody\)|Nothing was stored/], [`heat?rows=${encodeURIComponent(MARKUP)}&${RANGE}`, /CPUs/], [`heat?service=gone&${RANGE}`, /Nothing was stored/],
+			[`heat?${RANGE}&profile=nope`, /did not understand/], ['hosts?from=1970-01-02T00:00:00Z&to=2100-01-01T00:00:00Z', /node-p/], ['hosts?from=now&to=0', /did not understand/],
+			[`hosts?${RANGE}&labels=host%3Dgone`, /Nothing was stored of this host/], [`hosts?${RANGE}&labels=host%3Dnode-p&process=9-9&by=thread`, /Nothing was stored of this host/],
+			[`hosts?${RANGE}&labels=host%3Dnode-p&process=x`, /did not understand/], [`hosts?${RANGE}&by=${encodeURIComponent(MARKUP)}`, /CPUs/],
+			['hosts?from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z', /No profile of this range says its host/],
+			[`profile?${RANGE}&process=1204-0&program=java`, /Nothing is stored/], [`profile?${RANGE}&process=99999999999`, /did not understand/]];
+		for (const [hash, words] of odd) {
+			const opened = await open('#/' + hash);
+			const { page } = opened;
+			await page.waitForFunction((source) => new RegExp(source).test(document.getElementById('pages').innerText), words.source, { timeout: 15000 }).catch(async () => {
+				assert.fail(`${hash}: ${await page.locator('#pages').innerText()}`);
+			});
+			assert.equal(await page.evaluate(() => window.__hit), undefined, hash);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash);
+			withoutStatus(opened);
+			await assertSilent(opened);
+		}
+	});
+
+	for (const [name, words, row] of [['heat', 'Nothing was stored', '#heat-names li'], ['hosts', 'No profile of this range says its host', '#owners tbody tr']]) {
+		test(`${name}: an empty store, and a server that goes and comes back`, async () => {
+			const other = await Collector.start('--no-access-log');
+			try {
+				const opened = await openSite(browser, other.url, `#/${name}?${RANGE}`);
+				const { page } = opened;
+				assert.ok((await page.locator('#pages').innerText()).includes(words));
+				await other.upload('owned', 'cpu', profileOf(ownedStacks(3)), FROM + 1000, { host: 'node-p' });
+				await page.locator('#refresh').click();
+				await page.locator(row).first().waitFor();
+				const before = await page.locator(row).allInnerTexts();
+				await other.stop('SIGKILL');
+				await page.locator('#refresh').click();
+				await page.waitForFunction(() => /does not answer/.test(document.getElementById('trouble').textContent));
+				assert.deepEqual(await page.locator(row).allInnerTexts(), before, 'the last picture stays');
+				await other.run();
+				await page.locator('#refresh').click();
+				await pageShown(page, name);
+				assert.ok(await page.locator('#trouble').isHidden());
+				assert.deepEqual(await page.locator(row).allInnerTexts(), before);
+				withoutStatus(opened);
+				await assertSilent(opened);
+			} finally {
+				await other.close();
+			}
+		});
+	}
+
+	test('a host: what its samples say of no process is there, too', async () => {
+		const opened = await open(`#/hosts?${RANGE}&labels=host%3Dnode-b`);
+		const { page } = opened;
+		await page.locator('#owners tbody a').first().click();
+		await pageShown(page, 'profile');
+		assert.equal(await total(page), sumOf((p) => isNow(p) && p.labels.host === 'node-b'));
 		await assertSilent(opened);
 	});
 

@@ -22,6 +22,8 @@ const SERVICES = [['checkout-api', 'container', 3.9], ['search', 'container', 2.
 
 // Hosts and what they cost; one says no host.
 const HOSTS = [['node-a', 3.9], ['node-b', 2.6], ['<img src=x onerror=window.__hit=1>\u202etsoh', 0.9], ['', 0.3], ...Array.from({ length: 30 }, (_, i) => [`small-${i}`, 0.05])];
+const PROCESSES = [['nginx', 1204, 3, 'checkout-api', 1.9], ['java', 77, 40, 'search', 1.2], ['<img src=x onerror=window.__hit=1>', 5, 1, 'php-fpm', 0.4],
+	...Array.from({ length: 20 }, (_, i) => [`cc1-${i}`, 3000 + i, 1, '(short-lived)', 0.02])];
 const ROUND = [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
 
 /** The stacks of a service, the same at every request. */
@@ -179,6 +181,24 @@ const API = {
 		}
 		for (const row of series) row.total = row.points.reduce((a, b) => a + b, 0);
 		return { ...steps, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', mixed: false, total: series.reduce((sum, row) => sum + row.total, 0), profiles: 999, folded: rest.length, series };
+	},
+	processes(query) {
+		const { count, ...steps } = roundSteps(query, 60);
+		const by = query.get('by') || 'process';
+		const program = query.get('program');
+		const wanted = PROCESSES.filter(([name, pid]) => (!program || name === program) && (!query.get('process') || query.get('process') === `${pid}-${pid}99`));
+		const each = by === 'thread' ? wanted.flatMap(([name, pid, threads, service, cpus]) => Array.from({ length: threads }, (_, i) => [name, pid, i, service, cpus / threads])) : wanted;
+		const { rows, rest } = limited(each, query, 100);
+		const span = (steps.to_ms - steps.from_ms) * 1e6;
+		const sum = (points) => points.reduce((a, b) => a + b, 0);
+		const out = rows.map(([name, pid, threads, service, cpus]) => {
+			const points = pointsOf(name, count, Math.round(cpus * span));
+			return { program: name, ...(by !== 'program' && { process: `${pid}-${pid}99`, pid }), ...(by === 'thread' ? { thread: pid + threads, thread_name: `${name}-${threads}` } : { threads }),
+				...(by === 'program' && { processes: 2 }), service, total: sum(points), first_ms: steps.from_ms, last_ms: steps.to_ms, points };
+		});
+		const folded = pointsOf('rest', count, rest.reduce((all, [, , , , cpus]) => all + Math.round(cpus * span), 0));
+		return { ...steps, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', mixed: false, by, points: count, total: sum(out.map((r) => r.total)) + sum(folded), rows: out,
+			folded: { rows: rest.length, total: sum(folded), points: folded } };
 	},
 	flame(query) {
 		const [from, to] = rangeOf(query);

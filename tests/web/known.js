@@ -101,7 +101,8 @@ export function sandwichPaths(stacks, name) {
 
 /**
  * A pprof file (profile.proto of github.com/google/pprof) of stacks with several values each.
- * types: [[name, unit]...]; samples: [[frames root first, values]...]; a frame that ends in _[k] is the kernel's.
+ * types: [[name, unit]...]; samples: [[frames root first, values, labels]...]; a frame that ends in _[k] is the kernel's; labels: numbers
+ * or texts by name, or none.
  */
 export function pprofOf(types, samples) {
 	const strings = [''];
@@ -116,9 +117,10 @@ export function pprofOf(types, samples) {
 	const block = (field, bytes) => [...varint(field * 8 + 2), ...varint(bytes.length), ...bytes];
 	const names = [...new Set(samples.flatMap(([frames]) => frames))];
 	const out = types.flatMap(([name, unit]) => block(1, [...number(1, text(name)), ...number(2, text(unit))]));
-	for (const [frames, values] of samples) {
+	const label = ([key, value]) => block(3, [...number(1, text(key)), ...(typeof value === 'number' ? number(3, value) : number(2, text(value)))]);
+	for (const [frames, values, labels = {}] of samples) {
 		const ids = frames.map((f) => names.indexOf(f) + 1).reverse();
-		out.push(...block(2, [...block(1, ids.flatMap(varint)), ...block(2, values.flatMap(varint))]));
+		out.push(...block(2, [...block(1, ids.flatMap(varint)), ...block(2, values.flatMap(varint)), ...Object.entries(labels).flatMap(label)]));
 	}
 	for (const [i, file] of ['/bin/program', '[kernel.kallsyms]'].entries()) {
 		out.push(...block(3, [...number(1, i + 1), ...number(5, text(file)), ...number(7, 1)]));
