@@ -280,22 +280,24 @@ void profefe_delete(struct call *call)
 	const struct collector_config *config = &call->collector->config;
 	struct query_range p;
 	struct store_selector sel;
+	struct store_removed removed;
 	struct json_out json;
-	int removed;
+	int r;
 
 	if (!call_range(call, &query_range_profefe, &p))
 		return;
 	sel = call_select(call, &p);
-	removed = config->store->remove(config->state, &sel);
+	r = config->store->remove(config->state, &sel, &removed);
 	query_range_release(&p);
-	if (removed < 0) {
-		answer_store(call, removed, "failed to delete profiles");
+	metrics_add(call->collector->metrics, COLLECTOR_PROFILES_DELETED, removed.profiles);
+	if (r < 0) {
+		answer_store(call, r, "failed to delete profiles");
 		return;
 	}
 	answer_begin(call->rs, &json);
 	json_out_begin(&json, '{');
 	json_out_key(&json, STR("deleted"));
-	json_out_u64(&json, (uint64_t)removed);
+	json_out_u64(&json, removed.profiles);
 	json_out_end(&json, '}');
 	answer_end(call->rs, &json);
 }

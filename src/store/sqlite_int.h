@@ -281,6 +281,7 @@ int state_reserve(const char *path) warn_unused;
 void state_catalog_note(struct sqlite_state *s, const struct partition *p, const char *what);
 int state_insert(struct sqlite_state *s, struct partition *p) warn_unused; /* state->lock is held, or nobody is there */
 bool state_take_out(struct sqlite_state *s, const struct partition *p);    /* the same */
+bool state_has(struct sqlite_state *s, const struct partition *p);         /* it is in use */
 /** state_end - carry out the fate of a partition that is out of the list and has no user. */
 void state_end(struct sqlite_state *s, struct partition *p);
 /** state_path - of a file in the folder; @suffix: "" or behind its name. */
@@ -292,7 +293,7 @@ void state_set_aside(struct sqlite_state *s, const char *name);
 /* sqlite_write.c */
 
 int sqlite_put(struct store_state *s, const struct store_upload *upload, struct store_id *out);
-int sqlite_remove(struct store_state *s, const struct store_selector *sel);
+int sqlite_remove(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
 /** write_rollup - in the writer: one row. */
 int write_rollup(struct partition *p, int64_t series, int64_t span, int64_t t, struct str header,
 		 struct str data) warn_unused;
@@ -375,14 +376,48 @@ int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
 int rollup_day(struct partition *p) warn_unused;
 /** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
 int rollup_has_day(struct partition *p) warn_unused;
+/** rollup_cut - the year's sums of @p, a closed file of a day made from @old by leaving out @service; those that are
+ * not there are left to maintain(). Return: 0 or -errno. */
+int rollup_cut(struct partition *p, const struct partition *old, struct str service) warn_unused;
 /** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
 int rollup_forget(struct partition *p, int64_t day) warn_unused;
 /** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL.
  * Return: 0; -EAGAIN: another file of the day came; -EUCLEAN: a damaged file of the day was set aside, the others stay
  * as they are; -errno. */
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
+
+/* sqlite_cut.c */
+
+/* What a file has of a service. */
+struct cut_traces {
+	bool any, is_alone; /* something; and of no other service */
+	int64_t profiles, sums;
+};
+
+int cut_look(struct partition *p, struct str service, struct cut_traces *out) warn_unused;
+/** cut_file - @p without a service at @path, not synced and not closed. Return: 0; -EUCLEAN: of @p; -errno. */
+int cut_file(struct partition *p, struct str service, const char *path) warn_unused;
+
+/* sqlite_compact.c */
+
+/**
+ * cut_service - a file anew without one service
+ * @found: what it had of it; @size: bytes of the new file, 0 while it is not in use
+ *
+ * The rows of the others are copied as they are. A day's file takes no more profiles then, and the year's file loses
+ * what it has of the day. Return: 0; -EAGAIN: @p is out of use; -EUCLEAN: it was set aside; -ENOSPC, -errno.
+ */
+int cut_service(struct sqlite_state *s, struct partition *p, struct str service, struct cut_traces *found,
+		uint64_t *size) warn_unused;
+
+/* sqlite_retention.c */
+
 /** seed_day - dictionaries of the day after @p from what @p's profiles of the last hour use. */
 int seed_day(struct sqlite_state *s, struct partition *p, int64_t day) warn_unused;
+/** partition_size - bytes of its files on the disk. */
+uint64_t partition_size(const struct partition *p);
+/** state_day_size - the same of all files of a day that are in use. */
+uint64_t state_day_size(struct sqlite_state *s, int64_t day);
 /** retention_open - what was noted of the last removal by age. */
 void retention_open(struct sqlite_state *s);
 int sqlite_expire(struct store_state *s, uint64_t before_ns);

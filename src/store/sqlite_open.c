@@ -176,7 +176,7 @@ static int replaced_by(sqlite3 *db, int64_t replaces, uint32_t generation, enum 
 	return r;
 }
 
-/* A closed day's file replaces others; a crash may have left some. */
+/* A closed day's file replaces others, as does one that a service was cut out of; a crash may have left some. */
 static void drop_replaced_by(struct sqlite_state *s, struct partition *p)
 {
 	struct reader *reader = NULL;
@@ -188,7 +188,7 @@ static void drop_replaced_by(struct sqlite_state *s, struct partition *p)
 	for (size_t i = s->partitions_count; replaces && i-- > 0;) {
 		struct partition *old = s->partitions[i];
 
-		if (old->is_year || old->day != p->day || old->generation >= p->generation ||
+		if (old->is_year != p->is_year || old->day != p->day || old->generation >= p->generation ||
 		    replaced_by(reader->db, replaces, old->generation, &old->fate) != 1)
 			continue;
 		(void)state_take_out(s, old);
@@ -202,12 +202,13 @@ static void drop_replaced(struct sqlite_state *s)
 	for (size_t i = s->partitions_count; i-- > 0; i = MIN(i, s->partitions_count)) {
 		struct partition *p = s->partitions[i];
 
-		if (!p->is_year && p->closed)
+		if (p->is_year || p->closed)
 			drop_replaced_by(s, p);
 	}
 }
 
-/* Only what closing a day leaves when it is interrupted: it writes to NAME.tmp after it took NAME by an empty file. */
+/* Only what writing a file anew leaves when it is interrupted: it writes to NAME.tmp after it took NAME by an empty
+ * file. */
 static void drop_temporary(struct sqlite_state *s, struct str text)
 {
 	struct str base = str_first(text, text.len - strlen(TEMPORARY));
@@ -217,7 +218,7 @@ static void drop_temporary(struct sqlite_state *s, struct str text)
 	bool is_year;
 	int64_t day;
 
-	if (!partition_parse_name(base, &is_year, &day, &generation) || is_year)
+	if (!partition_parse_name(base, &is_year, &day, &generation))
 		return;
 	partition_name(name, is_year, day, generation);
 	(void)snprintf(temporary, sizeof(temporary), "%s" TEMPORARY, name); /* 39 + 4: fits */

@@ -17,8 +17,7 @@
 #define SEED_AT_ONCE 200                             /* keys carried over without letting go of the locks */
 #define SETTLE_NS (UINT64_C(10) * 60 * NSEC_PER_SEC) /* an hour gets its sum so long after its end */
 
-/* Bytes of a partition's files on the disk. */
-static uint64_t size_of(const struct partition *p)
+uint64_t partition_size(const struct partition *p)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
 	uint64_t size = 0;
@@ -31,6 +30,17 @@ static uint64_t size_of(const struct partition *p)
 		if (stat(buf_cstr(&path), &st) == 0)
 			size += (uint64_t)st.st_blocks * 512; /* what stat() counts in, whatever the file system */
 	}
+	return size;
+}
+
+uint64_t state_day_size(struct sqlite_state *s, int64_t day)
+{
+	scoped(partition_list_release) struct partition_list list = { 0 };
+	uint64_t size = 0;
+
+	ignore(state_partitions(s, false, day, day, &list)); /* then it looks as if nothing came back */
+	for (size_t i = 0; i < list.count; i++)
+		size += partition_size(list.items[i]);
 	return size;
 }
 
@@ -125,7 +135,7 @@ static void add_list(struct entries *e, const struct partition_list *list)
 								      .is_year = p->is_year };
 		}
 		entry = &e->items[e->count - 1];
-		entry->size += size_of(p);
+		entry->size += partition_size(p);
 		entry->newest_ns = MAX(entry->newest_ns, p->newest_upload);
 	}
 }
@@ -171,7 +181,7 @@ static int drop_entry(struct sqlite_state *s, const struct partition_list *list,
 	if (!entry->is_year && !close_all(list, first, entry->newest_ns))
 		return 0;
 	for (size_t i = first; i < list->count && list->items[i]->day == entry->day; i++) {
-		state_drop_sized(s, list->items[i], size_of(list->items[i]));
+		state_drop_sized(s, list->items[i], partition_size(list->items[i]));
 		s->expired++;
 		count++;
 	}
@@ -467,7 +477,7 @@ static bool has_room_to_close(struct sqlite_state *s, const struct partition_lis
 
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i]->day == day)
-			size += size_of(list->items[i]);
+			size += partition_size(list->items[i]);
 	return statvfs(s->path, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= size;
 }
 

@@ -214,8 +214,10 @@ static int in_year(struct partition *year, int r)
 	return -EIO;
 }
 
-/* Return: 0, 1 when this series' day cannot be added up, -errno. */
-static int roll_series(struct partition *p, struct partition *year, sqlite3 *db, const struct series_row *series)
+/* Return: 0, 1 when this series' day cannot be added up, -errno. *rolled: its number in the year's file, when it has a
+ * sum there now. */
+static int roll_series(struct partition *p, struct partition *year, sqlite3 *db, const struct series_row *series,
+		       int64_t *rolled)
 {
 	scoped(sum_release) struct sum sum = { 0 };
 	scoped(buf_release) struct buf labels = BUF_INIT(MIB(1));
@@ -245,6 +247,7 @@ static int roll_series(struct partition *p, struct partition *year, sqlite3 *db,
 		(void)pthread_mutex_unlock(&job.service->lock);
 		r = r ? r : in_year(year, partition_submit(year, &job.job));
 		service_put(year, job.service);
+		*rolled = r == 0 ? job.series_id : 0;
 	}
 	service_put(p, service);
 	return r;
@@ -260,16 +263,64 @@ static void rolled_key(char out[32], int64_t day)
 struct note_job {
 	struct job job;
 	const struct partition *day;
+	int64_t *series; /* the ones that have a sum of the day: in order. NULL: @service has none any more */
+	size_t count;
+	struct str service;
 };
+
+static void note_release(struct note_job *note)
+{
+	free(note->series);
+}
+
+static int number_order(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static bool has_sum(const struct note_job *note, int64_t series)
+{
+	return note->count && bsearch(&series, note->series, note->count, sizeof(series), number_order);
+}
+
+/* Sums of the day that an earlier file of it had, and this one has not: of profiles that were removed since. */
+static int drop_stale(struct partition *p, const struct note_job *note)
+{
+	scoped(db_finalizep) sqlite3_stmt *each = NULL, *drop = NULL;
+	int r = db_prepare(
+		p->db, "SELECT id FROM series WHERE ?1 IS NULL OR service = (SELECT id FROM service WHERE name = ?1)",
+		&each);
+
+	r = r ? r : db_prepare(p->db, "DELETE FROM rollup WHERE series = ?1 AND span = 86400 AND t = ?2", &drop);
+	if (r < 0)
+		return r;
+	db_bind_blob(each, 1, note->service);
+	while ((r = db_step(each)) == 1) {
+		int64_t series = sqlite3_column_int64(each, 0);
+
+		if (has_sum(note, series))
+			continue;
+		(void)sqlite3_bind_int64(drop, 1, series);
+		(void)sqlite3_bind_int64(drop, 2, note->day->day * 86400);
+		r = db_step(drop);
+		(void)sqlite3_reset(drop);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
 
 static int run_note(struct partition *p, struct job *job)
 {
-	const struct partition *day = ((struct note_job *)(void *)job)->day;
+	struct note_job *note = (struct note_job *)(void *)job;
+	int r = drop_stale(p, note);
 	char key[32];
 
-	rolled_key(key, day->day);
+	rolled_key(key, note->day->day);
 	job->result = 0;
-	return db_set_meta(p->db, key, day->generation);
+	return r ? r : db_set_meta(p->db, key, note->day->generation);
 }
 
 int rollup_forget(struct partition *p, int64_t day)
@@ -285,38 +336,72 @@ int rollup_forget(struct partition *p, int64_t day)
 	return db_step(stmt);
 }
 
+/* *generation: number of the file that the year's sums of the day were made from, 0: it has none; *year: the file that
+ * says so, the last one of @years. Return: 0 or -errno. */
+static int find_rolled(struct partition *p, const struct partition_list *years, int64_t *generation,
+		       struct partition **year)
+{
+	int64_t first = year_of(p->day);
+	char key[32];
+	int r = 0;
+
+	rolled_key(key, p->day);
+	for (size_t i = 0; r == 0 && i < years->count; i++) {
+		struct reader *reader = NULL;
+
+		if (years->items[i]->day != first)
+			continue;
+		r = partition_reader(years->items[i], &reader);
+		if (r < 0) {
+			r = state_unreadable(p->state, years->items[i], r);
+			continue;
+		}
+		r = db_get_meta(reader->db, key, generation);
+		if (r == 1)
+			*year = years->items[i];
+		r = MIN(r, 0);
+		partition_reader_done(years->items[i], reader);
+		if (db_is_damage(r)) { /* sums can be made again */
+			state_damaged(p->state, years->items[i]);
+			r = 0;
+		}
+	}
+	return r;
+}
+
 int rollup_has_day(struct partition *p)
 {
 	scoped(partition_list_release) struct partition_list years = { 0 };
 	int64_t first = year_of(p->day), generation = 0;
-	char key[32];
+	struct partition *year = NULL;
 	int r = state_partitions(p->state, true, first, first, &years);
 
-	rolled_key(key, p->day);
-	for (size_t i = 0; r == 0 && i < years.count; i++) {
-		struct reader *reader = NULL;
-
-		if (years.items[i]->day != first)
-			continue;
-		r = partition_reader(years.items[i], &reader);
-		if (r < 0) {
-			r = state_unreadable(p->state, years.items[i], r);
-			continue;
-		}
-		r = MIN(db_get_meta(reader->db, key, &generation), 0);
-		partition_reader_done(years.items[i], reader);
-		if (db_is_damage(r)) { /* sums can be made again */
-			state_damaged(p->state, years.items[i]);
-			r = 0;
-		}
-	}
+	r = r ? r : find_rolled(p, &years, &generation, &year);
 	return r ? r : generation == p->generation;
+}
+
+int rollup_cut(struct partition *p, const struct partition *old, struct str service)
+{
+	scoped(partition_list_release) struct partition_list years = { 0 };
+	struct note_job note = { .job.run = run_note, .day = p, .service = service };
+	int64_t first = year_of(p->day), generation = 0;
+	struct partition *year = NULL;
+	int r = state_partitions(p->state, true, first, first, &years);
+
+	p->has_no_sum = old->has_no_sum;
+	r = r ? r : find_rolled(p, &years, &generation, &year);
+	if (r < 0)
+		return r;
+	if (!year || generation != old->generation)
+		return 0; /* maintain() makes them when the day is over */
+	r = in_year(year, partition_submit(year, &note.job));
+	return r == -ESTALE ? 0 : r; /* the year takes no more: they are made again in its next file */
 }
 
 int rollup_day(struct partition *p)
 {
 	scoped(series_list_release) struct series_list list = { 0 };
-	struct note_job note = { .job.run = run_note, .day = p };
+	scoped(note_release) struct note_job note = { .job.run = run_note, .day = p };
 	struct partition *year = NULL;
 	struct reader *reader = NULL;
 	bool all = true;
@@ -327,18 +412,25 @@ int rollup_day(struct partition *p)
 	r = state_for_write(p->state, true, year_of(p->day), &year);
 	r = r ? r : partition_reader(p, &reader);
 	r = r ? r : read_series(reader->db, &(struct store_selector){ 0 }, &list);
+	if (r == 0) {
+		note.series = calloc(list.count + 1, sizeof(*note.series));
+		r = note.series ? 0 : -ENOMEM;
+	}
 	for (size_t i = 0; r == 0 && i < list.count; i++) {
-		r = roll_series(p, year, reader->db, &list.items[i]);
+		r = roll_series(p, year, reader->db, &list.items[i], &note.series[note.count]);
 		all &= r == 0;
+		note.count += r == 0 && note.series[note.count];
 		r = MIN(r, 0);
 	}
 	partition_reader_done(p, reader);
 	if (db_is_damage(r))
 		state_damaged(p->state, p);
-	if (r == 0 && all)
+	if (r == 0 && all) {
+		qsort(note.series, note.count, sizeof(*note.series), number_order);
 		r = in_year(year, partition_submit(year, &note.job));
-	else if (r == 0)
+	} else if (r == 0) {
 		p->has_no_sum = true; /* for good: a change of the day makes another file */
+	}
 	state_release(p->state, year);
 	return r;
 }

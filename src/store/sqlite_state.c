@@ -130,6 +130,17 @@ bool state_take_out(struct sqlite_state *s, const struct partition *p)
 	return false;
 }
 
+bool state_has(struct sqlite_state *s, const struct partition *p)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->partitions_count; i++)
+		found |= s->partitions[i] == p;
+	(void)pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
 static const char *fate_text(enum partition_fate fate)
 {
 	static const char *const texts[] = {
@@ -267,7 +278,7 @@ int state_swap(struct sqlite_state *s, struct partition *fresh, const struct par
 		fresh->refs++;
 	(void)pthread_mutex_unlock(&s->lock);
 	if (r == 0)
-		state_catalog_note(s, fresh, "closed");
+		state_catalog_note(s, fresh, partition_is_closed(fresh) ? "closed" : "open");
 	return r;
 }
 

@@ -342,7 +342,7 @@ int sqlite_put(struct store_state *state, const struct store_upload *upload, str
 struct remove_job {
 	struct job job;
 	const struct store_selector *sel;
-	int64_t removed;
+	int64_t removed, sums;
 };
 
 static int remove_rows(sqlite3 *db, const char *sql, int64_t series, uint64_t from, uint64_t to)
@@ -373,6 +373,7 @@ static int run_remove(struct partition *p, struct job *job)
 		r = r ? r
 		      : remove_rows(p->db, "DELETE FROM rollup WHERE series = ?1 AND t + span > ?2 AND t <= ?3",
 				    list.items[i].id, from / NSEC_PER_SEC, to / NSEC_PER_SEC);
+		rm->sums += r == 0 ? sqlite3_changes64(p->db) : 0;
 	}
 	if (r == 0 && p->is_year) {
 		r = rollup_forget(p, (int64_t)(from / STORE_DAY_NS));
@@ -407,40 +408,151 @@ static int count_rows(struct partition *p, const struct store_selector *sel, int
 	return r;
 }
 
-/* An open partition deletes rows; a closed one is written anew without them. */
-static int remove_from(struct sqlite_state *s, struct partition *p, const struct store_selector *sel, int64_t *removed)
+/* Whether all that a file has of a service is meant. */
+static bool is_whole_service(const struct store_selector *sel, const struct partition *p)
 {
-	struct remove_job rm = { .job.run = run_remove, .sel = sel };
-	int64_t found = 0;
-	int r = partition_submit(p, &rm.job);
+	uint64_t first = (uint64_t)p->day * STORE_DAY_NS, days = p->is_year ? 366 : 1;
 
-	if (r == -ESTALE) {
-		r = count_rows(p, sel, &found);
-		for (bool again = r == 0 && found; again; again = r == -EAGAIN) /* a late profile came in between */
-			r = store_stopped(sel) ? -ECANCELED : compact_day(s, p->day, sel);
-		rm.removed = found;
+	return sel->service.len && !sel->type.len && !sel->label_count && !sel->fits && sel->from_ns <= first &&
+	       sel->to_ns >= first + days * STORE_DAY_NS - 1;
+}
+
+/* @r: of removing from @p. Return: @r; 0 when @p is out of use now and the others go on. */
+static int beside_damage(struct sqlite_state *s, struct partition *p, int r, struct store_removed *out)
+{
+	if (r >= 0 || r == -ESTALE)
+		return r;
+	if (db_is_damage(r)) {
+		state_damaged(s, p);
+		r = 0;
+	} else {
+		r = state_unreadable(s, p, r);
 	}
-	p->removals++;
-	if (r == 0)
-		*removed += rm.removed;
+	out->aside += r == 0;
 	return r;
 }
 
-int sqlite_remove(struct store_state *state, const struct store_selector *sel)
+/* An open partition deletes rows. Return: 0, -EAGAIN when it is closed, -errno. */
+static int remove_rows_of(struct sqlite_state *s, struct partition *p, const struct store_selector *sel,
+			  struct store_removed *out)
+{
+	struct remove_job rm = { .job.run = run_remove, .sel = sel };
+	int r = partition_submit(p, &rm.job);
+
+	if (r < 0) {
+		r = beside_damage(s, p, r, out);
+		return r == -ESTALE ? -EAGAIN : r;
+	}
+	p->removals++;
+	if (p->is_year)
+		out->sums += (uint64_t)rm.sums;
+	else
+		out->profiles += (uint64_t)rm.removed;
+	return 0;
+}
+
+static void count_rewritten(uint64_t before, uint64_t after, struct store_removed *out)
+{
+	out->files++;
+	out->bytes += before - MIN(before, after);
+}
+
+/* @r: of writing a file anew. A file that turned out to be damaged was set aside. */
+static int go_on(int r, struct store_removed *out)
+{
+	if (!db_is_damage(r))
+		return r;
+	out->aside++;
+	return -EAGAIN;
+}
+
+/* A closed partition is written anew with all files of its day. Return: 0, -EAGAIN when the day has other files now,
+ * -errno. */
+static int remove_by_closing(struct sqlite_state *s, struct partition *p, const struct store_selector *sel,
+			     struct store_removed *out)
+{
+	uint64_t before = state_day_size(s, p->day);
+	int64_t found = 0;
+	int r = beside_damage(s, p, count_rows(p, sel, &found), out);
+
+	if (r < 0 || !found)
+		return r;
+	r = compact_day(s, p->day, sel);
+	if (!db_is_damage(r) && !state_has(s, p)) { /* also when only the year's sums could not be made */
+		out->profiles += (uint64_t)found;
+		count_rewritten(before, state_day_size(s, p->day), out);
+	}
+	return go_on(r, out);
+}
+
+/* A service that goes whole is cut out of its files, open or not. Return: the same. */
+static int remove_service(struct sqlite_state *s, struct partition *p, struct str service, struct store_removed *out)
+{
+	uint64_t before = partition_size(p), after = 0;
+	struct cut_traces found = { 0 };
+	int r = beside_damage(s, p, cut_look(p, service, &found), out);
+
+	if (r < 0 || !found.any)
+		return r;
+	r = cut_service(s, p, service, &found, &after);
+	if (after) { /* also when only the year's sums could not follow */
+		out->profiles += (uint64_t)found.profiles;
+		out->sums += (uint64_t)(p->is_year ? found.sums : 0);
+		count_rewritten(before, after, out);
+	}
+	return go_on(r, out);
+}
+
+static int remove_from(struct sqlite_state *s, struct partition *p, const struct store_selector *sel,
+		       struct store_removed *out)
+{
+	if (!state_has(s, p))
+		return -EAGAIN; /* another file is in its place */
+	if (store_stopped(sel))
+		return -ECANCELED;
+	if (is_whole_service(sel, p))
+		return remove_service(s, p, sel->service, out);
+	return partition_is_closed(p) ? remove_by_closing(s, p, sel, out) : remove_rows_of(s, p, sel, out);
+}
+
+/* All files of a day or year. Return: as remove_by_closing(). */
+static int try_day(struct sqlite_state *s, bool years, int64_t day, const struct store_selector *sel,
+		   struct store_removed *out)
+{
+	scoped(partition_list_release) struct partition_list list = { 0 };
+	int r = state_partitions(s, years, day, day, &list);
+
+	for (size_t i = 0; r == 0 && i < list.count; i++)
+		if (list.items[i]->day == day)
+			r = remove_from(s, list.items[i], sel, out);
+	return r;
+}
+
+/* @years: of sums; otherwise of profiles. */
+static int remove_days(struct sqlite_state *s, bool years, const struct store_selector *sel, struct store_removed *out)
+{
+	scoped(partition_list_release) struct partition_list list = { 0 };
+	int r = state_partitions(s, years, (int64_t)(sel->from_ns / STORE_DAY_NS), (int64_t)(sel->to_ns / STORE_DAY_NS),
+				 &list);
+
+	for (size_t i = 0; r == 0 && i < list.count; i++) {
+		if (i && list.items[i]->day == list.items[i - 1]->day)
+			continue;
+		do
+			r = try_day(s, years, list.items[i]->day, sel, out);
+		while (r == -EAGAIN);
+	}
+	return r;
+}
+
+int sqlite_remove(struct store_state *state, const struct store_selector *sel, struct store_removed *out)
 {
 	struct sqlite_state *s = (struct sqlite_state *)state;
-	int64_t first = (int64_t)(sel->from_ns / STORE_DAY_NS), last = (int64_t)(sel->to_ns / STORE_DAY_NS),
-		removed = 0;
-	int r = 0;
+	int r;
 
-	/* Years first: closing a day anew makes its sums again. */
-	for (int years = 1; r == 0 && years >= 0; years--) {
-		scoped(partition_list_release) struct partition_list list = { 0 };
-		int64_t unused = 0;
-
-		r = state_partitions(s, years, first, last, &list);
-		for (size_t i = 0; r == 0 && i < list.count; i++)
-			r = remove_from(s, list.items[i], sel, years ? &unused : &removed);
-	}
-	return r ? r : (int)MIN(removed, (int64_t)INT32_MAX);
+	*out = (struct store_removed){ 0 };
+	/* Days first: the sum of a day counts only for the file that it was made from, so what a crash leaves is right
+	 * at every step. The years then lose what they have of days that are gone. */
+	r = remove_days(s, false, sel, out);
+	return r ? r : remove_days(s, true, sel, out);
 }

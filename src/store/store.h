@@ -127,6 +127,15 @@ struct store_sum {
 	uint64_t parts_bad; /* damaged rows left out */
 };
 
+/* What remove() has removed. */
+struct store_removed {
+	uint64_t profiles;
+	uint64_t sums;  /* of days whose profiles had gone before */
+	uint64_t files; /* that were written anew without them */
+	uint64_t bytes; /* that this gave back; rows removed from a file that takes profiles give room to later ones */
+	uint64_t aside; /* files that could not be read: what they hold stays */
+};
+
 struct store_stats {
 	uint64_t profiles, bytes, dictionary_bytes; /* stored; on disk (or in memory); dictionaries in memory */
 	uint64_t partitions, partitions_bad;        /* in use; set aside because they are damaged */
@@ -197,8 +206,17 @@ struct store {
 	 * list of services needs to remember only the one before. limit is ignored. Return: as list().
 	 */
 	int (*series)(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
-	/** remove - delete the profiles of @sel (limit is ignored). Return: how many, saturated, or -errno. */
-	int (*remove)(struct store_state *s, const struct store_selector *sel);
+	/**
+	 * remove - delete the profiles of @sel (limit is ignored) and the sums they are in
+	 * @out: what went, for good; also when the call fails
+	 *
+	 * A call that failed, or a crash, leaves some days without them and the others whole; lists and sums agree, and
+	 * the same call again removes the rest. What is put meanwhile may stay. Of a service that goes whole, nothing
+	 * is left in any file in use: neither its name nor those of its functions.
+	 *
+	 * Return: 0, -ENOSPC (files are written anew beside the old ones), -ECANCELED, -errno.
+	 */
+	int (*remove)(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
 	/** expire - drop at once the days whose newest upload is older than @before_ns. Return: how many files, or
 	 * -errno. */
 	int (*expire)(struct store_state *s, uint64_t before_ns);

@@ -412,12 +412,18 @@ static bool is_selected(const void *ctx, const struct stored *item)
 	return selects(ctx, item);
 }
 
-static int remove_selected(struct store_state *state, const struct store_selector *sel)
+static int remove_selected(struct store_state *state, const struct store_selector *sel, struct store_removed *out)
 {
 	struct memory_state *s = (struct memory_state *)state;
 
 	locked(s);
-	return drop(s, is_selected, sel);
+	*out = (struct store_removed){ 0 };
+	for (size_t i = 0; i < s->count; i++)
+		out->bytes += selects(sel, s->items[i]) ? s->items[i]->bytes.len : 0;
+	out->profiles = s->count;
+	(void)drop(s, is_selected, sel);
+	out->profiles -= s->count;
+	return 0;
 }
 
 /* By day, as files go: as the newest upload of the day has it. */

@@ -486,7 +486,7 @@ static void removes_beside_damage(void **state)
 	(void)snprintf(path, sizeof(path), "%s/2024-10-04.3.db.damaged", f->path);
 	assert_int_equal(io_replace_file(path, "", 0), 0);
 	assert_int_equal(f->store->open(&f->config, &f->s), 0);
-	assert_int_equal(f->store->remove(f->s, &first), 10);
+	assert_int_equal(fixture_remove(f, &first), 10);
 	assert_int_equal(fixture_count(f, &all), 10);
 	assert_int_equal(put_seed(f, 3, MORNING, &ids[0]), 0);
 	fixture_reopen(f);

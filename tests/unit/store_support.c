@@ -299,6 +299,15 @@ size_t fixture_count(struct fixture *f, const struct store_selector *sel)
 	return count;
 }
 
+size_t fixture_remove(struct fixture *f, const struct store_selector *sel)
+{
+	struct store_removed removed;
+
+	assert_int_equal(f->store->remove(f->s, sel, &removed), 0);
+	assert_int_equal(removed.aside, 0);
+	return (size_t)removed.profiles;
+}
+
 struct slow_sum {
 	struct fixture *f;
 	struct model sum;

@@ -28,6 +28,8 @@ struct store_id fixture_put(struct fixture *f, const char *service, const char *
 			    uint64_t created_ns, const struct window *w);
 void fixture_put_random(struct fixture *f, const char *service, uint64_t seed, uint64_t created_ns);
 size_t fixture_count(struct fixture *f, const struct store_selector *sel);
+/** fixture_remove - Return: how many profiles went. */
+size_t fixture_remove(struct fixture *f, const struct store_selector *sel);
 /** fixture_assert_reads - what is read equals @want in everything but the order of samples and tables. */
 void fixture_assert_reads(struct fixture *f, const struct store_id *id, const struct window *want);
 /** fixture_assert_sum - sum() equals merging what list() and read() give, one after the other. */

@@ -708,7 +708,7 @@ static void asks_which_series_fit(void **state)
 	assert_int_equal(info.profiles, 2);
 	assert_int_equal(f->store->totals(f->s, &sel, add_point, totals), 0);
 	assert_int_equal(totals[2], 2);
-	assert_int_equal(f->store->remove(f->s, &sel), 2);
+	assert_int_equal(fixture_remove(f, &sel), 2);
 	assert_int_equal(f->store->list(f->s, &(struct store_selector){ .to_ns = UINT64_MAX }, note_profile, &l), 0);
 	assert_null(strstr(l.text + strlen("api/heap@2,host=a ap/icpu@172800 "), "heap"));
 }
@@ -745,22 +745,22 @@ static void removes(void **state)
 		f->now = MORNING + (closed ? 30 : 1) * DAY;
 		if (closed)
 			assert_int_equal(f->store->maintain(f->s), 0);
-		assert_int_equal(f->store->remove(f->s, &api), 10);
+		assert_int_equal(fixture_remove(f, &api), 10);
 		assert_int_equal(stored(f), 10);
 		assert_int_equal(count(f, "api"), 0);
-		assert_int_equal(f->store->remove(f->s, &api), 0);
+		assert_int_equal(fixture_remove(f, &api), 0);
 		fixture_assert_sum(f, &all);
 		assert_int_equal(stored(f), 10);
-		assert_int_equal(f->store->remove(f->s, &web), 9);
+		assert_int_equal(fixture_remove(f, &web), 9);
 		assert_int_equal(stored(f), 1);
 		assert_int_equal(count(f, "web"), 1);
 		fixture_assert_sum(f, &all);
-		assert_int_equal(f->store->remove(f->s, &all), 1);
+		assert_int_equal(fixture_remove(f, &all), 1);
 		assert_int_equal(stored(f), 0);
 		fixture_put_random(f, "api", 5, MORNING); /* a service may come again */
 		assert_int_equal(stored(f), 1);
 		fixture_assert_sum(f, &all);
-		assert_int_equal(f->store->remove(f->s, &all), 1);
+		assert_int_equal(fixture_remove(f, &all), 1);
 	}
 }
 
