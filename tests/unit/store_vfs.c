@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_vfs.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 
@@ -48,6 +49,8 @@ static int shim_write(sqlite3_file *file, const void *from, int size, sqlite3_in
 		return SQLITE_FULL;
 	if (fault == VFS_WRITE && fails())
 		return SQLITE_IOERR_WRITE;
+	if (fault == VFS_KILL && fails())
+		(void)raise(SIGKILL);
 	return real_of(file)->pMethods->xWrite(real_of(file), from, size, at);
 }
 
@@ -60,6 +63,8 @@ static int shim_sync(sqlite3_file *file, int flags)
 {
 	if (fault == VFS_SYNC && fails())
 		return SQLITE_IOERR_FSYNC;
+	if (fault == VFS_KILL && fails())
+		(void)raise(SIGKILL);
 	return real_of(file)->pMethods->xSync(real_of(file), flags);
 }
 

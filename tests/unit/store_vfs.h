@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum vfs_fault { VFS_OK, VFS_FULL, VFS_WRITE, VFS_SYNC };
+enum vfs_fault { VFS_OK, VFS_FULL, VFS_WRITE, VFS_SYNC, VFS_KILL /* at a write or sync: SIGKILL */ };
 
 /** store_vfs_install - for all databases opened from now on. */
 void store_vfs_install(void);
