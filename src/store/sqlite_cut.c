@@ -133,3 +133,126 @@ int cut_look(struct partition *p, struct str service, struct cut_traces *out)
 		*out = (struct cut_traces){ it > 0, others == 0, profiles, sums };
 	return r;
 }
+
+/* Weighing */
+
+#define BLOBS(a, b) "total(ifnull(length(" a "), 0) + ifnull(length(" b "), 0))"
+
+/* Bytes of its rows; the pages they are in have more. */
+static int weigh_rows(struct partition *p, struct str service, int64_t *out)
+{
+	static const char *const parts[] = {
+		"SELECT " BLOBS("header", "data") " FROM profile WHERE " ITS_SERIES,
+		"SELECT " BLOBS("header", "data") " FROM rollup WHERE " ITS_SERIES,
+		"SELECT total(length(data)) FROM dictionary WHERE service = (SELECT id FROM service WHERE name = ?1)",
+	};
+	struct reader *reader = NULL;
+	int r = partition_reader(p, &reader);
+
+	*out = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++) {
+		int64_t size = 0;
+
+		r = count(reader->db, parts[i], service, &size);
+		*out += size;
+	}
+	partition_reader_done(p, reader);
+	return r;
+}
+
+static int weigh_in(struct partition *p, struct str service, struct store_removed *out)
+{
+	struct cut_traces found = { 0 };
+	int64_t size = 0;
+	int r = cut_look(p, service, &found);
+
+	if (r < 0 || !found.any)
+		return r;
+	if (found.is_alone)
+		size = (int64_t)partition_size(p);
+	else
+		r = weigh_rows(p, service, &size);
+	if (r < 0)
+		return r;
+	out->files++;
+	out->bytes += (uint64_t)size;
+	out->profiles += (uint64_t)found.profiles;
+	out->sums += (uint64_t)(p->is_year ? found.sums : 0);
+	return 0;
+}
+
+/* Visits every file in use. A file that cannot be read is out of service then, and counted. */
+static int each_file(struct sqlite_state *s, const struct store_selector *sel,
+		     int (*visit)(struct partition *p, void *ctx), void *ctx, uint64_t *aside)
+{
+	int r = 0;
+
+	for (int years = 0; r == 0 && years < 2; years++) {
+		scoped(partition_list_release) struct partition_list list = { 0 };
+
+		r = state_partitions(s, years, 0, INT64_MAX / STORE_DAY_NS, &list);
+		for (size_t i = 0; r == 0 && i < list.count; i++) {
+			int failed = visit(list.items[i], ctx);
+
+			if (db_is_damage(failed))
+				state_damaged(s, list.items[i]);
+			else if (failed < 0)
+				r = state_unreadable(s, list.items[i], failed);
+			*aside += failed < 0 && r == 0;
+			if (r == 0 && store_stopped(sel))
+				r = -ECANCELED;
+		}
+	}
+	return r;
+}
+
+struct weighing {
+	struct str service;
+	struct store_removed found;
+};
+
+static int weigh_file(struct partition *p, void *ctx)
+{
+	struct weighing *w = ctx;
+
+	return weigh_in(p, w->service, &w->found);
+}
+
+int sqlite_weigh(struct store_state *state, const struct store_selector *sel, struct store_removed *out)
+{
+	struct weighing w = { .service = sel->service };
+	int r = each_file((struct sqlite_state *)state, sel, weigh_file, &w, &w.found.aside);
+
+	if (r == 0)
+		*out = w.found;
+	return r;
+}
+
+static int add_names(struct partition *p, void *ctx)
+{
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	struct reader *reader = NULL;
+	struct intern *names = ctx;
+	int r = partition_reader(p, &reader);
+
+	r = r ? r : db_prepare(reader->db, "SELECT name FROM service", &stmt);
+	while (r == 0 && (r = db_step(stmt)) == 1) {
+		uint32_t unused;
+
+		r = intern_add(names, db_column(stmt, 0), &unused);
+	}
+	db_finalizep(&stmt);
+	partition_reader_done(p, reader);
+	return r;
+}
+
+int sqlite_services(struct store_state *state, const struct store_selector *sel, store_service_fn *visit, void *ctx)
+{
+	scoped(intern_release) struct intern names = { 0 };
+	uint64_t aside = 0;
+	int r;
+
+	intern_init(&names, STORE_SERVICES_BYTES_MAX);
+	r = each_file((struct sqlite_state *)state, sel, add_names, &names, &aside);
+	return r ? r : store_visit_names(&names, visit, ctx);
+}

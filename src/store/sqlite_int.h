@@ -398,6 +398,9 @@ int cut_look(struct partition *p, struct str service, struct cut_traces *out) wa
 /** cut_file - @p without a service at @path, not synced and not closed. Return: 0; -EUCLEAN: of @p; -errno. */
 int cut_file(struct partition *p, struct str service, const char *path) warn_unused;
 
+int sqlite_services(struct store_state *s, const struct store_selector *sel, store_service_fn *visit, void *ctx);
+int sqlite_weigh(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
+
 /* sqlite_compact.c */
 
 /**

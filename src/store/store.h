@@ -112,6 +112,8 @@ struct store_series {
 
 typedef int store_series_fn(void *ctx, const struct store_series *series);
 
+typedef int store_service_fn(void *ctx, struct str name);
+
 /* A stored document: a window, or the bytes that were uploaded. */
 struct store_document {
 	bool is_raw;
@@ -217,6 +219,20 @@ struct store {
 	 * Return: 0, -ENOSPC (files are written anew beside the old ones), -ECANCELED, -errno.
 	 */
 	int (*remove)(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
+	/**
+	 * services - the name of every service that a file in use has something of, sums too: once each, bytewise
+	 *
+	 * Of @sel only stop counts. Return: as list(); -E2BIG: the names are more than STORE_SERVICES_BYTES_MAX.
+	 */
+	int (*services)(struct store_state *s, const struct store_selector *sel, store_service_fn *visit, void *ctx);
+	/**
+	 * weigh - what remove() of the whole of sel->service would take along, as things are
+	 * @out: sums: all of its days'; files: that have something of it; bytes: of its rows, or of files that have no
+	 *	other service: about what comes back. Untouched on failure
+	 *
+	 * Of @sel only service and stop count. Return: 0 or -errno.
+	 */
+	int (*weigh)(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
 	/** expire - drop at once the days whose newest upload is older than @before_ns. Return: how many files, or
 	 * -errno. */
 	int (*expire)(struct store_state *s, uint64_t before_ns);

@@ -2,6 +2,7 @@
 /* What the engines share: checks, ids, labels in their stored order. */
 #pragma once
 
+#include "base/intern.h"
 #include "store/store.h"
 
 #define STORE_DAY_NS (UINT64_C(86400) * NSEC_PER_SEC)
@@ -32,6 +33,11 @@ bool store_selects(const struct store_selector *sel, const struct store_series *
 
 /** store_series_order - bytewise by service, type, keys and values; as series() visits them. */
 int store_series_order(const struct store_series *a, const struct store_series *b);
+
+#define STORE_SERVICES_BYTES_MAX MIB(64) /* of the names that services() visits */
+
+/** store_visit_names - each of @names once, bytewise. Return: 0, -ENOMEM or what @visit returned. */
+int store_visit_names(const struct intern *names, store_service_fn *visit, void *ctx) warn_unused;
 
 static inline bool store_stopped(const struct store_selector *sel)
 {

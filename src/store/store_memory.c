@@ -426,6 +426,37 @@ static int remove_selected(struct store_state *state, const struct store_selecto
 	return 0;
 }
 
+static int services(struct store_state *state, const struct store_selector *sel, store_service_fn *visit, void *ctx)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	scoped(intern_release) struct intern names = { 0 };
+	uint32_t unused;
+	int r = 0;
+
+	(void)sel;
+	locked(s);
+	intern_init(&names, STORE_SERVICES_BYTES_MAX);
+	for (size_t i = 0; r == 0 && i < s->count; i++)
+		r = intern_add(&names, s->items[i]->series.service, &unused);
+	return r ? r : store_visit_names(&names, visit, ctx);
+}
+
+static int weigh(struct store_state *state, const struct store_selector *sel, struct store_removed *out)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	struct store_removed found = { 0 };
+
+	locked(s);
+	for (size_t i = 0; i < s->count; i++) {
+		if (!str_eq(s->items[i]->series.service, sel->service))
+			continue;
+		found.profiles++;
+		found.bytes += s->items[i]->bytes.len;
+	}
+	*out = found;
+	return 0;
+}
+
 /* By day, as files go: as the newest upload of the day has it. */
 
 struct days {
@@ -563,6 +594,8 @@ const struct store store_memory = {
 	.owners = owners,
 	.series = series,
 	.remove = remove_selected,
+	.services = services,
+	.weigh = weigh,
 	.expire = expire,
 	.maintain = maintain,
 	.warm = warm,

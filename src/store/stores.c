@@ -182,6 +182,27 @@ int store_series_order(const struct store_series *a, const struct store_series *
 	return order ? order : (a->label_count > b->label_count) - (a->label_count < b->label_count);
 }
 
+static int name_order(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+int store_visit_names(const struct intern *names, store_service_fn *visit, void *ctx)
+{
+	size_t count = intern_count(names) - 1; /* without the empty text, which is none's */
+	scoped(freep) struct str *all = calloc(count + 1, sizeof(*all));
+	int r = 0;
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		all[i] = intern_get(names, (uint32_t)i + 1);
+	qsort(all, count, sizeof(*all), name_order);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = visit(ctx, all[i]);
+	return r;
+}
+
 bool store_selects(const struct store_selector *sel, const struct store_series *series)
 {
 	if ((sel->service.len && !str_eq(sel->service, series->service)) ||

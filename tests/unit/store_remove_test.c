@@ -143,6 +143,21 @@ static void assert_no_trace(struct fixture *f)
 	assert_true(files >= CLOSED_DAYS + 3);
 }
 
+static int add_name(void *ctx, struct str name)
+{
+	buf_adds(ctx, name);
+	buf_addc(ctx, ';');
+	return 0;
+}
+
+static void assert_services(struct fixture *f, const char *want)
+{
+	scoped(buf_release) struct buf found = BUF_INIT(KIB(1));
+
+	assert_int_equal(f->store->services(f->s, &everything, add_name, &found), 0);
+	assert_string_equal(buf_cstr(&found), want);
+}
+
 static void goes_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -151,6 +166,14 @@ static void goes_whole(void **state)
 
 	fill(f);
 	assert_sound(f);
+	assert_services(f, GONE ";api;web;");
+	assert_int_equal(f->store->weigh(f->s, &gone, &removed), 0);
+	assert_int_equal(removed.profiles, EACH);
+	assert_int_equal(removed.files, f->lasts ? CLOSED_DAYS + 3 + 1 : 0);
+	assert_int_equal(removed.aside, 0);
+	assert_true(removed.bytes > 1000);
+	if (f->lasts)
+		assert_true(removed.sums >= CLOSED_DAYS);
 	assert_int_equal(f->store->remove(f->s, &gone, &removed), 0);
 	assert_int_equal(removed.profiles, EACH);
 	assert_int_equal(removed.sums + removed.aside, 0);
@@ -161,6 +184,9 @@ static void goes_whole(void **state)
 	assert_int_equal(count_of(f, GONE), 0);
 	assert_int_equal(f->store->remove(f->s, &gone, &removed), 0);
 	assert_int_equal(removed.profiles + removed.sums + removed.files + removed.bytes + removed.aside, 0);
+	assert_int_equal(f->store->weigh(f->s, &gone, &removed), 0);
+	assert_int_equal(removed.profiles + removed.sums + removed.files + removed.bytes + removed.aside, 0);
+	assert_services(f, "api;web;");
 	if (!f->lasts)
 		return;
 	f->store->close(f->s);
@@ -193,6 +219,10 @@ static void takes_sums_along(void **state)
 	for (int after = 0; after < 2; after++) {
 		scoped(window_release) struct window its = { 0 }, others = { 0 };
 
+		assert_services(f, after ? "api;web;" : GONE ";api;web;");
+		assert_int_equal(f->store->weigh(f->s, &gone, &removed), 0);
+		assert_true(after ? removed.files == 0 : removed.files == 1 && removed.sums >= CLOSED_DAYS);
+		assert_int_equal(removed.profiles, 0);
 		assert_int_equal(f->store->sum(f->s, &gone, &its, &info), 0);
 		assert_int_equal(info.profiles, after ? 0 : EACH);
 		assert_int_equal(f->store->sum(f->s, &api, &others, &info), 0);
