@@ -172,6 +172,36 @@ static void choose_for_room(struct choosing *c)
 	}
 }
 
+/* When an entry is old enough: 0 for those of which age takes none. */
+static uint64_t due_ns(const struct expiry_rules *rules, const struct expiry_entry *e, uint64_t wall_ns)
+{
+	uint64_t age = e->is_year ? rules->rollup_age_max_ns : rules->age_max_ns;
+	uint64_t end = (uint64_t)(e->day + e->days) * DAY_NS, due;
+
+	if (!age || (!e->is_year && !e->newest_ns && end > wall_ns))
+		return 0;
+	due = newest_of(e) > UINT64_MAX - age ? UINT64_MAX : newest_of(e) + age;
+	return MAX(due, end);
+}
+
+bool expiry_next(const struct expiry_rules *rules, const struct expiry_memory *m, const struct expiry_entry *entries,
+		 size_t count, uint64_t wall_ns, size_t *at, uint64_t *when_ns)
+{
+	uint64_t first = 0, pause = m->last_wall_ns && m->last_wall_ns <= wall_ns ? m->last_wall_ns : wall_ns;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t due = due_ns(rules, &entries[i], wall_ns);
+
+		if (!due || (first && due >= first))
+			continue;
+		first = due;
+		*at = i;
+	}
+	if (first)
+		*when_ns = MAX(first, pause + EXPIRY_PAUSE_NS);
+	return first != 0;
+}
+
 void expiry_decide(const struct expiry_rules *rules, const struct expiry_disk *disk, const struct expiry_memory *m,
 		   uint64_t wall_ns, uint64_t monotonic_ns, struct expiry_entry *entries, size_t count,
 		   struct expiry_plan *out)

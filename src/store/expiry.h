@@ -56,6 +56,16 @@ bool expiry_tick(struct expiry_memory *m, uint64_t wall_ns, uint64_t monotonic_n
 /** expiry_removed - a day or year goes because of its age now. */
 void expiry_removed(struct expiry_memory *m, uint64_t wall_ns, uint64_t monotonic_ns);
 
+/**
+ * expiry_next - what will go because of its age, as things are
+ * @at: which entry; @when_ns: not before this, by the wall clock: it is old enough and over by then, and the hour
+ *	since the last one has passed
+ *
+ * Return: false when nothing ever will.
+ */
+bool expiry_next(const struct expiry_rules *rules, const struct expiry_memory *m, const struct expiry_entry *entries,
+		 size_t count, uint64_t wall_ns, size_t *at, uint64_t *when_ns);
+
 struct expiry_plan {
 	size_t count;       /* of entries that go */
 	uint64_t free_goal; /* in force; not above free_min */

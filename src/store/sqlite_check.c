@@ -164,29 +164,29 @@ static bool next_odd(struct sqlite_state *s, size_t at, struct odd_file *out)
 }
 
 /* Files that are out of service, and those that were set aside now or long ago. */
-static int check_others(struct checking *c, struct sqlite_state *s)
+int sqlite_odd(struct store_state *state, store_problem_fn *visit, void *ctx)
 {
-	int r = odd_visit_aside(s, c->visit, c->ctx);
+	struct sqlite_state *s = (struct sqlite_state *)state;
+	int r = odd_visit_aside(s, visit, ctx);
 	struct odd_file odd;
 
-	if (r < 0)
-		return r;
-	c->problems += r;
-	for (size_t i = 0; next_odd(s, i, &odd); i++) {
+	for (size_t i = 0; r >= 0 && next_odd(s, i, &odd); i++) {
 		scoped(buf_release) struct buf what = BUF_INIT(KIB(1));
 
 		buf_addf(&what, "%s: out of service, left as it is", odd.why);
-		c->visit(c->ctx, odd.name, buf_cstr(&what));
-		c->problems++;
+		visit(ctx, odd.name, buf_cstr(&what));
+		r++;
 	}
-	return 0;
+	return r;
 }
 
 int sqlite_check(struct store_state *state, store_problem_fn *visit, void *ctx)
 {
 	scoped(checking_release) struct checking c = { .visit = visit, .ctx = ctx, .plain = BUF_INIT(PLAIN_MAX) };
-	int r = check_others(&c, (struct sqlite_state *)state);
+	int r = sqlite_odd(state, visit, ctx);
 
+	c.problems = MAX(r, 0);
+	r = MIN(r, 0);
 	for (int years = 0; r == 0 && years < 2; years++) {
 		scoped(partition_list_release) struct partition_list list = { 0 };
 

@@ -425,7 +425,14 @@ uint64_t state_day_size(struct sqlite_state *s, int64_t day);
 void retention_open(struct sqlite_state *s);
 int sqlite_expire(struct store_state *s, uint64_t before_ns);
 int sqlite_maintain(struct store_state *s);
+int sqlite_survey(struct store_state *s, store_day_fn *visit, void *ctx, struct store_outlook *out);
+
+/* store_sqlite.c */
+
+/** partition_count - add the number of its profiles to @out. Return: 0 or -errno. */
+int partition_count(struct partition *p, uint64_t *out) warn_unused;
 
 /* sqlite_check.c */
 int sqlite_check(struct store_state *s, store_problem_fn *visit, void *ctx);
+int sqlite_odd(struct store_state *s, store_problem_fn *visit, void *ctx);
 int sqlite_compact(struct store_state *s);

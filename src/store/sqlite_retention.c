@@ -243,14 +243,19 @@ static void say_limits(struct sqlite_state *s, const struct expiry_plan *plan, c
 			 LOG_U64("size_limit", s->config.size_max));
 }
 
+static struct expiry_rules rules_of(const struct sqlite_state *s)
+{
+	return (struct expiry_rules){ .age_max_ns = s->config.age_max_ns,
+				      .size_max = s->is_stuck ? 0 : s->config.size_max,
+				      .free_min = s->config.free_min,
+				      .rollup_age_max_ns = s->config.rollup_age_max_ns };
+}
+
 /* expire_lock is held. */
 static int retain(struct sqlite_state *s)
 {
 	scoped(entries_release) struct entries e = { 0 };
-	const struct expiry_rules rules = { .age_max_ns = s->config.age_max_ns,
-					    .size_max = s->is_stuck ? 0 : s->config.size_max,
-					    .free_min = s->config.free_min,
-					    .rollup_age_max_ns = s->config.rollup_age_max_ns };
+	const struct expiry_rules rules = rules_of(s);
 	uint64_t wall = state_now(s), monotonic = clock_monotonic_ns(s->config.clock);
 	struct expiry_disk disk = { 0 };
 	struct expiry_plan plan;
@@ -279,6 +284,92 @@ static int retain(struct sqlite_state *s)
 				 expiry_reason_text(entry->reason));
 	}
 	return 0;
+}
+
+/* Looking ahead */
+
+/* What retain() would do now; nothing is written down of it. */
+static void look_ahead(struct sqlite_state *s, struct entries *e, struct store_outlook *out)
+{
+	const struct expiry_rules rules = rules_of(s);
+	uint64_t wall = state_now(s), monotonic = clock_monotonic_ns(s->config.clock);
+	struct expiry_disk disk = { 0 };
+	struct expiry_memory memory;
+	struct expiry_plan plan;
+	size_t next = 0;
+
+	(void)pthread_mutex_lock(&s->expire_lock);
+	memory = s->expiry;
+	(void)pthread_mutex_unlock(&s->expire_lock);
+	look_at_disk(s, &disk);
+	(void)expiry_tick(&memory, wall, monotonic);
+	expiry_decide(&rules, &disk, &memory, wall, monotonic, e->items, e->count, &plan);
+	*out = (struct store_outlook){ .age_max_ns = s->config.age_max_ns,
+				       .size_max = s->config.size_max,
+				       .free_min = s->config.free_min,
+				       .rollup_age_max_ns = s->config.rollup_age_max_ns,
+				       .disk_known = disk.known,
+				       .disk_size = disk.size,
+				       .disk_free = disk.free,
+				       .leaving = disk.leaving,
+				       .free_goal = plan.free_goal,
+				       .is_lowered = plan.is_lowered,
+				       .is_over = plan.is_over,
+				       .is_stuck = s->is_stuck };
+	out->any_next = expiry_next(&rules, &memory, e->items, e->count, wall, &next, &out->next_ns);
+	if (out->any_next) {
+		out->next_is_year = e->items[next].is_year;
+		out->next_day = e->items[next].day;
+	}
+}
+
+static int survey_entry(struct sqlite_state *s, const struct entries *e, size_t at, struct store_day *out)
+{
+	const struct expiry_entry *entry = &e->items[at];
+	const struct partition_list *list = entry->is_year ? &e->years : &e->days;
+	int r = 0;
+
+	*out = (struct store_day){ .day = entry->day,
+				   .days = entry->days,
+				   .is_year = entry->is_year,
+				   .bytes = entry->size,
+				   .newest_ns = entry->is_year ? 0 : entry->newest_ns,
+				   .reason = entry->goes ? expiry_reason_text(entry->reason) : NULL };
+	for (size_t i = e->first[at]; r == 0 && i < list->count && list->items[i]->day == entry->day; i++) {
+		struct partition *p = list->items[i];
+
+		out->files++;
+		out->is_open |= !partition_is_closed(p);
+		if (!p->is_year)
+			r = state_unreadable(s, p, partition_count(p, &out->profiles));
+		if (db_is_damage(r)) {
+			state_damaged(s, p);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+int sqlite_survey(struct store_state *state, store_day_fn *visit, void *ctx, struct store_outlook *out)
+{
+	struct sqlite_state *s = (struct sqlite_state *)state;
+	scoped(entries_release) struct entries e = { 0 };
+	struct store_outlook outlook;
+	int r = read_entries(s, &e);
+
+	if (r < 0)
+		return r;
+	look_ahead(s, &e, &outlook);
+	for (size_t i = 0; r == 0 && i < e.count; i++) {
+		struct store_day day;
+
+		r = survey_entry(s, &e, i, &day);
+		outlook.bytes += e.items[i].size;
+		r = r ? r : visit(ctx, &day);
+	}
+	if (r == 0)
+		*out = outlook;
+	return r;
 }
 
 /* Seeding */

@@ -148,6 +148,32 @@ struct store_stats {
 	uint64_t rows_bad;  /* profiles that closing a day could not read; their file was set aside */
 };
 
+/* One day of profiles, or the sums of one year. */
+struct store_day {
+	int64_t day, days;     /* the first one since 1970; how many */
+	bool is_year, is_open; /* is_open: it takes profiles */
+	uint64_t profiles, files, bytes;
+	uint64_t newest_ns; /* newest upload, wall clock; 0: none, or not known */
+	const char *reason; /* it goes at the next maintain(), and why: age, size, free. NULL: it stays */
+};
+
+typedef int store_day_fn(void *ctx, const struct store_day *day);
+
+/* What retention sees, and will do. */
+struct store_outlook {
+	uint64_t age_max_ns, size_max, free_min, rollup_age_max_ns; /* as in struct store_config */
+	uint64_t bytes;                                             /* of all files, which size_max limits */
+	bool disk_known;                                            /* the next three are of the file system */
+	uint64_t disk_size, disk_free, leaving; /* bytes; leaving: of files that go once their last reader is done */
+	uint64_t free_goal;                     /* in force; 0: none */
+	bool is_lowered, is_over,
+		is_stuck; /* as expiry_plan has them; a file could not be removed: nothing goes for room */
+	bool any_next;    /* something will go because of its age: */
+	bool next_is_year;
+	int64_t next_day;
+	uint64_t next_ns; /* not before, wall clock */
+};
+
 struct store_config {
 	const char *path;           /* directory; made when missing. Not used by the memory store */
 	const struct clock *clock;  /* wall time of uploads, retention and closing */
@@ -241,6 +267,10 @@ struct store {
 	 * retention. To be called about once a minute.
 	 */
 	int (*maintain)(struct store_state *s);
+	/** survey - every day, then every year of sums, in their order; and what goes next. Return: as list(). */
+	int (*survey)(struct store_state *s, store_day_fn *visit, void *ctx, struct store_outlook *out);
+	/** odd - files that are out of service, and those that were set aside. Return: how many, or -errno. */
+	int (*odd)(struct store_state *s, store_problem_fn *visit, void *ctx);
 	/** warm - load what puts to services written in the last hour need; a server is ready after it. */
 	int (*warm)(struct store_state *s);
 	/** compact - close every day that is over now. Return: how many, or -errno. */

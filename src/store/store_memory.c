@@ -522,10 +522,15 @@ static int expire(struct store_state *state, uint64_t before_ns)
 	return r ? r : drop_days(s, &days);
 }
 
+static struct expiry_rules rules_of(const struct memory_state *s)
+{
+	return (struct expiry_rules){ .age_max_ns = s->config.age_max_ns, .size_max = s->config.size_max };
+}
+
 static int maintain(struct store_state *state)
 {
 	struct memory_state *s = (struct memory_state *)state;
-	const struct expiry_rules rules = { .age_max_ns = s->config.age_max_ns, .size_max = s->config.size_max };
+	const struct expiry_rules rules = rules_of(s);
 	uint64_t wall = clock_wall_ns(s->config.clock), monotonic = clock_monotonic_ns(s->config.clock);
 	scoped(days_release) struct days days = { 0 };
 	struct expiry_plan plan;
@@ -542,6 +547,55 @@ static int maintain(struct store_state *state)
 			expiry_removed(&s->expiry, wall, monotonic);
 	ignore(drop_days(s, &days)); /* what went is counted */
 	return 0;
+}
+
+static int survey(struct store_state *state, store_day_fn *visit, void *ctx, struct store_outlook *out)
+{
+	struct memory_state *s = (struct memory_state *)state;
+	const struct expiry_rules rules = rules_of(s);
+	uint64_t wall = clock_wall_ns(s->config.clock), monotonic = clock_monotonic_ns(s->config.clock);
+	scoped(days_release) struct days days = { 0 };
+	struct store_outlook found = { .age_max_ns = rules.age_max_ns, .size_max = rules.size_max };
+	struct expiry_memory memory;
+	struct expiry_plan plan;
+	size_t next = 0;
+	int r;
+
+	locked(s);
+	memory = s->expiry;
+	r = read_days(s, &days);
+	if (r < 0)
+		return r;
+	(void)expiry_tick(&memory, wall, monotonic);
+	expiry_decide(&rules, &(struct expiry_disk){ 0 }, &memory, wall, monotonic, days.items, days.count, &plan);
+	found.is_over = plan.is_over;
+	found.any_next = expiry_next(&rules, &memory, days.items, days.count, wall, &next, &found.next_ns);
+	found.next_day = found.any_next ? days.items[next].day : 0;
+	for (size_t i = 0; r == 0 && i < days.count; i++) {
+		const struct expiry_entry *e = &days.items[i];
+		struct store_day day = { .day = e->day,
+					 .days = 1,
+					 .is_open = true,
+					 .bytes = e->size,
+					 .newest_ns = e->newest_ns,
+					 .reason = e->goes ? expiry_reason_text(e->reason) : NULL };
+
+		for (size_t at = 0; at < s->count; at++)
+			day.profiles += (int64_t)(s->items[at]->created_ns / STORE_DAY_NS) == e->day;
+		found.bytes += e->size;
+		r = visit(ctx, &day);
+	}
+	if (r == 0)
+		*out = found;
+	return r;
+}
+
+static int odd(struct store_state *state, store_problem_fn *visit, void *ctx)
+{
+	(void)state;
+	(void)visit;
+	(void)ctx;
+	return 0; /* there are no files */
 }
 
 static int warm(struct store_state *state)
@@ -598,6 +652,8 @@ const struct store store_memory = {
 	.weigh = weigh,
 	.expire = expire,
 	.maintain = maintain,
+	.survey = survey,
+	.odd = odd,
 	.warm = warm,
 	.compact = compact,
 	.check = check,

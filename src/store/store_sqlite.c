@@ -54,17 +54,24 @@ static int count_profiles(struct partition *p, sqlite3 *db, uint64_t *out)
 	return 0;
 }
 
-static int add_partition(struct partition *p, struct store_stats *out)
+int partition_count(struct partition *p, uint64_t *out)
 {
 	struct reader *reader = NULL;
-	struct stat st;
 	uint64_t profiles = 0;
 	int r = partition_reader(p, &reader);
 
 	r = r ? r : count_profiles(p, reader->db, &profiles);
 	partition_reader_done(p, reader);
+	*out += profiles;
+	return r;
+}
+
+static int add_partition(struct partition *p, struct store_stats *out)
+{
+	struct stat st;
+	int r = partition_count(p, &out->profiles);
+
 	out->partitions++;
-	out->profiles += profiles;
 	if (stat(p->path, &st) == 0)
 		out->bytes += (uint64_t)st.st_size;
 	return r;
@@ -158,6 +165,8 @@ const struct store store_sqlite = {
 	.weigh = sqlite_weigh,
 	.expire = sqlite_expire,
 	.maintain = sqlite_maintain,
+	.survey = sqlite_survey,
+	.odd = sqlite_odd,
 	.warm = sqlite_warm,
 	.compact = sqlite_compact,
 	.check = sqlite_check,

@@ -252,12 +252,70 @@ static void begins_slowly(void **state)
 	assert_int_equal(pass(&m, HOUR), 1);
 }
 
+/* What is next by age, and when: as many hours behind NOW. */
+static void looks_ahead(void **state)
+{
+	static const struct {
+		const char *name;
+		struct expiry_rules rules;
+		struct expiry_entry entries[3];
+		uint64_t last_hours; /* before NOW something went; 0: never */
+		int at;              /* -1: nothing ever */
+		uint64_t hours;
+	} next[] = {
+		{ "no rule", { .size_max = 1 }, { AT(TODAY - 9, TODAY - 9, 1) }, 0, -1, 0 },
+		{ "nothing is kept", { .age_max_ns = DAY }, { { 0 } }, 0, -1, 0 },
+		/* uploads of the morning are an hour old */
+		{ "the oldest",
+		  { .age_max_ns = 9 * DAY },
+		  { AT(TODAY, TODAY, 1), AT(TODAY - 4, TODAY - 4, 1) },
+		  9,
+		  1,
+		  4 * 24 + 23 },
+		{ "by upload, not by date",
+		  { .age_max_ns = 9 * DAY },
+		  { AT(TODAY - 8, TODAY, 1), AT(TODAY - 4, TODAY - 4, 1) },
+		  9,
+		  1,
+		  4 * 24 + 23 },
+		{ "old enough, one just went", { .age_max_ns = DAY }, { AT(TODAY - 8, TODAY - 8, 1) }, 0, 0, 1 },
+		{ "a day is over first", { .age_max_ns = HOUR }, { AT(TODAY, TODAY, 1) }, 9, 0, 16 },
+		{ "tomorrow's file has nothing yet", { .age_max_ns = HOUR }, { AT(TODAY + 1, 0, 1) }, 9, -1, 0 },
+		{ "a year",
+		  { .age_max_ns = 30 * DAY, .rollup_age_max_ns = DAY },
+		  { YEAR(TODAY - 366, 1), AT(TODAY, TODAY, 1) },
+		  9,
+		  0,
+		  16 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(next); i++) {
+		const struct expiry_memory m = { .last_wall_ns =
+							 next[i].last_hours ? NOW - next[i].last_hours * HOUR : 0 };
+		size_t count = 0, at = 99;
+		uint64_t when = 0;
+		bool any;
+
+		print_message("  %s\n", next[i].name);
+		while (count < ARRAY_SIZE(next[i].entries) && next[i].entries[count].days)
+			count++;
+		any = expiry_next(&next[i].rules, &m, next[i].entries, count, NOW, &at, &when);
+		assert_int_equal(any, next[i].at >= 0);
+		if (!any)
+			continue;
+		assert_int_equal(at, next[i].at);
+		assert_int_equal(when, NOW + next[i].hours * HOUR);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chooses),
 		cmocka_unit_test(survives_a_wrong_clock),
 		cmocka_unit_test(begins_slowly),
+		cmocka_unit_test(looks_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
