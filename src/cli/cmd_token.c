@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth token create|list|revoke: who may use a collector. A running one sees the change within a second. */
-#include <fcntl.h>
-#include <inttypes.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/io.h"
 #include "cli/command.h"
 #include "cli/serve_options.h"
 #include "collector/tokens.h"
@@ -30,8 +26,7 @@ struct session {
 	const struct config *config;
 	unsigned int scopes; /* as checked */
 	struct buf folder, path, out;
-	struct token_list list;
-	int lock_fd;
+	struct token_edit edit;
 };
 
 static void session_release(struct session *s)
@@ -39,8 +34,7 @@ static void session_release(struct session *s)
 	buf_release(&s->folder);
 	buf_release(&s->path);
 	buf_release(&s->out);
-	token_list_release(&s->list);
-	closep(&s->lock_fd);
+	token_edit_release(&s->edit);
 }
 
 static int fail(const struct session *s, int r)
@@ -48,34 +42,20 @@ static int fail(const struct session *s, int r)
 	return command_fail(&command_token, "%s: %s", s->path.ptr, strerror(-r));
 }
 
-static int load(struct session *s)
+static int load(struct session *s, bool writes)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
-	unsigned int line;
-	int r = io_read_file(buf_cstr(&s->path), &text);
+	const char *path = buf_cstr(&s->path);
+	int r = writes ? token_edit_begin(&s->edit, path, true) : token_edit_read(&s->edit, path);
 
-	if (r == -ENOENT)
-		return EXIT_DONE;
-	if (r < 0)
-		return fail(s, r);
-	r = token_list_parse(buf_str(&text), &s->list, &line);
 	if (r == -EBADMSG)
-		return command_fail(&command_token, "%s: line %u cannot be read", s->path.ptr, line);
+		return command_fail(&command_token, "%s: line %u cannot be read", s->path.ptr, s->edit.line);
 	return r < 0 ? fail(s, r) : EXIT_DONE;
 }
 
 static int save(struct session *s)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
-	mode_t before = umask(0077);
-	int r;
+	int r = token_edit_save(&s->edit);
 
-	token_list_write(&s->list, &text);
-	r = text.error ? text.error : io_replace_file(s->path.ptr, text.ptr, text.len);
-	(void)umask(before);
-	if (r == 0 && chmod(s->path.ptr, 0600) < 0)
-		r = -errno;
-	r = r ? r : io_sync_folder(buf_cstr(&s->folder)); /* a revoked token does not come back */
 	return r < 0 ? fail(s, r) : EXIT_DONE;
 }
 
@@ -110,22 +90,14 @@ static int check_revoke(struct session *s, const char *operand)
 
 static int create(struct session *s, const char *operand)
 {
-	struct token_list *l = &s->list;
-	struct str name = str_of(s->config->name);
-	struct token *items;
-	int r;
+	int r = token_edit_add(&s->edit, str_of(s->config->name), s->scopes,
+			       clock_wall_ns(&clock_system) / NSEC_PER_SEC, &s->out);
 
 	(void)operand;
-	if (l->count == TOKENS_MAX)
+	if (r == -EOVERFLOW)
 		return command_fail(&command_token, "there are %d tokens, no more fit", TOKENS_MAX);
-	items = realloc(l->items, (l->count + 1) * sizeof(*items));
-	if (!items)
-		return command_fail(&command_token, "out of memory");
-	l->items = items;
-	r = token_make(name, s->scopes, clock_wall_ns(&clock_system) / NSEC_PER_SEC, &l->items[l->count], &s->out);
 	if (r < 0)
 		return command_fail(&command_token, "%s", r == -E2BIG ? "--name is too long" : strerror(-r));
-	l->count++;
 	buf_addc(&s->out, '\n');
 	r = save(s);
 	return r == EXIT_DONE ? command_print(&command_token, &s->out) : r;
@@ -134,8 +106,8 @@ static int create(struct session *s, const char *operand)
 static int list(struct session *s, const char *operand)
 {
 	(void)operand;
-	for (size_t i = 0; i < s->list.count; i++) {
-		const struct token *t = &s->list.items[i];
+	for (size_t i = 0; i < s->edit.list.count; i++) {
+		const struct token *t = &s->edit.list.items[i];
 
 		buf_addf(&s->out, "%s ", t->id);
 		token_scopes_write(t->scopes, &s->out);
@@ -148,14 +120,8 @@ static int list(struct session *s, const char *operand)
 
 static int revoke_token(struct session *s, const char *operand)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->list.count; i++)
-		if (strcmp(s->list.items[i].id, operand) != 0)
-			s->list.items[kept++] = s->list.items[i];
-	if (kept == s->list.count)
+	if (token_edit_revoke(&s->edit, str_of(operand), NULL) < 0)
 		return command_fail(&command_token, "there is no token %s", operand);
-	s->list.count = kept;
 	return save(s);
 }
 
@@ -175,25 +141,13 @@ static int make_folder(struct session *s)
 	return EXIT_DONE;
 }
 
-/* One writer at a time. */
-static int lock(struct session *s)
-{
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
-
-	buf_addf(&path, "%s.lock", buf_cstr(&s->path));
-	s->lock_fd = open(buf_cstr(&path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (s->lock_fd < 0 || flock(s->lock_fd, LOCK_EX) < 0)
-		return command_fail(&command_token, "%s: %s", path.ptr, strerror(errno));
-	return EXIT_DONE;
-}
-
 static int run_verb(const struct config *config, const struct verb *verb, const char *operand)
 {
 	scoped(session_release) struct session s = { .config = config,
 						     .folder = BUF_INIT(KIB(16)),
 						     .path = BUF_INIT(KIB(16)),
 						     .out = BUF_INIT(MIB(1)),
-						     .lock_fd = -1 };
+						     .edit = TOKEN_EDIT_INIT };
 	int r = verb->check(&s, operand);
 
 	serve_data_dir(config->data_dir, &s.folder);
@@ -203,9 +157,7 @@ static int run_verb(const struct config *config, const struct verb *verb, const 
 	r = r ? r : command_become_owner(&command_token, buf_cstr(&s.folder));
 	if (r == EXIT_DONE && !verb->makes && access(buf_cstr(&s.path), F_OK) < 0 && errno == ENOENT)
 		return verb->run(&s, operand); /* no token: nothing to lock, and nothing is made */
-	if (r == EXIT_DONE && verb->writes)
-		r = lock(&s);
-	r = r ? r : load(&s);
+	r = r ? r : load(&s, verb->writes);
 	return r ? r : verb->run(&s, operand);
 }
 

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/tokens.h"
 
+#include <fcntl.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "codec/json.h"
 
 #define FILE_MAX MIB(1)
+#define LOCK_TRIES 100
+#define LOCK_PAUSE_US 10000
 #define HEADER "# hearth tokens: hash scopes created name. Made by hearth token; secrets are not kept.\n"
 
 static const struct {
@@ -143,6 +149,45 @@ void token_list_write(const struct token_list *l, struct buf *out)
 	}
 }
 
+static int parse_scopes(struct str list, unsigned int *out)
+{
+	struct str key, value;
+
+	if (!list.len || list.ptr[0] != '[')
+		return -EBADMSG;
+	while (json_member(&list, &key, &value) == 1) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+		unsigned int scope;
+
+		if (json_text(value, &text) < 0 || text.error || token_scopes_parse(buf_str(&text), &scope) < 0)
+			return -EBADMSG;
+		*out |= scope;
+	}
+	return *out ? 0 : -EBADMSG;
+}
+
+int token_request_parse(struct str json, struct buf *name, unsigned int *scopes)
+{
+	struct str rest = json, object, key, value;
+	unsigned int found = 0;
+	int r = 0;
+
+	if (json_value(&rest, &object) < 0 || !object.len || object.ptr[0] != '{')
+		return -EBADMSG;
+	while (r == 0 && json_member(&object, &key, &value) == 1) {
+		if (str_eq(key, STR("\"name\""))) {
+			buf_clear(name);
+			r = json_text(value, name);
+		} else if (str_eq(key, STR("\"scopes\""))) {
+			r = parse_scopes(value, &found);
+		}
+	}
+	if (r < 0 || name->error || !found)
+		return -EBADMSG;
+	*scopes = found;
+	return 0;
+}
+
 static int hash_of(struct str secret, uint8_t out[TOKEN_HASH_SIZE])
 {
 	return gnutls_hash_fast(GNUTLS_DIG_SHA256, secret.ptr ? secret.ptr : "", secret.len, out) < 0 ? -EIO : 0;
@@ -174,23 +219,150 @@ int token_make(struct str name, unsigned int scopes, uint64_t now_s, struct toke
 	return 0;
 }
 
-int token_allows(const struct token_list *l, struct str secret, enum token_scope scope)
+/* Takes equally long for all that are wrong. Return: 0, -EACCES, -errno. */
+static int find(const struct token_list *l, struct str secret, struct token *out)
 {
 	uint8_t hash[TOKEN_HASH_SIZE];
-	unsigned int found = 0, scopes = 0;
+	size_t found = l->count;
 	int r = hash_of(secret, hash);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < l->count; i++) {
-		unsigned int same = gnutls_memcmp(hash, l->items[i].hash, sizeof(hash)) == 0;
-
-		found |= same;
-		scopes |= same ? l->items[i].scopes : 0;
-	}
-	if (!found)
+	for (size_t i = 0; i < l->count; i++)
+		found = gnutls_memcmp(hash, l->items[i].hash, sizeof(hash)) == 0 ? i : found;
+	if (found == l->count)
 		return -EACCES;
-	return scopes & (scope | TOKEN_ADMIN) ? 0 : -EPERM;
+	*out = l->items[found];
+	return 0;
+}
+
+int token_allows(const struct token_list *l, struct str secret, enum token_scope scope)
+{
+	struct token token;
+	int r = find(l, secret, &token);
+
+	if (r < 0)
+		return r;
+	return token.scopes & (scope | TOKEN_ADMIN) ? 0 : -EPERM;
+}
+
+/* Changing the file */
+
+/* One writer at a time. */
+static int lock_file(struct token_edit *e, bool wait)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	int r = -EWOULDBLOCK;
+
+	buf_addf(&path, "%s.lock", e->path);
+	if (path.error)
+		return path.error;
+	e->lock_fd = open(buf_cstr(&path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (e->lock_fd < 0)
+		return -errno;
+	if (wait)
+		return flock(e->lock_fd, LOCK_EX) < 0 ? -errno : 0;
+	for (int i = 0; i < LOCK_TRIES && r == -EWOULDBLOCK; i++) {
+		if (i)
+			(void)usleep(LOCK_PAUSE_US);
+		r = flock(e->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
+static int load_file(struct token_edit *e)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(FILE_MAX);
+	int r = io_read_file(e->path, &text);
+
+	if (r == -ENOENT)
+		return 0;
+	return r ? r : token_list_parse(buf_str(&text), &e->list, &e->line);
+}
+
+int token_edit_begin(struct token_edit *e, const char *path, bool wait)
+{
+	int r;
+
+	e->path = str_dup(str_of(path));
+	r = e->path ? lock_file(e, wait) : -ENOMEM;
+	return r ? r : load_file(e);
+}
+
+int token_edit_read(struct token_edit *e, const char *path)
+{
+	e->path = str_dup(str_of(path));
+	return e->path ? load_file(e) : -ENOMEM;
+}
+
+void token_edit_release(struct token_edit *e)
+{
+	token_list_release(&e->list);
+	free(e->path);
+	closep(&e->lock_fd);
+}
+
+int token_edit_add(struct token_edit *e, struct str name, unsigned int scopes, uint64_t now_s, struct buf *secret)
+{
+	struct token_list *l = &e->list;
+	int r = l->count == TOKENS_MAX ? -EOVERFLOW : array_grow(&l->items, &l->cap, l->count, TOKENS_MAX);
+
+	r = r ? r : token_make(name, scopes, now_s, &l->items[l->count], secret);
+	l->count += r == 0;
+	return r;
+}
+
+int token_edit_revoke(struct token_edit *e, struct str id, struct token *out)
+{
+	struct token_list *l = &e->list;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (!str_eq(id, str_of(l->items[i].id)))
+			continue;
+		if (out)
+			*out = l->items[i];
+		memmove(&l->items[i], &l->items[i + 1], (l->count - i - 1) * sizeof(*l->items));
+		l->count--;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int write_synced(const char *path, struct str text)
+{
+	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? -errno : io_write_all(fd, text.ptr, text.len);
+
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
+static int sync_folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	scoped(freep) char *folder = slash ? str_dup(str_n(path, MAX((size_t)(slash - path), (size_t)1))) : NULL;
+
+	return slash && !folder ? -ENOMEM : io_sync_folder(folder ? folder : ".");
+}
+
+int token_edit_save(struct token_edit *e)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(FILE_MAX), fresh = BUF_INIT(KIB(16));
+	scoped(freep) char *target = realpath(e->path, NULL); /* of a link, what it leads to */
+	const char *path = target ? target : e->path;
+	int r;
+
+	token_list_write(&e->list, &text);
+	buf_addf(&fresh, "%s.tmp-%d", path, (int)getpid());
+	r = text.error ? text.error : fresh.error;
+	if (r < 0)
+		return r;
+	(void)unlink(buf_cstr(&fresh)); /* of a process that had this number and was killed; we have the lock */
+	r = write_synced(buf_cstr(&fresh), buf_str(&text));
+	if (r == 0 && rename(buf_cstr(&fresh), path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlink(buf_cstr(&fresh));
+	return r ? r : sync_folder_of(path); /* a revoked token does not come back */
 }
 
 /* The file of a running server */
@@ -332,6 +504,40 @@ bool token_file_asks(struct token_file *f)
 	asks = f->existed;
 	(void)pthread_mutex_unlock(&f->lock);
 	return asks;
+}
+
+const char *token_file_path(const struct token_file *f)
+{
+	return f->path;
+}
+
+int token_file_find(struct token_file *f, struct str secret, struct token *out)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&f->lock);
+	look_sometimes(f);
+	r = find(&f->list, secret, out);
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
+int token_file_list(struct token_file *f, struct token_list *out)
+{
+	struct token_list copy = { 0 };
+
+	(void)pthread_mutex_lock(&f->lock);
+	look_sometimes(f);
+	copy.items = calloc(f->list.count + 1, sizeof(*copy.items));
+	if (copy.items && f->list.count) {
+		memcpy(copy.items, f->list.items, f->list.count * sizeof(*copy.items));
+		copy.count = copy.cap = f->list.count;
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!copy.items)
+		return -ENOMEM;
+	*out = copy;
+	return 0;
 }
 
 int token_file_reload(struct token_file *f)

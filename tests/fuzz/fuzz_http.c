@@ -142,10 +142,19 @@ static void tokens(struct str in)
 	must(str_eq(buf_str(&once), buf_str(&again)));
 }
 
+static void token_request(struct str in)
+{
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(4));
+	unsigned int scopes = 0;
+
+	if (token_request_parse(in, &name, &scopes) == 0)
+		must(scopes && scopes <= (TOKEN_INGEST | TOKEN_READ | TOKEN_ADMIN) && name.len <= 3 * in.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const parsers[])(struct str) = { query, escapes,   path,   head,   labels,
-						       times, multipart, tokens, render, whose };
+	static void (*const parsers[])(struct str) = { query,     escapes, path,   head,  labels,       times,
+						       multipart, tokens,  render, whose, token_request };
 
 	if (size < 1 || size > KIB(64))
 		return 0;

@@ -184,6 +184,95 @@ static void looks_at_the_time_of_change(void **state)
 	(void)unlink(path);
 }
 
+static void reads_requests(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		unsigned int scopes; /* 0: refused */
+	} cases_of[] = {
+		{ "{\"name\": \"a b\", \"scopes\": [\"ingest\", \"admin\"]}", "a b", TOKEN_INGEST | TOKEN_ADMIN },
+		{ "{\"scopes\":[\"read\"],\"more\":{\"x\":[1]}}", "", TOKEN_READ },
+		{ "{\"name\": \"\\u202e<b>\", \"scopes\": [\"read\"]}", "\xe2\x80\xae<b>", TOKEN_READ },
+		{ "{\"name\": \"a\", \"name\": \"b\", \"scopes\": [\"read\"]}", "b", TOKEN_READ },
+		{ "{\"name\": \"a\", \"scopes\": []}", NULL, 0 },
+		{ "{\"name\": \"a\"}", NULL, 0 },
+		{ "{\"name\": \"a\", \"scopes\": \"read\"}", NULL, 0 },
+		{ "{\"name\": 5, \"scopes\": [\"read\"]}", NULL, 0 },
+		{ "{\"scopes\": [\"root\"]}", NULL, 0 },
+		{ "{\"scopes\": [\"read\", \"root\"]}", NULL, 0 },
+		{ "{\"scopes\": [7]}", NULL, 0 },
+		{ "[\"read\"]", NULL, 0 },
+		{ "", NULL, 0 },
+		{ "{", NULL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases_of); i++) {
+		scoped(buf_release) struct buf name = BUF_INIT(KIB(1));
+		unsigned int scopes = 99;
+		int r = token_request_parse(str_of(cases_of[i].text), &name, &scopes);
+
+		print_message("  %s\n", cases_of[i].text);
+		assert_int_equal(r, cases_of[i].scopes ? 0 : -EBADMSG);
+		assert_int_equal(scopes, cases_of[i].scopes ? cases_of[i].scopes : 99);
+		if (r == 0)
+			assert_string_equal(buf_cstr(&name), cases_of[i].name);
+	}
+}
+
+static void changes_its_file(void **state)
+{
+	char folder[] = "/tmp/hearth-edit-XXXXXX", path[64], lock[80];
+	scoped(buf_release) struct buf secret = BUF_INIT(256), other = BUF_INIT(256), text = BUF_INIT(KIB(4));
+	struct token gone;
+	struct stat st;
+	char id[sizeof(gone.id)];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/tokens", folder);
+	(void)snprintf(lock, sizeof(lock), "%s.lock", path);
+	{
+		scoped(token_edit_release) struct token_edit e = TOKEN_EDIT_INIT;
+		scoped(token_edit_release) struct token_edit second = TOKEN_EDIT_INIT;
+
+		assert_int_equal(token_edit_begin(&e, path, true), 0);
+		assert_int_equal(token_edit_add(&e, STR("a\nb"), TOKEN_READ, 5, &secret), 0);
+		assert_int_equal(token_edit_add(&e, STR("c"), TOKEN_ADMIN, 6, &other), 0);
+		assert_int_equal(token_edit_begin(&second, path, false), -EWOULDBLOCK); /* one at a time */
+		assert_int_equal(stat(path, &st), -1); /* nothing is in force before it is saved */
+		assert_int_equal(token_edit_save(&e), 0);
+		memcpy(id, e.list.items[0].id, sizeof(id));
+	}
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(io_read_file(path, &text), 0);
+	assert_true(str_search(buf_str(&text), buf_str(&secret)) < 0); /* the secret is not kept */
+	{
+		scoped(token_edit_release) struct token_edit e = TOKEN_EDIT_INIT;
+
+		assert_int_equal(token_edit_begin(&e, path, false), 0);
+		assert_int_equal(e.list.count, 2);
+		assert_string_equal(e.list.items[0].name, "a?b"); /* one line each */
+		assert_int_equal(token_allows(&e.list, buf_str(&secret), TOKEN_READ), 0);
+		assert_int_equal(token_edit_revoke(&e, STR("none"), NULL), -ENOENT);
+		assert_int_equal(token_edit_revoke(&e, str_of(id), &gone), 0);
+		assert_string_equal(gone.name, "a?b");
+		assert_int_equal(token_edit_save(&e), 0);
+	}
+	{
+		scoped(token_edit_release) struct token_edit e = TOKEN_EDIT_INIT;
+
+		assert_int_equal(token_edit_read(&e, path), 0);
+		assert_int_equal(e.list.count, 1);
+		assert_int_equal(token_allows(&e.list, buf_str(&secret), TOKEN_READ), -EACCES);
+		assert_int_equal(token_allows(&e.list, buf_str(&other), TOKEN_READ), 0);
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(rmdir(folder), 0); /* nothing else is left there */
+}
+
 static int parse_one(void *ctx)
 {
 	struct token_list l = { 0 };
@@ -211,6 +300,8 @@ int main(void)
 		cmocka_unit_test(no_token_is_not_no_file),
 		cmocka_unit_test(reads_again_what_it_could_not),
 		cmocka_unit_test(looks_at_the_time_of_change),
+		cmocka_unit_test(reads_requests),
+		cmocka_unit_test(changes_its_file),
 		cmocka_unit_test(survives_no_memory),
 	};
 
