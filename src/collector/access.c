@@ -26,9 +26,18 @@ bool access_same_origin(struct str origin, struct str host)
 	return slashes >= 0 && host.len && str_eq(str_skip(origin, (size_t)slashes + 3), host);
 }
 
-static bool only_reads(struct str method)
+bool access_only_reads(struct str method)
 {
 	return str_eq(method, STR("GET")) || str_eq(method, STR("HEAD"));
+}
+
+bool access_is_foreign(struct http_request *rq)
+{
+	struct str origin = http_header_get(rq, "Origin"), site = http_header_get(rq, "Sec-Fetch-Site");
+
+	if (origin.ptr && !access_same_origin(origin, http_header_get(rq, "Host")))
+		return true;
+	return site.ptr && !str_eq(site, STR("same-origin")) && !str_eq(site, STR("none"));
 }
 
 /* The secret that the request came with: of its header, else of the cookie. A cookie comes by itself, so requests that
@@ -41,7 +50,8 @@ static int find_secret(struct http_request *rq, struct buf *out)
 		return http_credentials(header, out) == 0 ? 0 : -EACCES;
 	if (http_cookie(http_header_get(rq, "Cookie"), STR(ACCESS_COOKIE), &cookie) < 0)
 		return -EACCES;
-	if (!only_reads(rq->method) && !access_same_origin(http_header_get(rq, "Origin"), http_header_get(rq, "Host")))
+	if (!access_only_reads(rq->method) &&
+	    !access_same_origin(http_header_get(rq, "Origin"), http_header_get(rq, "Host")))
 		return -EACCES;
 	buf_adds(out, cookie);
 	return out->error ? -EACCES : 0;

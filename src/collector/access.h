@@ -34,6 +34,13 @@ bool access_in_time(struct collector *c, struct http_request *rq, struct http_re
 
 /** access_same_origin - whether a page of @origin was served under the name @host. */
 bool access_same_origin(struct str origin, struct str host);
+bool access_only_reads(struct str method);
+/**
+ * access_is_foreign - whether a page of another origin sent it, as its browser says: by Origin, and by Sec-Fetch-Site
+ * (Fetch Metadata Request Headers, W3C), where another port of the same host is "same-site". What is no browser sends
+ * neither.
+ */
+bool access_is_foreign(struct http_request *rq);
 /** access_has - whether the request may do what needs @scope. */
 bool access_has(struct call *call, enum token_scope scope);
 /** access_knows - whether @secret is a token, whatever its scopes. */

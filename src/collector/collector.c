@@ -274,6 +274,8 @@ static bool from_here(struct collector *c, struct http_request *rq, struct http_
 	}
 	if (origin.ptr && !listed && !access_same_origin(origin, host))
 		fine = false;
+	if (!listed && !access_only_reads(rq->method) && access_is_foreign(rq))
+		fine = false;
 	if (c->config.local_only && !access_asks_token(c) && host.ptr &&
 	    (http_host_split(host, &name, &port) < 0 || !http_host_is_loopback(name)))
 		fine = false;

@@ -564,6 +564,10 @@ def signs_in(folder):
         gone = "/api/0/profiles?service=x&from=-1h&to=now"
         tap.ok(c.ask("DELETE", gone, headers=cookies["admin"]).status == 401, "the cookie changes nothing without an origin")
         tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], "Origin": "http://evil.example"}).status == 403, "nor from another one")
+        for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+            answer = c.ask("DELETE", gone, headers={"Authorization": "Bearer " + secrets["admin"], "Sec-Fetch-Site": site})
+            tap.ok(answer.status == status, f"nor when the browser says that the page is elsewhere: {site}", answer.status)
+        tap.ok(c.get("/", **{"Sec-Fetch-Site": "cross-site"}).status == 200, "a link from elsewhere opens the page")
         tap.ok(c.ask("DELETE", gone, headers={**cookies["read"], **origin}).status == 403, "nor without the scope admin")
         tap.ok(c.ask("DELETE", gone, headers={**cookies["admin"], **origin}).status == 200, "with both it does")
         token = {"Authorization": "Bearer " + secrets["admin"]}
