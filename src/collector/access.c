@@ -103,6 +103,32 @@ bool access_is_admin(struct call *call)
 	return access_asks_token(call->collector) && access_has(call, TOKEN_ADMIN);
 }
 
+int access_token(struct call *call, struct token *out)
+{
+	scoped(buf_release) struct buf secret = BUF_INIT(KIB(8));
+
+	if (!access_asks_token(call->collector) || find_secret(call->rq, &secret) < 0)
+		return -EACCES;
+	return token_file_find(call->collector->config.tokens, buf_str(&secret), out);
+}
+
+bool access_may_change(struct call *call, struct token *by)
+{
+	const char *why = NULL;
+
+	if (access_is_foreign(call->rq))
+		why = "a page of another origin may not change anything";
+	else if (!access_asks_token(call->collector) || access_token(call, by) < 0)
+		why = "this needs a token with the scope admin: hearth token create --scope admin makes one";
+	else if (!(by->scopes & TOKEN_ADMIN))
+		why = "the token has not the scope that this needs";
+	if (!why)
+		return true;
+	metrics_add(call->collector->metrics, COLLECTOR_FORBIDDEN, 1);
+	answer_error(call->rs, 403, "%s", why);
+	return false;
+}
+
 void access_begin(struct http_request *rq, struct http_response *rs)
 {
 	struct request_note *note = calloc(1, sizeof(*note));

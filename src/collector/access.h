@@ -45,6 +45,15 @@ bool access_is_foreign(struct http_request *rq);
 bool access_has(struct call *call, enum token_scope scope);
 /** access_knows - whether @secret is a token, whatever its scopes. */
 bool access_knows(struct collector *c, struct str secret);
+/** access_token - the token of the request. Return: 0 or -EACCES. */
+int access_token(struct call *call, struct token *out) warn_unused;
+/**
+ * access_may_change - whether the request may change how the collector is run: it came with a token of the scope admin,
+ * and from no page but the collector's own, whatever --cors-origin says. @by: the token.
+ *
+ * Return: false after answering.
+ */
+bool access_may_change(struct call *call, struct token *by);
 /** access_is_admin - whether the request came with a token of that scope. */
 bool access_is_admin(struct call *call);
 /** access_spent - count bytes against the request's sender. */

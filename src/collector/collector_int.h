@@ -30,7 +30,7 @@ struct collector {
 	struct http_server *server;
 	uint64_t started_ns; /* wall clock */
 	_Atomic uint64_t overflow_said_ns;
-	atomic_bool ready;
+	atomic_bool ready, deleting; /* deleting: a service */
 };
 
 /* One request on its way through a handler. */
@@ -138,6 +138,8 @@ call_fn querier_call;
 call_fn view_services, view_types, view_labels, view_timeline, view_processes;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
+/* api_admin.c: the administration page's */
+call_fn admin_storage, admin_weigh, admin_delete_service, admin_tokens, admin_make_token, admin_revoke_token;
 /* api_snapshot.c: results that are kept */
 call_fn snapshot_keep, snapshot_list, snapshot_facts, snapshot_remove;
 

@@ -19,7 +19,10 @@
 	X(PROFILES_OUT_OF_TIME, "profiles_out_of_time", "uploads refused: their time is too far from now")         \
 	X(STORE_FULL, "store_full", "uploads refused because the disk is full")                                    \
 	X(STORE_FAILED, "store_failed", "uploads and queries that the store failed")                               \
+	X(SERVICES_DELETED, "services_deleted", "services that were deleted")                                      \
 	X(PROFILES_DELETED, "profiles_deleted", "profiles that were deleted because somebody asked for it")        \
+	X(TOKENS_MADE, "tokens_made", "tokens that were made over HTTP")                                           \
+	X(TOKENS_REVOKED, "tokens_revoked", "tokens that were revoked over HTTP")                                  \
 	X(UPLOADED_BYTES, "uploaded_bytes", "bytes of uploads as they came")                                       \
 	X(PROFILES_MERGED, "profiles_merged", "profiles merged for answers")                                       \
 	X(QUERIES_CANCELLED, "queries_cancelled", "queries whose client left")                                     \
