@@ -14,9 +14,11 @@ const REASONS = {
 const OWN_WORDS = new Set([413, 501, 507]);
 
 export class ApiError extends Error {
-	constructor(status, text) {
+	/** words: the collector's own, or '' */
+	constructor(status, text, words = '') {
 		super(text);
 		this.status = status;
+		this.words = words;
 	}
 }
 
@@ -78,9 +80,11 @@ export async function ask(path, params, options = {}) {
 	} catch {
 		// Not one of the collector's own errors.
 	}
-	throw new ApiError(response.status, reasonOf(response.status, text));
+	throw new ApiError(response.status, reasonOf(response.status, text), text.slice(0, 300));
 }
 
+/** The answer as JSON; null when it has no content. */
 export async function askJson(path, params, options) {
-	return (await ask(path, params, options)).json();
+	const response = await ask(path, params, options);
+	return response.status === 204 ? null : response.json();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages that a collector serves: which one is shown, of what, and signing in.
+import { AdminPage } from './admin_page.js';
 import { byId, shownName } from './around.js';
 import { ApiError, askJson } from './api.js';
 import { spanText } from './blocks.js';
@@ -18,7 +19,7 @@ import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
 const GRAPH_PAGES = ['profile', 'compare', 'live', 'snapshot'];
-const TITLES = { services: 'services', files: 'files', snapshot: 'snapshot', heat: 'heat map' };
+const TITLES = { services: 'services', files: 'files', snapshot: 'snapshot', heat: 'heat map', admin: 'admin' };
 
 /** Two times as somebody reads them, relative ones as they are. */
 function rangeText(from, to) {
@@ -74,6 +75,7 @@ class App {
 		this.hosts = new HostsPage(this);
 		this.live = new LivePage(this);
 		this.snapshot = new SnapshotPage(this);
+		this.admin = new AdminPage(this);
 		this.lines = new SourceLines(this.viewer, () => this.linesParams());
 		this.viewer.focusShown = (focus) => this.lines.show(focus);
 		this.listen();
@@ -135,8 +137,9 @@ class App {
 		byId('pages').setAttribute('aria-busy', 'true');
 		try {
 			if (selection.page !== 'live') this.live.hide();
-			const { services, heat, hosts } = this;
-			const page = { services, heat, hosts }[selection.page];
+			if (selection.page !== 'admin') this.admin.hide();
+			const { services, heat, hosts, admin } = this;
+			const page = { services, heat, hosts, admin }[selection.page];
 			if (page) await page.show(signal);
 			else if (selection.page === 'live') await this.live.show();
 			else if (selection.page === 'snapshot') await this.showSnapshot(signal);
@@ -162,7 +165,7 @@ class App {
 	showFrame() {
 		const { selection } = this;
 		const hasGraph = GRAPH_PAGES.includes(selection.page) || (selection.page === 'files' && Boolean(this.file));
-		for (const page of ['services', 'heat', 'hosts']) byId(page + '-page').hidden = selection.page !== page;
+		for (const page of ['services', 'heat', 'hosts', 'admin']) byId(page + '-page').hidden = selection.page !== page;
 		byId('files-page').hidden = selection.page !== 'files' || Boolean(this.file);
 		byId('profile-page').hidden = !hasGraph;
 		const isLive = selection.page === 'live';

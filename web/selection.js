@@ -2,7 +2,7 @@
 // What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
 import { formatLabels, parseLabels } from './api.js';
 
-export const PAGES = ['services', 'profile', 'compare', 'heat', 'hosts', 'live', 'files', 'snapshot'];
+export const PAGES = ['services', 'profile', 'compare', 'heat', 'hosts', 'live', 'files', 'snapshot', 'admin'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });
 const TEXT_MAX = 4096;
 const ID_MAX = 64;

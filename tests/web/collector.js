@@ -31,6 +31,7 @@ export class Collector {
 		chmodSync(collector.scratch, 0o755); // the collector may be another user
 		collector.port = await freePort();
 		collector.options = options;
+		collector.headers = {}; // of every request, such as a token
 		await collector.run();
 		return collector;
 	}
@@ -69,18 +70,26 @@ export class Collector {
 		rmSync(this.scratch, { recursive: true, force: true });
 	}
 
+	/** A new token, with which this object asks from then on. scopes: as in ingest,read */
+	takeToken(scopes) {
+		const done = spawnSync(process.env.HEARTH, ['token', 'create', '--data-dir', this.path('data'), '--scope', scopes, '--name', 'tests'], { encoding: 'utf8' });
+		if (done.status !== 0) throw new Error('hearth token: ' + done.stderr);
+		this.headers = { Authorization: 'Bearer ' + done.stdout.trim() };
+		return done.stdout.trim();
+	}
+
 	/** Stores a profile. at: ms; labels: { name: value } */
 	async upload(service, type, body, at, labels = {}) {
 		const piece = (text) => encodeURIComponent(text);
 		const pairs = Object.entries(labels).map(([name, value]) => `${piece(name)}=${piece(value)}`).join(',');
 		const query = new URLSearchParams({ service, type, created_at: String(Math.round(at)), ...(pairs && { labels: pairs }) });
-		const answer = await fetch(`${this.url}api/0/profiles?${query}`, { method: 'POST', body });
+		const answer = await fetch(`${this.url}api/0/profiles?${query}`, { method: 'POST', body, headers: this.headers });
 		if (answer.status !== 200) throw new Error(`upload: ${answer.status} ${await answer.text()}`);
 	}
 
 	/** An answer of the viewer's API; throws when it is none. */
 	async ask(what, params) {
-		const answer = await fetch(`${this.url}api/v1/${what}?${new URLSearchParams(params)}`);
+		const answer = await fetch(`${this.url}api/v1/${what}?${new URLSearchParams(params)}`, { headers: this.headers });
 		if (!answer.ok) throw new Error(`${what}: ${answer.status} ${await answer.text()}`);
 		return answer;
 	}
@@ -91,7 +100,7 @@ export class Collector {
 
 	/** Saves an answer as a file. Returns its path. */
 	async save(name, target) {
-		const answer = await fetch(this.url + target);
+		const answer = await fetch(this.url + target, { headers: this.headers });
 		if (!answer.ok) throw new Error(`${target}: ${answer.status} ${await answer.text()}`);
 		writeFileSync(this.path(name), Buffer.from(await answer.arrayBuffer()));
 		return this.path(name);

@@ -224,7 +224,6 @@ const API = {
 		const line = (file, at, total) => ({ file, line: at, self: total / 2, total });
 		return { sample: 'cpu', unit: 'nanoseconds', self: 6e9, total: 12e9, count: 3, lines: [line('/src/odd dir/a#b?.c', 12, 8e9), line('javascript:window.__hit=1//<b>', 3, 3e9), line('', 0, 1e9)] };
 	},
-	session: () => ({ needs_token: false, scopes: ['read', 'admin'] }),
 };
 
 /** The binary form of a flame graph (docs/api.yaml, flag 2). */
@@ -276,10 +275,72 @@ function liveEvents(query, round) {
 	return `event: totals\nid: ${round}\ndata: ${JSON.stringify(totals)}\n\nevent: flame\nid: ${round}\ndata: ${JSON.stringify({ meta, bin: binaryOf({ meta, ...tree }).toString('base64') })}\n\n`;
 }
 
-/** options.token: asked for. Returns { url, close, requests, streams, nextRound() }. */
+const DAY_MS = 86400000;
+
+/** What the administration page asks and changes. options: as startCollector() */
+class Admin {
+	constructor({ token = '', scopes = ['ingest', 'read', 'admin'], more = [], disk = {} }) {
+		this.session = { needs_token: Boolean(token), scopes };
+		this.services = [...SERVICES.map(([name]) => name), ...more];
+		this.tokens = token ? [this.token('0011223344556677', 'the <b>admin</b>\u202e', scopes, true), this.token('8899aabbccddeeff', 'agents', ['ingest'], false)] : [];
+		this.disk = disk;
+	}
+
+	token(id, name, scopes, own) {
+		return { id, name, scopes, created_ms: NOW - 30 * DAY_MS, own };
+	}
+
+	get mayChange() {
+		return this.session.needs_token && this.session.scopes.includes('admin');
+	}
+
+	storage() {
+		const days = Array.from({ length: 16 }, (_, i) => ({ day: new Date(NOW - (15 - i) * DAY_MS).toISOString().slice(0, 10), open: i > 13, profiles: 8640 + i, files: i > 13 ? 2 : 1, bytes: 41e6 + i * 1e5,
+			newest_ms: NOW - (15 - i) * DAY_MS - 5000, ...(i === 0 && { goes: 'age' }) }));
+		return { engine: 'sqlite', now_ms: NOW, days, years: [{ year: '2026', open: true, files: 1, bytes: 5e6 }],
+			retention: { age_ms: 14 * DAY_MS, daily_age_ms: 400 * DAY_MS, size: 2 ** 30, free_auto: true, free: 2 ** 30 }, disk: { size: 1e11, free: 6e10, leaving: 0, goal: 2 ** 30, lowered: false, ...this.disk },
+			over: false, stuck: false, next: { day: days[1].day, not_before_ms: NOW + 3600000 }, profiles: 138240, bytes: days.reduce((sum, day) => sum + day.bytes, 5e6), odd: [{ file: '2026-11-01.db', why: 'is a link <b>' }], odd_count: 1,
+			services: this.services, service_count: this.services.length };
+	}
+
+	/** Returns an answer, or { status, error }. */
+	answer(method, what, query, body) {
+		const refuse = (status, error) => ({ status, error });
+		const amount = (service) => ({ service, profiles: 4320, sums: 0, files: 16, bytes: 81920000, aside: 0 });
+		const isThere = (service) => this.services.includes(service);
+		if (what === 'storage') return this.storage();
+		if (what === 'storage/service') return isThere(query.get('service')) ? amount(query.get('service')) : refuse(404, 'nothing is stored of this service');
+		if (method !== 'GET' && !this.mayChange) return refuse(403, 'this needs a token with the scope admin');
+		if (what === 'services') {
+			const service = query.get('service');
+			if (!isThere(service)) return refuse(404, 'nothing is stored of this service');
+			if (service === 'php-fpm') return refuse(507, 'the disk is full: what stays is written anew and needs room beside; 12 profiles are removed, the rest is not');
+			this.services = this.services.filter((name) => name !== service);
+			return amount(service);
+		}
+		if (this.session.needs_token && !this.mayChange) return refuse(403, 'the token has not the scope that this needs');
+		if (method === 'GET') return { asked_for: this.session.needs_token, possible: true, writable: true, tokens: this.tokens };
+		if (method === 'POST') {
+			const made = this.token(String(this.tokens.length).repeat(16), body.name, body.scopes, false);
+			this.tokens.push(made);
+			return { ...made, token: 'hearth_' + 'ab'.repeat(32) };
+		}
+		const gone = this.tokens.find((token) => token.id === query.get('id'));
+		if (!gone) return refuse(404, 'there is no token with this id');
+		this.tokens = this.tokens.filter((token) => token !== gone);
+		return { ...gone, left: this.tokens.length };
+	}
+}
+
+/**
+ * options.token: asked for; scopes: what it may do; more: further names of services; disk: of what GET storage answers.
+ * Returns { url, close, requests, writes, streams, nextRound(), admin }; writes: [method, address, body] of what the admin page changes.
+ */
 export function startCollector(options = {}) {
 	const requests = [];
+	const writes = [];
 	const streams = new Set();
+	const admin = new Admin(options);
 	let round = 0;
 	const server = createServer(async (request, response) => {
 		const url = new URL(request.url, 'http://127.0.0.1');
@@ -312,8 +373,15 @@ export function startCollector(options = {}) {
 					return;
 				}
 				headers['Set-Cookie'] = `hearth-token=${options.token}; HttpOnly; SameSite=Strict; Path=/`;
-				send(200, 'application/json', JSON.stringify(API.session()));
+				send(200, 'application/json', JSON.stringify(admin.session));
 			});
+			return;
+		}
+		if (what === 'session') {
+			const isIn = !options.token || (request.headers.cookie ?? '').includes(options.token);
+			if (request.method === 'DELETE') headers['Set-Cookie'] = 'hearth-token=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0';
+			if (request.method === 'DELETE') send(204, 'text/plain', '');
+			else send(200, 'application/json', JSON.stringify(isIn ? admin.session : { needs_token: true, scopes: [] }));
 			return;
 		}
 		if (options.token && !(request.headers.cookie ?? '').includes(options.token)) {
@@ -335,6 +403,14 @@ export function startCollector(options = {}) {
 			send(status, 'application/json', answer ? JSON.stringify(answer) : '');
 			return;
 		}
+		if (['storage', 'storage/service', 'tokens'].includes(what) || (what === 'services' && request.method === 'DELETE')) {
+			let body = '';
+			for await (const part of request) body += part;
+			if (request.method !== 'GET') writes.push([request.method, request.url, body && JSON.parse(body)]);
+			const { status, error, ...answer } = admin.answer(request.method, what, url.searchParams, body && JSON.parse(body));
+			send(status ?? 200, 'application/json', JSON.stringify(status ? { code: status, error } : answer));
+			return;
+		}
 		if (!Object.hasOwn(API, what)) {
 			send(404, 'application/json', '{"code":404,"error":"no such path"}');
 			return;
@@ -350,7 +426,7 @@ export function startCollector(options = {}) {
 		}
 	});
 	return new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', () => resolve({
-		url: `http://127.0.0.1:${server.address().port}/`, requests, streams,
+		url: `http://127.0.0.1:${server.address().port}/`, requests, writes, streams, admin,
 		nextRound() {
 			round++;
 			for (const { response, query } of streams) response.write(liveEvents(query, round));

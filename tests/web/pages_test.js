@@ -8,7 +8,7 @@ import { groupedStacks, liveStacksOf, startCollector, stacksOf } from './fake_co
 import { foldedText, knownStacks, totalOf } from './known.js';
 
 const reason = missingBrowser();
-const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/live?service=search', '#/files'];
+const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/live?service=search', '#/files', '#/admin'];
 
 describe('pages', { skip: reason || false }, () => {
 	let browser;
