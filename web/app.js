@@ -11,13 +11,14 @@ import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, NOBODY, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
-import { startServerWorker } from './server.js';
+import { startServerWorker, warmDecoder } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { SnapshotPage } from './snapshot_page.js';
 import { formatHash, parseHash } from './state.js';
 import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
+const WARM_MS = 300; // after the first page is there
 const GRAPH_PAGES = ['profile', 'compare', 'live', 'snapshot'];
 const TITLES = { services: 'services', files: 'files', snapshot: 'snapshot', heat: 'heat map', admin: 'admin' };
 
@@ -313,6 +314,7 @@ try {
 	window.__app = app;
 	window.__viewer = app.viewer;
 	await app.show();
+	if (app.selection.page !== 'live') setTimeout(warmDecoder, WARM_MS); // the live page has its own
 } catch (problem) {
 	console.error(problem);
 	byId('trouble').hidden = false;

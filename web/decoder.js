@@ -16,12 +16,13 @@ export async function decodeHere(data) {
 	return typeof data === 'string' ? readProfile(data) : decodeProfile(await inflateBytes(data));
 }
 
-export function decodeAside(worker, text) {
+/** done: what becomes of the worker afterwards */
+export function decodeAside(worker, text, done = (idle) => idle.terminate()) {
 	if (!worker) return decodeHere(text);
 	return new Promise((resolve, reject) => {
 		worker.onerror = () => resolve(decodeHere(text));
 		worker.onmessage = ({ data }) => {
-			worker.terminate();
+			done(worker);
 			if (data.error) reject(new Error(data.error));
 			else resolve(data.profile);
 		};

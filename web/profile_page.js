@@ -93,11 +93,14 @@ export class ProfilePage {
 		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, selection.baseService, this.app.turn]);
 		if (key === this.key) return;
 		this.key = null;
-		// Totals first: they tell when to look, before any stack is read. Files have no time.
+		// What is asked of two ranges needs the first one's times.
+		const flame = isCompare ? null : ServerSource.open('flame', this.partParams(), { signal, ...this.groups() });
+		flame?.catch(() => {}); // said below, when the timeline is there
+		// Totals are there first: they tell when to look, before any stack is read. Files have no time.
 		if (!this.app.shown) await this.showTimeline(signal);
 		const rest = [this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])];
 		if (this.app.shown) byId('service').value = selection.service;
-		await (isCompare ? this.showCompared(signal) : this.showFlame(signal));
+		await (isCompare ? this.showCompared(signal) : this.showSource(await flame, null));
 		await Promise.all(rest);
 		this.key = key;
 	}
@@ -170,15 +173,16 @@ export class ProfilePage {
 		byId('facets').replaceChildren(...parts.flat());
 	}
 
-	async showFlame(signal) {
-		const source = await ServerSource.open('flame', this.partParams(), { signal, ...this.groups() });
-		await this.showSource(source, null);
-	}
-
 	/** params: of the source's exports */
 	async showSource(source, colours, params = this.partParams()) {
 		const { viewer } = this.app;
-		viewer.openMore = async () => viewer.source.isCut && this.showSource(await viewer.source.more(), colours, params);
+		viewer.openMore = async () => {
+			const { source: small } = viewer;
+			const { signal } = this.app;
+			if (!small.isCut) return;
+			const large = await small.more();
+			if (viewer.source === small && !signal.aborted) await this.showSource(large, colours, params);
+		};
 		viewer.madeColours = colours;
 		viewer.setSource(source);
 		viewer.readAddress();

@@ -22,10 +22,49 @@ function formatGroups(groups) {
 	return groups.map((text) => text.replace(/[%,+]/g, encodeURIComponent)).join(',');
 }
 
+let idle = null;
+const broken = new WeakSet(); // workers that could not start
+
+/** A worker that decodes: it starts while the collector works, and stays for the next answer. */
+function takeDecoder() {
+	const worker = idle ?? startServerWorker();
+	idle = null;
+	if (worker) worker.onerror = () => broken.add(worker);
+	return worker;
+}
+
+function keepDecoder(worker) {
+	if (idle || broken.has(worker)) worker?.terminate();
+	else idle = worker;
+}
+
+/** Starts the worker of the next answer; who has clicked does not wait for it then. */
+export function warmDecoder() {
+	keepDecoder(takeDecoder());
+}
+
 function splitAnswer(answer) {
 	const size = new DataView(answer).getUint32(0, true);
 	const meta = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, size)));
 	return { meta, packed: new Uint8Array(answer, 4 + size) };
+}
+
+/** A graph, and what the answer says about it. */
+async function askProfile(path, params, options) {
+	const worker = takeDecoder();
+	let isUsed = false;
+	try {
+		const answer = await ask(path, params, options);
+		if ((answer.headers.get('Content-Type') ?? '').startsWith('application/json')) {
+			const json = await answer.json();
+			return { meta: json.meta, profile: profileOfJson(json) };
+		}
+		const { meta, packed } = splitAnswer(await answer.arrayBuffer());
+		isUsed = packed.length > ASIDE_BYTES && worker && !broken.has(worker);
+		return { meta, profile: await decodeAside(isUsed ? worker : null, packed, keepDecoder) };
+	} finally {
+		if (!isUsed) keepDecoder(worker);
+	}
 }
 
 /**
@@ -42,18 +81,8 @@ export class ServerSource {
 	/** path: 'flame' or 'compare'; params: as docs/api.yaml has them. options: also nodes, grouped, offered (source.js). */
 	static async open(path, params, options = {}) {
 		const { nodes = NODES, grouped = [], offered = [] } = options;
-		const answer = await ask(path, { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' }, options);
-		let profile;
-		let meta;
-		if ((answer.headers.get('Content-Type') ?? '').startsWith('application/json')) {
-			const json = await answer.json();
-			meta = json.meta;
-			profile = profileOfJson(json);
-		} else {
-			const { meta: head, packed } = splitAnswer(await answer.arrayBuffer());
-			meta = head;
-			profile = await decodeAside(packed.length > ASIDE_BYTES ? startServerWorker() : null, packed);
-		}
+		const { meta, profile } = await askProfile(path, { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' }, options);
+		options.signal?.throwIfAborted(); // while it was unpacked
 		return Object.assign(new ServerSource(path, params, nodes, meta, profile), { grouped, offered });
 	}
 

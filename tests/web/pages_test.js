@@ -72,6 +72,61 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('the graph is asked for beside the timeline, and a slow or failed timeline is waited for', async () => {
+		const opened = await open('#/services');
+		const { page } = opened;
+		let askFlame;
+		const flameAsked = new Promise((resolve) => (askFlame = resolve));
+		await page.route(/\/api\/v1\/flame/, (route) => {
+			askFlame();
+			return route.continue();
+		});
+		await page.route(/\/api\/v1\/timeline/, async (route) => {
+			await flameAsked; // for ever when one waits for the other
+			await route.continue();
+		}, { times: 1 });
+		await page.goto(collector.url + '#/profile?service=search');
+		await pageShown(page, 'profile');
+		assert.ok(await page.evaluate(() => window.__app.profile.range[1] > 0 && window.__viewer.tree.count > 1));
+		await page.route(/\/api\/v1\/timeline/, (route) => route.fulfill({ status: 504, json: { error: 'slow' } }), { times: 1 });
+		await page.goto(collector.url + '#/profile?service=checkout-api');
+		await page.waitForFunction(() => /took too long/.test(document.getElementById('trouble').textContent));
+		opened.noise = opened.noise.filter((line) => !/Failed to load resource/.test(line));
+		await assertSilent(opened);
+	});
+
+	test('a graph that is unpacked late is not drawn over a newer one', async () => {
+		const opened = await open('#/profile?service=search');
+		const { page } = opened;
+		await page.evaluate(() => {
+			const take = Response.prototype.arrayBuffer;
+			window.__late = [];
+			Response.prototype.arrayBuffer = async function () {
+				const bytes = await take.call(this);
+				if (window.__hold) await new Promise((go) => window.__late.push(go));
+				return bytes;
+			};
+		});
+		const questions = [() => (location.hash = '#/profile?service=checkout-api'), () => {
+			window.__viewer.source.answer.whole_nodes = 1e9;
+			window.__viewer.openMore();
+		}];
+		for (const [i, service] of ['server.js', 'php-fpm'].entries()) {
+			await page.evaluate(() => (window.__hold = true));
+			await page.evaluate(questions[i]);
+			await page.waitForFunction(() => window.__late.length === 1);
+			await page.evaluate((name) => {
+				window.__hold = false;
+				location.hash = '#/profile?service=' + name;
+			}, service);
+			await page.waitForFunction((name) => window.__viewer.source.params.service === name && document.body.dataset.shown === 'profile', service);
+			await page.evaluate(() => window.__late.pop()());
+			await page.waitForTimeout(300);
+			assert.equal(await page.evaluate(() => window.__viewer.source.params.service), service);
+		}
+		await assertSilent(opened);
+	});
+
 	test('a profile: labels, a part of the time, steps, all in the address', async () => {
 		const opened = await open('#/profile?service=search&t=hide:main');
 		const { page } = opened;
