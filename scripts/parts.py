@@ -157,9 +157,13 @@ def machine():
     return f"{platform.machine()} {platform.release()}"
 
 
+def cache_folder(name):
+    """A folder for what need not be found out twice on this machine."""
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "hearth-tests", name)
+
+
 def results_folder():
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "hearth-tests", "parts")
+    return cache_folder("parts")
 
 
 def result_of(part, key):
