@@ -6,6 +6,7 @@
 #include "render/wait_leaf.h"
 
 #define KEY_MAX MIB(64)
+#define NAMED_MAX ((size_t)UINT32_MAX)
 
 struct frame_of {
 	const struct model *m;
@@ -16,6 +17,13 @@ struct frame_of {
 	int error;
 };
 
+/* A location is in many stacks, but named once. */
+struct named {
+	uint32_t *first; /* by location: where its frames begin, + 1; 0: not named yet */
+	uint32_t *frames;
+	size_t count, cap;
+};
+
 struct source {
 	const struct model *m;
 	const struct frame_style *style;
@@ -23,6 +31,7 @@ struct source {
 	const struct tree_group *groups;
 	size_t group_count;
 	struct buf key, text;
+	struct named named;
 	uint32_t *frames; /* of one sample, leaf first */
 	size_t count, cap;
 };
@@ -32,6 +41,8 @@ static void source_release(struct source *s)
 	tree_builder_release(&s->b);
 	buf_release(&s->key);
 	buf_release(&s->text);
+	free(s->named.first);
+	free(s->named.frames);
 	free(s->frames);
 }
 
@@ -46,14 +57,12 @@ static size_t classify_row(struct str key, struct tree_frame *frame, void *ctx)
 }
 
 /* Equal name, kind and module: equal frame. The key is these three, apart by what the length of the name says. */
-static int push_frame(struct source *s, struct str name, unsigned kind, struct str module)
+static int find_frame(struct source *s, struct str name, unsigned kind, struct str module, uint32_t *out)
 {
 	struct frame_of of = { s->m, &s->b, module, (uint8_t)kind, name.len, 0 };
 	char tail[] = { 0, (char)kind };
-	int r = array_grow(&s->frames, &s->cap, s->count, TREE_DEPTH_MAX);
+	int r;
 
-	if (r < 0)
-		return r;
 	buf_clear(&s->key);
 	buf_adds(&s->key, name);
 	buf_add(&s->key, tail, sizeof(tail));
@@ -61,12 +70,25 @@ static int push_frame(struct source *s, struct str name, unsigned kind, struct s
 	buf_add(&s->key, &of.name_len, sizeof(of.name_len));
 	if (s->key.error)
 		return s->key.error;
-	r = tree_builder_frame(&s->b, buf_str(&s->key), classify_row, &of, &s->frames[s->count]);
-	if (!r)
-		r = of.error;
-	if (!r)
-		s->count++;
+	r = tree_builder_frame(&s->b, buf_str(&s->key), classify_row, &of, out);
+	return r ? r : of.error;
+}
+
+static int push_frame(struct source *s, uint32_t frame)
+{
+	int r = array_grow(&s->frames, &s->cap, s->count, TREE_DEPTH_MAX);
+
+	if (r == 0)
+		s->frames[s->count++] = frame;
 	return r;
+}
+
+static int push_name(struct source *s, struct str name, unsigned kind)
+{
+	uint32_t frame = 0;
+	int r = find_frame(s, name, kind, STR(""), &frame);
+
+	return r ? r : push_frame(s, frame);
 }
 
 /* A runtime's code has no file that is mapped: what belongs together is what was installed together. */
@@ -96,23 +118,47 @@ int tree_name_of(const struct model *m, const struct frame_style *style, uint32_
 	return 0;
 }
 
-static int push_location(struct source *s, uint32_t id)
+/* Line @line of a location, or its address when it has none. */
+static int name_line(struct source *s, uint32_t id, uint32_t line, uint32_t *out)
 {
 	const struct model_location *location = &s->m->locations[id];
 	struct tree_name name;
-	int r = 0;
+	char text[64];
+	int r;
 
-	if (!location->line_count) {
-		char text[64];
-		int n = snprintf(text, sizeof(text), "0x%llx", (unsigned long long)location->address);
+	if (location->line_count) {
+		r = tree_name_of(s->m, s->style, id, line, &s->text, &name);
+		return r ? r : find_frame(s, name.text, name.kind, name.module, out);
+	}
+	r = snprintf(text, sizeof(text), "0x%llx", (unsigned long long)location->address);
+	return find_frame(s, str_n(text, (size_t)r), MODEL_KIND_NATIVE,
+			  str_base(model_string(s->m, s->m->mappings[location->mapping].filename)), out);
+}
 
-		return push_frame(s, str_n(text, (size_t)n), MODEL_KIND_NATIVE,
-				  str_base(model_string(s->m, s->m->mappings[location->mapping].filename)));
+static int name_location(struct source *s, uint32_t id, uint32_t lines)
+{
+	struct named *n = &s->named;
+	uint32_t first = (uint32_t)n->count + 1;
+
+	for (uint32_t i = 0; i < lines; i++) {
+		int r = array_grow(&n->frames, &n->cap, n->count, NAMED_MAX);
+
+		r = r ? r : name_line(s, id, i, &n->frames[n->count]);
+		if (r < 0)
+			return r;
+		n->count++;
 	}
-	for (uint32_t i = 0; !r && i < location->line_count; i++) {
-		r = tree_name_of(s->m, s->style, id, i, &s->text, &name);
-		r = r ? r : push_frame(s, name.text, name.kind, name.module);
-	}
+	n->first[id] = first;
+	return 0;
+}
+
+static int push_location(struct source *s, uint32_t id)
+{
+	uint32_t lines = MAX(s->m->locations[id].line_count, (uint32_t)1);
+	int r = s->named.first[id] ? 0 : name_location(s, id, lines);
+
+	for (uint32_t i = 0; !r && i < lines; i++)
+		r = push_frame(s, s->named.frames[s->named.first[id] - 1 + i]);
 	return r;
 }
 
@@ -129,12 +175,12 @@ static int push_owner(struct source *s, uint32_t index)
 		buf_clear(&s->text);
 		buf_adds(&s->text, STR("appid: "));
 		buf_adds(&s->text, application);
-		r = s->text.error ? s->text.error : push_frame(s, buf_str(&s->text), TREE_KIND_PROCESS, STR(""));
+		r = s->text.error ? s->text.error : push_name(s, buf_str(&s->text), TREE_KIND_PROCESS);
 	}
 	if (!r && comm.len)
-		r = push_frame(s, comm, TREE_KIND_PROCESS, STR(""));
+		r = push_name(s, comm, TREE_KIND_PROCESS);
 	if (!r && container.len)
-		r = push_frame(s, container, TREE_KIND_CONTAINER, STR(""));
+		r = push_name(s, container, TREE_KIND_CONTAINER);
 	return r;
 }
 
@@ -202,7 +248,7 @@ static int push_group(struct source *s, const struct model_sample *sample, const
 		add_thread(s, sample);
 	else
 		add_label(s, sample, group);
-	return s->text.error ? s->text.error : push_frame(s, buf_str(&s->text), group->kind, STR(""));
+	return s->text.error ? s->text.error : push_name(s, buf_str(&s->text), group->kind);
 }
 
 static int add_sample(struct source *s, const struct model_sample *sample, uint32_t stack, uint64_t value)
@@ -229,11 +275,20 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint3
 	return tree_builder_add(&s->b, node, value);
 }
 
+/* Another model has other locations. */
+static int forget_names(struct source *s)
+{
+	free(s->named.first);
+	s->named.first = calloc(s->m->locations_count + 1, sizeof(*s->named.first));
+	s->named.count = 0;
+	return s->named.first ? 0 : -ENOMEM;
+}
+
 static int add_model(struct source *s, size_t value, uint64_t divisor)
 {
 	const struct model *m = s->m;
 	bool is_wait = wait_leaf_value(m, value);
-	int r = 0;
+	int r = forget_names(s);
 
 	for (size_t i = 0; !r && i < m->samples_count; i++) {
 		int64_t v = model_values(m, &m->samples[i])[value];
