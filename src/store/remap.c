@@ -224,6 +224,8 @@ int remap_process(struct remap *rm, uint32_t row, uint32_t *out)
 		r = r ? r : remap_string(rm, process.container, &process.container);
 		r = r ? r : remap_string(rm, process.app_id, &process.app_id);
 		r = r ? r : model_add_app_metadata(rm->into, json, &process.app_metadata);
+		/* Said by the profile's service and its label. */
+		process.workload = process.service_kind = 0;
 		r = r ? r : model_add_process(rm->into, &process, &rm->processes[row]);
 	}
 	if (r == 0)

@@ -120,6 +120,41 @@ static void keeps_addresses(void **state)
 	}
 }
 
+/* A part of a machine's window says of its processes whose they are. What is kept is kept under that name. */
+static void keeps_no_workload_of_a_process(void **state)
+{
+	struct fixture *f = *state;
+	scoped(window_release) struct window w = { 0 };
+	struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+	struct model_process process = { .pid = 1 };
+	struct store_selector all = { .to_ns = UINT64_MAX };
+	const int64_t value = 1;
+
+	assert_int_equal(window_init(&w, MIB(1)), 0);
+	assert_int_equal(model_add_value_type(w.model, STR("x"), STR("count")), 0);
+	for (int i = 0; i < 5000; i++) { /* their numbers are large ones, beyond all that is read back */
+		char name[16];
+
+		assert_int_equal(model_add_string(w.model,
+						  str_n(name, (size_t)snprintf(name, sizeof(name), "name %d", i)),
+						  &process.workload),
+				 0);
+	}
+	process.service_kind = process.workload - 1;
+	assert_int_equal(model_add_process(w.model, &process, &sample.process), 0);
+	assert_int_equal(model_add_sample(w.model, &sample, &value), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct store_document d = { 0 };
+		struct store_id id = fixture_put(f, "api", "cpu", "", MORNING + i, &w);
+
+		assert_int_equal(f->store->read(f->s, &id, &d), 0);
+		for (size_t at = 0; at < d.window.model->processes_count; at++)
+			assert_true(d.window.model->processes[at].workload < intern_count(&d.window.model->strings));
+		store_document_release(&d);
+	}
+	fixture_assert_sum(f, &all);
+}
+
 static void keeps_raw_bytes(void **state)
 {
 	struct fixture *f = *state;
@@ -1115,6 +1150,7 @@ static void survives_failing_allocations(void **state)
 	X(reads_what_was_put)              \
 	X(keeps_addresses)                 \
 	X(keeps_equal_rows_once)           \
+	X(keeps_no_workload_of_a_process)  \
 	X(keeps_raw_bytes)                 \
 	X(refuses)                         \
 	X(keeps_order)                     \
