@@ -24,6 +24,14 @@ struct named {
 	size_t count, cap;
 };
 
+/* Where a stack of the model ended when it was last added. Stacks share most of their way up: a sample's is walked to
+ * the first one that is known below the same root. */
+struct reached {
+	uint32_t root_1; /* the node of its process and groups, + 1; 0: not added yet */
+	uint32_t node, depth;
+	uint64_t hash; /* of the path */
+};
+
 struct source {
 	const struct model *m;
 	const struct frame_style *style;
@@ -32,8 +40,13 @@ struct source {
 	size_t group_count;
 	struct buf key, text;
 	struct named named;
-	uint32_t *frames; /* of one sample, leaf first */
+	uint32_t *frames; /* of what is above a sample's stack, innermost first */
 	size_t count, cap;
+	struct reached *reached; /* by stack */
+	uint32_t *path;          /* stacks of one sample that are not known yet, leaf first */
+	size_t path_cap;
+	struct reached root; /* of the last sample */
+	uint32_t root_of;    /* its process, + 1; 0: none yet */
 };
 
 static void source_release(struct source *s)
@@ -44,6 +57,8 @@ static void source_release(struct source *s)
 	free(s->named.first);
 	free(s->named.frames);
 	free(s->frames);
+	free(s->reached);
+	free(s->path);
 }
 
 static size_t classify_row(struct str key, struct tree_frame *frame, void *ctx)
@@ -152,16 +167,6 @@ static int name_location(struct source *s, uint32_t id, uint32_t lines)
 	return 0;
 }
 
-static int push_location(struct source *s, uint32_t id)
-{
-	uint32_t lines = MAX(s->m->locations[id].line_count, (uint32_t)1);
-	int r = s->named.first[id] ? 0 : name_location(s, id, lines);
-
-	for (uint32_t i = 0; !r && i < lines; i++)
-		r = push_frame(s, s->named.frames[s->named.first[id] - 1 + i]);
-	return r;
-}
-
 static int push_owner(struct source *s, uint32_t index)
 {
 	const struct model_process *p = &s->m->processes[index];
@@ -251,44 +256,107 @@ static int push_group(struct source *s, const struct model_sample *sample, const
 	return s->text.error ? s->text.error : push_name(s, buf_str(&s->text), group->kind);
 }
 
-static int add_sample(struct source *s, const struct model_sample *sample, uint32_t stack, uint64_t value)
+/* The child of @at, and what is known of it. Needs room for one. */
+static void step_down(struct source *s, struct reached *at, uint32_t frame)
 {
-	uint64_t hash = s->b.seed;
-	uint32_t node = 0;
-	int r = 0;
-
-	s->count = 0;
-	for (uint32_t at = stack; !r && at; at = s->m->stacks[at].parent)
-		r = push_location(s, s->m->stacks[at].location);
-	if (!r)
-		r = push_owner(s, sample->process);
-	for (size_t i = s->group_count; !r && i; i--)
-		r = push_group(s, sample, &s->groups[i - 1]);
-	if (!r)
-		r = tree_builder_room(&s->b, s->count);
-	if (r < 0)
-		return r;
-	for (size_t i = s->count; i; i--) {
-		hash = tree_path_hash(hash, s->frames[i - 1]);
-		node = tree_builder_child(&s->b, node, s->frames[i - 1], tree_path_tag(hash));
-	}
-	return tree_builder_add(&s->b, node, value);
+	at->hash = tree_path_hash(at->hash, frame);
+	at->node = tree_builder_child(&s->b, at->node, frame, tree_path_tag(at->hash));
+	at->depth++;
 }
 
-/* Another model has other locations. */
-static int forget_names(struct source *s)
+/* What stands above a sample's stack. Without groups that is its process: samples of one often follow each other. */
+static int find_root(struct source *s, const struct model_sample *sample)
+{
+	int r;
+
+	if (!s->group_count && s->root_of == sample->process + 1)
+		return 0;
+	s->count = 0;
+	r = push_owner(s, sample->process);
+	for (size_t i = s->group_count; !r && i; i--)
+		r = push_group(s, sample, &s->groups[i - 1]);
+	r = r ? r : tree_builder_room(&s->b, s->count);
+	if (r < 0)
+		return r;
+	s->root = (struct reached){ .hash = s->b.seed };
+	for (size_t i = s->count; i; i--)
+		step_down(s, &s->root, s->frames[i - 1]);
+	s->root.root_1 = s->root.node + 1;
+	s->root_of = sample->process + 1;
+	return 0;
+}
+
+static uint32_t lines_of(const struct source *s, uint32_t location)
+{
+	return MAX(s->m->locations[location].line_count, (uint32_t)1);
+}
+
+/* Up from @stack to what is known: how many stacks are in between, and how many frames they have at most. */
+static int climb(struct source *s, uint32_t stack, size_t *stacks, size_t *frames)
+{
+	uint32_t at = stack;
+	int r = 0;
+
+	*stacks = *frames = 0;
+	for (; !r && at && s->reached[at].root_1 != s->root.root_1; at = s->m->stacks[at].parent) {
+		uint32_t location = s->m->stacks[at].location, lines = lines_of(s, location);
+
+		if (!s->named.first[location])
+			r = name_location(s, location, lines);
+		r = r ? r : array_grow(&s->path, &s->path_cap, *stacks, TREE_DEPTH_MAX);
+		if (r < 0)
+			return r;
+		s->path[(*stacks)++] = at;
+		*frames += lines;
+	}
+	return r;
+}
+
+static int add_sample(struct source *s, const struct model_sample *sample, uint32_t stack, uint64_t value)
+{
+	size_t stacks = 0, frames = 0;
+	struct reached at;
+	uint32_t known;
+	int r = find_root(s, sample);
+
+	r = r ? r : climb(s, stack, &stacks, &frames);
+	if (r < 0)
+		return r;
+	known = stacks ? s->m->stacks[s->path[stacks - 1]].parent : stack;
+	at = known ? s->reached[known] : s->root;
+	if (frames > TREE_DEPTH_MAX - at.depth)
+		return -E2BIG;
+	r = tree_builder_room(&s->b, frames);
+	if (r < 0)
+		return r;
+	while (stacks) {
+		uint32_t id = s->path[--stacks], location = s->m->stacks[id].location;
+		const uint32_t *named = &s->named.frames[s->named.first[location] - 1];
+
+		for (uint32_t i = lines_of(s, location); i; i--)
+			step_down(s, &at, named[i - 1]);
+		s->reached[id] = at;
+	}
+	return tree_builder_add(&s->b, at.node, value);
+}
+
+/* Another model has other locations and stacks. */
+static int forget(struct source *s)
 {
 	free(s->named.first);
+	free(s->reached);
 	s->named.first = calloc(s->m->locations_count + 1, sizeof(*s->named.first));
+	s->reached = calloc(s->m->stacks_count + 1, sizeof(*s->reached));
 	s->named.count = 0;
-	return s->named.first ? 0 : -ENOMEM;
+	s->root_of = 0;
+	return s->named.first && s->reached ? 0 : -ENOMEM;
 }
 
 static int add_model(struct source *s, size_t value, uint64_t divisor)
 {
 	const struct model *m = s->m;
 	bool is_wait = wait_leaf_value(m, value);
-	int r = forget_names(s);
+	int r = forget(s);
 
 	for (size_t i = 0; !r && i < m->samples_count; i++) {
 		int64_t v = model_values(m, &m->samples[i])[value];
