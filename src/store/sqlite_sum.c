@@ -2,6 +2,7 @@
 /* Adding up profiles: packed columns into one cell per key and column. Only the result is turned into stacks. Whole
  * hours come from their sums, whole days of long ranges from the year's. */
 #include "codec/window_codec.h"
+#include "store/merged.h"
 #include "store/sqlite_int.h"
 
 #define PLAIN_MAX GIB(1)
@@ -130,6 +131,18 @@ static int take_part(struct query *q, const struct window *part)
 		window_add_times(q->out, part, !q->any);
 	q->any = true;
 	return r;
+}
+
+/* What take_part() comes to for the first part when merging would only copy it. */
+static int move_part(struct query *q, struct window *part)
+{
+	struct model *empty = q->out->model;
+
+	q->out->model = part->model;
+	window_add_times(q->out, part, true);
+	q->any = true;
+	part->model = empty;
+	return 0;
 }
 
 static int add_window(struct query *q, struct str data)
@@ -289,7 +302,7 @@ static int finish_sum(struct query *q, struct service *service, struct sum *sum)
 	if (r < 0)
 		return r;
 	q->info->profiles += sum->header.profiles;
-	return take_part(q, &part);
+	return !q->any && is_merged(part.model) ? move_part(q, &part) : take_part(q, &part);
 }
 
 /* All series of one service: those from @first on that have its name. */
