@@ -177,7 +177,7 @@ static const char *request_id(const struct call *call)
 
 /* Deleting a service */
 
-/* Whoever asked may have left: half of it would be the worst. */
+/* Whoever asked may have left: it is done all the same. */
 static bool delete_stop(void *ctx)
 {
 	const struct call *call = ctx;
@@ -200,24 +200,21 @@ static bool only_service(struct call *call, struct str *out)
 	return false;
 }
 
-static void delete_failed(struct call *call, int r, const struct store_removed *gone)
+static void delete_failed(struct call *call, int r)
 {
 	metrics_add(call->collector->metrics, COLLECTOR_STORE_FAILED, 1);
 	if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG) {
 		http_header_set(call->rs, "Retry-After", STR("30"));
 		answer_error(call->rs, 507,
-			     "the disk is full: what stays is written anew and needs room beside; %" PRIu64
-			     " profiles are removed, the rest is not",
-			     gone->profiles);
+			     "the disk is full: what stays is written anew and needs room beside; nothing was deleted");
 	} else if (r == -ECANCELED) {
 		http_header_set(call->rs, "Retry-After", STR("5"));
-		answer_error(call->rs, 503,
-			     "the collector stops: %" PRIu64 " profiles are removed, ask again for the rest",
-			     gone->profiles);
+		answer_error(call->rs, 503, "the collector stops: nothing was deleted");
+	} else if (r == -EINPROGRESS || r == -EALREADY) {
+		answer_error(call->rs, 500, "%s service is deleted when the collector starts again; until then none is",
+			     r == -EALREADY ? "another" : "the store failed: the");
 	} else {
-		answer_error(call->rs, 500,
-			     "the store failed (%s): %" PRIu64 " profiles are removed, ask again for the rest",
-			     strerror(-r), gone->profiles);
+		answer_error(call->rs, 500, "the store failed (%s): nothing was deleted", strerror(-r));
 	}
 }
 
@@ -247,8 +244,7 @@ static void delete_service(struct call *call, struct str service, const struct t
 	bool any = gone.profiles || gone.sums || gone.files;
 
 	if (r < 0)
-		log_error("a service could not be deleted whole", LOG_STR("service", service),
-			  LOG_U64("profiles", gone.profiles), LOG_U64("files", gone.files), LOG_ERR(r),
+		log_error("a service could not be deleted", LOG_STR("service", service), LOG_ERR(r),
 			  LOG_WHO(call, *by));
 	else if (any)
 		log_warn("a service was deleted", LOG_STR("service", service), LOG_U64("profiles", gone.profiles),
@@ -256,7 +252,7 @@ static void delete_service(struct call *call, struct str service, const struct t
 			 LOG_U64("aside", gone.aside), LOG_WHO(call, *by));
 	metrics_add(call->collector->metrics, COLLECTOR_PROFILES_DELETED, gone.profiles);
 	if (r < 0) {
-		delete_failed(call, r, &gone);
+		delete_failed(call, r);
 		return;
 	}
 	if (!any) {

@@ -2,7 +2,6 @@
 /* Closing a day: all its files become one, with one dictionary for each service that has only what is used, packed as
  * small as it gets. The old files are served until the new one is complete. */
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -368,7 +367,7 @@ static int write_joined(struct compaction *c, const char *path)
 	return r ? r : in_new(db_exec(c->db, "COMMIT"));
 }
 
-static int finish_file(struct sqlite_state *s, const char *path, int64_t day)
+int compact_finish(struct sqlite_state *s, const char *path, int64_t day)
 {
 	struct partition *p = NULL;
 	scoped(db_closep) sqlite3 *db = NULL;
@@ -381,7 +380,7 @@ static int finish_file(struct sqlite_state *s, const char *path, int64_t day)
 	return in_new(r);
 }
 
-static int sync_file(const char *path)
+int compact_sync(const char *path)
 {
 	scoped(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -412,8 +411,8 @@ static bool has_later(const struct sqlite_state *s, int64_t day, uint32_t last)
  * later one. Files that are not listed (damaged ones, some that are still read) only make the number higher, but one
  * that is being made will have profiles and must not be numbered below its replacement: none is while make_lock is
  * held. Return: 0, -EAGAIN when a file came behind @last. */
-static int reserve(struct sqlite_state *s, bool is_year, int64_t day, uint32_t last, uint32_t *generation,
-		   struct buf *path)
+int compact_reserve(struct sqlite_state *s, bool is_year, int64_t day, uint32_t last, uint32_t *generation,
+		    struct buf *path)
 {
 	char name[40];
 	int r = -EAGAIN;
@@ -444,50 +443,20 @@ static void say_bad_rows(struct sqlite_state *s, const struct partition_list *ol
 	}
 }
 
-/* How files become one: those of a day packed together, or one cut. */
-struct replacement {
-	const struct partition_list *old;
-	const struct store_selector *without; /* or NULL */
-	bool is_cut;                          /* @old is one file, @without a whole service */
-	uint64_t size;                        /* then: bytes of the new file */
-};
-
-static int write_new(struct sqlite_state *s, const struct replacement *how, const char *path)
-{
-	struct partition *first = how->old->items[0];
-	int r;
-
-	if (how->is_cut)
-		r = cut_file(first, how->without->service, path);
-	else
-		r = build(s, how->old, how->without, path);
-	if (how->is_cut && db_is_damage(r))
-		state_damaged(s, first);
-	return r || first->is_year ? r : finish_file(s, path, first->day);
-}
-
-static int roll(struct partition *fresh, const struct replacement *how)
-{
-	if (how->old->items[0]->is_year)
-		return 0;
-	return how->is_cut ? rollup_cut(fresh, how->old->items[0], how->without->service) : rollup_day(fresh);
-}
-
-static int replace(struct sqlite_state *s, struct replacement *how)
+static int replace(struct sqlite_state *s, const struct partition_list *old, const struct store_selector *without,
+		   int64_t day)
 {
 	scoped(buf_release) struct buf path = BUF_INIT(KIB(16)), temporary = BUF_INIT(KIB(16));
-	const struct partition_list *old = how->old;
-	bool is_year = old->items[0]->is_year;
-	int64_t day = old->items[0]->day;
-	uint32_t last = how->is_cut ? UINT32_MAX : old->items[old->count - 1]->generation, generation = 0;
 	struct partition *fresh = NULL;
-	int r = reserve(s, is_year, day, last, &generation, &path);
+	uint32_t generation = 0;
+	int r = compact_reserve(s, false, day, old->items[old->count - 1]->generation, &generation, &path);
 
 	if (r < 0)
 		return r;
 	buf_addf(&temporary, "%s.tmp", buf_cstr(&path));
-	r = write_new(s, how, buf_cstr(&temporary));
-	r = r ? r : sync_file(buf_cstr(&temporary));
+	r = build(s, old, without, buf_cstr(&temporary));
+	r = r ? r : compact_finish(s, buf_cstr(&temporary), day);
+	r = r ? r : compact_sync(buf_cstr(&temporary));
 	if (r == 0 && rename(buf_cstr(&temporary), buf_cstr(&path)) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -496,16 +465,15 @@ static int replace(struct sqlite_state *s, struct replacement *how)
 		return r;
 	}
 	r = state_sync(s);
-	r = r ? r : in_new(partition_open(s, is_year, day, generation, false, &fresh));
+	r = r ? r : in_new(partition_open(s, false, day, generation, false, &fresh));
 	r = r ? r : state_swap(s, fresh, old);
 	if (r < 0) {
 		partition_free(fresh);
 		(void)unlink(buf_cstr(&path)); /* the old ones are all there; a start that found both would take it */
 		return r;
 	}
-	how->size = partition_size(fresh);
 	say_bad_rows(s, old);
-	r = roll(fresh, how);
+	r = rollup_day(fresh);
 	state_release(s, fresh);
 	return r;
 }
@@ -513,15 +481,14 @@ static int replace(struct sqlite_state *s, struct replacement *how)
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without)
 {
 	scoped(partition_list_release) struct partition_list old = { 0 };
-	struct replacement how = { .old = &old, .without = without };
 	int r;
 
 	(void)pthread_mutex_lock(&s->compact_lock);
-	r = state_partitions(s, false, day, day, &old);
+	r = s->cut_pending ? -EALREADY : state_partitions(s, false, day, day, &old);
 	for (size_t i = 0; r == 0 && i < old.count; i++)
 		partition_close(old.items[i]); /* late profiles go to another file from now on */
 	if (r == 0 && old.count)
-		r = replace(s, &how);
+		r = replace(s, &old, without, day);
 	for (size_t i = 0; r < 0 && i < old.count; i++)
 		if (state_unreadable(s, old.items[i], r) == 0)
 			r = -EAGAIN; /* the next time it is done without that one */
@@ -529,43 +496,12 @@ int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector
 	return r;
 }
 
-static bool has_room_beside(const struct sqlite_state *s, const struct partition *p)
+int compact_sums(struct sqlite_state *s, struct partition *p)
 {
-	struct statvfs fs;
-
-	return statvfs(s->path, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= partition_size(p);
-}
-
-/* compact_lock is held. Nothing is closed for a copy that will not fit. */
-static int cut(struct sqlite_state *s, struct partition *p, struct replacement *how, struct cut_traces *found)
-{
-	int r = cut_look(p, how->without->service, found);
-
-	if (r == 0 && !found->is_alone && !has_room_beside(s, p))
-		return -ENOSPC;
-	if (r == 0) {
-		partition_close(p);
-		r = cut_look(p, how->without->service, found); /* what was on its way has come */
-	}
-	if (db_is_damage(r))
-		state_damaged(s, p);
-	p->rows_bad = 0; /* all that stays is copied, whatever it is */
-	return r ? r : replace(s, how);
-}
-
-int cut_service(struct sqlite_state *s, struct partition *p, struct str service, struct cut_traces *found,
-		uint64_t *size)
-{
-	const struct store_selector without = { .service = service, .to_ns = UINT64_MAX };
-	const struct partition_list old = { .state = s, .items = &p, .count = 1 };
-	struct replacement how = { .old = &old, .without = &without, .is_cut = true };
 	int r;
 
 	(void)pthread_mutex_lock(&s->compact_lock);
-	r = state_has(s, p) ? cut(s, p, &how, found) : -EAGAIN;
-	if (r < 0 && r != -EAGAIN && state_unreadable(s, p, r) == 0)
-		r = -EAGAIN;
+	r = state_has(s, p) && !s->cut_pending ? rollup_day(p) : 0;
 	(void)pthread_mutex_unlock(&s->compact_lock);
-	*size = how.size;
 	return r;
 }

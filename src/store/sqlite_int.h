@@ -184,7 +184,8 @@ struct sqlite_state {
 	_Atomic uint64_t readers_kept, dictionary_bytes, tick, commits, puts, puts_failed, repeated, expired, bad,
 		rows_bad;
 	_Atomic uint64_t leaving; /* bytes of dropped partitions that somebody still reads */
-	_Atomic bool is_stuck;    /* a file that should have gone could not be removed: no more go for room */
+	bool cut_pending;      /* compact_lock guards it: the next start has to see to files that were written anew */
+	_Atomic bool is_stuck; /* a file that should have gone could not be removed: no more go for room */
 	/* expire_lock guards these */
 	struct expiry_memory expiry;
 	uint64_t said_lowered_ns, said_over_ns; /* monotonic; 0: never */
@@ -294,6 +295,9 @@ void state_set_aside(struct sqlite_state *s, const char *name);
 
 int sqlite_put(struct store_state *s, const struct store_upload *upload, struct store_id *out);
 int sqlite_remove(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
+/** removed_beside - @r: of removing from @p, which is set aside or left alone when it cannot be read. Return: @r; 0
+ * when it is out of use now and the others go on. */
+int removed_beside(struct sqlite_state *s, struct partition *p, int r, struct store_removed *out) warn_unused;
 /** write_rollup - in the writer: one row. */
 int write_rollup(struct partition *p, int64_t series, int64_t span, int64_t t, struct str header,
 		 struct str data) warn_unused;
@@ -376,15 +380,24 @@ int rollup_hours(struct partition *p, uint64_t until_ns) warn_unused;
 int rollup_day(struct partition *p) warn_unused;
 /** rollup_has_day - whether the year's file has the sums of all of @p. Return: 1, 0, -errno. */
 int rollup_has_day(struct partition *p) warn_unused;
-/** rollup_cut - the year's sums of @p, a closed file of a day made from @old by leaving out @service; those that are
- * not there are left to maintain(). Return: 0 or -errno. */
-int rollup_cut(struct partition *p, const struct partition *old, struct str service) warn_unused;
+/** rollup_follow - in @db, a year's new file: the sums of @day were made from file number @from, which is @to now. */
+int rollup_follow(sqlite3 *db, int64_t day, uint32_t from, uint32_t to) warn_unused;
 /** rollup_forget - in a year's writer: the sums of @day are not all there any more. */
 int rollup_forget(struct partition *p, int64_t day) warn_unused;
 /** compact_day - all files of a day into one that takes no more writes; @without: what to leave out, or NULL.
  * Return: 0; -EAGAIN: another file of the day came; -EUCLEAN: a damaged file of the day was set aside, the others stay
  * as they are; -errno. */
 int compact_day(struct sqlite_state *s, int64_t day, const struct store_selector *without) warn_unused;
+/** compact_sums - rollup_day() of a closed day that is in use, while no file is written anew: a sum of a service that
+ * is being deleted must not come into a file that the deletion does not know of. */
+int compact_sums(struct sqlite_state *s, struct partition *p) warn_unused;
+/** compact_reserve - the next number of a day or year, its file made empty; @path: appended. Return: 0, -EAGAIN: the
+ * day has a file behind number @last; -errno. */
+int compact_reserve(struct sqlite_state *s, bool is_year, int64_t day, uint32_t last, uint32_t *generation,
+		    struct buf *path) warn_unused;
+/** compact_finish - a day's new file gets the sums of its hours, and takes no profiles from then on. */
+int compact_finish(struct sqlite_state *s, const char *path, int64_t day) warn_unused;
+int compact_sync(const char *path) warn_unused;
 
 /* sqlite_cut.c */
 
@@ -401,17 +414,26 @@ int cut_file(struct partition *p, struct str service, const char *path) warn_unu
 int sqlite_services(struct store_state *s, const struct store_selector *sel, store_service_fn *visit, void *ctx);
 int sqlite_weigh(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
 
-/* sqlite_compact.c */
+/* sqlite_delete.c */
+
+#define CUT_SUFFIX ".cut" /* of new files that have not taken their places */
+#define CUT_MARK "cut"    /* they do, whatever happens */
 
 /**
- * cut_service - a file anew without one service
- * @found: what it had of it; @size: bytes of the new file, 0 while it is not in use
+ * delete_service - all of sel->service
+ * @out: what went: nothing unless it returns 0
  *
- * The rows of the others are copied as they are. A day's file takes no more profiles then, and the year's file loses
- * what it has of the day. Return: 0; -EAGAIN: @p is out of use; -EUCLEAN: it was set aside; -ENOSPC, -errno.
+ * The rows of the others are copied as they are. Files of days take no more profiles then. After a failure behind the
+ * moment, it is done by the next start, and no file is written anew until then.
+ *
+ * Return: 0; -EINPROGRESS: the next start does it; -EALREADY: it has to do another one first; -ENOSPC, -ECANCELED,
+ * -errno: nothing was done.
  */
-int cut_service(struct sqlite_state *s, struct partition *p, struct str service, struct cut_traces *found,
-		uint64_t *size) warn_unused;
+int delete_service(struct sqlite_state *s, const struct store_selector *sel, struct store_removed *out) warn_unused;
+/** cut_take_place - NAME.cut becomes NAME. */
+int cut_take_place(struct sqlite_state *s, const char *name) warn_unused;
+/** cut_forget - CUT_MARK goes, if it is there; synced. */
+int cut_forget(struct sqlite_state *s) warn_unused;
 
 /* sqlite_retention.c */
 

@@ -207,26 +207,42 @@ static void drop_replaced(struct sqlite_state *s)
 	}
 }
 
-/* Only what writing a file anew leaves when it is interrupted: it writes to NAME.tmp after it took NAME by an empty
- * file. */
-static void drop_temporary(struct sqlite_state *s, struct str text)
+/* Return: whether @text is NAME and @suffix, as writing a file anew leaves it when it is interrupted: NAME is taken by
+ * an empty file. */
+static bool is_left_over(const struct sqlite_state *s, struct str text, const char *suffix, char name[40])
 {
-	struct str base = str_first(text, text.len - strlen(TEMPORARY));
-	char name[40], temporary[48];
+	char whole[64];
 	struct stat st, taken;
 	uint32_t generation;
 	bool is_year;
 	int64_t day;
 
-	if (!partition_parse_name(base, &is_year, &day, &generation))
-		return;
+	if (!str_ends(text, str_of(suffix)) ||
+	    !partition_parse_name(str_first(text, text.len - strlen(suffix)), &is_year, &day, &generation))
+		return false;
 	partition_name(name, is_year, day, generation);
-	(void)snprintf(temporary, sizeof(temporary), "%s" TEMPORARY, name); /* 39 + 4: fits */
-	if (fstatat(s->folder_fd, name, &taken, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(s->folder_fd, temporary, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	(void)snprintf(whole, sizeof(whole), "%s%s", name, suffix);
+	return fstatat(s->folder_fd, name, &taken, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(s->folder_fd, whole, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       S_ISREG(taken.st_mode) && !taken.st_size && st.st_uid == taken.st_uid;
+}
+
+static void drop_left_over(struct sqlite_state *s, struct str text, const char *suffix)
+{
+	char name[40], whole[64];
+
+	if (!is_left_over(s, text, suffix, name))
 		return;
-	if (S_ISREG(st.st_mode) && S_ISREG(taken.st_mode) && !taken.st_size && st.st_uid == taken.st_uid)
-		(void)state_remove_files(s, temporary); /* it was said; and it is in nobody's way */
+	(void)snprintf(whole, sizeof(whole), "%s%s", name, suffix);
+	if (state_remove_files(s, whole) < 0) /* it was said; and it is in nobody's way, but for a deletion */
+		s->cut_pending = true;
+}
+
+static bool is_marked(const struct sqlite_state *s)
+{
+	struct stat st;
+
+	return fstatat(s->folder_fd, CUT_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
 /* All names first: files come and go while they are opened. */
@@ -263,14 +279,35 @@ static int read_names(const char *path, struct names *out)
 	return r;
 }
 
+/* A deletion that was past its moment is done now; one that was not has not happened. */
+static int finish_cut(struct sqlite_state *s, const struct names *names)
+{
+	bool is_done = is_marked(s);
+	char name[40];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < names->count; i++) {
+		struct str text = str_of(names->items[i]);
+
+		if (!is_done)
+			drop_left_over(s, text, CUT_SUFFIX);
+		else if (is_left_over(s, text, CUT_SUFFIX, name))
+			r = cut_take_place(s, name);
+	}
+	if (r < 0 || !is_done)
+		return r;
+	r = state_sync(s);
+	return r ? r : cut_forget(s);
+}
+
 static int open_all(struct sqlite_state *s)
 {
 	scoped(names_release) struct names names = { 0 };
 	int r = read_names(s->path, &names);
 
+	r = r ? r : finish_cut(s, &names);
 	for (size_t i = 0; r == 0 && i < names.count; i++)
-		if (str_ends(str_of(names.items[i]), STR(TEMPORARY)))
-			drop_temporary(s, str_of(names.items[i]));
+		drop_left_over(s, str_of(names.items[i]), TEMPORARY);
 	for (size_t i = 0; r == 0 && i < names.count; i++)
 		r = open_one(s, str_of(names.items[i]));
 	if (r == 0)

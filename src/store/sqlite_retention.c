@@ -554,7 +554,7 @@ static int close_day(struct sqlite_state *s, struct partition *p, bool several)
 			return 0;
 		}
 	}
-	r = several || !p->compacted ? compact_day(s, p->day, NULL) : rollup_day(p);
+	r = several || !p->compacted ? compact_day(s, p->day, NULL) : compact_sums(s, p);
 	/* A late profile came in between, or a damaged file was set aside: the next time it works. */
 	return r == -EAGAIN || db_is_damage(r) ? 0 : r;
 }

@@ -263,9 +263,8 @@ static void rolled_key(char out[32], int64_t day)
 struct note_job {
 	struct job job;
 	const struct partition *day;
-	int64_t *series; /* the ones that have a sum of the day: in order. NULL: @service has none any more */
+	int64_t *series; /* the ones that have a sum of the day, in order */
 	size_t count;
-	struct str service;
 };
 
 static void note_release(struct note_job *note)
@@ -289,14 +288,11 @@ static bool has_sum(const struct note_job *note, int64_t series)
 static int drop_stale(struct partition *p, const struct note_job *note)
 {
 	scoped(db_finalizep) sqlite3_stmt *each = NULL, *drop = NULL;
-	int r = db_prepare(
-		p->db, "SELECT id FROM series WHERE ?1 IS NULL OR service = (SELECT id FROM service WHERE name = ?1)",
-		&each);
+	int r = db_prepare(p->db, "SELECT id FROM series", &each);
 
 	r = r ? r : db_prepare(p->db, "DELETE FROM rollup WHERE series = ?1 AND span = 86400 AND t = ?2", &drop);
 	if (r < 0)
 		return r;
-	db_bind_blob(each, 1, note->service);
 	while ((r = db_step(each)) == 1) {
 		int64_t series = sqlite3_column_int64(each, 0);
 
@@ -336,10 +332,9 @@ int rollup_forget(struct partition *p, int64_t day)
 	return db_step(stmt);
 }
 
-/* *generation: number of the file that the year's sums of the day were made from, 0: it has none; *year: the file that
- * says so, the last one of @years. Return: 0 or -errno. */
-static int find_rolled(struct partition *p, const struct partition_list *years, int64_t *generation,
-		       struct partition **year)
+/* *generation: number of the file that the year's sums of the day were made from, 0: it has none. Return: 0 or -errno.
+ */
+static int find_rolled(struct partition *p, const struct partition_list *years, int64_t *generation)
 {
 	int64_t first = year_of(p->day);
 	char key[32];
@@ -356,10 +351,7 @@ static int find_rolled(struct partition *p, const struct partition_list *years, 
 			r = state_unreadable(p->state, years->items[i], r);
 			continue;
 		}
-		r = db_get_meta(reader->db, key, generation);
-		if (r == 1)
-			*year = years->items[i];
-		r = MIN(r, 0);
+		r = MIN(db_get_meta(reader->db, key, generation), 0);
 		partition_reader_done(years->items[i], reader);
 		if (db_is_damage(r)) { /* sums can be made again */
 			state_damaged(p->state, years->items[i]);
@@ -373,29 +365,25 @@ int rollup_has_day(struct partition *p)
 {
 	scoped(partition_list_release) struct partition_list years = { 0 };
 	int64_t first = year_of(p->day), generation = 0;
-	struct partition *year = NULL;
 	int r = state_partitions(p->state, true, first, first, &years);
 
-	r = r ? r : find_rolled(p, &years, &generation, &year);
+	r = r ? r : find_rolled(p, &years, &generation);
 	return r ? r : generation == p->generation;
 }
 
-int rollup_cut(struct partition *p, const struct partition *old, struct str service)
+int rollup_follow(sqlite3 *db, int64_t day, uint32_t from, uint32_t to)
 {
-	scoped(partition_list_release) struct partition_list years = { 0 };
-	struct note_job note = { .job.run = run_note, .day = p, .service = service };
-	int64_t first = year_of(p->day), generation = 0;
-	struct partition *year = NULL;
-	int r = state_partitions(p->state, true, first, first, &years);
+	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
+	char key[32];
+	int r = db_prepare(db, "UPDATE meta SET value = ?3 WHERE key = ?1 AND value = ?2", &stmt);
 
-	p->has_no_sum = old->has_no_sum;
-	r = r ? r : find_rolled(p, &years, &generation, &year);
 	if (r < 0)
 		return r;
-	if (!year || generation != old->generation)
-		return 0; /* maintain() makes them when the day is over */
-	r = in_year(year, partition_submit(year, &note.job));
-	return r == -ESTALE ? 0 : r; /* the year takes no more: they are made again in its next file */
+	rolled_key(key, day);
+	(void)sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int64(stmt, 2, from);
+	(void)sqlite3_bind_int64(stmt, 3, to);
+	return db_step(stmt);
 }
 
 int rollup_day(struct partition *p)

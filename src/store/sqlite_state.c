@@ -234,7 +234,7 @@ bool state_is_gone(struct sqlite_state *s, struct partition *p)
  * a file would become a part of it. */
 static bool is_taken(const struct sqlite_state *s, const char *name)
 {
-	static const char *const suffixes[] = { "", ".damaged", ".tmp", "-wal", "-shm", "-journal" };
+	static const char *const suffixes[] = { "", ".damaged", ".tmp", CUT_SUFFIX, "-wal", "-shm", "-journal" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
 		if (is_there(s, name, suffixes[i]))

@@ -408,17 +408,7 @@ static int count_rows(struct partition *p, const struct store_selector *sel, int
 	return r;
 }
 
-/* Whether all that a file has of a service is meant. */
-static bool is_whole_service(const struct store_selector *sel, const struct partition *p)
-{
-	uint64_t first = (uint64_t)p->day * STORE_DAY_NS, days = p->is_year ? 366 : 1;
-
-	return sel->service.len && !sel->type.len && !sel->label_count && !sel->fits && sel->from_ns <= first &&
-	       sel->to_ns >= first + days * STORE_DAY_NS - 1;
-}
-
-/* @r: of removing from @p. Return: @r; 0 when @p is out of use now and the others go on. */
-static int beside_damage(struct sqlite_state *s, struct partition *p, int r, struct store_removed *out)
+int removed_beside(struct sqlite_state *s, struct partition *p, int r, struct store_removed *out)
 {
 	if (r >= 0 || r == -ESTALE)
 		return r;
@@ -440,7 +430,7 @@ static int remove_rows_of(struct sqlite_state *s, struct partition *p, const str
 	int r = partition_submit(p, &rm.job);
 
 	if (r < 0) {
-		r = beside_damage(s, p, r, out);
+		r = removed_beside(s, p, r, out);
 		return r == -ESTALE ? -EAGAIN : r;
 	}
 	p->removals++;
@@ -473,7 +463,7 @@ static int remove_by_closing(struct sqlite_state *s, struct partition *p, const 
 {
 	uint64_t before = state_day_size(s, p->day);
 	int64_t found = 0;
-	int r = beside_damage(s, p, count_rows(p, sel, &found), out);
+	int r = removed_beside(s, p, count_rows(p, sel, &found), out);
 
 	if (r < 0 || !found)
 		return r;
@@ -485,24 +475,6 @@ static int remove_by_closing(struct sqlite_state *s, struct partition *p, const 
 	return go_on(r, out);
 }
 
-/* A service that goes whole is cut out of its files, open or not. Return: the same. */
-static int remove_service(struct sqlite_state *s, struct partition *p, struct str service, struct store_removed *out)
-{
-	uint64_t before = partition_size(p), after = 0;
-	struct cut_traces found = { 0 };
-	int r = beside_damage(s, p, cut_look(p, service, &found), out);
-
-	if (r < 0 || !found.any)
-		return r;
-	r = cut_service(s, p, service, &found, &after);
-	if (after) { /* also when only the year's sums could not follow */
-		out->profiles += (uint64_t)found.profiles;
-		out->sums += (uint64_t)(p->is_year ? found.sums : 0);
-		count_rewritten(before, after, out);
-	}
-	return go_on(r, out);
-}
-
 static int remove_from(struct sqlite_state *s, struct partition *p, const struct store_selector *sel,
 		       struct store_removed *out)
 {
@@ -510,9 +482,8 @@ static int remove_from(struct sqlite_state *s, struct partition *p, const struct
 		return -EAGAIN; /* another file is in its place */
 	if (store_stopped(sel))
 		return -ECANCELED;
-	if (is_whole_service(sel, p))
-		return remove_service(s, p, sel->service, out);
-	return partition_is_closed(p) ? remove_by_closing(s, p, sel, out) : remove_rows_of(s, p, sel, out);
+	return !p->is_year && partition_is_closed(p) ? remove_by_closing(s, p, sel, out)
+						     : remove_rows_of(s, p, sel, out);
 }
 
 /* All files of a day or year. Return: as remove_by_closing(). */
@@ -545,14 +516,28 @@ static int remove_days(struct sqlite_state *s, bool years, const struct store_se
 	return r;
 }
 
+static bool is_whole_service(const struct store_selector *sel)
+{
+	return sel->service.len && !sel->type.len && !sel->label_count && !sel->fits && !sel->from_ns &&
+	       sel->to_ns == UINT64_MAX;
+}
+
 int sqlite_remove(struct store_state *state, const struct store_selector *sel, struct store_removed *out)
 {
 	struct sqlite_state *s = (struct sqlite_state *)state;
 	int r;
 
 	*out = (struct store_removed){ 0 };
+	if (is_whole_service(sel))
+		return delete_service(s, sel, out);
 	/* Days first: the sum of a day counts only for the file that it was made from, so what a crash leaves is right
 	 * at every step. The years then lose what they have of days that are gone. */
 	r = remove_days(s, false, sel, out);
-	return r ? r : remove_days(s, true, sel, out);
+	if (r < 0)
+		return r;
+	/* A file that a service is being cut out of would not have it. */
+	(void)pthread_mutex_lock(&s->compact_lock);
+	r = s->cut_pending ? -EALREADY : remove_days(s, true, sel, out);
+	(void)pthread_mutex_unlock(&s->compact_lock);
+	return r;
 }

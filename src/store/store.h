@@ -132,7 +132,7 @@ struct store_sum {
 /* What remove() has removed. */
 struct store_removed {
 	uint64_t profiles;
-	uint64_t sums;  /* of days whose profiles had gone before */
+	uint64_t sums;  /* of days, in the years' files */
 	uint64_t files; /* that were written anew without them */
 	uint64_t bytes; /* that this gave back; rows removed from a file that takes profiles give room to later ones */
 	uint64_t aside; /* files that could not be read: what they hold stays */
@@ -238,11 +238,14 @@ struct store {
 	 * remove - delete the profiles of @sel (limit is ignored) and the sums they are in
 	 * @out: what went, for good; also when the call fails
 	 *
-	 * A call that failed, or a crash, leaves some days without them and the others whole; lists and sums agree, and
-	 * the same call again removes the rest. What is put meanwhile may stay. Of a service that goes whole, nothing
-	 * is left in any file in use: neither its name nor those of its functions.
+	 * A service that is meant whole (no type, no labels, from 0 to UINT64_MAX) goes whole or not at all, whatever
+	 * fails and when it is killed, and from one moment to the next for readers. Nothing is left of it in any file
+	 * in use: neither its name nor those of its functions. Of other selections a call that failed, or a crash,
+	 * leaves some days without them and the others whole; lists and sums agree, and the same call again removes the
+	 * rest. What is put meanwhile may stay.
 	 *
-	 * Return: 0, -ENOSPC (files are written anew beside the old ones), -ECANCELED, -errno.
+	 * Return: 0, -ENOSPC (files are written anew beside the old ones), -ECANCELED, -EINPROGRESS (a service goes
+	 * with the next open()), -EALREADY (one does, and until then nothing else can), -errno.
 	 */
 	int (*remove)(struct store_state *s, const struct store_selector *sel, struct store_removed *out);
 	/**

@@ -108,7 +108,7 @@ static int stats(struct store_state *state, struct store_stats *out)
 /* What may stand behind NAME.db, any number of times. Return: whether there was something. */
 static bool skip_suffix(struct str *rest)
 {
-	static const char *const suffixes[] = { "-wal", "-shm", "-journal", ".tmp", ".damaged" };
+	static const char *const suffixes[] = { "-wal", "-shm", "-journal", ".tmp", CUT_SUFFIX, ".damaged" };
 	struct str digits;
 	uint64_t number;
 	ptrdiff_t end;
@@ -129,7 +129,7 @@ static bool skip_suffix(struct str *rest)
 
 bool store_owns_name(struct str name)
 {
-	static const char *const whole[] = { "lock", "tokens", "tokens.lock", "retention" };
+	static const char *const whole[] = { "lock", "tokens", "tokens.lock", "retention", CUT_MARK };
 	ptrdiff_t at = str_search(name, STR(".db"));
 	struct str base, rest;
 	uint32_t generation;

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,24 +64,15 @@ static void tell(void *ctx, const char *where, const char *what)
 	print_message("  %s: %s\n", where, what);
 }
 
-/* Whatever was removed so far: the other services are whole, and lists, sums and totals say the same. */
+/* It is there whole, or it has gone; the other services are whole, and lists, sums and totals say the same. */
 static void assert_sound(struct fixture *f)
 {
 	const struct store_selector gone = of(GONE), api = of("api");
 	struct store_stats stats;
 	size_t left = 0;
 
-	for (uint64_t day = 0; day < 11; day++) {
-		const struct store_selector one = { .service = STR(GONE),
-						    .from_ns = (UINT64_C(20000) + day) * DAY,
-						    .to_ns = (UINT64_C(20001) + day) * DAY - 1 };
-		size_t found = fixture_count(f, &one), all = day < CLOSED_DAYS ? A_DAY : day > 8 ? AN_OPEN_DAY : 0;
-
-		if (day) /* it has two files, which go one after the other */
-			assert_true(found == 0 || found == all);
-		left += found;
-	}
-	assert_int_equal(count_of(f, GONE), left);
+	left = count_of(f, GONE);
+	assert_true(left == 0 || left == EACH); /* never half */
 	assert_int_equal(count_of(f, "api"), EACH);
 	assert_int_equal(count_of(f, "web"), EACH);
 	fixture_assert_sum(f, &gone);
@@ -127,7 +120,8 @@ static void assert_no_trace(struct fixture *f)
 		(void)snprintf(path, sizeof(path), "%s/%s", f->path, entry->d_name);
 		if (entry->d_name[0] == '.')
 			continue;
-		assert_false(str_ends(str_of(entry->d_name), STR(".tmp")));
+		assert_false(str_ends(str_of(entry->d_name), STR(".tmp")) ||
+			     str_ends(str_of(entry->d_name), STR(".cut")));
 		assert_false(file_has(path, GONE));
 		if (!str_ends(str_of(entry->d_name), STR(".db")) || !strcmp(entry->d_name, "catalog.db"))
 			continue;
@@ -176,7 +170,8 @@ static void goes_whole(void **state)
 		assert_true(removed.sums >= CLOSED_DAYS);
 	assert_int_equal(f->store->remove(f->s, &gone, &removed), 0);
 	assert_int_equal(removed.profiles, EACH);
-	assert_int_equal(removed.sums + removed.aside, 0);
+	assert_int_equal(removed.aside, 0);
+	assert_true(removed.sums >= (f->lasts ? CLOSED_DAYS : 0));
 	if (f->lasts)
 		assert_int_equal(removed.files, CLOSED_DAYS + 3 + 1); /* the late one, two open ones; the year */
 	assert_true(removed.bytes > 0);
@@ -259,6 +254,61 @@ static void says_what_it_cannot_read(void **state)
 	assert_int_equal(count_of(f, "api"), EACH - A_DAY);
 }
 
+static int no_day(void *ctx, const struct store_day *day)
+{
+	(void)ctx;
+	(void)day;
+	return 0;
+}
+
+static uint64_t leaving(struct fixture *f)
+{
+	struct store_outlook outlook;
+
+	assert_int_equal(f->store->survey(f->s, no_day, NULL, &outlook), 0);
+	assert_true(outlook.disk_known);
+	return outlook.leaving;
+}
+
+struct meanwhile {
+	struct fixture *f;
+	int asked;
+};
+
+/* Before each file is written anew. */
+static bool retain_meanwhile(void *ctx)
+{
+	struct meanwhile *m = ctx;
+
+	assert_true(m->asked ? leaving(m->f) > 0 : leaving(m->f) == 0);
+	if (++m->asked == 3)
+		assert_int_equal(m->f->store->expire(m->f->s, MORNING + 5 * DAY), CLOSED_DAYS - 1);
+	return false;
+}
+
+/* Retention sees that what the copies take comes back, and days that it removes meanwhile do not come back. */
+static void leaves_retention_its_way(void **state)
+{
+	struct fixture *f = *state;
+	struct meanwhile m = { .f = f };
+	struct store_selector gone = of(GONE);
+	struct store_removed removed;
+
+	fill(f);
+	gone.stop = retain_meanwhile;
+	gone.stop_ctx = &m;
+	assert_int_equal(f->store->remove(f->s, &gone, &removed), 0);
+	assert_true(m.asked > 3);
+	assert_int_equal(leaving(f), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(count_of(f, GONE), 0);
+		assert_int_equal(count_of(f, "api"), EACH - (CLOSED_DAYS - 1) * A_DAY);
+		assert_int_equal(count_of(f, "web"), EACH - (CLOSED_DAYS - 1) * A_DAY);
+		assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+		fixture_reopen(f);
+	}
+}
+
 /* Killed at a write or sync of the disk, or these fail, one after the other; at every one with STORE_ROUNDS. */
 
 static uint64_t step_of(uint64_t quick)
@@ -329,9 +379,76 @@ static bool kill_at(struct fixture *f, uint64_t operation)
 	return WIFSIGNALED(status);
 }
 
+/* The renames that put new files into their places, by which a test counts what is behind the moment. */
+
+static _Atomic int renames_left = -1; /* -1: as many as there are */
+static bool rename_kills;
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+	if (renames_left >= 0 && renames_left-- == 0) {
+		if (rename_kills)
+			(void)raise(SIGKILL);
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
+
+#define NEW_FILES (CLOSED_DAYS + 3 + 1)
+
+/* Once its moment is over, the deletion is done by the next start. */
+static void is_done_by_the_next_start(void **state)
+{
+	const struct store_selector gone = of(GONE);
+	struct fixture *f = *state;
+	struct store_removed removed;
+	struct copies c;
+	char mark[128];
+
+	copies_begin(&c, f);
+	(void)snprintf(mark, sizeof(mark), "%s/cut", f->path);
+	for (int kills = 0; kills < 2; kills++)
+		for (int i = 0; i < NEW_FILES; i++) {
+			rename_kills = kills;
+			renames_left = i;
+			if (kills) {
+				assert_true(kill_at(f, UINT64_MAX / 2));
+			} else {
+				assert_int_equal(f->store->open(&f->config, &f->s), 0);
+				assert_int_equal(f->store->remove(f->s, &gone, &removed), -EINPROGRESS);
+				assert_int_equal(removed.profiles, 0);
+				assert_int_equal(count_of(f, GONE), EACH); /* until then it is as it was */
+				assert_int_equal(f->store->remove(f->s, &gone, &removed), -EALREADY);
+				f->now += 2 * DAY;
+				(void)f->store->maintain(f->s); /* closes no day */
+				assert_int_equal(count_of(f, GONE), EACH);
+				fixture_put_random(f, "api", 99, f->now);
+				f->now -= 2 * DAY;
+				f->store->close(f->s);
+				f->s = NULL;
+			}
+			renames_left = -1;
+			assert_int_equal(access(mark, F_OK), 0);
+			assert_int_equal(f->store->open(&f->config, &f->s), 0);
+			assert_int_equal(count_of(f, GONE), 0);
+			assert_int_equal(access(mark, F_OK), -1);
+			assert_int_equal(count_of(f, "api"), EACH + !kills);
+			assert_int_equal(count_of(f, "web"), EACH);
+			fixture_assert_sum(f, &everything);
+			assert_int_equal(f->store->check(f->s, tell, NULL), 0);
+			f->store->close(f->s);
+			f->s = NULL;
+			assert_no_trace(f);
+			copies_again(&c);
+		}
+	(void)fixture_clear(c.kept);
+	assert_int_equal(f->store->open(&f->config, &f->s), 0);
+}
+
 static void is_right_wherever_it_is_killed(void **state)
 {
-	uint64_t step = step_of(29), operation = 0, killed = 0, midway = 0;
+	uint64_t step = step_of(29), operation = 0, killed = 0, done = 0;
 	const struct store_selector gone = of(GONE);
 	struct fixture *f = *state;
 	struct copies c;
@@ -344,7 +461,7 @@ static void is_right_wherever_it_is_killed(void **state)
 		killed += goes_on;
 		assert_int_equal(f->store->open(&f->config, &f->s), 0);
 		left = count_of(f, GONE);
-		midway += left && left < EACH;
+		done += goes_on && !left;
 		assert_sound(f);
 		if (!goes_on)
 			assert_int_equal(left, 0);
@@ -355,9 +472,9 @@ static void is_right_wherever_it_is_killed(void **state)
 		assert_no_trace(f);
 		copies_again(&c);
 	}
-	print_message("  killed %llu times, %llu times midway\n", (unsigned long long)killed,
-		      (unsigned long long)midway);
-	assert_true(killed > 10 && midway > 5);
+	print_message("  killed %llu times, %llu times when it was done\n", (unsigned long long)killed,
+		      (unsigned long long)done);
+	assert_true(killed > done + 5 && (done || step > 1));
 	(void)fixture_clear(c.kept);
 	assert_int_equal(f->store->open(&f->config, &f->s), 0);
 }
@@ -380,7 +497,8 @@ static void is_right_on_a_disk_that(struct fixture *f, enum vfs_fault fault, uin
 		r = f->store->remove(f->s, &gone, &removed);
 		assert_true(r == 0 || r == want);
 		failed = r != 0;
-		assert_int_equal(count_of(f, GONE), EACH - removed.profiles); /* it says what went, failed or not */
+		assert_int_equal(removed.profiles, failed ? 0 : EACH); /* all or nothing */
+		assert_int_equal(count_of(f, GONE), EACH - removed.profiles);
 		store_vfs_fail(VFS_OK, 0);
 		assert_sound(f);
 		fixture_put_random(f, GONE, 80, f->now); /* with room again it takes profiles */
@@ -458,7 +576,9 @@ int main(void)
 		{ "sqlite, no room for dictionaries: goes_whole", goes_whole, fixture_sqlite_tight, fixture_end, NULL },
 		cmocka_unit_test_setup_teardown(takes_sums_along, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(says_what_it_cannot_read, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(leaves_retention_its_way, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(is_right_wherever_it_is_killed, fixture_sqlite, heal),
+		cmocka_unit_test_setup_teardown(is_done_by_the_next_start, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(is_right_on_a_full_disk, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(is_right_on_a_disk_that_fails, fixture_sqlite, heal),
 		cmocka_unit_test_setup_teardown(is_right_on_a_disk_that_syncs_not, fixture_sqlite, heal),

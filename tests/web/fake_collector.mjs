@@ -314,7 +314,7 @@ class Admin {
 		if (what === 'services') {
 			const service = query.get('service');
 			if (!isThere(service)) return refuse(404, 'nothing is stored of this service');
-			if (service === 'php-fpm') return refuse(507, 'the disk is full: what stays is written anew and needs room beside; 12 profiles are removed, the rest is not');
+			if (service === 'php-fpm') return refuse(507, 'the disk is full: what stays is written anew and needs room beside; nothing was deleted');
 			this.services = this.services.filter((name) => name !== service);
 			return amount(service);
 		}
