@@ -39,17 +39,18 @@ bad = {
     "noise": bytes(range(256)) * 16,
     "empty": b"",
 }
+commands = (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["merge", "-o", path("out.pb.gz")], ["view", "--no-browser"])
 for name, data in bad.items():
     with open(path(name), "wb") as f:
         f.write(data)
-    for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["merge", "-o", path("out.pb.gz")]):
-        done = hearth(command[0], path(name), *command[1:])
+    for command in commands:
+        done = hearth(command[0], path(name), *command[1:], timeout=60)
         one_line(done, 1, f"{command[0]} {name}", name)
         if name in ("truncated.pb.gz", "broken.pb.gz", "count.col", "count.folded", "short.hwin"):
             tap.ok(has_position(done.stderr), f"{command[0]} {name}: says where", repr(done.stderr[:200]))
-for command in (["report"], ["dump"], ["convert", "-o", path("out.folded")], ["merge", "-o", path("out.pb.gz")]):
-    one_line(hearth(command[0], path("nowhere"), *command[1:]), 1, f"{command[0]} of no file", "nowhere")
-    one_line(hearth(command[0], scratch, *command[1:]), 1, f"{command[0]} of a folder", scratch)
+for command in commands:
+    one_line(hearth(command[0], path("nowhere"), *command[1:], timeout=60), 1, f"{command[0]} of no file", "nowhere")
+    one_line(hearth(command[0], scratch, *command[1:], timeout=60), 1, f"{command[0]} of a folder", scratch)
 tap.ok(not os.path.exists(path("out.folded")) and not os.path.exists(path("out.pb.gz")), "bad input leaves no output")
 
 # A pipe by its name (<(command) of a shell, /dev/stdin), whose writer takes its time, and a redirected /dev/stdout.

@@ -48,22 +48,28 @@ COMMANDS = {
     "dump": lambda file: ["dump", file],
     "html": lambda file: ["convert", "-q", file, "-o", path("out.html")],
     "window": lambda file: ["convert", "-q", file, "-o", path("out.hwin")],
+    "view": lambda file: ["view", "-q", "--no-browser", file],
     "merge": lambda file: ["merge", "-q", file, file, "-o", path("out.pb.gz")],
 }
 
 
 def measured(args, seconds=120):
-    """Returns (status, stderr, peak of its memory, seconds)."""
+    """Returns (status, stderr, peak of its memory, seconds). What serves a file is ended as soon as it says where."""
     begin = time.monotonic()
     errors = path("stderr")
+    said, out = os.pipe()
     pid = os.fork()
     if pid == 0:
-        out, err = os.open("/dev/null", os.O_WRONLY), os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
+        err = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out if args[0] == "view" else os.open("/dev/null", os.O_WRONLY), 1)
         os.dup2(err, 2)
         signal.alarm(seconds)
         os.execv(HEARTH, [HEARTH] + [str(a) for a in args])
+    os.close(out)
+    if os.read(said, 1000):
+        os.kill(pid, signal.SIGINT)
     _, status, usage = os.wait4(pid, 0)
+    os.close(said)
     with open(errors, errors="replace") as f:
         return os.waitstatus_to_exitcode(status), f.read(), usage.ru_maxrss * 1024, time.monotonic() - begin
 
