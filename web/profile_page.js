@@ -19,7 +19,7 @@ const BASE_MS = { '1d': 86400000, '7d': 604800000 };
 const SERVER_FORMATS = ['pprof', 'col', 'html'];
 
 /** seconds: what time is a share of; 0: it is shown itself */
-function amountText(total, unit, seconds) {
+export function amountText(total, unit, seconds) {
 	if (unit === 'nanoseconds' && seconds) return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
 	if (unit === 'count') return formatCount(total);
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });

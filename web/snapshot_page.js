@@ -4,8 +4,8 @@ import { ApiError, ask, askJson } from './api.js';
 import { byId, makeElement, shownName } from './around.js';
 import { DEFAULT_SELECTION, formatSelection } from './selection.js';
 import { ServerSource } from './server.js';
-import { choiceButton } from './profile_page.js';
-import { formatCount, formatValue } from './format.js';
+import { amountText, choiceButton } from './profile_page.js';
+import { formatCount } from './format.js';
 import { formatHash, parseHash } from './state.js';
 import { groupsToAsk } from './transforms.js';
 
@@ -147,7 +147,7 @@ export class SnapshotPage {
 		byId('snapshot-note').hidden = false;
 		document.title = `hearth: ${facts.title ? title : 'snapshot'}`;
 		const { sample } = this.app.selection;
-		const buttons = (facts.samples ?? []).map((s) => choiceButton(s.sample, formatValue(s.total, { unit: s.unit, scale: 1, nanoseconds: 0 }),
+		const buttons = (facts.samples ?? []).map((s) => choiceButton(s.sample, amountText(s.total, s.unit, 0),
 			s.sample === (sample || facts.default), () => this.app.go({ sample: s.sample })));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
 	}

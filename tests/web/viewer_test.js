@@ -659,6 +659,7 @@ describe('viewer', { skip: reason || false }, () => {
 				return left < 0 || right > innerWidth || document.elementFromPoint((left + right) / 2, (top + bottom) / 2)?.closest('button, select, input') !== e;
 			}).map((e) => e.id || e.textContent));
 			assert.deepEqual(lost, []);
+			assert.ok(await page.evaluate(() => document.querySelector('.options').offsetHeight) < 40, 'what changes the view is one row');
 			await assertSilent(opened);
 		}
 	});
