@@ -7,6 +7,7 @@ export const TOOLTIP_CHARS_MAX = 1200;
 const CRUMB_CHARS_MAX = 60;
 const CRUMBS_MAX = 12;
 const LEGEND_MAX = 8;
+const LEAST_SHARE = 0.00005; // what formatShare() rounds to nothing
 const THEME_KEY = 'hearth-theme';
 
 /**
@@ -96,7 +97,7 @@ export function showCrumbs(list, tree, frames, zoom, choose) {
 }
 
 /**
- * The colours with the most self value.
+ * The colours with the most self value; what has no place, or was cut away, is said.
  * @param {import('./data.js').FrameTable} frames
  * @param {Totals} totals
  * @param {BoxColours} colours
@@ -110,11 +111,17 @@ export function showLegend(list, frames, totals, colours, whole) {
 		entry.self += totals.self[f];
 		share.set(name, entry);
 	}
-	const items = [...share].sort((a, b) => b[1].self - a[1].self).slice(0, LEGEND_MAX).map(([name, { colour, self }]) => {
+	const sorted = [...share].sort((a, b) => b[1].self - a[1].self);
+	const items = sorted.slice(0, LEGEND_MAX).map(([name, { colour, self }]) => {
 		const swatch = makeElement('span', 'swatch');
 		swatch.style.background = colour;
 		return makeElement('li', '', swatch, ` ${shownName(name, CRUMB_CHARS_MAX)} ${formatShare(self, whole)}`);
 	});
+	const sum = (entries) => entries.reduce((all, [, { self }]) => all + self, 0);
+	const others = sum(sorted.slice(LEGEND_MAX));
+	const cut = whole - sum(sorted);
+	if (others > whole * LEAST_SHARE) items.push(makeElement('li', '', `others ${formatShare(others, whole)}`));
+	if (cut > whole * LEAST_SHARE) items.push(makeElement('li', '', `in smaller paths ${formatShare(cut, whole)}`));
 	list.replaceChildren(...items);
 }
 

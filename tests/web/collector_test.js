@@ -329,6 +329,9 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		const before = await hidden();
 		assert.equal(await total(page), wanted);
 		assert.ok(before > 0, 'something is hidden');
+		await page.waitForFunction(() => /in smaller paths \d/.test(document.getElementById('legend').innerText));
+		const shares = (await page.locator('#legend').innerText()).match(/[\d.]+(?= %)/g).map(Number);
+		assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 100) < 0.1, 'the legend adds up');
 		await page.evaluate(() => {
 			const { tree, frames } = window.__viewer;
 			const boxes = [...tree.frame.keys()].filter((node) => node && tree.frame[node] > frames.count);
