@@ -101,7 +101,7 @@ function readSpeedscope(json) {
 }
 
 function pprofProfiles(bytes) {
-	const { types, samples, frameOf } = readPprof(bytes);
+	const { types, first, samples, frameOf } = readPprof(bytes);
 	const profiles = types.map((_, column) => {
 		const reader = new StackReader();
 		for (const { frames, values } of samples) {
@@ -113,6 +113,7 @@ function pprofProfiles(bytes) {
 		}
 		return reader.finish();
 	});
+	for (const list of [types, profiles]) list.unshift(...list.splice(first, 1));
 	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KIND_NAMES, profiles };
 }
 

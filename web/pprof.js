@@ -71,10 +71,16 @@ function kindOfFile(file) {
 	return name !== undefined && Object.hasOwn(KINDS, name) ? name : 'native';
 }
 
+/** The type that the file wants to be shown; else what CPUs did; else the last, as `go tool pprof` has it. */
+function firstType(types, wanted) {
+	const at = [wanted, 'cpu'].map((name) => types.findIndex((type) => name && type.name === name)).find((i) => i >= 0);
+	return at ?? Math.max(0, types.length - 1);
+}
+
 /**
  * readPprof - the samples of an unpacked pprof file
  *
- * Returns { types: [{name, unit}...], samples: [{frames: numbers root first, values}...], frameOf(number) => {name, kind, module} }.
+ * Returns { types: [{name, unit}...], first: the type that is shown first, samples: [{frames: numbers root first, values}...], frameOf(number) => {name, kind, module} }.
  */
 export function readPprof(bytes) {
 	const top = fieldsOf(bytes);
@@ -111,5 +117,5 @@ export function readPprof(bytes) {
 		const f = fieldsOf(one);
 		return { frames: numbersOf(f[1]).reverse().flatMap((id) => locations.get(id) ?? []), values: numbersOf(f[2]) };
 	});
-	return { types, samples, frameOf: (number) => frames[number] };
+	return { types, first: firstType(types, text(top[14]?.[0])), samples, frameOf: (number) => frames[number] };
 }

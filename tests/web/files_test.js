@@ -52,11 +52,22 @@ test('pprof, packed or not: the sums of each sample type', async () => {
 	const file = pprofOf([['samples', 'count'], ['cpu', 'nanoseconds']], stacks.map(([f, n]) => [f, [n, n * 1e7]]));
 	for (const bytes of [new Uint8Array(file), new Uint8Array(gzipSync(file))]) {
 		const source = await FileSource.open({ name: 'x', arrayBuffer: async () => bytes }, () => null);
-		assert.deepEqual(source.meta.types.map((t) => t.name), ['samples', 'cpu']);
-		for (const [i, scale] of [[0, 1], [1, 1e7]]) {
+		assert.deepEqual(source.meta.types.map((t) => t.name), ['cpu', 'samples']);
+		for (const [i, scale] of [[0, 1e7], [1, 1]]) {
 			const { frames, tree } = await source.open(i);
 			assertPaths({ tree, frames: new FrameTable(frames, source.meta.kinds) }, stacks.map(([f, n]) => [f, n * scale]));
 		}
+	}
+});
+
+test('the type that a pprof file wants to be shown comes first, else cpu, else the last', async () => {
+	const stacks = [[['main', 'f'], [1, 20, 300]]];
+	for (const [wanted, names, first] of [['b', ['a', 'b', 'c'], 'b'], ['gone', ['a', 'b', 'c'], 'c'], ['', ['a', 'cpu', 'c'], 'cpu'], ['', ['a', 'b', 'c'], 'c']]) {
+		const bytes = new Uint8Array(pprofOf(names.map((name) => [name, 'count']), stacks, wanted));
+		const source = await FileSource.open({ name: 'x', arrayBuffer: async () => bytes }, () => null);
+		assert.equal(source.meta.types[0].name, first);
+		const { tree } = await source.open(0);
+		assert.equal(tree.total[0], stacks[0][1][names.indexOf(first)]);
 	}
 });
 

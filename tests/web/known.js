@@ -102,9 +102,9 @@ export function sandwichPaths(stacks, name) {
 /**
  * A pprof file (profile.proto of github.com/google/pprof) of stacks with several values each.
  * types: [[name, unit]...]; samples: [[frames root first, values, labels]...]; a frame that ends in _[k] is the kernel's; labels: numbers
- * or texts by name, or none.
+ * or texts by name, or none. wanted: its default_sample_type.
  */
-export function pprofOf(types, samples) {
+export function pprofOf(types, samples, wanted = '') {
 	const strings = [''];
 	const text = (s) => (strings.includes(s) ? strings.indexOf(s) : strings.push(s) - 1);
 	const varint = (n) => {
@@ -130,6 +130,7 @@ export function pprofOf(types, samples) {
 		out.push(...block(4, [...number(1, i + 1), ...number(2, isKernel ? 2 : 1), ...block(4, number(1, i + 1))]));
 		out.push(...block(5, [...number(1, i + 1), ...number(2, text(isKernel ? name.slice(0, -4) : name))]));
 	}
+	if (wanted) out.push(...number(14, text(wanted)));
 	out.push(...strings.flatMap((s) => block(6, [...Buffer.from(s)])));
 	return Buffer.from(out);
 }
