@@ -20,16 +20,19 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
+#include "cli/live_screen.h"
 #include "cli/runtime_options.h"
 #include "cli/serve_options.h"
 #include "cli/service_options.h"
+#include "cli/terminal_size.h"
 #include "cli/unwind_options.h"
+#include "cli/up_table.h"
 #include "codec/window_codec.h"
 
 struct config {
 	struct serve_config serve; /* first: the tables of hearth serve have their offsets in it */
-	uint64_t frequency, window_ns, duration_ns;
-	bool off_cpu, lines, allow_dangerous_kernel;
+	uint64_t frequency, window_ns, duration_ns, wait_min_ns, wait_percent, ring_bytes;
+	bool off_cpu, lines, table, allow_dangerous_kernel;
 	const char *service_name, *service_rules, *host_root, *container_socket;
 	struct unwind_options unwind;
 	struct runtime_options runtimes;
@@ -45,6 +48,11 @@ static const struct opt how_options[] = {
 	UNWIND_OPTIONS(struct config, unwind),
 	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
 	  .help = "also where threads wait, and how long" },
+	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
+	  .help = "leave out waits shorter than this" },
+	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
+	  .fallback = "100", .arg = "PERCENT",
+	  .help = "take only this share of all waits, by chance; each stands for the others" },
 	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
 	  .help = "inlined functions, source files and lines of native code (needs libdw)" },
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
@@ -54,8 +62,12 @@ static const struct opt how_options[] = {
 	  .help = "where the host's file system is mounted, when run in a container" },
 	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
 	  .help = "the container engine's socket (default: Docker's)" },
+	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
+	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "sample even on kernels that are known to freeze (see hearth doctor)" },
+	{ "table", 0, OPT_FLAG, .at = offsetof(struct config, table), .fallback = "true",
+	  .help = "on a terminal a table of services by cost, in place of a log line for each request" },
 	{ 0 },
 };
 
@@ -67,6 +79,8 @@ struct up {
 	struct session *session;
 	pid_t child;
 	int feed, ready, signals;
+	struct live_screen screen;
+	struct up_table *table;    /* NULL: none is shown */
 	bool is_cut;               /* a frame was begun and not ended: nothing may follow it */
 	uint64_t stored;           /* windows that the collector has dealt with */
 	_Atomic uint64_t sent;     /* to it, whole */
@@ -80,10 +94,48 @@ struct up {
 static void up_release(struct up *up)
 {
 	session_close(up->session);
+	live_screen_close(&up->screen);
+	up_table_free(up->table);
 	service_rules_free(up->rules);
 	closep(&up->feed);
 	closep(&up->ready);
 	closep(&up->signals);
+}
+
+/* What the terminal shows */
+
+static int open_table(struct up *up)
+{
+	int r;
+
+	if (!up->config->table || !live_screen_possible())
+		return 0;
+	up->table = up_table_new(up->config->window_ns);
+	r = up->table ? live_screen_open(&up->screen) : -ENOMEM;
+	return r;
+}
+
+static bool shows_utf8(void)
+{
+	const char *names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+static void show_table(struct up *up)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+
+	if (!up->table)
+		return;
+	up_table_draw(up->table, terminal_width(STDOUT_FILENO), terminal_height(STDOUT_FILENO), shows_utf8(), &text);
+	live_screen_show(&up->screen, &text);
 }
 
 /* The agent's side */
@@ -140,6 +192,8 @@ static void on_window(void *ctx, const struct window *w)
 	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(512));
 	int r = codec_window.encode(w, &bytes);
 
+	if (up->table)
+		up_table_add(up->table, w);
 	r = r ? r : up->is_cut ? -EPIPE : send_frame(up, &bytes);
 	up->is_cut |= r < 0;
 	count_stored(up);
@@ -157,7 +211,10 @@ static int open_session(struct up *up)
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
 	struct session_config cfg = { .sampling = { .frequency_hz = (uint32_t)config->frequency,
 						    .off_cpu = config->off_cpu,
-						    .wait_min_ns = NSEC_PER_MSEC,
+						    .wait_min_ns = config->wait_min_ns,
+						    /* 100 %: 0, all */
+						    .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100),
+						    .ring_bytes = (size_t)config->ring_bytes,
 						    .poll_interval_ms = 200,
 						    .include_self = true,
 						    .allow_dangerous_kernel = config->allow_dangerous_kernel,
@@ -221,6 +278,7 @@ static int sample(struct up *up)
 			break;
 		if (child_ended(up, &status))
 			return command_fail(&command_up, "the collector ended");
+		show_table(up);
 		r = session_step(up->session, 200);
 	}
 	return r < 0 && r != -ENODATA ? command_fail(&command_up, "sampling ended: %s", strerror(-r)) : EXIT_DONE;
@@ -230,11 +288,15 @@ static int sample(struct up *up)
 static int wait_for_collector(struct up *up)
 {
 	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
-	struct pollfd p[2] = { { .fd = up->ready, .events = POLLIN }, { .fd = up->signals, .events = POLLIN } };
+	struct pollfd p[3] = { { .fd = up->ready, .events = POLLIN },
+			       { .fd = up->signals, .events = POLLIN },
+			       { .fd = up->screen.pipe, .events = POLLIN } };
 	int status = 0;
 
 	while (!p[0].revents) {
-		ignore(poll(p, 2, -1)); /* looked at again in any case */
+		ignore(poll(p, ARRAY_SIZE(p), -1)); /* looked at again in any case */
+		if (p[2].revents)
+			live_screen_show(&up->screen, &line); /* log lines alone: there is no table yet */
 		if (p[1].revents && was_signalled(up)) {
 			ignore(kill(up->child, SIGKILL)); /* it has stored nothing yet */
 			ignore(waitpid(up->child, &status, 0));
@@ -268,6 +330,7 @@ static bool collector_ends(struct up *up, int *status)
 			up->child = 0;
 			return false;
 		}
+		show_table(up);
 		(void)nanosleep(&pause, NULL);
 	}
 	return true;
@@ -317,11 +380,12 @@ static int open_signals(struct up *up)
 }
 
 /* Never returns. */
-static void run_collector(const struct config *config, int feed, int ready)
+static void run_collector(const struct up *up, int feed, int ready)
 {
-	struct serve_config serve = config->serve;
+	struct serve_config serve = up->config->serve;
 	int result;
 
+	serve.access_log &= !up->table;
 	serve.feed_fd = feed;
 	serve.ready_fd = ready;
 	result = serve_command(&command_up, &serve);
@@ -342,7 +406,8 @@ static int start_collector(struct up *up)
 		closep(&feed[0]);
 		closep(&ready[0]);
 		closep(&up->signals);
-		run_collector(up->config, feed[1], ready[1]);
+		live_screen_forked(&up->screen);
+		run_collector(up, feed[1], ready[1]);
 	}
 	closep(&feed[1]);
 	closep(&ready[1]);
@@ -353,7 +418,9 @@ static int start_collector(struct up *up)
 
 static int run(void *config, int operand_count, char **operands)
 {
-	scoped(up_release) struct up up = { .config = config, .child = -1, .feed = -1, .ready = -1, .signals = -1 };
+	scoped(up_release) struct up up = {
+		.config = config, .child = -1, .feed = -1, .ready = -1, .signals = -1, .screen = LIVE_SCREEN_INIT
+	};
 	int r = service_rules_load(&command_up, up.config->service_rules, &up.rules);
 
 	(void)operand_count;
@@ -361,6 +428,7 @@ static int run(void *config, int operand_count, char **operands)
 	if (r != EXIT_DONE)
 		return r;
 	r = open_signals(&up);
+	r = r ? r : open_table(&up);
 	r = r ? r : start_collector(&up);
 	if (r < 0)
 		return command_fail(&command_up, "%s", strerror(-r));
@@ -387,7 +455,9 @@ const struct command command_up = {
 	.operands = "",
 	.details = "Two processes: the agent samples and needs root; the collector stores and serves, as another user "
 		   "and without\n"
-		   "any rights. Prints the URL. Ctrl-C ends both, with what was gathered stored.",
+		   "any rights. Prints the URL, and on a terminal a table of services by cost. Ctrl-C ends both, with "
+		   "what was\n"
+		   "gathered stored.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

@@ -11,3 +11,11 @@ static inline size_t terminal_width(int fd)
 
 	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
+
+/** terminal_height - its lines, in the same way. */
+static inline size_t terminal_height(int fd)
+{
+	struct winsize size;
+
+	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}

@@ -1,16 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """hearth up: two processes, what runs here is stored as services and served, the end loses nothing."""
+import fcntl
 import http.client
 import json
 import os
+import pty
+import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 from collector import free_port
-from support import HEARTH, Profile, Tap, hearth, hearth_for_everybody, need, path, start, workload
+from support import HEARTH, Profile, Tap, hearth, hearth_for_everybody, need, path, run, start, workload
 
 tap = Tap("up")
 need(tap)
@@ -86,6 +92,82 @@ end = time.monotonic() + 10
 while os.path.exists(f"/proc/{collector}") and time.monotonic() < end:
     time.sleep(0.05)
 tap.ok(not os.path.exists(f"/proc/{collector}"), "without its agent the collector ends")
+
+# On a terminal: a table that is written anew, log lines above it.
+
+
+class Terminal:
+    """As much of one as is needed to see what hearth up leaves on it: lines, cursor up, erase below."""
+
+    def __init__(self, columns, rows):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.lines, self.row, self.odd = [""], 0, []
+
+    def read(self, seconds):
+        end = time.monotonic() + seconds
+        while select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
+            self.take(os.read(self.master, 65536).decode())
+
+    def take(self, text):
+        for piece in re.findall(r"\033\[[0-9;?]*[A-Za-z]|[\r\n]|[^\033\r\n]+|\033", text):
+            if piece == "\n":
+                self.row += 1
+                self.lines += [""] * (self.row + 1 - len(self.lines))
+            elif piece.startswith("\033[") and piece.endswith("A"):
+                self.row -= int(piece[2:-1])
+            elif piece == "\033[J":
+                del self.lines[self.row + 1:]
+                self.lines[self.row] = ""
+            elif piece.startswith("\033"):
+                self.odd.append(piece)
+            elif piece != "\r":
+                self.lines[self.row] += piece
+
+
+screen, port = Terminal(90, 30), free_port()
+up = start(HEARTH, "up", "--addr", f"127.0.0.1:{port}", "--data-dir", path("shown"), "--window", "2s", stdin=screen.slave, stdout=screen.slave,
+           stderr=screen.slave, env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+end = time.monotonic() + 40
+while time.monotonic() < end and not any(line.startswith("spin ") for line in screen.lines):
+    screen.read(0.5)
+tap.ok(any(line == f"http://127.0.0.1:{port}" for line in screen.lines), "a terminal has the URL", screen.lines[:5])
+rows = [line for line in screen.lines if line.startswith("spin ")]
+figures = re.search(r"executable +([0-9.]+) +([0-9.]+) % ", rows[0]) if rows else None
+tap.ok(figures and float(figures[1]) > 0.2 and float(figures[2]) <= 100, "and services by cost, in cores and as a share", screen.lines)
+os.kill(up.pid, signal.SIGHUP)
+connection = get(port, "/healthz")
+screen.read(5)
+tap.ok(sum(line.startswith("SERVICE ") for line in screen.lines) == 1 and sum(line.startswith("spin ") for line in screen.lines) == 1 and
+       not screen.odd, "written anew in its place", screen.lines)
+head = [i for i, line in enumerate(screen.lines) if line.startswith("SERVICE ")]
+said = [i for i, line in enumerate(screen.lines) if line.startswith("hearth: ")]
+tap.ok(head and said and max(said) < head[0] and len(said) >= 1, "log lines pass above it", screen.lines)
+tap.ok(not any("/healthz" in line for line in screen.lines), "requests are not logged there")
+up.send_signal(signal.SIGINT)
+end = time.monotonic() + 30
+while up.poll() is None and time.monotonic() < end:
+    screen.read(0.2)
+screen.read(0.5)
+tap.ok(up.returncode == 0 and screen.lines[-1] == "" and any(line.startswith("spin ") for line in screen.lines),
+       "Ctrl-C leaves the last table", (up.returncode, screen.lines))
+dumb = start(HEARTH, "up", "--addr", f"127.0.0.1:{free_port()}", "--data-dir", path("shown"), "--window", "1s", "--duration", "3s", stdout=screen.slave,
+             stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "dumb"})
+screen.lines, screen.row = [""], 0
+end = time.monotonic() + 30
+while dumb.poll() is None and time.monotonic() < end:
+    screen.read(0.2)
+screen.read(0.2)
+tap.ok(len(screen.lines) == 2 and screen.lines[0].startswith("http://"), "a terminal that cannot move its cursor has the URL alone", screen.lines)
+
+# make run with a DURATION.
+os.mkdir(path("tree"))
+os.symlink(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"), path("tree/scripts"))
+os.mkdir(path("tree/build"))
+done = run("scripts/run", cwd=path("tree"), env={**os.environ, "HEARTH": HEARTH, "DURATION": "3", "ADDR": f"127.0.0.1:{free_port()}", "DEMO": "no"})
+tap.ok(done.returncode == 0 and done.stdout.startswith("http://"), "make run with a DURATION ends by itself", done)
+tap.ok(os.path.getsize(path("tree/build/run/flamegraph.html")) > 1000 and Profile(path("tree/build/run/profile.pb.gz")).samples,
+       "and leaves a flame graph and a profile", done.stdout)
 
 # A program with file capabilities has them as any user; ambient ones are the same to it.
 if shutil.which("setpriv"):
