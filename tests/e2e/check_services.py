@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Services have the names people know: a unit, a container, gunicorn, Java, Node, a daemon, a build of short programs, rules; in up and by push."""
+"""Services have the names people know: a unit, a container, gunicorn, Java, Node, a daemon, a build of short programs, rules; in up and by push.
+
+check_services.py [SECONDS]: up goes on for so long (600 is ten minutes), and lines and shares of the last minute are judged again."""
 import http.client
 import json
 import os
@@ -18,6 +20,8 @@ tap = Tap("services")
 need(tap, "gcc")
 SECONDS = 20
 PATIENCE = 120 if QUICK else 240
+LONG = float(sys.argv[1]) if len(sys.argv) > 1 else 0
+ALIVE = PATIENCE * 2 + LONG
 ENOUGH = 6 if QUICK else 24  # CPU seconds of our loads: what shares are judged by
 ID = "5e" * 32
 UNIT = f"hearth-check-{os.getpid()}"
@@ -91,7 +95,7 @@ def grouped_load(program, where, what):
     if not where:
         tap.skip(what, "no cgroup can be made here")
         return None
-    return start(copy_of(program), PATIENCE * 2, preexec_fn=inside(where))
+    return start(copy_of(program), ALIVE, preexec_fn=inside(where))
 
 
 def build_load():
@@ -107,8 +111,8 @@ BUILD = {"(short-lived)", "build.sh", "sh", "dash", "gcc", "x86_64-linux-gnu-gcc
 loads = {  # service -> kind, load
     UNIT: ("unit", grouped_load("unit-program", f"system.slice/{UNIT}.service/workers", "a systemd unit")),
     ID[:12]: ("container", grouped_load("container-program", f"system.slice/docker-{ID}.scope", "a container")),
-    "acme-daemon": ("executable", start(copy_of("acme-daemon"), PATIENCE * 2)),
-    "front desk": ("rule", start(copy_of("desk"), PATIENCE * 2, 0, "--front")),
+    "acme-daemon": ("executable", start(copy_of("acme-daemon"), ALIVE)),
+    "front desk": ("rule", start(copy_of("desk"), ALIVE, 0, "--front")),
     "gunicorn: shop:app": ("application", python_load()),
     "java: com.acme.Main": ("application", java_load()),
     "server.js": ("application", node_load()),
@@ -204,9 +208,15 @@ answer, whole = services(port), services(port, small="list")
 used = {name: seconds - before[name] for name, seconds in now.items()}
 rows = {s["service"]: s for s in whole["services"]}
 
-lines = [s["service"] for s in at_20["services"]]
-mine = [name for name in lines if name in loads or name in BUILD or name not in others]
-tap.ok(len(mine) + bool(at_20["folded"]["services"]) <= 12, f"after {SECONDS} s at most 12 lines are ours", f"{mine}, {len(lines)} in all, folded {at_20['folded']}")
+
+
+def judge_lines(answer, when):
+    lines = [s["service"] for s in answer["services"]]
+    mine = [name for name in lines if name in loads or name in BUILD or name not in others]
+    tap.ok(len(mine) + bool(answer["folded"]["services"]) <= 12, f"after {when} at most 12 lines are ours", f"{mine}, {len(lines)} in all, folded {answer['folded']}")
+
+
+judge_lines(at_20, f"{SECONDS} s")
 mine, used_mine = sum(rows.get(name, {"total": 0})["total"] for name in loads) or 1, sum(used[name] for name in loads)
 for name, (kind, _) in loads.items():
     row = rows.get(name, {"total": 0})
@@ -227,6 +237,21 @@ tap.ok(sum(s["total"] for s in answer["services"]) + answer["folded"]["total"] =
 folded = [s for s in whole["services"] if s.get("small")]
 tap.ok(not any(s.get("small") for s in answer["services"]) and all(s["kind"] in ("executable", "short-lived", "kernel") for s in folded) and
        all(s["total"] < whole["total"] / 200 for s in folded), "only small programs are folded", [s["service"] for s in folded][:20])
+if LONG:
+    while time.monotonic() - began < LONG - 60:
+        time.sleep(1)
+        others |= names_of_others(os.getpid())
+    start_s, before = time.time(), costs()
+    time.sleep(60)
+    end_s, now = time.time(), costs()
+    time.sleep(7)  # the minute's last window is stored
+    judge_lines(services(port), f"{LONG:.0f} s")
+    minute = {s["service"]: s["total"] for s in services(port, **{"from": int(start_s * 1000), "to": int(end_s * 1000), "small": "list"})["services"]}
+    used = {name: seconds - before[name] for name, seconds in now.items()}
+    mine, used_mine = sum(minute.get(name, 0) for name in loads) or 1, sum(used[name] for name in loads) or 1
+    for name in loads:
+        share, want = minute.get(name, 0) / mine, used[name] / used_mine
+        tap.ok(abs(share - want) < 0.03, f"{name}: its share of the last minute", f"{share:.3f}, by /proc {want:.3f}")
 up.send_signal(signal.SIGINT)
 tap.ok(up.wait(timeout=60) == 0, "up ends well", up.returncode)
 for load in [build, *(load for _, load in loads.values())]:
