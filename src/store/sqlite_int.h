@@ -321,13 +321,19 @@ void series_list_release(struct series_list *list);
 int read_series(sqlite3 *db, const struct store_selector *sel, struct series_list *out) warn_unused;
 int sqlite_list(struct store_state *s, const struct store_selector *sel, store_profile_fn *visit, void *ctx);
 int sqlite_read(struct store_state *s, const struct store_id *id, struct store_document *out);
-int sqlite_totals(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
+/** bind_series_range - ?1 the series, ?2 and ?3 the times of @sel, both included. */
+void bind_series_range(sqlite3_stmt *stmt, int64_t series, const struct store_selector *sel);
 
 typedef int partition_fn(struct partition *p, struct reader *reader, const struct store_selector *sel, void *ctx);
 
 /** partition_each - @visit every partition of the range. Damage ends one partition only. Return: as store.list(). */
 int partition_each(struct sqlite_state *s, const struct store_selector *sel, partition_fn *visit,
 		   void *ctx) warn_unused;
+
+int sqlite_warm(struct store_state *s);
+int sqlite_series(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
+
+/* sqlite_totals.c */
 
 /* The columns' types and units as text, so that no lock is held while a visitor reads them. */
 struct point_names {
@@ -342,8 +348,7 @@ int point_names_take(struct point_names *n, const struct dictionary *d, const st
 /** point_of - a point of @h, whose names were taken; borrows from all three. */
 struct store_point point_of(const struct point_names *n, const struct header *h, const struct store_series *series,
 			    uint64_t created_ns);
-int sqlite_warm(struct store_state *s);
-int sqlite_series(struct store_state *s, const struct store_selector *sel, store_series_fn *visit, void *ctx);
+int sqlite_totals(struct store_state *s, const struct store_selector *sel, store_point_fn *visit, void *ctx);
 
 /* sqlite_sum.c */
 
