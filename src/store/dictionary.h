@@ -51,3 +51,24 @@ void dictionary_encode(const struct dictionary *d, const struct dictionary_mark 
  * on failure @d holds a part and is good for dictionary_release() only.
  */
 int dictionary_decode(struct str bytes, struct dictionary *d) warn_unused;
+
+/* The strings of a dictionary and how many mappings it has: what the headers of its profiles can be read with. */
+struct dictionary_strings {
+	struct buf texts;       /* one behind the other */
+	size_t *ends;           /* by row; NULL as long as there is no row but 0 */
+	size_t cap;             /* of ends */
+	size_t count, mappings; /* rows, those that mean "none" too */
+};
+
+void dictionary_strings_init(struct dictionary_strings *s);
+void dictionary_strings_clear(struct dictionary_strings *s);   /* back to none; its memory is used again */
+void dictionary_strings_release(struct dictionary_strings *s); /* a zeroed one is fine */
+
+/**
+ * dictionary_strings_add - what dictionary_decode() would add of strings and mappings; nothing behind them is looked at
+ *
+ * Return: 0, -EBADMSG, -E2BIG, -ENOMEM; on failure @s can only be cleared or released.
+ */
+int dictionary_strings_add(struct dictionary_strings *s, struct str bytes) warn_unused;
+/** dictionary_strings_get - one row's text, borrowed until the next call of the others; empty when there is none. */
+struct str dictionary_strings_get(const struct dictionary_strings *s, uint32_t row);

@@ -260,3 +260,79 @@ int dictionary_decode(struct str bytes, struct dictionary *d)
 		r = read_section(&in, &c, &sections[i], have[i]);
 	return r == 0 && (c.bad || cur_left(&c)) ? -EBADMSG : r;
 }
+
+/* Strings alone */
+
+void dictionary_strings_init(struct dictionary_strings *s)
+{
+	*s = (struct dictionary_strings){ .texts = BUF_INIT(DICTIONARY_BYTES_MAX), .count = 1, .mappings = 1 };
+}
+
+void dictionary_strings_clear(struct dictionary_strings *s)
+{
+	buf_clear(&s->texts);
+	s->count = s->mappings = 1;
+}
+
+void dictionary_strings_release(struct dictionary_strings *s)
+{
+	buf_release(&s->texts);
+	free(s->ends);
+	*s = (struct dictionary_strings){ 0 };
+}
+
+struct str dictionary_strings_get(const struct dictionary_strings *s, uint32_t row)
+{
+	if (!row || row >= s->count)
+		return STR("");
+	return str_n(s->texts.ptr + s->ends[row - 1], s->ends[row] - s->ends[row - 1]);
+}
+
+/* The head of a section: how many rows it adds to @have. */
+static uint64_t new_rows(struct cur *c, size_t have)
+{
+	uint64_t first = wire_varint(c), count = wire_varint(c);
+
+	c->bad |= first != have;
+	return count;
+}
+
+static int add_texts(struct dictionary_strings *s, struct cur *lengths, struct cur *texts, size_t count)
+{
+	int r = array_reserve(&s->ends, &s->cap, s->count + count);
+
+	if (r < 0)
+		return r;
+	s->ends[0] = 0;
+	buf_adds(&s->texts, cur_rest(texts));
+	if (s->texts.error)
+		return s->texts.error;
+	for (size_t end = s->count + count; s->count < end; s->count++) {
+		uint64_t length = wire_varint(lengths);
+
+		(void)cur_bytes(texts, length);
+		s->ends[s->count] = s->ends[s->count - 1] + (texts->bad ? 0 : length);
+	}
+	return lengths->bad || texts->bad || cur_left(lengths) || cur_left(texts) ? -EBADMSG : 0;
+}
+
+int dictionary_strings_add(struct dictionary_strings *s, struct str bytes)
+{
+	struct cur c = cur_of(bytes.ptr, bytes.len), lengths, texts, mappings;
+	uint64_t count = new_rows(&c, s->count);
+	int r;
+
+	lengths = cur_sub(&c, wire_varint(&c));
+	texts = cur_sub(&c, wire_varint(&c));
+	if (c.bad || count > cur_left(&lengths)) /* each takes at least a byte */
+		return -EBADMSG;
+	r = add_texts(s, &lengths, &texts, count);
+	if (r < 0)
+		return r;
+	count = new_rows(&c, s->mappings);
+	mappings = cur_sub(&c, wire_varint(&c));
+	if (c.bad || count > cur_left(&mappings))
+		return -EBADMSG;
+	s->mappings += count;
+	return 0;
+}

@@ -39,6 +39,23 @@ static void header(struct str bytes)
 	must(str_eq(buf_str(&once), buf_str(&again)));
 }
 
+/* @d: what dictionary_decode() made of the same bytes; NULL: it refuses them. */
+static void strings(struct str bytes, const struct dictionary *d)
+{
+	scoped(dictionary_strings_release) struct dictionary_strings s = { 0 };
+	int r;
+
+	dictionary_strings_init(&s);
+	r = dictionary_strings_add(&s, bytes);
+	must(!d || r == 0);
+	for (uint32_t i = 0; r == 0 && i < s.count; i++) {
+		struct str text = dictionary_strings_get(&s, i);
+
+		must(d ? str_eq(text, model_string(&d->m, i)) : text.len <= bytes.len);
+	}
+	must(!d || (s.count == intern_count(&d->m.strings) && s.mappings == d->m.mappings_count));
+}
+
 static void dictionary(struct str bytes)
 {
 	scoped(dictionary_release) struct dictionary first = { 0 }, second = { 0 };
@@ -47,8 +64,11 @@ static void dictionary(struct str bytes)
 
 	must(dictionary_init(&first) == 0 && dictionary_init(&second) == 0);
 	start = dictionary_end(&first);
-	if (dictionary_decode(bytes, &first) < 0)
+	if (dictionary_decode(bytes, &first) < 0) {
+		strings(bytes, NULL);
 		return;
+	}
+	strings(bytes, &first);
 	dictionary_encode(&first, &start, &once);
 	must(!once.error && dictionary_decode(buf_str(&once), &second) == 0);
 	dictionary_encode(&second, &start, &again);
