@@ -221,7 +221,17 @@ void partition_close(struct partition *p);
 
 /** service_get - with its dictionary loaded; service_put() when done. */
 int service_get(struct partition *p, struct str name, struct service **out) warn_unused;
+/** service_peek - the same when its dictionary is in memory; otherwise NULL, and nothing is read. */
+struct service *service_peek(struct partition *p, struct str name);
 void service_put(struct partition *p, struct service *service);
+/**
+ * service_strings - of a stored dictionary: far less work than loading it, and nothing stays in memory
+ * @plain: room for a chunk, used again
+ * @out: was initialised; what it had goes
+ *
+ * Return: 0 or -errno.
+ */
+int service_strings(sqlite3 *db, struct str name, struct buf *plain, struct dictionary_strings *out) warn_unused;
 void service_free(struct service *service);
 /** service_pack - pack what is new in the dictionary for the writer, at a level of zstd. service->lock is held.
  * Return: 0 or -errno: the next call packs it. */
@@ -335,6 +345,12 @@ int sqlite_series(struct store_state *s, const struct store_selector *sel, store
 
 /* sqlite_totals.c */
 
+/* Where the texts of a header's rows are. */
+struct header_texts {
+	const struct dictionary *dictionary; /* its service's lock is held; NULL: */
+	const struct dictionary_strings *strings;
+};
+
 /* The columns' types and units as text, so that no lock is held while a visitor reads them. */
 struct point_names {
 	struct header last;
@@ -343,8 +359,8 @@ struct point_names {
 };
 
 void point_names_release(struct point_names *n);
-/** point_names_take - those of @h; the service's lock is held. Return: 0 or -ENOMEM. */
-int point_names_take(struct point_names *n, const struct dictionary *d, const struct header *h) warn_unused;
+/** point_names_take - those of @h. Return: 0 or -ENOMEM. */
+int point_names_take(struct point_names *n, const struct header_texts *texts, const struct header *h) warn_unused;
 /** point_of - a point of @h, whose names were taken; borrows from all three. */
 struct store_point point_of(const struct point_names *n, const struct header *h, const struct store_series *series,
 			    uint64_t created_ns);

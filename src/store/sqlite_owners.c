@@ -78,7 +78,7 @@ static int take_names(struct owners *o)
 	int r;
 
 	(void)pthread_mutex_lock(&o->service->lock);
-	r = point_names_take(&o->names, &o->service->dictionary, &o->header);
+	r = point_names_take(&o->names, &(struct header_texts){ .dictionary = &o->service->dictionary }, &o->header);
 	(void)pthread_mutex_unlock(&o->service->lock);
 	return r;
 }

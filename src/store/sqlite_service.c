@@ -59,10 +59,12 @@ static int find_or_add(struct partition *p, struct str name, struct service **ou
 	return r;
 }
 
-static int load_chunks(sqlite3 *db, struct str name, struct service *service)
+typedef int chunk_fn(void *ctx, struct str bytes);
+
+/* @number: of the first chunk, and behind the last one. @plain: room for one. */
+static int read_chunks(sqlite3 *db, struct str name, int64_t *number, struct buf *plain, chunk_fn *add, void *ctx)
 {
 	scoped(db_finalizep) sqlite3_stmt *stmt = NULL;
-	scoped(buf_release) struct buf plain = BUF_INIT(DICTIONARY_CHUNK_MAX);
 	int r = db_prepare(db,
 			   "SELECT chunk, data FROM dictionary WHERE service = (SELECT id FROM service WHERE name = ?1)"
 			   " ORDER BY chunk",
@@ -72,21 +74,40 @@ static int load_chunks(sqlite3 *db, struct str name, struct service *service)
 		return r;
 	db_bind_str(stmt, 1, name);
 	while ((r = db_step(stmt)) == 1) {
-		if (sqlite3_column_int64(stmt, 0) != service->next_chunk)
+		if (sqlite3_column_int64(stmt, 0) != *number)
 			return -EUCLEAN;
-		buf_clear(&plain);
-		r = pack_expand(db_column(stmt, 1), &plain);
-		r = r ? r : dictionary_decode(buf_str(&plain), &service->dictionary);
+		buf_clear(plain);
+		r = pack_expand(db_column(stmt, 1), plain);
+		r = r ? r : add(ctx, buf_str(plain));
 		if (r < 0)
 			return r == -EBADMSG ? -EUCLEAN : r;
-		service->next_chunk++;
+		++*number;
 	}
 	return r;
+}
+
+static int add_rows(void *ctx, struct str bytes)
+{
+	return dictionary_decode(bytes, ctx);
+}
+
+static int add_strings(void *ctx, struct str bytes)
+{
+	return dictionary_strings_add(ctx, bytes);
+}
+
+int service_strings(sqlite3 *db, struct str name, struct buf *plain, struct dictionary_strings *out)
+{
+	int64_t number = 0;
+
+	dictionary_strings_clear(out);
+	return read_chunks(db, name, &number, plain, add_strings, out);
 }
 
 /* service->lock is held. */
 static int load(struct partition *p, struct str name, struct service *service)
 {
+	scoped(buf_release) struct buf plain = BUF_INIT(DICTIONARY_CHUNK_MAX);
 	struct reader *reader = NULL;
 	int r = dictionary_init(&service->dictionary);
 
@@ -94,7 +115,7 @@ static int load(struct partition *p, struct str name, struct service *service)
 		return r;
 	service->next_chunk = 0;
 	r = partition_reader(p, &reader);
-	r = r ? r : load_chunks(reader->db, name, service);
+	r = r ? r : read_chunks(reader->db, name, &service->next_chunk, &plain, add_rows, &service->dictionary);
 	partition_reader_done(p, reader);
 	if (r < 0) {
 		dictionary_release(&service->dictionary);
@@ -129,6 +150,31 @@ int service_get(struct partition *p, struct str name, struct service **out)
 	else
 		*out = service;
 	return r;
+}
+
+struct service *service_peek(struct partition *p, struct str name)
+{
+	struct service *service = NULL;
+	bool loaded;
+	uint32_t at;
+
+	(void)pthread_mutex_lock(&p->lock);
+	if (intern_find(&p->names, name, &at) == 0 && at < p->services_cap)
+		service = p->services[at];
+	if (service) {
+		service->refs++; /* it is not evicted from here on */
+		service->used = ++p->state->tick;
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	if (!service)
+		return NULL;
+	(void)pthread_mutex_lock(&service->lock);
+	loaded = service->loaded;
+	(void)pthread_mutex_unlock(&service->lock);
+	if (loaded)
+		return service;
+	service_put(p, service);
+	return NULL;
 }
 
 /* Eviction. Nobody uses the service, so its rows that are not stored belong to puts that failed. */

@@ -249,6 +249,12 @@ static int count_up(void *ctx, const struct store_profile *profile)
 	return 0;
 }
 
+static int count_points(void *ctx, const struct store_point *point)
+{
+	*(uint64_t *)ctx += point->profiles;
+	return 0;
+}
+
 /* Everything that reads, over damaged files: it may find less, but not crash, and the other day is whole. */
 static void read_all(struct fixture *f, const struct store_id *good)
 {
@@ -256,8 +262,11 @@ static void read_all(struct fixture *f, const struct store_id *good)
 			      second = { .from_ns = MORNING + DAY, .to_ns = MORNING + DAY };
 	scoped(window_release) struct window w = { 0 }, want = { 0 };
 	struct store_sum info;
+	uint64_t points = 0;
 	size_t count = 0;
 
+	assert_int_equal(f->store->totals(f->s, &all, count_points, &points), 0); /* first: it reads the least */
+	assert_in_range(points, 10, 20);
 	assert_int_equal(f->store->list(f->s, &all, count_up, &count), 0);
 	assert_int_equal(f->store->sum(f->s, &all, &w, &info), 0);
 	assert_true(count >= 10 && info.profiles >= 10);

@@ -520,6 +520,148 @@ static void totals(void **state)
 	assert_memory_equal(got, want, sizeof(got));
 }
 
+/* Points as lines of text. */
+struct point_lines {
+	char *lines[64];
+	size_t count;
+};
+
+static void lines_clear(struct point_lines *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->lines[i]);
+	l->count = 0;
+}
+
+static int note_line(void *ctx, const struct store_point *p)
+{
+	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
+	struct point_lines *l = ctx;
+	size_t size;
+
+	buf_addf(&line, STR_FMT " " STR_FMT " %llu", STR_ARG(p->series->service), STR_ARG(p->series->type),
+		 (unsigned long long)p->created_ns);
+	buf_addf(&line, " of %zu labels, default %zu, %llu profiles, %llu ns, every " STR_FMT "/" STR_FMT ":",
+		 p->series->label_count, p->default_column, (unsigned long long)p->profiles,
+		 (unsigned long long)p->duration_ns, STR_ARG(p->period.key), STR_ARG(p->period.value));
+	for (size_t i = 0; i < p->value_count; i++)
+		buf_addf(&line, " " STR_FMT "/" STR_FMT " %lld", STR_ARG(p->columns[i].key),
+			 STR_ARG(p->columns[i].value), (long long)p->values[i]);
+	buf_addc(&line, 0);
+	assert_int_equal(line.error, 0);
+	assert_true(l->count < ARRAY_SIZE(l->lines));
+	l->lines[l->count++] = buf_take(&line, &size);
+	return 0;
+}
+
+static int line_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void assert_equal_lines(struct point_lines *got, const struct point_lines *want)
+{
+	qsort(got->lines, got->count, sizeof(*got->lines), line_order);
+	assert_int_equal(got->count, want->count);
+	for (size_t i = 0; i < got->count; i++)
+		assert_string_equal(got->lines[i], want->lines[i]);
+}
+
+static void assert_same_lines(struct fixture *f, const struct point_lines *want)
+{
+	const struct store_selector all = { .to_ns = UINT64_MAX };
+	scoped(lines_clear) struct point_lines got = { 0 };
+
+	assert_int_equal(f->store->totals(f->s, &all, note_line, &got), 0);
+	assert_equal_lines(&got, want);
+}
+
+/* Three days of two services whose profiles differ in unit and default column: the same points of open and closed
+ * files, with and without dictionaries in memory, and beside a service that went. */
+static void totals_stay_the_same(void **state)
+{
+	const struct store_selector all = { .to_ns = UINT64_MAX }, api = { .service = STR("api"), .to_ns = UINT64_MAX },
+				    web = { .service = STR("web"), .to_ns = UINT64_MAX },
+				    cpu = { .service = STR("api"), .type = STR("cpu"), .to_ns = UINT64_MAX };
+	scoped(lines_clear) struct point_lines want = { 0 }, days = { 0 };
+	scoped(window_release) struct window sum = { 0 };
+	struct fixture *f = *state;
+	struct store_stats stats;
+	struct store_sum info;
+
+	for (uint64_t i = 0; i < 24; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		fixture_window(i + 1, &w);
+		if (i % 3 == 0 || i % 4 == 3) /* one row in both dictionaries has another text in each */
+			assert_int_equal(model_add_string(w.model, i % 3 ? STR("seconds") : STR("bytes"),
+							  &w.model->value_types[1].unit),
+					 0);
+		if (i % 5 == 2)
+			w.model->default_type = w.model->value_types[0].type;
+		(void)fixture_put(f, i % 3 ? "api" : "web", i % 4 == 3 ? "wall" : "cpu", i % 2 ? "host=a" : "",
+				  MORNING + i * 2 * HOUR, &w);
+	}
+	assert_int_equal(f->store->totals(f->s, &all, note_line, &want), 0);
+	assert_int_equal(want.count, 24);
+	qsort(want.lines, want.count, sizeof(*want.lines), line_order);
+	for (int closed = 0; closed < 2; closed++) {
+		if (f->lasts)
+			fixture_reopen(f);
+		assert_same_lines(f, &want);
+		assert_int_equal(f->store->stats(f->s, &stats), 0);
+		assert_true(!f->lasts || !closed || !stats.dictionary_bytes); /* closed files: strings alone */
+		if (!closed)
+			f->now = MORNING + 5 * DAY;
+		assert_int_equal(f->store->maintain(f->s), 0);
+		assert_same_lines(f, &want);
+	}
+	assert_int_equal(f->store->sum(f->s, &cpu, &sum, &info), 0);
+	assert_same_lines(f, &want); /* some dictionaries are in memory now */
+	for (uint64_t day = 0; day < 4; day++) {
+		struct store_selector one = { .from_ns = MORNING - 8 * HOUR + day * DAY };
+
+		one.to_ns = one.from_ns + DAY - 1;
+		assert_int_equal(f->store->totals(f->s, &one, note_line, &days), 0);
+	}
+	assert_equal_lines(&days, &want); /* short ranges load them */
+	assert_int_equal(fixture_remove(f, &web), 8);
+	for (size_t i = 16; i < want.count; i++) /* they are behind the other's */
+		free(want.lines[i]);
+	want.count = 16;
+	assert_same_lines(f, &want);
+	assert_int_equal(fixture_count(f, &api), 16);
+}
+
+/* A file that a service was cut out of while it took profiles has its dictionaries in pieces. */
+static void totals_beside_a_deletion(void **state)
+{
+	const struct store_selector all = { .to_ns = UINT64_MAX }, web = { .service = STR("web"), .to_ns = UINT64_MAX };
+	scoped(lines_clear) struct point_lines want = { 0 };
+	struct fixture *f = *state;
+
+	f->now = MORNING;
+	for (uint64_t i = 0; i < 6; i++) {
+		scoped(window_release) struct window w = { 0 };
+
+		fixture_window(i + 1, &w);
+		if (i > 3)
+			assert_int_equal(model_add_string(w.model, STR("seconds"), &w.model->value_types[1].unit), 0);
+		(void)fixture_put(f, "api", i > 3 ? "wall" : "cpu", "", MORNING + i, &w);
+	}
+	assert_int_equal(f->store->totals(f->s, &all, note_line, &want), 0);
+	qsort(want.lines, want.count, sizeof(*want.lines), line_order);
+	fixture_put_random(f, "web", 7, MORNING);
+	assert_int_equal(fixture_remove(f, &web), 1);
+	assert_same_lines(f, &want);
+	if (f->lasts)
+		fixture_reopen(f);
+	assert_same_lines(f, &want);
+	fixture_put_random(f, "web", 7, MORNING); /* the day has a second file */
+	assert_int_equal(fixture_remove(f, &web), 1);
+	assert_same_lines(f, &want);
+}
+
 /* Owners: sums of two columns by moment (or hour), series and owner, as text. */
 
 struct owned {
@@ -1163,6 +1305,8 @@ static void survives_failing_allocations(void **state)
 	X(refuses_to_sum_other_types)      \
 	X(stops)                           \
 	X(totals)                          \
+	X(totals_stay_the_same)            \
+	X(totals_beside_a_deletion)        \
 	X(owners)                          \
 	X(owners_end)                      \
 	X(removes)                         \
