@@ -253,7 +253,7 @@ if LONG:
         share, want = minute.get(name, 0) / mine, used[name] / used_mine
         tap.ok(abs(share - want) < 0.03, f"{name}: its share of the last minute", f"{share:.3f}, by /proc {want:.3f}")
 up.send_signal(signal.SIGINT)
-tap.ok(up.wait(timeout=60) == 0, "up ends well", up.returncode)
+tap.ok(up.wait(timeout=60) == 0, "up ends well", f"{up.returncode} {open(path('up.log')).read()[-500:]}")
 for load in [build, *(load for _, load in loads.values())]:
     load.terminate()
     load.wait(timeout=60)
