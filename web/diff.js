@@ -3,8 +3,8 @@
 import { COLOURS, classBucket, diffBucket } from './colour.js';
 import { functionTotals } from './views.js';
 
-/** How a part changed: -1 gone, 0 the same, 1 new. Parts of the two totals, so that a longer profile is not a larger one. */
-function changeOfShares(was, now) {
+/** How a part changed: -1 gone, 0 the same, 1 new. */
+function changeOfParts(was, now) {
 	return was === now ? 0 : (now - was) / Math.max(was, now);
 }
 
@@ -13,18 +13,19 @@ export class DiffColours {
 	/**
 	 * @param {import('./data.js').FrameTable} frames
 	 * @param {Tree} tree
+	 * @param {boolean} byShare parts of the two totals are compared, so that a longer profile is not a larger one; otherwise values
 	 */
-	constructor(frames, tree, mode) {
+	constructor(frames, tree, mode, byShare) {
 		this.frames = frames;
 		this.tree = tree;
 		this.mode = mode;
-		this.whole = { base: tree.base[0], other: tree.total[0] - tree.base[0] };
+		this.whole = byShare ? { base: tree.base[0], other: tree.total[0] - tree.base[0] } : { base: 1, other: 1 };
 		this.functions = null;
 	}
 
 	change(base, total) {
 		const { whole } = this;
-		return changeOfShares(whole.base ? base / whole.base : 0, whole.other ? (total - base) / whole.other : 0);
+		return changeOfParts(whole.base ? base / whole.base : 0, whole.other ? (total - base) / whole.other : 0);
 	}
 
 	ofFunction(frame) {
@@ -34,7 +35,8 @@ export class DiffColours {
 
 	/** Other trees than the two profiles' own have no base of their own: their boxes say what the function did. */
 	changeAt(frame, node, tree) {
-		return tree === this.tree ? this.change(tree.base[node], tree.total[node]) : this.ofFunction(frame);
+		const at = tree.sideOf === this.tree ? tree.origin[node] : tree === this.tree ? node : -1;
+		return at < 0 ? this.ofFunction(frame) : this.change(this.tree.base[at], this.tree.total[at]);
 	}
 
 	of(frame, node, tree) {
@@ -67,7 +69,7 @@ export function diffFunctions(tree, frameCount) {
 	return { ...both, baseSelf: base.self, baseTotal: base.total };
 }
 
-/** The functions whose part of self value changed most: [{frame, was, now}...], parts of 1. */
+/** The functions whose self value changed most: [{frame, was, now}...], parts of wholeBase and wholeOther (1: values). */
 export function largestChanges(functions, wholeBase, wholeOther, most) {
 	const rows = [];
 	for (let f = 0; f < functions.self.length; f++) {

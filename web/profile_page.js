@@ -7,6 +7,7 @@ import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { NOBODY, partTimes, whoseParams, whoseText } from './selection.js';
 import { ServerSource } from './server.js';
+import { Sides } from './sides.js';
 import { parseHash } from './state.js';
 import { groupsToAsk, isGroup } from './transforms.js';
 import { changeOf, formatCpus, headRow } from './services_page.js';
@@ -57,6 +58,8 @@ export class ProfilePage {
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
 		byId('base').addEventListener('change', () => app.go({ [app.shown ? 'baseService' : 'base']: byId('base').value }));
+		byId('diff').addEventListener('change', () => app.go({ diff: byId('diff').value }));
+		byId('sides').addEventListener('change', () => app.go({ sides: byId('sides').value }));
 		if (app.shown) {
 			byId('service-label').textContent = 'File';
 			for (const id of ['service', 'base']) fillNames(byId(id), filesOf(app.shown));
@@ -88,10 +91,15 @@ export class ProfilePage {
 		byId('compare-fields').hidden = !isCompare;
 		byId('change').hidden = byId('changes').hidden = !isCompare;
 		byId('base').value = this.app.shown ? selection.baseService : selection.base;
+		byId('diff').value = selection.diff;
+		byId('sides').value = selection.sides;
 		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
 		this.fillWhose();
 		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, selection.baseService, this.app.turn]);
-		if (key === this.key) return;
+		if (key === this.key) {
+			if (isCompare) this.applyCompared();
+			return;
+		}
 		this.key = null;
 		// What is asked of two ranges needs the first one's times.
 		const flame = isCompare ? null : ServerSource.open('flame', this.partParams(), { signal, ...this.groups() });
@@ -230,32 +238,64 @@ export class ProfilePage {
 				: 'Nothing is stored for one of the two ranges. Choose another range or base.');
 			throw problem;
 		});
-		const { from_ms: from, to_ms: to } = source.answer;
-		const { tree, frames } = source.profile;
-		const { base_total: was, total } = source.answer;
-		const now = total - was;
-		const { text, tone } = changeOf(now, was);
-		const cpus = (value) => (source.answer.unit === 'nanoseconds' && !this.app.shown ? formatCpus(value, from, to) + ' CPUs' : formatValue(value, source.meta.types[0]));
-		byId('change').replaceChildren(`${cpus(was)} → ${cpus(now)} `, makeElement('span', tone, text), makeElement('span', 'quiet',
-			' · width: both together; orange takes a larger part than in the base, blue a smaller one'));
-		await this.showSource(source, (table, mode) => new DiffColours(table, tree, mode));
-		this.fillChanges(largestChanges(diffFunctions(tree, frames.count), was, now, CHANGES_SHOWN));
+		const { viewer } = this.app;
+		viewer.sides ??= new Sides(viewer, byId('stage'));
+		this.compared = source;
+		this.fillChange();
+		await this.showSource(source, (table, mode) => new DiffColours(table, viewer.raw.tree, mode, this.app.selection.diff === 'share'));
+		this.fillChanges();
 	}
 
-	fillChanges(rows) {
+	/** Another way to show what is there: nothing is asked anew. */
+	applyCompared() {
+		const { viewer } = this.app;
+		this.fillChange();
+		viewer.colours = null;
+		viewer.apply(false);
+		this.fillChanges();
+	}
+
+	/** What an amount of the comparison is called. */
+	comparedAmount(value) {
+		const { answer, meta } = this.compared;
+		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
+		return isTime ? formatCpus(value, answer.from_ms, answer.to_ms) + ' CPUs' : formatValue(value, meta.types[0]);
+	}
+
+	/** The line above the graph, and the titles of two graphs. */
+	fillChange() {
+		const { diff, sides } = this.app.selection;
+		const { base_total: was, total } = this.compared.answer;
+		const [before, after] = [was, total - was].map((value) => this.comparedAmount(value));
+		const { text, tone } = changeOf(total - was, was);
+		const width = sides === 'two' ? 'each graph has its own total as its width' : 'width: both together';
+		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
+		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ` · ${width}; ${colour}`));
+		const { sides: two } = this.app.viewer;
+		two.on = sides === 'two';
+		two.name([`Base: ${before}`, `Now: ${after}`]);
+	}
+
+	fillChanges() {
 		const { frames } = this.app.viewer;
-		const percent = (part) => (100 * part).toFixed(1);
+		const { tree, frames: all } = this.compared.profile;
+		const { base_total: was, total } = this.compared.answer;
+		const byShare = this.app.selection.diff === 'share';
+		const rows = largestChanges(diffFunctions(tree, all.count), byShare ? was : 1, byShare ? total - was : 1, CHANGES_SHOWN);
+		this.fillChangeRows(rows, frames, byShare ? (part) => (100 * part).toFixed(1) : (value) => formatValue(value, this.compared.meta.types[0]), byShare ? ' %' : '');
+	}
+
+	fillChangeRows(rows, frames, amount, unit) {
 		const table = byId('changes').querySelector('table');
-		table.tHead.replaceChildren(headRow([['Function'], ['Base %', 'number'], ['Now %', 'number'], ['Change', 'number']]));
+		table.tHead.replaceChildren(headRow([['Function'], ['Base' + unit, 'number'], ['Now' + unit, 'number'], ['Change', 'number']]));
 		table.tBodies[0].replaceChildren(...rows.map(({ frame, was, now }) => {
 			const name = makeElement('button', '', shownName(frames.name(frame), 200));
 			name.type = 'button';
 			name.title = name.textContent;
 			name.addEventListener('click', () => this.app.viewer.go({ view: 'sandwich', focus: frame }));
-			const change = 100 * (now - was);
-			return makeElement('tr', '', makeElement('td', '', name), makeElement('td', 'number', was ? percent(was) : 'new'),
-				makeElement('td', 'number', now ? percent(now) : 'gone'),
-				makeElement('td', 'number ' + (change > 0 ? 'worse' : 'better'), (change > 0 ? '+' : '−') + Math.abs(change).toFixed(1)));
+			return makeElement('tr', '', makeElement('td', '', name), makeElement('td', 'number', was ? amount(was) : 'new'),
+				makeElement('td', 'number', now ? amount(now) : 'gone'),
+				makeElement('td', 'number ' + (now > was ? 'worse' : 'better'), (now > was ? '+' : '−') + amount(Math.abs(now - was))));
 		}));
 	}
 }

@@ -7,6 +7,7 @@ export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 mi
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
+const DIFF_NAMES = ['share', 'value'];
 const BY_NAMES = ['process', 'thread', 'program'];
 
 /** A selection of everybody's samples. */
@@ -14,7 +15,7 @@ export const NOBODY = Object.freeze({ process: '', program: '', thread: '', thre
 
 /** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
-	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', window: '1m', snapshot: '',
+	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', diff: 'share', sides: 'one', window: '1m', snapshot: '',
 	...NOBODY, rows: 'host', by: 'process',
 });
 const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to',
@@ -49,6 +50,8 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	if (BY_NAMES.includes(given.get('by'))) selection.by = given.get('by');
 	if (!selection.rows) selection.rows = DEFAULT_SELECTION.rows;
 	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
+	if (DIFF_NAMES.includes(given.get('diff'))) selection.diff = given.get('diff');
+	if (given.get('sides') === 'two') selection.sides = 'two';
 	if (selection.page === 'snapshot') selection.snapshot = (given.get('id') ?? '').slice(0, ID_MAX);
 	if (Object.hasOwn(WINDOWS, given.get('window') ?? '')) selection.window = given.get('window');
 	return selection;
@@ -67,6 +70,8 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	if (selection.part) out.set('part', selection.part.join('-'));
 	if (selection.by !== DEFAULT_SELECTION.by) out.set('by', selection.by);
 	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
+	if (selection.diff !== DEFAULT_SELECTION.diff) out.set('diff', selection.diff);
+	if (selection.sides !== DEFAULT_SELECTION.sides) out.set('sides', selection.sides);
 	if (selection.window !== DEFAULT_SELECTION.window) out.set('window', selection.window);
 	if (selection.page === 'snapshot') out.set('id', selection.snapshot);
 	const text = [out.toString(), viewHash.replace(/^#/, '')].filter(Boolean).join('&');

@@ -29,6 +29,8 @@ interface Tree {
 	/** Of two profiles as one: what of total and self is the base's. */
 	base?: Values;
 	baseSelf?: Values;
+	/** Of one of those two: the tree that `origin` is about. */
+	sideOf?: Tree;
 }
 
 /** Names one after the other in UTF-8, where each ends, and which are ASCII. */
@@ -143,6 +145,9 @@ interface PageSelection {
 	to: string;
 	part: readonly number[] | null;
 	base: string;
+	/** Of a comparison: share or value; one or two graphs. */
+	diff: string;
+	sides: string;
 	window: string;
 	/** The id of a kept result, on its page. */
 	snapshot: string;

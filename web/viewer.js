@@ -58,6 +58,8 @@ export class Viewer {
 		this.openMore = null; // what a click on what is too narrow does
 		/** @type {((frames: FrameTable, mode: string) => BoxColours) | null} */
 		this.madeColours = null; // instead of Colours
+		/** @type {import('./sides.js').Sides | null} */
+		this.sides = null;
 		const hooks = (which) => ({
 			click: (node, view) => this.clickNode(which, node, view),
 			menu: (node, event, view) => this.steps.openFor(view.tree.frame[node], event.clientX, event.clientY),
@@ -416,8 +418,10 @@ export class Viewer {
 		this.applyControls();
 		this.applyQuery();
 		const waiting = this.provisional && state.view !== 'graph';
+		const isTwo = state.view === 'graph' && !state.collapse && Boolean(this.sides?.takes(this.tree));
+		if (this.sides) this.sides.box.hidden = !isTwo;
 		byId('waiting').hidden = !waiting;
-		byId('graph-pane').hidden = waiting || (state.view !== 'graph' && state.view !== 'inverted');
+		byId('graph-pane').hidden = waiting || isTwo || (state.view !== 'graph' && state.view !== 'inverted');
 		byId('sandwich').hidden = waiting || state.view !== 'sandwich';
 		byId('table').hidden = waiting || state.view !== 'table';
 		byId('calls').hidden = waiting || state.view !== 'calls';
@@ -426,6 +430,7 @@ export class Viewer {
 		else if (state.view === 'calls') this.showCalls();
 		else if (state.view === 'sandwich') this.showSandwich();
 		else this.showGraph(animate);
+		if (isTwo) this.sides.show(this.tree, this.graph.zoomed, animate);
 	}
 
 	showGraph(animate) {

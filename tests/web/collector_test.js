@@ -262,6 +262,10 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		assert.deepEqual([json.total[0], json.base_total[0]], [now + was, was]);
 		const cpus = (value) => (value / 1e9 / ((TO - FROM) / 1000)).toFixed(2);
 		assert.match(await page.locator('#change').innerText(), new RegExp(`^${cpus(was)} CPUs → ${cpus(now)} CPUs`));
+		await page.selectOption('#sides', 'two');
+		await page.locator('.sides').waitFor();
+		const sides = await page.evaluate(() => window.__viewer.sides.parts.map(({ tree }) => ({ total: tree.total[0], self: tree.self.reduce((a, b) => a + b, 0) })));
+		assert.deepEqual(sides, [{ total: was, self: was }, { total: now, self: now }]);
 		for (const [from, value] of [[FROM, now], [FROM - DAY, was]]) {
 			const file = await collector.save('side.pb.gz', `api/0/profiles/merge?service=api&type=cpu&from=${from}&to=${from + HOUR}`);
 			const go = collector.goTop(file, 'cpu');

@@ -8,6 +8,7 @@ import { FileSource, readFile, readFolded } from '../../web/file.js';
 import { csvParts, fileTitle, foldedParts, speedscopeParts, svgParts } from '../../web/exports.js';
 import { Colours, KINDS } from '../../web/colour.js';
 import { DiffColours, diffFunctions, largestChanges } from '../../web/diff.js';
+import { nodeOfSide, sideTree } from '../../web/sides.js';
 import { functionTotals, invertedTree } from '../../web/views.js';
 import { countHits, matchFrames } from '../../web/search.js';
 import { applySteps, resolveSteps } from '../../web/transforms.js';
@@ -155,18 +156,35 @@ test('two profiles as one: what is new, gone, more and less', () => {
 	const { frames, tree } = profileOfJson(json);
 	const table = new FrameTable(frames, ['native']);
 	assert.deepEqual([...tree.base], [50, 20, 30, 0]);
-	const colours = new DiffColours(table, tree, 'kind');
+	const colours = new DiffColours(table, tree, 'kind', true);
 	const marks = [1, 2, 3].map((node) => colours.mark(tree.frame[node], node, tree));
 	assert.deepEqual(marks, ['+ ', 'gone ', 'new ']);
 	assert.equal(colours.mark(1, 5, {}), 'gone ');
 	const rows = largestChanges(diffFunctions(tree, 3), 50, 50, 10);
 	assert.deepEqual(rows.map(({ frame, was, now }) => [frame, was, now]), [[1, 0.6, 0], [0, 0.4, 0.8], [2, 0, 0.2]]);
+	const doubled = { ...tree, total: tree.total.map((t, i) => t + tree.base[i]), self: tree.self.map((t, i) => t + tree.baseSelf[i]), base: tree.base.map((t) => 2 * t), baseSelf: tree.baseSelf.map((t) => 2 * t) };
+	const marksOf = (byShare) => [0, 1].map((node) => new DiffColours(table, doubled, 'kind', byShare).mark(tree.frame[node], node, doubled));
+	assert.deepEqual([marksOf(true), marksOf(false)], [['', '+ '], ['− ', '']]); // the same part of a half, and the same amount
+	assert.deepEqual(largestChanges(diffFunctions(tree, 3), 1, 1, 10).map(({ frame, was, now }) => [frame, was, now]), [[1, 30, 0], [0, 20, 40], [2, 0, 10]]);
+});
+
+test('two profiles of one tree, each with what it has', () => {
+	const json = { ...CUT, hidden: [0, 0, 0, 0, 0], names: ['a', 'b', 'c'], kind: [0, 0, 0], module: [0, 0, 0], frame: [3, 0, 1, 2, 1], level: [0, 1, 2, 2, 1],
+		total: [100, 80, 50, 30, 20], self: [0, 0, 50, 30, 20], base_self: [0, 0, 50, 10, 0], base_hidden: [0, 0, 0, 0, 0] };
+	const { frames, tree } = profileOfJson(json);
+	const [base, now] = [true, false].map((isBase) => sideTree(tree, isBase));
+	assert.deepEqual([[...base.origin], [...base.total], [...base.self]], [[0, 1, 2, 3], [60, 60, 50, 10], [0, 0, 50, 10]]);
+	assert.deepEqual([[...now.origin], [...now.total], [...now.self]], [[0, 1, 3, 4], [40, 20, 20, 20], [0, 0, 20, 20]]);
+	assert.deepEqual([0, 1, 2, 3, 4].map((node) => nodeOfSide(base, node)), [0, 1, 2, 3, 0]);
+	assert.deepEqual([0, 1, 2, 3, 4].map((node) => nodeOfSide(now, node)), [0, 1, 1, 2, 3]);
+	const colours = new DiffColours(new FrameTable(frames, ['native']), tree, 'kind', true);
+	assert.deepEqual([1, 2].map((node) => colours.mark(base.frame[node], node, base)), ['− ', 'gone ']);
 });
 
 test('what is asked for, in an address', () => {
 	const labels = [['a,b', 'c=d%2C'], ['host', 'x&y#z']];
 	assert.deepEqual(parseLabels(formatLabels(labels)), labels);
-	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d', window: '10s' };
+	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d', diff: 'value', sides: 'two', window: '10s' };
 	const hash = formatSelection(selection, '#view=table&q=a%26b&t=hide%3Ax');
 	assert.deepEqual(parseSelection(hash), selection);
 	assert.ok(viewPart(hash).includes('q=a%26b'));

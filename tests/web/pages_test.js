@@ -8,7 +8,7 @@ import { groupedStacks, liveStacksOf, startCollector, stacksOf } from './fake_co
 import { foldedText, knownStacks, totalOf } from './known.js';
 
 const reason = missingBrowser();
-const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/live?service=search', '#/files', '#/admin'];
+const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/compare?service=checkout-api&diff=value&sides=two', '#/live?service=search', '#/files', '#/admin'];
 
 describe('pages', { skip: reason || false }, () => {
 	let browser;
@@ -172,6 +172,53 @@ describe('pages', { skip: reason || false }, () => {
 		const asked = new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/compare')), 'http://x').searchParams;
 		assert.equal(asked.get('from') - asked.get('base-from'), 604800000);
 		for (const key of ['2', '4', '1']) await page.keyboard.press(key);
+		await assertSilent(opened);
+	});
+
+	test('two ranges side by side, by shares or by amounts: nothing is asked anew, and the address has it', async () => {
+		const opened = await open('#/compare?service=checkout-api');
+		const { page } = opened;
+		const asked = () => collector.requests.filter((r) => r.startsWith('/api/v1/compare')).length;
+		const before = asked();
+		const changes = () => page.locator('#changes tbody tr').allInnerTexts();
+		const shares = await changes();
+		await page.selectOption('#diff', 'value');
+		await page.waitForFunction(() => /Base\s+Now/.test(document.querySelector('#changes thead').innerText));
+		assert.notDeepEqual(await changes(), shares);
+		assert.match(await page.locator('#change').innerText(), /orange costs more/);
+		await page.selectOption('#sides', 'two');
+		await page.locator('.sides').waitFor();
+		assert.ok(await page.locator('#graph-pane').isHidden());
+		assert.match(await page.locator('.side-part h2').first().innerText(), /^Base: .*\d/);
+		const zooms = () => page.evaluate(() => window.__viewer.sides.parts.map(({ flame, tree }) => tree.origin[flame.zoomed]));
+		const node = await page.evaluate(() => {
+			const { parts: [base, now] } = window.__viewer.sides;
+			const both = base.tree.origin.find((node, i) => base.tree.level[i] === 2 && now.tree.origin.includes(node));
+			window.__viewer.sides.choose(base, base.tree.origin.indexOf(both));
+			return both;
+		});
+		assert.ok(node > 0);
+		assert.deepEqual(await zooms(), [node, node]);
+		await page.locator('#side-now-mirror').focus();
+		await page.keyboard.press('Home');
+		await page.keyboard.press('ArrowDown');
+		await page.keyboard.press('Enter');
+		assert.deepEqual(new Set(await zooms()).size, 1);
+		assert.notDeepEqual(await zooms(), [node, node]);
+		await page.keyboard.press('u');
+		await page.goBack();
+		await page.locator('.sides').waitFor();
+		assert.equal(asked(), before);
+		assert.match(await page.evaluate(() => location.hash), /diff=value&sides=two/);
+		await page.keyboard.press('2');
+		await page.locator('.sides').waitFor({ state: 'hidden' });
+		await page.keyboard.press('1');
+		await page.locator('.sides').waitFor();
+		await page.reload();
+		await page.locator('.sides').waitFor();
+		await page.locator('[data-page=profile]').click();
+		await shown(page, 'profile');
+		assert.ok(await page.locator('.sides').isHidden());
 		await assertSilent(opened);
 	});
 
