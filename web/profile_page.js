@@ -69,9 +69,10 @@ export class ProfilePage {
 		}
 	}
 
-	/** Part of the range: the rest stays in the timeline. */
+	/** Part of the range: the rest stays in the timeline. Its first and last bar may reach beyond the range. */
 	choosePart(from, to) {
-		this.app.go({ part: from === null ? null : [Math.round(from), Math.round(to)] });
+		const [first, last] = this.range;
+		this.app.go({ part: from === null ? null : [Math.round(Math.max(from, first)), Math.round(Math.min(to, last + 1))] });
 	}
 
 	params() {
@@ -128,10 +129,10 @@ export class ProfilePage {
 	}
 
 	async showTimeline(signal) {
-		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))) }, { signal });
+		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))), steps: 'round' }, { signal });
 		const points = answer.series[0]?.points ?? [];
 		this.range = [answer.from_ms, answer.to_ms];
-		this.timeline.show(points, answer.from_ms, answer.step_ms, this.app.selection.part);
+		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.part);
 	}
 
 	async showTypes(signal) {

@@ -65,7 +65,7 @@ export class ServicesPage {
 
 	ask(signal) {
 		const { from, to } = this.app.selection;
-		return askJson('services', { from, to, points: 60, before: '1d', small: this.isWhole ? 'list' : 'fold' }, { signal });
+		return askJson('services', { from, to, points: 60, steps: 'round', before: '1d', small: this.isWhole ? 'list' : 'fold' }, { signal });
 	}
 
 	/** What the server has folded is asked for when somebody looks for it. */

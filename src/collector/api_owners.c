@@ -245,17 +245,11 @@ static int read_again(struct owners *o)
 	return read_owners(o);
 }
 
-static int note_duration(void *ctx, const struct store_point *p)
-{
-	totals_note_duration(ctx, p);
-	return 0;
-}
-
 static int set_steps(struct owners *o)
 {
 	const struct collector_config *config = &o->t->call->collector->config;
 	struct totals *t = o->t;
-	int r = config->store->totals(config->state, &t->sel, note_duration, t);
+	int r = config->store->totals(config->state, &t->sel, totals_note_duration, t);
 
 	o->by_hour = (t->range.to_ns - t->range.from_ns) / NSEC_PER_MSEC >= HOURS_FROM_MS;
 	totals_set_round_step(t, o->by_hour ? 3600000 : 0);

@@ -25,7 +25,7 @@ static int add_group(void *ctx, const struct store_point *p)
 
 	if (!totals_value(t, p, &value))
 		return 0;
-	totals_note_duration(t, p);
+	(void)totals_note_duration(t, p);
 	r = totals_row_of(&t->table, group_of(t, p->series), &row);
 	if (r == 0) {
 		row->total = totals_plus(row->total, value);
@@ -154,20 +154,17 @@ static void draw(struct totals *t, uint64_t limit, bool is_round)
 
 static void timeline(struct totals *t)
 {
-	struct str steps = http_query_get(&t->call->query, STR("steps"));
 	uint64_t limit;
+	bool is_round;
 
 	t->only = http_query_get(&t->call->query, STR("group"));
 	if (!totals_number(t->call, "points", POINTS_USUAL, POINTS_MAX, &t->points) ||
-	    !totals_number(t->call, "limit", GROUPS_USUAL, GROUPS_MAX, &limit))
+	    !totals_number(t->call, "limit", GROUPS_USUAL, GROUPS_MAX, &limit) || !totals_steps(t->call, &is_round))
 		return;
-	if (steps.len && !str_eq(steps, STR("equal")) && !str_eq(steps, STR("round")))
-		answer_error(t->call->rs, 400, "bad request: bad \"steps\" \"" STR_FMT "\": equal or round",
-			     STR_ARG(str_first(steps, 64)));
-	else if (limit * t->points > CELLS_MAX)
+	if (limit * t->points > CELLS_MAX)
 		answer_error(t->call->rs, 400, "bad request: \"limit\" times \"points\" is more than 1048576");
 	else
-		draw(t, limit, str_eq(steps, STR("round")));
+		draw(t, limit, is_round);
 }
 
 void view_timeline(struct call *call)

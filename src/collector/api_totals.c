@@ -129,6 +129,7 @@ static void write_services(struct totals *t, uint64_t limit, bool fold_small)
 	call_begin(t->call, &json);
 	totals_write_range(&json, t);
 	totals_write_sample(&json, t);
+	call_key_u64(&json, STR("start_ms"), t->from_ms);
 	call_key_u64(&json, STR("step_ms"), t->step_ms);
 	call_key_u64(&json, STR("points"), t->points);
 	call_key_u64(&json, STR("total"), t->total);
@@ -155,16 +156,22 @@ static void services(struct totals *t)
 {
 	struct str small = http_query_get(&t->call->query, STR("small"));
 	uint64_t limit;
+	bool is_round;
 
 	if (!totals_number(t->call, "points", POINTS_SPARK, POINTS_SPARK_MAX, &t->points) ||
-	    !totals_number(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &limit))
+	    !totals_number(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &limit) || !totals_steps(t->call, &is_round))
 		return;
 	if (small.len && !str_eq(small, STR("fold")) && !str_eq(small, STR("list"))) {
 		answer_error(t->call->rs, 400, "bad request: bad \"small\" \"" STR_FMT "\": fold or list",
 			     STR_ARG(str_first(small, 64)));
 		return;
 	}
-	totals_set_step(t);
+	if (is_round && !totals_read(t, totals_note_duration))
+		return;
+	if (is_round)
+		totals_set_round_step(t, 0);
+	else
+		totals_set_step(t);
 	if (totals_read(t, add_service) && read_before(t))
 		write_services(t, limit, !str_eq(small, STR("list")));
 }

@@ -139,13 +139,15 @@ static const uint64_t round_steps[TOTALS_STEPS] = { 1,     2,     5,     10,    
 
 #define AS_LONG(seconds) ((seconds)*NSEC_PER_SEC * 21 / 20) /* a window that ends a little late is no longer one */
 
-void totals_note_duration(struct totals *t, const struct store_point *p)
+int totals_note_duration(void *totals, const struct store_point *p)
 {
+	struct totals *t = totals;
 	size_t i = 0;
 
 	while (i + 1 < TOTALS_STEPS && p->duration_ns > AS_LONG(round_steps[i]))
 		i++;
 	t->lasting[i]++;
+	return 0;
 }
 
 /* The step that nine of ten profiles fit in. */
@@ -176,6 +178,18 @@ void totals_set_round_step(struct totals *t, uint64_t least_ms)
 		t->step_ms *= need_ms / t->step_ms + 1;
 	t->from_ms = from_ms - from_ms % t->step_ms;
 	t->points = (to_ms - t->from_ms) / t->step_ms + 1;
+}
+
+bool totals_steps(struct call *call, bool *is_round)
+{
+	struct str steps = http_query_get(&call->query, STR("steps"));
+
+	*is_round = str_eq(steps, STR("round"));
+	if (!steps.len || *is_round || str_eq(steps, STR("equal")))
+		return true;
+	answer_error(call->rs, 400, "bad request: bad \"steps\" \"" STR_FMT "\": equal or round",
+		     STR_ARG(str_first(steps, 64)));
+	return false;
 }
 
 bool totals_column(struct totals *t, const struct store_point *p, size_t *out)

@@ -53,7 +53,9 @@ void totals_set_step(struct totals *t);
  * @least_ms: nor than this
  */
 void totals_set_round_step(struct totals *t, uint64_t least_ms);
-void totals_note_duration(struct totals *t, const struct store_point *p);
+int totals_note_duration(void *totals, const struct store_point *p); /* a store_point_fn. Return: 0 */
+/** totals_steps - the parameter "steps": equal or round. Return: false when it was neither, which is answered. */
+bool totals_steps(struct call *call, bool *is_round);
 
 /**
  * totals_visit - call @visit for the points of the selection; of those of the processes that are asked for, their part

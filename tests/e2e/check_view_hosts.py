@@ -84,6 +84,11 @@ def heat(c, sent):
     tap.ok(fine["step_ms"] == DURATION * 1000, "no step is shorter than the profiles", fine["step_ms"])
     plain = get(c, "timeline?from=-100m&steps=round&points=60")
     tap.ok(plain["series"][0]["points"] == cells(mine, plain) and plain["step_ms"] == step, "the same without groups")
+    services = get(c, f"services?from={fine['from_ms']}&to={fine['to_ms']}&steps=round&points=300&small=list")
+    tap.ok(services["step_ms"] == fine["step_ms"] and services["start_ms"] == fine["start_ms"] and services["total"] == fine["total"] and
+           all(sum(s["points"]) == s["total"] for s in services["services"]), "services in round steps, too: no step is shorter than a profile",
+           (services["step_ms"], fine["step_ms"]))
+    tap.ok(c.get("/api/v1/services?steps=odd").status == 400, "services in odd steps: 400")
     two = get(c, "timeline?from=-100m&group=host&steps=round&points=60&limit=2")
     other = two["series"][-1]
     tap.ok([s["other"] for s in two["series"]] == [False, False, True] and two["folded"] == 1 and

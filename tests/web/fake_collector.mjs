@@ -144,7 +144,7 @@ const API = {
 		for (const row of rows) if (row.kind === 'executable' && row.total < sum(rows) / 200) row.small = true;
 		const services = rows.filter((r) => query.get('small') === 'list' || !r.small);
 		const folded = rows.filter((r) => !services.includes(r));
-		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, points, type: 'cpu', sample: 'cpu', unit: 'nanoseconds',
+		return { from_ms: from, to_ms: to, start_ms: from, step_ms: (to - from) / points, points, type: 'cpu', sample: 'cpu', unit: 'nanoseconds',
 			total: sum(rows), services, folded: { services: folded.length, total: sum(folded) } };
 	},
 	agents() {
@@ -165,7 +165,7 @@ const API = {
 		if (query.get('steps') === 'round' && query.get('group')) return API.heat(query);
 		const [from, to] = rangeOf(query);
 		const points = Number(query.get('points') ?? 300);
-		return { from_ms: from, to_ms: to, step_ms: (to - from) / points, sample: 'cpu', unit: 'nanoseconds', total: 14e12, profiles: 360,
+		return { from_ms: from, to_ms: to, start_ms: from, step_ms: (to - from) / points, sample: 'cpu', unit: 'nanoseconds', total: 14e12, profiles: 360,
 			series: [{ value: '', total: 14e12, points: pointsOf(query.get('service') ?? '', points, 14e12) }] };
 	},
 	heat(query) {
