@@ -67,7 +67,8 @@ static const struct opt how_options[] = {
 	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
 	  .help = "sample even on kernels that are known to freeze (see hearth doctor)" },
 	{ "table", 0, OPT_FLAG, .at = offsetof(struct config, table), .fallback = "true",
-	  .help = "on a terminal a table of services by cost, in place of a log line for each request" },
+	  .help = "on a terminal a table of services by cost, in place of log lines of requests where both share the "
+		  "terminal" },
 	{ 0 },
 };
 
@@ -88,16 +89,16 @@ struct up {
 	_Atomic uint64_t until_ns; /* monotonic: when to give up sending; 0: the session goes on */
 };
 
-#define SEND_PATIENCE_NS (5 * NSEC_PER_SEC) /* at the end, for the last windows */
-#define END_PATIENCE_NS (10 * NSEC_PER_SEC) /* for the collector's end, and --exit-timeout */
+#define SEND_PATIENCE_NS (10 * NSEC_PER_SEC) /* at the end, for the last windows */
+#define END_PATIENCE_NS (10 * NSEC_PER_SEC)  /* for the collector's end, and --exit-timeout */
 
 static void up_release(struct up *up)
 {
 	session_close(up->session);
+	closep(&up->feed); /* the collector ends by it, and what it says then is still shown */
 	live_screen_close(&up->screen);
 	up_table_free(up->table);
 	service_rules_free(up->rules);
-	closep(&up->feed);
 	closep(&up->ready);
 	closep(&up->signals);
 }
@@ -130,11 +131,12 @@ static bool shows_utf8(void)
 
 static void show_table(struct up *up)
 {
+	size_t width = terminal_width(STDOUT_FILENO), height = terminal_height(STDOUT_FILENO);
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 
 	if (!up->table)
 		return;
-	up_table_draw(up->table, terminal_width(STDOUT_FILENO), terminal_height(STDOUT_FILENO), shows_utf8(), &text);
+	up_table_draw(up->table, width ? width : 80, height ? height : 24, shows_utf8(), &text);
 	live_screen_show(&up->screen, &text);
 }
 
@@ -255,7 +257,7 @@ static bool child_ended(struct up *up, int *status)
 }
 
 /* SIGHUP is the collector's: it reads tokens and certificates again. */
-static bool was_signalled(const struct up *up)
+static bool was_signalled(struct up *up)
 {
 	struct signalfd_siginfo info;
 
@@ -263,7 +265,9 @@ static bool was_signalled(const struct up *up)
 		return false;
 	if (info.ssi_signo == SIGHUP && up->child > 0)
 		ignore(kill(up->child, SIGHUP)); /* it may have ended: that is seen elsewhere */
-	return info.ssi_signo != SIGHUP;
+	if (info.ssi_signo == SIGCONT)           /* the shell has written meanwhile */
+		live_screen_forget(&up->screen);
+	return info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM;
 }
 
 static int sample(struct up *up)
@@ -296,7 +300,7 @@ static int wait_for_collector(struct up *up)
 	while (!p[0].revents) {
 		ignore(poll(p, ARRAY_SIZE(p), -1)); /* looked at again in any case */
 		if (p[2].revents)
-			live_screen_show(&up->screen, &line); /* log lines alone: there is no table yet */
+			live_screen_show(&up->screen, &line); /* only log lines: the table is not drawn yet */
 		if (p[1].revents && was_signalled(up)) {
 			ignore(kill(up->child, SIGKILL)); /* it has stored nothing yet */
 			ignore(waitpid(up->child, &status, 0));
@@ -347,6 +351,7 @@ static int finish(struct up *up, int result)
 	r = session_stop(up->session);
 	(void)shutdown(up->feed, SHUT_WR);
 	ended = collector_ends(up, &status);
+	show_table(up); /* with the last window */
 	count_stored(up);
 	closep(&up->feed);
 	up->lost += up->sent - MIN(up->stored, up->sent);
@@ -371,6 +376,7 @@ static int open_signals(struct up *up)
 	sigset_t set;
 
 	(void)sigemptyset(&set); /* these cannot fail with constant numbers */
+	(void)sigaddset(&set, SIGCONT);
 	(void)sigaddset(&set, SIGHUP);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGTERM);
@@ -380,12 +386,13 @@ static int open_signals(struct up *up)
 }
 
 /* Never returns. */
-static void run_collector(const struct up *up, int feed, int ready)
+static void run_collector(struct up *up, int feed, int ready)
 {
 	struct serve_config serve = up->config->serve;
 	int result;
 
-	serve.access_log &= !up->table;
+	serve.access_log &= up->screen.pipe < 0; /* no flood above the table */
+	live_screen_forked(&up->screen);
 	serve.feed_fd = feed;
 	serve.ready_fd = ready;
 	result = serve_command(&command_up, &serve);
@@ -406,7 +413,6 @@ static int start_collector(struct up *up)
 		closep(&feed[0]);
 		closep(&ready[0]);
 		closep(&up->signals);
-		live_screen_forked(&up->screen);
 		run_collector(up, feed[1], ready[1]);
 	}
 	closep(&feed[1]);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/u64map.h"
 #include "cli/progress.h"
 #include "render/terminal.h"
 
@@ -18,10 +19,11 @@ struct service {
 
 struct up_table {
 	pthread_mutex_t lock;
-	uint64_t window_ns, count, lost;
+	uint64_t window_ns, count, lost, sampled_ns;
 	uint64_t took_ns[UP_TABLE_WINDOWS], busy_ns[UP_TABLE_WINDOWS];
+	int64_t beyond[UP_TABLE_WINDOWS]; /* of services that found no row */
 	uint32_t cpu_count;
-	bool is_short;                     /* memory ran out, or there are more services than rows */
+	bool is_short;                     /* memory ran out: the last window is not counted */
 	struct service *services, **order; /* order: room to sort them in */
 	size_t service_count;
 };
@@ -69,6 +71,13 @@ static bool is_row(const struct service *s, const char *name, const char *kind)
 	return strcmp(s->name, name) == 0 && strcmp(s->kind, kind) == 0;
 }
 
+/* What a service cost goes to those without a row. */
+static void give_up_row(struct up_table *t, const struct service *s)
+{
+	for (size_t i = 0; i < UP_TABLE_WINDOWS; i++)
+		t->beyond[i] = saturating_add(t->beyond[i], s->cost[i]);
+}
+
 /* The row of a service; a new one takes the place of the cheapest, when that costs less than @cost. NULL: no room. */
 static struct service *row_of(struct up_table *t, struct str name, struct str kind, int64_t cost)
 {
@@ -86,37 +95,66 @@ static struct service *row_of(struct up_table *t, struct str name, struct str ki
 		cheapest = &t->services[t->service_count++];
 	else if (cheapest->sum >= cost)
 		return NULL;
+	else
+		give_up_row(t, cheapest);
 	*cheapest = wanted;
 	return cheapest;
 }
 
-/* CPU time by the process that used it. Return: NULL when memory ran out. */
-static int64_t *costs_of_processes(const struct model *m, size_t column)
+struct cost {
+	uint32_t workload, kind; /* strings of the window's model */
+	int64_t ns;
+};
+
+/* CPU time of each service of a window. */
+struct costs {
+	struct cost *items;
+	size_t count;
+	struct u64map index;
+};
+
+static void costs_release(struct costs *c)
 {
-	int64_t *costs = calloc(m->processes_count + 1, sizeof(*costs));
-
-	for (size_t i = 0; costs && i < m->samples_count; i++) {
-		int64_t *cost = &costs[m->samples[i].process];
-
-		*cost = saturating_add(*cost, model_values(m, &m->samples[i])[column]);
-	}
-	return costs;
+	free(c->items);
+	u64map_release(&c->index);
 }
 
-static void add_costs(struct up_table *t, const struct model *m, const int64_t *costs, size_t at)
+static int costs_of(const struct model *m, size_t column, struct costs *c)
 {
-	for (size_t i = 0; i < m->processes_count; i++) {
-		const struct model_process *p = &m->processes[i];
+	u64map_init(&c->index, UINT32_MAX);
+	c->items = calloc(m->processes_count + 1, sizeof(*c->items));
+	if (!c->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->samples_count; i++) {
+		const struct model_process *p = &m->processes[m->samples[i].process];
+		uint64_t key = (uint64_t)p->workload << 32 | p->service_kind;
+		uint32_t at = (uint32_t)c->count;
+
+		if (u64map_get(&c->index, key, &at) < 0) {
+			if (u64map_put(&c->index, key, at) < 0)
+				return -ENOMEM;
+			c->items[c->count++] = (struct cost){ p->workload, p->service_kind, 0 };
+		}
+		c->items[at].ns = saturating_add(c->items[at].ns, model_values(m, &m->samples[i])[column]);
+	}
+	return 0;
+}
+
+static void add_costs(struct up_table *t, const struct model *m, const struct costs *costs, size_t at)
+{
+	for (size_t i = 0; i < costs->count; i++) {
+		const struct cost *c = &costs->items[i];
 		struct service *s;
 
-		if (costs[i] <= 0)
+		if (c->ns <= 0)
 			continue;
-		s = row_of(t, model_string(m, p->workload), model_string(m, p->service_kind), costs[i]);
-		t->is_short |= !s;
-		if (!s)
+		s = row_of(t, model_string(m, c->workload), model_string(m, c->kind), c->ns);
+		if (!s) {
+			t->beyond[at] = saturating_add(t->beyond[at], c->ns);
 			continue;
-		s->cost[at] = saturating_add(s->cost[at], costs[i]);
-		s->sum = saturating_add(s->sum, costs[i]);
+		}
+		s->cost[at] = saturating_add(s->cost[at], c->ns);
+		s->sum = saturating_add(s->sum, c->ns);
 	}
 }
 
@@ -134,13 +172,15 @@ static void forget(struct up_table *t, size_t at)
 			t->services[kept++] = *s;
 	}
 	t->service_count = kept;
+	t->beyond[at] = 0;
 }
 
 void up_table_add(struct up_table *t, const struct window *w)
 {
-	size_t at;
+	scoped(costs_release) struct costs costs = { 0 };
 	int column = model_value_index(w->model, STR("cpu"));
-	scoped(freep) int64_t *costs = column < 0 ? NULL : costs_of_processes(w->model, (size_t)column);
+	int r = column < 0 ? 0 : costs_of(w->model, (size_t)column, &costs);
+	size_t at;
 
 	(void)pthread_mutex_lock(&t->lock);
 	at = t->count % UP_TABLE_WINDOWS;
@@ -149,21 +189,12 @@ void up_table_add(struct up_table *t, const struct window *w)
 	t->busy_ns[at] = w->busy_ns;
 	t->cpu_count = w->cpu_count;
 	t->lost += window_lost_samples(w);
-	t->is_short = !costs && column >= 0;
-	if (costs)
-		add_costs(t, w->model, costs, at);
+	t->sampled_ns += t->took_ns[at];
+	t->is_short = r < 0;
+	if (r == 0)
+		add_costs(t, w->model, &costs, at);
 	t->count++;
 	(void)pthread_mutex_unlock(&t->lock);
-}
-
-uint64_t up_table_count(struct up_table *t)
-{
-	uint64_t count;
-
-	(void)pthread_mutex_lock(&t->lock);
-	count = t->count;
-	(void)pthread_mutex_unlock(&t->lock);
-	return count;
 }
 
 /* ---- what is shown ---- */
@@ -173,7 +204,7 @@ struct columns {
 	size_t name, kind, trend;
 };
 
-#define FIGURES " %6.2f %5.1f %%" /* CPUs, share of the busy time */
+#define FIGURES " %6.2f %5.1f %%" /* CPUs, share of what was sampled */
 #define FIGURES_WIDTH 15
 
 static struct columns columns_for(size_t width, bool blocks)
@@ -256,16 +287,19 @@ static void add_head(const struct up_table *t, const struct columns *c, double s
 		     struct buf *out)
 {
 	scoped(buf_release) struct buf line = BUF_INIT(KIB(1));
+	size_t running = 0;
 	char text[32];
 
-	progress_time(t->count * t->window_ns, text);
+	for (size_t i = 0; i < t->service_count; i++)
+		running += t->services[i].cost[at] > 0;
+	progress_time(t->sampled_ns, text);
 	buf_addf(&line, "%.2f of %u CPUs busy in the last %.*f s; %zu services; %s so far",
-		 (double)t->busy_ns[at] / NSEC_PER_SEC / seconds, t->cpu_count, seconds < 1 ? 1 : 0, seconds,
-		 t->service_count, text);
+		 (double)t->busy_ns[at] / NSEC_PER_SEC / seconds, t->cpu_count, seconds < 1 ? 1 : 0, seconds, running,
+		 text);
 	if (t->lost)
 		buf_addf(&line, "; %llu samples lost", (unsigned long long)t->lost);
 	if (t->is_short)
-		buf_addf(&line, "; not all services are counted");
+		buf_addf(&line, "; no memory for the last window");
 	add_cut(out, &line, width);
 	buf_clear(&line);
 	buf_addf(&line, "%-*s", (int)c->name, "SERVICE");
@@ -290,6 +324,8 @@ static void draw(const struct up_table *t, size_t width, size_t height, bool blo
 		rows[i] = &t->services[i];
 		busy += (double)rows[i]->cost[at] / NSEC_PER_SEC;
 	}
+	memcpy(others.cost, t->beyond, sizeof(others.cost));
+	busy += (double)others.cost[at] / NSEC_PER_SEC;
 	qsort_r(rows, t->service_count, sizeof(rows[0]), by_cost, &at);
 	add_head(t, &c, seconds, width, at, out);
 	for (size_t i = 0; i < t->service_count; i++) {
@@ -305,9 +341,10 @@ static void draw(const struct up_table *t, size_t width, size_t height, bool blo
 		for (size_t k = 0; k < UP_TABLE_WINDOWS; k++)
 			others.cost[k] = saturating_add(others.cost[k], s->cost[k]);
 	}
-	if (!other_count)
+	if (!other_count && !others.cost[at])
 		return;
-	(void)snprintf(others.name, sizeof(others.name), "%zu more", other_count);
+	(void)snprintf(others.name, sizeof(others.name),
+		       t->service_count < UP_TABLE_SERVICES ? "%zu more" : "%zu or more", other_count);
 	add_line(t, &others, &c, seconds, busy, at, out);
 }
 

@@ -15,10 +15,8 @@ struct up_table;
 /** up_table_new - @window_ns: what each window covers, for words. The caller frees it. NULL: no memory. */
 struct up_table *up_table_new(uint64_t window_ns);
 void up_table_free(struct up_table *t); /* NULL is fine */
-/** up_table_add - take the CPU time of each service from @w. When memory runs out, the table says that it is short. */
+/** up_table_add - take the CPU time of each service from @w. When memory runs out, the table says so. */
 void up_table_add(struct up_table *t, const struct window *w);
-/** up_table_count - windows that were added; the table changes with it. */
-uint64_t up_table_count(struct up_table *t);
 /**
  * up_table_draw - append the table, each line with a line end
  * @width, @height: of the terminal, at least 20 and 6; no line is wider, nor are there more lines

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """hearth up: two processes, what runs here is stored as services and served, the end loses nothing."""
+import codecs
 import fcntl
 import http.client
 import json
@@ -103,19 +104,27 @@ class Terminal:
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.lines, self.row, self.odd = [""], 0, []
+        self.decoder, self.rest = codecs.getincrementaldecoder("utf-8")(), ""
 
     def read(self, seconds):
         end = time.monotonic() + seconds
         while select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
-            self.take(os.read(self.master, 65536).decode())
+            self.take(self.decoder.decode(os.read(self.master, 65536)))
 
     def take(self, text):
+        text, self.rest = self.rest + text, ""
+        unfinished = re.search(r"\033(\[[0-9;?]*)?$", text)
+        if unfinished:
+            text, self.rest = text[:unfinished.start()], unfinished[0]
         for piece in re.findall(r"\033\[[0-9;?]*[A-Za-z]|[\r\n]|[^\033\r\n]+|\033", text):
             if piece == "\n":
                 self.row += 1
                 self.lines += [""] * (self.row + 1 - len(self.lines))
             elif piece.startswith("\033[") and piece.endswith("A"):
                 self.row -= int(piece[2:-1])
+                if self.row < 0:
+                    self.odd.append("above the first line")
+                    self.row = 0
             elif piece == "\033[J":
                 del self.lines[self.row + 1:]
                 self.lines[self.row] = ""
@@ -151,6 +160,59 @@ while up.poll() is None and time.monotonic() < end:
 screen.read(0.5)
 tap.ok(up.returncode == 0 and screen.lines[-1] == "" and any(line.startswith("spin ") for line in screen.lines),
        "Ctrl-C leaves the last table", (up.returncode, screen.lines))
+tap.ok(not screen.odd and [sum(line.startswith(what) for line in screen.lines) for what in ("http://", "SERVICE ", "hearth: info: listening", "hearth: info: reloaded")]
+       == [1, 1, 1, 1], "and everything that was said, once", (screen.odd, screen.lines))
+
+
+def on_terminal(*options, **how):
+    """hearth up on the terminal once more, until its table is there."""
+    screen.lines, screen.row, screen.odd = [""], 0, []
+    process = start(HEARTH, "up", "--addr", f"127.0.0.1:{free_port()}", "--data-dir", path("shown"), "--window", "1s", *options,
+                    **{"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave, "env": {**os.environ, "TERM": "xterm", "LC_ALL": "C"}, **how})
+    end = time.monotonic() + 40
+    while time.monotonic() < end and not any(line.startswith("SERVICE ") for line in screen.lines):
+        screen.read(0.3)
+    return process
+
+
+def ends(process, seconds):
+    end = time.monotonic() + seconds
+    process.send_signal(signal.SIGTERM)
+    while process.poll() is None and time.monotonic() < end:
+        screen.read(0.2)
+    return process.returncode
+
+
+up = on_terminal()
+os.kill(up.pid, signal.SIGSTOP)
+screen.read(0.5)
+os.write(screen.slave, b"a shell's line\nand its prompt\n")
+screen.read(0.3)
+os.kill(up.pid, signal.SIGCONT)
+screen.read(4)
+tap.ok(screen.lines.count("a shell's line") == 1 and screen.lines.count("and its prompt") == 1 and screen.lines.index("and its prompt") <
+       max(i for i, line in enumerate(screen.lines) if line.startswith("SERVICE ")), "what others wrote while it was stopped stays", screen.lines)
+full = os.open(os.ttyname(screen.slave), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+try:
+    while True:
+        os.write(full, b"x" * 1000 + b"\n")
+except BlockingIOError:
+    pass
+time.sleep(3)  # nobody reads, and more windows come
+os.kill(up.pid, signal.SIGHUP)
+time.sleep(1)
+up.send_signal(signal.SIGTERM)
+try:
+    up.wait(timeout=20)
+except subprocess.TimeoutExpired:
+    pass
+tap.ok(up.returncode == 0, "a terminal that nobody reads does not keep it from ending", up.returncode)
+screen.read(0.5)
+log = path("beside.log")
+up = on_terminal(stderr=open(log, "ab"))
+get(int(next(line for line in screen.lines if line.startswith("http://")).rsplit(":", 1)[1]), "/healthz?mine")
+tap.ok(ends(up, 30) == 0 and "/healthz?mine" in open(log).read() and not any(line.startswith("hearth: ") for line in screen.lines),
+       "a log in a file has the requests", open(log).read()[-300:])
 dumb = start(HEARTH, "up", "--addr", f"127.0.0.1:{free_port()}", "--data-dir", path("shown"), "--window", "1s", "--duration", "3s", stdout=screen.slave,
              stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "dumb"})
 screen.lines, screen.row = [""], 0

@@ -73,7 +73,6 @@ static void costs_are_of_the_last_window(void **state)
 	assert_true(has(buf_str(&text), "waiting for the first window (10 s)"));
 	add(t, before, ARRAY_SIZE(before));
 	add(t, now, ARRAY_SIZE(now));
-	assert_int_equal(up_table_count(t), 2);
 	buf_clear(&text);
 	up_table_draw(t, 100, 30, true, &text);
 	print_message(STR_FMT, STR_ARG(buf_str(&text)));
@@ -138,7 +137,7 @@ static void no_line_is_wider_than_the_terminal(void **state)
 					assert_true((unsigned char)line.ptr[i] >= 0x20 && line.ptr[i] != 0x7f);
 			}
 			assert_true(lines <= MAX(height, 6) - 1); /* the cursor's line stays */
-			assert_true(width < 30 || has(buf_str(&text), " more"));
+			assert_true(width < 30 || has(buf_str(&text), " or more"));
 		}
 	}
 	up_table_free(t);
