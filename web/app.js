@@ -122,7 +122,8 @@ class App {
 	go(change) {
 		const keepsView = !('page' in change);
 		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null } : {}), ...change };
-		const view = { ...this.viewer.state, zoom: 0, path: [], range: null };
+		const isLook = 'diff' in change || 'sides' in change; // of the same graph: what is zoomed into stays
+		const view = isLook ? this.viewer.state : { ...this.viewer.state, zoom: 0, path: [], range: null };
 		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : '', this.defaults), false);
 		this.show();
 	}

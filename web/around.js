@@ -97,7 +97,7 @@ export function showCrumbs(list, tree, frames, zoom, choose) {
 }
 
 /**
- * The colours with the most self value; what has no place, or was cut away, is said.
+ * The colours with the most self value; what has no place here is listed as "others", what was cut away as "in smaller paths".
  * @param {import('./data.js').FrameTable} frames
  * @param {Totals} totals
  * @param {BoxColours} colours

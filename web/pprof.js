@@ -71,7 +71,7 @@ function kindOfFile(file) {
 	return name !== undefined && Object.hasOwn(KINDS, name) ? name : 'native';
 }
 
-/** The type that the file wants to be shown; else what CPUs did; else the last, as `go tool pprof` has it. */
+/** The type that the file wants to be shown; else the type "cpu"; else the last, as `go tool pprof` has it. */
 function firstType(types, wanted) {
 	const at = [wanted, 'cpu'].map((name) => types.findIndex((type) => name && type.name === name)).find((i) => i >= 0);
 	return at ?? Math.max(0, types.length - 1);

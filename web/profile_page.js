@@ -190,7 +190,9 @@ export class ProfilePage {
 			const { signal } = this.app;
 			if (!small.isCut) return;
 			const large = await small.more();
-			if (viewer.source === small && !signal.aborted) await this.showSource(large, colours, params);
+			if (viewer.source !== small || signal.aborted) return;
+			await this.showSource(large, colours, params);
+			if (this.app.selection.page === 'compare') this.fillChanges();
 		};
 		viewer.madeColours = colours;
 		viewer.setSource(source);
@@ -241,8 +243,7 @@ export class ProfilePage {
 		});
 		const { viewer } = this.app;
 		viewer.sides ??= new Sides(viewer, byId('stage'));
-		this.compared = source;
-		this.fillChange();
+		this.fillChange(source);
 		await this.showSource(source, (table, mode) => new DiffColours(table, viewer.raw.tree, mode, this.app.selection.diff === 'share'));
 		this.fillChanges();
 	}
@@ -250,40 +251,35 @@ export class ProfilePage {
 	/** Another way to show what is there: nothing is asked anew. */
 	applyCompared() {
 		const { viewer } = this.app;
-		this.fillChange();
+		this.fillChange(/** @type {ServerSource} */ (viewer.source));
 		viewer.colours = null;
 		viewer.apply(false);
 		this.fillChanges();
 	}
 
-	/** What an amount of the comparison is called. */
-	comparedAmount(value) {
-		const { answer, meta } = this.compared;
-		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
-		return isTime ? formatCpus(value, answer.from_ms, answer.to_ms) + ' CPUs' : formatValue(value, meta.types[0]);
-	}
-
 	/** The line above the graph, and the titles of two graphs. */
-	fillChange() {
+	fillChange({ answer, meta }) {
 		const { diff, sides } = this.app.selection;
-		const { base_total: was, total } = this.compared.answer;
-		const [before, after] = [was, total - was].map((value) => this.comparedAmount(value));
+		const { base_total: was, total } = answer;
+		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
+		const [before, after] = [was, total - was].map((value) =>
+			(isTime ? formatCpus(value, answer.from_ms, answer.to_ms) + ' CPUs' : formatValue(value, meta.types[0])));
 		const { text, tone } = changeOf(total - was, was);
-		const width = sides === 'two' ? 'each graph has its own total as its width' : 'width: both together';
 		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
-		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ` · ${width}; ${colour}`));
 		const { sides: two } = this.app.viewer;
+		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', two.note, `; ${colour}`));
 		two.on = sides === 'two';
 		two.name([`Base: ${before}`, `Now: ${after}`]);
 	}
 
 	fillChanges() {
-		const { frames } = this.app.viewer;
-		const { tree, frames: all } = this.compared.profile;
-		const { base_total: was, total } = this.compared.answer;
+		const { raw, base: frames } = this.app.viewer;
+		const source = /** @type {ServerSource} */ (this.app.viewer.source);
+		const { tree } = raw;
+		const { base_total: was, total } = source.answer;
 		const byShare = this.app.selection.diff === 'share';
-		const rows = largestChanges(diffFunctions(tree, all.count), byShare ? was : 1, byShare ? total - was : 1, CHANGES_SHOWN);
-		this.fillChangeRows(rows, frames, byShare ? (part) => (100 * part).toFixed(1) : (value) => formatValue(value, this.compared.meta.types[0]), byShare ? ' %' : '');
+		const rows = largestChanges(diffFunctions(tree, frames.count), byShare ? was : 1, byShare ? total - was : 1, CHANGES_SHOWN);
+		this.fillChangeRows(rows, frames, byShare ? (part) => (100 * part).toFixed(1) : (value) => formatValue(value, source.meta.types[0]), byShare ? ' %' : '');
 	}
 
 	fillChangeRows(rows, frames, amount, unit) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two profiles that came as one tree, side by side again: the base left, the other right. Both keep the order of the one tree, so
-// that the same functions lie in the same order; a zoom and scrolling move both.
+// that the same functions lie in the same order; zooming into a frame and scrolling move both.
 import { TreeMirror } from './a11y.js';
 import { byId, makeElement, showTip } from './around.js';
 import { FlameView } from './flame.js';
@@ -26,8 +26,8 @@ export function sideTree(tree, isBase) {
 		return out;
 	};
 	const level = pick(tree.level, (i) => tree.level[i]);
-	const deepest = level.reduce((a, b) => Math.max(a, b), 0);
-	const side = layoutTree(level, pick(tree.frame, (i) => tree.frame[i]), pick(tree.total, total), pick(tree.self, self), deepest);
+	// As deep as the whole: the same row is at the same height on both sides.
+	const side = layoutTree(level, pick(tree.frame, (i) => tree.frame[i]), pick(tree.total, total), pick(tree.self, self), tree.deepest);
 	return Object.assign(side, { origin, sideOf: tree });
 }
 
@@ -84,6 +84,10 @@ class Side {
 		flame.setColours(viewer.colours);
 		flame.zoomTo(node, animate && !replaced);
 		viewer.setHits(flame);
+		if (!replaced && (this.current < node || this.current >= node + this.tree.size[node])) {
+			this.current = node; // what was current lies outside of the picture
+			this.mirror.update(this.tree, viewer.frames, node);
+		}
 		if (!replaced) return;
 		flame.resize();
 		flame.scrollToRoot();
@@ -123,6 +127,7 @@ export class Sides {
 	constructor(viewer, stage) {
 		this.viewer = viewer;
 		this.on = false;
+		this.note = makeElement('span'); // what the widths mean, for the line above the graph
 		this.parts = [new Side(this, 'base', true), new Side(this, 'now', false)];
 		this.box = makeElement('section', 'pane sides', ...this.parts.map((part) => part.box));
 		this.box.ariaLabel = 'Side by side';
@@ -135,9 +140,22 @@ export class Sides {
 		}
 	}
 
-	/** Can the tree be shown as two? What steps have made of it cannot. */
+	/** Can the tree be shown as two? A tree made by steps cannot. */
 	takes(tree) {
 		return this.on && Boolean(tree.base);
+	}
+
+	/** Are they on the screen? `tree`: what the viewer shows now; others are not kept. */
+	setShown(isShown, tree) {
+		this.box.hidden = !isShown;
+		this.note.textContent = isShown ? 'each graph has its own total as its width' : 'width: both together';
+		for (const part of this.parts) if (part.tree && part.tree.sideOf !== tree) part.tree = part.flame.tree = null;
+	}
+
+	/** The frame under the pointer, or -1. */
+	hovered() {
+		const part = this.parts.find(({ flame }) => flame.hovered >= 0 && flame.tree);
+		return part && !this.box.hidden ? part.flame.tree.frame[part.flame.hovered] : -1;
 	}
 
 	/** titles: what stands above each */

@@ -419,7 +419,7 @@ export class Viewer {
 		this.applyQuery();
 		const waiting = this.provisional && state.view !== 'graph';
 		const isTwo = state.view === 'graph' && !state.collapse && Boolean(this.sides?.takes(this.tree));
-		if (this.sides) this.sides.box.hidden = !isTwo;
+		this.sides?.setShown(isTwo, this.tree);
 		byId('waiting').hidden = !waiting;
 		byId('graph-pane').hidden = waiting || isTwo || (state.view !== 'graph' && state.view !== 'inverted');
 		byId('sandwich').hidden = waiting || state.view !== 'sandwich';
@@ -609,6 +609,7 @@ export class Viewer {
 		if (state.view === 'sandwich') return state.focus;
 		if (state.view === 'table') return this.grid.shownRows[this.grid.active] ?? -1;
 		if (state.view === 'calls') return this.calls.current() > 0 ? this.tree.frame[this.calls.current()] : -1;
+		if (this.sides?.hovered() >= 0) return this.sides.hovered();
 		const node = graph.hovered >= 0 ? graph.hovered : this.current;
 		return node > 0 ? graph.tree.frame[node] : -1;
 	}
@@ -633,10 +634,14 @@ export class Viewer {
 		const format = byId('export').value;
 		byId('export').value = '';
 		if (this.provisional || !this.tree || !format) return;
+		const wasHidden = byId('graph-pane').hidden;
+		if (format === 'png') byId('graph-pane').hidden = false; // a picture needs its canvas
 		try {
 			await saveAs(this, format);
 		} catch (problem) {
 			this.say('This could not be saved: ' + problem.message);
+		} finally {
+			byId('graph-pane').hidden = wasHidden;
 		}
 	}
 

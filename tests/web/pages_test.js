@@ -182,7 +182,10 @@ describe('pages', { skip: reason || false }, () => {
 		const before = asked();
 		const changes = () => page.locator('#changes tbody tr').allInnerTexts();
 		const shares = await changes();
+		await page.evaluate(() => window.__viewer.go({ zoom: 2 }));
 		await page.selectOption('#diff', 'value');
+		assert.match(await page.evaluate(() => location.hash), /z=2/);
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 2);
 		await page.waitForFunction(() => /Base\s+Now/.test(document.querySelector('#changes thead').innerText));
 		assert.notDeepEqual(await changes(), shares);
 		assert.match(await page.locator('#change').innerText(), /orange costs more/);
@@ -190,6 +193,14 @@ describe('pages', { skip: reason || false }, () => {
 		await page.locator('.sides').waitFor();
 		assert.ok(await page.locator('#graph-pane').isHidden());
 		assert.match(await page.locator('.side-part h2').first().innerText(), /^Base: .*\d/);
+		assert.match(await page.locator('#change').innerText(), /each graph has its own total/);
+		for (const flips of [0, 1]) {
+			await page.keyboard.press('f');
+			assert.deepEqual(await page.evaluate(() => window.__viewer.sides.parts.map(({ flame }) => {
+				const top = flame.rowTop(0);
+				return top >= 0 && top < flame.height;
+			})), [true, true], `the roots are seen, ${flips}`);
+		}
 		const zooms = () => page.evaluate(() => window.__viewer.sides.parts.map(({ flame, tree }) => tree.origin[flame.zoomed]));
 		const node = await page.evaluate(() => {
 			const { parts: [base, now] } = window.__viewer.sides;
