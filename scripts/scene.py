@@ -21,6 +21,16 @@ def free_ports(count):
     return ports
 
 
+def reach(url, tries):
+    """What @url answers, asked for every tenth of a second until it does; None after @tries."""
+    for _ in range(tries):
+        try:
+            return urllib.request.urlopen(url).read()
+        except OSError:
+            time.sleep(0.1)
+    return None
+
+
 WEB, GO, SQL = free_ports(3)
 
 SHOP = """
@@ -121,12 +131,7 @@ class Scene(Load):
                     urllib.request.urlopen(sys.argv[1]).read()
                 time.sleep(0.05)""", SECONDS=seconds)
         for url in (f"http://127.0.0.1:{WEB}/basket/40", f"http://127.0.0.1:{GO}/search"):
-            for _ in range(100):
-                try:
-                    urllib.request.urlopen(url).read()
-                    break
-                except OSError:
-                    time.sleep(0.1)
+            reach(url, 100)
             self.start(sys.executable, f"{self.folder}/client.py", url)
 
     def begin(self, seconds):
