@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth convert IN -o OUT: a profile from one format into another. */
 #include "base/io.h"
+#include "cli/format_names.h"
 #include "cli/input.h"
 #include "cli/memory.h"
 #include "cli/output.h"
@@ -21,12 +22,12 @@ struct config {
 
 static const struct opt options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
-	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; - is standard "
-		  "output" },
+	  .help = "where to; the suffix says the format (" SUFFIXES_WRITTEN
+		  "; also with .gz behind it); repeatable; - is standard output" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
-	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
+	  .help = "format of the output: " FORMATS_WRITTEN " (default: by suffix)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
-	  .help = "read the input as pprof, col, folded, window or legacy (default: by content)" },
+	  .help = "read the input as " FORMATS_READ " (default: by content)" },
 	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT",
 	  .help = "title of the flame graph page" },
 	VALUE_OPTION(struct config, value),
@@ -146,7 +147,7 @@ const struct command command_convert = {
 	.operands = "FILE",
 	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded "
 		   "stacks\n"
-		   "and hearth's own windows. Writes html, pprof, col, folded and window.",
+		   "and hearth's own windows. Writes " FORMATS_WRITTEN ".",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

@@ -6,6 +6,7 @@
 
 #include "agent/dump_process.h"
 #include "base/io.h"
+#include "cli/format_names.h"
 #include "cli/input.h"
 #include "cli/memory.h"
 #include "cli/runtime_options.h"
@@ -22,7 +23,7 @@ struct config {
 
 static const struct opt options[] = {
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
-	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
+	  .help = "read the file as " FORMATS_READ " (default: by content)" },
 	{ "pid", 'p', OPT_UINT, .at = offsetof(struct config, pid), .min = 1, .max = INT32_MAX, .arg = "PID",
 	  .help = "the stacks of all threads of this live process: kernel and native frames, and those of language "
 		  "runtimes" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth merge FILE... -o OUT: the sum of several profiles. */
+#include "cli/format_names.h"
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/python_options.h"
@@ -19,9 +20,9 @@ static const struct opt options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
 	  .help = "where to; the suffix says the format; repeatable; - is standard output" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
-	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
+	  .help = "format of the output: " FORMATS_WRITTEN " (default: by suffix)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
-	  .help = "read the inputs as pprof, col, folded, window or legacy (default: by content)" },
+	  .help = "read the inputs as " FORMATS_READ " (default: by content)" },
 	VALUE_OPTION(struct config, value),
 	COMPAT_OPTION(struct config, compat),
 	FRAME_OPTIONS(struct config, frames),

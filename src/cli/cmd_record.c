@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/rights.h"
 #include "cli/command.h"
+#include "cli/format_names.h"
 #include "cli/launch.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -108,11 +109,12 @@ static const struct opt frame_options[] = { FRAME_OPTIONS(struct config, frames)
 
 static const struct opt output_options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
-	  .help = "where to; the suffix says the format (.html .pb.gz .col .folded .hwin); repeatable; a directory "
+	  .help = "where to; the suffix says the format (" SUFFIXES_WRITTEN
+		  "; also with .gz behind it); repeatable; a directory "
 		  "gets "
 		  "all of html, col and pb.gz (default: the working directory)" },
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
-	  .help = "format of the output: html, pprof, col, folded or window (default: by suffix)" },
+	  .help = "format of the output: " FORMATS_WRITTEN " (default: by suffix)" },
 	VALUE_OPTION(struct config, value),
 	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
 	  .help = "stored with the profile as the label group" },

@@ -2,6 +2,7 @@
 /* hearth report FILE: what is in a profile, as text. */
 #include <unistd.h>
 
+#include "cli/format_names.h"
 #include "cli/input.h"
 #include "cli/memory.h"
 #include "cli/python_options.h"
@@ -30,7 +31,7 @@ static const struct opt options[] = {
 	VALUE_OPTION(struct config, value),
 	FRAME_OPTIONS(struct config, frames),
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
-	  .help = "read the file as pprof, col, folded, window or legacy (default: by content)" },
+	  .help = "read the file as " FORMATS_READ " (default: by content)" },
 	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };

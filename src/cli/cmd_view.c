@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/utf8.h"
+#include "cli/format_names.h"
 #include "cli/input.h"
 #include "cli/memory.h"
 #include "cli/sum.h"
@@ -33,7 +34,7 @@ static const struct opt options[] = {
 	  .help = "open a browser, where there is a display (xdg-open)" },
 	VALUE_OPTION(struct config, value),
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
-	  .help = "read the files as pprof, col, folded, window or legacy (default: by content)" },
+	  .help = "read the files as " FORMATS_READ " (default: by content)" },
 	COMPAT_OPTION(struct config, compat),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "no progress while files are read" },
 	MEMORY_OPTION(struct config, memory_bytes),

@@ -149,7 +149,7 @@ int input_load(const struct command *c, const char *path, const char *format, bo
 	char room[160];
 	int r;
 
-	if (format && !codec_find(str_of(format))) {
+	if (format && (!codec_find(str_of(format)) || !codec_find(str_of(format))->decode)) {
 		command_fail(c, "--from: '%s' is not a format that can be read", format);
 		return EXIT_USAGE;
 	}
@@ -161,7 +161,9 @@ int input_load(const struct command *c, const char *path, const char *format, bo
 	codec = format ? codec_find(str_of(format)) : codec_sniff(in.bytes);
 	if (!codec)
 		codec = codec_by_name(path);
-	if (!codec || !codec->decode || !in.bytes.len)
+	if (codec && !codec->decode && in.bytes.len)
+		return command_fail(c, "%s: hearth writes %s files but does not read them", path, codec->name);
+	if (!codec || !in.bytes.len)
 		return fail_unknown(c, path, in.bytes);
 	r = decode_shown(codec, path, in.bytes, quiet, out, &error);
 	if (r == -ENOMEM || (r == -E2BIG && !error.reason[0]))

@@ -20,12 +20,15 @@ static void close_sink(struct sink_state **s)
 int output_write(const struct command *c, const char *path, const char *format, const struct codec_options *options,
 		 const struct window *w, bool quiet)
 {
-	const struct sink_config cfg = { .path = path, .format = format, .options = *options };
+	struct codec_lost lost = { 0 };
+	struct sink_config cfg = { .path = path, .format = format, .options = *options };
 	scoped(close_sink) struct sink_state *sink = NULL;
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
 	char room[160];
-	int r = file_sink()->open(&cfg, &text, &sink);
+	int r;
 
+	cfg.options.lost = &lost;
+	r = file_sink()->open(&cfg, &text, &sink);
 	if (r < 0) {
 		command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
@@ -37,6 +40,8 @@ int output_write(const struct command *c, const char *path, const char *format, 
 		return command_fail(c, "%s: cannot write: %s", path, memory_reason(r, room));
 	if (!quiet && strcmp(path, "-"))
 		fprintf(stderr, "hearth %s: wrote %s\n", c->name, buf_cstr(&text));
+	if (lost.text[0])
+		(void)command_fail(c, "%s: %s", path, lost.text); /* said, but nothing failed */
 	return EXIT_DONE;
 }
 
@@ -131,6 +136,10 @@ void outputs_write(struct outputs *o, const struct window *w)
 			o->failed = true;
 		} else {
 			buf_addf(&o->written, "  " STR_FMT "\n", STR_ARG(buf_str(&where)));
+			if (o->items[i].lost.text[0])
+				command_fail(o->command, STR_FMT ": %s", STR_ARG(buf_str(&where)),
+					     o->items[i].lost.text);
+			o->items[i].lost.text[0] = 0;
 		}
 	}
 }

@@ -18,6 +18,7 @@ int output_write(const struct command *c, const char *path, const char *format, 
 struct output {
 	char *path;
 	struct sink_state *sink;
+	struct codec_lost lost; /* of the last file */
 };
 
 /* Where every window of a session goes. */

@@ -31,11 +31,17 @@ struct codec_limits {
 
 #define CODEC_STACK_CUT "cut:frame-limit" /* struct model_sample.end of a stack that lost frames to depth_max */
 
+/* What an encoder left out because its format has no place for it; the first is named. */
+struct codec_lost {
+	char text[160]; /* empty: nothing */
+};
+
 /* Choices for the text of a file; zeroed: the defaults. */
 struct codec_options {
 	struct frame_style frames;
 	const char
 		*value; /* which column text and pages show; NULL, or one that is not there: the format's own choice */
+	struct codec_lost *lost; /* filled by encode_as(); NULL: nobody wants to know */
 };
 
 /** codec_value - the column that options->value names, else @usual. */
@@ -49,9 +55,11 @@ struct codec {
 	int (*encode)(const struct window *w, struct buf *out);
 	/** The same with options; NULL: this format knows none. */
 	int (*encode_as)(const struct window *w, const struct codec_options *options, struct buf *out);
-	/** 1 when the bytes look like this format, else 0. Looks at a few KiB at most. */
+	/** 1 when the bytes look like this format, else 0. Looks at a few KiB at most. NULL: it is not known by them.
+	 */
 	int (*sniff)(struct str bytes);
-	/** Return: 0, -EBADMSG (malformed), -ENOTSUP, -E2BIG, -ENOMEM; @out untouched and @error filled on failure. */
+	/** NULL when the format is only written. Return: 0, -EBADMSG (malformed), -ENOTSUP, -E2BIG, -ENOMEM; @out
+	 * untouched and @error filled on failure. */
 	int (*decode)(struct str bytes, struct window *out, struct codec_error *error);
 	/** The same within limits, and -ECANCELED; NULL: this format is for files only. */
 	int (*decode_limited)(struct str bytes, const struct codec_limits *limits, struct window *out,
@@ -76,5 +84,7 @@ const struct codec *codec_sniff(struct str bytes);
 bool codec_stopped(const struct codec_limits *limits, uint64_t done);
 /** codec_text - @text without what is beyond limits->text_max, cut between characters. */
 struct str codec_text(const struct codec_limits *limits, struct str text);
+/** codec_lose - fill options->lost unless it has a text. */
+void codec_lose(const struct codec_options *options, const char *format, ...) printf_like(2, 3);
 /** codec_fail - fill @error, which may be NULL. */
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...) printf_like(4, 5);

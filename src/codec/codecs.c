@@ -66,7 +66,7 @@ const struct codec *codec_for_path(struct str path)
 const struct codec *codec_sniff(struct str bytes)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(codecs); i++)
-		if (codecs[i]->sniff(bytes))
+		if (codecs[i]->sniff && codecs[i]->sniff(bytes))
 			return codecs[i];
 	return NULL;
 }
@@ -87,6 +87,17 @@ struct str codec_text(const struct codec_limits *limits, struct str text)
 	while (len && ((unsigned char)text.ptr[len] & 0xc0) == 0x80)
 		len--;
 	return str_first(text, len ? len : limits->text_max);
+}
+
+void codec_lose(const struct codec_options *options, const char *format, ...)
+{
+	va_list args;
+
+	if (!options->lost || options->lost->text[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(options->lost->text, sizeof(options->lost->text), format, args); /* cut is fine */
+	va_end(args);
 }
 
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...)

@@ -4,16 +4,18 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "codec/gzip.h"
 #include "sink/format.h"
 #include "sink/sinks.h"
 
 #define FILE_MAX_BYTES GIB(2)
+#define GZIP_LEVEL 6
 
 struct sink_state {
 	char *path;
 	const struct codec *format;
 	struct codec_options options;
-	bool many;
+	bool many, packed;     /* packed: the path has a .gz that is not the format's own */
 	char last[64];         /* time part of the last file's name */
 	unsigned int repeated; /* windows that ended in the same second */
 };
@@ -31,9 +33,19 @@ static void file_closep(struct sink_state **s)
 	file_close(*s);
 }
 
+/* The path without a .gz that is not the format's own: "x.folded" of "x.folded.gz", but all of "x.pb.gz". */
+static struct str bare_path(const struct codec *format, struct str path)
+{
+	if (!str_ends(path, STR(".gz")) || (format && codec_suffix_of(format, path).len))
+		return path;
+	return str_first(path, path.len - strlen(".gz"));
+}
+
 static int choose_format(const struct sink_config *cfg, struct buf *why, const struct codec **out)
 {
 	*out = cfg->format ? format_find(str_of(cfg->format)) : format_for_path(str_of(cfg->path));
+	if (!*out && !cfg->format)
+		*out = format_for_path(bare_path(NULL, str_of(cfg->path)));
 	if (*out)
 		return 0;
 	if (cfg->format)
@@ -56,6 +68,7 @@ static int file_open(const struct sink_config *cfg, struct buf *why, struct sink
 	if (r < 0)
 		return r;
 	s->many = cfg->many;
+	s->packed = bare_path(s->format, str_of(cfg->path)).len < strlen(cfg->path);
 	s->options = cfg->options;
 	s->path = str_dup(str_of(cfg->path));
 	if (!s->path)
@@ -68,7 +81,8 @@ static int file_open(const struct sink_config *cfg, struct buf *why, struct sink
 /* profile.html -> profile_20260803-213025.html; a second window that ends in the same second gets _2 behind it. */
 static void add_path(struct sink_state *s, const struct window *w, struct buf *out)
 {
-	struct str path = str_of(s->path), suffix = codec_suffix_of(s->format, path);
+	struct str path = str_of(s->path), bare = bare_path(s->format, path);
+	struct str suffix = str_skip(path, bare.len - codec_suffix_of(s->format, bare).len);
 	time_t end = (time_t)(w->end_ns / NSEC_PER_SEC);
 	struct tm tm;
 	char text[64];
@@ -84,10 +98,23 @@ static void add_path(struct sink_state *s, const struct window *w, struct buf *o
 	buf_adds(out, suffix);
 }
 
+static int encode(const struct sink_state *s, const struct window *w, struct buf *out)
+{
+	scoped(buf_release) struct buf plain = BUF_INIT(FILE_MAX_BYTES);
+	int r = codec_encode(s->format, w, &s->options, &plain);
+
+	if (r == 0 && s->packed && !gzip_is(buf_str(&plain)))
+		return gzip_pack(buf_str(&plain), GZIP_LEVEL, out);
+	buf_release(out);
+	*out = plain;
+	plain = (struct buf){ 0 }; /* moved out */
+	return r;
+}
+
 static int file_write(struct sink_state *s, const struct window *w, struct buf *where)
 {
 	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16));
-	int r = codec_encode(s->format, w, &s->options, &bytes);
+	int r = encode(s, w, &bytes);
 
 	if (r < 0)
 		return r;

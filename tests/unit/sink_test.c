@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "codec/codec.h"
+#include "codec/gzip.h"
 #include "sink/format.h"
 #include "sink/sink.h"
 
@@ -61,13 +63,11 @@ static void formats_are_chosen_by_suffix_or_name(void **state)
 		const char *path, *format;
 		int want;
 	} cases[] = {
-		{ "a.pb.gz", NULL, 0 },
-		{ "a.html", NULL, 0 },
-		{ "a.xyz", NULL, -EINVAL },
-		{ "a.xyz", "col", 0 },
-		{ "a.html", "svg", -EINVAL },
-		{ "noname", NULL, -EINVAL },
-		{ "dir.html/noname", NULL, -EINVAL },
+		{ "a.pb.gz", NULL, 0 },        { "a.html", NULL, 0 },
+		{ "a.xyz", NULL, -EINVAL },    { "a.xyz", "col", 0 },
+		{ "a.folded.gz", NULL, 0 },    { "a.gz", "col", 0 },
+		{ "a.xyz.gz", NULL, -EINVAL }, { "a.html", "svg", -EINVAL },
+		{ "noname", NULL, -EINVAL },   { "dir.html/noname", NULL, -EINVAL },
 	};
 	const struct sink *sink = sink_find(STR("file"));
 
@@ -123,6 +123,58 @@ static void windows_get_files_of_their_own(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* "x.folded.gz" is that format inside gzip; what is gzip itself is not packed again. */
+static void text_is_packed(void **state)
+{
+	static const struct {
+		const char *name, *format;
+		size_t layers;
+	} cases[] = { { "a.folded", NULL, 0 },
+		      { "a.folded.gz", NULL, 1 },
+		      { "a.pb.gz", NULL, 1 },
+		      { "b.gz", "pprof", 1 },
+		      { "c.gz", "folded", 1 } };
+	char directory[] = "/tmp/hearth-sink-XXXXXX", path[64], command[64];
+	const struct sink *sink = sink_find(STR("file"));
+	scoped(window_release) struct window w;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	make_window(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1)), where = BUF_INIT(KIB(1)),
+					       bytes = BUF_INIT(MIB(1)), plain = BUF_INIT(MIB(1));
+		struct sink_state *s = NULL;
+
+		print_message("  %s\n", cases[i].name);
+		(void)snprintf(path, sizeof(path), "%s/%s", directory, cases[i].name);
+		assert_int_equal(sink->open(&(struct sink_config){ .path = path, .format = cases[i].format }, &why, &s),
+				 0);
+		assert_int_equal(sink->write(s, &w, &where), 0);
+		assert_int_equal(io_read_file(path, &bytes), 0);
+		assert_int_equal(gzip_is(buf_str(&bytes)), cases[i].layers);
+		if (cases[i].layers)
+			assert_int_equal(gzip_unpack(buf_str(&bytes), MIB(1), 0, &plain), 0);
+		assert_false(gzip_is(buf_str(&plain)));
+		if (strcmp(cases[i].name, "a.pb.gz") != 0 && strcmp(cases[i].name, "b.gz") != 0)
+			assert_string_equal(buf_cstr(cases[i].layers ? &plain : &bytes), "main 3\n");
+		sink->close(s);
+	}
+	(void)snprintf(path, sizeof(path), "%s/p.folded.gz", directory);
+	{
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1)), where = BUF_INIT(KIB(1));
+		struct sink_state *s = NULL;
+
+		assert_int_equal(sink->open(&(struct sink_config){ .path = path, .many = true }, &why, &s), 0);
+		assert_int_equal(sink->write(s, &w, &where), 0);
+		assert_true(str_ends(buf_str(&where), STR(".folded.gz")));
+		assert_null(strstr(buf_cstr(&where), "p.folded"));
+		sink->close(s);
+	}
+	(void)snprintf(command, sizeof(command), "rm -r %s", directory);
+	assert_int_equal(system(command), 0);
+}
+
 static void failures_are_told(void **state)
 {
 	static const struct {
@@ -152,6 +204,7 @@ int main(void)
 		cmocka_unit_test(memory_sink_keeps_whole_windows),
 		cmocka_unit_test(formats_are_chosen_by_suffix_or_name),
 		cmocka_unit_test(windows_get_files_of_their_own),
+		cmocka_unit_test(text_is_packed),
 		cmocka_unit_test(failures_are_told),
 	};
 

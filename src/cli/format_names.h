@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of formats in the help of all commands that take them: src/codec/codecs.c and src/sink/format.c. */
+#pragma once
+
+#define FORMATS_READ "pprof, col, folded, window or legacy"
+#define FORMATS_WRITTEN "html, pprof, col, folded or window"
+#define SUFFIXES_WRITTEN ".html .pb.gz .col .folded .hwin"
