@@ -67,6 +67,7 @@ export function foldedParts(tree, frames) {
 const SPEEDSCOPE_UNITS = { nanoseconds: 'nanoseconds', bytes: 'bytes' };
 
 /**
+ * One sampled profile of what is shown, in the form that docs/formats/speedscope.md describes.
  * @param {Tree} tree
  * @param {import('./data.js').FrameTable} frames
  * @param {ShownMeta} meta
@@ -93,10 +94,12 @@ export function speedscopeParts(tree, frames, meta) {
 	const title = JSON.stringify(meta.title || 'profile');
 	out.add(`{"$schema":"https://www.speedscope.app/file-format-schema.json","name":${title},"activeProfileIndex":0,"exporter":"hearth","shared":{"frames":[`);
 	for (const [i, f] of used.entries()) {
-		const file = frames.moduleName(f);
-		out.add(`${i ? ',' : ''}{"name":${JSON.stringify(frames.name(f))}${file ? `,"file":${JSON.stringify(file)}` : ''}}`);
+		const file = JSON.stringify(frames.moduleName(f));
+		const kind = frames.kind(f);
+		out.add(`${i ? ',' : ''}{"name":${JSON.stringify(frames.name(f))}${file.length > 2 ? `,"file":${file},"module":${file}` : ''}` +
+			`${kind && kind !== 'native' ? `,"kind":${JSON.stringify(kind)}` : ''}}`);
 	}
-	out.add(`]},"profiles":[{"type":"sampled","name":${title},"unit":"${SPEEDSCOPE_UNITS[meta.unit] ?? 'none'}","startValue":0,"endValue":${sum},"samples":[`);
+	out.add(`]},"profiles":[{"type":"sampled","name":${JSON.stringify(meta.name ?? 'samples')},"unit":"${SPEEDSCOPE_UNITS[meta.unit] ?? 'none'}","startValue":0,"endValue":${sum},"samples":[`);
 	return [...out.end(), ...samples.end(), '],"weights":[', ...weights.end(), ']}]}\n'];
 }
 

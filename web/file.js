@@ -5,8 +5,11 @@ import { KINDS } from './colour.js';
 import { inflateStream, readProfile } from './data.js';
 import { readPprof } from './pprof.js';
 
-const KIND_NAMES = Object.keys(KINDS);
-const SUFFIX_KINDS = new Map(KIND_NAMES.filter((name) => KINDS[name].suffix).map((name) => [KINDS[name].suffix, name]));
+// The last two say whose a stack is.
+const KIND_NAMES = [...Object.keys(KINDS), 'process', 'container'];
+const SUFFIX_KINDS = new Map(
+	Object.keys(KINDS).filter((name) => KINDS[name].suffix).map((name) => [KINDS[name].suffix, name]),
+);
 const SUFFIX = /^(.+)(_\[\w+\])$/s;
 
 /** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
@@ -84,19 +87,37 @@ export function readFolded(text) {
 	return { types: [{ name: 'samples', unit: 'samples', scale: 1, nanoseconds: 0 }], kinds: KIND_NAMES, profiles: [reader.finish()] };
 }
 
+/** Calls add(stack, weight) for each sample; of an evented profile for what lies between two events. */
+function eachSpeedscopeSample(one, add) {
+	if (one.type === 'sampled') {
+		for (const [i, stack] of one.samples.entries()) add(stack, Number(one.weights[i]) || 0);
+		return;
+	}
+	const open = [];
+	let now = one.startValue;
+	for (const { type, frame, at } of one.events) {
+		if (open.length && at > now) add(open, at - now);
+		now = at;
+		if (type === 'O') open.push(frame);
+		else if (open.pop() !== frame) throw new Error('a frame closes that is not the innermost one');
+	}
+	if (open.length && one.endValue > now) add(open, one.endValue - now);
+}
+
 function readSpeedscope(json) {
 	const frames = json.shared.frames;
 	const types = [];
 	const profiles = [];
 	for (const one of json.profiles) {
-		if (one.type !== 'sampled') continue;
+		if (one.type !== 'sampled' && one.type !== 'evented') continue;
 		const reader = new StackReader();
-		const numbers = frames.map((f) => reader.frame(String(f.name), 'native', String(f.file ?? '')));
-		for (const [i, stack] of one.samples.entries()) reader.add(stack.map((f) => numbers[f] ?? 0), Number(one.weights[i]) || 0);
+		const kindOf = (f) => (KIND_NAMES.includes(f.kind) ? f.kind : 'native');
+		const numbers = frames.map((f) => reader.frame(String(f.name), kindOf(f), String(f.module ?? f.file ?? '')));
+		eachSpeedscopeSample(one, (stack, weight) => reader.add(stack.map((f) => numbers[f] ?? 0), weight));
 		types.push({ name: String(one.name), unit: one.unit === 'none' ? 'samples' : String(one.unit), scale: 1, nanoseconds: 0 });
 		profiles.push(reader.finish());
 	}
-	if (!profiles.length) throw new Error('it has no sampled profile');
+	if (!profiles.length) throw new Error('it has no profile');
 	return { types, kinds: KIND_NAMES, profiles };
 }
 

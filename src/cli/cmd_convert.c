@@ -146,8 +146,8 @@ const struct command command_convert = {
 	.summary = "convert a profile file into another format",
 	.operands = "FILE",
 	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded "
-		   "stacks\n"
-		   "and hearth's own windows. Writes " FORMATS_WRITTEN ".",
+		   "stacks,\n"
+		   "speedscope's JSON and hearth's own windows. Writes " FORMATS_WRITTEN ".",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

@@ -8,9 +8,12 @@
 #include "codec/folded.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
+#include "codec/speedscope.h"
 #include "codec/window_codec.h"
 
-static const struct codec *const codecs[] = { &codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_folded };
+static const struct codec *const codecs[] = {
+	&codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_speedscope, &codec_folded,
+};
 
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)
 {

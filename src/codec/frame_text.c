@@ -31,6 +31,17 @@ static int64_t choose_line(const struct model_function *f, const struct model_li
 	return first > 0 ? first : executing;
 }
 
+void frame_text_name(const struct model *m, const struct frame_style *style, const struct model_function *function,
+		     struct buf *out)
+{
+	struct str name = model_string(m, function->name);
+
+	if (function->kind == MODEL_KIND_PYTHON)
+		add_name(m, function, style->names, out);
+	else
+		buf_adds(out, name.len ? name : STR("[unknown]"));
+}
+
 static void add_python(const struct model *m, const struct frame_style *style, const struct model_location *location,
 		       const struct model_line *line, struct buf *out)
 {

@@ -38,6 +38,10 @@ struct frame_style {
 void frame_text(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
 		struct buf *out);
 
+/** frame_text_name - append the function's name alone, for formats that have places of their own for file and line. */
+void frame_text_name(const struct model *m, const struct frame_style *style, const struct model_function *function,
+		     struct buf *out);
+
 struct frame_parts { /* borrowed from the text */
 	struct str name, file, distribution;
 	int64_t line;

@@ -347,6 +347,14 @@ int json_value(struct str *rest, struct str *out)
 	return 0;
 }
 
+size_t json_fault(struct str text)
+{
+	struct scanner sc = { .rest = text };
+
+	ignore(scan(&sc)); /* where it stands is the answer */
+	return text.len - sc.rest.len;
+}
+
 int json_member(struct str *rest, struct str *key, struct str *value)
 {
 	struct str s = skip_blanks(*rest), name = STR("");

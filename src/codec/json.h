@@ -32,6 +32,9 @@ void json_out_raw(struct json_out *j,
  */
 int json_value(struct str *rest, struct str *out) warn_unused;
 
+/** json_fault - how many bytes of @text json_value() could read before it failed. */
+size_t json_fault(struct str text);
+
 /**
  * json_member - the next member of an object, or element of an array
  * @rest: a value from json_value(), then what this function left; the brackets are skipped by it

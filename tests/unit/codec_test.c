@@ -178,6 +178,7 @@ static void finds_by_name_and_path(void **state)
 	assert_ptr_equal(codec_for_path(STR("x.pprof")), codec_find(STR("pprof")));
 	assert_ptr_equal(codec_for_path(STR("x.col")), codec_find(STR("col")));
 	assert_ptr_equal(codec_for_path(STR("x.collapsed")), codec_find(STR("folded")));
+	assert_ptr_equal(codec_for_path(STR("x.speedscope.json")), codec_find(STR("speedscope")));
 }
 
 int main(void)

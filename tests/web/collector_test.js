@@ -2,12 +2,11 @@
 // The pages in a real browser against the real collector: totals are those that were sent, the server's, and go tool pprof's.
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { createReadStream, existsSync, readFileSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
-import { assertSilent, launchBrowser, missingBrowser, moduleFolder, openSite, pageShown } from './browser.js';
+import { readFileSync, readdirSync } from 'node:fs';
+import { assertSilent, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { Collector, missingCollector, sumOfFolded } from './collector.js';
 import { countFunctions, knownStacks, pprofOf, shownName, totalOf } from './known.js';
+import { Speedscope, assertRows, missingSpeedscope, timeText } from './speedscope.js';
 
 const reason = missingBrowser() || missingCollector();
 const HOUR = 3600000;
@@ -552,31 +551,19 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 	});
 });
 
-// The application as its package has it, served from this machine.
-const speedscope = moduleFolder('speedscope');
-const MIME = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' };
-
-describe("npm's speedscope", { skip: reason || (speedscope ? false : 'speedscope is not installed (make setup-extra)') }, () => {
+describe("npm's speedscope", { skip: reason || missingSpeedscope() || false }, () => {
 	let browser;
 	let collector;
-	let server;
-	let exported;
+	let speedscope;
 
 	before(async () => {
 		collector = await Collector.start('--no-access-log');
-		server = createServer((request, response) => {
-			const { pathname } = new URL(request.url, 'http://x');
-			const file = join(speedscope, 'dist', 'release', pathname === '/' ? 'index.html' : pathname.replaceAll('..', ''));
-			if (pathname === '/export.json') response.writeHead(200, { 'Content-Type': MIME['.json'] }).end(exported);
-			else if (existsSync(file)) createReadStream(file).pipe(response.writeHead(200, { 'Content-Type': MIME[extname(file)] ?? 'application/octet-stream' }));
-			else response.writeHead(404).end();
-		});
-		await new Promise((done) => server.listen(0, '127.0.0.1', done));
 		browser = await launchBrowser();
+		speedscope = await Speedscope.start(browser);
 	});
 	after(async () => {
+		speedscope?.close();
 		await browser?.close();
-		server?.close();
 		await collector?.close();
 	});
 
@@ -587,44 +574,12 @@ describe("npm's speedscope", { skip: reason || (speedscope ? false : 'speedscope
 			const opened = await openSite(browser, collector.url, `#/profile?service=s-${sample}&${RANGE}&sample=${sample}`);
 			const download = opened.page.waitForEvent('download');
 			await opened.page.selectOption('#export', 'speedscope');
-			exported = readFileSync(await (await download).path());
+			const exported = readFileSync(await (await download).path());
 			await assertSilent(opened);
-			const page = await browser.newPage({ viewport: { width: 1400, height: 1600 } });
-			await page.goto(`http://127.0.0.1:${server.address().port}/#profileURL=/export.json`);
-			await page.waitForFunction(() => document.title.includes('s-'));
-			await page.keyboard.press('3'); // callers and callees, beside a table of all functions
-			await page.locator('table tr').nth(5).waitFor();
-			const rows = await page.locator('table tr').evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
-			assertRows(rows, countFunctions(stacks), totalOf(stacks), sample);
+			const page = await speedscope.open(exported, 's-' + sample);
+			assertRows(await speedscope.rows(page), countFunctions(stacks), totalOf(stacks),
+				(count) => (sample === 'samples' ? count.toLocaleString('en-US') : timeText(count * TICK / 1e9)));
 			await page.close();
 		});
-	}
-
-	function assertRows(rows, wanted, sum, sample) {
-		const found = new Map(rows.filter((row) => row.length > 2).map(([total, self, name]) => [name, { total, self }]));
-		const shown = (count) => (sample === 'samples' ? count.toLocaleString('en-US') : timeText(count * TICK / 1e9));
-		let seen = 0;
-		for (const [name, { self, total: all }] of wanted) {
-			const row = found.get(name);
-			if (!row) continue; // it draws the rows that are in sight
-			seen++;
-			for (const [text, count] of [[row.total, all], [row.self, self]]) {
-				const [value, share] = /^(.*?)\s*\(<?(.*)%\)$/.exec(text).slice(1);
-				assert.equal(value, shown(count), `${name}: ${text}`);
-				assert.ok(Math.abs(Number(share) - (100 * count) / sum) < 0.51, `${name}: ${text}`);
-			}
-		}
-		assert.ok(seen > 10, `${seen} of ${wanted.size}: ${JSON.stringify(rows.slice(0, 5))}`);
-		assert.ok(found.has('main'));
-	}
-
-	/** Seconds as it writes them. */
-	function timeText(seconds) {
-		if (seconds >= 60) {
-			const rest = Math.floor(seconds - Math.floor(seconds / 60) * 60).toString().padStart(2, '0');
-			return `${Math.floor(seconds / 60)}:${rest}`;
-		}
-		for (const [size, unit] of [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s']]) if (seconds >= size) return (seconds / size).toFixed(2) + unit;
-		return (seconds * 1e9).toFixed(2) + 'ns';
 	}
 });

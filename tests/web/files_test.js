@@ -17,7 +17,7 @@ import { parseLabels, formatLabels } from '../../web/api.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from '../../web/selection.js';
 import { countFunctions, foldedText, knownStacks, pathsOfTree, plainTree, pprofOf, shownName, totalOf } from './known.js';
 
-const META = { title: 'a <b> "title"', unit: 'nanoseconds', scale: 10 };
+const META = { title: 'a <b> "title"', name: 'cpu', unit: 'nanoseconds', scale: 10 };
 const HOSTILE = [[['main', '<img src=x onerror=1>', 'a;b', ''], 3], [['main', '\u202egnp', 'x\u0000y\n', '=1+1'], 4], [['m'.repeat(3000)], 2]];
 const bytesOf = (text) => new TextEncoder().encode(text);
 const entries = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -44,9 +44,26 @@ test('speedscope writes and reads back equal', async () => {
 	const { frames, tree } = await load(stacks);
 	const text = speedscopeParts(tree, frames, META).join('');
 	const json = JSON.parse(text);
+	assert.equal(json.name, META.title);
+	assert.equal(json.profiles[0].name, META.name);
 	assert.equal(json.profiles[0].weights.reduce((a, b) => a + b, 0), totalOf(stacks) * META.scale);
-	const { profiles, kinds } = await readFile(bytesOf(text));
-	assertPaths({ tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) }, stacks.map(([f, n]) => [f, n * META.scale]));
+	const { profiles, kinds, types } = await readFile(bytesOf(text));
+	const back = { tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) };
+	assertPaths(back, stacks.map(([f, n]) => [f, n * META.scale]));
+	assert.equal(types[0].name, META.name);
+	const kindsOf = (table) => new Set(Array.from({ length: table.count }, (_, f) => `${table.name(f)} ${table.kind(f)}`));
+	assert.deepEqual(kindsOf(back.frames), kindsOf(frames));
+});
+
+test('speedscope: frames that open and close', async () => {
+	const at = (type, frame, time) => ({ type, frame, at: time });
+	const profile = (events) => bytesOf(JSON.stringify({ shared: { frames: [{ name: 'a' }, { name: 'b', kind: 'kernel' }, { name: 'web', kind: 'process' }] },
+		profiles: [{ type: 'evented', name: 'x', unit: 'milliseconds', startValue: 10, endValue: 30, events }] }));
+	const { profiles, kinds } = await readFile(profile([at('O', 2, 10), at('O', 0, 10), at('O', 1, 12), at('C', 1, 15), at('C', 0, 15), at('C', 2, 15), at('O', 0, 20)]));
+	const frames = new FrameTable(profiles[0].frames, kinds);
+	assert.deepEqual(entries(pathsOfTree(profiles[0].tree, (f) => frames.name(f))), entries(plainTree([[['web', 'a'], 2], [['web', 'a', 'b'], 3], [['a'], 10]])));
+	assert.deepEqual(['a', 'b', 'web'].map((name) => frames.kind(frames.named(name)[0])), ['native', 'kernel', 'process']);
+	await assert.rejects(readFile(profile([at('O', 0, 10), at('C', 1, 12)])), /innermost/);
 });
 
 test('pprof, packed or not: the sums of each sample type', async () => {
