@@ -99,6 +99,27 @@ void json_out_number(struct json_out *j, double value)
 	buf_adds(j->out, str_of(text));
 }
 
+void json_decimal(struct buf *out, int64_t value, int decimals)
+{
+	uint64_t all = value < 0 ? -(uint64_t)value : (uint64_t)value, unit = 1;
+	char digits[32];
+	int len;
+
+	for (int i = 0; i < decimals; i++)
+		unit *= 10;
+	if (value < 0)
+		buf_addc(out, '-');
+	buf_addu64(out, all / unit);
+	for (; all && decimals < 0; decimals++)
+		buf_addc(out, '0');
+	if (!(all % unit))
+		return;
+	len = snprintf(digits, sizeof(digits), ".%0*llu", decimals, (unsigned long long)(all % unit));
+	while (len > 0 && digits[len - 1] == '0')
+		len--;
+	buf_add(out, digits, (size_t)len);
+}
+
 void json_out_raw(struct json_out *j, struct str value)
 {
 	comma(j);

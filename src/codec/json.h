@@ -21,6 +21,10 @@ void json_out_number(struct json_out *j, double value); /* shortest that reads b
 void json_out_raw(struct json_out *j,
 		  struct str value); /* a value that is JSON already: "null", or json_reformat()'s */
 
+/** json_decimal - append @value divided by 10 to the power of @decimals, exactly: 10.10101. Below zero: zeros behind
+ * it. */
+void json_decimal(struct buf *out, int64_t value, int decimals);
+
 #define JSON_DEPTH_MAX 512
 
 /**
