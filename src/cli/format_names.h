@@ -3,5 +3,5 @@
 #pragma once
 
 #define FORMATS_READ "pprof, col, folded, speedscope, window or legacy"
-#define FORMATS_WRITTEN "html, pprof, col, folded, speedscope, firefox or window"
-#define SUFFIXES_WRITTEN ".html .pb.gz .col .folded .speedscope.json .profile.json .hwin"
+#define FORMATS_WRITTEN "html, pprof, col, folded, speedscope, firefox, cpuprofile or window"
+#define SUFFIXES_WRITTEN ".html .pb.gz .col .folded .speedscope.json .profile.json .cpuprofile .hwin"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "codec/col.h"
+#include "codec/cpuprofile.h"
 #include "codec/firefox.h"
 #include "codec/folded.h"
 #include "codec/pprof.h"
@@ -13,7 +14,8 @@
 #include "codec/window_codec.h"
 
 static const struct codec *const codecs[] = {
-	&codec_window, &codec_pprof, &codec_legacy, &codec_col, &codec_speedscope, &codec_firefox, &codec_folded,
+	&codec_window,     &codec_pprof,   &codec_legacy, &codec_col,
+	&codec_speedscope, &codec_firefox, &codec_folded, &codec_cpuprofile,
 };
 
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)

@@ -220,6 +220,7 @@ static void finds_by_name_and_path(void **state)
 	assert_ptr_equal(codec_for_path(STR("x.collapsed")), codec_find(STR("folded")));
 	assert_ptr_equal(codec_for_path(STR("x.speedscope.json")), codec_find(STR("speedscope")));
 	assert_ptr_equal(codec_for_path(STR("x.profile.json")), codec_find(STR("firefox")));
+	assert_ptr_equal(codec_for_path(STR("x.cpuprofile")), codec_find(STR("cpuprofile")));
 }
 
 int main(void)

@@ -55,6 +55,14 @@ describe("npm's speedscope and hearth convert", { skip: reason || false }, () =>
 			await page.close();
 		});
 
+		test(`it opens our .cpuprofile with equal times: ${sample}`, async () => {
+			hearth('convert', path('known.pb'), '-q', '--value', sample, '-o', path('known.cpuprofile'));
+			const page = await speedscope.open(readFileSync(path('known.cpuprofile')), 'file.json');
+			const tick = sample === 'cpu' ? TICK : 1e6; // a sample lasts a millisecond where no rate is known
+			assertRows(await speedscope.rows(page), countFunctions(stacks), totalOf(stacks), (count) => timeText((count * tick) / 1e9));
+			await page.close();
+		});
+
 		test(`what it exports of our file is read with equal stacks: ${sample}`, async () => {
 			hearth('convert', path('known.pb'), '-q', '--value', sample, '--title', 'again ' + sample, '-o', path('again.speedscope.json'));
 			const page = await speedscope.open(readFileSync(path('again.speedscope.json')), 'again ' + sample);
