@@ -67,20 +67,26 @@ static void tame_end(struct buf *text, size_t start)
 		return;
 	while (text->len > start && text->ptr[text->len - 1] == ' ')
 		text->len--;
+	if (text->len == start) { /* neither a comm nor a frame */
+		buf_adds(text, STR(UNKNOWN));
+		return;
+	}
 	line = str_n(text->ptr + start, text->len - start);
 	blank = str_rfind(line, ' ');
 	if (blank >= 0 && is_digits(str_skip(line, (size_t)blank + 1)))
 		text->ptr[start + (size_t)blank] = '_';
-	if (!line.len || line.ptr[line.len - 1] == ';')
+	if (line.ptr[line.len - 1] == ';')
 		buf_adds(text, STR(UNKNOWN));
 }
 
 /* A byte order mark at the start of a line would be taken off the file's first one, and "# " begins a comment. */
 static void tame_start(struct buf *text, size_t start)
 {
-	if (!text->error && str_starts(str_n(text->ptr + start, text->len - start), STR(BOM)))
+	if (text->error || text->len == start)
+		return;
+	if (str_starts(str_n(text->ptr + start, text->len - start), STR(BOM)))
 		memcpy(text->ptr + start, "\xef\xbf\xbd", strlen(BOM)); /* U+FFFD */
-	else if (!text->error && str_starts(str_n(text->ptr + start, text->len - start), STR("# ")))
+	else if (str_starts(str_n(text->ptr + start, text->len - start), STR("# ")))
 		text->ptr[start + 1] = '_';
 }
 
