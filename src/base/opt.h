@@ -42,10 +42,20 @@ struct opt_group {
 	const struct opt *opts;
 };
 
+/* Where values come from besides the flags, for a command that keeps the habits of another program. */
+struct opt_dialect {
+	const char *environment; /* what precedes the names of variables: "HEARTH_" */
+	const char *file;        /* read when it is there and --config names no other; NULL: there is none */
+	/* As ConfigArgParse: the file may say "name: value", "name value", "[a, b]" for lists and "[section]";
+	 * a switch may be named with no- before it, there and in the environment. */
+	bool is_configargparse;
+};
+
 struct opt_spec {
-	const char *program; /* "hearth record": starts every message and names the environment prefix's owner */
-	const struct opt_group *groups; /* opts NULL ends */
-	bool stop_at_operand;           /* the first operand begins a command line: options behind it are not ours */
+	const char *program;               /* "hearth record": starts every message */
+	const struct opt_dialect *dialect; /* NULL: the usual one, of HEARTH_NAME */
+	const struct opt_group *groups;    /* opts NULL ends */
+	bool stop_at_operand;              /* the first operand begins a command line: options behind it are not ours */
 };
 
 struct opt_result {
@@ -59,7 +69,7 @@ struct opt_result {
 };
 
 /**
- * opt_parse - defaults, then the file named by --config, then HEARTH_NAME from the environment, then the flags
+ * opt_parse - defaults, then the file named by --config, then the environment, then the flags
  * @config: zeroed by the caller; filled by table
  * @why: on failure one line, without a line end, that names the option, the value and what is allowed
  *
@@ -85,3 +95,5 @@ void opt_words(const struct opt_spec *spec, struct buf *out);
 
 int opt_parse_duration(struct str text, uint64_t *out_ns) warn_unused;
 int opt_parse_size(struct str text, uint64_t *out_bytes) warn_unused;
+/** opt_is_yes - "true", "1", "yes" or "false", "0", "no". Return: 0 or -EBADMSG. */
+int opt_is_yes(const char *text, bool *out) warn_unused;

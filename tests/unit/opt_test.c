@@ -135,6 +135,70 @@ static void flags_win_over_environment_over_file(void **state)
 	assert_string_equal(config.addr, "a b");
 }
 
+static const struct opt_dialect other = { .environment = "OTHER_", .is_configargparse = true };
+
+static int parse_other(const char *file, const char *words, struct config *config, struct buf *why)
+{
+	char path[] = "/tmp/hearth-opt-XXXXXX", text[200], *rest = text;
+	struct opt_dialect dialect = other;
+	struct opt_spec spec = { .program = "other", .groups = groups, .dialect = &dialect };
+	struct opt_result result;
+	char *argv[32];
+	int argc = 0, fd = mkstemp(path), r;
+
+	assert_true(fd >= 0);
+	assert_int_equal(io_write_all(fd, file, strlen(file)), 0);
+	close(fd);
+	dialect.file = path;
+	(void)snprintf(text, sizeof(text), "%s", words);
+	argv[argc++] = path;
+	for (char *word = strtok_r(rest, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+		argv[argc++] = word;
+	*config = (struct config){ 0 };
+	r = opt_parse(&spec, argc, argv, config, &result, why);
+	unlink(path);
+	opt_result_release(&result); /* texts of the file are gone: cases look at what is no text */
+	return r;
+}
+
+/* ConfigArgParse 1.7: configargparse.py, DefaultConfigFileParser and get_possible_config_keys(). */
+static void keeps_another_programs_habits(void **state)
+{
+	static const char file[] = "; comment\n[section]\n---\nfrequency: 10\nduration 5\nformat = col\nall\n"
+				   "no-children = true\noutput = [a, b , c]\n";
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct config config;
+
+	(void)state;
+	setenv("OTHER_RING", "3M", 1);
+	setenv("HEARTH_RING", "4M", 1);
+	assert_int_equal(parse_other(file, "", &config, &why), 0);
+	assert_int_equal(config.frequency, 10);
+	assert_int_equal(config.duration_ns, 5 * NSEC_PER_SEC);
+	assert_int_equal(config.format, 1);
+	assert_true(config.all && !config.children);
+	assert_int_equal(config.out.count, 3);
+	assert_int_equal(config.size, MIB(3));
+	unsetenv("OTHER_RING");
+	unsetenv("HEARTH_RING");
+	setenv("OTHER_NO_CHILDREN", "yes", 1);
+	setenv("OTHER_OUTPUT", "d", 1);
+	assert_int_equal(parse_other("output = a\noutput = b\n", "", &config, &why), 0);
+	assert_true(!config.children && config.out.count == 1);
+	assert_int_equal(parse_other("output = a\n", "-o x -o y", &config, &why), 0);
+	assert_int_equal(config.out.count, 2);
+	setenv("OTHER_NO_CHILDREN", "0", 1); /* the switch is not there */
+	assert_int_equal(parse_other("", "", &config, &why), 0);
+	assert_true(config.children);
+	setenv("OTHER_NO_CHILDREN", "maybe", 1);
+	assert_int_equal(parse_other("", "", &config, &why), -EINVAL);
+	assert_string_equal(buf_cstr(&why), "--no-children: 'maybe' is not true or false (from the environment: "
+					    "OTHER_NO_CHILDREN)");
+	unsetenv("OTHER_NO_CHILDREN");
+	unsetenv("OTHER_OUTPUT");
+	assert_int_equal(parse_other("no-frequency = true\n", "", &config, &why), -EINVAL);
+}
+
 static void durations(void **state)
 {
 	static const struct {
@@ -169,8 +233,11 @@ static void durations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_every_form), cmocka_unit_test(a_command_keeps_its_options),
-		cmocka_unit_test(refuses),          cmocka_unit_test(flags_win_over_environment_over_file),
+		cmocka_unit_test(takes_every_form),
+		cmocka_unit_test(a_command_keeps_its_options),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(flags_win_over_environment_over_file),
+		cmocka_unit_test(keeps_another_programs_habits),
 		cmocka_unit_test(durations),
 	};
 
