@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth record: profile the machine, processes, a container or a command once, into files. */
-#include <malloc.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -15,34 +13,25 @@
 #include "cli/progress.h"
 #include "cli/push_options.h"
 #include "cli/python_options.h"
-#include "cli/runtime_options.h"
-#include "cli/service_options.h"
+#include "cli/session_options.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
-#include "cli/unwind_options.h"
 #include "cli/value.h"
 #include "render/terminal.h"
 
 #define FREQUENCY_MAX 10000
-#define DESCRIPTORS_WANTED 4096
-#define DESCRIPTORS_NEEDED 64
 #define PUSH_WINDOW_NS (60 * NSEC_PER_SEC)
 #define COMMAND_END_MS 3000  /* how long a command that was told to end is waited for */
 #define PUSH_JITTER_PARTS 10 /* windows leave within the next tenth of one: a fleet does not come at once */
 
 struct config {
-	uint64_t frequency, duration_ns, window_ns, ring_bytes;
-	bool all, callgraph, lines, quiet, allow_dangerous_kernel, self;
+	struct session_options session;
+	bool all, callgraph, quiet, self, idle;
 	uint8_t children;
 	struct opt_list pids, outputs;
-	const char *format, *cgroup, *container, *container_socket, *host_root, *recording, *service_name,
-		*service_rules, *value;
+	const char *format, *cgroup, *container, *recording, *value;
 	size_t sampler;
-	bool off_cpu, idle;
-	uint64_t wait_min_ns, wait_percent;
-	struct unwind_options unwind;
 	struct push_options push;
-	struct runtime_options runtimes;
 	struct frame_options frames;
 };
 
@@ -64,46 +53,28 @@ static const struct opt what_options[] = {
 };
 
 static const struct opt how_options[] = {
-	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = FREQUENCY_MAX,
+	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, session.frequency), .min = 1, .max = FREQUENCY_MAX,
 	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
-	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = FREQUENCY_MAX, .arg = "HZ",
-	  .help = "the same" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC,
+	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, session.frequency), .min = 1, .max = FREQUENCY_MAX,
+	  .arg = "HZ", .help = "the same" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, session.duration_ns), .min = NSEC_PER_MSEC,
 	  .arg = "TIME", .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
-	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .arg = "TIME",
+	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, session.window_ns), .min = NSEC_PER_SEC,
+	  .arg = "TIME",
 	  .help = "cut the session into windows of this length, each its own files (default with --push: 60s)" },
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
-	UNWIND_OPTIONS(struct config, unwind),
-	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
-	  .help = "also where threads wait, and how long: the sample types waits/count and off_cpu/nanoseconds; "
-		  "--value off_cpu shows them first" },
-	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
-	  .help = "leave out waits shorter than this" },
-	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
-	  .fallback = "100", .arg = "PERCENT",
-	  .help = "take only this share of all waits, by chance; each stands for the others" },
-	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
-	  .help = "inlined functions, source files and lines of native code, from its debug information (needs "
-		  "libdw)" },
+	SESSION_SAMPLING_OPTIONS(struct config, session),
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "idle", 0, OPT_FLAG, .at = offsetof(struct config, idle),
 	  .help = "for --sampler remote: also threads that do not run, at every look" },
 	{ "recording", 0, OPT_PATH, .at = offsetof(struct config, recording), .arg = "FILE",
 	  .help = "for --sampler recorded: the file to replay" },
-	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
-	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
-	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
-	  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },
-	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
-	  .help = "where the host's file system is mounted, when run in a container" },
-	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
-	  .help = "the container engine's socket (default: Docker's)" },
 	{ 0 },
 };
 
-static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, runtimes);
+static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, session.runtimes);
 
 static const struct opt frame_options[] = { FRAME_OPTIONS(struct config, frames), { 0 } };
 
@@ -116,9 +87,7 @@ static const struct opt output_options[] = {
 	{ "format", 0, OPT_TEXT, .at = offsetof(struct config, format), .arg = "NAME",
 	  .help = "format of the output: " FORMATS_WRITTEN " (default: by suffix)" },
 	VALUE_OPTION(struct config, value),
-	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
-	  .help = "stored with the profile as the label group" },
-	SERVICE_RULES_OPTION(struct config, service_rules),
+	SESSION_SERVICE_OPTIONS(struct config, session),
 	PUSH_OPTIONS(struct config, push),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "no progress and no summary" },
 	{ 0 },
@@ -170,7 +139,7 @@ static void on_window(void *ctx, const struct window *w)
 static int check_value(const struct config *config)
 {
 	static const char *const names[] = { "samples", "cpu", "waits", "off_cpu" };
-	const size_t count = config->off_cpu ? ARRAY_SIZE(names) : 2;
+	const size_t count = config->session.off_cpu ? ARRAY_SIZE(names) : 2;
 
 	for (size_t i = 0; config->value && i < count; i++)
 		if (!strcmp(names[i], config->value))
@@ -178,7 +147,7 @@ static int check_value(const struct config *config)
 	if (!config->value)
 		return EXIT_DONE;
 	command_fail(&command_record, "--value: a session has samples and cpu%s, not '%s'",
-		     config->off_cpu ? ", waits and off_cpu" : "; with --off-cpu also waits and off_cpu",
+		     config->session.off_cpu ? ", waits and off_cpu" : "; with --off-cpu also waits and off_cpu",
 		     config->value);
 	return EXIT_USAGE;
 }
@@ -250,88 +219,36 @@ static void close_signals(struct record *r)
 	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
-/* Mapped files and their symbol tables are kept open: the soft limit of 1,024 is tight for a whole machine. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
-		return;
-	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
-	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
-	if (limit.rlim_cur < DESCRIPTORS_NEEDED)
-		command_fail(
-			&command_record,
-			"only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
-			(unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
-}
-
-static int fail_open(const struct buf *why, int e)
-{
-	command_fail(&command_record, STR_FMT, STR_ARG(why->len ? buf_str(why) : str_of(strerror(-e))));
-	return e == -EPERM || e == -ENOTSUP || e == -EACCES ? EXIT_NOT_PERMITTED : EXIT_FAILED;
-}
-
-/* Tables of rows and symbols are built in arrays of megabytes that live for milliseconds. Left to itself, glibc keeps
- * such memory once it was used, in an arena per thread. */
-static void keep_memory_small(void)
-{
-	mallopt(M_MMAP_THRESHOLD, KIB(256));
-	mallopt(M_TRIM_THRESHOLD, KIB(512));
-	mallopt(M_ARENA_MAX, 2);
-}
-
+/* The push has windows of its own, in place of the option's. */
 static uint64_t window_ns(const struct config *config)
 {
-	return config->push.url && !config->window_ns ? PUSH_WINDOW_NS : config->window_ns;
+	return config->push.url && !config->session.window_ns ? PUSH_WINDOW_NS : config->session.window_ns;
 }
 
 static int open_session(struct record *r)
 {
 	const struct config *config = r->config;
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
-	bool children = config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0;
+	struct session_options options = config->session;
 	struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
-		.sampling = { .frequency_hz = (uint32_t)config->frequency,
-			      .off_cpu = config->off_cpu,
-			      .wait_min_ns = config->wait_min_ns,
-			      .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100), /* 100 %: 0, all */
-			      .pids = r->targets.pids,
+		.sampling = { .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
-			      .follow_children = children,
+			      .follow_children =
+				      config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0,
 			      .cgroup_path = config->cgroup,
-			      .poll_interval_ms = 200,
-			      .ring_bytes = config->ring_bytes,
 			      .include_self = config->self,
-			      .allow_dangerous_kernel = config->allow_dangerous_kernel,
 			      .recording = config->recording,
-			      .idle = config->idle,
-			      .host_root = config->host_root },
-		.window_ns = window_ns(config),
-		.duration_ns = config->duration_ns,
-		.unwind_bytes = config->unwind.memory_bytes,
-		.clock = &clock_system,
-		.host_root = config->host_root,
-		.container_socket = config->container_socket,
+			      .idle = config->idle },
 		.container = config->container,
 		.default_value = config->value,
 		.command = r->command_line,
-		.lines = config->lines,
 		.want_metadata = true,
-		.only_runtime = unwind_options_only_runtime(&config->unwind),
-		.service_name = config->service_name,
-		.service_rules = r->rules,
 		.on_window = on_window,
 		.ctx = r,
 	};
-	int e;
 
-	keep_memory_small();
-	unwind_options_apply(&config->unwind, &cfg.sampling);
-	runtime_options_apply(&config->runtimes, &cfg);
-	e = session_open(&cfg, &why, &r->session);
-	return e < 0 ? fail_open(&why, e) : EXIT_DONE;
+	options.window_ns = window_ns(config);
+	return session_options_open(&command_record, &options, r->rules, &cfg, &r->session);
 }
 
 static void show_progress(const struct record *r)
@@ -341,8 +258,9 @@ static void show_progress(const struct record *r)
 	char left[32] = "Ctrl-C ends", passed[32];
 
 	session_stats(r->session, &stats);
-	if (r->config->duration_ns) {
-		progress_time(r->config->duration_ns - MIN(r->config->duration_ns, stats.elapsed_ns), left);
+	if (r->config->session.duration_ns) {
+		progress_time(r->config->session.duration_ns - MIN(r->config->session.duration_ns, stats.elapsed_ns),
+			      left);
 		memcpy(left + strlen(left), " left", sizeof(" left"));
 	}
 	progress_time(stats.elapsed_ns / NSEC_PER_SEC * NSEC_PER_SEC, passed);
@@ -355,8 +273,9 @@ static int step_timeout_ms(const struct record *r, uint64_t start_ns)
 {
 	uint64_t elapsed = clock_monotonic_ns(&clock_system) - start_ns, left = 200 * NSEC_PER_MSEC;
 
-	if (r->config->duration_ns)
-		left = elapsed >= r->config->duration_ns ? 0 : MIN(left, r->config->duration_ns - elapsed);
+	if (r->config->session.duration_ns)
+		left = elapsed >= r->config->session.duration_ns ? 0
+								 : MIN(left, r->config->session.duration_ns - elapsed);
 	return (int)((left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
 }
 
@@ -480,7 +399,6 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	if (e == EXIT_DONE &&
 	    (rights_bound(true) < 0 || log_start() < 0)) /* the program was forked and keeps its own */
 		e = command_fail(&command_record, "cannot start a thread, or give up rights");
-	raise_descriptor_limit(); /* ours, not the program's */
 	return e == EXIT_DONE ? targets_parse(&r->targets, &command_record, &config->pids) : e;
 }
 
@@ -502,10 +420,11 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		.config = config_bytes, .outputs = OUTPUTS_INIT(&command_record), .signals = -1, .launch = LAUNCH_INIT
 	};
 	summary_init(&r->summary);
-	r->outputs.options = frame_options_get(&r->config->frames, runtime_options_outside(&r->config->runtimes));
+	r->outputs.options =
+		frame_options_get(&r->config->frames, runtime_options_outside(&r->config->session.runtimes));
 	r->outputs.options.value = r->config->value;
 	r->summary.options = r->outputs.options;
-	e = service_rules_load(&command_record, r->config->service_rules, &r->rules);
+	e = service_rules_load(&command_record, r->config->session.service_rules, &r->rules);
 	if (e != EXIT_DONE)
 		return e;
 	e = open_signals(r);

@@ -6,7 +6,6 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,63 +15,38 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/session.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
 #include "cli/live_screen.h"
-#include "cli/runtime_options.h"
 #include "cli/serve_options.h"
-#include "cli/service_options.h"
+#include "cli/session_options.h"
 #include "cli/terminal_size.h"
-#include "cli/unwind_options.h"
 #include "cli/up_table.h"
 #include "codec/window_codec.h"
 
 struct config {
 	struct serve_config serve; /* first: the tables of hearth serve have their offsets in it */
-	uint64_t frequency, window_ns, duration_ns, wait_min_ns, wait_percent, ring_bytes;
-	bool off_cpu, lines, table, allow_dangerous_kernel;
-	const char *service_name, *service_rules, *host_root, *container_socket;
-	struct unwind_options unwind;
-	struct runtime_options runtimes;
+	struct session_options session;
+	bool table;
 };
 
 static const struct opt how_options[] = {
-	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, frequency), .min = 1, .max = 1000, .fallback = "99",
-	  .arg = "HZ", .help = "samples per second on each CPU" },
-	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, window_ns), .min = NSEC_PER_SEC, .fallback = "10s",
-	  .arg = "TIME", .help = "one profile of each service for every such time" },
-	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .min = NSEC_PER_MSEC,
+	{ "frequency", 'F', OPT_UINT, .at = offsetof(struct config, session.frequency), .min = 1, .max = 1000,
+	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
+	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, session.window_ns), .min = NSEC_PER_SEC,
+	  .fallback = "10s", .arg = "TIME", .help = "one profile of each service for every such time" },
+	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, session.duration_ns), .min = NSEC_PER_MSEC,
 	  .arg = "TIME", .help = "how long (default: until Ctrl-C)" },
-	UNWIND_OPTIONS(struct config, unwind),
-	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(struct config, off_cpu),
-	  .help = "also where threads wait, and how long" },
-	{ "off-cpu-min", 0, OPT_DURATION, .at = offsetof(struct config, wait_min_ns), .fallback = "1ms", .arg = "TIME",
-	  .help = "leave out waits shorter than this" },
-	{ "off-cpu-share", 0, OPT_UINT, .at = offsetof(struct config, wait_percent), .min = 1, .max = 100,
-	  .fallback = "100", .arg = "PERCENT",
-	  .help = "take only this share of all waits, by chance; each stands for the others" },
-	{ "lines", 0, OPT_FLAG, .at = offsetof(struct config, lines),
-	  .help = "inlined functions, source files and lines of native code (needs libdw)" },
-	{ "service-name", 0, OPT_TEXT, .at = offsetof(struct config, service_name), .arg = "NAME",
-	  .help = "stored with every profile as the label group" },
-	SERVICE_RULES_OPTION(struct config, service_rules),
-	{ "host-root", 0, OPT_PATH, .at = offsetof(struct config, host_root), .fallback = "", .arg = "DIR",
-	  .help = "where the host's file system is mounted, when run in a container" },
-	{ "container-socket", 0, OPT_PATH, .at = offsetof(struct config, container_socket), .arg = "PATH",
-	  .help = "the container engine's socket (default: Docker's)" },
-	{ "ring-size", 0, OPT_SIZE, .at = offsetof(struct config, ring_bytes), .arg = "SIZE",
-	  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to 8M)" },
-	{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(struct config, allow_dangerous_kernel),
-	  .help = "sample even on kernels that are known to freeze (see hearth doctor)" },
+	SESSION_SAMPLING_OPTIONS(struct config, session),
+	SESSION_SERVICE_OPTIONS(struct config, session),
 	{ "table", 0, OPT_FLAG, .at = offsetof(struct config, table), .fallback = "true",
 	  .help = "on a terminal a table of services by cost, in place of log lines of requests where both share the "
 		  "terminal" },
 	{ 0 },
 };
 
-static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, runtimes);
+static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, session.runtimes);
 
 struct up {
 	const struct config *config;
@@ -111,7 +85,7 @@ static int open_table(struct up *up)
 
 	if (!up->config->table || !live_screen_possible())
 		return 0;
-	up->table = up_table_new(up->config->window_ns);
+	up->table = up_table_new(up->config->session.window_ns);
 	r = up->table ? live_screen_open(&up->screen) : -ENOMEM;
 	return r;
 }
@@ -209,43 +183,13 @@ static void on_window(void *ctx, const struct window *w)
 
 static int open_session(struct up *up)
 {
-	const struct config *config = up->config;
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
-	struct session_config cfg = { .sampling = { .frequency_hz = (uint32_t)config->frequency,
-						    .off_cpu = config->off_cpu,
-						    .wait_min_ns = config->wait_min_ns,
-						    /* 100 %: 0, all */
-						    .wait_share = (uint32_t)((config->wait_percent % 100 << 32) / 100),
-						    .ring_bytes = (size_t)config->ring_bytes,
-						    .poll_interval_ms = 200,
-						    .include_self = true,
-						    .allow_dangerous_kernel = config->allow_dangerous_kernel,
-						    .host_root = config->host_root },
-				      .window_ns = config->window_ns,
-				      .duration_ns = config->duration_ns,
-				      .unwind_bytes = config->unwind.memory_bytes,
-				      .clock = &clock_system,
-				      .host_root = config->host_root,
-				      .container_socket = config->container_socket,
-				      .lines = config->lines,
-				      .only_runtime = unwind_options_only_runtime(&config->unwind),
-				      .service_name = config->service_name,
-				      .service_rules = up->rules,
-				      .on_window = on_window,
-				      .ctx = up };
-	int r;
+	struct session_config cfg = { .sampling = { .include_self = true }, .on_window = on_window, .ctx = up };
+	int r = session_options_open(&command_up, &up->config->session, up->rules, &cfg, &up->session), e;
 
-	(void)mallopt(M_MMAP_THRESHOLD, KIB(256));
-	(void)mallopt(M_TRIM_THRESHOLD, KIB(512));
-	(void)mallopt(M_ARENA_MAX, 2);
-	unwind_options_apply(&config->unwind, &cfg.sampling);
-	runtime_options_apply(&config->runtimes, &cfg);
-	r = session_open(&cfg, &why, &up->session);
-	r = r ? r : session_start(up->session);
-	if (r == 0)
-		return EXIT_DONE;
-	command_fail(&command_up, "%s", why.len ? buf_cstr(&why) : strerror(-r));
-	return r == -EPERM || r == -EACCES || r == -ENOTSUP ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+	if (r != EXIT_DONE)
+		return r;
+	e = session_start(up->session);
+	return e < 0 ? command_fail(&command_up, "cannot start sampling: %s", strerror(-e)) : EXIT_DONE;
 }
 
 static bool child_ended(struct up *up, int *status)
@@ -278,7 +222,7 @@ static int sample(struct up *up)
 	while (r >= 0 && !was_signalled(up)) {
 		uint64_t ran = clock_monotonic_ns(&clock_system) - start;
 
-		if (up->config->duration_ns && ran >= up->config->duration_ns)
+		if (up->config->session.duration_ns && ran >= up->config->session.duration_ns)
 			break;
 		if (child_ended(up, &status))
 			return command_fail(&command_up, "the collector ended");
@@ -427,7 +371,7 @@ static int run(void *config, int operand_count, char **operands)
 	scoped(up_release) struct up up = {
 		.config = config, .child = -1, .feed = -1, .ready = -1, .signals = -1, .screen = LIVE_SCREEN_INIT
 	};
-	int r = service_rules_load(&command_up, up.config->service_rules, &up.rules);
+	int r = service_rules_load(&command_up, up.config->session.service_rules, &up.rules);
 
 	(void)operand_count;
 	(void)operands;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/session_options.h"
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+#define DESCRIPTORS_WANTED 4096
+#define DESCRIPTORS_NEEDED 64
+#define POLL_INTERVAL_MS 200
+
+/* Tables of rows and symbols are built in arrays of megabytes that live for milliseconds. Left to itself, glibc keeps
+ * such memory once it was used, in an arena per thread. */
+static void keep_memory_small(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, KIB(256));
+	(void)mallopt(M_TRIM_THRESHOLD, KIB(512));
+	(void)mallopt(M_ARENA_MAX, 2);
+}
+
+/* Mapped files and their symbol tables are kept open: the soft limit of 1,024 is tight for a whole machine. */
+static void raise_descriptor_limit(const struct command *c)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+		return;
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
+	ignore(setrlimit(RLIMIT_NOFILE, &limit)); /* with fewer, old files are closed and opened again */
+	if (limit.rlim_cur < DESCRIPTORS_NEEDED)
+		command_fail(
+			c, "only %llu files may be open: most frames will have no names; allow more with ulimit -n %d",
+			(unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
+}
+
+static void apply(const struct session_options *o, struct session_config *cfg)
+{
+	struct sampler_config *sampling = &cfg->sampling;
+
+	sampling->frequency_hz = (uint32_t)o->frequency;
+	sampling->off_cpu = o->off_cpu;
+	sampling->wait_min_ns = o->wait_min_ns;
+	sampling->wait_share = (uint32_t)((o->wait_percent % 100 << 32) / 100); /* 100 %: 0, all */
+	sampling->ring_bytes = o->ring_bytes;
+	sampling->poll_interval_ms = POLL_INTERVAL_MS;
+	sampling->allow_dangerous_kernel = o->allow_dangerous_kernel;
+	sampling->host_root = o->host_root;
+	cfg->window_ns = o->window_ns;
+	cfg->duration_ns = o->duration_ns;
+	cfg->unwind_bytes = o->unwind.memory_bytes;
+	cfg->clock = &clock_system;
+	cfg->host_root = o->host_root;
+	cfg->container_socket = o->container_socket;
+	cfg->lines = o->lines;
+	cfg->only_runtime = unwind_options_only_runtime(&o->unwind);
+	cfg->service_name = o->service_name;
+	unwind_options_apply(&o->unwind, sampling);
+	runtime_options_apply(&o->runtimes, cfg);
+}
+
+int session_options_open(const struct command *c, const struct session_options *o, const struct service_rules *rules,
+			 struct session_config *cfg, struct session **out)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	int r;
+
+	keep_memory_small();
+	raise_descriptor_limit(c);
+	apply(o, cfg);
+	cfg->service_rules = rules;
+	r = session_open(cfg, &why, out);
+	if (r == 0)
+		return EXIT_DONE;
+	command_fail(c, STR_FMT, STR_ARG(why.len ? buf_str(&why) : str_of(strerror(-r))));
+	return r == -EPERM || r == -EACCES || r == -ENOTSUP ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of a session: rows of option tables, and what they mean, for every command that samples. How often, how
+ * long and in which windows differ by command: each lists these itself. */
+#pragma once
+
+#include "agent/session.h"
+#include "cli/command.h"
+#include "cli/runtime_options.h"
+#include "cli/service_options.h"
+#include "cli/unwind_options.h"
+
+struct session_options { /* a member of the command's configuration */
+	uint64_t frequency, duration_ns, window_ns;
+	uint64_t wait_min_ns, wait_percent, ring_bytes;
+	bool off_cpu, lines, allow_dangerous_kernel;
+	const char *host_root, *container_socket, *service_name, *service_rules;
+	struct unwind_options unwind;
+	struct runtime_options runtimes;
+};
+
+/* clang-format off: lists of rows, as tables are written */
+/* Rows of a table over @config (a type) whose @member is a struct session_options. */
+#define SESSION_SAMPLING_OPTIONS(config, member)                                                                     \
+	UNWIND_OPTIONS(config, member.unwind),                                                                       \
+		{ "off-cpu", 0, OPT_FLAG, .at = offsetof(config, member.off_cpu),                                    \
+		  .help = "also where threads wait, and how long: the sample types waits/count and "                 \
+			  "off_cpu/nanoseconds" },                                                                   \
+		{ "off-cpu-min",                                                                                     \
+		  0,                                                                                                 \
+		  OPT_DURATION,                                                                                      \
+		  .at = offsetof(config, member.wait_min_ns),                                                        \
+		  .fallback = "1ms",                                                                                 \
+		  .arg = "TIME",                                                                                     \
+		  .help = "leave out waits shorter than this" },                                                     \
+		{ "off-cpu-share",                                                                                   \
+		  0,                                                                                                 \
+		  OPT_UINT,                                                                                          \
+		  .at = offsetof(config, member.wait_percent),                                                       \
+		  .min = 1,                                                                                          \
+		  .max = 100,                                                                                        \
+		  .fallback = "100",                                                                                 \
+		  .arg = "PERCENT",                                                                                  \
+		  .help = "take only this share of all waits, by chance; each stands for the others" },              \
+		{ "lines", 0, OPT_FLAG, .at = offsetof(config, member.lines),                                        \
+		  .help = "inlined functions, source files and lines of native code, from its debug information "    \
+			  "(needs "                                                                                  \
+			  "libdw)" },                                                                                \
+		{ "ring-size",                                                                                       \
+		  0,                                                                                                 \
+		  OPT_SIZE,                                                                                          \
+		  .at = offsetof(config, member.ring_bytes),                                                         \
+		  .arg = "SIZE",                                                                                     \
+		  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to " \
+			  "8M)" },                                                                                   \
+		{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(config, member.allow_dangerous_kernel),      \
+		  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },      \
+		{ "host-root",                                                                                       \
+		  0,                                                                                                 \
+		  OPT_PATH,                                                                                          \
+		  .at = offsetof(config, member.host_root),                                                          \
+		  .fallback = "",                                                                                    \
+		  .arg = "DIR",                                                                                      \
+		  .help = "where the host's file system is mounted, when run in a container" },                      \
+	{                                                                                                            \
+		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",     \
+						 .help = "the container engine's socket (default: Docker's)"         \
+	}
+#define SESSION_SERVICE_OPTIONS(config, member)                                     \
+	{ "service-name", 0,                                                        \
+	  OPT_TEXT,       .at = offsetof(config, member.service_name),              \
+	  .arg = "NAME",  .help = "stored with every profile as the label group" }, \
+		SERVICE_RULES_OPTION(config, member.service_rules)
+/* clang-format on */
+
+/**
+ * session_options_open - open the session that the options ask for
+ * @cfg: what the command adds: sampler, processes, windows' receiver; zero otherwise. Filled up by the options.
+ * @rules: of service_rules_load(); has to outlive the session
+ *
+ * Also has the C library give back memory that was used for moments, and raises the limit of open files, so programs
+ * that keep theirs are forked before. Return: EXIT_DONE, or EXIT_FAILED or
+ * EXIT_NOT_PERMITTED after saying why.
+ */
+int session_options_open(const struct command *c, const struct session_options *o, const struct service_rules *rules,
+			 struct session_config *cfg, struct session **out) warn_unused;
