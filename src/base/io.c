@@ -178,6 +178,21 @@ int io_replace_file(const char *path, const void *bytes, size_t size)
 	return r;
 }
 
+int io_make_folders(const char *path)
+{
+	scoped(freep) char *copy = str_dup(str_of(path));
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *at = copy; *at && (at = strchr(at + 1, '/'));) {
+		*at = 0;
+		if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*at = '/';
+	}
+	return 0;
+}
+
 int io_sync_folder(const char *folder)
 {
 	scoped(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -40,6 +40,8 @@ int io_pread_all(int fd, void *bytes, size_t size, uint64_t offset) warn_unused;
  * On failure nothing of the old file is lost and the temporary one is gone. Return: 0 or -errno.
  */
 int io_replace_file(const char *path, const void *bytes, size_t size) warn_unused;
+/** io_make_folders - those that @path lies in; modes as umask has them. Return: 0 or -errno. */
+int io_make_folders(const char *path) warn_unused;
 /** io_sync_folder - a file that was made or renamed in @folder is there after a crash. Return: 0 or -errno. */
 int io_sync_folder(const char *folder) warn_unused;
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/safe.h"
 
 static void text_is_made_safe(void **state)
@@ -186,6 +187,66 @@ static void forks_are_fine(void **state)
 	}
 }
 
+static void read_one(const char *path, unsigned int number, struct buf *out)
+{
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(1));
+
+	buf_clear(out);
+	buf_adds(&name, str_of(path));
+	if (number)
+		buf_addf(&name, ".%u", number);
+	if (io_read_file(buf_cstr(&name), out) < 0)
+		buf_clear(out);
+}
+
+/* The newest lines are there, in order and whole; the oldest are gone. */
+static void a_file_takes_turns(void **state)
+{
+	char folder[] = "/tmp/hearth-log-XXXXXX", path[64], link[64], line[64];
+	scoped(buf_release) struct buf all = BUF_INIT(KIB(4)), one = BUF_INIT(KIB(4));
+	struct log_file f;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/a/b/log", folder);
+	(void)snprintf(link, sizeof(link), "%s/a/link", folder);
+	assert_int_equal(log_file_open(path, 100, 2, &f), 0);
+	for (int i = 0; i < 20; i++) {
+		int size = snprintf(line, sizeof(line), "line %02d of forty bytes, with its end...\n", i);
+
+		assert_int_equal(size, 40);
+		log_file_write(&f, line, (size_t)size);
+	}
+	log_file_release(&f);
+	for (unsigned int i = 3; i < 4; i--) {
+		read_one(path, i, &one);
+		assert_true(one.len <= 100 && (i < 3 || !one.len));
+		buf_adds(&all, buf_str(&one));
+	}
+	assert_int_equal(all.len, 40 * 6);
+	for (uint64_t i = 0; i < 6; i++) {
+		uint64_t number;
+
+		assert_int_equal(str_to_u64(str_n(all.ptr + 40 * i + 5, 2), 0, 99, &number), 0);
+		assert_int_equal(number, 14 + i);
+	}
+	assert_int_equal(log_file_open(path, 100, 2, &f), 0); /* goes on where it was */
+	assert_int_equal(f.size, 80);
+	log_file_release(&f);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(log_file_open(link, 100, 2, &f), -ELOOP);
+	(void)unlink(link);
+	for (unsigned int i = 0; i < 3; i++) {
+		(void)snprintf(line, sizeof(line), i ? "%s.%u" : "%s", path, i);
+		assert_int_equal(unlink(line), 0);
+	}
+	(void)snprintf(path, sizeof(path), "%s/a/b", folder);
+	assert_int_equal(rmdir(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/a", folder);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +255,7 @@ int main(void)
 		cmocka_unit_test(an_unread_pipe_stops_nobody),
 		cmocka_unit_test(lines_stay_in_order),
 		cmocka_unit_test(forks_are_fine),
+		cmocka_unit_test(a_file_takes_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
