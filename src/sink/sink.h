@@ -20,7 +20,9 @@ struct sink_config {
 	const char *path;                    /* "-": standard output */
 	const char *format;                  /* name of a format; NULL: by the path's suffix */
 	const struct sink_http_config *http; /* for "http", which needs neither path nor format */
-	bool many; /* more than one window will come: each file gets its window's end time in its name */
+	bool without_page,
+		rotating; /* of "cycle", whose path is a directory: no flame graph; only the last files stay */
+	bool many;        /* more than one window will come: each file gets its window's end time in its name */
 	struct codec_options options;
 };
 
@@ -37,7 +39,7 @@ struct sink {
 	void (*close)(struct sink_state *s); /* NULL is fine */
 };
 
-/** sink_find - "file", "http" or "memory"; NULL when there is none of that name. */
+/** sink_find - "cycle", "file", "http" or "memory"; NULL when there is none of that name. */
 const struct sink *sink_find(struct str name);
 
 /** sink_memory_windows - what a memory sink was given, in its encoded form, oldest first: *count buffers, borrowed. */

@@ -2,7 +2,7 @@
 /* The registry of sinks: one line each. */
 #include "sink/sinks.h"
 
-static const struct sink *const sinks[] = { &sink_file, &sink_http, &sink_memory };
+static const struct sink *const sinks[] = { &sink_cycle, &sink_file, &sink_http, &sink_memory };
 
 const struct sink *sink_find(struct str name)
 {

@@ -4,4 +4,4 @@
 
 #include "sink/sink.h"
 
-extern const struct sink sink_file, sink_http, sink_memory;
+extern const struct sink sink_cycle, sink_file, sink_http, sink_memory;

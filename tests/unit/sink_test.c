@@ -198,11 +198,80 @@ static void failures_are_told(void **state)
 	}
 }
 
+static void assert_link(const char *folder, const char *name, const char *want)
+{
+	char path[128], target[128];
+	ssize_t len;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	len = readlink(path, target, sizeof(target) - 1);
+	assert_true(len > 0);
+	target[len] = 0;
+	assert_string_equal(target, want);
+}
+
+static void remove_in(const char *folder, const char *name)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Files as gProfiler names them; of those that a link led to, only its own ones go. */
+static void cycles_leave_files_and_links(void **state)
+{
+	char folder[] = "/tmp/hearth-sink-XXXXXX", link[128], kept[128];
+	struct sink_config cfg = { .path = mkdtemp(folder) };
+	const struct sink *sink = sink_find(STR("cycle"));
+	scoped(window_release) struct window w;
+	scoped(buf_release) struct buf where = BUF_INIT(KIB(1)), why = BUF_INIT(KIB(1));
+	struct sink_state *s = NULL;
+
+	(void)state;
+	make_window(&w);
+	(void)snprintf(link, sizeof(link), "%s/last_profile.col", folder);
+	(void)snprintf(kept, sizeof(kept), "%s/keep", folder);
+	assert_int_equal(symlink("keep", kept), 0);
+	assert_int_equal(symlink("keep", link), 0);
+	(void)snprintf(kept, sizeof(kept), "%s/last_profile.col.tmp", folder);
+	assert_int_equal(symlink("keep", kept), 0); /* of one that was killed */
+	assert_int_equal(sink->open(&cfg, &why, &s), 0);
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 5);
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:30.col");
+	assert_link(folder, "last_flamegraph.html", "profile_2023-11-14T22:13:30.html");
+	sink->close(s);
+	cfg.rotating = cfg.without_page = true;
+	assert_int_equal(sink->open(&cfg, &why, &s), 0);
+	w.end_ns += 10 * NSEC_PER_SEC;
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 5); /* the .col before went, the page stays */
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 5); /* the same second: the same file */
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:40.col");
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(symlink("../profile_x.col", link), 0);
+	w.end_ns += 10 * NSEC_PER_SEC;
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 6);
+	sink->close(s);
+	for (const char *const *name =
+		     (const char *const[]){ "keep", "last_profile.col", "last_flamegraph.html",
+					    "profile_2023-11-14T22:13:30.html", "profile_2023-11-14T22:13:40.col",
+					    "profile_2023-11-14T22:13:50.col", NULL };
+	     *name; name++)
+		remove_in(folder, *name);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(sink->open(&cfg, &why, &s), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_sink_keeps_whole_windows),
 		cmocka_unit_test(formats_are_chosen_by_suffix_or_name),
+		cmocka_unit_test(cycles_leave_files_and_links),
 		cmocka_unit_test(windows_get_files_of_their_own),
 		cmocka_unit_test(text_is_packed),
 		cmocka_unit_test(failures_are_told),
