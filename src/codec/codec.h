@@ -36,12 +36,23 @@ struct codec_lost {
 	char text[160]; /* empty: nothing */
 };
 
+/* What gProfiler's switches leave out of a .col file. */
+enum codec_without {
+	CODEC_WITHOUT_CONTAINERS = 1,      /* names; the frame stays, empty */
+	CODEC_WITHOUT_APP_IDS = 2,         /* appid: frames */
+	CODEC_WITHOUT_APP_METADATA = 4,    /* the index in front of each line, and what it leads to */
+	CODEC_WITHOUT_METRICS = 8,         /* averages of CPU and memory */
+	CODEC_WITHOUT_METADATA = 16,       /* of the machine, but for its name */
+	CODEC_WITHOUT_CONTAINER_FRAME = 32 /* as version 1 of its protocol has it */
+};
+
 /* Choices for the text of a file; zeroed: the defaults. */
 struct codec_options {
 	struct frame_style frames;
 	const char
 		*value; /* which column text and pages show; NULL, or one that is not there: the format's own choice */
 	struct codec_lost *lost; /* filled by encode_as(); NULL: nobody wants to know */
+	uint32_t without;        /* enum codec_without */
 };
 
 /** codec_value - the column that options->value names, else @usual. */

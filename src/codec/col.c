@@ -32,6 +32,7 @@ struct col_out {
 	struct intern metadata;   /* application metadata as written; 0: null */
 	uint32_t *metadata_index; /* by row of app_metadata */
 	size_t column;            /* which value is counted */
+	uint32_t without;         /* enum codec_without */
 };
 
 static void col_out_release(struct col_out *o)
@@ -153,7 +154,7 @@ static int add_containers(struct col_out *o, struct json_out *j)
 		size_t before = intern_count(&seen);
 		int r;
 
-		if (!container)
+		if (!container || (o->without & CODEC_WITHOUT_CONTAINERS))
 			continue;
 		buf_clear(&name);
 		stack_text_name(&name, model_string(o->m, container));
@@ -168,16 +169,16 @@ static int add_containers(struct col_out *o, struct json_out *j)
 }
 
 /* What the window knows of spec keys, where the agent gave no metadata object. */
-static void add_own_metadata(const struct window *w, struct json_out *j)
+static void add_own_metadata(const struct window *w, bool only_host, struct json_out *j)
 {
 	const struct {
 		struct str key;
 		const char *text;
 	} rows[] = {
-		{ STR("agent_version"), w->agent_version },
-		{ STR("kernel_release"), w->kernel_release },
+		{ STR("agent_version"), only_host ? NULL : w->agent_version },
+		{ STR("kernel_release"), only_host ? NULL : w->kernel_release },
 		{ STR("hostname"), w->host },
-		{ STR("os_name"), w->os_name },
+		{ STR("os_name"), only_host ? NULL : w->os_name },
 	};
 
 	json_out_begin(j, '{');
@@ -192,21 +193,21 @@ static void add_own_metadata(const struct window *w, struct json_out *j)
 	json_out_end(j, '}');
 }
 
-static int add_metadata(const struct window *w, struct json_out *j)
+static int add_metadata(const struct window *w, bool only_host, struct json_out *j)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(HEADER_MAX);
 	int r;
 
 	json_out_key(j, STR("metadata"));
-	if (!w->metadata_json) {
-		add_own_metadata(w, j);
+	if (!w->metadata_json || only_host) {
+		add_own_metadata(w, only_host, j);
 		return 0;
 	}
 	r = json_reformat(str_of(w->metadata_json), &text);
 	if (r == 0)
 		json_out_raw(j, buf_str(&text));
 	else if (r == -EBADMSG)
-		add_own_metadata(w, j);
+		add_own_metadata(w, false, j);
 	return r == -EBADMSG ? 0 : r;
 }
 
@@ -219,12 +220,12 @@ static void add_average(struct json_out *j, struct str key, double value)
 		json_out_raw(j, STR("null"));
 }
 
-static void add_metrics(const struct window *w, struct json_out *j)
+static void add_metrics(const struct window *w, bool known, struct json_out *j)
 {
 	json_out_key(j, STR("metrics"));
 	json_out_begin(j, '{');
-	add_average(j, STR("cpu_avg"), w->cpu_average);
-	add_average(j, STR("mem_avg"), w->memory_average);
+	add_average(j, STR("cpu_avg"), known ? w->cpu_average : -1);
+	add_average(j, STR("mem_avg"), known ? w->memory_average : -1);
 	json_out_end(j, '}');
 }
 
@@ -258,17 +259,17 @@ static int add_header(struct col_out *o, struct buf *out)
 	json_out_begin(&j, '{');
 	r = add_containers(o, &j);
 	json_out_key(&j, STR("container_names_enabled"));
-	json_out_raw(&j, STR("true"));
-	r = r ? r : add_metadata(o->w, &j);
-	add_metrics(o->w, &j);
+	json_out_raw(&j, o->without & CODEC_WITHOUT_CONTAINERS ? STR("false") : STR("true"));
+	r = r ? r : add_metadata(o->w, o->without & CODEC_WITHOUT_METADATA, &j);
+	add_metrics(o->w, !(o->without & CODEC_WITHOUT_METRICS), &j);
 	json_out_key(&j, STR("application_metadata"));
 	json_out_begin(&j, '[');
 	json_out_raw(&j, STR("null"));
-	for (uint32_t i = 1; i < intern_count(&o->metadata); i++)
+	for (uint32_t i = 1; i < intern_count(&o->metadata) && !(o->without & CODEC_WITHOUT_APP_METADATA); i++)
 		json_out_raw(&j, intern_get(&o->metadata, i));
 	json_out_end(&j, ']');
 	json_out_key(&j, STR("application_metadata_enabled"));
-	json_out_raw(&j, STR("true"));
+	json_out_raw(&j, o->without & CODEC_WITHOUT_APP_METADATA ? STR("false") : STR("true"));
 	add_tail(o->w, &j);
 	json_out_end(&j, '}');
 	return r;
@@ -280,12 +281,16 @@ static int add_line(struct col_out *o, const struct col_line *line, struct buf *
 	int r;
 
 	buf_addc(out, '\n');
-	buf_addu64(out, o->metadata_index[process->app_metadata]);
-	buf_addc(out, ';');
-	stack_text_name(out, model_string(o->m, process->container));
-	buf_addc(out, ';');
+	if (!(o->without & CODEC_WITHOUT_APP_METADATA)) {
+		buf_addu64(out, o->metadata_index[process->app_metadata]);
+		buf_addc(out, ';');
+	}
+	if (!(o->without & (CODEC_WITHOUT_CONTAINERS | CODEC_WITHOUT_CONTAINER_FRAME)))
+		stack_text_name(out, model_string(o->m, process->container));
+	if (!(o->without & CODEC_WITHOUT_CONTAINER_FRAME))
+		buf_addc(out, ';');
 	stack_text_name(out, model_string(o->m, process->comm));
-	if (process->app_id) {
+	if (process->app_id && !(o->without & CODEC_WITHOUT_APP_IDS)) {
 		buf_adds(out, STR(";" APP_ID));
 		stack_text_name(out, model_string(o->m, process->app_id));
 	}
@@ -301,7 +306,10 @@ static int encode_as(const struct window *w, const struct codec_options *options
 					       .style = options->frames,
 					       .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
 	scoped(col_out_release) struct col_out o = {
-		.w = w, .m = w->model, .column = codec_value(w->model, options, model_count_value(w->model))
+		.w = w,
+		.m = w->model,
+		.column = codec_value(w->model, options, model_count_value(w->model)),
+		.without = options->without,
 	};
 	int r = stack_text_init(&o.stacks, o.m, &cfg);
 

@@ -72,16 +72,19 @@ void frame_text(const struct model *m, const struct frame_style *style, uint32_t
 		struct buf *out)
 {
 	const struct model_location *row = &m->locations[location];
+	const struct model_line *l = line < row->line_count ? &m->lines[row->first_line + line] : NULL;
+	struct str library = model_string(m, m->mappings[row->mapping].filename);
 
-	if (line < row->line_count) {
-		const struct model_line *l = &m->lines[row->first_line + line];
-
-		if (m->functions[l->function].kind == MODEL_KIND_PYTHON) {
-			add_python(m, style, row, l, out);
-			return;
-		}
+	if (l && m->functions[l->function].kind == MODEL_KIND_PYTHON) {
+		add_python(m, style, row, l, out);
+		return;
 	}
 	model_frame_name(m, location, line, out);
+	if (style->libraries && l && m->functions[l->function].kind == MODEL_KIND_NATIVE && library.len) {
+		buf_adds(out, STR(" ("));
+		buf_adds(out, library);
+		buf_addc(out, ')');
+	}
 }
 
 /* "FILE:LINE", the line as it would be written. */

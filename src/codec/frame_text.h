@@ -28,6 +28,7 @@ struct frame_style {
 	enum frame_names names;
 	enum frame_lines lines;
 	bool no_versions; /* leave out the distribution a file belongs to */
+	bool libraries;   /* native functions say which file they are in: "malloc (/usr/lib/libc.so.6)" */
 };
 
 /**

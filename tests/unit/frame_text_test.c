@@ -48,6 +48,18 @@ static void says_frames(void **state)
 		  { .no_versions = true },
 		  { "json.loads", "loads", "/usr/lib/python3.10/json/__init__.py", 299, 346, MODEL_KIND_PYTHON,
 		    "[python:standard-library==3.10.12]" } },
+		{ "a native function's file",
+		  "malloc (/usr/lib/libc.so.6)",
+		  { .libraries = true },
+		  { "malloc", NULL, "", 0, 0, MODEL_KIND_NATIVE, "/usr/lib/libc.so.6" } },
+		{ "none is known",
+		  "malloc",
+		  { .libraries = true },
+		  { "malloc", NULL, "", 0, 0, MODEL_KIND_NATIVE, NULL } },
+		{ "the kernel's have none",
+		  "vfs_read",
+		  { .libraries = true },
+		  { "vfs_read", NULL, "", 0, 0, MODEL_KIND_KERNEL, "[kernel.kallsyms]" } },
 		{ "versions of .py files only",
 		  "f (/x.pyx:1)",
 		  { 0 },
@@ -206,6 +218,22 @@ static void writes_both_styles(void **state)
 		  "1;web-1;python3;appid: python: app.py (/srv/app.py);_start;[Lost Symbol]_[pe];scan_once 2\n"
 		  "1;web-1;python3;appid: python: app.py (/srv/app.py);_start;gc_thread 5\n"
 		  "0;;cat;_start;do_user_addr_fault_[k] 1" },
+		{ "col, without what names the application",
+		  "col",
+		  { PYSPY, .without = CODEC_WITHOUT_CONTAINERS | CODEC_WITHOUT_APP_IDS | CODEC_WITHOUT_APP_METADATA },
+		  ";python3;_start;<module> (/srv/app.py:1)_[p];run (/srv/app.py:12)_[p];" DECODE
+		  "scan_once;do_user_addr_fault_[k] 3\n"
+		  ";python3;_start;[Lost Symbol]_[pe];scan_once 2\n"
+		  ";python3;_start;gc_thread 5\n"
+		  ";cat;_start;do_user_addr_fault_[k] 1" },
+		{ "col, version 1",
+		  "col",
+		  { PYSPY, .without = CODEC_WITHOUT_CONTAINER_FRAME | CODEC_WITHOUT_APP_METADATA },
+		  "python3;appid: python: app.py (/srv/app.py);_start;<module> (/srv/app.py:1)_[p];"
+		  "run (/srv/app.py:12)_[p];" DECODE "scan_once;do_user_addr_fault_[k] 3\n"
+		  "python3;appid: python: app.py (/srv/app.py);_start;[Lost Symbol]_[pe];scan_once 2\n"
+		  "python3;appid: python: app.py (/srv/app.py);_start;gc_thread 5\n"
+		  "cat;_start;do_user_addr_fault_[k] 1" },
 		{ "folded, executing lines",
 		  "folded",
 		  { EXECUTING },
