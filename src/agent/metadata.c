@@ -338,6 +338,14 @@ static void set_network(struct writer *w)
 	set_text(w, "private_ip", str_of(address));
 }
 
+static void set_external(struct writer *w, const char *json)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+
+	json_out_key(&w->json, STR("external_metadata"));
+	json_out_raw(&w->json, json && json_reformat(str_of(json), &text) == 0 ? buf_str(&text) : STR("{}"));
+}
+
 static void set_run(struct writer *w, const struct metadata_config *cfg)
 {
 	uint64_t age_ns = cfg->now_wall_ns > cfg->spawn_wall_ns ? cfg->now_wall_ns - cfg->spawn_wall_ns : 0;
@@ -354,7 +362,7 @@ static void set_run(struct writer *w, const struct metadata_config *cfg)
 	set_text(w, "profiling_mode", STR("cpu"));
 	json_out_end(&w->json, '}');
 	set_empty_object(w, "big_data");
-	set_empty_object(w, "external_metadata");
+	set_external(w, cfg->external);
 	set_time(w, "current_time", cfg->now_wall_ns);
 	set_text(w, "profiling_mode", STR("cpu"));
 	set_text(w, "sampling_event", STR("cpu-time"));

@@ -9,6 +9,7 @@ struct metadata_config {
 	const char *run_mode;  /* k8s, container, standalone_executable or local_python; NULL: from the environment */
 	uint64_t spawn_wall_ns, now_wall_ns;
 	uint32_t frequency_hz;
+	const char *external; /* a JSON object of somebody else's; NULL: none */
 };
 
 /**

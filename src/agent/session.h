@@ -23,16 +23,17 @@ struct session_config {
 	const struct clock *clock;
 	const struct service_rules *service_rules; /* borrowed; NULL: none */
 
-	const char *host_root;        /* "" on the host */
-	const char *container_socket; /* NULL: Docker's usual one */
-	const char *default_value;    /* the sample type that viewers show first; NULL: cpu */
-	const char *container;        /* NULL, or the name or id prefix of the only container wanted */
-	const char *service_name;     /* becomes the label group; may be NULL */
-	const char *command;          /* what was asked for, for people; may be NULL */
-	bool lines;                   /* inlined frames and lines from debug information */
-	bool want_metadata;           /* fill window.metadata_json */
-	uint32_t without_runtimes;    /* bits of enum abi_runtime: their frames stay native */
-	bool keep_interpreter;        /* the native frames of interpreters stay beside the functions they run */
+	const char *host_root;         /* "" on the host */
+	const char *container_socket;  /* NULL: Docker's usual one */
+	const char *default_value;     /* the sample type that viewers show first; NULL: cpu */
+	const char *container;         /* NULL, or the name or id prefix of the only container wanted */
+	const char *service_name;      /* becomes the label group; may be NULL */
+	const char *command;           /* what was asked for, for people; may be NULL */
+	bool lines;                    /* inlined frames and lines from debug information */
+	bool want_metadata;            /* fill window.metadata_json */
+	const char *external_metadata; /* a JSON object that becomes a part of that; NULL: none */
+	uint32_t without_runtimes;     /* bits of enum abi_runtime: their frames stay native */
+	bool keep_interpreter;         /* the native frames of interpreters stay beside the functions they run */
 	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what
 	 * the sampler saw of those processes (agent/merge_runtime.h). Without meaning for a sampler that does that. */
 	uint32_t beside_hz;

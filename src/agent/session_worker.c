@@ -71,7 +71,8 @@ static int set_metadata(const struct session *s, struct window *w)
 	struct metadata_config cfg = { .host_root = s->cfg.host_root,
 				       .spawn_wall_ns = s->start_wall_ns,
 				       .now_wall_ns = w->end_ns,
-				       .frequency_hz = s->cfg.sampling.frequency_hz };
+				       .frequency_hz = s->cfg.sampling.frequency_hz,
+				       .external = s->cfg.external_metadata };
 	int r;
 
 	if (!s->cfg.want_metadata)

@@ -36,7 +36,8 @@ static void keys_in_order(void **state)
 				       .spawn_wall_ns = 1785792565 * NSEC_PER_SEC,
 				       .now_wall_ns = 1785792575 * NSEC_PER_SEC,
 				       .frequency_hz = 99,
-				       .run_mode = "k8s" };
+				       .run_mode = "k8s",
+				       .external = "{\"rack\": 7}" };
 	json_t *object = object_of(&cfg), *value;
 	const char *key;
 	size_t i = 0;
@@ -55,6 +56,7 @@ static void keys_in_order(void **state)
 	assert_true(json_integer_value(json_object_get(object, "processors")) > 0);
 	assert_true(json_integer_value(json_object_get(object, "memory_capacity_mb")) > 0);
 	assert_int_equal(json_string_length(json_object_get(object, "mac_address")), 17);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "external_metadata"), "rack")), 7);
 	json_decref(object);
 }
 
