@@ -24,6 +24,16 @@ bool unwind_options_only_runtime(const struct unwind_options *o)
 	return o->perf_mode == PERF_MODE_DISABLED || o->perf_mode == PERF_MODE_NONE;
 }
 
+bool unwind_options_is_dwarf(const struct unwind_options *o)
+{
+	return o->perf_mode == PERF_MODE_DWARF;
+}
+
+bool unwind_options_copies(const struct unwind_options *o)
+{
+	return o->perf_mode == PERF_MODE_DWARF || o->perf_mode == PERF_MODE_SMART;
+}
+
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)
 {
 	sampling->copy_all = o->unwind == UNWIND_COPY;

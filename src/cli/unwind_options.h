@@ -44,5 +44,8 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 
 /** unwind_options_only_runtime - are only frames of language runtimes wanted? */
 bool unwind_options_only_runtime(const struct unwind_options *o);
+/** unwind_options_is_dwarf - --perf-mode dwarf; unwind_options_copies - that or smart: what copies stacks elsewhere. */
+bool unwind_options_is_dwarf(const struct unwind_options *o);
+bool unwind_options_copies(const struct unwind_options *o);
 /** unwind_options_apply - how the sampler has to walk. */
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling);

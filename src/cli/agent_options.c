@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/agent_options.h"
+
+#include "base/log.h"
+
+#define FREQUENCY_MAX 10000
+#define DWARF_STACK_MAX 65528
+#define DWARF_FREQUENCY_MAX 100
+#define FREQUENCY 11
+
+#define AT(member) offsetof(struct agent_options, member)
+
+static const char *const agent_modes[] = {
+	[AGENT_MODE_CPU] = "cpu", [AGENT_MODE_ALLOCATION] = "allocation", [AGENT_MODE_NONE] = "none", NULL
+};
+
+static const struct opt general[] = {
+	{ "profiling-frequency", 'f', OPT_UINT, .at = AT(session.frequency), .min = 1, .max = FREQUENCY_MAX,
+	  .arg = "HZ", .help = "samples per second on each CPU (default 11)" },
+	{ "profiling-duration", 'd', OPT_UINT, .at = AT(duration_s), .min = 1, .max = 1000000000, .fallback = "60",
+	  .arg = "SECONDS", .help = "seconds of a cycle; each has its files" },
+	{ "continuous", 'c', OPT_FLAG, .at = AT(continuous), .help = "cycle after cycle, until a signal comes" },
+	{ "output-dir", 'o', OPT_PATH, .at = AT(output_dir), .arg = "DIR",
+	  .help = "where files go; made when it is not there" },
+	{ "flamegraph", 0, OPT_FLAG, .at = AT(flamegraph), .fallback = "true",
+	  .help = "write a flame graph page, too" },
+	{ "rotating-output", 0, OPT_FLAG, .at = AT(rotating_output), .help = "keep the files of the last cycle only" },
+	{ "mode", 0, OPT_CHOICE, .at = AT(mode), .choices = agent_modes, .fallback = "cpu", .arg = "NAME",
+	  .help = "what is measured" },
+	{ "alloc-interval", 0, OPT_TEXT, .at = AT(alloc_interval), .arg = "SIZE",
+	  .help = "of allocations; comes with Java" },
+	{ "pids", 0, OPT_LIST, .at = AT(pids), .arg = "PID[,PID]", .help = "only these processes" },
+	{ "profile-spawned-processes", 0, OPT_FLAG, .at = AT(spawned),
+	  .help = "of language runtimes only programs that start from now on" },
+	{ "max-processes-runtime-profiler", 0, OPT_UINT, .at = AT(max_processes), .min = 1, .arg = "N",
+	  .help = "of each language runtime only the processes that use the CPU most (default: all)" },
+	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .arg = "SECONDS",
+	  .help = "leave out programs of language runtimes younger than this" },
+	{ "skip-system-profilers-above", 0, OPT_UINT, .at = AT(skip_above), .min = 1, .arg = "N",
+	  .help = "no native stacks when there are more processes than this" },
+	{ "insert-dso-name", 0, OPT_FLAG, .at = AT(insert_dso_name), .help = "native frames become symbol (library)" },
+	{ "controller-pid", 0, OPT_UINT, .at = AT(controller_pid), .min = 1, .max = INT32_MAX, .arg = "PID",
+	  .help = "end when this process does" },
+	{ "rootless", 0, OPT_FLAG, .at = AT(rootless), .help = "needed when not run as root, refused otherwise" },
+	{ "dont-disable-core-files", 0, OPT_FLAG, .at = AT(keep_core_files), .help = "a crash may leave a core file" },
+	{ "pid-file", 0, OPT_PATH, .at = AT(pid_file), .fallback = "/var/run/gprofiler.pid", .arg = "PATH",
+	  .help = "the process id is written here" },
+	{ "heartbeat-file", 0, OPT_PATH, .at = AT(heartbeat_file), .arg = "PATH",
+	  .help = "touched when a cycle begins" },
+	{ "external-metadata", 0, OPT_PATH, .at = AT(external_metadata), .arg = "PATH",
+	  .help = "JSON that is put into the metadata" },
+	{ "disable-pidns-check", 0, OPT_FLAG, .at = AT(without_pidns_check), .help = "run in a pid namespace, too" },
+	{ "diagnostics", 0, OPT_FLAG, .at = AT(diagnostics),
+	  .help = "now and then write to the log what runs on the machine" },
+	SESSION_SAMPLING_OPTIONS(struct agent_options, session),
+	{ 0 },
+};
+
+static const struct opt told[] = {
+	{ "disable-container-names", 0, OPT_FLAG, .at = AT(without_containers), .help = "no names of containers" },
+	{ "disable-metrics-collection", 0, OPT_FLAG, .at = AT(without_metrics),
+	  .help = "no averages of CPU and memory" },
+	{ "disable-metadata-collection", 0, OPT_FLAG, .at = AT(without_metadata),
+	  .help = "no metadata of system and cloud" },
+	{ "disable-application-identifiers", 0, OPT_FLAG, .at = AT(without_app_ids), .help = "no appid: frames" },
+	{ "disable-application-metadata", 0, OPT_FLAG, .at = AT(without_app_metadata),
+	  .help = "no metadata of applications" },
+	{ "app-id-args-filter", 0, OPT_LIST, .at = AT(app_id_args), .arg = "REGEX",
+	  .help = "arguments of JVMs that become part of the application id" },
+	{ "profile-api-version", 0, OPT_TEXT, .at = AT(api_version), .arg = "VERSION",
+	  .help = "v1: as old versions had it" },
+	SESSION_SERVICE_OPTIONS(struct agent_options, session),
+	{ 0 },
+};
+
+static const struct opt sending[] = {
+	{ "upload-results", 'u', OPT_FLAG, .at = AT(upload),
+	  .help = "send profiles to a Performance Studio (not there yet)" },
+	{ "token", 0, OPT_TEXT, .at = AT(token), .arg = "TOKEN", .help = "for --upload-results" },
+	{ "server-host", 0, OPT_TEXT, .at = AT(server_host), .fallback = "https://profiler.granulate.io", .arg = "URL",
+	  .help = "where profiles go" },
+	{ "api-server", 0, OPT_TEXT, .at = AT(api_server), .fallback = "https://api.granulate.io", .arg = "URL",
+	  .help = "where logs go" },
+	{ "glogger-server", 0, OPT_TEXT, .at = AT(api_server), .arg = "URL" },
+	{ "server-upload-timeout", 0, OPT_UINT, .at = AT(upload_timeout_s), .min = 1, .fallback = "120",
+	  .arg = "SECONDS", .help = "how long an upload may take" },
+	{ "curlify-requests", 0, OPT_FLAG, .at = AT(curlify),
+	  .help = "write each request to the log as a curl command" },
+	{ "verify", 0, OPT_FLAG, .at = AT(verify), .fallback = "true", .help = "check certificates" },
+	{ "enable-heartbeat-server", 0, OPT_FLAG, .at = AT(heartbeat_server),
+	  .help = "profile when the server says so (not there yet)" },
+	{ "heartbeat-interval", 0, OPT_UINT, .at = AT(heartbeat_interval_s), .min = 1, .fallback = "30",
+	  .arg = "SECONDS", .help = "between two questions" },
+	{ 0 },
+};
+
+static const struct opt logging[] = {
+	{ "verbose", 'v', OPT_FLAG, .at = AT(verbose), .help = "everything on standard output, too" },
+	{ "log-file", 0, OPT_PATH, .at = AT(log_file), .fallback = "/var/log/gprofiler/gprofiler.log", .arg = "PATH" },
+	{ "log-rotate-max-size", 0, OPT_UINT, .at = AT(log_rotate_bytes), .fallback = "5242880", .arg = "BYTES",
+	  .help = "bytes of a log file before the next one begins" },
+	{ "log-rotate-backup-count", 0, OPT_UINT, .at = AT(log_rotate_count), .max = 1000, .fallback = "1", .arg = "N",
+	  .help = "old log files that are kept" },
+	{ "dont-send-logs", 0, OPT_FLAG, .at = AT(without_log_upload), .help = "logs stay here" },
+	{ "log-usage", 0, OPT_FLAG, .at = AT(log_usage),
+	  .help = "in a container: write to the log what it used of CPU and memory" },
+	{ 0 },
+};
+
+static const struct opt later[] = {
+#define X(id, title, names, words, standing)                                                                           \
+	{ #id "-mode", 0, OPT_TEXT, .at = AT(later_mode[AGENT_LATER_##id]), .arg = "NAME", .help = title ": " names }, \
+		{ #id,                                                                                                 \
+		  0,                                                                                                   \
+		  OPT_FLAG,                                                                                            \
+		  .at = AT(later_on[AGENT_LATER_##id]),                                                                \
+		  .fallback = "true",                                                                                  \
+		  .help = "functions of " title " programs" },
+	AGENT_LATER(X)
+#undef X
+		{ 0 },
+};
+
+static const struct opt perf[] = {
+	{ "perf-dwarf-stack-size", 0, OPT_UINT, .at = AT(perf.dwarf_stack_size), .fallback = "8192", .arg = "BYTES",
+	  .help = "bytes of a stack that are copied where tables are not walked in the kernel" },
+	{ "perf-event", 0, OPT_TEXT, .at = AT(perf.event), .arg = "NAME", .help = "another event than time" },
+	{ "perf-event-period", 0, OPT_UINT, .at = AT(perf.event_period), .min = 1, .arg = "N",
+	  .help = "a sample for every so many of them" },
+	{ "hw-events-file", 0, OPT_PATH, .at = AT(perf.hw_events_file), .arg = "PATH" },
+	{ "perf-no-memory-restart", 0, OPT_FLAG, .at = AT(perf.no_memory_restart) },
+	{ "perf-use-cgroups", 0, OPT_FLAG, .at = AT(perf.use_cgroups) },
+	{ "perf-max-cgroups", 0, OPT_UINT, .at = AT(perf.max_cgroups), .fallback = "50" },
+	{ "perf-max-docker-containers", 0, OPT_UINT, .at = AT(perf.max_docker_containers) },
+	{ 0 },
+};
+
+static const struct opt without_meaning[] = {
+	{ "pyperf-user-stacks-pages", 0, OPT_UINT, .at = AT(unused.number[0]) },
+	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
+	{ "python-pyspy-process", 0, OPT_LIST, .at = AT(unused.list[0]) },
+	{ "python-skip-pyperf-profiler-above", 0, OPT_UINT, .at = AT(unused.number[1]) },
+	{ "java-version-check", 0, OPT_FLAG, .at = AT(unused.flag[1]), .fallback = "true" },
+	{ "java-async-profiler-mode", 0, OPT_TEXT, .at = AT(unused.text[0]) },
+	{ "java-async-profiler-safemode", 0, OPT_UINT, .at = AT(unused.number[2]), .max = 63 },
+	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.text[1]) },
+	{ "java-async-profiler-args", 0, OPT_TEXT, .at = AT(unused.text[2]) },
+	{ "java-safemode", 0, OPT_TEXT, .at = AT(unused.text[3]) },
+	{ "java-jattach-timeout", 0, OPT_UINT, .at = AT(unused.number[3]), .min = 1, .fallback = "30" },
+	{ "java-async-profiler-mcache", 0, OPT_UINT, .at = AT(unused.number[4]), .max = 255, .fallback = "30" },
+	{ "java-collect-spark-app-name-as-appid", 0, OPT_FLAG, .at = AT(unused.flag[2]) },
+	{ "java-async-profiler-no-report-meminfo", 0, OPT_FLAG, .at = AT(unused.flag[3]) },
+	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(unused.text[4]) },
+	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(unused.flag[4]) },
+	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(unused.flag[5]) },
+	{ "java-line-numbers", 0, OPT_TEXT, .at = AT(unused.text[5]) },
+	{ "java-collect-thread-names", 0, OPT_FLAG, .at = AT(unused.flag[6]) },
+	{ "php-proc-filter", 0, OPT_TEXT, .at = AT(unused.text[6]) },
+	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },
+	{ "perfspect-path", 0, OPT_PATH, .at = AT(unused.text[7]) },
+	{ "perfspect-duration", 0, OPT_UINT, .at = AT(unused.number[5]), .min = 1, .fallback = "60" },
+	{ "spark-sample-period", 0, OPT_UINT, .at = AT(unused.number[6]) },
+	{ "collect-spark-metrics", 0, OPT_FLAG, .at = AT(unused.flag[8]) },
+	{ "databricks-job-name-as-service-name", 0, OPT_FLAG, .at = AT(unused.flag[9]) },
+	{ 0 },
+};
+
+static const struct opt runtimes[] = RUNTIME_OPTIONS(struct agent_options, session.runtimes);
+static const struct opt frames[] = { FRAME_OPTIONS(struct agent_options, frames), { 0 } };
+
+const struct opt_group agent_option_groups[] = {
+	{ NULL, general },
+	{ "What is told", told },
+	{ "Language runtimes", runtimes },
+	{ "Frames of Python", frames },
+	{ "Language runtimes that come later", later },
+	{ "Profiler perf", perf },
+	{ "Sending", sending },
+	{ "Logging", logging },
+	{ NULL, without_meaning },
+	{ 0 },
+};
+
+const struct opt_dialect agent_dialect = {
+	.environment = "GPROFILER_",
+	.file = "/etc/gprofiler/config.ini",
+	.is_configargparse = true,
+};
+
+/* What may not stand together. Return: what is wrong, or NULL. Source: gprofiler/main.py, "if args.... parser.error".
+ */
+static const char *find_conflict(const struct agent_options *o)
+{
+	const struct session_options *s = &o->session;
+	bool dwarf = unwind_options_copies(&s->unwind), allocation = o->mode == AGENT_MODE_ALLOCATION;
+	const char *node = o->later_mode[AGENT_LATER_nodejs];
+
+	if (o->perf.event_period && s->frequency)
+		return "--perf-event-period and --profiling-frequency do not go together";
+	if (o->mode == AGENT_MODE_CPU && o->alloc_interval)
+		return "--alloc-interval is for --mode allocation";
+	if (allocation && s->frequency)
+		return "--profiling-frequency is for --mode cpu, --alloc-interval for allocation";
+	if (o->upload && !o->token)
+		return "--upload-results needs --token";
+	if (o->upload && !s->service_name)
+		return "--upload-results needs --service-name";
+	if (!o->upload && !o->output_dir)
+		return "where to: --output-dir DIR, or --upload-results";
+	if (o->perf.dwarf_stack_size > DWARF_STACK_MAX)
+		return "--perf-dwarf-stack-size is at most 65528";
+	if (o->mode == AGENT_MODE_CPU && dwarf && s->frequency > DWARF_FREQUENCY_MAX)
+		return "--profiling-frequency is at most 100 with --perf-mode dwarf or smart";
+	if (node && (!strcmp(node, "perf") || !strcmp(node, "attach-maps")) && unwind_options_is_dwarf(&s->unwind))
+		return "--nodejs-mode perf and attach-maps need --perf-mode fp or smart";
+	if (o->spawned && o->pids.count)
+		return "--profile-spawned-processes and --pids do not go together";
+	if (o->heartbeat_server && !(o->upload && o->token && s->service_name))
+		return "--enable-heartbeat-server needs --upload-results, --token and --service-name";
+	if ((o->perf.event_period || o->perf.hw_events_file) && !o->perf.event)
+		return "--perf-event-period and --hw-events-file need --perf-event";
+	if (o->perf.event && o->mode != AGENT_MODE_CPU)
+		return "--perf-event is for --mode cpu";
+	if (o->api_version && strcmp(o->api_version, "v1"))
+		return "--profile-api-version: v1 is all there is";
+	return NULL;
+}
+
+static bool has_word(const char *words, struct str word)
+{
+	struct str rest = str_of(words), one;
+
+	while (str_next(&rest, ' ', &one))
+		if (str_eq(one, word))
+			return true;
+	return false;
+}
+
+#define X(id, title, names, words, standing) { #id, title, words, standing },
+static const struct later {
+	const char *name, *title, *words;
+	bool is_standing; /* gProfiler does it when nothing is said */
+} laters[] = { AGENT_LATER(X) };
+#undef X
+
+static bool is_off(const char *mode)
+{
+	return !strcmp(mode, "disabled") || !strcmp(mode, "none");
+}
+
+/* Profilers that are not there yet: unknown words are usage errors all the same. */
+static int check_later(const struct command *c, const struct agent_options *o)
+{
+	for (size_t i = 0; i < AGENT_LATER_COUNT; i++) {
+		const char *mode = o->later_mode[i];
+
+		if (!mode)
+			continue;
+		if (!has_word(laters[i].words, str_of(mode))) {
+			command_fail(c, "--%s-mode: '%s' is not one of %s", laters[i].name, mode, laters[i].words);
+			return EXIT_USAGE;
+		}
+		if (o->later_on[i] && !is_off(mode))
+			return command_fail(c, "--%s-mode %s: %s is not profiled yet; leave the option out",
+					    laters[i].name, mode, laters[i].title);
+	}
+	return EXIT_DONE;
+}
+
+/* What changes what is sampled or written, and does not yet: without it the result would be another one. */
+static const char *find_missing(const struct agent_options *o)
+{
+	const struct {
+		bool is_set;
+		const char *name;
+	} missing[] = {
+		{ o->spawned, "profile-spawned-processes" },
+		{ o->max_processes, "max-processes-runtime-profiler" },
+		{ o->min_duration_s, "min-duration" },
+		{ o->diagnostics, "diagnostics" },
+		{ o->skip_above, "skip-system-profilers-above" },
+		{ o->external_metadata, "external-metadata" },
+		{ o->log_usage, "log-usage" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(missing); i++)
+		if (missing[i].is_set)
+			return missing[i].name;
+	return NULL;
+}
+
+int agent_options_check(const struct command *c, struct agent_options *o)
+{
+	const char *conflict = find_conflict(o);
+	int e;
+
+	if (conflict) {
+		command_fail(c, "%s", conflict);
+		return EXIT_USAGE;
+	}
+	e = check_later(c, o);
+	if (e != EXIT_DONE)
+		return e;
+	if (find_missing(o))
+		return command_fail(c, "--%s is not there yet; leave it out", find_missing(o));
+	if (o->mode == AGENT_MODE_ALLOCATION)
+		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
+	if (o->mode == AGENT_MODE_NONE)
+		return command_fail(c, "--mode none: all profilers are disabled");
+	if (o->perf.event)
+		return command_fail(c, "--perf-event: only time is sampled yet");
+	if (o->upload && !o->output_dir)
+		return command_fail(c, "--upload-results: nothing can be sent yet; --output-dir writes files");
+	if (o->heartbeat_server)
+		return command_fail(c, "--enable-heartbeat-server is not there yet");
+	o->session.frequency = o->session.frequency ? o->session.frequency : FREQUENCY;
+	return EXIT_DONE;
+}
+
+void agent_options_warn(const struct agent_options *o)
+{
+	scoped(buf_release) struct buf missing = BUF_INIT(KIB(1));
+
+	for (size_t i = 0; i < AGENT_LATER_COUNT; i++)
+		if (laters[i].is_standing && o->later_on[i] && !o->later_mode[i])
+			buf_addf(&missing, "%s%s", missing.len ? ", " : "", laters[i].title);
+	if (missing.len)
+		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
+	if (o->upload)
+		log_warn("--upload-results: nothing is sent yet, files are written");
+}
