@@ -18,16 +18,18 @@ struct command {
 	const char *details;         /* paragraphs below the usage line, or NULL */
 	const char *const *examples; /* pairs: command line, what it does; NULL ends; may be NULL */
 	const struct opt_group *groups;
-	size_t config_size;             /* of the configuration struct the tables write to */
-	bool stop_at_operand;           /* operands are a command line of their own */
-	int operands_min, operands_max; /* checked before run(); max -1: any number */
+	const struct opt_dialect *dialect; /* NULL: the usual one */
+	size_t config_size;                /* of the configuration struct the tables write to */
+	bool stop_at_operand;              /* operands are a command line of their own */
+	int operands_min, operands_max;    /* checked before run(); max -1: any number */
 	/** Return: enum exit_status. @config is zeroed and filled by the option tables; say errors with command_fail().
 	 */
 	int (*run)(void *config, int operand_count, char **operands);
 };
 
-extern const struct command command_convert, command_doctor, command_dump, command_import, command_pull, command_merge,
-	command_record, command_report, command_serve, command_store, command_token, command_up, command_view;
+extern const struct command command_agent, command_convert, command_doctor, command_dump, command_import, command_pull,
+	command_merge, command_record, command_report, command_serve, command_store, command_token, command_up,
+	command_view;
 
 const struct command *command_at(size_t index); /* NULL behind the last */
 const struct command *command_find(struct str name);

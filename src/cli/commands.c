@@ -11,9 +11,9 @@
 #include "cli/terminal_size.h"
 
 static const struct command *const commands[] = {
-	&command_up,    &command_record, &command_view,   &command_report, &command_convert,
-	&command_merge, &command_dump,   &command_serve,  &command_token,  &command_import,
-	&command_pull,  &command_store,  &command_doctor,
+	&command_up,      &command_agent, &command_record, &command_view,   &command_report,
+	&command_convert, &command_merge, &command_dump,   &command_serve,  &command_token,
+	&command_import,  &command_pull,  &command_store,  &command_doctor,
 };
 
 const struct command *command_at(size_t index)
@@ -31,7 +31,9 @@ const struct command *command_find(struct str name)
 
 static struct opt_spec spec_of(const struct command *c)
 {
-	return (struct opt_spec){ .program = c->name, .groups = c->groups, .stop_at_operand = c->stop_at_operand };
+	return (struct opt_spec){
+		.program = c->name, .dialect = c->dialect, .groups = c->groups, .stop_at_operand = c->stop_at_operand
+	};
 }
 
 void command_help(const struct command *c, struct buf *out)

@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""hearth agent: gProfiler's cycles, files, lock, log and end. What options mean together: tests/unit/agent_options_test.c."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from support import HEARTH, QUICK, SAMPLED, TICK, Tap, need, path, start, workload
+
+tap = Tap("agent")
+need(tap)
+LOCK = "\0\0gprofiler_lock"
+LINE = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (DEBUG|INFO|WARNING|ERROR): gprofiler: ")
+
+
+def words(name, *options):
+    return [HEARTH, "agent", "-o", path(name), "--log-file", path(name + ".log"), "--pid-file", path(name + ".pid"), *options]
+
+
+def agent(name, *options, env=None):
+    return subprocess.run(words(name, *options), capture_output=True, text=True, timeout=120, env={**os.environ, **(env or {})})
+
+
+def profiles(name, suffix=".col"):
+    return sorted(f for f in os.listdir(path(name)) if re.fullmatch(r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d" + re.escape(suffix), f))
+
+
+def frames(name, file):
+    """{a frame: its samples} and the header of a .col file."""
+    with open(os.path.join(path(name), file)) as f:
+        head, *lines = f.read().split("\n")
+    out = {}
+    for line in lines:
+        stack, count = line.rsplit(" ", 1)
+        for frame in set(stack.split(";")):
+            out[frame] = out.get(frame, 0) + int(count)
+    return out, json.loads(head[2:])
+
+
+def cpu_s(process):
+    """CPU time it has used: what the load gets of a busy machine is not known before."""
+    with open(f"/proc/{process.pid}/stat") as f:
+        return sum(int(word) for word in f.read().rsplit(")", 1)[1].split()[11:13]) / TICK
+
+
+spin = start(workload("spin"), "120")
+
+# One cycle.
+begin = cpu_s(spin)
+done = agent("one", "-d", "2", "-f", "49")
+used = cpu_s(spin) - begin
+tap.ok(done.returncode == 0, "one cycle", done.stderr[-300:])
+cols, pages = profiles("one"), profiles("one", ".html")
+tap.ok(len(cols) == 1 and len(pages) == 1, "leaves two files", os.listdir(path("one")))
+tap.ok(os.readlink(os.path.join(path("one"), "last_profile.col")) == cols[0], "and links with the bare names")
+tap.ok(os.readlink(os.path.join(path("one"), "last_flamegraph.html")) == pages[0], "of both")
+found, head = frames("one", cols[0])
+tap.ok(found.get("spin", 0) > 0 and found["spin"] <= 49 * used * 1.2 + 3, "the load is in it", f"{found.get('spin')} samples in {used:.1f} s")
+tap.ok(head["metadata"]["run_mode"] in ("k8s", "container", "standalone_executable", "local_python"), "the header is gProfiler's", sorted(head))
+tap.ok(head["sampling_frequency"] == 49, "with the rate", head.get("sampling_frequency"))
+lines = done.stdout.splitlines()
+tap.ok(lines and all(LINE.match(line) for line in lines), "lines as gProfiler's", lines[:3])
+tap.ok(any("Running gProfiler" in line for line in lines) and any("Saved collapsed stacks to " + path("one") in line for line in lines)
+       and any("Saved flamegraph to " + path("one") in line for line in lines), "that others search", lines)
+with open(path("one.log")) as f:
+    tap.ok(set(lines) <= set(f.read().splitlines()), "and the file has them, too")
+with open(path("one.pid")) as f:
+    tap.ok(f.read().isdigit(), "the pid file is digits alone")
+
+# Cycle after cycle; the last one is cut by the signal and kept.
+begin_cpu = cpu_s(spin)
+process = start(*words("many", "-c", "-d", "2", "--no-flamegraph", "--heartbeat-file", path("beat")), stdout=subprocess.DEVNULL)
+time.sleep(7.5)
+tap.ok(os.path.exists(path("beat")), "the heartbeat file is touched")
+second = agent("second", "-d", "1")
+tap.ok(second.returncode == 1 and "Could not acquire gProfiler's lock" in second.stderr, "a second one is refused", second.stderr)
+used = cpu_s(spin) - begin_cpu
+begin = time.monotonic()
+process.send_signal(signal.SIGTERM)
+status = process.wait(timeout=30)
+tap.ok(status == 0, "SIGTERM ends it well", f"{status}, after {time.monotonic() - begin:.1f} s")
+cols = profiles("many")
+tap.ok(4 <= len(cols) <= 5 and not profiles("many", ".html"), "each cycle has its file, the last one too", cols)
+cycles = [frames("many", file)[0] for file in cols]
+counts = [found.get("spin", 0) for found in cycles]
+tap.ok(all(cycles[:3]), "none is empty", counts)
+tap.ok(abs(sum(counts) - 11 * used) <= 0.35 * 11 * used + 4, "11 samples a second of a CPU", f"{counts} in {used:.1f} s")
+
+# Only the newest.
+process = start(*words("rotating", "-c", "-d", "1", "--rotating-output"), stdout=subprocess.DEVNULL)
+time.sleep(4.5)
+process.send_signal(signal.SIGINT)
+tap.ok(process.wait(timeout=30) == 0, "SIGINT, too")
+tap.ok(len(profiles("rotating")) == 1 and len(profiles("rotating", ".html")) == 1, "--rotating-output keeps one pair", os.listdir(path("rotating")))
+
+# Its controller ends.
+controller = start("sleep", "2")
+begin = time.monotonic()
+done = agent("controlled", "-c", "-d", "30", "--controller-pid", str(controller.pid), "--no-flamegraph")
+tap.ok(done.returncode == 0 and time.monotonic() - begin < 20, "it ends with its controller", done.stdout[-300:])
+tap.ok(len(profiles("controlled")) == 1, "with what it had", profiles("controlled"))
+gone = subprocess.run(["true"]) and 4194000
+tap.ok(agent("controlled", "--controller-pid", str(gone)).returncode == 1, "one that does not run is an error")
+
+# Processes.
+done = agent("pids", "-d", "2", "--pids", f"{spin.pid},{gone}", "--no-flamegraph")
+found, _ = frames("pids", profiles("pids")[0])
+tap.ok(done.returncode == 0 and "spin" in found and "swapper" not in found, "--pids: only these, the dead are dropped", sorted(found)[:9])
+done = agent("nobody", "-d", "1", "--pids", str(gone))
+tap.ok(done.returncode == 1 and "aren't any alive" in done.stdout, "none alive is an error", done.stdout)
+
+# From the environment, from a file, and what wins.
+with open(path("config.ini"), "w") as f:
+    f.write("[profiler]\nprofiling-duration: 1\nno-flamegraph\nprofiling-frequency = 20\n")
+done = agent("sources", "--config", path("config.ini"), env={"GPROFILER_PROFILING_FREQUENCY": "30"})
+_, head = frames("sources", profiles("sources")[0])
+tap.ok(done.returncode == 0 and head["sampling_frequency"] == 30 and not profiles("sources", ".html"),
+       "the environment before the file", (done.stderr, head.get("sampling_frequency")))
+
+# What is left out.
+done = agent("less", "-d", "1", "--no-flamegraph", "--disable-container-names", "--disable-metrics-collection", "--disable-metadata-collection",
+             "--disable-application-identifiers", "--disable-application-metadata")
+with open(os.path.join(path("less"), "last_profile.col")) as f:
+    head, *lines = f.read().split("\n")
+head = json.loads(head[2:])
+tap.ok(done.returncode == 0 and set(head["metadata"]) == {"hostname", "profiling_mode"}, "the machine's metadata", head["metadata"])
+tap.ok(not head["container_names_enabled"] and not head["application_metadata_enabled"] and head["metrics"]["cpu_avg"] is None, "names, metrics", head)
+tap.ok(lines and all(line.startswith(";") for line in lines), "no index, an empty container", lines[:2])
+agent("v1", "-d", "1", "--no-flamegraph", "--profile-api-version", "v1")
+with open(os.path.join(path("v1"), "last_profile.col")) as f:
+    tap.ok(re.match(r"[^;]*;[^;]", f.read().split("\n")[1]), "version 1: the name comes first")
+
+found, _ = (agent("libraries", "-d", "2", "-f", "49", "--no-flamegraph", "--insert-dso-name"), frames("libraries", "last_profile.col"))[1]
+tap.ok(any(re.fullmatch(r"main \(/.*/spin\)", frame) for frame in found), "--insert-dso-name", [f for f in found if f.startswith("main")])
+
+# Wrong ones.
+tap.ok(agent("wrong", "--profiling-frequency", "0").returncode == 2, "a usage error is 2")
+with open(path("wall"), "w"):
+    pass
+done = agent("wall", "-d", "1")
+said = done.stdout + done.stderr
+tap.ok(done.returncode == 1 and "no directory" in said, "a file in the directory's place", said)
+with socket.socket(socket.AF_UNIX) as held:
+    held.bind(LOCK)
+    tap.ok(agent("second", "-d", "1").returncode == 1, "gProfiler itself holds the lock: refused")
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+
+
+def ten_minutes():
+    """Under load: every cycle has its files, memory stays."""
+    loads = [start(workload("spin"), "700") for _ in range(2)]
+    begin, seen = time.monotonic(), {}
+    process = start(*words("long", "-c", "-d", "5"), stdout=subprocess.DEVNULL)
+    for minute in (3, 10):
+        time.sleep(max(begin + 60 * minute - time.monotonic(), 0))
+        seen[minute] = resident(process.pid)
+    process.send_signal(signal.SIGTERM)
+    tap.ok(process.wait(timeout=30) == 0, "ten minutes of cycles end well")
+    cols, pages = profiles("long"), profiles("long", ".html")
+    tap.ok(119 <= len(cols) <= 121 and len(pages) == len(cols), "each has its files", (len(cols), len(pages)))
+    empty = [file for file in cols[:-1] if frames("long", file)[0].get("spin", 0) < 50]
+    tap.ok(not empty, "and each of these the load", empty[:5])
+    tap.ok(seen[10] <= 1.05 * seen[3], "memory of minute 10 is at most 5 % above that of minute 3", f"{seen[3]} and {seen[10]} KiB")
+    for load in loads:
+        load.kill()
+
+
+if not QUICK and not SAMPLED:
+    ten_minutes()
+spin.kill()
+tap.finish()
