@@ -13,6 +13,7 @@ enum exit_status {
 
 struct command {
 	const char *name;
+	const char *alias;           /* the program's name under which it is this command; NULL: none */
 	const char *summary;         /* one line, for the list of commands and the man page's NAME */
 	const char *operands;        /* what follows the options in the usage line, or "" */
 	const char *details;         /* paragraphs below the usage line, or NULL */
@@ -33,6 +34,8 @@ extern const struct command command_agent, command_convert, command_doctor, comm
 
 const struct command *command_at(size_t index); /* NULL behind the last */
 const struct command *command_find(struct str name);
+/** command_of_program - of argv[0]; NULL: a word says which. */
+const struct command *command_of_program(const char *path);
 
 /** command_main - parse, help, run. argv[0] is the command's name. Return: exit status. */
 int command_main(const struct command *c, int argc, char **argv);

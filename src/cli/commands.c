@@ -29,6 +29,16 @@ const struct command *command_find(struct str name)
 	return NULL;
 }
 
+const struct command *command_of_program(const char *path)
+{
+	struct str base = str_base(str_of(path));
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (commands[i]->alias && str_eq(base, str_of(commands[i]->alias)))
+			return commands[i];
+	return NULL;
+}
+
 static struct opt_spec spec_of(const struct command *c)
 {
 	return (struct opt_spec){

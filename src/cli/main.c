@@ -79,6 +79,13 @@ int main(int argc, char **argv)
 		return lines_child_main();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
 	signal(SIGXFSZ, SIG_IGN);
+	c = command_of_program(argc ? argv[0] : "");
+	if (c && argc == 2 && !strcmp(argv[1], "--version")) {
+		puts(HEARTH_VERSION); /* as gProfiler's, whose readers want three numbers */
+		return EXIT_DONE;
+	}
+	if (c)
+		return command_main(c, argc, argv);
 	if (argc < 2) {
 		scoped(buf_release) struct buf text = BUF_INIT(KIB(16));
 

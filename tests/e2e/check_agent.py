@@ -147,6 +147,11 @@ tap.ok(done.returncode == 1 and "no directory" in said, "a file in the directory
 with socket.socket(socket.AF_UNIX) as held:
     held.bind(LOCK)
     tap.ok(agent("second", "-d", "1").returncode == 1, "gProfiler itself holds the lock: refused")
+link = path("gprofiler")
+os.symlink(os.path.abspath(HEARTH), link)
+version = subprocess.run([link, "--version"], capture_output=True, text=True)
+tap.ok(version.returncode == 0 and re.fullmatch(r"\d+\.\d+\.\d+\n", version.stdout), "as gprofiler: the version", version.stdout)
+tap.ok(subprocess.run([link], capture_output=True).returncode == 2, "as gprofiler: no sub-command is needed")
 
 
 def resident(pid):
