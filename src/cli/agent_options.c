@@ -280,7 +280,6 @@ static const char *find_missing(const struct agent_options *o)
 		{ o->diagnostics, "diagnostics" },
 		{ o->skip_above, "skip-system-profilers-above" },
 		{ o->external_metadata, "external-metadata" },
-		{ o->log_usage, "log-usage" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(missing); i++)

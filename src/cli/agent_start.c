@@ -27,6 +27,8 @@
 #define SAY_LOCK_ERROR \
 	"Could not acquire gProfiler's lock due to an error. Are you running gProfiler in privileged mode?\n"
 
+#define SAY_NO_CONTAINER "--log-usage is available only when run as a container!\n"
+
 static int say(const char *text)
 {
 	log_text(str_of(text), true);
@@ -95,7 +97,11 @@ int agent_start_check(const struct agent_options *o, int *lock)
 	*lock = is_root ? take_lock(o->session.host_root) : bind_lock();
 	if (*lock == -EADDRINUSE)
 		return say(SAY_NO_LOCK);
-	return *lock < 0 ? say(SAY_LOCK_ERROR) : EXIT_DONE;
+	if (*lock < 0)
+		return say(SAY_LOCK_ERROR);
+	if (o->log_usage && !getenv("GPROFILER_IN_K8S") && !getenv("GPROFILER_IN_CONTAINER"))
+		return say(SAY_NO_CONTAINER);
+	return EXIT_DONE;
 }
 
 /* Written anew: another program's link in its place would have us write elsewhere. */

@@ -14,6 +14,7 @@
 #include "base/rights.h"
 #include "cli/agent_options.h"
 #include "cli/agent_start.h"
+#include "cli/agent_usage.h"
 #include "sink/sink.h"
 
 #define PIDS_MAX 4096
@@ -28,6 +29,7 @@ struct agent {
 	struct service_rules *rules;
 	struct sink_state *sink; /* the worker's until session_stop() */
 	struct session *session;
+	struct agent_usage usage;
 	_Atomic bool failed; /* a cycle's files could not be written */
 };
 
@@ -218,6 +220,8 @@ static int sample(struct agent *a)
 		if (ran / cycle_ns >= cycles) {
 			cycles = ran / cycle_ns + 1;
 			touch_heartbeat(o->continuous ? o->heartbeat_file : NULL);
+			if (cycles > 1)
+				agent_usage_log(&a->usage);
 		}
 		r = session_step(a->session, STEP_MS);
 	}
@@ -228,6 +232,7 @@ static int finish(struct agent *a, int r)
 {
 	int stopped = session_stop(a->session);
 
+	agent_usage_log(&a->usage);
 	r = r ? r : stopped;
 	if (r < 0) {
 		log_error("sampling ended", LOG_ERR(r));
@@ -266,6 +271,8 @@ static int prepare(struct agent *a)
 		e = command_fail(&command_agent, "cannot give up rights");
 	e = e ? e : open_log(o);
 	e = e ? e : agent_start_prepare(&command_agent, o);
+	if (e == EXIT_DONE && o->log_usage && agent_usage_begin("/sys/fs/cgroup", &a->usage) < 0)
+		log_warn("--log-usage: no cgroup is mounted at /sys/fs/cgroup");
 	e = e ? e : open_controller(a);
 	return e;
 }

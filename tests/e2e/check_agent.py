@@ -137,6 +137,12 @@ with open(os.path.join(path("v1"), "last_profile.col")) as f:
 found, _ = (agent("libraries", "-d", "2", "-f", "49", "--no-flamegraph", "--insert-dso-name"), frames("libraries", "last_profile.col"))[1]
 tap.ok(any(re.fullmatch(r"main \(/.*/spin\)", frame) for frame in found), "--insert-dso-name", [f for f in found if f.startswith("main")])
 
+# What it used itself.
+done = agent("usage", "-d", "1", "-v", "--no-flamegraph", "--log-usage", env={"GPROFILER_IN_CONTAINER": "1"})
+tap.ok(done.returncode == 0 and re.search(r"CPU usage this cycle: \d+\.\d{3} seconds \d+\.\d\d% \(\d+ cgroup time\)", done.stdout)
+       and re.search(r"Memory usage: \d+\.\d{3} MB \(", done.stdout), "--log-usage", done.stdout[-400:])
+tap.ok(agent("usage", "-d", "1", "--log-usage").returncode == 1, "but only in a container")
+
 # Wrong ones.
 tap.ok(agent("wrong", "--profiling-frequency", "0").returncode == 2, "a usage error is 2")
 with open(path("wall"), "w"):
