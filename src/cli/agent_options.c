@@ -279,7 +279,6 @@ static const char *find_missing(const struct agent_options *o)
 		{ o->min_duration_s, "min-duration" },
 		{ o->diagnostics, "diagnostics" },
 		{ o->skip_above, "skip-system-profilers-above" },
-		{ o->external_metadata, "external-metadata" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(missing); i++)

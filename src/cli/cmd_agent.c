@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
+#include "cli/agent_external.h"
 #include "cli/agent_options.h"
 #include "cli/agent_start.h"
 #include "cli/agent_usage.h"
@@ -29,6 +30,7 @@ struct agent {
 	struct service_rules *rules;
 	struct sink_state *sink; /* the worker's until session_stop() */
 	struct session *session;
+	struct buf external; /* JSON */
 	struct agent_usage usage;
 	_Atomic bool failed; /* a cycle's files could not be written */
 };
@@ -44,6 +46,7 @@ static void agent_release(struct agent *a)
 	cycle_sink()->close(a->sink);
 	service_rules_free(a->rules);
 	free(a->pids);
+	buf_release(&a->external);
 	closep(&a->lock);
 	closep(&a->signals);
 	closep(&a->controller);
@@ -159,6 +162,7 @@ static int open_session(struct agent *a)
 				     .rotating = o->rotating_output };
 	struct session_config cfg = { .sampling = { .pids = a->pids, .pid_count = a->pid_count, .include_self = true },
 				      .want_metadata = !o->without_metadata,
+				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,
 				      .on_window = on_window,
 				      .ctx = a };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
@@ -274,12 +278,16 @@ static int prepare(struct agent *a)
 	if (e == EXIT_DONE && o->log_usage && agent_usage_begin("/sys/fs/cgroup", &a->usage) < 0)
 		log_warn("--log-usage: no cgroup is mounted at /sys/fs/cgroup");
 	e = e ? e : open_controller(a);
+	if (e == EXIT_DONE && o->external_metadata)
+		e = agent_external_read(&command_agent, o->external_metadata, &a->external);
 	return e;
 }
 
 static int run(void *config, int operand_count, char **operands)
 {
-	scoped(agent_release) struct agent a = { .options = config, .lock = -1, .signals = -1, .controller = -1 };
+	scoped(agent_release) struct agent a = {
+		.options = config, .lock = -1, .signals = -1, .controller = -1, .external = BUF_INIT(MIB(1))
+	};
 	int e = prepare(&a);
 
 	(void)operand_count;

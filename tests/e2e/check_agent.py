@@ -143,6 +143,16 @@ tap.ok(done.returncode == 0 and re.search(r"CPU usage this cycle: \d+\.\d{3} sec
        and re.search(r"Memory usage: \d+\.\d{3} MB \(", done.stdout), "--log-usage", done.stdout[-400:])
 tap.ok(agent("usage", "-d", "1", "--log-usage").returncode == 1, "but only in a container")
 
+with open(path("external"), "w") as f:
+    json.dump({"static": {"rack": "<7>\u202e"}, "application": {}}, f)
+agent("told", "-d", "1", "--no-flamegraph", "--external-metadata", path("external"))
+tap.ok(frames("told", "last_profile.col")[1]["metadata"]["external_metadata"] == {"rack": "<7>\u202e"}, "--external-metadata")
+os.utime(path("external"), (time.time() - 400,) * 2)
+tap.ok(agent("told", "-d", "1", "--external-metadata", path("external")).returncode == 1, "whose writer is gone: an error")
+with open(path("external"), "w") as f:
+    f.write('{"static": [')
+tap.ok(agent("told", "-d", "1", "--external-metadata", path("external")).returncode == 1, "or that is no JSON")
+
 # Wrong ones.
 tap.ok(agent("wrong", "--profiling-frequency", "0").returncode == 2, "a usage error is 2")
 with open(path("wall"), "w"):
