@@ -277,8 +277,6 @@ static const char *find_missing(const struct agent_options *o)
 		{ o->spawned, "profile-spawned-processes" },
 		{ o->max_processes, "max-processes-runtime-profiler" },
 		{ o->min_duration_s, "min-duration" },
-		{ o->diagnostics, "diagnostics" },
-		{ o->skip_above, "skip-system-profilers-above" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(missing); i++)

@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
+#include "cli/agent_diagnostics.h"
 #include "cli/agent_external.h"
 #include "cli/agent_options.h"
 #include "cli/agent_start.h"
@@ -32,6 +33,7 @@ struct agent {
 	struct session *session;
 	struct buf external; /* JSON */
 	struct agent_usage usage;
+	uint64_t diagnosed_ns;
 	_Atomic bool failed; /* a cycle's files could not be written */
 };
 
@@ -154,6 +156,18 @@ static uint32_t left_out(const struct agent_options *o)
 	       (o->api_version ? v1 : 0);
 }
 
+/* What gProfiler means by it: on a crowded machine no profiler of the whole system, only those of runtimes. */
+static void look_how_crowded(struct agent_options *o)
+{
+	size_t count = o->skip_above ? agent_process_count(o->session.host_root) : 0;
+
+	if (!o->skip_above || count <= o->skip_above)
+		return;
+	log_warn("more processes than --skip-system-profilers-above: only stacks of language runtimes",
+		 LOG_U64("processes", count));
+	unwind_options_only_runtimes(&o->session.unwind);
+}
+
 static int open_session(struct agent *a)
 {
 	struct agent_options *o = a->options;
@@ -226,6 +240,8 @@ static int sample(struct agent *a)
 			touch_heartbeat(o->continuous ? o->heartbeat_file : NULL);
 			if (cycles > 1)
 				agent_usage_log(&a->usage);
+			if (o->diagnostics)
+				agent_diagnostics_log(o->session.host_root, &a->diagnosed_ns);
 		}
 		r = session_step(a->session, STEP_MS);
 	}
@@ -296,6 +312,7 @@ static int run(void *config, int operand_count, char **operands)
 		return e;
 	log_info("Running gProfiler", LOG_CSTR("version", HEARTH_VERSION), LOG_U64("pid", (uint64_t)getpid()));
 	agent_options_warn(a.options);
+	look_how_crowded(a.options);
 	e = open_session(&a);
 	return e == EXIT_DONE ? finish(&a, sample(&a)) : e;
 }

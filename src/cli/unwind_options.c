@@ -34,6 +34,11 @@ bool unwind_options_copies(const struct unwind_options *o)
 	return o->perf_mode == PERF_MODE_DWARF || o->perf_mode == PERF_MODE_SMART;
 }
 
+void unwind_options_only_runtimes(struct unwind_options *o)
+{
+	o->perf_mode = PERF_MODE_DISABLED;
+}
+
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)
 {
 	sampling->copy_all = o->unwind == UNWIND_COPY;

@@ -47,5 +47,6 @@ bool unwind_options_only_runtime(const struct unwind_options *o);
 /** unwind_options_is_dwarf - --perf-mode dwarf; unwind_options_copies - that or smart: what copies stacks elsewhere. */
 bool unwind_options_is_dwarf(const struct unwind_options *o);
 bool unwind_options_copies(const struct unwind_options *o);
+void unwind_options_only_runtimes(struct unwind_options *o); /* as --perf-mode disabled */
 /** unwind_options_apply - how the sampler has to walk. */
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling);

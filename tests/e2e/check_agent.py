@@ -143,6 +143,11 @@ tap.ok(done.returncode == 0 and re.search(r"CPU usage this cycle: \d+\.\d{3} sec
        and re.search(r"Memory usage: \d+\.\d{3} MB \(", done.stdout), "--log-usage", done.stdout[-400:])
 tap.ok(agent("usage", "-d", "1", "--log-usage").returncode == 1, "but only in a container")
 
+agent("diagnosed", "-d", "1", "--no-flamegraph", "--diagnostics")
+with open(path("diagnosed.log")) as f:
+    said = f.read()
+tap.ok(f"DEBUG: gprofiler: process (pid={spin.pid}, comm=spin)" in said and "DEBUG: gprofiler: kernel (line=" in said, "--diagnostics", said[-300:])
+
 with open(path("external"), "w") as f:
     json.dump({"static": {"rack": "<7>\u202e"}, "application": {}}, f)
 agent("told", "-d", "1", "--no-flamegraph", "--external-metadata", path("external"))
