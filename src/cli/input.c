@@ -180,5 +180,7 @@ int input_load(const struct command *c, const char *path, const char *format, bo
 		(void)command_fail(c, "%s: line %llu: %s; %llu such lines are left out", path,
 				   (unsigned long long)error.position, error.reason,
 				   (unsigned long long)error.left_out);
+	if (error.lost.text[0])
+		(void)command_fail(c, "%s: %s", path, error.lost.text); /* said, but nothing failed */
 	return EXIT_DONE;
 }

@@ -7,6 +7,11 @@
 #include "codec/frame_text.h"
 #include "model/window.h"
 
+/* What has no place in a format or in a profile, in one line; zeroed: nothing. */
+struct codec_lost {
+	char text[480]; /* a loss that has no room is not in it */
+};
+
 /* Where a decoder stopped, for the one line that names file and position. */
 struct codec_error {
 	uint64_t position; /* byte offset, or line number when is_line */
@@ -14,6 +19,7 @@ struct codec_error {
 	char reason[120];
 	uint64_t left_out; /* lines that could not be read, also when the rest was: position and reason are of the first
 			    */
+	struct codec_lost lost; /* after success: what of the file a profile cannot hold */
 };
 
 /* Limits for reading foreign bytes; 0 and NULL: no limit of that kind. */
@@ -31,11 +37,6 @@ struct codec_limits {
 
 #define CODEC_STACK_CUT "cut:frame-limit" /* struct model_sample.end of a stack that lost frames to depth_max */
 
-/* What an encoder left out because its format has no place for it; the first is named. */
-struct codec_lost {
-	char text[160]; /* empty: nothing */
-};
-
 /* What gProfiler's switches leave out of a .col file. */
 enum codec_without {
 	CODEC_WITHOUT_CONTAINERS = 1,      /* names; the frame stays, empty */
@@ -51,7 +52,7 @@ struct codec_options {
 	struct frame_style frames;
 	const char
 		*value; /* which column text and pages show; NULL, or one that is not there: the format's own choice */
-	struct codec_lost *lost; /* filled by encode_as(); NULL: nobody wants to know */
+	struct codec_lost *lost; /* gets what the format has no place for; NULL: nobody wants to know */
 	uint32_t without;        /* enum codec_without */
 };
 
@@ -95,7 +96,8 @@ const struct codec *codec_sniff(struct str bytes);
 bool codec_stopped(const struct codec_limits *limits, uint64_t done);
 /** codec_text - @text without what is beyond limits->text_max, cut between characters. */
 struct str codec_text(const struct codec_limits *limits, struct str text);
-/** codec_lose - fill options->lost unless it has a text. */
-void codec_lose(const struct codec_options *options, const char *format, ...) printf_like(2, 3);
+/** codec_lose - add to the line about what is left out, behind "; " when there is one; what has no room is not said.
+ * @lost may be NULL. */
+void codec_lose(struct codec_lost *lost, const char *format, ...) printf_like(2, 3);
 /** codec_fail - fill @error, which may be NULL. */
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...) printf_like(4, 5);

@@ -95,15 +95,21 @@ struct str codec_text(const struct codec_limits *limits, struct str text)
 	return str_first(text, len ? len : limits->text_max);
 }
 
-void codec_lose(const struct codec_options *options, const char *format, ...)
+void codec_lose(struct codec_lost *lost, const char *format, ...)
 {
+	size_t len = lost ? strlen(lost->text) : 0, begin = len ? len + 2 : 0;
 	va_list args;
+	int n;
 
-	if (!options->lost || options->lost->text[0])
+	if (!lost || begin + 1 >= sizeof(lost->text))
 		return;
 	va_start(args, format);
-	(void)vsnprintf(options->lost->text, sizeof(options->lost->text), format, args); /* cut is fine */
+	n = vsnprintf(lost->text + begin, sizeof(lost->text) - begin, format, args);
 	va_end(args);
+	if (len && (n < 0 || (size_t)n >= sizeof(lost->text) - begin))
+		lost->text[len] = 0; /* a whole one less, never a half one; the first is cut */
+	else if (len)
+		memcpy(lost->text + len, "; ", 2);
 }
 
 void codec_fail(struct codec_error *error, uint64_t position, bool is_line, const char *format, ...)

@@ -260,13 +260,13 @@ static void say_lost(const struct writer *o, const struct codec_options *options
 	size_t written = has_hits && !is_hits ? 2 : 1;
 
 	if (o->negative)
-		codec_lose(options, ".cpuprofile has no values below zero: those of %zu samples are left out",
+		codec_lose(options->lost, ".cpuprofile has no values below zero: those of %zu samples are left out",
 			   o->negative);
 	if (o->m->value_type_count && !o->is_time && !is_hits)
-		codec_lose(options, ".cpuprofile has times only: a microsecond stands for each of '" STR_FMT "'",
+		codec_lose(options->lost, ".cpuprofile has times only: a microsecond stands for each of '" STR_FMT "'",
 			   STR_ARG(model_string(o->m, type->type)));
 	if (o->m->value_type_count > written)
-		codec_lose(options,
+		codec_lose(options->lost,
 			   ".cpuprofile has one value: '" STR_FMT "' is written (--value chooses), %zu left out",
 			   STR_ARG(model_string(o->m, type->type)), o->m->value_type_count - written);
 }

@@ -299,7 +299,7 @@ static int encode_as(const struct window *w, const struct codec_options *options
 		return r;
 	r = firefox_write(&o);
 	if (w->model->value_type_count > 1)
-		codec_lose(options,
+		codec_lose(options->lost,
 			   "the Firefox Profiler shows one value: '" STR_FMT
 			   "' is written (--value chooses), %zu left out",
 			   STR_ARG(model_string(w->model, w->model->value_types[o.column].type)),

@@ -359,7 +359,7 @@ int speedscope_encode(const struct window *w, const struct codec_options *option
 		return r;
 	write_file(&o, options);
 	if (o.negative)
-		codec_lose(options, "speedscope has no values below zero: those of %zu samples are left out",
+		codec_lose(options->lost, "speedscope has no values below zero: those of %zu samples are left out",
 			   o.negative);
 	return out->error;
 }

@@ -223,6 +223,31 @@ static void finds_by_name_and_path(void **state)
 	assert_ptr_equal(codec_for_path(STR("x.cpuprofile")), codec_find(STR("cpuprofile")));
 }
 
+static void says_losses_in_one_line(void **state)
+{
+	struct codec_lost lost = { 0 };
+	char wide[sizeof(lost.text)];
+
+	(void)state;
+	memset(wide, 'x', sizeof(wide) - 1);
+	wide[sizeof(wide) - 1] = 0;
+	codec_lose(NULL, "%s", "nobody asks");
+	codec_lose(&lost, "%d frames", 3);
+	codec_lose(&lost, "%d texts", 4);
+	codec_lose(&lost, "%s", wide); /* no room: all of it or nothing */
+	codec_lose(&lost, "%s", "last");
+	assert_string_equal(lost.text, "3 frames; 4 texts; last");
+	for (int i = 0; i < 1000; i++)
+		codec_lose(&lost, "%s", "one more");
+	assert_true(strlen(lost.text) < sizeof(lost.text));
+	assert_true(str_ends(str_of(lost.text), STR("; one more")));
+	lost.text[0] = 0;
+	codec_lose(&lost, "%s%s", wide, wide);
+	assert_int_equal(strlen(lost.text), sizeof(lost.text) - 1);
+	codec_lose(&lost, "%s", "y");
+	assert_int_equal(strlen(lost.text), sizeof(lost.text) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +259,7 @@ int main(void)
 		cmocka_unit_test(leaves_output_alone_on_failure),
 		cmocka_unit_test(numbers_locations_by_use),
 		cmocka_unit_test(finds_by_name_and_path),
+		cmocka_unit_test(says_losses_in_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
