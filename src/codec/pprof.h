@@ -17,5 +17,8 @@ int pprof_decode_limited(struct str bytes, const struct codec_limits *limits, st
 int pprof_encode_plain(const struct window *w, struct buf *out) warn_unused;
 /** pprof_comments_each - call @line for every comment that stands for a part of @w, in order, until one fails. */
 int pprof_comments_each(const struct window *w, int (*line)(void *ctx, struct str text), void *ctx) warn_unused;
+/** pprof_comments_lift - move what pprof_comments_each() would write, or wrote up to 0.1, from the model into the
+ * window. Return: 0 or -ENOMEM. */
+int pprof_comments_lift(struct window *w) warn_unused;
 /** pprof_encode_level - gzip at @level (1..12). */
 int pprof_encode_level(const struct window *w, int level, struct buf *out) warn_unused;

@@ -69,12 +69,3 @@ enum pprof_label { PPROF_LABELS(X) PPROF_LABEL_COUNT };
 #define PPROF_LABEL_FIRST_NUMBER PPROF_LABEL_PID /* those before are text */
 
 struct str pprof_label_name(enum pprof_label label);
-
-/* The window's own facts and counters as one comment each (pprof_comments.c). */
-
-/**
- * pprof_comments_lift - move what pprof_comments_each() would write, or wrote up to 0.1, from the model into the window
- *
- * Return: 0 or -ENOMEM.
- */
-int pprof_comments_lift(struct window *w) warn_unused;

@@ -45,3 +45,20 @@ void wire_add_bytes(struct buf *b, uint32_t number, struct str bytes)
 	wire_add_varint(b, bytes.len);
 	buf_adds(b, bytes);
 }
+
+void wire_add_value(struct buf *b, uint32_t number, uint64_t value)
+{
+	wire_add_tag(b, number, WIRE_VARINT);
+	wire_add_varint(b, value);
+}
+
+void wire_add_fixed64(struct buf *b, uint64_t value)
+{
+	uint8_t *at = buf_reserve(b, 8);
+
+	if (!at)
+		return;
+	for (unsigned int i = 0; i < 8; i++)
+		at[i] = (uint8_t)(value >> 8 * i);
+	buf_commit(b, 8);
+}

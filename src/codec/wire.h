@@ -161,3 +161,5 @@ void wire_add_varint(struct buf *b, uint64_t value);
 void wire_add_tag(struct buf *b, uint32_t number, enum wire_type type);
 void wire_add_number(struct buf *b, uint32_t number, uint64_t value);  /* nothing for 0 */
 void wire_add_bytes(struct buf *b, uint32_t number, struct str bytes); /* also when empty */
+void wire_add_value(struct buf *b, uint32_t number, uint64_t value);   /* as wire_add_number(), also for 0 */
+void wire_add_fixed64(struct buf *b, uint64_t value);                  /* eight bytes without a tag */
