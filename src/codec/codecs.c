@@ -8,13 +8,14 @@
 #include "codec/cpuprofile.h"
 #include "codec/firefox.h"
 #include "codec/folded.h"
+#include "codec/otlp.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "codec/speedscope.h"
 #include "codec/window_codec.h"
 
 static const struct codec *const codecs[] = {
-	&codec_window,     &codec_pprof,   &codec_legacy, &codec_col,
+	&codec_window,     &codec_otlp,    &codec_pprof,  &codec_legacy,     &codec_col,
 	&codec_speedscope, &codec_firefox, &codec_folded, &codec_cpuprofile,
 };
 

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "codec/folded.h"
+#include "codec/otlp.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "codec/speedscope.h"
@@ -117,14 +118,40 @@ static void make_evented(struct buf *out, size_t depth, size_t samples)
 	add_text(out, "]}]}");
 }
 
+/* Stack 1 is the deep one, its leaf is location 2; stack 2 has location 1 alone. */
+static void make_otlp(struct buf *out, size_t depth, size_t samples)
+{
+	scoped(buf_release) struct buf stack = BUF_INIT(MIB(1)), inner = BUF_INIT(MIB(16)), outer = BUF_INIT(MIB(16));
+
+	wire_add_bytes(&inner, 1, STR("\x08\x01")); /* sample type */
+	wire_add_bytes(&inner, 2, STR("\x08\x01\x22\x01\x07"));
+	for (size_t i = 0; i < samples; i++)
+		wire_add_bytes(&inner, 2, STR("\x08\x02\x22\x01\x07"));
+	wire_add_bytes(&outer, 2, buf_str(&inner)); /* profile, scope, resource */
+	buf_clear(&inner);
+	wire_add_bytes(&inner, 2, buf_str(&outer));
+	wire_add_bytes(out, 1, buf_str(&inner));
+	buf_clear(&inner);
+	wire_add_bytes(&inner, 2, STR("")); /* locations */
+	wire_add_bytes(&inner, 2, STR("\x10\x11"));
+	wire_add_bytes(&inner, 2, STR("\x10\x22"));
+	wire_add_bytes(&inner, 5, STR(""));
+	wire_add_bytes(&inner, 5, STR("t"));
+	for (size_t i = 0; i < depth; i++)
+		buf_addc(&stack, i ? 1 : 2);
+	buf_clear(&outer);
+	wire_add_bytes(&outer, 1, buf_str(&stack));
+	wire_add_bytes(&inner, 7, STR(""));
+	wire_add_bytes(&inner, 7, buf_str(&outer));
+	wire_add_bytes(&inner, 7, STR("\x0a\x01\x01"));
+	wire_add_bytes(out, 2, buf_str(&inner));
+}
+
 static const struct form {
 	const struct codec *codec;
 	void (*make)(struct buf *out, size_t depth, size_t samples);
-} forms[] = { { &codec_pprof, make_pprof },
-	      { &codec_folded, make_folded },
-	      { &codec_legacy, make_legacy },
-	      { &codec_speedscope, make_sampled },
-	      { &codec_speedscope, make_evented } };
+} forms[] = { { &codec_pprof, make_pprof },        { &codec_folded, make_folded },      { &codec_legacy, make_legacy },
+	      { &codec_speedscope, make_sampled }, { &codec_speedscope, make_evented }, { &codec_otlp, make_otlp } };
 
 static size_t depth_of(const struct model *m, uint32_t stack)
 {
