@@ -301,6 +301,13 @@ static int decode(struct str bytes, struct window *out, struct codec_error *erro
 	return decode_limited(bytes, &(struct codec_limits){ 0 }, out, error);
 }
 
+static int encode(const struct window *w, struct buf *out)
+{
+	const struct codec_options usual = { 0 };
+
+	return otlp_encode(w, &usual, out);
+}
+
 /* Resources and a dictionary are all that a file has. pprof's field 1 begins with a number, these with a message: the
  * resource, a scope, or one of the tables. */
 static int sniff(struct str bytes)
@@ -330,6 +337,8 @@ const struct codec codec_otlp = {
 	.name = "otlp",
 	.suffixes = suffixes,
 	.help = "OTLP profiles of OpenTelemetry, opentelemetry-proto " OTLP_VERSION,
+	.encode = encode,
+	.encode_as = otlp_encode,
 	.sniff = sniff,
 	.decode = decode,
 	.decode_limited = decode_limited,

@@ -137,3 +137,6 @@ bool otlp_kind_find(struct str name, enum model_kind *out);
 
 /** otlp_clean - @text itself when it is UTF-8, else a copy in @room with U+FFFD for what is not. */
 struct str otlp_clean(struct str text, struct buf *room);
+
+/** otlp_encode - codec_otlp.encode_as */
+int otlp_encode(const struct window *w, const struct codec_options *options, struct buf *out) warn_unused;

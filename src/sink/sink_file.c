@@ -15,7 +15,7 @@ struct sink_state {
 	char *path;
 	const struct codec *format;
 	struct codec_options options;
-	bool many, packed;     /* packed: the path has a .gz that is not the format's own */
+	bool many, packed;     /* packed: the path ends in .gz */
 	char last[64];         /* time part of the last file's name */
 	unsigned int repeated; /* windows that ended in the same second */
 };
@@ -68,7 +68,7 @@ static int file_open(const struct sink_config *cfg, struct buf *why, struct sink
 	if (r < 0)
 		return r;
 	s->many = cfg->many;
-	s->packed = bare_path(s->format, str_of(cfg->path)).len < strlen(cfg->path);
+	s->packed = str_ends(str_of(cfg->path), STR(".gz"));
 	s->options = cfg->options;
 	s->path = str_dup(str_of(cfg->path));
 	if (!s->path)

@@ -4,6 +4,7 @@
 
 #include "codec/otlp_int.h"
 #include "codec/wire.h"
+#include "codec_samples.h"
 
 /* A file with one resource, scope and profile, from the messages inside. */
 struct parts {
@@ -257,6 +258,92 @@ static void joins_columns(void **state)
 	assert_int_equal(w.model->values[6], 9);
 }
 
+static int64_t total(const struct window *w, size_t column)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < w->model->samples_count; i++)
+		sum += model_values(w->model, &w->model->samples[i])[column];
+	return sum;
+}
+
+static void keeps_what_a_window_has(void **state)
+{
+	scoped(window_release) struct window w = { 0 }, back = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(64));
+	struct codec_lost lost = { 0 };
+	const struct codec_options options = { .lost = &lost };
+	struct codec_error error = { 0 };
+	size_t kinds[2] = { 0 }, ends[2] = { 0 }, times[2] = { 0 };
+	const struct window *both[2] = { &w, &back };
+
+	(void)state;
+	assert_int_equal(hostile_window(&w, true), 0);
+	assert_int_equal(codec_otlp.encode_as(&w, &options, &bytes), 0);
+	assert_non_null(strstr(lost.text, "not UTF-8"));
+	assert_non_null(strstr(lost.text, "metadata"));
+	assert_int_equal(codec_otlp.decode(buf_str(&bytes), &back, &error), 0);
+	assert_string_equal(error.lost.text, "");
+	assert_int_equal(back.model->samples_count, w.model->samples_count);
+	for (size_t i = 0; i < 2; i++) {
+		const struct model *m = both[i]->model;
+
+		assert_int_equal(total(&back, i), total(&w, i));
+		for (size_t s = 0; s < m->samples_count; s++) {
+			ends[i] += m->samples[s].end != 0;
+			times[i] += m->samples[s].time_offset_ns != MODEL_NO_TIME;
+			for (uint32_t stack = m->samples[s].stack; stack; stack = m->stacks[stack].parent)
+				kinds[i] += model_location_kind(m, m->stacks[stack].location);
+		}
+	}
+	assert_int_equal(ends[0], ends[1]);
+	assert_int_equal(times[0], times[1]);
+	assert_int_equal(kinds[0], kinds[1]);
+	assert_int_equal(back.frequency_hz, 99);
+	assert_int_equal(window_counter(&back, STR("complete")), 987);
+	assert_int_equal(back.start_ns, w.start_ns);
+	assert_int_equal(back.end_ns, w.end_ns);
+	assert_int_equal(back.model->period, w.model->period);
+	assert_string_equal(back.host, w.host);
+}
+
+static void one_resource_for_each_container(void **state)
+{
+	scoped(window_release) struct window w = { 0 }, back = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct codec_error error = { 0 };
+	const char *const names[] = { "web", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" };
+	int64_t value = 1;
+
+	(void)state;
+	assert_int_equal(window_init(&w, KIB(64)), 0);
+	assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+	assert_int_equal(window_add_label(&w, STR("service"), STR("shop")), 0);
+	for (uint32_t i = 0; i < 6; i++) {
+		struct model_process process = { .pid = 1 + i };
+		struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+
+		assert_int_equal(model_add_string(w.model, str_of(names[i % 3]), &process.container), 0);
+		if (i == 4)
+			assert_int_equal(model_add_string(w.model, STR("db"), &process.workload), 0);
+		assert_int_equal(model_add_process(w.model, &process, &sample.process), 0);
+		assert_int_equal(model_add_sample(w.model, &sample, &value), 0);
+	}
+	assert_int_equal(codec_otlp.encode(&w, &bytes), 0);
+	assert_true(str_search(buf_str(&bytes), STR("container.id")) >= 0);
+	assert_int_equal(codec_otlp.decode(buf_str(&bytes), &back, &error), 0);
+	assert_int_equal(back.model->samples_count, 6);
+	for (size_t i = 0; i < 6; i++) {
+		static const uint32_t pids[] = { 1, 4, 2, 3, 6, 5 }; /* by container and service */
+		const struct model_process *process = &back.model->processes[back.model->samples[i].process];
+
+		assert_int_equal(process->pid, pids[i]);
+		assert_text(back.model, process->container, names[(pids[i] - 1) % 3]);
+		assert_text(back.model, process->workload, pids[i] == 5 ? "db" : "");
+	}
+	assert_true(str_eq(window_label(&back, STR("service")), STR("shop")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +352,8 @@ int main(void)
 		cmocka_unit_test(refuses_attributes_of_1_7),
 		cmocka_unit_test(reads_samples_of_others),
 		cmocka_unit_test(joins_columns),
+		cmocka_unit_test(keeps_what_a_window_has),
+		cmocka_unit_test(one_resource_for_each_container),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
