@@ -107,7 +107,7 @@ if shutil.which("protoc"):
     tap.ok(decoded.returncode == 0, "protoc reads the file")
 
 original = Profile(path("a.pb.gz"))
-for suffix in ("pb.gz", "hwin", "col", "folded"):
+for suffix in ("pb.gz", "hwin", "col", "folded", "otlp"):
     files = [path(f"{i}.{suffix}") for i in "xyz"]
     sources = [path("a.pb.gz")] + files[:-1]
     said = [hearth("convert", source, "-q", "-o", target) for source, target in zip(sources, files)]
