@@ -147,7 +147,8 @@ const struct command command_convert = {
 	.operands = "FILE",
 	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded "
 		   "stacks,\n"
-		   "speedscope's JSON, OTLP profiles and hearth's own windows. Writes " FORMATS_WRITTEN ".",
+		   "speedscope's JSON, OTLP profiles, recordings of the JDK and hearth's own windows. "
+		   "Writes " FORMATS_WRITTEN ".",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

@@ -3,11 +3,13 @@
 #include "support.h"
 
 #include "codec/folded.h"
+#include "codec/jfr.h"
 #include "codec/otlp.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "codec/speedscope.h"
 #include "codec/wire.h"
+#include "jfr_samples.h"
 #include "model/model.h"
 
 #define DEEP 200000
@@ -147,11 +149,36 @@ static void make_otlp(struct buf *out, size_t depth, size_t samples)
 	wire_add_bytes(out, 2, buf_str(&inner));
 }
 
+static void make_jfr(struct buf *out, size_t depth, size_t samples)
+{
+	static const struct jfr_frame one = { 1, 5, 1 };
+	struct jfr_frame *frames = calloc(depth, sizeof(*frames));
+	struct jfr_writer w = { .out = out, .minor = 1 };
+
+	assert_non_null(frames);
+	for (size_t i = 0; i < depth; i++)
+		frames[i] = (struct jfr_frame){ 1, i ? 5 : 6, 1 };
+	jfr_begin_chunk(&w, 1000, 1000);
+	jfr_put_constants(&w);
+	jfr_put_stack(&w, 1, false, frames, depth);
+	jfr_put_stack(&w, 2, false, &one, 1);
+	jfr_put_sample(&w, JFR_ID_EXECUTION, 1000, 1, 1, 0);
+	for (size_t i = 0; i < samples; i++)
+		jfr_put_sample(&w, JFR_ID_EXECUTION, 1000, 1, 2, 0);
+	jfr_end_chunk(&w);
+	free(frames);
+}
+
 static const struct form {
 	const struct codec *codec;
 	void (*make)(struct buf *out, size_t depth, size_t samples);
-} forms[] = { { &codec_pprof, make_pprof },        { &codec_folded, make_folded },      { &codec_legacy, make_legacy },
-	      { &codec_speedscope, make_sampled }, { &codec_speedscope, make_evented }, { &codec_otlp, make_otlp } };
+} forms[] = { { &codec_pprof, make_pprof },
+	      { &codec_folded, make_folded },
+	      { &codec_legacy, make_legacy },
+	      { &codec_speedscope, make_sampled },
+	      { &codec_speedscope, make_evented },
+	      { &codec_otlp, make_otlp },
+	      { &codec_jfr, make_jfr } };
 
 static size_t depth_of(const struct model *m, uint32_t stack)
 {

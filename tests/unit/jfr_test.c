@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings that are made here, read: samples, names, kinds, threads, weights; and what is no recording. */
+#include "support.h"
+
+#include "codec/jfr.h"
+#include "jfr_samples.h"
+
+#define START UINT64_C(1790000000000000000)
+
+static void make_all(struct buf *out, bool is_plain, uint16_t minor, int chunks)
+{
+	struct jfr_writer w = { .out = out, .is_plain = is_plain, .minor = minor };
+
+	for (int i = 0; i < chunks; i++)
+		jfr_put_all(&w, START + (uint64_t)i * 5 * NSEC_PER_SEC);
+	assert_int_equal(out->error, 0);
+}
+
+static int decode(const struct buf *bytes, struct window *out, struct codec_error *error)
+{
+	struct cur in = guard_page(bytes->ptr, bytes->len);
+
+	return codec_jfr.decode(str_n((const char *)in.pos, bytes->len), out, error);
+}
+
+static int64_t total(const struct model *m, const char *type)
+{
+	int column = model_value_index(m, str_of(type));
+	int64_t sum = 0;
+
+	assert_true(column >= 0);
+	for (size_t i = 0; i < m->samples_count; i++)
+		sum += model_values(m, &m->samples[i])[column];
+	return sum;
+}
+
+static void assert_text(const struct model *m, uint32_t id, const char *want)
+{
+	if (!str_eq(model_string(m, id), str_of(want))) {
+		print_message("'" STR_FMT "' is not '%s'\n", STR_ARG(model_string(m, id)), want);
+		fail();
+	}
+}
+
+struct want_frame {
+	const char *name, *system_name;
+	int64_t line;
+	enum model_kind kind;
+};
+
+/* @want: leaf first */
+static void assert_stack(const struct model *m, uint32_t stack, const struct want_frame *want, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct model_location *location = &m->locations[m->stacks[stack].location];
+		const struct model_line *line = &m->lines[location->first_line];
+		const struct model_function *function = &m->functions[line->function];
+
+		assert_int_equal(location->line_count, 1);
+		assert_text(m, function->name, want[i].name);
+		assert_text(m, function->system_name, want[i].system_name);
+		assert_int_equal(line->line, want[i].line);
+		assert_int_equal(function->kind, want[i].kind);
+		stack = m->stacks[stack].parent;
+	}
+	assert_int_equal(stack, 0);
+}
+
+static const struct want_frame one[] = {
+	{ "shop.Cart.add", "shop.Cart.add(I)V", 12, MODEL_KIND_JAVA_INLINED },
+	{ "shop.Cart$1.run", "shop.Cart$1.run()V", 0, MODEL_KIND_JAVA },
+	{ "\xc3\xa4.f", "\xc3\xa4.f\xc3\xa4!", 7, MODEL_KIND_JAVA_INTERPRETED },
+};
+static const struct want_frame two[] = {
+	{ "read", "read", 0, MODEL_KIND_NATIVE },
+	{ "read", "read", 0, MODEL_KIND_KERNEL },
+	{ "shop.Cart.add", "shop.Cart.add(I)V", 13, MODEL_KIND_JAVA_C1 },
+};
+
+static void assert_all(const struct window *w, int chunks)
+{
+	const struct model *m = w->model;
+	const struct model_sample *s = m->samples;
+
+	assert_int_equal(m->samples_count, 9 * chunks);
+	assert_int_equal(m->value_type_count, 9);
+	assert_int_equal(total(m, "samples"), 4 * chunks);
+	assert_int_equal(total(m, "native_samples"), chunks);
+	assert_int_equal(total(m, "wall_samples"), 30 * chunks);
+	assert_int_equal(total(m, "alloc_in_new_tlab_objects"), chunks);
+	assert_int_equal(total(m, "alloc_in_new_tlab_bytes"), 100000 * chunks);
+	assert_int_equal(total(m, "alloc_outside_tlab_bytes"), 5000000 * chunks);
+	assert_int_equal(total(m, "alloc_sample_objects"), chunks);
+	assert_int_equal(total(m, "alloc_sample_bytes"), 777 * chunks);
+	assert_text(m, m->default_type, "samples");
+	assert_int_equal(w->start_ns, START);
+	assert_int_equal(w->end_ns, START + (uint64_t)chunks * 5 * NSEC_PER_SEC);
+	assert_string_equal(w->command, "-Xmx1g shop.Main");
+	for (int chunk = 0; chunk < chunks; chunk++, s += 9) {
+		assert_stack(m, s[0].stack, one, ARRAY_SIZE(one));
+		assert_stack(m, s[1].stack, two, ARRAY_SIZE(two));
+		assert_int_equal(s[0].time_offset_ns, (uint64_t)(5 * chunk + 1) * NSEC_PER_SEC);
+		assert_text(m, s[0].end, "");
+		assert_text(m, s[1].end, "cut:jfr-stack-depth");
+		assert_int_equal(s[2].stack, 0);
+		assert_int_equal(s[3].stack, 0);
+		assert_text(m, m->threads[s[0].thread].name, "main");
+		assert_int_equal(m->threads[s[0].thread].tid, 71);
+		assert_text(m, m->threads[s[1].thread].name, "GC Thread");
+		assert_int_equal(m->processes[s[0].process].pid, 4711);
+		assert_int_equal(s[0].label_set, 0);
+		assert_int_equal(m->label_sets[s[6].label_set].count, 1);
+		assert_text(m, m->labels[m->label_sets[s[6].label_set].first].text, "shop.Cart");
+	}
+}
+
+static void reads_every_kind_of_event(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 8; form++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+		scoped(window_release) struct window w = { 0 };
+		struct codec_error error = { 0 };
+		int chunks = form & 4 ? 3 : 1;
+
+		make_all(&bytes, form & 1, form & 2 ? 1 : 0, chunks);
+		assert_ptr_equal(codec_sniff(buf_str(&bytes)), &codec_jfr);
+		if (decode(&bytes, &w, &error) < 0)
+			print_message("%s at %llu\n", error.reason, (unsigned long long)error.position);
+		assert_non_null(w.model);
+		assert_all(&w, chunks);
+		assert_non_null(
+			strstr(error.lost.text, chunks == 1 ? "1 samples have a stack" : "3 samples have a stack"));
+		assert_non_null(strstr(error.lost.text, chunks == 1 ? "1 events that are no" : "3 events that are no"));
+	}
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t byte;
+		int want;
+		const char *reason;
+	} cases[] = {
+		{ "another magic", 0, 'X', -EBADMSG, "no chunk" },
+		{ "version 1", 5, 1, -ENOTSUP, "version 1.1 is not read" },
+		{ "version 2.2", 7, 2, -ENOTSUP, "version 2.2 is not read" },
+		{ "larger than the file", 8, 1, -EBADMSG, "cut off" },
+		{ "negative size", 8, 0x80, -EBADMSG, "cut off" },
+		{ "being written", 64, 255, -EBADMSG, "still being written" },
+		{ "metadata elsewhere", 30, 0, -EBADMSG, "" },
+		{ "time that wraps", 32, 0x7f, -EBADMSG, "time is wrong" },
+		{ "size of the first event", 68, 1, -EBADMSG, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+		struct window w = { .frequency_hz = 77 };
+		struct codec_error error = { 0 };
+
+		print_message("  %s\n", cases[i].name);
+		make_all(&bytes, false, 1, 1);
+		if (cases[i].at == 30)
+			bytes.ptr[31] ^= 1;
+		else
+			bytes.ptr[cases[i].at] = (char)cases[i].byte;
+		if (cases[i].at == 32)
+			memset(bytes.ptr + 32, 0x7f, 16);
+		assert_int_equal(decode(&bytes, &w, &error), cases[i].want);
+		assert_non_null(strstr(error.reason, cases[i].reason));
+		assert_int_equal(w.frequency_hz, 77);
+		assert_null(w.model);
+	}
+}
+
+static void survives_every_cut(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+
+	(void)state;
+	make_all(&bytes, false, 1, 1);
+	for (size_t len = 0; len < bytes.len; len += len < 200 ? 1 : 37) {
+		scoped(window_release) struct window w = { 0 };
+		struct buf cut = { .ptr = bytes.ptr, .len = len };
+		struct codec_error error = { 0 };
+		int r;
+
+		if (len > 16) { /* the header agrees */
+			cut.ptr[14] = (char)(len >> 8);
+			cut.ptr[15] = (char)len;
+		}
+		r = decode(&cut, &w, &error); /* the end of an event may be one of the recording */
+		assert_true(r == 0 || (r == -EBADMSG && error.reason[0]));
+	}
+}
+
+static int decode_all(void *ctx)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct codec_error error = { 0 };
+	const struct buf *bytes = ctx;
+
+	return codec_jfr.decode(buf_str(bytes), &w, &error);
+}
+
+static void survives_failing_allocations(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+
+	(void)state;
+	make_all(&bytes, false, 1, 2);
+	for_each_failing_allocation(decode_all, &bytes);
+}
+
+/* What a profile of a recording is in the fullest format comes back as it was. */
+static void goes_through_otlp(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1)), otlp = BUF_INIT(MIB(1));
+	scoped(window_release) struct window w = { 0 }, back = { 0 };
+	struct codec_error error = { 0 };
+
+	(void)state;
+	make_all(&bytes, false, 1, 1);
+	assert_int_equal(decode(&bytes, &w, &error), 0);
+	assert_int_equal(codec_find(STR("otlp"))->encode(&w, &otlp), 0);
+	assert_int_equal(codec_find(STR("otlp"))->decode(buf_str(&otlp), &back, &error), 0);
+	for (size_t i = 0; i < w.model->value_type_count; i++) {
+		scoped(freep) char *type = str_dup(model_string(w.model, w.model->value_types[i].type));
+
+		assert_non_null(type);
+		assert_int_equal(total(back.model, type), total(w.model, type));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_every_kind_of_event), cmocka_unit_test(refuses),
+		cmocka_unit_test(survives_every_cut),        cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(goes_through_otlp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
