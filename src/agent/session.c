@@ -323,6 +323,8 @@ static int cut_window(struct session *s, uint64_t end_ns)
 	job->number = s->window_number++;
 	take_in_settle(s->take_in, s->aggregate);
 	take_in_cut(s->take_in);
+	if (s->choice)
+		choice_cut(s->choice);
 	job->aggregate = s->aggregate;
 	job->raw_pending = s->raw_pending;
 	job->undecided_ns = undecided_ns(s, end_ns);
@@ -510,6 +512,7 @@ void session_close(struct session *s)
 		return; /* it may go on reading: all that it could use stays until the program's end */
 	session_close_beside(s);
 	take_in_free(s->take_in);
+	choice_free(s->choice);
 	waits_free(s->waits);
 	job_free(s->closing);
 	if (s->sampling)

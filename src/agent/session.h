@@ -37,6 +37,10 @@ struct session_config {
 	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what
 	 * the sampler saw of those processes (agent/merge_runtime.h). Without meaning for a sampler that does that. */
 	uint32_t beside_hz;
+	/* Frames of runtimes only of processes that are so old, and of each runtime of so many processes, of those with
+	 * the most samples in the window before (agent/choice.h). 0: of all. */
+	uint64_t runtime_age_min_ns;
+	size_t runtime_process_max;
 	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. It reports its own errors; the

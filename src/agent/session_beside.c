@@ -22,6 +22,7 @@ static int get_take_in(struct session *s)
 					    .processes = s->processes,
 					    .files = s->files,
 					    .runtimes = s->runtimes,
+					    .choice = s->choice,
 					    .only_runtime = true };
 
 	return s->beside->take_in ? 0 : take_in_new(&cfg, &s->beside->take_in);

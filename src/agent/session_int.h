@@ -46,6 +46,7 @@ struct session {
 	struct proc_table *processes;
 	struct aggregate *aggregate;
 	struct take_in *take_in;
+	struct choice *choice; /* whose runtime frames are shown; NULL: everybody's */
 	struct beside *beside; /* NULL: no second sampler */
 	struct waits *waits;   /* NULL: not asked for */
 	struct job *closing;   /* a window that ended but waits for samples that the unwinder still has, or for programs

@@ -111,6 +111,17 @@ static int open_runtimes(struct session *s)
 	return r < 0 ? r : session_open_runtimes(s, r ? NULL : &sink);
 }
 
+/* Processes are chosen after a tenth of the first window, or a second. */
+static int open_choice(struct session *s)
+{
+	uint64_t window_ns = s->cfg.window_ns ? s->cfg.window_ns : s->cfg.duration_ns;
+	const struct choice_config cfg = { .age_min_ns = s->cfg.runtime_age_min_ns,
+					   .process_max = s->cfg.runtime_process_max,
+					   .look_ns = window_ns ? MIN(window_ns / 10, NSEC_PER_SEC) : NSEC_PER_SEC };
+
+	return cfg.age_min_ns || cfg.process_max ? choice_new(&cfg, &s->choice) : 0;
+}
+
 static int open_take_in(struct session *s)
 {
 	const struct take_in_config cfg = { .clock = s->cfg.clock,
@@ -119,6 +130,7 @@ static int open_take_in(struct session *s)
 					    .files = s->files,
 					    .unwind = s->unwind,
 					    .runtimes = s->beside ? NULL : s->runtimes,
+					    .choice = s->choice,
 					    .keep_interpreter = s->cfg.keep_interpreter,
 					    .only_runtime = s->cfg.only_runtime };
 
@@ -147,6 +159,8 @@ static int open_parts(struct session *s, struct buf *why)
 		r = session_open_beside(s, why);
 	if (r == 0)
 		r = open_runtimes(s);
+	if (r == 0)
+		r = open_choice(s);
 	if (r == 0)
 		r = open_take_in(s);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #include "agent/take_in.h"
 
 #include <fcntl.h>
+#include <time.h>
 
 #include "agent/mix.h"
 #include "agent/origins.h"
@@ -30,6 +31,7 @@ struct take_in {
 	/* Of the sample being taken in. */
 	struct program program;
 	uint32_t process; /* its row */
+	bool native_only; /* its frames of runtimes are not wanted */
 	struct placed placed;
 	struct mix_output mixed;
 	struct runtime_shown expanded[RUNTIME_EXPAND_MAX]; /* of the frame at hand */
@@ -127,7 +129,7 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 		r = aggregate_add_process(a, &row, &t->process);
 	if (r == 0 && t->placed.has_jit)
 		learn_jit(t, p, &a->processes[t->process]);
-	return r == 0 && t->cfg.runtimes ? describe_process(t, a, &a->processes[t->process]) : r;
+	return r == 0 && t->cfg.runtimes && !t->native_only ? describe_process(t, a, &a->processes[t->process]) : r;
 }
 
 /* Placed where it was walked. The id is only believed when there is such a file. */
@@ -175,7 +177,7 @@ static enum mix_role role_of(const struct take_in *t, const struct aggregate_fra
 
 	if (f->kind == ABI_FRAME_RUNTIME)
 		return f->flags & ABI_FRAME_INTERNAL ? MIX_STUB : MIX_IN_LINE;
-	if (!binary)
+	if (!binary || t->native_only)
 		return MIX_NATIVE;
 	if (runtimes_in_loop(t->cfg.runtimes, f->owner, aggregate_frame_place(f)))
 		return MIX_LOOP;
@@ -226,9 +228,10 @@ static void mix(struct take_in *t, const struct abi_sample *sample)
 		.roles = t->placed.roles,
 		.native_count = t->placed.count - kernel_count,
 		.runtime = sample->frames + sample->frame_count,
-		.runtime_count = sample->runtime_count,
+		.runtime_count = t->native_only ? 0 : sample->runtime_count,
 		.stack_pointer = sample->stack_pointer,
-		.runtime_end = sample->runtime_end,
+		/* What nobody wants is not missing. */
+		.runtime_end = t->native_only ? ABI_RUNTIME_END_WHOLE : sample->runtime_end,
 		/* A chain of frame pointers that ended as a root's does may be proven later. If not, the stack is said
 		 * to be cut in any case. */
 		.native_is_whole =
@@ -537,6 +540,16 @@ static int add_frames(struct take_in *t, struct proc *p, const struct abi_sample
 	return r;
 }
 
+static bool is_chosen(const struct take_in *t, const struct abi_sample *sample)
+{
+	struct timespec boot;
+
+	if (!t->cfg.choice)
+		return true;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return choice_takes(t->cfg.choice, sample, (uint64_t)boot.tv_sec * NSEC_PER_SEC + (uint64_t)boot.tv_nsec);
+}
+
 int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
 		   struct aggregate *a)
 {
@@ -548,6 +561,7 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
 	int r;
 
 	t->program = (struct program){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+	t->native_only = !is_chosen(t, sample);
 	place_frames(t, p, sample);
 	mix(t, sample);
 	if (t->cfg.only_runtime && !t->mixed.count) {

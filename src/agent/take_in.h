@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/aggregate.h"
+#include "agent/choice.h"
 #include "proc/proc.h"
 #include "unwind/unwind.h"
 
@@ -16,6 +17,7 @@ struct take_in_config { /* all are borrowed */
 	struct files *files;
 	struct unwind *unwind;     /* learns which files are in use; or NULL */
 	struct runtimes *runtimes; /* names runtime frames; or NULL */
+	struct choice *choice;     /* whose runtime frames are shown; NULL: everybody's */
 	bool keep_interpreter;     /* the native frames of interpreters stay */
 	bool only_runtime;         /* nothing but runtime frames: samples without them are left out */
 };

@@ -273,6 +273,31 @@ static void what_is_kept(void **state)
 	close_all(&f);
 }
 
+/* Of a process that is too young: nothing of what nobody asked for is missing. */
+static void native_stacks_stay(void **state)
+{
+	const struct choice_config choice = { .age_min_ns = UINT64_MAX / 2 };
+	struct take_in_config cfg = { .clock = &clock_system, .host_root = "" };
+	struct fixture f;
+
+	(void)state;
+	open_all(&f, false, false);
+	take_in_free(f.take_in);
+	cfg.files = f.files;
+	cfg.runtimes = f.runtimes;
+	assert_int_equal(choice_new(&choice, &cfg.choice), 0);
+	assert_int_equal(take_in_new(&cfg, &f.take_in), 0);
+	name(&f, 'a', "alpha");
+	take(&f, "kniLin", "a.", WHOLE, 0);
+	take(&f, "nLLin", "a.", ABI_RUNTIME_END_BAD_CHAIN, 0);
+	build(&f);
+	check_stack(&f, 0, "k n n n n n", "complete");
+	check_stack(&f, 1, "n n n n n", "complete");
+	assert_int_equal(window_counter(&f.window, STR("runtime_samples")), 0);
+	close_all(&f);
+	choice_free(cfg.choice);
+}
+
 /* A runtime whose frames are native ones, beside one that is walked behind them. */
 static void frames_stand_in_line(void **state)
 {
@@ -733,6 +758,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_are_named_and_mixed),
 		cmocka_unit_test(what_is_kept),
+		cmocka_unit_test(native_stacks_stay),
 		cmocka_unit_test(only_the_runtimes),
 		cmocka_unit_test(frames_stand_in_line),
 		cmocka_unit_test(a_file_is_looked_at_later),
