@@ -34,7 +34,7 @@ static const struct opt general[] = {
 	  .help = "of language runtimes only programs that start from now on" },
 	{ "max-processes-runtime-profiler", 0, OPT_UINT, .at = AT(max_processes), .min = 1, .arg = "N",
 	  .help = "of each language runtime only the processes that use the CPU most (default: all)" },
-	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .arg = "SECONDS",
+	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .max = 1000000000, .arg = "SECONDS",
 	  .help = "leave out programs of language runtimes younger than this" },
 	{ "skip-system-profilers-above", 0, OPT_UINT, .at = AT(skip_above), .min = 1, .arg = "N",
 	  .help = "no native stacks when there are more processes than this" },
@@ -267,24 +267,6 @@ static int check_later(const struct command *c, const struct agent_options *o)
 	return EXIT_DONE;
 }
 
-/* What changes what is sampled or written, and does not yet: without it the result would be another one. */
-static const char *find_missing(const struct agent_options *o)
-{
-	const struct {
-		bool is_set;
-		const char *name;
-	} missing[] = {
-		{ o->spawned, "profile-spawned-processes" },
-		{ o->max_processes, "max-processes-runtime-profiler" },
-		{ o->min_duration_s, "min-duration" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(missing); i++)
-		if (missing[i].is_set)
-			return missing[i].name;
-	return NULL;
-}
-
 int agent_options_check(const struct command *c, struct agent_options *o)
 {
 	const char *conflict = find_conflict(o);
@@ -297,8 +279,8 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 	e = check_later(c, o);
 	if (e != EXIT_DONE)
 		return e;
-	if (find_missing(o))
-		return command_fail(c, "--%s is not there yet; leave it out", find_missing(o));
+	if (o->spawned)
+		return command_fail(c, "--profile-spawned-processes is not there yet; leave it out");
 	if (o->mode == AGENT_MODE_ALLOCATION)
 		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
 	if (o->mode == AGENT_MODE_NONE)

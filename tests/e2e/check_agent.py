@@ -158,6 +158,43 @@ with open(path("external"), "w") as f:
     f.write('{"static": [')
 tap.ok(agent("told", "-d", "1", "--external-metadata", path("external")).returncode == 1, "or that is no JSON")
 
+# Of which processes the runtime's frames are shown. The load of one of them sleeps most of the time.
+BUSY = """
+import time
+def turn():
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end:
+        pass
+def {0}():
+    while True:
+        turn()
+        time.sleep({1})
+{0}()
+"""
+loads = [start("/usr/bin/python3", "-c", BUSY.format(name, pause)) for name, pause in (("many_samples", 0), ("few_samples", 0.1))]
+these = ",".join(str(load.pid) for load in loads)
+time.sleep(3)
+
+
+def has(found, name):
+    return any(frame.startswith(name) and frame.endswith("_[p]") for frame in found)
+
+
+agent("all", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph")
+found, _ = frames("all", "last_profile.col")
+tap.ok(has(found, "many_samples") and has(found, "few_samples"), "functions of all processes")
+agent("one-process", "--pids", these, "-d", "4", "-f", "99", "--no-flamegraph", "--max-processes-runtime-profiler", "1")
+found, _ = frames("one-process", "last_profile.col")
+tap.ok(has(found, "many_samples") and not has(found, "few_samples") and "python3" in found, "--max-processes-runtime-profiler 1: of the busiest one")
+agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "3600")
+found, _ = frames("old", "last_profile.col")
+tap.ok("python3" in found and not any(frame.endswith("_[p]") for frame in found), "--min-duration: the young ones' stacks stay native")
+agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "2")
+found, _ = frames("old", "last_profile.col")
+tap.ok(has(found, "many_samples"), "and of old ones they are shown")
+for load in loads:
+    load.kill()
+
 # Wrong ones.
 tap.ok(agent("wrong", "--profiling-frequency", "0").returncode == 2, "a usage error is 2")
 with open(path("wall"), "w"):

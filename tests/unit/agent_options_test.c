@@ -180,6 +180,7 @@ static void what_goes_together(void **state)
 		{ "-o x --perf-mode smart -f 100 --perf-dwarf-stack-size 65528", EXIT_DONE, "" },
 		{ "-o x --java-mode disabled --java-async-profiler-safemode 63", EXIT_DONE, "" },
 		{ "-u -o x --token t --service-name s", EXIT_DONE, "" },
+		{ "-o x --min-duration 5 --max-processes-runtime-profiler 3", EXIT_DONE, "" },
 		{ "", EXIT_USAGE, "where to" },
 		{ "-u -o x", EXIT_USAGE, "--token" },
 		{ "-u -o x --token t", EXIT_USAGE, "--service-name" },
@@ -202,7 +203,6 @@ static void what_goes_together(void **state)
 		{ "-o x --java-mode ap", EXIT_FAILED, "Java" },
 		{ "-u --token t --service-name s", EXIT_FAILED, "--output-dir" },
 		{ "-o x --perf-event cycles", EXIT_FAILED, "--perf-event" },
-		{ "-o x --min-duration 5", EXIT_FAILED, "--min-duration" },
 	};
 
 	(void)state;
