@@ -31,7 +31,7 @@ static const struct opt general[] = {
 	  .help = "of allocations; comes with Java" },
 	{ "pids", 0, OPT_LIST, .at = AT(pids), .arg = "PID[,PID]", .help = "only these processes" },
 	{ "profile-spawned-processes", 0, OPT_FLAG, .at = AT(spawned),
-	  .help = "of language runtimes only programs that start from now on" },
+	  .help = "also programs that start in the middle of a cycle: they always are" },
 	{ "max-processes-runtime-profiler", 0, OPT_UINT, .at = AT(max_processes), .min = 1, .arg = "N",
 	  .help = "of each language runtime only the processes that use the CPU most (default: all)" },
 	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .max = 1000000000, .arg = "SECONDS",
@@ -279,8 +279,6 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 	e = check_later(c, o);
 	if (e != EXIT_DONE)
 		return e;
-	if (o->spawned)
-		return command_fail(c, "--profile-spawned-processes is not there yet; leave it out");
 	if (o->mode == AGENT_MODE_ALLOCATION)
 		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
 	if (o->mode == AGENT_MODE_NONE)

@@ -15,6 +15,7 @@
 #include "cli/agent_diagnostics.h"
 #include "cli/agent_external.h"
 #include "cli/agent_options.h"
+#include "cli/agent_phrases.h"
 #include "cli/agent_start.h"
 #include "cli/agent_usage.h"
 #include "sink/sink.h"
@@ -34,7 +35,8 @@ struct agent {
 	struct buf external; /* JSON */
 	struct agent_usage usage;
 	uint64_t diagnosed_ns;
-	_Atomic bool failed; /* a cycle's files could not be written */
+	struct agent_seen seen; /* the worker's until session_stop() */
+	_Atomic bool failed;    /* a cycle's files could not be written */
 };
 
 static const struct sink *cycle_sink(void)
@@ -49,6 +51,7 @@ static void agent_release(struct agent *a)
 	service_rules_free(a->rules);
 	free(a->pids);
 	buf_release(&a->external);
+	agent_seen_release(&a->seen);
 	closep(&a->lock);
 	closep(&a->signals);
 	closep(&a->controller);
@@ -128,6 +131,7 @@ static void on_window(void *ctx, const struct window *w)
 	int r = cycle_sink()->write(a->sink, w, &where);
 	struct str rest = buf_str(&where), line;
 
+	agent_phrases_window(a->options, w, &a->seen);
 	while (rest.len && str_next(&rest, '\n', &line))
 		if (line.len)
 			log_write(LOG_INFO, line.ptr ? strndupa(line.ptr, line.len) : "", NULL, 0);
@@ -195,6 +199,7 @@ static int open_session(struct agent *a)
 	r = session_options_open(&command_agent, &o->session, a->rules, &cfg, &a->session);
 	if (r != EXIT_DONE)
 		return EXIT_FAILED; /* gProfiler knows no other */
+	agent_seen_init(&a->seen);
 	r = session_start(a->session);
 	return r < 0 ? command_fail(&command_agent, "cannot start sampling: %s", strerror(-r)) : EXIT_DONE;
 }
@@ -293,6 +298,8 @@ static int prepare(struct agent *a)
 		e = command_fail(&command_agent, "cannot give up rights");
 	e = e ? e : open_log(o);
 	e = e ? e : agent_start_prepare(&command_agent, o);
+	if (e == EXIT_DONE)
+		agent_phrases_start(o);
 	if (e == EXIT_DONE && o->log_usage && agent_usage_begin("/sys/fs/cgroup", &a->usage) < 0)
 		log_warn("--log-usage: no cgroup is mounted at /sys/fs/cgroup");
 	e = e ? e : open_controller(a);
@@ -312,7 +319,6 @@ static int run(void *config, int operand_count, char **operands)
 	(void)operands;
 	if (e != EXIT_DONE)
 		return e;
-	log_info("Running gProfiler", LOG_CSTR("version", HEARTH_VERSION), LOG_U64("pid", (uint64_t)getpid()));
 	agent_options_warn(a.options);
 	look_how_crowded(a.options);
 	e = open_session(&a);

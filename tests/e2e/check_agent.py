@@ -192,6 +192,22 @@ tap.ok("python3" in found and not any(frame.endswith("_[p]") for frame in found)
 agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "2")
 found, _ = frames("old", "last_profile.col")
 tap.ok(has(found, "many_samples"), "and of old ones they are shown")
+# What is said of them.
+done = agent("said", "-d", "2", "-f", "99", "-v", "--no-flamegraph", "--token", "s3cret", "--pids", these)
+tap.ok(re.search(r" DEBUG: gprofiler: processes left after filtering: 2$", done.stdout, re.M), "how many were left", done.stdout[-500:])
+with open(path("said.log")) as f:
+    said = f.read()
+tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
+       "the command line, without the token", said[:300])
+process = start(*words("spawned", "-c", "-d", "2", "--no-flamegraph", "--profile-spawned-processes"))
+time.sleep(2.5)
+loads.append(start("/usr/bin/python3", "-c", BUSY.format("late", 0)))
+time.sleep(4)
+process.send_signal(signal.SIGTERM)
+tap.ok(process.wait(timeout=30) == 0 and any(has(frames("spawned", file)[0], "late") for file in profiles("spawned")), "one that starts later is there")
+with open(path("spawned.log")) as f:
+    said = f.read()
+tap.ok(said.count(f"Profiling spawned process {loads[-1].pid}\n") == 1 and re.search(r"selected \d+ processes to profile", said), "and is told once", said[-500:])
 for load in loads:
     load.kill()
 
