@@ -103,7 +103,8 @@ static int build_tables(const struct opt_all *all, bool stop_at_operand, struct 
 	for (size_t i = 0; i < all->count && r == 0; i++) {
 		bool flag = !opt_takes_value(all->list[i]);
 
-		t->longs[longs++] = (struct option){ all->list[i]->name, flag ? optional_argument : required_argument,
+		t->longs[longs++] = (struct option){ all->list[i]->name,
+						     flag || all->list[i]->bare ? optional_argument : required_argument,
 						     NULL, (int)(1000 + i) };
 		if (flag && !opt_is_common(all->list[i]))
 			r = add_negation(t, i, all->list[i]->name, &longs);
@@ -127,7 +128,7 @@ static bool takes_next(const struct opt_all *all, struct str word)
 	for (size_t i = 0; !o && word.ptr[1] != '-' && i < all->count; i++)
 		if (all->list[i]->letter && all->list[i]->letter == word.ptr[word.len - 1])
 			o = all->list[i];
-	return o && opt_takes_value(o);
+	return o && opt_takes_value(o) && !o->bare;
 }
 
 static bool is_single_dash_name(const struct opt_all *all, struct str word)
@@ -140,13 +141,22 @@ static bool is_single_dash_name(const struct opt_all *all, struct str word)
 	return opt_find(all, equals < 0 ? name : str_first(name, (size_t)equals));
 }
 
-static int rewrite(struct opt_result *out, char **word)
+/* Does its value stand in the word behind, though it might have none? */
+static bool takes_word(const struct opt_all *all, const char *word, const char *behind)
+{
+	const struct opt *o = strncmp(word, "--", 2) ? NULL : opt_find(all, str_of(word + 2));
+
+	return o && o->bare && behind && behind[0] != '-';
+}
+
+/* "-addr" becomes "--addr"; "--name" "value" becomes "--name=value". */
+static int rewrite(struct opt_result *out, char **word, const char *front, const char *behind)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MIB(4));
 	size_t len;
 	int r = array_grow(&out->rewritten, &out->rewritten_cap, out->rewritten_count, 4096);
 
-	buf_addf(&text, "-%s", *word);
+	buf_addf(&text, "%s%s%s%s", front, *word, behind ? "=" : "", behind ? behind : "");
 	(void)buf_cstr(&text);
 	if (r < 0 || text.error)
 		return r < 0 ? r : text.error;
@@ -155,32 +165,40 @@ static int rewrite(struct opt_result *out, char **word)
 }
 
 /* "-addr" and "-addr=x" become "--addr". Stops at "--" and, when operands begin a command line, at the first of them.
+ * Return: the number of words, or -errno.
  */
 static int normalize(const struct opt_all *all, bool stop_at_operand, int argc, char **argv, struct opt_result *out)
 {
-	bool is_value = false;
+	bool is_value = false, is_over = false;
+	int count = 1;
 
 	out->words = calloc((size_t)argc + 1, sizeof(*out->words));
 	if (!out->words)
 		return -ENOMEM;
-	memcpy(out->words, argv, (size_t)argc * sizeof(*argv));
+	out->words[0] = argv[0];
 	for (int i = 1; i < argc; i++) {
 		struct str word = str_of(argv[i]);
+		char **at = &out->words[count++];
 		int r = 0;
 
-		if (is_value) {
+		*at = argv[i];
+		if (is_value || is_over) {
 			is_value = false;
 			continue;
 		}
-		if (str_eq(word, STR("--")) || (stop_at_operand && (word.len < 2 || word.ptr[0] != '-')))
-			break;
+		is_over = str_eq(word, STR("--")) || (stop_at_operand && (word.len < 2 || word.ptr[0] != '-'));
+		if (is_over)
+			continue;
 		if (is_single_dash_name(all, word))
-			r = rewrite(out, &out->words[i]);
+			r = rewrite(out, at, "-", NULL);
+		if (r == 0 && takes_word(all, *at, i + 1 < argc ? argv[i + 1] : NULL))
+			r = rewrite(out, at, "", argv[++i]);
 		if (r < 0)
 			return r;
-		is_value = takes_next(all, str_of(out->words[i]));
+		is_value = takes_next(all, str_of(*at));
 	}
-	return 0;
+	out->words[count] = NULL;
+	return count;
 }
 
 static int say_bad(int c, const char *word, const struct opt_all *all, struct buf *why)
@@ -253,6 +271,7 @@ static int walk_words(struct parse *p, void *config)
 			r = opt_put_from(p->seen, &p->all, o,
 					 optarg    ? optarg
 					 : negated ? "false"
+					 : o->bare ? o->bare
 						   : "true",
 					 config, p->why);
 		else if (o->type == OPT_FLAG)
@@ -268,7 +287,7 @@ static int walk_words(struct parse *p, void *config)
 int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, struct opt_result *out, struct buf *why)
 {
 	scoped(getopt_tables_free) struct getopt_tables *tables = calloc(1, sizeof(*tables));
-	struct parse p = { .argc = argc, .tables = tables, .out = out, .why = why };
+	struct parse p = { .tables = tables, .out = out, .why = why };
 	int r;
 
 	*out = (struct opt_result){ 0 };
@@ -277,8 +296,8 @@ int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, 
 	opt_collect(spec, &p.all);
 	r = build_tables(&p.all, spec->stop_at_operand, tables);
 	if (r == 0)
-		r = normalize(&p.all, spec->stop_at_operand, argc, argv, out);
-	if (r == 0)
+		r = p.argc = normalize(&p.all, spec->stop_at_operand, argc, argv, out);
+	if (r > 0)
 		r = walk_words(&p, NULL);
 	if (r < 0 || out->help)
 		return r;

@@ -34,6 +34,7 @@ struct opt {
 	const char *fallback;       /* default, in the same text form; NULL: zero */
 	const char *const *choices; /* NULL-terminated */
 	const char *arg, *help;     /* help NULL: a working alias that is not listed */
+	const char *bare;           /* the value where a flag that takes one stands alone; NULL: it may not */
 };
 
 /* Tables may be put together: a command lists its fragments. All offsets are of one configuration struct. */
@@ -95,5 +96,5 @@ void opt_words(const struct opt_spec *spec, struct buf *out);
 
 int opt_parse_duration(struct str text, uint64_t *out_ns) warn_unused;
 int opt_parse_size(struct str text, uint64_t *out_bytes) warn_unused;
-/** opt_is_yes - "true", "1", "yes" or "false", "0", "no". Return: 0 or -EBADMSG. */
+/** opt_is_yes - "true", "1", "yes" or "false", "0", "no", in any case. Return: 0 or -EBADMSG. */
 int opt_is_yes(const char *text, bool *out) warn_unused;

@@ -165,7 +165,7 @@ static int apply_line(struct file *f, char *line)
 	if (f->dialect->is_configargparse && o->type == OPT_LIST && value.len >= 2 && value.ptr[0] == '[' &&
 	    value.ptr[value.len - 1] == ']')
 		return put_items(f, o, line + (value.ptr - line) + 1, line + (value.ptr - line) + value.len - 1);
-	return opt_put_from(f->seen, f->all, o, value.ptr, f->config, f->why);
+	return opt_put_from(f->seen, f->all, o, at < 0 && o->bare ? o->bare : value.ptr, f->config, f->why);
 }
 
 int opt_apply_file(const struct opt_dialect *dialect, const struct opt_all *all, const char *path, void *config,

@@ -127,8 +127,8 @@ int opt_is_yes(const char *text, bool *out)
 	static const char *const yes[] = { "true", "1", "yes" }, *const no[] = { "false", "0", "no" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
-		*out = !strcmp(text, yes[i]);
-		if (*out || !strcmp(text, no[i]))
+		*out = !strcasecmp(text, yes[i]);
+		if (*out || !strcasecmp(text, no[i]))
 			return 0;
 	}
 	return -EBADMSG;

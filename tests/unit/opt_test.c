@@ -8,7 +8,7 @@
 
 struct config {
 	bool all, children;
-	uint64_t frequency, duration_ns, size;
+	uint64_t frequency, duration_ns, size, room;
 	const char *addr;
 	size_t format;
 	struct opt_list out;
@@ -25,6 +25,7 @@ static const struct opt opts[] = {
 	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, duration_ns), .arg = "TIME",
 	  .help = "how long" },
 	{ "ring", 0, OPT_SIZE, .at = offsetof(struct config, size), .fallback = "64K", .help = "bytes" },
+	{ "room", 0, OPT_SIZE, .at = offsetof(struct config, room), .bare = "9K", .help = "bytes" },
 	{ "addr", 0, OPT_TEXT, .at = offsetof(struct config, addr), .help = "where" },
 	{ "format", 0, OPT_CHOICE, .at = offsetof(struct config, format), .choices = formats, .help = "format" },
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, out), .help = "file" },
@@ -79,6 +80,35 @@ static void a_command_keeps_its_options(void **state)
 	assert_int_equal(config.frequency, 49);
 	assert_int_equal(result.operand_count, 4);
 	assert_string_equal(result.operands[1], "-addr");
+}
+
+static void a_value_may_be_left_out(void **state)
+{
+	static const struct {
+		const char *words;
+		bool stop;
+		uint64_t want;
+		int operands;
+	} cases[] = {
+		{ "--room -a op", false, KIB(9), 1 },        { "--room 3K op", false, KIB(3), 1 },
+		{ "--room=4K op", false, KIB(4), 1 },        { "op --room", false, KIB(9), 1 },
+		{ "-room 3K -a", false, KIB(3), 0 },         { "-room", false, KIB(9), 0 },
+		{ "-o --room --room 3K", false, KIB(3), 0 }, { "--room 3K op --room 4K", true, KIB(3), 3 },
+		{ "-a -- --room 3K", false, 0, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(freep) char *words = strdup(cases[i].words);
+		scoped(opt_result_release) struct opt_result result;
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+		struct config config;
+
+		print_message("  %s\n", cases[i].words);
+		assert_int_equal(parse(words, cases[i].stop, &config, &result, &why), 0);
+		assert_int_equal(config.room, cases[i].want);
+		assert_int_equal(result.operand_count, cases[i].operands);
+	}
 }
 
 static void refuses(void **state)
@@ -197,6 +227,8 @@ static void keeps_another_programs_habits(void **state)
 	unsetenv("OTHER_NO_CHILDREN");
 	unsetenv("OTHER_OUTPUT");
 	assert_int_equal(parse_other("no-frequency = true\n", "", &config, &why), -EINVAL);
+	assert_int_equal(parse_other("room\nall: TRUE\n", "", &config, &why), 0);
+	assert_true(config.room == KIB(9) && config.all);
 }
 
 static void durations(void **state)
@@ -235,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_every_form),
 		cmocka_unit_test(a_command_keeps_its_options),
+		cmocka_unit_test(a_value_may_be_left_out),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(flags_win_over_environment_over_file),
 		cmocka_unit_test(keeps_another_programs_habits),
