@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/agent_options.h"
 
+#include <ctype.h>
+
 #include "base/log.h"
 
 #define FREQUENCY_MAX 10000
@@ -122,6 +124,8 @@ static const struct opt later[] = {
 };
 
 static const struct opt perf[] = {
+	{ "perf", 0, OPT_FLAG, .at = AT(perf.on), .fallback = "true",
+	  .help = "native stacks; without: as --perf-mode disabled" },
 	{ "perf-dwarf-stack-size", 0, OPT_UINT, .at = AT(perf.dwarf_stack_size), .fallback = "8192", .arg = "BYTES",
 	  .help = "bytes of a stack that are copied where tables are not walked in the kernel" },
 	{ "perf-event", 0, OPT_TEXT, .at = AT(perf.event), .arg = "NAME", .help = "another event than time" },
@@ -135,17 +139,26 @@ static const struct opt perf[] = {
 	{ 0 },
 };
 
+static const char *const java_events[] = { "auto", "cpu", "itimer", "alloc", NULL };
+static const char *const java_lines[] = { "none", "line-of-function", NULL };
+
+static const struct opt sub_commands[] = {
+	{ "file-path", 0, OPT_PATH, .at = AT(upload_file) },
+	{ "resources-dest", 0, OPT_PATH, .at = AT(resources_folder) },
+	{ 0 },
+};
+
 static const struct opt without_meaning[] = {
 	{ "pyperf-user-stacks-pages", 0, OPT_UINT, .at = AT(unused.number[0]) },
 	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
 	{ "python-pyspy-process", 0, OPT_LIST, .at = AT(unused.list[0]) },
 	{ "python-skip-pyperf-profiler-above", 0, OPT_UINT, .at = AT(unused.number[1]) },
-	{ "java-version-check", 0, OPT_FLAG, .at = AT(unused.flag[1]), .fallback = "true" },
-	{ "java-async-profiler-mode", 0, OPT_TEXT, .at = AT(unused.text[0]) },
+	{ "java-no-version-check", 0, OPT_FLAG, .at = AT(unused.flag[1]) },
+	{ "java-async-profiler-mode", 0, OPT_CHOICE, .at = AT(unused.choice[0]), .choices = java_events },
 	{ "java-async-profiler-safemode", 0, OPT_UINT, .at = AT(unused.number[2]), .max = 63 },
-	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.text[1]) },
+	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.features) },
 	{ "java-async-profiler-args", 0, OPT_TEXT, .at = AT(unused.text[2]) },
-	{ "java-safemode", 0, OPT_TEXT, .at = AT(unused.text[3]) },
+	{ "java-safemode", 0, OPT_TEXT, .at = AT(unused.text[3]), .bare = "all" },
 	{ "java-jattach-timeout", 0, OPT_UINT, .at = AT(unused.number[3]), .min = 1, .fallback = "30" },
 	{ "java-async-profiler-mcache", 0, OPT_UINT, .at = AT(unused.number[4]), .max = 255, .fallback = "30" },
 	{ "java-collect-spark-app-name-as-appid", 0, OPT_FLAG, .at = AT(unused.flag[2]) },
@@ -153,7 +166,7 @@ static const struct opt without_meaning[] = {
 	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(unused.text[4]) },
 	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(unused.flag[4]) },
 	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(unused.flag[5]) },
-	{ "java-line-numbers", 0, OPT_TEXT, .at = AT(unused.text[5]) },
+	{ "java-line-numbers", 0, OPT_CHOICE, .at = AT(unused.choice[1]), .choices = java_lines },
 	{ "java-collect-thread-names", 0, OPT_FLAG, .at = AT(unused.flag[6]) },
 	{ "php-proc-filter", 0, OPT_TEXT, .at = AT(unused.text[6]) },
 	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },
@@ -177,6 +190,7 @@ const struct opt_group agent_option_groups[] = {
 	{ "Profiler perf", perf },
 	{ "Sending", sending },
 	{ "Logging", logging },
+	{ NULL, sub_commands },
 	{ NULL, without_meaning },
 	{ 0 },
 };
@@ -187,6 +201,38 @@ const struct opt_dialect agent_dialect = {
 	.is_configargparse = true,
 };
 
+/* "2mb", "100KB", "5 GiB", "1024": units are binary. Source: gprofiler/main.py, humanfriendly.parse_size(). */
+static bool is_size(struct str text)
+{
+	static const char *const units[] = { "",    "b", "k",  "kb",  "kib", "m",  "mb",
+					     "mib", "g", "gb", "gib", "t",   "tb", "tib" };
+	struct str unit;
+	size_t i = 0;
+
+	while (i < text.len && isdigit((unsigned char)text.ptr[i]))
+		i++;
+	if (!i)
+		return false;
+	if (i < text.len && text.ptr[i] == '.')
+		for (i++; i < text.len && isdigit((unsigned char)text.ptr[i]);)
+			i++;
+	unit = str_trim(str_skip(text, i));
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (unit.len == strlen(units[i]) && !strncasecmp(unit.ptr, units[i], unit.len))
+			return true;
+	return false;
+}
+
+static bool are_features(struct str text)
+{
+	struct str one;
+
+	while (text.len && str_next(&text, ',', &one))
+		if (!str_eq(one, STR("probesp")) && !str_eq(one, STR("vtable")) && !str_eq(one, STR("comptask")))
+			return false;
+	return true;
+}
+
 /* What may not stand together. Return: what is wrong, or NULL. Source: gprofiler/main.py, "if args.... parser.error".
  */
 static const char *find_conflict(const struct agent_options *o)
@@ -195,6 +241,10 @@ static const char *find_conflict(const struct agent_options *o)
 	bool dwarf = unwind_options_copies(&s->unwind), allocation = o->mode == AGENT_MODE_ALLOCATION;
 	const char *node = o->later_mode[AGENT_LATER_nodejs];
 
+	if (o->alloc_interval && !is_size(str_of(o->alloc_interval)))
+		return "--alloc-interval is a size: 2mb";
+	if (o->unused.features && !are_features(str_of(o->unused.features)))
+		return "--java-async-profiler-features are of probesp, vtable and comptask";
 	if (o->perf.event_period && s->frequency)
 		return "--perf-event-period and --profiling-frequency do not go together";
 	if (o->mode == AGENT_MODE_CPU && o->alloc_interval)
@@ -205,13 +255,16 @@ static const char *find_conflict(const struct agent_options *o)
 		return "--upload-results needs --token";
 	if (o->upload && !s->service_name)
 		return "--upload-results needs --service-name";
+	if (o->upload_file || o->resources_folder)
+		return "--file-path is for upload-file, --resources-dest for extract-resources";
 	if (!o->upload && !o->output_dir)
 		return "where to: --output-dir DIR, or --upload-results";
 	if (o->perf.dwarf_stack_size > DWARF_STACK_MAX)
 		return "--perf-dwarf-stack-size is at most 65528";
 	if (o->mode == AGENT_MODE_CPU && dwarf && s->frequency > DWARF_FREQUENCY_MAX)
 		return "--profiling-frequency is at most 100 with --perf-mode dwarf or smart";
-	if (node && (!strcmp(node, "perf") || !strcmp(node, "attach-maps")) && unwind_options_is_dwarf(&s->unwind))
+	if (node && (!strcmp(node, "perf") || !strcmp(node, "attach-maps")) &&
+	    (unwind_options_is_dwarf(&s->unwind) || unwind_options_only_runtime(&s->unwind)))
 		return "--nodejs-mode perf and attach-maps need --perf-mode fp or smart";
 	if (o->spawned && o->pids.count)
 		return "--profile-spawned-processes and --pids do not go together";
@@ -267,11 +320,37 @@ static int check_later(const struct command *c, const struct agent_options *o)
 	return EXIT_DONE;
 }
 
+/* Neither the system nor any runtime is profiled. */
+static bool is_nothing_left(const struct session_options *s)
+{
+	uint32_t without = runtime_options_without(&s->runtimes);
+	const struct runtime *runtime;
+
+	for (size_t i = 0; (runtime = runtime_at(i)); i++)
+		if (!(without >> runtime->id & 1))
+			return false;
+	return unwind_options_only_runtime(&s->unwind);
+}
+
+/* Fargate lets nobody sample the system, and containers see their own processes only. */
+static void apply_fargate(struct agent_options *o)
+{
+	const char *where = getenv("AWS_EXECUTION_ENV");
+
+	if (!where || strcmp(where, "AWS_ECS_FARGATE") != 0)
+		return;
+	unwind_options_only_runtimes(&o->session.unwind);
+	o->without_pidns_check = true;
+}
+
 int agent_options_check(const struct command *c, struct agent_options *o)
 {
-	const char *conflict = find_conflict(o);
+	const char *conflict;
 	int e;
 
+	if (!o->perf.on)
+		unwind_options_only_runtimes(&o->session.unwind);
+	conflict = find_conflict(o);
 	if (conflict) {
 		command_fail(c, "%s", conflict);
 		return EXIT_USAGE;
@@ -281,8 +360,9 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 		return e;
 	if (o->mode == AGENT_MODE_ALLOCATION)
 		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
-	if (o->mode == AGENT_MODE_NONE)
-		return command_fail(c, "--mode none: all profilers are disabled");
+	apply_fargate(o);
+	if (o->mode == AGENT_MODE_NONE || is_nothing_left(&o->session))
+		return command_fail(c, "all profilers are disabled");
 	if (o->perf.event)
 		return command_fail(c, "--perf-event: only time is sampled yet");
 	if (o->upload && !o->output_dir)
@@ -291,6 +371,16 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 		return command_fail(c, "--enable-heartbeat-server is not there yet");
 	o->session.frequency = o->session.frequency ? o->session.frequency : FREQUENCY;
 	return EXIT_DONE;
+}
+
+static void warn_deprecated(const char *name, bool is_set, const char *version)
+{
+	char line[120];
+
+	if (!is_set)
+		return;
+	(void)snprintf(line, sizeof(line), "%s is deprecated and removed in version %s", name, version);
+	log_warn(line);
 }
 
 void agent_options_warn(const struct agent_options *o)
@@ -304,4 +394,7 @@ void agent_options_warn(const struct agent_options *o)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
 	if (o->upload)
 		log_warn("--upload-results: nothing is sent yet, files are written");
+	warn_deprecated("--spark-sample-period", o->unused.number[6], "1.42.0");
+	warn_deprecated("--collect-spark-metrics", o->unused.flag[8], "1.42.0");
+	warn_deprecated("--databricks-job-name-as-service-name", o->unused.flag[9], "1.49.0");
 }

@@ -58,10 +58,14 @@ struct agent_options {
 		uint64_t dwarf_stack_size, event_period, max_cgroups, max_docker_containers;
 		const char *event, *hw_events_file;
 		bool no_memory_restart, use_cgroups;
+		bool on; /* not --no-perf */
 	} perf;
+	/* of sub-commands */
+	const char *upload_file, *resources_folder;
 	/* taken, without meaning here */
 	struct agent_unused {
-		const char *text[16];
+		const char *text[16], *features;
+		size_t choice[2];
 		uint64_t number[16];
 		bool flag[24];
 		struct opt_list list[2];

@@ -144,6 +144,110 @@ static void every_option_from_every_source(void **state)
 	assert_true(count > 100);
 }
 
+/* gprofiler/main.py, parse_cmd_args(), and the arguments of its profilers: all of them, with a value that they take and
+ * one that they do not. NULL: it takes none, or any. */
+static const struct {
+	const char *name, *good, *bad;
+} known[] = {
+	{ "pid-file", "x", NULL },
+	{ "profiling-frequency", "11", "0" },
+	{ "profiling-duration", "60", "1.5" },
+	{ "min-duration", "10", "0" },
+	{ "insert-dso-name", NULL, NULL },
+	{ "output-dir", "x", NULL },
+	{ "flamegraph", NULL, NULL },
+	{ "no-flamegraph", NULL, NULL },
+	{ "mode", "cpu", "memory" },
+	{ "alloc-interval", "2mb", "much" },
+	{ "rotating-output", NULL, NULL },
+	{ "pids", "1,2", NULL },
+	{ "max-processes-runtime-profiler", "10", "0" },
+	{ "skip-system-profilers-above", "600", "0" },
+	{ "rootless", NULL, NULL },
+	{ "log-usage", NULL, NULL },
+	{ "upload-results", NULL, NULL },
+	{ "dont-disable-core-files", NULL, NULL },
+	{ "verbose", NULL, NULL },
+	{ "continuous", NULL, NULL },
+	{ "disable-container-names", NULL, NULL },
+	{ "disable-pidns-check", NULL, NULL },
+	{ "disable-metrics-collection", NULL, NULL },
+	{ "disable-metadata-collection", NULL, NULL },
+	{ "disable-application-identifiers", NULL, NULL },
+	{ "app-id-args-filter", "-D.*", NULL },
+	{ "disable-application-metadata", NULL, NULL },
+	{ "profile-api-version", "v1", "v2" },
+	{ "controller-pid", "1", "-1" },
+	{ "external-metadata", "x", NULL },
+	{ "profile-spawned-processes", NULL, NULL },
+	{ "diagnostics", NULL, NULL },
+	{ "heartbeat-file", "x", NULL },
+	{ "enable-heartbeat-server", NULL, NULL },
+	{ "heartbeat-interval", "30", "0" },
+	{ "spark-sample-period", "120", "x" },
+	{ "collect-spark-metrics", NULL, NULL },
+	{ "databricks-job-name-as-service-name", NULL, NULL },
+	{ "server-host", "http://a", NULL },
+	{ "api-server", "http://a", NULL },
+	{ "glogger-server", "http://a", NULL },
+	{ "server-upload-timeout", "120", "0" },
+	{ "token", "x", NULL },
+	{ "service-name", "x", NULL },
+	{ "curlify-requests", NULL, NULL },
+	{ "no-verify", NULL, NULL },
+	{ "log-file", "x", NULL },
+	{ "log-rotate-max-size", "5242880", "x" },
+	{ "log-rotate-backup-count", "1", "x" },
+	{ "dont-send-logs", NULL, NULL },
+	{ "dotnet-mode", "disabled", "perf" },
+	{ "no-dotnet", NULL, NULL },
+	{ "python-mode", "py-spy", "perf" },
+	{ "no-python", NULL, NULL },
+	{ "java-mode", "disabled", "perf" },
+	{ "no-java", NULL, NULL },
+	{ "perf-mode", "smart", "lbr" },
+	{ "no-perf", NULL, NULL },
+	{ "php-mode", "none", "perf" },
+	{ "no-php", NULL, NULL },
+	{ "ruby-mode", "none", "perf" },
+	{ "no-ruby", NULL, NULL },
+	{ "nodejs-mode", "none", "fp" },
+	{ "no-nodejs", NULL, NULL },
+	{ "no-python-versions", NULL, NULL },
+	{ "pyperf-user-stacks-pages", "0", "-1" },
+	{ "python-pyperf-verbose", NULL, NULL },
+	{ "python-pyspy-process", "1,2", NULL },
+	{ "python-skip-pyperf-profiler-above", "0", "x" },
+	{ "java-no-version-check", NULL, NULL },
+	{ "java-async-profiler-mode", "itimer", "wall" },
+	{ "java-async-profiler-safemode", "63", "64" },
+	{ "java-async-profiler-features", "probesp,vtable,comptask", "probesp,x" },
+	{ "java-async-profiler-args", "x", NULL },
+	{ "java-safemode", NULL, NULL },
+	{ "java-safemode", "hserr", NULL },
+	{ "java-jattach-timeout", "30", "0" },
+	{ "java-async-profiler-mcache", "255", "256" },
+	{ "java-collect-spark-app-name-as-appid", NULL, NULL },
+	{ "java-async-profiler-no-report-meminfo", NULL, NULL },
+	{ "java-collect-jvm-flags", "all", NULL },
+	{ "java-full-hserr", NULL, NULL },
+	{ "java-include-method-modifiers", NULL, NULL },
+	{ "java-line-numbers", "line-of-function", "all" },
+	{ "java-collect-thread-names", NULL, NULL },
+	{ "perf-dwarf-stack-size", "65528", "65529" },
+	{ "perf-no-memory-restart", NULL, NULL },
+	{ "perf-use-cgroups", NULL, NULL },
+	{ "perf-max-cgroups", "50", "x" },
+	{ "perf-max-docker-containers", "0", "x" },
+	{ "perf-event", "cycles", NULL },
+	{ "perf-event-period", "1", "0" },
+	{ "hw-events-file", "x", NULL },
+	{ "php-proc-filter", "php-fpm", NULL },
+	{ "enable-hw-metrics-collection", NULL, NULL },
+	{ "perfspect-path", "x", NULL },
+	{ "perfspect-duration", "60", "0" },
+};
+
 static int check(const char *words)
 {
 	const struct opt_dialect dialect = { .environment = "NOBODY_", .is_configargparse = true };
@@ -164,6 +268,115 @@ static int check(const char *words)
 		return EXIT_USAGE;
 	}
 	return agent_options_check(NULL, &config);
+}
+
+/* Whether it then can do what was asked is another matter: a word that is known is no usage error by itself. */
+static int check_one(const char *name, const char *value)
+{
+	char words[200];
+
+	(void)snprintf(words, sizeof(words), "-o x --%s%s%s", name, value ? "=" : "", value ? value : "");
+	return check(words);
+}
+
+static void every_option_of_gprofiler(void **state)
+{
+	static const char *const with[] = { "alloc-interval", "perf-event-period", "hw-events-file",
+					    "enable-heartbeat-server", "upload-results" }; /* need others */
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		bool alone = true;
+		int e = check_one(known[i].name, known[i].good);
+
+		for (size_t j = 0; j < ARRAY_SIZE(with); j++)
+			alone &= strcmp(with[j], known[i].name) != 0;
+		if (e == EXIT_USAGE)
+			print_message("  %s: %s\n", known[i].name, said);
+		assert_true(alone ? e != EXIT_USAGE : e == EXIT_USAGE && !strstr(said, "unknown"));
+		if (!known[i].bad)
+			continue;
+		assert_int_equal(check_one(known[i].name, known[i].bad), EXIT_USAGE);
+		print_message("  %s\n", said);
+		assert_non_null(strstr(said, known[i].name));
+		assert_null(strchr(said, '\n'));
+	}
+}
+
+/* Defaults as gProfiler's, where they have a meaning here. */
+static void defaults(void **state)
+{
+	static const struct {
+		const char *name, *want;
+	} cases[] = {
+		{ "pid-file", "/var/run/gprofiler.pid" },
+		{ "profiling-duration", "60" },
+		{ "flamegraph", "true" },
+		{ "mode", "cpu" },
+		{ "heartbeat-interval", "30" },
+		{ "server-host", "https://profiler.granulate.io" },
+		{ "api-server", "https://api.granulate.io" },
+		{ "server-upload-timeout", "120" },
+		{ "verify", "true" },
+		{ "log-file", "/var/log/gprofiler/gprofiler.log" },
+		{ "log-rotate-max-size", "5242880" },
+		{ "log-rotate-backup-count", "1" },
+		{ "python-mode", "auto" },
+		{ "perf-mode", "fp" },
+		{ "perf-dwarf-stack-size", "8192" },
+		{ "java-jattach-timeout", "30" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct opt *found = NULL;
+
+		for (const struct opt_group *g = agent_option_groups; g->opts; g++)
+			for (const struct opt *o = g->opts; o->name; o++)
+				if (!strcmp(o->name, cases[i].name))
+					found = o;
+		assert_non_null(found);
+		assert_string_equal(found->fallback, cases[i].want);
+	}
+}
+
+/* A value that may be left out, words that are joined, and names that are cut short. */
+static void forms(void **state)
+{
+	static const struct {
+		const char *words;
+		int want;
+	} cases[] = {
+		{ "-o x --java-safemode -c", EXIT_DONE },
+		{ "-c --java-safemode all -o x", EXIT_DONE },
+		{ "--java-safemode -o x", EXIT_DONE },
+		{ "--java-safemode x -o", EXIT_USAGE },
+		{ "-cvo x", EXIT_DONE },
+		{ "-o x --profiling-dur 5 --contin", EXIT_DONE },
+		{ "-o x --profiling 5", EXIT_USAGE },
+		{ "-o x --no-per", EXIT_USAGE }, /* perf, perf-no-memory-restart */
+		{ "-o x --no-perf --no-python", EXIT_FAILED },
+		{ "-o x --perf-mode none --python-mode disabled", EXIT_FAILED },
+		{ "-o x --file-path y", EXIT_USAGE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int e = check(cases[i].words);
+
+		print_message("  %s: %s\n", cases[i].words, said);
+		assert_int_equal(e, cases[i].want);
+	}
+}
+
+static void fargate(void **state)
+{
+	(void)state;
+	setenv("AWS_EXECUTION_ENV", "AWS_ECS_FARGATE", 1);
+	assert_int_equal(check("-o x"), EXIT_DONE);
+	assert_int_equal(check("-o x --no-python"), EXIT_FAILED); /* nobody samples the system there */
+	unsetenv("AWS_EXECUTION_ENV");
+	assert_int_equal(check("-o x --no-python"), EXIT_DONE);
 }
 
 /* gProfiler's README and gprofiler/main.py: what it takes, and what it refuses with exit 2. */
@@ -191,6 +404,7 @@ static void what_goes_together(void **state)
 		{ "-o x --perf-dwarf-stack-size 65529", EXIT_USAGE, "65528" },
 		{ "-o x --perf-mode dwarf -f 101", EXIT_USAGE, "at most 100" },
 		{ "-o x --perf-mode dwarf --nodejs-mode perf", EXIT_USAGE, "--nodejs-mode" },
+		{ "-o x --no-perf --nodejs-mode attach-maps", EXIT_USAGE, "--nodejs-mode" },
 		{ "-o x --profile-spawned-processes --pids 1", EXIT_USAGE, "--pids" },
 		{ "-o x --enable-heartbeat-server", EXIT_USAGE, "--upload-results" },
 		{ "-o x --perf-event-period 5", EXIT_USAGE, "--perf-event" },
@@ -219,6 +433,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_option_from_every_source),
+		cmocka_unit_test(every_option_of_gprofiler),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(forms),
+		cmocka_unit_test(fargate),
 		cmocka_unit_test(what_goes_together),
 	};
 
