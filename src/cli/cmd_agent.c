@@ -308,16 +308,56 @@ static int prepare(struct agent *a)
 	return e;
 }
 
+static int fail_usage(const char *what)
+{
+	command_fail(&command_agent, "%s", what);
+	return EXIT_USAGE;
+}
+
+/* There are no helper programs that could be copied. */
+static int extract_resources(const struct agent_options *o)
+{
+	const char *folder = o->resources_folder;
+	int r = folder ? io_make_folders(folder) : 0;
+
+	if (!folder)
+		return fail_usage("extract-resources needs --resources-dest DIR");
+	if (r == 0 && mkdir(folder, 0755) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r < 0)
+		return command_fail(&command_agent, "--resources-dest: cannot make '%s': %s", folder, strerror(-r));
+	return EXIT_DONE;
+}
+
+static int upload_file(const struct agent_options *o)
+{
+	if (!o->upload_file)
+		return fail_usage("upload-file needs --file-path FILE");
+	if (!o->token)
+		return fail_usage("upload-file needs --token");
+	if (!o->session.service_name)
+		return fail_usage("upload-file needs --service-name");
+	return command_fail(&command_agent, "upload-file: nothing can be sent yet");
+}
+
+static int sub_command(const struct agent_options *o, const char *word)
+{
+	if (!strcmp(word, "extract-resources"))
+		return extract_resources(o);
+	if (!strcmp(word, "upload-file"))
+		return upload_file(o);
+	command_fail(&command_agent, "unknown sub-command '%s'", word);
+	return EXIT_USAGE;
+}
+
 static int run(void *config, int operand_count, char **operands)
 {
 	scoped(agent_release) struct agent a = {
 		.options = config, .lock = -1, .signals = -1, .controller = -1, .external = BUF_INIT(MIB(1))
 	};
-	int e = prepare(&a);
+	int e = operand_count ? sub_command(a.options, operands[0]) : prepare(&a);
 
-	(void)operand_count;
-	(void)operands;
-	if (e != EXIT_DONE)
+	if (e != EXIT_DONE || operand_count)
 		return e;
 	agent_options_warn(a.options);
 	look_how_crowded(a.options);
@@ -340,5 +380,6 @@ const struct command command_agent = {
 	.groups = agent_option_groups,
 	.dialect = &agent_dialect,
 	.config_size = sizeof(struct agent_options),
+	.operands_max = 1, /* a sub-command of gProfiler */
 	.run = run,
 };

@@ -112,6 +112,12 @@ static int usage_error(const struct command *c, struct str why)
 	return EXIT_USAGE;
 }
 
+/* To ConfigArgParse a file that cannot be read is one, too. */
+static bool is_usage_error(const struct command *c, int r)
+{
+	return r == -EINVAL || (r != -ENOMEM && c->dialect && c->dialect->is_configargparse);
+}
+
 static int check_operands(const struct command *c, int count)
 {
 	if (count < c->operands_min) {
@@ -137,8 +143,8 @@ int command_main(const struct command *c, int argc, char **argv)
 		return command_fail(c, "out of memory");
 	r = opt_parse(&spec, argc, argv, config, &result, &text);
 	if (r < 0)
-		return r == -EINVAL ? usage_error(c, buf_str(&text))
-				    : command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
+		return is_usage_error(c, r) ? usage_error(c, buf_str(&text))
+					    : command_fail(c, "%s", text.len ? buf_cstr(&text) : strerror(-r));
 	if (result.help) {
 		command_help(c, &text);
 		return command_print(c, &text);

@@ -71,6 +71,15 @@ static int special(struct str word, int argc, char **argv)
 	return r == 0 || r == -EPIPE ? EXIT_DONE : EXIT_FAILED; /* of a closed pipe: the reader has seen enough */
 }
 
+/* Wherever it stands: gProfiler does nothing else then. */
+static bool wants_version(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--version"))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
@@ -80,7 +89,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
 	signal(SIGXFSZ, SIG_IGN);
 	c = command_of_program(argc ? argv[0] : "");
-	if (c && argc == 2 && !strcmp(argv[1], "--version")) {
+	if (c && wants_version(argc, argv)) {
 		puts(HEARTH_VERSION); /* as gProfiler's, whose readers want three numbers */
 		return EXIT_DONE;
 	}
