@@ -36,6 +36,11 @@ void log_set_style(enum log_style style)
 	atomic_store(&log_style, style);
 }
 
+enum log_style log_get_style(void)
+{
+	return (enum log_style)atomic_load(&log_style);
+}
+
 void log_set_json(bool json)
 {
 	log_set_style(json ? LOG_STYLE_JSON : LOG_STYLE_PLAIN);
@@ -141,7 +146,7 @@ static void format(struct buf *line, enum log_level level, const char *message, 
 {
 	static const char *const names[] = { "debug", "info", "warning", "error" };
 
-	switch ((enum log_style)atomic_load(&log_style)) {
+	switch (log_get_style()) {
 	case LOG_STYLE_JSON:
 		write_json(line, names[level], message, fields, count);
 		break;

@@ -29,6 +29,7 @@ enum log_style {
 
 void log_set_level(enum log_level level); /* of stderr; a file gets all */
 void log_set_style(enum log_style style);
+enum log_style log_get_style(void);
 /** log_to_stdout - in place of stderr. Before log_start(). */
 void log_to_stdout(void);
 /** log_set_json - every line is a JSON object with ts, level and msg from now on. */

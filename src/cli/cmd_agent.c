@@ -98,14 +98,13 @@ static int find_pids(struct agent *a)
 /* Lines that other programs look for are gProfiler's. */
 static int open_log(const struct agent_options *o)
 {
-	int r;
+	int r = log_start_file(o->log_file, o->log_rotate_bytes, (unsigned int)o->log_rotate_count);
 
+	if (r < 0)
+		return command_fail(&command_agent, "--log-file: cannot write '%s': %s", o->log_file, strerror(-r));
 	log_set_style(LOG_STYLE_GPROFILER);
 	log_set_level(o->verbose ? LOG_DEBUG : LOG_INFO);
 	log_to_stdout();
-	r = log_start_file(o->log_file, o->log_rotate_bytes, (unsigned int)o->log_rotate_count);
-	if (r < 0)
-		return command_fail(&command_agent, "--log-file: cannot write '%s': %s", o->log_file, strerror(-r));
 	r = log_start();
 	return r < 0 ? command_fail(&command_agent, "cannot start a thread: %s", strerror(-r)) : EXIT_DONE;
 }

@@ -74,6 +74,11 @@ static void say(const struct command *c, struct str message)
 {
 	scoped(buf_release) struct buf line = BUF_INIT(KIB(64));
 
+	if (log_get_style() == LOG_STYLE_GPROFILER) { /* its errors are lines of its log, once that is open */
+		safe_add(&line, message);
+		log_error(buf_cstr(&line));
+		return;
+	}
 	buf_addf(&line, "hearth %s: ", c->name);
 	safe_add(&line, message);
 	buf_addc(&line, '\n');

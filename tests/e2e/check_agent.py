@@ -4,12 +4,13 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import time
 
-from support import HEARTH, QUICK, SAMPLED, TICK, Tap, need, path, start, workload
+from support import HEARTH, QUICK, SAMPLED, TICK, Tap, need, path, run, start, workload
 
 tap = Tap("agent")
 need(tap)
@@ -211,21 +212,105 @@ tap.ok(said.count(f"Profiling spawned process {loads[-1].pid}\n") == 1 and re.se
 for load in loads:
     load.kill()
 
+# The header, as the readers of .col files know it. Source: gprofiler/merge.py and the Performance Studio's agent_collector.
+with open(os.path.join(path("one"), "last_profile.col")) as f:
+    head, line = json.loads(f.readline()[2:]), f.readline()
+tap.ok(list(head) == ["containers", "container_names_enabled", "metadata", "metrics", "application_metadata", "application_metadata_enabled", "profiling_mode",
+                      "hwmetrics", "htmlblob", "flamegraph_html", "sampling_event", "sampling_mode", "sampling_frequency"], "its keys in order", list(head))
+tap.ok(re.fullmatch(r"\d+;[^;]*;[^;]+(;[^;]+)* \d+\n?", line), "a line: index, container, comm, frames, count", line[:200])
+meta = head["metadata"]
+tap.ok(meta["run_mode"] in ("k8s", "container", "standalone_executable", "local_python") and re.fullmatch(r"\d+\.\d+\.\d+", meta["agent_version"])
+       and re.fullmatch(r"([0-9A-F]{2}:){5}[0-9A-F]{2}", meta["mac_address"]) and meta["processors"] > 0 and meta["memory_capacity_mb"] > 0
+       and meta["cloud_provider"] in ("aws", "gcp", "azure", "unknown") and isinstance(meta["python_version"], str), "what a Studio takes", meta)
+for variable, mode, kind in (("GPROFILER_IN_K8S", "k8s", "k8s"), ("GPROFILER_IN_CONTAINER", "container", "containers")):
+    agent(mode, "-d", "1", "--no-flamegraph", env={variable: "1"})
+    meta = frames(mode, "last_profile.col")[1]["metadata"]
+    tap.ok((meta["run_mode"], meta["deployment_type"]) == (mode, kind), f"{variable}: where it runs", (meta["run_mode"], meta["deployment_type"]))
+
+# What cannot be sent.
+done = agent("sent", "-d", "1", "--no-flamegraph", "-u", "--token", "t", "--service-name", "s")
+tap.ok(done.returncode == 0 and "WARNING: gprofiler: --upload-results: nothing is sent yet" in done.stdout, "-u with -o: one warning, and files", done.stdout)
+
+# A full disk in the middle of a cycle: that one is lost, and told; the next ones have their files.
+process = start(*words("full", "-c", "-d", "2", "--no-flamegraph"), stdout=subprocess.PIPE, text=True)
+
+
+def wait_for(count):
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not (os.path.isdir(path("full")) and len(profiles("full")) >= count):
+        time.sleep(0.1)
+    return len(profiles("full"))
+
+
+before = wait_for(1)
+resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+time.sleep(5)
+files = sorted(os.listdir(path("full")))
+tap.ok(len(profiles("full")) <= before + 1 and os.readlink(os.path.join(path("full"), "last_profile.col")) == profiles("full")[-1]
+       and not set(files) - set(profiles("full")) - {"last_profile.col"}, "a full disk: nothing half, the link stays", files)
+held = len(profiles("full"))
+resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+tap.ok(wait_for(held + 1) > held, "and it goes on when there is room again")
+process.send_signal(signal.SIGTERM)
+out, _ = process.communicate(timeout=30)
+tap.ok(process.returncode == 0 and "] ERROR: gprofiler: a cycle's files cannot be written" in out, "and says so", out[-400:])
+
 # Wrong ones.
-tap.ok(agent("wrong", "--profiling-frequency", "0").returncode == 2, "a usage error is 2")
+
+
+def refused(done, status, *said):
+    """One line on stderr says why."""
+    lines = [line for line in done.stderr.splitlines() if "the lock holds in this network namespace only" not in line]
+    return done.returncode == status and len(lines) == 1 and all(text in lines[0] for text in said)
+
+
+for options, said in ((("--profiling-frequency", "0"), "--profiling-frequency"), (("--nonsense",), "--nonsense"), (("--mode", "x"), "--mode"),
+                      (("-u",), "--token"), (("--pids", "x"), "--pids"), (("--perf-event-period", "5"), "--perf-event"),
+                      (("--config", "/nonexistent"), "/nonexistent"), (("--config", path("one")), path("one"))):
+    done = agent("wrong", *options)
+    tap.ok(refused(done, 2, said), f"a usage error: {' '.join(options)}", done.stderr)
+with open(path("bad.ini"), "w") as f:
+    f.write("continuous\nmystery: 5\n")
+done = agent("wrong", "--config", path("bad.ini"))
+tap.ok(refused(done, 2, "mystery", "line 2"), "a usage error: in the file", done.stderr)
+done = agent("wrong", env={"GPROFILER_CONTINUOUS": "perhaps"})
+tap.ok(refused(done, 2, "GPROFILER_CONTINUOUS"), "a usage error: in the environment", done.stderr)
+done = run(HEARTH, "agent", "-u", "--token", "t", "--service-name", "s")
+tap.ok(refused(done, 1, "--output-dir"), "-u without -o: nothing can be sent", done.stderr)
+done = agent("wrong", "--perf-event", "cycles")
+tap.ok(refused(done, 1, "--perf-event"), "what comes later is no usage error", done.stderr)
+
+done = agent("wrong", "-d", "1", "--rootless")
+tap.ok((done.returncode, done.stderr) == (1, "Conflict, running with --rootless and as root, rerun with --rootless or as root (but not both).\n"),
+       "--rootless as root", done.stderr)
+done = subprocess.run(words("wrong", "-d", "1"), capture_output=True, text=True, timeout=60, user=65534, group=65534)
+tap.ok((done.returncode, done.stderr) == (1, "Not running as root, rerun with --rootless or as root.\n"), "not root", done.stderr)
+done = agent("wrong", "-d", "1", "--host-root", path("one"))
+tap.ok(done.returncode == 1 and done.stderr.startswith("Please run me in the init PID namespace! In Docker, make sure you pass '--pid=host'. In Kubernetes, add "
+       "'hostPID: true' in the Pod spec.\n"), "in a pid namespace", done.stderr)
+
 with open(path("wall"), "w"):
     pass
 done = agent("wall", "-d", "1")
-said = done.stdout + done.stderr
-tap.ok(done.returncode == 1 and "no directory" in said, "a file in the directory's place", said)
+tap.ok(done.returncode == 1 and re.search(r"^\[.*\] ERROR: gprofiler: --output-dir: .* is no directory$", done.stdout, re.M), "a file in the directory's place", done.stdout + done.stderr)
+done = agent("wrong", "-d", "1", "--log-file", path("one"))
+tap.ok(refused(done, 1, "--log-file"), "a log file that cannot be written", done.stderr)
+done = agent("no-pid", "-d", "1", "--no-flamegraph", "--pid-file", path("wall/pid"))
+tap.ok(done.returncode == 0 and "WARNING: gprofiler: the pid file cannot be written" in done.stdout, "a pid file that cannot be written is only told", done.stdout)
 with socket.socket(socket.AF_UNIX) as held:
     held.bind(LOCK)
     tap.ok(agent("second", "-d", "1").returncode == 1, "gProfiler itself holds the lock: refused")
+
+# As gprofiler.
 link = path("gprofiler")
 os.symlink(os.path.abspath(HEARTH), link)
-version = subprocess.run([link, "--version"], capture_output=True, text=True)
+version = run(link, "-c", "--version")
 tap.ok(version.returncode == 0 and re.fullmatch(r"\d+\.\d+\.\d+\n", version.stdout), "as gprofiler: the version", version.stdout)
-tap.ok(subprocess.run([link], capture_output=True).returncode == 2, "as gprofiler: no sub-command is needed")
+tap.ok(refused(run(link), 2, "--output-dir"), "as gprofiler: no sub-command is needed")
+done = run(link, "extract-resources", "--resources-dest", path("resources/all"))
+tap.ok(done.returncode == 0 and os.path.isdir(path("resources/all")), "extract-resources makes its folder", done.stderr)
+tap.ok(refused(run(link, "upload-file", "--file-path", path("wall"), "--token", "t"), 2, "--service-name"), "upload-file has usage errors")
+tap.ok(refused(run(link, "upload-file", "--file-path", path("wall"), "--token", "t", "--service-name", "s"), 1, "upload-file"), "upload-file: not there yet")
 
 
 def resident(pid):
