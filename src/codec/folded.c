@@ -1,159 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folded stacks, one line per stack: "comm;frame;...;leaf count". */
+/* Folded stacks, one line per stack: "comm;frame;...;leaf count", or "... before count" of a difference. */
 #include "codec/folded.h"
 
-#include "base/array.h"
 #include "base/u64map.h"
 #include "base/utf8.h"
+#include "codec/folded_lines.h"
 #include "codec/stack_text.h"
 
 #define OUT_MAX GIB(4)
 #define LINES_STEP 64 /* lines between two looks whether to stop */
-#define UNKNOWN "[unknown]"
 #define BOM "\xef\xbb\xbf"
 
 /* Writing */
 
-static struct str suffix_of(enum model_kind kind, bool is_inlined)
+static void add_count(struct buf *out, uint64_t count)
 {
-	if (kind == MODEL_KIND_KERNEL)
-		return STR("_[k]");
-	if (is_inlined || kind == MODEL_KIND_JAVA_INLINED)
-		return STR("_[i]");
-	if (kind == MODEL_KIND_JIT || kind == MODEL_KIND_JAVA || kind == MODEL_KIND_JAVA_C1)
-		return STR("_[j]");
-	if (model_kind_is_runtime(kind))
-		return model_kind_suffix(kind);
-	return STR("");
-}
-
-struct folded_line {
-	size_t at, len; /* in the writer's text */
-	uint64_t count;
-};
-
-struct folded_out {
-	const struct model *m;
-	struct stack_text stacks;
-	struct buf text; /* all lines end to end, without counts */
-	struct folded_line *lines;
-	size_t lines_count, lines_cap;
-};
-
-static void folded_out_release(struct folded_out *o)
-{
-	stack_text_release(&o->stacks);
-	buf_release(&o->text);
-	free(o->lines);
-}
-
-static bool is_digits(struct str s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if ((s.ptr[i] < '0' || s.ptr[i] > '9') && s.ptr[i] != '.')
-			return false;
-	return s.len;
-}
-
-/* What a reader of this format would take for something else at the end of a line: blanks before the count go away, and
- * the blank before a last word of digits ("task 5") becomes '_', since flamegraph.pl and others read two numbers there.
- */
-static void tame_end(struct buf *text, size_t start)
-{
-	struct str line;
-	ptrdiff_t blank;
-
-	if (text->error)
-		return;
-	while (text->len > start && text->ptr[text->len - 1] == ' ')
-		text->len--;
-	if (text->len == start) { /* neither a comm nor a frame */
-		buf_adds(text, STR(UNKNOWN));
-		return;
-	}
-	line = str_n(text->ptr + start, text->len - start);
-	blank = str_rfind(line, ' ');
-	if (blank >= 0 && is_digits(str_skip(line, (size_t)blank + 1)))
-		text->ptr[start + (size_t)blank] = '_';
-	if (line.ptr[line.len - 1] == ';')
-		buf_adds(text, STR(UNKNOWN));
-}
-
-/* A byte order mark at the start of a line would be taken off the file's first one, and "# " begins a comment. */
-static void tame_start(struct buf *text, size_t start)
-{
-	if (text->error || text->len == start)
-		return;
-	if (str_starts(str_n(text->ptr + start, text->len - start), STR(BOM)))
-		memcpy(text->ptr + start, "\xef\xbf\xbd", strlen(BOM)); /* U+FFFD */
-	else if (str_starts(str_n(text->ptr + start, text->len - start), STR("# ")))
-		text->ptr[start + 1] = '_';
-}
-
-static int add_line(struct folded_out *o, const struct model_sample *s, uint64_t count)
-{
-	struct str comm = model_string(o->m, o->m->processes[s->process].comm);
-	size_t start = o->text.len;
-	int r = array_grow(&o->lines, &o->lines_cap, o->lines_count, UINT32_MAX);
-
-	stack_text_name(&o->text, comm);
-	r = r ? r : stack_text_add(&o->stacks, s->stack, &o->text);
-	r = r ? r : o->text.error;
-	if (r < 0)
-		return r;
-	if (!comm.len && o->text.len > start) { /* without a comm the first frame comes first */
-		memmove(o->text.ptr + start, o->text.ptr + start + 1, o->text.len - start - 1);
-		o->text.len--;
-	}
-	tame_start(&o->text, start);
-	tame_end(&o->text, start);
-	o->lines[o->lines_count++] = (struct folded_line){ start, o->text.len - start, count };
-	return o->text.error;
-}
-
-static int line_order(const void *a, const void *b, void *text)
-{
-	const struct folded_line *x = a, *y = b;
-
-	return str_cmp(str_n((const char *)text + x->at, x->len), str_n((const char *)text + y->at, y->len));
-}
-
-/* Bytewise by stack; equal lines become one. */
-static void write_lines(struct folded_out *o, struct buf *out)
-{
-	if (!o->lines_count)
-		return;
-	qsort_r(o->lines, o->lines_count, sizeof(*o->lines), line_order, o->text.ptr);
-	for (size_t i = 0; i < o->lines_count;) {
-		const struct folded_line *line = &o->lines[i];
-		uint64_t sum = 0;
-
-		for (; i < o->lines_count && line_order(line, &o->lines[i], o->text.ptr) == 0; i++)
-			if (__builtin_add_overflow(sum, o->lines[i].count, &sum) || sum > INT64_MAX)
-				sum = INT64_MAX;
-		buf_add(out, o->text.ptr + line->at, line->len);
-		buf_addc(out, ' ');
-		buf_addu64(out, sum);
-		buf_addc(out, '\n');
-	}
+	buf_addc(out, ' ');
+	buf_addu64(out, count);
 }
 
 static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
-	const struct stack_text_config cfg = { .suffix = suffix_of, .style = options->frames };
-	scoped(folded_out_release) struct folded_out o = { .m = w->model, .text = BUF_INIT(OUT_MAX) };
-	size_t column = codec_value(o.m, options, model_count_value(o.m));
-	int r = stack_text_init(&o.stacks, o.m, &cfg);
+	scoped(folded_lines_release) struct folded_lines lines = { 0 };
+	int r = folded_lines_collect(w->model, options, false, &lines);
 
-	for (size_t i = 0; r == 0 && o.m->value_type_count && i < o.m->samples_count; i++) {
-		int64_t value = model_values(o.m, &o.m->samples[i])[column];
-
-		if (value > 0)
-			r = add_line(&o, &o.m->samples[i], (uint64_t)value);
-	}
 	if (r < 0)
 		return r;
-	write_lines(&o, out);
+	for (size_t i = 0; i < lines.count; i++) {
+		buf_adds(out, folded_line_text(&lines, i));
+		if (lines.is_pair)
+			add_count(out, lines.items[i].before);
+		add_count(out, lines.items[i].count);
+		buf_addc(out, '\n');
+	}
+	if (lines.left_out)
+		codec_lose(options->lost, "folded text has no counts below zero: %llu samples are left out",
+			   (unsigned long long)lines.left_out);
 	return out->error;
 }
 
@@ -411,7 +293,7 @@ static int read_text(struct folded_in *in, struct str text)
 
 	in->is_pair = all_pairs(text);
 	if (in->is_pair)
-		r = model_add_value_type(in->m, STR("before"), STR("count"));
+		r = model_add_value_type(in->m, STR(FOLDED_BEFORE), STR("count"));
 	r = r ? r : model_add_value_type(in->m, STR("samples"), STR("count"));
 	while (r == 0 && next_line(&text, &line)) {
 		in->line++;
