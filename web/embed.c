@@ -3,8 +3,10 @@
  *
  *   embed OUT.c PAGE.html STYLE.css MODULE.js...
  *   embed --files OUT.c FILE...
+ *   embed --script OUT.c NAME FILE.js
  *
- * The second form writes files as they are: what the collector serves. Otherwise:
+ * The second form writes files as they are: what the collector serves. The third writes one classic script, as
+ * web_NAME, without indentation and comments. Otherwise:
  *
  * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines
  * that are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
@@ -244,6 +246,23 @@ static int embed_files(const char *path, char **files, int count)
 	return 0;
 }
 
+static int embed_script(const char *path, const char *name, const char *file)
+{
+	struct text script = { NULL, 0 };
+	FILE *out = fopen(path, "wb");
+
+	if (!out)
+		die("cannot open", path);
+	text_add(&script, "", 0);
+	add_source(&script, file, false);
+	fprintf(out, "#include \"web/assets.h\"\n\n");
+	write_bytes(out, name, &script);
+	if (fclose(out))
+		die("cannot write", path);
+	free(script.ptr);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct text page, style = { NULL, 0 }, script = { NULL, 0 };
@@ -251,6 +270,8 @@ int main(int argc, char **argv)
 
 	if (argc > 3 && !strcmp(argv[1], "--files"))
 		return embed_files(argv[2], argv + 3, argc - 3);
+	if (argc == 5 && !strcmp(argv[1], "--script"))
+		return embed_script(argv[2], argv[3], argv[4]);
 	if (argc < 5) {
 		fprintf(stderr, "usage: embed OUT.c PAGE.html STYLE.css MODULE.js...\n");
 		return 2;

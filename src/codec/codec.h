@@ -47,13 +47,17 @@ enum codec_without {
 	CODEC_WITHOUT_CONTAINER_FRAME = 32 /* as version 1 of its protocol has it */
 };
 
+struct render_svg_config;
+
 /* Choices for the text of a file; zeroed: the defaults. */
 struct codec_options {
 	struct frame_style frames;
 	const char
 		*value; /* which column text and pages show; NULL, or one that is not there: the format's own choice */
-	struct codec_lost *lost; /* gets what the format has no place for; NULL: nobody wants to know */
-	uint32_t without;        /* enum codec_without */
+	struct codec_lost *lost;             /* gets what the format has no place for; NULL: nobody wants to know */
+	const char *title;                   /* of pages and pictures; NULL: their own */
+	const struct render_svg_config *svg; /* of render/svg.h, for that format; NULL: the defaults */
+	uint32_t without;                    /* enum codec_without */
 };
 
 /** codec_value - the column that options->value names, else @usual. */

@@ -66,7 +66,7 @@ static void formats_are_chosen_by_suffix_or_name(void **state)
 		{ "a.pb.gz", NULL, 0 },        { "a.html", NULL, 0 },
 		{ "a.xyz", NULL, -EINVAL },    { "a.xyz", "col", 0 },
 		{ "a.folded.gz", NULL, 0 },    { "a.gz", "col", 0 },
-		{ "a.xyz.gz", NULL, -EINVAL }, { "a.html", "svg", -EINVAL },
+		{ "a.xyz.gz", NULL, -EINVAL }, { "a.html", "gif", -EINVAL },
 		{ "noname", NULL, -EINVAL },   { "dir.html/noname", NULL, -EINVAL },
 	};
 	const struct sink *sink = sink_find(STR("file"));
