@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/python_options.h"
+#include "cli/svg_options.h"
 #include "cli/value.h"
 #include "render/render.h"
 #include "sink/format.h"
@@ -14,10 +15,11 @@
 struct config {
 	uint64_t memory_bytes;
 	struct opt_list outputs;
-	const char *from, *format, *title;
+	const char *from, *format;
 	const char *value;
 	bool quiet;
 	struct frame_options frames;
+	struct svg_options svg;
 };
 
 static const struct opt options[] = {
@@ -28,14 +30,14 @@ static const struct opt options[] = {
 	  .help = "format of the output: " FORMATS_WRITTEN " (default: by suffix)" },
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
 	  .help = "read the input as " FORMATS_READ " (default: by content)" },
-	{ "title", 0, OPT_TEXT, .at = offsetof(struct config, title), .arg = "TEXT",
-	  .help = "title of the flame graph page" },
 	VALUE_OPTION(struct config, value),
 	FRAME_OPTIONS(struct config, frames),
 	{ "quiet", 'q', OPT_FLAG, .at = offsetof(struct config, quiet), .help = "do not say what was written" },
 	MEMORY_OPTION(struct config, memory_bytes),
 	{ 0 },
 };
+
+static const struct opt svg_options[] = SVG_OPTIONS(struct config, svg);
 
 #define STATUS_NONE (-1)
 
@@ -60,7 +62,8 @@ static int page_of_folded(const struct config *config, const char *path, const c
 	scoped(buf_release) struct buf page = BUF_INIT(GIB(2));
 	struct reading reading = { .path = path };
 	const struct render_progress progress = { show_reading, &reading };
-	const struct render_html_config cfg = { .title = config->title ? config->title : path, .progress = &progress };
+	const struct render_html_config cfg = { .title = config->svg.title ? config->svg.title : path,
+						.progress = &progress };
 	uint64_t bad_line = 0;
 	char room[160];
 	int r;
@@ -111,9 +114,14 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	const struct config *config = config_bytes;
 	struct codec_options written = frame_options_get(&config->frames, false);
 	scoped(window_release) struct window w = { 0 };
-	int r = EXIT_DONE;
+	struct render_svg_config svg;
+	int r = svg_options_get(&command_convert, &config->svg, SVG_DELTA_SELF, &svg);
 
 	(void)operand_count;
+	if (r != EXIT_DONE)
+		return r;
+	written.svg = &svg;
+	written.title = config->svg.title;
 	memory_limit(config->memory_bytes);
 	if (!config->outputs.count) {
 		command_fail(&command_convert, "give -o FILE: where the result goes");
@@ -122,8 +130,6 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	if (try_folded(config, operands[0], &r))
 		return r;
 	r = input_load(&command_convert, operands[0], config->from, config->quiet, &w);
-	if (r == EXIT_DONE && config->title && window_set_text(&w.command, str_of(config->title)) < 0)
-		r = command_fail(&command_convert, "out of memory");
 	if (r == EXIT_DONE)
 		r = value_apply(&command_convert, w.model, config->value, &written);
 	for (size_t i = 0; i < config->outputs.count && r == EXIT_DONE; i++)
@@ -132,12 +138,14 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return r;
 }
 
-static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const struct opt_group groups[] = { { NULL, options }, { "Classic flame graphs (.svg)", svg_options }, { 0 } };
 static const char *const examples[] = {
 	"hearth convert profile.pb.gz -o profile.html",
 	"a flame graph page from a pprof file",
 	"perf script | stackcollapse-perf.pl | hearth convert - --from folded -o perf.html",
 	"from any tool's folded stacks",
+	"hearth convert perf.folded --colors java --minwidth 0.5 -o perf.svg",
+	"a classic flame graph, with flamegraph.pl's options",
 	NULL,
 };
 

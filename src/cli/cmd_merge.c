@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/python_options.h"
 #include "cli/sum.h"
+#include "cli/svg_options.h"
 #include "cli/value.h"
 
 struct config {
@@ -14,6 +15,7 @@ struct config {
 	const char *value;
 	bool quiet, compat;
 	struct frame_options frames;
+	struct svg_options svg;
 };
 
 static const struct opt options[] = {
@@ -31,14 +33,21 @@ static const struct opt options[] = {
 	{ 0 },
 };
 
+static const struct opt svg_options[] = SVG_OPTIONS(struct config, svg);
+
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
 	struct codec_options written = frame_options_get(&config->frames, false);
 	const struct sum_options how = { .from = config->from, .compat = config->compat, .quiet = config->quiet };
 	scoped(window_release) struct window sum = { 0 };
-	int r;
+	struct render_svg_config svg;
+	int r = svg_options_get(&command_merge, &config->svg, SVG_DELTA_SELF, &svg);
 
+	if (r != EXIT_DONE)
+		return r;
+	written.svg = &svg;
+	written.title = config->svg.title;
 	memory_limit(config->memory_bytes);
 	if (!config->outputs.count) {
 		command_fail(&command_merge, "give -o FILE: where the result goes");
@@ -55,7 +64,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return r;
 }
 
-static const struct opt_group groups[] = { { NULL, options }, { 0 } };
+static const struct opt_group groups[] = { { NULL, options }, { "Classic flame graphs (.svg)", svg_options }, { 0 } };
 static const char *const examples[] = { "hearth merge a.pb.gz b.pb.gz -o both.pb.gz", "the sum of two profiles", NULL };
 
 const struct command command_merge = {

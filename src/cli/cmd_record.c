@@ -15,6 +15,7 @@
 #include "cli/python_options.h"
 #include "cli/session_options.h"
 #include "cli/summary.h"
+#include "cli/svg_options.h"
 #include "cli/targets.h"
 #include "cli/value.h"
 #include "render/terminal.h"
@@ -33,6 +34,7 @@ struct config {
 	size_t sampler;
 	struct push_options push;
 	struct frame_options frames;
+	struct svg_options svg;
 };
 
 static const char *const sampler_names[] = { "auto", "bpf", "remote", "recorded", NULL };
@@ -78,6 +80,8 @@ static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, sessi
 
 static const struct opt frame_options[] = { FRAME_OPTIONS(struct config, frames), { 0 } };
 
+static const struct opt svg_options[] = SVG_OPTIONS(struct config, svg);
+
 static const struct opt output_options[] = {
 	{ "output", 'o', OPT_LIST, .at = offsetof(struct config, outputs), .arg = "FILE",
 	  .help = "where to; the suffix says the format (" SUFFIXES_WRITTEN
@@ -97,7 +101,8 @@ static const struct opt output_options[] = {
 struct record {
 	const struct config *config;
 	struct outputs outputs; /* written to by the worker until session_stop() */
-	struct pusher pusher;   /* the same */
+	struct render_svg_config svg;
+	struct pusher pusher; /* the same */
 	struct targets targets;
 	struct service_rules *rules; /* the session's */
 	struct launch launch;
@@ -424,7 +429,10 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		frame_options_get(&r->config->frames, runtime_options_outside(&r->config->session.runtimes));
 	r->outputs.options.value = r->config->value;
 	r->summary.options = r->outputs.options;
-	e = service_rules_load(&command_record, r->config->session.service_rules, &r->rules);
+	r->outputs.options.svg = &r->svg;
+	r->outputs.options.title = r->config->svg.title;
+	e = svg_options_get(&command_record, &r->config->svg, SVG_DELTA_SELF, &r->svg);
+	e = e == EXIT_DONE ? service_rules_load(&command_record, r->config->session.service_rules, &r->rules) : e;
 	if (e != EXIT_DONE)
 		return e;
 	e = open_signals(r);
@@ -447,10 +455,13 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	return finish(r, run_loop(r));
 }
 
-static const struct opt_group groups[] = {
-	{ "What to profile", what_options },   { "How", how_options },         { "Language runtimes", runtime_options },
-	{ "Frames of Python", frame_options }, { "Where to", output_options }, { 0 }
-};
+static const struct opt_group groups[] = { { "What to profile", what_options },
+					   { "How", how_options },
+					   { "Language runtimes", runtime_options },
+					   { "Frames of Python", frame_options },
+					   { "Where to", output_options },
+					   { "Classic flame graphs (.svg)", svg_options },
+					   { 0 } };
 static const char *const examples[] = {
 	"sudo hearth record -d 10",
 	"the whole machine for ten seconds: a flame graph, a .col and a pprof file here",

@@ -3,5 +3,5 @@
 #pragma once
 
 #define FORMATS_READ "pprof, col, folded, speedscope, otlp, jfr, window or legacy"
-#define FORMATS_WRITTEN "html, pprof, col, folded, speedscope, firefox, cpuprofile, otlp or window"
-#define SUFFIXES_WRITTEN ".html .pb.gz .col .folded .speedscope.json .profile.json .cpuprofile .otlp .hwin"
+#define FORMATS_WRITTEN "html, svg, pprof, col, folded, speedscope, firefox, cpuprofile, otlp or window"
+#define SUFFIXES_WRITTEN ".html .svg .pb.gz .col .folded .speedscope.json .profile.json .cpuprofile .otlp .hwin"
