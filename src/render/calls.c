@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/u64map.h"
 #include "render/render.h"
+#include "render/total.h"
 #include "render/wait_leaf.h"
 
 #define TEXT_MAX GIB(1)
@@ -166,13 +167,13 @@ static void add_values(struct builder *b, size_t value)
 	struct calls *c = &b->calls;
 	const bool is_wait = wait_leaf_value(m, value);
 
+	c->total = render_total(m, value);
 	for (size_t i = 0; i < m->samples_count; i++) {
 		const int64_t v = model_values(m, &m->samples[i])[value];
 		uint32_t stack = m->samples[i].stack;
 		struct calls_node *leaf = &c->nodes[b->node_of[is_wait ? wait_leaf_stack(m, stack) : stack]];
 
 		leaf->self = saturating_add(leaf->self, v);
-		c->total = saturating_add(c->total, saturating_abs(v));
 	}
 	for (size_t i = c->node_count; i-- > 0;) {
 		struct calls_node *node = &c->nodes[i], *parent = &c->nodes[node->parent];

@@ -26,7 +26,7 @@ struct calls {
 	struct calls_function *functions;
 	struct calls_node *nodes;
 	size_t function_count, function_cap, node_count, node_cap;
-	int64_t total; /* sum of the absolute values, what percentages relate to */
+	int64_t total; /* render_total(): what percentages relate to */
 };
 
 /** calls_build - @value is a column of @m; @style: NULL: the usual one. Return: 0, -EINVAL for a column that is not

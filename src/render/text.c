@@ -4,6 +4,7 @@
 
 #include "render/terminal.h"
 #include "render/text_int.h"
+#include "render/total.h"
 
 #define NAME_MAX_BYTES MIB(1)
 
@@ -35,7 +36,7 @@ static const struct scale *scale_for(struct str unit, int64_t value)
 	return found;
 }
 
-static void add_value(struct buf *out, int64_t value, struct str unit)
+void text_value(struct buf *out, int64_t value, struct str unit)
 {
 	const struct scale *scale = scale_for(unit, value);
 	char text[64];
@@ -85,28 +86,26 @@ static int function_table(const struct window *w, const struct render_text_confi
 	scoped(freep) struct render_top_row *rows = NULL;
 	scoped(buf_release) struct buf name = BUF_INIT(NAME_MAX_BYTES);
 	const struct str unit = unit_of(w->model, cfg->value);
-	int64_t sum = 0, total = 0;
+	int64_t sum = 0, total;
 	size_t count;
 	int r = render_top(w->model, cfg->value, &cfg->style, &rows, &count);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < w->model->samples_count; i++)
-		total = saturating_add(total,
-				       saturating_abs(model_values(w->model, &w->model->samples[i])[cfg->value]));
+	total = render_total(w->model, cfg->value);
 	buf_addf(out, "Functions (" STR_FMT ", ",
 		 STR_ARG(model_string(w->model, w->model->value_types[cfg->value].type)));
 	buf_addf(out, "%zu of %zu)\n", MIN(count, cfg->top_count), count);
 	buf_adds(out, STR("      flat   flat%    sum%        cum    cum%  function\n"));
 	for (size_t i = 0; i < MIN(count, cfg->top_count); i++) {
 		sum = saturating_add(sum, rows[i].self);
-		add_value(out, rows[i].self, unit);
+		text_value(out, rows[i].self, unit);
 		buf_addc(out, ' ');
 		text_percent(out, rows[i].self, total);
 		buf_addc(out, ' ');
 		text_percent(out, sum, total);
 		buf_addc(out, ' ');
-		add_value(out, rows[i].total, unit);
+		text_value(out, rows[i].total, unit);
 		buf_addc(out, ' ');
 		text_percent(out, rows[i].total, total);
 		buf_adds(out, STR("  "));
@@ -141,11 +140,10 @@ static int process_rows(const struct window *w, size_t value, struct process_row
 
 	if (!rows)
 		return -ENOMEM;
-	*total = 0;
+	*total = render_total(m, value);
 	for (size_t i = 0; i < m->samples_count; i++) {
 		const int64_t v = model_values(m, &m->samples[i])[value];
 
-		*total = saturating_add(*total, saturating_abs(v));
 		rows[m->samples[i].process].value = saturating_add(rows[m->samples[i].process].value, v);
 	}
 	for (uint32_t i = 1; i < m->processes_count; i++) {
@@ -164,7 +162,7 @@ static void process_line(const struct window *w, const struct render_text_config
 	const struct model_process *p = &w->model->processes[row->process];
 	size_t used;
 
-	add_value(out, row->value, unit_of(w->model, cfg->value));
+	text_value(out, row->value, unit_of(w->model, cfg->value));
 	buf_addc(out, ' ');
 	text_percent(out, row->value, total);
 	buf_addf(out, " %9" PRIu32 "  ", p->pid);
@@ -210,7 +208,7 @@ static int process_table(const struct window *w, const struct render_text_config
 			rest = saturating_add(rest, rows[i].value);
 	}
 	if (shown < count) {
-		add_value(out, rest, unit_of(w->model, cfg->value));
+		text_value(out, rest, unit_of(w->model, cfg->value));
 		buf_addc(out, ' ');
 		text_percent(out, rest, total);
 		buf_addf(out, "            (%zu more)\n", count - shown);

@@ -12,6 +12,9 @@ void text_head(const struct window *w, struct buf *out);
 int text_tree(const struct window *w, const struct render_text_config *cfg, const struct calls *c,
 	      struct buf *out) warn_unused;
 
+/** text_value - @value in the largest unit in which it is at least 1, ten columns. */
+void text_value(struct buf *out, int64_t value, struct str unit);
+
 /** text_percent - @value of @total as "12.34%", seven columns. */
 void text_percent(struct buf *out, int64_t value, int64_t total);
 
