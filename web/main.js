@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page that has its profile in itself. The same text runs as the worker that decodes the data.
 import { runWorker } from './aside.js';
+import { DiffColours } from './diff.js';
 import { EmbeddedSource } from './source.js';
 import { Viewer, showProblem } from './viewer.js';
 
@@ -13,6 +14,8 @@ async function startPage(script) {
 	const source = new EmbeddedSource(document, script, documentEnd());
 	const viewer = new Viewer(source);
 	window.__viewer = viewer;
+	// A page of two profiles: nothing else has a tree with a base.
+	viewer.madeColours = (frames, mode) => (viewer.raw.tree.base ? new DiffColours(frames, viewer.raw.tree, mode) : null);
 	try {
 		await viewer.openFirst();
 	} catch (problem) {

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "render/classes.h"
+#include "render/cut.h"
 #include "render/render.h"
 #include "render/tree.h"
 #include "web/assets.h"
@@ -36,7 +37,9 @@ struct page {
 	const char *title;
 	char own_title[256];
 	int level;
-	struct tree tree; /* of types[0] */
+	struct tree tree;                    /* of types[0] */
+	const struct render_html_diff *diff; /* what the page compares, or NULL */
+	struct tree_cut cut;                 /* then: all of the tree, with the base's part of each node */
 	struct shown types[TYPES_MAX];
 	size_t type_count;
 };
@@ -44,6 +47,7 @@ struct page {
 static void page_release(struct page *p)
 {
 	tree_release(&p->tree);
+	tree_cut_release(&p->cut);
 	for (size_t i = 0; i < TYPES_MAX; i++)
 		buf_release(&p->types[i].packed);
 }
@@ -142,28 +146,43 @@ static int level_for(size_t size)
 	return size <= SMALL_COLUMNS ? 10 : size <= LARGE_COLUMNS ? 6 : 4;
 }
 
-static int add_tree(const struct tree *t, int level, struct buf *out)
+static int pack(const struct buf *columns, int level, struct buf *out)
 {
 	scoped(compressorp) struct libdeflate_compressor *c = NULL;
-	scoped(buf_release) struct buf columns = BUF_INIT(COLUMNS_MAX);
 	scoped(freep) uint8_t *packed = NULL;
 	size_t room, size;
-	int r = tree_encode(t, &columns);
 
-	if (r < 0)
-		return r;
-	c = libdeflate_alloc_compressor(level ? level : level_for(columns.len));
+	c = libdeflate_alloc_compressor(level ? level : level_for(columns->len));
 	if (!c)
 		return -ENOMEM;
-	room = libdeflate_deflate_compress_bound(c, columns.len);
+	room = libdeflate_deflate_compress_bound(c, columns->len);
 	packed = malloc(room);
 	if (!packed)
 		return -ENOMEM;
-	size = libdeflate_deflate_compress(c, columns.ptr, columns.len, packed, room);
+	size = libdeflate_deflate_compress(c, columns->ptr, columns->len, packed, room);
 	if (!size)
 		return -E2BIG;
 	base64_add(out, str_n((const char *)packed, size));
 	return out->error;
+}
+
+static int add_tree(const struct tree *t, int level, struct buf *out)
+{
+	scoped(buf_release) struct buf columns = BUF_INIT(COLUMNS_MAX);
+	int r = tree_encode(t, &columns);
+
+	return r < 0 ? r : pack(&columns, level, out);
+}
+
+static int add_data(const struct page *p, struct buf *out)
+{
+	scoped(buf_release) struct buf columns = BUF_INIT(COLUMNS_MAX);
+	int r;
+
+	if (!p->diff)
+		return add_tree(&p->tree, p->level, out);
+	r = tree_cut_encode(&p->cut, &columns);
+	return r < 0 ? r : pack(&columns, p->level, out);
 }
 
 static int add_overview(const struct page *p, struct buf *out)
@@ -171,7 +190,7 @@ static int add_overview(const struct page *p, struct buf *out)
 	scoped(tree_release) struct tree overview = { 0 };
 	int r;
 
-	if (p->tree.node_count < OVERVIEW_FROM)
+	if (p->diff || p->tree.node_count < OVERVIEW_FROM)
 		return 0;
 	r = tree_prune(&p->tree, OVERVIEW_NODES, &overview);
 	if (r < 0)
@@ -249,6 +268,18 @@ static void add_quality(struct buf *out, const struct window *w)
 	}
 }
 
+/* One of two that are compared, and what it has of the graph. */
+static void add_side(struct buf *out, const char *key, const char *name, uint64_t total, const struct shown *shown)
+{
+	buf_addf(out, "<div><dt>%s</dt><dd>", key);
+	add_short_text(out, str_of(name));
+	if (shown->nanoseconds > 0)
+		buf_addf(out, ": %.2f s", (double)total * shown->nanoseconds / (double)NSEC_PER_SEC);
+	else
+		buf_addf(out, ": %.0f", (double)total * shown->scale);
+	buf_adds(out, STR("</dd></div>"));
+}
+
 static void add_facts(const struct page *p, struct buf *out)
 {
 	const struct window *w = p->window;
@@ -263,6 +294,12 @@ static void add_facts(const struct page *p, struct buf *out)
 		buf_addf(out, "%llu%s", (unsigned long long)shown->total,
 			 str_eq(shown->unit, STR("samples")) ? " samples" : "");
 	buf_addf(out, "</dd></div><div><dt>call paths</dt><dd id=\"fact-paths\">%u</dd></div>", shown->nodes - 1);
+	if (p->diff) {
+		add_side(out, "before", p->diff->before_name, p->cut.base_total[0], shown);
+		add_side(out, "now", p->diff->now_name, shown->total - p->cut.base_total[0], shown);
+		add_fact(out, "width and colour",
+			 "both together; orange takes a larger part than before, blue a smaller one");
+	}
 	if (w) {
 		add_quality(out, w);
 		if (w->frequency_hz)
@@ -395,7 +432,7 @@ static int add_mark(const struct page *p, struct str mark, struct buf *out)
 	else if (str_eq(mark, STR("overview")))
 		return add_overview(p, out);
 	else if (str_eq(mark, STR("data")))
-		return add_tree(&p->tree, p->level, out);
+		return add_data(p, out);
 	return out->error;
 }
 
@@ -588,4 +625,61 @@ int render_html_folded(struct str text, const struct render_html_config *cfg, st
 		return r;
 	take_tree(&p.types[0], &p.tree);
 	return add_page(&p, out);
+}
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+	while (a) {
+		uint64_t left = b % a;
+
+		b = a;
+		a = left;
+	}
+	return b;
+}
+
+static void choose_shared_unit(struct shown *shown, const struct render_html_diff *diff)
+{
+	const struct model *m = diff->now->model;
+	uint64_t before = common_divisor(diff->before->model, diff->before_value),
+		 now = common_divisor(m, diff->now_value);
+
+	*shown = (struct shown){ .name = model_string(m, m->value_types[diff->now_value].type),
+				 .unit = model_string(m, m->value_types[diff->now_value].unit),
+				 .scale = (double)MAX(greatest_divisor(before, now), UINT64_C(1)) };
+	if (has_unit(m, diff->now_value, STR("nanoseconds")))
+		shown->nanoseconds = shown->scale;
+	if (has_unit(m, diff->now_value, STR("count")))
+		shown->unit = str_eq(shown->name, STR("waits")) ? shown->name : STR("samples");
+}
+
+static int build_pair(struct page *p, const struct render_html_diff *diff, const struct frame_style *style)
+{
+	scoped(tree_release) struct tree before = { 0 }, now = { 0 };
+	scoped(freep) uint64_t *base_total = NULL;
+	uint64_t divisor;
+	int r;
+
+	choose_shared_unit(&p->types[0], diff);
+	divisor = (uint64_t)p->types[0].scale;
+	r = tree_from_model(diff->before->model, diff->before_value, divisor, style, &before);
+	r = r ? r : tree_from_model(diff->now->model, diff->now_value, divisor, style, &now);
+	r = r ? r : tree_pair(&before, &now, &p->tree, &base_total);
+	r = r ? r : tree_cut_make(&p->tree, base_total, 0, p->tree.node_count, &p->cut);
+	if (r == 0)
+		take_tree(&p->types[0], &p->tree);
+	return r;
+}
+
+int render_html_diff(const struct render_html_diff *diff, const struct render_html_config *cfg, struct buf *out)
+{
+	scoped(page_release) struct page p = { .diff = diff };
+	int r;
+
+	if (diff->before_value >= diff->before->model->value_type_count ||
+	    diff->now_value >= diff->now->model->value_type_count)
+		return -EINVAL;
+	page_init(&p, cfg);
+	r = build_pair(&p, diff, &cfg->style);
+	return r < 0 ? r : add_page(&p, out);
 }

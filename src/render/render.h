@@ -63,6 +63,21 @@ struct render_html_config {
 /** render_html - the self-contained flame graph page. Equal input gives equal bytes. */
 int render_html(const struct window *w, const struct render_html_config *cfg, struct buf *out) warn_unused;
 
+/* Two profiles for one page. */
+struct render_html_diff {
+	const struct window *before, *now;
+	const char *before_name, *now_name;
+	size_t before_value, now_value; /* columns of one unit */
+};
+
+/**
+ * render_html_diff - the page of a comparison: both profiles as one tree, coloured by what changed
+ * @cfg: title and style; value is of no meaning
+ * Return: 0, -EINVAL for columns that are not there, -ENOMEM, -E2BIG, -EOVERFLOW.
+ */
+int render_html_diff(const struct render_html_diff *diff, const struct render_html_config *cfg,
+		     struct buf *out) warn_unused;
+
 /**
  * render_html_folded - the same straight from folded text, without a model: for files with millions of lines
  * @text: "frame;frame count\n" lines
