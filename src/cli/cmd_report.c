@@ -13,7 +13,7 @@
 struct config {
 	uint64_t memory_bytes;
 	uint64_t top;
-	bool tree, processes;
+	bool tree, processes, json;
 	uint64_t min_percent;
 	const char *value, *from;
 	struct frame_options frames;
@@ -28,6 +28,9 @@ static const struct opt options[] = {
 	  .help = "show the table of processes" },
 	{ "min-percent", 'm', OPT_UINT, .at = offsetof(struct config, min_percent), .max = 100, .fallback = "1",
 	  .arg = "N", .help = "leave out branches of the tree below this share, and count them" },
+	{ "json", 0, OPT_FLAG, .at = offsetof(struct config, json),
+	  .help = "for programs: totals, all functions, processes, counters and how stacks end, as one JSON object; "
+		  "options for tables and tree do not count" },
 	VALUE_OPTION(struct config, value),
 	FRAME_OPTIONS(struct config, frames),
 	{ "from", 0, OPT_TEXT, .at = offsetof(struct config, from), .arg = "FORMAT",
@@ -40,7 +43,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 {
 	const struct config *config = config_bytes;
 	scoped(window_release) struct window w = { 0 };
-	scoped(buf_release) struct buf text = BUF_INIT(MIB(256));
+	scoped(buf_release) struct buf text = BUF_INIT(GIB(1));
 	struct render_text_config cfg = { .top_count = config->top,
 					  .tree_min_percent = config->tree ? (double)config->min_percent : -1,
 					  .by_process = config->processes,
@@ -56,7 +59,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 		r = value_choose(&command_report, w.model, config->value, &cfg.value);
 	if (r != EXIT_DONE)
 		return r;
-	r = render_text(&w, &cfg, &text);
+	r = config->json ? render_report_json(&w, cfg.value, &cfg.style, &text) : render_text(&w, &cfg, &text);
 	if (r < 0)
 		return command_fail(&command_report, "%s: %s", operands[0], memory_reason(r, room));
 	return command_print(&command_report, &text);
@@ -68,6 +71,8 @@ static const char *const examples[] = {
 	"the hottest functions, the processes and the call tree",
 	"hearth report --no-tree -n 10 profile.col",
 	"only the ten hottest functions",
+	"hearth report --json profile.pb.gz | jq '.functions[:3]'",
+	"for programs",
 	NULL,
 };
 

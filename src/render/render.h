@@ -18,6 +18,14 @@ struct render_text_config {
 /** render_text - tables for people, to @out: functions by self and total, processes, call tree. Names are escaped. */
 int render_text(const struct window *w, const struct render_text_config *cfg, struct buf *out) warn_unused;
 
+/**
+ * render_report_json - the same and more for programs, as one JSON object and a line end (docs/formats/report-json.md)
+ * @value: column that functions, processes and ends are told by; @style: what functions are called
+ * Return: 0, -EINVAL for a column that is not there, -ENOMEM, -E2BIG.
+ */
+int render_report_json(const struct window *w, size_t value, const struct frame_style *style,
+		       struct buf *out) warn_unused;
+
 struct render_top_row {
 	uint32_t function_name; /* string of the model; 0: frames without a name, by module */
 	uint32_t module;        /* file name of the mapping when there is no name, else 0 */

@@ -198,12 +198,32 @@ static void text(void **state)
 	}
 }
 
+static void report(void **state)
+{
+	scoped(two_release) struct two t = { 0 };
+	scoped(buf_release) struct buf out = BUF_INIT(OUT_MAX);
+
+	(void)state;
+	assert_int_equal(read_two("p;a\"\\;b 3\np;a\"\\ 1\n", "", &t), 0);
+	assert_int_equal(window_set_counter(&t.before, STR("lost_ring_full"), 7), 0);
+	assert_int_equal(render_report_json(&t.before, 0, NULL, &out), 0);
+	assert_string_equal(buf_cstr(&out),
+			    "{\"version\": 1, \"samples\": 2, "
+			    "\"values\": [{\"type\": \"samples\", \"unit\": \"count\", \"total\": 4, \"sum\": 4}], "
+			    "\"value\": {\"type\": \"samples\", \"unit\": \"count\", \"total\": 4, \"sum\": 4}, "
+			    "\"counters\": {\"lost_ring_full\": 7}, \"ends\": {\"unknown\": 4}, "
+			    "\"functions\": [{\"name\": \"b\", \"kind\": \"native\", \"flat\": 3, \"cum\": 3}, "
+			    "{\"name\": \"a\\\"\\\\\", \"kind\": \"native\", \"flat\": 1, \"cum\": 4}], "
+			    "\"processes\": [{\"pid\": 0, \"command\": \"p\", \"value\": 4}]}\n");
+	assert_int_equal(render_report_json(&t.before, 1, NULL, &out), -EINVAL);
+}
+
 static int compare_once(void *ctx)
 {
 	scoped(two_release) struct two t = { 0 };
 	scoped(diff_pairs_release) struct diff_pairs p = { 0 };
 	scoped(window_release) struct window d = { 0 };
-	scoped(buf_release) struct buf out = BUF_INIT(OUT_MAX), page = BUF_INIT(OUT_MAX);
+	scoped(buf_release) struct buf out = BUF_INIT(OUT_MAX), page = BUF_INIT(OUT_MAX), json = BUF_INIT(OUT_MAX);
 	const struct codec_options usual = { 0 };
 	const struct diff_text_config cfg = { .top_count = 5, .before_name = "a", .now_name = "b" };
 	const struct render_html_config html = { .compression_level = 1 };
@@ -216,7 +236,8 @@ static int compare_once(void *ctx)
 	r = r ? r : diff_text(&t.before, &t.now, &cfg, &out);
 	both.before = &t.before;
 	both.now = &t.now;
-	return r ? r : render_html_diff(&both, &html, &page);
+	r = r ? r : render_html_diff(&both, &html, &page);
+	return r ? r : render_report_json(&t.now, 0, NULL, &json);
 }
 
 static void failing_allocations(void **state)
@@ -229,7 +250,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs),   cmocka_unit_test(one_of_a_pair),       cmocka_unit_test(nothing_in_common),
-		cmocka_unit_test(profile), cmocka_unit_test(other_types),         cmocka_unit_test(text),  cmocka_unit_test(failing_allocations),
+		cmocka_unit_test(profile), cmocka_unit_test(other_types),         cmocka_unit_test(text),
+		cmocka_unit_test(report),  cmocka_unit_test(failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
