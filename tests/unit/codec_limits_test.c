@@ -5,6 +5,7 @@
 #include "codec/folded.h"
 #include "codec/jfr.h"
 #include "codec/otlp.h"
+#include "codec/perf_script.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "codec/speedscope.h"
@@ -169,6 +170,15 @@ static void make_jfr(struct buf *out, size_t depth, size_t samples)
 	free(frames);
 }
 
+static void make_perf_script(struct buf *out, size_t depth, size_t samples)
+{
+	add_text(out, "p 1 [000] 1.000000: 7 e: \n\t10 leaf (/a)\n");
+	for (size_t i = 1; i < depth; i++)
+		add_text(out, "\t20 f (/a)\n");
+	for (size_t i = 0; i < samples; i++)
+		add_text(out, "\np 1 [000] 1.000000: 7 e: \n\t20 f (/a)\n");
+}
+
 static const struct form {
 	const struct codec *codec;
 	void (*make)(struct buf *out, size_t depth, size_t samples);
@@ -178,7 +188,8 @@ static const struct form {
 	      { &codec_speedscope, make_sampled },
 	      { &codec_speedscope, make_evented },
 	      { &codec_otlp, make_otlp },
-	      { &codec_jfr, make_jfr } };
+	      { &codec_jfr, make_jfr },
+	      { &codec_perf_script, make_perf_script } };
 
 static size_t depth_of(const struct model *m, uint32_t stack)
 {
