@@ -155,7 +155,7 @@ const struct command command_convert = {
 	.operands = "FILE",
 	.details = "Reads pprof (also the legacy C++, heap, Go count and contention forms), gProfiler's .col, folded "
 		   "stacks,\n"
-		   "speedscope's JSON, OTLP profiles, recordings of the JDK, the text of perf script\n"
+		   "speedscope's JSON, OTLP profiles, recordings of the JDK, perf.data, the text of perf script\n"
 		   "and hearth's own windows. "
 		   "Writes " FORMATS_WRITTEN ".",
 	.examples = examples,

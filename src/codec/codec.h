@@ -22,15 +22,18 @@ struct codec_error {
 	struct codec_lost lost; /* after success: what of the file a profile cannot hold */
 };
 
+struct code_names; /* codec/code_names.h */
+
 /* Limits for reading foreign bytes; 0 and NULL: no limit of that kind. */
 struct codec_limits {
-	size_t expanded_max;     /* bytes once compression is taken off */
-	size_t samples_max;      /* more are -E2BIG */
-	size_t depth_max;        /* frames of a stack: those nearest the root are left out, the sample's end says CUT */
-	size_t text_max;         /* bytes of the name of a function or its file; the rest is left out */
-	size_t memory_max;       /* bytes of the model, and half as many of what it is made with; more are -E2BIG */
-	bool may_repeat;         /* the model may have equal functions and locations twice: see model_distinct() */
-	bool (*stop)(void *ctx); /* asked now and then; true: -ECANCELED */
+	size_t expanded_max; /* bytes once compression is taken off */
+	size_t samples_max;  /* more are -E2BIG */
+	size_t depth_max;    /* frames of a stack: those nearest the root are left out, the sample's end says CUT */
+	size_t text_max;     /* bytes of the name of a function or its file; the rest is left out */
+	size_t memory_max;   /* bytes of the model, and half as many of what it is made with; more are -E2BIG */
+	bool may_repeat;     /* the model may have equal functions and locations twice: see model_distinct() */
+	const struct code_names *names; /* who names code of files on this machine; NULL: nobody */
+	bool (*stop)(void *ctx);        /* asked now and then; true: -ECANCELED */
 	void *stop_ctx;
 	uint64_t *done; /* bytes that are taken in, set before each question whether to stop; NULL: nobody wants it */
 };

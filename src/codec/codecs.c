@@ -10,6 +10,7 @@
 #include "codec/folded.h"
 #include "codec/jfr.h"
 #include "codec/otlp.h"
+#include "codec/perf_data.h"
 #include "codec/perf_script.h"
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
@@ -17,8 +18,8 @@
 #include "codec/window_codec.h"
 
 static const struct codec *const codecs[] = {
-	&codec_window,     &codec_otlp,    &codec_pprof,       &codec_legacy, &codec_jfr,        &codec_col,
-	&codec_speedscope, &codec_firefox, &codec_perf_script, &codec_folded, &codec_cpuprofile,
+	&codec_window,     &codec_otlp,    &codec_pprof,     &codec_legacy,      &codec_jfr,    &codec_col,
+	&codec_speedscope, &codec_firefox, &codec_perf_data, &codec_perf_script, &codec_folded, &codec_cpuprofile,
 };
 
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)
