@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "cli/local_names.h"
 #include "cli/memory.h"
 #include "cli/progress.h"
 #include "codec/codec.h"
 #include "codec/gzip.h"
+#include "codec/perf_data.h"
 
 #define INPUT_MAX_BYTES GIB(4)
 #define EXPANDED_MAX GIB(1)
@@ -115,12 +117,42 @@ static bool go_on(void *ctx)
 	return false;
 }
 
+static void names_closep(struct local_names **names)
+{
+	local_names_close(*names);
+}
+
+/* A recording's code is named from the files of this machine. */
+static int decode_named(const struct codec *codec, struct str bytes, struct codec_limits *limits, struct window *out,
+			struct codec_error *error)
+{
+	scoped(names_closep) struct local_names *names = NULL;
+	char room[LOCAL_NAMES_NOTE];
+	int r = local_names_open(&names);
+
+	if (r < 0)
+		return r;
+	limits->names = local_names_get(names);
+	r = codec->decode_limited(bytes, limits, out, error);
+	if (*local_names_note(names, room))
+		codec_lose(&error->lost, "%s", room);
+	return r;
+}
+
+static int decode_within(const struct codec *codec, struct str bytes, struct codec_limits *limits, struct window *out,
+			 struct codec_error *error)
+{
+	if (codec == &codec_perf_data)
+		return decode_named(codec, bytes, limits, out, error);
+	return codec->decode_limited ? codec->decode_limited(bytes, limits, out, error)
+				     : codec->decode(bytes, out, error);
+}
+
 int input_decode(const struct codec *codec, struct str bytes, struct window *out, struct codec_error *error)
 {
-	const struct codec_limits limits = memory_codec_limits();
+	struct codec_limits limits = memory_codec_limits();
 
-	return codec->decode_limited ? codec->decode_limited(bytes, &limits, out, error)
-				     : codec->decode(bytes, out, error);
+	return decode_within(codec, bytes, &limits, out, error);
 }
 
 static int decode_shown(const struct codec *codec, const char *path, struct str bytes, bool quiet, struct window *out,
@@ -136,7 +168,7 @@ static int decode_shown(const struct codec *codec, const char *path, struct str 
 	limits.stop_ctx = &reading;
 	limits.done = &reading.done;
 	progress_begin(&reading.progress, quiet);
-	r = codec->decode_limited(bytes, &limits, out, error);
+	r = decode_within(codec, bytes, &limits, out, error);
 	progress_end(&reading.progress);
 	return r;
 }
