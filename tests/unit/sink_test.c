@@ -247,6 +247,12 @@ static void cycles_leave_files_and_links(void **state)
 	assert_int_equal(sink->write(s, &w, &where), 0);
 	assert_int_equal(count_files(folder), 5); /* the same second: the same file */
 	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:40.col");
+	w.end_ns -= 5 * NSEC_PER_SEC; /* a run before had another clock */
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 5);
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:35.col");
+	w.end_ns += 5 * NSEC_PER_SEC;
+	assert_int_equal(sink->write(s, &w, &where), 0);
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(symlink("../profile_x.col", link), 0);
 	w.end_ns += 10 * NSEC_PER_SEC;
