@@ -142,9 +142,9 @@ static bool is_single_dash_name(const struct opt_all *all, struct str word)
 }
 
 /* Does its value stand in the word behind, though it might have none? */
-static bool takes_word(const struct opt_all *all, const char *word, const char *behind)
+static bool takes_word(const struct opt_all *all, struct str word, const char *behind)
 {
-	const struct opt *o = strncmp(word, "--", 2) ? NULL : opt_find(all, str_of(word + 2));
+	const struct opt *o = str_starts(word, STR("--")) ? opt_find(all, str_skip(word, 2)) : NULL;
 
 	return o && o->bare && behind && behind[0] != '-';
 }
@@ -191,7 +191,7 @@ static int normalize(const struct opt_all *all, bool stop_at_operand, int argc, 
 			continue;
 		if (is_single_dash_name(all, word))
 			r = rewrite(out, at, "-", NULL);
-		if (r == 0 && takes_word(all, *at, i + 1 < argc ? argv[i + 1] : NULL))
+		if (r == 0 && takes_word(all, str_of(*at), i + 1 < argc ? argv[i + 1] : NULL))
 			r = rewrite(out, at, "", argv[++i]);
 		if (r < 0)
 			return r;
