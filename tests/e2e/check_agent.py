@@ -173,45 +173,47 @@ def {0}():
         time.sleep({1})
 {0}()
 """
-loads = [start("/usr/bin/python3", "-c", BUSY.format(name, pause)) for name, pause in (("many_samples", 0), ("few_samples", 0.1))]
-these = ",".join(str(load.pid) for load in loads)
-time.sleep(3)
 
 
 def has(found, name):
     return any(frame.startswith(name) and frame.endswith("_[p]") for frame in found)
 
 
-agent("all", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph")
-found, _ = frames("all", "last_profile.col")
-tap.ok(has(found, "many_samples") and has(found, "few_samples"), "functions of all processes")
-agent("one-process", "--pids", these, "-d", "4", "-f", "99", "--no-flamegraph", "--max-processes-runtime-profiler", "1")
-found, _ = frames("one-process", "last_profile.col")
-tap.ok(has(found, "many_samples") and not has(found, "few_samples") and "python3" in found, "--max-processes-runtime-profiler 1: of the busiest one")
-agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "3600")
-found, _ = frames("old", "last_profile.col")
-tap.ok("python3" in found and not any(frame.endswith("_[p]") for frame in found), "--min-duration: the young ones' stacks stay native")
-agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "2")
-found, _ = frames("old", "last_profile.col")
-tap.ok(has(found, "many_samples"), "and of old ones they are shown")
-# What is said of them.
-done = agent("said", "-d", "2", "-f", "99", "-v", "--no-flamegraph", "--token", "s3cret", "--pids", these)
-tap.ok(re.search(r" DEBUG: gprofiler: processes left after filtering: 2$", done.stdout, re.M), "how many were left", done.stdout[-500:])
-with open(path("said.log")) as f:
-    said = f.read()
-tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
-       "the command line, without the token", said[:300])
-process = start(*words("spawned", "-c", "-d", "2", "--no-flamegraph", "--profile-spawned-processes"))
-time.sleep(2.5)
-loads.append(start("/usr/bin/python3", "-c", BUSY.format("late", 0)))
-time.sleep(4)
-process.send_signal(signal.SIGTERM)
-tap.ok(process.wait(timeout=30) == 0 and any(has(frames("spawned", file)[0], "late") for file in profiles("spawned")), "one that starts later is there")
-with open(path("spawned.log")) as f:
-    said = f.read()
-tap.ok(said.count(f"Profiling spawned process {loads[-1].pid}\n") == 1 and re.search(r"selected \d+ processes to profile", said), "and is told once", said[-500:])
-for load in loads:
-    load.kill()
+def of_which_processes():
+    loads = [start("/usr/bin/python3", "-c", BUSY.format(name, pause)) for name, pause in (("many_samples", 0), ("few_samples", 0.1))]
+    these = ",".join(str(load.pid) for load in loads)
+    time.sleep(3)
+    agent("all", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph")
+    found, _ = frames("all", "last_profile.col")
+    tap.ok(has(found, "many_samples") and has(found, "few_samples"), "functions of all processes")
+    agent("one-process", "--pids", these, "-d", "4", "-f", "99", "--no-flamegraph", "--max-processes-runtime-profiler", "1")
+    found, _ = frames("one-process", "last_profile.col")
+    tap.ok(has(found, "many_samples") and not has(found, "few_samples") and "python3" in found, "--max-processes-runtime-profiler 1: of the busiest one")
+    agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "3600")
+    found, _ = frames("old", "last_profile.col")
+    tap.ok("python3" in found and not any(frame.endswith("_[p]") for frame in found), "--min-duration: the young ones' stacks stay native")
+    agent("old", "--pids", these, "-d", "3", "-f", "99", "--no-flamegraph", "--min-duration", "2")
+    found, _ = frames("old", "last_profile.col")
+    tap.ok(has(found, "many_samples"), "and of old ones they are shown")
+    # What is said of them.
+    done = agent("said", "-d", "2", "-f", "99", "-v", "--no-flamegraph", "--token", "s3cret", "--pids", these)
+    tap.ok(re.search(r" DEBUG: gprofiler: processes left after filtering: 2$", done.stdout, re.M), "how many were left", done.stdout[-500:])
+    with open(path("said.log")) as f:
+        said = f.read()
+    tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
+           "the command line, without the token", said[:300])
+    process = start(*words("spawned", "-c", "-d", "2", "--no-flamegraph", "--profile-spawned-processes"))
+    time.sleep(2.5)
+    loads.append(start("/usr/bin/python3", "-c", BUSY.format("late", 0)))
+    time.sleep(4)
+    process.send_signal(signal.SIGTERM)
+    tap.ok(process.wait(timeout=30) == 0 and any(has(frames("spawned", file)[0], "late") for file in profiles("spawned")), "one that starts later is there")
+    with open(path("spawned.log")) as f:
+        said = f.read()
+    tap.ok(said.count(f"Profiling spawned process {loads[-1].pid}\n") == 1 and re.search(r"selected \d+ processes to profile", said), "and is told once", said[-500:])
+    for load in loads:
+        load.kill()
+
 
 # The header, as the readers of .col files know it. Source: gprofiler/merge.py and the Performance Studio's agent_collector.
 with open(os.path.join(path("one"), "last_profile.col")) as f:
@@ -232,29 +234,34 @@ for variable, mode, kind in (("GPROFILER_IN_K8S", "k8s", "k8s"), ("GPROFILER_IN_
 done = agent("sent", "-d", "1", "--no-flamegraph", "-u", "--token", "t", "--service-name", "s")
 tap.ok(done.returncode == 0 and "WARNING: gprofiler: --upload-results: nothing is sent yet" in done.stdout, "-u with -o: one warning, and files", done.stdout)
 
-# A full disk in the middle of a cycle: that one is lost, and told; the next ones have their files.
-process = start(*words("full", "-c", "-d", "2", "--no-flamegraph"), stdout=subprocess.PIPE, text=True)
+
+def full_disk():
+    """A full disk in the middle of a cycle: that one is lost, and told; the next ones have their files."""
+    process = start(*words("full", "-c", "-d", "2", "--no-flamegraph"), stdout=subprocess.PIPE, text=True)
+
+    def wait_for(count):
+        end = time.monotonic() + 30
+        while time.monotonic() < end and not (os.path.isdir(path("full")) and len(profiles("full")) >= count):
+            time.sleep(0.1)
+        return len(profiles("full"))
+
+    before = wait_for(1)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+    time.sleep(5)
+    files = sorted(os.listdir(path("full")))
+    tap.ok(len(profiles("full")) <= before + 1 and os.readlink(os.path.join(path("full"), "last_profile.col")) == profiles("full")[-1]
+           and not set(files) - set(profiles("full")) - {"last_profile.col"}, "a full disk: nothing half, the link stays", files)
+    held = len(profiles("full"))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    tap.ok(wait_for(held + 1) > held, "and it goes on when there is room again")
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    tap.ok(process.returncode == 0 and "] ERROR: gprofiler: a cycle's files cannot be written" in out, "and says so", out[-400:])
 
 
-def wait_for(count):
-    end = time.monotonic() + 30
-    while time.monotonic() < end and not (os.path.isdir(path("full")) and len(profiles("full")) >= count):
-        time.sleep(0.1)
-    return len(profiles("full"))
-
-
-before = wait_for(1)
-resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
-time.sleep(5)
-files = sorted(os.listdir(path("full")))
-tap.ok(len(profiles("full")) <= before + 1 and os.readlink(os.path.join(path("full"), "last_profile.col")) == profiles("full")[-1]
-       and not set(files) - set(profiles("full")) - {"last_profile.col"}, "a full disk: nothing half, the link stays", files)
-held = len(profiles("full"))
-resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-tap.ok(wait_for(held + 1) > held, "and it goes on when there is room again")
-process.send_signal(signal.SIGTERM)
-out, _ = process.communicate(timeout=30)
-tap.ok(process.returncode == 0 and "] ERROR: gprofiler: a cycle's files cannot be written" in out, "and says so", out[-400:])
+if not QUICK:
+    of_which_processes()
+    full_disk()
 
 # Wrong ones.
 
