@@ -431,6 +431,7 @@ static void a_bad_recording_is_refused(void **state)
 /* ---- when windows end ---- */
 
 #define WALL_NS (UINT64_C(1700000000) * NSEC_PER_SEC)
+#define BEGIN_NS (77 * NSEC_PER_SEC)
 
 struct cuts {
 	uint64_t ends_ms[8]; /* since the start */
@@ -442,10 +443,10 @@ static uint64_t now_of(void *self)
 	return *(uint64_t *)self;
 }
 
+/* Set back by an hour once the session runs: that moves no window. */
 static uint64_t wall_for_the_test(void *self)
 {
-	(void)self;
-	return WALL_NS;
+	return now_of(self) == BEGIN_NS ? WALL_NS : WALL_NS - 3600 * NSEC_PER_SEC;
 }
 
 static void note_end(void *ctx, const struct window *w)
@@ -460,7 +461,7 @@ static void note_end(void *ctx, const struct window *w)
 /* Windows of five seconds: @steps_ms are when the caller comes, up to a 0, @stop_ms when it stops. */
 static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration_ms, struct cuts *out)
 {
-	uint64_t now_ns = 77 * NSEC_PER_SEC;
+	uint64_t now_ns = BEGIN_NS;
 	const struct clock clock = { .monotonic_ns = now_of, .wall_ns = wall_for_the_test, .self = &now_ns };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	char path[] = "/tmp/hearth-session-XXXXXX";
@@ -482,10 +483,10 @@ static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration
 	assert_int_equal(session_open(&cfg, &why, &s), 0);
 	assert_int_equal(session_start(s), 0);
 	for (; *steps_ms; steps_ms++) {
-		now_ns = 77 * NSEC_PER_SEC + *steps_ms * NSEC_PER_MSEC;
+		now_ns = BEGIN_NS + *steps_ms * NSEC_PER_MSEC;
 		ignore(session_step(s, 0));
 	}
-	now_ns = 77 * NSEC_PER_SEC + stop_ms * NSEC_PER_MSEC;
+	now_ns = BEGIN_NS + stop_ms * NSEC_PER_MSEC;
 	assert_int_equal(session_stop(s), 0);
 	session_close(s);
 	unlink(path);
