@@ -35,9 +35,10 @@ static const struct opt general[] = {
 	{ "profile-spawned-processes", 0, OPT_FLAG, .at = AT(spawned),
 	  .help = "also programs that start in the middle of a cycle: they always are" },
 	{ "max-processes-runtime-profiler", 0, OPT_UINT, .at = AT(max_processes), .min = 1, .arg = "N",
-	  .help = "of each language runtime only the processes that use the CPU most (default: all)" },
+	  .help = "name the functions only of the processes that use the CPU most, so many of each language runtime "
+		  "(default: all)" },
 	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .max = 1000000000, .arg = "SECONDS",
-	  .help = "leave out programs of language runtimes younger than this" },
+	  .help = "name no functions of language runtimes in processes younger than this" },
 	{ "skip-system-profilers-above", 0, OPT_UINT, .at = AT(skip_above), .min = 1, .arg = "N",
 	  .help = "no native stacks when there are more processes than this" },
 	{ "insert-dso-name", 0, OPT_FLAG, .at = AT(insert_dso_name), .help = "native frames become symbol (library)" },
