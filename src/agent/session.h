@@ -42,6 +42,8 @@ struct session_config {
 	uint64_t runtime_age_min_ns;
 	size_t runtime_process_max;
 	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
+	/** Called on the worker before on_window(): may change what a window says of its processes. NULL: nobody. */
+	void (*on_built)(void *ctx, struct window *w);
 	/**
 	 * Called on the worker for every finished window, in order; @w is borrowed. It reports its own errors; the
 	 * session goes on.

@@ -139,6 +139,8 @@ void *session_worker(void *session)
 			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job_samples(job)));
 			continue;
 		}
+		if (s->cfg.on_built)
+			s->cfg.on_built(s->cfg.ctx, &w);
 		if (s->cfg.on_window)
 			s->cfg.on_window(s->cfg.ctx, &w);
 	}
