@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "model/window.h"
 
 /**
  * agent_external_read - the member "static" of the JSON object in @path
@@ -10,3 +11,8 @@
  * Return: EXIT_DONE, or EXIT_FAILED after saying why.
  */
 int agent_external_read(const struct command *c, const char *path, struct buf *out);
+/**
+ * agent_external_add - its member "application": {"PID": {...}} goes over what a window knows of its processes
+ * A file that cannot be used changes nothing, and is told in the log.
+ */
+void agent_external_add(const char *path, struct window *w);

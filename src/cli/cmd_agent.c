@@ -122,6 +122,16 @@ static int open_signals(struct agent *a)
 			      : EXIT_DONE;
 }
 
+/* On the session's worker, before on_window(). */
+static void on_built(void *ctx, struct window *w)
+{
+	struct agent *a = ctx;
+
+	agent_phrases_window(a->options, w, &a->seen);
+	if (a->options->external_metadata)
+		agent_external_add(a->options->external_metadata, w);
+}
+
 /* On the session's worker. */
 static void on_window(void *ctx, const struct window *w)
 {
@@ -130,7 +140,6 @@ static void on_window(void *ctx, const struct window *w)
 	int r = cycle_sink()->write(a->sink, w, &where);
 	struct str rest = buf_str(&where), line;
 
-	agent_phrases_window(a->options, w, &a->seen);
 	while (rest.len && str_next(&rest, '\n', &line))
 		if (line.len)
 			log_write(LOG_INFO, line.ptr ? strndupa(line.ptr, line.len) : "", NULL, 0);
@@ -182,6 +191,7 @@ static int open_session(struct agent *a)
 				      .runtime_age_min_ns = o->min_duration_s * NSEC_PER_SEC,
 				      .runtime_process_max = (size_t)o->max_processes,
 				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,
+				      .on_built = on_built,
 				      .on_window = on_window,
 				      .ctx = a };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));

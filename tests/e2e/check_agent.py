@@ -151,8 +151,12 @@ with open(path("diagnosed.log")) as f:
 tap.ok(f"DEBUG: gprofiler: process (pid={spin.pid}, comm=spin)" in said and "DEBUG: gprofiler: kernel (line=" in said, "--diagnostics", said[-300:])
 
 with open(path("external"), "w") as f:
-    json.dump({"static": {"rack": "<7>\u202e"}, "application": {}}, f)
-agent("told", "-d", "1", "--no-flamegraph", "--external-metadata", path("external"))
+    json.dump({"static": {"rack": "<7>\u202e"}, "application": {str(spin.pid): {"team": "t"}}}, f)
+agent("told", "-d", "2", "-f", "99", "--no-flamegraph", "--external-metadata", path("external"))
+with open(os.path.join(path("told"), "last_profile.col")) as f:
+    head, *lines = f.read().split("\n")
+slot = json.loads(head[2:])["application_metadata"].index({"team": "t"})
+tap.ok(any(line.startswith(f"{slot};;spin;") for line in lines), "--external-metadata of a process")
 tap.ok(frames("told", "last_profile.col")[1]["metadata"]["external_metadata"] == {"rack": "<7>\u202e"}, "--external-metadata")
 os.utime(path("external"), (time.time() - 400,) * 2)
 tap.ok(agent("told", "-d", "1", "--external-metadata", path("external")).returncode == 1, "whose writer is gone: an error")
