@@ -198,11 +198,11 @@ static int take_fork(struct perf_data *d, const struct perf_record *record)
 	if (r < 0 || pid == parent_pid || misc_of(record) & PERF_MISC_FORK_EXEC)
 		return r;
 	r = get_process(d, parent_pid, &parent);
-	if (r < 0)
+	if (r)
 		return r;
 	space = parent->space;
 	r = get_process(d, pid, &child); /* may move the rows */
-	if (r < 0 || child->space == space)
+	if (r || child->space == space)
 		return r;
 	perf_space_unref(d, child->space);
 	child->space = space;

@@ -54,9 +54,9 @@ static int make_own(struct perf_data *d, struct perf_space **space)
 	int r = copy ? take_work(d, (*space)->count) : -ENOMEM;
 
 	r = r ? r : make_room(d, copy, (*space)->count + 1);
-	if (r < 0) {
+	if (r < 0 || !copy->areas) { /* there was room for one at least */
 		perf_space_unref(d, copy);
-		return r;
+		return r < 0 ? r : -ENOMEM;
 	}
 	if ((*space)->count)
 		memcpy(copy->areas, (*space)->areas, (*space)->count * sizeof(*copy->areas));

@@ -205,7 +205,7 @@ int diff_pairs_make(const struct window *before, const struct window *now, const
 		return r;
 	if (a.left_out || b.left_out)
 		codec_lose(options->lost, "pairs have no counts below zero: %llu samples are left out",
-			   (unsigned long long)(a.left_out + b.left_out));
+			   (unsigned long long)a.left_out + b.left_out);
 	if (normalize)
 		normalize_lines(&a, sum_of(&b));
 	pairs.gone = join(&a, &b, &text);
