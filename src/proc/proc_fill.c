@@ -60,7 +60,7 @@ static void set_container(struct proc_table *t, struct entry *e)
 
 /* ---- its service ---- */
 
-static void set_service(struct proc_table *t, struct entry *e)
+void entry_set_service(struct proc_table *t, struct entry *e)
 {
 	const struct workload_facts facts = { .is_kernel = e->pub.is_kernel,
 					      .pod = str_of(e->pod),
@@ -81,7 +81,7 @@ void entry_refresh_name(struct proc_table *t, struct entry *e)
 {
 	if (e->name_pending && containers_generation(t->containers) != e->name_generation) {
 		set_container(t, e);
-		set_service(t, e);
+		entry_set_service(t, e);
 	}
 }
 
@@ -254,7 +254,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 	if (e->pub.pid == 0) { /* the idle tasks have no place in /proc */
 		e->pub.is_kernel = true;
 		e->pub.unreadable = false;
-		set_service(t, e);
+		entry_set_service(t, e);
 		return;
 	}
 	if (!t->recorded) {
@@ -268,7 +268,7 @@ void entry_read(struct proc_table *t, struct entry *e)
 	if (r == -ESRCH && origin)
 		r = take_over(t, e, origin);
 	e->pub.unreadable = r < 0;
-	set_service(t, e);
+	entry_set_service(t, e);
 	entry_mapped(t, e);
 }
 

@@ -83,6 +83,8 @@ uint64_t proc_clock_ns(void);
 void entry_read(struct proc_table *t, struct entry *e);
 /** entry_rescan - mappings only. Return: true when they were read. */
 bool entry_rescan(struct proc_table *t, struct entry *e);
+/** entry_set_service - name the service it belongs to by what is known of it now. */
+void entry_set_service(struct proc_table *t, struct entry *e);
 /** entry_refresh_name - look up the container's name again when it may have changed. */
 void entry_refresh_name(struct proc_table *t, struct entry *e);
 /** entry_count_maps - after every change of e->maps: cuts it to PROC_FEW when all processes together have too many. */

@@ -77,6 +77,9 @@ struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uin
 	if (!e->was_read) {
 		entry_read(t, e);
 		e->scanned_ns = proc_clock_ns();
+	} else if (!e->pub.service) {
+		/* Read for a child's sake, or its program is over and /proc shows a later one. */
+		entry_set_service(t, e);
 	}
 	entry_refresh_name(t, e);
 	return &e->pub;

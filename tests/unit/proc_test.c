@@ -766,6 +766,42 @@ static void a_sample_from_before_the_exec(void **state)
 	folder_remove(dir);
 }
 
+/* Its mappings were read when its child was sampled; its own samples come later. */
+static void a_parent_that_was_read_before(void **state)
+{
+	struct proc_config cfg = { .container_socket = "/nowhere.sock" };
+	struct child parent = { .pid = 76, .start_ns = 40 * NSEC_PER_SEC },
+		     child = { .pid = 77, .start_ns = 50 * NSEC_PER_SEC };
+	struct abi_process exec = event_of(ABI_RECORD_EXEC, &parent, 5),
+			   fork_event = event_of(ABI_RECORD_FORK, &child, 10);
+	char dir[] = "/tmp/hearth-host-XXXXXX";
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+
+	(void)state;
+	folder_make(dir);
+	write_at(dir, 76, "stat", "76 (make) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 4000 1\n");
+	write_at(dir, 76, "maps", "1000-2000 r-xp 00003000 00:10 8 /bin/make\n");
+	write_at(dir, 76, "cgroup", "0::/system.slice/build.service\n");
+	cfg.host_root = dir;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	proc_event(t, &exec);
+	fork_event.parent_pid = 76;
+	proc_event(t, &fork_event);
+	for (int i = 0; i < 2; i++) {
+		const struct child *c = i ? &parent : &child;
+		struct proc *p = proc_get(t, (uint32_t)c->pid, c->start_ns, 0, comm);
+
+		assert_non_null(p);
+		assert_string_equal(p->service ? p->service : "none", "build");
+		assert_int_equal(p->service_kind, WORKLOAD_UNIT);
+	}
+	proc_table_close(t);
+	files_close(f);
+	folder_remove(dir);
+}
+
 /* A child that ended between the reading of its name and of its mappings: what was read first is not lost. */
 static int one_half_gone(void *ctx)
 {
@@ -1067,6 +1103,7 @@ int main(void)
 		cmocka_unit_test(a_sample_from_before_the_exec),
 		cmocka_unit_test(half_gone),
 		cmocka_unit_test(programs_begin_with_exec),
+		cmocka_unit_test(a_parent_that_was_read_before),
 		cmocka_unit_test(services_come_from_files),
 	};
 
