@@ -12,6 +12,7 @@
 #define NAME_SLOTS_MIN 1024u
 #define SLOTS_MIN 1024u
 #define HUGE_PAGE MIB(2)
+#define NODES_A_SLOT 3 /* most nodes need none; a table that fits the cache is worth growing it at times */
 
 void tree_huge_pages(void *bytes, size_t size)
 {
@@ -29,16 +30,28 @@ static struct tree_slot *slots_new(size_t count)
 	return slots;
 }
 
-int tree_builder_init(struct tree_builder *b, size_t branches_expected)
+/* Room for all nodes at once, which is not touched before there are nodes; what is missing is had later. */
+static void reserve_nodes(struct tree_builder *b, size_t count)
+{
+	size_t want = MIN(count + 1, (size_t)TREE_NODES_MAX);
+
+	if (array_reserve(&b->nodes, &b->node_cap, want) == 0)
+		tree_huge_pages(b->nodes, b->node_cap * sizeof(*b->nodes));
+	if (array_reserve(&b->value, &b->value_cap, want) == 0)
+		tree_huge_pages(b->value, b->value_cap * sizeof(*b->value));
+}
+
+int tree_builder_init(struct tree_builder *b, size_t nodes_expected)
 {
 	uint32_t slots = SLOTS_MIN;
 
-	while (slots < branches_expected && slots < TREE_NODES_MAX)
+	while (slots < nodes_expected / NODES_A_SLOT && slots < TREE_NODES_MAX)
 		slots *= 2;
 	*b = (struct tree_builder){ .seed = random_u64(), .name_mask = NAME_SLOTS_MIN - 1, .slot_mask = slots - 1 };
 	intern_init(&b->modules, TREE_TEXT_MAX);
 	b->name_slots = calloc(NAME_SLOTS_MIN, sizeof(*b->name_slots));
 	b->slots = slots_new(slots);
+	reserve_nodes(b, nodes_expected);
 	if (!b->name_slots || !b->slots || array_grow(&b->nodes, &b->node_cap, 0, TREE_NODES_MAX) < 0 ||
 	    array_grow(&b->value, &b->value_cap, 0, TREE_NODES_MAX) < 0) {
 		tree_builder_release(b);

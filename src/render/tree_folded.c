@@ -274,7 +274,7 @@ int tree_from_folded(struct str text, const struct render_progress *progress, st
 {
 	scoped(folded_release) struct folded f = { 0 };
 	uint64_t number = 0;
-	int r = tree_builder_init(&f.b, text.len / 1024);
+	int r = tree_builder_init(&f.b, text.len / 300);
 
 	if (!r)
 		r = array_grow(&f.path, &f.path_cap, 0, TREE_DEPTH_MAX + 1);

@@ -56,7 +56,7 @@ struct tree_name {
 int tree_name_of(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
 		 struct buf *text, struct tree_name *out) warn_unused;
 
-int tree_builder_init(struct tree_builder *b, size_t branches_expected) warn_unused;
+int tree_builder_init(struct tree_builder *b, size_t nodes_expected) warn_unused;
 void tree_builder_release(struct tree_builder *b);
 
 /**

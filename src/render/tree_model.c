@@ -347,6 +347,7 @@ static int forget(struct source *s)
 	free(s->reached);
 	s->named.first = calloc(s->m->locations_count + 1, sizeof(*s->named.first));
 	s->reached = calloc(s->m->stacks_count + 1, sizeof(*s->reached));
+	tree_huge_pages(s->reached, (s->m->stacks_count + 1) * sizeof(*s->reached));
 	s->named.count = 0;
 	s->root_of = 0;
 	return s->named.first && s->reached ? 0 : -ENOMEM;
@@ -408,9 +409,9 @@ void tree_maker_free(struct tree_maker *t)
 	free(t);
 }
 
-static int begin(struct tree_maker *t, size_t branches_expected)
+static int begin(struct tree_maker *t, size_t nodes_expected)
 {
-	int r = t->has_builder ? 0 : tree_builder_init(&t->s.b, branches_expected);
+	int r = t->has_builder ? 0 : tree_builder_init(&t->s.b, nodes_expected);
 
 	t->has_builder = r == 0;
 	return r;
