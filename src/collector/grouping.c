@@ -136,6 +136,7 @@ bool grouping_sum(struct call *call, const struct query_range *range, const stru
 	struct store_selector sel = call_select(call, range);
 	int r;
 
+	sel.to_read = true;
 	intern_init(&p.keys, KEYS_MAX);
 	if (!is_by_series(groups))
 		return take_part(call, &sel, groups->items, take, ctx);

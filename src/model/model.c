@@ -374,7 +374,7 @@ int model_distinct(struct model *m)
 	m->memory_max = 0;
 	/* All memory is had before anything moves. Nothing was put into these indexes. */
 	if (functions && locations && stacks && index_reserve(m, &ix->functions, m->functions_count) == 0 &&
-	    index_reserve(m, &ix->locations, m->locations_count) == 0) {
+	    index_reserve(m, &ix->locations, m->locations_count) == 0 && model_index_stacks(m) == 0) {
 		m->may_repeat = false;
 		r = distinct_functions(m, functions);
 		r = r ? r : distinct_locations(m, functions, locations);

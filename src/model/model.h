@@ -211,6 +211,17 @@ void model_find_locations(const struct model *m, const struct model_location *ro
 /** model_add_stack - the child of @parent at @location. A stack is built from the root: start with parent 0. */
 int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out) warn_unused;
 
+/**
+ * model_append_stack - a child of @parent at @location that is known to be a new one
+ * Without an index of stacks nothing is looked up and none is made: it is made by what looks for a stack first. With
+ * one this is model_add_stack().
+ */
+int model_append_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out) warn_unused;
+/** model_copy_stacks - all stacks of @from, in a model that has none, and whose locations are the same ones. */
+int model_copy_stacks(struct model *into, const struct model *from) warn_unused;
+/** model_index_stacks - make the index that model_append_stack() left out. */
+int model_index_stacks(struct model *m) warn_unused;
+
 struct model_path {
 	const uint32_t *locations; /* leaf first */
 	uint32_t *nodes;           /* filled: the stacks on the way, root first; the last is the whole one */

@@ -145,6 +145,49 @@ int model_add_stack(struct model *m, uint32_t parent, uint32_t location, uint32_
 	return 0;
 }
 
+int model_append_stack(struct model *m, uint32_t parent, uint32_t location, uint32_t *out)
+{
+	size_t cap = m->stacks_cap;
+	int r;
+
+	must(parent < m->stacks_count && location < m->locations_count);
+	if (m->index->stacks.cap)
+		return model_add_stack(m, parent, location, out);
+	r = model_grow(m, stacks, m->stacks_count);
+	if (r < 0)
+		return r;
+	if (m->stacks_cap != cap)
+		advise_huge(m->stacks, m->stacks_cap * sizeof(*m->stacks));
+	*out = (uint32_t)m->stacks_count;
+	m->stacks[m->stacks_count++] = (struct model_stack){ parent, location };
+	return 0;
+}
+
+int model_copy_stacks(struct model *into, const struct model *from)
+{
+	size_t size = from->stacks_count * sizeof(*from->stacks);
+
+	must(into->stacks_count == 1 && !into->index->stacks.cap && into->locations_count >= from->locations_count);
+	if (from->stacks_count > into->stacks_cap) {
+		struct model_stack *rows = model_fits(into, size) < 0 ? NULL : malloc(size);
+
+		if (!rows)
+			return model_fits(into, size) < 0 ? -E2BIG : -ENOMEM;
+		advise_huge(rows, size);
+		free(into->stacks);
+		into->stacks = rows;
+		into->stacks_cap = from->stacks_count;
+	}
+	memcpy(into->stacks, from->stacks, size);
+	into->stacks_count = from->stacks_count;
+	return 0;
+}
+
+int model_index_stacks(struct model *m)
+{
+	return m->index->stacks.cap ? 0 : stack_room(m, 1);
+}
+
 /* Several paths at once. First all walk down the nodes that are there already, one step of each in turn, so that the
  * memory of one is on its way while the others work. Then one after the other goes on to its end: a node that is new
  * has no children yet, so what follows it need not be looked for, and its number is known before. */

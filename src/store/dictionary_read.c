@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading chunks of a dictionary. A row that refers to a missing one, or that is there already, means damage. */
+/* Reading chunks of a dictionary. A row that refers to a missing one, or that is there already, means damage. Only
+ * stacks are not looked up: most of them are never looked for again, since only writers do. */
 #include "store/dictionary.h"
 
 #include "base/array.h"
@@ -144,7 +145,7 @@ static int read_stack(struct chunk_in *in)
 	in->location = row_near(in, 1, in->location, m->locations_count);
 	if (is_bad(in) || !up || up > want)
 		return -EBADMSG;
-	return expect(model_add_stack(m, (uint32_t)(want - up), in->location, &got), &got, want);
+	return expect(model_append_stack(m, (uint32_t)(want - up), in->location, &got), &got, want);
 }
 
 static int read_app_metadata(struct chunk_in *in)

@@ -65,6 +65,11 @@ static bool labels_sorted(const struct model *m)
 	return true;
 }
 
+bool is_merged_to_read(const struct model *m)
+{
+	return mappings_differ(m);
+}
+
 bool is_merged(const struct model *m)
 {
 	return mappings_differ(m) && mappings_used(m) && comments_differ(m) && labels_sorted(m);

@@ -12,3 +12,5 @@
  * that nothing uses. In doubt the answer is no.
  */
 bool is_merged(const struct model *m) warn_unused;
+/** is_merged_to_read - the same, where only names, addresses and values of samples count. */
+bool is_merged_to_read(const struct model *m) warn_unused;

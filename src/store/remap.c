@@ -186,6 +186,23 @@ static int remap_location(struct remap *rm, uint32_t row, uint32_t *out)
 	return r;
 }
 
+int remap_all(struct remap *rm)
+{
+	const struct model *from = rm->from;
+	uint32_t out = 0;
+	int r = 0;
+
+	must(rm->into->may_repeat && rm->into->functions_count == 1 && rm->into->locations_count == 1);
+	for (uint32_t i = 1; r == 0 && i < from->functions_count; i++)
+		r = remap_function(rm, i, &out);
+	for (uint32_t i = 1; r == 0 && i < from->locations_count; i++)
+		r = remap_location(rm, i, &out);
+	r = r ? r : model_copy_stacks(rm->into, from);
+	for (uint32_t i = 0; r == 0 && i < from->stacks_count; i++)
+		rm->stacks[i] = i;
+	return r;
+}
+
 /* Up to the first ancestor that is there already, and down again. */
 int remap_stack(struct remap *rm, uint32_t row, uint32_t *out)
 {

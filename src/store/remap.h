@@ -27,6 +27,12 @@ void remap_find_strings(struct remap *rm);
 /** remap_find - the same of functions and locations; after the strings, and after the mappings are placed. */
 void remap_find(struct remap *rm);
 
+/**
+ * remap_all - all functions, locations and stacks, whoever asks for them: each gets the number it has in the source
+ * After the mappings are placed. The target has none of its own and may_repeat. Return: 0, -ENOMEM or -E2BIG.
+ */
+int remap_all(struct remap *rm) warn_unused;
+
 /** remap_place - mapping @row of the source becomes @as (strings of the source). Return: 0, -ENOMEM, -E2BIG. */
 int remap_place(struct remap *rm, uint32_t row, const struct model_mapping *as) warn_unused;
 

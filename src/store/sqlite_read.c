@@ -426,8 +426,12 @@ static int warm_partition(struct partition *p, uint64_t from_ns)
 		struct service *service;
 
 		r = service_get(p, db_column(stmt, 0), &service);
-		if (r == 0)
-			service_put(p, service);
+		if (r < 0)
+			break;
+		(void)pthread_mutex_lock(&service->lock);
+		r = model_index_stacks(&service->dictionary.m);
+		(void)pthread_mutex_unlock(&service->lock);
+		service_put(p, service);
 	}
 	db_finalizep(&stmt);
 	partition_reader_done(p, reader);

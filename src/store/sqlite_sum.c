@@ -125,8 +125,9 @@ static bool is_rolled(const struct query *q, int64_t day)
  * with a build id). */
 static int take_part(struct query *q, const struct window *part)
 {
-	int r = model_merge(q->out->model, part->model);
+	int r = model_distinct(q->out->model);
 
+	r = r ? r : model_merge(q->out->model, part->model);
 	if (r == 0)
 		window_add_times(q->out, part, !q->any);
 	q->any = true;
@@ -289,6 +290,7 @@ static int add_days(struct query *q, struct partition *year, struct sum *sum, sq
 static int finish_sum(struct query *q, struct service *service, struct sum *sum)
 {
 	scoped(window_release) struct window part = { 0 };
+	bool to_read = q->sel->to_read && !q->any, is_whole;
 	int r;
 
 	if (!sum->header.profiles)
@@ -297,12 +299,16 @@ static int finish_sum(struct query *q, struct service *service, struct sum *sum)
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&service->lock);
-	r = unpack_window(&service->dictionary, &sum->header, &sum->columns, str_n("", 0), &part);
+	if (to_read)
+		r = unpack_to_read(&service->dictionary, &sum->header, &sum->columns, &part);
+	else
+		r = unpack_window(&service->dictionary, &sum->header, &sum->columns, str_n("", 0), &part);
 	(void)pthread_mutex_unlock(&service->lock);
 	if (r < 0)
 		return r;
 	q->info->profiles += sum->header.profiles;
-	return !q->any && is_merged(part.model) ? move_part(q, &part) : take_part(q, &part);
+	is_whole = !q->any && (to_read ? is_merged_to_read(part.model) : is_merged(part.model));
+	return is_whole ? move_part(q, &part) : take_part(q, &part);
 }
 
 /* All series of one service: those from @first on that have its name. */

@@ -64,6 +64,9 @@ struct store_selector {
 	 * for each day that has the series. NULL: all are. */
 	bool (*fits)(void *ctx, const struct store_series *series);
 	void *fits_ctx;
+	/* Of sum(): the result is only looked at, so that it may have functions, locations and stacks that no sample
+	 * has, or the same ones twice. Faster. */
+	bool to_read;
 };
 
 /* A stored profile without its content; borrowed for the length of the call. */

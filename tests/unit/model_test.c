@@ -300,6 +300,45 @@ static void rows_are_found_together(void **state)
 	}
 }
 
+/* Stacks that are known to be new need no index until somebody looks for one. */
+static void stacks_are_appended_and_found(void **state)
+{
+	scoped(model_release) struct model m = { 0 }, copy = { 0 };
+	uint32_t parent = 0, got;
+
+	(void)state;
+	assert_int_equal(model_init(&m, 0), 0);
+	assert_int_equal(model_init(&copy, 0), 0);
+	copy.may_repeat = true;
+	for (uint32_t i = 1; i <= 100; i++) {
+		struct model_location row = { .address = i };
+
+		assert_int_equal(model_add_location(&m, &row, NULL, &got), 0);
+		assert_int_equal(model_add_location(&copy, &row, NULL, &got), 0);
+	}
+	for (uint32_t i = 1; i <= 100; i++) {
+		assert_int_equal(model_append_stack(&m, parent, i, &got), 0);
+		assert_int_equal(got, i);
+		parent = i % 10 ? i : 0;
+	}
+	assert_int_equal(model_copy_stacks(&copy, &m), 0);
+	for (uint32_t i = 100; i; i--) { /* the first one makes the index */
+		assert_int_equal(model_add_stack(&m, m.stacks[i].parent, i, &got), 0);
+		assert_int_equal(got, i);
+	}
+	assert_int_equal(m.stacks_count, 101);
+	assert_int_equal(model_append_stack(&m, 0, 2, &got), 0);
+	assert_int_equal(got, 101);
+	assert_int_equal(model_append_stack(&m, 0, 2, &got), 0); /* looked up now */
+	assert_int_equal(got, 101);
+	assert_int_equal(model_distinct(&copy), 0);
+	assert_int_equal(copy.stacks_count, 101);
+	assert_memory_equal(copy.stacks, m.stacks, 101 * sizeof(*m.stacks));
+	assert_int_equal(model_add_stack(&copy, copy.stacks[57].parent, 57, &got), 0);
+	assert_int_equal(got, 57);
+	assert_int_equal(model_index_stacks(&copy), 0);
+}
+
 static int distinct_once(void *ctx)
 {
 	struct model *want = ctx, m = { 0 };
@@ -336,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_agree_with_single_stacks),
+		cmocka_unit_test(stacks_are_appended_and_found),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(room_is_only_room),
 		cmocka_unit_test(hashes_know_frames_not_numbers),

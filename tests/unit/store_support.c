@@ -328,6 +328,25 @@ static int add_read(void *ctx, const struct store_profile *profile)
 	return 0;
 }
 
+/* A sum that is only looked at has what a merge makes of it. */
+static void assert_reads_same(struct fixture *f, const struct store_selector *sel, const struct window *want)
+{
+	struct store_selector to_read = *sel;
+	scoped(window_release) struct window got = { 0 }, merged = { 0 };
+	scoped(content_release) struct content a = { 0 }, b = { 0 };
+	struct store_sum info;
+
+	to_read.to_read = true;
+	assert_int_equal(f->store->sum(f->s, &to_read, &got, &info), 0);
+	assert_int_equal(window_init(&merged, MIB(64)), 0);
+	assert_int_equal(model_merge(merged.model, got.model), 0);
+	content_add(&a, want->model);
+	content_add(&b, merged.model);
+	content_assert_same(&a, &b);
+	assert_int_equal(got.start_ns, want->start_ns);
+	assert_int_equal(got.end_ns, want->end_ns);
+}
+
 void fixture_assert_sum(struct fixture *f, const struct store_selector *sel)
 {
 	scoped(window_release) struct window got = { 0 };
@@ -339,6 +358,7 @@ void fixture_assert_sum(struct fixture *f, const struct store_selector *sel)
 	assert_int_equal(f->store->list(f->s, sel, add_read, &slow), 0);
 	assert_int_equal(f->store->sum(f->s, sel, &got, &info), 0);
 	assert_int_equal(info.parts_bad, 0);
+	assert_reads_same(f, sel, &got);
 	if (f->lasts) {
 		assert_int_equal(info.profiles, slow.count);
 		content_add(&a, &slow.sum);
