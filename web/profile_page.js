@@ -107,10 +107,11 @@ export class ProfilePage {
 		flame?.catch(() => {}); // said below, when the timeline is there
 		// Totals are there first: they tell when to look, before any stack is read. Files have no time.
 		if (!this.app.shown) await this.showTimeline(signal);
-		const rest = [this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])];
+		const rest = Promise.all([this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])]);
+		rest.catch(() => {}); // said below, unless the graph fails first
 		if (this.app.shown) byId('service').value = selection.service;
 		await (isCompare ? this.showCompared(signal) : this.showSource(await flame, null));
-		await Promise.all(rest);
+		await rest;
 		this.key = key;
 	}
 

@@ -127,6 +127,21 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('what is asked beside a graph that fails ends in silence', async () => {
+		const opened = await open('#/services');
+		const { page } = opened;
+		await page.route(/\/api\/v1\/labels/, () => {}); // never answered
+		const labels = page.waitForRequest(/\/api\/v1\/labels/);
+		await page.route(/\/api\/v1\/flame/, (route) => route.fulfill({ status: 504, json: { error: 'slow' } }), { times: 1 });
+		await page.evaluate(() => (location.hash = '#/profile?service=search'));
+		await page.waitForFunction(() => /took too long/.test(document.getElementById('trouble').textContent));
+		await labels;
+		await page.evaluate(() => (location.hash = '#/services'));
+		await page.waitForFunction(() => document.body.dataset.shown === 'services');
+		opened.noise = opened.noise.filter((line) => !/Failed to load resource/.test(line));
+		await assertSilent(opened);
+	});
+
 	test('a profile: labels, a part of the time, steps, all in the address', async () => {
 		const opened = await open('#/profile?service=search&t=hide:main');
 		const { page } = opened;
