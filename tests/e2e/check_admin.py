@@ -172,10 +172,11 @@ def storage(folder, secrets):
     with Collector("--retention", "3d", "--retention-size", "1G", "--retention-free", "0", folder=folder) as c:
         s = c.get("/api/v1/storage", **read).json
         dates = [time.strftime("%Y-%m-%d", time.gmtime(NOW - day * DAY)) for day in reversed(range(5))]
-        tap.ok([d["day"] for d in s["days"]] == dates and [d["profiles"] for d in s["days"]] == [2, 2, 2, 2, 4] and s["profiles"] == 12, "days with their profiles", s["days"])
+        days = {d["day"]: d["profiles"] for d in s["days"] if d["profiles"]}  # towards midnight the next one is there, too, empty
+        tap.ok(list(days) == dates and list(days.values()) == [2, 2, 2, 2, 4] and s["profiles"] == 12, "days with their profiles", s["days"])
         tap.ok(s["services"] == ["api", "web"] and s["service_count"] == 2 and s["bytes"] == sum(d["bytes"] for d in s["days"]), "services, bytes", s["bytes"])
         tap.ok(s["retention"] == {"age_ms": 3 * DAY * 1000, "daily_age_ms": 400 * DAY * 1000, "size": 1 << 30, "free_auto": False, "free": 0}, "the limits", s["retention"])
-        newest = min(d["newest_ms"] for d in s["days"])
+        newest = min(d["newest_ms"] for d in s["days"] if d["profiles"])
         tap.ok(s["next"]["not_before_ms"] >= newest + 3 * DAY * 1000 and s["next"]["day"] in dates and not any("goes" in d for d in s["days"]), "what goes next, and when", s["next"])
         weighed = c.get("/api/v1/storage/service?service=api", **read).json
         tap.ok(weighed["profiles"] == 6 and weighed["files"] == 5 and weighed["bytes"] > 100, "what a service has", weighed)
@@ -184,7 +185,7 @@ def storage(folder, secrets):
         tap.ok(c.get("/api/v1/storage").status == 401, "it takes a token")
     with Collector("--retention-size", "1", folder=folder) as c:
         s = c.get("/api/v1/storage", **read).json
-        goes = [d.get("goes") for d in s["days"]]  # some may have gone already
+        goes = [d.get("goes") for d in s["days"] if d["profiles"]]  # some may have gone already
         tap.ok(set(goes[:-1]) <= {"size"} and goes[-1] is None and s["over"], "what a smaller limit will delete is said before", goes)
 
 
