@@ -3,8 +3,10 @@
 """Nobody shuts out anybody: under each attack small uploads of another token, health and metrics stay quick.
 
 Attackers are processes of their own at nice 19 with tokens of their own. Probes (an upload, /healthz, /metrics, each over a new
-connection) run one after the other while an attack runs; their 99th percentile is judged once. The same probe of a bare socket
+connection) run one after the other while an attack runs; their 99th percentile is judged. The same probe of a bare socket
 server and a synced file beside it says what the machine itself took: what that one is over 5 ms is not the collector's.
+A stall of the machine may hit one of them alone: a figure that misses is taken again, twice at most, while the attack goes on.
+A collector that lets others wait misses each time.
 `check_fair.py KIND...` runs only these attacks.
 """
 import gzip
@@ -22,6 +24,7 @@ from collector import Collector, message, pprof, varint
 from support import QUICK, SAMPLED, Tap, hearth, path, rotation, start
 
 UPLOAD_MS, HEALTH_MS = 100, 50  # wanted of the 99th percentile
+TRIES = 3
 PROBES = 200 if QUICK else 600
 CALM_MS = 5
 MIB = 1 << 20
@@ -306,15 +309,26 @@ class Probe:
         return out
 
 
-def judge(what, out):
+def figures(out):
+    """(what is said of them, whether they are as wanted, whether a request failed)"""
     p99 = {name: percentile(ms, 0.99) for name, (ms, _) in out.items()}
     p50 = {name: percentile(ms, 0.5) for name, (ms, _) in out.items()}
     text = ", ".join(f"{name} p50 {p50[name]:.1f} p99 {p99[name]:.1f}" for name in out) + f" ms of {len(out['upload'][0])}"
     own = max(p99["control"] - CALM_MS, 0)
     disk = max(p99["disk"] - CALM_MS, 0)
     failed = [s for name in ("upload", "healthz", "metrics") for s in out[name][1]]
-    fine = not failed and p99["upload"] - own - disk <= UPLOAD_MS and max(p99["healthz"], p99["metrics"]) - own <= HEALTH_MS
-    tap.ok(fine, what, text + (f"; failed: {len(failed)} ({failed[0]})" if failed else ""))
+    fine = p99["upload"] - own - disk <= UPLOAD_MS and max(p99["healthz"], p99["metrics"]) - own <= HEALTH_MS
+    return text + (f"; failed: {len(failed)} ({failed[0]})" if failed else ""), fine and not failed, bool(failed)
+
+
+def judge(what, probe, seconds):
+    said = []
+    for _ in range(TRIES):
+        text, fine, failed = figures(probe.run(PROBES, seconds))
+        said.append(text)
+        if fine or failed:
+            break
+    tap.ok(fine, what, "; again: ".join(said))
 
 
 def fill(c, token):
@@ -334,7 +348,7 @@ def attack(c, probe, kind, tokens):
     process = start(sys.executable, __file__, "--attack", kind, c.port, *tokens, stdout=subprocess.PIPE)
     process.stdout.readline()  # its bodies are made
     time.sleep(2)
-    judge(what, probe.run(PROBES, 8 if QUICK else 40))
+    judge(what, probe, 8 if QUICK else 40)
     process.kill()
     process.wait()
     with open(f"/proc/{c.process.pid}/status") as f:
@@ -355,7 +369,7 @@ def main(kinds):
     with Collector("--log-level", "warn", folder=folder) as c:
         probe = Probe(c.port, tokens[0])
         fill(c, tokens[1])
-        judge("nobody attacks", probe.run(PROBES, 12))
+        judge("nobody attacks", probe, 12)
         for kind in kinds:
             attack(c, probe, kind, tokens[1:])
             end = time.monotonic() + 30
