@@ -14,7 +14,7 @@ from support import *
 
 LOADS = ["recursive", "threaded", "generator", "extension", "class", "async"]
 FOLDER = os.path.join(HERE, "python")
-VERSIONS = ["3.8", "3.12"] if QUICK else ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
+VERSIONS = [["3.12", "3.8"][rotation() % 2]] if QUICK else ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 SECONDS = 1.0 if QUICK else 3.0
 ENV = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "1"}
 
