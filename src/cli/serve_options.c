@@ -39,6 +39,8 @@ const struct opt serve_options_keeping[] = {
 	  .help = "bytes of all snapshots" },
 	{ "dictionary-memory", 0, OPT_SIZE, AT(dictionary_max), .fallback = "96M", .arg = "SIZE",
 	  .help = "memory for what recent profiles have in common" },
+	{ "flame-memory", 0, OPT_SIZE, AT(flame_max), .fallback = "32M", .arg = "SIZE",
+	  .help = "memory for flame graphs that may be asked for again; 0: none are kept" },
 	{ 0 },
 };
 

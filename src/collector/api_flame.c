@@ -2,6 +2,7 @@
 /* Flame graphs, comparisons and exports of the viewer (docs/api.yaml). The server cuts to the largest nodes; what a
  * node's missing children have is said, and a call path of it can be asked for. */
 #include "codec/codec.h"
+#include "collector/flame_key.h"
 #include "collector/grouping.h"
 #include "query/flame.h"
 #include "render/source_lines.h"
@@ -17,6 +18,26 @@ struct facts {
 	uint64_t whole, guessed, cut, unknown;
 };
 
+/* The tree of one selection, and what answers say of it. Kept for the next question; without its tree where that is too
+ * large. */
+struct made {
+	struct recalled item;
+	struct facts facts;
+	uint64_t profiles;
+	struct buf sample, unit; /* of the column */
+	bool has_tree;
+	struct tree tree;
+};
+
+/* The columns of a binary answer, kept, too. */
+struct packed {
+	struct recalled item;
+	struct sizes {
+		uint64_t total, nodes, whole_total, whole_nodes, base_total;
+	} sizes;
+	struct buf columns;
+};
+
 /* One selection, added up. */
 struct side {
 	struct kept kept; /* where it is a snapshot: what the range's texts borrow from */
@@ -24,8 +45,11 @@ struct side {
 	struct window sum; /* in parts: the first one */
 	struct store_sum info;
 	struct facts facts;
-	struct tree tree;
 	size_t column;
+	struct made *made;
+	bool has_key;
+	struct recall_key key; /* of what is made */
+	uint64_t listed;       /* profiles of the key */
 };
 
 struct flame {
@@ -39,16 +63,40 @@ struct flame {
 	uint64_t *base_total;
 };
 
+static void made_free(struct recalled *item)
+{
+	struct made *m = (struct made *)item;
+
+	buf_release(&m->sample);
+	buf_release(&m->unit);
+	tree_release(&m->tree);
+	free(m);
+}
+
+static void packed_free(struct recalled *item)
+{
+	struct packed *p = (struct packed *)item;
+
+	buf_release(&p->columns);
+	free(p);
+}
+
+static void made_done(struct call *call, struct made *m)
+{
+	recall_done(call->collector->recall, m ? &m->item : NULL);
+}
+
 static void side_release(struct side *s)
 {
 	query_range_release(&s->range);
 	window_release(&s->sum);
-	tree_release(&s->tree);
 	kept_release(&s->kept);
 }
 
-static void flame_release(struct flame *f)
+static void flame_release(struct call *call, struct flame *f)
 {
+	made_done(call, f->main.made);
+	made_done(call, f->base.made);
 	side_release(&f->main);
 	side_release(&f->base);
 	flame_groups_release(&f->groups);
@@ -205,8 +253,12 @@ static bool sum_side(struct call *call, struct side *s, const char *name)
 
 static void tell_merged(struct call *call, const struct side *s)
 {
-	if (!s->kept.size) /* otherwise nothing was merged for this */
+	if (s->kept.size) /* nothing was merged for this */
+		return;
+	if (s->info.profiles)
 		answer_merged(call, &s->info);
+	else /* when it was made */
+		answer_count(call->rs, "X-Profiles-Merged", s->made->profiles);
 }
 
 /* The parts of one side on their way into its tree. */
@@ -299,32 +351,125 @@ static bool add_parts(struct adding *a, const char *snapshot)
 	return false;
 }
 
+/* Without a tree. */
+static int made_new(const struct facts *facts, uint64_t profiles, struct str sample, struct str unit, struct made **out)
+{
+	struct made *made = calloc(1, sizeof(*made));
+	int r;
+
+	if (!made)
+		return -ENOMEM;
+	made->item = (struct recalled){ .refs = 1, .free = made_free };
+	made->facts = *facts;
+	made->profiles = profiles;
+	made->sample = made->unit = (struct buf)BUF_INIT(SIZE_MAX);
+	buf_adds(&made->sample, sample);
+	buf_adds(&made->unit, unit);
+	made->item.size = sizeof(*made) + made->sample.cap + made->unit.cap;
+	r = made->sample.error ? made->sample.error : made->unit.error;
+	if (r < 0)
+		made_free(&made->item);
+	else
+		*out = made;
+	return r;
+}
+
+/* Without its tree it takes next to nothing, and answers that were packed are of use with it. */
+static void keep_head(struct call *call, const struct side *s)
+{
+	const struct made *made = s->made;
+	struct made *head;
+
+	if (made_new(&made->facts, made->profiles, buf_str(&made->sample), buf_str(&made->unit), &head) < 0)
+		return;
+	recall_put(call->collector->recall, &s->key, &head->item);
+	made_done(call, head);
+}
+
+/* Kept only where it is of the very profiles that the key names: one may have come or gone while it was made. */
+static void keep_made(struct call *call, struct side *s, struct str sample)
+{
+	struct recall *recall = call->collector->recall;
+	struct recall_key now;
+	uint64_t listed;
+
+	if (!s->has_key)
+		return;
+	s->has_key = !s->info.parts_bad && s->info.profiles == s->listed &&
+		     flame_key(call, &s->range, sample, &now, &listed) &&
+		     !memcmp(now.bytes, s->key.bytes, sizeof(now.bytes));
+	if (!s->has_key)
+		return;
+	tree_trim(&s->made->tree);
+	s->made->item.size += tree_memory(&s->made->tree);
+	if (recall_fits(recall, s->made->item.size))
+		recall_put(recall, &s->key, &s->made->item);
+	else
+		keep_head(call, s);
+}
+
+/* @sample: its column; @snapshot: the parameter that names one in place of the range. */
+static void find_made(struct call *call, struct side *s, const char *snapshot, struct str sample)
+{
+	struct recalled *item;
+
+	if (s->made || http_query_get(&call->query, str_of(snapshot)).len)
+		return;
+	s->has_key = flame_key(call, &s->range, sample, &s->key, &s->listed);
+	item = s->has_key ? recall_get(call->collector->recall, &s->key) : NULL;
+	s->made = item ? (struct made *)item : NULL;
+}
+
+static int finish_made(struct side *s, struct tree_maker *maker)
+{
+	const struct model *m = s->sum.model;
+	const struct model_value_type *type = &m->value_types[s->column];
+	int r = made_new(&s->facts, s->info.profiles, model_string(m, type->type), model_string(m, type->unit),
+			 &s->made);
+
+	window_release(&s->sum); /* its memory is better used for the tree */
+	r = r ? r : tree_maker_finish(maker, &s->made->tree);
+	if (r == 0)
+		s->made->has_tree = true;
+	return r;
+}
+
 static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample,
 		   const struct flame_groups *groups)
 {
 	struct adding a = { .call = call, .side = s, .groups = groups, .sample = sample };
-	int r = tree_maker_new(&a.maker);
-	bool fine = r == 0 && add_parts(&a, snapshot);
+	bool fine;
+	int r;
 
+	if (s->made && s->made->has_tree)
+		return true;
+	made_done(call, s->made);
+	s->made = NULL;
+	r = tree_maker_new(&a.maker);
+	fine = r == 0 && add_parts(&a, snapshot);
 	if (r == 0 && fine)
-		r = tree_maker_finish(a.maker, &s->tree);
+		r = finish_made(s, a.maker);
 	if (r < 0)
 		answer_store(call, r, "failed to make a tree");
 	tree_maker_free(a.maker);
+	if (r == 0 && fine)
+		keep_made(call, s, sample);
 	return r == 0 && fine;
 }
 
 /* What is asked of one side is asked of the other: the same column. An empty base is a base of nothing. */
 static bool add_base(struct call *call, struct flame *f)
 {
-	const struct model *m = f->main.sum.model;
+	struct str sample;
 	int r;
 
 	if (!f->compares)
 		return true;
-	if (!add_up(call, &f->base, "base-snapshot", model_string(m, m->value_types[f->main.column].type), &f->groups))
+	sample = buf_str(&f->main.made->sample);
+	find_made(call, &f->base, "base-snapshot", sample);
+	if (!add_up(call, &f->base, "base-snapshot", sample, &f->groups))
 		return false;
-	r = tree_pair(&f->base.tree, &f->main.tree, &f->whole, &f->base_total);
+	r = tree_pair(&f->base.made->tree, &f->main.made->tree, &f->whole, &f->base_total);
 	if (r < 0)
 		answer_store(call, r, "failed to put two trees together");
 	return r == 0;
@@ -362,51 +507,61 @@ static void write_kinds(struct json_out *json)
 	json_out_end(json, ']');
 }
 
-static void write_meta(struct json_out *json, const struct flame *f, const struct tree *whole, const struct tree_cut *c)
+static void write_meta(struct json_out *json, const struct flame *f, const struct sizes *sizes)
 {
 	const struct side *s = &f->main;
-	const struct model *m = s->sum.model;
-	struct str unit = model_string(m, m->value_types[s->column].unit);
+	struct str unit = buf_str(&s->made->unit);
 
 	json_out_begin(json, '{');
 	write_range(json, &s->range, "");
 	call_key(json, STR("service"), s->range.service);
 	call_key(json, STR("type"), s->range.type);
-	call_key(json, STR("sample"), model_string(m, m->value_types[s->column].type));
+	call_key(json, STR("sample"), buf_str(&s->made->sample));
 	call_key(json, STR("unit"), unit);
 	call_key_u64(json, STR("scale"), 1);
 	call_key_u64(json, STR("nanoseconds"), str_eq(unit, STR("nanoseconds")));
-	call_key_u64(json, STR("total"), c->tree.total[0]);
-	call_key_u64(json, STR("whole_total"), whole->total[0]);
-	call_key_u64(json, STR("nodes"), c->tree.node_count);
-	call_key_u64(json, STR("whole_nodes"), whole->node_count);
+	call_key_u64(json, STR("total"), sizes->total);
+	call_key_u64(json, STR("whole_total"), sizes->whole_total);
+	call_key_u64(json, STR("nodes"), sizes->nodes);
+	call_key_u64(json, STR("whole_nodes"), sizes->whole_nodes);
 	call_key_u64(json, STR("path"), f->path.count);
-	call_key_u64(json, STR("profiles"), s->info.profiles);
+	call_key_u64(json, STR("profiles"), s->made->profiles);
 	if (f->compares) {
 		write_range(json, &f->base.range, "base_");
 		call_key(json, STR("base_service"), f->base.range.service);
-		call_key_u64(json, STR("base_total"), c->base_total[0]);
-		call_key_u64(json, STR("base_profiles"), f->base.info.profiles);
+		call_key_u64(json, STR("base_total"), sizes->base_total);
+		call_key_u64(json, STR("base_profiles"), f->base.made->profiles);
 	}
 	write_kinds(json);
-	write_facts(json, &s->facts);
+	write_facts(json, &s->made->facts);
 	json_out_end(json, '}');
 }
 
-static int write_answer(struct call *call, const struct flame *f, const struct tree *whole, const struct tree_cut *c)
+static struct sizes sizes_of(const struct flame *f, const struct tree *whole, const struct tree_cut *c)
+{
+	return (struct sizes){ .total = c->tree.total[0],
+			       .nodes = c->tree.node_count,
+			       .whole_total = whole->total[0],
+			       .whole_nodes = whole->node_count,
+			       .base_total = f->compares ? c->base_total[0] : 0 };
+}
+
+/* @columns: of a binary answer; @c: of another one */
+static int write_answer(struct call *call, const struct flame *f, const struct sizes *sizes, struct str columns,
+			const struct tree_cut *c)
 {
 	scoped(buf_release) struct buf meta = BUF_INIT(META_MAX);
 	struct json_out json = { .out = &meta };
 	struct buf *out = &call->rs->body;
 	int r;
 
-	write_meta(&json, f, whole, c);
+	write_meta(&json, f, sizes);
 	if (meta.error)
 		return meta.error;
 	answer_empty(call->rs, 200);
 	call->rs->content_type = f->is_binary ? "application/vnd.hearth.flame" : "application/json";
 	if (f->is_binary)
-		return flame_write_binary(buf_str(&meta), c, out);
+		return flame_write_binary(buf_str(&meta), columns, out);
 	json = (struct json_out){ .out = out };
 	json_out_begin(&json, '{');
 	json_out_key(&json, STR("meta"));
@@ -417,10 +572,76 @@ static int write_answer(struct call *call, const struct flame *f, const struct t
 	return r ? r : out->error;
 }
 
-static void answer_flame(struct call *call, const struct flame *f)
+static bool answer_key(struct call *call, const struct flame *f, struct recall_key *out)
+{
+	return f->is_binary && f->main.has_key && (!f->compares || f->base.has_key) &&
+	       flame_answer_key(call, &f->main.key, f->compares ? &f->base.key : NULL, f->nodes, out);
+}
+
+static void keep_columns(struct call *call, const struct flame *f, const struct sizes *sizes, const struct buf *columns)
+{
+	struct packed *p = calloc(1, sizeof(*p));
+	struct recall_key key;
+
+	if (!p)
+		return;
+	p->item = (struct recalled){ .refs = 1, .free = packed_free };
+	p->sizes = *sizes;
+	p->columns = (struct buf)BUF_INIT(SIZE_MAX);
+	buf_adds(&p->columns, buf_str(columns)); /* without room to grow */
+	p->item.size = sizeof(*p) + p->columns.cap;
+	if (!p->columns.error && answer_key(call, f, &key))
+		recall_put(call->collector->recall, &key, &p->item);
+	recall_done(call->collector->recall, &p->item);
+}
+
+/* Return: whether the very answer was there. */
+static bool answer_again(struct call *call, struct flame *f)
+{
+	struct recall *recall = call->collector->recall;
+	struct recall_key key;
+	struct recalled *item;
+	struct packed *p;
+	int r;
+
+	find_made(call, &f->main, "snapshot", f->sample);
+	if (f->compares && f->main.made)
+		find_made(call, &f->base, "base-snapshot", buf_str(&f->main.made->sample));
+	if (!f->main.made || (f->compares && !f->base.made) || !answer_key(call, f, &key))
+		return false;
+	item = recall_get(recall, &key);
+	if (!item)
+		return false;
+	p = (struct packed *)item;
+	r = write_answer(call, f, &p->sizes, buf_str(&p->columns), NULL);
+	recall_done(recall, item);
+	if (r < 0)
+		answer_store(call, r, "failed to write a flame graph");
+	else
+		tell_merged(call, &f->main);
+	return true;
+}
+
+static int cut_and_write(struct call *call, const struct flame *f, const struct tree *whole, uint32_t root)
 {
 	scoped(tree_cut_release) struct tree_cut c = { 0 };
-	const struct tree *whole = f->compares ? &f->whole : &f->main.tree;
+	scoped(buf_release) struct buf columns = BUF_INIT(GIB(1));
+	struct sizes sizes;
+	int r = tree_cut_make(whole, f->base_total, root, (uint32_t)f->nodes, &c);
+
+	if (r < 0)
+		return r;
+	sizes = sizes_of(f, whole, &c);
+	r = f->is_binary ? flame_pack(&c, &columns) : 0;
+	r = r ? r : write_answer(call, f, &sizes, buf_str(&columns), &c);
+	if (r == 0 && f->is_binary)
+		keep_columns(call, f, &sizes, &columns);
+	return r;
+}
+
+static void answer_flame(struct call *call, const struct flame *f)
+{
+	const struct tree *whole = f->compares ? &f->whole : &f->main.made->tree;
 	uint32_t root = 0;
 	int r = f->path.count ? tree_find(whole, f->path.steps, f->path.count, &root) : 0;
 
@@ -428,8 +649,7 @@ static void answer_flame(struct call *call, const struct flame *f)
 		answer_error(call->rs, 404, "the call path is not in these profiles any more");
 		return;
 	}
-	r = r ? r : tree_cut_make(whole, f->base_total, root, (uint32_t)f->nodes, &c);
-	r = r ? r : write_answer(call, f, whole, &c);
+	r = r ? r : cut_and_write(call, f, whole, root);
 	if (r < 0)
 		answer_store(call, r, "failed to write a flame graph");
 	else
@@ -445,9 +665,10 @@ static void make_flame(struct call *call, bool compares)
 		return;
 	}
 	f->compares = compares;
-	if (read_params(call, f) && add_up(call, &f->main, "snapshot", f->sample, &f->groups) && add_base(call, f))
+	if (read_params(call, f) && !answer_again(call, f) &&
+	    add_up(call, &f->main, "snapshot", f->sample, &f->groups) && add_base(call, f))
 		answer_flame(call, f);
-	flame_release(f);
+	flame_release(call, f);
 	free(f);
 }
 
@@ -522,7 +743,7 @@ void view_lines(struct call *call)
 		else
 			(void)bad(call, "the path of a function has one step");
 	}
-	flame_release(f);
+	flame_release(call, f);
 	free(f);
 }
 

@@ -70,6 +70,18 @@ static void write_series(struct call *call, struct buf *out)
 		      cardinality_count(call->collector->cardinality));
 }
 
+static void write_recall(struct call *call, struct buf *out)
+{
+	struct recall_stats s;
+
+	recall_stats(call->collector->recall, &s);
+	metrics_gauge(out, "hearth_flame_cache_bytes", "memory of flame graphs kept for the next question", s.bytes);
+	metrics_gauge(out, "hearth_flame_cache_bytes_max", "bytes that they may take", s.bytes_max);
+	metrics_gauge(out, "hearth_flame_cache_items", "trees and answers that are kept", s.count);
+	metrics_counter(out, "hearth_flame_cache_hits_total", "trees and answers that were there", s.hits);
+	metrics_counter(out, "hearth_flame_cache_misses_total", "those that had to be made", s.misses);
+}
+
 static void write_server(struct http_server *server, struct buf *out)
 {
 	struct http_stats s;
@@ -106,6 +118,7 @@ void ops_metrics(struct call *call)
 	write_store(call, out);
 	write_snapshots(call->collector->config.snapshots, out);
 	write_series(call, out);
+	write_recall(call, out);
 	write_server(call->collector->server, out);
 	metrics_counter(out, "hearth_log_dropped_total", "lines of the log that nobody took in time", log_dropped());
 	metrics_write(call->collector->metrics, out);

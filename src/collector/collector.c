@@ -127,11 +127,13 @@ int collector_new(const struct collector_config *config, struct collector **out)
 
 	r = r ? r : rate_new(config->rate_max, &c->rate);
 	r = r ? r : cardinality_new(config->series_max, &c->cardinality);
+	r = r ? r : recall_new(config->flame_max, &c->recall);
 	r = r ? r : live_new(c, &c->live);
 	r = r ? r : watch_new(config->store, config->state, &c->watch);
 	if (r < 0) {
 		if (c) {
 			live_free(c->live);
+			recall_free(c->recall);
 			cardinality_free(c->cardinality);
 			rate_free(c->rate);
 			metrics_free(c->metrics);
@@ -156,6 +158,7 @@ void collector_free(struct collector *c)
 	metrics_free(c->metrics);
 	rate_free(c->rate);
 	cardinality_free(c->cardinality);
+	recall_free(c->recall);
 	gate_destroy(&c->decoders);
 	gate_destroy(&c->light);
 	free(c);

@@ -12,6 +12,7 @@
 #include "collector/gate.h"
 #include "collector/metrics.h"
 #include "collector/rate.h"
+#include "collector/recall.h"
 #include "collector/tokens.h"
 #include "model/split.h"
 #include "net/http_parse.h"
@@ -26,6 +27,7 @@ struct collector {
 	struct watch *watch;
 	struct live *live;
 	struct rate *rate;
+	struct recall *recall; /* flame graphs that were made */
 	struct cardinality *cardinality;
 	struct http_server *server;
 	uint64_t started_ns; /* wall clock */

@@ -250,6 +250,7 @@ static int open_collector(struct serving *s)
 				      .list_limit = config->list_limit,
 				      .merge_max = config->merge_max,
 				      .series_max = config->series_max,
+				      .flame_max = config->flame_max,
 				      .rate_max = config->rate_max,
 				      .query_max_ns = config->query_max_ns,
 				      .decoders = cores(),

@@ -9,7 +9,8 @@
 struct serve_config {
 	const char *addr, *data_dir, *user, *targets;
 	uint64_t exit_timeout_ns;
-	uint64_t age_max_ns, size_max, free_min, rollup_age_max_ns, dictionary_max, past_max_ns, ahead_max_ns;
+	uint64_t age_max_ns, size_max, free_min, rollup_age_max_ns, dictionary_max, flame_max, past_max_ns,
+		ahead_max_ns;
 	uint64_t snapshots_max, snapshots_size;
 	const char *tls_cert, *tls_key;
 	bool no_auth;

@@ -214,17 +214,23 @@ static int add_deflated(struct str bytes, struct buf *out)
 	return 0;
 }
 
-int flame_write_binary(struct str meta, const struct tree_cut *c, struct buf *out)
+int flame_pack(const struct tree_cut *c, struct buf *out)
 {
 	scoped(buf_release) struct buf columns = BUF_INIT(COLUMNS_MAX);
+	int r = tree_cut_encode(c, &columns);
+
+	return r ? r : add_deflated(buf_str(&columns), out);
+}
+
+int flame_write_binary(struct str meta, struct str columns, struct buf *out)
+{
 	uint8_t head[4] = { (uint8_t)meta.len, (uint8_t)(meta.len >> 8), (uint8_t)(meta.len >> 16),
 			    (uint8_t)(meta.len >> 24) };
-	int r = meta.len > UINT32_MAX ? -E2BIG : tree_cut_encode(c, &columns);
 
-	if (r < 0)
-		return r;
+	if (meta.len > UINT32_MAX)
+		return -E2BIG;
 	buf_add(out, head, sizeof(head));
 	buf_adds(out, meta);
-	r = add_deflated(buf_str(&columns), out);
-	return r ? r : out->error;
+	buf_adds(out, columns);
+	return out->error;
 }

@@ -40,5 +40,7 @@ int flame_groups_parse(struct str text, struct flame_groups *out) warn_unused;
 /** flame_write_json - the members of a JSON answer behind "meta". */
 int flame_write_json(struct json_out *json, const struct tree_cut *c) warn_unused;
 
-/** flame_write_binary - append size of @meta, @meta, and the columns, deflated. Return: 0 or -errno. */
-int flame_write_binary(struct str meta, const struct tree_cut *c, struct buf *out) warn_unused;
+/** flame_pack - append the columns, deflated: what a binary answer ends with. Return: 0 or -errno. */
+int flame_pack(const struct tree_cut *c, struct buf *out) warn_unused;
+/** flame_write_binary - append size of @meta, @meta, and @columns of flame_pack(). Return: 0 or -errno. */
+int flame_write_binary(struct str meta, struct str columns, struct buf *out) warn_unused;

@@ -20,6 +20,25 @@ void tree_release(struct tree *t)
 	*t = (struct tree){ 0 };
 }
 
+void tree_trim(struct tree *t)
+{
+	char *text = t->text ? realloc(t->text, t->text_len + 1) : NULL;
+
+	if (text)
+		t->text = text;
+	intern_trim(&t->modules);
+}
+
+size_t tree_memory(const struct tree *t)
+{
+	const struct intern *in = &t->modules;
+	size_t node = sizeof(*t->frame) + sizeof(*t->level) + sizeof(*t->total) + (t->origin ? sizeof(*t->origin) : 0);
+	size_t frame = sizeof(*t->frames) + (t->frame_origin ? sizeof(*t->frame_origin) : 0);
+
+	return t->text_len + 1 + t->node_count * node + ((size_t)t->frame_count + 1) * frame + in->byte_cap +
+	       in->end_cap * sizeof(*in->ends) + in->slot_cap * sizeof(*in->slots) + in->hash_cap * sizeof(*in->hashes);
+}
+
 struct str tree_kind_name(unsigned kind)
 {
 	static const struct str names[TREE_KIND_COUNT] = {

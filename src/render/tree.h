@@ -44,6 +44,11 @@ struct tree {
 
 void tree_release(struct tree *t); /* a zeroed struct is fine */
 
+/** tree_trim - give back the room that building left. */
+void tree_trim(struct tree *t);
+/** tree_memory - bytes that a trimmed tree takes. */
+size_t tree_memory(const struct tree *t);
+
 static inline struct str tree_frame_text(const struct tree *t, uint32_t frame)
 {
 	return str_n(t->text + t->frames[frame].text_at, t->frames[frame].text_len);

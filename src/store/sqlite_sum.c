@@ -6,7 +6,6 @@
 #include "store/sqlite_int.h"
 
 #define PLAIN_MAX GIB(1)
-#define YEAR_RANGE_NS (7 * STORE_DAY_NS) /* ranges longer than this read the daily sums */
 #define STOP_EVERY 64
 
 /* One service's sum */
@@ -439,7 +438,7 @@ static int find_rolled(struct query *q)
 		       ((MIN(q->sel->to_ns, (uint64_t)INT64_MAX - 1) + 1) % STORE_DAY_NS == 0);
 	int r;
 
-	if (q->sel->limit || q->sel->to_ns - q->from_ns <= YEAR_RANGE_NS || end <= first)
+	if (q->sel->limit || q->sel->to_ns - q->from_ns <= STORE_LONG_RANGE_NS || end <= first)
 		return 0;
 	q->rolled = malloc(end - first);
 	if (!q->rolled)

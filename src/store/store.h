@@ -33,6 +33,8 @@ struct store_label {
 #define STORE_RAW_MAX MIB(512)
 #define STORE_DAYS_MAX 4096 /* days with profiles: 11 years. Today and its neighbours always have room besides */
 
+#define STORE_LONG_RANGE_NS (7 * 24 * 3600 * NSEC_PER_SEC) /* sums of longer ranges may outlive their profiles */
+
 /* What put() takes; everything is borrowed. */
 struct store_upload {
 	struct str service, type;

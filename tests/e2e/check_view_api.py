@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 from collector import Collector, message, number, pprof, top
 from support import QUICK, Profile, Tap, hearth, path
@@ -584,7 +585,57 @@ def signs_in(folder):
         tap.ok(out.status == 204 and "Max-Age=0" in out.headers["Set-Cookie"], "signed out")
 
 
+QUESTIONS = [
+    "flame?service=api&type=cpu&format=bin&max-nodes=200", "flame?service=api&type=cpu&format=bin", "flame?service=api&type=cpu&max-nodes=200",
+    "flame?service=api&type=cpu&format=bin&sample=samples", "flame?service=api&type=cpu&format=bin&group=host", "flame?type=cpu&format=bin",
+    "flame?service=api&type=cpu&format=bin&labels=host%3Dh1", "flame?service=web&type=cpu", "compare?service=api&base-service=web&type=cpu&format=bin",
+    "compare?service=api&base-service=web&type=cpu&max-nodes=50", "flame?service=api&type=heap&format=bin", "flame?service=api&type=cpu&format=bin&process=1",
+]
+
+
+def asked_again(engine):
+    """Flame graphs that are kept for the next question: the same bytes as from a collector that keeps none, whatever came or went."""
+    def ask(c, question, body=None):
+        target = f"/api/v1/{question}&from={NOW - 7200}&to={NOW + 60}"
+        return c.ask("POST" if body else "GET", target, body)
+
+    def same(what):
+        wanted = [ask(bare, q) for q in QUESTIONS]
+        answers = [[ask(c, q) for q in QUESTIONS] for _ in range(3)]
+        tap.ok(all([(a.status, a.body, a.headers["X-Profiles-Merged"]) for a in row] == [(a.status, a.body, a.headers["X-Profiles-Merged"]) for a in wanted] for row in answers),
+               f"kept for the next question, {what}: the same answers", [(q, a.status, w.status) for row in answers for q, a, w in zip(QUESTIONS, row, wanted) if a.body != w.body])
+        return [a.body for a in wanted]
+
+    with Collector("--storage-type", engine) as c, Collector("--storage-type", engine, "--flame-memory", "0") as bare:
+        for each in (c, bare):
+            seed(each)
+        first = same("first")
+        hits = c.metric("hearth_flame_cache_hits_total")
+        tap.ok(hits >= 2 * len(QUESTIONS) - 4 and 0 < c.metric("hearth_flame_cache_bytes") <= c.metric("hearth_flame_cache_bytes_max") == 32 << 20, "they are there", hits)
+        tap.ok(bare.metric("hearth_flame_cache_items") == 0 and bare.metric("hearth_flame_cache_hits_total") == 0, "--flame-memory 0 keeps none")
+        opened = [ask(each, QUESTIONS[0], b'{"path": [{"name": "main", "kind": "native"}]}').body for each in (c, c, bare)]
+        tap.ok(opened[0] == opened[1] == opened[2] and opened[0] != first[0], "a call path of it")
+        for each in (c, bare):
+            assert each.upload("api", "cpu", pprof([(["main", "late"], [5, 50_000_000])], time_ns=(NOW - 30) * 10**9), extra="&labels=host%3Dh1").status == 200
+        later = same("one profile more")
+        tap.ok(all(a != b for q, a, b in zip(QUESTIONS, first, later) if "service=api&type=cpu" in q and "process" not in q), "it is in them")
+        for each in (c, bare):
+            assert each.ask("DELETE", f"/api/0/profiles?service=api&type=cpu&from={NOW - 31}&to={NOW - 29}").status == 200
+        tap.ok(same("deleted again") == first, "as before it came")
+        with ThreadPoolExecutor(8) as pool:
+            bodies = list(pool.map(lambda i: (i, ask(c, QUESTIONS[i]).body), [i % len(QUESTIONS) for i in range(60)]))
+        tap.ok(all(body == first[i] for i, body in bodies), "many ask at once")
+    with Collector("--storage-type", engine, "--flame-memory", "100K") as c:
+        seed(c)
+        most = 0
+        for n in range(40):
+            ask(c, f"flame?service=api&type=cpu&format=bin&max-nodes={100 + n}")
+            most = max(most, c.metric("hearth_flame_cache_bytes"))
+        tap.ok(0 < most <= 100 << 10 and c.metric("hearth_flame_cache_misses_total") >= 40, "one user's questions stay in the bound", most)
+
+
 for engine in ("sqlite", "memory"):
+    asked_again(engine)
     with Collector("--storage-type", engine) as collector:
         tap.note(f"engine {engine}")
         sent = seed(collector)
