@@ -3,25 +3,43 @@
 #include "base/array.h"
 #include "model/model_int.h"
 
-static uint64_t sample_hash(const struct model *m, uint32_t row)
+/* Without its time. */
+static uint64_t sample_hash_untimed(const struct model *m, uint32_t row)
 {
 	const struct model_sample *s = &m->samples[row];
 	uint64_t hash = hash_step(m->index->seed, (uint64_t)s->stack << 32 | s->process);
 
-	return hash_done(hash_step(hash_step(hash, (uint64_t)s->thread << 32 | s->label_set), s->end));
+	return hash_step(hash_step(hash, (uint64_t)s->thread << 32 | s->label_set), s->end);
 }
 
-static bool sample_same(const struct model_sample *a, const struct model_sample *b)
+static uint64_t sample_hash(const struct model *m, uint32_t row)
+{
+	return hash_done(hash_step(sample_hash_untimed(m, row), m->samples[row].time_offset_ns));
+}
+
+bool model_sample_same(const struct model_sample *a, const struct model_sample *b)
 {
 	return a->stack == b->stack && a->process == b->process && a->thread == b->thread &&
 	       a->label_set == b->label_set && a->end == b->end;
 }
 
+/* For merging: what differs in time is two samples. */
 static uint32_t *sample_slot(const struct model *m, const struct row_index *ix, uint32_t row)
 {
+	const struct model_sample *s = &m->samples[row];
 	size_t at = sample_hash(m, row) & (ix->cap - 1);
 
-	while (ix->slots[at] && !sample_same(&m->samples[ix->slots[at] - 1], &m->samples[row]))
+	while (ix->slots[at] && (!model_sample_same(&m->samples[ix->slots[at] - 1], s) ||
+				 m->samples[ix->slots[at] - 1].time_offset_ns != s->time_offset_ns))
+		at = (at + 1) & (ix->cap - 1);
+	return &ix->slots[at];
+}
+
+static uint32_t *sample_slot_untimed(const struct model *m, const struct row_index *ix, uint32_t row)
+{
+	size_t at = hash_done(sample_hash_untimed(m, row)) & (ix->cap - 1);
+
+	while (ix->slots[at] && !model_sample_same(&m->samples[ix->slots[at] - 1], &m->samples[row]))
 		at = (at + 1) & (ix->cap - 1);
 	return &ix->slots[at];
 }
@@ -67,7 +85,7 @@ int model_coalesce(struct model *m)
 	ix = (struct row_index){ .slots = slots, .cap = cap };
 	forget_sample_index(m);
 	for (size_t i = 0; i < m->samples_count; i++) {
-		uint32_t *slot = sample_slot(m, &ix, (uint32_t)i);
+		uint32_t *slot = sample_slot_untimed(m, &ix, (uint32_t)i);
 
 		if (*slot) {
 			add_values(m, &m->samples[*slot - 1], &m->samples[i]);
@@ -98,6 +116,7 @@ struct merge {
 	uint32_t *strings, *mappings, *functions, *locations, *stacks, *processes, *threads, *label_sets, *app_metadata;
 	struct model_line *lines; /* room for the longest location */
 	struct model_label *labels;
+	bool with_times;
 };
 
 static void merge_release(struct merge *mg)
@@ -355,7 +374,8 @@ static int fold_last_sample(struct model *m)
 
 static int merge_sample(struct merge *mg, const struct model_sample *from)
 {
-	struct model_sample row = { .stack = mg->stacks[from->stack], .time_offset_ns = MODEL_NO_TIME };
+	struct model_sample row = { .stack = mg->stacks[from->stack],
+				    .time_offset_ns = mg->with_times ? from->time_offset_ns : MODEL_NO_TIME };
 	int r = map_process(mg, from->process, &row.process);
 
 	r = r ? r : map_thread(mg, from->thread, &row.thread);
@@ -372,9 +392,25 @@ static int merge_sample(struct merge *mg, const struct model_sample *from)
 	return r;
 }
 
-/* The target's own samples enter the index at the first merge, or again after a change of theirs. */
+/* Of its samples that are not in the index. */
+static bool has_times(const struct model *m)
+{
+	for (size_t i = m->index->samples_indexed; i < m->samples_count; i++)
+		if (m->samples[i].time_offset_ns != MODEL_NO_TIME)
+			return true;
+	return false;
+}
+
+/* The target's own samples enter the index at the first merge, or again after a change of theirs. Without their times
+ * those that differ in nothing else are one. */
 static int index_target(struct model *m)
 {
+	if (has_times(m)) {
+		int r = model_coalesce(m);
+
+		if (r < 0)
+			return r;
+	}
 	while (m->index->samples_indexed < m->samples_count) {
 		uint32_t row = (uint32_t)m->index->samples_indexed;
 		int r = row_index_room(m, &m->index->samples, row, 0, sample_hash);
@@ -476,9 +512,9 @@ static int merge_header(struct merge *mg)
 	return 0;
 }
 
-int model_merge(struct model *into, const struct model *from)
+static int merge(struct model *into, const struct model *from, bool with_times)
 {
-	scoped(merge_release) struct merge mg = { .into = into, .from = from };
+	scoped(merge_release) struct merge mg = { .into = into, .from = from, .with_times = with_times };
 	bool first = is_empty(into);
 	int r;
 
@@ -495,4 +531,19 @@ int model_merge(struct model *into, const struct model *from)
 			r = merge_sample(&mg, &from->samples[i]);
 	into->index->samples_indexed = into->samples_count;
 	return r ? r : merge_header(&mg);
+}
+
+int model_merge(struct model *into, const struct model *from)
+{
+	return merge(into, from, false);
+}
+
+int model_merge_timed(struct model *into, const struct model *from)
+{
+	int r;
+
+	must(!into->samples_count);
+	r = merge(into, from, true);
+	forget_sample_index(into); /* a later merge drops the times first */
+	return r;
 }

@@ -279,12 +279,22 @@ int model_coalesce(struct model *m) warn_unused;
  *	size, offset and build id (or file name), and addresses follow the mapping; two equal samples become one.
  *
  * A model that is to be compared with others is merged into an empty one first: that removes what no sample uses and
- * samples whose values are all zero. Time offsets are dropped: they count from another start.
+ * samples whose values are all zero. Time offsets are dropped: they count from another start. Samples of @into that
+ * differ in nothing else become one.
  *
  * Return: 0; -EINVAL when sample or period types differ (nothing has changed); -ENOMEM or -E2BIG (then @into holds a
  * part of @from). Sums saturate.
  */
 int model_merge(struct model *into, const struct model *from) warn_unused;
+
+/**
+ * model_merge_timed - the same into a model without samples, with their times: samples of different times stay apart
+ * For a part of a profile, or a copy of it: both begin at the same moment.
+ */
+int model_merge_timed(struct model *into, const struct model *from) warn_unused;
+
+/** model_sample_same - are two samples of a model equal in everything but values and time? */
+bool model_sample_same(const struct model_sample *a, const struct model_sample *b);
 
 struct model_hash {
 	uint64_t high, low;

@@ -173,7 +173,8 @@ static int set_types(struct model *into, const struct model *view)
 	return r < 0 ? r : model_add_string(into, model_string(view, view->period_type.unit), &into->period_type.unit);
 }
 
-/* @has_header: the part is a profile like @from; otherwise one of the machine's programs. */
+/* @has_header: the part is a profile like @from; otherwise one of the machine's programs, whose samples keep their
+ * times. */
 static int make_part(const struct window *from, const struct model *view, bool has_header, struct window *part)
 {
 	int r = window_init(part, PART_STRINGS_MAX);
@@ -191,7 +192,7 @@ static int make_part(const struct window *from, const struct model *view, bool h
 	if (r == 0 && !has_header)
 		r = set_types(part->model, view);
 	if (r == 0)
-		r = model_merge(part->model, view);
+		r = has_header ? model_merge(part->model, view) : model_merge_timed(part->model, view);
 	return r < 0 || (has_header && !from->counter_count) ? r : copy_counters(part, from);
 }
 

@@ -55,6 +55,83 @@ static void coalesce_agrees_with_the_slow_version(void **state)
 	}
 }
 
+/* Every sample at two moments, with a part of its values each. */
+static void add_moments(struct model *m)
+{
+	scoped(freep) struct model_sample *rows = calloc(m->samples_count + 1, sizeof(*rows));
+	scoped(freep) int64_t *values = calloc(m->values_count + 1, sizeof(*values));
+	size_t count = m->samples_count, width = m->value_type_count;
+
+	assert_non_null(rows);
+	assert_non_null(values);
+	memcpy(rows, m->samples, count * sizeof(*rows));
+	memcpy(values, m->values, m->values_count * sizeof(*values));
+	m->samples_count = m->values_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t first[MODEL_VALUE_TYPES_MAX], *rest = values + i * width;
+
+		for (size_t k = 0; k < width; k++) {
+			first[k] = rest[k] / 2;
+			rest[k] -= first[k];
+		}
+		rows[i].time_offset_ns = i % 3 * 20 * NSEC_PER_MSEC;
+		assert_int_equal(model_add_sample(m, &rows[i], first), 0);
+		rows[i].time_offset_ns += 20 * NSEC_PER_MSEC;
+		assert_int_equal(model_add_sample(m, &rows[i], rest), 0);
+	}
+}
+
+static size_t count_timed(const struct model *m)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < m->samples_count; i++)
+		count += m->samples[i].time_offset_ns != MODEL_NO_TIME;
+	return count;
+}
+
+static void sums_have_no_times(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		scoped(model_release) struct model m = { 0 }, copy = { 0 }, into = { 0 };
+		scoped(content_release) struct content got = { 0 }, want = { 0 };
+		size_t rows;
+
+		assert_int_equal(random_model(seed, &m), 0);
+		content_add(&want, &m);
+		content_sum(&want);
+		assert_int_equal(model_init(&into, MIB(1)), 0);
+		assert_int_equal(model_merge(&into, &m), 0);
+		rows = into.samples_count;
+		add_moments(&m);
+		/* a copy has all of them */
+		assert_int_equal(model_init(&copy, MIB(1)), 0);
+		assert_int_equal(model_merge_timed(&copy, &m), 0);
+		assert_true(copy.samples_count > rows);
+		assert_int_equal(count_timed(&copy), copy.samples_count);
+		content_add(&got, &copy);
+		content_sum(&got);
+		content_assert_same(&got, &want);
+		/* what is added to it joins them again, and so does adding it to another */
+		content_add(&want, &m);
+		content_sum(&want);
+		assert_int_equal(model_merge(&copy, &m), 0);
+		assert_int_equal(model_merge(&into, &m), 0);
+		assert_int_equal(into.samples_count, rows);
+		assert_int_equal(copy.samples_count, rows);
+		assert_int_equal(count_timed(&into) + count_timed(&copy), 0);
+		content_release(&got);
+		got = (struct content){ 0 };
+		content_add(&got, &into);
+		content_assert_same(&got, &want);
+		content_release(&got);
+		got = (struct content){ 0 };
+		content_add(&got, &copy);
+		content_assert_same(&got, &want);
+	}
+}
+
 /* Values of @count samples without a stack, added one by one. */
 static void add_values(struct model *m, const int64_t *values, size_t count)
 {
@@ -112,11 +189,16 @@ static void refuses_other_types(void **state)
 
 static int merge_once(void *ctx)
 {
-	scoped(model_release) struct model a = { 0 }, into = { 0 };
+	scoped(model_release) struct model a = { 0 }, into = { 0 }, copy = { 0 };
 	int r = random_model(*(const uint64_t *)ctx, &a);
 
 	r = r ? r : model_init(&into, MIB(1));
 	r = r ? r : model_merge(&into, &a);
+	if (r == 0)
+		a.samples[0].time_offset_ns = 0;
+	r = r ? r : model_init(&copy, MIB(1));
+	r = r ? r : model_merge_timed(&copy, &a);
+	r = r ? r : model_merge(&copy, &a);
 	return r ? r : model_coalesce(&a);
 }
 
@@ -186,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(merge_agrees_with_the_slow_version),
 		cmocka_unit_test(coalesce_agrees_with_the_slow_version),
+		cmocka_unit_test(sums_have_no_times),
 		cmocka_unit_test(sums_saturate),
 		cmocka_unit_test(refuses_other_types),
 		cmocka_unit_test(survives_failing_allocations),

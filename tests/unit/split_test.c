@@ -140,6 +140,56 @@ static void waits_become_profiles_of_their_own(void **state)
 	assert_string_equal(p.text[2], "busy/offcpu");
 }
 
+static int visit_times(void *ctx, const struct window_part *part)
+{
+	const struct model *m = part->window->model;
+	struct parts *p = ctx;
+
+	assert_int_equal(m->samples_count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(m->samples[i].time_offset_ns, i == 2 ? MODEL_NO_TIME : i * 20 * NSEC_PER_MSEC);
+		assert_int_equal(model_values(m, &m->samples[i])[0], i == 1 ? 4 : 1);
+	}
+	return visit(p, part);
+}
+
+static int visit_group(void *ctx, size_t group, struct window *part)
+{
+	assert_int_equal(group, 0);
+	assert_int_equal(part->model->samples_count, 1);
+	assert_int_equal(part->model->samples[0].time_offset_ns, MODEL_NO_TIME);
+	assert_int_equal(model_values(part->model, part->model->samples)[0], 6);
+	++*(size_t *)ctx;
+	return 0;
+}
+
+/* Parts of one window begin when it does. Groups, of what others send, have no times. */
+static void parts_have_times(void **state)
+{
+	static const int moments[] = { 0, 1, 1, -1 };
+	static const int64_t values[] = { 1, 1, 3, 1 };
+	static const uint32_t group_of[4];
+	scoped(window_release) struct window w = { 0 };
+	struct parts p = { .content.count = 100000 };
+	size_t groups = 0;
+
+	(void)state;
+	assert_int_equal(window_init(&w, MIB(1)), 0);
+	assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(moments); i++) {
+		struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
+
+		if (moments[i] >= 0)
+			row.time_offset_ns = (uint64_t)moments[i] * 20 * NSEC_PER_MSEC;
+		assert_int_equal(model_add_sample(w.model, &row, &values[i]), 0);
+	}
+	assert_int_equal(window_split(&w, visit_times, &p), 0);
+	assert_int_equal(p.count, 1);
+	assert_int_equal(p.samples, 6);
+	assert_int_equal(window_split_groups(&w, group_of, 1, visit_group, &groups), 0);
+	assert_int_equal(groups, 1);
+}
+
 static int visit_kinds(void *ctx, const struct window_part *part)
 {
 	assert_true(str_eq(window_label(part->window, STR(MODEL_SERVICE_KIND)), part->kind));
@@ -204,9 +254,9 @@ static void memory_can_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_add_up),       cmocka_unit_test(waits_become_profiles_of_their_own),
-		cmocka_unit_test(kinds_are_labels),   cmocka_unit_test(a_visitor_can_end_it),
-		cmocka_unit_test(memory_can_run_out),
+		cmocka_unit_test(parts_add_up),         cmocka_unit_test(waits_become_profiles_of_their_own),
+		cmocka_unit_test(parts_have_times),     cmocka_unit_test(kinds_are_labels),
+		cmocka_unit_test(a_visitor_can_end_it), cmocka_unit_test(memory_can_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
