@@ -55,7 +55,8 @@ static struct str suffix_of(enum model_kind kind, bool is_inlined)
  * format allows equal lines. All others are added up by process and stack. */
 static bool stands_alone(const struct model *m, const struct model_sample *s)
 {
-	return !m->processes[s->process].pid && !s->thread && !s->label_set && !s->end;
+	return !m->processes[s->process].pid && !s->thread && !s->label_set && !s->end &&
+	       s->time_offset_ns == MODEL_NO_TIME;
 }
 
 static int add_sample(struct col_out *o, const struct model_sample *s, uint64_t count)

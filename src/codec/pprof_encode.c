@@ -355,9 +355,37 @@ static uint8_t *put_values(const int64_t *values, uint8_t *at, size_t count, siz
 	return at;
 }
 
-static int add_sample(struct pprof_out *o, const struct model_sample *s)
+/* The values of @s and of the @more samples behind it. */
+static const int64_t *add_up(const struct pprof_out *o, const struct model_sample *s, size_t more, int64_t *room)
 {
 	const int64_t *values = model_values(o->m, s);
+
+	if (!more)
+		return values;
+	for (size_t i = 0; i < o->m->value_type_count; i++) {
+		room[i] = values[i];
+		for (size_t k = 1; k <= more; k++)
+			room[i] = saturating_add(room[i], model_values(o->m, &s[k])[i]);
+	}
+	return room;
+}
+
+/* The format has no times: of a stack at several moments, which stand beside each other, there is one sample. */
+static size_t count_moments(const struct pprof_out *o, size_t first)
+{
+	const struct model_sample *s = &o->m->samples[first];
+	size_t more = 0, left = o->m->samples_count - first;
+
+	while (more + 1 < left && s[more].time_offset_ns != s[more + 1].time_offset_ns &&
+	       model_sample_same(s, &s[more + 1]))
+		more++;
+	return more;
+}
+
+static int add_sample(struct pprof_out *o, const struct model_sample *s, size_t more)
+{
+	int64_t room[MODEL_VALUE_TYPES_MAX];
+	const int64_t *values = add_up(o, s, more, room);
 	size_t frame_count, frames_size, values_size = 0, size;
 	uint8_t *start, *at;
 	int r = collect_frames(o, s->stack, &frame_count, &frames_size);
@@ -539,8 +567,10 @@ int pprof_encode_plain(const struct window *w, struct buf *out)
 	r = r ? r : prepare_tables(&o);
 	for (size_t i = 0; r == 0 && i < o.m->value_type_count; i++)
 		add_value_type(&o, PROFILE_SAMPLE_TYPE, o.m->value_types[i]);
-	for (size_t i = 0; r == 0 && i < o.m->samples_count; i++)
-		r = add_sample(&o, &o.m->samples[i]);
+	for (size_t i = 0, more; r == 0 && i < o.m->samples_count; i += more + 1) {
+		more = count_moments(&o, i);
+		r = add_sample(&o, &o.m->samples[i], more);
+	}
 	if (r < 0)
 		return r;
 	note_locations(&o);

@@ -72,6 +72,72 @@ static void writes_the_same_again(void **state)
 	}
 }
 
+/* Every sample at two moments when @timed, with a part of its values each. */
+static void make_timed(bool timed, struct window *out)
+{
+	struct model_sample *rows;
+	struct model *m;
+	int64_t *values;
+	size_t count;
+
+	assert_int_equal(hostile_window(out, false), 0);
+	m = out->model;
+	rows = calloc(m->samples_count, sizeof(*rows));
+	values = calloc(m->values_count, sizeof(*values));
+	assert_non_null(rows);
+	assert_non_null(values);
+	memcpy(rows, m->samples, m->samples_count * sizeof(*rows));
+	memcpy(values, m->values, m->values_count * sizeof(*values));
+	count = m->samples_count;
+	m->samples_count = m->values_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t first[2] = { values[2 * i] / 2, values[2 * i + 1] / 2 };
+		int64_t rest[2] = { values[2 * i] - first[0], values[2 * i + 1] - first[1] };
+
+		rows[i].time_offset_ns = timed ? 20 * NSEC_PER_MSEC : MODEL_NO_TIME;
+		assert_int_equal(model_add_sample(m, &rows[i], timed ? first : &values[2 * i]), 0);
+		rows[i].time_offset_ns = 40 * NSEC_PER_MSEC;
+		if (timed)
+			assert_int_equal(model_add_sample(m, &rows[i], rest), 0);
+	}
+	free(rows);
+	free(values);
+}
+
+/* Where a format has no times, samples that were told apart by them alone are one, and so is the file. */
+static void times_do_not_multiply_samples(void **state)
+{
+	static const char *const timed_formats[] = { "window", "firefox", "speedscope", "otlp" };
+	scoped(window_release) struct window plain = { 0 }, timed = { 0 };
+	size_t same = 0;
+
+	(void)state;
+	make_timed(false, &plain);
+	make_timed(true, &timed);
+	assert_int_equal(timed.model->samples_count, 2 * plain.model->samples_count);
+	for (size_t i = 0; codec_at(i); i++) {
+		scoped(buf_release) struct buf want = BUF_INIT(OUT_MAX), got = BUF_INIT(OUT_MAX);
+		bool has_times = false;
+
+		for (size_t k = 0; k < ARRAY_SIZE(timed_formats); k++)
+			has_times |= !strcmp(timed_formats[k], codec_at(i)->name);
+		if (!codec_at(i)->encode)
+			continue;
+		print_message("  %s\n", codec_at(i)->name);
+		assert_int_equal(codec_at(i)->encode(&plain, &want), 0);
+		assert_int_equal(codec_at(i)->encode(&timed, &got), 0);
+		if (has_times)
+			assert_true(got.len > want.len);
+		else if (!strcmp(codec_at(i)->name,
+				 "col")) /* without times there are equal lines that are kept apart */
+			assert_true(got.len <= want.len);
+		else
+			assert_same(codec_at(i), buf_str(&got), buf_str(&want));
+		same += !has_times;
+	}
+	assert_true(same >= 3);
+}
+
 static void writes_an_empty_window(void **state)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -251,15 +317,11 @@ static void says_losses_in_one_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes_the_same_again),
-		cmocka_unit_test(writes_an_empty_window),
-		cmocka_unit_test(converts),
-		cmocka_unit_test(survives_failing_allocations),
-		cmocka_unit_test(writes_without_reading),
-		cmocka_unit_test(leaves_output_alone_on_failure),
-		cmocka_unit_test(numbers_locations_by_use),
-		cmocka_unit_test(finds_by_name_and_path),
-		cmocka_unit_test(says_losses_in_one_line),
+		cmocka_unit_test(writes_the_same_again),          cmocka_unit_test(times_do_not_multiply_samples),
+		cmocka_unit_test(writes_an_empty_window),         cmocka_unit_test(converts),
+		cmocka_unit_test(survives_failing_allocations),   cmocka_unit_test(writes_without_reading),
+		cmocka_unit_test(leaves_output_alone_on_failure), cmocka_unit_test(numbers_locations_by_use),
+		cmocka_unit_test(finds_by_name_and_path),         cmocka_unit_test(says_losses_in_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
