@@ -78,14 +78,14 @@ static int collect(struct firefox_writer *o)
 	o->process_weight = calloc(m->processes_count, sizeof(*o->process_weight));
 	if (!o->process_weight)
 		return -ENOMEM;
-	o->has_times = m->samples_count;
-	for (size_t i = 0; i < m->samples_count; i++)
-		o->has_times &= m->samples[i].time_offset_ns != MODEL_NO_TIME;
+	o->has_times = true; /* where all that have a value in this column have one */
 	for (size_t i = 0; r == 0 && m->value_type_count && i < m->samples_count; i++) {
 		int64_t value = model_values(m, &m->samples[i])[o->column];
 
-		if (value)
-			r = add_row(o, i, value);
+		if (!value)
+			continue;
+		o->has_times &= m->samples[i].time_offset_ns != MODEL_NO_TIME;
+		r = add_row(o, i, value);
 	}
 	return r;
 }

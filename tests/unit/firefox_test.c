@@ -316,6 +316,31 @@ static void has_threads_of_processes(void **state)
 	assert_int_equal(json_array_size(member(meta, "initialSelectedThreads")), 1);
 }
 
+/* The second row is a wait: it has a value in the other column, and no time. */
+static void has_times_where_all_that_is_shown_has(void **state)
+{
+	static const int64_t values[][2] = { { 3, 0 }, { 0, 9 }, { 1, 0 } };
+	static const uint64_t times[] = { 20 * NSEC_PER_MSEC, MODEL_NO_TIME, 0 };
+	scoped(window_release) struct window w = { 0 };
+	scoped(buf_release) struct buf cpu = BUF_INIT(MIB(1)), waits = BUF_INIT(MIB(1));
+	const struct codec_options first = { .value = "samples" }, second = { .value = "waits" };
+
+	(void)state;
+	assert_int_equal(window_init(&w, KIB(4)), 0);
+	w.frequency_hz = 100;
+	assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+	assert_int_equal(model_add_value_type(w.model, STR("waits"), STR("count")), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		assert_int_equal(
+			model_add_sample(w.model, &(struct model_sample){ .time_offset_ns = times[i] }, values[i]), 0);
+	assert_int_equal(codec_encode(&codec_firefox, &w, &first, &cpu), 0);
+	assert_non_null(strstr(buf_cstr(&cpu), "\"time\": [0,20]"));
+	assert_non_null(strstr(buf_cstr(&cpu), "\"weight\": [1,3]"));
+	assert_int_equal(codec_encode(&codec_firefox, &w, &second, &waits), 0);
+	assert_non_null(strstr(buf_cstr(&waits), "\"time\": [0]"));
+	assert_non_null(strstr(buf_cstr(&waits), "\"weight\": [9]"));
+}
+
 static double sum_of_weights(const struct file *f)
 {
 	json_t *thread, *weight;
@@ -393,9 +418,13 @@ static void is_known_but_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(has_the_stacks_and_weights), cmocka_unit_test(nanoseconds_become_milliseconds),
-		cmocka_unit_test(has_threads_of_processes),   cmocka_unit_test(hostile_names_keep_the_totals),
-		cmocka_unit_test(writes_an_empty_window),     cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(has_the_stacks_and_weights),
+		cmocka_unit_test(nanoseconds_become_milliseconds),
+		cmocka_unit_test(has_threads_of_processes),
+		cmocka_unit_test(hostile_names_keep_the_totals),
+		cmocka_unit_test(has_times_where_all_that_is_shown_has),
+		cmocka_unit_test(writes_an_empty_window),
+		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(is_known_but_not_read),
 	};
 
