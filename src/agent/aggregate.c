@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* About 64 bytes a stack node and 48 a frame with their indexes: the whole stays below 100 MiB at the very worst. */
+/* About 64 bytes a stack node and 48 a frame with their indexes: the whole stays below 110 MiB at the very worst. */
 #define FRAMES_MAX (512u << 10)
 #define STACKS_MAX (1u << 20)
 #define PROCESSES_MAX (256u << 10)
@@ -65,6 +65,7 @@ void aggregate_free(struct aggregate *a)
 	free(a->origins);
 	free(a->pending);
 	free(a->shown);
+	free(a->ticks);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
@@ -362,18 +363,33 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 	       a->is_wait == b->is_wait && a->root_frame == b->root_frame;
 }
 
-static void count_one(struct aggregate *a, struct aggregate_sample *sample, uint64_t wait_ns)
+/* Without room for its time a sample is counted all the same. */
+static void note_time(struct aggregate *a, const struct aggregate_sample *sample, uint64_t time_ns)
+{
+	uint64_t tick = time_ns > a->start_ns ? (time_ns - a->start_ns) / AGGREGATE_TICK_NS : 0;
+
+	if (array_grow(&a->ticks, &a->tick_cap, a->tick_count, AGGREGATE_TICKS_MAX) < 0) {
+		a->untimed++;
+		return;
+	}
+	a->ticks[a->tick_count++] = (struct aggregate_tick){ .sample = (uint32_t)(sample - a->samples),
+							     .tick = (uint32_t)MIN(tick, (uint64_t)UINT32_MAX) };
+}
+
+static void count_one(struct aggregate *a, struct aggregate_sample *sample, uint64_t wait_ns, uint64_t time_ns)
 {
 	sample->count++;
 	if (!sample->is_wait) {
 		a->total++;
+		if (a->with_times)
+			note_time(a, sample, time_ns);
 		return;
 	}
 	sample->wait_ns += wait_ns;
 	a->waits++;
 }
 
-int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row)
+int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row, uint64_t time_ns)
 {
 	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process,
 				   (uint64_t)row->tid << 32 | row->thread_name,
@@ -387,7 +403,7 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 
 	must(row->stack < a->stack_count && row->process < a->process_count);
 	if (find(&a->sample_index, a->samples, row, sample_equal, &key, &at) == 0) {
-		count_one(a, &a->samples[at], row->wait_ns);
+		count_one(a, &a->samples[at], row->wait_ns, time_ns);
 		return 0;
 	}
 	r = array_grow(&a->samples, &a->sample_cap, a->sample_count, SAMPLES_MAX);
@@ -398,6 +414,6 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 	a->samples[a->sample_count] = *row;
 	a->samples[a->sample_count].count = 0;
 	a->samples[a->sample_count].wait_ns = 0;
-	count_one(a, &a->samples[a->sample_count++], row->wait_ns);
+	count_one(a, &a->samples[a->sample_count++], row->wait_ns, time_ns);
 	return 0;
 }

@@ -105,6 +105,15 @@ struct aggregate_sample {
 	uint64_t wait_ns; /* of all that were counted */
 };
 
+#define AGGREGATE_TICK_NS (20 * NSEC_PER_MSEC)
+#define AGGREGATE_TICKS_MAX (1u << 20) /* 8 MiB: of two busy CPUs at 99 Hz 88 minutes */
+
+/* When one sample was taken: what is counted in a row has many. */
+struct aggregate_tick {
+	uint32_t sample; /* index into samples */
+	uint32_t tick;   /* of AGGREGATE_TICK_NS, since start_ns */
+};
+
 struct aggregate {
 	struct intern strings;
 	struct aggregate_frame *frames;
@@ -123,12 +132,17 @@ struct aggregate {
 	size_t pending_count, pending_cap, unsettled;
 	struct aggregate_shown *shown;
 	size_t shown_count, shown_cap;
+	struct aggregate_tick *ticks; /* of samples, not of waits: those have a length of their own */
+	size_t tick_count, tick_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
 		sample_index, program_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window has columns for waits, even when no thread waited */
 	double wait_weight; /* one counted wait stands for so many waits */
+	bool with_times;    /* samples have times */
+	uint64_t start_ns;  /* with_times: CLOCK_MONOTONIC; where the window begins */
+	uint64_t untimed;   /* with_times: samples that found no room or memory for theirs */
 	uint64_t left_out;  /* samples without the frames that were asked for */
 	uint64_t dropped;   /* samples that found no room or memory */
 };
@@ -165,5 +179,9 @@ const struct aggregate_function *aggregate_function(const struct aggregate *a, c
 						    size_t index, int32_t *line);
 /** aggregate_add_origin - @root_fd: borrowed, a duplicate is kept; -1: gone. */
 int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out) warn_unused;
-/** aggregate_add_sample - count one; row->count is ignored, row->wait_ns is added. */
-int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row) warn_unused;
+/**
+ * aggregate_add_sample - count one; row->count is ignored, row->wait_ns is added
+ * @time_ns: CLOCK_MONOTONIC; when it was taken. No part of the identity; before start_ns counts as there. Kept where
+ *	the aggregate has times and the sample is no wait
+ */
+int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row, uint64_t time_ns) warn_unused;

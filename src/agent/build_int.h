@@ -36,6 +36,8 @@ struct builder {
 	uint32_t *stacks;            /* per raw stack */
 	uint32_t *processes;         /* per raw process */
 	struct u64map file_mappings; /* file id -> mapping of the model */
+	uint32_t *ticks;             /* of all raw samples, one's behind the other's, each in order; NULL: no times */
+	uint32_t *tick_first;        /* per raw sample, and one behind the last: index into ticks */
 	uint32_t kernel_mapping;
 	uint64_t user_samples, complete, guessed, frames, unnamed_frames, guessed_frames;
 	uint64_t runtime_samples, runtime_complete;       /* a sample may have frames of several runtimes */

@@ -21,6 +21,8 @@ static void builder_release(struct builder *b)
 	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
+	free(b->ticks);
+	free(b->tick_first);
 	u64map_release(&b->file_mappings);
 }
 
@@ -199,10 +201,11 @@ struct values { /* columns as start_model() has them */
 	int64_t at[4];
 };
 
-static struct values sample_values(const struct builder *b, const struct aggregate_sample *s)
+/* @count: of its samples, for this row; a wait is a row as it is. */
+static struct values sample_values(const struct builder *b, const struct aggregate_sample *s, uint32_t count)
 {
 	if (!s->is_wait)
-		return (struct values){ { s->count, (int64_t)s->count * b->m->period } };
+		return (struct values){ { count, (int64_t)count * b->m->period } };
 	return (struct values){ { 0, 0, llround(s->count * b->a->wait_weight),
 				  llround((double)s->wait_ns * b->a->wait_weight) } };
 }
@@ -218,6 +221,58 @@ static uint32_t trimmed(const struct builder *b, const struct aggregate_sample *
 		if (b->leaves_cpu[b->a->stacks[at].frame])
 			return at;
 	return s->stack;
+}
+
+static int tick_order(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* A counting sort by sample. @last: the tick that the window ends in; what was read behind its end counts as there. */
+static int sort_ticks(struct builder *b, uint64_t last)
+{
+	const struct aggregate *a = b->a;
+	uint32_t *first;
+
+	if (!a->tick_count)
+		return 0;
+	b->ticks = malloc(a->tick_count * sizeof(*b->ticks));
+	b->tick_first = first = calloc(a->sample_count + 2, sizeof(*first));
+	if (!b->ticks || !first)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->tick_count; i++)
+		first[a->ticks[i].sample + 2]++;
+	for (size_t i = 2; i <= a->sample_count + 1; i++)
+		first[i] += first[i - 1];
+	for (size_t i = 0; i < a->tick_count; i++) /* afterwards first[s + 1] is where the next one begins */
+		b->ticks[first[a->ticks[i].sample + 1]++] = (uint32_t)MIN(a->ticks[i].tick, last);
+	for (size_t i = 0; i < a->sample_count; i++)
+		qsort(b->ticks + first[i], first[i + 1] - first[i], sizeof(*b->ticks), tick_order);
+	return 0;
+}
+
+/* A row for each tick that sample @index was taken in, and one without time for all that have none. */
+static int add_rows(struct builder *b, size_t index, struct model_sample *row)
+{
+	const struct aggregate_sample *s = &b->a->samples[index];
+	uint32_t at = b->ticks ? b->tick_first[index] : 0, end = b->ticks ? b->tick_first[index + 1] : 0;
+	uint32_t untimed = s->count - (end - at);
+	int r = 0;
+
+	must(end - at <= s->count);
+	while (at < end && r == 0) {
+		uint32_t tick = b->ticks[at], from = at;
+
+		while (at < end && b->ticks[at] == tick)
+			at++;
+		row->time_offset_ns = tick * AGGREGATE_TICK_NS;
+		r = model_add_sample(b->m, row, sample_values(b, s, at - from).at);
+	}
+	row->time_offset_ns = MODEL_NO_TIME;
+	/* What was merged away (agent/session_merge.c) is a row all the same. */
+	return r || (!untimed && s->count) ? r : model_add_sample(b->m, row, sample_values(b, s, untimed).at);
 }
 
 static int add_samples(struct builder *b)
@@ -237,7 +292,7 @@ static int add_samples(struct builder *b)
 			return r;
 		row.process = thread.process;
 		row.stack = b->stacks[trimmed(b, s)];
-		r = model_add_sample(b->m, &row, sample_values(b, s).at);
+		r = add_rows(b, i, &row);
 		if (r < 0)
 			return r;
 		count_end(b, s, end);
@@ -353,6 +408,8 @@ static int set_counters(const struct builder *b, struct window *w)
 		if (b->cut[i])
 			r = window_set_counter(w, str_n(name, (size_t)size), b->cut[i]);
 	}
+	if (r == 0 && b->a->with_times)
+		r = window_set_counter(w, STR("untimed_samples"), b->a->untimed);
 	for (size_t i = 0; i < JIT_KIND_COUNT && r == 0; i++)
 		if (b->unnamed_jit[i])
 			r = window_set_counter(w, jit_kind_counter((enum jit_kind)i), b->unnamed_jit[i]);
@@ -415,6 +472,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 		r = add_stacks(&b);
 	if (r == 0)
 		r = add_processes(&b);
+	if (r == 0)
+		r = sort_ticks(&b, (MAX(out->end_ns, out->start_ns + 1) - out->start_ns - 1) / AGGREGATE_TICK_NS);
 	if (r == 0)
 		r = add_samples(&b);
 	if (r == 0)

@@ -27,10 +27,15 @@ struct build_config { /* all are borrowed */
  * runtime says as system name, its file and first line; its location is in a mapping "[RUNTIME]" or
  * "[RUNTIME:DISTRIBUTION]", at address 0, on the executing line.
  *
+ * Where the aggregate has times, a stack is a row for each 20 ms that it was sampled in, and time_offset_ns says where
+ * these begin, from the window's start on. A sample from outside of the window, which is read where windows meet,
+ * counts to the nearest end of it. Waits have no times: a wait is as long as its value says, and ends anywhere.
+ *
  * Counters set: samples, user_samples, complete, guessed, cut_REASON (these three add up to user_samples), frames,
  * unnamed_frames, guessed_frames (the last three count frames of samples, so a share over them is a share of what is
  * shown); unnamed_jit_KIND (samples with code of a JIT compiler that has no name, of processes without a perf map, by
- * model/jit_kind.h); left_out; with frames of runtimes:
+ * model/jit_kind.h); left_out; with
+ * times: untimed_samples; with frames of runtimes:
  * runtime_samples, runtime_complete (of them), runtime_frames, runtime_unnamed_frames, runtime_unlined_frames (named,
  * without an executing line), runtime_gap_frames, and the same of each runtime, with _NAME behind them: a sample may
  * have frames of several; with @lines: lines_asked, lines_found, lines_failed (distinct

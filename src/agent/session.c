@@ -310,7 +310,7 @@ static int cut_window(struct session *s, uint64_t end_ns)
 	/* Waiting for it here would let the ring run over: this window goes on and is cut at a later step. */
 	if (s->closing)
 		return 0;
-	r = job ? session_new_aggregate(s, &next) : -ENOMEM;
+	r = job ? session_new_aggregate(s, end_ns, &next) : -ENOMEM;
 	if (r == 0)
 		r = session_cut_beside(s, job);
 	if (r < 0) {

@@ -29,6 +29,8 @@ struct session_config {
 	const char *container;         /* NULL, or the name or id prefix of the only container wanted */
 	const char *service_name;      /* becomes the label group; may be NULL */
 	const char *command;           /* what was asked for, for people; may be NULL */
+	bool sample_times;             /* samples have times, in steps of 20 ms (agent/build_window.h); not of a
+					* recording, and not with beside_hz */
 	bool lines;                    /* inlined frames and lines from debug information */
 	bool want_metadata;            /* fill window.metadata_json */
 	const char *external_metadata; /* a JSON object that becomes a part of that; NULL: none */

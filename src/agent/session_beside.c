@@ -89,7 +89,7 @@ int session_open_beside(struct session *s, struct buf *why)
 	r = s->beside->sampler->probe(&cfg, why);
 	if (r == 0)
 		r = s->beside->sampler->open(&cfg, why, &s->beside->sampling);
-	return r < 0 ? r : session_new_aggregate(s, &s->beside->aggregate);
+	return r < 0 ? r : session_new_aggregate(s, 0, &s->beside->aggregate);
 }
 
 void session_close_beside(struct session *s)
@@ -131,7 +131,7 @@ int session_runtime_sink(struct session *s, struct runtime_sink *out)
 int session_cut_beside(struct session *s, struct job *job)
 {
 	struct aggregate *next;
-	int r = s->beside ? session_new_aggregate(s, &next) : 1;
+	int r = s->beside ? session_new_aggregate(s, 0, &next) : 1;
 
 	if (r)
 		return r < 0 ? r : 0;

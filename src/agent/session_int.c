@@ -16,13 +16,16 @@ bool session_wants(const struct session *s, const struct proc *p)
 	       (wanted.len >= 12 && str_starts(str_of(p->container_id), wanted));
 }
 
-int session_new_aggregate(const struct session *s, struct aggregate **out)
+int session_new_aggregate(const struct session *s, uint64_t start_ns, struct aggregate **out)
 {
 	uint32_t share = s->cfg.sampling.wait_share;
 	int r = aggregate_new(out);
 
 	if (r < 0)
 		return r;
+	/* A recording is of another time; merged counts (session_merge.h) are no samples of either sampler. */
+	(*out)->with_times = s->cfg.sample_times && !s->sampler->is_replay && !s->beside;
+	(*out)->start_ns = start_ns;
 	(*out)->with_waits = s->cfg.sampling.off_cpu;
 	(*out)->wait_weight = share ? 0x1p32 / share : 1;
 	return 0;

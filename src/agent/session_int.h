@@ -80,8 +80,8 @@ struct program session_program(const struct proc *p);
 /** session_wants - is it of the container that was asked for? */
 bool session_wants(const struct session *s, const struct proc *p);
 
-/** session_new_aggregate - an empty one, for the next window. */
-int session_new_aggregate(const struct session *s, struct aggregate **out) warn_unused;
+/** session_new_aggregate - an empty one, for the next window, which begins at @start_ns (monotonic). */
+int session_new_aggregate(const struct session *s, uint64_t start_ns, struct aggregate **out) warn_unused;
 
 void job_free(struct job *job); /* NULL is fine */
 void job_freep(struct job **job);

@@ -168,7 +168,7 @@ static int open_parts(struct session *s, struct buf *why)
 	if (r == 0 && s->cfg.sampling.off_cpu)
 		r = waits_new(&s->waits);
 	if (r == 0)
-		r = session_new_aggregate(s, &s->aggregate);
+		r = session_new_aggregate(s, 0, &s->aggregate);
 	return r;
 }
 
@@ -269,6 +269,7 @@ int session_start(struct session *s)
 
 	s->start_monotonic_ns = s->window_start_ns = clock_monotonic_ns(s->cfg.clock);
 	s->start_wall_ns = clock_wall_ns(s->cfg.clock);
+	s->aggregate->start_ns = s->start_monotonic_ns;
 	if (cpustat_read(s->cfg.host_root, &s->cpu_window) < 0)
 		s->cpu_window = (struct cpustat){ 0 };
 	r = pthread_create(&s->worker, NULL, session_worker, s);

@@ -582,5 +582,5 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
 			       &row.thread_name);
 	if (r == 0)
 		r = add_frames(t, p, sample, a, &row);
-	return r < 0 ? r : aggregate_add_sample(a, &row);
+	return r < 0 ? r : aggregate_add_sample(a, &row, sample->header.time_ns);
 }

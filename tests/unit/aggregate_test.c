@@ -24,9 +24,58 @@ static int fill(struct aggregate *a)
 				r = aggregate_add_stack(a, row.stack, frame, &row.stack);
 		}
 		if (r == 0)
-			r = aggregate_add_sample(a, &row);
+			r = aggregate_add_sample(a, &row, 0);
 	}
 	return r;
+}
+
+/* Ticks of 20 ms from the window's start on; what came before counts as there. Waits have none. */
+static void samples_have_times(void **state)
+{
+	static const uint64_t times_ms[] = { 999, 1000, 1019, 1020, 11005 };
+	static const uint32_t ticks[] = { 0, 0, 0, 1, 500 };
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	struct aggregate_sample row = { .has_user = true };
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	a->with_times = true;
+	a->start_ns = NSEC_PER_SEC;
+	assert_int_equal(
+		aggregate_add_process(a, &(struct aggregate_process){ .pid = 7, .perf_map_fd = -1 }, &row.process), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(times_ms); i++) {
+		row.tid = i % 2;
+		assert_int_equal(aggregate_add_sample(a, &row, times_ms[i] * NSEC_PER_MSEC), 0);
+	}
+	row.is_wait = true;
+	assert_int_equal(aggregate_add_sample(a, &row, 2 * NSEC_PER_SEC), 0);
+	assert_int_equal(a->sample_count, 3);
+	assert_int_equal(a->tick_count, ARRAY_SIZE(ticks));
+	for (size_t i = 0; i < ARRAY_SIZE(ticks); i++) {
+		assert_int_equal(a->ticks[i].sample, i % 2);
+		assert_int_equal(a->ticks[i].tick, ticks[i]);
+	}
+	assert_int_equal(a->untimed, 0);
+}
+
+/* Samples beyond the bound are counted, without their times. */
+static void times_are_bounded(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	struct aggregate_sample row = { .has_user = true };
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	a->with_times = true;
+	assert_int_equal(
+		aggregate_add_process(a, &(struct aggregate_process){ .pid = 7, .perf_map_fd = -1 }, &row.process), 0);
+	for (size_t i = 0; i < AGGREGATE_TICKS_MAX + 5; i++)
+		assert_int_equal(aggregate_add_sample(a, &row, i), 0);
+	assert_int_equal(a->tick_count, AGGREGATE_TICKS_MAX);
+	assert_int_equal(a->tick_cap * sizeof(*a->ticks), MIB(8));
+	assert_int_equal(a->untimed, 5);
+	assert_int_equal(a->total, AGGREGATE_TICKS_MAX + 5);
+	assert_int_equal(a->samples[0].count, AGGREGATE_TICKS_MAX + 5);
 }
 
 static int fill_new(void *ctx)
@@ -35,7 +84,12 @@ static int fill_new(void *ctx)
 	int r = aggregate_new(&a);
 
 	(void)ctx;
-	return r < 0 ? r : fill(a);
+	if (r < 0)
+		return r;
+	a->with_times = true;
+	r = fill(a);
+	assert_int_equal(a->tick_count + a->untimed, a->total);
+	return r;
 }
 
 static void equal_stacks_are_one(void **state)
@@ -133,6 +187,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_stacks_are_one),
+		cmocka_unit_test(samples_have_times),
+		cmocka_unit_test(times_are_bounded),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(rows_that_differ_are_kept_apart),
 		cmocka_unit_test(short_programs_are_told_by_their_ends),

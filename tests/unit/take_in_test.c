@@ -633,6 +633,88 @@ static void take_guessed(struct fixture *f, const char *native, size_t at, uint8
 	assert_int_equal(take_in_sample(f->take_in, &f->p, &sample.s, 0, f->aggregate), 0);
 }
 
+static void take_at(struct fixture *f, const char *native, uint64_t time_ms)
+{
+	static union sample sample;
+
+	draw(f, native, "", ABI_RUNTIME_END_NONE, &sample);
+	sample.s.header.time_ns = time_ms * NSEC_PER_MSEC;
+	assert_int_equal(take_in_sample(f->take_in, &f->p, &sample.s, 0, f->aggregate), 0);
+}
+
+/* A window of 100 ms from 1 s on. */
+static void open_timed(struct fixture *f)
+{
+	open_unseen(f, false, false);
+	f->aggregate->with_times = true;
+	f->aggregate->start_ns = NSEC_PER_SEC;
+	f->window.start_ns = 1790000000 * NSEC_PER_SEC;
+	f->window.end_ns = f->window.start_ns + 100 * NSEC_PER_MSEC;
+	take_at(f, "nn", 1055);
+	take_at(f, "nnn", 1000);
+	take_at(f, "nn", 1019);
+	take_at(f, "nn", 1041); /* with the first one */
+	take_at(f, "nn", 990);  /* before it begins */
+	take_at(f, "nn", 1100); /* behind its end: in its last step */
+}
+
+static void check_row(const struct fixture *f, size_t index, const char *stack, uint64_t time_ns, int64_t count)
+{
+	const struct model *m = f->window.model;
+
+	check_stack(f, index, stack, "complete");
+	assert_int_equal(m->samples[index].time_offset_ns, time_ns);
+	assert_int_equal(model_values(m, &m->samples[index])[0], count);
+	assert_int_equal(model_values(m, &m->samples[index])[1], count * (int64_t)(NSEC_PER_SEC / 99));
+}
+
+static void samples_have_times(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_timed(&f);
+	f.aggregate->tick_count--; /* found no room */
+	f.aggregate->untimed++;
+	take_at(&f, "nnn", 1001);
+	build(&f);
+	check_row(&f, 0, "n n", 0, 2);
+	check_row(&f, 1, "n n", 40 * NSEC_PER_MSEC, 2);
+	check_row(&f, 2, "n n", MODEL_NO_TIME, 1);
+	check_row(&f, 3, "n n n", 0, 2);
+	assert_int_equal(f.window.model->samples_count, 4);
+	assert_int_equal(window_counter(&f.window, STR("samples")), 7);
+	assert_int_equal(window_counter(&f.window, STR("user_samples")), 7);
+	assert_int_equal(window_counter(&f.window, STR("untimed_samples")), 1);
+	close_all(&f);
+	open_timed(&f);
+	build(&f);
+	check_row(&f, 2, "n n", 80 * NSEC_PER_MSEC, 1);
+	assert_int_equal(f.window.model->samples_count, 4);
+	close_all(&f);
+}
+
+static int build_timed(void *ctx)
+{
+	struct fixture *f = ctx;
+	const struct build_config cfg = { .symbols = f->symbols, .runtimes = f->runtimes, .frequency_hz = 99 };
+	struct window w = { .end_ns = 100 * NSEC_PER_MSEC };
+	int r = build_window(f->aggregate, &cfg, &w);
+
+	window_release(&w);
+	return r;
+}
+
+static void times_survive_failing_allocations(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_timed(&f);
+	for_each_failing_allocation(build_timed, &f);
+	close_all(&f);
+}
+
 /* A sample in code of a JIT compiler, of a process of that kind. */
 static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_fd)
 {
@@ -647,9 +729,9 @@ static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_f
 	assert_int_equal(aggregate_add_frame(f->aggregate, &frame, &sample.root_frame), 0);
 	assert_int_equal(aggregate_add_stack(f->aggregate, 0, sample.root_frame, &sample.stack), 0);
 	assert_int_equal(aggregate_add_stack(f->aggregate, sample.stack, sample.root_frame, &sample.stack), 0);
-	assert_int_equal(aggregate_add_sample(f->aggregate, &sample), 0);
+	assert_int_equal(aggregate_add_sample(f->aggregate, &sample, 0), 0);
 	sample.is_wait = true; /* no sample of the CPU: not counted */
-	assert_int_equal(aggregate_add_sample(f->aggregate, &sample), 0);
+	assert_int_equal(aggregate_add_sample(f->aggregate, &sample, 0), 0);
 }
 
 static void assert_built_as(const char *kind_of, enum workload_kind kind, uint64_t ended_ns, const char *want)
@@ -767,6 +849,8 @@ int main(void)
 		cmocka_unit_test(one_frame_is_several_functions),
 		cmocka_unit_test(expanding_survives_failing_allocations),
 		cmocka_unit_test(short_programs_are_one_service),
+		cmocka_unit_test(samples_have_times),
+		cmocka_unit_test(times_survive_failing_allocations),
 		cmocka_unit_test(guesses_are_a_class_of_their_own),
 		cmocka_unit_test(jit_code_without_names_is_counted_by_kind),
 	};
