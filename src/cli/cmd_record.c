@@ -67,6 +67,7 @@ static const struct opt how_options[] = {
 	{ "call-graph", 'g', OPT_FLAG, .at = offsetof(struct config, callgraph),
 	  .help = "accepted for perf's sake: stacks are always taken" },
 	SESSION_SAMPLING_OPTIONS(struct config, session),
+	SESSION_TIMES_OPTION(struct config, session, NULL),
 	{ "sampler", 0, OPT_CHOICE, .at = offsetof(struct config, sampler), .choices = sampler_names,
 	  .fallback = "auto", .arg = "NAME", .help = "where samples come from" },
 	{ "idle", 0, OPT_FLAG, .at = offsetof(struct config, idle),

@@ -51,6 +51,7 @@ static void apply(const struct session_options *o, struct session_config *cfg)
 	cfg->host_root = o->host_root;
 	cfg->container_socket = o->container_socket;
 	cfg->lines = o->lines;
+	cfg->sample_times = o->sample_times;
 	cfg->only_runtime = unwind_options_only_runtime(&o->unwind);
 	cfg->service_name = o->service_name;
 	unwind_options_apply(&o->unwind, sampling);

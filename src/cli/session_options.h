@@ -12,7 +12,7 @@
 struct session_options { /* a member of the command's configuration */
 	uint64_t frequency, duration_ns, window_ns;
 	uint64_t wait_min_ns, wait_percent, ring_bytes;
-	bool off_cpu, lines, allow_dangerous_kernel;
+	bool off_cpu, lines, sample_times, allow_dangerous_kernel;
 	const char *host_root, *container_socket, *service_name, *service_rules;
 	struct unwind_options unwind;
 	struct runtime_options runtimes;
@@ -64,6 +64,13 @@ struct session_options { /* a member of the command's configuration */
 	{                                                                                                            \
 		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",     \
 						 .help = "the container engine's socket (default: Docker's)"         \
+	}
+/* For commands that write or keep profiles in forms that have times. @usual: "true" or NULL. */
+#define SESSION_TIMES_OPTION(config, member, usual)                                                            \
+	{                                                                                                      \
+		"sample-times", 0, OPT_FLAG, .at = offsetof(config, member.sample_times), .fallback = (usual), \
+					     .help = "when samples were taken, in steps of 20 ms; "            \
+						     "of waits it is not told"                                 \
 	}
 #define SESSION_SERVICE_OPTIONS(config, member)                                     \
 	{ "service-name", 0,                                                        \
