@@ -391,6 +391,8 @@ int sqlite_sum(struct store_state *s, const struct store_selector *sel, struct w
 /* sqlite_owners.c */
 int sqlite_owners(struct store_state *s, const struct store_selector *sel, bool by_hour, store_owners_fn *visit,
 		  void *ctx);
+int sqlite_moments(struct store_state *s, const struct store_selector *sel, uint64_t since_ns, store_moments_fn *visit,
+		   void *ctx);
 
 /* sqlite_rollup.c, sqlite_compact.c, sqlite_retention.c */
 

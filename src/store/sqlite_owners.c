@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who of a profile cost what: packed columns beside the dictionary's keys, which name process and thread. Whole hours
- * come from their sums where that will do. */
+/* Who of a profile cost what, and when: packed columns beside the dictionary's keys, which name process and thread.
+ * Whole hours come from their sums where that will do. */
 #include "base/array.h"
 #include "store/owners.h"
 #include "store/sqlite_int.h"
@@ -10,7 +10,9 @@
 
 struct owners {
 	bool by_hour;
-	store_owners_fn *visit;
+	store_owners_fn *visit; /* or */
+	store_moments_fn *moments;
+	uint64_t since_ns;
 	void *ctx;
 	const struct store_selector *sel;
 	/* Of the service that is read */
@@ -83,20 +85,35 @@ static int take_names(struct owners *o)
 	return r;
 }
 
-static int read_row(struct owners *o, struct str header, struct str data)
+static int read_row(struct owners *o, struct str data)
 {
 	const struct columns *c = &o->columns;
-	int r = header_decode(header, o->strings, o->mappings, &o->header);
+	int r;
 
 	buf_clear(&o->plain);
-	r = r ? r : pack_expand(data, &o->plain);
+	r = pack_expand(data, &o->plain);
 	r = r ? r : columns_decode(buf_str(&o->plain), o->keys, o->header.value_type_count, &o->columns);
 	r = r ? r : array_reserve(&o->rows, &o->rows_cap, c->count + 1);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < c->count; i++)
 		o->rows[i] = o->owner_of[c->keys[i]];
-	return owner_table_point(&o->table, o->rows, c->count, c->width, c->values);
+	return o->moments ? 0 : owner_table_point(&o->table, o->rows, c->count, c->width, c->values);
+}
+
+static int visit_point(struct owners *o, const struct store_point *point)
+{
+	const struct columns *c = &o->columns;
+
+	if (!o->moments)
+		return o->visit(o->ctx, point, o->table.shown, o->table.shown_count);
+	return o->moments(o->ctx, point,
+			  &(struct store_moments){ .start_ns = o->header.start_ns,
+						   .count = c->count,
+						   .offsets = c->has_times ? c->times : NULL,
+						   .values = c->values,
+						   .owners = o->table.items,
+						   .owner_of = o->rows });
 }
 
 /* @created_ns: of the point. A damaged row has none. */
@@ -104,13 +121,18 @@ static int visit_row(struct owners *o, const struct store_series *series, uint64
 		     struct str data)
 {
 	struct store_point point;
-	int r = read_row(o, header, data);
+	int r = header_decode(header, o->strings, o->mappings, &o->header);
 
 	r = r ? r : take_names(o);
 	if (r < 0)
 		return r == -EBADMSG ? 0 : r;
 	point = point_of(&o->names, &o->header, series, created_ns);
-	r = o->visit(o->ctx, &point, o->table.shown, o->table.shown_count);
+	if (store_ended_before(&point, o->since_ns))
+		return 0;
+	r = read_row(o, data);
+	if (r < 0)
+		return r == -EBADMSG ? 0 : r;
+	r = visit_point(o, &point);
 	if (r == 0 && ++o->count % STOP_EVERY == 0 && store_stopped(o->sel))
 		r = -ECANCELED;
 	return r;
@@ -216,6 +238,19 @@ int sqlite_owners(struct store_state *state, const struct store_selector *sel, b
 {
 	scoped(owners_release) struct owners o = { .by_hour = by_hour,
 						   .visit = visit,
+						   .ctx = ctx,
+						   .sel = sel,
+						   .names.texts = BUF_INIT(DICTIONARY_BYTES_MAX),
+						   .plain = BUF_INIT(PLAIN_MAX) };
+
+	return partition_each((struct sqlite_state *)state, sel, visit_partition, &o);
+}
+
+int sqlite_moments(struct store_state *state, const struct store_selector *sel, uint64_t since_ns,
+		   store_moments_fn *visit, void *ctx)
+{
+	scoped(owners_release) struct owners o = { .moments = visit,
+						   .since_ns = since_ns,
 						   .ctx = ctx,
 						   .sel = sel,
 						   .names.texts = BUF_INIT(DICTIONARY_BYTES_MAX),

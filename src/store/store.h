@@ -108,6 +108,18 @@ struct store_owner {
 /* One process and thread may come several times in a point: with other texts, or where too many are told apart. */
 typedef int store_owners_fn(void *ctx, const struct store_point *point, const struct store_owner *owners, size_t count);
 
+/* The samples of a point by row, with their times. */
+struct store_moments {
+	uint64_t start_ns; /* what the times count from, wall clock; 0: not said, then created_ns */
+	size_t count;
+	const uint64_t *offsets;          /* ns from the start; MODEL_NO_TIME: none. NULL: no sample has one */
+	const int64_t *values;            /* column after column: values[column * count + row] */
+	const struct store_owner *owners; /* without values */
+	const uint32_t *owner_of;         /* by row */
+};
+
+typedef int store_moments_fn(void *ctx, const struct store_point *point, const struct store_moments *moments);
+
 /* One series: what profiles have in common besides time. */
 struct store_series {
 	struct str service, type;
@@ -234,6 +246,14 @@ struct store {
 	 */
 	int (*owners)(struct store_state *s, const struct store_selector *sel, bool by_hour, store_owners_fn *visit,
 		      void *ctx);
+	/**
+	 * moments - the points of totals() with their samples' times; no stack is looked at
+	 * @since_ns: profiles that say that they ended before (wall clock) are left out, and cost little
+	 *
+	 * Return: as list().
+	 */
+	int (*moments)(struct store_state *s, const struct store_selector *sel, uint64_t since_ns,
+		       store_moments_fn *visit, void *ctx);
 	/**
 	 * series - every series with a profile in the time of @sel, once: by service, type, then labels, bytewise. A
 	 * list of services needs to remember only the one before. limit is ignored. Return: as list().

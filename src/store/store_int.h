@@ -39,6 +39,12 @@ int store_series_order(const struct store_series *a, const struct store_series *
 /** store_visit_names - each of @names once, bytewise. Return: 0, -ENOMEM or what @visit returned. */
 int store_visit_names(const struct intern *names, store_service_fn *visit, void *ctx) warn_unused;
 
+/** store_ended_before - whether a profile says that it ended before. One that does not say how long it took did not. */
+static inline bool store_ended_before(const struct store_point *p, uint64_t since_ns)
+{
+	return p->duration_ns && p->created_ns < since_ns && p->duration_ns < since_ns - p->created_ns;
+}
+
 static inline bool store_stopped(const struct store_selector *sel)
 {
 	return sel->stop && sel->stop(sel->stop_ctx);

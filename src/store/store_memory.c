@@ -268,8 +268,10 @@ static int sum(struct store_state *state, const struct store_selector *sel, stru
 
 /* What a visitor of points is called with. */
 struct visiting {
-	store_point_fn *point; /* or */
-	store_owners_fn *owners;
+	store_point_fn *point;   /* or */
+	store_owners_fn *owners; /* or */
+	store_moments_fn *moments;
+	uint64_t since_ns;
 	void *ctx;
 };
 
@@ -278,6 +280,7 @@ struct rows {
 	struct owner_table table;
 	uint32_t *owners;
 	int64_t *values;
+	uint64_t *offsets;
 };
 
 static void rows_release(struct rows *rows)
@@ -285,24 +288,36 @@ static void rows_release(struct rows *rows)
 	owner_table_release(&rows->table);
 	free(rows->owners);
 	free(rows->values);
+	free(rows->offsets);
 }
 
-static int visit_owners(const struct visiting *v, const struct model *m, const struct store_point *point)
+static int visit_owners(const struct visiting *v, const struct window *w, const struct store_point *point)
 {
+	const struct model *m = w->model;
 	scoped(rows_release) struct rows rows = { 0 };
 	size_t count = m->samples_count, width = m->value_type_count;
 	int r = owner_table_init(&rows.table);
 
 	rows.owners = calloc(count + 1, sizeof(*rows.owners));
 	rows.values = calloc(count * width + 1, sizeof(*rows.values));
-	if (!rows.owners || !rows.values)
+	rows.offsets = calloc(count + 1, sizeof(*rows.offsets));
+	if (!rows.owners || !rows.values || !rows.offsets)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		r = owner_table_add(&rows.table, m, m->samples[i].process, m->samples[i].thread, &rows.owners[i]);
+		rows.offsets[i] = m->samples[i].time_offset_ns;
 		for (size_t column = 0; column < width; column++)
 			rows.values[column * count + i] = model_values(m, &m->samples[i])[column];
 	}
 	r = r ? r : owner_table_settle(&rows.table);
+	if (r == 0 && v->moments)
+		return v->moments(v->ctx, point,
+				  &(struct store_moments){ .start_ns = w->start_ns,
+							   .count = count,
+							   .offsets = rows.offsets,
+							   .values = rows.values,
+							   .owners = rows.table.items,
+							   .owner_of = rows.owners });
 	r = r ? r : owner_table_point(&rows.table, rows.owners, count, width, rows.values);
 	return r ? r : v->owners(v->ctx, point, rows.table.shown, rows.table.shown_count);
 }
@@ -336,7 +351,9 @@ static int visit_point(const struct stored *item, const struct visiting *v)
 		.profiles = 1,
 		.duration_ns = window_duration_ns(&w),
 	};
-	return v->point ? v->point(v->ctx, &point) : visit_owners(v, m, &point);
+	if (v->moments && store_ended_before(&point, v->since_ns))
+		return 0;
+	return v->point ? v->point(v->ctx, &point) : visit_owners(v, &w, &point);
 }
 
 static int visit_points(struct store_state *state, const struct store_selector *sel, const struct visiting *v)
@@ -361,6 +378,12 @@ static int owners(struct store_state *state, const struct store_selector *sel, b
 {
 	(void)by_hour; /* there are no sums */
 	return visit_points(state, sel, &(struct visiting){ .owners = visit, .ctx = ctx });
+}
+
+static int moments(struct store_state *state, const struct store_selector *sel, uint64_t since_ns,
+		   store_moments_fn *visit, void *ctx)
+{
+	return visit_points(state, sel, &(struct visiting){ .moments = visit, .since_ns = since_ns, .ctx = ctx });
 }
 
 static int series_order(const void *a, const void *b)
@@ -646,6 +669,7 @@ const struct store store_memory = {
 	.sum = sum,
 	.totals = totals,
 	.owners = owners,
+	.moments = moments,
 	.series = series,
 	.remove = remove_selected,
 	.services = services,

@@ -159,6 +159,7 @@ const struct store store_sqlite = {
 	.sum = sqlite_sum,
 	.totals = sqlite_totals,
 	.owners = sqlite_owners,
+	.moments = sqlite_moments,
 	.series = sqlite_series,
 	.remove = sqlite_remove,
 	.services = sqlite_services,

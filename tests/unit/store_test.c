@@ -855,6 +855,74 @@ static void owners_end(void **state)
 	}
 }
 
+/* Moments: the samples of a profile with their times, whatever order they are in. */
+
+struct moments {
+	uint64_t created_ns, start_ns, offsets; /* added up, each times its value and its owner's number */
+	int64_t values;
+	size_t rows, points, untimed;
+};
+
+static uint64_t moment_mark(uint64_t offset_ns, int64_t value, uint32_t pid)
+{
+	return (offset_ns + 1) * (uint64_t)(value + 3) * (pid + 7);
+}
+
+static int note_moments(void *ctx, const struct store_point *p, const struct store_moments *rows)
+{
+	struct moments *m = ctx;
+
+	m->created_ns = p->created_ns;
+	m->start_ns = rows->start_ns;
+	m->points++;
+	for (size_t i = 0; i < rows->count; i++) {
+		int64_t value = rows->values[rows->count + i]; /* the second column */
+		uint64_t offset = rows->offsets ? rows->offsets[i] : MODEL_NO_TIME;
+
+		m->rows++;
+		m->untimed += offset == MODEL_NO_TIME;
+		m->values = saturating_add(m->values, value);
+		m->offsets += moment_mark(offset, value, rows->owners[rows->owner_of[i]].pid);
+	}
+	assert_int_equal(m->values, p->values[1]);
+	return 0;
+}
+
+static void moments(void **state)
+{
+	struct fixture *f = *state;
+	struct store_selector all = { .to_ns = UINT64_MAX };
+	struct moments got = { 0 }, want = { 0 };
+	scoped(window_release) struct window w = { 0 };
+
+	fixture_window(3, &w);
+	w.start_ns = MORNING + 1;
+	w.model->time_ns = MORNING + 1;
+	w.model->duration_ns = 1000;
+	for (size_t i = 0; i < w.model->samples_count; i++) {
+		struct model_sample *s = &w.model->samples[i];
+		int64_t value = model_values(w.model, s)[1];
+
+		s->time_offset_ns = i % 3 ? i * 20 : i % 2 ? UINT64_MAX - 1 : MODEL_NO_TIME;
+		want.untimed += s->time_offset_ns == MODEL_NO_TIME;
+		want.values = saturating_add(want.values, value);
+		want.offsets += moment_mark(s->time_offset_ns, value, w.model->processes[s->process].pid);
+	}
+	(void)fixture_put(f, "api", "cpu", "", MORNING, &w);
+	assert_int_equal(f->store->moments(f->s, &all, 0, note_moments, &got), 0);
+	assert_int_equal(got.points, 1);
+	assert_int_equal(got.created_ns, MORNING);
+	assert_int_equal(got.start_ns, MORNING + 1);
+	assert_int_equal(got.rows, w.model->samples_count);
+	assert_int_equal(got.untimed, want.untimed);
+	assert_int_equal(got.values, want.values);
+	assert_int_equal(got.offsets, want.offsets);
+	assert_int_equal(f->store->moments(f->s, &all, MORNING + 1000, note_moments, &(struct moments){ 0 }), 0);
+	got = (struct moments){ 0 };
+	assert_int_equal(f->store->moments(f->s, &all, MORNING + 1001, note_moments, &got), 0);
+	assert_int_equal(got.points, 0);
+}
+
 /* Not on zone x, and not of the service web. */
 static bool is_elsewhere(void *ctx, const struct store_series *series)
 {
@@ -1309,6 +1377,7 @@ static void survives_failing_allocations(void **state)
 	X(totals_beside_a_deletion)        \
 	X(owners)                          \
 	X(owners_end)                      \
+	X(moments)                         \
 	X(removes)                         \
 	X(expires)                         \
 	X(expires_by_itself)               \
