@@ -12,11 +12,14 @@ const struct query_range_rules query_range_pyroscope = {
 	.to = "until", .from_usual = "now-1h", .to_usual = "now", .times_only = true
 };
 const struct query_range_rules query_range_view = {
-	.from_usual = "now-1h", .to_usual = "now", .type_usual = "cpu", .known_type = true
+	.from_usual = "now-1h", .to_usual = "now", .type_usual = "cpu", .known_type = true, .has_within = true
 };
-const struct query_range_rules query_range_base = {
-	.prefix = "base-", .from_usual = "now-1h", .to_usual = "now", .type_usual = "cpu", .known_type = true
-};
+const struct query_range_rules query_range_base = { .prefix = "base-",
+						    .from_usual = "now-1h",
+						    .to_usual = "now",
+						    .type_usual = "cpu",
+						    .known_type = true,
+						    .has_within = true };
 
 /* One reading. */
 struct reading {
@@ -37,7 +40,8 @@ static int bad(struct buf *why, const char *name, struct str raw, const char *ki
 	return -EBADMSG;
 }
 
-static struct str param(const struct reading *g, const char *name)
+/* The parameter of this prefix alone: of two sides each has its own. */
+static struct str own_param(const struct reading *g, const char *name)
 {
 	const char *prefix = g->rules->prefix;
 	size_t len = prefix ? strlen(prefix) : 0;
@@ -48,7 +52,14 @@ static struct str param(const struct reading *g, const char *name)
 		if (str_starts(key, str_of(prefix)) && str_eq(str_skip(key, len), str_of(name)))
 			return g->query->items[i].value;
 	}
-	return http_query_get(g->query, str_of(name));
+	return prefix ? (struct str){ 0 } : http_query_get(g->query, str_of(name));
+}
+
+static struct str param(const struct reading *g, const char *name)
+{
+	struct str own = own_param(g, name);
+
+	return own.ptr ? own : http_query_get(g->query, str_of(name));
 }
 
 int query_range_service(struct str raw, struct str *out, struct buf *why)
@@ -157,6 +168,7 @@ int query_range_read(const struct http_query *query, const struct query_range_ru
 	code = code || rules->times_only ? code : read_limit(&g, &r.limit);
 	code = code ? code : check_order(&g, &r);
 	code = code || rules->times_only ? code : read_type(&g, &r);
+	code = code || !rules->has_within ? code : query_within_read(own_param(&g, "within"), &r.within, why);
 	if (code < 0) {
 		query_range_release(&r);
 		return code;

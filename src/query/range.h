@@ -5,6 +5,7 @@
 
 #include "net/http_parse.h"
 #include "query/params.h"
+#include "query/within.h"
 
 /* What one API calls its parameters, and what is meant without them. */
 struct query_range_rules {
@@ -12,7 +13,7 @@ struct query_range_rules {
 	const char *to;     /* the end's name; NULL: "to" */
 	const char *from_usual, *to_usual,
 		*type_usual; /* without the parameter; NULL: times are required, a type is not */
-	bool needs_service, times_only, known_type;
+	bool needs_service, times_only, known_type, has_within;
 };
 
 extern const struct query_range_rules query_range_profefe, query_range_pyroscope, query_range_view, query_range_base;
@@ -23,12 +24,13 @@ struct query_range {
 	struct query_labels labels;
 	uint64_t from_ns, to_ns; /* from_ns <= to_ns */
 	size_t limit;            /* 0: none */
+	struct query_within within;
 };
 
 void query_range_release(struct query_range *r); /* a zeroed one is fine */
 
 /**
- * query_range_read - in this order: service, labels, from, to, limit, type; the first that is wrong counts
+ * query_range_read - in this order: service, labels, from, to, limit, type, within; the first that is wrong counts
  * @now_ns: what relative times count from
  * @why: on -EBADMSG the reason, in profefe's words
  *

@@ -18,6 +18,8 @@ static void check(const struct http_query *q, const struct query_range_rules *ru
 	must(range.service.len <= MIN(size, (size_t)STORE_NAME_MAX) && range.labels.count <= STORE_LABELS_MAX);
 	must(!rules->needs_service || range.service.len);
 	must(!rules->known_type || query_type_known(range.type));
+	must(!range.within.to_ns || (rules->has_within && range.within.from_ns < range.within.to_ns &&
+				     range.within.to_ns - range.within.from_ns <= WITHIN_SPAN_MAX_NS));
 	must(query_range_select(&range).label_count == range.labels.count);
 	query_range_release(&range);
 }
