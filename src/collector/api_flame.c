@@ -16,6 +16,7 @@
 /* How far the stacks of the shown value can be believed. */
 struct facts {
 	uint64_t whole, guessed, cut, unknown;
+	uint64_t untimed; /* beside them: samples without a time, where times are asked for */
 };
 
 /* The tree of one selection, and what answers say of it. Kept for the next question; without its tree where that is too
@@ -173,7 +174,8 @@ static int pick_whose(const struct query_whose *whose, struct window *w, struct 
 	return r;
 }
 
-bool call_sum_selected(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info)
+bool call_sum_selected(struct call *call, const struct query_range *range, const struct store_selector *sel,
+		       struct window *out, struct store_sum *info)
 {
 	const struct collector_config *config = &call->collector->config;
 	struct query_whose whose;
@@ -181,8 +183,11 @@ bool call_sum_selected(struct call *call, const struct store_selector *sel, stru
 
 	if (!call_whose(call, &whose))
 		return false;
-	r = config->store->sum(config->state, sel, out, info);
-	if (r == -EINVAL) /* services of different kinds: what they share */
+	if (range->within.to_ns)
+		r = merge_within(call, sel, &range->within, out, info);
+	else
+		r = config->store->sum(config->state, sel, out, info);
+	if (r == -EINVAL && !range->within.to_ns) /* services of different kinds: what they share */
 		r = merge_common(call, sel, out, info);
 	r = r ? r : pick_whose(&whose, out, info);
 	if (r == -EINVAL)
@@ -192,14 +197,23 @@ bool call_sum_selected(struct call *call, const struct store_selector *sel, stru
 	return r == 0;
 }
 
+/* Nothing there, or nothing whose time is known. */
+static void call_nothing(struct call *call, const struct query_range *range)
+{
+	bool has_others = range->within.to_ns && call->untimed;
+
+	answer_error(call->rs, 404,
+		     has_others ? "nothing found: these samples have no time (--sample-times)" : "nothing found");
+}
+
 bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
 {
 	struct store_selector sel = call_select(call, range);
 
-	if (!call_sum_selected(call, &sel, out, info))
+	if (!call_sum_selected(call, range, &sel, out, info))
 		return false;
 	if (!info->profiles)
-		answer_error(call->rs, 404, "nothing found");
+		call_nothing(call, range);
 	return info->profiles > 0;
 }
 
@@ -228,6 +242,8 @@ static bool take_kept(struct call *call, struct str id, struct side *s, struct w
 	struct query_whose whose;
 	int r;
 
+	if (s->range.within.to_ns)
+		return bad(call, "a snapshot has no times of samples: \"within\" is for stored profiles");
 	if (!call_whose(call, &whose) || !call_kept(call, id, &s->kept, w))
 		return false;
 	s->range.service = head->service;
@@ -347,7 +363,7 @@ static bool add_parts(struct adding *a, const char *snapshot)
 
 	if (!fine || a->side->sum.model)
 		return fine;
-	answer_error(a->call->rs, 404, "nothing found");
+	call_nothing(a->call, &a->side->range);
 	return false;
 }
 
@@ -395,7 +411,7 @@ static void keep_made(struct call *call, struct side *s, struct str sample)
 
 	if (!s->has_key)
 		return;
-	s->has_key = !s->info.parts_bad && s->info.profiles == s->listed &&
+	s->has_key = !s->info.parts_bad && (s->range.within.to_ns || s->info.profiles == s->listed) &&
 		     flame_key(call, &s->range, sample, &now, &listed) &&
 		     !memcmp(now.bytes, s->key.bytes, sizeof(now.bytes));
 	if (!s->has_key)
@@ -445,8 +461,10 @@ static bool add_up(struct call *call, struct side *s, const char *snapshot, stru
 		return true;
 	made_done(call, s->made);
 	s->made = NULL;
+	call->untimed = 0;
 	r = tree_maker_new(&a.maker);
 	fine = r == 0 && add_parts(&a, snapshot);
+	s->facts.untimed = call->untimed;
 	if (r == 0 && fine)
 		r = finish_made(s, a.maker);
 	if (r < 0)
@@ -487,6 +505,24 @@ static void write_range(struct json_out *json, const struct query_range *r, cons
 	call_key_u64(json, str_of(name), r->to_ns / NSEC_PER_MSEC);
 }
 
+/* Which times of samples, if any, and what has none. */
+static void write_within(struct json_out *json, const struct side *s, const char *prefix)
+{
+	const struct query_within *within = &s->range.within;
+	char name[32];
+
+	if (!within->to_ns)
+		return;
+	(void)snprintf(name, sizeof(name), "%swithin_ms", prefix);
+	json_out_key(json, str_of(name));
+	json_out_begin(json, '[');
+	json_out_u64(json, within->from_ns / NSEC_PER_MSEC);
+	json_out_u64(json, within->to_ns / NSEC_PER_MSEC);
+	json_out_end(json, ']');
+	(void)snprintf(name, sizeof(name), "%suntimed", prefix);
+	call_key_u64(json, str_of(name), s->made ? s->made->facts.untimed : s->facts.untimed);
+}
+
 static void write_facts(struct json_out *json, const struct facts *facts)
 {
 	json_out_key(json, STR("facts"));
@@ -514,6 +550,7 @@ static void write_meta(struct json_out *json, const struct flame *f, const struc
 
 	json_out_begin(json, '{');
 	write_range(json, &s->range, "");
+	write_within(json, s, "");
 	call_key(json, STR("service"), s->range.service);
 	call_key(json, STR("type"), s->range.type);
 	call_key(json, STR("sample"), buf_str(&s->made->sample));
@@ -528,6 +565,7 @@ static void write_meta(struct json_out *json, const struct flame *f, const struc
 	call_key_u64(json, STR("profiles"), s->made->profiles);
 	if (f->compares) {
 		write_range(json, &f->base.range, "base_");
+		write_within(json, &f->base, "base_");
 		call_key(json, STR("base_service"), f->base.range.service);
 		call_key_u64(json, STR("base_total"), sizes->base_total);
 		call_key_u64(json, STR("base_profiles"), f->base.made->profiles);
@@ -691,6 +729,7 @@ static void write_lines(struct call *call, const struct side *s, const struct so
 
 	call_begin(call, &json);
 	write_range(&json, &s->range, "");
+	write_within(&json, s, "");
 	call_key(&json, STR("sample"), model_string(m, m->value_types[s->column].type));
 	call_key(&json, STR("unit"), model_string(m, m->value_types[s->column].unit));
 	call_key_u64(&json, STR("self"), lines->self);
@@ -720,6 +759,7 @@ static void find_lines(struct call *call, struct side *s, const struct tree_step
 	if (!sum_side(call, s, "snapshot") ||
 	    !call_column(call, s->sum.model, http_query_get(&call->query, STR("sample")), &s->column))
 		return;
+	s->facts.untimed = call->untimed;
 	r = source_lines_find(s->sum.model, s->column, frame, &lines);
 	if (r == -ENOENT)
 		answer_error(call->rs, 404, "the function is not in these profiles");
@@ -762,6 +802,8 @@ static void export(struct call *call, struct side *s, const struct codec *format
 		 STR_ARG(s->range.type), format->suffixes[0] ? format->suffixes[0] : "");
 	answer_window(call, &s->sum, format, &options, buf_str(&name));
 	tell_merged(call, s);
+	if (s->range.within.to_ns)
+		answer_count(call->rs, "X-Untimed", call->untimed);
 }
 
 void view_export(struct call *call)

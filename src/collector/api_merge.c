@@ -102,6 +102,92 @@ own_frame int merge_common(struct call *call, const struct store_selector *sel, 
 	return r;
 }
 
+/* within=FROM-TO */
+
+struct within {
+	struct call *call;
+	const struct query_within *range;
+	struct str sample;
+	uint64_t first_ns; /* of the profiles that may have samples in the range: the first one's created_ns */
+	struct store_profile *items; /* their ids and moments alone */
+	size_t count, cap;
+};
+
+static int note_first(void *ctx, const struct store_point *p)
+{
+	struct within *w = ctx;
+	uint64_t since = query_within_since(w->range);
+
+	if (!p->duration_ns || p->created_ns >= since || p->duration_ns >= since - p->created_ns)
+		w->first_ns = MIN(w->first_ns, p->created_ns);
+	return 0;
+}
+
+static int note_profile(void *ctx, const struct store_profile *profile)
+{
+	struct within *w = ctx;
+	int r = array_grow(&w->items, &w->cap, w->count, (size_t)1 << 24);
+
+	if (r == 0)
+		w->items[w->count++] = (struct store_profile){ .id = profile->id, .created_ns = profile->created_ns };
+	return r;
+}
+
+/* @profile: of the store, whole. Return: 0 or -errno; those of nobody who is meant are left out. */
+static int pick_within(struct within *w, const struct store_profile *profile, struct window *of)
+{
+	const struct query_moment moment = { profile->created_ns, of->start_ns, window_duration_ns(of) };
+	struct query_whose whose;
+	uint64_t untimed = 0;
+	int column = w->sample.len ? model_value_index(of->model, w->sample) : (int)model_default_value(of->model);
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	int r = query_whose_read(&w->call->query, &whose, &why);
+
+	r = r ? r : query_whose_pick(&whose, of->model);
+	if (r == 0)
+		query_within_pick(w->range, &moment, (size_t)MAX(column, 0), of->model, &untimed);
+	if (column >= 0)
+		w->call->untimed = w->call->untimed + untimed < untimed ? UINT64_MAX : w->call->untimed + untimed;
+	return r;
+}
+
+static int add_within(struct within *w, const struct store_profile *profile, struct window *out, struct store_sum *info)
+{
+	const struct collector_config *config = &w->call->collector->config;
+	struct store_document document = { 0 };
+	int r = config->store->read(config->state, &profile->id, &document);
+
+	if (r == 0 && document.is_raw)
+		info->skipped++;
+	else if (r == 0)
+		r = pick_within(w, profile, &document.window);
+	if (r == 0 && !document.is_raw && document.window.model->samples_count)
+		r = take_in(out, &document.window, true, info);
+	store_document_release(&document);
+	return r == -ENOENT ? 0 : r; /* it expired meanwhile */
+}
+
+own_frame int merge_within(struct call *call, const struct store_selector *sel, const struct query_within *within,
+			   struct window *out, struct store_sum *info)
+{
+	const struct collector_config *config = &call->collector->config;
+	struct store_selector near = query_within_select(within, *sel);
+	struct within w = { .call = call,
+			    .range = within,
+			    .sample = http_query_get(&call->query, STR("sample")),
+			    .first_ns = UINT64_MAX };
+	int r;
+
+	*info = (struct store_sum){ 0 };
+	r = config->store->totals(config->state, &near, note_first, &w);
+	near.from_ns = MAX(near.from_ns, MIN(w.first_ns, near.to_ns));
+	r = r ? r : config->store->list(config->state, &near, note_profile, &w);
+	for (size_t i = 0; r == 0 && i < w.count; i++)
+		r = call_stop(call) ? -ECANCELED : add_within(&w, &w.items[i], out, info);
+	free(w.items);
+	return r;
+}
+
 /* Merge by query */
 
 static bool mergeable(struct call *call, struct str type)

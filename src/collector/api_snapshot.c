@@ -94,7 +94,8 @@ static void add_matcher(struct str key, struct str value, struct buf *out)
 /* What was asked for, for people: cpu{service="api",host="h1"} */
 static void add_selection(const struct call *call, const struct query_range *range, struct buf *out)
 {
-	static const struct str whose[] = { STR("process"), STR("program"), STR("thread"), STR("thread-name") };
+	static const struct str whose[] = { STR("process"), STR("program"), STR("thread"), STR("thread-name"),
+					    STR("within") };
 
 	buf_adds(out, range->type);
 	buf_addc(out, '{');
@@ -170,6 +171,10 @@ own_frame static void keep(struct call *call, struct snapshots *s, struct str ti
 				      .type = range->type };
 	struct store_sum info;
 
+	if (range->within.to_ns) {
+		head.from_ns = range->within.from_ns;
+		head.to_ns = range->within.to_ns - 1;
+	}
 	if (!call_sum(call, range, &w, &info))
 		return;
 	add_selection(call, range, &selection);

@@ -80,6 +80,7 @@ static const struct route {
 	{ "/api/v1/labels", "GET", view_labels, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/labels" },
 	{ "/api/v1/timeline", "GET", view_timeline, TOKEN_READ, HTTP_LANE_READ, false, "/api/v1/timeline" },
 	{ "/api/v1/processes", "GET", view_processes, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/processes" },
+	{ "/api/v1/subseconds", "GET", view_subseconds, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/subseconds" },
 	{ "/api/v1/flame", "GET", view_flame, TOKEN_READ, HTTP_LANE_MERGE, false, "/api/v1/flame", .is_large = true },
 	{ "/api/v1/flame", "POST", view_flame, TOKEN_READ, HTTP_LANE_MERGE, true, "/api/v1/flame", .is_large = true,
 	  .body_max = MIB(4) },

@@ -47,6 +47,7 @@ struct call {
 	bool too_long;       /* the query took longer than it may */
 	uint64_t timeout_ns; /* what the client gives it, from its arrival on; 0: nothing is said */
 	size_t parts;        /* more profiles than came, which sample labels made of them */
+	uint64_t untimed;    /* of the value shown: samples without a time, which within= left out so far */
 };
 
 typedef void call_fn(struct call *call);
@@ -136,8 +137,8 @@ call_fn profefe_merge, profefe_download;
 call_fn pyroscope_ingest, pyroscope_push, pyroscope_render, pyroscope_compare;
 /* api_querier.c */
 call_fn querier_call;
-/* api_totals.c, api_timeline.c, api_owners.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
-call_fn view_services, view_types, view_labels, view_timeline, view_processes;
+/* api_totals.c, api_timeline.c, api_owners.c, api_subseconds.c, api_flame.c, api_view.c: the viewer's, docs/api.yaml */
+call_fn view_services, view_types, view_labels, view_timeline, view_processes, view_subseconds;
 call_fn view_flame, view_compare, view_lines, view_export, view_live;
 call_fn view_agents, view_status, view_session, view_sign_in, view_sign_out, view_file;
 /* api_admin.c: the administration page's */
@@ -157,6 +158,10 @@ void kept_release(struct kept *k); /* a zeroed one is fine */
 bool call_kept(struct call *call, struct str id, struct kept *out, struct window *w);
 /** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
 int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
+/** merge_within - add up the samples of @within alone, and what profiles share where their sample types differ; the
+ * value of samples without a time goes into call->untimed. Return: as store.sum(). */
+int merge_within(struct call *call, const struct store_selector *sel, const struct query_within *within,
+		 struct window *out, struct store_sum *info);
 /**
  * call_sum - the profiles of @range as one, of the processes and threads that are asked for; merge_common() where
  * sample types differ
@@ -164,8 +169,9 @@ int merge_common(struct call *call, const struct store_selector *sel, struct win
  * Return: whether there are some; otherwise the call is answered.
  */
 bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
-/** call_sum_selected - the same for @sel, of which there may be none: then info->profiles is 0. */
-bool call_sum_selected(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
+/** call_sum_selected - the same for @sel, which is of @range; there may be none: then info->profiles is 0. */
+bool call_sum_selected(struct call *call, const struct query_range *range, const struct store_selector *sel,
+		       struct window *out, struct store_sum *info);
 /** call_column - the column of @m that @sample names, empty: the default one. Return: as call_sum(). */
 bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out);
 /** call_begin, call_end - an answer of JSON without the envelope; an object. */

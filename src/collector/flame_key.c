@@ -44,10 +44,14 @@ bool flame_key(struct call *call, const struct query_range *range, struct str sa
 	const struct collector_config *config = &call->collector->config;
 	struct ids ids = { .bytes = BUF_INIT(KEY_MAX) };
 	struct store_selector sel = call_select(call, range);
+	const struct query_within *within = &range->within;
 	bool found = false;
 
 	if (config->flame_max && range->to_ns - range->from_ns <= STORE_LONG_RANGE_NS) {
+		if (within->to_ns)
+			sel = query_within_select(within, sel);
 		add_text(&ids.bytes, sample);
+		buf_add(&ids.bytes, within, sizeof(*within));
 		for (size_t i = 0; i < ARRAY_SIZE(params); i++)
 			add_text(&ids.bytes, http_query_get(&call->query, str_of(params[i])));
 		found = config->store->list(config->state, &sel, note_id, &ids) == 0 && ids.count &&

@@ -7,7 +7,7 @@
 #define FLAME_KEY_PROFILES_MAX 20000
 
 /**
- * flame_key - the profiles of @range, one by one, and what chooses among and stands above their samples
+ * flame_key - the profiles of @range, one by one, and what chooses among and stands above their samples, times too
  * @sample: the column, empty: the default one
  * @profiles: how many there are
  *

@@ -88,16 +88,17 @@ static bool fits(void *ctx, const struct store_series *series)
 	return (intern_find(&w->p->keys, buf_str(&w->p->key), &id) == 0 ? id : 0) == w->id;
 }
 
-static bool take_part(struct call *call, const struct store_selector *sel, const struct tree_group *groups,
-		      grouping_fn *take, void *ctx)
+static bool take_part(struct call *call, const struct query_range *range, const struct store_selector *sel,
+		      const struct tree_group *groups, grouping_fn *take, void *ctx)
 {
 	scoped(window_release) struct window w = { 0 };
 	struct store_sum info;
 
-	return call_sum_selected(call, sel, &w, &info) && (!info.profiles || take(ctx, &w, &info, groups));
+	return call_sum_selected(call, range, sel, &w, &info) && (!info.profiles || take(ctx, &w, &info, groups));
 }
 
-static bool take_parts(struct call *call, struct parts *p, struct store_selector sel, grouping_fn *take, void *ctx)
+static bool take_parts(struct call *call, const struct query_range *range, struct parts *p, struct store_selector sel,
+		       grouping_fn *take, void *ctx)
 {
 	struct tree_group groups[TREE_GROUPS_MAX];
 	struct wanted wanted = { .p = p };
@@ -108,7 +109,7 @@ static bool take_parts(struct call *call, struct parts *p, struct store_selector
 	for (uint32_t id = 1; fine && id < intern_count(&p->keys); id++) {
 		wanted.id = id;
 		read_key(p, intern_get(&p->keys, id), groups);
-		fine = take_part(call, &sel, groups, take, ctx);
+		fine = take_part(call, range, &sel, groups, take, ctx);
 	}
 	if (!fine || !p->has_others)
 		return fine;
@@ -117,7 +118,7 @@ static bool take_parts(struct call *call, struct parts *p, struct store_selector
 		groups[i] = p->groups->items[i];
 		groups[i].usual = STR("(others)");
 	}
-	return take_part(call, &sel, groups, take, ctx);
+	return take_part(call, range, &sel, groups, take, ctx);
 }
 
 static bool is_by_series(const struct flame_groups *groups)
@@ -138,10 +139,12 @@ bool grouping_sum(struct call *call, const struct query_range *range, const stru
 
 	sel.to_read = true;
 	intern_init(&p.keys, KEYS_MAX);
+	if (range->within.to_ns)
+		sel = query_within_select(&range->within, sel);
 	if (!is_by_series(groups))
-		return take_part(call, &sel, groups->items, take, ctx);
+		return take_part(call, range, &sel, groups->items, take, ctx);
 	r = config->store->series(config->state, &sel, note_series, &p);
 	if (r < 0)
 		answer_store(call, r, "failed to list series");
-	return r == 0 && take_parts(call, &p, sel, take, ctx);
+	return r == 0 && take_parts(call, range, &p, sel, take, ctx);
 }
