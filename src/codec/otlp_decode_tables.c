@@ -352,9 +352,8 @@ static bool kinds_fit(const struct otlp_in *in, struct str names)
 	struct str name;
 
 	while (names.len && str_next(&names, ',', &name)) {
-		if (!otlp_kind_find(name, &kind))
+		if (++count > in->lines_count || !otlp_kind_find(name, &kind))
 			return false;
-		count++;
 	}
 	return count == in->lines_count;
 }
@@ -369,7 +368,8 @@ static int use_lines(struct otlp_in *in, const struct location_ctx *location, ui
 
 	if (!location->has_kind && location->row.mapping)
 		kind = model_kind_of_mapping(model_string(in->m, in->m->mappings[location->row.mapping].filename));
-	buf_adds(&copy, names);
+	if (has_names)
+		buf_adds(&copy, names); /* short: as many words as lines. Others may be long, and all locations' */
 	names = buf_str(&copy);
 	for (size_t i = 0; r == 0 && i < in->lines_count; i++) {
 		if (has_names && str_next(&names, ',', &name))

@@ -344,6 +344,40 @@ static void one_resource_for_each_container(void **state)
 	assert_true(str_eq(window_label(&back, STR("service")), STR("shop")));
 }
 
+/* Kinds of frames for far more lines than a location has, and all locations have them: read once for each, this would
+ * take minutes. */
+static void long_kinds_are_not_read_again(void **state)
+{
+	enum { LOCATIONS = 60000, WORDS = 100000 };
+	scoped(buf_release) struct buf value = BUF_INIT(MIB(1)), attribute = BUF_INIT(MIB(1)),
+				       location = BUF_INIT(KIB(1)), tables = BUF_INIT(MIB(4)), file = BUF_INIT(MIB(4));
+	scoped(buf_release) struct buf kinds = BUF_INIT(MIB(1));
+	scoped(window_release) struct window w = { 0 };
+	struct codec_error error = { 0 };
+
+	(void)state;
+	for (int i = 0; i < WORDS; i++)
+		buf_adds(&kinds, i ? STR(",php") : STR("php"));
+	wire_add_bytes(&value, ANY_STRING, buf_str(&kinds));
+	wire_add_value(&attribute, ATTRIBUTE_KEY, 1);
+	wire_add_bytes(&attribute, ATTRIBUTE_VALUE, buf_str(&value));
+	wire_add_bytes(&tables, TABLE_LOCATION, STR(""));
+	for (uint64_t i = 1; i <= LOCATIONS; i++) {
+		buf_clear(&location);
+		wire_add_value(&location, LOCATION_ADDRESS, i);
+		wire_add_bytes(&location, LOCATION_ATTRIBUTES, STR("\x01"));
+		wire_add_bytes(&tables, TABLE_LOCATION, buf_str(&location));
+	}
+	wire_add_bytes(&tables, TABLE_STRING, STR(""));
+	wire_add_bytes(&tables, TABLE_STRING, STR(OTLP_FRAME_KINDS));
+	wire_add_bytes(&tables, TABLE_ATTRIBUTE, STR(""));
+	wire_add_bytes(&tables, TABLE_ATTRIBUTE, buf_str(&attribute));
+	wire_add_bytes(&file, DATA_DICTIONARY, buf_str(&tables));
+	assert_int_equal(file.error, 0);
+	assert_int_equal(codec_otlp.decode(buf_str(&file), &w, &error), 0);
+	assert_int_equal(w.model->locations_count, LOCATIONS + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +388,7 @@ int main(void)
 		cmocka_unit_test(joins_columns),
 		cmocka_unit_test(keeps_what_a_window_has),
 		cmocka_unit_test(one_resource_for_each_container),
+		cmocka_unit_test(long_kinds_are_not_read_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
