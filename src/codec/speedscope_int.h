@@ -15,9 +15,10 @@ struct speedscope_profile {
 struct speedscope_frame {
 	struct str json;
 	uint32_t location;
-	uint32_t name; /* of an owner */
+	uint32_t name, app_id; /* of an owner: strings */
 	uint8_t kind;
-	bool is_known; /* has its location */
+	bool is_known;             /* has its location */
+	bool is_named, has_app_id; /* name and app_id were read: once, as every stack may begin with the frame */
 };
 
 struct speedscope_in {

@@ -201,19 +201,20 @@ static struct str app_id_of(const struct speedscope_in *in, uint32_t name)
 	return str_starts(text, STR(CALL_APP_ID)) ? str_skip(text, strlen(CALL_APP_ID)) : STR("");
 }
 
-static int set_owner(struct speedscope_in *in, const uint32_t *names, size_t count, struct model_process *out)
+/* The same as a string of the model, 0: none. */
+static int owner_app_id(struct speedscope_in *in, size_t at, uint32_t *out)
 {
-	struct str id = count ? app_id_of(in, names[count - 1]) : STR("");
+	struct speedscope_frame *frame = &in->frames[in->path[at]];
+	int r = 0;
 
-	if (count && !id.len)
-		out->comm = names[0];
-	if (count == 2)
-		out->comm = names[0];
-	if (!id.len)
-		return 0;
-	buf_clear(&in->text);
-	buf_adds(&in->text, id); /* adding a string may move those that are there */
-	return in->text.error ? in->text.error : model_add_string(in->m, buf_str(&in->text), &out->app_id);
+	if (!frame->has_app_id) {
+		buf_clear(&in->text);
+		buf_adds(&in->text, app_id_of(in, frame->name)); /* adding a string may move those that are there */
+		r = in->text.error ? in->text.error : model_add_string(in->m, buf_str(&in->text), &frame->app_id);
+		frame->has_app_id = r == 0;
+	}
+	*out = frame->app_id;
+	return r;
 }
 
 static bool is_owner(struct speedscope_in *in, size_t at, uint32_t kind)
@@ -224,8 +225,9 @@ static bool is_owner(struct speedscope_in *in, size_t at, uint32_t kind)
 static int owner_name(struct speedscope_in *in, size_t at, uint32_t *out)
 {
 	struct speedscope_frame *frame = &in->frames[in->path[at]];
-	int r = frame->name ? 0 : speedscope_text(in, frame_texts(frame->json).name, &frame->name);
+	int r = frame->is_named ? 0 : speedscope_text(in, frame_texts(frame->json).name, &frame->name);
 
+	frame->is_named |= r == 0;
 	*out = frame->name;
 	return r;
 }
@@ -245,7 +247,10 @@ int speedscope_owner(struct speedscope_in *in, uint32_t *process, size_t *out)
 		r = owner_name(in, at + count, &names[count]);
 	if (r == 0 && count == 2 && !app_id_of(in, names[1]).len)
 		count = 1;
-	r = r ? r : set_owner(in, names, count, &row);
+	if (r == 0 && count)
+		r = owner_app_id(in, at + count - 1, &row.app_id);
+	if (count == 2 || !row.app_id)
+		row.comm = names[0];
 	*out = at + count;
 	if (r < 0 || (!row.container && !row.comm && !row.app_id))
 		return r;

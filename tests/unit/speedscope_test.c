@@ -353,6 +353,31 @@ static void samples_with_times_stay_in_order(void **state)
 	assert_string_equal(buf_cstr(&text), buf_cstr(&again));
 }
 
+/* An application id that is long and begins every stack: copied for each, this would take minutes. */
+static void long_owners_are_read_once(void **state)
+{
+	enum { SIZE = 2000000, SAMPLES = 200000 };
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(8));
+	scoped(window_release) struct window w = { 0 };
+
+	(void)state;
+	buf_adds(&text, STR("{\"shared\":{\"frames\":[{\"name\":\"appid: "));
+	for (int i = 0; i < SIZE; i++)
+		buf_addc(&text, 'x');
+	buf_adds(&text, STR("\",\"kind\":\"process\"},{\"name\":\"a\"}]},\"profiles\":[{\"type\":\"sampled\",\"unit\":"
+			    "\"none\",\"samples\":["));
+	for (int i = 0; i < SAMPLES; i++)
+		buf_adds(&text, i ? STR(",[0,1]") : STR("[0,1]"));
+	buf_adds(&text, STR("],\"weights\":["));
+	for (int i = 0; i < SAMPLES; i++)
+		buf_adds(&text, i ? STR(",1") : STR("1"));
+	buf_adds(&text, STR("]}]}"));
+	decode(buf_cstr(&text), &w);
+	assert_int_equal(w.model->samples_count, 1);
+	assert_int_equal(w.model->values[w.model->samples[0].first_value], SAMPLES);
+	assert_int_equal(model_string(w.model, w.model->processes[w.model->samples[0].process].app_id).len, SIZE);
+}
+
 static void is_known_by_its_content(void **state)
 {
 	(void)state;
@@ -377,6 +402,7 @@ int main(void)
 		cmocka_unit_test(comes_back),
 		cmocka_unit_test(hostile_names_keep_the_totals),
 		cmocka_unit_test(samples_with_times_stay_in_order),
+		cmocka_unit_test(long_owners_are_read_once),
 		cmocka_unit_test(is_known_by_its_content),
 	};
 
