@@ -24,7 +24,7 @@ int jfr_bad(const struct jfr_in *in, uint64_t at, const char *reason)
 
 int jfr_failed(const struct jfr_in *in, uint64_t at, int r)
 {
-	if (r < 0 && r != -ECANCELED)
+	if (r == -E2BIG || r == -ENOMEM) /* the others have theirs */
 		codec_fail(in->error, at, false, "%s", r == -E2BIG ? "too many or too long entries" : "out of memory");
 	return r;
 }
@@ -164,6 +164,12 @@ struct element {
 	bool has_id, is_constant, is_array;
 };
 
+/* Digits: at most 19. A longer text may be many attributes' value. */
+static bool read_digits(struct str text, uint64_t *out)
+{
+	return text.len <= 19 && str_to_u64(text, 0, INT64_MAX, out) == 0;
+}
+
 static void read_attributes(const struct jfr_chunk *k, struct cur *c, struct element *out)
 {
 	uint64_t count = jfr_count(k, c);
@@ -179,9 +185,9 @@ static void read_attributes(const struct jfr_chunk *k, struct cur *c, struct ele
 		if (str_eq(name, STR("name")))
 			out->own_name = value;
 		else if (str_eq(name, STR("id")))
-			out->has_id = str_to_u64(text, 0, INT64_MAX, &out->id) == 0;
+			out->has_id = read_digits(text, &out->id);
 		else if (str_eq(name, STR("class")))
-			ignore(str_to_u64(text, 0, INT64_MAX, &out->class_id)); /* 0: no such type */
+			ignore(read_digits(text, &out->class_id)); /* 0: no such type */
 		else if (str_eq(name, STR("constantPool")))
 			out->is_constant = str_eq(text, STR("true"));
 		else if (str_eq(name, STR("dimension")))
@@ -370,10 +376,10 @@ struct jfr_constant *jfr_constant(struct jfr_chunk *k, enum jfr_pool pool, uint6
 int jfr_constant_read(struct jfr_chunk *k, enum jfr_pool pool, const struct jfr_constant *constant,
 		      struct jfr_slot *slots)
 {
-	struct cur c = cur_of(k->bytes.ptr + constant->at, k->bytes.len - constant->at);
+	struct cur c = cur_of(k->bytes.ptr + constant->at, k->bytes.len - constant->at), start = c;
 
 	jfr_read(k, &c, &k->pools[pool].plan, slots);
-	return c.bad ? jfr_bad(k->in, k->at + constant->at, "malformed constant") : 0;
+	return c.bad || !jfr_take_work(k, &start, &c) ? jfr_bad(k->in, k->at + constant->at, "malformed constant") : 0;
 }
 
 /* A key that comes again has the last value. */

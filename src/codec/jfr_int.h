@@ -193,6 +193,9 @@ void jfr_plan_make(const struct jfr_chunk *k, uint32_t class, const char *const 
 		   struct jfr_plan *out);
 /** jfr_read - the fields of one value. @slots: JFR_SLOTS_MAX */
 void jfr_read(struct jfr_chunk *k, struct cur *c, const struct jfr_plan *plan, struct jfr_slot *slots);
+/** jfr_take_work - count the bytes of a constant: it is read for everything that refers to it. Return: false when that
+ * is too much work. */
+bool jfr_take_work(struct jfr_chunk *k, const struct cur *from, const struct cur *to);
 /** jfr_find_class - Return: its index, or JFR_NO_CLASS. */
 uint32_t jfr_find_class(const struct jfr_chunk *k, uint64_t id);
 

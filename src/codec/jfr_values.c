@@ -3,7 +3,8 @@
 #include "base/utf8.h"
 #include "codec/jfr_int.h"
 
-#define DEPTH_MAX 32 /* of types inside of types */
+#define DEPTH_MAX 32     /* of types inside of types */
+#define BYTES_A_VALUE 16 /* of a constant that is read again: that many are as much work as a value */
 
 uint64_t jfr_big_endian(struct cur *c, size_t size)
 {
@@ -197,6 +198,7 @@ void jfr_read(struct jfr_chunk *k, struct cur *c, const struct jfr_plan *plan, s
 	for (uint32_t i = 0; i < class->field_count && !c->bad; i++) {
 		const struct jfr_field *field = &k->fields[class->first_field + i];
 		int slot = i < JFR_PLAN_FIELDS ? plan->slots[i] : -1;
+		const uint8_t *start = c->pos;
 		bool is_value = field->is_constant ||
 				(field->class != JFR_NO_CLASS && k->classes[field->class].primitive != JFR_COMPOSITE);
 		struct level next;
@@ -211,7 +213,15 @@ void jfr_read(struct jfr_chunk *k, struct cur *c, const struct jfr_plan *plan, s
 		}
 		if (skip_field(k, c, field, &next))
 			skip_levels(k, c, next);
+		if (c->pos == start && ++k->in->work > k->in->work_max)
+			c->bad = true; /* fields of types without fields take no bytes */
 	}
+}
+
+bool jfr_take_work(struct jfr_chunk *k, const struct cur *from, const struct cur *to)
+{
+	k->in->work += (uint64_t)(to->pos - from->pos) / BYTES_A_VALUE;
+	return k->in->work <= k->in->work_max;
 }
 
 uint32_t jfr_find_class(const struct jfr_chunk *k, uint64_t id)
@@ -269,14 +279,14 @@ bool jfr_string_add(struct jfr_chunk *k, const struct jfr_string *s, struct buf 
 {
 	const struct jfr_constant *constant;
 	struct jfr_string text;
-	struct cur c;
+	struct cur c, start;
 
 	if (s->encoding != JFR_STRING_CONSTANT)
 		return jfr_string_add_plain(k, s, out);
 	constant = jfr_constant(k, JFR_POOL_STRING, s->key);
 	if (!constant)
 		return false;
-	c = cur_of(k->bytes.ptr + constant->at, k->bytes.len - constant->at);
+	start = c = cur_of(k->bytes.ptr + constant->at, k->bytes.len - constant->at);
 	jfr_read_string(k, &c, &text);
-	return !c.bad && jfr_string_add_plain(k, &text, out);
+	return !c.bad && jfr_take_work(k, &start, &c) && jfr_string_add_plain(k, &text, out);
 }

@@ -197,6 +197,121 @@ static void survives_every_cut(void **state)
 	}
 }
 
+/* Another metadata of the chunk, which is the one that counts. */
+static void begin_metadata(struct jfr_writer *w, const char *const *strings, int32_t count)
+{
+	w->metadata = w->out->len - w->chunk;
+	jfr_begin_event(w, 0);
+	for (uint64_t i = 0; i < 3; i++)
+		jfr_put_long(w, i);
+	jfr_put_int(w, count);
+	for (int32_t i = 0; i < count; i++)
+		jfr_put_text(w, strings[i]);
+}
+
+/* @numbers: strings, and counts of attributes and children */
+static void put_tree(struct jfr_writer *w, const int32_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		jfr_put_int(w, numbers[i]);
+}
+
+#define TREE(w, ...) put_tree((w), (const int32_t[]){ __VA_ARGS__ }, ARRAY_SIZE(((const int32_t[]){ __VA_ARGS__ })))
+
+/* Events of two bytes, each with many fields that take no bytes. */
+static void fields_without_bytes_are_work(void **state)
+{
+	static const char *const strings[] = {
+		"", "class", "name", "id", "field", "jdk.ExecutionSample", "7", "E", "8"
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+	struct jfr_writer w = { .out = &bytes };
+	struct codec_error error = { 0 };
+	struct window none = { 0 };
+
+	(void)state;
+	jfr_begin_chunk(&w, START, NSEC_PER_SEC);
+	begin_metadata(&w, strings, ARRAY_SIZE(strings));
+	TREE(&w, 0, 0, 2, 1, 2, 2, 5, 3, 6, 20000);
+	for (int i = 0; i < 20000; i++)
+		TREE(&w, 4, 1, 1, 8, 0);
+	TREE(&w, 1, 2, 2, 7, 3, 8, 0);
+	jfr_end_event(&w);
+	for (int i = 0; i < 5000; i++) {
+		jfr_begin_event(&w, 7);
+		jfr_end_event(&w);
+	}
+	jfr_end_chunk(&w);
+	assert_int_equal(bytes.error, 0);
+	assert_int_equal(decode(&bytes, &none, &error), -EBADMSG);
+	assert_string_equal(error.reason, "malformed event");
+	assert_null(none.model);
+}
+
+/* One text may be the value of many attributes: a number that is longer than any number is none. */
+static void long_digits_are_no_number(void **state)
+{
+	static const char *const ids[] = { "0000000000000000007", "00000000000000000007" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		const char *const strings[] = { "", "class", "name", "id", "jdk.ExecutionSample", ids[i] };
+		scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1));
+		scoped(window_release) struct window w = { 0 };
+		struct jfr_writer writer = { .out = &bytes };
+		struct codec_error error = { 0 };
+
+		jfr_begin_chunk(&writer, START, NSEC_PER_SEC);
+		begin_metadata(&writer, strings, ARRAY_SIZE(strings));
+		TREE(&writer, 0, 0, 1, 1, 2, 2, 4, 3, 5, 0);
+		jfr_end_event(&writer);
+		jfr_begin_event(&writer, 7);
+		jfr_end_event(&writer);
+		jfr_end_chunk(&writer);
+		assert_int_equal(decode(&bytes, &w, &error), 0);
+		assert_int_equal(w.model->samples_count, i == 0);
+	}
+}
+
+/* A long symbol that is the class and the name of many methods is read for each of them. */
+static void constants_read_again_are_work(void **state)
+{
+	enum { SIZE = 200000, METHODS = 2000 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1)), text = BUF_INIT(MIB(1));
+	struct jfr_writer w = { .out = &bytes };
+	static struct jfr_frame frames[METHODS];
+	struct codec_error error = { 0 };
+	struct window none = { 0 };
+
+	(void)state;
+	for (int i = 0; i < SIZE; i++)
+		buf_addc(&text, 'x');
+	jfr_begin_chunk(&w, START, NSEC_PER_SEC);
+	jfr_begin_checkpoint(&w, 3);
+	jfr_begin_pool(&w, JFR_ID_SYMBOL, 1);
+	jfr_put_long(&w, 1);
+	jfr_put_text(&w, buf_cstr(&text));
+	jfr_begin_pool(&w, JFR_ID_CLASS, 1);
+	jfr_put_long(&w, 1);
+	jfr_put_int(&w, 0);
+	jfr_put_long(&w, 1);
+	jfr_begin_pool(&w, JFR_ID_METHOD, METHODS);
+	for (uint64_t i = 1; i <= METHODS; i++) {
+		frames[i - 1] = (struct jfr_frame){ i, 1, 1 };
+		jfr_put_long(&w, i);
+		for (int part = 0; part < 3; part++)
+			jfr_put_long(&w, part < 2);
+	}
+	jfr_end_event(&w);
+	jfr_put_stack(&w, 1, false, frames, METHODS);
+	jfr_put_sample(&w, JFR_ID_EXECUTION, 1000, 0, 1, 0);
+	jfr_end_chunk(&w);
+	assert_int_equal(bytes.error, 0);
+	assert_int_equal(decode(&bytes, &none, &error), -EBADMSG);
+	assert_string_equal(error.reason, "malformed constant");
+	assert_null(none.model);
+}
+
 static int decode_all(void *ctx)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -240,7 +355,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_every_kind_of_event), cmocka_unit_test(refuses),
 		cmocka_unit_test(survives_every_cut),        cmocka_unit_test(survives_failing_allocations),
-		cmocka_unit_test(goes_through_otlp),
+		cmocka_unit_test(goes_through_otlp),         cmocka_unit_test(fields_without_bytes_are_work),
+		cmocka_unit_test(long_digits_are_no_number), cmocka_unit_test(constants_read_again_are_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
