@@ -14,6 +14,9 @@ static void say_what_is_lost(const struct perf_data *d, struct codec_error *erro
 		codec_lose(lost,
 			   "%llu samples have a copy of the stack instead of user frames, which perf script unwinds",
 			   (unsigned long long)d->not_unwound);
+	if (d->deferred)
+		codec_lose(lost, "%llu samples have their user frames in records of their own, which are not read",
+			   (unsigned long long)d->deferred);
 	if (d->is_cut_off)
 		codec_lose(lost, "perf record did not end as it should: what was not written is missing");
 	if (d->events.without_column)

@@ -8,6 +8,9 @@
 #define NO_PID UINT32_MAX /* of records about the kernel */
 #define PROT_EXEC_BIT 4
 #define KSYMBOL_UNREGISTER 1
+#define CONTEXT_DEFERRED                                                                                         \
+	UINT64_C(-640)              /* PERF_CONTEXT_USER_DEFERRED: a number follows, by which a later record has \
+				       the user frames */
 #define CONTEXT_MAX UINT64_C(-4095) /* PERF_CONTEXT_MAX: words from here on say what the next ones are */
 
 static uint16_t misc_of(const struct perf_record *record)
@@ -306,6 +309,11 @@ static int add_frames(struct perf_data *d, const struct perf_sample_fields *f, c
 
 		if (++count % RECORDS_STEP == 0 && codec_stopped(d->limits, d->bytes.len / 2))
 			return -ECANCELED;
+		if (word == CONTEXT_DEFERRED) {
+			d->deferred++;
+			ignore(cur_le64(&chain) != 0);
+			continue;
+		}
 		if (word >= CONTEXT_MAX) {
 			at.mode = mode_of(word, at.mode);
 			at.is_return = false;
@@ -424,6 +432,8 @@ static int close_window(struct perf_data *d)
 
 	if (r == 0 && d->not_unwound)
 		r = window_set_counter(d->w, STR("stacks_not_unwound"), d->not_unwound);
+	if (r == 0 && d->deferred)
+		r = window_set_counter(d->w, STR("stacks_deferred"), d->deferred);
 	if (r == 0 && d->is_cut_off)
 		r = window_set_counter(d->w, STR("recording_cut_off"), 1);
 	return r ? r : perf_events_close(&d->events, d->w);

@@ -143,7 +143,7 @@ struct perf_data {
 	struct perf_build_id *build_ids; /* by id of build_id_names - 1 */
 	size_t build_id_count, build_id_cap;
 	struct perf_build_id kernel_build_id;
-	uint64_t sample_count, lost, lost_samples, not_unwound;
+	uint64_t sample_count, lost, lost_samples, not_unwound, deferred;
 	uint64_t wall_ns, wall_clock_ns; /* of FEATURE_CLOCK_DATA: both at one moment; 0: not there */
 	bool has_directory;
 	/* apply */

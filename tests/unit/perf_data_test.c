@@ -581,6 +581,29 @@ static void a_recording_that_was_cut_off(void **state)
 	assert_string_equal(error.lost.text, "perf record did not end as it should: what was not written is missing");
 }
 
+static void add_deferred(struct buf *out)
+{
+	sample(out, &(struct shot){ 1, 100, 250, 7, 7, { CONTEXT_KERNEL, K + 16, (uint64_t)-640, 0x400100 }, 4 });
+}
+
+/* What stands behind the mark is a number and no frame. */
+static void frames_that_come_later(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(OUT_MAX), found = BUF_INIT(OUT_MAX);
+	scoped(window_release) struct window w = { 0 };
+	struct codec_error error = { 0 };
+
+	(void)state;
+	make_pipe(&bytes, add_deferred);
+	assert_int_equal(decode(&bytes, &(struct codec_limits){ 0 }, &w, &error), 0);
+	model_text(w.model, &found);
+	assert_string_equal(buf_cstr(&found), "samples/count cpu-clock/nanoseconds\n"
+					      "7:/7: +0 1 250: [[kernel.kallsyms]+0xffffffff81000010]_[k]\n");
+	assert_string_equal(error.lost.text,
+			    "1 samples have their user frames in records of their own, which are not read");
+	assert_int_equal(window_counter(&w, STR("stacks_deferred")), 1);
+}
+
 static int decode_failing(void *ctx)
 {
 	const struct buf *bytes = ctx;
@@ -620,6 +643,7 @@ int main(void)
 		cmocka_unit_test(copies_are_bounded),
 		cmocka_unit_test(others_are_refused_by_name),
 		cmocka_unit_test(a_recording_that_was_cut_off),
+		cmocka_unit_test(frames_that_come_later),
 		cmocka_unit_test(allocations_fail),
 	};
 
