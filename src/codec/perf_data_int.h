@@ -136,6 +136,7 @@ struct perf_data {
 	struct perf_attr *attrs;
 	size_t attr_count, attr_cap;
 	struct u64map attr_of; /* id of an event to attr */
+	size_t id_count;       /* ids read so far */
 	struct buf expanded;   /* what was in compressed records, one behind the other */
 	struct perf_record *records;
 	size_t record_count, record_cap;

@@ -92,6 +92,10 @@ static int add_attr(struct perf_data *d, struct cur attr, struct cur ids)
 		return perf_data_fail(d, attr.pos, r, r == -E2BIG ? "too many events" : "out of memory");
 	name_attr(&a);
 	d->attrs[d->attr_count] = a;
+	/* Those of many events may be said to lie in the same bytes. */
+	d->id_count += cur_left(&ids) / 8;
+	if (d->id_count > MAX(d->bytes.len, d->expanded.len) / 8)
+		return perf_data_fail(d, attr.pos, -EBADMSG, "more ids of events than the file has room for");
 	while (r == 0 && cur_left(&ids) >= 8)
 		r = u64map_put(&d->attr_of, cur_le64(&ids), (uint32_t)d->attr_count);
 	d->attr_count++;

@@ -581,6 +581,24 @@ static void a_recording_that_was_cut_off(void **state)
 	assert_string_equal(error.lost.text, "perf record did not end as it should: what was not written is missing");
 }
 
+/* Both events' ids are said to lie all over the file: with many events that would be work without end. */
+static void ids_that_overlap(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(OUT_MAX), section = BUF_INIT(KIB(1));
+	scoped(window_release) struct window none = { 0 };
+	struct codec_error error = { 0 };
+
+	(void)state;
+	make_file(&bytes, add_records);
+	put_section(&section, 0, bytes.len);
+	memcpy(bytes.ptr + 104 + 112, section.ptr, 16);
+	memcpy(bytes.ptr + 104 + 128 + 112, section.ptr, 16);
+	assert_int_equal(decode(&bytes, &(struct codec_limits){ 0 }, &none, &error), -EBADMSG);
+	assert_string_equal(error.reason, "more ids of events than the file has room for");
+	assert_int_equal(error.position, 104 + 128);
+	assert_null(none.model);
+}
+
 static void add_deferred(struct buf *out)
 {
 	sample(out, &(struct shot){ 1, 100, 250, 7, 7, { CONTEXT_KERNEL, K + 16, (uint64_t)-640, 0x400100 }, 4 });
@@ -643,6 +661,7 @@ int main(void)
 		cmocka_unit_test(copies_are_bounded),
 		cmocka_unit_test(others_are_refused_by_name),
 		cmocka_unit_test(a_recording_that_was_cut_off),
+		cmocka_unit_test(ids_that_overlap),
 		cmocka_unit_test(frames_that_come_later),
 		cmocka_unit_test(allocations_fail),
 	};
