@@ -28,6 +28,7 @@ static void otlp_in_release(struct otlp_in *in)
 	free(in->locations);
 	free(in->functions);
 	free(in->stacks);
+	free(in->links);
 	free(in->comments_read);
 	for (size_t i = 0; i < in->resources_count; i++)
 		free(in->resources[i].attributes);
@@ -49,11 +50,12 @@ static size_t rows_memory(const struct otlp_in *in)
 
 	return (in->strings ? t[TABLE_STRING].count * sizeof(*in->strings) : 0) +
 	       (in->attributes ? t[TABLE_ATTRIBUTE].count * (sizeof(*in->attributes) + 1) : 0) +
-	       (in->stacks ? t[TABLE_MAPPING].count * sizeof(*in->mappings) +
-				     t[TABLE_LOCATION].count * sizeof(*in->locations) +
-				     t[TABLE_FUNCTION].count * sizeof(*in->functions) +
-				     t[TABLE_STACK].count * sizeof(*in->stacks)
-			   : 0);
+	       (in->stacks
+			? t[TABLE_MAPPING].count * sizeof(*in->mappings) +
+				  t[TABLE_LOCATION].count * sizeof(*in->locations) +
+				  t[TABLE_FUNCTION].count * sizeof(*in->functions) +
+				  t[TABLE_STACK].count * sizeof(*in->stacks) + t[TABLE_LINK].count * sizeof(*in->links)
+			: 0);
 }
 
 static size_t scratch_memory(const struct otlp_in *in)
@@ -129,15 +131,18 @@ static int scan(struct otlp_in *in)
 
 static int set_host(struct otlp_in *in)
 {
+	struct str own = str_of(in->window->host);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < in->resources_count; i++) {
 		struct resource_in *resource = &in->resources[i];
 		struct str host = model_string(in->m, resource->host);
 
-		if (host.len && !in->window->host)
+		if (host.len && !in->window->host) {
 			r = failed(in, 0, window_set_text(&in->window->host, host));
-		if (r < 0 || !host.len || str_eq(host, str_of(in->window->host)) || memchr(host.ptr, 0, host.len))
+			own = str_of(in->window->host);
+		}
+		if (r < 0 || !host.len || str_eq(host, own) || memchr(host.ptr, 0, host.len))
 			continue;
 		r = failed(in, 0, array_grow(&resource->attributes, &resource->cap, resource->count, MODEL_LABELS_MAX));
 		if (r == 0)

@@ -104,42 +104,54 @@ static int sample_times(struct otlp_in *in, struct wire_field *f, uint64_t at)
 	return 0;
 }
 
-/* The link's ids as labels, in front of all others. */
-static int add_link(struct otlp_in *in, uint64_t index, uint64_t at)
+static int read_link(struct otlp_in *in, uint64_t index, uint64_t at, struct link_in *out)
 {
 	struct str ids[2] = { STR(""), STR("") };
-	const uint32_t keys[2] = { in->trace_key, in->span_key };
+	uint32_t *const texts[2] = { &out->trace, &out->span };
 	struct wire_field f;
-	struct cur c;
+	struct cur c = span_cur(in, in->tables[TABLE_LINK].items[index]);
+	int r = 0;
 
-	if (!index)
-		return 0;
-	if (index >= in->tables[TABLE_LINK].count)
-		return bad(in, at, "link index outside the link table");
-	c = span_cur(in, in->tables[TABLE_LINK].items[index]);
 	while (wire_next(&c, &f))
 		if ((f.number == LINK_TRACE || f.number == LINK_SPAN) && wire_fits(&c, &f, WIRE_BYTES))
 			ids[f.number - LINK_TRACE] = wire_str(&f);
 	if (c.bad || ids[0].len > OTLP_TRACE_SIZE || ids[1].len > OTLP_SPAN_SIZE)
 		return bad(in, at, "malformed link");
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		struct model_label label = { .key = keys[i] };
-		int r;
-
-		if (!ids[i].len)
-			continue;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ids); i++) {
 		buf_clear(&in->text);
 		for (size_t b = 0; b < ids[i].len; b++)
 			buf_addf(&in->text, "%02x", (unsigned int)(unsigned char)ids[i].ptr[b]);
-		r = in->text.error ? failed(in, at, in->text.error)
-				   : otlp_text(in, buf_str(&in->text), at, &label.text);
-		r = r ? r : add_label(in, &label, at);
-		if (r < 0)
-			return r;
-		memmove(in->labels + i + 1, in->labels + i, (in->label_count - 1 - i) * sizeof(label));
-		in->labels[i] = label;
+		r = in->text.error ? failed(in, at, in->text.error) : otlp_text(in, buf_str(&in->text), at, texts[i]);
 	}
-	return 0;
+	out->is_read = r == 0;
+	return r;
+}
+
+/* The link's ids as labels, in front of all others. */
+static int add_link(struct otlp_in *in, uint64_t index, uint64_t at)
+{
+	struct link_in *link = &in->links[index < in->tables[TABLE_LINK].count ? index : 0];
+	int r = 0;
+
+	if (!index)
+		return 0;
+	if (index >= in->tables[TABLE_LINK].count)
+		return bad(in, at, "link index outside the link table");
+	if (!link->is_read)
+		r = read_link(in, index, at, link);
+	for (size_t i = 0, count = 0; r == 0 && i < 2; i++) {
+		struct model_label label = { .key = i ? in->span_key : in->trace_key,
+					     .text = i ? link->span : link->trace };
+
+		if (!label.text)
+			continue;
+		r = add_label(in, &label, at);
+		if (r < 0)
+			break;
+		memmove(in->labels + count + 1, in->labels + count, (in->label_count - 1 - count) * sizeof(label));
+		in->labels[count++] = label;
+	}
+	return r;
 }
 
 static const struct attribute *slot_of(const struct sample_ctx *s, enum otlp_slot slot)

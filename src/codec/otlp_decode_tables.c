@@ -467,7 +467,8 @@ static int room_for_tables(struct otlp_in *in)
 	in->locations = calloc(in->tables[TABLE_LOCATION].count + 1, sizeof(*in->locations));
 	in->functions = calloc(in->tables[TABLE_FUNCTION].count + 1, sizeof(*in->functions));
 	in->stacks = calloc(in->tables[TABLE_STACK].count + 1, sizeof(*in->stacks));
-	return in->mappings && in->locations && in->functions && in->stacks ? 0 : failed(in, 0, -ENOMEM);
+	in->links = calloc(in->tables[TABLE_LINK].count + 1, sizeof(*in->links));
+	return in->mappings && in->locations && in->functions && in->stacks && in->links ? 0 : failed(in, 0, -ENOMEM);
 }
 
 int otlp_read_tables(struct otlp_in *in)

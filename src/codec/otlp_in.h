@@ -55,6 +55,11 @@ struct stack_in {
 	bool is_cut;
 };
 
+struct link_in {              /* a row of the link table, read when a sample asks for it */
+	uint32_t trace, span; /* strings of hexadecimal digits; 0: none */
+	bool is_read;
+};
+
 struct otlp_in {
 	struct str bytes;
 	struct window *window;
@@ -70,6 +75,7 @@ struct otlp_in {
 	uint32_t *mappings, *locations;
 	struct function_in *functions;
 	struct stack_in *stacks;
+	struct link_in *links;
 	uint8_t *comments_read; /* by attribute: its comments are in */
 	struct resource_in *resources;
 	size_t resources_count, resources_cap;

@@ -344,6 +344,41 @@ static void one_resource_for_each_container(void **state)
 	assert_true(str_eq(window_label(&back, STR("service")), STR("shop")));
 }
 
+/* Links with one id only, which is the sample's only label; each is read once, however often it is asked for. */
+static void links_with_one_id(void **state)
+{
+	static const char *const keys[] = { OTLP_TRACE_ID, OTLP_SPAN_ID }, *const texts[] = {
+		"30313233343536373839616263646566", "3031323334353637"
+	};
+	scoped(parts_release) struct parts p = PARTS_INIT;
+	scoped(window_release) struct window w = { 0 };
+	struct codec_error error = { 0 };
+
+	(void)state;
+	add_tables(&p);
+	ROW(&p, TABLE_LINK,
+	    "\x0a\x10"
+	    "0123456789abcdef");
+	ROW(&p, TABLE_LINK,
+	    "\x12\x08"
+	    "01234567");
+	PROFILE(&p, TYPE_CPU);
+	PROFILE(&p, "\x12\x07\x08\x01\x18\x02\x22\x01\x01");
+	PROFILE(&p, "\x12\x07\x08\x01\x18\x03\x22\x01\x02");
+	PROFILE(&p, "\x12\x07\x08\x02\x18\x02\x22\x01\x03");
+	PROFILE(&p, "\x12\x07\x08\x02\x18\x03\x22\x01\x04");
+	assert_int_equal(decode(&p, &w, &error), 0);
+	assert_int_equal(w.model->samples_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct model_label_set *set = &w.model->label_sets[w.model->samples[i].label_set];
+		const struct model_label *label = &w.model->labels[set->first];
+
+		assert_int_equal(set->count, 1);
+		assert_true(str_eq(model_string(w.model, label->key), str_of(keys[i % 2])));
+		assert_true(str_eq(model_string(w.model, label->text), str_of(texts[i % 2])));
+	}
+}
+
 /* Kinds of frames for far more lines than a location has, and all locations have them: read once for each, this would
  * take minutes. */
 static void long_kinds_are_not_read_again(void **state)
@@ -388,6 +423,7 @@ int main(void)
 		cmocka_unit_test(joins_columns),
 		cmocka_unit_test(keeps_what_a_window_has),
 		cmocka_unit_test(one_resource_for_each_container),
+		cmocka_unit_test(links_with_one_id),
 		cmocka_unit_test(long_kinds_are_not_read_again),
 	};
 
