@@ -4,7 +4,7 @@
 void perf_events_release(struct perf_events *e)
 {
 	for (size_t i = 0; i < e->count; i++)
-		free(e->names[i]);
+		free((char *)(uintptr_t)e->names[i].ptr);
 	e->count = 0;
 }
 
@@ -12,12 +12,14 @@ int perf_events_add(struct perf_events *e, struct str name, bool has_period, siz
 {
 	size_t i = 0;
 
-	while (i < e->count && !str_eq(str_of(e->names[i]), name))
+	while (i < e->count && !str_eq(e->names[i], name))
 		i++;
 	if (i == e->count && i < PERF_EVENTS_MAX) {
-		e->names[i] = str_dup(name);
-		if (!e->names[i])
+		char *copy = str_dup(name);
+
+		if (!copy)
 			return -ENOMEM;
+		e->names[i] = str_n(copy, name.len);
 		e->count++;
 		e->has_period[i] = false;
 	}
@@ -42,7 +44,7 @@ int perf_events_columns(const struct perf_events *e, struct model *m)
 	int r = model_add_value_type(m, STR("samples"), STR("count"));
 
 	for (size_t i = 0; r == 0 && i < e->count; i++) {
-		struct str name = str_of(e->names[i]);
+		struct str name = e->names[i];
 
 		r = model_add_value_type(m, name.len ? name : STR("period"),
 					 is_clock(name) && e->has_period[i] ? STR("nanoseconds") : STR("count"));

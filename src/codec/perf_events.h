@@ -8,7 +8,7 @@
 #define PERF_EVENTS_MAX (MODEL_VALUE_TYPES_MAX - 1)
 
 struct perf_events {
-	char *names[PERF_EVENTS_MAX]; /* terminated; owned */
+	struct str names[PERF_EVENTS_MAX]; /* owned */
 	bool has_period[PERF_EVENTS_MAX];
 	size_t count;
 	uint64_t without_column; /* samples of further events: they count in "samples" alone */
