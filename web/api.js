@@ -25,6 +25,7 @@ export class ApiError extends Error {
 /** What an answer means for a person. text: the collector's own words. */
 export function reasonOf(status, text = '') {
 	const words = text.slice(0, 300);
+	if (status === 404 && words.includes('--sample-times')) return 'The samples of this time have no times of their own. Agents give them with --sample-times.';
 	if (status === 400) return 'The collector did not understand: ' + words;
 	if (status === 503 && words.includes('out of memory')) return 'This does not fit into the memory that the server may use.';
 	if (OWN_WORDS.has(status) && words) return words[0].toUpperCase() + words.slice(1) + '.';

@@ -115,13 +115,13 @@ class App {
 	 * @param {Partial<PageSelection>} change
 	 */
 	link(change) {
-		return formatSelection({ ...this.selection, part: null, ...change }, '', this.defaults);
+		return formatSelection({ ...this.selection, part: null, within: null, ...change }, '', this.defaults);
 	}
 
 	/** @param {Partial<PageSelection>} change */
 	go(change) {
 		const keepsView = !('page' in change);
-		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null } : {}), ...change };
+		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null, within: null } : {}), ...('part' in change ? { within: null } : {}), ...change };
 		const isLook = 'diff' in change || 'sides' in change; // of the same graph: what is zoomed into stays
 		const view = isLook ? this.viewer.state : { ...this.viewer.state, zoom: 0, path: [], range: null };
 		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : '', this.defaults), false);
@@ -178,7 +178,7 @@ class App {
 		document.body.dataset.page = selection.page;
 		for (const link of document.querySelectorAll('a[data-page]')) {
 			const { page } = link.dataset;
-			link.href = this.link({ page, part: selection.part, ...(page === 'profile' || page === 'compare' ? {} : NOBODY) });
+			link.href = this.link({ page, part: selection.part, ...(page === 'profile' || page === 'compare' ? { within: selection.within } : NOBODY) });
 			link.hidden = !this.pages.includes(page);
 			if (link.dataset.page === selection.page) link.setAttribute('aria-current', 'page');
 			else link.removeAttribute('aria-current');

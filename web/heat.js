@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heat map on a canvas: rows over time, walked by arrow keys, blocks chosen by dragging or with Shift.
-import { placeBeside } from './around.js';
+import { makeElement, placeBeside } from './around.js';
 import { STOPS, axisMarks, colourOf, rampOf } from './blocks.js';
 
 const AXIS = 20;
@@ -12,6 +12,18 @@ const PAGE_ROWS = 10;
  * @template Result
  * @typedef {(row: number, first: number, last: number) => Result} BlockTold
  */
+
+/**
+ * Lines beside the pointer, the first one of them as a name.
+ * @param {HTMLElement} tip
+ * @param {PointerEvent} event
+ * @param {string[]} lines
+ */
+export function showTip(tip, event, lines) {
+	tip.replaceChildren(makeElement('b', '', lines[0]), ...lines.slice(1).map((line) => makeElement('span', '', line)));
+	tip.hidden = false;
+	placeBeside(tip, event);
+}
 
 export class HeatMap {
 	/**
@@ -169,16 +181,7 @@ export class HeatMap {
 	}
 
 	showTip(event, { row, first, last }) {
-		const [name, ...lines] = this.tell(row, first, last);
-		const head = document.createElement('b');
-		head.textContent = name;
-		this.tip.replaceChildren(head, ...lines.map((line) => {
-			const part = document.createElement('span');
-			part.textContent = line;
-			return part;
-		}));
-		this.tip.hidden = false;
-		placeBeside(this.tip, event);
+		showTip(this.tip, event, this.tell(row, first, last));
 	}
 
 	/* Keys */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// When did which host (service, label) cost how much? A block opens its flame graph.
+// When did which host (service, label) cost how much, or when in the second? A block opens its flame graph.
 import { byId, makeElement, shownName } from './around.js';
 import { askJson, formatLabels } from './api.js';
 import { Blocks, STOPS, rampOf, spanText, timeText } from './blocks.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { HeatMap } from './heat.js';
-import { whoseParams } from './selection.js';
+import { SECONDS_ROWS, whoseParams } from './selection.js';
+import { Seconds, SecondsMap, exactSpan } from './seconds.js';
 import { headRow } from './services_page.js';
 
 const ROWS = [20, 200, 1000]; // at first, and each time that more is asked for
@@ -14,6 +15,8 @@ const COLUMNS_MAX = 240;
 const PIECES = 12;
 const LABELS_SHOWN = 20;
 const TABLE_ROWS = 200;
+const SECONDS_LAST = '5m'; // of a range that is too long for single seconds
+const SECONDS_PIECE = 5; // rows of a cell of the table
 
 export class HeatPage {
 	/** @param {PageApp} app */
@@ -28,10 +31,19 @@ export class HeatPage {
 			tell: (...block) => this.describe(...block),
 			tip: byId('heat-tip'),
 		});
+		/** @type {Seconds | null} */
+		this.seconds = null;
+		this.secondsMap = new SecondsMap(byId('seconds-map'), {
+			chosen: (...stretch) => app.go(this.stretchSelection(...stretch)),
+			moved: (...stretch) => (byId('heat-place').textContent = this.describeStretch(...stretch).join(', ')),
+			tell: (...stretch) => this.describeStretch(...stretch),
+			tip: byId('heat-tip'),
+		});
 		byId('heat-rows').addEventListener('change', () => app.go({ page: 'heat', rows: byId('heat-rows').value }));
 		byId('heat-service').addEventListener('change', () => app.go({ page: 'heat', service: byId('heat-service').value }));
 		byId('heat-more').addEventListener('click', () => this.more());
 		byId('heat-table').addEventListener('toggle', () => this.fillTable());
+		byId('seconds-table').addEventListener('toggle', () => this.fillSecondsTable());
 		new MutationObserver(() => this.drawLegend()).observe(document.documentElement, { attributeFilter: ['data-theme'] });
 	}
 
@@ -46,6 +58,10 @@ export class HeatPage {
 		const { rows } = selection;
 		if (rows !== this.shownRows) this.level = 0;
 		this.shownRows = rows;
+		if (rows === SECONDS_ROWS) {
+			await this.showSeconds(signal);
+			return;
+		}
 		const width = byId('heat-page').clientWidth * 0.85;
 		const points = Math.max(24, Math.min(COLUMNS_MAX, Math.floor(width / COLUMN_PIXELS)));
 		const [answer] = await Promise.all([
@@ -54,8 +70,18 @@ export class HeatPage {
 		]);
 		this.answer = answer;
 		this.of = selection;
-		this.blocks = new Blocks(answer);
+		this.blocks = this.scaled = new Blocks(answer);
+		byId('seconds-work').hidden = byId('seconds-none').hidden = true;
 		this.fill();
+	}
+
+	async showSeconds(signal) {
+		const { selection } = this.app;
+		const [answer] = await Promise.all([askJson('subseconds', { ...this.params(), last: SECONDS_LAST }, { signal }), this.showChoices(signal)]);
+		this.answer = answer;
+		this.of = selection;
+		this.seconds = this.scaled = new Seconds(answer);
+		this.fillSeconds();
 	}
 
 	async showChoices(signal) {
@@ -64,9 +90,9 @@ export class HeatPage {
 			askJson('labels', { from, to, type, sample, limit: 1 }, { signal }),
 			askJson('services', { from, to, type, sample, points: 1, small: 'list' }, { signal }),
 		]);
-		const names = labels.slice(0, LABELS_SHOWN).map((label) => label.name).filter((name) => name !== 'host');
-		if (!['host', 'service', ...names].includes(rows)) names.unshift(rows);
-		byId('heat-rows').replaceChildren(new Option('hosts', 'host'), new Option('services', 'service'), ...names.map((name) => new Option('label ' + shownName(name, 60), name)));
+		const names = labels.slice(0, LABELS_SHOWN).map((label) => label.name).filter((name) => name !== 'host' && name !== SECONDS_ROWS);
+		if (!['host', 'service', SECONDS_ROWS, ...names].includes(rows)) names.unshift(rows);
+		byId('heat-rows').replaceChildren(new Option('hosts', 'host'), new Option('services', 'service'), new Option('time in the second', SECONDS_ROWS), ...names.map((name) => new Option('label ' + shownName(name, 60), name)));
 		byId('heat-rows').value = rows;
 		const known = services.map((s) => s.service);
 		if (service && !known.includes(service)) known.unshift(service);
@@ -81,9 +107,12 @@ export class HeatPage {
 	}
 
 	amount(value, first, last) {
-		const { blocks, answer } = this;
-		if (blocks.isTime) return blocks.rate(value, first, last).toFixed(2) + ' CPUs';
-		return formatValue(value, { unit: answer.unit, scale: 1, nanoseconds: 0 });
+		const { blocks } = this;
+		return blocks.isTime ? blocks.rate(value, first, last).toFixed(2) + ' CPUs' : this.plain(value);
+	}
+
+	plain(value) {
+		return formatValue(value, { unit: this.answer.unit, scale: 1, nanoseconds: 0 });
 	}
 
 	/** Of the whole range. */
@@ -115,7 +144,7 @@ export class HeatPage {
 		const others = labels.filter(([name]) => name !== rows);
 		const { from_ms: from, to_ms: to } = this.answer;
 		return {
-			...this.of, page: 'profile', from: new Date(from).toISOString(), to: new Date(to).toISOString(), part: first === null ? null : this.blocks.span(first, last),
+			...this.of, page: 'profile', from: new Date(from).toISOString(), to: new Date(to).toISOString(), within: null, part: first === null ? null : this.blocks.span(first, last),
 			service: rows !== 'service' ? service : at?.value ?? '', labels: at && rows !== 'service' ? [...others, [rows, at.value]] : others,
 		};
 	}
@@ -152,10 +181,86 @@ export class HeatPage {
 		this.fillTable();
 	}
 
+	/* Time in the second */
+
+	/** What a stretch costs: CPUs, with the time that this took. */
+	stretchAmount(first, last) {
+		const { seconds } = this;
+		const value = seconds.sum(first, last);
+		return seconds.isTime ? `${seconds.rate(value, last - first + 1).toFixed(2)} CPUs` : this.plain(value);
+	}
+
+	describeStretch(first, last) {
+		return [exactSpan(...this.seconds.span(first, last)), this.stretchAmount(first, last)];
+	}
+
+	/** @returns {Partial<PageSelection>} */
+	stretchSelection(first, last) {
+		const { from_ms: from, to_ms: to } = this.answer;
+		return { ...this.of, page: 'profile', from: new Date(from).toISOString(), to: new Date(to).toISOString(), part: null, within: this.seconds.span(first, last) };
+	}
+
+	fillSeconds() {
+		const { total, untimed, profiles } = this.answer;
+		byId('heat-work').hidden = true;
+		byId('heat-place').textContent = '';
+		byId('heat-empty').hidden = total + untimed > 0 || profiles > 0;
+		byId('seconds-none').hidden = total > 0 || !byId('heat-empty').hidden;
+		byId('seconds-work').hidden = !total;
+		byId('heat-step').textContent = '';
+		if (!total) {
+			byId('seconds-none').querySelector('span').textContent = this.noneText();
+			this.scaled = null;
+			return;
+		}
+		byId('heat-step').textContent = `One block: ${this.seconds.step} ms`;
+		byId('seconds-map').setAttribute('aria-label', `Cost by second and time in the second, ${this.seconds.step} ms a block: up and down move in the second, left and right to another second, `
+			+ 'Shift and arrows make the stretch longer, Enter opens its flame graph');
+		byId('seconds-note').textContent = this.secondsNote();
+		byId('seconds-note').hidden = !byId('seconds-note').textContent;
+		this.secondsMap.show(this.seconds);
+		this.drawLegend();
+		this.fillSecondsTable();
+	}
+
+	/** Why nothing is drawn. */
+	noneText() {
+		const { last, profiles_timed: timed } = this.answer;
+		const where = last ? 'the last 5 minutes of the range' : 'this range';
+		return timed ? `No sample of ${where} has a time in it. ` : `The samples of ${where} have no times of their own. `;
+	}
+
+	/** What is missing in the picture. */
+	secondsNote() {
+		const { last, partial, total, untimed } = this.answer;
+		return [last && 'The last 5 minutes of the range: of 10 minutes or less, all is shown.', untimed > 0 && `${formatShare(untimed, total + untimed)} of the samples have no time and are left out.`,
+			partial && 'Some profiles are left out: they measure something else, or last longer than 10 minutes.'].filter(Boolean).join(' ');
+	}
+
+	/** A row for each second; made when somebody looks. */
+	fillSecondsTable() {
+		const { seconds } = this;
+		if (!byId('seconds-table').open || !seconds?.columns || this.of.rows !== SECONDS_ROWS) return;
+		const table = byId('seconds-table').querySelector('table');
+		const { rows, step } = seconds;
+		const unit = seconds.isTime ? 'CPUs' : this.answer.sample;
+		const plain = (text) => text.replace(/ CPUs$/, '');
+		const pieces = Array.from({ length: Math.ceil(rows / SECONDS_PIECE) }, (_, i) => [i * SECONDS_PIECE, Math.min(rows, (i + 1) * SECONDS_PIECE) - 1]);
+		table.tHead.replaceChildren(headRow([['Second'], [unit, 'number'], ['Share', 'number'], [`Dearest ${step} ms`], ...pieces.map(([first]) => [`from ${first * step} ms`, 'number'])]));
+		table.tBodies[0].replaceChildren(...Array.from({ length: seconds.columns }, (_, column) => {
+			const [first, last] = [column * rows, (column + 1) * rows - 1];
+			const peak = seconds.peak(first, last);
+			return makeElement('tr', '', makeElement('td', '', this.linked(exactSpan(...seconds.span(first, last)).replace(/\.000/g, ''), this.stretchSelection(first, last))),
+				makeElement('td', 'number', plain(this.stretchAmount(first, last))), makeElement('td', 'number', formatShare(seconds.sum(first, last), this.answer.total)),
+				makeElement('td', '', this.linked(`${(peak - first) * step} ms: ${this.stretchAmount(peak, peak)}`, this.stretchSelection(peak, peak))),
+				...pieces.map(([from, to]) => makeElement('td', 'number', plain(this.stretchAmount(first + from, first + to)))));
+		}));
+	}
+
 	drawLegend() {
-		const { blocks } = this;
+		const { scaled } = this;
 		const canvas = byId('heat-legend').querySelector('canvas');
-		if (!blocks?.rows.length || !canvas.clientWidth) return;
+		if (!scaled?.columns || !canvas.clientWidth) return;
 		const style = getComputedStyle(canvas);
 		const ramp = rampOf(Array.from({ length: STOPS }, (_, i) => style.getPropertyValue(`--heat-${i}`)));
 		canvas.width = ramp.length;
@@ -165,9 +270,9 @@ export class HeatPage {
 			context.fillStyle = colour;
 			context.fillRect(i, 0, 1, 1);
 		}
-		const { full, most } = blocks.scale;
-		const text = (value) => (blocks.isTime ? value.toFixed(2) : formatValue(value, { unit: this.answer.unit, scale: 1, nanoseconds: 0 }));
-		const unit = blocks.isTime ? ' CPUs' : '';
+		const { full, most } = scaled.scale;
+		const text = (value) => (scaled.isTime ? value.toFixed(2) : this.plain(value));
+		const unit = scaled.isTime ? ' CPUs' : '';
 		const ends = byId('heat-legend').querySelectorAll('span');
 		ends[0].textContent = '0';
 		ends[1].textContent = text(full / 4);

@@ -6,6 +6,7 @@ import { Timeline } from './chart.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { NOBODY, partTimes, whoseParams, whoseText } from './selection.js';
+import { exactSpan, shortSpan } from './seconds.js';
 import { ServerSource } from './server.js';
 import { Sides } from './sides.js';
 import { parseHash } from './state.js';
@@ -82,7 +83,8 @@ export class ProfilePage {
 
 	/** The part that is chosen, as parameters of a request. */
 	partParams() {
-		const { part } = this.app.selection;
+		const { part, within } = this.app.selection;
+		if (within) return { ...this.params(), within: within.join('-') };
 		return part ? { ...this.params(), ...partTimes(part) } : this.params();
 	}
 
@@ -96,7 +98,7 @@ export class ProfilePage {
 		byId('sides').value = selection.sides;
 		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
 		this.fillWhose();
-		const key = JSON.stringify([this.params(), selection.part, selection.page, selection.base, selection.baseService, this.app.turn]);
+		const key = JSON.stringify([this.params(), selection.part, selection.within, selection.page, selection.base, selection.baseService, this.app.turn]);
 		if (key === this.key) {
 			if (isCompare) this.applyCompared();
 			return;
@@ -115,25 +117,36 @@ export class ProfilePage {
 		this.key = key;
 	}
 
-	/** Only some processes' samples are shown: that is said, and one button away from all of them. */
+	/** Only some processes' samples are shown, or some times: that is said, and one button away from all of them. */
 	fillWhose() {
 		const text = whoseText(this.app.selection);
+		const { within } = this.app.selection;
+		const chip = (words, title, change) => {
+			const button = makeElement('button', 'chip', `${words} ×`);
+			button.type = 'button';
+			button.title = title;
+			button.addEventListener('click', () => this.app.go(change));
+			return button;
+		};
+		const parts = [...(text ? [chip(`Only ${shownName(text, 200)}`, 'Show all processes', NOBODY)] : []), ...(within ? [chip(shortSpan(...within), `${exactSpan(...within)}: show the whole range`, { within: null })] : [])];
 		// On a narrow screen the rest is folded away.
-		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...(text ? [`only ${shownName(text, 60)}`] : [])].join(', ');
-		byId('whose').hidden = !text;
-		if (!text) return;
-		const button = makeElement('button', 'chip', `Only ${shownName(text, 200)} ×`);
-		button.type = 'button';
-		button.title = 'Show all processes';
-		button.addEventListener('click', () => this.app.go(NOBODY));
-		byId('whose').replaceChildren(button);
+		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...(text ? [`only ${shownName(text, 60)}`] : []), ...(within ? [exactSpan(...within)] : [])].join(', ');
+		byId('whose').hidden = !parts.length;
+		byId('whose').replaceChildren(...parts);
+		if (!within) byId('untimed').hidden = true;
+	}
+
+	/** What a stretch of single samples' times leaves out. */
+	fillUntimed({ untimed = 0, whole_total: whole = 0, base_total: base = 0 }) {
+		byId('untimed').hidden = !untimed;
+		byId('untimed').textContent = `${formatShare(untimed, untimed + whole - base)} of the samples around this time have no time of their own and are left out.`;
 	}
 
 	async showTimeline(signal) {
 		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))), steps: 'round' }, { signal });
 		const points = answer.series[0]?.points ?? [];
 		this.range = [answer.from_ms, answer.to_ms];
-		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.part);
+		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.within ?? this.app.selection.part);
 	}
 
 	async showTypes(signal) {
@@ -200,6 +213,7 @@ export class ProfilePage {
 		viewer.readAddress();
 		await viewer.openFirst();
 		this.fillQuality(source.answer);
+		this.fillUntimed(source.answer);
 		const exports = SERVER_FORMATS.map((as) => {
 			const link = makeElement('a', '', as);
 			link.href = apiUrl('export', { ...params, as });
@@ -222,10 +236,11 @@ export class ProfilePage {
 	}
 
 	compareParams() {
-		const { base, baseService, part } = this.app.selection;
+		const { base, baseService, part, within } = this.app.selection;
 		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
-		const [from, to] = part ?? this.range;
+		const [from, to] = within ?? part ?? this.range;
 		const back = BASE_MS[base] ?? to - from;
+		if (within) return { ...this.params(), within: within.join('-'), 'base-within': `${from - back}-${to - back}` };
 		const ends = part ? { ...partTimes(part), 'base-to': partTimes([0, to - back]).to } : { from, to, 'base-to': to - back };
 		return { ...this.params(), ...ends, 'base-from': from - back };
 	}
@@ -263,8 +278,9 @@ export class ProfilePage {
 		const { diff, sides } = this.app.selection;
 		const { base_total: was, total } = answer;
 		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
+		const span = answer.within_ms ?? [answer.from_ms, answer.to_ms];
 		const [before, after] = [was, total - was].map((value) =>
-			(isTime ? formatCpus(value, answer.from_ms, answer.to_ms) + ' CPUs' : formatValue(value, meta.types[0])));
+			(isTime ? formatCpus(value, span[0], span[1]) + ' CPUs' : formatValue(value, meta.types[0])));
 		const { text, tone } = changeOf(total - was, was);
 		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
 		const { sides: two } = this.app.viewer;

@@ -10,12 +10,15 @@ const BASE_NAMES = ['before', '1d', '7d'];
 const DIFF_NAMES = ['share', 'value'];
 const BY_NAMES = ['process', 'thread', 'program'];
 
+/** The heat map's rows that are no label, no host and no service. */
+export const SECONDS_ROWS = 'subsecond';
+
 /** A selection of everybody's samples. */
 export const NOBODY = Object.freeze({ process: '', program: '', thread: '', threadName: '' });
 
 /** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
-	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, base: '1d', diff: 'share', sides: 'one', window: '1m', snapshot: '',
+	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, within: null, base: '1d', diff: 'share', sides: 'one', window: '1m', snapshot: '',
 	...NOBODY, rows: 'host', by: 'process',
 });
 const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to',
@@ -28,6 +31,12 @@ const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'prof
  */
 export function selectionOfFiles({ service, base = '', type, at_ms: at }) {
 	return Object.freeze({ ...DEFAULT_SELECTION, page: base ? 'compare' : 'profile', service, baseService: base, type, from: String(at), to: String(at) });
+}
+
+/** "FROM-TO" in ms, or null. */
+function parseTimes(text) {
+	const [from, to, more] = (text ?? '').split('-').map(Number);
+	return more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from ? [from, to] : null;
 }
 
 /**
@@ -45,8 +54,8 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 		if (text !== null && text.length <= TEXT_MAX) selection[key] = text;
 	}
 	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, 32);
-	const [from, to, more] = (given.get('part') ?? '').split('-').map(Number);
-	if (more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from) selection.part = [from, to];
+	selection.part = parseTimes(given.get('part'));
+	selection.within = parseTimes(given.get('within'));
 	if (BY_NAMES.includes(given.get('by'))) selection.by = given.get('by');
 	if (!selection.rows) selection.rows = DEFAULT_SELECTION.rows;
 	if (BASE_NAMES.includes(given.get('base'))) selection.base = given.get('base');
@@ -68,6 +77,7 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	}
 	if (selection.labels.length) out.set('labels', formatLabels(selection.labels));
 	if (selection.part) out.set('part', selection.part.join('-'));
+	if (selection.within) out.set('within', selection.within.join('-'));
 	if (selection.by !== DEFAULT_SELECTION.by) out.set('by', selection.by);
 	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
 	if (selection.diff !== DEFAULT_SELECTION.diff) out.set('diff', selection.diff);

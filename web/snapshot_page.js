@@ -46,9 +46,9 @@ class KeepSheet {
 
 	/** The selection with the times of the picture, so that what is kept is what is seen. */
 	params() {
-		const { service, type, labels } = this.app.profile.partParams();
+		const { service, type, labels, within = '' } = this.app.profile.partParams();
 		const { from_ms: from, to_ms: to } = this.app.viewer.source.answer;
-		return { service, type, labels, from, to };
+		return { service, type, labels, from, to, within };
 	}
 
 	open() {

@@ -144,6 +144,8 @@ interface PageSelection {
 	from: string;
 	to: string;
 	part: readonly number[] | null;
+	/** Only samples whose own time lies there: [from, to) in ms. */
+	within: readonly number[] | null;
 	base: string;
 	/** Of a comparison: share or value; one or two graphs. */
 	diff: string;

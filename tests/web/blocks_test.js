@@ -3,6 +3,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Blocks, axisMarks, colourOf, rampOf, scaleOf } from '../../web/blocks.js';
+import { Seconds, exactSpan, shortSpan } from '../../web/seconds.js';
 import { NOBODY, formatSelection, parseSelection, partTimes, whoseText } from '../../web/selection.js';
 
 const answer = {
@@ -68,4 +69,28 @@ test('the address holds whose samples are shown, and what rows are', () => {
 	assert.equal(whoseText(NOBODY), '');
 	assert.deepEqual([parseSelection('#/heat?rows=&by=nonsense').rows, parseSelection('#/hosts?by=nonsense').by], ['host', 'process']);
 	assert.equal(formatSelection(parseSelection('#/heat?rows=service')), '#/heat?rows=service');
+});
+
+test('seconds: cells in the order of time, stretches of any length', () => {
+	const cells = Array.from({ length: 150 }, (_, at) => (at === 77 ? 40e6 : at % 2 ? 20e6 : 0));
+	const seconds = new Seconds({ start_ms: 1795000000000, columns: 3, rows: 50, step_ms: 20, unit: 'nanoseconds', cells });
+	assert.deepEqual(seconds.span(49, 50), [1795000000980, 1795000001020]);
+	assert.deepEqual(seconds.span(0, 149), [1795000000000, 1795000003000]);
+	assert.equal(seconds.sum(0, 149), cells.reduce((a, b) => a + b, 0));
+	assert.equal(seconds.rate(seconds.sum(76, 77), 2), 1, '40 ms of CPU time in 40 ms');
+	assert.equal(seconds.peak(50, 99), 77);
+	assert.deepEqual([0, 1795000000980, 1795000000999, 1795000001000, 9e15].map((time) => seconds.cellAt(time)), [0, 49, 49, 50, 149]);
+	assert.deepEqual(seconds.scale, { full: 2, most: 2 });
+	assert.equal(new Seconds({ start_ms: 0, columns: 1, rows: 2, step_ms: 500, unit: 'bytes', cells: [7, 0] }).scale.most, 7, 'other units are not divided by time');
+	assert.match(exactSpan(1795000000980, 1795000061020, 1795000002000), /^[\d:]+\.980 – [\d:]+\.020$/);
+	assert.match(exactSpan(1795000000980, 1795000001020, 0), /^\d+ \w+ [\d:]+\.980 – [\d:]+\.020$/);
+	assert.match(shortSpan(1795000000980, 1795000001020), /^\d\d:\d\d:\d\d\.980 – \d\d\.020$/);
+	assert.match(shortSpan(1795000000980, 1795000061020), /^\d\d:\d\d:\d\d\.980 – \d\d:\d\d:\d\d\.020$/);
+});
+
+test('the address holds a stretch of single samples\' times', () => {
+	const selection = parseSelection('#/profile?within=1795000000020-1795000000040');
+	assert.deepEqual(selection.within, [1795000000020, 1795000000040]);
+	assert.deepEqual(parseSelection(formatSelection(selection)), selection);
+	for (const odd of ['9-1', '5-5', '1-2-3', 'x-y', '1.5-2', '-1-2', '1e400-2']) assert.equal(parseSelection(`#/profile?within=${odd}`).within, null, odd);
 });

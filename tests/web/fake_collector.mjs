@@ -97,6 +97,19 @@ function pointsOf(service, count, total) {
 	return raw.map((v) => Math.round((v / sum) * total));
 }
 
+/** A stripe that moves through the second, a busy half second, noise; one service has no times, one has nothing. */
+function secondsOf(service, columns) {
+	const random = randomOf(service.length * 99 + 5);
+	const cells = Array.from({ length: columns * 50 }, (_, at) => {
+		const [column, row] = [Math.floor(at / 50), at % 50];
+		const stripe = Math.abs(row - (25 + 15 * Math.sin(column / 25))) < 3 ? 5e7 : 0;
+		const busy = column >= 40 && column < 46 && row > 10 && row < 36 ? 8e7 : 0;
+		return ['php-fpm', 'true'].includes(service) ? 0 : 1e7 * Math.round((stripe + busy + (random() < 0.6 ? 2e7 * random() : 0)) / 1e7);
+	});
+	const total = cells.reduce((a, b) => a + b, 0);
+	return { cells, total, untimed: service === 'php-fpm' ? 5e9 : service === 'true' ? 0 : Math.round(total / 24) };
+}
+
 /** Where round steps begin, how long they are and how many there are. */
 function roundSteps(query, usual) {
 	const [from, to] = rangeOf(query);
@@ -182,6 +195,16 @@ const API = {
 		for (const row of series) row.total = row.points.reduce((a, b) => a + b, 0);
 		return { ...steps, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', mixed: false, total: series.reduce((sum, row) => sum + row.total, 0), profiles: 999, folded: rest.length, series };
 	},
+	subseconds(query) {
+		const [asked, to] = rangeOf(query);
+		const isLast = to - asked > 600000;
+		if (isLast && query.get('last') !== '5m') throw Object.assign(new Error('the range is longer than ten minutes'), { status: 400 });
+		const from = isLast ? to - 300000 : asked;
+		const start = from - (from % 1000);
+		const columns = Math.max(1, Math.ceil((to - start) / 1000));
+		return { from_ms: from, to_ms: to, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', mixed: false, start_ms: start, columns, rows: 50, step_ms: 20, last: isLast, partial: false,
+			...secondsOf(query.get('service') ?? '', columns), profiles: 30, profiles_timed: query.get('service') === 'php-fpm' ? 0 : 30 };
+	},
 	processes(query) {
 		const { count, ...steps } = roundSteps(query, 60);
 		const by = query.get('by') || 'process';
@@ -208,6 +231,7 @@ const API = {
 		const stacks = groupedStacks(plain, (query.get('group') ?? '').split(',').filter(Boolean));
 		const tree = flameOf(stacks, null);
 		return { meta: { from_ms: from, to_ms: to, service, type: 'cpu', sample: 'cpu', unit: 'nanoseconds', scale: 1, nanoseconds: 1, total: totalOf(stacks),
+			...(query.get('within') && { within_ms: query.get('within').split('-').map(Number), untimed: Math.round(totalOf(stacks) / 19), whole_total: totalOf(stacks) }),
 			nodes: tree.level.length, whole_nodes: tree.level.length, profiles: 360, kinds: KINDS, path: 0, facts: { host: 'node-a', lost: 3, user: 9000, whole: 8900, guessed: 40, cut: 60 } }, ...tree };
 	},
 	compare(query) {

@@ -7,7 +7,7 @@ import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageSho
 import { startCollector } from './fake_collector.mjs';
 
 const reason = missingBrowser();
-const PAGES = ['#/heat', '#/heat?rows=service'];
+const PAGES = ['#/heat', '#/heat?rows=service', '#/heat?rows=subsecond&from=now-2m', '#/heat?rows=subsecond&from=now-2m&service=php-fpm'];
 
 describe('heat map', { skip: reason || false }, () => {
 	let browser;
@@ -102,6 +102,7 @@ describe('heat map', { skip: reason || false }, () => {
 		const opened = await open('#/heat');
 		const { page } = opened;
 		await page.locator('#heat-table summary').click();
+		await page.locator('#heat-table tbody tr').first().waitFor();
 		const rows = await page.locator('#heat-table tbody tr').count();
 		assert.equal(rows, 21);
 		assert.match(await page.locator('#heat-table tbody tr').first().innerText(), /^node-a\s+3\.\d\d\s/);
@@ -156,12 +157,128 @@ describe('heat map', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	/** The middle of a cell of the map of seconds; row -1: above it. */
+	const secondAt = (page, column, row) => page.evaluate(([c, r]) => {
+		const { secondsMap: map } = window.__app.heat;
+		const box = map.box.getBoundingClientRect();
+		const [x, y] = map.placeOfCell(c * map.seconds.rows + Math.max(0, r));
+		return [box.left + x + map.wide() / 2, r < 0 ? box.top + 4 : box.top + y + 3];
+	}, [column, row]);
+	/** What a stretch is, from the answer itself. */
+	const stretchOf = (page, first, last) => page.evaluate(([f, l]) => {
+		const { answer } = window.__app.heat;
+		return { within: [answer.start_ms + f * 20, answer.start_ms + (l + 1) * 20], sum: answer.cells.slice(f, l + 1).reduce((a, b) => a + b, 0) };
+	}, [first, last]);
+
+	test('time in the second: a stretch chosen with the mouse opens its flame graph', async () => {
+		const opened = await open('#/heat?rows=subsecond&from=now-2m');
+		const { page } = opened;
+		assert.deepEqual([asked('subseconds').get('from'), asked('subseconds').get('last')], ['now-2m', '5m']);
+		assert.equal(await page.inputValue('#heat-rows'), 'subsecond');
+		assert.equal(await page.locator('#heat-work').isVisible(), false);
+		assert.match(await page.locator('#seconds-note').innerText(), /^4\.00 % of the samples have no time/);
+		const bottom = await page.evaluate(() => document.querySelector('#seconds-map').getBoundingClientRect().bottom);
+		assert.ok(bottom < await page.evaluate(() => innerHeight), 'the map is whole without scrolling');
+		await page.mouse.move(...await secondAt(page, 42, 20));
+		assert.match(await page.locator('#heat-tip').innerText(), /^[^]*\.400 – [^]*\.420\s+[\d.]+ CPUs$/);
+		await page.mouse.down();
+		await page.mouse.move(...await secondAt(page, 44, 5), { steps: 4 });
+		const wanted = await stretchOf(page, 42 * 50 + 20, 44 * 50 + 5);
+		assert.ok((await page.locator('#heat-tip').innerText()).endsWith((wanted.sum / 1e6 / (wanted.within[1] - wanted.within[0])).toFixed(2) + ' CPUs'));
+		await page.mouse.up();
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), wanted.within.join('-'));
+		assert.match(await page.evaluate(() => location.hash), new RegExp(`within=${wanted.within.join('-')}`));
+		assert.match(await page.locator('#whose').innerText(), /^[\d:]+\.400 – [\d:]+\.120 ×$/);
+		assert.match(await page.locator('#untimed').innerText(), /^5\.00 % of the samples/);
+		assert.ok((await page.locator('#exports a').first().getAttribute('href')).includes('within=' + wanted.within.join('-')));
+		await page.locator('#whose button').click();
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), null);
+		assert.deepEqual([await page.locator('#whose').isVisible(), await page.locator('#untimed').isVisible()], [false, false]);
+		await page.goBack();
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), wanted.within.join('-'), 'Back brings it back');
+		await page.locator('a[data-page=compare]').first().click();
+		await pageShown(page, 'compare');
+		assert.deepEqual([asked('compare').get('within'), asked('compare').get('base-within')], [wanted.within.join('-'), wanted.within.map((ms) => ms - 86400000).join('-')]);
+		await page.goBack();
+		await pageShown(page, 'profile');
+		await page.goBack();
+		await pageShown(page, 'heat');
+		await page.mouse.move(...await secondAt(page, 9, -1));
+		await page.mouse.down();
+		await page.mouse.move(...await secondAt(page, 7, 30), { steps: 3 });
+		await page.mouse.up();
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), (await stretchOfRange(page, 7, 9)).join('-'), 'above the columns: whole seconds');
+		await assertSilent(opened);
+	});
+
+	/** Whole seconds of the answer that the heat page still has. */
+	const stretchOfRange = (page, first, last) => page.evaluate(([f, l]) => {
+		const { start_ms: start } = window.__app.heat.answer;
+		return [start + f * 1000, start + (l + 1) * 1000];
+	}, [first, last]);
+
+	test('time in the second: keys, which are said', async () => {
+		const opened = await open('#/heat?rows=subsecond&from=now-1m&service=search');
+		const { page } = opened;
+		await page.locator('#seconds-map').focus();
+		for (const key of ['Home', 'ArrowRight', 'PageUp', 'ArrowUp', 'ArrowDown', 'Shift+ArrowUp', 'Shift+ArrowRight']) await page.keyboard.press(key);
+		assert.deepEqual(await page.evaluate(() => [window.__app.heat.secondsMap.first, window.__app.heat.secondsMap.last]), [60, 111]);
+		const wanted = await stretchOf(page, 60, 111);
+		assert.match(await page.locator('#heat-place').innerText(), /\.200 – .*\.240, [\d.]+ CPUs$/);
+		await page.keyboard.press('Enter');
+		await pageShown(page, 'profile');
+		assert.deepEqual([asked('flame').get('within'), asked('flame').get('service')], [wanted.within.join('-'), 'search']);
+		await page.goBack();
+		await pageShown(page, 'heat');
+		await page.locator('#seconds-map').focus();
+		for (const key of ['End', 'ArrowRight', 'Shift+ArrowDown', 'Escape']) await page.keyboard.press(key);
+		assert.deepEqual(await page.evaluate(() => [window.__app.heat.secondsMap.first, window.__app.heat.secondsMap.last]), [2998, 2998]);
+		await page.keyboard.press('Tab');
+		assert.notEqual(await page.evaluate(() => document.activeElement.id), 'seconds-map', 'Tab leads out');
+		await assertSilent(opened);
+	});
+
+	test('time in the second: the table, a long range, samples without times, other rows', async () => {
+		const opened = await open('#/heat?rows=subsecond');
+		const { page } = opened;
+		assert.match(await page.locator('#seconds-note').innerText(), /^The last 5 minutes of the range/);
+		await page.locator('#seconds-table summary').click();
+		await page.locator('#seconds-table tbody tr').first().waitFor();
+		assert.equal(await page.locator('#seconds-table tbody tr').count(), 300);
+		const sums = await page.locator('#seconds-table tbody td:nth-child(2)').allInnerTexts();
+		const total = await page.evaluate(() => window.__app.heat.answer.total);
+		assert.ok(Math.abs(sums.reduce((sum, text) => sum + Number(text), 0) - total / 1e9) < 300 * 0.005 + 0.001, 'the rows add up to the total');
+		const link = page.locator('#seconds-table tbody tr').nth(42).locator('a').nth(1);
+		const [from, to] = /within=(\d+)-(\d+)/.exec(await link.getAttribute('href')).slice(1).map(Number);
+		assert.equal(to - from, 20);
+		await link.click();
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), `${from}-${to}`);
+		await page.goto(collector.url + '#/heat?rows=subsecond&service=php-fpm&from=now-2m');
+		await page.locator('#seconds-none:not([hidden])').waitFor();
+		assert.match(await page.locator('#seconds-none').innerText(), /^The samples of this range have no times of their own. Agents give them with --sample-times/);
+		assert.deepEqual([await page.locator('#seconds-work').isVisible(), await page.locator('#heat-work').isVisible()], [false, false]);
+		await page.selectOption('#heat-service', '');
+		await page.locator('#seconds-map').waitFor();
+		await page.selectOption('#heat-rows', 'service');
+		await page.locator('#heat-map').waitFor();
+		assert.deepEqual([await page.locator('#seconds-work').isVisible(), await page.locator('#seconds-none').isVisible()], [false, false]);
+		await page.goto(collector.url + '#/profile?within=5-4');
+		await pageShown(page, 'profile');
+		assert.equal(asked('flame').get('within'), null, 'what is no stretch of time is none');
+		await assertSilent(opened);
+	});
+
 	for (const colorScheme of ['light', 'dark']) {
 		test(`axe-core finds nothing, ${colorScheme}; 400 pixels wide`, async () => {
 			for (const hash of PAGES) {
 				for (const viewport of [{ width: 1400, height: 800 }, { width: 400, height: 800 }]) {
 					const { page, context } = await open(hash, { colorScheme, bypassCSP: true, viewport });
-					await page.locator('#heat-table summary').click();
+					for (const table of await page.locator('#heat-table summary, #seconds-table summary').all()) if (await table.isVisible()) await table.click();
 					await page.evaluate(readFileSync(axePath(), 'utf8'));
 					const found = await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')));
 					assert.deepEqual(found, [], hash);
