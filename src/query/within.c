@@ -75,7 +75,7 @@ void query_within_pick(const struct query_within *w, const struct query_moment *
 	*untimed = 0;
 	for (size_t i = 0; i < m->samples_count; i++) {
 		const struct model_sample s = m->samples[i];
-		int64_t value = model_values(m, &s)[column];
+		int64_t value = column < m->value_type_count ? model_values(m, &s)[column] : 0;
 
 		if (!query_within_time(p, s.time_offset_ns, &at))
 			*untimed = plus(*untimed, meets && value > 0 ? (uint64_t)value : 0);

@@ -45,7 +45,7 @@ bool query_within_time(const struct query_moment *p, uint64_t offset_ns, uint64_
 
 /**
  * query_within_pick - keep the samples in @w
- * @column: whose values are counted
+ * @column: whose values are counted; a profile that has no such column counts for nothing
  * @untimed: of samples without a time, when the profile meets @w; else 0
  */
 void query_within_pick(const struct query_within *w, const struct query_moment *p, size_t column, struct model *m,

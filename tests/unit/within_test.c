@@ -155,6 +155,25 @@ static void keeps_what_lies_in_it(void **state)
 	}
 }
 
+static void profiles_without_values(void **state)
+{
+	const struct query_within w = { START, START + NSEC_PER_SEC };
+	const struct query_moment p = { START, START, NSEC_PER_SEC };
+	struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
+	uint64_t untimed = 1;
+	struct model m;
+
+	(void)state;
+	assert_int_equal(model_init(&m, KIB(4)), 0);
+	assert_int_equal(model_add_sample(&m, &row, NULL), 0);
+	row.time_offset_ns = 0;
+	assert_int_equal(model_add_sample(&m, &row, NULL), 0);
+	query_within_pick(&w, &p, 0, &m, &untimed);
+	assert_int_equal(m.samples_count, 1);
+	assert_int_equal(untimed, 0);
+	model_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +183,7 @@ int main(void)
 		cmocka_unit_test(meets_what_it_may_have_samples_in),
 		cmocka_unit_test(selects_what_began_before),
 		cmocka_unit_test(keeps_what_lies_in_it),
+		cmocka_unit_test(profiles_without_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
