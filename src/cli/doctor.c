@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
-#include <dlfcn.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "codec/json.h"
 #include "sampler/bpf_load.h"
 #include "sampler/sampler.h"
+#include "symbol/libdw.h"
 
 #define DISK_MIN_BYTES MIB(256)
 #define BIT(capability) (UINT64_C(1) << (capability))
@@ -200,15 +200,14 @@ static own_frame void add_debug_files(const struct doctor_config *cfg, struct pr
 
 static void add_libdw(struct probe_fact *f)
 {
-	void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
+	struct libdw libdw;
+	bool is_there = libdw_load(&libdw) == 0;
 
-	*f = fact_of("libdw", PROBE_NEED_NOTHING, library != NULL);
-	SET_VALUE(f, "%s", library ? "inlined functions and lines with record --lines" : "no record --lines");
-	if (!library)
+	*f = fact_of("libdw", PROBE_NEED_NOTHING, is_there);
+	SET_VALUE(f, "%s", is_there ? "inlined functions and lines with record --lines" : "no record --lines");
+	if (!is_there)
 		SET_REMEDY(f, "install libdw1 (Debian) or elfutils-libs");
-	else
-		dlclose(library);
-	f->mend = !library && access("/var/lib/dpkg/info", X_OK) == 0 ? PROBE_MEND_LIBDW : 0;
+	f->mend = !is_there && access("/var/lib/dpkg/info", X_OK) == 0 ? PROBE_MEND_LIBDW : 0;
 }
 
 static void default_data_dir(struct buf *out)

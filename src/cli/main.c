@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/name_service.h"
 #include "base/similar.h"
 #include "cli/command.h"
 #include "cli/completion.h"
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
 
 	if (lines_child_wanted(argc, argv))
 		return lines_child_main();
+	name_service_confine();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
 	signal(SIGXFSZ, SIG_IGN);
 	c = command_of_program(argc ? argv[0] : "");

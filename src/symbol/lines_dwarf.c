@@ -5,7 +5,6 @@
  * lookup_address_in_function_info_table). Source: DWARF 5, sections 2.17, 3.3 and 6.2. */
 #include "symbol/lines_dwarf.h"
 
-#include <dlfcn.h>
 #include <dwarf.h>
 
 #include "base/array.h"
@@ -49,28 +48,6 @@ struct lines_dwarf {
 	unsigned int steps;
 	struct buf paths; /* of the answer being made */
 };
-
-int libdw_load(struct libdw *out)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		LIBDW_FUNCTIONS(X)
-#undef X
-	};
-	void *found[ARRAY_SIZE(names)];
-	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL); /* never closed */
-
-	static_assert(sizeof(found) == sizeof(*out), "a function pointer has the size of a data pointer");
-	if (!library)
-		return -ENOTSUP;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		found[i] = dlsym(library, names[i]); /* libelf is looked through as well */
-		if (!found[i])
-			return -ENOTSUP;
-	}
-	memcpy(out, found, sizeof(found));
-	return out->elf_version(EV_CURRENT) == EV_NONE ? -ENOTSUP : 0;
-}
 
 static bool is_late(struct lines_dwarf *d)
 {

@@ -1,43 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inlined frames and lines of one ELF file by libdw. Runs only in the confined child (lines_child.c): libdw is loaded
- * there, by dlopen, so that hearth itself neither waits for it at every start nor parses a stranger's DWARF. */
+/* Inlined frames and lines of one ELF file by libdw. Runs only in the confined child (lines_child.c): hearth
+ * itself does not parse a stranger's DWARF. */
 #pragma once
 
-#include <elfutils/libdw.h>
-
+#include "symbol/libdw.h"
 #include "symbol/lines_wire.h"
-
-/* As they are in libelf 0.188 and libdw 0.188; all of them are in 0.171 (2018), too. */
-#define LIBDW_FUNCTIONS(X)      \
-	X(elf_version)          \
-	X(elf_begin)            \
-	X(elf_end)              \
-	X(dwarf_begin_elf)      \
-	X(dwarf_end)            \
-	X(dwarf_setalt)         \
-	X(dwarf_get_units)      \
-	X(dwarf_tag)            \
-	X(dwarf_child)          \
-	X(dwarf_siblingof)      \
-	X(dwarf_ranges)         \
-	X(dwarf_attr)           \
-	X(dwarf_attr_integrate) \
-	X(dwarf_formstring)     \
-	X(dwarf_formudata)      \
-	X(dwarf_getsrc_die)     \
-	X(dwarf_getsrcfiles)    \
-	X(dwarf_linesrc)        \
-	X(dwarf_lineno)         \
-	X(dwarf_filesrc)
-
-struct libdw {
-#define X(name) __typeof__(name) *name;
-	LIBDW_FUNCTIONS(X)
-#undef X
-};
-
-/** libdw_load - Return: 0, or -ENOTSUP when libdw.so.1 is missing or too old. */
-int libdw_load(struct libdw *out) warn_unused;
 
 struct lines_dwarf;
 
