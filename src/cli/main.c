@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "commit.h"
+
 #include "base/io.h"
 #include "base/name_service.h"
 #include "base/similar.h"
@@ -53,7 +55,7 @@ static int special(struct str word, int argc, char **argv)
 		else
 			add_overview(&text);
 	} else if (str_eq(word, STR("--version")) || str_eq(word, STR("-V")) || str_eq(word, STR("version"))) {
-		buf_adds(&text, STR("hearth " HEARTH_VERSION "\n"));
+		buf_adds(&text, STR("hearth " HEARTH_VERSION " (commit " HEARTH_COMMIT ")\n"));
 	} else if (str_eq(word, STR("completion"))) {
 		if (completion(str_of(argc > 2 ? argv[2] : "bash"), &text) < 0) {
 			fputs("hearth completion: there is one for bash, zsh and fish\n", stderr);
