@@ -22,6 +22,9 @@ static void columns(struct str bytes, size_t width)
 	must(!once.error && columns_decode(buf_str(&once), KEYS, width, &second) == 0);
 	columns_encode(&second, &again);
 	must(str_eq(buf_str(&once), buf_str(&again)) && first.count == second.count);
+	must(!first.count || first.has_times == second.has_times);
+	must(!first.count || !first.has_times ||
+	     !memcmp(first.times, second.times, first.count * sizeof(*first.times)));
 	must(!first.count || !width ||
 	     !memcmp(first.values, second.values, first.count * width * sizeof(*first.values)));
 }

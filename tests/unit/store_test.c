@@ -7,8 +7,10 @@
 
 #include "base/io.h"
 #include "codec/window_codec.h"
+#include "codec/wire.h"
 #include "codec_samples.h"
 #include "model_samples.h"
+#include "store/columns.h"
 #include "store/export.h"
 #include "store/store.h"
 #include "store_support.h"
@@ -65,6 +67,117 @@ static void reads_what_was_put(void **state)
 		if (f->lasts)
 			fixture_assert_reads(f, &id, &w);
 	}
+}
+
+/* @way: how the times lie; 4: there are none. */
+static void set_times(struct model *m, int way)
+{
+	for (uint64_t i = 0; i < m->samples_count; i++) {
+		const uint64_t times[] = { i * 20 * NSEC_PER_MSEC, i % 7 * 999983 + 1,
+					   i % 3 ? i / 2 * 20 * NSEC_PER_MSEC : MODEL_NO_TIME,
+					   i % 2 ? UINT64_MAX - 1 : 0, MODEL_NO_TIME };
+
+		m->samples[i].time_offset_ns = times[way];
+	}
+}
+
+/* What is read has the times of its samples, what is added up has none and no more rows. */
+static void keeps_times(void **state)
+{
+	struct store_selector timed = { .service = STR("timed"), .to_ns = UINT64_MAX },
+			      plain = { .service = STR("plain"), .to_ns = UINT64_MAX };
+	struct fixture *f = *state;
+	struct store_id ids[4];
+
+	for (int closed = 0; closed < 2; closed++) {
+		scoped(window_release) struct window a = { 0 }, b = { 0 };
+		scoped(content_release) struct content want = { 0 }, got = { 0 };
+		struct store_sum info;
+
+		for (int way = 0; way < 4; way++) {
+			scoped(window_release) struct window w = { 0 };
+
+			print_message("  %s, way %d\n", closed ? "closed" : "open", way);
+			fixture_window((uint64_t)way + 1, &w);
+			set_times(w.model, way);
+			if (!closed)
+				ids[way] = fixture_put(f, "timed", "cpu", "", MORNING + (uint64_t)way, &w);
+			fixture_assert_reads(f, &ids[way], &w);
+			set_times(w.model, 4);
+			if (!closed)
+				(void)fixture_put(f, "plain", "cpu", "", MORNING + (uint64_t)way, &w);
+		}
+		assert_int_equal(f->store->sum(f->s, &plain, &a, &info), 0);
+		assert_int_equal(f->store->sum(f->s, &timed, &b, &info), 0);
+		content_add(&want, a.model);
+		content_add(&got, b.model);
+		content_assert_same(&got, &want);
+		assert_int_equal(b.model->samples_count, a.model->samples_count);
+		for (size_t i = 0; i < b.model->samples_count; i++)
+			assert_int_equal(b.model->samples[i].time_offset_ns, MODEL_NO_TIME);
+		f->now = MORNING + 3 * DAY;
+		assert_int_equal(f->store->maintain(f->s), 0); /* sums of hours and days; the file is packed anew */
+	}
+}
+
+static void columns_of(const uint64_t *times, const uint32_t *keys, size_t count, struct columns *out)
+{
+	assert_int_equal(columns_room(out, count, 1), 0);
+	out->has_times = true;
+	for (size_t i = 0; i < count; i++) {
+		out->keys[i] = keys[i];
+		out->times[i] = times[i];
+		out->values[i] = 1;
+	}
+}
+
+/* Steps are small: a byte for each sample. What older versions wrote, ns, is read and written as steps; what is in no
+ * order stays as it was. */
+static void times_are_steps(void **state)
+{
+	static const uint8_t old[] = { 7, 0, 0, 1, 0x81, 0xb4, 0x89, 0x13, 0, 6, 3, 2 };
+	static const uint64_t times[] = { 40 * NSEC_PER_MSEC, MODEL_NO_TIME, 5 };
+	static const uint64_t odd[] = { 5, 4, 4 };
+	static const uint32_t keys[] = { 0, 0, 1 };
+	scoped(columns_release) struct columns c = { 0 }, want = { 0 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64)), large = BUF_INIT(KIB(1));
+	static uint64_t many[500];
+	static const uint32_t same[500];
+
+	(void)state;
+	assert_int_equal(columns_decode(str_n((const char *)old, sizeof(old)), 2, 1, &c), 0);
+	assert_true(c.has_times && c.count == 3);
+	assert_memory_equal(c.times, times, sizeof(times));
+	columns_encode(&c, &bytes);
+	assert_int_equal(bytes.ptr[0], 1);
+	columns_release(&c);
+	assert_int_equal(columns_decode(buf_str(&bytes), 2, 1, &c), 0);
+	assert_memory_equal(c.times, times, sizeof(times));
+	columns_of(odd, keys, 3, &want);
+	buf_clear(&bytes);
+	columns_encode(&want, &bytes);
+	assert_int_equal(bytes.ptr[0], 7);
+	assert_int_equal(columns_decode(buf_str(&bytes), 2, 1, &c), 0);
+	assert_memory_equal(c.times, odd, sizeof(odd));
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = i * 20 * NSEC_PER_MSEC;
+	columns_of(many, same, ARRAY_SIZE(many), &want);
+	buf_clear(&bytes);
+	columns_encode(&want, &bytes);
+	assert_true(bytes.len < 3 * ARRAY_SIZE(many) + 16); /* key, low byte, high part; before compression */
+	for (size_t i = 0; i < bytes.len; i++)
+		assert_int_equal(columns_decode(str_first(buf_str(&bytes), i), 1, 1, &c), -EBADMSG);
+	/* steps of nothing; two of 2^63; more steps than there are numbers */
+	assert_int_equal(columns_decode(str_n("\1\3\0\0\3\0\3\2", 8), 1, 1, &c), -EBADMSG);
+	buf_adds(&large, str_n("\1\3\0", 3));
+	wire_add_varint(&large, UINT64_C(1) << 63);
+	buf_adds(&large, str_n("\3\0\3\2", 4));
+	assert_int_equal(columns_decode(buf_str(&large), 1, 1, &c), -EBADMSG);
+	buf_clear(&large);
+	buf_adds(&large, str_n("\1\3\0\1\3", 5));
+	wire_add_varint(&large, UINT64_MAX >> 7);
+	buf_adds(&large, str_n("\3\2", 2));
+	assert_int_equal(columns_decode(buf_str(&large), 1, 1, &c), -EBADMSG);
 }
 
 /* Also where no dictionary takes so many mappings, and the window is kept whole. */
@@ -1358,6 +1471,7 @@ static void survives_failing_allocations(void **state)
 
 #define CASES(X)                           \
 	X(reads_what_was_put)              \
+	X(keeps_times)                     \
 	X(keeps_addresses)                 \
 	X(keeps_equal_rows_once)           \
 	X(keeps_no_workload_of_a_process)  \
@@ -1398,8 +1512,8 @@ static void survives_failing_allocations(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(ids),
-					    CASES(ON_MEMORY) CASES(ON_SQLITE) CASES(ON_SQLITE_TIGHT) };
+	static const struct CMUnitTest tests[] = { cmocka_unit_test(ids), cmocka_unit_test(times_are_steps),
+						   CASES(ON_MEMORY) CASES(ON_SQLITE) CASES(ON_SQLITE_TIGHT) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
