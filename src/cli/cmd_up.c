@@ -39,7 +39,7 @@ static const struct opt how_options[] = {
 	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, session.duration_ns), .min = NSEC_PER_MSEC,
 	  .arg = "TIME", .help = "how long (default: until Ctrl-C)" },
 	SESSION_SAMPLING_OPTIONS(struct config, session),
-	SESSION_TIMES_OPTION(struct config, session, NULL),
+	SESSION_TIMES_OPTION(struct config, session, "true"),
 	SESSION_SERVICE_OPTIONS(struct config, session),
 	{ "table", 0, OPT_FLAG, .at = offsetof(struct config, table), .fallback = "true",
 	  .help = "on a terminal a table of services by cost, in place of log lines of requests where both share the "
