@@ -2,7 +2,7 @@
 """Rows of the table: the viewer in Chromium on a collector's pages, and many that watch it live.
 
 A day of a service in a store of 30 days, from the click to the graph; flame graphs of 1 and 5 million nodes, cut by the server
-and whole; the collector's CPU with one and with 50 live viewers. Needs tests/web/node_modules (make setup-extra).
+and whole, made anew and kept; the collector's CPU with one and with 50 live viewers. Needs tests/web/node_modules (make setup-extra).
 --only day, 1M, 5M or live: that part. MONTH=FOLDER: the store of 30 days is made there, or is there and is used.
 """
 import os
@@ -71,23 +71,29 @@ def graphs():
         with open(folded, "wb") as f:
             subprocess.run([generator("gen_folded"), *options], stdout=f, check=True)
         subprocess.run([HEARTH, "convert", folded, "-q", "-o", pprof], check=True)
-        with Served(f"graph-{nodes}", *limits) as c, open(pprof, "rb") as f:
-            now = int(time.time())
-            answer = c.upload("large", "cpu", f.read(), extra=f"&created_at={now - 60}")
-            if answer.status != 200:
-                print(f"# {nodes} nodes: the collector refuses them: {answer.body[:200]}")
-                continue
-            page = f"{c.url}/#/profile?service=large&from={(now - 3600) * 1000}&to={now * 1000}"
-            for what, arguments, bound in (("cut by the server", [], 300), ("whole", ["--whole"], most)):
-                line = in_browser(*arguments, page, runs=min(RUNS, 5 if nodes == "1M" else 3))
-                seen = figures(line)
-                row(f"{nodes} nodes, {what}: drawn", f"{seen.get('full', 0):.0f}", "ms", "", f"at most {bound}, since navigation began")
-                row("  of it between question and first byte, last byte", f"{seen.get('answered', 0) - seen.get('asked', 0):.0f}", "ms",
-                    f"{seen.get('came', 0) - seen.get('answered', 0):.0f} ms")
-                row("  script per frame, p95, zooming and scrolling", f"{max(seen.get('zoom', 0), seen.get('scroll', 0)):.1f}", "ms", "", "at most 12")
-                if nodes == "1M":
-                    row("  the inverted view: the page's longest task", f"{seen.get('blocked', 0):.0f}", "ms", f"{seen.get('inverted', 0):.0f} ms", "at most 50; until it is drawn")
-                print(f"# {line}")
+        for memory, kept in (("0", "made anew"), ("32M", "kept from the question before")):
+            graph(nodes, most, pprof, kept, *limits, "--flame-memory", memory)
+
+
+def graph(nodes, most, pprof, kept, *options):
+    """@most: ms until the whole graph is drawn."""
+    with Served(f"graph-{nodes}-{len(kept)}", *options) as c, open(pprof, "rb") as f:
+        now = int(time.time())
+        answer = c.upload("large", "cpu", f.read(), extra=f"&created_at={now - 60}")
+        if answer.status != 200:
+            print(f"# {nodes} nodes: the collector refuses them: {answer.body[:200]}")
+            return
+        page = f"{c.url}/#/profile?service=large&from={(now - 3600) * 1000}&to={now * 1000}"
+        for what, arguments, bound in (("cut by the server", [], 300), ("whole", ["--whole"], most)):
+            line = in_browser(*arguments, page, runs=min(RUNS, 5 if nodes == "1M" else 3))
+            seen = figures(line)
+            row(f"{nodes} nodes, {what}, {kept}: drawn", f"{seen.get('full', 0):.0f}", "ms", "", f"at most {bound}, since navigation began")
+            row("  of it between question and first byte, last byte", f"{seen.get('answered', 0) - seen.get('asked', 0):.0f}", "ms",
+                f"{seen.get('came', 0) - seen.get('answered', 0):.0f} ms")
+            row("  script per frame, p95, zooming and scrolling", f"{max(seen.get('zoom', 0), seen.get('scroll', 0)):.1f}", "ms", "", "at most 12")
+            if nodes == "1M":
+                row("  the inverted view: the page's longest task", f"{seen.get('blocked', 0):.0f}", "ms", f"{seen.get('inverted', 0):.0f} ms", "at most 50; until it is drawn")
+            print(f"# {line}")
 
 
 class Viewers(threading.Thread):
