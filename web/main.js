@@ -15,7 +15,7 @@ async function startPage(script) {
 	const viewer = new Viewer(source);
 	window.__viewer = viewer;
 	// A page of two profiles: nothing else has a tree with a base.
-	viewer.madeColours = (frames, mode) => (viewer.raw.tree.base ? new DiffColours(frames, viewer.raw.tree, mode) : null);
+	viewer.madeColours = (frames, mode) => (viewer.raw.tree.base ? new DiffColours(frames, viewer.raw.tree, mode, true) : null);
 	try {
 		await viewer.openFirst();
 	} catch (problem) {
