@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install deb static clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -56,6 +56,14 @@ lint: build
 
 install: build
 	meson install -C $(BUILD)
+
+# Debian packages of the last commit in build-deb/.
+deb: setup
+	scripts/deb
+
+# One file without shared libraries: build-static/hearth.
+static: setup
+	scripts/static
 
 clean:
 	rm -rf build build-* tests/web/node_modules
