@@ -85,6 +85,7 @@ static int collect(struct firefox_writer *o)
 		if (!value)
 			continue;
 		o->has_times &= m->samples[i].time_offset_ns != MODEL_NO_TIME;
+		o->with_time += m->samples[i].time_offset_ns != MODEL_NO_TIME;
 		r = add_row(o, i, value);
 	}
 	return r;
@@ -304,6 +305,9 @@ static int encode_as(const struct window *w, const struct codec_options *options
 			   "' is written (--value chooses), %zu left out",
 			   STR_ARG(model_string(w->model, w->model->value_types[o.column].type)),
 			   w->model->value_type_count - 1);
+	if (!o.has_times && o.with_time)
+		codec_lose(options->lost, "the times of %zu samples are left out, because others have none",
+			   o.with_time);
 	return r ? r : out->error;
 }
 

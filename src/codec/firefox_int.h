@@ -55,6 +55,7 @@ struct firefox_writer {
 	const struct firefox_weight *unit;
 	uint64_t interval_ns;
 	bool has_times;
+	size_t with_time; /* samples that have one */
 	struct json_out j;
 };
 

@@ -19,9 +19,10 @@ struct writer {
 	size_t self_cap;
 	struct timed *timed;
 	size_t timed_count, timed_cap;
-	uint32_t *path;  /* frames of a stack, root first */
-	uint32_t *depth; /* by node */
-	size_t negative; /* samples with a value below zero */
+	uint32_t *path;   /* frames of a stack, root first */
+	uint32_t *depth;  /* by node */
+	size_t negative;  /* samples with a value below zero */
+	size_t with_time; /* samples that have one */
 	bool has_times;
 	struct buf *out;
 };
@@ -67,9 +68,9 @@ static int collect(struct writer *o)
 	uint32_t node;
 	int r = 0;
 
-	o->has_times = m->samples_count;
 	for (size_t i = 0; i < m->samples_count; i++)
-		o->has_times &= m->samples[i].time_offset_ns != MODEL_NO_TIME;
+		o->with_time += m->samples[i].time_offset_ns != MODEL_NO_TIME;
+	o->has_times = o->with_time && o->with_time == m->samples_count;
 	for (size_t i = 0; r == 0 && m->value_type_count && i < m->samples_count; i++) {
 		const int64_t *values = model_values(m, &m->samples[i]);
 		bool any = o->has_times, negative = false;
@@ -361,5 +362,8 @@ int speedscope_encode(const struct window *w, const struct codec_options *option
 	if (o.negative)
 		codec_lose(options->lost, "speedscope has no values below zero: those of %zu samples are left out",
 			   o.negative);
+	if (!o.has_times && o.with_time)
+		codec_lose(options->lost, "the times of %zu samples are left out, because others have none",
+			   o.with_time);
 	return out->error;
 }

@@ -2,6 +2,7 @@
 /* speedscope's JSON: what others write is read with the totals they show, what we write comes back. */
 #include "support.h"
 
+#include "codec/firefox.h"
 #include "codec/folded.h"
 #include "codec/speedscope.h"
 #include "codec_samples.h"
@@ -353,6 +354,30 @@ static void samples_with_times_stay_in_order(void **state)
 	assert_string_equal(buf_cstr(&text), buf_cstr(&again));
 }
 
+/* Where one sample has no time, the times of all others are lost, and that is said. */
+static void times_that_are_left_out_are_said(void **state)
+{
+	static const struct codec *const codecs[] = { &codec_speedscope, &codec_firefox };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(codecs); i++) {
+		scoped(window_release) struct window w = { 0 };
+		scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+		struct codec_lost lost = { 0 };
+		const struct codec_options options = { .lost = &lost };
+
+		decode("{" FRAMES ",\"profiles\":[{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0],[1],[2]],"
+		       "\"weights\":[1,2,3]}]}",
+		       &w);
+		assert_int_equal(w.model->samples_count, 3);
+		for (size_t k = 0; k < 2 + i / 2; k++)
+			w.model->samples[k].time_offset_ns = k;
+		assert_int_equal(codec_encode(codecs[i % 2], &w, &options, &text), 0);
+		assert_string_equal(lost.text,
+				    i / 2 ? "" : "the times of 2 samples are left out, because others have none");
+	}
+}
+
 /* An application id that is long and begins every stack: copied for each, this would take minutes. */
 static void long_owners_are_read_once(void **state)
 {
@@ -403,6 +428,7 @@ int main(void)
 		cmocka_unit_test(hostile_names_keep_the_totals),
 		cmocka_unit_test(samples_with_times_stay_in_order),
 		cmocka_unit_test(long_owners_are_read_once),
+		cmocka_unit_test(times_that_are_left_out_are_said),
 		cmocka_unit_test(is_known_by_its_content),
 	};
 
