@@ -14,16 +14,16 @@
 #define FILE_MAX_BYTES GIB(2)
 #define KINDS 2
 
+/* fresh: the file's name while it is written. */
 static const struct kind {
-	const char *format, *suffix, *link, *said;
+	const char *format, *suffix, *fresh, *link, *said;
 } kinds[KINDS] = {
-	{ "col", ".col", "last_profile.col", "Saved collapsed stacks to " },
-	{ "html", ".html", "last_flamegraph.html", "Saved flamegraph to " },
+	{ "col", ".col", "profile.col.tmp", "last_profile.col", "Saved collapsed stacks to " },
+	{ "html", ".html", "profile.html.tmp", "last_flamegraph.html", "Saved flamegraph to " },
 };
 
 struct sink_state {
 	char *folder;
-	int fd;
 	size_t kinds; /* how many of them are wanted */
 	bool rotating;
 	struct codec_options options;
@@ -33,7 +33,6 @@ static void cycle_close(struct sink_state *s)
 {
 	if (!s)
 		return;
-	closep(&s->fd);
 	free(s->folder);
 	free(s);
 }
@@ -43,16 +42,24 @@ static void cycle_closep(struct sink_state **s)
 	cycle_close(*s);
 }
 
+static int open_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 static int cycle_open(const struct sink_config *cfg, struct buf *why, struct sink_state **out)
 {
 	scoped(cycle_closep) struct sink_state *s = calloc(1, sizeof(*s));
+	scoped(closep) int fd = -1;
 
 	if (!s)
 		return -ENOMEM;
-	s->fd = open(cfg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->fd < 0) {
-		buf_addf(why, "cannot write to '%s': %s", cfg->path, strerror(errno));
-		return -errno;
+	fd = open_folder(cfg->path);
+	if (fd < 0) {
+		buf_addf(why, "cannot write to '%s': %s", cfg->path, strerror(-fd));
+		return fd;
 	}
 	s->folder = str_dup(str_of(cfg->path));
 	if (!s->folder)
@@ -80,16 +87,39 @@ static int add_name(const struct window *w, const struct kind *kind, struct buf 
 	return out->error;
 }
 
+static int write_new(int folder, const char *name, struct str bytes)
+{
+	scoped(closep) int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int r = fd < 0 ? -errno : io_write_all(fd, bytes.ptr, bytes.len);
+
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
+}
+
+/* Others may write to the folder: a link or a FIFO that lies where the file goes gives way and is never followed. What
+ * a run that was killed has left is written over, so that such files do not become many. */
+static int place_file(int folder, const struct kind *kind, const char *name, struct str bytes)
+{
+	int r;
+
+	(void)unlinkat(folder, kind->fresh, 0);
+	r = write_new(folder, kind->fresh, bytes);
+	if (r == 0 && renameat(folder, kind->fresh, folder, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(folder, kind->fresh, 0);
+	return r;
+}
+
 /* The link goes over at once. @before: where it led. */
-static int move_link(const struct sink_state *s, const struct kind *kind, const char *name, char before[NAME_MAX + 1])
+static int move_link(int folder, const struct kind *kind, const char *name, char before[NAME_MAX + 1])
 {
 	scoped(buf_release) struct buf fresh = BUF_INIT(KIB(1));
-	ssize_t len = readlinkat(s->fd, kind->link, before, NAME_MAX);
+	ssize_t len = readlinkat(folder, kind->link, before, NAME_MAX);
 
 	before[MAX(len, (ssize_t)0)] = 0;
 	buf_addf(&fresh, "%s.tmp", kind->link);
-	(void)unlinkat(s->fd, buf_cstr(&fresh), 0); /* of one that was killed in between */
-	if (symlinkat(name, s->fd, buf_cstr(&fresh)) < 0 || renameat(s->fd, buf_cstr(&fresh), s->fd, kind->link) < 0)
+	(void)unlinkat(folder, buf_cstr(&fresh), 0); /* of one that was killed in between */
+	if (symlinkat(name, folder, buf_cstr(&fresh)) < 0 || renameat(folder, buf_cstr(&fresh), folder, kind->link) < 0)
 		return -errno;
 	return 0;
 }
@@ -103,7 +133,8 @@ static bool is_old_one(const char *before, const char *name, const struct kind *
 	       str_find(s, '/') < 0;
 }
 
-static int write_kind(struct sink_state *s, const struct kind *kind, const struct window *w, struct buf *where)
+static int write_kind(struct sink_state *s, int folder, const struct kind *kind, const struct window *w,
+		      struct buf *where)
 {
 	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16)),
 				       name = BUF_INIT(KIB(1));
@@ -114,23 +145,25 @@ static int write_kind(struct sink_state *s, const struct kind *kind, const struc
 	buf_addf(&path, "%s/%s", s->folder, buf_cstr(&name));
 	(void)buf_cstr(&path);
 	r = r ? r : path.error;
-	r = r ? r : io_replace_file(path.ptr, bytes.ptr, bytes.len);
-	r = r ? r : move_link(s, kind, name.ptr, before);
+	r = r ? r : place_file(folder, kind, name.ptr, buf_str(&bytes));
+	r = r ? r : move_link(folder, kind, name.ptr, before);
 	if (r < 0)
 		return r;
 	if (s->rotating && is_old_one(before, name.ptr, kind))
-		(void)unlinkat(s->fd, before, 0); /* the user may have been faster */
+		(void)unlinkat(folder, before, 0); /* the user may have been faster */
 	buf_addf(where, "%s%s\n", kind->said, path.ptr);
 	return where->error;
 }
 
-/* @where: a line for each file. A page that cannot be written leaves the .col file as it is. */
+/* @where: a line for each file. A page that cannot be written leaves the .col file as it is. The folder is looked up
+ * each time: in months it may be mounted anew, or removed and made again. */
 static int cycle_write(struct sink_state *s, const struct window *w, struct buf *where)
 {
-	int r = 0;
+	scoped(closep) int folder = open_folder(s->folder);
+	int r = MIN(folder, 0);
 
 	for (size_t i = 0; r == 0 && i < s->kinds; i++)
-		r = write_kind(s, &kinds[i], w, where);
+		r = write_kind(s, folder, &kinds[i], w, where);
 	return r;
 }
 

@@ -269,12 +269,74 @@ static void cycles_leave_files_and_links(void **state)
 	assert_int_equal(sink->open(&cfg, &why, &s), -ENOENT);
 }
 
+/* Others can write to the folder, too: what they lay where a file will be is not written to. */
+static void cycles_follow_no_links(void **state)
+{
+	static const char *const names[] = { "profile_2023-11-14T22:13:30.col", "profile_2023-11-14T22:13:30.html",
+					     "profile.col.tmp", "profile.html.tmp" };
+	char folder[] = "/tmp/hearth-sink-XXXXXX", victim[128], path[128], command[64];
+	struct sink_config cfg = { .path = mkdtemp(folder) };
+	const struct sink *sink = sink_find(STR("cycle"));
+	scoped(window_release) struct window w;
+	scoped(buf_release) struct buf where = BUF_INIT(KIB(1)), why = BUF_INIT(KIB(1)), kept = BUF_INIT(KIB(1));
+	struct sink_state *s = NULL;
+	struct stat st;
+
+	(void)state;
+	make_window(&w);
+	(void)snprintf(victim, sizeof(victim), "%s/victim", folder);
+	assert_int_equal(io_replace_file(victim, "mine", 4), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		assert_int_equal(i == 1 ? mkfifo(path, 0600) : symlink(victim, path), 0);
+	}
+	assert_int_equal(sink->open(&cfg, &why, &s), 0);
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(io_read_file(victim, &kept), 0);
+	assert_string_equal(buf_cstr(&kept), "mine");
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		assert_int_equal(lstat(path, &st), 0);
+		assert_true(S_ISREG(st.st_mode));
+	}
+	assert_int_equal(count_files(folder), 5); /* both, their links and the other one */
+	sink->close(s);
+	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+/* Removed and made again while the agent runs. */
+static void cycles_find_a_new_folder(void **state)
+{
+	char folder[] = "/tmp/hearth-sink-XXXXXX", command[64];
+	struct sink_config cfg = { .path = mkdtemp(folder), .without_page = true };
+	const struct sink *sink = sink_find(STR("cycle"));
+	scoped(window_release) struct window w;
+	scoped(buf_release) struct buf where = BUF_INIT(KIB(1)), why = BUF_INIT(KIB(1));
+	struct sink_state *s = NULL;
+
+	(void)state;
+	make_window(&w);
+	assert_int_equal(sink->open(&cfg, &why, &s), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(sink->write(s, &w, &where), -ENOENT);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 2);
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:30.col");
+	sink->close(s);
+	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_sink_keeps_whole_windows),
 		cmocka_unit_test(formats_are_chosen_by_suffix_or_name),
 		cmocka_unit_test(cycles_leave_files_and_links),
+		cmocka_unit_test(cycles_follow_no_links),
+		cmocka_unit_test(cycles_find_a_new_folder),
 		cmocka_unit_test(windows_get_files_of_their_own),
 		cmocka_unit_test(text_is_packed),
 		cmocka_unit_test(failures_are_told),
