@@ -72,20 +72,47 @@ static ptrdiff_t find_separator(const struct opt_dialect *d, struct str text)
 	return -1;
 }
 
+static bool is_comment(struct str text, size_t at)
+{
+	return at < text.len && (text.ptr[at] == '#' || text.ptr[at] == ';') &&
+	       isspace((unsigned char)text.ptr[(ptrdiff_t)at - 1]);
+}
+
+static bool is_end(struct str text, size_t at)
+{
+	while (at < text.len && isspace((unsigned char)text.ptr[at]))
+		at++;
+	return at == text.len || is_comment(text, at);
+}
+
+/* ConfigArgParse takes quotes away, and what is behind " #" or " ;". @value: a byte is before it. Source:
+ * configargparse.py, DefaultConfigFileParser.parse(). */
+static struct str drop_quotes(struct str value)
+{
+	char quote = value.len ? value.ptr[0] : 0;
+
+	for (size_t i = 1; (quote == '"' || quote == '\'') && i < value.len; i++)
+		if (value.ptr[i] == quote && is_end(value, i + 1))
+			return str_n(value.ptr + 1, i - 1);
+	for (size_t i = 0; i < value.len; i++)
+		if (is_comment(value, i))
+			return str_trim(str_first(value, i));
+	return value;
+}
+
 static struct str drop_separator(const struct opt_dialect *d, struct str value)
 {
 	value = str_trim(value);
 	if (d->is_configargparse && value.len && (value.ptr[0] == '=' || value.ptr[0] == ':'))
 		value = str_trim(str_skip(value, 1));
-	return value;
+	return d->is_configargparse ? drop_quotes(value) : value;
 }
 
 static bool is_ignored(const struct opt_dialect *d, struct str text)
 {
 	if (!text.len || text.ptr[0] == '#')
 		return true;
-	return d->is_configargparse &&
-	       (text.ptr[0] == ';' || text.ptr[0] == '[' || (text.len == 3 && !memcmp(text.ptr, "---", 3)));
+	return d->is_configargparse && (text.ptr[0] == ';' || text.ptr[0] == '[' || str_starts(text, STR("---")));
 }
 
 static int say_unknown(const struct opt_all *all, struct str name, struct buf *why)
@@ -108,15 +135,29 @@ struct file {
 	bool seen[OPTS_MAX];
 };
 
-/* "[a, b]", changed in place: each is one value. */
+/* Where the item that begins at @at ends: at a comma, or at @end. One in quotes may have commas. */
+static char *find_item_end(char *at, char *end)
+{
+	char *begin = at, *close;
+
+	while (begin < end && isspace((unsigned char)*begin))
+		begin++;
+	close = begin < end && *begin == '"' ? memchr(begin + 1, '"', (size_t)(end - begin - 1)) : NULL;
+	at = memchr(close ? close : at, ',', (size_t)(end - (close ? close : at)));
+	return at ? at : end;
+}
+
+/* "[a, b]" or "["a", "b"]", changed in place: each is one value. */
 static int put_items(struct file *f, const struct opt *o, char *at, char *end)
 {
 	int r = 0;
 
 	while (r == 0 && at < end) {
-		char *comma = memchr(at, ',', (size_t)(end - at)), *stop = comma ? comma : end;
+		char *stop = find_item_end(at, end);
 		struct str item = str_trim(str_n(at, (size_t)(stop - at)));
 
+		if (item.len >= 2 && item.ptr[0] == '"' && item.ptr[item.len - 1] == '"')
+			item = str_n(item.ptr + 1, item.len - 2);
 		*stop = 0;
 		at[item.ptr + item.len - at] = 0;
 		if (item.len)

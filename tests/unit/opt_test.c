@@ -167,7 +167,8 @@ static void flags_win_over_environment_over_file(void **state)
 
 static const struct opt_dialect other = { .environment = "OTHER_", .is_configargparse = true };
 
-static int parse_other(const char *file, const char *words, struct config *config, struct buf *why)
+/* @texts: the items of the list, else the address. */
+static int parse_with(const char *file, const char *words, struct config *config, struct buf *texts, struct buf *why)
 {
 	char path[] = "/tmp/hearth-opt-XXXXXX", text[200], *rest = text;
 	struct opt_dialect dialect = other;
@@ -187,8 +188,17 @@ static int parse_other(const char *file, const char *words, struct config *confi
 	*config = (struct config){ 0 };
 	r = opt_parse(&spec, argc, argv, config, &result, why);
 	unlink(path);
-	opt_result_release(&result); /* texts of the file are gone: cases look at what is no text */
+	for (size_t i = 0; texts && r == 0 && i < config->out.count; i++)
+		buf_addf(texts, "%s|", config->out.items[i]);
+	if (texts && r == 0 && !texts->len)
+		buf_adds(texts, str_of(config->addr));
+	opt_result_release(&result); /* texts of the file are gone */
 	return r;
+}
+
+static int parse_other(const char *file, const char *words, struct config *config, struct buf *why)
+{
+	return parse_with(file, words, config, NULL, why);
 }
 
 /* ConfigArgParse 1.7: configargparse.py, DefaultConfigFileParser and get_possible_config_keys(). */
@@ -231,6 +241,39 @@ static void keeps_another_programs_habits(void **state)
 	assert_true(config.room == KIB(9) && config.all);
 }
 
+static void takes_quotes_and_comments_away(void **state)
+{
+	static const struct {
+		const char *line, *want;
+	} cases[] = {
+		{ "addr = a # b", "a" },       { "addr = a ; b", "a" },       { "addr = a#b;c", "a#b;c" },
+		{ "addr = \"a b\"", "a b" },   { "addr: 'a b' # c", "a b" },  { "addr \"a # b\"", "a # b" },
+		{ "addr = \"a", "\"a" },       { "addr = \"a\"b", "\"a\"b" }, { "addr = \"\"", "" },
+		{ "addr = # c", "" },          { "addr=#c", "#c" },           { "addr = 'a'b' #c", "a'b" },
+		{ "addr = \"a\"#", "\"a\"#" }, { "---- x\naddr = a", "a" },   { "addr = it's # so", "it's" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1)), addr = BUF_INIT(KIB(1));
+		struct config config;
+
+		print_message("  %s\n", cases[i].line);
+		assert_int_equal(parse_with(cases[i].line, "", &config, &addr, &why), 0);
+		assert_string_equal(buf_cstr(&addr), cases[i].want);
+	}
+	for (int with_quotes = 0; with_quotes < 2; with_quotes++) {
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(1)), items = BUF_INIT(KIB(1));
+		struct config config;
+
+		assert_int_equal(
+			parse_with(with_quotes ? "output = [\"a,x\", \"b\" , \"\"]" : "output = [a, b\"c, ] # d", "",
+				   &config, &items, &why),
+			0);
+		assert_string_equal(buf_cstr(&items), with_quotes ? "a,x|b|" : "a|b\"c|");
+	}
+}
+
 static void durations(void **state)
 {
 	static const struct {
@@ -271,6 +314,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(flags_win_over_environment_over_file),
 		cmocka_unit_test(keeps_another_programs_habits),
+		cmocka_unit_test(takes_quotes_and_comments_away),
 		cmocka_unit_test(durations),
 	};
 
