@@ -147,6 +147,9 @@ void agent_external_add(const char *path, struct window *w)
 	if (r == 0 && find_member(object, STR("\"application\""), &applications))
 		r = index_applications(buf_str(&text), applications, &index);
 	r = r ? r : add_to_all(buf_str(&text), &index, w->model);
-	if (r < 0)
+	if (r == -ESTALE)
+		log_warn("--external-metadata is left out of a cycle: its file was not written for too long",
+			 LOG_CSTR("path", path), LOG_U64("seconds_max", AGE_MAX));
+	else if (r < 0)
 		log_warn("--external-metadata is left out of a cycle", LOG_CSTR("path", path), LOG_ERR(r));
 }
