@@ -104,11 +104,11 @@ int agent_start_check(const struct agent_options *o, int *lock)
 	return EXIT_DONE;
 }
 
-/* Written anew: another program's link in its place would have us write elsewhere. */
+/* Written anew: another program's link in its place would have us write elsewhere, and its FIFO would have us wait. */
 static void write_pid(const char *path)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
-	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
 	int r = fd < 0 ? -errno : 0;
 
 	buf_addu64(&text, (uint64_t)getpid());

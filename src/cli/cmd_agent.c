@@ -95,11 +95,14 @@ static int find_pids(struct agent *a)
 	return e;
 }
 
-/* Lines that other programs look for are gProfiler's. */
+/* Lines that other programs look for are gProfiler's. The log's folder, made here, is nobody else's to write to: what
+ * would lie in it is opened as root. */
 static int open_log(const struct agent_options *o)
 {
-	int r = log_start_file(o->log_file, o->log_rotate_bytes, (unsigned int)o->log_rotate_count);
+	int r;
 
+	(void)umask(umask(022) | 022);
+	r = log_start_file(o->log_file, o->log_rotate_bytes, (unsigned int)o->log_rotate_count);
 	if (r < 0)
 		return command_fail(&command_agent, "--log-file: cannot write '%s': %s", o->log_file, strerror(-r));
 	log_set_style(LOG_STYLE_GPROFILER);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dispatches to the sub-commands; nothing else. */
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -83,6 +84,14 @@ static bool wants_version(int argc, char **argv)
 	return false;
 }
 
+/* Who closed them would find the log's lines in the first file that is opened, a profile. Writing fails as before. */
+static void fill_standard_files(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0) /* the lowest that is free is this one */
+			ignore(open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
@@ -92,6 +101,7 @@ int main(int argc, char **argv)
 	name_service_confine();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, and so is ulimit -f: */
 	signal(SIGXFSZ, SIG_IGN);
+	fill_standard_files();
 	c = command_of_program(argc ? argv[0] : "");
 	if (c && wants_version(argc, argv)) {
 		puts(HEARTH_VERSION); /* as gProfiler's, whose readers want three numbers */

@@ -309,6 +309,23 @@ done = agent("wrong", "-d", "1", "--log-file", path("one"))
 tap.ok(refused(done, 1, "--log-file"), "a log file that cannot be written", done.stderr)
 done = agent("no-pid", "-d", "1", "--no-flamegraph", "--pid-file", path("wall/pid"))
 tap.ok(done.returncode == 0 and "WARNING: gprofiler: the pid file cannot be written" in done.stdout, "a pid file that cannot be written is only told", done.stdout)
+os.mkfifo(path("fifo"))
+done = agent("no-pid", "-d", "1", "--no-flamegraph", "--pid-file", path("fifo"))
+tap.ok(done.returncode == 0 and "WARNING: gprofiler: the pid file cannot be written" in done.stdout, "a FIFO in its place does not hold it up", done.stdout)
+done = subprocess.run(words("open", "-d", "1", "--no-flamegraph", "--log-file", path("logs/of/open")), capture_output=True, timeout=60, umask=0)
+modes = [oct(os.stat(path(name)).st_mode & 0o777) for name in ("logs", "logs/of", "logs/of/open", "open")]
+tap.ok(done.returncode == 0 and modes == ["0o755", "0o755", "0o644", "0o755"], "whatever the umask, only root writes to its folders", modes)
+
+
+def close_standard_files():
+    for fd in range(3):
+        os.close(fd)
+
+
+process = subprocess.Popen(words("closed", "-d", "2", "--no-flamegraph"), preexec_fn=close_standard_files)
+time.sleep(1.5)
+files = [os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in range(3)]
+tap.ok(process.wait(timeout=60) == 0 and files == ["/dev/null"] * 3, "closed standard files are no file of its own", files)
 with socket.socket(socket.AF_UNIX) as held:
     held.bind(LOCK)
     tap.ok(agent("second", "-d", "1").returncode == 1, "gProfiler itself holds the lock: refused")
