@@ -18,7 +18,8 @@ static int open_file(struct log_file *f)
 		return -errno;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
-	f->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	f->is_regular = S_ISREG(st.st_mode);
+	f->size = f->is_regular ? (uint64_t)st.st_size : 0;
 	return 0;
 }
 
@@ -44,7 +45,8 @@ static void name_of(const struct log_file *f, unsigned int number, struct buf *o
 		buf_addf(out, ".%u", number);
 }
 
-/* The oldest is written over. A file that cannot be renamed goes on as it is. */
+/* The oldest is written over. A file that cannot be renamed goes on as it is; one that somebody moved away does not: it
+ * would grow without an end where nobody sees it. */
 static void rotate(struct log_file *f)
 {
 	scoped(buf_release) struct buf from = BUF_INIT(KIB(16)), to = BUF_INIT(KIB(16));
@@ -52,21 +54,38 @@ static void rotate(struct log_file *f)
 	for (unsigned int i = f->backups; i > 0; i--) {
 		name_of(f, i - 1, &from);
 		name_of(f, i, &to);
-		if (rename(buf_cstr(&from), buf_cstr(&to)) < 0 && i == 1)
+		if (rename(buf_cstr(&from), buf_cstr(&to)) < 0 && i == 1 && errno != ENOENT)
 			return;
 	}
 	closep(&f->fd);
 	ignore(open_file(f)); /* tried again at the next line */
 }
 
+/* Others may have removed the file or cut it. */
+static void look_again(struct log_file *f)
+{
+	struct stat st;
+
+	if (f->fd < 0 || fstat(f->fd, &st) < 0 || !f->is_regular)
+		return;
+	f->size = (uint64_t)st.st_size;
+	if (!st.st_nlink)
+		closep(&f->fd);
+}
+
 void log_file_write(struct log_file *f, const char *lines, size_t size)
 {
+	look_again(f);
 	if (f->fd < 0 && open_file(f) < 0)
 		return;
 	if (f->max_bytes && f->backups && f->size && f->size + size > f->max_bytes)
 		rotate(f);
-	if (f->fd >= 0 && io_write_all(f->fd, lines, size) == 0)
+	if (f->fd < 0)
+		return;
+	if (io_write_all(f->fd, lines, size) == 0)
 		f->size += size;
+	else if (f->is_regular) /* half a line would have the next one behind it */
+		ignore(ftruncate(f->fd, (off_t)f->size));
 }
 
 void log_file_release(struct log_file *f)

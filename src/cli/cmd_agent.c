@@ -104,7 +104,8 @@ static int open_log(const struct agent_options *o)
 	(void)umask(umask(022) | 022);
 	r = log_start_file(o->log_file, o->log_rotate_bytes, (unsigned int)o->log_rotate_count);
 	if (r < 0)
-		return command_fail(&command_agent, "--log-file: cannot write '%s': %s", o->log_file, strerror(-r));
+		return command_fail(&command_agent, "--log-file: cannot write '%s': %s", o->log_file,
+				    r == -ELOOP ? "links are not followed; name the file itself" : strerror(-r));
 	log_set_style(LOG_STYLE_GPROFILER);
 	log_set_level(o->verbose ? LOG_DEBUG : LOG_INFO);
 	log_to_stdout();

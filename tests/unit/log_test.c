@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -247,6 +249,41 @@ static void a_file_takes_turns(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+/* Somebody removes the file; a disk is full in the middle of a line. */
+static void a_file_goes_on(void **state)
+{
+	char folder[] = "/tmp/hearth-log-XXXXXX", path[64], moved[64];
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	struct rlimit all, few = { .rlim_cur = 12 };
+	struct log_file f;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/log", folder);
+	(void)snprintf(moved, sizeof(moved), "%s/moved", folder);
+	assert_int_equal(log_file_open(path, 20, 1, &f), 0);
+	log_file_write(&f, "lost one\n", 9);
+	assert_int_equal(unlink(path), 0);
+	log_file_write(&f, "line two\n", 9);
+	read_one(path, 0, &text);
+	assert_string_equal(buf_cstr(&text), "line two\n");
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+	few.rlim_max = all.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	log_file_write(&f, "lost two\n", 9);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	log_file_write(&f, "line 3\n", 7);
+	read_one(path, 0, &text);
+	assert_string_equal(buf_cstr(&text), "line two\nline 3\n");
+	assert_int_equal(rename(path, moved), 0); /* written to until it is full */
+	log_file_write(&f, "line four\n", 10);
+	read_one(path, 0, &text);
+	assert_string_equal(buf_cstr(&text), "line four\n");
+	log_file_release(&f);
+	assert_int_equal(unlink(path) | unlink(moved) | rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +293,7 @@ int main(void)
 		cmocka_unit_test(lines_stay_in_order),
 		cmocka_unit_test(forks_are_fine),
 		cmocka_unit_test(a_file_takes_turns),
+		cmocka_unit_test(a_file_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
