@@ -12,7 +12,8 @@
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
 #define SETTLE_TURNS 5
 #define SETTLE_PAUSE_NS (2 * NSEC_PER_MSEC)
-#define HOLD_WAIT_NS (2 * NSEC_PER_SEC) /* a stack that has not come by then does not come */
+#define CLOCK_OFF_NS (100 * NSEC_PER_MSEC) /* less is no jump */
+#define HOLD_WAIT_NS (2 * NSEC_PER_SEC)    /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
@@ -241,10 +242,22 @@ static void release_waits(struct session *s, uint64_t before_ns)
 		count_wait(s, &wait);
 }
 
-/* Wall time is read once, at the start: a clock that jumps moves no window. */
+/* Wall time is read at the start, and where it is asked for between two windows: a clock that jumps moves no border of
+ * a window. */
 static uint64_t wall_of(const struct session *s, uint64_t monotonic_ns)
 {
-	return s->start_wall_ns + (monotonic_ns - s->start_monotonic_ns);
+	return s->wall_base_ns + (monotonic_ns - s->start_monotonic_ns);
+}
+
+/* Between two windows. Both clocks are read at one moment, or this is left for the next time. */
+static void follow_clock(struct session *s)
+{
+	uint64_t before_ns = clock_monotonic_ns(s->cfg.clock), wall_ns = clock_wall_ns(s->cfg.clock);
+	uint64_t after_ns = clock_monotonic_ns(s->cfg.clock), known_ns = wall_of(s, before_ns);
+	uint64_t off_ns = wall_ns > known_ns ? wall_ns - known_ns : known_ns - wall_ns;
+
+	if (s->cfg.follows_clock && off_ns > CLOCK_OFF_NS && after_ns - before_ns < CLOCK_OFF_NS / 10)
+		s->wall_base_ns += wall_ns - known_ns; /* modulo 2^64: it may be negative */
 }
 
 static void count_unwind(struct session *s, struct unwind_totals *since)
@@ -330,6 +343,7 @@ static int cut_window(struct session *s, uint64_t end_ns)
 	job->undecided_ns = undecided_ns(s, end_ns);
 	s->aggregate = next;
 	s->window_start_ns = end_ns;
+	follow_clock(s);
 	if (job->raw_pending || job->undecided_ns)
 		s->closing = job;
 	else

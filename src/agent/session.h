@@ -43,6 +43,9 @@ struct session_config {
 	 * the most samples in the window before (agent/choice.h). 0: of all. */
 	uint64_t runtime_age_min_ns;
 	size_t runtime_process_max;
+	/* Each window begins by the wall clock of then. Otherwise the clock is read at the start alone, and a clock
+	 * that is set, or a machine that sleeps, has all later times wrong, though without gaps. */
+	bool follows_clock;
 	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
 	/** Called on the worker before on_window(): may change what a window says of its processes. NULL: nobody. */
 	void (*on_built)(void *ctx, struct window *w);

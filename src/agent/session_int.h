@@ -54,6 +54,7 @@ struct session {
 	uint64_t raw_pending;  /* samples the unwinder has, those of closing included */
 	uint64_t finished_ns;  /* of the last sample that came back: everything older has */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
+	uint64_t wall_base_ns; /* wall time at start_monotonic_ns, by the clock of the running window; the reader's */
 	uint64_t window_start_ns, expired_ns; /* monotonic */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */

@@ -268,7 +268,7 @@ int session_start(struct session *s)
 	int r;
 
 	s->start_monotonic_ns = s->window_start_ns = clock_monotonic_ns(s->cfg.clock);
-	s->start_wall_ns = clock_wall_ns(s->cfg.clock);
+	s->start_wall_ns = s->wall_base_ns = clock_wall_ns(s->cfg.clock);
 	s->aggregate->start_ns = s->start_monotonic_ns;
 	if (cpustat_read(s->cfg.host_root, &s->cpu_window) < 0)
 		s->cpu_window = (struct cpustat){ 0 };

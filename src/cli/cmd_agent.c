@@ -195,6 +195,7 @@ static int open_session(struct agent *a)
 				      .runtime_age_min_ns = o->min_duration_s * NSEC_PER_SEC,
 				      .runtime_process_max = (size_t)o->max_processes,
 				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,
+				      .follows_clock = true,
 				      .on_built = on_built,
 				      .on_window = on_window,
 				      .ctx = a };

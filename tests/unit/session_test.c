@@ -443,10 +443,12 @@ static uint64_t now_of(void *self)
 	return *(uint64_t *)self;
 }
 
-/* Set back by an hour once the session runs: that moves no window. */
+/* Set back by an hour once the session runs. */
 static uint64_t wall_for_the_test(void *self)
 {
-	return now_of(self) == BEGIN_NS ? WALL_NS : WALL_NS - 3600 * NSEC_PER_SEC;
+	uint64_t ran_ns = now_of(self) - BEGIN_NS;
+
+	return ran_ns ? WALL_NS - 3600 * NSEC_PER_SEC + ran_ns : WALL_NS;
 }
 
 static void note_end(void *ctx, const struct window *w)
@@ -458,8 +460,18 @@ static void note_end(void *ctx, const struct window *w)
 	cuts->ends_ms[cuts->count++] = (w->end_ns - WALL_NS) / NSEC_PER_MSEC;
 }
 
+static void note_times(void *ctx, const struct window *w)
+{
+	struct cuts *cuts = ctx;
+
+	assert_true(cuts->count + 2 <= ARRAY_SIZE(cuts->ends_ms));
+	cuts->ends_ms[cuts->count++] = (w->start_ns + 3600 * NSEC_PER_SEC - WALL_NS) / NSEC_PER_MSEC;
+	cuts->ends_ms[cuts->count++] = (w->end_ns + 3600 * NSEC_PER_SEC - WALL_NS) / NSEC_PER_MSEC;
+}
+
 /* Windows of five seconds: @steps_ms are when the caller comes, up to a 0, @stop_ms when it stops. */
-static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration_ms, struct cuts *out)
+static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration_ms, bool follows_clock,
+		   struct cuts *out)
 {
 	uint64_t now_ns = BEGIN_NS;
 	const struct clock clock = { .monotonic_ns = now_of, .wall_ns = wall_for_the_test, .self = &now_ns };
@@ -471,7 +483,8 @@ static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration
 					    .host_root = "",
 					    .window_ns = 5 * NSEC_PER_SEC,
 					    .duration_ns = duration_ms * NSEC_PER_MSEC,
-					    .on_window = note_end,
+					    .follows_clock = follows_clock,
+					    .on_window = follows_clock ? note_times : note_end,
 					    .ctx = out };
 	struct recording *r = NULL;
 	struct session *s = NULL;
@@ -516,11 +529,25 @@ static void windows_end_on_a_grid(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		print_message("  %s\n", cases[i].name);
-		cut_at(cases[i].steps_ms, cases[i].stop_ms, cases[i].duration_ms, &cuts);
+		cut_at(cases[i].steps_ms, cases[i].stop_ms, cases[i].duration_ms, false, &cuts);
 		assert_int_equal(cuts.count, cases[i].count);
 		for (size_t k = 0; k < cuts.count; k++)
 			assert_int_equal(cuts.ends_ms[k], cases[i].ends_ms[k]);
 	}
+}
+
+/* Set back by an hour in the first window: that keeps its time, the next ones have the new. */
+static void windows_follow_the_clock(void **state)
+{
+	static const uint64_t steps_ms[] = { 5100, 10003, 15001, 0 };
+	static const uint64_t want_ms[] = { 3600000, 3605000, 5000, 10000, 10000, 15000 };
+	struct cuts cuts;
+
+	(void)state;
+	cut_at(steps_ms, 15002, 0, true, &cuts);
+	assert_int_equal(cuts.count, ARRAY_SIZE(want_ms));
+	for (size_t i = 0; i < cuts.count; i++)
+		assert_int_equal(cuts.ends_ms[i], want_ms[i]);
 }
 
 int main(void)
@@ -529,6 +556,7 @@ int main(void)
 		cmocka_unit_test(an_exec_ends_the_old_names), cmocka_unit_test(whole_stacks_are_proven),
 		cmocka_unit_test(raw_samples_are_finished),   cmocka_unit_test(waits_are_counted_or_lost),
 		cmocka_unit_test(a_bad_recording_is_refused), cmocka_unit_test(windows_end_on_a_grid),
+		cmocka_unit_test(windows_follow_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
