@@ -483,6 +483,7 @@ static bool add_base(struct call *call, struct flame *f)
 
 	if (!f->compares)
 		return true;
+	must(f->main.made);
 	sample = buf_str(&f->main.made->sample);
 	find_made(call, &f->base, "base-snapshot", sample);
 	if (!add_up(call, &f->base, "base-snapshot", sample, &f->groups))
