@@ -38,7 +38,10 @@ def heads(file, fields="comm,event"):
 
 
 def by_function(profile):
-    return Counter(s.leaf for s in profile.samples)
+    found = Counter()
+    for s in profile.samples:
+        found[s.leaf] += s.values[0]
+    return found
 
 
 def text_and_data():
@@ -57,7 +60,10 @@ def text_and_data():
         tap.ok(total(p.samples) == len(wanted) > 100, f"{what}: as many samples as perf has", f"{total(p.samples)} of {len(wanted)}")
         tap.ok(sum(s.values[1] for s in p.samples) == periods, f"{what}: the sum of all periods", f"{periods} ns")
         tap.ok(p.types[1][1] == "nanoseconds" and p.types[1][0].startswith("cpu-clock"), f"{what}: the column", f"{p.types}")
-    chains = [Counter(tuple(s.names) for s in p.samples) for p in (data, words)]
+    chains = [Counter(), Counter()]
+    for chain, p in zip(chains, (data, words)):
+        for s in p.samples:
+            chain[tuple(s.names)] += s.values[0]
     same = sum((chains[0] & chains[1]).values())
     tap.ok(same >= 0.97 * len(wanted), "the same stacks both ways, but for calls that never return and what has no name", f"{same} of {len(wanted)} {list((chains[0] - chains[1]).items())[:2]} {list((chains[1] - chains[0]).items())[:2]}")
     leaves = [by_function(p) for p in (data, words)]
@@ -123,15 +129,18 @@ def layouts():
         file = recorded(name, *args, time=2)
         if not file:
             continue
-        wanted = Counter(words[-1] for words in heads(file))
+        samples = heads(file, "comm,period,event")
+        wanted = Counter()
+        for *_, period, event in samples:
+            wanted[event] += int(period)
         with open(path("layout.txt"), "w") as f:
             f.write(script(file, *fields))
         for p in (converted(file), converted(path("layout.txt"))):
             if p:
-                found = Counter({kind: sum(1 for s in p.samples if s.values[i + 1]) for i, (kind, _) in enumerate(p.types[1:])})
-                tap.ok(total(p.samples) == sum(wanted.values()), f"{name}: as many samples as perf has", f"{total(p.samples)}")
+                found = Counter({kind: sum(s.values[i + 1] for s in p.samples) for i, (kind, _) in enumerate(p.types[1:])})
+                tap.ok(total(p.samples) == len(samples), f"{name}: as many samples as perf has", f"{total(p.samples)}")
                 tap.ok({k.split(":")[0]: v for k, v in found.items() if v} == {k.split(":")[0]: v for k, v in wanted.items()},
-                       f"{name}: by event", f"{dict(found)} {dict(wanted)}")
+                       f"{name}: the periods of each event", f"{dict(found)} {dict(wanted)}")
 
 
 def jit():
@@ -143,7 +152,9 @@ def jit():
         dumps = re.findall(r"/tmp/jit-\d+\.dump", script(file, "--show-mmap-events") if file else "")
         p = converted(file) if file else None
         if p:
-            found = Counter(n for s in p.samples for n in s.names if n.endswith("_loop"))
+            found = Counter()
+            for s in p.samples:
+                found.update({n: s.values[0] for n in s.names if n.endswith("_loop")})
             every = [n for n in ("first_loop", "second_loop", "moved_loop") if found[n] > 0.05 * total(p.samples)]
             if clock:
                 tap.ok(len(every) == 3, "jitdump: each function by its time", f"{dict(found)} of {total(p.samples)}")
