@@ -314,7 +314,8 @@ static size_t active_profile(const struct model *m, const struct codec_options *
 
 static void write_file(struct writer *o, const struct codec_options *options)
 {
-	struct str title = str_of(o->w->command && *o->w->command ? o->w->command : o->w->host);
+	const char *own = o->w->command && *o->w->command ? o->w->command : o->w->host;
+	struct str title = str_of(options->title ? options->title : own);
 	struct json_out j = { .out = o->out };
 
 	json_out_begin(&j, '{');
