@@ -101,6 +101,18 @@ const struct codec *codec_sniff(struct str bytes);
 /** codec_stopped - whether limits->stop says so. @done: bytes that are taken in, of those that the decoder was given.
  */
 bool codec_stopped(const struct codec_limits *limits, uint64_t done);
+/**
+ * codec_unpack - the bytes of a file with gzip taken off, if there was any
+ * @own_max: most bytes that the format takes; limits->expanded_max may be less, 0 is no less
+ * @room: uninitialized; what was unpacked stays there, for the caller to release, also on failure
+ *
+ * Return: 0 and *out, which is of @bytes or of @room; -E2BIG, also of bytes that were not packed; -EBADMSG; -ENOMEM;
+ * @error filled on failure.
+ */
+int codec_unpack(struct str bytes, const struct codec_limits *limits, size_t own_max, struct buf *room, struct str *out,
+		 struct codec_error *error) warn_unused;
+/** codec_next_line - the next line of a text, without its end (LF or CRLF). Return: false at the end. */
+bool codec_next_line(struct str *rest, struct str *out);
 /** codec_text - @text without what is beyond limits->text_max, cut between characters. */
 struct str codec_text(const struct codec_limits *limits, struct str text);
 /** codec_lose - add to the line about what is left out, behind "; " when there is one; what has no room is not said.

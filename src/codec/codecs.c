@@ -8,6 +8,7 @@
 #include "codec/cpuprofile.h"
 #include "codec/firefox.h"
 #include "codec/folded.h"
+#include "codec/gzip.h"
 #include "codec/jfr.h"
 #include "codec/otlp.h"
 #include "codec/perf_data.h"
@@ -86,6 +87,39 @@ bool codec_stopped(const struct codec_limits *limits, uint64_t done)
 	if (limits->done)
 		*limits->done = done;
 	return limits->stop && limits->stop(limits->stop_ctx);
+}
+
+int codec_unpack(struct str bytes, const struct codec_limits *limits, size_t own_max, struct buf *room, struct str *out,
+		 struct codec_error *error)
+{
+	size_t max = MIN(limits->expanded_max ? limits->expanded_max : own_max, own_max);
+	int r;
+
+	*room = (struct buf)BUF_INIT(max);
+	*out = bytes;
+	if (!gzip_is(bytes)) {
+		if (bytes.len <= max)
+			return 0;
+		codec_fail(error, max, false, "larger than %zu bytes", max);
+		return -E2BIG;
+	}
+	r = gzip_unpack(bytes, max, 0, room);
+	*out = buf_str(room);
+	if (r < 0)
+		codec_fail(error, 0, false, "%s",
+			   r == -EBADMSG ? "damaged gzip data"
+			   : r == -E2BIG ? "gzip data expands too far"
+					 : "out of memory");
+	return r;
+}
+
+bool codec_next_line(struct str *rest, struct str *out)
+{
+	if (!rest->len || !str_next(rest, '\n', out))
+		return false;
+	if (out->len && out->ptr[out->len - 1] == '\r')
+		out->len--;
+	return true;
 }
 
 struct str codec_text(const struct codec_limits *limits, struct str text)

@@ -154,16 +154,6 @@ static bool take_count(struct str *line, struct count *out)
 	return true;
 }
 
-/* The next line without its end (LF or CRLF). Return: false at the end. */
-static bool next_line(struct str *rest, struct str *out)
-{
-	if (!rest->len || !str_next(rest, '\n', out))
-		return false;
-	if (out->len && out->ptr[out->len - 1] == '\r')
-		out->len--;
-	return true;
-}
-
 /* "# text", and a line with a '#' in front that has no count: a stack may begin with that byte, too. */
 static bool is_comment(struct str line)
 {
@@ -180,7 +170,7 @@ static bool all_pairs(struct str text)
 	bool any = false;
 	struct count count;
 
-	while (next_line(&text, &line)) {
+	while (codec_next_line(&text, &line)) {
 		if (is_comment(line) || !take_count(&line, &count))
 			continue;
 		if (!take_count(&line, &count))
@@ -295,7 +285,7 @@ static int read_text(struct folded_in *in, struct str text)
 	if (in->is_pair)
 		r = model_add_value_type(in->m, STR(FOLDED_BEFORE), STR("count"));
 	r = r ? r : model_add_value_type(in->m, STR("samples"), STR("count"));
-	while (r == 0 && next_line(&text, &line)) {
+	while (r == 0 && codec_next_line(&text, &line)) {
 		in->line++;
 		if (drop_blanks(line).len && !is_comment(line))
 			r = read_line(in, line);
@@ -376,7 +366,7 @@ static int sniff(struct str bytes)
 		return 1;
 	if (memchr(text.len ? text.ptr : "", 0, text.len))
 		return 0;
-	while (next_line(&text, &line))
+	while (codec_next_line(&text, &line))
 		if (drop_blanks(line).len && !is_comment(line))
 			return take_count(&line, &count) || !text.ptr;
 	return 0;

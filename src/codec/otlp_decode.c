@@ -2,7 +2,6 @@
 /* Reading OTLP profiles. The dictionary stands behind the profiles, so the first pass finds its rows and the headers of
  * all profiles, then its rows become those of the model, and the last pass reads samples. Nothing is allocated from a
  * number that the file only claims. */
-#include "codec/gzip.h"
 #include "codec/otlp_in.h"
 #include "codec/pprof.h"
 
@@ -281,24 +280,11 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 static int decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
 			  struct codec_error *error)
 {
-	size_t expanded_max = MIN(limits->expanded_max ? limits->expanded_max : OTLP_EXPANDED_MAX, OTLP_EXPANDED_MAX);
-	scoped(buf_release) struct buf expanded = BUF_INIT(expanded_max);
-	int r;
+	scoped(buf_release) struct buf room;
+	struct str plain;
+	int r = codec_unpack(bytes, limits, OTLP_EXPANDED_MAX, &room, &plain, error);
 
-	if (!gzip_is(bytes)) {
-		if (bytes.len <= expanded_max)
-			return decode_plain(bytes, limits, out, error);
-		codec_fail(error, expanded_max, false, "larger than %zu bytes", expanded_max);
-		return -E2BIG;
-	}
-	r = gzip_unpack(bytes, expanded_max, 0, &expanded);
-	if (r == 0)
-		return decode_plain(buf_str(&expanded), limits, out, error);
-	codec_fail(error, 0, false, "%s",
-		   r == -EBADMSG ? "damaged gzip data"
-		   : r == -E2BIG ? "gzip data expands too far"
-				 : "out of memory");
-	return r;
+	return r ? r : decode_plain(plain, limits, out, error);
 }
 
 static int decode(struct str bytes, struct window *out, struct codec_error *error)

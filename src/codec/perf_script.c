@@ -363,16 +363,6 @@ static int take_line(struct script *s, struct window *w, struct str line)
 	return 0;
 }
 
-/* The next line without its end (LF or CRLF). Return: false at the end. */
-static bool next_line(struct str *rest, struct str *out)
-{
-	if (!rest->len || !str_next(rest, '\n', out))
-		return false;
-	if (out->len && out->ptr[out->len - 1] == '\r')
-		out->len--;
-	return true;
-}
-
 static int look_at_limits(struct script *s, uint64_t done)
 {
 	if (s->line % LINES_STEP == 0 && codec_stopped(s->limits, done))
@@ -391,7 +381,7 @@ static int find_events(struct script *s, struct str text)
 	size_t column;
 	int r = 0;
 
-	while (r == 0 && next_line(&text, &line)) {
+	while (r == 0 && codec_next_line(&text, &line)) {
 		parsed.head = (struct perf_head){ 0 };
 		if (line.len && line.ptr[0] != '\t' && perf_line_parse(line, &parsed) == PERF_LINE_HEAD &&
 		    (parsed.head.event.len || parsed.head.has_period))
@@ -418,7 +408,7 @@ static int read_text(struct script *s, struct window *w, struct str text)
 	struct str line;
 	int r = fail_memory(s, find_events(s, text));
 
-	while (r == 0 && next_line(&text, &line)) {
+	while (r == 0 && codec_next_line(&text, &line)) {
 		s->line++;
 		r = fail_memory(s, take_line(s, w, line));
 		r = r ? r : look_at_limits(s, all - text.len);
@@ -476,7 +466,7 @@ static int sniff(struct str bytes)
 
 	if (memchr(text.len ? text.ptr : "", 0, text.len))
 		return 0;
-	while (next_line(&text, &line)) {
+	while (codec_next_line(&text, &line)) {
 		switch (perf_line_parse(line, &parsed)) {
 		case PERF_LINE_BLANK:
 		case PERF_LINE_COMMENT:
@@ -490,7 +480,7 @@ static int sniff(struct str bytes)
 		default:
 			return 0;
 		}
-		return next_line(&text, &line) && line.len && line.ptr[0] == '\t' &&
+		return codec_next_line(&text, &line) && line.len && line.ptr[0] == '\t' &&
 		       perf_line_parse(line, &parsed) == PERF_LINE_FRAME && parsed.frame.name.len;
 	}
 	return 0;

@@ -130,26 +130,14 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 int pprof_decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
 			 struct codec_error *error)
 {
-	size_t expanded_max = limits->expanded_max ? limits->expanded_max : PPROF_EXPANDED_MAX;
-	scoped(buf_release) struct buf expanded = BUF_INIT(MIN(expanded_max, PPROF_EXPANDED_MAX));
-	int r;
+	scoped(buf_release) struct buf room;
+	struct str plain;
+	int r = codec_unpack(bytes, limits, PPROF_EXPANDED_MAX, &room, &plain, error);
 
-	if (!gzip_is(bytes)) {
-		if (bytes.len <= expanded.max)
-			return decode_plain(bytes, limits, out, error);
-		codec_fail(error, expanded.max, false, "larger than %zu bytes", expanded.max);
-		return -E2BIG;
-	}
-	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
-	if (r == 0) {
-		r = decode_plain(buf_str(&expanded), limits, out, error);
-		if (r == -EBADMSG && codec_legacy.sniff(buf_str(&expanded))) /* packed too: only now does it show */
-			r = codec_legacy.decode_limited(buf_str(&expanded), limits, out, error);
+	if (r < 0)
 		return r;
-	}
-	codec_fail(error, 0, false, "%s",
-		   r == -EBADMSG ? "damaged gzip data"
-		   : r == -E2BIG ? "gzip data expands too far"
-				 : "out of memory");
+	r = decode_plain(plain, limits, out, error);
+	if (r == -EBADMSG && gzip_is(bytes) && codec_legacy.sniff(plain)) /* packed too: only now does it show */
+		r = codec_legacy.decode_limited(plain, limits, out, error);
 	return r;
 }

@@ -265,20 +265,11 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 static int decode_limited(struct str bytes, const struct codec_limits *limits, struct window *out,
 			  struct codec_error *error)
 {
-	size_t expanded_max = limits->expanded_max ? limits->expanded_max : PPROF_EXPANDED_MAX;
-	scoped(buf_release) struct buf expanded = BUF_INIT(MIN(expanded_max, PPROF_EXPANDED_MAX));
-	int r;
+	scoped(buf_release) struct buf room = BUF_INIT(0);
+	struct str plain = bytes;
+	int r = gzip_is(bytes) ? codec_unpack(bytes, limits, PPROF_EXPANDED_MAX, &room, &plain, error) : 0;
 
-	if (!gzip_is(bytes))
-		return decode_plain(bytes, limits, out, error);
-	r = gzip_unpack(bytes, expanded.max, 0, &expanded);
-	if (r == 0)
-		return decode_plain(buf_str(&expanded), limits, out, error);
-	codec_fail(error, 0, false, "%s",
-		   r == -EBADMSG ? "damaged gzip data"
-		   : r == -E2BIG ? "gzip data expands too far"
-				 : "out of memory");
-	return r;
+	return r ? r : decode_plain(plain, limits, out, error);
 }
 
 static int decode(struct str bytes, struct window *out, struct codec_error *error)
