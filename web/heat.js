@@ -3,7 +3,8 @@
 import { makeElement, placeBeside } from './around.js';
 import { STOPS, axisMarks, colourOf, rampOf } from './blocks.js';
 
-const AXIS = 20;
+/** The height of the axis above the cells. */
+export const AXIS = 20;
 const AREA_MAX = 8e6; // pixels: beyond it a canvas has one pixel for each of CSS
 const PAGE_ROWS = 10;
 
@@ -23,6 +24,34 @@ export function showTip(tip, event, lines) {
 	tip.replaceChildren(makeElement('b', '', lines[0]), ...lines.slice(1).map((line) => makeElement('span', '', line)));
 	tip.hidden = false;
 	placeBeside(tip, event);
+}
+
+/** What the style sheet says of a heat map's colours, in the theme of now. */
+export function coloursOf(box) {
+	const style = getComputedStyle(box);
+	return { ramp: rampOf(Array.from({ length: STOPS }, (_, i) => style.getPropertyValue(`--heat-${i}`))), outline: style.getPropertyValue('--outline'),
+		text: style.getPropertyValue('--quiet'), back: style.getPropertyValue('--back') };
+}
+
+/**
+ * Marks of time above the columns of a heat map that begin at @left and end at @right.
+ * @param {CanvasRenderingContext2D} context
+ * @param {{ start: number, step: number, columns: number }} of
+ * @param {number} left
+ * @param {number} right
+ * @param {string} colour
+ */
+export function drawTimeAxis(context, of, left, right, colour) {
+	const wide = (right - left) / of.columns;
+	context.font = '11px system-ui, sans-serif';
+	context.fillStyle = colour;
+	context.textBaseline = 'top';
+	for (const [at, label] of axisMarks(of, right - left)) {
+		const x = left + at * wide;
+		if (x + context.measureText(label).width + 4 > right) continue;
+		context.fillRect(Math.round(x), AXIS - 6, 1, 6);
+		context.fillText(label, Math.round(x) + 3, 2);
+	}
 }
 
 export class HeatMap {
@@ -75,12 +104,6 @@ export class HeatMap {
 		return AXIS + row * this.rowHeight;
 	}
 
-	colours() {
-		const style = getComputedStyle(this.box);
-		return { ramp: rampOf(Array.from({ length: STOPS }, (_, i) => style.getPropertyValue(`--heat-${i}`))), outline: style.getPropertyValue('--outline'),
-			text: style.getPropertyValue('--quiet'), back: style.getPropertyValue('--back') };
-	}
-
 	draw() {
 		const { blocks, canvas } = this;
 		const [width, height] = [this.box.clientWidth, this.box.clientHeight];
@@ -90,24 +113,11 @@ export class HeatMap {
 		canvas.height = Math.round(height * ratio);
 		const context = canvas.getContext('2d');
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		const colours = this.colours();
-		this.drawAxis(context, width, colours);
+		const colours = coloursOf(this.box);
+		drawTimeAxis(context, blocks, 0, width, colours.text);
 		this.drawCells(context, width, colours);
 		if (document.activeElement === this.box || this.dragging) this.outline(context, this.row, this.first, this.last, colours);
 		if (this.hover && !this.dragging) this.outline(context, this.hover.row, this.hover.at, this.hover.at, colours);
-	}
-
-	drawAxis(context, width, { text }) {
-		const wide = width / this.blocks.columns;
-		context.font = '11px system-ui, sans-serif';
-		context.fillStyle = text;
-		context.textBaseline = 'top';
-		for (const [at, label] of axisMarks(this.blocks, width)) {
-			const x = at * wide;
-			if (x + context.measureText(label).width + 4 > width) continue;
-			context.fillRect(Math.round(x), AXIS - 6, 1, 6);
-			context.fillText(label, Math.round(x) + 3, 2);
-		}
 	}
 
 	drawCells(context, width, { ramp }) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When in the second it costs what: a column for each second, painted upwards in steps of 20 ms, walked by arrow keys. What
 // is chosen is one stretch of time, from one cell to another, over any number of seconds.
-import { STOPS, axisMarks, colourOf, rampOf, scaleOf } from './blocks.js';
-import { showTip } from './heat.js';
+import { colourOf, scaleOf } from './blocks.js';
+import { AXIS, coloursOf, drawTimeAxis, showTip } from './heat.js';
 
-const AXIS = 20;
 const GUTTER = 50;
 const ROW_HEIGHTS = [6, 12]; // as the window has room
 const BELOW = 110; // what stands below the map: pixels
@@ -145,12 +144,6 @@ export class SecondsMap {
 		return [GUTTER + Math.floor(at / rows) * this.wide(), AXIS + (rows - 1 - (at % rows)) * this.rowHeight];
 	}
 
-	colours() {
-		const style = getComputedStyle(this.box);
-		return { ramp: rampOf(Array.from({ length: STOPS }, (_, i) => style.getPropertyValue(`--heat-${i}`))), outline: style.getPropertyValue('--outline'),
-			text: style.getPropertyValue('--quiet'), back: style.getPropertyValue('--back') };
-	}
-
 	fit(canvas) {
 		const ratio = window.devicePixelRatio || 1;
 		canvas.width = Math.round(this.box.clientWidth * ratio);
@@ -164,7 +157,7 @@ export class SecondsMap {
 	paint() {
 		if (!this.seconds || !this.box.clientWidth) return;
 		const context = this.fit(this.picture);
-		const { ramp, text } = this.colours();
+		const { ramp, text } = coloursOf(this.box);
 		this.paintAxes(context, text);
 		const { seconds } = this;
 		const wide = this.wide();
@@ -180,16 +173,7 @@ export class SecondsMap {
 
 	paintAxes(context, text) {
 		const { seconds } = this;
-		context.font = '11px system-ui, sans-serif';
-		context.fillStyle = text;
-		context.textBaseline = 'top';
-		const width = this.box.clientWidth;
-		for (const [at, label] of axisMarks({ start: seconds.start, step: 1000, columns: seconds.columns }, width - GUTTER)) {
-			const x = GUTTER + at * this.wide();
-			if (x + context.measureText(label).width + 4 > width) continue;
-			context.fillRect(Math.round(x), AXIS - 6, 1, 6);
-			context.fillText(label, Math.round(x) + 3, 2);
-		}
+		drawTimeAxis(context, { start: seconds.start, step: 1000, columns: seconds.columns }, GUTTER, this.box.clientWidth, text);
 		context.textBaseline = 'middle';
 		context.textAlign = 'right';
 		for (let i = 0; i < MARKS; i++) {
@@ -203,7 +187,7 @@ export class SecondsMap {
 		if (!this.seconds || !this.box.clientWidth || !this.picture.width) return;
 		const context = this.fit(this.canvas);
 		context.drawImage(this.picture, 0, 0, this.box.clientWidth, this.box.clientHeight);
-		const colours = this.colours();
+		const colours = coloursOf(this.box);
 		if (document.activeElement === this.box || this.dragging) this.outline(context, this.first, this.last, colours);
 		if (this.hover && !this.dragging) this.outline(context, ...this.stretchOf(this.hover, this.hover), colours);
 	}
