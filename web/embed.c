@@ -2,97 +2,34 @@
 /* Build step: the modules of web/ as one classic script, the style sheet and the page, written as C arrays.
  *
  *   embed OUT.c PAGE.html STYLE.css MODULE.js...
- *   embed --files OUT.c FILE...
+ *   embed --files OUT.c MODULE.js... -- FILE...
  *   embed --script OUT.c NAME FILE.js
  *
- * The second form writes files as they are: what the collector serves. The third writes one classic script, as
- * web_NAME, without indentation and comments. Otherwise:
+ * The second form writes what the collector serves: modules with all that they import (bundle.h), and files as they
+ * are. The third writes one classic script, as web_NAME, without indentation and comments. The first makes the page
+ * that is one file:
  *
  * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines
  * that are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
  * script and style, as "sha256-" and base64 (CSP level 3, section 2.3.1). SHA-256 is FIPS 180-4. */
-#include <errno.h>
+#include "web/bundle.h"
+#include "web/embed_text.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct text {
-	char *ptr;
-	size_t len;
-};
-
-static void die(const char *what, const char *path)
-{
-	fprintf(stderr, "embed: %s: %s: %s\n", path, what, strerror(errno));
-	exit(1);
-}
-
-static void text_add(struct text *t, const char *bytes, size_t size)
-{
-	t->ptr = realloc(t->ptr, t->len + size + 1);
-	if (!t->ptr)
-		die("out of memory", "-");
-	memcpy(t->ptr + t->len, bytes, size);
-	t->len += size;
-	t->ptr[t->len] = 0;
-}
-
-static struct text read_file(const char *path)
-{
-	struct text t = { NULL, 0 };
-	char part[65536];
-	size_t n;
-	FILE *f = fopen(path, "rb");
-
-	if (!f)
-		die("cannot open", path);
-	text_add(&t, "", 0);
-	while ((n = fread(part, 1, sizeof(part), f)) > 0)
-		text_add(&t, part, n);
-	if (ferror(f))
-		die("cannot read", path);
-	fclose(f);
-	return t;
-}
-
-static bool starts(const char *line, size_t len, const char *word)
-{
-	return len >= strlen(word) && !memcmp(line, word, strlen(word));
-}
-
-/* One line without what the page does not need; false: nothing of it. */
-static bool trim_line(const char **line, size_t *len, bool *in_comment)
-{
-	while (*len && (**line == '\t' || **line == ' ')) {
-		++*line;
-		--*len;
-	}
-	while (*len && ((*line)[*len - 1] == ' ' || (*line)[*len - 1] == '\t'))
-		--*len;
-	if (*in_comment) {
-		*in_comment = !(*len >= 2 && !memcmp(*line + *len - 2, "*/", 2));
-		return false;
-	}
-	if (starts(*line, *len, "/*")) {
-		*in_comment = !(*len >= 4 && !memcmp(*line + *len - 2, "*/", 2));
-		return false;
-	}
-	return *len && !starts(*line, *len, "//");
-}
-
 static void add_source(struct text *out, const char *path, bool is_module)
 {
 	struct text in = read_file(path);
 	bool in_comment = false;
+	const char *line;
+	size_t len, at = 0;
 
-	for (size_t at = 0; at < in.len;) {
-		const char *line = in.ptr + at, *end = memchr(line, '\n', in.len - at);
-		size_t len = end ? (size_t)(end - line) : in.len - at;
-
-		at += len + 1;
-		if (!trim_line(&line, &len, &in_comment) || (is_module && starts(line, len, "import ")))
+	while (next_line(&in, &at, &in_comment, &line, &len)) {
+		if (is_module && starts(line, len, "import "))
 			continue;
 		if (is_module && starts(line, len, "export ")) {
 			line += 7;
@@ -212,34 +149,40 @@ static void write_bytes(FILE *out, const char *name, const struct text *t)
 	fprintf(out, "\n};\nconst size_t web_%s_size = sizeof(web_%s);\n", name, name);
 }
 
-static const char *base_name(const char *path)
+static void write_file(FILE *out, int index, const struct text *t)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
+	fprintf(out, "static const unsigned char file_%d[] = {", index);
+	for (size_t k = 0; k < t->len; k++)
+		fprintf(out, "%s%u,", k % 24 ? "" : "\n", (unsigned char)t->ptr[k]);
+	fprintf(out, "\n};\nstatic const char etag_%d[] = \"\\\"", index);
+	print_hash(out, t);
+	fprintf(out, "\\\"\";\n");
 }
 
 static int embed_files(const char *path, char **files, int count)
 {
 	FILE *out = fopen(path, "wb");
+	bool is_bundle = true;
 
 	if (!out)
 		die("cannot open", path);
 	fprintf(out, "#include \"web/assets.h\"\n\n");
 	for (int i = 0; i < count; i++) {
-		struct text t = read_file(files[i]);
+		struct text t;
 
-		fprintf(out, "static const unsigned char file_%d[] = {", i);
-		for (size_t k = 0; k < t.len; k++)
-			fprintf(out, "%s%u,", k % 24 ? "" : "\n", (unsigned char)t.ptr[k]);
-		fprintf(out, "\n};\nstatic const char etag_%d[] = \"\\\"", i);
-		print_hash(out, &t);
-		fprintf(out, "\\\"\";\n");
+		if (!strcmp(files[i], "--")) {
+			is_bundle = false;
+			continue;
+		}
+		t = is_bundle ? bundle(files[i]) : read_file(files[i]);
+		write_file(out, i, &t);
 		free(t.ptr);
 	}
 	fprintf(out, "\nconst struct web_file web_files[] = {\n");
 	for (int i = 0; i < count; i++)
-		fprintf(out, "\t{ \"%s\", file_%d, sizeof(file_%d), etag_%d },\n", base_name(files[i]), i, i, i);
+		if (strcmp(files[i], "--"))
+			fprintf(out, "\t{ \"%s\", file_%d, sizeof(file_%d), etag_%d },\n", base_name(files[i]), i, i,
+				i);
 	fprintf(out, "\t{ 0 },\n};\n");
 	if (fclose(out))
 		die("cannot write", path);

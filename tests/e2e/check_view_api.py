@@ -302,13 +302,13 @@ def hostile(c):
 
 
 def files(c):
-    script = c.get("/ui/data.js")
+    script = c.get("/ui/app.js")
     tap.ok(script.status == 200 and script.headers["Content-Type"].startswith("text/javascript") and b"decodeProfile" in script.body, "a module", script.status)
     policy = script.headers["Content-Security-Policy"]
     tap.ok("default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy, "a strict policy", policy)
-    again = c.get("/ui/data.js", **{"If-None-Match": script.headers["ETag"]})
+    again = c.get("/ui/app.js", **{"If-None-Match": script.headers["ETag"]})
     tap.ok(again.status == 304 and not again.body, "its ETag: 304", again)
-    for name in ("..%2fdata.js", ".git", "data.js%00", "meson.build", "nope.js", "a/b.js"):
+    for name in ("..%2fapp.js", ".git", "app.js%00", "data.js", "meson.build", "nope.js", "a/b.js"):
         tap.ok(c.get("/ui/" + name).status in (400, 404), f"/ui/{name} is not served", c.get("/ui/" + name))
 
 
@@ -549,7 +549,7 @@ def signs_in(folder):
         secrets[scope] = hearth("token", "create", "--data-dir", folder, "--scope", scope).stdout.strip()
     with Collector(folder=folder) as c:
         origin = {"Origin": c.url}
-        tap.ok(c.get("/api/v1/services").status == 401 and c.get("/ui/data.js").status == 200, "what files ask needs a token, they do not")
+        tap.ok(c.get("/api/v1/services").status == 401 and c.get("/ui/app.js").status == 200, "what files ask needs a token, they do not")
         session = get(c, "session")
         tap.ok(session == {"needs_token": True, "scopes": []}, "the session says so", session)
         wrong = c.ask("POST", "/api/v1/session", b'{"token": "no"}', origin)

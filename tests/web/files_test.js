@@ -2,7 +2,6 @@
 // Exports and the reading of dropped files: what is written reads back equal; hostile files end in words.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { FrameTable, profileOfJson } from '../../web/data.js';
 import { FileSource, readFile, readFolded } from '../../web/file.js';
@@ -211,18 +210,4 @@ test('what is asked for, in an address', () => {
 		assert.ok(parsed.part === null && parsed.from === 'now-1h');
 	}
 	assert.equal(shownName('f_[k]'), 'f');
-});
-
-test('every module of the page is asked for at once, not in the rounds in which they name each other', () => {
-	const page = readFileSync(new URL('../../web/index.html', import.meta.url), 'utf8');
-	const found = new Set();
-	const walk = (name) => {
-		for (const [, next] of readFileSync(new URL('../../web/' + name, import.meta.url), 'utf8').matchAll(/^(?:import|export) .*from '\.\/([\w.]+)'/gm)) {
-			if (found.has(next)) continue;
-			found.add(next);
-			walk(next);
-		}
-	};
-	walk('app.js');
-	assert.deepEqual([...page.matchAll(/modulepreload" href="ui\/([\w.]+)"/g)].map((m) => m[1]), [...found].sort());
 });
