@@ -9,7 +9,7 @@ import { HeatPage } from './heat_page.js';
 import { HostsPage } from './hosts_page.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
-import { ProfilePage } from './profile_page.js';
+import { AskedGraph, ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, NOBODY, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
 import { startServerWorker, warmDecoder } from './server.js';
 import { ServicesPage } from './services_page.js';
@@ -55,13 +55,25 @@ async function askShown() {
 	}
 }
 
+const defaultsOf = (shown) => (shown ? selectionOfFiles(shown) : DEFAULT_SELECTION);
+
+/** What is shown, and its graph: the collector works on it while the page is built. */
+async function askFirst() {
+	const shown = await askShown();
+	const selection = parseSelection(location.hash, defaultsOf(shown));
+	return { shown, asked: selection.page === 'profile' ? new AskedGraph(selection, viewPart(location.hash)) : null };
+}
+
 class App {
-	/** @param {ShownFiles | null} shown two files at most, instead of services in time */
-	constructor(shown) {
+	/**
+	 * @param {ShownFiles | null} shown two files at most, instead of services in time
+	 * @param {AskedGraph | null} asked
+	 */
+	constructor(shown, asked) {
 		this.turn = 0;
 		this.cancel = new AbortController();
 		this.shown = shown;
-		this.defaults = shown ? selectionOfFiles(shown) : DEFAULT_SELECTION;
+		this.defaults = defaultsOf(shown);
 		this.pages = !shown ? PAGES : shown.base ? ['profile', 'compare', 'files'] : ['profile', 'files'];
 		if (shown) document.body.dataset.of = 'files';
 		this.selection = this.readSelection();
@@ -71,7 +83,7 @@ class App {
 		};
 		this.viewer = new Viewer(null, this.address);
 		this.services = new ServicesPage(this);
-		this.profile = new ProfilePage(this);
+		this.profile = new ProfilePage(this, asked);
 		this.heat = new HeatPage(this);
 		this.hosts = new HostsPage(this);
 		this.live = new LivePage(this);
@@ -310,8 +322,8 @@ class App {
 }
 
 try {
-	const [shown] = await Promise.all([askShown(), takeViewerMarkup()]);
-	const app = new App(shown);
+	const [{ shown, asked }] = await Promise.all([askFirst(), takeViewerMarkup()]);
+	const app = new App(shown, asked);
 	window.__app = app;
 	window.__viewer = app.viewer;
 	await app.show();

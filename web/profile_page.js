@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One selection: what is in it (service, sample type, labels), when, and its flame graph; or two as one.
 import { byId, makeElement, shownName } from './around.js';
-import { ApiError, apiUrl, askJson, formatLabels } from './api.js';
+import { ApiError, apiUrl, askJson } from './api.js';
 import { Timeline } from './chart.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
-import { NOBODY, partTimes, whoseParams, whoseText } from './selection.js';
+import { NOBODY, partParams, partTimes, rangeParams, whoseParams, whoseText } from './selection.js';
 import { exactSpan, shortSpan } from './seconds.js';
 import { ServerSource } from './server.js';
 import { Sides } from './sides.js';
@@ -51,10 +51,43 @@ function fillNames(select, names) {
 	select.replaceChildren(...names.map((name) => new Option(shownName(name, 100), name)));
 }
 
+/** The groups that the steps of an address ask for. */
+const groupsOf = (hash) => groupsToAsk(parseHash(hash).steps);
+
+/** A graph that is asked for before the page that shows it is there. */
+export class AskedGraph {
+	/**
+	 * @param {PageSelection} selection
+	 * @param {string} view what state.js reads of the address
+	 */
+	constructor(selection, view) {
+		const grouped = groupsOf(view);
+		const params = partParams(selection);
+		this.key = JSON.stringify([params, grouped]);
+		this.cancel = new AbortController();
+		this.source = ServerSource.open('flame', params, { signal: this.cancel.signal, grouped });
+		this.source.catch(() => {}); // said by who takes it
+	}
+
+	/** The same as ServerSource.open(), when that is what was asked for; else null, and it was for nothing. */
+	take(params, { grouped, offered, signal }) {
+		if (this.key !== JSON.stringify([params, grouped])) {
+			this.cancel.abort();
+			return null;
+		}
+		signal.addEventListener('abort', () => this.cancel.abort());
+		return this.source.then((source) => Object.assign(source, { offered }));
+	}
+}
+
 export class ProfilePage {
-	/** @param {PageApp} app */
-	constructor(app) {
+	/**
+	 * @param {PageApp} app
+	 * @param {AskedGraph | null} asked
+	 */
+	constructor(app, asked) {
 		this.app = app;
+		this.asked = asked;
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
@@ -77,15 +110,12 @@ export class ProfilePage {
 	}
 
 	params() {
-		const { service, type, sample, labels, from, to } = this.app.selection;
-		return { service, type, sample, labels: formatLabels(labels), from, to, ...whoseParams(this.app.selection) };
+		return rangeParams(this.app.selection);
 	}
 
 	/** The part that is chosen, as parameters of a request. */
 	partParams() {
-		const { part, within } = this.app.selection;
-		if (within) return { ...this.params(), within: within.join('-') };
-		return part ? { ...this.params(), ...partTimes(part) } : this.params();
+		return partParams(this.app.selection);
 	}
 
 	async show(signal) {
@@ -105,7 +135,7 @@ export class ProfilePage {
 		}
 		this.key = null;
 		// What is asked of two ranges needs the first one's times.
-		const flame = isCompare ? null : ServerSource.open('flame', this.partParams(), { signal, ...this.groups() });
+		const flame = isCompare ? null : this.openGraph({ signal, ...this.groups() });
 		flame?.catch(() => {}); // said below, when the timeline is there
 		// Totals are there first: they tell when to look, before any stack is read. Files have no time.
 		if (!this.app.shown) await this.showTimeline(signal);
@@ -115,6 +145,12 @@ export class ProfilePage {
 		await (isCompare ? this.showCompared(signal) : this.showSource(await flame, null));
 		await rest;
 		this.key = key;
+	}
+
+	openGraph(options) {
+		const asked = this.asked?.take(this.partParams(), options);
+		this.asked = null;
+		return asked ?? ServerSource.open('flame', this.partParams(), options);
 	}
 
 	/** Only some processes' samples are shown, or some times: that is said, and one button away from all of them. */
@@ -174,7 +210,7 @@ export class ProfilePage {
 
 	/** What the steps of the address are grouped by, and what else a graph can be. */
 	groups() {
-		return { grouped: groupsToAsk(parseHash(this.app.address.read()).steps), offered: this.app.shown ? ['thread'] : this.offered };
+		return { grouped: groupsOf(this.app.address.read()), offered: this.app.shown ? ['thread'] : this.offered };
 	}
 
 	async showFacets(signal) {

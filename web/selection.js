@@ -108,6 +108,19 @@ export function partTimes([from, to]) {
 	return { from, to: `${to - 1}999999` };
 }
 
+/** A selection as parameters of a request, all of its time. */
+export function rangeParams(selection) {
+	const { service, type, sample, labels, from, to } = selection;
+	return { service, type, sample, labels: formatLabels(labels), from, to, ...whoseParams(selection) };
+}
+
+/** The same, of the part that is chosen. */
+export function partParams(selection) {
+	const { part, within } = selection;
+	if (within) return { ...rangeParams(selection), within: within.join('-') };
+	return part ? { ...rangeParams(selection), ...partTimes(part) } : rangeParams(selection);
+}
+
 /** The part of an address that state.js reads. */
 export function viewPart(hash) {
 	return '#' + (hash.split(/\?(.*)/s)[1] ?? '');
