@@ -16,6 +16,7 @@ const PAGES = {
 	profile: `#/profile?service=${service}&from=now-5m`,
 	compare: `#/compare?service=${service}&from=now-1m&base=before`,
 	heat: '#/heat?from=now-5m&rows=service',
+	seconds: '#/heat?from=now-2m&rows=subsecond',
 	hosts: `#/hosts?from=now-5m`,
 	live: '#/live',
 	files: '#/files',
@@ -27,7 +28,7 @@ const browser = await launchBrowser();
 for (const colorScheme of ['light', 'dark']) {
 	for (const [name, hash] of Object.entries(PAGES)) {
 		const { page, context } = await openSite(browser, url, hash, { colorScheme, viewport: { width: 1200, height: 680 } });
-		await pageShown(page, name);
+		await pageShown(page, name === 'seconds' ? 'heat' : name);
 		if (name === 'files') await page.setInputFiles('#file', file);
 		await page.waitForTimeout(name === 'live' ? 12000 : 1000); // a picture that has moved; what is drawn later
 		await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png` });
