@@ -23,20 +23,42 @@ static void add_without(struct buf *out, struct str text, struct str secret)
 	buf_adds(out, text);
 }
 
+/* "--token" or a beginning of it, with "=VALUE" or without. Of several the last one counts, and none is shown. */
+static bool names_token(struct str word, bool *has_value)
+{
+	ptrdiff_t equals = str_find(word, '=');
+	struct str name = equals < 0 ? word : str_first(word, (size_t)equals);
+
+	*has_value = equals >= 0;
+	return name.len > 2 && str_starts(STR("--token"), name);
+}
+
 static void add_words(const struct agent_options *o, struct buf *out)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(WORDS_MAX);
 	struct str words, word;
+	bool is_secret = false;
 
 	if (io_read_file("/proc/self/cmdline", &text) < 0)
 		return;
 	words = buf_str(&text);
 	for (bool is_first = true; words.len && str_next(&words, '\0', &word); is_first = false) {
+		bool has_value;
+
 		if (is_first)
 			continue;
 		if (out->len)
 			buf_addc(out, ' ');
-		add_without(out, word, o->token ? str_of(o->token) : STR(""));
+		if (is_secret) {
+			buf_adds(out, STR("***"));
+			is_secret = false;
+		} else if (names_token(word, &has_value)) {
+			buf_adds(out, has_value ? str_first(word, (size_t)str_find(word, '=') + 1) : word);
+			buf_adds(out, has_value ? STR("***") : STR(""));
+			is_secret = !has_value;
+		} else {
+			add_without(out, word, o->token ? str_of(o->token) : STR(""));
+		}
 	}
 }
 

@@ -64,9 +64,12 @@ static bool is_alive(pid_t pid)
 
 static int add_pids(struct agent *a, const char *item)
 {
-	struct str rest = str_of(item), one;
+	struct str rest = str_trim(str_of(item)), one;
 	uint64_t pid;
 
+	if (rest.len > 1 && str_starts(rest, STR("[")) &&
+	    str_ends(rest, STR("]"))) /* a list, as configuration files have it */
+		rest = str_skip(str_first(rest, rest.len - 1), 1);
 	while (str_next(&rest, ',', &one)) {
 		if (!str_trim(one).len)
 			continue;
