@@ -57,6 +57,9 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	r = input_load(&command_report, operands[0], config->from, false, &w);
 	if (r == EXIT_DONE)
 		r = value_choose(&command_report, w.model, config->value, &cfg.value);
+	if (r == EXIT_DONE && !w.model->value_type_count)
+		r = command_fail(&command_report, "%s: it has no sample types, so there is nothing to report",
+				 operands[0]);
 	if (r != EXIT_DONE)
 		return r;
 	r = config->json ? render_report_json(&w, cfg.value, &cfg.style, &text) : render_text(&w, &cfg, &text);

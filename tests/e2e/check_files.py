@@ -51,6 +51,8 @@ def packed():
             tap.ok(p and total(p.samples) == 3, f"{name} inside gzip is read ({os.path.basename(file)})", done.stderr)
     legacy = b"heap profile: 1: 100 [1: 100] @ heapprofile\n1: 100 [1: 100] @ 0x1000 0x2000\n"
     tap.ok(converted(write("legacy.gz", gzip.compress(legacy)))[1], "a legacy form inside gzip")
+    done = hearth("report", write("untyped.pb.gz", gzip.compress(b"\x32\x00")))
+    tap.ok(done.returncode == 1 and "it has no sample types" in done.stderr, "a profile without sample types: words", done.stderr)
     done = hearth("report", write("cut.folded.gz", gzip.compress(b"main;a 1\n" * 999)[:-9]))
     tap.ok(done.returncode == 1 and "gzip" in done.stderr, "damaged gzip data is said", done.stderr)
     done = hearth("report", write("bomb.folded.gz", gzip.compress(gzip.compress(b"\0" * (1100 << 20), 9), 9)))
