@@ -256,7 +256,7 @@ static size_t find_first(const struct launcher *l, const struct args *a, bool *i
 		}
 		if (str_eq(item, STR("--")))
 			return i + 1 < a->count ? i + 1 : 0;
-		if (str_eq(item, STR("-")) || is_code(l, item))
+		if (item.len == 1 || is_code(l, item)) /* "-", "+": what follows comes from elsewhere */
 			return 0;
 		*is_module = l->has_modules && item.ptr[1] != '-' && item.ptr[1] != 'W' && item.ptr[1] != 'X' &&
 			     str_ends(item, STR("m"));
