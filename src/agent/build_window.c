@@ -6,6 +6,7 @@
 #include "proc/workload.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
+#include "sampler/sampler.h"
 
 #define MODEL_STRING_BYTES_MAX MIB(256)
 #define PATIENCE_NS NSEC_PER_SEC /* for the files that the window's last samples have brought */
@@ -197,17 +198,28 @@ static int end_string(struct builder *b, enum stack_end end, uint32_t *out)
 	return model_add_string(b->m, str_n(text, (size_t)size), out);
 }
 
+#define COLUMNS_MAX 4
+#define WAIT_COLUMNS 2
+
 struct values { /* columns as start_model() has them */
-	int64_t at[4];
+	int64_t at[COLUMNS_MAX];
 };
 
 /* @count: of its samples, for this row; a wait is a row as it is. */
 static struct values sample_values(const struct builder *b, const struct aggregate_sample *s, uint32_t count)
 {
-	if (!s->is_wait)
-		return (struct values){ { count, (int64_t)count * b->m->period } };
-	return (struct values){ { 0, 0, llround(s->count * b->a->wait_weight),
-				  llround((double)s->wait_ns * b->a->wait_weight) } };
+	struct values values = { 0 };
+	size_t columns = b->a->with_waits ? b->m->value_type_count - WAIT_COLUMNS : b->m->value_type_count;
+
+	if (s->is_wait) {
+		values.at[columns] = llround(s->count * b->a->wait_weight);
+		values.at[columns + 1] = llround((double)s->wait_ns * b->a->wait_weight);
+		return values;
+	}
+	values.at[0] = count;
+	if (columns > 1)
+		values.at[1] = (int64_t)count * b->m->period;
+	return values;
 }
 
 /* A wait ends in the switch itself: what is deeper is how we were called there, which differs between kernels. */
@@ -309,21 +321,34 @@ static int add_wait_types(struct model *m)
 	return r;
 }
 
+/* A period beyond what a model holds is none. */
+static int64_t period_of(const struct build_config *cfg)
+{
+	const struct sampler_event *event = cfg->event;
+
+	if (event && event->period)
+		return event->period <= INT64_MAX / 2 ? (int64_t)event->period : 0;
+	return !event || event->is_clock ? (int64_t)(NSEC_PER_SEC / cfg->frequency_hz) : 0;
+}
+
 static int start_model(struct model *m, bool with_waits, const struct build_config *cfg, const struct window *w)
 {
-	const char *first = cfg->default_value ? cfg->default_value : with_waits ? "cpu" : NULL;
+	bool is_clock = !cfg->event || cfg->event->is_clock;
+	struct str counted = is_clock ? STR("cpu") : str_of(cfg->event->name);
+	struct str unit = is_clock ? STR("nanoseconds") : STR("count");
+	const char *first = cfg->default_value ? cfg->default_value : with_waits && is_clock ? "cpu" : NULL;
 	int r = model_add_value_type(m, STR("samples"), STR("count"));
 
-	if (r == 0)
-		r = model_add_value_type(m, STR("cpu"), STR("nanoseconds"));
+	m->period = period_of(cfg);
+	if (r == 0 && m->period)
+		r = model_add_value_type(m, counted, unit);
 	if (r == 0)
 		r = with_waits ? add_wait_types(m) : 0;
 	if (r == 0 && first) /* without it viewers show the last column */
 		r = model_add_string(m, str_of(first), &m->default_type);
 	if (r == 0)
-		r = build_texts(m, (struct str[]){ STR("cpu"), STR("nanoseconds") },
+		r = build_texts(m, (struct str[]){ counted, unit },
 				(uint32_t *[]){ &m->period_type.type, &m->period_type.unit }, 2);
-	m->period = (int64_t)(NSEC_PER_SEC / cfg->frequency_hz);
 	m->time_ns = (int64_t)w->start_ns;
 	m->duration_ns = (int64_t)(w->end_ns - w->start_ns);
 	return r;

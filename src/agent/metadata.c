@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "codec/json.h"
 #include "proc/cpustat.h"
+#include "sampler/sampler.h"
 
 #define UNKNOWN STR("unknown")
 #define LIBC_BYTES_MAX MIB(8)
@@ -346,6 +347,24 @@ static void set_external(struct writer *w, const char *json)
 	json_out_raw(&w->json, json && json_reformat(str_of(json), &text) == 0 ? buf_str(&text) : STR("{}"));
 }
 
+static void set_sampling(struct writer *w, const struct metadata_config *cfg)
+{
+	const struct sampler_event *event = cfg->event;
+	static const char precise[] = ":ppp";
+	size_t level = event ? MIN((size_t)event->precise, sizeof(precise) - 2) : 0;
+
+	set_text(w, "sampling_event", event && !event->is_clock ? str_of(event->name) : STR("cpu-time"));
+	if (event && event->period) {
+		set_text(w, "sampling_mode", STR("period"));
+		set_u64(w, "sampling_period", event->period);
+	} else {
+		set_text(w, "sampling_mode", STR("frequency"));
+		set_u64(w, "sampling_frequency", cfg->frequency_hz);
+	}
+	json_out_key(&w->json, STR("precise_modifier"));
+	json_out_string(&w->json, str_n(precise, level ? level + 1 : 0));
+}
+
 static void set_run(struct writer *w, const struct metadata_config *cfg)
 {
 	uint64_t age_ns = cfg->now_wall_ns > cfg->spawn_wall_ns ? cfg->now_wall_ns - cfg->spawn_wall_ns : 0;
@@ -365,11 +384,7 @@ static void set_run(struct writer *w, const struct metadata_config *cfg)
 	set_external(w, cfg->external);
 	set_time(w, "current_time", cfg->now_wall_ns);
 	set_text(w, "profiling_mode", STR("cpu"));
-	set_text(w, "sampling_event", STR("cpu-time"));
-	set_text(w, "sampling_mode", STR("frequency"));
-	set_u64(w, "sampling_frequency", cfg->frequency_hz);
-	json_out_key(&w->json, STR("precise_modifier"));
-	json_out_string(&w->json, STR(""));
+	set_sampling(w, cfg);
 }
 
 static void fill(struct writer *w, const struct metadata_config *cfg)

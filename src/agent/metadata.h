@@ -4,12 +4,15 @@
 
 #include "base/buf.h"
 
+struct sampler_event;
+
 struct metadata_config {
 	const char *host_root; /* "" on the host */
 	const char *run_mode;  /* k8s, container, standalone_executable or local_python; NULL: from the environment */
 	uint64_t spawn_wall_ns, now_wall_ns;
 	uint32_t frequency_hz;
-	const char *external; /* a JSON object of somebody else's; NULL: none */
+	const struct sampler_event *event; /* what was sampled; NULL: the CPU's clock */
+	const char *external;              /* a JSON object of somebody else's; NULL: none */
 };
 
 /**

@@ -33,7 +33,8 @@ struct job {
 struct session {
 	struct session_config cfg; /* both threads, never changed after open */
 	const struct sampler *sampler;
-	struct files *files; /* both threads; locked inside */
+	struct files *files;        /* both threads; locked inside */
+	struct sampler_event event; /* copy of *cfg.sampling.event */
 	uint64_t run_id[2];
 	char *container;           /* copy of cfg.container */
 	struct unwind *unwind;     /* the reader's end of it; NULL: nothing is walked here */

@@ -47,6 +47,18 @@ static void on_mapped(void *ctx, const struct proc *p)
 
 /* ---- parts ---- */
 
+/* Who looks at processes from outside knows time only. */
+static int check_event(const struct session *s, struct buf *why)
+{
+	const struct sampler_event *event = s->cfg.sampling.event;
+
+	if (!event || (!s->sampler->only_runtimes && !s->sampler->is_replay && !s->cfg.beside_hz))
+		return 0;
+	buf_addf(why, "'%s' cannot be sampled %s", event->name,
+		 s->sampler->is_replay ? "from a recording" : "from outside of processes: that knows time only");
+	return -ENOTSUP;
+}
+
 static int open_sampler(struct session *s, struct buf *why)
 {
 	int r = 0;
@@ -60,6 +72,9 @@ static int open_sampler(struct session *s, struct buf *why)
 	if (!s->cfg.sampler && s->sampler->only_runtimes && !s->cfg.only_runtime)
 		log_warn("native stacks cannot be sampled here: only those of Python are taken, from outside",
 			 LOG_STR("why", buf_str(why)));
+	r = check_event(s, why);
+	if (r < 0)
+		return r;
 	s->cfg.only_runtime |= s->sampler->only_runtimes;
 	if (s->sampler->only_runtimes && s->cfg.beside_hz)
 		s->cfg.sampling.frequency_hz = s->cfg.beside_hz;
@@ -198,6 +213,10 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	if (!s)
 		return -ENOMEM;
 	s->cfg = *cfg;
+	if (cfg->sampling.event) {
+		s->event = *cfg->sampling.event;
+		s->cfg.sampling.event = &s->event;
+	}
 	session_choose_runtimes(s);
 	s->stopped = true; /* nothing to stop yet */
 	s->run_id[0] = random_u64();

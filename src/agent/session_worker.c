@@ -72,6 +72,7 @@ static int set_metadata(const struct session *s, struct window *w)
 				       .spawn_wall_ns = s->start_wall_ns,
 				       .now_wall_ns = w->end_ns,
 				       .frequency_hz = s->cfg.sampling.frequency_hz,
+				       .event = s->cfg.sampling.event,
 				       .external = s->cfg.external_metadata };
 	int r;
 
@@ -97,12 +98,13 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 					    .sources = s->sources,
 					    .runtimes = s->beside ? NULL : s->runtimes,
 					    .default_value = s->cfg.default_value,
-					    .frequency_hz = s->cfg.sampling.frequency_hz };
+					    .frequency_hz = s->cfg.sampling.frequency_hz,
+					    .event = s->cfg.sampling.event };
 	int r;
 
 	w->start_ns = job->start_ns;
 	w->end_ns = job->end_ns;
-	w->frequency_hz = s->cfg.sampling.frequency_hz;
+	w->frequency_hz = build.event && build.event->period ? 0 : s->cfg.sampling.frequency_hz;
 	w->cpu_count = job->cpu_end.cpu_count;
 	w->run_id[0] = s->run_id[0];
 	w->run_id[1] = s->run_id[1];

@@ -59,6 +59,7 @@ static const struct opt how_options[] = {
 	  .fallback = "99", .arg = "HZ", .help = "samples per second on each CPU" },
 	{ "rate", 'r', OPT_UINT, .at = offsetof(struct config, session.frequency), .min = 1, .max = FREQUENCY_MAX,
 	  .arg = "HZ", .help = "the same" },
+	SESSION_EVENT_OPTIONS(struct config, session),
 	{ "duration", 'd', OPT_DURATION, .at = offsetof(struct config, session.duration_ns), .min = NSEC_PER_MSEC,
 	  .arg = "TIME", .help = "how long: 10, 1.5s, 2m (default: until Ctrl-C, or until the processes end)" },
 	{ "window", 0, OPT_DURATION, .at = offsetof(struct config, session.window_ns), .min = NSEC_PER_SEC,

@@ -4,6 +4,8 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include "sampler/event.h"
+
 #define DESCRIPTORS_WANTED 4096
 #define DESCRIPTORS_NEEDED 64
 #define POLL_INTERVAL_MS 200
@@ -58,17 +60,42 @@ static void apply(const struct session_options *o, struct session_config *cfg)
 	runtime_options_apply(&o->runtimes, cfg);
 }
 
+/* Return: EXIT_DONE, EXIT_USAGE, EXIT_NOT_PERMITTED after saying why. @out: of cfg->sampling, when one is asked for. */
+static int find_event(const struct command *c, const struct session_options *o, struct session_config *cfg,
+		      struct sampler_event *out)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	int r;
+
+	if (!o->event && !o->event_period)
+		return EXIT_DONE;
+	r = event_parse(o->host_root, str_of(o->event ? o->event : "cpu-clock"), out, &why);
+	out->period = o->event_period;
+	if (r == 0)
+		r = event_probe(out, (uint32_t)o->frequency, &why);
+	cfg->sampling.event = out;
+	if (r == 0)
+		return EXIT_DONE;
+	command_fail(c, STR_FMT, STR_ARG(why.len ? buf_str(&why) : str_of(strerror(-r))));
+	return r == -ENOENT || r == -EBADMSG ? EXIT_USAGE : EXIT_NOT_PERMITTED;
+}
+
 int session_options_open(const struct command *c, const struct session_options *o, const struct service_rules *rules,
 			 struct session_config *cfg, struct session **out)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	struct sampler_event event = { 0 };
 	int r;
 
 	keep_memory_small();
 	raise_descriptor_limit(c);
 	apply(o, cfg);
 	cfg->service_rules = rules;
+	r = find_event(c, o, cfg, &event);
+	if (r != EXIT_DONE)
+		return r;
 	r = session_open(cfg, &why, out);
+	cfg->sampling.event = NULL; /* the session has its own */
 	if (r == 0)
 		return EXIT_DONE;
 	command_fail(c, STR_FMT, STR_ARG(why.len ? buf_str(&why) : str_of(strerror(-r))));

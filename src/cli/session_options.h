@@ -14,6 +14,8 @@ struct session_options { /* a member of the command's configuration */
 	uint64_t wait_min_ns, wait_percent, ring_bytes;
 	bool off_cpu, lines, sample_times, allow_dangerous_kernel;
 	const char *host_root, *container_socket, *service_name, *service_rules;
+	const char *event;     /* of perf's names; NULL: the CPU's clock */
+	uint64_t event_period; /* events per sample; 0: by frequency */
 	struct unwind_options unwind;
 	struct runtime_options runtimes;
 };
@@ -65,6 +67,20 @@ struct session_options { /* a member of the command's configuration */
 		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",     \
 						 .help = "the container engine's socket (default: Docker's)"         \
 	}
+#define SESSION_EVENT_OPTIONS(config, member)                                                                        \
+	{ "event",                                                                                                   \
+	  'e',                                                                                                       \
+	  OPT_TEXT,                                                                                                  \
+	  .at = offsetof(config, member.event),                                                                      \
+	  .arg = "NAME",                                                                                             \
+	  .help = "sample another event than the CPU's clock, by perf's name: context-switches, page-faults, "       \
+		  "cycles, GROUP:NAME of a tracepoint" },                                                            \
+	{                                                                                                            \
+		"count", 'c', OPT_UINT, .at = offsetof(config, member.event_period), .min = 1, .max = INT64_MAX / 2, \
+					.arg = "N",                                                                  \
+					.help = "a sample each N events (of a clock: nanoseconds), instead of by "   \
+						"--frequency"                                                        \
+	}
 /* For commands that write or keep profiles in forms that have times. @usual: "true" or NULL. */
 #define SESSION_TIMES_OPTION(config, member, usual)                                                            \
 	{                                                                                                      \
@@ -85,7 +101,7 @@ struct session_options { /* a member of the command's configuration */
  * @rules: of service_rules_load(); has to outlive the session
  *
  * Also has the C library give back memory that was used for moments, and raises the limit of open files, so programs
- * that keep theirs are forked before. Return: EXIT_DONE, or EXIT_FAILED or
+ * that keep theirs are forked before. Return: EXIT_DONE; EXIT_USAGE (no such event), EXIT_FAILED or
  * EXIT_NOT_PERMITTED after saying why.
  */
 int session_options_open(const struct command *c, const struct session_options *o, const struct service_rules *rules,

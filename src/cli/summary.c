@@ -10,7 +10,7 @@
 
 void summary_init(struct summary *s)
 {
-	*s = (struct summary){ 0 };
+	*s = (struct summary){ .event = BUF_INIT(KIB(1)) };
 	intern_init(&s->names, NAME_BYTES_MAX);
 	intern_init(&s->cut_names, KIB(4));
 }
@@ -19,6 +19,7 @@ void summary_release(struct summary *s)
 {
 	intern_release(&s->names);
 	intern_release(&s->cut_names);
+	buf_release(&s->event);
 	free(s->self);
 }
 
@@ -88,6 +89,16 @@ static void add_classes(struct summary *s, const struct window *w)
 	add_cuts(s, w);
 }
 
+static void set_event(struct summary *s, const struct model *m)
+{
+	bool is_time = str_eq(model_string(m, m->period_type.unit), STR("nanoseconds"));
+
+	buf_clear(&s->event);
+	if (!is_time)
+		buf_adds(&s->event, model_string(m, m->period_type.type));
+	s->period = m->period;
+}
+
 void summary_add(struct summary *s, const struct window *w)
 {
 	s->window_count++;
@@ -102,6 +113,7 @@ void summary_add(struct summary *s, const struct window *w)
 	s->busy_ns += w->busy_ns;
 	s->cpu_count = w->cpu_count;
 	s->frequency_hz = w->frequency_hz;
+	set_event(s, w->model);
 	add_classes(s, w);
 	add_functions(s, w->model);
 }
@@ -217,13 +229,29 @@ static void add_top(const struct summary *s, struct buf *out)
 		buf_adds(out, STR("  (memory ran out: the list is short)\n"));
 }
 
+static void add_first_line(const struct summary *s, const struct session_stats *stats, struct buf *out)
+{
+	const char *unit = s->event.len ? " events" : " ns";
+
+	buf_addf(out, "%.1f s at ", (double)stats->elapsed_ns / (double)NSEC_PER_SEC);
+	if (s->frequency_hz || !s->period)
+		buf_addf(out, "%u Hz", s->frequency_hz);
+	else
+		buf_addf(out, "a sample each %lld%s", (long long)s->period, s->period == 1 ? " event" : unit);
+	buf_addf(out, " on %u CPUs, %llu samples", s->cpu_count, (unsigned long long)s->samples);
+	if (s->event.len) {
+		buf_adds(out, STR(" of "));
+		terminal_add(out, buf_str(&s->event), 0);
+	}
+	buf_addc(out, '\n');
+}
+
 void summary_text(const struct summary *s, const struct session_stats *stats, struct buf *out)
 {
-	double sampled_s = s->frequency_hz ? (double)s->samples / s->frequency_hz : 0;
-	double busy_s = (double)s->busy_ns / (double)NSEC_PER_SEC;
+	double sampled_s = (double)s->samples * (double)s->period / (double)NSEC_PER_SEC;
+	double busy_s = s->event.len ? 0 : (double)s->busy_ns / (double)NSEC_PER_SEC;
 
-	buf_addf(out, "%.1f s at %u Hz on %u CPUs, %llu samples\n", (double)stats->elapsed_ns / (double)NSEC_PER_SEC,
-		 s->frequency_hz, s->cpu_count, (unsigned long long)s->samples);
+	add_first_line(s, stats, out);
 	buf_addf(out, "  sampler  %s: %s\n", stats->sampler->name, stats->sampler->help);
 	if (busy_s > 0)
 		buf_addf(out, "  CPU      %.2f CPU seconds sampled, the machine was busy for %.2f\n", sampled_s,

@@ -23,6 +23,8 @@ struct summary {
 	struct runtime_shares runtimes[MODEL_RUNTIME_COUNT]; /* in the order of model_runtime_at() */
 	uint64_t lines_asked, lines_found, lines_failed;     /* distinct addresses */
 	uint32_t cpu_count, frequency_hz;
+	struct buf event;             /* what was counted, when it was not a clock; empty: CPU time */
+	int64_t period;               /* counts per sample, where it is known */
 	bool incomplete;              /* memory ran out: the list of functions is short */
 	int64_t shown;                /* sum of the value that the list of functions is by */
 	struct codec_options options; /* set behind summary_init() */

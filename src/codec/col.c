@@ -8,6 +8,10 @@
 #include "codec/json.h"
 #include "codec/stack_text.h"
 
+#define EVENT_MAX KIB(1)
+#define CLOCK_EVENT "cpu-time" /* gProfiler's name of what period types call: */
+#define CLOCK_TYPE "cpu"
+#define CLOCK_UNIT "nanoseconds"
 #define HEADER_MAX GIB(1)
 #define APP_ID "appid: "
 #define LINES_STEP 64 /* lines between two looks whether to stop */
@@ -230,6 +234,28 @@ static void add_metrics(const struct window *w, bool known, struct json_out *j)
 	json_out_end(j, '}');
 }
 
+/* What was counted, and how it was sampled: keys as gProfiler's, which names the clock cpu-time. */
+static void add_sampling(const struct window *w, struct json_out *j)
+{
+	const struct model *m = w->model;
+	struct str type = model_string(m, m->period_type.type);
+	bool is_clock = !type.len || (str_eq(type, STR(CLOCK_TYPE)) &&
+				      str_eq(model_string(m, m->period_type.unit), STR(CLOCK_UNIT)));
+	bool by_period = !w->frequency_hz && m->period > 0 && (!is_clock || w->sampler);
+
+	json_out_key(j, STR("sampling_event"));
+	json_out_string(j, is_clock ? STR(CLOCK_EVENT) : type);
+	json_out_key(j, STR("sampling_mode"));
+	json_out_string(j, by_period ? STR("period") : STR("frequency"));
+	json_out_key(j, by_period ? STR("sampling_period") : STR("sampling_frequency"));
+	if (by_period)
+		json_out_u64(j, (uint64_t)m->period);
+	else if (w->frequency_hz)
+		json_out_u64(j, w->frequency_hz);
+	else
+		json_out_raw(j, STR("null"));
+}
+
 static void add_tail(const struct window *w, struct json_out *j)
 {
 	static const char *const nulls[] = { "hwmetrics", "htmlblob", "flamegraph_html" };
@@ -240,15 +266,7 @@ static void add_tail(const struct window *w, struct json_out *j)
 		json_out_key(j, str_of(nulls[i]));
 		json_out_raw(j, STR("null"));
 	}
-	json_out_key(j, STR("sampling_event"));
-	json_out_string(j, STR("cpu-time"));
-	json_out_key(j, STR("sampling_mode"));
-	json_out_string(j, STR("frequency"));
-	json_out_key(j, STR("sampling_frequency"));
-	if (w->frequency_hz)
-		json_out_u64(j, w->frequency_hz);
-	else
-		json_out_raw(j, STR("null"));
+	add_sampling(w, j);
 }
 
 static int add_header(struct col_out *o, struct buf *out)
@@ -448,6 +466,17 @@ static int read_metadata(struct window *w, struct str object)
 	return r ? r : read_metadata_texts(w, object);
 }
 
+static int read_event(struct model *m, struct str value)
+{
+	scoped(buf_release) struct buf name = BUF_INIT(EVENT_MAX);
+	int r;
+
+	if (json_text(value, &name) < 0 || !name.len || name.error || str_eq(buf_str(&name), STR(CLOCK_EVENT)))
+		return 0;
+	r = model_add_string(m, buf_str(&name), &m->period_type.type);
+	return r < 0 ? r : model_add_string(m, STR("count"), &m->period_type.unit);
+}
+
 static int read_header_member(struct col_in *in, struct str key, struct str value)
 {
 	uint64_t number;
@@ -462,6 +491,10 @@ static int read_header_member(struct col_in *in, struct str key, struct str valu
 		in->has_index = str_eq(value, STR("true"));
 	else if (str_eq(key, STR("\"sampling_frequency\"")) && str_to_u64(value, 1, UINT32_MAX, &number) == 0)
 		in->w->frequency_hz = (uint32_t)number;
+	else if (str_eq(key, STR("\"sampling_event\"")))
+		return read_event(in->w->model, value);
+	else if (str_eq(key, STR("\"sampling_period\"")) && str_to_u64(value, 1, INT64_MAX, &number) == 0)
+		in->w->model->period = (int64_t)number;
 	return 0;
 }
 

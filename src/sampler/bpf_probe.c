@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "sampler/bpf_load.h"
+#include "sampler/event.h"
 #include "sampler/probe.h"
 
 /* return 0 */
@@ -167,6 +168,13 @@ int bpf_probe_all(const struct sampler_config *cfg, struct buf *why)
 	r = bpf_probe_perf_event();
 	if (r < 0)
 		return verdict(why, "cpu-clock events cannot be opened", r);
+	if (event_is_tracepoint(cfg->event)) {
+		buf_addf(why, "'%s' is a tracepoint, which the sampler perf takes", cfg->event->name);
+		return -ENOTSUP;
+	}
+	r = cfg->event ? event_probe(cfg->event, cfg->frequency_hz, why) : 0;
+	if (r < 0)
+		return r;
 	r = bpf_probe_ring();
 	if (r < 0)
 		return verdict(why, "a BPF ring buffer cannot be made", r);

@@ -6,21 +6,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sampler/event.h"
+
 #define FOLLOW_NS (2 * NSEC_PER_SEC)
 
 static int tick_open(const struct ticks *t, unsigned int cpu)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_freq = t->frequency_hz,
-		.freq = 1,
-		.disabled = 1,
-	};
+	struct perf_event_attr attr;
 	scoped(closep) int fd = -1;
 	int out;
 
+	event_attr(t->event, t->frequency_hz, &attr);
 	fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -55,14 +51,17 @@ static int ticks_apply(struct ticks *t, const struct cpus *online)
 	return failed;
 }
 
-int ticks_open(struct ticks *t, int program_fd, uint32_t frequency_hz, const char *host_root)
+int ticks_open(struct ticks *t, int program_fd, const struct sampler_config *cfg)
 {
 	struct cpus online;
-	int count = cpus_online(host_root, &online), r;
+	int count = cpus_online(cfg->host_root, &online), r;
 
 	if (count < 0)
 		return count;
-	*t = (struct ticks){ .program_fd = program_fd, .frequency_hz = frequency_hz, .host_root = host_root };
+	*t = (struct ticks){ .program_fd = program_fd,
+			     .frequency_hz = cfg->frequency_hz,
+			     .event = cfg->event,
+			     .host_root = cfg->host_root };
 	t->fds = malloc(CPUS_MAX * sizeof(*t->fds));
 	if (!t->fds)
 		return -ENOMEM;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One cpu-clock event per online CPU, each running the sampler's program; follows CPUs that come and go. */
+/* One event per online CPU, each running the sampler's program; follows CPUs that come and go. */
 #pragma once
 
 #include "sampler/cpus.h"
+#include "sampler/sampler.h"
 
 struct ticks {
 	int *fds; /* by CPU number; -1: none */
@@ -10,13 +11,19 @@ struct ticks {
 	struct cpus online;
 	int program_fd; /* borrowed */
 	uint32_t frequency_hz;
-	const char *host_root; /* borrowed */
-	uint64_t checked_ns;   /* when the online CPUs were looked up last */
+	const struct sampler_event *event; /* borrowed; NULL: cpu-clock */
+	const char *host_root;             /* borrowed */
+	uint64_t checked_ns;               /* when the online CPUs were looked up last */
 	bool running;
 };
 
-/** ticks_open - an event on every online CPU, not yet ticking. Return: number of CPUs or -errno. */
-int ticks_open(struct ticks *t, int program_fd, uint32_t frequency_hz, const char *host_root) warn_unused;
+/**
+ * ticks_open - an event on every online CPU, not yet ticking
+ * @cfg: rate, event and host root count; what it points to is borrowed
+ *
+ * Return: number of CPUs or -errno.
+ */
+int ticks_open(struct ticks *t, int program_fd, const struct sampler_config *cfg) warn_unused;
 void ticks_close(struct ticks *t); /* an all-zero one is fine */
 
 int ticks_start(struct ticks *t) warn_unused;

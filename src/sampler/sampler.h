@@ -8,9 +8,23 @@
 #include "abi/abi.h"
 #include "base/buf.h"
 
+#define SAMPLER_EVENT_NAME_SIZE 64
+
+/* What is counted, and after how many counts a sample is taken (sampler/event.h makes one of a name). */
+struct sampler_event {
+	uint32_t type; /* as in struct perf_event_attr */
+	uint64_t config, config1, config2;
+	uint64_t period; /* counts per sample; 0: frequency_hz samples a second, and the kernel chooses the period */
+	uint8_t precise; /* perf's :p, as in precise_ip */
+	bool without_user, without_kernel;  /* perf's :k and :u */
+	bool is_clock;                      /* its counts are nanoseconds of CPU time */
+	char name[SAMPLER_EVENT_NAME_SIZE]; /* as it was asked for; terminated */
+};
+
 struct sampler_config {
 	uint32_t frequency_hz;
-	const pid_t *pids; /* empty: every process */
+	const struct sampler_event *event; /* NULL: the CPU's clock, by frequency_hz */
+	const pid_t *pids;                 /* empty: every process */
 	size_t pid_count;
 	bool follow_children;      /* with pids: processes they start from now on belong to the filter too */
 	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both

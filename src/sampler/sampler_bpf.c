@@ -13,6 +13,7 @@
 #include "sampler/bpf_runtimes.h"
 #include "sampler/bpf_tables.h"
 #include "sampler/bpf_ticks.h"
+#include "sampler/event.h"
 #include "sampler/samplers.h"
 
 struct sampler_state {
@@ -128,11 +129,9 @@ static int bpf_open(const struct sampler_config *cfg, struct buf *why, struct sa
 		bpf_explain(why, "cannot map the ring buffer", r);
 		return r;
 	}
-	r = ticks_open(&s->ticks, bpf_program__fd(s->skel->progs.sample_tick), cfg->frequency_hz, cfg->host_root);
-	if (r < 0) {
-		bpf_explain(why, "cannot open a cpu-clock event", r);
-		return r == -EACCES ? -EPERM : r;
-	}
+	r = ticks_open(&s->ticks, bpf_program__fd(s->skel->progs.sample_tick), cfg);
+	if (r < 0)
+		return event_explain(cfg->event, r, why);
 	*out = s;
 	s = NULL;
 	return 0;
@@ -207,7 +206,7 @@ static void bpf_counters(const struct sampler_state *s, uint64_t out[ABI_COUNTER
 
 const struct sampler sampler_bpf = {
 	.name = "bpf",
-	.help = "BPF programs on a cpu-clock event of every CPU",
+	.help = "BPF programs on a perf event of every CPU",
 	.probe = bpf_probe_all,
 	.open = bpf_open,
 	.start = bpf_start,

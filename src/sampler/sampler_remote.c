@@ -442,6 +442,10 @@ static int remote_probe(const struct sampler_config *cfg, struct buf *why)
 	}
 	if (cfg->beside)
 		return 0; /* processes that the other sampler filters out are not passed to this one */
+	if (cfg->event) {
+		buf_adds(why, STR("knows time and no other event"));
+		return -ENOTSUP;
+	}
 	if (cfg->cgroup_path) {
 		buf_adds(why, STR("reads processes from outside and does not know cgroups: name processes with -p"));
 		return -ENOTSUP;

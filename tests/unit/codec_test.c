@@ -242,6 +242,58 @@ static void leaves_output_alone_on_failure(void **state)
 	}
 }
 
+/* The header of a .col file: what was counted and how often, written, read and written again. */
+static void col_says_what_was_sampled(void **state)
+{
+	static const struct {
+		const char *type, *unit, *sampler;
+		int64_t period;
+		uint32_t rate;
+		const char *says;
+	} rows[] = {
+		{ "cpu", "nanoseconds", "bpf", 10101010, 99,
+		  "\"sampling_event\": \"cpu-time\", \"sampling_mode\": \"frequency\", \"sampling_frequency\": 99}" },
+		{ "cpu", "nanoseconds", "bpf", 5000000, 0,
+		  "\"sampling_event\": \"cpu-time\", \"sampling_mode\": \"period\", \"sampling_period\": 5000000}" },
+		{ "cpu", "nanoseconds", NULL, 10000000, 0, /* a foreign profile: nobody said how it was sampled */
+		  "\"sampling_event\": \"cpu-time\", \"sampling_mode\": \"frequency\", \"sampling_frequency\": null}" },
+		{ "page-faults", "count", "bpf", 100, 0,
+		  "\"sampling_event\": \"page-faults\", \"sampling_mode\": \"period\", \"sampling_period\": 100}" },
+		{ "a\"b", "count", "bpf", 0, 49,
+		  "\"sampling_event\": \"a\\\"b\", \"sampling_mode\": \"frequency\", \"sampling_frequency\": 49}" },
+	};
+	const struct codec *col = codec_find(STR("col"));
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		scoped(window_release) struct window w = { 0 }, back = { 0 };
+		scoped(buf_release) struct buf once = BUF_INIT(MIB(1)), again = BUF_INIT(MIB(1));
+		struct codec_error error = { 0 };
+
+		assert_int_equal(window_init(&w, MIB(1)), 0);
+		w.frequency_hz = rows[i].rate;
+		w.model->period = rows[i].period;
+		assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+		assert_int_equal(model_add_string(w.model, str_of(rows[i].type), &w.model->period_type.type), 0);
+		assert_int_equal(model_add_string(w.model, str_of(rows[i].unit), &w.model->period_type.unit), 0);
+		if (rows[i].sampler)
+			assert_int_equal(window_set_text(&w.sampler, str_of(rows[i].sampler)), 0);
+		assert_int_equal(col->encode(&w, &once), 0);
+		print_message("  " STR_FMT "\n", STR_ARG(buf_str(&once)));
+		assert_true(str_search(buf_str(&once), str_of(rows[i].says)) >= 0);
+		assert_int_equal(col->decode(buf_str(&once), &back, &error), 0);
+		if (strcmp(rows[i].type, "cpu") != 0) {
+			assert_true(
+				str_eq(model_string(back.model, back.model->period_type.type), str_of(rows[i].type)));
+			assert_int_equal(back.model->period, rows[i].period);
+		}
+		assert_int_equal(back.frequency_hz, rows[i].rate);
+		assert_int_equal(col->encode(&back, &again), 0);
+		if (strcmp(rows[i].type, "cpu") != 0)
+			assert_true(str_search(buf_str(&again), str_of(rows[i].says)) >= 0);
+	}
+}
+
 static void numbers_locations_by_use(void **state)
 {
 	scoped(window_release) struct window w = { 0 }, back = { 0 };
@@ -320,8 +372,9 @@ int main(void)
 		cmocka_unit_test(writes_the_same_again),          cmocka_unit_test(times_do_not_multiply_samples),
 		cmocka_unit_test(writes_an_empty_window),         cmocka_unit_test(converts),
 		cmocka_unit_test(survives_failing_allocations),   cmocka_unit_test(writes_without_reading),
-		cmocka_unit_test(leaves_output_alone_on_failure), cmocka_unit_test(numbers_locations_by_use),
-		cmocka_unit_test(finds_by_name_and_path),         cmocka_unit_test(says_losses_in_one_line),
+		cmocka_unit_test(leaves_output_alone_on_failure), cmocka_unit_test(col_says_what_was_sampled),
+		cmocka_unit_test(numbers_locations_by_use),       cmocka_unit_test(finds_by_name_and_path),
+		cmocka_unit_test(says_losses_in_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "agent/metadata.h"
+#include "sampler/sampler.h"
 
 /* The order readers of .col files know. */
 static const char *const keys[] = {
@@ -74,6 +75,21 @@ static void a_machine_that_tells_nothing(void **state)
 	json_decref(object);
 }
 
+static void what_is_sampled(void **state)
+{
+	const struct sampler_event event = { .name = "cycles:pp", .precise = 2, .period = 1000 };
+	struct metadata_config cfg = { .host_root = "/nowhere", .frequency_hz = 11, .event = &event };
+	json_t *object = object_of(&cfg);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(object, "sampling_event")), "cycles:pp");
+	assert_string_equal(json_string_value(json_object_get(object, "sampling_mode")), "period");
+	assert_int_equal(json_integer_value(json_object_get(object, "sampling_period")), 1000);
+	assert_null(json_object_get(object, "sampling_frequency"));
+	assert_string_equal(json_string_value(json_object_get(object, "precise_modifier")), ":pp");
+	json_decref(object);
+}
+
 static void os_release(void **state)
 {
 	struct str text = STR("# c\nNAME=\"Debian GNU/Linux\"\nVERSION_ID='12'\nID=debian\nNAME_X=1\nEMPTY=\nODD=\"\n");
@@ -107,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_in_order),
 		cmocka_unit_test(a_machine_that_tells_nothing),
+		cmocka_unit_test(what_is_sampled),
 		cmocka_unit_test(os_release),
 		cmocka_unit_test(survives_failing_allocations),
 	};

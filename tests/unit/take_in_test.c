@@ -17,6 +17,7 @@
 #include "render/render.h"
 #include "render/tree.h"
 #include "runtime/runtimes.h"
+#include "sampler/sampler.h"
 
 static const struct runtime *const only_fake[] = { &fake_runtime, NULL };
 static const struct runtime *const only_inline[] = { &fake_inline, NULL };
@@ -807,6 +808,49 @@ static void jit_code_without_names_is_counted_by_kind(void **state)
 	close_all(&f);
 }
 
+/* What a window says of a clock and of other events: no time is claimed where none was counted. */
+static void columns_say_what_was_counted(void **state)
+{
+	static const struct {
+		struct sampler_event event;
+		uint32_t rate;
+		const char *type, *unit; /* of the second column; NULL: there is none */
+		int64_t value, period;
+		const char *counted;
+	} rows[] = {
+		{ { .is_clock = true, .name = "task-clock" }, 100, "cpu", "nanoseconds", 30000000, 10000000, "cpu" },
+		{ { .is_clock = true, .period = 7 }, 100, "cpu", "nanoseconds", 21, 7, "cpu" },
+		{ { .period = 100, .name = "page-faults" }, 100, "page-faults", "count", 300, 100, "page-faults" },
+		{ { .name = "context-switches" }, 100, NULL, NULL, 0, 0, "context-switches" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fixture f;
+		struct build_config cfg = { .frequency_hz = rows[i].rate, .event = &rows[i].event };
+		const struct model *m;
+
+		open_unseen(&f, false, false);
+		cfg.symbols = f.symbols;
+		cfg.runtimes = f.runtimes;
+		for (int n = 0; n < 3; n++)
+			take(&f, "nn", "", ABI_RUNTIME_END_NONE, 0);
+		assert_int_equal(build_window(f.aggregate, &cfg, &f.window), 0);
+		m = f.window.model;
+		assert_int_equal(m->value_type_count, rows[i].type ? 2 : 1);
+		assert_true(str_eq(model_string(m, m->value_types[0].type), STR("samples")));
+		assert_int_equal(model_values(m, &m->samples[0])[0], 3);
+		if (rows[i].type) {
+			assert_true(str_eq(model_string(m, m->value_types[1].type), str_of(rows[i].type)));
+			assert_true(str_eq(model_string(m, m->value_types[1].unit), str_of(rows[i].unit)));
+			assert_int_equal(model_values(m, &m->samples[0])[1], rows[i].value);
+		}
+		assert_int_equal(m->period, rows[i].period);
+		assert_true(str_eq(model_string(m, m->period_type.type), str_of(rows[i].counted)));
+		close_all(&f);
+	}
+}
+
 static int take_one_mixed(struct fixture *f, struct aggregate *a)
 {
 	static union sample sample;
@@ -853,6 +897,7 @@ int main(void)
 		cmocka_unit_test(times_survive_failing_allocations),
 		cmocka_unit_test(guesses_are_a_class_of_their_own),
 		cmocka_unit_test(jit_code_without_names_is_counted_by_kind),
+		cmocka_unit_test(columns_say_what_was_counted),
 	};
 
 	fake_runtime_state = (struct fake_state){ .ready = 1, .version = 1 };
