@@ -381,7 +381,7 @@ static void compressed_records(void **state)
 static void add_more(struct buf *out)
 {
 	static const uint64_t kernel[] = { K, 0x1000000, K }, a[] = { 0x400000, 0x10000, 0 };
-	struct buf body = BUF_INIT(KIB(4));
+	scoped(buf_release) struct buf body = BUF_INIT(KIB(4));
 
 	map(out, MODE_KERNEL, UINT32_MAX, 0, kernel, "[kernel.kallsyms]_text");
 	map(out, MODE_USER, 7, 1, a, "/bin/a");
