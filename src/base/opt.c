@@ -141,6 +141,18 @@ static bool is_single_dash_name(const struct opt_all *all, struct str word)
 	return opt_find(all, equals < 0 ? name : str_first(name, (size_t)equals));
 }
 
+/* "-F=99", in a dialect that has it. */
+static const struct opt *letter_with_equals(const struct opt_dialect *dialect, const struct opt_all *all,
+					    struct str word)
+{
+	if (!dialect || !dialect->letters_take_equals || word.len < 3 || word.ptr[0] != '-' || word.ptr[2] != '=')
+		return NULL;
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i]->letter && all->list[i]->letter == word.ptr[1])
+			return all->list[i];
+	return NULL;
+}
+
 /* Does its value stand in the word behind, though it might have none? */
 static bool takes_word(const struct opt_all *all, struct str word, const char *behind)
 {
@@ -164,11 +176,23 @@ static int rewrite(struct opt_result *out, char **word, const char *front, const
 	return 0;
 }
 
+/* "-F=99" becomes "--frequency=99". */
+static int rewrite_letter(struct opt_result *out, char **word, const struct opt *o)
+{
+	scoped(buf_release) struct buf front = BUF_INIT(KIB(1));
+
+	*word += 2; /* "=99" */
+	buf_addf(&front, "--%s", o->name);
+	return rewrite(out, word, buf_cstr(&front), NULL);
+}
+
 /* "-addr" and "-addr=x" become "--addr". Stops at "--" and, when operands begin a command line, at the first of them.
  * Return: the number of words, or -errno.
  */
-static int normalize(const struct opt_all *all, bool stop_at_operand, int argc, char **argv, struct opt_result *out)
+static int normalize(const struct opt_all *all, const struct opt_spec *spec, int argc, char **argv,
+		     struct opt_result *out)
 {
+	const bool stop_at_operand = spec->stop_at_operand;
 	bool is_value = false, is_over = false;
 	int count = 1;
 
@@ -178,6 +202,7 @@ static int normalize(const struct opt_all *all, bool stop_at_operand, int argc, 
 	out->words[0] = argv[0];
 	for (int i = 1; i < argc; i++) {
 		struct str word = str_of(argv[i]);
+		const struct opt *letter;
 		char **at = &out->words[count++];
 		int r = 0;
 
@@ -189,7 +214,10 @@ static int normalize(const struct opt_all *all, bool stop_at_operand, int argc, 
 		is_over = str_eq(word, STR("--")) || (stop_at_operand && (word.len < 2 || word.ptr[0] != '-'));
 		if (is_over)
 			continue;
-		if (is_single_dash_name(all, word))
+		letter = letter_with_equals(spec->dialect, all, word);
+		if (letter)
+			r = rewrite_letter(out, at, letter);
+		else if (is_single_dash_name(all, word))
 			r = rewrite(out, at, "-", NULL);
 		if (r == 0 && takes_word(all, str_of(*at), i + 1 < argc ? argv[i + 1] : NULL))
 			r = rewrite(out, at, "", argv[++i]);
@@ -296,7 +324,7 @@ int opt_parse(const struct opt_spec *spec, int argc, char **argv, void *config, 
 	opt_collect(spec, &p.all);
 	r = build_tables(&p.all, spec->stop_at_operand, tables);
 	if (r == 0)
-		r = p.argc = normalize(&p.all, spec->stop_at_operand, argc, argv, out);
+		r = p.argc = normalize(&p.all, spec, argc, argv, out);
 	if (r > 0)
 		r = walk_words(&p, NULL);
 	if (r < 0 || out->help)

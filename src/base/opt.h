@@ -50,6 +50,7 @@ struct opt_dialect {
 	/* As ConfigArgParse: the file may say "name: value", "name value", "[a, b]" for lists and "[section]";
 	 * a switch may be named with no- before it, there and in the environment. */
 	bool is_configargparse;
+	bool letters_take_equals; /* as Go's flag: "-d=true", "-F=99" */
 };
 
 struct opt_spec {
