@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth record: profile the machine, processes, a container or a command once, into files. */
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/rights.h"
 #include "cli/command.h"
+#include "cli/end_signals.h"
 #include "cli/format_names.h"
 #include "cli/launch.h"
 #include "cli/output.h"
@@ -109,12 +109,10 @@ struct record {
 	struct service_rules *rules; /* the session's */
 	struct launch launch;
 	char *command_line;
-	int signals;
+	struct end_signals signals;
 	struct session *session;
 	struct summary summary; /* the worker's until session_stop() */
 	bool discard;           /* the command could not be started: nothing is written; set before a window is cut */
-	int end_signal;         /* the signal that ended the session, or 0 */
-	bool is_from_terminal;  /* end_signal: the kernel sent it to all programs of the terminal, the command too */
 	bool is_time_over;      /* --duration ended the session */
 };
 
@@ -126,7 +124,7 @@ static void record_release(struct record *r)
 	pusher_release(&r->pusher);
 	targets_release(&r->targets);
 	launch_release(&r->launch);
-	closep(&r->signals);
+	end_signals_release(&r->signals);
 	summary_release(&r->summary);
 	free(r->command_line);
 }
@@ -176,54 +174,6 @@ static int check_conflicts(const struct config *config, int operand_count)
 		return EXIT_USAGE;
 	}
 	return EXIT_DONE;
-}
-
-/* What ends a session early and keeps what was gathered. */
-static sigset_t end_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	return set;
-}
-
-static int open_signals(struct record *r)
-{
-	sigset_t set = end_signals();
-
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	r->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	return r->signals < 0 ? -errno : 0;
-}
-
-static bool was_signalled(struct record *r)
-{
-	struct signalfd_siginfo info;
-
-	if (read(r->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return false;
-	if (!r->end_signal) {
-		r->end_signal = (int)info.ssi_signo;
-		r->is_from_terminal = info.ssi_code == SI_KERNEL;
-	}
-	return true;
-}
-
-/* From here on a second Ctrl-C ends the program at once. What came together with the first (a terminal that closes and
- * systemd send two kinds) does not; and the terminal's end is told once by the kernel and once by the shell. */
-static void close_signals(struct record *r)
-{
-	sigset_t set = end_signals();
-
-	while (was_signalled(r))
-		;
-	closep(&r->signals);
-	ignore(signal(SIGHUP, SIG_IGN) == SIG_ERR);
-	ignore(sigprocmask(SIG_UNBLOCK, &set, NULL)); /* cannot fail with these arguments */
 }
 
 /* The push has windows of its own, in place of the option's. */
@@ -296,7 +246,7 @@ static int run_loop(struct record *r)
 	while ((timeout_ms = step_timeout_ms(r, start_ns)) > 0) {
 		e = session_step(r->session, timeout_ms);
 		/* The signal first: Ctrl-C may have ended the command as well. */
-		if (e < 0 || was_signalled(r) || launch_ended(&r->launch) || targets_ended(&r->targets))
+		if (e < 0 || end_signals_came(&r->signals) || launch_ended(&r->launch) || targets_ended(&r->targets))
 			break;
 		if (progress && clock_monotonic_ns(&clock_system) - shown_ns >= NSEC_PER_SEC) {
 			shown_ns = clock_monotonic_ns(&clock_system);
@@ -334,7 +284,7 @@ static int say_summary(struct record *r, struct str pushed)
 static void end_command(struct record *r)
 {
 	const char *program = r->launch.program;
-	int passed_on = r->is_from_terminal ? 0 : r->end_signal;
+	int passed_on = r->signals.is_from_terminal ? 0 : r->signals.signal;
 
 	if (r->launch.pid <= 0)
 		return;
@@ -345,9 +295,9 @@ static void end_command(struct record *r)
 
 		command_fail(&command_record, "the time was over before '%s' ended: it was sent SIGTERM%s", program,
 			     ended ? "" : " and still runs");
-	} else if (r->end_signal && !launch_wait(&r->launch, passed_on, COMMAND_END_MS)) {
+	} else if (r->signals.signal && !launch_wait(&r->launch, passed_on, COMMAND_END_MS)) {
 		command_fail(&command_record, "'%s' has not ended at %s and still runs", program,
-			     strsignal(r->end_signal));
+			     strsignal(r->signals.signal));
 	}
 }
 
@@ -356,7 +306,7 @@ static int command_status(const struct record *r)
 {
 	if (!r->launch.program || r->is_time_over)
 		return EXIT_DONE;
-	return r->end_signal ? 128 + r->end_signal : r->launch.status;
+	return r->signals.signal ? 128 + r->signals.signal : r->launch.status;
 }
 
 static int finish(struct record *r, int e)
@@ -364,7 +314,7 @@ static int finish(struct record *r, int e)
 	scoped(buf_release) struct buf pushed = BUF_INIT(KIB(16));
 	int stopped, push_status;
 
-	close_signals(r);
+	end_signals_close(&r->signals);
 	stopped = session_stop(r->session);
 	if (e == 0)
 		e = stopped;
@@ -423,9 +373,10 @@ static int run(void *config_bytes, int operand_count, char **operands)
 
 	if (!r)
 		return command_fail(&command_record, "out of memory");
-	*r = (struct record){
-		.config = config_bytes, .outputs = OUTPUTS_INIT(&command_record), .signals = -1, .launch = LAUNCH_INIT
-	};
+	*r = (struct record){ .config = config_bytes,
+			      .outputs = OUTPUTS_INIT(&command_record),
+			      .signals = END_SIGNALS_INIT,
+			      .launch = LAUNCH_INIT };
 	summary_init(&r->summary);
 	r->outputs.options =
 		frame_options_get(&r->config->frames, runtime_options_outside(&r->config->session.runtimes));
@@ -437,7 +388,7 @@ static int run(void *config_bytes, int operand_count, char **operands)
 	e = e == EXIT_DONE ? service_rules_load(&command_record, r->config->session.service_rules, &r->rules) : e;
 	if (e != EXIT_DONE)
 		return e;
-	e = open_signals(r);
+	e = end_signals_open(&r->signals);
 	if (e < 0)
 		return command_fail(&command_record, "cannot watch for signals: %s", strerror(-e));
 	e = prepare(r, operand_count, operands);

@@ -22,27 +22,8 @@ struct session_options { /* a member of the command's configuration */
 
 /* clang-format off: lists of rows, as tables are written */
 /* Rows of a table over @config (a type) whose @member is a struct session_options. */
-#define SESSION_SAMPLING_OPTIONS(config, member)                                                                     \
+#define SESSION_MACHINE_OPTIONS(config, member)                                                                      \
 	UNWIND_OPTIONS(config, member.unwind),                                                                       \
-		{ "off-cpu", 0, OPT_FLAG, .at = offsetof(config, member.off_cpu),                                    \
-		  .help = "also where threads wait, and how long: the sample types waits/count and "                 \
-			  "off_cpu/nanoseconds" },                                                                   \
-		{ "off-cpu-min",                                                                                     \
-		  0,                                                                                                 \
-		  OPT_DURATION,                                                                                      \
-		  .at = offsetof(config, member.wait_min_ns),                                                        \
-		  .fallback = "1ms",                                                                                 \
-		  .arg = "TIME",                                                                                     \
-		  .help = "leave out waits shorter than this" },                                                     \
-		{ "off-cpu-share",                                                                                   \
-		  0,                                                                                                 \
-		  OPT_UINT,                                                                                          \
-		  .at = offsetof(config, member.wait_percent),                                                       \
-		  .min = 1,                                                                                          \
-		  .max = 100,                                                                                        \
-		  .fallback = "100",                                                                                 \
-		  .arg = "PERCENT",                                                                                  \
-		  .help = "take only this share of all waits, by chance; each stands for the others" },              \
 		{ "lines", 0, OPT_FLAG, .at = offsetof(config, member.lines),                                        \
 		  .help = "inlined functions, source files and lines of native code, from its debug information "    \
 			  "(needs "                                                                                  \
@@ -81,6 +62,25 @@ struct session_options { /* a member of the command's configuration */
 					.help = "a sample each N events (of a clock: nanoseconds), instead of by "   \
 						"--frequency"                                                        \
 	}
+#define SESSION_WAIT_OPTIONS(config, member)                                                                  \
+	{ "off-cpu", 0, OPT_FLAG, .at = offsetof(config, member.off_cpu),                                     \
+	  .help = "also where threads wait, and how long: the sample types waits/count and "                  \
+		  "off_cpu/nanoseconds" },                                                                    \
+		{ "off-cpu-min",                                                                              \
+		  0,                                                                                          \
+		  OPT_DURATION,                                                                               \
+		  .at = offsetof(config, member.wait_min_ns),                                                 \
+		  .fallback = "1ms",                                                                          \
+		  .arg = "TIME",                                                                              \
+		  .help = "leave out waits shorter than this" },                                              \
+	{                                                                                                     \
+		"off-cpu-share", 0, OPT_UINT,                                                                 \
+			.at = offsetof(config, member.wait_percent), .min = 1, .max = 100, .fallback = "100", \
+			.arg = "PERCENT",                                                                     \
+			.help = "take only this share of all waits, by chance; each stands for the others"    \
+	}
+#define SESSION_SAMPLING_OPTIONS(config, member) \
+	SESSION_MACHINE_OPTIONS(config, member), SESSION_WAIT_OPTIONS(config, member)
 /* For commands that write or keep profiles in forms that have times. @usual: "true" or NULL. */
 #define SESSION_TIMES_OPTION(config, member, usual)                                                            \
 	{                                                                                                      \

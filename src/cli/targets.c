@@ -5,23 +5,34 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int add(struct targets *t, const struct command *c, pid_t pid)
+int targets_add(struct targets *t, pid_t pid)
 {
 	int fd;
 
-	if (t->count == TARGETS_MAX) {
-		command_fail(c, "more than %d processes", TARGETS_MAX);
-		return EXIT_USAGE;
-	}
+	if (t->count == TARGETS_MAX)
+		return -E2BIG;
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0 && errno == ESRCH)
-		return command_fail(c, "there is no process %d", (int)pid);
 	if (fd < 0)
-		return command_fail(c, "cannot watch process %d: %s", (int)pid,
-				    errno == EINVAL ? "that is a thread, not a process" : strerror(errno));
+		return -errno;
 	t->pids[t->count] = pid;
 	t->fds[t->count++] = fd;
 	t->watched++;
+	return 0;
+}
+
+static int add(struct targets *t, const struct command *c, pid_t pid)
+{
+	int r = targets_add(t, pid);
+
+	if (r == -E2BIG) {
+		command_fail(c, "more than %d processes", TARGETS_MAX);
+		return EXIT_USAGE;
+	}
+	if (r == -ESRCH)
+		return command_fail(c, "there is no process %d", (int)pid);
+	if (r < 0)
+		return command_fail(c, "cannot watch process %d: %s", (int)pid,
+				    r == -EINVAL ? "that is a thread, not a process" : strerror(-r));
 	return EXIT_DONE;
 }
 

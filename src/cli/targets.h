@@ -16,6 +16,8 @@ struct targets {
 
 /** targets_parse - "1,2"; each process must live. Return: EXIT_DONE, or another status after saying why. */
 int targets_parse(struct targets *t, const struct command *c, const struct opt_list *texts);
+/** targets_add - one more. Return: 0, -ESRCH, -EINVAL (a thread, or no id), -E2BIG (TARGETS_MAX), -errno. */
+int targets_add(struct targets *t, pid_t pid) warn_unused;
 /** targets_add_child - one that its launcher watches. */
 void targets_add_child(struct targets *t, pid_t pid);
 /** targets_ended - were some watched, and have all of them ended? Never blocks. */
