@@ -371,6 +371,9 @@ int build_frames(struct builder *b)
 		if (r < 0)
 			return r;
 		b->unnamed[i] = !symbol.has_name;
+		if (b->codes)
+			b->codes[i] = (struct window_code){ .offset = symbol.address - symbol.start,
+							    .has_name = symbol.has_name };
 		b->leaves_cpu[i] = f->kind == ABI_FRAME_KERNEL && str_starts(symbol.name, STR("__schedule"));
 	}
 	return 0;

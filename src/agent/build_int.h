@@ -30,6 +30,7 @@ struct builder {
 	struct model *m;
 	uint32_t *locations;         /* per raw frame */
 	bool *unnamed;               /* per raw frame */
+	struct window_code *codes;   /* per raw frame; NULL: nobody asked */
 	bool *used;                  /* per raw frame: it is in a stack */
 	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;              /* per raw frame: enum root_state */

@@ -17,6 +17,7 @@ static void builder_release(struct builder *b)
 	free(b->room);
 	free(b->locations);
 	free(b->unnamed);
+	free(b->codes);
 	free(b->used);
 	free(b->leaves_cpu);
 	free(b->roots);
@@ -441,7 +442,7 @@ static int set_counters(const struct builder *b, struct window *w)
 	return r;
 }
 
-static int builder_init(struct builder *b)
+static int builder_init(struct builder *b, bool codes)
 {
 	const struct aggregate *a = b->a;
 
@@ -450,6 +451,11 @@ static int builder_init(struct builder *b)
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->used = calloc(a->frame_count + 1, sizeof(*b->used));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
+	if (codes) {
+		b->codes = calloc(a->frame_count + 1, sizeof(*b->codes));
+		if (!b->codes)
+			return -ENOMEM;
+	}
 	b->leaves_cpu = calloc(a->frame_count + 1, sizeof(*b->leaves_cpu));
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
@@ -458,6 +464,21 @@ static int builder_init(struct builder *b)
 			       b->processes
 		       ? 0
 		       : -ENOMEM;
+}
+
+/* From raw frames to locations. */
+static int set_codes(const struct builder *b, struct window *out)
+{
+	if (!b->codes)
+		return 0;
+	out->codes = calloc(b->m->locations_count, sizeof(*out->codes));
+	if (!out->codes)
+		return -ENOMEM;
+	out->code_count = b->m->locations_count;
+	for (size_t i = 0; i < b->a->frame_count; i++)
+		out->codes[b->locations[i]] = b->codes[i];
+	out->codes[0] = (struct window_code){ 0 }; /* of frames that are in no stack */
+	return 0;
 }
 
 static void model_freep(struct model **m)
@@ -484,7 +505,7 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 		runtimes_settle(cfg->runtimes, PATIENCE_NS);
 	r = model_init(m, MODEL_STRING_BYTES_MAX);
 	if (r == 0)
-		r = builder_init(&b);
+		r = builder_init(&b, cfg->codes);
 	if (r == 0)
 		r = start_model(m, a->with_waits, cfg, out);
 	if (r == 0) {
@@ -507,6 +528,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 		r = set_runtime_counters(&b, out);
 	if (r == 0)
 		r = set_lines_counters(&b, out);
+	if (r == 0)
+		r = set_codes(&b, out);
 	if (r < 0)
 		return r;
 	out->model = m;

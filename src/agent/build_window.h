@@ -17,6 +17,7 @@ struct build_config { /* all are borrowed */
 	struct runtime_sources *sources; /* import paths and distributions; NULL: functions go without */
 	struct runtimes *runtimes;       /* which files are runtimes; NULL: their frames were not asked for */
 	const char *default_value;       /* the sample type that viewers show first; NULL: cpu */
+	bool codes;                      /* window.codes, too */
 	/* Columns are samples/count and, of a clock, cpu/nanoseconds, with the period that @frequency_hz or the event
 	 * gives; of another event with a period NAME/count; of one that is sampled by rate none, as nobody knows what a
 	 * sample stands for. The period's type says what was counted: cpu, or the event's name. */

@@ -32,6 +32,7 @@ struct session_config {
 	bool sample_times;             /* samples have times, in steps of 20 ms (agent/build_window.h); not of a
 					* recording, and not with beside_hz */
 	bool lines;                    /* inlined frames and lines from debug information */
+	bool codes;                    /* windows say where in its function an address is: window.codes */
 	bool want_metadata;            /* fill window.metadata_json */
 	const char *external_metadata; /* a JSON object that becomes a part of that; NULL: none */
 	uint32_t without_runtimes;     /* bits of enum abi_runtime: their frames stay native */

@@ -71,5 +71,8 @@ int session_merge_windows(struct window *w, const struct window *beside)
 	model_release(w->model);
 	free(w->model);
 	w->model = both;
+	free(w->codes); /* its rows were those of the other model */
+	w->codes = NULL;
+	w->code_count = 0;
 	return 0;
 }

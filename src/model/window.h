@@ -13,6 +13,12 @@ struct window_label {
 	char *key, *value; /* terminated; owned */
 };
 
+/* What the address of a location meant when it was named: who shows offsets asks a session for it. */
+struct window_code {
+	uint64_t offset; /* from where the function begins; of a return address as it stands on the stack */
+	bool has_name;
+};
+
 /* All text is owned by the window, terminated, and may be NULL when unknown. */
 struct window {
 	struct model *model;       /* owned */
@@ -28,6 +34,8 @@ struct window {
 	struct window_counter *counters; /* by name: samples, lost_ring_full, user_samples, complete, guessed, cut_...,
 					    unnamed_frames */
 	size_t counter_count, counter_cap;
+	struct window_code *codes; /* owned; by row of the model's locations, code_count of them; NULL: nobody asked */
+	size_t code_count;
 	char *metadata_json; /* the object of gProfiler's system_metadata.py; NULL: none */
 };
 
