@@ -388,7 +388,7 @@ static const char *const examples[] = { "sudo hearth agent -c -d 60 -o /var/log/
 
 const struct command command_agent = {
 	.name = "agent",
-	.alias = "gprofiler",
+	.aliases = (const char *const[]){ "gprofiler", NULL },
 	.summary = "profile the machine as gProfiler does: its options, files and log",
 	.operands = "",
 	.details = "Options may also come from GPROFILER_NAME in the environment and from /etc/gprofiler/config.ini.\n"

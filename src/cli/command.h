@@ -13,7 +13,7 @@ enum exit_status {
 
 struct command {
 	const char *name;
-	const char *alias;           /* the program's name under which it is this command; NULL: none */
+	const char *const *aliases;  /* the program's names under which it is this command; NULL ends; may be NULL */
 	const char *summary;         /* one line, for the list of commands and the man page's NAME */
 	const char *operands;        /* what follows the options in the usage line, or "" */
 	const char *details;         /* paragraphs below the usage line, or NULL */
@@ -29,8 +29,8 @@ struct command {
 };
 
 extern const struct command command_agent, command_convert, command_diff, command_doctor, command_dump, command_import,
-	command_pull, command_merge, command_record, command_report, command_serve, command_store, command_token,
-	command_up, command_view;
+	command_pull, command_merge, command_profile, command_record, command_report, command_serve, command_store,
+	command_token, command_up, command_view;
 
 const struct command *command_at(size_t index); /* NULL behind the last */
 const struct command *command_find(struct str name);

@@ -11,9 +11,9 @@
 #include "cli/terminal_size.h"
 
 static const struct command *const commands[] = {
-	&command_up,      &command_agent,  &command_record, &command_view,  &command_report,
-	&command_convert, &command_merge,  &command_diff,   &command_dump,  &command_serve,
-	&command_token,   &command_import, &command_pull,   &command_store, &command_doctor,
+	&command_up,      &command_agent, &command_record, &command_profile, &command_view,  &command_report,
+	&command_convert, &command_merge, &command_diff,   &command_dump,    &command_serve, &command_token,
+	&command_import,  &command_pull,  &command_store,  &command_doctor,
 };
 
 const struct command *command_at(size_t index)
@@ -34,8 +34,9 @@ const struct command *command_of_program(const char *path)
 	struct str base = str_base(str_of(path));
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (commands[i]->alias && str_eq(base, str_of(commands[i]->alias)))
-			return commands[i];
+		for (const char *const *alias = commands[i]->aliases; alias && *alias; alias++)
+			if (str_eq(base, str_of(*alias)))
+				return commands[i];
 	return NULL;
 }
 
