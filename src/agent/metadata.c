@@ -365,6 +365,21 @@ static void set_sampling(struct writer *w, const struct metadata_config *cfg)
 	json_out_string(&w->json, str_n(precise, level ? level + 1 : 0));
 }
 
+static void set_arguments(struct writer *w, const struct metadata_config *cfg)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+
+	json_out_key(&w->json, STR("run_arguments"));
+	if (cfg->arguments && json_reformat(str_of(cfg->arguments), &text) == 0) {
+		json_out_raw(&w->json, buf_str(&text));
+		return;
+	}
+	json_out_begin(&w->json, '{');
+	set_u64(w, "frequency", cfg->frequency_hz);
+	set_text(w, "profiling_mode", STR("cpu"));
+	json_out_end(&w->json, '}');
+}
+
 static void set_run(struct writer *w, const struct metadata_config *cfg)
 {
 	uint64_t age_ns = cfg->now_wall_ns > cfg->spawn_wall_ns ? cfg->now_wall_ns - cfg->spawn_wall_ns : 0;
@@ -375,11 +390,7 @@ static void set_run(struct writer *w, const struct metadata_config *cfg)
 	spawn_ms = (double)boot.tv_sec * 1e3 + (double)boot.tv_nsec / 1e6 - (double)age_ns / 1e6;
 	json_out_key(&w->json, STR("spawn_uptime_ms"));
 	json_out_number(&w->json, spawn_ms > 0 ? spawn_ms : 0);
-	json_out_key(&w->json, STR("run_arguments"));
-	json_out_begin(&w->json, '{');
-	set_u64(w, "frequency", cfg->frequency_hz);
-	set_text(w, "profiling_mode", STR("cpu"));
-	json_out_end(&w->json, '}');
+	set_arguments(w, cfg);
 	set_empty_object(w, "big_data");
 	set_external(w, cfg->external);
 	set_time(w, "current_time", cfg->now_wall_ns);

@@ -13,14 +13,15 @@ struct metadata_config {
 	uint32_t frequency_hz;
 	const struct sampler_event *event; /* what was sampled; NULL: the CPU's clock */
 	const char *external;              /* a JSON object of somebody else's; NULL: none */
+	const char *arguments;             /* the JSON object run_arguments; NULL: rate and mode alone */
 };
 
 /**
  * metadata_json - append the object as one line
  *
  * Holds every key that needs neither the network nor another program; what cannot be read is "unknown". Keys, order and
- * types are those gProfiler 1.57 writes, but spawn_uptime_ms, which is in milliseconds here, and run_arguments, which
- * holds no token. Return: 0 or -ENOMEM, -E2BIG.
+ * types are those gProfiler 1.57 writes, but spawn_uptime_ms, which is in milliseconds here. Return: 0 or -ENOMEM,
+ * -E2BIG.
  */
 int metadata_json(const struct metadata_config *cfg, struct buf *out) warn_unused;
 

@@ -35,6 +35,7 @@ struct session_config {
 	bool codes;                    /* windows say where in its function an address is: window.codes */
 	bool want_metadata;            /* fill window.metadata_json */
 	const char *external_metadata; /* a JSON object that becomes a part of that; NULL: none */
+	const char *run_arguments;     /* another: how the program was started; NULL: the rate alone is told */
 	uint32_t without_runtimes;     /* bits of enum abi_runtime: their frames stay native */
 	bool keep_interpreter;         /* the native frames of interpreters stay beside the functions they run */
 	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what

@@ -73,7 +73,8 @@ static int set_metadata(const struct session *s, struct window *w)
 				       .now_wall_ns = w->end_ns,
 				       .frequency_hz = s->cfg.sampling.frequency_hz,
 				       .event = s->cfg.sampling.event,
-				       .external = s->cfg.external_metadata };
+				       .external = s->cfg.external_metadata,
+				       .arguments = s->cfg.run_arguments };
 	int r;
 
 	if (!s->cfg.want_metadata)

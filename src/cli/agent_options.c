@@ -9,6 +9,7 @@
 #define DWARF_STACK_MAX 65528
 #define DWARF_FREQUENCY_MAX 100
 #define FREQUENCY 11
+#define SPARK_SAMPLE_PERIOD 120
 
 #define AT(member) offsetof(struct agent_options, member)
 
@@ -100,10 +101,10 @@ static const struct opt sending[] = {
 static const struct opt logging[] = {
 	{ "verbose", 'v', OPT_FLAG, .at = AT(verbose), .help = "everything on standard output, too" },
 	{ "log-file", 0, OPT_PATH, .at = AT(log_file), .fallback = "/var/log/gprofiler/gprofiler.log", .arg = "PATH" },
-	{ "log-rotate-max-size", 0, OPT_UINT, .at = AT(log_rotate_bytes), .fallback = "5242880", .arg = "BYTES",
-	  .help = "bytes of a log file before the next one begins" },
-	{ "log-rotate-backup-count", 0, OPT_UINT, .at = AT(log_rotate_count), .max = 1000, .fallback = "1", .arg = "N",
-	  .help = "old log files that are kept" },
+	{ "log-rotate-max-size", 0, OPT_UINT, .at = AT(log_rotate_bytes), .min = 1, .fallback = "5242880",
+	  .arg = "BYTES", .help = "bytes of a log file before the next one begins" },
+	{ "log-rotate-backup-count", 0, OPT_UINT, .at = AT(log_rotate_count), .min = 1, .max = 1000, .fallback = "1",
+	  .arg = "N", .help = "old log files that are kept" },
 	{ "dont-send-logs", 0, OPT_FLAG, .at = AT(without_log_upload), .help = "logs stay here" },
 	{ "log-usage", 0, OPT_FLAG, .at = AT(log_usage),
 	  .help = "in a container: write to the log what it used of CPU and memory" },
@@ -173,7 +174,7 @@ static const struct opt without_meaning[] = {
 	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },
 	{ "perfspect-path", 0, OPT_PATH, .at = AT(unused.text[7]) },
 	{ "perfspect-duration", 0, OPT_UINT, .at = AT(unused.number[5]), .min = 1, .fallback = "60" },
-	{ "spark-sample-period", 0, OPT_UINT, .at = AT(unused.number[6]) },
+	{ "spark-sample-period", 0, OPT_UINT, .at = AT(unused.number[6]), .fallback = "120" },
 	{ "collect-spark-metrics", 0, OPT_FLAG, .at = AT(unused.flag[8]) },
 	{ "databricks-job-name-as-service-name", 0, OPT_FLAG, .at = AT(unused.flag[9]) },
 	{ 0 },
@@ -395,7 +396,7 @@ void agent_options_warn(const struct agent_options *o)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
 	if (o->upload)
 		log_warn("--upload-results: nothing is sent yet, files are written");
-	warn_deprecated("--spark-sample-period", o->unused.number[6], "1.42.0");
+	warn_deprecated("--spark-sample-period", o->unused.number[6] != SPARK_SAMPLE_PERIOD, "1.42.0");
 	warn_deprecated("--collect-spark-metrics", o->unused.flag[8], "1.42.0");
 	warn_deprecated("--databricks-job-name-as-service-name", o->unused.flag[9], "1.49.0");
 }

@@ -62,14 +62,16 @@ static void add_words(const struct agent_options *o, struct buf *out)
 	}
 }
 
-void agent_phrases_start(const struct agent_options *o)
+void agent_phrases_start(const struct agent_options *o, const char *arguments)
 {
-	scoped(buf_release) struct buf words = BUF_INIT(WORDS_MAX);
+	scoped(buf_release) struct buf words = BUF_INIT(WORDS_MAX), line = BUF_INIT(WORDS_MAX);
 	struct utsname host = { 0 };
 	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	add_words(o, &words);
 	log_info("Running gProfiler", LOG_CSTR("version", HEARTH_VERSION), LOG_STR("commandline", buf_str(&words)));
+	buf_addf(&line, "all arguments: %s", arguments);
+	log_debug(buf_cstr(&line));
 	(void)uname(&host); /* into a struct that is there: it cannot fail */
 	log_info("this machine", LOG_CSTR("kernel", host.release), LOG_CSTR("hostname", host.nodename),
 		 LOG_U64("processors", (uint64_t)sysconf(_SC_NPROCESSORS_CONF)),

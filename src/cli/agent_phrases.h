@@ -6,8 +6,8 @@
 #include "cli/agent_options.h"
 #include "model/window.h"
 
-/** agent_phrases_start - version, command line without the token, the machine. */
-void agent_phrases_start(const struct agent_options *o);
+/** agent_phrases_start - version, command line without the token, the machine, and in the log's file @arguments. */
+void agent_phrases_start(const struct agent_options *o, const char *arguments);
 /* Processes that were said to have been started. */
 struct agent_seen {
 	uint64_t begin_ns;  /* CLOCK_BOOTTIME */

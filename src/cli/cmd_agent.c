@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
+#include "cli/agent_arguments.h"
 #include "cli/agent_diagnostics.h"
 #include "cli/agent_external.h"
 #include "cli/agent_options.h"
@@ -32,7 +33,7 @@ struct agent {
 	struct service_rules *rules;
 	struct sink_state *sink; /* the worker's until session_stop() */
 	struct session *session;
-	struct buf external; /* JSON */
+	struct buf external, arguments; /* JSON */
 	struct agent_usage usage;
 	uint64_t diagnosed_ns;
 	struct agent_seen seen; /* the worker's until session_stop() */
@@ -51,6 +52,7 @@ static void agent_release(struct agent *a)
 	service_rules_free(a->rules);
 	free(a->pids);
 	buf_release(&a->external);
+	buf_release(&a->arguments);
 	agent_seen_release(&a->seen);
 	closep(&a->lock);
 	closep(&a->signals);
@@ -198,6 +200,7 @@ static int open_session(struct agent *a)
 				      .runtime_age_min_ns = o->min_duration_s * NSEC_PER_SEC,
 				      .runtime_process_max = (size_t)o->max_processes,
 				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,
+				      .run_arguments = buf_cstr(&a->arguments),
 				      .follows_clock = true,
 				      .on_built = on_built,
 				      .on_window = on_window,
@@ -315,8 +318,10 @@ static int prepare(struct agent *a)
 		e = command_fail(&command_agent, "cannot give up rights");
 	e = e ? e : open_log(o);
 	e = e ? e : agent_start_prepare(&command_agent, o);
+	if (e == EXIT_DONE && agent_arguments_json(o, &a->arguments) < 0)
+		e = command_fail(&command_agent, "out of memory");
 	if (e == EXIT_DONE)
-		agent_phrases_start(o);
+		agent_phrases_start(o, buf_cstr(&a->arguments));
 	if (e == EXIT_DONE && o->log_usage && agent_usage_begin("/sys/fs/cgroup", &a->usage) < 0)
 		log_warn("--log-usage: no cgroup is mounted at /sys/fs/cgroup");
 	e = e ? e : open_controller(a);
@@ -370,7 +375,12 @@ static int sub_command(const struct agent_options *o, const char *word)
 static int run(void *config, int operand_count, char **operands)
 {
 	scoped(agent_release) struct agent a = {
-		.options = config, .lock = -1, .signals = -1, .controller = -1, .external = BUF_INIT(MIB(1))
+		.options = config,
+		.lock = -1,
+		.signals = -1,
+		.controller = -1,
+		.external = BUF_INIT(MIB(1)),
+		.arguments = BUF_INIT(MIB(1)),
 	};
 	int e = operand_count ? sub_command(a.options, operands[0]) : prepare(&a);
 

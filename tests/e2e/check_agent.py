@@ -206,6 +206,8 @@ def of_which_processes():
         said = f.read()
     tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* --tok=\*\*\* --token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
            "the command line, without the token", said[:300])
+    told = frames("said", "last_profile.col")[1]["metadata"]["run_arguments"]
+    tap.ok(told["pids_to_profile"] == [load.pid for load in loads] and "s3cret" not in json.dumps(told) and told["verbose"] is True, "run_arguments, without it", told)
     process = start(*words("spawned", "-c", "-d", "2", "--no-flamegraph", "--profile-spawned-processes"))
     time.sleep(2.5)
     loads.append(start("/usr/bin/python3", "-c", BUSY.format("late", 0)))
@@ -229,6 +231,9 @@ meta = head["metadata"]
 tap.ok(meta["run_mode"] in ("k8s", "container", "standalone_executable", "local_python") and re.fullmatch(r"\d+\.\d+\.\d+", meta["agent_version"])
        and re.fullmatch(r"([0-9A-F]{2}:){5}[0-9A-F]{2}", meta["mac_address"]) and meta["processors"] > 0 and meta["memory_capacity_mb"] > 0
        and meta["cloud_provider"] in ("aws", "gcp", "azure", "unknown") and isinstance(meta["python_version"], str), "what a Studio takes", meta)
+told = meta["run_arguments"]
+tap.ok((told["frequency"], told["duration"], told["output_dir"], told["profiling_mode"], told["pids_to_profile"], told["perf_mode"], told["java_mode"],
+        told["collect_metrics"], told["service_name"]) == (49, 2, path("one"), "cpu", None, "fp", "ap", True, None) and len(told) > 80, "run_arguments: every option", told)
 for variable, mode, kind in (("GPROFILER_IN_K8S", "k8s", "k8s"), ("GPROFILER_IN_CONTAINER", "container", "containers")):
     agent(mode, "-d", "1", "--no-flamegraph", env={variable: "1"})
     meta = frames(mode, "last_profile.col")[1]["metadata"]

@@ -90,6 +90,25 @@ static void what_is_sampled(void **state)
 	json_decref(object);
 }
 
+static void how_it_was_started(void **state)
+{
+	struct metadata_config cfg = { .host_root = "/nowhere",
+				       .frequency_hz = 11,
+				       .arguments = "{\"duration\":60,\"pids\":[1,2]}" };
+	json_t *object = object_of(&cfg), *arguments = json_object_get(object, "run_arguments");
+
+	(void)state;
+	assert_int_equal(json_object_size(arguments), 2);
+	assert_int_equal(json_integer_value(json_object_get(arguments, "duration")), 60);
+	assert_int_equal(json_array_size(json_object_get(arguments, "pids")), 2);
+	json_decref(object);
+	cfg.arguments = "{\"cut";
+	object = object_of(&cfg);
+	arguments = json_object_get(object, "run_arguments");
+	assert_int_equal(json_integer_value(json_object_get(arguments, "frequency")), 11);
+	json_decref(object);
+}
+
 static void os_release(void **state)
 {
 	struct str text = STR("# c\nNAME=\"Debian GNU/Linux\"\nVERSION_ID='12'\nID=debian\nNAME_X=1\nEMPTY=\nODD=\"\n");
@@ -121,11 +140,9 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_in_order),
-		cmocka_unit_test(a_machine_that_tells_nothing),
-		cmocka_unit_test(what_is_sampled),
-		cmocka_unit_test(os_release),
-		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(keys_in_order),   cmocka_unit_test(a_machine_that_tells_nothing),
+		cmocka_unit_test(what_is_sampled), cmocka_unit_test(how_it_was_started),
+		cmocka_unit_test(os_release),      cmocka_unit_test(survives_failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
