@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/array.h"
+#include "base/wire.h"
 #include "codec/otlp_int.h"
-#include "codec/wire.h"
 
 #define ROWS_MAX ((size_t)UINT32_MAX - 1)
 #define OTLP_STEPS 4096 /* between two looks at the limits */

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/array.h"
+#include "base/wire.h"
 #include "codec/otlp_int.h"
-#include "codec/wire.h"
 
 #define TABLE_MAX GIB(2) /* bytes of one table, and of one profile */
 

@@ -2,9 +2,9 @@
 /* Writing pprof with the reference's conventions: fields in ascending number, zeros left out, numbers packed from three
  * on, the string table in order of first use. Lengths are computed before, so every message is written once. */
 #include "base/array.h"
+#include "base/wire.h"
 #include "codec/gzip.h"
 #include "codec/pprof_int.h"
-#include "codec/wire.h"
 
 #define PPROF_GZIP_LEVEL 6
 

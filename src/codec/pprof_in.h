@@ -5,8 +5,8 @@
 
 #include "base/array.h"
 #include "base/u64map.h"
+#include "base/wire.h"
 #include "codec/pprof_int.h"
-#include "codec/wire.h"
 
 #define ROWS_MAX ((size_t)UINT32_MAX - 1)
 #define PPROF_STEPS 4096 /* between two looks at the limits */

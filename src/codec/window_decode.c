@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the window format: one pass, since fields come in ascending order and a table refers to earlier ones only. */
 #include "base/array.h"
+#include "base/wire.h"
 #include "codec/window_int.h"
-#include "codec/wire.h"
 
 struct window_in {
 	struct window *w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/wire.h"
 #include "codec/window_int.h"
-#include "codec/wire.h"
 
 /* A table is one field of numbers end to end; it is put together here, since its length comes first. */
 struct table {

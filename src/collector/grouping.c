@@ -2,7 +2,7 @@
 #include "collector/grouping.h"
 
 #include "base/intern.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 
 #define KEYS_MAX MIB(64)
 

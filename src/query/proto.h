@@ -4,8 +4,8 @@
  * Source: protobuf.dev/programming-guides/json. */
 #pragma once
 
+#include "base/wire.h"
 #include "codec/json.h"
-#include "codec/wire.h"
 
 enum proto_kind { PROTO_TEXT, PROTO_INT, PROTO_UINT, PROTO_BOOL, PROTO_DOUBLE, PROTO_ENUM, PROTO_MESSAGE };
 

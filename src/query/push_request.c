@@ -2,8 +2,8 @@
 #include "query/push_request.h"
 
 #include "base/array.h"
+#include "base/wire.h"
 #include "codec/json.h"
-#include "codec/wire.h"
 #include "net/http_parse.h"
 
 void push_request_release(struct push_request *p)

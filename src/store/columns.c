@@ -2,7 +2,7 @@
 #include "store/columns.h"
 
 #include "base/cur.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 #include "store/zigzag.h"
 
 /* How a column of values is written. */

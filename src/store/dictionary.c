@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/random.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 #include "store/zigzag.h"
 
 #define XXH_INLINE_ALL

@@ -4,7 +4,7 @@
 #include "store/dictionary.h"
 
 #include "base/array.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 #include "store/zigzag.h"
 
 struct chunk_in {

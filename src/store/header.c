@@ -2,7 +2,7 @@
 #include "store/header.h"
 
 #include "base/array.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 #include "store/zigzag.h"
 
 /* Comments of a sum: those behind are dropped, so that adding up thousands of profiles full of them stays cheap. */

@@ -2,8 +2,8 @@
 /* docs/formats/snapshot.md: magic, sizes, a message with what it is, and the window as one zstd frame. */
 #include "store/snapshot.h"
 
+#include "base/wire.h"
 #include "codec/window_codec.h"
-#include "codec/wire.h"
 #include "store/pack.h"
 #include "store/zigzag.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engines, and what they share. */
 #include "base/random.h"
-#include "codec/wire.h"
+#include "base/wire.h"
 #include "store/store_int.h"
 
 static const struct store *const stores[] = { &store_sqlite, &store_memory };

@@ -5,8 +5,8 @@
  * five tree nodes for each sample, as in recorded profiles. "hard" makes each stack anew, so that hardly anything but
  * the first frames is shared. */
 #include "base/io.h"
+#include "base/wire.h"
 #include "codec/pprof.h"
-#include "codec/wire.h"
 
 #define FUNCTIONS 50000
 #define CALLEES 6

@@ -3,7 +3,7 @@
  * read one by one. */
 #include "fuzz.h"
 
-#include "codec/wire.h"
+#include "base/wire.h"
 
 static void copy_field(struct buf *out, const struct wire_field *f)
 {

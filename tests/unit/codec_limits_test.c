@@ -2,6 +2,7 @@
 /* What a server grants to strangers' bytes: every reader that takes struct codec_limits keeps them. */
 #include "support.h"
 
+#include "base/wire.h"
 #include "codec/folded.h"
 #include "codec/jfr.h"
 #include "codec/otlp.h"
@@ -9,7 +10,6 @@
 #include "codec/pprof.h"
 #include "codec/pprof_legacy.h"
 #include "codec/speedscope.h"
-#include "codec/wire.h"
 #include "jfr_samples.h"
 #include "model/model.h"
 

@@ -2,8 +2,8 @@
 /* OTLP profiles: what is refused by version, messages of others, and what a window becomes. */
 #include "support.h"
 
+#include "base/wire.h"
 #include "codec/otlp_int.h"
-#include "codec/wire.h"
 #include "codec_samples.h"
 
 /* A file with one resource, scope and profile, from the messages inside. */

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/wire.h"
 #include "codec/window_codec.h"
-#include "codec/wire.h"
 #include "codec_samples.h"
 #include "model_samples.h"
 #include "store/columns.h"
