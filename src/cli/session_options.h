@@ -22,31 +22,32 @@ struct session_options { /* a member of the command's configuration */
 
 /* clang-format off: lists of rows, as tables are written */
 /* Rows of a table over @config (a type) whose @member is a struct session_options. */
-#define SESSION_MACHINE_OPTIONS(config, member)                                                                      \
-	UNWIND_OPTIONS(config, member.unwind),                                                                       \
-		{ "lines", 0, OPT_FLAG, .at = offsetof(config, member.lines),                                        \
-		  .help = "inlined functions, source files and lines of native code, from its debug information "    \
-			  "(needs "                                                                                  \
-			  "libdw)" },                                                                                \
-		{ "ring-size",                                                                                       \
-		  0,                                                                                                 \
-		  OPT_SIZE,                                                                                          \
-		  .at = offsetof(config, member.ring_bytes),                                                         \
-		  .arg = "SIZE",                                                                                     \
-		  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to " \
-			  "8M)" },                                                                                   \
-		{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(config, member.allow_dangerous_kernel),      \
-		  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },      \
-		{ "host-root",                                                                                       \
-		  0,                                                                                                 \
-		  OPT_PATH,                                                                                          \
-		  .at = offsetof(config, member.host_root),                                                          \
-		  .fallback = "",                                                                                    \
-		  .arg = "DIR",                                                                                      \
-		  .help = "where the host's file system is mounted, when run in a container" },                      \
-	{                                                                                                            \
-		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",     \
-						 .help = "the container engine's socket (default: Docker's)"         \
+#define SESSION_MACHINE_OPTIONS(config, member)                                                                        \
+	UNWIND_OPTIONS(config, member.unwind),                                                                         \
+		{ "lines", 0, OPT_FLAG, .at = offsetof(config, member.lines),                                          \
+		  .help = "inlined functions, source files and lines of native code, from its debug information "      \
+			  "(needs "                                                                                    \
+			  "libdw)" },                                                                                  \
+		{ "ring-size",                                                                                         \
+		  0,                                                                                                   \
+		  OPT_SIZE,                                                                                            \
+		  .at = offsetof(config, member.ring_bytes),                                                           \
+		  .arg = "SIZE",                                                                                       \
+		  .help = "memory between kernel and program (default: a quarter of a second's worst case, 256K to "   \
+			  "8M)" },                                                                                     \
+		{ "allow-dangerous-kernel", 0, OPT_FLAG, .at = offsetof(config, member.allow_dangerous_kernel),        \
+		  .help = "sample even on kernels that are known to freeze (5.19 to 6.3, see hearth doctor)" },        \
+		{ "host-root",                                                                                         \
+		  0,                                                                                                   \
+		  OPT_PATH,                                                                                            \
+		  .at = offsetof(config, member.host_root),                                                            \
+		  .fallback = "",                                                                                      \
+		  .arg = "DIR",                                                                                        \
+		  .help = "where the host's file system is mounted, when run in a container" },                        \
+	{                                                                                                              \
+		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",       \
+						 .help = "socket of the only container engine to ask (default: those " \
+							 "of Docker, podman, containerd, CRI-O)"                       \
 	}
 #define SESSION_EVENT_OPTIONS(config, member)                                                                        \
 	{ "event",                                                                                                   \

@@ -52,7 +52,7 @@ static struct str json_text(const json_t *value)
 	return json_is_string(value) ? str_n(json_string_value(value), json_string_length(value)) : STR("");
 }
 
-static bool is_id(struct str s)
+bool container_is_id(struct str s)
 {
 	if (s.len != CONTAINER_ID_SIZE)
 		return false;
@@ -91,7 +91,7 @@ int container_list_parse(struct str json, container_visit_fn *visit, void *ctx)
 		struct str id = json_text(json_object_get(entry, "Id"));
 		struct str name = own_name(json_object_get(entry, "Names"));
 
-		if (is_id(id) && name.len)
+		if (container_is_id(id) && name.len)
 			r = visit(ctx, id, name);
 	}
 	json_decref(list);

@@ -18,6 +18,9 @@
  */
 bool container_id_parse(struct str cgroup, char out[CONTAINER_ID_SIZE + 1]);
 
+/** container_is_id - exactly CONTAINER_ID_SIZE digits? Pure. */
+bool container_is_id(struct str s);
+
 typedef int container_visit_fn(void *ctx, struct str id, struct str name);
 
 /**
@@ -29,10 +32,24 @@ typedef int container_visit_fn(void *ctx, struct str id, struct str name);
  */
 int container_list_parse(struct str json, container_visit_fn *visit, void *ctx) warn_unused;
 
+/**
+ * container_cri_parse - the message that containerd's or CRI-O's ListContainers answers
+ * @visit: as for container_list_parse(); names are k8s_CONTAINER_POD_NAMESPACE_UID_RESTARTS, in gProfiler's form
+ *
+ * Return: as container_list_parse(). Pure.
+ */
+int container_cri_parse(struct str message, container_visit_fn *visit, void *ctx) warn_unused;
+
+#define CONTAINER_GRPC_HEAD 5 /* bytes before a message: compressed or not, its size */
+
+/** container_grpc_parse - the only message of a gRPC answer, borrowed. Return: 0, or -EBADMSG. Pure. */
+int container_grpc_parse(struct str body, struct str *message) warn_unused;
+
 struct containers;
 
 /**
- * containers_open - @socket: NULL for /var/run/docker.sock below the root of pid 1; otherwise below @host_root
+ * containers_open - @socket: an engine's, of any kind, below @host_root; NULL: the usual ones of Docker, podman,
+ * containerd and CRI-O, below the root of pid 1
  *
  * Starts the thread. Nothing is asked before the first container is met.
  */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's names: one thread lists all containers whenever an id is met that the last list did not have. */
-#include <curl/curl.h>
 #include <dirent.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/array.h"
@@ -18,10 +13,11 @@
 #include "base/similar.h"
 #include "base/u64map.h"
 #include "proc/container.h"
+#include "proc/engines.h"
 
-#define ASK_TIMEOUT_MS 500
-#define FIND_TIMEOUT_MS 5000
-#define ANSWER_MAX MIB(16)
+#define ASK_TIMEOUT_NS (3 * NSEC_PER_SEC)
+#define FIRST_WAIT_NS (500 * NSEC_PER_MSEC) /* of the reader, once */
+#define FIND_TIMEOUT_NS (5 * NSEC_PER_SEC)
 #define IDS_MAX 16384
 #define TRIES_MAX 3 /* lists without an id before it counts as unknown to the engine */
 #define LIST_PERIOD_NS (2 * NSEC_PER_SEC)
@@ -29,19 +25,20 @@
 
 struct known {
 	char id[CONTAINER_ID_SIZE + 1];
-	char *name; /* NULL: not in any list yet */
+	char *name;  /* NULL: not in any list yet */
+	size_t rank; /* of the engine that said it */
 	uint32_t tries;
 };
 
 struct containers {
-	char *root, *fallback_root; /* directories the socket's path is resolved in, never leaving them */
-	char *socket;
+	struct engines *engines; /* the thread's */
 	pthread_t thread;
 	_Atomic uint32_t generation;
+	atomic_bool ends;
 	pthread_mutex_t lock; /* guards everything below; never held while asking */
 	pthread_cond_t wake, answered;
 	bool stop, wanted, listed;
-	uint64_t next_list_ns;
+	uint64_t next_list_ns, first_until_ns;
 	struct known *items;
 	size_t count, cap;
 	struct u64map by_id; /* hash of an id -> index; on the rare collision the later id stays unnamed */
@@ -87,72 +84,54 @@ static struct known *entry_of(struct containers *c, struct str id)
 	return &c->items[c->count++];
 }
 
+/* What one engine says, and to whom. */
+struct taking {
+	struct containers *containers;
+	size_t rank;
+};
+
 static int take_name(void *ctx, struct str id, struct str name)
 {
-	struct containers *c = ctx;
-	struct known *known = entry_of(c, id);
+	const struct taking *t = ctx;
+	struct known *known = entry_of(t->containers, id);
+	char *copy;
 
-	if (!known || known->name)
+	if (!known || (known->name && known->rank <= t->rank))
 		return 0;
-	known->name = str_dup(name);
-	return known->name ? 0 : -ENOMEM;
-}
-
-static size_t receive(char *bytes, size_t size, size_t count, void *ctx)
-{
-	struct buf *answer = ctx;
-
-	buf_add(answer, bytes, size * count); /* size is 1 always: libcurl, CURLOPT_WRITEFUNCTION */
-	return answer->error ? 0 : count;
-}
-
-/* The host's /var/run is a link to /run: followed below @root, as the host itself would. */
-static int open_in_root(const char *root, const char *path)
-{
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	scoped(closep) int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	long fd;
-
-	if (root_fd < 0)
-		return -errno;
-	fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	return fd < 0 ? -errno : (int)fd;
-}
-
-/* Without the right to look below the root of pid 1, use our own root. */
-static int open_socket(const struct containers *c)
-{
-	int fd = open_in_root(c->root, c->socket);
-
-	return fd == -EACCES || fd == -EPERM ? open_in_root(c->fallback_root, c->socket) : fd;
-}
-
-static int ask(const struct containers *c, long timeout_ms, struct buf *answer)
-{
-	scoped(closep) int fd = open_socket(c);
-	CURL *curl;
-	char path[32];
-	long status = 0;
-	CURLcode code;
-
-	if (fd < 0)
-		return fd;
-	curl = curl_easy_init();
-	if (!curl)
+	copy = str_dup(name);
+	if (!copy)
 		return -ENOMEM;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
-	curl_easy_setopt(curl, CURLOPT_URL, "http://localhost/containers/json?all=1");
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-	code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_cleanup(curl);
-	return code == CURLE_OK && status == 200 ? 0 : -EIO;
+	free(known->name);
+	known->name = copy;
+	known->rank = t->rank;
+	return 0;
+}
+
+/* Is nothing wanted that no engine has told? */
+static bool all_are_known(const struct containers *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (!c->items[i].name)
+			return false;
+	return true;
+}
+
+/* Names are there as soon as one engine has told them, whatever the others do. */
+static int take_answer(void *ctx, const struct engines_answer *answer)
+{
+	struct containers *c = ctx;
+	struct taking taking = { .containers = c, .rank = answer->rank };
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	r = engines_parse(answer, take_name, &taking);
+	atomic_fetch_add(&c->generation, 1);
+	if (r == 0 && all_are_known(c)) {
+		c->listed = true;
+		pthread_cond_broadcast(&c->answered);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 static void count_tries(struct containers *c)
@@ -165,18 +144,15 @@ static void count_tries(struct containers *c)
 /* Called with the lock held; releases it while asking. */
 static void list_all(struct containers *c)
 {
-	scoped(buf_release) struct buf answer = BUF_INIT(ANSWER_MAX);
 	int r;
 
 	c->wanted = false;
 	pthread_mutex_unlock(&c->lock);
-	r = ask(c, ASK_TIMEOUT_MS, &answer);
+	r = engines_ask(c->engines, ASK_TIMEOUT_NS, &c->ends, take_answer, c);
 	pthread_mutex_lock(&c->lock);
-	if (r == 0)
-		r = container_list_parse(buf_str(&answer), take_name, c);
 	count_tries(c);
 	c->listed = true;
-	c->next_list_ns = now_ns() + (r == 0 ? LIST_PERIOD_NS : LIST_PERIOD_DEAD_NS);
+	c->next_list_ns = now_ns() + (r > 0 ? LIST_PERIOD_NS : LIST_PERIOD_DEAD_NS);
 	atomic_fetch_add(&c->generation, 1);
 	pthread_cond_broadcast(&c->answered);
 }
@@ -205,9 +181,7 @@ static void release(struct containers *c)
 	forget_all(c);
 	free(c->items);
 	u64map_release(&c->by_id);
-	free(c->root);
-	free(c->fallback_root);
-	free(c->socket);
+	engines_free(c->engines);
 	pthread_cond_destroy(&c->wake);
 	pthread_cond_destroy(&c->answered);
 	pthread_mutex_destroy(&c->lock);
@@ -217,23 +191,6 @@ static void release(struct containers *c)
 static void releasep(struct containers **c)
 {
 	release(*c);
-}
-
-static int set_paths(struct containers *c, const char *host_root, const char *socket)
-{
-	scoped(buf_release) struct buf root = BUF_INIT(KIB(8));
-	size_t len;
-
-	if (socket)
-		buf_addf(&root, "%s/", host_root);
-	else
-		buf_addf(&root, "%s/proc/1/root", host_root);
-	if (root.error)
-		return root.error;
-	c->root = buf_take(&root, &len);
-	c->fallback_root = str_dup(str_of(*host_root ? host_root : "/"));
-	c->socket = str_dup(str_of(socket ? socket : "/var/run/docker.sock"));
-	return c->root && c->fallback_root && c->socket ? 0 : -ENOMEM;
 }
 
 int containers_open(const char *host_root, const char *socket, struct containers **out)
@@ -252,16 +209,12 @@ int containers_open(const char *host_root, const char *socket, struct containers
 	pthread_condattr_destroy(&monotonic);
 	u64map_init(&c->by_id, IDS_MAX);
 	c->seed = random_u64();
-	r = set_paths(c, host_root, socket);
+	r = engines_new(host_root, socket, &c->engines);
 	if (r < 0)
 		return r;
-	if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
-		return -ENOMEM;
 	r = pthread_create(&c->thread, NULL, run, c);
-	if (r) {
-		curl_global_cleanup();
+	if (r)
 		return -r;
-	}
 	*out = c;
 	c = NULL;
 	return 0;
@@ -271,12 +224,12 @@ void containers_close(struct containers *c)
 {
 	if (!c)
 		return;
+	atomic_store(&c->ends, true);
 	pthread_mutex_lock(&c->lock);
 	c->stop = true;
 	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 	pthread_join(c->thread, NULL);
-	curl_global_cleanup();
 	release(c);
 }
 
@@ -308,8 +261,10 @@ int containers_name(struct containers *c, const char *id, char **out)
 		c->wanted = true;
 		pthread_cond_signal(&c->wake);
 		/* The very first answer is waited for, so that no window starts with short ids. */
-		for (uint64_t until = now_ns() + ASK_TIMEOUT_MS * NSEC_PER_MSEC; !c->listed && now_ns() < until;)
-			timed_wait(&c->answered, &c->lock, until);
+		if (!c->first_until_ns)
+			c->first_until_ns = now_ns() + FIRST_WAIT_NS;
+		while (!c->listed && now_ns() < c->first_until_ns)
+			timed_wait(&c->answered, &c->lock, c->first_until_ns);
 		r = name_locked(c, key, out);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -381,50 +336,48 @@ static void find_in_cgroups(const char *host_root, struct find *f)
 	}
 }
 
-static int list_once(const struct containers *c, struct find *f)
+static int find_in_answer(void *ctx, const struct engines_answer *answer)
 {
-	scoped(buf_release) struct buf answer = BUF_INIT(ANSWER_MAX);
-	int r = curl_global_init(CURL_GLOBAL_ALL) == CURLE_OK ? 0 : -ENOMEM;
+	const struct find *f = ctx;
+	int r = engines_parse(answer, find_in_list, ctx);
 
-	if (r < 0)
-		return r;
-	r = ask(c, FIND_TIMEOUT_MS, &answer);
-	curl_global_cleanup();
-	return r < 0 ? r : container_list_parse(buf_str(&answer), find_in_list, f);
+	return r < 0 ? r : f->found;
 }
 
-static void say_not_found(const struct containers *c, const struct find *f, int asked, struct buf *why)
+static void say_not_found(const struct engines *e, const struct find *f, int asked, struct buf *why)
 {
 	buf_addf(why, "--container: there is no container '" STR_FMT "'", STR_ARG(f->wanted));
-	if (asked < 0)
-		buf_addf(why,
-			 ": the engine at %s does not answer (%s); its id, at least %d digits, is found without one",
-			 c->socket, strerror(-asked), CONTAINER_SHORT_SIZE);
-	else if (f->best)
+	if (asked < 0) {
+		buf_adds(why, STR(": the engine at "));
+		engines_text(e, why);
+		buf_addf(why, " does not answer (%s); its id, at least %d digits, is found without one",
+			 strerror(-asked), CONTAINER_SHORT_SIZE);
+	} else if (f->best) {
 		buf_addf(why, "; did you mean '%s'?", f->best);
-	else
-		buf_addf(why, " known to the engine at %s", c->socket);
+	} else {
+		buf_adds(why, STR(" known to the engine at "));
+		engines_text(e, why);
+	}
+}
+
+static void engines_freep(struct engines **e)
+{
+	engines_free(*e);
 }
 
 int containers_find(const char *host_root, const char *socket, struct str wanted, struct buf *why)
 {
-	scoped(freep) struct containers *c = calloc(1, sizeof(*c));
+	scoped(engines_freep) struct engines *e = NULL;
 	struct find f = { .wanted = wanted, .similar = similar_to(wanted) };
-	int r = c ? set_paths(c, host_root, socket) : -ENOMEM, asked;
+	int r = engines_new(host_root, socket, &e), asked;
 
-	if (r == 0) {
-		asked = list_once(c, &f);
-		if (!f.found)
-			find_in_cgroups(host_root, &f);
-		if (!f.found)
-			say_not_found(c, &f, asked, why);
-		r = f.found ? 0 : -ENOENT;
-	}
-	if (c) {
-		free(c->root);
-		free(c->fallback_root);
-		free(c->socket);
-	}
+	if (r < 0)
+		return r;
+	asked = engines_ask(e, FIND_TIMEOUT_NS, NULL, find_in_answer, &f);
+	if (!f.found)
+		find_in_cgroups(host_root, &f);
+	if (!f.found)
+		say_not_found(e, &f, asked, why);
 	free(f.best);
-	return r;
+	return f.found ? 0 : -ENOENT;
 }
