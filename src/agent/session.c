@@ -540,6 +540,5 @@ void session_close(struct session *s)
 	for (struct job *job; (job = queue_take(&s->jobs));) /* only when the worker never ran */
 		job_free(job);
 	queue_release(&s->jobs);
-	free(s->container);
 	free(s);
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "model/window.h"
+#include "proc/selection.h"
 #include "proc/service_rules.h"
 #include "runtime/runtime.h"
 #include "sampler/sampler.h"
@@ -26,7 +27,7 @@ struct session_config {
 	const char *host_root;         /* "" on the host */
 	const char *container_socket;  /* NULL: Docker's usual one */
 	const char *default_value;     /* the sample type that viewers show first; NULL: cpu */
-	const char *container;         /* NULL, or the name or id prefix of the only container wanted */
+	struct selection selection;    /* of processes; what it refers to is borrowed */
 	const char *service_name;      /* becomes the label group; may be NULL */
 	const char *command;           /* what was asked for, for people; may be NULL */
 	bool sample_times;             /* samples have times, in steps of 20 ms (agent/build_window.h); not of a

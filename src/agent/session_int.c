@@ -6,14 +6,16 @@ struct program session_program(const struct proc *p)
 	return (struct program){ .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
 }
 
-bool session_wants(const struct session *s, const struct proc *p)
+bool session_wants(struct session *s, struct proc *p)
 {
-	struct str wanted = str_of(s->container);
+	const struct selection *selection = &s->cfg.selection;
+	uint32_t user = 0;
 
-	if (!s->container)
+	if (selection_is_all(selection))
 		return true;
-	return (p->container && str_eq(str_of(p->container), wanted)) ||
-	       (wanted.len >= 12 && str_starts(str_of(p->container_id), wanted));
+	if (selection->user_count && proc_user(s->processes, p, clock_monotonic_ns(s->cfg.clock), &user) < 0)
+		return false;
+	return selection_wants(selection, p, user);
 }
 
 int session_new_aggregate(const struct session *s, uint64_t start_ns, struct aggregate **out)

@@ -36,7 +36,6 @@ struct session {
 	struct files *files;        /* both threads; locked inside */
 	struct sampler_event event; /* copy of *cfg.sampling.event */
 	uint64_t run_id[2];
-	char *container;           /* copy of cfg.container */
 	struct unwind *unwind;     /* the reader's end of it; NULL: nothing is walked here */
 	struct runtimes *runtimes; /* likewise; NULL: not wanted */
 	const struct runtime
@@ -79,8 +78,8 @@ struct session {
 };
 
 struct program session_program(const struct proc *p);
-/** session_wants - is it of the container that was asked for? */
-bool session_wants(const struct session *s, const struct proc *p);
+/** session_wants - the reader's: is it one of the processes that were asked for? */
+bool session_wants(struct session *s, struct proc *p);
 
 /** session_new_aggregate - an empty one, for the next window, which begins at @start_ns (monotonic). */
 int session_new_aggregate(const struct session *s, uint64_t start_ns, struct aggregate **out) warn_unused;

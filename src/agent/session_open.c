@@ -200,6 +200,16 @@ static int open_lines(struct session *s, struct buf *why)
 	return r;
 }
 
+/* Before anything is measured: a name may be mistyped. A pattern may fit later. */
+static int find_container(const struct session *s, struct buf *why)
+{
+	const char *wanted = s->cfg.selection.container;
+
+	if (!wanted || s->sampler->is_replay || strpbrk(wanted, "*?"))
+		return 0;
+	return containers_find(s->cfg.host_root ? s->cfg.host_root : "", s->cfg.container_socket, str_of(wanted), why);
+}
+
 static void session_freep(struct session **s)
 {
 	session_close(*s);
@@ -227,20 +237,12 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 		s = NULL;
 		return r;
 	}
-	if (cfg->container) {
-		s->container = str_dup(str_of(cfg->container));
-		if (!s->container)
-			return -ENOMEM;
-	}
 	r = open_sampler(s, why);
 	if (r < 0)
 		return r;
-	if (s->container && !s->sampler->is_replay) { /* before anything is measured: a name may be mistyped */
-		r = containers_find(cfg->host_root ? cfg->host_root : "", cfg->container_socket, str_of(s->container),
-				    why);
-		if (r < 0)
-			return r;
-	}
+	r = find_container(s, why);
+	if (r < 0)
+		return r;
 	r = open_parts(s, why);
 	if (r < 0) {
 		if (!why->len)

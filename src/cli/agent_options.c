@@ -56,6 +56,7 @@ static const struct opt general[] = {
 	{ "disable-pidns-check", 0, OPT_FLAG, .at = AT(without_pidns_check), .help = "run in a pid namespace, too" },
 	{ "diagnostics", 0, OPT_FLAG, .at = AT(diagnostics),
 	  .help = "now and then write to the log what runs on the machine" },
+	SESSION_WHO_OPTIONS(struct agent_options, session),
 	SESSION_SAMPLING_OPTIONS(struct agent_options, session),
 	{ 0 },
 };

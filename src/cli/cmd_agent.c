@@ -218,7 +218,7 @@ static int open_session(struct agent *a)
 	o->session.duration_ns = o->continuous ? 0 : o->duration_s * NSEC_PER_SEC;
 	r = session_options_open(&command_agent, &o->session, a->rules, &cfg, &a->session);
 	if (r != EXIT_DONE)
-		return EXIT_FAILED; /* gProfiler knows no other */
+		return r == EXIT_USAGE ? r : EXIT_FAILED; /* gProfiler knows no other */
 	agent_seen_init(&a->seen);
 	r = session_start(a->session);
 	return r < 0 ? command_fail(&command_agent, "cannot start sampling: %s", strerror(-r)) : EXIT_DONE;

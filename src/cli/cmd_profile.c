@@ -142,7 +142,7 @@ static int open_session(struct profile *p)
 			      .pid_count = p->targets.count,
 			      .cgroup_path = p->options->cgroup,
 			      .include_self = true },
-		.container = p->options->container,
+		.selection.container = p->options->container,
 		.codes = true,
 		.on_window = on_window,
 		.ctx = p,

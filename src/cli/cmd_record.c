@@ -30,7 +30,7 @@ struct config {
 	bool all, callgraph, quiet, self, idle;
 	uint8_t children;
 	struct opt_list pids, outputs;
-	const char *format, *cgroup, *container, *recording, *value;
+	const char *format, *recording, *value;
 	size_t sampler;
 	struct push_options push;
 	struct frame_options frames;
@@ -46,10 +46,7 @@ static const struct opt what_options[] = {
 	  .help = "only these processes; ends when all of them have" },
 	{ "children", 0, OPT_SWITCH, .at = offsetof(struct config, children),
 	  .help = "also what they start from now on (default: with COMMAND yes, with -p no)" },
-	{ "cgroup", 0, OPT_PATH, .at = offsetof(struct config, cgroup), .arg = "DIR",
-	  .help = "only processes of this cgroup v2 directory and those below it" },
-	{ "container", 0, OPT_TEXT, .at = offsetof(struct config, container), .arg = "NAME",
-	  .help = "only this container: its name, or at least 12 digits of its id" },
+	SESSION_WHO_OPTIONS(struct config, session),
 	{ "self", 0, OPT_FLAG, .at = offsetof(struct config, self), .fallback = "true", .help = "sample hearth too" },
 	{ 0 },
 };
@@ -185,18 +182,15 @@ static uint64_t window_ns(const struct config *config)
 static int open_session(struct record *r)
 {
 	const struct config *config = r->config;
-	struct session_options options = config->session;
 	struct session_config cfg = {
 		.sampler = config->sampler ? sampler_find(str_of(sampler_names[config->sampler])) : NULL,
 		.sampling = { .pids = r->targets.pids,
 			      .pid_count = r->targets.count,
 			      .follow_children =
 				      config->children ? config->children == OPT_SWITCH_ON : r->launch.pid > 0,
-			      .cgroup_path = config->cgroup,
 			      .include_self = config->self,
 			      .recording = config->recording,
 			      .idle = config->idle },
-		.container = config->container,
 		.default_value = config->value,
 		.command = r->command_line,
 		.want_metadata = true,
@@ -204,8 +198,7 @@ static int open_session(struct record *r)
 		.ctx = r,
 	};
 
-	options.window_ns = window_ns(config);
-	return session_options_open(&command_record, &options, r->rules, &cfg, &r->session);
+	return session_options_open(&command_record, &config->session, r->rules, &cfg, &r->session);
 }
 
 static void show_progress(const struct record *r)
@@ -369,10 +362,12 @@ static void record_freep(struct record **r)
 static int run(void *config_bytes, int operand_count, char **operands)
 {
 	scoped(record_freep) struct record *r = malloc(sizeof(*r));
+	struct config *config = config_bytes;
 	int e;
 
 	if (!r)
 		return command_fail(&command_record, "out of memory");
+	config->session.window_ns = window_ns(config);
 	*r = (struct record){ .config = config_bytes,
 			      .outputs = OUTPUTS_INIT(&command_record),
 			      .signals = END_SIGNALS_INIT,

@@ -2,8 +2,10 @@
 #include "cli/session_options.h"
 
 #include <malloc.h>
+#include <pwd.h>
 #include <sys/resource.h>
 
+#include "base/io.h"
 #include "sampler/event.h"
 
 #define DESCRIPTORS_WANTED 4096
@@ -60,6 +62,65 @@ static void apply(const struct session_options *o, struct session_config *cfg)
 	runtime_options_apply(&o->runtimes, cfg);
 }
 
+/* "alice:x:1000:..."; those of the host, not of a container we run in. */
+static bool find_in_passwd(struct str text, struct str name, uint32_t *out)
+{
+	struct str line, field, id;
+	uint64_t value;
+
+	while (str_next(&text, '\n', &line)) {
+		if (!str_next(&line, ':', &field) || !str_eq(field, name))
+			continue;
+		if (str_next(&line, ':', &field) && str_next(&line, ':', &id) &&
+		    str_to_u64(id, 0, UINT32_MAX - 1, &value) == 0) {
+			*out = (uint32_t)value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool find_user(const char *host_root, const char *name, uint32_t *out)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(16));
+	const struct passwd *user;
+	uint64_t value;
+
+	if (str_to_u64(str_of(name), 0, UINT32_MAX - 1, &value) == 0) {
+		*out = (uint32_t)value;
+		return true;
+	}
+	if (io_read_below(host_root, "/etc/passwd", &text) == 0 && find_in_passwd(buf_str(&text), str_of(name), out))
+		return true;
+	user = host_root && *host_root ? NULL : getpwnam(name); /* from a directory service */
+	if (user)
+		*out = user->pw_uid;
+	return user;
+}
+
+/* Return: EXIT_DONE, or EXIT_USAGE after saying why. */
+static int select_processes(const struct command *c, const struct session_options *o, struct session_config *cfg)
+{
+	struct selection *s = &cfg->selection;
+
+	s->comms = &o->comms;
+	s->units = &o->units;
+	s->pods = &o->pods;
+	if (o->container)
+		s->container = o->container;
+	if (o->cgroup)
+		cfg->sampling.cgroup_path = o->cgroup;
+	for (size_t i = 0; i < o->users.count; i++) {
+		if (find_user(o->host_root, o->users.items[i], &s->users[s->user_count++]))
+			continue;
+		command_fail(c, "--user: there is no user '%s'", o->users.items[i]);
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
+_Static_assert(OPT_LIST_MAX <= SELECTION_USERS_MAX, "each has a place");
+
 /* Return: EXIT_DONE, EXIT_USAGE, EXIT_NOT_PERMITTED after saying why. @out: of cfg->sampling, when one is asked for. */
 static int find_event(const struct command *c, const struct session_options *o, struct session_config *cfg,
 		      struct sampler_event *out)
@@ -91,7 +152,8 @@ int session_options_open(const struct command *c, const struct session_options *
 	raise_descriptor_limit(c);
 	apply(o, cfg);
 	cfg->service_rules = rules;
-	r = find_event(c, o, cfg, &event);
+	r = select_processes(c, o, cfg);
+	r = r == EXIT_DONE ? find_event(c, o, cfg, &event) : r;
 	if (r != EXIT_DONE)
 		return r;
 	r = session_open(cfg, &why, out);

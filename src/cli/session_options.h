@@ -14,8 +14,10 @@ struct session_options { /* a member of the command's configuration */
 	uint64_t wait_min_ns, wait_percent, ring_bytes;
 	bool off_cpu, lines, sample_times, allow_dangerous_kernel;
 	const char *host_root, *container_socket, *service_name, *service_rules;
-	const char *event;     /* of perf's names; NULL: the CPU's clock */
-	uint64_t event_period; /* events per sample; 0: by frequency */
+	const char *event;                         /* of perf's names; NULL: the CPU's clock */
+	uint64_t event_period;                     /* events per sample; 0: by frequency */
+	struct opt_list comms, users, units, pods; /* whose processes */
+	const char *cgroup, *container;
 	struct unwind_options unwind;
 	struct runtime_options runtimes;
 };
@@ -48,6 +50,30 @@ struct session_options { /* a member of the command's configuration */
 		"container-socket", 0, OPT_PATH, .at = offsetof(config, member.container_socket), .arg = "PATH",       \
 						 .help = "socket of the only container engine to ask (default: those " \
 							 "of Docker, podman, containerd, CRI-O)"                       \
+	}
+/* Which processes; process ids are the command's own. A process has to fit all that is given. */
+#define SESSION_WHO_OPTIONS(config, member)                                                                         \
+	{ "comm",        0,                                                                                         \
+	  OPT_LIST,      .at = offsetof(config, member.comms),                                                      \
+	  .arg = "NAME", .help = "only processes of this name (at most 15 bytes; may have * and ?); repeatable" },  \
+		{ "user",        0,                                                                                 \
+		  OPT_LIST,      .at = offsetof(config, member.users),                                              \
+		  .arg = "NAME", .help = "only processes of this user, by name or number; repeatable" },            \
+		{ "unit",        0,                                                                                 \
+		  OPT_LIST,      .at = offsetof(config, member.units),                                              \
+		  .arg = "NAME", .help = "only processes of this systemd service (may have * and ?); repeatable" }, \
+		{ "cgroup",     0,                                                                                  \
+		  OPT_PATH,     .at = offsetof(config, member.cgroup),                                              \
+		  .arg = "DIR", .help = "only processes of this cgroup v2 directory and those below it" },          \
+		{ "container",                                                                                      \
+		  0,                                                                                                \
+		  OPT_TEXT,                                                                                         \
+		  .at = offsetof(config, member.container),                                                         \
+		  .arg = "NAME",                                                                                    \
+		  .help = "only this container: its name (may have * and ?), or at least 12 digits of its id" },    \
+	{                                                                                                           \
+		"pod", 0, OPT_LIST, .at = offsetof(config, member.pods), .arg = "NAME",                             \
+				    .help = "only containers of this Kubernetes pod (may have * and ?); repeatable" \
 	}
 #define SESSION_EVENT_OPTIONS(config, member)                                                                        \
 	{ "event",                                                                                                   \
@@ -98,6 +124,7 @@ struct session_options { /* a member of the command's configuration */
 
 /**
  * session_options_open - open the session that the options ask for
+ * @o: has to outlive the session: it refers to lists of it
  * @cfg: what the command adds: sampler, processes, windows' receiver; zero otherwise. Filled up by the options.
  * @rules: of service_rules_load(); has to outlive the session
  *

@@ -54,6 +54,7 @@ struct proc {
 	char comm[ABI_COMM_SIZE];
 	char container_id[65]; /* 64 hex digits, or empty */
 	char *container;       /* name, short id when the engine does not answer, or NULL; proc_get() may replace it */
+	char *pod;             /* name of its pod, as its own HOSTNAME has it, or NULL */
 	char *unit;            /* systemd service, without ".service", or NULL; not looked for in containers */
 	char *exe;             /* path of the program, or NULL */
 	/* What the program's profiles are kept under (workload.h). It may change when the container engine has
@@ -116,6 +117,12 @@ bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vm
 
 /** proc_perf_map_fd - /tmp/perf-PID.map of the process's own view; opened once, kept after exit; borrowed; -1: none. */
 int proc_perf_map_fd(struct proc_table *t, struct proc *p);
+
+/**
+ * proc_user - the effective user a process has, read again each second: programs change it
+ * Return: 0; -ESRCH: nobody can tell any more.
+ */
+int proc_user(struct proc_table *t, struct proc *p, uint64_t now_ns, uint32_t *out) warn_unused;
 
 /** proc_expire - forget processes that exited before @before_ns (CLOCK_MONOTONIC): every record older was read. */
 void proc_expire(struct proc_table *t, uint64_t before_ns);

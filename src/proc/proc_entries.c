@@ -30,7 +30,7 @@ void entry_free(struct proc_table *t, struct entry *e)
 	free(e->pub.unit);
 	free(e->pub.exe);
 	free(e->pub.service);
-	free(e->pod);
+	free(e->pub.pod);
 	free(e->machine);
 	free(e->cgroup);
 	free(e->argv);
@@ -87,7 +87,7 @@ static void copy_text(char **to, const char *from)
 void entry_copy_group(struct entry *e, const struct entry *from)
 {
 	copy_text(&e->pub.unit, from->pub.unit);
-	copy_text(&e->pod, from->pod);
+	copy_text(&e->pub.pod, from->pub.pod);
 	copy_text(&e->machine, from->machine);
 	copy_text(&e->cgroup, from->cgroup);
 }

@@ -63,7 +63,7 @@ static void set_container(struct proc_table *t, struct entry *e)
 void entry_set_service(struct proc_table *t, struct entry *e)
 {
 	const struct workload_facts facts = { .is_kernel = e->pub.is_kernel,
-					      .pod = str_of(e->pod),
+					      .pod = str_of(e->pub.pod),
 					      .container = str_of(e->pub.container ? e->pub.container : e->machine),
 					      .unit = str_of(e->pub.unit),
 					      .exe = str_of(e->pub.exe),
@@ -113,7 +113,7 @@ static void read_pod(struct proc_table *t, struct entry *e, int dir)
 	struct utsname machine;
 
 	if (uname(&machine) < 0 || !str_eq(name, str_of(machine.nodename)))
-		replace(&e->pod, name);
+		replace(&e->pub.pod, name);
 }
 
 static void read_group(struct proc_table *t, struct entry *e, int dir)
@@ -327,6 +327,18 @@ static void read_status(struct proc_table *t, struct entry *e, int dir, struct p
 	e->pub.inner_pid = facts->inner_pid;
 	e->uid = facts->uid;
 	e->effective_uid = facts->effective_uid;
+}
+
+bool entry_read_user(struct proc_table *t, struct entry *e)
+{
+	struct proc_facts facts = { .uid = UINT32_MAX };
+	scoped(closep) int dir = t->recorded ? -1 : open_dir(t, e, &facts);
+
+	if (dir < 0)
+		return false;
+	facts.uid = UINT32_MAX; /* of nobody: status may be unreadable */
+	read_status(t, e, dir, &facts);
+	return facts.uid != UINT32_MAX;
 }
 
 int entry_open_perf_map(struct proc_table *t, struct entry *e)

@@ -22,6 +22,8 @@ struct entry {
 	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
 	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
 	uint32_t uid, effective_uid;
+	bool user_known;
+	uint64_t user_ns; /* when the user was read, on the caller's clock; 0: not yet */
 	int perf_map_fd;
 	uint64_t perf_map_retry_ns;
 	uint64_t scan_cost_ns;                      /* of the last reading of the mappings */
@@ -29,7 +31,7 @@ struct entry {
 	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
 	uint64_t scanned_ns;                        /* by proc_reread(), on the caller's clock */
 	unsigned attempt;
-	char *pod, *machine; /* names of its pod, of its container without an engine; or NULL */
+	char *machine;       /* name of its container without an engine, or NULL */
 	char *cgroup, *argv; /* what its service's name needs, or NULL */
 	size_t argv_size;
 	bool name_pending;
@@ -89,4 +91,6 @@ void entry_set_service(struct proc_table *t, struct entry *e);
 void entry_refresh_name(struct proc_table *t, struct entry *e);
 /** entry_count_maps - after every change of e->maps: cuts it to PROC_FEW when all processes together have too many. */
 void entry_count_maps(struct proc_table *t, struct entry *e);
+/** entry_read_user - its users, as they are now. Return: true when they could be read. */
+bool entry_read_user(struct proc_table *t, struct entry *e);
 int entry_open_perf_map(struct proc_table *t, struct entry *e);

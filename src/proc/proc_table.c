@@ -11,6 +11,7 @@
 #define RESCAN_NS (100 * NSEC_PER_MSEC)
 #define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
+#define USER_READ_NS NSEC_PER_SEC
 #define YOUNG_NS (2 * NSEC_PER_SEC)
 #define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
 #define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
@@ -83,6 +84,35 @@ struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uin
 	}
 	entry_refresh_name(t, e);
 	return &e->pub;
+}
+
+/* A program that was never asked while it lived had its parent's user, most likely. */
+static bool take_user(const struct proc_table *t, struct entry *e)
+{
+	const struct entry *parent = entry_newest(t, e->pub.parent_pid);
+
+	if (!parent || parent == e || !parent->user_known)
+		return false;
+	e->uid = parent->uid;
+	e->effective_uid = parent->effective_uid;
+	return true;
+}
+
+int proc_user(struct proc_table *t, struct proc *p, uint64_t now_ns, uint32_t *out)
+{
+	struct entry *e = (struct entry *)p;
+
+	if (p->is_kernel) {
+		*out = 0;
+		return 0;
+	}
+	if (!e->user_ns || (!p->exited && now_ns - e->user_ns >= USER_READ_NS)) {
+		e->user_ns = now_ns;
+		if (entry_read_user(t, e) || (!e->user_known && take_user(t, e)))
+			e->user_known = true;
+	}
+	*out = e->effective_uid;
+	return e->user_known ? 0 : -ESRCH;
 }
 
 const struct proc *proc_parent(const struct proc_table *t, const struct abi_process *event)

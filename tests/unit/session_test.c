@@ -377,7 +377,7 @@ static void waits_are_counted_or_lost(void **state)
 					      .sampling = { .frequency_hz = 99, .host_root = "", .off_cpu = true },
 					      .clock = &clock_system,
 					      .host_root = "",
-					      .container = cases[i].container,
+					      .selection.container = cases[i].container,
 					      .on_window = on_window_of_waits,
 					      .ctx = &seen };
 
