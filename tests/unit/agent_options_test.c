@@ -87,7 +87,7 @@ static void get(const struct opt *o, const char *value, enum source source, stru
 	const struct opt_spec spec = { .program = "agent", .groups = agent_option_groups, .dialect = &dialect };
 	scoped(opt_result_release) struct opt_result result = { 0 };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
-	struct agent_options config = { 0 };
+	static struct agent_options config; /* some KiB */
 	char program[] = "agent", *argv[] = { program, word, NULL };
 	int fd = mkstemp(path), argc = 1, r;
 
@@ -110,6 +110,7 @@ static void get(const struct opt *o, const char *value, enum source source, stru
 		assert_int_equal(io_write_all(fd, word, strlen(word)), 0);
 	}
 	close(fd);
+	config = (struct agent_options){ 0 };
 	r = opt_parse(&spec, argc, argv, &config, &result, &why);
 	unlink(path);
 	unsetenv(name);
@@ -254,7 +255,7 @@ static int check(const char *words)
 	const struct opt_spec spec = { .program = "agent", .groups = agent_option_groups, .dialect = &dialect };
 	scoped(opt_result_release) struct opt_result result = { 0 };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
-	struct agent_options config = { 0 };
+	static struct agent_options config; /* some KiB */
 	char program[] = "agent", text[300], *rest = text, *argv[32] = { program };
 	int argc = 1, r;
 
@@ -262,6 +263,7 @@ static int check(const char *words)
 	for (char *word = strtok_r(rest, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	said[0] = 0;
+	config = (struct agent_options){ 0 };
 	r = opt_parse(&spec, argc, argv, &config, &result, &why);
 	if (r < 0) {
 		(void)snprintf(said, sizeof(said), "%s", buf_cstr(&why));
