@@ -130,7 +130,9 @@ static bool is_among_most(struct choice *c, const struct abi_sample *sample)
 
 	if (!c->first_ns)
 		c->first_ns = sample->header.time_ns;
-	if (!c->has_chosen && sample->header.time_ns - c->first_ns >= c->cfg.look_ns)
+	/* Samples of several CPUs are not in the order of their times. */
+	if (!c->has_chosen && sample->header.time_ns >= c->first_ns &&
+	    sample->header.time_ns - c->first_ns >= c->cfg.look_ns)
 		choice_cut(c);
 	item = runtime < ABI_RUNTIME_COUNT ? get(c, sample, runtime) : NULL;
 	if (!item)

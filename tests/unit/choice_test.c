@@ -72,6 +72,22 @@ static void those_with_the_most_samples(void **state)
 	choice_free(c);
 }
 
+/* The first that comes need not be the oldest one: another CPU may be slower to tell of its own. */
+static void an_older_sample_ends_no_look(void **state)
+{
+	const struct choice_config cfg = { .process_max = 1, .look_ns = 1000 };
+	struct choice *c;
+
+	(void)state;
+	assert_int_equal(choice_new(&cfg, &c), 0);
+	assert_int_equal(taken(c, 1, RUNTIME, 1, 500), 0);
+	assert_int_equal(taken(c, 1, RUNTIME, 1, 499), 0);
+	assert_int_equal(taken(c, 2, RUNTIME, 5, 600), 0);
+	assert_int_equal(taken(c, 1, RUNTIME, 1, 1500), 0); /* 2 has more */
+	assert_int_equal(taken(c, 2, RUNTIME, 1, 1501), 1);
+	choice_free(c);
+}
+
 static void a_number_of_another_process(void **state)
 {
 	const struct choice_config cfg = { .process_max = 1 };
@@ -119,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_old_ones),
 		cmocka_unit_test(those_with_the_most_samples),
+		cmocka_unit_test(an_older_sample_ends_no_look),
 		cmocka_unit_test(a_number_of_another_process),
 		cmocka_unit_test(survives_failing_allocations),
 	};
