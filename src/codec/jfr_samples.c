@@ -272,12 +272,14 @@ static int add_frame(struct jfr_chunk *k, const struct jfr_slot *slots)
 	return jfr_failed(in, k->at, r);
 }
 
-/* @is_cut: set when frames were left out here, nearest the root */
+/* Nothing says where the frames of one stack end, so that many stacks may have the same bytes.
+ * @is_cut: set when frames were left out here, nearest the root */
 static int read_frames(struct jfr_chunk *k, struct cur c, bool *is_cut)
 {
 	struct jfr_in *in = k->in;
 	uint64_t count = jfr_number(k, &c, JFR_INT);
 	struct jfr_slot slots[JFR_SLOTS_MAX];
+	struct cur start;
 	int r = 0;
 
 	in->frames_count = 0;
@@ -286,10 +288,9 @@ static int read_frames(struct jfr_chunk *k, struct cur c, bool *is_cut)
 			*is_cut = true;
 			return 0;
 		}
-		if (++in->work > in->work_max)
-			c.bad = true;
+		start = c;
 		jfr_read(k, &c, &k->frame_plan, slots);
-		if (c.bad)
+		if (c.bad || ++in->work > in->work_max || !jfr_take_work(k, &start, &c))
 			return jfr_bad(in, k->at, "malformed stack");
 		r = add_frame(k, slots);
 		r = r ? r : jfr_step(in, k);
@@ -396,7 +397,8 @@ static int find_label(struct jfr_chunk *k, uint64_t key, uint32_t *out)
 static uint64_t time_of(const struct jfr_chunk *k, uint64_t ticks)
 {
 	unsigned __int128 since = ticks > k->start_ticks ? ticks - k->start_ticks : 0;
-	uint64_t ns = k->ticks_per_second ? (uint64_t)(since * NSEC_PER_SEC / k->ticks_per_second) : 0, at;
+	unsigned __int128 ns = k->ticks_per_second ? since * NSEC_PER_SEC / k->ticks_per_second : 0;
+	uint64_t at;
 
 	if (__builtin_add_overflow(k->start_ns, ns, &at) || at < k->in->start_ns)
 		return MODEL_NO_TIME;

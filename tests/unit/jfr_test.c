@@ -312,6 +312,74 @@ static void constants_read_again_are_work(void **state)
 	assert_null(none.model);
 }
 
+/* Stacks whose lists of frames are passed over as three bytes, and read as long ones that go on to the chunk's end. */
+static void frames_read_again_are_work(void **state)
+{
+	enum { STACKS = 20000, PADDING = 200000 };
+	static const char *const strings[] = { "",
+					       "class",
+					       "name",
+					       "id",
+					       "field",
+					       "dimension",
+					       "1",
+					       "jdk.types.StackTrace",
+					       "7",
+					       "frames",
+					       "8",
+					       "jdk.types.StackFrame",
+					       "9",
+					       "x",
+					       "int",
+					       "4",
+					       "long",
+					       "5",
+					       "jdk.ExecutionSample",
+					       "10",
+					       "stackTrace",
+					       "constantPool",
+					       "true",
+					       "N" };
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(2));
+	struct jfr_writer w = { .out = &bytes };
+	struct codec_error error = { 0 };
+	struct window none = { 0 };
+
+	(void)state;
+	jfr_begin_chunk(&w, START, NSEC_PER_SEC);
+	begin_metadata(&w, strings, ARRAY_SIZE(strings));
+	TREE(&w, 0, 0, 6);
+	TREE(&w, 1, 2, 2, 14, 3, 15, 0);                                                  /* int: 4 */
+	TREE(&w, 1, 2, 2, 16, 3, 17, 0);                                                  /* long: 5 */
+	TREE(&w, 1, 2, 2, 23, 3, 10, 0);                                                  /* N: 8, without fields */
+	TREE(&w, 1, 2, 2, 11, 3, 12, 1, 4, 3, 2, 13, 1, 15, 5, 6, 0);                     /* StackFrame: 9, int[] x */
+	TREE(&w, 1, 2, 2, 7, 3, 8, 2, 4, 3, 2, 9, 1, 10, 5, 6, 0, 4, 2, 2, 13, 1, 17, 0); /* StackTrace: 7 */
+	TREE(&w, 1, 2, 2, 18, 3, 19, 1, 4, 3, 2, 20, 1, 8, 21, 22, 0);                    /* ExecutionSample: 10 */
+	jfr_end_event(&w);
+	jfr_begin_checkpoint(&w, 1);
+	jfr_begin_pool(&w, 7, STACKS);
+	for (uint64_t i = 1; i <= STACKS; i++) {
+		jfr_put_long(&w, i);
+		jfr_put_int(&w, 1);        /* one frame, of a type without fields; read: one frame */
+		jfr_put_long(&w, PADDING); /* the second field; read: that many numbers in it */
+	}
+	jfr_end_event(&w);
+	jfr_begin_event(&w, 99);
+	for (int i = 0; i < PADDING; i++)
+		jfr_put_byte(&w, 0);
+	jfr_end_event(&w);
+	for (uint64_t i = 1; i <= STACKS; i++) {
+		jfr_begin_event(&w, 10);
+		jfr_put_long(&w, i);
+		jfr_end_event(&w);
+	}
+	jfr_end_chunk(&w);
+	assert_int_equal(bytes.error, 0);
+	assert_int_equal(decode(&bytes, &none, &error), -EBADMSG);
+	assert_string_equal(error.reason, "malformed stack");
+	assert_null(none.model);
+}
+
 static int decode_all(void *ctx)
 {
 	scoped(window_release) struct window w = { 0 };
@@ -353,10 +421,11 @@ static void goes_through_otlp(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_kind_of_event), cmocka_unit_test(refuses),
-		cmocka_unit_test(survives_every_cut),        cmocka_unit_test(survives_failing_allocations),
-		cmocka_unit_test(goes_through_otlp),         cmocka_unit_test(fields_without_bytes_are_work),
-		cmocka_unit_test(long_digits_are_no_number), cmocka_unit_test(constants_read_again_are_work),
+		cmocka_unit_test(reads_every_kind_of_event),  cmocka_unit_test(refuses),
+		cmocka_unit_test(survives_every_cut),         cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(goes_through_otlp),          cmocka_unit_test(fields_without_bytes_are_work),
+		cmocka_unit_test(long_digits_are_no_number),  cmocka_unit_test(constants_read_again_are_work),
+		cmocka_unit_test(frames_read_again_are_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
