@@ -14,7 +14,8 @@
 #define LINE_MAX KIB(64)
 
 static atomic_int log_threshold = LOG_INFO, log_style = LOG_STYLE_PLAIN, log_fd = STDERR_FILENO;
-static struct log_file log_file = { .fd = -1 }; /* the file's writer's */
+static struct log_file log_file = { .fd = -1 }; /* the file's writer's, as is the next one */
+static uint64_t file_lost;                      /* lines that the file did not take, since it was said last */
 
 static void write_out(const char *bytes, size_t size);
 static void write_file(const char *bytes, size_t size);
@@ -191,9 +192,28 @@ static void write_out(const char *bytes, size_t size)
 	}
 }
 
+/* A full disk: said when there is room again. */
+static bool say_lost(void)
+{
+	scoped(buf_release) struct buf line = BUF_INIT(KIB(1));
+
+	format(&line, LOG_WARN, "lines of this log were lost: the file could not be written",
+	       &LOG_U64("count", file_lost), 1);
+	return log_file_write(&log_file, line.ptr, line.len);
+}
+
 static void write_file(const char *bytes, size_t size)
 {
-	log_file_write(&log_file, bytes, size);
+	uint64_t lines = 0;
+
+	if (file_lost && say_lost())
+		file_lost = 0;
+	if (log_file_write(&log_file, bytes, size))
+		return;
+	for (size_t i = 0; i < size; i++)
+		lines += bytes[i] == '\n';
+	file_lost += lines;
+	atomic_fetch_add(&file_queue.all_dropped, lines);
 }
 
 static void before_fork(void)

@@ -42,7 +42,7 @@ int log_start(void);
 int log_start_file(const char *path, uint64_t max_bytes, unsigned int backups) warn_unused;
 /** log_finish - before the end: wait until all is written, but not for a reader that takes nothing for two seconds. */
 void log_finish(void);
-/** log_dropped - lines that were dropped so far. */
+/** log_dropped - lines that were dropped so far, or that the file did not take. */
 uint64_t log_dropped(void);
 /** log_text - bytes for stderr as they are, in line with the log's. @is_urgent: may use the room kept for warnings. */
 void log_text(struct str text, bool is_urgent);

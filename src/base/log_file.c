@@ -73,19 +73,23 @@ static void look_again(struct log_file *f)
 		closep(&f->fd);
 }
 
-void log_file_write(struct log_file *f, const char *lines, size_t size)
+bool log_file_write(struct log_file *f, const char *lines, size_t size)
 {
+	bool is_written;
+
 	look_again(f);
 	if (f->fd < 0 && open_file(f) < 0)
-		return;
+		return false;
 	if (f->max_bytes && f->backups && f->size && f->size + size > f->max_bytes)
 		rotate(f);
 	if (f->fd < 0)
-		return;
-	if (io_write_all(f->fd, lines, size) == 0)
+		return false;
+	is_written = io_write_all(f->fd, lines, size) == 0;
+	if (is_written)
 		f->size += size;
 	else if (f->is_regular) /* half a line would have the next one behind it */
 		ignore(ftruncate(f->fd, (off_t)f->size));
+	return is_written;
 }
 
 void log_file_release(struct log_file *f)

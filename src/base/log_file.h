@@ -16,6 +16,6 @@ struct log_file {
 
 /** log_file_open - folders are made, too. A link in the file's place is refused. Return: 0 or -errno. */
 int log_file_open(const char *path, uint64_t max_bytes, unsigned int backups, struct log_file *out) warn_unused;
-/** log_file_write - whole lines. What cannot be written is lost. A file that was removed is made anew. */
-void log_file_write(struct log_file *f, const char *lines, size_t size);
+/** log_file_write - whole lines. A file that was removed is made anew. Return: false when they are lost. */
+bool log_file_write(struct log_file *f, const char *lines, size_t size);
 void log_file_release(struct log_file *f);

@@ -284,6 +284,38 @@ static void a_file_goes_on(void **state)
 	assert_int_equal(unlink(path) | unlink(moved) | rmdir(folder), 0);
 }
 
+/* The disk is full for a while: what it cost is counted, and said in the file behind it. */
+static void a_full_disk_is_said(void **state)
+{
+	char folder[] = "/tmp/hearth-log-test-XXXXXX", path[64];
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	struct rlimit all, few = { .rlim_cur = 8 };
+	uint64_t before = log_dropped();
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/log", folder);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+	few.rlim_max = all.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	log_set_level(LOG_ERROR); /* of stderr */
+	assert_int_equal(log_start_file(path, MIB(1), 1), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	log_info("one that is lost");
+	log_finish();
+	log_info("another one");
+	log_finish();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	log_info("one that is there");
+	log_finish();
+	log_set_level(LOG_INFO);
+	assert_int_equal(log_dropped() - before, 2);
+	read_one(path, 0, &text);
+	assert_string_equal(buf_cstr(&text), "hearth: warning: lines of this log were lost: the file could not be "
+					     "written count=2\nhearth: info: one that is there\n");
+	assert_int_equal(unlink(path) | rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +326,7 @@ int main(void)
 		cmocka_unit_test(forks_are_fine),
 		cmocka_unit_test(a_file_takes_turns),
 		cmocka_unit_test(a_file_goes_on),
+		cmocka_unit_test(a_full_disk_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
