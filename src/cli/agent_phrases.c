@@ -23,14 +23,14 @@ static void add_without(struct buf *out, struct str text, struct str secret)
 	buf_adds(out, text);
 }
 
-/* "--token" or a beginning of it, with "=VALUE" or without. Of several the last one counts, and none is shown. */
+/* "--token" or a beginning of it, or "-token", with "=VALUE" or without. Of several the last one counts, and none is shown. */
 static bool names_token(struct str word, bool *has_value)
 {
 	ptrdiff_t equals = str_find(word, '=');
 	struct str name = equals < 0 ? word : str_first(word, (size_t)equals);
 
 	*has_value = equals >= 0;
-	return name.len > 2 && str_starts(STR("--token"), name);
+	return str_eq(name, STR("-token")) || (name.len > 2 && str_starts(STR("--token"), name));
 }
 
 static void add_words(const struct agent_options *o, struct buf *out)

@@ -200,11 +200,11 @@ def of_which_processes():
     found, _ = frames("old", "last_profile.col")
     tap.ok(has(found, "many_samples"), "and of old ones they are shown")
     # What is said of them.
-    done = agent("said", "-d", "2", "-f", "99", "-v", "--no-flamegraph", "--token", "first-s3cret", "--tok=other-s3cret", "--token", "s3cret", "--pids", f"[{these}]")
+    done = agent("said", "-d", "2", "-f", "99", "-v", "--no-flamegraph", "--token", "first-s3cret", "--tok=other-s3cret", "-token", "third-s3cret", "--token", "s3cret", "--pids", f"[{these}]")
     tap.ok(re.search(r" DEBUG: gprofiler: processes left after filtering: 2$", done.stdout, re.M), "how many were left", done.stdout[-500:])
     with open(path("said.log")) as f:
         said = f.read()
-    tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* --tok=\*\*\* --token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
+    tap.ok(re.search(r'Running gProfiler \(version=\S+, commandline="agent .*--token \*\*\* --tok=\*\*\* -token \*\*\* --token \*\*\* .*"\)', said) and "s3cret" not in said + done.stdout,
            "the command line, without the token", said[:300])
     told = frames("said", "last_profile.col")[1]["metadata"]["run_arguments"]
     tap.ok(told["pids_to_profile"] == [load.pid for load in loads] and "s3cret" not in json.dumps(told) and told["verbose"] is True, "run_arguments, without it", told)
