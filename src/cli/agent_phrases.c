@@ -23,7 +23,8 @@ static void add_without(struct buf *out, struct str text, struct str secret)
 	buf_adds(out, text);
 }
 
-/* "--token" or a beginning of it, or "-token", with "=VALUE" or without. Of several the last one counts, and none is shown. */
+/* "--token" or a beginning of it, or "-token", with "=VALUE" or without. Of several the last one counts, and none is
+ * shown. */
 static bool names_token(struct str word, bool *has_value)
 {
 	ptrdiff_t equals = str_find(word, '=');
