@@ -44,12 +44,6 @@ static void set_u64(struct writer *w, const char *key, uint64_t value)
 	json_out_u64(&w->json, value);
 }
 
-static void set_empty_object(struct writer *w, const char *key)
-{
-	json_out_key(&w->json, str_of(key));
-	json_out_raw(&w->json, STR("{}"));
-}
-
 static void set_time(struct writer *w, const char *key, uint64_t wall_ns)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(64);
@@ -80,7 +74,7 @@ static void set_identity(struct writer *w, const struct metadata_config *cfg)
 		mode = getenv("GPROFILER_IN_K8S")         ? "k8s"
 		       : getenv("GPROFILER_IN_CONTAINER") ? "container"
 							  : "standalone_executable";
-	set_text(w, "cloud_provider", UNKNOWN);
+	set_text(w, "cloud_provider", cfg->cloud_provider ? str_of(cfg->cloud_provider) : UNKNOWN);
 	set_text(w, "agent_version", STR(HEARTH_VERSION));
 	set_time(w, "spawn_time", cfg->spawn_wall_ns);
 	set_text(w, "python_version", STR("none"));
@@ -380,6 +374,62 @@ static void set_arguments(struct writer *w, const struct metadata_config *cfg)
 	json_out_end(&w->json, '}');
 }
 
+/* The value behind the first "KEY=" of a file of lines. */
+static struct str line_value(struct str text, struct str key)
+{
+	struct str line;
+
+	while (str_next(&text, '\n', &line))
+		if (str_starts(str_trim(line), key))
+			return str_trim(str_skip(str_trim(line), key.len));
+	return STR("");
+}
+
+/* Which platform for big data the machine is part of, and the file that tells its version. Source: gProfiler 1.57,
+ * big_data.py. */
+static struct str find_big_data(const struct writer *w, struct buf *text, struct buf *version)
+{
+	struct str rest, object, key, value;
+
+	if (read_host_file(w->host_root, "/mnt/var/lib/info/extraInstanceData.json", text) == 0) {
+		rest = buf_str(text);
+		object = STR("");
+		ignore(json_value(&rest, &object)); /* no JSON: nothing is in it */
+		while (json_member(&object, &key, &value))
+			if (str_eq(key, STR("\"releaseLabel\"")) && json_text(value, version) == 0)
+				return STR("emr");
+	}
+	buf_clear(text);
+	if (read_host_file(w->host_root, "/databricks/DBR_VERSION", version) == 0)
+		return STR("databricks");
+	buf_clear(version);
+	if (read_host_file(w->host_root, "/databricks/spark/conf/metrics.properties", text) == 0)
+		return STR("databricks"); /* of an unknown version */
+	buf_clear(text);
+	if (read_host_file(w->host_root, "/etc/environment", text) == 0)
+		buf_adds(version, line_value(buf_str(text), STR("DATAPROC_IMAGE_VERSION=")));
+	if (version->len)
+		return STR("dataproc");
+	buf_clear(text);
+	if (read_host_file(w->host_root, "/opt/cloudera/cm-agent/cm_version.properties", text) == 0)
+		buf_adds(version, line_value(buf_str(text), STR("version=")));
+	return version->len ? STR("cloudera") : STR("");
+}
+
+static void set_big_data(struct writer *w)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1)), version = BUF_INIT(KIB(64));
+	struct str provider = find_big_data(w, &text, &version);
+
+	json_out_key(&w->json, STR("big_data"));
+	json_out_begin(&w->json, '{');
+	if (provider.len) {
+		set_text(w, "provider", provider);
+		set_text(w, "provider_version", str_trim(buf_str(&version)));
+	}
+	json_out_end(&w->json, '}');
+}
+
 static void set_run(struct writer *w, const struct metadata_config *cfg)
 {
 	uint64_t age_ns = cfg->now_wall_ns > cfg->spawn_wall_ns ? cfg->now_wall_ns - cfg->spawn_wall_ns : 0;
@@ -390,8 +440,12 @@ static void set_run(struct writer *w, const struct metadata_config *cfg)
 	spawn_ms = (double)boot.tv_sec * 1e3 + (double)boot.tv_nsec / 1e6 - (double)age_ns / 1e6;
 	json_out_key(&w->json, STR("spawn_uptime_ms"));
 	json_out_number(&w->json, spawn_ms > 0 ? spawn_ms : 0);
+	if (cfg->cloud_info) {
+		json_out_key(&w->json, STR("cloud_info"));
+		json_out_raw(&w->json, str_of(cfg->cloud_info));
+	}
 	set_arguments(w, cfg);
-	set_empty_object(w, "big_data");
+	set_big_data(w);
 	set_external(w, cfg->external);
 	set_time(w, "current_time", cfg->now_wall_ns);
 	set_text(w, "profiling_mode", STR("cpu"));

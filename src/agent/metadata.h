@@ -12,6 +12,8 @@ struct metadata_config {
 	uint64_t spawn_wall_ns, now_wall_ns;
 	uint32_t frequency_hz;
 	const struct sampler_event *event; /* what was sampled; NULL: the CPU's clock */
+	const char *cloud_provider;        /* NULL: not known */
+	const char *cloud_info;            /* a JSON object; NULL: none */
 	const char *external;              /* a JSON object of somebody else's; NULL: none */
 	const char *arguments;             /* the JSON object run_arguments; NULL: rate and mode alone */
 };

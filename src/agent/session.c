@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "agent/cloud.h"
 #include "agent/session_beside.h"
 #include "agent/session_runtimes.h"
 #include "base/log.h"
@@ -533,6 +534,7 @@ void session_close(struct session *s)
 		s->sampler->close(s->sampling);
 	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
+	cloud_close(s->cloud);
 	runtime_sources_free(s->sources);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

@@ -35,6 +35,7 @@ struct session_config {
 	bool lines;                    /* inlined frames and lines from debug information */
 	bool codes;                    /* windows say where in its function an address is: window.codes */
 	bool want_metadata;            /* fill window.metadata_json */
+	bool want_cloud;               /* ask which cloud the machine is of, for want_metadata */
 	const char *external_metadata; /* a JSON object that becomes a part of that; NULL: none */
 	const char *run_arguments;     /* another: how the program was started; NULL: the rate alone is told */
 	uint32_t without_runtimes;     /* bits of enum abi_runtime: their frames stay native */

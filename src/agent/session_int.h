@@ -71,7 +71,8 @@ struct session {
 	struct debug_lines *lines;       /* NULL: not asked for */
 	struct runtime_sources *sources; /* NULL: no runtimes */
 	pthread_t worker;
-	struct queue jobs; /* of struct job */
+	struct cloud *cloud; /* NULL: nobody is asked */
+	struct queue jobs;   /* of struct job */
 
 	/* Both threads'. */
 	_Atomic uint64_t dropped_windows, dropped_window_samples;

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/cloud.h"
 #include "agent/session_beside.h"
 #include "agent/session_runtimes.h"
 #include "agent/session_worker.h"
@@ -252,6 +253,8 @@ int session_open(const struct session_config *cfg, struct buf *why, struct sessi
 	r = open_lines(s, why);
 	if (r < 0)
 		return r;
+	if (cfg->want_metadata && cfg->want_cloud && cloud_open(cfg->host_root, &s->cloud) < 0)
+		log_warn("out of memory: nobody asks which cloud this is");
 	*out = s;
 	s = NULL;
 	return 0;

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "agent/build_window.h"
+#include "agent/cloud.h"
 #include "agent/metadata.h"
 #include "agent/session_merge.h"
 #include "base/log.h"
@@ -75,10 +76,13 @@ static int set_metadata(const struct session *s, struct window *w)
 				       .event = s->cfg.sampling.event,
 				       .external = s->cfg.external_metadata,
 				       .arguments = s->cfg.run_arguments };
+	scoped(buf_release) struct buf cloud = BUF_INIT(MIB(1));
 	int r;
 
 	if (!s->cfg.want_metadata)
 		return 0;
+	if (s->cloud && cloud_get(s->cloud, &cfg.cloud_provider, &cloud) == 0)
+		cfg.cloud_info = buf_cstr(&cloud);
 	r = metadata_json(&cfg, &json);
 	return r < 0 ? r : window_set_text(&w->metadata_json, buf_str(&json));
 }
