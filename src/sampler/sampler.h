@@ -8,6 +8,15 @@
 #include "abi/abi.h"
 #include "base/buf.h"
 
+/* How a sampler that leaves user stacks to the host (struct sampler, copies_stacks) gets them. */
+enum sampler_stacks {
+	SAMPLER_STACKS_BY_MODE, /* CHAIN with WALK_FP, otherwise COPY */
+	SAMPLER_STACKS_CHAIN,   /* the kernel follows frame pointers */
+	SAMPLER_STACKS_COPY,    /* registers and a piece of the stack are copied, the host walks them */
+	SAMPLER_STACKS_BOTH,    /* and both are handed over: sampler_events.chain */
+};
+
+#define SAMPLER_COPY_BYTES_MAX 65528 /* a perf record has less than 64 KiB */
 #define SAMPLER_EVENT_NAME_SIZE 64
 
 /* What is counted, and after how many counts a sample is taken (sampler/event.h makes one of a name). */
@@ -30,10 +39,12 @@ struct sampler_config {
 	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
 				      hold */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
-	size_t ring_bytes; /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
-	uint8_t mode;      /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
-	bool copy_all;     /* every user stack travels raw: the host walks all of them */
-	bool off_cpu;      /* also the stacks of threads that leave their CPU to wait, and how long they do */
+	size_t ring_bytes;   /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
+	uint8_t mode;        /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
+	uint8_t stacks;      /* perf: enum sampler_stacks */
+	uint32_t copy_bytes; /* perf: of each copied stack, a multiple of 8 up to SAMPLER_COPY_BYTES_MAX; 0: 8192 */
+	bool copy_all;       /* every user stack travels raw: the host walks all of them */
+	bool off_cpu;        /* also the stacks of threads that leave their CPU to wait, and how long they do */
 	uint64_t wait_min_ns; /* shorter waits are not told */
 	uint32_t wait_share;  /* of all waits, in 2^32; 0: all of them */
 	bool include_self;    /* sample this process too (default in record: yes, truth over beauty) */
@@ -49,12 +60,14 @@ struct sampler_config {
 struct sampler_events {
 	void (*sample)(void *ctx, const struct abi_sample *sample);
 	void (*process)(void *ctx, const struct abi_process *event);   /* header.type says which */
-	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings only; may be NULL */
+	void (*mapping)(void *ctx, const struct abi_mapping *mapping); /* recordings and perf only; may be NULL */
 	void *ctx;
 	/* What runtime frames of later samples are called. May be NULL. */
 	void (*name)(void *ctx, const struct abi_name *name);
 	/* May be NULL. Refers to a sample of trigger SWITCH that came before; a raw one may still be being walked. */
 	void (*wait)(void *ctx, const struct abi_wait *wait);
+	/* With SAMPLER_STACKS_BOTH: the sample of the same moment by frame pointers, before the other one. */
+	void (*chain)(void *ctx, const struct abi_sample *sample);
 };
 
 struct sampler_state;
@@ -65,6 +78,7 @@ struct sampler {
 	const char *name;
 	const char *help;
 	bool only_runtimes; /* it sees no native frames: it is chosen by itself only when no other sampler works */
+	bool copies_stacks; /* it walks nothing itself: sampler_config.stacks says what it hands over */
 	bool is_replay; /* of what was recorded before: nothing of this machine's processes says anything about it */
 	/**
 	 * Can it do what @cfg asks, here and now? Return: 0; -EPERM (rights missing), -ENOTSUP (kernel lacks it, or it

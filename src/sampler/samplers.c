@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/samplers.h"
 
-static const struct sampler *const samplers[] = { &sampler_bpf, &sampler_remote, &sampler_recorded };
+static const struct sampler *const samplers[] = { &sampler_bpf, &sampler_perf, &sampler_remote, &sampler_recorded };
 
 const struct sampler *sampler_find(struct str name)
 {

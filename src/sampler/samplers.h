@@ -5,5 +5,6 @@
 #include "sampler/sampler.h"
 
 extern const struct sampler sampler_bpf;
+extern const struct sampler sampler_perf;
 extern const struct sampler sampler_recorded;
 extern const struct sampler sampler_remote;

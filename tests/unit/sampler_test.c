@@ -529,10 +529,11 @@ static void registry(void **state)
 
 	(void)state;
 	assert_string_equal(sampler_at(0)->name, "bpf");
-	assert_ptr_equal(sampler_find(STR("remote")), sampler_at(1));
-	assert_ptr_equal(sampler_find(STR("recorded")), sampler_at(2));
+	assert_ptr_equal(sampler_find(STR("perf")), sampler_at(1));
+	assert_ptr_equal(sampler_find(STR("remote")), sampler_at(2));
+	assert_ptr_equal(sampler_find(STR("recorded")), sampler_at(3));
 	assert_null(sampler_find(STR("record")));
-	assert_null(sampler_at(3));
+	assert_null(sampler_at(4));
 	assert_int_equal(sampler_choose(&cfg, &why, &chosen), 0);
 	assert_string_equal(chosen->name, "recorded");
 	assert_true(str_eq(buf_str(&why), STR("recorded: taken"))); /* nothing else was tried */
