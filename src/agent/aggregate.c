@@ -360,7 +360,7 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 	return a->stack == b->stack && a->process == b->process && a->tid == b->tid &&
 	       a->thread_name == b->thread_name && a->user_end == b->user_end && a->has_user == b->has_user &&
 	       a->runtime_end == b->runtime_end && a->guessed == b->guessed && a->kernel_cut == b->kernel_cut &&
-	       a->is_wait == b->is_wait && a->root_frame == b->root_frame;
+	       a->is_wait == b->is_wait && a->by_chain == b->by_chain && a->root_frame == b->root_frame;
 }
 
 /* Without room for its time a sample is counted all the same. */
@@ -393,10 +393,10 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 {
 	const uint64_t words[] = { (uint64_t)row->stack << 32 | row->process,
 				   (uint64_t)row->tid << 32 | row->thread_name,
-				   (uint64_t)row->root_frame << 32 | (uint64_t)row->runtime_end << 19 |
-					   (uint64_t)row->guessed << 18 | (uint64_t)row->is_wait << 17 |
-					   (uint64_t)row->kernel_cut << 16 | (uint64_t)row->has_user << 8 |
-					   row->user_end };
+				   (uint64_t)row->root_frame << 32 | (uint64_t)row->by_chain << 31 |
+					   (uint64_t)row->runtime_end << 19 | (uint64_t)row->guessed << 18 |
+					   (uint64_t)row->is_wait << 17 | (uint64_t)row->kernel_cut << 16 |
+					   (uint64_t)row->has_user << 8 | row->user_end };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	uint32_t at;
 	int r;

@@ -100,6 +100,7 @@ struct aggregate_sample {
 	uint8_t guessed;                           /* a native frame was, shown or folded away */
 	uint8_t kernel_cut;                        /* kernel frames are missing */
 	uint8_t is_wait;                           /* the thread was off its CPU, for wait_ns */
+	uint8_t by_chain;    /* the stack by frame pointers of a sample that has another one, too (agent/smart.h) */
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
 	uint32_t count;
 	uint64_t wait_ns; /* of all that were counted */

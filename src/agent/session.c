@@ -188,6 +188,16 @@ static void share_space(struct session *s, const struct abi_process *event)
 	unwind_share(s->unwind, &child, &from);
 }
 
+/* The same moment comes again with a copy of the stack, which counts it. */
+static void on_chain(void *ctx, const struct abi_sample *sample)
+{
+	struct session *s = ctx;
+	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
+
+	if (p && session_wants(s, p) && take_in_chain(s->take_in, p, sample, s->aggregate) < 0)
+		log_warn("out of memory: a stack by frame pointers is lost");
+}
+
 static void on_process(void *ctx, const struct abi_process *event)
 {
 	struct session *s = ctx;
@@ -425,7 +435,8 @@ static struct sampler_events events_of(struct session *s)
 					.mapping = on_mapping,
 					.ctx = s,
 					.name = on_name,
-					.wait = on_wait };
+					.wait = on_wait,
+					.chain = on_chain };
 }
 
 int session_step(struct session *s, int timeout_ms)

@@ -60,6 +60,28 @@ static int check_event(const struct session *s, struct buf *why)
 	return -ENOTSUP;
 }
 
+/* A sampler that walks nothing itself walks by frame pointers when it is told so, whatever the mode says. Runtimes that
+ * keep a list of their own it cannot walk either: they are read from outside, as with --python-mode pyspy. */
+static void choose_stacks(struct session *s)
+{
+	struct sampler_config *cfg = &s->cfg.sampling;
+
+	if (!s->sampler->copies_stacks) {
+		cfg->stacks = SAMPLER_STACKS_BY_MODE;
+		return;
+	}
+	if (cfg->stacks == SAMPLER_STACKS_CHAIN)
+		cfg->mode = WALK_FP;
+	else if (cfg->stacks != SAMPLER_STACKS_BY_MODE && cfg->mode == WALK_FP)
+		cfg->mode = WALK_AUTO;
+	if (cfg->stacks == SAMPLER_STACKS_BOTH) /* stacks are chosen when the window ends */
+		s->cfg.sample_times = false;
+	if (!cfg->event && !s->cfg.beside_hz && s->wanted[0]) {
+		s->cfg.beside_hz = MIN(cfg->frequency_hz, s->wanted[0]->outside_hz_max);
+		s->cfg.sample_times = false;
+	}
+}
+
 static int open_sampler(struct session *s, struct buf *why)
 {
 	int r = 0;
@@ -76,11 +98,15 @@ static int open_sampler(struct session *s, struct buf *why)
 	r = check_event(s, why);
 	if (r < 0)
 		return r;
+	choose_stacks(s);
 	s->cfg.only_runtime |= s->sampler->only_runtimes;
 	if (s->sampler->only_runtimes && s->cfg.beside_hz)
 		s->cfg.sampling.frequency_hz = s->cfg.beside_hz;
 	buf_clear(why);
-	return s->sampler->open(&s->cfg.sampling, why, &s->sampling);
+	r = s->sampler->open(&s->cfg.sampling, why, &s->sampling);
+	if (r == 0 && why->len)
+		log_warn(buf_cstr(why)); /* it works, with less */
+	return r;
 }
 
 /* Two caches of descriptors, of files and of their symbols, take half of what the sampler's programs and maps, /proc

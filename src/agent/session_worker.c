@@ -8,6 +8,7 @@
 #include "agent/cloud.h"
 #include "agent/metadata.h"
 #include "agent/session_merge.h"
+#include "agent/smart.h"
 #include "base/log.h"
 #include "walk/walk.h"
 
@@ -123,6 +124,8 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 		r = set_counters(s, job, w);
 	if (r == 0)
 		r = set_metadata(s, w);
+	if (r == 0 && s->cfg.sampling.stacks == SAMPLER_STACKS_BOTH)
+		r = smart_choose(job->aggregate);
 	if (r == 0 && job->beside)
 		r = session_merge_counts(job);
 	if (r == 0)

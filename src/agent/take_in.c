@@ -550,13 +550,14 @@ static bool is_chosen(const struct take_in *t, const struct abi_sample *sample)
 	return choice_takes(t->cfg.choice, sample, (uint64_t)boot.tv_sec * NSEC_PER_SEC + (uint64_t)boot.tv_nsec);
 }
 
-int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
-		   struct aggregate *a)
+static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
+		       bool by_chain, struct aggregate *a)
 {
 	struct aggregate_sample row = { .tid = sample->tid,
 					.has_user = !(sample->flags & ABI_SAMPLE_KERNEL_THREAD),
 					.is_wait = sample->trigger == ABI_TRIGGER_SWITCH,
 					.wait_ns = wait_ns,
+					.by_chain = by_chain,
 					.kernel_cut = (sample->flags & ABI_SAMPLE_KERNEL_CUT) != 0 };
 	int r;
 
@@ -583,4 +584,15 @@ int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *s
 	if (r == 0)
 		r = add_frames(t, p, sample, a, &row);
 	return r < 0 ? r : aggregate_add_sample(a, &row, sample->header.time_ns);
+}
+
+int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
+		   struct aggregate *a)
+{
+	return take_in_row(t, p, sample, wait_ns, false, a);
+}
+
+int take_in_chain(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a)
+{
+	return take_in_row(t, p, sample, 0, true, a);
 }

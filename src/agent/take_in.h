@@ -31,6 +31,8 @@ void take_in_free(struct take_in *t); /* NULL is fine */
  */
 int take_in_sample(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
 		   struct aggregate *a) warn_unused;
+/** take_in_chain - the stack by frame pointers of a sample that is taken in by its copied stack, too. */
+int take_in_chain(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a) warn_unused;
 /**
  * take_in_settle - ask again for names and lines of @a that were not known when their samples came
  * Return: how many are still not known, and may be.

@@ -4,9 +4,9 @@
 #include <ctype.h>
 
 #include "base/log.h"
+#include "sampler/event.h"
 
 #define FREQUENCY_MAX 10000
-#define DWARF_STACK_MAX 65528
 #define DWARF_FREQUENCY_MAX 100
 #define FREQUENCY 11
 #define SPARK_SAMPLE_PERIOD 120
@@ -129,8 +129,6 @@ static const struct opt later[] = {
 static const struct opt perf[] = {
 	{ "perf", 0, OPT_FLAG, .at = AT(perf.on), .fallback = "true",
 	  .help = "native stacks; without: as --perf-mode disabled" },
-	{ "perf-dwarf-stack-size", 0, OPT_UINT, .at = AT(perf.dwarf_stack_size), .fallback = "8192", .arg = "BYTES",
-	  .help = "bytes of a stack that are copied where tables are not walked in the kernel" },
 	{ "perf-event", 0, OPT_TEXT, .at = AT(perf.event), .arg = "NAME", .help = "another event than time" },
 	{ "perf-event-period", 0, OPT_UINT, .at = AT(perf.event_period), .min = 1, .arg = "N",
 	  .help = "a sample for every so many of them" },
@@ -262,8 +260,6 @@ static const char *find_conflict(const struct agent_options *o)
 		return "--file-path is for upload-file, --resources-dest for extract-resources";
 	if (!o->upload && !o->output_dir)
 		return "where to: --output-dir DIR, or --upload-results";
-	if (o->perf.dwarf_stack_size > DWARF_STACK_MAX)
-		return "--perf-dwarf-stack-size is at most 65528";
 	if (o->mode == AGENT_MODE_CPU && dwarf && s->frequency > DWARF_FREQUENCY_MAX)
 		return "--profiling-frequency is at most 100 with --perf-mode dwarf or smart";
 	if (node && (!strcmp(node, "perf") || !strcmp(node, "attach-maps")) &&
@@ -346,6 +342,24 @@ static void apply_fargate(struct agent_options *o)
 	o->without_pidns_check = true;
 }
 
+/* As in gProfiler: no profilers of runtimes beside it, and frame pointers. */
+static int take_event(const struct command *c, struct agent_options *o)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	struct sampler_event event;
+
+	if (event_parse(o->session.host_root, str_of(o->perf.event), &event, &why) < 0) {
+		command_fail(c, "--perf-event: " STR_FMT, STR_ARG(buf_str(&why)));
+		return EXIT_USAGE;
+	}
+	o->session.event = o->perf.event;
+	o->session.event_period = o->perf.event_period;
+	for (size_t i = 0; i < RUNTIME_COUNT; i++)
+		o->session.runtimes.on[i] = false;
+	unwind_options_frame_pointers(&o->session.unwind);
+	return EXIT_DONE;
+}
+
 int agent_options_check(const struct command *c, struct agent_options *o)
 {
 	const char *conflict;
@@ -366,8 +380,12 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 	apply_fargate(o);
 	if (o->mode == AGENT_MODE_NONE || is_nothing_left(&o->session))
 		return command_fail(c, "all profilers are disabled");
-	if (o->perf.event)
-		return command_fail(c, "--perf-event: only time is sampled yet");
+	o->session.unwind.fp_is_chain = true;
+	if (o->perf.event) {
+		e = take_event(c, o);
+		if (e != EXIT_DONE)
+			return e;
+	}
 	if (o->upload && !o->output_dir)
 		return command_fail(c, "--upload-results: nothing can be sent yet; --output-dir writes files");
 	if (o->heartbeat_server)

@@ -55,7 +55,7 @@ struct agent_options {
 	const char *later_mode[AGENT_LATER_COUNT]; /* NULL: not asked for */
 	bool later_on[AGENT_LATER_COUNT];          /* not --no-NAME */
 	struct agent_perf {
-		uint64_t dwarf_stack_size, event_period, max_cgroups, max_docker_containers;
+		uint64_t event_period, max_cgroups, max_docker_containers;
 		const char *event, *hw_events_file;
 		bool no_memory_restart, use_cgroups;
 		bool on; /* not --no-perf */

@@ -218,8 +218,8 @@ static int open_session(struct agent *a)
 	o->session.window_ns = o->continuous ? o->duration_s * NSEC_PER_SEC : 0;
 	o->session.duration_ns = o->continuous ? 0 : o->duration_s * NSEC_PER_SEC;
 	r = session_options_open(&command_agent, &o->session, a->rules, &cfg, &a->session);
-	if (r != EXIT_DONE)
-		return r == EXIT_USAGE ? r : EXIT_FAILED; /* gProfiler knows no other */
+	if (r != EXIT_DONE) /* gProfiler knows no others; an event that cannot be sampled is a usage error */
+		return r == EXIT_USAGE || (o->perf.event && r == EXIT_NOT_PERMITTED) ? EXIT_USAGE : EXIT_FAILED;
 	agent_seen_init(&a->seen);
 	r = session_start(a->session);
 	return r < 0 ? command_fail(&command_agent, "cannot start sampling: %s", strerror(-r)) : EXIT_DONE;

@@ -37,7 +37,7 @@ struct config {
 	struct svg_options svg;
 };
 
-static const char *const sampler_names[] = { "auto", "bpf", "remote", "recorded", NULL };
+static const char *const sampler_names[] = { "auto", "bpf", "perf", "remote", "recorded", NULL };
 
 static const struct opt what_options[] = {
 	{ "all", 'a', OPT_FLAG, .at = offsetof(struct config, all),

@@ -151,6 +151,24 @@ static own_frame void add_own_python(const struct doctor_config *cfg, uint64_t h
 		SET_REMEDY(f, "%s", r < 0 ? buf_cstr(&why) : "run as root");
 }
 
+/* Without any right: processes of the same user, where kernel.perf_event_paranoid is 2 or less. */
+static own_frame void add_own_processes(const struct doctor_config *cfg, struct probe_fact *f)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
+	pid_t self = getpid();
+	struct sampler_config sampling = {
+		.frequency_hz = 99, .poll_interval_ms = 250, .pids = &self, .pid_count = 1, .host_root = cfg->host_root
+	};
+	const struct sampler *perf = sampler_find(STR("perf"));
+	int r = perf ? perf->probe(&sampling, &why) : -ENOTSUP;
+
+	*f = fact_of("own-processes", PROBE_NEED_NOTHING, r == 0);
+	SET_VALUE(f, "%s",
+		  r ? "cannot be sampled by perf" : "can be sampled by perf: hearth record --sampler perf -p PID");
+	if (!f->ok)
+		SET_REMEDY(f, "%s", buf_cstr(&why));
+}
+
 /* Return: 0 when somebody listens there, -errno. */
 static int try_socket(const char *root, const char *path)
 {
@@ -277,6 +295,7 @@ size_t doctor_collect(const struct doctor_config *cfg, struct probe_fact *out)
 					 .program = program,
 					 .allow_dangerous_kernel = c.allow_dangerous_kernel };
 	add_sampler(&c, &out[count++]);
+	add_own_processes(&c, &out[count++]);
 	add_own_python(&c, held_capabilities(), &out[count++]);
 	count += probe_run(&probing, out + count);
 	count += doctor_capabilities(held_capabilities(), program, out + count);

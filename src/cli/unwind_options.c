@@ -34,6 +34,11 @@ bool unwind_options_copies(const struct unwind_options *o)
 	return o->perf_mode == PERF_MODE_DWARF || o->perf_mode == PERF_MODE_SMART;
 }
 
+void unwind_options_frame_pointers(struct unwind_options *o)
+{
+	o->perf_mode = PERF_MODE_FP;
+}
+
 void unwind_options_only_runtimes(struct unwind_options *o)
 {
 	o->perf_mode = PERF_MODE_DISABLED;
@@ -43,4 +48,11 @@ void unwind_options_apply(const struct unwind_options *o, struct sampler_config 
 {
 	sampling->copy_all = o->unwind == UNWIND_COPY;
 	sampling->mode = sampling->copy_all ? WALK_AUTO : (uint8_t)o->unwind;
+	sampling->copy_bytes = (uint32_t)o->copy_bytes;
+	if (o->perf_mode == PERF_MODE_DWARF)
+		sampling->stacks = SAMPLER_STACKS_COPY;
+	else if (o->perf_mode == PERF_MODE_SMART)
+		sampling->stacks = SAMPLER_STACKS_BOTH;
+	else if (o->fp_is_chain && o->unwind == WALK_AUTO)
+		sampling->stacks = SAMPLER_STACKS_CHAIN;
 }

@@ -44,7 +44,7 @@ def complete(*words):
 tap.ok(set(commands) <= set(complete("")), "completion of commands")
 tap.ok(complete("rec") == ["record"], "a command half typed", complete("rec"))
 tap.ok(complete("record", "--dur") == ["--duration"], "an option half typed", complete("record", "--dur"))
-tap.ok(set(complete("record", "--sampler", "")) == {"auto", "bpf", "remote", "recorded"}, "the choices of an option",
+tap.ok(set(complete("record", "--sampler", "")) == {"auto", "bpf", "perf", "remote", "recorded"}, "the choices of an option",
        complete("record", "--sampler", ""))
 tap.ok(complete("report", "--no-t") == ["--no-tree"], "what turns a flag off", complete("report", "--no-t"))
 tap.ok(complete("report", "prof") == [], "file names are left to bash")

@@ -418,7 +418,8 @@ static void what_goes_together(void **state)
 		{ "-o x --mode allocation", EXIT_FAILED, "Java" },
 		{ "-o x --java-mode ap", EXIT_FAILED, "Java" },
 		{ "-u --token t --service-name s", EXIT_FAILED, "--output-dir" },
-		{ "-o x --perf-event cycles", EXIT_FAILED, "--perf-event" },
+		{ "-o x --perf-event nonsense", EXIT_USAGE, "--perf-event" },
+		{ "-o x --perf-event context-switches --perf-event-period 5", EXIT_DONE, "" },
 	};
 
 	(void)state;
