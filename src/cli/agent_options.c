@@ -419,3 +419,15 @@ void agent_options_warn(const struct agent_options *o)
 	warn_deprecated("--collect-spark-metrics", o->unused.flag[8], "1.42.0");
 	warn_deprecated("--databricks-job-name-as-service-name", o->unused.flag[9], "1.49.0");
 }
+
+void agent_options_leave_out(const struct agent_options *o, struct model *m)
+{
+	for (size_t i = 0; i < m->processes_count; i++) {
+		struct model_process *p = &m->processes[i];
+
+		if (o->without_containers)
+			p->container = 0;
+		if (o->without_app_ids)
+			p->app_id = 0;
+	}
+}

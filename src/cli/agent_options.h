@@ -82,3 +82,5 @@ extern const struct opt_dialect agent_dialect; /* GPROFILER_NAME, /etc/gprofiler
 int agent_options_check(const struct command *c, struct agent_options *o);
 /** agent_options_warn - at the start, what of gProfiler's defaults or of what was asked has no effect: a line each. */
 void agent_options_warn(const struct agent_options *o);
+/** agent_options_leave_out - take names out that neither the .col files nor the pages may have. */
+void agent_options_leave_out(const struct agent_options *o, struct model *m);

@@ -139,6 +139,7 @@ static void on_built(void *ctx, struct window *w)
 	agent_phrases_window(a->options, w, &a->seen);
 	if (a->options->external_metadata)
 		agent_external_add(a->options->external_metadata, w);
+	agent_options_leave_out(a->options, w->model);
 }
 
 /* On the session's worker. */

@@ -432,6 +432,33 @@ static void what_goes_together(void **state)
 	}
 }
 
+static void names_that_are_left_out(void **state)
+{
+	(void)state;
+	for (unsigned int without = 0; without < 4; without++) {
+		scoped(freep) struct agent_options *o = calloc(1, sizeof(*o));
+		scoped(window_release) struct window w = { 0 };
+		struct model_process row = { .pid = 7 };
+		struct model_sample sample = { .time_offset_ns = MODEL_NO_TIME };
+		const struct model_process *left;
+
+		assert_non_null(o);
+		assert_int_equal(window_init(&w, MIB(1)), 0);
+		assert_int_equal(model_add_value_type(w.model, STR("samples"), STR("count")), 0);
+		assert_int_equal(model_add_string(w.model, STR("a-container"), &row.container), 0);
+		assert_int_equal(model_add_string(w.model, STR("an-app"), &row.app_id), 0);
+		assert_int_equal(model_add_process(w.model, &row, &sample.process), 0);
+		assert_int_equal(model_add_sample(w.model, &sample, &(int64_t){ 3 }), 0);
+		o->without_containers = without & 1;
+		o->without_app_ids = without & 2;
+		agent_options_leave_out(o, w.model);
+		left = &w.model->processes[sample.process];
+		assert_int_equal(left->container, without & 1 ? 0 : row.container);
+		assert_int_equal(left->app_id, without & 2 ? 0 : row.app_id);
+		assert_int_equal(left->pid, 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +468,7 @@ int main(void)
 		cmocka_unit_test(forms),
 		cmocka_unit_test(fargate),
 		cmocka_unit_test(what_goes_together),
+		cmocka_unit_test(names_that_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
