@@ -7,6 +7,7 @@
 #include "agent/session_beside.h"
 #include "agent/session_runtimes.h"
 #include "base/log.h"
+#include "runtime/describer.h"
 
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
@@ -533,7 +534,8 @@ void session_close(struct session *s)
 		return;
 	ignore(session_stop(s));        /* a caller who wants to know stops first */
 	proc_table_close(s->processes); /* tells the unwinder what it forgets */
-	unwind_close(s->unwind);        /* before the maps that it fills */
+	describer_close(s->describer);
+	unwind_close(s->unwind); /* before the maps that it fills */
 	if (session_close_runtimes(s) < 0)
 		return; /* it may go on reading: all that it could use stays until the program's end */
 	session_close_beside(s);

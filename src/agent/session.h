@@ -51,6 +51,9 @@ struct session_config {
 	 * that is set, or a machine that sleeps, has all later times wrong, though without gaps. */
 	bool follows_clock;
 	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
+	/** Is this argument of a JVM a part of its application id? Called by a thread of its own. NULL: none is. */
+	bool (*wants_argument)(void *ctx, struct str argument);
+	bool with_spark; /* executors of Spark have the name of their application in that id */
 	/** Called on the worker before on_window(): may change what a window says of its processes. NULL: nobody. */
 	void (*on_built)(void *ctx, struct window *w);
 	/**

@@ -46,13 +46,14 @@ struct session {
 	struct proc_table *processes;
 	struct aggregate *aggregate;
 	struct take_in *take_in;
-	struct choice *choice; /* whose runtime frames are shown; NULL: everybody's */
-	struct beside *beside; /* NULL: no second sampler */
-	struct waits *waits;   /* NULL: not asked for */
-	struct job *closing;   /* a window that ended but waits for samples that the unwinder still has, or for programs
-				* that may turn out to be short; or NULL */
-	uint64_t raw_pending;  /* samples the unwinder has, those of closing included */
-	uint64_t finished_ns;  /* of the last sample that came back: everything older has */
+	struct choice *choice;       /* whose runtime frames are shown; NULL: everybody's */
+	struct describer *describer; /* NULL: a recording is replayed */
+	struct beside *beside;       /* NULL: no second sampler */
+	struct waits *waits;         /* NULL: not asked for */
+	struct job *closing;  /* a window that ended but waits for samples that the unwinder still has, or for programs
+			       * that may turn out to be short; or NULL */
+	uint64_t raw_pending; /* samples the unwinder has, those of closing included */
+	uint64_t finished_ns; /* of the last sample that came back: everything older has */
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
 	uint64_t wall_base_ns; /* wall time at start_monotonic_ns, by the clock of the running window; the reader's */
 	uint64_t window_start_ns, expired_ns; /* monotonic */

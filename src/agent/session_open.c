@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "proc/container.h"
+#include "runtime/describer.h"
 #include "walk/walk.h"
 
 #define FILE_DESCRIPTORS_MAX 1024
@@ -172,6 +173,7 @@ static int open_take_in(struct session *s)
 					    .files = s->files,
 					    .unwind = s->unwind,
 					    .runtimes = s->beside ? NULL : s->runtimes,
+					    .describer = s->describer,
 					    .choice = s->choice,
 					    .keep_interpreter = s->cfg.keep_interpreter,
 					    .only_runtime = s->cfg.only_runtime };
@@ -189,6 +191,10 @@ static int open_parts(struct session *s, struct buf *why)
 					      .dropped = on_dropped,
 					      .mapped = on_mapped,
 					      .ctx = s };
+	const struct describer_config describer_cfg = { .host_root = s->cfg.host_root,
+							.wants_argument = s->cfg.wants_argument,
+							.ctx = s->cfg.ctx,
+							.with_spark = s->cfg.with_spark };
 	const struct symbols_config symbols_cfg = { .host_root = s->cfg.host_root,
 						    .descriptor_max = descriptor_budget() };
 	int r = files_open(descriptor_budget(), &s->files);
@@ -203,6 +209,8 @@ static int open_parts(struct session *s, struct buf *why)
 		r = open_runtimes(s);
 	if (r == 0)
 		r = open_choice(s);
+	if (r == 0 && !s->sampler->is_replay)
+		r = describer_open(&describer_cfg, &s->describer);
 	if (r == 0)
 		r = open_take_in(s);
 	if (r == 0)

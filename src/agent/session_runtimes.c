@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session_runtimes.h"
 
+#include "runtime/describer.h"
+
 void session_choose_runtimes(struct session *s)
 {
 	const struct runtime *runtime;
@@ -92,6 +94,8 @@ void session_drop(struct session *s, const struct proc *p)
 
 	if (s->runtimes)
 		runtimes_forget_names(s->runtimes, &program);
+	if (s->describer)
+		describer_forget(s->describer, &program);
 }
 
 void session_process(struct session *s, const struct abi_process *event)

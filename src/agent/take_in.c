@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "model/jit_kind.h"
 #include "proc/mappings.h"
+#include "runtime/describer.h"
 #include "runtime/runtimes.h"
 
 #define SETTLE_TRIES_MAX 8
@@ -58,15 +59,18 @@ void take_in_free(struct take_in *t)
 	free(t);
 }
 
-/* What its runtime says of it; asked for until there is an answer. */
-static int describe_process(struct take_in *t, struct aggregate *a, struct aggregate_process *row)
+/* What its runtime says of it, else what its command line and file say; asked for until there is an answer. */
+static int describe_process(struct take_in *t, const struct proc *p, struct aggregate *a, struct aggregate_process *row)
 {
 	struct runtimes_process known = { 0 };
 	int r;
 
-	if (row->application || row->metadata_json)
+	if (row->application || row->metadata_json || p->is_kernel)
 		return 0;
-	runtimes_process(t->cfg.runtimes, &t->program, &known);
+	if (t->cfg.runtimes && !t->native_only)
+		runtimes_process(t->cfg.runtimes, &t->program, &known);
+	if (t->cfg.describer && p->exe && known.state == RUNTIMES_NONE) /* -EAGAIN: next time; else there is nothing */
+		ignore(describer_get(t->cfg.describer, &t->program, p->exe, &known.application, &known.metadata_json));
 	r = intern_add(&a->strings, known.application, &row->application);
 	return r < 0 ? r : intern_add(&a->strings, known.metadata_json, &row->metadata_json);
 }
@@ -129,7 +133,7 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 		r = aggregate_add_process(a, &row, &t->process);
 	if (r == 0 && t->placed.has_jit)
 		learn_jit(t, p, &a->processes[t->process]);
-	return r == 0 && t->cfg.runtimes && !t->native_only ? describe_process(t, a, &a->processes[t->process]) : r;
+	return r == 0 ? describe_process(t, p, a, &a->processes[t->process]) : r;
 }
 
 /* Placed where it was walked. The id is only believed when there is such a file. */

@@ -15,11 +15,12 @@ struct take_in_config { /* all are borrowed */
 	const char *host_root;
 	struct proc_table *processes;
 	struct files *files;
-	struct unwind *unwind;     /* learns which files are in use; or NULL */
-	struct runtimes *runtimes; /* names runtime frames; or NULL */
-	struct choice *choice;     /* whose runtime frames are shown; NULL: everybody's */
-	bool keep_interpreter;     /* the native frames of interpreters stay */
-	bool only_runtime;         /* nothing but runtime frames: samples without them are left out */
+	struct unwind *unwind;       /* learns which files are in use; or NULL */
+	struct runtimes *runtimes;   /* names runtime frames; or NULL */
+	struct describer *describer; /* tells of processes that no runtime tells of; or NULL */
+	struct choice *choice;       /* whose runtime frames are shown; NULL: everybody's */
+	bool keep_interpreter;       /* the native frames of interpreters stay */
+	bool only_runtime;           /* nothing but runtime frames: samples without them are left out */
 };
 
 int take_in_new(const struct take_in_config *cfg, struct take_in **out) warn_unused;

@@ -40,6 +40,7 @@ struct agent_options {
 	bool without_containers, without_pidns_check, without_metrics, without_metadata, without_app_ids,
 		without_app_metadata;
 	struct opt_list app_id_args;
+	bool spark_names;
 	const char *api_version;
 	/* sending */
 	bool upload, curlify, verify;

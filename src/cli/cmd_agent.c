@@ -15,6 +15,7 @@
 #include "cli/agent_arguments.h"
 #include "cli/agent_diagnostics.h"
 #include "cli/agent_external.h"
+#include "cli/agent_filter.h"
 #include "cli/agent_options.h"
 #include "cli/agent_phrases.h"
 #include "cli/agent_start.h"
@@ -34,6 +35,7 @@ struct agent {
 	struct sink_state *sink; /* the worker's until session_stop() */
 	struct session *session;
 	struct buf external, arguments; /* JSON */
+	struct agent_filter filter;     /* of a thread of the session's */
 	struct agent_usage usage;
 	uint64_t diagnosed_ns;
 	struct agent_seen seen; /* the worker's until session_stop() */
@@ -50,6 +52,7 @@ static void agent_release(struct agent *a)
 	session_close(a->session);
 	cycle_sink()->close(a->sink);
 	service_rules_free(a->rules);
+	agent_filter_release(&a->filter);
 	free(a->pids);
 	buf_release(&a->external);
 	buf_release(&a->arguments);
@@ -131,6 +134,14 @@ static int open_signals(struct agent *a)
 			      : EXIT_DONE;
 }
 
+/* On a thread of the session's own. */
+static bool wants_argument(void *ctx, struct str argument)
+{
+	struct agent *a = ctx;
+
+	return agent_filter_wants(&a->filter, argument);
+}
+
 /* On the session's worker, before on_window(). */
 static void on_built(void *ctx, struct window *w)
 {
@@ -204,6 +215,8 @@ static int open_session(struct agent *a)
 				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,
 				      .run_arguments = buf_cstr(&a->arguments),
 				      .follows_clock = true,
+				      .wants_argument = a->filter.count ? wants_argument : NULL,
+				      .with_spark = o->spark_names,
 				      .on_built = on_built,
 				      .on_window = on_window,
 				      .ctx = a };
@@ -308,6 +321,7 @@ static int prepare(struct agent *a)
 	struct agent_options *o = a->options;
 	int e = agent_options_check(&command_agent, o);
 
+	e = e ? e : agent_filter_open(&command_agent, &o->app_id_args, &a->filter);
 	e = e ? e : find_pids(a);
 	e = e ? e : service_rules_load(&command_agent, o->session.service_rules, &a->rules);
 	e = e ? e : agent_start_check(o, &a->lock);

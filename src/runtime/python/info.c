@@ -12,6 +12,7 @@
 #include "proc/maps.h"
 #include "proc/proc_read.h"
 #include "runtime/elf_id.h"
+#include "runtime/process_info.h"
 #include "runtime/python/app.h"
 
 #define MAPS_MAX MIB(16)
@@ -35,54 +36,15 @@ static int open_root(const struct runtime_target *target)
 
 /* ---- application ---- */
 
-/* As much of a command line as counts; a longer one is no reason to know nothing. */
-static int read_argv(int proc_dir, struct buf *out)
-{
-	scoped(closep) int fd = openat(proc_dir, "cmdline", O_RDONLY | O_CLOEXEC);
-	char *bytes = buf_reserve(out, PYTHON_ARGV_MAX);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	if (!bytes)
-		return -ENOMEM;
-	while (out->len < PYTHON_ARGV_MAX) {
-		n = read(fd, bytes + out->len, PYTHON_ARGV_MAX - out->len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		buf_commit(out, (size_t)n);
-	}
-	return 0;
-}
-
-/* A path of /proc as the process sees it: in a chroot they start at our own root. */
-static struct str inner_of(struct str path, struct str root)
-{
-	if (root.len <= 1 || !str_starts(path, root) || (path.len > root.len && path.ptr[root.len] != '/'))
-		return path;
-	return path.len == root.len ? STR("/") : str_skip(path, root.len);
-}
-
-static char *inner_path(int proc_dir, const char *name)
-{
-	scoped(freep) char *path = proc_link_read(proc_dir, name), *root = proc_link_read(proc_dir, "root");
-
-	return path ? str_dup(inner_of(str_of(path), str_of(root))) : NULL;
-}
-
 int python_application(const struct runtime_target *target, struct buf *out)
 {
 	scoped(buf_release) struct buf argv = BUF_INIT(PYTHON_ARGV_MAX);
 	scoped(closep) int root = open_root(target);
-	scoped(freep) char *cwd = inner_path(target->proc_dir, "cwd");
+	scoped(freep) char *cwd = process_info_link(target->proc_dir, "cwd");
 	const struct target_files files = target_files_below(&root);
 	const struct python_app app = { .cwd = str_of(cwd), .files = &files };
 	struct python_app with_argv = app;
-	int r = read_argv(target->proc_dir, &argv);
+	int r = process_info_argv(target->proc_dir, PYTHON_ARGV_MAX, &argv);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
@@ -91,35 +53,6 @@ int python_application(const struct runtime_target *target, struct buf *out)
 }
 
 /* ---- metadata ---- */
-
-/* The class of Python's exception for an error: what gProfiler would have written. */
-static const char *error_class(int e)
-{
-	switch (-e) {
-	case ENOENT:
-		return "FileNotFoundError";
-	case EACCES:
-	case EPERM:
-		return "PermissionError";
-	case ESRCH:
-		return "ProcessLookupError";
-	case EBADMSG:
-	case ENOTSUP:
-		return "ELFError";
-	default:
-		return "OSError";
-	}
-}
-
-/* A member: what @text holds, or why it holds nothing. */
-static void add_member(struct json_out *j, struct str key, const struct buf *text, int r)
-{
-	char error[64];
-
-	json_out_key(j, key);
-	snprintf(error, sizeof(error), "error: %s", error_class(r));
-	json_out_string(j, r < 0 ? str_of(error) : buf_str(text));
-}
 
 static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
 {
@@ -137,17 +70,9 @@ static int id_of_fd(const struct info *i, const int *fd, struct buf *out)
 	return i->target->ids ? elf_ids_get(i->target->ids, &st, &in, out) : elf_id(&in, out);
 }
 
-static int open_exe(const struct info *i)
-{
-	scoped(closep) int path = openat(i->target->proc_dir, "exe", O_PATH | O_CLOEXEC);
-	struct stat st;
-
-	return path < 0 ? -errno : io_open_regular(path, &st);
-}
-
 static int exe_id(const struct info *i, struct buf *out)
 {
-	scoped(closep) int fd = open_exe(i);
+	scoped(closep) int fd = process_info_open_exe(i->target->proc_dir);
 
 	return fd < 0 ? fd : id_of_fd(i, &fd, out);
 }
@@ -167,7 +92,7 @@ static int find_library(const struct info *i, struct buf *path)
 	while ((r = maps_next(&rest, &line)) != 0) {
 		if (r < 0 || !str_starts(str_base(line.path), STR("libpython")))
 			continue;
-		buf_adds(path, inner_of(line.path, str_of(root)));
+		buf_adds(path, process_info_inside(line.path, str_of(root)));
 		(void)buf_cstr(path);
 		return path->error;
 	}
@@ -187,62 +112,6 @@ static int library_id(const struct info *i, struct buf *out)
 	return fd < 0 ? fd : id_of_fd(i, &fd, out);
 }
 
-/* The file name that exec was given. Small pieces: the text stands at the end of the stack's memory. Source: proc(5),
- * getauxval(3). */
-static int execfn(const struct info *i, struct buf *out)
-{
-	uint64_t at;
-	int r = proc_auxv(i->target->proc_dir, AT_EXECFN, &at);
-
-	if (r == -ENODATA)
-		return -EIO;
-	while (r == 0 && out->len < TARGET_PATH_MAX) {
-		char piece[16];
-		size_t n = sizeof(piece) - at % sizeof(piece);
-
-		r = i->target->read(i->target->self, piece, (uint32_t)n, at);
-		if (r < 0)
-			break;
-		buf_add(out, piece, strnlen(piece, n));
-		if (strnlen(piece, n) < n)
-			break;
-		at += n;
-	}
-	return r < 0 ? r : out->error;
-}
-
-static int exe_path(const struct info *i, struct buf *out)
-{
-	scoped(freep) char *path = inner_path(i->target->proc_dir, "exe");
-	char first;
-
-	if (!path)
-		return readlinkat(i->target->proc_dir, "exe", &first, 1) < 0 ? -errno : -ENOMEM;
-	buf_adds(out, str_of(path));
-	return out->error;
-}
-
-static int arch(const struct info *i, struct buf *out)
-{
-	scoped(closep) int fd = open_exe(i);
-	uint8_t head[20];
-	int r = fd < 0 ? fd : io_pread_all(fd, head, sizeof(head), 0);
-	struct cur c = cur_of(head + 18, 2);
-	uint16_t machine = r == 0 ? cur_le16(&c) : 0;
-
-	if (r < 0)
-		return r == -ENODATA ? -EBADMSG : r;
-	if (memcmp(head, ELFMAG, SELFMAG) != 0)
-		return -EBADMSG;
-	if (machine == EM_X86_64)
-		buf_adds(out, STR("x86_64"));
-	else if (machine == EM_AARCH64)
-		buf_adds(out, STR("aarch64"));
-	else
-		return -ENOTSUP;
-	return out->error;
-}
-
 /* Wide and narrow builds of Python 2 call their functions differently, so that extensions of the other kind do not
  * load. Source: CPython 2.7, Include/unicodeobject.h. */
 static int max_unicode(const struct info *i, struct buf *out)
@@ -257,7 +126,7 @@ static int max_unicode(const struct info *i, struct buf *out)
 	uint64_t size;
 	int r = find_library(i, &path);
 
-	fd = r == 0 ? target_open(i->root, path.ptr, &size) : open_exe(i);
+	fd = r == 0 ? target_open(i->root, path.ptr, &size) : process_info_open_exe(i->target->proc_dir);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -286,6 +155,21 @@ static void add_version(const struct info *i, struct json_out *j)
 		json_out_string(j, str_of(text));
 	else
 		json_out_raw(j, STR("null"));
+}
+
+static int exe_path(const struct info *i, struct buf *out)
+{
+	return process_info_exe(i->target->proc_dir, out);
+}
+
+static int execfn(const struct info *i, struct buf *out)
+{
+	return process_info_execfn(i->target, out);
+}
+
+static int arch(const struct info *i, struct buf *out)
+{
+	return process_info_arch(i->target->proc_dir, out);
 }
 
 int python_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
@@ -324,7 +208,7 @@ int python_metadata(const struct runtime_binary *binary, const struct runtime_ta
 			json_out_raw(&j, STR("null"));
 			continue;
 		}
-		add_member(&j, members[m].key, &text, r);
+		process_info_add(&j, members[m].key, &text, r);
 	}
 	json_out_end(&j, '}');
 	if (faccessat(target->proc_dir, "stat", F_OK, 0) < 0) { /* it ended meanwhile: half of it is from nobody */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What application ids and metadata of several runtimes need of a process. Members are gProfiler's
+ * (application_metadata.py). */
+#pragma once
+
+#include "codec/json.h"
+#include "runtime/runtime.h"
+
+/** process_info_argv - append its command line, @max bytes at most. Return: 0 or -errno. */
+int process_info_argv(int proc_dir, size_t max, struct buf *out) warn_unused;
+/** process_info_inside - a path of /proc as the process with that @root sees it: in a chroot they start at our own. */
+struct str process_info_inside(struct str path, struct str root);
+/** process_info_link - where /proc/PID/NAME points to, as the process sees it. NULL: not readable, or no memory. */
+char *process_info_link(int proc_dir, const char *name);
+/** process_info_open_exe - its program. Return: a descriptor or -errno. */
+int process_info_open_exe(int proc_dir) warn_unused;
+
+/* Members common to all; @out: appended. Return: 0 or -errno. */
+int process_info_exe(int proc_dir, struct buf *out) warn_unused;
+int process_info_execfn(const struct runtime_target *target, struct buf *out) warn_unused;
+int process_info_arch(int proc_dir, struct buf *out) warn_unused;
+/** process_info_add - a member: what @text holds, or, when @r is -errno, why it holds nothing. */
+void process_info_add(struct json_out *j, struct str key, const struct buf *text, int r);
