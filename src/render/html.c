@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/base64.h"
+#include "base/divisor.h"
 #include "base/utf8.h"
 #include "render/classes.h"
 #include "render/cut.h"
@@ -491,15 +492,8 @@ static uint64_t common_divisor(const struct model *m, size_t value)
 
 	for (size_t i = 0; i < m->samples_count && divisor != 1; i++) {
 		int64_t v = model_values(m, &m->samples[i])[value];
-		uint64_t a = v > 0 ? (uint64_t)v : 0, b = divisor;
 
-		while (a) {
-			uint64_t left = b % a;
-
-			b = a;
-			a = left;
-		}
-		divisor = b;
+		divisor = greatest_divisor(divisor, v > 0 ? (uint64_t)v : 0);
 	}
 	return divisor;
 }
@@ -625,17 +619,6 @@ int render_html_folded(struct str text, const struct render_html_config *cfg, st
 		return r;
 	take_tree(&p.types[0], &p.tree);
 	return add_page(&p, out);
-}
-
-static uint64_t greatest_divisor(uint64_t a, uint64_t b)
-{
-	while (a) {
-		uint64_t left = b % a;
-
-		b = a;
-		a = left;
-	}
-	return b;
 }
 
 static void choose_shared_unit(struct shown *shown, const struct render_html_diff *diff)

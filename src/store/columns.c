@@ -2,6 +2,7 @@
 #include "store/columns.h"
 
 #include "base/cur.h"
+#include "base/divisor.h"
 #include "base/wire.h"
 #include "store/zigzag.h"
 
@@ -183,17 +184,6 @@ static void add_column(const struct columns *c, size_t column, uint64_t *scratch
 	add_varints(out, scratch, c->count);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* How many ns all times are multiples of; 0: a key's times are not in order, so that they cannot be written as steps.
  */
 static uint64_t time_step(const struct columns *c)
@@ -208,7 +198,7 @@ static uint64_t time_step(const struct columns *c)
 		if (c->times[i] < last)
 			return 0;
 		last = c->times[i];
-		step = common_divisor(last, step);
+		step = greatest_divisor(last, step);
 	}
 	return MAX(step, UINT64_C(1));
 }
