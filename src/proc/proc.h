@@ -115,7 +115,10 @@ bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
  */
 bool proc_tell_mapping(struct proc_table *t, struct proc *p, const struct abi_vma *vma);
 
-/** proc_perf_map_fd - /tmp/perf-PID.map of the process's own view; opened once, kept after exit; borrowed; -1: none. */
+/**
+ * proc_perf_map_fd - /tmp/perf-PID.map of the process's own view, or without one the jit-PID.dump that it has mapped
+ * Opened once, kept after exit. Return: borrowed; -1: none.
+ */
 int proc_perf_map_fd(struct proc_table *t, struct proc *p);
 
 /**

@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "proc/application.h"
+#include "proc/maps.h"
 #include "proc/proc_int.h"
 #include "proc/proc_read.h"
 
@@ -341,6 +342,31 @@ bool entry_read_user(struct proc_table *t, struct entry *e)
 	return facts.uid != UINT32_MAX;
 }
 
+/* What writes a jitdump maps a page of it, executable, so that others find it. Source: linux 6.1,
+ * tools/perf/Documentation/jitdump-specification.txt. Return: a descriptor, or -errno. */
+static int open_jitdump(struct proc_table *t, const struct entry *e, int dir)
+{
+	scoped(freep) char *path = NULL;
+	char name[64];
+	struct maps_line line;
+	struct str rest;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "jit-%u.dump", e->pub.inner_pid);
+	buf_clear(&t->scratch);
+	r = io_read_file_at(dir, "maps", &t->scratch);
+	if (r < 0)
+		return r;
+	rest = buf_str(&t->scratch);
+	while (!path && (r = maps_next(&rest, &line)) != 0)
+		if (r > 0 && line.executable && str_eq(str_base(line.path), str_of(name))) {
+			path = str_dup(line.path);
+			if (!path)
+				return -ENOMEM;
+		}
+	return path ? proc_open_below(dir, "root", path, false) : -ENOENT;
+}
+
 int entry_open_perf_map(struct proc_table *t, struct entry *e)
 {
 	struct proc_facts facts;
@@ -356,6 +382,8 @@ int entry_open_perf_map(struct proc_table *t, struct entry *e)
 	read_status(t, e, dir, &facts);
 	(void)snprintf(name, sizeof(name), "tmp/perf-%u.map", e->pub.inner_pid);
 	fd = proc_open_below(dir, "root", name, false);
+	if (fd == -ENOENT)
+		fd = open_jitdump(t, e, dir);
 	if (fd < 0)
 		return fd;
 	if (!perf_map_fits(e, fd))

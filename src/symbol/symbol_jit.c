@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perf maps: read once, then what was appended; read anew when the file was cut, written over or replaced. */
+/* Perf maps: read once, then what was appended; read anew when the file was cut, written over or replaced. Jitdumps in
+ * their place: read anew when they have grown, at most once a second; a name is that of the code that lay there last.
+ */
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/io.h"
+#include "codec/jitdump.h"
 #include "object/perfmap.h"
 #include "symbol/symbol_int.h"
 
@@ -10,6 +14,9 @@
 #define WORK_PER_BYTE 2   /* of text, beside a byte of a symbol table */
 #define FILE_MAX MIB(256) /* nothing behind it is read: about 0.5 s of work */
 #define MARK_SIZE 64
+#define DUMP_MAX MIB(64) /* of a jitdump, which has the code too: nothing behind it is read */
+#define DUMP_NS NSEC_PER_SEC
+#define DUMP_MAGIC 0x4a695444U
 
 struct symbol_jit {
 	uint64_t process_key;
@@ -19,14 +26,25 @@ struct symbol_jit {
 	uint8_t mark[MARK_SIZE]; /* the bytes before it, to notice a file that was written over */
 	size_t mark_size;
 	struct perfmap map;
-	uint64_t used; /* symbols.clock */
+	struct jitdump dump; /* instead of map, when is_dump is set */
+	bool is_dump;
+	uint64_t dump_ns; /* when it was read */
+	uint64_t used;    /* symbols.clock */
 };
 
 static void jit_free(struct symbol_jit *j)
 {
-	if (j)
+	if (j) {
 		perfmap_release(&j->map);
+		jitdump_release(&j->dump);
+	}
 	free(j);
+}
+
+static size_t dump_size(const struct jitdump *d)
+{
+	return d->load_cap * sizeof(*d->loads) + d->code_cap * sizeof(*d->codes) + d->line_cap * sizeof(*d->lines) +
+	       d->names_cap;
 }
 
 void symbol_jits_release(struct symbols *s)
@@ -40,7 +58,7 @@ static size_t memory_of(const struct symbols *s)
 	size_t memory = 0;
 
 	for (size_t i = 0; i < SYMBOL_JITS_MAX; i++)
-		memory += s->jits[i] ? perfmap_size(&s->jits[i]->map) : 0;
+		memory += s->jits[i] ? perfmap_size(&s->jits[i]->map) + dump_size(&s->jits[i]->dump) : 0;
 	return memory;
 }
 
@@ -85,6 +103,9 @@ static struct symbol_jit *get(struct symbols *s, uint64_t process_key)
 static void restart(struct symbol_jit *j, const struct stat *st)
 {
 	perfmap_release(&j->map);
+	jitdump_release(&j->dump);
+	j->dump = (struct jitdump){ 0 };
+	j->is_dump = false;
 	j->at = 0;
 	j->mark_size = 0;
 	j->device = st->st_dev;
@@ -122,6 +143,42 @@ static int read_appended(struct symbol_jit *j, int fd, uint64_t size)
 	return 0;
 }
 
+static bool begins_as_dump(int fd)
+{
+	uint32_t magic;
+
+	return io_pread_all(fd, &magic, sizeof(magic), 0) == 0 && magic == DUMP_MAGIC;
+}
+
+/* What is damaged, or was cut while it is read, leaves what was known before. */
+static int refresh_dump(struct symbols *s, struct symbol_jit *j, int fd, const struct stat *st)
+{
+	size_t size = (size_t)MIN((uint64_t)st->st_size, (uint64_t)DUMP_MAX);
+	uint64_t now_ns = clock_monotonic_ns(&clock_system);
+	scoped(freep) char *bytes = NULL;
+	struct jitdump fresh = { 0 };
+	int r;
+
+	if (j->is_dump && st->st_dev == j->device && st->st_ino == j->inode && now_ns - j->dump_ns < DUMP_NS)
+		return 0;
+	if (!symbol_work_take(s, size))
+		return 0;
+	bytes = malloc(size ? size : 1);
+	if (!bytes)
+		return -ENOMEM;
+	if (io_pread_all(fd, bytes, size, 0) < 0)
+		return 0;
+	r = jitdump_parse(str_n(bytes, size), s->jit_memory_max / 2, &fresh);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	restart(j, st);
+	j->dump = fresh;
+	j->is_dump = true;
+	j->dump_ns = now_ns;
+	j->at = (uint64_t)st->st_size;
+	return 0;
+}
+
 static int refresh(struct symbols *s, struct symbol_jit *j, int fd)
 {
 	struct stat st;
@@ -131,7 +188,9 @@ static int refresh(struct symbols *s, struct symbol_jit *j, int fd)
 		return 0; /* what was read before stays */
 	if (st.st_dev == j->device && st.st_ino == j->inode && (uint64_t)st.st_size == j->at)
 		return 0;
-	if (!is_same_so_far(j, fd, &st))
+	if (begins_as_dump(fd))
+		return refresh_dump(s, j, fd, &st);
+	if (j->is_dump || !is_same_so_far(j, fd, &st))
 		restart(j, &st);
 	size = MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX);
 	if (size <= j->at || !symbol_work_take(s, (size - j->at) * WORK_PER_BYTE))
@@ -139,12 +198,27 @@ static int refresh(struct symbols *s, struct symbol_jit *j, int fd)
 	return read_appended(j, fd, size);
 }
 
+static struct str find_name(const struct symbol_jit *j, uint64_t address, uint64_t *start)
+{
+	struct str name = STR("");
+	struct jitdump_hit hit;
+
+	if (!j->is_dump) {
+		ignore(perfmap_find(&j->map, address, &name, start)); /* a miss: no name */
+		return name;
+	}
+	if (jitdump_find(&j->dump, address, UINT64_MAX, &hit) < 0)
+		return name;
+	*start = hit.start;
+	return hit.name;
+}
+
 int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64_t address, bool is_return,
 		struct symbol *out)
 {
 	struct symbol symbol = { .address = address, .start = address, .module = STR("") };
 	struct symbol_jit *j = get(s, process_key), **old;
-	struct str name = STR("");
+	struct str name;
 	int r;
 
 	if (!j)
@@ -159,8 +233,7 @@ int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64
 		jit_free(*old);
 		*old = NULL;
 	}
-	ignore(perfmap_find(&j->map, address - (is_return && address ? 1 : 0), &name,
-			    &symbol.start)); /* a miss: no name */
+	name = find_name(j, address - (is_return && address ? 1 : 0), &symbol.start);
 	r = symbol_answer(s, name, STR("jit"), address, &symbol);
 	if (r == 0)
 		*out = symbol;

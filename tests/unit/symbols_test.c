@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -258,6 +259,56 @@ static void follows_perf_maps(void **state)
 	expect_jit(&s, 1, fd, 0x401f, "newest");
 	/* The process is gone, its descriptor too: what was read stays. */
 	expect_jit(&s, 1, -1, 0x401f, "newest");
+	session_close(&s);
+}
+
+/* A record JIT_CODE_LOAD of a function of 16 bytes, which are left out: cut records end a file. */
+static void append_load(int fd, uint64_t time_ns, uint64_t address, const char *name)
+{
+	const struct {
+		uint32_t type, size;
+		uint64_t time_ns;
+		uint32_t pid, tid;
+		uint64_t vma, address, code_size, index;
+	} load = { 0, (uint32_t)(sizeof(load) + strlen(name) + 1 + 16), time_ns, 1, 1, address, address, 16, address };
+	static const char code[16];
+
+	assert_int_equal(lseek(fd, 0, SEEK_END) >= 0, 1);
+	assert_int_equal(write(fd, &load, sizeof(load)), sizeof(load));
+	assert_int_equal(write(fd, name, strlen(name) + 1), (ssize_t)strlen(name) + 1);
+	assert_int_equal(write(fd, code, sizeof(code)), sizeof(code));
+}
+
+static void follows_jitdumps(void **state)
+{
+	const struct {
+		uint32_t magic, version, size, machine, pad, pid;
+		uint64_t time_ns, flags;
+	} header = { 0x4a695444, 1, 40, 62, 0, 1, 5, 0 };
+	const struct timespec second = { .tv_sec = 1, .tv_nsec = 50000000 };
+	scoped(closep) int fd = temporary("");
+	struct session s;
+
+	(void)state;
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	append_load(fd, 10, 0x1000, "first");
+	session_open(&s, "");
+	expect_jit(&s, 1, fd, 0x100f, "first");
+	expect_jit(&s, 1, fd, 0x1010, "[jit+0x1010]");
+	append_load(fd, 20, 0x1000, "later");
+	append_load(fd, 20, 0x2000, "other");
+	expect_jit(&s, 1, fd, 0x1000, "first"); /* read a moment ago */
+	assert_int_equal(nanosleep(&second, NULL), 0);
+	expect_jit(&s, 1, fd, 0x1000, "later");
+	expect_jit(&s, 1, fd, 0x2000, "other");
+	expect_jit(&s, 1, -1, 0x2000, "other"); /* gone: what was read stays */
+	assert_int_equal(ftruncate(fd, 20), 0); /* no jitdump any more */
+	assert_int_equal(nanosleep(&second, NULL), 0);
+	expect_jit(&s, 1, fd, 0x2000, "other");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	append(fd, "3000 10 of a map\n");
+	expect_jit(&s, 1, fd, 0x3000, "of a map");
+	expect_jit(&s, 1, fd, 0x2000, "[jit+0x2000]");
 	session_close(&s);
 }
 
@@ -597,6 +648,7 @@ int main(void)
 		cmocka_unit_test(demangles),
 		cmocka_unit_test(demangling_is_bounded),
 		cmocka_unit_test(follows_perf_maps),
+		cmocka_unit_test(follows_jitdumps),
 		cmocka_unit_test(a_budget_ends_rereading),
 		cmocka_unit_test(names_kernel_code),
 		cmocka_unit_test(reads_the_kernel_list_again),
