@@ -14,8 +14,9 @@
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
 #define SETTLE_TURNS 5
 #define SETTLE_PAUSE_NS (2 * NSEC_PER_MSEC)
-#define CLOCK_OFF_NS (100 * NSEC_PER_MSEC) /* less is no jump */
-#define HOLD_WAIT_NS (2 * NSEC_PER_SEC)    /* a stack that has not come by then does not come */
+#define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
+#define CLOCK_OFF_NS (100 * NSEC_PER_MSEC)    /* less is no jump */
+#define HOLD_WAIT_NS (2 * NSEC_PER_SEC)       /* a stack that has not come by then does not come */
 
 /* ---- reader ---- */
 
@@ -290,6 +291,17 @@ static void count_unwind(struct session *s, struct unwind_totals *since)
 	*before = now;
 }
 
+static void look_at_memory(struct session *s, uint64_t now_ns)
+{
+	double percent = cpustat_memory_percent(s->cfg.host_root);
+
+	s->memory.next_ns = now_ns + MEMORY_INTERVAL_NS;
+	if (percent < 0)
+		return;
+	s->memory.sum += percent;
+	s->memory.count++;
+}
+
 static void count_window(struct session *s, struct job *job)
 {
 	uint64_t counters[ABI_COUNTER_COUNT];
@@ -310,6 +322,10 @@ static void count_window(struct session *s, struct job *job)
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
 		job->cpu_end = (struct cpustat){ 0 }; /* busy time and load are unknown, in the next window too */
 	s->cpu_window = job->cpu_end;
+	if (!s->memory.count)
+		look_at_memory(s, clock_monotonic_ns(s->cfg.clock));
+	job->memory_average = s->memory.count ? s->memory.sum / s->memory.count : -1;
+	s->memory.sum = s->memory.count = 0;
 }
 
 /* Until when programs of the window that ended at @end_ns may still turn out to be short. The next window must not wait
@@ -452,6 +468,8 @@ int session_step(struct session *s, int timeout_ms)
 	take_finished(s);
 	send_closing(s, before_ns);
 	now_ns = clock_monotonic_ns(s->cfg.clock);
+	if (now_ns >= s->memory.next_ns)
+		look_at_memory(s, now_ns);
 	release_waits(s, now_ns > HOLD_WAIT_NS ? now_ns - HOLD_WAIT_NS : 0);
 	if (now_ns - s->expired_ns >= EXPIRE_INTERVAL_NS) {
 		s->expired_ns = now_ns;

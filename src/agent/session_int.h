@@ -27,6 +27,7 @@ struct job {
 	uint64_t raw_pending;                 /* samples of it that the unwinder still has */
 	uint64_t undecided_ns;                /* monotonic: until then a program of it may turn out to be short */
 	struct cpustat cpu_start, cpu_end;
+	double memory_average; /* percent; -1: not known */
 	uint64_t number;
 };
 
@@ -61,6 +62,11 @@ struct session {
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
 	struct unwind_totals window_unwind;          /* at the window's start */
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
+	struct {
+		double sum; /* of percents */
+		unsigned count;
+		uint64_t next_ns; /* monotonic: when memory is looked at again */
+	} memory;                 /* in this window */
 	uint64_t samples, dropped, left_out;
 	uint64_t waits_taken;                   /* counted in some window */
 	uint64_t waits_lost, window_waits_lost; /* whose stack never came: the total at the window's start */

@@ -118,7 +118,7 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 	w->cycle_id = job->number;
 	w->busy_ns = cpustat_busy_ns(&job->cpu_start, &job->cpu_end);
 	w->cpu_average = cpustat_busy_percent(&job->cpu_start, &job->cpu_end);
-	w->memory_average = cpustat_memory_percent(s->cfg.host_root);
+	w->memory_average = job->memory_average;
 	r = set_names(s, w);
 	if (r == 0)
 		r = set_counters(s, job, w);
