@@ -106,10 +106,32 @@ static int load_both(struct diff *d)
 	return EXIT_DONE;
 }
 
-/* The column of @m that is called like column @value of @like. */
+static struct str unit_of(const struct model *m, size_t value)
+{
+	return model_string(m, m->value_types[value].unit);
+}
+
+/* The column of @m that is called like column @value of @like and has its unit. */
 static int column_like(const struct model *m, const struct model *like, size_t value)
 {
-	return model_value_index(m, model_string(like, like->value_types[value].type));
+	int found = model_value_index(m, model_string(like, like->value_types[value].type));
+
+	return found >= 0 && str_eq(unit_of(m, (size_t)found), unit_of(like, value)) ? found : -1;
+}
+
+/* @value: of the second, which the first has not. */
+static int fail_columns(const struct diff *d, size_t value)
+{
+	const struct model *m = d->now.model, *before = d->before.model;
+	struct str type = model_string(m, m->value_types[value].type);
+	int same = model_value_index(before, type);
+
+	if (same < 0)
+		return command_fail(&command_diff, "%s: it has no sample type that it could be compared by",
+				    d->before_name);
+	return command_fail(&command_diff, "%s: its '" STR_FMT "' is in '" STR_FMT "', that of %s in '" STR_FMT "'",
+			    d->before_name, STR_ARG(type), STR_ARG(unit_of(before, (size_t)same)), d->now_name,
+			    STR_ARG(unit_of(m, value)));
 }
 
 /* The columns that the table compares: what --value says, else what the second shows, else what both have. */
@@ -117,17 +139,18 @@ static int choose_values(const struct diff *d, size_t *before, size_t *now)
 {
 	const struct model *m = d->now.model;
 	int r = value_choose(&command_diff, m, d->config->value, now), found;
+	size_t wanted;
 
 	if (r != EXIT_DONE)
 		return r;
+	wanted = *now;
 	found = column_like(d->before.model, m, *now);
 	for (size_t i = m->value_type_count; !d->config->value && found < 0 && i-- > 0;) {
 		found = column_like(d->before.model, m, i);
 		*now = i;
 	}
 	if (found < 0)
-		return command_fail(&command_diff, "%s: it has no sample type that it could be compared by",
-				    d->before_name);
+		return fail_columns(d, wanted);
 	*before = (size_t)found;
 	return EXIT_DONE;
 }

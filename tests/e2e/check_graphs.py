@@ -8,6 +8,7 @@ import random
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 
+from collector import pprof
 from support import *
 
 tap = Tap("graphs")
@@ -264,6 +265,12 @@ for args, status, wanted in (([one], 2, "missing"), (["-", "-"], 2, "standard in
     done = hearth("diff", *args)
     tap.ok(done.returncode == status and wanted in done.stderr and done.stderr.count("\n") == 1, f"hearth diff {' '.join(map(os.path.basename, args))}: {status}",
            done.stderr.strip())
+for unit, value in (("microseconds", 1000), ("nanoseconds", 1000000)):
+    with open(path(unit), "wb") as f:
+        f.write(pprof([(("main",), (value,))], types=(("cpu", unit),)))
+for form in ("text", "html", "folded", "svg"):
+    done = hearth("diff", path("microseconds"), path("nanoseconds"), "-q", "--format", form, "-o", path("x." + form))
+    tap.ok(done.returncode == 1 and "'cpu' is in 'microseconds', that of " in done.stderr, f"units that differ are not compared: {form}", done.stderr.strip())
 hearth("diff", one, other, "-q", "-o", path("d.svg"))
 graph = Graph(path("d.svg"))
 titles = [t for _, t in graph.boxes]
