@@ -19,9 +19,6 @@ static void say_what_is_lost(const struct perf_data *d, struct codec_error *erro
 			   (unsigned long long)d->deferred);
 	if (d->is_cut_off)
 		codec_lose(lost, "perf record did not end as it should: what was not written is missing");
-	if (d->events.without_column)
-		codec_lose(lost, "%llu samples of further events have no column",
-			   (unsigned long long)d->events.without_column);
 }
 
 static void init_tables(struct perf_data *d)

@@ -436,7 +436,7 @@ static int close_window(struct perf_data *d)
 		r = window_set_counter(d->w, STR("stacks_deferred"), d->deferred);
 	if (r == 0 && d->is_cut_off)
 		r = window_set_counter(d->w, STR("recording_cut_off"), 1);
-	return r ? r : perf_events_close(&d->events, d->w);
+	return r ? r : perf_events_close(&d->events, d->w, d->error);
 }
 
 int perf_data_apply(struct perf_data *d)

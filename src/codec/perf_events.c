@@ -64,9 +64,11 @@ void perf_events_values(struct perf_events *e, size_t event, uint64_t period, in
 		e->without_column++;
 }
 
-int perf_events_close(const struct perf_events *e, struct window *w)
+int perf_events_close(const struct perf_events *e, struct window *w, struct codec_error *error)
 {
 	if (!e->without_column)
 		return 0;
+	codec_lose(error ? &error->lost : NULL, "%llu samples of further events have no column",
+		   (unsigned long long)e->without_column);
 	return window_set_counter(w, STR("samples_without_column"), e->without_column);
 }

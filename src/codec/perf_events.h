@@ -3,7 +3,7 @@
  * of its own with its periods. */
 #pragma once
 
-#include "model/window.h"
+#include "codec/codec.h"
 
 #define PERF_EVENTS_MAX (MODEL_VALUE_TYPES_MAX - 1)
 
@@ -27,5 +27,6 @@ int perf_events_columns(const struct perf_events *e, struct model *m) warn_unuse
 /** perf_events_values - one sample's. @event: SIZE_MAX: none is known. @values: MODEL_VALUE_TYPES_MAX; @period:
  * saturates. */
 void perf_events_values(struct perf_events *e, size_t event, uint64_t period, int64_t *values);
-/** perf_events_close - the window's counters of what has no column. Return: 0 or -ENOMEM. */
-int perf_events_close(const struct perf_events *e, struct window *w) warn_unused;
+/** perf_events_close - say what has no column, in the window's counters and in @error, which may be NULL. Return: 0 or
+ * -ENOMEM. */
+int perf_events_close(const struct perf_events *e, struct window *w, struct codec_error *error) warn_unused;

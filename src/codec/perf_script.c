@@ -422,7 +422,7 @@ static int read_text(struct script *s, struct window *w, struct str text)
 	}
 	if (r == 0 && s->lost)
 		r = window_set_counter(w, STR("lost_by_perf"), s->lost);
-	r = r ? r : perf_events_close(&s->events, w);
+	r = r ? r : perf_events_close(&s->events, w, s->error);
 	if (r == 0)
 		shift_times(s);
 	if (r == 0 && s->error)

@@ -288,6 +288,7 @@ static void more_events_than_columns(void **state)
 		sum += model_values(w.model, &w.model->samples[i])[0];
 	assert_int_equal(sum, 40);
 	assert_int_equal(window_counter(&w, STR("samples_without_column")), 40 - (MODEL_VALUE_TYPES_MAX - 1));
+	assert_string_equal(error.lost.text, "9 samples of further events have no column");
 }
 
 static int decode_failing(void *ctx)
