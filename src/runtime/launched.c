@@ -183,8 +183,8 @@ static int add_spark(const struct args *a, struct buf *out)
 		return r;
 	if (r == 0)
 		name = spark_name(buf_str(&text));
-	buf_adds(out, STR(", spark: "));
-	buf_adds(out, name.len ? name : STR("app name not found"));
+	buf_adds(out, name.len ? STR(", spark: ") : STR(", app name not found"));
+	buf_adds(out, name);
 	return out->error;
 }
 
