@@ -488,6 +488,11 @@ static bool add_base(struct call *call, struct flame *f)
 	find_made(call, &f->base, "base-snapshot", sample);
 	if (!add_up(call, &f->base, "base-snapshot", sample, &f->groups))
 		return false;
+	if (!str_eq(buf_str(&f->base.made->unit), buf_str(&f->main.made->unit))) {
+		answer_error(call->rs, 409, "the base counts in \"" STR_FMT "\", not in \"" STR_FMT "\"",
+			     STR_ARG(buf_str(&f->base.made->unit)), STR_ARG(buf_str(&f->main.made->unit)));
+		return false;
+	}
 	r = tree_pair(&f->base.made->tree, &f->main.made->tree, &f->whole, &f->base_total);
 	if (r < 0)
 		answer_store(call, r, "failed to put two trees together");

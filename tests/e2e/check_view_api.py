@@ -266,6 +266,10 @@ def compares(c):
     tap.ok(all(2 * b == t for b, t in zip(same["base_total"], same["total"])) and adds_up(same, "base_total", "base_self", "base_hidden"),
            "a selection beside itself is half of each node, cut or not")
     tap.ok(c.get("/api/v1/compare?service=new&base-service=none&from=-1h").status == 404, "a base that is not there: 404")
+    c.upload("coarse", "cpu", pprof([(["main"], [1, 10])], types=(("samples", "count"), ("cpu", "microseconds")), time_ns=(NOW - 50) * 10**9))
+    for form in ("json", "bin"):
+        answer = c.get(f"/api/v1/compare?service=new&base-service=coarse&from=-1h&sample=cpu&format={form}")
+        tap.ok(answer.status == 409 and b"microseconds" in answer.body, f"a base in another unit: 409 ({form})", answer.body[:100])
 
 
 def exports(c, sums):
