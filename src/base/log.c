@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/log_file.h"
 #include "base/log_queue.h"
+#include "base/reason.h"
 #include "base/safe.h"
 
 #define LINE_MAX KIB(64)
@@ -91,7 +92,7 @@ static void add_field(struct buf *line, const struct log_field *field, bool blan
 		buf_addu64(line, field->number);
 		break;
 	case LOG_FIELD_ERR:
-		add_escaped(line, str_of(strerror(-(int)field->number)));
+		add_escaped(line, str_of(reason_of((int)field->number)));
 		break;
 	}
 }
@@ -109,7 +110,7 @@ static void write_json(struct buf *line, const char *level, const char *message,
 			buf_addu64(line, fields[i].number);
 		else
 			safe_add_json(line, fields[i].type == LOG_FIELD_STR ? fields[i].text
-									    : str_of(strerror(-(int)fields[i].number)));
+									    : str_of(reason_of((int)fields[i].number)));
 	}
 	buf_addc(line, '}');
 }

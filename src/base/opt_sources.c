@@ -4,6 +4,7 @@
 
 #include "base/io.h"
 #include "base/opt_int.h"
+#include "base/reason.h"
 
 #define CONFIG_FILE_MAX_BYTES MIB(1)
 
@@ -223,7 +224,7 @@ int opt_apply_file(const struct opt_dialect *dialect, const struct opt_all *all,
 		r = text.error;
 	}
 	if (r < 0) {
-		buf_addf(why, "--config: cannot read '%s': %s", path, strerror(-r));
+		buf_addf(why, "--config: cannot read '%s': %s", path, reason_of(r));
 		return r;
 	}
 	free(*text_out);

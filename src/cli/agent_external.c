@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/u64map.h"
 #include "codec/json.h"
 
@@ -66,7 +67,7 @@ int agent_external_read(const struct command *c, const char *path, struct buf *o
 	r = r ? r : out->error;
 	if (r == -EBADMSG)
 		return command_fail(c, "--external-metadata: '%s' is no JSON object with an object \"static\"", path);
-	return r < 0 ? command_fail(c, "--external-metadata: cannot read '%s': %s", path, strerror(-r)) : EXIT_DONE;
+	return r < 0 ? command_fail(c, "--external-metadata: cannot read '%s': %s", path, reason_of(r)) : EXIT_DONE;
 }
 
 static void add_member(struct json_out *j, struct str key, struct str value)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/reason.h"
 
 #define SHARE_OF_TOTAL 4
 #define LIMIT_LEAST MIB(128)
@@ -91,7 +92,7 @@ const char *memory_reason(int r, char room[160])
 	uint64_t bytes = granted();
 
 	if ((r != -ENOMEM && r != -E2BIG) || !bytes)
-		return r == -E2BIG ? "too large" : strerror(-r);
+		return reason_of(r);
 	(void)snprintf(room, 160,
 		       "it needs more memory than the %llu MiB that may be used; --memory-limit SIZE allows more",
 		       (unsigned long long)(bytes >> 20));

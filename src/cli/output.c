@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "base/reason.h"
 #include "cli/memory.h"
 #include "sink/format.h"
 #include "sink/sink.h"
@@ -132,7 +133,7 @@ void outputs_write(struct outputs *o, const struct window *w)
 
 		if (r < 0) {
 			command_fail(o->command, "%s: cannot write: %s",
-				     where.len ? buf_cstr(&where) : o->items[i].path, strerror(-r));
+				     where.len ? buf_cstr(&where) : o->items[i].path, reason_of(r));
 			o->failed = true;
 		} else {
 			buf_addf(&o->written, "  " STR_FMT "\n", STR_ARG(buf_str(&where)));

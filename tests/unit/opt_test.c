@@ -165,6 +165,24 @@ static void flags_win_over_environment_over_file(void **state)
 	assert_string_equal(config.addr, "a b");
 }
 
+static void a_file_that_is_too_large(void **state)
+{
+	char path[] = "/tmp/hearth-opt-XXXXXX", words[200];
+	int fd = mkstemp(path);
+	scoped(opt_result_release) struct opt_result result;
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
+	struct config config;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, MIB(1) + 1), 0);
+	close(fd);
+	(void)snprintf(words, sizeof(words), "--config %s", path);
+	assert_int_equal(parse(words, false, &config, &result, &why), -E2BIG);
+	unlink(path);
+	assert_true(str_ends(buf_str(&why), STR(": too large")));
+}
+
 static const struct opt_dialect other = { .environment = "OTHER_", .is_configargparse = true };
 
 /* @texts: the items of the list, else the address. */
@@ -313,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_value_may_be_left_out),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(flags_win_over_environment_over_file),
+		cmocka_unit_test(a_file_that_is_too_large),
 		cmocka_unit_test(keeps_another_programs_habits),
 		cmocka_unit_test(takes_quotes_and_comments_away),
 		cmocka_unit_test(durations),
