@@ -522,7 +522,7 @@ int session_stop(struct session *s)
 	if (s->worker_runs)
 		pthread_join(s->worker, NULL);
 	s->worker_runs = false;
-	return r;
+	return r ? r : s->last_result;
 }
 
 void session_stats(const struct session *s, struct session_stats *out)

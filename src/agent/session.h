@@ -86,7 +86,8 @@ int session_start(struct session *s) warn_unused;
  * Return: number of records; -ENODATA when the source is used up; -errno.
  */
 int session_step(struct session *s, int timeout_ms) warn_unused;
-/** session_stop - no more ticks, take in the rest, finish the last window, wait for the worker. Idempotent. */
+/** session_stop - no more ticks, take in the rest, finish the last window, wait for the worker. Idempotent. Return: 0;
+ * -errno: of the sampler, or the last window is lost. */
 int session_stop(struct session *s);
 void session_stats(const struct session *s, struct session_stats *out);
 /** session_notices - append one line for each runtime that was refused since the last call; for people. */

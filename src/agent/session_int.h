@@ -78,6 +78,7 @@ struct session {
 	struct debug_lines *lines;       /* NULL: not asked for */
 	struct runtime_sources *sources; /* NULL: no runtimes */
 	pthread_t worker;
+	int last_result;     /* of the last window: 0, or -errno when it was lost */
 	struct cloud *cloud; /* NULL: nobody is asked */
 	struct queue jobs;   /* of struct job */
 

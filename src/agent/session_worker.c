@@ -144,7 +144,7 @@ void *session_worker(void *session)
 
 		if (!job)
 			return NULL;
-		r = finish_job(s, job, &w);
+		s->last_result = r = finish_job(s, job, &w);
 		if (r < 0) {
 			session_count_dropped(s, job_samples(job));
 			log_error("a window is lost", LOG_ERR(r), LOG_U64("samples", job_samples(job)));

@@ -309,8 +309,6 @@ static int finish(struct record *r, int e)
 
 	end_signals_close(&r->signals);
 	stopped = session_stop(r->session);
-	if (e == 0)
-		e = stopped;
 	end_command(r);
 	push_status = pusher_finish(&r->pusher, &pushed);
 	if (say_summary(r, buf_str(&pushed)) != EXIT_DONE)
@@ -318,6 +316,8 @@ static int finish(struct record *r, int e)
 	if (e < 0)
 		return command_fail(&command_record, "sampling ended early: %s; what was gathered is written",
 				    strerror(-e));
+	if (stopped < 0)
+		return command_fail(&command_record, "the last window is lost: %s", strerror(-stopped));
 	if (r->outputs.failed)
 		return EXIT_FAILED;
 	return push_status == EXIT_DONE ? command_status(r) : push_status;

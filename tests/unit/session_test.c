@@ -182,6 +182,56 @@ static void replay(const char *path, struct seen *seen)
 	session_close(s);
 }
 
+/* A window that is lost for want of memory is no success. Return: windows that came. */
+static size_t stop_without_memory(const char *path, unsigned long failing, int *result, bool *any_failed)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	struct seen seen = { 0 };
+	const struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
+					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
+					    .clock = &clock_system,
+					    .host_root = "",
+					    .on_window = on_window,
+					    .ctx = &seen };
+	struct session *s = NULL;
+
+	assert_int_equal(session_open(&cfg, &why, &s), 0);
+	assert_int_equal(session_start(s), 0);
+	while (session_step(s, 10) >= 0)
+		;
+	fail_allocation(failing);
+	*result = session_stop(s);
+	*any_failed = allocation_failed();
+	fail_allocation(0);
+	session_close(s);
+	return seen.windows;
+}
+
+static void a_lost_window_is_no_success(void **state)
+{
+	char path[] = "/tmp/hearth-session-XXXXXX";
+	const struct self_text text = self_text();
+	struct recording *r = NULL;
+	bool any_failed = true;
+	size_t lost = 0;
+
+	(void)state;
+	close(mkstemp(path));
+	assert_int_equal(recording_create(path, &r), 0);
+	add_mapping(r, 10, &text);
+	add_sample(r, 20, (uint64_t)(uintptr_t)known_function_for_the_test, "some");
+	assert_int_equal(recording_close(r), 0);
+	for (unsigned long n = 1; any_failed; n++) {
+		int result;
+		size_t windows = stop_without_memory(path, n, &result, &any_failed);
+
+		assert_true(windows == 1 || result == -ENOMEM);
+		lost += windows == 0;
+	}
+	unlink(path);
+	assert_true(lost > 0);
+}
+
 /* The same address before and after an exec: the name of the old program must not be given to the new one. */
 static void an_exec_ends_the_old_names(void **state)
 {
@@ -553,10 +603,10 @@ static void windows_follow_the_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exec_ends_the_old_names), cmocka_unit_test(whole_stacks_are_proven),
-		cmocka_unit_test(raw_samples_are_finished),   cmocka_unit_test(waits_are_counted_or_lost),
-		cmocka_unit_test(a_bad_recording_is_refused), cmocka_unit_test(windows_end_on_a_grid),
-		cmocka_unit_test(windows_follow_the_clock),
+		cmocka_unit_test(a_lost_window_is_no_success), cmocka_unit_test(an_exec_ends_the_old_names),
+		cmocka_unit_test(whole_stacks_are_proven),     cmocka_unit_test(raw_samples_are_finished),
+		cmocka_unit_test(waits_are_counted_or_lost),   cmocka_unit_test(a_bad_recording_is_refused),
+		cmocka_unit_test(windows_end_on_a_grid),       cmocka_unit_test(windows_follow_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
