@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "runtime/process_info.h"
 
 #define PROGRAMS_MAX 65536
+#define PLAIN_MAX 4096
 #define TEXT_MAX KIB(16)
 #define END_PATIENCE_NS (2 * NSEC_PER_SEC)
 
@@ -31,7 +33,8 @@ struct describer {
 	struct describer_config cfg; /* never changed after open */
 	char *host_root;
 	pthread_t thread;
-	struct buf scratch; /* the thread's */
+	struct buf scratch;  /* the thread's */
+	struct u64map plain; /* the thread's: hashes of files that are no Go programs */
 
 	pthread_mutex_t lock; /* guards what follows; never held while files are read */
 	pthread_cond_t wake;
@@ -111,9 +114,37 @@ static char *application_of(struct describer *d, int dir, const char *exe)
 	return launched_app_id(&l, &id) == 0 ? taken(&id) : NULL;
 }
 
+/* A build starts the same few programs again and again. Return: 0 when it cannot be told. */
+static uint64_t file_hash(const struct describer *d, int dir)
+{
+	struct stat st;
+	uint64_t words[6];
+
+	if (fstatat(dir, "exe", &st, 0) < 0)
+		return 0;
+	words[0] = st.st_dev;
+	words[1] = st.st_ino;
+	words[2] = (uint64_t)st.st_size;
+	words[3] = (uint64_t)st.st_mtim.tv_sec;
+	words[4] = (uint64_t)st.st_ctim.tv_sec;
+	words[5] = (uint64_t)st.st_ctim.tv_nsec;
+	return XXH3_64bits_withSeed(words, sizeof(words), d->seed);
+}
+
+static void remember_plain(struct describer *d, uint64_t hash)
+{
+	if (u64map_put(&d->plain, hash, 1) == 0)
+		return;
+	u64map_clear(&d->plain);
+	ignore(u64map_put(&d->plain, hash, 1)); /* out of memory: it is looked at again */
+}
+
 static char *metadata_of(struct describer *d, int dir, struct program *p)
 {
 	scoped(buf_release) struct buf json = BUF_INIT(TEXT_MAX);
+	uint64_t hash = file_hash(d, dir);
+	uint32_t is_plain;
+	int r;
 	const struct runtime_target target = { .pid = p->pid,
 					       .exec_id = p->exec_id,
 					       .start_ns = p->start_ns,
@@ -122,7 +153,12 @@ static char *metadata_of(struct describer *d, int dir, struct program *p)
 					       .host_root = d->host_root,
 					       .proc_dir = dir };
 
-	return go_info_metadata(&target, &json) == 0 ? taken(&json) : NULL;
+	if (hash && u64map_get(&d->plain, hash, &is_plain) == 0)
+		return NULL;
+	r = go_info_metadata(&target, &json);
+	if (hash && (r == -ENOENT || r == -EBADMSG))
+		remember_plain(d, hash);
+	return r == 0 ? taken(&json) : NULL;
 }
 
 /* With the lock held; releases it while reading. */
@@ -179,6 +215,7 @@ static void release(struct describer *d)
 		known_free(d->items[i]);
 	free(d->items);
 	u64map_release(&d->index);
+	u64map_release(&d->plain);
 	buf_release(&d->scratch);
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->wake);
@@ -197,6 +234,7 @@ int describer_open(const struct describer_config *cfg, struct describer **out)
 	d->scratch = (struct buf)BUF_INIT(KIB(64));
 	d->seed = random_u64();
 	u64map_init(&d->index, PROGRAMS_MAX);
+	u64map_init(&d->plain, PLAIN_MAX);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->wake, NULL);
 	d->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
