@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "sampler/bpf_load.h"
 #include "sampler/event_int.h"
 
@@ -237,6 +238,16 @@ static bool is_counted_by_hardware(const struct sampler_event *event)
 	return event && event->type != PERF_TYPE_SOFTWARE && event->type != PERF_TYPE_TRACEPOINT;
 }
 
+/* The kernel lowers it by itself when sampling takes too much of a CPU. */
+static void add_rate_limit(struct buf *why)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(64);
+
+	if (io_read_file("/proc/sys/kernel/perf_event_max_sample_rate", &text) == 0)
+		buf_addf(why, ", or not so often: kernel.perf_event_max_sample_rate is " STR_FMT,
+			 STR_ARG(str_trim(buf_str(&text))));
+}
+
 int event_explain(const struct sampler_event *event, int error, struct buf *why)
 {
 	const char *name = event ? event->name : "cpu-clock";
@@ -261,6 +272,8 @@ int event_explain(const struct sampler_event *event, int error, struct buf *why)
 		buf_addf(why, "'%s' can be counted but not sampled by this kernel", name);
 	else
 		buf_addf(why, "'%s' cannot be opened: %s", name, strerror(-error));
+	if (error == -EINVAL && !(event && event->period))
+		add_rate_limit(why);
 	return -ENOTSUP;
 }
 

@@ -168,21 +168,22 @@ def check_events():
     time.sleep(0.5)
     seconds = 2 if QUICK else 5
     try:
-        for event, options, leaf in (("context-switches", (), "schedule"), ("page-faults", (), None), ("sched:sched_switch", (), "schedule"),
+        rate = ("-f", 99)
+        for event, options, leaf in (("context-switches", rate, "schedule"), ("page-faults", rate, None), ("sched:sched_switch", rate, "schedule"),
                                      ("context-switches", ("--perf-event-period", 1), "schedule"), ("page-faults", ("--perf-event-period", 100), None),
                                      ("sched:sched_switch", ("--perf-event-period", 1), "schedule")):
-            what = f"--perf-event {event}" + (f" --perf-event-period {options[1]}" if options else "")
+            what = f"--perf-event {event} {options[0]} {options[1]}"
             done, head, lines = events_file(event, seconds, *options)
             if not tap.ok(done.returncode == 0 and lines, f"{what}: a cycle", (done.stdout + done.stderr)[-300:]):
                 continue
-            way = ("period", head.get("sampling_period"), options[1]) if options else ("frequency", head.get("sampling_frequency"), 11)
+            way = (("period", head.get("sampling_period")) if options != rate else ("frequency", head.get("sampling_frequency"))) + (options[1],)
             tap.ok(head["sampling_event"] == event and head["sampling_mode"] == way[0] and way[1] == way[2], f"{what}: its header",
                    {k: v for k, v in head.items() if k.startswith("sampling")})
             tap.ok(head["metadata"].get("sampling_event") == event and head["metadata"].get("sampling_mode") == way[0], f"{what}: its metadata",
                    {k: v for k, v in head["metadata"].items() if k.startswith("sampling")})
             by_python = sum(int(count) for stack, _, count in lines if any("python" in name for name in stack.split(";")[:3]))
             everything = sum(int(count) for _, _, count in lines)
-            tap.ok(by_python >= (0.1 if options else 0) * everything and by_python >= (50 if options else 1), f"{what}: what does it most is seen", f"{by_python} of {everything}")
+            tap.ok(by_python >= 0.05 * everything and by_python >= (5 if options == rate else 50), f"{what}: what does it most is seen", f"{by_python} of {everything}")
             if leaf:
                 with_leaf = sum(int(count) for stack, _, count in lines if any(leaf in frame for frame in stack.split(";")[-6:]))
                 tap.ok(with_leaf >= 0.9 * everything, f"{what}: its stacks end where it happens", f"{with_leaf} of {everything}")
