@@ -56,7 +56,8 @@ void symbols_close(struct symbols *s);
 int symbols_native(struct symbols *s, uint32_t file_id, uint64_t offset, bool is_return,
 		   struct symbol *out) warn_unused;
 int symbols_kernel(struct symbols *s, uint64_t address, bool is_return, struct symbol *out) warn_unused;
-/** @perf_map_fd: of a perf map or a jitdump; borrowed; re-read when it grew. @process_key tells processes (and their execs) apart. */
+/** @perf_map_fd: of a perf map or a jitdump; borrowed; re-read when it grew. @process_key tells processes (and their
+ * execs) apart. */
 int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64_t address, bool is_return,
 		struct symbol *out) warn_unused;
 /** symbols_module - build id and path of a file; Return: 0 or -ENOENT. */

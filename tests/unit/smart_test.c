@@ -45,12 +45,12 @@ static void the_kind_that_shows_more(void **state)
 		const char *chain[2], *copy[2];
 		bool chain_wins;
 	} rows[] = {
-		{ { "uuu", "u" }, { "uuuu", "uu" }, false },   /* gProfiler's example: 3 against 4 */
-		{ { "uuu" }, { "uuu" }, false },	       /* equal: copies */
+		{ { "uuu", "u" }, { "uuuu", "uu" }, false }, /* gProfiler's example: 3 against 4 */
+		{ { "uuu" }, { "uuu" }, false },             /* equal: copies */
 		{ { "uuuu" }, { "uuu" }, true },
-		{ { "xxxu" }, { "uu" }, false },	       /* frames that say nothing do not count */
+		{ { "xxxu" }, { "uu" }, false }, /* frames that say nothing do not count */
 		{ { "jju" }, { "uu" }, false },
-		{ { "ukkkkk" }, { "uu" }, false },	       /* nor does the kernel */
+		{ { "ukkkkk" }, { "uu" }, false },             /* nor does the kernel */
 		{ { "uuuuuu", "u" }, { "uuu", "uuu" }, true }, /* the mean: 3.5 against 3 */
 		{ { "k" }, { "k" }, false },
 		{ { "uu" }, { NULL }, true }, /* no copy */
