@@ -294,8 +294,10 @@ done = agent("wrong", env={"GPROFILER_CONTINUOUS": "perhaps"})
 tap.ok(refused(done, 2, "GPROFILER_CONTINUOUS"), "a usage error: in the environment", done.stderr)
 done = run(HEARTH, "agent", "-u", "--token", "t", "--service-name", "s")
 tap.ok(refused(done, 1, "--output-dir"), "-u without -o: nothing can be sent", done.stderr)
-done = agent("wrong", "--perf-event", "cycles")
-tap.ok(refused(done, 1, "--perf-event"), "what comes later is no usage error", done.stderr)
+done = agent("wrong", "--java-mode", "ap")
+tap.ok(refused(done, 1, "--java-mode"), "what comes later is no usage error", done.stderr)
+done = agent("wrong", "-d", "1", "--perf-event", "no-such-event")
+tap.ok(refused(done, 2, "no-such-event"), "an event that is not there is one", done.stderr)
 
 done = agent("wrong", "-d", "1", "--rootless")
 tap.ok((done.returncode, done.stderr) == (1, "Conflict, running with --rootless and as root, rerun with --rootless or as root (but not both).\n"),
