@@ -28,7 +28,7 @@ struct symbol_jit {
 	struct perfmap map;
 	struct jitdump dump; /* instead of map, when is_dump is set */
 	bool is_dump;
-	uint64_t dump_ns; /* when it was read */
+	uint64_t dump_ns; /* when it was read, or found to be damaged; 0: never */
 	uint64_t used;    /* symbols.clock */
 };
 
@@ -150,7 +150,8 @@ static bool begins_as_dump(int fd)
 	return io_pread_all(fd, &magic, sizeof(magic), 0) == 0 && magic == DUMP_MAGIC;
 }
 
-/* What is damaged, or was cut while it is read, leaves what was known before. */
+/* What is damaged, or was cut while it is read, leaves what was known before. That, too, is looked at once a second: a
+ * process could spend what there is for all. */
 static int refresh_dump(struct symbols *s, struct symbol_jit *j, int fd, const struct stat *st)
 {
 	size_t size = (size_t)MIN((uint64_t)st->st_size, (uint64_t)DUMP_MAX);
@@ -159,10 +160,13 @@ static int refresh_dump(struct symbols *s, struct symbol_jit *j, int fd, const s
 	struct jitdump fresh = { 0 };
 	int r;
 
-	if (j->is_dump && st->st_dev == j->device && st->st_ino == j->inode && now_ns - j->dump_ns < DUMP_NS)
+	if (j->dump_ns && st->st_dev == j->device && st->st_ino == j->inode && now_ns - j->dump_ns < DUMP_NS)
 		return 0;
 	if (!symbol_work_take(s, size))
 		return 0;
+	j->dump_ns = now_ns;
+	j->device = st->st_dev;
+	j->inode = st->st_ino;
 	bytes = malloc(size ? size : 1);
 	if (!bytes)
 		return -ENOMEM;
@@ -174,7 +178,6 @@ static int refresh_dump(struct symbols *s, struct symbol_jit *j, int fd, const s
 	restart(j, st);
 	j->dump = fresh;
 	j->is_dump = true;
-	j->dump_ns = now_ns;
 	j->at = (uint64_t)st->st_size;
 	return 0;
 }

@@ -414,6 +414,31 @@ static void a_budget_ends_rereading(void **state)
 	session_close(&s);
 }
 
+/* Its end is damaged: only the last record says so. */
+static void a_damaged_jitdump_costs_little(void **state)
+{
+	const uint32_t header[] = { 0x4a695444, 1, 40, 62, 0, 1, 5, 0, 0, 0 }, damaged[] = { 0, 3, 0, 0 };
+	uint64_t now_ns = NSEC_PER_SEC;
+	const struct clock clock = { .monotonic_ns = simulated_ns, .wall_ns = simulated_ns, .self = &now_ns };
+	const struct symbols_config cfg = { .host_root = "", .clock = &clock };
+	scoped(closep) int fd = temporary("");
+	struct symbols_stats stats;
+	struct session s;
+
+	(void)state;
+	assert_int_equal(write(fd, header, sizeof(header)), sizeof(header));
+	for (uint64_t i = 0; i < 50000; i++)
+		append_load(fd, 10, 0x1000 + 16 * i, "some");
+	assert_int_equal(write(fd, damaged, sizeof(damaged)), sizeof(damaged));
+	assert_int_equal(files_open(4, &s.files), 0);
+	assert_int_equal(symbols_open(&cfg, s.files, &s.symbols), 0);
+	for (uint64_t i = 0; i < 300; i++)
+		expect_jit(&s, 1, fd, 0x5000, "[jit+0x5000]");
+	symbols_stats(s.symbols, &stats);
+	assert_int_equal(stats.refused, 0);
+	session_close(&s);
+}
+
 static void reads_the_kernel_list_again(void **state)
 {
 	static const char before[] = "ffffffff81000000 T _text\n",
@@ -649,6 +674,7 @@ int main(void)
 		cmocka_unit_test(demangling_is_bounded),
 		cmocka_unit_test(follows_perf_maps),
 		cmocka_unit_test(follows_jitdumps),
+		cmocka_unit_test(a_damaged_jitdump_costs_little),
 		cmocka_unit_test(a_budget_ends_rereading),
 		cmocka_unit_test(names_kernel_code),
 		cmocka_unit_test(reads_the_kernel_list_again),
