@@ -338,7 +338,7 @@ static void add_cell(struct buf *out, struct str text, size_t width)
 	terminal_pad(out, width - MIN(used, width));
 }
 
-/* "python3 1234", "cc1 x17": the number is never cut. */
+/* "make 1234", "cc1 x17": the number is never cut. */
 static void add_process(struct buf *out, const struct top_counts *c, const struct top_group *g, size_t width)
 {
 	char tail[32] = "";
