@@ -10,7 +10,7 @@ import { HostsPage } from './hosts_page.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { AskedGraph, ProfilePage } from './profile_page.js';
-import { DEFAULT_SELECTION, NOBODY, PAGES, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
+import { DEFAULT_SELECTION, NOBODY, PAGES, SINCE_START, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
 import { startServerWorker, warmDecoder } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { SnapshotPage } from './snapshot_page.js';
@@ -46,36 +46,42 @@ async function takeViewerMarkup() {
 	document.querySelector('.range').append(...['theme', 'help'].map((id) => document.importNode(page.getElementById(id), true)));
 }
 
-/** The files that `hearth view` serves, or null: services in time. */
-async function askShown() {
+/** The files that `hearth view` serves, or null: services in time; and whether there is nothing but what happens now. */
+async function askSession() {
 	try {
-		return (await askJson('session')).shown ?? null;
+		const { shown = null, live = false } = await askJson('session');
+		return { shown, isLive: live };
 	} catch {
-		return null; // what is asked next says why
+		return { shown: null, isLive: false }; // what is asked next says why
 	}
 }
 
-const defaultsOf = (shown) => (shown ? selectionOfFiles(shown) : DEFAULT_SELECTION);
+function defaultsOf(shown, isLive) {
+	if (isLive) return { ...DEFAULT_SELECTION, page: 'live', window: SINCE_START };
+	return shown ? selectionOfFiles(shown) : DEFAULT_SELECTION;
+}
 
 /** What is shown, and its graph: the collector works on it while the page is built. */
 async function askFirst() {
-	const shown = await askShown();
-	const selection = parseSelection(location.hash, defaultsOf(shown));
-	return { shown, asked: selection.page === 'profile' ? new AskedGraph(selection, viewPart(location.hash)) : null };
+	const { shown, isLive } = await askSession();
+	const selection = parseSelection(location.hash, defaultsOf(shown, isLive));
+	return { shown, isLive, asked: selection.page === 'profile' ? new AskedGraph(selection, viewPart(location.hash)) : null };
 }
 
 class App {
 	/**
 	 * @param {ShownFiles | null} shown two files at most, instead of services in time
+	 * @param {boolean} isLive nothing but the live page
 	 * @param {AskedGraph | null} asked
 	 */
-	constructor(shown, asked) {
+	constructor(shown, isLive, asked) {
 		this.turn = 0;
 		this.cancel = new AbortController();
 		this.shown = shown;
-		this.defaults = defaultsOf(shown);
-		this.pages = !shown ? PAGES : shown.base ? ['profile', 'compare', 'files'] : ['profile', 'files'];
-		if (shown) document.body.dataset.of = 'files';
+		this.isLive = isLive;
+		this.defaults = defaultsOf(shown, isLive);
+		this.pages = isLive ? ['live'] : !shown ? PAGES : shown.base ? ['profile', 'compare', 'files'] : ['profile', 'files'];
+		if (shown || isLive) document.body.dataset.of = 'files';
 		this.selection = this.readSelection();
 		this.address = {
 			read: () => viewPart(location.hash),
@@ -184,7 +190,7 @@ class App {
 		byId('profile-page').hidden = !hasGraph;
 		const isLive = selection.page === 'live';
 		for (const id of ['selection', 'timeline']) byId(id).hidden = selection.page === 'files' || isLive || (id === 'timeline' && Boolean(this.shown));
-		for (const id of ['live-side', 'live-bar']) byId(id).hidden = !isLive;
+		for (const id of ['live-side', 'live-bar']) byId(id).hidden = !isLive || (id === 'live-side' && this.isLive);
 		if (selection.page !== 'compare') byId('change').hidden = byId('changes').hidden = true;
 		if (!isLive) byId('graph-row').hidden = false;
 		document.body.dataset.page = selection.page;
@@ -322,8 +328,8 @@ class App {
 }
 
 try {
-	const [{ shown, asked }] = await Promise.all([askFirst(), takeViewerMarkup()]);
-	const app = new App(shown, asked);
+	const [{ shown, isLive, asked }] = await Promise.all([askFirst(), takeViewerMarkup()]);
+	const app = new App(shown, isLive, asked);
 	window.__app = app;
 	window.__viewer = app.viewer;
 	await app.show();

@@ -8,7 +8,7 @@ import { FrameTable } from './data.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { LiveFeeds } from './live_feed.js';
 import { SiblingOrder, heaviestFirst } from './order.js';
-import { WINDOWS } from './selection.js';
+import { SINCE_START, WINDOWS } from './selection.js';
 import { startServerWorker, typeOfMeta } from './server.js';
 import { formatCpus } from './services_page.js';
 
@@ -69,8 +69,9 @@ export class LivePage {
 		this.feeds = null;
 		byId('live-pause').addEventListener('click', () => this.setPaused(!this.isPaused));
 		byId('live-sort').addEventListener('click', () => this.sortAgain());
-		for (const span of Object.keys(WINDOWS)) {
-			const button = makeElement('button', '', WINDOWS[span]);
+		const windows = app.isLive ? { [SINCE_START]: 'since start', ...WINDOWS } : WINDOWS;
+		for (const span of Object.keys(windows)) {
+			const button = makeElement('button', '', windows[span]);
 			button.type = 'button';
 			button.dataset.window = span;
 			button.addEventListener('click', () => app.go({ window: span }));
@@ -93,7 +94,7 @@ export class LivePage {
 		for (const button of document.querySelectorAll('[data-window]')) {
 			button.setAttribute('aria-pressed', String(button.dataset.window === selection.window));
 		}
-		byId('live-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
+		byId('live-title').textContent = selection.service ? shownName(selection.service, 300) : this.app.isLive ? 'This machine' : 'All services';
 		const query = this.query();
 		if (this.isOn && query === this.asked) return Promise.resolve();
 		this.isOn = true;

@@ -4,6 +4,8 @@ import { formatLabels, parseLabels } from './api.js';
 
 export const PAGES = ['services', 'profile', 'compare', 'heat', 'hosts', 'live', 'files', 'snapshot', 'admin'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });
+/** Of the page of `hearth profile -T`, which shows nothing else. */
+export const SINCE_START = 'start';
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const BASE_NAMES = ['before', '1d', '7d'];
@@ -62,7 +64,7 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 	if (DIFF_NAMES.includes(given.get('diff'))) selection.diff = given.get('diff');
 	if (given.get('sides') === 'two') selection.sides = 'two';
 	if (selection.page === 'snapshot') selection.snapshot = (given.get('id') ?? '').slice(0, ID_MAX);
-	if (Object.hasOwn(WINDOWS, given.get('window') ?? '')) selection.window = given.get('window');
+	if (Object.hasOwn(WINDOWS, given.get('window') ?? '') || (given.get('window') === SINCE_START && defaults.window === SINCE_START)) selection.window = given.get('window');
 	return selection;
 }
 
@@ -82,7 +84,7 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 	if (selection.base !== DEFAULT_SELECTION.base) out.set('base', selection.base);
 	if (selection.diff !== DEFAULT_SELECTION.diff) out.set('diff', selection.diff);
 	if (selection.sides !== DEFAULT_SELECTION.sides) out.set('sides', selection.sides);
-	if (selection.window !== DEFAULT_SELECTION.window) out.set('window', selection.window);
+	if (selection.window !== defaults.window) out.set('window', selection.window);
 	if (selection.page === 'snapshot') out.set('id', selection.snapshot);
 	const text = [out.toString(), viewHash.replace(/^#/, '')].filter(Boolean).join('&');
 	return `#/${selection.page}${text ? '?' + text : ''}`;

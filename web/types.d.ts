@@ -168,6 +168,8 @@ interface PageSelection {
 interface PageApp {
 	selection: PageSelection;
 	shown: ShownFiles | null;
+	/** There is nothing but the live page. */
+	isLive: boolean;
 	/** Counts how often everything was asked again. */
 	turn: number;
 	/** Ends with what is shown. */

@@ -53,7 +53,7 @@ static bool is_secret(struct str text, const char secret[VIEW_SECRET_SIZE + 1])
 	return !differs;
 }
 
-static enum view_gate_way check_rest(struct str method, struct str path)
+enum view_gate_way view_gate_path(struct str method, struct str path)
 {
 	bool reads = str_eq(method, STR("GET")) || str_eq(method, STR("HEAD"));
 	struct str file = str_skip(path, 4);
@@ -87,7 +87,7 @@ enum view_gate_way view_gate_check(struct view_gate *g, struct str method, struc
 		return VIEW_GATE_NOTHING;
 	if (!behind.len)
 		return VIEW_GATE_ENTER;
-	way = check_rest(method, behind);
+	way = view_gate_path(method, behind);
 	if (way == VIEW_GATE_PASS)
 		*rest = behind;
 	return way;

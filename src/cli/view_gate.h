@@ -23,6 +23,9 @@ enum view_gate_way {
 	VIEW_GATE_METHOD,  /* the path is read only */
 };
 
+/** view_gate_path - is @path, without the key, one of those that pages ask for? PASS, METHOD or NOTHING. */
+enum view_gate_way view_gate_path(struct str method, struct str path);
+
 /** view_gate_init - new secrets. Return: 0, or -EIO when the kernel gives no random bytes. */
 int view_gate_init(struct view_gate *g) warn_unused;
 

@@ -270,6 +270,10 @@ void view_session(struct call *call)
 
 	call_begin(call, &json);
 	write_session(call, &json);
+	if (call->collector->config.live_only) {
+		json_out_key(&json, STR("live"));
+		json_out_raw(&json, STR("true"));
+	}
 	if (call->collector->config.shown)
 		write_shown(&json, call->collector->config.shown);
 	call_end(call, &json);

@@ -46,6 +46,8 @@ struct collector_config {
 	unsigned int decoders;               /* uploads that are decoded at the same time */
 	const char *web_dir;                 /* the viewer's files come from here; NULL: those in the program */
 	const struct collector_shown *shown; /* NULL: services in time */
+	bool live_only; /* nothing but what happens now is shown: the pages are the live one, and `window=start` is all
+			 */
 	bool access_log;
 };
 

@@ -12,9 +12,11 @@
 #include "collector/collector_int.h"
 #include "collector/live.h"
 #include "model/split.h"
+#include "query/params.h"
 
 struct feed {
 	struct collector *collector;
+	const struct feed_config *config;
 	pthread_t thread;
 	int fd, end_fd;
 	atomic_bool ended;
@@ -114,9 +116,16 @@ static void store_frame(struct feed *f)
 	struct codec_error error = { 0 };
 	int r = codec_window.decode(buf_str(&f->frame), &w, &error);
 
-	r = r ? r : window_split(&w, store_part, &s);
+	if (r == 0 && f->config->service.len)
+		r = store_part(&s, &(struct window_part){ .workload = f->config->service,
+							  .type = query_type_detect(w.model),
+							  .window = &w });
+	else
+		r = r ? r : window_split(&w, store_part, &s);
 	metrics_add(f->collector->metrics, COLLECTOR_PROFILES_STORED, s.stored);
 	live_changed(f->collector->live);
+	if (f->config->stored)
+		f->config->stored(f->config->ctx);
 	if (r < 0)
 		log_error("a window of the agent is lost", LOG_ERR(r), LOG_CSTR("reason", error.reason));
 	else if (s.failed)
@@ -141,7 +150,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int feed_open(struct collector *c, int fd, struct feed **out)
+int feed_open(struct collector *c, int fd, const struct feed_config *config, struct feed **out)
 {
 	struct feed *f = calloc(1, sizeof(*f));
 	int r;
@@ -150,7 +159,7 @@ int feed_open(struct collector *c, int fd, struct feed **out)
 		(void)close(fd);
 		return -ENOMEM;
 	}
-	*f = (struct feed){ .collector = c, .fd = fd, .frame = BUF_INIT(FEED_FRAME_MAX) };
+	*f = (struct feed){ .collector = c, .config = config, .fd = fd, .frame = BUF_INIT(FEED_FRAME_MAX) };
 	f->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = f->end_fd < 0 ? errno : pthread_create(&f->thread, NULL, run, f);
 	if (r) {

@@ -11,8 +11,14 @@
 struct collector;
 struct feed;
 
-/** feed_open - take windows from @fd (ours from then on) in a thread of its own. Return: 0 or -errno. */
-int feed_open(struct collector *c, int fd, struct feed **out) warn_unused;
+struct feed_config {
+	struct str service;        /* windows are stored whole, under this name; empty: one profile per workload */
+	void (*stored)(void *ctx); /* after each window, on the feed's thread; NULL: nobody wants to know */
+	void *ctx;
+};
+
+/** feed_open - take windows from @fd (ours from then on) in a thread of its own. @config stays. Return: 0 or -errno. */
+int feed_open(struct collector *c, int fd, const struct feed_config *config, struct feed **out) warn_unused;
 /** feed_ended - whether the other side is gone and all it sent is stored. */
 bool feed_ended(const struct feed *f);
 /** feed_end_fd - readable once feed_ended(). */

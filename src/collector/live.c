@@ -155,6 +155,12 @@ static struct str window_of(const struct http_query *q)
 	return window.len ? window : STR("1m");
 }
 
+/* All since the collector began, where it shows nothing else. */
+static bool is_since_start(const struct collector *c, struct str window)
+{
+	return c->config.live_only && str_eq(window, STR("start"));
+}
+
 /* Return: 0 and the answer in @rs, or -errno. */
 static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
 {
@@ -168,7 +174,10 @@ static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
 	rq.received_ns = now_ns(); /* what the time of a query counts from */
 	rq.body = STR("");
 	call.now_ns = clock_wall_ns(call.collector->config.clock);
-	buf_addf(&from, "-" STR_FMT, STR_ARG(str_first(window_of(&call.query), 64)));
+	if (is_since_start(call.collector, window_of(&call.query)))
+		buf_addf(&from, "%" PRIu64, call.collector->started_ns);
+	else
+		buf_addf(&from, "-" STR_FMT, STR_ARG(str_first(window_of(&call.query), 64)));
 	set_param(&call.query, STR("from"), buf_str(&from));
 	set_param(&call.query, STR("to"), STR("now"));
 	set_param(&call.query, STR("format"), STR("bin"));
@@ -217,7 +226,7 @@ static void add_flame(struct buf *out, uint64_t seq, struct str body)
 static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
 {
 	struct http_response totals = { .body = BUF_INIT(PAYLOAD_MAX) }, flame = { .body = BUF_INIT(PAYLOAD_MAX) };
-	int r = ask(s, view_services, &totals);
+	int r = s->live->collector->config.live_only ? 0 : ask(s, view_services, &totals); /* there is one service */
 
 	r = r ? r : ask(s, view_flame, &flame);
 	if (r == 0 && totals.status == 200)
@@ -376,6 +385,8 @@ static bool check(struct call *call)
 	scoped(query_range_release) struct query_range range = { 0 };
 	uint64_t span;
 
+	if (is_since_start(call->collector, window))
+		return call_range(call, &query_range_view, &range);
 	if (opt_parse_duration(window, &span) < 0 || span < WINDOW_MIN_NS || span > WINDOW_MAX_NS) {
 		answer_error(call->rs, 400, "bad request: bad \"window\" \"" STR_FMT "\": 1s to 1h",
 			     STR_ARG(str_first(window, 64)));

@@ -304,6 +304,10 @@ int privilege_drop(const char *user, const char *folder, struct buf *why)
 		buf_addf(why, "there is no user '%s'", user && *user ? user : "nobody");
 		return -ESRCH;
 	}
+	if (!folder) {
+		r = changes ? become(who->pw_uid, who->pw_gid, why) : 0;
+		return r ? r : give_up(why);
+	}
 	if (changes)
 		r = check_all(folder, who, why);
 	r = r ? r : make_folders(folder, &made, why);

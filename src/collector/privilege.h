@@ -7,8 +7,8 @@
 /**
  * privilege_drop - become @user for good, keep nothing of root's rights, and never gain any again
  * @user: NULL or "": hearth, or nobody where there is no such user; "root" stays
- * @folder: made when missing, and given to that user with what root left in it; what is refused is neither made nor
- *	changed
+ * @folder: NULL: none is needed. Made when missing, and given to that user with what root left in it; what is refused
+ *is neither made nor changed
  * @why: one line on failure
  *
  * Not root: only makes the folder and gives up all capabilities, those of the file we are (setcap) too. To be called

@@ -373,7 +373,8 @@ static void wait_for_end(struct serving *s, int signals)
 
 static int open_feed(struct serving *s)
 {
-	int r = s->config->feed_fd > 0 ? feed_open(s->collector, s->config->feed_fd, &s->feed) : 0;
+	static const struct feed_config feed = { 0 };
+	int r = s->config->feed_fd > 0 ? feed_open(s->collector, s->config->feed_fd, &feed, &s->feed) : 0;
 
 	return r < 0 ? fail(s, r, "cannot take windows") : 0;
 }

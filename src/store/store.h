@@ -192,6 +192,8 @@ struct store_outlook {
 };
 
 struct store_config {
+	size_t kept_max;            /* memory store only: profiles of which the oldest go; 0: any number */
+	bool keeps_sum;             /* memory store only, of one series: sum() of all there ever was is at hand */
 	const char *path;           /* directory; made when missing. Not used by the memory store */
 	const struct clock *clock;  /* wall time of uploads, retention and closing */
 	uint64_t age_max_ns;        /* a day goes when its newest upload is older; 0: never */

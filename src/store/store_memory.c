@@ -31,6 +31,11 @@ struct memory_state {
 	struct store_ids ids;
 	struct store_stats stats;
 	struct expiry_memory expiry;
+	/* keeps_sum: of all profiles that were put, also those that have gone */
+	struct window sum;
+	struct store_sum sum_info;
+	uint64_t sum_from_ns; /* created_at of the first */
+	int sum_error;
 };
 
 static void stored_free(struct stored *item)
@@ -65,6 +70,7 @@ static void close_store(struct store_state *state)
 	for (size_t i = 0; i < s->count; i++)
 		stored_free(s->items[i]);
 	free(s->items);
+	window_release(&s->sum);
 	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -129,6 +135,34 @@ static const struct stored *find_request(const struct memory_state *s, struct st
 	return NULL;
 }
 
+/* What happens to an upload that is in. */
+static void add_to_sum(struct memory_state *s, const struct store_upload *upload)
+{
+	const bool is_first = !s->sum_info.profiles;
+
+	if (!s->config.keeps_sum || !upload->window || s->sum_error)
+		return;
+	if (is_first)
+		s->sum_error = window_init(&s->sum, BYTES_MAX);
+	if (!s->sum_error)
+		s->sum_error = model_merge(s->sum.model, upload->window->model);
+	if (s->sum_error)
+		return;
+	window_add_times(&s->sum, upload->window, is_first);
+	s->sum_from_ns = is_first ? upload->created_ns : MIN(s->sum_from_ns, upload->created_ns);
+	s->sum_info.profiles++;
+}
+
+static void drop_oldest(struct memory_state *s)
+{
+	if (!s->config.kept_max || s->count <= s->config.kept_max)
+		return;
+	s->stats.bytes -= s->items[0]->bytes.len;
+	stored_free(s->items[0]);
+	s->count--;
+	memmove(s->items, s->items + 1, s->count * sizeof(struct stored *));
+}
+
 static int put(struct store_state *state, const struct store_upload *upload, struct store_id *out)
 {
 	struct memory_state *s = (struct memory_state *)state;
@@ -167,6 +201,8 @@ static int put(struct store_state *state, const struct store_upload *upload, str
 	s->stats.commits++;
 	s->stats.bytes += item->bytes.len;
 	item = NULL; /* moved out */
+	add_to_sum(s, upload);
+	drop_oldest(s);
 	return 0;
 }
 
@@ -253,6 +289,17 @@ static int sum(struct store_state *state, const struct store_selector *sel, stru
 
 	locked(s);
 	*info = (struct store_sum){ 0 };
+	if (r == 0 && s->sum_info.profiles && sel->from_ns <= s->sum_from_ns && !sel->limit &&
+	    sel->to_ns >= s->items[s->count - 1]->created_ns && store_selects(sel, &s->items[0]->series)) {
+		r = s->sum_error ? s->sum_error : model_merge(result.model, s->sum.model);
+		if (r < 0)
+			return r;
+		window_add_times(&result, &s->sum, true);
+		*info = s->sum_info;
+		*out = result;
+		result = (struct window){ 0 }; /* moved out */
+		return 0;
+	}
 	for (size_t i = first_of(s, sel); r == 0 && i < s->count; i++) {
 		if (selects(sel, s->items[i]))
 			r = add_up(s->items[i], &result, info);
