@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/rights.h"
 #include "cli/end_signals.h"
+#include "cli/profile_live.h"
 #include "cli/profile_options.h"
 #include "cli/targets.h"
+#include "render/profile_sum.h"
 
 #define STEP_MS 200
 #define TEXT_MAX GIB(4)
@@ -27,12 +29,18 @@ struct profile {
 	struct profile_counts {
 		uint64_t samples, user, whole, guessed, cut, lost;
 	} counts;
+	/* With -E or -T windows are of a second, and reports are sums of them. */
+	struct profile_live *live;
+	struct profile_sum sum;
+	uint64_t summed; /* windows in it */
 	int status;
 };
 
 static void profile_release(struct profile *p)
 {
 	session_close(p->session);
+	profile_live_free(p->live);
+	profile_sum_release(&p->sum);
 	service_rules_free(p->rules);
 	targets_release(&p->targets);
 	end_signals_release(&p->signals);
@@ -58,9 +66,9 @@ static void count_window(struct profile *p, const struct window *w)
 }
 
 /* Reports of intervals follow each other: multi-line ones say when they ended. */
-static void add_time(const struct window *w, struct buf *out)
+static void add_time(uint64_t end_ns, struct buf *out)
 {
-	time_t seconds = (time_t)(w->end_ns / NSEC_PER_SEC);
+	time_t seconds = (time_t)(end_ns / NSEC_PER_SEC);
 	struct tm parts;
 	char text[32];
 
@@ -68,25 +76,59 @@ static void add_time(const struct window *w, struct buf *out)
 		buf_addf(out, "%s\n\n", text);
 }
 
+static void add_head(const struct profile *p, uint64_t end_ns, struct buf *out)
+{
+	if (!p->plan.text.folded)
+		buf_addc(out, '\n');
+	if (!p->plan.text.folded && p->plan.interval_s)
+		add_time(end_ns, out);
+}
+
+/* @r: what made it. */
+static void print_report(struct profile *p, int r, const struct buf *text)
+{
+	int e = r < 0 ? command_fail(&command_profile, "cannot write the report: %s", strerror(-r))
+		      : command_print(&command_profile, text);
+
+	if (e != EXIT_DONE)
+		p->status = e;
+}
+
+static void print_sum(struct profile *p, uint64_t end_ns)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+
+	p->summed = 0;
+	add_head(p, end_ns, &text);
+	print_report(p, profile_sum_write(&p->sum, &text), &text);
+}
+
+static void take_live_window(struct profile *p, const struct window *w)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	int r = profile_text(w, &p->plan.text, &text, &p->missing);
+
+	r = r ? r : profile_sum_add(&p->sum, buf_str(&text));
+	if (r < 0)
+		p->status = command_fail(&command_profile, "a part of the report is missing: %s", strerror(-r));
+	profile_live_add(p->live, w);
+	if (++p->summed == p->plan.interval_s)
+		print_sum(p, w->end_ns);
+}
+
 /* On the worker. */
 static void on_window(void *ctx, const struct window *w)
 {
 	struct profile *p = ctx;
 	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
-	int r, e;
 
 	count_window(p, w);
-	if (!p->plan.text.folded)
-		buf_addc(&text, '\n');
-	if (!p->plan.text.folded && p->plan.interval_s)
-		add_time(w, &text);
-	r = profile_text(w, &p->plan.text, &text, &p->missing);
-	if (r < 0)
-		e = command_fail(&command_profile, "cannot write the report: %s", strerror(-r));
-	else
-		e = command_print(&command_profile, &text);
-	if (e != EXIT_DONE)
-		p->status = e;
+	if (p->live) {
+		take_live_window(p, w);
+		return;
+	}
+	add_head(p, w->end_ns, &text);
+	print_report(p, profile_text(w, &p->plan.text, &text, &p->missing), &text);
 }
 
 static void warn(const struct profile *p)
@@ -197,6 +239,10 @@ static int finish(struct profile *p, int r)
 	ignore(signal(SIGINT, on_second_signal) == SIG_ERR);
 	end_signals_close(&p->signals);
 	stopped = session_stop(p->session);
+	if (p->live && (p->summed || !p->plan.interval_s))
+		print_sum(p, clock_wall_ns(&clock_system));
+	if (p->live && profile_live_finish(p->live) != EXIT_DONE)
+		p->status = EXIT_FAILED;
 	warn(p);
 	r = r < 0 ? r : stopped;
 	if (r < 0)
@@ -205,12 +251,27 @@ static int finish(struct profile *p, int r)
 	return p->status;
 }
 
+/* Before there are threads: -T forks. */
+static int open_live(struct profile *p)
+{
+	struct session_options *session = &p->options->session;
+
+	if (!profile_live_wanted(&p->options->live))
+		return EXIT_DONE;
+	session->window_ns = NSEC_PER_SEC;
+	session->sample_times = true;
+	profile_sum_init(&p->sum, p->plan.text.folded);
+	return profile_live_open(&command_profile, &p->options->live, &p->live);
+}
+
 static int prepare(struct profile *p, int operand_count, char **operands)
 {
 	int e = profile_options_get(&command_profile, p->options, operand_count, operands, &p->plan);
 
 	if (e == EXIT_DONE)
 		e = find_targets(p);
+	if (e == EXIT_DONE)
+		e = open_live(p);
 	if (e == EXIT_DONE && (rights_bound(true) < 0 || log_start() < 0))
 		e = command_fail(&command_profile, "cannot start a thread, or give up rights");
 	return e;

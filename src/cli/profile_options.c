@@ -53,10 +53,15 @@ static const struct opt output_options[] = {
 	{ 0 },
 };
 
-const struct opt_group profile_groups[] = {
-	{ "What to sample", what_options },       { "How", how_options },       { "Stacks", walk_options },
-	{ "Language runtimes", runtime_options }, { "Output", output_options }, { 0 }
-};
+static const struct opt live_options[] = PROFILE_LIVE_OPTIONS(struct profile_options, live);
+
+const struct opt_group profile_groups[] = { { "What to sample", what_options },
+					    { "How", how_options },
+					    { "Stacks", walk_options },
+					    { "Language runtimes", runtime_options },
+					    { "Output", output_options },
+					    { "While it runs", live_options },
+					    { 0 } };
 
 const struct opt_dialect profile_dialect = { .environment = "HEARTH_", .letters_take_equals = true };
 

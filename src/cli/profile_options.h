@@ -2,6 +2,7 @@
 /* The options of hearth profile: as bcc's profile has them, with its checks and its words for what is wrong. */
 #pragma once
 
+#include "cli/profile_live.h"
 #include "cli/session_options.h"
 #include "render/profile_text.h"
 
@@ -10,6 +11,7 @@
 
 struct profile_options { /* filled by profile_groups */
 	struct session_options session;
+	struct profile_live_options live;
 	struct opt_list pids;
 	const char *frequency, *interval, *stack_storage, *hash_storage, *depth;
 	const char *cgroup, *container;
