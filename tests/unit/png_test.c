@@ -5,6 +5,13 @@
 #include "render/png.h"
 #include "render/profile_sum.h"
 
+/* fontconfig keeps what it read of fonts until the program ends. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig";
+}
+
 static void tree_of(const char *text, struct tree *out)
 {
 	uint64_t bad_line;

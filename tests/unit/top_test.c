@@ -131,7 +131,8 @@ static void callers_are_a_tree(void **state)
 	add(&c, "one", "main;b;hot", 30);
 	add(&c, "one", "main;b;hot;leaf", 2);
 	add(&c, "other", "main;c;hot", 50);
-	assert_int_equal(top_counts_callers(&c, row_of(&c, "hot")->name, row_of(&c, "hot")->group, 100, &list, &count), 0);
+	assert_int_equal(top_counts_callers(&c, row_of(&c, "hot")->name, row_of(&c, "hot")->group, 100, &list, &count),
+			 0);
 	assert_int_equal(count, 5);
 	assert_int_equal(list[0].value, 42);
 	assert_true(str_eq(top_name(&c, list[1].name), STR("b")) && list[1].value == 32 && list[1].depth == 1);
