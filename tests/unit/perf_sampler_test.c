@@ -552,18 +552,37 @@ static void ring_sizes(void **state)
 	}
 }
 
+/* Each is started by the one before it, and called the same. */
+static void many_threads(void **state)
+{
+	struct perf_record r = { .kind = PERF_KIND_FORK, .pid = GONE, .parent_pid = 1, .tid = GONE, .parent_tid = 1 };
+	struct perf_process *p;
+	struct perf_tasks t;
+
+	(void)state;
+	perf_tasks_init(&t, "");
+	p = perf_tasks_fork(&t, &r);
+	assert_non_null(p);
+	p->is_sampled = true;
+	memcpy(p->comm, "a-name", sizeof("a-name"));
+	r.parent_pid = r.parent_tid = GONE;
+	for (uint32_t i = 1; i < 100000; i++) {
+		r.tid = GONE + i;
+		assert_null(perf_tasks_fork(&t, &r));
+		assert_string_equal(perf_tasks_thread_name(&t, p, r.tid), "a-name");
+		r.parent_tid = r.tid;
+	}
+	perf_tasks_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(call_chains),
-		cmocka_unit_test(copies),
-		cmocka_unit_test(long_chains),
-		cmocka_unit_test(hostile_records),
-		cmocka_unit_test(families),
-		cmocka_unit_test(living),
-		cmocka_unit_test(oldest_first),
-		cmocka_unit_test(ring_sizes),
-		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(call_chains),  cmocka_unit_test(copies),
+		cmocka_unit_test(long_chains),  cmocka_unit_test(hostile_records),
+		cmocka_unit_test(families),     cmocka_unit_test(living),
+		cmocka_unit_test(many_threads), cmocka_unit_test(oldest_first),
+		cmocka_unit_test(ring_sizes),   cmocka_unit_test(survives_failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,11 +87,13 @@ static void forget_thread(struct perf_tasks *t, uint32_t tid)
 	ignore(u64map_put(&t->threads, last->tid, at)); /* replaces: needs no memory */
 }
 
-/* Without room the thread is called as its process is. */
+/* Without room the thread is called as its process is. @name: may be that of another row, which moves. */
 static struct perf_name *put_name(struct perf_tasks *t, uint32_t pid, uint32_t tid, struct str name)
 {
 	struct perf_name *row = find_name(t, tid);
+	char copy[ABI_COMM_SIZE];
 
+	set_name(copy, name);
 	if (!row) {
 		if (array_grow(&t->names, &t->name_cap, t->name_count, THREADS_MAX) < 0 ||
 		    u64map_put(&t->threads, tid, (uint32_t)t->name_count) < 0)
@@ -100,7 +102,7 @@ static struct perf_name *put_name(struct perf_tasks *t, uint32_t pid, uint32_t t
 		row->tid = tid;
 	}
 	row->pid = pid;
-	set_name(row->name, name);
+	memcpy(row->name, copy, sizeof(copy));
 	return row;
 }
 
