@@ -98,6 +98,44 @@ for name, appid in programs.values():
         tap.ok(own and all(m == go_programs[name] for m in own), f"{name}: metadata", own)
     elif name == "spin":
         tap.ok({i for i, _ in seen} == {0}, "a native program has no metadata, as with gProfiler", sorted(map(str, seen)))
+
+
+# --- gProfiler's own words for the same processes ---
+
+THEIRS = """
+import json, sys
+from psutil import Process
+from gprofiler.metadata import application_identifiers as ids
+from granulate_utils.golang import get_process_golang_version, is_golang_process
+from granulate_utils.linux.elf import elf_arch_to_uname_arch, elf_is_stripped, get_elf_arch, is_statically_linked
+out = {}
+for pid in map(int, sys.argv[1:]):
+    p, name = Process(pid), Process(pid).name()
+    exe = f"/proc/{pid}/exe"
+    kind = {"node": ids._NodeModuleApplicationIdentifier, "ruby": ids._RubyModuleApplicationIdentifier}.get(name)
+    go = {"golang_version": get_process_golang_version(p), "stripped": elf_is_stripped(exe), "link": "static" if is_statically_linked(exe) else "dynamic",
+          "arch": elf_arch_to_uname_arch(get_elf_arch(exe))} if is_golang_process(p) else None
+    out[name] = (kind().get_app_id(p) if kind else None, go)
+print(json.dumps(out))
+"""
+
+
+def compare():
+    trees = os.environ.get("GPROFILER")
+    if not trees:
+        return tap.skip("gProfiler's own functions", "GPROFILER names no tree of it (with granulate-utils, separated by a colon)")
+    done = run(os.environ.get("HEARTH_GPROFILER_PYTHON", sys.executable), "-c", THEIRS, *programs, env={**os.environ, "PYTHONPATH": trees})
+    if not tap.ok(done.returncode == 0, "gProfiler's own functions", done.stderr[-300:]):
+        return
+    for name, (appid, go) in json.loads(done.stdout).items():
+        ours = [(a, metadata[i]) for i, a in found.get(name, ())]
+        if name in ("node", "ruby"):
+            tap.ok([a for a, _ in ours] == [appid], f"{name}: gProfiler's application id", appid)
+        if name in go_programs or go:
+            tap.ok(go and all(m and all(m[k] == v for k, v in go.items()) for _, m in ours), f"{name}: gProfiler's metadata", go)
+
+
+compare()
 done = hearth("agent", "-d", 1, "-o", out, "--app-id-args-filter", "(", "--log-file", path("agent.log"), "--pid-file", path("agent.pid"))
 tap.ok(done.returncode == 2 and "--app-id-args-filter" in done.stderr, "a filter that is no expression: a usage error", f"{done.returncode} {done.stderr[-200:]}")
 tap.finish()
