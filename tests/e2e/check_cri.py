@@ -135,6 +135,15 @@ def check(sandbox):
     tap.ok(total(samples) > 20, "and a label in pprof", total(samples))
     record(tap, 2, "-q", "--container-socket", socket, "--container", NAME, "-o", path("only.col"))
     tap.ok(names_of("only.col") == [NAME], "--container takes its name", names_of("only.col"))
+    record(tap, 2, "-q", "--container-socket", socket, "--pod", "shop-*", "-o", path("of_pod.col"))
+    tap.ok(names_of("of_pod.col") == [NAME], "--pod takes the pod's, and nothing else", names_of("of_pod.col"))
+    host = path("host")
+    os.makedirs(f"{host}/run")
+    os.link(socket, f"{host}/run/engine.sock")
+    for folder in ("proc", "sys"):
+        os.symlink(f"/{folder}", f"{host}/{folder}")
+    record(tap, 2, "-q", "--host-root", host, "--container-socket", "/run/engine.sock", "-o", path("mounted.col"))
+    tap.ok(names_of("mounted.col") == sorted((NAME, "lonely")), "the socket lies below --host-root", names_of("mounted.col"))
     record(tap, 2, "-q", "--container-socket", path("no.sock"), "-o", path("mute.col"))
     tap.ok(names_of("mute.col") == sorted((pod[:12], plain[:12])), "short ids when no engine answers", names_of("mute.col"))
 
