@@ -148,11 +148,16 @@ static int draw(struct picture_frames *f)
 	return r;
 }
 
-/* A picture is one of many: the disk is not waited for. What is not whole goes. */
+/* A picture is one of many: the disk is not waited for. What is not whole goes. Names are known before, and others may
+ * write to the folder: a link that lies there gives way and is never followed. */
 static int write_file(const char *path, const struct buf *bytes)
 {
-	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int r = fd < 0 ? -errno : io_write_all(fd, bytes->ptr, bytes->len);
+	scoped(closep) int fd = -1;
+	int r;
+
+	ignore(unlink(path) < 0); /* most are not there */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	r = fd < 0 ? -errno : io_write_all(fd, bytes->ptr, bytes->len);
 
 	if (fd >= 0 && r < 0)
 		ignore(unlink(path) < 0); /* the failure is said already */

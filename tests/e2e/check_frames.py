@@ -131,6 +131,15 @@ for options, words in ((["-g", "x.png"], "-g"), (["-g", "%d%d.png"], "-g"), (["-
 _, done, _ = frames("-g", "/proc/no/%d.png", seconds=1)
 tap.ok(done.returncode == 1 and "/proc/no/" in done.stderr and not done.stdout, "a folder that cannot be made is said before sampling", done.stderr.strip())
 
+linked, victim = path("linked"), path("victim")
+os.makedirs(os.path.join(linked, "frames"))
+with open(victim, "w") as f:
+    f.write("somebody's")
+first = os.path.join(linked, "frames", "flamegraph0000.png")
+os.symlink(victim, first)
+_, done, names = frames("--frame-rate", "4", folder=linked, seconds=2)
+tap.ok(done.returncode == 0 and open(victim).read() == "somebody's" and not os.path.islink(first) and png(first), "a link in a picture's place is not followed", done.stderr.strip())
+
 small = path("small")
 os.mkdir(small)
 if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "none", small], capture_output=True).returncode:
