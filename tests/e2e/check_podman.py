@@ -50,9 +50,8 @@ finally:
     if service:
         service.terminate()
         stopped(service)
-    for tree, folders, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(tree) in ("libpod_parent", "conmon"):
+    for tree, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
+        if "/libpod_parent" in tree:
             with contextlib.suppress(OSError):
                 os.rmdir(tree)  # other containers use it
-            folders[:] = []
 tap.finish()
