@@ -414,6 +414,8 @@ void agent_options_warn(const struct agent_options *o)
 			buf_addf(&missing, "%s%s", missing.len ? ", " : "", laters[i].title);
 	if (missing.len)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
+	if (o->perf.hw_events_file)
+		log_warn("--hw-events-file is not read: give --perf-event rHEX, or an event of /sys/bus/event_source");
 	if (o->upload)
 		log_warn("--upload-results: nothing is sent yet, files are written");
 	warn_deprecated("--spark-sample-period", o->unused.number[6] != SPARK_SAMPLE_PERIOD, "1.42.0");
