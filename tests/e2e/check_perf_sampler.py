@@ -93,11 +93,11 @@ def check_who():
     time.sleep(0.3)
     record(tap, 4, "--sampler", "perf", "-F", 199, "-p", one.pid, "-o", path("one.pb.gz"), "-q")
     profile = Profile(path("one.pb.gz"))
-    tap.ok(total(profile.of(one)) > 5 and {s.pid for s in profile.samples} == {one.pid}, "-p: this process and no other",
+    tap.ok(total(profile.of(one)) and {s.pid for s in profile.samples} == {one.pid}, "-p: this process and no other",
            Counter(s.pid for s in profile.samples))
-    record(tap, 1.5, "--sampler", "perf", "-F", 199, "-o", path("all.pb.gz"), "-q")
+    record(tap, 4, "--sampler", "perf", "-F", 199, "-o", path("all.pb.gz"), "-q")
     profile = Profile(path("all.pb.gz"))
-    tap.ok(total(profile.of(one)) > 5 and total(profile.of(two)) > 5, "without -p: both", (total(profile.of(one)), total(profile.of(two))))
+    tap.ok(total(profile.of(one)) and total(profile.of(two)), "without -p: both", (total(profile.of(one)), total(profile.of(two))))
     tap.ok(profile.counter("ticks") and not profile.counter("lost_rejected"), "every record is understood", profile.counter("lost_rejected"))
     for folder in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
         if os.path.exists(os.path.join(folder, "cgroup.controllers")):
@@ -186,7 +186,7 @@ def check_events():
             if options == rate:  # the kernel follows bursts with a period that may skip much
                 tap.ok(everything >= 3, f"{what}: samples", everything)
             else:
-                tap.ok(by_python >= 0.05 * everything and by_python >= 50, f"{what}: what does it is seen", f"{by_python} of {everything}")
+                tap.ok(by_python >= 0.05 * everything and by_python >= 10, f"{what}: what does it is seen", f"{by_python} of {everything}")
             if leaf:
                 with_leaf = sum(int(count) for stack, _, count in lines if any(leaf in frame for frame in stack.split(";")[-8:]))
                 tap.ok(with_leaf >= 0.9 * everything, f"{what}: its stacks end where it happens", f"{with_leaf} of {everything}")
