@@ -172,7 +172,7 @@ struct abi_sample {
 	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
 	__u64 cgroup_id;        /* v2; 0 when unknown */
 	__u64 stack_id;         /* with SWITCH: what waits call this stack, thread included; otherwise 0 */
-	__u32 pid, tid;         /* as seen from the initial pid namespace */
+	__u32 pid, tid;         /* as seen from the initial pid namespace; both 0: the idle task of @cpu */
 	__u32 cpu;
 	__u16 frame_count;               /* <= ABI_FRAMES_MAX */
 	__u16 kernel_count;              /* <= frame_count */

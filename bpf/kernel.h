@@ -111,6 +111,18 @@ struct thread_struct {
 };
 #endif
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int __state; /* since 5.14 */
@@ -121,6 +133,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
 	char comm[16];
 	struct thread_struct thread;
 };

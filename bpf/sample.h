@@ -12,9 +12,12 @@
 static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
 {
 	struct abi_sample *sample = walk_sample(w);
-	long size = bpf_get_stack(ctx, w->scratch, ABI_KERNEL_FRAMES_MAX * 8, 0);
 	__u32 count;
+	long size;
 
+	if (settings.no_kernel)
+		return;
+	size = bpf_get_stack(ctx, w->scratch, ABI_KERNEL_FRAMES_MAX * 8, 0);
 	if (size <= 0) {
 		count_add(ABI_COUNTER_KERNEL_STACK_FAILED, 1);
 		sample->flags |= ABI_SAMPLE_KERNEL_CUT;
@@ -43,7 +46,7 @@ static __always_inline void take_kernel_stack(struct walk *w, void *ctx)
 static __always_inline void take_identity(struct abi_sample *sample, struct task_struct *task, __u64 pid_tgid)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	__u64 start = BPF_CORE_READ(leader, start_boottime);
+	__u64 start = pid_tgid ? BPF_CORE_READ(leader, start_boottime) : 0; /* the idle tasks are one process */
 
 	sample->process_start_ns = start;
 	sample->cgroup_id = bpf_get_current_cgroup_id();

@@ -31,12 +31,27 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-struct { /* thread groups that pass the filter */
+struct { /* processes and threads that pass the filter; enum abi_listed */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PIDS_MAX); /* 1 without a filter */
 	__type(key, __u32);
 	__type(value, __u8);
-} pids SEC(".maps");
+} listed SEC(".maps");
+
+/* The next two may be maps of others: what their values say is nobody's business. */
+struct { /* ids of cgroups that pass the filter */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u64);
+} cgroup_ids SEC(".maps");
+
+struct { /* inodes of mount namespaces that do */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} mounts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
@@ -67,15 +82,47 @@ static __always_inline void count_add(__u32 counter, __u64 n)
 		*value += n;
 }
 
-static __always_inline bool filter_passes(__u32 pid)
+static __always_inline bool is_listed(__u32 id, enum abi_listed as)
+{
+	__u8 *bits = bpf_map_lookup_elem(&listed, &id);
+
+	return bits && (!settings.filter_threads || *bits & as);
+}
+
+static __always_inline bool cgroup_is_listed(void)
+{
+	__u64 id = bpf_get_current_cgroup_id();
+
+	return bpf_map_lookup_elem(&cgroup_ids, &id) != NULL;
+}
+
+static __always_inline bool mounts_are_listed(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 inode = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+
+	return bpf_map_lookup_elem(&mounts, &inode) != NULL;
+}
+
+/* What holds for all threads of a process at the same moment. The current task is one of them. */
+static __always_inline bool process_passes(__u32 pid)
 {
 	if (settings.skip_pid && pid == settings.skip_pid)
 		return false;
-	if (settings.filter_pids && !bpf_map_lookup_elem(&pids, &pid))
+	if (settings.filter_pids && !is_listed(pid, ABI_LISTED_PROCESS))
 		return false;
 	if (settings.filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
 		return false;
-	return true;
+	if (settings.filter_cgroup_ids && !cgroup_is_listed())
+		return false;
+	return !settings.filter_mounts || mounts_are_listed();
+}
+
+static __always_inline bool filter_passes(__u64 pid_tgid)
+{
+	if (settings.filter_threads && !is_listed((__u32)pid_tgid, ABI_LISTED_THREAD))
+		return false;
+	return process_passes(pid_tgid >> 32);
 }
 
 static __always_inline __u64 ring_flags(bool urgent)
@@ -239,7 +286,7 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 	struct abi_sample *sample = walk_sample(w);
 	__u32 flags = BPF_CORE_READ(task, flags);
 
-	if (user) {
+	if (user && !settings.no_user) {
 		if (regs_compat(&ctx->regs)) {
 			w->end = ABI_END_COMPAT;
 			return false;
@@ -249,9 +296,9 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 		return true;
 	}
 	w->end = ABI_END_COMPLETE;
-	if (flags & PF_KTHREAD)
+	if (flags & PF_KTHREAD || !sample->pid) /* the idle tasks are none before 5.15 */
 		sample->flags |= ABI_SAMPLE_KERNEL_THREAD;
-	if (flags & PF_KTHREAD || !has_user_stack(task))
+	if (sample->flags & ABI_SAMPLE_KERNEL_THREAD || settings.no_user || !has_user_stack(task))
 		return false;
 	return !regs_from_kernel(w, task, flags);
 }
@@ -280,11 +327,11 @@ int sample_tick(struct tick *ctx)
 	if (!active)
 		return 0;
 	count_add(ABI_COUNTER_TICKS, 1);
-	if (!(__u32)pid_tgid) {
+	if (!(__u32)pid_tgid && !settings.idle) {
 		count_add(ABI_COUNTER_IDLE, 1);
 		return 0;
 	}
-	if (!filter_passes(pid_tgid >> 32)) {
+	if (!filter_passes(pid_tgid)) {
 		count_add(ABI_COUNTER_FILTERED, 1);
 		return 0;
 	}
@@ -421,7 +468,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid); /* its exec_id is another now: this only makes room */
 	runtimes_forget(pid);
-	if (filter_passes(pid))
+	if (process_passes(pid))
 		send_process(task->group_leader, pid, 0, ABI_RECORD_EXEC, is_runtime(task));
 	return 0;
 }
@@ -446,15 +493,15 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 parent_pid = parent->tgid, pid = child->tgid;
-	__u8 yes = 1;
+	__u8 as = ABI_LISTED_PROCESS;
 
 	if (child->pid != child->tgid) /* a thread */
 		return 0;
-	if (!filter_passes(parent_pid))
+	if (!process_passes(parent_pid))
 		return 0;
 	if (settings.filter_pids && !settings.follow_children)
 		return 0;
-	if (settings.filter_pids && bpf_map_update_elem(&pids, &pid, &yes, BPF_ANY))
+	if (settings.filter_pids && bpf_map_update_elem(&listed, &pid, &as, BPF_ANY))
 		count_add(ABI_COUNTER_FILTER_FULL, 1);
 	if (settings.mode != WALK_FP)
 		share_space(parent, child);
@@ -466,19 +513,21 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	__u32 pid = task->tgid;
+	__u32 pid = task->tgid, tid = task->pid;
 	bool passes;
 
+	if (settings.filter_threads && tid != pid) /* its number may be another's soon */
+		bpf_map_delete_elem(&listed, &tid);
 	/* `live` was counted down before: it is 0 for the last thread (or for several that leave at the same moment).
 	 */
 	if (task->signal->live.counter)
 		return 0;
-	passes = filter_passes(pid);
+	passes = process_passes(pid);
 	bpf_map_delete_elem(&seen, &pid);
 	bpf_map_delete_elem(&spaces, &pid);
 	runtimes_forget(pid);
 	if (settings.filter_pids)
-		bpf_map_delete_elem(&pids, &pid);
+		bpf_map_delete_elem(&listed, &pid);
 	if (passes)
 		send_process(task->group_leader, pid, 0, ABI_RECORD_EXIT, false);
 	return 0;

@@ -139,7 +139,7 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 	sample->flags |= ABI_SAMPLE_IN_KERNEL;
 	take_kernel_stack(w, ctx);
 	w->end = ABI_END_COMPLETE;
-	if (!has_user_stack(task) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
+	if (settings.no_user || !has_user_stack(task) || regs_from_kernel(w, task, BPF_CORE_READ(task, flags)))
 		return true;
 	w->space = find_space(sample);
 	runtimes_begin(w);
@@ -159,7 +159,7 @@ static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 	struct walk *w;
 	bool whole;
 
-	if (!tid || task->flags & (PF_KTHREAD | PF_EXITING) || !filter_passes(pid_tgid >> 32))
+	if (!tid || task->flags & (PF_KTHREAD | PF_EXITING) || !filter_passes(pid_tgid))
 		return;
 	if (settings.wait_share != ~0U && bpf_get_prandom_u32() > settings.wait_share)
 		return;

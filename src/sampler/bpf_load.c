@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/bpf_load.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "abi/settings.h"
 #include "sampler.skel.h"
+#include "sampler/bpf_filters.h"
 #include "sampler/bpf_probe.h"
 #include "sampler/cpus.h"
 #include "walk/walk.h"
@@ -151,6 +151,12 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.find_vma = find_vma == 1,
 		.wait_share = cfg->wait_share ? cfg->wait_share : UINT32_MAX,
 		.wait_min_ns = cfg->wait_min_ns,
+		.filter_threads = cfg->tid_count > 0,
+		.filter_cgroup_ids = cfg->cgroup_map != NULL,
+		.filter_mounts = cfg->mount_map != NULL,
+		.idle = cfg->idle_tasks,
+		.no_kernel = cfg->no_kernel,
+		.no_user = cfg->no_user,
 		.page_shift = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 	};
 	r = configure_maps(skel, cfg);
@@ -164,36 +170,8 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 					     cfg->mode == WALK_FP ? 1 : MIN((uint32_t)cpus, LONG_CPUS_MAX));
 	if (r < 0)
 		return r;
-	return bpf_map__set_max_entries(skel->maps.pids,
-					cfg->pid_count ? (uint32_t)MAX(PIDS_MAX, cfg->pid_count * 2) : 1);
-}
-
-static int fill_filters(struct sampler_bpf *skel, const struct sampler_config *cfg, struct buf *why)
-{
-	scoped(closep) int cgroup = -1;
-	uint32_t zero = 0;
-	uint8_t yes = 1;
-
-	for (size_t i = 0; i < cfg->pid_count; i++) {
-		uint32_t pid = (uint32_t)cfg->pids[i];
-
-		if (bpf_map_update_elem(bpf_map__fd(skel->maps.pids), &pid, &yes, BPF_ANY) < 0)
-			return -errno;
-	}
-	if (!cfg->cgroup_path)
-		return 0;
-	cgroup = open(cfg->cgroup_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (cgroup < 0) {
-		int error = -errno;
-
-		buf_addf(why, "cgroup %s: %s", cfg->cgroup_path, strerror(-error));
-		return error;
-	}
-	if (bpf_map_update_elem(bpf_map__fd(skel->maps.cgroups), &zero, &cgroup, BPF_ANY) < 0) {
-		buf_addf(why, "cgroup %s: not a cgroup v2 directory", cfg->cgroup_path);
-		return -EINVAL;
-	}
-	return 0;
+	return bpf_map__set_max_entries(
+		skel->maps.listed, cfg->pid_count ? (uint32_t)MAX(PIDS_MAX, (cfg->pid_count + cfg->tid_count) * 2) : 1);
 }
 
 static int fill_misses(struct sampler_bpf *skel)
@@ -215,6 +193,9 @@ static int load(struct sampler_bpf *skel, const struct sampler_config *cfg, stru
 		bpf_explain(why, "cannot prepare the sampling program", r);
 		return r;
 	}
+	r = bpf_filters_use(skel, cfg, why);
+	if (r < 0)
+		return r;
 	r = sampler_bpf__load(skel);
 	if (r == -EACCES) /* what the verifier says of a program; rights that are missing are EPERM */
 		r = -EINVAL;
@@ -222,7 +203,7 @@ static int load(struct sampler_bpf *skel, const struct sampler_config *cfg, stru
 		bpf_explain(why, "the kernel refuses the sampling program", r);
 		return r;
 	}
-	r = fill_filters(skel, cfg, why);
+	r = bpf_filters_fill(skel, cfg, why);
 	if (r < 0)
 		return r;
 	r = fill_misses(skel);

@@ -37,7 +37,7 @@ static int ticks_apply(struct ticks *t, const struct cpus *online)
 	int failed = 0;
 
 	for (unsigned int cpu = 0; cpu < t->fd_count; cpu++) {
-		if (!cpus_has(online, cpu)) {
+		if (!cpus_has(online, cpu) || (t->is_limited && !cpus_has(&t->wanted, cpu))) {
 			closep(&t->fds[cpu]);
 			t->fds[cpu] = -1;
 		} else if (t->fds[cpu] < 0) {
@@ -62,6 +62,9 @@ int ticks_open(struct ticks *t, int program_fd, const struct sampler_config *cfg
 			     .frequency_hz = cfg->frequency_hz,
 			     .event = cfg->event,
 			     .host_root = cfg->host_root };
+	t->is_limited = cfg->cpus != NULL;
+	if (cfg->cpus)
+		t->wanted = *cfg->cpus;
 	t->fds = malloc(CPUS_MAX * sizeof(*t->fds));
 	if (!t->fds)
 		return -ENOMEM;

@@ -8,8 +8,9 @@
 struct ticks {
 	int *fds; /* by CPU number; -1: none */
 	size_t fd_count;
-	struct cpus online;
-	int program_fd; /* borrowed */
+	struct cpus online, wanted;
+	bool is_limited; /* to those that are wanted */
+	int program_fd;  /* borrowed */
 	uint32_t frequency_hz;
 	const struct sampler_event *event; /* borrowed; NULL: cpu-clock */
 	const char *host_root;             /* borrowed */

@@ -93,7 +93,7 @@ static bool sample_fits(const uint8_t *bytes, size_t size)
 		return false;
 	if (head.flags & ABI_SAMPLE_RAW ? !raw_fits(bytes + whole, size - whole) : size != whole)
 		return false;
-	if (!head.pid || head.pid > PID_LIMIT || !head.tid || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
+	if (!head.pid != !head.tid || head.pid > PID_LIMIT || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
 		return false;
 	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.trigger >= ABI_TRIGGER_COUNT ||
 	    (head.trigger == ABI_TRIGGER_SWITCH) != (head.stack_id != 0))

@@ -30,14 +30,25 @@ struct sampler_event {
 	char name[SAMPLER_EVENT_NAME_SIZE]; /* as it was asked for; terminated */
 };
 
+struct cpus; /* sampler/cpus.h */
+
 struct sampler_config {
 	uint32_t frequency_hz;
 	const struct sampler_event *event; /* NULL: the CPU's clock, by frequency_hz */
 	const pid_t *pids;                 /* empty: every process */
 	size_t pid_count;
-	bool follow_children;      /* with pids: processes they start from now on belong to the filter too */
-	const char *cgroup_path;   /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
-				      hold */
+	const pid_t
+		*tids; /* empty: every thread of them; bpf, perf: only these, and pids are the processes they are of */
+	size_t tid_count;
+	bool follow_children;    /* with pids: processes they start from now on belong to the filter too */
+	const char *cgroup_path; /* NULL, or a cgroup v2 directory: only its tasks and those below it; with pids: both
+				    hold */
+	/* bpf: NULL, or a pinned map of hashes (bpffs) whose keys are 8 bytes: only tasks in a cgroup whose id is a
+	 * key, in a mount namespace whose inode is one. Others may change it meanwhile. */
+	const char *cgroup_map, *mount_map;
+	const struct cpus *cpus;   /* bpf: NULL, or only these that are online */
+	bool idle_tasks;           /* bpf: what a CPU does when it has nothing to do, as process 0 */
+	bool no_kernel, no_user;   /* bpf: without this part of the stacks */
 	uint32_t poll_interval_ms; /* 100 to 250; how long records may wait in the ring */
 	size_t ring_bytes;   /* 0: frequency x CPUs x worst record for a quarter of a second, within [256 KiB, 8 MiB] */
 	uint8_t mode;        /* enum walk_mode; not WALK_FP: somebody has to fill what tables() gives */
@@ -119,6 +130,8 @@ const struct sampler *sampler_at(size_t index);
  * Return: 0 and *out, -EPERM or -ENOTSUP.
  */
 int sampler_choose(const struct sampler_config *cfg, struct buf *why, const struct sampler **out) warn_unused;
+
+extern const char sampler_source[]; /* the BPF programs in C, as the compiler read them */
 
 /** abi_record_check - is this a whole, well-formed record? Return: its size, or -EBADMSG. Pure; fuzzed. */
 int abi_record_check(const void *bytes, size_t size);
