@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/log.h"
 #include "base/rights.h"
 #include "cli/end_signals.h"
@@ -21,6 +22,10 @@ struct profile {
 	struct profile_options *options;
 	struct profile_plan plan;
 	struct targets targets;
+	struct profile_threads {
+		pid_t tids[PROFILE_IDS_MAX], pids[PROFILE_IDS_MAX]; /* those that live, and whose they are */
+		size_t count;
+	} threads;
 	struct service_rules *rules;
 	struct end_signals signals;
 	struct session *session;
@@ -156,8 +161,13 @@ static void warn(const struct profile *p)
 		log_text(buf_str(&text), true);
 }
 
+static int say_missing(pid_t id)
+{
+	return command_fail(&command_profile, "no such process: %d", (int)id);
+}
+
 /* Which of the processes there are: one is enough. */
-static int find_targets(struct profile *p)
+static int find_processes(struct profile *p)
 {
 	const struct profile_ids *pids = &p->plan.pids;
 	pid_t missing = -1;
@@ -172,17 +182,70 @@ static int find_targets(struct profile *p)
 					    strerror(-r));
 	}
 	if (missing >= 0 && !p->targets.count)
-		return command_fail(&command_profile, "no such process: %d", (int)missing);
+		return say_missing(missing);
 	return EXIT_DONE;
+}
+
+/* Return: the process that a thread is of, or 0. */
+static pid_t process_of(const char *host_root, pid_t tid)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
+	char path[64];
+	struct str rest, line;
+	uint64_t pid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	if (io_read_below(host_root, path, &text) < 0)
+		return 0;
+	rest = buf_str(&text);
+	while (str_next(&rest, '\n', &line))
+		if (str_starts(line, STR("Tgid:")) &&
+		    str_to_u64(str_trim(str_skip(line, strlen("Tgid:"))), 1, INT32_MAX, &pid) < 0)
+			return 0;
+	return (pid_t)pid;
+}
+
+/* The same of threads. */
+static int find_threads(struct profile *p)
+{
+	const struct profile_ids *tids = &p->plan.tids;
+	struct profile_threads *t = &p->threads;
+
+	for (size_t i = 0; i < tids->count; i++) {
+		pid_t pid = tids->ids[i] ? process_of(p->options->session.host_root, tids->ids[i]) : 0;
+
+		if (!pid)
+			continue;
+		t->tids[t->count] = tids->ids[i];
+		t->pids[t->count++] = pid;
+	}
+	return t->count || !tids->count ? EXIT_DONE : say_missing(tids->ids[0]);
+}
+
+/* There is no descriptor of a thread before Linux 6.9. */
+static bool threads_ended(const struct profile *p)
+{
+	for (size_t i = 0; i < p->threads.count; i++)
+		if (process_of(p->options->session.host_root, p->threads.tids[i]) == p->threads.pids[i])
+			return false;
+	return p->threads.count > 0;
 }
 
 static int open_session(struct profile *p)
 {
 	struct session_config cfg = {
 		.sampler = sampler_find(STR("bpf")),
-		.sampling = { .pids = p->targets.pids,
-			      .pid_count = p->targets.count,
+		.sampling = { .pids = p->threads.count ? p->threads.pids : p->targets.pids,
+			      .pid_count = p->threads.count ? p->threads.count : p->targets.count,
+			      .tids = p->threads.tids,
+			      .tid_count = p->threads.count,
 			      .cgroup_path = p->options->cgroup,
+			      .cgroup_map = p->options->cgroup_map,
+			      .mount_map = p->options->mount_map,
+			      .cpus = p->plan.is_limited ? &p->plan.cpus : NULL,
+			      .idle_tasks = p->options->idle,
+			      .no_kernel = p->options->user_only,
+			      .no_user = p->options->kernel_only,
 			      .include_self = true },
 		.selection.container = p->options->container,
 		.codes = true,
@@ -203,6 +266,14 @@ static int print_header(const struct profile *p)
 	return command_print(&command_profile, &text);
 }
 
+static int print_program(void)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(4));
+
+	buf_adds(&text, str_of(sampler_source));
+	return command_print(&command_profile, &text);
+}
+
 static int step_timeout_ms(uint64_t duration_ns, uint64_t start_ns)
 {
 	uint64_t elapsed = clock_monotonic_ns(&clock_system) - start_ns, left = STEP_MS * NSEC_PER_MSEC;
@@ -220,7 +291,7 @@ static int run_loop(struct profile *p)
 
 	while ((timeout_ms = step_timeout_ms(p->options->session.duration_ns, start_ns)) > 0) {
 		r = session_step(p->session, timeout_ms);
-		if (r < 0 || end_signals_came(&p->signals) || targets_ended(&p->targets))
+		if (r < 0 || end_signals_came(&p->signals) || targets_ended(&p->targets) || threads_ended(p))
 			break;
 	}
 	return r == -ENODATA ? 0 : MIN(r, 0);
@@ -269,7 +340,9 @@ static int prepare(struct profile *p, int operand_count, char **operands)
 	int e = profile_options_get(&command_profile, p->options, operand_count, operands, &p->plan);
 
 	if (e == EXIT_DONE)
-		e = find_targets(p);
+		e = find_processes(p);
+	if (e == EXIT_DONE)
+		e = find_threads(p);
 	if (e == EXIT_DONE)
 		e = open_live(p);
 	if (e == EXIT_DONE && (rights_bound(true) < 0 || log_start() < 0))
@@ -290,12 +363,16 @@ static int run(void *config, int operand_count, char **operands)
 		puts("profile " HEARTH_VERSION);
 		return EXIT_DONE;
 	}
+	if (p->options->ebpf)
+		return print_program();
 	r = end_signals_open(&p->signals);
 	if (r < 0)
 		return command_fail(&command_profile, "cannot watch for signals: %s", strerror(-r));
 	e = prepare(p, operand_count, operands);
-	if (e == EXIT_DONE)
+	if (e == EXIT_DONE) {
+		profile_options_event(&command_profile, p->options, &p->plan);
 		e = open_session(p);
+	}
 	if (e == EXIT_DONE)
 		e = print_header(p);
 	if (e != EXIT_DONE)

@@ -11,6 +11,7 @@ struct profile_text_config {
 	bool folded;              /* one line for each stack, root first */
 	bool delimited;           /* "--" or "-" between kernel and user part */
 	bool annotated;           /* "_[k]" behind names of the kernel */
+	bool addresses;           /* not folded: the address before each name */
 	bool no_user;             /* these parts were not asked for: */
 	bool no_kernel;           /* they cannot be missing */
 	bool no_sum;              /* folded: rows of equal text that differ by address stay apart */
