@@ -15,6 +15,7 @@
 #define SAMPLES_MAX (512u << 10)
 #define FUNCTIONS_MAX (256u << 10)
 #define ORIGINS_MAX 256u
+#define BASES_MAX (256u << 10)
 #define PENDING_MAX (64u << 10)
 #define SHOWN_MAX (512u << 10)
 #define STRING_BYTES_MAX MIB(16)
@@ -31,6 +32,7 @@ int aggregate_new(struct aggregate **out)
 	u64map_init(&a->stack_index, STACKS_MAX);
 	u64map_init(&a->process_index, PROCESSES_MAX);
 	u64map_init(&a->program_index, PROCESSES_MAX);
+	u64map_init(&a->base_index, BASES_MAX);
 	u64map_init(&a->sample_index, SAMPLES_MAX);
 	u64map_init(&a->function_index, FUNCTIONS_MAX);
 	u64map_init(&a->function_numbers, FUNCTIONS_MAX);
@@ -66,6 +68,8 @@ void aggregate_free(struct aggregate *a)
 	free(a->pending);
 	free(a->shown);
 	free(a->ticks);
+	free(a->bases);
+	u64map_release(&a->base_index);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
@@ -333,6 +337,38 @@ int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint
 	a->origins[a->origin_count] = (struct aggregate_origin){ number, root_fd };
 	*out = (uint32_t)a->origin_count++;
 	return 0;
+}
+
+static uint64_t base_key(uint32_t process, uint32_t file)
+{
+	return (uint64_t)process << 32 | file;
+}
+
+bool aggregate_has_base(const struct aggregate *a, uint32_t process, uint32_t file, uint64_t offset)
+{
+	uint32_t at;
+
+	if (u64map_get(&a->base_index, base_key(process, file), &at) < 0)
+		return false;
+	for (at++; at; at = a->bases[at - 1].next)
+		if (offset >= a->bases[at - 1].first && offset < a->bases[at - 1].end)
+			return true;
+	return false;
+}
+
+int aggregate_add_base(struct aggregate *a, const struct aggregate_base *row)
+{
+	uint64_t key = base_key(row->process, row->file);
+	uint32_t before;
+	int r = array_grow(&a->bases, &a->base_cap, a->base_count, BASES_MAX);
+
+	if (r < 0)
+		return r;
+	a->bases[a->base_count] = *row;
+	a->bases[a->base_count].next = u64map_get(&a->base_index, key, &before) == 0 ? before + 1 : 0;
+	r = u64map_put(&a->base_index, key, (uint32_t)a->base_count);
+	a->base_count += r == 0;
+	return r;
 }
 
 int aggregate_add_stack(struct aggregate *a, uint32_t parent, uint32_t frame, uint32_t *out)

@@ -115,6 +115,14 @@ struct aggregate_tick {
 	uint32_t tick;   /* of AGGREGATE_TICK_NS, since start_ns */
 };
 
+/* Where a part of a file lies in a process: address = base + file offset. */
+struct aggregate_base {
+	uint32_t process, file; /* index into processes; id */
+	uint32_t next;          /* 1 + index of another of both; 0: none */
+	uint64_t first, end;    /* file offsets */
+	uint64_t base;
+};
+
 struct aggregate {
 	struct intern strings;
 	struct aggregate_frame *frames;
@@ -133,10 +141,12 @@ struct aggregate {
 	size_t pending_count, pending_cap, unsettled;
 	struct aggregate_shown *shown;
 	size_t shown_count, shown_cap;
+	struct aggregate_base *bases; /* only where somebody shows addresses */
+	size_t base_count, base_cap;
 	struct aggregate_tick *ticks; /* of samples, not of waits: those have a length of their own */
 	size_t tick_count, tick_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
-		sample_index, program_index;
+		sample_index, program_index, base_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window has columns for waits, even when no thread waited */
@@ -178,6 +188,9 @@ unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_fra
 /** aggregate_function - number @index of them, leaf first; @line: executing, 0: not known. */
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
 						    size_t index, int32_t *line);
+/** aggregate_has_base - is it known where @offset of @file lies in process @process? */
+bool aggregate_has_base(const struct aggregate *a, uint32_t process, uint32_t file, uint64_t offset);
+int aggregate_add_base(struct aggregate *a, const struct aggregate_base *row) warn_unused;
 /** aggregate_add_origin - @root_fd: borrowed, a duplicate is kept; -1: gone. */
 int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out) warn_unused;
 /**

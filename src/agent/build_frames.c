@@ -373,7 +373,8 @@ int build_frames(struct builder *b)
 		b->unnamed[i] = !symbol.has_name;
 		if (b->codes)
 			b->codes[i] = (struct window_code){ .offset = symbol.address - symbol.start,
-							    .has_name = symbol.has_name };
+							    .has_name = symbol.has_name,
+							    .is_return = f->flags & ABI_FRAME_RETURN };
 		b->leaves_cpu[i] = f->kind == ABI_FRAME_KERNEL && str_starts(symbol.name, STR("__schedule"));
 	}
 	return 0;

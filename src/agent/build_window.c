@@ -481,6 +481,37 @@ static int set_codes(const struct builder *b, struct window *out)
 	return 0;
 }
 
+static int base_order(const void *a, const void *b)
+{
+	const struct window_base *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->mapping > y->mapping) - (x->mapping < y->mapping);
+}
+
+static int set_bases(const struct builder *b, struct window *out)
+{
+	if (!b->a->base_count)
+		return 0;
+	out->bases = calloc(b->a->base_count, sizeof(*out->bases));
+	if (!out->bases)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->a->base_count; i++) {
+		const struct aggregate_base *from = &b->a->bases[i];
+		struct window_base *to = &out->bases[out->base_count];
+
+		*to = (struct window_base){ .process = b->processes[from->process],
+					    .first = from->first,
+					    .end = from->end,
+					    .base = from->base };
+		if (u64map_get(&b->file_mappings, from->file, &to->mapping) == 0)
+			out->base_count++; /* else all of its frames were folded away */
+	}
+	qsort(out->bases, out->base_count, sizeof(*out->bases), base_order);
+	return 0;
+}
+
 static void model_freep(struct model **m)
 {
 	if (*m)
@@ -530,6 +561,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 		r = set_lines_counters(&b, out);
 	if (r == 0)
 		r = set_codes(&b, out);
+	if (r == 0)
+		r = set_bases(&b, out);
 	if (r < 0)
 		return r;
 	out->model = m;

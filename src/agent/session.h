@@ -33,6 +33,7 @@ struct session_config {
 	bool sample_times;             /* samples have times, in steps of 20 ms (agent/build_window.h); not of a
 					* recording, and not with beside_hz */
 	bool lines;                    /* inlined frames and lines from debug information */
+	bool addresses;                /* the same of where files lie in processes: window.bases */
 	bool codes;                    /* windows say where in its function an address is: window.codes */
 	bool want_metadata;            /* fill window.metadata_json */
 	bool want_cloud;               /* ask which cloud the machine is of, for want_metadata */

@@ -74,5 +74,8 @@ int session_merge_windows(struct window *w, const struct window *beside)
 	free(w->codes); /* its rows were those of the other model */
 	w->codes = NULL;
 	w->code_count = 0;
+	free(w->bases);
+	w->bases = NULL;
+	w->base_count = 0;
 	return 0;
 }

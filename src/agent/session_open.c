@@ -175,6 +175,7 @@ static int open_take_in(struct session *s)
 					    .runtimes = s->beside ? NULL : s->runtimes,
 					    .describer = s->describer,
 					    .choice = s->choice,
+					    .addresses = s->cfg.addresses,
 					    .keep_interpreter = s->cfg.keep_interpreter,
 					    .only_runtime = s->cfg.only_runtime };
 

@@ -544,6 +544,39 @@ static int add_frames(struct take_in *t, struct proc *p, const struct abi_sample
 	return r;
 }
 
+/* Where @offset of a file lies in the process; what is not mapped any more is not known. */
+static int learn_base(struct take_in *t, const struct proc *p, struct aggregate *a, uint32_t file, uint64_t offset)
+{
+	const struct mappings *maps = proc_mappings(p);
+
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mapping *m = &maps->items[i];
+		struct aggregate_base row = { .process = t->process,
+					      .file = file,
+					      .first = m->offset,
+					      .end = m->offset + (m->end - m->start),
+					      .base = m->start - m->offset };
+
+		if (m->file_id == file && offset >= row.first && offset < row.end)
+			return aggregate_add_base(a, &row);
+	}
+	return 0;
+}
+
+static int learn_bases(struct take_in *t, const struct proc *p, struct aggregate *a)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->placed.count && r == 0; i++) {
+		const struct aggregate_frame *f = &t->placed.frames[i];
+		uint64_t offset = aggregate_frame_place(f);
+
+		if (f->kind == ABI_FRAME_NATIVE && !aggregate_has_base(a, t->process, f->owner, offset))
+			r = learn_base(t, p, a, f->owner, offset);
+	}
+	return r == -E2BIG ? 0 : r; /* those are shown without addresses */
+}
+
 static bool is_chosen(const struct take_in *t, const struct abi_sample *sample)
 {
 	struct timespec boot;
@@ -582,6 +615,8 @@ static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sampl
 	}
 	r = add_process_row(t, a, p, sample->comm);
 	row.process = t->process;
+	if (r == 0 && t->cfg.addresses)
+		r = learn_bases(t, p, a);
 	if (r == 0)
 		r = intern_add(&a->strings, str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
 			       &row.thread_name);

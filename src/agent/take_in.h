@@ -19,6 +19,7 @@ struct take_in_config { /* all are borrowed */
 	struct runtimes *runtimes;   /* names runtime frames; or NULL */
 	struct describer *describer; /* tells of processes that no runtime tells of; or NULL */
 	struct choice *choice;       /* whose runtime frames are shown; NULL: everybody's */
+	bool addresses;              /* keep where files lie in processes */
 	bool keep_interpreter;       /* the native frames of interpreters stay */
 	bool only_runtime;           /* nothing but runtime frames: samples without them are left out */
 };

@@ -248,6 +248,7 @@ static int open_session(struct profile *p)
 			      .no_user = p->options->kernel_only,
 			      .include_self = true },
 		.selection.container = p->options->container,
+		.addresses = p->plan.text.addresses && !p->plan.text.folded,
 		.codes = true,
 		.on_window = on_window,
 		.ctx = p,

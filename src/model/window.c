@@ -17,6 +17,7 @@ void window_release(struct window *w)
 	free(w->command);
 	free(w->metadata_json);
 	free(w->codes);
+	free(w->bases);
 	for (size_t i = 0; i < w->label_count; i++) {
 		free(w->labels[i].key);
 		free(w->labels[i].value);

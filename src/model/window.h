@@ -17,6 +17,13 @@ struct window_label {
 struct window_code {
 	uint64_t offset; /* from where the function begins; of a return address as it stands on the stack */
 	bool has_name;
+	bool is_return; /* the location's address is the byte before it */
+};
+
+/* Where a part of a file lay in a process: address = base + file offset, which is the location's address. */
+struct window_base {
+	uint32_t process, mapping; /* rows of the model */
+	uint64_t first, end, base; /* file offsets */
 };
 
 /* All text is owned by the window, terminated, and may be NULL when unknown. */
@@ -36,6 +43,8 @@ struct window {
 	size_t counter_count, counter_cap;
 	struct window_code *codes; /* owned; by row of the model's locations, code_count of them; NULL: nobody asked */
 	size_t code_count;
+	struct window_base *bases; /* owned; likewise, by process, then mapping */
+	size_t base_count;
 	char *metadata_json; /* the object of gProfiler's system_metadata.py; NULL: none */
 };
 

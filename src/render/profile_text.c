@@ -140,11 +140,54 @@ static void add_annotation(struct writer *t, uint32_t location)
 		buf_adds(&t->text, STR("_[k]"));
 }
 
+static uint64_t base_of(const struct writer *t, const struct row *row, uint32_t mapping, uint64_t offset)
+{
+	size_t low = 0, high = t->w->base_count;
+
+	while (low < high) {
+		const struct window_base *at = &t->w->bases[(low + high) / 2];
+
+		if (at->process < row->process || (at->process == row->process && at->mapping < mapping))
+			low = (low + high) / 2 + 1;
+		else
+			high = (low + high) / 2;
+	}
+	for (; low < t->w->base_count; low++) {
+		const struct window_base *at = &t->w->bases[low];
+
+		if (at->process != row->process || at->mapping != mapping)
+			break;
+		if (offset >= at->first && offset < at->end)
+			return at->base;
+	}
+	return 0;
+}
+
+/* Functions of runtimes have none, and of code that was unmapped it is not known: blanks. */
+static void add_address(struct writer *t, const struct row *row, uint32_t location, uint32_t line)
+{
+	const struct model_location *l = &t->m->locations[location];
+	const struct window_code *code = code_of(t, location);
+	const struct model_function *f = function_of(t->m, location, line);
+	bool is_file = l->mapping && (!f || f->kind == MODEL_KIND_NATIVE);
+	uint64_t base = is_file ? base_of(t, row, l->mapping, l->address) : 0;
+	uint64_t address = base + l->address + (code && code->is_return ? 1 : 0);
+
+	if ((f && model_kind_is_runtime(f->kind)) || (is_file && !base))
+		buf_addf(&t->text, "%18s ", "");
+	else if (is_kernel(t->m, location))
+		buf_addf(&t->text, "0x%-16" PRIx64 " ", address);
+	else
+		buf_addf(&t->text, "0x%016" PRIx64 " ", address);
+}
+
 static void add_block_frame(struct writer *t, const struct row *row, uint32_t location, uint32_t line)
 {
 	const struct window_code *code = code_of(t, location);
 
 	buf_adds(&t->text, STR("    "));
+	if (t->cfg->addresses)
+		add_address(t, row, location, line);
 	add_name(t, location, line);
 	add_annotation(t, location);
 	if (is_symbol(t->m, location, line) && code && code->has_name)
@@ -334,6 +377,15 @@ static int by_what(const void *a, const void *b, void *model)
 	return r ? r : order(x->lost, y->lost);
 }
 
+/* With addresses a program that was started anew is another one. */
+static int by_address(const void *a, const void *b, void *model)
+{
+	const struct row *x = a, *y = b;
+	int r = by_what(a, b, model);
+
+	return r ? r : order(x->process, y->process);
+}
+
 static struct str text_of(const struct row *row, const char *text)
 {
 	return str_n(text + row->at, row->len);
@@ -389,7 +441,7 @@ static int collect(struct writer *t, struct profile_text_missing *missing)
 		r = take_sample(t, &t->m->samples[i], missing);
 	if (r < 0)
 		return r;
-	add_up(t, by_what, (void *)t->m);
+	add_up(t, t->cfg->addresses ? by_address : by_what, (void *)t->m);
 	limit_rows(t, missing);
 	for (size_t i = 0; i < t->count && r == 0; i++)
 		r = add_text(t, &t->rows[i]);

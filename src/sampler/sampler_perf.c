@@ -236,9 +236,14 @@ static enum sampler_stacks stacks_of(const struct sampler_config *cfg)
 
 static int check_options(const struct sampler_config *cfg, struct buf *why)
 {
-	if (!cfg->off_cpu)
+	if (cfg->off_cpu)
+		buf_adds(why, STR("cannot see how long threads wait: leave out --off-cpu"));
+	else if (cfg->tid_count || cfg->cgroup_map || cfg->mount_map || cfg->cpus || cfg->idle_tasks)
+		buf_adds(why, STR("cannot choose threads, CPUs, idle tasks, or by a pinned map"));
+	else if (cfg->no_kernel || cfg->no_user)
+		buf_adds(why, STR("cannot leave out a part of stacks"));
+	else
 		return 0;
-	buf_adds(why, STR("cannot see how long threads wait: leave out --off-cpu"));
 	return -ENOTSUP;
 }
 

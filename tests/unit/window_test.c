@@ -6,8 +6,8 @@
 #include "codec/window_codec.h"
 #include "codec_samples.h"
 
-static_assert(sizeof(struct window) == 208,
-	      "compare the new field in assert_windows_same() and fill(); files have no codes");
+static_assert(sizeof(struct window) == 224,
+	      "compare the new field in assert_windows_same() and fill(); files have no codes and bases");
 static_assert(sizeof(struct model_mapping) == 40 && sizeof(struct model_function) == 24 &&
 		      sizeof(struct model_line) == 24 && sizeof(struct model_location) == 24 &&
 		      sizeof(struct model_stack) == 8 && sizeof(struct model_process) == 40 &&
