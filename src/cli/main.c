@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "commit.h"
+#include "build_info.h"
 
 #include "base/io.h"
 #include "base/name_service.h"
