@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install deb static clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install deb static image dist clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -64,6 +64,14 @@ deb: setup
 # One file without shared libraries: build-static/hearth.
 static: setup
 	scripts/static
+
+# A container image from scratch, on the static file: build-image/hearth.tar, for docker load and others.
+image: static
+	scripts/image
+
+# The source of the last commit, which builds without git: build-dist/hearth-VERSION.tar.gz.
+dist:
+	scripts/dist
 
 clean:
 	rm -rf build build-* tests/web/node_modules
