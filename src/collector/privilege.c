@@ -174,14 +174,23 @@ static int give_folder(const char *path, uid_t uid, gid_t gid, struct buf *why)
 	return r ? explain(why, path, -r) : 0;
 }
 
+/* Where no file of users is (a container from scratch), root and nobody have the numbers that they have everywhere. */
 static const struct passwd *find_user(const char *wanted)
 {
-	const struct passwd *user;
+	static char root[] = "root", nobody[] = "nobody";
+	static const struct passwd known[] = {
+		{ .pw_name = root },
+		{ .pw_name = nobody, .pw_uid = 65534, .pw_gid = 65534 }, /* the kernel's overflowuid */
+	};
+	const char *name = wanted && *wanted ? wanted : "hearth";
+	const struct passwd *user = getpwnam(name);
 
-	if (wanted && *wanted)
-		return getpwnam(wanted);
-	user = getpwnam("hearth");
-	return user ? user : getpwnam("nobody");
+	if (!user && name != wanted)
+		user = getpwnam(name = "nobody");
+	for (size_t i = 0; !user && i < ARRAY_SIZE(known); i++)
+		if (!strcmp(known[i].pw_name, name) && access("/etc/passwd", F_OK) < 0)
+			user = &known[i];
+	return user;
 }
 
 static int become(uid_t uid, gid_t gid, struct buf *why)
