@@ -10,6 +10,7 @@
 #include "cli/end_signals.h"
 #include "cli/profile_live.h"
 #include "cli/profile_options.h"
+#include "cli/profile_sampler.h"
 #include "cli/targets.h"
 #include "render/profile_sum.h"
 
@@ -234,7 +235,6 @@ static bool threads_ended(const struct profile *p)
 static int open_session(struct profile *p)
 {
 	struct session_config cfg = {
-		.sampler = sampler_find(STR("bpf")),
 		.sampling = { .pids = p->threads.count ? p->threads.pids : p->targets.pids,
 			      .pid_count = p->threads.count ? p->threads.count : p->targets.count,
 			      .tids = p->threads.tids,
@@ -254,6 +254,10 @@ static int open_session(struct profile *p)
 		.ctx = p,
 	};
 
+	cfg.sampling.frequency_hz = (uint32_t)p->options->session.frequency; /* to try with */
+	cfg.sampler = profile_sampler(&command_profile, &cfg.sampling);
+	if (!cfg.sampler)
+		return EXIT_NOT_PERMITTED;
 	return session_options_open(&command_profile, &p->options->session, p->rules, &cfg, &p->session);
 }
 

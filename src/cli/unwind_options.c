@@ -6,9 +6,11 @@
 #include "walk/walk.h"
 
 #define UNWIND_COPY (WALK_TABLE + 1)
+#define UNWIND_DWARF (WALK_TABLE + 2) /* another word for table */
 
 const char *const unwind_option_names[] = {
-	[WALK_AUTO] = "auto", [WALK_FP] = "fp", [WALK_TABLE] = "table", [UNWIND_COPY] = "copy", NULL,
+	[WALK_AUTO] = "auto",   [WALK_FP] = "fp",         [WALK_TABLE] = "table",
+	[UNWIND_COPY] = "copy", [UNWIND_DWARF] = "dwarf", NULL,
 };
 
 enum perf_mode { PERF_MODE_FP, PERF_MODE_DWARF, PERF_MODE_SMART, PERF_MODE_DISABLED, PERF_MODE_NONE };
@@ -47,7 +49,7 @@ void unwind_options_only_runtimes(struct unwind_options *o)
 void unwind_options_apply(const struct unwind_options *o, struct sampler_config *sampling)
 {
 	sampling->copy_all = o->unwind == UNWIND_COPY;
-	sampling->mode = sampling->copy_all ? WALK_AUTO : (uint8_t)o->unwind;
+	sampling->mode = sampling->copy_all ? WALK_AUTO : o->unwind == UNWIND_DWARF ? WALK_TABLE : (uint8_t)o->unwind;
 	sampling->copy_bytes = (uint32_t)o->copy_bytes;
 	if (o->perf_mode == PERF_MODE_DWARF)
 		sampling->stacks = SAMPLER_STACKS_COPY;

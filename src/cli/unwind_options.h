@@ -24,7 +24,7 @@ extern const char *const unwind_option_names[], *const perf_mode_option_names[];
 	  .fallback = "auto",                                                                                          \
 	  .arg = "NAME",                                                                                               \
 	  .help = "how user stacks are walked: by unwind tables, and where a file has none by frame pointers, marked " \
-		  "as guessed (auto); by tables only; by frame pointers only (fp); as auto, "                          \
+		  "as guessed (auto); by tables only (table, dwarf); by frame pointers only (fp); as auto, "           \
 		  "but outside of the kernel, from copies of the stacks (copy: to compare)" },                         \
 		{ "unwind-memory",                                                                                     \
 		  0,                                                                                                   \
