@@ -57,6 +57,13 @@ bool utf8_valid(struct str s)
 	return true;
 }
 
+/* Unicode's controls, and what readers take for the end of a line: Python's splitlines() knows U+0085, U+2028 and
+ * U+2029. */
+static bool is_control(int32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+}
+
 void utf8_clean(struct buf *out, struct str s, char semicolon)
 {
 	while (s.len) {
@@ -65,7 +72,7 @@ void utf8_clean(struct buf *out, struct str s, char semicolon)
 
 		if (code < 0)
 			buf_adds(out, STR("\xef\xbf\xbd"));
-		else if (code < 0x20 || code == 0x7f)
+		else if (is_control(code))
 			buf_addc(out, '?');
 		else if (code == ';' && semicolon)
 			buf_addc(out, semicolon);

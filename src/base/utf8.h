@@ -16,8 +16,8 @@ int32_t utf8_next(struct str *s);
 bool utf8_valid(struct str s);
 
 /**
- * utf8_clean - append @s with malformed bytes as U+FFFD, control bytes (below 0x20, and 0x7f) as '?', and, when
- * @semicolon is not 0, every ';' as that byte
+ * utf8_clean - append @s with malformed bytes as U+FFFD, controls (below U+0020, U+007F to U+009F) and line separators
+ * (U+2028, U+2029) as '?', and, when @semicolon is not 0, every ';' as that byte
  *
  * This is the form of text in .col and folded lines; @semicolon is '|' there.
  */

@@ -39,7 +39,8 @@ void stack_text_release(struct stack_text *t);
 /** stack_text_add - append ";frame" for each frame of @stack. Return: 0 or -ENOMEM (out's own error sticks to it). */
 int stack_text_add(struct stack_text *t, uint32_t stack, struct buf *out) warn_unused;
 
-/** stack_text_name - append one name as lines carry it: ';' as '|', control bytes '?', invalid UTF-8 as U+FFFD. */
+/** stack_text_name - append one name as lines carry it: ';' as '|', controls and line separators '?', invalid UTF-8 as
+ * U+FFFD. */
 void stack_text_name(struct buf *out, struct str name);
 
 /* Reading: builds stacks from pieces of text. */

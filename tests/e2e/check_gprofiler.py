@@ -121,7 +121,7 @@ def of_a_machine():
 
 def hostile_names():
     """Nothing in a name makes a line that they read otherwise."""
-    names = ["plain", "a b 7", "x;y", "vt\x0b 2", "fs\x1c 1", "# hash", "é\u00a0ü", "\u202e"]
+    names = ["plain", "a b 7", "x;y", "\u2028sep 5", "nel\x85 3", "par\u2029 9", "vt\x0b 2", "fs\x1c 1", "# hash", "é\u00a0ü", "\u202e"]
     samples = "".join(f"comm;{name};leaf {i + 1}\n" for i, name in enumerate(names))
     with open(path("odd.folded"), "w", encoding="utf-8", newline="\n") as f:
         f.write(samples)

@@ -13,6 +13,13 @@ static void cleans(void **state)
 		{ "plain", "main", "main" },
 		{ "separator", "a;b", "a|b" },
 		{ "controls", "a\nb\tc\x7f", "a?b?c?" },
+		{ "ends of lines",
+		  "a\xc2\x85"
+		  "b\xe2\x80\xa8"
+		  "c\xe2\x80\xa9"
+		  "d\xe2\x80\xaa\xc2\xa0",
+		  "a?b?c?d\xe2\x80\xaa\xc2\xa0" },
+		{ "controls above ASCII", "\xc2\x80\xc2\x9b[2J\xc2\x9f", "??[2J?" },
 		{ "kept", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\xa5", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\xa5" },
 		{ "lone continuation", "a\x80z", "a" BAD "z" },
 		{ "overlong slash", "\xc0\xaf", BAD BAD },
