@@ -268,11 +268,12 @@ def check_maps(load):
                 tap.ok({r[0] for r in rows} == {"spin"}, "--cgroupmap: one cgroup", {r[0] for r in rows})
                 rows = folded(ours("-f", "--cgroup", group).stdout)
                 tap.ok({r[0] for r in rows} == {"spin"}, "--cgroup: the same without a map", {r[0] for r in rows})
-                late = start(HEARTH, "profile", "-f", "--cgroupmap", groups, 4, stdout=subprocess.PIPE, text=True)
-                time.sleep(2)
+                late = start(HEARTH, "profile", "--cgroupmap", groups, 6, stdout=subprocess.PIPE, text=True)
+                header = late.stdout.readline()  # it samples from now on
+                time.sleep(3)
                 run("bpftool", "map", "delete", "pinned", groups, "key", "hex", *struct.pack("Q", os.stat(group).st_ino).hex(" ").split())
-                n = count_of(folded(late.communicate(timeout=60)[0]))
-                tap.ok(0 < n < 49 * 3.5, "keys may go while it runs", n)
+                n = count_of(blocks(header + late.communicate(timeout=60)[0])[1])
+                tap.ok(0 < n < 49 * 4, "keys may go while it runs", n)
             finally:
                 apart.kill()
                 apart.wait()
@@ -333,7 +334,7 @@ def check_ends(load):
     time.sleep(2)
     tool.terminate()
     tap.ok(folded(tool.communicate(timeout=60)[0]) and tool.returncode == 0, "so does SIGTERM")
-    short = start(workload("spin"), 2)
+    short = start(workload("spin"), 6)
     begin = time.monotonic()
     done = ours("-f", "-p", short.pid, seconds=30)
     tap.ok(time.monotonic() - begin < 15 and any("spin_work" in r[1] for r in folded(done.stdout)), "ends with the process of -p, with names",
@@ -513,7 +514,9 @@ def check_beside():
     their, there = shares_of(folded(text), comms)
     here, count = shares_of(folded(mine.stdout), comms)
     big = {k for k, v in their.items() if v >= 1} | {k for k, v in here.items() if v >= 1}
-    tap.note(f"samples of the load: bcc {there}, ours {count}")
+    lost = {k for k in their if any(f.startswith("[Missed ") for f in k)}  # two stacks met in bcc's table: it shows neither
+    big -= lost
+    tap.note(f"samples of the load: bcc {there}, ours {count}; without a stack by bcc: {sum(their[k] for k in lost):.2f} %")
     for stack in sorted(big):
         a, b = their.get(stack), here.get(stack)
         tap.ok(a is not None and b is not None and abs(a - b) <= 3, f"{';'.join(stack)} in both", f"bcc {a and round(a, 2)} %, ours {b and round(b, 2)} %")
