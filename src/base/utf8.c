@@ -57,7 +57,7 @@ bool utf8_valid(struct str s)
 	return true;
 }
 
-/* Unicode's controls, and what readers take for the end of a line: Python's splitlines() knows U+0085, U+2028 and
+/* Unicode's controls, and what some readers of lines (gProfiler's) take for the end of one: U+0085, U+2028 and
  * U+2029. */
 static bool is_control(int32_t code)
 {
