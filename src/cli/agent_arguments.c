@@ -276,10 +276,8 @@ static void put_argument(struct json_out *j, const struct agent_options *o, cons
 		}
 		put_value(j, o, row, a->usual);
 		break;
-	case FIXED:
-		json_out_raw(j, str_of(a->usual));
-		break;
 	case AS_IS:
+	case FIXED:
 	case LEFT_OUT:
 		put_value(j, o, row, a->usual);
 		break;
@@ -323,8 +321,12 @@ int agent_arguments_json(const struct agent_options *o, struct buf *out)
 		const struct argument *a = &arguments[i];
 		const struct opt *row = find_option(a->option ? a->option : a->name);
 
-		if (a->form != LEFT_OUT && (row || a->form == FIXED))
+		if (a->form == FIXED) { /* no option of ours */
+			json_out_key(&j, str_of(a->name));
+			json_out_raw(&j, str_of(a->usual));
+		} else if (a->form != LEFT_OUT && row) {
 			put_argument(&j, o, a, row);
+		}
 	}
 	put_own(&j, o);
 	json_out_end(&j, '}');

@@ -143,7 +143,7 @@ with Collector("--targets", file) as collector:
     collector.process.send_signal(signal.SIGHUP)
     time.sleep(2.5)
     tap.ok(len(stored(collector, "goroutine", "scraped")) == count, "an old one is not")
-    tap.ok(len(stored(collector, "goroutine", "second")) > 1, "a broken file leaves the targets as they were")
+    tap.ok(wait_for(lambda: len(stored(collector, "goroutine", "second")) > 1), "a broken file leaves the targets as they were")
     tap.ok("line 1" in open(collector.log, errors="replace").read(), "and is said")
     second.kill()
     collector.stop()
