@@ -3,9 +3,8 @@
 const HANDLE_PIXELS = 4;
 
 /** @param {HTMLCanvasElement} canvas */
-function fitCanvas(canvas) {
+function fitCanvas(canvas, width = canvas.clientWidth, height = canvas.clientHeight) {
 	const ratio = window.devicePixelRatio || 1;
-	const [width, height] = [canvas.clientWidth, canvas.clientHeight];
 	canvas.width = Math.max(1, Math.round(width * ratio));
 	canvas.height = Math.max(1, Math.round(height * ratio));
 	const context = canvas.getContext('2d');
@@ -14,24 +13,31 @@ function fitCanvas(canvas) {
 }
 
 /**
- * @param {HTMLCanvasElement} canvas
- * @param {number[]} points
+ * Canvases of one page, thousands of them too: all are measured before the first one is drawn, because a canvas that gets its size makes
+ * the browser lay out the whole page again when the next one is measured.
+ * @param {[HTMLCanvasElement, number[]][]} trends
  */
-export function drawSparkline(canvas, points) {
-	const { context, width, height } = fitCanvas(canvas);
-	const style = getComputedStyle(canvas);
+export function drawSparklines(trends) {
+	if (!trends.length) return;
+	const style = getComputedStyle(trends[0][0]);
+	const [line, fill] = ['--trend-line', '--trend-fill'].map((name) => style.getPropertyValue(name));
+	const sizes = trends.map(([canvas]) => [canvas.clientWidth, canvas.clientHeight]);
+	for (const [i, [canvas, points]] of trends.entries()) drawSparkline(fitCanvas(canvas, ...sizes[i]), points, line, fill);
+}
+
+function drawSparkline({ context, width, height }, points, lineColour, fillColour) {
 	const most = points.reduce((a, b) => Math.max(a, b), 0);
 	if (!most || points.length < 2) return;
 	const step = width / (points.length - 1);
 	const y = (value) => height - 1 - (value / most) * (height - 3);
 	context.beginPath();
 	for (const [i, value] of points.entries()) context.lineTo(i * step, y(value));
-	context.strokeStyle = style.getPropertyValue('--trend-line');
+	context.strokeStyle = lineColour;
 	context.lineWidth = 1.3;
 	context.stroke();
 	context.lineTo(width, height);
 	context.lineTo(0, height);
-	context.fillStyle = style.getPropertyValue('--trend-fill');
+	context.fillStyle = fillColour;
 	context.fill();
 }
 

@@ -2,7 +2,7 @@
 // What runs on a host: its processes, threads or programs over time, the dearest first; each a link to its flame graph.
 import { byId, makeElement, shownName } from './around.js';
 import { askJson, formatLabels } from './api.js';
-import { drawSparkline } from './chart.js';
+import { drawSparklines } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { NOBODY, whoseParams, whoseText } from './selection.js';
 import { ageText, formatCpus, headRow } from './services_page.js';
@@ -218,6 +218,6 @@ export class HostsPage {
 	}
 
 	drawTrends() {
-		for (const [canvas, points] of [...(this.hostTrends ?? []), ...(this.trends ?? [])]) drawSparkline(canvas, points);
+		drawSparklines([...(this.hostTrends ?? []), ...(this.trends ?? [])]);
 	}
 }

@@ -2,7 +2,7 @@
 // The last seconds or minutes, moving while somebody watches. Nothing is asked for while nobody can see it.
 import { byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, formatLabels, reasonOf } from './api.js';
-import { drawSparkline } from './chart.js';
+import { drawSparklines } from './chart.js';
 import { decodeHere } from './decoder.js';
 import { FrameTable } from './data.js';
 import { formatCount, formatShare, formatValue } from './format.js';
@@ -206,7 +206,7 @@ export class LivePage {
 	addRound({ total }) {
 		this.rounds.push(total);
 		if (this.rounds.length > ROUNDS_KEPT) this.rounds.shift();
-		drawSparkline(byId('live-trend'), this.rounds);
+		drawSparklines([[byId('live-trend'), this.rounds]]);
 	}
 
 	hold(isOn) {

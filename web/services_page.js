@@ -2,7 +2,7 @@
 // Which services cost what, since when, and are all agents sending?
 import { byId, makeElement, shownName } from './around.js';
 import { askJson } from './api.js';
-import { drawSparkline } from './chart.js';
+import { drawSparklines } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 
 const LATE_MS = 180000;
@@ -109,9 +109,7 @@ export class ServicesPage {
 		const listed = answer.services.filter((s) => s.small).length;
 		if (small.count || (this.isOpen && listed && !filter)) rows.push(this.smallRow(small, listed, isTime));
 		byId('services').tBodies[0].replaceChildren(...rows.map((row) => row.row));
-		for (const { canvas, points } of rows) {
-			if (canvas) drawSparkline(canvas, points);
-		}
+		drawSparklines(rows.filter((row) => row.canvas).map(({ canvas, points }) => [canvas, points]));
 		byId('services').hidden = !rows.length;
 		byId('services-empty').hidden = rows.length > 0;
 		byId('services-empty').replaceChildren(...(filter ? ['No service has this in its name.'] : ['Nothing was stored in this range. ',

@@ -6,6 +6,7 @@ check_services.py [SECONDS]: up goes on for so long (600 is ten minutes), and li
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -150,18 +151,21 @@ def names_of_others(ours):
                 text = f.read()
             with open(f"/proc/{pid}/cmdline") as f:
                 words = f.read().split("\0")
+            with open(f"/proc/{pid}/cgroup") as f:
+                groups_of = f.read()
             exe = os.readlink(f"/proc/{pid}/exe")
         except OSError:
             continue
         parents[int(pid)] = int(text.rpartition(")")[2].split()[1])
-        names[int(pid)] = {text[text.index("(") + 1:text.rindex(")")], *(os.path.basename(w) for w in [exe, *words] if w), *words}
-    found = set()
+        names[int(pid)] = {text[text.index("(") + 1:text.rindex(")")], *(os.path.basename(w) for w in [exe, *words] if w), *words,
+                           *(f"java: {w}" for w in words), *(i[:12] for i in re.findall(r"[0-9a-f]{64}", groups_of)), *re.findall(r"([^/]+)\.service", groups_of)}
+    found = {os.path.basename(__file__)}
     for pid, own in names.items():
         at = pid
         while at > 1 and at != ours:
             at = parents.get(at, 0)
         found |= own if at != ours else set()
-    return found
+    return found - set(loads)
 
 
 # --- what up says ---
@@ -201,9 +205,13 @@ while True:
     if at_20 and (sum(now.values()) - sum(before.values()) > ENOUGH or passed > PATIENCE):
         break
 with Collector() as c:
-    done = hearth("record", "-d", 3, "--push", f"http://127.0.0.1:{c.port}", "--service-rules", path("rules"), "-q", "-o", path("x.hwin"))
+    by_push = {}
+    for _ in range(8):  # on a busy machine three seconds may go by without a sample of one of them
+        done = hearth("record", "-d", 3, "--push", f"http://127.0.0.1:{c.port}", "--service-rules", path("rules"), "-q", "-o", path("x.hwin"))
+        by_push = {s["service"]: s for s in json.loads(c.ask("GET", "/api/v1/services?from=now-1h&small=list").body)["services"]}
+        if done.returncode or not {*loads, "(short-lived)"} - set(by_push):
+            break
     tap.ok(done.returncode == 0, "record with --push ends well", done.stderr[-300:])
-    by_push = {s["service"]: s for s in json.loads(c.ask("GET", "/api/v1/services?from=now-1h&small=list").body)["services"]}
 answer, whole = services(port), services(port, small="list")
 used = {name: seconds - before[name] for name, seconds in now.items()}
 rows = {s["service"]: s for s in whole["services"]}
@@ -242,7 +250,9 @@ if LONG:
         time.sleep(1)
         others |= names_of_others(os.getpid())
     start_s, before = time.time(), costs()
-    time.sleep(60)
+    while time.time() < start_s + 60:
+        time.sleep(1)
+        others |= names_of_others(os.getpid())
     end_s, now = time.time(), costs()
     time.sleep(7)  # the minute's last window is stored
     judge_lines(services(port), f"{LONG:.0f} s")
