@@ -488,6 +488,7 @@ static bool add_base(struct call *call, struct flame *f)
 	find_made(call, &f->base, "base-snapshot", sample);
 	if (!add_up(call, &f->base, "base-snapshot", sample, &f->groups))
 		return false;
+	must(f->base.made);
 	if (!str_eq(buf_str(&f->base.made->unit), buf_str(&f->main.made->unit))) {
 		answer_error(call->rs, 409, "the base counts in \"" STR_FMT "\", not in \"" STR_FMT "\"",
 			     STR_ARG(buf_str(&f->base.made->unit)), STR_ARG(buf_str(&f->main.made->unit)));
