@@ -275,9 +275,13 @@ if not QUICK:
 # Wrong ones.
 
 
+def lines_of(done):
+    return [line for line in done.stderr.splitlines() if "the lock holds in this network namespace only" not in line]
+
+
 def refused(done, status, *said):
     """One line on stderr says why."""
-    lines = [line for line in done.stderr.splitlines() if "the lock holds in this network namespace only" not in line]
+    lines = lines_of(done)
     return done.returncode == status and len(lines) == 1 and all(text in lines[0] for text in said)
 
 
@@ -352,11 +356,67 @@ tap.ok(refused(run(link, "upload-file", "--file-path", path("wall"), "--token", 
 tap.ok(refused(run(link, "upload-file", "--file-path", path("wall"), "--token", "t", "--service-name", "s"), 1, "upload-file"), "upload-file: not there yet")
 
 
+def readme_lines():
+    """The command lines of gProfiler's READMEs, with -o for what cannot be sent yet. Those that go on are ended by a signal."""
+    folder = path("readme")
+    os.mkdir(folder)
+    os.symlink(os.path.abspath(HEARTH), os.path.join(folder, "gprofiler"))
+    files = ["--log-file", path("readme.log"), "--pid-file", path("readme.pid"), "-o", path("readme-out")]
+    sent = ["--token", "t", "--service-name", "s"]
+
+    def kept():
+        return {f for f in os.listdir(path("readme-out")) if f.startswith("profile_")} if os.path.isdir(path("readme-out")) else set()
+
+    for options in ([], ["--disable-pidns-check", "--perf-mode", "none"], ["--python-mode", "pyspy"], ["--python-mode", "pyperf"], ["--no-python"], ["--no-java"],
+                    ["--java-mode", "disabled"], ["--no-java-async-profiler-buildids"], ["--no-php"], ["--php-mode", "disabled"], ["--no-ruby"],
+                    ["--ruby-mode", "disabled"], ["--nodejs-mode", "none"], ["--perf-mode", "dwarf"], ["--perf-mode", "smart"], ["--perf-mode", "disabled"],
+                    ["--dont-send-logs"], ["--disable-metrics-collection", "--disable-metadata-collection"], ["--profiling-frequency", "15"]):
+        before = kept()
+        done = subprocess.run(["./gprofiler", "-u", *sent, "-d", "1", *files, *options], cwd=folder, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "TMPDIR": "/proc/self/cwd", "GPROFILER_DONT_SEND_LOGS": "1"})
+        tap.ok(done.returncode == 0 and len(kept() - before) == 2 and not lines_of(done), f"gprofiler -u {' '.join(options)}", done.stdout[-300:] + done.stderr)
+    before = kept()
+    subprocess.run(["sh", "-c", f"setsid ./gprofiler -cu --token=\"t\" --service-name=\"s\" {' '.join(files)} -d 2 > /dev/null 2>&1 &"], cwd=folder, timeout=30)
+    end = time.monotonic() + 30
+    while time.monotonic() < end and len(kept() - before) < 4:
+        time.sleep(0.2)
+    with open(path("readme.pid")) as f:
+        pid = int(f.read())
+    with open(f"/proc/{pid}/cmdline") as f:
+        words_of = f.read().split("\0")
+    tap.ok(words_of[:2] == ["./gprofiler", "-cu"] and len(kept() - before) >= 4, "setsid gprofiler -cu ... &: it goes on in the background", words_of[:3])
+    os.kill(pid, signal.SIGTERM)
+    while time.monotonic() < end + 30 and os.path.exists(f"/proc/{pid}"):
+        time.sleep(0.2)
+    tap.ok(not os.path.exists(f"/proc/{pid}") and len(kept() - before) % 2 == 0, "and ends with both files of its last cycle", sorted(kept() - before))
+
+
 def resident(pid):
     """KiB in all, and of them those that no file backs."""
     with open(f"/proc/{pid}/status") as f:
         words_of = dict(line.split()[:2] for line in f if line.startswith(("VmRSS", "RssAnon")))
     return int(words_of["VmRSS:"]), int(words_of["RssAnon:"])
+
+
+def ten_thousand():
+    """So many processes stand about: it starts soon, the load is in the file, and memory is bounded."""
+    sleepers = [subprocess.Popen(["sleep", "600"]) for _ in range(10000)]
+    begin = time.monotonic()
+    process = start(*words("crowd", "-c", "-d", "5", "-f", "49", "--no-flamegraph"), stdout=subprocess.PIPE, text=True)
+    most = 0
+    while time.monotonic() < begin + 40 and not (os.path.isdir(path("crowd")) and len(profiles("crowd")) >= 3):
+        time.sleep(0.1)
+        most = max(most, resident(process.pid)[1])
+    took = time.monotonic() - begin
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    counts = [frames("crowd", file)[0].get("spin", 0) for file in profiles("crowd")]
+    tap.ok(process.returncode == 0 and len(counts) >= 3 and all(counts[:3]), "10,000 processes: cycles of 5 s with the load in them", (took, counts, said[-300:]))
+    tap.ok(took < 15 + 10 and most < 300 * 1024, "begun soon, in bounded memory", f"three cycles after {took:.1f} s, at most {most} KiB anonymous")
+    for sleeper in sleepers:
+        sleeper.kill()
+    for sleeper in sleepers:
+        sleeper.wait()
 
 
 def ten_minutes():
@@ -382,7 +442,10 @@ def ten_minutes():
         load.kill()
 
 
+if not QUICK:
+    readme_lines()
 if not QUICK and not SAMPLED:
+    ten_thousand()
     ten_minutes()
 spin.kill()
 tap.finish()

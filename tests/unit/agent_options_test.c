@@ -230,6 +230,7 @@ static const struct {
 	{ "java-async-profiler-mcache", "255", "256" },
 	{ "java-collect-spark-app-name-as-appid", NULL, NULL },
 	{ "java-async-profiler-no-report-meminfo", NULL, NULL },
+	{ "no-java-async-profiler-buildids", NULL, NULL },
 	{ "java-collect-jvm-flags", "all", NULL },
 	{ "java-full-hserr", NULL, NULL },
 	{ "java-include-method-modifiers", NULL, NULL },
