@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 
-from support import HEARTH, QUICK, SAMPLED, TICK, Tap, need, path, run, start, workload
+from support import HEARTH, HERE, QUICK, SAMPLED, TICK, Tap, need, path, run, start, workload
 
 tap = Tap("agent")
 need(tap)
@@ -391,6 +391,23 @@ def readme_lines():
     tap.ok(not os.path.exists(f"/proc/{pid}") and len(kept() - before) % 2 == 0, "and ends with both files of its last cycle", sorted(kept() - before))
 
 
+def clock_set_back():
+    """Cycles go on as they were: each has its file, the link goes to the one that was written last."""
+    clock = path("clock.so")
+    built = run("cc", "-shared", "-fPIC", "-O2", "-o", clock, os.path.join(os.path.dirname(HERE), "bench/shift_clock.c"), "-ldl")
+    process = start(*words("back", "-c", "-d", "1", "--no-flamegraph"), stdout=subprocess.PIPE, text=True,
+                    env={**os.environ, "LD_PRELOAD": clock, "SHIFT_CLOCK_S": "-7200", "SHIFT_CLOCK_AFTER_S": "4"})
+    time.sleep(8.5)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    cols = profiles("back")
+    saved = [line.rpartition("/")[2] for line in out.splitlines() if "Saved collapsed stacks to" in line]
+    tap.ok(built.returncode == 0 and process.returncode == 0 and len(cols) == len(saved) >= 7, "a clock that is set back by two hours: no cycle is lost", (cols, built.stderr))
+    hours = sorted({name[19:21] for name in cols})
+    tap.ok(len(hours) >= 2 and min(cols) != cols[-1] == max(saved) != saved[-1] == os.readlink(os.path.join(path("back"), "last_profile.col")), "the link goes to the newest", saved)
+    tap.ok(all(frames("back", name)[0] for name in cols[:-1]), "none is empty")
+
+
 def resident(pid):
     """KiB in all, and of them those that no file backs."""
     with open(f"/proc/{pid}/status") as f:
@@ -444,6 +461,7 @@ def ten_minutes():
 
 if not QUICK:
     readme_lines()
+    clock_set_back()
 if not QUICK and not SAMPLED:
     ten_thousand()
     ten_minutes()
