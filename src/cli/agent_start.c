@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "sampler/probe.h"
 
 #define LOCK_NAME "\0\0gprofiler_lock" /* gProfiler's helper puts another NUL before the one of an abstract name */
 
@@ -33,15 +34,6 @@ static int say(const char *text)
 {
 	log_text(str_of(text), true);
 	return EXIT_FAILED;
-}
-
-/* There the kernel's own threads have the first numbers. */
-static bool is_first_pid_namespace(const char *host_root)
-{
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), comm = BUF_INIT(KIB(1));
-
-	buf_addf(&path, "%s/proc/2/comm", host_root);
-	return io_read_file(buf_cstr(&path), &comm) == 0 && str_eq(str_trim(buf_str(&comm)), STR("kthreadd"));
 }
 
 static int bind_lock(void)
@@ -92,7 +84,7 @@ int agent_start_check(const struct agent_options *o, int *lock)
 		return say(SAY_NO_ROOT);
 	if (o->rootless && is_root)
 		return say(SAY_ROOTLESS_ROOT);
-	if (!o->without_pidns_check && !is_first_pid_namespace(o->session.host_root))
+	if (!o->without_pidns_check && !probe_pid_namespace(o->session.host_root))
 		return say(SAY_PID_NAMESPACE);
 	*lock = is_root ? take_lock(o->session.host_root) : bind_lock();
 	if (*lock == -EADDRINUSE)

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 
 #include "base/io.h"
+#include "sampler/probe.h"
 
 static uint64_t effective_rights(void)
 {
@@ -55,7 +56,10 @@ const struct sampler *profile_sampler(const struct command *c, const struct samp
 
 	if (r == 0)
 		return bpf;
-	add_missing(&rights);
+	if (probe_pid_namespace(sampling->host_root))
+		add_missing(&rights);
+	else
+		buf_adds(&rights, buf_str(&why));
 	buf_clear(&why);
 	if (perf->probe(sampling, &why) == 0) {
 		command_fail(c, "without BPF, by perf's own rings: " STR_FMT, STR_ARG(buf_str(&rights)));

@@ -129,8 +129,14 @@ int bpf_probe_perf_event(void)
 int bpf_probe_kernel(const struct sampler_config *cfg, struct buf *why)
 {
 	struct probe_kernel k;
-	int r = probe_kernel_running(cfg->host_root, &k);
+	int r;
 
+	if (!probe_pid_namespace(cfg->host_root)) {
+		buf_adds(why, STR("this pid namespace has its own numbers for processes, and BPF programs see the "
+				  "machine's: run it with --pid=host"));
+		return -ENOTSUP;
+	}
+	r = probe_kernel_running(cfg->host_root, &k);
 	if (r < 0)
 		return 0; /* unknown names: the trials decide */
 	r = probe_kernel_verdict(&k);

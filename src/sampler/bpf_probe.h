@@ -12,7 +12,8 @@ int bpf_probe_find_vma(void);        /* 1: bpf_find_vma says what is mapped at a
 int bpf_probe_sparse_hash(void);     /* 1: a tick may use a hash map that is allocated as it fills; 0: before 6.1 */
 int bpf_probe_perf_event(void);      /* cpu-clock for all tasks of a CPU: 0 or -errno */
 
-/** bpf_probe_kernel - is it new enough and not one that freezes? Return: 0, or -ENOTSUP and @why. */
+/** bpf_probe_kernel - is it new enough, not one that freezes, and do its processes have our numbers? Return: 0, or
+ * -ENOTSUP and @why. */
 int bpf_probe_kernel(const struct sampler_config *cfg, struct buf *why) warn_unused;
 
 /** bpf_probe_all - what sampler->probe() answers; a millisecond. Return: 0, -EPERM or -ENOTSUP with @why. */

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@
 #include "base/io.h"
 #include "sampler/bpf_load.h"
 #include "sampler/bpf_probe.h"
+
+#define FIRST_PID_NAMESPACE 0xeffffffcu /* its inode, PROC_PID_INIT_INO */
 
 struct probe {
 	const struct probe_config *cfg;
@@ -296,6 +299,27 @@ static void probe_other_processes(struct probe *p)
 }
 
 /* Through /proc/PID/map_files a deleted or replaced library can still be read. */
+bool probe_pid_namespace(const char *host_root)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), comm = BUF_INIT(KIB(1));
+	struct stat st;
+
+	if (!host_root || !*host_root)
+		return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == FIRST_PID_NAMESPACE;
+	buf_addf(&path, "%s/proc/2/comm", host_root); /* the kernel's own threads have the first numbers */
+	return io_read_file(buf_cstr(&path), &comm) == 0 && str_eq(str_trim(buf_str(&comm)), STR("kthreadd"));
+}
+
+static void probe_namespace(struct probe *p)
+{
+	const bool first = probe_pid_namespace(p->root);
+	struct probe_fact *f = fact(p, "pid-namespace", PROBE_NEED_DETAIL, first);
+
+	value(f, "%s", first ? "the machine's" : "its own: only its processes are seen, and without BPF");
+	if (!first)
+		remedy(f, "run it in the machine's: docker run --pid=host, or hostPID: true in the Pod");
+}
+
 static void probe_mapped_files(struct probe *p)
 {
 	scoped(buf_release) struct buf maps = BUF_INIT(MIB(1)), path = BUF_INIT(256);
@@ -366,6 +390,7 @@ size_t probe_run(const struct probe_config *cfg, struct probe_fact *out)
 	probe_kernel_symbols(&p);
 	probe_number(&p, "kptr-restrict", "/proc/sys/kernel/kptr_restrict");
 	probe_other_processes(&p);
+	probe_namespace(&p);
 	probe_mapped_files(&p);
 	probe_lockdown(&p);
 	probe_memlock(&p);

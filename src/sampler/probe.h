@@ -40,8 +40,8 @@ struct probe_config {
  * @out: room for PROBE_FACT_MAX facts
  *
  * Facts, in this order: kernel, perf-events, bpf, ring-buffer, btf, process-events, kernel-mode-registers,
- * new-mappings, perf-event-paranoid, kernel-symbols, kptr-restrict, other-processes, mapped-files, lockdown, memlock,
- * tracefs. Return: number of facts.
+ * new-mappings, perf-event-paranoid, kernel-symbols, kptr-restrict, other-processes, pid-namespace, mapped-files,
+ * lockdown, memlock, tracefs. Return: number of facts.
  */
 size_t probe_run(const struct probe_config *cfg, struct probe_fact *out);
 
@@ -71,3 +71,12 @@ int probe_kernel_verdict(const struct probe_kernel *kernel);
 
 /** probe_kernel_running - of this machine. Return: 0 or -EBADMSG. */
 int probe_kernel_running(const char *host_root, struct probe_kernel *out) warn_unused;
+
+/**
+ * probe_pid_namespace - are the numbers of the processes in @host_root/proc those that BPF programs see?
+ *
+ * In a pid namespace of a container's own they are not: a program in the kernel sees the machine's numbers, and here
+ * the same numbers are other processes. Source: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h. Return: yes,
+ * also where it cannot be known.
+ */
+bool probe_pid_namespace(const char *host_root);

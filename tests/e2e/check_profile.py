@@ -204,6 +204,24 @@ def check_filters(load):
     pinned.kill()
 
 
+def check_namespace():
+    """In a pid namespace of its own, as in a container: its numbers are meant, and nothing else is seen."""
+    script = f"""{workload('spin')} 30 & load=$!; sleep 0.5; echo $load
+{HEARTH} profile -p $load 2; {HEARTH} profile -f 2 > {path('apart.folded')} 2> {path('apart.err')}; {HEARTH} doctor > {path('apart.doctor')}; kill $load"""
+    done = run("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, timeout=60)
+    pid, _, report = done.stdout.partition("\n")
+    _, rows = blocks(report)
+    tap.ok(rows and {(r[1], r[2]) for r in rows} == {("spin", int(pid))} and count_of(rows) > 20 and any("spin_work" in line for r in rows for line in r[0]),
+           "in a pid namespace -p is one of its processes", ({(r[1], r[2]) for r in rows}, count_of(rows)))
+    with open(path("apart.folded")) as f, open(path("apart.err")) as said, open(path("apart.doctor")) as told:
+        rows = folded(f.read())
+        tap.ok(rows and {r[0] for r in rows} <= {"spin", "hearth", "sh"} and any("spin_work" in r[1] for r in rows), "other namespaces are not seen", {r[0] for r in rows})
+        tap.ok("by perf's own rings: this pid namespace" in said.read(), "which is said")
+        tap.ok(any(line.split()[:2] == ["missing", "pid-namespace"] and "its own" in line for line in told), "by hearth doctor, too")
+    done = run("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", HEARTH, "record", "--sampler", "bpf", "-d", "1", "-o", path("apart.col"))
+    tap.ok(done.returncode == 77 and len(done.stderr.splitlines()) == 1 and "--pid=host" in done.stderr, "record --sampler bpf is refused there", done.stderr)
+
+
 def check_idle():
     rows = folded(ours("-f", "-I", "-F", "199").stdout)
     idle = sum(n for comm, _, n in rows if comm.startswith("swapper/"))
@@ -540,6 +558,7 @@ check_maps(tree)
 tree.kill()
 check_unwind()
 check_hostile()
+check_namespace()
 check_idle()
 check_beside()
 check_examples()
