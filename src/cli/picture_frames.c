@@ -137,7 +137,9 @@ static int take_samples(struct picture_frames *f, const struct window *w, uint64
 
 static int draw(struct picture_frames *f)
 {
-	const struct render_png_config cfg = { .width = f->config.width, .height = f->config.height };
+	const struct render_png_config cfg = { .width = f->config.width,
+					       .height = f->config.height,
+					       .shimmer = f->config.shimmer ? f->made + 1 : 0 };
 	const struct frame_style style = { 0 };
 	struct tree tree = { 0 };
 	int r = tree_from_model(&f->sum, model_count_value(&f->sum), 1, &style, &tree);

@@ -13,6 +13,7 @@ struct picture_frames_config {
 	uint64_t rate;       /* a second */
 	uint64_t max;        /* pictures; 0: any number */
 	uint32_t width, height;
+	bool shimmer; /* colours that move, as go-profile's */
 };
 
 /** picture_frames_check - does @pattern have exactly one %d, %4d or %04d? Return: 0 or -EINVAL. */

@@ -40,7 +40,7 @@ static int complain(const struct command *c, const char *what)
 
 static int open_pictures(const struct command *c, const struct profile_live_options *o, struct profile_live *l)
 {
-	struct picture_frames_config config = { .pattern = o->pattern };
+	struct picture_frames_config config = { .pattern = o->pattern, .shimmer = o->shimmer };
 
 	if (!render_png_possible())
 		return command_fail(c, "-E: this build has no pictures: it was made without cairo");
@@ -100,7 +100,9 @@ static int start_server(const struct command *c, const struct profile_server_con
 
 static int open_stream(const struct command *c, const struct profile_live_options *o, struct profile_live *l)
 {
-	struct profile_server_config config = { .path = o->path, .host = o->addr, .user = o->user };
+	struct profile_server_config config = {
+		.path = o->path, .host = o->addr, .user = o->user, .shimmer = o->shimmer
+	};
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	uint64_t port;
 	int e = check_path(c, o->path);

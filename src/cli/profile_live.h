@@ -7,7 +7,7 @@
 #include "model/window.h"
 
 struct profile_live_options { /* a member of the command's configuration */
-	bool pictures, stream;
+	bool pictures, stream, shimmer;
 	const char *pattern, *path, *port, *addr, *rate, *size, *max, *user;
 };
 
@@ -69,6 +69,8 @@ struct profile_live_options { /* a member of the command's configuration */
 			{ "frames-max",   0,                                                                    \
 			  OPT_TEXT,       .at = offsetof(config, member.max),                                   \
 			  .arg = "COUNT", .help = "write no more than these (default: all)" },                  \
+			{ "shimmer", 0, OPT_FLAG, .at = offsetof(config, member.shimmer),                       \
+			  .help = "colours of pictures move, as go-profile's do" },                             \
 			{ 0 },                                                                                  \
 	}
 /* clang-format on */

@@ -101,9 +101,11 @@ static int sum_all(struct server *s, struct window *out)
 	return store_memory.sum(s->state, &all, out, &info);
 }
 
-static int draw(struct server *s, struct buf *out)
+static int draw(struct server *s, uint64_t number, struct buf *out)
 {
-	const struct render_png_config cfg = { .width = s->config->width, .height = s->config->height };
+	const struct render_png_config cfg = { .width = s->config->width,
+					       .height = s->config->height,
+					       .shimmer = s->config->shimmer ? number : 0 };
 	const struct frame_style style = { 0 };
 	scoped(window_release) struct window w = { 0 };
 	struct tree tree = { 0 };
@@ -130,7 +132,7 @@ static int refresh(struct server *s)
 		return 0;
 	s->is_drawing = true;
 	(void)pthread_mutex_unlock(&s->lock);
-	r = draw(s, &fresh);
+	r = draw(s, windows + 1, &fresh);
 	(void)pthread_mutex_lock(&s->lock);
 	s->is_drawing = false;
 	if (r == 0) {

@@ -11,6 +11,7 @@ struct profile_server_config {
 	int ready_fd;  /* gets a line once requests are taken; ended without one: it failed, and has said why */
 	const char *path, *host, *user;
 	uint32_t width, height; /* of pictures */
+	bool shimmer;           /* their colours move */
 };
 
 /** profile_server_run - in a child, while it has one thread. Return: EXIT_DONE or EXIT_FAILED. */

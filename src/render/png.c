@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "render/page_colour.h"
+#include "render/svg_colour.h"
 
 /* Pixels, as go-profile has them. */
 #define BAR 16 /* with one of ground above it */
@@ -91,10 +92,23 @@ static void draw_label(struct picture *p, struct str name, double x, double y, d
 	cairo_show_text(p->cr, buf_cstr(&label));
 }
 
+/* Half of it is the frame's own hot colour, half is of a gradient from bar to bar that goes on by a tenth with each
+ * picture. Source: what go-profile's pictures show. */
+static struct page_colour moving_colour(const struct picture *p, uint32_t node)
+{
+	const struct svg_colour own = svg_colour_of(SVG_HOT, false, tree_frame_text(p->t, p->t->frame[node]));
+	const uint64_t tenths = (p->cfg->shimmer + p->t->level[node]) % 20;
+	const uint64_t at = tenths < 10 ? tenths : 20 - tenths; /* there and back again */
+
+	return (struct page_colour){ (uint8_t)((own.red + 205 + 5 * at) / 2), (uint8_t)((own.green + 23 * at) / 2),
+				     (uint8_t)((own.blue + 5 * at) / 2) };
+}
+
 static void draw_bar(struct picture *p, uint32_t node, double x, double width)
 {
 	const struct tree *t = p->t;
-	const struct page_colour c = page_colours_of(p->colours, t, t->frame[node]);
+	const struct page_colour c =
+		p->cfg->shimmer ? moving_colour(p, node) : page_colours_of(p->colours, t, t->frame[node]);
 	const double y = (double)p->cfg->height - BOTTOM - BAR * ((double)t->level[node] + 1);
 
 	if (y < TOP)

@@ -55,6 +55,9 @@ try:
            "--container with a name that nothing has: an error", f"{done.returncode} {done.stderr.strip()}")
     record(tap, 2, "-q", "--container-socket", path("no.sock"), "--container", identity[:12], "-o", path("by_id.pb.gz"))
     tap.ok(total(Profile(path("by_id.pb.gz")).samples) > 50, "--container with an id needs no engine")
+    done = hearth("profile", "-f", "--container", identity[:12], 2)
+    names = {l.split(";")[0] for l in done.stdout.splitlines()}
+    tap.ok(done.returncode == 0 and names == {"spin"}, "hearth profile --container ID takes nothing else", (names, done.stderr))
     record(tap, 2, "-q", "--container-socket", path("no.sock"), "-o", path("mute.col"))
     own = [l.split(";")[1] for l in open(path("mute.col")).read().split("\n")[1:] if l.split(";")[2:3] == ["spin"]]
     tap.ok(own and set(own) == {identity[:12]}, "the short id when the engine does not answer", sorted(set(own)))

@@ -124,6 +124,9 @@ tap.ok(done.returncode == 0 and sorted(mine) == sorted(f"{i}-of.png" for i in ra
        "size, number and names are as asked for", mine)
 where, done, names = frames("--frame-rate", "30", seconds=3)
 tap.ok(done.returncode == 0 and 85 <= len(names) <= 91, "thirty a second", f"{len(names)} {done.stderr.strip()}")
+where, done, names = frames("--frame-rate", "10", "--shimmer", seconds=2)
+last = [open(os.path.join(where, "frames", n), "rb").read() for n in names[-5:]]
+tap.ok(done.returncode == 0 and len(last) == 5 and len(set(last)) == 5, "--shimmer: colours move from picture to picture", (done.stderr, len(set(last))))
 for options, words in ((["-g", "x.png"], "-g"), (["-g", "%d%d.png"], "-g"), (["-g", "%s.png"], "-g"), (["-g", "%5"], "-g"), (["--frame-rate", "0"], "--frame-rate"),
                        (["--frame-rate", "x"], "--frame-rate"), (["--frame-size", "10x10"], "--frame-size"), (["--frames-max", "0"], "--frames-max")):
     _, done, names = frames(*options, seconds=1)

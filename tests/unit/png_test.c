@@ -51,6 +51,28 @@ static void odd_trees_are_drawn(void **state)
 	tree_release(&trees[1]);
 }
 
+/* go-profile's colours move: from picture to picture, and come back after twenty. */
+static void colours_move_when_they_shall(void **state)
+{
+	struct tree t = { 0 };
+	struct buf pictures[3] = { BUF_INIT(MIB(64)), BUF_INIT(MIB(64)), BUF_INIT(MIB(64)) };
+
+	(void)state;
+	if (!render_png_possible())
+		skip();
+	tree_of(odd_names, &t);
+	for (size_t i = 0; i < ARRAY_SIZE(pictures); i++) {
+		const struct render_png_config cfg = { .width = 640, .height = 480, .shimmer = i < 2 ? 1 + i : 21 };
+
+		assert_int_equal(render_png(&t, &cfg, &pictures[i]), 0);
+	}
+	assert_false(str_eq(buf_str(&pictures[0]), buf_str(&pictures[1])));
+	assert_true(str_eq(buf_str(&pictures[0]), buf_str(&pictures[2])));
+	for (size_t i = 0; i < ARRAY_SIZE(pictures); i++)
+		buf_release(&pictures[i]);
+	tree_release(&t);
+}
+
 static void a_small_buffer_is_said(void **state)
 {
 	const struct render_png_config cfg = { .width = 640, .height = 480 };
@@ -109,9 +131,8 @@ static void memory_may_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(odd_trees_are_drawn),
-		cmocka_unit_test(a_small_buffer_is_said),
-		cmocka_unit_test(reports_are_added_up),
+		cmocka_unit_test(odd_trees_are_drawn),    cmocka_unit_test(colours_move_when_they_shall),
+		cmocka_unit_test(a_small_buffer_is_said), cmocka_unit_test(reports_are_added_up),
 		cmocka_unit_test(memory_may_fail),
 	};
 
