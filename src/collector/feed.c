@@ -123,7 +123,7 @@ static void store_frame(struct feed *f)
 	else
 		r = r ? r : window_split(&w, store_part, &s);
 	metrics_add(f->collector->metrics, COLLECTOR_PROFILES_STORED, s.stored);
-	live_changed(f->collector->live);
+	live_changed(f->collector->live, w.start_ns, &w);
 	if (f->config->stored)
 		f->config->stored(f->config->ctx);
 	if (r < 0)

@@ -14,6 +14,8 @@
 #define WINDOW_MIN_NS NSEC_PER_SEC
 #define WINDOW_MAX_NS (3600 * NSEC_PER_SEC)
 #define PAYLOAD_MAX HTTP_PIECE_MAX
+#define LATE_MAX_NS (2 * NSEC_PER_SEC) /* after a window's end; what comes later is history and moves nothing */
+#define LATE_TURN 30                   /* ticks that the largest is remembered for, and once more */
 #define SERVICES_SHOWN "100"
 
 /* What one or more streams show: equal queries have equal answers. */
@@ -43,7 +45,10 @@ struct live {
 	struct feed_of *feeds;
 	size_t stream_count;
 	_Atomic uint64_t changes;
-	uint64_t seen_changes;
+	/* How long after its begin a window is here: the largest of now and of the turn before. */
+	_Atomic uint64_t behind_ns, behind_before_ns;
+	_Atomic uint64_t visible_ns; /* when the newest profile comes into the range, of the monotonic clock */
+	uint64_t seen_changes, ticks;
 };
 
 int live_new(struct collector *c, struct live **out)
@@ -66,14 +71,40 @@ void live_free(struct live *l)
 	free(l);
 }
 
-void live_changed(struct live *l)
-{
-	atomic_fetch_add(&l->changes, 1);
-}
-
 static uint64_t now_ns(void)
 {
 	return clock_monotonic_ns(&clock_system);
+}
+
+static uint64_t behind_of(const struct live *l)
+{
+	return MAX(atomic_load(&l->behind_ns), atomic_load(&l->behind_before_ns));
+}
+
+void live_changed(struct live *l, uint64_t created_ns, const struct window *w)
+{
+	const uint64_t wall_ns = clock_wall_ns(l->collector->config.clock);
+	const uint64_t late_ns = wall_ns - MIN(created_ns, wall_ns);
+	const uint64_t most_ns = (w && w->model ? window_duration_ns(w) : 0) + LATE_MAX_NS;
+	const uint64_t behind_ns = late_ns <= most_ns ? late_ns : 0;
+	uint64_t before_ns = atomic_load(&l->behind_ns);
+
+	while (before_ns < behind_ns && !atomic_compare_exchange_weak(&l->behind_ns, &before_ns, behind_ns))
+		;
+	atomic_store(&l->visible_ns, now_ns() + behind_of(l) - MIN(behind_ns, behind_of(l)));
+	atomic_fetch_add(&l->changes, 1);
+}
+
+/* Has something come into the range since it was computed? Where much is stored there is always something that is not
+ * in it yet: once a second it does not matter. */
+static bool has_news(const struct live *l, const struct feed_of *f)
+{
+	const uint64_t visible_ns = atomic_load(&l->visible_ns), now = now_ns();
+	const bool has_changed = f->changes != atomic_load(&l->changes);
+
+	if (now < visible_ns)
+		return has_changed && now - f->computed_ns > NSEC_PER_SEC;
+	return has_changed || f->computed_ns < visible_ns;
 }
 
 /* live->lock is held. */
@@ -81,8 +112,7 @@ static bool is_due(const struct live *l, const struct live_stream *s, uint64_t n
 {
 	const struct feed_of *f = s->feed;
 
-	return s->sent_seq != f->seq || f->changes != atomic_load(&l->changes) || now - f->computed_ns > FRESH_NS ||
-	       now - s->sent_ns > BEAT_NS;
+	return s->sent_seq != f->seq || has_news(l, f) || now - f->computed_ns > FRESH_NS || now - s->sent_ns > BEAT_NS;
 }
 
 void live_tick(struct live *l)
@@ -90,6 +120,8 @@ void live_tick(struct live *l)
 	uint64_t now = now_ns();
 
 	(void)pthread_mutex_lock(&l->lock);
+	if (++l->ticks % LATE_TURN == 0)
+		atomic_store(&l->behind_before_ns, atomic_exchange(&l->behind_ns, 0));
 	for (struct live_stream *s = l->streams; s; s = s->next)
 		if (is_due(l, s, now))
 			http_stream_wake(s->rq);
@@ -161,12 +193,32 @@ static bool is_since_start(const struct collector *c, struct str window)
 	return c->config.live_only && str_eq(window, STR("start"));
 }
 
+/* A profile has the time of its window's begin, and is here after its end: the range ends as long ago as that takes, so
+ * that "the last 10 s" are the last 10 s that can be here, without a gap, also of windows of 10 s. */
+static void set_range(const struct live_stream *s, struct call *call, struct buf *from, struct buf *to)
+{
+	const struct live *l = s->live;
+	const uint64_t to_ns = call->now_ns - MIN(behind_of(l), call->now_ns);
+	uint64_t span_ns = 0;
+
+	if (is_since_start(call->collector, window_of(&call->query))) {
+		buf_addu64(from, call->collector->started_ns);
+		buf_adds(to, STR("now"));
+	} else {
+		ignore(opt_parse_duration(window_of(&call->query), &span_ns)); /* check() has refused others */
+		buf_addu64(from, to_ns - MIN(span_ns, to_ns) + 1);
+		buf_addu64(to, to_ns);
+	}
+	set_param(&call->query, STR("from"), buf_str(from));
+	set_param(&call->query, STR("to"), buf_str(to));
+}
+
 /* Return: 0 and the answer in @rs, or -errno. */
 static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
 {
 	struct http_request rq = *s->rq;
 	struct call call = { .collector = s->live->collector, .rq = &rq, .rs = rs };
-	scoped(buf_release) struct buf from = BUF_INIT(KIB(1));
+	scoped(buf_release) struct buf from = BUF_INIT(KIB(1)), to = BUF_INIT(KIB(1));
 	int r = http_query_parse(rq.query, &call.query);
 
 	if (r < 0)
@@ -174,12 +226,7 @@ static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
 	rq.received_ns = now_ns(); /* what the time of a query counts from */
 	rq.body = STR("");
 	call.now_ns = clock_wall_ns(call.collector->config.clock);
-	if (is_since_start(call.collector, window_of(&call.query)))
-		buf_addf(&from, "%" PRIu64, call.collector->started_ns);
-	else
-		buf_addf(&from, "-" STR_FMT, STR_ARG(str_first(window_of(&call.query), 64)));
-	set_param(&call.query, STR("from"), buf_str(&from));
-	set_param(&call.query, STR("to"), STR("now"));
+	set_range(s, &call, &from, &to);
 	set_param(&call.query, STR("format"), STR("bin"));
 	set_param(&call.query, STR("points"), STR("1"));
 	set_param(&call.query, STR("limit"), STR(SERVICES_SHOWN));
@@ -275,7 +322,7 @@ static bool is_stale(const struct live *l, const struct feed_of *f)
 
 	if (f->computing)
 		return false;
-	return !f->seq || age > FRESH_NS || (f->changes != atomic_load(&l->changes) && age > NSEC_PER_SEC / 2);
+	return !f->seq || age > FRESH_NS || (has_news(l, f) && age > NSEC_PER_SEC / 2);
 }
 
 /* The stream */

@@ -3,12 +3,15 @@
  * computation; each has a stream of net/http_server.h, and no thread. */
 #pragma once
 
+#include "model/window.h"
+
 struct collector;
 struct live;
 
 int live_new(struct collector *c, struct live **out);
 void live_free(struct live *l); /* NULL is fine; there are no streams any more */
-/** live_changed - something was stored. Any thread; takes no lock. */
-void live_changed(struct live *l);
+/** live_changed - a profile was stored. @w: its window, or NULL where only its bytes are known. Any thread; takes no
+ * lock. */
+void live_changed(struct live *l, uint64_t created_ns, const struct window *w);
 /** live_tick - to be called about once a second: wakes streams that may have something to say. */
 void live_tick(struct live *l);

@@ -319,7 +319,7 @@ bool receive_store(struct call *call, struct received *in, struct store_upload *
 	}
 	if (r >= 0) {
 		metrics_add(m, r == 1 ? COLLECTOR_PROFILES_REPEATED : COLLECTOR_PROFILES_STORED, 1);
-		live_changed(call->collector->live);
+		live_changed(call->collector->live, upload->created_ns, &in->window);
 		return true;
 	}
 	if (r == -E2BIG)
