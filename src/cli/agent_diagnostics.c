@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "proc/container.h"
 
 #define PROCESSES_MAX 2000 /* lines; the queue of the log has room for some thousand */
 #define KERNEL_LINES 100
@@ -16,10 +17,18 @@
 
 static void log_process(const char *host_root, const char *pid)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), comm = BUF_INIT(KIB(1));
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(8)), comm = BUF_INIT(KIB(1)), cgroup = BUF_INIT(KIB(64));
+	char container[CONTAINER_ID_SIZE + 1];
 
 	buf_addf(&path, "%s/proc/%s/comm", host_root, pid);
-	if (io_read_file(buf_cstr(&path), &comm) == 0) /* otherwise it has ended */
+	if (io_read_file(buf_cstr(&path), &comm) < 0)
+		return; /* it has ended */
+	buf_clear(&path);
+	buf_addf(&path, "%s/proc/%s/cgroup", host_root, pid);
+	if (io_read_file(buf_cstr(&path), &cgroup) == 0 && container_id_parse(buf_str(&cgroup), container))
+		log_debug("process", LOG_CSTR("pid", pid), LOG_STR("comm", str_trim(buf_str(&comm))),
+			  LOG_CSTR("container", container));
+	else
 		log_debug("process", LOG_CSTR("pid", pid), LOG_STR("comm", str_trim(buf_str(&comm))));
 }
 

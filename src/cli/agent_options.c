@@ -334,6 +334,12 @@ static bool is_nothing_left(const struct session_options *s)
 	return unwind_options_only_runtime(&s->unwind);
 }
 
+/* gProfiler looks only whether the variable is there. Source: gprofiler/main.py, --dont-send-logs. */
+static void apply_variables(struct agent_options *o)
+{
+	o->without_log_upload |= getenv("GPROFILER_DONT_SEND_LOGS") != NULL;
+}
+
 /* Fargate lets nobody sample the system, and containers see their own processes only. */
 static void apply_fargate(struct agent_options *o)
 {
@@ -380,6 +386,7 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 		return e;
 	if (o->mode == AGENT_MODE_ALLOCATION)
 		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
+	apply_variables(o);
 	apply_fargate(o);
 	if (o->mode == AGENT_MODE_NONE || is_nothing_left(&o->session))
 		return command_fail(c, "all profilers are disabled");
@@ -418,6 +425,11 @@ void agent_options_warn(const struct agent_options *o)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
 	if (o->perf.hw_events_file)
 		log_warn("--hw-events-file is not read: give --perf-event rHEX, or an event of /sys/bus/event_source");
+	if (o->unused.flag[7])
+		log_warn("--enable-hw-metrics-collection: hardware metrics are not collected, hwmetrics is null");
+	if (o->perf.use_cgroups)
+		log_warn(
+			"--perf-use-cgroups has no meaning: all processes are sampled and have their container's name");
 	if (o->upload)
 		log_warn("--upload-results: nothing is sent yet, files are written");
 	warn_deprecated("--spark-sample-period", o->unused.number[6] != SPARK_SAMPLE_PERIOD, "1.42.0");
