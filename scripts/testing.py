@@ -14,17 +14,20 @@ import time
 from parts import ROOT
 
 CMOCKA = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED|ERROR)\s+\] (\S+)$")
+FAILURES_SHOWN, FAILURE_CHARACTERS = 20, 400
 TAP = re.compile(r"^( *)(not )?ok\b[ \d]*(?:- )?(.*)$")
 
 
 class Counts:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.failures = []  # their lines
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.failures += other.failures
         return self
 
     def add_line(self, line):
@@ -34,6 +37,7 @@ class Counts:
             return
         if found[2]:
             self.failed += 1
+            self.failures.append(line.strip())
         elif "# SKIP" in line:
             self.skipped += 1
         else:
@@ -110,9 +114,10 @@ def plain(name, command, environment=None):
     say(f"== {name}")
     counts = Counts()
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(environment or {})})
-    counts.add_line("not ok" if done.returncode else "ok")
+    line = f"not ok {name}: ended with status {done.returncode}" if done.returncode else "ok"
+    counts.add_line(line)
     if done.returncode:
-        say(f"not ok {name}: ended with status {done.returncode}")
+        say(line)
     return counts
 
 
@@ -132,8 +137,9 @@ def build(name, row):
     say(f"== build {name} in {row['folder']}")
     if configure(row["folder"], row["options"], row.get("environment", {})):
         return plain(f"build {name}", ["ninja", "-C", row["folder"], "--quiet"])
-    say(f"not ok build {name} is configured")
-    counts.add_line("not ok")
+    line = f"not ok build {name} is configured"
+    say(line)
+    counts.add_line(line)
     return counts
 
 
@@ -210,6 +216,8 @@ class Watch:
 
 
 def closing_line(counts):
-    """Return: the exit status."""
+    """What failed once more, for readers of the end alone, and the sums. Return: the exit status."""
+    for line in counts.failures[:FAILURES_SHOWN]:
+        say(line[:FAILURE_CHARACTERS])
     say(f"\n{counts}")
     return 1 if counts.failed else 0
