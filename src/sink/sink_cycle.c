@@ -13,6 +13,7 @@
 
 #define FILE_MAX_BYTES GIB(2)
 #define KINDS 2
+#define SAME_SECOND_MAX 100 /* then the last one is written over */
 
 /* fresh: the file's name while it is written. */
 static const struct kind {
@@ -72,9 +73,17 @@ static int cycle_open(const struct sink_config *cfg, struct buf *why, struct sin
 	return 0;
 }
 
-/* profile_2026-08-03T21:30:25.col: of the end, in UTC. Two that end in one second, of a clock that was set back, are
- * the same name: the later one stays, as gProfiler has it. */
-static int add_name(const struct window *w, const struct kind *kind, struct buf *out)
+static bool is_taken(int folder, const char *name)
+{
+	struct stat st;
+
+	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+/* profile_2026-08-03T21:30:25.col: of the end, in UTC. A second cycle that ends in that second (a signal came just
+ * after the first one, or the clock was set back) is profile_2026-08-03T21:30:25_2.col; gProfiler writes over the
+ * first. */
+static int add_name(int folder, const struct window *w, const struct kind *kind, struct buf *out)
 {
 	time_t end = (time_t)(w->end_ns / NSEC_PER_SEC);
 	struct tm tm;
@@ -83,6 +92,10 @@ static int add_name(const struct window *w, const struct kind *kind, struct buf 
 	if (!gmtime_r(&end, &tm) || !strftime(text, sizeof(text), "profile_%Y-%m-%dT%H:%M:%S", &tm))
 		return -EINVAL;
 	buf_addf(out, "%s%s", text, kind->suffix);
+	for (int i = 2; i < SAME_SECOND_MAX && is_taken(folder, buf_cstr(out)); i++) {
+		buf_clear(out);
+		buf_addf(out, "%s_%d%s", text, i, kind->suffix);
+	}
 	(void)buf_cstr(out);
 	return out->error;
 }
@@ -139,7 +152,7 @@ static int write_kind(struct sink_state *s, int folder, const struct kind *kind,
 	scoped(buf_release) struct buf bytes = BUF_INIT(FILE_MAX_BYTES), path = BUF_INIT(KIB(16)),
 				       name = BUF_INIT(KIB(1));
 	char before[NAME_MAX + 1];
-	int r = add_name(w, kind, &name);
+	int r = add_name(folder, w, kind, &name);
 
 	r = r ? r : codec_encode(format_find(str_of(kind->format)), w, &s->options, &bytes);
 	buf_addf(&path, "%s/%s", s->folder, buf_cstr(&name));

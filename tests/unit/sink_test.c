@@ -245,8 +245,8 @@ static void cycles_leave_files_and_links(void **state)
 	assert_int_equal(sink->write(s, &w, &where), 0);
 	assert_int_equal(count_files(folder), 5); /* the .col before went, the page stays */
 	assert_int_equal(sink->write(s, &w, &where), 0);
-	assert_int_equal(count_files(folder), 5); /* the same second: the same file */
-	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:40.col");
+	assert_int_equal(count_files(folder), 5);
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:40_2.col");
 	w.end_ns -= 5 * NSEC_PER_SEC; /* a run before had another clock */
 	assert_int_equal(sink->write(s, &w, &where), 0);
 	assert_int_equal(count_files(folder), 5);
@@ -258,11 +258,19 @@ static void cycles_leave_files_and_links(void **state)
 	w.end_ns += 10 * NSEC_PER_SEC;
 	assert_int_equal(sink->write(s, &w, &where), 0);
 	assert_int_equal(count_files(folder), 6);
+	cfg.rotating = false;
+	sink->close(s);
+	assert_int_equal(sink->open(&cfg, &why, &s), 0);
+	for (int i = 2; i < 4; i++) /* the same second: no file is written over */
+		assert_int_equal(sink->write(s, &w, &where), 0);
+	assert_int_equal(count_files(folder), 8);
+	assert_link(folder, "last_profile.col", "profile_2023-11-14T22:13:50_3.col");
 	sink->close(s);
 	for (const char *const *name =
 		     (const char *const[]){ "keep", "last_profile.col", "last_flamegraph.html",
 					    "profile_2023-11-14T22:13:30.html", "profile_2023-11-14T22:13:40.col",
-					    "profile_2023-11-14T22:13:50.col", NULL };
+					    "profile_2023-11-14T22:13:50.col", "profile_2023-11-14T22:13:50_2.col",
+					    "profile_2023-11-14T22:13:50_3.col", NULL };
 	     *name; name++)
 		remove_in(folder, *name);
 	assert_int_equal(rmdir(folder), 0);
