@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearth profile: what bcc's profile does, with the sampler of hearth. */
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -253,12 +254,16 @@ static int open_session(struct profile *p)
 		.on_window = on_window,
 		.ctx = p,
 	};
+	int e;
 
 	cfg.sampling.frequency_hz = (uint32_t)p->options->session.frequency; /* to try with */
 	cfg.sampler = profile_sampler(&command_profile, &cfg.sampling);
 	if (!cfg.sampler)
 		return EXIT_NOT_PERMITTED;
-	return session_options_open(&command_profile, &p->options->session, p->rules, &cfg, &p->session);
+	e = session_options_open(&command_profile, &p->options->session, p->rules, &cfg, &p->session);
+	if (e == EXIT_DONE)
+		profile_warn_hidden(&cfg.sampling);
+	return e;
 }
 
 static int print_header(const struct profile *p)
@@ -288,6 +293,14 @@ static int step_timeout_ms(uint64_t duration_ns, uint64_t start_ns)
 	return (int)((left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
 }
 
+/* As of a pipe into head. Pictures and the live graph have other readers. */
+static bool nobody_reads(const struct profile *p)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return !p->live && poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 /* Until the time is up, a signal comes, or what was watched has ended. */
 static int run_loop(struct profile *p)
 {
@@ -296,7 +309,8 @@ static int run_loop(struct profile *p)
 
 	while ((timeout_ms = step_timeout_ms(p->options->session.duration_ns, start_ns)) > 0) {
 		r = session_step(p->session, timeout_ms);
-		if (r < 0 || end_signals_came(&p->signals) || targets_ended(&p->targets) || threads_ended(p))
+		if (r < 0 || end_signals_came(&p->signals) || targets_ended(&p->targets) || threads_ended(p) ||
+		    nobody_reads(p))
 			break;
 	}
 	return r == -ENODATA ? 0 : MIN(r, 0);

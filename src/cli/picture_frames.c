@@ -84,6 +84,21 @@ static void add_name(const struct picture_frames *f, uint64_t number, struct buf
 	buf_adds(out, p.behind);
 }
 
+/* Whether a file can be made beside the pictures: said before anything is sampled. */
+static int try_folder(struct str name)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(KIB(16));
+	scoped(closep) int fd = -1;
+
+	buf_adds(&path, str_first(name, (size_t)(str_rfind(name, '/') + 1)));
+	buf_addf(&path, ".hearth-%d", (int)getpid());
+	fd = open(buf_cstr(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	ignore(unlink(buf_cstr(&path)) < 0); /* it was made just now */
+	return 0;
+}
+
 int picture_frames_open(const struct command *c, const struct picture_frames_config *config,
 			struct picture_frames **out)
 {
@@ -102,6 +117,12 @@ int picture_frames_open(const struct command *c, const struct picture_frames_con
 	r = io_make_folders(buf_cstr(&name));
 	if (r < 0) {
 		command_fail(c, "-g: cannot make the folder of %s: %s", buf_cstr(&name), strerror(-r));
+		picture_frames_free(f);
+		return EXIT_FAILED;
+	}
+	r = try_folder(buf_str(&name));
+	if (r < 0) {
+		command_fail(c, "-g: cannot write %s: %s", buf_cstr(&name), strerror(-r));
 		picture_frames_free(f);
 		return EXIT_FAILED;
 	}

@@ -140,6 +140,8 @@ int profile_live_open(const struct command *c, const struct profile_live_options
 		e = open_pictures(c, o, l);
 	if (e == EXIT_DONE && o->stream)
 		e = open_stream(c, o, l);
+	if (e == EXIT_DONE && l->pictures)
+		fprintf(stderr, "Generating flame graph frames.\n");
 	if (e == EXIT_DONE)
 		*out = l;
 	else

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import zlib
 
-from support import HEARTH, ROOT, Tap, need, path, run, start, workload
+from support import HEARTH, ROOT, Tap, hearth_for_everybody, need, path, run, start, unprivileged, workload
 
 tap = Tap("frames")
 need(tap)
@@ -81,7 +81,7 @@ def frames(*options, folder=None, seconds=5):
     return where, done, sorted(os.listdir(made)) if os.path.isdir(made) else []
 
 
-spin = start(workload("spin"), "90")
+spin = start(workload("spin"), "300")
 where, done, names = frames("--frame-rate", "4")
 if "without cairo" in done.stderr:
     tap.skip("everything", "this build has no pictures")
@@ -124,15 +124,43 @@ tap.ok(done.returncode == 0 and sorted(mine) == sorted(f"{i}-of.png" for i in ra
        "size, number and names are as asked for", mine)
 where, done, names = frames("--frame-rate", "30", seconds=3)
 tap.ok(done.returncode == 0 and 85 <= len(names) <= 91, "thirty a second", f"{len(names)} {done.stderr.strip()}")
-where, done, names = frames("--frame-rate", "10", "--shimmer", seconds=2)
-last = [open(os.path.join(where, "frames", n), "rb").read() for n in names[-5:]]
-tap.ok(done.returncode == 0 and len(last) == 5 and len(set(last)) == 5, "--shimmer: colours move from picture to picture", (done.stderr, len(set(last))))
+
+
+def hot_colours(*options):
+    """What colours the box of spin_work has in the last five pictures; of one process it is as wide as the picture, at the level known from above."""
+    where, done, names = frames("--frame-rate", "10", "-p", spin.pid, *options, seconds=3)
+    tap.ok(done.returncode == 0 and len(names) > 10 and "Generating flame graph frames." in done.stderr.splitlines(), f"pictures of one process {' '.join(options)}",
+           done.stderr.strip())
+    y, seen = 800 - BOTTOM - BAR * (widest[0] + 1) + 1, []
+    for name in names[-5:]:
+        row = png(os.path.join(where, "frames", name))[2][y]
+        # The box is most of the row: what it shares the row with is of the kernel and narrow.
+        colour, width = collections.Counter(row[3 * x:3 * x + 3] for x in range(1024)).most_common(1)[0]
+        seen.append(tuple(colour) if width > 700 else None)
+    return seen
+
+
+still, moving = hot_colours(), hot_colours("--shimmer")
+tap.ok(len(still) == 5 and None not in still and all(max(abs(a - b) for a, b in zip(c, colour)) <= 2 for c in still), "a function keeps its colour from picture to picture", still)
+tap.ok(None not in moving and len(moving) == 5 and all(a != b for a, b in zip(moving, moving[1:])), "--shimmer: its colour moves with each", moving)
 for options, words in ((["-g", "x.png"], "-g"), (["-g", "%d%d.png"], "-g"), (["-g", "%s.png"], "-g"), (["-g", "%5"], "-g"), (["--frame-rate", "0"], "--frame-rate"),
                        (["--frame-rate", "x"], "--frame-rate"), (["--frame-size", "10x10"], "--frame-size"), (["--frames-max", "0"], "--frames-max")):
     _, done, names = frames(*options, seconds=1)
     tap.ok(done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1 and not names, f"{' '.join(options)} is refused", done.stderr.strip())
 _, done, _ = frames("-g", "/proc/no/%d.png", seconds=1)
 tap.ok(done.returncode == 1 and "/proc/no/" in done.stderr and not done.stdout, "a folder that cannot be made is said before sampling", done.stderr.strip())
+closed = path("closed")
+os.mkdir(closed, 0o555)
+done = run(*unprivileged(hearth_for_everybody(), "profile", "-f", "-E", "-g", closed + "/%d.png", 1), timeout=30)
+tap.ok(done.returncode == 1 and f"cannot write {closed}/0.png: Permission denied" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout,
+       "so is a folder that is not ours", f"{done.returncode} {done.stderr.strip()}")
+if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", closed], capture_output=True).returncode:
+    tap.skip("a folder that cannot be written", "cannot mount a tmpfs")
+else:
+    _, done, _ = frames("-g", closed + "/%d.png", seconds=1)
+    subprocess.run(["umount", closed], check=True)
+    tap.ok(done.returncode == 1 and f"cannot write {closed}/0.png: Read-only" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout,
+           "and one that cannot be written", f"{done.returncode} {done.stderr.strip()}")
 
 linked, victim = path("linked"), path("victim")
 os.makedirs(os.path.join(linked, "frames"))

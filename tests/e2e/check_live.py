@@ -4,6 +4,7 @@
 import collections
 import http.client
 import os
+import pwd
 import signal
 import socket
 import struct
@@ -213,6 +214,34 @@ stream.ends = True
 tool.send_signal(signal.SIGTERM)
 tool.wait(timeout=30)
 tap.ok(tool.returncode == 0, "SIGTERM ends it", tool.returncode)
+
+# Another address, another user.
+port = free_port()
+tool = begin(port, "--addr", "127.0.0.2", "--live-user", "daemon")
+end = time.monotonic() + 30
+status = 0
+while status != 200 and time.monotonic() < end:
+    time.sleep(0.2)
+    try:
+        connection = http.client.HTTPConnection("127.0.0.2", port, timeout=20)
+        connection.request("GET", "/snapshot.png")
+        status = connection.getresponse().status
+    except OSError:
+        pass
+said = open(path("live.log")).read()
+tap.ok(status == 200 and f"stream on 'http://127.0.0.2:{port}/'." in said, "--addr 127.0.0.2", (status, said.splitlines()[-1:]))
+try:
+    get(port, "/snapshot.png")
+    tap.ok(False, "and nowhere else")
+except ConnectionRefusedError:
+    tap.ok(True, "and nowhere else")
+server = facts(children(tool.pid)[0])
+tap.ok(server["Uid"].split() == [str(pwd.getpwnam("daemon").pw_uid)] * 4, "--live-user is who serves", server["Uid"])
+tool.send_signal(signal.SIGTERM)
+tool.wait(timeout=30)
+done = run(HEARTH, "profile", "-T", "-R", free_port(), "--live-user", "nobody-of-this-name", 1, timeout=30)
+tap.ok(done.returncode in (1, 2) and "nobody-of-this-name" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout,
+       "a user that does not exist is refused before sampling", f"{done.returncode} {done.stderr.strip()}")
 
 taken = socket.create_server(("127.0.0.1", 0))
 for options, status, words in ((["-R", "0"], 2, "-R"), (["-R", "65536"], 2, "-R"), (["-R", "x"], 2, "-R"), (["-P", "flame"], 2, "-P"), (["-P", "/a?b"], 2, "-P"),

@@ -3,11 +3,13 @@
 // the moving pictures show in an <img>.
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import { assertSilent, launchBrowser, missingBrowser, openSite } from './browser.js';
 import { missingCollector } from './collector.js';
@@ -54,30 +56,38 @@ function busyTicks() {
 describe('hearth profile -T', { skip: reason || false }, () => {
 	let browser;
 	let load;
+	let scratch;
 	let port;
 	let tool;
 
 	before(async () => {
-		// A program with a name of its own, whose only function of weight is known.
-		load = spawn('sh', ['-c', 'printf live-load >/proc/$$/comm; while :; do :; done'], { stdio: 'ignore' });
+		// A program whose only function of weight is known. Its name is of this test alone.
+		scratch = mkdtempSync(join(tmpdir(), 'hearth-live-'));
+		const workloads = new URL('../e2e/workloads/', import.meta.url).pathname;
+		const built = spawnSync('make', ['-s', '-C', workloads, `OUT=${scratch}`, join(scratch, 'spin')], { encoding: 'utf8' });
+		assert.equal(built.status, 0, built.stderr);
+		renameSync(join(scratch, 'spin'), join(scratch, 'live-load'));
+		load = spawn(join(scratch, 'live-load'), ['280'], { stdio: 'ignore' });
 		port = await freePort();
 		tool = await startTool(port);
 		browser = await launchBrowser();
 	});
 	after(async () => {
 		load?.kill();
+		if (scratch) rmSync(scratch, { recursive: true });
 		await browser?.close();
 		await tool?.end();
 	});
 
 	const totalOf = (page) => page.evaluate(() => window.__viewer.tree?.total[0] ?? 0);
-	/** The share of a frame below the root. */
-	const shareOf = (page, name) => page.evaluate((wanted) => {
+	/** The share of a function of the load; it calls nothing of its own name. */
+	const shareOf = (page, program, name) => page.evaluate(([process, wanted]) => {
 		const { frames, tree } = window.__viewer;
+		const processOf = (n) => (tree.level[n] > 1 ? processOf(tree.parent[n]) : frames.name(tree.frame[n]));
 		let sum = 0;
-		for (let n = 1; n < tree.count; n++) if (tree.level[n] === 1 && frames.name(tree.frame[n]) === wanted) sum += tree.total[n];
+		for (let n = 1; n < tree.count; n++) if (frames.name(tree.frame[n]) === wanted && processOf(n) === process) sum += tree.total[n];
 		return (100 * sum) / tree.total[0];
-	}, name);
+	}, [program, name]);
 	const grows = (page, from) => page.waitForFunction((least) => (window.__viewer.tree?.total[0] ?? 0) > least, from, { timeout: 20000 });
 
 	test('the graph grows, keeps its places, and shows what the kernel counted', async () => {
@@ -93,13 +103,14 @@ describe('hearth profile -T', { skip: reason || false }, () => {
 			account.push([ticksOf(load.pid), busyTicks()]);
 			if (account.length > 2 * (10 + LAG_SECONDS) && half % 4 === 3) {
 				const [from, to] = [account[account.length - 1 - 2 * (10 + LAG_SECONDS)], account[account.length - 1 - 2 * LAG_SECONDS]];
-				takes.push([await shareOf(page, 'live-load'), (100 * (to[0] - from[0])) / (to[1] - from[1])]);
+				takes.push([await shareOf(page, 'live-load', 'spin_work'), (100 * (to[0] - from[0])) / (to[1] - from[1])]);
 			}
 			await rest(500);
 		}
 		const [share, wanted] = [0, 1].map((of) => takes.reduce((sum, take) => sum + take[of], 0) / takes.length);
-		console.log(`# live-load: ${share.toFixed(1)} % on the page, ${wanted.toFixed(1)} % by the kernel's account`);
-		assert.ok(Math.abs(share - wanted) <= WITHIN_POINTS, `${share} % on the page, ${wanted} % by the kernel`);
+		const off = takes.reduce((sum, take) => sum + Math.abs(take[0] - take[1]), 0) / takes.length;
+		console.log(`# spin_work: ${share.toFixed(1)} % on the page, ${wanted.toFixed(1)} % by the kernel's account; a take is off by ${off.toFixed(1)} points`);
+		assert.ok(share > 5 && off <= WITHIN_POINTS, `off by ${off} points: ${JSON.stringify(takes)}`);
 		await page.locator('#live-windows button', { hasText: 'since start' }).click();
 		await page.waitForFunction(() => document.querySelector('[data-window=start]').ariaPressed === 'true');
 		await page.mouse.move(5, 5);
