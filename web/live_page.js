@@ -153,7 +153,7 @@ export class LivePage {
 
 	takeEmpty() {
 		this.emptied++;
-		this.lastAt = Date.now();
+		this.lastAt = performance.now();
 		byId('live-empty').hidden = false;
 		byId('trouble').hidden = true;
 		byId('graph-row').hidden = true;
@@ -163,7 +163,7 @@ export class LivePage {
 
 	async takeRound({ meta, packed }) {
 		const { asked, emptied } = this;
-		this.lastAt = Date.now();
+		this.lastAt = performance.now();
 		try {
 			const profile = await decodeHere(packed);
 			if (!this.isOn || asked !== this.asked || emptied !== this.emptied) return;
@@ -259,7 +259,7 @@ export class LivePage {
 
 	/** The line above the graph: how much, how fresh, and why it stands still. */
 	say() {
-		const age = this.lastAt ? Date.now() - this.lastAt : 0;
+		const age = this.lastAt ? performance.now() - this.lastAt : 0;
 		const words = { away: 'The collector does not answer; trying again.', refused: 'Refused; see above.' }[this.state];
 		let text = words ?? (this.isPaused ? 'Paused.' : this.held ? 'Held while you point at it.' : age > LATE_MS ? `Nothing new for ${Math.round(age / 1000)} s.` : 'Live.');
 		if (this.isPaused && !words && this.held) text = 'Paused; there is something newer.';

@@ -36,6 +36,7 @@ class KeepSheet {
 		this.sheet = byId('keep-sheet');
 		byId('keep').addEventListener('click', () => this.open());
 		byId('keep-close').addEventListener('click', () => this.sheet.close());
+		byId('keep-link').addEventListener('click', () => this.sheet.close()); // the page behind it is where the link leads
 		byId('keep-copy').addEventListener('click', () => this.copy());
 		this.sheet.addEventListener('keydown', (event) => event.stopPropagation()); // they are none of the graph's
 		this.sheet.querySelector('form').addEventListener('submit', (event) => {

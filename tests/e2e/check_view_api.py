@@ -5,7 +5,9 @@ comparisons, exports, snapshots, signing in, the viewer's files, hostile paramet
 import base64
 import gzip
 import json
+import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -14,7 +16,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 from collector import Collector, message, number, pprof, top
-from support import QUICK, Profile, Tap, hearth, path
+from support import HERE, QUICK, Profile, Tap, hearth, path
 
 tap = Tap("view_api")
 NOW = int(time.time())
@@ -638,6 +640,22 @@ def asked_again(engine):
         tap.ok(0 < most <= 100 << 10 and c.metric("hearth_flame_cache_misses_total") >= 40, "one user's questions stay in the bound", most)
 
 
+def documented():
+    """Every path and method of the collector below /api/v1 is in docs/api.yaml, and nothing else."""
+    root = os.path.join(HERE, "..", "..")
+    source = open(os.path.join(root, "src/collector/collector.c"), encoding="utf-8").read()
+    routes = {(p.replace("*", "{id}"), m) for p, m in re.findall(r'^\t\{ "(/api/v1/[^"]*)", "(\w+)",', source, re.M)}
+    text = open(os.path.join(root, "docs/api.yaml"), encoding="utf-8").read()
+    told, at = set(), None
+    for line in text[text.index("\npaths:\n"):text.index("\ncomponents:\n")].splitlines():
+        if found := re.fullmatch(r"  (/\S+):", line):
+            at = found[1]
+        elif at and (found := re.fullmatch(r"    (get|post|put|delete|patch):.*", line)):
+            told.add((at, found[1].upper()))
+    tap.ok(len(routes) > 20 and routes == told, f"docs/api.yaml: {len(told)} requests, those of the collector's routes",
+           {"only in the code": sorted(routes - told), "only in the file": sorted(told - routes)})
+
+
 for engine in ("sqlite", "memory"):
     asked_again(engine)
     with Collector("--storage-type", engine) as collector:
@@ -659,5 +677,6 @@ for engine in ("sqlite", "memory"):
             slow_live(collector)
 stops_live()
 full_of_snapshots()
+documented()
 signs_in(path("signed"))
 tap.finish()

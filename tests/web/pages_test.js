@@ -467,6 +467,38 @@ describe('pages', { skip: reason || false }, () => {
 		await moving.close();
 	});
 
+	test('a browser whose clock is wrong, or set while somebody watches', async () => {
+		const moving = await startOwn();
+		const plain = await open('#/services', { url: moving.url });
+		await plain.page.locator('#agents summary').click();
+		const ages = (page) => page.locator('#agents tbody tr').allInnerTexts();
+		const wanted = await ages(plain.page);
+		assert.match(wanted.join(' '), /6 s ago.*8 s ago.*32 min ago/s);
+		for (const hours of [-1, 1, 24 * 365]) {
+			const opened = await open('#/files', { url: moving.url });
+			const { page } = opened;
+			await page.addInitScript((shift) => {
+				const now = Date.now.bind(Date);
+				window.__shift = shift;
+				Date.now = () => now() + window.__shift;
+			}, hours * 3600000);
+			await page.goto(moving.url + '#/services');
+			await page.reload();
+			await shown(page, 'services');
+			await page.locator('#agents summary').click();
+			assert.deepEqual(await ages(page), wanted, `${hours} h: ages are by the collector's clock`);
+			await page.goto(moving.url + '#/live?service=search');
+			await shown(page, 'live');
+			const said = () => page.locator('#live-state').innerText();
+			assert.equal(await said(), 'Live.');
+			await page.evaluate(() => (window.__shift += 3600000));
+			await page.waitForTimeout(1500); // it says it anew every second
+			assert.equal(await said(), 'Live.', `${hours} h and one more`);
+			await assertSilent(opened);
+		}
+		await assertSilent(plain);
+	});
+
 	test('live: a collector that goes and comes back', async () => {
 		let status = 0;
 		const odd = await startOwn({ fail: (what) => (what === 'live' ? status : 0) });
