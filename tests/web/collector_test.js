@@ -318,6 +318,94 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	/** Saves what the page shows. Return: the file's bytes. */
+	async function exported(page, format) {
+		const download = page.waitForEvent('download');
+		await page.selectOption('#export', format);
+		return readFileSync(await (await download).path());
+	}
+
+	test('the table and both pictures, read back, say what the graph says', async () => {
+		const opened = await open(`#/profile?service=api&${RANGE}`);
+		const { page } = opened;
+		const stacks = sent.filter((p) => isNow(p) && p.service === 'api').flatMap((p) => p.stacks);
+		const rows = (await exported(page, 'csv')).toString().trimEnd().split('\r\n').slice(1).map((line) => /^"(.*?)",".*?",".*?",(\d+),([\d.]+),(\d+),([\d.]+)$/.exec(line));
+		const wanted = countFunctions(stacks);
+		assert.deepEqual(new Map(rows.map(([, name, self, , all]) => [name, { self: self / TICK, total: all / TICK }])), wanted);
+		const sum = totalOf(stacks);
+		for (const [, name, , selfShare, , allShare] of rows) {
+			const { self, total: all } = wanted.get(name);
+			assert.ok(Math.abs(selfShare - (100 * self) / sum) < 1e-4 && Math.abs(allShare - (100 * all) / sum) < 1e-4, name);
+		}
+		const boxes = await page.evaluate((text) => {
+			const picture = new DOMParser().parseFromString(text, 'image/svg+xml');
+			const whole = Number(picture.documentElement.getAttribute('width'));
+			return [...picture.querySelectorAll('g')].map((g) => {
+				const [, name, value] = /^(.*) \((\d+), [\d.]+ %\)$/s.exec(g.querySelector('title').textContent);
+				const rect = g.querySelector('rect');
+				return [name, Number(value), Number(rect.getAttribute('width')) / whole, Number(rect.getAttribute('y'))];
+			});
+		}, (await exported(page, 'svg')).toString());
+		assert.equal(boxes[0][1], sum * TICK);
+		const drawn = new Map();
+		for (const [name, value, wide] of boxes) {
+			assert.ok(Math.abs(wide - value / (sum * TICK)) < 0.002, `${name}: ${wide} of the width`);
+			drawn.set(name, (drawn.get(name) ?? 0) + 1);
+		}
+		assert.ok(drawn.size > 20 && [...drawn.keys()].slice(1).every((name) => wanted.has(name)), `${drawn.size} names`);
+		const picture = await exported(page, 'png');
+		const [seen, wrong] = await page.evaluate(async (text) => {
+			const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], { type: 'image/png' }));
+			const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+			context.drawImage(bitmap, 0, 0);
+			const dots = new Uint32Array(context.getImageData(0, 0, bitmap.width, bitmap.height).data.buffer);
+			const { graph: view } = window.__viewer;
+			view.layOutForPrint(); // tells where the picture has what
+			const ratio = bitmap.width / view.width;
+			const scale = view.width / view.tree.total[0];
+			const at = (x, y) => dots[Math.floor(y * ratio) * bitmap.width + Math.floor(x * ratio)];
+			const out = [];
+			let count = 0;
+			for (let node = 1; node < view.tree.count; node++) {
+				const [left, wide, y] = [view.tree.x[node] * scale, view.tree.total[node] * scale, view.rowTop(view.tree.level[node]) + 2];
+				if (wide < 12) continue;
+				count++;
+				for (let x = left + 2; x < left + wide - 2; x++) if (at(x, y) !== at(left + 2, y)) out.push(`${node} at ${x}`);
+			}
+			view.resize();
+			return [count, out.slice(0, 5)];
+		}, picture.toString('base64'));
+		assert.deepEqual(wrong, []);
+		assert.ok(seen > 20, `${seen} boxes`);
+		await assertSilent(opened);
+	});
+
+	test('5,000 frames deep: the collector keeps 1,024 and says so, the page of files shows them all', async () => {
+		const frames = Array.from({ length: 5000 }, (_, i) => 'level_' + (i % 700));
+		await collector.upload('deep', 'cpu', profileOf([[frames, 3], [frames.slice(0, 1500), 1]]), FROM + 600000, { host: 'node-a' });
+		await collector.upload('deep', 'cpu', profileOf([[frames, 2]]), FROM - DAY + 600000, { host: 'node-a' });
+		const walk = async (page, deepest) => {
+			assert.equal(await page.evaluate(() => window.__viewer.tree.deepest), deepest);
+			await page.evaluate(() => window.__viewer.zoomNode(window.__viewer.tree.level.indexOf(window.__viewer.tree.deepest)));
+			assert.equal(await page.evaluate(() => window.__viewer.tree.level[window.__viewer.graph.zoomed]), deepest);
+			for (const key of ['2', '3', '4', '5', '1', 'r']) await page.keyboard.press(key);
+		};
+		for (const name of ['profile', 'compare']) {
+			const opened = await open(`#/${name}?service=deep&${RANGE}`);
+			const { page } = opened;
+			await pageShown(page, name);
+			assert.equal(await total(page), (name === 'profile' ? 4 : 4 + 2) * TICK);
+			await walk(page, 1024);
+			if (name === 'profile') assert.match(await page.locator('#quality').innerText(), /cut stacks\s+100 %/);
+			await assertSilent(opened);
+		}
+		const opened = await open('#/files');
+		await opened.page.setInputFiles('#file', { name: 'deep.folded', mimeType: 'text/plain', buffer: Buffer.from(frames.join(';') + ' 3\n') });
+		await opened.page.waitForFunction(() => window.__viewer.tree?.total[0] === 3);
+		await walk(opened.page, 5000);
+		await assertSilent(opened);
+	});
+
 	test('what a cut hides is opened by a click, and nothing is lost', async () => {
 		const opened = await open('#/services');
 		const { page } = opened;
@@ -565,6 +653,19 @@ describe("npm's speedscope", { skip: reason || missingSpeedscope() || false }, (
 		speedscope?.close();
 		await browser?.close();
 		await collector?.close();
+	});
+
+	test('opens our folded text with equal totals', async () => {
+		const stacks = stacksOf(4, 60);
+		await collector.upload('s-folded', 'cpu', profileOf(stacks), NOW - 60000);
+		const opened = await openSite(browser, collector.url, `#/profile?service=s-folded&${RANGE}&sample=samples`);
+		const download = opened.page.waitForEvent('download');
+		await opened.page.selectOption('#export', 'folded');
+		const text = readFileSync(await (await download).path());
+		await assertSilent(opened);
+		const page = await speedscope.open(text, 'file');
+		assertRows(await speedscope.rows(page), countFunctions(stacks), totalOf(stacks), (count) => count.toLocaleString('en-US'));
+		await page.close();
 	});
 
 	for (const sample of ['samples', 'cpu']) {
