@@ -28,7 +28,7 @@ def agent(name, *options, env=None):
 
 
 def profiles(name, suffix=".col"):
-    return sorted(f for f in os.listdir(path(name)) if re.fullmatch(r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d" + re.escape(suffix), f))
+    return sorted(f for f in os.listdir(path(name)) if re.fullmatch(r"profile_\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(_\d+)?" + re.escape(suffix), f))
 
 
 def frames(name, file):

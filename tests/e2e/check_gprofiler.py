@@ -4,6 +4,7 @@
 import contextlib
 import json
 
+import cri
 import gprofiler_readers as gprofiler
 from support import *
 
@@ -60,6 +61,30 @@ def container():
                 folders[:] = []
 
 
+@contextlib.contextmanager
+def pod():
+    """A busy container of a pod of Kubernetes. Gives whether there is one."""
+    missing = [tool for tool in cri.TOOLS if not shutil.which(tool)]
+    if missing:
+        tap.skip("a pod", "needs " + " ".join(missing))
+        yield False
+        return
+    with cri.pod(tap) as sandbox:
+        yield sandbox and tap.ok(cri.run_container(tap, sandbox, cri.container("api", cri.LABELS, {"io.kubernetes.container.restartCount": "3"})), "a container of it runs")
+
+
+def host_with(sockets):
+    """A root of a host where engines answer at their usual places; what is None is not there."""
+    os.makedirs(path("host"))
+    for folder in ("proc", "sys", "etc", "usr", "lib", "lib64"):
+        os.symlink(f"/{folder}", path(f"host/{folder}"))
+    for name, socket in sockets.items():
+        if socket:
+            os.makedirs(os.path.dirname(path(f"host/{name}")))
+            os.link(socket, path(f"host/{name}"))
+    return path("host")
+
+
 def start_java():
     if not shutil.which("javac") or not shutil.which("java"):
         tap.skip("a Java program", "needs javac and java")
@@ -83,12 +108,12 @@ def of_a_machine():
     start(workload("spin"), "120")
     start("/usr/bin/python3", "-c", BUSY_PYTHON)
     has_java = start_java()
-    with container() as socket:
+    with container() as socket, pod() as has_pod:
         if not socket:
             tap.skip("a container", "needs dockerd and docker")
         time.sleep(2)
-        more = ["--container-socket", socket] if socket else []
-        done = agent("machine", "-c", "-d", "4", "-f", "49", "--no-flamegraph", "--controller-pid", str(start("sleep", "9").pid), *more)
+        more = ["--host-root", host_with({"var/run/docker.sock": socket, "run/containerd/containerd.sock": has_pod and cri.socket})]
+        done = agent("machine", "-c", "-d", "4", "-f", "49", "--no-flamegraph", "--controller-pid", str(start("sleep", "14").pid), *more)
     cols = [os.path.join(path("machine"), f) for f in sorted(os.listdir(path("machine"))) if f.startswith("profile_") and f.endswith(".col")]
     if not tap.ok(done.returncode == 0 and len(cols) >= 2, "a machine is profiled", done.stderr[-300:] + done.stdout[-300:]):
         return
@@ -103,8 +128,8 @@ def of_a_machine():
         tap.ok(found["scaled_pids"] > 0 and found["scaled"] == found["total"] and found["named"] > 0,
                f"{name}: merged with stacks of a runtime by their rule", f"{found['scaled']}, {found['named']} with names")
     stacks = facts["stacks"]
-    if socket:
-        tap.ok(any(found["containers"] == ["", BOX] for found in facts["files"]), "the container is in them", facts["files"][0]["containers"])
+    for name in [BOX] * bool(socket) + [cri.NAME] * bool(has_pod):
+        tap.ok(any(name in found["containers"] for found in facts["files"]), f"{name} is in them", facts["files"][0]["containers"])
     for comm, frame in [("spin", "spin_work"), ("python3", "busy_function")] + [("java", "")] * has_java:
         tap.ok(any(stack.split(";")[2] == comm and frame in stack for stack in stacks), f"{comm} is in them, {frame or 'its stacks'}")
     merged = hearth("merge", *cols, "-q", "-o", path("merged.col"))

@@ -104,7 +104,7 @@ static void facts_are_whole(void **state)
 	(void)state;
 	assert_non_null(facts);
 	count = probe_run(&cfg, facts);
-	assert_int_equal(count, 16);
+	assert_int_equal(count, 17);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(facts[i].value[0]);
 		assert_int_equal(facts[i].ok, !facts[i].remedy[0]);
