@@ -84,8 +84,21 @@ export async function ask(path, params, options = {}) {
 	throw new ApiError(response.status, reasonOf(response.status, text), text.slice(0, 300));
 }
 
+/**
+ * What an answer carries; throws ApiError when it breaks off.
+ * @param {Response} response
+ * @param {'json' | 'arrayBuffer'} as
+ */
+export async function readBody(response, as) {
+	try {
+		return await response[as]();
+	} catch (problem) {
+		throw problem instanceof TypeError ? new ApiError(0, "The collector's answer broke off.") : problem;
+	}
+}
+
 /** The answer as JSON; null when it has no content. */
 export async function askJson(path, params, options) {
 	const response = await ask(path, params, options);
-	return response.status === 204 ? null : response.json();
+	return response.status === 204 ? null : readBody(response, 'json');
 }

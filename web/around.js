@@ -33,6 +33,11 @@ export function makeElement(tag, className = '', ...content) {
 	return element;
 }
 
+/** Runs @job when the picture that is being made is on the screen. */
+export function afterPainting(job) {
+	requestAnimationFrame(() => requestAnimationFrame(job));
+}
+
 export function shownName(name, max = TOOLTIP_CHARS_MAX) {
 	return visibleText(name.slice(0, max)).slice(0, max) || '(empty name)';
 }

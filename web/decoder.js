@@ -22,6 +22,7 @@ export function decodeAside(worker, text, done = (idle) => idle.terminate()) {
 	return new Promise((resolve, reject) => {
 		worker.onerror = () => resolve(decodeHere(text));
 		worker.onmessage = ({ data }) => {
+			if (data.started) return;
 			done(worker);
 			if (data.error) reject(new Error(data.error));
 			else resolve(data.profile);

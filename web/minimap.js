@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole graph beside the part that is shown: where one is, and a way to elsewhere.
+import { afterPainting } from './around.js';
 import { COLOURS } from './colour.js';
 import { gallopTo } from './layout.js';
 
@@ -55,12 +56,12 @@ export class Minimap {
 			this.colours = view.hooks.colours;
 			canvas.width = this.back.width = Math.round(width * ratio);
 			canvas.height = this.back.height = Math.round(height * ratio);
-			// After the graph itself: a large tree takes some milliseconds.
-			setTimeout(() => {
+			// A large tree takes some milliseconds.
+			afterPainting(() => {
 				if (this.drawn !== tree) return;
 				this.drawTree(this.back.getContext('2d'), style.backgroundColor);
 				this.draw();
-			}, 0);
+			});
 		}
 		const context = canvas.getContext('2d');
 		context.setTransform(1, 0, 0, 1, 0, 0);

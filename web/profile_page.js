@@ -136,15 +136,25 @@ export class ProfilePage {
 		this.key = null;
 		// What is asked of two ranges needs the first one's times.
 		const flame = isCompare ? null : this.openGraph({ signal, ...this.groups() });
-		flame?.catch(() => {}); // said below, when the timeline is there
-		// Totals are there first: they tell when to look, before any stack is read. Files have no time.
-		if (!this.app.shown) await this.showTimeline(signal);
-		const rest = Promise.all([this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])]);
-		rest.catch(() => {}); // said below, unless the graph fails first
+		// Totals tell when to look before any stack is read: they wait for no graph, and no graph for them. Files have no time.
+		const timeline = this.app.shown ? null : this.showTimeline(signal);
+		const rest = this.showAround(timeline, signal);
+		for (const answer of [flame, timeline, rest]) answer?.catch(() => {}); // said below, unless another fails first
 		if (this.app.shown) byId('service').value = selection.service;
-		await (isCompare ? this.showCompared(signal) : this.showSource(await flame, null));
+		if (isCompare) {
+			await timeline;
+			await this.showCompared(signal);
+		} else {
+			await this.showSource(await flame, null);
+		}
 		await rest;
 		this.key = key;
+	}
+
+	/** What can be chosen: amounts are shares of the timeline's range. */
+	async showAround(timeline, signal) {
+		await timeline;
+		await Promise.all([this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])]);
 	}
 
 	openGraph(options) {

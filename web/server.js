@@ -2,10 +2,11 @@
 // A selection of the collector as a source of the page (source.js): a flame graph, or two as one tree.
 import { profileOfJson } from './data.js';
 import { decodeAside } from './decoder.js';
-import { ask } from './api.js';
+import { ask, readBody } from './api.js';
 
 const NODES = 100000;
 const ASIDE_BYTES = 65536;
+const STARTING_BYTES = 1 << 20; // up to there it takes less time than the start of a worker
 const NODES_MAX = 5000000;
 
 /** A worker of a page that a collector serves; null where there can be none. */
@@ -24,12 +25,16 @@ function formatGroups(groups) {
 
 let idle = null;
 const broken = new WeakSet(); // workers that could not start
+const started = new WeakSet();
 
 /** A worker that decodes: it starts while the collector works, and stays for the next answer. */
 function takeDecoder() {
 	const worker = idle ?? startServerWorker();
 	idle = null;
-	if (worker) worker.onerror = () => broken.add(worker);
+	if (worker) {
+		worker.onerror = () => broken.add(worker);
+		worker.onmessage = () => started.add(worker);
+	}
 	return worker;
 }
 
@@ -56,11 +61,11 @@ async function askProfile(path, params, options) {
 	try {
 		const answer = await ask(path, params, options);
 		if ((answer.headers.get('Content-Type') ?? '').startsWith('application/json')) {
-			const json = await answer.json();
+			const json = await readBody(answer, 'json');
 			return { meta: json.meta, profile: profileOfJson(json) };
 		}
-		const { meta, packed } = splitAnswer(await answer.arrayBuffer());
-		isUsed = packed.length > ASIDE_BYTES && worker && !broken.has(worker);
+		const { meta, packed } = splitAnswer(await readBody(answer, 'arrayBuffer'));
+		isUsed = worker && !broken.has(worker) && packed.length > (started.has(worker) ? ASIDE_BYTES : STARTING_BYTES);
 		return { meta, profile: await decodeAside(isUsed ? worker : null, packed, keepDecoder) };
 	} finally {
 		if (!isUsed) keepDecoder(worker);

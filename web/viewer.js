@@ -17,7 +17,7 @@ import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { nodeChildren, nodePath } from './layout.js';
-import { Theme, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
+import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
 const SEARCH_DELAY_MS = 60;
 const DERIVED_PIXELS_MIN = 400;
@@ -411,8 +411,8 @@ export class Viewer {
 		if (!this.applySteps()) return;
 		if (!this.colours || this.colours.mode !== state.colour) {
 			this.colours = this.madeColours?.(this.frames, state.colour) ?? new Colours(this.frames, state.colour);
-			// After the picture: it looks at every function.
-			if (!this.provisional) setTimeout(() => this.fillLegend(), 0);
+			// It looks at every function.
+			if (!this.provisional) afterPainting(() => this.fillLegend());
 			for (const flame of this.flames) flame.setColours(this.colours);
 		}
 		this.applyControls();

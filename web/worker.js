@@ -3,3 +3,4 @@
 import { runWorker } from './aside.js';
 
 runWorker();
+postMessage({ started: true });

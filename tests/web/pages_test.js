@@ -3,6 +3,7 @@
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { groupedStacks, liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
 import { foldedText, knownStacks, totalOf } from './known.js';
@@ -465,6 +466,39 @@ describe('pages', { skip: reason || false }, () => {
 		}
 		await context.close();
 		await moving.close();
+	});
+
+	test('an answer that breaks off in its middle is said, and asked again', async () => {
+		let isWhole = true;
+		const between = createServer(async (request, response) => {
+			const answer = await fetch(collector.url + request.url.slice(1));
+			const body = Buffer.from(await answer.arrayBuffer());
+			const ends = isWhole || !/api\/v1\/(services|flame)/.test(request.url);
+			response.writeHead(answer.status, { 'Content-Type': answer.headers.get('Content-Type') ?? '', 'Content-Length': body.length });
+			if (ends) response.end(body);
+			else response.write(body.subarray(0, body.length / 2), () => setTimeout(() => response.destroy(), 100));
+		});
+		await new Promise((done) => between.listen(0, '127.0.0.1', done));
+		try {
+			const { page, noise, context } = await open('#/services', { url: `http://127.0.0.1:${between.address().port}/` });
+			for (const [at, next] of [['#/services', 'services'], ['#/profile?service=search', 'profile']]) {
+				isWhole = false;
+				await page.evaluate((hash) => { // not the hash that is there
+					location.hash = hash + (hash.includes('?') ? '&' : '?') + 'from=now-2h';
+				}, at);
+				await page.waitForFunction(() => document.body.dataset.shown === 'failed');
+				assert.equal(await page.locator('#trouble').innerText(), "The collector's answer broke off.", at);
+				isWhole = true;
+				await page.locator('#refresh').click();
+				await shown(page, next);
+				assert.equal(await page.locator('#trouble').isVisible(), false);
+			}
+			assert.deepEqual(noise.filter((line) => !line.includes('net::ERR_')), []);
+			await context.close();
+		} finally {
+			between.closeAllConnections();
+			between.close();
+		}
 	});
 
 	test('a browser whose clock is wrong, or set while somebody watches', async () => {
