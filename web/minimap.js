@@ -56,7 +56,7 @@ export class Minimap {
 			this.colours = view.hooks.colours;
 			canvas.width = this.back.width = Math.round(width * ratio);
 			canvas.height = this.back.height = Math.round(height * ratio);
-			// A large tree takes some milliseconds.
+			// After the graph itself: a large tree takes some milliseconds.
 			afterPainting(() => {
 				if (this.drawn !== tree) return;
 				this.drawTree(this.back.getContext('2d'), style.backgroundColor);

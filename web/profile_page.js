@@ -136,7 +136,7 @@ export class ProfilePage {
 		this.key = null;
 		// What is asked of two ranges needs the first one's times.
 		const flame = isCompare ? null : this.openGraph({ signal, ...this.groups() });
-		// Totals tell when to look before any stack is read: they wait for no graph, and no graph for them. Files have no time.
+		// The timeline and the graph do not wait for each other: what comes first is shown first. Files have no time.
 		const timeline = this.app.shown ? null : this.showTimeline(signal);
 		const rest = this.showAround(timeline, signal);
 		for (const answer of [flame, timeline, rest]) answer?.catch(() => {}); // said below, unless another fails first

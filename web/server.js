@@ -6,7 +6,7 @@ import { ask, readBody } from './api.js';
 
 const NODES = 100000;
 const ASIDE_BYTES = 65536;
-const STARTING_BYTES = 1 << 20; // up to there it takes less time than the start of a worker
+const STARTING_BYTES = 1 << 20; // an answer of this size is decoded here sooner than a worker starts
 const NODES_MAX = 5000000;
 
 /** A worker of a page that a collector serves; null where there can be none. */
@@ -25,16 +25,19 @@ function formatGroups(groups) {
 
 let idle = null;
 const broken = new WeakSet(); // workers that could not start
-const started = new WeakSet();
+const started = new WeakSet(); // workers that have said something
+
+function startDecoder() {
+	const worker = startServerWorker();
+	worker?.addEventListener('message', () => started.add(worker), { once: true });
+	return worker;
+}
 
 /** A worker that decodes: it starts while the collector works, and stays for the next answer. */
 function takeDecoder() {
-	const worker = idle ?? startServerWorker();
+	const worker = idle ?? startDecoder();
 	idle = null;
-	if (worker) {
-		worker.onerror = () => broken.add(worker);
-		worker.onmessage = () => started.add(worker);
-	}
+	if (worker) worker.onerror = () => broken.add(worker);
 	return worker;
 }
 

@@ -411,7 +411,7 @@ export class Viewer {
 		if (!this.applySteps()) return;
 		if (!this.colours || this.colours.mode !== state.colour) {
 			this.colours = this.madeColours?.(this.frames, state.colour) ?? new Colours(this.frames, state.colour);
-			// It looks at every function.
+			// After the picture: it looks at every function.
 			if (!this.provisional) afterPainting(() => this.fillLegend());
 			for (const flame of this.flames) flame.setColours(this.colours);
 		}

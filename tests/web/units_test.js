@@ -189,6 +189,36 @@ test('the address holds the state, and nothing else gets in', () => {
 	assert.equal(compileQuery('(', true).error !== undefined, true);
 });
 
+test('a worker that had its first answer while it started has the next ones, too', async () => {
+	const asked = [];
+	class SlowWorker extends EventTarget { // says that it has started after the first answer was given to it
+		postMessage(packed) {
+			asked.push(packed.length);
+			for (const data of [...(asked.length === 1 ? [{ started: true }] : []), { profile: 'from the worker' }]) {
+				setTimeout(() => {
+					this.onmessage?.({ data });
+					this.dispatchEvent(new Event('message'));
+				}, 5);
+			}
+		}
+		terminate() {}
+	}
+	const { fetch } = globalThis;
+	try {
+		globalThis.Worker = SlowWorker;
+		const { ServerSource } = await import('../../web/server.js');
+		const sizes = [2 << 20, 100000, 100000];
+		for (const size of sizes) {
+			globalThis.fetch = async () => new Response(Buffer.concat([Buffer.from([2, 0, 0, 0]), Buffer.from('{}'), Buffer.alloc(size)]));
+			assert.equal((await ServerSource.open('flame', {})).profile, 'from the worker');
+		}
+		assert.deepEqual(asked, sizes);
+	} finally {
+		globalThis.fetch = fetch;
+		delete globalThis.Worker;
+	}
+});
+
 test('kinds are those of the model, and each runtime is called by its title', () => {
 	const header = readFileSync(new URL('../../src/model/model.h', import.meta.url), 'utf8');
 	const kinds = header.slice(header.indexOf('#define MODEL_KINDS'), header.indexOf('enum model_kind'));
