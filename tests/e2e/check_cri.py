@@ -4,6 +4,7 @@
 import json
 
 import cri
+from engines import host_with
 from support import *
 
 tap = Tap("cri")
@@ -29,11 +30,7 @@ def check(sandbox):
     tap.ok(names_of("only.col") == [cri.NAME], "--container takes its name", names_of("only.col"))
     record(tap, 2, "-q", "--container-socket", cri.socket, "--pod", "shop-*", "-o", path("of_pod.col"))
     tap.ok(names_of("of_pod.col") == [cri.NAME], "--pod takes the pod's, and nothing else", names_of("of_pod.col"))
-    host = path("host")
-    os.makedirs(f"{host}/run")
-    os.link(cri.socket, f"{host}/run/engine.sock")
-    for folder in ("proc", "sys"):
-        os.symlink(f"/{folder}", f"{host}/{folder}")
+    host = host_with(("proc", "sys"), {"run/engine.sock": cri.socket})
     record(tap, 2, "-q", "--host-root", host, "--container-socket", "/run/engine.sock", "-o", path("mounted.col"))
     tap.ok(names_of("mounted.col") == sorted((cri.NAME, "lonely")), "the socket lies below --host-root", names_of("mounted.col"))
     record(tap, 2, "-q", "--container-socket", path("no.sock"), "-o", path("mute.col"))

@@ -3,6 +3,7 @@
 """A busy container shows its name in the second frame of its .col lines. Starts a Docker daemon of its own."""
 import json
 
+from engines import sweep_groups
 from support import *
 
 NAME = "hearth-e2e-box"
@@ -76,12 +77,5 @@ finally:
             os.rmdir(folder)
         except OSError:
             pass  # not made this time, or in use by another engine
-    # What the engine leaves in the cgroup trees.
-    for tree, folders, _ in os.walk("/sys/fs/cgroup"):
-        if os.path.basename(tree) == "docker":
-            try:
-                os.rmdir(tree)
-            except OSError:
-                pass  # other engines use it
-            folders[:] = []
+    sweep_groups("docker")
 tap.finish()

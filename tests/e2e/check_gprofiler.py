@@ -6,6 +6,7 @@ import json
 
 import cri
 import gprofiler_readers as gprofiler
+from engines import host_with, sweep_groups
 from support import *
 
 tap = Tap("gprofiler")
@@ -54,11 +55,7 @@ def container():
         docker("rm", "-f", BOX)
         daemon.terminate()
         stopped(daemon)
-        for tree, folders, _ in os.walk("/sys/fs/cgroup"):  # what the engine leaves there
-            if os.path.basename(tree) == "docker":
-                with contextlib.suppress(OSError):
-                    os.rmdir(tree)
-                folders[:] = []
+        sweep_groups("docker")
 
 
 @contextlib.contextmanager
@@ -71,18 +68,6 @@ def pod():
         return
     with cri.pod(tap) as sandbox:
         yield sandbox and tap.ok(cri.run_container(tap, sandbox, cri.container("api", cri.LABELS, {"io.kubernetes.container.restartCount": "3"})), "a container of it runs")
-
-
-def host_with(sockets):
-    """A root of a host where engines answer at their usual places; what is None is not there."""
-    os.makedirs(path("host"))
-    for folder in ("proc", "sys", "etc", "usr", "lib", "lib64"):
-        os.symlink(f"/{folder}", path(f"host/{folder}"))
-    for name, socket in sockets.items():
-        if socket:
-            os.makedirs(os.path.dirname(path(f"host/{name}")))
-            os.link(socket, path(f"host/{name}"))
-    return path("host")
 
 
 def start_java():
@@ -112,8 +97,9 @@ def of_a_machine():
         if not socket:
             tap.skip("a container", "needs dockerd and docker")
         time.sleep(2)
-        more = ["--host-root", host_with({"var/run/docker.sock": socket, "run/containerd/containerd.sock": has_pod and cri.socket})]
-        done = agent("machine", "-c", "-d", "4", "-f", "49", "--no-flamegraph", "--controller-pid", str(start("sleep", "14").pid), *more)
+        # The engines answer at their usual places.
+        host = host_with(("proc", "sys", "etc", "usr", "lib", "lib64"), {"var/run/docker.sock": socket, "run/containerd/containerd.sock": has_pod and cri.socket})
+        done = agent("machine", "-c", "-d", "4", "-f", "49", "--no-flamegraph", "--controller-pid", str(start("sleep", "14").pid), "--host-root", host)
     cols = [os.path.join(path("machine"), f) for f in sorted(os.listdir(path("machine"))) if f.startswith("profile_") and f.endswith(".col")]
     if not tap.ok(done.returncode == 0 and len(cols) >= 2, "a machine is profiled", done.stderr[-300:] + done.stdout[-300:]):
         return

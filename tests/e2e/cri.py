@@ -7,6 +7,7 @@ import json
 import struct
 import tarfile
 
+from engines import sweep_groups
 from support import *
 
 IMAGE = "docker.io/library/hearth-e2e-cri:1"
@@ -163,8 +164,4 @@ def pod(tap):
         for folder in made:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # unless another engine uses it
-        for tree, folders, _ in os.walk("/sys/fs/cgroup"):
-            if os.path.basename(tree) == "k8s.io":
-                with contextlib.suppress(OSError):
-                    os.rmdir(tree)
-                folders[:] = []
+        sweep_groups("k8s.io")
