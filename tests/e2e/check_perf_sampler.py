@@ -88,13 +88,21 @@ def check_tree():
 
 # ---- who ----
 
+def by_process(profile):
+    """Process id -> how many samples it has."""
+    counts = Counter()
+    for s in profile.samples:
+        counts[s.pid] += s.count
+    return counts
+
+
 def check_who():
     one, two = start(workload("spin"), 60), start(workload("spin"), 60)
     time.sleep(0.3)
     record(tap, 4, "--sampler", "perf", "-F", 199, "-p", one.pid, "-o", path("one.pb.gz"), "-q")
     profile = Profile(path("one.pb.gz"))
     tap.ok(total(profile.of(one)) and {s.pid for s in profile.samples} == {one.pid}, "-p: this process and no other",
-           Counter(s.pid for s in profile.samples))
+           by_process(profile))
     record(tap, 4, "--sampler", "perf", "-F", 199, "-o", path("all.pb.gz"), "-q")
     profile = Profile(path("all.pb.gz"))
     tap.ok(total(profile.of(one)) and total(profile.of(two)), "without -p: both", (total(profile.of(one)), total(profile.of(two))))
@@ -107,8 +115,9 @@ def check_who():
                 with open(os.path.join(group, "cgroup.procs"), "w") as f:
                     f.write(str(two.pid))
                 record(tap, 4, "--sampler", "perf", "-F", 999, "--cgroup", group, "-o", path("group.pb.gz"), "-q")
-                seen = Counter(s.pid for s in Profile(path("group.pb.gz")).samples)
-                tap.ok(seen[two.pid] > 5 and set(seen) == {two.pid}, "--cgroup: its processes and no other", seen)
+                seen = by_process(Profile(path("group.pb.gz")))
+                # 4 s at 999 Hz, beside a second program that spins and whatever else this machine does.
+                tap.ok(seen[two.pid] > 400 and set(seen) == {two.pid}, "--cgroup: its processes and no other", seen)
             finally:
                 two.kill()
                 two.wait()
