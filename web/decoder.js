@@ -23,6 +23,7 @@ export function decodeAside(worker, text, done = (idle) => idle.terminate()) {
 		worker.onerror = () => resolve(decodeHere(text));
 		worker.onmessage = ({ data }) => {
 			if (data.started) return;
+			worker.onerror = worker.onmessage = null; // they hold the text; the worker may wait long for the next one
 			done(worker);
 			if (data.error) reject(new Error(data.error));
 			else resolve(data.profile);

@@ -24,12 +24,13 @@ function formatGroups(groups) {
 }
 
 let idle = null;
-const broken = new WeakSet(); // workers that could not start
+const broken = new WeakSet(); // workers that could not start, or ended with an error
 const started = new WeakSet(); // workers that have said something
 
 function startDecoder() {
 	const worker = startServerWorker();
 	worker?.addEventListener('message', () => started.add(worker), { once: true });
+	worker?.addEventListener('error', () => broken.add(worker));
 	return worker;
 }
 
@@ -37,7 +38,6 @@ function startDecoder() {
 function takeDecoder() {
 	const worker = idle ?? startDecoder();
 	idle = null;
-	if (worker) worker.onerror = () => broken.add(worker);
 	return worker;
 }
 
