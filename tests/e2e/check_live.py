@@ -53,7 +53,7 @@ def facts(pid):
 
 
 def cpu(pid):
-    """CPU time of a process and its threads, in seconds, exact: /proc/PID/stat counts in hundredths, and a viewer costs less than one in a while.
+    """CPU time of a process and its threads, in seconds. cpu_seconds() counts hundredths: too coarse for what a viewer costs in a few seconds.
     The number of another process's CPU clock: clock_getcpuclockid(3), CPUCLOCK_SCHED of linux/posix-timers.h."""
     return time.clock_gettime(~pid << 3 | 2)
 

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import time
 
-from support import CPUS, HEARTH, QUICK, Tap, hearth, hearth_for_everybody, need, path, run, start, stopped, unprivileged, workload
+from support import CPUS, HEARTH, QUICK, Tap, cpu_seconds, hearth, hearth_for_everybody, need, path, run, start, stopped, unprivileged, workload
 
 tap = Tap("profile")
 need(tap)
@@ -168,9 +168,9 @@ def check_kernel(busy):
 def check_rates(load):
     """Samples a second of CPU time that the load says it got."""
     for options, rate in ((["-F", "199"], 199), (["--frequency=199"], 199), (["-frequency", "199"], 199), ([], 49), (["-c", "5000000"], 200)):
-        before = cpu_of(load.pid)
+        before = cpu_seconds(load.pid)
         done = ours("-f", "-p", load.pid, *options, seconds=4)
-        took = cpu_of(load.pid) - before
+        took = cpu_seconds(load.pid) - before
         n = count_of(folded(done.stdout))
         # before and after hold the tool's start and end, too: an upper bound only
         tap.ok(took * rate * 0.4 <= n <= took * rate * 1.1, f"{options or 'nothing'}: {rate} samples a CPU second", f"{n} in {took:.1f} s")
@@ -178,11 +178,6 @@ def check_rates(load):
     tap.ok(blocks(done.stdout)[0][1] == "every 5000000 events", "the header of -c", done.stdout[:60])
     if not os.path.exists("/sys/bus/event_source/devices/cpu"):
         tap.ok("-c counts nanoseconds of CPU time" in done.stderr, "-c says that no counter is here", done.stderr.strip())
-
-
-def cpu_of(pid):
-    part = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(part[11]) + int(part[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def check_filters(load):
