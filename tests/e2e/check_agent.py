@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 
-from support import HEARTH, HERE, QUICK, SAMPLED, TICK, Tap, need, path, run, start, workload
+from support import HEARTH, HERE, QUICK, SAMPLED, Tap, cpu_seconds, need, path, run, start, workload
 
 tap = Tap("agent")
 need(tap)
@@ -43,18 +43,12 @@ def frames(name, file):
     return out, json.loads(head[2:])
 
 
-def cpu_s(process):
-    """CPU time it has used: what the load gets of a busy machine is not known before."""
-    with open(f"/proc/{process.pid}/stat") as f:
-        return sum(int(word) for word in f.read().rsplit(")", 1)[1].split()[11:13]) / TICK
-
-
 spin = start(workload("spin"), "1800")  # longer than all that follows; ended with the check
 
 # One cycle.
-begin = cpu_s(spin)
+begin = cpu_seconds(spin.pid)
 done = agent("one", "-d", "2", "-f", "49")
-used = cpu_s(spin) - begin
+used = cpu_seconds(spin.pid) - begin
 tap.ok(done.returncode == 0, "one cycle", done.stderr[-300:])
 cols, pages = profiles("one"), profiles("one", ".html")
 tap.ok(len(cols) == 1 and len(pages) == 1, "leaves two files", os.listdir(path("one")))
@@ -74,13 +68,13 @@ with open(path("one.pid")) as f:
     tap.ok(f.read().isdigit(), "the pid file is digits alone")
 
 # Cycle after cycle; the last one is cut by the signal and kept.
-begin_cpu = cpu_s(spin)
+begin_cpu = cpu_seconds(spin.pid)
 process = start(*words("many", "-c", "-d", "2", "--no-flamegraph", "--heartbeat-file", path("beat")), stdout=subprocess.DEVNULL)
 time.sleep(7.5)
 tap.ok(os.path.exists(path("beat")), "the heartbeat file is touched")
 second = agent("second", "-d", "1")
 tap.ok(second.returncode == 1 and "Could not acquire gProfiler's lock" in second.stderr, "a second one is refused", second.stderr)
-used = cpu_s(spin) - begin_cpu
+used = cpu_seconds(spin.pid) - begin_cpu
 begin = time.monotonic()
 process.send_signal(signal.SIGTERM)
 status = process.wait(timeout=30)

@@ -12,7 +12,7 @@ import threading
 import time
 
 from collector import free_port
-from support import HEARTH, QUICK, Profile, Tap, need, path, run, start, workload
+from support import HEARTH, QUICK, Profile, Tap, cpu_seconds, need, path, run, start, workload
 
 tap = Tap("live")
 need(tap)
@@ -50,12 +50,6 @@ def children(pid):
 def facts(pid):
     with open(f"/proc/{pid}/status") as f:
         return dict(line.rstrip("\n").partition(":\t")[::2] for line in f if ":\t" in line)
-
-
-def cpu(pid):
-    """CPU time of a process and its threads, in seconds. cpu_seconds() counts hundredths: too coarse for what a viewer costs in a few seconds.
-    The number of another process's CPU clock: clock_getcpuclockid(3), CPUCLOCK_SCHED of linux/posix-timers.h."""
-    return time.clock_gettime(~pid << 3 | 2)
 
 
 class Stream(threading.Thread):
@@ -176,9 +170,9 @@ length = 6 if QUICK else 12
 def cost(kind, viewers):
     readers = [kind(port) for _ in range(viewers)]
     time.sleep(2)
-    before = cpu(pid)
+    before = cpu_seconds(pid)
     time.sleep(length)
-    used = cpu(pid) - before
+    used = cpu_seconds(pid) - before
     for reader in readers:
         reader.ends = True
     time.sleep(3)

@@ -15,7 +15,7 @@ import time
 import urllib.parse
 
 from collector import Collector, free_port
-from support import HEARTH, QUICK, TICK, Tap, hearth, need, path, run, start, workload
+from support import HEARTH, QUICK, TICK, Tap, cpu_seconds, hearth, need, path, run, start, workload
 
 tap = Tap("services")
 need(tap, "gcc")
@@ -122,9 +122,9 @@ loads = {name: (kind, load) for name, (kind, load) in loads.items() if load}
 build = build_load()
 
 
-def cpu_seconds(load):
-    """Of a process, its living children, and those that it has waited for."""
-    ticks, todo = 0, [load.pid]
+def family_seconds(load):
+    """Of a process, its living children, and those that it has waited for: these /proc alone has (proc(5), stat, fields 16 and 17)."""
+    seconds, todo = 0.0, [load.pid]
     while todo:
         pid = todo.pop()
         try:
@@ -132,14 +132,14 @@ def cpu_seconds(load):
                 fields = f.read().rpartition(")")[2].split()
             with open(f"/proc/{pid}/task/{pid}/children") as f:
                 todo += [int(p) for p in f.read().split()]
+            seconds += cpu_seconds(pid) + (int(fields[13]) + int(fields[14])) / TICK
         except OSError:
             continue
-        ticks += sum(int(v) for v in fields[11:15])
-    return ticks / TICK
+    return seconds
 
 
 def costs():
-    return {**{name: cpu_seconds(load) for name, (_, load) in loads.items()}, "build": cpu_seconds(build)}
+    return {**{name: family_seconds(load) for name, (_, load) in loads.items()}, "build": family_seconds(build)}
 
 
 def names_of_others(ours):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from support import CPUS, HEARTH, QUICK, Tap, hearth, need, path, run, start, workload
+from support import CPUS, HEARTH, QUICK, Tap, busy_seconds, cpu_seconds, hearth, need, path, run, start, workload
 
 tap = Tap("top")
 need(tap, "tmux")
@@ -57,18 +57,6 @@ def rows(lines):
     return [ROW.match(line) for line in lines if ROW.match(line)]
 
 
-def ticks(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def busy():
-    with open("/proc/stat") as f:
-        fields = [int(x) for x in f.readline().split()[1:]]
-    return sum(fields[:8]) - fields[3] - fields[4] - fields[7]
-
-
 tmux = Tmux()
 # A name of its own: programs of one name are one row.
 name = f"hot{os.getpid()}"
@@ -81,9 +69,9 @@ tmux.wait(lambda lines: any(f"last {OVER} s" in line for line in lines), 60)
 # The range is of whole windows that end a moment before they are drawn: the figures of the kernel are taken over the same stretch of time.
 shares, wanted = [], []
 for _ in range(2 if QUICK else 4):
-    of_spin, of_all = ticks(spin.pid), busy()
+    of_spin, of_all = cpu_seconds(spin.pid), busy_seconds()
     time.sleep(OVER)
-    of_spin, of_all = ticks(spin.pid) - of_spin, busy() - of_all
+    of_spin, of_all = cpu_seconds(spin.pid) - of_spin, busy_seconds() - of_all
     time.sleep(0.5)
     hot = [r for r in rows(tmux.lines()) if "spin_work" in r[3] and f"{name} {spin.pid}" in r[3]]
     shares.append(float(hot[0][1]) if hot else -1)
@@ -158,9 +146,9 @@ tmux.wait(lambda lines: lines[23].startswith("q: quit"), 30)
 with open(f"/proc/{shell}/task/{shell}/children") as f:
     pid = int(f.read().split()[0])
 time.sleep(4)
-begin, at = ticks(pid), time.monotonic()
+begin, at = cpu_seconds(pid), time.monotonic()
 time.sleep(4 if QUICK else 10)
-cost = (ticks(pid) - begin) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - at)
+cost = (cpu_seconds(pid) - begin) / (time.monotonic() - at)
 tap.note(f"hearth top itself takes {100 * cost:.1f} % of one CPU")
 tap.ok(cost < 0.15, "it is cheap itself", f"{100 * cost:.1f} % of one CPU")
 tmux.send("q")

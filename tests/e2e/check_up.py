@@ -17,7 +17,7 @@ import termios
 import time
 
 from collector import free_port
-from support import HEARTH, QUICK, TICK, Profile, Tap, hearth, hearth_for_everybody, need, path, run, start, workload
+from support import HEARTH, QUICK, Profile, Tap, cpu_seconds, hearth, hearth_for_everybody, need, path, run, start, workload
 
 tap = Tap("up")
 need(tap)
@@ -38,11 +38,6 @@ def children(pid):
 def facts(pid):
     with open(f"/proc/{pid}/status") as f:
         return dict(line.rstrip("\n").partition(":\t")[::2] for line in f if ":\t" in line)
-
-
-def cpu_s(process):
-    with open(f"/proc/{process.pid}/stat") as f:
-        return sum(int(word) for word in f.read().rsplit(")", 1)[1].split()[11:13]) / TICK
 
 
 def begin(port, folder, *options):
@@ -246,14 +241,14 @@ def live():
     up, url = begin(port, path("live"), "--window", "10s", "--no-table")
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", "/api/v1/live?window=10s&service=spin&max-nodes=1000")
-    answer, seen, event, begun = connection.getresponse(), [], "", cpu_s(load)
+    answer, seen, event, begun = connection.getresponse(), [], "", cpu_seconds(load.pid)
     begun_s = time.monotonic()
     end = begun_s + 50
     while time.monotonic() < end:
         line = answer.readline().decode()
         event = line.split()[1] if line.startswith("event: ") else event
         if line.startswith("data: ") and event in ("flame", "empty"):
-            seen.append((event, json.loads(line[6:])["meta"]["total"] / 1e9 if event == "flame" else 0, cpu_s(load) - begun, time.monotonic()))
+            seen.append((event, json.loads(line[6:])["meta"]["total"] / 1e9 if event == "flame" else 0, cpu_seconds(load.pid) - begun, time.monotonic()))
     first = next((i for i, row in enumerate(seen) if row[0] == "flame"), len(seen))
     tap.ok(first < len(seen) and all(row[0] == "flame" for row in seen[first:]), "live, of 10 s: something is there from the first window on", seen)
     took = seen[-1][2] / max(1, seen[-1][3] - begun_s) * 10 if seen else 0

@@ -366,10 +366,12 @@ def status_kib(pid, key):
 
 
 def cpu_seconds(pid):
-    """What a process that lives has used so far (proc(5), stat, fields 14 and 15)."""
-    with open(f"/proc/{pid}/stat") as f:
-        cells = f.read().rpartition(")")[2].split()
-    return (int(cells[11]) + int(cells[12])) / TICK
+    """What a process and its threads have used so far, ended threads too, to the nanosecond: /proc counts in hundredths, too coarse for
+    what costs little. OSError when there is no such process.
+
+    The number of another process's CPU clock is made of its pid: the complement shifted by three, and CPUCLOCK_SCHED.
+    Source: linux, include/linux/posix-timers.h, make_process_cpuclock(); man 3 clock_getcpuclockid."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def unprivileged(*args):
