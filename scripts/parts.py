@@ -45,6 +45,7 @@ class Part:
         self.checks = row.get("checks", [])  # "NAME" or "NAME ARGUMENTS"
         self.steps = row.get("steps", [])
         self.no_quick = row.get("no_quick", [])
+        self.skips = row.get("skips", 0)  # how many results of a whole run may be skipped
         self.paths = [f"tests/e2e/check_{check.split()[0]}.py" for check in self.checks]
         for path in row["paths"]:
             self.paths += groups[path[1:]] if path.startswith("@") else [path]
@@ -94,6 +95,8 @@ class Table:
             for path in part.paths:
                 if path.count("*") > path.endswith("*") or path.startswith("@"):
                     raise Refused(f"{TABLE}: {part.name}: {path}: a star stands at the end, a group in paths of a part or of a later group")
+            if not isinstance(part.skips, int) or part.skips < 0:
+                raise Refused(f"{TABLE}: {part.name}: skips is {part.skips!r}, no number")
             for build in part.builds:
                 if build not in self.builds:
                     raise Refused(f"{TABLE}: {part.name}: there is no build {build}")
@@ -176,9 +179,24 @@ def result_of(part, key):
     return result if result.get("machine") == machine() else None
 
 
-def holds(result):
-    """A part holds when nothing failed and something passed."""
-    return bool(result) and result["failed"] == 0 and result["passed"] > 0
+def why_not(part, result):
+    """Why a part does not hold, or "": nothing failed, something passed, no check or step skipped all that it has, and no more was
+    skipped than the table allows. What was skipped was not tested, and a machine that lacks something shows nothing by that."""
+    if not result:
+        return "not run"
+    if result["failed"]:
+        return "FAILED"
+    if result.get("skipped_whole"):
+        return f"skipped whole: {', '.join(result['skipped_whole'])}"
+    if not result["passed"]:
+        return "nothing passed"
+    if result["skipped"] > part.skips:
+        return f"too much skipped: {result['skipped']}, {TABLE} allows {part.skips}"
+    return ""
+
+
+def holds(part, result):
+    return not why_not(part, result)
 
 
 def forget_result(part, key):
@@ -233,12 +251,12 @@ class Record:
         held = self.held(name)
         return held and [p for p in git("diff", "--name-only", "--no-renames", "-z", held[1], tree.id, root=self.root).split("\0") if p]
 
-    def write(self, keys, results):
-        """Parts whose @results hold get new rows; one that failed with the inputs of its row loses it, the others keep theirs."""
+    def write(self, table, keys, results):
+        """Parts whose @results hold get new rows; one that does not hold with the inputs of its row loses it, the others keep theirs."""
         for name, r in results.items():
-            if r and not holds(r) and self.key(name) == keys[name]:
+            if r and not holds(table.parts[name], r) and self.key(name) == keys[name]:
                 del self.rows[name]
-            elif holds(r):
+            elif holds(table.parts[name], r):
                 self.rows[name] = (keys[name], r["commit"], r["tree"], f"{r['seconds']:.0f} s, {r['passed']} passed, {r['skipped']} skipped")
         with open(os.path.join(self.root, RECORD + ".new"), "w") as f:
             f.write("# Written by make test-extra: where each part last held, whole: inputs, commit, tree; to be committed. .ci/run reads it.\n")

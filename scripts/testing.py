@@ -184,6 +184,11 @@ def tap(name, command, environment=None):
     return counts
 
 
+def step_name(row):
+    """What a row of a list of steps is called."""
+    return row.get("name") or next(row[kind] for kind in ("plain", "meson", "tap") if kind in row)
+
+
 def step(row, table, form):
     """A row of a list of steps in tests/parts.toml: one of plain, meson and tap with a command line; {form} stands for the
     option of the form (--quick, --sampled, --full)."""
