@@ -5,17 +5,14 @@
  * The includer has count_add(), ring_flags() and the map `ring`. */
 #pragma once
 
+#include "behind.h"
 #include "names.h"
-#include "unwind.h"
-
-#include <bpf/bpf_core_read.h>
 
 #include "abi/python.h"
 
 #define PYTHONS_MAX 4096                  /* processes; what is more the host refuses and counts */
 #define NAME_OF_MODULE NAME_FLAG          /* the file's name is part of the cookie */
 #define MODULE_TEXT 0x3e656c75646f6d3cULL /* "<module>" */
-#define NATIVE_ROOM 640                   /* frames: the others are for the runtime's, where there is one */
 
 struct { /* preallocated: a fork adds to it */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -318,15 +315,6 @@ static __always_inline void python_seen(struct walk *w)
 UNWIND_STEP_OF(UNWIND_TICK, python, walk_python_step)
 UNWIND_STEP_OF(UNWIND_SWITCH, python_switch, walk_python_step)
 
-static __always_inline __u64 python_thread_pointer(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_arm64)
-	return BPF_CORE_READ(task, thread.uw.tp_value);
-#else
-	return BPF_CORE_READ(task, thread.fsbase);
-#endif
-}
-
 /* Return: whether there are frames of CPython to be walked behind the native ones. */
 static __always_inline bool python_begin(struct walk *w, struct task_struct *task)
 {
@@ -337,13 +325,8 @@ static __always_inline bool python_begin(struct walk *w, struct task_struct *tas
 
 	if (!info || info->start_ns != sample->process_start_ns || info->exec_id != sample->exec_id)
 		return false;
-	if (w->count > NATIVE_ROOM) {
-		w->count = NATIVE_ROOM;
-		w->end = ABI_END_FRAME_LIMIT;
-	}
+	behind_begin(w, task);
 	process = walk_python_mix(info->start_ns, names_process(pid, info->exec_id));
-	w->tp = python_thread_pointer(task);
-	w->tid = 0;
 	walk_python_start(w, info, process);
 	return true;
 }
@@ -354,17 +337,6 @@ static __always_inline bool python_begin(struct walk *w, struct task_struct *tas
 static __always_inline bool python_again(struct walk *w)
 {
 	return w->end == ABI_END_FRAME_LIMIT && walk_python_make_room(w);
-}
-
-static __always_inline void python_count(const struct walk *w)
-{
-	count_add(ABI_COUNTER_RUNTIME_WALKS, 1);
-	if (w->runtime_end == ABI_RUNTIME_END_NO_STATE)
-		count_add(ABI_COUNTER_RUNTIME_NO_STATE, 1);
-	else if (w->runtime_end == ABI_RUNTIME_END_READ_FAILED || w->runtime_end == ABI_RUNTIME_END_BAD_CHAIN)
-		count_add(ABI_COUNTER_RUNTIME_FAILED, 1);
-	else if (w->runtime_end == ABI_RUNTIME_END_GAP)
-		count_add(ABI_COUNTER_RUNTIME_GAPS, 1);
 }
 
 /* A child runs in a copy of its parent's memory, or in the very same, until exec. */

@@ -47,14 +47,10 @@ static __always_inline void runtimes_begin(struct walk *w)
 
 /* Behind the native walk: the frames of those that keep a list of their own. @trigger: what the names of a runtime's
  * loops end in (UNWIND_STEP_OF): nothing at a tick, _switch where a thread leaves its CPU. */
-#define RUNTIMES_BEHIND(w, task, trigger)                                                     \
-	do {                                                                                  \
-		if (runtimes_has((w)->behind, ABI_RUNTIME_PYTHON) && python_begin(w, task)) { \
-			UNWIND_LOOP(python##trigger);                                         \
-			if (python_again(w))                                                  \
-				UNWIND_LOOP(python##trigger);                                 \
-			python_count(w);                                                      \
-		}                                                                             \
+#define RUNTIMES_BEHIND(w, task, trigger)                          \
+	do {                                                       \
+		if (runtimes_has((w)->behind, ABI_RUNTIME_PYTHON)) \
+			BEHIND_WALK(w, task, python, trigger);     \
 	} while (0)
 
 /* The step of runtime w->unwinder. SWITCH: there is none, or nothing is known of the process. */

@@ -97,9 +97,10 @@ struct walk {
 	__u64 tp;     /* the thread pointer; 0: not known */
 	__u32 tid;    /* as the thread itself knows it; 0: not known */
 	__u8 runtime_end;
-	__u8 runtime_reserved;
-	__u16 behind;     /* bits by enum abi_runtime: what may have frames behind the native ones (BPF only) */
-	__u32 leaf_count; /* frames that were there before the one that leaf[] belongs to */
+	__u8 others_end;    /* runtime_end of the runtimes that were walked before this one: walk_set_aside() */
+	__u16 behind;       /* bits by enum abi_runtime: what may have frames behind the native ones (BPF only) */
+	__u32 others_count; /* runtime_count of those; their frames are among the first w->count meanwhile */
+	__u32 leaf_count;   /* frames that were there before the one that leaf[] belongs to */
 	/* ---- of runtimes whose frames are native ones ---- */
 	__u16 range_count; /* <= ABI_CODE_RANGES */
 	__u8 info_of;      /* enum abi_runtime: whose is info[]; 0: nobody's yet */
@@ -278,4 +279,35 @@ WALK_FN struct abi_frame *walk_push_runtime(struct walk *w, __u8 kind, __u16 run
 	frame->runtime = runtime;
 	w->runtime_count++;
 	return frame;
+}
+
+/* ---- several runtimes in one process, walked behind the native frames one after the other ---- */
+
+/** walk_set_aside - before a runtime's walk: frames that others have behind the native ones count as native meanwhile,
+ * so that each walker finds runtime_count 0 and may take its own frames back. walk_put_back() belongs to it. */
+WALK_FN void walk_set_aside(struct walk *w)
+{
+	w->others_count = w->runtime_count;
+	w->others_end = w->runtime_end;
+	w->count += w->runtime_count;
+	w->runtime_count = 0;
+	w->runtime_end = ABI_RUNTIME_END_NONE;
+}
+
+/** walk_put_back - behind it: all runtimes' frames together, and one end for them
+ * A thread mostly runs the code of one. Where it runs that of two, nothing says whose frames called whose. */
+WALK_FN void walk_put_back(struct walk *w)
+{
+	__u8 end = w->runtime_end, others = w->others_end;
+
+	if (!w->runtime_count && (end == ABI_RUNTIME_END_NONE || end == ABI_RUNTIME_END_NO_STATE)) {
+		if (others != ABI_RUNTIME_END_NONE)
+			end = others;
+	} else if (others != ABI_RUNTIME_END_NONE && (w->others_count || others != ABI_RUNTIME_END_NO_STATE)) {
+		end = ABI_RUNTIME_END_UNPAIRED;
+	}
+	w->runtime_end = end;
+	w->count -= w->others_count;
+	w->runtime_count += w->others_count;
+	w->others_count = 0;
 }

@@ -60,7 +60,7 @@ int python_seed(struct seed *ctx)
 	w->tid = (__u32)ctx->tid;
 	walk_python_start(w, info, names_epoch);
 	UNWIND_LOOP(python);
-	python_count(w);
+	behind_count(w);
 	seed_ns = bpf_ktime_get_ns() - start;
 	return bpf_get_smp_processor_id();
 }
@@ -125,7 +125,7 @@ int python_tick(struct tick *ctx)
 	if (!python_begin(w, (struct task_struct *)bpf_get_current_task()))
 		return 0;
 	UNWIND_LOOP(python);
-	python_count(w);
+	behind_count(w);
 	out->ns = bpf_ktime_get_ns() - start;
 	out->frames = w->runtime_count;
 	out->names = *names - names_sent_all;
