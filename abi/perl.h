@@ -50,6 +50,7 @@ struct abi_perl_layout {
 #define ABI_PERL_CV_STASH 32
 #define ABI_PERL_CV_START 40
 #define ABI_PERL_CV_GV 56
+#define ABI_PERL_CV_FILE 64 /* a C string */
 #define ABI_PERL_CV_FLAGS 92
 #define ABI_PERL_CV_BYTES 96
 #define ABI_PERL_CV_NAMED 0x8000U /* CVf_NAMED: where the GV would be is the name itself */
@@ -85,6 +86,7 @@ struct abi_perl {
 	__s64 key_at;     /* THREADS: from the thread pointer to the interpreter's address (INDIRECT: to the array's) */
 	__u32 key_offset; /* INDIRECT: of the value in the array */
 	__u32 reserved;
+	__u64 first;     /* THREADS: the interpreter of the program's first thread */
 	__u64 cop, info; /* without threads: addresses of PL_curcop and PL_curstackinfo */
 	struct abi_perl_layout layout;
 	__u32 reserved_end;
@@ -106,5 +108,5 @@ struct abi_perl_name {
 };
 
 _Static_assert(sizeof(struct abi_perl_layout) == 12, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_perl) == 64, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_perl) == 72, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_perl_name) == 16, "layout changed: bump ABI_VERSION");

@@ -51,7 +51,7 @@ enum walk_perl_bits {
 	WALK_PERL_PUSHED = 1,   /* a frame of this stack info was pushed */
 	WALK_PERL_CALLED = 2,   /* the last context is a sub that was called from C */
 	WALK_PERL_ENTERING = 4, /* the frame at hand: the current statement is its caller's */
-	WALK_PERL_INNER = 8,    /* a frame of an inner stack info was pushed */
+	WALK_PERL_THREAD = 8,   /* not the interpreter of the program's first thread: it runs no program */
 };
 
 struct walk_perl {
@@ -70,7 +70,7 @@ struct walk_perl {
 
 struct walk_perl_more {      /* in scratch */
 	__u64 window;        /* address of what was read around a context; 0: nothing was */
-	__u64 start;         /* first op of the sub that was looked at last */
+	__u64 start, file;   /* first op of the sub that was looked at last, and the address of its file's name */
 	__u64 package, name; /* addresses of its texts (HEK); 0: it has none */
 	__u64 of;            /* the sub that these three belong to; 0: none */
 	__u32 left;          /* turns */
@@ -244,17 +244,22 @@ WALK_FN __u64 walk_perl_file_of_gv(struct walk *w, __u64 gv)
 	return body[ABI_PERL_GV_NAME / 8] ? body[ABI_PERL_GV_NAME / 8] + ABI_PERL_HEK_TEXT + 2 : 0;
 }
 
-/* Reads the file's text of the statement in scratch. Return: its hash, 0: unreadable. */
-WALK_FN __u64 walk_perl_file(struct walk *w)
+/* Address of the file's text of the statement in scratch; 0: there is none. */
+WALK_FN __u64 walk_perl_file_of_cop(struct walk *w)
+{
+	__u64 at = w->scratch[WALK_PERL_COP + ABI_PERL_COP_FILE / 8];
+
+	return at && !(walk_perl_info(w)->flags & ABI_PERL_THREADS) ? walk_perl_file_of_gv(w, at) : at;
+}
+
+/* Reads the file's text. Return: its hash, 0: unreadable. */
+WALK_FN __u64 walk_perl_file(struct walk *w, __u64 at)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
-	__u64 at = w->scratch[WALK_PERL_COP + ABI_PERL_COP_FILE / 8];
 	long size;
 
 	more->file_size = 0;
 	more->file_is_cut = 0;
-	if (at && !(walk_perl_info(w)->flags & ABI_PERL_THREADS))
-		at = walk_perl_file_of_gv(w, at);
 	if (!at)
 		return 0;
 	size = walk_perl_string(w, &w->scratch[WALK_PERL_FILE], ABI_PERL_FILE_BYTES, at);
@@ -332,6 +337,7 @@ WALK_FN __u64 walk_perl_resolve(struct walk *w)
 	    walk_read(w, body, ABI_PERL_CV_BYTES, head[0]))
 		return 0;
 	more->start = body[ABI_PERL_CV_START / 8];
+	more->file = body[ABI_PERL_CV_FILE / 8];
 	stash = body[ABI_PERL_CV_STASH / 8];
 	name = body[ABI_PERL_CV_GV / 8];
 	flags = (__u32)(body[ABI_PERL_CV_FLAGS / 8] >> 32);
@@ -380,41 +386,50 @@ WALK_FN int walk_perl_first_statement(struct walk *w)
 	       cop[ABI_PERL_OP_FUNCTION / 8] == function;
 }
 
+/* Line and file of p->cop, or of where the sub begins that has just been entered. Return: hash of the file's name. One
+ * without a file is known all the same. */
+WALK_FN __u64 walk_perl_place(struct walk *w)
+{
+	struct walk_perl_more *more = walk_perl_more(w);
+	struct walk_perl *p = walk_perl_state(w);
+	__u64 *cop = &w->scratch[WALK_PERL_COP], at = 0, hash;
+	int is_entering = p->bits & WALK_PERL_ENTERING;
+
+	more->line = 0;
+	more->is_compiling = 0;
+	more->file_size = 0;
+	if (!p->cop || walk_read(w, cop, ABI_PERL_COP_BYTES, p->cop))
+		return WALK_PERL_ANONYMOUS;
+	more->is_compiling = !cop[ABI_PERL_OP_FUNCTION / 8];
+	if (is_entering && !walk_perl_first_statement(w)) {
+		at = more->file;
+	} else {
+		more->line = (__u32)(cop[ABI_PERL_COP_LINE / 8] >> 32);
+		at = walk_perl_file_of_cop(w);
+	}
+	walk_opaque(at);
+	hash = walk_perl_file(w, at);
+	if (!hash || more->line >> 31) /* NOLINE */
+		more->line = 0;
+	return hash ? hash : WALK_PERL_ANONYMOUS;
+}
+
 /**
  * walk_perl_meet - key, cookie and line of the frame whose p->what, p->cv and p->cop are set
  * Cookie ABI_PERL_NO_COOKIE: its name is not known; the key is the sub's address then.
  */
 WALK_FN int walk_perl_meet(struct walk *w)
 {
-	struct walk_perl_more *more = walk_perl_more(w);
 	struct walk_perl *p = walk_perl_state(w);
-	__u64 *cop = &w->scratch[WALK_PERL_COP], hash = WALK_PERL_ANONYMOUS;
-	int has_cop;
 
-	more->line = 0;
-	more->is_compiling = 0;
-	more->file_size = 0;
-	p->cookie = ABI_PERL_NO_COOKIE;
 	p->key = walk_perl_key(w);
 	if (!p->key) {
+		walk_perl_more(w)->line = 0;
 		p->key = p->cv;
+		p->cookie = ABI_PERL_NO_COOKIE;
 		return 0;
 	}
-	has_cop = p->cop && !walk_read(w, cop, ABI_PERL_COP_BYTES, p->cop);
-	if (has_cop && p->bits & WALK_PERL_ENTERING)
-		has_cop = walk_perl_first_statement(w);
-	if (has_cop) {
-		more->is_compiling = !cop[ABI_PERL_OP_FUNCTION / 8];
-		more->line = (__u32)(cop[ABI_PERL_COP_LINE / 8] >> 32);
-		if (more->line >> 31) /* NOLINE */
-			more->line = 0;
-		hash = walk_perl_file(w);
-		if (!hash) { /* no file: it is known all the same */
-			more->line = 0;
-			hash = WALK_PERL_ANONYMOUS;
-		}
-	}
-	p->cookie = walk_perl_mix(hash, WALK_PERL_FILE) | 1;
+	p->cookie = walk_perl_mix(walk_perl_place(w), WALK_PERL_FILE) | 1;
 	walk_perl_seen(w);
 	return 0;
 }
@@ -588,8 +603,6 @@ WALK_FN enum walk_next walk_perl_enter(struct walk *w)
 	if (p->at < -1 || p->at > (__s32)(place >> 32) || p->at > WALK_PERL_INDEX_MAX ||
 	    info[ABI_PERL_INFO_CONTEXTS / 8] & 7)
 		return walk_perl_done(w, ABI_RUNTIME_END_BAD_CHAIN);
-	if (p->bits & WALK_PERL_PUSHED)
-		p->bits |= WALK_PERL_INNER;
 	p->bits &= (__u8) ~(WALK_PERL_CALLED | WALK_PERL_PUSHED);
 	p->type = (__u8)(info[type >> 3 & 7] >> (type & 7) * 8);
 	p->contexts = info[ABI_PERL_INFO_CONTEXTS / 8];
@@ -599,21 +612,28 @@ WALK_FN enum walk_next walk_perl_enter(struct walk *w)
 	return WALK_MORE;
 }
 
+/* Behind the last one: what was pushed is all there is. */
+WALK_FN enum walk_next walk_perl_root(struct walk *w)
+{
+	walk_perl_mark(w, 1);
+	return walk_perl_done(w, w->runtime_count ? ABI_RUNTIME_END_WHOLE : ABI_RUNTIME_END_NO_STATE);
+}
+
 /* The program itself is the outermost frame. While it is compiled no loop runs it: it is the caller of what runs
- * meanwhile (BEGIN). A thread begins with a sub: it has no statement outside. */
+ * meanwhile (BEGIN). A thread begins with a sub; its statement outside is a copy of that which made the thread. */
 WALK_FN enum walk_next walk_perl_program(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
 	struct walk_perl *p = walk_perl_state(w);
 
+	if (p->bits & WALK_PERL_THREAD)
+		return walk_perl_root(w);
 	p->bits &= (__u8)~WALK_PERL_ENTERING;
 	p->what = ABI_PERL_MAIN;
 	p->cv = 0;
 	walk_perl_look(w);
-	if (!more->line || p->cookie == ABI_PERL_NO_COOKIE) {
-		walk_perl_mark(w, 1);
-		return walk_perl_done(w, w->runtime_count ? ABI_RUNTIME_END_WHOLE : ABI_RUNTIME_END_NO_STATE);
-	}
+	if (!more->line || p->cookie == ABI_PERL_NO_COOKIE)
+		return walk_perl_root(w);
 	if (more->is_compiling)
 		walk_perl_mark(w, 0);
 	if (walk_perl_push(w))
@@ -651,6 +671,8 @@ WALK_FN enum walk_next walk_perl_begin(struct walk *w)
 		at = walk_perl_interpreter(w);
 		if (!at)
 			return walk_perl_done(w, ABI_RUNTIME_END_NO_STATE);
+		if (at != info->first)
+			p->bits |= WALK_PERL_THREAD;
 		if (walk_read(w, words, ABI_PERL_INTERP_INFO + 8, at + info->layout.interp_cop))
 			return walk_perl_done(w, ABI_RUNTIME_END_READ_FAILED);
 	} else {

@@ -148,6 +148,7 @@ static void attaching(void **state)
 	assert_int_equal(info.flags, ABI_PERL_THREADS | ABI_PERL_AUX_IN_BODY);
 	assert_int_equal(info.key_at, 784 + 16 + 8);
 	assert_int_equal(info.layout.version, 36);
+	assert_int_equal(info.first, p.im->interpreter);
 	perl_image_put(p.im, p.binary.thread_key, 4, 40); /* a key of the second block */
 	assert_int_equal(attach(&p, &info), sizeof(info));
 	assert_true(info.flags & ABI_PERL_KEY_INDIRECT);

@@ -293,6 +293,11 @@ static void roots(void **state)
 	perl_image_run(x.im, x.in_inner);
 	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
 	EXPECT(&x, { .line = 22 }, { .key = ABI_PERL_KEY_EVAL, .line = 0, .ends = true });
+	x.im->info.first = 1; /* another thread's: what it says of a program is a copy */
+	perl_image_put(x.im, none + ABI_PERL_COP_LINE, 4, 12);
+	perl_image_put(x.im, none + ABI_PERL_COP_FILE, 8, perl_image_get(x.im, x.in_main + ABI_PERL_COP_FILE));
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
+	EXPECT(&x, { .line = 22 }, { .key = ABI_PERL_KEY_EVAL, .line = 12, .ends = true });
 	close_world(&x);
 
 	x = open_world(36, true); /* nothing runs */

@@ -191,6 +191,7 @@ struct perl_image *perl_image_open(unsigned int minor, bool threads)
 		im->info.key_at = 8;
 		im->interpreter = perl_image_alloc(im, 512);
 		perl_image_put(im, im->tp + 8, 8, im->interpreter);
+		im->info.first = im->interpreter;
 	} else {
 		im->info.cop = perl_image_alloc(im, 8);
 		im->info.info = perl_image_alloc(im, 8);

@@ -127,7 +127,7 @@ static int use_key(const struct attach *a, uint32_t key)
 
 static int find_threads(const struct attach *a, uint64_t *info)
 {
-	uint64_t interpreter, word;
+	uint64_t interpreter = 0, word;
 	int r = read_u64(a, in_process(a, a->binary->interpreter), &interpreter);
 
 	if (r == 0 && !interpreter)
@@ -136,6 +136,7 @@ static int find_threads(const struct attach *a, uint64_t *info)
 		r = read_u64(a, in_process(a, a->binary->thread_key), &word);
 	if (r == 0)
 		r = use_key(a, (uint32_t)word);
+	a->out->first = interpreter;
 	return r < 0 ? r : read_u64(a, interpreter + a->out->layout.interp_cop + ABI_PERL_INTERP_INFO, info);
 }
 
