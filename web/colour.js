@@ -20,6 +20,7 @@ export const KINDS = {
 	ruby: { runtime: 'ruby', suffix: '_[rb]', text: 'Ruby', colour: [336, 348, 72, 72, 78] },
 	php: { runtime: 'php', suffix: '_[php]', text: 'PHP', colour: [250, 262, 58, 76, 82] },
 	dotnet: { runtime: 'dotnet', suffix: '_[net]', text: '.NET', colour: [268, 282, 55, 74, 80] },
+	perl: { runtime: 'perl', suffix: '_[perl]', text: 'Perl', colour: [142, 156, 46, 68, 74] },
 };
 // Classes of colours: the kinds, what names tell of native frames, and frames that are none.
 const CLASSES = {

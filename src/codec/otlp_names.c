@@ -56,7 +56,7 @@ static const struct {
 	{ "native", MODEL_KIND_NATIVE }, { "kernel", MODEL_KIND_KERNEL }, { "cpython", MODEL_KIND_PYTHON },
 	{ "jvm", MODEL_KIND_JAVA },      { "ruby", MODEL_KIND_RUBY },     { "php", MODEL_KIND_PHP },
 	{ "dotnet", MODEL_KIND_DOTNET }, { "go", MODEL_KIND_NATIVE },     { "rust", MODEL_KIND_NATIVE },
-	{ "perl", MODEL_KIND_NATIVE },   { "v8js", MODEL_KIND_JIT },      { "beam", MODEL_KIND_JIT },
+	{ "perl", MODEL_KIND_PERL },   { "v8js", MODEL_KIND_JIT },      { "beam", MODEL_KIND_JIT },
 };
 
 /* The kind whose type a variant of it is written as. */

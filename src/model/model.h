@@ -21,7 +21,8 @@
 	X(JAVA_INTERPRETED, "java-interpreted", "_[0]") \
 	X(RUBY, "ruby", "_[rb]")                        \
 	X(PHP, "php", "_[php]")                         \
-	X(DOTNET, "dotnet", "_[net]")
+	X(DOTNET, "dotnet", "_[net]")                   \
+	X(PERL, "perl", "_[perl]")
 
 #define X(id, name, suffix) MODEL_KIND_##id,
 enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
@@ -29,7 +30,9 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 
 /* Language runtimes: the name that struct runtime has, what people call it, the kind of its functions, and of what
  * stands where they are not known. */
-#define MODEL_RUNTIMES(X) X("python", "Python", PYTHON, PYTHON_ERROR)
+#define MODEL_RUNTIMES(X)                           \
+	X("python", "Python", PYTHON, PYTHON_ERROR) \
+	X("perl", "Perl", PERL, PERL)
 
 #define X(name, title, functions, errors) +1
 enum { MODEL_RUNTIME_COUNT = MODEL_RUNTIMES(X) };

@@ -12,7 +12,8 @@
 	X(python, "Python",                                                                                            \
 	  "in the kernel, together with the native ones (pyperf); from outside, and then in place of the native ones " \
 	  "(pyspy, py-spy); the first that works (auto); none (disabled, none)",                                       \
-	  ##__VA_ARGS__)
+	  ##__VA_ARGS__)                                                                                               \
+	X(perl, "Perl", "in the kernel, together with the native ones (auto); none (disabled, none)", ##__VA_ARGS__)
 
 #define X(name, ...) RUNTIME_##name,
 enum runtime_index { RUNTIMES(X) RUNTIME_COUNT }; /* as runtime_at() counts */

@@ -12,7 +12,9 @@
 
 /* The maps of the runtimes' walkers. */
 static const char *const map_names[ABI_RUNTIME_COUNT] = {
-	[ABI_RUNTIME_PYTHON] = "pythons", [ABI_RUNTIME_COUNT - 2] = "fakes", /* the object that the tests load */
+	[ABI_RUNTIME_PYTHON] = "pythons",
+	[ABI_RUNTIME_PERL] = "perls",
+	[ABI_RUNTIME_COUNT - 2] = "fakes", /* the object that the tests load */
 };
 
 static int fd_of(const struct bpf_object *object, const char *name)

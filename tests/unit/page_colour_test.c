@@ -29,6 +29,7 @@ static const char *const names[] = {
 	"each_[rb]",
 	"f_[php]",
 	"M.N_[net]",
+	"A::b_[perl]",
 	"gr\xc3\xbc\xc3\x9f",
 	"\xf0\x9f\x94\xa5 hot",
 	"a name with blanks",

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Perl's stacks beside what a load can have (perl/load.pl says it in its text), threads too, and subs that live for a moment
+(perl/evals.pl): a name tells its number, and all of one stack have the same. docs/perl.md says what is judged how."""
+from collections import Counter
+
+import perl_oracle
+import perls
+from support import *
+
+TICKS = 600 if QUICK else 3000 if SAMPLED else 10000
+HZ = 997
+SECONDS_MAX = 12 if QUICK else 120
+# An instant at the entry or the end of a sub is enough for a wrong line: 4 to 8 stops in 10,000 (docs/perl.md).
+WRONG_MAX = 0.005 if QUICK else 0.001
+EVALS_LEAST = 50 if QUICK else 500
+
+tap = Tap("perl")
+need(tap)
+load = perl_oracle.Load(os.path.join(HERE, "perl", "load.pl"))
+
+
+def recorded(perl, script, *arguments):
+    """The samples of a run, but those before hearth had attached; of so long a time as @TICKS want on a machine that others use."""
+    done = []
+    left = SECONDS_MAX
+    while sum(s.values[0] for s in done) < TICKS and left > 0:
+        seconds = min(left, 4 if QUICK else 30)
+        left -= seconds
+        process = start(*perl.command(os.path.join(HERE, "perl", script), seconds + 2, *arguments))
+        time.sleep(1)
+        out = path("perl.pb.gz")
+        got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{seconds}s", "-p", process.pid, "-o", out, timeout=seconds + 60)
+        process.wait(timeout=60)
+        if got.returncode:
+            tap.ok(False, f"{perl.name}: hearth record ends well", got.stderr[-300:])
+            return []
+        done += [s for s in Profile(out).samples if s.end != "cut:runtime-not-ready"]
+    return done
+
+
+def weight(samples):
+    return sum(s.values[0] for s in samples)
+
+
+def judge_load(perl, threads):
+    what = f"{perl.name} {perl.version()}{', threads' if threads else ''}"
+    # the end of a thread: the interpreter that is taken apart is not the one that runs
+    samples = [s for s in recorded(perl, "load.pl", *([threads] if threads else [])) if "perl_destruct" not in s.names]
+    wrong, flagged = Counter(), 0
+    for s in samples:
+        why = load.wrong(perl_oracle.frames_of(s), bool(threads))
+        if s.end.startswith("cut:runtime"):
+            flagged += s.values[0]
+        elif why:
+            wrong[why] += s.values[0]
+    for why, count in wrong.most_common(8):
+        tap.note(f"{count} {why}")
+    total = weight(samples)
+    bad = sum(wrong.values()) + flagged
+    tap.ok(total >= TICKS / 10, f"{what}: samples", total)
+    tap.ok(bad <= max(1, WRONG_MAX * total), f"{what}: legal and whole", f"{total - bad} of {total}, {flagged} flagged")
+
+
+def judge_evals(perl):
+    samples = recorded(perl, "evals.pl")
+    numbered = wrong = 0
+    for s in samples:
+        frames = perl_oracle.frames_of(s)
+        numbered += sum(bool(perl_oracle.NUMBERED.match(f[0])) for f in frames)
+        wrong += perl_oracle.wrong_number(frames)
+    tap.ok(numbered >= EVALS_LEAST, f"{perl.name}: frames of subs that live for a moment", numbered)
+    tap.ok(not wrong, f"{perl.name}: none has another one's name", wrong)
+
+
+def judge_oracle():
+    """Stacks made wrong on purpose are found."""
+    root, sub, leaf = (perl_oracle.PROGRAM, "load.pl", max(load.calls)), "main::work", ("main::burn", "load.pl", load.subs["main::burn"][0] + 3)
+    line = next(n for n, names in load.calls.items() if "main::looping" in names)
+    stack = [root, (sub, "load.pl", next(n for n, names in load.calls.items() if names == {"main::round"})), ("main::round", "load.pl", line),
+             ("main::looping", "load.pl", load.subs["main::looping"][1] - 4), leaf]
+    tap.ok(load.wrong(stack) is None, "the oracle: a right stack", load.wrong(stack) or "")
+    others = [stack[1:], stack[:2] + stack[3:], stack[:-1] + [("main::burn", "load.pl", 1)], stack[:-1] + [("main::weigh", "load.pl", leaf[2])],
+              stack[:2] + [stack[2]] + stack[2:], stack[:-1] + [("main::burn", "other.pl", leaf[2])], []]
+    tap.ok(all(load.wrong(o) for o in others), "the oracle: wrong ones", [bool(load.wrong(o)) for o in others])
+
+
+def switched_off(perl):
+    process = start(*perl.command(os.path.join(HERE, "perl", "load.pl"), 6))
+    time.sleep(1)
+    for option in ("--no-perl", "--perl-mode=disabled"):
+        out = path("off.pb.gz")
+        run(HEARTH, "record", "-q", "-F", HZ, "-d", "1s", option, "-p", process.pid, "-o", out)
+        samples = Profile(out).samples
+        tap.ok(samples and not any(perl_oracle.frames_of(s) for s in samples), f"{option}: no frames of Perl", len(samples))
+    process.wait(timeout=60)
+
+
+judge_oracle()
+found = perls.own()
+if not found:
+    tap.skip("Perl", "there is none")
+    tap.finish()
+switched_off(found[0])
+for name in [] if QUICK else some_of(perls.SUITES):
+    one = perls.suite(name)
+    if one:
+        found.append(one)
+    else:
+        tap.skip(name, "debootstrap is missing or cannot fetch it")
+found += perls.named()
+for one in found:
+    judge_load(one, 0)
+    if one.has_threads() and (not QUICK or one is found[0]):
+        judge_load(one, 3)
+    judge_evals(one)
+tap.finish()
