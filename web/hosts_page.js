@@ -5,7 +5,7 @@ import { askJson, formatLabels } from './api.js';
 import { drawSparklines } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { NOBODY, whoseParams, whoseText } from './selection.js';
-import { ageText, formatCpus, headRow } from './services_page.js';
+import { ageText, coveredMs, coveredText, formatCpus, headRow } from './services_page.js';
 
 const HOSTS_SHOWN = [100, 1000];
 const ROWS_SHOWN = [100, 1000];
@@ -64,8 +64,8 @@ export class HostsPage {
 	}
 
 	amount(value, answer) {
-		const { from_ms: from, to_ms: to, unit } = answer;
-		return unit === 'nanoseconds' ? formatCpus(value, from, to) : formatValue(value, { unit, scale: 1, nanoseconds: 0 });
+		const { unit } = answer;
+		return unit === 'nanoseconds' ? formatCpus(value, coveredMs(this.hosts)) : formatValue(value, { unit, scale: 1, nanoseconds: 0 });
 	}
 
 	/* Hosts */
@@ -159,7 +159,7 @@ export class HostsPage {
 		const rows = answer.rows.filter((row) => !filter || [row.program, row.thread_name, row.service, String(row.pid ?? ''), String(row.thread ?? '')].some((text) => text?.toLowerCase().includes(filter)));
 		const last = { process: 'Threads', thread: 'Process', program: 'Processes' }[by];
 		byId('owners').tHead.replaceChildren(headRow([[{ process: 'Process', thread: 'Thread', program: 'Program' }[by]], ['Service', 'service'], ['Over the range', 'trend'],
-			[answer.unit === 'nanoseconds' ? 'CPUs' : answer.sample, 'number'], ['Share'], [last, by === 'thread' ? 'members' : 'number members']]));
+			[answer.unit === 'nanoseconds' ? 'CPUs' : answer.sample, 'number', answer.unit === 'nanoseconds' ? coveredText(this.hosts) : ''], ['Share'], [last, by === 'thread' ? 'members' : 'number members']]));
 		this.largest = rows.reduce((most, row) => Math.max(most, row.total), 0) / Math.max(1, answer.total);
 		this.trends = [];
 		const shown = rows.map((row) => this.row(row, by));

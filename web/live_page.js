@@ -10,7 +10,7 @@ import { LiveFeeds } from './live_feed.js';
 import { SiblingOrder, heaviestFirst } from './order.js';
 import { SINCE_START, WINDOWS } from './selection.js';
 import { startServerWorker, typeOfMeta } from './server.js';
-import { formatCpus } from './services_page.js';
+import { coveredMs, formatCpus } from './services_page.js';
 
 const LIVE_NODES = 10000;
 const HERE_MS = 5000;
@@ -240,7 +240,7 @@ export class LivePage {
 		for (const { service } of totals.services) if (!this.services.includes(service)) this.services.push(service);
 		this.services = this.services.filter((name) => now.has(name)).slice(0, SERVICES_SHOWN);
 		const { service: chosen } = this.app.selection;
-		const amount = (value) => (totals.unit === 'nanoseconds' ? formatCpus(value, totals.from_ms, totals.to_ms) : formatShare(value, totals.total));
+		const amount = (value) => (totals.unit === 'nanoseconds' ? formatCpus(value, coveredMs(totals)) : formatShare(value, totals.total));
 		const list = byId('live-services');
 		const focused = list.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.service : null;
 		const button = (name, text, value) => {
@@ -265,8 +265,8 @@ export class LivePage {
 		if (this.isPaused && !words && this.held) text = 'Paused; there is something newer.';
 		if (byId('live-state').textContent !== text) byId('live-state').textContent = text;
 		if (!this.meta) return;
-		const { total, unit, profiles, from_ms: from, to_ms: to } = this.meta;
-		const much = unit === 'nanoseconds' ? `${formatCpus(total, from, to)} CPUs` : formatValue(total, this.app.viewer.meta);
+		const { total, unit, profiles } = this.meta;
+		const much = unit === 'nanoseconds' ? `${formatCpus(total, coveredMs(this.totals ?? this.meta))} CPUs` : formatValue(total, this.app.viewer.meta);
 		byId('live-amount').textContent = `${much} · ${formatCount(profiles ?? 0)} ${profiles === 1 ? 'profile' : 'profiles'}`;
 	}
 }

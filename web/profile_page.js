@@ -11,7 +11,7 @@ import { ServerSource } from './server.js';
 import { Sides } from './sides.js';
 import { parseHash } from './state.js';
 import { groupsToAsk, isGroup } from './transforms.js';
-import { changeOf, formatCpus, headRow } from './services_page.js';
+import { changeOf, coveredMs, coveredText, formatCpus, headRow } from './services_page.js';
 
 const VALUES_SHOWN = 6;
 const LABELS_SHOWN = 12;
@@ -154,7 +154,8 @@ export class ProfilePage {
 	/** What can be chosen: amounts are shares of the timeline's range. */
 	async showAround(timeline, signal) {
 		await timeline;
-		await Promise.all([this.showTypes(signal), ...(this.app.shown ? [] : [this.showServices(signal), this.showFacets(signal)])]);
+		const services = this.app.shown ? null : this.showServices(signal); // says of how much time there are profiles
+		await Promise.all([this.showTypes(services, signal), ...(services ? [services, this.showFacets(services, signal)] : [])]);
 	}
 
 	openGraph(options) {
@@ -195,27 +196,32 @@ export class ProfilePage {
 		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.within ?? this.app.selection.part);
 	}
 
-	async showTypes(signal) {
-		const { types } = await askJson('types', { ...this.params(), type: '', sample: '' }, { signal });
+	/** services: the answer with all services of the range; null: files have no time */
+	async showTypes(services, signal) {
+		const [{ types }, all] = await Promise.all([askJson('types', { ...this.params(), type: '', sample: '' }, { signal }), services]);
 		const { type, sample } = this.app.selection;
-		const seconds = this.app.shown ? 0 : (this.range[1] - this.range[0]) / 1000;
+		const seconds = all ? coveredMs(all) / 1000 : 0;
+		const mean = all ? coveredText(all) : '';
 		const buttons = types.flatMap((t) => t.samples.map((s) => {
 			const pressed = t.type === type && s.sample === (sample || t.default);
 			const name = this.app.shown ? s.sample : t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
 			const amount = s.unit === 'nanoseconds' && seconds ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, seconds);
-			return choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
+			const button = choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
+			if (mean && s.unit === 'nanoseconds') button.title += '\n' + mean;
+			return button;
 		}));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
 	}
 
 	async showServices(signal) {
 		const { from, to, type, sample } = this.params();
-		const { services } = await askJson('services', { from, to, type, sample, points: 1, limit: 1000, ...whoseParams(this.app.selection) }, { signal });
+		const answer = await askJson('services', { from, to, type, sample, points: 1, limit: 1000, ...whoseParams(this.app.selection) }, { signal });
 		const { service } = this.app.selection;
-		const names = services.map((s) => s.service);
+		const names = answer.services.map((s) => s.service);
 		if (service && !names.includes(service)) names.unshift(service);
 		byId('service').replaceChildren(new Option('All services', ''), ...names.map((name) => new Option(shownName(name, 100), name)));
 		byId('service').value = service;
+		return answer;
 	}
 
 	/** What the steps of the address are grouped by, and what else a graph can be. */
@@ -223,11 +229,11 @@ export class ProfilePage {
 		return { grouped: groupsOf(this.app.address.read()), offered: this.app.shown ? ['thread'] : this.offered };
 	}
 
-	async showFacets(signal) {
-		const { labels, unit } = await askJson('labels', { ...this.partParams(), limit: 50 }, { signal });
+	async showFacets(services, signal) {
+		const [{ labels, unit }, all] = await Promise.all([askJson('labels', { ...this.partParams(), limit: 50 }, { signal }), services]);
 		this.offered.splice(0, Infinity, ...groupsOfLabels(labels));
 		const chosen = this.app.selection.labels;
-		const seconds = (this.range[1] - this.range[0]) / 1000;
+		const seconds = coveredMs(all) / 1000;
 		const parts = labels.filter((l) => l.count > 1 || chosen.some(([name]) => name === l.name)).slice(0, LABELS_SHOWN).map((label) => {
 			const items = label.values.slice(0, VALUES_SHOWN).map(({ value, total }) => {
 				const pressed = chosen.some(([n, v]) => n === label.name && v === value);
@@ -326,7 +332,7 @@ export class ProfilePage {
 		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
 		const span = answer.within_ms ?? [answer.from_ms, answer.to_ms];
 		const [before, after] = [was, total - was].map((value) =>
-			(isTime ? formatCpus(value, span[0], span[1]) + ' CPUs' : formatValue(value, meta.types[0])));
+			(isTime ? formatCpus(value, span[1] - span[0]) + ' CPUs' : formatValue(value, meta.types[0])));
 		const { text, tone } = changeOf(total - was, was);
 		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
 		const { sides: two } = this.app.viewer;

@@ -8,8 +8,21 @@ import { formatCount, formatShare, formatValue } from './format.js';
 const LATE_MS = 180000;
 const SECOND = 1e9;
 
-export function formatCpus(value, from, to) {
-	return (value / SECOND / Math.max(0.001, (to - from) / 1000)).toFixed(2);
+/** How long an answer's profiles took together: CPUs are time over this. The range itself where the server cannot know. */
+export function coveredMs({ covered_ms: covered, from_ms: from, to_ms: to }) {
+	return covered || to - from;
+}
+
+/** @param {number} ms that have data: coveredMs() */
+export function formatCpus(value, ms) {
+	return (value / SECOND / Math.max(0.001, ms / 1000)).toFixed(2);
+}
+
+/** Why CPUs are more than time over the range; empty where they are not. */
+export function coveredText(answer) {
+	const { from_ms: from, to_ms: to } = answer;
+	const part = coveredMs(answer) / Math.max(1, to - from);
+	return part < 0.99 ? `Mean over the ${formatValue(coveredMs(answer) * 1e6, { unit: 'nanoseconds', scale: 1, nanoseconds: 0 })} of the range that have profiles` : '';
 }
 
 /** Against the range before: the text, and whether it is worth a look. */
@@ -31,10 +44,12 @@ function factRow(name, value, tone = '') {
 	return makeElement('div', '', makeElement('dt', '', name), makeElement('dd', tone, value));
 }
 
+/** names: [text, class, what the pointer is told] of each column */
 export function headRow(names) {
-	return makeElement('tr', '', ...names.map(([text, className]) => {
+	return makeElement('tr', '', ...names.map(([text, className, title]) => {
 		const cell = makeElement('th', className, text);
 		cell.scope = 'col';
+		if (title) cell.title = title;
 		return cell;
 	}));
 }
@@ -92,7 +107,7 @@ export class ServicesPage {
 		const filter = byId('service-filter').value.toLowerCase();
 		const isTime = answer.unit === 'nanoseconds';
 		const amount = isTime ? 'CPUs' : answer.sample;
-		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend'], [amount, 'number'], ['Share'],
+		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend'], [amount, 'number', isTime ? coveredText(answer) : ''], ['Share'],
 			['Against a day ago', 'number before'], ['Hosts', 'number hosts']]));
 		const shown = [];
 		const small = { count: answer.folded?.services ?? 0, total: answer.folded?.total ?? 0 };
@@ -117,8 +132,8 @@ export class ServicesPage {
 	}
 
 	amount(value, isTime) {
-		const { from_ms: from, to_ms: to, unit } = this.answer;
-		return isTime ? formatCpus(value, from, to) : formatValue(value, { unit, scale: 1, nanoseconds: 0 });
+		const { unit } = this.answer;
+		return isTime ? formatCpus(value, coveredMs(this.answer)) : formatValue(value, { unit, scale: 1, nanoseconds: 0 });
 	}
 
 	shareCell(total) {
@@ -157,14 +172,17 @@ export class ServicesPage {
 	fillAgents() {
 		const { agents, now_ms: now } = this.agents;
 		const cpus = agents.reduce((sum, a) => sum + (a.cpus ?? 0), 0);
-		const { from_ms: from, to_ms: to, total, unit } = this.answer;
+		const { total, unit } = this.answer;
 		const quality = { user: 0, whole: 0, lost: 0 };
 		for (const a of agents) for (const key of Object.keys(quality)) quality[key] += a.quality?.[key] ?? 0;
 		const late = agents.filter((a) => now - a.last_ms > LATE_MS);
 		const newest = agents.reduce((last, a) => Math.max(last, a.last_ms), 0);
-		const busy = unit === 'nanoseconds' ? formatCpus(total, from, to) + (cpus ? ` of ${cpus}` : '') : '';
+		const busy = unit === 'nanoseconds' ? formatCpus(total, coveredMs(this.answer)) + (cpus ? ` of ${cpus}` : '') : '';
 		const facts = [factRow('hosts', formatCount(agents.length))];
-		if (busy) facts.push(factRow('CPUs busy', busy));
+		if (busy) {
+			facts.push(factRow('CPUs busy', busy));
+			facts[1].title = coveredText(this.answer);
+		}
 		if (quality.user) facts.push(factRow('whole stacks', formatShare(quality.whole, quality.user + quality.lost)));
 		if (agents.length) facts.push(factRow('lost', formatCount(quality.lost), quality.lost ? 'warn' : ''));
 		if (agents.length) facts.push(factRow('agents sending', `${agents.length - late.length} of ${agents.length}, ${ageText(now - newest)}`, late.length ? 'warn' : ''));

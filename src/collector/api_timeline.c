@@ -93,6 +93,7 @@ static void write_timeline(const struct line *l)
 	}
 	call_begin(t->call, &json);
 	totals_write_range(&json, t);
+	totals_write_covered(&json, t);
 	totals_write_sample(&json, t);
 	call_key_u64(&json, STR("start_ms"), t->from_ms);
 	call_key_u64(&json, STR("step_ms"), t->step_ms);
@@ -145,6 +146,7 @@ static void draw(struct totals *t, uint64_t limit, bool is_round)
 		totals_set_step(t);
 	totals_sort(&t->table, totals_row_order);
 	r = r ? r : take_groups(&l, limit);
+	totals_note_covered(t);
 	r = r ? r : totals_visit(t, add_line_point, &l);
 	if (r == 0)
 		write_timeline(&l);

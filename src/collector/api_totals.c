@@ -128,6 +128,7 @@ static void write_services(struct totals *t, uint64_t limit, bool fold_small)
 	totals_sort(&t->table, totals_row_order);
 	call_begin(t->call, &json);
 	totals_write_range(&json, t);
+	totals_write_covered(&json, t);
 	totals_write_sample(&json, t);
 	call_key_u64(&json, STR("start_ms"), t->from_ms);
 	call_key_u64(&json, STR("step_ms"), t->step_ms);
@@ -172,6 +173,7 @@ static void services(struct totals *t)
 		totals_set_round_step(t, 0);
 	else
 		totals_set_step(t);
+	totals_note_covered(t);
 	if (totals_read(t, add_service) && read_before(t))
 		write_services(t, limit, !str_eq(small, STR("list")));
 }

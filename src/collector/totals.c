@@ -270,6 +270,26 @@ struct part {
 	void *ctx;
 };
 
+static void note_covered(struct totals *t, const struct store_point *p)
+{
+	if (t->notes_covered && !t->is_before)
+		covered_note(&t->covered, p->created_ns, p->duration_ns);
+}
+
+void totals_note_covered(struct totals *t)
+{
+	t->notes_covered = !t->sel.service.len && !t->sel.label_count;
+	covered_init(&t->covered, t->range.from_ns, t->range.to_ns);
+}
+
+static int visit_whole(void *ctx, const struct store_point *point)
+{
+	const struct part *part = ctx;
+
+	note_covered(part->t, point);
+	return part->visit(part->ctx, point);
+}
+
 static int visit_part(void *ctx, const struct store_point *point, const struct store_owner *owners, size_t count)
 {
 	const struct part *part = ctx;
@@ -277,6 +297,7 @@ static int visit_part(void *ctx, const struct store_point *point, const struct s
 	struct store_point of = *point;
 	bool any = false;
 
+	note_covered(part->t, point);
 	for (size_t i = 0; i < count; i++) {
 		if (!query_whose_fits(&part->t->whose, &owners[i]))
 			continue;
@@ -294,7 +315,7 @@ int totals_visit(struct totals *t, store_point_fn *visit, void *ctx)
 	struct part part = { t, visit, ctx };
 
 	if (query_whose_all(&t->whose))
-		return config->store->totals(config->state, &t->sel, visit, ctx);
+		return config->store->totals(config->state, &t->sel, visit_whole, &part);
 	return config->store->owners(config->state, &t->sel, false, visit_part, &part);
 }
 
@@ -342,6 +363,15 @@ void totals_write_range(struct json_out *json, const struct totals *t)
 	call_key_u64(json, STR("from_ms"), t->range.from_ns / NSEC_PER_MSEC);
 	call_key_u64(json, STR("to_ms"), t->range.to_ns / NSEC_PER_MSEC);
 	call_key(json, STR("type"), t->range.type);
+}
+
+/* Left out where it is not known. */
+void totals_write_covered(struct json_out *json, const struct totals *t)
+{
+	uint64_t ms = t->notes_covered ? covered_ms(&t->covered) : 0;
+
+	if (ms)
+		call_key_u64(json, STR("covered_ms"), ms);
 }
 
 void totals_write_sample(struct json_out *json, const struct totals *t)

@@ -4,6 +4,7 @@
 
 #include "base/intern.h"
 #include "collector/collector_int.h"
+#include "collector/covered.h"
 
 /* One line of an answer: a service, a value of a label, a type, a process. */
 struct totals_row {
@@ -37,6 +38,9 @@ struct totals {
 	uint64_t lasting[TOTALS_STEPS]; /* profiles by the round step that they fit in */
 	struct str only;                /* this label */
 	bool is_before, mixed;
+	bool notes_covered; /* a reading notes which times all of its profiles cover, whichever processes are asked for
+			     */
+	struct covered covered;
 };
 
 /** totals_run - read the parameters that all have, then call @what; it answers. */
@@ -62,6 +66,8 @@ bool totals_steps(struct call *call, bool *is_round);
  * Return: as store.totals().
  */
 int totals_visit(struct totals *t, store_point_fn *visit, void *ctx) warn_unused;
+/** totals_note_covered - from now on readings do so, if everything of the range is read: no service, no labels. */
+void totals_note_covered(struct totals *t);
 /** totals_read - the same with @t as context. Return: whether it went well, otherwise the call is answered. */
 bool totals_read(struct totals *t, store_point_fn *visit);
 /** totals_failed - answer for a failed reading. */
@@ -90,4 +96,5 @@ int totals_name_order(const void *a, const void *b); /* by name */
 
 void totals_write_points(struct json_out *json, const uint64_t *points, uint64_t count);
 void totals_write_range(struct json_out *json, const struct totals *t);
+void totals_write_covered(struct json_out *json, const struct totals *t);
 void totals_write_sample(struct json_out *json, const struct totals *t);

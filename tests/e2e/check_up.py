@@ -17,7 +17,7 @@ import termios
 import time
 
 from collector import free_port
-from support import HEARTH, QUICK, Profile, Tap, cpu_seconds, hearth, hearth_for_everybody, need, path, run, start, workload
+from support import CPUS, HEARTH, QUICK, Profile, Tap, cpu_seconds, hearth, hearth_for_everybody, need, path, run, start, workload
 
 tap = Tap("up")
 need(tap)
@@ -66,6 +66,12 @@ status, body = get(port, "/api/0/services")
 services = json.loads(body).get("body", [])
 tap.ok(status == 200 and "spin" in services, "what runs is a service", services[:20])
 tap.ok(len(listed) >= 2 and {"host"} <= {label["key"] for p in listed for label in p["labels"]}, "a profile each window, labelled by host", len(listed))
+# An hour of which some seconds have profiles: the page divides by these.
+status, body = get(port, "/api/v1/services?type=cpu&from=-1h&to=now")
+told = json.loads(body) if status == 200 else {}
+took = sum(s["total"] for s in told.get("services", []) if s["service"] == "spin") / 1e6 / told.get("covered_ms", 1e99)
+tap.ok(3000 <= told.get("covered_ms", 0) <= 60000 and 0.02 < took < CPUS + 0.5, "the first seconds of an hour: what had profiles is said",
+       f"{told.get('covered_ms')} ms, spin took {took:.2f} CPUs of it")
 before = len(listed)
 up.send_signal(signal.SIGINT)
 os.kill(collector, signal.SIGINT)  # as a terminal does

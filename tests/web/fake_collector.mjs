@@ -357,7 +357,8 @@ class Admin {
 }
 
 /**
- * options.token: asked for; scopes: what it may do; more: further names of services; disk: of what GET storage answers.
+ * options.token: asked for; scopes: what it may do; more: further names of services; disk: of what GET storage answers;
+ * covered: which part of a range has profiles.
  * Returns { url, close, requests, writes, streams, nextRound(), admin }; writes: [method, address, body] of what the admin page changes.
  */
 export function startCollector(options = {}) {
@@ -443,6 +444,7 @@ export function startCollector(options = {}) {
 		for await (const part of request) body += part;
 		try {
 			const answer = API[what](url.searchParams, body && JSON.parse(body));
+			if (options.covered && ['services', 'timeline'].includes(what)) answer.covered_ms = options.covered * (answer.to_ms - answer.from_ms);
 			if (url.searchParams.get('format') === 'bin' && !answer.base_self) send(200, 'application/vnd.hearth.flame', binaryOf(answer));
 			else send(200, 'application/json', JSON.stringify(answer));
 		} catch (problem) {

@@ -73,6 +73,24 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('in the first hour CPUs are the mean of the time that has profiles', async () => {
+		const { url } = await startOwn({ covered: 1 / 6 });
+		const opened = await open('', { url });
+		const { page } = opened;
+		assert.match(await page.locator('#services tbody tr').first().innerText(), /23\.40/);
+		assert.match(await page.locator('#machine').innerText(), /71\.8\d of 24/);
+		for (const place of ['#services th.number', '#machine div >> nth=1']) assert.match(await page.locator(place).first().getAttribute('title'), /Mean over the 10 min/);
+		await page.locator('#services a').first().click();
+		await shown(page, 'profile');
+		assert.match(await page.locator('#samples button').first().innerText(), /23\.33 s\/s/);
+		assert.match(await page.locator('#samples button').first().getAttribute('title'), /Mean over the 10 min/);
+		assert.match(await page.locator('#facets button').first().innerText(), /15\.00/);
+		await page.goto(url + '#/hosts');
+		await shown(page, 'hosts');
+		assert.match(await page.locator('#host-list button').first().innerText(), / of 8/);
+		await assertSilent(opened);
+	});
+
 	test('the graph is asked for beside the timeline, and a slow or failed timeline is waited for', async () => {
 		const opened = await open('#/services');
 		const { page } = opened;
