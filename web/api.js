@@ -62,14 +62,46 @@ export function apiUrl(path, params = {}) {
 	return API + path + (text ? '?' + text : '');
 }
 
+const NODES = 100000;
+
+/** Groups as a parameter: names of labels are encoded once more. */
+function formatGroups(groups) {
+	return groups.map((text) => text.replace(/[%,+]/g, encodeURIComponent)).join(',');
+}
+
+/** What a graph is asked for with. params: of the selection; at most so many nodes, the rest cut by the collector. */
+export function graphParams(params, grouped = [], nodes = NODES) {
+	return { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' };
+}
+
+/** What first.js has asked for, once, if it is this; else null, and it was for nothing. */
+function takeFirst(url, signal) {
+	const first = globalThis.hearthFirst;
+	if (!first) return null;
+	globalThis.hearthFirst = null;
+	if (url !== first.url || signal?.aborted) {
+		first.cancel.abort();
+		return null;
+	}
+	signal?.addEventListener('abort', () => first.cancel.abort());
+	return first.answer;
+}
+
+/** Nothing is asked for any more that was not taken; first.js comes too late from now on. */
+export function dropFirst() {
+	takeFirst('', null);
+	globalThis.hearthFirst = null;
+}
+
 /** The answer to a request; throws ApiError. options: signal, method, body (sent as JSON). */
 export async function ask(path, params, options = {}) {
 	const { signal, method = 'GET', body } = options;
+	const url = apiUrl(path, params);
 	let response;
 	try {
-		response = await fetch(apiUrl(path, params), {
+		response = await ((path === 'flame' && takeFirst(url, signal)) || fetch(url, {
 			signal, method, credentials: 'same-origin', ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
-		});
+		}));
 	} catch (problem) {
 		if (problem.name === 'AbortError') throw problem;
 		throw new ApiError(0, 'The collector does not answer.');

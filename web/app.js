@@ -2,7 +2,7 @@
 // The pages that a collector serves: which one is shown, of what, and signing in.
 import { AdminPage } from './admin_page.js';
 import { byId, shownName } from './around.js';
-import { ApiError, askJson } from './api.js';
+import { ApiError, askJson, dropFirst } from './api.js';
 import { spanText } from './blocks.js';
 import { FileSource } from './file.js';
 import { HeatPage } from './heat_page.js';
@@ -329,6 +329,7 @@ class App {
 
 try {
 	const [{ shown, isLive, asked }] = await Promise.all([askFirst(), takeViewerMarkup()]);
+	dropFirst();
 	const app = new App(shown, isLive, asked);
 	window.__app = app;
 	window.__viewer = app.viewer;

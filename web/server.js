@@ -2,9 +2,8 @@
 // A selection of the collector as a source of the page (source.js): a flame graph, or two as one tree.
 import { profileOfJson } from './data.js';
 import { decodeAside } from './decoder.js';
-import { ask, readBody } from './api.js';
+import { ask, graphParams, readBody } from './api.js';
 
-const NODES = 100000;
 const ASIDE_BYTES = 65536;
 const STARTING_BYTES = 1 << 20; // an answer of this size is decoded here sooner than a worker starts
 const NODES_MAX = 5000000;
@@ -16,11 +15,6 @@ export function startServerWorker() {
 	} catch {
 		return null;
 	}
-}
-
-/** Groups as a parameter: names of labels are encoded once more. */
-function formatGroups(groups) {
-	return groups.map((text) => text.replace(/[%,+]/g, encodeURIComponent)).join(',');
 }
 
 let idle = null;
@@ -88,10 +82,11 @@ export function typeOfMeta(meta) {
 export class ServerSource {
 	/** path: 'flame' or 'compare'; params: as docs/api.yaml has them. options: also nodes, grouped, offered (source.js). */
 	static async open(path, params, options = {}) {
-		const { nodes = NODES, grouped = [], offered = [] } = options;
-		const { meta, profile } = await askProfile(path, { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' }, options);
+		const { nodes, grouped = [], offered = [] } = options;
+		const asked = graphParams(params, grouped, nodes);
+		const { meta, profile } = await askProfile(path, asked, options);
 		options.signal?.throwIfAborted(); // while it was unpacked
-		return Object.assign(new ServerSource(path, params, nodes, meta, profile), { grouped, offered });
+		return Object.assign(new ServerSource(path, params, asked['max-nodes'], meta, profile), { grouped, offered });
 	}
 
 	constructor(path, params, nodes, meta, profile) {

@@ -257,6 +257,9 @@ interface Element {
 }
 
 /** Exists in workers, where the page's text runs as well. */
+/** What first.js has asked for: undefined before, null once it was taken. */
+declare var hearthFirst: { url: string; cancel: AbortController; answer: Promise<Response> } | null | undefined;
+
 declare const WorkerGlobalScope: unknown;
 
 /** Left for tests. */

@@ -73,6 +73,33 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('the graph of an address is asked for once, before the page has its own script', async () => {
+		const own = await startOwn();
+		const flames = () => own.requests.filter((r) => r.startsWith('/api/v1/flame'));
+		let release;
+		const isReleased = new Promise((resolve) => (release = resolve));
+		const held = await browser.newPage();
+		await held.route(/\/ui\/app\.js$/, async (route) => {
+			await isReleased;
+			await route.continue();
+		});
+		const asked = held.waitForRequest(/\/api\/v1\/flame/, { timeout: 20000 });
+		await held.goto(own.url + '#/profile?service=search', { waitUntil: 'commit' });
+		await asked;
+		release();
+		await shown(held, 'profile');
+		assert.equal(await total(held), totalOf(stacksOf('search')));
+		assert.equal(flames().length, 1, 'what came early is what is shown');
+		assert.equal(await held.evaluate(() => window.hearthFirst), null);
+		await held.close();
+		for (const hash of ['#/profile?service=search&t=group:host', '#/profile?service=search&from=now-6h&labels=host%3Dnode-a']) {
+			const before = flames().length;
+			const opened = await open(hash, { url: own.url });
+			assert.equal(flames().length, before + 1, hash);
+			await assertSilent(opened);
+		}
+	});
+
 	test('in the first hour CPUs are the mean of the time that has profiles', async () => {
 		const { url } = await startOwn({ covered: 1 / 6 });
 		const opened = await open('', { url });
