@@ -36,7 +36,8 @@ struct abi_perl_layout {
 #define ABI_PERL_OP_FUNCTION 16
 #define ABI_PERL_COP_LINE 36
 #define ABI_PERL_COP_FILE 48
-#define ABI_PERL_COP_BYTES 56
+#define ABI_PERL_COP_SEQ 60 /* counts what was compiled */
+#define ABI_PERL_COP_BYTES 64
 /* SV heads: body, count, flags, u */
 #define ABI_PERL_HEAD_BYTES 24
 #define ABI_PERL_HEAD_FLAGS 12
@@ -49,8 +50,10 @@ struct abi_perl_layout {
 /* bodies */
 #define ABI_PERL_CV_STASH 32
 #define ABI_PERL_CV_START 40
+#define ABI_PERL_CV_ROOT 48
 #define ABI_PERL_CV_GV 56
 #define ABI_PERL_CV_FILE 64 /* a C string */
+#define ABI_PERL_CV_SEQ 88  /* as that of a COP; equal in all closures of one text */
 #define ABI_PERL_CV_FLAGS 92
 #define ABI_PERL_CV_BYTES 96
 #define ABI_PERL_CV_NAMED 0x8000U /* CVf_NAMED: where the GV would be is the name itself */

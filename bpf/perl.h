@@ -24,7 +24,51 @@ static __always_inline void perl_seen(struct walk *w);
 /* A global function: the verifier looks at it once. */
 __attribute__((noinline)) int perl_look(__u32 trigger);
 #define walk_perl_look(w) perl_look(walk_sample(w)->trigger)
+static __always_inline __u64 perl_recall(__u32 kind, __u64 hash);
+static __always_inline void perl_remember(__u32 kind, __u64 hash, __u64 value);
+#define walk_perl_recall(w, kind, hash) perl_recall(kind, hash)
+#define walk_perl_remember(w, kind, hash, value) perl_remember(kind, hash, value)
 #include "walk/walk_perl.h"
+
+#define PERL_KNOWN 1024 /* subs, and as many statements, of each CPU; a power of two */
+
+struct perl_known {
+	struct {
+		__u64 hash, value;
+	} all[2][PERL_KNOWN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct perl_known);
+} perls_known SEC(".maps");
+
+static __always_inline __u64 perl_recall(__u32 kind, __u64 hash)
+{
+	__u32 zero = 0;
+	struct perl_known *known = bpf_map_lookup_elem(&perls_known, &zero);
+	__u64 at = hash & (PERL_KNOWN - 1);
+
+	return known && known->all[kind & 1][at].hash == hash ? known->all[kind & 1][at].value : 0;
+}
+
+/* A tick may come in between: then nothing has that hash. */
+static __always_inline void perl_remember(__u32 kind, __u64 hash, __u64 value)
+{
+	__u32 zero = 0;
+	struct perl_known *known = bpf_map_lookup_elem(&perls_known, &zero);
+	__u64 at = hash & (PERL_KNOWN - 1);
+
+	if (!known)
+		return;
+	known->all[kind & 1][at].hash = 0;
+	barrier();
+	known->all[kind & 1][at].value = value;
+	barrier();
+	known->all[kind & 1][at].hash = hash;
+}
 
 int perl_look(__u32 trigger)
 {
@@ -83,7 +127,6 @@ static __always_inline __u32 perl_hek_size(__u64 at)
 	return length;
 }
 
-/* The file's text is in scratch already. */
 static __always_inline void perl_take_file(struct walk *w, struct perl_record *r)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
@@ -113,6 +156,8 @@ __attribute__((noinline)) int perl_send_name(__u32 trigger)
 	more = walk_perl_more(w);
 	p = walk_perl_state(w);
 	if (p->what == ABI_PERL_SUB && more->of != p->cv && walk_perl_resolve(w) != p->key)
+		return 0;
+	if (!more->has_text && !walk_perl_file(w))
 		return 0;
 	r = (struct perl_record *)&w->scratch[WALK_PERL_FREE];
 	head = (struct abi_name *)r->head;

@@ -12,7 +12,7 @@
  * pointers included. So the key of a frame is a hash of its package's and its name's text, its cookie one of its file.
  *
  * What a tick finds between two instructions:
- *   - a context without sub: it is being pushed or was just popped. It is left out.
+ *   - a context without sub, or with what an earlier one left: it is being pushed or was just popped. It is left out.
  *   - a sub that has not reached its first statement: the current one is its caller's. Its line is that of its first
  *     statement. In a recursion within one statement that may hide a right line.
  *
@@ -70,14 +70,16 @@ struct walk_perl {
 
 struct walk_perl_more {      /* in scratch */
 	__u64 window;        /* address of what was read around a context; 0: nothing was */
-	__u64 start, file;   /* first op of the sub that was looked at last, and the address of its file's name */
+	__u64 start, file;   /* of the sub that was looked at last: its first op, address of its file's name */
 	__u64 package, name; /* addresses of its texts (HEK); 0: it has none */
-	__u64 of;            /* the sub that these three belong to; 0: none */
-	__u32 left;          /* turns */
+	__u64 of;            /* the sub that those two belong to; 0: none */
+	__u64 text; /* where the file of the frame at hand is: a C string, without threads a GV; 0: it has none */
+	__u32 left; /* turns */
 	__u32 line;
-	__u32 file_size; /* bytes of the file's text */
+	__u32 file_size; /* bytes of the file's text in scratch */
 	__u8 file_is_cut, is_compiling;
-	__u8 reserved[2];
+	__u8 text_is_gv;
+	__u8 has_text; /* the text is in scratch */
 };
 
 struct walk_perl_sub { /* one that was met in this walk: it runs, so nothing else lies there meanwhile */
@@ -93,7 +95,7 @@ _Static_assert(sizeof(struct abi_perl) <= WALK_INFO, "it fits");
 
 /* Places in scratch, in words. */
 #define WALK_PERL_MORE 0
-#define WALK_PERL_BLOCK 8 /* a stack info, or what is read of the interpreter */
+#define WALK_PERL_BLOCK 10 /* a stack info, or what is read of the interpreter */
 #define WALK_PERL_COP 16
 #define WALK_PERL_HEAD 24
 #define WALK_PERL_BODY 28
@@ -111,6 +113,14 @@ _Static_assert(sizeof(struct abi_perl) <= WALK_INFO, "it fits");
 
 _Static_assert(sizeof(((struct walk *)0)->scratch) == WALK_PERL_WORDS * 8, "indices are cut to it");
 _Static_assert(sizeof(struct walk_perl_more) <= (WALK_PERL_BLOCK - WALK_PERL_MORE) * 8, "it fits");
+
+/* What was found out at ticks before: the key of a sub, the hash of a file. By a hash of what is read of the sub's body
+ * and of the statement in any case, which have numbers that count what was compiled. 0: not known. */
+enum walk_perl_kind { WALK_PERL_SUB_KEY, WALK_PERL_FILE_HASH };
+#ifndef walk_perl_recall
+#define walk_perl_recall(w, kind, hash) ((void)(hash), 0ULL)
+#define walk_perl_remember(w, kind, hash, value) ((void)0)
+#endif
 
 /* What happens at a frame whose name may not be known yet: bpf/perl.h. p->key, p->cookie, p->what and walk_perl_more()
  * say which. */
@@ -244,22 +254,18 @@ WALK_FN __u64 walk_perl_file_of_gv(struct walk *w, __u64 gv)
 	return body[ABI_PERL_GV_NAME / 8] ? body[ABI_PERL_GV_NAME / 8] + ABI_PERL_HEK_TEXT + 2 : 0;
 }
 
-/* Address of the file's text of the statement in scratch; 0: there is none. */
-WALK_FN __u64 walk_perl_file_of_cop(struct walk *w)
-{
-	__u64 at = w->scratch[WALK_PERL_COP + ABI_PERL_COP_FILE / 8];
-
-	return at && !(walk_perl_info(w)->flags & ABI_PERL_THREADS) ? walk_perl_file_of_gv(w, at) : at;
-}
-
-/* Reads the file's text. Return: its hash, 0: unreadable. */
-WALK_FN __u64 walk_perl_file(struct walk *w, __u64 at)
+/* Reads the file's text into scratch. Return: its hash, 0: unreadable, or there is none. */
+WALK_FN __u64 walk_perl_file(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
+	__u64 at = more->text;
 	long size;
 
 	more->file_size = 0;
 	more->file_is_cut = 0;
+	more->has_text = 1;
+	if (at && more->text_is_gv)
+		at = walk_perl_file_of_gv(w, at);
 	if (!at)
 		return 0;
 	size = walk_perl_string(w, &w->scratch[WALK_PERL_FILE], ABI_PERL_FILE_BYTES, at);
@@ -318,29 +324,34 @@ WALK_FN __u64 walk_perl_package(struct walk *w, __u64 at)
 	return met->hash;
 }
 
-/**
- * walk_perl_resolve - the names of the sub p->cv, and its first op, into walk_perl_more()
- * Return: its key; 0: its memory cannot be read, or it is no sub.
- */
-WALK_FN __u64 walk_perl_resolve(struct walk *w)
+/* Reads the body of the sub p->cv. Return: 0, or 1: it cannot be read, or is none. */
+WALK_FN int walk_perl_read_sub(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
 	__u64 *head = &w->scratch[WALK_PERL_HEAD], *body = &w->scratch[WALK_PERL_BODY];
-	__u64 stash, name, package, hash = WALK_PERL_ANONYMOUS;
-	__u32 type, flags;
+	__u32 type;
 
 	more->of = 0;
 	if (walk_read(w, head, ABI_PERL_HEAD_BYTES, walk_perl_state(w)->cv))
-		return 0;
+		return 1;
 	type = head[1] >> 32 & 0xff;
 	if ((type != ABI_PERL_TYPE_CV && type != ABI_PERL_TYPE_FORMAT) ||
 	    walk_read(w, body, ABI_PERL_CV_BYTES, head[0]))
-		return 0;
+		return 1;
 	more->start = body[ABI_PERL_CV_START / 8];
 	more->file = body[ABI_PERL_CV_FILE / 8];
-	stash = body[ABI_PERL_CV_STASH / 8];
-	name = body[ABI_PERL_CV_GV / 8];
-	flags = (__u32)(body[ABI_PERL_CV_FLAGS / 8] >> 32);
+	return 0;
+}
+
+/* Key of the sub whose body is in scratch, whose names go into walk_perl_more(). Return: 0: they cannot be read. */
+WALK_FN __u64 walk_perl_names(struct walk *w)
+{
+	struct walk_perl_more *more = walk_perl_more(w);
+	__u64 *head = &w->scratch[WALK_PERL_HEAD], *body = &w->scratch[WALK_PERL_BODY];
+	__u64 stash = body[ABI_PERL_CV_STASH / 8], name = body[ABI_PERL_CV_GV / 8];
+	__u64 package, hash = WALK_PERL_ANONYMOUS;
+	__u32 flags = (__u32)(body[ABI_PERL_CV_FLAGS / 8] >> 32);
+
 	if (name && !(flags & ABI_PERL_CV_NAMED)) {
 		if (walk_read(w, head, ABI_PERL_HEAD_BYTES, name) || (head[1] >> 32 & 0xff) != ABI_PERL_TYPE_GV ||
 		    walk_read(w, body, ABI_PERL_GV_BYTES, head[0]))
@@ -359,6 +370,41 @@ WALK_FN __u64 walk_perl_resolve(struct walk *w)
 	return hash < ABI_PERL_KEY_SUBS ? ABI_PERL_KEY_SUBS : hash;
 }
 
+/** walk_perl_resolve - the names of the sub p->cv, into walk_perl_more()
+ * Return: its key; 0: its memory cannot be read, or it is no sub. */
+WALK_FN __u64 walk_perl_resolve(struct walk *w)
+{
+	return walk_perl_read_sub(w) ? 0 : walk_perl_names(w);
+}
+
+/* Of what tells subs apart that lie at one place one after the other, names included. Closures of one text are one. */
+WALK_FN __u64 walk_perl_hash_sub(struct walk *w)
+{
+	const __u64 *body = &w->scratch[WALK_PERL_BODY];
+	__u64 hash = walk_perl_mix(walk_perl_state(w)->process, body[ABI_PERL_CV_STASH / 8]);
+
+	hash = walk_perl_mix(hash, body[ABI_PERL_CV_ROOT / 8]);
+	hash = walk_perl_mix(hash, body[ABI_PERL_CV_GV / 8]);
+	return walk_perl_mix(hash, body[ABI_PERL_CV_SEQ / 8] ^ body[ABI_PERL_CV_START / 8] << 16);
+}
+
+/* The key of p->cv: as it was found out before, or anew. */
+WALK_FN __u64 walk_perl_sub_key(struct walk *w)
+{
+	__u64 hash, key;
+
+	if (walk_perl_read_sub(w))
+		return 0;
+	hash = walk_perl_hash_sub(w);
+	key = walk_perl_recall(w, WALK_PERL_SUB_KEY, hash);
+	if (key)
+		return key;
+	key = walk_perl_names(w);
+	if (key)
+		walk_perl_remember(w, WALK_PERL_SUB_KEY, hash, key);
+	return key;
+}
+
 WALK_FN __u64 walk_perl_key(struct walk *w)
 {
 	struct walk_perl *p = walk_perl_state(w);
@@ -369,7 +415,7 @@ WALK_FN __u64 walk_perl_key(struct walk *w)
 		return p->what == ABI_PERL_EVAL ? ABI_PERL_KEY_EVAL : ABI_PERL_KEY_MAIN;
 	if (met->at != p->cv) {
 		met->at = 0;
-		met->key = walk_perl_resolve(w);
+		met->key = walk_perl_sub_key(w);
 		met->at = met->key ? p->cv : 0;
 	}
 	return met->key;
@@ -386,29 +432,50 @@ WALK_FN int walk_perl_first_statement(struct walk *w)
 	       cop[ABI_PERL_OP_FUNCTION / 8] == function;
 }
 
+/* Hash of the file that walk_perl_more() says: as it was found out before, or anew. */
+WALK_FN __u64 walk_perl_file_hash(struct walk *w)
+{
+	const __u64 *cop = &w->scratch[WALK_PERL_COP];
+	__u64 hash = walk_perl_mix(walk_perl_state(w)->process, cop[0]), file;
+
+	hash = walk_perl_mix(hash, cop[ABI_PERL_COP_LINE / 8]);
+	hash = walk_perl_mix(hash, walk_perl_more(w)->text);
+	hash = walk_perl_mix(hash, cop[ABI_PERL_COP_SEQ / 8]);
+	file = walk_perl_recall(w, WALK_PERL_FILE_HASH, hash);
+	if (file)
+		return file;
+	file = walk_perl_file(w);
+	if (file)
+		walk_perl_remember(w, WALK_PERL_FILE_HASH, hash, file);
+	return file;
+}
+
 /* Line and file of p->cop, or of where the sub begins that has just been entered. Return: hash of the file's name. One
  * without a file is known all the same. */
 WALK_FN __u64 walk_perl_place(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
 	struct walk_perl *p = walk_perl_state(w);
-	__u64 *cop = &w->scratch[WALK_PERL_COP], at = 0, hash;
-	int is_entering = p->bits & WALK_PERL_ENTERING;
+	__u64 *cop = &w->scratch[WALK_PERL_COP], hash;
 
 	more->line = 0;
 	more->is_compiling = 0;
 	more->file_size = 0;
+	more->has_text = 1;
 	if (!p->cop || walk_read(w, cop, ABI_PERL_COP_BYTES, p->cop))
 		return WALK_PERL_ANONYMOUS;
 	more->is_compiling = !cop[ABI_PERL_OP_FUNCTION / 8];
-	if (is_entering && !walk_perl_first_statement(w)) {
-		at = more->file;
+	more->has_text = 0;
+	if (p->bits & WALK_PERL_ENTERING && !walk_perl_first_statement(w)) {
+		more->text = more->file;
+		more->text_is_gv = 0;
 	} else {
 		more->line = (__u32)(cop[ABI_PERL_COP_LINE / 8] >> 32);
-		at = walk_perl_file_of_cop(w);
+		more->text = cop[ABI_PERL_COP_FILE / 8];
+		more->text_is_gv = !(walk_perl_info(w)->flags & ABI_PERL_THREADS);
 	}
-	walk_opaque(at);
-	hash = walk_perl_file(w, at);
+	/* While it compiles there is one statement for all files. */
+	hash = more->is_compiling ? walk_perl_file(w) : walk_perl_file_hash(w);
 	if (!hash || more->line >> 31) /* NOLINE */
 		more->line = 0;
 	return hash ? hash : WALK_PERL_ANONYMOUS;
@@ -539,6 +606,8 @@ WALK_FN enum walk_next walk_perl_frame(struct walk *w, __u32 base, __u8 flags)
 	walk_opaque(is_eval);
 	walk_opaque(was_called);
 	walk_perl_look(w);
+	if (!w->runtime_count && p->cookie == ABI_PERL_NO_COOKIE) /* it is being pushed: no sub is in it yet */
+		return WALK_MORE;
 	if (is_eval && was_called && !retop)
 		walk_perl_mark(w, 0); /* call_sv() with G_EVAL: both are one call */
 	if (walk_perl_push(w))

@@ -184,6 +184,14 @@ static void between_two_statements(void **state)
 	EXPECT(&x, { .line = 10 }, { .key = ABI_PERL_KEY_MAIN, .line = 90, .ends = true });
 	close_world(&x);
 
+	x = open_world(36, true); /* being pushed: what an earlier context left is there */
+	perl_image_push(x.im, SUB, x.outer, x.in_main, RETOP);
+	perl_image_push(x.im, SUB, x.in_inner, x.in_main, RETOP);
+	perl_image_run(x.im, x.in_outer);
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
+	EXPECT(&x, { .line = 10 }, { .key = ABI_PERL_KEY_MAIN, .line = 90, .ends = true });
+	close_world(&x);
+
 	x = open_world(36, true); /* entered: the statement is still the caller's */
 	perl_image_push(x.im, SUB, x.outer, x.in_main, RETOP);
 	perl_image_push(x.im, SUB, x.inner, x.in_outer, RETOP);
@@ -373,10 +381,10 @@ static void memory_with_holes(void **state)
 	x.im->hole_size = 8;
 	for (x.im->hole = PERL_IMAGE_AT; x.im->hole < PERL_IMAGE_AT + x.im->used; x.im->hole += 8)
 		assert_in_range(run(x.im, x.w), ABI_RUNTIME_END_NONE + 1, ABI_RUNTIME_END_COUNT - 1);
-	x.im->hole = x.inner;
+	x.im->hole = x.outer;
 	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
-	assert_int_equal(x.w->frames[0].a, x.inner);
-	assert_int_equal(x.w->frames[0].b, ABI_PERL_NO_COOKIE);
+	assert_int_equal(x.w->frames[1].a, x.outer);
+	assert_int_equal(x.w->frames[1].b, ABI_PERL_NO_COOKIE);
 	close_world(&x);
 }
 
