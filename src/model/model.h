@@ -32,6 +32,7 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
  * stands where they are not known. */
 #define MODEL_RUNTIMES(X)                           \
 	X("python", "Python", PYTHON, PYTHON_ERROR) \
+	X("ruby", "Ruby", RUBY, RUBY)               \
 	X("perl", "Perl", PERL, PERL)
 
 #define X(name, title, functions, errors) +1

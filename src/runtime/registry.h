@@ -13,6 +13,8 @@
 	  "in the kernel, together with the native ones (pyperf); from outside, and then in place of the native ones " \
 	  "(pyspy, py-spy); the first that works (auto); none (disabled, none)",                                       \
 	  ##__VA_ARGS__)                                                                                               \
+	X(ruby, "Ruby", "in the kernel, together with the native ones (auto, rbspy); none (disabled, none)",           \
+	  ##__VA_ARGS__)                                                                                               \
 	X(perl, "Perl", "in the kernel, together with the native ones (auto); none (disabled, none)", ##__VA_ARGS__)
 
 #define X(name, ...) RUNTIME_##name,

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Ruby's functions are called: struct runtime's functions of that. */
+#pragma once
+
+#include "runtime/runtime.h"
+
+int ruby_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out) warn_unused;
+int ruby_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		   struct buf *room, struct runtime_function *out) warn_unused;

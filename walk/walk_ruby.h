@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Ruby's frames of one thread, 2.5 to 4.0: abi/ruby.h has what differs between versions and processes.
+ *
+ *	pthread key, TLS variable --> execution context --> control frames, one behind the other up to the stack's end
+ *	control frame: pc, iseq, ep;  ep[0]: what the frame is;  ep[-2]: the method entry of a C function
+ *
+ * A turn of walk_ruby_step() looks at one control frame. A read costs BPF 60 to 80 ns, however small it is, so frames
+ * and what their eps point to are read in windows of 512 bytes, both clamped to the VM stack: a read across its end
+ * fails. An iseq that was met in this walk is not read again.
+ *
+ * An iseq's body is malloc'd and its memory is used again, so its frames carry a cookie of what the body points to.
+ *
+ * Up to 2.7 the list's head moves before the new frame is filled in: there the leaf may be what lay there before. It is
+ * dropped, and the stack marked, when it cannot be a frame. From 3.0 on the frame comes first.
+ *
+ * Kinds of frames: vm_core.h, enum vm_frame_env_flags. Which thread is in GC: only the one that has the GVL (2.7: the
+ * current context; 3.x: that of its ractor) runs the collector. */
+#pragma once
+
+#include "abi/ruby.h"
+#include "walk/walk.h"
+
+#define WALK_RUBY_MAGIC 0x7fff0001ULL
+#define WALK_RUBY_METHOD 0x11110001ULL
+#define WALK_RUBY_CFUNC 0x55550001ULL
+#define WALK_RUBY_IFUNC 0x66660001ULL
+#define WALK_RUBY_RESCUE 0x78880001ULL
+#define WALK_RUBY_DUMMY 0x79990001ULL
+#define WALK_RUBY_FINISH 0x20ULL /* its activation of the loop ends with it */
+
+#define WALK_RUBY_IMEMO 0x1aULL /* low five bits of an object's flags: ruby/internal/value_type.h */
+#define WALK_RUBY_MENT 6        /* bits 12 to 15 of those: internal/imemo.h, a method entry */
+#define WALK_RUBY_SVAR 2        /* special variables, which have the method entry behind them */
+
+enum walk_ruby_phase { WALK_RUBY_FIND, WALK_RUBY_FRAMES };
+
+struct walk_ruby {
+	__u64 frame;             /* the next one */
+	__u64 low, high;         /* the VM stack */
+	__u64 frames_at, eps_at; /* what the windows have; 0: nothing */
+	__u64 process;           /* a number that no other process has */
+	__u64 cookie;            /* of the frame that is being pushed */
+	__u8 phase;
+	__u8 gap;
+	__u8 skips;  /* the next frame is shown by the one before: MERGED_RESCUE */
+	__u8 looked; /* a frame was looked at */
+	__u8 reserved[4];
+};
+
+_Static_assert(sizeof(struct walk_ruby) <= sizeof(((struct walk *)0)->state[0]), "it overlays its state");
+_Static_assert(sizeof(struct abi_ruby) <= WALK_INFO, "it fits");
+
+struct walk_ruby_met { /* an iseq, or the method entry of a C function */
+	__u64 at;
+	__u64 cookie; /* of a method entry: its key */
+	__u64 code;   /* its first instruction */
+};
+
+/* Places in scratch, in words. */
+#define WALK_RUBY_BODY 0      /* ABI_RUBY_BODY_BYTES; a context at first */
+#define WALK_RUBY_EP 12       /* three words up to ep */
+#define WALK_RUBY_ENTRY 16    /* a method entry, what it defines */
+#define WALK_RUBY_IDENTITY 24 /* the iseq that walk_ruby_seen() is told of, and its body */
+#define WALK_RUBY_FREE 64
+#define WALK_RUBY_FREE_WORDS 192
+#define WALK_RUBY_AROUND_FRAME 256
+#define WALK_RUBY_AROUND_EP 320
+#define WALK_RUBY_MET 384
+#define WALK_RUBY_MET_MAX 16 /* a power of two */
+#define WALK_RUBY_WINDOW_BYTES 512ULL
+#define WALK_RUBY_FRAME_BYTES 40ULL /* of a control frame: up to its ep */
+#define WALK_RUBY_WORDS 512         /* a power of two */
+#define WALK_RUBY_VM_STACK_MAX (1ULL << 30)
+
+_Static_assert(sizeof(((struct walk *)0)->scratch) == WALK_RUBY_WORDS * 8, "indices are cut to it");
+_Static_assert(WALK_RUBY_MET + WALK_RUBY_MET_MAX * 3 <= WALK_RUBY_WORDS, "they fit");
+
+/* What happens at an iseq whose name may not be known yet: bpf/ruby.h. Its body is at WALK_RUBY_BODY, its address and
+ * that of the body at WALK_RUBY_IDENTITY, its cookie in the state. */
+#ifndef walk_ruby_seen
+#define walk_ruby_seen(w) ((void)(w))
+#endif
+
+WALK_FN struct walk_ruby *walk_ruby_state(struct walk *w)
+{
+	return (struct walk_ruby *)w->state[ABI_RUNTIME_RUBY];
+}
+
+WALK_FN const struct abi_ruby *walk_ruby_info(const struct walk *w)
+{
+	return (const struct abi_ruby *)w->info;
+}
+
+/* One round of W. Stafford's variant 13 of the finalizer of MurmurHash3. */
+WALK_FN __u64 walk_ruby_mix(__u64 hash, __u64 word)
+{
+	hash ^= word;
+	hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 27) * 0x94d049bb133111ebULL;
+	return hash ^ hash >> 31;
+}
+
+/* Places in a body, in words: rb_iseq_constant_body of 2.5 to 4.0. */
+#define WALK_RUBY_BODY_SIZE 0 /* its upper half: words of code */
+#define WALK_RUBY_BODY_CODE 1
+#define WALK_RUBY_BODY_PATH 8
+#define WALK_RUBY_BODY_LABEL 10
+#define WALK_RUBY_BODY_FIRST_LINE 11
+
+/**
+ * walk_ruby_cookie - of an iseq
+ * @at: its body; @body: the first ABI_RUBY_BODY_BYTES of that
+ * Return: never ABI_RUBY_NO_COOKIE.
+ */
+WALK_FN __u64 walk_ruby_cookie(__u64 at, const __u64 *body)
+{
+	/* Numbers without pattern: the fraction digits of pi, made odd. */
+	__u64 sum =
+		body[WALK_RUBY_BODY_SIZE] * 0x243f6a8885a308d3ULL + body[WALK_RUBY_BODY_CODE] * 0x13198a2e03707345ULL +
+		body[WALK_RUBY_BODY_PATH] * 0xa4093822299f31d1ULL + body[WALK_RUBY_BODY_LABEL] * 0x082efa98ec4e6c89ULL +
+		body[WALK_RUBY_BODY_FIRST_LINE] * 0x452821e638d01377ULL;
+
+	return walk_ruby_mix(sum, at) | 1;
+}
+
+/* ---- ends ---- */
+
+WALK_FN enum walk_next walk_ruby_done(struct walk *w, __u8 end)
+{
+	w->runtime_end = walk_ruby_state(w)->gap ? ABI_RUNTIME_END_GAP : end;
+	return WALK_DONE;
+}
+
+/* Behind the outermost frame. */
+WALK_FN enum walk_next walk_ruby_root(struct walk *w)
+{
+	return walk_ruby_done(w, w->runtime_count ? ABI_RUNTIME_END_WHOLE : ABI_RUNTIME_END_NO_STATE);
+}
+
+WALK_FN struct abi_frame *walk_ruby_last(struct walk *w)
+{
+	__u64 at = (__u64)w->count + w->runtime_count - 1;
+
+	return w->runtime_count && at < ABI_FRAMES_MAX ? &w->frames[at] : 0;
+}
+
+WALK_FN enum walk_next walk_ruby_broken(struct walk *w, __u8 end)
+{
+	struct abi_frame *last = walk_ruby_last(w);
+
+	if (last)
+		last->flags |= ABI_FRAME_GAP;
+	return walk_ruby_done(w, end);
+}
+
+/* ---- frames ---- */
+
+/* Where the three words up to @ep are in scratch. Return: 0 with *out, or 1. */
+WALK_FN int walk_ruby_find_ep(struct walk *w, __u64 ep, __u32 *out)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	__u64 first = ep - 16, at = p->eps_at, away = first - at;
+
+	if (at && away <= WALK_RUBY_WINDOW_BYTES - 24) {
+		*out = WALK_RUBY_AROUND_EP + (__u32)(away >> 3);
+		return 0;
+	}
+	*out = WALK_RUBY_EP;
+	if (first < p->low || ep + 8 > p->high) /* a block's, which outlives its method: on the heap */
+		return walk_read(w, &w->scratch[WALK_RUBY_EP], 24, first) != 0;
+	at = ep + 8 - p->low < WALK_RUBY_WINDOW_BYTES ? p->low : ep + 8 - WALK_RUBY_WINDOW_BYTES;
+	p->eps_at = 0;
+	if (walk_read(w, &w->scratch[WALK_RUBY_AROUND_EP], WALK_RUBY_WINDOW_BYTES, at))
+		return walk_read(w, &w->scratch[WALK_RUBY_EP], 24, first) != 0;
+	p->eps_at = at;
+	*out = WALK_RUBY_AROUND_EP + (__u32)((first - at) >> 3);
+	return 0;
+}
+
+/* Where the control frame @at is in scratch. Return: 0 with *out, or 1. */
+WALK_FN int walk_ruby_find_frame(struct walk *w, __u64 at, __u32 *out)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	__u64 start = p->frames_at;
+
+	if (!start || at - start > WALK_RUBY_WINDOW_BYTES - WALK_RUBY_FRAME_BYTES) {
+		start = at > p->high - WALK_RUBY_WINDOW_BYTES ? p->high - WALK_RUBY_WINDOW_BYTES : at;
+		p->frames_at = 0;
+		if (walk_read(w, &w->scratch[WALK_RUBY_AROUND_FRAME], WALK_RUBY_WINDOW_BYTES, start))
+			return 1;
+		p->frames_at = start;
+	}
+	*out = WALK_RUBY_AROUND_FRAME + (__u32)((at - start) >> 3);
+	return 0;
+}
+
+WALK_FN struct walk_ruby_met *walk_ruby_met(struct walk *w, __u64 at)
+{
+	__u32 slot = (__u32)(at * 0x243f6a8885a308d3ULL >> 60) & (WALK_RUBY_MET_MAX - 1);
+
+	return (struct walk_ruby_met *)&w->scratch[WALK_RUBY_MET] + slot;
+}
+
+/* Sets p->cookie. Return: the address of its code, or 0. */
+WALK_FN __u64 walk_ruby_meet(struct walk *w, __u64 iseq)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	struct walk_ruby_met *met = walk_ruby_met(w, iseq);
+	__u64 *who = &w->scratch[WALK_RUBY_IDENTITY];
+
+	if (met->at == iseq) {
+		p->cookie = met->cookie;
+		return met->code;
+	}
+	p->cookie = ABI_RUBY_NO_COOKIE;
+	who[0] = iseq;
+	if (walk_read(w, &who[1], sizeof(who[1]), iseq + 16) ||
+	    walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_BODY_BYTES, who[1]))
+		return 0;
+	p->cookie = walk_ruby_cookie(who[1], &w->scratch[WALK_RUBY_BODY]);
+	walk_ruby_seen(w);
+	met->at = iseq;
+	met->cookie = p->cookie;
+	met->code = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_CODE];
+	return met->code;
+}
+
+/* The key of the C function whose method entry is at @entry, or 0: there is none. */
+WALK_FN __u64 walk_ruby_cfunc(struct walk *w, __u64 entry)
+{
+	struct walk_ruby_met *met = walk_ruby_met(w, entry);
+	__u64 *words = &w->scratch[WALK_RUBY_ENTRY], id;
+
+	if (entry && met->at == entry)
+		return met->cookie;
+	if (!entry || (entry & 7) || walk_read(w, words, 24, entry) || (words[0] & 0x1f) != WALK_RUBY_IMEMO)
+		return 0;
+	if ((words[0] >> 12 & 15) == WALK_RUBY_SVAR) { /* vm_core.h, struct vm_svar: cref_or_me */
+		__u64 behind = words[1];
+
+		if (!behind || walk_read(w, words, 24, behind) || (words[0] & 0x1f) != WALK_RUBY_IMEMO)
+			return 0;
+	}
+	if ((words[0] >> 12 & 15) != WALK_RUBY_MENT || walk_read(w, &id, sizeof(id), words[2] + 32))
+		return 0;
+	id = ABI_RUBY_CFUNC | (id & ((ABI_RUBY_CFUNC >> 1) - 1));
+	met->at = entry;
+	met->cookie = id;
+	met->code = 0;
+	return id;
+}
+
+/* Return: 0, or 1 when the record is full. */
+WALK_FN int walk_ruby_push(struct walk *w, __u64 key, __u64 cookie, __u32 position, int ends)
+{
+	struct abi_frame *frame = walk_push_runtime(w, ABI_FRAME_RUNTIME, ABI_RUNTIME_RUBY);
+
+	if (!frame)
+		return 1;
+	frame->flags = ends ? ABI_FRAME_ENTRY : 0;
+	frame->extra = position;
+	frame->a = key;
+	frame->b = cookie;
+	return 0;
+}
+
+/* Where in the code: pc is behind the instruction that runs, but at the first one of all. */
+WALK_FN __u32 walk_ruby_position(__u64 code, __u64 pc)
+{
+	__u64 at = (pc - code) >> 3;
+
+	if (!code || pc < code || at >= 1ULL << 31)
+		return ABI_RUBY_NOWHERE;
+	return at ? (__u32)at - 1 : 0;
+}
+
+/* What lies at the leaf is no frame yet. */
+WALK_FN enum walk_next walk_ruby_not_yet(struct walk *w, __u64 next)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+
+	if (p->looked || !(walk_ruby_info(w)->layout.flags & ABI_RUBY_EARLY_FRAMES))
+		return walk_ruby_broken(w, ABI_RUNTIME_END_BAD_CHAIN);
+	p->gap = 1;
+	p->looked = 1;
+	p->frame = next;
+	return WALK_MORE;
+}
+
+WALK_FN enum walk_next walk_ruby_c_frame(struct walk *w, __u64 entry, __u64 next, int ends)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	__u64 key = walk_ruby_cfunc(w, entry);
+
+	if (!key && !p->looked)
+		return walk_ruby_not_yet(w, next);
+	p->looked = 1;
+	p->frame = next;
+	return walk_ruby_push(w, key ? key : ABI_RUBY_CFUNC, 1, 0, ends) ? WALK_DONE : WALK_MORE;
+}
+
+/* A frame that is not shown; its activation may end with it. */
+WALK_FN enum walk_next walk_ruby_skip(struct walk *w, __u64 next, int ends)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	struct abi_frame *last = walk_ruby_last(w);
+
+	p->looked = 1;
+	p->frame = next;
+	if (ends && last)
+		last->flags |= ABI_FRAME_ENTRY;
+	return WALK_MORE;
+}
+
+WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
+{
+	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
+	struct walk_ruby *p = walk_ruby_state(w);
+	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry, code;
+	__u32 at;
+	int ends;
+
+	if (frame >= p->high)
+		return walk_ruby_root(w);
+	if (next > p->high || walk_ruby_find_frame(w, frame, &at))
+		return walk_ruby_broken(w, ABI_RUNTIME_END_READ_FAILED);
+	pc = w->scratch[at & (WALK_RUBY_WORDS - 1)];
+	iseq = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
+	ep = w->scratch[(at + 4) & (WALK_RUBY_WORDS - 1)];
+	walk_opaque(pc);
+	walk_opaque(iseq);
+	walk_opaque(ep);
+	if ((ep & 7) || walk_ruby_find_ep(w, ep, &at))
+		return walk_ruby_not_yet(w, next);
+	entry = w->scratch[at & (WALK_RUBY_WORDS - 1)];
+	flags = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
+	walk_opaque(entry);
+	walk_opaque(flags);
+	ends = (flags & WALK_RUBY_FINISH) != 0;
+	flags &= WALK_RUBY_MAGIC;
+	walk_opaque(ends);
+	if (flags == WALK_RUBY_DUMMY)
+		return next >= p->high ? walk_ruby_root(w) : walk_ruby_skip(w, next, 0);
+	if (flags == WALK_RUBY_CFUNC)
+		return walk_ruby_c_frame(w, entry, next, ends);
+	if (flags < WALK_RUBY_METHOD || !(flags & 1))
+		return walk_ruby_not_yet(w, next);
+	if (p->skips || flags == WALK_RUBY_IFUNC || !iseq || !pc) {
+		p->skips = 0;
+		return walk_ruby_skip(w, next, ends);
+	}
+	p->skips = flags == WALK_RUBY_RESCUE && l->flags & ABI_RUBY_MERGED_RESCUE;
+	if (iseq & 7)
+		return walk_ruby_not_yet(w, next);
+	code = walk_ruby_meet(w, iseq);
+	walk_opaque(code);
+	p->looked = 1;
+	p->frame = next;
+	return walk_ruby_push(w, iseq, p->cookie, walk_ruby_position(code, pc), ends) ? WALK_DONE : WALK_MORE;
+}
+
+/* ---- the execution context ---- */
+
+/* Return: its address, or 0: the thread has none. */
+WALK_FN __u64 walk_ruby_context(struct walk *w)
+{
+	const struct abi_ruby *info = walk_ruby_info(w);
+	__u64 at = w->tp + (__u64)info->key_at;
+
+	if (!w->tp)
+		return 0;
+	if (info->way == ABI_RUBY_TLS_DYNAMIC) { /* Ulrich Drepper, ELF Handling For Thread-Local Storage, 3.4.6 */
+		if (walk_read(w, &at, sizeof(at), w->tp + 8) || walk_read(w, &at, sizeof(at), at + info->module * 16) ||
+		    at + 1 <= 1)
+			return 0;
+		at += info->offset;
+	}
+	if (walk_read(w, &at, sizeof(at), at) || !at)
+		return 0;
+	if (info->way != ABI_RUBY_KEY)
+		return at;
+	if (info->layout.flags & ABI_RUBY_KEY_INDIRECT && (walk_read(w, &at, sizeof(at), at + info->offset) || !at))
+		return 0;
+	return walk_read(w, &at, sizeof(at), at + info->layout.thread_ec) ? 0 : at;
+}
+
+/* Does the thread of the context in the block, which is @ec, run the garbage collector? */
+WALK_FN int walk_ruby_in_gc(struct walk *w, __u64 ec)
+{
+	const struct abi_ruby *info = walk_ruby_info(w);
+	const struct abi_ruby_layout *l = &info->layout;
+	__u64 at = 0, flags = 0;
+
+	if (!info->gc_flags || walk_read(w, &flags, sizeof(flags), info->gc_flags) || !(flags & ABI_RUBY_GC_RUNNING))
+		return 0;
+	if (info->way == ABI_RUBY_KEY)
+		return info->current && !walk_read(w, &at, sizeof(at), info->current) && at == ec;
+	if (l->ractor_running == ABI_RUBY_NONE)
+		return 0;
+	at = w->scratch[(WALK_RUBY_BODY + (l->ec_thread >> 3)) & (WALK_RUBY_WORDS - 1)];
+	return !walk_read(w, &at, sizeof(at), at + l->thread_ractor) &&
+	       !walk_read(w, &at, sizeof(at), at + l->ractor_running) && at == ec;
+}
+
+WALK_FN enum walk_next walk_ruby_find(struct walk *w)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+	const __u64 *words = &w->scratch[WALK_RUBY_BODY]; /* stack, its size in words, frame */
+	__u64 ec = walk_ruby_context(w);
+
+	if (!ec)
+		return walk_ruby_done(w, ABI_RUNTIME_END_NO_STATE);
+	if ((ec & 7) || walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_EC_BYTES, ec))
+		return walk_ruby_done(w, ABI_RUNTIME_END_READ_FAILED);
+	p->low = words[0];
+	p->high = words[0] + words[1] * 8;
+	p->frame = words[2];
+	if (!p->low || !p->frame) /* a thread that begins or ends */
+		return walk_ruby_done(w, ABI_RUNTIME_END_NO_STATE);
+	if ((p->low & 7) || (p->frame & 7) || words[1] > WALK_RUBY_VM_STACK_MAX / 8 ||
+	    words[1] < WALK_RUBY_WINDOW_BYTES / 8 || p->frame < p->low || p->frame > p->high)
+		return walk_ruby_done(w, ABI_RUNTIME_END_BAD_CHAIN);
+	p->phase = WALK_RUBY_FRAMES;
+	p->frames_at = 0;
+	p->eps_at = 0;
+	p->gap = 0;
+	p->skips = 0;
+	p->looked = 0;
+	for (int i = 0; i < WALK_RUBY_MET_MAX; i++)
+		w->scratch[WALK_RUBY_MET + 3 * i] = 0;
+	if (walk_ruby_in_gc(w, ec) && walk_ruby_push(w, ABI_RUBY_GC, 1, 0, 0))
+		return WALK_DONE;
+	return WALK_MORE;
+}
+
+/** walk_ruby_step - find the context, or push one frame; w->runtime_end says why it is done */
+WALK_FN enum walk_next walk_ruby_step(struct walk *w)
+{
+	return walk_ruby_state(w)->phase == WALK_RUBY_FRAMES ? walk_ruby_frame(w) : walk_ruby_find(w);
+}
+
+/**
+ * walk_ruby_start - of the thread whose tp is in @w, behind the w->count frames that are there
+ * @info: copied
+ * @process: a number that no other process has; for the cache of names that were sent, otherwise 0
+ */
+WALK_FN void walk_ruby_start(struct walk *w, const struct abi_ruby *info, __u64 process)
+{
+	struct walk_ruby *p = walk_ruby_state(w);
+
+	*(struct abi_ruby *)w->info = *info;
+	p->process = process;
+	p->phase = WALK_RUBY_FIND;
+	p->gap = 0;
+	w->runtime_count = 0;
+	w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */
+}
+
+#define WALK_RUBY_NATIVE_LEAST 24 /* user frames that stay when the runtime's do not fit beside the others */
+
+/** walk_ruby_make_room - give up user frames for runtime frames that had no room, to be walked anew. Kernel frames
+ * stay. Return: whether there were any to give up. */
+WALK_FN int walk_ruby_make_room(struct walk *w)
+{
+	__u32 least = walk_sample(w)->kernel_count + WALK_RUBY_NATIVE_LEAST;
+
+	if (w->runtime_end != ABI_RUNTIME_END_FRAME_LIMIT || w->count <= least)
+		return 0;
+	w->count = least;
+	w->runtime_count = 0;
+	walk_ruby_state(w)->phase = WALK_RUBY_FIND;
+	return 1;
+}
