@@ -8,6 +8,7 @@
 
 #include "perl.h"
 #include "python.h"
+#include "ruby.h"
 
 #define RUNTIMES_MAX 8192 /* processes with a language runtime; what is more the host refuses and counts */
 
@@ -52,6 +53,8 @@ static __always_inline void runtimes_begin(struct walk *w)
 	do {                                                       \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_PYTHON)) \
 			BEHIND_WALK(w, task, python, trigger);     \
+		if (runtimes_has((w)->behind, ABI_RUNTIME_RUBY))   \
+			BEHIND_WALK(w, task, ruby, trigger);       \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_PERL))   \
 			BEHIND_WALK(w, task, perl, trigger);       \
 	} while (0)
@@ -97,6 +100,8 @@ static __always_inline void runtimes_forget(__u32 pid)
 		return;
 	if (runtimes_has(head->behind, ABI_RUNTIME_PYTHON))
 		bpf_map_delete_elem(&pythons, &pid);
+	if (runtimes_has(head->behind, ABI_RUNTIME_RUBY))
+		bpf_map_delete_elem(&rubies, &pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_PERL))
 		bpf_map_delete_elem(&perls, &pid);
 #ifdef RUNTIMES_FAKE
@@ -119,6 +124,8 @@ static __always_inline void runtimes_share(struct task_struct *parent, struct ta
 	copy.exec_id = (__u32)child->self_exec_id;
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PYTHON))
 		python_share(parent, child);
+	if (runtimes_has(copy.behind, ABI_RUNTIME_RUBY))
+		ruby_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PERL))
 		perl_share(parent, child);
 #ifdef RUNTIMES_FAKE
