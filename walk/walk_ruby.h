@@ -54,6 +54,7 @@ struct walk_ruby_met { /* an iseq, or the method entry of a C function */
 	__u64 at;
 	__u64 cookie; /* of a method entry: its key */
 	__u64 code;   /* its first instruction */
+	__u64 size;   /* words of code */
 };
 
 /* Places in scratch, in words. */
@@ -73,7 +74,7 @@ struct walk_ruby_met { /* an iseq, or the method entry of a C function */
 #define WALK_RUBY_VM_STACK_MAX (1ULL << 30)
 
 _Static_assert(sizeof(((struct walk *)0)->scratch) == WALK_RUBY_WORDS * 8, "indices are cut to it");
-_Static_assert(WALK_RUBY_MET + WALK_RUBY_MET_MAX * 3 <= WALK_RUBY_WORDS, "they fit");
+_Static_assert(WALK_RUBY_MET + WALK_RUBY_MET_MAX * 4 <= WALK_RUBY_WORDS, "they fit");
 
 /* What happens at an iseq whose name may not be known yet: bpf/ruby.h. Its body is at WALK_RUBY_BODY, its address and
  * that of the body at WALK_RUBY_IDENTITY, its cookie in the state. */
@@ -201,28 +202,38 @@ WALK_FN struct walk_ruby_met *walk_ruby_met(struct walk *w, __u64 at)
 	return (struct walk_ruby_met *)&w->scratch[WALK_RUBY_MET] + slot;
 }
 
-/* Sets p->cookie. Return: the address of its code, or 0. */
-WALK_FN __u64 walk_ruby_meet(struct walk *w, __u64 iseq)
+/* Where in the code: pc is behind the instruction that runs, but at the first one of all. */
+WALK_FN __u32 walk_ruby_position(__u64 code, __u64 size, __u64 pc)
+{
+	__u64 at = (pc - code) >> 3;
+
+	if (!code || pc < code || at > size)
+		return ABI_RUBY_NOWHERE;
+	return at ? (__u32)at - 1 : 0;
+}
+
+/* Sets p->cookie. Return: the position of @pc in it. */
+WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 iseq, __u64 pc)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
 	struct walk_ruby_met *met = walk_ruby_met(w, iseq);
 	__u64 *who = &w->scratch[WALK_RUBY_IDENTITY];
 
-	if (met->at == iseq) {
-		p->cookie = met->cookie;
-		return met->code;
+	if (met->at != iseq) {
+		p->cookie = ABI_RUBY_NO_COOKIE;
+		who[0] = iseq;
+		if (walk_read(w, &who[1], sizeof(who[1]), iseq + 16) ||
+		    walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_BODY_BYTES, who[1]))
+			return ABI_RUBY_NOWHERE;
+		p->cookie = walk_ruby_cookie(who[1], &w->scratch[WALK_RUBY_BODY]);
+		walk_ruby_seen(w);
+		met->at = iseq;
+		met->cookie = p->cookie;
+		met->code = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_CODE];
+		met->size = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_SIZE] >> 32;
 	}
-	p->cookie = ABI_RUBY_NO_COOKIE;
-	who[0] = iseq;
-	if (walk_read(w, &who[1], sizeof(who[1]), iseq + 16) ||
-	    walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_BODY_BYTES, who[1]))
-		return 0;
-	p->cookie = walk_ruby_cookie(who[1], &w->scratch[WALK_RUBY_BODY]);
-	walk_ruby_seen(w);
-	met->at = iseq;
-	met->cookie = p->cookie;
-	met->code = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_CODE];
-	return met->code;
+	p->cookie = met->cookie;
+	return walk_ruby_position(met->code, met->size, pc);
 }
 
 /* The key of the C function whose method entry is at @entry, or 0: there is none. */
@@ -247,6 +258,7 @@ WALK_FN __u64 walk_ruby_cfunc(struct walk *w, __u64 entry)
 	met->at = entry;
 	met->cookie = id;
 	met->code = 0;
+	met->size = 0;
 	return id;
 }
 
@@ -262,16 +274,6 @@ WALK_FN int walk_ruby_push(struct walk *w, __u64 key, __u64 cookie, __u32 positi
 	frame->a = key;
 	frame->b = cookie;
 	return 0;
-}
-
-/* Where in the code: pc is behind the instruction that runs, but at the first one of all. */
-WALK_FN __u32 walk_ruby_position(__u64 code, __u64 pc)
-{
-	__u64 at = (pc - code) >> 3;
-
-	if (!code || pc < code || at >= 1ULL << 31)
-		return ABI_RUBY_NOWHERE;
-	return at ? (__u32)at - 1 : 0;
 }
 
 /* What lies at the leaf is no frame yet. */
@@ -316,8 +318,8 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 {
 	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
 	struct walk_ruby *p = walk_ruby_state(w);
-	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry, code;
-	__u32 at;
+	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry;
+	__u32 at, position;
 	int ends;
 
 	if (frame >= p->high)
@@ -352,11 +354,14 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	p->skips = flags == WALK_RUBY_RESCUE && l->flags & ABI_RUBY_MERGED_RESCUE;
 	if (iseq & 7)
 		return walk_ruby_not_yet(w, next);
-	code = walk_ruby_meet(w, iseq);
-	walk_opaque(code);
+	position = walk_ruby_meet(w, iseq, pc);
+	walk_opaque(position);
+	/* It has the one of this frame, the other of that which lay there before. */
+	if (position == ABI_RUBY_NOWHERE && !p->looked && l->flags & ABI_RUBY_EARLY_FRAMES)
+		return walk_ruby_not_yet(w, next);
 	p->looked = 1;
 	p->frame = next;
-	return walk_ruby_push(w, iseq, p->cookie, walk_ruby_position(code, pc), ends) ? WALK_DONE : WALK_MORE;
+	return walk_ruby_push(w, iseq, p->cookie, position, ends) ? WALK_DONE : WALK_MORE;
 }
 
 /* ---- the execution context ---- */
@@ -427,7 +432,7 @@ WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 	p->skips = 0;
 	p->looked = 0;
 	for (int i = 0; i < WALK_RUBY_MET_MAX; i++)
-		w->scratch[WALK_RUBY_MET + 3 * i] = 0;
+		w->scratch[WALK_RUBY_MET + 4 * i] = 0;
 	if (walk_ruby_in_gc(w, ec) && walk_ruby_push(w, ABI_RUBY_GC, 1, 0, 0))
 		return WALK_DONE;
 	return WALK_MORE;

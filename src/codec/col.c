@@ -321,17 +321,19 @@ static int add_line(struct col_out *o, const struct col_line *line, struct buf *
 
 static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
 {
-	const struct stack_text_config cfg = { .suffix = suffix_of,
-					       .style = options->frames,
-					       .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
+	struct stack_text_config cfg = { .suffix = suffix_of,
+					 .style = options->frames,
+					 .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
 	scoped(col_out_release) struct col_out o = {
 		.w = w,
 		.m = w->model,
 		.column = codec_value(w->model, options, model_count_value(w->model)),
 		.without = options->without,
 	};
-	int r = stack_text_init(&o.stacks, o.m, &cfg);
+	int r;
 
+	cfg.style.ruby_lines = FRAME_LINES_EXECUTING;
+	r = stack_text_init(&o.stacks, o.m, &cfg);
 	r = r ? r : collect_lines(&o);
 	r = r ? r : collect_metadata(&o);
 	r = r ? r : add_header(&o, out);

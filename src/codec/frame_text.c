@@ -68,6 +68,25 @@ static void add_python(const struct model *m, const struct frame_style *style, c
 	buf_addc(out, ')');
 }
 
+/* As rbspy: "method - file:line" (src/core/types.rs, StackFrame). C functions have no file. */
+static void add_ruby(const struct model *m, const struct frame_style *style, const struct model_line *line,
+		     struct buf *out)
+{
+	const struct model_function *f = &m->functions[line->function];
+	struct str name = model_string(m, f->name), file = model_string(m, f->filename);
+	int64_t number = choose_line(f, line, style->ruby_lines);
+
+	buf_adds(out, name.len ? name : STR("[unknown]"));
+	if (!file.len)
+		return;
+	buf_adds(out, STR(" - "));
+	buf_adds(out, file);
+	if (number > 0) {
+		buf_addc(out, ':');
+		buf_addu64(out, (uint64_t)number);
+	}
+}
+
 void frame_text(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
 		struct buf *out)
 {
@@ -77,6 +96,10 @@ void frame_text(const struct model *m, const struct frame_style *style, uint32_t
 
 	if (l && m->functions[l->function].kind == MODEL_KIND_PYTHON) {
 		add_python(m, style, row, l, out);
+		return;
+	}
+	if (l && m->functions[l->function].kind == MODEL_KIND_RUBY) {
+		add_ruby(m, style, l, out);
 		return;
 	}
 	model_frame_name(m, location, line, out);

@@ -7,6 +7,8 @@
  *	package   json.decoder.JSONDecoder.decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *	py-spy    decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *
+ * and so do those of Ruby, as rbspy writes them: "decode - /srv/json.rb:332".
+ *
  * All others are their name (model_frame_name()). Suffixes such as _[p] are the formats' own business. */
 #pragma once
 
@@ -27,8 +29,9 @@ enum frame_lines {
 struct frame_style {
 	enum frame_names names;
 	enum frame_lines lines;
-	bool no_versions; /* leave out the distribution a file belongs to */
-	bool libraries;   /* native functions say which file they are in: "malloc (/usr/lib/libc.so.6)" */
+	enum frame_lines ruby_lines; /* the same of Ruby: rbspy has the executing ones */
+	bool no_versions;            /* leave out the distribution a file belongs to */
+	bool libraries;              /* native functions say which file they are in: "malloc (/usr/lib/libc.so.6)" */
 };
 
 /**

@@ -55,6 +55,11 @@ static int add_location(struct stack_text *t, uint32_t location, bool beside_pyt
 	return t->text.error;
 }
 
+static bool is_python(enum model_kind kind)
+{
+	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
+}
+
 static bool has_kind(const struct model *m, uint32_t location, bool (*test)(enum model_kind kind))
 {
 	for (uint32_t line = 0; line < MAX(m->locations[location].line_count, UINT32_C(1)); line++)
@@ -74,7 +79,7 @@ static int find_python(struct stack_text *t)
 	if (!t->is_python)
 		return -ENOMEM;
 	for (size_t i = 1; i < t->m->locations_count; i++) {
-		t->is_python[i] = has_kind(t->m, (uint32_t)i, model_kind_is_runtime);
+		t->is_python[i] = has_kind(t->m, (uint32_t)i, is_python);
 		any |= t->is_python[i];
 	}
 	if (!any) {
