@@ -62,6 +62,7 @@ struct walk_ruby_met { /* an iseq, or the method entry of a C function */
 #define WALK_RUBY_EP 12       /* three words up to ep */
 #define WALK_RUBY_ENTRY 16    /* a method entry, what it defines */
 #define WALK_RUBY_IDENTITY 24 /* the iseq that walk_ruby_seen() is told of, and its body */
+#define WALK_RUBY_TEXTS 32    /* what the cookie has of the label and the path */
 #define WALK_RUBY_FREE 64
 #define WALK_RUBY_FREE_WORDS 192
 #define WALK_RUBY_AROUND_FRAME 256
@@ -108,20 +109,28 @@ WALK_FN __u64 walk_ruby_mix(__u64 hash, __u64 word)
 #define WALK_RUBY_BODY_LABEL 10
 #define WALK_RUBY_BODY_FIRST_LINE 11
 
+#define WALK_RUBY_TEXT_AT 16 /* in a String or Array: its length and place, or the beginning of what it has */
+#define WALK_RUBY_TEXT_BYTES 24
+
 /**
  * walk_ruby_cookie - of an iseq
  * @at: its body; @body: the first ABI_RUBY_BODY_BYTES of that
+ * @label, @path: WALK_RUBY_TEXT_BYTES at WALK_RUBY_TEXT_AT of both. Methods that are made in a loop have all their
+ *	pointers in common with one that was there 1,000 turns before
  * Return: never ABI_RUBY_NO_COOKIE.
  */
-WALK_FN __u64 walk_ruby_cookie(__u64 at, const __u64 *body)
+WALK_FN __u64 walk_ruby_cookie(__u64 at, const __u64 *body, const __u64 *label, const __u64 *path)
 {
 	/* Numbers without pattern: the fraction digits of pi, made odd. */
 	__u64 sum =
 		body[WALK_RUBY_BODY_SIZE] * 0x243f6a8885a308d3ULL + body[WALK_RUBY_BODY_CODE] * 0x13198a2e03707345ULL +
 		body[WALK_RUBY_BODY_PATH] * 0xa4093822299f31d1ULL + body[WALK_RUBY_BODY_LABEL] * 0x082efa98ec4e6c89ULL +
 		body[WALK_RUBY_BODY_FIRST_LINE] * 0x452821e638d01377ULL;
+	__u64 texts = label[0] * 0xbe5466cf34e90c6dULL + label[1] * 0xc0ac29b7c97c50ddULL +
+		      label[2] * 0x3f84d5b5b5470917ULL + path[0] * 0x9216d5d98979fb1bULL +
+		      path[1] * 0xd1310ba698dfb5adULL + path[2] * 0x2ffd72dbd01adfb7ULL;
 
-	return walk_ruby_mix(sum, at) | 1;
+	return walk_ruby_mix(walk_ruby_mix(sum, at), texts) | 1;
 }
 
 /* ---- ends ---- */
@@ -217,20 +226,23 @@ WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 iseq, __u64 pc)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
 	struct walk_ruby_met *met = walk_ruby_met(w, iseq);
-	__u64 *who = &w->scratch[WALK_RUBY_IDENTITY];
+	__u64 *who = &w->scratch[WALK_RUBY_IDENTITY], *texts = &w->scratch[WALK_RUBY_TEXTS];
+	__u64 *body = &w->scratch[WALK_RUBY_BODY];
 
 	if (met->at != iseq) {
 		p->cookie = ABI_RUBY_NO_COOKIE;
 		who[0] = iseq;
 		if (walk_read(w, &who[1], sizeof(who[1]), iseq + 16) ||
-		    walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_BODY_BYTES, who[1]))
+		    walk_read(w, body, ABI_RUBY_BODY_BYTES, who[1]) ||
+		    walk_read(w, texts, WALK_RUBY_TEXT_BYTES, body[WALK_RUBY_BODY_LABEL] + WALK_RUBY_TEXT_AT) ||
+		    walk_read(w, texts + 3, WALK_RUBY_TEXT_BYTES, body[WALK_RUBY_BODY_PATH] + WALK_RUBY_TEXT_AT))
 			return ABI_RUBY_NOWHERE;
-		p->cookie = walk_ruby_cookie(who[1], &w->scratch[WALK_RUBY_BODY]);
+		p->cookie = walk_ruby_cookie(who[1], body, texts, texts + 3);
 		walk_ruby_seen(w);
 		met->at = iseq;
 		met->cookie = p->cookie;
-		met->code = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_CODE];
-		met->size = w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_SIZE] >> 32;
+		met->code = body[WALK_RUBY_BODY_CODE];
+		met->size = body[WALK_RUBY_BODY_SIZE] >> 32;
 	}
 	p->cookie = met->cookie;
 	return walk_ruby_position(met->code, met->size, pc);

@@ -141,15 +141,19 @@ struct iseq {
 /* Return: 0; -ESTALE: another one lies there; -errno. */
 static int read_iseq(const struct runtime_target *t, uint64_t key, uint64_t cookie, struct iseq *out)
 {
-	__u64 words[ABI_RUBY_BODY_BYTES / 8];
+	__u64 words[ABI_RUBY_BODY_BYTES / 8], label[WALK_RUBY_TEXT_BYTES / 8], path[WALK_RUBY_TEXT_BYTES / 8];
 	int r = t->read(t->self, &out->body, sizeof(out->body), key + 16);
 
 	if (r == 0)
 		r = t->read(t->self, words, sizeof(words), out->body);
+	if (r == 0)
+		r = t->read(t->self, label, sizeof(label), words[WALK_RUBY_BODY_LABEL] + WALK_RUBY_TEXT_AT);
+	if (r == 0)
+		r = t->read(t->self, path, sizeof(path), words[WALK_RUBY_BODY_PATH] + WALK_RUBY_TEXT_AT);
 	if (r < 0)
 		return r;
 	memcpy(out->words, words, sizeof(out->words));
-	return walk_ruby_cookie(out->body, words) == cookie ? 0 : -ESTALE;
+	return walk_ruby_cookie(out->body, words, label, path) == cookie ? 0 : -ESTALE;
 }
 
 static int read_text(const struct runtime_target *t, const struct abi_ruby *info, uint64_t value, struct buf *room,

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ruby methods that live for a millisecond, 1,000 a second: who calls one says its number, in its file's name; the method says it
+in its own. A frame that bears another number has the name of code that lay there before or later."""
+import re
+import signal
+
+from rubies import everything, installed
+from support import *
+
+SECONDS = 5 if QUICK else 20
+RATE = 1000
+HZ = 1997
+
+tap = Tap("ruby_generated")
+need(tap)
+
+
+def check(ruby):
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("made.pb.gz"), stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    load = start(*ruby.command([HERE, scratch], os.path.join(HERE, "ruby", "generated.rb"), SECONDS, RATE), stdin=subprocess.PIPE,
+                 stdout=subprocess.PIPE, text=True)
+    load.stdout.readline()
+    time.sleep(0.5)
+    load.stdin.write("\n")
+    load.stdin.flush()
+    made = int(load.stdout.readline())
+    load.wait(timeout=30)
+    recorder.send_signal(signal.SIGINT)
+    recorder.communicate(timeout=90)
+    judge(ruby, made, Profile(path("made.pb.gz")).of(load))
+
+
+def judge(ruby, made, samples):
+    named = unnamed = wrong = 0
+    for s in samples:
+        ruby_frames = [(n, os.path.basename(p[0])) for n, m, p in zip(s.names, s.modules, s.places) if m.startswith("[ruby")]
+        for (caller, file), (name, own) in zip(ruby_frames, ruby_frames[1:]):
+            if caller != "call_it" or name == "(garbage collector)":
+                continue
+            called = re.fullmatch(r"made_(\d+)", name)
+            by_file = re.fullmatch(r"call_(\d+)\.rb", file)
+            if not called or not by_file or not own:
+                unnamed += s.count
+                tap.note(f"    unnamed: {caller} {file} {name} {own} {s.end}")
+            elif called[1] != by_file[1] or own != file:
+                wrong += s.count
+                tap.note(f"    {name} of {own}, called in {file}")
+            else:
+                named += s.count
+        unnamed += s.count * any(n.startswith("[Lost") for n, _ in ruby_frames)
+    everyone = named + unnamed + wrong
+    tap.ok(everyone > 200 and wrong == 0, f"{ruby.name}: no wrong name", f"{wrong} of {everyone} frames of {made} methods")
+    tap.ok(named >= 0.999 * everyone, f"{ruby.name}: they are named", f"{named} of {everyone}")
+
+
+rubies = installed() if QUICK else everything(tap)
+if not rubies:
+    tap.skip("everything", "no interpreter")
+for one in rubies:
+    check(one)
+tap.finish()
