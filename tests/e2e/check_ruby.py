@@ -21,6 +21,7 @@ LEGAL = 0.999
 BY_RULE = 0.03
 ROOTS = ("work", "thread_work")
 GC = "(garbage collector)"
+LOST = "[Lost Symbol]"
 
 tap = Tap("ruby")
 need(tap)
@@ -142,7 +143,9 @@ def judge(ruby, name, oracle, samples):
         found = oracle.judge(own, leaves, first)
         if gc and not found:
             found = oracle.judge(own[leaves:], 0, first)
-        if found:
+        if any(n == LOST for n, _, _ in own):
+            counts["name lost"] += s.count  # its strings were being moved: GC.compact
+        elif found:
             counts[found] += s.count
             if found == "leaf line":
                 odd["line: " + text_of(own)] += s.count
@@ -157,7 +160,7 @@ def judge(ruby, name, oracle, samples):
             counts["wrong"] += s.count
             wrong[text_of(own)] += s.count
     rules = sum(counts[c] for c in ("C function", "leaf line", "rescue"))
-    judged = counts["exact"] + rules + counts["flagged"] + counts["wrong"]
+    judged = counts["exact"] + rules + counts["flagged"] + counts["wrong"] + counts["name lost"]
     legal = counts["exact"] + rules
     figures = (f"{judged} samples, {100 * legal / max(judged, 1):.2f} % legal, by rule {100 * rules / max(judged, 1):.2f} % ({dict(counts)}), "
                f"{outside} outside")

@@ -83,12 +83,12 @@ static int find_key(struct attach *a)
 	const struct abi_ruby_layout *l = &a->out->layout;
 	struct thread_value t;
 	struct thread_key key;
-	uint64_t ec, back;
+	uint64_t ec, back, current;
 	uint32_t number;
-	int r = find_variable(a, a->binary->current, a->binary->current_is_slot, &a->out->current);
+	int r = find_variable(a, a->binary->current, a->binary->current_is_slot, &current);
 
 	if (r == 0)
-		r = thread_read_u64(a->target, a->out->current, &ec);
+		r = thread_read_u64(a->target, current, &ec);
 	if (r == 0 && !ec)
 		return -EAGAIN;
 	if (r == 0)
@@ -103,6 +103,7 @@ static int find_key(struct attach *a)
 	if (back != ec || !find_pointer(a, t.value, &t.pointer) || !thread_key_find(a->target, number, &t, 1, &key))
 		return -EAGAIN;
 	a->out->way = ABI_RUBY_KEY;
+	a->out->current = current;
 	a->out->key_at = key.at;
 	a->out->offset = key.offset;
 	if (key.is_indirect)
