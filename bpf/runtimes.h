@@ -7,6 +7,7 @@
 #pragma once
 
 #include "perl.h"
+#include "php.h"
 #include "python.h"
 #include "ruby.h"
 
@@ -55,6 +56,8 @@ static __always_inline void runtimes_begin(struct walk *w)
 			BEHIND_WALK(w, task, python, trigger);     \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_RUBY))   \
 			BEHIND_WALK(w, task, ruby, trigger);       \
+		if (runtimes_has((w)->behind, ABI_RUNTIME_PHP))    \
+			BEHIND_WALK(w, task, php, trigger);        \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_PERL))   \
 			BEHIND_WALK(w, task, perl, trigger);       \
 	} while (0)
@@ -102,6 +105,8 @@ static __always_inline void runtimes_forget(__u32 pid)
 		bpf_map_delete_elem(&pythons, &pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_RUBY))
 		bpf_map_delete_elem(&rubies, &pid);
+	if (runtimes_has(head->behind, ABI_RUNTIME_PHP))
+		bpf_map_delete_elem(&phps, &pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_PERL))
 		bpf_map_delete_elem(&perls, &pid);
 #ifdef RUNTIMES_FAKE
@@ -126,6 +131,8 @@ static __always_inline void runtimes_share(struct task_struct *parent, struct ta
 		python_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_RUBY))
 		ruby_share(parent, child);
+	if (runtimes_has(copy.behind, ABI_RUNTIME_PHP))
+		php_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PERL))
 		perl_share(parent, child);
 #ifdef RUNTIMES_FAKE

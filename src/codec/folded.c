@@ -54,7 +54,8 @@ static const struct {
 } suffixes_in[] = {
 	{ { "_[k]", 4 }, MODEL_KIND_KERNEL },        { { "_[j]", 4 }, MODEL_KIND_JIT },
 	{ { "_[i]", 4 }, MODEL_KIND_JAVA_INLINED },  { { "_[p]", 4 }, MODEL_KIND_PYTHON },
-	{ { "_[pe]", 5 }, MODEL_KIND_PYTHON_ERROR }, { { "_[perl]", 7 }, MODEL_KIND_PERL },
+	{ { "_[pe]", 5 }, MODEL_KIND_PYTHON_ERROR }, { { "_[rb]", 5 }, MODEL_KIND_RUBY },
+	{ { "_[php]", 6 }, MODEL_KIND_PHP },         { { "_[perl]", 7 }, MODEL_KIND_PERL },
 };
 
 struct folded_in {

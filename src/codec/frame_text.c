@@ -87,6 +87,27 @@ static void add_ruby(const struct model *m, const struct frame_style *style, con
 	}
 }
 
+/* As phpspy writes it: "func /srv/a.php:24", "array_map <internal>:-1". Source: gprofiler/profilers/php.py. */
+static void add_php(const struct model *m, const struct frame_style *style, const struct model_line *line,
+		    struct buf *out)
+{
+	const struct model_function *f = &m->functions[line->function];
+	struct str file = model_string(m, f->filename);
+	int64_t number = choose_line(f, line, style->lines);
+
+	add_name(m, f, FRAME_NAMES_PACKAGE, out);
+	if (!file.len)
+		return;
+	buf_addc(out, ' ');
+	buf_adds(out, file);
+	if (number > 0) {
+		buf_addc(out, ':');
+		buf_addu64(out, (uint64_t)number);
+	} else if (str_eq(file, STR("<internal>"))) {
+		buf_adds(out, STR(":-1"));
+	}
+}
+
 void frame_text(const struct model *m, const struct frame_style *style, uint32_t location, uint32_t line,
 		struct buf *out)
 {
@@ -100,6 +121,10 @@ void frame_text(const struct model *m, const struct frame_style *style, uint32_t
 	}
 	if (l && m->functions[l->function].kind == MODEL_KIND_RUBY) {
 		add_ruby(m, style, l, out);
+		return;
+	}
+	if (l && m->functions[l->function].kind == MODEL_KIND_PHP) {
+		add_php(m, style, l, out);
 		return;
 	}
 	model_frame_name(m, location, line, out);

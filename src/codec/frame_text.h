@@ -8,6 +8,10 @@
  *	py-spy    decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *
  * and so do those of Ruby, as rbspy writes them: "decode - /srv/json.rb:332".
+ * Those of PHP are as phpspy has them (gprofiler/profilers/php.py):
+ *
+ *	App\Job::run /srv/www/job.php:24
+ *	array_map <internal>:-1
  *
  * All others are their name (model_frame_name()). Suffixes such as _[p] are the formats' own business. */
 #pragma once

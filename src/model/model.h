@@ -33,6 +33,7 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 #define MODEL_RUNTIMES(X)                           \
 	X("python", "Python", PYTHON, PYTHON_ERROR) \
 	X("ruby", "Ruby", RUBY, RUBY)               \
+	X("php", "PHP", PHP, PHP)                   \
 	X("perl", "Perl", PERL, PERL)
 
 #define X(name, title, functions, errors) +1

@@ -15,6 +15,8 @@
 	  ##__VA_ARGS__)                                                                                               \
 	X(ruby, "Ruby", "in the kernel, together with the native ones (auto, rbspy); none (disabled, none)",           \
 	  ##__VA_ARGS__)                                                                                               \
+	X(php, "PHP", "in the kernel, together with the native ones (auto, phpspy); none (disabled, none)",            \
+	  ##__VA_ARGS__)                                                                                               \
 	X(perl, "Perl", "in the kernel, together with the native ones (auto); none (disabled, none)", ##__VA_ARGS__)
 
 #define X(name, ...) RUNTIME_##name,

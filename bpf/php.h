@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* PHP's frames behind the native ones, and the names of its functions: what they are called is read where they are met
+ * first and sent before the sample, since the next request has other functions in the same memory.
+ *
+ * The includer has count_add(), ring_flags() and the map `ring`. */
+#pragma once
+
+#include "behind.h"
+#include "names.h"
+
+#include "abi/php.h"
+
+#define PHPS_MAX 4096             /* processes; what is more the host refuses and counts */
+#define PHP_TEXT_MAX (1ULL << 20) /* bytes; a longer text is none */
+
+struct { /* preallocated: a fork adds to it */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PHPS_MAX);
+	__type(key, __u32); /* pid */
+	__type(value, struct abi_php);
+} phps SEC(".maps");
+
+static __always_inline void php_seen(struct walk *w);
+#define walk_php_seen(w) php_seen(w)
+#include "walk/walk_php.h"
+
+#define PHP_TEXTS (ABI_PHP_CLASS_BYTES + ABI_PHP_NAME_BYTES + ABI_PHP_FILE_BYTES)
+
+struct php_record { /* lies in scratch */
+	__u64 head[sizeof(struct abi_name) / 8];
+	struct abi_php_name name;
+	__u8 texts[PHP_TEXTS + 8]; /* the last ones are only written */
+};
+
+_Static_assert(sizeof(struct php_record) <= WALK_PHP_FREE_WORDS * 8, "it fits");
+_Static_assert(ABI_PHP_CLASS_BYTES == ABI_PHP_NAME_BYTES && ABI_PHP_NAME_BYTES < ABI_PHP_FILE_BYTES,
+	       "one bound for all texts");
+
+enum php_part { PHP_CLASS, PHP_NAME, PHP_FILE, PHP_PARTS };
+
+static __always_inline struct php_record *php_record(struct walk *w)
+{
+	return (struct php_record *)&w->scratch[WALK_PHP_FREE];
+}
+
+/* Where the string is; 0: there is none. */
+static __always_inline __u64 php_string(struct walk *w, __u32 part)
+{
+	__u8 type = (__u8)walk_php_func_word(w, ABI_PHP_FUNC_TYPE);
+	__u64 at;
+
+	if (part == PHP_NAME)
+		return walk_php_func_word(w, ABI_PHP_FUNC_NAME);
+	if (part == PHP_FILE)
+		return type == ABI_PHP_INTERNAL ? 0 : walk_php_func_word(w, walk_php_info(w)->layout.func_file);
+	at = walk_php_func_word(w, ABI_PHP_FUNC_SCOPE);
+	return at && !bpf_probe_read_user(&at, sizeof(at), (const void *)(at + ABI_PHP_CLASS_NAME)) ? at : 0;
+}
+
+/* Adds one text to the record. A global function: the verifier looks at it once. */
+__attribute__((noinline)) int php_take_part(__u32 trigger, __u32 part)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	__u64 at, size = 0, sent, to;
+	struct php_record *r;
+	struct abi_name *head;
+
+	if (!w)
+		return 0;
+	r = php_record(w);
+	head = (struct abi_name *)r->head;
+	at = php_string(w, part);
+	if (!at || bpf_probe_read_user(&size, sizeof(size), (const void *)(at + ABI_PHP_STRING_LENGTH)) ||
+	    size > PHP_TEXT_MAX)
+		size = 0;
+	sent = part == PHP_FILE ? ABI_PHP_FILE_BYTES : ABI_PHP_NAME_BYTES;
+	if (size < sent)
+		sent = size;
+	to = head->bytes_size - sizeof(r->name);
+	unwind_bound(sent, ABI_PHP_FILE_BYTES);
+	unwind_bound(to, PHP_TEXTS - ABI_PHP_FILE_BYTES);
+	if (sent) {
+		*(__u64 *)(r->texts + to + (sent & ~7ULL)) = 0;
+		if (bpf_probe_read_user(r->texts + to, sent, (const void *)(at + ABI_PHP_STRING_BYTES)))
+			sent = 0;
+	}
+	walk_opaque(sent);
+	head->bytes_size += (sent + 7) & ~7ULL;
+	if (part == PHP_CLASS) {
+		r->name.class_size = size;
+		r->name.class_sent = sent;
+	} else if (part == PHP_NAME) {
+		r->name.name_size = size;
+		r->name.name_sent = sent;
+	} else {
+		r->name.file_size = size;
+		r->name.file_sent = sent;
+	}
+	return 0;
+}
+
+/* Sends the name of the function that p->func, p->cookie and its words say. Return: 1 when it was sent. A global
+ * function: the verifier looks at it once. */
+__attribute__((noinline)) int php_send_name(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	struct php_record *r;
+	struct abi_name *head;
+	struct walk_php *p;
+	__u64 size;
+
+	if (!w)
+		return 0;
+	p = walk_php_state(w);
+	r = php_record(w);
+	head = (struct abi_name *)r->head;
+	__builtin_memset(r, 0, sizeof(r->head) + sizeof(r->name));
+	r->name.first_line = p->first_line;
+	r->name.type = (__u8)walk_php_func_word(w, ABI_PHP_FUNC_TYPE);
+	head->bytes_size = sizeof(r->name);
+	for (__u32 part = 0; part < PHP_PARTS; part++)
+		php_take_part(trigger, part);
+	name_head(head, walk_sample(w), p->func, p->cookie, ABI_RUNTIME_PHP);
+	size = head->header.size;
+	unwind_bound(size, sizeof(*r));
+	return name_send(r, size);
+}
+
+/* What walk_php_seen() does: sends what is new. Mostly it is known. */
+static __always_inline void php_seen(struct walk *w)
+{
+	struct walk_php *p = walk_php_state(w);
+	struct names *names = names_of_cpu();
+	struct name_set set;
+
+	if (!names || names_look(names, walk_php_mix(p->process ^ p->func, p->cookie) & ~NAME_FLAG, &set))
+		return;
+	if (php_send_name(walk_sample(w)->trigger))
+		names_remember(&set, 0);
+}
+
+UNWIND_STEP_OF(UNWIND_TICK, php, walk_php_step)
+UNWIND_STEP_OF(UNWIND_SWITCH, php_switch, walk_php_step)
+
+/* Return: whether there are frames of PHP to be walked behind the native ones. */
+static __always_inline bool php_begin(struct walk *w, struct task_struct *task)
+{
+	struct abi_sample *sample = walk_sample(w);
+	__u32 pid = sample->pid;
+	struct abi_php *info = bpf_map_lookup_elem(&phps, &pid);
+
+	if (!info || info->start_ns != sample->process_start_ns || info->exec_id != sample->exec_id)
+		return false;
+	behind_begin(w, task);
+	walk_php_start(w, info, walk_php_mix(info->start_ns, names_process(pid, info->exec_id)));
+	return true;
+}
+
+/* A frame of PHP mostly has none on the native stack: they do not crowd each other out. */
+static __always_inline bool php_again(struct walk *w)
+{
+	(void)w;
+	return false;
+}
+
+/* A child runs in a copy of its parent's memory, or in the very same, until exec. */
+static __always_inline void php_share(struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_pid = parent->tgid, pid = child->tgid;
+	struct abi_php *info = bpf_map_lookup_elem(&phps, &parent_pid), copy;
+
+	if (!info || info->start_ns != parent->group_leader->start_boottime ||
+	    info->exec_id != (__u32)parent->group_leader->self_exec_id)
+		return;
+	copy = *info;
+	copy.start_ns = child->start_boottime;
+	copy.exec_id = (__u32)child->self_exec_id;
+	bpf_map_update_elem(&phps, &pid, &copy, BPF_ANY);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PHP, 7.0 to 8.5. */
+#include "runtime/php/names.h"
+#include "runtime/php/php_int.h"
+#include "runtime/registry.h"
+
+_Static_assert(sizeof(struct abi_php) <= RUNTIME_INFO_MAX, "attach() fills it");
+
+/* gProfiler's phpspy is not there by default; hearth's walk is. */
+const char *const runtime_modes_php[] = { "auto", "phpspy", "disabled", "none", NULL };
+
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_php), "a way for each name");
+
+const struct runtime runtime_php = {
+	.name = "php",
+	.title = "PHP",
+	.id = ABI_RUNTIME_PHP,
+	.ways = ways,
+	.kind = MODEL_KIND_PHP,
+	.error_kind = MODEL_KIND_PHP,
+	.begins_early = true,
+	.probe = php_probe,
+	.release = php_release,
+	.attach = php_attach,
+	.decode_name = php_decode_name,
+	.read_name = php_read_name,
+	.line = php_line,
+};

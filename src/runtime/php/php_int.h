@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What probing one file of PHP found, for attaching to processes that have it mapped. Addresses are the file's own. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "abi/php.h"
+#include "object/accessor.h"
+#include "runtime/php/versions/layouts.h"
+#include "runtime/runtime.h"
+
+struct php_binary {
+	struct runtime_binary base;
+	const struct php_version *version; /* NULL: refused */
+	uint64_t globals;                  /* executor_globals; 0: every thread has its own (ZTS) */
+	uint64_t globals_slot;             /* of the global offset table; 0: there is none */
+	uint64_t globals_offset;           /* ZTS: the variable executor_globals_offset */
+	struct accessor_tls tls;           /* ZTS: where a thread has the address that this offset starts from */
+	uint64_t loop, loop_size;          /* execute_ex */
+	bool is_hybrid;                    /* the loop keeps the frame in r14 and the operation in r15 */
+};
+
+/** php_probe, php_release, php_attach, php_sync - struct runtime's; see runtime.h. */
+int php_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
+void php_release(struct runtime_binary *binary);
+int php_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
+
+/**
+ * php_agrees - does a script that runs there lie in memory as the table says?
+ *
+ * Asked for versions that nobody tried. Frames, functions, lines and texts of the script must make sense up to the
+ * outermost one. Return: 1; 0: they do not; -EAGAIN: no script runs, or it went on meanwhile; the reader's error.
+ */
+int php_agrees(const struct runtime_target *target, const struct abi_php *info) warn_unused;
