@@ -59,6 +59,9 @@ enum abi_frame_flags {
 	 * stand for several functions, which were inlined into it. */
 	ABI_FRAME_COMPILED = 16,
 	ABI_FRAME_INTERNAL = 32, /* RUNTIME among native frames: a stub of the runtime, no function of a program */
+	/* RUNTIME behind native frames: it and those behind it ran on another native stack, which waits: they called a
+	 * coroutine (PHP: a fiber), whose stack the native frames are of. */
+	ABI_FRAME_OTHER_STACK = 64,
 };
 
 struct abi_frame {

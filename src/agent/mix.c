@@ -287,7 +287,16 @@ static bool has_loop(const struct plan *plan, size_t number)
 	return plan->by_address || (long)number + plan->skip >= 0;
 }
 
-void mix_frames(const struct mix_input *in, struct mix_output *out)
+/* Those that ran on this native stack. */
+static size_t frames_here(const struct mix_input *in)
+{
+	for (size_t i = 0; i < in->runtime_count; i++)
+		if (in->runtime[i].flags & ABI_FRAME_OTHER_STACK)
+			return i;
+	return in->runtime_count;
+}
+
+static void mix_here(const struct mix_input *in, struct mix_output *out)
 {
 	const struct counts c = count(in);
 	struct mixer m = { .in = in, .out = out, .fold = c.frames && !in->keep_interpreter };
@@ -295,7 +304,6 @@ void mix_frames(const struct mix_input *in, struct mix_output *out)
 	struct activation a;
 	size_t number = 0;
 
-	must(in->native_count + in->runtime_count <= MIX_MAX);
 	out->count = 0;
 	out->end = in->runtime_end;
 	out->surplus = out->shortage = 0;
@@ -316,4 +324,16 @@ void mix_frames(const struct mix_input *in, struct mix_output *out)
 	push_native(&m, in->native_count);
 	if (in->only_runtime)
 		out->end = in->runtime_end; /* there was nothing to put them between */
+}
+
+void mix_frames(const struct mix_input *in, struct mix_output *out)
+{
+	struct mix_input here = *in;
+
+	must(in->native_count + in->runtime_count <= MIX_MAX);
+	here.runtime_count = frames_here(in);
+	mix_here(&here, out);
+	for (size_t i = here.runtime_count; i < in->runtime_count; i++) /* callers of all of them */
+		if (in->runtime[i].kind == ABI_FRAME_RUNTIME)
+			out->frames[out->count++] = (uint32_t)i | MIX_RUNTIME;
 }

@@ -6,7 +6,8 @@
  * a partner: its loop has no frame yet, or none any more; in runtimes that list an activation before they call the loop
  * (begins_early: Ruby, PHP, Perl), its frames have no loop yet, a surplus of -1. Where activations carry an address on
  * the native stack (CPython 3.12 on; in 3.11 the innermost one), that decides. A native walk that did not reach its
- * root cannot be counted from there: without such addresses it is paired from the leaf and the stack says so. */
+ * root cannot be counted from there: without such addresses it is paired from the leaf and the stack says so. Frames
+ * that ran on another native stack (ABI_FRAME_OTHER_STACK) are callers of all that is here. */
 #pragma once
 
 #include <linux/types.h>

@@ -60,6 +60,8 @@ static void draw_native(struct lists *l, const struct picture *p)
 
 static void draw_runtime(struct lists *l, const char *text)
 {
+	uint8_t other = 0;
+
 	for (const char *c = text; *c; c++) {
 		size_t at = l->in.runtime_count;
 
@@ -67,7 +69,13 @@ static void draw_runtime(struct lists *l, const char *text)
 			l->runtime[at - 1].flags |= ABI_FRAME_ENTRY;
 			continue;
 		}
-		l->runtime[at] = (struct abi_frame){ .kind = ABI_FRAME_RUNTIME, .runtime = ABI_RUNTIME_PYTHON };
+		if (*c == '/') {
+			other = ABI_FRAME_OTHER_STACK;
+			continue;
+		}
+		l->runtime[at] =
+			(struct abi_frame){ .kind = ABI_FRAME_RUNTIME, .flags = other, .runtime = ABI_RUNTIME_PYTHON };
+		other = 0;
 		l->letters[at] = *c;
 		if (*c == '?' || (*c >= '0' && *c <= '9')) {
 			l->runtime[at].kind = ABI_FRAME_ACTIVATION;
@@ -125,6 +133,14 @@ static const struct picture pictures[] = {
 	{ "early, and the native walk is short", "nLn", "a.b.", "nanb", .end = W, .want_end = UNPAIRED, .early = true,
 	  .cut = true, .shortage = 1 },
 	{ "early, and its list is cut", "nLnLn", "a.b.", "nanbn", .end = LIMIT, .want_end = LIMIT, .early = true },
+	/* PHP: a fiber has a native stack of its own */
+	{ "callers on another stack", "nLn", "ab./cd.e.", "nabncde", .end = W, .want_end = W, .early = true },
+	{ "and one that has no loop yet", "nLn", "a.b./cd.", "nabncd", .end = W, .want_end = W, .early = true,
+	  .shortage = 1 },
+	{ "a fiber that has just begun", "nLn", "/a.b.", "nLnab", .end = W, .want_end = W, .early = true,
+	  .surplus = 1 },
+	{ "a fiber's walk is short", "nLn", "ab./c.", "nabnc", .end = W, .want_end = UNPAIRED, .early = true,
+	  .cut = true },
 	/* 3.11: several frames in one activation */
 	{ "calls that need no native ones", "nLinLin", "abc.de.", "nabcnden", .end = W, .want_end = W },
 	{ "not ended, but whole", "nLnLin", "a.bc", "nanbcn", .end = W, .want_end = W },
