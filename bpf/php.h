@@ -142,17 +142,36 @@ static __always_inline void php_seen(struct walk *w)
 UNWIND_STEP_OF(UNWIND_TICK, php, walk_php_step)
 UNWIND_STEP_OF(UNWIND_SWITCH, php_switch, walk_php_step)
 
+static __always_inline const struct abi_php *php_info(const struct walk *w)
+{
+	const struct abi_sample *sample = (const struct abi_sample *)w->head;
+	__u32 pid = sample->pid;
+	const struct abi_php *info = bpf_map_lookup_elem(&phps, &pid);
+
+	return info && info->start_ns == sample->process_start_ns && info->exec_id == sample->exec_id ? info : NULL;
+}
+
+/* The native walk met code of PHP's compiler. */
+static __always_inline int php_compiled_step(struct walk *w)
+{
+	const struct abi_php *info = php_info(w);
+
+	if (!info)
+		return WALK_SWITCH;
+	w->info_of = ABI_RUNTIME_PHP;
+	return walk_php_compiled_step(w, info);
+}
+
 /* Return: whether there are frames of PHP to be walked behind the native ones. */
 static __always_inline bool php_begin(struct walk *w, struct task_struct *task)
 {
-	struct abi_sample *sample = walk_sample(w);
-	__u32 pid = sample->pid;
-	struct abi_php *info = bpf_map_lookup_elem(&phps, &pid);
+	const struct abi_sample *sample = walk_sample(w);
+	const struct abi_php *info = php_info(w);
 
-	if (!info || info->start_ns != sample->process_start_ns || info->exec_id != sample->exec_id)
+	if (!info)
 		return false;
 	behind_begin(w, task);
-	walk_php_start(w, info, walk_php_mix(info->start_ns, names_process(pid, info->exec_id)));
+	walk_php_start(w, info, walk_php_mix(info->start_ns, names_process(sample->pid, info->exec_id)));
 	return true;
 }
 

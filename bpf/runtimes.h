@@ -70,6 +70,8 @@ static __always_inline int runtimes_step(struct walk *w)
 	case RUNTIMES_FAKE_ID:
 		return runtimes_fake_step(w);
 #endif
+	case ABI_RUNTIME_PHP:
+		return php_compiled_step(w);
 	default:
 		return WALK_SWITCH;
 	}

@@ -9,8 +9,9 @@
  * (docs/php.md has the figures).
  *
  * What a tick can find between two instructions: a frame without a function, as `yield from` makes, is left out; so is
- * the frame at the bottom of a fiber, an extension's function without a name; a generator that is entered before its
- * caller is written down ends the list early, as does a fiber that is switched to: then the walk says GAP. */
+ * the frame at the bottom of a fiber, an extension's function without a name, which only says that its callers are on
+ * another native stack; a generator that is entered before its caller is written down ends the list early, as does a
+ * fiber that is switched to: then the walk says GAP. */
 #pragma once
 
 #include "abi/php.h"
@@ -36,6 +37,7 @@ struct walk_php {
 	__u8 root;          /* enum walk_php_root */
 	__u8 gap;
 	__u8 is_leaf; /* the frame at hand is the innermost one */
+	__u8 fiber;   /* its bottom was met: the next frame is on another native stack */
 	__u32 first_line;
 };
 
@@ -213,14 +215,11 @@ WALK_FN int walk_php_has_op(const struct walk *w, __u64 op)
 	       !(away & (ABI_PHP_OP_SIZE - 1));
 }
 
-/* Does the tick's pc lie in code that PHP's compiler made? It seldom writes down where it is. */
-WALK_FN int walk_php_in_compiled(const struct walk *w)
+/* Is there code that PHP's compiler made? It seldom writes down where it is, in the frame or in the register. */
+WALK_FN int walk_php_has_compiled(const struct walk *w)
 {
-	__u64 pc = w->leaf[WALK_REG_PC];
-
 	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
-		if (i < w->range_count && w->ranges[i].runtime == ABI_RUNTIME_PHP &&
-		    pc - w->ranges[i].low < w->ranges[i].size)
+		if (i < w->range_count && w->ranges[i].runtime == ABI_RUNTIME_PHP)
 			return 1;
 	return 0;
 }
@@ -232,14 +231,16 @@ WALK_FN __u64 walk_php_op(struct walk *w, __u64 frame)
 {
 	const struct abi_php *info = walk_php_info(w);
 	__u64 op = walk_php_frame_word(w, ABI_PHP_FRAME_OPLINE);
+	int in_loop;
 
 	if (walk_php_state(w)->is_leaf) {
-		if (walk_php_in_compiled(w))
+		in_loop = w->leaf[WALK_REG_PC] - info->loop_low < info->loop_size;
+		if (!in_loop && walk_php_has_compiled(w))
 			return 0;
 		if (info->flags & ABI_PHP_R14_R15 && w->leaf[WALK_PHP_REG_FRAME] == frame) {
 			if (walk_php_has_op(w, w->leaf[WALK_PHP_REG_OP]))
 				return w->leaf[WALK_PHP_REG_OP];
-			if (w->leaf[WALK_REG_PC] - info->loop_low < info->loop_size)
+			if (in_loop)
 				return 0;
 		}
 	}
@@ -269,7 +270,8 @@ WALK_FN int walk_php_push(struct walk *w, __u64 frame, int is_program, int ends)
 	out = walk_push_runtime(w, ABI_FRAME_RUNTIME, ABI_RUNTIME_PHP);
 	if (!out)
 		return 1;
-	out->flags = ends ? ABI_FRAME_ENTRY : 0;
+	out->flags = (ends ? ABI_FRAME_ENTRY : 0) | (p->fiber ? ABI_FRAME_OTHER_STACK : 0);
+	p->fiber = 0;
 	out->extra = is_program ? walk_php_line(w, frame) : 0;
 	out->a = p->func;
 	out->b = p->cookie;
@@ -320,8 +322,11 @@ WALK_FN enum walk_next walk_php_frame(struct walk *w)
 		p->gap = 1;
 		return WALK_MORE;
 	}
-	if (!is_program && !walk_php_func_word(w, ABI_PHP_FUNC_NAME)) /* the bottom of a fiber */
+	if (!is_program && !walk_php_func_word(w, ABI_PHP_FUNC_NAME)) {
+		p->fiber = 1;
+		p->root = WALK_PHP_ROOT_NO; /* who resumed it is written down after it was entered */
 		return WALK_MORE;
+	}
 	ends = is_program && info & l->top;
 	walk_opaque(is_program);
 	walk_opaque(ends);
@@ -381,6 +386,7 @@ WALK_FN void walk_php_restart_all(struct walk *w)
 	p->root = WALK_PHP_ROOT_NO;
 	p->gap = 0;
 	p->is_leaf = 1;
+	p->fiber = 0;
 	w->runtime_count = 0;
 	w->runtime_end = ABI_RUNTIME_END_FRAME_LIMIT; /* what remains when the shell's loop runs out of turns */
 }
@@ -395,5 +401,18 @@ WALK_FN enum walk_next walk_php_start(struct walk *w, const struct abi_php *info
 	*(struct abi_php *)w->info = *info;
 	walk_php_state(w)->process = process;
 	walk_php_restart_all(w);
+	return WALK_MORE;
+}
+
+/* ---- compiled code, in line ---- */
+
+/** walk_php_compiled_step - the step of the native walk at an address in code of PHP's compiler
+ * That code has no frame of its own: it runs in the one that execute_ex made, whose size the rows of that function
+ * know. So it stands for execute_ex. SWITCH: where that is is not known. */
+WALK_FN enum walk_next walk_php_compiled_step(struct walk *w, const struct abi_php *info)
+{
+	if (!info->body)
+		return WALK_SWITCH;
+	w->pc = info->body;
 	return WALK_MORE;
 }

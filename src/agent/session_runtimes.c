@@ -49,7 +49,7 @@ static enum walk_next in_line_step(void *self, struct walk *w)
 	struct session *s = self;
 	const struct runtime *runtime = runtimes_of(s->runtimes, (enum abi_runtime)w->unwinder);
 
-	return runtime && runtime->in_line && runtime->walk_step ? runtime->walk_step(w, w->info) : WALK_SWITCH;
+	return runtime && runtime->walk_step ? runtime->walk_step(w, w->info) : WALK_SWITCH;
 }
 
 static bool in_line_lives(void *self, const struct program *p)

@@ -4,7 +4,7 @@
  *	probe          one file       -> where its interpreter loop is, which version    (once per file)
  *	learn_file     one process    -> what holds for every process of the file        (once per file)
  *	attach         one process    -> the walker's map entry                          (again until it is ready)
- *	sync           one process    -> where the code is whose frames are the runtime's (after its mappings changed)
+ *	sync           one process    -> where its compiled code is (after its mappings changed)
  *	decode_name    bytes          -> file, name, first line, line table              (once per function)
  *	learn_process  one process    -> what the next two need of it                    (before the first of them)
  *	read_name      memory         -> as decode_name, when its record was lost
@@ -166,15 +166,16 @@ struct runtime {
 	 */
 	int (*epoch)(const struct runtime_target *target, const void *info, uint64_t *out);
 	/**
-	 * sync - where code lies whose frames are the runtime's; asked of in_line ones only
+	 * sync - where code lies whose frames are the runtime's: in line, or of one walked behind what its compiler
+	 *	made, which the native walk cannot cross by itself; NULL: there is none
 	 * @info: as attach() filled it
 	 * @ranges: ABI_CODE_RANGES; low and size are to be filled. Who calls judges them.
 	 * Return: how many; -errno: they could not be read, those of last time stay.
 	 */
 	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
 		    struct abi_code_range *ranges);
-	/** walk_step - push one frame and stand at its caller: for walks that the host finishes, so of in_line ones
-	 * only; compiled from walk/. */
+	/** walk_step - push one frame and stand at its caller: for walks that the host finishes, so of those with
+	 * sync() only; compiled from walk/. */
 	enum walk_next (*walk_step)(struct walk *w, const void *info);
 	/**
 	 * decode_name - what abi_name.bytes say

@@ -103,10 +103,8 @@ static void add_to_head(struct runtimes *r, struct abi_runtimes *head, const str
 {
 	const struct runtime *runtime = a->probed->binary->runtime;
 
-	if (!runtime->in_line) {
+	if (!runtime->in_line)
 		head->behind |= (uint16_t)(1U << runtime->id);
-		return;
-	}
 	for (size_t i = 0; i < a->range_count; i++)
 		if (runtimes_add_range(head, runtime->id, &a->ranges[i]) < 0)
 			RUNTIMES_COUNT(r, runtime, ranges_refused); /* its code is walked as any other JIT code */
@@ -167,9 +165,7 @@ static bool sync_one(struct runtimes *r, const struct runtime_target *target, st
 {
 	const struct runtime_binary *binary = a->probed->binary;
 	struct abi_code_range ranges[ABI_CODE_RANGES] = { 0 };
-	int count = binary->runtime->in_line && binary->runtime->sync
-			    ? binary->runtime->sync(binary, target, info, ranges)
-			    : -ENOTSUP;
+	int count = binary->runtime->sync ? binary->runtime->sync(binary, target, info, ranges) : -ENOTSUP;
 
 	if (count < 0)
 		return false;

@@ -60,7 +60,8 @@ static void check_frames(const struct walk *w)
 		const struct abi_frame *frame = &w->frames[w->count + i];
 
 		must(frame->kind == ABI_FRAME_RUNTIME && frame->runtime == ABI_RUNTIME_PHP);
-		must(!(frame->flags & ~(ABI_FRAME_ENTRY | ABI_FRAME_GAP)) && frame->extra <= WALK_PHP_LINES_MAX);
+		must(!(frame->flags & ~(ABI_FRAME_ENTRY | ABI_FRAME_GAP | ABI_FRAME_OTHER_STACK)) &&
+		     frame->extra <= WALK_PHP_LINES_MAX);
 	}
 }
 

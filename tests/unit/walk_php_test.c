@@ -183,10 +183,36 @@ static void innermost_line(void **state)
 	w->ranges[0] = (struct abi_code_range){ .low = 0x500000, .size = 64, .runtime = ABI_RUNTIME_PHP };
 	run(f);
 	assert_frame(f, 0, f->method, 0, 0);
+	w->leaf[WALK_REG_PC] = 0x400100; /* but the loop does */
+	w->leaf[WALK_PHP_REG_OP] = ops + 6 * ABI_PHP_OP_SIZE;
+	run(f);
+	assert_frame(f, 0, f->method, 27, 0);
+	w->leaf[WALK_REG_PC] = 0x500000;
+	w->leaf[WALK_PHP_REG_OP] = 7;
 	w->range_count = 0;
 	php_image_put_u64(&f->im, frame + ABI_PHP_FRAME_OPLINE, ops - ABI_PHP_OP_SIZE);
 	run(f);
 	assert_frame(f, 0, f->method, 0, 0);
+	free(f);
+}
+
+/* What the compiler made runs in execute_ex's frame. */
+static void compiled_code(void **state)
+{
+	struct fixture *f = newest();
+	struct walk *w = &f->walk;
+	struct walk_before before;
+
+	(void)state;
+	w->pc = 0x500000;
+	w->sp = 0x7ff000;
+	before = walk_before(w);
+	assert_int_equal(walk_stepped(w, &before, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
+	assert_true(w->passed); /* the native rules have to do */
+	f->im.info.body = 0x404000;
+	assert_int_equal(walk_stepped(w, &before, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
+	assert_int_equal(w->pc, 0x404000);
+	assert_int_equal(w->sp, 0x7ff000);
 	free(f);
 }
 
@@ -202,6 +228,7 @@ static void left_out(void **state)
 	assert_int_equal(run(f), ABI_RUNTIME_END_WHOLE);
 	assert_int_equal(f->walk.runtime_count, 2);
 	assert_frame(f, 0, f->method, 22, ABI_FRAME_ENTRY);
+	assert_frame(f, 1, f->main, 4, ABI_FRAME_ENTRY | ABI_FRAME_OTHER_STACK);
 	free(f);
 }
 
@@ -221,6 +248,11 @@ static void gaps(void **state)
 	f->im.last = 0;
 	php_image_call(&f->im, f->method, 1, 0);
 	assert_int_equal(run(f), ABI_RUNTIME_END_GAP);
+	f->im.last = 0; /* a fiber that is just being entered */
+	php_image_call(&f->im, f->fiber, 0, 0);
+	php_image_call(&f->im, f->method, 1, top_of(f));
+	assert_int_equal(run(f), ABI_RUNTIME_END_GAP);
+	assert_frame(f, 0, f->method, 22, ABI_FRAME_ENTRY | ABI_FRAME_GAP);
 	php_image_call(&f->im, f->fiber, 0, 0);
 	f->im.last = 0;
 	php_image_call(&f->im, f->main, 2, script_of(f));
@@ -358,6 +390,7 @@ int main(void)
 		cmocka_unit_test(no_script_runs),
 		cmocka_unit_test(threads_have_globals_of_their_own),
 		cmocka_unit_test(innermost_line),
+		cmocka_unit_test(compiled_code),
 		cmocka_unit_test(left_out),
 		cmocka_unit_test(gaps),
 		cmocka_unit_test(cookies_tell_texts_apart),

@@ -3,6 +3,7 @@
 #include "runtime/php/names.h"
 #include "runtime/php/php_int.h"
 #include "runtime/registry.h"
+#include "walk/walk_php.h"
 
 _Static_assert(sizeof(struct abi_php) <= RUNTIME_INFO_MAX, "attach() fills it");
 
@@ -12,6 +13,11 @@ const char *const runtime_modes_php[] = { "auto", "phpspy", "disabled", "none", 
 static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
 
 _Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_php), "a way for each name");
+
+static enum walk_next walk_step(struct walk *w, const void *info)
+{
+	return walk_php_compiled_step(w, info);
+}
 
 const struct runtime runtime_php = {
 	.name = "php",
@@ -24,6 +30,8 @@ const struct runtime runtime_php = {
 	.probe = php_probe,
 	.release = php_release,
 	.attach = php_attach,
+	.sync = php_sync,
+	.walk_step = walk_step,
 	.decode_name = php_decode_name,
 	.read_name = php_read_name,
 	.line = php_line,

@@ -24,6 +24,12 @@ struct php_binary {
 int php_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void php_release(struct runtime_binary *binary);
 int php_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
+int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+	     struct abi_code_range *ranges) warn_unused;
+
+/** php_compiled_ranges - in the text of /proc/PID/maps: where code of PHP's compiler is. @ranges: ABI_CODE_RANGES.
+ * Return: how many. Pure. */
+int php_compiled_ranges(struct str maps, struct abi_code_range *ranges);
 
 /**
  * php_agrees - does a script that runs there lie in memory as the table says?
