@@ -72,6 +72,7 @@ struct abi_php {
 /* abi_name.bytes of a function: this, then its class's, its own and its file's name, each padded to a multiple of 8.
  * What does not fit is cut: the sizes that they have in the target tell. */
 struct abi_php_name {
+	__u64 name_hash, file_hash; /* as the texts' own heads have it; 0: not worked out */
 	__u32 first_line;
 	__u32 class_size, name_size, file_size; /* in the target, in bytes */
 	__u16 class_sent, name_sent, file_sent; /* bytes that travel */
@@ -80,4 +81,4 @@ struct abi_php_name {
 };
 
 _Static_assert(sizeof(struct abi_php_layout) == 32, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_php_name) == 24, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_php_name) == 40, "layout changed: bump ABI_VERSION");

@@ -61,7 +61,7 @@ static __always_inline __u64 php_string(struct walk *w, __u32 part)
 __attribute__((noinline)) int php_take_part(__u32 trigger, __u32 part)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
-	__u64 at, size = 0, sent, to;
+	__u64 at, size = 0, hash = 0, sent, to;
 	struct php_record *r;
 	struct abi_name *head;
 
@@ -71,7 +71,7 @@ __attribute__((noinline)) int php_take_part(__u32 trigger, __u32 part)
 	head = (struct abi_name *)r->head;
 	at = php_string(w, part);
 	if (!at || bpf_probe_read_user(&size, sizeof(size), (const void *)(at + ABI_PHP_STRING_LENGTH)) ||
-	    size > PHP_TEXT_MAX)
+	    bpf_probe_read_user(&hash, sizeof(hash), (const void *)(at + ABI_PHP_STRING_HASH)) || size > PHP_TEXT_MAX)
 		size = 0;
 	sent = part == PHP_FILE ? ABI_PHP_FILE_BYTES : ABI_PHP_NAME_BYTES;
 	if (size < sent)
@@ -90,9 +90,11 @@ __attribute__((noinline)) int php_take_part(__u32 trigger, __u32 part)
 		r->name.class_size = size;
 		r->name.class_sent = sent;
 	} else if (part == PHP_NAME) {
+		r->name.name_hash = hash;
 		r->name.name_size = size;
 		r->name.name_sent = sent;
 	} else {
+		r->name.file_hash = hash;
 		r->name.file_size = size;
 		r->name.file_sent = sent;
 	}

@@ -97,6 +97,32 @@ static void records(void **state)
 	}
 }
 
+/* Texts that are being freed may be half of something else. */
+static void torn_texts(void **state)
+{
+	static const struct {
+		uint64_t name_hash, file_hash;
+		int want;
+	} cases[] = {
+		{ 0, 0, 0 },
+		{ UINT64_C(0x800000000002b60b), 0, 0 }, /* of "f" */
+		{ UINT64_C(0x800000000002b60c), 0, -ENODATA },
+		{ 0, UINT64_C(0x800006527c77e6eb), 0 }, /* of "/a.php" */
+		{ 0, UINT64_C(0x800006527c77e6ec), -ENODATA },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(4));
+		struct record r = record_of(ABI_PHP_USER, "", 0, "f", 1, "/a.php");
+		struct runtime_function f;
+
+		memcpy(r.bytes + offsetof(struct abi_php_name, name_hash), &cases[i].name_hash, 8);
+		memcpy(r.bytes + offsetof(struct abi_php_name, file_hash), &cases[i].file_hash, 8);
+		assert_int_equal(php_decode_name(r.bytes, r.size, &room, &f), cases[i].want);
+	}
+}
+
 static void a_text_that_was_not_in_memory(void **state)
 {
 	scoped(buf_release) struct buf room = BUF_INIT(KIB(4));
@@ -219,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records),
+		cmocka_unit_test(torn_texts),
 		cmocka_unit_test(a_text_that_was_not_in_memory),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(tables_agree),

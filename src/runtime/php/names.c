@@ -90,6 +90,22 @@ static int make(struct texts *t, uint32_t first_line, struct buf *room, struct r
 
 /* ---- as the record has it ---- */
 
+/* DJBX33A. Source: php-src, Zend/zend_string.h, zend_inline_hash_func(). */
+static uint64_t hash_of(struct str s)
+{
+	uint64_t hash = 5381;
+
+	for (size_t i = 0; i < s.len; i++)
+		hash = hash * 33 + (uint8_t)s.ptr[i];
+	return hash | UINT64_C(1) << 63;
+}
+
+/* Is the text still the one whose hash is in its head? That of what is just being freed may be half another one. */
+static bool is_sound(const struct text *t, uint64_t hash)
+{
+	return !hash || t->is_cut || hash_of(t->bytes) == hash;
+}
+
 static struct text take(struct cur *c, uint16_t sent, uint32_t size)
 {
 	const uint8_t *bytes = cur_bytes(c, align_up(sent, 8));
@@ -117,6 +133,8 @@ int php_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct 
 		return -EBADMSG;
 	if ((head.name_size && !head.name_sent) || (head.class_size && !head.class_sent))
 		return -ENODATA; /* its page was not in memory */
+	if (!is_sound(&t.name, head.name_hash) || (!t.is_internal && !is_sound(&t.file, head.file_hash)))
+		return -ENODATA;
 	return make(&t, head.first_line, room, out);
 }
 
