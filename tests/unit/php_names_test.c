@@ -192,6 +192,11 @@ static void memory(void **state)
 	assert_text(f.file, "/srv/job.php");
 	assert_int_equal(f.first_line, 9);
 	assert_int_equal(php_read_name(&p->target, &p->im.info, func, cookie ^ 2, &room, &f), -ESTALE);
+	/* Its file's name is just being freed: neither length nor beginning say so. */
+	assert_int_equal(php_image_read(&p->im, &name, 8, func + p->im.info.layout.func_file), 0);
+	php_image_put(&p->im, name + ABI_PHP_STRING_BYTES + 10, "x", 1);
+	assert_int_equal(php_read_name(&p->target, &p->im.info, func, cookie_of(p, func), &room, &f), -ENODATA);
+	php_image_put(&p->im, name + ABI_PHP_STRING_BYTES + 10, "h", 1);
 	for (p->last_read = 1; p->last_read < 12; p->last_read++) {
 		p->reads = 0;
 		ignore(php_read_name(&p->target, &p->im.info, func, cookie, &room, &f));

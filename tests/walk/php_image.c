@@ -40,6 +40,16 @@ void php_image_open(struct php_image *im, const struct abi_php_layout *layout, u
 	im->info.globals = php_image_alloc(im, GLOBALS);
 }
 
+/* As the engine does: php-src, Zend/zend_string.h. */
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 5381;
+
+	for (; *text; text++)
+		hash = hash * 33 + (uint8_t)*text;
+	return hash | UINT64_C(1) << 63;
+}
+
 static uint64_t put_text(struct php_image *im, const char *text, uint64_t hash)
 {
 	size_t length = strlen(text);
@@ -79,8 +89,7 @@ uint64_t php_image_func(struct php_image *im, const struct php_image_func *f, ui
 	put_u32(im, at + l->func_line, f->first_line);
 	php_image_put_u64(im, at + l->func_opcodes, put_ops(im, f->first_line, op_count));
 	if (f->file)
-		php_image_put_u64(im, at + l->func_file,
-				  put_text(im, f->file, 0x8000000000000000ULL | strlen(f->file)));
+		php_image_put_u64(im, at + l->func_file, put_text(im, f->file, hash_of(f->file)));
 	return at;
 }
 

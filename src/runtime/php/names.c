@@ -157,26 +157,29 @@ static int world_read(void *self, void *dst, __u32 size, __u64 at)
 	return r;
 }
 
-/* Appends a zend_string's bytes. Return: 0 or -errno. */
+/* Appends a zend_string's bytes. Return: 0; -ENODATA: they are half another one's; -errno. */
 static int take_string(const struct runtime_target *t, uint64_t at, struct buf *out, bool *is_cut)
 {
-	uint64_t length;
+	uint64_t head[2]; /* hash, length */
+	size_t length;
 	uint8_t *to;
 	int r;
 
 	if (!at)
 		return 0;
-	r = t->read(t->self, &length, sizeof(length), at + ABI_PHP_STRING_LENGTH);
-	if (r < 0 || !length)
+	r = t->read(t->self, head, sizeof(head), at + ABI_PHP_STRING_HASH);
+	if (r < 0 || !head[1])
 		return r;
-	*is_cut = length > TEXT_MAX;
-	length = MIN(length, (uint64_t)TEXT_MAX);
-	to = buf_reserve(out, (size_t)length);
+	*is_cut = head[1] > TEXT_MAX;
+	length = (size_t)MIN(head[1], (uint64_t)TEXT_MAX);
+	to = buf_reserve(out, length);
 	if (!to)
 		return out->error;
 	r = t->read(t->self, to, (uint32_t)length, at + ABI_PHP_STRING_BYTES);
+	if (r == 0 && head[0] && !*is_cut && hash_of(str_n((const char *)to, length)) != head[0])
+		r = -ENODATA;
 	if (r == 0)
-		buf_commit(out, (size_t)length);
+		buf_commit(out, length);
 	return r;
 }
 
