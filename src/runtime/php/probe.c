@@ -87,7 +87,7 @@ static struct accessor_code code_of(const struct probe *p, enum symbol id, uint8
 static const char mark[] = "X-Powered-By: PHP/"; /* php-src, main/SAPI.h: SAPI_PHP_VERSION_HEADER */
 
 #define MARK_SIZE (sizeof(mark) - 1)
-#define TAIL 24 /* "8.2.36-1~deb12u1" is cut to it */
+#define TAIL 48 /* "7.0.33-0ubuntu0.16.04.16", and what is longer is cut */
 
 /* "8.2.36", "8.5.0RC1", "8.4.11-dev". */
 static bool parse_version(struct str text, struct php_binary *b, unsigned int numbers[3])
@@ -124,17 +124,20 @@ static int search_segment(const struct probe *p, const struct elf_segment *s, ui
 	int r = reader_window_init(&w, &in, WINDOW);
 
 	*left -= in.size;
-	for (uint64_t at = 0; r == 0 && at + MARK_SIZE + TAIL <= in.size; at += WINDOW - MARK_SIZE - TAIL) {
-		size_t size = (size_t)MIN(in.size - at, (uint64_t)WINDOW);
+	for (uint64_t at = 0; r == 0 && at + MARK_SIZE < in.size; at += WINDOW - MARK_SIZE - TAIL) {
+		size_t size = (size_t)MIN(in.size - at, (uint64_t)WINDOW), left_over;
 		const uint8_t *bytes = reader_window_get(&w, at, size), *found;
 		struct cur c;
 
 		if (!bytes)
 			return w.error == -ENODATA ? 0 : w.error;
-		found = find_mark(bytes, size - TAIL);
+		found = find_mark(bytes, size);
 		if (!found)
 			continue;
-		c = cur_of(found + MARK_SIZE, TAIL);
+		left_over = size - (size_t)(found - bytes) - MARK_SIZE;
+		if (left_over < TAIL && at + size < in.size) /* the next piece has all of it */
+			continue;
+		c = cur_of(found + MARK_SIZE, MIN(left_over, (size_t)TAIL));
 		if (parse_version(cur_cstr(&c), b, numbers))
 			return 1;
 	}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is found in files that say they are PHP (tests/corpus/php_probe/), and attaching to a process that has one. */
+#include "support.h"
+
+#include "base/io.h"
+#include "runtime/php/php_int.h"
+
+#define BIAS 0x7f0000000000ULL
+
+struct process {
+	const struct php_binary *binary;
+	uint64_t slot, offset; /* what lies at the addresses that the file names */
+	bool is_unmapped;
+};
+
+static int process_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	const struct process *p = self;
+	uint64_t value = 0;
+
+	if (p->is_unmapped)
+		return -EFAULT;
+	if (at == p->binary->tls.value + BIAS)
+		value = p->slot;
+	else if (at == p->binary->globals_offset + BIAS)
+		value = p->offset;
+	memset(dst, 0, size);
+	memcpy(dst, &value, MIN(size, (uint32_t)sizeof(value)));
+	return 0;
+}
+
+static struct php_binary *probed(const char *name, const char *path, int want)
+{
+	scoped(buf_release) struct buf file = BUF_INIT(MIB(1)), bytes = BUF_INIT(MIB(1));
+	scoped(elf_release) struct elf elf = { 0 };
+	const struct runtime_file what = { .elf = &elf, .path = str_of(path) };
+	struct runtime_binary *binary = NULL;
+	struct reader in;
+
+	buf_addf(&file, "%s/tests/corpus/php_probe/%s", getenv("HEARTH_SOURCE_ROOT"), name);
+	assert_int_equal(io_read_file(buf_cstr(&file), &bytes), 0);
+	in = reader_of(bytes.ptr, bytes.len);
+	assert_int_equal(elf_parse(&in, &elf), 0);
+	assert_int_equal(php_probe(&what, &binary), want);
+	return (struct php_binary *)binary;
+}
+
+static void files(void **state)
+{
+	static const struct {
+		const char *name, *version, *refused;
+		bool has_globals;
+	} cases[] = {
+		{ "php8.2", "8.2.36", "", true },
+		{ "php7.0", "7.0.33", "", true },
+		{ "php9.0", "9.0.1", "version 9.0.1 is not known", true },
+		{ "zts8.4", "8.4.11-dev", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct php_binary *b = probed(cases[i].name, "/usr/lib/whatever.so", 1);
+
+		print_message("  %s\n", cases[i].name);
+		assert_string_equal(b->base.version, cases[i].version);
+		assert_string_equal(b->base.refused, cases[i].refused);
+		assert_int_equal(b->globals != 0, cases[i].has_globals);
+		assert_int_equal(b->tls.kind, cases[i].has_globals ? ACCESSOR_TLS_NONE : ACCESSOR_TLS_SLOT);
+		assert_int_equal(b->base.loop_count, 1);
+		assert_int_equal(b->base.loops[0].end - b->base.loops[0].start, b->loop_size);
+		assert_true(b->is_hybrid);
+		php_release(&b->base);
+	}
+}
+
+static void attaching(void **state)
+{
+	struct process p = { .binary = probed("php8.2", "/usr/bin/php", 1) };
+	struct runtime_target target = {
+		.pid = 1, .start_ns = 7, .exec_id = 3, .bias = BIAS, .read = process_read, .self = &p
+	};
+	struct abi_php info;
+
+	(void)state;
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), (int)sizeof(info));
+	assert_int_equal(info.globals, p.binary->globals + BIAS);
+	assert_int_equal(info.loop_low, p.binary->loop + BIAS);
+	assert_in_range(info.body, info.loop_low + 1, info.loop_low + info.loop_size - 1);
+	assert_int_equal(info.flags, ABI_PHP_R14_R15);
+	assert_int_equal(info.start_ns, 7);
+	assert_int_equal(info.exec_id, 3);
+	p.is_unmapped = true; /* the loader has not got there yet */
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), -EAGAIN);
+	php_release((struct runtime_binary *)(uintptr_t)p.binary);
+
+	p = (struct process){ .binary = probed("zts8.4", "/usr/lib/libphp.so", 1) };
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), -EAGAIN); /* PHP has not started up */
+	p.offset = 13424;
+	p.slot = (uint64_t)-8;
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), (int)sizeof(info));
+	assert_int_equal(info.flags, ABI_PHP_R14_R15 | ABI_PHP_THREADS);
+	assert_int_equal(info.tls_at, -8);
+	assert_int_equal(info.tls_offset, 13424);
+	p.offset = MIB(64);
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), -ENOTSUP);
+	php_release((struct runtime_binary *)(uintptr_t)p.binary);
+
+	p = (struct process){ .binary = probed("php7.0", "/usr/bin/php", 1) }; /* nobody tried it, and no script runs */
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), -EAGAIN);
+	php_release((struct runtime_binary *)(uintptr_t)p.binary);
+	p = (struct process){ .binary = probed("php9.0", "/usr/bin/php", 1) };
+	assert_int_equal(php_attach(&p.binary->base, &target, &info), -ENOTSUP);
+	php_release((struct runtime_binary *)(uintptr_t)p.binary);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files),
+		cmocka_unit_test(attaching),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
