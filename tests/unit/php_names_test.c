@@ -123,6 +123,32 @@ static void torn_texts(void **state)
 	}
 }
 
+/* The place of an eval() mostly has no hash. */
+static void torn_places(void **state)
+{
+	static const struct {
+		const char *file;
+		int want;
+	} cases[] = {
+		{ "/a.php(7) : eval()'d code", 0 },
+		{ "/a.php(7) : eval()'d code(1) : eval()'d code", 0 },
+		{ "/a.php(7) : eval()'d code(1) : eval()x>\x90\xda\xeb?2", -ENODATA },
+		{ "/a.php(7) : eval()x>\x90\xda\xeb?2", -ENODATA },
+		{ "Command line code", 0 },
+		{ "x", 0 },
+		{ "Command l\x01ne code", -ENODATA },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(4));
+		struct record r = record_of(ABI_PHP_EVAL, "", 0, "", 0, cases[i].file);
+		struct runtime_function f;
+
+		assert_int_equal(php_decode_name(r.bytes, r.size, &room, &f), cases[i].want);
+	}
+}
+
 static void a_text_that_was_not_in_memory(void **state)
 {
 	scoped(buf_release) struct buf room = BUF_INIT(KIB(4));
@@ -249,11 +275,9 @@ static void tables_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records),
-		cmocka_unit_test(torn_texts),
-		cmocka_unit_test(a_text_that_was_not_in_memory),
-		cmocka_unit_test(memory),
-		cmocka_unit_test(tables_agree),
+		cmocka_unit_test(records),     cmocka_unit_test(torn_texts),
+		cmocka_unit_test(torn_places), cmocka_unit_test(a_text_that_was_not_in_memory),
+		cmocka_unit_test(memory),      cmocka_unit_test(tables_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,8 @@ struct text { /* as it lies there */
 
 struct texts {
 	struct text class_name, name, file;
-	bool is_internal;
+	uint64_t name_hash, file_hash; /* 0: not worked out */
+	bool is_internal, is_eval;
 };
 
 /* Without what a cut has left of the last character. */
@@ -56,12 +57,60 @@ static void hide_place(struct text *class_name)
 	class_name->is_cut = false;
 }
 
+/* ---- texts that are being freed ---- */
+
+/* DJBX33A. Source: php-src, Zend/zend_string.h, zend_inline_hash_func(). */
+static uint64_t hash_of(struct str s)
+{
+	uint64_t hash = 5381;
+
+	for (size_t i = 0; i < s.len; i++)
+		hash = hash * 33 + (uint8_t)s.ptr[i];
+	return hash | UINT64_C(1) << 63;
+}
+
+/* Is the text still the one whose hash is in its head? That of what is just being freed may be half another one. */
+static bool has_hash(const struct text *t, uint64_t hash)
+{
+	return !hash || t->is_cut || hash_of(t->bytes) == hash;
+}
+
+static bool is_printable(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if ((uint8_t)s.ptr[i] < ' ' || s.ptr[i] == 0x7f)
+			return false;
+	return utf8_valid(s);
+}
+
+/* From 8.1 on nobody works out the hash of an eval()'s file, whose frame outlives it by some instructions; from 8.4 on
+ * freeing it writes over its end. Source: php-src, Zend/zend_alloc.c, zend_mm_set_next_free_slot(). */
+static bool is_place_of_eval(struct str file)
+{
+	const struct str called = STR(" : eval()"), rest = STR("'d code");
+	struct str behind = file;
+	ptrdiff_t at;
+
+	while ((at = str_search(behind, called)) >= 0) /* of one in another one */
+		behind = str_skip(behind, (size_t)at + called.len);
+	if (behind.len == file.len)
+		return is_printable(file); /* "Command line code", or what a program with PHP inside calls it */
+	return str_eq(behind, rest);
+}
+
+static bool is_sound(const struct texts *t)
+{
+	if (!has_hash(&t->name, t->name_hash) || (!t->is_internal && !has_hash(&t->file, t->file_hash)))
+		return false;
+	return !t->is_eval || t->file_hash || t->file.is_cut || is_place_of_eval(t->file.bytes);
+}
+
 /* No function or file has a zero in its name: such a text is memory that became something else. */
 static int make(struct texts *t, uint32_t first_line, struct buf *room, struct runtime_function *out)
 {
 	size_t start = room->len, name;
 
-	if (str_find(t->name.bytes, '\0') >= 0 || str_find(t->file.bytes, '\0') >= 0)
+	if (str_find(t->name.bytes, '\0') >= 0 || str_find(t->file.bytes, '\0') >= 0 || !is_sound(t))
 		return -ENODATA;
 	hide_place(&t->class_name);
 	if (t->is_internal)
@@ -90,22 +139,6 @@ static int make(struct texts *t, uint32_t first_line, struct buf *room, struct r
 
 /* ---- as the record has it ---- */
 
-/* DJBX33A. Source: php-src, Zend/zend_string.h, zend_inline_hash_func(). */
-static uint64_t hash_of(struct str s)
-{
-	uint64_t hash = 5381;
-
-	for (size_t i = 0; i < s.len; i++)
-		hash = hash * 33 + (uint8_t)s.ptr[i];
-	return hash | UINT64_C(1) << 63;
-}
-
-/* Is the text still the one whose hash is in its head? That of what is just being freed may be half another one. */
-static bool is_sound(const struct text *t, uint64_t hash)
-{
-	return !hash || t->is_cut || hash_of(t->bytes) == hash;
-}
-
 static struct text take(struct cur *c, uint16_t sent, uint32_t size)
 {
 	const uint8_t *bytes = cur_bytes(c, align_up(sent, 8));
@@ -128,13 +161,14 @@ int php_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct 
 	t.class_name = take(&c, head.class_sent, head.class_size);
 	t.name = take(&c, head.name_sent, head.name_size);
 	t.file = take(&c, head.file_sent, head.file_size);
+	t.name_hash = head.name_hash;
+	t.file_hash = head.file_hash;
 	t.is_internal = head.type == ABI_PHP_INTERNAL;
+	t.is_eval = head.type == ABI_PHP_EVAL;
 	if (c.bad)
 		return -EBADMSG;
 	if ((head.name_size && !head.name_sent) || (head.class_size && !head.class_sent))
 		return -ENODATA; /* its page was not in memory */
-	if (!is_sound(&t.name, head.name_hash) || (!t.is_internal && !is_sound(&t.file, head.file_hash)))
-		return -ENODATA;
 	return make(&t, head.first_line, room, out);
 }
 
@@ -157,8 +191,8 @@ static int world_read(void *self, void *dst, __u32 size, __u64 at)
 	return r;
 }
 
-/* Appends a zend_string's bytes. Return: 0; -ENODATA: they are half another one's; -errno. */
-static int take_string(const struct runtime_target *t, uint64_t at, struct buf *out, bool *is_cut)
+/* Appends a zend_string's bytes. Return: 0 or -errno. */
+static int take_string(const struct runtime_target *t, uint64_t at, struct buf *out, bool *is_cut, uint64_t *hash)
 {
 	uint64_t head[2]; /* hash, length */
 	size_t length;
@@ -170,14 +204,13 @@ static int take_string(const struct runtime_target *t, uint64_t at, struct buf *
 	r = t->read(t->self, head, sizeof(head), at + ABI_PHP_STRING_HASH);
 	if (r < 0 || !head[1])
 		return r;
+	*hash = head[0];
 	*is_cut = head[1] > TEXT_MAX;
 	length = (size_t)MIN(head[1], (uint64_t)TEXT_MAX);
 	to = buf_reserve(out, length);
 	if (!to)
 		return out->error;
 	r = t->read(t->self, to, (uint32_t)length, at + ABI_PHP_STRING_BYTES);
-	if (r == 0 && head[0] && !*is_cut && hash_of(str_n((const char *)to, length)) != head[0])
-		r = -ENODATA;
 	if (r == 0)
 		buf_commit(out, length);
 	return r;
@@ -205,18 +238,19 @@ static int check(struct walk *w, struct world *world, uint64_t key, uint64_t coo
 static int read_texts(const struct runtime_target *t, struct walk *w, bool is_program, struct buf *raw,
 		      struct texts *out)
 {
-	uint64_t class_name = 0;
+	uint64_t class_name = 0, unused;
 	size_t name, file;
 	int r = class_name_of(t, walk_php_func_word(w, ABI_PHP_FUNC_SCOPE), &class_name);
 
 	if (r == 0)
-		r = take_string(t, class_name, raw, &out->class_name.is_cut);
+		r = take_string(t, class_name, raw, &out->class_name.is_cut, &unused);
 	name = raw->len;
 	if (r == 0)
-		r = take_string(t, walk_php_func_word(w, ABI_PHP_FUNC_NAME), raw, &out->name.is_cut);
+		r = take_string(t, walk_php_func_word(w, ABI_PHP_FUNC_NAME), raw, &out->name.is_cut, &out->name_hash);
 	file = raw->len;
 	if (r == 0 && is_program)
-		r = take_string(t, walk_php_func_word(w, walk_php_info(w)->layout.func_file), raw, &out->file.is_cut);
+		r = take_string(t, walk_php_func_word(w, walk_php_info(w)->layout.func_file), raw, &out->file.is_cut,
+				&out->file_hash);
 	if (r < 0)
 		return r;
 	out->class_name.bytes = str_first(buf_str(raw), name);
@@ -246,6 +280,7 @@ int php_read_name(const struct runtime_target *target, const void *info, uint64_
 		return r;
 	first_line = is_program ? (uint32_t)walk_php_func_word(w, walk_php_info(w)->layout.func_line) : 0;
 	t.is_internal = !is_program;
+	t.is_eval = (uint8_t)walk_php_func_word(w, ABI_PHP_FUNC_TYPE) == ABI_PHP_EVAL;
 	r = read_texts(target, w, is_program, &raw, &t);
 	if (r == 0) /* all of it was that function's */
 		r = check(w, &world, key, cookie, &is_program);
