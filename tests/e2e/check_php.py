@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""PHP's stacks in BPF beside what the program's lines may call (php_oracle.py): every version, opcache's compiler, fibers, the line
+that runs, and a worker of php-fpm that has other functions in the same memory with each request."""
+import random
+import socket
+import struct
+from collections import Counter
+
+import phps
+from php_oracle import Judge, Tally, frames_of
+from support import *
+
+FOLDER = os.path.join(HERE, "php")
+SECONDS = 3 if QUICK else 12  # of wall time for each load
+LONG = SECONDS if QUICK else 30  # for the one without any option: 10,000 samples where nothing else runs
+LEAST = 300 if QUICK else 4000
+HZ = 997
+SCRIPTS = 40
+
+tap = Tap("php")
+need(tap)
+only = [a for a in sys.argv[1:] if not a.startswith("-")]
+judge = Judge(FOLDER)
+
+
+def sampled(php, load, jit=None, seconds=SECONDS):
+    """One program under a session of its own."""
+    command = php.command([FOLDER], *php.options(jit), os.path.join(FOLDER, load), seconds + 2)
+    process = start(*command)
+    time.sleep(0.7)
+    file = path("php.pb.gz")
+    record(tap, seconds, "-F", HZ, "-q", "-p", process.pid, "-o", file)
+    process.kill()
+    process.wait()
+    return Profile(file)
+
+
+def check_load(php, load, jit=None, legal=0.999, whole=0.97, seconds=SECONDS):
+    profile, tally = sampled(php, load, jit, seconds), Tally()
+    name = f"{php.name}, {load}" + (f", {jit} compiler" if jit else "")
+    for sample in profile.samples:
+        tally.add(judge, sample, load)
+    tap.ok(tally.judged >= LEAST / 4 and tally.legal >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+    tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", sum(tally.wrong.values()))
+    for why, count in tally.wrong.most_common(4):
+        tap.note(f"    {count} times {why}")
+    ends = tally.native_ends["complete"]
+    tap.ok(ends >= whole * tally.judged, f"{name}: native frames in order and whole", f"{100 * ends / max(tally.judged, 1):.2f} %")
+    tap.note("    " + ", ".join(f"{end} {count}" for end, count in tally.native_ends.most_common(5)))
+
+
+def check_lines(php):
+    """Where the engine wrote nothing down the register has the line; one that hearth does not know it says so (0)."""
+    with open(os.path.join(FOLDER, "lines.php")) as f:
+        hot = next(i for i, line in enumerate(f, 1) if "// hot" in line)
+    lines = Counter()
+    for sample in sampled(php, "lines.php").samples:
+        frames = frames_of(sample)
+        if frames and frames[-1][0] == "hot":
+            lines[frames[-1][2]] += sample.count
+    known = sum(lines.values()) - lines[0]
+    tap.ok(known >= LEAST / 4 and lines[hot] >= 0.99 * known and lines[0] <= 0.05 * known, f"{php.name}: the line that runs",
+           f"{100 * lines[hot] / max(known, 1):.2f} % of {known}, {lines[0]} not known")
+
+
+# ---- php-fpm ----
+
+
+def script(number):
+    """Functions of one script: no other has a name, a line or a file of it."""
+    a, b, gap = f"alpha{number}", f"Beta{number}", "\n" * (number % 7)
+    return (f"<?php\n{gap}class {b} {{\n    public function work{number}($n) {{ $s = 0; for ($i = 0; $i < $n; $i++) {{ $s = ($s * 7 + $i) & 0xffff; }} return $s; }}\n}}\n"
+            f"function {a}($n) {{ $o = new {b}; return $o->work{number}($n); }}\n"
+            f"$f{number} = function ($n) {{ return {a}($n); }};\n"
+            f"echo {a}(9000) + $f{number}(9000);\n")
+
+
+def fcgi_record(kind, content):
+    return struct.pack(">BBHHBB", 1, kind, 1, len(content), 0, 0) + content
+
+
+def request(where, file):
+    """One request by FastCGI. Source: FastCGI 1.0, sections 3 and 6."""
+    pairs = {"SCRIPT_FILENAME": file, "REQUEST_METHOD": "GET", "SCRIPT_NAME": "/x.php", "REQUEST_URI": "/x.php", "SERVER_PROTOCOL": "HTTP/1.1"}
+    content = b"".join(bytes([len(k), len(v)]) + k.encode() + v.encode() for k, v in pairs.items())
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(where)
+        s.sendall(fcgi_record(1, struct.pack(">HB5x", 1, 0)) + fcgi_record(4, content) + fcgi_record(4, b"") + fcgi_record(5, b""))
+        return b"".join(iter(lambda: s.recv(65536), b""))
+
+
+def serve(fpm):
+    """php-fpm with one worker, without opcache. Return: where it listens, or None."""
+    folder = path("fpm")
+    os.makedirs(folder)
+    os.chmod(folder, 0o755)
+    for i in range(SCRIPTS):
+        with open(f"{folder}/s{i}.php", "w") as f:
+            f.write(script(i))
+    where = f"{folder}/socket"
+    with open(f"{folder}/fpm.conf", "w") as f:
+        f.write(f"[global]\nerror_log = {folder}/log\ndaemonize = no\n[shop]\nuser = nobody\ngroup = nogroup\nlisten = {where}\nlisten.mode = 0666\n"
+                "pm = static\npm.max_children = 1\n")
+    process = start(fpm, "-y", f"{folder}/fpm.conf", "-n", "-R")
+    for _ in range(100):
+        if os.path.exists(where):
+            return process, where
+        time.sleep(0.05)
+    return None, None
+
+
+def check_fpm():
+    fpm = phps.fpm_of_machine()
+    if not fpm:
+        tap.skip("php-fpm", "not installed")
+        return
+    process, where = serve(fpm)
+    if not tap.ok(process is not None, "php-fpm listens"):
+        return
+    file = path("fpm.pb.gz")
+    seconds = 4 if QUICK else 45  # 20,000 frames
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
+    end, answers, choose = time.monotonic() + seconds + 1, 0, random.Random(1)
+    while time.monotonic() < end and recorder.poll() is None:
+        answers += b"alpha" not in request(where, path(f"fpm/s{choose.randrange(SCRIPTS)}.php"))
+    said = recorder.communicate(timeout=60)[1]
+    tap.ok(recorder.returncode == 0, "php-fpm: hearth record ends well", said[-200:])
+    frames = wrong = stacks = unnamed = 0
+    names, services = Counter(), Counter()
+    for sample in Profile(file).samples:
+        stack = frames_of(sample)
+        mine = [f for f in stack if "/fpm/s" in f[1]]
+        unnamed += sample.count * sum(1 for n, m in zip(sample.names, sample.modules) if m == "[php]" and n.startswith("["))
+        if not mine:
+            continue
+        services[sample.labels.get("application", sample.labels.get("appid", ""))] += sample.count
+        stacks += sample.count
+        frames += sample.count * len(mine)
+        number = re.search(r"/fpm/s(\d+)\.php", mine[0][1])[1]
+        for name, where_is, line, first in mine:
+            allowed = {"<main>", f"alpha{number}", f"Beta{number}::work{number}", "{closure}"}
+            if name not in allowed or not where_is.endswith(f"/s{number}.php"):
+                wrong += sample.count
+                names[f"{name} {where_is} in s{number}"] += sample.count
+    tap.ok(stacks >= LEAST / 10 and not wrong, "php-fpm: no wrong name", f"{wrong} of {frames} frames, {stacks} samples of {answers} requests, {unnamed} without a name")
+    tap.ok(unnamed <= 0.01 * frames, "php-fpm: nearly all have names", f"{100 * unnamed / max(frames, 1):.2f} % have none")
+    for what, count in names.most_common(4):
+        tap.note(f"    {count} times {what}")
+    process.terminate()
+    process.wait()
+
+
+versions = phps.of_machine() if QUICK else phps.everything(tap)
+versions = [p for p in versions if not only or p.version in only or p.source in only]
+if not versions:
+    tap.skip("every version", "no interpreter")
+for php in versions:
+    check_load(php, "load.php", seconds=LONG)
+    check_lines(php)
+    if php.number >= (8, 1):
+        check_load(php, "fibers.php", legal=0.99, whole=0)
+    if php.number >= (8, 0):
+        for jit in ["tracing"] if QUICK else ["tracing", "function"]:
+            check_load(php, "load.php", jit)
+if not only or "fpm" in only:
+    check_fpm()
+tap.finish()

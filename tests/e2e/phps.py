@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The PHP interpreters that tests run on: that of this machine and those of other Debian suites."""
+import glob
+import os
+import re
+import shutil
+
+import pythons
+from pythons import packages
+from support import some_of
+
+SUITES = {"bullseye": "7.4", "trixie": "8.4"}
+
+
+class Php(pythons.Python):
+    """An interpreter: its version ("8.2"), where it comes from, and how it is started."""
+
+    def options(self, jit=None):
+        """Extensions that the loads use, where no package script has switched them on; opcache with its compiler."""
+        out = []
+        if self.root:
+            out += ["-d", f"extension_dir={self.extensions()}"]
+            if self.number < (8, 0):
+                out += ["-d", "extension=json"]
+        if jit:
+            opcache = ["-d", "zend_extension=opcache"] if self.root else []
+            out += [*opcache, "-d", "opcache.enable_cli=1", "-d", f"opcache.jit={jit}", "-d", "opcache.jit_buffer_size=32M"]
+        return out
+
+    def extensions(self):
+        return glob.glob(f"{self.root}/usr/lib/php/2*")[0].removeprefix(self.root)
+
+
+def of_machine():
+    programs = sorted(f for f in glob.glob("/usr/bin/php[78].[0-9]") if os.access(f, os.X_OK))
+    return [Php(re.search(r"php([0-9.]+)$", f)[1], "packaged", f) for f in programs]
+
+
+def fpm_of_machine():
+    found = sorted(glob.glob("/usr/sbin/php-fpm[78].[0-9]"))
+    return found[-1] if found else None
+
+
+def of_suite(suite):
+    if not shutil.which("unshare"):
+        raise packages.Unavailable("needs unshare")
+    version = SUITES[suite]
+    names = [f"php{version}-cli", f"php{version}-opcache"] + ([f"php{version}-json"] if version < "8" else [])
+    with packages.Lock():
+        files = packages.Suite(suite, "amd64").fetch(names, with_dependencies=True)
+        root = packages.unpacked(f"roots/{suite}-php{version}", files)
+        pythons.prepare(root)
+    return Php(version, suite, f"/usr/bin/php{version}", root)
+
+
+def everything(tap):
+    """All that are installed and those of other suites (sampled: some_of() them). What is missing is skipped by name."""
+    out = of_machine()
+    for suite in some_of(SUITES):
+        try:
+            out.append(of_suite(suite))
+        except packages.Unavailable as e:
+            tap.skip(f"PHP of {suite}", str(e))
+    return sorted(out, key=lambda p: p.number)
