@@ -70,7 +70,10 @@ class Oracle:
         if not callers:
             return None
         name, file, line = callers[0]
-        if (line == first or line in self.lines.get((name, file), ())) and any(((name, file, other),) + callers[1:] in self.stacks for other in self.lines.get((name, file), ())):
+        known = self.lines.get((name, file), ())
+        # Functions of the interpreter's own files have events for some of their lines only.
+        inside = file.startswith("<internal:") and first <= line <= max(known, default=0)
+        if (line == first or line in known or inside) and any(((name, file, other),) + callers[1:] in self.stacks for other in self.lines.get((name, file), ())):
             return "leaf line"  # of an instruction that is no event
         if name.startswith(("rescue in ", "ensure in ")) and any(((n, f, other),) + callers[2:] in self.stacks for n, f, _ in callers[1:2]
                                                                  for other in self.lines.get((n, f), ())):

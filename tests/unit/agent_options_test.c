@@ -381,6 +381,8 @@ static void fargate(void **state)
 	assert_int_equal(check("-o x"), EXIT_DONE);
 	/* nobody samples the system there */
 	assert_int_equal(check("-o x --no-python --no-ruby --no-php --no-perl"), EXIT_FAILED);
+	assert_int_equal(check("-o x --no-python --no-ruby --no-perl"),
+			 EXIT_FAILED); /* nobody samples the system there */
 	unsetenv("AWS_EXECUTION_ENV");
 	assert_int_equal(check("-o x --no-python --no-ruby --no-php --no-perl"), EXIT_DONE);
 }
