@@ -39,14 +39,18 @@ def recorded(perl, script, *arguments):
     return done
 
 
+def runs_perl(sample):
+    """Not the start and the end of a program or thread: there its interpreter is made, or taken apart by another one, and runs nothing."""
+    return "perl_destruct" not in sample.names and bool(perl_oracle.frames_of(sample) or "Perl_runops_standard" in sample.names)
+
+
 def weight(samples):
     return sum(s.values[0] for s in samples)
 
 
 def judge_load(perl, threads):
     what = f"{perl.name} {perl.version()}{', threads' if threads else ''}"
-    # the end of a thread: the interpreter that is taken apart is not the one that runs
-    samples = [s for s in recorded(perl, "load.pl", *([threads] if threads else [])) if "perl_destruct" not in s.names]
+    samples = [s for s in recorded(perl, "load.pl", *([threads] if threads else [])) if runs_perl(s)]
     wrong, flagged = Counter(), 0
     for s in samples:
         why = load.wrong(perl_oracle.frames_of(s), bool(threads))
