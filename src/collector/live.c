@@ -213,8 +213,8 @@ static void set_range(const struct live_stream *s, struct call *call, struct buf
 	set_param(&call->query, STR("to"), buf_str(to));
 }
 
-/* Return: 0 and the answer in @rs, or -errno. */
-static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
+/* @limit: of services, or none: of a graph it would be one of profiles. Return: 0 and the answer in @rs, or -errno. */
+static int ask(struct live_stream *s, call_fn *run, struct str limit, struct http_response *rs)
 {
 	struct http_request rq = *s->rq;
 	struct call call = { .collector = s->live->collector, .rq = &rq, .rs = rs };
@@ -229,7 +229,7 @@ static int ask(struct live_stream *s, call_fn *run, struct http_response *rs)
 	set_range(s, &call, &from, &to);
 	set_param(&call.query, STR("format"), STR("bin"));
 	set_param(&call.query, STR("points"), STR("1"));
-	set_param(&call.query, STR("limit"), STR(SERVICES_SHOWN));
+	set_param(&call.query, STR("limit"), limit);
 	run(&call);
 	http_query_release(&call.query);
 	return rs->body.error;
@@ -273,9 +273,11 @@ static void add_flame(struct buf *out, uint64_t seq, struct str body)
 static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
 {
 	struct http_response totals = { .body = BUF_INIT(PAYLOAD_MAX) }, flame = { .body = BUF_INIT(PAYLOAD_MAX) };
-	int r = s->live->collector->config.live_only ? 0 : ask(s, view_services, &totals); /* there is one service */
+	int r = s->live->collector->config.live_only
+			? 0
+			: ask(s, view_services, STR(SERVICES_SHOWN), &totals); /* there is one service */
 
-	r = r ? r : ask(s, view_flame, &flame);
+	r = r ? r : ask(s, view_flame, STR(""), &flame);
 	if (r == 0 && totals.status == 200)
 		add_event(out, "totals", seq, buf_str(&totals.body));
 	if (r == 0 && flame.status == 200)

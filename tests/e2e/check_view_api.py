@@ -501,6 +501,12 @@ def live(c):
     tap.ok(second and second["meta"]["total"] == 70 and time.monotonic() - then < 5, "what comes is there within 5 s", second and second["meta"]["total"])
     services = viewer.event("totals")
     tap.ok(services and {"moving": 70}.items() <= {s["service"]: s["total"] for s in services["services"]}.items(), "totals of services beside it")
+    for _ in range(130):
+        put_now(c, "many")
+    many = Live(c, "service=many&window=5m")
+    seen = many.event("flame")
+    many.close()
+    tap.ok(seen and seen["meta"]["profiles"] >= 130 and seen["meta"]["total"] == 10 * seen["meta"]["profiles"], "live: the graph is of all profiles of the range", seen and seen["meta"])
     none = Live(c, "service=none&window=10s")
     tap.ok(none.event("empty"), "nothing in the range is an event, too")
     for _ in range(40):
