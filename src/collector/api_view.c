@@ -24,7 +24,9 @@
 /* Hosts */
 
 struct host {
-	struct store_id newest;
+	struct store_id
+		newest; /* of those of one moment, one of each service, the largest: it says most of the machine */
+	size_t newest_size;
 	uint64_t first_ns, last_ns, profiles, services;
 };
 
@@ -94,15 +96,37 @@ static void write_text(struct json_out *json, struct str key, const char *text)
 		call_key(json, key, str_of(text));
 }
 
+static uint64_t machine_counter(const struct window *w, const char *name)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "machine_%s", name);
+	return window_counter(w, str_of(text));
+}
+
+/* Of the whole machine, also where the newest window is one of its services: model/split.h. */
+static struct window_classes classes_of_machine(const struct window *w)
+{
+	struct window_classes c = window_classes(w);
+
+	if (!c.user) {
+		c.user = machine_counter(w, "user_samples");
+		c.whole = MIN(machine_counter(w, "complete"), c.user);
+		c.guessed =
+			MIN(machine_counter(w, "guessed") + machine_counter(w, WINDOW_CUT_GUESSED), c.user - c.whole);
+		c.cut = c.user - c.whole - c.guessed;
+	}
+	for (size_t i = 0; i < w->counter_count; i++)
+		if (str_starts(str_of(w->counters[i].name), STR("machine_lost_")))
+			c.lost += w->counters[i].value;
+	return c;
+}
+
 static void write_quality(struct json_out *json, const struct window *w)
 {
-	struct window_classes classes = window_classes(w);
-	uint64_t lost = window_lost_samples(w);
+	struct window_classes classes = classes_of_machine(w);
 
-	for (size_t i = 0; i < w->counter_count; i++) /* of the whole machine: model/split.h */
-		if (str_starts(str_of(w->counters[i].name), STR("machine_lost_")))
-			lost += w->counters[i].value;
-	call_key_u64(json, STR("lost"), lost);
+	call_key_u64(json, STR("lost"), classes.lost);
 	json_out_key(json, STR("quality"));
 	json_out_begin(json, '{');
 	call_key_u64(json, STR("user"), classes.user);

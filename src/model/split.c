@@ -139,6 +139,13 @@ static int copy_texts(struct window *to, const struct window *from)
 	return r;
 }
 
+/* What is known of the machine and not of its parts: losses, and which stacks of all are whole. */
+static bool is_of_machine(struct str name)
+{
+	return str_starts(name, STR("lost_")) || str_eq(name, STR("user_samples")) || str_eq(name, STR("complete")) ||
+	       str_eq(name, STR("guessed")) || str_eq(name, STR(WINDOW_CUT_GUESSED));
+}
+
 static int copy_counters(struct window *to, const struct window *from)
 {
 	int column = model_value_index(to->model, STR("samples"));
@@ -148,7 +155,7 @@ static int copy_counters(struct window *to, const struct window *from)
 	for (size_t i = 0; i < from->counter_count && r == 0; i++) {
 		scoped(buf_release) struct buf name = BUF_INIT(KIB(4));
 
-		if (!from->counters[i].value || !str_starts(str_of(from->counters[i].name), STR("lost_")))
+		if (!from->counters[i].value || !is_of_machine(str_of(from->counters[i].name)))
 			continue;
 		buf_addf(&name, "machine_%s", from->counters[i].name);
 		r = name.error ? name.error : window_set_counter(to, buf_str(&name), from->counters[i].value);

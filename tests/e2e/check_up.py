@@ -72,6 +72,9 @@ told = json.loads(body) if status == 200 else {}
 took = sum(s["total"] for s in told.get("services", []) if s["service"] == "spin") / 1e6 / told.get("covered_ms", 1e99)
 tap.ok(3000 <= told.get("covered_ms", 0) <= 60000 and 0.02 < took < CPUS + 0.5, "the first seconds of an hour: what had profiles is said",
        f"{told.get('covered_ms')} ms, spin took {took:.2f} CPUs of it")
+status, body = get(port, "/api/v1/agents?from=-1h&to=now")
+quality = json.loads(body)["agents"][0]["quality"] if status == 200 else {}
+tap.ok(quality.get("whole", 0) > 0, "which stacks of the machine are whole is said", quality)
 before = len(listed)
 up.send_signal(signal.SIGINT)
 os.kill(collector, signal.SIGINT)  # as a terminal does

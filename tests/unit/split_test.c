@@ -103,6 +103,7 @@ static void make_waits(struct window *w)
 	}
 	assert_int_equal(window_set_counter(w, STR("lost_ring_full"), 9), 0);
 	assert_int_equal(window_set_counter(w, STR("complete"), 4), 0);
+	assert_int_equal(window_set_counter(w, STR("user_samples"), 6), 0);
 	assert_int_equal(window_set_text(&w->host, STR("h")), 0);
 	assert_int_equal(window_add_label(w, STR("group"), STR("g")), 0);
 }
@@ -118,6 +119,8 @@ static int visit_waits(void *ctx, const struct window_part *part)
 	assert_int_equal(w->model->period, cpu ? 100 : 0);
 	assert_int_equal(window_counter(w, STR("machine_lost_ring_full")), 9);
 	assert_int_equal(window_counter(w, STR("complete")), 0);
+	assert_int_equal(window_counter(w, STR("machine_complete")), 4);
+	assert_int_equal(window_counter(w, STR("machine_user_samples")), 6);
 	assert_int_equal(window_lost_samples(w), 0);
 	assert_string_equal(w->host, "h");
 	assert_true(str_eq(window_label(w, STR("group")), STR("g")));
