@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+from java_classes import ClassFile, judge, split, starts
 from java_tables import Tables
 
 VERSIONS = (11, 17, 21, 25, 26)
@@ -62,16 +63,194 @@ def check_tables(version, pid):
     say(layout[:2] == ["version", str(version)], f"{version}: layout {' '.join(layout)}")
 
 
-PROGRAM = """public class Sleep {
-    public static void main(String[] a) throws Exception { System.out.println("up"); Thread.sleep(Long.parseLong(a[0])); }
+PROGRAM = """import java.util.*;
+import java.util.function.*;
+import java.util.regex.*;
+import java.util.stream.*;
+
+public class Load {
+    interface Shape { double area(); }
+    static class Circle implements Shape { double r = 2; public double area() { return Math.PI * r * r; } }
+    static class Square implements Shape { double a = 3; public double area() { return side() * side(); } double side() { return a; } }
+
+    static String json(int n) {
+        StringBuilder b = new StringBuilder("[");
+        for (int i = 0; i < n; i++)
+            b.append("{\\"id\\":").append(i).append(",\\"name\\":\\"n").append(i * 31).append("\\"},");
+        return b.append("null]").toString();
+    }
+
+    static int fields(String text) {
+        int count = 0;
+        Matcher m = Pattern.compile("\\"([a-z]+)\\":").matcher(text);
+        while (m.find())
+            count += m.group(1).length();
+        return count;
+    }
+
+    static double shapes(List<Shape> shapes) {
+        double sum = 0;
+        for (Shape s : shapes)
+            sum += s.area();
+        return sum;
+    }
+
+    static long turn(int n) {
+        Map<String, Integer> words = new HashMap<>();
+        for (int i = 0; i < 2000; i++)
+            words.merge("w" + (i * n) % 97, 1, Integer::sum);
+        List<String> sorted = words.keySet().stream().map(String::toUpperCase).filter(w -> w.length() > 2)
+            .sorted(Comparator.comparing(String::length).thenComparing(Comparator.reverseOrder())).collect(Collectors.toList());
+        return sorted.size() + fields(json(50)) + (long) shapes(Arrays.asList(new Circle(), new Square(), new Circle()));
+    }
+
+    public static void main(String[] a) throws Exception {
+        long until = System.nanoTime() + Long.parseLong(a[0]) * 1000000L, sum = 0;
+        for (int n = 1; System.nanoTime() < until; n++)
+            sum += turn(n);
+        System.out.println("up " + sum);
+        Thread.sleep(60000);
+    }
+}
+"""
+# Class files as the JVM has them: names on stdin, one a line; u32 size and bytes each.
+CLASSES = """import java.io.*;
+
+public class Classes {
+    public static void main(String[] a) throws Exception {
+        DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out));
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String name; (name = in.readLine()) != null; ) {
+            InputStream found = Object.class.getResourceAsStream("/" + name + ".class");
+            if (found == null)
+                found = ClassLoader.getSystemResourceAsStream(name + ".class");
+            if (found == null)
+                for (Module m : ModuleLayer.boot().modules())
+                    if (found == null)
+                        found = m.getResourceAsStream(name + ".class");
+            byte[] bytes = found == null ? new byte[0] : found.readAllBytes();
+            out.writeInt(bytes.length);
+            out.write(bytes);
+        }
+        out.flush();
+    }
 }
 """
 
 
-def start(home, *options, name="Sleep", arguments=("60000",)):
+def class_files(home, names):
+    """Name -> class file, of those that are not generated."""
+    names = sorted(names)
+    out = subprocess.run([f"{home}/bin/java", "-cp", scratch, "Classes"], input="".join(f"{n}\n" for n in names).encode(),
+                         capture_output=True, check=True).stdout
+    found, at = {}, 0
+    for name in names:
+        size = int.from_bytes(out[at:at + 4], "big")
+        if size:
+            found[name] = ClassFile(out[at + 4:at + 4 + size])
+        at += 4 + size
+    return found
+
+
+def start(home, *options, name="Load", arguments=("100",)):
     p = subprocess.Popen([f"{home}/bin/java", *options, "-cp", scratch, name, *arguments], stdout=subprocess.PIPE, text=True)
     p.stdout.readline()
     return p
+
+
+def codes_of(pid):
+    """What java_tool says of compiled methods: (compile id, level, name, file, first line), and its chains of frames, leaf
+    first, as (name, file, index, line)."""
+    codes, chains = [], []
+    for line in ask(pid, "codes").splitlines():
+        part = line.split("\t")
+        if part[0].startswith("N "):
+            name, file, first = part[1].rsplit("|", 2)
+            codes.append((int(part[0].split()[2]), int(part[0].split()[3]), name, file, int(first)))
+        elif part[0] == "P":
+            chains.append((codes[-1], [(f[0], f[1], int(f[2]), int(f[3])) for f in (p.rsplit("|", 3) for p in part[1:])]))
+        else:
+            codes.append((0, 0, line, "", 0))
+    return codes, chains
+
+
+def jcmd_codes(pid):
+    jcmd = next(iter(glob.glob("/usr/lib/jvm/*/bin/jcmd")), None)
+    if not jcmd:
+        return None
+    text = subprocess.run([jcmd, str(pid), "Compiler.codelist"], capture_output=True, text=True).stdout
+    found = {}
+    for line in text.splitlines()[1:]:
+        part = line.split()
+        if len(part) > 3:
+            found[int(part[0])] = (int(part[1]), part[3])
+    return found
+
+
+def readable(name):
+    head, bracket, rest = name.partition("(")
+    return head.replace("/", ".") + bracket + rest
+
+
+def masked(name):
+    """As jcmd writes hidden classes: with an address that is left out here."""
+    return "0x" in name or "Lambda" in name or "Accessor" in name
+
+
+def check_codes(version, home, pid):
+    codes, chains = codes_of(pid)
+    listed = jcmd_codes(pid)
+    if listed is None:
+        skip(f"{version}: codelist", "no jcmd")
+    else:
+        common = [c for c in codes if c[0] in listed and not masked(listed[c[0]][1])]
+        wrong = [(c, listed[c[0]]) for c in common if (c[1], readable(c[2])) != listed[c[0]]]
+        say(len(common) > 300 and len(common) > 0.9 * len(listed) - 50 and not wrong,
+            f"{version}: {len(common)} of {len(codes)} compiled methods are called as jcmd calls them {wrong[:2] or ''}")
+    classes = class_files(home, {split(f[0])[0] for _, chain in chains for f in chain} | {split(c[2])[0] for c in codes})
+    judge_lines(version, codes, chains, classes)
+    judge_pairs(version, chains, classes)
+
+
+def judge_lines(version, codes, chains, classes):
+    wrong, count = [], 0
+    for name, file, first in {(c[2], c[3], c[4]) for c in codes}:
+        owner, method, descriptor = split(name)
+        m = classes[owner].methods.get((method, descriptor)) if owner in classes else None
+        if m:
+            count += 1
+            if (file, first) != (classes[owner].source, m.first_line()):
+                wrong.append((name, file, first, classes[owner].source, m.first_line()))
+    for f in {f for _, chain in chains for f in chain}:
+        owner, method, descriptor = split(f[0])
+        m = classes[owner].methods.get((method, descriptor)) if owner in classes else None
+        if not m:
+            continue
+        count += 1
+        if f[2] >= 0 and (f[2] not in starts(m.code) or f[3] != m.line(f[2]) or f[1] != classes[owner].source):
+            wrong.append((f, m.line(f[2])))
+    say(count > 1000 and not wrong, f"{version}: {count} places have the line of their class file {wrong[:3] or ''}")
+
+
+def judge_pairs(version, chains, classes):
+    """Frames that were inlined: each is called by the bytecode of the next."""
+    pairs = {(caller[0], caller[2], callee[0]) for _, chain in chains for callee, caller in zip(chain, chain[1:])}
+    verdicts = {}
+    for pair in pairs:
+        verdicts.setdefault(judge(*pair, classes), []).append(pair)
+    counts = {v: len(p) for v, p in verdicts.items()}
+    outer = [c for c, chain in chains if chain[-1][0] != c[2]]
+    say(counts.get("legal", 0) > 500 and not verdicts.get("illegal") and not outer,
+        f"{version}: inlined pairs {counts} {verdicts.get('illegal', [])[:3] or ''} {outer[:2] or ''}")
+
+
+def check_perf(version, pid):
+    names = ("sun.rt.javaCommand", "java.cls.unloadedClasses", "java.property.java.vm.version", "no.such")
+    jcmd = next(iter(glob.glob("/usr/lib/jvm/*/bin/jcmd")), None)
+    text = subprocess.run([jcmd, str(pid), "PerfCounter.print"], capture_output=True, text=True).stdout if jcmd else ""
+    want = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    got = ask(pid, "perf", text="".join(f"{n}\n" for n in names)).splitlines()
+    say(got == [want.get(n, "none") for n in names], f"{version}: performance counters {got}")
 
 
 def main():
@@ -80,16 +259,20 @@ def main():
     if not compiler:
         skip("all", "no JDK")
         return
-    with open(f"{scratch}/Sleep.java", "w") as f:
-        f.write(PROGRAM)
-    subprocess.run([compiler, "--release", "11", "-d", scratch, f"{scratch}/Sleep.java"], check=True, stderr=subprocess.DEVNULL)
+    for name, text in (("Load", PROGRAM), ("Classes", CLASSES)):
+        with open(f"{scratch}/{name}.java", "w") as f:
+            f.write(text)
+    subprocess.run([compiler, "--release", "11", "-g", "-d", scratch, f"{scratch}/Load.java", f"{scratch}/Classes.java"], check=True,
+                   stderr=subprocess.DEVNULL)
     for version in VERSIONS:
         if version not in found:
             skip(str(version), "not here")
             continue
-        p = start(found[version])
+        p = start(found[version], arguments=("6000",))
         try:
             check_tables(version, p.pid)
+            check_codes(version, found[version], p.pid)
+            check_perf(version, p.pid)
         finally:
             p.kill()
             p.wait()

@@ -3,7 +3,10 @@
  *compares with the JDK's own tools.
  *
  *	tables    answers questions of stdin, one a line: "F type<tab>field", "T type", "C constant"
- *	layout    the layout, or why it is refused; reads and time */
+ *	layout    the layout, or why it is refused; reads and time
+ *	codes     all compiled methods, and what each of their positions stands for
+ *	record FOLDER ID   seeds for fuzz_java_scopes.c and fuzz_java_expand.c of the compiled method with that number
+ *	perf      performance counters that are asked for on stdin, one a line */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/uio.h>
@@ -13,7 +16,8 @@
 #include "base/io.h"
 #include "object/elf_find.h"
 #include "proc/maps.h"
-#include "runtime/java/layout.h"
+#include "runtime/java/code.h"
+#include "runtime/java/perf.h"
 
 struct jvm {
 	pid_t pid;
@@ -130,6 +134,184 @@ static int show_layout(const struct jvm *jvm, const struct java_tables *t, uint6
 	return 0;
 }
 
+/* ---- compiled methods, by the heaps of code ---- */
+
+static void show_chain(const struct java_shown *shown, size_t count)
+{
+	printf("P");
+	for (size_t i = 0; i < count; i++)
+		printf("\t" STR_FMT "|" STR_FMT "|%d|%d", STR_ARG(shown[i].name), STR_ARG(shown[i].file),
+		       shown[i].index == JAVA_NO_INDEX ? -1 : shown[i].index, shown[i].line);
+	printf("\n");
+}
+
+/* Every position once, and the same answer one byte before it when it runs there. */
+static void show_positions(const struct java_code *code, struct cur form)
+{
+	static struct java_shown shown[RUNTIME_EXPAND_MAX];
+	uint32_t seen = UINT32_MAX;
+
+	for (uint32_t pc = 0; pc < code->code_end - code->code_begin; pc++) {
+		struct cur c = form;
+		size_t count = java_scopes_expand(c, pc, true, RUNTIME_EXPAND_MAX, shown);
+		uint32_t hash = 0;
+
+		for (size_t i = 0; i < count; i++)
+			hash = hash * 31 + shown[i].index + (uint32_t)(uintptr_t)shown[i].name.ptr;
+		if (!count || hash == seen)
+			continue;
+		seen = hash;
+		show_chain(shown, count);
+	}
+}
+
+static const char *record_folder; /* NULL: nothing is recorded */
+static uint32_t record_id;
+
+static void write_file(const char *path, struct str bytes)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f || fwrite(bytes.ptr, 1, bytes.len, f) != bytes.len || fclose(f))
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+}
+
+static void record(const struct java_process *p, const struct java_code *c, struct str form)
+{
+	uint32_t sizes[] = { (uint32_t)(c->pcs_end - c->pcs), (uint32_t)(c->data_end - c->data) };
+	uint8_t no_zero = p->layout->flags & JAVA_LAYOUT_NO_ZERO ? 1 : 0;
+	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(1)), path = BUF_INIT(4096);
+
+	buf_add(&bytes, &no_zero, 1);
+	buf_add(&bytes, &sizes[0], 2); /* little-endian, as everything here */
+	buf_add(&bytes, &sizes[1], 2);
+	for (size_t i = 0; i < 2; i++) {
+		void *room = buf_reserve(&bytes, sizes[i]);
+
+		if (!room || java_read(&p->memory, room, sizes[i], i ? c->data : c->pcs) < 0)
+			return;
+		buf_commit(&bytes, sizes[i]);
+	}
+	buf_addf(&path, "%s/java_scopes/jdk%u", record_folder, p->layout->version);
+	write_file(buf_cstr(&path), buf_str(&bytes));
+	buf_clear(&path);
+	buf_addf(&path, "%s/java_expand/jdk%u", record_folder, p->layout->version);
+	write_file(buf_cstr(&path), form);
+}
+
+static void show_code(const struct java_process *p, uint64_t blob)
+{
+	scoped(buf_release) struct buf room = BUF_INIT(MIB(8));
+	struct java_code code;
+	struct java_method m;
+	size_t form;
+	int r = java_code_read(p, blob, &code);
+
+	r = r ? r : java_code_scopes(p, &code, &room, &m, &form);
+	if (r < 0) {
+		printf("E %#" PRIx64 " %d\n", blob, r);
+		return;
+	}
+	printf("N %#" PRIx64 " %u %u %#" PRIx64 " %zu\t%.*s|%.*s|%d\n", blob, code.compile_id, code.level,
+	       code.code_begin, form, (int)m.name, room.ptr, (int)m.file, room.ptr + m.name, m.first_line);
+	if (record_folder && record_id == code.compile_id)
+		record(p, &code, str_n(room.ptr + room.len - form, form));
+	show_positions(&code, cur_of(room.ptr + room.len - form, form));
+}
+
+static bool is_nmethod(const struct java_process *p, uint64_t blob)
+{
+	char name[16] = "";
+	uint64_t at = 0;
+
+	return java_read_word(&p->memory, blob + p->layout->blob_name, &at) == 0 &&
+	       java_read(&p->memory, name, sizeof(name) - 1, at) == 0 &&
+	       (!strcmp(name, "nmethod") || !strcmp(name, "native nmethod"));
+}
+
+static int show_heap(const struct java_process *p, uint64_t heap)
+{
+	const struct java_layout *l = p->layout;
+	scoped(buf_release) struct buf map = BUF_INIT(MIB(16));
+	uint64_t low, high, segments;
+	uint32_t shift;
+	uint8_t *bytes;
+	int r = java_read_word(&p->memory, heap + l->heap_memory + l->space_low, &low);
+
+	r = r ? r : java_read_word(&p->memory, heap + l->heap_memory + l->space_high, &high);
+	r = r ? r : java_read_word(&p->memory, heap + l->heap_segments + l->space_low, &segments);
+	r = r ? r : java_read(&p->memory, &shift, sizeof(shift), heap + l->heap_shift);
+	bytes = r == 0 ? buf_reserve(&map, (high - low) >> shift) : NULL;
+	if (!bytes)
+		return r ? r : map.error;
+	r = java_read(&p->memory, bytes, (uint32_t)((high - low) >> shift), segments);
+	for (uint64_t i = 0; r == 0 && i < (high - low) >> shift; i++) {
+		uint64_t block = low + (i << shift);
+		uint8_t used = 0;
+
+		if (bytes[i] || java_read(&p->memory, &used, 1, block + l->heap_block_used) < 0 || !used)
+			continue;
+		if (is_nmethod(p, block + l->heap_block_size))
+			show_code(p, block + l->heap_block_size);
+	}
+	return r;
+}
+
+static int show_codes(const struct java_process *p)
+{
+	const struct java_layout *l = p->layout;
+	uint64_t array, data, heap;
+	uint32_t count = 0;
+	int r = java_read_word(&p->memory, l->code_heaps + p->bias, &array);
+
+	r = r ? r : java_read(&p->memory, &count, sizeof(count), array + l->array_length);
+	r = r ? r : java_read_word(&p->memory, array + l->array_data, &data);
+	for (uint32_t i = 0; r == 0 && i < MIN(count, 8U); i++) {
+		r = java_read_word(&p->memory, data + 8ULL * i, &heap);
+		r = r ? r : show_heap(p, heap);
+	}
+	return r;
+}
+
+static int show_perf(const struct java_process *p)
+{
+	scoped(java_perf_release) struct java_perf perf = { 0 };
+	uint64_t epoch[2];
+	char line[256];
+	int r = java_perf_read(&p->memory, p->layout, p->bias, &perf);
+
+	r = r ? r : java_epoch_find(&p->memory, p->layout, p->bias, epoch);
+	while (r == 0 && fgets(line, sizeof(line), stdin)) {
+		struct str text;
+		int64_t value;
+
+		line[strcspn(line, "\n")] = 0;
+		if (java_perf_text(&perf, line, &text) == 0)
+			printf("\"" STR_FMT "\"\n", STR_ARG(text));
+		else if (java_perf_number(&perf, line, &value, NULL) == 0)
+			printf("%" PRId64 "\n", value);
+		else
+			printf("none\n");
+	}
+	return r;
+}
+
+static int show_process(const struct jvm *jvm, const struct java_tables *t, const char *command)
+{
+	struct java_layout layout;
+	const struct java_process process = { jvm->memory, &layout, jvm->bias };
+	char why[96] = "";
+	int r = java_layout_fill(&jvm->memory, t, jvm->bias, &layout, why);
+
+	if (r < 0)
+		return r;
+	if (!strcmp(command, "codes") || !strcmp(command, "record"))
+		return show_codes(&process);
+	if (!strcmp(command, "perf"))
+		return show_perf(&process);
+	return -EINVAL;
+}
+
 static int run(struct jvm *jvm, const char *command)
 {
 	scoped(java_tables_freep) struct java_tables *tables = NULL;
@@ -144,7 +326,7 @@ static int run(struct jvm *jvm, const char *command)
 		return show_tables(tables);
 	if (!strcmp(command, "layout"))
 		return show_layout(jvm, tables, began_ns);
-	return -EINVAL;
+	return show_process(jvm, tables, command);
 }
 
 int main(int argc, char **argv)
@@ -156,6 +338,10 @@ int main(int argc, char **argv)
 	if (argc < 3 || str_to_u64(str_of(argv[1]), 1, INT32_MAX, &pid) < 0)
 		return 2;
 	jvm.pid = (pid_t)pid;
+	if (argc == 5) {
+		record_folder = argv[3];
+		record_id = (uint32_t)strtoul(argv[4], NULL, 10);
+	}
 	r = run(&jvm, argv[2]);
 	if (r < 0)
 		fprintf(stderr, "%s\n", strerror(-r));

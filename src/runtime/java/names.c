@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/java/names.h"
+
+#include "runtime/java/lines.h"
+#include "runtime/java/text.h"
+
+#define HEAD_MAX 256 /* of Method, ConstMethod, ConstantPool: 88, 56, 72 bytes */
+#define POOL_MAX UINT16_MAX
+#define CONST_MAX MIB(1) /* a method has at most 64 KiB of bytecode, and tables behind it */
+
+bool java_include_modifiers;
+
+/* ---- objects ---- */
+
+struct parts { /* of a method, while it is read */
+	uint64_t const_method, pool, class;
+	uint32_t access, code_size, const_size, flags, pool_length;
+	uint16_t name, signature, source; /* indices into the pool */
+};
+
+/* Objects of the metaspace are aligned to words. */
+static int read_head(const struct java_process *p, uint8_t *head, uint32_t size, uint64_t at)
+{
+	if (!at || at & 7 || size > HEAD_MAX)
+		return -EBADMSG;
+	return java_read(&p->memory, head, size, at);
+}
+
+static int read_method(const struct java_process *p, uint64_t method, struct parts *out)
+{
+	const struct java_layout *l = p->layout;
+	uint8_t head[HEAD_MAX];
+	int r = l->method_const + 8U > l->method_size || l->method_access + 2U > l->method_size
+			? -EBADMSG
+			: read_head(p, head, l->method_size, method);
+
+	if (r < 0)
+		return r;
+	out->const_method = java_u64(head, l->method_const);
+	out->access = java_u16(head, l->method_access);
+	return 0;
+}
+
+static int read_const(const struct java_process *p, struct parts *out)
+{
+	const struct java_layout *l = p->layout;
+	const uint32_t ends[] = { l->const_pool + 8U,      l->const_size + 4U, l->const_flags + 4U,
+				  l->const_code_size + 2U, l->const_name + 2U, l->const_signature + 2U };
+	uint8_t head[HEAD_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		r = ends[i] > l->const_header ? -EBADMSG : r;
+	r = r ? r : read_head(p, head, l->const_header, out->const_method);
+	if (r < 0)
+		return r;
+	out->pool = java_u64(head, l->const_pool);
+	out->const_size = java_u32(head, l->const_size);
+	out->flags =
+		l->flags & JAVA_LAYOUT_WIDE_FLAGS ? java_u32(head, l->const_flags) : java_u16(head, l->const_flags);
+	out->code_size = java_u16(head, l->const_code_size);
+	out->name = java_u16(head, l->const_name);
+	out->signature = java_u16(head, l->const_signature);
+	return out->const_size > CONST_MAX / 8 ? -EBADMSG : 0;
+}
+
+static int read_pool(const struct java_process *p, struct parts *out)
+{
+	const struct java_layout *l = p->layout;
+	uint8_t head[HEAD_MAX];
+	uint16_t source;
+	int r = l->pool_holder + 8U > l->pool_header || l->pool_length + 4U > l->pool_header
+			? -EBADMSG
+			: read_head(p, head, l->pool_header, out->pool);
+
+	if (r < 0)
+		return r;
+	out->class = java_u64(head, l->pool_holder);
+	out->pool_length = java_u32(head, l->pool_length);
+	if (out->pool_length > POOL_MAX + 1U || out->class & 7)
+		return -EBADMSG;
+	if (!(l->flags & JAVA_LAYOUT_SOURCE_IN_CLASS)) {
+		if (l->pool_source + 2U > l->pool_header)
+			return -EBADMSG;
+		out->source = java_u16(head, l->pool_source);
+		return 0;
+	}
+	r = java_read(&p->memory, &source, sizeof(source), out->class + l->pool_source);
+	out->source = source;
+	return r;
+}
+
+/* ---- texts ---- */
+
+/* Bytes of a Symbol, at most JAVA_TEXT_MAX of them. */
+static int read_symbol(const struct java_process *p, uint64_t symbol, struct buf *out, bool *is_cut)
+{
+	const struct java_layout *l = p->layout;
+	uint16_t length;
+	uint32_t size;
+	void *room;
+	int r = !symbol || symbol & 7 ? -EBADMSG
+				      : java_read(&p->memory, &length, sizeof(length), symbol + l->symbol_length);
+
+	if (r < 0)
+		return r;
+	size = MIN(length, (uint32_t)JAVA_TEXT_MAX);
+	*is_cut |= size < length;
+	room = size ? buf_reserve(out, size) : NULL;
+	if (size && !room)
+		return out->error;
+	r = size ? java_read(&p->memory, room, size, symbol + l->symbol_body) : 0;
+	if (r == 0 && size)
+		buf_commit(out, size);
+	return r;
+}
+
+static int read_entry(const struct java_process *p, const struct parts *m, uint16_t index, struct buf *out,
+		      bool *is_cut)
+{
+	uint64_t symbol;
+	int r = !index || index >= m->pool_length
+			? -EBADMSG
+			: java_read_word(&p->memory, m->pool + p->layout->pool_header + 8ULL * index, &symbol);
+
+	return r < 0 ? r : read_symbol(p, symbol, out, is_cut);
+}
+
+static int add_class(const struct java_process *p, const struct parts *m, struct buf *room, bool *is_cut)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(JAVA_TEXT_MAX);
+	uint64_t symbol;
+	int r = java_read_word(&p->memory, m->class + p->layout->class_name, &symbol);
+
+	if (r == 0)
+		r = read_symbol(p, symbol, &text, is_cut);
+	if (r == 0)
+		java_class_add(room, buf_str(&text));
+	return r;
+}
+
+static int add_entry(const struct java_process *p, const struct parts *m, uint16_t index, struct buf *room,
+		     bool *is_cut)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(JAVA_TEXT_MAX);
+	int r = read_entry(p, m, index, &text, is_cut);
+
+	if (r == 0)
+		java_text_add(room, buf_str(&text));
+	return r;
+}
+
+static int add_name(const struct java_process *p, const struct parts *m, struct buf *room, bool *is_cut)
+{
+	int r = add_class(p, m, room, is_cut);
+
+	buf_addc(room, '.');
+	if (r == 0)
+		r = add_entry(p, m, m->name, room, is_cut);
+	if (r == 0)
+		r = add_entry(p, m, m->signature, room, is_cut);
+	return r ? r : room->error;
+}
+
+/* The table lies behind the bytecode, and other tables behind it. */
+static int add_lines(const struct java_process *p, const struct parts *m, struct buf *room, struct java_method *out)
+{
+	const struct java_layout *l = p->layout;
+	uint64_t start = (uint64_t)l->const_header + m->code_size, end = (uint64_t)m->const_size * 8;
+	scoped(buf_release) struct buf bytes = BUF_INIT(JAVA_LINES_MAX);
+	uint32_t size = (uint32_t)MIN(end - start, JAVA_LINES_MAX);
+	void *there;
+	size_t used;
+	int r;
+
+	if (!(m->flags & l->const_has_lines) || start >= end)
+		return 0;
+	there = buf_reserve(&bytes, size);
+	if (!there)
+		return bytes.error;
+	r = java_read(&p->memory, there, size, m->const_method + start);
+	if (r < 0)
+		return r;
+	used = java_lines_size(cur_of(there, size), l->flags & JAVA_LAYOUT_NO_ZERO, &out->first_line);
+	buf_add(room, there, used); /* none, if it has no end here */
+	out->lines = used;
+	return room->error;
+}
+
+int java_method_read(const struct java_process *p, uint64_t method, bool with_modifiers, struct buf *room,
+		     struct java_method *out)
+{
+	struct java_method found = { 0 };
+	size_t start = room->len;
+	struct parts m = { 0 };
+	int r = read_method(p, method, &m);
+
+	r = r ? r : read_const(p, &m);
+	r = r ? r : read_pool(p, &m);
+	if (r == 0 && with_modifiers)
+		java_modifiers_add(room, m.access);
+	r = r ? r : add_name(p, &m, room, &found.is_cut);
+	found.name = room->len - start;
+	if (r == 0 && m.source) /* none: a generated class */
+		r = add_entry(p, &m, m.source, room, &found.is_cut);
+	found.file = room->len - start - found.name;
+	r = r ? r : add_lines(p, &m, room, &found);
+	r = r ? r : room->error;
+	if (r < 0)
+		return r;
+	found.const_method = m.const_method;
+	found.code_size = m.code_size;
+	*out = found;
+	return 0;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What HotSpot says of its methods: numbers, line tables, names, performance counters, debug information. */
+#include "support.h"
+
+#include "base/io.h"
+#include "fuzz/java_memory.h"
+#include "runtime/java/lines.h"
+#include "runtime/java/perf.h"
+#include "runtime/java/scopes.h"
+#include "runtime/java/text.h"
+
+static void read_seed(const char *name, struct buf *out)
+{
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	char path[1024];
+
+	snprintf(path, sizeof(path), "%s/tests/corpus/%s", root ? root : ".", name);
+	assert_int_equal(io_read_file(path, out), 0);
+}
+
+/* ---- numbers ---- */
+
+static void numbers(void **state)
+{
+	static const struct {
+		const char *hex;
+		bool no_zero;
+		uint32_t value;
+		size_t size; /* 0: it is bad */
+	} cases[] = {
+		{ "00", false, 0, 1 },
+		{ "bf", false, 191, 1 },
+		{ "c000", false, 192, 2 },
+		{ "c001", false, 256, 2 },
+		{ "ff03", false, 447, 2 },
+		{ "ffffffffff", false, 255 + (255U << 6) + (255U << 12) + (255U << 18) + (255U << 24), 5 },
+		{ "01", true, 0, 1 },
+		{ "bf", true, 190, 1 },
+		{ "c001", true, 191, 2 },
+		{ "00", true, 0, 0 },
+		{ "c000", true, 0, 0 },
+		{ "c0", false, 0, 0 },
+		{ "", false, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cur c = guard_page_hex(cases[i].hex), start = c;
+
+		print_message("  %s\n", cases[i].hex);
+		assert_int_equal(java_number(&c, cases[i].no_zero), cases[i].value);
+		assert_int_equal(c.bad, !cases[i].size);
+		if (cases[i].size)
+			assert_int_equal(c.pos - start.pos, cases[i].size);
+	}
+}
+
+static void signs(void **state)
+{
+	static const struct {
+		const char *hex;
+		int32_t value;
+	} cases[] = { { "00", 0 }, { "01", -1 }, { "02", 1 }, { "03", -2 }, { "c001", 128 }, { "c101", -129 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cur c = guard_page_hex(cases[i].hex);
+
+		assert_int_equal(java_signed(&c, false), cases[i].value);
+	}
+}
+
+/* Bytecode 1 is line 4, 6 is 7; then far: 6 + 40 is 7 - 3; the last is before it: 46 - 1 is 14. */
+static void lines(void **state)
+{
+	static const struct {
+		uint32_t index;
+		int32_t line;
+	} cases[] = { { 0, 0 }, { 1, 4 }, { 5, 4 }, { 6, 7 }, { 44, 7 }, { 45, 14 }, { 46, 4 }, { 9999, 4 } };
+	struct cur c = guard_page_hex("0c2bff5005ff011400"), open = guard_page_hex("0c2bff50"),
+		   empty = guard_page_hex("00");
+	int32_t first = 77;
+
+	(void)state;
+	assert_int_equal(java_lines_size(c, false, &first), 9);
+	assert_int_equal(first, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(java_lines_find(c, false, cases[i].index), cases[i].line);
+	assert_int_equal(java_lines_size(empty, false, &first), 1);
+	assert_int_equal(first, 0);
+	first = 77;
+	assert_int_equal(java_lines_size(open, false, &first), 0);
+	assert_int_equal(first, 77);
+}
+
+/* ---- texts ---- */
+
+static void classes(void **state)
+{
+	static const struct {
+		const char *symbol, *name;
+	} cases[] = {
+		{ "com/acme/Db", "com/acme/Db" },
+		{ "Main$$Lambda$14+0x00007c02a000", "Main$$Lambda" },
+		{ "Main$$Lambda+0x00007c02a000", "Main$$Lambda" },
+		{ "Main$$Lambda/0x00007c02a000", "Main$$Lambda" },
+		{ "Main$$Lambda$14", "Main$$Lambda" },
+		{ "java/lang/invoke/LambdaForm$MH+0x800c03000", "java/lang/invoke/LambdaForm$MH" },
+		{ "jdk/internal/reflect/GeneratedMethodAccessor12", "jdk/internal/reflect/GeneratedMethodAccessor" },
+		{ "GeneratedConstructorAccessor1", "GeneratedConstructorAccessor" },
+		{ "Generated12", "Generated12" },
+		{ "com/acme/Outer$1", "com/acme/Outer$1" },
+		{ "jdk/proxy2/$Proxy12", "jdk/proxy2/$Proxy12" },
+		{ "+0x", "+0x" },
+		{ "0x12", "0x12" },
+		{ "", "" },
+		{ "a\xc0\x80z", "a\xef\xbf\xbdz" },
+		{ "\xed\xa0\xbd\xed\xb8\x80", "\xf0\x9f\x98\x80" },
+		{ "\xed\xa0\xbd!", "\xef\xbf\xbd!" },
+		{ "\xed\xb8\x80\xed\xa0\xbd", "\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "caf\xc3\xa9", "caf\xc3\xa9" },
+		{ "\xff", "\xef\xbf\xbd" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(1024);
+		struct cur symbol = guard_page(cases[i].symbol, strlen(cases[i].symbol));
+
+		java_class_add(&out, str_n((const char *)symbol.pos, cur_left(&symbol)));
+		assert_string_equal(buf_cstr(&out), cases[i].name);
+	}
+}
+
+static void readable(void **state)
+{
+	static const struct {
+		const char *name, *readable;
+	} cases[] = {
+		{ "com/acme/Db.get(Ljava/lang/String;)V", "com.acme.Db.get" },
+		{ "private static com/acme/Db.get(Ljava/lang/String;)V", "com.acme.Db.get" },
+		{ "Main.<init>()V", "Main.<init>" },
+		{ "no signature", "no signature" },
+		{ "(I)V", "(I)V" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(1024);
+
+		java_readable(str_of(cases[i].name), &out);
+		assert_string_equal(buf_cstr(&out), cases[i].readable);
+	}
+}
+
+/* ---- methods ---- */
+
+/* Memory of tests/corpus/java_method, with one number replaced. */
+static int read_with(size_t at, uint64_t value, size_t size, bool with_modifiers, struct buf *room,
+		     struct java_method *m)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct java_process p = { { java_block_read, NULL }, &java_layout_17, 0 };
+	struct cur block;
+
+	read_seed("java_method/method", &bytes);
+	memcpy(bytes.ptr + at, &value, size);
+	block = guard_page(bytes.ptr, bytes.len);
+	p.memory.self = &block;
+	return java_method_read(&p, JAVA_BASE, with_modifiers, room, m);
+}
+
+static void methods(void **state)
+{
+	scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+	struct java_method m;
+
+	(void)state;
+	assert_int_equal(read_with(0, 0, 1, false, &room, &m), 0);
+	assert_int_equal(m.const_method, JAVA_BASE + 96);
+	assert_true(str_eq(str_n(room.ptr, m.name), STR("com/acme/Db.get(Ljava/lang/String;)V")));
+	assert_true(str_eq(str_n(room.ptr + m.name, m.file), STR("Db.java")));
+	assert_int_equal(m.lines, 6);
+	assert_int_equal(m.first_line, 4);
+	assert_int_equal(m.code_size, 20);
+	assert_false(m.is_cut);
+	buf_clear(&room);
+	assert_int_equal(read_with(0, 0, 1, true, &room, &m), 0);
+	assert_true(str_starts(buf_str(&room), STR("public static final com/acme/Db.get(")));
+}
+
+static void hostile_methods(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint64_t value;
+		size_t size;
+		int want;
+	} cases[] = {
+		{ "no ConstMethod", 8, 0, 8, -EBADMSG },
+		{ "a crooked ConstMethod", 8, JAVA_BASE + 97, 8, -EBADMSG },
+		{ "a ConstMethod elsewhere", 8, 0x7fffffff0000, 8, -EFAULT },
+		{ "a ConstMethod of 16 MiB", 96 + 24, MIB(2), 4, -EBADMSG },
+		{ "a negative size", 96 + 24, UINT32_MAX, 4, -EBADMSG },
+		{ "no pool", 96 + 8, 0, 8, -EBADMSG },
+		{ "a name behind the pool", 96 + 34, 4, 2, -EBADMSG },
+		{ "no name", 96 + 34, 0, 2, -EBADMSG },
+		{ "a signature behind the pool", 96 + 36, 999, 2, -EBADMSG },
+		{ "a pool without entries", 256 + 60, 0, 4, -EBADMSG },
+		{ "a pool of 2 GiB", 256 + 60, INT32_MAX, 4, -EBADMSG },
+		{ "no class", 256 + 24, 0, 8, -EFAULT },
+		{ "a crooked class", 256 + 24, JAVA_BASE + 401, 8, -EBADMSG },
+		{ "a symbol longer than memory", 512 + 4, 65535, 2, -EFAULT },
+		{ "an entry that is no symbol", 256 + 72 + 8, 7, 8, -EBADMSG },
+		{ "a source file that is none", 256 + 54, 77, 2, -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct java_method m = { .code_size = 7 };
+
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(read_with(cases[i].at, cases[i].value, cases[i].size, false, &room, &m),
+				 cases[i].want);
+		assert_int_equal(m.code_size, 7);
+	}
+}
+
+static void no_lines(void **state)
+{
+	scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+	struct java_method m;
+
+	(void)state;
+	assert_int_equal(read_with(96 + 28, 0, 2, false, &room, &m), 0);
+	assert_int_equal(m.lines, 0);
+	assert_int_equal(m.first_line, 0);
+	buf_clear(&room);
+	assert_int_equal(read_with(96 + 32, 60000, 2, false, &room, &m), 0); /* bytecode that ends behind the whole */
+	assert_int_equal(m.lines, 0);
+}
+
+/* ---- performance counters ---- */
+
+static void counters(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	scoped(java_perf_release) struct java_perf perf = { 0 };
+	int64_t value;
+	struct str text;
+	uint64_t at;
+
+	(void)state;
+	read_seed("java_perf/three", &bytes);
+	assert_int_equal(java_perf_parse(&bytes, &perf), 0);
+	assert_int_equal(java_perf_number(&perf, "java.cls.unloadedClasses", &value, &at), 0);
+	assert_int_equal(value, 7);
+	assert_int_equal(java_u64(perf.bytes.ptr, at), 7);
+	assert_int_equal(java_perf_text(&perf, "sun.rt.javaCommand", &text), 0);
+	assert_true(str_eq(text, STR("com.acme.Main a b")));
+	assert_int_equal(java_perf_text(&perf, "java.cls.unloadedClasses", &text), -ENOENT);
+	assert_int_equal(java_perf_number(&perf, "no.such", NULL, NULL), -ENOENT);
+}
+
+static void hostile_counters(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint32_t value;
+		int parses, finds;
+	} cases[] = {
+		{ "another file", 0, 0x464c457f, -EBADMSG, 0 },
+		{ "entries elsewhere", 24, UINT32_MAX, 0, -ENOENT },
+		{ "no entries", 28, 0, 0, -ENOENT },
+		{ "an entry of no length", 32, 0, 0, -ENOENT },
+		{ "an entry longer than all", 32, UINT32_MAX, 0, -ENOENT },
+		{ "a name elsewhere", 36, UINT32_MAX, 0, -ENOENT },
+		{ "a number elsewhere", 32 + 16, 0x7fffffff, 0, -ENOENT },
+		{ "a number at the end", 32 + 16, 52, 0, -ENOENT },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+		scoped(java_perf_release) struct java_perf perf = { 0 };
+
+		print_message("  %s\n", cases[i].name);
+		read_seed("java_perf/three", &bytes);
+		memcpy(bytes.ptr + cases[i].at, &cases[i].value, sizeof(cases[i].value));
+		assert_int_equal(java_perf_parse(&bytes, &perf), cases[i].parses);
+		if (!cases[i].parses)
+			assert_int_equal(java_perf_number(&perf, "java.cls.unloadedClasses", NULL, NULL),
+					 cases[i].finds);
+	}
+}
+
+/* ---- debug information ---- */
+
+static const struct java_layout pc_layout = { .pc_desc_size = 16, .pc_desc_pc = 0, .pc_desc_scope = 4 };
+
+static struct cur pcs_of(const uint32_t (*pairs)[2], size_t count)
+{
+	uint32_t words[16][4] = { 0 };
+
+	assert_true(count <= ARRAY_SIZE(words));
+	for (size_t i = 0; i < count; i++) {
+		words[i][0] = pairs[i][0];
+		words[i][1] = pairs[i][1];
+	}
+	return guard_page(words, count * 16);
+}
+
+/* At 1: method 1, bytecode 4. At 4: method 2, bytecode 9, inlined into it. At 7: it is its own sender. At 10: cut off.
+ */
+static void scopes(void **state)
+{
+	static const uint32_t pairs[][2] = { { UINT32_MAX, 0 }, { 10, 4 },  { 20, 4 }, { 30, 1 },       { 31, 0 },
+					     { 40, 7 },         { 50, 10 }, { 45, 1 }, { INT32_MAX, 1 } };
+	static const struct java_position want[] = { { 20, 1 }, { 30, 0 }, { 50, UINT32_MAX }, { INT32_MAX, 0 } };
+	struct cur data = guard_page_hex("00"
+					 "000105"
+					 "01020a"
+					 "070101"
+					 "01c0");
+	struct java_scopes s;
+
+	(void)state;
+	assert_int_equal(java_scopes_parse(&pc_layout, pcs_of(pairs, ARRAY_SIZE(pairs)), data, &s), 0);
+	assert_int_equal(s.scope_count, 2);
+	assert_int_equal(s.scopes[0].sender, 0);
+	assert_int_equal(s.scopes[0].method, 1);
+	assert_int_equal(s.scopes[0].index, 4);
+	assert_int_equal(s.scopes[1].sender, 1);
+	assert_int_equal(s.scopes[1].method, 2);
+	assert_int_equal(s.scopes[1].index, 9);
+	assert_int_equal(s.position_count, ARRAY_SIZE(want));
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		assert_int_equal(s.positions[i].pc, want[i].pc);
+		assert_int_equal(s.positions[i].scope, want[i].scope);
+	}
+	java_scopes_release(&s);
+}
+
+/* Two methods, an inlined pair up to 20, the outer one up to 40. */
+static const char form_hex[] = "02000000"
+			       "02000000"
+			       "02000000"
+			       "0a000000"
+			       "0200"
+			       "0100"
+			       "412e"
+			       "46"
+			       "14000000"
+			       "0300"
+			       "0000"
+			       "422e63"
+			       "00000000"
+			       "0000"
+			       "0400"
+			       "0b000000"
+			       "01000000"
+			       "0100"
+			       "ffff"
+			       "00000000"
+			       "14000000"
+			       "01000000"
+			       "28000000"
+			       "00000000";
+
+static void expands(void **state)
+{
+	static const struct {
+		uint32_t position;
+		bool is_return;
+		size_t count;
+		const char *leaf;
+	} cases[] = {
+		{ 0, false, 2, "B.c" }, { 19, false, 2, "B.c" }, { 20, true, 2, "B.c" }, { 20, false, 1, "A." },
+		{ 40, true, 1, "A." },  { 40, false, 0, NULL },  { 41, true, 0, NULL },  { UINT32_MAX, false, 0, NULL },
+	};
+	struct cur form = guard_page_hex(form_hex);
+	struct java_shown shown[RUNTIME_EXPAND_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		size_t count =
+			java_scopes_expand(form, cases[i].position, cases[i].is_return, RUNTIME_EXPAND_MAX, shown);
+
+		assert_int_equal(count, cases[i].count);
+		if (count)
+			assert_true(str_eq(shown[0].name, str_of(cases[i].leaf)));
+	}
+	assert_int_equal(java_scopes_expand(form, 0, false, RUNTIME_EXPAND_MAX, shown), 2);
+	assert_int_equal(shown[0].first_line, 20);
+	assert_int_equal(shown[0].line, 0);
+	assert_int_equal(shown[0].index, JAVA_NO_INDEX);
+	assert_int_equal(shown[1].line, 11);
+	assert_int_equal(shown[1].index, 4);
+	assert_true(str_eq(shown[1].file, STR("F")));
+	/* There is room for one: the method that was compiled. */
+	assert_int_equal(java_scopes_expand(form, 0, false, 1, shown), 1);
+	assert_true(str_eq(shown[0].name, STR("A.")));
+}
+
+/* Every cut of it, and every byte of it changed, gives at most nonsense. */
+static void hostile_forms(void **state)
+{
+	struct cur form = guard_page_hex(form_hex);
+	struct java_shown shown[RUNTIME_EXPAND_MAX];
+	size_t size = cur_left(&form);
+	uint8_t bytes[sizeof(form_hex) / 2];
+
+	(void)state;
+	for (size_t cut = 0; cut < size; cut++)
+		assert_int_equal(java_scopes_expand(guard_page(form.pos, cut), 0, false, RUNTIME_EXPAND_MAX, shown), 0);
+	for (size_t at = 0; at < size; at++) {
+		memcpy(bytes, form.pos, size);
+		bytes[at] = 0xff;
+		assert_true(java_scopes_expand(guard_page(bytes, size), 0, false, RUNTIME_EXPAND_MAX, shown) <= 2);
+	}
+}
+
+static int parse_once(void *ctx)
+{
+	const struct buf *seed = ctx;
+	struct cur c = cur_of(seed->ptr, seed->len), pcs;
+	struct java_layout l = pc_layout;
+	struct java_scopes s;
+	size_t pcs_size;
+	int r;
+
+	l.flags = cur_u8(&c) ? JAVA_LAYOUT_NO_ZERO : 0;
+	pcs_size = cur_le16(&c);
+	ignore(cur_le16(&c)); /* the rest is scopes */
+	pcs = cur_sub(&c, pcs_size);
+	r = java_scopes_parse(&l, pcs, c, &s);
+	if (r < 0)
+		return r;
+	assert_true(s.scope_count > 20 && s.position_count > 20);
+	java_scopes_release(&s);
+	return 0;
+}
+
+static void recorded_scopes(void **state)
+{
+	static const char *const names[] = { "java_scopes/jdk17", "java_scopes/jdk25" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		scoped(buf_release) struct buf seed = BUF_INIT(KIB(64));
+
+		read_seed(names[i], &seed);
+		for_each_failing_allocation(parse_once, &seed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),          cmocka_unit_test(signs),           cmocka_unit_test(lines),
+		cmocka_unit_test(classes),          cmocka_unit_test(readable),        cmocka_unit_test(methods),
+		cmocka_unit_test(hostile_methods),  cmocka_unit_test(no_lines),        cmocka_unit_test(counters),
+		cmocka_unit_test(hostile_counters), cmocka_unit_test(scopes),          cmocka_unit_test(expands),
+		cmocka_unit_test(hostile_forms),    cmocka_unit_test(recorded_scopes),
+	};
+
+	return cmocka_run_group_tests_name("java_names", tests, NULL, NULL);
+}
