@@ -41,6 +41,7 @@ struct aggregate_function {           /* of a language runtime */
 	int32_t first_line;
 	uint8_t kind;    /* enum aggregate_function_kind */
 	uint8_t runtime; /* enum abi_runtime */
+	uint8_t shown;   /* enum model_kind; 0: the runtime's */
 };
 
 #define AGGREGATE_PENDING UINT64_MAX /* at: what is shown is found before the window ends, or not at all */

@@ -286,15 +286,20 @@ static void find_source(struct builder *b, const struct aggregate_function *f, s
 	runtime_sources_find(b->sources, f->runtime, &file, out);
 }
 
-static int add_qualified(struct builder *b, struct str package, struct str name, uint32_t *out)
+static int add_qualified(struct builder *b, const struct runtime *runtime, struct str package, struct str name,
+			 uint32_t *out)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
 
-	if (!package.len)
+	if (!package.len && !runtime->readable)
 		return build_text(b->m, name, out);
 	buf_adds(&text, package);
-	buf_addc(&text, '.');
-	buf_adds(&text, name);
+	if (package.len)
+		buf_addc(&text, '.');
+	if (runtime->readable)
+		runtime->readable(name, &text);
+	else
+		buf_adds(&text, name);
 	return text.error ? text.error : build_text(b->m, buf_str(&text), out);
 }
 
@@ -302,13 +307,13 @@ static int add_qualified(struct builder *b, struct str package, struct str name,
 static int add_runtime_line(struct builder *b, const struct runtime *runtime, const struct aggregate_function *f,
 			    struct model_line *line, uint32_t *mapping)
 {
-	struct model_function function = { .kind = runtime->kind, .start_line = f->first_line };
+	struct model_function function = { .kind = f->shown ? f->shown : runtime->kind, .start_line = f->first_line };
 	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name, too */
 	struct runtime_source source;
 	int r;
 
 	find_source(b, f, &source);
-	r = add_qualified(b, source.package, name, &function.name);
+	r = add_qualified(b, runtime, source.package, name, &function.name);
 	if (r == 0)
 		r = build_texts(b->m, (struct str[]){ name, intern_get(&b->a->strings, f->file) },
 				(uint32_t *[]){ &function.system_name, &function.filename }, 2);

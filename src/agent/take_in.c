@@ -271,6 +271,7 @@ static int add_function(struct take_in *t, struct aggregate *a, const struct agg
 	struct aggregate_function row = { .kind = AGGREGATE_FUNCTION_NAMED,
 					  .origin = a->processes[p->process].origin,
 					  .runtime = (uint8_t)p->runtime,
+					  .shown = f->kind,
 					  .first_line = f->first_line };
 	int r = intern_add(&a->strings, f->name, &row.name);
 

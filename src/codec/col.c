@@ -333,6 +333,7 @@ static int encode_as(const struct window *w, const struct codec_options *options
 	int r;
 
 	cfg.style.ruby_lines = FRAME_LINES_EXECUTING;
+	cfg.style.signatures = true;
 	r = stack_text_init(&o.stacks, o.m, &cfg);
 	r = r ? r : collect_lines(&o);
 	r = r ? r : collect_metadata(&o);

@@ -68,6 +68,31 @@ static void add_python(const struct model *m, const struct frame_style *style, c
 	buf_addc(out, ')');
 }
 
+static bool is_java(enum model_kind kind)
+{
+	return kind >= MODEL_KIND_JAVA && kind <= MODEL_KIND_JAVA_INTERPRETED;
+}
+
+/* "com/acme/Db.get(I)V": one dot, between class and method. Other formats have dots in the class, too. */
+static bool is_vm_name(struct str name)
+{
+	ptrdiff_t open = str_find(name, '('), dot = str_find(name, '.');
+
+	return dot > 0 && open > dot && str_rfind(str_first(name, (size_t)open), '.') == dot;
+}
+
+static void add_java(const struct frame_style *style, const struct model_function *f, struct str name, struct buf *out)
+{
+	ptrdiff_t open = str_find(name, '(');
+
+	buf_adds(out, str_first(name, (size_t)open));
+	if (style->java_lines && f->start_line > 0) {
+		buf_addc(out, ':');
+		buf_addu64(out, (uint64_t)f->start_line);
+	}
+	buf_adds(out, str_skip(name, (size_t)open));
+}
+
 /* As rbspy: "method - file:line" (src/core/types.rs, StackFrame). C functions have no file. */
 static void add_ruby(const struct model *m, const struct frame_style *style, const struct model_line *line,
 		     struct buf *out)
@@ -118,6 +143,15 @@ void frame_text(const struct model *m, const struct frame_style *style, uint32_t
 	if (l && m->functions[l->function].kind == MODEL_KIND_PYTHON) {
 		add_python(m, style, row, l, out);
 		return;
+	}
+	if (l && style->signatures && is_java(m->functions[l->function].kind)) {
+		const struct model_function *f = &m->functions[l->function];
+		struct str name = model_string(m, f->system_name);
+
+		if (is_vm_name(name)) {
+			add_java(style, f, name, out);
+			return;
+		}
 	}
 	if (l && m->functions[l->function].kind == MODEL_KIND_RUBY) {
 		add_ruby(m, style, l, out);

@@ -7,7 +7,13 @@
  *	package   json.decoder.JSONDecoder.decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *	py-spy    decode (/usr/lib/python3.11/json/decoder.py:332 [standard-library==3.11.2])
  *
- * and so do those of Ruby, as rbspy writes them: "decode - /srv/json.rb:332".
+ * Java's have their signature where a style asks for it, as async-profiler writes it with the option `ann`
+ * (profilers/java.py), in .col alone:
+ *
+ *	com/acme/Db.get(Ljava/lang/String|)V
+ *	com/acme/Db.get:20(Ljava/lang/String|)V   with the function's first line
+ *
+ * Those of Ruby are as rbspy writes them: "decode - /srv/json.rb:332".
  * Those of PHP are as phpspy has them (gprofiler/profilers/php.py):
  *
  *	App\Job::run /srv/www/job.php:24
@@ -35,7 +41,9 @@ struct frame_style {
 	enum frame_lines lines;
 	enum frame_lines ruby_lines; /* the same of Ruby: rbspy has the executing ones */
 	bool no_versions;            /* leave out the distribution a file belongs to */
-	bool libraries;              /* native functions say which file they are in: "malloc (/usr/lib/libc.so.6)" */
+	bool signatures; /* Java: the VM's name and signature, where they are known, instead of the readable name */
+	bool java_lines; /* with signatures: the first line, too */
+	bool libraries;  /* native functions say which file they are in: "malloc (/usr/lib/libc.so.6)" */
 };
 
 /**

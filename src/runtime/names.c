@@ -287,8 +287,8 @@ static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 		XXH3_64bits(f->name.ptr, f->name.len),
 		XXH3_64bits(f->lines.bytes, lines_told(f)),
 		(uint64_t)(uint32_t)f->first_line << 32 | f->lines_whole,
-		(uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 | (uint64_t)f->is_cut << 16 |
-			(uint64_t)f->version_major << 8 | f->version_minor,
+		(uint64_t)f->kind << 40 | (uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 |
+			(uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 | f->version_minor,
 	};
 
 	return XXH3_64bits(words, sizeof(words));
@@ -306,8 +306,8 @@ static bool function_equal(const struct function *f, uint8_t runtime, const stru
 {
 	const struct runtime_function *a = &f->what;
 
-	return f->runtime == runtime && a->first_line == b->first_line && a->is_cut == b->is_cut &&
-	       a->version_major == b->version_major && a->version_minor == b->version_minor &&
+	return f->runtime == runtime && a->kind == b->kind && a->first_line == b->first_line &&
+	       a->is_cut == b->is_cut && a->version_major == b->version_major && a->version_minor == b->version_minor &&
 	       str_eq(a->file, b->file) && str_eq(a->name, b->name) && lines_equal(a, b);
 }
 

@@ -88,6 +88,7 @@ struct runtime_lines { /* how positions in a function become lines; the runtime 
 /* A function as the runtime names it; strings are UTF-8. */
 struct runtime_function {
 	struct str file, name; /* name: qualified inside its file ("Class.method") when the runtime says so */
+	uint8_t kind;          /* enum model_kind; 0: the runtime's */
 	int32_t first_line;    /* 0: not known */
 	bool is_cut;           /* a text is longer than what is here */
 	bool is_code;          /* what read_code() gave: lines are for expand() */
@@ -211,6 +212,12 @@ struct runtime {
 	 */
 	size_t (*expand)(const struct runtime_function *code, uint32_t position, bool is_return,
 			 struct runtime_shown out[RUNTIME_EXPAND_MAX]);
+	/**
+	 * readable - append what people call the function @name: "com.acme.Db.get"
+	 * What decode_name() and the others gave stays beside it, and tells functions of one name apart. Pure. NULL: it
+	 * is readable as it is.
+	 */
+	void (*readable)(struct str name, struct buf *out);
 	/** sources_new - a cache for sources_find(): what a source file belongs to; used by the symbol worker alone.
 	 * NULL: source files belong to nothing. Return: 0 or -ENOMEM. */
 	int (*sources_new)(void **out);

@@ -66,6 +66,27 @@ static void equal_functions_have_one_number(void **state)
 	names_free(NULL);
 }
 
+/* Compiled and interpreted, a method has the same name. */
+static void kinds_are_told_apart(void **state)
+{
+	const struct names_key one = key_of(1, 0x1000), other = key_of(1, 0x2000);
+	struct runtime_function f = function_of("run", 10);
+	struct runtimes_frame a, b;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_put(n, &one, &f), 0);
+	f.kind = MODEL_KIND_JAVA_INTERPRETED;
+	assert_int_equal(names_put(n, &other, &f), 0);
+	assert_int_equal(find(n, 1, 0x1000, &a), NAMES_FOUND);
+	assert_int_equal(find(n, 1, 0x2000, &b), NAMES_FOUND);
+	assert_int_not_equal(a.function, b.function);
+	assert_int_equal(names_function(n, b.function, &f), 0);
+	assert_int_equal(f.kind, MODEL_KIND_JAVA_INTERPRETED);
+	names_free(n);
+}
+
 static void what_is_missing_is_asked_for_once(void **state)
 {
 	const struct names_key k = key_of(1, 0x1000),
@@ -377,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_functions_have_one_number),
+		cmocka_unit_test(kinds_are_told_apart),
 		cmocka_unit_test(what_is_missing_is_asked_for_once),
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
