@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur block = cur_of(data, size);
-	const struct java_process process = { { java_block_read, &block }, &java_layout_17, 0 };
+	const struct java_process process = { { java_block_read, &block }, &java_layout_17, 0, 0 };
 	scoped(buf_release) struct buf room = BUF_INIT(MIB(1));
 	struct java_method m;
 

@@ -253,3 +253,72 @@ int java_code_scopes(const struct java_process *p, const struct java_code *code,
 		*form_size = room->len - start;
 	return e;
 }
+
+/* ---- as struct runtime asks for it ---- */
+
+static uint8_t kind_of(uint8_t level)
+{
+	return level >= 1 && level <= 3 ? MODEL_KIND_JAVA_C1 : MODEL_KIND_JAVA;
+}
+
+/* Is it the code that was sampled? Numbers of compilations are never used twice. */
+static int read_checked(const struct java_process *p, uint64_t at, uint64_t cookie, struct java_code *out)
+{
+	struct java_code code;
+	int r = java_code_read(p, at, &code);
+
+	if (r == 0 && (!(cookie & ABI_JAVA_COMPILED) || code.compile_id != (uint32_t)cookie))
+		r = -ESTALE;
+	if (r == 0)
+		*out = code;
+	return r == -EBADMSG ? -ESTALE : r;
+}
+
+int java_read_code(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		   struct buf *room, struct runtime_function *out)
+{
+	struct java_process p = java_process_of(target);
+	size_t start = room->len, form = 0, texts;
+	struct java_code code, again;
+	struct java_method m;
+	int r = java_check_epoch(&p, info, cookie);
+
+	r = r ? r : read_checked(&p, key, cookie, &code);
+	r = r ? r : java_code_scopes(&p, &code, room, &m, &form);
+	if (r == 0 && !target->in_epoch)
+		r = read_checked(&p, key, cookie, &again);
+	if (r == 0 && !target->in_epoch && again.method != code.method)
+		r = -ESTALE;
+	if (r < 0)
+		return r;
+	texts = room->len - form;
+	*out = (struct runtime_function){
+		.name = str_n(room->ptr + start, m.name),
+		.file = str_n(room->ptr + start + m.name, m.file),
+		.kind = kind_of(code.level),
+		.first_line = m.first_line,
+		.is_cut = m.is_cut,
+		.lines = { (const uint8_t *)room->ptr + texts, (uint32_t)form },
+		.lines_whole = (uint32_t)form,
+		.version_major = p.layout->version,
+	};
+	return 0;
+}
+
+size_t java_expand(const struct runtime_function *code, uint32_t position, bool is_return,
+		   struct runtime_shown out[RUNTIME_EXPAND_MAX])
+{
+	struct java_shown shown[RUNTIME_EXPAND_MAX];
+	size_t count = java_scopes_expand(cur_of(code->lines.bytes, code->lines.size), position, is_return,
+					  RUNTIME_EXPAND_MAX, shown);
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = (struct runtime_shown){
+			.function = { .name = shown[i].name,
+				      .file = shown[i].file,
+				      .kind = i + 1 < count ? MODEL_KIND_JAVA_INLINED : code->kind,
+				      .first_line = shown[i].first_line },
+			.line = shown[i].line,
+		};
+	return count;
+}

@@ -122,6 +122,7 @@ static const struct row fields[] = {
 	{ AT(pool_source), AGAIN, 2, "InstanceKlass", "_source_file_name_index" },
 	{ AT(class_name), ALWAYS, 8, "Klass", "_name" },
 	{ AT(class_constants), ALWAYS, 8, "InstanceKlass", "_constants" },
+	{ AT(class_loader), MAY, 8, "Klass", "_class_loader_data" },
 	{ AT(symbol_length), ALWAYS, 2, "Symbol", "_length" },
 	{ AT(symbol_body), ALWAYS, 0, "Symbol", "_body" },
 	{ AT(symbol_hash), ALWAYS, 4, "Symbol", "_hash_and_refcount" },

@@ -79,8 +79,8 @@ struct java_layout {
 	uint16_t const_pool, const_size, const_flags, const_code_size, const_name, const_signature, const_header;
 	uint32_t const_has_lines;                                    /* mask of const_flags */
 	uint16_t pool_holder, pool_length, pool_header, pool_source; /* pool_source: SOURCE_IN_CLASS: of the class */
-	uint16_t class_name, class_constants;
-	uint16_t symbol_length, symbol_body, symbol_hash; /* both u2 */
+	uint16_t class_name, class_constants, class_loader;          /* class_loader: ClassLoaderData* */
+	uint16_t symbol_length, symbol_body, symbol_hash;            /* both u2 */
 
 	/* Threads. */
 	uint16_t list_length, list_threads; /* THREAD_CHAIN: JAVA_NONE, and offset of the next one */

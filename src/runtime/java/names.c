@@ -115,6 +115,14 @@ static int read_symbol(const struct java_process *p, uint64_t symbol, struct buf
 	return r;
 }
 
+static int check_loader(const struct java_process *p, const struct parts *m)
+{
+	uint64_t loader;
+	int r = java_read_word(&p->memory, m->class + p->layout->class_loader, &loader);
+
+	return r < 0 ? r : loader == p->only_loader ? 0 : -ESTALE;
+}
+
 static int read_entry(const struct java_process *p, const struct parts *m, uint16_t index, struct buf *out,
 		      bool *is_cut)
 {
@@ -197,6 +205,8 @@ int java_method_read(const struct java_process *p, uint64_t method, bool with_mo
 
 	r = r ? r : read_const(p, &m);
 	r = r ? r : read_pool(p, &m);
+	if (r == 0 && p->only_loader)
+		r = check_loader(p, &m);
 	if (r == 0 && with_modifiers)
 		java_modifiers_add(room, m.access);
 	r = r ? r : add_name(p, &m, room, &found.is_cut);
@@ -212,4 +222,81 @@ int java_method_read(const struct java_process *p, uint64_t method, bool with_mo
 	found.code_size = m.code_size;
 	*out = found;
 	return 0;
+}
+
+/* ---- as struct runtime asks for them ---- */
+
+int java_epoch(const struct runtime_target *target, const void *info_bytes, uint64_t *out)
+{
+	const struct abi_java *info = info_bytes;
+
+	return info->epoch_at ? target->read(target->self, out, sizeof(*out), info->epoch_at) : -ENOENT;
+}
+
+/* The loader that has java.lang.String. */
+static int boot_loader(const struct java_process *p, uint64_t *out)
+{
+	const struct java_layout *l = p->layout;
+	uint64_t class;
+	int r = !l->string_class || l->class_loader == JAVA_NONE
+			? -ESTALE
+			: java_read_word(&p->memory, l->string_class + p->bias, &class);
+
+	r = r ? r : java_read_word(&p->memory, class + l->class_loader, out);
+	return r ? r : *out ? 0 : -ESTALE;
+}
+
+int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64_t cookie)
+{
+	uint64_t now;
+	int r = info->epoch_at ? java_read_word(&p->memory, info->epoch_at, &now) : 0;
+
+	if (r < 0 || !info->epoch_at || (now & 0xffff) == cookie >> ABI_JAVA_COOKIE_BITS)
+		return r;
+	return boot_loader(p, &p->only_loader);
+}
+
+/* Is it the method that was sampled? Return: 0; -ESTALE: another one lies there; the reader's error. */
+static int check_method(const struct java_process *p, uint64_t method, uint64_t cookie)
+{
+	uint64_t const_method, mask = (1ULL << ABI_JAVA_COOKIE_BITS) - 1;
+	int r = java_read_word(&p->memory, method + p->layout->method_const, &const_method);
+
+	return r < 0 ? r : (const_method & mask) == (cookie & mask) ? 0 : -ESTALE;
+}
+
+int java_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		   struct buf *room, struct runtime_function *out)
+{
+	struct java_process p = java_process_of(target);
+	size_t start = room->len;
+	struct java_method m;
+	int r = java_check_epoch(&p, info, cookie);
+
+	r = r ? r : check_method(&p, key, cookie);
+	r = r ? r : java_method_read(&p, key, java_include_modifiers, room, &m);
+	if (r == 0 && !target->in_epoch)
+		r = check_method(&p, key, cookie);
+	if (r < 0)
+		return r;
+	*out = (struct runtime_function){
+		.name = str_n(room->ptr + start, m.name),
+		.file = str_n(room->ptr + start + m.name, m.file),
+		.kind = MODEL_KIND_JAVA_INTERPRETED,
+		.first_line = m.first_line,
+		.is_cut = m.is_cut,
+		.lines = { (const uint8_t *)room->ptr + start + m.name + m.file, (uint32_t)m.lines },
+		.lines_whole = (uint32_t)m.lines,
+		.version_major = p.layout->version,
+	};
+	return 0;
+}
+
+int32_t java_line(const struct runtime_function *function, uint32_t position)
+{
+	bool no_zero = function->version_major >= 21; /* as JAVA_LAYOUT_NO_ZERO */
+
+	if (position == ABI_JAVA_NO_INDEX || !function->lines.size)
+		return function->first_line;
+	return java_lines_find(cur_of(function->lines.bytes, function->lines.size), no_zero, position);
 }

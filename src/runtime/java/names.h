@@ -5,6 +5,9 @@
  */
 #pragma once
 
+#include <linux/types.h>
+
+#include "abi/java.h"
 #include "model/model.h"
 #include "runtime/java/layout.h"
 #include "runtime/runtime.h"
@@ -13,12 +16,13 @@ struct java_process { /* as the readers need it */
 	struct java_memory memory;
 	const struct java_layout *layout;
 	uint64_t bias;
+	uint64_t only_loader; /* ClassLoaderData*: methods of no other are read, -ESTALE; 0: all are */
 };
 
 /** java_process_of - @target->of_file begins with the layout. */
 static inline struct java_process java_process_of(const struct runtime_target *target)
 {
-	return (struct java_process){ { target->read, target->self }, target->of_file, target->bias };
+	return (struct java_process){ { target->read, target->self }, target->of_file, target->bias, 0 };
 }
 
 #define JAVA_TEXT_MAX KIB(2)   /* of one Symbol; those of 64 KiB are cut */
@@ -36,13 +40,25 @@ struct java_method {
 /**
  * java_method_read - append to @room: name ("com/acme/Db.get(Ljava/lang/String;)V"), source file, line table
  * @with_modifiers: "private static " in front
- * Return: 0; -EBADMSG: that is no method; the reader's or the room's error. The room may have grown on failure.
+ * Return: 0; -EBADMSG: that is no method; -ESTALE: another loader's; the reader's or the room's error. The room may
+ * have grown on failure.
  */
 int java_method_read(const struct java_process *p, uint64_t method, bool with_modifiers, struct buf *room,
 		     struct java_method *out) warn_unused;
 
 /** java_include_modifiers - set once at the start: names have modifiers in front (--java-include-method-modifiers). */
 extern bool java_include_modifiers;
+
+/**
+ * java_check_epoch - may what lies in memory now be taken for what lay there at a sample?
+ *
+ * While no class was unloaded, it may. Afterwards only classes of the boot loader may be, which are never unloaded:
+ * p->only_loader is set to that one. Return: 0; -ESTALE: nothing may be; the reader's error.
+ */
+int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64_t cookie) warn_unused;
+
+/** java_epoch - struct runtime's. */
+int java_epoch(const struct runtime_target *target, const void *info, uint64_t *out) warn_unused;
 
 /** java_read_name, java_line - struct runtime's: of interpreted frames. @key: Method*. */
 int java_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the walker must know of one HotSpot process (the value of the map `javas`), and what its frames say. Filled by
+ * src/runtime/java/ from the tables that HotSpot has for its own serviceability agent; walked by walk/walk_java.h. */
+#pragma once
+
+#define ABI_JAVA_HEAPS 4   /* of code: three where the code cache is segmented, otherwise one */
+#define ABI_JAVA_ENTRIES 4 /* of methods, into the interpreter: plain, synchronized, native, both */
+
+enum abi_java_flags {
+	ABI_JAVA_RELATIVE = 1,       /* code and data of a blob lie at offsets from it (23 and later), not at addresses */
+	ABI_JAVA_KINDS = 2,          /* the kind of a blob is a byte, not the address of its name */
+	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
+};
+
+/* CodeBlobKind::Nmethod, where ABI_JAVA_KINDS is set. Source: OpenJDK 25, src/hotspot/share/code/codeBlob.hpp. */
+#define ABI_JAVA_KIND_NMETHOD 1
+#define ABI_JAVA_KIND_ADAPTER 3
+
+/* A heap of code: which blob an address belongs to is found by its map of segments, one byte for each: 0 where a block
+ * begins, 255 where nothing is, otherwise how many segments back to look. */
+struct abi_java_heap {
+	__u64 low, high; /* reserved, of which code is committed later */
+	__u64 map;
+};
+
+/* Code that begins a method in the interpreter, up to where its frame can be recognised: offsets from
+ * interpreter_low. */
+struct abi_java_entry {
+	__u32 low, high; /* of the whole */
+	__u16 pop;       /* from low on: the instruction that takes the return address from the stack into rax ... */
+	__u16 push;      /* ... that puts it there again, with push %rbp and mov %rsp,%rbp behind it */
+	__u16 filled;    /* behind the instruction that stores the method in the frame */
+	__u16 reserved;
+};
+
+struct abi_java {
+	__u64 start_ns; /* CLOCK_BOOTTIME start of the leader */
+	__u32 exec_id;
+	__u16 flags; /* enum abi_java_flags */
+	__u8 met;    /* on the walker's side: this walk has met Java; the host says 0 */
+	__u8 shift;  /* log2 of bytes in a segment */
+	struct abi_java_heap heaps[ABI_JAVA_HEAPS];
+	__u64 low, high;                         /* of all code */
+	__u64 interpreter_low, interpreter_high; /* of the interpreter; the same: it is not there */
+	__u64 call_stub_return;                  /* native code calls Java through a stub: the address behind its call */
+	__u64 names[3];                          /* without KINDS: of compiled methods, of native ones, of adapters; 0: none */
+	/* The number of classes that were unloaded, 64 bits. 0: no such counter. As long as it stays the same, no method
+	 * is another one. */
+	__u64 epoch_at;
+	__u64 epoch; /* its value; on the walker's side, once in a walk */
+	struct abi_java_entry entries[ABI_JAVA_ENTRIES];
+	__u32 entries_low, entries_high; /* all ways into a method, those without a frame too; as entries[].low */
+	__u32 returns_low, returns_high; /* what calls of the interpreter return to; likewise */
+	/* Offsets in the header of a blob, and of what is larger than a header; 0xffff: there is none. */
+	__u16 block_header; /* bytes in front of a blob */
+	__u16 name, kind, frame_size, frame_complete, code_begin, code_end;
+	__u16 method, compile_id, orig_pc, deopt, deopt_mh, entry; /* entry: the verified one */
+	/* Elsewhere. */
+	__u16 method_const, const_size; /* Method::_constMethod; sizeof(ConstMethod), which bytecode follows */
+	__u16 bcp_slot;                 /* words below fp where an interpreted frame keeps its bytecode pointer */
+};
+
+_Static_assert(sizeof(struct abi_java) == 304, "layout changed: bump ABI_VERSION");
+
+/* Frames. ABI_FRAME_RUNTIME, among the native ones:
+ *
+ *	interpreted     a: Method*, extra: index of the bytecode, ABI_JAVA_NO_INDEX when it is not known
+ *	compiled        a: nmethod, ABI_FRAME_COMPILED, extra: pc - begin of its code
+ *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the interpreter
+ *
+ * b, the cookie: low 48 bits of the ConstMethod's address, or ABI_JAVA_COMPILED and the compilation's number; above
+ * them, 16 bits of the epoch, 0 where there is none. What was read while the epoch was the same is right: memory of
+ * methods is freed when classes are unloaded. */
+#define ABI_JAVA_NO_INDEX 0xffffffff
+#define ABI_JAVA_COMPILED 0x100000000ULL
+#define ABI_JAVA_COOKIE_BITS 48
