@@ -10,6 +10,7 @@
 #include "model/jit_kind.h"
 #include "proc/mappings.h"
 #include "runtime/describer.h"
+#include "runtime/launched.h"
 #include "runtime/runtimes.h"
 
 #define SETTLE_TRIES_MAX 8
@@ -59,6 +60,24 @@ void take_in_free(struct take_in *t)
 	free(t);
 }
 
+/* What its command line and file say: of a program without a runtime, or whose runtime leaves the application to its
+ * command line (launched.h). Return: -EAGAIN: it is told later, all of it; else 0. */
+static int add_described(struct take_in *t, const struct proc *p, struct runtimes_process *known)
+{
+	bool has_runtime = known->state != RUNTIMES_NONE;
+	struct str application = STR(""), metadata = STR("");
+	int r;
+
+	if (!t->cfg.describer || !p->exe ||
+	    (has_runtime && (known->application.len || !launched_is_known(str_of(p->exe)))))
+		return 0;
+	r = describer_get(t->cfg.describer, &t->program, p->exe, &application, &metadata);
+	known->application = application;
+	if (!has_runtime)
+		known->metadata_json = metadata;
+	return r == -EAGAIN ? r : 0;
+}
+
 /* What its runtime says of it, else what its command line and file say; asked for until there is an answer. */
 static int describe_process(struct take_in *t, const struct proc *p, struct aggregate *a, struct aggregate_process *row)
 {
@@ -69,8 +88,8 @@ static int describe_process(struct take_in *t, const struct proc *p, struct aggr
 		return 0;
 	if (t->cfg.runtimes && !t->native_only)
 		runtimes_process(t->cfg.runtimes, &t->program, &known);
-	if (t->cfg.describer && p->exe && known.state == RUNTIMES_NONE) /* -EAGAIN: next time; else there is nothing */
-		ignore(describer_get(t->cfg.describer, &t->program, p->exe, &known.application, &known.metadata_json));
+	if (add_described(t, p, &known) == -EAGAIN)
+		return 0;
 	r = intern_add(&a->strings, known.application, &row->application);
 	return r < 0 ? r : intern_add(&a->strings, known.metadata_json, &row->metadata_json);
 }

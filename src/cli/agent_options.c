@@ -169,8 +169,10 @@ static const struct opt without_meaning[] = {
 	  .fallback = "true" }, /* of old READMEs */
 	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(unused.text[4]) },
 	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(unused.flag[4]) },
-	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(unused.flag[5]) },
-	{ "java-line-numbers", 0, OPT_CHOICE, .at = AT(unused.choice[1]), .choices = java_lines },
+	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(java_modifiers),
+	  .help = "methods of Java with their modifiers, in .col: private static ..." },
+	{ "java-line-numbers", 0, OPT_CHOICE, .at = AT(java_lines), .choices = java_lines, .arg = "NAME",
+	  .help = "methods of Java with their first line, in .col" },
 	{ "java-collect-thread-names", 0, OPT_FLAG, .at = AT(unused.flag[6]) },
 	{ "php-proc-filter", 0, OPT_TEXT, .at = AT(unused.text[6]) },
 	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },

@@ -20,6 +20,7 @@
 #include "cli/agent_phrases.h"
 #include "cli/agent_start.h"
 #include "cli/agent_usage.h"
+#include "runtime/java/names.h"
 #include "sink/sink.h"
 
 #define PIDS_MAX 4096
@@ -225,6 +226,8 @@ static int open_session(struct agent *a)
 
 	files.options = frame_options_get(&o->frames, runtime_options_outside(&o->session.runtimes));
 	files.options.frames.libraries = o->insert_dso_name;
+	files.options.frames.java_lines = o->java_lines;
+	java_include_modifiers = o->java_modifiers;
 	files.options.without = left_out(o);
 	r = cycle_sink()->open(&files, &why, &a->sink);
 	if (r < 0)
