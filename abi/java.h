@@ -7,8 +7,8 @@
 #define ABI_JAVA_ENTRIES 4 /* of methods, into the interpreter: plain, synchronized, native, both */
 
 enum abi_java_flags {
-	ABI_JAVA_RELATIVE = 1,       /* code and data of a blob lie at offsets from it (23 and later), not at addresses */
-	ABI_JAVA_KINDS = 2,          /* the kind of a blob is a byte, not the address of its name */
+	ABI_JAVA_RELATIVE = 1, /* code and data of a blob lie at offsets from it (23 and later), not at addresses */
+	ABI_JAVA_KINDS = 2,    /* the kind of a blob is a byte, not the address of its name */
 	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
 };
 
@@ -42,10 +42,10 @@ struct abi_java {
 	struct abi_java_heap heaps[ABI_JAVA_HEAPS];
 	__u64 low, high;                         /* of all code */
 	__u64 interpreter_low, interpreter_high; /* of the interpreter; the same: it is not there */
-	__u64 call_stub_return;                  /* native code calls Java through a stub: the address behind its call */
-	__u64 names[3];                          /* without KINDS: of compiled methods, of native ones, of adapters; 0: none */
-	/* The number of classes that were unloaded, 64 bits. 0: no such counter. As long as it stays the same, no method
-	 * is another one. */
+	__u64 call_stub_return; /* native code calls Java through a stub: the address behind its call */
+	__u64 names[3];         /* without KINDS: of compiled methods, of native ones, of adapters; 0: none */
+	/* The number of classes that were unloaded, 64 bits. 0: no such counter. As long as it stays the same, no
+	 * method is another one. */
 	__u64 epoch_at;
 	__u64 epoch; /* its value; on the walker's side, once in a walk */
 	struct abi_java_entry entries[ABI_JAVA_ENTRIES];
@@ -66,7 +66,8 @@ _Static_assert(sizeof(struct abi_java) == 304, "layout changed: bump ABI_VERSION
  *
  *	interpreted     a: Method*, extra: index of the bytecode, ABI_JAVA_NO_INDEX when it is not known
  *	compiled        a: nmethod, ABI_FRAME_COMPILED, extra: pc - begin of its code
- *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the interpreter
+ *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the
+ *interpreter
  *
  * b, the cookie: low 48 bits of the ConstMethod's address, or ABI_JAVA_COMPILED and the compilation's number; above
  * them, 16 bits of the epoch, 0 where there is none. What was read while the epoch was the same is right: memory of

@@ -6,6 +6,7 @@
  * The host writes a runtime's own entry first, then the one in `runtimes`. */
 #pragma once
 
+#include "java.h"
 #include "perl.h"
 #include "php.h"
 #include "python.h"
@@ -20,7 +21,7 @@ struct { /* preallocated: a fork adds to it */
 	__type(value, struct abi_runtimes);
 } runtimes SEC(".maps");
 
-/* The runtime of the tests: tests/bpf/fake_shell.h. The object that is installed has none in line yet. */
+/* The runtime of the tests: tests/bpf/fake_shell.h. */
 #ifdef RUNTIMES_FAKE
 #include RUNTIMES_FAKE
 #endif
@@ -28,6 +29,15 @@ struct { /* preallocated: a fork adds to it */
 static __always_inline bool runtimes_has(__u32 behind, __u32 runtime)
 {
 	return behind & 1U << runtime;
+}
+
+/* Has @head code of @runtime? */
+static __always_inline bool runtimes_in_line(const struct abi_runtimes *head, __u32 runtime)
+{
+	for (int i = 0; i < ABI_CODE_RANGES; i++)
+		if (i < head->range_count && head->ranges[i].runtime == runtime)
+			return true;
+	return false;
 }
 
 /* Before the native walk: which runtimes the process has, and where the code of those is that stand in line. */
@@ -66,6 +76,8 @@ static __always_inline void runtimes_begin(struct walk *w)
 static __always_inline int runtimes_step(struct walk *w)
 {
 	switch (w->unwinder) {
+	case ABI_RUNTIME_JAVA:
+		return java_step(w);
 #ifdef RUNTIMES_FAKE
 	case RUNTIMES_FAKE_ID:
 		return runtimes_fake_step(w);
@@ -109,6 +121,8 @@ static __always_inline void runtimes_forget(__u32 pid)
 		bpf_map_delete_elem(&rubies, &pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_PHP))
 		bpf_map_delete_elem(&phps, &pid);
+	if (runtimes_in_line(head, ABI_RUNTIME_JAVA))
+		bpf_map_delete_elem(&javas, &pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_PERL))
 		bpf_map_delete_elem(&perls, &pid);
 #ifdef RUNTIMES_FAKE
@@ -135,6 +149,8 @@ static __always_inline void runtimes_share(struct task_struct *parent, struct ta
 		ruby_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PHP))
 		php_share(parent, child);
+	if (runtimes_in_line(&copy, ABI_RUNTIME_JAVA))
+		java_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PERL))
 		perl_share(parent, child);
 #ifdef RUNTIMES_FAKE
