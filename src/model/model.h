@@ -34,6 +34,7 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 	X("python", "Python", PYTHON, PYTHON_ERROR) \
 	X("ruby", "Ruby", RUBY, RUBY)               \
 	X("php", "PHP", PHP, PHP)                   \
+	X("java", "Java", JAVA, JAVA)               \
 	X("perl", "Perl", PERL, PERL)
 
 #define X(name, title, functions, errors) +1

@@ -16,6 +16,7 @@
 	X(ruby, "Ruby", "in the kernel, together with the native ones (auto, rbspy); none (disabled, none)",           \
 	  ##__VA_ARGS__)                                                                                               \
 	X(php, "PHP", "in the kernel, together with the native ones (auto, phpspy); none (disabled, none)",            \
+	X(java, "Java", "in the kernel, as frames of the native stack (auto, ap); none (disabled, none)",              \
 	  ##__VA_ARGS__)                                                                                               \
 	X(perl, "Perl", "in the kernel, together with the native ones (auto); none (disabled, none)", ##__VA_ARGS__)
 

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the walker must know of one JVM: where its code heaps are, what its interpreter looks like, which offsets hold.
+ * The first JVM of a file tells the offsets of all of them (learn_file()). All that is read here is hostile. */
+#include <linux/types.h>
+
+#include "abi/java.h"
+#include "base/cur.h"
+#include "runtime/java/java_int.h"
+#include "runtime/java/perf.h"
+
+#define CODELETS_MAX 2048 /* 271 in JDK 17 */
+#define INTERPRETER_MAX MIB(4)
+#define DESCRIPTION_MAX 40
+#define ENTRY_MAX 512 /* bytes of a method's entry that are looked at */
+#define HEAP_SIZE_MAX (UINT64_C(1) << 36)
+
+struct learnt {
+	struct java_layout layout; /* first: java_process_of() */
+};
+
+/* Those whose stacks were compared with what the JVM says of itself. */
+static bool is_known_version(uint8_t version)
+{
+	return version == 17 || version == 25;
+}
+
+int java_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
+{
+	const struct java_binary *b = (const struct java_binary *)(const void *)binary;
+	const struct java_memory memory = { target->read, target->self };
+	scoped(java_tables_freep) struct java_tables *tables = NULL;
+	struct learnt *l;
+	char why[96];
+	int r = java_tables_read(&memory, b->symbols, target->bias, &tables);
+
+	if (r < 0)
+		return r;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	r = java_layout_fill(&memory, tables, target->bias, &l->layout, why);
+	if (r == 0 && !is_known_version(l->layout.version))
+		r = -ENOTSUP;
+	if (r < 0) {
+		free(l);
+		return r;
+	}
+	*out = l;
+	return 0;
+}
+
+void java_unlearn(void *learnt)
+{
+	free(learnt);
+}
+
+struct attaching {
+	const struct java_binary *binary;
+	const struct java_layout *layout;
+	struct java_memory memory;
+	uint64_t bias;
+	struct abi_java *info;
+};
+
+/* @out: of the abi, or a uint64_t. */
+static int read_word(const struct attaching *a, uint64_t at, void *out)
+{
+	return java_read(&a->memory, out, sizeof(uint64_t), at);
+}
+
+static int read_static(const struct attaching *a, uint64_t address, __u64 *out)
+{
+	int r = address ? read_word(a, address + a->bias, out) : -ENOTSUP;
+
+	return r < 0 ? r : *out ? 0 : -EAGAIN;
+}
+
+/* ---- heaps of code ---- */
+
+static int attach_heap(const struct attaching *a, uint64_t at, struct abi_java_heap *out)
+{
+	const struct java_layout *l = a->layout;
+	uint64_t memory = at + l->heap_memory, map = at + l->heap_segments;
+	uint32_t shift;
+	int r = read_word(a, memory + l->space_low_bound, &out->low);
+
+	if (r == 0)
+		r = read_word(a, memory + l->space_high_bound, &out->high);
+	if (r == 0)
+		r = read_word(a, map + l->space_low, &out->map);
+	if (r == 0)
+		r = java_read(&a->memory, &shift, sizeof(shift), at + l->heap_shift);
+	if (r < 0)
+		return r;
+	if (!out->low || !out->map)
+		return -EAGAIN;
+	if (out->high <= out->low || out->high - out->low > HEAP_SIZE_MAX || shift > 16 ||
+	    (a->info->shift && a->info->shift != shift))
+		return -EBADMSG;
+	a->info->shift = (uint8_t)shift;
+	return 0;
+}
+
+static int attach_heaps(const struct attaching *a)
+{
+	const struct java_layout *l = a->layout;
+	__u64 array, data, heap;
+	uint32_t count;
+	int r = read_static(a, l->code_heaps, &array);
+
+	if (r == 0)
+		r = java_read(&a->memory, &count, sizeof(count), array + l->array_length);
+	if (r == 0)
+		r = read_word(a, array + l->array_data, &data);
+	if (r < 0)
+		return r;
+	if (!count || !data)
+		return -EAGAIN;
+	if (count > ABI_JAVA_HEAPS)
+		return -EBADMSG;
+	for (uint32_t i = 0; r == 0 && i < count; i++) {
+		r = read_word(a, data + i * sizeof(heap), &heap);
+		if (r == 0)
+			r = attach_heap(a, heap, &a->info->heaps[i]);
+	}
+	if (r == 0)
+		r = read_static(a, l->code_low, &a->info->low);
+	if (r == 0)
+		r = read_static(a, l->code_high, &a->info->high);
+	if (r == 0 && (a->info->high <= a->info->low || a->info->high - a->info->low > HEAP_SIZE_MAX))
+		r = -EBADMSG;
+	return r;
+}
+
+/* ---- the interpreter ---- */
+
+static const uint8_t *find(const uint8_t *code, size_t size, const char *what, size_t length)
+{
+	return memmem(code, size, what, length);
+}
+
+/* Where a method's frame is being made. Source: OpenJDK 17, templateInterpreterGenerator_x86.cpp,
+ * generate_normal_entry() and generate_fixed_frame():
+ *
+ *	pop %rax; lea -8(%rsp,%rcx,8),%r14; ... push %rax; push %rbp; mov %rsp,%rbp; ... push %rbx; mov n(%rbx |
+ *%rax),%rdx
+ *
+ * Return: whether it looks so. */
+static bool find_entry(const uint8_t *code, size_t size, struct abi_java_entry *out)
+{
+	const uint8_t *pop = find(code, size, "\x58\x4c\x8d\x74\xcc\xf8", 6), *push, *filled, *end = code + size;
+
+	if (!pop)
+		return false;
+	push = find(pop, (size_t)(end - pop), "\x50\x55\x48\x8b\xec", 5);
+	filled = push ? find(push + 5, MIN((size_t)(end - push - 5), (size_t)64), "\x53\x48\x8b", 3) : NULL;
+	if (!filled)
+		return false;
+	out->pop = (uint16_t)(pop - code);
+	out->push = (uint16_t)(push - code);
+	out->filled = (uint16_t)(filled + 1 - code);
+	return true;
+}
+
+static void widen(uint32_t *low, uint32_t *high, uint32_t from, uint32_t to)
+{
+	if (!*high || from < *low)
+		*low = from;
+	if (to > *high)
+		*high = to;
+}
+
+/* A piece of the interpreter at @at, whose description begins with @text. */
+static int attach_codelet(const struct attaching *a, const char text[DESCRIPTION_MAX], uint64_t at, uint32_t size)
+{
+	struct abi_java *info = a->info;
+	uint32_t from = (uint32_t)(at - info->interpreter_low);
+	struct str name = str_n(text, strnlen(text, DESCRIPTION_MAX));
+	struct abi_java_entry entry = { .low = from, .high = from + size };
+	uint8_t code[ENTRY_MAX] = { 0 };
+	int r;
+
+	if (str_starts(name, STR("return entry")) || str_starts(name, STR("invoke return entry")))
+		widen(&info->returns_low, &info->returns_high, from, from + size);
+	if (str_starts(name, STR("native ")))
+		name = str_n(name.ptr + 7, name.len - 7);
+	if (!str_starts(name, STR("method entry point (kind = ")))
+		return 0;
+	widen(&info->entries_low, &info->entries_high, from, from + size);
+	r = java_read(&a->memory, code, MIN(size, (uint32_t)ENTRY_MAX), at);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; find_entry(code, MIN(size, (uint32_t)ENTRY_MAX), &entry) && i < ABI_JAVA_ENTRIES; i++) {
+		if (info->entries[i].high)
+			continue;
+		info->entries[i] = entry;
+		break;
+	}
+	return 0;
+}
+
+static int attach_codelets(const struct attaching *a, uint64_t at, uint64_t end)
+{
+	const struct java_layout *l = a->layout;
+
+	for (size_t i = 0; at < end && i < CODELETS_MAX; i++) {
+		char text[DESCRIPTION_MAX] = "";
+		uint64_t description;
+		uint32_t size;
+		int r = java_read(&a->memory, &size, sizeof(size), at + l->codelet_size);
+
+		if (r == 0)
+			r = read_word(a, at + l->codelet_description, &description);
+		if (r == 0 && (!size || size > end - at))
+			r = -EBADMSG;
+		if (r == 0 && description)
+			r = java_read(&a->memory, text, sizeof(text), description);
+		if (r == 0)
+			r = attach_codelet(a, text, at, size);
+		if (r < 0)
+			return r;
+		at += size;
+	}
+	return a->info->returns_high && a->info->entries[ABI_JAVA_ENTRIES - 1].high ? 0 : -EBADMSG;
+}
+
+/* While it is being made its room is larger than what it has. */
+static int attach_interpreter(const struct attaching *a)
+{
+	const struct java_layout *l = a->layout;
+	uint32_t limit, begin, end;
+	__u64 queue, buffer;
+	int r = read_static(a, l->interpreter, &queue);
+
+	if (r == 0)
+		r = read_word(a, queue + l->queue_buffer, &buffer);
+	if (r == 0)
+		r = java_read(&a->memory, &limit, sizeof(limit), queue + l->queue_limit);
+	if (r == 0)
+		r = java_read(&a->memory, &begin, sizeof(begin), queue + l->queue_begin);
+	if (r == 0)
+		r = java_read(&a->memory, &end, sizeof(end), queue + l->queue_end);
+	if (r < 0)
+		return r;
+	if (!buffer || !end || limit != end)
+		return -EAGAIN;
+	if (begin || end > INTERPRETER_MAX || buffer < a->info->low || buffer >= a->info->high ||
+	    end > a->info->high - buffer)
+		return -EBADMSG;
+	a->info->interpreter_low = buffer;
+	a->info->interpreter_high = buffer + end;
+	return attach_codelets(a, buffer, buffer + end);
+}
+
+/* ---- the rest ---- */
+
+static void attach_offsets(const struct attaching *a)
+{
+	const struct java_layout *l = a->layout;
+	struct abi_java *info = a->info;
+
+	info->flags = l->flags & JAVA_LAYOUT_RELATIVE ? ABI_JAVA_RELATIVE : 0;
+	if (l->flags & JAVA_LAYOUT_SHORT_COMPLETE)
+		info->flags |= ABI_JAVA_SHORT_COMPLETE;
+	if (l->blob_kind != JAVA_NONE)
+		info->flags |= ABI_JAVA_KINDS;
+	info->block_header = l->heap_block_size;
+	info->name = l->blob_name;
+	info->kind = l->blob_kind;
+	info->frame_size = l->blob_frame_size;
+	info->frame_complete = l->blob_frame_complete;
+	info->code_begin = l->blob_code_begin;
+	info->code_end = l->blob_code_end;
+	info->method = l->nm_method;
+	info->compile_id = l->nm_compile_id;
+	info->orig_pc = l->nm_orig_pc;
+	info->deopt = l->nm_deopt;
+	info->deopt_mh = l->nm_deopt_mh;
+	info->entry = l->nm_verified_entry;
+	info->method_const = l->method_const;
+	info->const_size = l->const_size;
+	info->bcp_slot = 8; /* with a slot for the class: JDK 9 and later */
+}
+
+/* Return: 0; -ENOTSUP: compiled code could not be told from stubs. */
+static int attach_names(const struct attaching *a)
+{
+	const uint64_t *literals = a->binary->literals;
+	struct abi_java *info = a->info;
+
+	if (info->flags & ABI_JAVA_KINDS)
+		return 0;
+	if (!literals[JAVA_LITERAL_NATIVE])
+		return -ENOTSUP;
+	info->names[1] = literals[JAVA_LITERAL_NATIVE] + a->bias;
+	info->names[0] = info->names[1] + strlen("native ");
+	info->names[2] = literals[JAVA_LITERAL_ADAPTER] ? literals[JAVA_LITERAL_ADAPTER] + a->bias : 0;
+	return 0;
+}
+
+int java_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *out)
+{
+	struct abi_java info = { .start_ns = target->start_ns, .exec_id = target->exec_id };
+	const struct java_binary *b = (const struct java_binary *)(const void *)binary;
+	const struct learnt *learnt = target->of_file;
+	struct attaching a = { b, NULL, { target->read, target->self }, target->bias, &info };
+	uint64_t epochs[2] = { 0 };
+	int r;
+
+	if (!learnt)
+		return -EAGAIN;
+	a.layout = &learnt->layout;
+	attach_offsets(&a);
+	r = attach_names(&a);
+	if (r == 0)
+		r = attach_heaps(&a);
+	if (r == 0)
+		r = attach_interpreter(&a);
+	if (r == 0)
+		r = read_static(&a, a.layout->call_stub_return, &info.call_stub_return);
+	if (r < 0)
+		return r;
+	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0)
+		info.epoch_at = epochs[0];
+	memcpy(out, &info, sizeof(info));
+	return (int)sizeof(info);
+}
+
+int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+	      struct abi_code_range *ranges)
+{
+	const struct abi_java *java = info;
+
+	(void)binary;
+	(void)target;
+	ranges[0] = (struct abi_code_range){ .low = java->low, .size = java->high - java->low };
+	return 1;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HotSpot, as OpenJDK has it: 17 and 25. */
+#include <linux/types.h>
+
+#include "runtime/java/code.h"
+#include "runtime/java/java_int.h"
+#include "runtime/java/names.h"
+#include "runtime/java/text.h"
+#include "runtime/registry.h"
+#include "walk/walk_java.h"
+
+_Static_assert(sizeof(struct abi_java) <= RUNTIME_INFO_MAX, "attach() fills it");
+
+/* gProfiler's: ap, its profiler, is what auto means. */
+const char *const runtime_modes_java[] = { "auto", "ap", "disabled", "none", NULL };
+
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_KERNEL, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_java), "a way for each name");
+
+static enum walk_next walk_step(struct walk *w, const void *info)
+{
+	(void)info; /* it is w->info */
+	return walk_java_step(w);
+}
+
+const struct runtime runtime_java = {
+	.name = "java",
+	.title = "Java",
+	.id = ABI_RUNTIME_JAVA,
+	.ways = ways,
+	.kind = MODEL_KIND_JAVA,
+	.error_kind = MODEL_KIND_JAVA,
+	.in_line = true,
+	.probe = java_probe,
+	.release = java_release,
+	.attach = java_attach,
+	.learn_file = java_learn_file,
+	.unlearn = java_unlearn,
+	.epoch = java_epoch,
+	.sync = java_sync,
+	.walk_step = walk_step,
+	.read_name = java_read_name,
+	.line = java_line,
+	.read_code = java_read_code,
+	.expand = java_expand,
+	.readable = java_readable,
+};
