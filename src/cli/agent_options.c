@@ -167,7 +167,8 @@ static const struct opt without_meaning[] = {
 	{ "java-async-profiler-no-report-meminfo", 0, OPT_FLAG, .at = AT(unused.flag[3]) },
 	{ "java-async-profiler-buildids", 0, OPT_FLAG, .at = AT(unused.flag[10]),
 	  .fallback = "true" }, /* of old READMEs */
-	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(unused.text[4]) },
+	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(java_flags), .fallback = "default", .arg = "NAMES",
+	  .help = "which flags of JVMs the metadata have: default, all, none, or names" },
 	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(unused.flag[4]) },
 	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(java_modifiers),
 	  .help = "methods of Java with their modifiers, in .col: private static ..." },

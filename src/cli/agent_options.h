@@ -24,6 +24,7 @@ struct agent_options {
 	struct session_options session; /* frequency_hz 0: not given */
 	struct frame_options frames;
 	bool java_modifiers;
+	const char *java_flags;
 	size_t java_lines; /* 0: none, 1: of the function */
 	uint64_t duration_s, min_duration_s;
 	size_t mode; /* enum agent_mode */

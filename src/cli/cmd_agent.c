@@ -20,6 +20,7 @@
 #include "cli/agent_phrases.h"
 #include "cli/agent_start.h"
 #include "cli/agent_usage.h"
+#include "runtime/java/flags.h"
 #include "runtime/java/names.h"
 #include "sink/sink.h"
 
@@ -228,6 +229,7 @@ static int open_session(struct agent *a)
 	files.options.frames.libraries = o->insert_dso_name;
 	files.options.frames.java_lines = o->java_lines;
 	java_include_modifiers = o->java_modifiers;
+	java_collect_flags = o->java_flags;
 	files.options.without = left_out(o);
 	r = cycle_sink()->open(&files, &why, &a->sink);
 	if (r < 0)

@@ -6,7 +6,9 @@ check_java.py JAVA_TOOL: TAP. JVMs are those of /usr/lib/jvm and of HEARTH_JVMS 
 are not there are skipped by name.
 """
 import glob
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -253,6 +255,33 @@ def check_perf(version, pid):
     say(got == [want.get(n, "none") for n in names], f"{version}: performance counters {got}")
 
 
+FLAG = re.compile(r"\s*(\w+)\s+(\w+)\s+:?=\s*(.*?)\s*((?:\{[^}]*\}\s*)+)$")
+
+
+def check_metadata(version, pid):
+    """Flags as jcmd has them, but texts and those that can be set from outside."""
+    jcmd = next(iter(glob.glob("/usr/lib/jvm/*/bin/jcmd")), None)
+    if not jcmd:
+        skip(f"{version}: flags", "no jcmd")
+        return
+    want = []
+    for line in subprocess.run([jcmd, str(pid), "VM.flags", "-all"], capture_output=True, text=True).stdout.splitlines():
+        m = FLAG.match(line)
+        if not m or m[1].startswith("ccstr"):
+            continue
+        kinds, origin = re.findall(r"\{([^}]*)\}", m[4])
+        if "manageable" not in kinds:
+            want.append({"name": m[2], "type": m[1], "value": m[3], "origin": origin, "kind": sorted(kinds.split())})
+    got = json.loads(ask(pid, "metadata", "all"))
+    say(len(want) > 300 and got["jvm_flags"] == sorted(want, key=lambda f: f["name"]),
+        f"{version}: {len(want)} flags are as jcmd has them")
+    got = json.loads(ask(pid, "metadata", "default"))
+    want = [f for f in want if f["origin"] != "default" and "pd" not in f["kind"]]
+    say(got["jvm_flags"] == sorted(want, key=lambda f: f["name"]) and want and "VM (" in got["java_version"] and
+        got["libjvm_elfid"].startswith(("buildid:", "sha1:")) and got["arch"] == "x86_64",
+        f"{version}: metadata {got['java_version'][:60]}, {got['libjvm_elfid']}, {[f['name'] for f in got['jvm_flags']]}")
+
+
 def main():
     found = homes()
     compiler = next((f"{h}/bin/javac" for v, h in sorted(found.items()) if os.path.exists(f"{h}/bin/javac")), None)
@@ -273,6 +302,7 @@ def main():
             check_tables(version, p.pid)
             check_codes(version, found[version], p.pid)
             check_perf(version, p.pid)
+            check_metadata(version, p.pid)
         finally:
             p.kill()
             p.wait()

@@ -6,6 +6,7 @@
  *	layout    the layout, or why it is refused; reads and time
  *	codes     all compiled methods, and what each of their positions stands for
  *	record FOLDER ID   seeds for fuzz_java_scopes.c and fuzz_java_expand.c of the compiled method with that number
+ *	metadata [FLAGS]   its metadata, with these flags of the JVM
  *	perf      performance counters that are asked for on stdin, one a line */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +18,8 @@
 #include "object/elf_find.h"
 #include "proc/maps.h"
 #include "runtime/java/code.h"
+#include "runtime/java/flags.h"
+#include "runtime/java/info.h"
 #include "runtime/java/perf.h"
 
 struct jvm {
@@ -296,6 +299,28 @@ static int show_perf(const struct java_process *p)
 	return r;
 }
 
+static int show_metadata(const struct java_process *p)
+{
+	const struct jvm *jvm = p->memory.self;
+	scoped(buf_release) struct buf json = BUF_INIT(MIB(1)), path = BUF_INIT(64);
+	struct runtime_target target = { .pid = (uint32_t)jvm->pid,
+					 .read = p->memory.read,
+					 .self = p->memory.self,
+					 .bias = p->bias,
+					 .of_file = p->layout,
+					 .host_root = "" };
+	scoped(closep) int dir = -1;
+	int r;
+
+	buf_addf(&path, "/proc/%d", jvm->pid);
+	dir = open(buf_cstr(&path), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	target.proc_dir = dir;
+	r = java_metadata(NULL, &target, &json);
+	if (r == 0)
+		printf(STR_FMT "\n", STR_ARG(buf_str(&json)));
+	return r;
+}
+
 static int show_process(const struct jvm *jvm, const struct java_tables *t, const char *command)
 {
 	struct java_layout layout;
@@ -309,6 +334,8 @@ static int show_process(const struct jvm *jvm, const struct java_tables *t, cons
 		return show_codes(&process);
 	if (!strcmp(command, "perf"))
 		return show_perf(&process);
+	if (!strcmp(command, "metadata"))
+		return show_metadata(&process);
 	return -EINVAL;
 }
 
@@ -338,6 +365,8 @@ int main(int argc, char **argv)
 	if (argc < 3 || str_to_u64(str_of(argv[1]), 1, INT32_MAX, &pid) < 0)
 		return 2;
 	jvm.pid = (pid_t)pid;
+	if (argc == 4)
+		java_collect_flags = argv[3];
 	if (argc == 5) {
 		record_folder = argv[3];
 		record_id = (uint32_t)strtoul(argv[4], NULL, 10);

@@ -4,6 +4,8 @@
 
 #include "base/io.h"
 #include "fuzz/java_memory.h"
+#include "runtime/java/code.h"
+#include "runtime/java/flags.h"
 #include "runtime/java/lines.h"
 #include "runtime/java/perf.h"
 #include "runtime/java/scopes.h"
@@ -458,14 +460,85 @@ static void recorded_scopes(void **state)
 	}
 }
 
+/* ---- out of memory that was made by hand ---- */
+
+static void codes(void **state)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64)), room = BUF_INIT(MIB(1));
+	struct java_process p = { { java_block_read, NULL }, &java_layout_17, 0, 0 };
+	struct java_shown shown[4];
+	struct java_code code;
+	struct java_method m;
+	struct cur block, form;
+	size_t size;
+
+	(void)state;
+	read_seed("java_code/nmethod", &bytes);
+	block = guard_page(bytes.ptr, bytes.len);
+	p.memory.self = &block;
+	assert_int_equal(java_code_read(&p, JAVA_BASE, &code), 0);
+	assert_int_equal(code.compile_id, 77);
+	assert_int_equal(code.level, 4);
+	assert_int_equal(java_code_scopes(&p, &code, &room, &m, &size), 0);
+	assert_true(str_eq(str_n(room.ptr, m.name), STR("com/acme/Db.get(Ljava/lang/String;)V")));
+	form = cur_of(room.ptr + room.len - size, size);
+	assert_int_equal(java_scopes_expand(form, 8, true, 4, shown), 2);
+	assert_int_equal(shown[0].index, 9);
+	assert_int_equal(shown[1].index, 4);
+	assert_int_equal(shown[1].line, 4);
+	assert_true(str_eq(shown[1].file, STR("Db.java")));
+	assert_int_equal(java_scopes_expand(form, 8, false, 4, shown), 1);
+	buf_clear(&room);
+	p.only_loader = 1; /* another one than the class has */
+	assert_int_equal(java_code_scopes(&p, &code, &room, &m, &size), -ESTALE);
+	assert_int_equal(java_code_read(&p, JAVA_BASE + 4, &code), -EBADMSG);
+	assert_int_equal(java_code_read(&p, JAVA_BASE + 512, &code), -EBADMSG);
+}
+
+static void flags(void **state)
+{
+	static const struct {
+		const char *which, *json;
+	} cases[] = {
+		{ "default",
+		  "[{\"name\": \"MaxHeapSize\", \"type\": \"size_t\", \"value\": \"1073741824\", "
+		  "\"origin\": \"ergonomic\", \"kind\": [\"product\"]}, {\"name\": \"UnlockDiagnosticVMOptions\", "
+		  "\"type\": \"bool\", \"value\": \"true\", \"origin\": \"command line\", \"kind\": "
+		  "[\"diagnostic\"]}, {\"name\": \"UseG1GC\", \"type\": \"bool\", \"value\": \"true\", \"origin\": "
+		  "\"ergonomic\", \"kind\": [\"product\"]}]" },
+		{ "MaxHeapSize, NoSuch",
+		  "[{\"name\": \"MaxHeapSize\", \"type\": \"size_t\", \"value\": \"1073741824\", "
+		  "\"origin\": \"ergonomic\", \"kind\": [\"product\"]}]" },
+		{ "none", "[]" },
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct java_process p = { { java_block_read, NULL }, &java_layout_17, 0, 0 };
+	struct cur block;
+
+	(void)state;
+	read_seed("java_flags/three", &bytes);
+	block = guard_page(bytes.ptr, bytes.len);
+	p.memory.self = &block;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf json = BUF_INIT(KIB(64));
+		struct json_out out = { .out = &json };
+
+		assert_int_equal(java_flags_add(&p, str_of(cases[i].which), &out), 0);
+		assert_string_equal(buf_cstr(&json), cases[i].json);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),          cmocka_unit_test(signs),           cmocka_unit_test(lines),
-		cmocka_unit_test(classes),          cmocka_unit_test(readable),        cmocka_unit_test(methods),
-		cmocka_unit_test(hostile_methods),  cmocka_unit_test(no_lines),        cmocka_unit_test(counters),
-		cmocka_unit_test(hostile_counters), cmocka_unit_test(scopes),          cmocka_unit_test(expands),
-		cmocka_unit_test(hostile_forms),    cmocka_unit_test(recorded_scopes),
+		cmocka_unit_test(numbers),         cmocka_unit_test(signs),
+		cmocka_unit_test(lines),           cmocka_unit_test(classes),
+		cmocka_unit_test(readable),        cmocka_unit_test(methods),
+		cmocka_unit_test(hostile_methods), cmocka_unit_test(no_lines),
+		cmocka_unit_test(counters),        cmocka_unit_test(hostile_counters),
+		cmocka_unit_test(scopes),          cmocka_unit_test(expands),
+		cmocka_unit_test(hostile_forms),   cmocka_unit_test(recorded_scopes),
+		cmocka_unit_test(codes),           cmocka_unit_test(flags),
 	};
 
 	return cmocka_run_group_tests_name("java_names", tests, NULL, NULL);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/java/info.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "proc/maps.h"
+#include "proc/proc_read.h"
+#include "runtime/elf_id.h"
+#include "runtime/java/flags.h"
+#include "runtime/process_info.h"
+#include "runtime/target_files.h"
+
+#define MAPS_MAX MIB(16)
+#define TEXT_MAX KIB(8)
+#define VERSION_MAX 512
+
+/* "OpenJDK 64-Bit Server VM (17.0.15+6) for linux-amd64 JRE ...": gProfiler runs `java -version` in the process's
+ * container, nothing is run here. */
+static int java_version(const struct runtime_target *target, struct buf *out)
+{
+	const struct java_process p = java_process_of(target);
+	char text[VERSION_MAX];
+	uint64_t at = 0;
+	int r;
+
+	if (!p.layout || !p.layout->vm_info)
+		return -ENOTSUP;
+	r = java_read_word(&p.memory, p.layout->vm_info + p.bias, &at);
+	r = r ? r : java_text_read(&p, at, text, sizeof(text));
+	if (r == 0)
+		buf_adds(out, str_of(text));
+	return r ? r : out->error;
+}
+
+/* Path of libjvm.so, as the process sees it. */
+static int find_library(const struct runtime_target *target, struct buf *path)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX);
+	scoped(freep) char *root = proc_link_read(target->proc_dir, "root");
+	int r = io_read_file_at(target->proc_dir, "maps", &text);
+	struct maps_line line;
+	struct str rest;
+
+	if (r < 0)
+		return r;
+	rest = buf_str(&text);
+	while ((r = maps_next(&rest, &line)) != 0) {
+		if (r < 0 || !str_eq(str_base(line.path), STR("libjvm.so")))
+			continue;
+		buf_adds(path, process_info_inside(line.path, str_of(root)));
+		(void)buf_cstr(path);
+		return path->error;
+	}
+	return -ENODATA;
+}
+
+static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
+{
+	return io_pread_all(*(const int *)self, dst, size, offset);
+}
+
+static int library_id(const struct runtime_target *target, struct buf *out)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(TEXT_MAX);
+	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = find_library(target, &path);
+	scoped(closep) int fd = -1;
+	struct reader in = { .read = read_fd, .self = &fd };
+	struct stat st;
+	uint64_t size;
+
+	if (r < 0)
+		return r;
+	fd = target_open(root, path.ptr, &size);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	in.size = (uint64_t)st.st_size;
+	return target->ids ? elf_ids_get(target->ids, &st, &in, out) : elf_id(&in, out);
+}
+
+static void add_flags(const struct runtime_target *target, struct json_out *j)
+{
+	const struct java_process p = java_process_of(target);
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+	struct json_out flags = { .out = &text };
+	int r = p.layout ? java_flags_add(&p, str_of(java_collect_flags), &flags) : -ENOTSUP;
+
+	if (r < 0) {
+		buf_clear(&text);
+		process_info_add(j, STR("jvm_flags"), &text, r);
+		return;
+	}
+	json_out_key(j, STR("jvm_flags"));
+	json_out_raw(j, buf_str(&text));
+}
+
+static int exe_path(const struct runtime_target *target, struct buf *out)
+{
+	return process_info_exe(target->proc_dir, out);
+}
+
+static int arch(const struct runtime_target *target, struct buf *out)
+{
+	return process_info_arch(target->proc_dir, out);
+}
+
+static int add_member(const struct runtime_target *target, struct json_out *j, struct str key,
+		      int (*get)(const struct runtime_target *target, struct buf *out))
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	int r = get(target, &text);
+
+	if (r == -ENOMEM || r == -ESRCH)
+		return r;
+	process_info_add(j, key, &text, r);
+	return 0;
+}
+
+int java_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
+{
+	struct json_out j = { .out = json };
+	size_t before = json->len;
+	int r;
+
+	(void)binary;
+	json_out_begin(&j, '{');
+	r = add_member(target, &j, STR("java_version"), java_version);
+	r = r ? r : add_member(target, &j, STR("libjvm_elfid"), library_id);
+	if (r == 0)
+		add_flags(target, &j);
+	r = r ? r : add_member(target, &j, STR("exe"), exe_path);
+	r = r ? r : add_member(target, &j, STR("execfn"), process_info_execfn);
+	r = r ? r : add_member(target, &j, STR("arch"), arch);
+	json_out_end(&j, '}');
+	if (r == 0 && faccessat(target->proc_dir, "stat", F_OK, 0) < 0) /* it ended meanwhile */
+		r = -ESRCH;
+	if (r < 0) {
+		json->len = before;
+		return r;
+	}
+	return json->error;
+}
