@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Class files, as far as stacks are judged by them: which method a bytecode calls, and its line. Source: JVM
 specification 17, chapters 4 and 6."""
+import glob
+import os
 import struct
+import subprocess
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e", "java")
 
 # Bytes behind an opcode; switches and wide are found by hand.
 LENGTHS = [0] * 256
@@ -153,21 +158,64 @@ def split(text):
 LOOSE_CLASSES = ("java/lang/invoke/", "jdk/internal/reflect/")
 
 
+def judge_call(c, call, callee):
+    """One invoke of a class: may it call that?"""
+    owner, name, descriptor = split(callee)
+    if name == "<clinit>" or call[0] == 186 or owner.startswith(LOOSE_CLASSES) or call[1] in (
+            "java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"):
+        return "loose"
+    return "legal" if call[2:] == (name, descriptor) else "illegal"
+
+
+def judge_line(caller, line, callee, classes):
+    """The same by the line of the call, as profiles have it; 0: any line."""
+    owner, name, descriptor = split(caller)
+    c = classes.get(owner)
+    method = c.methods.get((name, descriptor)) if c else None
+    if not method or not split(callee)[2]:
+        return "unknown"
+    found = {judge_call(c, c.called(method, at), callee) for at in starts(method.code)
+             if c.called(method, at) and (not line or method.line(at) == line)}
+    if split(callee)[1] == "<clinit>":
+        return "loose"
+    return "legal" if "legal" in found else "loose" if "loose" in found else "illegal"
+
+
 def judge(caller, index, callee, classes):
     """Whether a bytecode of the caller may call the callee: "legal", "loose" (cannot be judged by the bytecode alone),
     "unknown" (no class file), or "illegal"."""
     owner, name, descriptor = split(caller)
-    callee_owner, callee_name, callee_descriptor = split(callee)
     c = classes.get(owner)
     method = c.methods.get((name, descriptor)) if c else None
     if not method:
         return "unknown"
-    if callee_name == "<clinit>":
+    if split(callee)[1] == "<clinit>":
         return "loose"
     call = c.called(method, index)
-    if not call:
-        return "illegal"
-    if call[0] == 186 or callee_owner.startswith(LOOSE_CLASSES) or call[1] in (
-            "java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"):
-        return "loose"
-    return "legal" if call[2:] == (callee_name, callee_descriptor) else "illegal"
+    return judge_call(c, call, callee) if call else "illegal"
+
+
+def homes():
+    """Feature release -> home of a JVM."""
+    found = {}
+    for home in sorted(glob.glob("/usr/lib/jvm/*")) + os.environ.get("HEARTH_JVMS", "").split(":"):
+        if not os.path.exists(f"{home}/release") or not os.path.exists(f"{home}/bin/java"):
+            continue
+        with open(f"{home}/release") as f:
+            line = next((line for line in f if line.startswith("JAVA_VERSION=")), "")
+        found.setdefault(int(line.split('"')[1].split(".")[0]), home)
+    return found
+
+
+def class_files(home, folder, names):
+    """Name -> class file, of those that are not generated; @folder: where the compiled SOURCES are."""
+    names = sorted(names)
+    out = subprocess.run([f"{home}/bin/java", "-cp", folder, "Classes"], input="".join(f"{n}\n" for n in names).encode(),
+                         capture_output=True, check=True).stdout
+    found, at = {}, 0
+    for name in names:
+        size = int.from_bytes(out[at:at + 4], "big")
+        if size:
+            found[name] = ClassFile(out[at + 4:at + 4 + size])
+        at += 4 + size
+    return found
