@@ -273,7 +273,8 @@ int java_flags_add(const struct java_process *p, struct str which, struct json_o
 
 	if (r < 0)
 		return r;
-	qsort(f.items, f.count, sizeof(f.items[0]), by_name);
+	if (f.count)
+		qsort(f.items, f.count, sizeof(f.items[0]), by_name);
 	json_out_begin(j, '[');
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		r = is_locked(&f, &f.items[i]) ? 0 : add_flag(&f, &f.items[i], j);
