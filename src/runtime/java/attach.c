@@ -278,7 +278,7 @@ static void attach_offsets(const struct attaching *a)
 	info->deopt_mh = l->nm_deopt_mh;
 	info->entry = l->nm_verified_entry;
 	info->method_const = l->method_const;
-	info->const_size = l->const_size;
+	info->const_size = l->const_header;
 	info->bcp_slot = 8; /* with a slot for the class: JDK 9 and later */
 }
 

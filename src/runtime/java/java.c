@@ -3,6 +3,7 @@
 #include <linux/types.h>
 
 #include "runtime/java/code.h"
+#include "runtime/java/info.h"
 #include "runtime/java/java_int.h"
 #include "runtime/java/names.h"
 #include "runtime/java/text.h"
@@ -45,4 +46,5 @@ const struct runtime runtime_java = {
 	.read_code = java_read_code,
 	.expand = java_expand,
 	.readable = java_readable,
+	.metadata = java_metadata,
 };
