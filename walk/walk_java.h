@@ -169,7 +169,13 @@ WALK_FN int walk_java_find_blob(struct walk *w, const struct abi_java *info, __u
 
 /* ---- return addresses ---- */
 
-enum walk_java_return { WALK_JAVA_NO_RETURN, WALK_JAVA_MAY_RETURN, WALK_JAVA_RETURNS };
+enum walk_java_return {
+	WALK_JAVA_NO_RETURN,
+	WALK_JAVA_MAY_RETURN, /* behind some call */
+	WALK_JAVA_FROM_BLOB,  /* behind a call of the blob at pc, but of a place behind pc: stubs jump into one another
+			       */
+	WALK_JAVA_RETURNS,    /* behind a call of the blob at pc, of the interpreter, or of the stub for native code */
+};
 
 /* The address that the call in front of @ret calls, where the instruction says so; 0: it does not. CALL_NONE: there is
  * no call. Source: Intel SDM volume 2: E8 rel32; 49 BA imm64, 41 FF D2: mov $imm64,%r10; call *%r10. */
@@ -188,8 +194,7 @@ WALK_FN __u64 walk_java_called(struct walk *w, __u64 ret)
 	return 0;
 }
 
-/** walk_java_returns - is j->word a return address? RETURNS: of a call of the blob at pc, of the interpreter's calls,
- * or of the stub that native code calls Java through; MAY_RETURN: it stands behind some call. */
+/** walk_java_returns - is j->word a return address? */
 WALK_FN enum walk_java_return walk_java_returns(struct walk *w)
 {
 	const struct walk_java *j = walk_java_state(w);
@@ -205,7 +210,9 @@ WALK_FN enum walk_java_return walk_java_returns(struct walk *w)
 	called = walk_java_called(w, pc);
 	if (called == WALK_JAVA_CALL_NONE)
 		return WALK_JAVA_NO_RETURN;
-	return called - j->begin < j->end - j->begin && called <= w->pc ? WALK_JAVA_RETURNS : WALK_JAVA_MAY_RETURN;
+	if (called - j->begin >= j->end - j->begin)
+		return WALK_JAVA_MAY_RETURN;
+	return called <= w->pc ? WALK_JAVA_RETURNS : WALK_JAVA_FROM_BLOB;
 }
 
 /* In BPF a function of its own, checked once: kernel 5.10 refuses a loop that begins right behind a call. */
@@ -660,6 +667,10 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 			return walk_java_fail(w);
 		return walk_java_move(w, info, pair.first, at + 24, j->word);
 	}
+	if (w->fp - w->sp < 4096 && !(w->fp & 7) && !walk_stack_pair(w, w->fp, &pair) &&
+	    !walk_java_in_interpreter(info, pair.second) &&
+	    walk_java_is_return(w, info, pair.second) >= WALK_JAVA_FROM_BLOB)
+		return walk_java_move(w, info, pair.second, w->fp + 16, pair.first); /* it keeps frame pointers */
 	if (size < 2 || size > WALK_JAVA_FRAME_MAX / 8)
 		return WALK_SWITCH;
 	at = w->sp + size * 8 - 16;
