@@ -72,6 +72,11 @@ WALK_FN int walk_java_in_interpreter(const struct abi_java *info, __u64 pc)
 	return pc - info->interpreter_low < info->interpreter_high - info->interpreter_low;
 }
 
+WALK_FN int walk_java_in_returns(const struct abi_java *info, __u64 pc)
+{
+	return pc - info->interpreter_low - info->returns_low < info->returns_high - info->returns_low;
+}
+
 /* ---- the blob ---- */
 
 /* A word of the header. Offsets come from the host, which is not trusted with memory. */
@@ -203,15 +208,14 @@ WALK_FN enum walk_java_return walk_java_returns(struct walk *w)
 
 	if (pc == info->call_stub_return)
 		return WALK_JAVA_RETURNS;
-	if (walk_java_in_interpreter(info, pc))
-		return pc - info->interpreter_low - info->returns_low < info->returns_high - info->returns_low
-			       ? WALK_JAVA_RETURNS
-			       : WALK_JAVA_NO_RETURN;
+	if (walk_java_in_returns(info, pc))
+		return WALK_JAVA_RETURNS;
 	called = walk_java_called(w, pc);
 	if (called == WALK_JAVA_CALL_NONE)
 		return WALK_JAVA_NO_RETURN;
-	if (called - j->begin >= j->end - j->begin)
-		return WALK_JAVA_MAY_RETURN;
+	if (called - j->begin >=
+	    j->end - j->begin) /* the interpreter calls its stubs, and nothing else that is seen here */
+		return walk_java_in_interpreter(info, pc) ? WALK_JAVA_NO_RETURN : WALK_JAVA_MAY_RETURN;
 	return called <= w->pc ? WALK_JAVA_RETURNS : WALK_JAVA_FROM_BLOB;
 }
 
@@ -558,8 +562,13 @@ WALK_FN enum walk_next walk_java_entry(struct walk *w, const struct abi_java *in
 		return WALK_SWITCH;
 	if (walk_java_push_method(w, info, method, 0))
 		return WALK_DONE;
-	if (in <= pop || in == push + 1)
+	if (in <= pop || in == push + 1) {
+		/* Those without a frame take the return address away at their end. */
+		if (filled == ~0ULL && w->leaf[WALK_JAVA_R13] == w->sp &&
+		    walk_java_is_code(info, w->leaf[WALK_JAVA_RAX]))
+			return walk_java_move(w, info, w->leaf[WALK_JAVA_RAX], w->sp, w->fp);
 		return walk_java_pop(w, info, 0);
+	}
 	if (in == push + 2)
 		return walk_java_pop(w, info, 1);
 	if (in <= push) {
@@ -668,7 +677,7 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 		return walk_java_move(w, info, pair.first, at + 24, j->word);
 	}
 	if (w->fp - w->sp < 4096 && !(w->fp & 7) && !walk_stack_pair(w, w->fp, &pair) &&
-	    !walk_java_in_interpreter(info, pair.second) &&
+	    !walk_java_in_returns(info, pair.second) &&
 	    walk_java_is_return(w, info, pair.second) >= WALK_JAVA_FROM_BLOB)
 		return walk_java_move(w, info, pair.second, w->fp + 16, pair.first); /* it keeps frame pointers */
 	if (size < 2 || size > WALK_JAVA_FRAME_MAX / 8)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording of what a walk of HotSpot's frames read (tests/walk/java_record.c), and the walk over it. Layout: struct
+ * abi_java; leaf[] of struct walk and whether pc is a return address (8 bytes each); then pieces of memory: address and
+ * size (8 bytes each), bytes, padding up to a multiple of 8. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "base/cur.h"
+#include "walk/walk_java.h"
+
+#define JAVA_IMAGE_PIECES 512
+#define JAVA_IMAGE_TURNS (ABI_FRAMES_MAX * (WALK_JAVA_SCAN_MAX / WALK_JAVA_SCAN + 1))
+
+struct java_piece {
+	uint64_t at, size;
+	const uint8_t *bytes;
+};
+
+struct java_image { /* borrows the recording */
+	struct abi_java info;
+	uint64_t leaf[WALK_REGS];
+	bool is_return;
+	struct java_piece pieces[JAVA_IMAGE_PIECES];
+	size_t count;
+};
+
+static inline int java_image_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	const struct java_image *m = self;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct java_piece *p = &m->pieces[i];
+
+		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
+			memcpy(dst, p->bytes + (at - p->at), size);
+			return 0;
+		}
+	}
+	return -EFAULT;
+}
+
+/* Libraries lie there, for all that a recording knows. */
+static inline int java_image_find_map(void *self, __u64 pc, struct abi_map *out)
+{
+	(void)self;
+	if (pc < 0x7f0000000000)
+		return -ENOENT;
+	*out = (struct abi_map){ .start = pc, .end = pc + 1, .kind = ABI_MAP_BARE };
+	return 0;
+}
+
+static inline void java_image_take(struct cur *in, struct java_image *m)
+{
+	const uint8_t *info = cur_bytes(in, sizeof(m->info));
+
+	if (info)
+		memcpy(&m->info, info, sizeof(m->info));
+	for (size_t i = 0; i < WALK_REGS; i++)
+		m->leaf[i] = cur_le64(in);
+	m->is_return = cur_le64(in) & 1;
+	while (m->count < JAVA_IMAGE_PIECES) {
+		struct java_piece *p = &m->pieces[m->count];
+
+		p->at = cur_le64(in);
+		p->size = cur_le64(in);
+		p->bytes = cur_bytes(in, p->size);
+		if (in->bad)
+			return;
+		m->count++;
+		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
+	}
+}
+
+/* The frames from pc up to the first native one, where w stands then with end FRAME_LIMIT. @w: with its world, zeros
+ * otherwise. */
+static inline void java_image_walk(struct walk *w, const struct abi_java *info, const uint64_t leaf[WALK_REGS],
+				   bool is_return)
+{
+	for (size_t i = 0; i < WALK_REGS; i++)
+		w->leaf[i] = leaf[i];
+	walk_native_start(w, is_return);
+	memcpy(w->info, info, sizeof(*info));
+	w->info_of = ABI_RUNTIME_JAVA;
+	w->range_count = 1;
+	w->ranges[0] = (struct abi_code_range){ info->low, info->high - info->low, ABI_RUNTIME_JAVA, 0 };
+	for (size_t turn = 0; walk_in_runtime(w); turn++) {
+		struct walk_before before = walk_before(w);
+
+		must(turn < JAVA_IMAGE_TURNS);
+		if (walk_stepped(w, &before, walk_java_step(w)) != WALK_MORE || w->passed)
+			return;
+	}
+}

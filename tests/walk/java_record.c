@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* java_record PID FOLDER: stops threads of a JVM while they run Java code, walks up to the native code that called it,
+ * and writes what the walk read: seeds for fuzz_walk_java, which walk_java_test walks, too. One for each kind of top
+ * frame and of what it takes to leave it: FOLDER/KIND-FRAMES. Prints a line for each stop: KIND, frames, how it ended.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "java_image.h"
+#include "proc/maps.h"
+#include "runtime/java/java_int.h"
+
+#define STOPS 4000
+#define KINDS_MAX 64
+
+struct recorder {
+	pid_t pid;
+	uint64_t bias;
+	char path[4096];
+	struct abi_java info;
+	struct buf out;
+	struct java_image seen; /* pieces that are in there: bytes are not used */
+};
+
+static _Noreturn void give_up(const char *what, int error)
+{
+	fprintf(stderr, "java_record: %s: %s\n", what, strerror(error < 0 ? -error : error));
+	exit(2);
+}
+
+static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
+{
+	return io_pread_all(*(int *)self, dst, size, offset);
+}
+
+static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	const struct recorder *r = self;
+	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)at, size };
+
+	return process_vm_readv(r->pid, &to, 1, &from, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+static void put(struct buf *out, const void *bytes, size_t size)
+{
+	static const uint8_t zeros[8];
+
+	buf_add(out, bytes, size);
+	buf_add(out, zeros, (8 - size % 8) % 8);
+}
+
+static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	struct recorder *r = self;
+	uint64_t head[2] = { at, size };
+
+	if (read_process(r, dst, size, at) < 0)
+		return -EFAULT;
+	for (size_t i = 0; i < r->seen.count; i++)
+		if (r->seen.pieces[i].at == at && r->seen.pieces[i].size == size)
+			return 0;
+	if (r->seen.count < JAVA_IMAGE_PIECES)
+		r->seen.pieces[r->seen.count++] = (struct java_piece){ .at = at, .size = size };
+	put(&r->out, head, sizeof(head));
+	put(&r->out, dst, size);
+	return 0;
+}
+
+static void find_library(struct recorder *r)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(16));
+	struct maps_line line;
+	struct str rest;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", r->pid);
+	if (io_read_file(name, &text) < 0)
+		give_up(name, ENOENT);
+	rest = buf_str(&text);
+	while (maps_next(&rest, &line) > 0) {
+		if (!str_eq(str_base(line.path), STR("libjvm.so")))
+			continue;
+		r->bias = line.start - line.offset;
+		snprintf(r->path, sizeof(r->path), "/proc/%d/root" STR_FMT, r->pid, STR_ARG(line.path));
+		return;
+	}
+	give_up("libjvm.so", ENOENT);
+}
+
+static void attach(struct recorder *r)
+{
+	scoped(elf_release) struct elf elf = { 0 };
+	scoped(closep) int fd = open(r->path, O_RDONLY | O_CLOEXEC);
+	struct reader in = { .read = read_fd, .self = &fd, .size = fd < 0 ? 0 : (uint64_t)lseek(fd, 0, SEEK_END) };
+	struct runtime_file file = { .elf = &elf };
+	struct runtime_binary *binary = NULL;
+	struct runtime_target target = { .read = read_process, .self = r, .bias = r->bias };
+	uint8_t info[RUNTIME_INFO_MAX];
+	void *learnt = NULL;
+	int result = elf_parse(&in, &elf);
+
+	if (result < 0 || java_probe(&file, &binary) != 1)
+		give_up("probe", EBADMSG);
+	result = java_learn_file(binary, &target, &learnt);
+	target.of_file = learnt;
+	if (result == 0)
+		result = java_attach(binary, &target, info);
+	if (result != sizeof(r->info))
+		give_up("attach", result);
+	memcpy(&r->info, info, sizeof(r->info));
+	java_unlearn(learnt);
+	java_release(binary);
+}
+
+/* What the walk met, as a name. */
+static void describe(const struct walk *w, const struct abi_java *info, char name[64])
+{
+	const struct abi_frame *top = &w->frames[0];
+	bool in_entry = walk_java_in_interpreter(info, w->leaf[WALK_REG_PC]) &&
+			(uint32_t)(w->leaf[WALK_REG_PC] - info->interpreter_low) - info->entries_low <
+				info->entries_high - info->entries_low;
+	const char *kind = in_entry                                               ? "entry"
+			   : walk_java_in_interpreter(info, w->leaf[WALK_REG_PC]) ? "interpreted"
+			   : top->flags & ABI_FRAME_COMPILED                      ? "compiled"
+										  : "stub";
+	uint64_t moved = w->count > 1 ? (uint64_t)(w->frames[1].flags & ABI_FRAME_GUESSED) : 0;
+
+	snprintf(name, 64, "%s%s-%s", kind, moved ? "-guessed" : "", w->end == ABI_END_FRAME_LIMIT ? "whole" : "cut");
+}
+
+static void record(struct recorder *r, const struct user_regs_struct *u, const char *folder)
+{
+	const uint64_t regs[WALK_REGS] = { u->rax, u->rdx, u->rcx, u->rbx, u->rsi, u->rdi, u->rbp, u->rsp, u->r8,
+					   u->r9,  u->r10, u->r11, u->r12, u->r13, u->r14, u->r15, u->rip };
+	static char kinds[KINDS_MAX][64];
+	struct walk_world world = { .read = recorded_read, .find_map = java_image_find_map, .self = r };
+	struct walk *w = calloc(1, sizeof(*w));
+	uint64_t no_return = 0;
+	char name[64], path[4096];
+	int fd;
+
+	must(w);
+	buf_clear(&r->out);
+	r->seen.count = 0;
+	put(&r->out, &r->info, sizeof(r->info));
+	put(&r->out, regs, sizeof(regs));
+	put(&r->out, &no_return, sizeof(no_return));
+	w->world = &world;
+	java_image_walk(w, &r->info, regs, false);
+	describe(w, &r->info, name);
+	printf("%s %u end %u pc %#" PRIx64 "\n", name, w->count, w->end, (uint64_t)w->pc);
+	for (size_t i = 0; i < KINDS_MAX; i++) {
+		if (!strcmp(kinds[i], name))
+			break;
+		if (kinds[i][0])
+			continue;
+		memcpy(kinds[i], name, sizeof(name));
+		snprintf(path, sizeof(path), "%s/%s-%u", folder, name, w->count);
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		if (fd < 0 || io_write_all(fd, r->out.ptr, r->out.len) < 0)
+			give_up(path, errno);
+		close(fd);
+		break;
+	}
+	free(w);
+}
+
+static void stop(struct recorder *r, pid_t tid, const char *folder)
+{
+	struct user_regs_struct regs;
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+		return;
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && waitpid(tid, &status, __WALL) == tid &&
+	    WIFSTOPPED(status) && ptrace(PTRACE_GETREGS, tid, NULL, &regs) == 0 &&
+	    walk_java_is_code(&r->info, regs.rip))
+		record(r, &regs, folder);
+	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	char name[64];
+
+	if (argc != 3 || !r) {
+		fprintf(stderr, "usage: java_record PID FOLDER\n");
+		return 2;
+	}
+	r->pid = (pid_t)strtol(argv[1], NULL, 10);
+	r->out = (struct buf)BUF_INIT(MIB(1));
+	find_library(r);
+	attach(r);
+	snprintf(name, sizeof(name), "/proc/%d/task", r->pid);
+	for (int i = 0; i < STOPS; i++) {
+		DIR *tasks = opendir(name);
+		struct dirent *entry;
+
+		if (!tasks)
+			break;
+		while ((entry = readdir(tasks)))
+			if (entry->d_name[0] != '.')
+				stop(r, (pid_t)strtol(entry->d_name, NULL, 10), argv[2]);
+		closedir(tasks);
+		usleep(1000 + (useconds_t)(i * 37 % 3000));
+	}
+	buf_release(&r->out);
+	free(r);
+	return 0;
+}
