@@ -239,9 +239,9 @@ def window_facts(comments):
 
 class Profile:
     """samples: names, modules and places (file, executing line, first line) are root first; labels hold the last value of
-    each key."""
+    each key. @system_names: functions by the names that their runtime or linker has."""
 
-    def __init__(self, file):
+    def __init__(self, file, system_names=False):
         with open(file, "rb") as f:
             data = f.read()
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
@@ -261,7 +261,7 @@ class Profile:
             self.types.append((self.strings[pair.get(1, 0)], self.strings[pair.get(2, 0)]))
         self.mappings = {m.get(1): self.strings[m.get(5, 0)] for m in (dict(fields(v)) for v in raw.get(3, []))}
         self.build_ids = {m.get(1): self.strings[m.get(6, 0)] for m in (dict(fields(v)) for v in raw.get(3, []))}
-        functions = {f.get(1): (self.strings[f.get(2, 0)], self.strings[f.get(4, 0)], signed(f.get(5, 0)))
+        functions = {f.get(1): (self.strings[(system_names and f.get(3, 0)) or f.get(2, 0)], self.strings[f.get(4, 0)], signed(f.get(5, 0)))
                      for f in (dict(fields(v)) for v in raw.get(5, []))}
         self.locations = {}
         for value in raw.get(4, []):

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Java: stacks of live JVMs, to their root, with names, judged by bytecode.
+
+JVMs are those of /usr/lib/jvm and of HEARTH_JVMS (homes, separated by colons). --quick: the newest one, two loads.
+"""
+import glob
+
+from java_oracle import *
+from support import *
+
+HZ = 997
+SECONDS = 4 if QUICK else 12
+WARM = 4
+# Stacks that reach a root; what lacks is mostly deoptimisation while it builds frames anew, and the first ticks of a process: in a few
+# seconds they are more.
+WHOLE, WHOLE_INTERPRETED = (0.97, 0.99) if QUICK else (0.985, 0.995)
+LOADS = {
+    "default": [],
+    "interpreted": ["-Xint"],
+    "C1": ["-XX:TieredStopAtLevel=1"],
+    "ZGC": ["-XX:+UseZGC"],
+    "Parallel": ["-XX:+UseParallelGC", "-Xmx48m"],
+}
+tap = Tap("java")
+need(tap)
+only = [a for a in sys.argv[1:] if not a.startswith("-")]
+
+
+def compiled():
+    """Folder with the programs; None: there is no compiler."""
+    compiler = next(iter(sorted(glob.glob("/usr/lib/jvm/*/bin/javac"))), None)
+    if not compiler:
+        return None
+    folder = path("classes")
+    done = run(compiler, "--release", "11", "-g", "-d", folder, *glob.glob(f"{SOURCES}/*.java"))
+    return folder if done.returncode == 0 else None
+
+
+def check_oracle(chains, classes):
+    """Stacks with a frame taken out of their middle must be found wrong, mostly: a method that may call its callee's callee is rare."""
+    judged = found = 0
+    for frames in chains:
+        java = [f for f in frames if f[0]]
+        if len(java) < 4 or any("(" not in f[1] for f in java):
+            continue
+        tally = Tally()
+        at = len(java) // 2
+        broken = java[:at] + java[at + 1:]
+        outer, inner = broken[at - 1], broken[at]
+        if judge_line(outer[1], outer[2], inner[1], classes) in ("unknown", "loose"):
+            continue
+        judged += 1
+        found += judge_chain(broken, classes, tally, 1)
+    tap.ok(judged > 20 and found >= 0.8 * judged, "stacks that lack a frame are found wrong", f"{found} of {judged}")
+
+
+def check(version, home, load, options):
+    file, command = path("java.pb.gz"), [f"{home}/bin/java", *options, "-cp", folder, "Load", 600000]
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    # Another JVM first: until hearth has the tables of a file of 20 MB, native frames of it are cut. How long that takes is measured elsewhere.
+    for seconds in (WARM, SECONDS):
+        process = start(*command)
+        time.sleep(seconds)
+        process.kill()
+        process.wait()
+    recorder.send_signal(signal.SIGINT)
+    said = recorder.communicate(timeout=90)[1]
+    if not tap.ok(recorder.returncode == 0, f"{version} {load}: hearth record ends well", f"exit {recorder.returncode} {said[-300:].strip()}"):
+        return None
+    profile = Profile(file, system_names=True)
+    tally, chains, classes = judge_samples(profile.of(process), home, folder)
+    name = f"{version} {load}"
+    tap.ok(tally.early <= HZ, f"{name}: met soon", f"{tally.early} ticks before")
+    wanted = WHOLE_INTERPRETED if load == "interpreted" else WHOLE
+    fine = tap.ok(tally.java > 10 * SECONDS and tally.whole_share >= wanted, f"{name}: stacks reach their root", tally.figures())
+    fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{name}: no illegal pair that is not marked", tally.wrong)
+    fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
+    fine &= tap.ok(tally.guessed <= max(3, 0.03 * tally.java), f"{name}: few guesses", tally.guessed)
+    if not fine or tally.illegal:
+        for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
+            tap.note(f"    {count} times {what}")
+    return chains, classes
+
+
+folder, found = compiled(), homes()
+if not folder or not found:
+    tap.skip("everything", "no JDK")
+    tap.finish()
+versions = some_of(sorted(found)) if not QUICK else [max(found)]
+last = None
+for version in versions:
+    for load, options in LOADS.items():
+        if (only and load not in only and str(version) not in only) or (QUICK and load not in ("default", "interpreted")):
+            continue
+        last = check(version, found[version], load, options)
+if last:
+    check_oracle(*last)
+tap.finish()
