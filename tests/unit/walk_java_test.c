@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of HotSpot's frames: over recordings of real JVMs (tests/walk/java_record.c), with memory that goes missing
+ * or lies, and the rules for the top frame, instruction by instruction. */
+#include "support.h"
+
+#include <linux/types.h>
+
+#include "base/io.h"
+#include "tests/walk/java_image.h"
+
+#define FOLDER "tests/corpus/walk_java"
+
+struct recorded {
+	struct buf bytes;
+	struct java_image image;
+	struct walk walk;
+	struct walk_world world;
+	size_t reads, fails_at; /* the read with that number fails; 0: none does */
+	int map_says;           /* what each byte of a segment map is; -1: as recorded */
+};
+
+static int counted_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	struct recorded *r = self;
+
+	if (++r->reads == r->fails_at)
+		return -EFAULT;
+	if (size == 1 && r->map_says >= 0) {
+		*(uint8_t *)dst = (uint8_t)r->map_says;
+		return 0;
+	}
+	return java_image_read(&r->image, dst, size, at);
+}
+
+static struct recorded *take(const char *name)
+{
+	struct recorded *r = calloc(1, sizeof(*r));
+	char path[512];
+	struct cur in;
+
+	must(r);
+	r->bytes = (struct buf)BUF_INIT(MIB(1));
+	r->map_says = -1;
+	snprintf(path, sizeof(path), "%s/" FOLDER "/%s",
+		 getenv("HEARTH_SOURCE_ROOT") ? getenv("HEARTH_SOURCE_ROOT") : ".", name);
+	assert_int_equal(io_read_file(path, &r->bytes), 0);
+	in = cur_of(r->bytes.ptr, r->bytes.len);
+	java_image_take(&in, &r->image);
+	r->image.info.met = 0;
+	r->world = (struct walk_world){ .read = counted_read, .find_map = java_image_find_map, .self = r };
+	return r;
+}
+
+static void walk(struct recorded *r)
+{
+	memset(&r->walk, 0, sizeof(r->walk));
+	r->walk.world = &r->world;
+	r->reads = 0;
+	java_image_walk(&r->walk, &r->image.info, r->image.leaf, r->image.is_return);
+}
+
+static void drop(struct recorded *r)
+{
+	buf_release(&r->bytes);
+	free(r);
+}
+
+static const struct recording {
+	const char *name;
+	uint32_t frames, guessed; /* guessed: how many are marked */
+	uint8_t top;              /* flags of the first one */
+} recordings[] = {
+	{ "17-compiled-whole-4", 4, 0, ABI_FRAME_COMPILED },
+	{ "17-entry-whole-5", 5, 0, 0 },
+	{ "17-interpreted-whole-6", 6, 0, 0 },
+	{ "17-stub-whole-7", 7, 0, ABI_FRAME_INTERNAL },
+	{ "17c1-compiled-whole-14", 14, 0, ABI_FRAME_COMPILED },
+	{ "17c1-stub-guessed-whole-22", 22, 1, ABI_FRAME_INTERNAL },
+	{ "17int-entry-whole-5", 5, 0, 0 },
+	{ "17int-stub-whole-5", 5, 0, ABI_FRAME_INTERNAL },
+	{ "25-compiled-whole-13", 13, 0, ABI_FRAME_COMPILED },
+	{ "25-entry-whole-18", 18, 0, 0 },
+	{ "25-stub-whole-8", 8, 0, ABI_FRAME_INTERNAL },
+	{ "25int-interpreted-whole-12", 12, 0, 0 },
+};
+
+/* Up to the native code that called Java. */
+static void recordings_are_walked(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(recordings); i++) {
+		const struct recording *want = &recordings[i];
+		struct recorded *r = take(want->name);
+		uint32_t guessed = 0;
+
+		print_message("  %s\n", want->name);
+		walk(r);
+		for (uint32_t k = 0; k < r->walk.count; k++)
+			guessed += (r->walk.frames[k].flags & ABI_FRAME_GUESSED) != 0;
+		assert_int_equal(r->walk.end, ABI_END_FRAME_LIMIT);
+		assert_false(walk_java_is_code(&r->image.info, r->walk.pc));
+		assert_int_equal(r->walk.count, want->frames);
+		assert_int_equal(guessed, want->guessed);
+		assert_int_equal(r->walk.frames[0].flags, want->top);
+		/* the last one is the stub that native code calls Java through */
+		assert_true(r->walk.frames[want->frames - 1].flags & ABI_FRAME_INTERNAL);
+		drop(r);
+	}
+}
+
+/* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. */
+static void reads_fail(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(recordings); i++) {
+		struct recorded *r = take(recordings[i].name);
+
+		walk(r);
+		for (size_t n = 1, all = r->reads; n <= all; n++) {
+			r->fails_at = n;
+			walk(r);
+			assert_true(r->walk.count <= recordings[i].frames + 1);
+			assert_true(r->walk.end == ABI_END_FRAME_LIMIT || r->walk.end == ABI_END_UNSUPPORTED ||
+				    r->walk.end == ABI_END_READ_FAILED || r->walk.end == ABI_END_NO_PROGRESS);
+		}
+		drop(r);
+	}
+}
+
+static void maps_of_segments_lie(void **state)
+{
+	static const int says[] = { 0, 1, 0xfe, 0xff };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(says); i++) {
+		struct recorded *r = take("17-compiled-whole-4");
+
+		r->map_says = says[i];
+		walk(r);
+		assert_int_equal(r->walk.count, 0); /* no code there: the native rules' turn */
+		assert_true(r->walk.passed);
+		assert_true(r->reads < 100);
+		drop(r);
+	}
+}
+
+/* Offsets that no JVM has: nothing is read outside of the header. */
+static void offsets_lie(void **state)
+{
+	struct recorded *r = take("25-compiled-whole-13");
+
+	(void)state;
+	r->image.info.frame_size = 0xfffe;
+	r->image.info.compile_id = 0xffff;
+	r->image.info.orig_pc = 0xfff8;
+	r->image.info.entry = 0xffff;
+	walk(r);
+	assert_true(r->walk.count <= 1);
+	drop(r);
+}
+
+static void full_records_end(void **state)
+{
+	struct recorded *r = take("17-compiled-whole-4");
+
+	(void)state;
+	memset(&r->walk, 0, sizeof(r->walk));
+	r->walk.world = &r->world;
+	r->walk.count = ABI_FRAMES_MAX - 1;
+	java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+	assert_int_equal(r->walk.count, ABI_FRAMES_MAX);
+	assert_int_equal(r->walk.end, ABI_END_FRAME_LIMIT);
+	drop(r);
+}
+
+/* ---- the top frame ---- */
+
+static size_t hex(const char *text, uint8_t *out)
+{
+	size_t count = 0;
+
+	for (; text[0] && text[1]; text += text[2] == ' ' ? 3 : 2) {
+		const char digits[3] = { text[0], text[1], 0 };
+
+		out[count++] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return count;
+}
+
+static void epilogues(void **state)
+{
+	static const struct {
+		const char *what, *code;
+		enum walk_java_top want;
+	} cases[] = {
+		{ "ret", "c3", WALK_JAVA_RETURN },
+		{ "pop rbp; ret", "5d c3", WALK_JAVA_SAVED },
+		{ "pop rbp; cmp rsp,[r15+n]; ja", "5d 49 3b a7 48 03 00 00 0f 87 12 34 00 00 c3", WALK_JAVA_SAVED },
+		{ "cmp rsp,[r15+n]", "49 3b 67 28 0f 87 12 34 00 00 c3", WALK_JAVA_RETURN },
+		{ "ja; ret", "0f 87 12 34 00 00 c3", WALK_JAVA_RETURN },
+		{ "11: mov r10,[r15+n]; test; ret", "4d 8b 97 08 01 00 00 41 85 02 c3", WALK_JAVA_RETURN },
+		{ "11: test; ret", "41 85 02 c3", WALK_JAVA_RETURN },
+		{ "a loop's poll", "4d 8b 97 48 03 00 00 41 85 02 75 10", WALK_JAVA_WHOLE },
+		{ "cmp [r15+n],0; jne; ret", "49 83 7f 08 00 0f 85 12 34 00 00 c3", WALK_JAVA_RETURN },
+		{ "the same, no ret", "49 83 7f 08 00 0f 85 12 34 00 00 90", WALK_JAVA_WHOLE },
+		{ "mov [r15+n],r10; jmp", "4d 89 97 58 03 00 00 e9 12 34 00 00", WALK_JAVA_RETURN },
+		{ "lea r10,[rip+n]; mov", "4c 8d 15 12 34 00 00 4d 89 97 58 03 00 00 e9", WALK_JAVA_RETURN },
+		{ "pop rbp in the middle", "5d 48 89 c3", WALK_JAVA_WHOLE },
+		{ "add", "48 83 c4 20 5d c3", WALK_JAVA_WHOLE },
+	};
+	struct walk *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	must(w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].what);
+		memset(w->scratch, 0x90, sizeof(w->scratch));
+		hex(cases[i].code, (uint8_t *)(w->scratch + WALK_JAVA_CODE) + WALK_JAVA_BEHIND);
+		assert_int_equal(walk_java_epilogue(w), cases[i].want);
+	}
+	free(w);
+}
+
+static void prologues(void **state)
+{
+	static const struct {
+		const char *what, *before, *next;
+		enum walk_java_top want;
+	} cases[] = {
+		{ "bang", "89 84 24 00 c0 fe ff", "55", WALK_JAVA_RETURN },
+		{ "push rbp", "89 84 24 00 c0 fe ff 55", "48 83 ec 20", WALK_JAVA_SAVED },
+		{ "push rbp; mov rbp,rsp", "89 84 24 00 c0 fe ff 55 48 8b ec", "48 83 ec 20", WALK_JAVA_SAVED },
+		{ "push rbp; sub", "89 84 24 00 c0 fe ff 55 48 83 ec 20", "41 81 7f 20", WALK_JAVA_WHOLE },
+		{ "sub n", "48 81 ec 88 01 00 00", "48 89 ac 24 80 01 00 00", WALK_JAVA_ROOM },
+		{ "sub n; mov", "48 81 ec 18 00 00 00 48 89 6c 24 10", "90", WALK_JAVA_WHOLE },
+		{ "and a barrier", "48 83 ec 18 48 89 6c 24 10 41 81 7f 20 01 00 00 00", "0f 85 00 00 00 00",
+		  WALK_JAVA_WHOLE },
+	};
+	struct walk *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	must(w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint8_t before[WALK_JAVA_BEHIND];
+		uint8_t *code = (uint8_t *)(w->scratch + WALK_JAVA_CODE);
+		size_t count = hex(cases[i].before, before);
+
+		print_message("  %s\n", cases[i].what);
+		/* in front of the entry: what looks like a prologue, and is not this method's */
+		memset(code, 0x90, WALK_JAVA_BEHIND);
+		hex("48 81 ec 88 01 00 00", code + WALK_JAVA_BEHIND - count - 7);
+		memcpy(code + WALK_JAVA_BEHIND - count, before, count);
+		memset(code + WALK_JAVA_BEHIND, 0x90, WALK_JAVA_AHEAD);
+		hex(cases[i].next, code + WALK_JAVA_BEHIND);
+		assert_int_equal(walk_java_prologue(w, count), cases[i].want);
+	}
+	free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(recordings_are_walked),
+		cmocka_unit_test(reads_fail),
+		cmocka_unit_test(maps_of_segments_lie),
+		cmocka_unit_test(offsets_lie),
+		cmocka_unit_test(full_records_end),
+		cmocka_unit_test(epilogues),
+		cmocka_unit_test(prologues),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
