@@ -28,6 +28,7 @@ enum walk_java_kind { WALK_JAVA_METHOD, WALK_JAVA_ADAPTER, WALK_JAVA_STUB };
 struct walk_java { /* of the blob at pc */
 	__u64 blob, begin, end;
 	__u64 word; /* may be a return address: walk_java_returns() says */
+	__u64 near; /* below this, what a stub has on its stack is not its own */
 	__u64 scan; /* sp from where on a stub's stack is being searched; 0: it is not */
 	__u32 scanned;
 	__s32 frame_size; /* words */
@@ -616,16 +617,32 @@ WALK_FN enum walk_next walk_java_call_stub(struct walk *w)
 	return WALK_MORE;
 }
 
-/* A stub that native code has called, as it does with those that flush caches or read fields. Return: 1: w is there. */
-WALK_FN int walk_java_from_native(struct walk *w, __u64 pc)
+/* A stub that native code has called, as it does with those that flush caches or read fields: the return address is at
+ * sp, or behind the frame pointer that the stub has pushed. Return: 1: w is there. */
+WALK_FN int walk_java_from_native(struct walk *w, const struct abi_java *info, __u64 pc)
 {
-	if (pc < WALK_USER_MIN || pc > WALK_USER_MAX || walk_code_before(w, pc) != WALK_CODE_CALL)
+	struct walk_java *j = walk_java_state(w);
+	__u64 sp = w->sp + 8, fp = w->fp;
+	struct walk_pair pair;
+
+	j->word = pc;
+	if (walk_java_is_code(info, pc) || walk_java_candidate(w) == WALK_JAVA_NO_RETURN) {
+		if (fp - w->sp > 64 || (fp & 7) || walk_stack_pair(w, fp, &pair) ||
+		    walk_java_is_code(info, pair.second))
+			return 0;
+		j->word = pc = pair.second;
+		if (walk_java_candidate(w) == WALK_JAVA_NO_RETURN)
+			return 0;
+		sp = fp + 16;
+		fp = pair.first;
+	}
+	if (pc < WALK_USER_MIN || pc > WALK_USER_MAX)
 		return 0;
 	if (walk_find_map(w, pc - 1)) {
 		w->map.start = w->map.end = 0;
 		return 0;
 	}
-	walk_move_in_line(w, pc, w->sp + 8, w->fp);
+	walk_move_in_line(w, pc, sp, fp);
 	return 1;
 }
 
@@ -657,14 +674,15 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 	struct walk_java *j = walk_java_state(w);
 	int is_top = w->is_leaf && !w->is_return;
 	struct walk_pair pair;
-	__u64 at, size = (__u64)j->frame_size;
+	__u64 at, word, size = (__u64)j->frame_size;
 
 	if (walk_stack_pair(w, w->sp, &pair))
 		return walk_java_fail(w);
-	if (is_top && !walk_java_is_code(info, pair.first) && walk_java_from_native(w, pair.first))
+	word = pair.first;
+	if (is_top && walk_java_from_native(w, info, word))
 		return WALK_MORE;
 	if (j->kind == WALK_JAVA_ADAPTER)
-		return walk_java_adapter(w, info, pair.first);
+		return walk_java_adapter(w, info, word);
 	/* What runs when compiled code is entered that may be stale: a word of -1 lies below the return address. */
 	if (w->fp - w->sp < 4096 && !(w->fp & 7) && !walk_stack_pair(w, w->fp + 8, &pair) && pair.first == ~0ULL &&
 	    walk_java_is_code(info, pair.second)) {
@@ -685,13 +703,15 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 	at = w->sp + size * 8 - 16;
 	if (walk_stack_pair(w, at, &pair))
 		return walk_java_fail(w);
-	if (!walk_java_is_return(w, info, pair.second))
+	/* In the middle of a call it is whole. What deoptimises returns to a handler, which no call stands in front of.
+	 */
+	if (is_top ? !walk_java_is_return(w, info, pair.second) : !walk_java_is_code(info, pair.second))
 		return WALK_SWITCH;
 	return walk_java_move(w, info, pair.second, at + 16, pair.first);
 }
 
 /* The next words of a stub's stack: the first that is a return address is believed. When no call says that it called
- * this stub, the frames from there on are marked. */
+ * this stub, the frame there is marked; but what lies on top is the return address of who jumped here. */
 WALK_FN enum walk_next walk_java_scan(struct walk *w, const struct abi_java *info)
 {
 	struct walk_java *j = walk_java_state(w);
@@ -714,7 +734,7 @@ WALK_FN enum walk_next walk_java_scan(struct walk *w, const struct abi_java *inf
 		if (fp == at - 8 && walk_stack_word(w, fp, &fp)) /* it keeps frame pointers, too */
 			return WALK_DONE;
 		walk_move_in_line(w, word, at + 8, fp);
-		w->guessed = is_return != WALK_JAVA_RETURNS;
+		w->guessed = is_return != WALK_JAVA_RETURNS && at >= j->near;
 		return WALK_MORE;
 	}
 	j->scanned += WALK_JAVA_SCAN;
@@ -736,6 +756,7 @@ WALK_FN enum walk_next walk_java_stub(struct walk *w, const struct abi_java *inf
 		if (next != WALK_SWITCH)
 			return next;
 		j->scanned = 0;
+		j->near = w->sp + (w->is_leaf && !w->is_return ? 8 : 16);
 	}
 	j->scan = 0;
 	return walk_java_scan(w, info);
