@@ -8,7 +8,6 @@
 
 /* Profilers of gProfiler that hearth has no runtime for yet. Their rows leave as runtimes come (runtime/registry.h). */
 #define AGENT_LATER(X)                                                                              \
-	X(java, "Java", "ap, disabled", "ap disabled none", true)                                   \
 	X(nodejs, "NodeJS", "attach-maps, perf, disabled", "attach-maps perf disabled none", false) \
 	X(dotnet, "dotnet", "dotnet-trace, disabled", "dotnet-trace disabled none", false)
 

@@ -68,6 +68,11 @@ static bool has_kind(const struct model *m, uint32_t location, bool (*test)(enum
 	return false;
 }
 
+static bool is_python(enum model_kind kind)
+{
+	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
+}
+
 /* Most profiles have no Python: then there is nothing to tell apart. */
 static int find_python(struct stack_text *t)
 {

@@ -362,6 +362,8 @@ static void forms(void **state)
 		{ "-o x --perf-mode none --python-mode disabled --ruby-mode none --php-mode disabled "
 		  "--perl-mode disabled",
 		  EXIT_FAILED },
+		{ "-o x --no-perf --no-python --no-java --no-perl", EXIT_FAILED },
+		{ "-o x --perf-mode none --python-mode disabled --java-mode none --perl-mode disabled", EXIT_FAILED },
 		{ "-o x --file-path y", EXIT_USAGE },
 	};
 
@@ -385,6 +387,9 @@ static void fargate(void **state)
 			 EXIT_FAILED); /* nobody samples the system there */
 	unsetenv("AWS_EXECUTION_ENV");
 	assert_int_equal(check("-o x --no-python --no-ruby --no-php --no-perl"), EXIT_DONE);
+	assert_int_equal(check("-o x --no-python --no-java --no-perl"), EXIT_FAILED); /* nobody samples the system there */
+	unsetenv("AWS_EXECUTION_ENV");
+	assert_int_equal(check("-o x --no-python --no-java --no-perl"), EXIT_DONE);
 }
 
 /* gProfiler's README and gprofiler/main.py: what it takes, and what it refuses with exit 2. */
@@ -422,7 +427,7 @@ static void what_goes_together(void **state)
 		{ "-o x --java-async-profiler-safemode 64", EXIT_USAGE, "63" },
 		{ "-o x --mode none", EXIT_FAILED, "all profilers are disabled" },
 		{ "-o x --mode allocation", EXIT_FAILED, "Java" },
-		{ "-o x --java-mode ap", EXIT_FAILED, "Java" },
+		{ "-o x --java-mode ap", EXIT_DONE, "" },
 		{ "-u --token t --service-name s", EXIT_FAILED, "--output-dir" },
 		{ "-o x --perf-event nonsense", EXIT_USAGE, "--perf-event" },
 		{ "-o x --perf-event context-switches --perf-event-period 5", EXIT_DONE, "" },
