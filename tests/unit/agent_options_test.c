@@ -388,6 +388,8 @@ static void fargate(void **state)
 	unsetenv("AWS_EXECUTION_ENV");
 	assert_int_equal(check("-o x --no-python --no-ruby --no-php --no-perl"), EXIT_DONE);
 	assert_int_equal(check("-o x --no-python --no-java --no-perl"), EXIT_FAILED); /* nobody samples the system there */
+	assert_int_equal(check("-o x --no-python --no-java --no-perl"),
+			 EXIT_FAILED); /* nobody samples the system there */
 	unsetenv("AWS_EXECUTION_ENV");
 	assert_int_equal(check("-o x --no-python --no-java --no-perl"), EXIT_DONE);
 }
