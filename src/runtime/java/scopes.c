@@ -91,9 +91,11 @@ static int add_position(struct java_scopes *s, uint32_t pc, uint32_t scope)
 		return 0;
 	}
 	r = array_grow(&s->positions, &s->position_cap, s->position_count, JAVA_PCS_MAX);
-	if (r == 0)
-		s->positions[s->position_count++] = (struct java_position){ pc, scope };
-	return r;
+	if (r < 0)
+		return r;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): array_grow() has made room */
+	s->positions[s->position_count++] = (struct java_position){ pc, scope };
+	return 0;
 }
 
 /* One record. The first and the last are sentinels: in front of all code, and behind it. */
