@@ -104,6 +104,7 @@ enum abi_runtime {
 	ABI_RUNTIME_RUBY,
 	ABI_RUNTIME_PHP,
 	ABI_RUNTIME_JAVA,
+	ABI_RUNTIME_NODEJS,
 	ABI_RUNTIME_PERL,
 	ABI_RUNTIME_COUNT = 16, /* as many as there may ever be: tests use the last ones */
 };

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the walker of V8's frames (walk/walk_nodejs.h) must know of one process of Node.js. Offsets are bytes: from the
+ * frame pointer, or from the first byte of an object, whose pointers have ABI_NODEJS_TAG set.
+ *
+ * Sources: the metadata that V8 exports for debuggers (symbols v8dbg_*, tools/gen-postmortem-metadata.py), V8's
+ * src/execution/frame-constants.h; src/runtime/nodejs/versions/ has what these lack. */
+#pragma once
+
+#define ABI_NODEJS_TAG 1 /* kHeapObjectTag: lowest bit of a pointer to an object; a small integer has 0 there */
+#define ABI_NODEJS_BUILTINS 5
+#define ABI_NODEJS_NOWHERE 0xffffffffU /* abi_frame.extra: the place in the bytecode is not known */
+#define ABI_NODEJS_SFI_BYTES 64        /* read at a SharedFunctionInfo */
+#define ABI_NODEJS_TYPES_MAX 64        /* frame types are smaller */
+
+/* Keys of frames that no function stands for; objects lie higher. Their cookie is ABI_NODEJS_PLAIN. */
+enum abi_nodejs_plain {
+	ABI_NODEJS_WASM = 1,
+	ABI_NODEJS_REGEXP = 2,
+};
+#define ABI_NODEJS_PLAIN 1
+#define ABI_NODEJS_PLAIN_MAX 16
+
+struct abi_nodejs_builtins { /* V8's built-in code: the same bytes wherever it is mapped */
+	__u64 low, size;
+};
+
+/* Value of the map `nodejses`; its key is the pid. Valid only when start_ns and exec_id are those of the task. A child
+ * that forks has its parent's. */
+struct abi_nodejs {
+	__u64 start_ns; /* CLOCK_BOOTTIME start of the leader */
+	__u32 exec_id;
+	__u16 version_major, version_minor; /* of V8 */
+	__u64 sfi_map, bytecode_map;        /* tagged: first word of each SharedFunctionInfo, of each BytecodeArray */
+	struct abi_nodejs_builtins builtins[ABI_NODEJS_BUILTINS]; /* size 0: there is none */
+	__s16 fp_marker, fp_function;                             /* the marker's slot has a context in JS frames */
+	__s16 fp_bytecode_array, fp_bytecode_offset;
+	__s16 fp_target;                      /* the function of a built-in exit frame */
+	__u16 function_shared;                /* JSFunction -> SharedFunctionInfo */
+	__u16 sfi_data, sfi_name, sfi_script; /* words of a SharedFunctionInfo; sfi_data: small integer in built-ins */
+	__u16 bytecode_data;                  /* BytecodeArray: its first bytecode */
+	__u8 frame_builtin_exit, frame_wasm, frame_regexp; /* frame types; 0: this version has none */
+	__u8 reserved[1];
+};
+
+_Static_assert(sizeof(struct abi_nodejs_builtins) == 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_nodejs) == 16 + 16 + 80 + 24, "layout changed: bump ABI_VERSION");

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of V8's frames over memory that is the input: it ends, within bounds, whatever the memory and even what
+ * attaching said of it. Layout: pc, sp, fp, rdi, a number whose bit 0 says "leaf", struct abi_nodejs, then pieces of
+ * memory: address and size (8 bytes each), bytes, padding up to a multiple of 8. */
+#include "fuzz.h"
+
+#include <linux/types.h>
+
+#include "base/cur.h"
+#include "walk/walk_nodejs.h"
+
+#define PIECES_MAX 64
+#define TURNS_MAX (ABI_FRAMES_MAX + 1)
+
+struct piece {
+	uint64_t at, size;
+	const uint8_t *bytes;
+};
+
+struct memory {
+	struct piece pieces[PIECES_MAX];
+	size_t count;
+};
+
+static int memory_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	const struct memory *m = self;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct piece *p = &m->pieces[i];
+
+		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
+			memcpy(dst, p->bytes + (at - p->at), size);
+			return 0;
+		}
+	}
+	return -EFAULT;
+}
+
+static void take_pieces(struct cur *in, struct memory *m)
+{
+	while (m->count < PIECES_MAX) {
+		struct piece *p = &m->pieces[m->count];
+
+		p->at = cur_le64(in);
+		p->size = cur_le64(in);
+		p->bytes = cur_bytes(in, p->size);
+		if (in->bad)
+			return;
+		m->count++;
+		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
+	}
+}
+
+static void check_frames(const struct walk *w)
+{
+	must(w->count <= ABI_FRAMES_MAX);
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct abi_frame *frame = &w->frames[i];
+
+		must(frame->kind == ABI_FRAME_RUNTIME && frame->runtime == ABI_RUNTIME_NODEJS);
+		must(!(frame->flags & ~(ABI_FRAME_RETURN | ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cur in = cur_of(data, size);
+	struct memory *m = calloc(1, sizeof(*m));
+	struct walk *w = calloc(1, sizeof(*w));
+	struct walk_world world = { .read = memory_read, .self = m };
+	struct abi_nodejs info = { 0 };
+	enum walk_next next = WALK_MORE;
+	const uint8_t *bytes;
+
+	must(w && m);
+	w->world = &world;
+	w->pc = cur_le64(&in);
+	w->sp = cur_le64(&in);
+	w->fp = cur_le64(&in);
+	w->leaf[WALK_NODEJS_RDI] = cur_le64(&in);
+	w->is_leaf = cur_le64(&in) & 1;
+	w->is_return = !w->is_leaf;
+	bytes = cur_bytes(&in, sizeof(info));
+	if (bytes)
+		memcpy(&info, bytes, sizeof(info));
+	take_pieces(&in, m);
+	for (size_t turn = 0; next == WALK_MORE; turn++) {
+		struct walk_before before = walk_before(w);
+
+		next = walk_nodejs_step(w, &info);
+		must(next != WALK_SWITCH || w->count == before.count);
+		if (next == WALK_MORE)
+			next = walk_stepped(w, &before, next);
+		must(turn < TURNS_MAX);
+	}
+	check_frames(w);
+	free(w);
+	free(m);
+	return 0;
+}

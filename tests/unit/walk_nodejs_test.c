@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of V8's frames over made-up memory: each kind of frame, what a tick can find at a function's begin and end,
+ * and memory that lies. */
+#include "support.h"
+
+#include "../walk/nodejs_image.h"
+
+#define CONTEXT (NODEJS_HEAP + 128 + ABI_NODEJS_TAG)
+#define NATIVE 0x400100ULL /* no code of V8 */
+#define FP (NODEJS_STACK + 512)
+#define CALLER_FP (NODEJS_STACK + 1024)
+
+struct fixture {
+	struct nodejs_image im;
+	struct walk walk;
+	struct walk_world world;
+};
+
+static struct fixture *open_fixture(uint64_t pc, bool is_leaf)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	nodejs_image_init(&f->im);
+	f->world = (struct walk_world){ .read = nodejs_image_read, .self = &f->im };
+	f->walk.world = &f->world;
+	f->walk.pc = pc;
+	f->walk.sp = FP - 128;
+	f->walk.fp = FP;
+	f->walk.is_leaf = is_leaf;
+	f->walk.is_return = !is_leaf;
+	return f;
+}
+
+/* One step that ends at the caller, whose frame pointer is CALLER_FP. */
+static const struct abi_frame *step(struct fixture *f, uint64_t sp)
+{
+	assert_int_equal(walk_nodejs_step(&f->walk, &f->im.info), WALK_MORE);
+	assert_int_equal(f->walk.count, 1);
+	assert_int_equal(f->walk.pc, NATIVE);
+	assert_int_equal(f->walk.fp, CALLER_FP);
+	assert_int_equal(f->walk.sp, sp);
+	assert_true(f->walk.is_return && !f->walk.is_leaf);
+	assert_int_equal(f->walk.frames[0].kind, ABI_FRAME_RUNTIME);
+	assert_int_equal(f->walk.frames[0].runtime, ABI_RUNTIME_NODEJS);
+	return &f->walk.frames[0];
+}
+
+static void interpreted(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+	uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+	const struct abi_frame *frame;
+
+	(void)state;
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+	*nodejs_image_at(&f->im, FP - 32) = nodejs_image_bytecode(&f->im);
+	*nodejs_image_at(&f->im, FP - 40) = (uint64_t)(53 + 12) << 32;
+	frame = step(f, FP + 16);
+	assert_int_equal(frame->a, shared);
+	assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33));
+	assert_int_equal(frame->extra, 12);
+	assert_int_equal(frame->flags, ABI_FRAME_RETURN);
+	free(f);
+}
+
+/* The interpreter's code can be copied elsewhere: the frame says what it is. Without a small integer as its place it is
+ * a baseline frame: its code tells. */
+static void by_the_frame(void **state)
+{
+	static const uint64_t places[] = { (53ULL + 12) << 32, NODEJS_HEAP + 1, 52ULL << 32 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
+		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+		const struct abi_frame *frame;
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		*nodejs_image_at(&f->im, FP - 32) = nodejs_image_bytecode(&f->im);
+		*nodejs_image_at(&f->im, FP - 40) = places[i];
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, i ? NODEJS_CODE + 64 : shared);
+		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, i ? ABI_FRAME_COMPILED : 0);
+		free(f);
+	}
+}
+
+static void compiled(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
+	uint64_t shared, function = nodejs_image_function(&f->im, false, &shared), words[4] = { 1, 2, 3, 4 };
+	const struct abi_frame *frame;
+
+	(void)state;
+	nodejs_image_code(&f->im, NODEJS_CODE + 48, words, sizeof(words));
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+	frame = step(f, FP + 16);
+	assert_int_equal(frame->a, NODEJS_CODE + 64);
+	assert_int_equal(frame->b, walk_nodejs_code_cookie((const __u64 *)words));
+	assert_int_equal(frame->flags, ABI_FRAME_COMPILED | ABI_FRAME_RETURN);
+	free(f);
+}
+
+static void built_in_function(void **state)
+{
+	(void)state;
+	for (int elsewhere = 0; elsewhere < 2; elsewhere++) { /* in a copy that nobody told of */
+		struct fixture *f = open_fixture(elsewhere ? NODEJS_CODE + 64 : NODEJS_BUILTINS + 64, false);
+		uint64_t shared, function = nodejs_image_function(&f->im, true, &shared);
+		const struct abi_frame *frame;
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, shared);
+		assert_int_equal(frame->extra, ABI_NODEJS_NOWHERE);
+		free(f);
+	}
+}
+
+static void typed(void **state)
+{
+	static const struct {
+		uint64_t type, key;
+		uint8_t flags;
+	} cases[] = {
+		{ 1, 0, ABI_FRAME_INTERNAL },  { 3, 0, ABI_FRAME_INTERNAL }, { 17, 0, ABI_FRAME_INTERNAL },
+		{ 4, ABI_NODEJS_WASM, 0 },     { 27, ABI_NODEJS_REGEXP, 0 }, { 63, 0, ABI_FRAME_INTERNAL },
+		{ 25, 0, ABI_FRAME_INTERNAL }, /* a built-in's exit without a function */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+		const struct abi_frame *frame;
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, cases[i].type << 1, 0);
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, cases[i].key);
+		assert_int_equal(frame->b, ABI_NODEJS_PLAIN);
+		assert_int_equal(frame->flags, cases[i].flags | ABI_FRAME_RETURN);
+		free(f);
+	}
+}
+
+static void built_in_exit(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+	uint64_t shared, function = nodejs_image_function(&f->im, true, &shared);
+	const struct abi_frame *frame;
+
+	(void)state;
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, 25 << 1, 0);
+	*nodejs_image_at(&f->im, FP + 24) = function;
+	frame = step(f, FP + 16);
+	assert_int_equal(frame->a, shared);
+	free(f);
+}
+
+/* A collector that moved the SharedFunctionInfo left its new place. */
+static void moved(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+	uint64_t shared, now, function = nodejs_image_function(&f->im, false, &shared);
+	const struct abi_frame *frame;
+
+	(void)state;
+	(void)nodejs_image_function(&f->im, false, &now);
+	*nodejs_image_at(&f->im, shared) = now;
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+	frame = step(f, FP + 16);
+	assert_int_equal(frame->a, now);
+	free(f);
+}
+
+struct top_case {
+	const char *name;
+	uint8_t code[24];      /* before is what lies in front of pc */
+	uint8_t before, words; /* words between sp and the return address; 9: the frame is made */
+};
+
+static const struct top_case tops[] = {
+	{ "ret", { 0xc3 }, 0, 0 },
+	{ "ret with arguments", { 0xc2, 8, 0 }, 0, 0 },
+	{ "before the push", { 0x90, 0x90, 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
+	{ "at the push", { 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
+	{ "behind the push", { 0x55, 0x48, 0x89, 0xe5 }, 1, 1 },
+	{ "behind the move", { 0x55, 0x48, 0x89, 0xe5, 0x90 }, 4, 9 },
+	{ "before the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90 }, 3, 9 },
+	{ "behind the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90, 0x90, 0xc2, 8, 0 }, 4, 0 },
+	{ "in the middle", { 0x90 }, 0, 9 },
+};
+
+static const uint8_t call_code[] = { 0xe8, 0, 0, 0, 0 };
+
+static void at_the_edges(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(tops); i++) {
+		const struct top_case *c = &tops[i];
+		struct fixture *f = open_fixture(NODEJS_CODE + 512, true);
+		uint64_t ret = NODEJS_CODE + 1024, shared, function = nodejs_image_function(&f->im, false, &shared);
+
+		print_message("  %s\n", c->name);
+		nodejs_image_code(&f->im, NODEJS_CODE + 512 - c->before, c->code, sizeof(c->code));
+		nodejs_image_code(&f->im, ret - sizeof(call_code), call_code, sizeof(call_code));
+		if (c->words == 9) {
+			nodejs_image_frame(&f->im, FP, CALLER_FP, ret, CONTEXT, function);
+		} else {
+			f->walk.fp = c->words ? FP : CALLER_FP;
+			*nodejs_image_at(&f->im, f->walk.sp) = CALLER_FP;
+			*nodejs_image_at(&f->im, f->walk.sp + c->words * 8) = ret;
+		}
+		assert_int_equal(walk_nodejs_step(&f->walk, &f->im.info), WALK_MORE);
+		assert_int_equal(f->walk.pc, ret);
+		assert_int_equal(f->walk.fp, CALLER_FP);
+		assert_int_equal(f->walk.sp, c->words == 9 ? FP + 16 : FP - 128 + c->words * 8 + 8);
+		assert_int_equal(f->walk.frames[0].a, NODEJS_CODE + 512);
+		assert_int_equal(f->walk.frames[0].flags, ABI_FRAME_COMPILED);
+		free(f);
+	}
+}
+
+/* What looks like a function's end is believed only when the word at sp is a return address. */
+static void ret_without_a_caller(void **state)
+{
+	static const uint8_t ret_code[] = { 0xc3 };
+	struct fixture *f = open_fixture(NODEJS_CODE + 512, true);
+	uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+
+	(void)state;
+	nodejs_image_code(&f->im, NODEJS_CODE + 512, ret_code, sizeof(ret_code));
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+	*nodejs_image_at(&f->im, f->walk.sp) = NODEJS_HEAP + 1;
+	(void)step(f, FP + 16);
+	free(f);
+}
+
+static void no_frame(void **state)
+{
+	static const struct {
+		uint64_t fp, marker, pc;
+	} cases[] = {
+		{ FP + 4, CONTEXT, NATIVE },            /* not aligned */
+		{ FP - 256, CONTEXT, NATIVE },          /* below sp */
+		{ FP, 0, NATIVE },                      /* no type */
+		{ FP, 3, NATIVE },                      /* neither a type nor an object */
+		{ FP, 64 << 1, NATIVE },                /* no such type */
+		{ FP, CONTEXT, 17 },                    /* no code */
+		{ FP + NODEJS_PIECE, CONTEXT, NATIVE }, /* nothing there */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, cases[i].pc, cases[i].marker, 0);
+		f->walk.fp = cases[i].fp;
+		assert_int_equal(walk_nodejs_step(&f->walk, &f->im.info), WALK_SWITCH);
+		assert_int_equal(f->walk.count, 0);
+		free(f);
+	}
+}
+
+/* A context, but no function: a stub among built-ins, code elsewhere. */
+static void no_function(void **state)
+{
+	static const uint64_t functions[] = { 0, 1, NODEJS_HEAP, NODEJS_HEAP + 1, NODEJS_STACK + NODEJS_PIECE + 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, functions[i]);
+		assert_int_equal(step(f, FP + 16)->flags, ABI_FRAME_INTERNAL | ABI_FRAME_RETURN);
+		free(f);
+	}
+}
+
+static void full_record(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+
+	(void)state;
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, 2, 0);
+	f->walk.count = ABI_FRAMES_MAX;
+	assert_int_equal(walk_nodejs_step(&f->walk, &f->im.info), WALK_DONE);
+	assert_int_equal(f->walk.end, ABI_END_FRAME_LIMIT);
+	free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(interpreted),
+		cmocka_unit_test(by_the_frame),
+		cmocka_unit_test(compiled),
+		cmocka_unit_test(built_in_function),
+		cmocka_unit_test(typed),
+		cmocka_unit_test(built_in_exit),
+		cmocka_unit_test(moved),
+		cmocka_unit_test(at_the_edges),
+		cmocka_unit_test(ret_without_a_caller),
+		cmocka_unit_test(no_frame),
+		cmocka_unit_test(no_function),
+		cmocka_unit_test(full_record),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

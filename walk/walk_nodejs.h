@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* One step of the walk through frames of V8: JavaScript code, built-ins and stubs, which stand among the native frames.
+ * All of this code keeps frame pointers; what lies below them says what kind of frame it is:
+ *
+ *	[fp + 8]   return address
+ *	[fp]       caller's frame pointer
+ *	[fp - 8]   type of the frame << 1; or, in frames of JavaScript functions, a context, which has a tag
+ *	[fp - 16]  JSFunction -> SharedFunctionInfo
+ *	[fp - 32]  BytecodeArray, when the interpreter runs the function (or a baseline frame)
+ *	[fp - 40]  where in the bytecode, a small integer (baseline: not one)
+ *
+ * A frame in compiled code is known by its address and the bytes of code around it: the host finds the code object and
+ * the functions that were inlined. Others are known by their SharedFunctionInfo. A JSFunction may move or be freed
+ * within milliseconds, so nothing of it leaves the tick.
+ *
+ * Source: V8, src/execution/frame-constants.h, src/execution/x64/frame-constants-x64.h; x86-64 only. */
+#pragma once
+
+#include "abi/nodejs.h"
+#include "walk/walk_fp.h"
+
+#define WALK_NODEJS_RDI 5 /* the JSFunction at a function's first instruction */
+
+#define WALK_NODEJS_FRAME_BELOW 48 /* bytes below fp that are read with the frame */
+#define WALK_NODEJS_FRAME_BYTES 96
+#define WALK_NODEJS_CODE_BEFORE 16
+#define WALK_NODEJS_CODE_BYTES 48
+#define WALK_NODEJS_CODE_COOKIE 4 /* words of the code that make its cookie */
+
+#define WALK_NODEJS_PUSH 0xe5894855U       /* push %rbp; mov %rsp,%rbp */
+#define WALK_NODEJS_POP 0x5de58b48U        /* mov %rbp,%rsp; pop %rbp, as V8 writes it */
+#define WALK_NODEJS_AHEAD 24               /* bytes in front of the frame's making: checks of the code's first lines */
+#define WALK_NODEJS_FRAME_MAX (1ULL << 20) /* bytes from sp to fp */
+
+struct walk_nodejs_frame { /* what a frame says of itself */
+	__u64 pc, fp, sp;  /* of the caller */
+	__u64 marker, function, bytecode_array, bytecode_offset, target;
+	__u8 has_frame; /* the code's frame is made: what is behind sp is valid */
+};
+
+WALK_FN __u64 walk_nodejs_mix(__u64 hash, __u64 word)
+{
+	hash ^= word;
+	hash *= 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	return hash ^ hash >> 29;
+}
+
+/** walk_nodejs_cookie - what tells a SharedFunctionInfo from another at the same address; never 0 */
+WALK_FN __u64 walk_nodejs_cookie(__u64 name, __u64 script)
+{
+	__u64 hash = walk_nodejs_mix(walk_nodejs_mix(0x6e6f6465, name), script);
+
+	return hash ? hash : 1;
+}
+
+/** walk_nodejs_code_cookie - the same of compiled code, by WALK_NODEJS_CODE_COOKIE words from pc - CODE_BEFORE on */
+WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words)
+{
+	__u64 hash = 0x636f6465;
+
+	for (int i = 0; i < WALK_NODEJS_CODE_COOKIE; i++)
+		hash = walk_nodejs_mix(hash, words[i]);
+	return hash ? hash : 1;
+}
+
+WALK_FN int walk_nodejs_is_object(__u64 word)
+{
+	return (word & 3) == ABI_NODEJS_TAG && word > WALK_USER_MIN && word <= WALK_USER_MAX;
+}
+
+WALK_FN int walk_nodejs_is_builtin(const struct abi_nodejs *info, __u64 at)
+{
+	for (int i = 0; i < ABI_NODEJS_BUILTINS; i++)
+		if (at - info->builtins[i].low < info->builtins[i].size)
+			return 1;
+	return 0;
+}
+
+/* ---- the top frame: is its frame made? ---- */
+
+/* Four bytes of @code at @at, which is a constant. */
+WALK_FN __u32 walk_nodejs_bytes(const __u64 *code, int at)
+{
+	__u64 low = code[at / 8] >> at % 8 * 8;
+
+	return (__u32)(at % 8 <= 4 ? low : low | code[at / 8 + 1] << (8 - at % 8) * 8);
+}
+
+enum walk_nodejs_top {
+	WALK_NODEJS_MADE,   /* fp leads to the caller */
+	WALK_NODEJS_AT_SP,  /* the return address is at sp */
+	WALK_NODEJS_PUSHED, /* the caller's fp is at sp, the return address behind it */
+};
+
+/* @code: WALK_NODEJS_CODE_BYTES from pc - WALK_NODEJS_CODE_BEFORE on. */
+WALK_FN enum walk_nodejs_top walk_nodejs_top(const __u64 *code)
+{
+	__u32 here = walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE), first = here & 0xff;
+
+	if (first == 0xc3 || first == 0xc2) /* ret; ret $bytes */
+		return WALK_NODEJS_AT_SP;
+	if (walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE - 1) == WALK_NODEJS_PUSH)
+		return WALK_NODEJS_PUSHED;
+#pragma GCC unroll 32
+	for (int i = 0; i < WALK_NODEJS_AHEAD; i++)
+		if (walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE + i) == WALK_NODEJS_PUSH)
+			return WALK_NODEJS_AT_SP;
+			/* Behind the pop, in front of the return: a comparison of argument counts. */
+#pragma GCC unroll 32
+	for (int i = 0; i <= WALK_NODEJS_CODE_BEFORE - 4; i++)
+		if (walk_nodejs_bytes(code, i) == WALK_NODEJS_POP)
+			return WALK_NODEJS_AT_SP;
+	return WALK_NODEJS_MADE;
+}
+
+/* ---- the frame ---- */
+
+/* One read has all that is asked of a frame. Return: 0, or 1 when it cannot be a frame. */
+WALK_FN int walk_nodejs_at_fp(struct walk *w, const struct abi_nodejs *info, struct walk_nodejs_frame *f)
+{
+	__u64 *words = w->scratch;
+	__u32 marker = (__u32)(WALK_NODEJS_FRAME_BELOW + info->fp_marker) / 8,
+	      function = (__u32)(WALK_NODEJS_FRAME_BELOW + info->fp_function) / 8,
+	      array = (__u32)(WALK_NODEJS_FRAME_BELOW + info->fp_bytecode_array) / 8,
+	      offset = (__u32)(WALK_NODEJS_FRAME_BELOW + info->fp_bytecode_offset) / 8,
+	      target = (__u32)(WALK_NODEJS_FRAME_BELOW + info->fp_target) / 8;
+
+	if ((w->fp & 7) || w->fp < w->sp || w->fp - w->sp > WALK_NODEJS_FRAME_MAX ||
+	    walk_read(w, words, WALK_NODEJS_FRAME_BYTES, w->fp - WALK_NODEJS_FRAME_BELOW))
+		return 1;
+	f->fp = words[WALK_NODEJS_FRAME_BELOW / 8];
+	f->pc = words[WALK_NODEJS_FRAME_BELOW / 8 + 1];
+	f->sp = w->fp + 16;
+	f->marker = words[marker & 15];
+	f->function = words[function & 15];
+	f->bytecode_array = words[array & 15];
+	f->bytecode_offset = words[offset & 15];
+	f->target = words[target & 15];
+	f->has_frame = 1;
+	return 0;
+}
+
+/* The caller of a function whose frame is not made, or not any more. Return: 0, or 1: what lies there is no return
+ * address. */
+WALK_FN int walk_nodejs_at_sp(struct walk *w, enum walk_nodejs_top top, struct walk_nodejs_frame *f)
+{
+	__u64 *words = w->scratch;
+
+	if ((w->sp & 7) || walk_read(w, words, 16, w->sp))
+		return 1;
+	f->fp = top == WALK_NODEJS_PUSHED ? words[0] : w->fp;
+	f->pc = words[top == WALK_NODEJS_PUSHED];
+	f->sp = w->sp + (top == WALK_NODEJS_PUSHED ? 16 : 8);
+	f->marker = 0;
+	f->function = w->leaf[WALK_NODEJS_RDI];
+	f->has_frame = 0;
+	return f->pc < WALK_USER_MIN || f->pc > WALK_USER_MAX || walk_code_before(w, f->pc) != WALK_CODE_CALL;
+}
+
+/* ---- what runs in it ---- */
+
+/* The SharedFunctionInfo of @function into @out, untagged, its words into w->scratch. A collector that moves it leaves
+ * its new address in place of its map. Return: 0, or 1 when there is none. */
+WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __u64 function, __u64 *out)
+{
+	__u64 *words = w->scratch, shared;
+
+	if (!walk_nodejs_is_object(function) ||
+	    walk_read(w, &shared, sizeof(shared), function - ABI_NODEJS_TAG + info->function_shared) ||
+	    !walk_nodejs_is_object(shared) || walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG))
+		return 1;
+	if (words[0] != info->sfi_map) {
+		shared = words[0] + ABI_NODEJS_TAG;
+		if (!walk_nodejs_is_object(shared) ||
+		    walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG) || words[0] != info->sfi_map)
+			return 1;
+	}
+	*out = shared - ABI_NODEJS_TAG;
+	return 0;
+}
+
+/* A frame that a SharedFunctionInfo stands for. Return: 0, or 1 when the record is full. */
+WALK_FN int walk_nodejs_push_function(struct walk *w, const struct abi_nodejs *info, __u64 shared, __u32 position)
+{
+	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
+
+	if (!frame)
+		return 1;
+	frame->extra = position;
+	frame->a = shared;
+	frame->b = walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7], w->scratch[info->sfi_script / 8 & 7]);
+	return 0;
+}
+
+WALK_FN int walk_nodejs_push_plain(struct walk *w, __u8 flags, __u64 key)
+{
+	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, flags);
+
+	if (!frame)
+		return 1;
+	frame->extra = ABI_NODEJS_NOWHERE;
+	frame->a = key;
+	frame->b = ABI_NODEJS_PLAIN;
+	return 0;
+}
+
+/* A frame of compiled code: the address is its key. Code that is not in memory has no cookie. */
+WALK_FN int walk_nodejs_push_code(struct walk *w)
+{
+	__u64 *words = w->scratch;
+	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, ABI_FRAME_COMPILED);
+
+	if (!frame)
+		return 1;
+	frame->extra = 0;
+	frame->a = w->pc;
+	frame->b = walk_read(w, words, WALK_NODEJS_CODE_COOKIE * 8, w->pc - WALK_NODEJS_CODE_BEFORE)
+			   ? 0
+			   : walk_nodejs_code_cookie(words);
+	return 0;
+}
+
+/* Where in its bytecode the interpreter runs a function; NOWHERE: the frame is not the interpreter's. */
+WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
+{
+	__u64 at = (f->bytecode_offset >> 32) + ABI_NODEJS_TAG - info->bytecode_data, map;
+
+	if ((__u32)f->bytecode_offset || at >= ABI_NODEJS_NOWHERE || !walk_nodejs_is_object(f->bytecode_array) ||
+	    walk_read(w, &map, sizeof(map), f->bytecode_array - ABI_NODEJS_TAG) || map != info->bytecode_map)
+		return ABI_NODEJS_NOWHERE;
+	return (__u32)at;
+}
+
+/* A JavaScript function, or a built-in that stands for one. Return: 0, or 1 when the record is full. */
+WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
+{
+	__u32 position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
+	int is_builtin = walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
+	__u64 shared = 0;
+
+	if (!is_builtin && !f->has_frame)
+		return walk_nodejs_push_code(w);
+	if (walk_nodejs_shared(w, info, f->function, &shared))
+		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0) : walk_nodejs_push_code(w);
+	if (!is_builtin && position == ABI_NODEJS_NOWHERE && (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG))
+		return walk_nodejs_push_code(w);
+	return walk_nodejs_push_function(w, info, shared, position);
+}
+
+/* Return: 0, or 1 when the record is full. */
+WALK_FN int walk_nodejs_push(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
+{
+	__u64 type = f->marker >> 1, shared = 0;
+
+	if (f->has_frame && walk_nodejs_is_object(f->marker))
+		return walk_nodejs_push_js(w, info, f);
+	if (!f->has_frame) {
+		/* Of a built-in's first instructions nobody can tell whether they are a function's: a stub. */
+		return walk_nodejs_is_builtin(info, w->pc) ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0)
+							   : walk_nodejs_push_js(w, info, f);
+	}
+	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
+		return walk_nodejs_push_function(w, info, shared, ABI_NODEJS_NOWHERE);
+	if (info->frame_wasm && type == info->frame_wasm)
+		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_WASM);
+	if (info->frame_regexp && type == info->frame_regexp)
+		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_REGEXP);
+	return walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
+}
+
+/** walk_nodejs_step - push the frame at w->pc and move to its caller; SWITCH: this is no frame of V8 */
+WALK_FN enum walk_next walk_nodejs_step(struct walk *w, const struct abi_nodejs *info)
+{
+	enum walk_nodejs_top top = WALK_NODEJS_MADE;
+	struct walk_nodejs_frame f = { 0 };
+
+	if (w->is_leaf && !w->is_return &&
+	    !walk_read(w, w->scratch, WALK_NODEJS_CODE_BYTES, w->pc - WALK_NODEJS_CODE_BEFORE))
+		top = walk_nodejs_top(w->scratch);
+	if ((top == WALK_NODEJS_MADE || walk_nodejs_at_sp(w, top, &f)) && walk_nodejs_at_fp(w, info, &f))
+		return WALK_SWITCH;
+	if (f.pc < WALK_USER_MIN || f.pc > WALK_USER_MAX)
+		return WALK_SWITCH;
+	if (f.has_frame && !walk_nodejs_is_object(f.marker) &&
+	    ((f.marker & 1) || !f.marker || f.marker >= 2 * ABI_NODEJS_TYPES_MAX))
+		return WALK_SWITCH;
+	if (walk_nodejs_push(w, info, &f))
+		return WALK_DONE;
+	walk_move_in_line(w, f.pc, f.sp, f.fp);
+	return WALK_MORE;
+}
