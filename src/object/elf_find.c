@@ -7,7 +7,7 @@
 #include "object/elf_symbols_int.h"
 
 #define DYNAMIC_MAX KIB(16)
-#define NAME_MAX_BYTES 64 /* of the names that are looked for */
+#define NAME_MAX_BYTES 128 /* of the names that are looked for */
 #define CHAIN_MAX 4096
 #define RELOCATIONS_MAX ((uint64_t)1 << 20)
 #define STRINGS_MAX MIB(64)
@@ -299,6 +299,12 @@ int elf_dynamic_slot(const struct elf *elf, const struct elf_dynamic *dynamic, c
 
 /* ---- .symtab ---- */
 
+/* A place in assembly without a type, for this file alone. */
+static bool is_label(const struct elf_sym *s)
+{
+	return s->section != SHN_UNDEF && s->section < SHN_LORESERVE && !s->info;
+}
+
 struct places { /* of one name in the string table */
 	uint32_t at[PLACES_MAX];
 	size_t count;
@@ -380,9 +386,9 @@ int elf_symtab_find(const struct elf *elf, const char *const *names, size_t coun
 			return w.error;
 		s = elf_sym_parse(bytes, true);
 		for (size_t i = 0; s.name && i < count; i++)
-			if (!out[i].info && is_at(&places[i], s.name) && is_defined(&s)) {
+			if (!out[i].info && is_at(&places[i], s.name) && (is_defined(&s) || is_label(&s))) {
+				found += !out[i].section;
 				out[i] = found_of(&s);
-				found++;
 			}
 	}
 	return r < 0 ? r : found;

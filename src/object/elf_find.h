@@ -8,7 +8,7 @@
 struct elf_found {
 	uint64_t address, size; /* thread-local: address is the offset in the module's block */
 	uint16_t section;
-	uint8_t info; /* binding and type, as ELF64_ST_INFO makes them; 0: not found */
+	uint8_t info; /* binding and type, as ELF64_ST_INFO makes them; 0: not found, or a label, which has a section */
 };
 
 struct elf_dynamic { /* where things lie, as file offsets; 0: there is none */
@@ -44,7 +44,9 @@ int elf_dynamic_slot(const struct elf *elf, const struct elf_dynamic *dynamic, c
 #define ELF_FIND_NAMES_MAX 32
 
 /**
- * elf_symtab_find - look several names up in .symtab, in one pass; what is not found keeps info 0
+ * elf_symtab_find - look several names up in .symtab, in one pass; what is not found keeps info and section 0
+ *
+ * Labels of assembly (local, without a type) are found where no other symbol has the name.
  * @names: at most ELF_FIND_NAMES_MAX; @out: as many
  * Return: how many were found; -ENOENT: no such table; -EBADMSG, -E2BIG, -ENOMEM or the reader's error.
  */
