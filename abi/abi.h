@@ -101,10 +101,10 @@ enum abi_end { ABI_ENDS(X) ABI_END_COUNT };
 enum abi_runtime {
 	ABI_RUNTIME_NONE = 0,
 	ABI_RUNTIME_PYTHON,
-	ABI_RUNTIME_RUBY,
-	ABI_RUNTIME_PHP,
 	ABI_RUNTIME_JAVA,
 	ABI_RUNTIME_NODEJS,
+	ABI_RUNTIME_RUBY,
+	ABI_RUNTIME_PHP,
 	ABI_RUNTIME_PERL,
 	ABI_RUNTIME_COUNT = 16, /* as many as there may ever be: tests use the last ones */
 };

@@ -31,6 +31,7 @@ struct abi_nodejs {
 	__u32 exec_id;
 	__u16 version_major, version_minor; /* of V8 */
 	__u64 sfi_map, bytecode_map;        /* tagged: first word of each SharedFunctionInfo, of each BytecodeArray */
+	__u64 code_map;                     /* the same of what lies in front of compiled code; the host's */
 	struct abi_nodejs_builtins builtins[ABI_NODEJS_BUILTINS]; /* size 0: there is none */
 	__s16 fp_marker, fp_function;                             /* the marker's slot has a context in JS frames */
 	__s16 fp_bytecode_array, fp_bytecode_offset;
@@ -43,4 +44,4 @@ struct abi_nodejs {
 };
 
 _Static_assert(sizeof(struct abi_nodejs_builtins) == 16, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_nodejs) == 16 + 16 + 80 + 24, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_nodejs) == 16 + 24 + 80 + 24, "layout changed: bump ABI_VERSION");

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "java.h"
+#include "nodejs.h"
 #include "perl.h"
 #include "php.h"
 #include "python.h"
@@ -78,12 +79,14 @@ static __always_inline int runtimes_step(struct walk *w)
 	switch (w->unwinder) {
 	case ABI_RUNTIME_JAVA:
 		return java_step(w);
+	case ABI_RUNTIME_NODEJS:
+		return nodejs_step(w);
+	case ABI_RUNTIME_PHP:
+		return php_compiled_step(w);
 #ifdef RUNTIMES_FAKE
 	case RUNTIMES_FAKE_ID:
 		return runtimes_fake_step(w);
 #endif
-	case ABI_RUNTIME_PHP:
-		return php_compiled_step(w);
 	default:
 		return WALK_SWITCH;
 	}
@@ -123,6 +126,8 @@ static __always_inline void runtimes_forget(__u32 pid)
 		bpf_map_delete_elem(&phps, &pid);
 	if (runtimes_in_line(head, ABI_RUNTIME_JAVA))
 		bpf_map_delete_elem(&javas, &pid);
+	if (head->range_count)
+		nodejs_forget(pid);
 	if (runtimes_has(head->behind, ABI_RUNTIME_PERL))
 		bpf_map_delete_elem(&perls, &pid);
 #ifdef RUNTIMES_FAKE
@@ -151,6 +156,8 @@ static __always_inline void runtimes_share(struct task_struct *parent, struct ta
 		php_share(parent, child);
 	if (runtimes_in_line(&copy, ABI_RUNTIME_JAVA))
 		java_share(parent, child);
+	if (copy.range_count)
+		nodejs_share(parent, child);
 	if (runtimes_has(copy.behind, ABI_RUNTIME_PERL))
 		perl_share(parent, child);
 #ifdef RUNTIMES_FAKE

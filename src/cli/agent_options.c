@@ -246,7 +246,7 @@ static const char *find_conflict(const struct agent_options *o)
 {
 	const struct session_options *s = &o->session;
 	bool dwarf = unwind_options_copies(&s->unwind), allocation = o->mode == AGENT_MODE_ALLOCATION;
-	const char *node = o->later_mode[AGENT_LATER_nodejs];
+	const char *node = runtime_modes_nodejs[s->runtimes.mode[RUNTIME_nodejs]];
 
 	if (o->alloc_interval && !is_size(str_of(o->alloc_interval)))
 		return "--alloc-interval is a size: 2mb";
@@ -268,7 +268,7 @@ static const char *find_conflict(const struct agent_options *o)
 		return "where to: --output-dir DIR, or --upload-results";
 	if (o->mode == AGENT_MODE_CPU && dwarf && s->frequency > DWARF_FREQUENCY_MAX)
 		return "--profiling-frequency is at most 100 with --perf-mode dwarf or smart";
-	if (node && (!strcmp(node, "perf") || !strcmp(node, "attach-maps")) &&
+	if ((!strcmp(node, "perf") || !strcmp(node, "attach-maps")) &&
 	    (unwind_options_is_dwarf(&s->unwind) || unwind_options_only_runtime(&s->unwind)))
 		return "--nodejs-mode perf and attach-maps need --perf-mode fp or smart";
 	if (o->spawned && o->pids.count)

@@ -7,9 +7,7 @@
 #include "cli/session_options.h"
 
 /* Profilers of gProfiler that hearth has no runtime for yet. Their rows leave as runtimes come (runtime/registry.h). */
-#define AGENT_LATER(X)                                                                              \
-	X(nodejs, "NodeJS", "attach-maps, perf, disabled", "attach-maps perf disabled none", false) \
-	X(dotnet, "dotnet", "dotnet-trace, disabled", "dotnet-trace disabled none", false)
+#define AGENT_LATER(X) X(dotnet, "dotnet", "dotnet-trace, disabled", "dotnet-trace disabled none", false)
 
 enum agent_later {
 #define X(id, ...) AGENT_LATER_##id,

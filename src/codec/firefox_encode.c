@@ -16,6 +16,7 @@ static const char *const colours[MODEL_KIND_COUNT] = {
 	[MODEL_KIND_JAVA_C1] = "green",        [MODEL_KIND_JAVA_INTERPRETED] = "green",
 	[MODEL_KIND_RUBY] = "magenta",         [MODEL_KIND_PHP] = "purple",
 	[MODEL_KIND_DOTNET] = "brown",         [MODEL_KIND_PERL] = "lightgreen",
+	[MODEL_KIND_JAVASCRIPT] = "yellow",
 };
 
 typedef void put_fn(const struct firefox_writer *o, size_t index, struct buf *out);

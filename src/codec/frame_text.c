@@ -93,6 +93,25 @@ static void add_java(const struct frame_style *style, const struct model_functio
 	buf_adds(out, str_skip(name, (size_t)open));
 }
 
+/* As V8's perf maps have it, which gProfiler reads: "name /path/file.js:12". */
+static void add_javascript(const struct model *m, const struct frame_style *style, const struct model_line *line,
+			   struct buf *out)
+{
+	const struct model_function *f = &m->functions[line->function];
+	struct str name = model_string(m, f->name), file = model_string(m, f->filename);
+	int64_t number = choose_line(f, line, style->lines);
+
+	buf_adds(out, name.len ? name : STR("[unknown]"));
+	if (!file.len)
+		return;
+	buf_addc(out, ' ');
+	buf_adds(out, file);
+	if (number > 0) {
+		buf_addc(out, ':');
+		buf_addu64(out, (uint64_t)number);
+	}
+}
+
 /* As rbspy: "method - file:line" (src/core/types.rs, StackFrame). C functions have no file. */
 static void add_ruby(const struct model *m, const struct frame_style *style, const struct model_line *line,
 		     struct buf *out)
@@ -152,6 +171,10 @@ void frame_text(const struct model *m, const struct frame_style *style, uint32_t
 			add_java(style, f, name, out);
 			return;
 		}
+	}
+	if (l && m->functions[l->function].kind == MODEL_KIND_JAVASCRIPT) {
+		add_javascript(m, style, l, out);
+		return;
 	}
 	if (l && m->functions[l->function].kind == MODEL_KIND_RUBY) {
 		add_ruby(m, style, l, out);

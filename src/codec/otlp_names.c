@@ -53,10 +53,10 @@ static const struct {
 	const char *type;
 	enum model_kind kind;
 } types[] = {
-	{ "native", MODEL_KIND_NATIVE }, { "kernel", MODEL_KIND_KERNEL }, { "cpython", MODEL_KIND_PYTHON },
-	{ "jvm", MODEL_KIND_JAVA },      { "ruby", MODEL_KIND_RUBY },     { "php", MODEL_KIND_PHP },
-	{ "dotnet", MODEL_KIND_DOTNET }, { "go", MODEL_KIND_NATIVE },     { "rust", MODEL_KIND_NATIVE },
-	{ "perl", MODEL_KIND_PERL },   { "v8js", MODEL_KIND_JIT },      { "beam", MODEL_KIND_JIT },
+	{ "native", MODEL_KIND_NATIVE }, { "kernel", MODEL_KIND_KERNEL },   { "cpython", MODEL_KIND_PYTHON },
+	{ "jvm", MODEL_KIND_JAVA },      { "ruby", MODEL_KIND_RUBY },       { "php", MODEL_KIND_PHP },
+	{ "dotnet", MODEL_KIND_DOTNET }, { "go", MODEL_KIND_NATIVE },       { "rust", MODEL_KIND_NATIVE },
+	{ "perl", MODEL_KIND_PERL },     { "v8js", MODEL_KIND_JAVASCRIPT }, { "beam", MODEL_KIND_JIT },
 };
 
 /* The kind whose type a variant of it is written as. */

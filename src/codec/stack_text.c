@@ -26,6 +26,11 @@ static bool is_native(enum model_kind kind)
 	return kind == MODEL_KIND_NATIVE || kind == MODEL_KIND_JIT;
 }
 
+static bool is_python(enum model_kind kind)
+{
+	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
+}
+
 static enum model_kind kind_as_written(const struct stack_text *t, enum model_kind kind, bool beside_python)
 {
 	if (beside_python && is_native(kind))

@@ -22,7 +22,8 @@
 	X(RUBY, "ruby", "_[rb]")                        \
 	X(PHP, "php", "_[php]")                         \
 	X(DOTNET, "dotnet", "_[net]")                   \
-	X(PERL, "perl", "_[perl]")
+	X(PERL, "perl", "_[perl]")                      \
+	X(JAVASCRIPT, "javascript", "")
 
 #define X(id, name, suffix) MODEL_KIND_##id,
 enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
@@ -30,11 +31,12 @@ enum model_kind { MODEL_KINDS(X) MODEL_KIND_COUNT };
 
 /* Language runtimes: the name that struct runtime has, what people call it, the kind of its functions, and of what
  * stands where they are not known. */
-#define MODEL_RUNTIMES(X)                           \
-	X("python", "Python", PYTHON, PYTHON_ERROR) \
-	X("ruby", "Ruby", RUBY, RUBY)               \
-	X("php", "PHP", PHP, PHP)                   \
-	X("java", "Java", JAVA, JAVA)               \
+#define MODEL_RUNTIMES(X)                              \
+	X("python", "Python", PYTHON, PYTHON_ERROR)    \
+	X("java", "Java", JAVA, JAVA)                  \
+	X("nodejs", "Node.js", JAVASCRIPT, JAVASCRIPT) \
+	X("ruby", "Ruby", RUBY, RUBY)                  \
+	X("php", "PHP", PHP, PHP)                      \
 	X("perl", "Perl", PERL, PERL)
 
 #define X(name, title, functions, errors) +1

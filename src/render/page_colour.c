@@ -29,6 +29,7 @@ static const struct range of_kind[TREE_KIND_COUNT] = {
 	[MODEL_KIND_PHP] = { 250, 262, 58, 76, 82 },
 	[MODEL_KIND_DOTNET] = { 268, 282, 55, 74, 80 },
 	[MODEL_KIND_PERL] = { 142, 156, 46, 68, 74 },
+	[MODEL_KIND_JAVASCRIPT] = { 48, 58, 78, 62, 70 },
 	[TREE_KIND_PROCESS] = { 36, 42, 16, 76, 80 },
 	[TREE_KIND_CONTAINER] = { 206, 214, 16, 76, 80 },
 	[TREE_KIND_THREAD] = { 328, 336, 14, 78, 82 },

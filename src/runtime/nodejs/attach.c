@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attaching to a process: where its code is, which objects describe the types of others, and whether its objects are
+ * laid out as the tables say. Maps of V8 ("hidden classes") that describe V8's own types lie in pages that are read
+ * only once the process has started up. */
+#include "base/io.h"
+#include "proc/maps.h"
+#include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
+
+#define MAPS_TEXT_MAX MIB(16)
+#define READ_ONLY_MAX MIB(4) /* of pages that are looked at for maps */
+#define HEAP_PAGE KIB(256)   /* V8: kPageSizeBits 18 */
+#define HEAP_PAGES_MAX 24    /* looked at for the proof */
+#define PROOF_SFIS 64        /* SharedFunctionInfos that functions are looked for of */
+#define PROOF_JUDGED 4096    /* SharedFunctionInfos that are looked at */
+#define PROOF_FEW 8
+#define PROOF_POSITIONS 4
+
+/* ---- what is kept ---- */
+
+int nodejs_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
+{
+	struct nodejs_process *p = calloc(1, sizeof(*p));
+
+	(void)target;
+	if (!p)
+		return -ENOMEM;
+	p->layout = ((const struct nodejs_binary *)binary)->layout;
+	*out = p;
+	return 0;
+}
+
+int nodejs_learn_process(const struct runtime_target *target, const void *info, void **out)
+{
+	struct nodejs_process *p = calloc(1, sizeof(*p));
+
+	(void)info;
+	if (!p || !target->of_file) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->layout = ((const struct nodejs_process *)target->of_file)->layout;
+	*out = p;
+	return 0;
+}
+
+void nodejs_unlearn(void *learnt)
+{
+	struct nodejs_process *p = learnt;
+
+	for (size_t i = 0; i < p->script_count; i++)
+		free(p->scripts[i].ends);
+	free(p);
+}
+
+/* ---- maps of V8's types ---- */
+
+struct types { /* tagged addresses; 0: not found */
+	uint64_t sfi, bytecode, code;
+};
+
+static uint64_t word_of(const uint8_t *bytes, size_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + at, sizeof(word));
+	return word;
+}
+
+static void take_map(const struct nodejs_layout *l, uint16_t type, uint64_t tagged, struct types *out)
+{
+	if (type == l->type_sfi)
+		out->sfi = tagged;
+	if (type == l->type_bytecode)
+		out->bytecode = tagged;
+	if (type == (l->version.stream_code ? l->type_stream : l->type_code))
+		out->code = tagged;
+}
+
+/* A page of maps: the map of maps is its own map. */
+static void find_in_page(const struct nodejs_layout *l, const uint8_t *bytes, size_t size, uint64_t address,
+			 struct types *out)
+{
+	uint64_t meta = 0;
+
+	for (size_t at = 0; at + 64 <= size && !meta; at += 8)
+		if (word_of(bytes, at) == address + at + ABI_NODEJS_TAG)
+			meta = address + at + ABI_NODEJS_TAG;
+	for (size_t at = 0; meta && at + 64 <= size; at += 8) {
+		uint16_t type;
+
+		if (word_of(bytes, at) != meta)
+			continue;
+		memcpy(&type, bytes + at + l->map_type, sizeof(type));
+		take_map(l, type, address + at + ABI_NODEJS_TAG, out);
+	}
+}
+
+static int read_pages(const struct runtime_target *t, uint64_t address, size_t size, uint8_t *bytes)
+{
+	for (size_t at = 0; at < size; at += KIB(64)) {
+		size_t part = MIN(size - at, (size_t)KIB(64));
+		int r = t->read(t->self, bytes + at, (uint32_t)part, address + at);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int find_types(const struct runtime_target *t, const struct nodejs_layout *l, struct str maps, struct types *out)
+{
+	scoped(freep) uint8_t *bytes = malloc(READ_ONLY_MAX);
+	struct maps_line m;
+
+	if (!bytes)
+		return -ENOMEM;
+	*out = (struct types){ 0 };
+	while (maps.len) {
+		uint64_t size;
+
+		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || m.writable || m.executable)
+			continue;
+		size = m.end - m.start;
+		if (size <= READ_ONLY_MAX && read_pages(t, m.start, size, bytes) == 0)
+			find_in_page(l, bytes, size, m.start, out);
+	}
+	return out->sfi && out->bytecode && out->code ? 0 : -EAGAIN;
+}
+
+/* ---- the proof ---- */
+
+struct proof {
+	const struct nodejs_heap *heap;
+	const struct types *types;
+	uint64_t sfis[PROOF_SFIS];
+	size_t sfi_count, judged, wrong, named, with_bytecode, with_positions, functions;
+	struct buf text;
+};
+
+/* Is there a table of positions, or something that stands for one that is not made yet? */
+static bool has_table(struct proof *p, uint64_t bytecode)
+{
+	const struct nodejs_layout *l = p->heap->layout;
+	uint64_t table;
+	int type;
+
+	if (nodejs_word(p->heap, bytecode - ABI_NODEJS_TAG + l->version.bytecode_positions, &table) < 0)
+		return false;
+	if (!(table & ABI_NODEJS_TAG))
+		return true;
+	type = nodejs_type(p->heap, table);
+	if (type == l->type_bytes || (l->type_trusted_bytes && type == l->type_trusted_bytes)) {
+		p->with_positions++;
+		return true;
+	}
+	return type > l->first_nonstring && type != l->type_array; /* undefined or the exception object */
+}
+
+static void judge_sfi(struct proof *p, uint64_t at)
+{
+	const struct nodejs_layout *l = p->heap->layout;
+	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], script, data;
+	struct nodejs_function f;
+	int type;
+
+	if (p->heap->target->read(p->heap->target->self, words, sizeof(words), at) < 0)
+		return;
+	buf_clear(&p->text);
+	script = words[l->sfi_script / 8];
+	data = words[l->version.sfi_data / 8];
+	if (nodejs_function_read(p->heap, words, &p->text, &f) < 0 || !walk_nodejs_is_object(script)) {
+		p->wrong++;
+		return;
+	}
+	p->named++;
+	if (!(data & ABI_NODEJS_TAG))
+		return;
+	type = nodejs_type(p->heap, data);
+	if (type != l->type_bytecode)
+		return;
+	if (has_table(p, data))
+		p->with_bytecode++;
+	else
+		p->wrong++;
+}
+
+/* What points to a SharedFunctionInfo where functions do is a function. */
+static void count_functions(struct proof *p, const uint8_t *bytes, size_t size)
+{
+	const struct nodejs_layout *l = p->heap->layout;
+
+	for (size_t at = (size_t)l->function_shared; at + 8 <= size && p->functions < PROOF_FEW; at += 8) {
+		uint64_t word = word_of(bytes, at), map = word_of(bytes, at - (size_t)l->function_shared);
+		uint16_t type;
+
+		for (size_t i = 0; i < p->sfi_count; i++) {
+			if (p->sfis[i] != word || !walk_nodejs_is_object(map) ||
+			    p->heap->target->read(p->heap->target->self, &type, sizeof(type),
+						  map - ABI_NODEJS_TAG + (uint64_t)l->map_type) < 0)
+				continue;
+			/* Classes, constructors with a prototype ... have types that follow. */
+			p->functions += type >= l->type_function && type < l->type_function + 20;
+			break;
+		}
+	}
+}
+
+static void judge_page(struct proof *p, const uint8_t *bytes, size_t size, uint64_t address)
+{
+	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && p->judged < PROOF_JUDGED; at += 8) {
+		if (p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS && p->sfi_count == PROOF_SFIS)
+			break;
+		if (word_of(bytes, at) != p->types->sfi)
+			continue;
+		if (p->sfi_count < PROOF_SFIS)
+			p->sfis[p->sfi_count++] = address + at + ABI_NODEJS_TAG;
+		p->judged++;
+		judge_sfi(p, address + at);
+	}
+	count_functions(p, bytes, size);
+}
+
+static bool is_proven(const struct proof *p)
+{
+	return p->named >= PROOF_FEW && p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS &&
+	       p->functions >= PROOF_FEW && p->wrong * 8 <= p->named;
+}
+
+/* Return: 0; -EAGAIN: too little is there; -ENOTSUP: it is laid out in another way. */
+static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps)
+{
+	scoped(freep) uint8_t *bytes = malloc(HEAP_PAGE);
+	scoped(freep) struct proof *p = calloc(1, sizeof(*p));
+	struct maps_line m;
+	size_t pages = 0;
+	int r;
+
+	if (!bytes || !p)
+		return -ENOMEM;
+	p->heap = h;
+	p->types = types;
+	p->text = (struct buf)BUF_INIT(MIB(1));
+	while (maps.len && pages < HEAP_PAGES_MAX && !is_proven(p)) {
+		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || !m.writable || m.executable ||
+		    m.start % HEAP_PAGE)
+			continue;
+		for (uint64_t at = m.start; at + HEAP_PAGE <= m.end && pages < HEAP_PAGES_MAX; at += HEAP_PAGE) {
+			pages++;
+			if (read_pages(h->target, at, HEAP_PAGE, bytes) == 0)
+				judge_page(p, bytes, HEAP_PAGE, at);
+		}
+	}
+	r = is_proven(p) ? 0 : p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
+	buf_release(&p->text);
+	return r;
+}
+
+/* ---- attach ---- */
+
+static int read_maps(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *text,
+		     struct nodejs_maps *out)
+{
+	const struct nodejs_binary *b = (const struct nodejs_binary *)binary;
+	int r = io_read_file_at(target->proc_dir, "maps", text);
+
+	if (r < 0)
+		return r;
+	nodejs_maps_read(buf_str(text), b->builtins + target->bias, b->builtins_size, b->here + target->bias, out);
+	return 0;
+}
+
+static void fill_info(const struct nodejs_layout *l, const struct types *types, const struct nodejs_maps *maps,
+		      struct abi_nodejs *out)
+{
+	*out = (struct abi_nodejs){
+		.version_major = l->version.major,
+		.version_minor = l->version.minor,
+		.sfi_map = types->sfi,
+		.bytecode_map = types->bytecode,
+		.code_map = types->code,
+		.fp_marker = l->fp_marker,
+		.fp_function = l->fp_function,
+		.fp_bytecode_array = l->fp_bytecode_array,
+		.fp_bytecode_offset = l->fp_bytecode_offset,
+		.fp_target = 24,
+		.function_shared = (uint16_t)l->function_shared,
+		.sfi_data = l->version.sfi_data,
+		.sfi_name = (uint16_t)l->sfi_name,
+		.sfi_script = (uint16_t)l->sfi_script,
+		.bytecode_data = (uint16_t)l->bytecode_data,
+		.frame_builtin_exit = (uint8_t)l->frame_builtin_exit,
+		.frame_wasm = (uint8_t)l->frame_wasm,
+		.frame_regexp = (uint8_t)l->frame_regexp,
+	};
+	memcpy(out->builtins, maps->builtins, sizeof(out->builtins));
+}
+
+int nodejs_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
+{
+	const struct nodejs_binary *b = (const struct nodejs_binary *)binary;
+	scoped(buf_release) struct buf text = BUF_INIT(MAPS_TEXT_MAX);
+	const struct nodejs_heap heap = { .target = target, .layout = &b->layout };
+	struct nodejs_maps maps;
+	struct abi_nodejs out;
+	struct types types;
+	int r = read_maps(binary, target, &text, &maps);
+
+	if (r == 0)
+		r = find_types(target, &b->layout, buf_str(&text), &types);
+	if (r == 0)
+		r = prove(&heap, &types, buf_str(&text));
+	if (r == 0 && (maps.range_count < 2 || !maps.builtin_count)) /* it makes code later */
+		r = -EAGAIN;
+	if (r < 0)
+		return r;
+	fill_info(&b->layout, &types, &maps, &out);
+	out.start_ns = target->start_ns;
+	out.exec_id = target->exec_id;
+	memcpy(info, &out, sizeof(out));
+	return (int)sizeof(out);
+}
+
+int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+		struct abi_code_range *ranges)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MAPS_TEXT_MAX);
+	struct nodejs_maps maps;
+	int r = read_maps(binary, target, &text, &maps);
+
+	(void)info;
+	if (r < 0)
+		return r;
+	memcpy(ranges, maps.ranges, sizeof(maps.ranges));
+	return (int)maps.range_count;
+}

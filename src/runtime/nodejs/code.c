@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled code: which code object an address lies in, and which functions the compiler inlined there. What one address
+ * says is read at its first sight and kept as two lists, for the address as a return address and as the top frame's:
+ *
+ *	count, then for each function, leaf first: line, first line, sizes of file and name (varints), their bytes
+ *
+ * Source: V8, src/codegen/source-position.h, src/objects/code.h, src/objects/deoptimization-data.h. */
+#include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
+
+#define SEARCH_MAX KIB(512) /* bytes in front of an address that are searched for its code object */
+#define SEARCH_PART KIB(2)
+#define TABLE_MAX MIB(1)
+#define INLINED_MAX 4096
+#define KIND_MASK 15
+
+struct code {
+	uint64_t at; /* the Code, no tag */
+	uint64_t start, size;
+	uint32_t flags;
+	uint64_t deopt, positions;
+};
+
+static int read_u32(const struct nodejs_heap *h, uint64_t at, uint32_t *out)
+{
+	return h->target->read(h->target->self, out, sizeof(*out), at);
+}
+
+/* The code object that lies at @at, if it has @pc. Return: 0; -ENOENT: it is none. */
+static int code_at(const struct nodejs_heap *h, uint64_t at, uint64_t pc, struct code *out)
+{
+	const struct nodejs_version *v = &h->layout->version;
+	struct code c = { .at = at, .start = at + (uint64_t)h->layout->stream_start };
+	uint64_t tagged;
+	uint32_t size;
+
+	if (v->stream_code) {
+		if (nodejs_word(h, at + v->stream_code, &tagged) < 0 || !walk_nodejs_is_object(tagged))
+			return -ENOENT;
+		c.at = tagged - ABI_NODEJS_TAG;
+		if (nodejs_type(h, tagged) != h->layout->type_code ||
+		    nodejs_word(h, c.at + v->code_start, &c.start) < 0)
+			return -ENOENT;
+	}
+	if (read_u32(h, c.at + v->code_size, &size) < 0 || pc - c.start >= size)
+		return -ENOENT;
+	c.size = size;
+	if (read_u32(h, c.at + v->code_flags, &c.flags) < 0 || nodejs_word(h, c.at + v->code_deopt, &c.deopt) < 0 ||
+	    nodejs_word(h, c.at + v->code_positions, &c.positions) < 0)
+		return -ENOENT;
+	*out = c;
+	return 0;
+}
+
+static int find_code(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t pc, struct code *out)
+{
+	uint64_t words[SEARCH_PART / 8], end = pc & ~7ULL;
+
+	for (uint64_t done = 0; done < SEARCH_MAX; done += SEARCH_PART) {
+		uint64_t start = (end - 1) & ~(uint64_t)(SEARCH_PART - 1);
+		size_t count = (size_t)(end - start) / 8;
+
+		if (end < WALK_USER_MIN)
+			return -ENOENT;
+		if (h->target->read(h->target->self, words, (uint32_t)(count * 8), start) < 0)
+			return -ENOENT;
+		for (size_t i = count; i-- > 0;)
+			if (words[i] == info->code_map && code_at(h, start + i * 8, pc, out) == 0)
+				return 0;
+		end = start;
+	}
+	return -ENOENT;
+}
+
+/* ---- arrays ---- */
+
+static int array_word(const struct nodejs_heap *h, uint64_t array, uint64_t index, uint64_t *out)
+{
+	const struct nodejs_layout *l = h->layout;
+	uint64_t at = array - ABI_NODEJS_TAG, length;
+	int r;
+
+	if (!walk_nodejs_is_object(array))
+		return -EBADMSG;
+	r = nodejs_word(h, at + (uint64_t)l->array_length, &length);
+	if (r == 0 && ((uint32_t)length || index >= length >> 32))
+		r = -EBADMSG;
+	return r < 0 ? r : nodejs_word(h, at + (uint64_t)l->array_data + index * 8, out);
+}
+
+static bool is_array(const struct nodejs_heap *h, uint64_t array)
+{
+	const struct nodejs_layout *l = h->layout;
+	int type = nodejs_type(h, array);
+
+	return type > 0 && (type == l->type_array || type == l->type_trusted_array || type == l->type_protected_array);
+}
+
+/* ---- functions ---- */
+
+struct reading {
+	const struct nodejs_heap *heap;
+	const struct abi_nodejs *info;
+	uint64_t literals, inlining, sfi; /* tagged */
+	uint64_t inlined_count;
+	struct buf *out;
+};
+
+static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t sfi, struct buf *text,
+		    struct nodejs_function *out)
+{
+	const struct nodejs_layout *l = h->layout;
+	uint64_t words[ABI_NODEJS_SFI_BYTES / 8];
+	int r;
+
+	if (!walk_nodejs_is_object(sfi))
+		return -EBADMSG;
+	if (l->type_sfi_wrapper && nodejs_type(h, sfi) == l->type_sfi_wrapper) {
+		r = nodejs_word(h, sfi - ABI_NODEJS_TAG + 8, &sfi);
+		if (r < 0 || !walk_nodejs_is_object(sfi))
+			return -EBADMSG;
+	}
+	r = h->target->read(h->target->self, words, sizeof(words), sfi - ABI_NODEJS_TAG);
+	if (r == 0 && words[0] != info->sfi_map)
+		r = -EBADMSG;
+	return r < 0 ? r : nodejs_function_read(h, words, text, out);
+}
+
+static void add_varint(struct buf *out, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		buf_addc(out, (char)(value | 0x80));
+	buf_addc(out, (char)value);
+}
+
+/* One function of the list, at character @position of its script; -1: not known. */
+static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(4 * NODEJS_TEXT_MAX + 64);
+	struct nodejs_function f;
+	int32_t line = 0;
+	int r = read_sfi(rd->heap, rd->info, sfi, &text, &f);
+
+	if (r < 0)
+		return r;
+	if (f.script && position >= 0)
+		line = nodejs_line_of(nodejs_script_lines(rd->heap, f.script), (uint32_t)position);
+	add_varint(rd->out, (uint32_t)(line ? line : f.first_line));
+	add_varint(rd->out, (uint32_t)f.first_line);
+	add_varint(rd->out, f.file_len);
+	add_varint(rd->out, f.name_len);
+	buf_add(rd->out, text.ptr + f.file_at, f.file_len);
+	buf_add(rd->out, text.ptr + f.name_at, f.name_len);
+	return rd->out->error;
+}
+
+/* {position, index of the function among the literals}: 16 bytes each. */
+static int read_inlining(const struct reading *rd, uint32_t id, uint64_t *position, uint64_t *sfi)
+{
+	const struct nodejs_layout *l = rd->heap->layout;
+	uint64_t words[2], length;
+	uint64_t at = rd->inlining - ABI_NODEJS_TAG;
+	int r = walk_nodejs_is_object(rd->inlining) ? nodejs_word(rd->heap, at + (uint64_t)l->array_length, &length)
+						    : -EBADMSG;
+
+	if (r == 0 && ((uint32_t)length || (id + 1) * 16ULL > length >> 32))
+		r = -EBADMSG;
+	if (r == 0)
+		r = rd->heap->target->read(rd->heap->target->self, words, sizeof(words),
+					   at + (uint64_t)l->array_data + id * 16ULL);
+	if (r < 0)
+		return r;
+	if ((uint32_t)words[1] >= rd->inlined_count) /* -1: what has no function of its own */
+		return -EBADMSG;
+	*position = words[0];
+	return array_word(rd->heap, rd->literals, (uint32_t)words[1], sfi);
+}
+
+static int add_list(struct reading *rd, struct cur table, int64_t offset)
+{
+	uint64_t position = 0, sfi;
+	size_t count_at = rd->out->len, count = 0;
+	bool known = nodejs_position_at(table, offset, &position);
+	int r = 0;
+
+	buf_addc(rd->out, 0);
+	while (known && NODEJS_INLINING(position) >= 0 && count + 1 < RUNTIME_EXPAND_MAX) {
+		uint64_t outer;
+
+		r = read_inlining(rd, (uint32_t)NODEJS_INLINING(position), &outer, &sfi);
+		if (r == 0)
+			r = add_function(rd, sfi, NODEJS_POSITION(position));
+		if (r < 0)
+			return r;
+		count++;
+		position = outer;
+	}
+	r = add_function(rd, rd->sfi, known ? NODEJS_POSITION(position) : -1);
+	if (r < 0)
+		return r;
+	rd->out->ptr[count_at] = (char)(count + 1);
+	return 0;
+}
+
+static int open_deopt(struct reading *rd, uint64_t deopt)
+{
+	const struct nodejs_version *v = &rd->heap->layout->version;
+	uint64_t count;
+	int r = is_array(rd->heap, deopt) ? 0 : -EBADMSG;
+
+	if (r == 0)
+		r = array_word(rd->heap, deopt, v->deopt_inlined_count, &count);
+	if (r == 0)
+		r = array_word(rd->heap, deopt, v->deopt_literals, &rd->literals);
+	if (r == 0)
+		r = array_word(rd->heap, deopt, v->deopt_sfi, &rd->sfi);
+	if (r == 0)
+		r = array_word(rd->heap, deopt, v->deopt_inlining, &rd->inlining);
+	if (r == 0 && ((uint32_t)count || count >> 32 > INLINED_MAX))
+		r = -EBADMSG;
+	rd->inlined_count = r == 0 ? count >> 32 : 0;
+	return r;
+}
+
+static int check(const struct runtime_target *t, uint64_t pc, uint64_t cookie)
+{
+	__u64 words[WALK_NODEJS_CODE_COOKIE];
+	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
+
+	return r < 0 ? r : walk_nodejs_code_cookie(words) == cookie ? 0 : -ESTALE;
+}
+
+static int read_lists(struct reading *rd, uint64_t pc)
+{
+	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX);
+	const struct nodejs_version *v = &rd->heap->layout->version;
+	struct code code;
+	int r = find_code(rd->heap, rd->info, pc, &code), kind;
+
+	if (r < 0)
+		return r;
+	kind = code.flags & KIND_MASK;
+	if (kind != v->kind_maglev && kind != v->kind_turbofan)
+		return -ENOTSUP;
+	r = open_deopt(rd, code.deopt);
+	if (r < 0)
+		return r;
+	if (nodejs_bytes(rd->heap, code.positions, TABLE_MAX, &table) < 0)
+		buf_clear(&table); /* then only the function itself is known */
+	r = add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - 1 - code.start));
+	return r < 0 ? r : add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - code.start));
+}
+
+/* ---- what was read ---- */
+
+static bool take_function(struct cur *c, struct runtime_shown *out)
+{
+	uint64_t line = 0, first = 0, file = 0, name = 0;
+	struct cur text;
+
+	if (cur_uvarint(c, &line) < 0 || cur_uvarint(c, &first) < 0 || cur_uvarint(c, &file) < 0 ||
+	    cur_uvarint(c, &name) < 0 || line > INT32_MAX || first > INT32_MAX)
+		return false;
+	*out = (struct runtime_shown){ .line = (int32_t)line, .function = { .first_line = (int32_t)first } };
+	text = cur_sub(c, file);
+	out->function.file = cur_rest(&text);
+	text = cur_sub(c, name);
+	out->function.name = cur_rest(&text);
+	return !c->bad;
+}
+
+size_t nodejs_expand(const struct runtime_function *code, uint32_t position, bool is_return,
+		     struct runtime_shown out[RUNTIME_EXPAND_MAX])
+{
+	struct cur c = cur_of(code->lines.bytes, code->lines.size);
+
+	if (position)
+		return 0;
+	for (int list = is_return ? 0 : 1; list >= 0; list--) {
+		size_t count = cur_u8(&c);
+
+		if (c.bad || count > RUNTIME_EXPAND_MAX)
+			return 0;
+		for (size_t i = 0; i < count; i++)
+			if (!take_function(&c, &out[i]))
+				return 0;
+		if (!list)
+			return count;
+	}
+	return 0;
+}
+
+/* The function that was compiled: the last one of a list. */
+static bool take_outermost(const struct runtime_function *code, struct runtime_shown *out)
+{
+	struct cur c = cur_of(code->lines.bytes, code->lines.size);
+	size_t count = cur_u8(&c);
+
+	for (size_t i = 0; i < count; i++)
+		if (!take_function(&c, out))
+			return false;
+	return count && !c.bad;
+}
+
+int nodejs_read_code(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
+		     struct buf *room, struct runtime_function *out)
+{
+	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
+	const struct nodejs_heap h = { .target = target,
+				       .layout = process ? &process->layout : NULL,
+				       .process = process };
+	struct reading rd = { .heap = &h, .info = info_bytes, .out = room };
+	struct runtime_shown outermost;
+	size_t start = room->len;
+	int r = process ? check(target, key, cookie) : -ENOMEM;
+
+	if (r == 0)
+		r = read_lists(&rd, key);
+	if (r == 0)
+		r = check(target, key, cookie);
+	if (r < 0)
+		return r;
+	*out = (struct runtime_function){
+		.lines = { (const uint8_t *)room->ptr + start, (uint32_t)(room->len - start) },
+		.lines_whole = (uint32_t)(room->len - start),
+	};
+	if (!take_outermost(out, &outermost))
+		return -EBADMSG;
+	out->file = outermost.function.file;
+	out->name = outermost.function.name;
+	out->first_line = outermost.function.first_line;
+	return 0;
+}

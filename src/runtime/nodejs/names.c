@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and lines of functions that the interpreter runs, and of built-ins. The worker makes lines of source positions,
+ * because a script's lines are found in its text: pairs of differences, varints, the second with its sign in its lowest
+ * bit: byte of the bytecode, line. */
+#include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
+
+#define TABLE_MAX KIB(256)
+
+static void add_varint(struct buf *out, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		buf_addc(out, (char)(value | 0x80));
+	buf_addc(out, (char)value);
+}
+
+static uint64_t zigzag(int64_t value)
+{
+	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+static void add_lines(struct cur table, const struct nodejs_lines *lines, struct buf *out)
+{
+	struct nodejs_positions p;
+	int64_t offset = 0;
+	int32_t line = 0;
+
+	nodejs_positions_init(&p, table);
+	while (nodejs_positions_next(&p) && out->len < TABLE_MAX) {
+		int64_t position = NODEJS_POSITION((uint64_t)p.position);
+		int32_t now = position < 0 ? 0 : nodejs_line_of(lines, (uint32_t)position);
+
+		if (!now || now == line || p.offset < offset)
+			continue;
+		add_varint(out, (uint64_t)(p.offset - offset));
+		add_varint(out, zigzag((int64_t)now - line));
+		offset = p.offset;
+		line = now;
+	}
+}
+
+/* The bytecode of a function, tagged, whatever it is compiled to. 0: it has none. */
+static uint64_t bytecode_of(const struct nodejs_heap *h, uint64_t data)
+{
+	const struct nodejs_layout *l = h->layout;
+
+	for (int turn = 0; turn < 3; turn++) {
+		int type = data & ABI_NODEJS_TAG ? nodejs_type(h, data) : -ENOENT, at;
+
+		if (type < 0)
+			return 0;
+		if (type == l->type_bytecode)
+			return data;
+		if (type == l->type_code)
+			at = l->version.code_deopt;
+		else if (type == l->type_interpreter_data)
+			at = 8;
+		else
+			return 0;
+		if (nodejs_word(h, data - ABI_NODEJS_TAG + (uint64_t)at, &data) < 0)
+			return 0;
+	}
+	return 0;
+}
+
+/* Without lines the first one of the function stands for them. */
+static int read_lines(const struct nodejs_heap *h, const struct nodejs_function *f, struct buf *room)
+{
+	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX), lines = BUF_INIT(TABLE_MAX + 32);
+	uint64_t bytecode = f->script ? bytecode_of(h, f->data) : 0, positions;
+
+	if (bytecode &&
+	    nodejs_word(h, bytecode - ABI_NODEJS_TAG + h->layout->version.bytecode_positions, &positions) == 0 &&
+	    nodejs_bytes(h, positions, TABLE_MAX, &table) == 0) {
+		add_lines(cur_of(table.ptr, table.len), nodejs_script_lines(h, f->script), &lines);
+		if (!lines.error)
+			buf_add(room, lines.ptr, lines.len);
+	}
+	return room->error;
+}
+
+static int check(const struct runtime_target *t, const struct abi_nodejs *info, uint64_t key, uint64_t cookie,
+		 uint64_t words[ABI_NODEJS_SFI_BYTES / 8])
+{
+	int r = t->read(t->self, words, ABI_NODEJS_SFI_BYTES, key);
+
+	if (r < 0)
+		return r;
+	return words[0] == info->sfi_map && walk_nodejs_cookie(words[info->sfi_name / 8 & 7],
+							       words[info->sfi_script / 8 & 7]) == cookie
+		       ? 0
+		       : -ESTALE;
+}
+
+static int read_plain(uint64_t key, struct buf *room, struct runtime_function *out)
+{
+	size_t at = room->len;
+
+	if (key != ABI_NODEJS_WASM && key != ABI_NODEJS_REGEXP)
+		return -ENOENT;
+	buf_adds(room, key == ABI_NODEJS_WASM ? STR("(wasm)") : STR("(regexp)"));
+	if (room->error)
+		return room->error;
+	*out = (struct runtime_function){ .name = str_n(room->ptr + at, room->len - at) };
+	return 0;
+}
+
+int nodejs_read_name(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
+		     struct buf *room, struct runtime_function *out)
+{
+	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
+	const struct abi_nodejs *info = info_bytes;
+	struct nodejs_heap h = { .target = target, .process = process };
+	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
+	struct nodejs_function f;
+	size_t lines_at;
+	int r;
+
+	if (key < ABI_NODEJS_PLAIN_MAX)
+		return read_plain(key, room, out);
+	if (!process)
+		return -ENOMEM;
+	h.layout = &process->layout;
+	r = check(target, info, key, cookie, words);
+	if (r == 0)
+		r = nodejs_function_read(&h, words, room, &f);
+	lines_at = room->len;
+	if (r == 0)
+		r = read_lines(&h, &f, room);
+	if (r == 0)
+		r = check(target, info, key, cookie, again);
+	if (r < 0)
+		return r;
+	*out = (struct runtime_function){
+		.file = str_n(room->ptr + f.file_at, f.file_len),
+		.name = str_n(room->ptr + f.name_at, f.name_len),
+		.first_line = f.first_line,
+		.is_cut = f.is_cut,
+		.lines = { (const uint8_t *)room->ptr + lines_at, (uint32_t)(room->len - lines_at) },
+		.lines_whole = (uint32_t)(room->len - lines_at),
+		.version_major = (uint8_t)info->version_major,
+		.version_minor = (uint8_t)info->version_minor,
+	};
+	return 0;
+}
+
+int32_t nodejs_line(const struct runtime_function *function, uint32_t position)
+{
+	struct cur in = cur_of(function->lines.bytes, function->lines.size);
+	uint64_t at = 0, step, change;
+	int64_t line = 0, found = 0;
+
+	while (position != ABI_NODEJS_NOWHERE && in.pos < in.end) {
+		if (cur_uvarint(&in, &step) < 0 || cur_uvarint(&in, &change) < 0)
+			break;
+		if (step > UINT32_MAX || change > UINT32_MAX || at + step > position)
+			break;
+		at += step;
+		line += (int64_t)(change >> 1) ^ -(int64_t)(change & 1);
+		if (line <= 0 || line > INT32_MAX)
+			break;
+		found = line;
+	}
+	return found ? (int32_t)found : function->first_line;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Node.js: V8's frames, walked in line. */
+#include "runtime/nodejs/nodejs_int.h"
+#include "runtime/registry.h"
+#include "walk/walk_nodejs.h"
+
+_Static_assert(sizeof(struct abi_nodejs) <= RUNTIME_INFO_MAX, "attach() fills it");
+
+/* gProfiler's names. perf and attach-maps say how perf maps are had, which the walk does not need. */
+const char *const runtime_modes_nodejs[] = { "auto", "perf", "attach-maps", "disabled", "none", NULL };
+
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_AUTO, RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF,
+					 RUNTIME_WAY_OFF };
+
+_Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_nodejs), "a way for each name");
+
+static enum walk_next walk_step(struct walk *w, const void *info)
+{
+	return walk_nodejs_step(w, info);
+}
+
+const struct runtime runtime_nodejs = {
+	.name = "nodejs",
+	.title = "Node.js",
+	.id = ABI_RUNTIME_NODEJS,
+	.ways = ways,
+	.kind = MODEL_KIND_JAVASCRIPT,
+	.error_kind = MODEL_KIND_JAVASCRIPT,
+	.in_line = true,
+	.probe = nodejs_probe,
+	.release = nodejs_release,
+	.attach = nodejs_attach,
+	.learn_file = nodejs_learn_file,
+	.learn_process = nodejs_learn_process,
+	.unlearn = nodejs_unlearn,
+	.sync = nodejs_sync,
+	.walk_step = walk_step,
+	.read_name = nodejs_read_name,
+	.line = nodejs_line,
+	.read_code = nodejs_read_code,
+	.expand = nodejs_expand,
+};

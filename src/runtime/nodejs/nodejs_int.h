@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What probing one file of Node.js found, and how objects of V8 are read from a process. Pointers to objects have a
+ * tag, which V8 calls "tagged"; addresses here have none unless said. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "abi/nodejs.h"
+#include "base/cur.h"
+#include "runtime/nodejs/versions/versions.h"
+#include "runtime/runtime.h"
+
+/* Constants that V8 tells: field, whether the file is refused without it, names of symbols behind v8dbg_, one of which
+ * is there in each version. */
+#define NODEJS_CONSTANTS(X)                                                                                   \
+	X(fp_marker, true, "off_fp_context", NULL)                                                            \
+	X(fp_function, true, "off_fp_function", NULL)                                                         \
+	X(fp_bytecode_array, true, "off_fp_bytecode_array", NULL)                                             \
+	X(fp_bytecode_offset, true, "off_fp_bytecode_offset", NULL)                                           \
+	X(function_shared, true, "class_JSFunction__shared__SharedFunctionInfo", NULL)                        \
+	X(sfi_name, true, "class_SharedFunctionInfo__name_or_scope_info__Object",                             \
+	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_")                                     \
+	X(sfi_name_24, false, "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", NULL) \
+	X(sfi_script, true, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                     \
+	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                             \
+	X(script_source, true, "class_Script__source__Object", NULL)                                          \
+	X(script_name, true, "class_Script__name__Object", NULL)                                              \
+	X(string_length, true, "class_String__length__int32_t", NULL)                                         \
+	X(string_chars, true, "class_SeqOneByteString__chars__char", NULL)                                    \
+	X(string_first, true, "class_ConsString__first__String", NULL)                                        \
+	X(string_second, true, "class_ConsString__second__String", NULL)                                      \
+	X(string_parent, true, "class_SlicedString__parent__String", NULL)                                    \
+	X(string_offset, true, "class_SlicedString__offset__SMI", NULL)                                       \
+	X(string_actual, true, "class_ThinString__actual__String", NULL)                                      \
+	X(string_resource, true, "class_ExternalString__resource__Object", NULL)                              \
+	X(first_nonstring, true, "FirstNonstringType", NULL)                                                  \
+	X(representation_mask, true, "StringRepresentationMask", NULL)                                        \
+	X(encoding_mask, true, "StringEncodingMask", NULL)                                                    \
+	X(one_byte, true, "OneByteStringTag", NULL)                                                           \
+	X(tag_cons, true, "ConsStringTag", NULL)                                                              \
+	X(tag_external, true, "ExternalStringTag", NULL)                                                      \
+	X(tag_sliced, true, "SlicedStringTag", NULL)                                                          \
+	X(tag_thin, true, "ThinStringTag", NULL)                                                              \
+	X(map_type, true, "class_Map__instance_type__uint16_t", NULL)                                         \
+	X(bytecode_data, true, "class_BytecodeArray__data__uintptr_t", NULL)                                  \
+	X(array_length, true, "class_FixedArrayBase__length__SMI", NULL)                                      \
+	X(array_data, true, "class_FixedArray__data__uintptr_t", NULL)                                        \
+	X(scope_locals, true, "scopeinfo_idx_ncontextlocals", NULL)                                           \
+	X(scope_first, true, "scopeinfo_idx_first_vars", NULL)                                                \
+	X(stream_start, true, "class_InstructionStream__instruction_start__uintptr_t",                        \
+	  "class_Code__instruction_start__uintptr_t")                                                         \
+	X(type_sfi, true, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", NULL)                         \
+	X(type_sfi_wrapper, false, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", NULL) \
+	X(type_scope, true, "type_ScopeInfo__SCOPE_INFO_TYPE", NULL)                                          \
+	X(type_script, true, "type_Script__SCRIPT_TYPE", NULL)                                                \
+	X(type_bytecode, true, "type_BytecodeArray__BYTECODE_ARRAY_TYPE", NULL)                               \
+	X(type_interpreter_data, true, "type_InterpreterData__INTERPRETER_DATA_TYPE", NULL)                   \
+	X(type_code, true, "type_Code__CODE_TYPE", NULL)                                                      \
+	X(type_stream, false, "type_InstructionStream__INSTRUCTION_STREAM_TYPE", NULL)                        \
+	X(type_bytes, true, "type_ByteArray__BYTE_ARRAY_TYPE", NULL)                                          \
+	X(type_trusted_bytes, false, "type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", NULL)                  \
+	X(type_array, true, "type_FixedArray__FIXED_ARRAY_TYPE", NULL)                                        \
+	X(type_trusted_array, false, "type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE", NULL)                \
+	X(type_protected_array, false, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE", NULL)          \
+	X(type_function, true, "type_JSFunction__JS_FUNCTION_TYPE", NULL)                                     \
+	X(frame_builtin_exit, true, "frametype_BuiltinExitFrame", NULL)                                       \
+	X(frame_wasm, false, "frametype_WasmFrame", NULL)                                                     \
+	X(frame_regexp, false, "frametype_IrregexpFrame", NULL)
+
+struct nodejs_layout {
+#define X(field, required, name, other) int16_t field;
+	NODEJS_CONSTANTS(X)
+#undef X
+	struct nodejs_version version;
+};
+
+struct nodejs_binary {
+	struct runtime_binary base;
+	struct nodejs_layout layout;
+	uint64_t builtins, builtins_size; /* addresses of the file; size 0: not known */
+	uint64_t here;                    /* some address in it */
+};
+
+/* Files of Node.js are mapped twice: the second time for V8's built-in code, which then lies near the code that it
+ * makes. */
+struct nodejs_maps {
+	struct abi_nodejs_builtins builtins[ABI_NODEJS_BUILTINS];
+	struct abi_code_range ranges[ABI_CODE_RANGES];
+	size_t builtin_count, range_count;
+};
+
+/** nodejs_maps_read - of the text of /proc/PID/maps. Pure.
+ * @builtins, @size: where they lie in the process, by the file's symbols; size 0: not known
+ * @here: an address in the file's first mapping */
+void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_t here, struct nodejs_maps *out);
+
+/* ---- objects ---- */
+
+struct nodejs_lines { /* where a script's lines end */
+	uint64_t script, source;
+	uint32_t length, count;
+	uint32_t *ends; /* character of each line's end */
+	uint64_t used;
+};
+
+#define NODEJS_SCRIPTS_MAX 256
+#define NODEJS_LINES_MAX (4U << 20) /* of all scripts of a process that are kept */
+#define NODEJS_SOURCE_MAX MIB(64)   /* of a script, in bytes */
+#define NODEJS_TEXT_MAX KIB(4)      /* of a name */
+
+/* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
+struct nodejs_process {
+	struct nodejs_layout layout;
+	struct nodejs_lines scripts[NODEJS_SCRIPTS_MAX];
+	size_t script_count, line_count;
+	uint64_t clock;
+};
+
+struct nodejs_heap { /* how objects of one process are read */
+	const struct runtime_target *target;
+	const struct nodejs_layout *layout;
+	struct nodejs_process *process; /* NULL: no lines are wanted */
+};
+
+int nodejs_word(const struct nodejs_heap *h, uint64_t at, uint64_t *out) warn_unused;
+/** nodejs_type - instance type of @object, tagged. Return: it, or -errno. */
+int nodejs_type(const struct nodejs_heap *h, uint64_t object) warn_unused;
+/** nodejs_text - append a string's first NODEJS_TEXT_MAX bytes as UTF-8. @is_cut: there is more. Return: 0, -errno. */
+int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut) warn_unused;
+/** nodejs_script_lines - NULL: nobody can tell */
+const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
+/** nodejs_line_of - from 1 on; 0: @position lies in no line */
+int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position);
+
+struct nodejs_function { /* texts lie in a buffer at these places */
+	size_t file_at, file_len, name_at, name_len;
+	uint64_t script; /* tagged; 0: none */
+	uint64_t data;   /* of SharedFunctionInfo */
+	int32_t first_line;
+	bool is_cut;
+};
+
+/** nodejs_function_read - what a SharedFunctionInfo (no tag) says of a function; @words: ABI_NODEJS_SFI_BYTES of it */
+int nodejs_function_read(const struct nodejs_heap *h, const uint64_t *words, struct buf *room,
+			 struct nodejs_function *out) warn_unused;
+/** nodejs_bytes - the bytes of an array of bytes, at most @max. Return: 0; -ENODATA: it is none; -errno. */
+int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struct buf *out) warn_unused;
+
+/* ---- tables of source positions; pure ---- */
+
+struct nodejs_positions {
+	struct cur in;
+	int64_t offset, position; /* of the entry at hand */
+};
+
+void nodejs_positions_init(struct nodejs_positions *p, struct cur table);
+/** nodejs_positions_next - Return: whether there is one more. */
+bool nodejs_positions_next(struct nodejs_positions *p);
+/** nodejs_position_at - the entry in force at @offset. Return: false: there is none. */
+bool nodejs_position_at(struct cur table, int64_t offset, uint64_t *position);
+
+#define NODEJS_POSITION(p) ((int64_t)((p) >> 1 & 0x3fffffff) - 1) /* character in the script; -1: none */
+#define NODEJS_INLINING(p) ((int32_t)((p) >> 31 & 0xffff) - 1)    /* -1: not inlined */
+
+/* ---- struct runtime's ---- */
+
+int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
+void nodejs_release(struct runtime_binary *binary);
+int nodejs_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out) warn_unused;
+int nodejs_learn_process(const struct runtime_target *target, const void *info, void **out) warn_unused;
+void nodejs_unlearn(void *learnt);
+int nodejs_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
+int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+		struct abi_code_range *ranges) warn_unused;
+int nodejs_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		     struct buf *room, struct runtime_function *out) warn_unused;
+int32_t nodejs_line(const struct runtime_function *function, uint32_t position);
+int nodejs_read_code(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		     struct buf *room, struct runtime_function *out) warn_unused;
+size_t nodejs_expand(const struct runtime_function *code, uint32_t position, bool is_return,
+		     struct runtime_shown out[RUNTIME_EXPAND_MAX]);

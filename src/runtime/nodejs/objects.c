@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of V8 in the memory of a process. A collector may move or free them while they are read: what is read is
+ * believed only where the caller finds the cookie unchanged afterwards; here it is bounded. */
+#include "base/array.h"
+#include "base/utf8.h"
+#include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
+
+#define TEXT_DEPTH_MAX 32  /* strings in strings */
+#define TEXT_PIECES_MAX 64 /* of a string that was put together */
+#define CHUNK KIB(64)
+#define TEXT_LENGTH_MAX (1U << 30) /* characters; V8: String::kMaxLength is less */
+
+int nodejs_word(const struct nodejs_heap *h, uint64_t at, uint64_t *out)
+{
+	return h->target->read(h->target->self, out, sizeof(*out), at);
+}
+
+/* The word at @offset of an object with a tag. */
+static int member(const struct nodejs_heap *h, uint64_t object, int offset, uint64_t *out)
+{
+	if (!walk_nodejs_is_object(object))
+		return -EBADMSG;
+	return nodejs_word(h, object - ABI_NODEJS_TAG + (uint64_t)offset, out);
+}
+
+int nodejs_type(const struct nodejs_heap *h, uint64_t object)
+{
+	uint64_t map;
+	uint16_t type = 0;
+	int r = member(h, object, 0, &map);
+
+	if (r == 0 && !walk_nodejs_is_object(map))
+		return -EBADMSG;
+	if (r == 0)
+		r = h->target->read(h->target->self, &type, sizeof(type),
+				    map - ABI_NODEJS_TAG + (uint64_t)h->layout->map_type);
+	return r < 0 ? r : type;
+}
+
+/* ---- texts ---- */
+
+struct flat { /* characters that lie together */
+	uint64_t at;
+	uint32_t length;
+	bool is_wide; /* two bytes each */
+};
+
+struct text { /* an object that is a string */
+	uint64_t object;
+	uint32_t from, length; /* the part of it that is wanted */
+};
+
+static int string_length(const struct nodejs_heap *h, uint64_t object, uint32_t *out)
+{
+	int r = h->target->read(h->target->self, out, sizeof(*out),
+				object - ABI_NODEJS_TAG + (uint64_t)h->layout->string_length);
+
+	return r == 0 && *out > TEXT_LENGTH_MAX ? -EBADMSG : r;
+}
+
+/* Where the characters lie of a string that is neither cons, thin nor sliced. */
+static int flat_of(const struct nodejs_heap *h, uint64_t object, int type, uint32_t length, struct flat *out)
+{
+	const struct nodejs_layout *l = h->layout;
+	bool is_wide = (type & l->encoding_mask) != l->one_byte;
+	uint64_t at = object - ABI_NODEJS_TAG + (uint64_t)l->string_chars;
+	int form = type & l->representation_mask, r = 0;
+
+	if (form == l->tag_external) /* behind the resource V8 keeps where its characters are */
+		r = member(h, object, l->string_resource + 8, &at);
+	else if (form)
+		return -EBADMSG;
+	if (r == 0)
+		*out = (struct flat){ .at = at, .length = length, .is_wide = is_wide };
+	return r;
+}
+
+/* One step into a string that is made of others. Return: 1 when *t is flat, with *out; 0: it is another one now, and
+ * *rest what comes behind it, object 0: nothing; -errno. */
+static int step_into(const struct nodejs_heap *h, struct text *t, struct flat *out, struct text *rest)
+{
+	const struct nodejs_layout *l = h->layout;
+	int type = nodejs_type(h, t->object), form = type & l->representation_mask, r;
+	uint64_t first, offset;
+	uint32_t length;
+
+	rest->object = 0;
+	if (type < 0)
+		return type;
+	if (type >= l->first_nonstring)
+		return -EBADMSG;
+	r = string_length(h, t->object, &length);
+	if (r < 0)
+		return r;
+	if (t->from > length)
+		return -EBADMSG;
+	t->length = MIN(t->length, length - t->from);
+	if (form == l->tag_thin)
+		return member(h, t->object, l->string_actual, &t->object);
+	if (form == l->tag_sliced) {
+		r = member(h, t->object, l->string_offset, &offset);
+		if (r == 0 && (offset >> 32) + t->from > TEXT_LENGTH_MAX)
+			r = -EBADMSG;
+		t->from += r == 0 ? (uint32_t)(offset >> 32) : 0;
+		return r < 0 ? r : member(h, t->object, l->string_parent, &t->object);
+	}
+	if (form != l->tag_cons) {
+		r = flat_of(h, t->object, type, length, out);
+		return r < 0 ? r : 1;
+	}
+	r = member(h, t->object, l->string_first, &first);
+	if (r == 0)
+		r = walk_nodejs_is_object(first) ? string_length(h, first, &length) : -EBADMSG;
+	if (r < 0)
+		return r;
+	if (t->from >= length) {
+		t->from -= length;
+		return member(h, t->object, l->string_second, &t->object);
+	}
+	if (t->length > length - t->from) {
+		*rest = (struct text){ .length = t->length - (length - t->from) };
+		t->length = length - t->from;
+		r = member(h, t->object, l->string_second, &rest->object);
+	}
+	t->object = first;
+	return r;
+}
+
+/* @bytes: two a character. */
+static void add_wide(struct buf *out, const uint8_t *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t unit = (uint32_t)(bytes[2 * i] | bytes[2 * i + 1] << 8), low;
+
+		if (unit >> 10 == 0x36 && i + 1 < count) { /* a pair of surrogates */
+			low = (uint32_t)(bytes[2 * i + 2] | bytes[2 * i + 3] << 8);
+			if (low >> 10 == 0x37) {
+				unit = 0x10000 + ((unit & 0x3ff) << 10) + (low & 0x3ff);
+				i++;
+			}
+		}
+		utf8_add(out, unit);
+	}
+}
+
+#define PART KIB(1)
+
+static int add_flat(const struct nodejs_heap *h, const struct flat *f, const struct text *t, struct buf *out)
+{
+	uint8_t bytes[PART];
+	uint32_t width = f->is_wide ? 2 : 1, size = MIN(t->length, (uint32_t)NODEJS_TEXT_MAX) * width;
+	uint64_t at = f->at + (uint64_t)t->from * width;
+
+	for (uint32_t done = 0; done < size; done += PART) {
+		uint32_t part = MIN(size - done, (uint32_t)PART);
+		int r = h->target->read(h->target->self, bytes, part, at + done);
+
+		if (r < 0)
+			return r;
+		if (f->is_wide)
+			add_wide(out, bytes, part / 2);
+		else
+			for (uint32_t i = 0; i < part; i++)
+				utf8_add(out, bytes[i]);
+	}
+	return out->error;
+}
+
+int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut)
+{
+	struct text stack[TEXT_DEPTH_MAX] = { { .object = object, .length = NODEJS_TEXT_MAX } };
+	size_t depth = 1, start = out->len;
+	uint32_t length;
+	int r = walk_nodejs_is_object(object) ? string_length(h, object, &length) : -EBADMSG;
+
+	if (r < 0)
+		return r;
+	*is_cut = length > NODEJS_TEXT_MAX;
+	for (size_t steps = 0; depth && r >= 0; steps++) {
+		struct text rest, *t = &stack[depth - 1];
+		struct flat flat;
+
+		if (steps == TEXT_DEPTH_MAX * TEXT_PIECES_MAX)
+			return -EBADMSG;
+		r = step_into(h, t, &flat, &rest);
+		if (r < 0)
+			break;
+		if (rest.object) {
+			if (depth == TEXT_DEPTH_MAX) {
+				*is_cut = true;
+				rest.object = 0;
+			} else {
+				stack[depth] = *t;
+				*t = rest;
+				depth++;
+			}
+		}
+		if (r == 1) {
+			r = add_flat(h, &flat, t, out);
+			depth--;
+		}
+	}
+	if (r < 0)
+		out->len = start;
+	return r < 0 ? r : 0;
+}
+
+/* ---- lines of scripts ---- */
+
+struct scan { /* of a script's text for its lines' ends */
+	struct nodejs_lines *lines;
+	size_t cap, max;
+	uint32_t at;
+	bool was_return;
+};
+
+static int add_end(struct scan *s, uint32_t at)
+{
+	size_t count = s->lines->count;
+	int r = array_grow(&s->lines->ends, &s->cap, count, s->max);
+
+	if (r == 0)
+		s->lines->ends[s->lines->count++] = at;
+	return r;
+}
+
+/* Ends of lines are those of ECMA-262, 12.3: a CR and the LF behind it are one. */
+static int scan_unit(struct scan *s, uint32_t unit)
+{
+	int r = 0;
+
+	if (s->was_return && unit != '\n')
+		r = add_end(s, s->at - 1);
+	s->was_return = unit == '\r';
+	if (unit == '\n' || unit == 0x2028 || unit == 0x2029)
+		r = r < 0 ? r : add_end(s, s->at);
+	s->at++;
+	return r;
+}
+
+static int scan_text(const struct nodejs_heap *h, const struct flat *f, struct scan *s)
+{
+	scoped(freep) uint8_t *bytes = malloc(CHUNK);
+	uint64_t width = f->is_wide ? 2 : 1, size = f->length * width;
+	int r = bytes ? 0 : -ENOMEM;
+
+	for (uint64_t done = 0; r == 0 && done < size; done += CHUNK) {
+		uint32_t part = (uint32_t)MIN(size - done, (uint64_t)CHUNK);
+
+		r = h->target->read(h->target->self, bytes, part, f->at + done);
+		for (uint32_t i = 0; r == 0 && i < part; i += (uint32_t)width)
+			r = scan_unit(s, f->is_wide ? (uint32_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
+	}
+	if (r == 0 && s->was_return)
+		r = add_end(s, s->at - 1);
+	return r;
+}
+
+static void drop(struct nodejs_process *p, size_t i)
+{
+	p->line_count -= p->scripts[i].count;
+	free(p->scripts[i].ends);
+	p->scripts[i] = p->scripts[--p->script_count];
+}
+
+static void drop_oldest(struct nodejs_process *p)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < p->script_count; i++)
+		if (p->scripts[i].used < p->scripts[oldest].used)
+			oldest = i;
+	drop(p, oldest);
+}
+
+/* The characters of a script's source, where they lie together. */
+static int source_of(const struct nodejs_heap *h, uint64_t source, struct flat *out)
+{
+	struct text t = { .object = source, .length = TEXT_LENGTH_MAX }, rest;
+	int r = 0;
+
+	for (int depth = 0; r == 0 && depth < 4; depth++) {
+		r = step_into(h, &t, out, &rest);
+		if (r >= 0 && (t.from || rest.object))
+			return -ENOTSUP;
+	}
+	return r == 1 ? 0 : r < 0 ? r : -ENOTSUP;
+}
+
+static int read_lines(const struct nodejs_heap *h, uint64_t script, uint64_t source, struct nodejs_lines *out)
+{
+	struct scan scan = { .lines = out, .max = NODEJS_LINES_MAX };
+	struct flat flat;
+	uint64_t again;
+	int r = source_of(h, source, &flat);
+
+	if (r == 0 && flat.length > NODEJS_SOURCE_MAX / 2)
+		r = -E2BIG;
+	if (r == 0)
+		r = scan_text(h, &flat, &scan);
+	if (r == 0)
+		r = member(h, script, h->layout->script_source, &again);
+	if (r == 0 && again != source)
+		r = -ESTALE;
+	out->script = script;
+	out->source = source;
+	out->length = r == 0 ? flat.length : 0;
+	return r;
+}
+
+const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script)
+{
+	struct nodejs_process *p = h->process;
+	struct nodejs_lines lines = { 0 };
+	uint64_t source;
+
+	if (!p || nodejs_type(h, script) != h->layout->type_script ||
+	    member(h, script, h->layout->script_source, &source) < 0)
+		return NULL;
+	p->clock++;
+	for (size_t i = 0; i < p->script_count; i++) {
+		if (p->scripts[i].script != script)
+			continue;
+		if (p->scripts[i].source == source) {
+			p->scripts[i].used = p->clock;
+			return &p->scripts[i];
+		}
+		drop(p, i);
+		break;
+	}
+	if (read_lines(h, script, source, &lines) < 0) { /* kept without lines: not tried for each name */
+		free(lines.ends);
+		lines.ends = NULL;
+		lines.count = 0;
+	}
+	while (p->script_count &&
+	       (p->script_count == NODEJS_SCRIPTS_MAX || p->line_count + lines.count > NODEJS_LINES_MAX))
+		drop_oldest(p);
+	lines.used = p->clock;
+	p->line_count += lines.count;
+	p->scripts[p->script_count] = lines;
+	return &p->scripts[p->script_count++];
+}
+
+int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position)
+{
+	size_t low = 0, high;
+
+	if (!lines || position > lines->length || !lines->length)
+		return 0;
+	high = lines->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (lines->ends[middle] < position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (int32_t)low + 1;
+}
+
+/* ---- functions ---- */
+
+#define SCOPE_WORDS 10         /* looked at behind the local variables */
+#define SCOPE_LOCALS_INLINE 75 /* more have their names in a table: V8, src/objects/scope-info.h */
+#define SCOPE_LOCALS_MAX (1U << 20)
+
+static bool is_small(uint64_t word)
+{
+	return !(word & 0xffffffff);
+}
+
+/* What stands behind the local variables: [name, index of its variable] [inferred name] [first, last character]; each
+ * of them may be missing. @words: SCOPE_WORDS of it. Return: the index of the name, or -1. */
+static int scope_name(const struct nodejs_heap *h, const uint64_t *words, struct buf *room, bool *is_cut)
+{
+	for (int i = 0; i < 4; i++) {
+		size_t before = room->len;
+
+		if (is_small(words[i]))
+			continue;
+		if (nodejs_text(h, words[i], room, is_cut) < 0)
+			return -1;
+		if (room->len > before)
+			return i;
+	}
+	return -1;
+}
+
+/* The first character, where it stands behind the names. */
+static int64_t scope_first(const uint64_t *words)
+{
+	int i = 0;
+
+	if (!is_small(words[0]) && is_small(words[1]) && (!is_small(words[2]) || is_small(words[3])))
+		i = 2; /* a name and its variable */
+	if (!is_small(words[i]))
+		i++; /* the inferred one */
+	if (is_small(words[i]) && is_small(words[i + 1]) && words[i] <= words[i + 1])
+		return (int64_t)(words[i] >> 32);
+	return -1;
+}
+
+static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *room, struct nodejs_function *out,
+		      int64_t *first)
+{
+	const struct nodejs_layout *l = h->layout;
+	uint64_t words[SCOPE_WORDS], locals, at;
+	int r = member(h, scope, 8 + l->scope_locals * 8, &locals);
+
+	*first = -1;
+	if (r < 0)
+		return r;
+	if (!is_small(locals) || locals >> 32 > SCOPE_LOCALS_MAX)
+		return -EBADMSG;
+	locals >>= 32;
+	at = (uint64_t)l->scope_first + (locals < SCOPE_LOCALS_INLINE ? 2 * locals : 1 + locals);
+	r = h->target->read(h->target->self, words, sizeof(words), scope - ABI_NODEJS_TAG + 8 + at * 8);
+	if (r < 0)
+		return r;
+	ignore(scope_name(h, words, room, &out->is_cut) < 0); /* then it is anonymous */
+	if (!l->version.scope_start) {
+		*first = scope_first(words);
+		return 0;
+	}
+	r = member(h, scope, 8 + l->version.scope_start * 8, &at);
+	if (r == 0 && is_small(at))
+		*first = (int64_t)(at >> 32);
+	return r;
+}
+
+static int name_read(const struct nodejs_heap *h, uint64_t name, struct buf *room, struct nodejs_function *out,
+		     int64_t *first)
+{
+	int type = nodejs_type(h, name);
+
+	*first = -1;
+	if (type < 0)
+		return type;
+	if (type < h->layout->first_nonstring)
+		return nodejs_text(h, name, room, &out->is_cut);
+	return type == h->layout->type_scope ? scope_read(h, name, room, out, first) : -EBADMSG;
+}
+
+/* ES modules are named by a URL. */
+static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *room, struct nodejs_function *out)
+{
+	static const char scheme[] = "file://";
+	size_t at = room->len, len = sizeof(scheme) - 1;
+	uint64_t name;
+	int r = member(h, script, h->layout->script_name, &name), type = r < 0 ? r : nodejs_type(h, name);
+
+	if (type < 0)
+		return type;
+	if (type >= h->layout->first_nonstring) /* undefined: code that was made of a string */
+		return 0;
+	r = nodejs_text(h, name, room, &out->is_cut);
+	if (r == 0 && room->len - at > len && !memcmp(room->ptr + at, scheme, len) && room->ptr[at + len] == '/') {
+		memmove(room->ptr + at, room->ptr + at + len, room->len - at - len);
+		room->len -= len;
+	}
+	return r;
+}
+
+int nodejs_function_read(const struct nodejs_heap *h, const uint64_t *words, struct buf *room,
+			 struct nodejs_function *out)
+{
+	const struct nodejs_layout *l = h->layout;
+	uint64_t script = words[l->sfi_script / 8 & 7], name = words[l->sfi_name / 8 & 7];
+	struct nodejs_function f = { .data = words[l->version.sfi_data / 8 & 7], .file_at = room->len };
+	int64_t first;
+	int r = 0;
+
+	if (walk_nodejs_is_object(script) && nodejs_type(h, script) == l->type_script) {
+		f.script = script;
+		r = file_read(h, script, room, &f);
+	}
+	f.file_len = room->len - f.file_at;
+	f.name_at = room->len;
+	if (r == 0 && !is_small(name)) /* 0: it has none */
+		r = name_read(h, name, room, &f, &first);
+	else
+		first = -1;
+	if (r < 0)
+		return r;
+	if (room->len == f.name_at)
+		buf_adds(room, STR("(anonymous)"));
+	f.name_len = room->len - f.name_at;
+	if (f.script && first >= 0)
+		f.first_line = nodejs_line_of(nodejs_script_lines(h, f.script), (uint32_t)first);
+	*out = f;
+	return room->error;
+}
+
+int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struct buf *out)
+{
+	const struct nodejs_layout *l = h->layout;
+	int type = nodejs_type(h, object), r;
+	uint64_t length;
+	uint8_t *bytes;
+
+	if (type < 0)
+		return type;
+	if (type != l->type_bytes && (!l->type_trusted_bytes || type != l->type_trusted_bytes))
+		return -ENODATA;
+	r = member(h, object, l->array_length, &length);
+	if (r < 0)
+		return r;
+	if (!is_small(length) || length >> 32 > max)
+		return -E2BIG;
+	length >>= 32;
+	if (!length)
+		return 0;
+	bytes = buf_reserve(out, length);
+	if (!bytes)
+		return out->error;
+	r = h->target->read(h->target->self, bytes, (uint32_t)length,
+			    object - ABI_NODEJS_TAG + (uint64_t)l->array_data);
+	if (r == 0)
+		buf_commit(out, length);
+	return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* V8's tables of source positions: pairs of differences, each a varint of 7 bits a byte whose lowest bit is the sign.
+ * A first one below 0 says that the entry is an expression's and stands for -x - 1. Source: V8,
+ * src/codegen/source-position-table.cc; the first offset counts from -1. */
+#include "runtime/nodejs/nodejs_int.h"
+
+void nodejs_positions_init(struct nodejs_positions *p, struct cur table)
+{
+	*p = (struct nodejs_positions){ .in = table, .offset = -1 };
+}
+
+static int64_t take_number(struct cur *in)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; shift < 64; shift += 7) {
+		uint8_t byte = cur_u8(in);
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+	}
+	in->bad = true;
+	return 0;
+}
+
+bool nodejs_positions_next(struct nodejs_positions *p)
+{
+	int64_t code, position;
+
+	if (p->in.pos >= p->in.end)
+		return false;
+	code = take_number(&p->in);
+	position = take_number(&p->in);
+	if (p->in.bad)
+		return false;
+	code = code < 0 ? -(code + 1) : code;
+	return !__builtin_add_overflow(p->offset, code, &p->offset) &&
+	       !__builtin_add_overflow(p->position, position, &p->position);
+}
+
+bool nodejs_position_at(struct cur table, int64_t offset, uint64_t *position)
+{
+	struct nodejs_positions p;
+	bool found = false;
+
+	nodejs_positions_init(&p, table);
+	while (nodejs_positions_next(&p) && p.offset <= offset) {
+		*position = (uint64_t)p.position;
+		found = true;
+	}
+	return found;
+}

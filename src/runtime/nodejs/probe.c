@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a file Node.js, and of which V8? */
+#include <elf.h>
+
+#include "object/elf_find.h"
+#include "runtime/nodejs/nodejs_int.h"
+
+#define PREFIX "v8dbg_"
+#define BUILTINS "v8_Default_embedded_blob_code_"
+
+static int read_at(const struct elf *elf, uint64_t address, void *dst, size_t size)
+{
+	uint64_t offset;
+
+	if (elf_offset_of(elf, address, &offset) < 0)
+		return -ENOENT;
+	return reader_read(&elf->in, dst, size, offset);
+}
+
+static int read_int(const struct elf *elf, const struct elf_dynamic *dynamic, const char *name, int32_t *out)
+{
+	struct elf_found found = { 0 };
+	int r = elf_dynamic_find(elf, dynamic, name, &found);
+
+	return r < 0 ? r : read_at(elf, found.address, out, sizeof(*out));
+}
+
+struct constant {
+	const char *names[2];
+	bool required;
+};
+
+#define X(field, need, name, other) { { PREFIX name, other }, need },
+static const struct constant constants[] = { NODEJS_CONSTANTS(X) };
+#undef X
+
+/* Return: 0 or the index of a constant that is missing, plus 1. */
+static size_t read_constants(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_layout *out)
+{
+	int16_t *values[] = {
+#define X(field, required, name, other) &out->field,
+		NODEJS_CONSTANTS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(constants); i++) {
+		int32_t value = 0;
+		int r = read_int(elf, dynamic, constants[i].names[0], &value);
+
+		if (r < 0 && constants[i].names[1])
+			r = read_int(elf, dynamic, constants[i].names[1], &value);
+		if ((r < 0 && constants[i].required) || value < INT16_MIN || value > INT16_MAX)
+			return i + 1;
+		*values[i] = (int16_t)value;
+	}
+	return 0;
+}
+
+/* What the step and the readers take for granted of constants that come from a file. Return: whether they hold. */
+static bool is_sane(const struct nodejs_layout *l)
+{
+	const int16_t slots[] = { l->fp_marker, l->fp_function, l->fp_bytecode_array, l->fp_bytecode_offset };
+	const int16_t words[] = { l->sfi_name, l->sfi_script };
+	const int16_t members[] = { l->function_shared, l->string_length, l->string_chars,  l->string_first,
+				    l->string_second,   l->string_parent, l->string_offset, l->string_actual,
+				    l->string_resource, l->map_type,      l->bytecode_data, l->array_length,
+				    l->array_data,      l->script_source, l->script_name,   l->scope_locals,
+				    l->scope_first,     l->stream_start };
+
+	for (size_t i = 0; i < ARRAY_SIZE(slots); i++)
+		if (slots[i] > -8 || slots[i] < -48 || slots[i] % 8)
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i] < 8 || words[i] > ABI_NODEJS_SFI_BYTES - 8 || words[i] % 8)
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		if (members[i] < 0 || members[i] > 256)
+			return false;
+	return l->frame_builtin_exit > 0 && l->frame_builtin_exit < ABI_NODEJS_TYPES_MAX && l->frame_wasm >= 0 &&
+	       l->frame_wasm < ABI_NODEJS_TYPES_MAX && l->frame_regexp >= 0 && l->frame_regexp < ABI_NODEJS_TYPES_MAX;
+}
+
+/* The built-in code has a name in .symtab only. */
+static int find_builtins(const struct elf *elf, struct nodejs_binary *b)
+{
+	static const char *const names[] = { BUILTINS, BUILTINS "size_" };
+	struct elf_found found[ARRAY_SIZE(names)] = { 0 };
+	uint32_t size = 0;
+	int r = elf_symtab_find(elf, names, ARRAY_SIZE(names), found);
+
+	if (r == -ENOMEM || r == -EIO)
+		return r;
+	if (r < 2 || read_at(elf, found[1].address, &size, sizeof(size)) < 0)
+		return 0;
+	b->builtins = found[0].address;
+	b->builtins_size = size;
+	return 0;
+}
+
+static int fill(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_binary *b)
+{
+	static const char *const names[] = { "_ZN2v88internal7Version6major_E", "_ZN2v88internal7Version6minor_E",
+					     "_ZN2v88internal7Version6build_E" };
+	const struct nodejs_version *version;
+	struct elf_found found = { 0 };
+	int32_t numbers[ARRAY_SIZE(names)] = { 0 };
+	size_t missing;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (read_int(elf, dynamic, names[i], &numbers[i]) < 0) {
+			snprintf(b->base.refused, sizeof(b->base.refused), "its version of V8 cannot be found");
+			return 0;
+		}
+	if (elf_dynamic_find(elf, dynamic, names[0], &found) == 0)
+		b->here = found.address;
+	snprintf(b->base.version, sizeof(b->base.version), "V8 %d.%d.%d", numbers[0], numbers[1], numbers[2]);
+	version = numbers[0] > 0 && numbers[1] >= 0 ? nodejs_version_find((uint32_t)numbers[0], (uint32_t)numbers[1])
+						    : NULL;
+	if (elf->machine != EM_X86_64) {
+		snprintf(b->base.refused, sizeof(b->base.refused), "only x86-64 is known");
+	} else if (!version) {
+		snprintf(b->base.refused, sizeof(b->base.refused), "%s is not known", b->base.version);
+	} else {
+		missing = read_constants(elf, dynamic, &b->layout);
+		b->layout.version = *version;
+		if (missing)
+			snprintf(b->base.refused, sizeof(b->base.refused), "it lacks %s",
+				 constants[missing - 1].names[0]);
+		else if (!is_sane(&b->layout))
+			snprintf(b->base.refused, sizeof(b->base.refused), "its constants make no sense");
+	}
+	return b->base.refused[0] ? 0 : find_builtins(elf, b);
+}
+
+void nodejs_release(struct runtime_binary *binary)
+{
+	free(binary);
+}
+
+static void binary_release(struct nodejs_binary **b)
+{
+	free(*b);
+}
+
+int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out)
+{
+	scoped(binary_release) struct nodejs_binary *b = NULL;
+	struct elf_dynamic dynamic;
+	int32_t value;
+	int r;
+
+	if (!file->elf->is_64 || (file->elf->machine != EM_X86_64 && file->elf->machine != EM_AARCH64))
+		return 0;
+	r = elf_dynamic_read(file->elf, &dynamic);
+	if (r == 0)
+		r = read_int(file->elf, &dynamic, PREFIX "off_fp_context", &value);
+	if (r < 0)
+		return r == -ENOMEM || r == -EIO ? r : 0;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	r = fill(file->elf, &dynamic, b);
+	if (r < 0)
+		return r;
+	*out = &b->base;
+	b = NULL;
+	return 1;
+}
