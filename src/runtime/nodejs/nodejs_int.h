@@ -13,59 +13,59 @@
 /* Constants that V8 tells: field, whether the file is refused without it, names of symbols behind v8dbg_, one of which
  * is there in each version. */
 #define NODEJS_CONSTANTS(X)                                                                                   \
-	X(fp_marker, true, "off_fp_context", NULL)                                                            \
-	X(fp_function, true, "off_fp_function", NULL)                                                         \
-	X(fp_bytecode_array, true, "off_fp_bytecode_array", NULL)                                             \
-	X(fp_bytecode_offset, true, "off_fp_bytecode_offset", NULL)                                           \
-	X(function_shared, true, "class_JSFunction__shared__SharedFunctionInfo", NULL)                        \
-	X(sfi_name, true, "class_SharedFunctionInfo__name_or_scope_info__Object",                             \
+	X(fp_marker, true, "off_fp_context", "")                                                            \
+	X(fp_function, true, "off_fp_function", "")                                                         \
+	X(fp_bytecode_array, true, "off_fp_bytecode_array", "")                                             \
+	X(fp_bytecode_offset, true, "off_fp_bytecode_offset", "")                                           \
+	X(function_shared, true, "class_JSFunction__shared__SharedFunctionInfo", "")                        \
+	X(sfi_name, false, "class_SharedFunctionInfo__name_or_scope_info__Object",                             \
 	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_")                                     \
-	X(sfi_name_24, false, "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", NULL) \
+	X(sfi_name_24, false, "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", "") \
 	X(sfi_script, true, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                     \
 	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                             \
-	X(script_source, true, "class_Script__source__Object", NULL)                                          \
-	X(script_name, true, "class_Script__name__Object", NULL)                                              \
-	X(string_length, true, "class_String__length__int32_t", NULL)                                         \
-	X(string_chars, true, "class_SeqOneByteString__chars__char", NULL)                                    \
-	X(string_first, true, "class_ConsString__first__String", NULL)                                        \
-	X(string_second, true, "class_ConsString__second__String", NULL)                                      \
-	X(string_parent, true, "class_SlicedString__parent__String", NULL)                                    \
-	X(string_offset, true, "class_SlicedString__offset__SMI", NULL)                                       \
-	X(string_actual, true, "class_ThinString__actual__String", NULL)                                      \
-	X(string_resource, true, "class_ExternalString__resource__Object", NULL)                              \
-	X(first_nonstring, true, "FirstNonstringType", NULL)                                                  \
-	X(representation_mask, true, "StringRepresentationMask", NULL)                                        \
-	X(encoding_mask, true, "StringEncodingMask", NULL)                                                    \
-	X(one_byte, true, "OneByteStringTag", NULL)                                                           \
-	X(tag_cons, true, "ConsStringTag", NULL)                                                              \
-	X(tag_external, true, "ExternalStringTag", NULL)                                                      \
-	X(tag_sliced, true, "SlicedStringTag", NULL)                                                          \
-	X(tag_thin, true, "ThinStringTag", NULL)                                                              \
-	X(map_type, true, "class_Map__instance_type__uint16_t", NULL)                                         \
-	X(bytecode_data, true, "class_BytecodeArray__data__uintptr_t", NULL)                                  \
-	X(array_length, true, "class_FixedArrayBase__length__SMI", NULL)                                      \
-	X(array_data, true, "class_FixedArray__data__uintptr_t", NULL)                                        \
-	X(scope_locals, true, "scopeinfo_idx_ncontextlocals", NULL)                                           \
-	X(scope_first, true, "scopeinfo_idx_first_vars", NULL)                                                \
+	X(script_source, true, "class_Script__source__Object", "")                                          \
+	X(script_name, true, "class_Script__name__Object", "")                                              \
+	X(string_length, true, "class_String__length__int32_t", "")                                         \
+	X(string_chars, true, "class_SeqOneByteString__chars__char", "")                                    \
+	X(string_first, true, "class_ConsString__first__String", "")                                        \
+	X(string_second, true, "class_ConsString__second__String", "")                                      \
+	X(string_parent, true, "class_SlicedString__parent__String", "")                                    \
+	X(string_offset, true, "class_SlicedString__offset__SMI", "")                                       \
+	X(string_actual, true, "class_ThinString__actual__String", "")                                      \
+	X(string_resource, true, "class_ExternalString__resource__Object", "")                              \
+	X(first_nonstring, true, "FirstNonstringType", "")                                                  \
+	X(representation_mask, true, "StringRepresentationMask", "")                                        \
+	X(encoding_mask, true, "StringEncodingMask", "")                                                    \
+	X(one_byte, true, "OneByteStringTag", "")                                                           \
+	X(tag_cons, true, "ConsStringTag", "")                                                              \
+	X(tag_external, true, "ExternalStringTag", "")                                                      \
+	X(tag_sliced, true, "SlicedStringTag", "")                                                          \
+	X(tag_thin, true, "ThinStringTag", "")                                                              \
+	X(map_type, true, "class_Map__instance_type__uint16_t", "")                                         \
+	X(bytecode_data, true, "class_BytecodeArray__data__uintptr_t", "")                                  \
+	X(array_length, true, "class_FixedArrayBase__length__SMI", "")                                      \
+	X(array_data, true, "class_FixedArray__data__uintptr_t", "")                                        \
+	X(scope_locals, true, "scopeinfo_idx_ncontextlocals", "")                                           \
+	X(scope_first, true, "scopeinfo_idx_first_vars", "")                                                \
 	X(stream_start, true, "class_InstructionStream__instruction_start__uintptr_t",                        \
 	  "class_Code__instruction_start__uintptr_t")                                                         \
-	X(type_sfi, true, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", NULL)                         \
-	X(type_sfi_wrapper, false, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", NULL) \
-	X(type_scope, true, "type_ScopeInfo__SCOPE_INFO_TYPE", NULL)                                          \
-	X(type_script, true, "type_Script__SCRIPT_TYPE", NULL)                                                \
-	X(type_bytecode, true, "type_BytecodeArray__BYTECODE_ARRAY_TYPE", NULL)                               \
-	X(type_interpreter_data, true, "type_InterpreterData__INTERPRETER_DATA_TYPE", NULL)                   \
-	X(type_code, true, "type_Code__CODE_TYPE", NULL)                                                      \
-	X(type_stream, false, "type_InstructionStream__INSTRUCTION_STREAM_TYPE", NULL)                        \
-	X(type_bytes, true, "type_ByteArray__BYTE_ARRAY_TYPE", NULL)                                          \
-	X(type_trusted_bytes, false, "type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", NULL)                  \
-	X(type_array, true, "type_FixedArray__FIXED_ARRAY_TYPE", NULL)                                        \
-	X(type_trusted_array, false, "type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE", NULL)                \
-	X(type_protected_array, false, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE", NULL)          \
-	X(type_function, true, "type_JSFunction__JS_FUNCTION_TYPE", NULL)                                     \
-	X(frame_builtin_exit, true, "frametype_BuiltinExitFrame", NULL)                                       \
-	X(frame_wasm, false, "frametype_WasmFrame", NULL)                                                     \
-	X(frame_regexp, false, "frametype_IrregexpFrame", NULL)
+	X(type_sfi, true, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", "")                         \
+	X(type_sfi_wrapper, false, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", "") \
+	X(type_scope, true, "type_ScopeInfo__SCOPE_INFO_TYPE", "")                                          \
+	X(type_script, true, "type_Script__SCRIPT_TYPE", "")                                                \
+	X(type_bytecode, true, "type_BytecodeArray__BYTECODE_ARRAY_TYPE", "")                               \
+	X(type_interpreter_data, true, "type_InterpreterData__INTERPRETER_DATA_TYPE", "")                   \
+	X(type_code, true, "type_Code__CODE_TYPE", "")                                                      \
+	X(type_stream, false, "type_InstructionStream__INSTRUCTION_STREAM_TYPE", "")                        \
+	X(type_bytes, true, "type_ByteArray__BYTE_ARRAY_TYPE", "")                                          \
+	X(type_trusted_bytes, false, "type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE", "")                  \
+	X(type_array, true, "type_FixedArray__FIXED_ARRAY_TYPE", "")                                        \
+	X(type_trusted_array, false, "type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE", "")                \
+	X(type_protected_array, false, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE", "")          \
+	X(type_function, true, "type_JSFunction__JS_FUNCTION_TYPE", "")                                     \
+	X(frame_builtin_exit, true, "frametype_BuiltinExitFrame", "")                                       \
+	X(frame_wasm, false, "frametype_WasmFrame", "")                                                     \
+	X(frame_regexp, false, "frametype_IrregexpFrame", "")
 
 struct nodejs_layout {
 #define X(field, required, name, other) int16_t field;

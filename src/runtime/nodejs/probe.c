@@ -30,7 +30,7 @@ struct constant {
 	bool required;
 };
 
-#define X(field, need, name, other) { { PREFIX name, other }, need },
+#define X(field, need, name, other) { { PREFIX name, PREFIX other }, need },
 static const struct constant constants[] = { NODEJS_CONSTANTS(X) };
 #undef X
 
@@ -47,12 +47,14 @@ static size_t read_constants(const struct elf *elf, const struct elf_dynamic *dy
 		int32_t value = 0;
 		int r = read_int(elf, dynamic, constants[i].names[0], &value);
 
-		if (r < 0 && constants[i].names[1])
+		if (r < 0)
 			r = read_int(elf, dynamic, constants[i].names[1], &value);
 		if ((r < 0 && constants[i].required) || value < INT16_MIN || value > INT16_MAX)
 			return i + 1;
 		*values[i] = (int16_t)value;
 	}
+	if (!out->sfi_name) /* its type has another name from 24 on */
+		out->sfi_name = out->sfi_name_24;
 	return 0;
 }
 
@@ -93,6 +95,13 @@ static int find_builtins(const struct elf *elf, struct nodejs_binary *b)
 	if (r < 2 || read_at(elf, found[1].address, &size, sizeof(size)) < 0)
 		return 0;
 	b->builtins = found[0].address;
+	if (!elf_is_code(elf, found[0].section)) { /* up to V8 10.2 a variable that points to it */
+		uint64_t address;
+
+		if (elf->type != ET_EXEC || read_at(elf, b->builtins, &address, sizeof(address)) < 0)
+			return 0;
+		b->builtins = address;
+	}
 	b->builtins_size = size;
 	return 0;
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The readers of V8's objects over memory that is the input: every address is a place in it, so that what one object
+ * says of another leads somewhere. Bounded, whatever lies there. The layout is that of V8 11.3. */
+#include "fuzz.h"
+
+#include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
+
+#define BASE 0x10000ULL
+
+struct memory {
+	const uint8_t *bytes;
+	size_t size, reads;
+};
+
+static int memory_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct memory *m = self;
+
+	must(++m->reads < 4000000);
+	at -= BASE;
+	if (at > m->size || size > m->size - at)
+		return -EFAULT;
+	memcpy(dst, m->bytes + at, size);
+	return 0;
+}
+
+static void fill_layout(struct nodejs_layout *l)
+{
+	*l = (struct nodejs_layout){
+		.fp_marker = -8,
+		.function_shared = 24,
+		.sfi_name = 16,
+		.sfi_script = 32,
+		.script_source = 8,
+		.script_name = 16,
+		.string_length = 12,
+		.string_chars = 16,
+		.string_first = 16,
+		.string_second = 24,
+		.string_parent = 16,
+		.string_offset = 24,
+		.string_actual = 16,
+		.string_resource = 16,
+		.first_nonstring = 128,
+		.representation_mask = 7,
+		.encoding_mask = 8,
+		.one_byte = 8,
+		.tag_cons = 1,
+		.tag_external = 2,
+		.tag_sliced = 3,
+		.tag_thin = 5,
+		.map_type = 12,
+		.bytecode_data = 54,
+		.array_length = 8,
+		.array_data = 16,
+		.scope_locals = 2,
+		.scope_first = 3,
+		.stream_start = 16,
+		.type_sfi = 262,
+		.type_scope = 261,
+		.type_script = 167,
+		.type_bytecode = 191,
+		.type_interpreter_data = 159,
+		.type_code = 245,
+		.type_stream = 252,
+		.type_bytes = 190,
+		.type_array = 175,
+		.type_function = 2066,
+	};
+	l->version = *nodejs_version_find(11, 3);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct nodejs_process *process = calloc(1, sizeof(*process));
+	struct memory memory = { data, size, 0 };
+	const struct runtime_target target = { .read = memory_read, .self = &memory, .of_process = process };
+	struct abi_nodejs info = { .sfi_name = 16, .sfi_script = 32, .sfi_data = 8 };
+	struct buf room = BUF_INIT(MIB(8));
+	struct runtime_function out;
+	uint64_t words[8] = { 0 };
+
+	must(process);
+	fill_layout(&process->layout);
+	if (size >= 128) { /* the function at the start, code in the middle */
+		memcpy(words, data, sizeof(words));
+		info.sfi_map = words[0];
+		if (nodejs_read_name(&target, &info, BASE, walk_nodejs_cookie(words[2], words[4]), &room, &out) == 0)
+			must(out.name.len && out.name.len + out.file.len <= room.len);
+		buf_clear(&room);
+		memcpy(words, data + (size / 16) * 8, 32 < size - (size / 16) * 8 ? 32 : 0);
+		memcpy(&info.code_map, data + 64, 8);
+		if (nodejs_read_code(&target, &info, BASE + (size / 16) * 8 + WALK_NODEJS_CODE_BEFORE,
+				     walk_nodejs_code_cookie((const __u64 *)words), &room, &out) == 0)
+			must(out.lines.size <= room.len);
+	}
+	buf_release(&room);
+	nodejs_unlearn(process);
+	return 0;
+}

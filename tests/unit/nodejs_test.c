@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read of Node.js without a process: tables of source positions, lists of inlined functions, where code lies.
+ */
+#include "support.h"
+
+#include "runtime/nodejs/nodejs_int.h"
+
+static void positions(void **state)
+{
+	/* differences of offset and position: (3, 10), (5, -4) as an expression: -5 - 1 */
+	static const uint8_t table[] = { 6, 20, 11, 7 };
+	uint64_t position = 0;
+
+	(void)state;
+	assert_false(nodejs_position_at(cur_of(table, sizeof(table)), 1, &position));
+	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 2, &position));
+	assert_int_equal(position, 10);
+	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 6, &position));
+	assert_int_equal(position, 10);
+	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 7, &position));
+	assert_int_equal(position, 6);
+}
+
+static void broken_positions(void **state)
+{
+	static const uint8_t endless[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2 };
+	static const uint8_t half[] = { 6, 0x80 };
+	uint64_t position = 7;
+
+	(void)state;
+	assert_false(nodejs_position_at(cur_of(endless, sizeof(endless)), 100, &position));
+	assert_false(nodejs_position_at(cur_of(half, sizeof(half)), 100, &position));
+	assert_false(nodejs_position_at(cur_of(half, 0), 100, &position));
+	assert_int_equal(position, 7);
+}
+
+/* Bits of a position: script offset + 1 from bit 1, inlining id + 1 from bit 31. */
+static void position_fields(void **state)
+{
+	uint64_t p = (uint64_t)(100 + 1) << 1 | (uint64_t)(5 + 1) << 31;
+
+	(void)state;
+	assert_int_equal(NODEJS_POSITION(p), 100);
+	assert_int_equal(NODEJS_INLINING(p), 5);
+	assert_int_equal(NODEJS_POSITION(0), -1);
+	assert_int_equal(NODEJS_INLINING(0), -1);
+}
+
+static void lines(void **state)
+{
+	static uint32_t ends[] = { 4, 4 + 1, 20 };
+	const struct nodejs_lines lines = { .length = 30, .count = 3, .ends = ends };
+
+	(void)state;
+	assert_int_equal(nodejs_line_of(&lines, 0), 1);
+	assert_int_equal(nodejs_line_of(&lines, 4), 1);
+	assert_int_equal(nodejs_line_of(&lines, 5), 2);
+	assert_int_equal(nodejs_line_of(&lines, 6), 3);
+	assert_int_equal(nodejs_line_of(&lines, 30), 4);
+	assert_int_equal(nodejs_line_of(&lines, 31), 0);
+	assert_int_equal(nodejs_line_of(NULL, 0), 0);
+}
+
+static void bytecode_lines(void **state)
+{
+	static const uint8_t table[] = { 0, 20, 8, 4, 4, 3 }; /* 0: 10, 8: 12, 12: 10 */
+	const struct runtime_function f = { .first_line = 9, .lines = { table, sizeof(table) } };
+
+	(void)state;
+	assert_int_equal(nodejs_line(&f, 0), 10);
+	assert_int_equal(nodejs_line(&f, 7), 10);
+	assert_int_equal(nodejs_line(&f, 8), 12);
+	assert_int_equal(nodejs_line(&f, 1000), 10);
+	assert_int_equal(nodejs_line(&f, ABI_NODEJS_NOWHERE), 9);
+}
+
+static void expands(void **state)
+{
+	static const uint8_t lists[] = {
+		2, 7, 5, 1, 2, 'f', 'i', 'n', 3,   1, 1, 3, 'f', 'o', 'u', 't', /* as a return address */
+		1, 4, 1, 1, 3, 'f', 'o', 'u', 't',
+	};
+	const struct runtime_function code = { .lines = { lists, sizeof(lists) } };
+	struct runtime_shown out[RUNTIME_EXPAND_MAX];
+
+	(void)state;
+	assert_int_equal(nodejs_expand(&code, 0, true, out), 2);
+	assert_int_equal(out[0].line, 7);
+	assert_int_equal(out[0].function.first_line, 5);
+	assert_true(str_eq(out[0].function.name, STR("in")));
+	assert_true(str_eq(out[1].function.name, STR("out")));
+	assert_int_equal(nodejs_expand(&code, 0, false, out), 1);
+	assert_int_equal(out[0].line, 4);
+	assert_int_equal(nodejs_expand(&code, 1, false, out), 0);
+	for (uint32_t size = 0; size < sizeof(lists); size++) {
+		const struct runtime_function cut = { .lines = { lists, size } };
+
+		assert_int_equal(nodejs_expand(&cut, 0, false, out), 0);
+	}
+}
+
+#define PROGRAM                                                                                           \
+	"00b72000-025fe000 r-xp 00772000 fe:00 7 /usr/bin/node\n0563e000-0565d000 rw-p 0523d000 fe:00 7 " \
+	"/usr/bin/node\n"
+#define ISOLATE(at)                                                                                              \
+	at "0000000-" at "0002000 rw-p 00000000 00:00 0\n" at "0002000-" at "0003000 ---p 00000000 00:00 0\n" at \
+	   "0003000-" at "003f000 rwxp 00000000 00:00 0\n" at "003f000-" at "9e40000 ---p 00000000 00:00 0\n" at \
+	   "9e40000-" at "9fd2000 r-xp 014c4000 fe:00 7 /usr/bin/node\n" at "9fd2000-" at                        \
+	   "a000000 ---p 00000000 00:00 0\n"
+#define LIBRARY(at) at "f000000-" at "f001000 r-xp 00000000 fe:00 9 /lib/x.so\n"
+#define ARENA "7fe500000000-7fe500021000 rw-p 00000000 00:00 0\n"
+#define BUILTINS 0x18c4000ULL
+#define BUILTINS_SIZE 0x192000ULL
+#define DATA 0x5650b34ULL
+
+static void where_code_lies(void **state)
+{
+	static const struct {
+		const char *maps;
+		size_t ranges, builtins;
+	} cases[] = {
+		{ PROGRAM ARENA, 1, 1 },
+		{ PROGRAM ISOLATE("7fe51"), 2, 2 },
+		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7fe53"), 4, 4 },
+		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7fe53") ISOLATE("7fe54"), 4, 5 },
+		{ PROGRAM ISOLATE("7fe51") LIBRARY("7fe51") ISOLATE("7fe52") ISOLATE("7fe53") ISOLATE("7fe54"), 4, 5 },
+		{ ARENA ISOLATE("7fe51"), 0, 1 }, /* another file's */
+		{ "", 0, 1 },
+		{ PROGRAM "7fe", 1, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nodejs_maps out;
+
+		print_message("  case %zu\n", i);
+		nodejs_maps_read(str_of(cases[i].maps), BUILTINS, BUILTINS_SIZE, DATA, &out);
+		assert_int_equal(out.range_count, cases[i].ranges);
+		assert_int_equal(out.builtin_count, cases[i].builtins);
+		if (out.range_count)
+			assert_int_equal(out.ranges[0].low, BUILTINS);
+		if (out.range_count > 1) {
+			assert_int_equal(out.ranges[1].low, 0x7fe510000000);
+			assert_true(out.ranges[1].size >= 0xa000000);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(positions),       cmocka_unit_test(broken_positions),
+		cmocka_unit_test(position_fields), cmocka_unit_test(lines),
+		cmocka_unit_test(bytecode_lines),  cmocka_unit_test(expands),
+		cmocka_unit_test(where_code_lies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
