@@ -10,7 +10,7 @@
 #define MAPS_TEXT_MAX MIB(16)
 #define READ_ONLY_MAX MIB(4) /* of pages that are looked at for maps */
 #define HEAP_PAGE KIB(256)   /* V8: kPageSizeBits 18 */
-#define HEAP_PAGES_MAX 24    /* looked at for the proof */
+#define HEAP_PAGES_MAX 160   /* looked at for the proof: they lie at random places */
 #define PROOF_SFIS 64        /* SharedFunctionInfos that functions are looked for of */
 #define PROOF_JUDGED 4096    /* SharedFunctionInfos that are looked at */
 #define PROOF_FEW 8

@@ -12,17 +12,17 @@
 
 /* Constants that V8 tells: field, whether the file is refused without it, names of symbols behind v8dbg_, one of which
  * is there in each version. */
-#define NODEJS_CONSTANTS(X)                                                                                   \
+#define NODEJS_CONSTANTS(X)                                                                                 \
 	X(fp_marker, true, "off_fp_context", "")                                                            \
 	X(fp_function, true, "off_fp_function", "")                                                         \
 	X(fp_bytecode_array, true, "off_fp_bytecode_array", "")                                             \
 	X(fp_bytecode_offset, true, "off_fp_bytecode_offset", "")                                           \
 	X(function_shared, true, "class_JSFunction__shared__SharedFunctionInfo", "")                        \
-	X(sfi_name, false, "class_SharedFunctionInfo__name_or_scope_info__Object",                             \
-	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_")                                     \
+	X(sfi_name, false, "class_SharedFunctionInfo__name_or_scope_info__Object",                          \
+	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_")                                   \
 	X(sfi_name_24, false, "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", "") \
-	X(sfi_script, true, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                     \
-	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                             \
+	X(sfi_script, true, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                   \
+	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                           \
 	X(script_source, true, "class_Script__source__Object", "")                                          \
 	X(script_name, true, "class_Script__name__Object", "")                                              \
 	X(string_length, true, "class_String__length__int32_t", "")                                         \
@@ -47,8 +47,8 @@
 	X(array_data, true, "class_FixedArray__data__uintptr_t", "")                                        \
 	X(scope_locals, true, "scopeinfo_idx_ncontextlocals", "")                                           \
 	X(scope_first, true, "scopeinfo_idx_first_vars", "")                                                \
-	X(stream_start, true, "class_InstructionStream__instruction_start__uintptr_t",                        \
-	  "class_Code__instruction_start__uintptr_t")                                                         \
+	X(stream_start, true, "class_InstructionStream__instruction_start__uintptr_t",                      \
+	  "class_Code__instruction_start__uintptr_t")                                                       \
 	X(type_sfi, true, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", "")                         \
 	X(type_sfi_wrapper, false, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", "") \
 	X(type_scope, true, "type_ScopeInfo__SCOPE_INFO_TYPE", "")                                          \
