@@ -21,9 +21,10 @@ static enum model_kind line_kind(const struct model *m, uint32_t location, uint3
 	return m->functions[m->lines[row->first_line + line].function].kind;
 }
 
+/* Text does not tell these apart: they have no suffix. */
 static bool is_native(enum model_kind kind)
 {
-	return kind == MODEL_KIND_NATIVE || kind == MODEL_KIND_JIT;
+	return kind == MODEL_KIND_NATIVE || kind == MODEL_KIND_JIT || kind == MODEL_KIND_JAVASCRIPT;
 }
 
 static bool is_python(enum model_kind kind)

@@ -64,15 +64,22 @@ static int add_names(struct model *m, const struct str *list, uint32_t *ids, siz
 	return r;
 }
 
+static bool ends_as(struct str name, enum model_kind kind)
+{
+	struct str suffix = model_kind_suffix(kind);
+
+	return suffix.len && str_ends(name, suffix);
+}
+
 /* Every kind in turn, but a name that ends as a runtime's names do in text is of that runtime: docs/formats/col.md. */
 static enum model_kind kind_of(struct str name, size_t turn)
 {
 	const struct model_runtime *runtime;
 
 	for (size_t i = 0; (runtime = model_runtime_at(i)); i++) {
-		if (str_ends(name, model_kind_suffix(runtime->functions)))
+		if (ends_as(name, runtime->functions))
 			return runtime->functions;
-		if (str_ends(name, model_kind_suffix(runtime->errors)))
+		if (ends_as(name, runtime->errors))
 			return runtime->errors;
 	}
 	return (enum model_kind)(turn % MODEL_KIND_COUNT);

@@ -81,7 +81,7 @@ static void expands(void **state)
 		1, 4, 1, 1, 3, 'f', 'o', 'u', 't',
 	};
 	const struct runtime_function code = { .lines = { lists, sizeof(lists) } };
-	struct runtime_shown out[RUNTIME_EXPAND_MAX];
+	static struct runtime_shown out[RUNTIME_EXPAND_MAX];
 
 	(void)state;
 	assert_int_equal(nodejs_expand(&code, 0, true, out), 2);

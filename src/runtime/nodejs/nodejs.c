@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node.js: V8's frames, walked in line. */
+#include <fcntl.h>
+
+#include "runtime/launched.h"
 #include "runtime/nodejs/nodejs_int.h"
+#include "runtime/process_info.h"
 #include "runtime/registry.h"
 #include "walk/walk_nodejs.h"
 
@@ -17,6 +21,20 @@ _Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_nodejs), "a way 
 static enum walk_next walk_step(struct walk *w, const void *info)
 {
 	return walk_nodejs_step(w, info);
+}
+
+static int application(const struct runtime_target *target, struct buf *out)
+{
+	scoped(buf_release) struct buf argv = BUF_INIT(LAUNCHED_ARGV_MAX);
+	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped(freep) char *exe = process_info_link(target->proc_dir, "exe");
+	scoped(freep) char *cwd = process_info_link(target->proc_dir, "cwd");
+	const struct target_files files = target_files_below(&root);
+	struct launched l = { .exe = str_of(exe), .cwd = str_of(cwd), .files = &files };
+	int r = process_info_argv(target->proc_dir, LAUNCHED_ARGV_MAX, &argv);
+
+	l.argv = buf_str(&argv);
+	return r < 0 ? r : launched_app_id(&l, out);
 }
 
 const struct runtime runtime_nodejs = {
@@ -39,4 +57,5 @@ const struct runtime runtime_nodejs = {
 	.line = nodejs_line,
 	.read_code = nodejs_read_code,
 	.expand = nodejs_expand,
+	.application = application,
 };

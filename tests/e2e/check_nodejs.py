@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Node.js: stacks beside what a load can have (nodejs/load.js says it in its text), inlined functions and lines included.
+
+NODEJS_FOLDER names a folder with other versions: FOLDER/*/bin/node. docs/node.md says what is judged.
+"""
+import glob
+import shutil
+from collections import Counter
+
+from support import *
+
+LOAD = os.path.join(HERE, "nodejs", "load.js")
+SECONDS = 4 if QUICK else 30
+HZ = 499
+TRIED = {18, 20, 22, 24}
+# From 22 on the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
+WHOLE = {18: 0.98, 20: 0.98, 22: 0.85, 24: 0.85}
+SAMPLES_LEAST = 100
+
+tap = Tap("nodejs")
+need(tap)
+
+
+def read_load():
+    """line -> functions that can be called from it; function -> its lines"""
+    calls, functions, name = {}, {}, None
+    with open(LOAD, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if "//> " in line:
+                calls[number] = set(line.split("//> ")[1].split())
+            if line.startswith("function "):
+                name = line.split()[1].split("(")[0]
+                functions[name] = (number, number)
+            elif name:
+                functions[name] = (functions[name][0], number)
+                name = None if line.startswith("}") else name
+    return calls, functions
+
+
+CALLS, FUNCTIONS = read_load()
+
+
+def frames_of(sample):
+    return [(n, p[0], p[1]) for n, m, p in zip(sample.names, sample.modules, sample.places) if m == "[javascript]"]
+
+
+def wrong_of(sample):
+    """What cannot be: the pairs of frames that the load's text does not have, and lines outside of their function."""
+    frames, wrong = frames_of(sample), []
+    for i, (name, file, line) in enumerate(frames):
+        if file != LOAD:
+            continue
+        first, last = FUNCTIONS.get(name, (1, 1 << 30))
+        if not first <= line <= last:
+            wrong.append(f"{name} at line {line}")
+        if i + 1 < len(frames) and frames[i + 1][0] not in CALLS.get(line, set()):
+            wrong.append(f"{name}:{line} -> {frames[i + 1][0]}")
+    return wrong
+
+
+def judge(node):
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    major = int(version[1:].split(".")[0])
+    process = start(node, LOAD, SECONDS + 4)
+    time.sleep(1.5)
+    out = path("node.pb.gz")
+    got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{SECONDS}s", "-p", process.pid, "-o", out, timeout=SECONDS + 60)
+    process.wait(timeout=60)
+    if got.returncode:
+        tap.ok(False, f"{version}: hearth record ends well", got.stderr[-300:])
+        return
+    samples = Profile(out).of(process)
+    ours = [s for s in samples if frames_of(s)]
+    if major not in TRIED:
+        tap.ok(not ours and "is not known" in got.stderr, f"{version}: refused by name", got.stderr[-200:])
+        return
+    whole = total([s for s in ours if s.end == "complete"])
+    frames = Counter()
+    wrong = Counter()
+    pairs = 0
+    for s in ours:
+        for name, _, _ in frames_of(s):
+            frames[name == "[Lost Symbol]"] += s.count
+        pairs += s.count * len(frames_of(s))
+        for what in wrong_of(s):
+            wrong[what] += s.count
+    for what, count in wrong.most_common(8):
+        tap.note(f"{count} {what}")
+    tap.ok(total(ours) >= SAMPLES_LEAST, f"{version}: samples", f"{total(ours)}")
+    tap.ok(whole >= WHOLE[major] * total(ours), f"{version}: whole stacks", f"{whole} of {total(ours)}")
+    tap.ok(frames[True] <= 0.005 * frames.total(), f"{version}: frames with a name", f"{frames[False]} of {frames.total()}")
+    tap.ok(sum(wrong.values()) <= 0.01 * pairs, f"{version}: names, lines and calls are the load's", f"{sum(wrong.values())} of {pairs} are not")
+    leaves = {frames_of(s)[-1][0] for s in ours}
+    tap.ok({"leaf", "sort"} <= leaves, f"{version}: functions and built-ins", " ".join(sorted(leaves)))
+    inner = sum(s.count for s in ours if [n for n, _, _ in frames_of(s)][-2:] == ["small", "leaf"])
+    tap.ok(inner > 0, f"{version}: an inlined function stands in its caller", f"{inner}")
+
+
+found = sorted(glob.glob(os.path.join(os.environ["NODEJS_FOLDER"], "*", "bin", "node"))) if "NODEJS_FOLDER" in os.environ else []
+found = [shutil.which("node")] * bool(shutil.which("node")) + (found if not QUICK else [])
+if not found:
+    tap.skip("stacks of Node.js", "no node")
+for one in found:
+    judge(one)
+tap.finish()
