@@ -13,9 +13,9 @@ from support import *
 LOAD = os.path.join(HERE, "nodejs", "load.js")
 SECONDS = 4 if QUICK else 30
 HZ = 499
-TRIED = {18, 20, 22, 24}
+TRIED = {18, 20, 22}
 # From 22 on the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
-WHOLE = {18: 0.98, 20: 0.98, 22: 0.85, 24: 0.85}
+WHOLE = {18: 0.98, 20: 0.98, 22: 0.85}
 SAMPLES_LEAST = 100
 
 tap = Tap("nodejs")
