@@ -61,22 +61,12 @@ static int add_location(struct stack_text *t, uint32_t location, bool beside_pyt
 	return t->text.error;
 }
 
-static bool is_python(enum model_kind kind)
-{
-	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
-}
-
 static bool has_kind(const struct model *m, uint32_t location, bool (*test)(enum model_kind kind))
 {
 	for (uint32_t line = 0; line < MAX(m->locations[location].line_count, UINT32_C(1)); line++)
 		if (test(line_kind(m, location, line)))
 			return true;
 	return false;
-}
-
-static bool is_python(enum model_kind kind)
-{
-	return kind == MODEL_KIND_PYTHON || kind == MODEL_KIND_PYTHON_ERROR;
 }
 
 /* Most profiles have no Python: then there is nothing to tell apart. */
