@@ -8,6 +8,7 @@
  *     pointer to _dl_start;
  *  3. behind an indirect call that is followed by exit(result), the frame pointer having been cleared before: the child
  *     side of clone, clone3 and musl's __clone. start_thread is no root itself: clone calls it.
+ *  4. behind the last call of Ruby's fiber_entry(), which begins a coroutine.
  *
  * An offset at the very start of a function is no proof: as a return address it belongs to the code before it.
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
@@ -54,5 +55,6 @@ bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 	if (is_entry(m, &file.in, address))
 		return true;
 	return offset >= CODE_BEFORE && read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)) &&
-	       code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE);
+	       (code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE) ||
+		code_is_fiber_entry(m->elf.machine, code.bytes + CODE_BEFORE));
 }
