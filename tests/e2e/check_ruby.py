@@ -151,13 +151,13 @@ def judge(ruby, name, oracle, samples):
         elif found:
             counts[found] += s.count
             if found == "leaf line":
-                odd["line: " + text_of(own)] += s.count
+                odd["by its line: " + text_of(own)] += s.count
             counts["gc"] += s.count * gc
             counts["legal, cut"] += s.count * flagged
             ends[s.end] += s.count * flagged
         elif flagged:
             counts["flagged"] += s.count
-            odd[f"{s.end}: " + text_of(own)] += s.count
+            odd[f"flagged {s.end}: " + text_of(own)] += s.count
             ends[s.end] += s.count
         else:
             counts["wrong"] += s.count
@@ -175,7 +175,7 @@ def judge(ruby, name, oracle, samples):
     for stack, count in wrong.most_common(6):
         tap.note(f"    {count} times {stack}")
     for stack, count in odd.most_common(6):
-        tap.note(f"    flagged {count} times {stack}")
+        tap.note(f"    {count} times {stack}")
     for end, count in ends.most_common(4):
         if count:
             tap.note(f"    {count} times {end}")
