@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* java_record PID FOLDER: stops threads of a JVM while they run Java code, walks up to the native code that called it,
  * and writes what the walk read: seeds for fuzz_walk_java, which walk_java_test walks, too. One for each kind of top
- * frame and of what it takes to leave it: FOLDER/KIND-FRAMES. Prints a line for each stop: KIND, frames, how it ended.
+ * frame and of what it takes to leave it: FOLDER/KIND-FRAMES; and what attaching read: FOLDER/attach. Prints a line for
+ * each stop: KIND, frames, how it ended.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "java_attach_image.h"
 #include "java_image.h"
 #include "proc/maps.h"
 #include "runtime/java/java_int.h"
@@ -75,6 +77,11 @@ static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 	return 0;
 }
 
+static int recorded_attach_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	return recorded_read(self, dst, size, at);
+}
+
 static void find_library(struct recorder *r)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MIB(16));
@@ -96,7 +103,34 @@ static void find_library(struct recorder *r)
 	give_up("libjvm.so", ENOENT);
 }
 
-static void attach(struct recorder *r)
+/* The same once more, written down. */
+static void record_attach(struct recorder *r, const struct java_binary *b, const struct java_layout *layout,
+			  const char *folder)
+{
+	struct java_layout copy = *layout;
+	struct runtime_target target = { .read = recorded_attach_read, .self = r, .bias = r->bias, .of_file = &copy };
+	uint64_t numbers[] = { r->bias, b->literals[JAVA_LITERAL_NATIVE], b->literals[JAVA_LITERAL_ADAPTER],
+#define X(field) copy.field,
+			       JAVA_ATTACH_FIELDS(X)
+#undef X
+	};
+	uint8_t info[RUNTIME_INFO_MAX];
+	char path[4096];
+	int fd;
+
+	copy.perf_start = 0;
+	buf_clear(&r->out);
+	put(&r->out, numbers, sizeof(numbers));
+	if (java_attach(&b->base, &target, info) < 0)
+		give_up("attach", EIO);
+	snprintf(path, sizeof(path), "%s/attach", folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || io_write_all(fd, r->out.ptr, r->out.len) < 0)
+		give_up(path, errno);
+	close(fd);
+}
+
+static void attach(struct recorder *r, const char *folder)
 {
 	scoped(elf_release) struct elf elf = { 0 };
 	scoped(closep) int fd = open(r->path, O_RDONLY | O_CLOEXEC);
@@ -117,6 +151,7 @@ static void attach(struct recorder *r)
 	if (result != sizeof(r->info))
 		give_up("attach", result);
 	memcpy(&r->info, info, sizeof(r->info));
+	record_attach(r, (const struct java_binary *)(const void *)binary, learnt, folder);
 	java_unlearn(learnt);
 	java_release(binary);
 }
@@ -200,7 +235,7 @@ int main(int argc, char **argv)
 	r->pid = (pid_t)strtol(argv[1], NULL, 10);
 	r->out = (struct buf)BUF_INIT(MIB(1));
 	find_library(r);
-	attach(r);
+	attach(r, argv[2]);
 	snprintf(name, sizeof(name), "/proc/%d/task", r->pid);
 	for (int i = 0; i < STOPS; i++) {
 		DIR *tasks = opendir(name);

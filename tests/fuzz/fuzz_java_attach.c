@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attaching to a JVM whose memory, and whose layout, is the input (tests/walk/java_attach_image.h): it ends within a
+ * number of reads, and what it says lies within the code cache. */
+#include "fuzz.h"
+
+#include <linux/types.h>
+
+#include "abi/java.h"
+#include "tests/walk/java_attach_image.h"
+
+#define READS_MAX 10000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct java_attach_image image;
+	struct runtime_target target = { .pid = 1, .read = java_attach_read, .self = &image, .start_ns = 1 };
+	struct abi_code_range ranges[ABI_CODE_RANGES] = { 0 };
+	struct abi_java info;
+	uint8_t room[RUNTIME_INFO_MAX];
+	int r;
+
+	if (!java_attach_open(cur_of(data, size), &image))
+		return 0;
+	target.bias = image.bias;
+	target.of_file = &image.layout;
+	r = java_attach(&image.binary.base, &target, room);
+	must(image.reads < READS_MAX);
+	if (r < 0)
+		return 0;
+	must(r == (int)sizeof(info));
+	memcpy(&info, room, sizeof(info));
+	must(info.start_ns == 1 && info.low < info.high && info.shift <= 16 && !info.met);
+	must(info.interpreter_low >= info.low && info.interpreter_high <= info.high);
+	for (size_t i = 0; i < ABI_JAVA_ENTRIES; i++) {
+		must(info.entries[i].pop < info.entries[i].push && info.entries[i].push < info.entries[i].filled);
+		must(info.entries[i].high <= info.interpreter_high - info.interpreter_low);
+	}
+	must(java_sync(&image.binary.base, &target, &info, ranges) == 1 && ranges[0].size);
+	return 0;
+}
