@@ -115,7 +115,7 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 #undef X
 	};
 	uint8_t info[RUNTIME_INFO_MAX];
-	char path[4096];
+	char path[1024];
 	int fd;
 
 	copy.perf_start = 0;
