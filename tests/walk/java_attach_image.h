@@ -7,13 +7,29 @@
 #include "base/cur.h"
 #include "runtime/java/java_int.h"
 
-#define JAVA_ATTACH_FIELDS(X)                                                                                         \
-	X(flags)                                                                                                      \
-	X(code_heaps)                                                                                                 \
-	X(code_low) X(code_high) X(interpreter) X(call_stub_return) X(array_length) X(array_data) X(heap_memory)      \
-		X(heap_segments) X(heap_shift) X(space_low) X(space_low_bound) X(space_high_bound) X(heap_block_size) \
-			X(queue_buffer) X(queue_limit) X(queue_begin) X(queue_end) X(codelet_size)                    \
-				X(codelet_description) X(blob_kind)
+#define JAVA_ATTACH_FIELDS(X)  \
+	X(flags)               \
+	X(code_heaps)          \
+	X(code_low)            \
+	X(code_high)           \
+	X(interpreter)         \
+	X(call_stub_return)    \
+	X(array_length)        \
+	X(array_data)          \
+	X(heap_memory)         \
+	X(heap_segments)       \
+	X(heap_shift)          \
+	X(space_low)           \
+	X(space_low_bound)     \
+	X(space_high_bound)    \
+	X(heap_block_size)     \
+	X(queue_buffer)        \
+	X(queue_limit)         \
+	X(queue_begin)         \
+	X(queue_end)           \
+	X(codelet_size)        \
+	X(codelet_description) \
+	X(blob_kind)
 
 struct java_attach_image {
 	struct java_binary binary;

@@ -180,7 +180,7 @@ static void record(struct recorder *r, const struct user_regs_struct *u, const c
 	struct walk_world world = { .read = recorded_read, .find_map = java_image_find_map, .self = r };
 	struct walk *w = calloc(1, sizeof(*w));
 	uint64_t no_return = 0;
-	char name[64], path[4096];
+	char name[64], path[1024];
 	int fd;
 
 	must(w);
