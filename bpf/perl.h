@@ -24,11 +24,29 @@ static __always_inline void perl_seen(struct walk *w);
 /* A global function: the verifier looks at it once. */
 __attribute__((noinline)) int perl_look(__u32 trigger);
 #define walk_perl_look(w) perl_look(walk_sample(w)->trigger)
+__attribute__((noinline)) __u64 perl_hek(__u32 trigger, __u64 at);
+#define walk_perl_hek(w, at) perl_hek(walk_sample(w)->trigger, at)
+__attribute__((noinline)) __u64 perl_file(__u32 trigger);
+#define walk_perl_file(w) perl_file(walk_sample(w)->trigger)
 static __always_inline __u64 perl_recall(__u32 kind, __u64 hash);
 static __always_inline void perl_remember(__u32 kind, __u64 hash, __u64 value);
 #define walk_perl_recall(w, kind, hash) perl_recall(kind, hash)
 #define walk_perl_remember(w, kind, hash, value) perl_remember(kind, hash, value)
 #include "walk/walk_perl.h"
+
+__u64 perl_hek(__u32 trigger, __u64 at)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_perl_hash_hek(w, at) : 0;
+}
+
+__u64 perl_file(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_perl_read_file(w) : 0;
+}
 
 #define PERL_KNOWN 1024 /* subs, and as many statements, of each CPU; a power of two */
 
