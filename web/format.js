@@ -51,6 +51,16 @@ export function formatValue(value, meta) {
 	return meta.nanoseconds > 0 ? text + ', ' + formatScaled(value * meta.nanoseconds, TIME_UNITS) : text;
 }
 
+/**
+ * The same where there is little room: without the unit of what is counted, which stands elsewhere.
+ * @param {number} value
+ * @param {ShownMeta} meta
+ */
+export function formatAmount(value, meta) {
+	const hasUnits = meta.unit === 'nanoseconds' || meta.unit === 'bytes';
+	return hasUnits ? formatValue(value, meta) : formatCount(value * meta.scale);
+}
+
 /** C++: without what the compiler added, `const` behind the arguments, and the return type of a template. */
 function bareName(text) {
 	const plain = text.replace(/ \[clone [^\]]*\]/g, '').replace(/ const$/, '').trim();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All functions in a grid; only the rows in view exist.
-import { formatCount, formatShare, visibleText } from './format.js';
+import { formatAmount, formatCount, formatShare, visibleText } from './format.js';
 
 const TABLE_ROW_HEIGHT = 26;
 const TABLE_HEAD_HEIGHT = 28;
@@ -37,8 +37,10 @@ export class FunctionGrid {
 	 * @param {Totals} totals
 	 * @param {number} whole
 	 * @param {Uint8Array | null} hits
+	 * @param {ShownMeta} meta
 	 */
-	setData(frames, totals, whole, hits) {
+	setData(frames, totals, whole, hits, meta) {
+		this.meta = meta;
 		this.frames = frames;
 		this.totals = totals;
 		this.whole = whole;
@@ -92,7 +94,7 @@ export class FunctionGrid {
 	fillRow(row, at) {
 		const frame = this.shownRows[at];
 		const [name, self, selfShare, total, totalShare, kind] = row.children;
-		const { totals, whole, frames } = this;
+		const { totals, whole, frames, meta } = this;
 		row.id = 'grid-row-' + at;
 		row.dataset.at = String(at);
 		row.style.top = at * TABLE_ROW_HEIGHT + 'px';
@@ -101,10 +103,10 @@ export class FunctionGrid {
 		const raw = frames.name(frame);
 		name.textContent = visibleText(raw.slice(0, NAME_CHARS_MAX)) || '(empty name)';
 		name.title = visibleText(raw.slice(0, 4 * NAME_CHARS_MAX));
-		self.textContent = formatCount(totals.self[frame]);
+		self.textContent = formatAmount(totals.self[frame], meta);
 		selfShare.textContent = formatShare(totals.self[frame], whole);
 		selfShare.style.setProperty('--share', totals.self[frame] / whole);
-		total.textContent = formatCount(totals.total[frame]);
+		total.textContent = formatAmount(totals.total[frame], meta);
 		totalShare.textContent = formatShare(totals.total[frame], whole);
 		totalShare.style.setProperty('--share', totals.total[frame] / whole);
 		kind.textContent = frames.moduleName(frame) ? visibleText(frames.moduleName(frame)) : frames.kind(frame);

@@ -498,7 +498,7 @@ export class Viewer {
 		this.grid.sortKey = sort;
 		this.grid.ascending = ascending;
 		const totals = this.functionTotals();
-		if (totals) this.grid.setData(this.frames, totals, this.tree.total[0], this.hits);
+		if (totals) this.grid.setData(this.frames, totals, this.tree.total[0], this.hits, this.meta);
 	}
 
 	showCalls() {

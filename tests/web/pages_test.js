@@ -220,6 +220,19 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	for (const width of [1400, 400]) {
+		test(`the table, ${width} pixels wide: no amount of time is cut`, async () => {
+			const opened = await open('#/profile?service=checkout-api&view=table', { viewport: { width, height: 900 } });
+			const { page } = opened;
+			await page.waitForFunction(() => document.querySelectorAll('#table .cell.self').length > 5);
+			const cells = await page.evaluate(() => [...document.querySelectorAll('#table .row:not([hidden]) :is(.self, .total, .total-share)')].map((cell) =>
+				({ text: cell.textContent, isCut: cell.scrollWidth > cell.clientWidth })));
+			assert.deepEqual(cells.filter((cell) => cell.isCut), []);
+			assert.match(cells[0].text, /^[\d.]+ (?:h|min|s|ms|µs|ns)$/);
+			await assertSilent(opened);
+		});
+	}
+
 	test('two ranges as one tree', async () => {
 		const opened = await open('#/compare?service=checkout-api');
 		const { page } = opened;

@@ -13,7 +13,7 @@ import { gallopTo, nodeAt } from '../../web/layout.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
 import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
-import { formatShare, formatValue, lastPart, visibleText, withoutArguments } from '../../web/format.js';
+import { formatAmount, formatShare, formatValue, lastPart, visibleText, withoutArguments } from '../../web/format.js';
 import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
 import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
@@ -179,6 +179,9 @@ test('names for people', () => {
 	assert.equal(formatValue(1, { unit: 'samples', scale: 1, nanoseconds: 0 }), '1 sample');
 	assert.equal(formatValue(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500 samples, 15 s');
 	assert.equal(formatValue(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
+	assert.equal(formatAmount(19929292929, { unit: 'nanoseconds', scale: 1, nanoseconds: 0 }), '19.9 s');
+	assert.equal(formatAmount(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
+	assert.equal(formatAmount(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500');
 });
 
 test('the address holds the state, and nothing else gets in', () => {
