@@ -14,7 +14,7 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)
-#define GIB(n) ((size_t)(n) << 30)
+#define GIB(n) ((size_t)MIN((uint64_t)(n) << 30, (uint64_t)SIZE_MAX / 2)) /* a limit, also where a size has 32 bits */
 #define NSEC_PER_SEC UINT64_C(1000000000)
 #define NSEC_PER_MSEC UINT64_C(1000000)
 #define NSEC_PER_USEC UINT64_C(1000)

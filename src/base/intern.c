@@ -137,7 +137,7 @@ static int set_slots(struct intern *in, size_t cap)
 {
 	uint32_t *slots;
 
-	if (cap > (size_t)UINT32_MAX + 1)
+	if ((uint64_t)cap > UINT64_C(1) << 32)
 		return -E2BIG;
 	slots = calloc(cap, sizeof(*slots));
 	if (!slots)
@@ -185,7 +185,7 @@ int intern_reserve(struct intern *in, size_t count, size_t size)
 	size_t cap = 64;
 	int r = 0;
 
-	if (count >= UINT32_MAX)
+	if (count >= UINT32_MAX || count > SIZE_MAX / 16) /* where a size has 32 bits, cap would wrap */
 		return -E2BIG;
 	while (cap / 3 * 2 < count + 1)
 		cap *= 2;

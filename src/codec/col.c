@@ -4,6 +4,7 @@
 #include "codec/col.h"
 
 #include "base/array.h"
+#include "base/limit.h"
 #include "base/u64map.h"
 #include "codec/json.h"
 #include "codec/stack_text.h"
@@ -607,7 +608,8 @@ static int decode_limited(struct str bytes, const struct codec_limits *limits, s
 {
 	scoped(window_release) struct window w = { 0 };
 	scoped(col_in_release) struct col_in in = { .error = error, .limits = limits, .w = &w };
-	int r = window_init(&w, 8 * bytes.len + KIB(64)); /* JSON grows when written again: U+FFFD is six bytes */
+	int r = window_init(
+		&w, limit_of_sizes(bytes.len, 8, KIB(64))); /* JSON grows when written again: U+FFFD is six bytes */
 
 	in.m = w.model;
 	in.stacks = r == 0 ? stack_reader_new(w.model) : NULL;

@@ -2,6 +2,7 @@
 /* Folded stacks, one line per stack: "comm;frame;...;leaf count", or "... before count" of a difference. */
 #include "codec/folded.h"
 
+#include "base/limit.h"
 #include "base/u64map.h"
 #include "base/utf8.h"
 #include "codec/folded_lines.h"
@@ -323,7 +324,7 @@ static int decode_limited(struct str bytes, const struct codec_limits *limits, s
 	scoped(window_release) struct window w = { 0 };
 	scoped(folded_in_release) struct folded_in in = { .error = error, .limits = limits };
 	scoped(buf_release) struct buf wide = BUF_INIT(OUT_MAX);
-	int r = window_init(&w, 2 * bytes.len + KIB(64));
+	int r = window_init(&w, limit_of_sizes(bytes.len, 2, KIB(64)));
 
 	in.m = w.model;
 	in.stacks = r == 0 ? stack_reader_new(w.model) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recording: chunks one behind another, each with its own types and constants. They are gone through twice, because
  * the profile's value types come from the events that there are. */
+#include "base/limit.h"
 #include "codec/jfr_int.h"
 
 #define JFR_EXPANDED_MAX GIB(1)
@@ -122,7 +123,7 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 
 	if (!bytes.len)
 		return jfr_bad(&in, 0, "empty input file");
-	r = window_init(&w, MIN(32 * bytes.len + KIB(64), GIB(2)));
+	r = window_init(&w, MIN(limit_of_sizes(bytes.len, 32, KIB(64)), GIB(2)));
 	if (r < 0)
 		return jfr_failed(&in, 0, r);
 	in.window = &w;

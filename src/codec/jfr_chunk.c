@@ -5,6 +5,7 @@
  *	56 ticks a second  64 state  66 flags: 1 compressed numbers, 2 last chunk	all big-endian
  *
  * Then events: size, type, fields. Type 0 is the metadata, type 1 a checkpoint with constants. */
+#include "base/limit.h"
 #include "codec/jfr_int.h"
 
 #define TYPE_METADATA 0
@@ -81,7 +82,7 @@ int jfr_next_event(const struct jfr_chunk *k, struct cur *c, struct jfr_event *o
 	head = (uint64_t)(c->pos - start.pos);
 	if (c->bad || size <= head || size - head > cur_left(c))
 		return jfr_bad(k->in, out->at, "an event's size is wrong");
-	out->content = cur_sub(c, size - head);
+	out->content = cur_sub(c, (size_t)(size - head));
 	out->type = jfr_number(k, &out->content, JFR_LONG);
 	return out->content.bad ? jfr_bad(k->in, out->at, "malformed event") : 1;
 }
@@ -119,7 +120,7 @@ static int read_header(struct jfr_chunk *k, struct str rest)
 		return jfr_bad(in, k->at, "this chunk is still being written: stop or dump the recording");
 	if (size < JFR_HEADER_SIZE || size > UINT32_MAX)
 		return jfr_bad(in, k->at, "the chunk's size is wrong");
-	k->bytes = str_first(rest, size);
+	k->bytes = str_first(rest, (size_t)size);
 	k->is_plain = !(flags & FLAG_COMPRESSED);
 	return 0;
 }
@@ -296,7 +297,7 @@ static int find_metadata(struct jfr_chunk *k, struct jfr_event *out)
 
 	if (k->metadata_at < JFR_HEADER_SIZE || k->metadata_at >= k->bytes.len)
 		return jfr_bad(k->in, k->at, "the chunk does not say where its metadata is");
-	c = cur_of(k->bytes.ptr + k->metadata_at, k->bytes.len - k->metadata_at);
+	c = cur_of(k->bytes.ptr + k->metadata_at, k->bytes.len - (size_t)k->metadata_at);
 	r = jfr_next_event(k, &c, out);
 	if (r >= 0 && (r == 0 || out->type != TYPE_METADATA))
 		return jfr_bad(k->in, k->at + k->metadata_at, "this is no metadata");
@@ -459,10 +460,10 @@ int jfr_chunk_constants(struct jfr_chunk *k)
 
 int jfr_chunk_open(struct jfr_in *in, uint64_t at, struct jfr_chunk *k)
 {
-	struct str rest = str_skip(in->bytes, at);
+	struct str rest = str_skip(in->bytes, (size_t)at);
 	int r;
 
-	*k = (struct jfr_chunk){ .in = in, .at = at, .names = BUF_INIT(rest.len * 3 + 1) };
+	*k = (struct jfr_chunk){ .in = in, .at = at, .names = BUF_INIT(limit_of_sizes(rest.len, 3, 1)) };
 	u64map_init(&k->class_by_id, CLASSES_MAX);
 	for (size_t i = 0; i < JFR_POOL_COUNT; i++)
 		u64map_init(&k->pools[i].by_key, UINT32_MAX);

@@ -73,7 +73,7 @@ void jfr_read_string(const struct jfr_chunk *k, struct cur *c, struct jfr_string
 		break;
 	case JFR_STRING_UTF8:
 	case JFR_STRING_LATIN1:
-		out->bytes = cur_sub(c, jfr_count(k, c));
+		out->bytes = cur_sub(c, (size_t)jfr_count(k, c));
 		break;
 	case JFR_STRING_CHARS:
 		out->count = jfr_count(k, c);

@@ -2,6 +2,7 @@
 /* Reading OTLP profiles. The dictionary stands behind the profiles, so the first pass finds its rows and the headers of
  * all profiles, then its rows become those of the model, and the last pass reads samples. Nothing is allocated from a
  * number that the file only claims. */
+#include "base/limit.h"
 #include "codec/otlp_in.h"
 #include "codec/pprof.h"
 
@@ -261,7 +262,7 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 
 	if (!bytes.len)
 		return bad(&in, 0, "empty input file");
-	r = window_init(&w, 4 * bytes.len + KIB(64)); /* hexadecimal digits, U+FFFD for a byte */
+	r = window_init(&w, limit_of_sizes(bytes.len, 4, KIB(64))); /* hexadecimal digits, U+FFFD for a byte */
 	if (r < 0)
 		return failed(&in, 0, r);
 	in.window = &w;

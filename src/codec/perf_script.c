@@ -2,6 +2,7 @@
 #include "codec/perf_script.h"
 
 #include "base/array.h"
+#include "base/limit.h"
 #include "codec/perf_events.h"
 #include "codec/perf_line.h"
 
@@ -435,7 +436,7 @@ static int decode_limited(struct str bytes, const struct codec_limits *limits, s
 {
 	scoped(window_release) struct window w = { 0 };
 	scoped(script_release) struct script s = { .error = error, .limits = limits };
-	int r = window_init(&w, 2 * bytes.len + KIB(64));
+	int r = window_init(&w, limit_of_sizes(bytes.len, 2, KIB(64)));
 
 	if (r < 0) {
 		codec_fail(error, 0, true, "out of memory");

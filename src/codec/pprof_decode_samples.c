@@ -251,7 +251,7 @@ static int read_sample(struct pprof_in *in, struct cur c, uint64_t at)
 
 int pprof_read_samples(struct pprof_in *in)
 {
-	struct cur c = cur_of(in->bytes.ptr + in->samples_from, in->samples_to - in->samples_from);
+	struct cur c = cur_of(in->bytes.ptr + in->samples_from, (size_t)(in->samples_to - in->samples_from));
 	struct wire_field f;
 	int r = 0;
 

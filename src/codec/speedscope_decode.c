@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* speedscope's JSON to a model. The text is scanned where it lies, no tree of JSON values is built. */
 #include "base/array.h"
+#include "base/limit.h"
 #include "codec/json.h"
 #include "codec/speedscope.h"
 #include "codec/speedscope_int.h"
@@ -294,7 +295,7 @@ int speedscope_decode(struct str bytes, const struct codec_limits *limits, struc
 	scoped(in_release) struct speedscope_in in = {
 		.start = bytes.ptr, .size = bytes.len, .limits = limits, .error = error, .text = BUF_INIT(TEXT_MAX)
 	};
-	int r = window_init(&w, 3 * bytes.len + KIB(64));
+	int r = window_init(&w, limit_of_sizes(bytes.len, 3, KIB(64)));
 
 	if (r < 0) {
 		codec_fail(error, 0, false, "out of memory");

@@ -26,7 +26,7 @@ static int bad(struct window_in *in, const char *reason)
 }
 
 /* A number that must be below @count; the cursor goes bad otherwise. */
-static uint32_t row_of(struct cur *c, size_t count)
+static uint32_t row_of(struct cur *c, uint64_t count)
 {
 	uint64_t value = wire_varint(c);
 
@@ -60,7 +60,7 @@ static int read_number(struct window_in *in, const struct wire_field *f)
 	struct window *w = in->w;
 	uint64_t *const large[WINDOW_NUMBERS] = { &w->start_ns,  &w->end_ns,    NULL,         NULL,
 						  &w->run_id[0], &w->run_id[1], &w->cycle_id, &w->busy_ns };
-	size_t i = f->number - WINDOW_FIELD_NUMBERS;
+	size_t i = (size_t)(f->number - WINDOW_FIELD_NUMBERS);
 
 	if (large[i])
 		*large[i] = f->value;
@@ -128,7 +128,7 @@ static int read_mapping(struct window_in *in, struct cur *c)
 	row.file_offset = wire_varint(c);
 	row.filename = string_of(in, c);
 	row.build_id = string_of(in, c);
-	row.flags = row_of(c, (size_t)UINT32_MAX + 1);
+	row.flags = row_of(c, (uint64_t)UINT32_MAX + 1);
 	return c->bad ? -EBADMSG : expect(in, model_add_mapping(in->m, &row, &got), &got, want);
 }
 
@@ -192,7 +192,7 @@ static int read_app_metadata(struct window_in *in, struct cur *c)
 static int read_process(struct window_in *in, struct cur *c)
 {
 	size_t want = in->m->processes_count;
-	struct model_process row = { .pid = row_of(c, (size_t)UINT32_MAX + 1) };
+	struct model_process row = { .pid = row_of(c, (uint64_t)UINT32_MAX + 1) };
 	uint32_t got = 0;
 
 	row.start_ns = wire_varint(c);
@@ -209,7 +209,7 @@ static int read_thread(struct window_in *in, struct cur *c)
 	struct model_thread row = { .process = row_of(c, in->m->processes_count) };
 	uint32_t got = 0;
 
-	row.tid = row_of(c, (size_t)UINT32_MAX + 1);
+	row.tid = row_of(c, (uint64_t)UINT32_MAX + 1);
 	row.name = string_of(in, c);
 	return c->bad ? -EBADMSG : expect(in, model_add_thread(in->m, &row, &got), &got, want);
 }
@@ -225,7 +225,7 @@ static int read_label_set(struct window_in *in, struct cur *c)
 	if (count > MODEL_LABELS_MAX)
 		return -E2BIG;
 	if (count > ARRAY_SIZE(labels)) {
-		many = calloc(count, sizeof(*many));
+		many = calloc((size_t)count, sizeof(*many));
 		if (!many)
 			return -ENOMEM;
 	}
@@ -246,7 +246,7 @@ static int read_label_set(struct window_in *in, struct cur *c)
 	}
 	if (c->bad)
 		return -EBADMSG;
-	return expect(in, model_add_label_set(in->m, many ? many : labels, count, &got), &got, want);
+	return expect(in, model_add_label_set(in->m, many ? many : labels, (size_t)count, &got), &got, want);
 }
 
 static int read_comment(struct window_in *in, struct cur *c)
@@ -370,7 +370,7 @@ static int read_field(struct window_in *in, const struct wire_field *f)
 	if (f->number < WINDOW_FIELD_TEXTS)
 		return read_number(in, f);
 	if (f->number < WINDOW_FIELD_TEXTS + WINDOW_TEXTS)
-		return read_text(in, wire_str(f), window_text_at(in->w, f->number - WINDOW_FIELD_TEXTS));
+		return read_text(in, wire_str(f), window_text_at(in->w, (size_t)(f->number - WINDOW_FIELD_TEXTS)));
 	if (f->number <= WINDOW_FIELD_MEMORY_AVERAGE) {
 		*(f->number == WINDOW_FIELD_CPU_AVERAGE ? &in->w->cpu_average : &in->w->memory_average) =
 			double_of(f->value);

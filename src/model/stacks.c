@@ -84,7 +84,7 @@ static int stack_room(struct model *m, size_t extra)
 		grown.cap *= 2;
 	if (grown.cap == ix->cap)
 		return 0;
-	if (grown.cap > (size_t)UINT32_MAX + 1)
+	if ((uint64_t)grown.cap > UINT64_C(1) << 32)
 		return -E2BIG;
 	if (model_fits(m, grown.cap * sizeof(*grown.slots)) < 0)
 		return -E2BIG;
