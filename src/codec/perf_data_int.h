@@ -183,6 +183,16 @@ struct perf_sample_fields {
 int perf_sample_parse(const struct perf_attr *a, struct cur c, struct perf_sample_fields *out) warn_unused;
 int perf_data_fail(struct perf_data *d, const uint8_t *at, int r, const char *reason);
 
+/* perf_data_expand.c; a page has another one (src/readers/wasi.c). */
+/* Compressed records are pieces of one zstd stream, and what is in them is cut anywhere. */
+struct perf_expander {
+	void *stream; /* NULL: none yet */
+};
+void perf_expander_release(struct perf_expander *e);
+/** perf_data_expand - append what a compressed record holds to d->expanded. Return: 0, -EBADMSG, -ENOTSUP, -ENOMEM,
+ * -E2BIG. */
+int perf_data_expand(struct perf_data *d, struct perf_expander *e, struct cur c) warn_unused;
+
 /* perf_data_space.c */
 void perf_space_unref(struct perf_data *d, struct perf_space *s); /* NULL is fine */
 struct perf_space *perf_space_new(void);

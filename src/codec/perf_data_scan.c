@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first pass over perf.data: header, features, and where the records are. */
-#include <zstd.h>
-
 #include "base/array.h"
 #include "codec/perf_data_int.h"
 
@@ -10,7 +8,6 @@
 #define ATTR_USED 96 /* bytes of it that are looked at: clockid is the last */
 #define RECORDS_STEP 4096
 #define EXPANDED_USUAL GIB(1)
-#define EXPAND_STEP KIB(256)
 #define EVENTS_MAX PERF_ATTRS_MAX
 
 int perf_data_fail(struct perf_data *d, const uint8_t *at, int r, const char *reason)
@@ -384,38 +381,6 @@ static int take_sample(struct perf_data *d, const uint8_t *bytes, struct cur c)
 	return keep_record(d, bytes, f.time_ns == PERF_NO_TIME ? 0 : f.time_ns, attr);
 }
 
-/* Compressed records are pieces of one zstd stream, and what is in them is cut anywhere. */
-struct expander {
-	ZSTD_DStream *stream;
-};
-
-static void expander_release(struct expander *e)
-{
-	ZSTD_freeDStream(e->stream); /* NULL is fine */
-}
-
-static int expand(struct perf_data *d, struct expander *e, struct cur c)
-{
-	ZSTD_inBuffer in = { c.pos, cur_left(&c), 0 };
-	ZSTD_outBuffer out;
-
-	if (!e->stream)
-		e->stream = ZSTD_createDStream();
-	if (!e->stream)
-		return perf_data_fail(d, c.pos, -ENOMEM, "out of memory");
-	do { /* a full room may have left output inside */
-		uint8_t *room = buf_reserve(&d->expanded, EXPAND_STEP);
-
-		if (!room)
-			return perf_data_fail(d, c.pos, d->expanded.error, "compressed records that expand too far");
-		out = (ZSTD_outBuffer){ room, EXPAND_STEP, 0 };
-		if (ZSTD_isError(ZSTD_decompressStream(e->stream, &out, &in)))
-			return perf_data_fail(d, c.pos, -EBADMSG, "a damaged compressed record");
-		buf_commit(&d->expanded, out.pos);
-	} while (in.pos < in.size || out.pos == out.size);
-	return 0;
-}
-
 static int take_update(struct perf_data *d, struct cur c)
 {
 	uint64_t type = cur_le64(&c), id = cur_le64(&c);
@@ -428,8 +393,8 @@ static int take_update(struct perf_data *d, struct cur c)
 }
 
 /* A record of perf itself. *more: bytes behind it that belong to it. */
-static int take_own_record(struct perf_data *d, struct expander *e, uint32_t type, const uint8_t *bytes, struct cur c,
-			   uint64_t *more)
+static int take_own_record(struct perf_data *d, struct perf_expander *e, uint32_t type, const uint8_t *bytes,
+			   struct cur c, uint64_t *more)
 {
 	struct cur part;
 	uint64_t size;
@@ -441,7 +406,7 @@ static int take_own_record(struct perf_data *d, struct expander *e, uint32_t typ
 		size = cur_le32(&part);
 		if (size < ATTR_MIN || size > cur_left(&c))
 			return perf_data_fail(d, bytes, -EBADMSG, "an event's description is too short");
-		part = cur_sub(&c, size);
+		part = cur_sub(&c, (size_t)size);
 		return add_attr(d, part, c);
 	case PERF_HEADER_BUILD_ID:
 		return perf_data_build_ids(d, cur_of(bytes, (size_t)(c.end - bytes)));
@@ -457,12 +422,13 @@ static int take_own_record(struct perf_data *d, struct expander *e, uint32_t typ
 		*more = cur_le64(&c);
 		return 0;
 	case PERF_COMPRESSED:
-		return e ? expand(d, e, c) : perf_data_fail(d, bytes, -EBADMSG, "a compressed record within another");
+		return e ? perf_data_expand(d, e, c)
+			 : perf_data_fail(d, bytes, -EBADMSG, "a compressed record within another");
 	case PERF_COMPRESSED2:
 		size = cur_le64(&c);
 		if (c.bad || size > cur_left(&c) || !e)
 			return perf_data_fail(d, bytes, -EBADMSG, "a damaged compressed record");
-		return expand(d, e, cur_sub(&c, (size_t)size));
+		return perf_data_expand(d, e, cur_sub(&c, (size_t)size));
 	default:
 		return 0;
 	}
@@ -499,7 +465,7 @@ static int take_record(struct perf_data *d, uint32_t type, const uint8_t *bytes,
 }
 
 /* @e: NULL within what was compressed. A record that the file's end cuts off is left out, as perf does. */
-static int scan_records(struct perf_data *d, struct expander *e, struct cur c)
+static int scan_records(struct perf_data *d, struct perf_expander *e, struct cur c)
 {
 	const uint8_t *first = c.pos;
 	size_t count = 0;
@@ -536,7 +502,7 @@ static int scan_records(struct perf_data *d, struct expander *e, struct cur c)
 
 static int scan_data(struct perf_data *d, struct cur data)
 {
-	scoped(expander_release) struct expander e = { 0 };
+	scoped(perf_expander_release) struct perf_expander e = { 0 };
 	int r;
 
 	d->expanded = (struct buf)BUF_INIT(d->limits->expanded_max ? d->limits->expanded_max : EXPANDED_USUAL);
