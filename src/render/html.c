@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "render/classes.h"
 #include "render/cut.h"
+#include "render/page_types.h"
 #include "render/render.h"
 #include "render/tree.h"
 #include "web/assets.h"
@@ -18,20 +19,8 @@
 #define TABLE_ROWS 30u
 #define CELL_BYTES 300u
 #define COLUMNS_MAX GIB(2)
-#define TYPES_MAX ((size_t)8) /* values of a profile that one page can show */
 #define SMALL_COLUMNS MIB(6)
 #define LARGE_COLUMNS MIB(24)
-
-/* One of the values that a page can show, with a tree of its own. */
-struct shown {
-	struct str name; /* of the sample type, such as "cpu"; borrowed, as the unit is */
-	struct str unit;
-	double scale;       /* unit per stored value */
-	double nanoseconds; /* per stored value, 0: unknown */
-	uint32_t nodes;
-	uint64_t total;
-	struct buf packed; /* the tree as the page holds it; empty in the first one, which is written from page.tree */
-};
 
 struct page {
 	const struct window *window; /* NULL: straight from text */
@@ -41,7 +30,8 @@ struct page {
 	struct tree tree;                    /* of types[0] */
 	const struct render_html_diff *diff; /* what the page compares, or NULL */
 	struct tree_cut cut;                 /* then: all of the tree, with the base's part of each node */
-	struct shown types[TYPES_MAX];
+	struct page_type types[PAGE_TYPES_MAX];
+	struct buf packed[PAGE_TYPES_MAX]; /* their trees as the page holds them; the first one is written from tree */
 	size_t type_count;
 };
 
@@ -49,12 +39,12 @@ static void page_release(struct page *p)
 {
 	tree_release(&p->tree);
 	tree_cut_release(&p->cut);
-	for (size_t i = 0; i < TYPES_MAX; i++)
-		buf_release(&p->types[i].packed);
+	for (size_t i = 0; i < PAGE_TYPES_MAX; i++)
+		buf_release(&p->packed[i]);
 }
 
 /* What a sample type counts, for people. NULL: its name has to do. */
-static const char *type_text(const struct shown *shown)
+static const char *type_text(const struct page_type *shown)
 {
 	static const struct {
 		const char *name, *text;
@@ -112,26 +102,6 @@ static void add_short_text(struct buf *out, struct str s)
 	add_text(out, str_first(s, CELL_BYTES));
 	if (s.len > CELL_BYTES)
 		buf_adds(out, STR("\xe2\x80\xa6"));
-}
-
-/* JSON inside a script element: nothing in it may end the element. */
-static void add_json_string(struct buf *out, struct str s)
-{
-	buf_addc(out, '"');
-	while (s.len) {
-		struct str rest = s;
-		int32_t c = utf8_next(&rest);
-
-		if (c < 0)
-			buf_adds(out, STR("\\ufffd"));
-		else if (c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x2028 ||
-			 c == 0x2029)
-			buf_addf(out, "\\u%04x", (unsigned)c);
-		else
-			buf_add(out, s.ptr, s.len - rest.len);
-		s = rest;
-	}
-	buf_addc(out, '"');
 }
 
 static void compressorp(struct libdeflate_compressor **c)
@@ -270,7 +240,7 @@ static void add_quality(struct buf *out, const struct window *w)
 }
 
 /* One of two that are compared, and what it has of the graph. */
-static void add_side(struct buf *out, const char *key, const char *name, uint64_t total, const struct shown *shown)
+static void add_side(struct buf *out, const char *key, const char *name, uint64_t total, const struct page_type *shown)
 {
 	buf_addf(out, "<div><dt>%s</dt><dd>", key);
 	add_short_text(out, str_of(name));
@@ -285,7 +255,7 @@ static void add_facts(const struct page *p, struct buf *out)
 {
 	const struct window *w = p->window;
 
-	const struct shown *shown = &p->types[0];
+	const struct page_type *shown = &p->types[0];
 
 	/* The page's script writes these two anew when another value is shown. */
 	buf_adds(out, STR("<div><dt>in this graph</dt><dd id=\"fact-total\">"));
@@ -321,17 +291,7 @@ static void add_facts(const struct page *p, struct buf *out)
 	add_fact(out, "written by", "hearth " HEARTH_VERSION);
 }
 
-static void add_type(const struct shown *shown, size_t index, struct buf *out)
-{
-	buf_adds(out, index ? STR(",{\"name\":") : STR("{\"name\":"));
-	add_json_string(out, shown->name);
-	buf_adds(out, STR(",\"unit\":"));
-	add_json_string(out, shown->unit);
-	buf_addf(out, ",\"scale\":%.17g,\"nanoseconds\":%.17g,\"nodes\":%u,\"total\":%llu}", shown->scale,
-		 shown->nanoseconds, shown->nodes, (unsigned long long)shown->total);
-}
-
-static void add_type_text(const struct shown *shown, struct buf *out)
+static void add_type_text(const struct page_type *shown, struct buf *out)
 {
 	const char *text = type_text(shown);
 
@@ -365,24 +325,9 @@ static void add_more(const struct page *p, struct buf *out)
 {
 	for (size_t i = 1; i < p->type_count; i++) {
 		buf_addf(out, "<script type=\"application/octet-stream;base64\" id=\"data-%zu\">", i);
-		buf_adds(out, buf_str(&p->types[i].packed));
+		buf_adds(out, buf_str(&p->packed[i]));
 		buf_adds(out, STR("</script>\n"));
 	}
-}
-
-static void add_meta(const struct page *p, struct buf *out)
-{
-	buf_adds(out, STR("{\"title\":"));
-	add_json_string(out, str_of(p->title));
-	buf_adds(out, STR(",\"types\":["));
-	for (size_t i = 0; i < p->type_count; i++)
-		add_type(&p->types[i], i, out);
-	buf_adds(out, STR("],\"kinds\":["));
-	for (unsigned kind = 0; kind < TREE_KIND_COUNT; kind++) {
-		buf_adds(out, kind ? STR(",") : STR(""));
-		add_json_string(out, tree_kind_name(kind));
-	}
-	buf_adds(out, STR("]}"));
 }
 
 static int add_table(const struct page *p, struct buf *out)
@@ -421,7 +366,7 @@ static int add_mark(const struct page *p, struct str mark, struct buf *out)
 	else if (str_eq(mark, STR("facts")))
 		add_facts(p, out);
 	else if (str_eq(mark, STR("meta")))
-		add_meta(p, out);
+		page_types_json(str_of(p->title), p->types, p->type_count, out);
 	else if (str_eq(mark, STR("types")))
 		add_types(p, out);
 	else if (str_eq(mark, STR("more")))
@@ -475,134 +420,35 @@ static void page_init(struct page *p, const struct render_html_config *cfg)
 {
 	p->title = cfg->title && *cfg->title ? cfg->title : make_title(p);
 	p->level = cfg->compression_level;
-	p->types[0] = (struct shown){ .name = STR("samples"), .unit = STR("samples"), .scale = 1 };
+	p->types[0] = (struct page_type){ .name = STR("samples"), .unit = STR("samples"), .scale = 1 };
 	p->type_count = 1;
 }
 
-static void take_tree(struct shown *shown, const struct tree *t)
+/* A tree becomes its packed text at once, but for the first, which the page's table and overview are made of, too. */
+static int take_type(void *ctx, const struct page_type *type, struct tree *t)
 {
-	shown->nodes = t->node_count;
-	shown->total = t->total[0];
-}
+	struct page *p = ctx;
+	size_t at = p->type_count++;
 
-/* What every value of a column can be divided by; 0 when there is nothing above zero. */
-static uint64_t common_divisor(const struct model *m, size_t value)
-{
-	uint64_t divisor = 0;
-
-	for (size_t i = 0; i < m->samples_count && divisor != 1; i++) {
-		int64_t v = model_values(m, &m->samples[i])[value];
-
-		divisor = greatest_divisor(divisor, v > 0 ? (uint64_t)v : 0);
-	}
-	return divisor;
-}
-
-/* How much of column @b one unit of column @a stands for, when that is the same in every sample; otherwise 0. */
-static double fixed_ratio(const struct model *m, size_t a, size_t b)
-{
-	int64_t ratio = 0;
-
-	for (size_t i = 0; i < m->samples_count; i++) {
-		const int64_t *v = model_values(m, &m->samples[i]);
-		int64_t product;
-
-		if (!v[a] && !v[b])
-			continue;
-		if (!ratio && v[a] > 0)
-			ratio = v[b] / v[a];
-		if (!ratio || __builtin_mul_overflow(v[a], ratio, &product) || product != v[b])
-			return 0;
-	}
-	return (double)ratio;
-}
-
-static bool has_unit(const struct model *m, size_t value, struct str unit)
-{
-	return str_eq(model_string(m, m->value_types[value].unit), unit);
-}
-
-/* Values are stored as counts with one multiplier: nanoseconds compress badly and say no more.
- * @value: in: the column to show; out: the column that is stored. Return: what its values are divided by. */
-static uint64_t choose_unit(struct shown *shown, const struct model *m, size_t *value)
-{
-	size_t chosen = *value;
-	uint64_t divisor;
-
-	*shown = (struct shown){ .name = model_string(m, m->value_types[chosen].type),
-				 .unit = STR("samples"),
-				 .scale = 1 };
-	for (size_t i = 0; i < m->value_type_count; i++) {
-		bool counts_chosen = has_unit(m, chosen, STR("count"));
-		size_t count = counts_chosen ? chosen : i, time = counts_chosen ? i : chosen;
-
-		if (!has_unit(m, count, STR("count")) || !has_unit(m, time, STR("nanoseconds")))
-			continue;
-		shown->nanoseconds = fixed_ratio(m, count, time);
-		if (shown->nanoseconds > 0) {
-			*value = count;
-			return 1;
-		}
-	}
-	divisor = MAX(common_divisor(m, chosen), (uint64_t)1);
-	shown->scale = (double)divisor;
-	if (has_unit(m, chosen, STR("count")))
-		shown->unit = str_eq(shown->name, STR("waits")) ? shown->name : STR("samples");
-	else
-		shown->unit = model_string(m, m->value_types[chosen].unit);
-	if (has_unit(m, chosen, STR("nanoseconds")))
-		shown->nanoseconds = shown->scale;
-	return divisor;
-}
-
-static int build_first(struct page *p, const struct model *m, size_t value, const struct frame_style *style,
-		       bool stored[MODEL_VALUE_TYPES_MAX])
-{
-	uint64_t divisor = choose_unit(&p->types[0], m, &value);
-	int r = tree_from_model(m, value, divisor, style, &p->tree);
-
-	stored[value] = true;
-	if (r == 0)
-		take_tree(&p->types[0], &p->tree);
-	return r;
-}
-
-/* One more value, when it has anything and is not a multiple of one that is there. */
-static int build_other(struct page *p, const struct model *m, size_t value, const struct frame_style *style,
-		       bool stored[MODEL_VALUE_TYPES_MAX])
-{
-	scoped(tree_release) struct tree tree = { 0 };
-	struct shown *shown = &p->types[p->type_count];
-	uint64_t divisor = choose_unit(shown, m, &value);
-	int r;
-
-	if (stored[value] || !common_divisor(m, value))
-		return 0;
-	stored[value] = true;
-	r = tree_from_model(m, value, divisor, style, &tree);
-	if (r < 0)
-		return r;
-	take_tree(shown, &tree);
-	shown->packed.max = COLUMNS_MAX;
-	r = add_tree(&tree, p->level, &shown->packed);
-	p->type_count++;
-	return r;
+	p->types[at] = *type;
+	p->packed[at].max = COLUMNS_MAX;
+	if (at)
+		return add_tree(t, p->level, &p->packed[at]);
+	p->tree = *t;
+	*t = (struct tree){ 0 };
+	return 0;
 }
 
 int render_html(const struct window *w, const struct render_html_config *cfg, struct buf *out)
 {
 	scoped(page_release) struct page p = { .window = w };
-	bool stored[MODEL_VALUE_TYPES_MAX] = { false };
 	int r;
 
 	if (!w->model || cfg->value >= w->model->value_type_count)
 		return -EINVAL;
 	page_init(&p, cfg);
-	r = build_first(&p, w->model, cfg->value, &cfg->style, stored);
-	/* From the last: cpu, which a page shows first, and samples are stored once, under the former's name. */
-	for (size_t i = w->model->value_type_count; r == 0 && i-- > 0 && p.type_count < TYPES_MAX;)
-		if (i != cfg->value)
-			r = build_other(&p, w->model, i, &cfg->style, stored);
+	p.type_count = 0;
+	r = page_types_each(w->model, cfg->value, &cfg->style, take_type, &p);
 	if (r < 0)
 		return r;
 	return add_page(&p, out);
@@ -617,22 +463,22 @@ int render_html_folded(struct str text, const struct render_html_config *cfg, st
 	r = tree_from_folded(text, cfg->progress, &p.tree, bad_line);
 	if (r < 0)
 		return r;
-	take_tree(&p.types[0], &p.tree);
+	page_type_count(&p.types[0], &p.tree);
 	return add_page(&p, out);
 }
 
-static void choose_shared_unit(struct shown *shown, const struct render_html_diff *diff)
+static void choose_shared_unit(struct page_type *shown, const struct render_html_diff *diff)
 {
 	const struct model *m = diff->now->model;
-	uint64_t before = common_divisor(diff->before->model, diff->before_value),
-		 now = common_divisor(m, diff->now_value);
+	uint64_t before = page_type_divisor(diff->before->model, diff->before_value),
+		 now = page_type_divisor(m, diff->now_value);
 
-	*shown = (struct shown){ .name = model_string(m, m->value_types[diff->now_value].type),
-				 .unit = model_string(m, m->value_types[diff->now_value].unit),
-				 .scale = (double)MAX(greatest_divisor(before, now), UINT64_C(1)) };
-	if (has_unit(m, diff->now_value, STR("nanoseconds")))
+	*shown = (struct page_type){ .name = model_string(m, m->value_types[diff->now_value].type),
+				     .unit = model_string(m, m->value_types[diff->now_value].unit),
+				     .scale = (double)MAX(greatest_divisor(before, now), UINT64_C(1)) };
+	if (page_type_has_unit(m, diff->now_value, STR("nanoseconds")))
 		shown->nanoseconds = shown->scale;
-	if (has_unit(m, diff->now_value, STR("count")))
+	if (page_type_has_unit(m, diff->now_value, STR("count")))
 		shown->unit = str_eq(shown->name, STR("waits")) ? shown->name : STR("samples");
 }
 
@@ -650,7 +496,7 @@ static int build_pair(struct page *p, const struct render_html_diff *diff, const
 	r = r ? r : tree_pair(&before, &now, &p->tree, &base_total);
 	r = r ? r : tree_cut_make(&p->tree, base_total, 0, p->tree.node_count, &p->cut);
 	if (r == 0)
-		take_tree(&p->types[0], &p->tree);
+		page_type_count(&p->types[0], &p->tree);
 	return r;
 }
 
