@@ -16,10 +16,16 @@
 #define HOSTS_MAX 4096
 #define HOSTS_READ 200 /* whose newest profile is looked into */
 #define FILE_MAX MIB(8)
-#define POLICY                                                                                                      \
-	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " \
-	"font-src 'none'; worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; "            \
+#define POLICY_OF(script)                                                                                \
+	"default-src 'none'; script-src 'self'" script                                                   \
+	"; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "                           \
+	"font-src 'none'; worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; " \
 	"frame-ancestors 'none'"
+
+#define POLICY POLICY_OF("")
+/* A worker has the policy of its own file. The one that reads files compiles readers.wasm, which is ours, too. */
+#define WASM_WORKER "file_worker.js"
+#define WASM_POLICY POLICY_OF(" 'wasm-unsafe-eval'")
 
 /* Hosts */
 
@@ -373,6 +379,7 @@ static const char *content_type(struct str name)
 						{ ".css", "text/css; charset=utf-8" },
 						{ ".svg", "image/svg+xml" },
 						{ ".png", "image/png" },
+						{ ".wasm", "application/wasm" },
 						{ ".json", "application/json" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
@@ -419,7 +426,8 @@ static const struct web_file *embedded(struct str name)
 /* Return: whether there is such a file. */
 static bool take_file(struct call *call, struct str name)
 {
-	const char *folder = call->collector->config.web_dir;
+	/* What a compiler made is in no folder of sources. */
+	const char *folder = str_ends(name, STR(".wasm")) ? NULL : call->collector->config.web_dir;
 	const struct web_file *f = folder ? NULL : embedded(name);
 
 	if (folder) {
@@ -449,6 +457,7 @@ void view_file(struct call *call)
 	}
 	call->rs->content_type = type;
 	http_header_set(call->rs, "Cache-Control", STR("no-cache"));
-	http_header_set(call->rs, "Content-Security-Policy", STR(POLICY));
+	http_header_set(call->rs, "Content-Security-Policy",
+			str_eq(name, STR(WASM_WORKER)) ? STR(WASM_POLICY) : STR(POLICY));
 	http_header_set(call->rs, "Referrer-Policy", STR("no-referrer"));
 }
