@@ -11,6 +11,7 @@ import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { AskedGraph, ProfilePage } from './profile_page.js';
 import { DEFAULT_SELECTION, NOBODY, PAGES, SINCE_START, formatSelection, parseSelection, selectionOfFiles, viewPart } from './selection.js';
+import { readInWorker } from './readers.js';
 import { startServerWorker, warmDecoder } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { SnapshotPage } from './snapshot_page.js';
@@ -243,6 +244,10 @@ class App {
 			this.signIn();
 		});
 		byId('file').addEventListener('change', () => this.openFile(byId('file').files[0]));
+		byId('reading-stop').addEventListener('click', () => {
+			this.reading?.abort();
+			this.showReading(null);
+		});
 		addEventListener('dragover', (event) => {
 			event.preventDefault();
 			byId('drop').classList.add('over');
@@ -289,18 +294,38 @@ class App {
 		}
 	}
 
+	/** Another file, or Stop, ends the reading of the one before. */
 	async openFile(file) {
 		if (!file) return;
+		this.reading?.abort();
+		const reading = (this.reading = new AbortController());
+		const { signal } = reading;
+		byId('trouble').hidden = true;
 		try {
-			this.file = await FileSource.open(file, startServerWorker);
+			this.file = await FileSource.open(file, startServerWorker, readInWorker, { signal, progress: (at) => this.showReading(file, at) });
 		} catch (problem) {
-			this.selection = { ...this.selection, page: 'files' };
-			this.file = null;
-			this.showFrame();
+			if (signal.aborted) return;
+			this.showFilesPage();
 			this.trouble(new ApiError(0, `${file.name.slice(0, 100)} could not be read: ${problem.message}`));
 			return;
+		} finally {
+			if (this.reading === reading) this.showReading(null);
 		}
 		this.go({ page: 'files' });
+		if (this.file.words) this.viewer.toast(this.file.words);
+	}
+
+	showFilesPage() {
+		this.selection = { ...this.selection, page: 'files' };
+		this.file = null;
+		this.showFrame();
+	}
+
+	/** How far a large file is; small ones are there before. */
+	showReading(file, { what = '', done = 0, total = 0 } = {}) {
+		if (file && (this.file || this.selection.page !== 'files')) this.showFilesPage();
+		byId('reading').hidden = !file;
+		byId('reading-text').textContent = file ? `${what} ${file.name.slice(0, 100)}${total ? `: ${Math.floor((100 * done) / total)} %` : ''}` : '';
 	}
 
 	fillTypes() {

@@ -10,6 +10,8 @@ const KIND_NAMES = [...Object.keys(KINDS), 'process', 'container'];
 const SUFFIX_KINDS = new Map(
 	Object.keys(KINDS).filter((name) => KINDS[name].suffix).map((name) => [KINDS[name].suffix, name]),
 );
+const FEW_FORMATS = 'This page reads only folded, .col, pprof, speedscope and pages of hearth: hearth was built without its other readers, ' +
+	'or the browser does not run them. hearth convert and hearth view read the rest';
 const SUFFIX = /^(.+)(_\[\w+\])$/s;
 
 /** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
@@ -166,14 +168,23 @@ export async function readFile(bytes) {
 
 /** @implements {Source} */
 export class FileSource {
-	/** file: a File, or anything with name and arrayBuffer() */
-	static async open(file, startWorker) {
-		const read = await readFile(new Uint8Array(await file.arrayBuffer()));
-		return new FileSource(file.name, read, startWorker);
+	/**
+	 * file: a File, or anything with name and arrayBuffer(). read: reads any format, as readInWorker() does; without it, or where it
+	 * gives null, those of this module are read.
+	 */
+	static async open(file, startWorker, read = null, options = {}) {
+		const found = await read?.(file, options);
+		if (found && !found.isPage) return new FileSource(file.name, found, startWorker);
+		try {
+			return new FileSource(file.name, await readFile(new Uint8Array(await file.arrayBuffer())), startWorker);
+		} catch (problem) {
+			throw read && !found ? new Error(`${problem.message}. ${FEW_FORMATS}`) : problem;
+		}
 	}
 
-	constructor(name, { types, kinds, profiles }, startWorker) {
+	constructor(name, { types, kinds, profiles, words = '' }, startWorker) {
 		this.profiles = profiles;
+		this.words = words; // about what was left out
 		this.startWorker = startWorker;
 		this.meta = { title: name, types, kinds };
 	}

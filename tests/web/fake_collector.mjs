@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { knownStacks, randomOf, shownName, totalOf } from './known.js';
 
 const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
-const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8' };
+const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8',
+	'.wasm': 'application/wasm' };
+const READERS = process.env.READERS; // the build's readers.wasm; without it the page reads fewer formats
 export const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; " +
 	"worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const KINDS = ['native', 'kernel', 'python', 'java', 'java-inlined', 'process', 'container', 'thread', 'host', 'label'];
@@ -377,8 +379,9 @@ export function startCollector(options = {}) {
 		requests.push(request.url);
 		const name = url.pathname === '/' ? 'index.html' : /^\/ui\/([\w.]+)$/.exec(url.pathname)?.[1];
 		if (name) {
+			if (name === 'file_worker.js') headers['Content-Security-Policy'] = POLICY.replace("script-src 'self'", "$& 'wasm-unsafe-eval'");
 			try {
-				send(200, TYPES[extname(name)] ?? 'application/octet-stream', readFileSync(join(WEB, name)));
+				send(200, TYPES[extname(name)] ?? 'application/octet-stream', readFileSync(name === 'readers.wasm' && READERS ? READERS : join(WEB, name)));
 			} catch {
 				send(404, 'text/plain', 'no such file');
 			}
