@@ -364,8 +364,6 @@ static void forms(void **state)
 		{ "-o x --perf-mode none --python-mode disabled --java-mode none --nodejs-mode none --ruby-mode none "
 		  "--php-mode disabled --perl-mode disabled",
 		  EXIT_FAILED },
-		{ "-o x --no-perf --no-python --no-perl --no-nodejs", EXIT_FAILED },
-		{ "-o x --perf-mode none --python-mode disabled --perl-mode disabled --nodejs-mode none", EXIT_FAILED },
 		{ "-o x --file-path y", EXIT_USAGE },
 	};
 
@@ -386,10 +384,6 @@ static void fargate(void **state)
 	assert_int_equal(check("-o x" NO_RUNTIMES), EXIT_FAILED); /* nobody samples the system there */
 	unsetenv("AWS_EXECUTION_ENV");
 	assert_int_equal(check("-o x" NO_RUNTIMES), EXIT_DONE);
-	assert_int_equal(check("-o x --no-python --no-perl --no-nodejs"),
-			 EXIT_FAILED); /* nobody samples the system there */
-	unsetenv("AWS_EXECUTION_ENV");
-	assert_int_equal(check("-o x --no-python --no-perl --no-nodejs"), EXIT_DONE);
 }
 
 /* gProfiler's README and gprofiler/main.py: what it takes, and what it refuses with exit 2. */

@@ -10,12 +10,12 @@ static void reads_groups(void **state)
 		const char *text, *want; /* want NULL: refused */
 		int r;
 	} cases[] = { { "", "", 0 },
-		      { "thread", "15:", 0 },
-		      { "host", "16:host", 0 },
-		      { "label:env", "17:env", 0 },
-		      { "label:thread,thread,label:a%2Cb%253D+c,host", "17:thread 15: 17:a,b%3D c 16:host", 0 },
+		      { "thread", "17:", 0 },
+		      { "host", "18:host", 0 },
+		      { "label:env", "19:env", 0 },
+		      { "label:thread,thread,label:a%2Cb%253D+c,host", "19:thread 17: 19:a,b%3D c 18:host", 0 },
 		      { "thread,thread,thread,thread,thread,thread,thread,thread",
-			"15: 15: 15: 15: 15: 15: 15: 15:", 0 },
+			"17: 17: 17: 17: 17: 17: 17: 17:", 0 },
 		      { "thread,thread,thread,thread,thread,thread,thread,thread,host", NULL, -E2BIG },
 		      { "threads", NULL, -EBADMSG },
 		      { "thread,", NULL, -EBADMSG },

@@ -212,15 +212,15 @@ struct group_case {
 };
 
 static const struct group_case group_cases[] = {
-	{ { { TREE_KIND_THREAD } }, 1, "(no thread):15 3\nthread 9:15 2\nworker;1 <b>:15 1\n" },
-	{ { { TREE_KIND_LABEL, { "env", 3 } } }, 1, "(no env):17 5\nenv=prod:17 1\n" },
-	{ { { TREE_KIND_LABEL, { "env", 3 }, { "test", 4 } } }, 1, "env=test:17 5\nenv=prod:17 1\n" },
-	{ { { TREE_KIND_LABEL, { "size", 4 } } }, 1, "(no size):17 4\nsize=5b:17 1\nsize=7b:17 1\n" },
-	{ { { TREE_KIND_HOST, { "host", 4 }, { "h1", 2 } } }, 1, "h1:16 5\n:16 1\n" },
-	{ { { TREE_KIND_HOST, { "host", 4 }, { "", 0 } } }, 1, ":16 6\n" },
+	{ { { TREE_KIND_THREAD } }, 1, "(no thread):17 3\nthread 9:17 2\nworker;1 <b>:17 1\n" },
+	{ { { TREE_KIND_LABEL, { "env", 3 } } }, 1, "(no env):19 5\nenv=prod:19 1\n" },
+	{ { { TREE_KIND_LABEL, { "env", 3 }, { "test", 4 } } }, 1, "env=test:19 5\nenv=prod:19 1\n" },
+	{ { { TREE_KIND_LABEL, { "size", 4 } } }, 1, "(no size):19 4\nsize=5b:19 1\nsize=7b:19 1\n" },
+	{ { { TREE_KIND_HOST, { "host", 4 }, { "h1", 2 } } }, 1, "h1:18 5\n:18 1\n" },
+	{ { { TREE_KIND_HOST, { "host", 4 }, { "", 0 } } }, 1, ":18 6\n" },
 	{ { { TREE_KIND_HOST, { "host", 4 } }, { TREE_KIND_THREAD } },
 	  2,
-	  "(no host):16 5\n (no thread):15 3\n thread 9:15 1\n worker;1 <b>:15 1\n:16 1\n thread 9:15 1\n" },
+	  "(no host):18 5\n (no thread):17 3\n thread 9:17 1\n worker;1 <b>:17 1\n:18 1\n thread 9:17 1\n" },
 };
 
 static void groups_stand_above(void **state)
@@ -270,8 +270,8 @@ static void makes_one_tree_of_several_models(void **state)
 	assert_int_equal(tree_maker_finish(maker, &t), 0);
 	tree_maker_free(maker);
 	print_tree(&t, &out);
-	assert_string_equal(buf_cstr(&out), "a:16 6\n </script>:13 6\n  main:0 6\n   read:1 6\n"
-					    "b:16 3\n </script>:13 3\n  main:0 3\n   read:1 3\n");
+	assert_string_equal(buf_cstr(&out), "a:18 6\n </script>:15 6\n  main:0 6\n   read:1 6\n"
+					    "b:18 3\n </script>:15 3\n  main:0 3\n   read:1 3\n");
 	assert_int_equal(tree_maker_new(&maker), 0);
 	assert_int_equal(tree_maker_finish(maker, &empty), 0);
 	tree_maker_free(maker);
