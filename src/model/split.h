@@ -21,8 +21,8 @@ typedef int window_part_fn(void *ctx, const struct window_part *part);
  *
  * Workloads of one name that are named after different things are different ones.
  * Every sample of @w is in exactly one part, except samples whose values are all zero. Samples that are equal, time
- * included, become one. Counters of lost samples, and of whole and guessed stacks, belong to the whole machine: a part has
- * them as machine_..., so that they are shown but not added up; "samples" is its own. Pure but for @visit.
+ * included, become one. Counters of lost samples, and of whole and guessed stacks, belong to the whole machine: a part
+ * has them as machine_..., so that they are shown but not added up; "samples" is its own. Pure but for @visit.
  *
  * Return: 0, -ENOMEM, -E2BIG, or the first result of @visit that is not 0.
  */

@@ -12,12 +12,8 @@
 
 /* The maps of the runtimes' walkers. */
 static const char *const map_names[ABI_RUNTIME_COUNT] = {
-	[ABI_RUNTIME_PYTHON] = "pythons",
-	[ABI_RUNTIME_JAVA] = "javas",
-	[ABI_RUNTIME_NODEJS] = "nodejses",
-	[ABI_RUNTIME_RUBY] = "rubies",
-	[ABI_RUNTIME_PHP] = "phps",
-	[ABI_RUNTIME_PERL] = "perls",
+	[ABI_RUNTIME_PYTHON] = "pythons",  [ABI_RUNTIME_JAVA] = "javas", [ABI_RUNTIME_NODEJS] = "nodejses",
+	[ABI_RUNTIME_RUBY] = "rubies",     [ABI_RUNTIME_PHP] = "phps",   [ABI_RUNTIME_PERL] = "perls",
 	[ABI_RUNTIME_COUNT - 2] = "fakes", /* the object that the tests load */
 };
 

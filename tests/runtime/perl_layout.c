@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where Perl keeps things, by the headers that it is compiled with (-I CORE): a line "name number" each. Names in capitals are those of
- * abi/perl.h without ABI_PERL_, the others those of src/runtime/perl/versions/layouts.c. -DUNTHREADED: the same headers without threads. */
+/* Where Perl keeps things, by the headers that it is compiled with (-I CORE): a line "name number" each. Names in
+ * capitals are those of abi/perl.h without ABI_PERL_, the others those of src/runtime/perl/versions/layouts.c.
+ * -DUNTHREADED: the same headers without threads. */
 #define PERL_CORE
 #define PERLIO_NOT_STDIO 0
 #include "EXTERN.h"
@@ -9,7 +10,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define IN(name, type, field) { name, offsetof(type, field) }
+#define IN(name, type, field)               \
+	{                                   \
+		name, offsetof(type, field) \
+	}
 
 static const struct {
 	const char *name;

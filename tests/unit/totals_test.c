@@ -17,9 +17,12 @@ struct steps {
 static struct steps steps(uint64_t from_ms, uint64_t to_ms, uint64_t points, uint64_t least_ms,
 			  const uint64_t *durations_ns, size_t count)
 {
-	struct totals t = { .range = { .from_ns = from_ms * NSEC_PER_MSEC, .to_ns = to_ms * NSEC_PER_MSEC },
-			    .points = points };
+	static struct totals t; /* some KiB */
 
+	memset(&t, 0, sizeof(t));
+	t.range.from_ns = from_ms * NSEC_PER_MSEC;
+	t.range.to_ns = to_ms * NSEC_PER_MSEC;
+	t.points = points;
 	for (size_t i = 0; i < count; i++)
 		totals_note_duration(&t, &(struct store_point){ .duration_ns = durations_ns[i] });
 	totals_set_round_step(&t, least_ms);
