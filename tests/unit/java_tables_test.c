@@ -115,7 +115,6 @@ static void hostile(void **state)
 /* Longs are filled last: while they are empty, the other tables may be half of what they will be. */
 static void is_loading(void **state)
 {
-	scoped(java_tables_freep) struct java_tables *tables = NULL;
 	scoped(closed) struct opened o;
 	uint64_t empty;
 

@@ -606,8 +606,8 @@ static void long_functions(void **state)
 	head.index_size = ruby_index_size(SIZE);
 	assert_int_equal(head.index_size, sizeof(index));
 	for (uint32_t at = 0; at < SIZE; at++) { /* an entry begins at every tenth position */
-		uint32_t bit = (at - 54) % 512;
-		uint64_t *block = &index[6 + (at - 54) / 512 * 10];
+		uint32_t behind = at < 54 ? 0 : at - 54, bit = behind % 512;
+		uint64_t *block = &index[6 + behind / 512 * 10];
 
 		if (at >= 54 && bit == 0)
 			block[0] = rank;
