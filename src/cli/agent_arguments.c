@@ -232,7 +232,13 @@ static void put_value(struct json_out *j, const struct agent_options *o, const s
 	}
 }
 
-/* @name: of the profiler; its switch is the row of that name. */
+static bool is_automatic(const struct agent_options *o, const struct opt *row)
+{
+	return row->type == OPT_CHOICE && !strcmp(row->choices[*(const size_t *)value_of(o, row)], "auto");
+}
+
+/* @name: of the profiler; its switch is the row of that name. @usual: gProfiler's word for what it does when nothing is
+ * said. Where that is nothing, and hearth names the functions all the same, "auto" stays. */
 static void put_mode(struct json_out *j, const struct agent_options *o, const char *name, const char *usual)
 {
 	const struct opt *on = find_option(name), *row;
@@ -242,6 +248,8 @@ static void put_mode(struct json_out *j, const struct agent_options *o, const ch
 	row = find_option(mode);
 	if (!row || (on && !flag_of(o, on)))
 		put_text(j, "disabled");
+	else if (usual && strcmp(usual, "disabled") != 0 && is_automatic(o, row))
+		put_text(j, usual);
 	else
 		put_value(j, o, row, usual);
 }

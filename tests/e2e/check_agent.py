@@ -227,7 +227,8 @@ tap.ok(meta["run_mode"] in ("k8s", "container", "standalone_executable", "local_
        and meta["cloud_provider"] in ("aws", "gcp", "azure", "unknown") and isinstance(meta["python_version"], str), "what a Studio takes", meta)
 told = meta["run_arguments"]
 tap.ok((told["frequency"], told["duration"], told["output_dir"], told["profiling_mode"], told["pids_to_profile"], told["perf_mode"], told["java_mode"],
-        told["collect_metrics"], told["service_name"]) == (49, 2, path("one"), "cpu", None, "fp", "ap", True, None) and len(told) > 80, "run_arguments: every option", told)
+        told["ruby_mode"], told["collect_metrics"], told["service_name"]) == (49, 2, path("one"), "cpu", None, "fp", "ap", "rbspy", True, None) and len(told) > 80,
+       "run_arguments: every option", told)
 for variable, mode, kind in (("GPROFILER_IN_K8S", "k8s", "k8s"), ("GPROFILER_IN_CONTAINER", "container", "containers")):
     agent(mode, "-d", "1", "--no-flamegraph", env={variable: "1"})
     meta = frames(mode, "last_profile.col")[1]["metadata"]
@@ -292,8 +293,8 @@ done = agent("wrong", env={"GPROFILER_CONTINUOUS": "perhaps"})
 tap.ok(refused(done, 2, "GPROFILER_CONTINUOUS"), "a usage error: in the environment", done.stderr)
 done = run(HEARTH, "agent", "-u", "--token", "t", "--service-name", "s")
 tap.ok(refused(done, 1, "--output-dir"), "-u without -o: nothing can be sent", done.stderr)
-done = agent("wrong", "--java-mode", "ap")
-tap.ok(refused(done, 1, "--java-mode"), "what comes later is no usage error", done.stderr)
+done = agent("wrong", "--dotnet-mode", "dotnet-trace")
+tap.ok(refused(done, 1, "--dotnet-mode"), "what comes later is no usage error", done.stderr)
 done = agent("wrong", "-d", "1", "--perf-event", "no-such-event")
 tap.ok(refused(done, 2, "no-such-event"), "an event that is not there is one", done.stderr)
 

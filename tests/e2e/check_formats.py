@@ -15,14 +15,15 @@ for process in load:
     process.kill()
     process.wait()
 ROW = re.compile(r"^ *(\S+) +(\S+)% +(\S+)% +(\S+) +(\S+)%  (.*)$")
-KINDS = re.compile(r"_\[(k|p|pn|pe|j|i|1|0|rb|php|net)\]$")
+KINDS = re.compile(r"_\[(k|p|pn|pe|j|i|1|0|rb|php|net|perl)\]$")
 
 
-PLACE = re.compile(r" \((?:[^()]|\([^()]*\))*\)_\[p\]$")  # of a Python function: we tell functions of one name apart
+# Of a function of Python, Ruby, PHP, or Node.js: we tell functions of one name apart.
+PLACE = re.compile(r" \((?:[^()]|\([^()]*\))*\)_\[p\]$| - \S.*:\d+_\[rb\]$| (?:/|<internal>)\S*:-?\d+_\[php\]$| (?:/|node:|file:)\S*:\d+$")
 
 
 def rows(text):
-    """Lists of (flat, cum) by name of a table as pprof -top and hearth report print it, and the names of Python's."""
+    """Lists of (flat, cum) by name of a table as pprof -top and hearth report print it, and the names of functions that have a place."""
     numbers, of_python = {}, set()
     for line in text.split("\n"):
         m = ROW.match(line)
