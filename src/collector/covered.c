@@ -38,6 +38,10 @@ void covered_note(struct covered *c, uint64_t created_ns, uint64_t duration_ns)
 	c->first_ns = MIN(c->first_ns, created_ns);
 	c->last_ns = MAX(c->last_ns, end_ns);
 	c->sum_ns = c->sum_ns + duration_ns < duration_ns ? UINT64_MAX : c->sum_ns + duration_ns;
+	/* All begin in the range, and the slots are twice as long: what lies behind them is in one piece. */
+	if (end == COVERED_SLOTS)
+		c->over_ns =
+			MAX(c->over_ns, MIN(end_ns - c->from_ns - COVERED_SLOTS * c->slot_ns, end_ns - created_ns));
 	for (; at < end; at = next) {
 		next = MIN(at - at % 64 + 64, end);
 		c->marks[at / 64] |= bits(at % 64, next - (at - at % 64));
@@ -54,5 +58,7 @@ uint64_t covered_ms(const struct covered *c)
 		slots += (uint64_t)__builtin_popcountll(c->marks[i]);
 	/* Where slots are long, the ends and the sum say more than they do. */
 	most = MIN(c->last_ns - c->first_ns, c->sum_ns);
-	return (slots && slots <= most / c->slot_ns ? slots * c->slot_ns : most) / NSEC_PER_MSEC;
+	if (slots && slots <= (most - c->over_ns) / c->slot_ns)
+		most = slots * c->slot_ns + c->over_ns;
+	return most / NSEC_PER_MSEC;
 }

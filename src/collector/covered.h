@@ -12,11 +12,12 @@ struct covered {
 	uint64_t from_ns, slot_ns;
 	uint64_t first_ns, last_ns;         /* where the first profile begins, and the last one ends */
 	uint64_t sum_ns;                    /* of all profiles */
+	uint64_t over_ns;                   /* what is covered behind the last slot */
 	bool unknown;                       /* a profile did not say how long it took */
 	uint64_t marks[COVERED_SLOTS / 64]; /* one bit a slot */
 };
 
-/** covered_init - nothing of a range is covered yet; profiles of the range may last beyond it, once as long */
+/** covered_init - nothing of a range is covered yet; profiles of the range may last beyond it */
 void covered_init(struct covered *c, uint64_t from_ns, uint64_t to_ns);
 /**
  * covered_note - a profile of the range
