@@ -116,7 +116,7 @@ static int decode_plain(struct str bytes, const struct codec_limits *limits, str
 	scoped(jfr_in_release) struct jfr_in in = { .bytes = bytes,
 						    .limits = limits,
 						    .error = error,
-						    .work_max = bytes.len * WORK_PER_BYTE + 1000000,
+						    .work_max = (uint64_t)bytes.len * WORK_PER_BYTE + 1000000,
 						    .text = BUF_INIT(GIB(1)),
 						    .parts = BUF_INIT(GIB(1)) };
 	int r;

@@ -449,7 +449,7 @@ int perf_data_apply(struct perf_data *d)
 	find_times(d);
 	for (size_t i = 0; r == 0 && i < d->record_count; i++) {
 		if (i % RECORDS_STEP == 0 &&
-		    codec_stopped(d->limits, d->bytes.len / 2 + d->bytes.len / 2 * i / d->record_count))
+		    codec_stopped(d->limits, d->bytes.len / 2 + (uint64_t)d->bytes.len / 2 * i / d->record_count))
 			return -ECANCELED;
 		r = take_record(d, &d->records[i]);
 	}
