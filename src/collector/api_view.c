@@ -30,9 +30,7 @@
 /* Hosts */
 
 struct host {
-	struct store_id
-		newest; /* of those of one moment, one of each service, the largest: it says most of the machine */
-	size_t newest_size;
+	struct store_id newest;
 	uint64_t first_ns, last_ns, profiles, services;
 };
 
