@@ -74,11 +74,11 @@ export function graphParams(params, grouped = [], nodes = NODES) {
 	return { ...params, group: formatGroups(grouped), 'max-nodes': nodes, format: 'bin' };
 }
 
-/** What first.js has asked for, once, if it is this; else null, and it was for nothing. */
+/** What first.js has asked for, once, if it is this; else null, and it was for nothing. From now on it comes too late. */
 function takeFirst(url, signal) {
 	const first = globalThis.hearthFirst;
-	if (!first) return null;
 	globalThis.hearthFirst = null;
+	if (!first) return null;
 	if (url !== first.url || signal?.aborted) {
 		first.cancel.abort();
 		return null;
@@ -87,10 +87,9 @@ function takeFirst(url, signal) {
 	return first.answer;
 }
 
-/** Nothing is asked for any more that was not taken; first.js comes too late from now on. */
+/** Nothing is asked for any more that was not taken. */
 export function dropFirst() {
 	takeFirst('', null);
-	globalThis.hearthFirst = null;
 }
 
 /** The answer to a request; throws ApiError. options: signal, method, body (sent as JSON). */

@@ -171,7 +171,7 @@ export async function readWithModule(module, file, name, progress = (_) => {}) {
 async function loadModule() {
 	try {
 		const answer = await fetch(new URL('readers.wasm', import.meta.url), { credentials: 'same-origin' });
-		return answer.ok ? await WebAssembly.compileStreaming(answer) : null;
+		return answer.status === 200 ? await WebAssembly.compileStreaming(answer) : null;
 	} catch {
 		return null;
 	}

@@ -257,7 +257,7 @@ interface Element {
 }
 
 /** Exists in workers, where the page's text runs as well. */
-/** What first.js has asked for: undefined before, null once it was taken. */
+/** What first.js has asked for: undefined before, null once it was taken or comes too late. */
 declare var hearthFirst: { url: string; cancel: AbortController; answer: Promise<Response> } | null | undefined;
 
 declare const WorkerGlobalScope: unknown;

@@ -25,6 +25,8 @@
 #define POLICY POLICY_OF("")
 /* A worker has the policy of its own file. The one that reads files compiles readers.wasm, which is ours, too. */
 #define WASM_WORKER "file_worker.js"
+#define WASM_READERS "readers.wasm"
+#define EARLY_SCRIPT "first.js"
 #define WASM_POLICY POLICY_OF(" 'wasm-unsafe-eval'")
 
 /* Hosts */
@@ -442,13 +444,26 @@ static bool take_file(struct call *call, struct str name)
 	return true;
 }
 
+/* It asks for services in time, which the page never does where there are only files, or what happens now: it is empty
+ * there. */
+static bool asks_for_nothing(const struct call *call, struct str name)
+{
+	const struct collector_config *config = &call->collector->config;
+
+	return str_eq(name, STR(EARLY_SCRIPT)) && (config->shown || config->live_only);
+}
+
 void view_file(struct call *call)
 {
 	struct str name = call->rest.len ? call->rest : STR("index.html");
 	const char *type = content_type(name);
 
 	answer_empty(call->rs, 200);
-	if (!is_plain_name(name) || !type || !take_file(call, name)) {
+	if (str_eq(name, STR(WASM_READERS)) && !embedded(name)) {
+		answer_empty(call->rs, 204); /* the page does with less; 404 would be an error in its console */
+		return;
+	}
+	if (!is_plain_name(name) || !type || (!asks_for_nothing(call, name) && !take_file(call, name))) {
 		buf_clear(&call->rs->body);
 		answer_error(call->rs, 404, "nothing found");
 		return;

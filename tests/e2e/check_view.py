@@ -140,6 +140,7 @@ with View(a) as v:
            headers["Referrer-Policy"] == "no-referrer", "the page is there, and tells nobody its address", status)
     missing = [name for name in ("ui/app.js", "ui/page.html", "ui/pages.css", "ui/worker.js") if v.status(v.base + name) != 200]
     tap.ok(not missing, "and what it is made of", missing)
+    tap.ok(v.ask(v.base + "ui/first.js")[::2] == (200, b""), "nothing is asked for before the page knows its files", v.ask(v.base + "ui/first.js"))
     tap.ok(v.shown["service"] == "a.pb.gz" and "base" not in v.shown, "its name is the file's", v.shown)
     flame = v.flame()
     tap.ok(flame["meta"]["total"] == sum_of(one) and flame["meta"]["sample"] == "cpu", "the total", flame["meta"]["total"])

@@ -380,6 +380,10 @@ export function startCollector(options = {}) {
 		const name = url.pathname === '/' ? 'index.html' : /^\/ui\/([\w.]+)$/.exec(url.pathname)?.[1];
 		if (name) {
 			if (name === 'file_worker.js') headers['Content-Security-Policy'] = POLICY.replace("script-src 'self'", "$& 'wasm-unsafe-eval'");
+			if (name === 'readers.wasm' && !READERS) {
+				send(204, TYPES['.wasm'], '');
+				return;
+			}
 			try {
 				send(200, TYPES[extname(name)] ?? 'application/octet-stream', readFileSync(name === 'readers.wasm' && READERS ? READERS : join(WEB, name)));
 			} catch {
