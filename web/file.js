@@ -175,8 +175,9 @@ export class FileSource {
 	static async open(file, startWorker, read = null, options = {}) {
 		const found = await read?.(file, options);
 		if (found && !found.isPage) return new FileSource(file.name, found, startWorker);
+		const bytes = new Uint8Array(await file.arrayBuffer());
 		try {
-			return new FileSource(file.name, await readFile(new Uint8Array(await file.arrayBuffer())), startWorker);
+			return new FileSource(file.name, await readFile(bytes), startWorker);
 		} catch (problem) {
 			throw read && !found ? new Error(`${problem.message}. ${FEW_FORMATS}`) : problem;
 		}

@@ -8,6 +8,7 @@ const ROOM = 1 << 20;
 const HEAD = 32;
 const PROGRESS_MS = 100;
 const NO_MEMORY = 'it needs more memory than a page has; hearth convert and hearth view read larger files';
+const UNREADABLE = 'the browser does not get its bytes: it is a folder, was changed, or may not be read';
 const DAMAGED = 'its gzip data is damaged, or has several parts; hearth convert reads the latter';
 
 /**
@@ -42,6 +43,27 @@ function importsOf(progress, memoryOf) {
 			fd_close: () => 8, // EBADF
 		},
 	};
+}
+
+/** The file's own bytes. Browsers differ in how they fail: one throws what a damaged gzip stream does. */
+function bytesOf(file) {
+	const reader = file.stream().getReader();
+	return new ReadableStream({
+		async pull(controller) {
+			const { done, value } = await reader.read().catch((problem) => {
+				throw new Error(`${UNREADABLE} (${problem.message})`);
+			});
+			return done ? controller.close() : controller.enqueue(value);
+		},
+	});
+}
+
+/**
+ * What a DecompressionStream throws means damage; what the file does says so itself.
+ * @returns {never}
+ */
+function asDamaged(problem) {
+	throw problem instanceof TypeError ? new Error(DAMAGED) : problem;
 }
 
 /** The beginning of a stream, and a stream of all of it. */
@@ -151,13 +173,9 @@ class Reader {
 export async function readWithModule(module, file, name, progress = (_) => {}) {
 	try {
 		const reader = new Reader(module, progress);
-		const { head, whole, isPacked } = await unpacked(file.stream()).catch(() => {
-			throw new Error(DAMAGED);
-		});
+		const { head, whole, isPacked } = await unpacked(bytesOf(file)).catch(asDamaged);
 		if (new TextDecoder().decode(head).trimStart().toLowerCase().startsWith('<!doctype')) return { isPage: true };
-		const size = await reader.fill(whole, isPacked ? 0 : file.size).catch((problem) => {
-			throw problem instanceof RangeError || !isPacked ? problem : new Error(DAMAGED);
-		});
+		const size = await reader.fill(whole, isPacked ? 0 : file.size).catch(isPacked ? asDamaged : undefined);
 		reader.read(size, name);
 		return reader.take();
 	} catch (problem) {

@@ -88,6 +88,20 @@ test('gzip once and twice, but not a third time or damaged', { skip }, async () 
 	for (const bytes of [once.subarray(0, 15), once.subarray(0, -3)]) await assert.rejects(read(bytes, 'x.gz'), /gzip data/);
 });
 
+test('a file that cannot be read is not called damaged', { skip }, async () => {
+	const path = join(folder, 'gone.gz');
+	writeFileSync(path, gzipSync('main;f 3\n'));
+	const gone = await openAsBlob(path);
+	rmSync(path);
+	await assert.rejects(readWithModule(module, gone, 'gone.gz'), /does not get its bytes/);
+	const bytes = gzipSync('main;f 3\n');
+	let left = 2;
+	const stream = () => new ReadableStream({ // halfway, as a browser may say it
+		pull: (controller) => (left-- ? controller.enqueue(bytes.subarray(0, 20)) : controller.error(new TypeError('network error'))),
+	});
+	await assert.rejects(readWithModule(module, /** @type {any} */ ({ size: 90, stream }), 'x.gz'), /does not get its bytes/);
+});
+
 test('more than the memory of a page: words, and the next file is read', { skip }, async () => {
 	const path = join(folder, 'large');
 	writeFileSync(path, '');
