@@ -205,9 +205,10 @@ export class ProfilePage {
 		const buttons = types.flatMap((t) => t.samples.map((s) => {
 			const pressed = t.type === type && s.sample === (sample || t.default);
 			const name = this.app.shown ? s.sample : t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
-			const amount = s.unit === 'nanoseconds' && seconds ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, seconds);
+			const isMean = s.unit === 'nanoseconds' && t.type === type && seconds > 0; // of how much time other types have profiles nobody asked
+			const amount = isMean ? amountText(s.total, s.unit, seconds) + ' s/s' : amountText(s.total, s.unit, 0);
 			const button = choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
-			if (mean && s.unit === 'nanoseconds') button.title += '\n' + mean;
+			if (mean && isMean) button.title += '\n' + mean;
 			return button;
 		}));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);

@@ -111,6 +111,7 @@ describe('pages', { skip: reason || false }, () => {
 		await shown(page, 'profile');
 		assert.match(await page.locator('#samples button').first().innerText(), /23\.33 s\/s/);
 		assert.match(await page.locator('#samples button').first().getAttribute('title'), /Mean over the 10 min/);
+		for (const other of await page.locator('#samples button[aria-pressed=false]').allInnerTexts()) assert.doesNotMatch(other, /s\/s/);
 		assert.match(await page.locator('#facets button').first().innerText(), /15\.00/);
 		await page.goto(url + '#/hosts');
 		await shown(page, 'hosts');
