@@ -20,6 +20,7 @@ import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
 const WARM_MS = 300; // after the first page is there
+const READING_MS = 150; // a file that takes longer has words and a button to stop it
 const GRAPH_PAGES = ['profile', 'compare', 'live', 'snapshot'];
 const TITLES = { services: 'services', files: 'files', snapshot: 'snapshot', heat: 'heat map', admin: 'admin' };
 
@@ -157,6 +158,7 @@ class App {
 		delete document.body.dataset.shown;
 		byId('pages').setAttribute('aria-busy', 'true');
 		try {
+			if (selection.page !== 'files') this.stopReading();
 			if (selection.page !== 'live') this.live.hide();
 			if (selection.page !== 'admin') this.admin.hide();
 			const { services, heat, hosts, admin } = this;
@@ -243,11 +245,11 @@ class App {
 			event.preventDefault();
 			this.signIn();
 		});
-		byId('file').addEventListener('change', () => this.openFile(byId('file').files[0]));
-		byId('reading-stop').addEventListener('click', () => {
-			this.reading?.abort();
-			this.showReading(null);
+		byId('file').addEventListener('change', () => {
+			this.openFile(byId('file').files[0]);
+			byId('file').value = ''; // the same file may be chosen again
 		});
+		byId('reading-stop').addEventListener('click', () => this.stopReading());
 		addEventListener('dragover', (event) => {
 			event.preventDefault();
 			byId('drop').classList.add('over');
@@ -294,36 +296,50 @@ class App {
 		}
 	}
 
-	/** Another file, or Stop, ends the reading of the one before. */
+	/** Another file, another page, or Stop ends the reading of the one before. */
 	async openFile(file) {
 		if (!file) return;
 		this.reading?.abort();
 		const reading = (this.reading = new AbortController());
 		const { signal } = reading;
 		byId('trouble').hidden = true;
+		const progress = (at) => signal.aborted || this.showReading(file, at);
+		const timer = setTimeout(progress, READING_MS);
 		try {
-			this.file = await FileSource.open(file, startServerWorker, readInWorker, { signal, progress: (at) => this.showReading(file, at) });
+			const opened = await FileSource.open(file, startServerWorker, readInWorker, { signal, progress });
+			if (signal.aborted) return;
+			this.file = opened;
 		} catch (problem) {
 			if (signal.aborted) return;
 			this.showFilesPage();
 			this.trouble(new ApiError(0, `${file.name.slice(0, 100)} could not be read: ${problem.message}`));
 			return;
 		} finally {
+			clearTimeout(timer);
 			if (this.reading === reading) this.showReading(null);
 		}
 		this.go({ page: 'files' });
 		if (this.file.words) this.viewer.toast(this.file.words);
 	}
 
+	stopReading() {
+		this.reading?.abort();
+		this.showReading(null);
+	}
+
+	/** In place of what is shown, which neither comes late nor moves on. */
 	showFilesPage() {
+		this.cancel.abort();
+		this.live.hide();
+		byId('pages').setAttribute('aria-busy', 'false');
 		this.selection = { ...this.selection, page: 'files' };
 		this.file = null;
 		this.showFrame();
 	}
 
-	/** How far a large file is; small ones are there before. */
-	showReading(file, { what = '', done = 0, total = 0 } = {}) {
-		if (file && (this.file || this.selection.page !== 'files')) this.showFilesPage();
+	/** How far a large file is; small ones are there before. The page changes only once: who leaves it stays away. */
+	showReading(file, { what = 'reading', done = 0, total = 0 } = {}) {
+		if (file && byId('reading').hidden) this.showFilesPage();
 		byId('reading').hidden = !file;
 		byId('reading-text').textContent = file ? `${what} ${file.name.slice(0, 100)}${total ? `: ${Math.floor((100 * done) / total)} %` : ''}` : '';
 	}

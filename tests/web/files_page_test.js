@@ -4,7 +4,7 @@
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { createWriteStream, linkSync, readFileSync, readdirSync } from 'node:fs';
+import { createWriteStream, readFileSync, readdirSync } from 'node:fs';
 import { once } from 'node:events';
 import { assertSilent, launchBrowser, missingBrowser, openSite } from './browser.js';
 import { Collector, missingCollector } from './collector.js';
@@ -119,11 +119,15 @@ describe('the Files page', { skip: reason || false }, () => {
 		console.log(`# ${(LARGE_BYTES / 1e6).toFixed(0)} MB shown after ${took} ms, the page stood still for ${longest.toFixed(0)} ms at most`);
 		assert.ok(longest < STILL_MS, `${longest} ms`);
 		assert.ok(said.some((text) => /^(loading|reading) large\.folded: \d+ %$/.test(text)), said.join('|'));
-		linkSync(path, collector.path('again.folded')); // the same name again would be no change
-		await page.setInputFiles('#file', collector.path('again.folded'));
+		await page.setInputFiles('#file', path); // the same again
 		await page.locator('#reading-stop').click();
 		await page.waitForFunction(() => document.getElementById('reading').hidden && !window.__app.file);
 		assert.equal(await page.locator('#trouble').isHidden(), true);
+		await page.setInputFiles('#file', path);
+		await page.locator('#reading-stop').waitFor();
+		await page.locator('a[data-page=services]').click();
+		await page.waitForFunction(() => document.body.dataset.shown === 'services');
+		assert.ok(await page.evaluate(() => window.__app.reading.signal.aborted && !document.getElementById('services-page').hidden), 'the page can be left');
 		await assertSilent(opened);
 	});
 
@@ -142,10 +146,23 @@ describe('the Files page', { skip: reason || false }, () => {
 	test('a hearth without its readers, or a browser that runs none: fewer formats, and words', async () => {
 		const opened = await open();
 		const { page } = opened;
-		await opened.context.route('**/readers.wasm', (route) => route.fulfill({ status: 404, body: '' }));
+		await opened.context.route('**/readers.wasm', (route) => route.fulfill({ status: 204 })); // as the collector says it
 		assert.equal(await shown(page, () => drop(page, 'x.folded', Buffer.from('a;b 3\n'))), '');
 		assert.equal(await sumOf(page), 3);
+		await page.evaluate(() => {
+			const take = File.prototype.arrayBuffer;
+			File.prototype.arrayBuffer = async function () {
+				if (this.name === 'old.folded') await new Promise((release) => (window.release = release));
+				return take.call(this);
+			};
+		});
+		await drop(page, 'old.folded', Buffer.from('a;b 5\n'));
+		await page.waitForFunction(() => window.release && !document.getElementById('reading').hidden);
+		assert.equal(await shown(page, () => drop(page, 'new.folded', Buffer.from('a;b 7\n'))), '');
+		await page.evaluate(() => window.release());
+		await page.waitForTimeout(200);
+		assert.equal(await sumOf(page), 7, 'an older file replaces no newer one');
 		assert.match(await shown(page, () => drop(page, 'x.jfr', readFileSync(CORPUS + 'jfr/all'))), /hearth was built without its other readers/);
-		await opened.context.close();
+		await assertSilent(opened);
 	});
 });

@@ -100,6 +100,23 @@ describe('pages', { skip: reason || false }, () => {
 		}
 	});
 
+	test('a file dropped on the live page that cannot be read: the words stay', async () => {
+		const moving = await startOwn();
+		const opened = await open('#/live?service=search&window=10s', { url: moving.url });
+		const { page } = opened;
+		await page.evaluate(() => {
+			const data = new DataTransfer();
+			data.items.add(new File([Uint8Array.of(1, 2, 3)], 'x.bin'));
+			document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+		});
+		await page.locator('#trouble', { hasText: 'x.bin could not be read' }).waitFor();
+		moving.nextRound();
+		await page.waitForTimeout(300);
+		assert.ok(await page.locator('#trouble').isVisible() && await page.locator('#files-page').isVisible());
+		assert.equal(await page.evaluate(() => window.__app.live.isOn), false);
+		await assertSilent(opened);
+	});
+
 	test('in the first hour CPUs are the mean of the time that has profiles', async () => {
 		const { url } = await startOwn({ covered: 1 / 6 });
 		const opened = await open('', { url });
