@@ -58,7 +58,10 @@ static __always_inline void java_share(struct task_struct *parent, struct task_s
 	__u32 parent_pid = parent->tgid, pid = child->tgid;
 	struct abi_java *info = bpf_map_lookup_elem(&javas, &parent_pid);
 
-	if (!info || bpf_map_update_elem(&javas, &pid, info, BPF_ANY))
+	if (!info || info->start_ns != parent->group_leader->start_boottime ||
+	    info->exec_id != (__u32)parent->group_leader->self_exec_id)
+		return;
+	if (bpf_map_update_elem(&javas, &pid, info, BPF_ANY))
 		return;
 	info = bpf_map_lookup_elem(&javas, &pid);
 	if (!info)

@@ -51,7 +51,8 @@ static __always_inline void nodejs_share(struct task_struct *parent, struct task
 	__u32 parent_pid = parent->tgid, pid = child->tgid;
 	struct abi_nodejs *info = bpf_map_lookup_elem(&nodejses, &parent_pid), copy;
 
-	if (!info)
+	if (!info || info->start_ns != parent->group_leader->start_boottime ||
+	    info->exec_id != (__u32)parent->group_leader->self_exec_id)
 		return;
 	copy = *info;
 	copy.start_ns = child->start_boottime;

@@ -146,13 +146,108 @@ static void where_code_lies(void **state)
 	}
 }
 
+/* ---- objects in a process ---- */
+
+#define MEMORY 0x10000ULL
+#define TYPE_SCRIPT 200
+
+struct memory {
+	uint8_t bytes[2048];
+	size_t reads;
+};
+
+static int memory_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct memory *m = self;
+
+	m->reads++;
+	at -= MEMORY;
+	if (at > sizeof(m->bytes) || size > sizeof(m->bytes) - at)
+		return -EFAULT;
+	memcpy(dst, m->bytes + at, size);
+	return 0;
+}
+
+static void budget(void **state)
+{
+	static struct memory m;
+	static uint8_t bytes[KIB(8)];
+	const struct runtime_target target = { .read = memory_read, .self = &m };
+	uint64_t left = 2, word;
+	const struct nodejs_heap h = { .target = &target, .left = &left };
+
+	(void)state;
+	assert_int_equal(nodejs_word(&h, MEMORY, &word), 0);
+	assert_int_equal(nodejs_word(&h, 1, &word), -EFAULT); /* it was a read as well */
+	assert_int_equal(nodejs_word(&h, MEMORY, &word), -E2BIG);
+	assert_int_equal(m.reads, 2);
+	left = 2;
+	assert_int_equal(nodejs_read(&h, bytes, sizeof(bytes), MEMORY), -E2BIG); /* 3 */
+	assert_int_equal(left, 0);
+	assert_int_equal(m.reads, 2);
+}
+
+static void put(struct memory *m, uint64_t at, uint64_t word)
+{
+	memcpy(m->bytes + at, &word, sizeof(word));
+}
+
+static void put_source(struct memory *m, uint64_t at, const char *text)
+{
+	put(m, at, MEMORY + 0x140 + ABI_NODEJS_TAG);
+	put(m, at + 8, (uint64_t)strlen(text) << 32);
+	memcpy(m->bytes + at + 16, text, strlen(text));
+}
+
+/* A string may come to lie where another one was. */
+static void script_lines(void **state)
+{
+	static struct memory m;
+	const struct runtime_target target = { .read = memory_read, .self = &m };
+	const struct nodejs_layout layout = { .script_source = 8,
+					      .string_length = 12,
+					      .string_chars = 16,
+					      .map_type = 12,
+					      .first_nonstring = 128,
+					      .representation_mask = 7,
+					      .encoding_mask = 8,
+					      .one_byte = 8,
+					      .tag_cons = 1,
+					      .tag_external = 2,
+					      .tag_sliced = 3,
+					      .tag_thin = 5,
+					      .type_script = TYPE_SCRIPT };
+	struct nodejs_process *p = calloc(1, sizeof(*p));
+	const struct nodejs_heap h = { .target = &target, .layout = &layout, .process = p };
+	const uint64_t script = MEMORY + 0x200 + ABI_NODEJS_TAG;
+	size_t reads;
+
+	(void)state;
+	assert_non_null(p);
+	put(&m, 0x108, (uint64_t)TYPE_SCRIPT << 32);
+	put(&m, 0x148, 8ULL << 32);
+	put(&m, 0x200, MEMORY + 0x100 + ABI_NODEJS_TAG);
+	put(&m, 0x208, MEMORY + 0x300 + ABI_NODEJS_TAG);
+	put_source(&m, 0x300, "a\nb\r\nc");
+	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 5), 3);
+	reads = m.reads;
+	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 2), 2);
+	assert_true(m.reads - reads < 6); /* kept */
+	put_source(&m, 0x300, "\n\n\n");
+	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 2), 3);
+	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 5), 0);
+	assert_true(p->scanned == 9 || p->scanned == 3); /* 3: a new second has begun */
+	nodejs_unlearn(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(positions),       cmocka_unit_test(broken_positions),
 		cmocka_unit_test(position_fields), cmocka_unit_test(lines),
 		cmocka_unit_test(bytecode_lines),  cmocka_unit_test(expands),
-		cmocka_unit_test(where_code_lies),
+		cmocka_unit_test(where_code_lies), cmocka_unit_test(budget),
+		cmocka_unit_test(script_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

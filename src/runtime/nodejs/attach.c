@@ -8,6 +8,7 @@
 #include "walk/walk_nodejs.h"
 
 #define MAPS_TEXT_MAX MIB(16)
+#define MAPS_LINE 64         /* bytes of them that cost as much as a read */
 #define READ_ONLY_MAX MIB(4) /* of pages that are looked at for maps */
 #define HEAP_PAGE KIB(256)   /* V8: kPageSizeBits 18 */
 #define HEAP_PAGES_MAX 160   /* looked at for the proof: they lie at random places */
@@ -15,6 +16,10 @@
 #define PROOF_JUDGED 4096    /* SharedFunctionInfos that are looked at */
 #define PROOF_FEW 8
 #define PROOF_POSITIONS 4
+#define TYPES_BYTES_MAX MIB(64) /* of read-only pages */
+/* In units of nodejs_read(): of one try, and of all tries of a process and those that it was forked from. */
+#define TRY_MAX (1U << 18)
+#define EFFORT_MAX (1U << 23)
 
 /* ---- what is kept ---- */
 
@@ -48,8 +53,7 @@ void nodejs_unlearn(void *learnt)
 {
 	struct nodejs_process *p = learnt;
 
-	for (size_t i = 0; i < p->script_count; i++)
-		free(p->scripts[i].ends);
+	nodejs_scripts_drop(p);
 	free(p);
 }
 
@@ -96,11 +100,11 @@ static void find_in_page(const struct nodejs_layout *l, const uint8_t *bytes, si
 	}
 }
 
-static int read_pages(const struct runtime_target *t, uint64_t address, size_t size, uint8_t *bytes)
+static int read_pages(const struct nodejs_heap *h, uint64_t address, size_t size, uint8_t *bytes)
 {
 	for (size_t at = 0; at < size; at += KIB(64)) {
 		size_t part = MIN(size - at, (size_t)KIB(64));
-		int r = t->read(t->self, bytes + at, (uint32_t)part, address + at);
+		int r = nodejs_read(h, bytes + at, (uint32_t)part, address + at);
 
 		if (r < 0)
 			return r;
@@ -108,10 +112,11 @@ static int read_pages(const struct runtime_target *t, uint64_t address, size_t s
 	return 0;
 }
 
-static int find_types(const struct runtime_target *t, const struct nodejs_layout *l, struct str maps, struct types *out)
+static int find_types(const struct nodejs_heap *h, struct str maps, struct types *out)
 {
 	scoped(freep) uint8_t *bytes = malloc(READ_ONLY_MAX);
 	struct maps_line m;
+	uint64_t all = 0;
 
 	if (!bytes)
 		return -ENOMEM;
@@ -122,8 +127,13 @@ static int find_types(const struct runtime_target *t, const struct nodejs_layout
 		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || m.writable || m.executable)
 			continue;
 		size = m.end - m.start;
-		if (size <= READ_ONLY_MAX && read_pages(t, m.start, size, bytes) == 0)
-			find_in_page(l, bytes, size, m.start, out);
+		if (size > READ_ONLY_MAX)
+			continue;
+		all += size;
+		if (all > TYPES_BYTES_MAX)
+			break;
+		if (read_pages(h, m.start, size, bytes) == 0)
+			find_in_page(h->layout, bytes, size, m.start, out);
 	}
 	return out->sfi && out->bytecode && out->code ? 0 : -EAGAIN;
 }
@@ -164,7 +174,7 @@ static void judge_sfi(struct proof *p, uint64_t at)
 	struct nodejs_function f;
 	int type;
 
-	if (p->heap->target->read(p->heap->target->self, words, sizeof(words), at) < 0)
+	if (nodejs_read(p->heap, words, sizeof(words), at) < 0)
 		return;
 	buf_clear(&p->text);
 	script = words[l->sfi_script / 8];
@@ -196,8 +206,7 @@ static void count_functions(struct proof *p, const uint8_t *bytes, size_t size)
 
 		for (size_t i = 0; i < p->sfi_count; i++) {
 			if (p->sfis[i] != word || !walk_nodejs_is_object(map) ||
-			    p->heap->target->read(p->heap->target->self, &type, sizeof(type),
-						  map - ABI_NODEJS_TAG + (uint64_t)l->map_type) < 0)
+			    nodejs_read(p->heap, &type, sizeof(type), map - ABI_NODEJS_TAG + (uint64_t)l->map_type) < 0)
 				continue;
 			/* Classes, constructors with a prototype ... have types that follow. */
 			p->functions += type >= l->type_function && type < l->type_function + 20;
@@ -208,7 +217,7 @@ static void count_functions(struct proof *p, const uint8_t *bytes, size_t size)
 
 static void judge_page(struct proof *p, const uint8_t *bytes, size_t size, uint64_t address)
 {
-	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && p->judged < PROOF_JUDGED; at += 8) {
+	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && p->judged < PROOF_JUDGED && *p->heap->left; at += 8) {
 		if (p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS && p->sfi_count == PROOF_SFIS)
 			break;
 		if (word_of(bytes, at) != p->types->sfi)
@@ -241,17 +250,22 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	p->heap = h;
 	p->types = types;
 	p->text = (struct buf)BUF_INIT(MIB(1));
-	while (maps.len && pages < HEAP_PAGES_MAX && !is_proven(p)) {
+	while (maps.len && pages < HEAP_PAGES_MAX && *h->left && !is_proven(p)) {
 		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || !m.writable || m.executable ||
 		    m.start % HEAP_PAGE)
 			continue;
 		for (uint64_t at = m.start; at + HEAP_PAGE <= m.end && pages < HEAP_PAGES_MAX; at += HEAP_PAGE) {
 			pages++;
-			if (read_pages(h->target, at, HEAP_PAGE, bytes) == 0)
+			if (read_pages(h, at, HEAP_PAGE, bytes) == 0)
 				judge_page(p, bytes, HEAP_PAGE, at);
 		}
 	}
-	r = is_proven(p) ? 0 : p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
+	if (is_proven(p))
+		r = 0;
+	else if (!*h->left) /* what was not read any more is not wrong */
+		r = -EAGAIN;
+	else
+		r = p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
 	buf_release(&p->text);
 	return r;
 }
@@ -300,18 +314,21 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 {
 	const struct nodejs_binary *b = (const struct nodejs_binary *)binary;
 	scoped(buf_release) struct buf text = BUF_INIT(MAPS_TEXT_MAX);
-	const struct nodejs_heap heap = { .target = target, .layout = &b->layout };
+	uint64_t left = TRY_MAX;
+	const struct nodejs_heap heap = { .target = target, .layout = &b->layout, .left = &left };
 	struct nodejs_maps maps;
 	struct abi_nodejs out;
 	struct types types;
-	int r = read_maps(binary, target, &text, &maps);
+	int r = target->effort && *target->effort >= EFFORT_MAX ? -ENOTSUP : read_maps(binary, target, &text, &maps);
 
-	if (r == 0)
-		r = find_types(target, &b->layout, buf_str(&text), &types);
-	if (r == 0)
-		r = prove(&heap, &types, buf_str(&text));
 	if (r == 0 && (maps.range_count < 2 || !maps.builtin_count)) /* it makes code later */
 		r = -EAGAIN;
+	if (r == 0)
+		r = find_types(&heap, buf_str(&text), &types);
+	if (r == 0)
+		r = prove(&heap, &types, buf_str(&text));
+	if (target->effort)
+		*target->effort += TRY_MAX - left + text.len / MAPS_LINE;
 	if (r < 0)
 		return r;
 	fill_info(&b->layout, &types, &maps, &out);

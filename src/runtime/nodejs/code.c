@@ -23,7 +23,7 @@ struct code {
 
 static int read_u32(const struct nodejs_heap *h, uint64_t at, uint32_t *out)
 {
-	return h->target->read(h->target->self, out, sizeof(*out), at);
+	return nodejs_read(h, out, sizeof(*out), at);
 }
 
 /* The code object that lies at @at, if it has @pc. Return: 0; -ENOENT: it is none. */
@@ -62,7 +62,7 @@ static int find_code(const struct nodejs_heap *h, const struct abi_nodejs *info,
 
 		if (end < WALK_USER_MIN)
 			return -ENOENT;
-		if (h->target->read(h->target->self, words, (uint32_t)(count * 8), start) < 0)
+		if (nodejs_read(h, words, (uint32_t)(count * 8), start) < 0)
 			return -ENOENT;
 		for (size_t i = count; i-- > 0;)
 			if (words[i] == info->code_map && code_at(h, start + i * 8, pc, out) == 0)
@@ -120,7 +120,7 @@ static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, 
 		if (r < 0 || !walk_nodejs_is_object(sfi))
 			return -EBADMSG;
 	}
-	r = h->target->read(h->target->self, words, sizeof(words), sfi - ABI_NODEJS_TAG);
+	r = nodejs_read(h, words, sizeof(words), sfi - ABI_NODEJS_TAG);
 	if (r == 0 && words[0] != info->sfi_map)
 		r = -EBADMSG;
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
@@ -166,8 +166,7 @@ static int read_inlining(const struct reading *rd, uint32_t id, uint64_t *positi
 	if (r == 0 && ((uint32_t)length || (id + 1) * 16ULL > length >> 32))
 		r = -EBADMSG;
 	if (r == 0)
-		r = rd->heap->target->read(rd->heap->target->self, words, sizeof(words),
-					   at + (uint64_t)l->array_data + id * 16ULL);
+		r = nodejs_read(rd->heap, words, sizeof(words), at + (uint64_t)l->array_data + id * 16ULL);
 	if (r < 0)
 		return r;
 	if ((uint32_t)words[1] >= rd->inlined_count) /* -1: what has no function of its own */
@@ -306,9 +305,10 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 		     struct buf *room, struct runtime_function *out)
 {
 	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
-	const struct nodejs_heap h = { .target = target,
-				       .layout = process ? &process->layout : NULL,
-				       .process = process };
+	uint64_t left = NODEJS_READS_MAX;
+	const struct nodejs_heap h = {
+		.target = target, .layout = process ? &process->layout : NULL, .process = process, .left = &left
+	};
 	struct reading rd = { .heap = &h, .info = info_bytes, .out = room };
 	struct runtime_shown outermost;
 	size_t start = room->len;
@@ -316,6 +316,8 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 
 	if (r == 0)
 		r = read_lists(&rd, key);
+	if (r == 0 && !left) /* what is there may lack something */
+		r = -E2BIG;
 	if (r == 0)
 		r = check(target, key, cookie);
 	if (r < 0)

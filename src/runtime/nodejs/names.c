@@ -110,7 +110,8 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 {
 	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
 	const struct abi_nodejs *info = info_bytes;
-	struct nodejs_heap h = { .target = target, .process = process };
+	uint64_t left = NODEJS_READS_MAX;
+	struct nodejs_heap h = { .target = target, .process = process, .left = &left };
 	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
 	struct nodejs_function f;
 	size_t lines_at;
@@ -127,6 +128,8 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	lines_at = room->len;
 	if (r == 0)
 		r = read_lines(&h, &f, room);
+	if (r == 0 && !left) /* what is there may lack something */
+		r = -E2BIG;
 	if (r == 0)
 		r = check(target, info, key, cookie, again);
 	if (r < 0)

@@ -98,15 +98,19 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 
 struct nodejs_lines { /* where a script's lines end */
 	uint64_t script, source;
-	uint32_t length, count;
-	uint32_t *ends; /* character of each line's end */
+	uint32_t source_length; /* as the string itself says */
+	uint32_t length, count; /* length 0: the lines could not be read */
+	uint32_t *ends;         /* character of each line's end */
 	uint64_t used;
 };
 
 #define NODEJS_SCRIPTS_MAX 256
-#define NODEJS_LINES_MAX (4U << 20) /* of all scripts of a process that are kept */
-#define NODEJS_SOURCE_MAX MIB(64)   /* of a script, in bytes */
-#define NODEJS_TEXT_MAX KIB(4)      /* of a name */
+#define NODEJS_LINES_MAX (4U << 20)    /* of all scripts of a process that are kept */
+#define NODEJS_SOURCE_MAX MIB(64)      /* of a script, in bytes */
+#define NODEJS_LINES_BYTES_MAX MIB(64) /* of all processes together */
+#define NODEJS_SCAN_PER_S MIB(64)      /* characters of sources that are gone through for one process in a second */
+#define NODEJS_TEXT_MAX KIB(4)         /* of a name */
+#define NODEJS_READS_MAX 20000         /* for one name or one piece of code; sources not counted */
 
 /* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
 struct nodejs_process {
@@ -114,13 +118,18 @@ struct nodejs_process {
 	struct nodejs_lines scripts[NODEJS_SCRIPTS_MAX];
 	size_t script_count, line_count;
 	uint64_t clock;
+	uint64_t second, scanned; /* characters in the second of CLOCK_MONOTONIC that it was last */
 };
 
 struct nodejs_heap { /* how objects of one process are read */
 	const struct runtime_target *target;
 	const struct nodejs_layout *layout;
 	struct nodejs_process *process; /* NULL: no lines are wanted */
+	uint64_t *left; /* what may still be read: nodejs_read() takes 1, and 1 more for each 4 KiB. NULL: any number */
 };
+
+/** nodejs_read - Return: 0; -E2BIG: nothing is left; the reader's error. */
+int nodejs_read(const struct nodejs_heap *h, void *dst, uint32_t size, uint64_t at) warn_unused;
 
 int nodejs_word(const struct nodejs_heap *h, uint64_t at, uint64_t *out) warn_unused;
 /** nodejs_type - instance type of @object, tagged. Return: it, or -errno. */
@@ -129,6 +138,8 @@ int nodejs_type(const struct nodejs_heap *h, uint64_t object) warn_unused;
 int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut) warn_unused;
 /** nodejs_script_lines - NULL: nobody can tell */
 const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
+/** nodejs_scripts_drop - forget all lines of a process */
+void nodejs_scripts_drop(struct nodejs_process *p);
 /** nodejs_line_of - from 1 on; 0: @position lies in no line */
 int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of V8 in the memory of a process. A collector may move or free them while they are read: what is read is
  * believed only where the caller finds the cookie unchanged afterwards; here it is bounded. */
+#include <time.h>
+
 #include "base/array.h"
 #include "base/utf8.h"
 #include "runtime/nodejs/nodejs_int.h"
@@ -11,9 +13,22 @@
 #define CHUNK KIB(64)
 #define TEXT_LENGTH_MAX (1U << 30) /* characters; V8: String::kMaxLength is less */
 
+int nodejs_read(const struct nodejs_heap *h, void *dst, uint32_t size, uint64_t at)
+{
+	uint64_t cost = 1 + size / KIB(4);
+
+	if (h->left && *h->left < cost) {
+		*h->left = 0;
+		return -E2BIG;
+	}
+	if (h->left)
+		*h->left -= cost;
+	return h->target->read(h->target->self, dst, size, at);
+}
+
 int nodejs_word(const struct nodejs_heap *h, uint64_t at, uint64_t *out)
 {
-	return h->target->read(h->target->self, out, sizeof(*out), at);
+	return nodejs_read(h, out, sizeof(*out), at);
 }
 
 /* The word at @offset of an object with a tag. */
@@ -33,8 +48,7 @@ int nodejs_type(const struct nodejs_heap *h, uint64_t object)
 	if (r == 0 && !walk_nodejs_is_object(map))
 		return -EBADMSG;
 	if (r == 0)
-		r = h->target->read(h->target->self, &type, sizeof(type),
-				    map - ABI_NODEJS_TAG + (uint64_t)h->layout->map_type);
+		r = nodejs_read(h, &type, sizeof(type), map - ABI_NODEJS_TAG + (uint64_t)h->layout->map_type);
 	return r < 0 ? r : type;
 }
 
@@ -53,8 +67,7 @@ struct text { /* an object that is a string */
 
 static int string_length(const struct nodejs_heap *h, uint64_t object, uint32_t *out)
 {
-	int r = h->target->read(h->target->self, out, sizeof(*out),
-				object - ABI_NODEJS_TAG + (uint64_t)h->layout->string_length);
+	int r = nodejs_read(h, out, sizeof(*out), object - ABI_NODEJS_TAG + (uint64_t)h->layout->string_length);
 
 	return r == 0 && *out > TEXT_LENGTH_MAX ? -EBADMSG : r;
 }
@@ -154,7 +167,7 @@ static int add_flat(const struct nodejs_heap *h, const struct flat *f, const str
 
 	for (uint32_t done = 0; done < size; done += PART) {
 		uint32_t part = MIN(size - done, (uint32_t)PART);
-		int r = h->target->read(h->target->self, bytes, part, at + done);
+		int r = nodejs_read(h, bytes, part, at + done);
 
 		if (r < 0)
 			return r;
@@ -248,7 +261,7 @@ static int scan_text(const struct nodejs_heap *h, const struct flat *f, struct s
 	for (uint64_t done = 0; r == 0 && done < size; done += CHUNK) {
 		uint32_t part = (uint32_t)MIN(size - done, (uint64_t)CHUNK);
 
-		r = h->target->read(h->target->self, bytes, part, f->at + done);
+		r = h->target->read(h->target->self, bytes, part, f->at + done); /* take_scan() has counted it */
 		for (uint32_t i = 0; r == 0 && i < part; i += (uint32_t)width)
 			r = scan_unit(s, f->is_wide ? (uint32_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
 	}
@@ -257,9 +270,12 @@ static int scan_text(const struct nodejs_heap *h, const struct flat *f, struct s
 	return r;
 }
 
+static _Atomic uint64_t kept_bytes; /* of line tables, of all processes */
+
 static void drop(struct nodejs_process *p, size_t i)
 {
 	p->line_count -= p->scripts[i].count;
+	kept_bytes -= p->scripts[i].count * sizeof(uint32_t);
 	free(p->scripts[i].ends);
 	p->scripts[i] = p->scripts[--p->script_count];
 }
@@ -272,6 +288,28 @@ static void drop_oldest(struct nodejs_process *p)
 		if (p->scripts[i].used < p->scripts[oldest].used)
 			oldest = i;
 	drop(p, oldest);
+}
+
+void nodejs_scripts_drop(struct nodejs_process *p)
+{
+	while (p->script_count)
+		drop(p, p->script_count - 1);
+}
+
+/* Return: whether @length characters may be gone through now. */
+static bool take_scan(struct nodejs_process *p, uint32_t length)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((uint64_t)now.tv_sec != p->second) {
+		p->second = (uint64_t)now.tv_sec;
+		p->scanned = 0;
+	}
+	if (p->scanned + length > NODEJS_SCAN_PER_S)
+		return false;
+	p->scanned += length;
+	return true;
 }
 
 /* The characters of a script's source, where they lie together. */
@@ -288,6 +326,7 @@ static int source_of(const struct nodejs_heap *h, uint64_t source, struct flat *
 	return r == 1 ? 0 : r < 0 ? r : -ENOTSUP;
 }
 
+/* Return: 0; -EAGAIN: not now, too much was read in this second; -errno. */
 static int read_lines(const struct nodejs_heap *h, uint64_t script, uint64_t source, struct nodejs_lines *out)
 {
 	struct scan scan = { .lines = out, .max = NODEJS_LINES_MAX };
@@ -297,16 +336,26 @@ static int read_lines(const struct nodejs_heap *h, uint64_t script, uint64_t sou
 
 	if (r == 0 && flat.length > NODEJS_SOURCE_MAX / 2)
 		r = -E2BIG;
+	if (r == 0 && !take_scan(h->process, flat.length))
+		r = -EAGAIN;
 	if (r == 0)
 		r = scan_text(h, &flat, &scan);
 	if (r == 0)
 		r = member(h, script, h->layout->script_source, &again);
 	if (r == 0 && again != source)
 		r = -ESTALE;
+	if (r == 0)
+		array_trim(&out->ends, &scan.cap, out->count);
 	out->script = script;
 	out->source = source;
 	out->length = r == 0 ? flat.length : 0;
 	return r;
+}
+
+static bool has_room(const struct nodejs_process *p, uint32_t count)
+{
+	return p->line_count + count <= NODEJS_LINES_MAX &&
+	       kept_bytes + count * sizeof(uint32_t) <= NODEJS_LINES_BYTES_MAX;
 }
 
 const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script)
@@ -314,31 +363,42 @@ const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint
 	struct nodejs_process *p = h->process;
 	struct nodejs_lines lines = { 0 };
 	uint64_t source;
+	uint32_t length;
+	int r;
 
 	if (!p || nodejs_type(h, script) != h->layout->type_script ||
-	    member(h, script, h->layout->script_source, &source) < 0)
+	    member(h, script, h->layout->script_source, &source) < 0 || !walk_nodejs_is_object(source) ||
+	    string_length(h, source, &length) < 0)
 		return NULL;
 	p->clock++;
 	for (size_t i = 0; i < p->script_count; i++) {
 		if (p->scripts[i].script != script)
 			continue;
-		if (p->scripts[i].source == source) {
+		if (p->scripts[i].source == source && p->scripts[i].source_length == length) {
 			p->scripts[i].used = p->clock;
 			return &p->scripts[i];
 		}
 		drop(p, i);
 		break;
 	}
-	if (read_lines(h, script, source, &lines) < 0) { /* kept without lines: not tried for each name */
+	r = read_lines(h, script, source, &lines);
+	lines.source_length = length;
+	if (r < 0) { /* kept without lines: not tried for each name */
 		free(lines.ends);
 		lines.ends = NULL;
 		lines.count = 0;
 	}
-	while (p->script_count &&
-	       (p->script_count == NODEJS_SCRIPTS_MAX || p->line_count + lines.count > NODEJS_LINES_MAX))
+	if (r == -EAGAIN || (r < 0 && h->left && !*h->left)) /* another name may find them */
+		return NULL;
+	while (p->script_count && (p->script_count == NODEJS_SCRIPTS_MAX || !has_room(p, lines.count)))
 		drop_oldest(p);
+	if (!has_room(p, lines.count)) { /* others have it all */
+		free(lines.ends);
+		return NULL;
+	}
 	lines.used = p->clock;
 	p->line_count += lines.count;
+	kept_bytes += lines.count * sizeof(uint32_t);
 	p->scripts[p->script_count] = lines;
 	return &p->scripts[p->script_count++];
 }
@@ -417,7 +477,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 		return -EBADMSG;
 	locals >>= 32;
 	at = (uint64_t)l->scope_first + (locals < SCOPE_LOCALS_INLINE ? 2 * locals : 1 + locals);
-	r = h->target->read(h->target->self, words, sizeof(words), scope - ABI_NODEJS_TAG + 8 + at * 8);
+	r = nodejs_read(h, words, sizeof(words), scope - ABI_NODEJS_TAG + 8 + at * 8);
 	if (r < 0)
 		return r;
 	ignore(scope_name(h, words, room, &out->is_cut) < 0); /* then it is anonymous */
@@ -516,8 +576,7 @@ int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struc
 	bytes = buf_reserve(out, length);
 	if (!bytes)
 		return out->error;
-	r = h->target->read(h->target->self, bytes, (uint32_t)length,
-			    object - ABI_NODEJS_TAG + (uint64_t)l->array_data);
+	r = nodejs_read(h, bytes, (uint32_t)length, object - ABI_NODEJS_TAG + (uint64_t)l->array_data);
 	if (r == 0)
 		buf_commit(out, length);
 	return r;

@@ -78,6 +78,8 @@ static bool is_sane(const struct nodejs_layout *l)
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		if (members[i] < 0 || members[i] > 256)
 			return false;
+	if (l->map_type > 62) /* of the 64 bytes of a map that are looked at */
+		return false;
 	return l->frame_builtin_exit > 0 && l->frame_builtin_exit < ABI_NODEJS_TYPES_MAX && l->frame_wasm >= 0 &&
 	       l->frame_wasm < ABI_NODEJS_TYPES_MAX && l->frame_regexp >= 0 && l->frame_regexp < ABI_NODEJS_TYPES_MAX;
 }
@@ -165,6 +167,8 @@ int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out)
 		r = read_int(file->elf, &dynamic, PREFIX "off_fp_context", &value);
 	if (r < 0)
 		return r == -ENOMEM || r == -EIO ? r : 0;
+	if (file->be_quick) /* fill() reads the whole .symtab */
+		return -EAGAIN;
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return -ENOMEM;
