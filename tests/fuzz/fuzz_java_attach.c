@@ -22,8 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!java_attach_open(cur_of(data, size), &image))
 		return 0;
 	target.bias = image.bias;
-	target.of_file = &image.layout;
-	r = java_attach(&image.binary.base, &target, room);
+	r = java_attach_with(&image.binary.base, &target, &image.layout, room);
 	must(image.reads < READS_MAX);
 	if (r < 0)
 		return 0;

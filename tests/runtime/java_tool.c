@@ -307,7 +307,7 @@ static int show_metadata(const struct java_process *p)
 					 .read = p->memory.read,
 					 .self = p->memory.self,
 					 .bias = p->bias,
-					 .of_file = p->layout,
+					 .of_process = p->layout,
 					 .host_root = "" };
 	scoped(closep) int dir = -1;
 	int r;

@@ -6,6 +6,8 @@
 
 #include "abi/java.h"
 #include "base/io.h"
+#include "fuzz/java_image.h"
+#include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
 static const char *const names[] = { "17", "25" };
@@ -19,13 +21,9 @@ static void take(const char *name, struct buf *bytes, struct java_attach_image *
 	snprintf(path, sizeof(path), "%s/tests/corpus/java_attach/%s", root ? root : ".", name);
 	assert_int_equal(io_read_file(path, bytes), 0);
 	assert_true(java_attach_open(cur_of(bytes->ptr, bytes->len), image));
-	*target = (struct runtime_target){ .pid = 1,
-					   .start_ns = 7,
-					   .exec_id = 3,
-					   .read = java_attach_read,
-					   .self = image,
-					   .bias = image->bias,
-					   .of_file = &image->layout };
+	*target = (struct runtime_target){
+		.pid = 1, .start_ns = 7, .exec_id = 3, .read = java_attach_read, .self = image, .bias = image->bias
+	};
 }
 
 static void attaches(void **state)
@@ -39,7 +37,7 @@ static void attaches(void **state)
 		struct buf bytes;
 
 		take(names[i], &bytes, &image, &target);
-		assert_int_equal(java_attach(&image.binary.base, &target, room), sizeof(info));
+		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), sizeof(info));
 		memcpy(&info, room, sizeof(info));
 		assert_int_equal(info.start_ns, 7);
 		assert_int_equal(info.exec_id, 3);
@@ -65,12 +63,12 @@ static void reads_fail(void **state)
 
 	(void)state;
 	take("17", &bytes, &image, &target);
-	assert_true(java_attach(&image.binary.base, &target, room) > 0);
+	assert_true(java_attach_with(&image.binary.base, &target, &image.layout, room) > 0);
 	all = image.reads;
 	for (size_t n = 1; n <= all; n += n < 64 ? 1 : 37) {
 		image.reads = 0;
 		image.fails_at = n;
-		assert_int_equal(java_attach(&image.binary.base, &target, room), -EFAULT);
+		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -EFAULT);
 	}
 	buf_release(&bytes);
 }
@@ -85,18 +83,76 @@ static void comes_again(void **state)
 
 	(void)state;
 	take("25", &bytes, &image, &target);
-	target.of_file = NULL;
-	assert_int_equal(java_attach(&image.binary.base, &target, room), -EAGAIN);
-	target.of_file = &image.layout;
 	image.layout.queue_limit = image.layout.queue_begin; /* 0: not what it has used */
-	assert_int_equal(java_attach(&image.binary.base, &target, room), -EAGAIN);
+	assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -EAGAIN);
 	buf_release(&bytes);
+}
+
+/* ---- two processes of one libjvm ---- */
+
+#define NMETHOD_SIZE 352ULL /* in 17 */
+
+/* What the tables say is somewhere among them. */
+static void change_tables(struct buf *bytes, uint64_t from, uint64_t to)
+{
+	for (size_t at = (1 + JAVA_SYMBOL_COUNT) * 8; at + 8 <= bytes->len; at += 8)
+		if (java_u64(bytes->ptr, at) == from)
+			memcpy(bytes->ptr + at, &to, sizeof(to));
+}
+
+static void open_tables(struct buf *bytes, struct java_image *image, struct runtime_target *target)
+{
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	char path[512];
+
+	*bytes = (struct buf)BUF_INIT(MIB(1));
+	snprintf(path, sizeof(path), "%s/tests/corpus/java_tables/jdk17", root ? root : ".");
+	assert_int_equal(io_read_file(path, bytes), 0);
+	assert_true(java_image_open(cur_of(bytes->ptr, bytes->len), image));
+	*target = (struct runtime_target){ .read = java_image_read, .self = image };
+}
+
+static void learn(struct runtime_target *target, void *of_file, void **learnt)
+{
+	target->of_file = of_file;
+	assert_int_equal(java_learn_process(target, NULL, learnt), 0);
+	target->of_process = *learnt;
+}
+
+/* The first process may say what it likes. */
+static void own_tables(void **state)
+{
+	struct runtime_target liar, honest, broken;
+	struct java_image images[3];
+	struct java_binary binary = { 0 };
+	struct buf bytes[3];
+	void *file, *learnt[3];
+
+	(void)state;
+	open_tables(&bytes[0], &images[0], &liar);
+	open_tables(&bytes[1], &images[1], &honest);
+	open_tables(&bytes[2], &images[2], &broken);
+	change_tables(&bytes[0], NMETHOD_SIZE, NMETHOD_SIZE + 8);
+	memset(bytes[2].ptr, 0, bytes[2].len);
+	memcpy(binary.symbols, images[0].symbols, sizeof(binary.symbols));
+	assert_int_equal(java_learn_file(&binary.base, &liar, &file), 0);
+	learn(&liar, file, &learnt[0]);
+	learn(&honest, file, &learnt[1]);
+	learn(&broken, file, &learnt[2]);
+	assert_int_equal(java_process_of(&liar).layout->nmethod_header_size, NMETHOD_SIZE + 8);
+	assert_int_equal(java_process_of(&honest).layout->nmethod_header_size, NMETHOD_SIZE);
+	assert_null(java_process_of(&broken).layout);
+	for (size_t i = 0; i < ARRAY_SIZE(learnt); i++) {
+		java_unlearn(learnt[i]);
+		buf_release(&bytes[i]);
+	}
+	java_unlearn(file);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(attaches), cmocka_unit_test(reads_fail),
-					    cmocka_unit_test(comes_again) };
+					    cmocka_unit_test(comes_again), cmocka_unit_test(own_tables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 			  const char *folder)
 {
 	struct java_layout copy = *layout;
-	struct runtime_target target = { .read = recorded_attach_read, .self = r, .bias = r->bias, .of_file = &copy };
+	struct runtime_target target = { .read = recorded_attach_read, .self = r, .bias = r->bias };
 	uint64_t numbers[] = { r->bias, b->literals[JAVA_LITERAL_NATIVE], b->literals[JAVA_LITERAL_ADAPTER],
 #define X(field) copy.field,
 			       JAVA_ATTACH_FIELDS(X)
@@ -121,7 +121,7 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 	copy.perf_start = 0;
 	buf_clear(&r->out);
 	put(&r->out, numbers, sizeof(numbers));
-	if (java_attach(&b->base, &target, info) < 0)
+	if (java_attach_with(&b->base, &target, &copy, info) < 0)
 		give_up("attach", EIO);
 	snprintf(path, sizeof(path), "%s/attach", folder);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -139,20 +139,18 @@ static void attach(struct recorder *r, const char *folder)
 	struct runtime_binary *binary = NULL;
 	struct runtime_target target = { .read = read_process, .self = r, .bias = r->bias };
 	uint8_t info[RUNTIME_INFO_MAX];
-	void *learnt = NULL;
+	struct java_layout layout;
 	int result = elf_parse(&in, &elf);
 
 	if (result < 0 || java_probe(&file, &binary) != 1)
 		give_up("probe", EBADMSG);
-	result = java_learn_file(binary, &target, &learnt);
-	target.of_file = learnt;
+	result = java_layout_of((const struct java_binary *)(const void *)binary, &target, &layout);
 	if (result == 0)
-		result = java_attach(binary, &target, info);
+		result = java_attach_with(binary, &target, &layout, info);
 	if (result != sizeof(r->info))
 		give_up("attach", result);
 	memcpy(&r->info, info, sizeof(r->info));
-	record_attach(r, (const struct java_binary *)(const void *)binary, learnt, folder);
-	java_unlearn(learnt);
+	record_attach(r, (const struct java_binary *)(const void *)binary, &layout, folder);
 	java_release(binary);
 }
 

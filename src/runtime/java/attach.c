@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the walker must know of one JVM: where its code heaps are, what its interpreter looks like, which offsets hold.
- * The first JVM of a file tells the offsets of all of them (learn_file()). All that is read here is hostile. */
+ * Each JVM tells its own offsets. All that is read here is hostile. */
 #include <linux/types.h>
 
 #include "abi/java.h"
@@ -14,37 +14,48 @@
 #define ENTRY_MAX 512 /* bytes of a method's entry that are looked at */
 #define HEAP_SIZE_MAX (UINT64_C(1) << 36)
 
-struct learnt {
-	struct java_layout layout; /* first: java_process_of() */
-};
-
 /* Those whose stacks were compared with what the JVM says of itself. */
 static bool is_known_version(uint8_t version)
 {
 	return version == 17 || version == 25;
 }
 
-int java_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
+int java_layout_of(const struct java_binary *binary, const struct runtime_target *target, struct java_layout *out)
 {
-	const struct java_binary *b = (const struct java_binary *)(const void *)binary;
 	const struct java_memory memory = { target->read, target->self };
 	scoped(java_tables_freep) struct java_tables *tables = NULL;
-	struct learnt *l;
 	char why[96];
-	int r = java_tables_read(&memory, b->symbols, target->bias, &tables);
+	int r = java_tables_read(&memory, binary->symbols, target->bias, &tables);
 
-	if (r < 0)
-		return r;
-	l = calloc(1, sizeof(*l));
-	if (!l)
+	if (r == 0)
+		r = java_layout_fill(&memory, tables, target->bias, out, why);
+	return r == 0 && !is_known_version(out->version) ? -ENOTSUP : r;
+}
+
+int java_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
+{
+	struct java_binary *copy = malloc(sizeof(*copy));
+
+	(void)target;
+	if (!copy)
 		return -ENOMEM;
-	r = java_layout_fill(&memory, tables, target->bias, &l->layout, why);
-	if (r == 0 && !is_known_version(l->layout.version))
-		r = -ENOTSUP;
-	if (r < 0) {
+	memcpy(copy, binary, sizeof(*copy));
+	*out = copy;
+	return 0;
+}
+
+int java_learn_process(const struct runtime_target *target, const void *info, void **out)
+{
+	struct java_layout *l = target->of_file ? calloc(1, sizeof(*l)) : NULL;
+	int r = l ? java_layout_of(target->of_file, target, l) : -ENOMEM;
+
+	(void)info;
+	if (r == -ENOMEM) {
 		free(l);
 		return r;
 	}
+	if (r < 0) /* kept without: not tried for each name */
+		*l = (struct java_layout){ 0 };
 	*out = l;
 	return 0;
 }
@@ -298,18 +309,15 @@ static int attach_names(const struct attaching *a)
 	return 0;
 }
 
-int java_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *out)
+int java_attach_with(const struct runtime_binary *binary, const struct runtime_target *target,
+		     const struct java_layout *layout, void *out)
 {
 	struct abi_java info = { .start_ns = target->start_ns, .exec_id = target->exec_id };
 	const struct java_binary *b = (const struct java_binary *)(const void *)binary;
-	const struct learnt *learnt = target->of_file;
-	struct attaching a = { b, NULL, { target->read, target->self }, target->bias, &info };
+	struct attaching a = { b, layout, { target->read, target->self }, target->bias, &info };
 	uint64_t epochs[2] = { 0 };
 	int r;
 
-	if (!learnt)
-		return -EAGAIN;
-	a.layout = &learnt->layout;
 	attach_offsets(&a);
 	r = attach_names(&a);
 	if (r == 0)
@@ -324,6 +332,14 @@ int java_attach(const struct runtime_binary *binary, const struct runtime_target
 		info.epoch_at = epochs[0];
 	memcpy(out, &info, sizeof(info));
 	return (int)sizeof(info);
+}
+
+int java_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
+{
+	struct java_layout layout;
+	int r = java_layout_of((const struct java_binary *)(const void *)binary, target, &layout);
+
+	return r < 0 ? r : java_attach_with(binary, target, &layout, info);
 }
 
 int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,

@@ -7,6 +7,10 @@
 #define HEAD_MAX 512    /* of an nmethod: 376 bytes in 11 */
 #define INFO_MAX MIB(4) /* PcDescs and scopes of one; 100 KiB are many */
 #define METADATA_MAX KIB(256)
+#define LINES_WORK_MAX MIB(16) /* bytes of line tables that are gone through for one, all scopes together */
+#define UNREADABLE UINT16_MAX  /* no number of a method: one that could not be read */
+
+_Static_assert(JAVA_CODE_METHODS_MAX < UNREADABLE, "it is told from numbers");
 
 /* ---- the header ---- */
 
@@ -104,8 +108,9 @@ struct reading {
 	struct buf methods;  /* in the form of java_scopes_expand() */
 	struct buf lines;    /* their line tables ... */
 	struct buf places;   /* ... and where each is: two u32 */
-	struct u64map known; /* index into metadata -> number of the method */
+	struct u64map known; /* index into metadata -> number of the method, or UNREADABLE */
 	uint32_t method_count;
+	uint64_t lines_work;
 };
 
 static void reading_release(struct reading *r)
@@ -173,24 +178,30 @@ static int method_at(struct reading *r, uint32_t index, uint32_t *number)
 	int e;
 
 	if (u64map_get(&r->known, index, number) == 0)
-		return 0;
-	if (!index || index > r->metadata.len / 8 || r->method_count == JAVA_CODE_METHODS_MAX)
+		return *number == UNREADABLE ? -ENOENT : 0;
+	if (!index || index > r->metadata.len / 8 || r->known.used == JAVA_CODE_METHODS_MAX)
 		return -ENOENT;
 	method = java_u64(r->metadata.ptr, (index - 1) * 8UL);
 	e = add_method(r, method);
-	if (e < 0)
+	if (e < 0 && e != -ENOENT)
 		return e;
-	*number = r->method_count - 1;
-	return u64map_put(&r->known, index, *number);
+	*number = e < 0 ? UNREADABLE : r->method_count - 1;
+	if (u64map_put(&r->known, index, *number) < 0)
+		return -ENOMEM;
+	return e;
 }
 
-static int32_t line_of(const struct reading *r, uint32_t method, uint32_t index)
+/* Many scopes on one large table cost no more than LINES_WORK_MAX; those behind it have no line. */
+static int32_t line_of(struct reading *r, uint32_t method, uint32_t index)
 {
 	const char *lines = r->lines.ptr + java_u32(r->places.ptr, method * 8UL);
 	uint32_t size = java_u32(r->places.ptr, method * 8UL + 4);
 	bool no_zero = r->process->layout->flags & JAVA_LAYOUT_NO_ZERO;
 
-	return size && index != JAVA_NO_INDEX ? java_lines_find(cur_of(lines, size), no_zero, index) : 0;
+	if (!size || index == JAVA_NO_INDEX || r->lines_work + size > LINES_WORK_MAX)
+		return 0;
+	r->lines_work += size;
+	return java_lines_find(cur_of(lines, size), no_zero, index);
 }
 
 /* A scope whose method cannot be read has a method number that is none: what stands on it is not shown. */
@@ -261,6 +272,14 @@ static uint8_t kind_of(uint8_t level)
 	return level >= 1 && level <= 3 ? MODEL_KIND_JAVA_C1 : MODEL_KIND_JAVA;
 }
 
+/* Another method, other debug information: what was read in between is of nobody. */
+static bool is_same_code(const struct java_code *a, const struct java_code *b)
+{
+	return a->compile_id == b->compile_id && a->method == b->method && a->pcs == b->pcs &&
+	       a->pcs_end == b->pcs_end && a->data == b->data && a->data_end == b->data_end &&
+	       a->metadata == b->metadata && a->metadata_end == b->metadata_end;
+}
+
 /* Is it the code that was sampled? Numbers of compilations are never used twice. */
 static int read_checked(const struct java_process *p, uint64_t at, uint64_t cookie, struct java_code *out)
 {
@@ -281,13 +300,12 @@ int java_read_code(const struct runtime_target *target, const void *info, uint64
 	size_t start = room->len, form = 0, texts;
 	struct java_code code, again;
 	struct java_method m;
-	int r = java_check_epoch(&p, info, cookie);
+	int r = p.layout ? java_check_epoch(&p, info, cookie) : -ENOMEM;
 
 	r = r ? r : read_checked(&p, key, cookie, &code);
 	r = r ? r : java_code_scopes(&p, &code, room, &m, &form);
-	if (r == 0 && !target->in_epoch)
-		r = read_checked(&p, key, cookie, &again);
-	if (r == 0 && !target->in_epoch && again.method != code.method)
+	r = r ? r : read_checked(&p, key, cookie, &again);
+	if (r == 0 && !is_same_code(&code, &again))
 		r = -ESTALE;
 	if (r < 0)
 		return r;

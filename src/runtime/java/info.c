@@ -9,12 +9,14 @@
 #include "proc/proc_read.h"
 #include "runtime/elf_id.h"
 #include "runtime/java/flags.h"
+#include "runtime/java/java_int.h"
 #include "runtime/process_info.h"
 #include "runtime/target_files.h"
 
 #define MAPS_MAX MIB(16)
 #define TEXT_MAX KIB(8)
 #define VERSION_MAX 512
+#define FLAGS_ROOM 32 /* key, comma and what ends the object */
 
 /* "OpenJDK 64-Bit Server VM (17.0.15+6) for linux-amd64 JRE ...": gProfiler runs `java -version` in the process's
  * container, nothing is run here. */
@@ -89,6 +91,8 @@ static void add_flags(const struct runtime_target *target, struct json_out *j)
 	struct json_out flags = { .out = &text };
 	int r = p.layout ? java_flags_add(&p, str_of(java_collect_flags), &flags) : -ENOTSUP;
 
+	if (r == 0 && text.len + FLAGS_ROOM > j->out->max - MIN(j->out->len, j->out->max))
+		r = -E2BIG; /* they must not cost the others */
 	if (r < 0) {
 		buf_clear(&text);
 		process_info_add(j, STR("jvm_flags"), &text, r);
@@ -122,19 +126,23 @@ static int add_member(const struct runtime_target *target, struct json_out *j, s
 
 int java_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
 {
+	struct runtime_target own = *target;
 	struct json_out j = { .out = json };
 	size_t before = json->len;
+	struct java_layout layout;
 	int r;
 
-	(void)binary;
+	if (!own.of_process && java_layout_of((const struct java_binary *)(const void *)binary, target, &layout) == 0)
+		own.of_process = &layout;
+	target = &own;
 	json_out_begin(&j, '{');
 	r = add_member(target, &j, STR("java_version"), java_version);
 	r = r ? r : add_member(target, &j, STR("libjvm_elfid"), library_id);
-	if (r == 0)
-		add_flags(target, &j);
 	r = r ? r : add_member(target, &j, STR("exe"), exe_path);
 	r = r ? r : add_member(target, &j, STR("execfn"), process_info_execfn);
 	r = r ? r : add_member(target, &j, STR("arch"), arch);
+	if (r == 0)
+		add_flags(target, &j); /* last: what is left is theirs */
 	json_out_end(&j, '}');
 	if (r == 0 && faccessat(target->proc_dir, "stat", F_OK, 0) < 0) /* it ended meanwhile */
 		r = -ESRCH;

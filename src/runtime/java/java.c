@@ -37,6 +37,7 @@ const struct runtime runtime_java = {
 	.release = java_release,
 	.attach = java_attach,
 	.learn_file = java_learn_file,
+	.learn_process = java_learn_process,
 	.unlearn = java_unlearn,
 	.epoch = java_epoch,
 	.sync = java_sync,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers and the walker of HotSpot need of the tables: one struct for each libjvm, the same for all of its
- * processes. Offsets are bytes; addresses are those of the file, to which each process adds its bias. */
+/* What the readers and the walker of HotSpot need of the tables: one struct for each process, out of its own tables.
+ * Offsets are bytes; addresses are those of the file, to which each process adds its bias. */
 #pragma once
 
 #include "runtime/java/tables.h"

@@ -271,12 +271,11 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	struct java_process p = java_process_of(target);
 	size_t start = room->len;
 	struct java_method m;
-	int r = java_check_epoch(&p, info, cookie);
+	int r = p.layout ? java_check_epoch(&p, info, cookie) : -ENOMEM;
 
 	r = r ? r : check_method(&p, key, cookie);
 	r = r ? r : java_method_read(&p, key, java_include_modifiers, room, &m);
-	if (r == 0 && !target->in_epoch)
-		r = check_method(&p, key, cookie);
+	r = r ? r : check_method(&p, key, cookie);
 	if (r < 0)
 		return r;
 	*out = (struct runtime_function){

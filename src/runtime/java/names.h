@@ -19,10 +19,13 @@ struct java_process { /* as the readers need it */
 	uint64_t only_loader; /* ClassLoaderData*: methods of no other are read, -ESTALE; 0: all are */
 };
 
-/** java_process_of - @target->of_file begins with the layout. */
+/** java_process_of - @target->of_process is the layout, without a version: it could not be read. Then, and when nobody
+ * tried, p->layout is NULL. */
 static inline struct java_process java_process_of(const struct runtime_target *target)
 {
-	return (struct java_process){ { target->read, target->self }, target->of_file, target->bias, 0 };
+	const struct java_layout *l = target->of_process;
+
+	return (struct java_process){ { target->read, target->self }, l && l->version ? l : NULL, target->bias, 0 };
 }
 
 #define JAVA_TEXT_MAX KIB(2)   /* of one Symbol; those of 64 KiB are cut */

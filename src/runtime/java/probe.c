@@ -90,6 +90,8 @@ int java_probe(const struct runtime_file *file, struct runtime_binary **out)
 	r = find_symbols(file->elf, b.symbols);
 	if (r <= 0)
 		return r;
+	if (file->be_quick) /* find_literals() reads all of .rodata */
+		return -EAGAIN;
 	if (file->elf->machine != EM_X86_64)
 		snprintf(b.base.refused, sizeof(b.base.refused), "is not for x86-64");
 	r = find_literals(file->elf, b.literals);
