@@ -80,6 +80,8 @@ struct walk_perl_more {      /* in scratch */
 	__u8 file_is_cut, is_compiling;
 	__u8 text_is_gv;
 	__u8 has_text; /* the text is in scratch */
+	__u8 no_sub;   /* where the sub at hand should be is another object */
+	__u8 unread;   /* the statement at hand, or the text of its file, cannot be read */
 };
 
 struct walk_perl_sub { /* one that was met in this walk: it runs, so nothing else lies there meanwhile */
@@ -242,18 +244,21 @@ WALK_FN __u64 walk_perl_hash_file(struct walk *w)
 	return hash | 1;
 }
 
-/* The name of the GV at @gv begins with "_<" and goes on with the file's. Return: address of the latter, 0: none. */
+/* The name of the GV at @gv begins with "_<" and goes on with the file's. Return: address of the latter, 0: none, or
+ * unread is set. */
 WALK_FN __u64 walk_perl_file_of_gv(struct walk *w, __u64 gv)
 {
 	__u64 *head = &w->scratch[WALK_PERL_HEAD], *body = &w->scratch[WALK_PERL_BODY];
 
+	walk_perl_more(w)->unread = 1;
 	if (walk_read(w, head, ABI_PERL_HEAD_BYTES, gv) || (head[1] >> 32 & 0xff) != ABI_PERL_TYPE_GV ||
 	    walk_read(w, body, ABI_PERL_GV_BYTES, head[0]))
 		return 0;
+	walk_perl_more(w)->unread = 0;
 	return body[ABI_PERL_GV_NAME / 8] ? body[ABI_PERL_GV_NAME / 8] + ABI_PERL_HEK_TEXT + 2 : 0;
 }
 
-/* Reads the file's text into scratch. Return: its hash, 0: unreadable, or there is none. */
+/* Reads the file's text into scratch. Return: its hash, 0: there is none, or unread is set. */
 WALK_FN __u64 walk_perl_read_file(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
@@ -269,6 +274,7 @@ WALK_FN __u64 walk_perl_read_file(struct walk *w)
 		return 0;
 	__builtin_memset(&w->scratch[WALK_PERL_FILE], 0, ABI_PERL_FILE_BYTES);
 	size = walk_perl_string(w, &w->scratch[WALK_PERL_FILE], ABI_PERL_FILE_BYTES, at);
+	more->unread = size < 0;
 	if (size <= 1 || size > ABI_PERL_FILE_BYTES)
 		return 0;
 	more->file_size = (__u32)size - 1;
@@ -324,7 +330,7 @@ WALK_FN __u64 walk_perl_package(struct walk *w, __u64 at)
 	return met->hash;
 }
 
-/* Reads the body of the sub p->cv. Return: 0, or 1: it cannot be read, or is none. */
+/* Reads the body of the sub p->cv. Return: 0, or 1: it cannot be read, or is none: no_sub says which. */
 WALK_FN int walk_perl_read_sub(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
@@ -332,11 +338,12 @@ WALK_FN int walk_perl_read_sub(struct walk *w)
 	__u32 type;
 
 	more->of = 0;
+	more->no_sub = 0;
 	if (walk_read(w, head, ABI_PERL_HEAD_BYTES, walk_perl_state(w)->cv))
 		return 1;
 	type = head[1] >> 32 & 0xff;
-	if ((type != ABI_PERL_TYPE_CV && type != ABI_PERL_TYPE_FORMAT) ||
-	    walk_read(w, body, ABI_PERL_CV_BYTES, head[0]))
+	more->no_sub = type != ABI_PERL_TYPE_CV && type != ABI_PERL_TYPE_FORMAT;
+	if (more->no_sub || walk_read(w, body, ABI_PERL_CV_BYTES, head[0]))
 		return 1;
 	more->start = body[ABI_PERL_CV_START / 8];
 	more->file = body[ABI_PERL_CV_FILE / 8];
@@ -462,7 +469,8 @@ WALK_FN __u64 walk_perl_place(struct walk *w)
 	more->is_compiling = 0;
 	more->file_size = 0;
 	more->has_text = 1;
-	if (!p->cop || walk_read(w, cop, ABI_PERL_COP_BYTES, p->cop))
+	more->unread = p->cop && walk_read(w, cop, ABI_PERL_COP_BYTES, p->cop);
+	if (!p->cop || more->unread)
 		return WALK_PERL_ANONYMOUS;
 	more->is_compiling = !cop[ABI_PERL_OP_FUNCTION / 8];
 	more->has_text = 0;
@@ -606,7 +614,8 @@ WALK_FN enum walk_next walk_perl_frame(struct walk *w, __u32 base, __u8 flags)
 	walk_opaque(is_eval);
 	walk_opaque(was_called);
 	walk_perl_look(w);
-	if (!w->runtime_count && p->cookie == ABI_PERL_NO_COOKIE) /* it is being pushed: no sub is in it yet */
+	/* It is being pushed: no sub is in it yet. */
+	if (!w->runtime_count && p->cookie == ABI_PERL_NO_COOKIE && walk_perl_more(w)->no_sub)
 		return WALK_MORE;
 	if (is_eval && was_called && !retop)
 		walk_perl_mark(w, 0); /* call_sv() with G_EVAL: both are one call */
@@ -701,6 +710,8 @@ WALK_FN enum walk_next walk_perl_program(struct walk *w)
 	p->what = ABI_PERL_MAIN;
 	p->cv = 0;
 	walk_perl_look(w);
+	if (more->unread)
+		return walk_perl_done(w, ABI_RUNTIME_END_READ_FAILED);
 	if (!more->line || p->cookie == ABI_PERL_NO_COOKIE)
 		return walk_perl_root(w);
 	if (more->is_compiling)
@@ -713,20 +724,26 @@ WALK_FN enum walk_next walk_perl_program(struct walk *w)
 
 /* ---- the interpreter ---- */
 
-/* Address of the thread's interpreter; 0: it has none. */
-WALK_FN __u64 walk_perl_interpreter(struct walk *w)
+/* Address of the thread's interpreter into *out; 0: it has none. Return: 0, or 1: it cannot be read. */
+WALK_FN int walk_perl_interpreter(struct walk *w, __u64 *out)
 {
 	const struct abi_perl *info = walk_perl_info(w);
-	__u64 at = w->tp + (__u64)info->key_at, value;
+	__u64 at = w->tp + (__u64)info->key_at;
 
+	*out = 0;
 	if (!w->tp)
 		return 0;
 	if (info->flags & ABI_PERL_KEY_INDIRECT) {
-		if (walk_read(w, &at, sizeof(at), at) || !at)
+		if (walk_read(w, &at, sizeof(at), at))
+			return 1;
+		if (!at)
 			return 0;
 		at += info->key_offset;
 	}
-	return walk_read(w, &value, sizeof(value), at) ? 0 : value;
+	if (walk_read(w, &at, sizeof(at), at))
+		return 1;
+	*out = at;
+	return 0;
 }
 
 WALK_FN enum walk_next walk_perl_begin(struct walk *w)
@@ -737,7 +754,8 @@ WALK_FN enum walk_next walk_perl_begin(struct walk *w)
 
 	p->phase = WALK_PERL_INFO;
 	if (info->flags & ABI_PERL_THREADS) {
-		at = walk_perl_interpreter(w);
+		if (walk_perl_interpreter(w, &at))
+			return walk_perl_done(w, ABI_RUNTIME_END_READ_FAILED);
 		if (!at)
 			return walk_perl_done(w, ABI_RUNTIME_END_NO_STATE);
 		if (at != info->first)

@@ -341,25 +341,29 @@ WALK_FN enum walk_next walk_php_frame(struct walk *w)
 
 /* ---- the first frame ---- */
 
-/* Return: the address of executor_globals of this thread, or 0. */
-WALK_FN __u64 walk_php_globals(struct walk *w)
+/* The address of executor_globals of this thread into *out, 0: it has none. Return: 0, or 1: it cannot be read. */
+WALK_FN int walk_php_globals(struct walk *w, __u64 *out)
 {
 	const struct abi_php *info = walk_php_info(w);
-	__u64 cache;
+	__u64 cache = 0;
 
+	*out = info->globals;
 	if (!(info->flags & ABI_PHP_THREADS))
-		return info->globals;
-	if (!w->tp || walk_read(w, &cache, sizeof(cache), w->tp + (__u64)info->tls_at) || !cache)
 		return 0;
-	return cache + info->tls_offset;
+	if (w->tp && walk_read(w, &cache, sizeof(cache), w->tp + (__u64)info->tls_at))
+		return 1;
+	*out = cache ? cache + info->tls_offset : 0;
+	return 0;
 }
 
 WALK_FN enum walk_next walk_php_begin(struct walk *w)
 {
 	struct walk_php *p = walk_php_state(w);
-	__u64 globals = walk_php_globals(w);
+	__u64 globals;
 
 	p->phase = 1;
+	if (walk_php_globals(w, &globals))
+		return walk_php_done(w, ABI_RUNTIME_END_READ_FAILED);
 	if (!globals)
 		return walk_php_done(w, ABI_RUNTIME_END_NO_STATE);
 	if (walk_read(w, &p->at, sizeof(p->at), globals + walk_php_info(w)->layout.current))

@@ -378,27 +378,31 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 
 /* ---- the execution context ---- */
 
-/* Return: its address, or 0: the thread has none. */
-WALK_FN __u64 walk_ruby_context(struct walk *w)
+/* Its address into *out, 0: the thread has none. Return: 0, or 1: it cannot be read. */
+WALK_FN int walk_ruby_context(struct walk *w, __u64 *out)
 {
 	const struct abi_ruby *info = walk_ruby_info(w);
 	__u64 at = w->tp + (__u64)info->key_at;
 
+	*out = 0;
 	if (!w->tp)
 		return 0;
 	if (info->way == ABI_RUBY_TLS_DYNAMIC) { /* Ulrich Drepper, ELF Handling For Thread-Local Storage, 3.4.6 */
-		if (walk_read(w, &at, sizeof(at), w->tp + 8) || walk_read(w, &at, sizeof(at), at + info->module * 16) ||
-		    at + 1 <= 1)
+		if (walk_read(w, &at, sizeof(at), w->tp + 8) || walk_read(w, &at, sizeof(at), at + info->module * 16))
+			return 1;
+		if (at + 1 <= 1)
 			return 0;
 		at += info->offset;
 	}
-	if (walk_read(w, &at, sizeof(at), at) || !at)
-		return 0;
-	if (info->way != ABI_RUBY_KEY)
-		return at;
-	if (info->layout.flags & ABI_RUBY_KEY_INDIRECT && (walk_read(w, &at, sizeof(at), at + info->offset) || !at))
-		return 0;
-	return walk_read(w, &at, sizeof(at), at + info->layout.thread_ec) ? 0 : at;
+	if (walk_read(w, &at, sizeof(at), at))
+		return 1;
+	if (at && info->way == ABI_RUBY_KEY && info->layout.flags & ABI_RUBY_KEY_INDIRECT &&
+	    walk_read(w, &at, sizeof(at), at + info->offset))
+		return 1;
+	if (at && info->way == ABI_RUBY_KEY && walk_read(w, &at, sizeof(at), at + info->layout.thread_ec))
+		return 1;
+	*out = at;
+	return 0;
 }
 
 /* Does the thread of the context in the block, which is @ec, run the garbage collector? */
@@ -423,8 +427,10 @@ WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
 	const __u64 *words = &w->scratch[WALK_RUBY_BODY]; /* stack, its size in words, frame */
-	__u64 ec = walk_ruby_context(w);
+	__u64 ec;
 
+	if (walk_ruby_context(w, &ec))
+		return walk_ruby_done(w, ABI_RUNTIME_END_READ_FAILED);
 	if (!ec)
 		return walk_ruby_done(w, ABI_RUNTIME_END_NO_STATE);
 	if ((ec & 7) || walk_read(w, &w->scratch[WALK_RUBY_BODY], ABI_RUBY_EC_BYTES, ec))

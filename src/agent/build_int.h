@@ -8,7 +8,7 @@
 
 #define LINES_MAX DEBUG_LINES_DEPTH_MAX
 
-enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_UNPROVEN };
+enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_IF_LAST, ROOT_UNPROVEN };
 
 struct line_room { /* the lines of the frame at hand */
 	struct debug_lines_frame frames[LINES_MAX];

@@ -66,23 +66,22 @@ static int attach(struct dumper *d, const struct runtime_binary *binary, const s
 		  const struct mapping *m)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+	bool is_read = remote_reader_find(binary->runtime->id) != NULL;
 	uint64_t address;
 	int r = elf_address_of(&o->elf, m->offset, &address);
 
 	d->target.bias = m->start - address;
-	if (r == 0) /* frames in line are had by sampling alone */
-		r = binary->refused[0] || binary->runtime->in_line
-			    ? -ENOTSUP
-			    : binary->runtime->attach(binary, &d->target, d->info);
+	if (r == 0) /* frames of the others are had by sampling alone */
+		r = binary->refused[0] || !is_read ? -ENOTSUP : binary->runtime->attach(binary, &d->target, d->info);
 	if (r > 0)
 		return take_runtime(d, binary);
 	if (d->runtime)
 		return 0;
 	buf_addf(&text, "no %s frames: %s", binary->runtime->name,
-		 binary->refused[0]         ? binary->refused
-		 : binary->runtime->in_line ? "they are not read from outside yet; hearth record shows them"
-		 : r == -EAGAIN             ? "it has not started up yet"
-					    : strerror(-r));
+		 binary->refused[0] ? binary->refused
+		 : !is_read         ? "they are not read from outside yet; hearth record shows them"
+		 : r == -EAGAIN     ? "it has not started up yet"
+				    : strerror(-r));
 	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
 }
 

@@ -21,7 +21,7 @@ enum stack_end {
 struct stack_facts {
 	uint8_t walk_end; /* enum abi_end */
 	bool has_user;    /* there is a user part at all */
-	bool root_proven; /* the outermost user frame lies in entry code: symbols_is_root() */
+	bool root_proven; /* the outermost user frame lies in entry code: symbols_root() */
 	bool guessed;     /* a frame was found by a rule that can be wrong */
 	bool kernel_cut;
 	uint8_t runtime_end; /* enum abi_runtime_end */

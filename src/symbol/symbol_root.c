@@ -8,7 +8,8 @@
  *     pointer to _dl_start;
  *  3. behind an indirect call that is followed by exit(result), the frame pointer having been cleared before: the child
  *     side of clone, clone3 and musl's __clone. start_thread is no root itself: clone calls it.
- *  4. behind the last call of Ruby's fiber_entry(), which begins a coroutine.
+ *  4. behind the last call of Ruby's fiber_entry(), which begins a coroutine; other code may look like it: only where
+ *     the chain ends by itself.
  *
  * An offset at the very start of a function is no proof: as a return address it belongs to the code before it.
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
@@ -38,7 +39,7 @@ static bool is_entry(const struct symbol_object *m, const struct reader *in, uin
 	return at <= code_entry_size(m->elf.machine, entry);
 }
 
-bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
+enum symbols_root symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	struct symbol_object *m;
@@ -47,14 +48,16 @@ bool symbols_is_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 	uint64_t address, start;
 
 	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0)
-		return false;
+		return SYMBOLS_ROOT_NONE;
 	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && code_is_root_name(name))
-		return address > start;
+		return address > start ? SYMBOLS_ROOT_PROVEN : SYMBOLS_ROOT_NONE;
 	if (symbol_file_open(s, file_id, &file) < 0)
-		return false;
+		return SYMBOLS_ROOT_NONE;
 	if (is_entry(m, &file.in, address))
-		return true;
-	return offset >= CODE_BEFORE && read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)) &&
-	       (code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE) ||
-		code_is_fiber_entry(m->elf.machine, code.bytes + CODE_BEFORE));
+		return SYMBOLS_ROOT_PROVEN;
+	if (offset < CODE_BEFORE || !read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)))
+		return SYMBOLS_ROOT_NONE;
+	if (code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE))
+		return SYMBOLS_ROOT_PROVEN;
+	return code_is_fiber_entry(m->elf.machine, code.bytes + CODE_BEFORE) ? SYMBOLS_ROOT_IF_LAST : SYMBOLS_ROOT_NONE;
 }

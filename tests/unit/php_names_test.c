@@ -246,13 +246,14 @@ static void tables_agree(void **state)
 					   function = { NULL, "f", "/srv/index.php", 9, ABI_PHP_USER };
 	struct process *p = open_process();
 	const struct php_version *v;
-	uint64_t main_func = php_image_func(&p->im, &script, 6);
+	uint64_t main_func = php_image_func(&p->im, &script, 6), f_func, effort = 0;
 
 	(void)state;
 	assert_int_equal(php_agrees(&p->target, &p->im.info), -EAGAIN); /* nothing runs */
 	php_image_call(&p->im, main_func, 3, p->im.info.layout.top | p->im.info.layout.code);
 	assert_int_equal(php_agrees(&p->target, &p->im.info), -EAGAIN); /* too little to tell */
-	php_image_call(&p->im, php_image_func(&p->im, &function, 4), 1, 0);
+	f_func = php_image_func(&p->im, &function, 4);
+	php_image_call(&p->im, f_func, 1, 0);
 	assert_int_equal(php_agrees(&p->target, &p->im.info), 1);
 	for (size_t i = 0; (v = php_version_at(i)); i++) {
 		struct abi_php info = p->im.info;
@@ -269,6 +270,14 @@ static void tables_agree(void **state)
 		ignore(php_agrees(&p->target, &p->im.info));
 		memcpy(p->im.bytes + at, &before, 8);
 	}
+	for (size_t i = 0; i < 80; i++) /* deep: what was seen is enough */
+		php_image_call(&p->im, f_func, 1, 0);
+	p->target.effort = &effort;
+	assert_int_equal(php_agrees(&p->target, &p->im.info), 1);
+	assert_int_equal(effort, 64);
+	for (size_t i = 0; i < 1000 && php_agrees(&p->target, &p->im.info) == 1; i++)
+		;
+	assert_int_equal(php_agrees(&p->target, &p->im.info), -ENOTSUP); /* it was asked too often */
 	free(p);
 }
 

@@ -29,11 +29,11 @@ static int process_read(void *self, void *dst, uint32_t size, uint64_t at)
 	return 0;
 }
 
-static struct php_binary *probed(const char *name, const char *path, int want)
+static struct php_binary *look(const char *name, const char *path, bool be_quick, int want)
 {
 	scoped(buf_release) struct buf file = BUF_INIT(MIB(1)), bytes = BUF_INIT(MIB(1));
 	scoped(elf_release) struct elf elf = { 0 };
-	const struct runtime_file what = { .elf = &elf, .path = str_of(path) };
+	const struct runtime_file what = { .elf = &elf, .path = str_of(path), .be_quick = be_quick };
 	struct runtime_binary *binary = NULL;
 	struct reader in;
 
@@ -43,6 +43,11 @@ static struct php_binary *probed(const char *name, const char *path, int want)
 	assert_int_equal(elf_parse(&in, &elf), 0);
 	assert_int_equal(php_probe(&what, &binary), want);
 	return (struct php_binary *)binary;
+}
+
+static struct php_binary *probed(const char *name, const char *path, int want)
+{
+	return look(name, path, false, want);
 }
 
 static void files(void **state)
@@ -61,6 +66,7 @@ static void files(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct php_binary *b = probed(cases[i].name, "/usr/lib/whatever.so", 1);
 
+		assert_null(look(cases[i].name, "/usr/lib/whatever.so", true, -EAGAIN)); /* the version is far away */
 		print_message("  %s\n", cases[i].name);
 		assert_string_equal(b->base.version, cases[i].version);
 		assert_string_equal(b->base.refused, cases[i].refused);

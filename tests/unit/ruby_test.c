@@ -320,6 +320,8 @@ static void ways_to_the_context(void **state)
 	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
 	*word(im, VARIABLES + 0x50) = 0; /* no thread of Ruby */
 	assert_int_equal(run(im), ABI_RUNTIME_END_NO_STATE);
+	*word(im, TP + 0x20) = BASE + IMAGE; /* unreadable */
+	assert_int_equal(run(im), ABI_RUNTIME_END_READ_FAILED);
 	free(im);
 }
 
@@ -526,6 +528,21 @@ static void names_from_memory(void **state)
 	}
 }
 
+struct changing { /* when it is read at @when, the word at @at becomes @value */
+	struct image *im;
+	uint64_t when, at, value;
+};
+
+static int changing_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct changing *c = self;
+	int r = image_read(c->im, dst, size, at);
+
+	if (at == c->when)
+		*word(c->im, c->at) = c->value;
+	return r;
+}
+
 static void symbols(void **state)
 {
 	struct image *im = open_image(ruby_version_find(3, 1));
@@ -533,6 +550,7 @@ static void symbols(void **state)
 	scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
 	uint64_t all = take(im, 48), some = take(im, 48), entries = take(im, 64);
 	struct runtime_function f = { 0 };
+	struct changing change;
 
 	(void)state;
 	im->info.symbols = VARIABLES;
@@ -552,6 +570,16 @@ static void symbols(void **state)
 	assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, 1, &room, &f), 0);
 	assert_true(str_eq(f.name, STR("each")));
 	assert_int_equal(f.file.len, 0);
+	change = (struct changing){ im, *word(im, entries + 6 * 8), entries + 6 * 8, make_string(im, "map", false) };
+	target = (struct runtime_target){ .read = changing_read, .self = &change };
+	assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, 1, &room, &f), -ESTALE);
+	assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, 1, &room, &f), 0);
+	assert_true(str_eq(f.name, STR("map")));
+	*word(im, entries + 6 * 8) = 8; /* nil */
+	assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, 1, &room, &f), 0);
+	assert_true(str_eq(f.name, STR("[C function]")));
+	*word(im, entries + 6 * 8) = BASE + IMAGE; /* unreadable: it may be another time */
+	assert_true(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, 1, &room, &f) < 0);
 	assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_GC, 1, &room, &f), 0);
 	assert_true(str_eq(f.name, STR("(garbage collector)")));
 	free(im);

@@ -563,7 +563,7 @@ static void falls_back_to_the_module(void **state)
 	assert_str(symbol.name, "[data.bin+0x123]");
 	assert_str(symbol.module, "/opt/data.bin");
 	assert_false(symbol.has_name);
-	assert_false(symbols_is_root(s.symbols, id, 0x123));
+	assert_int_equal(symbols_root(s.symbols, id, 0x123), SYMBOLS_ROOT_NONE);
 	assert_int_equal(files_add(s.files, -1, &gone_key, STR("/nonexistent/libgone.so"), &id), 0);
 	assert_int_equal(symbols_native(s.symbols, id, 0x4567, true, &symbol), 0);
 	assert_str(symbol.name, "[libgone.so+0x4567]");
@@ -581,6 +581,14 @@ static void falls_back_to_the_module(void **state)
 	session_close(&s);
 }
 
+#ifdef __x86_64__
+/* Bytes that look like the code of Ruby's fiber_entry(), in a file that is not Ruby. */
+static const char like_a_fiber[] = "padding.............................\x53\x48\x8b\x5e\x08\x48\x8b\xbb\x80\0\0\0"
+				   "\x48\x89\xde\xe8\xac\xda\xff\xff\x48\x89\xdf\xe8\x74\xfb\xff\xff"
+				   "................";
+#define LIKE_A_FIBER_AT 64
+#endif
+
 static void proves_roots(void **state)
 {
 	scoped(buf_release) struct buf bytes = BUF_INIT(MIB(16));
@@ -592,10 +600,16 @@ static void proves_roots(void **state)
 	(void)state;
 	session_open(&s, "");
 	id = add_file(&s, "/proc/self/exe");
-	assert_false(symbols_is_root(s.symbols, id, own_offset((const void *)(uintptr_t)proves_roots) + 8));
+	assert_int_equal(symbols_root(s.symbols, id, own_offset((const void *)(uintptr_t)proves_roots) + 8),
+			 SYMBOLS_ROOT_NONE);
+#ifdef __x86_64__
+	assert_int_equal(symbols_root(s.symbols, id, own_offset(like_a_fiber) + LIKE_A_FIBER_AT), SYMBOLS_ROOT_IF_LAST);
+	assert_int_equal(symbols_root(s.symbols, id, own_offset(like_a_fiber) + LIKE_A_FIBER_AT - 1),
+			 SYMBOLS_ROOT_NONE);
+#endif
 	/* The first byte of _start, as a return address, belongs to the code before it. */
 	for (uint64_t at = own_offset((const void *)(uintptr_t)getauxval(AT_ENTRY)), i = 0; i < 0x20; i++)
-		assert_int_equal(symbols_is_root(s.symbols, id, at + i), i > 0);
+		assert_int_equal(symbols_root(s.symbols, id, at + i), i > 0 ? SYMBOLS_ROOT_PROVEN : SYMBOLS_ROOT_NONE);
 	/* Of all indirect calls of libc, those of clone and clone3 alone. */
 	libc_path(path, sizeof(path));
 	if (!path[0] || io_read_file(path, &bytes) < 0) {
@@ -611,7 +625,7 @@ static void proves_roots(void **state)
 		if (p[-2] != 0xff || (p[-1] & 0xf8) != 0xd0)
 			continue;
 		calls++;
-		if (!symbols_is_root(s.symbols, id, at))
+		if (symbols_root(s.symbols, id, at) != SYMBOLS_ROOT_PROVEN)
 			continue;
 		roots++;
 		assert_int_equal(symbols_native(s.symbols, id, at, true, &symbol), 0);

@@ -385,6 +385,20 @@ static void memory_with_holes(void **state)
 	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
 	assert_int_equal(x.w->frames[1].a, x.outer);
 	assert_int_equal(x.w->frames[1].b, ABI_PERL_NO_COOKIE);
+	x.im->hole = x.inner; /* of the innermost sub: its caller does not get its line */
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(x.w->runtime_count, 3);
+	assert_int_equal(x.w->frames[0].a, x.inner);
+	assert_int_equal(x.w->frames[0].b, ABI_PERL_NO_COOKIE);
+	assert_int_equal(x.w->frames[0].extra, 0);
+	assert_int_equal(x.w->frames[1].extra, 10);
+	x.im->hole = x.in_main; /* of the program's statement, and of its file's name */
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_READ_FAILED);
+	assert_int_equal(x.w->runtime_count, 2);
+	x.im->hole = perl_image_get(x.im, x.in_main + ABI_PERL_COP_FILE);
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_READ_FAILED);
+	x.im->hole = x.im->tp + 8; /* of the thread's interpreter */
+	assert_int_equal(run(x.im, x.w), ABI_RUNTIME_END_READ_FAILED);
 	close_world(&x);
 }
 

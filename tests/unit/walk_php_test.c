@@ -140,6 +140,8 @@ static void threads_have_globals_of_their_own(void **state)
 	php_image_put_u64(&f->im, tcb - 8, f->im.info.globals - 512);
 	assert_int_equal(run(f), ABI_RUNTIME_END_WHOLE);
 	assert_frame(f, 0, f->main, 4, ABI_FRAME_ENTRY);
+	f->walk.tp = 4096;
+	assert_int_equal(run(f), ABI_RUNTIME_END_READ_FAILED);
 	f->walk.tp = 0;
 	assert_int_equal(run(f), ABI_RUNTIME_END_NO_STATE);
 	free(f);

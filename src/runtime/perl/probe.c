@@ -107,12 +107,16 @@ int perl_probe(const struct runtime_file *file, struct runtime_binary **out)
 {
 	struct elf_found symbols[PERL_SYMBOL_COUNT] = { 0 };
 	struct perl_binary *b;
+	bool may_be;
 	int r;
 
 	if (!file->elf->is_64 || (file->elf->machine != EM_X86_64 && file->elf->machine != EM_AARCH64))
 		return 0;
 	r = find_dynamic(file->elf, symbols);
-	if (r == 0 && !symbols[PERL_SYMBOL_RUNOPS].info && str_search(str_base(file->path), STR("perl")) >= 0)
+	may_be = !symbols[PERL_SYMBOL_RUNOPS].info && str_search(str_base(file->path), STR("perl")) >= 0;
+	if (r == 0 && file->be_quick && may_be)
+		return -EAGAIN;
+	if (r == 0 && may_be)
 		r = find_static(file->elf, symbols);
 	if (r < 0 || !symbols[PERL_SYMBOL_RUNOPS].info)
 		return r;

@@ -6,7 +6,8 @@
 #include "runtime/php/php_int.h"
 #include "runtime/thread_place.h"
 
-#define FRAMES_MAX 1024
+#define FRAMES_MAX 64   /* that make sense: enough */
+#define EFFORT_MAX 4096 /* frames that are read in one process before it is given up */
 #define FILE_MAX 4096
 #define TEXT_HEAD 64
 
@@ -84,16 +85,23 @@ int php_agrees(const struct runtime_target *target, const struct abi_php *info)
 	bool is_root = false;
 	size_t count = 0;
 	uint64_t at;
-	int r = thread_read_u64(target, info->globals + l->current, &at);
+	int r;
 
+	if (target->effort && *target->effort > EFFORT_MAX)
+		return -ENOTSUP;
+	r = thread_read_u64(target, info->globals + l->current, &at);
 	for (; r >= 0 && at && count < FRAMES_MAX; count++) {
 		uint64_t caller = 0;
 
+		if (target->effort)
+			++*target->effort;
 		r = look_at_frame(target, l, at, count == 0, &is_root, &caller);
-		if (r <= 0)
+		if (r <= 0 || caller == at)
 			break;
 		at = caller;
 	}
+	if (count == FRAMES_MAX)
+		return 1;
 	/* One frame alone says little. What makes no sense may have changed meanwhile. */
 	return r == 1 && !at && is_root && count >= 2 ? 1 : -EAGAIN;
 }

@@ -35,6 +35,7 @@ int php_compiled_ranges(struct str maps, struct abi_code_range *ranges);
  * php_agrees - does a script that runs there lie in memory as the table says?
  *
  * Asked for versions that nobody tried. Frames, functions, lines and texts of the script must make sense up to the
- * outermost one. Return: 1; 0: they do not; -EAGAIN: no script runs, or it went on meanwhile; the reader's error.
+ * outermost one, or 64 of them. target->effort counts frames. Return: 1; -EAGAIN: no script runs, it went on meanwhile,
+ * or makes no sense; -ENOTSUP: so many were read in this process that it is given up.
  */
 int php_agrees(const struct runtime_target *target, const struct abi_php *info) warn_unused;

@@ -237,12 +237,16 @@ int php_probe(const struct runtime_file *file, struct runtime_binary **out)
 {
 	scoped(binary_release) struct php_binary *b = NULL;
 	struct probe p = { .elf = file->elf };
+	bool may_be;
 	int r;
 
 	if (!file->elf->is_64 || (file->elf->machine != EM_X86_64 && file->elf->machine != EM_AARCH64))
 		return 0;
 	r = find_dynamic(&p);
-	if (r == 0 && !is_php(&p) && str_search(str_base(file->path), STR("php")) >= 0)
+	may_be = is_php(&p) || str_search(str_base(file->path), STR("php")) >= 0;
+	if (r == 0 && file->be_quick && may_be) /* all symbols, then up to SEARCH_MAX for the version */
+		return -EAGAIN;
+	if (r == 0 && !is_php(&p) && may_be)
 		r = find_static(&p);
 	if (r < 0 || !is_php(&p))
 		return r;

@@ -107,6 +107,24 @@ int ruby_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 
 /* ---- as the process has it ---- */
 
+/* Return: 0; -ENOENT, -EBADMSG, -ENODATA: it has no name; -ESTALE: it has another one now; -ENOMEM; -errno. */
+static int read_symbol(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, struct buf *room)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	uint64_t value, again;
+	bool is_cut = false;
+	int r = ruby_symbol_find(t, info, id, &value);
+
+	if (r == 0)
+		r = ruby_string_read(t, info, value, &text, &is_cut);
+	if (r < 0)
+		return r;
+	r = ruby_symbol_find(t, info, id, &again);
+	if (r == 0 && again != value)
+		r = -ESTALE;
+	return r == 0 && !add_text(room, buf_str(&text)) ? -ENODATA : r;
+}
+
 static int read_special(const struct runtime_target *t, const struct abi_ruby *info, uint64_t key, struct buf *room,
 			struct runtime_function *out)
 {
@@ -118,13 +136,11 @@ static int read_special(const struct runtime_target *t, const struct abi_ruby *i
 	if (key == ABI_RUBY_GC) {
 		buf_adds(room, GC_NAME);
 	} else {
-		scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
-
-		r = ruby_symbol_read(t, info, key & ~ABI_RUBY_CFUNC, &text);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0 || !add_text(room, buf_str(&text)))
+		r = read_symbol(t, info, key & ~ABI_RUBY_CFUNC, room);
+		if (r == -ENOENT || r == -EBADMSG || r == -ENODATA)
 			buf_adds(room, UNKNOWN_C_NAME);
+		else if (r < 0)
+			return r;
 	}
 	at.name = at.lines = room->len;
 	r = place_texts(room, &at, &f);

@@ -11,11 +11,12 @@
 #define ARRAY_LENGTH_MASK 0x03      /* up to 3.1 */
 #define LONG_ARRAY_LENGTH_MASK 0x7f /* 3.2 on */
 #define SYMBOL_UNIT 512             /* symbol.c, ID_ENTRY_UNIT; an entry is a String and a Symbol */
+#define NIL_MAX 8                   /* up to 3.1; 4 from 3.2 on */
 #define SCOPE_SHIFT 4               /* id.h, RUBY_ID_SCOPE_SHIFT */
 
 static int read_words(const struct runtime_target *t, uint64_t at, uint64_t *words, size_t count)
 {
-	if (!at || (at & 7))
+	if (at <= NIL_MAX || (at & 7))
 		return -EBADMSG;
 	return t->read(t->self, words, (uint32_t)(count * sizeof(*words)), at);
 }
@@ -92,10 +93,9 @@ int ruby_path_find(const struct runtime_target *t, const struct abi_ruby *info, 
 	return r;
 }
 
-int ruby_symbol_read(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, struct buf *out)
+int ruby_symbol_find(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, uint64_t *out)
 {
-	uint64_t serial = id > info->last_operator ? id >> SCOPE_SHIFT : id, array, text;
-	bool is_cut = false;
+	uint64_t serial = id > info->last_operator ? id >> SCOPE_SHIFT : id, array;
 	int r;
 
 	if (!id || !info->symbols || !info->last_operator)
@@ -103,7 +103,5 @@ int ruby_symbol_read(const struct runtime_target *t, const struct abi_ruby *info
 	r = read_words(t, info->symbols + 16, &array, 1);
 	if (r == 0)
 		r = read_element(t, info, array, serial / SYMBOL_UNIT, &array);
-	if (r == 0)
-		r = read_element(t, info, array, serial % SYMBOL_UNIT * 2, &text);
-	return r == 0 ? ruby_string_read(t, info, text, out, &is_cut) : r;
+	return r == 0 ? read_element(t, info, array, serial % SYMBOL_UNIT * 2, out) : r;
 }

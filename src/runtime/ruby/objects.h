@@ -16,6 +16,7 @@ int ruby_string_read(const struct runtime_target *t, const struct abi_ruby *info
 /** ruby_path_find - the String of a pathobj: the real path where there is one, otherwise what was given. */
 int ruby_path_find(const struct runtime_target *t, const struct abi_ruby *info, uint64_t value,
 		   uint64_t *out) warn_unused;
-/** ruby_symbol_read - the name of an identifier (ID). Return: as ruby_string_read(); -ENOENT: nobody knows. */
-int ruby_symbol_read(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id,
-		     struct buf *out) warn_unused;
+/** ruby_symbol_find - the String that is the name of an identifier (ID). Return: 0; -ENOENT: nobody knows; -EBADMSG;
+ * -errno. */
+int ruby_symbol_find(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id,
+		     uint64_t *out) warn_unused;

@@ -319,12 +319,16 @@ int ruby_probe(const struct runtime_file *file, struct runtime_binary **out)
 {
 	scoped(binary_release) struct ruby_binary *b = NULL;
 	struct file f = { .elf = file->elf };
+	bool may_be;
 	int r;
 
 	if (!file->elf->is_64 || (file->elf->machine != EM_X86_64 && file->elf->machine != EM_AARCH64))
 		return 0;
 	r = find_dynamic(&f);
-	if (r == 0 && (is_ruby(&f) || str_search(str_base(file->path), STR("ruby")) >= 0))
+	may_be = is_ruby(&f) || str_search(str_base(file->path), STR("ruby")) >= 0;
+	if (r == 0 && file->be_quick && may_be)
+		return -EAGAIN;
+	if (r == 0 && may_be)
 		r = find_static(&f);
 	if (r < 0 || !is_ruby(&f))
 		return r;
