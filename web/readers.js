@@ -45,13 +45,16 @@ function importsOf(progress, memoryOf) {
 	};
 }
 
+/** The browser does not get the bytes of a file. */
+class Unreadable extends Error {}
+
 /** The file's own bytes. Browsers differ in how they fail: one throws what a damaged gzip stream does. */
 function bytesOf(file) {
 	const reader = file.stream().getReader();
 	return new ReadableStream({
 		async pull(controller) {
 			const { done, value } = await reader.read().catch((problem) => {
-				throw new Error(`${UNREADABLE} (${problem.message})`);
+				throw new Unreadable(`${UNREADABLE} (${problem.message})`);
 			});
 			return done ? controller.close() : controller.enqueue(value);
 		},
@@ -59,11 +62,12 @@ function bytesOf(file) {
 }
 
 /**
- * What a DecompressionStream throws means damage; what the file does says so itself.
+ * What a DecompressionStream throws means damage: a TypeError in browsers, an error of zlib's in Node.js 20. The rest says itself what it is.
  * @returns {never}
  */
 function asDamaged(problem) {
-	throw problem instanceof TypeError ? new Error(DAMAGED) : problem;
+	const isOwn = [Unreadable, RangeError, WebAssembly.RuntimeError].some((kind) => problem instanceof kind);
+	throw isOwn ? problem : new Error(DAMAGED);
 }
 
 /** The beginning of a stream, and a stream of all of it. */
