@@ -23,7 +23,7 @@ def source():
     with open(os.path.join(cache, "apt", "sources.list"), "w") as f:
         f.write(f"deb-src [signed-by={KEYRING}] http://deb.debian.org/debian bookworm main\n")
     apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={f.name}", "-o", "Dir::Etc::sourceparts=/dev/null", "-o",
-           f"Dir::State::lists={lists}", "-o", "APT::Sandbox::User=root"]
+           f"Dir::State::lists={lists}", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=5"]
     for step in (["update"], ["source", "--download-only", PACKAGE]):
         done = run(*apt, *step, cwd=cache)
         if done.returncode:

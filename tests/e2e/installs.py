@@ -113,7 +113,7 @@ class Suite(Root):
             self.take(file, file)
 
     def apt(self, *words):
-        return self.run("apt-get", "-qq", "-o", "Dpkg::Use-Pty=0", *words, timeout=600)
+        return self.run("apt-get", "-qq", "-o", "Acquire::Retries=5", "-o", "Dpkg::Use-Pty=0", *words, timeout=600)
 
 
 def bare(*programs):

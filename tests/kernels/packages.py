@@ -47,7 +47,7 @@ class Suite:
             "Dir::Cache": f"{self.folder}/cache", "Dir::Etc::SourceList": f"{self.folder}/sources.list",
             "Dir::Etc::SourceParts": "/dev/null", "Dir::Etc::Preferences": "/dev/null", "Dir::Etc::PreferencesParts": "/dev/null",
             "APT::Architecture": self.architecture, "APT::Architectures": self.architecture,
-            "Acquire::Languages": "none", "APT::Sandbox::User": "", "Acquire::Retries": "2",
+            "Acquire::Languages": "none", "APT::Sandbox::User": "", "Acquire::Retries": "5",
         }
         command = [args[0]]
         for key, value in options.items():
