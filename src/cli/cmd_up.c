@@ -24,6 +24,7 @@
 #include "cli/terminal_size.h"
 #include "cli/up_table.h"
 #include "codec/window_codec.h"
+#include "collector/feed.h"
 
 struct config {
 	struct serve_config serve; /* first: the tables of hearth serve have their offsets in it */
@@ -58,7 +59,8 @@ struct up {
 	struct live_screen screen;
 	struct up_table *table;    /* NULL: none is shown */
 	bool is_cut;               /* a frame was begun and not ended: nothing may follow it */
-	uint64_t stored;           /* windows that the collector has dealt with */
+	uint64_t stored;           /* windows that the collector has in its store */
+	uint64_t refused;          /* that it could not store, not whole */
 	_Atomic uint64_t sent;     /* to it, whole */
 	_Atomic uint64_t lost;     /* not */
 	_Atomic uint64_t until_ns; /* monotonic: when to give up sending; 0: the session goes on */
@@ -117,14 +119,17 @@ static void show_table(struct up *up)
 
 /* The agent's side */
 
-/* What the collector has dealt with: it sends a byte for each window. */
+/* What the collector has dealt with: it sends a byte for each window (enum feed_answer). */
 static void count_stored(struct up *up)
 {
 	char bytes[256];
 	ssize_t n;
 
 	while ((n = recv(up->feed, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
-		up->stored += (uint64_t)n;
+		for (ssize_t i = 0; i < n; i++) {
+			up->stored += bytes[i] == FEED_STORED;
+			up->refused += bytes[i] == FEED_FAILED;
+		}
 }
 
 /* A collector that stands still is waited for, until the end has come and its patience is over. */
@@ -201,13 +206,23 @@ static bool child_ended(struct up *up, int *status)
 	return true;
 }
 
-/* SIGHUP is the collector's: it reads tokens and certificates again. */
+/* Who closes the terminal of a table does not want a sampler that nobody sees. */
+static bool is_terminal_gone(const struct up *up)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO };
+
+	return up->table && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
+/* SIGHUP is the collector's: it reads tokens and certificates again. Or the terminal is closed. */
 static bool was_signalled(struct up *up)
 {
 	struct signalfd_siginfo info;
 
 	if (read(up->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return false;
+	if (info.ssi_signo == SIGHUP && is_terminal_gone(up))
+		return true;
 	if (info.ssi_signo == SIGHUP && up->child > 0)
 		ignore(kill(up->child, SIGHUP)); /* it may have ended: that is seen elsewhere */
 	if (info.ssi_signo == SIGCONT)           /* the shell has written meanwhile */
@@ -299,7 +314,12 @@ static int finish(struct up *up, int result)
 	show_table(up); /* with the last window */
 	count_stored(up);
 	closep(&up->feed);
-	up->lost += up->sent - MIN(up->stored, up->sent);
+	up->lost += up->sent - MIN(up->stored + up->refused, up->sent);
+	if (up->refused)
+		command_fail(&command_up,
+			     "%" PRIu64 " windows could not be stored whole (a full or failing disk; the log says "
+			     "more), %" PRIu64 " are stored",
+			     up->refused, up->stored);
 	if (!ended)
 		command_fail(&command_up,
 			     "the collector does not end (stopped, or its disk hangs) and was killed: "
@@ -311,7 +331,8 @@ static int finish(struct up *up, int result)
 		command_fail(&command_up, "the last window is lost: %s", strerror(-r));
 	if (result != EXIT_DONE)
 		return result;
-	return ended && !up->lost && r >= 0 && WIFEXITED(status) && !WEXITSTATUS(status) ? EXIT_DONE : EXIT_FAILED;
+	return ended && !up->lost && !up->refused && r >= 0 && WIFEXITED(status) && !WEXITSTATUS(status) ? EXIT_DONE
+													 : EXIT_FAILED;
 }
 
 /* Both sides */
@@ -408,7 +429,8 @@ const struct command command_up = {
 		   "and without\n"
 		   "any rights. Prints the URL, and on a terminal a table of services by cost. Ctrl-C ends both, with "
 		   "what was\n"
-		   "gathered stored.",
+		   "gathered stored; so does closing the terminal of the table. SIGHUP reads tokens and certificates "
+		   "again.",
 	.examples = examples,
 	.groups = groups,
 	.config_size = sizeof(struct config),

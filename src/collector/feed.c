@@ -102,14 +102,15 @@ static int store_part(void *ctx, const struct window_part *part)
 }
 
 /* Tells the agent that a frame is dealt with. One that does not look is not waited for. */
-static void acknowledge(struct feed *f)
+static void acknowledge(struct feed *f, bool is_stored)
 {
-	const char done = 1;
+	const char answer = is_stored ? FEED_STORED : FEED_FAILED;
 
-	ignore(send(f->fd, &done, sizeof(done), MSG_DONTWAIT | MSG_NOSIGNAL) < 0);
+	ignore(send(f->fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0);
 }
 
-static void store_frame(struct feed *f)
+/* Return: whether all of it is in the store. */
+static bool store_frame(struct feed *f)
 {
 	scoped(window_release) struct window w = { 0 };
 	struct storing s = { .collector = f->collector };
@@ -131,6 +132,7 @@ static void store_frame(struct feed *f)
 	else if (s.failed)
 		log_error("profiles of the agent's window could not be stored", LOG_ERR(s.error),
 			  LOG_U64("lost", s.failed), LOG_U64("stored", s.stored));
+	return r == 0 && !s.failed;
 }
 
 static void *run(void *arg)
@@ -139,10 +141,8 @@ static void *run(void *arg)
 	uint64_t one = 1;
 	int r;
 
-	while ((r = take_frame(f)) == 0) {
-		store_frame(f);
-		acknowledge(f);
-	}
+	while ((r = take_frame(f)) == 0)
+		acknowledge(f, store_frame(f));
 	if (r != -ENODATA)
 		log_error("the agent's windows cannot be read any more", LOG_ERR(r));
 	atomic_store(&f->ended, true);

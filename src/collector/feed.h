@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows from an agent beside the collector, over a socket: one profile per workload and window goes into the store. A
  * frame is its length (four bytes, little-endian) and an encoded window (docs/formats/window.md). The agent is
- * privileged and the collector is not, so the agent has no reason to lie; what it sends is checked all the same. */
+ * privileged and the collector is not, so the agent has no reason to lie; what it sends is checked all the same. Each
+ * frame is answered with a byte: what became of it. */
 #pragma once
 
 #include "base/buf.h"
 
 #define FEED_FRAME_MAX MIB(512)
+
+/* The answer to a frame. */
+enum feed_answer {
+	FEED_FAILED = 0, /* some of it, or all, is not in the store */
+	FEED_STORED = 1,
+};
 
 struct collector;
 struct feed;

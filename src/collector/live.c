@@ -5,10 +5,17 @@
 
 #include "base/base64.h"
 #include "base/opt.h"
+#include "collector/access.h"
 #include "collector/collector_int.h"
 
-#define STREAMS_MAX 256 /* of all; more get 503 */
-#define STREAMS_OF_ONE 32
+#define STREAMS_MAX 256        /* of all; more get 503 */
+#define STREAMS_OF_ONE 32      /* of one token */
+#define STREAMS_OF_ADDRESS 128 /* without one: many people may be behind an address */
+#define COMPUTING_MAX 2        /* pictures at once: the other workers answer short questions */
+#define AGE_MAX_NS (ACCESS_COOKIE_SECONDS * NSEC_PER_SEC) /* a page signs in again then, and so does its stream */
+#define FRESH_MIN_NS (NSEC_PER_SEC / 2)
+#define REST_SHARE 4 /* a picture that takes long comes seldom: one viewer has at most a quarter of a worker */
+#define NODES_MAX 200000
 #define FRESH_NS (5 * NSEC_PER_SEC) /* the range moves on even when nothing comes */
 #define BEAT_NS (15 * NSEC_PER_SEC) /* a comment, so that proxies and we see who is there */
 #define WINDOW_MIN_NS NSEC_PER_SEC
@@ -25,6 +32,7 @@ struct feed_of {
 	size_t refs;
 	bool computing;
 	uint64_t computed_ns, changes; /* when, and how much had been stored by then */
+	uint64_t took_ns;              /* to compute it */
 	uint64_t seq;                  /* of the payload; 0: there is none yet */
 	struct buf payload;            /* events, ready to go out */
 };
@@ -34,7 +42,7 @@ struct live_stream {
 	struct live *live;
 	struct feed_of *feed;
 	struct http_request *rq;
-	uint64_t sender, sent_seq, sent_ns;
+	uint64_t sender, sent_seq, sent_ns, opened_ns;
 	bool said_hello;
 };
 
@@ -43,7 +51,7 @@ struct live {
 	pthread_mutex_t lock; /* guards everything below; taken for moments, never while something is computed */
 	struct live_stream *streams;
 	struct feed_of *feeds;
-	size_t stream_count;
+	size_t stream_count, computing;
 	_Atomic uint64_t changes;
 	/* How long after its begin a window is here: the largest of now and of the turn before. */
 	_Atomic uint64_t behind_ns, behind_before_ns;
@@ -278,6 +286,8 @@ static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
 			: ask(s, view_services, STR(SERVICES_SHOWN), &totals); /* there is one service */
 
 	r = r ? r : ask(s, view_flame, STR(""), &flame);
+	if (r == 0 && (totals.status == 499 || flame.status == 499))
+		r = -ECANCELED; /* whose stream computed it has left: the others have not */
 	if (r == 0 && totals.status == 200)
 		add_event(out, "totals", seq, buf_str(&totals.body));
 	if (r == 0 && flame.status == 200)
@@ -289,42 +299,65 @@ static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
 	return r ? r : out->error;
 }
 
+/* What the round could not say: everybody is told so, instead of being cut off. Return: 0 or -errno. */
+static int say_failure(int r, uint64_t seq, struct buf *out)
+{
+	struct str why = r == -E2BIG ? STR("the picture is too large for a live stream: choose fewer services")
+				     : STR("out of memory");
+
+	buf_release(out);
+	*out = (struct buf)BUF_INIT(PAYLOAD_MAX);
+	buf_addf(out, "event: problem\nid: %" PRIu64 "\ndata: {\"code\": %d, \"error\": \"" STR_FMT "\"}\n\n", seq,
+		 r == -E2BIG ? 413 : 503, STR_ARG(why));
+	return out->error;
+}
+
+static void wake_others(const struct live_stream *s)
+{
+	for (struct live_stream *other = s->live->streams; other; other = other->next)
+		if (other->feed == s->feed && other != s)
+			http_stream_wake(other->rq);
+}
+
 /* live->lock is held, and let go meanwhile. Return: 0 or -errno. */
 static int refresh(struct live_stream *s)
 {
 	struct live *l = s->live;
 	struct feed_of *f = s->feed;
 	struct buf fresh = BUF_INIT(PAYLOAD_MAX);
-	uint64_t changes = atomic_load(&l->changes), seq = f->seq + 1;
+	uint64_t changes = atomic_load(&l->changes), seq = f->seq + 1, begin_ns = now_ns();
 	int r;
 
+	l->computing++;
 	f->computing = true;
 	(void)pthread_mutex_unlock(&l->lock);
 	r = compute(s, seq, &fresh);
+	if (r < 0 && r != -ECANCELED)
+		r = say_failure(r, seq, &fresh);
 	(void)pthread_mutex_lock(&l->lock);
+	l->computing--;
 	f->computing = false;
-	f->computed_ns = now_ns();
-	f->changes = changes;
-	if (r < 0) {
+	if (r == 0) {
+		f->computed_ns = now_ns();
+		f->took_ns = f->computed_ns - begin_ns;
+		f->changes = changes;
+		buf_release(&f->payload);
+		f->payload = fresh;
+		f->seq = seq;
+	} else {
 		buf_release(&fresh);
-		return r;
 	}
-	buf_release(&f->payload);
-	f->payload = fresh;
-	f->seq = seq;
-	for (struct live_stream *other = l->streams; other; other = other->next)
-		if (other->feed == f && other != s)
-			http_stream_wake(other->rq);
-	return 0;
+	wake_others(s);
+	return r;
 }
 
 static bool is_stale(const struct live *l, const struct feed_of *f)
 {
-	uint64_t age = now_ns() - f->computed_ns;
+	uint64_t age = now_ns() - f->computed_ns, rest_ns = REST_SHARE * f->took_ns;
 
-	if (f->computing)
+	if (f->computing || l->computing >= COMPUTING_MAX) /* the next tick asks again */
 		return false;
-	return !f->seq || age > FRESH_NS || (has_news(l, f) && age > NSEC_PER_SEC / 2);
+	return !f->seq || (age > rest_ns && (age > FRESH_NS || (has_news(l, f) && age > FRESH_MIN_NS)));
 }
 
 /* The stream */
@@ -358,11 +391,23 @@ static int say(struct live_stream *s, struct buf *out)
 	return 1;
 }
 
+/* A token may have been deleted meanwhile, and a cookie ends. */
+static bool may_still_read(struct live_stream *s)
+{
+	struct call call = { .collector = s->live->collector, .rq = s->rq };
+
+	return access_has(&call, TOKEN_READ) && now_ns() - s->opened_ns < AGE_MAX_NS;
+}
+
 static int more(void *ctx, struct buf *out)
 {
 	struct live_stream *s = ctx;
 	int r;
 
+	if (!may_still_read(s)) {
+		buf_adds(out, STR("event: bye\ndata: {\"why\": \"the token does not hold any more\"}\n\n"));
+		return 0;
+	}
 	(void)pthread_mutex_lock(&s->live->lock);
 	r = say(s, out);
 	if (out->len)
@@ -403,9 +448,10 @@ static int open_stream(struct live *l, struct call *call)
 
 	if (r < 0)
 		return r;
-	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = call->rq->sender };
+	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = access_sender(call), .opened_ns = now_ns() };
 	(void)pthread_mutex_lock(&l->lock);
-	if (l->stream_count >= STREAMS_MAX || (s->sender && streams_of(l, s->sender) >= STREAMS_OF_ONE))
+	if (l->stream_count >= STREAMS_MAX ||
+	    streams_of(l, s->sender) >= (call->rq->sender ? STREAMS_OF_ONE : STREAMS_OF_ADDRESS))
 		r = -EBUSY;
 	else
 		s->feed = feed_get(l, call->rq->query);
@@ -432,8 +478,13 @@ static bool check(struct call *call)
 {
 	struct str window = window_of(&call->query);
 	scoped(query_range_release) struct query_range range = { 0 };
-	uint64_t span;
+	uint64_t span, nodes = 0;
 
+	if (str_to_u64(http_query_get(&call->query, STR("max-nodes")), 0, UINT64_MAX, &nodes) == 0 &&
+	    nodes > NODES_MAX) {
+		answer_error(call->rs, 400, "bad request: a live stream has at most %d nodes", NODES_MAX);
+		return false;
+	}
 	if (is_since_start(call->collector, window))
 		return call_range(call, &query_range_view, &range);
 	if (opt_parse_duration(window, &span) < 0 || span < WINDOW_MIN_NS || span > WINDOW_MAX_NS) {

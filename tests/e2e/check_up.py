@@ -173,12 +173,12 @@ tap.ok(not screen.odd and [sum(line.startswith(what) for line in screen.lines) f
        == [1, 1, 1, 1], "and everything that was said, once", (screen.odd, screen.lines))
 
 
-def on_terminal(*options, **how):
+def on_terminal(*options, wait=40, **how):
     """hearth up on the terminal once more, until its table is there."""
     screen.lines, screen.row, screen.odd = [""], 0, []
     process = start(HEARTH, "up", "--addr", f"127.0.0.1:{free_port()}", "--data-dir", path("shown"), "--window", "1s", *options,
                     **{"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave, "env": {**os.environ, "TERM": "xterm", "LC_ALL": "C"}, **how})
-    end = time.monotonic() + 40
+    end = time.monotonic() + wait
     while time.monotonic() < end and not any(line.startswith("SERVICE ") for line in screen.lines):
         screen.read(0.3)
     return process
@@ -222,6 +222,19 @@ up = on_terminal(stderr=open(log, "ab"))
 get(int(next(line for line in screen.lines if line.startswith("http://")).rsplit(":", 1)[1]), "/healthz?mine")
 tap.ok(ends(up, 30) == 0 and "/healthz?mine" in open(log).read() and not any(line.startswith("hearth: ") for line in screen.lines),
        "a log in a file has the requests", open(log).read()[-300:])
+master, slave = pty.openpty()
+up = on_terminal(stdin=slave, stdout=slave, stderr=slave, wait=0)
+os.close(slave)
+seen, end = b"", time.monotonic() + 40
+while b"SERVICE " not in seen and time.monotonic() < end:
+    seen += os.read(master, 65536) if select.select([master], [], [], 1)[0] else b""
+os.close(master)  # the window is closed
+up.send_signal(signal.SIGHUP)
+try:
+    up.wait(timeout=30)
+except subprocess.TimeoutExpired:
+    up.kill()
+tap.ok(b"SERVICE " in seen and up.returncode == 0, "closing the terminal of the table ends it", up.returncode)
 dumb = start(HEARTH, "up", "--addr", f"127.0.0.1:{free_port()}", "--data-dir", path("shown"), "--window", "1s", "--duration", "3s", stdout=screen.slave,
              stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "dumb"})
 screen.lines, screen.row = [""], 0
@@ -241,6 +254,34 @@ tap.ok(os.path.getsize(path("tree/build/run/flamegraph.html")) > 1000 and Profil
        "and leaves a flame graph and a profile", done.stdout)
 
 # A program with file capabilities has them as any user; ambient ones are the same to it.
+
+
+def on_a_full_disk():
+    """What the store does not take is not called stored."""
+    mount = path("small")
+    os.makedirs(mount, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=0755", "hearth-up", mount], capture_output=True, check=False).returncode:
+        tap.skip("hearth up on a full disk", "it takes root to mount one")
+        return
+    try:
+        load = start(workload("spin"), "30")
+        up, _ = begin(free_port(), os.path.join(mount, "data"), "--retention-free", "0", "--retention-size", "0", "--window", "1s", "--no-table")
+        time.sleep(3)
+        with open(os.path.join(mount, "others"), "ab", buffering=0) as f:
+            try:
+                while True:
+                    f.write(bytes(4096))
+            except OSError:
+                pass
+        time.sleep(4)
+        up.send_signal(signal.SIGTERM)
+        up.wait(timeout=40)
+        load.kill()
+        with open(path("up.log")) as f:
+            last = f.read()[-600:]
+        tap.ok(up.returncode == 1 and "could not be stored whole" in last, "a full disk: it says what is not stored, and exits 1", (up.returncode, last[-300:]))
+    finally:
+        subprocess.run(["umount", "-l", mount], capture_output=True, check=False)
 
 
 def live():
@@ -268,6 +309,7 @@ def live():
     load.kill()
 
 
+on_a_full_disk()
 if not QUICK:
     live()
 if shutil.which("setpriv"):

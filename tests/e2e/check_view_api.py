@@ -453,9 +453,10 @@ def full_of_snapshots():
 class Live:
     """A reader of /api/v1/live."""
 
-    def __init__(self, c, query):
+    def __init__(self, c, query, **headers):
         self.socket = socket.create_connection(("127.0.0.1", c.port), timeout=10)
-        self.socket.sendall(f"GET /api/v1/live?{query} HTTP/1.1\r\nHost: 127.0.0.1:{c.port}\r\n\r\n".encode())
+        lines = [f"GET /api/v1/live?{query} HTTP/1.1", f"Host: 127.0.0.1:{c.port}", *(f"{name}: {value}" for name, value in headers.items())]
+        self.socket.sendall("".join(line + "\r\n" for line in [*lines, ""]).encode())
         self.file = self.socket.makefile("rb")
         self.status = int(self.file.readline().split()[1])
         while self.file.readline() not in (b"\r\n", b""):
@@ -518,6 +519,10 @@ def live(c):
     streams = [Live(c, "service=moving&window=1m") for _ in range(50)]
     tap.ok(all(s.event("flame") for s in streams), "50 viewers see it, after 40 that left")
     tap.ok(c.get("/api/v1/services").status == 200, "queries go on beside them")
+    tap.ok(c.get("/api/v1/live?max-nodes=5000000").status == 400, "live: a graph of millions of nodes is refused")
+    streams += [Live(c, "service=moving&window=1m") for _ in range(80)]
+    tap.ok({s.status for s in streams[:126]} == {200} and streams[-1].status == 503, "one address has 128 streams, and leaves room for others",
+           [s.status for s in streams].index(503))
     for s in [viewer, none, *streams]:
         s.close()
 
@@ -686,7 +691,16 @@ def signs_in(folder):
                c.get("/api/v1/flame?snapshot=" + made.json["id"], **cookies["read"]).status == 200, "with all of them; whoever may read opens the link")
         tap.ok(c.get("/api/v1/snapshots", **cookies["read"]).status == 403 and c.ask("DELETE", link, headers={**cookies["read"], **origin}).status == 403 and
                c.ask("DELETE", link, headers=cookies["admin"]).status == 401 and c.ask("DELETE", link, headers=token).status == 204, "the list and deleting need admin, too")
-        out = c.ask("DELETE", "/api/v1/session", headers={**cookies["read"], **origin})
+        ids = {row["id"]: row for row in c.get("/api/v1/tokens", **token).json["tokens"]}
+        watching = Live(c, "service=kept&window=1h", Authorization="Bearer " + secrets["read"])
+        tap.ok(watching.event("flame"), "live: whoever may read watches")
+        reader = next(i for i, row in ids.items() if row["scopes"] == ["read"])
+        tap.ok(c.ask("DELETE", "/api/v1/tokens?id=" + reader, headers=token).status == 200, "the token is deleted")
+        c.upload("kept", "cpu", pprof([(["main"], [1, 10])], time_ns=int(time.time() * 1e9)), headers=token)
+        bye = watching.event("bye")
+        tap.ok(bye and "token" in bye["why"] and not watching.event("flame", 2), "live: a stream ends with its token", bye)
+        watching.close()
+        out = c.ask("DELETE", "/api/v1/session", headers={**cookies["admin"], **origin})
         tap.ok(out.status == 204 and "Max-Age=0" in out.headers["Set-Cookie"], "signed out")
 
 
