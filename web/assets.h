@@ -4,12 +4,12 @@
 
 #include <stddef.h>
 
-/* A file that the collector serves as it is. */
+/* A file that the collector serves. */
 struct web_file {
-	const char *name; /* NULL behind the last */
-	const unsigned char *bytes;
-	size_t size;
-	const char *etag; /* with its quotes */
+	const char *name;           /* NULL behind the last */
+	const unsigned char *bytes; /* gzip */
+	size_t size;                /* of them */
+	const char *etag;           /* with its quotes; of what is packed */
 };
 
 extern const struct web_file web_files[];

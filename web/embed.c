@@ -5,9 +5,9 @@
  *   embed --files OUT.c MODULE.js... -- FILE...
  *   embed --script OUT.c NAME FILE.js
  *
- * The second form writes what the collector serves: modules with all that they import (bundle.h), and files as they
- * are. The third writes one classic script, as web_NAME, without indentation and comments. The first makes the page
- * that is one file:
+ * The second form writes what the collector serves, as gzip: modules with all that they import (bundle.h), and files as
+ * they are. The third writes one classic script, as web_NAME, without indentation and comments. The first makes the
+ * page that is one file:
  *
  * Modules are joined in the order given: `import` lines go, the word `export` goes, and so do indentation and lines
  * that are only a comment (no module has a template literal of several lines). The page's policy names the hash of each
@@ -15,6 +15,7 @@
 #include "web/bundle.h"
 #include "web/embed_text.h"
 
+#include <libdeflate.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -149,11 +150,29 @@ static void write_bytes(FILE *out, const char *name, const struct text *t)
 	fprintf(out, "\n};\nconst size_t web_%s_size = sizeof(web_%s);\n", name, name);
 }
 
+/* As one member of gzip, the smallest. */
+static struct text packed(const struct text *t)
+{
+	struct libdeflate_compressor *how = libdeflate_alloc_compressor(12);
+	size_t room = how ? libdeflate_gzip_compress_bound(how, t->len) : 0;
+	struct text out = { malloc(room), 0 };
+
+	if (how && out.ptr)
+		out.len = libdeflate_gzip_compress(how, t->ptr ? t->ptr : "", t->len, out.ptr, room);
+	if (!out.len)
+		die("cannot pack", "a file");
+	libdeflate_free_compressor(how);
+	return out;
+}
+
 static void write_file(FILE *out, int index, const struct text *t)
 {
+	struct text small = packed(t);
+
 	fprintf(out, "static const unsigned char file_%d[] = {", index);
-	for (size_t k = 0; k < t->len; k++)
-		fprintf(out, "%s%u,", k % 24 ? "" : "\n", (unsigned char)t->ptr[k]);
+	for (size_t k = 0; k < small.len; k++)
+		fprintf(out, "%s%u,", k % 24 ? "" : "\n", (unsigned char)small.ptr[k]);
+	free(small.ptr);
 	fprintf(out, "\n};\nstatic const char etag_%d[] = \"\\\"", index);
 	print_hash(out, t);
 	fprintf(out, "\\\"\";\n");

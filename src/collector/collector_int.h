@@ -67,6 +67,8 @@ void answer_empty(struct http_response *rs, unsigned int status);
 void answer_store(struct call *call, int error, const char *what);
 /** answer_count - a header with a number. */
 void answer_count(struct http_response *rs, const char *name, uint64_t value);
+/** answer_takes_gzip - whether the client does, by its Accept-Encoding. */
+bool answer_takes_gzip(const struct http_request *rq);
 /** answer_pack - gzip what is text and large enough, for clients that take it. */
 void answer_pack(const struct http_request *rq, struct http_response *rs);
 /** answer_file - @body (taken) as a download called @filename. */

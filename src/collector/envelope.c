@@ -137,15 +137,29 @@ static bool is_text(const char *type)
 			str_eq(str_of(type), STR("application/proto")) || str_starts(str_of(type), STR("image/svg")));
 }
 
-void answer_pack(const struct http_request *rq, struct http_response *rs)
+bool answer_takes_gzip(const struct http_request *rq)
 {
 	struct str accepts = http_header_get(rq, "Accept-Encoding");
+
+	return str_search(accepts, STR("gzip")) >= 0 && str_search(accepts, STR("gzip;q=0")) < 0;
+}
+
+static bool is_packed(const struct http_response *rs)
+{
+	for (size_t i = 0; i < rs->header_count; i++)
+		if (!strcmp(rs->headers[i].name, "Content-Encoding"))
+			return true;
+	return false;
+}
+
+void answer_pack(const struct http_request *rq, struct http_response *rs)
+{
 	struct buf packed = BUF_INIT(rs->body.max);
 
-	if (rs->body.len < PACK_MIN || !is_text(rs->content_type))
+	if (rs->body.len < PACK_MIN || !is_text(rs->content_type) || is_packed(rs))
 		return;
 	http_header_set(rs, "Vary", STR("Accept-Encoding"));
-	if (str_search(accepts, STR("gzip")) < 0 || str_search(accepts, STR("gzip;q=0")) >= 0)
+	if (!answer_takes_gzip(rq))
 		return;
 	if (gzip_pack(buf_str(&rs->body), PACK_LEVEL, &packed) < 0) {
 		buf_release(&packed); /* it goes as it is */

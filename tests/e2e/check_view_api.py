@@ -317,6 +317,8 @@ def files(c):
     tap.ok("default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy, "a strict policy", policy)
     again = c.get("/ui/app.js", **{"If-None-Match": script.headers["ETag"]})
     tap.ok(again.status == 304 and not again.body, "its ETag: 304", again)
+    packed = c.get("/ui/app.js", **{"Accept-Encoding": "gzip"})
+    tap.ok(packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == script.body, "the same as gzip for who takes it", packed.headers)
     for name in ("..%2fapp.js", ".git", "app.js%00", "data.js", "meson.build", "nope.js", "a/b.js"):
         tap.ok(c.get("/ui/" + name).status in (400, 404), f"/ui/{name} is not served", c.get("/ui/" + name))
 

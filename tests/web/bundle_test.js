@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 
 /** The bytes of the first array in a C source. */
 function bytesOf(source) {
@@ -20,7 +21,7 @@ function bundle(t, files) {
 	for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 	const out = join(folder, 'out.c');
 	const run = spawnSync(process.env.WEB_EMBED, ['--files', out, join(folder, 'main.js'), '--'], { encoding: 'utf8' });
-	return { folder, run, text: run.status ? '' : bytesOf(readFileSync(out, 'utf8')).toString() };
+	return { folder, run, text: run.status ? '' : gunzipSync(bytesOf(readFileSync(out, 'utf8'))).toString() };
 }
 
 test('modules joined do what they do apart: names of their own, imports of imports, each once', async (t) => {
