@@ -15,7 +15,7 @@ import { readInWorker } from './readers.js';
 import { startServerWorker, warmDecoder } from './server.js';
 import { ServicesPage } from './services_page.js';
 import { SnapshotPage } from './snapshot_page.js';
-import { formatHash, parseHash } from './state.js';
+import { formatHash, parseHash, withoutPlace } from './state.js';
 import { Viewer, showProblem } from './viewer.js';
 
 const RANGE_CHARS_MAX = 32;
@@ -126,7 +126,7 @@ class App {
 	/** What moves has no numbers that mean the same a second later: a link to it has none. */
 	writeView(hash, replace) {
 		const isLive = this.selection.page === 'live';
-		const view = isLive ? formatHash({ ...parseHash(hash), zoom: 0, path: [], range: null, focus: -1 }) : hash;
+		const view = isLive ? formatHash({ ...withoutPlace(parseHash(hash)), focus: -1, focusName: '' }) : hash;
 		this.write(formatSelection(this.selection, view, this.defaults), replace || isLive);
 	}
 
@@ -143,7 +143,7 @@ class App {
 		const keepsView = !('page' in change);
 		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null, within: null } : {}), ...('part' in change ? { within: null } : {}), ...change };
 		const isLook = 'diff' in change || 'sides' in change; // of the same graph: what is zoomed into stays
-		const view = isLook ? this.viewer.state : { ...this.viewer.state, zoom: 0, path: [], range: null };
+		const view = isLook ? this.viewer.state : withoutPlace(this.viewer.state);
 		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : '', this.defaults), false);
 		this.show();
 	}
@@ -274,12 +274,12 @@ class App {
 
 	/** Times before now become fixed ones, so that a link shows the same tomorrow. */
 	async pin() {
-		const { from, to } = this.selection;
+		const { signal, selection: { from, to, part, within } } = this;
 		try {
-			const answer = await askJson('timeline', { from, to, points: 1 });
-			this.go({ from: new Date(answer.from_ms).toISOString(), to: new Date(answer.to_ms).toISOString() });
+			const answer = await askJson('timeline', { from, to, points: 1 }, { signal });
+			this.go({ from: new Date(answer.from_ms).toISOString(), to: new Date(answer.to_ms).toISOString(), part, within });
 		} catch (problem) {
-			this.trouble(problem);
+			if (!signal.aborted) this.trouble(problem);
 		}
 	}
 

@@ -3,6 +3,8 @@
 // stands still. The worker has a copy of the tree from the first such job on.
 import { profileBuffers } from './data.js';
 import { decodeHere } from './decoder.js';
+import { visibleText } from './format.js';
+import { compileQuery, expressionOf, matchFrames } from './search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from './views.js';
 import { applySteps } from './transforms.js';
 
@@ -116,10 +118,62 @@ export class Workbench {
 	}
 }
 
-/** The worker's side: decodes a data block, or keeps a tree and does jobs over it. */
+const MATCH_MS = 1000;
+const MATCH_FIRST_MS = 4000; // the worker starts
+const MATCH_CHARS = 4096; // of a name
+
+/** Regular expressions over names, in a worker that ends when it takes too long. startWorker: as Workbench's. */
+export class Matcher {
+	constructor(startWorker) {
+		this.startWorker = startWorker;
+		this.worker = null;
+		this.frames = null;
+	}
+
+	end() {
+		this.worker?.terminate();
+		this.worker = null;
+	}
+
+	/**
+	 * One byte per frame, as matchFrames() gives them; null: it took too long, or another question came.
+	 * @param {import('./data.js').FrameTable} frames
+	 * @param {string} query
+	 * @returns {Promise<Uint8Array | null>}
+	 */
+	match(frames, query) {
+		this.done?.(null);
+		if (this.isBusy) this.end();
+		const isNew = !this.worker;
+		this.worker ??= this.startWorker();
+		const { worker } = this;
+		if (!worker) return Promise.resolve(matchFrames(frames, compileQuery(query, true).test)); // a browser without workers
+		return new Promise((resolve) => {
+			this.isBusy = true;
+			const timer = setTimeout(() => {
+				this.end();
+				this.done(null);
+			}, isNew ? MATCH_FIRST_MS : MATCH_MS);
+			this.done = (hits) => {
+				clearTimeout(timer);
+				this.isBusy = false;
+				this.done = null;
+				resolve(hits);
+			};
+			worker.onmessage = ({ data }) => data.hits && this.worker === worker && this.done?.(data.hits);
+			worker.onerror = () => this.done?.(null);
+			const names = isNew || frames !== this.frames ? Array.from({ length: frames.count }, (_, f) => visibleText(frames.name(f).slice(0, MATCH_CHARS))) : null;
+			this.frames = frames;
+			worker.postMessage({ match: query, names });
+		});
+	}
+}
+
+/** The worker's side: decodes a data block, keeps a tree and does jobs over it, or looks for an expression in names. */
 export function runWorker() {
 	let base = null;
 	let stepped = null;
+	let names = [];
 	let steppedKey = '';
 	const answer = (number, result) => postMessage({ number, result }, { transfer: buffersOf(result) });
 	const work = (job, number) => {
@@ -137,6 +191,12 @@ export function runWorker() {
 			if (typeof data === 'string' || data instanceof Uint8Array) {
 				const profile = await decodeHere(data);
 				postMessage({ profile }, { transfer: profileBuffers(profile) });
+			} else if (data.match !== undefined) {
+				names = data.names ?? names;
+				const expression = expressionOf(data.match);
+				const hits = new Uint8Array(names.length + 2);
+				for (const [f, name] of names.entries()) hits[f] = expression.test(name) ? 1 : 0;
+				postMessage({ hits });
 			} else if (data.begin) {
 				base = data.begin;
 				for (const [column, type] of Object.entries(data.types)) base[column] = new globalThis[type](base.count);

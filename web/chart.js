@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values over time on small canvases: a sparkline, and a timeline with a part that can be chosen.
+import { spanText } from './blocks.js';
+
+const HANDLE_MS = 300; // keys come faster than graphs
 const HANDLE_PIXELS = 4;
 
 /** @param {HTMLCanvasElement} canvas */
@@ -50,6 +53,7 @@ export class Timeline {
 	constructor(box, chosen) {
 		this.box = box;
 		this.canvas = box.querySelector('canvas');
+		this.text = box.querySelector('output');
 		this.chosen = chosen;
 		this.points = [];
 		this.range = null;
@@ -57,7 +61,11 @@ export class Timeline {
 		this.handles = [...box.querySelectorAll('input')];
 		for (const handle of this.handles) handle.addEventListener('change', () => this.handleMoved());
 		this.canvas.addEventListener('pointerdown', (event) => this.begin(event));
-		this.canvas.addEventListener('pointermove', (event) => this.drag(event));
+		this.canvas.addEventListener('pointermove', (event) => {
+			this.drag(event);
+			this.say(this.timeAt(event));
+		});
+		this.canvas.addEventListener('pointerleave', () => this.say(null));
 		this.canvas.addEventListener('pointerup', (event) => this.end(event));
 		this.canvas.addEventListener('dblclick', () => this.chosen(null, null));
 		new ResizeObserver(() => this.draw()).observe(this.canvas);
@@ -81,6 +89,14 @@ export class Timeline {
 			this.nameHandle(handle);
 		}
 		this.draw();
+		this.say(null);
+	}
+
+	/** Which time this is; of the bar under the pointer. */
+	say(time) {
+		if (!this.text || !this.points.length) return;
+		const bar = time === null ? -1 : Math.floor((time - this.from) / this.step) * this.step;
+		this.text.textContent = bar < 0 ? spanText(this.from, this.to) : spanText(this.from + bar, this.from + bar + this.step);
 	}
 
 	nameHandle(handle) {
@@ -89,7 +105,8 @@ export class Timeline {
 
 	handleMoved() {
 		const [a, b] = this.handles.map((handle) => this.from + Number(handle.value) * this.step);
-		if (a !== b) this.chosen(Math.min(a, b), Math.max(a, b));
+		clearTimeout(this.moving);
+		if (a !== b) this.moving = setTimeout(() => this.chosen(Math.min(a, b), Math.max(a, b)), HANDLE_MS);
 	}
 
 	timeAt(event) {

@@ -144,7 +144,8 @@ export class HeatPage {
 		const others = labels.filter(([name]) => name !== rows);
 		const { from_ms: from, to_ms: to } = this.answer;
 		return {
-			...this.of, page: 'profile', from: new Date(from).toISOString(), to: new Date(to).toISOString(), within: null, part: first === null ? null : this.blocks.span(first, last),
+			...this.of, page: 'profile', within: null,
+			...(first === null ? { part: null } : { from: new Date(from).toISOString(), to: new Date(to).toISOString(), part: this.blocks.span(first, last) }),
 			service: rows !== 'service' ? service : at?.value ?? '', labels: at && rows !== 'service' ? [...others, [rows, at.value]] : others,
 		};
 	}

@@ -20,15 +20,35 @@ const LATE_MS = 15000;
 
 /** The feeds of all tabs, or where there is no worker for them, of this one. */
 function openFeeds(tell) {
+	let asked = '';
+	/** @type {LiveFeeds | null} */
+	let own = null;
+	const watchHere = () => {
+		own ??= new LiveFeeds();
+		if (asked) own.watch(asked, tell);
+	};
+	let port = null;
 	try {
-		const { port } = new SharedWorker(new URL('live_worker.js', import.meta.url), { type: 'module', name: 'hearth-live' });
+		const worker = new SharedWorker(new URL('live_worker.js', import.meta.url), { type: 'module', name: 'hearth-live' });
+		port = worker.port;
 		port.onmessage = ({ data }) => tell(data);
-		setInterval(() => port.postMessage({ here: true }), HERE_MS);
-		return { watch: (query) => port.postMessage({ watch: query }), leave: () => port.postMessage({ leave: true }) };
+		worker.onerror = watchHere; // its script did not load: the collector was away
+		setInterval(() => own || port.postMessage({ here: true }), HERE_MS);
 	} catch {
-		const feeds = new LiveFeeds();
-		return { watch: (query) => feeds.watch(query, tell), leave: () => feeds.leave(tell) };
+		own = new LiveFeeds();
 	}
+	return {
+		watch: (query) => {
+			asked = query;
+			if (own) watchHere();
+			else port.postMessage({ watch: query });
+		},
+		leave: () => {
+			asked = '';
+			if (own) own.leave(tell);
+			else port.postMessage({ leave: true });
+		},
+	};
 }
 
 /**
@@ -261,7 +281,7 @@ export class LivePage {
 	say() {
 		const age = this.lastAt ? performance.now() - this.lastAt : 0;
 		const words = { away: 'The collector does not answer; trying again.', refused: 'Refused; see above.' }[this.state];
-		let text = words ?? (this.isPaused ? 'Paused.' : this.held ? 'Held while you point at it.' : age > LATE_MS ? `Nothing new for ${Math.round(age / 1000)} s.` : 'Live.');
+		let text = words ?? (this.isPaused ? 'Paused.' : this.held ? 'Held while you point at it.' : !this.lastAt ? 'Waiting for the first picture.' : age > LATE_MS ? `Nothing new for ${Math.round(age / 1000)} s.` : 'Live.');
 		if (this.isPaused && !words && this.held) text = 'Paused; there is something newer.';
 		if (byId('live-state').textContent !== text) byId('live-state').textContent = text;
 		if (!this.meta) return;

@@ -2,6 +2,7 @@
 // One selection: what is in it (service, sample type, labels), when, and its flame graph; or two as one.
 import { byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, askJson } from './api.js';
+import { spanText } from './blocks.js';
 import { Timeline } from './chart.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { formatCount, formatShare, formatValue } from './format.js';
@@ -14,6 +15,7 @@ import { groupsToAsk, isGroup } from './transforms.js';
 import { changeOf, coveredMs, coveredText, formatCpus, headRow } from './services_page.js';
 
 const VALUES_SHOWN = 6;
+const VALUES_MAX = 1000;
 const LABELS_SHOWN = 12;
 const CHANGES_SHOWN = 40;
 export const BASES = { before: 'the range just before', '1d': 'a day before', '7d': 'a week before' };
@@ -88,6 +90,7 @@ export class ProfilePage {
 	constructor(app, asked) {
 		this.app = app;
 		this.asked = asked;
+		this.opened = new Set(); // labels of which all values are listed
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
@@ -167,7 +170,7 @@ export class ProfilePage {
 	/** Only some processes' samples are shown, or some times: that is said, and one button away from all of them. */
 	fillWhose() {
 		const text = whoseText(this.app.selection);
-		const { within } = this.app.selection;
+		const { within, part } = this.app.selection;
 		const chip = (words, title, change) => {
 			const button = makeElement('button', 'chip', `${words} ×`);
 			button.type = 'button';
@@ -175,7 +178,8 @@ export class ProfilePage {
 			button.addEventListener('click', () => this.app.go(change));
 			return button;
 		};
-		const parts = [...(text ? [chip(`Only ${shownName(text, 200)}`, 'Show all processes', NOBODY)] : []), ...(within ? [chip(shortSpan(...within), `${exactSpan(...within)}: show the whole range`, { within: null })] : [])];
+		const parts = [...(text ? [chip(`Only ${shownName(text, 200)}`, 'Show all processes', NOBODY)] : []), ...(within ? [chip(shortSpan(...within), `${exactSpan(...within)}: show the whole range`, { within: null })] : []),
+			...(part && !within ? [chip(spanText(...part), 'Show the whole range', { part: null })] : [])];
 		// On a narrow screen the rest is folded away.
 		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...(text ? [`only ${shownName(text, 60)}`] : []), ...(within ? [exactSpan(...within)] : [])].join(', ');
 		byId('whose').hidden = !parts.length;
@@ -190,7 +194,13 @@ export class ProfilePage {
 	}
 
 	async showTimeline(signal) {
-		const answer = await askJson('timeline', { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))), steps: 'round' }, { signal });
+		const { part } = this.app.selection;
+		const params = { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))), steps: 'round' };
+		let answer = await askJson('timeline', params, { signal });
+		if (part && (part[1] <= answer.from_ms || part[0] >= answer.to_ms)) { // a link of another day: what is around the part
+			const half = Math.round((answer.to_ms - answer.from_ms) / 2);
+			answer = await askJson('timeline', { ...params, from: part[0] - half, to: part[1] + half }, { signal });
+		}
 		const points = answer.series[0]?.points ?? [];
 		this.range = [answer.from_ms, answer.to_ms];
 		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.within ?? this.app.selection.part);
@@ -230,20 +240,33 @@ export class ProfilePage {
 		return { grouped: groupsOf(this.app.address.read()), offered: this.app.shown ? ['thread'] : this.offered };
 	}
 
+	/** What comes behind the first values. */
+	moreButton(label, count) {
+		if (this.opened.has(label)) return makeElement('span', '', `${count} more`);
+		const button = makeElement('button', 'more', `${count} more`);
+		button.type = 'button';
+		button.setAttribute('aria-label', `${count} more values of ${shownName(label, 100)}`);
+		button.addEventListener('click', () => {
+			this.opened.add(label);
+			this.app.again();
+		});
+		return button;
+	}
+
 	async showFacets(services, signal) {
-		const [{ labels, unit }, all] = await Promise.all([askJson('labels', { ...this.partParams(), limit: 50 }, { signal }), services]);
+		const [{ labels, unit }, all] = await Promise.all([askJson('labels', { ...this.partParams(), limit: this.opened.size ? VALUES_MAX : 50 }, { signal }), services]);
 		this.offered.splice(0, Infinity, ...groupsOfLabels(labels));
 		const chosen = this.app.selection.labels;
 		const seconds = coveredMs(all) / 1000;
 		const parts = labels.filter((l) => l.count > 1 || chosen.some(([name]) => name === l.name)).slice(0, LABELS_SHOWN).map((label) => {
-			const items = label.values.slice(0, VALUES_SHOWN).map(({ value, total }) => {
+			const items = label.values.slice(0, this.opened.has(label.name) ? VALUES_MAX : VALUES_SHOWN).map(({ value, total }) => {
 				const pressed = chosen.some(([n, v]) => n === label.name && v === value);
 				const others = chosen.filter(([n]) => n !== label.name);
 				return makeElement('li', '', choiceButton(value, amountText(total, unit, seconds), pressed,
 					() => this.app.go({ labels: pressed ? others : [...others, [label.name, value]] })));
 			});
 			const more = label.count - items.length;
-			if (more > 0) items.push(makeElement('li', 'quiet', `${more} more`));
+			if (more > 0) items.push(makeElement('li', 'quiet', this.moreButton(label.name, more)));
 			return [makeElement('h3', '', shownName(label.name, 100)), makeElement('ul', '', ...items)];
 		});
 		byId('facets').replaceChildren(...parts.flat());
@@ -288,11 +311,19 @@ export class ProfilePage {
 		byId('quality').replaceChildren(...rows.map(([name, value]) => makeElement('div', '', makeElement('dt', '', name), makeElement('dd', '', value))));
 	}
 
-	compareParams() {
-		const { base, baseService, part, within } = this.app.selection;
-		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
+	/** The times of the base and of what is compared with it. */
+	comparedSpans() {
+		const { base, part, within } = this.app.selection;
 		const [from, to] = within ?? part ?? this.range;
 		const back = BASE_MS[base] ?? to - from;
+		return [[from - back, to - back], [from, to]];
+	}
+
+	compareParams() {
+		const { baseService, part, within } = this.app.selection;
+		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
+		const [[baseFrom], [from, to]] = this.comparedSpans();
+		const back = from - baseFrom;
 		if (within) return { ...this.params(), within: within.join('-'), 'base-within': `${from - back}-${to - back}` };
 		const ends = part ? { ...partTimes(part), 'base-to': partTimes([0, to - back]).to } : { from, to, 'base-to': to - back };
 		return { ...this.params(), ...ends, 'base-from': from - back };
@@ -337,7 +368,8 @@ export class ProfilePage {
 		const { text, tone } = changeOf(total - was, was);
 		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
 		const { sides: two } = this.app.viewer;
-		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', two.note, `; ${colour}`));
+		const spans = this.app.shown ? '' : '; ' + this.comparedSpans().map(([from, to]) => spanText(from, to)).join(' → ');
+		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', two.note, `; ${colour}${spans}`));
 		two.on = sides === 'two';
 		two.name([`Base: ${before}`, `Now: ${after}`]);
 	}

@@ -2,6 +2,11 @@
 // Searching: once per name, not per node; shares count a stack once, however often it matches.
 import { visibleText } from './format.js';
 
+/** @param {string} query */
+export function expressionOf(query) {
+	return new RegExp(query, /[A-Z]/.test(query) ? 'u' : 'iu');
+}
+
 /**
  * What a query looks for: { test } from name to boolean, or { error }. Substrings ignore case unless given capitals.
  * @param {string} query
@@ -10,7 +15,7 @@ import { visibleText } from './format.js';
 export function compileQuery(query, isRegex) {
 	if (isRegex) {
 		try {
-			const expression = new RegExp(query, /[A-Z]/.test(query) ? 'u' : 'iu');
+			const expression = expressionOf(query);
 			return { test: (name) => expression.test(name) };
 		} catch (problem) {
 			return { error: String(problem.message) };

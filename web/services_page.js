@@ -26,7 +26,8 @@ export function coveredText(answer) {
 }
 
 /** Against the range before: the text, and whether it is worth a look. */
-export function changeOf(now, before) {
+export function changeOf(now, before, hasBase = true) {
+	if (!hasBase) return { text: 'no data', tone: 'quiet' };
 	if (!before) return { text: now ? 'new' : '', tone: '' };
 	const part = (100 * (now - before)) / before;
 	const text = (part >= 0 ? '+' : '−') + (Math.abs(part) >= 1000 ? '999' : Math.abs(part).toFixed(Math.abs(part) < 10 ? 1 : 0)) + ' %';
@@ -109,6 +110,7 @@ export class ServicesPage {
 		const amount = isTime ? 'CPUs' : answer.sample;
 		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend'], [amount, 'number', isTime ? coveredText(answer) : ''], ['Share'],
 			['Against a day ago', 'number before'], ['Hosts', 'number hosts']]));
+		this.hasBase = answer.services.some((s) => s.before > 0); // on the first day there is nothing to compare with
 		const shown = [];
 		const small = { count: answer.folded?.services ?? 0, total: answer.folded?.total ?? 0 };
 		for (const service of answer.services) {
@@ -149,7 +151,7 @@ export class ServicesPage {
 		link.title = link.textContent;
 		const canvas = makeElement('canvas');
 		canvas.setAttribute('aria-hidden', 'true');
-		const { text, tone } = changeOf(service.total, service.before);
+		const { text, tone } = changeOf(service.total, service.before, this.hasBase);
 		const row = makeElement('tr', '', makeElement('td', '', link, makeElement('span', 'kind', service.kind ?? '')), makeElement('td', 'trend', canvas),
 			makeElement('td', 'number', this.amount(service.total, isTime)), this.shareCell(service.total),
 			makeElement('td', 'number before ' + tone, text), makeElement('td', 'number hosts', formatCount(service.hosts ?? 0)));

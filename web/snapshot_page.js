@@ -6,7 +6,7 @@ import { DEFAULT_SELECTION, formatSelection } from './selection.js';
 import { ServerSource } from './server.js';
 import { amountText, choiceButton } from './profile_page.js';
 import { formatCount } from './format.js';
-import { formatHash, parseHash } from './state.js';
+import { formatHash, parseHash, withoutPlace } from './state.js';
 import { groupsToAsk } from './transforms.js';
 
 const GONE = 'This snapshot is not there: it was deleted, or the link is not complete.';
@@ -76,7 +76,7 @@ class KeepSheet {
 		const { viewer, selection, profile } = this.app;
 		const isOfProfiles = ({ op, text }) => op === 'group' && text !== 'thread' && profile.offered.includes(text);
 		const steps = viewer.state.steps.filter((step) => !isOfProfiles(step));
-		const view = formatHash({ ...viewer.state, steps, zoom: 0, path: [], range: null, focus: -1 });
+		const view = formatHash({ ...withoutPlace(viewer.state), steps, focus: -1, focusName: '' });
 		return formatSelection({ ...DEFAULT_SELECTION, page: 'snapshot', snapshot: id, sample: selection.sample }, view);
 	}
 

@@ -4,12 +4,24 @@ import { formatStep, parseSteps } from './transforms.js';
 
 export const VIEWS = ['graph', 'inverted', 'sandwich', 'table', 'calls'];
 const PATH_LENGTH_MAX = 256;
+const NAMES = /^[0-9a-z.]{1,2048}$/; // of frames, as hashes (frameKey() of viewer.js)
+const QUERY_CHARS_MAX = 1000;
 
 /** @type {Readonly<ViewState>} */
 export const DEFAULT_STATE = Object.freeze({
 	view: 'graph', zoom: 0, range: null, path: Object.freeze([]), focus: -1, query: '', regex: false, flip: false, collapse: false,
-	type: '', colour: 'kind', sort: 'self', ascending: false, steps: Object.freeze([]),
+	type: '', colour: 'kind', sort: 'self', ascending: false, steps: Object.freeze([]), zoomNames: '', pathNames: '', focusName: '',
 });
+
+/** The same without a place in it. */
+export function withoutPlace(state) {
+	return { ...state, zoom: 0, path: [], range: null, zoomNames: '', pathNames: '' };
+}
+
+/** What names a place; '' for what is no such text. */
+function namesOf(text) {
+	return NAMES.test(text ?? '') ? text : '';
+}
 
 function numberList(text) {
 	return text.split('.').slice(0, PATH_LENGTH_MAX).map(Number).filter((n) => Number.isSafeInteger(n) && n >= 0);
@@ -38,7 +50,8 @@ export function parseHash(hash) {
 	state.range = parseRange(given.get('w') ?? '');
 	state.path = given.has('p') ? numberList(given.get('p')) : [];
 	state.focus = given.has('f') ? numberList(given.get('f'))[0] ?? -1 : -1;
-	state.query = given.get('q') ?? '';
+	[state.zoomNames, state.pathNames, state.focusName] = ['zn', 'pn', 'fn'].map((key) => namesOf(given.get(key)));
+	state.query = (given.get('q') ?? '').slice(0, QUERY_CHARS_MAX);
 	state.regex = given.get('re') === '1';
 	state.flip = given.get('flame') === '1';
 	state.collapse = given.get('collapse') === '1';
@@ -54,10 +67,14 @@ export function parseHash(hash) {
 export function formatHash(state) {
 	const out = new URLSearchParams();
 	if (state.view !== 'graph') out.set('view', state.view);
-	if (state.zoom) out.set('z', String(state.zoom));
+	// Numbers of nodes and frames mean nothing in another answer to the same question; where there are names, these are the place.
+	if (state.zoomNames) out.set('zn', state.zoomNames);
+	else if (state.zoom) out.set('z', String(state.zoom));
 	if (state.range) out.set('w', state.range.join('-'));
-	if (state.path.length) out.set('p', state.path.slice(0, PATH_LENGTH_MAX).join('.'));
-	if (state.focus >= 0) out.set('f', String(state.focus));
+	if (state.pathNames) out.set('pn', state.pathNames);
+	else if (state.path.length) out.set('p', state.path.slice(0, PATH_LENGTH_MAX).join('.'));
+	if (state.focusName) out.set('fn', state.focusName);
+	else if (state.focus >= 0) out.set('f', String(state.focus));
 	if (state.query) out.set('q', state.query);
 	if (state.regex) out.set('re', '1');
 	if (state.flip) out.set('flame', '1');

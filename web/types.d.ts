@@ -201,6 +201,9 @@ interface ViewState {
 	sort: string;
 	ascending: boolean;
 	steps: readonly Step[];
+	zoomNames: string;
+	pathNames: string;
+	focusName: string;
 }
 
 /** What colours boxes: Colours of colour.js, or DiffColours of diff.js. */

@@ -2,7 +2,7 @@
 // One profile on the page: holds what is shown (state.js), asks the source for data, puts the views together.
 import { FrameTable } from './data.js';
 import { countHits, compileQuery, matchFrames, matchNodes } from './search.js';
-import { Workbench } from './aside.js';
+import { Matcher, Workbench } from './aside.js';
 import { STEPS_MAX, formatStep, groupsToAsk, resolveSteps, stepText } from './transforms.js';
 import { StepMenu } from './steps.js';
 import { Minimap } from './minimap.js';
@@ -25,6 +25,14 @@ const SANDWICH_SHARE = 1 / 5000;
 const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
 const DERIVED_MAX = 6;
 const BUSY_DELAY_MS = 150;
+const KEYS_MAX = 256; // of a path in the address
+
+/** A frame's kind, module and name in a few characters (FNV-1a), so that an address can name a place. */
+function frameKey(frames, frame) {
+	let hash = 0x811c9dc5;
+	for (const char of `${frames.kind(frame)}\n${frames.moduleName(frame) ?? ''}\n${frames.name(frame)}`) hash = Math.imul(hash ^ char.codePointAt(0), 0x01000193);
+	return (hash >>> 0).toString(36);
+}
 
 /** The state as the part of the address behind the #. */
 const HASH = {
@@ -39,6 +47,7 @@ export class Viewer {
 	 */
 	constructor(source, address = HASH) {
 		this.address = address;
+		this.isNamed = address !== HASH; // the page that has its profile in itself never has another one: there numbers do
 		this.defaults = DEFAULT_STATE;
 		this.palette = COLOURS;
 		this.provisional = false;
@@ -83,6 +92,9 @@ export class Viewer {
 			choose: (node) => this.go({ view: 'graph', zoom: this.wholeNode(node), path: [] }),
 			menu: (node, event) => this.steps.openFor(this.tree.frame[node], event.clientX, event.clientY),
 		});
+		/** @type {Matcher | null} */
+		this.matcher = null;
+		this.isOpening = false;
 		this.steps = new StepMenu(this);
 		this.minimap = new Minimap(byId('minimap'), this.graph);
 		if (source) this.setSource(source);
@@ -120,9 +132,46 @@ export class Viewer {
 		this.setProfile(profile, false);
 	}
 
+	/** Where the state is, by names: what a link means also for newer data, and for more nodes of it. */
+	nameState() {
+		const { state, frames, tree } = this;
+		if (!this.isNamed || this.provisional || !tree) return;
+		const keysOf = (list, of) => list.slice(0, KEYS_MAX).map((f) => frameKey(of, f)).join('.');
+		state.zoomNames = state.zoom > 0 && state.zoom < tree.count ? keysOf(nodePath(tree, state.zoom).map((n) => tree.frame[n]), frames) : '';
+		state.pathNames = keysOf(state.path.filter((f) => f < frames.count), frames);
+		state.focusName = state.focus >= 0 && state.focus < this.base.count ? frameKey(this.base, state.focus) : '';
+	}
+
+	/** The numbers that the names stand for in this tree; what is not in it ends a path. */
+	findNamed() {
+		const { state, frames, tree } = this;
+		if (!this.isNamed || this.provisional) return;
+		if (!state.zoom && state.zoomNames) {
+			const below = (node, key) => nodeChildren(tree, node).find((child) => frameKey(frames, tree.frame[child]) === key);
+			for (const key of state.zoomNames.split('.')) {
+				const child = below(state.zoom, key);
+				if (child === undefined) break;
+				state.zoom = child;
+			}
+		}
+		if (!(state.focus < 0 && state.focusName) && !(!state.path.length && state.pathNames)) return;
+		const numbers = new Map(Array.from({ length: frames.count }, (_, f) => [frameKey(frames, f), f]));
+		if (state.focus < 0) state.focus = numbers.get(state.focusName) ?? -1;
+		const path = state.path.length || !state.pathNames ? state.path : state.pathNames.split('.').map((key) => numbers.get(key) ?? -1);
+		state.path = path.includes(-1) ? path.slice(0, path.indexOf(-1)) : path;
+	}
+
+	/** Numbers of another tree: those with names are found again. */
+	forgetNumbers() {
+		const { state } = this;
+		this.state = { ...state, zoom: state.zoomNames ? 0 : state.zoom, path: state.pathNames ? [] : state.path, focus: state.focusName ? -1 : state.focus };
+	}
+
 	/** @param {Profile} raw */
 	setProfile(raw, provisional) {
 		this.provisional = provisional;
+		if (byId('problem')) byId('problem').hidden = true;
+		if (this.isNamed) this.forgetNumbers();
 		this.raw = raw;
 		this.base = new FrameTable(raw.frames, this.meta.kinds);
 		this.bench.setTree(raw.tree);
@@ -255,6 +304,7 @@ export class Viewer {
 		for (let f = 0; f < this.frames.count; f++) {
 			if (this.frames.name(f) !== name || this.frames.kind(f) !== kind) continue;
 			this.state.focus = f;
+			this.nameState();
 			this.address.write(formatHash(this.state), true);
 			return;
 		}
@@ -350,6 +400,7 @@ export class Viewer {
 		}
 		if ('steps' in change) Object.assign(this.state, { zoom: 0, path: [], range: null, focus: this.carriedFocus(change.steps, before) });
 		if ('collapse' in change) Object.assign(this.state, { path: [], zoom: 0 });
+		this.nameState();
 		const hash = formatHash(this.state);
 		if (hash !== formatHash(before)) {
 			this.address.write(hash, replace);
@@ -409,6 +460,7 @@ export class Viewer {
 		}
 		this.steps.update();
 		if (!this.applySteps()) return;
+		this.findNamed();
 		if (!this.colours || this.colours.mode !== state.colour) {
 			this.colours = this.madeColours?.(this.frames, state.colour) ?? new Colours(this.frames, state.colour);
 			// After the picture: it looks at every function.
@@ -517,7 +569,7 @@ export class Viewer {
 		const { query, regex } = this.state;
 		const key = `${query}\n${regex}\n${this.provisional}`;
 		if (document.activeElement !== byId('query')) byId('query').value = query;
-		if (key === this.queryKey && (this.hits || !query)) return;
+		if (key === this.queryKey && (this.hits || !query || regex)) return;
 		this.queryKey = key;
 		this.matchAt = -1;
 		const compiled = query ? compileQuery(query, regex) : null;
@@ -529,10 +581,31 @@ export class Viewer {
 			byId('matched').textContent = compiled ? 'not a regular expression' : '';
 			return;
 		}
-		this.hits = matchFrames(this.frames, compiled.test);
-		const { sum } = matchNodes(this.tree, this.hits);
+		if (regex) this.matchAside(query, key);
+		else this.takeHits(matchFrames(this.frames, compiled.test));
+	}
+
+	/** @param {Uint8Array} hits */
+	takeHits(hits) {
+		this.hits = hits;
+		const { sum } = matchNodes(this.tree, hits);
 		this.matchedShare = this.tree.total[0] > 0 ? sum / this.tree.total[0] : 0;
-		byId('matched').textContent = formatShare(sum, this.tree.total[0]) + ' matched';
+		// What the source has left out has no names here.
+		byId('matched').textContent = `${this.source.isCut ? 'at least ' : ''}${formatShare(sum, this.tree.total[0])} matched`;
+	}
+
+	/** An expression may take for ever over names that somebody chose: beside the page, and not for long. */
+	async matchAside(query, key) {
+		const { frames } = this;
+		this.hits = null;
+		this.matchedShare = 0;
+		byId('matched').textContent = 'searching';
+		this.matcher ??= new Matcher(() => this.source.startWorker());
+		const hits = await this.matcher.match(frames, query);
+		if (key !== this.queryKey || frames !== this.frames) return;
+		if (hits) this.takeHits(hits);
+		else byId('matched').textContent = 'this expression takes too long';
+		this.apply(false);
 	}
 
 	stepMatch(by) {
@@ -565,13 +638,30 @@ export class Viewer {
 	zoomNode(node) {
 		const { tree } = this.graph;
 		if (tree.frame[node] > this.frames.count) { // what was too narrow has nothing below it here
-			this.openMore?.();
+			if (tree === this.tree) this.showMore();
+			else this.say(`Each of these is below ${(100 * this.share()).toFixed(2)} %: the table lists them`);
 			return;
 		}
 		if (this.followsPath() && !this.provisional) {
 			this.go({ path: nodePath(tree, node).map((i) => tree.frame[i]) });
 		} else {
 			this.go({ zoom: this.wholeNode(node) });
+		}
+	}
+
+	/** More of what the source has left out; one question at a time. */
+	async showMore() {
+		if (!this.openMore) this.say('These are too narrow to show here');
+		if (!this.openMore || this.isOpening) return;
+		this.isOpening = true;
+		this.setBusy(true);
+		try {
+			await this.openMore();
+		} catch (problem) {
+			if (problem.name !== 'AbortError') this.say('More could not be shown: ' + problem.message);
+		} finally {
+			this.isOpening = false;
+			this.setBusy(this.pending.size > 0);
 		}
 	}
 
@@ -758,7 +848,7 @@ export class Viewer {
 	}
 
 	pageKeys(event) {
-		if (byId('help-sheet').open || !byId('stage').clientWidth) return;
+		if (document.querySelector('dialog[open]') || !byId('stage').clientWidth) return;
 		const inText = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
 		const action = actionForKey(event, inText, event.target === byId('mirror'));
 		if (!action) return;

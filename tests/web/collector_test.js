@@ -626,6 +626,94 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		}
 	});
 
+	/** The function that is zoomed into, and the one in the middle of the sandwich. */
+	const placeOf = (page) => page.evaluate(() => {
+		const v = window.__viewer;
+		return [v.tree.frame[v.state.zoom], v.state.focus].map((f) => (f >= 0 && f < v.frames.count ? v.frames.name(f) : '')).join();
+	});
+
+	test('a place is found again by its names in newer data, and with more nodes of it', async () => {
+		const stacks = [['main;alpha;x', 50], ['main;beta;y', 30], ['main;gamma;z', 20]].map(([path, count]) => [String(path).split(';'), count]);
+		await collector.upload('place', 'cpu', profileOf(stacks), NOW - 60000);
+		const opened = await open(`#/profile?service=place&${RANGE}`);
+		const { page } = opened;
+		await page.evaluate(() => {
+			const v = window.__viewer;
+			const nodeOf = (name) => [...v.tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === name);
+			v.zoomNode(nodeOf('beta'));
+			v.go({ focus: v.tree.frame[nodeOf('gamma')] });
+		});
+		const hash = await page.evaluate(() => location.hash);
+		assert.match(hash, /[?&]zn=\w+\.\w+&fn=\w+/);
+		await collector.upload('place', 'cpu', profileOf([[['main', 'aaa', 'q'], 90], [['aab'], 200]]), NOW - 50000);
+		await page.click('#refresh');
+		await page.waitForFunction(() => window.__viewer.tree.count > 9);
+		assert.equal(await placeOf(page), 'beta,gamma');
+		await assertSilent(opened);
+		const linked = await open(hash);
+		assert.equal(await placeOf(linked.page), 'beta,gamma');
+		await linked.page.evaluate(() => window.__viewer.go({ zoom: 0, view: 'inverted' }));
+		await linked.page.evaluate(() => {
+			const v = window.__viewer;
+			const { tree } = v.graph;
+			v.zoomNode([...tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === 'y'));
+		});
+		const inverted = await linked.page.evaluate(() => location.hash);
+		assert.match(inverted, /[?&]pn=\w+/);
+		const again = await open(inverted);
+		await again.page.waitForFunction(() => window.__viewer.graph.tree && window.__viewer.graph.zoomed > 0);
+		assert.equal(await again.page.evaluate(() => window.__viewer.frames.name(window.__viewer.graph.tree.frame[window.__viewer.graph.zoomed])), 'y');
+		await assertSilent(linked);
+		await assertSilent(again);
+	});
+
+	test('the part that is chosen is said, stays when the range is pinned, and is shown on another day', async () => {
+		const part = [FROM, FROM + HOUR / 2];
+		const opened = await open(`#/profile?service=api&${RANGE}&part=${part.join('-')}`);
+		const { page } = opened;
+		const total = await page.evaluate(() => window.__viewer.tree.total[0]);
+		assert.match(await page.locator('#whose').innerText(), /\d+:\d\d.*–.*\d+:\d\d.*×/);
+		assert.match(await page.locator('#timeline output').innerText(), /\d+:\d\d.*–/);
+		await page.click('#pin');
+		await page.waitForFunction(() => /from=20\d\d-/.test(location.hash) && document.body.dataset.shown === 'profile');
+		assert.match(await page.evaluate(() => location.hash), new RegExp('part=' + part.join('-')));
+		assert.equal(await page.evaluate(() => window.__viewer.tree.total[0]), total);
+		await page.locator('#whose button').click();
+		await page.waitForFunction(() => !location.hash.includes('part=') && document.body.dataset.shown === 'profile');
+		await assertSilent(opened);
+		const elsewhere = [NOW + 40 * HOUR, NOW + 41 * HOUR];
+		const other = await open(`#/profile?service=api&from=${elsewhere[0]}&to=${elsewhere[1]}&part=${part.join('-')}`);
+		await other.page.waitForFunction(([from]) => window.__app.profile.timeline.from < from, part);
+		assert.equal(await other.page.evaluate(() => window.__viewer.tree.total[0]), total);
+		await assertSilent(other);
+	});
+
+	test('an expression that takes for ever ends in words', async () => {
+		await collector.upload('slow', 'cpu', profileOf([[['main', 'a'.repeat(40) + '!'], 9]]), NOW - 60000);
+		const opened = await open(`#/profile?service=slow&${RANGE}&re=1&q=(a%2B)%2B%24`);
+		const { page } = opened;
+		await page.waitForFunction(() => document.getElementById('matched').textContent === 'this expression takes too long', null, { timeout: 15000 });
+		await page.fill('#query', 'a!$');
+		await page.waitForFunction(() => document.getElementById('matched').textContent === '100 % matched');
+		await assertSilent(opened);
+	});
+
+	test('more that cannot be had is said', async () => {
+		const opened = await open(`#/profile?service=api&${RANGE}`);
+		const { page } = opened;
+		await page.route(/max-nodes=50\b/, (route) => route.fulfill({ status: 503, body: '{"error": "busy"}' }));
+		await page.evaluate(async () => {
+			const v = window.__viewer;
+			const { source } = v;
+			v.openMore = () => source.more({ nodes: 5 });
+			source.nodes = 5;
+			await v.showMore();
+		});
+		assert.match(await page.locator('#toast').innerText(), /More could not be shown: The collector is busy/);
+		withoutStatus(opened);
+		await assertSilent(opened);
+	});
+
 	test('every page and file has a strict policy', async () => {
 		const listed = readdirSync(new URL('../../web/', import.meta.url)).filter((name) => /\.(js|css)$/.test(name));
 		const served = [];
