@@ -23,6 +23,11 @@ async function freePort() {
 	return port;
 }
 
+/** Why no test can ask go tool pprof, or ''. */
+export function missingGo() {
+	return spawnSync('go', ['version']).status === 0 ? '' : 'needs go (scripts/packages.txt)';
+}
+
 export class Collector {
 	/** A collector that has started. options: what serve is given besides address and folder */
 	static async start(...options) {
@@ -121,13 +126,12 @@ export class Collector {
 }
 
 /**
- * What go tool pprof -top says of one column of files that it adds up: { total, functions: Map(name -> { self, total }) }; null without Go.
+ * What go tool pprof -top says of one column of files that it adds up: { total, functions: Map(name -> { self, total }) }; missingGo() is ''.
  * unit: in which it counts; scratch: a folder for it
  */
 export function goTop(files, column, scratch, unit = 'nanoseconds') {
 	const done = spawnSync('go', ['tool', 'pprof', '-top', '-nodecount=100000', '-nodefraction=0', `-unit=${unit}`, '-symbolize=none',
 		`-sample_index=${column}`, ...files], { encoding: 'utf8', env: { ...process.env, PPROF_TMPDIR: scratch } });
-	if (done.error?.code === 'ENOENT') return null;
 	if (done.status !== 0) throw new Error('go tool pprof: ' + done.stderr);
 	const number = (text) => Number(text.replace(/[a-zA-Z]+$/, ''));
 	const functions = new Map();
