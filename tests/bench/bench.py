@@ -190,7 +190,7 @@ def bench_page():
             break
     script = os.path.join(ROOT, "tests", "web", "page_bench.mjs")
     subprocess.run(["node", script, *pages], env=dict(os.environ, VIEWER_NODE_MODULES=modules))
-    print("# at most: overview 400 ms; full 900 ms at 1 M, 1,500 ms at 5 M; zoom and scroll 12 ms")
+    print("# at most: overview 400 ms; full 700 ms at 1 M, 1,500 ms at 5 M; zoom and scroll 12 ms")
 
 
 def main():
