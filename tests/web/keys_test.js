@@ -60,6 +60,33 @@ describe('walks by keys', { skip: reason || false }, () => {
 		assert.equal(await zoomed(page), 0);
 	}
 
+	test('profile: a part of the time, a label, another service, an export, and out', async () => {
+		const opened = await openSite(browser, collector.url, '#/services');
+		const { page } = opened;
+		await tabTo(page, '#services a', 'checkout-api');
+		await page.keyboard.press('Enter');
+		await pageShown(page, 'profile');
+		await tabTo(page, '#timeline input');
+		await page.keyboard.press('ArrowRight');
+		await hashHas(page, 'part=');
+		await pageShown(page, 'profile');
+		await zoomByKeys(page);
+		await tabTo(page, '#facets button');
+		await page.keyboard.press('Enter');
+		await hashHas(page, 'labels=');
+		await pageShown(page, 'profile');
+		await tabTo(page, '#service', '', 'Shift+Tab');
+		await page.keyboard.press('ArrowDown');
+		await page.waitForFunction(() => !location.hash.includes('service=checkout-api'));
+		await pageShown(page, 'profile');
+		await tabTo(page, '#exports a');
+		const download = page.waitForEvent('download');
+		await page.keyboard.press('Enter');
+		assert.ok((await download).suggestedFilename());
+		await tabTo(page, '#home');
+		await assertSilent(opened);
+	});
+
 	test('compare: another base, amounts, side by side, both graphs, the changes, and out', async () => {
 		const opened = await openSite(browser, collector.url, '#/profile?service=checkout-api');
 		const { page } = opened;
