@@ -101,6 +101,7 @@ describe('viewer', { skip: reason || false }, () => {
 			for (const [query, regex, match] of [['fn_1', false, (n) => n.includes('fn_1')], ['FN_', false, () => false],
 				['ns[01]::', true, (n) => /ns[01]::/.test(n)], ['fn_(2|5)$', true, (n) => /fn_(2|5)$/.test(n)]]) {
 				await page.evaluate((change) => window.__viewer.go(change), { view: 'graph', query, regex });
+				await page.waitForFunction(() => document.getElementById('matched').textContent !== 'searching');
 				const share = await page.evaluate(() => window.__viewer.matchedShare);
 				assert.ok(Math.abs(share - shareMatching(stacks, match)) < 1e-12, query);
 			}
@@ -646,6 +647,7 @@ describe('viewer', { skip: reason || false }, () => {
 			const { page } = opened;
 			for (const query of ['', 'fn_', '(']) {
 				await page.evaluate((q) => window.__viewer.go({ query: q, regex: true }), query);
+				await page.waitForFunction(() => document.getElementById('matched').textContent !== 'searching');
 				const { height, outside, narrow } = await page.evaluate(() => {
 					const controls = [...document.querySelectorAll('.toolbar :is(button, select, input, output)')].map((e) => e.getBoundingClientRect());
 					return { height: document.querySelector('.toolbar').offsetHeight, outside: controls.filter((r) => r.right > innerWidth || r.left < 0).length,
