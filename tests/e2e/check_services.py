@@ -17,13 +17,13 @@ import urllib.parse
 
 from collector import Collector, free_port
 from engines import podman, podman_image, podman_remove, podman_run
-from support import HEARTH, QUICK, TICK, Tap, busy_seconds, cpu_seconds, hearth, need, path, run, start, workload
+from support import HEARTH, QUICK, SAMPLED, TICK, Tap, busy_seconds, cpu_seconds, hearth, need, path, run, start, workload
 
 tap = Tap("services")
 need(tap, "gcc")
 SECONDS = 20
 PATIENCE = 120 if QUICK else 240
-LONG = next((float(a) for a in sys.argv[1:] if not a.startswith("--")), 0)
+LONG = 0 if SAMPLED else next((float(a) for a in sys.argv[1:] if not a.startswith("--")), 0)
 ALIVE = PATIENCE * 2 + LONG
 ENOUGH = 6  # CPU seconds of our loads: what shares are judged by when quick
 MINUTE = 60
