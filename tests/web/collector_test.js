@@ -644,6 +644,23 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		return [v.tree.frame[v.state.zoom], v.state.focus].map((f) => (f >= 0 && f < v.frames.count ? v.frames.name(f) : '')).join();
 	});
 
+	test('live begins also when the collector was away at the first click', async () => {
+		const own = await Collector.start('--no-access-log');
+		try {
+			const opened = await openSite(browser, own.url, '#/services');
+			const { page } = opened;
+			await own.stop();
+			await page.click('nav a[data-page=live]');
+			await page.waitForFunction(() => /does not answer|Waiting/.test(document.getElementById('live-state').textContent));
+			await own.run();
+			await own.upload('late', 'cpu', profileOf([[['main', 'late'], 7]]), Date.now());
+			await page.waitForFunction((wanted) => window.__viewer.tree?.total[0] === wanted, 7 * TICK, { timeout: 60000 });
+			assert.equal(await page.locator('#live-state').innerText(), 'Live.');
+		} finally {
+			await own.close();
+		}
+	});
+
 	test('a place is found again by its names in newer data, and with more nodes of it', async () => {
 		const stacks = [['main;alpha;x', 50], ['main;beta;y', 30], ['main;gamma;z', 20]].map(([path, count]) => [String(path).split(';'), count]);
 		await collector.upload('place', 'cpu', profileOf(stacks), NOW - 60000);
