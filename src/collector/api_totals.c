@@ -11,6 +11,7 @@
 #define SERVICES_SHOWN 1000
 #define SMALL_PART 200 /* of the total: what costs less, and is a program's name, is folded */
 #define SERVICES_MAX 10000
+#define ROWS_WITH_POINTS 4096 /* in a first reading: memory does not follow how many names somebody sends */
 #define VALUES_SHOWN 50
 #define VALUES_MAX 10000
 
@@ -118,14 +119,65 @@ static void write_service(struct json_out *json, const struct totals *t, const s
 	json_out_end(json, '}');
 }
 
-static void write_services(struct totals *t, uint64_t limit, bool fold_small)
+/* Which of the sorted rows an answer lists. */
+struct listing {
+	struct totals *t;
+	uint64_t limit;
+	bool fold_small;
+	uint32_t *place; /* by id of the name: the row + 1; 0: not listed */
+	size_t places;
+};
+
+static bool is_listed(const struct listing *l, const struct totals_row *row, size_t shown)
 {
-	bool has_before = t->is_before;
+	return shown < l->limit && !(l->fold_small && is_small(l->t, row));
+}
+
+static int add_listed_point(void *ctx, const struct store_point *p)
+{
+	const struct listing *l = ctx;
+	uint64_t value;
+	uint32_t id;
+
+	if (!totals_value(l->t, p, &value) || intern_find(&l->t->table.names, p->series->service, &id) ||
+	    id >= l->places || !l->place[id])
+		return 0;
+	return totals_add_point(l->t, &l->t->table.rows[l->place[id] - 1], p, value);
+}
+
+/* More names than get points in one reading: the points of those that are listed, by another one. Return: whether it
+ * went well, otherwise the call is answered. */
+static bool read_listed_points(struct listing *l)
+{
+	struct totals *t = l->t;
+	size_t shown = 0;
+	int r;
+
+	l->places = intern_count(&t->table.names);
+	l->place = calloc(l->places + 1, sizeof(*l->place));
+	for (size_t i = 0; i < t->table.count; i++) {
+		free(t->table.rows[i].points);
+		t->table.rows[i].points = NULL;
+		if (l->place && is_listed(l, &t->table.rows[i], shown)) {
+			l->place[t->table.rows[i].id] = (uint32_t)i + 1;
+			shown++;
+		}
+	}
+	t->rows_with_points = 0;
+	r = l->place ? totals_visit(t, add_listed_point, l) : -ENOMEM;
+	free(l->place);
+	if (r < 0)
+		totals_failed(t, r);
+	return r >= 0;
+}
+
+static void write_services(const struct listing *l, bool has_before)
+{
+	struct totals *t = l->t;
 	uint64_t folded = 0;
 	struct json_out json;
 	size_t shown = 0;
 
-	totals_sort(&t->table, totals_row_order);
 	call_begin(t->call, &json);
 	totals_write_range(&json, t);
 	totals_write_covered(&json, t);
@@ -137,7 +189,7 @@ static void write_services(struct totals *t, uint64_t limit, bool fold_small)
 	json_out_key(&json, STR("services"));
 	json_out_begin(&json, '[');
 	for (size_t i = 0; i < t->table.count; i++) {
-		if (shown < limit && !(fold_small && is_small(t, &t->table.rows[i]))) {
+		if (is_listed(l, &t->table.rows[i], shown)) {
 			write_service(&json, t, &t->table.rows[i], has_before);
 			shown++;
 		} else {
@@ -156,11 +208,13 @@ static void write_services(struct totals *t, uint64_t limit, bool fold_small)
 static void services(struct totals *t)
 {
 	struct str small = http_query_get(&t->call->query, STR("small"));
-	uint64_t limit;
-	bool is_round;
+	struct listing l = { .t = t, .fold_small = !str_eq(small, STR("list")) };
+	struct store_selector sel;
+	bool is_round, has_before;
 
 	if (!totals_number(t->call, "points", POINTS_SPARK, POINTS_SPARK_MAX, &t->points) ||
-	    !totals_number(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &limit) || !totals_steps(t->call, &is_round))
+	    !totals_number(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &l.limit) ||
+	    !totals_steps(t->call, &is_round))
 		return;
 	if (small.len && !str_eq(small, STR("fold")) && !str_eq(small, STR("list"))) {
 		answer_error(t->call->rs, 400, "bad request: bad \"small\" \"" STR_FMT "\": fold or list",
@@ -174,8 +228,16 @@ static void services(struct totals *t)
 	else
 		totals_set_step(t);
 	totals_note_covered(t);
-	if (totals_read(t, add_service) && read_before(t))
-		write_services(t, limit, !str_eq(small, STR("list")));
+	t->rows_with_points = ROWS_WITH_POINTS;
+	sel = t->sel;
+	if (!totals_read(t, add_service) || !read_before(t))
+		return;
+	has_before = t->is_before;
+	totals_sort(&t->table, totals_row_order);
+	t->sel = sel;
+	t->is_before = false;
+	if (!t->is_lean || read_listed_points(&l))
+		write_services(&l, has_before);
 }
 
 /* Types */

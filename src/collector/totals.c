@@ -232,6 +232,10 @@ int totals_add_point(struct totals *t, struct totals_row *row, const struct stor
 
 	if (!t->points)
 		return 0;
+	if (t->rows_with_points && row->id >= t->rows_with_points) {
+		t->is_lean = true;
+		return 0;
+	}
 	if (!row->points)
 		row->points = calloc(t->points, sizeof(*row->points));
 	if (!row->points)

@@ -154,6 +154,21 @@ def small_services(c):
     tap.ok(c.get("/api/v1/services?small=x").status == 400, "small=x is refused")
 
 
+def many_services(c):
+    """More names than have points in one reading: the listed ones have theirs all the same."""
+    at = NOW - 9000
+    body = pprof([(["main"], [1, 10])], time_ns=at * 10**9)
+    for i in range(4200):
+        assert c.upload(f"many-{i:04}", "cpu", body).status == 200
+    for when, cost in ((at, 3000), (at + 600, 4000)):
+        assert c.upload("the-last", "cpu", pprof([(["main"], [1, cost])], time_ns=when * 10**9)).status == 200
+    answer = get(c, f"services?from={at - 60}&to={at + 1000}&limit=3&points=10")
+    first = answer["services"][0]
+    tap.ok(first["service"] == "the-last" and sum(first["points"]) == first["total"] == 7000 and sum(map(bool, first["points"])) == 2 and
+           all(sum(s["points"]) == s["total"] for s in answer["services"]) and answer["folded"]["services"] == 4198 and answer["total"] == 7000 + 42000,
+           "4,201 services: those that are listed have their points", first)
+
+
 def totals(c, sums):
     services = get(c, "services?from=-2h")
     rows = {s["service"]: s for s in services["services"]}
@@ -527,6 +542,11 @@ def live(c):
            [s.status for s in streams].index(503))
     for s in [viewer, none, *streams]:
         s.close()
+    end = time.monotonic() + 30
+    while c.metric("hearth_http_connections") > 3 and time.monotonic() < end:
+        put_now(c, "moving")  # a stream whose reader has gone is noticed when something is said to it
+        time.sleep(1)
+    tap.ok(c.metric("hearth_http_connections") <= 3, "and all of them go with their readers", c.metric("hearth_http_connections"))
 
 
 def ask_live(c, query):
@@ -790,6 +810,10 @@ for engine in ("sqlite", "memory"):
         live(collector)
         if engine == "sqlite" and not QUICK:
             slow_live(collector)
+if not QUICK:
+    with Collector("--storage-type", "memory", "--no-access-log") as collector:
+        many_services(collector)
+
 stops_live()
 if not QUICK:
     many_live()
