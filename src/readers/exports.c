@@ -2,8 +2,13 @@
 /* What the page's worker calls (web/readers.js): one file, then the worker ends. Only in WebAssembly. */
 #include "readers/readers.h"
 
+#ifdef __wasm__
 #define EXPORT(name) __attribute__((export_name(name), visibility("default")))
 #define IMPORT(name) __attribute__((import_module("page"), import_name(name)))
+#else /* for tools that read the sources with the options of this machine */
+#define EXPORT(name)
+#define IMPORT(name)
+#endif
 
 IMPORT("progress") void page_progress(double done, double total);
 
