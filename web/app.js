@@ -138,12 +138,14 @@ class App {
 		return formatSelection({ ...this.selection, part: null, within: null, ...change }, '', this.defaults);
 	}
 
-	/** @param {Partial<PageSelection>} change */
-	go(change) {
+	/**
+	 * @param {Partial<PageSelection>} change
+	 * @param {boolean} isSame the same graph under another address: what is zoomed into stays
+	 */
+	go(change, isSame = 'diff' in change || 'sides' in change) {
 		const keepsView = !('page' in change);
 		this.selection = { ...this.selection, ...('from' in change || 'to' in change ? { part: null, within: null } : {}), ...('part' in change ? { within: null } : {}), ...change };
-		const isLook = 'diff' in change || 'sides' in change; // of the same graph: what is zoomed into stays
-		const view = isLook ? this.viewer.state : withoutPlace(this.viewer.state);
+		const view = isSame ? this.viewer.state : withoutPlace(this.viewer.state);
 		this.write(formatSelection(this.selection, keepsView ? formatHash(view) : '', this.defaults), false);
 		this.show();
 	}
@@ -277,7 +279,8 @@ class App {
 		const { signal, selection: { from, to, part, within } } = this;
 		try {
 			const answer = await askJson('timeline', { from, to, points: 1 }, { signal });
-			this.go({ from: new Date(answer.from_ms).toISOString(), to: new Date(answer.to_ms).toISOString(), part, within });
+			if (signal.aborted) return;
+			this.go({ from: new Date(answer.from_ms).toISOString(), to: new Date(answer.to_ms).toISOString(), part, within }, true);
 		} catch (problem) {
 			if (!signal.aborted) this.trouble(problem);
 		}

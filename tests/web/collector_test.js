@@ -703,9 +703,11 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		const total = await page.evaluate(() => window.__viewer.tree.total[0]);
 		assert.match(await page.locator('#whose').innerText(), /\d+:\d\d.*–.*\d+:\d\d.*×/);
 		assert.match(await page.locator('#timeline output').innerText(), /\d+:\d\d.*–/);
+		await page.evaluate(() => window.__viewer.zoomNode(2));
 		await page.click('#pin');
 		await page.waitForFunction(() => /from=20\d\d-/.test(location.hash) && document.body.dataset.shown === 'profile');
 		assert.match(await page.evaluate(() => location.hash), new RegExp('part=' + part.join('-')));
+		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 2);
 		assert.equal(await page.evaluate(() => window.__viewer.tree.total[0]), total);
 		await page.locator('#whose button').click();
 		await page.waitForFunction(() => !location.hash.includes('part=') && document.body.dataset.shown === 'profile');
