@@ -142,8 +142,8 @@ export class Matcher {
 	 * @returns {Promise<Uint8Array | null>}
 	 */
 	match(frames, query) {
+		if (this.isBusy) this.end(); // its answer would be taken for this one's
 		this.done?.(null);
-		if (this.isBusy) this.end();
 		const isNew = !this.worker;
 		this.worker ??= this.startWorker();
 		const { worker } = this;

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FrameTable, decodeProfile, readProfile } from '../../web/data.js';
 import { gallopTo, nodeAt } from '../../web/layout.js';
+import { Matcher } from '../../web/aside.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
 import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
@@ -243,4 +244,28 @@ test('kinds are those of the model, and each runtime is called by its title', ()
 	}
 	assert.equal(classText('rust'), 'Rust');
 	assert.equal(classText('later'), 'later');
+});
+
+test('an expression that comes while another is looked for gets its own hits', async () => {
+	const started = [];
+	const startWorker = () => {
+		const worker = { ended: false, onmessage: null, terminate: () => (worker.ended = true),
+			postMessage: ({ match, names }) => {
+				worker.names = names ?? worker.names;
+				const hits = Uint8Array.from(worker.names, (name) => (new RegExp(match).test(name) ? 1 : 0));
+				setTimeout(() => worker.ended || worker.onmessage({ data: { hits } }), 30);
+			} };
+		started.push(worker);
+		return worker;
+	};
+	const names = ['alpha', 'beta', 'gamma'];
+	const frames = /** @type {any} */ ({ count: 3, name: (f) => names[f] });
+	const matcher = new Matcher(/** @type {any} */ (startWorker));
+	const first = matcher.match(frames, 'alp');
+	const second = matcher.match(frames, 'gam');
+	assert.equal(await first, null);
+	assert.deepEqual([...(await second)], [0, 0, 1]);
+	assert.deepEqual([...(await matcher.match(frames, 'a$'))], [1, 1, 1]);
+	assert.equal(started.length, 2);
+	matcher.end();
 });
