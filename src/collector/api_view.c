@@ -8,7 +8,6 @@
 #include "base/intern.h"
 #include "base/io.h"
 #include "build_info.h"
-#include "codec/gzip.h"
 #include "collector/access.h"
 #include "collector/collector_int.h"
 #include "sink/format.h"
@@ -424,22 +423,6 @@ static const struct web_file *embedded(struct str name)
 	return NULL;
 }
 
-static void add_embedded(struct call *call, const struct web_file *f)
-{
-	struct str bytes = { (const char *)f->bytes, f->size };
-	struct buf *body = &call->rs->body;
-
-	http_header_set(call->rs, "Vary", STR("Accept-Encoding"));
-	if (answer_takes_gzip(call->rq)) {
-		http_header_set(call->rs, "Content-Encoding", STR("gzip"));
-		buf_adds(body, bytes);
-		return;
-	}
-	body->max = FILE_MAX;
-	if (gzip_unpack(bytes, FILE_MAX, 0, body) < 0) /* only without memory: these bytes are ours */
-		body->error = -ENOMEM;
-}
-
 /* Return: whether there is such a file. */
 static bool take_file(struct call *call, struct str name)
 {
@@ -454,10 +437,12 @@ static bool take_file(struct call *call, struct str name)
 	if (!f)
 		return false;
 	http_header_set(call->rs, "ETag", str_of(f->etag));
-	if (str_eq(http_header_get(call->rq, "If-None-Match"), str_of(f->etag)))
+	if (str_eq(http_header_get(call->rq, "If-None-Match"), str_of(f->etag))) {
 		call->rs->status = 304;
-	else
-		add_embedded(call, f);
+		return true;
+	}
+	buf_add(&call->rs->body, f->bytes, f->size);
+	call->is_gzip = true;
 	return true;
 }
 

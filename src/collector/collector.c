@@ -443,7 +443,7 @@ void collector_handle(void *ctx, struct http_request *rq, struct http_response *
 	if (!call.later)
 		tell_error(rq, rs);
 	if (!rs->stream.more && is_packed(&routes[rq->route]))
-		answer_pack(rq, rs);
+		answer_pack(&call);
 }
 
 /* The end */

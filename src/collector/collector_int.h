@@ -45,6 +45,7 @@ struct call {
 	uint64_t now_ns;     /* wall clock */
 	bool later;          /* it comes again: receive_later() */
 	bool too_long;       /* the query took longer than it may */
+	bool is_gzip;        /* the answer's body is, whatever the client takes: answer_pack() */
 	uint64_t timeout_ns; /* what the client gives it, from its arrival on; 0: nothing is said */
 	size_t parts;        /* more profiles than came, which sample labels made of them */
 	uint64_t untimed;    /* of the value shown: samples without a time, which within= left out so far */
@@ -67,10 +68,9 @@ void answer_empty(struct http_response *rs, unsigned int status);
 void answer_store(struct call *call, int error, const char *what);
 /** answer_count - a header with a number. */
 void answer_count(struct http_response *rs, const char *name, uint64_t value);
-/** answer_takes_gzip - whether the client does, by its Accept-Encoding. */
-bool answer_takes_gzip(const struct http_request *rq);
-/** answer_pack - gzip what is text and large enough, for clients that take it. */
-void answer_pack(const struct http_request *rq, struct http_response *rs);
+/** answer_pack - gzip what is text and large enough for clients that take it; unpack what is gzip already for others.
+ */
+void answer_pack(struct call *call);
 /** answer_file - @body (taken) as a download called @filename. */
 void answer_file(struct http_response *rs, struct buf *body, struct str filename);
 

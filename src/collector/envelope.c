@@ -137,35 +137,39 @@ static bool is_text(const char *type)
 			str_eq(str_of(type), STR("application/proto")) || str_starts(str_of(type), STR("image/svg")));
 }
 
-bool answer_takes_gzip(const struct http_request *rq)
+static bool takes_gzip(const struct http_request *rq)
 {
 	struct str accepts = http_header_get(rq, "Accept-Encoding");
 
 	return str_search(accepts, STR("gzip")) >= 0 && str_search(accepts, STR("gzip;q=0")) < 0;
 }
 
-static bool is_packed(const struct http_response *rs)
+/* The body as gzip, or not any more. Return: 0 or -errno, and it is as it was. */
+static int turn(struct buf *body, bool to_gzip)
 {
-	for (size_t i = 0; i < rs->header_count; i++)
-		if (!strcmp(rs->headers[i].name, "Content-Encoding"))
-			return true;
-	return false;
+	struct buf other = BUF_INIT(body->max);
+	int r = to_gzip ? gzip_pack(buf_str(body), PACK_LEVEL, &other)
+			: gzip_unpack(buf_str(body), body->max, 0, &other);
+
+	if (r < 0) {
+		buf_release(&other);
+		return r;
+	}
+	buf_release(body);
+	*body = other;
+	return 0;
 }
 
-void answer_pack(const struct http_request *rq, struct http_response *rs)
+void answer_pack(struct call *call)
 {
-	struct buf packed = BUF_INIT(rs->body.max);
+	struct http_response *rs = call->rs;
+	const bool takes = takes_gzip(call->rq);
 
-	if (rs->body.len < PACK_MIN || !is_text(rs->content_type) || is_packed(rs))
+	if (!call->is_gzip && (rs->body.len < PACK_MIN || !is_text(rs->content_type)))
 		return;
 	http_header_set(rs, "Vary", STR("Accept-Encoding"));
-	if (!answer_takes_gzip(rq))
-		return;
-	if (gzip_pack(buf_str(&rs->body), PACK_LEVEL, &packed) < 0) {
-		buf_release(&packed); /* it goes as it is */
-		return;
-	}
-	buf_release(&rs->body);
-	rs->body = packed;
-	http_header_set(rs, "Content-Encoding", STR("gzip"));
+	if (takes != call->is_gzip && turn(&rs->body, takes) == 0)
+		call->is_gzip = takes; /* else it goes as it is */
+	if (call->is_gzip)
+		http_header_set(rs, "Content-Encoding", STR("gzip"));
 }
