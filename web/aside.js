@@ -3,8 +3,7 @@
 // stands still. The worker has a copy of the tree from the first such job on.
 import { profileBuffers } from './data.js';
 import { decodeHere } from './decoder.js';
-import { visibleText } from './format.js';
-import { compileQuery, expressionOf, matchFrames } from './search.js';
+import { compileQuery, matchFrames } from './search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from './views.js';
 import { applySteps } from './transforms.js';
 
@@ -128,6 +127,8 @@ export class Matcher {
 		this.startWorker = startWorker;
 		this.worker = null;
 		this.frames = null;
+		/** @type {((hits: Uint8Array | null) => void) | null} */
+		this.done = null; // of the question that the worker has
 	}
 
 	end() {
@@ -142,27 +143,25 @@ export class Matcher {
 	 * @returns {Promise<Uint8Array | null>}
 	 */
 	match(frames, query) {
-		if (this.isBusy) this.end(); // its answer would be taken for this one's
+		if (this.done) this.end(); // its answer would be taken for this one's
 		this.done?.(null);
 		const isNew = !this.worker;
 		this.worker ??= this.startWorker();
 		const { worker } = this;
 		if (!worker) return Promise.resolve(matchFrames(frames, compileQuery(query, true).test)); // a browser without workers
 		return new Promise((resolve) => {
-			this.isBusy = true;
 			const timer = setTimeout(() => {
 				this.end();
 				this.done(null);
 			}, isNew ? MATCH_FIRST_MS : MATCH_MS);
 			this.done = (hits) => {
 				clearTimeout(timer);
-				this.isBusy = false;
 				this.done = null;
 				resolve(hits);
 			};
 			worker.onmessage = ({ data }) => data.hits && this.worker === worker && this.done?.(data.hits);
 			worker.onerror = () => this.done?.(null);
-			const names = isNew || frames !== this.frames ? Array.from({ length: frames.count }, (_, f) => visibleText(frames.name(f).slice(0, MATCH_CHARS))) : null;
+			const names = isNew || frames !== this.frames ? Array.from({ length: frames.count }, (_, f) => frames.name(f).slice(0, MATCH_CHARS)) : null;
 			this.frames = frames;
 			worker.postMessage({ match: query, names });
 		});
@@ -193,10 +192,7 @@ export function runWorker() {
 				postMessage({ profile }, { transfer: profileBuffers(profile) });
 			} else if (data.match !== undefined) {
 				names = data.names ?? names;
-				const expression = expressionOf(data.match);
-				const hits = new Uint8Array(names.length + 2);
-				for (const [f, name] of names.entries()) hits[f] = expression.test(name) ? 1 : 0;
-				postMessage({ hits });
+				postMessage({ hits: matchFrames({ count: names.length, name: (f) => names[f] }, compileQuery(data.match, true).test) });
 			} else if (data.begin) {
 				base = data.begin;
 				for (const [column, type] of Object.entries(data.types)) base[column] = new globalThis[type](base.count);

@@ -91,6 +91,7 @@ export class ProfilePage {
 		this.app = app;
 		this.asked = asked;
 		this.opened = new Set(); // labels of which all values are listed
+		this.services = null; // a promise of the answer with all services of the range; null: files have no time
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
@@ -158,6 +159,7 @@ export class ProfilePage {
 	async showAround(timeline, signal) {
 		await timeline;
 		const services = this.app.shown ? null : this.showServices(signal); // says of how much time there are profiles
+		this.services = services;
 		await Promise.all([this.showTypes(services, signal), ...(services ? [services, this.showFacets(services, signal)] : [])]);
 	}
 
@@ -247,8 +249,9 @@ export class ProfilePage {
 		button.type = 'button';
 		button.setAttribute('aria-label', `${count} more values of ${shownName(label, 100)}`);
 		button.addEventListener('click', () => {
+			const { signal } = this.app;
 			this.opened.add(label);
-			this.app.again();
+			this.showFacets(this.services, signal).catch((problem) => signal.aborted || this.app.trouble(problem));
 		});
 		return button;
 	}

@@ -2,11 +2,6 @@
 // Searching: once per name, not per node; shares count a stack once, however often it matches.
 import { visibleText } from './format.js';
 
-/** @param {string} query */
-export function expressionOf(query) {
-	return new RegExp(query, /[A-Z]/.test(query) ? 'u' : 'iu');
-}
-
 /**
  * What a query looks for: { test } from name to boolean, or { error }. Substrings ignore case unless given capitals.
  * @param {string} query
@@ -15,7 +10,7 @@ export function expressionOf(query) {
 export function compileQuery(query, isRegex) {
 	if (isRegex) {
 		try {
-			const expression = expressionOf(query);
+			const expression = new RegExp(query, /[A-Z]/.test(query) ? 'u' : 'iu');
 			return { test: (name) => expression.test(name) };
 		} catch (problem) {
 			return { error: String(problem.message) };
@@ -27,7 +22,7 @@ export function compileQuery(query, isRegex) {
 
 /**
  * One byte per frame (the root's and what is hidden last): 1 where the name matches.
- * @param {import('./data.js').FrameTable} frames
+ * @param {{ count: number, name(frame: number): string }} frames
  * @param {(name: string) => boolean} test
  */
 export function matchFrames(frames, test) {

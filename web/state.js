@@ -3,7 +3,7 @@
 import { formatStep, parseSteps } from './transforms.js';
 
 export const VIEWS = ['graph', 'inverted', 'sandwich', 'table', 'calls'];
-const PATH_LENGTH_MAX = 256;
+export const PATH_LENGTH_MAX = 256;
 const NAMES = /^[0-9a-z.]{1,2048}$/; // of frames, as hashes (frameKey() of viewer.js)
 const QUERY_CHARS_MAX = 1000;
 

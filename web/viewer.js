@@ -13,7 +13,7 @@ import { FunctionGrid } from './table.js';
 import { CallTree } from './calls.js';
 import { TreeMirror } from './a11y.js';
 import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
-import { DEFAULT_STATE, formatHash, parseHash } from './state.js';
+import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { nodeChildren, nodePath } from './layout.js';
@@ -25,13 +25,27 @@ const SANDWICH_SHARE = 1 / 5000;
 const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
 const DERIVED_MAX = 6;
 const BUSY_DELAY_MS = 150;
-const KEYS_MAX = 256; // of a path in the address
-
 /** A frame's kind, module and name in a few characters (FNV-1a), so that an address can name a place. */
 function frameKey(frames, frame) {
 	let hash = 0x811c9dc5;
 	for (const char of `${frames.kind(frame)}\n${frames.moduleName(frame) ?? ''}\n${frames.name(frame)}`) hash = Math.imul(hash ^ char.codePointAt(0), 0x01000193);
 	return (hash >>> 0).toString(36);
+}
+
+/** The keys of the frames from below the root down to a node. */
+function pathKeys(tree, frames, node) {
+	return node > 0 && node < tree.count ? nodePath(tree, node).map((n) => frameKey(frames, tree.frame[n])) : [];
+}
+
+/** The node of such a path: as far down as the tree has it. */
+function nodeOfKeys(tree, frames, keys) {
+	let node = 0;
+	for (const key of keys) {
+		const child = nodeChildren(tree, node).find((n) => frameKey(frames, tree.frame[n]) === key);
+		if (child === undefined) break;
+		node = child;
+	}
+	return node;
 }
 
 /** The state as the part of the address behind the #. */
@@ -94,6 +108,8 @@ export class Viewer {
 		});
 		/** @type {Matcher | null} */
 		this.matcher = null;
+		/** @type {{ frames: FrameTable, numbers: Map<string, number> } | null} */
+		this.keyed = null; // numberOf()
 		this.isOpening = false;
 		this.steps = new StepMenu(this);
 		this.minimap = new Minimap(byId('minimap'), this.graph);
@@ -136,9 +152,9 @@ export class Viewer {
 	nameState() {
 		const { state, frames, tree } = this;
 		if (!this.isNamed || this.provisional || !tree) return;
-		const keysOf = (list, of) => list.slice(0, KEYS_MAX).map((f) => frameKey(of, f)).join('.');
-		state.zoomNames = state.zoom > 0 && state.zoom < tree.count ? keysOf(nodePath(tree, state.zoom).map((n) => tree.frame[n]), frames) : '';
-		state.pathNames = keysOf(state.path.filter((f) => f < frames.count), frames);
+		const joined = (keys) => keys.slice(0, PATH_LENGTH_MAX).join('.');
+		state.zoomNames = joined(pathKeys(tree, frames, state.zoom));
+		state.pathNames = joined(state.path.filter((f) => f < frames.count).map((f) => frameKey(frames, f)));
 		state.focusName = state.focus >= 0 && state.focus < this.base.count ? frameKey(this.base, state.focus) : '';
 	}
 
@@ -146,19 +162,18 @@ export class Viewer {
 	findNamed() {
 		const { state, frames, tree } = this;
 		if (!this.isNamed || this.provisional) return;
-		if (!state.zoom && state.zoomNames) {
-			const below = (node, key) => nodeChildren(tree, node).find((child) => frameKey(frames, tree.frame[child]) === key);
-			for (const key of state.zoomNames.split('.')) {
-				const child = below(state.zoom, key);
-				if (child === undefined) break;
-				state.zoom = child;
-			}
-		}
-		if (!(state.focus < 0 && state.focusName) && !(!state.path.length && state.pathNames)) return;
-		const numbers = new Map(Array.from({ length: frames.count }, (_, f) => [frameKey(frames, f), f]));
-		if (state.focus < 0) state.focus = numbers.get(state.focusName) ?? -1;
-		const path = state.path.length || !state.pathNames ? state.path : state.pathNames.split('.').map((key) => numbers.get(key) ?? -1);
+		if (!state.zoom && state.zoomNames) state.zoom = nodeOfKeys(tree, frames, state.zoomNames.split('.'));
+		if (state.focus < 0 && state.focusName) state.focus = this.numberOf(state.focusName);
+		if (state.path.length || !state.pathNames) return;
+		const path = state.pathNames.split('.').map((key) => this.numberOf(key));
 		state.path = path.includes(-1) ? path.slice(0, path.indexOf(-1)) : path;
+	}
+
+	/** The frame of a key; -1: there is none. */
+	numberOf(key) {
+		const { frames } = this;
+		if (this.keyed?.frames !== frames) this.keyed = { frames, numbers: new Map(Array.from({ length: frames.count }, (_, f) => [frameKey(frames, f), f])) };
+		return this.keyed.numbers.get(key) ?? -1;
 	}
 
 	/** Numbers of another tree: those with names are found again. */
@@ -194,25 +209,21 @@ export class Viewer {
 	 */
 	follow(source, profile) {
 		const { state, graph } = this;
-		const keyOf = (frame) => `${this.frames.kind(frame)}\n${this.frames.name(frame)}`;
-		const pathOf = (tree, node) => (node > 0 && node < tree.count ? nodePath(tree, node).map((n) => keyOf(tree.frame[n])) : []);
-		const known = (frames) => frames.filter((f) => f >= 0 && f < this.frames.count).map(keyOf);
+		const known = (frames) => frames.filter((f) => f >= 0 && f < this.frames.count).map((f) => frameKey(this.frames, f));
 		const before = graph.tree ?? this.tree;
-		const [zoomed, current] = [pathOf(this.tree, state.zoom), pathOf(before, this.current)];
+		const [zoomed, current] = [pathKeys(this.tree, this.frames, state.zoom), pathKeys(before, this.frames, this.current)];
 		const [path, focus] = [known(state.path), known([state.focus])[0]];
 		const scrolled = this.flames.map((flame) => flame.scroller.scrollTop);
-		const nodeOf = (tree, keys) => keys.reduce((at, key) => nodeChildren(tree, at).find((child) => keyOf(tree.frame[child]) === key) ?? at, 0);
 		this.setSource(source);
 		this.raw = profile;
 		this.base = new FrameTable(profile.frames, this.meta.kinds);
 		this.bench.setTree(profile.tree);
 		this.showTree(this.base, profile.tree, '');
 		this.applySteps();
-		const frameOf = new Map(Array.from({ length: this.frames.count }, (_, f) => [keyOf(f), f]));
-		const focused = focus === undefined ? -1 : frameOf.get(focus) ?? -1;
-		this.state = { ...state, zoom: nodeOf(this.tree, zoomed), range: null, path: path.map((key) => frameOf.get(key) ?? -1).filter((f) => f >= 0), focus: focused };
+		const focused = focus === undefined ? -1 : this.numberOf(focus);
+		this.state = { ...state, zoom: nodeOfKeys(this.tree, this.frames, zoomed), range: null, path: path.map((key) => this.numberOf(key)).filter((f) => f >= 0), focus: focused };
 		this.apply(false);
-		if (graph.tree && (state.view === 'graph' || state.view === 'inverted')) this.setCurrent(nodeOf(graph.tree, current));
+		if (graph.tree && (state.view === 'graph' || state.view === 'inverted')) this.setCurrent(nodeOfKeys(graph.tree, this.frames, current));
 		for (const [i, flame] of this.flames.entries()) flame.scroller.scrollTop = scrolled[i];
 	}
 

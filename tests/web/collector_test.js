@@ -719,6 +719,21 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		await assertSilent(other);
 	});
 
+	test('all values of a label are listed when somebody asks, and nothing else is asked anew', async () => {
+		for (let host = 0; host < 9; host++) await collector.upload('many hosts', 'cpu', profileOf([[['main'], host + 1]]), NOW - 60000, { host: 'h' + host });
+		const opened = await open(`#/profile?service=many+hosts&${RANGE}`);
+		const { page } = opened;
+		const asked = [];
+		page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+		assert.equal(await page.locator('#facets li').count(), 7);
+		await page.locator('#facets button.more').click();
+		await page.waitForFunction(() => document.querySelectorAll('#facets li').length === 9);
+		assert.deepEqual(asked, ['/api/v1/labels']);
+		await page.locator('#facets button', { hasText: 'h0' }).click();
+		await page.waitForFunction((wanted) => window.__viewer.tree.total[0] === wanted && document.body.dataset.shown === 'profile', TICK);
+		await assertSilent(opened);
+	});
+
 	test('an expression that takes for ever ends in words', async () => {
 		await collector.upload('slow', 'cpu', profileOf([[['main', 'a'.repeat(40) + '!'], 9]]), NOW - 60000);
 		const opened = await open(`#/profile?service=slow&${RANGE}&re=1&q=(a%2B)%2B%24`);
