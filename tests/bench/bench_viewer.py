@@ -7,15 +7,13 @@ and whole, made anew and kept; the collector's CPU with one and with 50 live vie
 """
 import os
 import re
-import selectors
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
 
 from measure import *
+from collector import Watchers
 from bench_collector import Run, Served, pairs, program, wait_for_quiet
 
 LIVE_S = 10 if QUICK else 30
@@ -96,43 +94,13 @@ def graph(nodes, most, pprof, kept, *options):
             print(f"# {line}")
 
 
-class Viewers(threading.Thread):
-    """Streams of GET /api/v1/live that are read and thrown away."""
-
-    def __init__(self, port, count):
-        super().__init__(daemon=True)
-        self.done, self.events, self.bytes = threading.Event(), 0, 0
-        self.all = selectors.DefaultSelector()
-        for _ in range(count):
-            s = socket.create_connection(("127.0.0.1", port))
-            s.sendall(f"GET /api/v1/live?service=live-0&window=1m&max-nodes=10000 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-            s.setblocking(False)
-            self.all.register(s, selectors.EVENT_READ)
-
-    def run(self):
-        while not self.done.is_set():
-            for key, _ in self.all.select(0.2):
-                data = key.fileobj.recv(1 << 20)
-                self.bytes += len(data)
-                self.events += data.count(b"event: flame")
-                if not data:
-                    self.all.unregister(key.fileobj)
-
-    def stop(self):
-        self.done.set()
-        self.join()
-        for key in list(self.all.get_map().values()):
-            key.fileobj.close()
-
-
 def live():
     cpu = {}
     for viewers in (0, 1, 50):
         with Served(f"live-{viewers}") as c:
             run = Run(c.port, LIVE_SERVICES, 2, LIVE_RATE, LIVE_S, "live")
             wait_for_quiet()
-            watching = Viewers(c.port, viewers)
-            watching.start()
+            watching = Watchers(c.port, ["service=live-0&window=1m&max-nodes=10000"] * viewers)
             run.go(c.process.pid)
             watching.stop()
             cpu[viewers] = run.server_cpu

@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.parse
 
-from collector import Collector, pprof
+from collector import Collector, fill_disk, pprof
 from support import QUICK, Tap, hearth, path
 
 tap = Tap("admin")
@@ -337,12 +337,7 @@ def on_a_full_disk():
             tap.ok(answer.status == 507 and answer.headers["Retry-After"] and "nothing was deleted" in answer.error and left == n, "a full disk: 507, and nothing is deleted", answer)
             tap.ok(count(c, "web", admin) == n, "the others are whole")
             before = c.get("/api/v1/tokens", **admin).json["tokens"]
-            with open(os.path.join(mount, "others"), "ab", buffering=0) as f:
-                try:
-                    while True:
-                        f.write(bytes(4096))
-                except OSError:
-                    pass
+            fill_disk(os.path.join(mount, "others"))
             answer = c.ask("POST", "/api/v1/tokens", b'{"name": "x", "scopes": ["read"]}', admin)
             tap.ok(answer.status == 507 and c.get("/api/v1/tokens", **admin).json["tokens"] == before, "the tokens are as they were", answer)
             os.unlink(os.path.join(mount, "others"))

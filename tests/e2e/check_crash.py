@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from collector import Collector, pprof
+from collector import Collector, fill_disk, pprof
 from judge import rounds_to_show
 from support import QUICK, SAMPLED, Profile, Tap, hearth, path
 
@@ -156,12 +156,7 @@ def disk_full():
     try:
         with Collector("--retention-free", "0", folder=folder) as c:
             first = c.upload("full", "cpu", body(1))
-            with open(os.path.join(folder, "filler"), "wb", buffering=0) as f:
-                try:
-                    while True:
-                        f.write(bytes(4096))
-                except OSError:
-                    pass
+            fill_disk(os.path.join(folder, "filler"))
             statuses = [c.upload("full", "cpu", pprof([([f"{i}_{j}" for j in range(200)], [1, 1])])).status for i in range(60)]
             tap.ok(507 in statuses and set(statuses) <= {200, 507}, "a full disk is 507", sorted(set(statuses)))
             answer = c.upload("full", "cpu", pprof([(["x" * 5000 + str(i) for i in range(200)], [1, 1])]))

@@ -16,7 +16,7 @@ import subprocess
 import termios
 import time
 
-from collector import free_port
+from collector import fill_disk, free_port
 from support import CPUS, HEARTH, QUICK, Profile, Tap, cpu_seconds, hearth, hearth_for_everybody, need, path, run, start, workload
 
 tap = Tap("up")
@@ -267,12 +267,7 @@ def on_a_full_disk():
         load = start(workload("spin"), "30")
         up, _ = begin(free_port(), os.path.join(mount, "data"), "--retention-free", "0", "--retention-size", "0", "--window", "1s", "--no-table")
         time.sleep(3)
-        with open(os.path.join(mount, "others"), "ab", buffering=0) as f:
-            try:
-                while True:
-                    f.write(bytes(4096))
-            except OSError:
-                pass
+        fill_disk(os.path.join(mount, "others"))
         time.sleep(4)
         up.send_signal(signal.SIGTERM)
         up.wait(timeout=40)

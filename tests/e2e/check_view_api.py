@@ -8,16 +8,14 @@ import json
 import os
 import random
 import re
-import selectors
 import signal
 import socket
 import struct
-import threading
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from collector import Collector, message, number, pprof, top
+from collector import Collector, Watchers, message, number, pprof, top
 from support import HERE, QUICK, Profile, Tap, cpu_seconds, hearth, path
 
 tap = Tap("view_api")
@@ -605,35 +603,6 @@ def quiet_live(c):
         s.close()
 
 
-class Watchers(threading.Thread):
-    """Streams that are read and thrown away."""
-
-    def __init__(self, c, queries):
-        super().__init__(daemon=True)
-        self.over, self.events, self.all = threading.Event(), 0, selectors.DefaultSelector()
-        for query in queries:
-            s = socket.create_connection(("127.0.0.1", c.port))
-            s.sendall(f"GET /api/v1/live?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-            self.all.register(s, selectors.EVENT_READ)
-        self.start()
-
-    def run(self):
-        while not self.over.wait(0 if self.all.get_map() else 0.2):
-            for key, _ in self.all.select(0.2):
-                data = key.fileobj.recv(1 << 20)
-                self.events += data.count(b"event: flame")
-                if not data:
-                    self.all.unregister(key.fileobj)
-
-    def stop(self):
-        self.over.set()
-        self.join()
-        count = len(self.all.get_map())
-        for key in list(self.all.get_map().values()):
-            key.fileobj.close()
-        return count
-
-
 def watched(queries):
     """The collector's CPU seconds in LIVE_S seconds with two uploads a second and these viewers; pictures that each saw."""
     rng = random.Random(5)
@@ -641,7 +610,7 @@ def watched(queries):
     with Collector("--storage-type", "memory") as c:
         bodies = [[(s, [1, 10_000_000]) for s in rng.sample(stacks, 400)] for _ in range(2 * LIVE_S)]
         c.upload("moving", "cpu", pprof(bodies[0], time_ns=int(time.time() * 1e9)))
-        watchers = Watchers(c, queries)
+        watchers = Watchers(c.port, queries)
         time.sleep(3)
         used, at = cpu_seconds(c.process.pid), time.monotonic()
         for i, body in enumerate(bodies):

@@ -4,9 +4,11 @@ import gzip
 import http.client
 import json
 import os
+import selectors
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from support import HERE, HEARTH, path, run, start
@@ -16,6 +18,16 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def fill_disk(file):
+    """Writes to the end of @file until its disk takes no more."""
+    with open(file, "ab", buffering=0) as f:
+        try:
+            while True:
+                f.write(bytes(4096))
+        except OSError:
+            pass
 
 
 class Answer:
@@ -126,6 +138,37 @@ class Collector:
 
 
 # --- pprof, written without any code of the project ---
+
+
+class Watchers(threading.Thread):
+    """Streams of /api/v1/live that are read and thrown away, from now on until stop()."""
+
+    def __init__(self, port, queries):
+        super().__init__(daemon=True)
+        self.over, self.events, self.bytes, self.all = threading.Event(), 0, 0, selectors.DefaultSelector()
+        for query in queries:
+            s = socket.create_connection(("127.0.0.1", port))
+            s.sendall(f"GET /api/v1/live?{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            self.all.register(s, selectors.EVENT_READ)
+        self.start()
+
+    def run(self):
+        while not self.over.is_set():
+            for key, _ in self.all.select(0.2):
+                data = key.fileobj.recv(1 << 20)
+                self.bytes += len(data)
+                self.events += data.count(b"event: flame")
+                if not data:
+                    self.all.unregister(key.fileobj)
+
+    def stop(self):
+        """How many streams were open until now."""
+        self.over.set()
+        self.join()
+        count = len(self.all.get_map())
+        for key in list(self.all.get_map().values()):
+            key.fileobj.close()
+        return count
 
 
 def number(field, value):
