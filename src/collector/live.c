@@ -302,13 +302,12 @@ static int compute(struct live_stream *s, uint64_t seq, struct buf *out)
 /* What the round could not say: everybody is told so, instead of being cut off. Return: 0 or -errno. */
 static int say_failure(int r, uint64_t seq, struct buf *out)
 {
-	struct str why = r == -E2BIG ? STR("the picture is too large for a live stream: choose fewer services")
-				     : STR("out of memory");
-
 	buf_release(out);
 	*out = (struct buf)BUF_INIT(PAYLOAD_MAX);
-	buf_addf(out, "event: problem\nid: %" PRIu64 "\ndata: {\"code\": %d, \"error\": \"" STR_FMT "\"}\n\n", seq,
-		 r == -E2BIG ? 413 : 503, STR_ARG(why));
+	add_event(out, "problem", seq,
+		  r == -E2BIG ? STR("{\"code\": 413, \"error\": \"the picture is too large for a live stream: choose "
+				    "fewer services\"}")
+			      : STR("{\"code\": 503, \"error\": \"out of memory\"}"));
 	return out->error;
 }
 
