@@ -191,8 +191,8 @@ def step_name(row):
 
 def step(row, table, form):
     """A row of a list of steps in tests/parts.toml: one of plain, meson and tap with a command line; {form} stands for the
-    option of the form (--quick, --sampled, --full)."""
-    environment = dict(row.get("environment", {}))
+    option of the form (--quick, --sampled, --full). Its environment has the form, too: HEARTH_FORM=quick, sampled or full."""
+    environment = {"HEARTH_FORM": form.lstrip("-"), **row.get("environment", {})}
     for kind in ("plain", "meson", "tap"):
         if kind in row:
             words = [form if word == "{form}" else word for word in shlex.split(row[kind])]
