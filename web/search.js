@@ -32,24 +32,28 @@ export function matchFrames(frames, test) {
 }
 
 /**
- * The topmost nodes that match, in preorder, and the sum of their totals. `within`: only that subtree.
+ * The topmost nodes that match, in preorder, the sum of their totals, and whether something without a name may match as well: what is
+ * too narrow, or left out. `within`: only that subtree.
  * @param {Tree} tree
  * @param {Uint8Array} hits
  */
 export function matchNodes(tree, hits, within = 0) {
 	const nodes = [];
 	const end = within + tree.size[within];
+	const hidden = hits.length - 1; // the frame behind the root's
 	let sum = 0;
+	let isLeast = Boolean(tree.isCut);
 	for (let i = within; i < end;) {
 		if (hits[tree.frame[i]]) {
 			nodes.push(i);
 			sum += tree.total[i];
 			i += tree.size[i];
 		} else {
+			if (tree.frame[i] === hidden) isLeast = true;
 			i++;
 		}
 	}
-	return { nodes, sum };
+	return { nodes, sum, isLeast };
 }
 
 /**

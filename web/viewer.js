@@ -599,10 +599,9 @@ export class Viewer {
 	/** @param {Uint8Array} hits */
 	takeHits(hits) {
 		this.hits = hits;
-		const { sum } = matchNodes(this.tree, hits);
+		const { sum, isLeast } = matchNodes(this.tree, hits);
 		this.matchedShare = this.tree.total[0] > 0 ? sum / this.tree.total[0] : 0;
-		// What the source has left out has no names here.
-		byId('matched').textContent = `${this.source.isCut ? 'at least ' : ''}${formatShare(sum, this.tree.total[0])} matched`;
+		byId('matched').textContent = `${isLeast || this.provisional ? 'at least ' : ''}${formatShare(sum, this.tree.total[0])} matched`;
 	}
 
 	/** An expression may take for ever over names that somebody chose: beside the page, and not for long. */

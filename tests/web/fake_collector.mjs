@@ -290,12 +290,14 @@ export function liveStacksOf(service, round) {
 	return stacksOf(service || SERVICES[0][0]).map(([frames, count], i) => [frames, count * (1 + ((i + round) % 2) * 20)]);
 }
 
-function liveEvents(query, round) {
+/** hides: a part of the picture is too narrow for it. */
+function liveEvents(query, round, hides = false) {
 	const service = query.get('service') ?? '';
 	if (service === 'nothing') return `event: empty\nid: ${round}\ndata: {}\n\n`;
 	const stacks = liveStacksOf(service, round);
 	const tree = flameOf(stacks, null);
-	const meta = { ...API.flame(query).meta, total: totalOf(stacks), nodes: tree.level.length, whole_nodes: tree.level.length };
+	if (hides) tree.hidden[0] = Math.ceil(totalOf(stacks) / 10);
+	const meta = { ...API.flame(query).meta, total: totalOf(stacks) + tree.hidden[0], nodes: tree.level.length, whole_nodes: tree.level.length };
 	const totals = API.services(query);
 	if (round % 2) totals.services.reverse();
 	return `event: totals\nid: ${round}\ndata: ${JSON.stringify(totals)}\n\nevent: flame\nid: ${round}\ndata: ${JSON.stringify({ meta, bin: binaryOf({ meta, ...tree }).toString('base64') })}\n\n`;
@@ -460,9 +462,10 @@ export function startCollector(options = {}) {
 	});
 	return new Promise((resolve) => server.listen(options.port ?? 0, '127.0.0.1', () => resolve({
 		url: `http://127.0.0.1:${server.address().port}/`, requests, writes, streams, admin,
+		hides: false,
 		nextRound() {
 			round++;
-			for (const { response, query } of streams) response.write(liveEvents(query, round));
+			for (const { response, query } of streams) response.write(liveEvents(query, round, this.hides));
 		},
 		close: () => new Promise((done) => {
 			server.closeAllConnections();

@@ -625,6 +625,19 @@ describe('pages', { skip: reason || false }, () => {
 		await odd.close();
 	});
 
+	test('live: the share of what was found is "at least" where the picture is cut', async () => {
+		const cut = await startOwn();
+		const opened = await open('#/live?service=search', { url: cut.url });
+		const { page, context } = opened;
+		await page.fill('#query', 'a');
+		await page.waitForFunction(() => /^[\d.]+ % matched$/.test(document.getElementById('matched').textContent));
+		cut.hides = true;
+		cut.nextRound();
+		await page.waitForFunction(() => /^at least [\d.]+ % matched$/.test(document.getElementById('matched').textContent));
+		await context.close();
+		await cut.close();
+	});
+
 	test('grouped by thread and label: the collector is asked, steps stack and are taken back', async () => {
 		const opened = await open('#/profile?service=search&view=sandwich');
 		const { page } = opened;

@@ -8,7 +8,7 @@ import { createInflateRaw } from 'node:zlib';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FrameTable, decodeProfile, readProfile } from '../../web/data.js';
+import { FrameTable, decodeProfile, profileOfJson, readProfile } from '../../web/data.js';
 import { gallopTo, nodeAt } from '../../web/layout.js';
 import { Matcher } from '../../web/aside.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
@@ -244,6 +244,24 @@ test('kinds are those of the model, and each runtime is called by its title', ()
 	}
 	assert.equal(classText('rust'), 'Rust');
 	assert.equal(classText('later'), 'later');
+});
+
+test('what was found is "at least" so much where something without a name lies beside it', () => {
+	// root 10: a 6 (b 3, 2 hidden), c 4
+	const profile = (hidden) => profileOfJson({ meta: { total: 10 }, names: ['a', 'b', 'c'], kind: [0, 0, 0], module: [0, 0, 0], modules: [''], frame: [3, 0, 1, 2],
+		level: [0, 1, 2, 1], total: [10, 6, 3, 4], self: [0, 3 - hidden, 3, 4], hidden: [0, hidden, 0, 0] });
+	const found = ({ tree, frames }, name, within = 0) => {
+		const table = new FrameTable(frames, KINDS);
+		const { sum, isLeast } = matchNodes(tree, matchFrames(table, (n) => n === name), within);
+		return [sum, isLeast];
+	};
+	const cut = profile(2);
+	assert.deepEqual(found(cut, 'b'), [3, true]);
+	assert.deepEqual(found(cut, 'a'), [6, false], 'what is hidden below it is counted with it');
+	assert.deepEqual(found(cut, 'a', 4), [0, false]);
+	assert.deepEqual(found(profile(0), 'b'), [3, false]);
+	const narrow = invertedTree(cut.tree, 3, { share: 0.35 });
+	assert.deepEqual(matchNodes({ ...narrow, isCut: true }, matchFrames({ count: 3, name: () => '' }, () => false)), { nodes: [], sum: 0, isLeast: true });
 });
 
 test('an expression that comes while another is looked for gets its own hits', async () => {
