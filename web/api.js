@@ -92,6 +92,15 @@ export function dropFirst() {
 	takeFirst('', null);
 }
 
+/** The collector's own words in an answer that refuses, or ''. */
+export async function ownWords(response) {
+	try {
+		return String((await response.json()).error ?? '').slice(0, 300);
+	} catch {
+		return ''; // not one of the collector's own errors
+	}
+}
+
 /** The answer to a request; throws ApiError. options: signal, method, body (sent as JSON). */
 export async function ask(path, params, options = {}) {
 	const { signal, method = 'GET', body } = options;
@@ -106,13 +115,8 @@ export async function ask(path, params, options = {}) {
 		throw new ApiError(0, 'The collector does not answer.');
 	}
 	if (response.ok) return response;
-	let text = '';
-	try {
-		text = String((await response.json()).error ?? '');
-	} catch {
-		// Not one of the collector's own errors.
-	}
-	throw new ApiError(response.status, reasonOf(response.status, text), text.slice(0, 300));
+	const words = await ownWords(response);
+	throw new ApiError(response.status, reasonOf(response.status, words), words);
 }
 
 /**

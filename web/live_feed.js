@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET /api/v1/live for any number of listeners. A browser opens six connections to a collector and no more, for all its
 // tabs: equal questions share one stream, and beyond a few streams a question is asked again and again instead.
-import { API } from './api.js';
+import { API, ownWords } from './api.js';
 
 const STREAMS_MAX = 3;
 const RETRY_MS = 3000;
@@ -61,12 +61,15 @@ const rest = (ms, signal) => new Promise((done) => {
 	}, { once: true });
 });
 
+const refusalOf = async (answer) => ({ status: answer.status, words: await ownWords(answer) });
+
 export class LiveFeeds {
 	constructor() {
 		this.feeds = new Map();
 	}
 
-	/** query: of /api/v1/live; tell(message): { query, event, json } or { query, event: 'flame', meta, packed }, 'away', 'refused' with status. */
+	/** query: of /api/v1/live; tell(message): { query, event, json } or { query, event: 'flame', meta, packed }, 'away',
+	 * 'ended' with why, 'refused' with status and words. */
 	watch(query, tell) {
 		this.leave(tell);
 		let feed = this.feeds.get(query);
@@ -90,11 +93,8 @@ export class LiveFeeds {
 
 	tell(feed, answer) {
 		const message = { query: feed.query, ...answer };
-		if (message.event === 'flame' || message.event === 'empty') {
-			feed.last.delete('flame');
-			feed.last.delete('empty');
-		}
-		if (['flame', 'empty', 'totals', 'refused'].includes(message.event)) feed.last.set(message.event, message);
+		if (message.event === 'flame' || message.event === 'empty') for (const event of ['flame', 'empty', 'problem']) feed.last.delete(event);
+		if (['flame', 'empty', 'problem', 'totals', 'refused'].includes(message.event)) feed.last.set(message.event, message);
 		for (const listener of feed.listeners) listener(message);
 	}
 
@@ -102,9 +102,9 @@ export class LiveFeeds {
 		const { signal } = feed.cancel;
 		while (!signal.aborted) {
 			try {
-				const status = await (feed.polls ? this.poll(feed, signal) : this.stream(feed, signal));
-				if (status !== 200) this.tell(feed, { event: 'refused', status });
-				if (FINAL.has(status)) return;
+				const refused = await (feed.polls ? this.poll(feed, signal) : this.stream(feed, signal));
+				if (refused) this.tell(feed, { event: 'refused', ...refused });
+				if (FINAL.has(refused?.status)) return;
 			} catch {
 				if (!signal.aborted) this.tell(feed, { event: 'away' });
 			}
@@ -112,7 +112,7 @@ export class LiveFeeds {
 		}
 	}
 
-	/** Reads until the stream ends. Returns the status. */
+	/** Reads until the stream ends. Returns null, or how it was refused. */
 	async stream(feed, signal) {
 		const own = new AbortController();
 		const stop = () => own.abort();
@@ -125,28 +125,29 @@ export class LiveFeeds {
 		try {
 			heard();
 			const answer = await fetch(API + 'live?' + feed.query, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
-			if (!answer.ok) {
-				stop();
-				return answer.status;
-			}
+			if (!answer.ok) return await refusalOf(answer);
 			feed.last.delete('refused');
 			const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 			const events = new EventReader();
+			let end = { event: 'away' };
 			for (;;) {
 				const { done, value } = await reader.read();
 				if (done) break;
 				heard();
-				for (const event of events.push(value)) this.tell(feed, messageOf(event));
+				for (const message of events.push(value).map(messageOf)) {
+					if (message.event === 'bye') end = { event: 'ended', why: String(message.json.why ?? '') };
+					else this.tell(feed, message);
+				}
 			}
-			this.tell(feed, { event: 'away' });
-			return 200;
+			this.tell(feed, end);
+			return null;
 		} finally {
 			clearTimeout(timer);
 			signal.removeEventListener('abort', stop);
 		}
 	}
 
-	/** One round by two plain requests, which end at once. Returns the status. */
+	/** One round by two plain requests, which end at once. Returns null, or how it was refused. */
 	async poll(feed, signal) {
 		const params = new URLSearchParams(feed.query);
 		const span = params.get('window') ?? '1m';
@@ -156,12 +157,12 @@ export class LiveFeeds {
 		/** @type {RequestInit} */
 		const options = { signal, credentials: 'same-origin', cache: 'no-store' };
 		const totals = await fetch(`${API}services?${params}&points=1&limit=100`, options);
-		if (!totals.ok) return totals.status;
+		if (!totals.ok) return refusalOf(totals);
 		this.tell(feed, { event: 'totals', json: await totals.json() });
 		const flame = await fetch(`${API}flame?${params}&format=bin`, options);
 		if (flame.ok) this.tell(feed, splitFlame(new Uint8Array(await flame.arrayBuffer())));
 		else if (flame.status === 404) this.tell(feed, { event: 'empty' });
-		else return flame.status;
-		return 200;
+		else return refusalOf(flame);
+		return null;
 	}
 }

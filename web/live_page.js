@@ -156,18 +156,22 @@ export class LivePage {
 	take(message) {
 		if (!this.isOn || message.query !== this.asked) return;
 		const act = { flame: () => this.takeRound(message), empty: () => this.takeEmpty(), totals: () => this.takeTotals(message.json),
-			away: () => this.setState('away'), refused: () => this.refused(message.status), problem: () => this.refused(message.json.code) }[message.event];
+			away: () => this.setState('away'), ended: () => this.setState('ended', message.why), refused: () => this.refused(message.status, message.words),
+			problem: () => this.refused(Number(message.json.code), String(message.json.error ?? '')) }[message.event];
 		act?.();
 	}
 
-	refused(status) {
+	/** words: the collector's own */
+	refused(status, words) {
 		this.setState('refused');
-		this.app.trouble(new ApiError(status, reasonOf(status)));
+		this.app.trouble(new ApiError(status, reasonOf(status, words)));
 		this.shown?.();
 	}
 
-	setState(state) {
+	/** why: what the collector said when it ended the stream */
+	setState(state, why = '') {
 		this.state = state;
+		this.why = why;
 		this.say();
 	}
 
@@ -280,7 +284,8 @@ export class LivePage {
 	/** The line above the graph: how much, how fresh, and why it stands still. */
 	say() {
 		const age = this.lastAt ? performance.now() - this.lastAt : 0;
-		const words = { away: 'The collector does not answer; trying again.', refused: 'Refused; see above.' }[this.state];
+		const words = { away: 'The collector does not answer; trying again.', refused: 'Refused; see above.',
+			ended: `The collector ended the stream${this.why ? ` (${shownName(this.why, 200)})` : ''}; asking again.` }[this.state];
 		let text = words ?? (this.isPaused ? 'Paused.' : this.held ? 'Held while you point at it.' : !this.lastAt ? 'Waiting for the first picture.' : age > LATE_MS ? `Nothing new for ${Math.round(age / 1000)} s.` : 'Live.');
 		if (this.isPaused && !words && this.held) text = 'Paused; there is something newer.';
 		if (byId('live-state').textContent !== text) byId('live-state').textContent = text;

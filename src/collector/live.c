@@ -390,21 +390,26 @@ static int say(struct live_stream *s, struct buf *out)
 	return 1;
 }
 
-/* A token may have been deleted meanwhile, and a cookie ends. */
-static bool may_still_read(struct live_stream *s)
+/* Why a stream may not go on, or none: a token may have been deleted meanwhile, and a cookie ends. */
+static struct str end_of(struct live_stream *s)
 {
 	struct call call = { .collector = s->live->collector, .rq = s->rq };
 
-	return access_has(&call, TOKEN_READ) && now_ns() - s->opened_ns < AGE_MAX_NS;
+	if (!access_has(&call, TOKEN_READ))
+		return STR("the token does not hold any more");
+	if (now_ns() - s->opened_ns >= AGE_MAX_NS)
+		return STR("it was open for 12 hours");
+	return STR("");
 }
 
 static int more(void *ctx, struct buf *out)
 {
 	struct live_stream *s = ctx;
+	const struct str end = end_of(s);
 	int r;
 
-	if (!may_still_read(s)) {
-		buf_adds(out, STR("event: bye\ndata: {\"why\": \"the token does not hold any more\"}\n\n"));
+	if (end.len) {
+		buf_addf(out, "event: bye\ndata: {\"why\": \"%.*s\"}\n\n", STR_ARG(end));
 		return 0;
 	}
 	(void)pthread_mutex_lock(&s->live->lock);

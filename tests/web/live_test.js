@@ -53,6 +53,23 @@ test('siblings keep the order in which they came up, whatever they cost', () => 
 	assert.deepEqual(pathsInOrder(order.arrange(two.profile, two.frames), two.frames), pathsInOrder(two.profile, two.frames));
 });
 
+test('what a collector says of a round, of a question and of the end is passed on in its words', async () => {
+	const { fetch } = globalThis;
+	const said = [];
+	let turn = 0;
+	const events = ['problem', 'bye'].map((event, i) => `event: ${event}\ndata: ${JSON.stringify([{ code: 413, error: 'too large' }, { why: 'it was open for 12 hours' }][i])}\n\n`);
+	globalThis.fetch = async () => (turn++ ? new Response(JSON.stringify({ code: 400, error: 'no such window' }), { status: 400 }) : new Response(events.join('')));
+	const { setTimeout: later } = globalThis;
+	globalThis.setTimeout = /** @type {any} */ ((run, ms) => later(run, ms === 3000 ? 0 : ms));
+	try {
+		await new Promise((done) => new LiveFeeds().watch('window=1m', ({ query, ...message }) => said.push(message) && message.event === 'refused' && done(null)));
+	} finally {
+		Object.assign(globalThis, { fetch, setTimeout: later });
+	}
+	assert.deepEqual(said, [{ event: 'problem', json: { code: 413, error: 'too large' } }, { event: 'ended', why: 'it was open for 12 hours' },
+		{ event: 'refused', status: 400, words: 'no such window' }]);
+});
+
 test('a tree of 5,000 levels does not overflow anything', () => {
 	const deep = profileOf([[Array.from({ length: 5000 }, (_, i) => 'f' + (i % 7)), 3]]);
 	assert.equal(new SiblingOrder().arrange(deep.profile, deep.frames).tree.deepest, 5000);

@@ -621,6 +621,14 @@ describe('pages', { skip: reason || false }, () => {
 		status = 0;
 		odd.nextRound();
 		await page.waitForFunction(() => document.getElementById('trouble').hidden && /Live/.test(document.getElementById('live-state').textContent));
+		const say = (event, data, isLast) => odd.streams.forEach(({ response }) => response[isLast ? 'end' : 'write'](`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+		say('problem', { code: 413, error: 'the picture is too large for a live stream: choose fewer services' });
+		await page.waitForFunction(() => document.getElementById('trouble').textContent === 'The picture is too large for a live stream: choose fewer services.');
+		odd.nextRound();
+		await page.waitForFunction(() => document.getElementById('trouble').hidden);
+		say('bye', { why: 'it was open for 12 hours' }, true);
+		await page.waitForFunction(() => document.getElementById('live-state').textContent === 'The collector ended the stream (it was open for 12 hours); asking again.');
+		await page.waitForFunction(() => /Live/.test(document.getElementById('live-state').textContent));
 		await context.close();
 		await odd.close();
 	});
