@@ -139,15 +139,17 @@ static int add_process_row(struct take_in *t, struct aggregate *a, struct proc *
 					 .perf_map_fd = -1,
 					 .is_kernel = p->is_kernel };
 	struct str comm_text = str_n(comm, strnlen(comm, ABI_COMM_SIZE));
+	/* One that was gone before anybody looked is known by its comm alone, as an executable without a file is. */
+	enum workload_kind kind = p->service ? p->service_kind : WORKLOAD_EXECUTABLE;
 	int r = intern_add(&a->strings, comm_text, &row.comm);
 
 	if (r == 0)
 		r = intern_add(&a->strings, str_of(p->container), &row.container);
 	if (r == 0)
 		r = intern_add(&a->strings, p->service ? str_of(p->service) : comm_text, &row.service);
-	if (r == 0 && p->service)
-		r = intern_add(&a->strings, workload_kind_name(p->service_kind), &row.service_kind);
-	row.may_be_short = p->service && workload_may_be_short(p->service_kind);
+	if (r == 0)
+		r = intern_add(&a->strings, workload_kind_name(kind), &row.service_kind);
+	row.may_be_short = workload_may_be_short(kind);
 	if (r == 0)
 		r = aggregate_add_process(a, &row, &t->process);
 	if (r == 0 && t->placed.has_jit)

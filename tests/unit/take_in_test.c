@@ -735,11 +735,10 @@ static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_f
 	assert_int_equal(aggregate_add_sample(f->aggregate, &sample, 0), 0);
 }
 
-static void assert_built_as(const char *kind_of, enum workload_kind kind, uint64_t ended_ns, const char *want)
+static void assert_row_as(const char *kind_of, char *service, enum workload_kind kind, uint64_t ended_ns, const char *want)
 {
 	struct fixture f;
 	const struct model *m;
-	char service[] = "tool";
 
 	open_unseen(&f, false, false);
 	f.p.service = service;
@@ -754,6 +753,21 @@ static void assert_built_as(const char *kind_of, enum workload_kind kind, uint64
 	assert_true(str_eq(model_string(m, m->processes[1].service_kind), str_of(kind_of)));
 	assert_true(str_eq(model_string(m, m->processes[1].comm), STR("testee"))); /* its own name stays */
 	close_all(&f);
+}
+
+static void assert_built_as(const char *kind_of, enum workload_kind kind, uint64_t ended_ns, const char *want)
+{
+	char service[] = "tool";
+
+	assert_row_as(kind_of, service, kind, ended_ns, want);
+}
+
+/* Its comm is all that is known. */
+static void one_that_nobody_saw_is_a_program(void **state)
+{
+	(void)state;
+	assert_row_as("executable", NULL, WORKLOAD_UNIT, 0, "testee");
+	assert_row_as("short-lived", NULL, WORKLOAD_UNIT, 4 + WORKLOAD_SHORT_NS, WORKLOAD_SHORT_NAME);
 }
 
 static void short_programs_are_one_service(void **state)
@@ -893,6 +907,7 @@ int main(void)
 		cmocka_unit_test(one_frame_is_several_functions),
 		cmocka_unit_test(expanding_survives_failing_allocations),
 		cmocka_unit_test(short_programs_are_one_service),
+		cmocka_unit_test(one_that_nobody_saw_is_a_program),
 		cmocka_unit_test(samples_have_times),
 		cmocka_unit_test(times_survive_failing_allocations),
 		cmocka_unit_test(guesses_are_a_class_of_their_own),
