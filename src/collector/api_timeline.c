@@ -7,7 +7,6 @@
 #define POINTS_MAX 5000
 #define GROUPS_USUAL 20
 #define GROUPS_MAX 1000
-#define CELLS_MAX ((uint64_t)1 << 20)
 
 static struct str group_of(const struct totals *t, const struct store_series *series)
 {
@@ -161,12 +160,10 @@ static void timeline(struct totals *t)
 
 	t->only = http_query_get(&t->call->query, STR("group"));
 	if (!totals_number(t->call, "points", POINTS_USUAL, POINTS_MAX, &t->points) ||
-	    !totals_number(t->call, "limit", GROUPS_USUAL, GROUPS_MAX, &limit) || !totals_steps(t->call, &is_round))
+	    !totals_number(t->call, "limit", GROUPS_USUAL, GROUPS_MAX, &limit) || !totals_steps(t->call, &is_round) ||
+	    !totals_fits(t, limit))
 		return;
-	if (limit * t->points > CELLS_MAX)
-		answer_error(t->call->rs, 400, "bad request: \"limit\" times \"points\" is more than 1048576");
-	else
-		draw(t, limit, is_round);
+	draw(t, limit, is_round);
 }
 
 void view_timeline(struct call *call)

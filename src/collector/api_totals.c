@@ -214,7 +214,7 @@ static void services(struct totals *t)
 
 	if (!totals_number(t->call, "points", POINTS_SPARK, POINTS_SPARK_MAX, &t->points) ||
 	    !totals_number(t->call, "limit", SERVICES_SHOWN, SERVICES_MAX, &l.limit) ||
-	    !totals_steps(t->call, &is_round))
+	    !totals_steps(t->call, &is_round) || !totals_fits(t, l.limit))
 		return;
 	if (small.len && !str_eq(small, STR("fold")) && !str_eq(small, STR("list"))) {
 		answer_error(t->call->rs, 400, "bad request: bad \"small\" \"" STR_FMT "\": fold or list",

@@ -7,7 +7,8 @@
 #include "proc/workload.h"
 
 #define ROWS_MAX ((size_t)1 << 20)
-#define TEXT_MAX MIB(64) /* of all names of an answer */
+#define TEXT_MAX MIB(64)              /* of all names of an answer */
+#define CELLS_MAX ((uint64_t)1 << 20) /* points of all rows of an answer */
 
 void totals_table_init(struct totals_table *t)
 {
@@ -178,6 +179,14 @@ void totals_set_round_step(struct totals *t, uint64_t least_ms)
 		t->step_ms *= need_ms / t->step_ms + 1;
 	t->from_ms = from_ms - from_ms % t->step_ms;
 	t->points = (to_ms - t->from_ms) / t->step_ms + 1;
+}
+
+bool totals_fits(struct totals *t, uint64_t rows)
+{
+	if (rows * t->points <= CELLS_MAX) /* totals_number() has bounded both */
+		return true;
+	answer_error(t->call->rs, 400, "bad request: \"limit\" times \"points\" is more than %" PRIu64, CELLS_MAX);
+	return false;
 }
 
 bool totals_steps(struct call *call, bool *is_round)

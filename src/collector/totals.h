@@ -51,6 +51,10 @@ void totals_run(struct call *call, void (*what)(struct totals *t));
 /** totals_number - a parameter of 1 to @max. Return: whether it went well, otherwise the call is answered. */
 bool totals_number(struct call *call, const char *name, uint64_t usual, uint64_t max, uint64_t *out);
 
+/** totals_fits - whether @rows of t->points are few enough for one answer. Return: false when they are not, which is
+ * answered. */
+bool totals_fits(struct totals *t, uint64_t rows);
+
 /** totals_set_step - cut the range into at most t->points equal steps. */
 void totals_set_step(struct totals *t);
 /**

@@ -311,7 +311,8 @@ def hostile(c):
     tap.ok(answer.status == 200 and json.loads(answer.body)["total"][0] == 10, "a name that is no UTF-8 is found by what JSON made of it", answer)
     for what, status in (("flame?from=x", 400), ("flame?from=now&to=0", 400), ("flame?max-nodes=0", 400), ("flame?max-nodes=99999999999", 400),
                          ("flame?format=xml", 400), ("flame?type=nope", 400), ("flame?service=none", 404), ("flame?service=api&sample=nope", 404),
-                         ("timeline?points=0", 400), ("timeline?points=1000000000", 400), ("services?points=301", 400), ("services?before=x", 400),
+                         ("timeline?points=0", 400), ("timeline?points=1000000000", 400), ("services?points=301", 400), ("services?points=300&limit=10000", 400),
+                         ("services?points=105&limit=10000", 400), ("services?points=104&limit=10000", 200), ("services?before=x", 400),
                          ("timeline?from=0&to=9999999999999999999", 200), ("services?from=0", 200), ("labels?from=0&to=9999-12-31T23:59:59", 200),
                          ("services?labels=" + "a" * 3000, 400), ("nope", 404), ("flame?labels=k%3D%25zz", 400)):
         answer = c.get("/api/v1/" + what)
