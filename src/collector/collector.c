@@ -303,7 +303,8 @@ static bool preflight(struct http_request *rq, struct http_response *rs, const s
 		return false;
 	http_header_set(rs, "Access-Control-Allow-Methods", STR("GET, HEAD, POST, DELETE"));
 	http_header_set(rs, "Access-Control-Allow-Headers",
-			STR("Authorization, Content-Type, Content-Encoding, Idempotency-Key, X-Request-Id"));
+			STR("Authorization, Content-Type, Content-Encoding, Idempotency-Key, X-Request-Id, "
+			    "Connect-Protocol-Version, Connect-Timeout-Ms"));
 	http_header_set(rs, "Access-Control-Max-Age", STR("600"));
 	answer_empty(rs, 204);
 	return true;

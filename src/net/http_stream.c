@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are made piece by piece while they are taken (docs/decisions/0015). A piece is made by a worker; while
+/* Answers that are made piece by piece while they are taken (docs/decisions/0010). A piece is made by a worker; while
  * it is, and while there is nothing to say, the connection is suspended, so that neither a worker nor the connections'
  * thread waits for anybody. */
 #include <linux/sockios.h>

@@ -527,6 +527,9 @@ def access():
         good = c.ask("GET", "/api/0/services", headers={**read, "Origin": "https://good.example"})
         tap.ok(good.status == 200 and good.headers["Access-Control-Allow-Origin"] == "https://good.example", "an allowed origin")
         flight = c.ask("OPTIONS", "/api/0/services", headers={"Origin": "https://good.example", "Access-Control-Request-Method": "GET"})
+        allowed = {h.strip() for h in flight.headers["Access-Control-Allow-Headers"].lower().split(",")}
+        tap.ok({"authorization", "content-type", "connect-protocol-version", "connect-timeout-ms"} <= allowed,
+               "its preflight allows what a Connect client in a browser sends", allowed)
         tap.ok(flight.status == 204 and "GET" in flight.headers["Access-Control-Allow-Methods"], "its preflight", flight)
         tap.ok(c.ask("GET", "/api/0/services", headers={**read, "Origin": "https://bad.example"}).status == 403, "another origin")
         for line in listed[1:]:
