@@ -192,17 +192,27 @@ static void write_groups(struct points *p)
 		}
 }
 
+/* What is asked for that we cannot tell. */
+static bool check(struct querier *q)
+{
+	const char *what = NULL;
+
+	if (q->rq.call_site.count || q->rq.has_go_pgo)
+		what = "stack_trace_selector of a series";
+	else if (q->rq.exemplars && q->rq.exemplars != QUERIER_EXEMPLARS_NONE)
+		what = "exemplars";
+	if (what)
+		answer_error(q->call->rs, 501, "%s: not served, see docs/grafana.md", what);
+	return !what;
+}
+
 static bool read_points(struct points *p)
 {
 	const struct collector_config *config = &p->q->call->collector->config;
 	struct selection *s = &p->q->selection;
 	int r;
 
-	if (p->q->rq.call_site.count || p->q->rq.has_go_pgo) {
-		answer_error(p->q->call->rs, 501, "stack_trace_selector of a series: not served, see docs/grafana.md");
-		return false;
-	}
-	if (!querier_select(p->q, &p->q->rq) || !read_step(p))
+	if (!check(p->q) || !querier_select(p->q, &p->q->rq) || !read_step(p))
 		return false;
 	r = s->is_nothing ? 0 : config->store->totals(config->state, &s->sel, add_point, p);
 	return !selection_failed(p->q->call, s, r, "failed to read totals");

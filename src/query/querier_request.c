@@ -19,6 +19,7 @@ enum slot {
 	SLOT_FORMAT,
 	SLOT_AGGREGATION,
 	SLOT_ASYNC_TYPE,
+	SLOT_EXEMPLARS,
 	SLOT_STEP,
 	SLOT_MATCHERS,
 	SLOT_NAMES,
@@ -212,7 +213,12 @@ static const struct proto_field select_series_fields[] = {
 	  .json = "stackTraceSelector",
 	  .message = &stack_selector },
 	{ .number = 9, .kind = PROTO_INT, .name = "limit", .slot = SLOT_LIMIT },
-	{ .number = 10, .kind = PROTO_ENUM, .name = "exemplar_type", .json = "exemplarType", .values = exemplars },
+	{ .number = 10,
+	  .kind = PROTO_ENUM,
+	  .name = "exemplar_type",
+	  .json = "exemplarType",
+	  .slot = SLOT_EXEMPLARS,
+	  .values = exemplars },
 };
 
 static const struct proto_message select_series = PROTO_TABLE(select_series_fields);
@@ -335,6 +341,7 @@ static void take_number(struct querier_request *rq, enum slot slot, uint64_t val
 		       : slot == SLOT_FORMAT      ? &rq->format
 		       : slot == SLOT_AGGREGATION ? &rq->aggregation
 		       : slot == SLOT_ASYNC_TYPE  ? &rq->async_type
+		       : slot == SLOT_EXEMPLARS   ? &rq->exemplars
 						  : NULL;
 
 	if (one)

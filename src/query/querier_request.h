@@ -25,6 +25,8 @@ enum querier_method {
 	QUERIER_METHODS
 };
 
+enum querier_exemplars { QUERIER_EXEMPLARS_UNSPECIFIED, QUERIER_EXEMPLARS_NONE };
+
 enum querier_format { QUERIER_UNSPECIFIED, QUERIER_FLAMEGRAPH, QUERIER_TREE, QUERIER_DOT, QUERIER_PPROF };
 
 struct querier_texts {
@@ -38,6 +40,7 @@ struct querier_request {
 	int64_t start_ms, end_ms; /* since 1970; 0: not said */
 	int64_t max_nodes, limit; /* 0: not said */
 	int64_t format, aggregation, async_type;
+	int64_t exemplars; /* an enum querier_exemplars, or others that ask for some */
 	double step_s;
 	struct querier_texts matchers, names, call_site, spans, traces;
 	bool has_profiles, has_go_pgo; /* what is not served is asked for */

@@ -242,9 +242,11 @@ def refusals(c):
             ("too many matchers", "LabelNames", {"matchers": ["{" + ",".join(['a="b"'] * 40) + "}"]}, 400, "invalid_argument"),
             ("profile ids", "SelectMergeStacktraces", {**good, "profileIdSelector": ["x"]}, 501, "unimplemented"),
             ("dot", "SelectMergeStacktraces", {**good, "format": "PROFILE_FORMAT_DOT"}, 501, "unimplemented"),
+            ("exemplars", "SelectSeries", {**good, "step": 60, "exemplarType": "EXEMPLAR_TYPE_INDIVIDUAL"}, 501, "unimplemented"),
             ("a heat map", "SelectHeatmap", good, 501, "unimplemented"), ("an unknown method", "Nope", {}, 501, "unimplemented")):
         answer = ask(c, method, request)
         tap.ok(answer.status == status and answer.json["code"] == code and answer.json["message"], f"refused: {what}", answer)
+    tap.ok(ask(c, "SelectSeries", {**good, "step": 60, "exemplarType": "EXEMPLAR_TYPE_NONE"}).status == 200, "no exemplars are fine")
     tap.ok(ask(c, "LabelNames", {"matchers": ['{a=~"%s"}' % many]}).status == 200, "400 alternatives are fine")
     tap.ok(ask(c, "ProfileTypes", {}, Connect_Timeout_Ms="x").status == 400, "a bad deadline")
     for body, kind, status in ((b"{", "application/json", 400), (b"[]", "application/json", 400), (b"\x0a", "application/proto", 400),
