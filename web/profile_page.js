@@ -4,8 +4,10 @@ import { byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, askJson } from './api.js';
 import { spanText } from './blocks.js';
 import { Timeline } from './chart.js';
+import { amountText, choiceButton } from './choices.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
-import { formatCount, formatShare, formatValue } from './format.js';
+import { Facets } from './facets.js';
+import { formatShare, formatValue } from './format.js';
 import { NOBODY, partParams, partTimes, rangeParams, whoseParams, whoseText } from './selection.js';
 import { exactSpan, shortSpan } from './seconds.js';
 import { ServerSource } from './server.js';
@@ -14,34 +16,16 @@ import { parseHash } from './state.js';
 import { groupsToAsk, isGroup } from './transforms.js';
 import { changeOf, coveredMs, coveredText, formatCpus, headRow } from './services_page.js';
 
-const VALUES_SHOWN = 6;
-const VALUES_MAX = 1000;
-const LABELS_SHOWN = 12;
+const GROUPS_OFFERED = 12;
 const CHANGES_SHOWN = 40;
 export const BASES = { before: 'the range just before', '1d': 'a day before', '7d': 'a week before' };
 const BASE_MS = { '1d': 86400000, '7d': 604800000 };
 const SERVER_FORMATS = ['pprof', 'col', 'html'];
 
-/** seconds: what time is a share of; 0: it is shown itself */
-export function amountText(total, unit, seconds) {
-	if (unit === 'nanoseconds' && seconds) return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
-	if (unit === 'count') return formatCount(total);
-	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
-}
-
 /** What a graph can be grouped by where the collector knows these labels. */
 function groupsOfLabels(labels) {
 	const names = labels.filter((l) => l.count > 1 && l.name !== 'host').map((l) => 'label:' + l.name);
-	return ['thread', 'host', ...names.filter(isGroup).slice(0, LABELS_SHOWN)];
-}
-
-export function choiceButton(name, amount, pressed, choose) {
-	const button = makeElement('button', 'choice', makeElement('span', '', shownName(name, 200)), makeElement('span', '', amount));
-	button.type = 'button';
-	button.title = button.firstChild.textContent;
-	button.setAttribute('aria-pressed', String(pressed));
-	button.addEventListener('click', choose);
-	return button;
+	return ['thread', 'host', ...names.filter(isGroup).slice(0, GROUPS_OFFERED)];
 }
 
 /** @param {ShownFiles} shown */
@@ -90,9 +74,8 @@ export class ProfilePage {
 	constructor(app, asked) {
 		this.app = app;
 		this.asked = asked;
-		this.opened = new Set(); // labels of which all values are listed
-		this.services = null; // a promise of the answer with all services of the range; null: files have no time
 		this.offered = groupsOfLabels([]); // filled when the labels are known
+		this.facets = new Facets(app, (labels) => this.offered.splice(0, Infinity, ...groupsOfLabels(labels)));
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
 		byId('base').addEventListener('change', () => app.go({ [app.shown ? 'baseService' : 'base']: byId('base').value }));
@@ -155,12 +138,24 @@ export class ProfilePage {
 		this.key = key;
 	}
 
-	/** What can be chosen: amounts are shares of the timeline's range. */
+	/** What can be chosen. Amounts are of the part that is chosen, as the graph is. */
 	async showAround(timeline, signal) {
 		await timeline;
-		const services = this.app.shown ? null : this.showServices(signal); // says of how much time there are profiles
-		this.services = services;
-		await Promise.all([this.showTypes(services, signal), ...(services ? [services, this.showFacets(services, signal)] : [])]);
+		if (this.app.shown) { // files have no time
+			await this.showTypes(null, signal);
+			return;
+		}
+		const services = this.showServices(signal);
+		const measured = this.measure(services, signal);
+		await Promise.all([services, this.showTypes(measured, signal), this.facets.show(measured, signal)]);
+	}
+
+	/** An answer that says of how much of the time there are profiles. services: the one of the whole range */
+	measure(services, signal) {
+		const { part, within } = this.app.selection;
+		if (!part || within) return services;
+		const { type, sample } = this.params();
+		return askJson('services', { ...partTimes(part), type, sample, points: 1, limit: 1 }, { signal });
 	}
 
 	openGraph(options) {
@@ -208,9 +203,9 @@ export class ProfilePage {
 		this.timeline.show(points, answer.start_ms, answer.step_ms, this.app.selection.within ?? this.app.selection.part);
 	}
 
-	/** services: the answer with all services of the range; null: files have no time */
-	async showTypes(services, signal) {
-		const [{ types }, all] = await Promise.all([askJson('types', { ...this.params(), type: '', sample: '' }, { signal }), services]);
+	/** measured: a promise of an answer that says of how much time there are profiles; null: files have no time */
+	async showTypes(measured, signal) {
+		const [{ types }, all] = await Promise.all([askJson('types', { ...this.partParams(), type: '', sample: '' }, { signal }), measured]);
 		const { type, sample } = this.app.selection;
 		const seconds = all ? coveredMs(all) / 1000 : 0;
 		const mean = all ? coveredText(all) : '';
@@ -240,39 +235,6 @@ export class ProfilePage {
 	/** What the steps of the address are grouped by, and what else a graph can be. */
 	groups() {
 		return { grouped: groupsOf(this.app.address.read()), offered: this.app.shown ? ['thread'] : this.offered };
-	}
-
-	/** What comes behind the first values. */
-	moreButton(label, count) {
-		if (this.opened.has(label)) return makeElement('span', '', `${count} more`);
-		const button = makeElement('button', 'more', `${count} more`);
-		button.type = 'button';
-		button.setAttribute('aria-label', `${count} more values of ${shownName(label, 100)}`);
-		button.addEventListener('click', () => {
-			const { signal } = this.app;
-			this.opened.add(label);
-			this.showFacets(this.services, signal).catch((problem) => signal.aborted || this.app.trouble(problem));
-		});
-		return button;
-	}
-
-	async showFacets(services, signal) {
-		const [{ labels, unit }, all] = await Promise.all([askJson('labels', { ...this.partParams(), limit: this.opened.size ? VALUES_MAX : 50 }, { signal }), services]);
-		this.offered.splice(0, Infinity, ...groupsOfLabels(labels));
-		const chosen = this.app.selection.labels;
-		const seconds = coveredMs(all) / 1000;
-		const parts = labels.filter((l) => l.count > 1 || chosen.some(([name]) => name === l.name)).slice(0, LABELS_SHOWN).map((label) => {
-			const items = label.values.slice(0, this.opened.has(label.name) ? VALUES_MAX : VALUES_SHOWN).map(({ value, total }) => {
-				const pressed = chosen.some(([n, v]) => n === label.name && v === value);
-				const others = chosen.filter(([n]) => n !== label.name);
-				return makeElement('li', '', choiceButton(value, amountText(total, unit, seconds), pressed,
-					() => this.app.go({ labels: pressed ? others : [...others, [label.name, value]] })));
-			});
-			const more = label.count - items.length;
-			if (more > 0) items.push(makeElement('li', 'quiet', this.moreButton(label.name, more)));
-			return [makeElement('h3', '', shownName(label.name, 100)), makeElement('ul', '', ...items)];
-		});
-		byId('facets').replaceChildren(...parts.flat());
 	}
 
 	/** params: of the source's exports */

@@ -2,9 +2,9 @@
 // Results that are kept: the sheet that keeps what is shown, and the page that a link to one opens.
 import { ApiError, ask, askJson } from './api.js';
 import { byId, makeElement, shownName } from './around.js';
+import { amountText, choiceButton } from './choices.js';
 import { DEFAULT_SELECTION, formatSelection } from './selection.js';
 import { ServerSource } from './server.js';
-import { amountText, choiceButton } from './profile_page.js';
 import { formatCount } from './format.js';
 import { formatHash, parseHash, withoutPlace } from './state.js';
 import { groupsToAsk } from './transforms.js';
