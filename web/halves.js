@@ -27,8 +27,10 @@ export class SandwichHalf {
 	 * @param {HTMLElement} mirrorBox
 	 * @param {HTMLElement} live
 	 * @param {(frame: number) => void} choose
+	 * @param {(half: SandwichHalf) => void} moved another box has become the current one
 	 */
-	constructor(flame, mirrorBox, live, choose) {
+	constructor(flame, mirrorBox, live, choose, moved) {
+		this.moved = moved;
 		this.flame = flame;
 		this.mirror = new TreeMirror(mirrorBox, live, 1);
 		this.current = 1;
@@ -63,6 +65,7 @@ export class SandwichHalf {
 		this.current = node;
 		this.flame.select(node);
 		this.mirror.update(tree, this.frames, node);
+		this.moved(this);
 	}
 
 	keys(event, choose) {

@@ -10,6 +10,7 @@ export const KEYS = [
 	{ keys: ['0', 'Escape'], action: 'reset', help: 'reset zoom and search' },
 	{ keys: ['s'], action: 'sandwichSelected', help: 'callers and callees of the current frame' },
 	{ keys: ['c'], action: 'copyName', help: 'copy the name of the current frame' },
+	{ keys: ['y'], action: 'copyStack', help: 'copy the stack of the current frame as text' },
 	{ keys: ['1'], action: 'viewGraph', help: 'graph' },
 	{ keys: ['2'], action: 'viewInverted', help: 'inverted: hottest functions first, callers below' },
 	{ keys: ['3'], action: 'viewSandwich', help: 'sandwich' },

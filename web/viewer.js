@@ -17,6 +17,7 @@ import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.j
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { nodeChildren, nodePath } from './layout.js';
+import { copyText, showDetails, stackText } from './details.js';
 import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
 const SEARCH_DELAY_MS = 60;
@@ -97,7 +98,7 @@ export class Viewer {
 		this.mirror = new TreeMirror(byId('mirror'), byId('live'));
 		const choose = (frame) => frame < this.frames.count && this.go({ focus: frame });
 		this.halves = ['callers', 'callees'].map(
-			(which) => new SandwichHalf(this[which], byId(which + '-mirror'), byId('live'), choose));
+			(which) => new SandwichHalf(this[which], byId(which + '-mirror'), byId('live'), choose, (half) => this.showDetails(half)));
 		this.grid = new FunctionGrid(byId('table'), {
 			activate: (frame) => this.go({ view: 'sandwich', focus: frame }),
 			sort: (key) => this.sortBy(key),
@@ -111,6 +112,9 @@ export class Viewer {
 		/** @type {{ frames: FrameTable, numbers: Map<string, number> } | null} */
 		this.keyed = null; // numberOf()
 		this.isOpening = false;
+		this.isFollowing = false; // what is shown moves by itself
+		/** @type {SandwichHalf | null} */
+		this.half = null; // the one whose box is the current one
 		this.steps = new StepMenu(this);
 		this.minimap = new Minimap(byId('minimap'), this.graph);
 		if (source) this.setSource(source);
@@ -208,6 +212,15 @@ export class Viewer {
 	 * @param {Profile} profile
 	 */
 	follow(source, profile) {
+		this.isFollowing = true;
+		try {
+			this.showLater(source, profile);
+		} finally {
+			this.isFollowing = false;
+		}
+	}
+
+	showLater(source, profile) {
 		const { state, graph } = this;
 		const known = (frames) => frames.filter((f) => f >= 0 && f < this.frames.count).map((f) => frameKey(this.frames, f));
 		const before = graph.tree ?? this.tree;
@@ -488,12 +501,36 @@ export class Viewer {
 		byId('sandwich').hidden = waiting || state.view !== 'sandwich';
 		byId('table').hidden = waiting || state.view !== 'table';
 		byId('calls').hidden = waiting || state.view !== 'calls';
-		if (waiting) return;
+		if (waiting) {
+			byId('details').hidden = true;
+			return;
+		}
 		if (state.view === 'table') this.showTable();
 		else if (state.view === 'calls') this.showCalls();
 		else if (state.view === 'sandwich') this.showSandwich();
 		else this.showGraph(animate);
 		if (isTwo) this.sides.show(this.tree, this.graph.zoomed, animate);
+		this.showDetails(this.half);
+	}
+
+	/** The current box of the graph, or of a half of the sandwich. */
+	currentBox(half = this.half) {
+		const { view } = this.state;
+		if (view === 'calls') return { tree: this.tree, node: this.calls.current(), isUp: false };
+		if (view === 'sandwich') {
+			const { flame, current } = half ?? this.halves[1];
+			return { tree: this.state.focus < 0 ? null : flame.tree, node: current, isUp: flame === this.callers };
+		}
+		return { tree: view === 'table' ? null : this.graph.tree, node: Math.max(0, this.current), isUp: view === 'inverted' };
+	}
+
+	/** @param {SandwichHalf | null} [half] whose current box it is from now on */
+	showDetails(half = null) {
+		this.half = half;
+		const { tree, node } = this.currentBox();
+		const isShown = this.state.view !== 'calls' && tree !== null && node < tree.count;
+		byId('details').hidden = !isShown;
+		if (isShown) showDetails(tree, node, this.tipFacts(), this.isFollowing);
 	}
 
 	showGraph(animate) {
@@ -689,6 +726,7 @@ export class Viewer {
 		this.current = node;
 		this.graph.select(node);
 		this.mirror.update(this.graph.tree, this.frames, node);
+		this.showDetails();
 	}
 
 	moveCurrent(key) {
@@ -716,13 +754,21 @@ export class Viewer {
 
 	async copyName() {
 		const frame = this.currentFrame();
-		if (frame < 0) return;
-		try {
-			await navigator.clipboard.writeText(this.frames.name(frame));
-			this.toast('Copied');
-		} catch {
-			this.toast('The browser did not allow copying');
-		}
+		if (frame >= 0) await this.copy(this.frames.name(frame));
+	}
+
+	/** what: said of it. */
+	async copy(text, what = 'Copied') {
+		this.toast(await copyText(text) ? what : 'The browser did not allow copying');
+	}
+
+	/** The stack of the box at the pointer, or of the current one. */
+	async copyStack() {
+		const { tree, node, isUp } = this.currentBox();
+		const { hovered } = this.graph;
+		const text = tree ? stackText(tree, this.frames, tree === this.graph.tree && hovered >= 0 ? hovered : node, isUp) : '';
+		if (text) await this.copy(text, 'Stack copied');
+		else this.say('There is no current frame');
 	}
 
 	say(text) {
@@ -809,6 +855,7 @@ export class Viewer {
 			['reset', 'reset'], ['help', 'help']]) on(id, () => this.run(action));
 		on('help-close', () => byId('help-sheet').close());
 		on('copy-focus', () => this.copyName());
+		on('copy-stack', () => this.copyStack());
 		byId('type')?.addEventListener('change', () => this.go({ type: this.types[Number(byId('type').value)].name }));
 		byId('export').addEventListener('change', () => this.export());
 		byId('colour').addEventListener('change', () => this.go({ colour: byId('colour').value }, true));
@@ -878,6 +925,7 @@ export class Viewer {
 			sandwichSelected: () => this.currentFrame() >= 0 && !this.provisional &&
 				this.go({ view: 'sandwich', focus: this.currentFrame() }),
 			copyName: () => this.copyName(),
+			copyStack: () => this.copyStack(),
 			viewGraph: () => this.go({ view: 'graph' }),
 			viewInverted: () => this.go({ view: 'inverted' }),
 			viewSandwich: () => this.go({ view: 'sandwich', focus: state.focus >= 0 ? state.focus : this.currentFrame() }),

@@ -504,6 +504,64 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a strip says of the current box what the tooltip says, and nothing moves', async () => {
+		const long = 'ns::' + 'very_long_name_'.repeat(40);
+		const file = makePage('strip', `start;main;${long};leaf\u202eab 60\nstart;main;short 20\nstart;other_[k] 20\n`);
+		for (const [width, height] of [[1400, 46], [400, 84]]) {
+			const opened = await openPage(browser, file, { viewport: { width, height: 800 } });
+			const { page, context } = opened;
+			await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+			const strip = () => page.evaluate(() => ['name', 'kind', 'total', 'parent', 'self'].map((part) => document.getElementById('details-' + part).textContent));
+			const place = () => page.evaluate(() => JSON.stringify(['stage', 'details', 'legend', 'copy-stack'].map((id) => document.getElementById(id).getBoundingClientRect())));
+			const copied = async (act) => {
+				await page.evaluate(() => (document.getElementById('toast').textContent = ''));
+				await act();
+				await page.waitForFunction(() => document.getElementById('toast').textContent === 'Stack copied');
+				return page.evaluate(() => navigator.clipboard.readText());
+			};
+			const before = await place();
+			assert.equal(JSON.parse(before)[1].height, height);
+			assert.deepEqual(await strip(), ['all', '', '100 samples · 100 %', '–', '0 samples · 0.00 %']);
+			assert.ok(await page.locator('#copy-stack').isDisabled());
+			await page.locator('#mirror').focus();
+			for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
+			assert.deepEqual(await strip(), [long, 'native', '60 samples · 60.00 %', '75.00 %', '0 samples · 0.00 %']);
+			assert.equal(await place(), before);
+			await page.keyboard.press('ArrowRight');
+			assert.deepEqual(await strip(), ['short', 'native', '20 samples · 20.00 %', '25.00 %', '20 samples · 20.00 %']);
+			await page.keyboard.press('ArrowLeft');
+			await page.keyboard.press('ArrowDown');
+			const stack = ['start', 'main', long, 'leaf\\u{202e}ab', ''];
+			assert.equal(await copied(() => page.locator('#copy-stack').click()), stack.join('\n'));
+			await page.keyboard.press('2');
+			assert.deepEqual((await strip()).slice(0, 3), ['all', '', '100 samples · 100 %']);
+			await page.locator('#graph').click({ position: { x: 30, y: 30 } }); // the hottest function: its callers come
+			assert.deepEqual((await strip()).slice(0, 4), ['leaf\\u{202e}ab', 'native', '60 samples · 60.00 %', '60.00 %']);
+			assert.deepEqual(JSON.parse(await place()).slice(1), JSON.parse(before).slice(1)); // the way to what is zoomed into has come above
+			await page.mouse.move(0, 0);
+			await page.locator('#mirror').focus();
+			for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown');
+			assert.equal(await copied(() => page.keyboard.press('y')), stack.join('\n'), 'in the order of calls');
+			await page.evaluate(() => (navigator.clipboard.writeText = () => Promise.reject(new Error('none'))));
+			await page.keyboard.press('ArrowUp');
+			assert.equal(await copied(() => page.keyboard.press('y')), stack.slice(1).join('\n'), 'without a clipboard of the page');
+			assert.equal(await page.evaluate(() => document.activeElement.id), 'mirror');
+			await page.evaluate(() => {
+				const v = window.__viewer;
+				v.go({ view: 'sandwich', focus: v.frames.named('main')[0] });
+			});
+			assert.deepEqual((await strip()).slice(0, 4), ['main', 'native', '80 samples · 80.00 %', '100 %']);
+			await page.locator('#callees-mirror').focus();
+			await page.keyboard.press('ArrowDown');
+			assert.deepEqual((await strip()).slice(0, 4), [long, 'native', '60 samples · 60.00 %', '75.00 %']);
+			for (const key of ['4', '5']) {
+				await page.keyboard.press(key);
+				assert.ok(await page.locator('#details').isHidden());
+			}
+			await assertSilent(opened);
+		}
+	});
+
 	test('a free zoom is part of the history', async () => {
 		const opened = await openPage(browser, makePage('wheel', foldedText(knownStacks(2))));
 		const { page } = opened;
