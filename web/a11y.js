@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a screen reader gets instead of the canvas: a tree that holds only the way to the current node, its siblings
 // nearby and its heaviest children, and a live region.
-import { nodeChildren, nodePath } from './layout.js';
+import { nodeChildren, nodePath, sidesOf } from './layout.js';
 import { formatShare, visibleText } from './format.js';
 
 const PATH_MAX = 64;
@@ -86,6 +86,11 @@ export class TreeMirror {
 	 */
 	describe(tree, frames, node) {
 		const name = visibleText(frames.name(tree.frame[node])).slice(0, SPOKEN_CHARS_MAX) || '(empty name)';
+		const sides = sidesOf(tree, node);
+		if (sides) {
+			const share = ({ total, whole }) => formatShare(total, whole);
+			return `${name}, base ${share(sides.base)}, now ${share(sides.now)}`;
+		}
 		const whole = tree.total[0];
 		return `${name}, total ${formatShare(tree.total[node], whole)}, self ${formatShare(tree.self[node], whole)}`;
 	}

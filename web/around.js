@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is drawn around a graph: the box at the pointer, the way from the root, the legend, light and dark.
 import { formatShare, formatValue, shortened, visibleText } from './format.js';
-import { nodePath } from './layout.js';
+import { nodePath, sidesOf } from './layout.js';
 
 export const TOOLTIP_CHARS_MAX = 1200;
 const CRUMB_CHARS_MAX = 60;
@@ -51,6 +51,15 @@ export function placeBeside(box, event) {
 	box.style.top = Math.max(4, below ? event.clientY + 18 : event.clientY - h - 12) + 'px';
 }
 
+/** The two lines of numbers: of one profile what a frame has with and without what it calls; of two what it has in each. */
+function tipLines(tree, node, whole, meta) {
+	const amount = (value, of) => formatValue(value, meta) + ' · ' + formatShare(value, of);
+	const sides = sidesOf(tree, node);
+	if (!sides) return [['Total', amount(tree.total[node], whole)], ['Self', amount(tree.self[node], whole)]];
+	const side = ({ total, self, whole: all }) => amount(total, all) + ', self ' + amount(self, all);
+	return [['Base', side(sides.base)], ['Now', side(sides.now)]];
+}
+
 /**
  * What the pointer is on. `whole`: the total that shares are of.
  * @param {import('./flame.js').FlameView} view
@@ -68,8 +77,9 @@ export function showTip(node, event, view, facts) {
 	const kind = [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
 	byId('tip-name').textContent = shownName(frames.name(frame));
 	byId('tip-kind').textContent = kind;
-	byId('tip-total').textContent = formatValue(tree.total[node], meta) + ' · ' + formatShare(tree.total[node], whole);
-	byId('tip-self').textContent = formatValue(tree.self[node], meta) + ' · ' + formatShare(tree.self[node], whole);
+	const [first, second] = tipLines(tree, node, whole, meta);
+	[byId('tip-total-of').textContent, byId('tip-total').textContent] = first;
+	[byId('tip-self-of').textContent, byId('tip-self').textContent] = second;
 	byId('tip-zoom-row').hidden = !view.zoomed;
 	if (view.zoomed) byId('tip-zoom').textContent = formatShare(tree.total[node], tree.total[view.zoomed]) + ' of the zoomed frame';
 	byId('tip-note').hidden = !provisional;

@@ -12,6 +12,7 @@ const PIECE = 1 << 19;
 const NOT_WANTED = 'not wanted any more';
 const NO_WORKER = 'no worker';
 const SENT_COLUMNS = ['level', 'frame', 'total', 'self', 'parent', 'size'];
+const COMPARED_COLUMNS = ['base', 'baseSelf']; // of two profiles as one
 
 const JOBS = {
 	steps: (tree, { steps, rootFrame }) => applySteps(tree, steps, rootFrame),
@@ -88,9 +89,10 @@ export class Workbench {
 
 	/** In pieces: copying all of a large tree at once would take longer than a frame. */
 	async send(worker, tree) {
-		const types = Object.fromEntries(SENT_COLUMNS.map((column) => [column, tree[column].constructor.name]));
+		const columns = tree.base ? [...SENT_COLUMNS, ...COMPARED_COLUMNS] : SENT_COLUMNS;
+		const types = Object.fromEntries(columns.map((column) => [column, tree[column].constructor.name]));
 		worker.postMessage({ begin: { count: tree.count, deepest: tree.deepest }, types });
-		for (const column of SENT_COLUMNS) {
+		for (const column of columns) {
 			for (let at = 0; at < tree.count && this.worker === worker; at += PIECE) {
 				const values = tree[column].slice(at, at + PIECE);
 				worker.postMessage({ column, at, values }, [values.buffer]);

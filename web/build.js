@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trees from paths: what the transforms and the readers of dropped files build with.
-import { layoutTree } from './layout.js';
+import { layoutTree, withBase } from './layout.js';
 
 const LOAD_MAX = 0.6;
 
@@ -24,10 +24,10 @@ export function packNames(list) {
 	return { text, ends, plain };
 }
 
-/** Paths of frames grow a tree; node 0 is the root. */
+/** Paths of frames grow a tree; node 0 is the root. isCompared: of two profiles as one, baseSelf has the base's part of self. */
 export class TreeGrower {
 	/** @param {number} rootFrame */
-	constructor(rootFrame, expected = 1024) {
+	constructor(rootFrame, expected = 1024, isCompared = false) {
 		let slots = 1024;
 		while (slots * LOAD_MAX < expected) slots *= 2;
 		this.slots = new Int32Array(slots).fill(-1);
@@ -35,6 +35,7 @@ export class TreeGrower {
 		this.frame = new Uint32Array(room);
 		this.parent = new Uint32Array(room);
 		this.self = new Float64Array(room);
+		this.baseSelf = isCompared ? new Float64Array(room) : null;
 		this.frame[0] = rootFrame;
 		this.count = 1;
 	}
@@ -65,14 +66,24 @@ export class TreeGrower {
 		return node;
 	}
 
+	/** What a node of another tree has itself, or with all that is below it. */
+	addSelf(at, tree, node) {
+		this.self[at] += tree.self[node];
+		if (this.baseSelf) this.baseSelf[at] += tree.baseSelf[node];
+	}
+
+	addTotal(at, tree, node) {
+		this.self[at] += tree.total[node];
+		if (this.baseSelf) this.baseSelf[at] += tree.base[node];
+	}
+
 	enlarge() {
-		const { frame, parent, self } = this;
-		this.frame = new Uint32Array(2 * frame.length);
-		this.parent = new Uint32Array(2 * frame.length);
-		this.self = new Float64Array(2 * frame.length);
-		this.frame.set(frame);
-		this.parent.set(parent);
-		this.self.set(self);
+		for (const key of ['frame', 'parent', 'self', 'baseSelf']) {
+			const column = this[key];
+			if (!column) continue;
+			this[key] = new column.constructor(2 * column.length);
+			this[key].set(column);
+		}
 	}
 
 	rehash() {
@@ -106,15 +117,16 @@ export class TreeGrower {
 		return { start, order };
 	}
 
-	/** The tree as layoutTree() gives it; what has no value is left out. */
+	/** The tree as layoutTree() gives it, with both sides of a comparison; what has no value is left out. */
 	finish() {
-		const { parent, frame, self, count } = this;
+		const { parent, frame, self, baseSelf, count } = this;
 		const total = self.slice(0, count);
 		for (let i = count - 1; i > 0; i--) total[parent[i]] += total[i];
 		const { start, order } = this.sortedChildren(total);
 		const kept = order.length + 1;
 		const Values = total[0] < 2 ** 32 ? Uint32Array : Float64Array;
 		const out = { level: new Uint32Array(kept), frame: new Uint32Array(kept), total: new Values(kept), self: new Values(kept) };
+		const base = baseSelf && new Values(kept);
 		const stack = [0];
 		const levels = [0];
 		let deepest = 0;
@@ -126,12 +138,14 @@ export class TreeGrower {
 			out.frame[at] = frame[node];
 			out.total[at] = total[node];
 			out.self[at] = self[node];
+			if (base) base[at] = baseSelf[node];
 			for (let k = start[node + 1] - 1; k >= start[node]; k--) {
 				stack.push(order[k]);
 				levels.push(level + 1);
 			}
 		}
 		const level = deepest < 65536 ? Uint16Array.from(out.level) : out.level;
-		return layoutTree(level, out.frame, out.total, out.self, deepest);
+		const tree = layoutTree(level, out.frame, out.total, out.self, deepest);
+		return base ? withBase(tree, base) : tree;
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the page's data block to columns. The writer and the description of the bytes are in src/render/columns.c.
-import { columnLike, layoutTree } from './layout.js';
+import { columnLike, layoutTree, withBase } from './layout.js';
 import { packNames } from './build.js';
 
 const COLUMN_COUNT = 13;
@@ -193,7 +193,7 @@ function showHidden(columns, frames, deepest) {
 	const room = count + more;
 	const out = { level: deepest + 1 < 65536 ? new Uint16Array(room) : new Uint32Array(room), frame: new Uint32Array(room),
 		total: columnLike(columns.total, room), self: columnLike(columns.total, room) };
-	const baseSelf = base && new Float64Array(room);
+	const baseSelf = base && columnLike(columns.total, room);
 	const open = [];
 	let at = 0;
 	let last = 0;
@@ -219,12 +219,7 @@ function showHidden(columns, frames, deepest) {
 	}
 	close(0);
 	const tree = layoutTree(out.level, out.frame, out.total, out.self, last);
-	if (base) {
-		tree.baseSelf = baseSelf;
-		tree.base = baseSelf.slice();
-		for (let i = room - 1; i > 0; i--) tree.base[tree.parent[i]] += tree.base[i];
-	}
-	return tree;
+	return base ? withBase(tree, baseSelf) : tree;
 }
 
 /**

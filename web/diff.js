@@ -8,44 +8,43 @@ function changeOfParts(was, now) {
 	return was === now ? 0 : (now - was) / Math.max(was, now);
 }
 
-/** Colours by change: blue takes less than in the base, orange more. The tree has `base`, see data.js. */
+/** Colours by change: blue takes less than in the base, orange more. All trees have `base`, see data.js. */
 export class DiffColours {
 	/**
 	 * @param {import('./data.js').FrameTable} frames
-	 * @param {Tree} tree
+	 * @param {Tree} tree what is shown: the two profiles as one, or what steps have made of them
 	 * @param {boolean} byShare parts of the two totals are compared, so that a longer profile is not a larger one; otherwise values
 	 */
 	constructor(frames, tree, mode, byShare) {
 		this.frames = frames;
 		this.tree = tree;
 		this.mode = mode;
-		this.whole = byShare ? { base: tree.base[0], other: tree.total[0] - tree.base[0] } : { base: 1, other: 1 };
+		this.whole = byShare ? { base: tree.base[0], now: tree.total[0] - tree.base[0] } : { base: 1, now: 1 };
 		this.functions = null;
 	}
 
-	change(base, total) {
+	change(was, now) {
 		const { whole } = this;
-		return changeOfParts(whole.base ? base / whole.base : 0, whole.other ? (total - base) / whole.other : 0);
+		return changeOfParts(whole.base ? was / whole.base : 0, whole.now ? now / whole.now : 0);
 	}
 
 	ofFunction(frame) {
-		this.functions ??= diffFunctions(this.tree, this.frames.count);
-		return frame < this.frames.count ? this.change(this.functions.baseTotal[frame], this.functions.total[frame]) : 0;
+		const { total, baseTotal } = (this.functions ??= diffFunctions(this.tree, this.frames.count));
+		return frame < this.frames.count ? this.change(baseTotal[frame], total[frame] - baseTotal[frame]) : 0;
 	}
 
-	/** Other trees than the two profiles' own have no base of their own: their boxes say what the function did. */
-	changeAt(frame, node, tree) {
-		const at = tree.sideOf === this.tree ? tree.origin[node] : tree === this.tree ? node : -1;
-		return at < 0 ? this.ofFunction(frame) : this.change(this.tree.base[at], this.tree.total[at]);
+	changeAt(node, tree) {
+		const [of, at] = tree.sideOf ? [tree.sideOf, tree.origin[node]] : [tree, node];
+		return this.change(of.base[at], of.total[at] - of.base[at]);
 	}
 
 	of(frame, node, tree) {
-		return node === 0 && frame === this.frames.count ? classBucket('root') : diffBucket(this.changeAt(frame, node, tree));
+		return node === 0 && frame === this.frames.count ? classBucket('root') : diffBucket(this.changeAt(node, tree));
 	}
 
 	/** Before the label: no meaning by colour alone. */
 	mark(frame, node, tree) {
-		const change = this.changeAt(frame, node, tree);
+		const change = this.changeAt(node, tree);
 		if (change === 1) return 'new ';
 		if (change === -1) return 'gone ';
 		return change > 0.05 ? '+ ' : change < -0.05 ? '− ' : '';

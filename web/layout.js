@@ -81,6 +81,29 @@ export function layoutTree(level, frame, total, self, deepest) {
 	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal, blockSpan };
 }
 
+/**
+ * Both sides of a comparison: the tree gets what of self and total is the base's.
+ * @param {Tree} tree
+ * @param {Values} baseSelf
+ * @returns {Tree}
+ */
+export function withBase(tree, baseSelf) {
+	const base = baseSelf.slice();
+	for (let i = tree.count - 1; i > 0; i--) base[tree.parent[i]] += base[i];
+	return Object.assign(tree, { base, baseSelf });
+}
+
+/**
+ * A node's two sides of a comparison, as { total, self, whole }; null: the tree is of one profile. A tree of one side has the other's, too.
+ * @param {Tree} tree
+ */
+export function sidesOf(tree, node) {
+	const [of, at] = tree.sideOf ? [tree.sideOf, tree.origin[node]] : [tree, node];
+	const { base, baseSelf, total, self } = of;
+	if (!base) return null;
+	return { base: { total: base[at], self: baseSelf[at], whole: base[0] }, now: { total: total[at] - base[at], self: self[at] - baseSelf[at], whole: total[0] - base[0] } };
+}
+
 /** The last position in rowX[from, to) whose x is at most value, or from - 1. */
 export function findAtMost(rowX, from, to, value) {
 	let low = from;

@@ -76,6 +76,7 @@ export class ProfilePage {
 		this.asked = asked;
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.facets = new Facets(app, (labels) => this.offered.splice(0, Infinity, ...groupsOfLabels(labels)));
+		app.viewer.treeShown = () => this.isCompared() && this.fillCompared();
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
 		byId('base').addEventListener('change', () => app.go({ [app.shown ? 'baseService' : 'base']: byId('base').value }));
@@ -247,7 +248,6 @@ export class ProfilePage {
 			const large = await small.more();
 			if (viewer.source !== small || signal.aborted) return;
 			await this.showSource(large, colours, params);
-			if (this.app.selection.page === 'compare') this.fillChanges();
 		};
 		viewer.madeColours = colours;
 		viewer.setSource(source);
@@ -301,49 +301,59 @@ export class ProfilePage {
 	}
 
 	async showCompared(signal) {
-		const source = await ServerSource.open('compare', this.compareParams(), { signal }).catch((problem) => {
+		const source = await ServerSource.open('compare', this.compareParams(), { signal, ...this.groups() }).catch((problem) => {
 			if (problem.status === 404) throw new ApiError(404, this.app.shown ? 'One of the two files has nothing of this sample type.'
 				: 'Nothing is stored for one of the two ranges. Choose another range or base.');
 			throw problem;
 		});
 		const { viewer } = this.app;
 		viewer.sides ??= new Sides(viewer, byId('stage'));
-		this.fillChange(source);
-		await this.showSource(source, (table, mode) => new DiffColours(table, viewer.raw.tree, mode, this.app.selection.diff === 'share'));
-		this.fillChanges();
+		viewer.sides.on = this.app.selection.sides === 'two';
+		await this.showSource(source, (table, mode) => new DiffColours(table, viewer.tree, mode, this.app.selection.diff === 'share'));
+	}
+
+	/** Is what the viewer has a comparison? */
+	isCompared() {
+		return this.app.selection.page === 'compare' && Boolean(this.app.viewer.tree?.base);
 	}
 
 	/** Another way to show what is there: nothing is asked anew. */
 	applyCompared() {
 		const { viewer } = this.app;
-		this.fillChange(/** @type {ServerSource} */ (viewer.source));
+		viewer.sides.on = this.app.selection.sides === 'two';
 		viewer.colours = null;
+		viewer.toldTree = null;
 		viewer.apply(false);
-		this.fillChanges();
+	}
+
+	/** What is said of the tree that is shown, steps included. */
+	fillCompared() {
+		const { viewer } = this.app;
+		this.fillChange(/** @type {ServerSource} */ (viewer.source), viewer.tree);
+		this.fillChanges(viewer.tree);
 	}
 
 	/** The line above the graph, and the titles of two graphs. */
-	fillChange({ answer, meta }) {
-		const { diff, sides } = this.app.selection;
-		const { base_total: was, total } = answer;
+	fillChange({ answer, meta }, tree) {
+		const { diff } = this.app.selection;
+		const [was, total] = [tree.base[0], tree.total[0]];
 		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
 		const span = answer.within_ms ?? [answer.from_ms, answer.to_ms];
 		const [before, after] = [was, total - was].map((value) =>
 			(isTime ? formatCpus(value, span[1] - span[0]) + ' CPUs' : formatValue(value, meta.types[0])));
 		const { text, tone } = changeOf(total - was, was);
-		const colour = diff === 'share' ? 'orange takes a larger part than in the base, blue a smaller one' : 'orange costs more than in the base, blue less';
-		const { sides: two } = this.app.viewer;
+		const { viewer } = this.app;
+		const of = viewer.state.steps.length ? ' of what the steps leave' : '';
+		const colour = diff === 'share' ? `orange takes a larger part${of} than in the base, blue a smaller one` : 'orange costs more than in the base, blue less';
 		const spans = this.app.shown ? '' : '; ' + this.comparedSpans().map(([from, to]) => spanText(from, to)).join(' → ');
-		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', two.note, `; ${colour}${spans}`));
-		two.on = sides === 'two';
-		two.name([`Base: ${before}`, `Now: ${after}`]);
+		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', viewer.sides.note, `; ${colour}${spans}`));
+		viewer.sides.name([`Base: ${before}`, `Now: ${after}`]);
 	}
 
-	fillChanges() {
-		const { raw, base: frames } = this.app.viewer;
+	fillChanges(tree) {
+		const { frames } = this.app.viewer;
 		const source = /** @type {ServerSource} */ (this.app.viewer.source);
-		const { tree } = raw;
-		const { base_total: was, total } = source.answer;
+		const [was, total] = [tree.base[0], tree.total[0]];
 		const byShare = this.app.selection.diff === 'share';
 		const rows = largestChanges(diffFunctions(tree, frames.count), byShare ? was : 1, byShare ? total - was : 1, CHANGES_SHOWN);
 		this.fillChangeRows(rows, frames, byShare ? (part) => (100 * part).toFixed(1) : (value) => formatValue(value, source.meta.types[0]), byShare ? ' %' : '');

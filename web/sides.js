@@ -142,7 +142,7 @@ export class Sides {
 		}
 	}
 
-	/** Can the tree be shown as two? A tree made by steps cannot. */
+	/** Can the tree be shown as two? */
 	takes(tree) {
 		return this.on && Boolean(tree.base);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that change what a tree shows: each a pure function from columns to columns, so that they stack, can be taken back
 // and run in a worker. What a step is about is named by text, not by number: a link means the same for newer data.
+// Where a stack goes depends on its frames alone. So of two profiles as one each step gives what it gives of both.
 import { TreeGrower } from './build.js';
 import { KINDS, hashText } from './colour.js';
 
@@ -187,11 +188,11 @@ export function resolveSteps(list, base) {
  *        below may be), or -2 (the whole subtree goes); parent: where the node's parent went
  */
 function rewrite(tree, rootFrame, rootPlace, place) {
-	const { count, frame, parent, self, size } = tree;
-	const grower = new TreeGrower(rootFrame, count);
+	const { count, frame, parent, size } = tree;
+	const grower = new TreeGrower(rootFrame, count, Boolean(tree.base));
 	const to = new Int32Array(count);
 	to[0] = rootPlace;
-	if (rootPlace === 0) grower.self[0] = self[0];
+	if (rootPlace === 0) grower.addSelf(0, tree, 0);
 	for (let i = 1; i < count;) {
 		const at = place(grower, i, to[parent[i]], frame[i]);
 		to[i] = at;
@@ -199,7 +200,7 @@ function rewrite(tree, rootFrame, rootPlace, place) {
 			i += size[i];
 			continue;
 		}
-		if (at >= 0) grower.self[at] += self[i];
+		if (at >= 0) grower.addSelf(at, tree, i);
 		i++;
 	}
 	return grower.finish();
@@ -223,13 +224,13 @@ function focusTree(tree, rootFrame, { mask }) {
  */
 function onlyTree(tree, rootFrame, { mask }) {
 	const inside = new Uint8Array(tree.count);
-	const { frame, parent, self, count } = tree;
-	const grower = new TreeGrower(rootFrame, count);
+	const { frame, parent, count } = tree;
+	const grower = new TreeGrower(rootFrame, count, Boolean(tree.base));
 	const to = new Int32Array(count);
 	for (let i = 1; i < count; i++) {
 		inside[i] = inside[parent[i]] | mask[frame[i]];
 		to[i] = grower.child(to[parent[i]], frame[i]);
-		if (inside[i]) grower.self[to[i]] += self[i];
+		if (inside[i]) grower.addSelf(to[i], tree, i);
 	}
 	return grower.finish();
 }
@@ -261,7 +262,7 @@ function mergeTree(tree, rootFrame, { mask }) {
 	return rewrite(tree, rootFrame, 0, (grower, node, parent, f) => {
 		const at = grower.child(parent, f);
 		if (!mask[f]) return at;
-		grower.self[at] += tree.total[node];
+		grower.addTotal(at, tree, node);
 		return -2;
 	});
 }

@@ -84,6 +84,10 @@ export class Viewer {
 		this.madeColours = null; // instead of Colours
 		/** @type {import('./sides.js').Sides | null} */
 		this.sides = null;
+		/** @type {(() => void) | null} */
+		this.treeShown = null; // runs when another tree is shown: of another profile, or after other steps
+		/** @type {Tree | null} */
+		this.toldTree = null; // what it has run for
 		const hooks = (which) => ({
 			click: (node, view) => this.clickNode(which, node, view),
 			menu: (node, event, view) => this.steps.openFor(view.tree.frame[node], event.clientX, event.clientY),
@@ -490,6 +494,10 @@ export class Viewer {
 			// After the picture: it looks at every function.
 			if (!this.provisional) afterPainting(() => this.fillLegend());
 			for (const flame of this.flames) flame.setColours(this.colours);
+		}
+		if (this.toldTree !== this.tree) {
+			this.toldTree = this.tree;
+			this.treeShown?.();
 		}
 		this.applyControls();
 		this.applyQuery();

@@ -6,56 +6,66 @@ import { layoutTree } from './layout.js';
 const DEPTH_MAX = 4096;
 const NODES_MAX = 400000;
 
+/** Nodes, and what of each counts; `base`: how much of that is the base's, of two profiles as one. */
 class Pool {
-	constructor() {
+	constructor(isCompared) {
 		this.node = new Uint32Array(1024);
 		this.weight = new Float64Array(1024);
+		this.base = isCompared ? new Float64Array(1024) : null;
 		this.count = 0;
 	}
 
-	push(node, weight) {
-		if (this.count === this.node.length) {
-			const [oldNode, oldWeight] = [this.node, this.weight];
-			this.node = new Uint32Array(2 * this.count);
-			this.node.set(oldNode);
-			this.weight = new Float64Array(2 * this.count);
-			this.weight.set(oldWeight);
+	enlarge(count) {
+		let room = this.node.length;
+		while (room < count) room *= 2;
+		for (const key of ['node', 'weight', 'base']) {
+			const column = this[key];
+			if (!column || column.length === room) continue;
+			this[key] = new column.constructor(room);
+			this[key].set(column);
 		}
-		this.node[this.count] = node;
-		this.weight[this.count++] = weight;
+		this.count = count;
 	}
 }
 
-/** @typedef {{ frame: number, total: number, count?: number, at?: number, from?: number, to?: number, level?: number }} Group */
+/** @typedef {{ frame: number, total: number, base: number, count?: number, at?: number, from?: number, to?: number, level?: number }} Group */
 
 /** Groups entries by frame: the heaviest last, so that a stack takes it first. */
 class Partition {
-	constructor(frameCount) {
+	constructor(frameCount, isCompared) {
 		this.slot = new Int32Array(frameCount + 2).fill(-1);
 		/** @type {Group[]} */
 		this.groups = [];
 		this.node = [];
 		this.weight = [];
+		this.base = isCompared ? [] : null;
 		this.group = [];
 	}
 
-	add(frame, node, weight) {
+	add(frame, node, weight, base) {
 		let slot = this.slot[frame];
 		if (slot < 0) {
 			slot = this.slot[frame] = this.groups.length;
-			this.groups.push({ frame, total: 0, count: 0, at: 0 });
+			this.groups.push({ frame, total: 0, base: 0, count: 0, at: 0 });
 		}
 		this.groups[slot].total += weight;
+		this.groups[slot].base += base;
 		this.groups[slot].count++;
 		this.node.push(node);
 		this.weight.push(weight);
+		this.base?.push(base);
 		this.group.push(slot);
 	}
 
-	/** Moves the groups of at least `min` to the pool. Returns { kept: them as { frame, total, from, to }, lightest first, rest: the others' sum }. */
+	/**
+	 * Moves the groups of at least `min` to the pool. Returns { kept: them as { frame, total, base, from, to }, lightest first,
+	 * all, rest: what all and those that were not kept have, as { total, base } }.
+	 */
 	take(pool, min, only) {
+		const sumOf = (groups) => groups.reduce((sum, g) => ({ total: sum.total + g.total, base: sum.base + g.base }), { total: 0, base: 0 });
 		const kept = this.groups.filter((g) => g.total >= min && g.total > 0 && (only < 0 || g.frame === only));
-		const rest = only < 0 ? this.groups.reduce((sum, g) => sum + g.total, 0) - kept.reduce((sum, g) => sum + g.total, 0) : 0;
+		const [all, shown] = [sumOf(this.groups), sumOf(kept)];
+		const rest = only < 0 ? { total: all.total - shown.total, base: all.base - shown.base } : { total: 0, base: 0 };
 		kept.sort((a, b) => a.total - b.total || b.frame - a.frame);
 		for (const g of this.groups) g.at = -1;
 		let at = pool.count;
@@ -64,70 +74,91 @@ class Partition {
 			at += g.count;
 			g.to = at;
 		}
-		while (pool.count < at) pool.push(0, 0);
+		pool.enlarge(at);
 		for (let i = 0; i < this.node.length; i++) {
 			const g = this.groups[this.group[i]];
 			if (g.at < 0) continue;
 			pool.node[g.at] = this.node[i];
+			if (pool.base) pool.base[g.at] = this.base[i];
 			pool.weight[g.at++] = this.weight[i];
 		}
 		for (const g of this.groups) this.slot[g.frame] = -1;
 		this.groups = [];
-		this.node.length = this.weight.length = this.group.length = 0;
-		return { kept, rest };
+		for (const list of [this.node, this.weight, this.base, this.group]) if (list) list.length = 0;
+		return { kept, all, rest };
 	}
 }
 
-function finishTree(out, root) {
-	const Values = root.total < 2 ** 32 ? Uint32Array : Float64Array;
+function finishTree(out) {
+	const Values = out.total[0] < 2 ** 32 ? Uint32Array : Float64Array;
 	let deepest = 0;
 	for (const l of out.level) deepest = Math.max(deepest, l);
 	const level = deepest < 65536 ? Uint16Array.from(out.level) : Uint32Array.from(out.level);
 	const tree = layoutTree(level, Uint32Array.from(out.frame), Values.from(out.total), Values.from(out.self), deepest);
+	if (out.base) Object.assign(tree, { base: Values.from(out.base), baseSelf: Values.from(out.baseSelf) });
 	tree.isCut = out.isCut;
 	return tree;
 }
 
 /**
  * buildTree - grow a tree by steps
+ * @param {number} frameCount
+ * @param {{ frame: number, total: number, base?: number }} root base: of two profiles as one
  * @param start (partition) => void: adds the entries of the first row
- * @param grow (group, pool, partition) => self value; adds what lies below the entries pool[from..to) of a group
+ * @param grow (group, pool, partition) => void: adds what lies below the entries pool[from..to) of a group; what is left is its own
  * @param options path: frames to follow without their siblings; share: smallest total shown, as a part of the last frame's on the path
  */
-function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
-	const out = { level: [0], frame: [rootFrame], total: [rootTotal], self: [0], isCut: false };
-	const pool = new Pool();
-	const partition = new Partition(frameCount);
+function buildTree(frameCount, root, start, grow, options) {
+	const isCompared = root.base !== undefined;
+	const out = { level: [], frame: [], total: [], self: [], base: isCompared ? [] : null, baseSelf: isCompared ? [] : null, isCut: false };
+	const pool = new Pool(isCompared);
+	const partition = new Partition(frameCount, isCompared);
 	const { path = [], share = 0 } = options;
-	let min = rootTotal * share;
+	let min = root.total * share;
+	/** @param {{ frame: number, total: number, base?: number }} group */
+	const put = (level, group) => {
+		const { frame, total, base } = group;
+		out.level.push(level);
+		out.frame.push(frame);
+		out.total.push(total);
+		out.base?.push(base);
+		out.baseSelf?.push(0);
+		return out.self.push(0) - 1;
+	};
 	// What is too narrow is one frame, the last of its row: nothing would look as if nobody called.
 	const expand = (level) => {
 		const followed = level < path.length;
 		const at = pool.count;
-		const { kept, rest } = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
-		if (rest > 0 && rest >= min) kept.unshift({ frame: frameCount + 1, total: rest, from: at, to: at });
-		return kept;
+		const { kept, all, rest } = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
+		if (rest.total > 0 && rest.total >= min) kept.unshift({ frame: frameCount + 1, ...rest, from: at, to: at });
+		return { kept, all };
 	};
+	put(0, root);
 	start(partition);
 	/** @type {Group[]} */
-	const stack = expand(0).map((g) => ({ ...g, level: 1 }));
+	const stack = expand(0).kept.map((g) => ({ ...g, level: 1 }));
 	while (stack.length) {
 		const group = stack.pop();
 		pool.count = group.to;
 		if (group.level === path.length) min = group.total * share;
-		const at = out.level.push(group.level) - 1;
-		out.frame.push(group.frame);
-		out.total.push(group.total);
-		out.self.push(0);
+		const at = put(group.level, group);
 		out.isCut ||= at >= NODES_MAX || group.level >= DEPTH_MAX;
 		if (at >= NODES_MAX || group.level >= DEPTH_MAX || group.frame > frameCount) continue;
-		out.self[at] = grow(group, pool, partition);
-		for (const child of expand(group.level)) {
+		grow(group, pool, partition);
+		const { kept, all } = expand(group.level);
+		out.self[at] = group.total - all.total;
+		if (isCompared) out.baseSelf[at] = group.base - all.base;
+		for (const child of kept) {
 			child.level = group.level + 1;
 			stack.push(child);
 		}
 	}
-	return finishTree(out, { total: rootTotal });
+	return finishTree(out);
+}
+
+/** @param {Tree} tree */
+function rootOf(tree) {
+	return { frame: tree.frame[0], total: tree.total[0], base: tree.base?.[0] };
 }
 
 /**
@@ -136,42 +167,31 @@ function buildTree(frameCount, rootFrame, rootTotal, start, grow, options) {
  * @param {Partition} partition
  */
 function addChildren(tree, node, collapse, partition) {
-	let self = tree.self[node];
 	const pending = [node];
 	while (pending.length) {
 		const top = pending.pop();
 		const end = top + tree.size[top];
 		for (let c = top + 1; c < end; c += tree.size[c]) {
-			if (collapse && tree.frame[c] === tree.frame[node]) {
-				self += tree.self[c];
-				pending.push(c);
-			} else {
-				partition.add(tree.frame[c], c, tree.total[c]);
-			}
+			if (collapse && tree.frame[c] === tree.frame[node]) pending.push(c);
+			else partition.add(tree.frame[c], c, tree.total[c], tree.base ? tree.base[c] : 0);
 		}
 	}
-	return self;
 }
 
 /** @param {Tree} tree */
 function growDown(tree, collapse) {
 	return (group, pool, partition) => {
-		let self = 0;
-		for (let i = group.from; i < group.to; i++) self += addChildren(tree, pool.node[i], collapse, partition);
-		return self;
+		for (let i = group.from; i < group.to; i++) addChildren(tree, pool.node[i], collapse, partition);
 	};
 }
 
 /** @param {Tree} tree */
 function growUp(tree) {
 	return (group, pool, partition) => {
-		let ended = 0;
 		for (let i = group.from; i < group.to; i++) {
 			const above = tree.parent[pool.node[i]];
-			if (above) partition.add(tree.frame[above], above, pool.weight[i]);
-			else ended += pool.weight[i];
+			if (above) partition.add(tree.frame[above], above, pool.weight[i], pool.base ? pool.base[i] : 0);
 		}
-		return ended;
 	};
 }
 
@@ -180,8 +200,7 @@ function growUp(tree) {
  * @param {Tree} tree
  */
 export function collapsedTree(tree, frameCount, options = {}) {
-	return buildTree(frameCount, tree.frame[0], tree.total[0], (p) => addChildren(tree, 0, true, p),
-		growDown(tree, true), options);
+	return buildTree(frameCount, rootOf(tree), (p) => addChildren(tree, 0, true, p), growDown(tree, true), options);
 }
 
 /**
@@ -190,12 +209,12 @@ export function collapsedTree(tree, frameCount, options = {}) {
  */
 export function invertedTree(tree, frameCount, options = {}) {
 	const start = (partition) => {
-		const { self, frame, count } = tree;
+		const { self, frame, count, baseSelf } = tree;
 		for (let i = 1; i < count; i++) {
-			if (self[i]) partition.add(frame[i], i, self[i]);
+			if (self[i]) partition.add(frame[i], i, self[i], baseSelf ? baseSelf[i] : 0);
 		}
 	};
-	return buildTree(frameCount, tree.frame[0], tree.total[0], start, growUp(tree), options);
+	return buildTree(frameCount, rootOf(tree), start, growUp(tree), options);
 }
 
 /**
@@ -221,13 +240,13 @@ export function topmostNodes(tree, frame) {
  * @param {{ share?: number }} options
  */
 function sandwichHalf(tree, frameCount, nodes, grow, options) {
-	let sum = 0;
-	for (const node of nodes) sum += tree.total[node];
+	const { total, base } = tree;
+	const sumOf = (column) => nodes.reduce((sum, node) => sum + column[node], 0);
 	const frame = nodes.length ? tree.frame[nodes[0]] : frameCount;
-	const partition = (p) => {
-		for (const node of nodes) p.add(frame, node, tree.total[node]);
+	const start = (partition) => {
+		for (const node of nodes) partition.add(frame, node, total[node], base ? base[node] : 0);
 	};
-	return buildTree(frameCount, tree.frame[0], sum, partition, grow, { share: options.share ?? 1 / 5000 });
+	return buildTree(frameCount, { frame: tree.frame[0], total: sumOf(total), base: base && sumOf(base) }, start, grow, { share: options.share ?? 1 / 5000 });
 }
 
 /**

@@ -239,8 +239,9 @@ const API = {
 	compare(query) {
 		const { meta } = API.flame(query);
 		const service = query.get('service') || SERVICES[0][0];
-		const base = stacksOf(service).filter(([frames]) => !frames.some((f) => shownName(f) === 'ns1::fn_1')).map(([f, count]) => [f.length > 6 ? [...f.slice(0, 5), 'old_name'] : f, Math.round(count * 0.7)]);
-		const stacks = stacksOf(service);
+		const groups = (query.get('group') ?? '').split(',').filter(Boolean);
+		const base = groupedStacks(stacksOf(service), groups).filter(([frames]) => !frames.some((f) => shownName(f) === 'ns1::fn_1')).map(([f, count]) => [f.length > 6 ? [...f.slice(0, 5), 'old_name'] : f, Math.round(count * 0.7)]);
+		const stacks = groupedStacks(stacksOf(service), groups);
 		const tree = flameOf(stacks, base);
 		return { meta: { ...meta, total: totalOf(stacks) + totalOf(base), base_total: totalOf(base), base_profiles: 360, nodes: tree.level.length, whole_nodes: tree.level.length }, ...tree };
 	},

@@ -176,7 +176,8 @@ test('two profiles as one: what is new, gone, more and less', () => {
 	const colours = new DiffColours(table, tree, 'kind', true);
 	const marks = [1, 2, 3].map((node) => colours.mark(tree.frame[node], node, tree));
 	assert.deepEqual(marks, ['+ ', 'gone ', 'new ']);
-	assert.equal(colours.mark(1, 5, {}), 'gone ');
+	const inverted = invertedTree(tree, 3);
+	assert.deepEqual([1, 2, 3].map((node) => [inverted.frame[node], colours.mark(inverted.frame[node], node, inverted)]), [[0, '+ '], [1, 'gone '], [2, 'new ']]);
 	const rows = largestChanges(diffFunctions(tree, 3), 50, 50, 10);
 	assert.deepEqual(rows.map(({ frame, was, now }) => [frame, was, now]), [[1, 0.6, 0], [0, 0.4, 0.8], [2, 0, 0.2]]);
 	const doubled = { ...tree, total: tree.total.map((t, i) => t + tree.base[i]), self: tree.self.map((t, i) => t + tree.baseSelf[i]), base: tree.base.map((t) => 2 * t), baseSelf: tree.baseSelf.map((t) => 2 * t) };

@@ -325,6 +325,49 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	/** What the page says of each side, and what the tree has. */
+	const bothSides = (page) => page.evaluate(() => {
+		const { tree, frames } = window.__viewer;
+		const [was, now] = [tree.base[0], tree.total[0] - tree.base[0]];
+		return { was, now, first: [...Array(tree.count).keys()].filter((i) => tree.level[i] === 1).map((i) => frames.name(tree.frame[i])), hasBoth: tree.baseSelf?.length === tree.count };
+	});
+
+	test('steps of a comparison keep both sides: groups that only the collector makes, too', async () => {
+		const opened = await open('#/compare?service=checkout-api&diff=value');
+		const { page } = opened;
+		const whole = await bothSides(page);
+		const line = () => page.locator('#change').innerText();
+		const before = await line();
+		await page.locator('#mirror').focus();
+		for (const key of ['ArrowDown', 'm']) await page.keyboard.press(key);
+		const items = await page.locator('#step-menu [role=menuitem]').allInnerTexts();
+		for (const text of ['Only what it does', 'Group by thread', 'Group by host', 'Group by label version', 'Group by runtime']) assert.ok(items.some((item) => item.startsWith(text)), text);
+		await page.locator('#step-menu [role=menuitem]', { hasText: 'Group by thread' }).click();
+		await page.waitForFunction(() => window.__viewer.source.grouped.join() === 'thread' && window.__viewer.stepsKey);
+		const grouped = await bothSides(page);
+		assert.deepEqual([grouped.was + grouped.now > 0, grouped.hasBoth, grouped.first.sort()], [true, true, ['worker-0', 'worker-1', 'worker-2']]);
+		assert.deepEqual([grouped.was, grouped.now], [whole.was, whole.now], 'no step takes from one side alone');
+		await page.keyboard.press('z');
+		await page.waitForFunction(() => !window.__viewer.stepsKey && window.__viewer.source.grouped.length === 0);
+		assert.equal(await line(), before);
+		await page.evaluate(() => window.__viewer.go({ steps: [{ op: 'focus', text: 'old_name' }] }));
+		const gone = await bothSides(page);
+		assert.deepEqual([gone.first, gone.was > 0, gone.now], [['old_name'], true, 0], 'what only the base has');
+		assert.match(await line(), /→ 0\.00 CPUs −100 %/);
+		assert.equal(await page.evaluate(() => window.__viewer.colours.mark(window.__viewer.tree.frame[1], 1, window.__viewer.tree)), 'gone ');
+		assert.deepEqual((await page.locator('#changes tbody tr').allInnerTexts()).map((row) => row.split('\t')[0].trim()), ['old_name']);
+		await page.evaluate(() => window.__viewer.go({ steps: [{ op: 'hide', text: 'main' }] }));
+		await page.selectOption('#sides', 'two');
+		await page.locator('.sides').waitFor();
+		assert.deepEqual(await page.evaluate(() => window.__viewer.sides.parts.map(({ tree }) => tree.total[0])), [whole.was, whole.now]);
+		const box = await page.locator('#side-now').boundingBox();
+		await page.mouse.move(box.x + 30, box.y + 30);
+		await page.locator('#tip').waitFor();
+		assert.match(await page.locator('#tip dl').innerText(), /Base\s+\S+.*%, self .*\n?Now\s+\S+.*%, self/);
+		assert.ok(await page.locator('#colour').isHidden(), 'colours say what has changed, not kind or module');
+		await assertSilent(opened);
+	});
+
 	test('source lines of a function, with links by a template', async () => {
 		const opened = await open('#/profile?service=checkout-api');
 		const { page } = opened;

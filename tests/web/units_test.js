@@ -9,8 +9,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FrameTable, decodeProfile, profileOfJson, readProfile } from '../../web/data.js';
-import { gallopTo, nodeAt } from '../../web/layout.js';
-import { Matcher } from '../../web/aside.js';
+import { TreeGrower, packNames } from '../../web/build.js';
+import { gallopTo, nodeAt, nodeChildren } from '../../web/layout.js';
+import { Matcher, Workbench } from '../../web/aside.js';
+import { STEP_KINDS, applySteps, formatStep, resolveSteps } from '../../web/transforms.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
 import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
@@ -18,7 +20,7 @@ import { formatAmount, formatShare, formatValue, lastPart, visibleText, withoutA
 import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
 import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
-	shareMatching, totalOf,
+	randomOf, shareMatching, totalOf,
 } from './known.js';
 
 // Debian 12's Node 18 has the browsers' DecompressionStream without its deflate-raw (Node has it since 21.2 and 20.12).
@@ -74,6 +76,108 @@ for (const seed of [11, 12, 13, 14]) {
 		assert.equal(before[tree.count], tree.frame.filter((f) => hits[f]).length);
 	});
 }
+
+// ---- two profiles as one
+
+/** Trees of two profiles with the same frames: each alone, and both as one. A file has no kinds and modules to group by: here frames do. */
+function compared(stacks, other) {
+	const names = [...new Set([...stacks, ...other].flatMap(([frames]) => frames))].sort();
+	const number = new Map(names.map((name, i) => [name, i]));
+	const kinds = names.map((name) => (name.startsWith('proc ') ? 8 : name.startsWith('lane=') ? 9 : number.get(name) % 8));
+	const raw = { count: names.length, names: packNames(names), kinds: Uint8Array.from(kinds), module: Uint32Array.from(names, (_, i) => i % 3), modules: ['', 'one.so', 'two.so'], origin: null };
+	const treeOf = (base, now, isCompared) => {
+		const grower = new TreeGrower(names.length, 8, isCompared);
+		for (const [list, isBase] of [[base, true], [now, false]]) {
+			for (const [frames, count] of list) {
+				const at = frames.reduce((node, name) => grower.child(node, number.get(name)), 0);
+				grower.self[at] += count;
+				if (isBase && isCompared) grower.baseSelf[at] += count;
+			}
+		}
+		return grower.finish();
+	};
+	return { raw, kindNames: [...KINDS, 'process', 'label'], base: treeOf(stacks, [], false), now: treeOf([], other, false), both: treeOf(stacks, other, true) };
+}
+
+/** Path -> [total, self] of one side; paths that only the other one has are left out. */
+function sideOfPaths(tree, nameOf, total, self) {
+	const out = new Map([['', [total(0), self(0)]]]);
+	const open = [];
+	for (let i = 1; i < tree.count; i++) {
+		open.length = tree.level[i] - 1;
+		open.push(nameOf(tree.frame[i]));
+		if (total(i)) out.set(open.join(';'), [total(i), self(i)]);
+	}
+	return out;
+}
+
+/** What was made of both as one is, side by side, what was made of each alone. */
+function assertSides(made, base, now, nameOf, what) {
+	const alone = (tree) => entries(sideOfPaths(tree, nameOf, (i) => tree.total[i], (i) => tree.self[i]));
+	assert.deepEqual(entries(sideOfPaths(made, nameOf, (i) => made.base[i], (i) => made.baseSelf[i])), alone(base), what + ', base');
+	assert.deepEqual(entries(sideOfPaths(made, nameOf, (i) => made.total[i] - made.base[i], (i) => made.self[i] - made.baseSelf[i])), alone(now), what + ', now');
+}
+
+for (const seed of [61, 62, 63, 64]) {
+	test(`a step of two profiles as one is the step of each, seed ${seed}`, () => {
+		const random = randomOf(seed);
+		const above = (stacks) => stacks.map(([frames, count]) => [[...(random() < 0.8 ? [`proc ${Math.floor(random() * 3)}`] : []), ...(random() < 0.6 ? [`lane=${Math.floor(random() * 2)}`] : []), ...frames], count]);
+		const stacks = above(knownStacks(seed, 120, 16));
+		const other = above([...knownStacks(seed, 120, 16).filter(() => random() < 0.6), ...knownStacks(seed + 100, 40, 20)]);
+		const { raw, kindNames, base, now, both } = compared(stacks, other);
+		const plain = new FrameTable(raw, kindNames);
+		const check = (steps) => {
+			const resolved = resolveSteps(steps, plain);
+			const frames = new FrameTable(raw, kindNames, resolved.added);
+			const [made, one, two] = [both, base, now].map((tree) => applySteps(tree, resolved.steps, frames.count));
+			const what = steps.map(formatStep).join(', ');
+			assertSides(made, one, two, (f) => frames.name(f), what);
+			return { made, one, two, frames, what };
+		};
+		const names = Array.from({ length: raw.count }, (_, f) => plain.name(f));
+		const ways = [...names.flatMap((text) => ['focus', 'only', 'drop', 'hide', 'merge', 'recursion'].map((op) => ({ op, text }))),
+			...['one.so', 'two.so', 'none.so'].flatMap((text) => [{ op: 'module', text }, { op: 'hidemodule', text }]),
+			...['process', 'runtime', 'label:lane', 'thread'].map((text) => ({ op: 'group', text }))];
+		assert.deepEqual(new Set(ways.map(({ op }) => op)), new Set(Object.keys(STEP_KINDS)), 'no step is left out');
+		for (const step of ways) check([step]);
+		for (let i = 0; i < 60; i++) {
+			const steps = Array.from({ length: 2 + Math.floor(random() * 3) }, () => ways[Math.floor(random() * ways.length)]);
+			const { made, one, two, frames, what } = check(steps);
+			if (i % 6 || !one.total[0] || !two.total[0]) continue;
+			const nameOf = (f) => frames.name(f);
+			const views = { inverted: (tree) => invertedTree(tree, frames.count), collapsed: (tree) => collapsedTree(tree, frames.count) };
+			for (const [view, make] of Object.entries(views)) assertSides(make(made), make(one), make(two), nameOf, `${what}, ${view}`);
+			for (const focus of made.frame.slice(1, 8)) {
+				const halves = [made, one, two].map((tree) => sandwichTrees(tree, frames.count, focus, { share: 0 }));
+				for (const half of ['callers', 'callees']) assertSides(...halves.map((trees) => trees[half]), nameOf, `${what}, ${half} of ${nameOf(focus)}`);
+			}
+		}
+	});
+}
+
+test('what is too narrow to show has both sides, too', () => {
+	const { base, now, both } = compared(knownStacks(71, 300, 24), knownStacks(72, 300, 24));
+	const made = invertedTree(both, 24, { share: 0.02 });
+	const narrow = [...made.frame.keys()].filter((i) => made.frame[i] === 25);
+	assert.ok(narrow.length > 1 && narrow.some((i) => made.base[i] > 0 && made.base[i] < made.total[i]));
+	assert.deepEqual([made.base[0], made.total[0]], [base.total[0], base.total[0] + now.total[0]]);
+	const below = nodeChildren(made, 0);
+	assert.equal(below.reduce((sum, i) => sum + made.base[i], 0), base.total[0]);
+});
+
+test('a worker gets both sides', async () => {
+	const { both } = compared(knownStacks(73, 300, 24), knownStacks(74, 300, 24));
+	const sent = {};
+	const worker = { terminate() {}, onmessage: null, postMessage({ begin, types, column, at, values, job, number }) {
+		if (begin) Object.assign(sent, begin, Object.fromEntries(Object.entries(types).map(([name, type]) => [name, new globalThis[type](begin.count)])));
+		else if (column) sent[column].set(values, at);
+		else this.onmessage({ data: { number, result: invertedTree(sent, job.frameCount) } });
+	} };
+	const bench = new Workbench(/** @type {any} */ (() => worker));
+	bench.setTree(both);
+	assert.deepEqual(await bench.run({ kind: 'inverted', on: '', frameCount: 24, options: {} }, null), invertedTree(both, 24));
+	assert.ok(sent.base[0] > 0);
+});
 
 test('every node is found at its own place', { skip }, async () => {
 	const { tree } = await load(knownStacks(21));
