@@ -2,6 +2,7 @@
 // Which services cost what, since when, and are all agents sending?
 import { byId, makeElement, shownName } from './around.js';
 import { askJson } from './api.js';
+import { spanText } from './blocks.js';
 import { drawSparklines } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 
@@ -32,6 +33,11 @@ export function changeOf(now, before, hasBase = true) {
 	const part = (100 * (now - before)) / before;
 	const text = (part >= 0 ? '+' : '−') + (Math.abs(part) >= 1000 ? '999' : Math.abs(part).toFixed(Math.abs(part) < 10 ? 1 : 0)) + ' %';
 	return { text, tone: part >= 10 ? 'worse' : part <= -5 ? 'better' : '' };
+}
+
+/** When a service's first and last profile of the range began: its trend is of the whole range, where it may have none. */
+export function profilesText({ first_ms: first, last_ms: last }) {
+	return first > 0 && last >= first ? `Profiles of ${spanText(first, last)}` : '';
 }
 
 export function ageText(ms) {
@@ -108,7 +114,7 @@ export class ServicesPage {
 		const filter = byId('service-filter').value.toLowerCase();
 		const isTime = answer.unit === 'nanoseconds';
 		const amount = isTime ? 'CPUs' : answer.sample;
-		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend'], [amount, 'number', isTime ? coveredText(answer) : ''], ['Share'],
+		byId('services').tHead.replaceChildren(headRow([['Service'], ['Over the range', 'trend', spanText(answer.from_ms, answer.to_ms)], [amount, 'number', isTime ? coveredText(answer) : ''], ['Share'],
 			['Against a day ago', 'number before'], ['Hosts', 'number hosts']]));
 		this.hasBase = answer.services.some((s) => s.before > 0); // on the first day there is nothing to compare with
 		const shown = [];
@@ -152,7 +158,9 @@ export class ServicesPage {
 		const canvas = makeElement('canvas');
 		canvas.setAttribute('aria-hidden', 'true');
 		const { text, tone } = changeOf(service.total, service.before, this.hasBase);
-		const row = makeElement('tr', '', makeElement('td', '', link, makeElement('span', 'kind', service.kind ?? '')), makeElement('td', 'trend', canvas),
+		const trend = makeElement('td', 'trend', canvas);
+		trend.title = profilesText(service);
+		const row = makeElement('tr', '', makeElement('td', '', link, makeElement('span', 'kind', service.kind ?? '')), trend,
 			makeElement('td', 'number', this.amount(service.total, isTime)), this.shareCell(service.total),
 			makeElement('td', 'number before ' + tone, text), makeElement('td', 'number hosts', formatCount(service.hosts ?? 0)));
 		return { row, canvas, points: service.points };

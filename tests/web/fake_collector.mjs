@@ -153,7 +153,7 @@ const API = {
 		const rows = SERVICES.map(([service, kind, cpus], i) => {
 			const total = Math.round(cpus * (to - from) * 1e6);
 			return { service, kind, total, before: i === 4 ? Math.round(total / 1.41) : i === 7 ? 0 : Math.round(total * (0.9 + 0.03 * i)), profiles: 360,
-				first_ms: from, last_ms: to - 6000, hosts: 1 + (i % 3), points: pointsOf(service, points, total) };
+				first_ms: from + i * 60000, last_ms: to - 6000, hosts: 1 + (i % 3), points: pointsOf(service, points, total) };
 		});
 		const sum = (list) => list.reduce((all, r) => all + r.total, 0);
 		for (const row of rows) if (row.kind === 'executable' && row.total < sum(rows) / 200) row.small = true;

@@ -56,6 +56,10 @@ describe('pages', { skip: reason || false }, () => {
 		await page.fill('#service-filter', 'TRUE');
 		await page.waitForFunction(() => document.querySelectorAll('#services tbody tr').length === 1);
 		await page.fill('#service-filter', '');
+		const trends = await page.locator('#services .trend').evaluateAll((cells) => cells.map((cell) => cell.title));
+		const { services } = await (await fetch(`${collector.url}api/v1/services?from=now-1h`)).json();
+		const { first_ms: first, last_ms: last } = services[1];
+		assert.deepEqual([trends[2], trends[1] === trends[2]], [await page.evaluate(async ([from, to]) => `Profiles of ${(await import('/ui/blocks.js')).spanText(from, to)}`, [first, last]), false]);
 		const small = page.locator('#services .open-small');
 		assert.equal(await small.getAttribute('aria-expanded'), 'false');
 		await small.click();
