@@ -168,13 +168,25 @@ WALK_FN enum walk_next walk_perl_done(struct walk *w, __u8 end)
 #else
 WALK_FN long walk_perl_string(struct walk *w, void *dst, __u32 size, __u64 at)
 {
+	const __u32 piece = 64; /* no page ends within one */
 	__u8 *to = (__u8 *)dst;
 
-	for (__u32 i = 0; i < size; i++) {
-		if (walk_read(w, &to[i], 1, at + i))
-			return -1;
-		if (!to[i])
+	for (__u32 i = 0; i < size;) {
+		__u32 left = piece - (__u32)((at + i) & (piece - 1));
+
+		if (left > size - i)
+			left = size - i;
+		if (walk_read(w, &to[i], left, at + i)) { /* of a recording there may be less */
+			left = 1;
+			if (walk_read(w, &to[i], 1, at + i))
+				return -1;
+		}
+		for (__u32 end = i + left; i < end; i++) {
+			if (to[i])
+				continue;
+			__builtin_memset(&to[i], 0, end - i); /* behind it there are zeros */
 			return (long)i + 1;
+		}
 	}
 	to[size - 1] = 0;
 	return size;

@@ -57,8 +57,8 @@ static int take_runtime(struct dumper *d, const struct runtime_binary *binary)
 		r = intern_add(&d->out->strings, str_of(binary->version), &d->out->version);
 	if (r == 0 && d->outside)
 		r = d->outside->open(&d->walker);
-	if (r == 0 && d->outside)
-		d->outside->know(d->process, d->info);
+	d->process->runtime = d->runtime->id;
+	memcpy(d->process->info, d->info, sizeof(d->process->info));
 	return r;
 }
 
@@ -151,6 +151,14 @@ enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
 	return MIX_NATIVE;
 }
 
+/* Of a runtime whose names are read where they are met, and not later. */
+static int decode_name(struct dumper *d, const struct abi_frame *f, struct buf *room, struct runtime_function *out)
+{
+	const struct abi_name *name = d->outside->name(d->walker, d->process, f, 0);
+
+	return name ? d->runtime->decode_name(name->bytes, name->bytes_size, room, out) : -ENOENT;
+}
+
 int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
 {
 	struct buf room = BUF_INIT(MIB(16));
@@ -158,7 +166,8 @@ int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_
 	int r;
 
 	*out = (struct dump_frame){ .kind = DUMP_RUNTIME, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
-	r = d->runtime->read_name ? d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function) : -ENOTSUP;
+	r = d->runtime->read_name ? d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function)
+				  : decode_name(d, f, &room, &function);
 	if (r == 0)
 		r = intern_add(&d->out->strings, function.name, &out->name);
 	if (r == 0)

@@ -247,6 +247,7 @@ static void mix(struct dumper *d)
 		.runtime_end = d->sample->runtime_end,
 		.native_is_whole = w->end == ABI_END_COMPLETE || w->end == ABI_END_UNPROVEN_ROOT,
 		.only_runtime = !w->count,
+		.begins_early = d->runtime && d->runtime->begins_early,
 	};
 
 	for (uint32_t i = 0; i < w->count; i++)
@@ -307,6 +308,8 @@ static int read_once(struct dumper *d, struct remote_thread *thread, struct dump
 	d->walk->end = ABI_END_NO_REGISTERS;
 	if (get_registers(d, t, &before, &is_return, is_exact))
 		walk_native(d, is_return, *is_exact);
+	thread->runnable = before.runs;
+	thread->leaf = *is_exact ? d->walk->leaf : NULL;
 	d->sample = d->outside ? d->outside->read(d->walker, d->process, thread) : &d->nothing;
 	mix(d);
 	after = read_text(d, t->tid, "syscall", again, sizeof(again));

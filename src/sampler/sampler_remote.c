@@ -17,8 +17,7 @@
 #include "runtime/runtime_sink.h"
 #include "sampler/remote/access.h"
 #include "sampler/remote/proc.h"
-#include "sampler/remote/python/names.h"
-#include "sampler/remote/python/walk.h"
+#include "sampler/remote/readers.h"
 #include "sampler/remote/ring.h"
 #include "sampler/samplers.h"
 
@@ -31,17 +30,23 @@
 #define YOUNG_NS (2 * NSEC_PER_SEC)
 #define OTHERS_NS (100 * NSEC_PER_MSEC) /* between looks at processes without a runtime */
 #define END_NS (2 * NSEC_PER_SEC)       /* for the last look */
-#define PYTHONS_MAX 16384
+#define KNOWN_MAX 16384
 #define DESCRIPTORS_MAX 16384
 
-struct python_entry {
-	uint32_t pid; /* 0: free */
-	struct abi_python info;
+struct known_head { /* what every struct of abi/ begins with */
+	uint64_t start_ns;
+	uint32_t exec_id;
 };
 
-struct pythons { /* filled by the runtimes' worker, read by the looking thread; the lock guards all */
+struct known_process {
+	uint32_t pid;
+	enum abi_runtime runtime;
+	uint64_t info[RUNTIME_INFO_MAX / 8]; /* its struct of abi/ */
+};
+
+struct known { /* filled by the runtimes' worker, read by the looking thread; the lock guards all */
 	pthread_mutex_t lock;
-	struct python_entry *items;
+	struct known_process *items;
 	size_t count, cap;
 	struct u64map index; /* pid -> index */
 	_Atomic uint64_t version;
@@ -53,7 +58,7 @@ struct sampler_state {
 	size_t pid_count;
 	bool follow_children, include_self, idle, beside;
 	struct remote_ring ring;
-	struct pythons pythons;
+	struct known known;
 	const struct sampler_events *events;
 	int stop_fd;
 	pthread_t thread;
@@ -64,9 +69,8 @@ struct sampler_state {
 
 	/* The looking thread's. */
 	struct remote_procs procs;
-	struct remote_walker *walker;
-	struct remote_names *names;
-	uint64_t adopted; /* version of pythons whose processes are looked at */
+	struct remote_walker *walkers[ABI_RUNTIME_COUNT]; /* of the readers that were needed */
+	uint64_t adopted;                                 /* version of `known` whose processes are looked at */
 	uint64_t period_ns, scan_ns, scan_period_ns, forget_ns, last_running;
 	bool all;
 };
@@ -119,20 +123,24 @@ static void send_process(struct sampler_state *s, const struct remote_process *p
 		count_up(s, ABI_COUNTER_EVENTS_LOST, 1);
 }
 
-static void send_names(struct sampler_state *s, struct remote_process *p, const struct abi_sample *sample)
+static void send_names(struct sampler_state *s, struct remote_process *p, const struct remote_reader *reader,
+		       const struct abi_sample *sample)
 {
+	struct remote_walker *w = s->walkers[reader->runtime];
+
 	for (size_t i = 0; i < sample->runtime_count; i++) {
+		const struct abi_frame *frame = &sample->frames[i];
 		const struct abi_name *name;
 
-		if (sample->frames[i].kind != ABI_FRAME_RUNTIME)
+		if (frame->kind != ABI_FRAME_RUNTIME)
 			continue;
-		name = remote_names_read(s->names, p, &sample->frames[i], sample->header.time_ns);
+		name = reader->name(w, p, frame, sample->header.time_ns);
 		if (!name)
 			continue;
 		if (remote_ring_put(&s->ring, &name->header, false) < 0) {
-			remote_names_unsend(s->names, p, &sample->frames[i]);
-			count_up(s, ABI_COUNTER_NAMES_LOST, 1);
+			count_up(s, ABI_COUNTER_NAMES_LOST, 1); /* it is asked for again next time */
 		} else {
+			reader->sent(w, p, frame);
 			count_up(s, ABI_COUNTER_NAMES, 1);
 		}
 	}
@@ -162,30 +170,55 @@ static void count_walk(struct sampler_state *s, const struct abi_sample *sample)
 	}
 }
 
+/* NULL: it has none that is known. */
+static const struct remote_reader *known_reader(struct sampler_state *s, const struct remote_process *p)
+{
+	const struct remote_reader *reader = remote_reader_find(p->runtime);
+
+	if (reader && !s->walkers[reader->runtime] && reader->open(&s->walkers[reader->runtime]) < 0)
+		return NULL;
+	return reader;
+}
+
+/* Its stack is not known yet, or never will be. */
+static void take_unread(struct sampler_state *s, struct remote_process *p, struct remote_thread *t, uint64_t now_ns)
+{
+	struct abi_sample sample;
+	bool first = !p->met_ns;
+
+	if (first)
+		p->met_ns = now_ns;
+	fill_head(p, t, now_ns, &sample);
+	sample.user_end = ABI_END_NO_PROCESS; /* its mappings may be others by now */
+	sample.runtime_end = ABI_RUNTIME_END_NOT_READY;
+	sample.flags = ABI_SAMPLE_ASK | (first ? ABI_SAMPLE_YOUNG : 0);
+	send_sample(s, &sample, now_ns - p->met_ns < YOUNG_NS);
+}
+
 static void take_thread(struct sampler_state *s, struct remote_process *p, struct remote_thread *t, uint64_t now_ns)
 {
-	struct abi_sample *sample = remote_walker_sample(s->walker);
+	const struct remote_reader *reader = known_reader(s, p);
+	struct abi_sample *sample;
+	uint16_t count;
+	uint8_t end;
 
-	if (s->beside && !p->has_python)
+	if (s->beside && !reader)
 		return;
 	remote_thread_name(&s->procs, p, t, now_ns);
-	fill_head(p, t, now_ns, sample);
-	if (!p->has_python) {
-		bool first = !p->met_ns;
-
-		if (first)
-			p->met_ns = now_ns;
-		sample->user_end = ABI_END_NO_PROCESS; /* its mappings may be others by now */
-		sample->runtime_end = ABI_RUNTIME_END_NOT_READY;
-		sample->flags = ABI_SAMPLE_ASK | (first ? ABI_SAMPLE_YOUNG : 0);
-		send_sample(s, sample, now_ns - p->met_ns < YOUNG_NS);
+	if (!reader) {
+		take_unread(s, p, t, now_ns);
 		return;
 	}
-	remote_walk_thread(s->walker, p, t);
+	sample = reader->read(s->walkers[reader->runtime], p, t);
+	count = sample->runtime_count;
+	end = sample->runtime_end;
+	fill_head(p, t, now_ns, sample);
+	sample->runtime_count = count;
+	sample->runtime_end = end;
 	count_walk(s, sample);
 	if (!t->runnable && !sample->runtime_count)
-		return; /* --idle: it does not run Python, and it does not run */
-	send_names(s, p, sample);
+		return; /* --idle: it does not run the runtime's code, and it does not run */
+	send_names(s, p, reader, sample);
 	send_sample(s, sample, false);
 	if (sample->runtime_end == ABI_RUNTIME_END_READ_FAILED && !sample->runtime_count)
 		p->checked_ns = 0; /* perhaps it runs another program by now */
@@ -221,7 +254,7 @@ static void take_process(struct sampler_state *s, struct remote_process *p, uint
 			continue;
 		}
 		any |= t->runnable;
-		if (!runs && !(s->idle && p->has_python && !t->runnable))
+		if (!runs && !(s->idle && p->runtime && !t->runnable))
 			continue;
 		s->last_running++;
 		take_thread(s, p, t, now_ns);
@@ -231,23 +264,29 @@ static void take_process(struct sampler_state *s, struct remote_process *p, uint
 }
 
 /* Copies what the sink has been told of a process. */
-static void refresh_python(struct sampler_state *s, struct remote_process *p, uint64_t version)
+static void refresh(struct sampler_state *s, struct remote_process *p, uint64_t version)
 {
-	struct pythons *table = &s->pythons;
+	struct known *table = &s->known;
+	const struct known_process *k = NULL;
+	struct known_head head = { 0 };
 	uint32_t at;
 
-	if (p->python_version == version)
+	if (p->info_version == version)
 		return;
-	p->python_version = version;
+	p->info_version = version;
+	p->runtime = ABI_RUNTIME_NONE;
 	pthread_mutex_lock(&table->lock);
-	p->has_python = u64map_get(&table->index, p->pid, &at) == 0 &&
-			(s->beside || !table->items[at].info.exec_id || table->items[at].info.exec_id == p->exec_id) &&
-			table->items[at].info.start_ns / (NSEC_PER_SEC / 100) == p->start_ns / (NSEC_PER_SEC / 100);
-	if (p->has_python) {
-		p->python = table->items[at].info;
+	if (u64map_get(&table->index, p->pid, &at) == 0) {
+		k = &table->items[at];
+		memcpy(&head, k->info, sizeof(head));
+	}
+	if (k && (s->beside || !head.exec_id || head.exec_id == p->exec_id) &&
+	    head.start_ns / (NSEC_PER_SEC / 100) == p->start_ns / (NSEC_PER_SEC / 100)) {
+		p->runtime = k->runtime;
+		memcpy(p->info, k->info, sizeof(p->info));
 		if (s->beside) { /* the other sampler's names for the same program */
-			p->start_ns = p->python.start_ns;
-			p->exec_id = p->python.exec_id;
+			p->start_ns = head.start_ns;
+			p->exec_id = head.exec_id;
 		}
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -256,7 +295,7 @@ static void refresh_python(struct sampler_state *s, struct remote_process *p, ui
 /* Beside another sampler: looks at the processes that the sink has been told of. */
 static void adopt(struct sampler_state *s, uint64_t version)
 {
-	struct pythons *table = &s->pythons;
+	struct known *table = &s->known;
 
 	s->adopted = version;
 	pthread_mutex_lock(&table->lock);
@@ -302,12 +341,19 @@ static void tell_gone(struct sampler_state *s, uint64_t now_ns)
 		remote_procs_expire(&s->procs);
 }
 
+static void forget_names(struct sampler_state *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->walkers); i++)
+		if (s->walkers[i])
+			remote_reader_find((enum abi_runtime)i)->forget(s->walkers[i]);
+}
+
 static void look(struct sampler_state *s, uint64_t now_ns)
 {
-	uint64_t version = atomic_load(&s->pythons.version);
+	uint64_t version = atomic_load(&s->known.version);
 
 	if (atomic_exchange(&s->recall, false))
-		remote_names_forget(s->names);
+		forget_names(s);
 	if (s->beside && version != s->adopted)
 		adopt(s, version);
 	if ((s->all || (s->follow_children && !s->beside)) && now_ns - s->scan_ns >= s->scan_period_ns)
@@ -316,8 +362,8 @@ static void look(struct sampler_state *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->procs.count; i++) {
 		struct remote_process *p = s->procs.items[i];
 
-		refresh_python(s, p, version);
-		if (!p->has_python && p->met_ns && now_ns - p->met_ns > YOUNG_NS && now_ns - p->looked_ns < OTHERS_NS)
+		refresh(s, p, version);
+		if (!p->runtime && p->met_ns && now_ns - p->met_ns > YOUNG_NS && now_ns - p->looked_ns < OTHERS_NS)
 			continue;
 		take_process(s, p, now_ns);
 	}
@@ -358,25 +404,28 @@ static void *run(void *self)
 
 /* ---- the sink ---- */
 
+/* Of a process with several runtimes the one that was there first is read. */
 static int sink_set(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size)
 {
-	struct pythons *table = self;
+	struct known *table = self;
+	bool is_new;
 	uint32_t at;
 	int r = 0;
 
-	if (runtime != ABI_RUNTIME_PYTHON || size != sizeof(struct abi_python))
+	if (!remote_reader_find(runtime) || size < sizeof(struct known_head) || size > RUNTIME_INFO_MAX)
 		return -EINVAL;
 	pthread_mutex_lock(&table->lock);
-	if (u64map_get(&table->index, pid, &at) < 0) {
+	is_new = u64map_get(&table->index, pid, &at) < 0;
+	if (is_new) {
 		at = (uint32_t)table->count;
-		r = array_grow(&table->items, &table->cap, table->count, PYTHONS_MAX);
+		r = array_grow(&table->items, &table->cap, table->count, KNOWN_MAX);
 		if (r == 0)
 			r = u64map_put(&table->index, pid, at);
 		table->count += r == 0;
 	}
-	if (r == 0) {
-		table->items[at].pid = pid;
-		memcpy(&table->items[at].info, info, size);
+	if (r == 0 && (is_new || table->items[at].runtime == runtime)) {
+		table->items[at] = (struct known_process){ .pid = pid, .runtime = runtime };
+		memcpy(table->items[at].info, info, size);
 		atomic_fetch_add(&table->version, 1);
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -385,13 +434,11 @@ static int sink_set(void *self, enum abi_runtime runtime, uint32_t pid, const vo
 
 static void sink_forget(void *self, enum abi_runtime runtime, uint32_t pid)
 {
-	struct pythons *table = self;
+	struct known *table = self;
 	uint32_t at;
 
-	if (runtime != ABI_RUNTIME_PYTHON)
-		return;
 	pthread_mutex_lock(&table->lock);
-	if (u64map_get(&table->index, pid, &at) == 0) {
+	if (u64map_get(&table->index, pid, &at) == 0 && table->items[at].runtime == runtime) {
 		ignore(u64map_remove(&table->index, pid)); /* it is there */
 		table->items[at] = table->items[--table->count];
 		if (at < table->count)
@@ -403,9 +450,9 @@ static void sink_forget(void *self, enum abi_runtime runtime, uint32_t pid)
 
 static void sink_recall(void *self)
 {
-	struct pythons *table = self;
+	struct known *table = self;
 	struct sampler_state *s =
-		(struct sampler_state *)(void *)((char *)table - offsetof(struct sampler_state, pythons));
+		(struct sampler_state *)(void *)((char *)table - offsetof(struct sampler_state, known));
 
 	atomic_store(&s->recall, true);
 }
@@ -413,7 +460,7 @@ static void sink_recall(void *self)
 static int remote_runtimes(struct sampler_state *s, struct runtime_sink *out)
 {
 	*out = (struct runtime_sink){
-		.set = sink_set, .forget = sink_forget, .recall = sink_recall, .self = &s->pythons
+		.set = sink_set, .forget = sink_forget, .recall = sink_recall, .self = &s->known
 	};
 	return 0;
 }
@@ -455,10 +502,9 @@ static int remote_probe(const struct sampler_config *cfg, struct buf *why)
 		return -ENOTSUP;
 	}
 	if (!cfg->pid_count && geteuid()) { /* a request for the whole machine must not be answered with a part of it */
-		buf_adds(
-			why,
-			STR("sees only your own processes, and of them only Python: name them with -p, give a COMMAND, "
-			    "or ask for it with --sampler remote"));
+		buf_adds(why, STR("sees only your own processes, and of them only Python, Ruby, PHP and Perl: name "
+				  "them with -p, give a COMMAND, "
+				  "or ask for it with --sampler remote"));
 		return -EPERM;
 	}
 	for (size_t i = 0; i < cfg->pid_count; i++)
@@ -491,14 +537,10 @@ static int remote_open(const struct sampler_config *cfg, struct buf *why, struct
 	s->idle = cfg->idle;
 	s->beside = cfg->beside;
 	s->all = !cfg->pid_count && !cfg->beside;
-	pthread_mutex_init(&s->pythons.lock, NULL);
-	u64map_init(&s->pythons.index, PYTHONS_MAX);
+	pthread_mutex_init(&s->known.lock, NULL);
+	u64map_init(&s->known.index, KNOWN_MAX);
 	remote_procs_init(&s->procs, cfg->host_root, descriptor_budget());
 	r = remote_ring_init(&s->ring, cfg->ring_bytes ? MAX(cfg->ring_bytes / 2, KIB(64)) : RING_HALF);
-	if (r == 0)
-		r = remote_walker_new(&s->walker);
-	if (r == 0)
-		r = remote_names_new(&s->names);
 	if (r < 0)
 		return r;
 	s->pids = calloc(cfg->pid_count + 1, sizeof(*s->pids));
@@ -593,12 +635,13 @@ static void remote_close(struct sampler_state *s)
 	ignore(remote_stop(s)); /* joined already, or never ran */
 	if (s->is_left)
 		return; /* it uses all of this when it goes on */
-	remote_names_free(s->names);
-	remote_walker_free(s->walker);
+	for (size_t i = 0; i < ARRAY_SIZE(s->walkers); i++)
+		if (s->walkers[i])
+			remote_reader_find((enum abi_runtime)i)->close(s->walkers[i]);
 	remote_procs_release(&s->procs);
 	remote_ring_release(&s->ring);
-	u64map_release(&s->pythons.index);
-	free(s->pythons.items);
+	u64map_release(&s->known.index);
+	free(s->known.items);
 	closep(&s->stop_fd);
 	free(s->pids);
 	free(s);
@@ -607,7 +650,8 @@ static void remote_close(struct sampler_state *s)
 const struct sampler sampler_remote = {
 	.name = "remote",
 	.only_runtimes = true,
-	.help = "reads the stacks of Python from outside of the process; needs no right on perf or BPF",
+	.help = "reads the stacks of Python, Ruby, PHP and Perl from outside of the process; needs no right on perf or "
+		"BPF",
 	.probe = remote_probe,
 	.open = remote_open,
 	.start = remote_start,

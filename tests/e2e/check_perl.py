@@ -4,6 +4,7 @@
 (perl/evals.pl): a name tells its number, and all of one stack have the same. docs/perl.md says what is judged how."""
 from collections import Counter
 
+import parked
 import perl_oracle
 import perls
 from support import *
@@ -89,6 +90,13 @@ def judge_oracle():
     tap.ok(all(load.wrong(o) for o in others), "the oracle: wrong ones", [bool(load.wrong(o)) for o in others])
 
 
+def judge_dump(perl):
+    process = start(*perl.command(os.path.join(parked.FOLDER, "parked.pl")), stdout=subprocess.PIPE, text=True)
+    parked.check(tap, f"{perl.name} {perl.version()}", process, "perl", "Perl")
+    process.kill()
+    process.wait()
+
+
 def switched_off(perl):
     process = start(*perl.command(os.path.join(HERE, "perl", "load.pl"), 60))
     time.sleep(1)
@@ -114,6 +122,7 @@ for name in [] if QUICK else some_of(perls.SUITES):
         tap.skip(name, "debootstrap is missing or cannot fetch it")
 found += perls.named()
 for one in found:
+    judge_dump(one)
     judge_load(one, 0)
     if one.has_threads() and (not QUICK or one is found[0]):
         judge_load(one, 3)

@@ -7,6 +7,7 @@ import socket
 import struct
 from collections import Counter
 
+import parked
 import phps
 from php_oracle import Judge, Tally, frames_of
 from support import *
@@ -63,6 +64,13 @@ def check_lines(php):
     known = sum(lines.values()) - lines[0]
     tap.ok(known >= LEAST and lines[hot] >= 0.99 * known and lines[0] <= 0.05 * known, f"{php.name}: the line that runs",
            f"{100 * lines[hot] / max(known, 1):.2f} % of {known}, {lines[0]} not known")
+
+
+def check_dump(php):
+    process = start(*php.command([HERE], *php.options(), os.path.join(parked.FOLDER, "parked.php")), stdout=subprocess.PIPE, text=True)
+    parked.check(tap, php.name, process, "php", "PHP", skip=1)  # sleep()
+    process.kill()
+    process.wait()
 
 
 # ---- php-fpm ----
@@ -156,6 +164,7 @@ versions = [p for p in versions if not only or p.version in only or p.source in 
 if not versions:
     tap.skip("every version", "no interpreter")
 for php in versions:
+    check_dump(php)
     check_load(php, "load.php", seconds=LONG)
     check_lines(php)
     if php.number >= (8, 1):

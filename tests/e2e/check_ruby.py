@@ -10,6 +10,7 @@ import json
 import signal
 from collections import Counter
 
+import parked
 from rubies import everything, installed
 from support import *
 
@@ -181,7 +182,16 @@ def judge(ruby, name, oracle, samples):
             tap.note(f"    {count} times {end}")
 
 
+def check_dump(ruby):
+    """Threads that wait, told by another one of them."""
+    process = start(*ruby.command([HERE], os.path.join(parked.FOLDER, "parked.rb")), stdout=subprocess.PIPE, text=True)
+    parked.check(tap, ruby.name, process, "ruby", "Ruby", base=base)
+    process.kill()
+    process.wait()
+
+
 def check(ruby):
+    check_dump(ruby)
     oracles = {}
     for name in LOADS:
         process = launch(ruby, name, "record", path(f"{name}.json"))

@@ -3,6 +3,8 @@
 #include "support.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "sampler/remote/memory.h"
+#include "sampler/remote/pointer.h"
 #include "sampler/remote/proc.h"
 #include "sampler/remote/python/chain.h"
 #include "sampler/remote/python/walk.h"
@@ -189,7 +192,7 @@ static void threads_after_others(void **state)
 		pointer = image_alloc(im, 1024);
 		thread = image_thread(im, im->interpreter, pointer);
 		image_put(im, thread + of->layout.thread_native_id, 8, 2);
-		p.python = im->info;
+		memcpy(p.info, &im->info, sizeof(im->info));
 		assert_int_equal(remote_walker_new(&w), 0);
 		remote_walk_thread(w, &p, &first);
 		assert_int_equal(remote_walker_sample(w)->runtime_end, ABI_RUNTIME_END_WHOLE);
@@ -202,6 +205,72 @@ static void threads_after_others(void **state)
 		image_close(im);
 	}
 	free(im);
+}
+
+/* ---- thread pointers ---- */
+
+struct waiting {
+	pthread_t thread;
+	pthread_mutex_t *lock;
+	sem_t ready;
+	uint32_t tid;
+	uint64_t pointer;
+};
+
+static void *wait_here(void *self)
+{
+	struct waiting *me = self;
+
+	me->tid = (uint32_t)gettid();
+	me->pointer = (uint64_t)pthread_self();
+	sem_post(&me->ready);
+	pthread_mutex_lock(me->lock);
+	pthread_mutex_unlock(me->lock);
+	return NULL;
+}
+
+/* Of threads of our own, the first one included, and of one that there is not. */
+static void finds_thread_pointers(void **state)
+{
+#ifdef __x86_64__
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct waiting threads[5];
+	struct remote_process p = { .pid = (uint32_t)getpid() };
+	struct remote_thread main_thread = { .inner_tid = (uint32_t)getpid() }, nobody = { .inner_tid = 1 };
+
+	p.dir = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(p.dir >= 0);
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		threads[i].lock = &lock;
+		assert_int_equal(sem_init(&threads[i].ready, 0, 0), 0);
+		assert_int_equal(pthread_create(&threads[i].thread, NULL, wait_here, &threads[i]), 0);
+		while (sem_wait(&threads[i].ready) < 0)
+			continue;
+	}
+	assert_int_equal(remote_pointer_find(&p, &nobody), -ENOENT);
+	assert_int_equal(nobody.tp, 0);
+	assert_int_equal(remote_pointer_find(&p, &main_thread), 0);
+	assert_int_equal(main_thread.tp, (uint64_t)pthread_self());
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		struct remote_thread t = { .inner_tid = threads[i].tid };
+
+		assert_int_equal(remote_pointer_find(&p, &t), 0);
+		assert_int_equal(t.tp, threads[i].pointer);
+	}
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		struct remote_thread t = { .inner_tid = threads[i].tid };
+
+		pthread_join(threads[i].thread, NULL);
+		sem_destroy(&threads[i].ready);
+		/* What is known of one that has ended is not believed. */
+		assert_true(remote_pointer_find(&p, &t) == -ENOENT || t.tp == threads[i].pointer);
+	}
+	close(p.dir);
+	free(p.pointers);
+#endif
+	(void)state;
 }
 
 /* ---- rounds of a memory that changes between reads ---- */
@@ -533,6 +602,7 @@ int main(void)
 		cmocka_unit_test(memory_that_goes),
 		cmocka_unit_test(endless_walk),
 		cmocka_unit_test(threads_after_others),
+		cmocka_unit_test(finds_thread_pointers),
 		cmocka_unit_test(judges_rounds),
 		cmocka_unit_test(rounds_share_outer_frames),
 		cmocka_unit_test(ring_is_bounded),

@@ -251,7 +251,12 @@ static int copy_piece(struct remote_memory *m, const struct remote_copy *what, v
 int remote_memory_read(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	struct remote_memory *m = self;
-	enum remote_kind kind = m->kind_of(size);
+
+	return remote_memory_read_as(m, m->kind_of(size), dst, size, at);
+}
+
+int remote_memory_read_as(struct remote_memory *m, enum remote_kind kind, void *dst, uint32_t size, uint64_t at)
+{
 	struct remote_copy what = { .at = at, .size = size, .kind = (uint8_t)kind, .pass = pass_of(m, kind) };
 
 	if (kind == REMOTE_FRAME)

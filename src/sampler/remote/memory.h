@@ -89,6 +89,8 @@ void remote_memory_view(struct remote_memory *m, unsigned round, bool after);
 int remote_memory_plan(struct remote_memory *m, struct remote_plan *plan) warn_unused;
 /** remote_memory_read - for struct walk_world; @self: struct remote_memory. Return: 0, -EFAULT, -ESRCH, -EPERM. */
 int remote_memory_read(void *self, void *dst, uint32_t size, uint64_t at);
+/** remote_memory_read_as - the same of a piece whose kind the caller says. */
+int remote_memory_read_as(struct remote_memory *m, enum remote_kind kind, void *dst, uint32_t size, uint64_t at);
 /**
  * remote_memory_copy - what was read at @at in pass @pass, or, frames, in the outer pass on its side
  * Return: @size bytes, borrowed until the next start; NULL: they were not read.

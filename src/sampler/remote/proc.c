@@ -45,6 +45,7 @@ static void free_process(struct remote_procs *p, struct remote_process *process)
 	for (size_t i = 0; i < process->thread_count; i++)
 		release_thread(p, &process->threads[i]);
 	free(process->threads);
+	free(process->pointers);
 	close_fd(p, &process->dir);
 	close_fd(p, &process->task_dir);
 	free(process);
@@ -193,9 +194,10 @@ int remote_process_check(struct remote_procs *p, struct remote_process *process,
 		return 0;
 	process->stack_start = start;
 	process->exec_id++;
-	process->python_version = 0;
+	process->info_version = 0;
 	process->since_ns = now_ns;
-	process->has_python = false;
+	process->runtime = ABI_RUNTIME_NONE;
+	process->pointer_count = 0;
 	process->met_ns = process->code_type = 0;
 	memset(process->roots, 0, sizeof(process->roots));
 	for (size_t i = 0; i < process->thread_count; i++)

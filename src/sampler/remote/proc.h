@@ -11,19 +11,19 @@
 #include <sys/types.h>
 
 #include "abi/abi.h"
-#include "abi/python.h"
 #include "base/buf.h"
 #include "base/u64map.h"
+#include "runtime/runtime.h"
 #include "sampler/remote/memory.h"
 
-struct remote_root { /* code object of a thread's first frame; code 0: none */
+struct remote_root { /* code of a thread's first frame; code 0: none */
 	uint64_t code, cookie;
 };
 
 struct remote_thread {
-	uint32_t strange;        /* looks at which it had no thread state */
+	uint32_t strange;        /* looks at which its thread pointer was not found */
 	uint32_t tid, inner_tid; /* inner: in its own pid namespace; 0: not known yet */
-	uint64_t tp;             /* its thread pointer, once it was seen in a list of thread states; 0: not known yet */
+	uint64_t tp;             /* its thread pointer; 0: not known yet */
 	int stat_fd, state_fd;   /* schedstat and syscall; -1: opened for each look */
 	uint64_t run_ns, delay_ns, slices;
 	uint64_t idle_since_ns;
@@ -36,7 +36,13 @@ struct remote_thread {
 	uint64_t state_at;       /* its thread state, when it was walked last */
 	struct remote_root root; /* of its first frame, when there are votes for it */
 	uint32_t root_votes, walks;
+	const __u64 *leaf; /* its registers, when it is stopped: struct walk's leaf; NULL: not known */
 	struct remote_plan plan;
+};
+
+struct remote_pointer { /* of one thread: pointer.h */
+	uint64_t at;
+	uint32_t tid; /* as it knows itself */
 };
 
 struct remote_process {
@@ -50,11 +56,13 @@ struct remote_process {
 	struct remote_thread *threads;
 	size_t thread_count, thread_cap;
 	bool gone, wanted, listed;
-	bool has_python;
-	struct abi_python python;
-	uint64_t python_version;     /* of the sink's table, see sampler_remote.c */
-	struct remote_root roots[4]; /* first frames of its threads, newest first */
-	uint64_t code_type;          /* what all code objects of the process have as their type; 0: not known yet */
+	enum abi_runtime runtime;            /* that `info` is of; NONE: not known yet, or it has none */
+	uint64_t info[RUNTIME_INFO_MAX / 8]; /* what runtime.attach() said of it: its struct of abi/ */
+	uint64_t info_version;               /* of the sink's table, see sampler_remote.c */
+	struct remote_root roots[4];         /* first frames of its threads, newest first */
+	uint64_t code_type;                  /* what all its code objects have as their type; 0: not known yet */
+	struct remote_pointer *pointers;     /* of its threads */
+	size_t pointer_count, pointer_cap;
 };
 
 struct remote_procs {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/remote/readers.h"
 
+#include "sampler/remote/perl/reader.h"
+#include "sampler/remote/php/reader.h"
 #include "sampler/remote/python/reader.h"
+#include "sampler/remote/ruby/reader.h"
 
-static const struct remote_reader *const readers[] = { &remote_python_reader };
+static const struct remote_reader *const readers[] = { &remote_python_reader, &remote_ruby_reader, &remote_php_reader,
+						       &remote_perl_reader };
 
 const struct remote_reader *remote_reader_find(enum abi_runtime runtime)
 {

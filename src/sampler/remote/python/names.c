@@ -40,6 +40,11 @@ void remote_names_free(struct remote_names *n)
 	free(n);
 }
 
+static const struct abi_python *info_of(const struct remote_process *p)
+{
+	return (const struct abi_python *)p->info;
+}
+
 static uint64_t sent_key(const struct remote_process *p, const struct abi_frame *f)
 {
 	uint64_t hash = walk_python_mix(p->start_ns, (uint64_t)p->pid << 32 | p->exec_id);
@@ -47,9 +52,14 @@ static uint64_t sent_key(const struct remote_process *p, const struct abi_frame 
 	return walk_python_mix(walk_python_mix(hash, f->a), f->b);
 }
 
-void remote_names_unsend(struct remote_names *n, const struct remote_process *p, const struct abi_frame *frame)
+void remote_names_sent(struct remote_names *n, const struct remote_process *p, const struct abi_frame *frame)
 {
-	ignore(u64map_remove(&n->sent, sent_key(p, frame))); /* not there: nothing to do */
+	uint64_t key = sent_key(p, frame);
+
+	if (u64map_put(&n->sent, key, 1) == -E2BIG) { /* full: begin again */
+		u64map_clear(&n->sent);
+		ignore(u64map_put(&n->sent, key, 1)); /* without memory: it is sent again */
+	}
 }
 
 void remote_names_forget(struct remote_names *n)
@@ -169,15 +179,11 @@ const struct abi_name *remote_names_read(struct remote_names *n, struct remote_p
 		return NULL;
 	memset(n->record, 0, sizeof(n->record));
 	n->memory->pid = p->pid;
-	if (!has_code_type(n, p, frame) || read_code(n, &p->python, frame, &code) < 0)
+	if (!has_code_type(n, p, frame) || read_code(n, info_of(p), frame, &code) < 0)
 		return NULL;
-	size = fill_name(n, &p->python, &code, record->bytes);
-	if (!still_there(n, &p->python, frame))
+	size = fill_name(n, info_of(p), &code, record->bytes);
+	if (!still_there(n, info_of(p), frame))
 		return NULL;
-	if (u64map_put(&n->sent, key, 1) == -E2BIG) { /* full: begin again */
-		u64map_clear(&n->sent);
-		ignore(u64map_put(&n->sent, key, 1)); /* without memory: it is sent again */
-	}
 	record->header = (struct abi_header){ .type = ABI_RECORD_NAME, .version = ABI_VERSION, .time_ns = now_ns };
 	record->header.size = (uint32_t)align_up(sizeof(*record) + size, 8);
 	record->process_start_ns = p->start_ns;

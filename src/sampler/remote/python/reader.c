@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/remote/python/reader.h"
 
+#include "sampler/remote/python/names.h"
 #include "sampler/remote/python/walk.h"
 
-static void know(struct remote_process *p, const void *info)
-{
-	memcpy(&p->python, info, sizeof(p->python));
-	p->has_python = true;
-}
-
-static const struct abi_sample *read_thread(struct remote_walker *w, struct remote_process *p, struct remote_thread *t)
+static struct abi_sample *read_thread(struct remote_walker *w, struct remote_process *p, struct remote_thread *t)
 {
 	struct abi_sample *sample = remote_walker_sample(w);
 
@@ -19,10 +14,28 @@ static const struct abi_sample *read_thread(struct remote_walker *w, struct remo
 	return sample;
 }
 
+static const struct abi_name *name(struct remote_walker *w, struct remote_process *p, const struct abi_frame *frame,
+				   uint64_t now_ns)
+{
+	return remote_names_read(remote_walker_names(w), p, frame, now_ns);
+}
+
+static void sent(struct remote_walker *w, const struct remote_process *p, const struct abi_frame *frame)
+{
+	remote_names_sent(remote_walker_names(w), p, frame);
+}
+
+static void forget(struct remote_walker *w)
+{
+	remote_names_forget(remote_walker_names(w));
+}
+
 const struct remote_reader remote_python_reader = {
 	.runtime = ABI_RUNTIME_PYTHON,
 	.open = remote_walker_new,
 	.close = remote_walker_free,
-	.know = know,
 	.read = read_thread,
+	.name = name,
+	.sent = sent,
+	.forget = forget,
 };

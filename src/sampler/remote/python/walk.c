@@ -2,6 +2,7 @@
 #include "sampler/remote/python/walk.h"
 
 #include "sampler/remote/python/chain.h"
+#include "sampler/remote/python/names.h"
 
 /* Several pieces are read in one call, each as small as possible, because memory that changes meanwhile is torn. */
 #define WALK_PYTHON_HEAP_WINDOWS 0
@@ -35,10 +36,16 @@ struct remote_walker {
 	struct remote_finding finding;
 	struct remote_chain agreed; /* in one round, while others are asked for */
 	struct stack kept;
+	struct remote_names *names;
 	struct stack best; /* the longest proven part among the rounds that did not agree */
 	size_t best_sure;
 	bool has_best;
 };
+
+static const struct abi_python *info_of(const struct remote_process *p)
+{
+	return (const struct abi_python *)p->info;
+}
 
 /* By the sizes that the steps of walk/walk_python.h read. */
 static enum remote_kind kind_of(uint32_t size)
@@ -73,6 +80,8 @@ int remote_walker_new(struct remote_walker **out)
 		return -ENOMEM;
 	w->walk = calloc(1, sizeof(*w->walk));
 	r = w->walk ? remote_memory_new(&w->memory) : -ENOMEM;
+	if (r == 0)
+		r = remote_names_new(&w->names);
 	if (r < 0) {
 		remote_walker_free(w);
 		return r;
@@ -88,9 +97,15 @@ void remote_walker_free(struct remote_walker *w)
 {
 	if (!w)
 		return;
+	remote_names_free(w->names);
 	remote_memory_free(w->memory);
 	free(w->walk);
 	free(w);
+}
+
+struct remote_names *remote_walker_names(struct remote_walker *w)
+{
+	return w->names;
 }
 
 struct abi_sample *remote_walker_sample(struct remote_walker *w)
@@ -153,7 +168,7 @@ static bool find_in_interpreter(struct remote_walker *w, const struct abi_python
 /* The thread pointer of a thread never changes; it is known once its first thread state has been seen. */
 static void find_thread_pointer(struct remote_walker *w, const struct remote_process *p, struct remote_thread *t)
 {
-	const struct abi_python *info = &p->python;
+	const struct abi_python *info = info_of(p);
 	const struct abi_python_layout *l = &info->layout;
 	const struct remote_plan none = { 0 };
 	unsigned left = WALK_PYTHON_THREADS * 16;
@@ -184,7 +199,7 @@ static void walk_view(struct remote_walker *w, const struct remote_thread *t, un
 	walk->count = 0;
 	walk->tp = t->tp;
 	walk->tid = t->inner_tid;
-	next = walk_python_start(walk, &w->process->python, 0);
+	next = walk_python_start(walk, info_of(w->process), 0);
 	for (unsigned turn = 0; turn < TURNS && next == WALK_MORE; turn++) {
 		uint64_t frame = p->phase == WALK_PYTHON_FRAMES ? p->at : 0;
 		uint32_t before = walk->runtime_count;
@@ -306,7 +321,7 @@ static bool walks_agree(struct remote_walker *w, const struct remote_thread *t, 
 /* The code objects of the chain's frames, in one call. */
 static void read_codes(struct remote_walker *w, const struct remote_chain *chain)
 {
-	const struct abi_python_layout *l = &w->process->python.layout;
+	const struct abi_python_layout *l = &info_of(w->process)->layout;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < chain->count && count < ARRAY_SIZE(w->codes); i++) {
@@ -327,7 +342,7 @@ static void keep_best(struct remote_walker *w, const struct remote_thread *t, un
 	uint64_t innermost;
 	size_t first = 0;
 
-	remote_chain_judge(w->memory, &w->process->python.layout, t->state_at, round, &w->chains, f);
+	remote_chain_judge(w->memory, &info_of(w->process)->layout, t->state_at, round, &w->chains, f);
 	read_codes(w, f->chain);
 	innermost = f->chain->links[f->chain->count - f->sure].at;
 	walk_view(w, t, round, f->after);
@@ -378,7 +393,7 @@ static enum remote_verdict judge_rounds(struct remote_walker *w, const struct re
 	for (unsigned round = 0; round < rounds; round++) {
 		enum remote_verdict verdict;
 
-		remote_chain_judge(w->memory, &w->process->python.layout, t->state_at, round, &w->chains, f);
+		remote_chain_judge(w->memory, &info_of(w->process)->layout, t->state_at, round, &w->chains, f);
 		if (f->verdict == REMOTE_MISSED) {
 			missed = round;
 		} else if (f->verdict != REMOTE_DISAGREE) {
@@ -414,7 +429,7 @@ static bool is_confirmed(struct remote_walker *w, struct remote_thread *t)
 	keep(w, &w->kept);
 	for (unsigned i = t->runnable ? 0 : REMOTE_CONFIRMATIONS - 1; i < REMOTE_CONFIRMATIONS && same; i++) {
 		remote_memory_start(w->memory, w->process->pid, &t->plan, 1);
-		remote_chain_judge(w->memory, &w->process->python.layout, t->state_at, 0, &w->chains, f);
+		remote_chain_judge(w->memory, &info_of(w->process)->layout, t->state_at, 0, &w->chains, f);
 		same = f->verdict == REMOTE_AGREE && remote_chain_equal(f->chain, &w->agreed);
 	}
 	put_back(w, &w->kept);
@@ -473,8 +488,8 @@ void remote_walk_thread(struct remote_walker *w, struct remote_process *p, struc
 
 	w->process = p;
 	w->has_best = false;
-	w->memory->frame_bytes = remote_frame_bytes(&p->python.layout);
-	w->memory->frames_are_near = p->python.layout.frame_size <= ABI_PYTHON_FRAME_BYTES;
+	w->memory->frame_bytes = remote_frame_bytes(&info_of(p)->layout);
+	w->memory->frames_are_near = info_of(p)->layout.frame_size <= ABI_PYTHON_FRAME_BYTES;
 	if (!t->tp && (t->strange < STRANGE_FEW || t->strange % STRANGE_FEW == 0))
 		find_thread_pointer(w, p, t);
 	if (!t->tp) { /* a thread that does not run Python, or not yet */

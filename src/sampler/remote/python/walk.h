@@ -8,11 +8,14 @@
 #include "sampler/remote/proc.h"
 
 struct remote_walker;
+struct remote_names;
 
 int remote_walker_new(struct remote_walker **out) warn_unused;
 void remote_walker_free(struct remote_walker *w); /* NULL is fine */
 /** remote_walker_sample - the record that the next walk fills: its frames lie behind it. */
 struct abi_sample *remote_walker_sample(struct remote_walker *w);
+/** remote_walker_names - which names were sent. */
+struct remote_names *remote_walker_names(struct remote_walker *w);
 /**
  * remote_walk_thread - fill frames, runtime_count and runtime_end of the walker's sample
  *
