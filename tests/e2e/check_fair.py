@@ -21,11 +21,11 @@ import threading
 import time
 
 from collector import Collector, message, pprof, varint
-from support import QUICK, SAMPLED, Tap, hearth, path, rotation, start
+from support import SAMPLED, Tap, hearth, path, rotation, start
 
 UPLOAD_MS, HEALTH_MS = 100, 50  # wanted of the 99th percentile
 TRIES = 3
-PROBES = 200 if QUICK else 600
+PROBES = 600
 CALM_MS = 5
 MIB = 1 << 20
 
@@ -222,7 +222,7 @@ ATTACKS = {
     "floods": ("64 senders of 200 kB as fast as they go", floods),
 }
 
-QUICK_ATTACKS = ["drip", "bombs", "bomb-large", "merges", "idle"]
+FIRST_ATTACKS = ["drip", "bombs", "bomb-large", "merges", "idle"]
 
 if "--attack" in sys.argv:
     os.nice(19)
@@ -348,7 +348,7 @@ def attack(c, probe, kind, tokens):
     process = start(sys.executable, __file__, "--attack", kind, c.port, *tokens, stdout=subprocess.PIPE)
     process.stdout.readline()  # its bodies are made
     time.sleep(2)
-    judge(what, probe, 8 if QUICK else 40)
+    judge(what, probe, 40)
     process.kill()
     process.wait()
     with open(f"/proc/{c.process.pid}/status") as f:
@@ -357,9 +357,9 @@ def attack(c, probe, kind, tokens):
 
 
 def some_attacks():
-    """All of them; when sampled the quick ones and two others in rotation."""
-    others = [kind for kind in ATTACKS if kind not in QUICK_ATTACKS]
-    return QUICK_ATTACKS + [others[(2 * rotation() + i) % len(others)] for i in (0, 1)] if SAMPLED else list(ATTACKS)
+    """All of them; when sampled the first ones and two others in rotation."""
+    others = [kind for kind in ATTACKS if kind not in FIRST_ATTACKS]
+    return FIRST_ATTACKS + [others[(2 * rotation() + i) % len(others)] for i in (0, 1)] if SAMPLED else list(ATTACKS)
 
 
 def main(kinds):
@@ -379,5 +379,5 @@ def main(kinds):
             tap.ok(False, "the collector lives", c.process.returncode)
 
 
-main([a for a in sys.argv[1:] if not a.startswith("-")] or (QUICK_ATTACKS if QUICK else some_attacks()))
+main([a for a in sys.argv[1:] if not a.startswith("-")] or some_attacks())
 tap.finish()

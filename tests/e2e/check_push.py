@@ -4,6 +4,7 @@
 asks for a token, spool bounded. --full stops the collector for 60 s."""
 import re
 import signal
+from urllib.parse import quote
 
 from collector import *
 from support import *
@@ -15,12 +16,12 @@ spool = path("spool")
 
 
 def listed(collector, service, labels=""):
-    answer = collector.get(f"/api/0/profiles?service={service}&type=cpu&from=-1h&to=now&limit=100000{labels}")
+    answer = collector.get(f"/api/0/profiles?service={quote(service)}&type=cpu&from=-1h&to=now&limit=100000{labels}")
     return answer.json["body"] if answer.status == 200 else []
 
 
 def merged(collector, service, kind="cpu"):
-    answer = collector.get(f"/api/0/profiles/merge?service={service}&type={kind}&from=-1h&to=now")
+    answer = collector.get(f"/api/0/profiles/merge?service={quote(service)}&type={kind}&from=-1h&to=now")
     file = path("merged.pb.gz")
     with open(file, "wb") as f:
         f.write(answer.body)
