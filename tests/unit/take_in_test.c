@@ -735,7 +735,8 @@ static void add_jit_sample(struct fixture *f, enum jit_kind kind, int perf_map_f
 	assert_int_equal(aggregate_add_sample(f->aggregate, &sample, 0), 0);
 }
 
-static void assert_row_as(const char *kind_of, char *service, enum workload_kind kind, uint64_t ended_ns, const char *want)
+static void assert_row_as(const char *kind_of, char *service, enum workload_kind kind, uint64_t ended_ns,
+			  const char *want)
 {
 	struct fixture f;
 	const struct model *m;
