@@ -65,6 +65,7 @@ static int check_event(const struct session *s, struct buf *why)
  * keep a list of their own it cannot walk either: they are read from outside, as with --python-mode pyspy. */
 static void choose_stacks(struct session *s)
 {
+	uint32_t outside_hz = 0;
 	struct sampler_config *cfg = &s->cfg.sampling;
 
 	if (!s->sampler->copies_stacks) {
@@ -77,8 +78,10 @@ static void choose_stacks(struct session *s)
 		cfg->mode = WALK_AUTO;
 	if (cfg->stacks == SAMPLER_STACKS_BOTH) /* stacks are chosen when the window ends */
 		s->cfg.sample_times = false;
-	if (!cfg->event && !s->cfg.beside_hz && s->wanted[0]) {
-		s->cfg.beside_hz = MIN(cfg->frequency_hz, s->wanted[0]->outside_hz_max);
+	for (size_t i = 0; s->wanted[i]; i++)
+		outside_hz = MAX(outside_hz, s->wanted[i]->outside_hz_max);
+	if (!cfg->event && !s->cfg.beside_hz && outside_hz) {
+		s->cfg.beside_hz = MIN(cfg->frequency_hz, outside_hz);
 		s->cfg.sample_times = false;
 	}
 }
@@ -94,7 +97,8 @@ static int open_sampler(struct session *s, struct buf *why)
 		return r;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set where r is 0 */
 	if (!s->cfg.sampler && s->sampler->only_runtimes && !s->cfg.only_runtime)
-		log_warn("native stacks cannot be sampled here: only those of Python are taken, from outside",
+		log_warn("native stacks cannot be sampled here: only those of Python, Ruby, PHP and Perl are taken, "
+			 "from outside",
 			 LOG_STR("why", buf_str(why)));
 	r = check_event(s, why);
 	if (r < 0)

@@ -121,7 +121,9 @@ static own_frame void add_sampler(const struct doctor_config *cfg, struct probe_
 	f->mend = r == -EPERM && geteuid() ? PROBE_MEND_RIGHTS : 0;
 }
 
-/* Without any right on perf or BPF: Python programs whose memory may be read. Yama's scope 1 allows that of one's own
+#define OUTSIDE_PROGRAMS "Python, Ruby, PHP and Perl programs" /* src/sampler/remote/readers.c */
+
+/* Without any right on perf or BPF: programs of these whose memory may be read. Yama's scope 1 allows that of one's own
  * children only, 2 with CAP_SYS_PTRACE, 3 never. Source: linux 6.1, Documentation/admin-guide/LSM/Yama.rst. */
 static own_frame void add_own_python(const struct doctor_config *cfg, uint64_t held, struct probe_fact *f)
 {
@@ -144,9 +146,9 @@ static own_frame void add_own_python(const struct doctor_config *cfg, uint64_t h
 	else if (level >= '2')
 		SET_VALUE(f, "cannot be read from outside: kernel.yama.ptrace_scope is %c", level);
 	else if (level == '1')
-		SET_VALUE(f, "Python programs that it starts can be sampled from outside: hearth record -- COMMAND");
+		SET_VALUE(f, OUTSIDE_PROGRAMS " that it starts can be sampled from outside: hearth record -- COMMAND");
 	else
-		SET_VALUE(f, "Python programs of your own can be sampled from outside: hearth record -p PID");
+		SET_VALUE(f, OUTSIDE_PROGRAMS " of your own can be sampled from outside: hearth record -p PID");
 	if (!f->ok)
 		SET_REMEDY(f, "%s", r < 0 ? buf_cstr(&why) : "run as root");
 }

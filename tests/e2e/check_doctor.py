@@ -55,7 +55,7 @@ for user, prefix in users.items():
         outside = run(*prefix, program, "record", "-d", "1", "-q", "-p", busy.pid, "-o", "outside.pb.gz", cwd=path("free"))
         busy.kill()
         busy.wait()
-        says = "Python programs of your own can be sampled from outside" in lines[-2]
+        says = "Python, Ruby, PHP and Perl programs of your own can be sampled from outside" in lines[-2]
         tap.ok(says == (outside.returncode == 0), f"{user}: Python programs of one's own are sampled from outside as it says",
                f"exit {outside.returncode}, {lines[-2]} {outside.stderr[-200:]}")
 tap.finish()

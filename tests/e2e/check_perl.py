@@ -11,6 +11,7 @@ from support import *
 
 TICKS = 600 if QUICK else 3000 if SAMPLED else 10000
 HZ = 997
+OUTSIDE = ["--sampler", "remote"]
 SECONDS_MAX = 12 if QUICK else 120
 # An instant at the entry or the end of a sub is enough for a wrong line: 4 to 8 stops in 10,000 (docs/perl.md).
 WRONG_MAX = 0.005 if QUICK else 0.001
@@ -21,7 +22,7 @@ need(tap)
 load = perl_oracle.Load(os.path.join(HERE, "perl", "load.pl"))
 
 
-def recorded(perl, script, *arguments):
+def recorded(perl, script, *arguments, options=()):
     """The samples of a run, but those before hearth had attached; of so long a time as @TICKS want on a machine that others use."""
     done = []
     left = SECONDS_MAX
@@ -31,7 +32,7 @@ def recorded(perl, script, *arguments):
         process = start(*perl.command(os.path.join(HERE, "perl", script), seconds + 2, *arguments))
         time.sleep(1)
         out = path("perl.pb.gz")
-        got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{seconds}s", "-p", process.pid, "-o", out, timeout=seconds + 60)
+        got = run(HEARTH, "record", "-q", "-F", HZ, *options, "-d", f"{seconds}s", "-p", process.pid, "-o", out, timeout=seconds + 60)
         process.wait(timeout=60)
         if got.returncode:
             tap.ok(False, f"{perl.name}: hearth record ends well", got.stderr[-300:])
@@ -67,15 +68,37 @@ def judge_load(perl, threads):
     tap.ok(bad <= max(1, WRONG_MAX * total), f"{what}: legal and whole", f"{total - bad} of {total}, {flagged} flagged")
 
 
-def judge_evals(perl):
-    samples = recorded(perl, "evals.pl")
+def judge_outside(perl, threads):
+    """By the sampler remote: what moves between two reads has to say so."""
+    what = f"{perl.name} {perl.version()}{', threads' if threads else ''}, from outside"
+    clean, flagged, legal, wrong = 0, 0, 0, Counter()
+    for s in recorded(perl, "load.pl", *([threads] if threads else []), options=OUTSIDE):
+        frames = perl_oracle.frames_of(s)
+        why = load.wrong(frames, bool(threads)) if frames else "no frames"
+        if s.end == "complete" and frames:
+            clean += s.values[0]
+            if why:
+                wrong[why] += s.values[0]
+        elif s.end != "complete":
+            flagged += s.values[0]
+            legal += s.values[0] * (not why)
+    bad = sum(wrong.values())
+    tap.ok(clean + flagged >= TICKS / 30 and clean, f"{what}: stacks", f"{clean} clean, {flagged} flagged, {legal} of those legal")
+    tap.ok(bad <= max(1, 2 * WRONG_MAX * clean), f"{what}: clean ones are right", bad)
+    for why, count in wrong.most_common(4):
+        tap.note(f"    {count} times {why}")
+
+
+def judge_evals(perl, options=()):
+    samples = recorded(perl, "evals.pl", options=options)
+    where = ", from outside" if options else ""
     numbered = wrong = 0
     for s in samples:
         frames = perl_oracle.frames_of(s)
         numbered += sum(bool(perl_oracle.NUMBERED.match(f[0])) for f in frames)
         wrong += perl_oracle.wrong_number(frames)
-    tap.ok(numbered >= EVALS_LEAST, f"{perl.name}: frames of subs that live for a moment", numbered)
-    tap.ok(not wrong, f"{perl.name}: none has another one's name", wrong)
+    tap.ok(numbered >= EVALS_LEAST, f"{perl.name}{where}: frames of subs that live for a moment", numbered)
+    tap.ok(not wrong, f"{perl.name}{where}: none has another one's name", wrong)
 
 
 def judge_oracle():
@@ -127,4 +150,8 @@ for one in found:
     if one.has_threads() and (not QUICK or one is found[0]):
         judge_load(one, 3)
     judge_evals(one)
+    judge_outside(one, 0)
+    if one.has_threads() and (not QUICK or one is found[0]):
+        judge_outside(one, 3)
+    judge_evals(one, OUTSIDE)
 tap.finish()

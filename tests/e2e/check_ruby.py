@@ -18,6 +18,7 @@ LOAD = os.path.join(HERE, "ruby", "loads.rb")
 LOADS = ["work", "threads"]
 SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 4}
 HZ = 997
+OUTSIDE_HZ = 499
 LEGAL = 0.999
 BY_RULE = 0.03
 ROOTS = ("work", "thread_work")
@@ -102,8 +103,24 @@ def frames_of(sample):
 
 
 def sampled(ruby, oracles):
+    """In BPF: {load: samples}."""
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("ruby.pb.gz"), stderr=subprocess.PIPE, text=True)
     time.sleep(1)
+    ran = launched(ruby)
+    time.sleep(0.5)
+    return judged(ruby, oracles, ran, recorder, judge)
+
+
+def sampled_outside(ruby, oracles):
+    """By the sampler remote."""
+    ran = launched(ruby)
+    pids = [o for p in ran.values() for o in ("-p", p.pid)]
+    recorder = start(HEARTH, "record", "--sampler", "remote", "-F", OUTSIDE_HZ, "-q", "-o", path("ruby.pb.gz"), *pids, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    return judged(ruby, oracles, ran, recorder, judge_outside)
+
+
+def launched(ruby):
     ran = {}
     for name in LOADS:
         process = launch(ruby, name, "run", SECONDS[name])
@@ -111,7 +128,10 @@ def sampled(ruby, oracles):
             tap.ok(False, f"{ruby.name}: {name} starts", process.stderr.read()[-300:])
             continue
         ran[name] = process
-    time.sleep(0.5)
+    return ran
+
+
+def judged(ruby, oracles, ran, recorder, judge_load):
     for process in ran.values():
         process.stdin.write("\n")
         process.stdin.flush()
@@ -128,7 +148,7 @@ def sampled(ruby, oracles):
         return
     profile = Profile(path("ruby.pb.gz"))
     for name, process in ran.items():
-        judge(ruby, name, oracles[name], profile.of(process))
+        judge_load(ruby, name, oracles[name], profile.of(process))
 
 
 def text_of(stack):
@@ -182,6 +202,30 @@ def judge(ruby, name, oracle, samples):
             tap.note(f"    {count} times {end}")
 
 
+def judge_outside(ruby, name, oracle, samples):
+    """What moves between two reads has to say so."""
+    clean, legal, flagged, wrong, ends = 0, 0, 0, Counter(), Counter()
+    for s in samples:
+        stack, leaves, gc, first = frames_of(s)
+        own = inner(stack)
+        if not own or (own[-1][0] not in ROOTS and own[-1][:2] not in oracle.fiber_roots):
+            continue
+        found = oracle.judge(own, leaves, first) or (gc and oracle.judge(own[leaves:], 0, first))
+        ends[s.end] += s.count
+        if s.end == "complete":
+            clean += s.count
+            if not found and not any(n == LOST for n, _, _ in own):
+                wrong[text_of(own)] += s.count
+        else:
+            flagged += s.count
+            legal += s.count * bool(found)
+    figures = f"{clean} clean, {flagged} flagged, {legal} of those legal; {dict(ends)}"
+    tap.ok(clean + flagged > 20 and clean, f"{ruby.name}: {name}, from outside: stacks", figures)
+    tap.ok(sum(wrong.values()) <= max(1, 0.002 * clean), f"{ruby.name}: {name}, from outside: clean ones are right", sum(wrong.values()))
+    for stack, count in wrong.most_common(4):
+        tap.note(f"    {count} times {stack}")
+
+
 def check_dump(ruby):
     """Threads that wait, told by another one of them."""
     process = start(*ruby.command([HERE], os.path.join(parked.FOLDER, "parked.rb")), stdout=subprocess.PIPE, text=True)
@@ -200,6 +244,7 @@ def check(ruby):
             return
         oracles[name] = Oracle(path(f"{name}.json"))
     sampled(ruby, oracles)
+    sampled_outside(ruby, oracles)
 
 
 rubies = installed() if QUICK else everything(tap)

@@ -23,6 +23,7 @@ const struct runtime runtime_perl = {
 	.title = "Perl",
 	.id = ABI_RUNTIME_PERL,
 	.ways = ways,
+	.outside_hz_max = 50, /* as Python */
 	.kind = MODEL_KIND_PERL,
 	.error_kind = MODEL_KIND_PERL,
 	.begins_early = true,

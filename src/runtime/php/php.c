@@ -24,6 +24,7 @@ const struct runtime runtime_php = {
 	.title = "PHP",
 	.id = ABI_RUNTIME_PHP,
 	.ways = ways,
+	.outside_hz_max = 50, /* as Python */
 	.kind = MODEL_KIND_PHP,
 	.error_kind = MODEL_KIND_PHP,
 	.begins_early = true,

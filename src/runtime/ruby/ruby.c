@@ -19,6 +19,7 @@ const struct runtime runtime_ruby = {
 	.title = "Ruby",
 	.id = ABI_RUNTIME_RUBY,
 	.ways = ways,
+	.outside_hz_max = 50, /* as Python */
 	.kind = MODEL_KIND_RUBY,
 	.error_kind = MODEL_KIND_RUBY,
 	.begins_early = true,
