@@ -15,7 +15,19 @@ bool call_stop(void *ctx)
 	if (call->timeout_ns && (!max_ns || call->timeout_ns < max_ns))
 		max_ns = call->timeout_ns;
 	call->too_long = max_ns && clock_monotonic_ns(&clock_system) - call->rq->received_ns > max_ns;
-	return call->too_long || http_gone(call->rq);
+	return call->too_long || call->too_costly || http_gone(call->rq);
+}
+
+void answer_costly(struct http_response *rs)
+{
+	answer_error(rs, 429, "the regular expressions take too long: fewer alternatives, or fewer series");
+}
+
+void call_run(struct call *call, call_fn *run)
+{
+	run(call);
+	if (call->too_costly)
+		answer_costly(call->rs);
 }
 
 bool call_bad(struct call *call, int error, struct buf *why)
@@ -32,6 +44,8 @@ bool call_range(struct call *call, const struct query_range_rules *rules, struct
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(64));
 	int r = query_range_read(&call->query, rules, call->now_ns, out, &why);
 
+	if (r == 0 && out->matchers)
+		out->matchers->told = &call->too_costly;
 	return r == 0 || call_bad(call, r, &why);
 }
 

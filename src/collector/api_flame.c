@@ -190,6 +190,10 @@ bool call_sum_selected(struct call *call, const struct query_range *range, const
 	if (r == -EINVAL && !range->within.to_ns) /* services of different kinds: what they share */
 		r = merge_common(call, sel, out, info);
 	r = r ? r : pick_whose(&whose, out, info);
+	if (call->too_costly) { /* what came before is no sum that anybody may keep */
+		answer_costly(call->rs);
+		return false;
+	}
 	if (r == -EINVAL)
 		answer_error(call->rs, 409, "the profiles have no sample type in common");
 	else if (r < 0)

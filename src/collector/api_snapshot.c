@@ -82,13 +82,23 @@ static void add_quoted(struct buf *out, struct str text)
 	buf_addc(out, '"');
 }
 
-static void add_matcher(struct str key, struct str value, struct buf *out)
+static void add_matcher(struct str key, const char *op, struct str value, struct buf *out)
 {
 	if (out->len && out->ptr[out->len - 1] != '{')
 		buf_addc(out, ',');
 	buf_adds(out, key);
-	buf_addc(out, '=');
+	buf_adds(out, str_of(op));
 	add_quoted(out, value);
+}
+
+static void add_matchers(const struct matchers *m, struct buf *out)
+{
+	static const char *const ops[] = {
+		[MATCHER_EQUAL] = "=", [MATCHER_NOT_EQUAL] = "!=", [MATCHER_FITS] = "=~", [MATCHER_FITS_NOT] = "!~"
+	};
+
+	for (size_t i = 0; i < m->count; i++)
+		add_matcher(m->items[i].name, ops[m->items[i].op], m->items[i].value, out);
 }
 
 /* What was asked for, for people: cpu{service="api",host="h1"} */
@@ -100,12 +110,14 @@ static void add_selection(const struct call *call, const struct query_range *ran
 	buf_adds(out, range->type);
 	buf_addc(out, '{');
 	if (range->service.len)
-		add_matcher(STR("service"), range->service, out);
+		add_matcher(STR("service"), "=", range->service, out);
 	for (size_t i = 0; i < range->labels.count; i++)
-		add_matcher(range->labels.items[i].key, range->labels.items[i].value, out);
+		add_matcher(range->labels.items[i].key, "=", range->labels.items[i].value, out);
+	if (range->matchers)
+		add_matchers(range->matchers, out);
 	for (size_t i = 0; i < ARRAY_SIZE(whose); i++)
 		if (http_query_get(&call->query, whose[i]).len)
-			add_matcher(whose[i], http_query_get(&call->query, whose[i]), out);
+			add_matcher(whose[i], "=", http_query_get(&call->query, whose[i]), out);
 	buf_addc(out, '}');
 }
 

@@ -14,6 +14,8 @@
 #define ROWS_WITH_POINTS 4096 /* in a first reading: memory does not follow how many names somebody sends */
 #define VALUES_SHOWN 50
 #define VALUES_MAX 10000
+#define LABELS_MAX 1000 /* names of an answer */
+#define FIND_MAX 256    /* bytes */
 
 /* What services are named after, the most telling first. The sender gave the name where it says nothing of it. */
 #define X(id, name) [WORKLOAD_##id] = STR(name),
@@ -336,6 +338,28 @@ static void types(struct totals *t)
 
 /* Labels */
 
+/* ASCII letters become small ones. */
+static void lower(struct str text, struct buf *out)
+{
+	for (size_t i = 0; i < text.len; i++)
+		buf_addc(out, (char)(text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? text.ptr[i] | 0x20 : text.ptr[i]));
+}
+
+static bool contains(struct totals *t, struct str text)
+{
+	buf_clear(&t->lowered);
+	lower(text, &t->lowered);
+	return !t->lowered.error && str_search(buf_str(&t->lowered), buf_str(&t->find)) >= 0;
+}
+
+static bool is_wanted(struct totals *t, const struct store_label *label)
+{
+	if ((t->only.len && !str_eq(label->key, t->only)) ||
+	    str_find(label->key, 0) >= 0) /* what the parts of a row are told apart by */
+		return false;
+	return !t->find.len || contains(t, label->key) || contains(t, label->value);
+}
+
 static int add_labels(void *ctx, const struct store_point *p)
 {
 	const struct store_series *series = p->series;
@@ -347,8 +371,7 @@ static int add_labels(void *ctx, const struct store_point *p)
 	if (!totals_value(t, p, &value))
 		return 0;
 	for (size_t i = 0; r == 0 && i < series->label_count; i++) {
-		if ((t->only.len && !str_eq(series->labels[i].key, t->only)) ||
-		    str_find(series->labels[i].key, 0) >= 0) /* what the parts of a row are told apart by */
+		if (!is_wanted(t, &series->labels[i]))
 			continue;
 		buf_clear(&t->key);
 		buf_adds(&t->key, series->labels[i].key);
@@ -384,26 +407,50 @@ static void write_label(struct json_out *json, struct totals_row *rows, size_t c
 	json_out_end(json, '}');
 }
 
-static void labels(struct totals *t)
+static bool read_find(struct totals *t)
+{
+	struct str raw = http_query_get(&t->call->query, STR("find"));
+
+	if (raw.len > FIND_MAX) {
+		answer_error(t->call->rs, 400, "bad request: \"find\" is longer than %d bytes", FIND_MAX);
+		return false;
+	}
+	lower(raw, &t->find);
+	if (t->find.error)
+		answer_error(t->call->rs, 503, "out of memory");
+	return !t->find.error;
+}
+
+static void write_labels(struct totals *t, uint64_t limit)
 {
 	struct json_out json;
-	uint64_t limit;
+	uint64_t count = 0;
 
-	t->only = http_query_get(&t->call->query, STR("name"));
-	if (!totals_number(t->call, "limit", VALUES_SHOWN, VALUES_MAX, &limit) || !totals_read(t, add_labels))
-		return;
-	totals_sort(&t->table, totals_name_order);
 	call_begin(t->call, &json);
 	totals_write_range(&json, t);
 	totals_write_sample(&json, t);
 	json_out_key(&json, STR("labels"));
 	json_out_begin(&json, '[');
-	for (size_t i = 0, next; i < t->table.count; i = next) {
+	for (size_t i = 0, next; i < t->table.count; i = next, count++) {
 		next = same_type(&t->table, i);
-		write_label(&json, &t->table.rows[i], next - i, limit);
+		if (count < LABELS_MAX)
+			write_label(&json, &t->table.rows[i], next - i, limit);
 	}
 	json_out_end(&json, ']');
+	call_key_u64(&json, STR("count"), count);
 	call_end(t->call, &json);
+}
+
+static void labels(struct totals *t)
+{
+	uint64_t limit;
+
+	t->only = http_query_get(&t->call->query, STR("name"));
+	if (!read_find(t) || !totals_number(t->call, "limit", VALUES_SHOWN, VALUES_MAX, &limit) ||
+	    !totals_read(t, add_labels))
+		return;
+	totals_sort(&t->table, totals_name_order);
+	write_labels(t, limit);
 }
 
 void view_services(struct call *call)

@@ -432,7 +432,7 @@ static void handle(struct call *call, struct http_request *rq, struct http_respo
 	}
 	call->now_ns = clock_wall_ns(call->collector->config.clock);
 	(void)path_fits(route, path_of(rq), &call->rest); /* it was found by it */
-	route->run(call);
+	call_run(call, route->run);
 	http_query_release(&call->query);
 }
 

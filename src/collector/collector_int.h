@@ -45,6 +45,7 @@ struct call {
 	uint64_t now_ns;     /* wall clock */
 	bool later;          /* it comes again: receive_later() */
 	bool too_long;       /* the query took longer than it may */
+	bool too_costly;     /* the regular expressions of its labels did */
 	bool is_gzip;        /* the answer's body is, whatever the client takes: answer_pack() */
 	uint64_t timeout_ns; /* what the client gives it, from its arrival on; 0: nothing is said */
 	size_t parts;        /* more profiles than came, which sample labels made of them */
@@ -236,6 +237,11 @@ call_fn ops_health, ops_ready, ops_metrics, ops_debug;
 bool call_range(struct call *call, const struct query_range_rules *rules, struct query_range *out);
 /** call_whose - the processes and threads that it means. Return: as call_range(). */
 bool call_whose(struct call *call, struct query_whose *out);
+/** call_run - @run. When the regular expressions of a label took too long, what it answered is not whole: 429 in its
+ * place. */
+void call_run(struct call *call, call_fn *run);
+/** answer_costly - that 429. */
+void answer_costly(struct http_response *rs);
 /** call_select - as the store wants it, ending with call_stop(); borrows from @range. */
 struct store_selector call_select(struct call *call, const struct query_range *range);
 /** call_stop - store_selector.stop of a call: its client left, or it took too long. */

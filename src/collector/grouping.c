@@ -75,7 +75,8 @@ static int note_series(void *ctx, const struct store_series *series)
 /* Which series are of a part. */
 struct wanted {
 	struct parts *p;
-	uint32_t id; /* 0: those that are of none */
+	uint32_t id;                     /* 0: those that are of none */
+	const struct store_selector *of; /* what they are chosen from */
 };
 
 static bool fits(void *ctx, const struct store_series *series)
@@ -83,6 +84,8 @@ static bool fits(void *ctx, const struct store_series *series)
 	const struct wanted *w = ctx;
 	uint32_t id = 0;
 
+	if (w->of->fits && !w->of->fits(w->of->fits_ctx, series))
+		return false;
 	if (make_key(w->p, series) < 0)
 		return false; /* out of memory: the sum will be, too */
 	return (intern_find(&w->p->keys, buf_str(&w->p->key), &id) == 0 ? id : 0) == w->id;
@@ -97,11 +100,12 @@ static bool take_part(struct call *call, const struct query_range *range, const 
 	return call_sum_selected(call, range, sel, &w, &info) && (!info.profiles || take(ctx, &w, &info, groups));
 }
 
-static bool take_parts(struct call *call, const struct query_range *range, struct parts *p, struct store_selector sel,
-		       grouping_fn *take, void *ctx)
+static bool take_parts(struct call *call, const struct query_range *range, struct parts *p,
+		       const struct store_selector *of, grouping_fn *take, void *ctx)
 {
 	struct tree_group groups[TREE_GROUPS_MAX];
-	struct wanted wanted = { .p = p };
+	struct wanted wanted = { .p = p, .of = of };
+	struct store_selector sel = *of;
 	bool fine = true;
 
 	sel.fits = fits;
@@ -146,5 +150,5 @@ bool grouping_sum(struct call *call, const struct query_range *range, const stru
 	r = config->store->series(config->state, &sel, note_series, &p);
 	if (r < 0)
 		answer_store(call, r, "failed to list series");
-	return r == 0 && take_parts(call, range, &p, sel, take, ctx);
+	return r == 0 && take_parts(call, range, &p, &sel, take, ctx);
 }

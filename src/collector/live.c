@@ -238,7 +238,7 @@ static int ask(struct live_stream *s, call_fn *run, struct str limit, struct htt
 	set_param(&call.query, STR("format"), STR("bin"));
 	set_param(&call.query, STR("points"), STR("1"));
 	set_param(&call.query, STR("limit"), limit);
-	run(&call);
+	call_run(&call, run);
 	http_query_release(&call.query);
 	return rs->body.error;
 }

@@ -35,8 +35,7 @@ bool selection_failed(struct call *call, const struct selection *s, int r, const
 	for (size_t i = 0; i < s->count; i++)
 		exhausted |= s->sets[i].exhausted;
 	if (exhausted)
-		answer_error(call->rs, 429,
-			     "the regular expressions take too long: fewer alternatives, or fewer series");
+		answer_costly(call->rs);
 	else if (r == -E2BIG)
 		answer_error(call->rs, 429, "the answer has too many rows: ask for a shorter time, or fewer labels");
 	else if (r < 0)

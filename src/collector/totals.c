@@ -30,6 +30,8 @@ static void totals_release(struct totals *t)
 	totals_table_release(&t->table);
 	totals_table_release(&t->seen);
 	buf_release(&t->key);
+	buf_release(&t->find);
+	buf_release(&t->lowered);
 	buf_release(&t->sample_name);
 	buf_release(&t->unit);
 }
@@ -111,6 +113,8 @@ static bool open_totals(struct call *call, struct totals *t)
 {
 	*t = (struct totals){ .call = call,
 			      .key = BUF_INIT(KIB(8)),
+			      .find = BUF_INIT(KIB(8)),
+			      .lowered = BUF_INIT(KIB(8)),
 			      .sample_name = BUF_INIT(KIB(64)),
 			      .unit = BUF_INIT(KIB(64)),
 			      .sample = http_query_get(&call->query, STR("sample")) };
@@ -291,7 +295,7 @@ static void note_covered(struct totals *t, const struct store_point *p)
 
 void totals_note_covered(struct totals *t)
 {
-	t->notes_covered = !t->sel.service.len && !t->sel.label_count;
+	t->notes_covered = !t->sel.service.len && !t->sel.label_count && !t->sel.fits;
 	covered_init(&t->covered, t->range.from_ns, t->range.to_ns);
 }
 

@@ -37,6 +37,7 @@ struct totals {
 	uint64_t total, total_before, profiles;
 	uint64_t lasting[TOTALS_STEPS]; /* profiles by the round step that they fit in */
 	struct str only;                /* this label */
+	struct buf find, lowered;       /* find: what labels or values contain, in small letters; lowered: scratch */
 	uint32_t rows_with_points; /* rows from this id on get none, and is_lean says that there are such; 0: all do */
 	bool is_lean;
 	bool is_before, mixed;

@@ -268,20 +268,47 @@ struct str query_series_label(const struct store_series *series, struct str name
 
 /* Matching */
 
-static bool fits(struct matchers *m, struct matcher *matcher, struct str value)
+/* Whether @value is one of those that the matcher names, for it or against it. */
+static bool names(struct matchers *m, struct matcher *matcher, struct str value)
 {
 	uint64_t before;
 	bool found;
 
 	if (matcher->op == MATCHER_EQUAL || matcher->op == MATCHER_NOT_EQUAL)
-		return str_eq(matcher->value, value) == (matcher->op == MATCHER_EQUAL);
+		return str_eq(matcher->value, value);
 	if (m->exhausted)
 		return false;
 	before = matcher->regex->steps;
 	found = regex_fits(matcher->regex, value);
 	m->steps += matcher->regex->steps - before;
-	m->exhausted = m->steps > MATCHERS_STEPS_MAX;
-	return found == (matcher->op == MATCHER_FITS) && !m->exhausted;
+	m->exhausted = m->steps > (m->steps_max ? m->steps_max : MATCHERS_STEPS_MAX);
+	if (m->exhausted && m->told)
+		*m->told = true;
+	return found;
+}
+
+static bool is_for(const struct matcher *matcher)
+{
+	return matcher->op == MATCHER_EQUAL || matcher->op == MATCHER_FITS;
+}
+
+static bool fits(struct matchers *m, struct matcher *matcher, struct str value)
+{
+	return names(m, matcher, value) == is_for(matcher) && !m->exhausted;
+}
+
+static bool fits_literally(struct matchers *m, struct matcher *matcher, const struct store_series *series)
+{
+	bool found = false, has_label = false;
+
+	for (size_t i = 0; i < series->label_count && !found; i++)
+		if (str_eq(series->labels[i].key, matcher->name)) {
+			has_label = true;
+			found = names(m, matcher, series->labels[i].value);
+		}
+	if (!has_label)
+		found = names(m, matcher, STR(""));
+	return found == is_for(matcher) && !m->exhausted;
 }
 
 bool matcher_of_column(struct str name)
@@ -310,7 +337,9 @@ bool matchers_fit(void *ctx, const struct store_series *series)
 	for (size_t i = 0; i < m->count; i++) {
 		struct matcher *matcher = &m->items[i];
 
-		if (!matcher_of_column(matcher->name) && !fits(m, matcher, query_series_label(series, matcher->name)))
+		if (m->is_literal ? !fits_literally(m, matcher, series)
+				  : !matcher_of_column(matcher->name) &&
+					    !fits(m, matcher, query_series_label(series, matcher->name)))
 			return false;
 	}
 	return true;

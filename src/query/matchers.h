@@ -21,8 +21,11 @@ struct matchers {
 	struct matcher items[MATCHERS_MAX];
 	size_t count;
 	struct buf bytes;
-	uint64_t steps;
-	bool exhausted; /* MATCHERS_STEPS_MAX was not enough: nothing fits any more */
+	uint64_t steps, steps_max; /* steps_max: 0 for MATCHERS_STEPS_MAX */
+	bool is_literal; /* set before the parser: names are those of a series' labels, letter by letter, and nothing
+			    else */
+	bool exhausted;  /* steps_max was not enough: nothing fits any more */
+	bool *told;      /* set, too, when that happens; may be NULL */
 };
 
 void matchers_release(struct matchers *m); /* a zeroed one is fine */
@@ -40,7 +43,8 @@ int matchers_parse(struct str text, struct matchers *m, struct buf *why) warn_un
 /**
  * matchers_fit - whether a series is meant, as store_selector.fits asks; @m is a struct matchers
  * A label that is not there has the empty value. service_name is the service, __name__ the metric; what is said of
- * columns (matcher_of_column()) fits here.
+ * columns (matcher_of_column()) fits here. Of literal ones every name is a label's; of a label with several values one
+ * has to be meant, and with != and !~ none.
  */
 bool matchers_fit(void *m, const struct store_series *series);
 /** matcher_of_column - __profile_type__, __type__, __unit__, __period_type__, __period_unit__. */

@@ -6,20 +6,26 @@
 
 #define TEXT_SHOWN 64 /* bytes of a wrong value that the error repeats */
 #define LABELS_SHOWN 256
+/* Of all regular expressions of the labels: some seconds; a page asks several such questions at once. */
+#define STEPS_MAX (UINT64_C(1) << 28)
 
 const struct query_range_rules query_range_profefe = { .needs_service = true };
 const struct query_range_rules query_range_pyroscope = {
 	.to = "until", .from_usual = "now-1h", .to_usual = "now", .times_only = true
 };
-const struct query_range_rules query_range_view = {
-	.from_usual = "now-1h", .to_usual = "now", .type_usual = "cpu", .known_type = true, .has_within = true
-};
+const struct query_range_rules query_range_view = { .from_usual = "now-1h",
+						    .to_usual = "now",
+						    .type_usual = "cpu",
+						    .known_type = true,
+						    .has_within = true,
+						    .has_matchers = true };
 const struct query_range_rules query_range_base = { .prefix = "base-",
 						    .from_usual = "now-1h",
 						    .to_usual = "now",
 						    .type_usual = "cpu",
 						    .known_type = true,
-						    .has_within = true };
+						    .has_within = true,
+						    .has_matchers = true };
 
 /* One reading. */
 struct reading {
@@ -32,6 +38,10 @@ struct reading {
 void query_range_release(struct query_range *r)
 {
 	query_labels_release(&r->labels);
+	if (r->matchers)
+		matchers_release(r->matchers);
+	free(r->matchers);
+	r->matchers = NULL;
 }
 
 static int bad(struct buf *why, const char *name, struct str raw, const char *kind, const char *what)
@@ -149,12 +159,29 @@ static int read_times(const struct reading *g, struct query_range *r)
 	return code ? code : read_time(g, to, g->rules->to_usual, &r->to_ns);
 }
 
+/* A selector in braces, or "k=v,k=v". */
+static int read_labels(const struct reading *g, struct query_range *r)
+{
+	struct str raw = param(g, "labels");
+	int code;
+
+	if (!g->rules->has_matchers || !str_starts(str_trim(raw), STR("{")))
+		return query_range_labels(raw, &r->labels, g->why);
+	r->matchers = calloc(1, sizeof(*r->matchers));
+	if (!r->matchers)
+		return -ENOMEM;
+	r->matchers->is_literal = true;
+	r->matchers->steps_max = STEPS_MAX;
+	code = matchers_parse(raw, r->matchers, g->why);
+	return code == -E2BIG ? -EBADMSG : code; /* said in words */
+}
+
 static int read_names(const struct reading *g, struct query_range *r)
 {
 	struct str service = param(g, "service");
 	int code = service.len || g->rules->needs_service ? query_range_service(service, &r->service, g->why) : 0;
 
-	return code ? code : query_range_labels(param(g, "labels"), &r->labels, g->why);
+	return code ? code : read_labels(g, r);
 }
 
 int query_range_read(const struct http_query *query, const struct query_range_rules *rules, uint64_t now_ns,
@@ -187,5 +214,7 @@ struct store_selector query_range_select(const struct query_range *r)
 					.label_count = r->labels.count,
 					.from_ns = r->from_ns,
 					.to_ns = r->to_ns,
-					.limit = r->limit };
+					.limit = r->limit,
+					.fits = r->matchers ? matchers_fit : NULL,
+					.fits_ctx = r->matchers };
 }

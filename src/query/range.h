@@ -4,6 +4,7 @@
 #pragma once
 
 #include "net/http_parse.h"
+#include "query/matchers.h"
 #include "query/params.h"
 #include "query/within.h"
 
@@ -14,6 +15,7 @@ struct query_range_rules {
 	const char *from_usual, *to_usual,
 		*type_usual; /* without the parameter; NULL: times are required, a type is not */
 	bool needs_service, times_only, known_type, has_within;
+	bool has_matchers; /* labels may be a selector in braces */
 };
 
 extern const struct query_range_rules query_range_profefe, query_range_pyroscope, query_range_view, query_range_base;
@@ -22,8 +24,9 @@ struct query_range {
 	struct str service, type; /* borrowed from the query; empty: any */
 	struct str before;        /* an id or a time, or empty */
 	struct query_labels labels;
-	uint64_t from_ns, to_ns; /* from_ns <= to_ns */
-	size_t limit;            /* 0: none */
+	struct matchers *matchers; /* literal ones, in place of the labels; NULL: none */
+	uint64_t from_ns, to_ns;   /* from_ns <= to_ns */
+	size_t limit;              /* 0: none */
 	struct query_within within;
 };
 
@@ -46,5 +49,5 @@ int query_range_service(struct str raw, struct str *out, struct buf *why) warn_u
 /** query_range_bad_time - the words for a time that cannot be read. @kind: such as "timestamp ", or "" */
 void query_range_bad_time(const char *name, struct str raw, const char *kind, struct buf *why);
 
-/** query_range_select - as the store wants it; borrows from @r. */
+/** query_range_select - as the store wants it; borrows from @r. Its matchers count what they take. */
 struct store_selector query_range_select(const struct query_range *r);

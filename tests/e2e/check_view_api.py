@@ -12,6 +12,7 @@ import signal
 import socket
 import struct
 import time
+import urllib.parse
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -197,6 +198,70 @@ def totals(c, sums):
     status = get(c, "status")
     tap.ok(status["store"]["profiles"] == 103 and "pprof" in status["formats"] and "html" in status["formats"] and
            status["scopes"] == ["ingest", "read", "admin"], "status", status)
+
+
+def chosen(selector):
+    return "&labels=" + urllib.parse.quote(selector, safe="")
+
+
+def selectors(c):
+    """Labels as a selector in braces, in every request that takes labels: what is meant is what was sent."""
+    sent = [({"host": "s1", "zone": "eu"}, 100), ({"host": "s2", "zone": "eu"}, 20), ({"host": "s3", "zone": "us"}, 7), ({"zone": "us", 'odd "name': 'a|b\\'}, 3)]
+    for labels, cost in sent:
+        pairs = ",".join("=".join(urllib.parse.quote(urllib.parse.quote(part, safe=""), safe="") for part in pair) for pair in labels.items())
+        assert c.upload("chosen", "cpu", pprof([(["main"], [1, cost])], time_ns=(NOW - 40) * 10**9), extra="&labels=" + pairs.replace("=", "%3D").replace(",", "%2C")).status == 200
+    at = "service=chosen&from=-1h"
+    for selector, wanted in (('{host="s1"}', 100), ('{host!="s1"}', 30), ('{host=~"s1|s2"}', 120), ('{host!="s1",host!="s2"}', 10), ('{host!~"s.",zone="us"}', 3),
+                             ('{host=""}', 3), ('{host=~"s.*", zone!~"us"}', 120), ('{"odd \\"name"=~"a\\\\|b\\\\\\\\"}', 3), ("{}", 130)):
+        query = at + chosen(selector)
+        totals = [get(c, f"flame?{query}")["total"][0], get(c, f"timeline?{query}")["total"],
+                  sum(s["total"] for s in get(c, f"services?from=-1h{chosen(selector)}")["services"] if s["service"] == "chosen"), get(c, f"processes?{query}")["total"],
+                  sum(v["total"] for v in next(label for label in get(c, f"labels?{query}")["labels"] if label["name"] == "zone")["values"]),
+                  next(s["total"] for s in get(c, f"types?{query}")["types"][0]["samples"] if s["sample"] == "cpu"),
+                  get(c, f"flame?{query}&group=label:zone,host")["total"][0]]
+        with open(path("chosen.pb.gz"), "wb") as f:
+            f.write(c.get(f"/api/v1/export?{query}&as=pprof").body)
+        totals.append(sum(s.values[1] for s in Profile(path("chosen.pb.gz")).samples))
+        tap.ok(totals == [wanted] * len(totals), f"{selector}: {wanted}, in every answer", totals)
+    both = get(c, "compare?" + at + chosen('{host!="s1"}') + "&base-labels=" + urllib.parse.quote('{host=~"s1|s2"}'))
+    tap.ok(both["meta"]["base_total"] == 120 and both["meta"]["total"] == 150, "a comparison has one for each side", both["meta"])
+    tap.ok("covered_ms" not in get(c, "timeline?from=-1h" + chosen('{host!="s1"}')), "how much time is covered nobody says of a part")
+    for selector in ('{host="s1"', "{host}", '{host=~"("}', "{" + ",".join(f'a{i}="b"' for i in range(33)) + "}", '{a=~"' + "x" * 2100 + '"}'):
+        answer = c.get(f"/api/v1/flame?{at}{chosen(selector)}")
+        tap.ok(answer.status == 400 and "selector" in answer.json["error"], f"{selector[:40]}: 400", answer)
+    tap.ok(c.get("/api/0/profiles?service=chosen&type=cpu&from=-1h&to=now" + chosen('{host="s1"}')).status == 404, "profefe's labels are pairs as ever")
+
+
+def finds(c):
+    """Labels and their values by a text."""
+    def find(text, more=""):
+        return {label["name"]: [v["value"] for v in label["values"]] for label in get(c, f"labels?from=-1h&find={urllib.parse.quote(text)}{more}")["labels"]}
+
+    body = pprof([(["main"], [1, 5])], time_ns=(NOW - 40) * 10**9)
+    for i in range(60):
+        assert c.upload("found", "cpu", body, extra=f"&labels=Pod%3Dweb-{i:02}%2Cweb-{i:02}%3Dx%2Czone%3Deu").status == 200
+    names = find("WEB-1", "&service=found")
+    tap.ok(sorted(names) == ["Pod"] + [f"web-{i}" for i in range(10, 20)] and names["Pod"] == [f"web-{i}" for i in range(10, 20)] and names["web-10"] == ["x"],
+           "labels are found by name and by value, in either case", names)
+    tap.ok(find("pod", "&service=found&limit=100")["Pod"] == [f"web-{i:02}" for i in range(60)], "of a name that has it: all values")
+    tap.ok(find("nothing has this") == {} and find("eu", "&service=found&name=zone") == {"zone": ["eu"]} and find("eu", "&service=found&name=Pod") == {}, "nothing; of one label")
+    answer = get(c, "labels?service=found&from=-1h&find=pod&limit=7")["labels"][0]
+    tap.ok(answer["count"] == 60 and len(answer["values"]) == 7, "a limit counts all the same", answer["count"])
+    tap.ok(get(c, "labels?service=found&from=-1h")["count"] == 62, "how many labels there are")
+    tap.ok(c.get("/api/v1/labels?find=" + "x" * 257).status == 400 and c.get("/api/v1/labels?find=" + "x" * 256).status == 200, "a text of 257 bytes: 400")
+
+
+def costly():
+    """Expressions that take too long over labels: nothing is answered that only looks whole, and nothing is kept."""
+    with Collector("--storage-type", "memory", "--no-access-log") as c:
+        body = pprof([(["main"], [1, 5])], time_ns=(NOW - 40) * 10**9)
+        for i in range(300):
+            assert c.upload("long", "cpu", body, extra=f"&labels=a%3D{i:03}{'a' * 2000}").status == 200
+        query = "service=long&from=-1h" + chosen('{a!~"...(a?){900}b"}')
+        for what in ("labels", "flame"):
+            answer = c.get(f"/api/v1/{what}?{query}")
+            tap.ok(answer.status == 429 and "regular expressions" in answer.json["error"], f"{what}: 429", answer)
+        tap.ok(get(c, "flame?service=long&from=-1h" + chosen('{a=~"00.a*"}'))["total"][0] == 50, "others are answered")
 
 
 def flames(c, sums):
@@ -699,7 +764,7 @@ def signs_in(folder):
 QUESTIONS = [
     "flame?service=api&type=cpu&format=bin&max-nodes=200", "flame?service=api&type=cpu&format=bin", "flame?service=api&type=cpu&max-nodes=200",
     "flame?service=api&type=cpu&format=bin&sample=samples", "flame?service=api&type=cpu&format=bin&group=host", "flame?type=cpu&format=bin",
-    "flame?service=api&type=cpu&format=bin&labels=host%3Dh1", "flame?service=web&type=cpu", "compare?service=api&base-service=web&type=cpu&format=bin",
+    "flame?service=api&type=cpu&format=bin&labels=host%3Dh1", "flame?service=api&type=cpu&format=bin&labels=%7Bhost%21%3D%22h2%22%7D", "flame?service=web&type=cpu", "compare?service=api&base-service=web&type=cpu&format=bin",
     "compare?service=api&base-service=web&type=cpu&max-nodes=50", "flame?service=api&type=heap&format=bin", "flame?service=api&type=cpu&format=bin&process=1",
 ]
 
@@ -772,6 +837,8 @@ for engine in ("sqlite", "memory"):
         lines(collector)
         compares(collector)
         groups(collector, sent)
+        selectors(collector)
+        finds(collector)
         exports(collector, sent)
         if engine == "sqlite":
             snapshots(collector, sent)
@@ -783,6 +850,7 @@ for engine in ("sqlite", "memory"):
 if not QUICK:
     with Collector("--storage-type", "memory", "--no-access-log") as collector:
         many_services(collector)
+    costly()
 
 stops_live()
 if not QUICK:

@@ -8,7 +8,10 @@
 static void check(const struct http_query *q, const struct query_range_rules *rules, size_t size)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(MIB(1));
+	static const struct store_label labels[] = { { STR("a"), STR("aaaaaaaa") }, { STR("a"), STR("b") } };
+	static const struct store_series series = { STR("shop"), STR("cpu"), labels, ARRAY_SIZE(labels) };
 	struct query_range range;
+	struct store_selector sel;
 	int r = query_range_read(q, rules, NOW, &range, &why);
 
 	must(r == 0 ? !why.len : why.len && why.len < KIB(8));
@@ -20,7 +23,12 @@ static void check(const struct http_query *q, const struct query_range_rules *ru
 	must(!rules->known_type || query_type_known(range.type));
 	must(!range.within.to_ns || (rules->has_within && range.within.from_ns < range.within.to_ns &&
 				     range.within.to_ns - range.within.from_ns <= WITHIN_SPAN_MAX_NS));
-	must(query_range_select(&range).label_count == range.labels.count);
+	sel = query_range_select(&range);
+	must(sel.label_count == range.labels.count && !sel.fits == !range.matchers);
+	if (range.matchers) {
+		must(rules->has_matchers && !range.labels.count && range.matchers->count <= MATCHERS_MAX);
+		(void)sel.fits(sel.fits_ctx, &series);
+	}
 	query_range_release(&range);
 }
 

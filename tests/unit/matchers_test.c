@@ -55,6 +55,53 @@ static void fits_series(void **state)
 	}
 }
 
+/* Names that are those of labels and nothing else. A label may have several values. */
+static void fits_literally(void **state)
+{
+	static const struct store_label own[] = { { STR("host"), STR("a") },
+						  { STR("host"), STR("b") },
+						  { STR("k8s.pod/name"), STR("web-1") },
+						  { STR("service_name"), STR("own") },
+						  { STR("__type__"), STR("t") } };
+	static const struct store_series one = { STR("shop"), STR("cpu"), own, ARRAY_SIZE(own) };
+	static const struct {
+		const char *text;
+		bool want;
+	} cases[] = {
+		{ "{host=\"a\"}", true },
+		{ "{host=\"b\"}", true },
+		{ "{host=\"a\",host=\"b\"}", true },
+		{ "{host=\"c\"}", false },
+		{ "{host!=\"a\"}", false },
+		{ "{host!=\"b\"}", false },
+		{ "{host!=\"c\"}", true },
+		{ "{host=~\"b|c\"}", true },
+		{ "{host=~\"c|d\"}", false },
+		{ "{host!~\"b|c\"}", false },
+		{ "{host!~\"c|d\"}", true },
+		{ "{host=\"\"}", false },
+		{ "{zone=\"\"}", true },
+		{ "{zone!=\"\"}", false },
+		{ "{zone!=\"a\"}", true },
+		{ "{zone=~\"|a\"}", true },
+		{ "{service_name=\"own\"}", true },
+		{ "{service_name=\"shop\"}", false },
+		{ "{__name__=\"process_cpu\"}", false },
+		{ "{__type__!=\"t\"}", false },
+		{ "{k8s_pod_name=\"web-1\"}", false },
+		{ "{\"k8s.pod/name\"=~\"web-\\\\d\"}", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(matchers_release) struct matchers m = { .is_literal = true };
+
+		print_message("  %s\n", cases[i].text);
+		assert_int_equal(parse(cases[i].text, &m), 0);
+		assert_int_equal(matchers_fit(&m, &one), cases[i].want);
+	}
+}
+
 static void refuses(void **state)
 {
 	static const char *const texts[] = {
@@ -136,17 +183,21 @@ static void ends_what_takes_long(void **state)
 	static char text[2048];
 	const struct store_label label = { STR("a"), str_n(text, sizeof(text)) };
 	const struct store_series one = { STR("s"), STR("cpu"), &label, 1 };
-	scoped(matchers_release) struct matchers m = { 0 };
-	size_t asked = 0;
 
 	(void)state;
 	memset(text, 'a', sizeof(text));
-	assert_int_equal(parse("{a!~\"(a?){900}b\"}", &m), 0);
-	while (matchers_fit(&m, &one)) {
-		assert_true(++asked < 100000);
-		m.steps += UINT64_C(1) << 27;
+	for (int literal = 0; literal < 2; literal++) {
+		bool told = false;
+		scoped(matchers_release) struct matchers m = { .is_literal = literal, .told = &told };
+		size_t asked = 0;
+
+		assert_int_equal(parse("{a!~\"(a?){900}b\"}", &m), 0);
+		while (matchers_fit(&m, &one)) {
+			assert_true(++asked < 100000 && !told);
+			m.steps += UINT64_C(1) << 27;
+		}
+		assert_true(m.exhausted && told);
 	}
-	assert_true(m.exhausted);
 }
 
 static int parse_once(void *ctx)
@@ -171,6 +222,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fits_series),
+		cmocka_unit_test(fits_literally),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(knows_columns),
 		cmocka_unit_test(ends_what_takes_long),

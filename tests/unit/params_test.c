@@ -228,11 +228,56 @@ static int labels_of(void *ctx)
 	return r;
 }
 
+static int selector_of(void *ctx)
+{
+	scoped(http_query_release) struct http_query q = { 0 };
+	scoped(query_range_release) struct query_range range = { 0 };
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	int r = http_query_parse(STR("labels={a=~%22b%7Cc%22,d!%3D%22e%22}"), &q);
+
+	(void)ctx;
+	return r ? r : query_range_read(&q, &query_range_view, NOW, &range, &why);
+}
+
+/* Labels as a selector in braces choose among series; others are labels as ever. */
+static void reads_selectors(void **state)
+{
+	static const struct {
+		const char *in;
+		bool meant;
+		size_t labels;
+	} cases[] = {
+		{ "labels={host=~%22a%7Cb%22,zone!%3D%22eu%22}", true, 0 },
+		{ "labels={host=%22b%22}", false, 0 },
+		{ "labels={}", true, 0 },
+		{ "labels=host%3Da", true, 1 },
+	};
+	static const struct store_label label = { STR("host"), STR("a") };
+	static const struct store_series series = { STR("s"), STR("cpu"), &label, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(http_query_release) struct http_query q = { 0 };
+		scoped(query_range_release) struct query_range range = { 0 };
+		scoped(buf_release) struct buf why = BUF_INIT(KIB(8));
+		struct store_selector sel;
+
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(http_query_parse(guarded(cases[i].in), &q), 0);
+		assert_int_equal(query_range_read(&q, &query_range_view, NOW, &range, &why), 0);
+		sel = query_range_select(&range);
+		assert_int_equal(sel.label_count, cases[i].labels);
+		assert_int_equal(!sel.fits, cases[i].labels > 0);
+		assert_int_equal(!sel.fits || sel.fits(sel.fits_ctx, &series), cases[i].meant);
+	}
+}
+
 static void survives_no_memory(void **state)
 {
 	(void)state;
 	for_each_failing_allocation(labels_of, NULL);
 	for_each_failing_allocation(bearer_of, NULL);
+	for_each_failing_allocation(selector_of, NULL);
 }
 
 /* One reader for all APIs: what they call things, what they take without them, in what words they refuse. */
@@ -258,6 +303,16 @@ static void reads_ranges(void **state)
 		  NOW - 3600 * NSEC_PER_SEC, "", "" },
 		{ &query_range_view, "", NULL, NOW - 3600 * NSEC_PER_SEC, NOW, "", "cpu" },
 		{ &query_range_view, "type=nope", "bad \"type\" \"nope\": unknown profile type", 0, 0, "", "" },
+		{ &query_range_view, "labels={a=%22b%22,c!%3D%22d%22}", NULL, NOW - 3600 * NSEC_PER_SEC, NOW, "",
+		  "cpu" },
+		{ &query_range_view, "labels= {a=%22b%22", "bad selector: a brace is missing at \"\"", 0, 0, "", "" },
+		{ &query_range_view, "labels={a=~%22(((%22}",
+		  "bad selector: the regular expression \"(((\" is malformed, or of a kind that is not understood", 0,
+		  0, "", "" },
+		{ &query_range_base, "base-labels={a}", "bad selector: =, !=, =~ or !~ is missing at \"}\"", 0, 0, "",
+		  "" },
+		{ &query_range_profefe, "service=a&from=0&to=now&labels={a}", NULL, 0, NOW, "a",
+		  "" }, /* an odd label */
 		{ &query_range_base, "service=a&base-service=b&from=-2h&base-to=-1h", NULL, NOW - 7200 * NSEC_PER_SEC,
 		  NOW - 3600 * NSEC_PER_SEC, "b", "cpu" },
 	};
@@ -283,10 +338,11 @@ static void reads_ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_times),         cmocka_unit_test(reads_ranges),
-		cmocka_unit_test(reads_labels),        cmocka_unit_test(limits_labels),
-		cmocka_unit_test(reads_names),         cmocka_unit_test(reads_render_queries),
-		cmocka_unit_test(writes_flamebearers), cmocka_unit_test(survives_no_memory),
+		cmocka_unit_test(reads_times),          cmocka_unit_test(reads_ranges),
+		cmocka_unit_test(reads_selectors),      cmocka_unit_test(reads_labels),
+		cmocka_unit_test(limits_labels),        cmocka_unit_test(reads_names),
+		cmocka_unit_test(reads_render_queries), cmocka_unit_test(writes_flamebearers),
+		cmocka_unit_test(survives_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
