@@ -161,7 +161,7 @@ static int more(void *ctx, struct buf *out)
 		r = refresh(s);
 	if (r == 0 || r == -EAGAIN) {
 		r = -EAGAIN;
-		if (s->picture_of != v->sent) {
+		if (s->picture_of != v->sent && http_piece_claim(v->rq, s->picture.len + KIB(1))) {
 			/* The boundary stands behind each part: browsers show one once they see it. */
 			if (!v->has_begun)
 				buf_adds(out, STR("--" BOUNDARY "\r\n"));
@@ -408,6 +408,7 @@ static int open_http(struct server *s, struct buf *why)
 		.header_ns = 10 * NSEC_PER_SEC,
 		.idle_ns = 120 * NSEC_PER_SEC,
 		.body_rate = 1024,
+		.answers_max = MIB(256),
 		.answer_rate = KIB(16),
 		.ctx = s,
 		.begin = begin,

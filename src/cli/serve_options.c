@@ -78,7 +78,8 @@ const struct opt serve_options_limits[] = {
 	{ "max-rate", 0, OPT_SIZE, AT(rate_max), .fallback = "32M", .arg = "SIZE",
 	  .help = "bytes a second that one token or address may upload, twice as many at once; 0: any number" },
 	{ "max-answers-memory", 0, OPT_SIZE, AT(answers_max), .fallback = "256M", .arg = "SIZE",
-	  .help = "memory of finished answers that wait for their readers; more get 503. 0: any" },
+	  .help = "memory of answers and of streams' pieces that wait for their readers; more get 503, or wait. 0: "
+		  "any" },
 	{ "max-past", 0, OPT_DURATION, AT(past_max_ns), .fallback = "3650d", .arg = "TIME",
 	  .help = "store no profile of a time longer ago, unless its token has the scope admin; 0: of any time" },
 	{ "max-ahead", 0, OPT_DURATION, AT(ahead_max_ns), .fallback = "1d", .arg = "TIME",

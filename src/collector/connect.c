@@ -114,6 +114,7 @@ bool connect_body(struct call *call, struct buf *unwrapped, struct str *out)
 
 struct answer {
 	struct buf message;
+	struct http_claim claim; /* of the message, which is larger than any piece */
 	struct proto_json json;
 };
 
@@ -128,41 +129,49 @@ static void close_answer(void *ctx)
 {
 	struct answer *a = ctx;
 
+	http_claim_release(&a->claim);
 	buf_release(&a->message);
 	free(a);
 }
 
-static bool stream_json(struct call *call, const struct proto_message *m, struct buf *message)
+/* Return: 0; -ENOMEM; -EBUSY: too much waits for its readers. */
+static int stream_json(struct call *call, const struct proto_message *m, struct buf *message)
 {
 	struct answer *a = calloc(1, sizeof(*a));
 
 	if (!a)
-		return false;
+		return -ENOMEM;
+	if (!http_claim(call->rq, message->cap, &a->claim)) {
+		free(a);
+		return -EBUSY;
+	}
 	a->message = *message;
 	*message = (struct buf){ 0 }; /* moved out */
 	proto_json_begin(&a->json, m, buf_str(&a->message));
 	call->rs->stream = (struct http_stream){ .ctx = a, .more = more, .close = close_answer };
-	return true;
+	return 0;
 }
 
 void connect_answer(struct call *call, bool is_json, const struct proto_message *m, struct buf *message)
 {
 	struct http_response *rs = call->rs;
 	struct proto_json json;
-	bool ok = !message->error;
+	int r = message->error;
 
 	answer_empty(rs, 200);
 	rs->content_type = is_json ? "application/json" : "application/proto";
-	if (ok && !is_json) {
+	if (r == 0 && !is_json) {
 		buf_release(&rs->body);
 		rs->body = *message;
 		*message = (struct buf){ 0 }; /* moved out */
-	} else if (ok && message->len > PIECE) {
-		ok = stream_json(call, m, message);
-	} else if (ok) {
+	} else if (r == 0 && message->len > PIECE) {
+		r = stream_json(call, m, message);
+	} else if (r == 0) {
 		proto_json_begin(&json, m, buf_str(message));
-		ok = proto_json_next(&json, SIZE_MAX, &rs->body) == 0;
+		r = proto_json_next(&json, SIZE_MAX, &rs->body);
 	}
-	if (!ok)
+	if (r == -EBUSY)
+		http_answers_refuse(call->rq, rs);
+	else if (r)
 		answer_error(rs, 503, "the answer does not fit into memory");
 }

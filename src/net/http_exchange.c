@@ -10,7 +10,6 @@
 #include "net/http_int.h"
 
 #define HEADERS_MAX 100
-#define ANSWER_SMALL KIB(64)
 #define STREAM_BLOCK KIB(16)
 #define BODY_AT_ONCE MIB(1) /* room for a body of this length is made before it comes */
 #define DISCARD_MAX MIB(64) /* of a body nobody wants: beyond, the connection is cut */
@@ -156,64 +155,6 @@ static bool header_ok(struct http_exchange *x)
 	return false;
 }
 
-/* One answer of any size, then at most as much as is left to the others. */
-static bool claim_answer(struct http_exchange *x, size_t size)
-{
-	struct http_server *s = x->server;
-	size_t left;
-	bool fits;
-
-	(void)pthread_mutex_lock(&s->lock);
-	left = s->config.answers_max - MIN(s->answer_bytes, s->config.answers_max);
-	fits = size <= left && (!x->sender || !x->sender->answers || x->sender->answers + size <= left);
-	if (fits) {
-		x->held = size;
-		s->answer_bytes += size;
-		if (x->sender)
-			x->sender->answers += size;
-	}
-	(void)pthread_mutex_unlock(&s->lock);
-	return fits;
-}
-
-/* Memory of answers that nobody takes: each waits in full. Small ones are always let through: health, lists, errors. */
-void answer_hold(struct http_exchange *x)
-{
-	struct http_server *s = x->server;
-	size_t size = x->response.body.cap;
-
-	if (size <= ANSWER_SMALL || !s->config.answers_max)
-		return;
-	if (claim_answer(x, size))
-		return;
-	response_release(&x->response);
-	x->response = (struct http_response){ .body = BUF_INIT(GIB(2)) };
-	http_answers_refuse(&x->request, &x->response);
-}
-
-bool http_answers_full(const struct http_request *rq)
-{
-	const struct http_sender *sender = rq->exchange->sender;
-	struct http_server *s = rq->exchange->server;
-	size_t left;
-	bool full;
-
-	(void)pthread_mutex_lock(&s->lock);
-	left = s->config.answers_max - MIN(s->answer_bytes, s->config.answers_max);
-	full = s->config.answers_max && (left <= s->config.answers_max / 8 || (sender && sender->answers >= left / 2));
-	(void)pthread_mutex_unlock(&s->lock);
-	return full;
-}
-
-void http_answers_refuse(const struct http_request *rq, struct http_response *rs)
-{
-	struct http_server *s = rq->exchange->server;
-
-	atomic_fetch_add(&s->refused_answers, 1);
-	s->config.refuse(s->config.ctx, 503, "too many large answers wait for their readers", rs);
-	http_header_set(rs, "Retry-After", STR("5"));
-}
-
 uint64_t socket_acked(int fd)
 {
 	struct tcp_info info = { 0 };
@@ -318,6 +259,11 @@ static void name_sender(struct http_exchange *x)
 	(void)pthread_mutex_lock(&s->lock);
 	x->sender = sender_get(&s->senders, id);
 	(void)pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t http_sender(const struct http_request *rq)
+{
+	return rq->exchange->sender ? rq->exchange->sender->id : 1;
 }
 
 static enum MHD_Result first_step(struct http_exchange *x, const char *method)
@@ -555,10 +501,8 @@ void exchange_end(void *server, struct MHD_Connection *connection, void **state,
 	(void)pthread_mutex_unlock(&s->lock);
 	drop_body(x);
 	stream_end(x);
+	http_claim_release(&x->claim);
 	(void)pthread_mutex_lock(&s->lock);
-	s->answer_bytes -= x->held;
-	if (x->sender)
-		x->sender->answers -= x->held;
 	sender_put(&s->senders, x->sender, clock_monotonic_ns(&clock_system));
 	(void)pthread_mutex_unlock(&s->lock);
 	response_release(&x->response);

@@ -17,7 +17,7 @@ struct http_sender {
 	size_t connections; /* of an address */
 	size_t queries;     /* that wait or run */
 	size_t running[HTTP_LANES];
-	size_t body_small, body_large, answers; /* bytes */
+	size_t body_small, body_large, answers; /* bytes; answers: see http_claim() */
 	uint64_t spent_ns, spent_at_ns;         /* CPU time of late: it drains away */
 };
 
@@ -50,6 +50,7 @@ struct http_connection {
 	size_t held;                    /* of a body: bytes of memory */
 	struct http_exchange *stream;   /* its answer is one that is under way; NULL: it is not */
 	uint64_t moved_ns, moved_bytes; /* of a stream: when and what its reader took last */
+	struct http_pace piece_pace;    /* of a stream's large piece, as pace */
 	struct http_pace pace;          /* of the body, then of the answer as far as the peer has acknowledged it */
 };
 
@@ -111,14 +112,17 @@ struct http_exchange {
 	bool uri_too_long, queued_answer, counted;
 	struct buf body;
 	size_t discarded, claimed; /* bytes; claimed: of the memory of bodies */
-	size_t bytes_out, held;    /* held: of server->answer_bytes */
+	size_t bytes_out;
+	struct http_claim claim; /* of the whole answer, or of the piece */
 	char remote[64];
 	/* Of a stream. In READY the connections' thread has the piece, in WORKING the worker; server->lock guards the
 	 * rest. */
 	enum stream_state stream_state;
 	struct buf piece;
-	size_t piece_at;
-	bool stream_last, stream_woken, stream_retry; /* retry: the lane was full */
+	struct str lent; /* the piece instead: http_piece_lend() */
+	size_t piece_size;
+	_Atomic size_t piece_left; /* bytes; changed in READY by the connections' thread, read by the tick */
+	bool stream_last, stream_woken, stream_retry; /* retry: the lane was full, or there was no room for the piece */
 	uint64_t queued_ns;                           /* since when the next piece is waited for; 0: no stream */
 };
 
@@ -162,11 +166,14 @@ void *exchange_begin(void *server, const char *uri, struct MHD_Connection *conne
 enum MHD_Result exchange_step(void *server, struct MHD_Connection *connection, const char *url, const char *method,
 			      const char *version, const char *data, size_t *size, void **state);
 void exchange_end(void *server, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code);
-/** answer_hold - the answer takes its place among those that wait, or becomes a 503. In a worker. */
-void answer_hold(struct http_exchange *x);
 /** socket_acked - bytes that the peer has acknowledged; 0 when that is not known. */
 uint64_t socket_acked(int fd);
 void response_release(struct http_response *rs);
+
+/* http_answers.c */
+
+/** answer_hold - the answer takes its place among those that wait, or becomes a 503. In a worker. */
+void answer_hold(struct http_exchange *x);
 
 /* http_stream.c */
 void stream_begin(struct http_exchange *x); /* its header goes out */
@@ -175,8 +182,9 @@ ssize_t stream_read(void *exchange, uint64_t at, char *to, size_t room);
 /** stream_work - make the next piece; stream_settle() with the result, last. In a worker. */
 int stream_work(struct http_exchange *x);
 void stream_settle(struct http_exchange *x, int r);
-/** stream_is_stuck - whether its reader has taken nothing for long though there is something. server->lock is held. */
-bool stream_is_stuck(struct http_connection *c, uint64_t now_ns);
+/** stream_is_stuck - whether its reader has taken nothing for long though there is something, or less than @rate bytes
+ * a second of a large piece. server->lock is held. */
+bool stream_is_stuck(struct http_connection *c, uint64_t now_ns, uint64_t rate);
 /** streams_resume - break off waiting streams whose readers have left, or @all. */
 void streams_resume(struct http_server *s, bool all);
 /** streams_say_stop - let every stream say that it ends. */

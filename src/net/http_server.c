@@ -239,7 +239,7 @@ uint64_t body_need(const struct http_server *s, const struct http_connection *c)
 static bool has_to_go(struct http_server *s, struct http_connection *c, uint64_t now_ns)
 {
 	if (c->answering && c->stream)
-		return stream_is_stuck(c, now_ns);
+		return stream_is_stuck(c, now_ns, s->config.answer_rate);
 	if (c->answering) /* what a peer acknowledged lies in its own buffer */
 		return pace_is_slow(&c->pace, now_ns, socket_acked(c->fd), s->config.answer_rate);
 	if (c->reading)

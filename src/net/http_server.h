@@ -32,9 +32,10 @@ struct http_header {
 struct http_stream {
 	void *ctx;
 	/**
-	 * The next piece, into @out, which is empty. In a worker of the request's lane, one at a time.
-	 * Return: 1: there may be more; 0: that was the end; -EAGAIN: nothing now, ask again at http_stream_wake();
-	 * another -errno: the connection breaks off.
+	 * The next piece, into @out, which is empty, or lent by http_piece_lend(). A piece of more than 64 KiB takes
+	 * its place by http_piece_claim() first, and its reader has to take it as fast as a whole answer. In a worker
+	 * of the request's lane, one at a time. Return: 1: there may be more; 0: that was the end; -EAGAIN: nothing
+	 * now, ask again at http_stream_wake(); another -errno: the connection breaks off.
 	 */
 	int (*more)(void *ctx, struct buf *out);
 	void (*close)(void *ctx); /* once, after the last more() */
@@ -50,7 +51,9 @@ struct http_response {
 	bool close; /* the connection ends after it */
 };
 
-struct http_exchange; /* private */
+struct http_exchange; /* private, as are these */
+struct http_server;
+struct http_sender;
 
 /* One request; everything is borrowed until done() returned. */
 struct http_request {
@@ -74,8 +77,38 @@ struct str http_header_get(const struct http_request *rq, const char *name);
 bool http_gone(const struct http_request *rq);
 /** http_broken - the same, but a client that only closed its side for sending may still wait. Any thread. */
 bool http_broken(const struct http_request *rq);
+/** http_sender - who the request is done for, as fairness counts: begin()'s sender, else the address (of IPv6 its /64).
+ * In handle() and behind it. */
+uint64_t http_sender(const struct http_request *rq);
 /** http_stream_wake - there is something to say: more() is asked again. Any thread, until close(). */
 void http_stream_wake(struct http_request *rq);
+
+/* Memory of what waits for its readers (config.answers_max), counted for one sender. */
+struct http_claim {
+	struct http_server *server;
+	struct http_sender *sender;
+	size_t bytes;
+};
+
+/**
+ * http_claim - take @bytes of it for the request's sender
+ * One claim of a sender may be of any size, further ones get at most as much as is left to the others. Up to 64 KiB are
+ * not counted.
+ * @out: what it held before is given back
+ *
+ * Return: whether there was room; otherwise @out stays as it is. Any thread, until close().
+ */
+bool http_claim(const struct http_request *rq, size_t bytes, struct http_claim *out) warn_unused;
+/** http_claim_give - @c becomes one of the request's sender for @bytes, whether there is room or not. */
+void http_claim_give(const struct http_request *rq, size_t bytes, struct http_claim *c);
+void http_claim_release(struct http_claim *c); /* a zeroed one is fine; after the server is closed it is not */
+/** http_piece_claim - the same for the piece that more() is about to make. Return: false: there is no room now; more()
+ * returns -EAGAIN then, and is asked again within about a second. */
+bool http_piece_claim(struct http_request *rq, size_t bytes) warn_unused;
+/** http_piece_lend - in more(): the piece is @bytes. They stay there until the next more() or close(); their memory is
+ * the caller's to claim. */
+void http_piece_lend(struct http_request *rq, struct str bytes);
+#define HTTP_ANSWERS_FULL "too many large answers wait for their readers"
 /** http_stopping - whether the server takes no more requests: a stream should end. Any thread. */
 bool http_stopping(const struct http_request *rq);
 /** http_answers_full - whether so much waits for its readers that a large answer would hardly find room. Any thread. */
@@ -100,7 +133,8 @@ struct http_server_config {
 	size_t connections_max;        /* of all */
 	size_t connections_per_ip;     /* 0: any number */
 	size_t header_max, bodies_max; /* bytes: of one header block; of all bodies at once (503 beyond) */
-	size_t answers_max; /* bytes of all finished answers that are not taken yet: a large one beyond is 503 */
+	size_t answers_max; /* bytes of all that is made and not taken yet: a large answer beyond is 503, streams wait
+			     */
 	size_t path_max;    /* bytes of path and query */
 	uint64_t header_ns, idle_ns;    /* for the first header; without a request */
 	size_t body_rate;               /* bytes a second that a body has to come with, in any 5 s after the first 5 */
@@ -123,8 +157,6 @@ struct http_stats {
 	uint64_t connections, waiting[HTTP_LANES], body_bytes, answer_bytes; /* right now */
 	uint64_t accepted, refused_busy, refused_bytes, refused_answers, timed_out, made_room;
 };
-
-struct http_server;
 
 /** http_listen - bind and listen. @host empty: every address. @why: one line on failure. Return: a descriptor, -errno.
  */

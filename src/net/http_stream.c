@@ -9,8 +9,22 @@
 #include "base/clock.h"
 #include "net/http_int.h"
 
+#define PIECE_SMALL KIB(64) /* its memory does not count, so its reader may take its time */
 #define STUCK_NS (20 * NSEC_PER_SEC)
 #define RESUMED_AT_ONCE 64
+
+static struct str piece_of(const struct http_exchange *x)
+{
+	return x->lent.len ? x->lent : buf_str(&x->piece);
+}
+
+static void drop_piece(struct http_exchange *x)
+{
+	buf_release(&x->piece);
+	x->piece = (struct buf)BUF_INIT(HTTP_PIECE_MAX);
+	x->lent = STR("");
+	http_claim_release(&x->claim);
+}
 
 static void submit_or_wait(struct http_server *s, struct http_exchange *x)
 {
@@ -23,17 +37,19 @@ ssize_t stream_read(void *exchange, uint64_t at, char *to, size_t room)
 {
 	struct http_exchange *x = exchange;
 	struct http_server *s = x->server;
-	size_t size = MIN(room, x->piece.len - x->piece_at); /* no worker has it now */
+	size_t left = atomic_load(&x->piece_left), size = MIN(room, left); /* no worker has it now */
+	struct str piece = piece_of(x);
 
 	(void)at;
 	if (x->stream_state == STREAM_FAILED)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (size) {
-		memcpy(to, x->piece.ptr + x->piece_at, size);
-		x->piece_at += size;
+		memcpy(to, piece.ptr + (piece.len - left), size);
+		atomic_store(&x->piece_left, left - size);
 		x->bytes_out += size;
 		return (ssize_t)size;
 	}
+	drop_piece(x);
 	if (x->stream_last)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	MHD_suspend_connection(x->connection);
@@ -45,13 +61,19 @@ ssize_t stream_read(void *exchange, uint64_t at, char *to, size_t room)
 
 int stream_work(struct http_exchange *x)
 {
-	int r;
+	int r = x->response.stream.more(x->response.stream.ctx, &x->piece);
 
-	buf_release(&x->piece);
-	x->piece = (struct buf)BUF_INIT(HTTP_PIECE_MAX);
-	x->piece_at = 0;
-	r = x->response.stream.more(x->response.stream.ctx, &x->piece);
-	return x->piece.error ? x->piece.error : r;
+	r = x->piece.error ? x->piece.error : r;
+	if (r < 0)
+		drop_piece(x);
+	else
+		http_claim_give(&x->request, x->piece.cap, &x->claim); /* what it has become */
+	return r;
+}
+
+void http_piece_lend(struct http_request *rq, struct str bytes)
+{
+	rq->exchange->lent = bytes;
 }
 
 void stream_settle(struct http_exchange *x, int r)
@@ -70,6 +92,10 @@ void stream_settle(struct http_exchange *x, int r)
 	} else {
 		x->stream_state = r < 0 ? STREAM_FAILED : STREAM_READY;
 		x->stream_last = r == 0;
+		x->piece_size = r < 0 ? 0 : piece_of(x).len;
+		atomic_store(&x->piece_left, x->piece_size);
+		if (x->link)
+			pace_begin(&x->link->piece_pace, clock_monotonic_ns(&clock_system), socket_acked(x->link->fd));
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 	if (resume)
@@ -94,13 +120,16 @@ bool http_stopping(const struct http_request *rq)
 	return atomic_load(&rq->exchange->server->quiet);
 }
 
-bool stream_is_stuck(struct http_connection *c, uint64_t now_ns)
+bool stream_is_stuck(struct http_connection *c, uint64_t now_ns, uint64_t rate)
 {
+	const struct http_exchange *x = c->stream;
 	uint64_t acked = socket_acked(c->fd);
+	bool has_piece = x->stream_state == STREAM_READY && atomic_load(&x->piece_left), has_bytes;
 	int waits = 0;
-	bool has_bytes = (ioctl(c->fd, SIOCOUTQ, &waits) == 0 && waits > 0) ||
-			 (c->stream->stream_state == STREAM_READY && c->stream->piece_at < c->stream->piece.len);
 
+	if (has_piece && x->piece_size > PIECE_SMALL && pace_is_slow(&c->piece_pace, now_ns, acked, rate))
+		return true;
+	has_bytes = (ioctl(c->fd, SIOCOUTQ, &waits) == 0 && waits > 0) || has_piece;
 	if (acked != c->moved_bytes || !has_bytes) {
 		c->moved_bytes = acked;
 		c->moved_ns = now_ns;
@@ -187,5 +216,5 @@ void stream_end(struct http_exchange *x)
 	if (stream->more && stream->close)
 		stream->close(stream->ctx);
 	stream->more = NULL;
-	buf_release(&x->piece);
+	drop_piece(x);
 }
