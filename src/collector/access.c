@@ -144,11 +144,6 @@ void access_begin(struct http_request *rq, struct http_response *rs)
 	http_header_set(rs, "X-Request-Id", str_of(note->id));
 }
 
-uint64_t access_sender(const struct call *call)
-{
-	return call->rq->sender ? call->rq->sender : sender_id(call->collector, call->rq->remote);
-}
-
 /* Who sends without a token: the address. Programs of this machine that need none are not slowed. */
 static uint64_t sender_at(const struct collector *c, const struct http_request *rq)
 {

@@ -26,8 +26,6 @@ bool access_asks_token(struct collector *c);
  */
 bool access_allowed(struct collector *c, struct http_request *rq, struct http_response *rs, enum token_scope scope,
 		    uint64_t *sender);
-/** access_sender - who the request counts for: its token, or its address. */
-uint64_t access_sender(const struct call *call);
 /** access_in_time - whether an upload of @sender (of the token, or 0) may begin by its rate. Return: false after
  * answering. */
 bool access_in_time(struct collector *c, struct http_request *rq, struct http_response *rs, uint64_t sender);

@@ -8,7 +8,9 @@
 #include "collector/access.h"
 #include "collector/collector_int.h"
 
-#define STREAMS_MAX 256        /* of all; more get 503 */
+#define STREAMS_SHARED 256     /* more get 503: somebody's further streams, */
+#define STREAMS_MAX 320        /* somebody's first one, */
+#define STREAMS_LOCAL 4        /* which leaves these to the machine itself */
 #define STREAMS_OF_ONE 32      /* of one token */
 #define STREAMS_OF_ADDRESS 128 /* without one: many people may be behind an address */
 #define COMPUTING_MAX 2        /* pictures at once: the other workers answer short questions */
@@ -21,9 +23,18 @@
 #define WINDOW_MIN_NS NSEC_PER_SEC
 #define WINDOW_MAX_NS (3600 * NSEC_PER_SEC)
 #define PAYLOAD_MAX HTTP_PIECE_MAX
-#define LATE_MAX_NS (2 * NSEC_PER_SEC) /* after a window's end; what comes later is history and moves nothing */
-#define LATE_TURN 30                   /* ticks that the largest is remembered for, and once more */
+#define LATE_MAX_NS (2 * NSEC_PER_SEC)   /* after a window's end; what comes later is history and moves nothing */
+#define WAIT_SAID_NS (10 * NSEC_PER_SEC) /* a stream that waits for room for its picture says so this often */
+#define LATE_TURN 30                     /* ticks that the largest is remembered for, and once more */
 #define SERVICES_SHOWN "100"
+
+/* The events of one round. Its feed has a reference, and each stream that sends it. The memory counts once: for whose
+ * stream made it, or for who still sends it when there is a newer one. */
+struct round {
+	size_t refs;
+	struct http_claim claim;
+	struct buf events;
+};
 
 /* What one or more streams show: equal queries have equal answers. */
 struct feed_of {
@@ -33,8 +44,9 @@ struct feed_of {
 	bool computing;
 	uint64_t computed_ns, changes; /* when, and how much had been stored by then */
 	uint64_t took_ns;              /* to compute it */
-	uint64_t seq;                  /* of the payload; 0: there is none yet */
-	struct buf payload;            /* events, ready to go out */
+	uint64_t seq;                  /* of the last round; 0: there was none yet */
+	struct round *round;           /* that; NULL: it had to make room */
+	size_t size;                   /* bytes that it took */
 };
 
 struct live_stream {
@@ -42,7 +54,9 @@ struct live_stream {
 	struct live *live;
 	struct feed_of *feed;
 	struct http_request *rq;
+	struct round *sends; /* the piece that is under way, or was */
 	uint64_t sender, sent_seq, sent_ns, opened_ns;
+	uint64_t waits_ns; /* since when there is no room, or it was said; 0: there is */
 	bool said_hello;
 };
 
@@ -79,9 +93,9 @@ void live_free(struct live *l)
 	free(l);
 }
 
-static uint64_t now_ns(void)
+static uint64_t now_of(const struct live *l)
 {
-	return clock_monotonic_ns(&clock_system);
+	return clock_monotonic_ns(l->collector->config.clock);
 }
 
 static uint64_t behind_of(const struct live *l)
@@ -99,7 +113,7 @@ void live_changed(struct live *l, uint64_t created_ns, const struct window *w)
 
 	while (before_ns < behind_ns && !atomic_compare_exchange_weak(&l->behind_ns, &before_ns, behind_ns))
 		;
-	atomic_store(&l->visible_ns, now_ns() + behind_of(l) - MIN(behind_ns, behind_of(l)));
+	atomic_store(&l->visible_ns, now_of(l) + behind_of(l) - MIN(behind_ns, behind_of(l)));
 	atomic_fetch_add(&l->changes, 1);
 }
 
@@ -107,7 +121,7 @@ void live_changed(struct live *l, uint64_t created_ns, const struct window *w)
  * in it yet: once a second it does not matter. */
 static bool has_news(const struct live *l, const struct feed_of *f)
 {
-	const uint64_t visible_ns = atomic_load(&l->visible_ns), now = now_ns();
+	const uint64_t visible_ns = atomic_load(&l->visible_ns), now = now_of(l);
 	const bool has_changed = f->changes != atomic_load(&l->changes);
 
 	if (now < visible_ns)
@@ -125,7 +139,7 @@ static bool is_due(const struct live *l, const struct live_stream *s, uint64_t n
 
 void live_tick(struct live *l)
 {
-	uint64_t now = now_ns();
+	uint64_t now = now_of(l);
 
 	(void)pthread_mutex_lock(&l->lock);
 	if (++l->ticks % LATE_TURN == 0)
@@ -134,6 +148,71 @@ void live_tick(struct live *l)
 		if (is_due(l, s, now))
 			http_stream_wake(s->rq);
 	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* Rounds; live->lock is held */
+
+/* NULL is fine. */
+static void round_put(struct live *l, struct round *r)
+{
+	struct live_stream *s = l->streams;
+
+	if (!r)
+		return;
+	if (!--r->refs) {
+		http_claim_release(&r->claim);
+		buf_release(&r->events);
+		free(r);
+		return;
+	}
+	while (s && s->sends != r)
+		s = s->next;
+	if (s) /* so it never counts for somebody who has nothing of it any more */
+		http_claim_give(s->rq, r->events.cap, &r->claim);
+}
+
+/* @claim and @events are moved. Return: one reference, or NULL without memory; then they are released. */
+static struct round *round_new(struct http_claim *claim, struct buf *events)
+{
+	struct round *r = calloc(1, sizeof(*r));
+
+	if (r) {
+		*r = (struct round){ .refs = 1, .claim = *claim, .events = *events };
+	} else {
+		http_claim_release(claim);
+		buf_release(events);
+	}
+	*claim = (struct http_claim){ 0 };
+	*events = (struct buf){ 0 };
+	return r;
+}
+
+/* Whether nobody sends the feed's round, nor will. */
+static bool is_idle(const struct live *l, const struct feed_of *f)
+{
+	for (const struct live_stream *s = l->streams; s; s = s->next)
+		if (s->feed == f && s->sent_seq != f->seq)
+			return false;
+	return f->round && f->round->refs == 1;
+}
+
+static void forget_round(struct live *l, struct feed_of *f)
+{
+	round_put(l, f->round);
+	f->round = NULL;
+}
+
+/* Room for the next round of the stream's feed. What feeds keep for who may come gives way. Return: 0 or -EBUSY. */
+static int make_room(struct live_stream *s, size_t size, struct http_claim *out)
+{
+	struct live *l = s->live;
+
+	if (http_claim(s->rq, size, out))
+		return 0;
+	for (struct feed_of *f = l->feeds; f; f = f->next)
+		if (is_idle(l, f))
+			forget_round(l, f);
+	return http_claim(s->rq, size, out) ? 0 : -EBUSY;
 }
 
 /* Feeds; live->lock is held */
@@ -152,7 +231,6 @@ static struct feed_of *feed_get(struct live *l, struct str query)
 			free(f);
 			return NULL;
 		}
-		f->payload = (struct buf)BUF_INIT(PAYLOAD_MAX);
 		f->next = l->feeds;
 		l->feeds = f;
 	}
@@ -169,7 +247,7 @@ static void feed_put(struct live *l, struct feed_of *f)
 	while (*at != f)
 		at = &(*at)->next;
 	*at = f->next;
-	buf_release(&f->payload);
+	round_put(l, f->round);
 	free(f->query);
 	free(f);
 }
@@ -231,7 +309,7 @@ static int ask(struct live_stream *s, call_fn *run, struct str limit, struct htt
 
 	if (r < 0)
 		return r;
-	rq.received_ns = now_ns(); /* what the time of a query counts from */
+	rq.received_ns = clock_monotonic_ns(&clock_system); /* what the time of a query counts from */
 	rq.body = STR("");
 	call.now_ns = clock_wall_ns(call.collector->config.clock);
 	set_range(s, &call, &from, &to);
@@ -318,52 +396,104 @@ static void wake_others(const struct live_stream *s)
 			http_stream_wake(other->rq);
 }
 
-/* live->lock is held, and let go meanwhile. Return: 0 or -errno. */
+/* The feed's round from now on, if there is room. Return: 0, -EBUSY, -ENOMEM. */
+static int publish(struct live_stream *s, struct http_claim *claim, struct buf *fresh)
+{
+	struct feed_of *f = s->feed;
+	struct round *round;
+	int r;
+
+	f->size = fresh->cap;
+	r = make_room(s, f->size, claim);
+	if (r < 0)
+		return r;
+	round = round_new(claim, fresh);
+	if (!round)
+		return -ENOMEM;
+	round_put(s->live, f->round);
+	f->round = round;
+	f->seq++;
+	return 0;
+}
+
+/* live->lock is held, and let go meanwhile. Return: 0; -EBUSY: there is no room; -errno. */
 static int refresh(struct live_stream *s)
 {
 	struct live *l = s->live;
 	struct feed_of *f = s->feed;
 	struct buf fresh = BUF_INIT(PAYLOAD_MAX);
-	uint64_t changes = atomic_load(&l->changes), seq = f->seq + 1, begin_ns = now_ns();
+	struct http_claim claim = { 0 };
+	uint64_t changes = atomic_load(&l->changes), begin_ns = now_of(l);
 	int r;
 
+	if (f->round && f->round->refs == 1) /* nobody sends it, and nobody will */
+		forget_round(l, f);
+	r = make_room(s, f->size, &claim);
+	if (r < 0)
+		return r;
 	l->computing++;
 	f->computing = true;
 	(void)pthread_mutex_unlock(&l->lock);
-	r = compute(s, seq, &fresh);
+	r = compute(s, f->seq + 1, &fresh); /* seq: nobody else computes this feed */
 	if (r < 0 && r != -ECANCELED)
-		r = say_failure(r, seq, &fresh);
+		r = say_failure(r, f->seq + 1, &fresh);
 	(void)pthread_mutex_lock(&l->lock);
 	l->computing--;
 	f->computing = false;
-	if (r == 0) {
-		f->computed_ns = now_ns();
+	r = r ? r : publish(s, &claim, &fresh);
+	if (r == 0 || r == -EBUSY) {
+		f->computed_ns = now_of(l);
 		f->took_ns = f->computed_ns - begin_ns;
 		f->changes = changes;
-		buf_release(&f->payload);
-		f->payload = fresh;
-		f->seq = seq;
-	} else {
-		buf_release(&fresh);
 	}
+	http_claim_release(&claim);
+	buf_release(&fresh);
 	wake_others(s);
 	return r;
 }
 
-static bool is_stale(const struct live *l, const struct feed_of *f)
+/* Whether the next round is due for this stream. */
+static bool is_stale(const struct live_stream *s)
 {
-	uint64_t age = now_ns() - f->computed_ns, rest_ns = REST_SHARE * f->took_ns;
+	const struct live *l = s->live;
+	const struct feed_of *f = s->feed;
+	uint64_t age = now_of(l) - f->computed_ns, rest_ns = REST_SHARE * f->took_ns;
+	bool lacks = s->sent_seq != f->seq && !f->round;
 
 	if (f->computing || l->computing >= COMPUTING_MAX) /* the next tick asks again */
 		return false;
-	return !f->seq || (age > rest_ns && (age > FRESH_NS || (has_news(l, f) && age > FRESH_MIN_NS)));
+	return !f->seq || (age > rest_ns && (lacks || age > FRESH_NS || (has_news(l, f) && age > FRESH_MIN_NS)));
 }
 
 /* The stream */
 
+/* There is no room for the picture: it comes when there is. Return: as more(). */
+static int wait_for_room(struct live_stream *s, struct buf *out)
+{
+	uint64_t now = now_of(s->live);
+
+	if (!s->waits_ns)
+		s->waits_ns = now;
+	if (now - s->waits_ns < WAIT_SAID_NS)
+		return -EAGAIN;
+	s->waits_ns = now;
+	add_event(out, "problem", s->sent_seq, STR("{\"code\": 503, \"error\": \"" HTTP_ANSWERS_FULL "\"}"));
+	return 1;
+}
+
+static int send_round(struct live_stream *s)
+{
+	s->waits_ns = 0;
+	s->sent_seq = s->feed->seq;
+	s->sent_ns = now_of(s->live);
+	s->sends = s->feed->round;
+	s->sends->refs++;
+	http_piece_lend(s->rq, buf_str(&s->sends->events));
+	return 1;
+}
+
 static int say(struct live_stream *s, struct buf *out)
 {
-	struct live *l = s->live;
 	int r = 0;
 
 	if (http_stopping(s->rq)) {
@@ -375,16 +505,15 @@ static int say(struct live_stream *s, struct buf *out)
 		buf_adds(out, STR("retry: 3000\n\nevent: hello\ndata: {\"version\": 1}\n\n"));
 		return 1;
 	}
-	if (is_stale(l, s->feed))
+	if (is_stale(s))
 		r = refresh(s);
+	if (r == -EBUSY)
+		return wait_for_room(s, out);
 	if (r < 0)
 		return r;
-	if (s->sent_seq != s->feed->seq) {
-		s->sent_seq = s->feed->seq;
-		buf_adds(out, buf_str(&s->feed->payload));
-		return 1;
-	}
-	if (now_ns() - s->sent_ns <= BEAT_NS)
+	if (s->sent_seq != s->feed->seq && s->feed->round)
+		return send_round(s);
+	if (now_of(s->live) - s->sent_ns <= BEAT_NS)
 		return -EAGAIN;
 	buf_adds(out, STR(":\n\n"));
 	return 1;
@@ -397,9 +526,18 @@ static struct str end_of(struct live_stream *s)
 
 	if (!access_has(&call, TOKEN_READ))
 		return STR("the token does not hold any more");
-	if (now_ns() - s->opened_ns >= AGE_MAX_NS)
+	if (now_of(s->live) - s->opened_ns >= AGE_MAX_NS)
 		return STR("it was open for 12 hours");
 	return STR("");
+}
+
+/* What was sent last, which is taken by now. */
+static struct round *take_sent(struct live_stream *s)
+{
+	struct round *r = s->sends;
+
+	s->sends = NULL;
+	return r;
 }
 
 static int more(void *ctx, struct buf *out)
@@ -413,9 +551,10 @@ static int more(void *ctx, struct buf *out)
 		return 0;
 	}
 	(void)pthread_mutex_lock(&s->live->lock);
+	round_put(s->live, take_sent(s));
 	r = say(s, out);
 	if (out->len)
-		s->sent_ns = now_ns();
+		s->sent_ns = now_of(s->live);
 	(void)pthread_mutex_unlock(&s->live->lock);
 	return r;
 }
@@ -430,6 +569,7 @@ static void close_stream(void *ctx)
 	if (s->next)
 		s->next->at = s->at;
 	l->stream_count--;
+	round_put(l, take_sent(s));
 	feed_put(l, s->feed);
 	(void)pthread_mutex_unlock(&l->lock);
 	free(s);
@@ -444,18 +584,29 @@ static size_t streams_of(const struct live *l, uint64_t sender)
 	return count;
 }
 
+bool live_may_open(const struct live_load *load)
+{
+	if (!load->own)
+		return load->all < STREAMS_MAX - (load->is_local ? 0 : STREAMS_LOCAL);
+	return load->all < STREAMS_SHARED && load->own < STREAMS_SHARED - load->all &&
+	       load->own < (load->has_token ? STREAMS_OF_ONE : STREAMS_OF_ADDRESS);
+}
+
 /* Return: 0, -EBUSY, -ENOMEM. */
 static int open_stream(struct live *l, struct call *call)
 {
 	struct live_stream *s = calloc(1, sizeof(*s));
+	struct live_load load = { .is_local = http_host_is_loopback(call->rq->remote),
+				  .has_token = call->rq->sender != 0 };
 	int r = s ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
-	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = access_sender(call), .opened_ns = now_ns() };
+	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = http_sender(call->rq), .opened_ns = now_of(l) };
 	(void)pthread_mutex_lock(&l->lock);
-	if (l->stream_count >= STREAMS_MAX ||
-	    streams_of(l, s->sender) >= (call->rq->sender ? STREAMS_OF_ONE : STREAMS_OF_ADDRESS))
+	load.all = l->stream_count;
+	load.own = streams_of(l, s->sender);
+	if (!live_may_open(&load))
 		r = -EBUSY;
 	else
 		s->feed = feed_get(l, call->rq->query);

@@ -17,7 +17,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 from collector import Collector, Watchers, message, number, pprof, top
-from support import HERE, QUICK, Profile, Tap, cpu_seconds, hearth, path
+from support import HERE, QUICK, Profile, Tap, cpu_seconds, hearth, path, status_kib
 
 tap = Tap("view_api")
 NOW = int(time.time())
@@ -613,11 +613,12 @@ def live(c):
     tap.ok(c.metric("hearth_http_connections") <= 3, "and all of them go with their readers", c.metric("hearth_http_connections"))
 
 
-def ask_live(c, query):
+def ask_live(c, query, address="127.0.0.1"):
     """A viewer with a small buffer; what it asked for is not read yet."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     s.settimeout(20)
+    s.bind((address, 0))
     s.connect(("127.0.0.1", c.port))
     s.sendall(f"GET /api/v1/live?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return s
@@ -633,9 +634,7 @@ def read_events(s, count):
 
 def slow_live(c):
     """Readers that stop reading cost no worker, and go. Ten never read, two stop after three graphs."""
-    rng = random.Random(1)
-    for i in range(60):
-        put_now(c, "large", i + 1, ["main"] + [rng.randbytes(2250).hex() for _ in range(20)])
+    put_large(c)
     idle, began = c.metric("hearth_http_connections"), time.monotonic()
     readers = [ask_live(c, "service=large&window=5m") for _ in range(12)]
     with ThreadPoolExecutor(2) as pool:
@@ -667,6 +666,50 @@ def quiet_live(c):
            f"{time.monotonic() - then:.2f} s, after 35 s {left} are there: small events fit their buffers")
     for s in quiet:
         s.close()
+
+
+def put_large(c):
+    """The picture of service large is some MB."""
+    rng = random.Random(1)
+    for i in range(60):
+        put_now(c, "large", i + 1, ["main"] + [rng.randbytes(2250).hex() for _ in range(20)])
+
+
+def bounded_live():
+    """Forty slow readers of forty questions: what waits for them stays within the memory of answers, and is not all of it."""
+    budget = 16 << 20
+    with Collector("--storage-type", "memory", "--max-answers-memory", budget) as c:
+        put_large(c)
+        first = ask_live(c, "service=large&window=1h")
+        read_events(first, 2)
+        first.close()
+        before, most = status_kib(c.process.pid, "VmHWM"), 0
+        slow = {ask_live(c, f"service=large&window=1h&max-nodes={100000 + i}"): b"" for i in range(40)}
+        end, other = time.monotonic() + 14, None
+        while time.monotonic() < end or (time.monotonic() < end + 20 and not any(HTTP_FULL in text for text in slow.values())):
+            for s in slow:  # 48 KiB a second, three times what has to be taken
+                s.settimeout(0.001)
+                try:
+                    slow[s] += s.recv(24 << 10)
+                except TimeoutError:
+                    pass
+            most = max(most, c.metric("hearth_http_answer_bytes"))
+            if not other and time.monotonic() > end - 7:
+                other = ask_live(c, "service=large&window=1h", "127.0.0.2")
+                with ThreadPoolExecutor(1) as pool:
+                    seen = pool.submit(read_events, other, 1).result()
+                tap.ok(seen < end, "who comes from another address sees the picture", f"{end - seen:.1f} s before the end")
+            time.sleep(0.5)
+        peak = status_kib(c.process.pid, "VmHWM") - before
+        told = sum(HTTP_FULL in text for text in slow.values())
+        tap.ok(1 << 20 < most <= budget, "40 slow readers: what waits for them is counted, and within its budget", f"{most / 2**20:.1f} of {budget >> 20} MiB")
+        tap.ok(peak < 6 * budget >> 10, "and so is the collector's memory", f"{before >> 10} MiB, then {peak >> 10} more")
+        tap.ok(0 < told < 40 and sum(b"event: flame" in text for text in slow.values()) > 0, "those that wait are told why", f"{told} of 40")
+        for s in [*slow, other]:
+            s.close()
+
+
+HTTP_FULL = b"too many large answers wait for their readers"
 
 
 def watched(queries):
@@ -853,6 +896,7 @@ if not QUICK:
     costly()
 
 stops_live()
+bounded_live()
 if not QUICK:
     many_live()
 full_of_snapshots()
