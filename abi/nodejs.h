@@ -40,8 +40,14 @@ struct abi_nodejs {
 	__u16 sfi_data, sfi_name, sfi_script; /* words of a SharedFunctionInfo; sfi_data: small integer in built-ins */
 	__u16 bytecode_data;                  /* BytecodeArray: its first bytecode */
 	__u8 frame_builtin_exit, frame_wasm, frame_regexp; /* frame types; 0: this version has none */
-	__u8 reserved[1];
+	/* Code: address of its first instruction; 0: they lie stream_start bytes behind its own. Its size: 4 bytes. */
+	__u8 code_start, code_size, stream_start;
+	__u8 baseline_pair; /* SharedFunctionInfo -> {code, bytecode}, not the code itself */
+	__u8 reserved[5];
 };
 
+#define ABI_NODEJS_CODE_FROM 40 /* of the Code: code_start and code_size lie in the CODE_BYTES from here on */
+#define ABI_NODEJS_CODE_BYTES 24
+
 _Static_assert(sizeof(struct abi_nodejs_builtins) == 16, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_nodejs) == 16 + 24 + 80 + 24, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_nodejs) == 16 + 24 + 80 + 32, "layout changed: bump ABI_VERSION");

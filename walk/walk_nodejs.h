@@ -9,9 +9,9 @@
  *	[fp - 32]  BytecodeArray, when the interpreter runs the function (or a baseline frame)
  *	[fp - 40]  where in the bytecode, a small integer (baseline: not one)
  *
- * A frame in compiled code is known by its address and the bytes of code around it: the host finds the code object and
- * the functions that were inlined. Others are known by their SharedFunctionInfo. A JSFunction may move or be freed
- * within milliseconds, so nothing of it leaves the tick.
+ * A frame in compiled code that is not baseline is known by its address and the bytes of code around it: the host finds
+ *the code object and the functions that were inlined. Others are known by their SharedFunctionInfo. A JSFunction may
+ *move or be freed within milliseconds, so nothing of it leaves the tick.
  *
  * Source: V8, src/execution/frame-constants.h, src/execution/x64/frame-constants-x64.h; x86-64 only. */
 #pragma once
@@ -45,10 +45,11 @@ WALK_FN __u64 walk_nodejs_mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 29;
 }
 
-/** walk_nodejs_cookie - what tells a SharedFunctionInfo from another at the same address; never 0 */
-WALK_FN __u64 walk_nodejs_cookie(__u64 name, __u64 script)
+/** walk_nodejs_cookie - what tells a SharedFunctionInfo from another at the same address; @data: what it
+ * has of its baseline code, or 0; never 0 */
+WALK_FN __u64 walk_nodejs_cookie(__u64 name, __u64 script, __u64 data)
 {
-	__u64 hash = walk_nodejs_mix(walk_nodejs_mix(0x6e6f6465, name), script);
+	__u64 hash = walk_nodejs_mix(walk_nodejs_mix(walk_nodejs_mix(0x6e6f6465, name), script), data);
 
 	return hash ? hash : 1;
 }
@@ -180,15 +181,16 @@ WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __
 }
 
 /* A frame that a SharedFunctionInfo stands for. Return: 0, or 1 when the record is full. */
-WALK_FN int walk_nodejs_push_function(struct walk *w, const struct abi_nodejs *info, __u64 shared, __u32 position)
+WALK_FN int walk_nodejs_push_function(struct walk *w, const struct abi_nodejs *info, __u64 key, __u32 position,
+				      __u64 data)
 {
 	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
 
 	if (!frame)
 		return 1;
 	frame->extra = position;
-	frame->a = shared;
-	frame->b = walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7], w->scratch[info->sfi_script / 8 & 7]);
+	frame->a = key;
+	frame->b = walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7], w->scratch[info->sfi_script / 8 & 7], data);
 	return 0;
 }
 
@@ -220,6 +222,47 @@ WALK_FN int walk_nodejs_push_code(struct walk *w)
 	return 0;
 }
 
+/* How far the frame's pc is from the first instruction of compiled code @code, tagged; NOWHERE: it is not in it. */
+WALK_FN __u32 walk_nodejs_in_code(struct walk *w, const struct abi_nodejs *info, __u64 code)
+{
+	__u64 *words = w->scratch + ABI_NODEJS_SFI_BYTES / 8, offset;
+	__u32 at = info->code_size - ABI_NODEJS_CODE_FROM, size;
+
+	if (!walk_nodejs_is_object(code) ||
+	    walk_read(w, words, ABI_NODEJS_CODE_BYTES, code - ABI_NODEJS_TAG + ABI_NODEJS_CODE_FROM))
+		return ABI_NODEJS_NOWHERE;
+	offset = w->pc - (w->is_return ? 1 : 0) -
+		 (info->code_start ? words[0] : code - ABI_NODEJS_TAG + info->stream_start);
+	size = (__u32)(words[at / 8 & 3] >> (at & 4) * 8);
+	return offset < size ? (__u32)offset : ABI_NODEJS_NOWHERE;
+}
+
+enum walk_nodejs_owner {                       /* whose the code at pc is, outside of the built-ins */
+			 WALK_NODEJS_COMPILED, /* an optimising compiler's, or nobody knows */
+			 WALK_NODEJS_BASELINE,
+			 WALK_NODEJS_COPY, /* the interpreter's, copied for a function:
+					      --interpreted-frames-native-stack */
+};
+
+/* What a function has beside optimised code: its SharedFunctionInfo, whose words lie in w->scratch, has its baseline
+ * code, in V8 9 a pair {code, bytecode}, or a pair {BytecodeArray, copy of the interpreter}. */
+WALK_FN enum walk_nodejs_owner walk_nodejs_owner(struct walk *w, const struct abi_nodejs *info,
+						 const struct walk_nodejs_frame *f, __u32 *at)
+{
+	__u64 data = w->scratch[info->sfi_data / 8 & 7], *pair = w->scratch + ABI_NODEJS_SFI_BYTES / 8;
+	int is_copy;
+
+	/* Frames of both have it, and so has a frame that optimised code took over from them in a loop. */
+	if (!walk_nodejs_is_object(f->bytecode_array) || !walk_nodejs_is_object(data) ||
+	    walk_read(w, pair, 24, data - ABI_NODEJS_TAG))
+		return WALK_NODEJS_COMPILED;
+	is_copy = pair[1] == f->bytecode_array;
+	*at = walk_nodejs_in_code(w, info, is_copy ? pair[2] : info->baseline_pair ? pair[1] : data);
+	if (*at == ABI_NODEJS_NOWHERE)
+		return WALK_NODEJS_COMPILED;
+	return is_copy ? WALK_NODEJS_COPY : WALK_NODEJS_BASELINE;
+}
+
 /* Where in its bytecode the interpreter runs a function; NOWHERE: the frame is not the interpreter's. */
 WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
 {
@@ -234,17 +277,28 @@ WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info
 /* A JavaScript function, or a built-in that stands for one. Return: 0, or 1 when the record is full. */
 WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
 {
-	__u32 position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
 	int is_builtin = walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
+	__u32 position = ABI_NODEJS_NOWHERE;
 	__u64 shared = 0;
 
 	if (!is_builtin && !f->has_frame)
 		return walk_nodejs_push_code(w);
 	if (walk_nodejs_shared(w, info, f->function, &shared))
 		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0) : walk_nodejs_push_code(w);
-	if (!is_builtin && position == ABI_NODEJS_NOWHERE && (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG))
-		return walk_nodejs_push_code(w);
-	return walk_nodejs_push_function(w, info, shared, position);
+	if (is_builtin) {
+		position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
+	} else if (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG) {
+		enum walk_nodejs_owner owner = walk_nodejs_owner(w, info, f, &position);
+
+		if (owner == WALK_NODEJS_COMPILED)
+			return walk_nodejs_push_code(w);
+		/* The tag tells baseline code's key from the interpreter's. */
+		if (owner == WALK_NODEJS_BASELINE)
+			return walk_nodejs_push_function(w, info, shared + ABI_NODEJS_TAG, position,
+							 w->scratch[info->sfi_data / 8 & 7]);
+		position = walk_nodejs_position(w, info, f);
+	}
+	return walk_nodejs_push_function(w, info, shared, position, 0);
 }
 
 /* Return: 0, or 1 when the record is full. */
@@ -260,7 +314,7 @@ WALK_FN int walk_nodejs_push(struct walk *w, const struct abi_nodejs *info, cons
 							   : walk_nodejs_push_js(w, info, f);
 	}
 	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
-		return walk_nodejs_push_function(w, info, shared, ABI_NODEJS_NOWHERE);
+		return walk_nodejs_push_function(w, info, shared, ABI_NODEJS_NOWHERE, 0);
 	if (info->frame_wasm && type == info->frame_wasm)
 		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_WASM);
 	if (info->frame_regexp && type == info->frame_regexp)

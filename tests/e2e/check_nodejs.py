@@ -2,20 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node.js: stacks beside what a load can have (nodejs/load.js says it in its text), inlined functions and lines included.
 
-NODEJS_FOLDER names a folder with other versions: FOLDER/*/bin/node. docs/node.md says what is judged.
+docs/node.md says what is judged, nodes.py where the versions come from.
 """
-import glob
-import shutil
 from collections import Counter
 
+from nodes import VERSIONS, everything
 from support import *
 
 LOAD = os.path.join(HERE, "nodejs", "load.js")
 SECONDS = 4 if QUICK else 30
 HZ = 499
-TRIED = {18, 20, 22}
-# From 22 on the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
-WHOLE = {18: 0.98, 20: 0.98, 22: 0.85}
+# In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
+WHOLE = {22: 0.85, 24: 0.85}
 SAMPLES_LEAST = 100
 
 tap = Tap("nodejs")
@@ -60,9 +58,8 @@ def wrong_of(sample):
 
 
 def judge(node):
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    major = int(version[1:].split(".")[0])
-    process = start(node, LOAD, SECONDS + 4)
+    version, major = node.version, node.major
+    process = start(node.program, LOAD, SECONDS + 4)
     time.sleep(1.5)
     out = path("node.pb.gz")
     got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{SECONDS}s", "-p", process.pid, "-o", out, timeout=SECONDS + 60)
@@ -72,7 +69,7 @@ def judge(node):
         return
     samples = Profile(out).of(process)
     ours = [s for s in samples if frames_of(s)]
-    if major not in TRIED:
+    if major not in VERSIONS:
         tap.ok(not ours and "is not known" in got.stderr, f"{version}: refused by name", got.stderr[-200:])
         return
     whole = total([s for s in ours if s.end == "complete"])
@@ -88,7 +85,7 @@ def judge(node):
     for what, count in wrong.most_common(8):
         tap.note(f"{count} {what}")
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{version}: samples", f"{total(ours)}")
-    tap.ok(whole >= WHOLE[major] * total(ours), f"{version}: whole stacks", f"{whole} of {total(ours)}")
+    tap.ok(whole >= WHOLE.get(major, 0.98) * total(ours), f"{version}: whole stacks", f"{whole} of {total(ours)}")
     tap.ok(frames[True] <= 0.005 * frames.total(), f"{version}: frames with a name", f"{frames[False]} of {frames.total()}")
     tap.ok(sum(wrong.values()) <= 0.01 * pairs, f"{version}: names, lines and calls are the load's", f"{sum(wrong.values())} of {pairs} are not")
     leaves = {frames_of(s)[-1][0] for s in ours}
@@ -97,10 +94,9 @@ def judge(node):
     tap.ok(inner > 0, f"{version}: an inlined function stands in its caller", f"{inner}")
 
 
-found = sorted(glob.glob(os.path.join(os.environ["NODEJS_FOLDER"], "*", "bin", "node"))) if "NODEJS_FOLDER" in os.environ else []
-found = [shutil.which("node")] * bool(shutil.which("node")) + (found if not QUICK else [])
-if not found:
+nodes = everything(tap)
+if not nodes:
     tap.skip("stacks of Node.js", "no node")
-for one in found:
-    judge(one)
+for node in nodes:
+    judge(node)
 tap.finish()

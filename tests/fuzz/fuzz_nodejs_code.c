@@ -4,19 +4,39 @@
 
 #include "runtime/nodejs/nodejs_int.h"
 
+/* The first third are bytecodes, the second lengths of code, the last positions. */
+static void baseline(const uint8_t *data, size_t size)
+{
+	static struct nodejs_layout layout = {
+		.bytecode_count = 7, .bytecode_sizes = { { 1, 1, 1, 2, 3, 4, 0 }, { 0, 0, 1, 3, 5 }, { 0, 0, 9 } }
+	};
+	static uint32_t ends[] = { 3, 9, 12 };
+	const struct nodejs_lines lines = { .length = 30, .count = ARRAY_SIZE(ends), .ends = ends };
+	struct buf out = BUF_INIT(MIB(1));
+	size_t third = size / 3;
+
+	layout.version = *nodejs_version_find(11, 3);
+	nodejs_baseline_lines(&layout, cur_of(data, third), cur_of(data + third, third),
+			      cur_of(data + 2 * third, third), &lines, &out);
+	must(!out.error && out.len <= 10 * third);
+	buf_release(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct runtime_function f = { .first_line = 3, .lines = { data, (uint32_t)size } };
 	static struct runtime_shown out[RUNTIME_EXPAND_MAX];
+	const struct nodejs_version *version = size & 1 ? nodejs_version_find(14, 6) : nodejs_version_find(10, 2);
 	struct nodejs_positions p;
 	uint64_t position;
 	size_t entries = 0;
 
-	nodejs_positions_init(&p, cur_of(data, size));
+	nodejs_positions_init(&p, version, cur_of(data, size));
 	while (nodejs_positions_next(&p))
 		must(++entries <= size);
-	ignore(nodejs_position_at(cur_of(data, size), (int64_t)size, &position));
+	ignore(nodejs_position_at(version, cur_of(data, size), (int64_t)size, &position));
 	must(nodejs_line(&f, 100) >= 0);
+	baseline(data, size);
 	for (int list = 0; list < 2; list++) {
 		size_t count = nodejs_expand(&f, 0, list, out);
 

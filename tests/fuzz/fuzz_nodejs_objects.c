@@ -69,6 +69,8 @@ static void fill_layout(struct nodejs_layout *l)
 		.type_function = 2066,
 	};
 	l->version = *nodejs_version_find(11, 3);
+	l->bytecode_count = 200;
+	memset(l->bytecode_sizes, 2, sizeof(l->bytecode_sizes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -86,8 +88,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= 128) { /* the function at the start, code in the middle */
 		memcpy(words, data, sizeof(words));
 		info.sfi_map = words[0];
-		if (nodejs_read_name(&target, &info, BASE, walk_nodejs_cookie(words[2], words[4]), &room, &out) == 0)
-			must(out.name.len && out.name.len + out.file.len <= room.len);
+		for (unsigned int is_baseline = 0; is_baseline < 2; is_baseline++) {
+			uint64_t cookie = walk_nodejs_cookie(words[2], words[4], is_baseline ? words[1] : 0);
+
+			buf_clear(&room);
+			if (nodejs_read_name(&target, &info, BASE + is_baseline, cookie, &room, &out) == 0)
+				must(out.name.len && out.name.len + out.file.len <= room.len);
+		}
 		buf_clear(&room);
 		memcpy(words, data + (size / 16) * 8, 32 < size - (size / 16) * 8 ? 32 : 0);
 		memcpy(&info.code_map, data + 64, 8);

@@ -12,12 +12,12 @@ static void positions(void **state)
 	uint64_t position = 0;
 
 	(void)state;
-	assert_false(nodejs_position_at(cur_of(table, sizeof(table)), 1, &position));
-	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 2, &position));
+	assert_false(nodejs_position_at(nodejs_version_find(10, 2), cur_of(table, sizeof(table)), 1, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(10, 2), cur_of(table, sizeof(table)), 2, &position));
 	assert_int_equal(position, 10);
-	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 6, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(10, 2), cur_of(table, sizeof(table)), 6, &position));
 	assert_int_equal(position, 10);
-	assert_true(nodejs_position_at(cur_of(table, sizeof(table)), 7, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(10, 2), cur_of(table, sizeof(table)), 7, &position));
 	assert_int_equal(position, 6);
 }
 
@@ -28,9 +28,9 @@ static void broken_positions(void **state)
 	uint64_t position = 7;
 
 	(void)state;
-	assert_false(nodejs_position_at(cur_of(endless, sizeof(endless)), 100, &position));
-	assert_false(nodejs_position_at(cur_of(half, sizeof(half)), 100, &position));
-	assert_false(nodejs_position_at(cur_of(half, 0), 100, &position));
+	assert_false(nodejs_position_at(nodejs_version_find(10, 2), cur_of(endless, sizeof(endless)), 100, &position));
+	assert_false(nodejs_position_at(nodejs_version_find(10, 2), cur_of(half, sizeof(half)), 100, &position));
+	assert_false(nodejs_position_at(nodejs_version_find(10, 2), cur_of(half, 0), 100, &position));
 	assert_int_equal(position, 7);
 }
 
@@ -97,6 +97,73 @@ static void expands(void **state)
 
 		assert_int_equal(nodejs_expand(&cut, 0, false, out), 0);
 	}
+}
+
+/* Bytecodes of 1, 3 (with a prefix) and 2 bytes, at 0, 1 and 4; code in front of them 10 bytes, of them 4, 5 and 6. */
+static void baseline_lines(void **state)
+{
+	static const struct nodejs_layout layout = { .version = { .positions_from = -1 },
+						     .bytecode_count = 6,
+						     .bytecode_sizes = { { 1, 1, 1, 1, 1, 2 }, { 0, 0, 0, 0, 2 } } };
+	static const uint8_t bytecode[] = { 3, 0, 4, 9, 5, 9 }, lengths[] = { 10, 4, 5, 6 };
+	/* (0, 2): line 1; (1, 4): line 2; (4, 26): line 4; positions are in bits 1 to 30, plus 1 */
+	static const uint8_t positions[] = { 2, 3 << 2, 2, 2 << 2, 6, 22 << 2 & 0x7f };
+	static uint32_t ends[] = { 3, 9, 12 };
+	const struct nodejs_lines lines = { .length = 40, .count = ARRAY_SIZE(ends), .ends = ends };
+	struct buf out = BUF_INIT(64);
+	struct runtime_function f = { .first_line = 77 };
+
+	(void)state;
+	nodejs_baseline_lines(&layout, cur_of(bytecode, sizeof(bytecode)), cur_of(lengths, sizeof(lengths)),
+			      cur_of(positions, sizeof(positions)), &lines, &out);
+	f.lines = (struct runtime_lines){ (const uint8_t *)out.ptr, (uint32_t)out.len };
+	assert_int_equal(nodejs_line(&f, 0), 77);
+	assert_int_equal(nodejs_line(&f, 9), 77);
+	assert_int_equal(nodejs_line(&f, 10), 1);
+	assert_int_equal(nodejs_line(&f, 13), 1);
+	assert_int_equal(nodejs_line(&f, 14), 2);
+	assert_int_equal(nodejs_line(&f, 18), 2);
+	assert_int_equal(nodejs_line(&f, 19), 4);
+	buf_release(&out);
+}
+
+static void broken_bytecode(void **state)
+{
+	static const struct nodejs_layout layout = { .bytecode_count = 4, .bytecode_sizes = { { 1, 1, 1, 2 } } };
+	static const struct {
+		const char *name, *bytes;
+		size_t size, count;
+	} cases[] = {
+		{ "no such bytecode", "\x02\x04", 2, 1 }, { "a prefix alone", "\x02\x00", 2, 1 },
+		{ "not wide", "\x02\x01\x03", 3, 1 },     { "cut", "\x02\x03", 2, 1 },
+		{ "whole", "\x02\x03\x09", 3, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nodejs_bytecodes b = { .in = cur_of(cases[i].bytes, cases[i].size) };
+		size_t count = 0;
+
+		print_message("  %s\n", cases[i].name);
+		while (nodejs_bytecodes_next(&b, &layout))
+			count++;
+		assert_int_equal(count, cases[i].count);
+	}
+}
+
+/* Up to V8 7 offsets count from 0; from 14 on a difference has a bit more. */
+static void positions_of_versions(void **state)
+{
+	static const uint8_t table[] = { 4 * 2, 20 };
+	uint64_t position = 0;
+
+	(void)state;
+	assert_false(nodejs_position_at(nodejs_version_find(7, 8), cur_of(table, sizeof(table)), 3, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(7, 8), cur_of(table, sizeof(table)), 4, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(13, 6), cur_of(table, sizeof(table)), 3, &position));
+	assert_false(nodejs_position_at(nodejs_version_find(14, 6), cur_of(table, sizeof(table)), 0, &position));
+	assert_true(nodejs_position_at(nodejs_version_find(14, 6), cur_of(table, sizeof(table)), 1, &position));
+	assert_int_equal(position, 10);
 }
 
 #define PROGRAM                                                                                           \
@@ -243,10 +310,17 @@ static void script_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(positions),       cmocka_unit_test(broken_positions),
-		cmocka_unit_test(position_fields), cmocka_unit_test(lines),
-		cmocka_unit_test(bytecode_lines),  cmocka_unit_test(expands),
-		cmocka_unit_test(where_code_lies), cmocka_unit_test(budget),
+		cmocka_unit_test(positions),
+		cmocka_unit_test(broken_positions),
+		cmocka_unit_test(position_fields),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(positions_of_versions),
+		cmocka_unit_test(baseline_lines),
+		cmocka_unit_test(broken_bytecode),
+		cmocka_unit_test(bytecode_lines),
+		cmocka_unit_test(expands),
+		cmocka_unit_test(where_code_lies),
+		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 	};
 

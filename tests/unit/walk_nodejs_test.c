@@ -58,30 +58,80 @@ static void interpreted(void **state)
 	*nodejs_image_at(&f->im, FP - 40) = (uint64_t)(53 + 12) << 32;
 	frame = step(f, FP + 16);
 	assert_int_equal(frame->a, shared);
-	assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33));
+	assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33, 0));
 	assert_int_equal(frame->extra, 12);
 	assert_int_equal(frame->flags, ABI_FRAME_RETURN);
 	free(f);
 }
 
-/* The interpreter's code can be copied elsewhere: the frame says what it is. Without a small integer as its place it is
- * a baseline frame: its code tells. */
-static void by_the_frame(void **state)
+/* The interpreter's code can be copied for a function. In other code the interpreter's slots say nothing: code that
+ * took over from it in a loop leaves them as they were. */
+static void interpreter_elsewhere(void **state)
 {
-	static const uint64_t places[] = { (53ULL + 12) << 32, NODEJS_HEAP + 1, 52ULL << 32 };
+	static const struct {
+		uint64_t start;
+		uint32_t size, position; /* NOWHERE: compiled */
+		bool has_copy;
+	} cases[] = {
+		{ NODEJS_CODE, 1024, 12, true },
+		{ NODEJS_CODE, 64, 12, true }, /* of a call at its end */
+		{ NODEJS_CODE, 63, ABI_NODEJS_NOWHERE, true },
+		{ NODEJS_CODE + 64, 1024, ABI_NODEJS_NOWHERE, true },
+		{ 0, 0, ABI_NODEJS_NOWHERE, false },
+	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
 		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+		uint64_t bytecode = nodejs_image_bytecode(&f->im);
+		bool is_code = cases[i].position == ABI_NODEJS_NOWHERE;
 		const struct abi_frame *frame;
 
 		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
-		*nodejs_image_at(&f->im, FP - 32) = nodejs_image_bytecode(&f->im);
-		*nodejs_image_at(&f->im, FP - 40) = places[i];
+		*nodejs_image_at(&f->im, FP - 32) = bytecode;
+		*nodejs_image_at(&f->im, FP - 40) = (uint64_t)(53 + 12) << 32;
+		if (cases[i].has_copy)
+			nodejs_image_copy(&f->im, shared, bytecode, cases[i].start, cases[i].size);
 		frame = step(f, FP + 16);
-		assert_int_equal(frame->a, i ? NODEJS_CODE + 64 : shared);
-		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, i ? ABI_FRAME_COMPILED : 0);
+		assert_int_equal(frame->a, is_code ? NODEJS_CODE + 64 : shared);
+		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, is_code ? ABI_FRAME_COMPILED : 0);
+		assert_int_equal(frame->extra, is_code ? 0 : cases[i].position);
+		free(f);
+	}
+}
+
+static void baseline(void **state)
+{
+	static const struct {
+		uint64_t start;
+		uint32_t size, position; /* NOWHERE: other code */
+		bool has_bytecode;
+	} cases[] = {
+		{ NODEJS_CODE, 1024, 63, true },
+		{ NODEJS_CODE, 64, 63, true },
+		{ NODEJS_CODE, 63, ABI_NODEJS_NOWHERE, true },
+		{ NODEJS_CODE + 64, 1024, ABI_NODEJS_NOWHERE, true },
+		{ NODEJS_CODE, 1024, ABI_NODEJS_NOWHERE, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
+		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+		uint64_t code = nodejs_image_compiled(&f->im, cases[i].start, cases[i].size);
+		bool is_code = cases[i].position == ABI_NODEJS_NOWHERE;
+		const struct abi_frame *frame;
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		*nodejs_image_at(&f->im, shared + f->im.info.sfi_data) = code;
+		*nodejs_image_at(&f->im, FP - 32) = cases[i].has_bytecode ? nodejs_image_bytecode(&f->im) : 0;
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, is_code ? NODEJS_CODE + 64 : shared + ABI_NODEJS_TAG);
+		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, is_code ? ABI_FRAME_COMPILED : 0);
+		assert_int_equal(frame->extra, is_code ? 0 : cases[i].position);
+		if (!is_code)
+			assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33, code));
 		free(f);
 	}
 }
@@ -292,17 +342,12 @@ static void full_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(interpreted),
-		cmocka_unit_test(by_the_frame),
-		cmocka_unit_test(compiled),
-		cmocka_unit_test(built_in_function),
-		cmocka_unit_test(typed),
-		cmocka_unit_test(built_in_exit),
-		cmocka_unit_test(moved),
-		cmocka_unit_test(at_the_edges),
-		cmocka_unit_test(ret_without_a_caller),
-		cmocka_unit_test(no_frame),
-		cmocka_unit_test(no_function),
+		cmocka_unit_test(interpreted),       cmocka_unit_test(interpreter_elsewhere),
+		cmocka_unit_test(baseline),          cmocka_unit_test(compiled),
+		cmocka_unit_test(built_in_function), cmocka_unit_test(typed),
+		cmocka_unit_test(built_in_exit),     cmocka_unit_test(moved),
+		cmocka_unit_test(at_the_edges),      cmocka_unit_test(ret_without_a_caller),
+		cmocka_unit_test(no_frame),          cmocka_unit_test(no_function),
 		cmocka_unit_test(full_record),
 	};
 

@@ -30,6 +30,8 @@ void nodejs_image_init(struct nodejs_image *im)
 		.frame_builtin_exit = 25,
 		.frame_wasm = 4,
 		.frame_regexp = 27,
+		.code_start = 40,
+		.code_size = 56,
 	};
 }
 
@@ -78,6 +80,24 @@ uint64_t nodejs_image_bytecode(struct nodejs_image *im)
 
 	*nodejs_image_at(im, at) = im->info.bytecode_map;
 	return at + ABI_NODEJS_TAG;
+}
+
+uint64_t nodejs_image_compiled(struct nodejs_image *im, uint64_t start, uint32_t size)
+{
+	uint64_t code = object(im, 64);
+
+	*nodejs_image_at(im, code + im->info.code_start) = start;
+	*nodejs_image_at(im, code + im->info.code_size) = size;
+	return code + ABI_NODEJS_TAG;
+}
+
+void nodejs_image_copy(struct nodejs_image *im, uint64_t shared, uint64_t bytecode, uint64_t start, uint32_t size)
+{
+	uint64_t code = nodejs_image_compiled(im, start, size), data = object(im, 24);
+
+	*nodejs_image_at(im, data + 8) = bytecode;
+	*nodejs_image_at(im, data + 16) = code;
+	*nodejs_image_at(im, shared + im->info.sfi_data) = data + ABI_NODEJS_TAG;
 }
 
 void nodejs_image_frame(struct nodejs_image *im, uint64_t fp, uint64_t caller_fp, uint64_t caller_pc, uint64_t marker,

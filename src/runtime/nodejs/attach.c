@@ -306,6 +306,10 @@ static void fill_info(const struct nodejs_layout *l, const struct types *types, 
 		.frame_builtin_exit = (uint8_t)l->frame_builtin_exit,
 		.frame_wasm = (uint8_t)l->frame_wasm,
 		.frame_regexp = (uint8_t)l->frame_regexp,
+		.code_start = l->version.code_start,
+		.code_size = l->version.code_size,
+		.stream_start = (uint8_t)l->stream_start,
+		.baseline_pair = l->version.baseline_pair,
 	};
 	memcpy(out->builtins, maps->builtins, sizeof(out->builtins));
 }

@@ -12,7 +12,6 @@
 #define SEARCH_PART KIB(2)
 #define TABLE_MAX MIB(1)
 #define INLINED_MAX 4096
-#define KIND_MASK 15
 
 struct code {
 	uint64_t at; /* the Code, no tag */
@@ -126,13 +125,6 @@ static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, 
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
 }
 
-static void add_varint(struct buf *out, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		buf_addc(out, (char)(value | 0x80));
-	buf_addc(out, (char)value);
-}
-
 /* One function of the list, at character @position of its script; -1: not known. */
 static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 {
@@ -145,10 +137,10 @@ static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 		return r;
 	if (f.script && position >= 0)
 		line = nodejs_line_of(nodejs_script_lines(rd->heap, f.script), (uint32_t)position);
-	add_varint(rd->out, (uint32_t)(line ? line : f.first_line));
-	add_varint(rd->out, (uint32_t)f.first_line);
-	add_varint(rd->out, f.file_len);
-	add_varint(rd->out, f.name_len);
+	nodejs_varint_add(rd->out, (uint32_t)(line ? line : f.first_line));
+	nodejs_varint_add(rd->out, (uint32_t)f.first_line);
+	nodejs_varint_add(rd->out, f.file_len);
+	nodejs_varint_add(rd->out, f.name_len);
 	buf_add(rd->out, text.ptr + f.file_at, f.file_len);
 	buf_add(rd->out, text.ptr + f.name_at, f.name_len);
 	return rd->out->error;
@@ -179,7 +171,7 @@ static int add_list(struct reading *rd, struct cur table, int64_t offset)
 {
 	uint64_t position = 0, sfi;
 	size_t count_at = rd->out->len, count = 0;
-	bool known = nodejs_position_at(table, offset, &position);
+	bool known = nodejs_position_at(&rd->heap->layout->version, table, offset, &position);
 	int r = 0;
 
 	buf_addc(rd->out, 0);
@@ -229,6 +221,18 @@ static int check(const struct runtime_target *t, uint64_t pc, uint64_t cookie)
 	return r < 0 ? r : walk_nodejs_code_cookie(words) == cookie ? 0 : -ESTALE;
 }
 
+/* Up to V8 10 frames of regular expressions do not say what they are. */
+static int add_regexp(struct buf *out)
+{
+	static const char list[] = { 1, 0, 0, 0, sizeof(NODEJS_REGEXP) - 1 };
+
+	for (int lists = 0; lists < 2; lists++) {
+		buf_add(out, list, sizeof(list));
+		buf_adds(out, STR(NODEJS_REGEXP));
+	}
+	return out->error;
+}
+
 static int read_lists(struct reading *rd, uint64_t pc)
 {
 	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX);
@@ -238,7 +242,9 @@ static int read_lists(struct reading *rd, uint64_t pc)
 
 	if (r < 0)
 		return r;
-	kind = code.flags & KIND_MASK;
+	kind = code.flags >> v->kind_shift & v->kind_mask;
+	if (kind == v->kind_regexp)
+		return add_regexp(rd->out);
 	if (kind != v->kind_maglev && kind != v->kind_turbofan)
 		return -ENOTSUP;
 	r = open_deopt(rd, code.deopt);

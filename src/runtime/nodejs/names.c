@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and lines of functions that the interpreter runs, and of built-ins. The worker makes lines of source positions,
- * because a script's lines are found in its text: pairs of differences, varints, the second with its sign in its lowest
- * bit: byte of the bytecode, line. */
+/* Names and lines of functions that the interpreter or baseline code runs, and of built-ins. The worker makes lines of
+ * source positions, because a script's lines are found in its text. */
 #include "runtime/nodejs/nodejs_int.h"
 #include "walk/walk_nodejs.h"
 
-#define TABLE_MAX KIB(256)
+#define TABLE_MAX NODEJS_LINES_TABLE_MAX
 
-static void add_varint(struct buf *out, uint64_t value)
+void nodejs_varint_add(struct buf *out, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
 		buf_addc(out, (char)(value | 0x80));
@@ -19,23 +18,28 @@ static uint64_t zigzag(int64_t value)
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
 
-static void add_lines(struct cur table, const struct nodejs_lines *lines, struct buf *out)
+void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, int32_t line)
 {
-	struct nodejs_positions p;
-	int64_t offset = 0;
-	int32_t line = 0;
+	if (!line || line == w->line || offset < w->offset || w->out->len >= TABLE_MAX)
+		return;
+	nodejs_varint_add(w->out, (uint64_t)(offset - w->offset));
+	nodejs_varint_add(w->out, zigzag((int64_t)line - w->line));
+	w->offset = offset;
+	w->line = line;
+}
 
-	nodejs_positions_init(&p, table);
+static void add_lines(const struct nodejs_version *version, struct cur table, const struct nodejs_lines *lines,
+		      struct buf *out)
+{
+	struct nodejs_line_writer writer = { .out = out };
+	struct nodejs_positions p;
+
+	nodejs_positions_init(&p, version, table);
 	while (nodejs_positions_next(&p) && out->len < TABLE_MAX) {
 		int64_t position = NODEJS_POSITION((uint64_t)p.position);
-		int32_t now = position < 0 ? 0 : nodejs_line_of(lines, (uint32_t)position);
 
-		if (!now || now == line || p.offset < offset)
-			continue;
-		add_varint(out, (uint64_t)(p.offset - offset));
-		add_varint(out, zigzag((int64_t)now - line));
-		offset = p.offset;
-		line = now;
+		if (position >= 0)
+			nodejs_line_add(&writer, p.offset, nodejs_line_of(lines, (uint32_t)position));
 	}
 }
 
@@ -55,6 +59,8 @@ static uint64_t bytecode_of(const struct nodejs_heap *h, uint64_t data)
 			at = l->version.code_deopt;
 		else if (type == l->type_interpreter_data)
 			at = 8;
+		else if (l->version.baseline_pair && !turn)
+			at = 16;
 		else
 			return 0;
 		if (nodejs_word(h, data - ABI_NODEJS_TAG + (uint64_t)at, &data) < 0)
@@ -63,31 +69,82 @@ static uint64_t bytecode_of(const struct nodejs_heap *h, uint64_t data)
 	return 0;
 }
 
-/* Without lines the first one of the function stands for them. */
-static int read_lines(const struct nodejs_heap *h, const struct nodejs_function *f, struct buf *room)
+/* The bytes of a BytecodeArray. */
+static int read_bytecode(const struct nodejs_heap *h, uint64_t bytecode, struct buf *out)
+{
+	uint64_t at = bytecode - ABI_NODEJS_TAG, length;
+	uint8_t *bytes;
+	int r = nodejs_word(h, at + (uint64_t)h->layout->array_length, &length);
+
+	if (r == 0 && ((uint32_t)length || length >> 32 > TABLE_MAX))
+		r = -E2BIG;
+	length >>= 32;
+	if (r < 0 || !length)
+		return r;
+	bytes = buf_reserve(out, length);
+	if (!bytes)
+		return out->error;
+	r = nodejs_read(h, bytes, (uint32_t)length, at + (uint64_t)h->layout->bytecode_data);
+	if (r == 0)
+		buf_commit(out, length);
+	return r;
+}
+
+/* @code: the function's baseline code, tagged, or in V8 9 the pair that has it. */
+static int add_baseline(const struct nodejs_heap *h, uint64_t code, uint64_t bytecode, struct cur positions,
+			const struct nodejs_lines *lines, struct buf *out)
+{
+	scoped(buf_release) struct buf lengths = BUF_INIT(TABLE_MAX), bytes = BUF_INIT(TABLE_MAX);
+	uint64_t table = 0;
+	int r = h->layout->version.baseline_pair ? nodejs_word(h, code - ABI_NODEJS_TAG + 8, &code) : 0;
+
+	if (r == 0 && nodejs_type(h, code) != h->layout->type_code)
+		r = -EBADMSG;
+	if (r == 0)
+		r = nodejs_word(h, code - ABI_NODEJS_TAG + h->layout->version.code_positions, &table);
+	if (r == 0)
+		r = nodejs_bytes(h, table, TABLE_MAX, &lengths);
+	if (r == 0)
+		r = read_bytecode(h, bytecode, &bytes);
+	if (r == 0)
+		nodejs_baseline_lines(h->layout, cur_of(bytes.ptr, bytes.len), cur_of(lengths.ptr, lengths.len),
+				      positions, lines, out);
+	return r;
+}
+
+/* Without lines the first one of the function stands for them. @code: as there; 0: the interpreter runs it. */
+static int read_lines(const struct nodejs_heap *h, const struct nodejs_function *f, uint64_t code, struct buf *room)
 {
 	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX), lines = BUF_INIT(TABLE_MAX + 32);
 	uint64_t bytecode = f->script ? bytecode_of(h, f->data) : 0, positions;
+	const struct nodejs_lines *ends;
+	int r = 0;
 
-	if (bytecode &&
-	    nodejs_word(h, bytecode - ABI_NODEJS_TAG + h->layout->version.bytecode_positions, &positions) == 0 &&
-	    nodejs_bytes(h, positions, TABLE_MAX, &table) == 0) {
-		add_lines(cur_of(table.ptr, table.len), nodejs_script_lines(h, f->script), &lines);
-		if (!lines.error)
-			buf_add(room, lines.ptr, lines.len);
-	}
+	if (!bytecode ||
+	    nodejs_word(h, bytecode - ABI_NODEJS_TAG + h->layout->version.bytecode_positions, &positions) < 0 ||
+	    nodejs_bytes(h, positions, TABLE_MAX, &table) < 0)
+		return room->error;
+	ends = nodejs_script_lines(h, f->script);
+	if (code)
+		r = add_baseline(h, code, bytecode, cur_of(table.ptr, table.len), ends, &lines);
+	else
+		add_lines(&h->layout->version, cur_of(table.ptr, table.len), ends, &lines);
+	if (r == 0 && !lines.error)
+		buf_add(room, lines.ptr, lines.len);
 	return room->error;
 }
 
+/* @key: of the SharedFunctionInfo; tagged, when its baseline code runs, whose address then goes to *code. */
 static int check(const struct runtime_target *t, const struct abi_nodejs *info, uint64_t key, uint64_t cookie,
-		 uint64_t words[ABI_NODEJS_SFI_BYTES / 8])
+		 uint64_t words[ABI_NODEJS_SFI_BYTES / 8], uint64_t *code)
 {
-	int r = t->read(t->self, words, ABI_NODEJS_SFI_BYTES, key);
+	int r = t->read(t->self, words, ABI_NODEJS_SFI_BYTES, key & ~(uint64_t)ABI_NODEJS_TAG);
 
 	if (r < 0)
 		return r;
+	*code = key & ABI_NODEJS_TAG ? words[info->sfi_data / 8 & 7] : 0;
 	return words[0] == info->sfi_map && walk_nodejs_cookie(words[info->sfi_name / 8 & 7],
-							       words[info->sfi_script / 8 & 7]) == cookie
+							       words[info->sfi_script / 8 & 7], *code) == cookie
 		       ? 0
 		       : -ESTALE;
 }
@@ -98,7 +155,7 @@ static int read_plain(uint64_t key, struct buf *room, struct runtime_function *o
 
 	if (key != ABI_NODEJS_WASM && key != ABI_NODEJS_REGEXP)
 		return -ENOENT;
-	buf_adds(room, key == ABI_NODEJS_WASM ? STR("(wasm)") : STR("(regexp)"));
+	buf_adds(room, key == ABI_NODEJS_WASM ? STR("(wasm)") : STR(NODEJS_REGEXP));
 	if (room->error)
 		return room->error;
 	*out = (struct runtime_function){ .name = str_n(room->ptr + at, room->len - at) };
@@ -115,6 +172,7 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
 	struct nodejs_function f;
 	size_t lines_at;
+	uint64_t code;
 	int r;
 
 	if (key < ABI_NODEJS_PLAIN_MAX)
@@ -122,16 +180,16 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	if (!process)
 		return -ENOMEM;
 	h.layout = &process->layout;
-	r = check(target, info, key, cookie, words);
+	r = check(target, info, key, cookie, words, &code);
 	if (r == 0)
 		r = nodejs_function_read(&h, words, room, &f);
 	lines_at = room->len;
 	if (r == 0)
-		r = read_lines(&h, &f, room);
+		r = read_lines(&h, &f, code, room);
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;
 	if (r == 0)
-		r = check(target, info, key, cookie, again);
+		r = check(target, info, key, cookie, again, &code);
 	if (r < 0)
 		return r;
 	*out = (struct runtime_function){

@@ -15,15 +15,15 @@
 #define NODEJS_CONSTANTS(X)                                                                                 \
 	X(fp_marker, true, "off_fp_context", "")                                                            \
 	X(fp_function, true, "off_fp_function", "")                                                         \
-	X(fp_bytecode_array, true, "off_fp_bytecode_array", "")                                             \
-	X(fp_bytecode_offset, true, "off_fp_bytecode_offset", "")                                           \
+	X(fp_bytecode_array, false, "off_fp_bytecode_array", "")                                            \
+	X(fp_bytecode_offset, false, "off_fp_bytecode_offset", "")                                          \
 	X(function_shared, true, "class_JSFunction__shared__SharedFunctionInfo", "")                        \
 	X(sfi_name, false, "class_SharedFunctionInfo__name_or_scope_info__Object",                          \
 	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_")                                   \
 	X(sfi_name_24, false, "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", "") \
-	X(sfi_script, true, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                   \
+	X(sfi_script, false, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",                  \
 	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                           \
-	X(script_source, true, "class_Script__source__Object", "")                                          \
+	X(script_source, false, "class_Script__source__Object", "")                                         \
 	X(script_name, true, "class_Script__name__Object", "")                                              \
 	X(string_length, true, "class_String__length__int32_t", "")                                         \
 	X(string_chars, true, "class_SeqOneByteString__chars__char", "")                                    \
@@ -42,7 +42,7 @@
 	X(tag_sliced, true, "SlicedStringTag", "")                                                          \
 	X(tag_thin, true, "ThinStringTag", "")                                                              \
 	X(map_type, true, "class_Map__instance_type__uint16_t", "")                                         \
-	X(bytecode_data, true, "class_BytecodeArray__data__uintptr_t", "")                                  \
+	X(bytecode_data, false, "class_BytecodeArray__data__uintptr_t", "")                                 \
 	X(array_length, true, "class_FixedArrayBase__length__SMI", "")                                      \
 	X(array_data, true, "class_FixedArray__data__uintptr_t", "")                                        \
 	X(scope_locals, true, "scopeinfo_idx_ncontextlocals", "")                                           \
@@ -67,11 +67,16 @@
 	X(frame_wasm, false, "frametype_WasmFrame", "")                                                     \
 	X(frame_regexp, false, "frametype_IrregexpFrame", "")
 
+#define NODEJS_BYTECODES_MAX 256
+
 struct nodejs_layout {
 #define X(field, required, name, other) int16_t field;
 	NODEJS_CONSTANTS(X)
 #undef X
 	struct nodejs_version version;
+	/* Bytes of each bytecode with operands of 1, 2 and 4 bytes. No count: baseline code has no lines. */
+	uint8_t bytecode_sizes[3][NODEJS_BYTECODES_MAX];
+	uint16_t bytecode_count;
 };
 
 struct nodejs_binary {
@@ -162,16 +167,52 @@ int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struc
 struct nodejs_positions {
 	struct cur in;
 	int64_t offset, position; /* of the entry at hand */
+	uint8_t shift;
 };
 
-void nodejs_positions_init(struct nodejs_positions *p, struct cur table);
+void nodejs_positions_init(struct nodejs_positions *p, const struct nodejs_version *version, struct cur table);
 /** nodejs_positions_next - Return: whether there is one more. */
 bool nodejs_positions_next(struct nodejs_positions *p);
 /** nodejs_position_at - the entry in force at @offset. Return: false: there is none. */
-bool nodejs_position_at(struct cur table, int64_t offset, uint64_t *position);
+bool nodejs_position_at(const struct nodejs_version *version, struct cur table, int64_t offset, uint64_t *position);
 
 #define NODEJS_POSITION(p) ((int64_t)((p) >> 1 & 0x3fffffff) - 1) /* character in the script; -1: none */
 #define NODEJS_INLINING(p) ((int32_t)((p) >> 31 & 0xffff) - 1)    /* -1: not inlined */
+
+/* ---- what nodejs_line() reads: pairs of differences, varints, the second with its sign in its lowest bit: byte of the
+ * bytecode or of baseline code, line ---- */
+
+struct nodejs_line_writer {
+	struct buf *out;
+	int64_t offset;
+	int32_t line;
+};
+
+#define NODEJS_LINES_TABLE_MAX KIB(256)
+
+/** nodejs_line_add - the line from @offset on; @offset must not become less; @line 0: not known */
+void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, int32_t line);
+void nodejs_varint_add(struct buf *out, uint64_t value);
+
+/* ---- bytecode; pure ---- */
+
+struct nodejs_bytecodes {
+	struct cur in;
+	uint32_t offset, size; /* of the one at hand */
+};
+
+/** nodejs_bytecodes_next - Return: whether there is one more. */
+bool nodejs_bytecodes_next(struct nodejs_bytecodes *b, const struct nodejs_layout *l);
+/**
+ * nodejs_baseline_lines - lines by the distance from the first instruction of baseline code, in the form that
+ *	nodejs_line() reads
+ * @lengths: bytes of code in front of the first bytecode, then of each one
+ * @positions: the bytecode's table
+ */
+void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, struct cur lengths, struct cur positions,
+			   const struct nodejs_lines *lines, struct buf *out);
+
+#define NODEJS_REGEXP "(regexp)" /* what stands for code of regular expressions */
 
 /* ---- struct runtime's ---- */
 

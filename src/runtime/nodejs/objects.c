@@ -468,7 +468,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 {
 	const struct nodejs_layout *l = h->layout;
 	uint64_t words[SCOPE_WORDS], locals, at;
-	int r = member(h, scope, 8 + l->scope_locals * 8, &locals);
+	int r = member(h, scope, l->version.scope_words + l->scope_locals * 8, &locals);
 
 	*first = -1;
 	if (r < 0)
@@ -477,7 +477,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 		return -EBADMSG;
 	locals >>= 32;
 	at = (uint64_t)l->scope_first + (locals < SCOPE_LOCALS_INLINE ? 2 * locals : 1 + locals);
-	r = nodejs_read(h, words, sizeof(words), scope - ABI_NODEJS_TAG + 8 + at * 8);
+	r = nodejs_read(h, words, sizeof(words), scope - ABI_NODEJS_TAG + l->version.scope_words + at * 8);
 	if (r < 0)
 		return r;
 	ignore(scope_name(h, words, room, &out->is_cut) < 0); /* then it is anonymous */
@@ -485,7 +485,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 		*first = scope_first(words);
 		return 0;
 	}
-	r = member(h, scope, 8 + l->version.scope_start * 8, &at);
+	r = member(h, scope, l->version.scope_words + l->version.scope_start * 8, &at);
 	if (r == 0 && is_small(at))
 		*first = (int64_t)(at >> 32);
 	return r;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* V8's tables of source positions: pairs of differences, each a varint of 7 bits a byte whose lowest bit is the sign.
  * A first one below 0 says that the entry is an expression's and stands for -x - 1. Source: V8,
- * src/codegen/source-position-table.cc; the first offset counts from -1. */
+ * src/codegen/source-position-table.cc. */
 #include "runtime/nodejs/nodejs_int.h"
 
-void nodejs_positions_init(struct nodejs_positions *p, struct cur table)
+void nodejs_positions_init(struct nodejs_positions *p, const struct nodejs_version *version, struct cur table)
 {
-	*p = (struct nodejs_positions){ .in = table, .offset = -1 };
+	*p = (struct nodejs_positions){ .in = table,
+					.offset = version->positions_from,
+					.shift = version->positions_shift & 7 };
 }
 
 static int64_t take_number(struct cur *in)
@@ -34,17 +36,17 @@ bool nodejs_positions_next(struct nodejs_positions *p)
 	position = take_number(&p->in);
 	if (p->in.bad)
 		return false;
-	code = code < 0 ? -(code + 1) : code;
+	code = (code < 0 ? -(code + 1) : code) >> p->shift;
 	return !__builtin_add_overflow(p->offset, code, &p->offset) &&
 	       !__builtin_add_overflow(p->position, position, &p->position);
 }
 
-bool nodejs_position_at(struct cur table, int64_t offset, uint64_t *position)
+bool nodejs_position_at(const struct nodejs_version *version, struct cur table, int64_t offset, uint64_t *position)
 {
 	struct nodejs_positions p;
 	bool found = false;
 
-	nodejs_positions_init(&p, table);
+	nodejs_positions_init(&p, version, table);
 	while (nodejs_positions_next(&p) && p.offset <= offset) {
 		*position = (uint64_t)p.position;
 		found = true;

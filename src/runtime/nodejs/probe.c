@@ -6,7 +6,7 @@
 #include "runtime/nodejs/nodejs_int.h"
 
 #define PREFIX "v8dbg_"
-#define BUILTINS "v8_Default_embedded_blob_code_"
+#define BUILTINS "v8_Default_embedded_blob_"
 
 static int read_at(const struct elf *elf, uint64_t address, void *dst, size_t size)
 {
@@ -58,6 +58,23 @@ static size_t read_constants(const struct elf *elf, const struct elf_dynamic *dy
 	return 0;
 }
 
+/* What some versions do not say. */
+static void fill_gaps(struct nodejs_layout *l)
+{
+	const struct nodejs_version *v = &l->version;
+	const struct {
+		int16_t *to, value;
+	} gaps[] = {
+		{ &l->fp_bytecode_array, v->fp_bytecode_array }, { &l->fp_bytecode_offset, v->fp_bytecode_offset },
+		{ &l->bytecode_data, v->bytecode_data },         { &l->sfi_script, v->sfi_script },
+		{ &l->script_source, v->script_source },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(gaps); i++)
+		if (!*gaps[i].to)
+			*gaps[i].to = gaps[i].value;
+}
+
 /* What the step and the readers take for granted of constants that come from a file. Return: whether they hold. */
 static bool is_sane(const struct nodejs_layout *l)
 {
@@ -68,6 +85,7 @@ static bool is_sane(const struct nodejs_layout *l)
 				    l->string_resource, l->map_type,      l->bytecode_data, l->array_length,
 				    l->array_data,      l->script_source, l->script_name,   l->scope_locals,
 				    l->scope_first,     l->stream_start };
+	const int16_t needed[] = { l->bytecode_data, l->script_source };
 
 	for (size_t i = 0; i < ARRAY_SIZE(slots); i++)
 		if (slots[i] > -8 || slots[i] < -48 || slots[i] % 8)
@@ -78,33 +96,59 @@ static bool is_sane(const struct nodejs_layout *l)
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		if (members[i] < 0 || members[i] > 256)
 			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		if (!needed[i])
+			return false;
 	if (l->map_type > 62) /* of the 64 bytes of a map that are looked at */
 		return false;
 	return l->frame_builtin_exit > 0 && l->frame_builtin_exit < ABI_NODEJS_TYPES_MAX && l->frame_wasm >= 0 &&
 	       l->frame_wasm < ABI_NODEJS_TYPES_MAX && l->frame_regexp >= 0 && l->frame_regexp < ABI_NODEJS_TYPES_MAX;
 }
 
-/* The built-in code has a name in .symtab only. */
-static int find_builtins(const struct elf *elf, struct nodejs_binary *b)
+/* @found: of the variable or the code itself, and of its size. */
+static void take_builtins(const struct elf *elf, const struct elf_found *found, struct nodejs_binary *b)
 {
-	static const char *const names[] = { BUILTINS, BUILTINS "size_" };
+	uint64_t address = found[0].address;
+	uint32_t size;
+
+	if (!found[0].section || !found[1].section || read_at(elf, found[1].address, &size, sizeof(size)) < 0)
+		return;
+	if (!elf_is_code(elf, found[0].section) && /* up to V8 10.2 a variable that points to it */
+	    (elf->type != ET_EXEC || read_at(elf, found[0].address, &address, sizeof(address)) < 0))
+		return;
+	b->builtins = address;
+	b->builtins_size = size;
+}
+
+/* Three tables, one behind the other; a byte each from V8 9 on, the first one with baseline code. */
+static void take_bytecodes(const struct elf *elf, const struct elf_found *found, struct nodejs_layout *l)
+{
+	uint64_t count = found->size / ARRAY_SIZE(l->bytecode_sizes);
+
+	if (!found->section || found->size % ARRAY_SIZE(l->bytecode_sizes) || count > NODEJS_BYTECODES_MAX ||
+	    l->version.kind_baseline == NODEJS_NO_KIND)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(l->bytecode_sizes); i++)
+		if (read_at(elf, found->address + i * count, l->bytecode_sizes[i], count) < 0)
+			return;
+	l->bytecode_count = (uint16_t)count;
+}
+
+/* What has a name in .symtab only. */
+static int find_locals(const struct elf *elf, struct nodejs_binary *b)
+{
+	static const char *const names[] = { BUILTINS "code_", BUILTINS "code_size_", BUILTINS,
+					     BUILTINS "size_", /* these two up to V8 8.4 */
+					     "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE" };
 	struct elf_found found[ARRAY_SIZE(names)] = { 0 };
-	uint32_t size = 0;
 	int r = elf_symtab_find(elf, names, ARRAY_SIZE(names), found);
 
 	if (r == -ENOMEM || r == -EIO)
 		return r;
-	if (r < 2 || read_at(elf, found[1].address, &size, sizeof(size)) < 0)
+	if (r < 0)
 		return 0;
-	b->builtins = found[0].address;
-	if (!elf_is_code(elf, found[0].section)) { /* up to V8 10.2 a variable that points to it */
-		uint64_t address;
-
-		if (elf->type != ET_EXEC || read_at(elf, b->builtins, &address, sizeof(address)) < 0)
-			return 0;
-		b->builtins = address;
-	}
-	b->builtins_size = size;
+	take_builtins(elf, found[0].section ? &found[0] : &found[2], b);
+	take_bytecodes(elf, &found[4], &b->layout);
 	return 0;
 }
 
@@ -134,13 +178,14 @@ static int fill(const struct elf *elf, const struct elf_dynamic *dynamic, struct
 	} else {
 		missing = read_constants(elf, dynamic, &b->layout);
 		b->layout.version = *version;
+		fill_gaps(&b->layout);
 		if (missing)
 			snprintf(b->base.refused, sizeof(b->base.refused), "it lacks %s",
 				 constants[missing - 1].names[0]);
 		else if (!is_sane(&b->layout))
 			snprintf(b->base.refused, sizeof(b->base.refused), "its constants make no sense");
 	}
-	return b->base.refused[0] ? 0 : find_builtins(elf, b);
+	return b->base.refused[0] ? 0 : find_locals(elf, b);
 }
 
 void nodejs_release(struct runtime_binary *binary)

