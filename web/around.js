@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is drawn around a graph: the box at the pointer, the way from the root, the legend, light and dark.
-import { formatShare, formatValue, shortened, visibleText } from './format.js';
+import { formatCount, formatShare, formatValue, shortened, visibleText } from './format.js';
 import { nodePath, sidesOf } from './layout.js';
 
 export const TOOLTIP_CHARS_MAX = 1200;
@@ -52,7 +52,7 @@ export function placeBeside(box, event) {
 }
 
 /** The two lines of numbers: of one profile what a frame has with and without what it calls; of two what it has in each. */
-function tipLines(tree, node, whole, meta) {
+export function tipLines(tree, node, whole, meta) {
 	const amount = (value, of) => formatValue(value, meta) + ' · ' + formatShare(value, of);
 	const sides = sidesOf(tree, node);
 	if (!sides) return [['Total', amount(tree.total[node], whole)], ['Self', amount(tree.self[node], whole)]];
@@ -60,28 +60,36 @@ function tipLines(tree, node, whole, meta) {
 	return [['Base', side(sides.base)], ['Now', side(sides.now)]];
 }
 
+/** @param {NarrowRun} run */
+function runText({ functions, first, last }) {
+	const boxes = last - first;
+	if (functions === 1) return `One function, ${formatCount(boxes)} times`;
+	return `${formatCount(functions)} functions${functions < boxes ? `, ${formatCount(boxes)} times` : ''}`;
+}
+
 /**
  * What the pointer is on. `whole`: the total that shares are of.
  * @param {import('./flame.js').FlameView} view
  * @param {{ frames: import('./data.js').FrameTable, whole: number, meta: ShownMeta, provisional: boolean }} facts
+ * @param {NarrowRun | null} [run] of which it names none: any of them would be the wrong one
  */
-export function showTip(node, event, view, facts) {
+export function showTip(node, event, view, facts, run = null) {
 	const { frames, whole, meta, provisional } = facts;
 	const tip = byId('tip');
-	if (node < 0 || !view.tree) {
+	const { tree } = view;
+	if ((node < 0 && !run) || !tree) {
 		tip.hidden = true;
 		return;
 	}
-	const { tree } = view;
-	const frame = tree.frame[node];
-	const kind = [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
-	byId('tip-name').textContent = shownName(frames.name(frame));
-	byId('tip-kind').textContent = kind;
-	const [first, second] = tipLines(tree, node, whole, meta);
-	[byId('tip-total-of').textContent, byId('tip-total').textContent] = first;
-	[byId('tip-self-of').textContent, byId('tip-self').textContent] = second;
+	const lines = run ? [['Together', formatValue(run.total, meta) + ' · ' + formatShare(run.total, whole)], ['', '']] : tipLines(tree, node, whole, meta);
+	const frame = tree.frame[node] ?? 0;
+	byId('tip-name').textContent = run ? runText(run) : shownName(frames.name(frame));
+	byId('tip-kind').textContent = run ? 'Each is narrower than a pixel: a click zooms to them' : [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
+	[byId('tip-total-of').textContent, byId('tip-total').textContent] = lines[0];
+	[byId('tip-self-of').textContent, byId('tip-self').textContent] = lines[1];
+	byId('tip-self').parentElement.hidden = Boolean(run);
 	byId('tip-zoom-row').hidden = !view.zoomed;
-	if (view.zoomed) byId('tip-zoom').textContent = formatShare(tree.total[node], tree.total[view.zoomed]) + ' of the zoomed frame';
+	if (view.zoomed) byId('tip-zoom').textContent = formatShare(run ? run.total : tree.total[node], tree.total[view.zoomed]) + ' of the zoomed frame';
 	byId('tip-note').hidden = !provisional;
 	tip.hidden = false;
 	placeBeside(tip, event);

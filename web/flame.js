@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws one tree on a canvas the size of its window: boxes of a row that would be narrower than a CSS pixel are merged,
 // the rest goes to the canvas bucketed by colour.
-import { BLOCK_BITS, findAtMost, gallopTo, nodeAt } from './layout.js';
+import { BLOCK_BITS, findAtMost, gallopTo } from './layout.js';
 import { BUCKETS, COLOURS, LABEL_COLOUR, MUTED_OFFSET } from './colour.js';
 import { lastPart, shortened, visibleText, withoutArguments } from './format.js';
 
@@ -13,6 +13,7 @@ const PRINT_WIDTH = 1040;
 const PRINT_HEIGHT_MAX = 5000;
 const PRINT_RATIO = 2;
 const WHEEL_REST_MS = 300;
+const RUN_REACH = 12; // pixels to each side of the pointer: a row may be one run from end to end
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 
 class LabelFitter {
@@ -56,6 +57,48 @@ class LabelFitter {
 	}
 }
 
+/**
+ * The positions [first, last) of a row's order that pixel `pixel` shows: one box, none, or the narrow ones around it that touch each
+ * other, as far as RUN_REACH pixels on each side.
+ * @param {Tree} tree
+ * @param {number} scale pixels a unit
+ */
+export function boxesAt(tree, row, pixel, from, scale) {
+	const none = { first: 0, last: 0 };
+	if (row < 0 || row > tree.deepest) return none;
+	const { rowX, rowTotal, rowStart } = tree;
+	const [start, end] = [rowStart[row], rowStart[row + 1]];
+	const left = (i) => (rowX[i] - from) * scale;
+	const isNarrow = (i) => rowTotal[i] * scale < 1;
+	let at = findAtMost(rowX, start, end, from + (pixel + 1) / scale);
+	while (at >= start && (isNarrow(at) ? left(at) >= pixel + 1 : Math.round(left(at)) > pixel)) at--; // begins to the right of it
+	if (at < start) return none;
+	const right = left(at) + rowTotal[at] * scale;
+	if (!isNarrow(at)) return right > pixel ? { first: at, last: at + 1 } : none;
+	if (Math.floor(left(at)) !== pixel && right <= pixel) return none;
+	const isNext = (i) => isNarrow(i) && isNarrow(i + 1) && Math.floor(left(i + 1)) - Math.floor(left(i)) <= 1;
+	let first = at;
+	while (first > start && left(first - 1) > pixel - RUN_REACH && isNext(first - 1)) first--;
+	let last = at + 1;
+	while (last < end && left(last) < pixel + RUN_REACH && isNext(last - 1)) last++;
+	return { first, last };
+}
+
+/**
+ * @param {Tree} tree
+ * @returns {NarrowRun}
+ */
+function describeRun(tree, { first, last }) {
+	const { rowX, rowTotal, order, frame } = tree;
+	const functions = new Set();
+	let total = 0;
+	for (let p = first; p < last; p++) {
+		functions.add(frame[order[p]]);
+		total += rowTotal[p];
+	}
+	return { tree, first, last, from: rowX[first], to: rowX[last - 1] + rowTotal[last - 1], functions: functions.size, total };
+}
+
 export class FlameView {
 	/**
 	 * @param {HTMLElement} scroller
@@ -74,6 +117,8 @@ export class FlameView {
 		this.from = this.to = 0;
 		this.zoomed = 0;
 		this.hovered = this.selected = -1;
+		/** @type {NarrowRun | null} */
+		this.run = null; // the last one that was pointed at
 		this.hits = this.hitsBefore = null;
 		this.rects = COLOURS.map(() => []);
 		this.used = new Uint32Array(COLOURS.length);
@@ -93,11 +138,12 @@ export class FlameView {
 		canvas.addEventListener('mousemove', (event) => this.pointAt(event));
 		canvas.addEventListener('mouseleave', (event) => this.setHover(-1, event));
 		canvas.addEventListener('click', (event) => {
-			const node = this.hit(event.offsetX, event.offsetY);
+			const { node, run } = this.hit(event.offsetX, event.offsetY);
 			if (node >= 0) this.hooks.click(node, this, event);
+			else if (run) this.zoomToRun(run, event);
 		});
 		canvas.addEventListener('contextmenu', (event) => {
-			const node = this.hit(event.offsetX, event.offsetY);
+			const { node } = this.hit(event.offsetX, event.offsetY);
 			if (node < 0 || !this.hooks.menu) return;
 			event.preventDefault();
 			this.hooks.menu(node, event, this);
@@ -183,28 +229,44 @@ export class FlameView {
 		this.scroller.scrollTop = this.flip ? this.scroller.scrollHeight : 0;
 	}
 
+	/**
+	 * What is drawn there: a node, or several that are drawn as one because each is narrower than a pixel.
+	 * @returns {{ node: number, run: NarrowRun | null }}
+	 */
 	hit(x, y) {
-		if (!this.tree) return -1;
-		const row = this.rowAt(y);
-		const value = this.from + (x / this.width) * (this.to - this.from);
-		const node = nodeAt(this.tree, row, value);
-		if (node >= 0) return node;
-		// Beside a very narrow box: take the one within half a pixel.
-		const slack = (0.5 / this.width) * (this.to - this.from);
-		return nodeAt(this.tree, row, value - slack);
+		const { tree, from, to, width } = this;
+		if (!tree) return { node: -1, run: null };
+		const found = boxesAt(tree, this.rowAt(y), Math.floor(x), from, width / (to - from));
+		return { node: found.last - found.first === 1 ? tree.order[found.first] : -1, run: found.last - found.first > 1 ? this.runOf(found) : null };
+	}
+
+	/** Moving about on one run counts it once. */
+	runOf(found) {
+		const { tree, run } = this;
+		if (run?.tree !== tree || run.first !== found.first || run.last !== found.last) this.run = describeRun(tree, found);
+		return this.run;
 	}
 
 	pointAt(event) {
-		this.setHover(this.hit(event.offsetX, event.offsetY), event);
+		const { node, run } = this.hit(event.offsetX, event.offsetY);
+		this.setHover(node, event, run);
 	}
 
-	setHover(node, event) {
+	/** @param {NarrowRun | null} [run] what the pointer is on when it is on no node */
+	setHover(node, event, run = null) {
+		this.canvas.style.cursor = node >= 0 || run ? 'pointer' : 'default';
 		if (node !== this.hovered) {
 			this.hovered = node;
-			this.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
 			this.invalidate();
 		}
-		this.hooks.hover(node, event, this);
+		this.hooks.hover(node, event, this, run);
+	}
+
+	/** As wide as the graph; Back returns. */
+	zoomToRun({ from, to }, event) {
+		this.setHover(-1, event);
+		this.setWindow(from, to - from);
+		this.hooks.moved(this.from, this.to, this);
 	}
 
 	select(node) {

@@ -133,18 +133,6 @@ export function gallopTo(rowX, from, to, value) {
 	return low;
 }
 
-/**
- * The node at level `row` that covers `value`, or -1.
- * @param {Tree} tree
- */
-export function nodeAt(tree, row, value) {
-	if (row < 0 || row > tree.deepest) return -1;
-	const at = findAtMost(tree.rowX, tree.rowStart[row], tree.rowStart[row + 1], value);
-	if (at < tree.rowStart[row]) return -1;
-	const node = tree.order[at];
-	return value < tree.x[node] + tree.total[node] ? node : -1;
-}
-
 /** @param {Tree} tree */
 export function nodeChildren(tree, node, max = Infinity) {
 	const children = [];

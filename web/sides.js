@@ -64,7 +64,7 @@ class Side {
 		this.flame = new FlameView(scroller, {
 			click: (node) => sides.choose(this, node),
 			menu: (node, event) => viewer.steps.openFor(this.flame.tree.frame[node], event.clientX, event.clientY),
-			hover: (node, event, view) => showTip(node, event, view, { ...viewer.tipFacts(), whole: view.tree?.total[0] ?? 0 }),
+			hover: (node, event, view, run) => showTip(node, event, view, { ...viewer.tipFacts(), whole: view.tree?.total[0] ?? 0 }, run),
 			moved: () => {},
 		});
 		this.mirror = new TreeMirror(mirror, byId('live'));

@@ -214,11 +214,23 @@ interface BoxColours {
 	mark?(frame: number, node: number, tree: Tree): string;
 }
 
+/** Boxes of a row that are drawn as one: positions [first, last) of its order, and where they lie. */
+interface NarrowRun {
+	tree: Tree;
+	first: number;
+	last: number;
+	from: number;
+	to: number;
+	/** How many different ones, and what they cost together. */
+	functions: number;
+	total: number;
+}
+
 /** What a FlameView tells of, and asks for. */
 interface FlameHooks {
 	click(node: number, view: import('./flame.js').FlameView, event: MouseEvent): void;
 	menu?(node: number, event: MouseEvent, view: import('./flame.js').FlameView): void;
-	hover(node: number, event: MouseEvent, view: import('./flame.js').FlameView): void;
+	hover(node: number, event: MouseEvent, view: import('./flame.js').FlameView, run: NarrowRun | null): void;
 	moved(from: number, to: number, view: import('./flame.js').FlameView): void;
 	drawn?(): void;
 	frames?: import('./data.js').FrameTable;

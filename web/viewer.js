@@ -91,7 +91,7 @@ export class Viewer {
 		const hooks = (which) => ({
 			click: (node, view) => this.clickNode(which, node, view),
 			menu: (node, event, view) => this.steps.openFor(view.tree.frame[node], event.clientX, event.clientY),
-			hover: (node, event, view) => showTip(node, event, view, this.tipFacts()),
+			hover: (node, event, view, run) => showTip(node, event, view, this.tipFacts(), run),
 			moved: (from, to) => which === 'graph' && this.go({ range: this.roundRange(from, to) }),
 		});
 		this.graph = new FlameView(byId('graph'), hooks('graph'));

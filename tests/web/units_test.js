@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FrameTable, decodeProfile, profileOfJson, readProfile } from '../../web/data.js';
 import { TreeGrower, packNames } from '../../web/build.js';
-import { gallopTo, nodeAt, nodeChildren } from '../../web/layout.js';
+import { boxesAt } from '../../web/flame.js';
+import { gallopTo, layoutTree, nodeChildren } from '../../web/layout.js';
 import { Matcher, Workbench } from '../../web/aside.js';
 import { STEP_KINDS, applySteps, formatStep, resolveSteps } from '../../web/transforms.js';
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
@@ -181,12 +182,48 @@ test('a worker gets both sides', async () => {
 
 test('every node is found at its own place', { skip }, async () => {
 	const { tree } = await load(knownStacks(21));
+	const at = (row, x) => {
+		const { first, last } = boxesAt(tree, row, x, 0, 1);
+		return last - first === 1 ? tree.order[first] : -1;
+	};
 	for (let i = 0; i < tree.count; i++) {
-		assert.equal(nodeAt(tree, tree.level[i], tree.x[i]), i);
-		assert.equal(nodeAt(tree, tree.level[i], tree.x[i] + tree.total[i] - 0.5), i);
+		assert.equal(at(tree.level[i], tree.x[i]), i);
+		assert.equal(at(tree.level[i], tree.x[i] + tree.total[i] - 1), i);
 	}
-	assert.equal(nodeAt(tree, tree.deepest + 1, 0), -1);
-	assert.equal(nodeAt(tree, 1, tree.total[0]), -1);
+	assert.equal(at(tree.deepest + 1, 0), -1);
+	assert.equal(at(1, tree.total[0]), -1);
+});
+
+test('boxes that are drawn as one are found together, and never one of them alone', () => {
+	let seed = 5;
+	const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+	for (let round = 0; round < 20; round++) {
+		const totals = Array.from({ length: 400 }, () => (random(round % 4 + 1) ? 1 + random(40) : 1 + random(900)));
+		const sum = totals.reduce((a, b) => a + b);
+		// Half of them are called by functions that take more themselves: gaps.
+		const rows = totals.flatMap((t, i) => (i % 2 ? [[1, i, t]] : [[1, i, t], [2, 400 + i, Math.ceil(t / 2)]]));
+		const tree = layoutTree(Uint16Array.from([0, ...rows.map((r) => r[0])]), Uint32Array.from([900, ...rows.map((r) => r[1])]), Uint32Array.from([sum, ...rows.map((r) => r[2])]), new Uint32Array(rows.length + 1), 2);
+		const width = 60 + 40 * round;
+		const scale = width / sum;
+		for (const row of [1, 2]) {
+			const boxes = Array.from({ length: tree.rowStart[row + 1] - tree.rowStart[row] }, (_, i) => {
+				const p = tree.rowStart[row] + i;
+				const [left, right] = [tree.rowX[p] * scale, (tree.rowX[p] + tree.rowTotal[p]) * scale];
+				return { p, left, right, isNarrow: tree.rowTotal[p] * scale < 1 };
+			});
+			for (let pixel = 0; pixel < width; pixel++) {
+				const { first, last } = boxesAt(tree, row, pixel, 0, scale);
+				const found = boxes.filter(({ p }) => p >= first && p < last);
+				const narrow = boxes.filter((b) => b.isNarrow && Math.floor(b.left) === pixel);
+				const wide = boxes.filter((b) => !b.isNarrow && Math.round(b.left) <= pixel && Math.round(b.right) > pixel);
+				if (found.length > 1) assert.ok(found.every((b) => b.isNarrow && Math.abs(b.left - pixel) <= 14));
+				if (!wide.length) assert.ok(narrow.every((b) => found.includes(b)));
+				if (!narrow.length && wide.length) assert.deepEqual(found, wide);
+				if (found.length === 1 && found[0].isNarrow) assert.ok(narrow.length <= 1, 'a name where several are drawn');
+				assert.ok(found.length || (!narrow.length && !wide.length), `something is drawn at ${pixel}`);
+			}
+		}
+	}
 });
 
 test('siblings lie heaviest first', { skip }, async () => {

@@ -262,6 +262,35 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('boxes drawn as one have no name of their own, and a click zooms to them', async () => {
+		const lines = ['main;hot 4000\n'];
+		for (let i = 0; i < 4000; i++) lines.push(`main;cold_${i} 1\n`);
+		const opened = await openPage(browser, makePage('runs', lines.join('')));
+		const { page } = opened;
+		const tip = () => page.evaluate(() => ['tip-name', 'tip-kind', 'tip-total'].map((id) => document.getElementById(id).textContent));
+		const { x, y } = await page.locator('#graph').boundingBox();
+		await page.mouse.move(x + 900, y + 48);
+		const [name, kind, amount] = await tip();
+		const count = Number(/^(\d+) functions$/.exec(name)[1]);
+		assert.ok(count > 100 && count < 250, name);
+		assert.equal(kind, 'Each is narrower than a pixel: a click zooms to them');
+		assert.equal(amount, `${count} samples · ${(count / 80).toFixed(2)} %`);
+		assert.ok(await page.locator('#tip-self').isHidden());
+		await page.mouse.click(x + 900, y + 48);
+		const [from, to] = await page.evaluate(() => window.__viewer.state.range);
+		assert.equal(to - from, count);
+		assert.ok(await page.locator('#tip').isHidden());
+		await page.mouse.move(x + 901, y + 48);
+		assert.match((await tip())[0], /^cold_\d+$/);
+		assert.ok(await page.locator('#tip-self').isVisible());
+		await page.mouse.move(x + 300, y + 48);
+		await page.goBack();
+		await page.waitForFunction(() => !window.__viewer.state.range);
+		await page.mouse.move(x + 301, y + 48);
+		assert.equal((await tip())[0], 'hot');
+		await assertSilent(opened);
+	});
+
 	test('a legend for both colourings, and Rust is Rust', async () => {
 		const names = ['core::fmt::write', '<alloc::vec::Vec<T> as core::ops::Drop>::drop', 'app::run::{{closure}}', 'std::vector<int>::push_back(int)',
 			'ns::work(char const*)', 'main'];
