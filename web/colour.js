@@ -4,19 +4,19 @@
 
 const SHADE_COUNT = 8;
 
-// Kinds of frames, as the columns name them (src/model/model.h, MODEL_KINDS): the runtime whose frames they are, which a graph can be grouped
+// Kinds of frames, as the columns name them, in their order (src/model/model.h, MODEL_KINDS): the runtime whose frames they are, which a graph can be grouped
 // by; what .col and folded files write behind a name; what the legend says; hue from, hue to, saturation, lightness from, lightness to.
 export const KINDS = {
 	native: { runtime: 'native', suffix: '', text: 'native', colour: [6, 26, 88, 66, 71] },
 	kernel: { runtime: 'kernel', suffix: '_[k]', text: 'kernel', colour: [30, 37, 92, 58, 66] },
 	jit: { runtime: 'jit', suffix: '', text: 'jit', colour: [92, 118, 50, 60, 68] },
+	python: { runtime: 'python', suffix: '_[p]', text: 'Python', colour: [200, 214, 70, 68, 75] },
+	'python-native': { runtime: 'python', suffix: '_[pn]', text: 'native, beside Python', colour: [218, 230, 55, 73, 79] },
+	'python-error': { runtime: 'python', suffix: '_[pe]', text: 'Python, missing', colour: [282, 292, 45, 72, 78] },
 	java: { runtime: 'java', suffix: '_[j]', text: 'Java', colour: [92, 118, 50, 60, 68] },
 	'java-inlined': { runtime: 'java', suffix: '_[i]', text: 'Java, inlined', colour: [172, 184, 50, 60, 68] },
 	'java-c1': { runtime: 'java', suffix: '_[1]', text: 'Java, C1', colour: [72, 84, 52, 58, 66] },
 	'java-interpreted': { runtime: 'java', suffix: '_[0]', text: 'Java, interpreted', colour: [128, 146, 34, 64, 72] },
-	python: { runtime: 'python', suffix: '_[p]', text: 'Python', colour: [200, 214, 70, 68, 75] },
-	'python-native': { runtime: 'python', suffix: '_[pn]', text: 'native, beside Python', colour: [218, 230, 55, 73, 79] },
-	'python-error': { runtime: 'python', suffix: '_[pe]', text: 'Python, missing', colour: [282, 292, 45, 72, 78] },
 	ruby: { runtime: 'ruby', suffix: '_[rb]', text: 'Ruby', colour: [336, 348, 72, 72, 78] },
 	php: { runtime: 'php', suffix: '_[php]', text: 'PHP', colour: [250, 262, 58, 76, 82] },
 	dotnet: { runtime: 'dotnet', suffix: '_[net]', text: '.NET', colour: [268, 282, 55, 74, 80] },

@@ -2,7 +2,8 @@
 // What is shown as a file: made here, from the columns, without asking anybody.
 import { COLOURS, KINDS, LABEL_COLOUR } from './colour.js';
 import { ROW_HEIGHT } from './flame.js';
-import { lastPart, visibleText, withoutArguments } from './format.js';
+import { formatAmount, formatShare, lastPart, visibleText, withoutArguments } from './format.js';
+import { PprofWriter } from './pprof_out.js';
 
 const PART_CHARS = 1 << 16;
 const SVG_WIDTH = 1400;
@@ -170,6 +171,49 @@ export function svgParts(view, frames) {
 	return out.end();
 }
 
+const PIECE_MS = 20;
+
+/**
+ * What is shown as pprof, packed; the page does other things between its pieces.
+ * @param {Tree} tree
+ * @param {import('./data.js').FrameTable} frames
+ * @param {ShownMeta} meta
+ */
+export async function pprofBlob(tree, frames, meta) {
+	const writer = new PprofWriter(frames, meta);
+	const path = [];
+	let begin = performance.now();
+	const rest = async () => {
+		await new Promise((done) => setTimeout(done, 0));
+		begin = performance.now();
+	};
+	for (let i = 1; i < tree.count; i++) {
+		path.length = tree.level[i] - 1;
+		path.push(tree.frame[i]);
+		if (tree.self[i] > 0) writer.sample(path, tree.self[i]);
+		if (performance.now() - begin > PIECE_MS) await rest();
+	}
+	for (const [frame, id] of writer.ids) {
+		writer.location(frame, id);
+		if (performance.now() - begin > PIECE_MS) await rest();
+	}
+	return new Response(new Blob(writer.end()).stream().pipeThrough(new CompressionStream('gzip'))).blob();
+}
+
+/**
+ * The table of functions as text: a line each, in the order of the table, columns with tabs between.
+ * @param {ArrayLike<number>} rows frames
+ * @param {Totals} totals
+ * @param {import('./data.js').FrameTable} frames
+ * @param {number} whole
+ * @param {ShownMeta} meta
+ */
+export function tableText(rows, totals, frames, whole, meta) {
+	const amount = (value) => `${formatAmount(value, meta)}\t${formatShare(value, whole)}`;
+	const lines = Array.from(rows, (f) => `${amount(totals.self[f])}\t${amount(totals.total[f])}\t${visibleText(frames.name(f))}\t${visibleText(frames.moduleName(f))}\n`);
+	return 'self\tself %\ttotal\ttotal %\tfunction\tmodule\n' + lines.join('');
+}
+
 function saveBlob(blob, name) {
 	const link = document.createElement('a');
 	link.href = URL.createObjectURL(blob);
@@ -185,7 +229,7 @@ export function fileTitle(title) {
 }
 
 /**
- * Saves what a viewer shows. format: folded, speedscope, csv, svg or png.
+ * Saves what a viewer shows. format: pprof, folded, speedscope, csv, svg or png.
  * @param {import('./viewer.js').Viewer} viewer
  * @param {string} format
  */
@@ -193,7 +237,8 @@ export async function saveAs(viewer, format) {
 	const { tree, frames, meta, graph } = viewer;
 	const name = fileTitle(meta.title ?? '');
 	const text = (parts, type) => new Blob(parts, { type });
-	if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
+	if (format === 'pprof') saveBlob(await pprofBlob(tree, frames, meta), name + '.pb.gz');
+	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
 	else if (format === 'csv') saveBlob(text(csvParts(await viewer.whenTotals(), frames, tree.total[0]), 'text/csv'), name + '.csv');
 	else if (format === 'svg') saveBlob(text(svgParts(graph, frames), 'image/svg+xml'), name + '.svg');

@@ -3,6 +3,7 @@
 import { KINDS } from './colour.js';
 
 const RANGE = 'the pprof file ends early';
+const KIND_NAMES = Object.keys(KINDS); // in the order of src/model/model.h, as files count them
 
 class Reader {
 	constructor(bytes) {
@@ -66,9 +67,15 @@ function numbersOf(values) {
 }
 
 function kindOfFile(file) {
-	if (file.startsWith('[kernel')) return 'kernel';
+	if (/^\[kernel|(?:^|\/)vmlinux[^/]*$|\.ko(?:\.(?:xz|gz|zst))?$/.test(file)) return 'kernel';
 	const name = /^\[([\w-]+)[:\]]/.exec(file)?.[1]; // "[java-c1]", "[NAME:what was installed]"
 	return name !== undefined && Object.hasOwn(KINDS, name) ? name : 'native';
+}
+
+/** What was installed together; of a runtime's code that stands in its stead. */
+function moduleOf(kind, file) {
+	if (kind === 'native' || kind === 'kernel') return file.slice(file.lastIndexOf('/') + 1);
+	return /^\[python:(.+)\]$/s.exec(file)?.[1] ?? '';
 }
 
 /** The type that the file wants to be shown; else the type "cpu"; else the last, as `go tool pprof` has it. */
@@ -95,7 +102,7 @@ export function readPprof(bytes) {
 	const functions = new Map();
 	for (const one of top[5] ?? []) {
 		const f = fieldsOf(one);
-		functions.set(f[1]?.[0], text(f[2]?.[0]) || text(f[3]?.[0]));
+		functions.set(f[1]?.[0], { name: text(f[2]?.[0]) || text(f[3]?.[0]), kind: KIND_NAMES[f[100]?.[0] - 1] });
 	}
 	const files = new Map();
 	for (const one of top[3] ?? []) {
@@ -107,10 +114,9 @@ export function readPprof(bytes) {
 	for (const one of top[4] ?? []) {
 		const f = fieldsOf(one);
 		const file = files.get(f[2]?.[0]) ?? '';
-		const module = file.slice(file.lastIndexOf('/') + 1);
-		const names = (f[4] ?? []).map((line) => functions.get(fieldsOf(line)[1]?.[0]) ?? '');
-		if (!names.length) names.push('0x' + (f[3]?.[0] ?? 0).toString(16));
-		const numbers = names.reverse().map((name) => frames.push({ name, kind: kindOfFile(file), module }) - 1);
+		const names = (f[4] ?? []).map((line) => functions.get(fieldsOf(line)[1]?.[0]) ?? { name: '' });
+		if (!names.length) names.push({ name: '0x' + (f[3]?.[0] ?? 0).toString(16) });
+		const numbers = names.reverse().map(({ name, kind = kindOfFile(file) }) => frames.push({ name, kind, module: moduleOf(kind, file) }) - 1);
 		locations.set(f[1]?.[0], numbers);
 	}
 	const samples = (top[2] ?? []).map((one) => {

@@ -6,7 +6,7 @@ import { Matcher, Workbench } from './aside.js';
 import { STEPS_MAX, formatStep, groupsToAsk, resolveSteps, stepText } from './transforms.js';
 import { StepMenu } from './steps.js';
 import { Minimap } from './minimap.js';
-import { saveAs } from './exports.js';
+import { saveAs, tableText } from './exports.js';
 import { COLOURS, Colours } from './colour.js';
 import { FlameView } from './flame.js';
 import { FunctionGrid } from './table.js';
@@ -25,6 +25,7 @@ const DERIVED_PIXELS_MIN = 400;
 const SANDWICH_SHARE = 1 / 5000;
 const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
 const DERIVED_MAX = 6;
+const COPIED_ROWS_MAX = 10000;
 const BUSY_DELAY_MS = 150;
 /** A frame's kind, module and name in a few characters (FNV-1a), so that an address can name a place. */
 function frameKey(frames, frame) {
@@ -779,6 +780,18 @@ export class Viewer {
 		else this.say('There is no current frame');
 	}
 
+	/** The table of functions as it is sorted and searched, at most so many rows. */
+	async copyTable() {
+		const totals = await this.whenTotals();
+		const { grid, frames, tree, hits, meta, state } = this;
+		grid.sortKey = state.sort;
+		grid.ascending = state.ascending;
+		grid.setData(frames, totals, tree.total[0], hits, meta);
+		const rows = grid.shownRows.subarray(0, COPIED_ROWS_MAX);
+		const left = grid.shownRows.length - rows.length;
+		await this.copy(tableText(rows, totals, frames, tree.total[0], meta), left ? `The first ${formatCount(rows.length)} functions copied` : 'Table copied');
+	}
+
 	say(text) {
 		this.mirror.say(text);
 		this.toast(text);
@@ -788,6 +801,10 @@ export class Viewer {
 		const format = byId('export').value;
 		byId('export').value = '';
 		if (this.provisional || !this.tree || !format) return;
+		if (format.startsWith('copy-')) {
+			await (format === 'copy-stack' ? this.copyStack() : this.copyTable());
+			return;
+		}
 		const wasHidden = byId('graph-pane').hidden;
 		if (format === 'png') byId('graph-pane').hidden = false; // a picture needs its canvas
 		try {

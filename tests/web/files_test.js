@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports and the reading of dropped files: what is written reads back equal; hostile files end in words.
-import { test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { FrameTable, profileOfJson } from '../../web/data.js';
-import { FileSource, readFile, readFolded } from '../../web/file.js';
-import { csvParts, fileTitle, foldedParts, speedscopeParts, svgParts } from '../../web/exports.js';
+import { FileSource, StackReader, readFile, readFolded } from '../../web/file.js';
+import { csvParts, fileTitle, foldedParts, pprofBlob, speedscopeParts, svgParts, tableText } from '../../web/exports.js';
 import { Colours, KINDS } from '../../web/colour.js';
 import { DiffColours, diffFunctions, largestChanges } from '../../web/diff.js';
 import { nodeOfSide, sideTree } from '../../web/sides.js';
@@ -14,6 +18,7 @@ import { countHits, matchFrames } from '../../web/search.js';
 import { applySteps, resolveSteps } from '../../web/transforms.js';
 import { parseLabels, formatLabels } from '../../web/api.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from '../../web/selection.js';
+import { missingGo } from './collector.js';
 import { countFunctions, foldedText, knownStacks, pathsOfTree, plainTree, pprofOf, shownName, totalOf } from './known.js';
 
 const META = { title: 'a <b> "title"', name: 'cpu', unit: 'nanoseconds', scale: 10 };
@@ -211,4 +216,76 @@ test('what is asked for, in an address', () => {
 		assert.ok(parsed.part === null && parsed.from === 'now-1h');
 	}
 	assert.equal(shownName('f_[k]'), 'f');
+});
+
+describe('pprof of what is shown', () => {
+	const OF = { name: 'samples', unit: 'samples', scale: 1, nanoseconds: 1e7, title: 'p' };
+	const folder = mkdtempSync(join(tmpdir(), 'hearth-pprof-'));
+	const file = join(folder, 'p.pb.gz');
+	after(() => rmSync(folder, { recursive: true }));
+
+	async function written({ tree, frames }, meta = OF) {
+		const bytes = new Uint8Array(await (await pprofBlob(tree, frames, meta)).arrayBuffer());
+		writeFileSync(file, bytes);
+		return bytes;
+	}
+
+	const run = (program, ...args) => {
+		const done = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+		assert.equal(done.status, 0, done.stderr);
+		return done.stdout;
+	};
+
+	test('it reads back equal, with its kinds and modules', async () => {
+		const stacks = knownStacks(54, 300, 30);
+		const { types, kinds, profiles } = await readFile(await written(await load(stacks)));
+		assert.deepEqual(types.map(({ name, unit }) => [name, unit]), [['samples', 'count'], ['cpu', 'nanoseconds']]);
+		for (const [i, scale] of [1, 1e7].entries()) {
+			assertPaths({ tree: profiles[i].tree, frames: new FrameTable(profiles[i].frames, kinds) }, stacks.map(([f, n]) => [f, n * scale]));
+		}
+		const reader = new StackReader();
+		const odd = [['a', 'native', 'libc.so.6'], ['b', 'native', ''], ['c', 'kernel', '[kernel.kallsyms]'], ['d', 'kernel', 'nf_tables.ko'], ['e', 'native', '[python]'], ['f', 'kernel', 'odd'],
+			['g', 'python', 'requests==2.31.0'], ['h', 'python', ''], ['i', 'java-c1', ''], ['j', 'javascript', ''], ['<b>\u202e\n;', 'perl', ''], ['k', 'jit', '']];
+		reader.add(odd.map((row) => reader.frame(...row)), 2 ** 40);
+		const profile = reader.finish();
+		const table = new FrameTable(profile.frames, readFolded('x 1\n').kinds);
+		const back = await readFile(await written({ tree: profile.tree, frames: table }, { ...OF, nanoseconds: 0, name: 'wall', unit: 'nanoseconds', scale: 3 }));
+		assert.deepEqual(back.types.map(({ name, unit }) => [name, unit]), [['wall', 'nanoseconds']]);
+		const again = new FrameTable(back.profiles[0].frames, back.kinds);
+		assert.equal(back.profiles[0].tree.total[0], 3 * 2 ** 40);
+		assert.deepEqual([...back.profiles[0].tree.frame.slice(1)].map((f) => [again.name(f), again.kind(f), again.moduleName(f)]), odd);
+	});
+
+	test('hearth reads it', { skip: process.env.HEARTH ? false : 'HEARTH is not set' }, async () => {
+		const stacks = knownStacks(55, 300, 30);
+		await written(await load(stacks));
+		const folded = run(process.env.HEARTH, 'convert', '-q', file, '--value', 'samples', '--format', 'folded', '-o', '-').trim().split('\n');
+		assert.deepEqual(folded.sort(), foldedText(stacks).trim().split('\n').sort());
+		const rows = [...run(process.env.HEARTH, 'report', file).matchAll(/^ +(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% {2}(\S+)$/gm)];
+		assert.ok(rows.length > 20);
+		const functions = countFunctions(stacks);
+		for (const [, self, total, name] of rows) assert.deepEqual({ self: Number(self), total: Number(total) }, functions.get(shownName(name)), name);
+	});
+
+	test('go tool pprof reads it', { skip: missingGo() || false }, async () => {
+		const stacks = knownStacks(56, 200, 20);
+		await written(await load(stacks));
+		const raw = run('go', 'tool', 'pprof', '-raw', file);
+		assert.match(raw, /PeriodType: cpu nanoseconds\nPeriod: 10000000\n/);
+		assert.match(raw, /^Samples:\nsamples\/count\[dflt\] cpu\/nanoseconds$/m);
+		const named = new Map([...raw.matchAll(/^ +(\d+): 0x0 (?:M=\d+ )?(.*?)(?: :0:0.*| s=.*)?$/gm)].map(([, id, name]) => [Number(id), name]));
+		const rows = [...raw.matchAll(/^ +(\d+) +(\d+): ([\d ]+)$/gm)].map(([, count, time, ids]) => {
+			assert.equal(Number(time), Number(count) * 1e7);
+			return `${ids.trim().split(' ').map((id) => named.get(Number(id))).reverse().join(';')} ${count}`;
+		});
+		assert.deepEqual(rows.sort(), foldedText(stacks.map(([frames, count]) => [frames.map(shownName), count])).trim().split('\n').sort());
+	});
+});
+
+test('the table as text', async () => {
+	const { frames, tree } = await load([[['main', 'f\tx'], 3], [['main'], 1]]);
+	const totals = functionTotals(tree, frames.count);
+	const rows = [frames.named('main')[0], frames.named('f\tx')[0]];
+	assert.equal(tableText(rows, totals, frames, 4, { unit: 'samples', scale: 1, nanoseconds: 0 }),
+		'self\tself %\ttotal\ttotal %\tfunction\tmodule\n1\t25.00 %\t4\t100 %\tmain\t\n3\t75.00 %\t3\t75.00 %\tf\\u{9}x\t\n');
 });

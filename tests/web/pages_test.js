@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { groupedStacks, liveStacksOf, startCollector, stacksOf } from './fake_collector.mjs';
-import { foldedText, knownStacks, totalOf } from './known.js';
+import { countFunctions, foldedText, knownStacks, totalOf } from './known.js';
 
 const reason = missingBrowser();
 const PAGES = ['#/services', '#/profile?service=checkout-api', '#/compare?service=checkout-api', '#/compare?service=checkout-api&diff=value&sides=two', '#/live?service=search', '#/files', '#/admin'];
@@ -835,7 +835,19 @@ describe('pages', { skip: reason || false }, () => {
 		await page.setInputFiles('#file', { name: 'x.folded', mimeType: 'text/plain', buffer: Buffer.from(foldedText(stacks)) });
 		await page.waitForFunction(() => window.__viewer.tree);
 		assert.equal(await total(page), totalOf(stacks));
-		for (const format of ['folded', 'speedscope']) {
+		await opened.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+		const copied = async (what, words) => {
+			await page.selectOption('#export', what);
+			await page.waitForFunction((said) => document.getElementById('toast').textContent === said, words);
+			return (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split('\n');
+		};
+		await page.evaluate(() => window.__viewer.go({ query: 'fn_1', sort: 'total' }));
+		const lines = (await copied('copy-table', 'Table copied')).slice(1).map((line) => line.split('\t'));
+		assert.deepEqual(lines.map(([self, , sum, , name]) => [name, Number(self.replaceAll(',', '')), Number(sum.replaceAll(',', ''))]), [...countFunctions(stacks)].filter(([name]) => name.includes('fn_1'))
+			.sort(([a, one], [b, two]) => two.total - one.total || (a < b ? -1 : 1)).map(([name, { self, total: sum }]) => [name, self, sum]));
+		await page.evaluate(() => window.__viewer.setCurrent(2));
+		assert.equal((await copied('copy-stack', 'Stack copied')).length, 2);
+		for (const format of ['folded', 'speedscope', 'pprof']) {
 			const download = page.waitForEvent('download');
 			await page.selectOption('#export', format);
 			const saved = readFileSync(await (await download).path());

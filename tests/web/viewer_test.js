@@ -487,6 +487,19 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a page of one file exports pprof', async () => {
+		const stacks = knownStacks(10);
+		const opened = await openPage(browser, makePage('to-pprof', foldedText(stacks)));
+		const download = opened.page.waitForEvent('download');
+		await opened.page.selectOption('#export', 'pprof');
+		const saved = join(folder, (await download).suggestedFilename());
+		assert.match(saved, /known_profile\.pb\.gz$/);
+		await (await download).saveAs(saved);
+		const folded = execFileSync(process.env.HEARTH, ['convert', '-q', saved, '--value', 'samples', '--format', 'folded', '-o', '-'], { encoding: 'utf8' });
+		assert.deepEqual(folded.trim().split('\n').sort(), foldedText(stacks).trim().split('\n').sort());
+		await assertSilent(opened);
+	});
+
 	test('the keyboard alone', async () => {
 		const stacks = knownStacks(9);
 		const opened = await openPage(browser, makePage('keys', foldedText(stacks)));
