@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The strip below the graph: what the tooltip says of the box at the pointer, of the current one, for the keyboard; and stacks as text.
-import { byId, shownName } from './around.js';
-import { formatShare, formatValue, visibleText } from './format.js';
+import { byId, shownName, tipLines } from './around.js';
+import { formatShare, visibleText } from './format.js';
 import { nodePath } from './layout.js';
 
 /** Text to the clipboard; also where the page has no clipboard of its own, which a collector without TLS has not. */
@@ -47,12 +47,12 @@ export function stackText(tree, frames, node, isUp) {
 export function showDetails(tree, node, facts, isQuiet) {
 	const { frames, whole, meta, provisional } = facts;
 	const frame = tree.frame[node];
-	const [total, self, above] = [tree.total[node], tree.self[node], node > 0 ? tree.total[tree.parent[node]] : 0];
+	const above = node > 0 ? tree.total[tree.parent[node]] : 0;
+	const [first, second] = tipLines(tree, node, whole, meta);
 	byId('details-text').setAttribute('aria-live', isQuiet ? 'off' : 'polite');
 	const texts = {
 		name: shownName(frames.name(frame)), kind: [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · '),
-		total: `${formatValue(total, meta)} · ${formatShare(total, whole)}`, parent: above > 0 ? formatShare(total, above) : '–',
-		self: provisional ? 'being read' : `${formatValue(self, meta)} · ${formatShare(self, whole)}`,
+		'total-of': first[0], total: first[1], parent: above > 0 ? formatShare(tree.total[node], above) : '–', 'self-of': second[0], self: provisional ? 'being read' : second[1],
 	};
 	for (const [part, text] of Object.entries(texts)) {
 		const place = byId('details-' + part);

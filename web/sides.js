@@ -3,7 +3,6 @@
 // that the same functions lie in the same order; zooming into a frame and scrolling move both.
 import { TreeMirror } from './a11y.js';
 import { byId, makeElement, showTip } from './around.js';
-import { showDetails } from './details.js';
 import { FlameView } from './flame.js';
 import { TREE_KEY, neighbour } from './halves.js';
 import { layoutTree } from './layout.js';
@@ -115,7 +114,6 @@ class Side {
 		else if (event.key === 'Enter') sides.choose(this, this.current);
 		else return;
 		sides.viewer.setCurrent(this.tree.origin[this.current]); // what single keys are about
-		sides.details(this, this.current);
 		event.preventDefault();
 		event.stopPropagation();
 	}
@@ -171,11 +169,5 @@ export class Sides {
 
 	choose(part, node) {
 		this.viewer.clickNode('graph', part.tree.origin[node]);
-		this.details(part, node);
-	}
-
-	/** In the numbers of its own profile. */
-	details({ tree }, node) {
-		if (node < tree.count) showDetails(tree, node, { ...this.viewer.tipFacts(), whole: tree.total[0] }, false);
 	}
 }
