@@ -68,11 +68,14 @@ static int attach(struct dumper *d, const struct runtime_binary *binary, const s
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
 	bool is_read = remote_reader_find(binary->runtime->id) != NULL;
 	uint64_t address;
+	char why[RUNTIME_WHY_MAX] = "";
 	int r = elf_address_of(&o->elf, m->offset, &address);
 
+	d->target.why = why;
 	d->target.bias = m->start - address;
 	if (r == 0) /* frames of the others are had by sampling alone */
 		r = binary->refused[0] || !is_read ? -ENOTSUP : binary->runtime->attach(binary, &d->target, d->info);
+	d->target.why = NULL;
 	if (r > 0)
 		return take_runtime(d, binary);
 	if (d->runtime)
@@ -81,6 +84,7 @@ static int attach(struct dumper *d, const struct runtime_binary *binary, const s
 		 binary->refused[0] ? binary->refused
 		 : !is_read         ? "they are not read from outside yet; hearth record shows them"
 		 : r == -EAGAIN     ? "it has not started up yet"
+		 : why[0]           ? why
 				    : strerror(-r));
 	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
 }

@@ -30,6 +30,7 @@
 
 #define RUNTIME_RANGES_MAX 8
 #define RUNTIME_INFO_MAX 512  /* bytes of what a walker's map has of one process */
+#define RUNTIME_WHY_MAX 96    /* bytes of a reason, for people */
 #define RUNTIME_EXPAND_MAX 64 /* functions that one frame of compiled code stands for */
 
 struct runtime_range { /* file offsets */
@@ -46,7 +47,7 @@ struct runtime_binary {
 	char version[32]; /* "3.11.2", or as much of it as the file says */
 	/* Why frames of this runtime cannot be walked ("version 3.15 is not known"), for people, said once; or empty.
 	 */
-	char refused[96];
+	char refused[RUNTIME_WHY_MAX];
 	/* the runtime's own data follows in a larger struct */
 };
 
@@ -66,8 +67,9 @@ struct runtime_target {
 	void *self;
 	uint64_t bias; /* address in the process - address in the file, of the file that was probed */
 	const char *host_root;
-	int proc_dir;        /* descriptor of /proc/PID, borrowed */
-	uint64_t *effort;    /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
+	int proc_dir;     /* descriptor of /proc/PID, borrowed */
+	char *why;        /* RUNTIME_WHY_MAX bytes: where attach() says why it refuses, if it can; NULL: nobody asks */
+	uint64_t *effort; /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
 	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
 	const void *of_file, *of_process; /* what learn_file() and learn_process() said; NULL: nothing */
 	/* Nothing is freed or moved while it is read: what a cookie was compared with once needs no second look. Who

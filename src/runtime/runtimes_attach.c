@@ -236,7 +236,9 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 	uint8_t info[RUNTIME_INFO_MAX] = { 0 };
 	int result = learn_file(a->probed, &target);
+	char why[RUNTIME_WHY_MAX] = "";
 
+	target.why = why;
 	if (result == 0)
 		result = runtime->attach(a->probed->binary, &target, info);
 	must(result <= RUNTIME_INFO_MAX);
@@ -264,6 +266,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 		RUNTIMES_COUNT(r, runtime, failed);
 		runtimes_note(r, a->probed,
 			      result == -EPERM ? "cannot be read in another user's process"
+			      : why[0]         ? why
 					       : "is not laid out as its version should be");
 		set_state(r, a, RUNTIMES_REFUSED);
 		return 0;

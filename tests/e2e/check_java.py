@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java: stacks of live JVMs, to their root, with names, judged by bytecode.
 
-JVMs are those of /usr/lib/jvm and of HEARTH_JVMS (homes, separated by colons). --quick: the newest one, two loads.
+JVMs are those that tests/runtime/jvms.py finds and fetches. --quick: the newest that is here, two loads. --sampled: oldest, newest, one in
+rotation. Arguments: only these versions or loads.
 """
 import glob
 
@@ -84,17 +85,19 @@ def check(version, home, load, options):
     return chains, classes
 
 
-folder, found = compiled(), homes()
+missing = jvms.fetch() if not QUICK and not only else []
+folder, found = compiled(), jvms.homes()
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
-versions = some_of(sorted(found)) if not QUICK else [max(found)]
+for version in missing:
+    tap.skip(f"JDK {version}", "cannot be had here")
+versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
+loads = [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
-    for load, options in LOADS.items():
-        if (only and load not in only and str(version) not in only) or (QUICK and load not in ("default", "interpreted")):
-            continue
-        last = check(version, found[version], load, options)
+    for load in loads:
+        last = check(version, found[version], load, LOADS[load])
 if last:
     check_oracle(*last)
 tap.finish()

@@ -9,7 +9,8 @@ from collections import Counter
 from support import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "runtime"))
-from java_classes import SOURCES, class_files, homes, judge_line, split  # noqa: E402,F401
+import jvms  # noqa: E402,F401
+from java_classes import SOURCES, class_files, judge_line, split  # noqa: E402,F401
 
 MODULE = "[java]"
 

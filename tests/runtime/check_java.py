@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads live JVMs by java_tool and compares with what the JDK's own tools, or a second reader, say.
 
-check_java.py JAVA_TOOL: TAP. JVMs are those of /usr/lib/jvm and of HEARTH_JVMS (homes, separated by colons); versions that
-are not there are skipped by name.
+check_java.py JAVA_TOOL: TAP. JVMs are those that jvms.py finds; versions that are not there are skipped by name.
 """
 import glob
 import json
@@ -13,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-from java_classes import SOURCES, class_files, homes, judge, split, starts
+from java_classes import SOURCES, class_files, judge, split, starts
 from java_tables import Tables
+from jvms import homes
 
 VERSIONS = (11, 17, 21, 25, 26)
 tool = sys.argv[1]
@@ -158,7 +158,7 @@ FLAG = re.compile(r"\s*(\w+)\s+(\w+)\s+:?=\s*(.*?)\s*((?:\{[^}]*\}\s*)+)$")
 
 
 def check_metadata(version, pid):
-    """Flags as jcmd has them, but texts and those that can be set from outside."""
+    """Flags as jcmd has them, but texts and those that can be set from outside; and those that are locked, which jcmd of 26 has, too."""
     jcmd = next(iter(glob.glob("/usr/lib/jvm/*/bin/jcmd")), None)
     if not jcmd:
         skip(f"{version}: flags", "no jcmd")
@@ -171,6 +171,7 @@ def check_metadata(version, pid):
         kinds, origin = re.findall(r"\{([^}]*)\}", m[4])
         if "manageable" not in kinds:
             want.append({"name": m[2], "type": m[1], "value": m[3], "origin": origin, "kind": sorted(kinds.split())})
+    want = [f for f in want if not {"diagnostic", "experimental"} & set(f["kind"])]
     got = json.loads(ask(pid, "metadata", "all"))
     say(len(want) > 300 and got["jvm_flags"] == sorted(want, key=lambda f: f["name"]),
         f"{version}: {len(want)} flags are as jcmd has them")

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Class files, as far as stacks are judged by them: which method a bytecode calls, and its line. Source: JVM
 specification 17, chapters 4 and 6."""
-import glob
 import os
 import struct
 import subprocess
@@ -193,18 +192,6 @@ def judge(caller, index, callee, classes):
         return "loose"
     call = c.called(method, index)
     return judge_call(c, call, callee) if call else "illegal"
-
-
-def homes():
-    """Feature release -> home of a JVM."""
-    found = {}
-    for home in sorted(glob.glob("/usr/lib/jvm/*")) + os.environ.get("HEARTH_JVMS", "").split(":"):
-        if not os.path.exists(f"{home}/release") or not os.path.exists(f"{home}/bin/java"):
-            continue
-        with open(f"{home}/release") as f:
-            line = next((line for line in f if line.startswith("JAVA_VERSION=")), "")
-        found.setdefault(int(line.split('"')[1].split(".")[0]), home)
-    return found
 
 
 def class_files(home, folder, names):

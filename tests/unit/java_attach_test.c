@@ -10,7 +10,7 @@
 #include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
-static const char *const names[] = { "17", "25" };
+static const char *const names[] = { "11", "17", "21", "25", "26" };
 
 static void take(const char *name, struct buf *bytes, struct java_attach_image *image, struct runtime_target *target)
 {
@@ -149,10 +149,36 @@ static void own_tables(void **state)
 	java_unlearn(file);
 }
 
+/* Who asks is told the reason. */
+static void refuses_by_name(void **state)
+{
+	static const char text[] = "_log2_segment_size";
+	char why[RUNTIME_WHY_MAX] = "";
+	struct java_binary binary = { 0 };
+	uint8_t room[RUNTIME_INFO_MAX];
+	struct runtime_target target;
+	struct java_image image;
+	struct buf bytes;
+	char *at;
+
+	(void)state;
+	open_tables(&bytes, &image, &target);
+	at = memmem(bytes.ptr, bytes.len, text, sizeof(text));
+	assert_non_null(at);
+	*at = ' ';
+	memcpy(binary.symbols, image.symbols, sizeof(binary.symbols));
+	assert_int_equal(java_attach(&binary.base, &target, room), -ENOTSUP);
+	target.why = why;
+	assert_int_equal(java_attach(&binary.base, &target, room), -ENOTSUP);
+	assert_string_equal(why, "CodeHeap::_log2_segment_size is not there");
+	buf_release(&bytes);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(attaches), cmocka_unit_test(reads_fail),
-					    cmocka_unit_test(comes_again), cmocka_unit_test(own_tables) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name), cmocka_unit_test(attaches),
+					    cmocka_unit_test(reads_fail), cmocka_unit_test(comes_again),
+					    cmocka_unit_test(own_tables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,12 @@ static const struct recording {
 	uint32_t frames, guessed; /* guessed: how many are marked */
 	uint8_t top;              /* flags of the first one */
 } recordings[] = {
+	{ "11-compiled-whole-2", 2, 0, ABI_FRAME_COMPILED },
+	{ "11-stub-whole-8", 8, 0, ABI_FRAME_INTERNAL },
+	{ "21-compiled-whole-9", 9, 0, ABI_FRAME_COMPILED },
+	{ "21-stub-whole-8", 8, 0, ABI_FRAME_INTERNAL },
+	{ "26-compiled-whole-2", 2, 0, ABI_FRAME_COMPILED },
+	{ "26-stub-whole-9", 9, 0, ABI_FRAME_INTERNAL },
 	{ "17-compiled-whole-4", 4, 0, ABI_FRAME_COMPILED },
 	{ "17-entry-whole-5", 5, 0, 0 },
 	{ "17-interpreted-whole-6", 6, 0, 0 },

@@ -45,6 +45,7 @@ static inline bool java_attach_open(struct cur in, struct java_attach_image *out
 	*out = (struct java_attach_image){ .bias = cur_le64(&in) };
 	out->binary.literals[JAVA_LITERAL_NATIVE] = cur_le64(&in);
 	out->binary.literals[JAVA_LITERAL_ADAPTER] = cur_le64(&in);
+	out->binary.literals[JAVA_LITERAL_COMPILED] = cur_le64(&in);
 #define X(field) out->layout.field = (__typeof__(out->layout.field))cur_le64(&in);
 	JAVA_ATTACH_FIELDS(X)
 #undef X

@@ -110,6 +110,7 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 	struct java_layout copy = *layout;
 	struct runtime_target target = { .read = recorded_attach_read, .self = r, .bias = r->bias };
 	uint64_t numbers[] = { r->bias, b->literals[JAVA_LITERAL_NATIVE], b->literals[JAVA_LITERAL_ADAPTER],
+			       b->literals[JAVA_LITERAL_COMPILED],
 #define X(field) copy.field,
 			       JAVA_ATTACH_FIELDS(X)
 #undef X

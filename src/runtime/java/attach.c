@@ -14,22 +14,18 @@
 #define ENTRY_MAX 512 /* bytes of a method's entry that are looked at */
 #define HEAP_SIZE_MAX (UINT64_C(1) << 36)
 
-/* Those whose stacks were compared with what the JVM says of itself. */
-static bool is_known_version(uint8_t version)
-{
-	return version == 17 || version == 25;
-}
-
 int java_layout_of(const struct java_binary *binary, const struct runtime_target *target, struct java_layout *out)
 {
 	const struct java_memory memory = { target->read, target->self };
 	scoped(java_tables_freep) struct java_tables *tables = NULL;
-	char why[96];
+	char why[RUNTIME_WHY_MAX] = "";
 	int r = java_tables_read(&memory, binary->symbols, target->bias, &tables);
 
 	if (r == 0)
 		r = java_layout_fill(&memory, tables, target->bias, out, why);
-	return r == 0 && !is_known_version(out->version) ? -ENOTSUP : r;
+	if (r < 0 && target->why)
+		memcpy(target->why, why, sizeof(why));
+	return r;
 }
 
 int java_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out)
@@ -304,7 +300,8 @@ static int attach_names(const struct attaching *a)
 	if (!literals[JAVA_LITERAL_NATIVE])
 		return -ENOTSUP;
 	info->names[1] = literals[JAVA_LITERAL_NATIVE] + a->bias;
-	info->names[0] = info->names[1] + strlen("native ");
+	info->names[0] = literals[JAVA_LITERAL_COMPILED] ? literals[JAVA_LITERAL_COMPILED] + a->bias
+							 : info->names[1] + strlen("native ");
 	info->names[2] = literals[JAVA_LITERAL_ADAPTER] ? literals[JAVA_LITERAL_ADAPTER] + a->bias : 0;
 	return 0;
 }

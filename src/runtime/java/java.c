@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HotSpot, as OpenJDK has it: 17 and 25. */
+/* HotSpot, as OpenJDK has it: the versions of layout.c. */
 #include <linux/types.h>
 
 #include "runtime/java/code.h"

@@ -6,8 +6,9 @@
 #include "runtime/java/layout.h"
 #include "runtime/runtime.h"
 
-/* Names that blobs of code have by address, up to JDK 22; "nmethod" is the tail of "native nmethod". */
-enum java_literal { JAVA_LITERAL_NATIVE, JAVA_LITERAL_ADAPTER, JAVA_LITERAL_COUNT };
+/* Names that blobs of code have by address, up to JDK 22. A linker may have made "nmethod" the tail of "native
+ * nmethod": then it is not found by itself. */
+enum java_literal { JAVA_LITERAL_NATIVE, JAVA_LITERAL_ADAPTER, JAVA_LITERAL_COMPILED, JAVA_LITERAL_COUNT };
 
 struct java_binary {
 	struct runtime_binary base;

@@ -170,7 +170,7 @@ struct filling {
 
 static int refuse(const struct filling *f, const struct row *row, const char *what)
 {
-	snprintf(f->why, 96, "%s%s%s %s", row->type, row->field[0] ? "::" : "", row->field, what);
+	snprintf(f->why, RUNTIME_WHY_MAX, "%s%s%s %s", row->type, row->field[0] ? "::" : "", row->field, what);
 	return -ENOTSUP;
 }
 
@@ -318,7 +318,7 @@ static int fill_version(const struct java_memory *m, uint64_t bias, const struct
 	int r = java_tables_field(f->tables, "Abstract_VM_Version", "_vm_major_version", &field);
 
 	if (r < 0 || !field.is_static || has(f, "CodeCache", "_heap")) {
-		snprintf(f->why, 96, "OpenJDK before 9");
+		snprintf(f->why, RUNTIME_WHY_MAX, "OpenJDK before 9");
 		return -ENOTSUP;
 	}
 	r = java_read(m, &major, sizeof(major), field.address + bias);
@@ -329,12 +329,12 @@ static int fill_version(const struct java_memory *m, uint64_t bias, const struct
 			f->layout->version = known[i];
 			return 0;
 		}
-	snprintf(f->why, 96, "version %u is not known", major);
+	snprintf(f->why, RUNTIME_WHY_MAX, "version %u is not known", major);
 	return -ENOTSUP;
 }
 
 int java_layout_fill(const struct java_memory *m, const struct java_tables *t, uint64_t bias, struct java_layout *out,
-		     char why[96])
+		     char why[RUNTIME_WHY_MAX])
 {
 	struct java_layout layout;
 	struct filling f = { .tables = t, .layout = &layout, .why = why };
@@ -354,7 +354,7 @@ int java_layout_fill(const struct java_memory *m, const struct java_tables *t, u
 		return r;
 	if (layout.nm_metadata == JAVA_NONE &&
 	    (layout.blob_mutable_data == JAVA_NONE || layout.blob_relocation_size == JAVA_NONE)) {
-		snprintf(why, 96, "nmethod::_metadata_offset is not there");
+		snprintf(why, RUNTIME_WHY_MAX, "nmethod::_metadata_offset is not there");
 		return -ENOTSUP;
 	}
 	fill_flags(&f);

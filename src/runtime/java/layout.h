@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/java/tables.h"
+#include "runtime/runtime.h"
 
 #define JAVA_NONE UINT16_MAX /* an offset that this version does not have */
 
@@ -100,4 +101,4 @@ struct java_layout {
  * Return: 0; -EAGAIN: the process starts up still; -ENOTSUP: refused.
  */
 int java_layout_fill(const struct java_memory *m, const struct java_tables *t, uint64_t bias, struct java_layout *out,
-		     char why[96]) warn_unused;
+		     char why[RUNTIME_WHY_MAX]) warn_unused;

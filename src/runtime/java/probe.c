@@ -12,6 +12,7 @@
 static const struct str literals[] = {
 	[JAVA_LITERAL_NATIVE] = STR("native nmethod"),
 	[JAVA_LITERAL_ADAPTER] = STR("I2C/C2I adapters"),
+	[JAVA_LITERAL_COMPILED] = STR("nmethod"),
 };
 
 _Static_assert(ARRAY_SIZE(literals) == JAVA_LITERAL_COUNT, "each has its text");
