@@ -16,14 +16,9 @@ export function decodeBase64(text) {
 	return bytes;
 }
 
-/** format: as DecompressionStream names them */
-export async function inflateStream(packed, format) {
-	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream(format));
+export async function inflateBytes(packed) {
+	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
 	return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-export function inflateBytes(packed) {
-	return inflateStream(packed, 'deflate-raw');
 }
 
 class ByteReader {
@@ -167,8 +162,10 @@ function splitColumns(bytes) {
 	if (version !== 1) throw new RangeError('the data has version ' + version + ', this page reads 1');
 	const flags = reader.number();
 	const pruned = (flags & FLAG_PRUNED) !== 0;
+	const hasRoomFor = (n) => n <= 2 * bytes.length; // each takes a byte, but the root
 	const count = COLUMN_COUNT + (flags & FLAG_HIDDEN ? 1 : 0) + (flags & FLAG_COMPARED ? 2 : 0);
 	const [frames, modules, nodes, deepest, total] = [0, 0, 0, 0, 0].map(() => reader.number());
+	if (![frames, modules, nodes, deepest].every(hasRoomFor)) throw new RangeError('the data ends early');
 	const sizes = Array.from({ length: count }, () => reader.number());
 	const parts = [];
 	let at = reader.at;

@@ -2,7 +2,7 @@
 // A file that somebody dropped, as a source (source.js): read here, sent nowhere.
 import { TreeGrower, packNames } from './build.js';
 import { KINDS } from './colour.js';
-import { inflateStream, readProfile } from './data.js';
+import { decodeBase64, decodeProfile } from './data.js';
 import { readPprof } from './pprof.js';
 
 // The last two say whose a stack is.
@@ -10,6 +10,10 @@ const KIND_NAMES = [...Object.keys(KINDS), 'process', 'container'];
 const SUFFIX_KINDS = new Map(
 	Object.keys(KINDS).filter((name) => KINDS[name].suffix).map((name) => [KINDS[name].suffix, name]),
 );
+const INFLATED_MAX = 2 ** 30; // bytes; as much as hearth's own readers have here
+const TOO_LARGE = 'unpacked it is larger than 1 GiB; hearth convert and hearth view read larger files';
+const BROKEN_PAGE = 'it is no page that hearth wrote, or a part of one';
+const LAYERS_MAX = 2; // of gzip, as hearth convert takes
 const FEW_FORMATS = 'This page reads only folded, .col, pprof, speedscope and pages of hearth: hearth was built without its other readers, ' +
 	'or the browser does not run them. hearth convert and hearth view read the rest';
 const SUFFIX = /^(.+)(_\[\w+\])$/s;
@@ -140,20 +144,76 @@ function pprofProfiles(bytes) {
 	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KIND_NAMES, profiles };
 }
 
-/** A page that hearth wrote: its data blocks. Nothing of it runs; its head has a style that the policy of this page refuses. */
-async function readPage(text) {
-	const page = new DOMParser().parseFromString(text.slice(Math.max(0, text.indexOf('<body>'))), 'text/html');
-	const meta = JSON.parse(page.getElementById('meta').textContent);
-	const profiles = await Promise.all(meta.types.map((_, i) => readProfile(page.getElementById(i ? 'data-' + i : 'data').textContent)));
-	return { types: meta.types, kinds: meta.kinds, profiles };
+/**
+ * Unpacked bytes; `room.left` of them at most, which they take.
+ * @param {Uint8Array} packed
+ * @param {CompressionFormat} format
+ * @param {{ left: number }} room
+ */
+async function inflateInto(packed, format, room) {
+	const counted = new TransformStream({
+		transform(part, controller) {
+			room.left -= part.length;
+			if (room.left < 0) controller.error(new Error(TOO_LARGE));
+			else controller.enqueue(part);
+		},
+	});
+	const parts = /** @type {BlobPart[]} */ ([packed]);
+	try {
+		return new Uint8Array(await new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream(format)).pipeThrough(counted)).arrayBuffer());
+	} catch (problem) {
+		throw room.left < 0 ? new Error(TOO_LARGE) : problem; // a browser says only that the stream broke off
+	}
 }
 
-/** What is in a file: { types, kinds, profiles }. Throws with words for people. */
-export async function readFile(bytes) {
+const LESS_THAN = 0x3c;
+
+/** Does that text stand there, in any case? */
+function standsAt(bytes, at, text) {
+	for (let i = 0; i < text.length; i++) if ((bytes[at + i] | 0x20) !== (text.charCodeAt(i) | 0x20)) return false;
+	return true;
+}
+
+/** What the scripts of a page with an id have in them. Nothing of the page runs or is laid out; a worker has no parser of pages. */
+function scriptsOf(bytes) {
+	const found = new Map();
+	const utf8 = new TextDecoder();
+	let id = null;
+	let from = 0;
+	for (let at = bytes.indexOf(LESS_THAN); at >= 0; at = bytes.indexOf(LESS_THAN, at + 1)) {
+		if (id === null && standsAt(bytes, at, '<script')) {
+			from = bytes.indexOf(0x3e, at) + 1;
+			if (!from) break;
+			id = / id="([\w-]+)"/.exec(utf8.decode(bytes.subarray(at, Math.min(from, at + 1000))))?.[1] ?? '';
+		} else if (id !== null && standsAt(bytes, at, '</script')) {
+			if (id && !found.has(id)) found.set(id, bytes.subarray(from, at));
+			id = null;
+		}
+	}
+	return (name) => {
+		if (!found.has(name)) throw new Error(BROKEN_PAGE);
+		return utf8.decode(found.get(name));
+	};
+}
+
+/** A page that hearth wrote: its data blocks. */
+async function readPage(bytes, room) {
+	const textOf = scriptsOf(bytes);
+	const { types, kinds } = JSON.parse(textOf('meta'));
+	if (!Array.isArray(types) || !types.length || !Array.isArray(kinds)) throw new Error(BROKEN_PAGE);
+	const profiles = [];
+	for (let i = 0; i < types.length; i++) profiles.push(decodeProfile(await inflateInto(decodeBase64(textOf(i ? 'data-' + i : 'data').trim()), 'deflate-raw', room)));
+	return { types, kinds, profiles };
+}
+
+/** What is in a file: { types, kinds, profiles }. Throws with words for people. max: bytes that it may be unpacked. */
+export async function readFile(bytes, max = INFLATED_MAX) {
+	const room = { left: max };
 	const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
-	const plain = isGzip ? await inflateStream(bytes, 'gzip') : bytes;
+	let plain = bytes;
+	for (let layers = 0; layers < LAYERS_MAX && plain[0] === 0x1f && plain[1] === 0x8b; layers++) plain = await inflateInto(plain, 'gzip', room);
 	const head = new TextDecoder().decode(plain.subarray(0, 64)).trimStart().toLowerCase();
-	if (head.startsWith('<!doctype')) return readPage(new TextDecoder().decode(plain));
+	if (head.startsWith('<!doctype')) return readPage(plain, room);
 	if (head.startsWith('{')) return readSpeedscope(JSON.parse(new TextDecoder().decode(plain)));
 	// The first field of a pprof file: a message, or a string table.
 	if (isGzip || plain[0] === 0x0a) {
@@ -166,21 +226,27 @@ export async function readFile(bytes) {
 	return readFolded(new TextDecoder().decode(plain));
 }
 
+/**
+ * What is in a file of the formats of this module, as readFile().
+ * @param {Blob} file or anything with size and arrayBuffer()
+ * @param {boolean} isPage no other readers are there for the other formats: words say so
+ */
+export async function readPlainly(file, isPage) {
+	if (file.size > INFLATED_MAX) throw new Error(TOO_LARGE);
+	const bytes = new Uint8Array(await file.arrayBuffer());
+	try {
+		return await readFile(bytes);
+	} catch (problem) {
+		throw isPage || problem.message === TOO_LARGE ? problem : new Error(`${problem.message}. ${FEW_FORMATS}`);
+	}
+}
+
 /** @implements {Source} */
 export class FileSource {
-	/**
-	 * file: a File, or anything with name and arrayBuffer(). read: reads any format, as readInWorker() does; without it, or where it
-	 * gives null, those of this module are read.
-	 */
+	/** file: a File, or anything with name, size and arrayBuffer(). read: as readInWorker() does; where it gives null, the formats of this module are read here. */
 	static async open(file, startWorker, read = null, options = {}) {
-		const found = await read?.(file, options);
-		if (found && !found.isPage) return new FileSource(file.name, found, startWorker);
-		const bytes = new Uint8Array(await file.arrayBuffer());
-		try {
-			return new FileSource(file.name, await readFile(bytes), startWorker);
-		} catch (problem) {
-			throw read && !found ? new Error(`${problem.message}. ${FEW_FORMATS}`) : problem;
-		}
+		const found = await read?.(file, options) ?? await readPlainly(file, !read);
+		return new FileSource(file.name, found, startWorker);
 	}
 
 	constructor(name, { types, kinds, profiles, words = '' }, startWorker) {

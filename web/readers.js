@@ -2,6 +2,7 @@
 // Files of every format that hearth reads, by its own readers compiled to WebAssembly (src/readers/exports.c): bytes in, trees out. In a
 // worker (file_worker.js): one file, then the worker ends, and its memory with it.
 import { decodeProfile, profileBuffers } from './data.js';
+import { readPlainly } from './file.js';
 
 const LAYERS_MAX = 2; // of gzip, as hearth convert takes
 const ROOM = 1 << 20;
@@ -205,18 +206,17 @@ export function runReader() {
 	onmessage = async ({ data: { file, name } }) => {
 		try {
 			const compiled = await module;
-			if (!compiled) return postMessage({ isMissing: true });
-			const read = await readWithModule(compiled, file, name, (progress) => postMessage({ progress }));
-			postMessage({ read }, { transfer: (read.profiles ?? []).flatMap(profileBuffers) });
+			const found = compiled ? await readWithModule(compiled, file, name, (progress) => postMessage({ progress })) : null;
+			const read = found?.profiles ? found : await readPlainly(file, Boolean(found));
+			postMessage({ read }, { transfer: read.profiles.flatMap(profileBuffers) });
 		} catch (problem) {
 			postMessage({ error: String(problem?.message ?? problem) });
 		}
-		return undefined;
 	};
 }
 
 /**
- * The page's side: the file in a worker of its own, which ends with it. Returns what readWithModule() does; null: nothing here reads it.
+ * The page's side: the file in a worker of its own, which ends with it. Returns what is in it, as readWithModule(); null: there is no such worker.
  * @param {{ signal?: AbortSignal, progress?: (at: { what: string, done: number, total: number }) => void }} [options]
  */
 export function readInWorker(file, options = {}) {
@@ -238,7 +238,7 @@ export function readInWorker(file, options = {}) {
 		worker.onmessage = ({ data }) => {
 			if (data.progress) progress?.(data.progress);
 			else if (data.error) end(reject, new Error(data.error));
-			else end(resolve, data.isMissing ? null : data.read);
+			else end(resolve, data.read);
 		};
 		worker.postMessage({ file, name: file.name });
 	});

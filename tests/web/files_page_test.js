@@ -4,8 +4,9 @@
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { createWriteStream, readFileSync, readdirSync } from 'node:fs';
+import { createWriteStream, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
 import { assertSilent, launchBrowser, missingBrowser, openSite } from './browser.js';
 import { Collector, missingCollector } from './collector.js';
 
@@ -131,6 +132,48 @@ describe('the Files page', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a page that hearth wrote, packed: read beside the page, and not without end', async () => {
+		const path = collector.path('wide.folded');
+		let lines = '';
+		let sum = 0;
+		for (let i = 0; i < 200000; i++) {
+			lines += `main;service_${i % 17};handler_${i % 977};leaf_with_a_longer_name_${i} ${1 + (i % 9)}\n`;
+			sum += 1 + (i % 9);
+		}
+		writeFileSync(path, lines);
+		assert.equal(spawnSync(process.env.HEARTH, ['convert', '-q', path, '-o', collector.path('wide.html')]).status, 0);
+		writeFileSync(collector.path('wide.html.gz'), gzipSync(readFileSync(collector.path('wide.html'))));
+		const opened = await open();
+		const { page } = opened;
+		await page.evaluate(() => {
+			window.tasks = [];
+			new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' });
+			// What the page itself does between the drop and the answer of the worker.
+			const { __app: app } = window;
+			const openFile = app.openFile.bind(app);
+			app.openFile = (file) => {
+				window.decoded = 0;
+				for (const name of ['atob', 'DecompressionStream']) {
+					const own = window[name];
+					window[name] = function (...args) {
+						window.decoded++;
+						return new.target ? new own(...args) : own(...args);
+					};
+				}
+				return openFile(file);
+			};
+		});
+		assert.equal(await shown(page, () => page.setInputFiles('#file', collector.path('wide.html.gz'))), '');
+		assert.equal(await sumOf(page), sum);
+		assert.equal(await page.evaluate(() => window.decoded), 0, 'nothing is unpacked in the page');
+		console.log(`# the longest task of the page: ${await page.evaluate(() => Math.max(0, ...window.tasks))} ms`);
+		const zeros = collector.path('bomb.html.gz');
+		const made = spawnSync('sh', ['-c', `(printf '<!doctype html>'; head -c 1200000000 /dev/zero) | gzip -1 > '${zeros}'`]);
+		assert.equal(made.status, 0);
+		assert.match(await shown(page, () => page.setInputFiles('#file', zeros)), /bomb\.html\.gz could not be read: unpacked it is larger than 1 GiB; hearth convert/);
+		await assertSilent(opened);
+	});
+
 	test('only the worker that reads may run WebAssembly', async () => {
 		const policyOf = async (name) => (await fetch(`${collector.url}ui/${name}`)).headers.get('content-security-policy');
 		for (const name of readdirSync(new URL('../../web/', import.meta.url)).filter((one) => /^(app|worker|live_worker|index|page)\.(js|html)$/.test(one))) {
@@ -150,10 +193,10 @@ describe('the Files page', { skip: reason || false }, () => {
 		assert.equal(await shown(page, () => drop(page, 'x.folded', Buffer.from('a;b 3\n'))), '');
 		assert.equal(await sumOf(page), 3);
 		await page.evaluate(() => {
-			const take = File.prototype.arrayBuffer;
-			File.prototype.arrayBuffer = async function () {
-				if (this.name === 'old.folded') await new Promise((release) => (window.release = release));
-				return take.call(this);
+			const post = Worker.prototype.postMessage;
+			Worker.prototype.postMessage = function (data, ...rest) {
+				if (data?.name === 'old.folded') window.release = () => post.call(this, data, ...rest);
+				else post.call(this, data, ...rest);
 			};
 		});
 		await drop(page, 'old.folded', Buffer.from('a;b 5\n'));

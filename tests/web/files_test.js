@@ -3,10 +3,10 @@
 import { after, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { deflateRawSync, gzipSync } from 'node:zlib';
 import { FrameTable, profileOfJson } from '../../web/data.js';
 import { FileSource, StackReader, readFile, readFolded } from '../../web/file.js';
 import { csvParts, fileTitle, foldedParts, pprofBlob, speedscopeParts, svgParts, tableText } from '../../web/exports.js';
@@ -116,6 +116,34 @@ test('files that are none end in words', async () => {
 		}
 	}
 	assert.throws(() => readFolded('# only a comment\n'), /formats/);
+});
+
+test('packed files are read to a bound, in layers, and pages without a parser of pages', async () => {
+	const text = foldedText(knownStacks(57));
+	const packed = (of, times) => new Uint8Array(Array.from({ length: times }).reduce((bytes) => gzipSync(bytes), Buffer.from(of)));
+	for (const times of [0, 1, 2]) assert.equal((await readFile(packed(text, times))).profiles[0].tree.total[0], totalOf(knownStacks(57)));
+	await assert.rejects(readFile(packed(text, 3)), /none of the formats/);
+	await assert.rejects(readFile(packed(text, 1), text.length - 1), /larger than 1 GiB; hearth convert/);
+	assert.equal((await readFile(packed(text, 1), text.length)).profiles[0].tree.total[0], totalOf(knownStacks(57)));
+	const folder = mkdtempSync(join(tmpdir(), 'hearth-page-'));
+	try {
+		writeFileSync(join(folder, 'in'), text);
+		assert.equal(spawnSync(process.env.HTML_FOLDED, [join(folder, 'in'), join(folder, 'out'), 'a </script><script id="meta">{}</script>']).status, 0);
+		const page = readFileSync(join(folder, 'out'));
+		for (const bytes of [new Uint8Array(page), packed(page, 1)]) {
+			const { kinds, profiles } = await readFile(bytes);
+			assertPaths({ tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) }, knownStacks(57));
+		}
+		const html = page.toString('latin1');
+		const data = html.indexOf(' id="data"');
+		await assert.rejects(readFile(bytesOf(html.slice(0, data))), /no page that hearth wrote, or a part of one/);
+		await assert.rejects(readFile(bytesOf(html.replace('id="meta">', 'id="meta">{"types":7}</script><x>'))), /no page that hearth wrote/);
+		await assert.rejects(readFile(packed(page, 1), page.length + 10), /larger than 1 GiB/, 'what is in the page counts, too');
+		const bomb = deflateRawSync(Buffer.from([1, 0, 0, 0, 255, 255, 255, 127, 1, 1, ...Array.from({ length: 13 }, () => 0)])).toString('base64');
+		await assert.rejects(readFile(bytesOf(html.replace(/( id="data">)[^<]*/, '$1' + bomb))), /ends early/, 'no room for nodes that are not there');
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
 });
 
 test('a table and a picture of hostile names', async () => {

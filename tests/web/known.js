@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Known profiles, and what is in them by counting stacks one at a time: slow and obvious.
+import { Duplex } from 'node:stream';
+import { createInflateRaw } from 'node:zlib';
+
+// Debian 12's Node 18 has the browsers' DecompressionStream without its deflate-raw (Node has it since 21.2 and 20.12).
+try {
+	new DecompressionStream('deflate-raw');
+} catch {
+	const Known = globalThis.DecompressionStream;
+	globalThis.DecompressionStream = function inflate(format) {
+		return format === 'deflate-raw' ? Duplex.toWeb(createInflateRaw()) : new Known(format);
+	};
+}
 
 /** mulberry32 */
 export function randomOf(seed) {

@@ -3,8 +3,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { Duplex } from 'node:stream';
-import { createInflateRaw } from 'node:zlib';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { Script } from 'node:vm';
@@ -24,15 +22,6 @@ import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
 	randomOf, shareMatching, totalOf,
 } from './known.js';
-
-// Debian 12's Node 18 has the browsers' DecompressionStream without its deflate-raw (Node has it since 21.2 and 20.12).
-try {
-	new DecompressionStream('deflate-raw');
-} catch {
-	globalThis.DecompressionStream = function inflateRaw() {
-		return Duplex.toWeb(createInflateRaw());
-	};
-}
 
 const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'python-error', 'java', 'java-inlined'];
 
