@@ -7,6 +7,7 @@ export const API = import.meta.url.startsWith('http') ? new URL('../api/v1/', im
 const REASONS = {
 	401: 'Sign in to see this.', 403: 'Your token does not allow this.', 404: 'Nothing is stored for this selection.',
 	409: 'The profiles of this selection measure different things; choose one type.',
+	429: 'The expressions over labels take too long. Choose fewer values, or a shorter range.',
 	503: 'The collector is busy. Try again in a moment.', 504: 'The query took too long. Choose a shorter range.',
 };
 
@@ -30,26 +31,6 @@ export function reasonOf(status, text = '') {
 	if (status === 503 && words.includes('out of memory')) return 'This does not fit into the memory that the server may use.';
 	if (OWN_WORDS.has(status) && words) return words[0].toUpperCase() + words.slice(1) + '.';
 	return REASONS[status] ?? `The collector refused (${status}). ${words}`;
-}
-
-/** Labels as a parameter: [[name, value]...] to k=v,k=v, each piece encoded once more. */
-export function formatLabels(labels) {
-	const piece = (text) => text.replace(/[%,=]/g, encodeURIComponent);
-	return labels.map(([name, value]) => piece(name) + '=' + piece(value)).join(',');
-}
-
-export function parseLabels(text) {
-	const piece = (part) => {
-		try {
-			return decodeURIComponent(part);
-		} catch {
-			return part;
-		}
-	};
-	return text.split(',').filter((pair) => pair.includes('=')).map((pair) => {
-		const at = pair.indexOf('=');
-		return [piece(pair.slice(0, at)), piece(pair.slice(at + 1))];
-	});
 }
 
 /** The address of a request; parameters that are empty are left out. */

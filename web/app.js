@@ -7,6 +7,7 @@ import { spanText } from './blocks.js';
 import { FileSource } from './file.js';
 import { HeatPage } from './heat_page.js';
 import { HostsPage } from './hosts_page.js';
+import { oneValue } from './labels.js';
 import { SourceLines } from './lines.js';
 import { LivePage } from './live_page.js';
 import { AskedGraph, ProfilePage } from './profile_page.js';
@@ -215,7 +216,7 @@ class App {
 		}
 		byId('range-text').textContent = known ? 'Other' : rangeText(selection.from, selection.to);
 		byId('range-text').setAttribute('aria-pressed', String(!known));
-		const host = selection.labels.find(([label]) => label === 'host')?.[1];
+		const host = oneValue(selection.labels, 'host');
 		const name = TITLES[selection.page] ?? (selection.page === 'hosts' ? host || 'hosts' : selection.service || 'all services');
 		document.title = `hearth: ${shownName(name, 100)}`;
 	}

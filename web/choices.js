@@ -2,6 +2,7 @@
 // What can be chosen, with what it costs: sample types, values of labels.
 import { makeElement, shownName } from './around.js';
 import { formatCount, formatValue } from './format.js';
+import { labelNames, labelText, withoutLabel } from './labels.js';
 
 /** seconds: what time is a share of; 0: it is shown itself */
 export function amountText(total, unit, seconds) {
@@ -17,4 +18,31 @@ export function choiceButton(name, amount, pressed, choose) {
 	button.setAttribute('aria-pressed', String(pressed));
 	button.addEventListener('click', choose);
 	return button;
+}
+
+/** Something that narrows what is shown, said; a click takes it back. */
+export function chip(words, title, undo) {
+	const button = makeElement('button', 'chip', `${words} ×`);
+	button.type = 'button';
+	button.title = title;
+	button.addEventListener('click', undo);
+	return button;
+}
+
+/**
+ * What is chosen of labels. but: a label of which nothing is said
+ * @param {PageApp} app
+ */
+export function labelChips(app, but = '') {
+	const { labels } = app.selection;
+	return labelNames(labels).filter((name) => name !== but).map((name) => {
+		const words = `${shownName(name, 60)}: ${labelText(labels, name, (value) => shownName(value, 60)).slice(0, 300)}`;
+		return chip(words, `${words}\nShow all of them`, () => app.go({ labels: withoutLabel(app.selection.labels, name) }));
+	});
+}
+
+/** Puts chips into an element that is there only with some. */
+export function showChips(box, chips) {
+	box.hidden = !chips.length;
+	box.replaceChildren(...chips);
 }

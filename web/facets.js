@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of a selection, each value with what it costs: one click chooses it, or another one in its place.
+// The labels of a selection, each value with what it costs: one click chooses it, or another one in its place. A value can
+// also be chosen beside others, or be left out.
 import { byId, makeElement, shownName } from './around.js';
-import { askJson, formatLabels } from './api.js';
+import { askJson } from './api.js';
 import { amountText, choiceButton } from './choices.js';
+import { choose, formatLabels, labelNames, opOf, withoutLabel } from './labels.js';
 import { partParams } from './selection.js';
 import { coveredMs } from './services_page.js';
 
@@ -11,17 +13,14 @@ const VALUES_ASKED = 50;
 const VALUES_MAX = 1000;
 const LABELS_SHOWN = 12;
 const LABELS_MAX = 500;
+const FIND_MS = 200; // after the last key
+const HINT = 'Ctrl and a click: this one, too; Alt and a click: all but this one';
 
-/** What the labels are without what is chosen of one: its other values are there to be chosen in its place. */
-export function withoutLabel(labels, name) {
-	return labels.filter(([of]) => of !== name);
-}
-
-/** The values that are shown of a label: the first ones, and what is chosen of it, also what costs nothing. */
-export function shownValues({ values }, chosen, most) {
+/** The values that are shown of a label: the first ones, and what is chosen of it; what is chosen and costs nothing, too. */
+export function shownValues({ values }, chosen, most, isWhole = true) {
 	const known = new Set(values.map(({ value }) => value));
 	const shown = values.filter(({ value }, i) => i < most || chosen.includes(value));
-	return [...shown, ...chosen.filter((value) => !known.has(value)).map((value) => ({ value, total: 0 }))];
+	return [...shown, ...(isWhole ? chosen : []).filter((value) => !known.has(value)).map((value) => ({ value, total: 0 }))];
 }
 
 export class Facets {
@@ -34,6 +33,16 @@ export class Facets {
 		this.known = known;
 		this.opened = new Set(); // labels of which all values are listed
 		this.labelsMost = LABELS_SHOWN;
+		this.round = 0;
+		byId('facet-filter').addEventListener('input', () => {
+			clearTimeout(this.timer);
+			this.timer = setTimeout(() => this.again(), FIND_MS);
+		});
+	}
+
+	/** What is looked for, by the collector: it knows more values than are shown. */
+	get query() {
+		return byId('facet-filter').value.trim();
 	}
 
 	/** measured: a promise of an answer that says of how much time there are profiles */
@@ -42,42 +51,81 @@ export class Facets {
 		await this.fill(signal);
 	}
 
+	/** Labels alone are asked once more. */
+	again() {
+		const { signal } = this.app;
+		if (this.measured) this.fill(signal).catch((problem) => signal.aborted || this.app.trouble(problem));
+	}
+
 	/** All labels; those of which something is chosen as if nothing of them were. */
-	async ask(signal) {
+	async ask(find, signal) {
 		const { labels: chosen } = this.app.selection;
-		const params = { ...partParams(this.app.selection), limit: this.opened.size ? VALUES_MAX : VALUES_ASKED };
-		const names = [...new Set(chosen.map(([name]) => name))];
+		const params = { ...partParams(this.app.selection), find, limit: this.opened.size ? VALUES_MAX : VALUES_ASKED };
+		const names = labelNames(chosen);
 		const [answer, ...alone] = await Promise.all([askJson('labels', params, { signal }),
 			...names.map((name) => askJson('labels', { ...params, labels: formatLabels(withoutLabel(chosen, name)), name }, { signal }))]);
-		this.known(answer.labels);
-		const found = new Map([...answer.labels, ...names.map((name, i) => alone[i].labels[0] ?? { name, count: 0, values: [] })].map((label) => [label.name, label]));
-		return { labels: [...found.values()], unit: answer.unit };
+		if (!find) this.known(answer.labels);
+		const own = names.map((name, i) => alone[i].labels[0] ?? { name, count: 0, values: [] }).filter(({ count }) => count || !find);
+		const found = new Map([...answer.labels, ...own].map((label) => [label.name, label]));
+		return { labels: [...found.values()], unit: answer.unit, unlisted: answer.count - answer.labels.length };
 	}
 
 	async fill(signal) {
-		const [{ labels, unit }, measured] = await Promise.all([this.ask(signal), this.measured]);
-		const chosen = this.app.selection.labels;
-		const seconds = coveredMs(measured) / 1000;
-		const isChosen = ({ name }) => chosen.some(([of]) => of === name);
-		const offered = labels.filter((label) => label.count > 1 || isChosen(label));
-		const shown = offered.filter((label, i) => i < this.labelsMost || isChosen(label));
-		const parts = shown.map((label) => [makeElement('h3', '', shownName(label.name, 100)), this.valueList(label, unit, seconds)]);
-		byId('facets').replaceChildren(...parts.flat(), ...this.moreLabels(offered.length - shown.length));
+		const { query } = this;
+		const round = ++this.round;
+		const [{ labels, unit, unlisted }, measured] = await Promise.all([this.ask(query, signal), this.measured]);
+		if (round !== this.round) return;
+		this.found = Boolean(query);
+		const chosen = labelNames(this.app.selection.labels);
+		const amount = (total) => amountText(total, unit, coveredMs(measured) / 1000);
+		const offered = labels.filter(({ name, count }) => query || count > 1 || chosen.includes(name));
+		const shown = offered.filter(({ name }, i) => i < this.labelsMost || chosen.includes(name));
+		const parts = shown.flatMap((label) => [makeElement('h3', '', shownName(label.name, 100)), this.valueList(label, amount)]);
+		const more = this.moreLabels(offered.length - shown.length, unlisted);
+		byId('facet-filter').hidden = !query && !offered.length;
+		this.replace([...parts, ...more, ...(query && !shown.length ? [makeElement('p', 'quiet', 'No label and no value has this text.')] : [])]);
 	}
 
-	valueList(label, unit, seconds) {
-		const { labels } = this.app.selection;
-		const chosen = labels.filter(([name]) => name === label.name).map(([, value]) => value);
-		const values = shownValues(label, chosen, this.opened.has(label.name) ? VALUES_MAX : VALUES_SHOWN);
-		const items = values.map(({ value, total }) => {
-			const pressed = chosen.includes(value);
-			const others = withoutLabel(labels, label.name);
-			return makeElement('li', '', choiceButton(value, amountText(total, unit, seconds), pressed,
-				() => this.app.go({ labels: pressed ? others : [...others, [label.name, value]] })));
-		});
+	/** Who came here by keys stays at the same button. */
+	replace(content) {
+		const focused = document.activeElement instanceof HTMLElement && byId('facets').contains(document.activeElement) ? document.activeElement.dataset.facet : undefined;
+		byId('facets').replaceChildren(...content);
+		if (focused === undefined) return;
+		[...byId('facets').querySelectorAll('button')].find((button) => button.dataset.facet === focused)?.focus();
+	}
+
+	valueList(label, amount) {
+		const of = this.app.selection.labels.filter(([name]) => name === label.name);
+		const marked = of.filter((entry) => ['=', '!='].includes(opOf(entry))).map(([, value]) => value);
+		const values = shownValues(label, marked, this.opened.has(label.name) ? VALUES_MAX : VALUES_SHOWN, !this.found);
+		const items = values.map(({ value, total }) => this.valueRow(label.name, value, amount(total), of));
 		const more = label.count - items.length;
 		if (more > 0) items.push(makeElement('li', 'quiet', this.moreValues(label.name, more)));
 		return makeElement('ul', '', ...items);
+	}
+
+	/** of: what is chosen of the label */
+	valueRow(name, value, amount, of) {
+		const has = (op) => of.some((entry) => entry[1] === value && opOf(entry) === op);
+		const [isIt, isNot] = [has('='), has('!=')];
+		const go = (how) => this.app.go({ labels: choose(this.app.selection.labels, name, value, how) });
+		const button = choiceButton(value, amount, isIt, (event) => go(event.altKey ? 'not' : event.ctrlKey || event.metaKey || event.shiftKey ? 'also' : 'only'));
+		button.title += '\n' + HINT;
+		button.dataset.facet = JSON.stringify([name, value]);
+		const row = makeElement('li', isNot ? 'facet without' : 'facet', button);
+		const small = (how, text, spoken, pressed) => {
+			const other = makeElement('button', 'small', text);
+			other.type = 'button';
+			other.title = `${spoken} ${shownName(value, 100)}`;
+			other.setAttribute('aria-label', other.title);
+			if (pressed !== undefined) other.setAttribute('aria-pressed', String(pressed));
+			other.dataset.facet = JSON.stringify([name, value, how]);
+			other.addEventListener('click', () => go(how));
+			row.append(other);
+		};
+		if (!isIt && of.some((entry) => opOf(entry) === '=')) small('also', '+', 'Also');
+		small('not', '≠', 'All but', isNot);
+		return row;
 	}
 
 	/** What comes behind the first values. */
@@ -86,11 +134,11 @@ export class Facets {
 		return this.moreButton(`${count} more`, `${count} more values of ${shownName(label, 100)}`, () => this.opened.add(label));
 	}
 
-	/** What comes behind the first labels. */
-	moreLabels(count) {
-		if (count <= 0) return [];
-		const text = `${count} more label${count > 1 ? 's' : ''}`;
-		if (this.labelsMost === LABELS_MAX) return [makeElement('p', 'quiet', text)];
+	/** What comes behind the first labels. unlisted: what the collector has not listed */
+	moreLabels(count, unlisted) {
+		if (count + unlisted <= 0) return [];
+		const text = `${count + unlisted} more label${count + unlisted > 1 ? 's' : ''}`;
+		if (this.labelsMost === LABELS_MAX || count <= 0) return [makeElement('p', 'quiet', text)];
 		return [makeElement('p', 'quiet', this.moreButton(text, text, () => (this.labelsMost = LABELS_MAX)))];
 	}
 
@@ -99,9 +147,8 @@ export class Facets {
 		button.type = 'button';
 		button.setAttribute('aria-label', spoken);
 		button.addEventListener('click', () => {
-			const { signal } = this.app;
 			open();
-			this.fill(signal).catch((problem) => signal.aborted || this.app.trouble(problem));
+			this.again();
 		});
 		return button;
 	}

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // When did which host (service, label) cost how much, or when in the second? A block opens its flame graph.
 import { byId, makeElement, shownName } from './around.js';
-import { askJson, formatLabels } from './api.js';
+import { askJson } from './api.js';
 import { Blocks, STOPS, rampOf, spanText, timeText } from './blocks.js';
+import { labelChips, showChips } from './choices.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { HeatMap } from './heat.js';
+import { formatLabels, withoutLabel } from './labels.js';
 import { SECONDS_ROWS, whoseParams } from './selection.js';
 import { Seconds, SecondsMap, exactSpan } from './seconds.js';
 import { headRow } from './services_page.js';
@@ -50,13 +52,14 @@ export class HeatPage {
 	/** Labels that rows are made of are in no filter: all of them are shown. */
 	params() {
 		const { type, sample, service, labels, rows, from, to } = this.app.selection;
-		return { type, sample, from, to, service: rows === 'service' ? '' : service, labels: formatLabels(labels.filter(([name]) => name !== rows)), ...whoseParams(this.app.selection) };
+		return { type, sample, from, to, service: rows === 'service' ? '' : service, labels: formatLabels(withoutLabel(labels, rows)), ...whoseParams(this.app.selection) };
 	}
 
 	async show(signal) {
 		const { selection } = this.app;
 		const { rows } = selection;
 		if (rows !== this.shownRows) this.level = 0;
+		showChips(byId('heat-chosen'), labelChips(this.app, rows));
 		this.shownRows = rows;
 		if (rows === SECONDS_ROWS) {
 			await this.showSeconds(signal);
@@ -141,7 +144,7 @@ export class HeatPage {
 		const { labels, rows, service } = this.of;
 		const at = row < 0 ? null : this.blocks.rows[row];
 		if (at && (at.other || !at.value)) return null;
-		const others = labels.filter(([name]) => name !== rows);
+		const others = withoutLabel(labels, rows);
 		const { from_ms: from, to_ms: to } = this.answer;
 		return {
 			...this.of, page: 'profile', within: null,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs on a host: its processes, threads or programs over time, the dearest first; each a link to its flame graph.
 import { byId, makeElement, shownName } from './around.js';
-import { askJson, formatLabels } from './api.js';
+import { askJson } from './api.js';
 import { drawSparklines } from './chart.js';
 import { formatCount, formatShare, formatValue } from './format.js';
+import { formatLabels, oneValue } from './labels.js';
 import { NOBODY, whoseParams, whoseText } from './selection.js';
 import { ageText, coveredMs, coveredText, formatCpus, headRow } from './services_page.js';
 
@@ -30,7 +31,7 @@ export class HostsPage {
 	}
 
 	get host() {
-		return this.app.selection.labels.find(([name]) => name === 'host')?.[1] ?? this.dearest;
+		return oneValue(this.app.selection.labels, 'host') ?? this.dearest;
 	}
 
 	params() {

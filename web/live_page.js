@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last seconds or minutes, moving while somebody watches. Nothing is asked for while nobody can see it.
 import { byId, makeElement, shownName } from './around.js';
-import { ApiError, apiUrl, formatLabels, reasonOf } from './api.js';
+import { ApiError, apiUrl, reasonOf } from './api.js';
 import { drawSparklines } from './chart.js';
+import { labelChips, showChips } from './choices.js';
 import { decodeHere } from './decoder.js';
 import { FrameTable } from './data.js';
 import { formatCount, formatShare, formatValue } from './format.js';
+import { formatLabels } from './labels.js';
 import { LiveFeeds } from './live_feed.js';
 import { SiblingOrder, heaviestFirst } from './order.js';
 import { SINCE_START, WINDOWS } from './selection.js';
@@ -115,6 +117,7 @@ export class LivePage {
 			button.setAttribute('aria-pressed', String(button.dataset.window === selection.window));
 		}
 		byId('live-title').textContent = selection.service ? shownName(selection.service, 300) : this.app.isLive ? 'This machine' : 'All services';
+		showChips(byId('live-chosen'), labelChips(this.app));
 		const query = this.query();
 		if (this.isOn && query === this.asked) return Promise.resolve();
 		this.isOn = true;

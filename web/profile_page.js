@@ -4,7 +4,7 @@ import { byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, askJson } from './api.js';
 import { spanText } from './blocks.js';
 import { Timeline } from './chart.js';
-import { amountText, choiceButton } from './choices.js';
+import { amountText, chip, choiceButton, labelChips, showChips } from './choices.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { Facets } from './facets.js';
 import { formatShare, formatValue } from './format.js';
@@ -165,23 +165,17 @@ export class ProfilePage {
 		return asked ?? ServerSource.open('flame', this.partParams(), options);
 	}
 
-	/** Only some processes' samples are shown, or some times: that is said, and one button away from all of them. */
+	/** Only some labels, some processes' samples or some times are shown: that is said, and one button away from all of them. */
 	fillWhose() {
 		const text = whoseText(this.app.selection);
 		const { within, part } = this.app.selection;
-		const chip = (words, title, change) => {
-			const button = makeElement('button', 'chip', `${words} ×`);
-			button.type = 'button';
-			button.title = title;
-			button.addEventListener('click', () => this.app.go(change));
-			return button;
-		};
-		const parts = [...(text ? [chip(`Only ${shownName(text, 200)}`, 'Show all processes', NOBODY)] : []), ...(within ? [chip(shortSpan(...within), `${exactSpan(...within)}: show the whole range`, { within: null })] : []),
-			...(part && !within ? [chip(spanText(...part), 'Show the whole range', { part: null })] : [])];
+		const back = (words, title, change) => chip(words, title, () => this.app.go(change));
+		const labels = labelChips(this.app);
+		const chips = [...labels, ...(text ? [back(`Only ${shownName(text, 200)}`, 'Show all processes', NOBODY)] : []), ...(within ? [back(shortSpan(...within), `${exactSpan(...within)}: show the whole range`, { within: null })] : []),
+			...(part && !within ? [back(spanText(...part), 'Show the whole range', { part: null })] : [])];
 		// On a narrow screen the rest is folded away.
-		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...(text ? [`only ${shownName(text, 60)}`] : []), ...(within ? [exactSpan(...within)] : [])].join(', ');
-		byId('whose').hidden = !parts.length;
-		byId('whose').replaceChildren(...parts);
+		byId('selection').querySelector('summary').textContent = 'Selection: ' + [byId('profile-title').textContent.slice(0, 60), ...labels.map((one) => one.textContent.slice(0, -2).slice(0, 60)), ...(text ? [`only ${shownName(text, 60)}`] : []), ...(within ? [exactSpan(...within)] : [])].join(', ');
+		showChips(byId('whose'), chips);
 		if (!within) byId('untimed').hidden = true;
 	}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the collector is asked for, as the first part of the address behind the #; state.js has the rest of it.
-import { formatLabels, parseLabels } from './api.js';
+import { formatLabels, parseLabels } from './labels.js';
 
 export const PAGES = ['services', 'profile', 'compare', 'heat', 'hosts', 'live', 'files', 'snapshot', 'admin'];
 export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 min' });

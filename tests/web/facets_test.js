@@ -2,7 +2,8 @@
 // The selection column of the profile page in a real browser against the real collector: what is offered, what it costs, what is chosen.
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { assertSilent, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
+import { readFileSync } from 'node:fs';
+import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { Collector, missingCollector } from './collector.js';
 import { pprofOf } from './known.js';
 
@@ -37,6 +38,7 @@ describe('the selection column', { skip: reason || false }, () => {
 			const labels = Object.fromEntries(Object.keys(many).map((name) => [name, value]));
 			await collector.upload('many labels', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK]]]), NOW - 60000, labels);
 		}
+		for (let i = 0; i < 80; i++) await collector.upload('many values', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK * (i === 77 ? 1 : 2)]]]), NOW - 60000, { pod: 'web-' + i });
 		browser = await launchBrowser();
 	});
 	after(async () => {
@@ -94,6 +96,105 @@ describe('the selection column', { skip: reason || false }, () => {
 		await assertSilent(other);
 		await assertSilent(opened);
 	});
+
+	test('several values, all but one, by click, button and key; chips lead back', async () => {
+		const opened = await open(`#/profile?service=api&${RANGE}`);
+		const { page } = opened;
+		await choice(page, 'node-b').click();
+		await shows(page, sumOf((l) => l.host === 'node-b'));
+		await choice(page, 'node,c=1|"').click({ modifiers: ['Control'] });
+		await shows(page, sumOf((l) => ['node-b', 'node,c=1|"'].includes(l.host)));
+		assert.equal(await page.locator('#whose button').innerText(), 'host: node-b or node,c=1|" ×');
+		assert.deepEqual((await valuesOf(page, 'host')).filter(([, pressed]) => pressed).map(([value]) => value), ['node-b', 'node,c=1|"']);
+		await page.getByRole('button', { name: 'Also node-c', exact: true }).focus();
+		await page.keyboard.press('Enter');
+		await shows(page, sumOf((l) => l.host !== 'node-a'));
+		await choice(page, 'node-a').click({ modifiers: ['Alt'] });
+		await shows(page, sumOf((l) => l.host !== 'node-a'));
+		assert.equal(await page.locator('#whose button').innerText(), 'host: not node-a ×');
+		const not = (value) => page.getByRole('button', { name: 'All but ' + value, exact: true });
+		assert.equal(await not('node-a').getAttribute('aria-pressed'), 'true');
+		await choice(page, 'node-b').focus();
+		await page.keyboard.press('Tab'); // "Also" is there only beside a value that is chosen
+		assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), 'All but node-b');
+		await page.keyboard.press('Enter');
+		await shows(page, sumOf((l) => !['node-a', 'node-b'].includes(l.host)));
+		assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), 'All but node-b', 'who goes by keys stays where he was');
+		await page.locator('#whose button').click();
+		await shows(page, sumOf(() => true));
+		await choice(page, 'us').hover(); // the button is there at the pointer
+		await not('us').click();
+		await shows(page, sumOf((l) => l.region !== 'us'));
+		assert.equal(await page.locator('#whose button').innerText(), 'region: not us ×');
+		await page.locator('#whose button').click();
+		await shows(page, sumOf(() => true));
+		await page.goBack();
+		await shows(page, sumOf((l) => l.region !== 'us'));
+		await assertSilent(opened);
+	});
+
+	test('what is chosen is in the address, on the other pages and in exports', async () => {
+		const labels = encodeURIComponent('{host=~"node-a|node-b",version!="1"}');
+		const wanted = sumOf((l) => ['node-a', 'node-b'].includes(l.host) && l.version !== '1');
+		const opened = await open(`#/profile?service=api&${RANGE}&labels=${labels}`);
+		const { page } = opened;
+		assert.equal(await total(page), wanted);
+		assert.deepEqual(await page.locator('#whose button').allInnerTexts(), ['host: node-a or node-b ×', 'version: not 1 ×']);
+		const body = await (await fetch(new URL(await page.locator('#exports a', { hasText: 'pprof' }).first().getAttribute('href'), collector.url))).arrayBuffer();
+		assert.ok(body.byteLength > 0);
+		const saved = await collector.save('chosen.pb.gz', (await page.locator('#exports a', { hasText: 'pprof' }).first().getAttribute('href')).slice(1));
+		assert.equal(collector.foldedTotal(saved) * TICK, wanted);
+		await page.locator('nav a[data-page=compare]').click();
+		await page.waitForFunction(() => /Nothing is stored for one of the two/.test(document.getElementById('trouble').textContent)); // a day ago there was nothing
+		opened.noise = opened.noise.filter((line) => !/404/.test(line));
+		await page.locator('nav a[data-page=heat]').click();
+		await pageShown(page, 'heat');
+		assert.deepEqual(await page.locator('#heat-chosen button').allInnerTexts(), ['version: not 1 ×'], 'rows are hosts: nothing is said of them');
+		assert.equal(await page.evaluate(() => window.__app.heat.blocks.rows.reduce((sum, row) => sum + row.total, 0)), sumOf((l) => l.version !== '1'));
+		await page.locator('nav a[data-page=live]').click();
+		await pageShown(page, 'live');
+		assert.deepEqual(await page.locator('#live-chosen button').allInnerTexts(), ['host: node-a or node-b ×', 'version: not 1 ×']);
+		await page.locator('#live-chosen button').first().click();
+		await page.waitForFunction(() => document.querySelectorAll('#live-chosen button').length === 1);
+		assert.match(decodeURIComponent(await page.evaluate(() => location.hash)), /labels={version!="1"}/);
+		await assertSilent(opened);
+	});
+
+	test('labels and values are found by a text, also those that are not listed', async () => {
+		const opened = await open(`#/profile?service=many+values&${RANGE}`);
+		const { page } = opened;
+		const heads = () => page.locator('#facets h3').allInnerTexts();
+		assert.deepEqual(await valuesOf(page, 'pod').then((values) => values.length), 6);
+		await page.fill('#facet-filter', 'WEB-77');
+		await page.waitForFunction(() => document.querySelectorAll('#facets .choice').length === 1);
+		assert.deepEqual([await heads(), await valuesOf(page, 'pod')], [['pod'], [['web-77', false]]]);
+		await choice(page, 'web-77').click();
+		await shows(page, TICK);
+		assert.equal(await page.locator('#whose button').innerText(), 'pod: web-77 ×');
+		assert.deepEqual(await valuesOf(page, 'pod'), [['web-77', true]], 'what is looked for stays');
+		await page.fill('#facet-filter', 'no such text');
+		await page.waitForFunction(() => /No label and no value/.test(document.getElementById('facets').innerText));
+		await page.fill('#facet-filter', '');
+		await page.waitForFunction(() => document.querySelectorAll('#facets .choice').length === 7);
+		assert.deepEqual((await valuesOf(page, 'pod')).at(-1), ['web-77', true], 'what is chosen is there');
+		await page.fill('#facet-filter', 'po');
+		await page.waitForFunction(() => document.querySelectorAll('#facets .choice').length === 7);
+		await assertSilent(opened);
+	});
+
+	for (const [width, colorScheme] of [[1400, 'light'], [1400, 'dark'], [400, 'light'], [400, 'dark']]) {
+		test(`the column, ${width} pixels wide, ${colorScheme}: axe-core finds nothing`, async () => {
+			const labels = encodeURIComponent('{host!="node-a",version=~"1|2"}');
+			const opened = await open(`#/profile?service=api&${RANGE}&labels=${labels}`, { viewport: { width, height: 900 }, colorScheme });
+			const { page } = opened;
+			await page.evaluate(() => (document.getElementById('selection').open = true));
+			assert.ok(await page.locator('#facets .facet').count() > 4);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the window');
+			await page.evaluate(readFileSync(axePath(), 'utf8'));
+			assert.deepEqual(await page.evaluate(async () => (await window.axe.run()).violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | '))), []);
+			await opened.context.close();
+		});
+	}
 
 	test('amounts are those of the part that is chosen', async () => {
 		const part = [FROM, FROM + HOUR / 2];

@@ -171,10 +171,15 @@ const API = {
 		return { types: [{ type: 'cpu', profiles: 360, default: 'cpu', samples: [{ sample: 'cpu', unit: 'nanoseconds', total: 14e12 }] },
 			{ type: 'offcpu', profiles: 360, default: 'off_cpu', samples: [{ sample: 'off_cpu', unit: 'nanoseconds', total: 148e12 }] }] };
 	},
-	labels() {
-		const label = (name, values) => ({ name, count: values.length, values: values.map((value, i) => ({ value, profiles: 100, total: Math.round(9e12 / (i + 1)) })) });
-		return { sample: 'cpu', unit: 'nanoseconds', labels: [label('host', ['node-a', 'node-b', 'node-c']), label('version', ['2026.11.3', '2026.11.2']),
-			label('thread', ['http-nio-1', 'GC', 'C2 compiler', 'pool=1,2', '<b>', 'a', 'b', 'c'])] };
+	labels(query) {
+		const find = (query.get('find') ?? '').toLowerCase();
+		const label = (name, all) => {
+			const values = all.map((value, i) => ({ value, profiles: 100, total: Math.round(9e12 / (i + 1)) })).filter(({ value }) => name.includes(find) || value.toLowerCase().includes(find));
+			return { name, count: values.length, values };
+		};
+		const labels = [label('host', ['node-a', 'node-b', 'node-c']), label('version', ['2026.11.3', '2026.11.2']),
+			label('thread', ['http-nio-1', 'GC', 'C2 compiler', 'pool=1,2', '<b>', 'a', 'b', 'c'])].filter(({ name, count }) => count && (!query.get('name') || query.get('name') === name));
+		return { sample: 'cpu', unit: 'nanoseconds', labels, count: labels.length };
 	},
 	timeline(query) {
 		if (query.get('steps') === 'round' && query.get('group')) return API.heat(query);

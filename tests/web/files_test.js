@@ -16,7 +16,7 @@ import { nodeOfSide, sideTree } from '../../web/sides.js';
 import { functionTotals, invertedTree } from '../../web/views.js';
 import { countHits, matchFrames } from '../../web/search.js';
 import { applySteps, resolveSteps } from '../../web/transforms.js';
-import { parseLabels, formatLabels } from '../../web/api.js';
+import { formatLabels, labelText, oneValue, parseLabels, valuesOf } from '../../web/labels.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from '../../web/selection.js';
 import { missingGo } from './collector.js';
 import { countFunctions, foldedText, knownStacks, pathsOfTree, plainTree, pprofOf, shownName, totalOf } from './known.js';
@@ -235,6 +235,7 @@ test('two profiles of one tree, each with what it has', () => {
 test('what is asked for, in an address', () => {
 	const labels = [['a,b', 'c=d%2C'], ['host', 'x&y#z']];
 	assert.deepEqual(parseLabels(formatLabels(labels)), labels);
+	assert.equal(formatLabels([['host', 'a']]), 'host=a', 'as ever where pairs say it');
 	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d', diff: 'value', sides: 'two', window: '10s' };
 	const hash = formatSelection(selection, '#view=table&q=a%26b&t=hide%3Ax');
 	assert.deepEqual(parseSelection(hash), selection);
@@ -316,4 +317,30 @@ test('the table as text', async () => {
 	const rows = [frames.named('main')[0], frames.named('f\tx')[0]];
 	assert.equal(tableText(rows, totals, frames, 4, { unit: 'samples', scale: 1, nanoseconds: 0 }),
 		'self\tself %\ttotal\ttotal %\tfunction\tmodule\n1\t25.00 %\t4\t100 %\tmain\t\n3\t75.00 %\t3\t75.00 %\tf\\u{9}x\t\n');
+});
+
+test('labels: one of several values, none of some, expressions', () => {
+	const cases = [
+		[[['host', 'a'], ['host', 'b|c'], ['zone', 'eu', '!=']], '{host=~"a|b\\\\|c",zone!="eu"}'],
+		[[['host', 'a', '!='], ['host', 'b', '!=']], '{host!="a",host!="b"}'],
+		[[['odd "name"', '.*+?()[]{}^$\\|'], ['odd "name"', '']], null],
+		[[['{odd', 'x']], '{"{odd"="x"}'],
+		[[['pod', 'web-.*', '=~'], ['pod', 'a|(b', '!~']], '{pod=~"web-.*",pod!~"a|(b"}'],
+		[[['a', 'line\nbreak\u0001\u202e'], ['a', 'x,y=z}'], ['b', '%2C', '!=']], null],
+	];
+	for (const [labels, text] of cases) {
+		if (text) assert.equal(formatLabels(labels), text);
+		assert.deepEqual(parseLabels(formatLabels(labels)), labels, formatLabels(labels));
+		const selection = { ...DEFAULT_SELECTION, page: 'profile', labels };
+		assert.deepEqual(parseSelection(formatSelection(selection)), selection);
+	}
+	assert.deepEqual(parseLabels(' { host = "a" , zone != "b" } '), [['host', 'a'], ['zone', 'b', '!=']], 'as a person writes it');
+	assert.deepEqual([valuesOf('a|b\\.c|'), valuesOf('a.b'), valuesOf('\\d'), valuesOf('a\\')], [['a', 'b.c', ''], null, null, null]);
+	for (const odd of ['{', '{}', '{a}', '{a=b}', '{a="b', '{a="\\q"}', '{="x"}', '{"a"="b"', '{a="b" c="d"}', '{' + 'a="b",'.repeat(100000)]) {
+		const parsed = parseLabels(odd);
+		assert.ok(parsed.length <= 32 && parsed.every(([name, value]) => name === 'a' && value === 'b'), odd.slice(0, 30));
+	}
+	assert.ok(parseLabels('{a=~"' + 'x|'.repeat(50000) + '"}').length <= 32);
+	assert.deepEqual([oneValue([['host', 'a']], 'host'), oneValue([['host', 'a', '!=']], 'host'), oneValue([['host', 'a'], ['host', 'b']], 'host'), oneValue([], 'host')], ['a', undefined, undefined, undefined]);
+	assert.equal(labelText([['h', 'a'], ['h', 'b'], ['h', 'c', '!='], ['h', 'd.*', '=~'], ['x', 'y']], 'h', (text) => text), 'a or b, not c, like d.*');
 });
