@@ -92,11 +92,12 @@ static void judge_column(struct querier *q)
 bool querier_select(struct querier *q, const struct querier_request *rq)
 {
 	bool is_list = q->method <= QUERIER_SERIES;
+	bool has_column = !is_list && (q->method != QUERIER_ANALYZE || rq->type_id.len);
 
-	if (!read_times(q, rq) || (!is_list && !read_column(q, rq->type_id)) ||
+	if (!read_times(q, rq) || (has_column && !read_column(q, rq->type_id)) ||
 	    !read_matchers(q, is_list ? rq->matchers.items : &rq->selector, is_list ? rq->matchers.count : 1))
 		return false;
-	if (!is_list)
+	if (has_column)
 		judge_column(q);
 	selection_begin(&q->selection, q->call);
 	return true;

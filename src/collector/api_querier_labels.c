@@ -21,18 +21,29 @@ struct texts {
 	struct intern periods;
 };
 
+static void texts_init(struct texts *t, struct querier *q)
+{
+	*t = (struct texts){ .q = q, .scratch = BUF_INIT(KIB(256)) };
+	intern_init(&t->known, QUERIER_TEXT_MAX);
+	intern_init(&t->periods, QUERIER_TEXT_MAX);
+}
+
+static void texts_release(struct texts *t)
+{
+	intern_release(&t->known);
+	intern_release(&t->periods);
+	buf_release(&t->scratch);
+	free(t->types);
+}
+
 static bool with_texts(struct querier *q, bool (*run)(struct texts *t))
 {
-	struct texts t = { .q = q, .scratch = BUF_INIT(KIB(256)) };
+	struct texts t;
 	bool ok;
 
-	intern_init(&t.known, QUERIER_TEXT_MAX);
-	intern_init(&t.periods, QUERIER_TEXT_MAX);
+	texts_init(&t, q);
 	ok = querier_select(q, &q->rq) && run(&t);
-	intern_release(&t.known);
-	intern_release(&t.periods);
-	buf_release(&t.scratch);
-	free(t.types);
+	texts_release(&t);
 	return ok;
 }
 
@@ -437,4 +448,16 @@ static bool series(struct texts *t)
 bool querier_series(struct querier *q)
 {
 	return with_texts(q, series);
+}
+
+bool querier_count_series(struct querier *q, uint64_t *out)
+{
+	struct texts t;
+	bool ok;
+
+	texts_init(&t, q);
+	ok = read_totals(&t, note_column_set);
+	*out = ok ? intern_count(&t.known) - 1 : 0;
+	texts_release(&t);
+	return ok;
 }

@@ -331,6 +331,9 @@ static void write_analysis(struct querier *q, const struct reach *reach)
 		q->out.error = -ENOMEM;
 }
 
+/* The query is a type and a selector, either of which may be missing (grafana/pyroscope v2,
+ * pkg/querier/analyze_query.go).
+ */
 bool querier_analyze(struct querier *q)
 {
 	const struct collector_config *config = &q->call->collector->config;
@@ -344,7 +347,9 @@ bool querier_analyze(struct querier *q)
 	rq.selector = open < 0 ? STR("") : str_skip(q->rq.query, (size_t)open);
 	if (!querier_select(q, &rq))
 		return false;
-	if (!s->is_nothing)
+	if (!rq.type_id.len && !querier_count_series(q, &reach.series)) /* each column is a series of its own */
+		return false;
+	if (rq.type_id.len && !s->is_nothing)
 		r = config->store->series(config->state, &s->sel, count_series, &reach);
 	if (r == 0 && !s->is_nothing)
 		r = config->store->list(config->state, &s->sel, count_profile, &reach);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pyroscope's render API: a merged flame graph and a timeline as JSON, two of them compared, values of a label
  * (docs/collector.md). */
+#include "base/array.h"
+#include "base/intern.h"
 #include "collector/selection.h"
 #include "query/flamebearer.h"
 #include "query/render_query.h"
@@ -10,6 +12,9 @@
 #define NODES_MAX (1 << 20)
 #define POINTS_MAX 500 /* of a timeline */
 #define STEP_MIN 10    /* seconds */
+#define GROUPS_MAX 2048
+#define GROUPS_TEXT_MAX MIB(8)
+#define GROUP_NONE "*" /* of what has no such label */
 
 /* One selection, added up. */
 struct side {
@@ -21,11 +26,22 @@ struct side {
 	size_t column;
 };
 
+/* Values of one group, and how many there were, by step. */
+struct line {
+	struct {
+		uint64_t sum, count;
+	} points[POINTS_MAX + 1];
+};
+
 struct render {
 	struct side sides[2]; /* the only one, or left and right */
 	uint64_t nodes;
-	uint64_t points[POINTS_MAX + 1];
 	uint64_t step_s;
+	struct str group_by; /* a label; empty: all is one group */
+	bool averages;       /* a timeline's points are means of the profiles' values, not their sums */
+	struct intern groups;
+	struct line **lines; /* by id of the group */
+	size_t lines_count, lines_cap;
 };
 
 /* What the parameters of a side are called. */
@@ -49,6 +65,10 @@ static void render_free(struct render *r)
 	if (r) {
 		side_release(&r->sides[0]);
 		side_release(&r->sides[1]);
+		for (size_t i = 0; i < r->lines_count; i++)
+			free(r->lines[i]);
+		free(r->lines);
+		intern_release(&r->groups);
 	}
 	free(r);
 }
@@ -113,6 +133,21 @@ static bool read_common(struct call *call, struct render *r)
 	return !nodes.len || str_to_u64(nodes, 1, NODES_MAX, &r->nodes) == 0 || bad(call, "max-nodes");
 }
 
+/* How the timeline is made; the flame graph is the same (grafana/pyroscope v2, Render() of pkg/querier/http.go). */
+static bool read_groups(struct call *call, struct render *r)
+{
+	struct str aggregation = http_query_get(&call->query, STR("aggregation"));
+	size_t labels = 0;
+
+	r->averages = str_eq(aggregation, STR("avg"));
+	if (aggregation.len && !r->averages && !str_eq(aggregation, STR("sum")))
+		return bad(call, "aggregation: sum or avg");
+	r->group_by = http_query_get(&call->query, STR("groupBy"));
+	for (size_t i = 0; i < call->query.count; i++)
+		labels += str_eq(call->query.items[i].name, STR("groupBy")) && call->query.items[i].value.len;
+	return labels <= 1 || bad(call, "groupBy: one label, the answer has no place for more");
+}
+
 /* Timelines */
 
 static void set_step(struct render *r)
@@ -125,36 +160,92 @@ static void set_step(struct render *r)
 		r->step_s *= 2;
 }
 
+static int find_line(struct render *r, const struct store_series *series, struct line **out)
+{
+	struct str name = r->group_by.len ? query_series_label(series, r->group_by) : STR(GROUP_NONE);
+	uint32_t id;
+	int e = intern_add(&r->groups, name.len ? name : STR(GROUP_NONE), &id);
+
+	while (e == 0 && r->lines_count <= id) {
+		e = array_grow(&r->lines, &r->lines_cap, r->lines_count, GROUPS_MAX);
+		if (e == 0)
+			r->lines[r->lines_count++] = NULL;
+	}
+	if (e < 0)
+		return e;
+	if (!r->lines[id])
+		r->lines[id] = calloc(1, sizeof(*r->lines[id]));
+	*out = r->lines[id];
+	return *out ? 0 : -ENOMEM;
+}
+
 static int add_point(void *ctx, const struct store_point *point)
 {
 	struct render *r = ctx;
 	uint64_t at = (point->created_ns - r->sides[0].selection.sel.from_ns) / NSEC_PER_SEC / r->step_s;
+	struct line *line;
 	int64_t value;
+	int e;
 
-	if (selection_value(&r->sides[0].selection, point, &value) && value > 0 && at < ARRAY_SIZE(r->points))
-		r->points[at] += (uint64_t)value;
-	return 0;
+	if (!selection_value(&r->sides[0].selection, point, &value) || value <= 0 || at > POINTS_MAX)
+		return 0;
+	e = find_line(r, point->series, &line);
+	if (e == 0) {
+		line->points[at].sum += (uint64_t)value;
+		line->points[at].count++;
+	}
+	return e;
 }
 
-static void write_timeline(struct json_out *json, const struct render *r)
+/* @line: NULL: nothing was there. */
+static void write_line(struct json_out *json, const struct render *r, const struct line *line)
 {
 	const struct store_selector *sel = &r->sides[0].selection.sel;
 	uint64_t count = (sel->to_ns - sel->from_ns) / NSEC_PER_SEC / r->step_s + 1;
 
-	json_out_key(json, STR("timeline"));
 	json_out_begin(json, '{');
 	json_out_key(json, STR("startTime"));
 	json_out_u64(json, sel->from_ns / NSEC_PER_SEC);
 	json_out_key(json, STR("samples"));
 	json_out_begin(json, '[');
-	for (size_t i = 0; i < MIN(count, (uint64_t)ARRAY_SIZE(r->points)); i++)
-		json_out_u64(json, r->points[i]);
+	for (size_t i = 0; i < MIN(count, (uint64_t)POINTS_MAX + 1); i++) {
+		uint64_t sum = line ? line->points[i].sum : 0, values = line ? line->points[i].count : 0;
+
+		json_out_u64(json, r->averages && values ? sum / values : sum);
+	}
 	json_out_end(json, ']');
 	json_out_key(json, STR("durationDelta"));
 	json_out_u64(json, r->step_s);
 	json_out_key(json, STR("watermarks"));
 	json_out_begin(json, '{');
 	json_out_end(json, '}');
+	json_out_end(json, '}');
+}
+
+/* The timeline of all is there while there is one group, as Pyroscope has it. */
+static void write_timelines(struct json_out *json, const struct render *r)
+{
+	const struct line *one = NULL;
+	size_t lines = 0;
+
+	for (size_t i = 0; i < r->lines_count; i++)
+		if (r->lines[i]) {
+			one = r->lines[i];
+			lines++;
+		}
+	json_out_key(json, STR("timeline"));
+	write_line(json, r, lines == 1 ? one : NULL);
+	json_out_key(json, STR("groups"));
+	if (!r->group_by.len) {
+		json_out_raw(json, STR("null"));
+		return;
+	}
+	json_out_begin(json, '{');
+	for (uint32_t i = 0; i < r->lines_count; i++)
+		if (r->lines[i]) {
+			json_out_key(json, intern_get(&r->groups, i));
+			write_line(json, r, r->lines[i]);
+		}
 	json_out_end(json, '}');
 }
 
@@ -203,9 +294,7 @@ static int write_answer(struct call *call, const struct render *r)
 	begin_answer(call, &json);
 	code = flamebearer_json(&b, &json);
 	write_metadata(&json, &r->sides[0], "single");
-	write_timeline(&json, r);
-	json_out_key(&json, STR("groups"));
-	json_out_raw(&json, STR("null"));
+	write_timelines(&json, r);
 	json_out_key(&json, STR("heatmap"));
 	json_out_raw(&json, STR("null"));
 	call_end(call, &json);
@@ -235,7 +324,8 @@ static void render(struct call *call, struct render *r)
 	struct side *s = &r->sides[0];
 	int code;
 
-	if (!read_common(call, r) || !read_side(call, &only, s) || !add_up(call, s))
+	intern_init(&r->groups, GROUPS_TEXT_MAX);
+	if (!read_common(call, r) || !read_groups(call, r) || !read_side(call, &only, s) || !add_up(call, s))
 		return;
 	if (!s->info.profiles) {
 		answer_error(call->rs, 404, "nothing found");

@@ -25,6 +25,9 @@ bool querier_bad(struct call *call, const char *what);
  * is answered. */
 bool querier_select(struct querier *q, const struct querier_request *rq);
 void selection_end(struct selection *s);
+/** querier_count_series - how many series querier_series() would list of what was selected. Return: as
+ * querier_select(). */
+bool querier_count_series(struct querier *q, uint64_t *out);
 
 /* Each writes q->out. Return: whether it went well; otherwise the call is answered. */
 typedef bool querier_fn(struct querier *q);

@@ -211,6 +211,13 @@ def others(c):
            "GetProfileStats", stats)
     plan = ask(c, "AnalyzeQuery", {"query": CPU + '{service_name="shop"}', **TIMES}).json
     tap.ok(plan["queryScopes"][0]["profileCount"] == "3" and plan["queryImpact"]["totalQueriedSeries"] == "3", "AnalyzeQuery", plan)
+    for query, matchers, profiles_of in (('{service_name="shop"}', ['{service_name="shop"}'], "shop"), ("", ["{}"], ""), ("{}", ["{}"], ""),
+                                         ('{service_name="shop",__profile_type__="%s"}' % CPU, ['{service_name="shop",__profile_type__="%s"}' % CPU], None)):
+        plan = ask(c, "AnalyzeQuery", {"query": query, **TIMES})
+        want = len(ask(c, "Series", {"matchers": matchers, **TIMES}).json["labelsSet"])
+        count = 3 if profiles_of is None else sum(s.startswith(profiles_of) for s, *_ in SENT)
+        tap.ok(plan.status == 200 and plan.json["queryImpact"]["totalQueriedSeries"] == str(want) and
+               plan.json["queryScopes"][0]["profileCount"] == str(count), f"AnalyzeQuery without a type: {query or 'nothing'}", plan)
     query, other = (quote(CPU + '{pod=~"%s"}' % p) for p in ("web-1", "web-[2-9]"))
     for where in ("/pyroscope/render", "/render"):
         f = c.get(f"{where}?query={query}").json
@@ -223,11 +230,34 @@ def others(c):
     tap.ok(c.get(f"/render-diff?leftQuery={query}").status == 400, "render-diff without a right side is refused")
 
 
+def timelines(c):
+    """aggregation and groupBy of /render: of the timeline, the graph is the same. Three of shop's profiles have 50, 50 and 70, the last two in one step."""
+    query = quote(CPU + '{service_name="shop"}')
+    whole = c.get(f"/render?query={query}").json
+    points = {}
+    for what in ("", "&aggregation=sum", "&aggregation=avg"):
+        f = c.get(f"/render?query={query}{what}").json
+        points[what] = [v for v in f["timeline"]["samples"] if v]
+        tap.ok(f["flamebearer"] == whole["flamebearer"] and f["groups"] is None, f"/render{what or ' as it is'}: the graph, and no groups", f["groups"])
+    tap.ok(points[""] == points["&aggregation=sum"] == [50, 120] and points["&aggregation=avg"] == [50, 60], "sums of a step, and their mean", points)
+    for label, want in (("region", {"eu": 120, "us": 50}), ("pod", {"web-1": 50, "web-2": 50, "db-1": 70}), ("service_name", {"shop": 170}), ("nobody", {"*": 170})):
+        f = c.get(f"/render?query={query}&groupBy={label}").json
+        got = {k: sum(g["samples"]) for k, g in f["groups"].items()}
+        tap.ok(got == want and sum(f["timeline"]["samples"]) == (170 if len(want) == 1 else 0) and
+               all(g["durationDelta"] == whole["timeline"]["durationDelta"] and len(g["samples"]) == len(whole["timeline"]["samples"]) for g in f["groups"].values()),
+               f"/render by {label}: timelines of its values; that of all is there while there is one", got)
+    mixed = c.get(f"/render?query={quote(CPU + '{}')}&groupBy=pod&aggregation=avg").json["groups"]
+    tap.ok({k: sum(g["samples"]) for k, g in mixed.items()} == {"web-1": 50, "web-2": 50, "db-1": 70, "*": 100}, "what has no such label is *", list(mixed))
+    for what, word in (("aggregation=mean", "sum or avg"), ("aggregation=AVG", "sum or avg"), ("groupBy=pod&groupBy=region", "one label")):
+        answer = c.get(f"/render?query={query}&{what}")
+        tap.ok(answer.status == 400 and word in answer.error, f"/render?{what} is refused", answer)
+
+
 def refusals(c):
     good = {"profileTypeID": CPU, "labelSelector": "{}", **TIMES}
     many = "|".join(f"a{i}" for i in range(400))
     for what, method, request, status, code in (
-            ("no type", "SelectMergeStacktraces", {}, 400, "invalid_argument"), ("a bad type", "SelectSeries", {**good, "profileTypeID": "cpu"}, 400, "invalid_argument"),
+            ("no type", "SelectMergeStacktraces", {}, 400, "invalid_argument"), ("a query that is no type", "AnalyzeQuery", {"query": "cpu{}"}, 400, "invalid_argument"), ("a bad type", "SelectSeries", {**good, "profileTypeID": "cpu"}, 400, "invalid_argument"),
             ("a bad selector", "SelectMergeStacktraces", {**good, "labelSelector": "{a}"}, 400, "invalid_argument"),
             ("a bad expression", "LabelNames", {"matchers": ['{a=~"("}']}, 400, "invalid_argument"),
             ("an expression that explodes", "LabelNames", {"matchers": ['{a=~"((a{100}){100}){100}"}']}, 400, "invalid_argument"),
@@ -342,6 +372,7 @@ with Collector() as c:
     profiles(c)
     series(c)
     others(c)
+    timelines(c)
     refusals(c)
     if not QUICK:
         clients(c)
