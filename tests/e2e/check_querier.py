@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """querier.v1.QuerierService as Grafana's data source for Pyroscope asks it: answers beside the profiles that were sent, and beside
-/api/0/profiles/merge; with --full by the generated Go client of grafana/pyroscope/api and by npm's connect-node."""
+/api/0/profiles/merge; with --full by the generated Go client of grafana/pyroscope/api and by npm's connect-node; with
+PYROSCOPE naming a binary of Pyroscope's server, beside that one."""
+import base64
 import gzip
 import json
 import os
@@ -10,10 +12,11 @@ import shutil
 import subprocess
 import sys
 import time
+import uuid
 from urllib.parse import quote
 
-from collector import Collector, message, number, pprof
-from support import HEARTH, HERE, QUICK, Profile, Tap, path, run
+from collector import Collector, free_port, message, number, pprof
+from support import HEARTH, HERE, QUICK, Profile, Tap, path, run, start
 
 sys.path.insert(0, os.path.join(HERE, "check_querier"))
 from flamebearer import flame  # noqa: E402  (the folder has to be known before)
@@ -364,6 +367,88 @@ def clients(c):
         judge(c, f"connect-node, {form}", ["node", os.path.join(source, "ask.mjs"), c.url, form, descriptors], {"NODE_MODULES": modules})
 
 
+# --- The server of others ---
+
+class Pyroscope:
+    """The binary that PYROSCOPE names, as one process with its data in the scratch folder; asked as a Collector is."""
+
+    def __init__(self, binary):
+        self.port, folder = free_port(), path("pyroscope")
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = start(binary, "-target=all", "-server.http-listen-address=127.0.0.1", f"-server.http-listen-port={self.port}",
+                             f"-server.grpc-listen-port={free_port()}", "-storage.backend=filesystem", f"-storage.filesystem.dir={folder}/blocks",
+                             f"-pyroscopedb.data-path={folder}/db", "-usage-stats.enabled=false", "-log.level=error",
+                             stdout=subprocess.DEVNULL, stderr=open(path("pyroscope.log"), "wb"))
+
+    ask, get = Collector.ask, Collector.get
+
+    def wait(self, what, seconds=120):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                if what():
+                    return True
+            except (OSError, ValueError, LookupError):
+                pass
+            time.sleep(0.5)
+        return False
+
+
+def send_push(server):
+    """The profiles of SENT that have labels which Pyroscope takes, by push.v1."""
+    for service, labels, kind, samples, types, age in SENT:
+        body = pprof(samples, time_ns=(NOW - age) * 10**9, duration_ns=10**10, **({"types": types} if types else {}))
+        names = {"service_name": service, "__name__": {"cpu": "process_cpu", "heap": "memory"}[kind], **{re.sub(r"\W", "_", k): v for k, v in labels.items()}}
+        text = json.dumps({"series": [{"labels": [{"name": k, "value": v} for k, v in names.items()],
+                                       "samples": [{"rawProfile": base64.b64encode(body).decode(), "ID": str(uuid.uuid4())}]}]})
+        sent = server.wait(lambda t=text: server.ask("POST", "/push.v1.PusherService/Push", t.encode(), {"Content-Type": "application/json"}).status == 200)
+        assert sent, open(path("pyroscope.log")).read()[-500:]
+
+
+def what_it_says(c, method, request):
+    """An answer as far as both servers have to agree: numbers, names and labels; not how nodes of one level are ordered."""
+    if method == "/render":
+        f = c.get(f"/pyroscope/render?from={NOW - 3600}&until={NOW + 60}&query={quote(CPU + request['labelSelector'])}{request.get('more', '')}").json
+        return {"total": f["flamebearer"]["numTicks"], "timeline": [v for v in f["timeline"]["samples"] if v],
+                "groups": {k: [v for v in g["samples"] if v] for k, g in (f["groups"] or {}).items()}}
+    answer = ask(c, method, {**request, **TIMES})
+    if method == "AnalyzeQuery" or answer.status != 200:
+        return answer.status
+    if method == "SelectMergeStacktraces":
+        return tree_of(answer.json["flamegraph"])
+    if method == "SelectSeries":
+        return {k: [v for _, v in p if v] for k, p in points_of(answer).items()}
+    return sorted(answer.json.get("names") or [t["ID"] for t in answer.json.get("profileTypes", []) if t["name"] == "process_cpu"])
+
+
+BOTH = [("ProfileTypes", {}), ("LabelValues", {"name": "service_name", "matchers": ["{}"]}), ("LabelValues", {"name": "region", "matchers": ['{service_name="shop"}']}),
+        *[("SelectMergeStacktraces", {"profileTypeID": CPU, "labelSelector": s}) for s in ('{service_name="bank"}', '{region="eu"}', '{pod=~"db.*"}')],
+        *[("SelectSeries", {"profileTypeID": CPU, "labelSelector": "{}", "step": 15, "groupBy": by}) for by in ([], ["region"], ["service_name", "pod"])],
+        *[("/render", {"labelSelector": '{service_name="shop"}', "more": more})
+          for more in ("", "&aggregation=sum", "&aggregation=avg", "&groupBy=region", "&groupBy=pod&aggregation=avg")],
+        *[("AnalyzeQuery", {"query": q}) for q in (CPU + "{}", '{service_name="shop"}', "", "}")]]
+
+
+def beside_pyroscope(c):
+    binary = os.environ.get("PYROSCOPE")
+    if not binary:
+        tap.skip("answers beside those of Pyroscope's own server", "PYROSCOPE names no binary of it")
+        return
+    server = Pyroscope(binary)
+    try:
+        if not tap.ok(server.wait(lambda: ask(server, "ProfileTypes", TIMES).status == 200), "PYROSCOPE starts", open(path("pyroscope.log")).read()[-500:]):
+            return
+        send_push(server)
+        tap.ok(server.wait(lambda: what_it_says(server, *BOTH[5]) == what_it_says(c, *BOTH[5])), "and has what was sent")
+        for method, request in BOTH:
+            ours, theirs = what_it_says(c, method, request), what_it_says(server, method, request)
+            tap.ok(ours == theirs, f"beside PYROSCOPE: {method} {request.get('labelSelector', '')}{request.get('more', '')}{request.get('groupBy', '')}",
+                   "" if ours == theirs else f"{ours} and {theirs}")
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=30)
+
+
 with Collector() as c:
     tap.ok(ask(c, "GetProfileStats", {}).json == {} and ask(c, "ProfileTypes", {}).json == {}, "an empty store")
     send(c)
@@ -376,6 +461,7 @@ with Collector() as c:
     refusals(c)
     if not QUICK:
         clients(c)
+    beside_pyroscope(c)
     large(c)
 tokens()
 tap.finish()
