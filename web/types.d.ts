@@ -26,6 +26,8 @@ interface Tree {
 	origin?: Uint32Array | null;
 	/** Parts are too narrow for it. */
 	isCut?: boolean;
+	/** Boxes of several functions that were too narrow for it. */
+	rests?: Uint32Array;
 	/** Of two profiles as one: what of total and self is the base's. */
 	base?: Values;
 	baseSelf?: Values;

@@ -16,7 +16,7 @@ import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
 import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
-import { nodeChildren, nodePath } from './layout.js';
+import { findAtMost, nodeChildren, nodePath } from './layout.js';
 import { copyText, showDetails, stackText } from './details.js';
 import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
@@ -26,6 +26,7 @@ const SANDWICH_SHARE = 1 / 5000;
 const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
 const DERIVED_MAX = 6;
 const COPIED_ROWS_MAX = 10000;
+const REST_PARTS = 16; // of a pixel: as much as the smallest function of an opened rest may take
 const BUSY_DELAY_MS = 150;
 /** A frame's kind, module and name in a few characters (FNV-1a), so that an address can name a place. */
 function frameKey(frames, frame) {
@@ -101,7 +102,7 @@ export class Viewer {
 		this.callers.flip = true;
 		this.flames = [this.graph, this.callers, this.callees];
 		this.mirror = new TreeMirror(byId('mirror'), byId('live'));
-		const choose = (frame) => frame < this.frames.count && this.go({ focus: frame });
+		const choose = (frame) => this.chooseFocus(frame);
 		this.halves = ['callers', 'callees'].map(
 			(which) => new SandwichHalf(this[which], byId(which + '-mirror'), byId('live'), choose, (half) => this.showDetails(half)));
 		this.grid = new FunctionGrid(byId('table'), {
@@ -117,6 +118,9 @@ export class Viewer {
 		/** @type {{ frames: FrameTable, numbers: Map<string, number> } | null} */
 		this.keyed = null; // numberOf()
 		this.isOpening = false;
+		/** @type {{ tree: Tree, key: string, from: number, to: number, least: number, row: number } | null} */
+		this.opened = null; // what of a derived tree was too narrow, and is shown; row: where, until it has come
+		this.derivedKey = '';
 		this.isFollowing = false; // what is shown moves by itself
 		/** @type {SandwichHalf | null} */
 		this.half = null; // the one whose box is the current one
@@ -399,7 +403,12 @@ export class Viewer {
 		if (this.provisional || (view !== 'inverted' && !collapse)) return this.tree;
 		const options = { path: path.filter((f) => f < this.frames.count), share: this.share() };
 		const kind = view === 'inverted' ? 'inverted' : 'collapsed';
-		return this.derive(`${kind}:${options.path.join('.')}:${options.share}`, { kind, frameCount: this.frames.count, options });
+		const key = `${kind}:${options.path.join('.')}:${options.share}`;
+		this.derivedKey = key;
+		if (this.opened?.tree !== this.tree || this.opened.key !== key) this.opened = null;
+		const { from, to, least } = this.opened ?? {};
+		const window = this.opened && { from, to, least };
+		return this.derive(window ? `${key}:${from}:${to}:${least}` : key, { kind, frameCount: this.frames.count, options: { ...options, window } });
 	}
 
 	sandwich() {
@@ -564,6 +573,7 @@ export class Viewer {
 		}
 		this.setHits(graph);
 		if (this.current < 0 || this.current >= tree.count || replaced) this.current = zoom;
+		if (replaced && this.opened) this.goToOpened();
 		if (zoom && !(this.current >= zoom && this.current < zoom + tree.size[zoom])) this.current = zoom;
 		if (replaced && zoom) graph.revealRow(tree.level[zoom]);
 		this.mirror.update(tree, this.frames, this.current);
@@ -694,8 +704,8 @@ export class Viewer {
 	zoomNode(node) {
 		const { tree } = this.graph;
 		if (tree.frame[node] > this.frames.count) { // what was too narrow has nothing below it here
-			if (tree === this.tree) this.showMore();
-			else this.say(`Each of these is below ${(100 * this.share()).toFixed(2)} %: the table lists them`);
+			if (tree.rests?.includes(node)) this.openRest(node);
+			else this.showMore();
 			return;
 		}
 		if (this.followsPath() && !this.provisional) {
@@ -703,6 +713,27 @@ export class Viewer {
 		} else {
 			this.go({ zoom: this.wholeNode(node) });
 		}
+	}
+
+	/** The functions of a box of those that are too narrow, over the whole width; once more shows still smaller ones. */
+	openRest(node) {
+		const { tree } = this.graph;
+		const [from, to] = [tree.x[node], tree.x[node] + tree.total[node]];
+		const least = Math.min((to - from) * this.share(), this.opened?.least ?? Infinity) / REST_PARTS;
+		this.opened = { tree: this.tree, key: this.derivedKey, from, to, least, row: tree.level[node] };
+		this.go({ range: this.roundRange(from, to) });
+		this.say(`${formatShare(to - from, tree.total[0])} that was too narrow to show, over the whole width. Back returns`);
+	}
+
+	/** The first box of what was opened is the current one. */
+	goToOpened() {
+		const { tree } = this.graph;
+		const { row, from } = this.opened;
+		this.opened.row = -1;
+		const at = row < 0 ? -1 : findAtMost(tree.rowX, tree.rowStart[row], tree.rowStart[row + 1], from);
+		if (row < 0 || at < tree.rowStart[row]) return;
+		this.current = tree.order[at];
+		this.graph.revealRow(row);
 	}
 
 	/** More of what the source has left out; one question at a time. */
@@ -726,9 +757,14 @@ export class Viewer {
 			this.current = node;
 			this.zoomNode(node);
 			this.setCurrent(Math.min(this.current, this.graph.tree.count - 1));
-		} else if (view.tree.frame[node] < this.frames.count) {
-			this.go({ focus: view.tree.frame[node] });
+		} else {
+			this.chooseFocus(view.tree.frame[node]);
 		}
+	}
+
+	chooseFocus(frame) {
+		if (frame < this.frames.count) this.go({ focus: frame });
+		else if (frame > this.frames.count) this.say('Each of these is too narrow to show; the table (4) lists all functions');
 	}
 
 	setCurrent(node) {

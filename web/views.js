@@ -28,7 +28,7 @@ class Pool {
 	}
 }
 
-/** @typedef {{ frame: number, total: number, base: number, count?: number, at?: number, from?: number, to?: number, level?: number }} Group */
+/** @typedef {{ frame: number, total: number, base: number, count?: number, at?: number, from?: number, to?: number, level?: number, x?: number, isRest?: boolean }} Group */
 
 /** Groups entries by frame: the heaviest last, so that a stack takes it first. */
 class Partition {
@@ -97,6 +97,7 @@ function finishTree(out) {
 	const tree = layoutTree(level, Uint32Array.from(out.frame), Values.from(out.total), Values.from(out.self), deepest);
 	if (out.base) Object.assign(tree, { base: Values.from(out.base), baseSelf: Values.from(out.baseSelf) });
 	tree.isCut = out.isCut;
+	tree.rests = Uint32Array.from(out.rests);
 	return tree;
 }
 
@@ -106,15 +107,17 @@ function finishTree(out) {
  * @param {{ frame: number, total: number, base?: number }} root base: of two profiles as one
  * @param start (partition) => void: adds the entries of the first row
  * @param grow (group, pool, partition) => void: adds what lies below the entries pool[from..to) of a group; what is left is its own
- * @param options path: frames to follow without their siblings; share: smallest total shown, as a part of the last frame's on the path
+ * @param options path: frames to follow without their siblings; share: smallest total shown, as a part of the last frame's on the path;
+ *        window: { from, to, least }: below what lies there the smallest total shown is `least`
  */
 function buildTree(frameCount, root, start, grow, options) {
 	const isCompared = root.base !== undefined;
-	const out = { level: [], frame: [], total: [], self: [], base: isCompared ? [] : null, baseSelf: isCompared ? [] : null, isCut: false };
+	const out = { level: [], frame: [], total: [], self: [], base: isCompared ? [] : null, baseSelf: isCompared ? [] : null, rests: [], isCut: false };
 	const pool = new Pool(isCompared);
 	const partition = new Partition(frameCount, isCompared);
-	const { path = [], share = 0 } = options;
+	const { path = [], share = 0, window = null } = options;
 	let min = root.total * share;
+	const minBelow = (x, total) => (window && x < window.to && x + total > window.from ? Math.min(min, window.least) : min);
 	/** @param {{ frame: number, total: number, base?: number }} group */
 	const put = (level, group) => {
 		const { frame, total, base } = group;
@@ -126,26 +129,30 @@ function buildTree(frameCount, root, start, grow, options) {
 		return out.self.push(0) - 1;
 	};
 	// What is too narrow is one frame, the last of its row: nothing would look as if nobody called.
-	const expand = (level) => {
+	const expand = (level, x, total) => {
+		const least = minBelow(x, total);
 		const followed = level < path.length;
 		const at = pool.count;
-		const { kept, all, rest } = partition.take(pool, followed ? 0 : min, followed ? path[level] : -1);
-		if (rest.total > 0 && rest.total >= min) kept.unshift({ frame: frameCount + 1, ...rest, from: at, to: at });
+		const { kept, all, rest } = partition.take(pool, followed ? 0 : least, followed ? path[level] : -1);
+		if (rest.total > 0 && rest.total >= least) kept.unshift({ frame: frameCount + 1, ...rest, from: at, to: at, isRest: true });
+		let left = x;
+		for (let i = kept.length - 1; i >= 0; left += kept[i--].total) kept[i].x = left;
 		return { kept, all };
 	};
 	put(0, root);
 	start(partition);
 	/** @type {Group[]} */
-	const stack = expand(0).kept.map((g) => ({ ...g, level: 1 }));
+	const stack = expand(0, 0, root.total).kept.map((g) => ({ ...g, level: 1 }));
 	while (stack.length) {
 		const group = stack.pop();
 		pool.count = group.to;
 		if (group.level === path.length) min = group.total * share;
 		const at = put(group.level, group);
+		if (group.isRest) out.rests.push(at);
 		out.isCut ||= at >= NODES_MAX || group.level >= DEPTH_MAX;
 		if (at >= NODES_MAX || group.level >= DEPTH_MAX || group.frame > frameCount) continue;
 		grow(group, pool, partition);
-		const { kept, all } = expand(group.level);
+		const { kept, all } = expand(group.level, group.x, group.total);
 		out.self[at] = group.total - all.total;
 		if (isCompared) out.baseSelf[at] = group.base - all.base;
 		for (const child of kept) {

@@ -256,8 +256,20 @@ describe('viewer', { skip: reason || false }, () => {
 		});
 		assert.equal(row.sum, row.total);
 		assert.equal(row.name, '(too narrow to show)');
-		await page.evaluate((node) => window.__viewer.clickNode('graph', node, window.__viewer.graph), row.last);
-		assert.equal(await page.evaluate(() => window.__viewer.graph.zoomed), 0);
+		await page.evaluate((node) => window.__viewer.setCurrent(node), row.last);
+		await page.locator('#mirror').focus();
+		await page.keyboard.press('Enter');
+		const opened_ = () => page.evaluate(() => {
+			const { graph, frames, current } = window.__viewer;
+			const { tree } = graph;
+			const shown = Array.from({ length: tree.count }, (_, i) => i).filter((i) => tree.level[i] === 1 && frames.name(tree.frame[i]).startsWith('cold_'));
+			return { count: shown.length, range: [graph.from, graph.to], zoomed: graph.zoomed, current: frames.name(tree.frame[current]), said: document.getElementById('live').textContent };
+		});
+		await page.waitForFunction(() => window.__viewer.graph.tree.count > 4000);
+		assert.deepEqual(await opened_(), { count: 4000, range: [2000, 6000], zoomed: 0, current: 'cold_0', said: '66.67 % that was too narrow to show, over the whole width. Back returns' });
+		assert.equal(await page.locator('#details-name').textContent(), 'cold_0');
+		await page.goBack();
+		await page.waitForFunction(() => window.__viewer.graph.to === 6000 && window.__viewer.graph.from === 0);
 		await page.keyboard.press('s');
 		await assertSilent(opened);
 	});
