@@ -33,7 +33,9 @@ struct abi_ruby_layout {
 	__u8 line_at;                        /* of the line in it */
 	__u8 flags;                          /* enum abi_ruby_flags */
 	__u8 version_minor, version_major;
-	__u8 reserved[3];
+	__u8 singleton;                 /* bit of a class's flags: it is that of one object */
+	__u16 class_path, class_object; /* of a class: its name, the object that it is of; NONE: not known */
+	__u16 reserved[2];
 };
 
 /* Value of the map `rubies`; its key is the pid. Valid only when start_ns and exec_id are those of the task. A child
@@ -60,18 +62,25 @@ struct abi_ruby {
 #define ABI_RUBY_NOWHERE 0xffffffff /* abi_frame.extra: the place in the code is not known */
 #define ABI_RUBY_NO_COOKIE 0        /* abi_frame.b: the iseq was not in memory */
 
-/* abi_frame.a of what is no iseq; the cookie is 1. Identifiers of C functions are never given to another name. */
+/* abi_frame.a: the address of an iseq, and, where classes are known, which class its method belongs to: one iseq can be
+ * a method of several. */
+#define ABI_RUBY_ISEQ ((1ULL << 48) - 1)
+#define ABI_RUBY_OWNED (1ULL << 62) /* bits 48 to 61 are of a hash of the class */
+
+/* abi_frame.a of what is no iseq; the cookie is the class of a C function, or 1. Identifiers of C functions are never
+ * given to another name. */
 #define ABI_RUBY_CFUNC (1ULL << 63)               /* | the identifier of its name; 0: not known */
 #define ABI_RUBY_GC (ABI_RUBY_CFUNC | 1ULL << 62) /* the garbage collector */
 
 #define ABI_RUBY_FILE_BYTES 256
 #define ABI_RUBY_NAME_BYTES 128
+#define ABI_RUBY_CLASS_BYTES 128
 #define ABI_RUBY_INDEX_BYTES 128 /* positions up to 565 */
 #define ABI_RUBY_LINES_BYTES 256
 
-/* abi_name.bytes of an iseq; then the bytes of its file's name, its label, the index and the entries of its line table,
- * each padded to a multiple of 8. What does not fit is cut; the sizes that it has in the target tell. The index is sent
- * whole or not at all. */
+/* abi_name.bytes of an iseq; then the bytes of its file's name, its label, its class's name, the index and the entries
+ * of its line table, each padded to a multiple of 8. What does not fit is cut; the sizes that it has in the target
+ * tell. The index is sent whole or not at all. */
 struct abi_ruby_name {
 	__u64 lines_at; /* address of the entries */
 	__s32 first_line;
@@ -82,7 +91,9 @@ struct abi_ruby_name {
 	__u8 line_bytes, line_at;
 	__u8 flags; /* enum abi_ruby_flags */
 	__u8 version_minor, version_major;
-	__u8 reserved[7];
+	__u8 is_singleton; /* a method of the class itself */
+	__u16 class_sent;
+	__u32 class_size; /* in the target, in bytes; 0: not known */
 };
 
 _Static_assert(sizeof(struct abi_ruby_name) == 8 + 20 + 8 + 12, "layout changed: bump ABI_VERSION");

@@ -22,13 +22,26 @@ struct { /* preallocated: a fork adds to it */
 
 static __always_inline void ruby_seen(struct walk *w);
 #define walk_ruby_seen(w) ruby_seen(w)
+/* A global function: the verifier looks at it once. */
+__attribute__((noinline)) int ruby_look(__u32 trigger);
+#define walk_ruby_look(w) ruby_look(walk_sample(w)->trigger)
 #include "walk/walk_ruby.h"
 
-#define RUBY_TEXTS (ABI_RUBY_FILE_BYTES + ABI_RUBY_NAME_BYTES + ABI_RUBY_INDEX_BYTES + ABI_RUBY_LINES_BYTES)
+int ruby_look(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_ruby_own(w) : 0;
+}
+
+#define RUBY_TEXTS \
+	(ABI_RUBY_FILE_BYTES + ABI_RUBY_NAME_BYTES + ABI_RUBY_CLASS_BYTES + ABI_RUBY_INDEX_BYTES + ABI_RUBY_LINES_BYTES)
 #define RUBY_TEXT_MAX (1ULL << 20) /* bytes; a longer text is none */
 #define RUBY_TYPE_MASK 0x1f
 #define RUBY_TYPE_STRING 0x05
 #define RUBY_TYPE_ARRAY 0x07
+#define RUBY_TYPE_CLASS 0x02
+#define RUBY_TYPE_MODULE 0x03
 #define RUBY_USER1 (1U << 13) /* String: its bytes are elsewhere; Array: its elements are here */
 #define RUBY_INDEX_SMALL 54   /* words of code that the first 48 bytes of the index are enough for */
 #define RUBY_INDEX_BLOCK 512  /* words more, for each block of 80 bytes */
@@ -41,10 +54,12 @@ struct ruby_record { /* lies in scratch */
 
 _Static_assert(sizeof(struct ruby_record) <= WALK_RUBY_FREE_WORDS * 8, "it fits");
 _Static_assert(ABI_RUBY_FILE_BYTES >= ABI_RUBY_NAME_BYTES && ABI_RUBY_FILE_BYTES >= ABI_RUBY_INDEX_BYTES &&
-		       ABI_RUBY_FILE_BYTES >= ABI_RUBY_LINES_BYTES,
+		       ABI_RUBY_FILE_BYTES >= ABI_RUBY_LINES_BYTES && ABI_RUBY_FILE_BYTES >= ABI_RUBY_CLASS_BYTES,
 	       "one bound for all");
+_Static_assert(ABI_RUBY_NAME_BYTES == ABI_RUBY_INDEX_BYTES && ABI_RUBY_NAME_BYTES == ABI_RUBY_CLASS_BYTES,
+	       "one for three");
 
-enum ruby_part { RUBY_FILE, RUBY_NAME, RUBY_INDEX, RUBY_LINES, RUBY_PARTS };
+enum ruby_part { RUBY_FILE, RUBY_NAME, RUBY_CLASS, RUBY_INDEX, RUBY_LINES, RUBY_PARTS };
 
 struct ruby_text {
 	__u64 data, size;
@@ -91,6 +106,26 @@ static __always_inline void ruby_string(const struct abi_ruby_layout *l, __u64 v
 		out->size = 0;
 }
 
+/* The name of the class that the method at hand belongs to; of a singleton's the class or module that it is of. */
+static __always_inline void ruby_class(struct walk *w, struct ruby_record *r, struct ruby_text *out)
+{
+	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
+	__u64 at = w->scratch[WALK_RUBY_OWNER], flags = 0, value = 0;
+
+	if (!at || bpf_probe_read_user(&flags, sizeof(flags), (const void *)at))
+		return;
+	if ((flags & RUBY_TYPE_MASK) == RUBY_TYPE_CLASS && flags >> (l->singleton & 63) & 1) {
+		if (bpf_probe_read_user(&at, sizeof(at), (const void *)(at + l->class_object)) || (at & 7) ||
+		    bpf_probe_read_user(&flags, sizeof(flags), (const void *)at))
+			return;
+		r->name.is_singleton = 1;
+	}
+	flags &= RUBY_TYPE_MASK;
+	if ((flags == RUBY_TYPE_CLASS || flags == RUBY_TYPE_MODULE) &&
+	    !bpf_probe_read_user(&value, sizeof(value), (const void *)(at + l->class_path)) && value && !(value & 7))
+		ruby_string(l, value, out);
+}
+
 /* Where one part of the iseq at hand lies. size 0: there is none. */
 static __always_inline void ruby_find_part(struct walk *w, struct ruby_record *r, __u32 part, struct ruby_text *out)
 {
@@ -104,6 +139,8 @@ static __always_inline void ruby_find_part(struct walk *w, struct ruby_record *r
 		ruby_string(l, ruby_path(w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_PATH]), out);
 	} else if (part == RUBY_NAME) {
 		ruby_string(l, w->scratch[WALK_RUBY_BODY + WALK_RUBY_BODY_LABEL], out);
+	} else if (part == RUBY_CLASS) {
+		ruby_class(w, r, out);
 	} else if (part == RUBY_INDEX) {
 		if (l->body_lines_index == ABI_RUBY_NONE || r->name.code_size > RUBY_INDEX_SMALL + RUBY_INDEX_BLOCK)
 			return;
@@ -147,7 +184,7 @@ __attribute__((noinline)) int ruby_take_part(__u32 trigger, __u32 part)
 	r = (struct ruby_record *)&w->scratch[WALK_RUBY_FREE];
 	head = (struct abi_name *)r->head;
 	ruby_find_part(w, r, part, &text);
-	max = part == RUBY_NAME ? ABI_RUBY_NAME_BYTES : part == RUBY_INDEX ? ABI_RUBY_INDEX_BYTES : ABI_RUBY_FILE_BYTES;
+	max = part == RUBY_NAME || part == RUBY_CLASS || part == RUBY_INDEX ? ABI_RUBY_NAME_BYTES : ABI_RUBY_FILE_BYTES;
 	sent = ruby_copy(r, head->bytes_size - sizeof(r->name), &text, max);
 	walk_opaque(sent);
 	head->bytes_size += (sent + 7) & ~7ULL;
@@ -157,6 +194,9 @@ __attribute__((noinline)) int ruby_take_part(__u32 trigger, __u32 part)
 	} else if (part == RUBY_NAME) {
 		r->name.name_size = text.size;
 		r->name.name_sent = sent;
+	} else if (part == RUBY_CLASS) {
+		r->name.class_size = text.size;
+		r->name.class_sent = sent;
 	} else if (part == RUBY_INDEX) {
 		r->name.index_sent = sent;
 	} else {

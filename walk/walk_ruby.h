@@ -8,6 +8,8 @@
  * and what their eps point to are read in windows of 512 bytes, both clamped to the VM stack: a read across its end
  * fails. An iseq that was met in this walk is not read again.
  *
+ * From 3.3 on a frame says which class its method is of: one more read for each method met.
+ *
  * An iseq's body is malloc'd and its memory is used again, so its frames carry a cookie of what the body points to.
  *
  * Up to 2.7 the list's head moves before the new frame is filled in: there the leaf may be what lay there before. It is
@@ -26,6 +28,7 @@
 #define WALK_RUBY_IFUNC 0x66660001ULL
 #define WALK_RUBY_RESCUE 0x78880001ULL
 #define WALK_RUBY_DUMMY 0x79990001ULL
+#define WALK_RUBY_LOCAL 0x2ULL   /* its environment is that of a method, not of a block in one */
 #define WALK_RUBY_FINISH 0x20ULL /* its activation of the loop ends with it */
 
 #define WALK_RUBY_IMEMO 0x1aULL /* low five bits of an object's flags: ruby/internal/value_type.h */
@@ -53,15 +56,20 @@ _Static_assert(sizeof(struct abi_ruby) <= WALK_INFO, "it fits");
 struct walk_ruby_met { /* an iseq, or the method entry of a C function */
 	__u64 at;
 	__u64 cookie; /* of a method entry: its key */
-	__u64 code;   /* its first instruction */
+	__u64 code;   /* its first instruction; of a method entry: its class */
 	__u64 size;   /* words of code */
+};
+
+struct walk_ruby_owner { /* of a method entry */
+	__u64 entry, owner;
 };
 
 /* Places in scratch, in words. */
 #define WALK_RUBY_BODY 0      /* ABI_RUBY_BODY_BYTES; a context at first */
 #define WALK_RUBY_EP 12       /* three words up to ep */
 #define WALK_RUBY_ENTRY 16    /* a method entry, what it defines */
-#define WALK_RUBY_IDENTITY 24 /* the iseq that walk_ruby_seen() is told of, and its body */
+#define WALK_RUBY_IDENTITY 24 /* the key of the iseq that walk_ruby_seen() is told of, and its body */
+#define WALK_RUBY_OWNER 26    /* the class of its method, 0: not known; the three words up to an ep */
 #define WALK_RUBY_TEXTS 32    /* what the cookie has of the label and the path */
 #define WALK_RUBY_FREE 64
 #define WALK_RUBY_FREE_WORDS 192
@@ -69,13 +77,16 @@ struct walk_ruby_met { /* an iseq, or the method entry of a C function */
 #define WALK_RUBY_AROUND_EP 320
 #define WALK_RUBY_MET 384
 #define WALK_RUBY_MET_MAX 16 /* a power of two */
+#define WALK_RUBY_OWNERS 448 /* struct walk_ruby_owner[WALK_RUBY_MET_MAX] */
+#define WALK_RUBY_LEVELS 4   /* blocks within blocks whose method is looked for */
 #define WALK_RUBY_WINDOW_BYTES 512ULL
 #define WALK_RUBY_FRAME_BYTES 40ULL /* of a control frame: up to its ep */
 #define WALK_RUBY_WORDS 512         /* a power of two */
 #define WALK_RUBY_VM_STACK_MAX (1ULL << 30)
 
 _Static_assert(sizeof(((struct walk *)0)->scratch) == WALK_RUBY_WORDS * 8, "indices are cut to it");
-_Static_assert(WALK_RUBY_MET + WALK_RUBY_MET_MAX * 4 <= WALK_RUBY_WORDS, "they fit");
+_Static_assert(WALK_RUBY_MET + WALK_RUBY_MET_MAX * 4 <= WALK_RUBY_OWNERS, "they fit");
+_Static_assert(WALK_RUBY_OWNERS + WALK_RUBY_MET_MAX * 2 <= WALK_RUBY_WORDS, "they fit");
 
 /* What happens at an iseq whose name may not be known yet: bpf/ruby.h. Its body is at WALK_RUBY_BODY, its address and
  * that of the body at WALK_RUBY_IDENTITY, its cookie in the state. */
@@ -221,25 +232,98 @@ WALK_FN __u32 walk_ruby_position(__u64 code, __u64 size, __u64 pc)
 	return at ? (__u32)at - 1 : 0;
 }
 
+/* ---- classes ---- */
+
+WALK_FN int walk_ruby_has_classes(const struct walk *w)
+{
+	return walk_ruby_info(w)->layout.class_path != ABI_RUBY_NONE;
+}
+
+WALK_FN int walk_ruby_is_imemo(__u64 flags, __u64 type)
+{
+	return (flags & 0x1f) == WALK_RUBY_IMEMO && (flags >> 12 & 15) == type;
+}
+
+/* The class of the method whose entry is at @entry, or, when it @may, what the special variables have at its place. */
+WALK_FN __u64 walk_ruby_owner_of(struct walk *w, __u64 entry, int may)
+{
+	__u32 slot = (__u32)(entry * 0x13198a2e03707345ULL >> 60) & (WALK_RUBY_MET_MAX - 1);
+	struct walk_ruby_owner *met = (struct walk_ruby_owner *)&w->scratch[WALK_RUBY_OWNERS] + slot;
+	__u64 *words = &w->scratch[WALK_RUBY_ENTRY], owner = 0;
+
+	if (met->entry == entry)
+		return met->owner;
+	if ((entry & 7) || walk_read(w, words, 40, entry))
+		return 0;
+	if (may && walk_ruby_is_imemo(words[0], WALK_RUBY_SVAR)) {
+		__u64 behind = words[1];
+
+		if (!behind || walk_read(w, words, 40, behind))
+			return 0;
+	}
+	if (walk_ruby_is_imemo(words[0], WALK_RUBY_MENT))
+		owner = words[4] & 7 ? 0 : words[4];
+	met->entry = entry;
+	met->owner = owner;
+	return owner;
+}
+
+/**
+ * walk_ruby_own - puts the class of the method, whose code a frame runs or whose block, to WALK_RUBY_OWNER
+ * What lies up to the frame's ep is behind it. Source: vm_insnhelper.c, rb_vm_frame_method_entry().
+ */
+WALK_FN int walk_ruby_own(struct walk *w)
+{
+	__u64 *place = &w->scratch[WALK_RUBY_OWNER];
+
+	place[0] = 0;
+	for (int i = 0; i <= WALK_RUBY_LEVELS; i++) {
+		int local = (place[3] & WALK_RUBY_LOCAL) != 0;
+		__u32 at;
+
+		if (place[1])
+			place[0] = walk_ruby_owner_of(w, place[1], local);
+		if (place[0] || local || walk_ruby_find_ep(w, place[2] & ~7ULL, &at))
+			return 0;
+		place[1] = w->scratch[at & (WALK_RUBY_WORDS - 1)];
+		place[2] = w->scratch[(at + 1) & (WALK_RUBY_WORDS - 1)];
+		place[3] = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
+	}
+	return 0;
+}
+
+/* The includer may set it to a function that the verifier looks at once. */
+#ifndef walk_ruby_look
+#define walk_ruby_look(w) walk_ruby_own(w)
+#endif
+
+/* The key of an iseq whose method is of the class at WALK_RUBY_OWNER. */
+WALK_FN __u64 walk_ruby_key(const struct walk *w, __u64 iseq)
+{
+	__u64 owner = w->scratch[WALK_RUBY_OWNER];
+
+	return owner ? iseq | ABI_RUBY_OWNED | (owner * 0x082efa98ec4e6c89ULL >> 50) << 48 : iseq;
+}
+
 /* Sets p->cookie. Return: the position of @pc in it. */
-WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 iseq, __u64 pc)
+WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 key, __u64 pc)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
-	struct walk_ruby_met *met = walk_ruby_met(w, iseq);
+	struct walk_ruby_met *met = walk_ruby_met(w, key);
 	__u64 *who = &w->scratch[WALK_RUBY_IDENTITY], *texts = &w->scratch[WALK_RUBY_TEXTS];
 	__u64 *body = &w->scratch[WALK_RUBY_BODY];
 
-	if (met->at != iseq) {
+	if (met->at != key) {
 		p->cookie = ABI_RUBY_NO_COOKIE;
-		who[0] = iseq;
-		if (walk_read(w, &who[1], sizeof(who[1]), iseq + 16) ||
+		who[0] = key;
+		if (walk_read(w, &who[1], sizeof(who[1]), (key & ABI_RUBY_ISEQ) + 16) ||
 		    walk_read(w, body, ABI_RUBY_BODY_BYTES, who[1]) ||
 		    walk_read(w, texts, WALK_RUBY_TEXT_BYTES, body[WALK_RUBY_BODY_LABEL] + WALK_RUBY_TEXT_AT) ||
 		    walk_read(w, texts + 3, WALK_RUBY_TEXT_BYTES, body[WALK_RUBY_BODY_PATH] + WALK_RUBY_TEXT_AT))
 			return ABI_RUBY_NOWHERE;
 		p->cookie = walk_ruby_cookie(who[1], body, texts, texts + 3);
 		walk_ruby_seen(w);
-		met->at = iseq;
+		met->at = key;
 		met->cookie = p->cookie;
 		met->code = body[WALK_RUBY_BODY_CODE];
 		met->size = body[WALK_RUBY_BODY_SIZE] >> 32;
@@ -248,29 +332,34 @@ WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 iseq, __u64 pc)
 	return walk_ruby_position(met->code, met->size, pc);
 }
 
-/* The key of the C function whose method entry is at @entry, or 0: there is none. */
+/* The key of the C function whose method entry is at @entry, or 0: there is none. Its class is at WALK_RUBY_OWNER. */
 WALK_FN __u64 walk_ruby_cfunc(struct walk *w, __u64 entry)
 {
 	struct walk_ruby_met *met = walk_ruby_met(w, entry);
 	__u64 *words = &w->scratch[WALK_RUBY_ENTRY], id;
+	__u32 size = walk_ruby_has_classes(w) ? 40 : 24;
 
+	words[4] = 0;
+	w->scratch[WALK_RUBY_OWNER] = met->code;
 	if (entry && met->at == entry)
 		return met->cookie;
-	if (!entry || (entry & 7) || walk_read(w, words, 24, entry) || (words[0] & 0x1f) != WALK_RUBY_IMEMO)
+	w->scratch[WALK_RUBY_OWNER] = 0;
+	if (!entry || (entry & 7) || walk_read(w, words, size, entry) || (words[0] & 0x1f) != WALK_RUBY_IMEMO)
 		return 0;
-	if ((words[0] >> 12 & 15) == WALK_RUBY_SVAR) { /* vm_core.h, struct vm_svar: cref_or_me */
+	if (walk_ruby_is_imemo(words[0], WALK_RUBY_SVAR)) { /* vm_core.h, struct vm_svar: cref_or_me */
 		__u64 behind = words[1];
 
-		if (!behind || walk_read(w, words, 24, behind) || (words[0] & 0x1f) != WALK_RUBY_IMEMO)
+		if (!behind || walk_read(w, words, size, behind))
 			return 0;
 	}
-	if ((words[0] >> 12 & 15) != WALK_RUBY_MENT || walk_read(w, &id, sizeof(id), words[2] + 32))
+	if (!walk_ruby_is_imemo(words[0], WALK_RUBY_MENT) || walk_read(w, &id, sizeof(id), words[2] + 32))
 		return 0;
 	id = ABI_RUBY_CFUNC | (id & ((ABI_RUBY_CFUNC >> 1) - 1));
 	met->at = entry;
 	met->cookie = id;
-	met->code = 0;
+	met->code = words[4] & 7 ? 0 : words[4];
 	met->size = 0;
+	w->scratch[WALK_RUBY_OWNER] = met->code;
 	return id;
 }
 
@@ -304,13 +393,14 @@ WALK_FN enum walk_next walk_ruby_not_yet(struct walk *w, __u64 next)
 WALK_FN enum walk_next walk_ruby_c_frame(struct walk *w, __u64 entry, __u64 next, int ends)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
-	__u64 key = walk_ruby_cfunc(w, entry);
+	__u64 key = walk_ruby_cfunc(w, entry), owner;
 
 	if (!key && !p->looked)
 		return walk_ruby_not_yet(w, next);
 	p->looked = 1;
 	p->frame = next;
-	return walk_ruby_push(w, key ? key : ABI_RUBY_CFUNC, 1, 0, ends) ? WALK_DONE : WALK_MORE;
+	owner = key ? w->scratch[WALK_RUBY_OWNER] : 0;
+	return walk_ruby_push(w, key ? key : ABI_RUBY_CFUNC, owner ? owner : 1, 0, ends) ? WALK_DONE : WALK_MORE;
 }
 
 /* A frame that is not shown; its activation may end with it. */
@@ -330,7 +420,7 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 {
 	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
 	struct walk_ruby *p = walk_ruby_state(w);
-	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry;
+	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry, before;
 	__u32 at, position;
 	int ends;
 
@@ -347,9 +437,15 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	if ((ep & 7) || walk_ruby_find_ep(w, ep, &at))
 		return walk_ruby_not_yet(w, next);
 	entry = w->scratch[at & (WALK_RUBY_WORDS - 1)];
+	before = w->scratch[(at + 1) & (WALK_RUBY_WORDS - 1)];
 	flags = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
 	walk_opaque(entry);
+	walk_opaque(before);
 	walk_opaque(flags);
+	w->scratch[WALK_RUBY_OWNER] = 0;
+	w->scratch[WALK_RUBY_OWNER + 1] = entry;
+	w->scratch[WALK_RUBY_OWNER + 2] = before;
+	w->scratch[WALK_RUBY_OWNER + 3] = flags;
 	ends = (flags & WALK_RUBY_FINISH) != 0;
 	flags &= WALK_RUBY_MAGIC;
 	walk_opaque(ends);
@@ -364,8 +460,12 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 		return walk_ruby_skip(w, next, ends);
 	}
 	p->skips = flags == WALK_RUBY_RESCUE && l->flags & ABI_RUBY_MERGED_RESCUE;
-	if (iseq & 7)
+	if (iseq & ~(ABI_RUBY_ISEQ - 7))
 		return walk_ruby_not_yet(w, next);
+	if (walk_ruby_has_classes(w))
+		walk_ruby_look(w);
+	iseq = walk_ruby_key(w, iseq);
+	walk_opaque(iseq);
 	position = walk_ruby_meet(w, iseq, pc);
 	walk_opaque(position);
 	/* It has the one of this frame, the other of that which lay there before. */
@@ -449,8 +549,10 @@ WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 	p->gap = 0;
 	p->skips = 0;
 	p->looked = 0;
-	for (int i = 0; i < WALK_RUBY_MET_MAX; i++)
+	for (int i = 0; i < WALK_RUBY_MET_MAX; i++) {
 		w->scratch[WALK_RUBY_MET + 4 * i] = 0;
+		w->scratch[WALK_RUBY_OWNERS + 2 * i] = 0;
+	}
 	if (walk_ruby_in_gc(w, ec) && walk_ruby_push(w, ABI_RUBY_GC, 1, 0, 0))
 		return WALK_DONE;
 	return WALK_MORE;

@@ -309,14 +309,19 @@ static int add_runtime_line(struct builder *b, const struct runtime *runtime, co
 {
 	struct model_function function = { .kind = f->shown ? f->shown : runtime->kind, .start_line = f->first_line };
 	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name, too */
+	scoped(buf_release) struct buf plain = BUF_INIT(MIB(1));
 	struct runtime_source source;
 	int r;
 
 	find_source(b, f, &source);
 	r = add_qualified(b, runtime, source.package, name, &function.name);
+	if (runtime->plain)
+		runtime->plain(name, &plain);
 	if (r == 0)
-		r = build_texts(b->m, (struct str[]){ name, intern_get(&b->a->strings, f->file) },
-				(uint32_t *[]){ &function.system_name, &function.filename }, 2);
+		r = build_texts(
+			b->m,
+			(struct str[]){ runtime->plain ? buf_str(&plain) : name, intern_get(&b->a->strings, f->file) },
+			(uint32_t *[]){ &function.system_name, &function.filename }, 2);
 	if (function.system_name == function.name) /* pprof would take "<module>" for an argument of a C++ template */
 		function.system_name = 0;
 	if (r == 0)

@@ -155,7 +155,7 @@ enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
 	return MIX_NATIVE;
 }
 
-/* Of a runtime whose names are read where they are met, and not later. */
+/* As the walk met it: what it is qualified by is not known later, nor is any name of some runtimes. */
 static int decode_name(struct dumper *d, const struct abi_frame *f, struct buf *room, struct runtime_function *out)
 {
 	const struct abi_name *name = d->outside->name(d->walker, d->process, f, 0);
@@ -163,15 +163,31 @@ static int decode_name(struct dumper *d, const struct abi_frame *f, struct buf *
 	return name ? d->runtime->decode_name(name->bytes, name->bytes_size, room, out) : -ENOENT;
 }
 
+/* Texts and table in full. */
+static int read_name(struct dumper *d, const struct abi_frame *f, struct buf *room, struct runtime_function *out)
+{
+	return d->runtime->read_name ? d->runtime->read_name(&d->target, d->info, f->a, f->b, room, out) : -ENOTSUP;
+}
+
+static bool is_whole(const struct runtime_function *f)
+{
+	return !f->is_cut && f->lines.size >= f->lines_whole;
+}
+
 int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out)
 {
-	struct buf room = BUF_INIT(MIB(16));
-	struct runtime_function function = { 0 };
-	int r;
+	scoped(buf_release) struct buf room = BUF_INIT(MIB(16)), more = BUF_INIT(MIB(16));
+	struct runtime_function met = { 0 }, function = { 0 };
+	int r, m;
 
 	*out = (struct dump_frame){ .kind = DUMP_RUNTIME, .guessed = (f->flags & ABI_FRAME_GUESSED) != 0 };
-	r = d->runtime->read_name ? d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function)
-				  : decode_name(d, f, &room, &function);
+	m = decode_name(d, f, &more, &met);
+	r = m == 0 && is_whole(&met) ? -EALREADY : read_name(d, f, &room, &function);
+	if (r < 0 && m == 0)
+		function = met;
+	else if (m == 0 && !met.is_cut)
+		function.name = met.name;
+	r = m == 0 ? 0 : r;
 	if (r == 0)
 		r = intern_add(&d->out->strings, function.name, &out->name);
 	if (r == 0)
@@ -180,6 +196,5 @@ int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_
 		out->line = d->runtime->line ? d->runtime->line(&function, f->extra) : 0;
 		out->first_line = function.first_line;
 	}
-	buf_release(&room);
 	return r == -ENOMEM ? r : 0; /* it could not be read: it stays without a name */
 }

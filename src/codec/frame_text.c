@@ -118,8 +118,11 @@ static void add_ruby(const struct model *m, const struct frame_style *style, con
 {
 	const struct model_function *f = &m->functions[line->function];
 	struct str name = model_string(m, f->name), file = model_string(m, f->filename);
+	struct str plain = model_string(m, f->system_name); /* rbspy knows no classes */
 	int64_t number = choose_line(f, line, style->ruby_lines);
 
+	if (plain.len)
+		name = plain;
 	buf_adds(out, name.len ? name : STR("[unknown]"));
 	if (!file.len)
 		return;

@@ -499,6 +499,21 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 	return 0;
 }
 
+/* What is read later may lack what the name is qualified by: then it stays as it was met. */
+static void keep_qualified(const struct runtime *runtime, const struct runtime_function *old,
+			   struct runtime_function *new, struct buf *room)
+{
+	if (!runtime || !runtime->plain || str_eq(old->name, new->name))
+		return;
+	runtime->plain(old->name, room);
+	if (room->error || !str_eq(buf_str(room), new->name))
+		return;
+	buf_clear(room);
+	buf_adds(room, old->name);
+	if (!room->error)
+		new->name = buf_str(room);
+}
+
 /* Is @old a beginning of @new? */
 static bool goes_on(const struct runtime_function *old, const struct runtime_function *new)
 {
@@ -510,12 +525,18 @@ static bool goes_on(const struct runtime_function *old, const struct runtime_fun
 
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function)
 {
+	scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+	struct runtime_function more = *function;
 	uint32_t at;
 
-	if (find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_NAMED &&
-	    !goes_on(&n->functions[n->entries[at].function].what, function))
-		return 0;
-	return names_put(n, key, function);
+	if (find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_NAMED) {
+		const struct function *f = &n->functions[n->entries[at].function];
+
+		keep_qualified(n->runtimes[f->runtime], &f->what, &more, &room);
+		if (!goes_on(&f->what, &more))
+			return 0;
+	}
+	return names_put(n, key, &more);
 }
 
 void names_unreadable(struct names *n, const struct names_key *key)

@@ -220,6 +220,12 @@ struct runtime {
 	 * is readable as it is.
 	 */
 	void (*readable)(struct str name, struct buf *out);
+	/**
+	 * plain - append what stays of the function @name without what it is qualified by: "each" of "Array#each"
+	 * It stands beside the name as the system's. What read_name() says may be the plain one, when the rest was
+	 * known only where the frame was met. Pure. NULL: names are what decode_name() and the others gave.
+	 */
+	void (*plain)(struct str name, struct buf *out);
 	/** sources_new - a cache for sources_find(): what a source file belongs to; used by the symbol worker alone.
 	 * NULL: source files belong to nothing. Return: 0 or -ENOMEM. */
 	int (*sources_new)(void **out);

@@ -37,6 +37,7 @@ def judge(ruby, made, samples):
     for s in samples:
         ruby_frames = [(n, os.path.basename(p[0])) for n, m, p in zip(s.names, s.modules, s.places) if m.startswith("[ruby")]
         for (caller, file), (name, own) in zip(ruby_frames, ruby_frames[1:]):
+            caller, name = (n.rpartition("#")[2] for n in (caller, name))  # from 3.3 on with the class
             if caller != "call_it" or name == "(garbage collector)":
                 continue
             called = re.fullmatch(r"made_(\d+)", name)

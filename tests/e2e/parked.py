@@ -61,6 +61,7 @@ def check(tap, name, process, kind, title, skip=0, base=lambda label: label):
             stack = [(base(n), f, l) for n, f, l in stack]
             others = [w for w in got if w != "main"]
             rows, remarks, guessed = got.get(who if who in got or len(others) != 1 else others[0], ([], [said], []))
+            rows = [(base(n), f, l) for n, f, l in rows]
             flagged = [r for r in remarks if r.startswith(f"{title} frames")]
             tap.ok(rows[skip:] == stack and not flagged and not any(guessed), f"{name}: dump -p {' '.join(options)}: {who}",
                    " ".join([f"{len(stack)} frames" if rows[skip:] == stack else difference(rows[skip:], stack), *flagged]))

@@ -256,6 +256,41 @@ static void what_is_read_late_is_the_same_function(void **state)
 	names_free(n);
 }
 
+static void without_class(struct str name, struct buf *out)
+{
+	buf_adds(out, str_skip(name, (size_t)(str_rfind(name, '#') + 1)));
+}
+
+/* What a name is qualified by is known where it was met: what is read later does not take it away. */
+static void what_is_read_late_keeps_the_class(void **state)
+{
+	struct runtime qualifies = fake_runtime;
+	const struct runtime *const these[] = { &qualifies, NULL };
+	const struct names_key key = key_of(1, 0x1000);
+	struct runtime_function met = function_of("Shop#work", 1), later = function_of("work", 1), f;
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	qualifies.plain = without_class;
+	assert_int_equal(names_new(0, these, &n), 0);
+	met.lines_whole = 40;
+	later.lines_whole = 40;
+	later.lines = (struct runtime_lines){ (const uint8_t *)"0123456789012345678901234567890123456789", 40 };
+	assert_int_equal(names_put(n, &key, &met), 0);
+	assert_int_equal(names_put_more(n, &key, &later), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_true(str_eq(f.name, STR("Shop#work")));
+	assert_int_equal(f.lines.size, 40);
+	later.name = STR("walk");
+	assert_int_equal(names_put_more(n, &key, &later), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_true(str_eq(f.name, STR("Shop#work")));
+	names_free(n);
+}
+
 static void the_room_is_bounded(void **state)
 {
 	char name[1000];
@@ -403,6 +438,7 @@ int main(void)
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
+		cmocka_unit_test(what_is_read_late_keeps_the_class),
 		cmocka_unit_test(the_room_is_bounded),
 		cmocka_unit_test(entries_are_bounded_too),
 		cmocka_unit_test(decoding_lines_is_bounded),

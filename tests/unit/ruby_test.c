@@ -528,6 +528,146 @@ static void names_from_memory(void **state)
 	}
 }
 
+/* ---- classes ---- */
+
+static uint64_t make_class(struct image *im, uint64_t type, const char *name)
+{
+	uint64_t at = take(im, 168);
+
+	*word(im, at) = type;
+	if (name)
+		*word(im, at + im->info.layout.class_path) = make_string(im, name, false);
+	return at;
+}
+
+static uint64_t owned(struct image *im, uint64_t id, uint64_t owner)
+{
+	uint64_t entry = make_method(im, id);
+
+	*word(im, entry + 32) = owner;
+	return entry;
+}
+
+/* A block's environment says where the one is that it is in. */
+static void push_block(struct image *im, uint64_t iseq, uint64_t outer_ep)
+{
+	push_iseq(im, BLOCK, iseq, 3);
+	*word(im, im->sp - 48 + 8) = outer_ep | 1;
+}
+
+static void classes(void **state)
+{
+	static const struct ruby_version *v;
+
+	(void)state;
+	for (size_t i = 0; (v = ruby_version_at(i)); i++) {
+		struct image *im = open_image(v);
+		struct runtime_target target = { .read = target_read, .self = im };
+		bool has_classes = v->layout.class_path != ABI_RUBY_NONE;
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct runtime_function f = { 0 };
+		uint64_t iseq, shop, single, entry, entries, ep;
+
+		assert_int_equal(has_classes, (v->major == 3 && v->minor >= 3));
+		im->info.layout.class_path = 152; /* where it is not known, nobody looks */
+		shop = make_class(im, 2, "Shop");
+		single = make_class(im, 2 | 1ULL << v->layout.singleton, NULL);
+		im->info.layout = v->layout;
+		*word(im, single + 128) = shop;
+		iseq = make_iseq(im, "work", "/srv/a.rb", 1);
+		push(im, METHOD | WALK_RUBY_LOCAL, iseq, code_of(im, iseq), owned(im, 1, single));
+		push(im, METHOD | WALK_RUBY_LOCAL, iseq, code_of(im, iseq), owned(im, 1, shop));
+		ep = im->sp - 48 + 16;
+		push_block(im, iseq, ep);
+		push(im, CFUNC | WALK_RUBY_LOCAL, 0, 0, owned(im, 0x31, shop));
+		assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+		assert_int_equal(im->walk.runtime_count, 4);
+		assert_int_equal(frame(im, 0)->b, has_classes ? shop : 1);
+		assert_int_equal(frame(im, 1)->a & ABI_RUBY_ISEQ, iseq);
+		assert_int_equal((frame(im, 1)->a & ABI_RUBY_OWNED) != 0, has_classes);
+		assert_int_equal(frame(im, 1)->a, frame(im, 2)->a); /* a block of the method */
+		assert_int_equal(frame(im, 2)->a != frame(im, 3)->a, has_classes);
+		assert_int_equal(frame(im, 2)->b, frame(im, 3)->b);
+
+		assert_int_equal(
+			ruby_read_name_of(&target, &im->info, frame(im, 2)->a, frame(im, 2)->b, shop, &room, &f), 0);
+		assert_true(str_eq(f.name, has_classes ? STR("Shop#work") : STR("work")));
+		assert_int_equal(
+			ruby_read_name_of(&target, &im->info, frame(im, 3)->a, frame(im, 3)->b, single, &room, &f), 0);
+		assert_true(str_eq(f.name, has_classes ? STR("Shop.work") : STR("work")));
+		assert_int_equal(ruby_read_name(&target, &im->info, frame(im, 2)->a, frame(im, 2)->b, &room, &f), 0);
+		assert_true(str_eq(f.name, STR("work"))); /* nobody knows the class any more */
+
+		entry = take(im, 48);
+		entries = take(im, 64);
+		im->info.symbols = VARIABLES;
+		im->info.last_operator = 1;
+		*word(im, VARIABLES + 16) = entry;
+		*word(im, entry) = 7 | 1 << 13 | 1 << 15;
+		*word(im, entry + 16) = entry + 24;
+		*word(im, entry + 24) = 7;
+		*word(im, entry + 40) = 8;
+		*word(im, entry + 24 + 32) = entries;
+		*word(im, entries + 48) = make_string(im, "each", false);
+		assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, frame(im, 0)->b, &room, &f),
+				 0);
+		assert_true(str_eq(f.name, has_classes ? STR("Shop#each") : STR("each")));
+		*word(im, shop) = 5; /* it is a String now */
+		assert_int_equal(ruby_read_name(&target, &im->info, ABI_RUBY_CFUNC | 0x31, frame(im, 0)->b, &room, &f),
+				 0);
+		assert_true(str_eq(f.name, STR("each")));
+		free(im);
+	}
+}
+
+static void labels_with_classes(void **state)
+{
+	static const struct {
+		const char *label, *class_name, *want;
+		bool is_singleton;
+	} cases[] = {
+		{ "each", "Array", "Array#each", false },
+		{ "new", "Shop::Cart", "Shop::Cart.new", true },
+		{ "block (2 levels) in each", "Array", "block (2 levels) in Array#each", false },
+		{ "rescue in block in <=>", "Shop", "rescue in block in Shop#<=>", false },
+		{ "block in <class:Shop>", "Shop", "block in <class:Shop>", false },
+		{ "block in singleton class", "Shop", "block in singleton class", false },
+		{ "<top (required)>", "Shop", "<top (required)>", false },
+		{ "go", "#<Class:0x00007f12>", "go", false },
+		{ "go", "Shop::#<Class:0x00007f12>", "go", false },
+		{ "go", "", "go", false },
+		{ "a.b", "Shop", "Shop#a.b", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(4)), plain = BUF_INIT(KIB(4));
+		struct str label = str_of(cases[i].label), class_name = str_of(cases[i].class_name);
+		struct abi_ruby_name head = { .name_size = (uint32_t)label.len,
+					      .name_sent = (uint16_t)label.len,
+					      .class_size = (uint32_t)class_name.len,
+					      .class_sent = (uint16_t)class_name.len,
+					      .is_singleton = cases[i].is_singleton };
+		uint8_t bytes[sizeof(head) + 128] = { 0 };
+		struct runtime_function f = { 0 };
+
+		print_message("  %s\n", cases[i].want);
+		memcpy(bytes, &head, sizeof(head));
+		memcpy(bytes + sizeof(head), label.ptr, label.len);
+		memcpy(bytes + sizeof(head) + align_up(label.len, 8), class_name.ptr, class_name.len);
+		assert_int_equal(ruby_decode_name(bytes, sizeof(bytes), &room, &f), 0);
+		assert_true(str_eq(f.name, str_of(cases[i].want)));
+		ruby_plain(f.name, &plain);
+		assert_true(str_eq(buf_str(&plain), label) || i == ARRAY_SIZE(cases) - 1);
+		if (!head.class_size)
+			continue;
+		head.class_size++; /* it was cut: another class, perhaps */
+		memcpy(bytes, &head, sizeof(head));
+		assert_int_equal(ruby_decode_name(bytes, sizeof(bytes), &room, &f), 0);
+		assert_true(str_eq(f.name, label));
+	}
+}
+
 struct changing { /* when it is read at @when, the word at @at becomes @value */
 	struct image *im;
 	uint64_t when, at, value;
@@ -693,6 +833,8 @@ int main(void)
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(names_from_memory),
 		cmocka_unit_test(symbols),
+		cmocka_unit_test(classes),
+		cmocka_unit_test(labels_with_classes),
 		cmocka_unit_test(names_from_records),
 		cmocka_unit_test(long_functions),
 		cmocka_unit_test(where_fibers_begin),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/ruby/names.h"
 
+#include <ctype.h>
+
 #include "base/cur.h"
 #include "base/utf8.h"
 #include "runtime/ruby/lines.h"
@@ -46,6 +48,59 @@ static bool add_text(struct buf *room, struct str text)
 	return true;
 }
 
+/* ---- classes ---- */
+
+/* "block in each" is a block of "each". Empty: it is not of a method that a class has. */
+static struct str method_of(struct str label)
+{
+	const struct str in = STR(" in ");
+	ptrdiff_t at;
+
+	while ((at = str_search(label, in)) >= 0)
+		label = str_skip(label, (size_t)at + in.len);
+	if (str_find(label, ' ') >= 0) /* "singleton class" */
+		return STR("");
+	if (label.len > 1 && label.ptr[0] == '<' && isalpha((unsigned char)label.ptr[1])) /* "<main>", "<class:Shop>" */
+		return STR("");
+	return label;
+}
+
+/* One without a name, or with one of the moment: "#<Class:0x00007f>::Shop". */
+static bool is_class_name(struct str name)
+{
+	return name.len && (isupper((unsigned char)name.ptr[0]) || (name.ptr[0] & 0x80)) && str_find(name, '#') < 0 &&
+	       str_find(name, ' ') < 0 && str_find(name, '.') < 0 && !memchr(name.ptr, 0, name.len);
+}
+
+/* As Ruby's own backtraces have it from 3.4 on: "block in Array#each", "Shop.new". */
+static bool add_label(struct buf *room, struct str label, struct str class_name, bool is_singleton)
+{
+	struct str method = method_of(label);
+	size_t before = label.len - method.len;
+
+	if (!method.len || !is_class_name(class_name) || !label.len || memchr(label.ptr, 0, label.len))
+		return add_text(room, label);
+	if (before)
+		ignore(!add_text(room, str_first(label, before))); /* it is not empty */
+	ignore(!add_text(room, class_name));                       /* likewise */
+	buf_addc(room, is_singleton ? '.' : '#');
+	return add_text(room, method);
+}
+
+void ruby_plain(struct str name, struct buf *out)
+{
+	struct str method = method_of(name);
+	ptrdiff_t dot = str_rfind(method, '.'), sharp = str_rfind(method, '#');
+	size_t at = (size_t)(MAX(dot, sharp) + 1);
+
+	if (MAX(dot, sharp) <= 0 || at == method.len || !is_class_name(str_first(method, at - 1))) {
+		buf_adds(out, name);
+		return;
+	}
+	buf_adds(out, str_first(name, name.len - method.len));
+	buf_adds(out, str_skip(method, at));
+}
+
 /* ---- as the record has it ---- */
 
 static struct str take_text(struct cur *c, uint32_t sent)
@@ -62,20 +117,24 @@ int ruby_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 	struct ruby_lines table = { 0 };
 	struct places at = { .start = room->len };
 	const uint8_t *p = cur_bytes(&c, sizeof(head));
-	struct str file, name, index, lines;
+	struct str file, name, class_name, index, lines;
 
 	if (!p)
 		return -EBADMSG;
 	memcpy(&head, p, sizeof(head));
 	file = take_text(&c, head.file_sent);
 	name = take_text(&c, head.name_sent);
+	class_name = take_text(&c, head.class_sent);
 	index = take_text(&c, head.index_sent);
 	lines = take_text(&c, head.lines_sent);
-	if (c.bad || head.file_sent > head.file_size || head.name_sent > head.name_size)
+	if (head.class_sent < head.class_size) /* half a name is another one */
+		class_name = STR("");
+	if (c.bad || head.file_sent > head.file_size || head.name_sent > head.name_size ||
+	    head.class_sent > head.class_size)
 		return -EBADMSG;
 	ignore(!add_text(room, file)); /* then it has none */
 	at.file = room->len;
-	if (!add_text(room, name))
+	if (!add_label(room, name, class_name, head.is_singleton))
 		return -ENODATA;
 	at.name = room->len;
 	table = (struct ruby_lines){ .code_size = head.code_size,
@@ -108,9 +167,11 @@ int ruby_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 /* ---- as the process has it ---- */
 
 /* Return: 0; -ENOENT, -EBADMSG, -ENODATA: it has no name; -ESTALE: it has another one now; -ENOMEM; -errno. */
-static int read_symbol(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, struct buf *room)
+static int read_symbol(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, uint64_t owner,
+		       struct buf *room)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX), class_name = BUF_INIT(TEXT_MAX);
+	bool is_singleton = false;
 	uint64_t value, again;
 	bool is_cut = false;
 	int r = ruby_symbol_find(t, info, id, &value);
@@ -122,11 +183,15 @@ static int read_symbol(const struct runtime_target *t, const struct abi_ruby *in
 	r = ruby_symbol_find(t, info, id, &again);
 	if (r == 0 && again != value)
 		r = -ESTALE;
-	return r == 0 && !add_text(room, buf_str(&text)) ? -ENODATA : r;
+	if (r < 0)
+		return r;
+	if (ruby_class_read(t, info, owner, &class_name, &is_singleton) < 0)
+		buf_clear(&class_name);
+	return add_label(room, buf_str(&text), buf_str(&class_name), is_singleton) ? 0 : -ENODATA;
 }
 
-static int read_special(const struct runtime_target *t, const struct abi_ruby *info, uint64_t key, struct buf *room,
-			struct runtime_function *out)
+static int read_special(const struct runtime_target *t, const struct abi_ruby *info, uint64_t key, uint64_t cookie,
+			struct buf *room, struct runtime_function *out)
 {
 	struct places at = { .start = room->len, .file = room->len };
 	struct runtime_function f = { .version_major = info->layout.version_major,
@@ -136,7 +201,7 @@ static int read_special(const struct runtime_target *t, const struct abi_ruby *i
 	if (key == ABI_RUBY_GC) {
 		buf_adds(room, GC_NAME);
 	} else {
-		r = read_symbol(t, info, key & ~ABI_RUBY_CFUNC, room);
+		r = read_symbol(t, info, key & ~ABI_RUBY_CFUNC, cookie & 7 ? 0 : cookie, room);
 		if (r == -ENOENT || r == -EBADMSG || r == -ENODATA)
 			buf_adds(room, UNKNOWN_C_NAME);
 		else if (r < 0)
@@ -158,7 +223,7 @@ struct iseq {
 static int read_iseq(const struct runtime_target *t, uint64_t key, uint64_t cookie, struct iseq *out)
 {
 	__u64 words[ABI_RUBY_BODY_BYTES / 8], label[WALK_RUBY_TEXT_BYTES / 8], path[WALK_RUBY_TEXT_BYTES / 8];
-	int r = t->read(t->self, &out->body, sizeof(out->body), key + 16);
+	int r = t->read(t->self, &out->body, sizeof(out->body), (key & ABI_RUBY_ISEQ) + 16);
 
 	if (r == 0)
 		r = t->read(t->self, words, sizeof(words), out->body);
@@ -179,6 +244,20 @@ static int read_text(const struct runtime_target *t, const struct abi_ruby *info
 	int r = ruby_string_read(t, info, value, &text, is_cut);
 
 	if (r == 0 && !add_text(room, buf_str(&text)))
+		r = -ENODATA;
+	return r;
+}
+
+static int read_label(const struct runtime_target *t, const struct abi_ruby *info, uint64_t value, uint64_t owner,
+		      struct buf *room, bool *is_cut)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX), class_name = BUF_INIT(TEXT_MAX);
+	bool is_singleton = false;
+	int r = ruby_string_read(t, info, value, &text, is_cut);
+
+	if (ruby_class_read(t, info, owner, &class_name, &is_singleton) < 0)
+		buf_clear(&class_name);
+	if (r == 0 && !add_label(room, buf_str(&text), buf_str(&class_name), is_singleton))
 		r = -ENODATA;
 	return r;
 }
@@ -232,8 +311,8 @@ static int32_t first_line_of(const struct abi_ruby *info, const struct iseq *i)
 	return line > 0 && line <= INT32_MAX ? (int32_t)line : 0;
 }
 
-int ruby_read_name(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
-		   struct buf *room, struct runtime_function *out)
+int ruby_read_name_of(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
+		      uint64_t owner, struct buf *room, struct runtime_function *out)
 {
 	const struct abi_ruby *info = info_bytes;
 	struct places at = { .start = room->len };
@@ -244,7 +323,7 @@ int ruby_read_name(const struct runtime_target *target, const void *info_bytes, 
 	int r;
 
 	if (key & ABI_RUBY_CFUNC)
-		return read_special(target, info, key, room, out);
+		return read_special(target, info, key, cookie, room, out);
 	r = read_iseq(target, key, cookie, &i);
 	if (r == 0)
 		r = ruby_path_find(target, info, i.words[WALK_RUBY_BODY_PATH], &path);
@@ -252,7 +331,7 @@ int ruby_read_name(const struct runtime_target *target, const void *info_bytes, 
 		r = read_text(target, info, path, room, &f.is_cut);
 	at.file = room->len;
 	if (r == 0)
-		r = read_text(target, info, i.words[WALK_RUBY_BODY_LABEL], room, &f.is_cut);
+		r = read_label(target, info, i.words[WALK_RUBY_BODY_LABEL], owner, room, &f.is_cut);
 	at.name = room->len;
 	if (r == 0)
 		r = read_lines(target, info, &i, room);
@@ -266,4 +345,11 @@ int ruby_read_name(const struct runtime_target *target, const void *info_bytes, 
 	if (r == 0)
 		*out = f;
 	return r;
+}
+
+/* Which class an iseq is of is known where a frame is met, and not later. */
+int ruby_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+		   struct buf *room, struct runtime_function *out)
+{
+	return ruby_read_name_of(target, info, key, cookie, 0, room, out);
 }

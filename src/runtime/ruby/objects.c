@@ -2,6 +2,8 @@
 #include "runtime/ruby/objects.h"
 
 #define TYPE_MASK 0x1f
+#define TYPE_CLASS 0x02
+#define TYPE_MODULE 0x03
 #define TYPE_STRING 0x05
 #define TYPE_ARRAY 0x07
 #define USER1 (1u << 13) /* String: its bytes are elsewhere; Array: its elements are here */
@@ -91,6 +93,32 @@ int ruby_path_find(const struct runtime_target *t, const struct abi_ruby *info, 
 	else
 		r = read_element(t, info, value, 0, out);
 	return r;
+}
+
+int ruby_class_read(const struct runtime_target *t, const struct abi_ruby *info, uint64_t owner, struct buf *out,
+		    bool *is_singleton)
+{
+	const struct abi_ruby_layout *l = &info->layout;
+	bool of_object = false, is_cut = false;
+	uint64_t flags, path;
+	int r = l->class_path == ABI_RUBY_NONE || !owner ? -ENOENT : read_words(t, owner, &flags, 1);
+
+	if (r == 0 && (flags & TYPE_MASK) == TYPE_CLASS && flags >> (l->singleton & 63) & 1) {
+		of_object = true;
+		r = read_words(t, owner + l->class_object, &owner, 1);
+		if (r == 0)
+			r = read_words(t, owner, &flags, 1);
+	}
+	if (r < 0)
+		return r;
+	if ((flags & TYPE_MASK) != TYPE_CLASS && (flags & TYPE_MASK) != TYPE_MODULE)
+		return -ENOENT;
+	r = read_words(t, owner + l->class_path, &path, 1);
+	if (r == 0)
+		r = path > NIL_MAX ? ruby_string_read(t, info, path, out, &is_cut) : -ENOENT;
+	if (r == 0)
+		*is_singleton = of_object;
+	return r < 0 ? r : is_cut ? -ENOENT : 0;
 }
 
 int ruby_symbol_find(const struct runtime_target *t, const struct abi_ruby *info, uint64_t id, uint64_t *out)

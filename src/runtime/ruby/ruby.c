@@ -29,4 +29,5 @@ const struct runtime runtime_ruby = {
 	.decode_name = ruby_decode_name,
 	.read_name = ruby_read_name,
 	.line = ruby_line,
+	.plain = ruby_plain,
 };

@@ -2,7 +2,11 @@
 #include "sampler/remote/ruby/reader.h"
 
 #include "runtime/ruby/lines.h"
+#include "runtime/ruby/names.h"
 #include "sampler/remote/steps.h"
+
+static void seen(struct walk *w);
+#define walk_ruby_seen(w) seen(w)
 #include "walk/walk_ruby.h"
 
 static void start(struct walk *w, const void *info, uint64_t process)
@@ -45,10 +49,8 @@ static size_t add_lines(const struct runtime_function *f, struct abi_ruby_name *
 	return remote_name_text(out, bytes, left - table.index_size, REMOTE_TABLE_MAX - table.index_size);
 }
 
-/* Names of C functions stay: whoever shows them reads them. */
-static int record(const void *info, const struct abi_frame *frame, const struct runtime_function *f, struct buf *out)
+static int add_record(const struct abi_ruby_layout *l, const struct runtime_function *f, struct buf *out)
 {
-	const struct abi_ruby_layout *l = &((const struct abi_ruby *)info)->layout;
 	struct abi_ruby_name head = { .first_line = f->first_line,
 				      .file_size = (uint32_t)f->file.len,
 				      .name_size = (uint32_t)f->name.len,
@@ -57,18 +59,43 @@ static int record(const void *info, const struct abi_frame *frame, const struct 
 				      .flags = l->flags,
 				      .version_minor = l->version_minor,
 				      .version_major = l->version_major };
-	size_t at = out->len;
 
-	if (frame->a & ABI_RUBY_CFUNC)
-		return -ENOTSUP;
 	buf_add(out, &head, sizeof(head));
 	head.file_sent = remote_name_text(out, f->file.ptr, f->file.len, REMOTE_TEXT_MAX);
 	head.name_sent = remote_name_text(out, f->name.ptr, f->name.len, REMOTE_TEXT_MAX);
 	head.lines_sent = (uint16_t)add_lines(f, &head, out);
 	if (out->error)
 		return out->error;
-	memcpy(out->ptr + at, &head, sizeof(head));
+	memcpy(out->ptr, &head, sizeof(head));
 	return 0;
+}
+
+static int read_target(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	return remote_name_read(self, dst, size, at);
+}
+
+/* Which class its method is of is known now and not later. Names of C functions stay: whoever shows them reads them. */
+static void seen(struct walk *w)
+{
+	const struct runtime_target target = {
+		.pid = walk_sample(w)->pid, .read = read_target, .self = w, .proc_dir = -1
+	};
+	scoped(buf_release) struct buf room = BUF_INIT(MIB(1)), bytes = BUF_INIT(ABI_NAME_BYTES_MAX);
+	uint64_t key = w->scratch[WALK_RUBY_IDENTITY], cookie = walk_ruby_state(w)->cookie;
+	const struct abi_ruby *info = walk_ruby_info(w);
+	struct runtime_function function = { 0 };
+	uint8_t *to;
+
+	if (!remote_name_wanted(w, key, cookie) ||
+	    ruby_read_name_of(&target, info, key, cookie, w->scratch[WALK_RUBY_OWNER], &room, &function) < 0 ||
+	    add_record(&info->layout, &function, &bytes) < 0)
+		return;
+	to = remote_name_bytes(w, bytes.len);
+	if (!to)
+		return;
+	memcpy(to, bytes.ptr, bytes.len);
+	remote_name_keep(w, key, cookie);
 }
 
 static const struct remote_steps steps = {
@@ -77,7 +104,6 @@ static const struct remote_steps steps = {
 	.step = walk_ruby_step,
 	.kind_of = kind_of,
 	.needs_pointer = needs_pointer,
-	.record = record,
 };
 
 static int open_reader(struct remote_walker **out)
