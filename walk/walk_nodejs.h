@@ -54,13 +54,17 @@ WALK_FN __u64 walk_nodejs_cookie(__u64 name, __u64 script, __u64 data)
 	return hash ? hash : 1;
 }
 
-/** walk_nodejs_code_cookie - the same of compiled code, by WALK_NODEJS_CODE_COOKIE words from pc - CODE_BEFORE on */
-WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words)
+/** walk_nodejs_code_cookie - the same of compiled code, by WALK_NODEJS_CODE_COOKIE words from pc - CODE_BEFORE on, and
+ * by its function: other functions' code may have the same bytes. @shared: where its SharedFunctionInfo lies; 0: it has
+ * none that is known; @function: walk_nodejs_cookie() of that */
+WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words, __u64 shared, __u64 function)
 {
 	__u64 hash = 0x636f6465;
 
 	for (int i = 0; i < WALK_NODEJS_CODE_COOKIE; i++)
 		hash = walk_nodejs_mix(hash, words[i]);
+	if (shared)
+		hash = walk_nodejs_mix(walk_nodejs_mix(hash, shared), function);
 	return hash ? hash : 1;
 }
 
@@ -89,7 +93,8 @@ WALK_FN __u32 walk_nodejs_bytes(const __u64 *code, int at)
 
 enum walk_nodejs_top {
 	WALK_NODEJS_MADE,   /* fp leads to the caller */
-	WALK_NODEJS_AT_SP,  /* the return address is at sp */
+	WALK_NODEJS_AT_SP,  /* the return address is at sp: nothing is made yet */
+	WALK_NODEJS_BEHIND, /* the same: the frame is gone, what was in it still lies below sp */
 	WALK_NODEJS_PUSHED, /* the caller's fp is at sp, the return address behind it */
 };
 
@@ -99,7 +104,7 @@ WALK_FN enum walk_nodejs_top walk_nodejs_top(const __u64 *code)
 	__u32 here = walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE), first = here & 0xff;
 
 	if (first == 0xc3 || first == 0xc2) /* ret; ret $bytes */
-		return WALK_NODEJS_AT_SP;
+		return WALK_NODEJS_BEHIND;
 	if (walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE - 1) == WALK_NODEJS_PUSH)
 		return WALK_NODEJS_PUSHED;
 #pragma GCC unroll 32
@@ -110,7 +115,7 @@ WALK_FN enum walk_nodejs_top walk_nodejs_top(const __u64 *code)
 #pragma GCC unroll 32
 	for (int i = 0; i <= WALK_NODEJS_CODE_BEFORE - 4; i++)
 		if (walk_nodejs_bytes(code, i) == WALK_NODEJS_POP)
-			return WALK_NODEJS_AT_SP;
+			return WALK_NODEJS_BEHIND;
 	return WALK_NODEJS_MADE;
 }
 
@@ -143,7 +148,8 @@ WALK_FN int walk_nodejs_at_fp(struct walk *w, const struct abi_nodejs *info, str
 
 /* The caller of a function whose frame is not made, or not any more. Return: 0, or 1: what lies there is no return
  * address. */
-WALK_FN int walk_nodejs_at_sp(struct walk *w, enum walk_nodejs_top top, struct walk_nodejs_frame *f)
+WALK_FN int walk_nodejs_at_sp(struct walk *w, const struct abi_nodejs *info, enum walk_nodejs_top top,
+			      struct walk_nodejs_frame *f)
 {
 	__u64 *words = w->scratch;
 
@@ -155,6 +161,8 @@ WALK_FN int walk_nodejs_at_sp(struct walk *w, enum walk_nodejs_top top, struct w
 	f->marker = 0;
 	f->function = w->leaf[WALK_NODEJS_RDI];
 	f->has_frame = 0;
+	if (top == WALK_NODEJS_BEHIND && walk_read(w, &f->function, sizeof(f->function), w->sp - 8 + info->fp_function))
+		f->function = 0;
 	return f->pc < WALK_USER_MIN || f->pc > WALK_USER_MAX || walk_code_before(w, f->pc) != WALK_CODE_CALL;
 }
 
@@ -206,10 +214,11 @@ WALK_FN int walk_nodejs_push_plain(struct walk *w, __u8 flags, __u64 key)
 	return 0;
 }
 
-/* A frame of compiled code: the address is its key. Code that is not in memory has no cookie. */
-WALK_FN int walk_nodejs_push_code(struct walk *w)
+/* A frame of compiled code: the address is its key. Code that is not in memory has no cookie. @shared: of its function,
+ * whose words lie in w->scratch; 0: it has none that is known. */
+WALK_FN int walk_nodejs_push_code(struct walk *w, const struct abi_nodejs *info, __u64 shared)
 {
-	__u64 *words = w->scratch;
+	__u64 *words = w->scratch + ABI_NODEJS_SFI_BYTES / 8;
 	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, ABI_FRAME_COMPILED);
 
 	if (!frame)
@@ -218,7 +227,9 @@ WALK_FN int walk_nodejs_push_code(struct walk *w)
 	frame->a = w->pc;
 	frame->b = walk_read(w, words, WALK_NODEJS_CODE_COOKIE * 8, w->pc - WALK_NODEJS_CODE_BEFORE)
 			   ? 0
-			   : walk_nodejs_code_cookie(words);
+			   : walk_nodejs_code_cookie(words, shared,
+						     walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7],
+									w->scratch[info->sfi_script / 8 & 7], 0));
 	return 0;
 }
 
@@ -250,17 +261,20 @@ WALK_FN enum walk_nodejs_owner walk_nodejs_owner(struct walk *w, const struct ab
 						 const struct walk_nodejs_frame *f, __u32 *at)
 {
 	__u64 data = w->scratch[info->sfi_data / 8 & 7], *pair = w->scratch + ABI_NODEJS_SFI_BYTES / 8;
-	int is_copy;
+	__u64 bytecode, copy;
 
 	/* Frames of both have it, and so has a frame that optimised code took over from them in a loop. */
 	if (!walk_nodejs_is_object(f->bytecode_array) || !walk_nodejs_is_object(data) ||
 	    walk_read(w, pair, 24, data - ABI_NODEJS_TAG))
 		return WALK_NODEJS_COMPILED;
-	is_copy = pair[1] == f->bytecode_array;
-	*at = walk_nodejs_in_code(w, info, is_copy ? pair[2] : info->baseline_pair ? pair[1] : data);
-	if (*at == ABI_NODEJS_NOWHERE)
+	bytecode = pair[1]; /* the next read overwrites them */
+	copy = pair[2];
+	*at = walk_nodejs_in_code(w, info, info->baseline_pair ? bytecode : data);
+	if (*at != ABI_NODEJS_NOWHERE)
+		return WALK_NODEJS_BASELINE;
+	if (bytecode != f->bytecode_array || walk_nodejs_in_code(w, info, copy) == ABI_NODEJS_NOWHERE)
 		return WALK_NODEJS_COMPILED;
-	return is_copy ? WALK_NODEJS_COPY : WALK_NODEJS_BASELINE;
+	return WALK_NODEJS_COPY;
 }
 
 /* Where in its bytecode the interpreter runs a function; NOWHERE: the frame is not the interpreter's. */
@@ -281,17 +295,18 @@ WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, c
 	__u32 position = ABI_NODEJS_NOWHERE;
 	__u64 shared = 0;
 
-	if (!is_builtin && !f->has_frame)
-		return walk_nodejs_push_code(w);
 	if (walk_nodejs_shared(w, info, f->function, &shared))
-		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0) : walk_nodejs_push_code(w);
+		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0)
+				  : walk_nodejs_push_code(w, info, 0);
+	if (!is_builtin && !f->has_frame)
+		return walk_nodejs_push_code(w, info, shared);
 	if (is_builtin) {
 		position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
 	} else if (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG) {
 		enum walk_nodejs_owner owner = walk_nodejs_owner(w, info, f, &position);
 
 		if (owner == WALK_NODEJS_COMPILED)
-			return walk_nodejs_push_code(w);
+			return walk_nodejs_push_code(w, info, shared);
 		/* The tag tells baseline code's key from the interpreter's. */
 		if (owner == WALK_NODEJS_BASELINE)
 			return walk_nodejs_push_function(w, info, shared + ABI_NODEJS_TAG, position,
@@ -331,7 +346,7 @@ WALK_FN enum walk_next walk_nodejs_step(struct walk *w, const struct abi_nodejs 
 	if (w->is_leaf && !w->is_return &&
 	    !walk_read(w, w->scratch, WALK_NODEJS_CODE_BYTES, w->pc - WALK_NODEJS_CODE_BEFORE))
 		top = walk_nodejs_top(w->scratch);
-	if ((top == WALK_NODEJS_MADE || walk_nodejs_at_sp(w, top, &f)) && walk_nodejs_at_fp(w, info, &f))
+	if ((top == WALK_NODEJS_MADE || walk_nodejs_at_sp(w, info, top, &f)) && walk_nodejs_at_fp(w, info, &f))
 		return WALK_SWITCH;
 	if (f.pc < WALK_USER_MIN || f.pc > WALK_USER_MAX)
 		return WALK_SWITCH;

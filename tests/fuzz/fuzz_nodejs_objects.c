@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(words, data + (size / 16) * 8, 32 < size - (size / 16) * 8 ? 32 : 0);
 		memcpy(&info.code_map, data + 64, 8);
 		if (nodejs_read_code(&target, &info, BASE + (size / 16) * 8 + WALK_NODEJS_CODE_BEFORE,
-				     walk_nodejs_code_cookie((const __u64 *)words), &room, &out) == 0)
+				     walk_nodejs_code_cookie((const __u64 *)words, 0, 0), &room, &out) == 0)
 			must(out.lines.size <= room.len);
 	}
 	buf_release(&room);

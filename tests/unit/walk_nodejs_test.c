@@ -120,12 +120,14 @@ static void baseline(void **state)
 		struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
 		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
 		uint64_t code = nodejs_image_compiled(&f->im, cases[i].start, cases[i].size);
+		uint64_t bytecode = cases[i].has_bytecode ? nodejs_image_bytecode(&f->im) : 0;
 		bool is_code = cases[i].position == ABI_NODEJS_NOWHERE;
 		const struct abi_frame *frame;
 
 		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
 		*nodejs_image_at(&f->im, shared + f->im.info.sfi_data) = code;
-		*nodejs_image_at(&f->im, FP - 32) = cases[i].has_bytecode ? nodejs_image_bytecode(&f->im) : 0;
+		*nodejs_image_at(&f->im, FP - 32) = bytecode;
+		*nodejs_image_at(&f->im, code - ABI_NODEJS_TAG + 8) = bytecode; /* as from V8 12 on */
 		frame = step(f, FP + 16);
 		assert_int_equal(frame->a, is_code ? NODEJS_CODE + 64 : shared + ABI_NODEJS_TAG);
 		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, is_code ? ABI_FRAME_COMPILED : 0);
@@ -136,20 +138,32 @@ static void baseline(void **state)
 	}
 }
 
+/* The same bytes at the same place may become another function's code: the cookie has the function. */
 static void compiled(void **state)
 {
-	struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
-	uint64_t shared, function = nodejs_image_function(&f->im, false, &shared), words[4] = { 1, 2, 3, 4 };
-	const struct abi_frame *frame;
+	static const __u64 words[] = { 1, 2, 3, 4 };
+	uint64_t seen[3];
 
 	(void)state;
-	nodejs_image_code(&f->im, NODEJS_CODE + 48, words, sizeof(words));
-	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
-	frame = step(f, FP + 16);
-	assert_int_equal(frame->a, NODEJS_CODE + 64);
-	assert_int_equal(frame->b, walk_nodejs_code_cookie((const __u64 *)words));
-	assert_int_equal(frame->flags, ABI_FRAME_COMPILED | ABI_FRAME_RETURN);
-	free(f);
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++) { /* a function, another one, none */
+		struct fixture *f = open_fixture(NODEJS_CODE + 64, false);
+		uint64_t shared = 0, function = 0;
+		const struct abi_frame *frame;
+
+		for (size_t n = 0; n <= i && i < 2; n++)
+			function = nodejs_image_function(&f->im, false, &shared);
+		nodejs_image_code(&f->im, NODEJS_CODE + 48, words, sizeof(words));
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, NODEJS_CODE + 64);
+		assert_int_equal(frame->b, walk_nodejs_code_cookie(words, shared,
+								   walk_nodejs_cookie(shared + 17, shared + 33, 0)));
+		assert_int_equal(frame->flags, ABI_FRAME_COMPILED | ABI_FRAME_RETURN);
+		seen[i] = frame->b;
+		for (size_t n = 0; n < i; n++)
+			assert_int_not_equal(seen[n], seen[i]);
+		free(f);
+	}
 }
 
 static void built_in_function(void **state)
@@ -227,17 +241,18 @@ struct top_case {
 	const char *name;
 	uint8_t code[24];      /* before is what lies in front of pc */
 	uint8_t before, words; /* words between sp and the return address; 9: the frame is made */
+	bool is_behind;        /* the frame that was there says which function it is; else a register */
 };
 
 static const struct top_case tops[] = {
-	{ "ret", { 0xc3 }, 0, 0 },
-	{ "ret with arguments", { 0xc2, 8, 0 }, 0, 0 },
+	{ "ret", { 0xc3 }, 0, 0, true },
+	{ "ret with arguments", { 0xc2, 8, 0 }, 0, 0, true },
 	{ "before the push", { 0x90, 0x90, 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
 	{ "at the push", { 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
 	{ "behind the push", { 0x55, 0x48, 0x89, 0xe5 }, 1, 1 },
 	{ "behind the move", { 0x55, 0x48, 0x89, 0xe5, 0x90 }, 4, 9 },
 	{ "before the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90 }, 3, 9 },
-	{ "behind the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90, 0x90, 0xc2, 8, 0 }, 4, 0 },
+	{ "behind the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90, 0x90, 0xc2, 8, 0 }, 4, 0, true },
 	{ "in the middle", { 0x90 }, 0, 9 },
 };
 
@@ -250,8 +265,10 @@ static void at_the_edges(void **state)
 		const struct top_case *c = &tops[i];
 		struct fixture *f = open_fixture(NODEJS_CODE + 512, true);
 		uint64_t ret = NODEJS_CODE + 1024, shared, function = nodejs_image_function(&f->im, false, &shared);
+		__u64 code[WALK_NODEJS_CODE_COOKIE];
 
 		print_message("  %s\n", c->name);
+		f->walk.leaf[WALK_NODEJS_RDI] = c->is_behind ? 1 : function;
 		nodejs_image_code(&f->im, NODEJS_CODE + 512 - c->before, c->code, sizeof(c->code));
 		nodejs_image_code(&f->im, ret - sizeof(call_code), call_code, sizeof(call_code));
 		if (c->words == 9) {
@@ -259,6 +276,7 @@ static void at_the_edges(void **state)
 		} else {
 			f->walk.fp = c->words ? FP : CALLER_FP;
 			*nodejs_image_at(&f->im, f->walk.sp) = CALLER_FP;
+			*nodejs_image_at(&f->im, f->walk.sp - 24) = c->is_behind ? function : 1;
 			*nodejs_image_at(&f->im, f->walk.sp + c->words * 8) = ret;
 		}
 		assert_int_equal(walk_nodejs_step(&f->walk, &f->im.info), WALK_MORE);
@@ -267,6 +285,11 @@ static void at_the_edges(void **state)
 		assert_int_equal(f->walk.sp, c->words == 9 ? FP + 16 : FP - 128 + c->words * 8 + 8);
 		assert_int_equal(f->walk.frames[0].a, NODEJS_CODE + 512);
 		assert_int_equal(f->walk.frames[0].flags, ABI_FRAME_COMPILED);
+		memcpy(code, (uint8_t *)nodejs_image_at(&f->im, NODEJS_CODE + 512) - WALK_NODEJS_CODE_BEFORE,
+		       sizeof(code));
+		assert_int_equal(
+			f->walk.frames[0].b,
+			walk_nodejs_code_cookie(code, shared, walk_nodejs_cookie(shared + 17, shared + 33, 0)));
 		free(f);
 	}
 }

@@ -12,9 +12,10 @@
 #define READ_ONLY_MAX MIB(4) /* of pages that are looked at for maps */
 #define HEAP_PAGE KIB(256)   /* V8: kPageSizeBits 18 */
 #define HEAP_PAGES_MAX 160   /* looked at for the proof: they lie at random places */
-#define PROOF_SFIS 64        /* SharedFunctionInfos that functions are looked for of */
+#define PROOF_SFIS 4096      /* SharedFunctionInfos that functions are looked for of; most may have none that lives */
 #define PROOF_JUDGED 4096    /* SharedFunctionInfos that are looked at */
 #define PROOF_FEW 8
+#define PROOF_NAMED 64
 #define PROOF_POSITIONS 4
 #define TYPES_BYTES_MAX MIB(64) /* of read-only pages */
 /* In units of nodejs_read(): of one try, and of all tries of a process and those that it was forked from. */
@@ -143,7 +144,7 @@ static int find_types(const struct nodejs_heap *h, struct str maps, struct types
 struct proof {
 	const struct nodejs_heap *heap;
 	const struct types *types;
-	uint64_t sfis[PROOF_SFIS];
+	uint64_t sfis[2 * PROOF_SFIS]; /* tagged, by their hash; 0: free */
 	size_t sfi_count, judged, wrong, named, with_bytecode, with_positions, functions;
 	struct buf text;
 };
@@ -195,6 +196,26 @@ static void judge_sfi(struct proof *p, uint64_t at)
 		p->wrong++;
 }
 
+/* The place of @tagged, or a free one. At most half of them are in use. */
+static uint64_t *place_of(struct proof *p, uint64_t tagged)
+{
+	size_t i = (size_t)(tagged * 0x9e3779b97f4a7c15ULL >> 32) % ARRAY_SIZE(p->sfis);
+
+	while (p->sfis[i] && p->sfis[i] != tagged)
+		i = (i + 1) % ARRAY_SIZE(p->sfis);
+	return &p->sfis[i];
+}
+
+static void add_sfi(struct proof *p, uint64_t tagged)
+{
+	uint64_t *place = place_of(p, tagged);
+
+	if (*place || p->sfi_count == PROOF_SFIS)
+		return;
+	*place = tagged;
+	p->sfi_count++;
+}
+
 /* What points to a SharedFunctionInfo where functions do is a function. */
 static void count_functions(struct proof *p, const uint8_t *bytes, size_t size)
 {
@@ -204,26 +225,25 @@ static void count_functions(struct proof *p, const uint8_t *bytes, size_t size)
 		uint64_t word = word_of(bytes, at), map = word_of(bytes, at - (size_t)l->function_shared);
 		uint16_t type;
 
-		for (size_t i = 0; i < p->sfi_count; i++) {
-			if (p->sfis[i] != word || !walk_nodejs_is_object(map) ||
-			    nodejs_read(p->heap, &type, sizeof(type), map - ABI_NODEJS_TAG + (uint64_t)l->map_type) < 0)
-				continue;
-			/* Classes, constructors with a prototype ... have types that follow. */
-			p->functions += type >= l->type_function && type < l->type_function + 20;
-			break;
-		}
+		if (!walk_nodejs_is_object(word) || !walk_nodejs_is_object(map) || !*place_of(p, word) ||
+		    nodejs_read(p->heap, &type, sizeof(type), map - ABI_NODEJS_TAG + (uint64_t)l->map_type) < 0)
+			continue;
+		/* Classes, constructors with a prototype ... have types that follow. */
+		p->functions += type >= l->type_function && type < l->type_function + 20;
 	}
 }
 
 static void judge_page(struct proof *p, const uint8_t *bytes, size_t size, uint64_t address)
 {
-	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && p->judged < PROOF_JUDGED && *p->heap->left; at += 8) {
-		if (p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS && p->sfi_count == PROOF_SFIS)
-			break;
+	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && *p->heap->left; at += 8) {
+		bool enough = p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS &&
+			      p->named >= PROOF_NAMED;
+
 		if (word_of(bytes, at) != p->types->sfi)
 			continue;
-		if (p->sfi_count < PROOF_SFIS)
-			p->sfis[p->sfi_count++] = address + at + ABI_NODEJS_TAG;
+		add_sfi(p, address + at + ABI_NODEJS_TAG);
+		if (enough || p->judged >= PROOF_JUDGED)
+			continue;
 		p->judged++;
 		judge_sfi(p, address + at);
 	}

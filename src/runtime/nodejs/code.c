@@ -105,21 +105,28 @@ struct reading {
 	struct buf *out;
 };
 
+/* Some versions have it in an object of its own. */
+static int unwrap(const struct nodejs_heap *h, uint64_t *sfi)
+{
+	int wrapper = h->layout->type_sfi_wrapper;
+
+	if (!walk_nodejs_is_object(*sfi))
+		return -EBADMSG;
+	if (wrapper && nodejs_type(h, *sfi) == wrapper &&
+	    (nodejs_word(h, *sfi - ABI_NODEJS_TAG + 8, sfi) < 0 || !walk_nodejs_is_object(*sfi)))
+		return -EBADMSG;
+	return 0;
+}
+
 static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t sfi, struct buf *text,
 		    struct nodejs_function *out)
 {
-	const struct nodejs_layout *l = h->layout;
 	uint64_t words[ABI_NODEJS_SFI_BYTES / 8];
 	int r;
 
-	if (!walk_nodejs_is_object(sfi))
-		return -EBADMSG;
-	if (l->type_sfi_wrapper && nodejs_type(h, sfi) == l->type_sfi_wrapper) {
-		r = nodejs_word(h, sfi - ABI_NODEJS_TAG + 8, &sfi);
-		if (r < 0 || !walk_nodejs_is_object(sfi))
-			return -EBADMSG;
-	}
-	r = nodejs_read(h, words, sizeof(words), sfi - ABI_NODEJS_TAG);
+	r = unwrap(h, &sfi);
+	if (r == 0)
+		r = nodejs_read(h, words, sizeof(words), sfi - ABI_NODEJS_TAG);
 	if (r == 0 && words[0] != info->sfi_map)
 		r = -EBADMSG;
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
@@ -213,12 +220,22 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	return r;
 }
 
-static int check(const struct runtime_target *t, uint64_t pc, uint64_t cookie)
+/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none */
+static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
-	__u64 words[WALK_NODEJS_CODE_COOKIE];
+	const struct runtime_target *t = rd->heap->target;
+	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_BYTES / 8], function = 0;
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
-	return r < 0 ? r : walk_nodejs_code_cookie(words) == cookie ? 0 : -ESTALE;
+	if (r == 0 && shared) {
+		r = t->read(t->self, sfi, sizeof(sfi), shared);
+		if (r == 0 && sfi[0] != rd->info->sfi_map)
+			r = -ESTALE;
+		if (r == 0)
+			function = walk_nodejs_cookie(sfi[rd->info->sfi_name / 8 & 7],
+						      sfi[rd->info->sfi_script / 8 & 7], 0);
+	}
+	return r < 0 ? r : walk_nodejs_code_cookie(words, shared, function) == cookie ? 0 : -ESTALE;
 }
 
 /* Up to V8 10 frames of regular expressions do not say what they are. */
@@ -233,7 +250,8 @@ static int add_regexp(struct buf *out)
 	return out->error;
 }
 
-static int read_lists(struct reading *rd, uint64_t pc)
+/* *shared: where the SharedFunctionInfo lies that the code was compiled for; 0: it is no function's. */
+static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 {
 	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX);
 	const struct nodejs_version *v = &rd->heap->layout->version;
@@ -243,13 +261,17 @@ static int read_lists(struct reading *rd, uint64_t pc)
 	if (r < 0)
 		return r;
 	kind = code.flags >> v->kind_shift & v->kind_mask;
+	*shared = 0;
 	if (kind == v->kind_regexp)
 		return add_regexp(rd->out);
 	if (kind != v->kind_maglev && kind != v->kind_turbofan)
 		return -ENOTSUP;
 	r = open_deopt(rd, code.deopt);
+	if (r == 0)
+		r = unwrap(rd->heap, &rd->sfi);
 	if (r < 0)
 		return r;
+	*shared = rd->sfi - ABI_NODEJS_TAG;
 	if (nodejs_bytes(rd->heap, code.positions, TABLE_MAX, &table) < 0)
 		buf_clear(&table); /* then only the function itself is known */
 	r = add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - 1 - code.start));
@@ -318,14 +340,13 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	struct reading rd = { .heap = &h, .info = info_bytes, .out = room };
 	struct runtime_shown outermost;
 	size_t start = room->len;
-	int r = process ? check(target, key, cookie) : -ENOMEM;
+	uint64_t shared = 0;
+	int r = process ? read_lists(&rd, key, &shared) : -ENOMEM;
 
-	if (r == 0)
-		r = read_lists(&rd, key);
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;
 	if (r == 0)
-		r = check(target, key, cookie);
+		r = check(&rd, key, cookie, shared);
 	if (r < 0)
 		return r;
 	*out = (struct runtime_function){
