@@ -35,7 +35,7 @@ bool call_bad(struct call *call, int error, struct buf *why)
 	if (error == -ENOMEM)
 		answer_error(call->rs, 503, "out of memory");
 	else
-		answer_error(call->rs, 400, "bad request: %s", buf_cstr(why));
+		answer_error(call->rs, 400, "bad request: %s%s", call_about(call), buf_cstr(why));
 	return false;
 }
 

@@ -12,6 +12,7 @@
 #define NODES_MAX 5000000
 #define META_MAX MIB(1)
 #define LINES_MAX 1000 /* of an answer; `count` says how many there are */
+#define ABOUT_BASE "the base: "
 
 /* How far the stacks of the shown value can be believed. */
 struct facts {
@@ -136,6 +137,18 @@ static bool read_groups(struct call *call, struct flame *f)
 	return r == 0;
 }
 
+static bool read_base(struct call *call, struct flame *f)
+{
+	bool fine;
+
+	if (!f->compares)
+		return true;
+	call->about = ABOUT_BASE;
+	fine = call_range(call, &query_range_base, &f->base.range);
+	call->about = NULL;
+	return fine;
+}
+
 static bool read_params(struct call *call, struct flame *f)
 {
 	struct str format = http_query_get(&call->query, STR("format"));
@@ -148,8 +161,7 @@ static bool read_params(struct call *call, struct flame *f)
 		return bad(call, "bad \"format\": json and bin are written");
 	if (nodes.len && str_to_u64(nodes, 1, NODES_MAX, &f->nodes) < 0)
 		return bad(call, "bad \"max-nodes\": 1 to 5000000");
-	return call_range(call, &query_range_view, &f->main.range) &&
-	       (!f->compares || call_range(call, &query_range_base, &f->base.range)) && read_groups(call, f) &&
+	return call_range(call, &query_range_view, &f->main.range) && read_base(call, f) && read_groups(call, f) &&
 	       read_path(call, f);
 }
 
@@ -206,8 +218,8 @@ static void call_nothing(struct call *call, const struct query_range *range)
 {
 	bool has_others = range->within.to_ns && call->untimed;
 
-	answer_error(call->rs, 404,
-		     has_others ? "nothing found: these samples have no time (--sample-times)" : "nothing found");
+	answer_error(call->rs, 404, "%snothing found%s", call_about(call),
+		     has_others ? ": these samples have no time (--sample-times)" : "");
 }
 
 bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
@@ -223,7 +235,7 @@ bool call_sum(struct call *call, const struct query_range *range, struct window 
 
 static void refuse_sample(struct call *call, struct str sample)
 {
-	answer_error(call->rs, 404, "these profiles have no sample type \"" STR_FMT "\"",
+	answer_error(call->rs, 404, "%sthese profiles have no sample type \"" STR_FMT "\"", call_about(call),
 		     STR_ARG(str_first(sample, 64)));
 }
 
@@ -259,7 +271,7 @@ static bool take_kept(struct call *call, struct str id, struct side *s, struct w
 	if (r < 0)
 		answer_store(call, r, "failed to choose samples");
 	else if (!s->info.profiles)
-		answer_error(call->rs, 404, "nothing found");
+		call_nothing(call, &s->range);
 	return r == 0 && s->info.profiles;
 }
 
@@ -479,10 +491,11 @@ static bool add_up(struct call *call, struct side *s, const char *snapshot, stru
 	return r == 0 && fine;
 }
 
-/* What is asked of one side is asked of the other: the same column. An empty base is a base of nothing. */
+/* What is asked of one side is asked of the other: the same column. */
 static bool add_base(struct call *call, struct flame *f)
 {
 	struct str sample;
+	bool fine;
 	int r;
 
 	if (!f->compares)
@@ -490,7 +503,10 @@ static bool add_base(struct call *call, struct flame *f)
 	must(f->main.made);
 	sample = buf_str(&f->main.made->sample);
 	find_made(call, &f->base, "base-snapshot", sample);
-	if (!add_up(call, &f->base, "base-snapshot", sample, &f->groups))
+	call->about = ABOUT_BASE;
+	fine = add_up(call, &f->base, "base-snapshot", sample, &f->groups);
+	call->about = NULL;
+	if (!fine)
 		return false;
 	must(f->base.made);
 	if (!str_eq(buf_str(&f->base.made->unit), buf_str(&f->main.made->unit))) {

@@ -15,7 +15,8 @@ static struct snapshots *snapshots_of(struct call *call)
 
 static void refuse_unknown(struct call *call)
 {
-	answer_error(call->rs, 404, "there is no such snapshot: it was deleted, or its address is not complete");
+	answer_error(call->rs, 404, "%sthere is no such snapshot: it was deleted, or its address is not complete",
+		     call_about(call));
 }
 
 /* Answers */

@@ -50,7 +50,13 @@ struct call {
 	uint64_t timeout_ns; /* what the client gives it, from its arrival on; 0: nothing is said */
 	size_t parts;        /* more profiles than came, which sample labels made of them */
 	uint64_t untimed;    /* of the value shown: samples without a time, which within= left out so far */
+	const char *about;   /* what is worked on, for the words of errors: "the base: "; NULL: the only one there is */
 };
+
+static inline const char *call_about(const struct call *call)
+{
+	return call->about ? call->about : "";
+}
 
 typedef void call_fn(struct call *call);
 

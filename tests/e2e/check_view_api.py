@@ -348,12 +348,25 @@ def compares(c):
     same = get(c, "compare?service=api&from=-2h&max-nodes=50")
     tap.ok(all(2 * b == t for b, t in zip(same["base_total"], same["total"])) and adds_up(same, "base_total", "base_self", "base_hidden"),
            "a selection beside itself is half of each node, cut or not")
-    tap.ok(c.get("/api/v1/compare?service=new&base-service=none&from=-1h").status == 404, "a base that is not there: 404")
+    for what, status, words in (("base-service=none", 404, "the base: nothing found"), ("service=none&base-service=old", 404, "nothing found"), ("base-from=x", 400, "the base: bad"),
+                                ("base-from=-1h&base-to=-2h", 400, "the base: "), ("base-labels=%25zz%3D1", 400, "the base: bad"), ("base-within=2-1", 400, "the base: "),
+                                ("sample=none", 404, "these profiles have no")):
+        answer = c.get(f"/api/v1/compare?from=-1h&{'' if what.startswith('service') else 'service=new&'}{what}")
+        tap.ok(answer.status == status and words in answer.error and ("the base" in answer.error) == words.startswith("the base"), f"what is wrong, and with which side: {what}", answer.body[:200])
+    for version, value, at in (("1", 50, 100), ("2", 60, 90), ("2", 7, 3000)):
+        c.upload("labelled", "cpu", pprof([(["main", "a"], [1, value])], time_ns=(NOW - at) * 10**9), f"&labels=v%3D{version}")
+    everything = get(c, "flame?from=-1h")["meta"]["total"]
+    for what, base in (("labels=v%3D2", 67), ("labels=v%3D2&base-labels=v%3D1", 50), ("labels=v%3D2&base-labels=", 117), ("labels=v%3D2&base-from=-10m", 60),
+                       (f"labels=v%3D2&base-from={NOW - 3600}&base-to={NOW - 600}", 7), ("base-labels=v%3D1&base-to=now", 50), ("base-service=", everything), ("labels=v%3D2&base-service=old&base-labels=", 70)):
+        meta = get(c, f"compare?service=labelled&from=-1h&{what}")["meta"]
+        tap.ok(meta["base_total"] == base and meta["total"] - base == (67 if what.startswith("labels") else 117), f"a base of its own: {what}", meta)
     c.upload("coarse", "cpu", pprof([(["main"], [1, 10])], types=(("samples", "count"), ("cpu", "microseconds")), time_ns=(NOW - 50) * 10**9))
     for form in ("json", "bin"):
         answer = c.get(f"/api/v1/compare?service=new&base-service=coarse&from=-1h&sample=cpu&format={form}")
         tap.ok(answer.status == 409 and b"microseconds" in answer.body, f"a base in another unit: 409 ({form})", answer.body[:100])
-
+    c.upload("plain", "other", pprof([(["main"], [1])], types=(("samples", "count"),), time_ns=(NOW - 50) * 10**9))
+    answer = c.get("/api/v1/compare?service=new&base-service=plain&base-type=other&from=-1h&sample=cpu")
+    tap.ok(answer.status == 404 and "the base: these profiles have no sample type" in answer.error, "a base without the sample type", answer.body[:100])
 
 def exports(c, sums):
     for name in ("pprof", "folded", "col", "html"):
@@ -486,6 +499,11 @@ def snapshots(c, sums):
     tap.ok(lines.status == 200 and lines.json["total"] == 60, "source lines of it", lines)
     both = json.loads(c.get(f"/api/v1/compare?service=api&from=-2h&base-snapshot={large['id']}&max-nodes=50").body)
     tap.ok(both["meta"]["base_total"] == sums["api"] and adds_up(both, "base_total", "base_self", "base_hidden"), "it can be the base of a comparison")
+    turned = json.loads(c.get(f"/api/v1/compare?snapshot={large['id']}&base-service=brief&base-from={NOW - 600}&base-labels=host%3Dh2&sample=cpu").body)
+    tap.ok(turned["error"].startswith("the base: nothing found"), "and what is compared with a base", turned)
+    for identity in ("0" * 32, "x"):
+        answer = c.get(f"/api/v1/compare?service=api&from=-2h&base-snapshot={identity}")
+        tap.ok(answer.status == 404 and answer.error.startswith("the base: there is no such snapshot"), f"a base that is gone: {identity[:1]}", answer.body[:100])
     listed = get(c, "snapshots")
     tap.ok([s["id"] for s in listed["snapshots"]] == [large["id"], one["id"], row["id"]] and listed["count"] == 3 and listed["odd"] == 0 and
            listed["bytes"] == sum(s["bytes"] for s in listed["snapshots"]), "the list, newest first")
