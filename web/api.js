@@ -33,11 +33,12 @@ export function reasonOf(status, text = '') {
 	return REASONS[status] ?? `The collector refused (${status}). ${words}`;
 }
 
-/** The address of a request; parameters that are empty are left out. */
+/** The address of a request; parameters that are empty are left out, but those of a base: there missing ones are as in the selection. */
 export function apiUrl(path, params = {}) {
 	const query = new URLSearchParams();
 	for (const [name, value] of Object.entries(params)) {
-		if (value !== '' && value !== null && value !== undefined) query.set(name, String(value));
+		if (value === null || value === undefined || (value === '' && !name.startsWith('base-'))) continue;
+		query.set(name, String(value));
 	}
 	const text = query.toString();
 	return API + path + (text ? '?' + text : '');

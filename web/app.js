@@ -44,6 +44,7 @@ async function takeViewerMarkup() {
 	select.setAttribute('aria-label', 'Shows');
 	types.replaceChildren(select);
 	box.append(...[...page.querySelector('main').childNodes].map((node) => document.importNode(node, true)));
+	byId('graph-row').before(box.querySelector('.toolbar')); // over the list of changes, too
 	for (const id of ['tip', 'toast', 'live', 'help-sheet']) document.body.append(document.importNode(page.getElementById(id), true));
 	byId('pages').append(byId('step-menu'));
 	document.querySelector('.range').append(...['theme', 'help'].map((id) => document.importNode(page.getElementById(id), true)));

@@ -2,13 +2,15 @@
 // One selection: what is in it (service, sample type, labels), when, and its flame graph; or two as one.
 import { byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, askJson } from './api.js';
+import { BaseForm } from './base_form.js';
 import { spanText } from './blocks.js';
 import { Timeline } from './chart.js';
 import { amountText, chip, choiceButton, labelChips, showChips } from './choices.js';
+import { BASES, baseAndNow, compareFiles, compareParams, compareProblem, sideText } from './compare.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { Facets } from './facets.js';
 import { formatShare, formatValue } from './format.js';
-import { NOBODY, partParams, partTimes, rangeParams, whoseParams, whoseText } from './selection.js';
+import { NOBODY, NO_BASE, partParams, partTimes, rangeParams, whoseParams, whoseText } from './selection.js';
 import { exactSpan, shortSpan } from './seconds.js';
 import { ServerSource } from './server.js';
 import { Sides } from './sides.js';
@@ -18,8 +20,7 @@ import { changeOf, coveredMs, coveredText, formatCpus, headRow } from './service
 
 const GROUPS_OFFERED = 12;
 const CHANGES_SHOWN = 40;
-export const BASES = { before: 'the range just before', '1d': 'a day before', '7d': 'a week before' };
-const BASE_MS = { '1d': 86400000, '7d': 604800000 };
+const UNLIKE = 0.01; // lengths of time that differ by more are said
 const SERVER_FORMATS = ['pprof', 'col', 'html'];
 
 /** What a graph can be grouped by where the collector knows these labels. */
@@ -74,12 +75,16 @@ export class ProfilePage {
 	constructor(app, asked) {
 		this.app = app;
 		this.asked = asked;
+		/** @type {{ sides: { base: import('./compare.js').Side, now: import('./compare.js').Side }, facts: SnapshotFacts | null }} */
+		this.compared = { sides: { base: {}, now: {} }, facts: null }; // what is shown of a comparison
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.facets = new Facets(app, (labels) => this.offered.splice(0, Infinity, ...groupsOfLabels(labels)));
 		app.viewer.treeShown = () => this.isCompared() && this.fillCompared();
 		this.timeline = new Timeline(byId('timeline'), (from, to) => this.choosePart(from, to));
 		byId('service').addEventListener('change', () => app.go({ service: byId('service').value, labels: [] }));
-		byId('base').addEventListener('change', () => app.go({ [app.shown ? 'baseService' : 'base']: byId('base').value }));
+		this.baseForm = new BaseForm(app);
+		byId('base').addEventListener('change', () => this.chooseBase(byId('base').value));
+		byId('swap').addEventListener('click', () => this.swap());
 		byId('diff').addEventListener('change', () => app.go({ diff: byId('diff').value }));
 		byId('sides').addEventListener('change', () => app.go({ sides: byId('sides').value }));
 		if (app.shown) {
@@ -89,6 +94,18 @@ export class ProfilePage {
 		} else {
 			for (const [value, text] of Object.entries(BASES)) byId('base').append(new Option(text, value));
 		}
+	}
+
+	/** A base of its own takes a form first; every other one is there at once. */
+	chooseBase(base) {
+		if (this.app.shown) this.app.go({ baseService: base });
+		else if (base !== 'own') this.app.go({ base, ...NO_BASE, isSwapped: false });
+		else this.baseForm.show(true, this.range);
+	}
+
+	swap() {
+		const { service, baseService, isSwapped } = this.app.selection;
+		this.app.go(this.app.shown ? { service: baseService, baseService: service } : { isSwapped: !isSwapped });
 	}
 
 	/** Part of the range: the rest stays in the timeline. Its first and last bar may reach beyond the range. */
@@ -112,11 +129,14 @@ export class ProfilePage {
 		byId('compare-fields').hidden = !isCompare;
 		byId('change').hidden = byId('changes').hidden = !isCompare;
 		byId('base').value = this.app.shown ? selection.baseService : selection.base;
+		byId('base-label').textContent = selection.isSwapped ? 'Compared with the selection, which is the base' : 'Base';
 		byId('diff').value = selection.diff;
 		byId('sides').value = selection.sides;
 		byId('profile-title').textContent = selection.service ? shownName(selection.service, 300) : 'All services';
 		this.fillWhose();
-		const key = JSON.stringify([this.params(), selection.part, selection.within, selection.page, selection.base, selection.baseService, this.app.turn]);
+		const isOwn = isCompare && !this.app.shown && selection.base === 'own';
+		if (!isOwn) this.baseForm.show(false, null);
+		const key = JSON.stringify([this.params(), selection.part, selection.within, selection.page, selection.base, selection.isSwapped, Object.keys(NO_BASE).map((name) => selection[name]), this.app.turn]);
 		if (key === this.key) {
 			if (isCompare) this.applyCompared();
 			return;
@@ -131,6 +151,7 @@ export class ProfilePage {
 		if (this.app.shown) byId('service').value = selection.service;
 		if (isCompare) {
 			await timeline;
+			if (isOwn) this.baseForm.show(true, this.range);
 			await this.showCompared(signal);
 		} else {
 			await this.showSource(await flame, null);
@@ -224,12 +245,15 @@ export class ProfilePage {
 		if (service && !names.includes(service)) names.unshift(service);
 		byId('service').replaceChildren(new Option('All services', ''), ...names.map((name) => new Option(shownName(name, 100), name)));
 		byId('service').value = service;
+		this.baseForm.fillServices(names);
 		return answer;
 	}
 
 	/** What the steps of the address are grouped by, and what else a graph can be. */
 	groups() {
-		return { grouped: groupsOf(this.app.address.read()), offered: this.app.shown ? ['thread'] : this.offered };
+		const { page, base, baseSnapshot } = this.app.selection;
+		const isFew = this.app.shown || (page === 'compare' && base === 'own' && baseSnapshot); // files and snapshots know nothing else
+		return { grouped: groupsOf(this.app.address.read()), offered: isFew ? ['thread'] : this.offered };
 	}
 
 	/** params: of the source's exports */
@@ -270,24 +294,6 @@ export class ProfilePage {
 		byId('quality').replaceChildren(...rows.map(([name, value]) => makeElement('div', '', makeElement('dt', '', name), makeElement('dd', '', value))));
 	}
 
-	/** The times of the base and of what is compared with it. */
-	comparedSpans() {
-		const { base, part, within } = this.app.selection;
-		const [from, to] = within ?? part ?? this.range;
-		const back = BASE_MS[base] ?? to - from;
-		return [[from - back, to - back], [from, to]];
-	}
-
-	compareParams() {
-		const { baseService, part, within } = this.app.selection;
-		if (this.app.shown) return { ...this.params(), 'base-service': baseService };
-		const [[baseFrom], [from, to]] = this.comparedSpans();
-		const back = from - baseFrom;
-		if (within) return { ...this.params(), within: within.join('-'), 'base-within': `${from - back}-${to - back}` };
-		const ends = part ? { ...partTimes(part), 'base-to': partTimes([0, to - back]).to } : { from, to, 'base-to': to - back };
-		return { ...this.params(), ...ends, 'base-from': from - back };
-	}
-
 	factsOfFile() {
 		const { base, facts, base_facts: baseFacts } = this.app.shown;
 		const ofBase = this.app.selection.page !== 'compare' && this.app.selection.service === base;
@@ -295,11 +301,16 @@ export class ProfilePage {
 	}
 
 	async showCompared(signal) {
-		const source = await ServerSource.open('compare', this.compareParams(), { signal, ...this.groups() }).catch((problem) => {
-			if (problem.status === 404) throw new ApiError(404, this.app.shown ? 'One of the two files has nothing of this sample type.'
-				: 'Nothing is stored for one of the two ranges. Choose another range or base.');
-			throw problem;
+		const { selection, shown } = this.app;
+		/** @type {{ base: import('./compare.js').Side, now: import('./compare.js').Side }} */
+		const sides = shown ? { base: { service: selection.baseService, labels: [] }, now: { service: selection.service, labels: [] } } : baseAndNow(selection, this.range);
+		const params = shown ? compareFiles(selection) : compareParams(selection, this.range);
+		const facts = this.snapshotFacts(sides, signal);
+		const source = await ServerSource.open('compare', params, { signal, ...this.groups() }).catch((problem) => {
+			if (problem.status === 404 && shown) throw new ApiError(404, 'One of the two files has nothing of this sample type.');
+			throw problem instanceof ApiError ? new ApiError(problem.status, compareProblem(problem, sides), problem.words) : problem;
 		});
+		this.compared = { sides, facts: await facts };
 		const { viewer } = this.app;
 		viewer.sides ??= new Sides(viewer, byId('stage'));
 		viewer.sides.on = this.app.selection.sides === 'two';
@@ -327,21 +338,32 @@ export class ProfilePage {
 		this.fillChanges(viewer.tree);
 	}
 
-	/** The line above the graph, and the titles of two graphs. */
+	/** What a snapshot among the sides is of; null: there is none, or it cannot be had. */
+	snapshotFacts({ base, now }, signal) {
+		const id = base.snapshot ?? now.snapshot;
+		return id ? askJson('snapshots/' + encodeURIComponent(id), {}, { signal }).catch(() => null) : Promise.resolve(null);
+	}
+
+	/** The lines above the graph, and the titles of two graphs. */
 	fillChange({ answer, meta }, tree) {
 		const { diff } = this.app.selection;
-		const [was, total] = [tree.base[0], tree.total[0]];
-		const isTime = answer.unit === 'nanoseconds' && !this.app.shown;
-		const span = answer.within_ms ?? [answer.from_ms, answer.to_ms];
-		const [before, after] = [was, total - was].map((value) =>
-			(isTime ? formatCpus(value, span[1] - span[0]) + ' CPUs' : formatValue(value, meta.types[0])));
-		const { text, tone } = changeOf(total - was, was);
-		const { viewer } = this.app;
+		const { viewer, shown } = this.app;
+		const { sides, facts } = this.compared;
+		const isTime = answer.unit === 'nanoseconds' && !shown;
+		const spans = { base: answer.base_within_ms ?? [answer.base_from_ms, answer.base_to_ms], now: answer.within_ms ?? [answer.from_ms, answer.to_ms] };
+		const values = { base: tree.base[0], now: tree.total[0] - tree.base[0] };
+		const lengthOf = ([from, to]) => Math.max(1, to - from);
+		const amountOf = (side) => (isTime ? formatCpus(values[side], lengthOf(spans[side])) + ' CPUs' : formatValue(values[side], meta.types[0]));
+		const words = (name, side, ...more) => makeElement('p', 'side-words', makeElement('b', '', `${name} ${amountOf(side)}`), ...more,
+			makeElement('span', 'quiet', ' ' + sideText(sides[side], shown ? null : spans[side], facts)));
+		const longer = isTime ? lengthOf(spans.base) / lengthOf(spans.now) : 1;
+		const { text, tone } = changeOf(values.now * longer, values.base);
 		const of = viewer.state.steps.length ? ' of what the steps leave' : '';
 		const colour = diff === 'share' ? `orange takes a larger part${of} than in the base, blue a smaller one` : 'orange costs more than in the base, blue less';
-		const spans = this.app.shown ? '' : '; ' + this.comparedSpans().map(([from, to]) => spanText(from, to)).join(' → ');
-		byId('change').replaceChildren(`${before} → ${after} `, makeElement('span', tone, text), makeElement('span', 'quiet', ' · ', viewer.sides.note, `; ${colour}${spans}`));
-		viewer.sides.name([`Base: ${before}`, `Now: ${after}`]);
+		const note = diff !== 'share' && !shown && Math.abs(lengthOf(spans.base) / lengthOf(spans.now) - 1) > UNLIKE ? '; the two times are not of one length' : '';
+		byId('change').replaceChildren(makeElement('div', 'side-lines', words('Base', 'base'), makeElement('span', 'quiet', '→'), words('Now', 'now', ' ', makeElement('span', tone, text))),
+			makeElement('p', 'quiet', viewer.sides.note, `; ${colour}${note}`));
+		viewer.sides.name([`Base: ${amountOf('base')}`, `Now: ${amountOf('now')}`]);
 	}
 
 	fillChanges(tree) {

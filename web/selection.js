@@ -8,7 +8,9 @@ export const WINDOWS = Object.freeze({ '10s': '10 s', '1m': '1 min', '5m': '5 mi
 export const SINCE_START = 'start';
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
-const BASE_NAMES = ['before', '1d', '7d'];
+const LABELS_MAX = 32;
+/** What a range can be compared with: presets, and what somebody chooses. */
+const BASE_NAMES = ['before', '1d', '7d', 'own'];
 const DIFF_NAMES = ['share', 'value'];
 const BY_NAMES = ['process', 'thread', 'program'];
 
@@ -18,12 +20,15 @@ export const SECONDS_ROWS = 'subsecond';
 /** A selection of everybody's samples. */
 export const NOBODY = Object.freeze({ process: '', program: '', thread: '', threadName: '' });
 
+/** A base of its own that is the selection itself. */
+export const NO_BASE = Object.freeze({ baseService: null, baseLabels: null, baseFrom: null, baseTo: null, baseSnapshot: '' });
+
 /** @type {Readonly<PageSelection>} */
 export const DEFAULT_SELECTION = Object.freeze({
-	page: 'services', service: '', baseService: '', type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, within: null, base: '1d', diff: 'share', sides: 'one', window: '1m', snapshot: '',
+	page: 'services', service: '', ...NO_BASE, isSwapped: false, type: 'cpu', sample: '', labels: Object.freeze([]), from: 'now-1h', to: 'now', part: null, within: null, base: '1d', diff: 'share', sides: 'one', window: '1m', snapshot: '',
 	...NOBODY, rows: 'host', by: 'process',
 });
-const TEXT_KEYS = { service: 'service', baseService: 'base-service', type: 'profile', sample: 'sample', from: 'from', to: 'to',
+const TEXT_KEYS = { service: 'service', baseService: 'base-service', baseFrom: 'base-from', baseTo: 'base-to', type: 'profile', sample: 'sample', from: 'from', to: 'to',
 	process: 'process', program: 'program', thread: 'thread', threadName: 'threadname', rows: 'rows' };
 
 /**
@@ -55,7 +60,10 @@ export function parseSelection(hash, defaults = DEFAULT_SELECTION) {
 		const text = given.get(name);
 		if (text !== null && text.length <= TEXT_MAX) selection[key] = text;
 	}
-	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, 32);
+	selection.labels = parseLabels(given.get('labels') ?? '').slice(0, LABELS_MAX);
+	if (given.has('base-labels')) selection.baseLabels = parseLabels(given.get('base-labels')).slice(0, LABELS_MAX);
+	selection.baseSnapshot = (given.get('base-snapshot') ?? '').slice(0, ID_MAX);
+	selection.isSwapped = given.get('swap') === '1';
 	selection.part = parseTimes(given.get('part'));
 	selection.within = parseTimes(given.get('within'));
 	if (BY_NAMES.includes(given.get('by'))) selection.by = given.get('by');
@@ -78,6 +86,9 @@ export function formatSelection(selection, viewHash = '', defaults = DEFAULT_SEL
 		if (selection[key] !== defaults[key]) out.set(name, selection[key]);
 	}
 	if (selection.labels.length) out.set('labels', formatLabels(selection.labels));
+	if (selection.baseLabels) out.set('base-labels', formatLabels(selection.baseLabels));
+	if (selection.baseSnapshot) out.set('base-snapshot', selection.baseSnapshot);
+	if (selection.isSwapped) out.set('swap', '1');
 	if (selection.part) out.set('part', selection.part.join('-'));
 	if (selection.within) out.set('within', selection.within.join('-'));
 	if (selection.by !== DEFAULT_SELECTION.by) out.set('by', selection.by);

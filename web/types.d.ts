@@ -135,11 +135,29 @@ interface ShownFiles {
 	base_facts?: Record<string, string>;
 }
 
+/** What a kept result is (docs/api.yaml). */
+interface SnapshotFacts {
+	id: string;
+	title: string;
+	selection: string;
+	service: string;
+	from_ms: number;
+	to_ms: number;
+}
+
 /** What a collector is asked for; selection.js has it in the address. */
 interface PageSelection {
 	page: string;
 	service: string;
-	baseService: string;
+	/** Of two files: which is the base. Of a base of its own: null is what the selection has, as with the next three. */
+	baseService: string | null;
+	baseLabels: readonly string[][] | null;
+	baseFrom: string | null;
+	baseTo: string | null;
+	/** The id of a kept result that is the base, or what stands there in place of one. */
+	baseSnapshot: string;
+	/** The selection is the base. */
+	isSwapped: boolean;
 	type: string;
 	sample: string;
 	labels: readonly string[][];

@@ -267,12 +267,37 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		const json = await collector.askJson('compare', { service: 'api', from: FROM, to: TO, 'base-from': FROM - DAY, 'base-to': TO - DAY });
 		assert.deepEqual([json.total[0], json.base_total[0]], [now + was, was]);
 		const cpus = (value) => (value / 1e9 / ((TO - FROM) / 1000)).toFixed(2);
-		assert.match(await page.locator('#change').innerText(), new RegExp(`^${cpus(was)} CPUs → ${cpus(now)} CPUs`));
+		assert.match(await page.locator('#change').innerText(), new RegExp(`^Base ${cpus(was)} CPUs api, .*\\s+→\\s+Now ${cpus(now)} CPUs .*api, `));
 		await page.selectOption('#sides', 'two');
 		await page.locator('.sides').waitFor();
 		const sides = await page.evaluate(() => window.__viewer.sides.parts.map(({ tree }) => ({ total: tree.total[0], self: tree.self.reduce((a, b) => a + b, 0) })));
 		assert.deepEqual(sides, [{ total: was, self: was }, { total: now, self: now }]);
 		await assertSilent(opened);
+	});
+
+	test('compare: a base of its own, by another service, labels, times or a snapshot, and the sides swapped', async () => {
+		const sides = (page) => page.evaluate(() => [window.__viewer.tree.base[0], window.__viewer.tree.total[0] - window.__viewer.tree.base[0]]);
+		const api = (test) => sumOf((p) => p.service === 'api' && test(p));
+		const query = new URLSearchParams({ service: 'web', from: FROM, to: TO });
+		const kept = await (await fetch(`${collector.url}api/v1/snapshots?${query}`, { method: 'POST', body: JSON.stringify({ title: MARKUP }) })).json();
+		const web = sumOf((p) => p.service === 'web');
+		const cases = [
+			['labels=version%3D2&base-labels=version%3D1', api((p) => isNow(p) && p.labels.version === '1'), api((p) => p.labels.version === '2'), /^Base [^→]*api, version=1, [^→]*→\s+Now [^→]*api, version=2, /],
+			['labels=version%3D2&base-labels=', api(isNow), api((p) => p.labels.version === '2'), /^Base [^→,]*api, \d/],
+			['base-service=web', web, api(isNow), /^Base [^→]*web, /],
+			['base-service=web&swap=1', api(isNow), web, /^Base [^→]*api, [^→]*→\s+Now [^→]*web, /],
+			[`labels=host%3Dnode-a&base-from=${FROM - DAY}&base-to=${TO - DAY}`, api((p) => !isNow(p)), api((p) => isNow(p) && p.labels.host === 'node-a'), /^Base [^→]*api, host=node-a, /],
+			[`base-snapshot=${kept.id}`, web, api(isNow), /^Base [^→]*snapshot “<img src=x onerror=window.__hit=1>”, /],
+			[`base-snapshot=${kept.id}&swap=1`, api(isNow), web, /^Base [^→]*api, [^→]*→\s+Now [^→]*snapshot “/],
+		];
+		for (const [more, was, now, words] of cases) {
+			const opened = await open(`#/compare?service=api&${RANGE}&base=own&${more}`);
+			assert.deepEqual(await sides(opened.page), [was, now], more);
+			assert.match(await opened.page.locator('#change').innerText(), words);
+			assert.equal(await opened.page.evaluate(() => window.__hit), undefined);
+			await assertSilent(opened);
+		}
+		await fetch(`${collector.url}api/v1/snapshots/${kept.id}`, { method: 'DELETE' });
 	});
 
 	test('the totals of both sides are what go tool pprof says', { skip: noGo }, async () => {
@@ -506,8 +531,13 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		['profile?service=api&from=2001-01-01T00:00:00&to=2001-01-02T00:00:00', /Nothing is stored/],
 		['profile?service=api&from=now&to=0', /did not understand/],
 		['profile?service=api&from=yesterday', /did not understand/],
-		['compare?service=web&base=7d', /one of the two ranges/],
-		['compare?service=gone', /Nothing is stored/],
+		['compare?service=web&base=7d', /The base has nothing: web, /],
+		['compare?service=gone', /What is compared with the base has nothing: gone, /],
+		['compare?service=api&base=own&base-service=gone', /The base has nothing: gone, /],
+		['compare?service=api&base=own&base-labels=host%3Dgone&base-from=now-2h', /The base has nothing: api, host=gone, now-2h/],
+		['compare?service=api&base=own&base-from=yesterday', /did not understand: bad request: the base: bad "from"/],
+		[`compare?service=api&base=own&base-snapshot=${'0'.repeat(32)}`, /The base is a snapshot that is not there/],
+		['compare?service=api&base=own&base-snapshot=x%2F..%2F&swap=1', /What is compared with the base is a snapshot that is not there/],
 		[`snapshot?id=${'0'.repeat(32)}`, /it was deleted, or the link is not complete/],
 		['live?service=gone', /Nothing was stored/],
 		['live?service=api&profile=nope', /did not understand|Refused/],

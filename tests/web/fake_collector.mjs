@@ -140,6 +140,7 @@ function snapshots(method, path, query, body) {
 		kept.set(made.id, made);
 		return [201, made];
 	}
+	if (!id && method === 'GET') return [200, { count: kept.size, snapshots: [...kept.values()].reverse() }];
 	if (!kept.has(id)) return [404, { code: 404, error: 'there is no such snapshot' }];
 	if (method !== 'DELETE') return [200, kept.get(id)];
 	kept.delete(id);
@@ -242,13 +243,22 @@ const API = {
 			nodes: tree.level.length, whole_nodes: tree.level.length, profiles: 360, kinds: KINDS, path: 0, facts: { host: 'node-a', lost: 3, user: 9000, whole: 8900, guessed: 40, cut: 60 } }, ...tree };
 	},
 	compare(query) {
+		const has = (name) => query.has('base-' + name) || query.has(name);
+		const of = (name) => query.get('base-' + name) ?? query.get(name) ?? '';
+		if (query.has('base-snapshot') && !kept.has(query.get('base-snapshot'))) throw Object.assign(new Error('the base: there is no such snapshot: it was deleted'), { status: 404 });
+		if (!query.has('base-snapshot') && (of('service') === 'nothing' || of('labels').includes('none'))) throw Object.assign(new Error('the base: nothing found'), { status: 404 });
 		const { meta } = API.flame(query);
-		const service = query.get('service') || SERVICES[0][0];
+		const now = meta.service || SERVICES[0][0];
+		const snapshot = kept.get(query.get('base-snapshot'));
+		const service = snapshot?.service ?? (has('service') ? of('service') : now);
 		const groups = (query.get('group') ?? '').split(',').filter(Boolean);
-		const base = groupedStacks(stacksOf(service), groups).filter(([frames]) => !frames.some((f) => shownName(f) === 'ns1::fn_1')).map(([f, count]) => [f.length > 6 ? [...f.slice(0, 5), 'old_name'] : f, Math.round(count * 0.7)]);
-		const stacks = groupedStacks(stacksOf(service), groups);
+		const known = new URLSearchParams([['from', of('from')], ['to', of('to')]].filter(([, text]) => text));
+		const [from, to] = snapshot ? [snapshot.from_ms, snapshot.to_ms] : rangeOf(known, '').map((ms) => (ms > 1e15 ? Math.floor(ms / 1e6) : ms));
+		const base = groupedStacks(stacksOf(service || SERVICES[0][0]), groups).filter(([frames]) => !frames.some((f) => shownName(f) === 'ns1::fn_1')).map(([f, count]) => [f.length > 6 ? [...f.slice(0, 5), 'old_name'] : f, Math.round(count * 0.7)]);
+		const stacks = groupedStacks(stacksOf(now), groups);
 		const tree = flameOf(stacks, base);
-		return { meta: { ...meta, total: totalOf(stacks) + totalOf(base), base_total: totalOf(base), base_profiles: 360, nodes: tree.level.length, whole_nodes: tree.level.length }, ...tree };
+		return { meta: { ...meta, total: totalOf(stacks) + totalOf(base), base_total: totalOf(base), base_profiles: 360, base_service: service, base_from_ms: from, base_to_ms: to,
+			nodes: tree.level.length, whole_nodes: tree.level.length }, ...tree };
 	},
 	lines(query, body) {
 		const [{ name }] = body.path;

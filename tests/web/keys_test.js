@@ -126,6 +126,33 @@ describe('walks by keys', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('compare: a base of its own, the sides swapped, and a preset again', async () => {
+		const opened = await openSite(browser, collector.url, '#/compare?service=checkout-api&base=7d');
+		const { page } = opened;
+		await tabTo(page, '#base');
+		await page.keyboard.press('ArrowDown');
+		await page.locator('#base-form').waitFor();
+		await tabTo(page, '#base-service');
+		await page.keyboard.press('Home');
+		await tabTo(page, '#base-labels');
+		await page.keyboard.type('host=node-b');
+		await tabTo(page, '#base-to');
+		await page.keyboard.press('Enter');
+		await hashHas(page, 'base-service=&');
+		await pageShown(page, 'compare');
+		assert.match(await page.locator('#change').innerText(), /Base .* all services, host=node-b, 15 Nov /);
+		await tabTo(page, '#swap');
+		await page.keyboard.press('Enter');
+		await hashHas(page, 'swap=1');
+		await pageShown(page, 'compare');
+		await tabTo(page, '#base', '', 'Shift+Tab');
+		await page.keyboard.press('ArrowUp');
+		await page.waitForFunction(() => !location.hash.includes('base-') && !location.hash.includes('swap'));
+		await pageShown(page, 'compare');
+		await tabTo(page, '#home');
+		await assertSilent(opened);
+	});
+
 	test('live: a service, the length of time, pause, zoom, order, and away', async () => {
 		const moving = await startCollector();
 		own.push(moving);

@@ -32,10 +32,11 @@ const STATES = [
 	['the keys', PROFILE, (page) => pressFor(page, '?', '#help-sheet')],
 	['steps, a search, a zoom', PROFILE + '&t=hide:main&q=fn_1&z=4'],
 	['what is wrong', '#/profile?from=nonsense', (page) => page.locator('#trouble').waitFor()],
+	['a base of its own', '#/compare?service=checkout-api&base=own&base-service=search'],
 	['nothing live', '#/live?service=nothing', (page) => page.locator('#live-empty').waitFor()],
 ];
 const DIFFERING_MAX = 100; // pixels of 1.1 million: edges of lines, which the browser smooths
-const NARROW = ['#/services', PROFILE, '#/compare?service=checkout-api', '#/live?service=search', '#/files'];
+const NARROW = ['#/services', PROFILE, '#/compare?service=checkout-api', '#/compare?service=checkout-api&base=own', '#/live?service=search', '#/files'];
 
 describe('looks', { skip: reason || false }, () => {
 	let browser;

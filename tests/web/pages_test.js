@@ -261,7 +261,7 @@ describe('pages', { skip: reason || false }, () => {
 		const rows = await page.locator('#changes tbody tr').allInnerTexts();
 		assert.ok(rows.some((row) => /old_name\s+\S+\s+gone\s+−/.test(row)));
 		assert.ok(rows.some((row) => /fn_1\s+new\s/.test(row)));
-		assert.match(await page.locator('#change').innerText(), /→ .*\+\d+ %/);
+		assert.match(await page.locator('#change').innerText(), /Base [\d.]+ CPUs checkout-api, .*–.*\s→\s+Now [\d.]+ CPUs \+\d+ % checkout-api, .*–/s);
 		await page.selectOption('#base', '7d');
 		await page.waitForFunction(() => location.hash.includes('base=7d'));
 		await shown(page, 'compare');
@@ -329,6 +329,99 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a base of its own: chosen in a form, said, swapped, in the address, and back to a preset', async () => {
+		const opened = await open('#/compare?service=checkout-api&labels=host%3Dnode-a');
+		const { page } = opened;
+		const asked = () => new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/compare')), 'http://x').searchParams;
+		const count = () => collector.requests.filter((r) => r.startsWith('/api/v1/compare')).length;
+		const before = count();
+		assert.ok(await page.locator('#base-form').isHidden());
+		await page.selectOption('#base', 'own');
+		assert.equal(count(), before, 'a form asks for nothing');
+		assert.deepEqual(await page.locator('#base-form input').evaluateAll((fields) => fields.map((field) => field.value)), ['host=node-a', 'now-25h', 'now-24h', ''], 'it has what the base was');
+		await page.fill('#base-labels', 'version');
+		await page.keyboard.press('Enter');
+		assert.match(await page.locator('#base-trouble').innerText(), /name=value/);
+		await page.selectOption('#base-service', 'search');
+		await page.fill('#base-labels', 'version = 2026.11.2, a=b%2Cc');
+		await page.fill('#base-from', 'now-2h');
+		await page.fill('#base-to', 'now-1h');
+		await page.keyboard.press('Enter');
+		await page.waitForFunction(() => location.hash.includes('base-service=search'));
+		await shown(page, 'compare');
+		const parts = ['service', 'labels', 'from', 'to', 'base-service', 'base-labels', 'base-from', 'base-to'];
+		assert.deepEqual(parts.map((name) => asked().get(name)), ['checkout-api', 'host=node-a', 'now-1h', 'now', 'search', 'version=2026.11.2,a=b%2Cc', 'now-2h', 'now-1h']);
+		const line = () => page.locator('#change').innerText();
+		assert.match(await line(), /Base [\d.]+ CPUs search, version=2026\.11\.2, a=b,c, .*10:00 – 11:00\s+→\s+Now [\d.]+ CPUs .* checkout-api, host=node-a, .*11:00 – 12:00/s);
+		await page.click('#swap');
+		await page.waitForFunction(() => location.hash.includes('swap=1'));
+		await shown(page, 'compare');
+		assert.deepEqual(parts.map((name) => asked().get(name)), ['search', 'version=2026.11.2,a=b%2Cc', 'now-2h', 'now-1h', 'checkout-api', 'host=node-a', 'now-1h', 'now']);
+		assert.match(await line(), /Base .*checkout-api, .*→\s+Now .*search, /s);
+		await page.reload();
+		await shown(page, 'compare');
+		assert.match(await line(), /Base .*checkout-api, .*→\s+Now .*search, /s);
+		assert.equal(await page.inputValue('#base-labels'), 'version=2026.11.2, a=b%2Cc');
+		await page.click('#swap');
+		await shown(page, 'compare');
+		await page.selectOption('#base', '7d');
+		await page.waitForFunction(() => location.hash.includes('base=7d') && !location.hash.includes('base-') && !location.hash.includes('swap'));
+		await shown(page, 'compare');
+		assert.ok(await page.locator('#base-form').isHidden());
+		assert.match(await line(), /Base .*checkout-api, .*15 Nov .*→\s+Now .*checkout-api, /s);
+		await assertSilent(opened);
+	});
+
+	test('a snapshot as the base: by its link, said by its title, and in clear words when it is gone', async () => {
+		const own = await startOwn();
+		const made = await (await fetch(own.url + 'api/v1/snapshots?service=search&from=now-1h', { method: 'POST', body: JSON.stringify({ title: 'before <b>' }) })).json();
+		const opened = await open('#/compare?service=checkout-api', { url: own.url });
+		const { page } = opened;
+		await page.selectOption('#base', 'own');
+		await page.locator('#base-snapshot').focus();
+		await page.waitForFunction(() => document.querySelector('#base-kept option')?.label.startsWith('before <b>, '));
+		await page.fill('#base-snapshot', 'nonsense');
+		assert.ok(await page.locator('#base-labels').isDisabled(), 'beside a snapshot nothing else counts');
+		await page.keyboard.press('Enter');
+		assert.match(await page.locator('#base-trouble').innerText(), /no link to a snapshot/);
+		await page.fill('#base-snapshot', `${own.url}#/snapshot?id=${made.id}&view=table`);
+		await page.keyboard.press('Enter');
+		await page.waitForFunction((id) => location.hash.includes('base-snapshot=' + id), made.id);
+		await shown(page, 'compare');
+		assert.match(await page.locator('#change').innerText(), /^Base [\d.]+ CPUs snapshot “before <b>”, .*→/s);
+		assert.deepEqual(await page.evaluate(() => window.__viewer.source.offered), ['thread'], 'it knows no hosts and labels');
+		const hash = await page.evaluate(() => location.hash);
+		await fetch(`${own.url}api/v1/snapshots/${made.id}`, { method: 'DELETE' });
+		await assertSilent(opened);
+		for (const [address, words] of [[hash, /^The base is a snapshot that is not there: it was deleted/], ['#/compare?service=checkout-api&base=own&base-service=nothing', /^The base has nothing: nothing, 22 Nov 11:00 – 12:00\.$/],
+			['#/compare?service=checkout-api&base=own&base-labels=none%3D1&base-from=now-3h', /^The base has nothing: checkout-api, none=1, now-3h – now\.$/]]) {
+			const failed = await open(address, { url: own.url });
+			assert.match(await failed.page.locator('#trouble').innerText(), words);
+			assert.ok(await failed.page.locator('#base-form').isVisible() && await failed.page.locator('.toolbar').isHidden(), 'another base can be chosen');
+			await failed.page.selectOption('#base', 'before');
+			await shown(failed.page, 'compare');
+			await failed.context.close();
+		}
+	});
+
+	for (const width of [1400, 1200, 400]) {
+		test(`compare, ${width} pixels wide: nothing is cut, nothing lies over another`, async () => {
+			const opened = await open('#/compare?service=checkout-api&base=own&base-service=search', { viewport: { width, height: 800 } });
+			const found = await opened.page.evaluate(() => {
+				const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+				const changes = document.getElementById('changes');
+				const cut = [...changes.querySelectorAll('th, td.number')].filter((cell) => cell.scrollWidth > cell.clientWidth || cell.getBoundingClientRect().right > innerWidth);
+				const [legend, list] = [box('#legend'), box('#changes')];
+				return { cut: cut.map((cell) => cell.textContent), wide: [document.documentElement, changes].map((e) => e.scrollWidth > e.clientWidth), row: box('.toolbar').height,
+					isApart: legend.bottom <= list.top + 1 || legend.right <= list.left + 1, graph: box('#graph').height };
+			});
+			assert.deepEqual([found.cut, found.wide, found.isApart], [[], [false, false], true]);
+			assert.ok(width < 721 || found.row < 50, `one row of tools: ${found.row} pixels`);
+			assert.ok(found.graph > 150, `${found.graph} pixels of graph`);
+			await assertSilent(opened);
+		});
+	}
+
 	/** What the page says of each side, and what the tree has. */
 	const bothSides = (page) => page.evaluate(() => {
 		const { tree, frames } = window.__viewer;
@@ -357,7 +450,7 @@ describe('pages', { skip: reason || false }, () => {
 		await page.evaluate(() => window.__viewer.go({ steps: [{ op: 'focus', text: 'old_name' }] }));
 		const gone = await bothSides(page);
 		assert.deepEqual([gone.first, gone.was > 0, gone.now], [['old_name'], true, 0], 'what only the base has');
-		assert.match(await line(), /→ 0\.00 CPUs −100 %/);
+		assert.match(await line(), /Now 0\.00 CPUs −100 %/);
 		assert.equal(await page.evaluate(() => window.__viewer.colours.mark(window.__viewer.tree.frame[1], 1, window.__viewer.tree)), 'gone ');
 		assert.deepEqual((await page.locator('#changes tbody tr').allInnerTexts()).map((row) => row.split('\t')[0].trim()), ['old_name']);
 		await page.evaluate(() => window.__viewer.go({ steps: [{ op: 'hide', text: 'main' }] }));
