@@ -152,6 +152,8 @@ def check_fpm(options=()):
     tap.ok(recorder.returncode == 0, f"{what}: hearth record ends well", said[-200:])
     frames = wrong = stacks = unnamed = 0
     names = Counter()
+    text = run(HEARTH, "convert", file, "--format", "col", "-o", "-").stdout
+    tap.ok(";appid: php-fpm: shop;" in text, f"{what}: its pool is the application", ", ".join(sorted(set(re.findall("appid: [^;]*", text)))[:4]))
     for sample in Profile(file).samples:
         stack = frames_of(sample)
         mine = [f for f in stack if "/fpm/s" in f[1]]

@@ -37,9 +37,36 @@ static void ranges(void **state)
 	}
 }
 
+static void pools(void **state)
+{
+	static const struct {
+		struct str argv;
+		const char *want; /* NULL: none */
+	} cases[] = {
+		{ STR("php-fpm: pool www\0\0\0"), "php-fpm: www" },
+		{ STR("php-fpm: pool shop eu      "), "php-fpm: shop eu" },
+		{ STR("php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)"), NULL },
+		{ STR("php\0job.php\0php-fpm: pool www"), NULL },
+		{ STR("php-fpm: pool "), NULL },
+		{ STR("php-fpm: pool a\x1b[2J"), NULL },
+		{ STR("php-fpm: pool \xff\xfe"), NULL },
+		{ STR(""), NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(1));
+
+		print_message("  %s\n", cases[i].want ? cases[i].want : "none");
+		assert_int_equal(php_pool(cases[i].argv, &out), cases[i].want ? 0 : -ENOENT);
+		assert_true(str_eq(buf_str(&out), str_of(cases[i].want ? cases[i].want : "")));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pools),
 		cmocka_unit_test(ranges),
 	};
 

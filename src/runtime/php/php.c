@@ -24,7 +24,7 @@ const struct runtime runtime_php = {
 	.title = "PHP",
 	.id = ABI_RUNTIME_PHP,
 	.ways = ways,
-	.outside_hz_max = 50, /* as Python */
+	.outside_hz_max = 50, /* as of the first runtime that was read so */
 	.kind = MODEL_KIND_PHP,
 	.error_kind = MODEL_KIND_PHP,
 	.begins_early = true,
@@ -36,4 +36,5 @@ const struct runtime runtime_php = {
 	.decode_name = php_decode_name,
 	.read_name = php_read_name,
 	.line = php_line,
+	.application = php_application,
 };

@@ -27,6 +27,12 @@ int php_attach(const struct runtime_binary *binary, const struct runtime_target 
 int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
 	     struct abi_code_range *ranges) warn_unused;
 
+/** php_application - struct runtime's. */
+int php_application(const struct runtime_target *target, struct buf *out) warn_unused;
+/** php_pool - the id of a worker of php-fpm by its command line: "php-fpm: www". Return: 0; -ENOENT: it is none; -ENOMEM.
+ * Pure. */
+int php_pool(struct str argv, struct buf *out) warn_unused;
+
 /** php_compiled_ranges - in the text of /proc/PID/maps: where code of PHP's compiler is. @ranges: ABI_CODE_RANGES.
  * Return: how many. Pure. */
 int php_compiled_ranges(struct str maps, struct abi_code_range *ranges);
