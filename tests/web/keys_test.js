@@ -220,7 +220,7 @@ describe('walks by keys', { skip: reason || false }, () => {
 		await tabTo(page, '#export');
 		const download = page.waitForEvent('download');
 		await page.keyboard.press('ArrowDown');
-		assert.match((await download).suggestedFilename(), /\.folded$/);
+		assert.match((await download).suggestedFilename(), /\.pb\.gz$/);
 		await tabTo(page, '#home');
 		await assertSilent(opened);
 	});
