@@ -103,9 +103,9 @@ def judge_churn(node):
     tap.ok(not wrong, f"{node.version}: churn: no frame has another function's name", f"{sum(wrong.values())} of {names.total()} have")
 
 
-def judge(node):
-    version, major = node.version, node.major
-    samples, got = take(node, LOAD)
+def judge(node, *options):
+    version, major = " ".join([node.version, *options]), node.major
+    samples, got = take(node, LOAD, *options)
     if samples is None:
         return
     ours = [s for s in samples if frames_of(s)]
@@ -134,10 +134,32 @@ def judge(node):
     tap.ok(inner > 0, f"{version}: an inlined function stands in its caller", f"{inner}")
 
 
+def judge_cluster(node):
+    """Four processes that one program started, in namespaces of their own as in a container."""
+    seconds = 12
+    process = start("unshare", "-m", "-p", "-f", "--mount-proc", node.program, os.path.join(HERE, "nodejs", "cluster.js"), seconds + 4)
+    out = path("cluster.pb.gz")
+    got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{seconds}s", "-o", out, timeout=seconds + 60)
+    process.wait(timeout=60)
+    if not tap.ok(got.returncode == 0, f"{node.version}: cluster: hearth record ends well", got.stderr[-300:]):
+        return
+    right, wrong = Counter(), 0
+    for s in Profile(out).samples:
+        names = [n for n, p in zip(s.names, s.places) if p[0].endswith("/nodejs/cluster.js")]
+        if names[-1:] == ["inner"]:
+            right[s.pid] += s.count if names[-2:-1] == ["outer"] else 0
+            wrong += s.count if names[-2:-1] != ["outer"] else 0
+    tap.ok(len(right) == 4 and min(right.values()) >= 5 and not wrong, f"{node.version}: cluster: four processes, each with its calls",
+           f"{' '.join(map(str, right.values()))}, {wrong} wrong")
+
+
 nodes = everything(tap)
 if not nodes:
     tap.skip("stacks of Node.js", "no node")
 for node in nodes:
     judge(node)
     judge_churn(node)
+if nodes and not QUICK:
+    judge(nodes[-1], "--interpreted-frames-native-stack")
+    judge_cluster(nodes[-1])
 tap.finish()
