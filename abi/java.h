@@ -3,13 +3,15 @@
  * src/runtime/java/ from the tables that HotSpot has for its own serviceability agent; walked by walk/walk_java.h. */
 #pragma once
 
-#define ABI_JAVA_HEAPS 4   /* of code: three where the code cache is segmented, otherwise one */
-#define ABI_JAVA_ENTRIES 4 /* of methods, into the interpreter: plain, synchronized, native, both */
+#define ABI_JAVA_HEAPS 4 /* of code: three where the code cache is segmented, otherwise one */
+#define ABI_JAVA_ENTRIES \
+	6 /* of methods, into the interpreter: plain, synchronized, native, both; empty, accessor in 8 */
 
 enum abi_java_flags {
-	ABI_JAVA_RELATIVE = 1, /* code and data of a blob lie at offsets from it (23 and later), not at addresses */
+	ABI_JAVA_RELATIVE = 1, /* code and data of a blob lie at offsets from it (8, 23 and later), not at addresses */
 	ABI_JAVA_KINDS = 2,    /* the kind of a blob is a byte, not the address of its name */
 	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
+	ABI_JAVA_ENTRY_ADDRESS = 8,  /* the verified entry of a method is an address (up to 22), not an offset */
 };
 
 /* CodeBlobKind::Nmethod, where ABI_JAVA_KINDS is set. Source: OpenJDK 25, src/hotspot/share/code/codeBlob.hpp. */
@@ -60,7 +62,7 @@ struct abi_java {
 	__u16 bcp_slot;                 /* words below fp where an interpreted frame keeps its bytecode pointer */
 };
 
-_Static_assert(sizeof(struct abi_java) == 304, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_java) == 336, "layout changed: bump ABI_VERSION");
 
 /* Frames. ABI_FRAME_RUNTIME, among the native ones:
  *

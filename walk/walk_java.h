@@ -404,8 +404,8 @@ WALK_FN enum walk_java_top walk_java_top_of(struct walk *w, const struct abi_jav
 	struct walk_java *j = walk_java_state(w);
 	__s32 complete = info->flags & ABI_JAVA_SHORT_COMPLETE ? (__s16)walk_java_u16(w, info->frame_complete)
 							       : (__s32)walk_java_u32(w, info->frame_complete);
-	__u64 entry = info->flags & ABI_JAVA_RELATIVE ? j->begin + walk_java_u16(w, info->entry)
-						      : walk_java_word(w, info->entry);
+	__u64 entry = info->flags & ABI_JAVA_ENTRY_ADDRESS ? walk_java_word(w, info->entry)
+							   : j->begin + walk_java_u16(w, info->entry);
 	__u64 known;
 
 	if (entry - j->begin >= j->end - j->begin)

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&info, room, sizeof(info));
 	must(info.start_ns == 1 && info.low < info.high && info.shift <= 16 && !info.met);
 	must(info.interpreter_low >= info.low && info.interpreter_high <= info.high);
-	for (size_t i = 0; i < ABI_JAVA_ENTRIES; i++) {
+	for (size_t i = 0; i < ABI_JAVA_ENTRIES && info.entries[i].high; i++) {
 		must(info.entries[i].pop < info.entries[i].push && info.entries[i].push < info.entries[i].filled);
 		must(info.entries[i].high <= info.interpreter_high - info.interpreter_low);
 	}

@@ -80,7 +80,7 @@ class ClassFile:
         self.at += 1
         if tag == 1:
             size = self.u2()
-            self.pool.append(self.data[self.at:self.at + size].decode("utf-8", "surrogatepass"))
+            self.pool.append(self.data[self.at:self.at + size].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass"))
             self.at += size
         elif tag in (5, 6):
             self.at += 8

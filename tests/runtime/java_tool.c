@@ -267,6 +267,8 @@ static int show_codes(const struct java_process *p)
 	uint32_t count = 0;
 	int r = java_read_word(&p->memory, l->code_heaps + p->bias, &array);
 
+	if (r == 0 && l->flags & JAVA_LAYOUT_ONE_HEAP)
+		return show_heap(p, array);
 	r = r ? r : java_read(&p->memory, &count, sizeof(count), array + l->array_length);
 	r = r ? r : java_read_word(&p->memory, array + l->array_data, &data);
 	for (uint32_t i = 0; r == 0 && i < MIN(count, 8U); i++) {

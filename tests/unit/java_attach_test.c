@@ -10,7 +10,7 @@
 #include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
-static const char *const names[] = { "11", "17", "21", "25", "26" };
+static const char *const names[] = { "8", "11", "17", "21", "25", "26" };
 
 static void take(const char *name, struct buf *bytes, struct java_attach_image *image, struct runtime_target *target)
 {
@@ -41,11 +41,15 @@ static void attaches(void **state)
 		memcpy(&info, room, sizeof(info));
 		assert_int_equal(info.start_ns, 7);
 		assert_int_equal(info.exec_id, 3);
-		assert_int_equal(info.shift, 7); /* CodeCacheSegmentSize is 128 bytes */
-		assert_true(info.heaps[0].map && info.heaps[1].map && info.heaps[2].map && !info.heaps[3].map);
+		bool has_one = image.layout.flags & JAVA_LAYOUT_ONE_HEAP;
+
+		assert_int_equal(info.shift, has_one ? 6 : 7); /* CodeCacheSegmentSize: 64 or 128 bytes */
+		assert_true(info.heaps[0].map && !info.heaps[1].map == has_one && !info.heaps[2].map == has_one &&
+			    !info.heaps[3].map);
+		assert_int_equal(info.bcp_slot, has_one ? 7 : 8);
 		assert_true(info.call_stub_return > info.low && info.call_stub_return < info.high);
 		assert_true(info.returns_low < info.returns_high && info.entries_low < info.entries_high);
-		for (size_t k = 0; k < ABI_JAVA_ENTRIES; k++)
+		for (size_t k = 0; k < ABI_JAVA_ENTRIES && info.entries[k].high; k++)
 			assert_true(info.entries[k].pop < info.entries[k].push &&
 				    info.entries[k].filled - info.entries[k].push < 64);
 		assert_int_equal(!(info.flags & ABI_JAVA_KINDS), info.names[0] != 0);

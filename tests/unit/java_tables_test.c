@@ -38,18 +38,22 @@ static void versions(void **state)
 		uint32_t flags;
 		uint16_t nmethod, blob, block, nm_method, const_name, symbol_hash, list_threads, pool_source;
 	} cases[] = {
+		{ "jdk8", 8,
+		  JAVA_LAYOUT_RELATIVE | JAVA_LAYOUT_ONE_HEAP | JAVA_LAYOUT_THREAD_CHAIN | JAVA_LAYOUT_SOURCE_IN_CLASS |
+			  JAVA_LAYOUT_FLAG_TYPE_TEXT,
+		  296, 64, 16, 64, 34, 4, 560, 258 },
 		{ "jdk11", 11, JAVA_LAYOUT_THREAD_CHAIN | JAVA_LAYOUT_SOURCE_IN_CLASS | JAVA_LAYOUT_FLAG_TYPE_TEXT, 376,
 		  104, 16, 112, 42, 4, 784, 298 },
 		{ "jdk17", 17, JAVA_LAYOUT_OOP_HANDLES, 352, 104, 16, 112, 34, 2, 16, 54 },
 		{ "jdk21", 21, JAVA_LAYOUT_NO_ZERO | JAVA_LAYOUT_WIDE_FLAGS | JAVA_LAYOUT_OOP_HANDLES, 344, 96, 16, 112,
 		  36, 2, 16, 54 },
 		{ "jdk25", 25,
-		  JAVA_LAYOUT_RELATIVE | JAVA_LAYOUT_MUTABLE | JAVA_LAYOUT_NO_ZERO | JAVA_LAYOUT_SHORT_COMPLETE |
-			  JAVA_LAYOUT_WIDE_FLAGS | JAVA_LAYOUT_OOP_HANDLES,
+		  JAVA_LAYOUT_RELATIVE | JAVA_LAYOUT_IMMUTABLE | JAVA_LAYOUT_MUTABLE | JAVA_LAYOUT_NO_ZERO |
+			  JAVA_LAYOUT_SHORT_COMPLETE | JAVA_LAYOUT_WIDE_FLAGS | JAVA_LAYOUT_OOP_HANDLES,
 		  224, 64, 8, 80, 36, 2, 16, 54 },
 		{ "jdk26", 26,
-		  JAVA_LAYOUT_RELATIVE | JAVA_LAYOUT_MUTABLE | JAVA_LAYOUT_NO_ZERO | JAVA_LAYOUT_SHORT_COMPLETE |
-			  JAVA_LAYOUT_WIDE_FLAGS | JAVA_LAYOUT_OOP_HANDLES,
+		  JAVA_LAYOUT_RELATIVE | JAVA_LAYOUT_IMMUTABLE | JAVA_LAYOUT_MUTABLE | JAVA_LAYOUT_NO_ZERO |
+			  JAVA_LAYOUT_SHORT_COMPLETE | JAVA_LAYOUT_WIDE_FLAGS | JAVA_LAYOUT_OOP_HANDLES,
 		  224, 64, 8, 80, 36, 2, 16, 62 },
 	};
 
@@ -146,7 +150,7 @@ static void missing_field(void **state)
 		const char *text, *instead, *why;
 	} cases[] = {
 		{ "_segmap", "_sagmap", "CodeHeap::_segmap is not there" },
-		{ "_vm_major_version", "_xm_major_version", "OpenJDK before 9" },
+		{ "_vm_major_version", "_xm_major_version", "OpenJDK before 8" },
 		{ "_scopes_pcs_offset", "_scopes_pcs_offsat", "nmethod::_scopes_pcs_offset is not there" },
 		{ "_java_thread_list", "_java_thread_lest", "Threads::_thread_list is not there" },
 		{ "_log2_segment_size", "_log2_segment_saze", "CodeHeap::_log2_segment_size is not there" },

@@ -29,7 +29,8 @@
 	X(queue_end)           \
 	X(codelet_size)        \
 	X(codelet_description) \
-	X(blob_kind)
+	X(blob_kind)           \
+	X(threads)
 
 struct java_attach_image {
 	struct java_binary binary;

@@ -11,6 +11,8 @@
 #define CODELETS_MAX 2048 /* 271 in JDK 17 */
 #define INTERPRETER_MAX MIB(4)
 #define DESCRIPTION_MAX 40
+#define ENTRY_TEXT "method entry point (kind = "
+#define ENTRIES_MIN 4
 #define ENTRY_MAX 512 /* bytes of a method's entry that are looked at */
 #define HEAP_SIZE_MAX (UINT64_C(1) << 36)
 
@@ -115,6 +117,12 @@ static int attach_heaps(const struct attaching *a)
 	uint32_t count;
 	int r = read_static(a, l->code_heaps, &array);
 
+	if (r == 0 && l->flags & JAVA_LAYOUT_ONE_HEAP) {
+		r = attach_heap(a, array, &a->info->heaps[0]);
+		a->info->low = a->info->heaps[0].low;
+		a->info->high = a->info->heaps[0].high;
+		return r;
+	}
 	if (r == 0)
 		r = java_read(&a->memory, &count, sizeof(count), array + l->array_length);
 	if (r == 0)
@@ -182,7 +190,7 @@ static int attach_codelet(const struct attaching *a, const char text[DESCRIPTION
 {
 	struct abi_java *info = a->info;
 	uint32_t from = (uint32_t)(at - info->interpreter_low);
-	struct str name = str_n(text, strnlen(text, DESCRIPTION_MAX));
+	struct str name = str_n(text, strnlen(text, DESCRIPTION_MAX)), kind;
 	struct abi_java_entry entry = { .low = from, .high = from + size };
 	uint8_t code[ENTRY_MAX] = { 0 };
 	int r;
@@ -191,9 +199,13 @@ static int attach_codelet(const struct attaching *a, const char text[DESCRIPTION
 		widen(&info->returns_low, &info->returns_high, from, from + size);
 	if (str_starts(name, STR("native ")))
 		name = str_n(name.ptr + 7, name.len - 7);
-	if (!str_starts(name, STR("method entry point (kind = ")))
+	if (!str_starts(name, STR(ENTRY_TEXT)))
 		return 0;
+	kind = str_n(name.ptr + strlen(ENTRY_TEXT), name.len - strlen(ENTRY_TEXT));
 	widen(&info->entries_low, &info->entries_high, from, from + size);
+	if (!str_starts(kind, STR("zerolocals")) && !str_starts(kind, STR("native")) &&
+	    !str_starts(kind, STR("empty")) && !str_starts(kind, STR("accessor")))
+		return 0; /* others have frames where they are as slow as these */
 	r = java_read(&a->memory, code, MIN(size, (uint32_t)ENTRY_MAX), at);
 	if (r < 0)
 		return r;
@@ -228,10 +240,20 @@ static int attach_codelets(const struct attaching *a, uint64_t at, uint64_t end)
 			return r;
 		at += size;
 	}
-	return a->info->returns_high && a->info->entries[ABI_JAVA_ENTRIES - 1].high ? 0 : -EBADMSG;
+	return a->info->returns_high && a->info->entries[ENTRIES_MIN - 1].high ? 0 : -EBADMSG;
 }
 
-/* While it is being made its room is larger than what it has. */
+/* While it is being made its room is larger than what it has. That of 8 stays so: there threads come later. Source:
+ * OpenJDK 8, src/share/vm/runtime/thread.cpp, Threads::create_vm(). */
+static int check_made(const struct attaching *a, uint32_t limit, uint32_t end)
+{
+	__u64 threads;
+
+	if (a->layout->flags & JAVA_LAYOUT_ONE_HEAP)
+		return read_static(a, a->layout->threads, &threads);
+	return limit == end ? 0 : -EAGAIN;
+}
+
 static int attach_interpreter(const struct attaching *a)
 {
 	const struct java_layout *l = a->layout;
@@ -247,10 +269,10 @@ static int attach_interpreter(const struct attaching *a)
 		r = java_read(&a->memory, &begin, sizeof(begin), queue + l->queue_begin);
 	if (r == 0)
 		r = java_read(&a->memory, &end, sizeof(end), queue + l->queue_end);
+	if (r == 0)
+		r = !buffer || !end ? -EAGAIN : check_made(a, limit, end);
 	if (r < 0)
 		return r;
-	if (!buffer || !end || limit != end)
-		return -EAGAIN;
 	if (begin || end > INTERPRETER_MAX || buffer < a->info->low || buffer >= a->info->high ||
 	    end > a->info->high - buffer)
 		return -EBADMSG;
@@ -267,6 +289,8 @@ static void attach_offsets(const struct attaching *a)
 	struct abi_java *info = a->info;
 
 	info->flags = l->flags & JAVA_LAYOUT_RELATIVE ? ABI_JAVA_RELATIVE : 0;
+	if (!(l->flags & JAVA_LAYOUT_IMMUTABLE))
+		info->flags |= ABI_JAVA_ENTRY_ADDRESS;
 	if (l->flags & JAVA_LAYOUT_SHORT_COMPLETE)
 		info->flags |= ABI_JAVA_SHORT_COMPLETE;
 	if (l->blob_kind != JAVA_NONE)
@@ -286,7 +310,7 @@ static void attach_offsets(const struct attaching *a)
 	info->entry = l->nm_verified_entry;
 	info->method_const = l->method_const;
 	info->const_size = l->const_header;
-	info->bcp_slot = 8; /* with a slot for the class: JDK 9 and later */
+	info->bcp_slot = l->flags & JAVA_LAYOUT_ONE_HEAP ? 7 : 8; /* with a slot for the class: JDK 9 and later */
 }
 
 /* Return: 0; -ENOTSUP: compiled code could not be told from stubs. */

@@ -18,7 +18,7 @@ _Static_assert(JAVA_CODE_METHODS_MAX < UNREADABLE, "it is told from numbers");
 static bool fits(const struct java_layout *l, uint32_t size)
 {
 	const uint16_t words[] = { l->nm_method,
-				   l->flags & JAVA_LAYOUT_RELATIVE ? l->nm_immutable_data : 0,
+				   l->flags & JAVA_LAYOUT_IMMUTABLE ? l->nm_immutable_data : 0,
 				   l->flags & JAVA_LAYOUT_RELATIVE ? 0 : l->nm_scopes_data,
 				   l->flags & JAVA_LAYOUT_RELATIVE ? 0 : l->blob_code_begin,
 				   l->flags & JAVA_LAYOUT_RELATIVE ? 0 : l->blob_code_end,
@@ -27,7 +27,7 @@ static bool fits(const struct java_layout *l, uint32_t size)
 				    l->nm_scopes_pcs,
 				    l->nm_scopes_pcs_end,
 				    l->nm_level,
-				    l->flags & JAVA_LAYOUT_RELATIVE ? l->nm_immutable_size : 0,
+				    l->flags & JAVA_LAYOUT_IMMUTABLE ? l->nm_immutable_size : 0,
 				    l->flags & JAVA_LAYOUT_RELATIVE ? l->nm_scopes_data : 0,
 				    l->flags & JAVA_LAYOUT_RELATIVE ? l->blob_code_begin : 0,
 				    l->flags & JAVA_LAYOUT_RELATIVE ? l->blob_code_end : 0,
@@ -48,7 +48,7 @@ static bool fits(const struct java_layout *l, uint32_t size)
 /* Up to 22: all of it lies in the blob; from 23 on the debug information is elsewhere. */
 static void place_info(const struct java_layout *l, const uint8_t *head, struct java_code *c)
 {
-	uint64_t base = l->flags & JAVA_LAYOUT_RELATIVE ? java_u64(head, l->nm_immutable_data) : c->at;
+	uint64_t base = l->flags & JAVA_LAYOUT_IMMUTABLE ? java_u64(head, l->nm_immutable_data) : c->at;
 
 	c->pcs = base + java_u32(head, l->nm_scopes_pcs);
 	c->pcs_end = base + java_u32(head, l->nm_scopes_pcs_end);
@@ -56,7 +56,7 @@ static void place_info(const struct java_layout *l, const uint8_t *head, struct 
 		c->code_begin = c->at + java_u32(head, l->blob_code_begin);
 		c->code_end = c->at + java_u32(head, l->blob_code_end);
 		c->data = base + java_u32(head, l->nm_scopes_data);
-		c->data_end = base + java_u32(head, l->nm_immutable_size);
+		c->data_end = l->flags & JAVA_LAYOUT_IMMUTABLE ? base + java_u32(head, l->nm_immutable_size) : c->pcs;
 	} else {
 		c->code_begin = java_u64(head, l->blob_code_begin);
 		c->code_end = java_u64(head, l->blob_code_end);

@@ -16,10 +16,12 @@ static const char *const type_names[TYPE_COUNT] = { "bool",     "int",    "uint"
 static const char *const origins[] = { "default",   "command line", "environment", "config file", "management",
 				       "ergonomic", "attach",       "internal",    "jimage" };
 
-/* Kinds by bit, from bit 4 on; sorted by name when they are told. Versions: up to 16, up to 22, later; as jcmd shows
+/* Kinds by bit, from bit 4 on; sorted by name when they are told. Versions: 8, up to 16, up to 22, later; as jcmd shows
  * them (check_java.py). */
-#define KINDS_MAX 12
-static const char *const kinds_of[3][KINDS_MAX] = {
+#define KINDS_MAX 13
+static const char *const kinds_of[4][KINDS_MAX] = {
+	{ "product", "manageable", "diagnostic", "experimental", "notproduct", "develop", "pd", "rw", "C1", "C2",
+	  "ARCH", "Shark", "lp64_product" },
 	{ "product", "manageable", "diagnostic", "experimental", "notproduct", "develop", "pd", "rw", "C1", "C2",
 	  "ARCH", "lp64_product" },
 	{ "product", "manageable", "diagnostic", "experimental", "notproduct", "develop", "pd", "C1", "C2", "ARCH",
@@ -263,9 +265,7 @@ int java_flags_add(const struct java_process *p, struct str which, struct json_o
 {
 	uint8_t version = p->layout->version;
 	scoped(flags_release) struct flags f = { .process = p,
-						 .kinds = kinds_of[version < 17   ? 0
-								   : version < 23 ? 1
-										  : 2],
+						 .kinds = kinds_of[(version >= 9) + (version >= 17) + (version >= 23)],
 						 .which = which };
 	struct json_out before = *j;
 	size_t length = j->out->len;

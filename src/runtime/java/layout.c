@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/java/layout.h"
 
-#define VERSION_TEXT_MAX 64
+#define HOTSPOT_OF_8 25
 
 /* When a version must have it. */
 enum when {
 	ALWAYS,
-	OLD,   /* up to 22: code begins and ends at addresses */
-	NEW,   /* from 23 on: at offsets */
-	MAY,   /* it may lack; JAVA_NONE then */
-	AGAIN, /* another name of what the row before is */
+	EIGHT,   /* in 8: code begins and ends at offsets, all of it lies in the blob */
+	OLD,     /* 9 to 22: at addresses */
+	NEW,     /* from 23 on: at offsets */
+	NINE,    /* from 9 on */
+	EARLY,   /* up to 22 */
+	OFFSETS, /* 8, and from 23 on */
+	MAY,     /* it may lack; JAVA_NONE then */
+	AGAIN,   /* another name of what the row before is */
 };
 
 struct row {
@@ -21,9 +25,10 @@ struct row {
 #define AT(member) offsetof(struct java_layout, member)
 
 static const struct row statics[] = {
-	{ AT(code_heaps), ALWAYS, 8, "CodeCache", "_heaps" },
-	{ AT(code_low), ALWAYS, 8, "CodeCache", "_low_bound" },
-	{ AT(code_high), ALWAYS, 8, "CodeCache", "_high_bound" },
+	{ AT(code_heaps), NINE, 8, "CodeCache", "_heaps" },
+	{ AT(code_heaps), EIGHT, 8, "CodeCache", "_heap" },
+	{ AT(code_low), NINE, 8, "CodeCache", "_low_bound" },
+	{ AT(code_high), NINE, 8, "CodeCache", "_high_bound" },
 	{ AT(interpreter), ALWAYS, 8, "AbstractInterpreter", "_code" },
 	{ AT(call_stub_return), ALWAYS, 8, "StubRoutines", "_call_stub_return_address" },
 	{ AT(continuation_return), MAY, 8, "ContinuationEntry", "_return_pc" },
@@ -34,7 +39,9 @@ static const struct row statics[] = {
 	{ AT(vm_release), ALWAYS, 8, "Abstract_VM_Version", "_s_vm_release" },
 	{ AT(vm_info), MAY, 8, "Abstract_VM_Version", "_s_internal_vm_info_string" },
 	{ AT(jvm_flags), MAY, 8, "JVMFlag", "flags" },
+	{ AT(jvm_flags), AGAIN, 8, "Flag", "flags" },
 	{ AT(jvm_flag_count), MAY, 8, "JVMFlag", "numFlags" },
+	{ AT(jvm_flag_count), AGAIN, 8, "Flag", "numFlags" },
 	{ AT(oop_base), MAY, 8, "CompressedOops", "_base" },
 	{ AT(oop_base), AGAIN, 8, "CompressedOops", "_narrow_oop._base" },
 	{ AT(oop_base), AGAIN, 8, "Universe", "_narrow_oop._base" },
@@ -76,8 +83,8 @@ static const struct row fields[] = {
 	{ AT(blob_data), ALWAYS, 4, "CodeBlob", "_data_offset" },
 	{ AT(blob_code_begin), OLD, 8, "CodeBlob", "_code_begin" },
 	{ AT(blob_code_end), OLD, 8, "CodeBlob", "_code_end" },
-	{ AT(blob_code_begin), NEW, 4, "CodeBlob", "_code_offset" },
-	{ AT(blob_code_end), NEW, 4, "CodeBlob", "_data_offset" },
+	{ AT(blob_code_begin), OFFSETS, 4, "CodeBlob", "_code_offset" },
+	{ AT(blob_code_end), OFFSETS, 4, "CodeBlob", "_data_offset" },
 	{ AT(blob_mutable_data), MAY, 8, "CodeBlob", "_mutable_data" },
 	{ AT(blob_mutable_size), MAY, 4, "CodeBlob", "_mutable_data_size" },
 	{ AT(blob_relocation_size), MAY, 4, "CodeBlob", "_relocation_size" },
@@ -92,9 +99,12 @@ static const struct row fields[] = {
 	{ AT(nm_scopes_pcs), ALWAYS, 4, "nmethod", "_scopes_pcs_offset" },
 	{ AT(nm_deopt), OLD, 8, "CompiledMethod", "_deopt_handler_begin" },
 	{ AT(nm_deopt_mh), OLD, 8, "CompiledMethod", "_deopt_mh_handler_begin" },
-	{ AT(nm_verified_entry), OLD, 8, "nmethod", "_verified_entry_point" },
+	{ AT(nm_verified_entry), EARLY, 8, "nmethod", "_verified_entry_point" },
 	{ AT(nm_scopes_data), OLD, 8, "CompiledMethod", "_scopes_data_begin" },
-	{ AT(nm_scopes_pcs_end), OLD, 4, "nmethod", "_dependencies_offset" },
+	{ AT(nm_scopes_pcs_end), EARLY, 4, "nmethod", "_dependencies_offset" },
+	{ AT(nm_deopt), EIGHT, 4, "nmethod", "_deoptimize_offset" },
+	{ AT(nm_deopt_mh), EIGHT, 4, "nmethod", "_deoptimize_mh_offset" },
+	{ AT(nm_scopes_data), EIGHT, 4, "nmethod", "_scopes_data_offset" },
 	{ AT(nm_deopt), NEW, 4, "nmethod", "_deopt_handler_entry_offset" },
 	{ AT(nm_deopt), AGAIN, 4, "nmethod", "_deopt_handler_offset" },
 	{ AT(nm_deopt_mh), MAY, 0, "nmethod", "_deopt_mh_handler_offset" },
@@ -126,7 +136,7 @@ static const struct row fields[] = {
 	{ AT(symbol_length), ALWAYS, 2, "Symbol", "_length" },
 	{ AT(symbol_body), ALWAYS, 0, "Symbol", "_body" },
 	{ AT(symbol_hash), ALWAYS, 4, "Symbol", "_hash_and_refcount" },
-	{ AT(symbol_hash), AGAIN, 2, "Symbol", "_identity_hash" },
+	{ AT(symbol_hash), AGAIN, 0, "Symbol", "_identity_hash" },
 	{ AT(list_length), MAY, 4, "ThreadsList", "_length" },
 	{ AT(list_threads), ALWAYS, 8, "ThreadsList", "_threads" },
 	{ AT(list_threads), AGAIN, 8, "JavaThread", "_next" },
@@ -143,9 +153,13 @@ static const struct row fields[] = {
 	{ AT(anchor_pc), ALWAYS, 8, "JavaFrameAnchor", "_last_Java_pc" },
 	{ AT(anchor_fp), ALWAYS, 8, "JavaFrameAnchor", "_last_Java_fp" },
 	{ AT(flag_name), MAY, 8, "JVMFlag", "_name" },
+	{ AT(flag_name), AGAIN, 8, "Flag", "_name" },
 	{ AT(flag_address), MAY, 0, "JVMFlag", "_addr" },
+	{ AT(flag_address), AGAIN, 0, "Flag", "_addr" },
 	{ AT(flag_flags), MAY, 0, "JVMFlag", "_flags" },
+	{ AT(flag_flags), AGAIN, 0, "Flag", "_flags" },
 	{ AT(flag_type), MAY, 0, "JVMFlag", "_type" },
+	{ AT(flag_type), AGAIN, 0, "Flag", "_type" },
 };
 
 static const struct row sizes[] = {
@@ -159,13 +173,14 @@ static const struct row sizes[] = {
 	{ AT(pool_header), ALWAYS, 0, "ConstantPool", "" },
 	{ AT(continuation_size), MAY, 0, "ContinuationEntry", "" },
 	{ AT(flag_size), MAY, 0, "JVMFlag", "" },
+	{ AT(flag_size), AGAIN, 0, "Flag", "" },
 };
 
 struct filling {
 	const struct java_tables *tables;
 	struct java_layout *layout;
 	char *why;
-	bool is_new;
+	enum when era; /* EIGHT, OLD or NEW */
 };
 
 static int refuse(const struct filling *f, const struct row *row, const char *what)
@@ -177,7 +192,22 @@ static int refuse(const struct filling *f, const struct row *row, const char *wh
 /* Is this row for another kind of version, or was it found under its other name? */
 static bool is_skipped(const struct filling *f, const struct row *row, bool was_found)
 {
-	return (row->when == OLD && f->is_new) || (row->when == NEW && !f->is_new) || (row->when == AGAIN && was_found);
+	switch ((enum when)row->when) {
+	case EIGHT:
+	case OLD:
+	case NEW:
+		return row->when != f->era;
+	case NINE:
+		return f->era == EIGHT;
+	case EARLY:
+		return f->era == NEW;
+	case OFFSETS:
+		return f->era == OLD;
+	case AGAIN:
+		return was_found;
+	default:
+		return false;
+	}
 }
 
 /* The last row of those that are names of one thing says that it lacks. */
@@ -284,7 +314,11 @@ static void fill_flags(const struct filling *f)
 	struct java_layout *l = f->layout;
 	int64_t mask = 1;
 
-	l->flags = f->is_new ? JAVA_LAYOUT_RELATIVE : 0;
+	l->flags = f->era != OLD ? JAVA_LAYOUT_RELATIVE : 0;
+	if (f->era == NEW)
+		l->flags |= JAVA_LAYOUT_IMMUTABLE;
+	if (f->era == EIGHT)
+		l->flags |= JAVA_LAYOUT_ONE_HEAP;
 	if (l->nm_metadata == JAVA_NONE)
 		l->flags |= JAVA_LAYOUT_MUTABLE;
 	if (l->version >= 21)
@@ -297,7 +331,7 @@ static void fill_flags(const struct filling *f)
 		l->flags |= JAVA_LAYOUT_WIDE_FLAGS;
 	if (!has(f, "ConstantPool", "_source_file_name_index"))
 		l->flags |= JAVA_LAYOUT_SOURCE_IN_CLASS;
-	if (width_of(f, "JVMFlag", "_type") == 8)
+	if (width_of(f, "JVMFlag", "_type") == 8 || width_of(f, "Flag", "_type") == 8)
 		l->flags |= JAVA_LAYOUT_FLAG_TYPE_TEXT;
 	if (has(f, "OopHandle", "_obj"))
 		l->flags |= JAVA_LAYOUT_OOP_HANDLES;
@@ -308,22 +342,23 @@ static void fill_flags(const struct filling *f)
 		l->symbol_hash += 2; /* the upper half. Source: OpenJDK 17, share/oops/symbol.hpp */
 }
 
-/* The feature release is a constant in all versions that are known here; of OpenJDK 8 it is 25, that of HotSpot, and
- * it has one heap of code. */
+/* The feature release is a constant in all versions that are known here; that of OpenJDK 8 is 25, HotSpot's own. */
 static int fill_version(const struct java_memory *m, uint64_t bias, const struct filling *f)
 {
-	static const uint8_t known[] = { 11, 17, 21, 25, 26 };
+	static const uint8_t known[] = { 8, 11, 17, 21, 25, 26 };
 	struct java_field field;
 	uint32_t major;
 	int r = java_tables_field(f->tables, "Abstract_VM_Version", "_vm_major_version", &field);
 
-	if (r < 0 || !field.is_static || has(f, "CodeCache", "_heap")) {
-		snprintf(f->why, RUNTIME_WHY_MAX, "OpenJDK before 9");
+	if (r < 0 || !field.is_static) {
+		snprintf(f->why, RUNTIME_WHY_MAX, "OpenJDK before 8");
 		return -ENOTSUP;
 	}
 	r = java_read(m, &major, sizeof(major), field.address + bias);
 	if (r < 0)
 		return r;
+	if (f->era == EIGHT)
+		major = major == HOTSPOT_OF_8 ? 8 : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (major == known[i]) {
 			f->layout->version = known[i];
@@ -342,7 +377,7 @@ int java_layout_fill(const struct java_memory *m, const struct java_tables *t, u
 
 	memset(&layout, 0xff, sizeof(layout)); /* JAVA_NONE */
 	memset(&layout, 0, AT(array_length));
-	f.is_new = !has(&f, "CodeBlob", "_code_begin");
+	f.era = has(&f, "CodeCache", "_heap") ? EIGHT : has(&f, "CodeBlob", "_code_begin") ? OLD : NEW;
 	r = fill_version(m, bias, &f);
 	if (r == 0)
 		r = fill(&f, statics, ARRAY_SIZE(statics), fetch_static);

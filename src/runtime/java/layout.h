@@ -9,7 +9,7 @@
 #define JAVA_NONE UINT16_MAX /* an offset that this version does not have */
 
 enum java_layout_flags {
-	/* Ends of code, of a blob and of what belongs to it, are offsets (JDK 23 and later), not addresses. */
+	/* Ends of code, of a blob and of what belongs to it, are offsets (8, 23 and later), not addresses. */
 	JAVA_LAYOUT_RELATIVE = 1,
 	/* Metadata of an nmethod lie in mutable data behind its relocations (25 and later), not in the blob. */
 	JAVA_LAYOUT_MUTABLE = 2,
@@ -28,6 +28,10 @@ enum java_layout_flags {
 	JAVA_LAYOUT_FLAG_TYPE_TEXT = 128,
 	/* An oop that the VM holds is behind a handle (15 and later). */
 	JAVA_LAYOUT_OOP_HANDLES = 256,
+	/* Debug information of an nmethod lies elsewhere (23 and later), not in the blob. */
+	JAVA_LAYOUT_IMMUTABLE = 512,
+	/* code_heaps is the only heap itself (8), not an array of them. */
+	JAVA_LAYOUT_ONE_HEAP = 1024,
 };
 
 struct java_layout {
@@ -35,8 +39,8 @@ struct java_layout {
 	uint32_t flags;
 
 	/* Static variables; 0: this version has none. */
-	uint64_t code_heaps; /* CodeCache::_heaps: GrowableArray<CodeHeap*>* */
-	uint64_t code_low, code_high;
+	uint64_t code_heaps;          /* CodeCache::_heaps: GrowableArray<CodeHeap*>*; ONE_HEAP: CodeHeap* */
+	uint64_t code_low, code_high; /* ONE_HEAP: 0 */
 	uint64_t interpreter;         /* AbstractInterpreter::_code: StubQueue* */
 	uint64_t call_stub_return;    /* an address of code */
 	uint64_t continuation_return; /* likewise: where a virtual thread's frames end (25 and later) */
@@ -67,7 +71,7 @@ struct java_layout {
 	/* nmethod. */
 	uint16_t nm_method, nm_compile_id, nm_level, nm_entry_bci, nm_orig_pc, nm_state;
 	uint16_t nm_deopt, nm_deopt_mh;            /* RELATIVE: int offsets from the blob; else addresses */
-	uint16_t nm_verified_entry;                /* RELATIVE: u2 offset from the code; else an address */
+	uint16_t nm_verified_entry;                /* IMMUTABLE: u2 offset from the code; else an address */
 	uint16_t nm_scopes_pcs, nm_scopes_pcs_end; /* int offsets */
 	uint16_t nm_scopes_data;                   /* RELATIVE: int offset; else an address */
 	uint16_t nm_immutable_data, nm_immutable_size;
