@@ -528,7 +528,7 @@ export class Viewer {
 		else if (state.view === 'sandwich') this.showSandwich();
 		else this.showGraph(animate);
 		if (isTwo) this.sides.show(this.tree, this.graph.zoomed, animate);
-		this.showDetails(this.half);
+		this.showDetails(this.half, true);
 	}
 
 	/** The current box of the graph, or of a half of the sandwich. */
@@ -542,13 +542,16 @@ export class Viewer {
 		return { tree: view === 'table' ? null : this.graph.tree, node: Math.max(0, this.current), isUp: view === 'inverted' };
 	}
 
-	/** @param {SandwichHalf | null} [half] whose current box it is from now on */
-	showDetails(half = null) {
+	/**
+	 * @param {SandwichHalf | null} [half] whose current box it is from now on
+	 * @param {boolean} [isQuiet] nobody has moved to it: it is not read aloud
+	 */
+	showDetails(half = null, isQuiet = this.isFollowing) {
 		this.half = half;
 		const { tree, node } = this.currentBox();
 		const isShown = this.state.view !== 'calls' && tree !== null && node < tree.count;
 		byId('details').hidden = !isShown;
-		if (isShown) showDetails(tree, node, this.tipFacts(), this.isFollowing);
+		if (isShown) showDetails(tree, node, this.tipFacts(), isQuiet);
 	}
 
 	showGraph(animate) {

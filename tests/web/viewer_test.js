@@ -580,6 +580,9 @@ describe('viewer', { skip: reason || false }, () => {
 			await page.locator('#mirror').focus();
 			for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
 			assert.deepEqual(await strip(), [long, 'native', '60 samples · 60.00 %', '75.00 %', '0 samples · 0.00 %']);
+			assert.equal(await page.locator('#details-text').getAttribute('aria-live'), 'polite');
+			await page.evaluate(() => window.__viewer.apply(false));
+			assert.equal(await page.locator('#details-text').getAttribute('aria-live'), 'off', 'what moves by itself is not read aloud');
 			assert.equal(await place(), before);
 			await page.keyboard.press('ArrowRight');
 			assert.deepEqual(await strip(), ['short', 'native', '20 samples · 20.00 %', '25.00 %', '20 samples · 20.00 %']);
