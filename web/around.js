@@ -126,6 +126,15 @@ export function showCrumbs(list, tree, frames, zoom, choose) {
  * @param {BoxColours} colours
  */
 export function showLegend(list, frames, totals, colours, whole) {
+	const entryOf = (text, colour) => {
+		const swatch = makeElement('span', 'swatch');
+		swatch.style.background = colour;
+		return makeElement('li', '', swatch, text);
+	};
+	if (colours.ramp) {
+		list.replaceChildren(...colours.ramp().map(([name, colour]) => entryOf(` ${name}`, colour)));
+		return;
+	}
 	const share = new Map();
 	for (let f = 0; f < frames.count; f++) {
 		if (!totals.self[f]) continue;
@@ -135,11 +144,7 @@ export function showLegend(list, frames, totals, colours, whole) {
 		share.set(name, entry);
 	}
 	const sorted = [...share].sort((a, b) => b[1].self - a[1].self);
-	const items = sorted.slice(0, LEGEND_MAX).map(([name, { colour, self }]) => {
-		const swatch = makeElement('span', 'swatch');
-		swatch.style.background = colour;
-		return makeElement('li', '', swatch, ` ${shownName(name, CRUMB_CHARS_MAX)} ${formatShare(self, whole)}`);
-	});
+	const items = sorted.slice(0, LEGEND_MAX).map(([name, { colour, self }]) => entryOf(` ${shownName(name, CRUMB_CHARS_MAX)} ${formatShare(self, whole)}`, colour));
 	const sum = (entries) => entries.reduce((all, [, { self }]) => all + self, 0);
 	const others = sum(sorted.slice(LEGEND_MAX));
 	const cut = whole - sum(sorted);

@@ -41,6 +41,8 @@ const MODULE_HUES = 24;
 // From gone over less, same and more to new: told apart also by who does not see red and green.
 const DIFF_COLOURS = [[228, 70, 70], [214, 78, 68], [212, 70, 75], [210, 60, 82], [38, 14, 85], [32, 88, 79], [27, 92, 71], [22, 94, 64],
 	[8, 90, 64]];
+// From what costs next to nothing to what is half of everything and more: each step is twice the one before.
+const VALUE_COLOURS = [[50, 50, 90], [48, 62, 86], [45, 72, 82], [41, 80, 77], [36, 85, 73], [30, 88, 69], [22, 90, 66], [10, 90, 64]];
 
 export const LABEL_COLOUR = '#1c1409';
 const HIT_BUCKET = 0;
@@ -69,7 +71,7 @@ function bucketColours() {
 		plain.push(mixHue([hue, hue, 52, 70, 76], (i % 5) / 5, false));
 		muted.push(mixHue([hue, hue, 52, 70, 76], (i % 5) / 5, true));
 	}
-	for (const [hue, saturation, lightness] of DIFF_COLOURS) {
+	for (const [hue, saturation, lightness] of [...DIFF_COLOURS, ...VALUE_COLOURS]) {
 		plain.push(`hsl(${hue} ${saturation}% ${lightness}%)`);
 		muted.push(mixHue([hue, hue, saturation, lightness, lightness], 0, true));
 	}
@@ -138,6 +140,13 @@ export function diffBucket(change) {
 	return FIRST_BUCKET + CLASS_NAMES.length * SHADE_COUNT + MODULE_HUES + most + step;
 }
 
+/** share: of the whole. */
+function valueBucket(share) {
+	const most = VALUE_COLOURS.length - 1;
+	const step = share > 0 ? Math.max(0, Math.min(most, most + 1 + Math.floor(Math.log2(share)))) : 0;
+	return FIRST_BUCKET + CLASS_NAMES.length * SHADE_COUNT + MODULE_HUES + DIFF_COLOURS.length + step;
+}
+
 /** What belongs together when a frame has no module: its package, namespace or directory. */
 export function packageOf(name) {
 	const plain = name.split(/[(<]/, 1)[0];
@@ -194,4 +203,33 @@ export class Colours {
 		const at = CLASS_NAMES.indexOf(this.classOf(frame));
 		return FIRST_BUCKET + at * SHADE_COUNT + (hashText(name) % SHADE_COUNT);
 	}
+}
+
+/** Colours by what a box costs, itself and what is below it, of the whole graph. */
+export class ValueColours {
+	/** @param {import('./data.js').FrameTable} frames */
+	constructor(frames) {
+		this.frames = frames;
+		this.mode = 'value';
+	}
+
+	of(frame, node, tree) {
+		return node === 0 && frame === this.frames.count ? classBucket('root') : valueBucket(tree.total[node] / tree.total[0]);
+	}
+
+	/** A function has no colour: its boxes cost this and that. */
+	legendOf() {
+		return { name: 'any', colour: COLOURS[valueBucket(0)] };
+	}
+
+	/** Instead of a legend by function: [what it says, colour] from the dearest. */
+	ramp() {
+		const most = VALUE_COLOURS.length;
+		return Array.from({ length: most }, (_, i) => [i < most - 1 ? `from ${100 / 2 ** (i + 1)} %` : 'less', COLOURS[valueBucket(i < most - 1 ? 2 ** -(i + 1) : 0)]]);
+	}
+}
+
+/** @returns {BoxColours} */
+export function coloursFor(frames, mode) {
+	return mode === 'value' ? new ValueColours(frames) : new Colours(frames, mode);
 }

@@ -27,7 +27,7 @@ export const KEYS = [
 	{ keys: ['R'], action: 'step-recursion', help: 'collapse the recursion of the current function' },
 	{ keys: ['C'], action: 'step-module', help: 'collapse the module of the current function' },
 	{ keys: ['z', 'ctrl+z'], action: 'undo', help: 'take back the last step' },
-	{ keys: ['k'], action: 'toggleColour', help: 'colour by kind or by module' },
+	{ keys: ['k'], action: 'toggleColour', help: 'colour by kind, by module or by value' },
 	{ keys: ['v'], action: 'nextType', help: 'show the next of the profile\'s values, such as waiting' },
 	{ keys: ['t'], action: 'toggleTheme', help: 'light or dark' },
 	{ keys: ['?'], action: 'help', help: 'this sheet' },

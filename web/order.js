@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree that comes again and again keeps its shape: siblings stay in the order in which they were first met.
-import { layoutTree, nodeChildren } from './layout.js';
+import { layoutTree, nodeChildren, withBase } from './layout.js';
 
 const KNOWN_MAX = 200000;
 
@@ -10,7 +10,7 @@ const KNOWN_MAX = 200000;
  * @returns {Tree}
  */
 function reordered(tree, top, place) {
-	const out = { level: tree.level.slice(), frame: tree.frame.slice(), total: tree.total.slice(), self: tree.self.slice() };
+	const out = { level: tree.level.slice(), frame: tree.frame.slice(), total: tree.total.slice(), self: tree.self.slice(), ...(tree.base && { baseSelf: tree.baseSelf.slice() }) };
 	const open = [{ node: 0, at: top }];
 	for (let i = 0; open.length; i++) {
 		const { node, at } = open.pop();
@@ -18,7 +18,18 @@ function reordered(tree, top, place) {
 		const placed = place(nodeChildren(tree, node), at);
 		for (let k = placed.length - 1; k >= 0; k--) open.push(placed[k]);
 	}
-	return { ...layoutTree(out.level, out.frame, out.total, out.self, tree.deepest), origin: null };
+	const made = { ...layoutTree(out.level, out.frame, out.total, out.self, tree.deepest), origin: null };
+	return tree.base ? withBase(made, out.baseSelf) : made;
+}
+
+/**
+ * The tree with siblings by the ranks of their frames; what has none, and what was too narrow, is last.
+ * @param {Tree} tree
+ * @param {Uint32Array} ranks
+ */
+export function rankedOrder(tree, ranks) {
+	const rankOf = (node) => ranks[tree.frame[node]] ?? ranks.length;
+	return reordered(tree, null, (nodes) => nodes.sort((a, b) => rankOf(a) - rankOf(b) || a - b).map((node) => ({ node, at: null })));
 }
 
 /**

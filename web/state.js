@@ -3,6 +3,7 @@
 import { formatStep, parseSteps } from './transforms.js';
 
 export const VIEWS = ['graph', 'inverted', 'sandwich', 'table', 'calls'];
+export const COLOUR_MODES = ['kind', 'module', 'value'];
 export const PATH_LENGTH_MAX = 256;
 const NAMES = /^[0-9a-z.]{1,2048}$/; // of frames, as hashes (frameKey() of viewer.js)
 const QUERY_CHARS_MAX = 1000;
@@ -56,7 +57,7 @@ export function parseHash(hash) {
 	state.flip = given.get('flame') === '1';
 	state.collapse = given.get('collapse') === '1';
 	state.type = given.get('type') ?? '';
-	if (given.get('colour') === 'module') state.colour = 'module';
+	if (COLOUR_MODES.includes(given.get('colour'))) state.colour = given.get('colour');
 	if (['self', 'total', 'name'].includes(given.get('sort'))) state.sort = given.get('sort');
 	state.ascending = given.get('asc') === '1';
 	state.steps = parseSteps(given.getAll('t'));

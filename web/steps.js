@@ -81,6 +81,7 @@ export class StepMenu {
 			items.push(makeElement('hr'));
 		}
 		for (const by of groupsOf(frames, viewer.source?.offered)) items.push(this.item('Group by ' + shownName(groupText(by), CHIP_CHARS_MAX), '', () => viewer.addStep('group', by)));
+		if (!viewer.state.steps.some(({ op }) => op === 'order')) items.push(this.item('Order by name', '', () => viewer.addStep('order', 'name')));
 		if (viewer.state.steps.length) items.push(this.item('Undo', 'undo', () => viewer.undoStep()));
 		this.before = /** @type {HTMLElement | null} */ (document.activeElement);
 		box.replaceChildren(...items);

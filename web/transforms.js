@@ -4,6 +4,7 @@
 // Where a stack goes depends on its frames alone. So of two profiles as one each step gives what it gives of both.
 import { TreeGrower } from './build.js';
 import { KINDS, hashText } from './colour.js';
+import { rankedOrder } from './order.js';
 
 const TEXT_CHARS_MAX = 200;
 export const STEPS_MAX = 32;
@@ -20,6 +21,7 @@ export const STEP_KINDS = {
 	module: { about: 'module', label: 'collapse', help: 'consecutive functions of this module become one' },
 	hidemodule: { about: 'module', label: 'hide', help: 'the functions of this module go, what they called stays' },
 	group: { about: 'group', label: 'by', help: 'one part of the graph for each' },
+	order: { about: 'order', label: 'order by', help: 'siblings by their names, not the dearest first: graphs of two times look alike' },
 };
 const GROUPS = ['process', 'container', 'thread', 'host', 'runtime'];
 const LABEL_GROUP = 'label:'; // and the label's name
@@ -53,7 +55,7 @@ export function parseSteps(texts) {
 		const at = text.indexOf(':');
 		const op = text.slice(0, Math.max(0, at));
 		const about = text.slice(at + 1);
-		if (!Object.hasOwn(STEP_KINDS, op) || about.length > TEXT_CHARS_MAX || (op === 'group' && !isGroup(about))) continue;
+		if (!Object.hasOwn(STEP_KINDS, op) || about.length > TEXT_CHARS_MAX || (op === 'group' && !isGroup(about)) || (op === 'order' && about !== 'name')) continue;
 		steps.push({ op, text: about });
 	}
 	return steps;
@@ -118,6 +120,15 @@ class StepFrames {
 		return mask;
 	}
 
+	/** By name; those of one name as they come. */
+	ranks() {
+		const names = Array.from({ length: this.count }, (_, f) => this.name(f));
+		const sorted = names.map((_, f) => f).sort((a, b) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b));
+		const ranks = new Uint32Array(this.count);
+		for (const [rank, f] of sorted.entries()) ranks[f] = rank;
+		return ranks;
+	}
+
 	mask(test) {
 		const mask = new Uint8Array(this.count + 1);
 		for (let f = 0; f < this.count; f++) mask[f] = test(f) ? 1 : 0;
@@ -172,8 +183,10 @@ function resolveModule(frames, op, text) {
  */
 export function resolveSteps(list, base) {
 	const frames = new StepFrames(base);
-	const steps = list.map(({ op, text }) => {
+	// The order comes last: the other steps put the dearest first, and add frames.
+	const steps = [...list.filter(({ op }) => op !== 'order'), ...list.filter(({ op }) => op === 'order').slice(0, 1)].map(({ op, text }) => {
 		const first = frames.count;
+		if (op === 'order') return { op, ranks: frames.ranks() };
 		if (op === 'group') return { op, first, ...resolveGroup(frames, text) };
 		if (STEP_KINDS[op].about === 'module') return { op, first, ...resolveModule(frames, op, text) };
 		return { op, mask: frames.maskOfText(text) };
@@ -357,6 +370,7 @@ function runtimeTree(tree, rootFrame, { of, weak, first }) {
 const APPLY = {
 	focus: focusTree, only: onlyTree, drop: dropTree, hide: hideTree, merge: mergeTree, recursion: recursionTree,
 	module: moduleTree, hidemodule: hideTree,
+	order: (tree, rootFrame, { ranks }) => rankedOrder(tree, ranks),
 	group: (tree, rootFrame, step) => (step.of ? runtimeTree : frameGroupTree)(tree, rootFrame, step),
 };
 

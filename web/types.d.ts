@@ -123,6 +123,7 @@ interface FrameStep {
 	mask?: Uint8Array;
 	of?: Uint8Array;
 	weak?: Uint8Array;
+	ranks?: Uint32Array;
 }
 
 /** Which files a collector shows instead of services in time (docs/api.yaml, session). */
@@ -232,6 +233,8 @@ interface BoxColours {
 	of(frame: number, node: number, tree: Tree): number;
 	legendOf(frame: number): { name: string; colour: string };
 	mark?(frame: number, node: number, tree: Tree): string;
+	/** Where colours say nothing of a function: what each says, from the dearest. */
+	ramp?(): string[][];
 }
 
 /** Boxes of a row that are drawn as one: positions [first, last) of its order, and where they lie. */

@@ -7,13 +7,13 @@ import { STEPS_MAX, formatStep, groupsToAsk, resolveSteps, stepText } from './tr
 import { StepMenu } from './steps.js';
 import { Minimap } from './minimap.js';
 import { saveAs, tableText } from './exports.js';
-import { COLOURS, Colours } from './colour.js';
+import { COLOURS, coloursFor } from './colour.js';
 import { FlameView } from './flame.js';
 import { FunctionGrid } from './table.js';
 import { CallTree } from './calls.js';
 import { TreeMirror } from './a11y.js';
 import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
-import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
+import { COLOUR_MODES, DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
 import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { findAtMost, nodeChildren, nodePath } from './layout.js';
@@ -500,7 +500,7 @@ export class Viewer {
 		if (!this.applySteps()) return;
 		this.findNamed();
 		if (!this.colours || this.colours.mode !== state.colour) {
-			this.colours = this.madeColours?.(this.frames, state.colour) ?? new Colours(this.frames, state.colour);
+			this.colours = this.madeColours?.(this.frames, state.colour) ?? coloursFor(this.frames, state.colour);
 			// After the picture: it looks at every function.
 			if (!this.provisional) afterPainting(() => this.fillLegend());
 			for (const flame of this.flames) flame.setColours(this.colours);
@@ -997,7 +997,7 @@ export class Viewer {
 			viewCalls: () => this.go({ view: 'calls' }),
 			toggleFlip: () => this.go({ flip: !state.flip }, true),
 			toggleCollapse: () => this.go({ collapse: !state.collapse }),
-			toggleColour: () => this.go({ colour: state.colour === 'kind' ? 'module' : 'kind' }, true),
+			toggleColour: () => this.go({ colour: COLOUR_MODES[(COLOUR_MODES.indexOf(state.colour) + 1) % COLOUR_MODES.length] }, true),
 			undo: () => this.undoStep(),
 			menu: () => this.steps.openAtCurrent(),
 			...Object.fromEntries(STEP_ACTIONS.map((op) => ['step-' + op, () => this.stepOn(op)])),

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { FrameTable } from '../../web/data.js';
 import { TreeGrower, packNames } from '../../web/build.js';
 import { applySteps, formatStep, groupText, groupsOf, groupsToAsk, parseSteps, resolveSteps, stepText } from '../../web/transforms.js';
+import { layoutTree, withBase } from '../../web/layout.js';
 import { formatHash, parseHash } from '../../web/state.js';
 import { knownStacks, pathsOfTree, plainTree, shownName, steppedStacks, totalOf } from './known.js';
 
@@ -117,6 +118,29 @@ test('steps stack, in their order, and know the frames of those before', () => {
 	checkTree(profile, [{ op: 'group', text: 'runtime' }, { op: 'focus', text: 'python' }],
 		[[['python', 'a', 'b', 'c'], 4], [['python', 'd', 'b'], 2]]);
 	checkTree(profile, [{ op: 'focus', text: 'nobody' }], []);
+});
+
+test('by name: every path has what it had, siblings by their names, also of what other steps made', () => {
+	const stacks = knownStacks(33, 400, 30);
+	const profile = profileOf(stacks);
+	for (const steps of [[{ op: 'order', text: 'name' }], [{ op: 'order', text: 'name' }, { op: 'hide', text: 'main' }, { op: 'group', text: 'runtime' }, { op: 'order', text: 'name' }]]) {
+		const plain = stepped(profile, steps.filter(({ op }) => op !== 'order'));
+		const { frames, tree } = stepped(profile, steps);
+		const pathsOf = (made) => entries(pathsOfTree(made.tree, (f) => made.frames.name(f)));
+		assert.deepEqual(pathsOf({ frames, tree }), pathsOf(plain));
+		assert.equal(tree.total[0], plain.tree.total[0]);
+		for (let p = 1; p < tree.count; p++) {
+			const [a, b] = [tree.order[p - 1], tree.order[p]];
+			if (tree.level[a] === tree.level[b] && tree.parent[a] === tree.parent[b]) assert.ok(frames.name(tree.frame[a]) <= frames.name(tree.frame[b]));
+		}
+	}
+	// Of two profiles as one each keeps its part; what was too narrow is last.
+	const base = profile.tree.self.map((value) => Math.floor(value / 3));
+	const both = applySteps(withBase({ ...profile.tree }, base), resolveSteps([{ op: 'order', text: 'name' }], profile.frames).steps, profile.frames.count);
+	assert.equal(both.base[0], base.reduce((sum, value) => sum + value, 0));
+	for (let i = 0; i < both.count; i++) assert.equal(both.baseSelf[i], Math.floor(both.self[i] / 3));
+	const cut = layoutTree(Uint16Array.of(0, 1, 1), Uint32Array.of(profile.frames.count, profile.frames.count + 1, 0), Uint32Array.of(9, 5, 4), Uint32Array.of(0, 5, 4), 1);
+	assert.deepEqual([...applySteps(cut, resolveSteps([{ op: 'order', text: 'name' }], profile.frames).steps, profile.frames.count).total], [9, 4, 5]);
 });
 
 test('steps in an address, whatever stands there', () => {

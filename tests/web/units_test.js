@@ -128,7 +128,7 @@ for (const seed of [61, 62, 63, 64]) {
 		const names = Array.from({ length: raw.count }, (_, f) => plain.name(f));
 		const ways = [...names.flatMap((text) => ['focus', 'only', 'drop', 'hide', 'merge', 'recursion'].map((op) => ({ op, text }))),
 			...['one.so', 'two.so', 'none.so'].flatMap((text) => [{ op: 'module', text }, { op: 'hidemodule', text }]),
-			...['process', 'runtime', 'label:lane', 'thread'].map((text) => ({ op: 'group', text }))];
+			...['process', 'runtime', 'label:lane', 'thread'].map((text) => ({ op: 'group', text })), { op: 'order', text: 'name' }];
 		assert.deepEqual(new Set(ways.map(({ op }) => op)), new Set(Object.keys(STEP_KINDS)), 'no step is left out');
 		for (const step of ways) check([step]);
 		for (let i = 0; i < 60; i++) {
@@ -326,6 +326,8 @@ test('names for people', () => {
 test('the address holds the state, and nothing else gets in', () => {
 	const state = { ...DEFAULT_STATE, view: 'inverted', path: [3, 1], query: 'a&b #', range: [1.5, 20], regex: true, flip: true, focus: 4 };
 	assert.deepEqual(parseHash(formatHash(state)), state);
+	assert.deepEqual(['kind', 'module', 'value', 'red'].map((colour) => parseHash('#colour=' + colour).colour), ['kind', 'module', 'value', 'kind']);
+	assert.equal(parseHash(formatHash({ ...DEFAULT_STATE, colour: 'value' })).colour, 'value');
 	for (const bad of ['5-2', '1', '1-2-3', '-1-4', 'x-2', '1-Infinity']) assert.equal(parseHash('#w=' + bad).range, null);
 	assert.deepEqual(parseHash('#view=evil&z=-1&p=x.1e99&f=&colour=red&sort=z'), { ...DEFAULT_STATE, path: [], focus: 0 });
 	assert.equal(compileQuery('(', true).error !== undefined, true);

@@ -303,7 +303,7 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
-	test('a legend for both colourings, and Rust is Rust', async () => {
+	test('a legend for all colourings, and Rust is Rust', async () => {
 		const names = ['core::fmt::write', '<alloc::vec::Vec<T> as core::ops::Drop>::drop', 'app::run::{{closure}}', 'std::vector<int>::push_back(int)',
 			'ns::work(char const*)', 'main'];
 		const types = [['samples', 'count']];
@@ -317,6 +317,48 @@ describe('viewer', { skip: reason || false }, () => {
 		await page.keyboard.press('k');
 		await page.waitForFunction(() => /program 100 %/.test(document.getElementById('legend').innerText));
 		assert.ok(await page.locator('#legend').isVisible());
+		await page.keyboard.press('k');
+		await page.waitForFunction(() => /from 50 %\s+from 25 %/.test(document.getElementById('legend').innerText));
+		assert.match(await page.evaluate(() => location.hash), /colour=value/);
+		// A box has the colour of what it costs: main has 15 of 75, the root of all stacks has all.
+		const colours = await page.evaluate(() => {
+			const { colours: of, tree, frames, palette } = window.__viewer;
+			const swatches = [...document.querySelectorAll('#legend .swatch')].map((s) => getComputedStyle(s).backgroundColor);
+			const probe = document.body.appendChild(document.createElement('span'));
+			return ['root', 'main'].map((name) => {
+				const node = tree.frame.findIndex((f) => f < frames.count && frames.name(f) === name);
+				probe.style.backgroundColor = palette[of.of(tree.frame[node], node, tree)];
+				return swatches.indexOf(getComputedStyle(probe).backgroundColor);
+			});
+		});
+		assert.deepEqual(colours, [0, 2], 'from 50 %, from 12.5 %');
+		await page.keyboard.press('k');
+		await page.waitForFunction(() => /Rust/.test(document.getElementById('legend').innerText));
+		await assertSilent(opened);
+	});
+
+	test('siblings by their names: a step of the menu, which is taken back', async () => {
+		const opened = await openPage(browser, makePage('by-name', 'root;b 5\nroot;c;y 1\nroot;c;x 2\nroot;a 1\n'));
+		const { page } = opened;
+		const boxes = () => page.evaluate(() => {
+			const { tree, frames } = window.__viewer;
+			return [...tree.order].slice(2).map((node) => frames.name(tree.frame[node])).join('');
+		});
+		assert.equal(await boxes(), 'bcaxy');
+		await page.click('#menu');
+		await page.getByRole('menuitem', { name: 'Order by name' }).click();
+		await page.waitForFunction(() => window.__viewer.stepsKey === 'order:name');
+		assert.equal(await boxes(), 'abcxy');
+		assert.match(await page.evaluate(() => location.hash), /t=order%3Aname/);
+		await page.click('#menu');
+		assert.equal(await page.getByRole('menuitem', { name: 'Order by name' }).count(), 0);
+		await page.keyboard.press('Escape');
+		await page.reload();
+		await page.waitForFunction(() => window.__viewer?.stepsKey === 'order:name');
+		assert.equal(await boxes(), 'abcxy');
+		await page.locator('#chips button', { hasText: 'order by name' }).click();
+		await page.waitForFunction(() => !window.__viewer.stepsKey);
+		assert.equal(await boxes(), 'bcaxy');
 		await assertSilent(opened);
 	});
 
