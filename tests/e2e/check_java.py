@@ -6,6 +6,7 @@ JVMs are those that tests/runtime/jvms.py finds and fetches. --quick: the newest
 rotation. Arguments: only these versions or loads.
 """
 import glob
+from collections import Counter
 
 from java_oracle import *
 from support import *
@@ -89,19 +90,51 @@ def check(version, home, load, options):
 
 missing = jvms.fetch() if not QUICK and not only else []
 folder, found = compiled(), jvms.homes()
+WAITS = 200 if QUICK else 1000
+
+
+def check_waits(version, home):
+    """A thread that waits has its callers, whole."""
+    file = path("waits.pb.gz")
+    process = start(f"{home}/bin/java", "-cp", folder, "Waits")
+    time.sleep(WARM)
+    done = hearth("record", "--off-cpu", "-p", process.pid, "-d", 6 if QUICK else 15, "-q", "-o", file, timeout=120)
+    process.kill()
+    process.wait()
+    if not tap.ok(done.returncode == 0, f"{version} waits: hearth record ends well", done.stderr[-300:].strip()):
+        return
+    profile = Profile(file, system_names=True)
+    at = profile.types.index(("waits", "count"))
+    count, whole, ways = 0, 0, Counter()
+    odd = Counter()
+    for s in profile.of(process):
+        if not s.values[at] or not any(n.startswith("Waits.caller(") for n in s.names):
+            odd[s.end] += s.values[at]
+            continue
+        count += s.values[at]
+        chain = [n.partition("(")[0] for n, m in zip(s.names, s.modules) if m == MODULE and n.startswith("Waits.")]
+        fine = s.end == "complete" and chain[-3:-1] == ["Waits.caller", "Waits.middle"]
+        whole += s.values[at] if fine else 0
+        ways[chain[-1]] += s.values[at] if fine else 0
+    tap.ok(count >= WAITS and whole >= 0.995 * count and set(ways) == {"Waits.park", "Waits.object", "Waits.sleep"},
+           f"{version} waits: whole, with their callers", f"{whole} of {count}, {dict(ways)}; others {dict(odd)}")
+
+
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if "waits" in only else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
         if (version, load) in LACKS:
             continue
         last = check(version, found[version], load, LOADS[load])
+    if not only or "waits" in only:
+        check_waits(version, found[version])
 if last:
     check_oracle(*last)
 tap.finish()

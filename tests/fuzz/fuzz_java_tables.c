@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	r = java_layout_fill(&memory, tables, 0, &layout, why);
 	must(r != -ENOTSUP || why[0]);
-	must(r < 0 || (layout.code_heaps && layout.version >= 11 && layout.method_const != JAVA_NONE));
+	must(r < 0 || (layout.code_heaps && layout.version >= 8 && layout.method_const != JAVA_NONE));
 	must(r < 0 || (layout.nm_metadata != JAVA_NONE) == !(layout.flags & JAVA_LAYOUT_MUTABLE));
 	java_tables_free(tables);
 	return 0;
