@@ -74,6 +74,15 @@ struct codec {
 	int (*encode)(const struct window *w, struct buf *out);
 	/** The same with options; NULL: this format knows none. */
 	int (*encode_as)(const struct window *w, const struct codec_options *options, struct buf *out);
+	/**
+	 * The same bytes piece by piece: begin(), next() until it is 0 or fails, end(). NULL: all at once only.
+	 * @w stays until end(), @options until begin() returned. Return: 0, -ENOMEM, -E2BIG.
+	 */
+	int (*begin)(const struct window *w, const struct codec_options *options, void **out);
+	/** Append what has at least @size bytes, or the rest. Return: 1: there is more; 0: that was all; -errno. */
+	int (*next)(void *state, size_t size, struct buf *out);
+	size_t (*held)(const void *state); /* bytes of memory, about */
+	void (*end)(void *state);          /* NULL is fine */
 	/** 1 when the bytes look like this format, else 0. Looks at a few KiB at most. NULL: it is not known by them.
 	 */
 	int (*sniff)(struct str bytes);
@@ -88,6 +97,10 @@ struct codec {
 /** codec_encode - encode with options; a format that knows none ignores them. */
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options,
 		 struct buf *out) warn_unused;
+
+/** codec_whole - encode_as() of a format that has begin() */
+int codec_whole(const struct codec *c, const struct window *w, const struct codec_options *options,
+		struct buf *out) warn_unused;
 
 const struct codec *codec_at(size_t index); /* NULL behind the last */
 const struct codec *codec_find(struct str name);

@@ -23,6 +23,20 @@ static const struct codec *const codecs[] = {
 	&codec_speedscope, &codec_firefox, &codec_perf_data, &codec_perf_script, &codec_folded, &codec_cpuprofile,
 };
 
+int codec_whole(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)
+{
+	void *state = NULL;
+	int r = c->begin(w, options, &state);
+
+	if (r < 0)
+		return r;
+	do
+		r = c->next(state, SIZE_MAX, out);
+	while (r > 0);
+	c->end(state);
+	return r;
+}
+
 int codec_encode(const struct codec *c, const struct window *w, const struct codec_options *options, struct buf *out)
 {
 	return c->encode_as ? c->encode_as(w, options, out) : c->encode(w, out);

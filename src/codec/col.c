@@ -38,6 +38,8 @@ struct col_out {
 	uint32_t *metadata_index; /* by row of app_metadata */
 	size_t column;            /* which value is counted */
 	uint32_t without;         /* enum codec_without */
+	bool has_header;          /* is written, and so many lines */
+	size_t lines_done;
 };
 
 static void col_out_release(struct col_out *o)
@@ -320,28 +322,63 @@ static int add_line(struct col_out *o, const struct col_line *line, struct buf *
 	return r ? r : out->error;
 }
 
-static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
+static void end(void *state)
+{
+	if (state)
+		col_out_release(state);
+	free(state);
+}
+
+static size_t held(const void *state)
+{
+	const struct col_out *o = state;
+
+	return o->lines_cap * (sizeof(*o->lines) + 2 * sizeof(uint64_t)) + o->stacks.text.cap +
+	       o->m->locations_count * sizeof(*o->stacks.ends); /* 2: of line_of */
+}
+
+static int begin(const struct window *w, const struct codec_options *options, void **out)
 {
 	struct stack_text_config cfg = { .suffix = suffix_of,
 					 .style = options->frames,
 					 .mark_python_native = options->frames.names == FRAME_NAMES_PACKAGE };
-	scoped(col_out_release) struct col_out o = {
-		.w = w,
-		.m = w->model,
-		.column = codec_value(w->model, options, model_count_value(w->model)),
-		.without = options->without,
-	};
+	struct col_out *o = calloc(1, sizeof(*o));
 	int r;
 
+	if (!o)
+		return -ENOMEM;
+	o->w = w;
+	o->m = w->model;
+	o->column = codec_value(w->model, options, model_count_value(w->model));
+	o->without = options->without;
 	cfg.style.ruby_lines = FRAME_LINES_EXECUTING;
 	cfg.style.signatures = true;
-	r = stack_text_init(&o.stacks, o.m, &cfg);
-	r = r ? r : collect_lines(&o);
-	r = r ? r : collect_metadata(&o);
-	r = r ? r : add_header(&o, out);
-	for (size_t i = 0; r == 0 && i < o.lines_count; i++)
-		r = add_line(&o, &o.lines[i], out);
-	return r ? r : out->error;
+	r = stack_text_init(&o->stacks, o->m, &cfg);
+	r = r ? r : collect_lines(o);
+	r = r ? r : collect_metadata(o);
+	if (r < 0)
+		end(o);
+	else
+		*out = o;
+	return r;
+}
+
+static int next(void *state, size_t size, struct buf *out)
+{
+	struct col_out *o = state;
+	size_t start = out->len;
+	int r = o->has_header ? 0 : add_header(o, out);
+
+	o->has_header = true;
+	for (; r == 0 && o->lines_done < o->lines_count && out->len - start < size; o->lines_done++)
+		r = add_line(o, &o->lines[o->lines_done], out);
+	r = r ? r : out->error;
+	return r < 0 ? r : o->lines_done < o->lines_count;
+}
+
+static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
+{
+	return codec_whole(&codec_col, w, options, out);
 }
 
 static int encode(const struct window *w, struct buf *out)
@@ -643,6 +680,10 @@ const struct codec codec_col = {
 	.help = "gProfiler's collapsed file with a JSON header",
 	.encode = encode,
 	.encode_as = encode_as,
+	.begin = begin,
+	.next = next,
+	.held = held,
+	.end = end,
 	.sniff = sniff,
 	.decode = decode,
 	.decode_limited = decode_limited,

@@ -20,24 +20,62 @@ static void add_count(struct buf *out, uint64_t count)
 	buf_addu64(out, count);
 }
 
-static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
-{
-	scoped(folded_lines_release) struct folded_lines lines = { 0 };
-	int r = folded_lines_collect(w->model, options, false, &lines);
+struct folded_out {
+	struct folded_lines lines;
+	size_t done;
+};
 
-	if (r < 0)
+static void end(void *state)
+{
+	struct folded_out *o = state;
+
+	if (o)
+		folded_lines_release(&o->lines);
+	free(o);
+}
+
+static size_t held(const void *state)
+{
+	const struct folded_out *o = state;
+
+	return o->lines.text.cap + o->lines.count * sizeof(*o->lines.items);
+}
+
+static int begin(const struct window *w, const struct codec_options *options, void **out)
+{
+	struct folded_out *o = calloc(1, sizeof(*o));
+	int r = o ? folded_lines_collect(w->model, options, false, &o->lines) : -ENOMEM;
+
+	if (r < 0) {
+		end(o);
 		return r;
-	for (size_t i = 0; i < lines.count; i++) {
-		buf_adds(out, folded_line_text(&lines, i));
-		if (lines.is_pair)
-			add_count(out, lines.items[i].before);
-		add_count(out, lines.items[i].count);
+	}
+	if (o->lines.left_out)
+		codec_lose(options->lost, "folded text has no counts below zero: %llu samples are left out",
+			   (unsigned long long)o->lines.left_out);
+	*out = o;
+	return 0;
+}
+
+static int next(void *state, size_t size, struct buf *out)
+{
+	struct folded_out *o = state;
+	const struct folded_lines *lines = &o->lines;
+	size_t start = out->len;
+
+	for (; o->done < lines->count && out->len - start < size && !out->error; o->done++) {
+		buf_adds(out, folded_line_text(lines, o->done));
+		if (lines->is_pair)
+			add_count(out, lines->items[o->done].before);
+		add_count(out, lines->items[o->done].count);
 		buf_addc(out, '\n');
 	}
-	if (lines.left_out)
-		codec_lose(options->lost, "folded text has no counts below zero: %llu samples are left out",
-			   (unsigned long long)lines.left_out);
-	return out->error;
+	return out->error ? out->error : o->done < lines->count;
+}
+
+static int encode_as(const struct window *w, const struct codec_options *options, struct buf *out)
+{
+	return codec_whole(&codec_folded, w, options, out);
 }
 
 static int encode(const struct window *w, struct buf *out)
@@ -382,6 +420,10 @@ const struct codec codec_folded = {
 	.help = "one line per stack with its count, as flamegraph.pl and speedscope read",
 	.encode = encode,
 	.encode_as = encode_as,
+	.begin = begin,
+	.next = next,
+	.held = held,
+	.end = end,
 	.sniff = sniff,
 	.decode = decode,
 	.decode_limited = decode_limited,

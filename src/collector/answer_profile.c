@@ -6,6 +6,7 @@
 
 #define GZIP_LEVEL 1 /* the answer's gzip is of a large merge, gzip at level 6 takes more CPU than the rest */
 #define ANSWER_MAX GIB(1)
+#define PIECE KIB(256) /* of a file that is made while it is taken */
 
 bool call_stop(void *ctx)
 {
@@ -83,6 +84,59 @@ own_frame void answer_window(struct call *call, const struct window *w, const st
 	else
 		answer_file(call->rs, &body, filename);
 	buf_release(&body);
+}
+
+/* A file that is made while it is taken. */
+struct pieces {
+	struct window w;
+	const struct codec *format;
+	void *state;
+	struct http_claim claim; /* of the profile and what the format made of it */
+};
+
+static int more(void *ctx, struct buf *out)
+{
+	struct pieces *p = ctx;
+
+	return p->format->next(p->state, PIECE, out);
+}
+
+static void close_pieces(void *ctx)
+{
+	struct pieces *p = ctx;
+
+	p->format->end(p->state);
+	window_release(&p->w);
+	http_claim_release(&p->claim);
+	free(p);
+}
+
+void answer_pieces(struct call *call, struct window *w, const struct codec *format, const struct codec_options *options,
+		   struct str filename)
+{
+	struct pieces *p = calloc(1, sizeof(*p));
+	struct buf none = BUF_INIT(1);
+	int r = p ? 0 : -ENOMEM;
+
+	if (p) {
+		p->format = format;
+		p->w = *w;
+		*w = (struct window){ 0 }; /* moved in */
+		r = format->begin(&p->w, options, &p->state);
+	}
+	if (r == 0 && !http_claim(call->rq, model_memory(p->w.model) + format->held(p->state), &p->claim))
+		r = -EBUSY;
+	if (r == 0) {
+		answer_file(call->rs, &none, filename);
+		call->rs->stream = (struct http_stream){ .ctx = p, .more = more, .close = close_pieces };
+		return;
+	}
+	if (p)
+		close_pieces(p);
+	if (r == -EBUSY)
+		http_answers_refuse(call->rq, call->rs);
+	else
+		answer_error(call->rs, 503, "the profile does not fit into memory");
 }
 
 void answer_merged(struct call *call, const struct store_sum *info)

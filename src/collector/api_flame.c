@@ -827,7 +827,10 @@ static void export(struct call *call, struct side *s, const struct codec *format
 	options.value = sample.len ? buf_cstr(&sample) : NULL;
 	buf_addf(&name, STR_FMT "-" STR_FMT "%s", STR_ARG(s->range.service.len ? s->range.service : STR("all")),
 		 STR_ARG(s->range.type), format->suffixes[0] ? format->suffixes[0] : "");
-	answer_window(call, &s->sum, format, &options, buf_str(&name));
+	if (format->begin)
+		answer_pieces(call, &s->sum, format, &options, buf_str(&name));
+	else
+		answer_window(call, &s->sum, format, &options, buf_str(&name));
 	tell_merged(call, s);
 	if (s->range.within.to_ns)
 		answer_count(call->rs, "X-Untimed", call->untimed);

@@ -257,5 +257,8 @@ bool call_bad(struct call *call, int error, struct buf *why);
 /** answer_window - a profile as a download called @filename. @options may be NULL. */
 void answer_window(struct call *call, const struct window *w, const struct codec *format,
 		   const struct codec_options *options, struct str filename);
+/** answer_pieces - the same of a format that has begin(), made while it is taken; @w is moved. */
+void answer_pieces(struct call *call, struct window *w, const struct codec *format, const struct codec_options *options,
+		   struct str filename);
 /** answer_merged - the headers that say what a merge was made of, counted. */
 void answer_merged(struct call *call, const struct store_sum *info);

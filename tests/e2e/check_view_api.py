@@ -377,6 +377,30 @@ def exports(c, sums):
                 f.write(answer.body)
             tap.ok(sum(s.values[1] for s in Profile(path("export.pb.gz")).samples) == sums["api"], "read back with an equal total")
     tap.ok(c.get("/api/v1/export?service=api&as=exe").status == 400, "an unknown format: 400")
+    with open(path("export.window"), "wb") as f:
+        f.write(c.get("/api/v1/export?service=api&from=-2h&as=window").body)
+    for name in ("folded", "col"):
+        answer = c.get(f"/api/v1/export?service=api&from=-2h&as={name}")
+        done = hearth("convert", path("export.window"), "-q", "--from", "window", "-o", path(f"export.{name}"))
+        tap.ok(done.returncode == 0 and open(path(f"export.{name}"), "rb").read() == answer.body and answer.headers["Transfer-Encoding"] == "chunked",
+               f"export as {name} in pieces: the bytes that convert writes", (len(answer.body), done.stderr[:200]))
+
+
+def large_exports():
+    """Text of deep stacks is many times their profile; it is made while it is taken."""
+    rng = random.Random(3)
+    names = [f"{n:03}" + "n" * 60 for n in range(500)]
+    with Collector("--storage-type", "memory") as c:
+        for part in range(4):
+            stacks = [(["main", *rng.choices(names, k=90)], [1, 10]) for _ in range(3000)]
+            assert c.upload("deep", "cpu", pprof(stacks, time_ns=(NOW - 60 - part) * 10**9)).status == 200
+        assert c.get("/api/v1/export?service=deep&from=-1h&as=pprof").status == 200
+        before = status_kib(c.process.pid, "VmHWM") << 10
+        for name, share in (("col", 0.5), ("folded", 1.3)):
+            answer = c.get(f"/api/v1/export?service=deep&from=-1h&as={name}")
+            more = (status_kib(c.process.pid, "VmHWM") << 10) - before
+            tap.ok(answer.status == 200 and len(answer.body) > 60 << 20 and more < share * len(answer.body),
+                   f"{name}: the collector takes less than {share} times the file's size for it", f"{more / len(answer.body):.2f} of {len(answer.body) >> 20} MiB")
 
 
 def hostile(c):
@@ -913,6 +937,7 @@ if not QUICK:
         many_services(collector)
     costly()
 
+large_exports()
 stops_live()
 bounded_live()
 if not QUICK:

@@ -181,6 +181,41 @@ static int round_trip_all(void *ctx)
 	return r ? r : round_trip(codec, &w);
 }
 
+/* In pieces of a line, of some, of all: the same bytes as at once. */
+static void in_pieces_it_is_the_same(void **state)
+{
+	static const size_t sizes[] = { 1, 100, 10000, SIZE_MAX };
+	const struct codec_options usual = { 0 };
+	scoped(window_release) struct window w = { 0 };
+	size_t formats = 0;
+
+	(void)state;
+	assert_int_equal(hostile_window(&w, true), 0);
+	for (size_t i = 0; codec_at(i); i++)
+		for (size_t k = 0; codec_at(i)->begin && k < ARRAY_SIZE(sizes); k++) {
+			scoped(buf_release) struct buf whole = BUF_INIT(MIB(64)), all = BUF_INIT(MIB(64));
+			void *at = NULL;
+			size_t pieces = 0;
+			int r;
+
+			formats++;
+			assert_int_equal(codec_encode(codec_at(i), &w, &usual, &whole), 0);
+			assert_int_equal(codec_at(i)->begin(&w, &usual, &at), 0);
+			do {
+				scoped(buf_release) struct buf piece = BUF_INIT(MIB(64));
+
+				r = codec_at(i)->next(at, sizes[k], &piece);
+				assert_true(r == 0 || (r == 1 && piece.len >= sizes[k]));
+				buf_adds(&all, buf_str(&piece));
+				pieces++;
+			} while (r > 0);
+			codec_at(i)->end(at);
+			assert_true(str_eq(buf_str(&all), buf_str(&whole)));
+			assert_true(sizes[k] > 1 || pieces > 10);
+		}
+	assert_true(formats >= 2 * ARRAY_SIZE(sizes));
+}
+
 static void survives_failing_allocations(void **state)
 {
 	(void)state;
@@ -374,7 +409,7 @@ int main(void)
 		cmocka_unit_test(survives_failing_allocations),   cmocka_unit_test(writes_without_reading),
 		cmocka_unit_test(leaves_output_alone_on_failure), cmocka_unit_test(col_says_what_was_sampled),
 		cmocka_unit_test(numbers_locations_by_use),       cmocka_unit_test(finds_by_name_and_path),
-		cmocka_unit_test(says_losses_in_one_line),
+		cmocka_unit_test(says_losses_in_one_line),        cmocka_unit_test(in_pieces_it_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
