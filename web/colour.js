@@ -23,6 +23,19 @@ export const KINDS = {
 	perl: { runtime: 'perl', suffix: '_[perl]', text: 'Perl', colour: [142, 156, 46, 68, 74] },
 	javascript: { runtime: 'nodejs', suffix: '', text: 'Node.js', colour: [48, 58, 78, 62, 70] },
 };
+
+/** The file of a pprof mapping that tells what a frame is of: docs/formats/pprof.md. */
+export function mappingOfKind(kind, module) {
+	if (kind === 'native' || kind === 'kernel') return module || (kind === 'kernel' ? '[kernel.kallsyms]' : '');
+	if (kind === 'python' && module) return `[python:${module}]`;
+	return Object.hasOwn(KINDS, kind) ? `[${kind}]` : '';
+}
+
+/** What was installed together, or ''. */
+export function distributionOfMapping(file) {
+	return /^\[python:(.+)\]$/s.exec(file)?.[1] ?? '';
+}
+
 // Classes of colours: the kinds, what names tell of native frames, and frames that are none.
 const CLASSES = {
 	...Object.fromEntries(Object.entries(KINDS).map(([name, kind]) => [name, kind.colour])),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads pprof (profile.proto of github.com/google/pprof): sample types, and stacks with names.
-import { KINDS } from './colour.js';
+import { KINDS, distributionOfMapping } from './colour.js';
 
 const RANGE = 'the pprof file ends early';
 const KIND_NAMES = Object.keys(KINDS); // in the order of src/model/model.h, as files count them
@@ -75,7 +75,7 @@ function kindOfFile(file) {
 /** What was installed together; of a runtime's code that stands in its stead. */
 function moduleOf(kind, file) {
 	if (kind === 'native' || kind === 'kernel') return file.slice(file.lastIndexOf('/') + 1);
-	return /^\[python:(.+)\]$/s.exec(file)?.[1] ?? '';
+	return distributionOfMapping(file);
 }
 
 /** The type that the file wants to be shown; else the type "cpu"; else the last, as `go tool pprof` has it. */

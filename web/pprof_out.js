@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes pprof (profile.proto of github.com/google/pprof) of a tree: docs/formats/pprof.md says what becomes of a frame.
-import { KINDS } from './colour.js';
+import { KINDS, mappingOfKind } from './colour.js';
 
 const PPROF_PIECE = 1 << 16;
 const KIND_NUMBERS = new Map(Object.keys(KINDS).map((name, i) => [name, i + 1]));
@@ -60,13 +60,6 @@ class Message {
 	}
 }
 
-/** The file that tells what a frame is of. */
-function mappingOf(kind, module) {
-	if (kind === 'native' || kind === 'kernel') return module || (kind === 'kernel' ? '[kernel.kallsyms]' : '');
-	if (kind === 'python' && module) return `[python:${module}]`;
-	return KIND_NUMBERS.has(kind) ? `[${kind}]` : '';
-}
-
 export class PprofWriter {
 	/**
 	 * @param {import('./data.js').FrameTable} frames
@@ -118,7 +111,7 @@ export class PprofWriter {
 		const { frames, out } = this;
 		const kind = frames.kind(frame);
 		const module = frame < frames.count ? frames.moduleName(frame) : '';
-		const file = mappingOf(kind, module);
+		const file = mappingOfKind(kind, module);
 		if (file && !this.files.has(file)) {
 			this.files.set(file, this.files.size + 1);
 			out.message(3, (m) => {
