@@ -191,6 +191,8 @@ static void where_code_lies(void **state)
 		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7fe53"), 4, 4 },
 		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7fe53") ISOLATE("7fe54"), 4, 5 },
 		{ PROGRAM ISOLATE("7fe51") LIBRARY("7fe51") ISOLATE("7fe52") ISOLATE("7fe53") ISOLATE("7fe54"), 4, 5 },
+		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7ff11") ISOLATE("7ffe1"), 4, 5 }, /* far apart */
+		{ PROGRAM ISOLATE("7fe51") ISOLATE("7ff11") ISOLATE("7ff81") ISOLATE("7ffe1"), 4, 5 }, /* all are */
 		{ ARENA ISOLATE("7fe51"), 0, 1 }, /* another file's */
 		{ "", 0, 1 },
 		{ PROGRAM "7fe", 1, 1 },

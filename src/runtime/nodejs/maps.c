@@ -9,7 +9,8 @@
 #include "runtime/nodejs/nodejs_int.h"
 
 #define CHAINS_MAX 64
-#define CHAIN_SIZE_MAX (4ULL << 30)
+#define RANGE_SIZE_MAX \
+	(1ULL << 47) /* of several isolates, which V8 places at random, with no file's code between them */
 
 struct chain {
 	uint64_t start, end;
@@ -133,7 +134,7 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 	while (c.count > room && merge_nearest(&c))
 		;
 	for (size_t i = 0; i < c.count && out->range_count < ABI_CODE_RANGES; i++)
-		if (c.items[i].end - c.items[i].start <= CHAIN_SIZE_MAX * ABI_CODE_RANGES)
+		if (c.items[i].end - c.items[i].start <= RANGE_SIZE_MAX)
 			out->ranges[out->range_count++] =
 				(struct abi_code_range){ .low = c.items[i].start,
 							 .size = c.items[i].end - c.items[i].start };

@@ -64,7 +64,7 @@
 	X(type_protected_array, false, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE", "")          \
 	X(type_function, true, "type_JSFunction__JS_FUNCTION_TYPE", "")                                     \
 	X(frame_builtin_exit, true, "frametype_BuiltinExitFrame", "")                                       \
-	X(frame_wasm, false, "frametype_WasmFrame", "")                                                     \
+	X(frame_wasm, false, "frametype_WasmFrame", "frametype_WasmCompiledFrame")                          \
 	X(frame_regexp, false, "frametype_IrregexpFrame", "")
 
 #define NODEJS_BYTECODES_MAX 256
