@@ -29,8 +29,8 @@ int php_sync(const struct runtime_binary *binary, const struct runtime_target *t
 
 /** php_application - struct runtime's. */
 int php_application(const struct runtime_target *target, struct buf *out) warn_unused;
-/** php_pool - the id of a worker of php-fpm by its command line: "php-fpm: www". Return: 0; -ENOENT: it is none; -ENOMEM.
- * Pure. */
+/** php_pool - the id of a worker of php-fpm by its command line: "php-fpm: www". Return: 0; -ENOENT: it is none;
+ * -ENOMEM. Pure. */
 int php_pool(struct str argv, struct buf *out) warn_unused;
 
 /** php_compiled_ranges - in the text of /proc/PID/maps: where code of PHP's compiler is. @ranges: ABI_CODE_RANGES.
