@@ -229,6 +229,32 @@ static void *wait_here(void *self)
 	return NULL;
 }
 
+/* musl's struct is in a ring with its neighbours; the head of an empty list of a program is no struct, whatever follows
+ * it. */
+static void tells_musl_from_lists(void **state)
+{
+#ifdef __x86_64__
+	enum { RING = 0x7ffffff1, LIST = 0x7ffffff2 };
+	struct remote_process p = { .pid = (uint32_t)getpid() };
+	struct remote_thread thread = { .inner_tid = RING }, nobody = { .inner_tid = LIST };
+	uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	page[0] = page[2] = page[3] = (uint64_t)(uintptr_t)page; /* itself, previous, next */
+	page[6] = RING;
+	page[64] = page[65] = (uint64_t)(uintptr_t)&page[64];
+	page[70] = LIST;
+	p.dir = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(remote_pointer_find(&p, &thread), 0);
+	assert_int_equal(thread.tp, (uint64_t)(uintptr_t)page);
+	assert_int_equal(remote_pointer_find(&p, &nobody), -ENOENT);
+	close(p.dir);
+	free(p.pointers);
+	munmap(page, 4096);
+#endif
+	(void)state;
+}
+
 /* Of threads of our own, the first one included, and of one that there is not. */
 static void finds_thread_pointers(void **state)
 {
@@ -603,6 +629,7 @@ int main(void)
 		cmocka_unit_test(endless_walk),
 		cmocka_unit_test(threads_after_others),
 		cmocka_unit_test(finds_thread_pointers),
+		cmocka_unit_test(tells_musl_from_lists),
 		cmocka_unit_test(judges_rounds),
 		cmocka_unit_test(rounds_share_outer_frames),
 		cmocka_unit_test(ring_is_bounded),

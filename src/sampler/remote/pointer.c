@@ -18,6 +18,8 @@
 #define SELF 16
 #define LIST 704
 #define TID 720
+#define MUSL_PREVIOUS 16
+#define MUSL_NEXT 24
 #define MUSL_TID 48
 
 struct finder {
@@ -35,15 +37,26 @@ static size_t read_memory(const struct finder *f, void *to, size_t size, uint64_
 	return got < 0 ? 0 : (size_t)got;
 }
 
-/* The id of the thread whose struct lies at @at; 0: none does. */
+static bool is_word(const struct finder *f, uint64_t at, uint64_t value)
+{
+	uint64_t word;
+
+	return read_memory(f, &word, sizeof(word), at) == sizeof(word) && word == value;
+}
+
+/* The id of the thread whose struct lies at @at; 0: none does. The head of an empty list points to itself, too: glibc's
+ * struct does so twice, and musl's is in a ring with its neighbours, or with itself. */
 static uint32_t tid_at(const struct finder *f, uint64_t at, bool *is_glibc)
 {
-	uint64_t head[SELF / 8 + 1];
+	uint64_t head[MUSL_NEXT / 8 + 1];
 	uint32_t tid = 0;
 
 	if (read_memory(f, head, sizeof(head), at) != sizeof(head) || head[0] != at)
 		return 0;
-	*is_glibc = head[SELF / 8] == at;
+	*is_glibc = head[SELF / 8] == at && head[MUSL_NEXT / 8] != at;
+	if (!*is_glibc && (!is_word(f, head[MUSL_PREVIOUS / 8] + MUSL_NEXT, at) ||
+			   !is_word(f, head[MUSL_NEXT / 8] + MUSL_PREVIOUS, at)))
+		return 0;
 	if (read_memory(f, &tid, sizeof(tid), at + (*is_glibc ? TID : MUSL_TID)) != sizeof(tid) || tid > INT32_MAX)
 		return 0;
 	return tid;
