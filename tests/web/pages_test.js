@@ -831,7 +831,7 @@ describe('pages', { skip: reason || false }, () => {
 		await page.setInputFiles('#file', { name: 'x.folded', mimeType: 'text/plain', buffer: Buffer.from(foldedText(knownStacks(61))) });
 		await shown(page, 'files');
 		await page.locator('#menu').click();
-		assert.deepEqual(await page.locator('#step-menu [role=menuitem]').allInnerTexts(), ['Group by runtime'], 'a file has what it has');
+		assert.deepEqual(await page.locator('#step-menu [role=menuitem]').allInnerTexts(), ['Group by runtime', 'Order by name'], 'a file has what it has');
 		await assertSilent(again);
 		await assertSilent(opened);
 	});
