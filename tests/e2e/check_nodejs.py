@@ -15,6 +15,7 @@ HZ = 499
 LOST = "[Lost Symbol]"
 # In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
 WHOLE = {22: 0.85, 24: 0.85}
+WRONG_MOST = 0.0005  # of the frames of functions that live for a moment
 SAMPLES_LEAST = 30 if QUICK else 100
 
 tap = Tap("nodejs")
@@ -105,7 +106,8 @@ def judge_churn(node):
     whole = total([s for s in ours if s.end == "complete"])
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{node.version}: churn: samples", f"{total(ours)}")
     judge_churn_whole(node, ours, whole, names)
-    tap.ok(not wrong, f"{node.version}: churn: no frame has another function's name", f"{sum(wrong.values())} of {names.total()} have")
+    few = WRONG_MOST * names.total()  # docs/node.md, limits
+    tap.ok(wrong.total() <= few, f"{node.version}: churn: hardly a frame has another function's name", f"{wrong.total()} of {names.total()} have")
 
 
 def judge(node, *options):

@@ -433,20 +433,22 @@ static bool is_small(uint64_t word)
 }
 
 /* What stands behind the local variables: [name, index of its variable] [inferred name] [first, last character]; each
- * of them may be missing. @words: SCOPE_WORDS of it. Return: the index of the name, or -1. */
+ * of them may be missing. @words: SCOPE_WORDS of it. Nothing is added when it has no name. Return: 0 or -errno: one that
+ * is just being moved is not known, which is not the same as having none. */
 static int scope_name(const struct nodejs_heap *h, const uint64_t *words, struct buf *room, bool *is_cut)
 {
-	for (int i = 0; i < 4; i++) {
-		size_t before = room->len;
+	size_t before = room->len;
+	int type = 0, r = 0;
 
+	for (int i = 0; i < 4 && r == 0 && room->len == before; i++) {
 		if (is_small(words[i]))
 			continue;
-		if (nodejs_text(h, words[i], room, is_cut) < 0)
-			return -1;
-		if (room->len > before)
-			return i;
+		type = nodejs_type(h, words[i]);
+		if (type >= h->layout->first_nonstring) /* behind the names */
+			return 0;
+		r = type < 0 ? type : nodejs_text(h, words[i], room, is_cut);
 	}
-	return -1;
+	return r;
 }
 
 /* The first character, where it stands behind the names. */
@@ -480,7 +482,9 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 	r = nodejs_read(h, words, sizeof(words), scope - ABI_NODEJS_TAG + l->version.scope_words + at * 8);
 	if (r < 0)
 		return r;
-	ignore(scope_name(h, words, room, &out->is_cut) < 0); /* then it is anonymous */
+	r = scope_name(h, words, room, &out->is_cut);
+	if (r < 0)
+		return r;
 	if (!l->version.scope_start) {
 		*first = scope_first(words);
 		return 0;
