@@ -433,8 +433,8 @@ static bool is_small(uint64_t word)
 }
 
 /* What stands behind the local variables: [name, index of its variable] [inferred name] [first, last character]; each
- * of them may be missing. @words: SCOPE_WORDS of it. Nothing is added when it has no name. Return: 0 or -errno: one that
- * is just being moved is not known, which is not the same as having none. */
+ * of them may be missing. @words: SCOPE_WORDS of it. Nothing is added when it has no name. Return: 0 or -errno: one
+ * that is just being moved is not known, which is not the same as having none. */
 static int scope_name(const struct nodejs_heap *h, const uint64_t *words, struct buf *room, bool *is_cut)
 {
 	size_t before = room->len;
