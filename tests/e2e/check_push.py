@@ -168,7 +168,7 @@ os.mkdir(full)
 if QUICK:
     pass
 elif subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "none", full]).returncode == 0:
-    done = hearth("record", "-d", 6, "--window", "1s", "--push", "127.0.0.1:1", "--spool-dir", full, timeout=120)
+    done = hearth("record", "-d", 10, "--window", "1s", "--push", "127.0.0.1:1", "--spool-dir", full, timeout=120)
     left = len([n for n in os.listdir(full) if n.endswith(".profile")])
     subprocess.run(["umount", full])
     tap.ok(done.returncode == 1 and left >= 1 and "dropped" in done.stderr, "disk full: the oldest are dropped, counted, said",
