@@ -297,7 +297,7 @@ describe('viewer', { skip: reason || false }, () => {
 		assert.ok(await page.locator('#tip-self').isVisible());
 		await page.mouse.move(x + 300, y + 48);
 		await page.goBack();
-		await page.waitForFunction(() => !window.__viewer.state.range);
+		await page.waitForFunction(() => !window.__viewer.state.range && !window.__viewer.graph.animation && !window.__viewer.graph.pending);
 		await page.mouse.move(x + 301, y + 48);
 		assert.equal((await tip())[0], 'hot');
 		await assertSilent(opened);
