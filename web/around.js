@@ -51,6 +51,14 @@ export function placeBeside(box, event) {
 	box.style.top = Math.max(4, below ? event.clientY + 18 : event.clientY - h - 12) + 'px';
 }
 
+/**
+ * A frame's kind and module, as far as they are known.
+ * @param {import('./data.js').FrameTable} frames
+ */
+export function kindText(frames, frame) {
+	return [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
+}
+
 /** The two lines of numbers: of one profile what a frame has with and without what it calls; of two what it has in each. */
 export function tipLines(tree, node, whole, meta) {
 	const amount = (value, of) => formatValue(value, meta) + ' · ' + formatShare(value, of);
@@ -84,7 +92,7 @@ export function showTip(node, event, view, facts, run = null) {
 	const lines = run ? [['Together', formatValue(run.total, meta) + ' · ' + formatShare(run.total, whole)], ['', '']] : tipLines(tree, node, whole, meta);
 	const frame = tree.frame[node] ?? 0;
 	byId('tip-name').textContent = run ? runText(run) : shownName(frames.name(frame));
-	byId('tip-kind').textContent = run ? 'Each is narrower than a pixel: a click zooms to them' : [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · ');
+	byId('tip-kind').textContent = run ? 'Each is narrower than a pixel: a click zooms to them' : kindText(frames, frame);
 	[byId('tip-total-of').textContent, byId('tip-total').textContent] = lines[0];
 	[byId('tip-self-of').textContent, byId('tip-self').textContent] = lines[1];
 	byId('tip-self').parentElement.hidden = Boolean(run);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The strip below the graph: what the tooltip says of the box at the pointer, of the current one, for the keyboard; and stacks as text.
-import { byId, shownName, tipLines } from './around.js';
+import { byId, kindText, shownName, tipLines } from './around.js';
 import { formatShare, visibleText } from './format.js';
 import { nodePath } from './layout.js';
 
@@ -51,7 +51,7 @@ export function showDetails(tree, node, facts, isQuiet) {
 	const [first, second] = tipLines(tree, node, whole, meta);
 	byId('details-text').setAttribute('aria-live', isQuiet ? 'off' : 'polite');
 	const texts = {
-		name: shownName(frames.name(frame)), kind: [frames.kind(frame), visibleText(frames.moduleName(frame))].filter(Boolean).join(' · '),
+		name: shownName(frames.name(frame)), kind: kindText(frames, frame),
 		'total-of': first[0], total: first[1], parent: above > 0 ? formatShare(tree.total[node], above) : '–', 'self-of': second[0], self: provisional ? 'being read' : second[1],
 	};
 	for (const [part, text] of Object.entries(texts)) {
