@@ -43,7 +43,8 @@ struct abi_nodejs {
 	/* Code: address of its first instruction; 0: they lie stream_start bytes behind its own. Its size: 4 bytes. */
 	__u8 code_start, code_size, stream_start;
 	__u8 baseline_pair; /* SharedFunctionInfo -> {code, bytecode}, not the code itself */
-	__u8 reserved[5];
+	__u8 script_id;     /* Script: its number, a small integer; 0: not known */
+	__u8 reserved[4];
 };
 
 #define ABI_NODEJS_CODE_FROM 40 /* of the Code: code_start and code_size lie in the CODE_BYTES from here on */

@@ -10,8 +10,9 @@
  *	[fp - 40]  where in the bytecode, a small integer (baseline: not one)
  *
  * A frame in compiled code that is not baseline is known by its address and the bytes of code around it: the host finds
- *the code object and the functions that were inlined. Others are known by their SharedFunctionInfo. A JSFunction may
- *move or be freed within milliseconds, so nothing of it leaves the tick.
+ * the code object and the functions that were inlined. Others are known by their SharedFunctionInfo. A JSFunction may
+ * move or be freed within milliseconds, so nothing of it leaves the tick. The script's number tells functions apart
+ * that came to lie where forgotten ones lay, with their names and scripts: V8 gives each script a new one.
  *
  * Source: V8, src/execution/frame-constants.h, src/execution/x64/frame-constants-x64.h; x86-64 only. */
 #pragma once
@@ -25,7 +26,9 @@
 #define WALK_NODEJS_FRAME_BYTES 96
 #define WALK_NODEJS_CODE_BEFORE 16
 #define WALK_NODEJS_CODE_BYTES 48
-#define WALK_NODEJS_CODE_COOKIE 4 /* words of the code that make its cookie */
+#define WALK_NODEJS_CODE_COOKIE 4                    /* words of the code that make its cookie */
+#define WALK_NODEJS_GUARD (ABI_NODEJS_SFI_BYTES / 8) /* of scratch: behind a SharedFunctionInfo walk_nodejs_guard() */
+#define WALK_NODEJS_NEXT (WALK_NODEJS_GUARD + 1)     /* what is read after it */
 
 #define WALK_NODEJS_PUSH 0xe5894855U       /* push %rbp; mov %rsp,%rbp */
 #define WALK_NODEJS_POP 0x5de58b48U        /* mov %rbp,%rsp; pop %rbp, as V8 writes it */
@@ -45,32 +48,49 @@ WALK_FN __u64 walk_nodejs_mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 29;
 }
 
-/** walk_nodejs_cookie - what tells a SharedFunctionInfo from another at the same address; @data: what it
- * has of its baseline code, or 0; never 0 */
-WALK_FN __u64 walk_nodejs_cookie(__u64 name, __u64 script, __u64 data)
+WALK_FN int walk_nodejs_is_object(__u64 word)
 {
-	__u64 hash = walk_nodejs_mix(walk_nodejs_mix(walk_nodejs_mix(0x6e6f6465, name), script), data);
+	return (word & 3) == ABI_NODEJS_TAG && word > WALK_USER_MIN && word <= WALK_USER_MAX;
+}
+
+/** walk_nodejs_id_at - where the number lies of the script of a SharedFunctionInfo with @words; 0: it has none. It may
+ * have an object of another type there, DebugInfo: then what is read is no number, or one that stays. */
+WALK_FN __u64 walk_nodejs_id_at(const struct abi_nodejs *info, const __u64 *words)
+{
+	__u64 script = words[info->sfi_script / 8 & 7];
+
+	return info->script_id && walk_nodejs_is_object(script) ? script - ABI_NODEJS_TAG + info->script_id : 0;
+}
+
+/** walk_nodejs_guard - what tells a SharedFunctionInfo with @words from another at the same address; @id: what was read
+ * of its script, 0: nothing */
+WALK_FN __u64 walk_nodejs_guard(const struct abi_nodejs *info, const __u64 *words, __u64 id)
+{
+	__u64 hash = walk_nodejs_mix(0x6e6f6465, words[info->sfi_name / 8 & 7]);
+
+	return walk_nodejs_mix(walk_nodejs_mix(hash, words[info->sfi_script / 8 & 7]), (__u32)id ? 0 : id);
+}
+
+/** walk_nodejs_cookie - the same of a frame of it; @data: what it has of its baseline code, or 0; never 0 */
+WALK_FN __u64 walk_nodejs_cookie(__u64 guard, __u64 data)
+{
+	__u64 hash = walk_nodejs_mix(guard, data);
 
 	return hash ? hash : 1;
 }
 
 /** walk_nodejs_code_cookie - the same of compiled code, by WALK_NODEJS_CODE_COOKIE words from pc - CODE_BEFORE on, and
  * by its function: other functions' code may have the same bytes. @shared: where its SharedFunctionInfo lies; 0: it has
- * none that is known; @function: walk_nodejs_cookie() of that */
-WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words, __u64 shared, __u64 function)
+ * none that is known; @guard: walk_nodejs_guard() of that */
+WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words, __u64 shared, __u64 guard)
 {
 	__u64 hash = 0x636f6465;
 
 	for (int i = 0; i < WALK_NODEJS_CODE_COOKIE; i++)
 		hash = walk_nodejs_mix(hash, words[i]);
 	if (shared)
-		hash = walk_nodejs_mix(walk_nodejs_mix(hash, shared), function);
+		hash = walk_nodejs_mix(walk_nodejs_mix(hash, shared), guard);
 	return hash ? hash : 1;
-}
-
-WALK_FN int walk_nodejs_is_object(__u64 word)
-{
-	return (word & 3) == ABI_NODEJS_TAG && word > WALK_USER_MIN && word <= WALK_USER_MAX;
 }
 
 WALK_FN int walk_nodejs_is_builtin(const struct abi_nodejs *info, __u64 at)
@@ -168,11 +188,11 @@ WALK_FN int walk_nodejs_at_sp(struct walk *w, const struct abi_nodejs *info, enu
 
 /* ---- what runs in it ---- */
 
-/* The SharedFunctionInfo of @function into @out, untagged, its words into w->scratch. A collector that moves it leaves
- * its new address in place of its map. Return: 0, or 1 when there is none. */
+/* The SharedFunctionInfo of @function into @out, untagged, its words and what guards it into w->scratch. A collector
+ * that moves it leaves its new address in place of its map. Return: 0, or 1 when there is none. */
 WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __u64 function, __u64 *out)
 {
-	__u64 *words = w->scratch, shared;
+	__u64 *words = w->scratch, shared, at, id = 0;
 
 	if (!walk_nodejs_is_object(function) ||
 	    walk_read(w, &shared, sizeof(shared), function - ABI_NODEJS_TAG + info->function_shared) ||
@@ -184,13 +204,16 @@ WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __
 		    walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG) || words[0] != info->sfi_map)
 			return 1;
 	}
+	at = walk_nodejs_id_at(info, words);
+	if (at && walk_read(w, &id, sizeof(id), at))
+		id = 0;
+	words[WALK_NODEJS_GUARD] = walk_nodejs_guard(info, words, id);
 	*out = shared - ABI_NODEJS_TAG;
 	return 0;
 }
 
 /* A frame that a SharedFunctionInfo stands for. Return: 0, or 1 when the record is full. */
-WALK_FN int walk_nodejs_push_function(struct walk *w, const struct abi_nodejs *info, __u64 key, __u32 position,
-				      __u64 data)
+WALK_FN int walk_nodejs_push_function(struct walk *w, __u64 key, __u32 position, __u64 data)
 {
 	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
 
@@ -198,7 +221,7 @@ WALK_FN int walk_nodejs_push_function(struct walk *w, const struct abi_nodejs *i
 		return 1;
 	frame->extra = position;
 	frame->a = key;
-	frame->b = walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7], w->scratch[info->sfi_script / 8 & 7], data);
+	frame->b = walk_nodejs_cookie(w->scratch[WALK_NODEJS_GUARD], data);
 	return 0;
 }
 
@@ -216,9 +239,9 @@ WALK_FN int walk_nodejs_push_plain(struct walk *w, __u8 flags, __u64 key)
 
 /* A frame of compiled code: the address is its key. Code that is not in memory has no cookie. @shared: of its function,
  * whose words lie in w->scratch; 0: it has none that is known. */
-WALK_FN int walk_nodejs_push_code(struct walk *w, const struct abi_nodejs *info, __u64 shared)
+WALK_FN int walk_nodejs_push_code(struct walk *w, __u64 shared)
 {
-	__u64 *words = w->scratch + ABI_NODEJS_SFI_BYTES / 8;
+	__u64 *words = w->scratch + WALK_NODEJS_NEXT;
 	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, ABI_FRAME_COMPILED);
 
 	if (!frame)
@@ -227,16 +250,14 @@ WALK_FN int walk_nodejs_push_code(struct walk *w, const struct abi_nodejs *info,
 	frame->a = w->pc;
 	frame->b = walk_read(w, words, WALK_NODEJS_CODE_COOKIE * 8, w->pc - WALK_NODEJS_CODE_BEFORE)
 			   ? 0
-			   : walk_nodejs_code_cookie(words, shared,
-						     walk_nodejs_cookie(w->scratch[info->sfi_name / 8 & 7],
-									w->scratch[info->sfi_script / 8 & 7], 0));
+			   : walk_nodejs_code_cookie(words, shared, w->scratch[WALK_NODEJS_GUARD]);
 	return 0;
 }
 
 /* How far the frame's pc is from the first instruction of compiled code @code, tagged; NOWHERE: it is not in it. */
 WALK_FN __u32 walk_nodejs_in_code(struct walk *w, const struct abi_nodejs *info, __u64 code)
 {
-	__u64 *words = w->scratch + ABI_NODEJS_SFI_BYTES / 8, offset;
+	__u64 *words = w->scratch + WALK_NODEJS_NEXT, offset;
 	__u32 at = info->code_size - ABI_NODEJS_CODE_FROM, size;
 
 	if (!walk_nodejs_is_object(code) ||
@@ -260,7 +281,7 @@ enum walk_nodejs_owner {                       /* whose the code at pc is, outsi
 WALK_FN enum walk_nodejs_owner walk_nodejs_owner(struct walk *w, const struct abi_nodejs *info,
 						 const struct walk_nodejs_frame *f, __u32 *at)
 {
-	__u64 data = w->scratch[info->sfi_data / 8 & 7], *pair = w->scratch + ABI_NODEJS_SFI_BYTES / 8;
+	__u64 data = w->scratch[info->sfi_data / 8 & 7], *pair = w->scratch + WALK_NODEJS_NEXT;
 	__u64 bytecode, copy;
 
 	/* Frames of both have it, and so has a frame that optimised code took over from them in a loop. */
@@ -296,24 +317,23 @@ WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, c
 	__u64 shared = 0;
 
 	if (walk_nodejs_shared(w, info, f->function, &shared))
-		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0)
-				  : walk_nodejs_push_code(w, info, 0);
+		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0) : walk_nodejs_push_code(w, 0);
 	if (!is_builtin && !f->has_frame)
-		return walk_nodejs_push_code(w, info, shared);
+		return walk_nodejs_push_code(w, shared);
 	if (is_builtin) {
 		position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
 	} else if (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG) {
 		enum walk_nodejs_owner owner = walk_nodejs_owner(w, info, f, &position);
 
 		if (owner == WALK_NODEJS_COMPILED)
-			return walk_nodejs_push_code(w, info, shared);
+			return walk_nodejs_push_code(w, shared);
 		/* The tag tells baseline code's key from the interpreter's. */
 		if (owner == WALK_NODEJS_BASELINE)
-			return walk_nodejs_push_function(w, info, shared + ABI_NODEJS_TAG, position,
+			return walk_nodejs_push_function(w, shared + ABI_NODEJS_TAG, position,
 							 w->scratch[info->sfi_data / 8 & 7]);
 		position = walk_nodejs_position(w, info, f);
 	}
-	return walk_nodejs_push_function(w, info, shared, position, 0);
+	return walk_nodejs_push_function(w, shared, position, 0);
 }
 
 /* Return: 0, or 1 when the record is full. */
@@ -329,7 +349,7 @@ WALK_FN int walk_nodejs_push(struct walk *w, const struct abi_nodejs *info, cons
 							   : walk_nodejs_push_js(w, info, f);
 	}
 	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
-		return walk_nodejs_push_function(w, info, shared, ABI_NODEJS_NOWHERE, 0);
+		return walk_nodejs_push_function(w, shared, ABI_NODEJS_NOWHERE, 0);
 	if (info->frame_wasm && type == info->frame_wasm)
 		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_WASM);
 	if (info->frame_regexp && type == info->frame_regexp)

@@ -78,10 +78,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct nodejs_process *process = calloc(1, sizeof(*process));
 	struct memory memory = { data, size, 0 };
 	const struct runtime_target target = { .read = memory_read, .self = &memory, .of_process = process };
-	struct abi_nodejs info = { .sfi_name = 16, .sfi_script = 32, .sfi_data = 8 };
+	struct abi_nodejs info = { .sfi_name = 16, .sfi_script = 32, .sfi_data = 8, .script_id = 64 };
 	struct buf room = BUF_INIT(MIB(8));
 	struct runtime_function out;
-	uint64_t words[8] = { 0 };
+	__u64 words[8] = { 0 };
 
 	must(process);
 	fill_layout(&process->layout);
@@ -89,7 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(words, data, sizeof(words));
 		info.sfi_map = words[0];
 		for (unsigned int is_baseline = 0; is_baseline < 2; is_baseline++) {
-			uint64_t cookie = walk_nodejs_cookie(words[2], words[4], is_baseline ? words[1] : 0);
+			uint64_t cookie =
+				walk_nodejs_cookie(nodejs_guard(&target, &info, words), is_baseline ? words[1] : 0);
 
 			buf_clear(&room);
 			if (nodejs_read_name(&target, &info, BASE + is_baseline, cookie, &room, &out) == 0)

@@ -58,7 +58,7 @@ static void interpreted(void **state)
 	*nodejs_image_at(&f->im, FP - 40) = (uint64_t)(53 + 12) << 32;
 	frame = step(f, FP + 16);
 	assert_int_equal(frame->a, shared);
-	assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33, 0));
+	assert_int_equal(frame->b, walk_nodejs_cookie(nodejs_image_guard(&f->im, shared), 0));
 	assert_int_equal(frame->extra, 12);
 	assert_int_equal(frame->flags, ABI_FRAME_RETURN);
 	free(f);
@@ -133,7 +133,7 @@ static void baseline(void **state)
 		assert_int_equal(frame->flags & ABI_FRAME_COMPILED, is_code ? ABI_FRAME_COMPILED : 0);
 		assert_int_equal(frame->extra, is_code ? 0 : cases[i].position);
 		if (!is_code)
-			assert_int_equal(frame->b, walk_nodejs_cookie(shared + 17, shared + 33, code));
+			assert_int_equal(frame->b, walk_nodejs_cookie(nodejs_image_guard(&f->im, shared), code));
 		free(f);
 	}
 }
@@ -156,14 +156,45 @@ static void compiled(void **state)
 		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
 		frame = step(f, FP + 16);
 		assert_int_equal(frame->a, NODEJS_CODE + 64);
-		assert_int_equal(frame->b, walk_nodejs_code_cookie(words, shared,
-								   walk_nodejs_cookie(shared + 17, shared + 33, 0)));
+		assert_int_equal(frame->b, walk_nodejs_code_cookie(words, shared, nodejs_image_guard(&f->im, shared)));
 		assert_int_equal(frame->flags, ABI_FRAME_COMPILED | ABI_FRAME_RETURN);
 		seen[i] = frame->b;
 		for (size_t n = 0; n < i; n++)
 			assert_int_not_equal(seen[n], seen[i]);
 		free(f);
 	}
+}
+
+/* A function that lies where a forgotten one lay, with its name and its script: the script's number tells. */
+static void script_numbers(void **state)
+{
+	static const uint64_t words[] = { 7ULL << 32, 8ULL << 32, 9, 10, 0 };
+	uint64_t seen[ARRAY_SIZE(words) + 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(seen);
+	     i++) { /* the last two: no script can be read, its place is not known */
+		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+		uint64_t *script = nodejs_image_at(&f->im, shared + f->im.info.sfi_script);
+
+		if (i < ARRAY_SIZE(words))
+			*nodejs_image_at(&f->im, *script - ABI_NODEJS_TAG + f->im.info.script_id) = words[i];
+		if (i == ARRAY_SIZE(words))
+			*script += NODEJS_PIECE;
+		if (i == ARRAY_SIZE(words) + 1)
+			f->im.info.script_id = 0;
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		seen[i] = step(f, FP + 16)->b;
+		assert_int_equal(seen[i], walk_nodejs_cookie(nodejs_image_guard(&f->im, shared), 0));
+		free(f);
+	}
+	assert_int_not_equal(seen[0], seen[1]);
+	assert_int_not_equal(seen[0], seen[2]);
+	assert_int_equal(seen[2], seen[3]); /* no numbers */
+	assert_int_equal(seen[2], seen[4]);
+	assert_int_not_equal(seen[2], seen[5]); /* the script itself is another one */
+	assert_int_equal(seen[2], seen[6]);
 }
 
 static void built_in_function(void **state)
@@ -287,9 +318,8 @@ static void at_the_edges(void **state)
 		assert_int_equal(f->walk.frames[0].flags, ABI_FRAME_COMPILED);
 		memcpy(code, (uint8_t *)nodejs_image_at(&f->im, NODEJS_CODE + 512) - WALK_NODEJS_CODE_BEFORE,
 		       sizeof(code));
-		assert_int_equal(
-			f->walk.frames[0].b,
-			walk_nodejs_code_cookie(code, shared, walk_nodejs_cookie(shared + 17, shared + 33, 0)));
+		assert_int_equal(f->walk.frames[0].b,
+				 walk_nodejs_code_cookie(code, shared, nodejs_image_guard(&f->im, shared)));
 		free(f);
 	}
 }
@@ -371,7 +401,7 @@ int main(void)
 		cmocka_unit_test(built_in_exit),     cmocka_unit_test(moved),
 		cmocka_unit_test(at_the_edges),      cmocka_unit_test(ret_without_a_caller),
 		cmocka_unit_test(no_frame),          cmocka_unit_test(no_function),
-		cmocka_unit_test(full_record),
+		cmocka_unit_test(full_record),       cmocka_unit_test(script_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

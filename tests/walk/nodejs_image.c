@@ -32,6 +32,7 @@ void nodejs_image_init(struct nodejs_image *im)
 		.frame_regexp = 27,
 		.code_start = 40,
 		.code_size = 56,
+		.script_id = 64,
 	};
 }
 
@@ -62,16 +63,27 @@ static uint64_t object(struct nodejs_image *im, size_t size)
 
 uint64_t nodejs_image_function(struct nodejs_image *im, bool is_builtin, uint64_t *shared)
 {
-	uint64_t function = object(im, 64), *words;
+	uint64_t function = object(im, 64), script = object(im, 72), *words;
 
 	*shared = object(im, ABI_NODEJS_SFI_BYTES);
 	words = nodejs_image_at(im, *shared);
 	words[0] = im->info.sfi_map;
 	words[im->info.sfi_data / 8] = is_builtin ? 77ULL << 32 : *shared + 1;
 	words[im->info.sfi_name / 8] = *shared + 17;
-	words[im->info.sfi_script / 8] = *shared + 33;
+	words[im->info.sfi_script / 8] = script + ABI_NODEJS_TAG;
+	*nodejs_image_at(im, script + im->info.script_id) = 7ULL << 32;
 	*nodejs_image_at(im, function + im->info.function_shared) = *shared + ABI_NODEJS_TAG;
 	return function + ABI_NODEJS_TAG;
+}
+
+uint64_t nodejs_image_guard(const struct nodejs_image *im, uint64_t shared)
+{
+	__u64 words[SFI_WORDS], id = 0;
+
+	if (nodejs_image_read((void *)(uintptr_t)im, words, sizeof(words), shared) < 0)
+		return 0;
+	(void)nodejs_image_read((void *)(uintptr_t)im, &id, sizeof(id), walk_nodejs_id_at(&im->info, words));
+	return walk_nodejs_guard(&im->info, words, id);
 }
 
 uint64_t nodejs_image_bytecode(struct nodejs_image *im)

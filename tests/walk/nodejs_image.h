@@ -34,6 +34,8 @@ uint64_t nodejs_image_function(struct nodejs_image *im, bool is_builtin, uint64_
 uint64_t nodejs_image_compiled(struct nodejs_image *im, uint64_t start, uint32_t size);
 /** nodejs_image_copy - make @shared, whose bytecode is @bytecode, one whose interpreter is copied to @start */
 void nodejs_image_copy(struct nodejs_image *im, uint64_t shared, uint64_t bytecode, uint64_t start, uint32_t size);
+/** nodejs_image_guard - walk_nodejs_guard() of @shared; 0: nothing is there */
+uint64_t nodejs_image_guard(const struct nodejs_image *im, uint64_t shared);
 /** nodejs_image_bytecode - a BytecodeArray, tagged */
 uint64_t nodejs_image_bytecode(struct nodejs_image *im);
 /** nodejs_image_frame - a frame at @fp. @marker: as it lies there; @function: 0: none */

@@ -17,6 +17,7 @@
 #define PROOF_FEW 8
 #define PROOF_NAMED 64
 #define PROOF_POSITIONS 4
+#define PROOF_SCRIPTS 64        /* whose numbers are compared */
 #define TYPES_BYTES_MAX MIB(64) /* of read-only pages */
 /* In units of nodejs_read(): of one try, and of all tries of a process and those that it was forked from. */
 #define TRY_MAX (1U << 18)
@@ -141,11 +142,17 @@ static int find_types(const struct nodejs_heap *h, struct str maps, struct types
 
 /* ---- the proof ---- */
 
+struct script {
+	uint64_t tagged, id;
+};
+
 struct proof {
 	const struct nodejs_heap *heap;
 	const struct types *types;
 	uint64_t sfis[2 * PROOF_SFIS]; /* tagged, by their hash; 0: free */
 	size_t sfi_count, judged, wrong, named, with_bytecode, with_positions, functions;
+	struct script scripts[PROOF_SCRIPTS];
+	size_t script_count, script_wrong;
 	struct buf text;
 };
 
@@ -168,10 +175,46 @@ static bool has_table(struct proof *p, uint64_t bytecode)
 	return type > l->first_nonstring && type != l->type_array; /* undefined or the exception object */
 }
 
+/* Numbers are small integers above 0, another one for each script. Each thread's heap counts for itself: what lies in
+ * one page is of one heap. */
+static void judge_script(struct proof *p, uint64_t tagged)
+{
+	const struct nodejs_layout *l = p->heap->layout;
+	uint64_t id;
+
+	if (!l->script_id || p->script_count == PROOF_SCRIPTS || nodejs_type(p->heap, tagged) != l->type_script ||
+	    nodejs_word(p->heap, tagged - ABI_NODEJS_TAG + (uint64_t)l->script_id, &id) < 0)
+		return;
+	for (size_t i = 0; i < p->script_count; i++) {
+		const struct script *s = &p->scripts[i];
+
+		if (s->tagged == tagged)
+			return;
+		if (s->id == id && s->tagged / HEAP_PAGE == tagged / HEAP_PAGE) {
+			p->script_wrong++;
+			break;
+		}
+	}
+	if ((uint32_t)id || (int64_t)id <= 0)
+		p->script_wrong++;
+	p->scripts[p->script_count++] = (struct script){ tagged, id };
+}
+
+/* An offset that is not proven is not used. */
+static bool has_ids(const struct proof *p)
+{
+	bool differ = false;
+
+	for (size_t i = 1; i < p->script_count; i++)
+		differ = differ || p->scripts[i].id != p->scripts[0].id;
+	return differ && p->script_wrong * 8 <= p->script_count;
+}
+
 static void judge_sfi(struct proof *p, uint64_t at)
 {
 	const struct nodejs_layout *l = p->heap->layout;
-	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], script, data;
+	__u64 words[ABI_NODEJS_SFI_BYTES / 8];
+	uint64_t script, data;
 	struct nodejs_function f;
 	int type;
 
@@ -185,6 +228,7 @@ static void judge_sfi(struct proof *p, uint64_t at)
 		return;
 	}
 	p->named++;
+	judge_script(p, script);
 	if (!(data & ABI_NODEJS_TAG))
 		return;
 	type = nodejs_type(p->heap, data);
@@ -256,8 +300,9 @@ static bool is_proven(const struct proof *p)
 	       p->functions >= PROOF_FEW && p->wrong * 8 <= p->named;
 }
 
-/* Return: 0; -EAGAIN: too little is there; -ENOTSUP: it is laid out in another way. */
-static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps)
+/* *ids: whether scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there; -ENOTSUP: it
+ * is laid out in another way. */
+static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps, bool *ids)
 {
 	scoped(freep) uint8_t *bytes = malloc(HEAP_PAGE);
 	scoped(freep) struct proof *p = calloc(1, sizeof(*p));
@@ -286,6 +331,7 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 		r = -EAGAIN;
 	else
 		r = p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
+	*ids = has_ids(p);
 	buf_release(&p->text);
 	return r;
 }
@@ -343,6 +389,7 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 	struct nodejs_maps maps;
 	struct abi_nodejs out;
 	struct types types;
+	bool ids = false;
 	int r = target->effort && *target->effort >= EFFORT_MAX ? -ENOTSUP : read_maps(binary, target, &text, &maps);
 
 	if (r == 0 && (maps.range_count < 2 || !maps.builtin_count)) /* it makes code later */
@@ -350,12 +397,13 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 	if (r == 0)
 		r = find_types(&heap, buf_str(&text), &types);
 	if (r == 0)
-		r = prove(&heap, &types, buf_str(&text));
+		r = prove(&heap, &types, buf_str(&text), &ids);
 	if (target->effort)
 		*target->effort += TRY_MAX - left + text.len / MAPS_LINE;
 	if (r < 0)
 		return r;
 	fill_info(&b->layout, &types, &maps, &out);
+	out.script_id = ids ? (uint8_t)b->layout.script_id : 0;
 	out.start_ns = target->start_ns;
 	out.exec_id = target->exec_id;
 	memcpy(info, &out, sizeof(out));

@@ -121,7 +121,7 @@ static int unwrap(const struct nodejs_heap *h, uint64_t *sfi)
 static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t sfi, struct buf *text,
 		    struct nodejs_function *out)
 {
-	uint64_t words[ABI_NODEJS_SFI_BYTES / 8];
+	__u64 words[ABI_NODEJS_SFI_BYTES / 8];
 	int r;
 
 	r = unwrap(h, &sfi);
@@ -224,7 +224,7 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
 	const struct runtime_target *t = rd->heap->target;
-	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_BYTES / 8], function = 0;
+	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_BYTES / 8], guard = 0;
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
 	if (r == 0 && shared) {
@@ -232,10 +232,9 @@ static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_
 		if (r == 0 && sfi[0] != rd->info->sfi_map)
 			r = -ESTALE;
 		if (r == 0)
-			function = walk_nodejs_cookie(sfi[rd->info->sfi_name / 8 & 7],
-						      sfi[rd->info->sfi_script / 8 & 7], 0);
+			guard = nodejs_guard(t, rd->info, sfi);
 	}
-	return r < 0 ? r : walk_nodejs_code_cookie(words, shared, function) == cookie ? 0 : -ESTALE;
+	return r < 0 ? r : walk_nodejs_code_cookie(words, shared, guard) == cookie ? 0 : -ESTALE;
 }
 
 /* Up to V8 10 frames of regular expressions do not say what they are. */

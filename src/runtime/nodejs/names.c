@@ -134,19 +134,26 @@ static int read_lines(const struct nodejs_heap *h, const struct nodejs_function 
 	return room->error;
 }
 
+uint64_t nodejs_guard(const struct runtime_target *t, const struct abi_nodejs *info, const __u64 *words)
+{
+	__u64 at = walk_nodejs_id_at(info, words), id = 0;
+
+	if (at && t->read(t->self, &id, sizeof(id), at) < 0)
+		id = 0;
+	return walk_nodejs_guard(info, words, id);
+}
+
 /* @key: of the SharedFunctionInfo; tagged, when its baseline code runs, whose address then goes to *code. */
 static int check(const struct runtime_target *t, const struct abi_nodejs *info, uint64_t key, uint64_t cookie,
-		 uint64_t words[ABI_NODEJS_SFI_BYTES / 8], uint64_t *code)
+		 __u64 words[ABI_NODEJS_SFI_BYTES / 8], uint64_t *code)
 {
 	int r = t->read(t->self, words, ABI_NODEJS_SFI_BYTES, key & ~(uint64_t)ABI_NODEJS_TAG);
 
 	if (r < 0)
 		return r;
 	*code = key & ABI_NODEJS_TAG ? words[info->sfi_data / 8 & 7] : 0;
-	return words[0] == info->sfi_map && walk_nodejs_cookie(words[info->sfi_name / 8 & 7],
-							       words[info->sfi_script / 8 & 7], *code) == cookie
-		       ? 0
-		       : -ESTALE;
+	return words[0] == info->sfi_map && walk_nodejs_cookie(nodejs_guard(t, info, words), *code) == cookie ? 0
+													      : -ESTALE;
 }
 
 static int read_plain(uint64_t key, struct buf *room, struct runtime_function *out)
@@ -169,7 +176,7 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	const struct abi_nodejs *info = info_bytes;
 	uint64_t left = NODEJS_READS_MAX;
 	struct nodejs_heap h = { .target = target, .process = process, .left = &left };
-	uint64_t words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
+	__u64 words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
 	struct nodejs_function f;
 	size_t lines_at;
 	uint64_t code;

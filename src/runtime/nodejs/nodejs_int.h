@@ -25,6 +25,7 @@
 	  "class_SharedFunctionInfo__script__Tagged_HeapObject_")                                           \
 	X(script_source, false, "class_Script__source__Object", "")                                         \
 	X(script_name, true, "class_Script__name__Object", "")                                              \
+	X(script_id, false, "class_Script__id__SMI", "")                                                    \
 	X(string_length, true, "class_String__length__int32_t", "")                                         \
 	X(string_chars, true, "class_SeqOneByteString__chars__char", "")                                    \
 	X(string_first, true, "class_ConsString__first__String", "")                                        \
@@ -157,8 +158,10 @@ struct nodejs_function { /* texts lie in a buffer at these places */
 };
 
 /** nodejs_function_read - what a SharedFunctionInfo (no tag) says of a function; @words: ABI_NODEJS_SFI_BYTES of it */
-int nodejs_function_read(const struct nodejs_heap *h, const uint64_t *words, struct buf *room,
+int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room,
 			 struct nodejs_function *out) warn_unused;
+/** nodejs_guard - walk_nodejs_guard() of a SharedFunctionInfo with @words */
+uint64_t nodejs_guard(const struct runtime_target *target, const struct abi_nodejs *info, const __u64 *words);
 /** nodejs_bytes - the bytes of an array of bytes, at most @max. Return: 0; -ENODATA: it is none; -errno. */
 int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struct buf *out) warn_unused;
 

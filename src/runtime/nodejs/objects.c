@@ -528,8 +528,7 @@ static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *r
 	return r;
 }
 
-int nodejs_function_read(const struct nodejs_heap *h, const uint64_t *words, struct buf *room,
-			 struct nodejs_function *out)
+int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room, struct nodejs_function *out)
 {
 	const struct nodejs_layout *l = h->layout;
 	uint64_t script = words[l->sfi_script / 8 & 7], name = words[l->sfi_name / 8 & 7];

@@ -67,7 +67,7 @@ static void fill_gaps(struct nodejs_layout *l)
 	} gaps[] = {
 		{ &l->fp_bytecode_array, v->fp_bytecode_array }, { &l->fp_bytecode_offset, v->fp_bytecode_offset },
 		{ &l->bytecode_data, v->bytecode_data },         { &l->sfi_script, v->sfi_script },
-		{ &l->script_source, v->script_source },
+		{ &l->script_source, v->script_source },         { &l->script_id, v->script_id },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(gaps); i++)

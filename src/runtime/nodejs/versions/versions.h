@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What V8's own metadata (symbols v8dbg_*) lack, for each version that was tried. Measured with real processes; V8's
  * sources of the same version say the same: src/objects/code.h, bytecode-array.h, code-kind.h,
- * deoptimization-data.h, shared-function-info.tq. */
+ * deoptimization-data.h, shared-function-info.tq, script.tq. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct nodejs_version {
 	uint8_t node;         /* of Node.js, for people */
 	/* What the file's own constants say from some version on; 0: they do. Bytes from the frame pointer: */
 	int8_t fp_bytecode_array, fp_bytecode_offset;
-	uint8_t bytecode_data, sfi_script, script_source;
+	uint8_t bytecode_data, sfi_script, script_source, script_id;
 	uint8_t sfi_data;           /* SharedFunctionInfo: bytecode, or baseline code; a small integer in built-ins */
 	uint8_t bytecode_positions; /* BytecodeArray: its table of source positions */
 	uint8_t code_deopt;         /* Code: deoptimization data; of baseline code its bytecode */
