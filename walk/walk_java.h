@@ -191,7 +191,8 @@ WALK_FN __u64 walk_java_called(struct walk *w, __u64 ret)
 {
 	struct walk_pair code;
 
-	if (walk_read(w, &code, sizeof(code), ret - 16) || !walk_ends_in_call(code.second))
+	if (walk_read(w, &code, sizeof(code), ret - 16) || !walk_ends_in_call(code.second) ||
+	    code.second >> 56 == 0x90) /* a no-op, which is a call in Go's start code alone */
 		return WALK_JAVA_CALL_NONE;
 	if ((__u8)(code.second >> 24) == 0xe8)
 		return ret + (__u64)(__s64)(__s32)(code.second >> 32);
@@ -438,12 +439,15 @@ WALK_FN __u64 walk_java_place(struct walk *w, const struct abi_java *info)
 	return place - j->begin < j->end - j->begin ? place : pc;
 }
 
-/* Frames that are whole; inlined code may have pushed some words more, which no table tells. */
+/* Frames that are whole; inlined code may have pushed some words more, which no table tells. What is found behind them
+ * is marked, unless the call there is one of this method: a frame has room for return addresses of calls long gone. */
 WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *info, int has_fp)
 {
 	struct walk_java *j = walk_java_state(w);
 	__u64 at = w->sp + (__u64)j->frame_size * 8 - 16;
+	enum walk_next next;
 	struct walk_pair pair;
+	int is_return;
 
 	if (walk_stack_pair(w, at, &pair))
 		return walk_java_fail(w);
@@ -453,8 +457,12 @@ WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *i
 		at += 8;
 		if (walk_stack_pair(w, at, &pair))
 			return walk_java_fail(w);
-		if (walk_java_is_return(w, info, pair.second))
-			return walk_java_move(w, info, pair.second, at + 16, pair.first);
+		is_return = walk_java_is_return(w, info, pair.second);
+		if (is_return == WALK_JAVA_NO_RETURN)
+			continue;
+		next = walk_java_move(w, info, pair.second, at + 16, pair.first);
+		w->guessed = is_return != WALK_JAVA_RETURNS;
+		return next;
 	}
 	return walk_java_fail(w);
 }

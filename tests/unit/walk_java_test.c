@@ -17,7 +17,34 @@ struct recorded {
 	struct walk_world world;
 	size_t reads, fails_at; /* the read with that number fails; 0: none does */
 	int map_says;           /* what each byte of a segment map is; -1: as recorded */
+	/* A top frame with words on the stack that its size does not tell of. */
+	bool has_pushed;
+	uint64_t back;   /* its return address */
+	int64_t call_to; /* the call in front of it, from there; NO_CALL */
 };
+
+#define NO_CALL INT64_MIN
+
+/* What the recording lacks: the call, and what was pushed, which is 0. */
+static int pushed_read(struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
+{
+	int32_t distance = (int32_t)r->call_to;
+
+	if (at == r->back - 16 && size == 16) {
+		memset(dst, 0x90, size);
+		if (r->call_to != NO_CALL) {
+			dst[11] = 0xe8;
+			memcpy(dst + 12, &distance, sizeof(distance));
+		}
+		return 0;
+	}
+	if (size % 8 || at < r->image.leaf[WALK_REG_SP])
+		return -EFAULT;
+	for (__u32 i = 0; i < size; i += 8)
+		if (java_image_read(&r->image, dst + i, 8, at + i) < 0)
+			memset(dst + i, 0, 8);
+	return 0;
+}
 
 static int counted_read(void *self, void *dst, __u32 size, __u64 at)
 {
@@ -29,7 +56,9 @@ static int counted_read(void *self, void *dst, __u32 size, __u64 at)
 		*(uint8_t *)dst = (uint8_t)r->map_says;
 		return 0;
 	}
-	return java_image_read(&r->image, dst, size, at);
+	if (java_image_read(&r->image, dst, size, at) == 0)
+		return 0;
+	return r->has_pushed ? pushed_read(r, dst, size, at) : -EFAULT;
 }
 
 static struct recorded *take(const char *name)
@@ -113,6 +142,51 @@ static void recordings_are_walked(void **state)
 		assert_int_equal(r->walk.frames[0].flags, want->top);
 		/* the last one is the stub that native code calls Java through */
 		assert_true(r->walk.frames[want->frames - 1].flags & ABI_FRAME_INTERNAL);
+		drop(r);
+	}
+}
+
+/* Inlined code may push words that the frame's size does not tell of. The first word behind them that stands behind a
+ * call is the return address; it is certain when the method itself was called there. */
+static void pushed_words_are_skipped(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t words;
+		bool has_call, is_own;
+		uint32_t frames;
+		uint8_t guessed;
+	} cases[] = {
+		{ "none: any word", 0, false, false, 10, 0 },
+		{ "one, called by a stub", 1, true, false, 10, ABI_FRAME_GUESSED },
+		{ "one, called itself", 1, true, true, 10, 0 },
+		{ "six, called by a stub", 6, true, false, 10, ABI_FRAME_GUESSED },
+		{ "six, no call", 6, false, false, 1, 0 },
+		{ "seven", 7, true, true, 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("8-compiled-whole-10");
+
+		print_message("  %s\n", cases[i].what);
+		memset(&r->walk, 0, sizeof(r->walk));
+		r->walk.world = &r->world;
+		r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
+		java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+		r->back = r->walk.pc;
+		r->call_to = !cases[i].has_call ? NO_CALL
+			     : cases[i].is_own  ? (int64_t)(r->image.leaf[WALK_REG_PC] - r->back)
+						: 0;
+		r->has_pushed = true;
+		r->image.leaf[WALK_REG_SP] -= cases[i].words * 8;
+		walk(r);
+		assert_int_equal(r->walk.count, cases[i].frames);
+		if (r->walk.count > 1) {
+			assert_true(r->walk.frames[1].flags & ABI_FRAME_COMPILED);
+			assert_int_equal(r->walk.frames[1].flags & ABI_FRAME_GUESSED, cases[i].guessed);
+			assert_false(r->walk.frames[2].flags & ABI_FRAME_GUESSED);
+		}
 		drop(r);
 	}
 }
@@ -270,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recordings_are_walked),
+		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(maps_of_segments_lie),
 		cmocka_unit_test(offsets_lie),
