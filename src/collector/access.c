@@ -144,10 +144,14 @@ void access_begin(struct http_request *rq, struct http_response *rs)
 	http_header_set(rs, "X-Request-Id", str_of(note->id));
 }
 
-/* Who sends without a token: the address. Programs of this machine that need none are not slowed. */
+/* Who sends without a token: the address, of IPv6 its network. Programs of this machine that need none are not slowed.
+ */
 static uint64_t sender_at(const struct collector *c, const struct http_request *rq)
 {
-	return http_host_is_loopback(rq->remote) || !rq->remote.len ? 0 : sender_id(c, rq->remote);
+	uint8_t network[16];
+	size_t len = http_network_of(rq->remote, network);
+
+	return http_host_is_loopback(rq->remote) || !len ? 0 : sender_id(c, (struct str){ (const char *)network, len });
 }
 
 bool access_in_time(struct collector *c, struct http_request *rq, struct http_response *rs, uint64_t sender)

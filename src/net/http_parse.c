@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http_parse.h"
 
+#include <arpa/inet.h>
 #include <strings.h>
 
 static int hex_of(char c)
@@ -255,6 +256,21 @@ bool http_host_is_loopback(struct str host)
 		if (str_to_u64(piece, 0, 255, &byte) < 0)
 			return false;
 	return pieces == 4;
+}
+
+size_t http_network_of(struct str remote, uint8_t *at)
+{
+	char text[INET6_ADDRSTRLEN];
+	ptrdiff_t zone = str_find(remote, '%');
+
+	remote = zone < 0 ? remote : str_first(remote, (size_t)zone);
+	if (remote.len >= sizeof(text))
+		return 0;
+	memcpy(text, remote.ptr, remote.len);
+	text[remote.len] = '\0';
+	if (inet_pton(AF_INET, text, at) == 1)
+		return 4;
+	return inet_pton(AF_INET6, text, at) == 1 ? 8 : 0;
 }
 
 /* Header values */

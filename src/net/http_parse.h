@@ -61,6 +61,12 @@ int http_host_split(struct str text, struct str *host, uint16_t *port) warn_unus
 /** http_host_is_loopback - localhost, 127.0.0.0/8 (also as ::ffff:127.0.0.1) or ::1, as a Host header or an option
  * writes them. */
 bool http_host_is_loopback(struct str host);
+/**
+ * http_network_of - what one sender has of addresses: an IPv4 address, the first 64 bits of an IPv6 address (RFC
+ * 4291 2.5.4: an interface chooses the rest), also of one with a zone. @at: room for 16 bytes Return: their count, or 0
+ * where @remote is no address.
+ */
+size_t http_network_of(struct str remote, uint8_t *at);
 
 /**
  * http_value_param - one parameter of a header's value: the boundary of 'multipart/form-data; boundary="x"'

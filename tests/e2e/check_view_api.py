@@ -195,8 +195,10 @@ def totals(c, sums):
            [("cpu", "cpu", ["cpu", "samples"]), ("heap", "inuse_space", ["inuse_objects", "inuse_space"])], "types and their columns", types)
     hosts = get(c, "agents?from=-2h")["agents"]
     tap.ok([(h["host"], h["profiles"], h["services"]) for h in hosts] == [("h1", 72, 2), ("h2", 30, 1)], "hosts", hosts)
-    status = get(c, "status")
-    tap.ok(status["store"]["profiles"] == 103 and "pprof" in status["formats"] and "html" in status["formats"] and
+    end = time.monotonic() + 30  # the store is looked at every some seconds
+    while (status := get(c, "status")).get("store", {}).get("profiles") != 103 and time.monotonic() < end:
+        time.sleep(0.2)
+    tap.ok(status.get("store", {}).get("profiles") == 103 and "pprof" in status["formats"] and "html" in status["formats"] and
            status["scopes"] == ["ingest", "read", "admin"], "status", status)
 
 

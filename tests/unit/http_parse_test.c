@@ -169,6 +169,34 @@ static void splits_hosts(void **state)
 	}
 }
 
+static void finds_networks(void **state)
+{
+	static const struct {
+		const char *in, *same, *other;
+		size_t len;
+	} cases[] = {
+		{ "192.0.2.1", "192.0.2.1", "192.0.2.2", 4 },
+		{ "2001:db8:1:2::1", "2001:db8:1:2:ffff:1:2:3", "2001:db8:1:3::1", 8 },
+		{ "fe80::1%eth0", "fe80::2", "fe80:0:0:1::1", 8 },
+		{ "", NULL, NULL, 0 },
+		{ "somewhere", NULL, NULL, 0 },
+		{ "2001:db8:1:2:3:4:5:6:7:8:9:a:b:c:d:e:f:0:1:2:3", NULL, NULL, 0 },
+	};
+	uint8_t a[16], b[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].in);
+		assert_int_equal(http_network_of(guarded(cases[i].in), a), cases[i].len);
+		if (!cases[i].len)
+			continue;
+		assert_int_equal(http_network_of(guarded(cases[i].same), b), cases[i].len);
+		assert_memory_equal(a, b, cases[i].len);
+		assert_int_equal(http_network_of(guarded(cases[i].other), b), cases[i].len);
+		assert_memory_not_equal(a, b, cases[i].len);
+	}
+}
+
 #define PART "--b\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"p\"\r\nContent-Type: x/y\r\n\r\n"
 
 static void reads_multipart(void **state)
@@ -242,15 +270,11 @@ static void survives_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decodes),
-		cmocka_unit_test(reads_queries),
-		cmocka_unit_test(cleans_paths),
-		cmocka_unit_test(reads_credentials),
-		cmocka_unit_test(splits_hosts),
-		cmocka_unit_test(reads_multipart),
-		cmocka_unit_test(rejects_multipart),
-		cmocka_unit_test(reads_values),
-		cmocka_unit_test(survives_no_memory),
+		cmocka_unit_test(decodes),         cmocka_unit_test(reads_queries),
+		cmocka_unit_test(cleans_paths),    cmocka_unit_test(reads_credentials),
+		cmocka_unit_test(splits_hosts),    cmocka_unit_test(finds_networks),
+		cmocka_unit_test(reads_multipart), cmocka_unit_test(rejects_multipart),
+		cmocka_unit_test(reads_values),    cmocka_unit_test(survives_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
