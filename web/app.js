@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages that a collector serves: which one is shown, of what, and signing in.
 import { AdminPage } from './admin_page.js';
-import { byId, shownName } from './around.js';
+import { WIDE, byId, shownName } from './around.js';
 import { ApiError, askJson, dropFirst } from './api.js';
 import { spanText } from './blocks.js';
 import { FileSource } from './file.js';
@@ -264,7 +264,7 @@ class App {
 			if (event.dataTransfer.files.length) this.openFile(event.dataTransfer.files[0]);
 		});
 		byId('type').addEventListener('change', () => this.fillTypes());
-		const wide = matchMedia('(min-width: 721px)');
+		const wide = matchMedia(WIDE);
 		const fold = () => (byId('selection').open = byId('live-side').open = byId('host-side').open = wide.matches);
 		wide.addEventListener('change', fold);
 		fold();

@@ -4,6 +4,7 @@ import { formatCount, formatShare, formatValue, shortened, visibleText } from '.
 import { nodePath, sidesOf } from './layout.js';
 
 export const TOOLTIP_CHARS_MAX = 1200;
+export const WIDE = '(min-width: 721px)'; // pages.css: two columns
 const CRUMB_CHARS_MAX = 60;
 const CRUMBS_MAX = 12;
 const LEGEND_MAX = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One selection: what is in it (service, sample type, labels), when, and its flame graph; or two as one.
-import { byId, makeElement, shownName } from './around.js';
+import { WIDE, byId, makeElement, shownName } from './around.js';
 import { ApiError, apiUrl, askJson } from './api.js';
 import { BaseForm } from './base_form.js';
 import { spanText } from './blocks.js';
@@ -20,6 +20,7 @@ import { changeOf, coveredMs, coveredText, formatCpus, headRow } from './service
 
 const GROUPS_OFFERED = 12;
 const CHANGES_SHOWN = 40;
+const ASIDE_PX = 256; // .side of pages.css
 const UNLIKE = 0.01; // lengths of time that differ by more are said
 const SERVER_FORMATS = ['pprof', 'col', 'html'];
 
@@ -208,7 +209,8 @@ export class ProfilePage {
 
 	async showTimeline(signal) {
 		const { part } = this.app.selection;
-		const params = { ...this.params(), points: Math.max(60, Math.min(300, Math.round(byId('timeline').clientWidth / 4))), steps: 'round' };
+		const width = innerWidth - (matchMedia(WIDE).matches ? ASIDE_PX : 0); // clientWidth would have the whole page laid out before anything is in it
+		const params = { ...this.params(), points: Math.max(60, Math.min(300, Math.round(width / 4))), steps: 'round' };
 		let answer = await askJson('timeline', params, { signal });
 		if (part && (part[1] <= answer.from_ms || part[0] >= answer.to_ms)) { // a link of another day: what is around the part
 			const half = Math.round((answer.to_ms - answer.from_ms) / 2);

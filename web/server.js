@@ -6,6 +6,7 @@ import { ask, graphParams, readBody } from './api.js';
 
 const ASIDE_BYTES = 65536;
 const STARTING_BYTES = 1 << 20; // an answer of this size is decoded here sooner than a worker starts
+const SLOW_MS = 50; // an answer that takes longer may be a large one
 const NODES_MAX = 5000000;
 
 /** A worker of a page that a collector serves; null where there can be none. */
@@ -28,7 +29,7 @@ function startDecoder() {
 	return worker;
 }
 
-/** A worker that decodes: it starts while the collector works, and stays for the next answer. */
+/** A worker that decodes; it stays for the next answer. */
 function takeDecoder() {
 	const worker = idle ?? startDecoder();
 	idle = null;
@@ -53,19 +54,24 @@ function splitAnswer(answer) {
 
 /** A graph, and what the answer says about it. */
 async function askProfile(path, params, options) {
-	const worker = takeDecoder();
+	// It starts while the collector works: beside the page's own start it would be in the way of a small answer.
+	let worker = idle ? takeDecoder() : null;
+	const slow = setTimeout(() => (worker ??= takeDecoder()), SLOW_MS);
 	let isUsed = false;
 	try {
 		const answer = await ask(path, params, options);
+		if (Number(answer.headers.get('Content-Length')) > STARTING_BYTES) worker ??= takeDecoder();
 		if ((answer.headers.get('Content-Type') ?? '').startsWith('application/json')) {
 			const json = await readBody(answer, 'json');
 			return { meta: json.meta, profile: profileOfJson(json) };
 		}
 		const { meta, packed } = splitAnswer(await readBody(answer, 'arrayBuffer'));
+		if (packed.length > STARTING_BYTES) worker ??= takeDecoder(); // it came in pieces, and fast
 		isUsed = worker && !broken.has(worker) && packed.length > (started.has(worker) ? ASIDE_BYTES : STARTING_BYTES);
 		return { meta, profile: await decodeAside(isUsed ? worker : null, packed, keepDecoder) };
 	} finally {
-		if (!isUsed) keepDecoder(worker);
+		clearTimeout(slow);
+		if (worker && !isUsed) keepDecoder(worker);
 	}
 }
 

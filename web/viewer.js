@@ -18,7 +18,7 @@ import { actionForKey, fillHelp } from './keys.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { findAtMost, nodeChildren, nodePath } from './layout.js';
 import { copyText, showDetails, stackText } from './details.js';
-import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
+import { WIDE, Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
 const SEARCH_DELAY_MS = 60;
 const DERIVED_PIXELS_MIN = 400;
@@ -937,7 +937,7 @@ export class Viewer {
 		addEventListener('beforeprint', () => this.printTheme(true));
 		addEventListener('afterprint', () => this.printTheme(false));
 		fillHelp(byId('help-keys'));
-		const wide = matchMedia('(min-width: 721px)');
+		const wide = matchMedia(WIDE);
 		const fold = () => byId('facts') && (byId('facts').open = wide.matches);
 		fold();
 		wide.addEventListener('change', fold);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times of pages in fresh browsers, for page_bench.mjs and large_test.js: opening, script per frame, the inverted view, from a click to a graph.
+import { BareBrowser } from './bare_browser.js';
 import { launchBrowser } from './browser.js';
+
+const VIEW = { width: 1400, height: 900 };
+const LOOK_MS = 100;
+const OPEN_MS = 60000;
 
 export function quantile(values, share) {
 	const sorted = [...values].sort((a, b) => a - b);
@@ -121,25 +126,42 @@ async function invert(page) {
 async function inBrowser(job) {
 	const browser = await launchBrowser();
 	try {
-		return await job(await browser.newPage({ viewport: { width: 1400, height: 900 } }));
+		return await job(await browser.newPage({ viewport: VIEW }));
+	} finally {
+		await browser.close();
+	}
+}
+
+/** From navigation to the picture, in a browser that nobody watches meanwhile. */
+async function openBare(url, isWhole) {
+	const browser = await BareBrowser.start(VIEW);
+	try {
+		if (isWhole) await browser.addInitScript(withoutCut);
+		await browser.addInitScript(watch);
+		await browser.goto(url);
+		const end = Date.now() + OPEN_MS;
+		while (!(await browser.evaluate(() => window.__times?.full > 0))) {
+			if (Date.now() > end) throw new Error(`${url}: nothing is drawn`);
+			await new Promise((done) => setTimeout(done, LOOK_MS));
+		}
+		return { ...(await browser.evaluate(() => window.__times)), ...(await browser.evaluate(flameTimes)),
+			nodes: await browser.evaluate(() => window.__viewer.graph.tree.size.length) };
 	} finally {
 		await browser.close();
 	}
 }
 
 /** Times of one page in ms, and nodes: how many it has. isBrief: only until it is drawn */
-export function openTimes(url, { isWhole = false, isBrief = false } = {}) {
+export async function openTimes(url, { isWhole = false, isBrief = false } = {}) {
+	const times = await openBare(url, isWhole);
+	if (isBrief) return times;
 	return inBrowser(async (page) => {
 		if (isWhole) await page.addInitScript(withoutCut);
-		await page.addInitScript(watch);
 		await page.addInitScript(watchFrames);
 		await page.goto(url);
-		await page.waitForFunction(() => window.__times.full > 0);
-		const times = { ...(await page.evaluate(() => window.__times)), ...(await page.evaluate(flameTimes)) };
-		const nodes = await page.evaluate(() => window.__viewer.graph.tree.size.length);
-		if (isBrief) return { ...times, nodes };
+		await page.waitForFunction(() => document.body.dataset.ready === 'full');
 		const frames = await move(page);
-		return { ...times, nodes, zoom: quantile(frames.zoom, 0.95), scroll: quantile(frames.scroll, 0.95), frames: frames.zoom.length + frames.scroll.length,
+		return { ...times, zoom: quantile(frames.zoom, 0.95), scroll: quantile(frames.scroll, 0.95), frames: frames.zoom.length + frames.scroll.length,
 			...(await invert(page)) };
 	});
 }
