@@ -20,6 +20,7 @@ enum abi_record_type {
 	ABI_RECORD_MAPPING = 5, /* struct abi_mapping: recordings only; never comes from the kernel side */
 	ABI_RECORD_WAIT = 6,    /* struct abi_wait: a thread runs again after it was off its CPU */
 	ABI_RECORD_NAME = 7,    /* struct abi_name: what a function of a language runtime is called */
+	ABI_RECORD_REQUEST = 8, /* struct abi_request: what a worker of a web server was busy with */
 };
 
 /* Every record starts with this; size covers the whole record, header included, and is a multiple of 8. */
@@ -132,8 +133,9 @@ enum abi_sample_flags {
 	ABI_SAMPLE_IN_SYSCALL = 4,
 	ABI_SAMPLE_KERNEL_CUT = 8, /* the kernel stack could not be read or was cut */
 	ABI_SAMPLE_YOUNG = 16,     /* first sample of this process, or process younger than one poll interval */
-	ABI_SAMPLE_RAW = 32, /* the walk could not be finished: struct abi_raw and stack bytes follow the frames */
-	ABI_SAMPLE_ASK = 64, /* the mappings of the process are unknown or have changed: they want reading */
+	ABI_SAMPLE_RAW = 32,      /* the walk could not be finished: struct abi_raw and stack bytes follow the frames */
+	ABI_SAMPLE_ASK = 64,      /* the mappings of the process are unknown or have changed: they want reading */
+	ABI_SAMPLE_REQUEST = 128, /* request_key says what the process was busy with */
 };
 
 /* What bpf_find_vma says of the address where a walk stopped. */
@@ -179,8 +181,11 @@ struct abi_sample {
 	struct abi_header header;
 	__u64 process_start_ns; /* CLOCK_BOOTTIME start of the thread group's leader: with pid the key of a process */
 	__u64 cgroup_id;        /* v2; 0 when unknown */
-	__u64 stack_id;         /* with SWITCH: what waits call this stack, thread included; otherwise 0 */
-	__u32 pid, tid;         /* as seen from the initial pid namespace; both 0: the idle task of @cpu */
+	union {
+		__u64 stack_id;    /* with SWITCH: what waits call this stack, thread included; otherwise 0 */
+		__u64 request_key; /* with TICK and ABI_SAMPLE_REQUEST: that of a struct abi_request; otherwise 0 */
+	};
+	__u32 pid, tid; /* as seen from the initial pid namespace; both 0: the idle task of @cpu */
 	__u32 cpu;
 	__u16 frame_count;               /* <= ABI_FRAMES_MAX */
 	__u16 kernel_count;              /* <= frame_count */
@@ -229,6 +234,20 @@ struct abi_name {
 };
 
 #define ABI_NAME_BYTES_MAX 4096
+
+#define ABI_REQUEST_TEXT_SIZE 104
+
+/* What a process was busy with at a tick: sent before the first sample that has its key, and again when a cache forgot
+ * it. The key is made of the texts: equal ones of one program have one key. Both are terminated, zeros fill them up,
+ * and one that leaves no second zero may have been longer. */
+struct abi_request {
+	struct abi_header header;
+	__u64 process_start_ns;
+	__u64 key; /* not 0 */
+	__u32 pid, exec_id;
+	char script[ABI_REQUEST_TEXT_SIZE]; /* the file that answers it */
+	char path[ABI_REQUEST_TEXT_SIZE];   /* of its URI, never with the query string; empty: it has none */
+};
 
 /* How long a thread was off its CPU: header.time_ns is when it came back. */
 struct abi_wait {
@@ -295,5 +314,7 @@ _Static_assert(sizeof(struct abi_vma) == 48, "layout changed: bump ABI_VERSION")
 _Static_assert(sizeof(struct abi_raw) == ABI_REGS * 8 + 32 + 48 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_process) == 16 + 8 + 8 + 8 + 16, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_name) == 16 + 24 + 16, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_request) == 16 + 24 + 2 * ABI_REQUEST_TEXT_SIZE && sizeof(struct abi_request) <= 256,
+	       "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_wait) == 16 + 24 + 8, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_mapping) == 16 + 8 + 24 + 8 + 16, "layout changed: bump ABI_VERSION");

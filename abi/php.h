@@ -26,6 +26,11 @@
 #define ABI_PHP_OP_SIZE 32
 #define ABI_PHP_OP_LINE 24
 
+/* sapi_globals: request_info 8, in that path_translated 32, request_uri 40, both of char. The first one is set while a
+ * request runs, and by then so is the other, if there is one; later that points nowhere. */
+#define ABI_PHP_REQUEST_SCRIPT 40
+#define ABI_PHP_REQUEST_URI 48
+
 enum abi_php_function_type { /* zend_compile.h */
 			     ABI_PHP_INTERNAL = 1,
 			     ABI_PHP_USER = 2,
@@ -58,6 +63,7 @@ struct abi_php {
 	__u64 globals;             /* address of executor_globals; THREADS: 0 */
 	__s64 tls_at;              /* THREADS: from the thread pointer to the address of the thread's globals */
 	__u64 tls_offset;          /* THREADS: from there to executor_globals */
+	__u64 request;             /* address of sapi_globals; THREADS: from the thread's globals to it; 0: not known */
 	__u64 loop_low, loop_size; /* execute_ex */
 	__u64 body;                /* an address in the middle of execute_ex, where its frame is set up; 0: not known */
 	struct abi_php_layout layout;

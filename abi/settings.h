@@ -22,7 +22,8 @@ struct abi_settings {
 	__u8 filter_mounts;      /* only what is in a mount namespace of the map `mounts` */
 	__u8 idle;               /* the idle tasks, too */
 	__u8 no_kernel, no_user; /* these parts of stacks are not taken */
-	__u8 reserved2[2];
+	__u8 php_request;        /* what PHP is busy with is sent: struct abi_request */
+	__u8 reserved2[1];
 };
 
 /* Bits of a value of the map `listed`; its keys are ids of processes and threads. */

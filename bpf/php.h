@@ -141,6 +141,76 @@ static __always_inline void php_seen(struct walk *w)
 		names_remember(&set, 0);
 }
 
+/* ---- what the process is busy with (--php-request) ---- */
+
+#define PHP_REQUEST_WORDS (ABI_REQUEST_TEXT_SIZE / 8)
+
+_Static_assert(sizeof(struct abi_request) <= WALK_PHP_FREE_WORDS * 8, "it fits");
+
+static __always_inline struct abi_request *php_request(struct walk *w)
+{
+	return (struct abi_request *)&w->scratch[WALK_PHP_FREE];
+}
+
+/* Says in the sample what the texts in the record are called, and sends them where they are new. A global function: the
+ * verifier looks at it once. */
+__attribute__((noinline)) int php_send_request(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	struct names *names = names_of_cpu();
+	struct abi_sample *sample;
+	struct abi_request *r;
+	struct name_set set;
+	__u64 key;
+
+	if (!w || !names)
+		return 0;
+	r = php_request(w);
+	sample = walk_sample(w);
+	walk_php_cut_query((__u64 *)r->path, PHP_REQUEST_WORDS);
+	key = walk_php_request_key((const __u64 *)r->script, 2 * PHP_REQUEST_WORDS);
+	r->header.type = ABI_RECORD_REQUEST;
+	r->header.version = ABI_VERSION;
+	r->header.size = sizeof(*r);
+	r->header.time_ns = sample->header.time_ns;
+	r->process_start_ns = sample->process_start_ns;
+	r->key = key;
+	r->pid = sample->pid;
+	r->exec_id = sample->exec_id;
+	sample->request_key = key;
+	sample->flags |= ABI_SAMPLE_REQUEST;
+	key = walk_php_mix(names_process(r->pid, r->exec_id) ^ r->process_start_ns, key) & ~NAME_FLAG;
+	if (!names_look(names, key, &set) && name_send(r, sizeof(*r)))
+		names_remember(&set, 0);
+	return 0;
+}
+
+/* What the thread is busy with, if it is with anything. A global function, too. */
+__attribute__((noinline)) int php_take_request(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	const struct abi_sample *sample;
+	struct abi_request *r;
+	__u64 from[2], at;
+
+	_Static_assert(ABI_PHP_REQUEST_URI == ABI_PHP_REQUEST_SCRIPT + 8, "read at once");
+	if (!w)
+		return 0;
+	sample = walk_sample(w);
+	if (sample->trigger != ABI_TRIGGER_TICK)
+		return 0;
+	r = php_request(w);
+	__builtin_memset(r, 0, sizeof(*r));
+	at = walk_php_request_at(w, walk_php_info(w), sample->tid == sample->pid);
+	if (!at || bpf_probe_read_user(from, sizeof(from), (const void *)(at + ABI_PHP_REQUEST_SCRIPT)) || !from[0])
+		return 0;
+	if (bpf_probe_read_user_str(r->script, sizeof(r->script), (const void *)from[0]) <= 1)
+		return 0; /* its page is not in memory */
+	if (from[1] && bpf_probe_read_user_str(r->path, sizeof(r->path), (const void *)from[1]) < 0)
+		return 0;
+	return php_send_request(trigger);
+}
+
 UNWIND_STEP_OF(UNWIND_TICK, php, walk_php_step)
 UNWIND_STEP_OF(UNWIND_SWITCH, php_switch, walk_php_step)
 
@@ -174,6 +244,8 @@ static __always_inline bool php_begin(struct walk *w, struct task_struct *task)
 		return false;
 	behind_begin(w, task);
 	walk_php_start(w, info, walk_php_mix(info->start_ns, names_process(sample->pid, info->exec_id)));
+	if (settings.php_request)
+		php_take_request(sample->trigger);
 	return true;
 }
 

@@ -408,6 +408,57 @@ WALK_FN enum walk_next walk_php_start(struct walk *w, const struct abi_php *info
 	return WALK_MORE;
 }
 
+/* ---- what the process is busy with ---- */
+
+/** walk_php_request_at - where sapi_globals of this thread is; 0: there is none, or it is not this thread's */
+WALK_FN __u64 walk_php_request_at(struct walk *w, const struct abi_php *info, int is_first_thread)
+{
+	__u64 cache = 0;
+
+	if (!info->request)
+		return 0;
+	if (!(info->flags & ABI_PHP_THREADS)) /* one for the whole process, whose other threads it does not tell of */
+		return is_first_thread ? info->request : 0;
+	if (!w->tp || walk_read(w, &cache, sizeof(cache), w->tp + (__u64)info->tls_at))
+		return 0;
+	return cache ? cache + info->request : 0;
+}
+
+#define WALK_PHP_BYTES 0x0101010101010101ULL
+
+/**
+ * walk_php_cut_query - zeros from the first '?' or '#' of a text on
+ * @words: zeros behind its end
+ *
+ * No byte is looked at by itself: the verifier would follow each of them.
+ */
+WALK_FN void walk_php_cut_query(__u64 *words, __u32 count)
+{
+	__u64 alive = ~0ULL;
+
+	for (__u32 i = 0; i < count; i++) {
+		__u64 query = words[i] ^ WALK_PHP_BYTES * '?', fragment = words[i] ^ WALK_PHP_BYTES * '#';
+		__u64 found = (((query - WALK_PHP_BYTES) & ~query) | ((fragment - WALK_PHP_BYTES) & ~fragment)) &
+			      WALK_PHP_BYTES * 0x80;
+
+		/* The lowest bit of them is exact; those above it may be too many. */
+		words[i] &= alive & (((found & -found) >> 7) - 1);
+		alive &= ((found | -found) >> 63) - 1;
+	}
+}
+
+/** walk_php_request_key - of the words of a struct abi_request's texts; never 0 */
+WALK_FN __u64 walk_php_request_key(const __u64 *words, __u32 count)
+{
+	__u64 key = WALK_PHP_PI_1;
+
+	for (__u32 i = 0; i < count; i++) {
+		key = (key ^ words[i]) * WALK_PHP_PI_2;
+		key ^= key >> 32;
+	}
+	return walk_php_mix(key, WALK_PHP_PI_3) | 1;
+}
+
 /* ---- compiled code, in line ---- */
 
 /** walk_php_compiled_step - the step of the native walk at an address in code of PHP's compiler

@@ -33,6 +33,7 @@ int aggregate_new(struct aggregate **out)
 	u64map_init(&a->process_index, PROCESSES_MAX);
 	u64map_init(&a->program_index, PROCESSES_MAX);
 	u64map_init(&a->base_index, BASES_MAX);
+	u64map_init(&a->request_index, AGGREGATE_REQUESTS_MAX + 1);
 	u64map_init(&a->sample_index, SAMPLES_MAX);
 	u64map_init(&a->function_index, FUNCTIONS_MAX);
 	u64map_init(&a->function_numbers, FUNCTIONS_MAX);
@@ -69,7 +70,9 @@ void aggregate_free(struct aggregate *a)
 	free(a->shown);
 	free(a->ticks);
 	free(a->bases);
+	free(a->requests);
 	u64map_release(&a->base_index);
+	u64map_release(&a->request_index);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
@@ -339,6 +342,40 @@ int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint
 	return 0;
 }
 
+int aggregate_add_request(struct aggregate *a, struct str script, struct str path, uint32_t *out)
+{
+	const struct str other = STR("(other)");
+	struct aggregate_request row;
+	uint32_t at;
+	int r = intern_add(&a->strings, script, &row.script);
+
+	if (r == 0)
+		r = intern_add(&a->strings, path, &row.path);
+	if (r < 0)
+		return r;
+	if (u64map_get(&a->request_index, (uint64_t)row.script << 32 | row.path, &at) == 0) {
+		*out = at + 1;
+		return 0;
+	}
+	if (a->request_count > AGGREGATE_REQUESTS_MAX) { /* the last one is "(other)" */
+		*out = AGGREGATE_REQUESTS_MAX + 1;
+		return 0;
+	}
+	if (a->request_count == AGGREGATE_REQUESTS_MAX) {
+		r = intern_add(&a->strings, other, &row.script);
+		row.path = row.script;
+	}
+	if (r == 0)
+		r = array_grow(&a->requests, &a->request_cap, a->request_count, AGGREGATE_REQUESTS_MAX + 1);
+	if (r == 0)
+		r = u64map_put(&a->request_index, (uint64_t)row.script << 32 | row.path, (uint32_t)a->request_count);
+	if (r < 0)
+		return r;
+	a->requests[a->request_count++] = row;
+	*out = (uint32_t)a->request_count;
+	return 0;
+}
+
 static uint64_t base_key(uint32_t process, uint32_t file)
 {
 	return (uint64_t)process << 32 | file;
@@ -396,7 +433,8 @@ static bool sample_equal(const void *table, uint32_t index, const void *row)
 	return a->stack == b->stack && a->process == b->process && a->tid == b->tid &&
 	       a->thread_name == b->thread_name && a->user_end == b->user_end && a->has_user == b->has_user &&
 	       a->runtime_end == b->runtime_end && a->guessed == b->guessed && a->kernel_cut == b->kernel_cut &&
-	       a->is_wait == b->is_wait && a->by_chain == b->by_chain && a->root_frame == b->root_frame;
+	       a->is_wait == b->is_wait && a->by_chain == b->by_chain && a->request == b->request &&
+	       a->root_frame == b->root_frame;
 }
 
 /* Without room for its time a sample is counted all the same. */
@@ -432,7 +470,8 @@ int aggregate_add_sample(struct aggregate *a, const struct aggregate_sample *row
 				   (uint64_t)row->root_frame << 32 | (uint64_t)row->by_chain << 31 |
 					   (uint64_t)row->runtime_end << 19 | (uint64_t)row->guessed << 18 |
 					   (uint64_t)row->is_wait << 17 | (uint64_t)row->kernel_cut << 16 |
-					   (uint64_t)row->has_user << 8 | row->user_end };
+					   (uint64_t)row->has_user << 8 | row->user_end,
+				   row->request };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	uint32_t at;
 	int r;

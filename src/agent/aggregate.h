@@ -93,6 +93,12 @@ struct aggregate_process {
 	bool may_be_short; /* its service becomes (short-lived) when it turns out to be short */
 };
 
+#define AGGREGATE_REQUESTS_MAX 1000 /* further ones are one, "(other)" */
+
+struct aggregate_request {     /* what a process was busy with */
+	uint32_t script, path; /* strings of the aggregate; path: of a URI, or empty */
+};
+
 struct aggregate_sample {
 	uint32_t stack, process, tid, thread_name; /* thread_name: string of the aggregate */
 	uint8_t user_end;                          /* enum abi_end */
@@ -102,6 +108,7 @@ struct aggregate_sample {
 	uint8_t kernel_cut;                        /* kernel frames are missing */
 	uint8_t is_wait;                           /* the thread was off its CPU, for wait_ns */
 	uint8_t by_chain;    /* the stack by frame pointers of a sample that has another one, too (agent/smart.h) */
+	uint32_t request;    /* 1 + index into requests; 0: not asked, or not known */
 	uint32_t root_frame; /* outermost user frame, index into frames; valid when has_user and user frames exist */
 	uint32_t count;
 	uint64_t wait_ns; /* of all that were counted */
@@ -142,12 +149,14 @@ struct aggregate {
 	size_t pending_count, pending_cap, unsettled;
 	struct aggregate_shown *shown;
 	size_t shown_count, shown_cap;
+	struct aggregate_request *requests;
+	size_t request_count, request_cap;
 	struct aggregate_base *bases; /* only where somebody shows addresses */
 	size_t base_count, base_cap;
 	struct aggregate_tick *ticks; /* of samples, not of waits: those have a length of their own */
 	size_t tick_count, tick_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
-		sample_index, program_index, base_index;
+		sample_index, program_index, base_index, request_index;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window has columns for waits, even when no thread waited */
@@ -189,6 +198,8 @@ unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_fra
 /** aggregate_function - number @index of them, leaf first; @line: executing, 0: not known. */
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
 						    size_t index, int32_t *line);
+/** aggregate_add_request - @out: what struct aggregate_sample has of it. Return: 0, -ENOMEM, -E2BIG. */
+int aggregate_add_request(struct aggregate *a, struct str script, struct str path, uint32_t *out) warn_unused;
 /** aggregate_has_base - is it known where @offset of @file lies in process @process? */
 bool aggregate_has_base(const struct aggregate *a, uint32_t process, uint32_t file, uint64_t offset);
 int aggregate_add_base(struct aggregate *a, const struct aggregate_base *row) warn_unused;

@@ -36,6 +36,7 @@ struct builder {
 	uint8_t *roots;              /* per raw frame: enum root_state */
 	uint32_t *stacks;            /* per raw stack */
 	uint32_t *processes;         /* per raw process */
+	uint32_t *requests;          /* per raw request: its labels' set, 0: not yet */
 	struct u64map file_mappings; /* file id -> mapping of the model */
 	uint32_t *ticks;             /* of all raw samples, one's behind the other's, each in order; NULL: no times */
 	uint32_t *tick_first;        /* per raw sample, and one behind the last: index into ticks */

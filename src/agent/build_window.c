@@ -23,6 +23,7 @@ static void builder_release(struct builder *b)
 	free(b->roots);
 	free(b->stacks);
 	free(b->processes);
+	free(b->requests);
 	free(b->ticks);
 	free(b->tick_first);
 	u64map_release(&b->file_mappings);
@@ -298,6 +299,32 @@ static int add_rows(struct builder *b, size_t index, struct model_sample *row)
 	return r || (!untimed && s->count) ? r : model_add_sample(b->m, row, sample_values(b, s, untimed).at);
 }
 
+/* What the sample's process was busy with, as labels. */
+static int add_request_labels(struct builder *b, uint32_t number, uint32_t *out)
+{
+	struct model_label labels[2] = { { 0 } };
+	const struct aggregate_request *request;
+	size_t count = 1;
+	int r;
+
+	if (!number || b->requests[number - 1]) {
+		*out = number ? b->requests[number - 1] : 0;
+		return 0;
+	}
+	request = &b->a->requests[number - 1];
+	r = build_texts(b->m, (struct str[]){ STR("php_script"), intern_get(&b->a->strings, request->script) },
+			(uint32_t *[]){ &labels[0].key, &labels[0].text }, 2);
+	if (r == 0 && request->path) {
+		r = build_texts(b->m, (struct str[]){ STR("php_path"), intern_get(&b->a->strings, request->path) },
+				(uint32_t *[]){ &labels[1].key, &labels[1].text }, 2);
+		count = 2;
+	}
+	if (r == 0)
+		r = model_add_label_set(b->m, labels, count, &b->requests[number - 1]);
+	*out = b->requests[number - 1];
+	return r;
+}
+
 static int add_samples(struct builder *b)
 {
 	for (size_t i = 0; i < b->a->sample_count; i++) {
@@ -311,6 +338,8 @@ static int add_samples(struct builder *b)
 			r = model_add_thread(b->m, &thread, &row.thread);
 		if (r == 0)
 			r = end_string(b, end, &row.end);
+		if (r == 0)
+			r = add_request_labels(b, s->request, &row.label_set);
 		if (r < 0)
 			return r;
 		row.process = thread.process;
@@ -470,8 +499,9 @@ static int builder_init(struct builder *b, bool codes)
 	b->roots = calloc(a->frame_count + 1, sizeof(*b->roots));
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
+	b->requests = calloc(a->request_count + 1, sizeof(*b->requests));
 	return b->room && b->locations && b->unnamed && b->used && b->leaves_cpu && b->roots && b->stacks &&
-			       b->processes
+			       b->processes && b->requests
 		       ? 0
 		       : -ENOMEM;
 }

@@ -215,6 +215,14 @@ static void on_name(void *ctx, const struct abi_name *name)
 	session_name(ctx, name);
 }
 
+static void on_request(void *ctx, const struct abi_request *request)
+{
+	struct session *s = ctx;
+
+	if (s->requests && requests_put(s->requests, request) < 0)
+		log_warn("out of memory: what a worker is busy with is lost");
+}
+
 static void on_mapping(void *ctx, const struct abi_mapping *mapping)
 {
 	struct session *s = ctx;
@@ -453,6 +461,7 @@ static struct sampler_events events_of(struct session *s)
 					.ctx = s,
 					.name = on_name,
 					.wait = on_wait,
+					.request = on_request,
 					.chain = on_chain };
 }
 
@@ -475,6 +484,8 @@ int session_step(struct session *s, int timeout_ms)
 		s->expired_ns = now_ns;
 		settle(s);
 		expire(s, before_ns);
+		if (s->requests && s->runtimes && requests_want_recall(s->requests))
+			runtimes_recall(s->runtimes);
 	}
 	end_ns = window_end(s, now_ns);
 	if (end_ns && cut_window(s, end_ns) < 0)
@@ -559,6 +570,7 @@ void session_close(struct session *s)
 	session_close_beside(s);
 	take_in_free(s->take_in);
 	choice_free(s->choice);
+	requests_free(s->requests);
 	waits_free(s->waits);
 	job_free(s->closing);
 	if (s->sampling)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "agent/aggregate.h"
+#include "agent/requests.h"
 #include "agent/session.h"
 #include "agent/take_in.h"
 #include "agent/waits.h"
@@ -51,6 +52,7 @@ struct session {
 	struct describer *describer; /* NULL: a recording is replayed */
 	struct beside *beside;       /* NULL: no second sampler */
 	struct waits *waits;         /* NULL: not asked for */
+	struct requests *requests;   /* likewise */
 	struct job *closing;  /* a window that ended but waits for samples that the unwinder still has, or for programs
 			       * that may turn out to be short; or NULL */
 	uint64_t raw_pending; /* samples the unwinder has, those of closing included */

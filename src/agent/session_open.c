@@ -100,6 +100,9 @@ static int open_sampler(struct session *s, struct buf *why)
 		log_warn("native stacks cannot be sampled here: only those of Python, Ruby, PHP and Perl are taken, "
 			 "from outside",
 			 LOG_STR("why", buf_str(why)));
+	if (s->cfg.sampling.php_request && (!s->sampler->runtimes || s->sampler->only_runtimes) &&
+	    !s->sampler->is_replay)
+		log_warn("what PHP is busy with is told by the sampler bpf alone");
 	r = check_event(s, why);
 	if (r < 0)
 		return r;
@@ -178,6 +181,7 @@ static int open_take_in(struct session *s)
 					    .unwind = s->unwind,
 					    .runtimes = s->beside ? NULL : s->runtimes,
 					    .describer = s->describer,
+					    .requests = s->requests,
 					    .choice = s->choice,
 					    .addresses = s->cfg.addresses,
 					    .keep_interpreter = s->cfg.keep_interpreter,
@@ -216,6 +220,8 @@ static int open_parts(struct session *s, struct buf *why)
 		r = open_choice(s);
 	if (r == 0 && !s->sampler->is_replay)
 		r = describer_open(&describer_cfg, &s->describer);
+	if (r == 0 && s->cfg.sampling.php_request)
+		r = requests_new(&s->requests);
 	if (r == 0)
 		r = open_take_in(s);
 	if (r == 0)

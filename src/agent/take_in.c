@@ -6,6 +6,7 @@
 
 #include "agent/mix.h"
 #include "agent/origins.h"
+#include "agent/requests.h"
 #include "base/clock.h"
 #include "model/jit_kind.h"
 #include "proc/mappings.h"
@@ -609,6 +610,19 @@ static bool is_chosen(const struct take_in *t, const struct abi_sample *sample)
 	return choice_takes(t->cfg.choice, sample, (uint64_t)boot.tv_sec * NSEC_PER_SEC + (uint64_t)boot.tv_nsec);
 }
 
+/* Without room for what it was busy with a sample is counted all the same. */
+static int add_request(struct take_in *t, const struct abi_sample *sample, struct aggregate *a, uint32_t *out)
+{
+	struct str script, path;
+	int r;
+
+	if (!t->cfg.requests || !(sample->flags & ABI_SAMPLE_REQUEST) ||
+	    !requests_find(t->cfg.requests, &t->program, sample->request_key, &script, &path))
+		return 0;
+	r = aggregate_add_request(a, script, path, out);
+	return r == -E2BIG ? 0 : r;
+}
+
 static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
 		       bool by_chain, struct aggregate *a)
 {
@@ -642,6 +656,8 @@ static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sampl
 	if (r == 0)
 		r = intern_add(&a->strings, str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
 			       &row.thread_name);
+	if (r == 0)
+		r = add_request(t, sample, a, &row.request);
 	if (r == 0)
 		r = add_frames(t, p, sample, a, &row);
 	return r < 0 ? r : aggregate_add_sample(a, &row, sample->header.time_ns);

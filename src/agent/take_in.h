@@ -7,6 +7,7 @@
 #include "proc/proc.h"
 #include "unwind/unwind.h"
 
+struct requests;
 struct runtimes;
 struct take_in;
 
@@ -18,6 +19,7 @@ struct take_in_config { /* all are borrowed */
 	struct unwind *unwind;       /* learns which files are in use; or NULL */
 	struct runtimes *runtimes;   /* names runtime frames; or NULL */
 	struct describer *describer; /* tells of processes that no runtime tells of; or NULL */
+	struct requests *requests;   /* what processes are busy with; or NULL */
 	struct choice *choice;       /* whose runtime frames are shown; NULL: everybody's */
 	bool addresses;              /* keep where files lie in processes */
 	bool keep_interpreter;       /* the native frames of interpreters stay */

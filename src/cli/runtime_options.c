@@ -40,6 +40,7 @@ void runtime_options_apply(const struct runtime_options *o, struct session_confi
 {
 	session->without_runtimes = runtime_options_without(o);
 	session->keep_interpreter = o->interpreter_frames;
+	session->sampling.php_request = o->php_request;
 	for (size_t i = 0; i < RUNTIME_COUNT; i++) {
 		if (way_of(o, i) == RUNTIME_WAY_OUTSIDE)
 			read_outside(runtime_at(i), session);

@@ -10,7 +10,7 @@
 struct runtime_options {            /* a member of the command's configuration */
 	size_t mode[RUNTIME_COUNT]; /* index of runtime_modes_NAME */
 	bool on[RUNTIME_COUNT];     /* not --no-NAME */
-	bool interpreter_frames;
+	bool interpreter_frames, php_request;
 };
 
 /* clang-format off: lists of rows, as tables are written */
@@ -47,6 +47,9 @@ struct runtime_options {            /* a member of the command's configuration *
 			 member){ "native-interpreter-frames", 0, OPT_FLAG,                                           \
 				  .at = offsetof(config, member.interpreter_frames),                                  \
 				  .help = "keep the interpreters' own native frames beside the functions they run" }, \
+			{ "php-request", 0, OPT_FLAG, .at = offsetof(config, member.php_request),                     \
+			  .help = "label samples of PHP with what is asked for: script, and path of the URI "         \
+				  "(personal data)" },                                                                \
 		{                                                                                                     \
 			0                                                                                             \
 		}                                                                                                     \

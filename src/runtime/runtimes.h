@@ -91,6 +91,9 @@ bool runtimes_lives(const struct runtimes *r, const struct program *process);
 /** runtimes_name - keep what a function is called: abi_name as the ring brought it, checked. */
 void runtimes_name(struct runtimes *r, const struct abi_name *name);
 
+/** runtimes_recall - have the kernel side send again what it sends at first sight. */
+void runtimes_recall(struct runtimes *r);
+
 struct runtimes_frame {    /* a runtime frame of a sample, named */
 	uint32_t function; /* number, dense from 1, never used again; 0: it has no name */
 	int32_t line;      /* executing line, 0: not known */

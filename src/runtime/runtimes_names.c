@@ -111,17 +111,23 @@ static void ask(struct runtimes *r, const struct names_key *key)
 	names_not_asked(r->names, key);
 }
 
-static void recall(struct runtimes *r, const struct program *program)
+void runtimes_recall(struct runtimes *r)
+{
+	const struct program nobody = { 0 };
+	struct runtimes_message *m = runtimes_message_new(RUNTIMES_RECALL, &nobody, 0);
+
+	if (m)
+		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)); /* the worker is told of misses, too */
+}
+
+static void recall(struct runtimes *r)
 {
 	uint64_t now = clock_monotonic_ns(r->clock);
-	struct runtimes_message *m;
 
 	if (now - r->recalled_ns < RECALL_NS || !names_want_recall(r->names))
 		return;
 	r->recalled_ns = now;
-	m = runtimes_message_new(RUNTIMES_RECALL, program, 0);
-	if (m)
-		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)); /* the worker is told of misses, too */
+	runtimes_recall(r);
 }
 
 static void refill_lines(struct runtimes *r)
@@ -153,7 +159,7 @@ void runtimes_frame(struct runtimes *r, const struct program *process, const str
 	if (names_find(r->names, &key, frame->extra, out) == NAMES_ASK)
 		ask(r, &key);
 	if (!out->function)
-		recall(r, process);
+		recall(r);
 }
 
 int runtimes_expand(struct runtimes *r, uint32_t function, const struct abi_frame *frame,

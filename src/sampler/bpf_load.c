@@ -157,6 +157,7 @@ static int configure(struct sampler_bpf *skel, const struct sampler_config *cfg)
 		.idle = cfg->idle_tasks,
 		.no_kernel = cfg->no_kernel,
 		.no_user = cfg->no_user,
+		.php_request = cfg->php_request,
 		.page_shift = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)),
 	};
 	r = configure_maps(skel, cfg);

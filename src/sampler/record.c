@@ -7,7 +7,7 @@
 #define PATH_LIMIT 4096U
 #define SAMPLE_FLAGS                                                                                       \
 	(ABI_SAMPLE_KERNEL_THREAD | ABI_SAMPLE_IN_KERNEL | ABI_SAMPLE_IN_SYSCALL | ABI_SAMPLE_KERNEL_CUT | \
-	 ABI_SAMPLE_YOUNG | ABI_SAMPLE_RAW | ABI_SAMPLE_ASK)
+	 ABI_SAMPLE_YOUNG | ABI_SAMPLE_RAW | ABI_SAMPLE_ASK | ABI_SAMPLE_REQUEST)
 #define FRAME_FLAGS (ABI_FRAME_RETURN | ABI_FRAME_GUESSED)
 #define IN_LINE_FLAGS (FRAME_FLAGS | ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)
 #define RUNTIME_FRAME_FLAGS (ABI_FRAME_GUESSED | ABI_FRAME_ENTRY | ABI_FRAME_GAP | ABI_FRAME_OTHER_STACK)
@@ -15,6 +15,16 @@
 static bool text_ends(const char text[ABI_COMM_SIZE])
 {
 	return memchr(text, 0, ABI_COMM_SIZE) != NULL;
+}
+
+/* One number stands for the stack of a wait, or for what a process is busy with at a tick. */
+static bool key_fits(const struct abi_sample *head)
+{
+	bool has_request = head->flags & ABI_SAMPLE_REQUEST;
+
+	if (head->trigger == ABI_TRIGGER_SWITCH)
+		return head->stack_id && !has_request;
+	return has_request == (head->request_key != 0);
 }
 
 static bool frame_fits(const uint8_t *bytes, bool kernel)
@@ -96,7 +106,7 @@ static bool sample_fits(const uint8_t *bytes, size_t size)
 	if (!head.pid != !head.tid || head.pid > PID_LIMIT || head.tid > PID_LIMIT || head.cpu >= CPU_LIMIT)
 		return false;
 	if ((head.flags & ~SAMPLE_FLAGS) || head.user_end >= ABI_END_COUNT || head.trigger >= ABI_TRIGGER_COUNT ||
-	    (head.trigger == ABI_TRIGGER_SWITCH) != (head.stack_id != 0))
+	    !key_fits(&head))
 		return false;
 	if (head.runtime_end >= ABI_RUNTIME_END_COUNT || head.reserved || head.reserved32)
 		return false;
@@ -148,6 +158,24 @@ static bool name_fits(const uint8_t *bytes, size_t size)
 	       zeros(bytes, sizeof(name) + name.bytes_size, size);
 }
 
+static bool request_text_fits(const char text[ABI_REQUEST_TEXT_SIZE])
+{
+	size_t size = strnlen(text, ABI_REQUEST_TEXT_SIZE);
+
+	return size < ABI_REQUEST_TEXT_SIZE && zeros((const uint8_t *)text, size, ABI_REQUEST_TEXT_SIZE);
+}
+
+static bool request_fits(const uint8_t *bytes, size_t size)
+{
+	struct abi_request request;
+
+	if (size != sizeof(request))
+		return false;
+	memcpy(&request, bytes, sizeof(request));
+	return request.key && request.pid && request.pid <= PID_LIMIT && request_text_fits(request.script) &&
+	       request_text_fits(request.path) && !strpbrk(request.path, "?#");
+}
+
 static bool mapping_fits(const uint8_t *bytes, size_t size)
 {
 	struct abi_mapping map;
@@ -185,6 +213,9 @@ int abi_record_check(const void *bytes, size_t size)
 		break;
 	case ABI_RECORD_NAME:
 		fits = name_fits(bytes, header.size);
+		break;
+	case ABI_RECORD_REQUEST:
+		fits = request_fits(bytes, header.size);
 		break;
 	case ABI_RECORD_MAPPING:
 		fits = mapping_fits(bytes, header.size);

@@ -58,6 +58,7 @@ struct sampler_config {
 	bool off_cpu;        /* also the stacks of threads that leave their CPU to wait, and how long they do */
 	uint64_t wait_min_ns; /* shorter waits are not told */
 	uint32_t wait_share;  /* of all waits, in 2^32; 0: all of them */
+	bool php_request;     /* bpf: what workers of PHP are busy with, too */
 	bool include_self;    /* sample this process too (default in record: yes, truth over beauty) */
 	bool allow_dangerous_kernel;
 	bool idle;   /* remote: threads that do not run, too */
@@ -77,6 +78,8 @@ struct sampler_events {
 	void (*name)(void *ctx, const struct abi_name *name);
 	/* May be NULL. Refers to a sample of trigger SWITCH that came before; a raw one may still be being walked. */
 	void (*wait)(void *ctx, const struct abi_wait *wait);
+	/* What later samples with its key are busy with. May be NULL. */
+	void (*request)(void *ctx, const struct abi_request *request);
 	/* With SAMPLER_STACKS_BOTH: the sample of the same moment by frame pointers, before the other one. */
 	void (*chain)(void *ctx, const struct abi_sample *sample);
 };

@@ -41,6 +41,10 @@ static void hand_over(const struct sampler_events *to, const struct abi_header *
 		if (to->name)
 			to->name(to->ctx, (const struct abi_name *)record);
 		break;
+	case ABI_RECORD_REQUEST:
+		if (to->request)
+			to->request(to->ctx, (const struct abi_request *)record);
+		break;
 	default:
 		to->process(to->ctx, (const struct abi_process *)record);
 	}

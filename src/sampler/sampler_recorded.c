@@ -126,6 +126,10 @@ static void hand_over(struct sampler_state *s, const struct sampler_events *to)
 		if (to->name)
 			to->name(to->ctx, (const struct abi_name *)s->record);
 		break;
+	case ABI_RECORD_REQUEST:
+		if (to->request)
+			to->request(to->ctx, (const struct abi_request *)s->record);
+		break;
 	default:
 		to->process(to->ctx, (const struct abi_process *)s->record);
 	}

@@ -3,12 +3,11 @@
 """PHP's stacks in BPF beside what the program's lines may call (php_oracle.py): every version, opcache's compiler, fibers, the line
 that runs, and a worker of php-fpm that has other functions in the same memory with each request."""
 import random
-import socket
-import struct
 from collections import Counter
 
 import parked
 import phps
+from fpm import request, serve
 from php_oracle import Judge, Tally, frames_of
 from support import *
 
@@ -99,47 +98,13 @@ def script(number):
             f"echo {a}(9000) + $f{number}(9000);\n")
 
 
-def fcgi_record(kind, content):
-    return struct.pack(">BBHHBB", 1, kind, 1, len(content), 0, 0) + content
-
-
-def request(where, file):
-    """One request by FastCGI. Source: FastCGI 1.0, sections 3 and 6."""
-    pairs = {"SCRIPT_FILENAME": file, "REQUEST_METHOD": "GET", "SCRIPT_NAME": "/x.php", "REQUEST_URI": "/x.php", "SERVER_PROTOCOL": "HTTP/1.1"}
-    content = b"".join(bytes([len(k), len(v)]) + k.encode() + v.encode() for k, v in pairs.items())
-    with socket.socket(socket.AF_UNIX) as s:
-        s.connect(where)
-        s.sendall(fcgi_record(1, struct.pack(">HB5x", 1, 0)) + fcgi_record(4, content) + fcgi_record(4, b"") + fcgi_record(5, b""))
-        return b"".join(iter(lambda: s.recv(65536), b""))
-
-
-def serve(fpm):
-    """php-fpm with one worker, without opcache. Return: where it listens, or None."""
-    folder = path("fpm")
-    os.makedirs(folder)
-    os.chmod(folder, 0o755)
-    for i in range(SCRIPTS):
-        with open(f"{folder}/s{i}.php", "w") as f:
-            f.write(script(i))
-    where = f"{folder}/socket"
-    with open(f"{folder}/fpm.conf", "w") as f:
-        f.write(f"[global]\nerror_log = {folder}/log\ndaemonize = no\n[shop]\nuser = nobody\ngroup = nogroup\nlisten = {where}\nlisten.mode = 0666\n"
-                "pm = static\npm.max_children = 1\n")
-    process = start(fpm, "-y", f"{folder}/fpm.conf", "-n", "-R")
-    for _ in range(100):
-        if os.path.exists(where):
-            return process, where
-        time.sleep(0.05)
-    return None, None
-
-
 def check_fpm(options=()):
     what = "php-fpm, from outside" if options else "php-fpm"
     fpm = phps.fpm_of_machine()
     if not fpm:
         tap.skip(what, "not installed")
         return
-    process, where = serve(fpm)
+    process, where = serve(fpm, {f"s{i}.php": script(i) for i in range(SCRIPTS)})
     if not tap.ok(process is not None, f"{what}: it listens"):
         return
     file = path("fpm.pb.gz")

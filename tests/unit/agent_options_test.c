@@ -210,6 +210,7 @@ static const struct {
 	{ "no-perf", NULL, NULL },
 	{ "php-mode", "none", "perf" },
 	{ "no-php", NULL, NULL },
+	{ "php-request", NULL, NULL },
 	{ "ruby-mode", "none", "perf" },
 	{ "no-ruby", NULL, NULL },
 	{ "nodejs-mode", "none", "fp" },

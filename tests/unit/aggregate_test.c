@@ -183,6 +183,39 @@ static void short_programs_are_told_by_their_ends(void **state)
 	assert_false(aggregate_is_short(&a->processes[first], 60));
 }
 
+static uint32_t add_request(struct aggregate *a, uint32_t number)
+{
+	char path[32];
+	uint32_t out = 0;
+	int size = snprintf(path, sizeof(path), "/shop/%u", number);
+
+	assert_int_equal(aggregate_add_request(a, STR("/srv/a.php"), str_n(path, (size_t)size), &out), 0);
+	return out;
+}
+
+static void further_requests_are_others(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	const struct aggregate_request *other;
+	uint32_t first, one_more;
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	first = add_request(a, 0);
+	assert_int_not_equal(first, 0);
+	for (uint32_t i = 1; i < AGGREGATE_REQUESTS_MAX; i++)
+		assert_int_not_equal(add_request(a, i), first);
+	assert_int_equal(add_request(a, 0), first);
+	one_more = add_request(a, AGGREGATE_REQUESTS_MAX);
+	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX + 1), one_more);
+	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX), one_more);
+	assert_int_equal(add_request(a, 999), AGGREGATE_REQUESTS_MAX);
+	assert_int_equal(a->request_count, AGGREGATE_REQUESTS_MAX + 1);
+	other = &a->requests[one_more - 1];
+	assert_true(str_eq(intern_get(&a->strings, other->script), STR("(other)")));
+	assert_true(str_eq(intern_get(&a->strings, other->path), STR("(other)")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +225,7 @@ int main(void)
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(rows_that_differ_are_kept_apart),
 		cmocka_unit_test(short_programs_are_told_by_their_ends),
+		cmocka_unit_test(further_requests_are_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

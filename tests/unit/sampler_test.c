@@ -211,6 +211,9 @@ static void samples_are_judged(void **state)
 	SPOIL("end", sample.user_end = ABI_END_COUNT);
 	SPOIL("trigger", sample.trigger = ABI_TRIGGER_COUNT);
 	SPOIL("stack id of a tick", sample.stack_id = 1);
+	SPOIL("request without key", sample.flags = ABI_SAMPLE_REQUEST);
+	SPOIL("request of a switch", sample.flags = ABI_SAMPLE_REQUEST; spoilt.sample.stack_id = 1;
+	      spoilt.sample.trigger = ABI_TRIGGER_SWITCH);
 	SPOIL("switch without stack id", sample.trigger = ABI_TRIGGER_SWITCH);
 	SPOIL("comm without end", sample.comm[0] = 'x'; memset(spoilt.sample.comm, 'x', ABI_COMM_SIZE));
 	SPOIL("thread name without end", sample.comm[0] = 'x'; memset(spoilt.sample.thread_name, 'x', ABI_COMM_SIZE));
@@ -222,6 +225,40 @@ static void samples_are_judged(void **state)
 	SPOIL("runtime end", sample.runtime_end = ABI_RUNTIME_END_COUNT);
 	SPOIL("reserved", sample.reserved = 1);
 	SPOIL("frame offset", sample.frames[1].b = 1);
+}
+
+#define SPOIL_REQUEST(name, change)                                         \
+	do {                                                                \
+		print_message("  %s\n", name);                              \
+		spoilt = good;                                              \
+		spoilt.change;                                              \
+		assert_int_equal(check(&spoilt, sizeof(spoilt)), -EBADMSG); \
+	} while (0)
+
+static void requests_are_judged(void **state)
+{
+	const struct abi_request good = {
+		.header = { .type = ABI_RECORD_REQUEST, .version = ABI_VERSION, .size = sizeof(good) },
+		.pid = 10,
+		.key = 5,
+		.script = "/srv/a.php",
+		.path = "/shop",
+	};
+	struct abi_request spoilt;
+	union two_frames of_request = good_sample();
+
+	(void)state;
+	assert_int_equal(check(&good, sizeof(good)), sizeof(good));
+	of_request.sample.flags = ABI_SAMPLE_REQUEST;
+	of_request.sample.request_key = 5;
+	assert_int_equal(check(&of_request, sizeof(of_request)), sizeof(of_request));
+	SPOIL_REQUEST("size", header.size -= 8);
+	SPOIL_REQUEST("pid zero", pid = 0);
+	SPOIL_REQUEST("key zero", key = 0);
+	SPOIL_REQUEST("script without end", script[0] = 'x'; memset(spoilt.script, 'x', sizeof(spoilt.script)));
+	SPOIL_REQUEST("path without end", path[0] = 'x'; memset(spoilt.path, 'x', sizeof(spoilt.path)));
+	SPOIL_REQUEST("more behind the end", path[20] = 'x');
+	SPOIL_REQUEST("a query string", path[2] = '?');
 }
 
 static void frames_in_line_are_judged(void **state)
@@ -552,6 +589,7 @@ int main(void)
 		cmocka_unit_test(facts_are_whole),
 		cmocka_unit_test(ring_sizes),
 		cmocka_unit_test(samples_are_judged),
+		cmocka_unit_test(requests_are_judged),
 		cmocka_unit_test(frames_in_line_are_judged),
 		cmocka_unit_test(processes_are_judged),
 		cmocka_unit_test(recordings_replay),

@@ -385,6 +385,69 @@ static void every_word_lies(void **state)
 	free(f);
 }
 
+static void request_of_the_thread(void **state)
+{
+	struct fixture *f = newest();
+	struct abi_php info = f->im.info;
+	uint64_t slot = php_image_alloc(&f->im, 16);
+
+	(void)state;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0); /* the file does not say where it is */
+	info.request = 0x1000;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0x1000);
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0); /* that of another thread */
+	info.flags |= ABI_PHP_THREADS;
+	info.tls_at = -8;
+	f->walk.tp = slot + 8;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0); /* this thread runs nothing of PHP */
+	php_image_put_u64(&f->im, slot, 0x5000);
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0x6000);
+	f->walk.tp = 0;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0);
+	f->walk.tp = 8;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0);
+	free(f);
+}
+
+static void queries_are_cut(void **state)
+{
+	static const char *const ends[] = {
+		"", "?", "?a=1&b=2", "#x", "?#", "#?", "?????????????????????", "?\xbf\xff\x01"
+	};
+	__u64 words[4];
+
+	(void)state;
+	for (size_t length = 0; length < sizeof(words); length++)
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			char text[sizeof(words)] = { 0 }, want[sizeof(words)] = { 0 };
+			size_t size = MIN(strlen(ends[i]), sizeof(text) - length);
+
+			for (size_t at = 0; at < length; at++) /* with neighbours of '?' and '#' */
+				want[at] = text[at] = "/a>@\"$\xbf\xa3\x01\xff"[at % 10];
+			memcpy(text + length, ends[i], size);
+			memcpy(words, text, sizeof(words));
+			walk_php_cut_query(words, 4);
+			assert_memory_equal(words, want, sizeof(words));
+		}
+}
+
+static void request_keys_differ(void **state)
+{
+	__u64 words[26] = { 0 }, before = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words) * 64; i++) {
+		__u64 key;
+
+		memset(words, 0, sizeof(words));
+		words[i / 64] = UINT64_C(1) << i % 64;
+		key = walk_php_request_key(words, 26);
+		assert_int_not_equal(key, 0);
+		assert_int_not_equal(key, before);
+		before = key;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +463,9 @@ int main(void)
 		cmocka_unit_test(circles),
 		cmocka_unit_test(record_is_full),
 		cmocka_unit_test(every_word_lies),
+		cmocka_unit_test(request_of_the_thread),
+		cmocka_unit_test(queries_are_cut),
+		cmocka_unit_test(request_keys_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

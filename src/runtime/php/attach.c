@@ -3,23 +3,30 @@
 #include "runtime/php/php_int.h"
 #include "runtime/thread_place.h"
 
-#define GLOBALS_OFFSET_MAX MIB(16) /* of executor_globals among a thread's data: 13,424 were met */
+#define GLOBALS_OFFSET_MAX MIB(16) /* of executor_globals or sapi_globals among a thread's data: 13,424 were met */
 
-/* executor_globals of a library may be a copy in the program that uses it: the library's slot says so. */
+/* A variable of a library may be a copy in the program that uses it: the library's slot says so. */
+static uint64_t find_variable(const struct runtime_target *t, uint64_t at, uint64_t slot)
+{
+	uint64_t moved;
+
+	return slot && thread_read_u64(t, slot + t->bias, &moved) == 0 && moved ? moved : at + t->bias;
+}
+
 static int find_globals(const struct php_binary *b, const struct runtime_target *t, struct abi_php *out)
 {
-	uint64_t moved, current;
+	uint64_t current;
 
-	out->globals = b->globals + t->bias;
-	if (b->globals_slot && thread_read_u64(t, b->globals_slot + t->bias, &moved) == 0 && moved)
-		out->globals = moved;
+	out->globals = find_variable(t, b->globals, b->globals_slot);
+	if (b->request)
+		out->request = find_variable(t, b->request, b->request_slot);
 	return thread_read_u64(t, out->globals + out->layout.current, &current); /* it is there */
 }
 
 static int find_threads(const struct php_binary *b, const struct runtime_target *t, struct abi_php *out)
 {
 	struct thread_variable variable;
-	uint64_t offset;
+	uint64_t offset, request;
 	int r = thread_read_u64(t, b->globals_offset + t->bias, &offset);
 
 	if (r < 0)
@@ -31,6 +38,9 @@ static int find_threads(const struct php_binary *b, const struct runtime_target 
 		return -EAGAIN;
 	if (variable.at > 0 || offset > GLOBALS_OFFSET_MAX)
 		return -ENOTSUP;
+	if (b->request_offset && thread_read_u64(t, b->request_offset + t->bias, &request) == 0 &&
+	    request <= GLOBALS_OFFSET_MAX)
+		out->request = request;
 	out->tls_offset = offset;
 	out->tls_at = variable.at;
 	out->flags |= ABI_PHP_THREADS;

@@ -13,10 +13,12 @@
 #define WINDOW KIB(64)
 #define LOOP_MAX MIB(1) /* bytes of execute_ex: 42 KB were met */
 
-enum symbol { EXECUTE_EX, GLOBALS, GLOBALS_OFFSET, TLS_OFFSET, VM_KIND, SYMBOL_COUNT };
+enum symbol { EXECUTE_EX, GLOBALS, GLOBALS_OFFSET, TLS_OFFSET, VM_KIND, REQUEST, REQUEST_OFFSET, SYMBOL_COUNT };
 
-static const char *const names[SYMBOL_COUNT] = { "execute_ex", "executor_globals", "executor_globals_offset",
-						 "tsrm_get_ls_cache_tcb_offset", "zend_vm_kind" };
+static const char *const names[SYMBOL_COUNT] = {
+	"execute_ex",   "executor_globals", "executor_globals_offset", "tsrm_get_ls_cache_tcb_offset",
+	"zend_vm_kind", "sapi_globals",     "sapi_globals_offset"
+};
 
 struct probe {
 	const struct elf *elf;
@@ -191,6 +193,7 @@ static void find_threads(const struct probe *p, struct php_binary *b)
 	uint64_t slot;
 
 	b->globals_offset = p->symbols[GLOBALS_OFFSET].address;
+	b->request_offset = p->symbols[REQUEST_OFFSET].address;
 	if (accessor_load(&code, &slot))
 		b->tls = (struct accessor_tls){ .kind = ACCESSOR_TLS_SLOT, .value = slot };
 	else
@@ -223,8 +226,11 @@ static own_frame int fill(const struct probe *p, struct php_binary *b)
 		return 0;
 	}
 	b->globals = p->symbols[GLOBALS].address;
-	if (p->has_dynamic)
-		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[GLOBALS], &b->globals_slot) < 0); /* not moved */
+	b->request = p->symbols[REQUEST].address;
+	if (p->has_dynamic) { /* without: not moved */
+		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[GLOBALS], &b->globals_slot) < 0);
+		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[REQUEST], &b->request_slot) < 0);
+	}
 	return 0;
 }
 

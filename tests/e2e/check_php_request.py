@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""--php-request: each sample of a worker of php-fpm is labelled with its own request, whose path says which function the script
+calls; nothing of a query string is anywhere; URIs that are hostile stay short, safe and apart."""
+import random
+import threading
+
+import phps
+from fpm import request, serve
+from php_oracle import frames_of
+from support import *
+
+SECONDS = 4 if QUICK else 20
+HZ = 997
+SCRIPTS = 3
+PATHS = 8  # of each script
+WORKERS = 2
+
+tap = Tap("php_request")
+need(tap)
+
+
+def script(number):
+    work = "".join(f"function step{number}_{i}($n) {{ $s = 0; for ($j = 0; $j < $n; $j++) {{ $s = ($s * 7 + $j) & 0xffff; }} return $s; }}\n"
+                   for i in range(PATHS))
+    return f"<?php\n{work}$f = 'step{number}_' . substr($_SERVER['SCRIPT_NAME'], -1);\necho 'done ', $f(60000);\n"
+
+
+def recorded(name, ask, *options, seconds=SECONDS):
+    """hearth beside requests of several threads. Return: the profile, and how many were answered."""
+    file = path(f"{name}.pb.gz")
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", *options, "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
+    answers = [0] * WORKERS
+
+    def client(number):
+        choose = random.Random(number)
+        while recorder.poll() is None:
+            answers[number] += ask(choose)
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(WORKERS)]
+    for t in threads:
+        t.start()
+    said = recorder.communicate(timeout=seconds + 60)[1]
+    for t in threads:
+        t.join()
+    tap.ok(recorder.returncode == 0, f"{name}: hearth record ends well", said[-300:])
+    return Profile(file), sum(answers)
+
+
+def of_fpm(profile):
+    return [s for s in profile.samples if any("/fpm/s" in f[1] for f in frames_of(s))]
+
+
+def secrets_in(profile):
+    return [s for s in profile.strings if "s3cr3t" in s or "?" in s and s.startswith("/")]
+
+
+def check_labels(where):
+    def ask(choose):
+        number, i = choose.randrange(SCRIPTS), choose.randrange(PATHS)
+        return b"done" in request(where, path(f"fpm/s{number}.php"), f"/shop{number}/p{i}".encode(), f"?s3cr3t={i}".encode())
+
+    profile, answers = recorded("php-fpm", ask, "--php-request")
+    right = wrong = without = 0
+    pairs = set()
+    for s in of_fpm(profile):
+        called = next((f[0] for f in frames_of(s) if f[0].startswith("step")), None)
+        script_of = next(os.path.basename(f[1]) for f in frames_of(s) if "/fpm/s" in f[1])
+        labels = s.labels.get("php_script", ""), s.labels.get("php_path", "")
+        number = script_of[1:-4]
+        if labels == ("", ""):
+            without += s.count
+            continue
+        pairs.add(labels)
+        fits = os.path.basename(labels[0]) == script_of and labels[1].startswith(f"/shop{number}/p")
+        if called:
+            fits = fits and labels[1] == f"/shop{number}/p{called[-1]}"
+        right += s.count * fits
+        wrong += s.count * (not fits)
+        if not fits:
+            tap.note(f"    {labels} at {frames_of(s)}")
+    tap.ok(right >= (100 if QUICK else 2000) and not wrong, "no label is another request's", f"{wrong} of {right + wrong} samples, {answers} requests, {len(pairs)} labels")
+    tap.ok(without <= 0.01 * right, "samples within a request have labels", f"{without} have none")
+    tap.ok(not secrets_in(profile), "no query string is in the profile", secrets_in(profile)[:3])
+    others = [s.labels for s in profile.samples if "php_script" in s.labels and s.labels["comm"] not in ("php-fpm8.2", os.path.basename(phps.fpm_of_machine()))]
+    tap.ok(not others, "who does not answer requests has no label", others[:3])
+
+    profile, _ = recorded("switched off", ask, seconds=3)
+    tap.ok(of_fpm(profile) and not any(k.startswith("php_") for s in profile.samples for k in s.labels) and not any("/shop" in s for s in profile.strings),
+           "without the option nothing is read")
+
+
+HOSTILE = {
+    b"/" + b"a" * 60000: "/" + "a" * 102 + "...",
+    b"/" + b"b" * 101 + b"\xc3\xa9" * 40: "/" + "b" * 101 + "...",
+    b"/c\x01\x1b[31m\n;\xe2\x80\xa8": "/c%01%1B[31m%0A;%E2%80%A8",
+    b"/d\xff\xfe\xc3": "/d%FF%FE%C3",
+    b"/e\xc3\xa9 \xe2\x82\xac": "/e\u00e9 \u20ac",
+    b"/f#s3cr3t": "/f",
+    b"/g?s3cr3t=1": "/g",
+    b"http://me:s3cr3t@host/h": "/h",
+    b"*": "*",
+}
+
+
+def check_hostile(where):
+    uris = list(HOSTILE)
+
+    def ask(choose):
+        return b"0" in request(where, path("fpm/hostile.php"), choose.choice(uris), b"?s3cr3t")
+
+    profile, answers = recorded("hostile", ask, "--php-request", seconds=4 if QUICK else 10)
+    found = {s.labels.get("php_path") for s in of_fpm_script(profile, "hostile.php")} - {None}
+    tap.ok(found and found <= set(HOSTILE.values()), "hostile URIs", f"{sorted(found - set(HOSTILE.values()))} of {len(found)}, {answers} requests")
+    tap.ok(found >= set(HOSTILE.values()), "each is there", sorted(set(HOSTILE.values()) - found))
+    tap.ok(not secrets_in(profile), "nothing of a query string or an authority is in the profile", secrets_in(profile)[:3])
+
+
+def of_fpm_script(profile, name):
+    return [s for s in profile.samples if any(f[1].endswith(f"/fpm/{name}") for f in frames_of(s))]
+
+
+fpm = phps.fpm_of_machine()
+if not fpm:
+    tap.skip("php-fpm", "not installed")
+else:
+    scripts = {f"s{i}.php": script(i) for i in range(SCRIPTS)}
+    scripts["hostile.php"] = "<?php\n$s = 0; for ($j = 0; $j < 100000; $j++) { $s = ($s * 7 + $j) & 0xffff; } echo '0';\n"
+    process, where = serve(fpm, scripts, WORKERS)
+    if tap.ok(process is not None, "php-fpm listens"):
+        check_labels(where)
+        check_hostile(where)
+        process.terminate()
+        process.wait()
+    shutil.rmtree(path("fpm"))
+tap.finish()
