@@ -15,7 +15,7 @@ HZ = 499
 LOST = "[Lost Symbol]"
 # In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
 WHOLE = {22: 0.85, 24: 0.85}
-LACKING_MOST = 0.0005  # of the frames of functions that live for a moment: callers that are not there
+LACKING_MOST = 0.01  # of the frames of functions that live for a moment: callers that are not there
 SAMPLES_LEAST = 30 if QUICK else 100
 
 tap = Tap("nodejs")

@@ -219,6 +219,8 @@ static void where_code_lies(void **state)
 
 #define MEMORY 0x10000ULL
 #define TYPE_SCRIPT 200
+#define TYPE_SCOPE 261
+#define TYPE_MAP 250
 
 struct memory {
 	uint8_t bytes[2048];
@@ -309,6 +311,63 @@ static void script_lines(void **state)
 	nodejs_unlearn(p);
 }
 
+/* A function's name whose memory is another object's by now is not known; that is not the same as having none. */
+static void names_gone(void **state)
+{
+	static const struct {
+		uint8_t major, minor;
+		uint64_t first; /* of what stands behind the local variables */
+		int result;
+		const char *name;
+	} cases[] = {
+		{ 11, 3, MEMORY + 0x300 + ABI_NODEJS_TAG, 0, "outer" },
+		{ 11, 3, 7ULL << 32, 0, "(anonymous)" }, /* where it begins */
+		{ 11, 3, MEMORY + 0x200 + ABI_NODEJS_TAG, -ESTALE, NULL },
+		{ 13, 6, MEMORY + 0x300 + ABI_NODEJS_TAG, 0, "outer" },
+		{ 13, 6, MEMORY + 0x400 + ABI_NODEJS_TAG, 0, "(anonymous)" }, /* the scope around it */
+		{ 13, 6, MEMORY + 0x200 + ABI_NODEJS_TAG, -ESTALE, NULL },
+	};
+	static struct memory m;
+	const struct runtime_target target = { .read = memory_read, .self = &m };
+
+	(void)state;
+	put(&m, 0x108, (uint64_t)TYPE_SCRIPT << 32); /* maps: of scripts, strings, scopes */
+	put(&m, 0x148, 8ULL << 32);
+	put(&m, 0x188, (uint64_t)TYPE_SCOPE << 32);
+	put(&m, 0x200, MEMORY + 0x100 + ABI_NODEJS_TAG);
+	put_source(&m, 0x300, "outer");
+	put(&m, 0x400, MEMORY + 0x180 + ABI_NODEJS_TAG);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nodejs_layout layout = { .sfi_name = 16,
+						.sfi_script = 32,
+						.string_length = 12,
+						.string_chars = 16,
+						.map_type = 12,
+						.first_nonstring = 128,
+						.representation_mask = 7,
+						.encoding_mask = 8,
+						.one_byte = 8,
+						.tag_cons = 1,
+						.tag_external = 2,
+						.tag_sliced = 3,
+						.tag_thin = 5,
+						.scope_locals = 2,
+						.scope_first = 3,
+						.type_map = TYPE_MAP,
+						.type_scope = TYPE_SCOPE };
+		const struct nodejs_heap h = { .target = &target, .layout = &layout };
+		const __u64 words[ABI_NODEJS_SFI_BYTES / 8] = { 0, 0, MEMORY + 0x400 + ABI_NODEJS_TAG };
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
+		struct nodejs_function f;
+
+		layout.version = *nodejs_version_find(cases[i].major, cases[i].minor);
+		put(&m, 0x400 + 8 + 24, cases[i].first);
+		assert_int_equal(nodejs_function_read(&h, words, &room, &f), cases[i].result);
+		if (cases[i].name)
+			assert_true(str_eq(str_n(room.ptr + f.name_at, f.name_len), str_of(cases[i].name)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +383,7 @@ int main(void)
 		cmocka_unit_test(where_code_lies),
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
+		cmocka_unit_test(names_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,8 @@
 #define PROOF_FEW 8
 #define PROOF_NAMED 64
 #define PROOF_POSITIONS 4
-#define PROOF_SCRIPTS 64        /* whose numbers are compared */
+#define PROOF_SCRIPTS 64        /* whose numbers are compared, ... */
+#define PROOF_SCRIPTS_FEW 4     /* ... and so many are looked for */
 #define TYPES_BYTES_MAX MIB(64) /* of read-only pages */
 /* In units of nodejs_read(): of one try, and of all tries of a process and those that it was forked from. */
 #define TRY_MAX (1U << 18)
@@ -180,23 +181,21 @@ static bool has_table(struct proof *p, uint64_t bytecode)
 static void judge_script(struct proof *p, uint64_t tagged)
 {
 	const struct nodejs_layout *l = p->heap->layout;
+	bool is_wrong;
 	uint64_t id;
 
-	if (!l->script_id || p->script_count == PROOF_SCRIPTS || nodejs_type(p->heap, tagged) != l->type_script ||
+	if (!l->script_id || p->script_count == PROOF_SCRIPTS || !walk_nodejs_is_object(tagged))
+		return;
+	for (size_t i = 0; i < p->script_count; i++)
+		if (p->scripts[i].tagged == tagged)
+			return;
+	if (nodejs_type(p->heap, tagged) != l->type_script ||
 	    nodejs_word(p->heap, tagged - ABI_NODEJS_TAG + (uint64_t)l->script_id, &id) < 0)
 		return;
-	for (size_t i = 0; i < p->script_count; i++) {
-		const struct script *s = &p->scripts[i];
-
-		if (s->tagged == tagged)
-			return;
-		if (s->id == id && s->tagged / HEAP_PAGE == tagged / HEAP_PAGE) {
-			p->script_wrong++;
-			break;
-		}
-	}
-	if ((uint32_t)id || (int64_t)id <= 0)
-		p->script_wrong++;
+	is_wrong = (uint32_t)id || (int64_t)id <= 0;
+	for (size_t i = 0; i < p->script_count; i++)
+		is_wrong |= p->scripts[i].id == id && p->scripts[i].tagged / HEAP_PAGE == tagged / HEAP_PAGE;
+	p->script_wrong += is_wrong;
 	p->scripts[p->script_count++] = (struct script){ tagged, id };
 }
 
@@ -228,7 +227,6 @@ static void judge_sfi(struct proof *p, uint64_t at)
 		return;
 	}
 	p->named++;
-	judge_script(p, script);
 	if (!(data & ABI_NODEJS_TAG))
 		return;
 	type = nodejs_type(p->heap, data);
@@ -286,12 +284,18 @@ static void judge_page(struct proof *p, const uint8_t *bytes, size_t size, uint6
 		if (word_of(bytes, at) != p->types->sfi)
 			continue;
 		add_sfi(p, address + at + ABI_NODEJS_TAG);
+		judge_script(p, word_of(bytes, at + (size_t)p->heap->layout->sfi_script));
 		if (enough || p->judged >= PROOF_JUDGED)
 			continue;
 		p->judged++;
 		judge_sfi(p, address + at);
 	}
 	count_functions(p, bytes, size);
+}
+
+static bool has_enough(const struct proof *p)
+{
+	return !p->heap->layout->script_id || p->script_count >= PROOF_SCRIPTS_FEW;
 }
 
 static bool is_proven(const struct proof *p)
@@ -315,7 +319,7 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	p->heap = h;
 	p->types = types;
 	p->text = (struct buf)BUF_INIT(MIB(1));
-	while (maps.len && pages < HEAP_PAGES_MAX && *h->left && !is_proven(p)) {
+	while (maps.len && pages < HEAP_PAGES_MAX && *h->left && !(is_proven(p) && has_enough(p))) {
 		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || !m.writable || m.executable ||
 		    m.start % HEAP_PAGE)
 			continue;

@@ -53,6 +53,7 @@
 	X(type_sfi, true, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", "")                         \
 	X(type_sfi_wrapper, false, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", "") \
 	X(type_scope, true, "type_ScopeInfo__SCOPE_INFO_TYPE", "")                                          \
+	X(type_map, false, "type_Map__MAP_TYPE", "")                                                        \
 	X(type_script, true, "type_Script__SCRIPT_TYPE", "")                                                \
 	X(type_bytecode, true, "type_BytecodeArray__BYTECODE_ARRAY_TYPE", "")                               \
 	X(type_interpreter_data, true, "type_InterpreterData__INTERPRETER_DATA_TYPE", "")                   \

@@ -432,9 +432,16 @@ static bool is_small(uint64_t word)
 	return !(word & 0xffffffff);
 }
 
+/* Can an object of @type stand where a function's name would be, if it has none? Up to V8 12 its characters do; later
+ * the scope around it, or the next object's map. What was a string and is another object now is none of them. */
+static bool is_behind_names(const struct nodejs_layout *l, int type)
+{
+	return l->version.scope_start && (type == l->type_scope || type == l->type_map || !l->type_map);
+}
+
 /* What stands behind the local variables: [name, index of its variable] [inferred name] [first, last character]; each
  * of them may be missing. @words: SCOPE_WORDS of it. Nothing is added when it has no name. Return: 0 or -errno: one
- * that is just being moved is not known, which is not the same as having none. */
+ * that is just being moved, or gone, is not known, which is not the same as having none. */
 static int scope_name(const struct nodejs_heap *h, const uint64_t *words, struct buf *room, bool *is_cut)
 {
 	size_t before = room->len;
@@ -444,8 +451,8 @@ static int scope_name(const struct nodejs_heap *h, const uint64_t *words, struct
 		if (is_small(words[i]))
 			continue;
 		type = nodejs_type(h, words[i]);
-		if (type >= h->layout->first_nonstring) /* behind the names */
-			return 0;
+		if (type >= h->layout->first_nonstring)
+			return i || is_behind_names(h->layout, type) ? 0 : -ESTALE;
 		r = type < 0 ? type : nodejs_text(h, words[i], room, is_cut);
 	}
 	return r;
