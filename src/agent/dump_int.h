@@ -18,6 +18,7 @@
 #include "unwind/world.h"
 
 #define DUMP_RUNTIMES_MAX 8
+#define DUMP_CODES_MAX 16384
 
 /* Of one thread, read before its process is stopped: after that its kernel stack shows only the stop. */
 struct dump_before {
@@ -33,9 +34,17 @@ struct dump_unnamed { /* a native frame whose name is looked up when the process
 	struct abi_frame frame;
 };
 
+struct dump_code { /* compiled, of a runtime in line */
+	uint64_t cookie;
+	struct buf room;
+	struct runtime_function function; /* its texts lie in room */
+	bool is_known;
+};
+
 struct dump_runtime { /* a mapped file that is a runtime */
 	uint32_t file_id;
 	struct runtime_binary *binary;
+	void *learnt; /* what the process says of the file */
 };
 
 struct dumper {
@@ -69,6 +78,14 @@ struct dumper {
 	uint64_t info[RUNTIME_INFO_MAX / 8];
 	const struct remote_reader *outside; /* of that runtime; NULL: its frames stay native */
 	struct remote_walker *walker;        /* the reader's */
+	/* Of a runtime whose frames are native ones: where its code lies, and what was read of it. */
+	struct abi_code_range ranges[ABI_CODE_RANGES];
+	uint16_t range_count; /* 0: there is none */
+	void *learnt;         /* of the process */
+	struct dump_code *codes;
+	size_t code_count, code_cap;
+	struct u64map code_index; /* its key -> codes */
+	struct runtime_shown shown[RUNTIME_EXPAND_MAX];
 	/* Of the thread at hand. */
 	const struct abi_sample *sample; /* its frames of the runtime: the reader's, or nothing */
 	uint8_t roles[ABI_FRAMES_MAX];
@@ -91,6 +108,27 @@ void dump_release_runtimes(struct dumper *d);
 enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f);
 /** dump_runtime_frame - name and line of a frame, read from the process. Return: 0 or -ENOMEM. */
 int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_frame *out) warn_unused;
+
+/**
+ * dump_learn - before a process is attached to: what struct runtime's learn_file() says. Return: as that.
+ * dump_sync - behind it: what else walks and names need of a runtime whose frames are native ones. Return: 0 or
+ * -ENOMEM.
+ */
+int dump_learn(struct dumper *d, struct dump_runtime *runtime) warn_unused;
+int dump_sync(struct dumper *d, const struct runtime_binary *binary) warn_unused;
+void dump_release_learnt(struct dumper *d);
+
+struct dump_world { /* of a walk: the living process */
+	struct world world;
+	struct world_live live;
+	struct dumper *d;
+};
+/** dump_world_begin - let the steps of the runtime take part in d->walk; @self is to live as long. */
+void dump_world_begin(struct dumper *d, struct dump_world *self);
+
+/** dump_add_in_line - add the functions of a runtime's frame among the native ones: dump_in_line.c. */
+int dump_add_in_line(struct dumper *d, const struct abi_frame *f) warn_unused;
+int dump_add_frame(struct dumper *d, const struct dump_frame *f) warn_unused;
 
 /** dump_add_thread - read one thread's stacks and put them in order: dump_threads.c. */
 int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;

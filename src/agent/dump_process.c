@@ -185,6 +185,7 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 	d->kernel = (struct buf)BUF_INIT(MIB(256));
 	u64map_init(&d->before_index, THREADS_MAX);
 	u64map_init(&d->probed, MAPPINGS_MAX);
+	u64map_init(&d->code_index, DUMP_CODES_MAX);
 	out->pid = cfg->pid;
 	intern_init(&out->strings, STRING_BYTES);
 	remote_procs_init(&d->procs, cfg->host_root, DESCRIPTORS_MAX);

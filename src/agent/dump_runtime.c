@@ -38,7 +38,7 @@ static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, b
 			continue;
 		}
 		binary->runtime = runtime;
-		d->runtimes[d->runtime_count++] = (struct dump_runtime){ file_id, binary };
+		d->runtimes[d->runtime_count++] = (struct dump_runtime){ .file_id = file_id, .binary = binary };
 		return 1;
 	}
 	return 0;
@@ -59,14 +59,14 @@ static int take_runtime(struct dumper *d, const struct runtime_binary *binary)
 		r = d->outside->open(&d->walker);
 	d->process->runtime = d->runtime->id;
 	memcpy(d->process->info, d->info, sizeof(d->process->info));
-	return r;
+	return r == 0 && d->runtime->in_line ? dump_sync(d, binary) : r;
 }
 
-static int attach(struct dumper *d, const struct runtime_binary *binary, const struct file_elf *o,
-		  const struct mapping *m)
+static int attach(struct dumper *d, struct dump_runtime *found, const struct file_elf *o, const struct mapping *m)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
-	bool is_read = remote_reader_find(binary->runtime->id) != NULL;
+	const struct runtime_binary *binary = found->binary;
+	bool is_read = binary->runtime->in_line || remote_reader_find(binary->runtime->id);
 	uint64_t address;
 	char why[RUNTIME_WHY_MAX] = "";
 	int r = elf_address_of(&o->elf, m->offset, &address);
@@ -74,7 +74,9 @@ static int attach(struct dumper *d, const struct runtime_binary *binary, const s
 	d->target.why = why;
 	d->target.bias = m->start - address;
 	if (r == 0) /* frames of the others are had by sampling alone */
-		r = binary->refused[0] || !is_read ? -ENOTSUP : binary->runtime->attach(binary, &d->target, d->info);
+		r = binary->refused[0] || !is_read ? -ENOTSUP : dump_learn(d, found);
+	if (r == 0)
+		r = binary->runtime->attach(binary, &d->target, d->info);
 	d->target.why = NULL;
 	if (r > 0)
 		return take_runtime(d, binary);
@@ -123,7 +125,7 @@ int dump_find_runtime(struct dumper *d)
 		if (r == 0)
 			r = probe(d, &o, m->file_id, m->file_id == program);
 		if (r == 1 && !d->runtime)
-			r = attach(d, d->runtimes[d->runtime_count - 1].binary, &o, m);
+			r = attach(d, &d->runtimes[d->runtime_count - 1], &o, m);
 		if (r < 0)
 			return r;
 	}
@@ -132,6 +134,7 @@ int dump_find_runtime(struct dumper *d)
 
 void dump_release_runtimes(struct dumper *d)
 {
+	dump_release_learnt(d);
 	for (size_t i = 0; i < d->runtime_count; i++)
 		d->runtimes[i].binary->runtime->release(d->runtimes[i].binary);
 }
@@ -140,6 +143,8 @@ enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
 {
 	uint64_t at = f->b - (f->flags & ABI_FRAME_RETURN ? 1 : 0);
 
+	if (f->kind == ABI_FRAME_RUNTIME)
+		return f->flags & ABI_FRAME_INTERNAL ? MIX_STUB : MIX_IN_LINE;
 	if (f->kind != ABI_FRAME_NATIVE || !d->runtime)
 		return MIX_NATIVE;
 	for (size_t i = 0; i < d->runtime_count; i++) {

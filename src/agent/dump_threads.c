@@ -82,7 +82,7 @@ int dump_remark(struct dumper *d, struct dump_thread *t, const char *text)
 	return intern_add(&d->out->strings, str_of(text), &t->remarks[t->remark_count++]);
 }
 
-static int add_frame(struct dumper *d, const struct dump_frame *f)
+int dump_add_frame(struct dumper *d, const struct dump_frame *f)
 {
 	struct dump *out = d->out;
 	int r = array_grow(&out->frames, &out->frame_cap, out->frame_count, FRAMES_MAX);
@@ -121,7 +121,7 @@ static int add_kernel(struct dumper *d, struct dump_thread *t, const struct dump
 			continue;
 		r = intern_add(&d->out->strings, name, &f.name);
 		if (r == 0)
-			r = add_frame(d, &f);
+			r = dump_add_frame(d, &f);
 	}
 	return r;
 }
@@ -160,7 +160,7 @@ static int add_native(struct dumper *d, const struct abi_frame *f)
 	int r = array_grow(&d->unnamed, &d->unnamed_cap, d->unnamed_count, FRAMES_MAX);
 
 	if (r == 0)
-		r = add_frame(d, &unnamed);
+		r = dump_add_frame(d, &unnamed);
 	if (r == 0)
 		d->unnamed[d->unnamed_count++] = (struct dump_unnamed){ d->out->frame_count - 1, *f };
 	return r;
@@ -171,7 +171,7 @@ static int add_runtime(struct dumper *d, const struct abi_frame *f)
 	struct dump_frame out;
 	int r = dump_runtime_frame(d, f, &out);
 
-	return r < 0 ? r : add_frame(d, &out);
+	return r < 0 ? r : dump_add_frame(d, &out);
 }
 
 static int add_mixed(struct dumper *d)
@@ -181,8 +181,9 @@ static int add_mixed(struct dumper *d)
 	for (size_t i = 0; i < d->mixed.count && r == 0; i++) {
 		uint32_t at = d->mixed.frames[i];
 
-		r = at & MIX_RUNTIME ? add_runtime(d, &d->sample->frames[at & ~MIX_RUNTIME])
-				     : add_native(d, &d->walk->frames[at]);
+		r = at & MIX_RUNTIME              ? add_runtime(d, &d->sample->frames[at & ~MIX_RUNTIME])
+		    : d->roles[at] == MIX_IN_LINE ? dump_add_in_line(d, &d->walk->frames[at])
+						  : add_native(d, &d->walk->frames[at]);
 	}
 	return r;
 }
@@ -218,12 +219,10 @@ static bool get_registers(struct dumper *d, struct dump_thread *t, const struct 
  * stack pointer. */
 static void walk_native(struct dumper *d, bool is_return, bool is_exact)
 {
-	struct world_live live = { .pid = d->process->pid };
 	struct walk *w = d->walk;
-	struct world world;
+	struct dump_world world;
 
-	world_init(&world, &d->maps, &d->tables, (struct world_memory){ world_live_read, &live });
-	w->world = &world.walk;
+	dump_world_begin(d, &world);
 	w->mode = WALK_AUTO;
 	w->count = 0;
 	walk_native_start(w, is_return);

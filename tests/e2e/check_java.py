@@ -9,6 +9,7 @@ import glob
 from collections import Counter
 
 from java_oracle import *
+from parked import difference as parked_difference
 from support import *
 
 HZ = 997
@@ -120,13 +121,65 @@ def check_waits(version, home):
            f"{version} waits: whole, with their callers", f"{whole} of {count}, {dict(ways)}; others {dict(odd)}")
 
 
+def jstack(home, process):
+    """What the JVM says of its threads: {tid: (name, [(function, file, line)])}, innermost first; file "" and line 0: not told."""
+    threads, rows = {}, None
+    for line in run(f"{home}/bin/jstack", process.pid).stdout.splitlines():
+        head = re.match(r'"(.*)" (?:#|.*os_prio).*nid=(0x[0-9a-f]+|\d+)', line)
+        frame = re.match(r"\s+at (.+)\((?:[^()/]*/)*([^()]*)\)$", line)
+        if head:
+            rows = []
+            threads[int(head[2], 0)] = (head[1], rows)
+        elif frame and rows is not None:
+            file, _, number = frame[2].partition(":")
+            # What differs from run to run hearth leaves out.
+            name = re.sub(r"(\$\$Lambda|GeneratedMethodAccessor|LambdaForm\$\w+)[^.]*", r"\1", frame[1].rpartition("/")[2] if "//" in frame[1] else frame[1])
+            rows.append((name, "" if " " in file else file, int(number or 0)))
+    return threads
+
+
+def check_parked(version, home):
+    """dump -p shows of each thread that waits what jstack shows."""
+    if not os.path.exists(f"{home}/bin/jstack"):
+        tap.skip(f"{version} parked", "no jstack")
+        return
+    process = start(f"{home}/bin/java", "-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-cp", folder, "Parked", stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    want = jstack(home, process)
+    for options in ([], ["--freeze"]):
+        done = hearth("dump", "--json", *options, "-p", process.pid)
+        threads = {t["tid"]: t for t in json.loads(done.stdout)["threads"]} if done.returncode == 0 else {}
+        parked = same = unknown = frames = 0
+        odd = []
+        for tid, (name, rows) in want.items():
+            if not name.startswith("parked-") and name != "main":
+                continue
+            parked += 1
+            got = threads.get(tid, {"name": "", "frames": []})
+            shown = [(f["name"], f.get("file", "") if "line" in f else "", f.get("line", 0)) for f in got["frames"] if f["kind"] == "java"]
+            frames += len(rows)
+            rows = [(n, file if line else "", line) for n, file, line in rows]
+            fine = shown == rows and (name.startswith(got["name"]) or name == "main")
+            # Only a stopped thread's registers are all known: what reads a pipe may need another one at once.
+            excused = not options and not fine and any("--freeze" in r for r in got.get("remarks", []))
+            same += fine
+            unknown += excused
+            if not fine and len(odd) < 3:
+                odd.append((name, got["name"], parked_difference(shown, rows), got.get("remarks")))
+        tap.ok(parked == 50 and same + unknown == 50 and unknown <= 1, f"{version} parked: dump -p {' '.join(options)} shows what jstack does",
+               f"{same} of {parked} threads, {frames} frames {done.stderr[-200:].strip()} {odd or ''}")
+    process.kill()
+    process.wait()
+
+
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if "waits" in only else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
@@ -135,6 +188,8 @@ for version in versions:
         last = check(version, found[version], load, LOADS[load])
     if not only or "waits" in only:
         check_waits(version, found[version])
+    if not only or "parked" in only:
+        check_parked(version, found[version])
 if last:
     check_oracle(*last)
 tap.finish()

@@ -6,6 +6,7 @@ docs/node.md says what is judged, nodes.py where the versions come from.
 """
 from collections import Counter
 
+import parked
 from nodes import VERSIONS, everything
 from support import *
 
@@ -162,12 +163,22 @@ def judge_cluster(node):
            f"{' '.join(map(str, right.values()))}, {wrong} wrong")
 
 
+def judge_parked(node):
+    """dump -p beside what a program that waits says of itself; the innermost frame is the built-in that waits."""
+    process = start(node.program, os.path.join(HERE, "nodejs", "parked.js"), stdout=subprocess.PIPE, text=True)
+    parked.check(tap, node.version, process, "nodejs", "Node.js", skip=1)
+    process.kill()
+    process.wait()
+
+
 nodes = everything(tap)
 if not nodes:
     tap.skip("stacks of Node.js", "no node")
 for node in nodes:
     judge(node)
     judge_churn(node)
+if nodes:
+    judge_parked(next((n for n in nodes if n.major == 20), nodes[-1]))
 if nodes and not QUICK:
     judge(nodes[-1], "--interpreted-frames-native-stack")
     judge_cluster(nodes[-1])

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runtime whose frames are frames of the native stack: its steps in the walk, and the functions of its frames. */
+#include "agent/dump_int.h"
+
+#include "base/array.h"
+#include "walk/walk_native.h"
+
+#define CODE_ROOM_MAX MIB(16)
+
+int dump_learn(struct dumper *d, struct dump_runtime *found)
+{
+	const struct runtime *runtime = found->binary->runtime;
+	int r = runtime->learn_file ? runtime->learn_file(found->binary, &d->target, &found->learnt) : 0;
+
+	d->target.of_file = found->learnt;
+	return r;
+}
+
+int dump_sync(struct dumper *d, const struct runtime_binary *binary)
+{
+	const struct runtime *runtime = binary->runtime;
+	int count = runtime->sync ? runtime->sync(binary, &d->target, d->info, d->ranges) : 0, r = 0;
+
+	if (runtime->learn_process)
+		r = runtime->learn_process(&d->target, d->info, &d->learnt);
+	d->target.of_process = d->learnt;
+	d->range_count = (uint16_t)MAX(count, 0);
+	for (uint16_t i = 0; i < d->range_count; i++)
+		d->ranges[i].runtime = runtime->id;
+	return r == -ENOMEM ? r : 0; /* otherwise its functions stay without names */
+}
+
+void dump_release_learnt(struct dumper *d)
+{
+	for (size_t i = 0; i < d->runtime_count; i++)
+		if (d->runtimes[i].learnt)
+			d->runtimes[i].binary->runtime->unlearn(d->runtimes[i].learnt);
+	if (d->learnt)
+		d->runtime->unlearn(d->learnt);
+	for (size_t i = 0; i < d->code_count; i++)
+		buf_release(&d->codes[i].room);
+	free(d->codes);
+	u64map_release(&d->code_index);
+}
+
+/* ---- the walk ---- */
+
+static enum walk_next take_step(void *self, struct walk *w)
+{
+	struct world *world = self;
+	const struct dumper *d =
+		((struct dump_world *)(void *)((char *)world - offsetof(struct dump_world, world)))->d;
+
+	if (w->info_of != w->unwinder) {
+		memcpy(w->info, d->info, sizeof(w->info));
+		w->info_of = w->unwinder;
+	}
+	return d->runtime->walk_step(w, w->info);
+}
+
+void dump_world_begin(struct dumper *d, struct dump_world *self)
+{
+	struct walk *w = d->walk;
+
+	self->d = d;
+	self->live = (struct world_live){ .pid = d->process->pid };
+	world_init(&self->world, &d->maps, &d->tables, (struct world_memory){ world_live_read, &self->live });
+	w->world = &self->world.walk;
+	w->range_count = 0;
+	if (!d->range_count || !d->runtime->walk_step)
+		return;
+	self->world.walk.in_line = take_step;
+	w->range_count = d->range_count;
+	memcpy(w->ranges, d->ranges, sizeof(w->ranges));
+}
+
+/* ---- functions ---- */
+
+static int add_function(struct dumper *d, const struct abi_frame *f, const struct runtime_function *function,
+			int32_t line)
+{
+	struct dump_frame out = { .kind = DUMP_RUNTIME,
+				  .guessed = (f->flags & ABI_FRAME_GUESSED) != 0,
+				  .line = line,
+				  .first_line = function->first_line };
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(64));
+	int r;
+
+	if (d->runtime->readable)
+		d->runtime->readable(function->name, &name);
+	r = intern_add(&d->out->strings, name.len ? buf_str(&name) : function->name, &out.name);
+	if (r == 0)
+		r = intern_add(&d->out->strings, function->file, &out.file);
+	return r < 0 ? r : dump_add_frame(d, &out);
+}
+
+/* Many threads wait in the same code. */
+static int find_code(struct dumper *d, const struct abi_frame *f, const struct dump_code **out)
+{
+	struct dump_code *code;
+	uint32_t at;
+	int r;
+
+	if (u64map_get(&d->code_index, f->a, &at) == 0 && d->codes[at].cookie == f->b) {
+		*out = &d->codes[at];
+		return 0;
+	}
+	r = array_grow(&d->codes, &d->code_cap, d->code_count, DUMP_CODES_MAX);
+	if (r == 0)
+		r = u64map_put(&d->code_index, f->a, (uint32_t)d->code_count);
+	if (r < 0)
+		return r;
+	code = &d->codes[d->code_count++];
+	*code = (struct dump_code){ .cookie = f->b, .room = BUF_INIT(CODE_ROOM_MAX) };
+	code->is_known =
+		d->runtime->read_code(&d->target, d->info, f->a, f->b, &code->room, &code->function) == 0;
+	*out = code;
+	return 0;
+}
+
+/* Return: 1: its functions were added; 0: they are not known; -errno. */
+static int add_compiled(struct dumper *d, const struct abi_frame *f)
+{
+	const struct dump_code *code = NULL;
+	int r = d->runtime->read_code ? find_code(d, f, &code) : -ENOTSUP;
+	size_t count;
+
+	if (r < 0 || !code->is_known)
+		return r == -ENOMEM ? r : 0;
+	count = d->runtime->expand(&code->function, f->extra, f->flags & ABI_FRAME_RETURN, d->shown);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = add_function(d, f, &d->shown[i].function, d->shown[i].line);
+	if (!count)
+		r = add_function(d, f, &code->function, 0);
+	return r < 0 ? r : 1;
+}
+
+int dump_add_in_line(struct dumper *d, const struct abi_frame *f)
+{
+	scoped(buf_release) struct buf room = BUF_INIT(MIB(16));
+	struct runtime_function function = { 0 };
+	int r = f->flags & ABI_FRAME_COMPILED ? add_compiled(d, f) : 0;
+
+	if (r)
+		return MIN(r, 0);
+	if (f->flags & ABI_FRAME_COMPILED || !d->runtime->read_name ||
+	    d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function) < 0)
+		return add_function(d, f, &(struct runtime_function){ 0 }, 0);
+	return add_function(d, f, &function, d->runtime->line ? d->runtime->line(&function, f->extra) : 0);
+}

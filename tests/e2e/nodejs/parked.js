@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says where it is, and waits there for ever, below interpreted functions and built-in ones.
+'use strict';
+const fs = require('fs');
+const never = new Int32Array(new SharedArrayBuffer(4));
+
+function told() {
+	const at = {};
+	let place = ['', 0]; // a built-in function has that of its caller
+
+	Error.stackTraceLimit = 100;
+	Error.prepareStackTrace = (_, sites) =>
+		sites.reverse().map(site => {
+			place = site.getFileName() ? [site.getFileName(), site.getLineNumber()] : place;
+			return [site.getFunctionName() || '(anonymous)', ...place];
+		}).reverse();
+	Error.captureStackTrace(at, told);
+	fs.writeSync(1, `STACKS ${JSON.stringify(at.stack)}\n`);
+}
+
+function park(stop) {
+	return stop ? (told(), Atomics.wait(never, 0, 0)) : 1;
+}
+
+function small(stop) {
+	return park(stop);
+}
+
+function down(depth, stop) {
+	return depth ? down(depth - 1, stop) + 1 : small(stop);
+}
+
+class Shop {
+	open(stop) {
+		return [3].map(depth => down(depth, stop));
+	}
+}
+
+const shop = new Shop();
+for (let i = 0; i < 100; i++)
+	shop.open(false);
+shop.open(true);
