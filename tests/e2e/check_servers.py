@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as people run them, under a bounded load: Sinatra under Puma (threads, and forked workers), Mojolicious. The interpreter's
+chain of each sample is whole: no mark that frames are missing, it begins where the server's threads begin, and where the
+application runs, what called it stands before it in order."""
+import http.client
+import random
+import threading
+from collections import Counter
+
+import pythons
+from collector import free_port
+from pythons import packages
+from support import *
+
+FOLDER = os.path.join(HERE, "servers")
+SECONDS = 5 if QUICK else 20
+HZ = 499
+CLIENTS = 3
+LEAST = 60 if QUICK else 600  # samples with frames of the interpreter
+WHOLE = 0.99
+MARKS = ("[Lost Symbol]", "[missing", "[Truncated")
+
+tap = Tap("servers")
+need(tap)
+
+
+class Server:
+    """@command: in the suite's folder, with PORT and FOLDER filled in. @roots: outermost frames (name, or the end of its file);
+    @application: file that its functions are of; @chain: what stands before one of them, in order."""
+
+    def __init__(self, name, command, paths, module, roots, application, chain):
+        self.name, self.command, self.paths = name, command, paths
+        self.module, self.roots, self.application, self.chain = module, roots, application, chain
+
+    def start(self, root, port):
+        command = [c.replace("PORT", str(port)).replace("FOLDER", FOLDER) for c in self.command]
+        installed = pythons.Python("0", "", command[0], root)
+        return start(*installed.command([FOLDER], *command[1:]), env={"PATH": "/usr/sbin:/usr/bin", "HOME": "/tmp"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def root_of(suite):
+    """A Debian suite with all of the servers."""
+    with packages.Lock():
+        files = packages.Suite(suite, "amd64").fetch(PACKAGES, with_dependencies=True)
+        root = packages.unpacked(f"roots/{suite}-servers", files)
+        pythons.prepare(root)
+    return root
+
+
+def ask(port, path_of, timeout=10):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    connection.request("GET", path_of)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def answers(server, port, process):
+    for _ in range(200):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            if ask(port, server.paths[0].replace("N", "1")) == 200:
+                return True
+        if process.poll() is not None:
+            return False
+        time.sleep(0.1)
+    return False
+
+
+def under_load(server, port, pid):
+    """Profile of the server and its children while clients ask it, and how many answers there were."""
+    file = path("server.pb.gz")
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-p", pid, *children(pid), "-d", SECONDS, "-o", file, stderr=subprocess.PIPE, text=True)
+    good, other = [0] * CLIENTS, Counter()
+
+    def client(number):
+        choose = random.Random(number)
+        while recorder.poll() is None:
+            try:
+                status = ask(port, choose.choice(server.paths).replace("N", str(choose.randrange(100))))
+            except (OSError, http.client.HTTPException) as e:
+                status = type(e).__name__
+            good[number] += status == 200
+            other[status] += status != 200
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(CLIENTS)]
+    for t in threads:
+        t.start()
+    said = recorder.communicate(timeout=SECONDS + 60)[1]
+    for t in threads:
+        t.join()
+    tap.ok(recorder.returncode == 0 and sum(good) > 20, f"{server.name}: it is asked", f"{sum(good)} answers, others: {dict(+other)}; {said[-200:]}")
+    return Profile(file, system_names=True)
+
+
+def children(pid):
+    out = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as f:
+            for child in f.read().split():
+                out += ["-p", child]
+    return out
+
+
+def stands_in(chain, names):
+    rest = iter(names)
+    return all(any(name == want for name in rest) for want in chain)
+
+
+def fault(server, sample, frames):
+    """What is wrong with it, or None."""
+    names = [name for name, _ in frames]
+    missing = [n for n in sample.names if n.startswith(MARKS)]
+    if missing:
+        return f"{missing[0]}"
+    if sample.end.startswith("cut:runtime"):
+        return sample.end
+    if not (names[0] in server.roots or any(frames[0][1].endswith(r) for r in server.roots)):
+        return f"begins with {names[0]} {frames[0][1]}"
+    own = next((i for i, (_, file) in enumerate(frames) if i and file.endswith(server.application)), None)
+    if own is not None and names[0] != server.application and not stands_in(server.chain, names[:own]):
+        return "not called by " + " > ".join(server.chain) + ": " + " > ".join(names[:own])
+    return None
+
+
+def check(server, root):
+    port = free_port()
+    process = server.start(root, port)
+    if tap.ok(answers(server, port, process), f"{server.name}: it answers"):
+        judge(server, under_load(server, port, process.pid))
+    process.terminate()
+    try:
+        said = process.communicate(timeout=20)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said = process.communicate()[1]
+    for line in said.decode(errors="replace").splitlines()[:5]:
+        tap.note(f"    {line}")
+
+
+def judge(server, profile):
+    whole = all_of_it = in_application = depth = native = 0
+    faults = Counter()
+    for sample in profile.samples:
+        frames = [(n, p[0]) for n, m, p in zip(sample.names, sample.modules, sample.places) if m.startswith(server.module)]
+        if not frames:
+            native += sample.count
+            continue
+        all_of_it += sample.count
+        depth = max(depth, len(frames))
+        in_application += sample.count * any(f.endswith(server.application) for _, f in frames[1:])
+        wrong = fault(server, sample, frames)
+        whole += sample.count * (wrong is None)
+        if wrong:
+            faults[wrong[:300]] += sample.count
+    tap.ok(all_of_it >= LEAST and in_application >= LEAST / 4 and whole >= WHOLE * all_of_it, f"{server.name}: the interpreter's chain is whole",
+           f"{100 * whole / max(all_of_it, 1):.2f} % of {all_of_it} samples, {in_application} of them in the application, up to {depth} frames; {native} without frames of it")
+    for what, count in faults.most_common(6):
+        tap.note(f"    {count} times {what}")
+
+
+PUMA = ["/usr/bin/ruby", "/usr/bin/puma", "-q", "-b", "tcp://127.0.0.1:PORT", "-e", "production"]
+SINATRA = {
+    "paths": ["/deep/N", "/page", "/json", "/text", "/check/N"], "module": "[ruby",
+    "roots": ("<main>", "/puma/thread_pool.rb", "/puma/reactor.rb", "/puma/server.rb", "/timeout.rb", "/puma/plugin.rb", "/puma/cluster/worker.rb", "/puma/cluster.rb"),
+    "application": "config.ru", "chain": ["process_client", "handle_request", "call", "dispatch!", "route!", "route_eval"],
+}
+MOJOLICIOUS = {
+    "command": ["/usr/bin/perl", "FOLDER/app.pl", "daemon", "-l", "http://127.0.0.1:PORT"],
+    "paths": ["/deep/N", "/page", "/json", "/text", "/check/N", "/sort"], "module": "[perl", "roots": ("(main program)",), "application": "app.pl",
+    "chain": ["Mojo::Server::Daemon::run", "Mojo::IOLoop::start", "Mojolicious::handler", "Mojolicious::dispatch", "Mojolicious::Routes::dispatch"],
+}
+PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl"]
+only = [a for a in sys.argv[1:] if not a.startswith("-")]
+for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
+    try:
+        root = root_of(suite)
+    except packages.Unavailable as e:
+        tap.skip(f"servers of {suite}", str(e))
+        continue
+    for server in [Server(f"Sinatra under Puma, {suite}", [*PUMA, "-t", "2:4", "FOLDER/config.ru"], **SINATRA),
+                   Server(f"Sinatra under Puma's workers, {suite}", [*PUMA, "-w", "2", "-t", "1:2", "FOLDER/config.ru"], **SINATRA),
+                   Server(f"Mojolicious, {suite}", **MOJOLICIOUS)]:
+        if not only or any(a in server.name for a in only):
+            check(server, root)
+tap.finish()
