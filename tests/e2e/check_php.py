@@ -17,6 +17,7 @@ LONG = SECONDS if QUICK else 30  # for the one without any option: 10,000 sample
 LEAST = 75 if QUICK else 300  # samples that are judged; where nothing else runs there are ten times as many
 HZ = 997
 SCRIPTS = 40
+THREADS = 4
 
 tap = Tap("php")
 need(tap)
@@ -84,6 +85,51 @@ def check_dump(php):
     parked.check(tap, php.name, process, "php", "PHP", skip=1)  # sleep()
     process.kill()
     process.wait()
+
+
+# ---- several threads ----
+
+
+def sampled_threads(program, library, beside, load):
+    """Threads of a program with PHP inside, each with requests of its own. Return: the profile."""
+    wrapper, file = path("threads.php"), path("threads.pb.gz")
+    with open(wrapper, "w") as f:
+        f.write(f"<?php\n$argv = [0, 1];\ninclude '{os.path.join(FOLDER, load)}';\n")
+    process = start(program, library, wrapper, THREADS, LONG + 4, env={"LD_LIBRARY_PATH": beside})
+    time.sleep(1.5)
+    record(tap, LONG, "-F", HZ, "-q", "--php-request", "-p", process.pid, "-o", file)
+    process.kill()
+    process.wait()
+    return Profile(file)
+
+
+def check_threads():
+    try:
+        library, beside = phps.threaded()
+    except phps.packages.Unavailable as e:
+        tap.skip("PHP for threads", str(e))
+        return
+    program = path("threads")
+    built = run("cc", "-O1", "-g", "-o", program, os.path.join(FOLDER, "threads.c"), "-ldl", "-pthread")
+    if not tap.ok(built.returncode == 0, "threads: the program is built", built.stderr[:300]):
+        return
+    for load, legal in ("load.php", 0.999), ("fibers.php", 0.99):
+        tally, of_thread, labels = Tally(), Counter(), Counter()
+        for sample in sampled_threads(program, library, beside, load).samples:
+            if frames_of(sample)[:1] and frames_of(sample)[0][1] == path("threads.php"):
+                at = sample.modules.index("[php]")
+                del sample.names[at], sample.modules[at], sample.places[at]
+            tally.add(judge, sample, load)
+            name = sample.labels.get("thread", "")
+            if frames_of(sample):
+                of_thread[name] += sample.count
+                mine = f"/srv/thread{name[4:]}.php", f"/thread/{name[4:]}"
+                labels[(sample.labels.get("php_script"), sample.labels.get("php_path")) == mine] += sample.count
+        name = f"8.4 for threads, {load}"
+        tap.ok(tally.judged >= LEAST and tally.legal + 1 >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+        tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", tally.wrong.most_common(3))
+        tap.ok(len(of_thread) == THREADS and min(of_thread.values()) >= LEAST / THREADS / 2, f"{name}: of every thread", dict(of_thread))
+        tap.ok(set(labels) == {True}, f"{name}: each with its own request", dict(labels))
 
 
 # ---- php-fpm ----
@@ -158,6 +204,8 @@ for php in versions:
     if php.number >= (8, 0):
         for jit in ["tracing"] if QUICK else ["tracing", "function"]:
             check_load(php, "load.php", jit)
+if not QUICK and (not only or "threads" in only):
+    check_threads()
 if not only or "fpm" in only:
     check_fpm()
     check_fpm(["--sampler", "remote"])

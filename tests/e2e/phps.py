@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 
 import pythons
 from pythons import packages
@@ -51,6 +52,26 @@ def of_suite(suite):
         root = packages.unpacked(f"roots/{suite}-php{version}", files)
         pythons.prepare(root)
     return Php(version, suite, f"/usr/bin/php{version}", root)
+
+
+def threaded():
+    """A library built for threads (ZTS, 8.4), and the folder of a library that it needs. Raises packages.Unavailable."""
+    package, folder = "@platformatic/php-node", os.path.join(packages.CACHE, "php-zts")
+    library = os.path.join(folder, "node_modules", package, "npm", "linux-x64-gnu", "libphp.so")
+    if not shutil.which("npm"):
+        raise packages.Unavailable("there is no npm")
+    with packages.Lock():
+        if not os.path.exists(library):
+            os.makedirs(folder, exist_ok=True)
+            try:
+                done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", folder,
+                                       f"{package}@1.4.0"], capture_output=True, text=True, timeout=600)
+            except subprocess.TimeoutExpired:
+                raise packages.Unavailable("npm took more than ten minutes")
+            if done.returncode or not os.path.exists(library):
+                raise packages.Unavailable((done.stderr.strip() or "no message").splitlines()[-1])
+        beside = packages.unpacked("roots/bookworm-libzip", packages.Suite("bookworm", "amd64").fetch(["libzip4"], with_dependencies=False))
+    return library, f"{beside}/usr/lib/x86_64-linux-gnu"
 
 
 def everything(tap):
