@@ -89,7 +89,7 @@ class Table:
         unlisted = sorted(there - set(listed))
         if unlisted:
             raise Refused(f"{TABLE}: no part lists the check {', '.join(unlisted)}: add it to the one it belongs to")
-        missing = sorted(set(listed + self.test.get("side_by_side", [])) - there)
+        missing = sorted(set(listed + self.test.get("side_by_side", []) + self.test.get("in_pairs", [])) - there)
         if missing:
             raise Refused(f"{TABLE}: there is no tests/e2e/check_{missing[0]}.py")
         for part in self.parts.values():

@@ -448,7 +448,7 @@ static void is_done_by_the_next_start(void **state)
 
 static void is_right_wherever_it_is_killed(void **state)
 {
-	uint64_t step = step_of(29), operation = 0, killed = 0, done = 0;
+	uint64_t step = step_of(61), operation = 0, killed = 0, done = 0;
 	const struct store_selector gone = of(GONE);
 	struct fixture *f = *state;
 	struct copies c;
@@ -518,17 +518,17 @@ static void is_right_on_a_disk_that(struct fixture *f, enum vfs_fault fault, uin
 
 static void is_right_on_a_full_disk(void **state)
 {
-	is_right_on_a_disk_that(*state, VFS_FULL, 67, -ENOSPC);
+	is_right_on_a_disk_that(*state, VFS_FULL, 151, -ENOSPC);
 }
 
 static void is_right_on_a_disk_that_fails(void **state)
 {
-	is_right_on_a_disk_that(*state, VFS_WRITE, 71, -EIO);
+	is_right_on_a_disk_that(*state, VFS_WRITE, 163, -EIO);
 }
 
 static void is_right_on_a_disk_that_syncs_not(void **state)
 {
-	is_right_on_a_disk_that(*state, VFS_SYNC, 7, -EIO);
+	is_right_on_a_disk_that(*state, VFS_SYNC, 13, -EIO);
 }
 
 /* Some profiles of a series: days and sums agree when the disk is full midway. */
@@ -541,7 +541,7 @@ static void removes_some_on_a_full_disk(void **state)
 	struct copies c;
 
 	copies_begin(&c, f);
-	for (uint64_t operation = 0; !operation || failed; operation += step_of(127)) {
+	for (uint64_t operation = 0; !operation || failed; operation += step_of(251)) {
 		assert_int_equal(f->store->open(&f->config, &f->s), 0);
 		store_vfs_fail(VFS_FULL, operation);
 		failed = f->store->remove(f->s, &some, &removed) != 0;
