@@ -48,8 +48,7 @@ void dump_release_learnt(struct dumper *d)
 static enum walk_next take_step(void *self, struct walk *w)
 {
 	struct world *world = self;
-	const struct dumper *d =
-		((struct dump_world *)(void *)((char *)world - offsetof(struct dump_world, world)))->d;
+	const struct dumper *d = ((struct dump_world *)(void *)((char *)world - offsetof(struct dump_world, world)))->d;
 
 	if (w->info_of != w->unwinder) {
 		memcpy(w->info, d->info, sizeof(w->info));
@@ -112,8 +111,7 @@ static int find_code(struct dumper *d, const struct abi_frame *f, const struct d
 		return r;
 	code = &d->codes[d->code_count++];
 	*code = (struct dump_code){ .cookie = f->b, .room = BUF_INIT(CODE_ROOM_MAX) };
-	code->is_known =
-		d->runtime->read_code(&d->target, d->info, f->a, f->b, &code->room, &code->function) == 0;
+	code->is_known = d->runtime->read_code(&d->target, d->info, f->a, f->b, &code->room, &code->function) == 0;
 	*out = code;
 	return 0;
 }
