@@ -7,8 +7,13 @@
 
 #include "base/cur.h"
 #include "base/io.h"
+#include "proc/maps.h"
 #include "proc/proc_read.h"
+#include "runtime/elf_id.h"
 #include "runtime/target_files.h"
+
+#define MAPS_MAX MIB(16)
+#define TEXT_MAX KIB(8)
 
 /* As much of a command line as counts; a longer one is no reason to know nothing. */
 int process_info_argv(int proc_dir, size_t max, struct buf *out)
@@ -139,4 +144,147 @@ int process_info_arch(int proc_dir, struct buf *out)
 	else
 		return -ENOTSUP;
 	return out->error;
+}
+
+/* ---- files ---- */
+
+static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
+{
+	return io_pread_all(*(const int *)self, dst, size, offset);
+}
+
+static int id_of(const struct runtime_target *target, const int *fd, struct buf *out)
+{
+	struct reader in = { .read = read_fd, .self = (void *)(uintptr_t)fd };
+	struct stat st;
+
+	if (fstat(*fd, &st) < 0)
+		return -errno;
+	in.size = (uint64_t)st.st_size;
+	return target->ids ? elf_ids_get(target->ids, &st, &in, out) : elf_id(&in, out);
+}
+
+int process_info_exe_id(const struct runtime_target *target, struct buf *out)
+{
+	scoped(closep) int fd = process_info_open_exe(target->proc_dir);
+
+	return fd < 0 ? fd : id_of(target, &fd, out);
+}
+
+int process_info_open_library(const struct runtime_target *target, struct str prefix)
+{
+	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX), path = BUF_INIT(TEXT_MAX);
+	scoped(freep) char *root_path = proc_link_read(target->proc_dir, "root");
+	int r = io_read_file_at(target->proc_dir, "maps", &text);
+	struct maps_line line;
+	struct str rest;
+	uint64_t size;
+
+	if (r < 0)
+		return r;
+	rest = buf_str(&text);
+	while ((r = maps_next(&rest, &line)) != 0) {
+		if (r < 0 || !str_starts(str_base(line.path), prefix))
+			continue;
+		buf_adds(&path, process_info_inside(line.path, str_of(root_path)));
+		(void)buf_cstr(&path);
+		return path.error ? path.error : target_open(root, path.ptr, &size);
+	}
+	return -ENODATA;
+}
+
+int process_info_library_id(const struct runtime_target *target, struct str prefix, struct buf *out)
+{
+	scoped(closep) int fd = process_info_open_library(target, prefix);
+
+	return fd < 0 ? fd : id_of(target, &fd, out);
+}
+
+/* ---- a runtime without more to say ---- */
+
+static int exe_path(const struct runtime_target *target, struct buf *out)
+{
+	return process_info_exe(target->proc_dir, out);
+}
+
+static int arch(const struct runtime_target *target, struct buf *out)
+{
+	return process_info_arch(target->proc_dir, out);
+}
+
+static void add_or_null(struct json_out *j, struct str key, const struct buf *text, int r)
+{
+	if (r == 0 && text->len) {
+		process_info_add(j, key, text, r);
+		return;
+	}
+	json_out_key(j, key);
+	json_out_raw(j, STR("null"));
+}
+
+static int add_library(const struct runtime_target *target, const struct process_info_words *words, struct json_out *j)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+	int r = process_info_library_id(target, words->library, &text);
+
+	if (r == -ENOMEM || r == -ESRCH)
+		return r;
+	if (r == -ENODATA)
+		add_or_null(j, words->library_key, &text, r);
+	else
+		process_info_add(j, words->library_key, &text, r);
+	return 0;
+}
+
+static int add_members(const struct runtime_target *target, const struct process_info_words *words, struct json_out *j)
+{
+	static const struct {
+		struct str key;
+		int (*get)(const struct runtime_target *target, struct buf *out);
+	} members[] = {
+		{ { "exe_elfid", 9 }, process_info_exe_id },
+		{ { NULL, 0 }, NULL }, /* the library's */
+		{ { "exe", 3 }, exe_path },
+		{ { "execfn", 6 }, process_info_execfn },
+		{ { "arch", 4 }, arch },
+	};
+	scoped(buf_release) struct buf version = BUF_INIT(TEXT_MAX);
+	int r = 0;
+
+	buf_adds(&version, words->version);
+	add_or_null(j, words->version_key, &version, version.error);
+	for (size_t i = 0; i < ARRAY_SIZE(members) && r == 0; i++) {
+		scoped(buf_release) struct buf text = BUF_INIT(TEXT_MAX);
+
+		if (!members[i].get) {
+			r = add_library(target, words, j);
+			continue;
+		}
+		r = members[i].get(target, &text);
+		if (r == -ENOMEM || r == -ESRCH)
+			return r;
+		process_info_add(j, members[i].key, &text, r);
+		r = 0;
+	}
+	return r;
+}
+
+int process_info_metadata(const struct runtime_target *target, const struct process_info_words *words, struct buf *json)
+{
+	struct json_out j = { .out = json };
+	size_t before = json->len;
+	int r;
+
+	json_out_begin(&j, '{');
+	r = add_members(target, words, &j);
+	json_out_end(&j, '}');
+	if (r == 0 &&
+	    faccessat(target->proc_dir, "stat", F_OK, 0) < 0) /* it ended meanwhile: half of it is from nobody */
+		r = -ESRCH;
+	if (r < 0) {
+		json->len = before;
+		return r;
+	}
+	return json->error;
 }

@@ -15,9 +15,26 @@ char *process_info_link(int proc_dir, const char *name);
 /** process_info_open_exe - its program. Return: a descriptor or -errno. */
 int process_info_open_exe(int proc_dir) warn_unused;
 
+/** process_info_open_library - the first mapped file whose name begins with @prefix. Return: a descriptor; -ENODATA:
+ * there is none; -errno. */
+int process_info_open_library(const struct runtime_target *target, struct str prefix) warn_unused;
+
 /* Members common to all; @out: appended. Return: 0 or -errno. */
+int process_info_exe_id(const struct runtime_target *target, struct buf *out) warn_unused;
+/** process_info_library_id - @prefix: as process_info_open_library() */
+int process_info_library_id(const struct runtime_target *target, struct str prefix, struct buf *out) warn_unused;
 int process_info_exe(int proc_dir, struct buf *out) warn_unused;
 int process_info_execfn(const struct runtime_target *target, struct buf *out) warn_unused;
 int process_info_arch(int proc_dir, struct buf *out) warn_unused;
 /** process_info_add - a member: what @text holds, or, when @r is -errno, why it holds nothing. */
 void process_info_add(struct json_out *j, struct str key, const struct buf *text, int r);
+
+struct process_info_words {              /* how a runtime's members are called, and what it knows itself */
+	struct str version_key, version; /* version: empty: null */
+	struct str library_key, library; /* library: what its file's name begins with */
+};
+
+/** process_info_metadata - append {VERSION_KEY, exe_elfid, LIBRARY_KEY (null without one), exe, execfn, arch}. Return:
+ * 0; -ESRCH: it ended meanwhile; -ENOMEM. */
+int process_info_metadata(const struct runtime_target *target, const struct process_info_words *words,
+			  struct buf *json) warn_unused;

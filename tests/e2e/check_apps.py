@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Application ids of Node.js, Ruby and Java programs, and metadata of Go programs, in .col files: gProfiler's strings, by real programs."""
+"""Application ids of Node.js, Ruby and Java programs, and metadata of Ruby, PHP and Go programs, in .col files: gProfiler's strings, by real programs."""
+import glob
 import json
 
+import phps
 from support import *
 
 tap = Tap("apps")
@@ -37,6 +39,15 @@ def ruby():
     begin("ruby", start("ruby", "-rset", "job.rb", cwd=folder), f"ruby: job.rb ({folder}/job.rb)")
 
 
+def php():
+    programs_of = phps.of_machine()
+    if not programs_of:
+        return tap.skip("PHP", "needs php")
+    program = programs_of[-1].program
+    write("shop.php", f"<?php\n$t = microtime(true) + {LIFE}; $x = 1;\nwhile (microtime(true) < $t) {{ $x = ($x * 31 + 1) % 1000003; }}\n")
+    begin(os.path.basename(program), start(program, "shop.php", cwd=folder), None)
+
+
 def java():
     write("com/acme/Main.java", "package com.acme; public class Main { public static void main(String[] a) { long x = 1; "
           f"long end = System.nanoTime() + {LIFE}000000000L; while (System.nanoTime() < end) x = x * 31 + 1 | 1; if (x == 0) System.out.println(x); }} }}\n")
@@ -59,6 +70,29 @@ func main() {
 go_programs = {}
 
 
+def build_id(file):
+    return "buildid:" + re.search(r"Build ID: (\w+)", run("readelf", "-n", file).stdout)[1]
+
+
+def interpreter_metadata(name, seen):
+    """What an interpreter says of itself, of its file and of its library."""
+    if name == "ruby":
+        program, library = os.path.realpath(shutil.which("ruby")), mapped("libruby")
+        want = {"ruby_version": run("ruby", "--version").stdout.strip(), "exe_elfid": build_id(program), "libruby_elfid": library and build_id(library)}
+        execfn = shutil.which("ruby")
+    else:
+        program = execfn = phps.of_machine()[-1].program
+        want = {"php_version": run(program, "-r", "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, '.', PHP_RELEASE_VERSION;").stdout, "exe_elfid": build_id(program),
+                "libphp_elfid": None}
+    want |= {"exe": program, "execfn": execfn, "arch": os.uname().machine}
+    own = [metadata[i] for i, _ in seen]
+    tap.ok(own and all(list(m.items()) == list(want.items()) for m in own), f"{name}: metadata", [own, want])
+
+
+def mapped(library):
+    return next((f for f in sorted(glob.glob(f"/usr/lib/*/{library}*.so.*")) if not os.path.islink(f)), None)
+
+
 def go():
     if not shutil.which("go"):
         return tap.skip("Go", "needs go")
@@ -76,7 +110,7 @@ def go():
         begin(name, process, None)
 
 
-node(), ruby(), java(), go()
+node(), ruby(), php(), java(), go()
 native = start(workload("spin"), LIFE, cwd=folder)
 begin("spin", native, None)
 out = path("out")
@@ -96,6 +130,8 @@ for name, appid in programs.values():
     if name in go_programs:
         own = [metadata[i] for i, _ in seen]
         tap.ok(own and all(m == go_programs[name] for m in own), f"{name}: metadata", own)
+    elif name == "ruby" or name.startswith("php"):
+        interpreter_metadata(name, seen)
     elif name == "spin":
         tap.ok({i for i, _ in seen} == {0}, "a native program has no metadata, as with gProfiler", sorted(map(str, seen)))
 

@@ -4,16 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/io.h"
-#include "proc/maps.h"
-#include "proc/proc_read.h"
-#include "runtime/elf_id.h"
 #include "runtime/java/flags.h"
 #include "runtime/java/java_int.h"
 #include "runtime/process_info.h"
-#include "runtime/target_files.h"
 
-#define MAPS_MAX MIB(16)
 #define TEXT_MAX KIB(8)
 #define VERSION_MAX 512
 #define FLAGS_ROOM 32 /* key, comma and what ends the object */
@@ -36,52 +30,9 @@ static int java_version(const struct runtime_target *target, struct buf *out)
 	return r ? r : out->error;
 }
 
-/* Path of libjvm.so, as the process sees it. */
-static int find_library(const struct runtime_target *target, struct buf *path)
-{
-	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX);
-	scoped(freep) char *root = proc_link_read(target->proc_dir, "root");
-	int r = io_read_file_at(target->proc_dir, "maps", &text);
-	struct maps_line line;
-	struct str rest;
-
-	if (r < 0)
-		return r;
-	rest = buf_str(&text);
-	while ((r = maps_next(&rest, &line)) != 0) {
-		if (r < 0 || !str_eq(str_base(line.path), STR("libjvm.so")))
-			continue;
-		buf_adds(path, process_info_inside(line.path, str_of(root)));
-		(void)buf_cstr(path);
-		return path->error;
-	}
-	return -ENODATA;
-}
-
-static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
-{
-	return io_pread_all(*(const int *)self, dst, size, offset);
-}
-
 static int library_id(const struct runtime_target *target, struct buf *out)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(TEXT_MAX);
-	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = find_library(target, &path);
-	scoped(closep) int fd = -1;
-	struct reader in = { .read = read_fd, .self = &fd };
-	struct stat st;
-	uint64_t size;
-
-	if (r < 0)
-		return r;
-	fd = target_open(root, path.ptr, &size);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	in.size = (uint64_t)st.st_size;
-	return target->ids ? elf_ids_get(target->ids, &st, &in, out) : elf_id(&in, out);
+	return process_info_library_id(target, STR("libjvm.so"), out);
 }
 
 static void add_flags(const struct runtime_target *target, struct json_out *j)

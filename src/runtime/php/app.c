@@ -34,3 +34,13 @@ int php_application(const struct runtime_target *target, struct buf *out)
 
 	return r < 0 ? r : php_pool(buf_str(&argv), out);
 }
+
+int php_metadata(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json)
+{
+	const struct process_info_words words = { .version_key = STR("php_version"),
+						  .version = str_of(binary->version),
+						  .library_key = STR("libphp_elfid"),
+						  .library = STR("libphp") };
+
+	return process_info_metadata(target, &words, json);
+}

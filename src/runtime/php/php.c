@@ -36,5 +36,6 @@ const struct runtime runtime_php = {
 	.decode_name = php_decode_name,
 	.read_name = php_read_name,
 	.line = php_line,
+	.metadata = php_metadata,
 	.application = php_application,
 };

@@ -31,6 +31,9 @@ int php_sync(const struct runtime_binary *binary, const struct runtime_target *t
 
 /** php_application - struct runtime's. */
 int php_application(const struct runtime_target *target, struct buf *out) warn_unused;
+/** php_metadata - struct runtime's: {php_version, exe_elfid, libphp_elfid, exe, execfn, arch}. */
+int php_metadata(const struct runtime_binary *binary, const struct runtime_target *target,
+		 struct buf *json) warn_unused;
 /** php_pool - the id of a worker of php-fpm by its command line: "php-fpm: www". Return: 0; -ENOENT: it is none;
  * -ENOMEM. Pure. */
 int php_pool(struct str argv, struct buf *out) warn_unused;

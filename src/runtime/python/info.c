@@ -9,37 +9,22 @@
 #include "base/io.h"
 #include "codec/json.h"
 #include "object/elf_find.h"
-#include "proc/maps.h"
-#include "proc/proc_read.h"
-#include "runtime/elf_id.h"
 #include "runtime/process_info.h"
 #include "runtime/python/app.h"
 
-#define MAPS_MAX MIB(16)
 #define TEXT_MAX KIB(8)
 
 struct info {
 	const struct runtime_binary *binary;
 	const struct runtime_target *target;
-	int root; /* the process's root directory; -1: it cannot be opened */
 };
-
-static void info_release(struct info *i)
-{
-	closep(&i->root);
-}
-
-static int open_root(const struct runtime_target *target)
-{
-	return openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
 
 /* ---- application ---- */
 
 int python_application(const struct runtime_target *target, struct buf *out)
 {
 	scoped(buf_release) struct buf argv = BUF_INIT(PYTHON_ARGV_MAX);
-	scoped(closep) int root = open_root(target);
+	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped(freep) char *cwd = process_info_link(target->proc_dir, "cwd");
 	const struct target_files files = target_files_below(&root);
 	const struct python_app app = { .cwd = str_of(cwd), .files = &files };
@@ -54,79 +39,37 @@ int python_application(const struct runtime_target *target, struct buf *out)
 
 /* ---- metadata ---- */
 
+#define LIBRARY STR("libpython")
+
 static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
 {
 	return io_pread_all(*(const int *)self, dst, size, offset);
 }
 
-static int id_of_fd(const struct info *i, const int *fd, struct buf *out)
-{
-	struct reader in = { .read = read_fd, .self = (void *)(uintptr_t)fd };
-	struct stat st;
-
-	if (fstat(*fd, &st) < 0)
-		return -errno;
-	in.size = (uint64_t)st.st_size;
-	return i->target->ids ? elf_ids_get(i->target->ids, &st, &in, out) : elf_id(&in, out);
-}
-
 static int exe_id(const struct info *i, struct buf *out)
 {
-	scoped(closep) int fd = process_info_open_exe(i->target->proc_dir);
-
-	return fd < 0 ? fd : id_of_fd(i, &fd, out);
-}
-
-/* The first mapped file called libpython...; -ENODATA when there is none. */
-static int find_library(const struct info *i, struct buf *path)
-{
-	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX);
-	scoped(freep) char *root = proc_link_read(i->target->proc_dir, "root");
-	int r = io_read_file_at(i->target->proc_dir, "maps", &text);
-	struct maps_line line;
-	struct str rest;
-
-	if (r < 0)
-		return r;
-	rest = buf_str(&text);
-	while ((r = maps_next(&rest, &line)) != 0) {
-		if (r < 0 || !str_starts(str_base(line.path), STR("libpython")))
-			continue;
-		buf_adds(path, process_info_inside(line.path, str_of(root)));
-		(void)buf_cstr(path);
-		return path->error;
-	}
-	return -ENODATA;
+	return process_info_exe_id(i->target, out);
 }
 
 static int library_id(const struct info *i, struct buf *out)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(TEXT_MAX);
-	int r = find_library(i, &path);
-	scoped(closep) int fd = -1;
-	uint64_t size;
-
-	if (r < 0)
-		return r;
-	fd = target_open(i->root, path.ptr, &size);
-	return fd < 0 ? fd : id_of_fd(i, &fd, out);
+	return process_info_library_id(i->target, LIBRARY, out);
 }
 
 /* Wide and narrow builds of Python 2 call their functions differently, so that extensions of the other kind do not
  * load. Source: CPython 2.7, Include/unicodeobject.h. */
 static int max_unicode(const struct info *i, struct buf *out)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(TEXT_MAX);
 	scoped(elf_release) struct elf elf = { 0 };
-	scoped(closep) int fd = -1;
+	scoped(closep) int fd = process_info_open_library(i->target, LIBRARY);
 	struct reader in = { .read = read_fd, .self = &fd };
 	struct elf_dynamic dynamic;
 	struct elf_found found;
 	struct stat st;
-	uint64_t size;
-	int r = find_library(i, &path);
+	int r;
 
-	fd = r == 0 ? target_open(i->root, path.ptr, &size) : process_info_open_exe(i->target->proc_dir);
+	if (fd == -ENODATA)
+		fd = process_info_open_exe(i->target->proc_dir);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -186,7 +129,7 @@ int python_metadata(const struct runtime_binary *binary, const struct runtime_ta
 		{ { "execfn", 6 }, execfn, false, false },
 		{ { "arch", 4 }, arch, false, false },
 	};
-	scoped(info_release) struct info i = { binary, target, open_root(target) };
+	const struct info i = { binary, target };
 	struct json_out j = { .out = json };
 	size_t before = json->len;
 

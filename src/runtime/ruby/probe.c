@@ -18,6 +18,7 @@
 
 #define RUBY_SYMBOLS(X)                                  \
 	X(VERSION, "ruby_version")                       \
+	X(DESCRIPTION, "ruby_description")               \
 	X(THREAD_CURRENT, "rb_thread_current")           \
 	X(CURRENT, "ruby_current_execution_context_ptr") \
 	X(HAS_GVL, "ruby_thread_has_gvl_p")              \
@@ -283,6 +284,22 @@ static bool find_version(const struct file *f, unsigned int number[2], char out[
 	return true;
 }
 
+/* "ruby 3.1.2p20 (2022-04-12 revision 4491bb740a) [x86_64-linux-gnu]" */
+static void find_description(const struct file *f, struct ruby_binary *b)
+{
+	char text[sizeof(b->description)];
+	struct str found;
+	uint64_t offset;
+
+	if (!has(f, SYMBOL_DESCRIPTION) || elf_offset_of(f->elf, f->symbols[SYMBOL_DESCRIPTION].address, &offset) < 0 ||
+	    reader_text(&f->elf->in, offset, text, sizeof(text), &found) < 0 || !str_starts(found, STR("ruby ")))
+		return;
+	for (size_t i = 0; i < found.len; i++)
+		if (found.ptr[i] < ' ' || found.ptr[i] > '~')
+			return;
+	snprintf(b->description, sizeof(b->description), STR_FMT, STR_ARG(found));
+}
+
 static own_frame int fill(const struct file *f, struct ruby_binary *b)
 {
 	unsigned int number[2];
@@ -294,6 +311,7 @@ static own_frame int fill(const struct file *f, struct ruby_binary *b)
 		snprintf(b->base.refused, sizeof(b->base.refused), "its version cannot be found");
 		return 0;
 	}
+	find_description(f, b);
 	b->version = ruby_version_find(number[0], number[1]);
 	if (!b->version) {
 		snprintf(b->base.refused, sizeof(b->base.refused), "version %s is not known", b->base.version);

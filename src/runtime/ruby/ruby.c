@@ -30,4 +30,5 @@ const struct runtime runtime_ruby = {
 	.read_name = ruby_read_name,
 	.line = ruby_line,
 	.plain = ruby_plain,
+	.metadata = ruby_metadata,
 };

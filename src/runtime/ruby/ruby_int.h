@@ -18,12 +18,16 @@ struct ruby_binary {
 	uint64_t key;                       /* up to 2.7: of an int */
 	uint64_t vm;                        /* the variable, or what holds its address; 0: not known */
 	bool current_is_slot, vm_is_slot;
-	uint32_t vm_objspace; /* rb_vm_t.objspace (rb_vm_t.gc.objspace) */
-	uint64_t symbols;     /* ruby_global_symbols; 0: not known */
+	uint32_t vm_objspace;  /* rb_vm_t.objspace (rb_vm_t.gc.objspace) */
+	char description[128]; /* as `ruby --version` writes it; empty: not known */
+	uint64_t symbols;      /* ruby_global_symbols; 0: not known */
 	uint32_t last_operator;
 };
 
 /** ruby_probe, ruby_release, ruby_attach - struct runtime's; see runtime.h. */
 int ruby_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void ruby_release(struct runtime_binary *binary);
+/** ruby_metadata - struct runtime's: {ruby_version, exe_elfid, libruby_elfid, exe, execfn, arch}. */
+int ruby_metadata(const struct runtime_binary *binary, const struct runtime_target *target,
+		  struct buf *json) warn_unused;
 int ruby_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
