@@ -26,10 +26,17 @@
 #define ABI_PHP_OP_SIZE 32
 #define ABI_PHP_OP_LINE 24
 
-/* sapi_globals: request_info 8, in that path_translated 32, request_uri 40, both of char. The first one is set while a
- * request runs, and by then so is the other, if there is one; later that points nowhere. */
+/* sapi_globals: server_context 0, request_info 8, in that path_translated 32, request_uri 40, both of char. The first
+ * one is set while a request runs, and by then so is the other, if there is one; later that points nowhere. */
+#define ABI_PHP_REQUEST_CONTEXT 0
 #define ABI_PHP_REQUEST_SCRIPT 40
 #define ABI_PHP_REQUEST_URI 48
+#define ABI_PHP_REQUEST_BYTES 56
+
+/* In php-fpm and php-cgi the context is a fcgi_request, whose variables are a table of 128 chains: env 8296. Source:
+ * php-src, main/fastcgi.c of 7.0 to 8.5. */
+#define ABI_PHP_FCGI_TABLE 8296
+#define ABI_PHP_FCGI_URI_HASH 1955U /* FCGI_HASH_FUNC("REQUEST_URI") */
 
 enum abi_php_function_type { /* zend_compile.h */
 			     ABI_PHP_INTERNAL = 1,

@@ -191,9 +191,8 @@ __attribute__((noinline)) int php_take_request(__u32 trigger)
 	struct walk *w = unwind_state_of(trigger & 1);
 	const struct abi_sample *sample;
 	struct abi_request *r;
-	__u64 from[2], at;
+	__u64 from[ABI_PHP_REQUEST_BYTES / 8], at, uri;
 
-	_Static_assert(ABI_PHP_REQUEST_URI == ABI_PHP_REQUEST_SCRIPT + 8, "read at once");
 	if (!w)
 		return 0;
 	sample = walk_sample(w);
@@ -202,11 +201,15 @@ __attribute__((noinline)) int php_take_request(__u32 trigger)
 	r = php_request(w);
 	__builtin_memset(r, 0, sizeof(*r));
 	at = walk_php_request_at(w, walk_php_info(w), sample->tid == sample->pid);
-	if (!at || bpf_probe_read_user(from, sizeof(from), (const void *)(at + ABI_PHP_REQUEST_SCRIPT)) || !from[0])
+	if (!at || bpf_probe_read_user(from, sizeof(from), (const void *)at) || !from[ABI_PHP_REQUEST_SCRIPT / 8])
 		return 0;
-	if (bpf_probe_read_user_str(r->script, sizeof(r->script), (const void *)from[0]) <= 1)
+	if (bpf_probe_read_user_str(r->script, sizeof(r->script), (const void *)from[ABI_PHP_REQUEST_SCRIPT / 8]) <= 1)
 		return 0; /* its page is not in memory */
-	if (from[1] && bpf_probe_read_user_str(r->path, sizeof(r->path), (const void *)from[1]) < 0)
+	uri = walk_php_fcgi_uri(w, from[ABI_PHP_REQUEST_CONTEXT / 8]);
+	if (!uri)
+		uri = from[ABI_PHP_REQUEST_URI / 8];
+	walk_opaque(uri);
+	if (uri && bpf_probe_read_user_str(r->path, sizeof(r->path), (const void *)uri) < 0)
 		return 0;
 	return php_send_request(trigger);
 }

@@ -424,6 +424,46 @@ WALK_FN __u64 walk_php_request_at(struct walk *w, const struct abi_php *info, in
 	return cache ? cache + info->request : 0;
 }
 
+struct walk_php_variable { /* fcgi_hash_bucket */
+	__u32 hash, name_size;
+	__u64 name;
+	__u32 size, reserved;
+	__u64 value, next;
+};
+
+#define WALK_PHP_CHAIN 4 /* variables that are looked at: there are some 40 in 128 chains */
+#define WALK_PHP_URI_SIZE 11
+#define WALK_PHP_URI_1 0x5f54534555514552ULL /* "REQUEST_" */
+#define WALK_PHP_URI_2 0x495255U             /* "URI" */
+
+/**
+ * walk_php_fcgi_uri - where the URI is that a web server told of; 0: the context is something else, or has none
+ * What PHP itself keeps as the URI is the script's name there.
+ */
+WALK_FN __u64 walk_php_fcgi_uri(struct walk *w, __u64 context)
+{
+	struct walk_php_variable v = { 0 };
+	struct {
+		__u64 first;
+		__u32 second, unused;
+	} name;
+
+	v.next = context + ABI_PHP_FCGI_TABLE + 8ULL * (ABI_PHP_FCGI_URI_HASH & 127);
+	if (!context || (context & 7) || walk_read(w, &v.next, sizeof(v.next), v.next))
+		return 0;
+	for (int i = 0; i < WALK_PHP_CHAIN; i++) {
+		if (!v.next || walk_read(w, &v, sizeof(v), v.next))
+			return 0;
+		if (v.hash != ABI_PHP_FCGI_URI_HASH || v.name_size != WALK_PHP_URI_SIZE)
+			continue;
+		if (walk_read(w, &name, WALK_PHP_URI_SIZE + 1, v.name)) /* its end, too */
+			return 0;
+		if (name.first == WALK_PHP_URI_1 && name.second == WALK_PHP_URI_2)
+			return v.value;
+	}
+	return 0;
+}
+
 #define WALK_PHP_BYTES 0x0101010101010101ULL
 
 /**

@@ -23,7 +23,7 @@ need(tap)
 def script(number):
     work = "".join(f"function step{number}_{i}($n) {{ $s = 0; for ($j = 0; $j < $n; $j++) {{ $s = ($s * 7 + $j) & 0xffff; }} return $s; }}\n"
                    for i in range(PATHS))
-    return f"<?php\n{work}$f = 'step{number}_' . substr($_SERVER['SCRIPT_NAME'], -1);\necho 'done ', $f(60000);\n"
+    return f"<?php\n{work}$f = 'step{number}_' . substr(strtok($_SERVER['REQUEST_URI'], '?'), -1);\necho 'done ', $f(60000);\n"
 
 
 def recorded(name, ask, *options, seconds=SECONDS):
@@ -116,6 +116,13 @@ def check_hostile(where):
     tap.ok(not secrets_in(profile), "nothing of a query string or an authority is in the profile", secrets_in(profile)[:3])
 
 
+def check_without_uri(where):
+    profile, _ = recorded("without a URI", lambda choose: b"0" in request(where, path("fpm/hostile.php"), None, b"?s3cr3t", b"/shop/script.php"),
+                          "--php-request", seconds=3)
+    found = {s.labels.get("php_path") for s in of_fpm_script(profile, "hostile.php")}
+    tap.ok(found == {"/shop/script.php"}, "a web server that tells no URI: the script's name", found)
+
+
 def of_fpm_script(profile, name):
     return [s for s in profile.samples if any(f[1].endswith(f"/fpm/{name}") for f in frames_of(s))]
 
@@ -130,6 +137,7 @@ else:
     if tap.ok(process is not None, "php-fpm listens"):
         check_labels(where)
         check_hostile(where)
+        check_without_uri(where)
         process.terminate()
         process.wait()
     shutil.rmtree(path("fpm"))

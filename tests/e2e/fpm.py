@@ -16,10 +16,11 @@ def size_of(text):
     return bytes([len(text)]) if len(text) < 128 else struct.pack(">I", len(text) | 1 << 31)
 
 
-def request(where, file, uri=b"/x.php", query=b""):
-    """One request by FastCGI. Source: FastCGI 1.0, sections 3 and 6."""
-    pairs = {b"SCRIPT_FILENAME": file.encode(), b"REQUEST_METHOD": b"GET", b"SCRIPT_NAME": uri, b"REQUEST_URI": uri + query,
-             b"QUERY_STRING": query[1:], b"SERVER_PROTOCOL": b"HTTP/1.1"}
+def request(where, file, uri=b"/x.php", query=b"", name=b"/index.php"):
+    """One request by FastCGI. Source: FastCGI 1.0, sections 3 and 6. @uri: None: the web server does not tell; @name: SCRIPT_NAME."""
+    pairs = {b"SCRIPT_FILENAME": file.encode(), b"REQUEST_METHOD": b"GET", b"SCRIPT_NAME": name, b"QUERY_STRING": query[1:], b"SERVER_PROTOCOL": b"HTTP/1.1"}
+    if uri is not None:
+        pairs[b"REQUEST_URI"] = uri + query
     records = b"".join(fcgi_record(4, size_of(k) + size_of(v) + k + v) for k, v in pairs.items())
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(where)

@@ -409,6 +409,48 @@ static void request_of_the_thread(void **state)
 	free(f);
 }
 
+#define CONTEXT_SIZE (ABI_PHP_FCGI_TABLE + 128 * 8)
+
+static uint64_t add_variable(struct fixture *f, uint64_t context, const char *name, const char *value)
+{
+	uint64_t slot = context + ABI_PHP_FCGI_TABLE + 35 * 8, at = php_image_alloc(&f->im, 64), next;
+	uint64_t name_at = php_image_alloc(&f->im, 32), value_at = php_image_alloc(&f->im, 32);
+	struct walk_php_variable v = {
+		.hash = 1955, .name_size = (uint32_t)strlen(name), .name = name_at, .value = value_at
+	};
+
+	php_image_put(&f->im, name_at, name, strlen(name) + 1);
+	php_image_put(&f->im, value_at, value, strlen(value) + 1);
+	assert_int_equal(php_image_read(&f->im, &next, sizeof(next), slot), 0);
+	v.next = next;
+	php_image_put(&f->im, at, &v, sizeof(v));
+	php_image_put_u64(&f->im, slot, at);
+	return value_at;
+}
+
+static void uri_of_a_web_server(void **state)
+{
+	struct fixture *f = newest();
+	uint64_t context = php_image_alloc(&f->im, CONTEXT_SIZE), want;
+
+	(void)state;
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, 0), 0);
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context), 0);
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context + 1), 0);
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, 0x10000), 0); /* nothing is there */
+	add_variable(f, context, "REQUEST_URL", "/wrong");
+	add_variable(f, context, "REQUEST_URI_", "/wrong");
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context), 0);
+	want = add_variable(f, context, "REQUEST_URI", "/right");
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context), want);
+	for (size_t i = 0; i < 3; i++) /* others whose hash is the same */
+		add_variable(f, context, "SOMETHING", "/wrong");
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context), want);
+	add_variable(f, context, "SOMETHING", "/wrong");
+	assert_int_equal(walk_php_fcgi_uri(&f->walk, context), 0); /* so many there never are */
+	free(f);
+}
+
 static void queries_are_cut(void **state)
 {
 	static const char *const ends[] = {
@@ -464,6 +506,7 @@ int main(void)
 		cmocka_unit_test(record_is_full),
 		cmocka_unit_test(every_word_lies),
 		cmocka_unit_test(request_of_the_thread),
+		cmocka_unit_test(uri_of_a_web_server),
 		cmocka_unit_test(queries_are_cut),
 		cmocka_unit_test(request_keys_differ),
 	};
