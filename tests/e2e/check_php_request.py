@@ -82,7 +82,7 @@ def check_labels(where):
     tap.ok(right >= (100 if QUICK else 2000) and not wrong, "no label is another request's", f"{wrong} of {right + wrong} samples, {answers} requests, {len(pairs)} labels")
     tap.ok(without <= 0.01 * right, "samples within a request have labels", f"{without} have none")
     tap.ok(not secrets_in(profile), "no query string is in the profile", secrets_in(profile)[:3])
-    others = [s.labels for s in profile.samples if "php_script" in s.labels and s.labels["comm"] not in ("php-fpm8.2", os.path.basename(phps.fpm_of_machine()))]
+    others = [s.labels for s in profile.samples if "php_script" in s.labels and not s.labels["comm"].startswith("php-fpm")]
     tap.ok(not others, "who does not answer requests has no label", others[:3])
 
     profile, _ = recorded("switched off", ask, seconds=3)
@@ -127,18 +127,28 @@ def of_fpm_script(profile, name):
     return [s for s in profile.samples if any(f[1].endswith(f"/fpm/{name}") for f in frames_of(s))]
 
 
-fpm = phps.fpm_of_machine()
-if not fpm:
-    tap.skip("php-fpm", "not installed")
-else:
+def check(fpm):
+    print(f"# php-fpm {fpm.name}", flush=True)
     scripts = {f"s{i}.php": script(i) for i in range(SCRIPTS)}
     scripts["hostile.php"] = "<?php\n$s = 0; for ($j = 0; $j < 100000; $j++) { $s = ($s * 7 + $j) & 0xffff; } echo '0';\n"
     process, where = serve(fpm, scripts, WORKERS)
-    if tap.ok(process is not None, "php-fpm listens"):
+    if tap.ok(process is not None, f"php-fpm {fpm.name} listens"):
         check_labels(where)
         check_hostile(where)
         check_without_uri(where)
         process.terminate()
         process.wait()
     shutil.rmtree(path("fpm"))
+
+
+fpms = [phps.fpm_of_machine()]
+for suite in [] if QUICK else phps.SUITES:
+    try:
+        fpms.append(phps.fpm_of_suite(suite))
+    except phps.packages.Unavailable as e:
+        tap.skip(f"php-fpm of {suite}", str(e))
+if not any(fpms):
+    tap.skip("php-fpm", "not installed")
+for fpm in filter(None, fpms):
+    check(fpm)
 tap.finish()

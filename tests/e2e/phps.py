@@ -39,7 +39,23 @@ def of_machine():
 
 def fpm_of_machine():
     found = sorted(glob.glob("/usr/sbin/php-fpm[78].[0-9]"))
-    return found[-1] if found else None
+    return Php(re.search(r"php-fpm([0-9.]+)$", found[-1])[1], "packaged", found[-1]) if found else None
+
+
+def fpm_of_suite(suite):
+    """Its php-fpm. Raises packages.Unavailable."""
+    if not shutil.which("unshare"):
+        raise packages.Unavailable("needs unshare")
+    version = SUITES[suite]
+    with packages.Lock():
+        files = packages.Suite(suite, "amd64").fetch([f"php{version}-fpm"], with_dependencies=True)
+        root = packages.unpacked(f"roots/{suite}-php{version}-fpm", files)
+        pythons.prepare(root)
+        for name, text in ("passwd", "nobody:x:65534:65534::/:/bin/false\n"), ("group", "nogroup:x:65534:\n"):
+            if not os.path.exists(f"{root}/etc/{name}"):
+                with open(f"{root}/etc/{name}", "w") as f:
+                    f.write(text)
+    return Php(version, suite, f"/usr/sbin/php-fpm{version}", root)
 
 
 def of_suite(suite):
