@@ -353,6 +353,49 @@ static int resolve_runtime(struct builder *b, const struct aggregate_frame *fram
 	return r < 0 ? r : model_add_location(b->m, &location, b->room->lines, out);
 }
 
+/* ---- phases of a runtime ---- */
+
+static int add_phase(struct builder *b, const struct runtime *runtime, const struct runtime_phase *phase)
+{
+	struct model_mapping row = { .flags = MODEL_HAS_FUNCTIONS };
+	const struct symbol symbol = { .name = str_of(phase->name) };
+	struct build_phase *new = &b->phase[b->phase_count];
+	uint32_t mapping = 0;
+	int r = model_add_string(b->m, model_kind_mapping(runtime->kind), &row.filename);
+
+	if (r == 0)
+		r = model_add_mapping(b->m, &row, &mapping);
+	if (r == 0)
+		r = add_location(b, mapping, 0, &symbol, runtime->kind, &new->location);
+	new->runtime = runtime;
+	new->name = phase->name;
+	b->phase_count += r == 0;
+	return r;
+}
+
+/* Phases of one name are one. */
+static int note_phase(struct builder *b, const struct aggregate_frame *f, const struct symbol *symbol, uint8_t *out)
+{
+	const struct runtime_binary *binary =
+		b->runtimes && symbol->has_name ? runtimes_file(b->runtimes, f->owner) : NULL;
+	const struct runtime_phase *phase =
+		binary ? runtime_phase_of(binary->runtime->phases, symbol->system_name) : NULL;
+	size_t i = 0;
+	int r = 0;
+
+	if (!phase)
+		return 0;
+	while (i < b->phase_count &&
+	       (b->phase[i].runtime != binary->runtime || strcmp(b->phase[i].name, phase->name) != 0))
+		i++;
+	if (i == RUNTIME_PHASES_MAX)
+		return 0;
+	if (i == b->phase_count)
+		r = add_phase(b, binary->runtime, phase);
+	*out = (uint8_t)(i + 1);
+	return r;
+}
+
 int build_frames(struct builder *b)
 {
 	for (size_t i = 0; i < b->a->frame_count; i++) {
@@ -365,6 +408,8 @@ int build_frames(struct builder *b)
 		switch (f->kind) {
 		case ABI_FRAME_NATIVE:
 			r = resolve_native(b, f, &symbol, &b->locations[i]);
+			if (r == 0)
+				r = note_phase(b, f, &symbol, &b->phases[i]);
 			break;
 		case ABI_FRAME_KERNEL:
 			r = resolve_kernel(b, f, &symbol, &b->locations[i]);

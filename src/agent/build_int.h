@@ -5,6 +5,7 @@
 #include "agent/build_window.h"
 #include "agent/stack_end.h"
 #include "model/jit_kind.h"
+#include "runtime/phases.h"
 
 #define LINES_MAX DEBUG_LINES_DEPTH_MAX
 
@@ -13,6 +14,12 @@ enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_IF_LAST, ROOT_UNPROVEN };
 struct line_room { /* the lines of the frame at hand */
 	struct debug_lines_frame frames[LINES_MAX];
 	struct model_line lines[LINES_MAX];
+};
+
+struct build_phase { /* a frame that stands for what a runtime does for itself */
+	const struct runtime *runtime;
+	const char *name;
+	uint32_t location;
 };
 
 struct runtime_counts { /* samples: with frames of it; complete: of them */
@@ -28,9 +35,13 @@ struct builder {
 	struct debug_lines_stats lines_before;
 	struct line_room *room;
 	struct model *m;
-	uint32_t *locations;         /* per raw frame */
-	bool *unnamed;               /* per raw frame */
-	struct window_code *codes;   /* per raw frame; NULL: nobody asked */
+	uint32_t *locations;       /* per raw frame */
+	bool *unnamed;             /* per raw frame */
+	struct window_code *codes; /* per raw frame; NULL: nobody asked */
+	uint8_t *phases;           /* per raw frame: 1 + index of the phase that it begins; 0: none */
+	uint8_t *in_phase;         /* per raw stack: the same of the phase that it is in */
+	struct build_phase phase[RUNTIME_PHASES_MAX];
+	size_t phase_count;
 	bool *used;                  /* per raw frame: it is in a stack */
 	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;              /* per raw frame: enum root_state */

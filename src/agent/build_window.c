@@ -18,6 +18,8 @@ static void builder_release(struct builder *b)
 	free(b->locations);
 	free(b->unnamed);
 	free(b->codes);
+	free(b->phases);
+	free(b->in_phase);
 	free(b->used);
 	free(b->leaves_cpu);
 	free(b->roots);
@@ -34,8 +36,15 @@ static int add_stacks(struct builder *b)
 {
 	for (size_t i = 1; i < b->a->stack_count; i++) {
 		const struct aggregate_stack *s = &b->a->stacks[i];
-		int r = model_add_stack(b->m, b->stacks[s->parent], b->locations[s->frame], &b->stacks[i]);
+		uint8_t phase = b->phases[s->frame];
+		uint32_t parent = b->stacks[s->parent];
+		int r = 0;
 
+		b->in_phase[i] = phase ? phase : b->in_phase[s->parent];
+		if (b->in_phase[i] != b->in_phase[s->parent])
+			r = model_add_stack(b->m, parent, b->phase[phase - 1].location, &parent);
+		if (r == 0)
+			r = model_add_stack(b->m, parent, b->locations[s->frame], &b->stacks[i]);
 		if (r < 0)
 			return r;
 	}
@@ -489,6 +498,8 @@ static int builder_init(struct builder *b, bool codes)
 	b->room = malloc(sizeof(*b->room));
 	b->locations = calloc(a->frame_count + 1, sizeof(*b->locations));
 	b->used = calloc(a->frame_count + 1, sizeof(*b->used));
+	b->phases = calloc(a->frame_count + 1, sizeof(*b->phases));
+	b->in_phase = calloc(a->stack_count, sizeof(*b->in_phase));
 	b->unnamed = calloc(a->frame_count + 1, sizeof(*b->unnamed));
 	if (codes) {
 		b->codes = calloc(a->frame_count + 1, sizeof(*b->codes));
@@ -500,8 +511,8 @@ static int builder_init(struct builder *b, bool codes)
 	b->stacks = calloc(a->stack_count, sizeof(*b->stacks));
 	b->processes = calloc(a->process_count + 1, sizeof(*b->processes));
 	b->requests = calloc(a->request_count + 1, sizeof(*b->requests));
-	return b->room && b->locations && b->unnamed && b->used && b->leaves_cpu && b->roots && b->stacks &&
-			       b->processes && b->requests
+	return b->room && b->locations && b->unnamed && b->used && b->phases && b->in_phase && b->leaves_cpu &&
+			       b->roots && b->stacks && b->processes && b->requests
 		       ? 0
 		       : -ENOMEM;
 }

@@ -26,6 +26,7 @@
 #include "base/buf.h"
 #include "model/model.h"
 #include "object/elf.h"
+#include "runtime/phases.h"
 #include "walk/walk.h"
 
 #define RUNTIME_RANGES_MAX 8
@@ -138,6 +139,9 @@ struct runtime {
 	/* Walked behind: an activation is in the runtime's list before its loop has a frame on the native stack, so
 	 * that the innermost one may lack its loop (Ruby, PHP, Perl). CPython enters the loop first. */
 	bool begins_early;
+	/* Native functions of its files that do what is the runtime's own: a frame with the phase's name stands above
+	 * the outermost one. NULL: none are known. */
+	const struct runtime_phase *phases;
 	/**
 	 * probe - is this file the runtime?
 	 * Return: 1 and *out (malloc'd, released by release()); 0: it is not; -EAGAIN: see be_quick; -ENOMEM, -EBADMSG

@@ -4,6 +4,7 @@
 
 docs/node.md says what is judged, nodes.py where the versions come from.
 """
+import re
 from collections import Counter
 
 import parked
@@ -16,6 +17,9 @@ HZ = 499
 LOST = "[Lost Symbol]"
 # In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
 WHOLE = {22: 0.85, 24: 0.85}
+COLLECTOR, COMPILER = "(garbage collector)", "(compiler)"
+POINTS_MOST = 0.03  # between the collector's share and what the program says of its pauses
+BUSY_LEAST = 0.6  # of a CPU for the main thread, else it is not judged
 LACKING_MOST = 0.01  # of the frames of functions that live for a moment: callers that are not there
 SAMPLES_LEAST = 30 if QUICK else 100
 
@@ -60,9 +64,9 @@ def wrong_of(sample):
     return wrong
 
 
-def take(node, load, *options):
+def take(node, load, *options, stdout=None):
     """Samples of a program under a load, and what hearth said; None: it failed."""
-    process = start(node.program, *options, load, SECONDS + 4)
+    process = start(node.program, *options, load, SECONDS + 4, stdout=stdout)
     time.sleep(1.5)
     out = path("node.pb.gz")
     got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{SECONDS}s", "-p", process.pid, "-o", out, timeout=SECONDS + 60)
@@ -107,10 +111,45 @@ def judge_churn(node):
     whole = total([s for s in ours if s.end == "complete"])
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{node.version}: churn: samples", f"{total(ours)}")
     judge_churn_whole(node, ours, whole, names)
+    phases = {name: total([s for s in samples if name in s.names]) for name in (COLLECTOR, COMPILER)}
+    tap.ok(all(phases.values()), f"{node.version}: churn: garbage is collected, code compiled", str(phases))
     lent = sum(count for what, count in wrong.items() if what.count("_") == 2)  # both have a number
     tap.ok(not lent, f"{node.version}: churn: no frame has another function's name", f"{lent} of {names.total()} have")
     lacking = wrong.total() - lent
     tap.ok(lacking <= LACKING_MOST * names.total(), f"{node.version}: churn: callers are there", f"{lacking} of {names.total()} lack theirs")  # docs/node.md, limits
+
+
+def pauses_of(text):
+    """Share of the time from 1.5 s on in which the main thread collected garbage, by --trace-gc."""
+    sum_ms = last = 0
+    for line in text.splitlines():
+        found = re.match(r"\[\d+:0x[0-9a-f]+\]\s+(\d+) ms: .*?, ([\d.]+) / [\d.]+ ms(?:\s+\(\+ ([\d.]+) ms in)?", line)
+        if found and int(found[1]) >= 1500:
+            last = int(found[1])
+            sum_ms += float(found[2]) + float(found[3] or 0)
+    return sum_ms / (last - 1500) if last > 1500 else 0
+
+
+def judge_collector(node):
+    """The main thread's share below (garbage collector) is that of its pauses; functions stay above it."""
+    with open(path("trace"), "w+", encoding="utf-8") as trace:
+        samples, _ = take(node, os.path.join(HERE, "nodejs", "garbage.js"), "--trace-gc", "--single-threaded-gc", stdout=trace)
+        trace.seek(0)
+        said = pauses_of(trace.read())
+    if samples is None or node.major not in VERSIONS:
+        return
+    main = [s for s in samples if s.labels.get("tid") == s.pid]
+    inside = [s for s in main if COLLECTOR in s.names]
+    share = total(inside) / max(total(main), 1)
+    twice = [s for s in samples if s.names.count(COLLECTOR) > 1]
+    whole = [s for s in inside if s.end == "complete"]
+    within = [s for s in whole if "young" in s.names[:s.names.index(COLLECTOR)]]
+    what, numbers = f"{node.version}: share of the garbage collector", f"{share:.1%} of {total(main)}, {said:.1%} by --trace-gc"
+    if total(main) < BUSY_LEAST * HZ * SECONDS:  # pauses are wall time
+        tap.skip(what, f"others kept the CPU: {numbers}")
+    else:
+        tap.ok(abs(share - said) <= POINTS_MOST, what, numbers)
+    tap.ok(not twice and total(within) >= 0.5 * total(whole), f"{node.version}: it stands once, in who allocates", f"{total(within)} of {total(whole)}")
 
 
 def judge(node, *options):
@@ -177,6 +216,8 @@ if not nodes:
 for node in nodes:
     judge(node)
     judge_churn(node)
+    if not QUICK:
+        judge_collector(node)
 if nodes:
     judge_parked(next((n for n in nodes if n.major == 20), nodes[-1]))
 if nodes and not QUICK:

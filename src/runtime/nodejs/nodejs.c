@@ -45,6 +45,7 @@ const struct runtime runtime_nodejs = {
 	.kind = MODEL_KIND_JAVASCRIPT,
 	.error_kind = MODEL_KIND_JAVASCRIPT,
 	.in_line = true,
+	.phases = nodejs_phases,
 	.probe = nodejs_probe,
 	.release = nodejs_release,
 	.attach = nodejs_attach,

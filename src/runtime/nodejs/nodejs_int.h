@@ -220,6 +220,8 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 
 /* ---- struct runtime's ---- */
 
+extern const struct runtime_phase nodejs_phases[];
+
 int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void nodejs_release(struct runtime_binary *binary);
 int nodejs_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out) warn_unused;

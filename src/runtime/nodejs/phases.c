@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of V8 collects garbage and what compiles, on the main thread and on those that help. Names are those of V8 7.8
+ * to 14.6; a version lacks some. */
+#include "runtime/phases.h"
+#include "runtime/nodejs/nodejs_int.h"
+
+#define COLLECTOR "(garbage collector)"
+#define COMPILER "(compiler)"
+
+const struct runtime_phase nodejs_phases[] = {
+	{ "v8::internal::Heap::CollectGarbage", COLLECTOR },
+	{ "v8::internal::Heap::CollectAllGarbage", COLLECTOR },
+	{ "v8::internal::Heap::HandleGCRequest", COLLECTOR },
+	{ "v8::internal::Heap::StartIncrementalMarking", COLLECTOR },
+	{ "v8::internal::Heap::FinalizeIncrementalMarkingIncrementally", COLLECTOR },
+	{ "v8::internal::IncrementalMarking", COLLECTOR },
+	{ "v8::internal::IncrementalMarkingJob", COLLECTOR },
+	{ "v8::internal::ConcurrentMarking", COLLECTOR },
+	{ "v8::internal::MarkCompactCollector", COLLECTOR },
+	{ "v8::internal::MinorMarkCompactCollector", COLLECTOR },
+	{ "v8::internal::MinorMarkSweepCollector", COLLECTOR },
+	{ "v8::internal::Scavenger", COLLECTOR },
+	{ "v8::internal::ScavengerCollector", COLLECTOR },
+	{ "v8::internal::ScavengerJobTask", COLLECTOR },
+	{ "v8::internal::ScavengingTask", COLLECTOR },
+	{ "v8::internal::ItemParallelJob", COLLECTOR },
+	{ "v8::internal::PageEvacuationJob", COLLECTOR },
+	{ "v8::internal::PageEvacuationTask", COLLECTOR },
+	{ "v8::internal::PointersUpdatingJob", COLLECTOR },
+	{ "v8::internal::PointersUpdatingTask", COLLECTOR },
+	{ "v8::internal::ParallelClearingJob", COLLECTOR },
+	{ "v8::internal::YoungGenerationMarkingJob", COLLECTOR },
+	{ "v8::internal::Sweeper", COLLECTOR },
+	{ "v8::internal::ArrayBufferSweeper", COLLECTOR },
+	{ "v8::internal::MemoryAllocator::Unmapper", COLLECTOR },
+	{ "v8::internal::Compiler", COMPILER },
+	{ "v8::internal::compiler", COMPILER },
+	{ "v8::internal::maglev::MaglevCompiler", COMPILER },
+	{ "v8::internal::maglev::MaglevCompilationJob", COMPILER },
+	{ "v8::internal::maglev::MaglevConcurrentDispatcher", COMPILER },
+	{ "v8::internal::baseline::BaselineCompiler", COMPILER },
+	{ "v8::internal::baseline::BaselineBatchCompiler", COMPILER },
+	{ "v8::internal::baseline::ConcurrentBaselineCompiler", COMPILER },
+	{ "v8::internal::OptimizedCompilationJob", COMPILER },
+	{ "v8::internal::TurbofanCompilationJob", COMPILER },
+	{ "v8::internal::OptimizingCompileDispatcher", COMPILER },
+	{ "v8::internal::OptimizingCompileTaskExecutor", COMPILER },
+	{ "v8::internal::UnoptimizedCompilationJob", COMPILER },
+	{ "v8::internal::interpreter::InterpreterCompilationJob", COMPILER },
+	{ "v8::internal::BackgroundCompileTask", COMPILER },
+	{ "v8::internal::LazyCompileDispatcher", COMPILER },
+	{ "v8::internal::parsing", COMPILER },
+	{ "v8::internal::RegExpImpl::Compile", COMPILER },
+	{ "v8::internal::RegExpImpl::CompileIrregexp", COMPILER },
+	{ "v8::internal::wasm::CompileLazy", COMPILER },
+	{ "v8::internal::wasm::CompileToNativeModule", COMPILER },
+	{ "v8::internal::wasm::WasmCompilationUnit", COMPILER },
+	{ "v8::internal::wasm::_GLOBAL__N_1::ExecuteCompilationUnits", COMPILER },
+	{ "v8::internal::wasm::_GLOBAL__N_1::BackgroundCompileJob", COMPILER },
+	{ NULL, NULL },
+};
