@@ -38,6 +38,8 @@ def shown(process, kind, *options):
             place = (os.path.basename(f["file"]), f.get("line", 0)) if f.get("file") else place
             rows.append((f.get("name", ""), *place))
         rows.reverse()
+        if not rows and thread["tid"] != process.pid:  # several have the name of one that has some
+            continue
         out["main" if thread["tid"] == process.pid else thread["name"]] = (rows, thread["remarks"], [f.get("guessed") for f in thread["frames"] if f["kind"] == kind])
     return out, dump.get("remark", "")
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four workers of a cluster, each a process of its own. Arguments: seconds.
+// Four workers of a cluster and a child, each a process of its own. Arguments: seconds.
 'use strict';
 
+const { fork } = require('child_process');
 const cluster = require('cluster');
 
 let s = 0;
@@ -16,7 +17,9 @@ function outer(n) {
 }
 
 const end = Date.now() + 1000 * Number(process.argv[2]);
-if (cluster.isMaster) {
+const isChild = process.argv[3] === 'child';
+if (cluster.isMaster && !isChild) {
+	fork(__filename, [process.argv[2], 'child']);
 	for (let i = 0; i < 4; i++)
 		cluster.fork();
 } else {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says where it is, and waits there for ever, below interpreted functions and built-in ones.
+// Says where it is, and waits there for ever, below interpreted functions and built-in ones; a worker thread does the same.
 'use strict';
 const fs = require('fs');
+const { isMainThread, Worker } = require('worker_threads');
 const never = new Int32Array(new SharedArrayBuffer(4));
 
 function told() {
@@ -15,7 +16,7 @@ function told() {
 			return [site.getFunctionName() || '(anonymous)', ...place];
 		}).reverse();
 	Error.captureStackTrace(at, told);
-	fs.writeSync(1, `STACKS ${JSON.stringify(at.stack)}\n`);
+	fs.writeSync(1, `STACKS ${JSON.stringify({ [isMainThread ? 'main' : 'worker']: at.stack })}\n`);
 }
 
 function park(stop) {
@@ -32,10 +33,12 @@ function down(depth, stop) {
 
 class Shop {
 	open(stop) {
-		return [3].map(depth => down(depth, stop));
+		return [isMainThread ? 20 : 25].map(depth => down(depth, stop));
 	}
 }
 
+if (isMainThread)
+	new Worker(__filename);
 const shop = new Shop();
 for (let i = 0; i < 100; i++)
 	shop.open(false);
