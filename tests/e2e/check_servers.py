@@ -118,7 +118,7 @@ def fault(server, sample, frames):
     if not (names[0] in server.roots or any(frames[0][1].endswith(r) for r in server.roots)):
         return f"begins with {names[0]} {frames[0][1]}"
     own = next((i for i, (_, file) in enumerate(frames) if i and file.endswith(server.application)), None)
-    if own is not None and names[0] != server.application and not stands_in(server.chain, names[:own]):
+    if own is not None and not stands_in(server.chain, names[:own]):
         return "not called by " + " > ".join(server.chain) + ": " + " > ".join(names[:own])
     return None
 

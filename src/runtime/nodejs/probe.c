@@ -84,7 +84,7 @@ static bool is_sane(const struct nodejs_layout *l)
 				    l->string_second,   l->string_parent, l->string_offset, l->string_actual,
 				    l->string_resource, l->map_type,      l->bytecode_data, l->array_length,
 				    l->array_data,      l->script_source, l->script_name,   l->scope_locals,
-				    l->scope_first,     l->stream_start };
+				    l->scope_first,     l->stream_start,  l->script_id };
 	const int16_t needed[] = { l->bytecode_data, l->script_source };
 
 	for (size_t i = 0; i < ARRAY_SIZE(slots); i++)
@@ -94,7 +94,7 @@ static bool is_sane(const struct nodejs_layout *l)
 		if (words[i] < 8 || words[i] > ABI_NODEJS_SFI_BYTES - 8 || words[i] % 8)
 			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
-		if (members[i] < 0 || members[i] > 256)
+		if (members[i] < 0 || members[i] > UINT8_MAX)
 			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (!needed[i])
