@@ -12,6 +12,7 @@ enum abi_java_flags {
 	ABI_JAVA_KINDS = 2,    /* the kind of a blob is a byte, not the address of its name */
 	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
 	ABI_JAVA_ENTRY_ADDRESS = 8,  /* the verified entry of a method is an address (up to 22), not an offset */
+	ABI_JAVA_CHUNKS = 16,        /* frames of virtual threads that are not on the stack are found (21 and later) */
 };
 
 /* CodeBlobKind::Nmethod, where ABI_JAVA_KINDS is set. Source: OpenJDK 25, src/hotspot/share/code/codeBlob.hpp. */
@@ -60,9 +61,16 @@ struct abi_java {
 	/* Elsewhere. */
 	__u16 method_const, const_size; /* Method::_constMethod; sizeof(ConstMethod), which bytecode follows */
 	__u16 bcp_slot;                 /* words below fp where an interpreted frame keeps its bytecode pointer */
+	__u16 oop_shift;                /* CHUNKS: of compressed references to objects */
+	__u64 oop_base;
+	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
+	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */
+	__u64 chunk, chunk_end; /* chunk_end: where its last frame ends; 0: frames are on the stack */
+	__u64 chunk_link;       /* where an interpreted frame has its caller's frame pointer; 0: below sp */
+	__u64 chunk_entry;      /* where the stack goes on behind its last chunk */
 };
 
-_Static_assert(sizeof(struct abi_java) == 336, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_java) == 392, "layout changed: bump ABI_VERSION");
 
 /* Frames. ABI_FRAME_RUNTIME, among the native ones:
  *

@@ -18,6 +18,8 @@ struct { /* preallocated: a fork adds to it */
 /* Global functions: the verifier looks at them once, and kernel 5.10 accepts the loop around the first. */
 __attribute__((noinline)) int java_candidate(__u32 trigger);
 #define walk_java_candidate(w) java_candidate(walk_sample(w)->trigger)
+__attribute__((noinline)) int java_virtual(__u32 trigger);
+#define walk_java_virtual(w) java_virtual(walk_sample(w)->trigger)
 #include "walk/walk_java.h"
 
 int java_candidate(__u32 trigger)
@@ -28,6 +30,17 @@ int java_candidate(__u32 trigger)
 	return w ? (int)walk_java_returns(w) : 0;
 #else
 	return w ? 0 : 1;
+#endif
+}
+
+int java_virtual(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+#ifdef WALK_X86_64
+	return w ? walk_java_virtual_step(w) : WALK_DONE;
+#else
+	return w ? WALK_DONE : WALK_SWITCH;
 #endif
 }
 

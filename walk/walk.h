@@ -105,6 +105,7 @@ struct walk {
 	__u16 range_count; /* <= ABI_CODE_RANGES */
 	__u8 info_of;      /* enum abi_runtime: whose is info[]; 0: nobody's yet */
 	__u8 passed;       /* the code at pc lies in a range, but the runtime says that it is not its own */
+	__u8 leapt;        /* the caller's frame lies elsewhere than on this stack */
 	struct abi_code_range ranges[ABI_CODE_RANGES];
 	__u64 info[WALK_INFO / 8]; /* what the walker knows of the process: its struct of abi/ */
 	struct abi_map map;        /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
@@ -256,6 +257,10 @@ WALK_FN enum walk_next walk_stepped(struct walk *w, const struct walk_before *be
 	}
 	if (next == WALK_DONE)
 		return WALK_DONE;
+	if (w->leapt && next == WALK_MORE && w->count > before->count) { /* what a full record ends */
+		w->leapt = 0;
+		return WALK_MORE;
+	}
 	if (next != WALK_MORE || w->sp < before->sp || (w->sp == before->sp && w->pc == before->pc)) {
 		w->end = ABI_END_NO_PROGRESS;
 		return WALK_DONE;

@@ -26,6 +26,7 @@ LOADS = {
     "Parallel": ["-XX:+UseParallelGC", "-Xmx48m"],
 }
 LACKS = {(8, "ZGC")}
+VIRTUAL = 21  # the first version with virtual threads
 tap = Tap("java")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
@@ -61,8 +62,8 @@ def check_oracle(chains, classes):
     tap.ok(judged > 20 and found >= 0.8 * judged, "stacks that lack a frame are found wrong", f"{found} of {judged}")
 
 
-def check(version, home, load, options):
-    file, command = path("java.pb.gz"), [f"{home}/bin/java", *options, "-cp", folder, "Load", 600000]
+def check(version, home, load, options, program=("Load", 600000), guessed=0.03):
+    file, command = path("java.pb.gz"), [f"{home}/bin/java", *options, "-cp", folder, *program]
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
     # Another JVM first: until hearth has the tables of a file of 20 MB, native frames of it are cut. How long that takes is measured elsewhere.
     for seconds in (WARM, SECONDS):
@@ -82,7 +83,7 @@ def check(version, home, load, options):
     fine = tap.ok(tally.java > 10 * SECONDS and tally.whole_share >= wanted, f"{name}: stacks reach their root", tally.figures())
     fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{name}: no illegal pair that is not marked", tally.wrong)
     fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
-    fine &= tap.ok(tally.guessed <= max(3, 0.03 * tally.java), f"{name}: few guesses", tally.guessed)
+    fine &= tap.ok(tally.guessed <= max(3, guessed * tally.java), f"{name}: few guesses", tally.guessed)
     if not fine or tally.illegal:
         for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
             tap.note(f"    {count} times {what}")
@@ -179,13 +180,15 @@ if not folder or not found:
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if {"waits", "parked"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked", "virtual"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
         if (version, load) in LACKS:
             continue
         last = check(version, found[version], load, LOADS[load])
+    if version >= VIRTUAL and (not only or "virtual" in only):
+        check(version, found[version], "virtual", [], ["Virtual"], 0.005)
     if not only or "waits" in only:
         check_waits(version, found[version])
     if not only or "parked" in only:

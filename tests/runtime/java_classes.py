@@ -154,6 +154,9 @@ def split(text):
     return owner, name, bracket + rest
 
 
+# Compiled code without bytecode: what begins a virtual thread. 21 may show none of it.
+ENTER_SPECIAL, ENTER = "jdk/internal/vm/Continuation.enterSpecial(", "jdk/internal/vm/Continuation.enter("
+CONTINUATION_RUN = "jdk/internal/vm/Continuation.run("
 LOOSE_CLASSES = ("java/lang/invoke/", "jdk/internal/reflect/")
 
 
@@ -173,6 +176,8 @@ def judge_line(caller, line, callee, classes):
     method = c.methods.get((name, descriptor)) if c else None
     if not method or not split(callee)[2]:
         return "unknown"
+    if caller.startswith((ENTER_SPECIAL, CONTINUATION_RUN)) and callee.startswith(ENTER):
+        return "legal"
     found = {judge_call(c, c.called(method, at), callee) for at in starts(method.code)
              if c.called(method, at) and (not line or method.line(at) == line)}
     if split(callee)[1] == "<clinit>":

@@ -120,6 +120,7 @@ static const struct recording {
 	{ "25-entry-whole-18", 18, 0, 0 },
 	{ "25-stub-whole-8", 8, 0, ABI_FRAME_INTERNAL },
 	{ "25int-interpreted-whole-12", 12, 0, 0 },
+	{ "25virtual-compiled-whole-28", 28, 0, ABI_FRAME_COMPILED },
 };
 
 /* Up to the native code that called Java. */
@@ -189,6 +190,26 @@ static void pushed_words_are_skipped(void **state)
 		}
 		drop(r);
 	}
+}
+
+/* Most of its frames lie in the heap, the last five of them interpreted. Without references it is a guess. */
+static void frames_of_a_virtual_thread(void **state)
+{
+	struct recorded *r = take("25virtual-compiled-whole-28");
+	uint32_t guessed = 0;
+
+	(void)state;
+	walk(r);
+	assert_int_not_equal(walk_java_info(&r->walk)->chunk, 0);
+	assert_int_equal(walk_java_info(&r->walk)->chunk_end, 0);
+	r->image.info.oop_shift = 1;
+	walk(r);
+	assert_int_equal(walk_java_info(&r->walk)->chunk, 0);
+	for (uint32_t i = 0; i < r->walk.count; i++)
+		guessed += (r->walk.frames[i].flags & ABI_FRAME_GUESSED) != 0;
+	assert_int_equal(guessed, 1);
+	assert_true(r->walk.count < 28);
+	drop(r);
 }
 
 /* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. */
@@ -344,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recordings_are_walked),
+		cmocka_unit_test(frames_of_a_virtual_thread),
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(maps_of_segments_lie),

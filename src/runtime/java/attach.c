@@ -330,6 +330,23 @@ static int attach_names(const struct attaching *a)
 	return 0;
 }
 
+/* Frames of virtual threads in the heap: without them stacks end where those on the stack do. */
+static void attach_references(const struct attaching *a)
+{
+	const struct java_layout *l = a->layout;
+	__u64 base;
+	uint32_t shift;
+
+	if (l->version < 21 || !l->oop_base || !l->oop_shift || read_word(a, l->oop_base + a->bias, &base) < 0 ||
+	    java_read(&a->memory, &shift, sizeof(shift), l->oop_shift + a->bias) < 0 || shift > 7)
+		return;
+	if (l->continuation_return)
+		ignore(read_word(a, l->continuation_return + a->bias, &a->info->continuation_return) < 0);
+	a->info->oop_base = base;
+	a->info->oop_shift = (__u16)shift;
+	a->info->flags |= ABI_JAVA_CHUNKS;
+}
+
 int java_attach_with(const struct runtime_binary *binary, const struct runtime_target *target,
 		     const struct java_layout *layout, void *out)
 {
@@ -349,6 +366,7 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 		r = read_static(&a, a.layout->call_stub_return, &info.call_stub_return);
 	if (r < 0)
 		return r;
+	attach_references(&a);
 	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0)
 		info.epoch_at = epochs[0];
 	memcpy(out, &info, sizeof(info));
