@@ -215,6 +215,22 @@ def judge_parked(node):
     process.wait()
 
 
+def judge_stripped(node):
+    """A program without .symtab, of one isolate: a copy of its built-in code tells where that lies."""
+    program = path("node-stripped")
+    if run("strip", "-s", "-o", program, node.program).returncode:
+        tap.skip(f"{node.version}: stripped", "strip cannot write it")
+        return
+    process = start(program, os.path.join(HERE, "nodejs", "parked.js"), "alone", stdout=subprocess.PIPE, text=True)
+    want = parked.told(process).get("main", [])
+    time.sleep(0.3)
+    got, said = parked.shown(process, "nodejs")
+    process.kill()
+    process.wait()
+    rows = got.get("main", ([], [], []))[0]
+    tap.ok(len(want) > 20 and rows[-len(want):] == want, f"{node.version}: stripped: dump -p", f"{said} {parked.difference(rows[-len(want):], want)}")
+
+
 def ask(port, until, answers, number):
     """One client, on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -278,6 +294,7 @@ if nodes:
     judge_cluster(nodes[-1])
 if nodes and not QUICK and not SAMPLED:
     judge_service(next((n for n in nodes if n.major == 20), nodes[-1]))
+    judge_stripped(next((n for n in nodes if n.major == 20), nodes[-1]))
 if nodes and not QUICK:
     judge(nodes[-1], "--interpreted-frames-native-stack")
 tap.finish()

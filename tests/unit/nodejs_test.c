@@ -215,6 +215,22 @@ static void where_code_lies(void **state)
 	}
 }
 
+/* A file without .symtab: where its built-in code lies, a copy of it tells. */
+static void where_code_lies_unsaid(void **state)
+{
+	struct nodejs_maps out;
+
+	(void)state;
+	nodejs_maps_read(STR(PROGRAM ISOLATE("7fe51")), 0, 0, DATA, &out);
+	assert_int_equal(out.range_count, 2);
+	assert_int_equal(out.ranges[0].low, BUILTINS & ~0xfffULL);
+	assert_int_equal(out.ranges[0].size, BUILTINS_SIZE);
+	assert_int_equal(out.builtin_count, 2);
+	nodejs_maps_read(STR(PROGRAM ARENA), 0, 0, DATA, &out);
+	assert_int_equal(out.range_count, 0);
+	assert_int_equal(out.builtin_count, 0);
+}
+
 /* ---- objects in a process ---- */
 
 #define MEMORY 0x10000ULL
@@ -381,6 +397,7 @@ int main(void)
 		cmocka_unit_test(bytecode_lines),
 		cmocka_unit_test(expands),
 		cmocka_unit_test(where_code_lies),
+		cmocka_unit_test(where_code_lies_unsaid),
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),

@@ -102,9 +102,23 @@ static bool find_file(struct str maps, uint64_t here, struct maps_line *out)
 	return false;
 }
 
+/* Where the file itself is mapped with what @copy has of it. Return: 0: nowhere. */
+static uint64_t find_original(struct str maps, const struct maps_line *copy)
+{
+	uint64_t size = copy->end - copy->start;
+	struct maps_line m;
+
+	while (maps.len)
+		if (maps_next(&maps, &m) == 1 && m.executable && same_file(&m, copy) && m.start != copy->start &&
+		    copy->offset >= m.offset && copy->offset - m.offset < m.end - m.start &&
+		    size <= m.end - m.start - (copy->offset - m.offset))
+			return m.start + (copy->offset - m.offset);
+	return 0;
+}
+
 void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_t here, struct nodejs_maps *out)
 {
-	struct maps_line m, file = { 0 };
+	struct maps_line m, file = { 0 }, copy = { 0 };
 	struct chains c = { 0 };
 	bool open = false;
 	struct str rest = maps;
@@ -121,12 +135,19 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 			continue;
 		/* The file's own mappings lie one behind the other; its copy is elsewhere, within a chain. */
 		is_copy = open && m.executable && same_file(&m, &file) && c.items[c.count - 1].end == m.start;
-		if (is_copy)
+		if (is_copy) {
 			add_builtins(out, m.start, m.end - m.start);
+			copy = m;
+		}
 		take_line(&c, &m, is_copy, &open);
 	}
 	if (c.count && !c.items[c.count - 1].has_code)
 		c.count--;
+	if (!size && copy.end) {
+		builtins = find_original(maps, &copy);
+		size = builtins ? copy.end - copy.start : 0;
+		add_builtins(out, builtins, size);
+	}
 	if (size) {
 		out->ranges[out->range_count++] = (struct abi_code_range){ .low = builtins, .size = size };
 		room--;

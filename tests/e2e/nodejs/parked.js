@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says where it is, and waits there for ever, below interpreted functions and built-in ones; a worker thread does the same.
+// Says where it is, and waits there for ever, below interpreted functions and built-in ones; a worker thread does the same,
+// unless an argument says "alone".
 'use strict';
 const fs = require('fs');
 const { isMainThread, Worker } = require('worker_threads');
@@ -37,7 +38,7 @@ class Shop {
 	}
 }
 
-if (isMainThread)
+if (isMainThread && process.argv[2] !== 'alone')
 	new Worker(__filename);
 const shop = new Shop();
 for (let i = 0; i < 100; i++)
