@@ -506,11 +506,24 @@ static int push_native(struct take_in *t, struct proc *p, const struct abi_sampl
 	return push(a, f, stack, &frame);
 }
 
+/* Does code that its runtime's compiler made run in the sample's innermost runtime frame, so that what the frame says
+ * is where it called last? */
+static bool is_vague(const struct take_in *t, const struct abi_sample *sample)
+{
+	const struct runtime *runtime = NULL;
+
+	if (t->cfg.runtimes && t->placed.count > sample->kernel_count &&
+	    t->placed.frames[sample->kernel_count].kind == ABI_FRAME_JIT)
+		runtime = runtimes_of(t->cfg.runtimes, sample->frames[sample->frame_count].runtime);
+	return runtime && runtime->is_vague_compiled;
+}
+
 /* The user part, from the root (last) to the leaf (first). */
 static int push_mixed(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a,
 		      uint32_t *stack)
 {
 	bool end_is_pushed = false, gap_is_pushed = false, has_native = false;
+	struct abi_frame vague;
 	int r = 0;
 
 	for (size_t i = t->mixed.count; i-- > 0 && r == 0;) {
@@ -521,6 +534,11 @@ static int push_mixed(struct take_in *t, struct proc *p, const struct abi_sample
 			has_native = true;
 			r = push_native(t, p, sample, a, sample->kernel_count + at, stack);
 			continue;
+		}
+		if (at == MIX_RUNTIME && is_vague(t, sample)) {
+			vague = *raw;
+			vague.extra = RUNTIME_NOWHERE;
+			raw = &vague;
 		}
 		if (!end_is_pushed)
 			r = push_end(a, sample, stack);

@@ -30,9 +30,10 @@
 #include "walk/walk.h"
 
 #define RUNTIME_RANGES_MAX 8
-#define RUNTIME_INFO_MAX 512  /* bytes of what a walker's map has of one process */
-#define RUNTIME_WHY_MAX 96    /* bytes of a reason, for people */
-#define RUNTIME_EXPAND_MAX 64 /* functions that one frame of compiled code stands for */
+#define RUNTIME_INFO_MAX 512       /* bytes of what a walker's map has of one process */
+#define RUNTIME_WHY_MAX 96         /* bytes of a reason, for people */
+#define RUNTIME_NOWHERE UINT32_MAX /* a position (abi_frame.extra) that is not known; line() returns 0 of it */
+#define RUNTIME_EXPAND_MAX 64      /* functions that one frame of compiled code stands for */
 
 struct runtime_range { /* file offsets */
 	uint64_t start, end;
@@ -142,6 +143,9 @@ struct runtime {
 	/* Native functions of its files that do what is the runtime's own: a frame with the phase's name stands above
 	 * the outermost one. NULL: none are known. */
 	const struct runtime_phase *phases;
+	/* Walked behind: code of its compiler seldom writes down where it is, so that while it runs the innermost frame
+	 * is at its last call. Its line is then not known. (PHP's walker looks at that itself.) */
+	bool is_vague_compiled;
 	/**
 	 * probe - is this file the runtime?
 	 * Return: 1 and *out (malloc'd, released by release()); 0: it is not; -EAGAIN: see be_quick; -ENOMEM, -EBADMSG

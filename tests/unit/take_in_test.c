@@ -24,6 +24,7 @@ static const struct runtime *const only_inline[] = { &fake_inline, NULL };
 
 struct fixture {
 	struct files *files;
+	struct proc_table *processes;
 	struct runtimes *runtimes;
 	struct take_in *take_in;
 	struct symbols *symbols;
@@ -81,7 +82,9 @@ static void open_with(struct fixture *f, const struct runtime *const *all, bool 
 	*f = (struct fixture){ .p = { .pid = (uint32_t)getpid(), .exec_id = 1, .comm = "testee" } };
 	assert_int_equal(files_open(64, &f->files), 0);
 	assert_int_equal(runtimes_open(&cfg, f->files, &f->runtimes), 0);
+	assert_int_equal(proc_table_open(&(struct proc_config){ .host_root = "" }, f->files, &f->processes), 0);
 	take_in.files = f->files;
+	take_in.processes = f->processes;
 	take_in.runtimes = f->runtimes;
 	assert_int_equal(take_in_new(&take_in, &f->take_in), 0);
 	assert_int_equal(symbols_open(&symbols, f->files, &f->symbols), 0);
@@ -106,6 +109,7 @@ static void close_all(struct fixture *f)
 	symbols_close(f->symbols);
 	take_in_free(f->take_in);
 	runtimes_close(f->runtimes);
+	proc_table_close(f->processes);
 	files_close(f->files);
 }
 
@@ -131,9 +135,9 @@ union sample {
 	uint8_t bytes[sizeof(struct abi_sample) + 64 * sizeof(struct abi_frame)];
 };
 
-/* Frames as letters, leaf first: k of the kernel; n of a library, i of the interpreter, L of its loop; then the
- * runtime's: a-z their key, '.' behind one: the last of its activation, '_' behind it: a gap. Among the native ones
- * A-D: frames of the runtime in line, s: one of a stub. */
+/* Frames as letters, leaf first: k of the kernel; J of a compiler's code, n of a library, i of the interpreter, L of
+ * its loop; then the runtime's: a-z their key, '.' behind one: the last of its activation, '_' behind it: a gap. Among
+ * the native ones A-D: frames of the runtime in line, s: one of a stub. */
 static void draw(const struct fixture *f, const char *native, const char *runtime, uint8_t end, union sample *out)
 {
 	struct abi_frame *at = out->s.frames;
@@ -154,6 +158,10 @@ static void draw(const struct fixture *f, const char *native, const char *runtim
 						    .extra = 10,
 						    .a = (uint64_t)*native - 'A' + 'a',
 						    .b = (uint64_t)*native - 'A' + 'b' };
+			continue;
+		}
+		if (*native == 'J') {
+			*at++ = (struct abi_frame){ .kind = ABI_FRAME_JIT, .a = 0x1000 };
 			continue;
 		}
 		*at++ = *native == 'k' ? (struct abi_frame){ .kind = ABI_FRAME_KERNEL, .a = UINT64_MAX - 5 }
@@ -259,6 +267,38 @@ static void frames_are_named_and_mixed(void **state)
 	assert_int_equal(window_counter(&f.window, STR("runtime_gap_frames")), 3);
 	assert_int_equal(window_counter(&f.window, STR("samples")), 7);
 	close_all(&f);
+}
+
+/* Compiled code that does not write down where it is: the innermost frame's line would be that of its last call. */
+static void lines_of_compiled_code(void **state)
+{
+	static struct runtime vague;
+	static const struct runtime *const only_vague[] = { &vague, NULL };
+	static const struct {
+		const char *native, *want;
+		bool is_vague;
+	} cases[] = {
+		{ "JLn", "n a:0 b:11 n", true },     { "kJLn", "k n a:0 b:11 n", true },
+		{ "nJLn", "n n a:11 b:11 n", true }, /* it called that, and wrote down where */
+		{ "nLn", "n a:11 b:11 n", true },    { "JLn", "n a:11 b:11 n", false },
+	};
+
+	(void)state;
+	vague = fake_runtime;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture f;
+
+		print_message("  %s\n", cases[i].native);
+		vague.is_vague_compiled = cases[i].is_vague;
+		open_with(&f, only_vague, false, false);
+		let_it_see(&f);
+		name(&f, 'a', "a");
+		name(&f, 'b', "b");
+		take(&f, cases[i].native, "ab.", WHOLE, 0);
+		build(&f);
+		check_stack(&f, 0, cases[i].want, "complete");
+		close_all(&f);
+	}
 }
 
 static void what_is_kept(void **state)
@@ -898,6 +938,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_are_named_and_mixed),
+		cmocka_unit_test(lines_of_compiled_code),
 		cmocka_unit_test(what_is_kept),
 		cmocka_unit_test(native_stacks_stay),
 		cmocka_unit_test(only_the_runtimes),

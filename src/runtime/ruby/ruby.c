@@ -23,6 +23,7 @@ const struct runtime runtime_ruby = {
 	.kind = MODEL_KIND_RUBY,
 	.error_kind = MODEL_KIND_RUBY,
 	.begins_early = true,
+	.is_vague_compiled = true,
 	.probe = ruby_probe,
 	.release = ruby_release,
 	.attach = ruby_attach,
