@@ -39,6 +39,7 @@ void dump_release_learnt(struct dumper *d)
 		d->runtime->unlearn(d->learnt);
 	for (size_t i = 0; i < d->code_count; i++)
 		buf_release(&d->codes[i].room);
+	buf_release(&d->passing.room);
 	free(d->codes);
 	u64map_release(&d->code_index);
 }
@@ -87,62 +88,77 @@ static int add_function(struct dumper *d, const struct abi_frame *f, const struc
 
 	if (d->runtime->readable)
 		d->runtime->readable(function->name, &name);
-	r = intern_add(&d->out->strings, name.len ? buf_str(&name) : function->name, &out.name);
+	r = dump_name(d, name.len ? buf_str(&name) : function->name, &out.name);
 	if (r == 0)
-		r = intern_add(&d->out->strings, function->file, &out.file);
+		r = dump_name(d, function->file, &out.file);
 	return r < 0 ? r : dump_add_frame(d, &out);
 }
 
-/* Many threads wait in the same code. */
-static int find_code(struct dumper *d, const struct abi_frame *f, const struct dump_code **out)
+/* Return: 0, or why there is no room to keep it. */
+static int keep(struct dumper *d, const struct dump_code *code)
 {
-	struct dump_code *code;
-	uint32_t at;
-	int r;
+	int r = d->code_bytes + code->room.cap > DUMP_CODES_BYTES ? -E2BIG : 0;
 
-	if (u64map_get(&d->code_index, f->a, &at) == 0 && d->codes[at].cookie == f->b) {
-		*out = &d->codes[at];
-		return 0;
-	}
-	r = array_grow(&d->codes, &d->code_cap, d->code_count, DUMP_CODES_MAX);
 	if (r == 0)
-		r = u64map_put(&d->code_index, f->a, (uint32_t)d->code_count);
+		r = array_grow(&d->codes, &d->code_cap, d->code_count, DUMP_CODES_MAX);
+	if (r == 0)
+		r = u64map_put(&d->code_index, code->key, (uint32_t)d->code_count);
 	if (r < 0)
 		return r;
-	code = &d->codes[d->code_count++];
-	*code = (struct dump_code){ .cookie = f->b, .room = BUF_INIT(CODE_ROOM_MAX) };
-	code->is_known = d->runtime->read_code(&d->target, d->info, f->a, f->b, &code->room, &code->function) == 0;
-	*out = code;
+	d->codes[d->code_count++] = *code;
+	d->code_bytes += code->room.cap;
 	return 0;
 }
 
-/* Return: 1: its functions were added; 0: they are not known; -errno. */
-static int add_compiled(struct dumper *d, const struct abi_frame *f)
+static bool is_code(const struct dump_code *code, const struct dump_code *other)
 {
-	const struct dump_code *code = NULL;
-	int r = d->runtime->read_code ? find_code(d, f, &code) : -ENOTSUP;
-	size_t count;
+	return code->key == other->key && code->cookie == other->cookie && code->is_compiled == other->is_compiled;
+}
 
-	if (r < 0 || !code->is_known)
-		return r == -ENOMEM ? r : 0;
-	count = d->runtime->expand(&code->function, f->extra, f->flags & ABI_FRAME_RETURN, d->shown);
+/* Many threads wait in the same code. Return: NULL: nothing is known of it. Valid until the next one. */
+static const struct dump_code *find_code(struct dumper *d, const struct abi_frame *f)
+{
+	struct dump_code code = { .key = f->a,
+				  .cookie = f->b,
+				  .is_compiled = (f->flags & ABI_FRAME_COMPILED) != 0,
+				  .room = BUF_INIT(CODE_ROOM_MAX) };
+	typeof(d->runtime->read_name) read = code.is_compiled ? d->runtime->read_code : d->runtime->read_name;
+	const struct dump_code *found = &d->passing;
+	uint32_t at;
+
+	if (!read)
+		return NULL;
+	if (u64map_get(&d->code_index, f->a, &at) == 0 && is_code(&d->codes[at], &code))
+		found = &d->codes[at];
+	if (!is_code(found, &code)) {
+		code.is_known = read(&d->target, d->info, f->a, f->b, &code.room, &code.function) == 0;
+		if (keep(d, &code) == 0) {
+			found = &d->codes[d->code_count - 1];
+		} else {
+			buf_release(&d->passing.room);
+			d->passing = code;
+		}
+	}
+	return found->is_known ? found : NULL;
+}
+
+static int add_compiled(struct dumper *d, const struct abi_frame *f, const struct runtime_function *code)
+{
+	size_t count = d->runtime->expand(code, f->extra, f->flags & ABI_FRAME_RETURN, d->shown);
+	int r = 0;
+
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = add_function(d, f, &d->shown[i].function, d->shown[i].line);
-	if (!count)
-		r = add_function(d, f, &code->function, 0);
-	return r < 0 ? r : 1;
+	return count ? r : add_function(d, f, code, 0);
 }
 
 int dump_add_in_line(struct dumper *d, const struct abi_frame *f)
 {
-	scoped(buf_release) struct buf room = BUF_INIT(MIB(16));
-	struct runtime_function function = { 0 };
-	int r = f->flags & ABI_FRAME_COMPILED ? add_compiled(d, f) : 0;
+	const struct dump_code *code = find_code(d, f);
 
-	if (r)
-		return MIN(r, 0);
-	if (f->flags & ABI_FRAME_COMPILED || !d->runtime->read_name ||
-	    d->runtime->read_name(&d->target, d->info, f->a, f->b, &room, &function) < 0)
+	if (!code)
 		return add_function(d, f, &(struct runtime_function){ 0 }, 0);
-	return add_function(d, f, &function, d->runtime->line ? d->runtime->line(&function, f->extra) : 0);
+	if (code->is_compiled)
+		return add_compiled(d, f, &code->function);
+	return add_function(d, f, &code->function, d->runtime->line ? d->runtime->line(&code->function, f->extra) : 0);
 }

@@ -19,6 +19,9 @@
 
 #define DUMP_RUNTIMES_MAX 8
 #define DUMP_CODES_MAX 16384
+#define DUMP_CODES_BYTES MIB(64)  /* of what was read of them */
+#define DUMP_NAMES_BYTES MIB(64)  /* of the texts that the process makes up */
+#define DUMP_STRING_BYTES MIB(68) /* of all, our own words and names of threads included */
 
 /* Of one thread, read before its process is stopped: after that its kernel stack shows only the stop. */
 struct dump_before {
@@ -34,11 +37,11 @@ struct dump_unnamed { /* a native frame whose name is looked up when the process
 	struct abi_frame frame;
 };
 
-struct dump_code { /* compiled, of a runtime in line */
-	uint64_t cookie;
+struct dump_code { /* a function, or compiled code, of a runtime in line */
+	uint64_t key, cookie;
 	struct buf room;
 	struct runtime_function function; /* its texts lie in room */
-	bool is_known;
+	bool is_compiled, is_known;
 };
 
 struct dump_runtime { /* a mapped file that is a runtime */
@@ -83,10 +86,12 @@ struct dumper {
 	uint16_t range_count; /* 0: there is none */
 	void *learnt;         /* of the process */
 	struct dump_code *codes;
-	size_t code_count, code_cap;
+	size_t code_count, code_cap, code_bytes;
 	struct u64map code_index; /* its key -> codes */
+	struct dump_code passing; /* the last one for which there was no room in codes */
 	struct runtime_shown shown[RUNTIME_EXPAND_MAX];
 	/* Of the thread at hand. */
+	bool has_lost_names;
 	const struct abi_sample *sample; /* its frames of the runtime: the reader's, or nothing */
 	uint8_t roles[ABI_FRAMES_MAX];
 	struct mix_output mixed;
@@ -136,4 +141,7 @@ int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;
 int dump_name_native(struct dumper *d) warn_unused;
 /** dump_look_before - read what can be read of all threads before they are stopped. Return: 0 or -ENOMEM. */
 int dump_look_before(struct dumper *d) warn_unused;
+/** dump_name - the id of a text of the process; 0, and a remark of the thread, when there are too many. Return: 0 or
+ * -ENOMEM. */
+int dump_name(struct dumper *d, struct str text, uint32_t *out) warn_unused;
 int dump_remark(struct dumper *d, struct dump_thread *t, const char *text) warn_unused;

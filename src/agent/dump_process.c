@@ -9,7 +9,6 @@
 
 #define DESCRIPTORS_MAX 512
 #define UNWIND_BYTES MIB(512)
-#define STRING_BYTES MIB(64)
 #define MAPPINGS_MAX 65536
 #define THREADS_MAX 65536
 
@@ -187,7 +186,7 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 	u64map_init(&d->probed, MAPPINGS_MAX);
 	u64map_init(&d->code_index, DUMP_CODES_MAX);
 	out->pid = cfg->pid;
-	intern_init(&out->strings, STRING_BYTES);
+	intern_init(&out->strings, DUMP_STRING_BYTES);
 	remote_procs_init(&d->procs, cfg->host_root, DESCRIPTORS_MAX);
 	d->walk = calloc(1, sizeof(*d->walk));
 	r = d->walk ? open_process(d, why) : -ENOMEM;

@@ -194,9 +194,9 @@ int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_
 		function.name = met.name;
 	r = m == 0 ? 0 : r;
 	if (r == 0)
-		r = intern_add(&d->out->strings, function.name, &out->name);
+		r = dump_name(d, function.name, &out->name);
 	if (r == 0)
-		r = intern_add(&d->out->strings, function.file, &out->file);
+		r = dump_name(d, function.file, &out->file);
 	if (r == 0) {
 		out->line = d->runtime->line ? d->runtime->line(&function, f->extra) : 0;
 		out->first_line = function.first_line;

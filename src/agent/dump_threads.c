@@ -75,6 +75,20 @@ static ssize_t read_text(struct dumper *d, uint32_t tid, const char *name, char 
 
 /* ---- frames ---- */
 
+int dump_name(struct dumper *d, struct str text, uint32_t *out)
+{
+	struct intern *strings = &d->out->strings;
+	int r = strings->size < DUMP_NAMES_BYTES && text.len <= DUMP_NAMES_BYTES - strings->size
+			? intern_add(strings, text, out)
+			: intern_find(strings, text, out);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	*out = 0;
+	d->has_lost_names = true;
+	return 0;
+}
+
 int dump_remark(struct dumper *d, struct dump_thread *t, const char *text)
 {
 	if (t->remark_count == DUMP_REMARKS_MAX)
@@ -119,7 +133,7 @@ static int add_kernel(struct dumper *d, struct dump_thread *t, const struct dump
 
 		if (!dump_kernel_line(line, &name))
 			continue;
-		r = intern_add(&d->out->strings, name, &f.name);
+		r = dump_name(d, name, &f.name);
 		if (r == 0)
 			r = dump_add_frame(d, &f);
 	}
@@ -137,12 +151,12 @@ static int name_native(struct dumper *d, const struct abi_frame *f, struct dump_
 	if (f->kind == ABI_FRAME_NATIVE) {
 		r = symbols_native(d->symbols, (uint32_t)f->a, f->b, is_return, &symbol);
 		if (r == 0)
-			r = intern_add(&d->out->strings, symbol.name, &out->name);
-		return r < 0 ? r : intern_add(&d->out->strings, symbol.module, &out->module);
+			r = dump_name(d, symbol.name, &out->name);
+		return r < 0 ? r : dump_name(d, symbol.module, &out->module);
 	}
 	size = snprintf(text, sizeof(text), "[%s+0x%llx]", f->kind == ABI_FRAME_JIT ? "jit" : "unknown",
 			(unsigned long long)f->a);
-	return intern_add(&d->out->strings, str_n(text, (size_t)size), &out->name);
+	return dump_name(d, str_n(text, (size_t)size), &out->name);
 }
 
 int dump_name_native(struct dumper *d)
@@ -384,6 +398,7 @@ int dump_add_thread(struct dumper *d, struct remote_thread *thread)
 
 	if (r < 0)
 		return r;
+	d->has_lost_names = false;
 	remote_thread_name(&d->procs, d->process, thread, 1);
 	r = intern_add(&d->out->strings, str_of(thread->name), &t.name);
 	for (int i = 0; i < TRIES && changed == 1 && r == 0; i++)
@@ -402,6 +417,8 @@ int dump_add_thread(struct dumper *d, struct remote_thread *thread)
 		r = remark_native(d, &t, is_exact);
 	if (r == 0)
 		r = remark_runtime(d, &t);
+	if (r == 0 && d->has_lost_names)
+		r = dump_remark(d, &t, "names are missing: those of all threads are too long");
 	t.count = d->out->frame_count - t.first;
 	if (r == 0)
 		d->out->threads[d->out->thread_count++] = t;
