@@ -18,6 +18,10 @@
 #include "unwind/world.h"
 
 #define DUMP_RUNTIMES_MAX 8
+/* From the first thread's stop on: names of frames in line that come later are read when the process runs again,
+ * threads that come later as if there was no stop. */
+#define DUMP_NAMING_NS (NSEC_PER_SEC / 4)
+#define DUMP_STOPPED_NS (NSEC_PER_SEC / 2)
 #define DUMP_CODES_MAX 16384
 #define DUMP_CODES_BYTES MIB(64)  /* of what was read of them */
 #define DUMP_NAMES_BYTES MIB(64)  /* of the texts that the process makes up */
@@ -32,9 +36,10 @@ struct dump_before {
 	int error;       /* why there is no kernel stack */
 };
 
-struct dump_unnamed { /* a native frame whose name is looked up when the process runs again */
+struct dump_unnamed { /* a frame whose name is looked up when the process runs again */
 	size_t at;    /* of the dump's frames */
 	struct abi_frame frame;
+	bool in_line;
 };
 
 struct dump_code { /* a function, or compiled code, of a runtime in line */
@@ -46,6 +51,8 @@ struct dump_code { /* a function, or compiled code, of a runtime in line */
 
 struct dump_runtime { /* a mapped file that is a runtime */
 	uint32_t file_id;
+	const struct mapping *mapping; /* the first one of the file */
+	bool is_program;
 	struct runtime_binary *binary;
 	void *learnt; /* what the process says of the file */
 };
@@ -137,8 +144,9 @@ int dump_add_frame(struct dumper *d, const struct dump_frame *f) warn_unused;
 
 /** dump_add_thread - read one thread's stacks and put them in order: dump_threads.c. */
 int dump_add_thread(struct dumper *d, struct remote_thread *t) warn_unused;
-/** dump_name_native - name all native frames. This takes long, so the process must run again. */
-int dump_name_native(struct dumper *d) warn_unused;
+/** dump_name_frames - name all native frames, and those of the runtime that came too late. This takes long, so the
+ * process must run again. */
+int dump_name_frames(struct dumper *d) warn_unused;
 /** dump_look_before - read what can be read of all threads before they are stopped. Return: 0 or -ENOMEM. */
 int dump_look_before(struct dumper *d) warn_unused;
 /** dump_name - the id of a text of the process; 0, and a remark of the thread, when there are too many. Return: 0 or

@@ -157,18 +157,28 @@ static int stop(struct dumper *d, struct buf *why)
 	return r;
 }
 
-static int read_threads(struct dumper *d)
+/* The process runs again. */
+static void go_on(struct dumper *d)
 {
 	uint64_t since_ns = d->stop.since_ns;
-	int r = 0;
 
-	remote_process_list(&d->procs, d->process, clock_monotonic_ns(&clock_system));
-	for (size_t i = 0; i < d->process->thread_count && r == 0; i++)
-		r = dump_add_thread(d, &d->process->threads[i]);
 	dump_stop_release(&d->stop);
 	if (since_ns)
 		d->out->stopped_ns = clock_monotonic_ns(&clock_system) - since_ns;
-	return r < 0 ? r : dump_name_native(d);
+}
+
+static int read_threads(struct dumper *d)
+{
+	int r = 0;
+
+	remote_process_list(&d->procs, d->process, clock_monotonic_ns(&clock_system));
+	for (size_t i = 0; i < d->process->thread_count && r == 0; i++) {
+		if (d->stop.since_ns && clock_monotonic_ns(&clock_system) - d->stop.since_ns > DUMP_STOPPED_NS)
+			go_on(d);
+		r = dump_add_thread(d, &d->process->threads[i]);
+	}
+	go_on(d);
+	return r < 0 ? r : dump_name_frames(d);
 }
 
 int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *out)

@@ -17,7 +17,7 @@
 #include "proc/proc_read.h"
 
 #define THREADS_MAX 65536
-#define TIME_MAX_NS (NSEC_PER_SEC / 2)
+#define TIME_MAX_NS (NSEC_PER_SEC / 4)
 #define ROUNDS_MAX 8 /* threads make threads while they are being stopped */
 
 static void closedirp(DIR **d)
@@ -116,7 +116,7 @@ static size_t wait_once(struct dump_stop *s)
 static void wait_all(struct dump_stop *s, uint64_t until_ns)
 {
 	while (wait_once(s) && clock_monotonic_ns(&clock_system) < until_ns)
-		ignore(poll(NULL, 0, 1)); /* at most half a second of this, once */
+		ignore(poll(NULL, 0, 1)); /* at most a quarter of a second of this, once */
 }
 
 static void hold_signals(struct dump_stop *s)

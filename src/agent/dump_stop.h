@@ -26,7 +26,7 @@ struct dump_stop {
 };
 
 /**
- * dump_stop_all - stop every thread of @pid, at most half a second
+ * dump_stop_all - stop every thread of @pid, at most a quarter of a second
  * @task_dir: descriptor of /proc/PID/task. Those that do not stop in time are left running, is_stopped says so.
  * Return: 0; -EPERM: it may not be stopped, or somebody else traces it; -ESRCH; -ENOMEM.
  */

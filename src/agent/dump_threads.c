@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "walk/walk_native.h"
 
@@ -91,9 +92,20 @@ int dump_name(struct dumper *d, struct str text, uint32_t *out)
 
 int dump_remark(struct dumper *d, struct dump_thread *t, const char *text)
 {
+	uint32_t id;
+	int r;
+
 	if (t->remark_count == DUMP_REMARKS_MAX)
 		return 0;
-	return intern_add(&d->out->strings, str_of(text), &t->remarks[t->remark_count++]);
+	r = intern_add(&d->out->strings, str_of(text), &id);
+	if (r == 0 && !(t->remark_count && t->remarks[t->remark_count - 1] == id))
+		t->remarks[t->remark_count++] = id;
+	return r;
+}
+
+static int remark_lost(struct dumper *d, struct dump_thread *t)
+{
+	return dump_remark(d, t, "names are missing: those of all threads are too long");
 }
 
 int dump_add_frame(struct dumper *d, const struct dump_frame *f)
@@ -159,25 +171,64 @@ static int name_native(struct dumper *d, const struct abi_frame *f, struct dump_
 	return dump_name(d, str_n(text, (size_t)size), &out->name);
 }
 
-int dump_name_native(struct dumper *d)
+/* The frames of @t again, with names: one in line may be several. */
+static int name_thread(struct dumper *d, struct dump_thread *t, const struct dump_frame *old, size_t *next)
 {
+	size_t first = d->out->frame_count;
 	int r = 0;
 
-	for (size_t i = 0; i < d->unnamed_count && r == 0; i++)
-		r = name_native(d, &d->unnamed[i].frame, &d->out->frames[d->unnamed[i].at]);
+	d->has_lost_names = false;
+	for (size_t i = t->first; i < t->first + t->count && r == 0; i++) {
+		const struct dump_unnamed *u = *next < d->unnamed_count ? &d->unnamed[*next] : NULL;
+		struct dump_frame f = old[i];
+
+		if (u && u->at == i) {
+			(*next)++;
+			if (u->in_line) {
+				r = dump_add_in_line(d, &u->frame);
+				continue;
+			}
+			r = name_native(d, &u->frame, &f);
+		}
+		if (r == 0)
+			r = dump_add_frame(d, &f);
+	}
+	t->first = first;
+	t->count = d->out->frame_count - first;
+	return r == 0 && d->has_lost_names ? remark_lost(d, t) : r;
+}
+
+int dump_name_frames(struct dumper *d)
+{
+	scoped(freep) struct dump_frame *old = d->out->frames;
+	size_t next = 0;
+	int r = 0;
+
+	d->out->frames = NULL;
+	d->out->frame_count = d->out->frame_cap = 0;
+	for (size_t i = 0; i < d->out->thread_count && r == 0; i++)
+		r = name_thread(d, &d->out->threads[i], old, &next);
 	return r;
 }
 
-static int add_native(struct dumper *d, const struct abi_frame *f)
+static int add_unnamed(struct dumper *d, const struct abi_frame *f, bool in_line)
 {
-	const struct dump_frame unnamed = { .kind = DUMP_NATIVE };
+	const struct dump_frame unnamed = { .kind = in_line ? DUMP_RUNTIME : DUMP_NATIVE };
 	int r = array_grow(&d->unnamed, &d->unnamed_cap, d->unnamed_count, FRAMES_MAX);
 
 	if (r == 0)
 		r = dump_add_frame(d, &unnamed);
 	if (r == 0)
-		d->unnamed[d->unnamed_count++] = (struct dump_unnamed){ d->out->frame_count - 1, *f };
+		d->unnamed[d->unnamed_count++] = (struct dump_unnamed){ d->out->frame_count - 1, *f, in_line };
 	return r;
+}
+
+/* What lies in its memory may be moved when it runs again, so as much as there is time for is read at once. */
+static int add_in_line(struct dumper *d, const struct abi_frame *f)
+{
+	if (d->stop.since_ns && clock_monotonic_ns(&clock_system) - d->stop.since_ns > DUMP_NAMING_NS)
+		return add_unnamed(d, f, true);
+	return dump_add_in_line(d, f);
 }
 
 static int add_runtime(struct dumper *d, const struct abi_frame *f)
@@ -196,8 +247,8 @@ static int add_mixed(struct dumper *d)
 		uint32_t at = d->mixed.frames[i];
 
 		r = at & MIX_RUNTIME              ? add_runtime(d, &d->sample->frames[at & ~MIX_RUNTIME])
-		    : d->roles[at] == MIX_IN_LINE ? dump_add_in_line(d, &d->walk->frames[at])
-						  : add_native(d, &d->walk->frames[at]);
+		    : d->roles[at] == MIX_IN_LINE ? add_in_line(d, &d->walk->frames[at])
+						  : add_unnamed(d, &d->walk->frames[at], false);
 	}
 	return r;
 }
@@ -417,8 +468,10 @@ int dump_add_thread(struct dumper *d, struct remote_thread *thread)
 		r = remark_native(d, &t, is_exact);
 	if (r == 0)
 		r = remark_runtime(d, &t);
+	if (r == 0 && d->cfg->freeze && !d->stop.since_ns)
+		r = dump_remark(d, &t, "it was not stopped: the time for that was over");
 	if (r == 0 && d->has_lost_names)
-		r = dump_remark(d, &t, "names are missing: those of all threads are too long");
+		r = remark_lost(d, &t);
 	t.count = d->out->frame_count - t.first;
 	if (r == 0)
 		d->out->threads[d->out->thread_count++] = t;

@@ -42,7 +42,19 @@ static int32_t line(const struct runtime_function *function, uint32_t position)
 	return (int32_t)position;
 }
 
-static const struct runtime runtime = { .name = "fake", .read_name = read_name, .read_code = read_name, .line = line };
+static size_t expand(const struct runtime_function *code, uint32_t position, bool is_return,
+		     struct runtime_shown out[RUNTIME_EXPAND_MAX])
+{
+	(void)position;
+	(void)is_return;
+	for (int i = 0; i < 2; i++)
+		out[i] = (struct runtime_shown){ .function = *code, .line = i + 1 };
+	return 2;
+}
+
+static const struct runtime runtime = {
+	.name = "fake", .read_name = read_name, .read_code = read_name, .line = line, .expand = expand
+};
 
 static void open_dumper(struct dumper **d, struct dump *out)
 {
@@ -143,12 +155,49 @@ static void room_is_bounded(void **state)
 	close_dumper(d, &out);
 }
 
+/* Frames that came when the time was over are named when the process runs again, the others stay where they are. */
+static void named_later(void **state)
+{
+	struct dump_frame native = { .kind = DUMP_KERNEL, .line = 5 }, unnamed = { .kind = DUMP_RUNTIME };
+	struct dumper *d;
+	struct dump out;
+
+	(void)state;
+	open_dumper(&d, &out);
+	out.threads = calloc(3, sizeof(*out.threads));
+	d->unnamed = calloc(3, sizeof(*d->unnamed));
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(dump_add_frame(d, &native), 0);
+		assert_int_equal(dump_add_frame(d, &unnamed), 0);
+		out.threads[i] = (struct dump_thread){ .first = i * 2, .count = 2 };
+		d->unnamed[i] = (struct dump_unnamed){ i * 2 + 1, frame_of(i, 7, 30 + (uint32_t)i), true };
+	}
+	d->unnamed[1].frame.flags = ABI_FRAME_COMPILED; /* two functions */
+	d->unnamed[2].frame.b = 8;                      /* another one lies there since */
+	out.thread_count = d->unnamed_count = 3;
+	assert_int_equal(dump_name_frames(d), 0);
+	assert_int_equal(out.frame_count, 7);
+	assert_int_equal(out.threads[1].first, 2);
+	assert_int_equal(out.threads[1].count, 3);
+	assert_int_equal(out.threads[2].first, 5);
+	assert_int_equal(out.frames[1].line, 30);
+	assert_int_not_equal(out.frames[1].name, 0);
+	assert_int_equal(out.frames[3].line, 1);
+	assert_int_equal(out.frames[4].line, 2);
+	assert_int_equal(out.frames[5].line, 5);
+	assert_int_equal(out.frames[6].kind, DUMP_RUNTIME);
+	assert_int_equal(out.frames[6].name, 0);
+	free(d->unnamed);
+	close_dumper(d, &out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read_once),
 		cmocka_unit_test(too_long_names),
 		cmocka_unit_test(room_is_bounded),
+		cmocka_unit_test(named_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
