@@ -21,7 +21,7 @@ static bool is_probed(const struct dumper *d, uint32_t file_id)
 }
 
 /* Return: 1: it is a runtime; 0; -ENOMEM. A file that cannot be read is none. */
-static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, bool is_program)
+static int probe(struct dumper *d, const struct file_elf *o, const struct mapping *m, bool is_program)
 {
 	struct runtime_file file = { .elf = &o->elf,
 				     .path = str_of(o->view.path ? o->view.path : ""),
@@ -38,7 +38,9 @@ static int probe(struct dumper *d, const struct file_elf *o, uint32_t file_id, b
 			continue;
 		}
 		binary->runtime = runtime;
-		d->runtimes[d->runtime_count++] = (struct dump_runtime){ .file_id = file_id, .binary = binary };
+		d->runtimes[d->runtime_count++] = (struct dump_runtime){
+			.file_id = m->file_id, .mapping = m, .is_program = is_program, .binary = binary
+		};
 		return 1;
 	}
 	return 0;
@@ -62,17 +64,17 @@ static int take_runtime(struct dumper *d, const struct runtime_binary *binary)
 	return r == 0 && d->runtime->in_line ? dump_sync(d, binary) : r;
 }
 
-static int attach(struct dumper *d, struct dump_runtime *found, const struct file_elf *o, const struct mapping *m)
+static int attach(struct dumper *d, struct dump_runtime *found, const struct file_elf *o)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
 	const struct runtime_binary *binary = found->binary;
 	bool is_read = binary->runtime->in_line || remote_reader_find(binary->runtime->id);
 	uint64_t address;
 	char why[RUNTIME_WHY_MAX] = "";
-	int r = elf_address_of(&o->elf, m->offset, &address);
+	int r = elf_address_of(&o->elf, found->mapping->offset, &address);
 
 	d->target.why = why;
-	d->target.bias = m->start - address;
+	d->target.bias = found->mapping->start - address;
 	if (r == 0) /* frames of the others are had by sampling alone */
 		r = binary->refused[0] || !is_read ? -ENOTSUP : dump_learn(d, found);
 	if (r == 0)
@@ -89,6 +91,51 @@ static int attach(struct dumper *d, struct dump_runtime *found, const struct fil
 		 : why[0]           ? why
 				    : strerror(-r));
 	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
+}
+
+/* A process may run two: Java in Python, by JPype. Frames of one are shown, and it is said when the other runs, too. */
+static int leave_out(struct dumper *d, struct dump_runtime *found, const struct file_elf *o)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
+	const struct runtime *runtime = found->binary->runtime;
+	struct runtime_target target = d->target;
+	uint64_t info[RUNTIME_INFO_MAX / 8], address;
+
+	if (runtime == d->runtime || found->binary->refused[0] ||
+	    elf_address_of(&o->elf, found->mapping->offset, &address) < 0)
+		return 0;
+	target.bias = found->mapping->start - address;
+	if (runtime->learn_file && runtime->learn_file(found->binary, &target, &found->learnt) < 0)
+		return 0;
+	target.of_file = found->learnt;
+	if (runtime->attach(found->binary, &target, info) <= 0)
+		return 0;
+	buf_addf(&text, "no %s frames: those of %s are shown; --no-%s shows the others", runtime->title,
+		 d->runtime->title, d->runtime->name);
+	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
+}
+
+static int attach_or_leave_out(struct dumper *d, struct dump_runtime *found)
+{
+	scoped(file_elf_release) struct file_elf o = { .view.fd = -1 };
+
+	if (file_elf_open(d->files, found->file_id, &o) < 0)
+		return 0;
+	return d->runtime ? leave_out(d, found, &o) : attach(d, found, &o);
+}
+
+/* The program's own goes first, then what was loaded first: libraries are mapped from above. */
+static int attach_first(struct dumper *d)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->runtime_count && r == 0; i++)
+		if (d->runtimes[i].is_program)
+			r = attach_or_leave_out(d, &d->runtimes[i]);
+	for (size_t i = d->runtime_count; i-- > 0 && r == 0;)
+		if (!d->runtimes[i].is_program)
+			r = attach_or_leave_out(d, &d->runtimes[i]);
+	return r;
 }
 
 /* The file that the process began in; 0: not known. */
@@ -123,13 +170,11 @@ int dump_find_runtime(struct dumper *d)
 			continue;
 		r = u64map_put(&d->probed, m->file_id, 1);
 		if (r == 0)
-			r = probe(d, &o, m->file_id, m->file_id == program);
-		if (r == 1 && !d->runtime)
-			r = attach(d, &d->runtimes[d->runtime_count - 1], &o, m);
+			r = probe(d, &o, m, m->file_id == program);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return attach_first(d);
 }
 
 void dump_release_runtimes(struct dumper *d)
@@ -150,7 +195,7 @@ enum mix_role dump_role(const struct dumper *d, const struct abi_frame *f)
 	for (size_t i = 0; i < d->runtime_count; i++) {
 		const struct runtime_binary *binary = d->runtimes[i].binary;
 
-		if (d->runtimes[i].file_id != f->a)
+		if (d->runtimes[i].file_id != f->a || binary->runtime != d->runtime)
 			continue;
 		for (size_t k = 0; k < binary->loop_count; k++)
 			if (at >= binary->loops[k].start && at < binary->loops[k].end)
