@@ -27,7 +27,8 @@
 #define ABI_PHP_OP_LINE 24
 
 /* sapi_globals: server_context 0, request_info 8, in that path_translated 32, request_uri 40, both of char. The first
- * one is set while a request runs, and by then so is the other, if there is one; later that points nowhere. */
+ * one is set when a request begins, and by then so is the other, if there is one. PHP itself never clears them: only
+ * php-fpm and php-cgi do, when they have answered. Elsewhere they go on pointing at memory that was freed. */
 #define ABI_PHP_REQUEST_CONTEXT 0
 #define ABI_PHP_REQUEST_SCRIPT 40
 #define ABI_PHP_REQUEST_URI 48
@@ -59,6 +60,7 @@ struct abi_php_layout {
 enum abi_php_flags {
 	ABI_PHP_THREADS = 1, /* ZTS: every thread has its own globals, found through the thread pointer */
 	ABI_PHP_R14_R15 = 2, /* the loop has the frame in r14 and the operation in r15: GCC's hybrid VM on x86-64 */
+	ABI_PHP_STALE = 4, /* sapi_globals may tell of a script that has ended: one runs only where there is a frame */
 };
 
 /* Value of the map `phps`; its key is the pid. Valid only when start_ns and exec_id are those of the task. A child that
@@ -66,11 +68,11 @@ enum abi_php_flags {
 struct abi_php {
 	__u64 start_ns; /* CLOCK_BOOTTIME start of the leader */
 	__u32 exec_id;
-	__u32 flags;               /* enum abi_php_flags */
-	__u64 globals;             /* address of executor_globals; THREADS: 0 */
-	__s64 tls_at;              /* THREADS: from the thread pointer to the address of the thread's globals */
-	__u64 tls_offset;          /* THREADS: from there to executor_globals */
-	__u64 request;             /* address of sapi_globals; THREADS: from the thread's globals to it; 0: not known */
+	__u32 flags;      /* enum abi_php_flags */
+	__u64 globals;    /* address of executor_globals; THREADS: 0 */
+	__s64 tls_at;     /* THREADS: from the thread pointer to the address of the thread's globals */
+	__u64 tls_offset; /* THREADS: from there to executor_globals */
+	__u64 request;    /* address of sapi_globals; THREADS: from the thread's globals to it; 0: not to be read */
 	__u64 loop_low, loop_size; /* execute_ex */
 	__u64 body;                /* an address in the middle of execute_ex, where its frame is set up; 0: not known */
 	struct abi_php_layout layout;

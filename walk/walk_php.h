@@ -410,12 +410,17 @@ WALK_FN enum walk_next walk_php_start(struct walk *w, const struct abi_php *info
 
 /* ---- what the process is busy with ---- */
 
-/** walk_php_request_at - where sapi_globals of this thread is; 0: there is none, or it is not this thread's */
+/** walk_php_request_at - where sapi_globals of this thread is; 0: there is none, it is not this thread's, or it may be
+ * stale */
 WALK_FN __u64 walk_php_request_at(struct walk *w, const struct abi_php *info, int is_first_thread)
 {
-	__u64 cache = 0;
+	__u64 cache = 0, globals, frame;
 
 	if (!info->request)
+		return 0;
+	if ((info->flags & ABI_PHP_STALE) &&
+	    (walk_php_globals(w, &globals) || !globals ||
+	     walk_read(w, &frame, sizeof(frame), globals + info->layout.current) || !frame))
 		return 0;
 	if (!(info->flags & ABI_PHP_THREADS)) /* one for the whole process, whose other threads it does not tell of */
 		return is_first_thread ? info->request : 0;

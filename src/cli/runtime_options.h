@@ -48,8 +48,8 @@ struct runtime_options {            /* a member of the command's configuration *
 				  .at = offsetof(config, member.interpreter_frames),                                  \
 				  .help = "keep the interpreters' own native frames beside the functions they run" }, \
 			{ "php-request", 0, OPT_FLAG, .at = offsetof(config, member.php_request),                     \
-			  .help = "label samples of PHP with what is asked for: script, and path of the URI "         \
-				  "(personal data)" },                                                                \
+			  .help = "label samples of php-fpm, php-cgi and php with what is asked for: script, and "    \
+				  "path of the URI (personal data)" },                                                \
 		{                                                                                                     \
 			0                                                                                             \
 		}                                                                                                     \

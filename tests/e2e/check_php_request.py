@@ -3,7 +3,10 @@
 """--php-request: each sample of a worker of php-fpm is labelled with its own request, whose path says which function the script
 calls; nothing of a query string is anywhere; URIs that are hostile stay short, safe and apart."""
 import random
+import socket
 import threading
+import time
+import urllib.request
 
 import phps
 from fpm import request, serve
@@ -141,6 +144,54 @@ def check(fpm):
     shutil.rmtree(path("fpm"))
 
 
+def check_unlabelled(php, file):
+    """PHP's own server leaves what it answered behind in freed memory: nothing of it may be read."""
+    name = f"{php.name}, built-in server"
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    process = start(*php.command([os.path.dirname(file)], "-n", "-S", f"127.0.0.1:{port}", "-t", os.path.dirname(file)), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def ask(choose):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{os.path.basename(file)}?s3cr3t={choose.random()}", timeout=10) as answer:
+                return answer.read() == b"0"
+        except OSError:
+            time.sleep(0.05)
+            return 0
+
+    profile, answers = recorded(name, ask, "--php-request", seconds=4)
+    process.terminate()
+    process.wait()
+    samples = [s for s in profile.samples if any(f[1].endswith("/" + os.path.basename(file)) for f in frames_of(s))]
+    tap.ok(samples and answers, f"{name}: it was seen at work", f"{len(samples)} stacks, {answers} answers")
+    labelled = [s.labels for s in profile.samples if s.pid == process.pid and any(k.startswith("php_") for k in s.labels)]
+    tap.ok(not labelled, f"{name}: no sample has a label", labelled[:3])
+
+
+def check_program(php, file):
+    """php on the command line: the script alone, also of a process that has nothing else to do any more."""
+    name = f"{php.name}, command line"
+    process = start(*php.command([os.path.dirname(file)], "-n", file), stdout=subprocess.DEVNULL)
+    profile, _ = recorded(name, lambda choose: time.sleep(0.1) or 1, "--php-request", seconds=3)
+    process.terminate()
+    process.wait()
+    found = {(s.labels.get("php_script"), s.labels.get("php_path")) for s in profile.samples if any(f[1] == file for f in frames_of(s))}
+    tap.ok(found == {(file, None)}, f"{name}: the script, no path", found)
+
+
+def check_cli(php):
+    os.makedirs(path("cli"))
+    os.chmod(path("cli"), 0o755)
+    loop = "$s = 0; for ($j = 0; $j < 100000; $j++) { $s = ($s * 7 + $j) & 0xffff; }"
+    for file, text in ("page.php", f"<?php {loop} echo '0';\n"), ("run.php", f"<?php while (true) {{ {loop} }}\n"):
+        with open(path(f"cli/{file}"), "w") as f:
+            f.write(text)
+    check_unlabelled(php, path("cli/page.php"))
+    check_program(php, path("cli/run.php"))
+    shutil.rmtree(path("cli"))
+
+
 fpms = [phps.fpm_of_machine()]
 for suite in [] if QUICK else phps.SUITES:
     try:
@@ -151,4 +202,9 @@ if not any(fpms):
     tap.skip("php-fpm", "not installed")
 for fpm in filter(None, fpms):
     check(fpm)
+for php in phps.of_machine() or [None]:
+    if php:
+        check_cli(php)
+    else:
+        tap.skip("php", "not installed")
 tap.finish()

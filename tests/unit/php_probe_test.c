@@ -10,8 +10,12 @@
 struct process {
 	const struct php_binary *binary;
 	uint64_t slot, offset; /* what lies at the addresses that the file names */
+	bool has_started;      /* sapi_module is filled */
+	const char *server;    /* its name */
 	bool is_unmapped;
 };
+
+#define SERVER 0x6000 /* where that lies */
 
 static int process_read(void *self, void *dst, uint32_t size, uint64_t at)
 {
@@ -20,10 +24,17 @@ static int process_read(void *self, void *dst, uint32_t size, uint64_t at)
 
 	if (p->is_unmapped)
 		return -EFAULT;
+	if (at == SERVER && p->server) {
+		memset(dst, 0, size);
+		memcpy(dst, p->server, MIN(size, (uint32_t)strlen(p->server)));
+		return 0;
+	}
 	if (at == p->binary->tls.value + BIAS)
 		value = p->slot;
 	else if (at == p->binary->globals_offset + BIAS)
 		value = p->offset;
+	else if (at == p->binary->module + BIAS)
+		value = p->has_started ? SERVER : 0;
 	memset(dst, 0, size);
 	memcpy(dst, &value, MIN(size, (uint32_t)sizeof(value)));
 	return 0;
@@ -119,11 +130,65 @@ static void attaching(void **state)
 	php_release((struct runtime_binary *)(uintptr_t)p.binary);
 }
 
+/* Only servers that clear what they answered are asked for it: elsewhere it points at memory that was freed. */
+static void servers(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_asked;
+		uint32_t flags;
+	} cases[] = {
+		{ "fpm-fcgi", true, 0 },
+		{ "cgi-fcgi", true, ABI_PHP_STALE },
+		{ "cli", true, ABI_PHP_STALE },
+		{ "cli-server", false, 0 },
+		{ "apache2handler", false, 0 },
+		{ "embed", false, 0 },
+		{ "fpm-fcgi2", false, 0 },
+		{ "fpm", false, 0 },
+		{ "", false, 0 },
+		{ NULL, false, 0 },
+	};
+	struct php_binary *b = probed("php8.2", "/usr/bin/php", 1), *zts = probed("zts8.4", "/usr/lib/libphp.so", 1);
+	struct process p = { .binary = b };
+	struct runtime_target target = {
+		.pid = 1, .start_ns = 7, .exec_id = 3, .bias = BIAS, .read = process_read, .self = &p
+	};
+	struct abi_php info;
+
+	(void)state;
+	b->request = zts->request_offset = 0x7000;
+	b->module = zts->module = 0x7008;
+	b->module_slot = zts->module_slot = 0;
+	assert_int_equal(php_attach(&b->base, &target, &info), -EAGAIN); /* PHP has not started up */
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		p = (struct process){ .binary = b, .has_started = true, .server = cases[i].name };
+		print_message("  %s\n", cases[i].name ? cases[i].name : "(none)");
+		assert_int_equal(php_attach(&b->base, &target, &info), (int)sizeof(info));
+		assert_int_equal(info.request, cases[i].is_asked ? 0x7000 + BIAS : 0);
+		assert_int_equal(info.flags, ABI_PHP_R14_R15 | cases[i].flags);
+		p = (struct process){ .binary = zts,
+				      .offset = 13424,
+				      .slot = (uint64_t)-8,
+				      .has_started = true,
+				      .server = cases[i].name };
+		assert_int_equal(php_attach(&zts->base, &target, &info), (int)sizeof(info));
+		assert_int_equal(info.flags, ABI_PHP_R14_R15 | ABI_PHP_THREADS | cases[i].flags);
+	}
+	b->module = 0; /* not in the file: stripped, say */
+	p = (struct process){ .binary = b, .has_started = true, .server = "fpm-fcgi" };
+	assert_int_equal(php_attach(&b->base, &target, &info), (int)sizeof(info));
+	assert_int_equal(info.request, 0);
+	php_release(&b->base);
+	php_release(&zts->base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files),
 		cmocka_unit_test(attaching),
+		cmocka_unit_test(servers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

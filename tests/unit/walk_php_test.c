@@ -389,13 +389,21 @@ static void request_of_the_thread(void **state)
 {
 	struct fixture *f = newest();
 	struct abi_php info = f->im.info;
-	uint64_t slot = php_image_alloc(&f->im, 16);
+	uint64_t slot = php_image_alloc(&f->im, 16), globals = php_image_alloc(&f->im, 2048);
 
 	(void)state;
 	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0); /* the file does not say where it is */
 	info.request = 0x1000;
 	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0x1000);
 	assert_int_equal(walk_php_request_at(&f->walk, &info, 0), 0); /* that of another thread */
+	info.flags |= ABI_PHP_STALE;
+	info.globals = globals;
+	php_image_put_u64(&f->im, globals + info.layout.current, 0x2000);
+	*(struct abi_php *)f->walk.info = info;
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0x1000);
+	php_image_put_u64(&f->im, globals + info.layout.current, 0); /* the script has ended */
+	assert_int_equal(walk_php_request_at(&f->walk, &info, 1), 0);
+	info.flags &= ~(__u32)ABI_PHP_STALE;
 	info.flags |= ABI_PHP_THREADS;
 	info.tls_at = -8;
 	f->walk.tp = slot + 8;

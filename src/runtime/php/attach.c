@@ -3,6 +3,7 @@
 #include "runtime/php/php_int.h"
 #include "runtime/thread_place.h"
 
+#define SERVER_BYTES 16            /* of a name; those that count are shorter */
 #define GLOBALS_OFFSET_MAX MIB(16) /* of executor_globals or sapi_globals among a thread's data: 13,424 were met */
 
 /* A variable of a library may be a copy in the program that uses it: the library's slot says so. */
@@ -13,12 +14,46 @@ static uint64_t find_variable(const struct runtime_target *t, uint64_t at, uint6
 	return slot && thread_read_u64(t, slot + t->bias, &moved) == 0 && moved ? moved : at + t->bias;
 }
 
+/* Does sapi_globals tell of what is answered now? Its pointers stay where they are when their memory is freed, but in
+ * servers that clear them. Who else runs PHP (mod_php, `php -S`, embedded, uwsgi) is not asked. Sources: php-src,
+ * sapi/fpm/fpm/fpm_main.c and sapi/cgi/cgi_main.c, behind fastcgi_request_done; sapi/cli/php_cli.c, do_php_cli(), which
+ * frees the path when the script has ended; main/SAPI.h: sapi_module begins with its name.
+ * Return: 1, with flags for @out; 0: it does not, or that is not known; -EAGAIN: PHP has not started up. */
+static int tells_requests(const struct php_binary *b, const struct runtime_target *t, uint32_t *flags)
+{
+	static const struct {
+		char name[SERVER_BYTES];
+		uint32_t flags;
+	} known[] = { { "fpm-fcgi", 0 }, { "cgi-fcgi", ABI_PHP_STALE }, { "cli", ABI_PHP_STALE } };
+	uint64_t name;
+	char text[SERVER_BYTES];
+
+	if (!b->module)
+		return 0;
+	if (thread_read_u64(t, find_variable(t, b->module, b->module_slot), &name) < 0)
+		return 0;
+	if (!name)
+		return -EAGAIN;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		uint32_t size = (uint32_t)strlen(known[i].name) + 1;
+
+		if (t->read(t->self, text, size, name) < 0 || memcmp(text, known[i].name, size) != 0)
+			continue;
+		*flags |= known[i].flags;
+		return 1;
+	}
+	return 0;
+}
+
 static int find_globals(const struct php_binary *b, const struct runtime_target *t, struct abi_php *out)
 {
 	uint64_t current;
+	int r = b->request ? tells_requests(b, t, &out->flags) : 0;
 
+	if (r < 0)
+		return r;
 	out->globals = find_variable(t, b->globals, b->globals_slot);
-	if (b->request)
+	if (r)
 		out->request = find_variable(t, b->request, b->request_slot);
 	return thread_read_u64(t, out->globals + out->layout.current, &current); /* it is there */
 }
@@ -38,8 +73,10 @@ static int find_threads(const struct php_binary *b, const struct runtime_target 
 		return -EAGAIN;
 	if (variable.at > 0 || offset > GLOBALS_OFFSET_MAX)
 		return -ENOTSUP;
-	if (b->request_offset && thread_read_u64(t, b->request_offset + t->bias, &request) == 0 &&
-	    request <= GLOBALS_OFFSET_MAX)
+	r = b->request_offset ? tells_requests(b, t, &out->flags) : 0;
+	if (r < 0)
+		return r;
+	if (r && thread_read_u64(t, b->request_offset + t->bias, &request) == 0 && request <= GLOBALS_OFFSET_MAX)
 		out->request = request;
 	out->tls_offset = offset;
 	out->tls_at = variable.at;

@@ -18,6 +18,7 @@ struct php_binary {
 	struct accessor_tls tls;           /* ZTS: where a thread has the address that this offset starts from */
 	uint64_t request, request_slot;    /* as globals: of sapi_globals; 0: there is none */
 	uint64_t request_offset;           /* ZTS: the variable sapi_globals_offset */
+	uint64_t module, module_slot;      /* as globals: of sapi_module; 0: there is none */
 	uint64_t loop, loop_size;          /* execute_ex */
 	bool is_hybrid;                    /* the loop keeps the frame in r14 and the operation in r15 */
 };

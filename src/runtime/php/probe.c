@@ -13,11 +13,11 @@
 #define WINDOW KIB(64)
 #define LOOP_MAX MIB(1) /* bytes of execute_ex: 42 KB were met */
 
-enum symbol { EXECUTE_EX, GLOBALS, GLOBALS_OFFSET, TLS_OFFSET, VM_KIND, REQUEST, REQUEST_OFFSET, SYMBOL_COUNT };
+enum symbol { EXECUTE_EX, GLOBALS, GLOBALS_OFFSET, TLS_OFFSET, VM_KIND, REQUEST, REQUEST_OFFSET, MODULE, SYMBOL_COUNT };
 
 static const char *const names[SYMBOL_COUNT] = {
 	"execute_ex",   "executor_globals", "executor_globals_offset", "tsrm_get_ls_cache_tcb_offset",
-	"zend_vm_kind", "sapi_globals",     "sapi_globals_offset"
+	"zend_vm_kind", "sapi_globals",     "sapi_globals_offset",     "sapi_module"
 };
 
 struct probe {
@@ -221,13 +221,16 @@ static own_frame int fill(const struct probe *p, struct php_binary *b)
 		return r;
 	find_loop(p, b);
 	b->is_hybrid = is_hybrid(p);
+	b->module = p->symbols[MODULE].address;
+	if (p->has_dynamic) /* without: not moved */
+		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[MODULE], &b->module_slot) < 0);
 	if (has(p, GLOBALS_OFFSET)) {
 		find_threads(p, b);
 		return 0;
 	}
 	b->globals = p->symbols[GLOBALS].address;
 	b->request = p->symbols[REQUEST].address;
-	if (p->has_dynamic) { /* without: not moved */
+	if (p->has_dynamic) {
 		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[GLOBALS], &b->globals_slot) < 0);
 		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[REQUEST], &b->request_slot) < 0);
 	}

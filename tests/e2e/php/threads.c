@@ -35,7 +35,7 @@ static void *symbol(void *library, const char *name)
 	return at;
 }
 
-/* path_translated and request_uri in sapi_globals of this thread, as a server's module sets them. */
+/* path_translated and request_uri in sapi_globals of this thread, as php-fpm sets them, and clears them. */
 static void say_request(char *path, char *uri)
 {
 	char **at = (char **)((char *)ls_cache() + *request_offset + 40);
@@ -99,6 +99,7 @@ int main(int argc, char **argv)
 	end = time(NULL) + atoi(argv[4]);
 	if (embed_init(1, arguments) != 0)
 		return 1;
+	*(const char **)symbol(library, "sapi_module") = "fpm-fcgi"; /* its name */
 	for (long i = 0; i < count; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)i))
 			return 1;
