@@ -4,6 +4,7 @@
 #include "agent/requests.h"
 
 #include "base/array.h"
+#include "base/safe.h"
 #include "base/u64map.h"
 #include "base/utf8.h"
 
@@ -148,19 +149,14 @@ bool requests_want_recall(struct requests *r)
 
 /* ---- what is shown ---- */
 
-static bool is_control(int32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
-}
-
-/* Controls and what is no UTF-8 as a URI would have them. */
+/* What hides or acts and what is no UTF-8 as a URI would have it. */
 static void add_shown(struct str s, struct buf *out)
 {
 	while (s.len) {
 		struct str before = s;
 		int32_t code = utf8_next(&s);
 
-		if (code >= 0 && !is_control(code)) {
+		if (code >= 0 && !safe_hides((uint32_t)code)) {
 			buf_adds(out, str_first(before, before.len - s.len));
 			continue;
 		}

@@ -84,6 +84,9 @@ static void texts_are_safe(void **state)
 		{ "/\xff\xc3", "/%FF%C3" },
 		{ "/\xc3\xa9", "/\xc3\xa9" },
 		{ "/\xc2\x85", "/%C2%85" },
+		{ "/\xe2\x80\xae/\xe2\x80\x8b", "/%E2%80%AE/%E2%80%8B" }, /* right to left, without a width */
+		{ "/\xe2\x80\xa8\xe2\x80\xa9", "/%E2%80%A8%E2%80%A9" },
+		{ "/\xf3\xa0\x81\x81", "/%F3%A0%81%81" }, /* a tag */
 		{ "http://me:secret@host/path", "/path" },
 		{ "http://me:secret@host", "" },
 		{ "://", "" },
