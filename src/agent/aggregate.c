@@ -342,18 +342,20 @@ int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint
 	return 0;
 }
 
+static uint64_t request_key(const struct aggregate_request *row)
+{
+	return (uint64_t)row->script << 32 | row->path;
+}
+
 int aggregate_add_request(struct aggregate *a, struct str script, struct str path, uint32_t *out)
 {
 	const struct str other = STR("(other)");
 	struct aggregate_request row;
 	uint32_t at;
-	int r = intern_add(&a->strings, script, &row.script);
+	int r;
 
-	if (r == 0)
-		r = intern_add(&a->strings, path, &row.path);
-	if (r < 0)
-		return r;
-	if (u64map_get(&a->request_index, (uint64_t)row.script << 32 | row.path, &at) == 0) {
+	if (intern_find(&a->strings, script, &row.script) == 0 && intern_find(&a->strings, path, &row.path) == 0 &&
+	    u64map_get(&a->request_index, request_key(&row), &at) == 0) {
 		*out = at + 1;
 		return 0;
 	}
@@ -361,14 +363,15 @@ int aggregate_add_request(struct aggregate *a, struct str script, struct str pat
 		*out = AGGREGATE_REQUESTS_MAX + 1;
 		return 0;
 	}
-	if (a->request_count == AGGREGATE_REQUESTS_MAX) {
-		r = intern_add(&a->strings, other, &row.script);
-		row.path = row.script;
-	}
+	if (a->request_count == AGGREGATE_REQUESTS_MAX) /* texts without a row are not kept: they have no end */
+		script = path = other;
+	r = intern_add(&a->strings, script, &row.script);
+	if (r == 0)
+		r = intern_add(&a->strings, path, &row.path);
 	if (r == 0)
 		r = array_grow(&a->requests, &a->request_cap, a->request_count, AGGREGATE_REQUESTS_MAX + 1);
 	if (r == 0)
-		r = u64map_put(&a->request_index, (uint64_t)row.script << 32 | row.path, (uint32_t)a->request_count);
+		r = u64map_put(&a->request_index, request_key(&row), (uint32_t)a->request_count);
 	if (r < 0)
 		return r;
 	a->requests[a->request_count++] = row;

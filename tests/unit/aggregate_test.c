@@ -198,6 +198,7 @@ static void further_requests_are_others(void **state)
 	scoped(aggregate_freep) struct aggregate *a = NULL;
 	const struct aggregate_request *other;
 	uint32_t first, one_more;
+	size_t strings;
 
 	(void)state;
 	assert_int_equal(aggregate_new(&a), 0);
@@ -210,6 +211,10 @@ static void further_requests_are_others(void **state)
 	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX + 1), one_more);
 	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX), one_more);
 	assert_int_equal(add_request(a, 999), AGGREGATE_REQUESTS_MAX);
+	strings = intern_count(&a->strings);
+	for (uint32_t i = 0; i < 30000; i++) /* what strangers ask for takes no room from what all samples need */
+		assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX + i), one_more);
+	assert_int_equal(intern_count(&a->strings), strings);
 	assert_int_equal(a->request_count, AGGREGATE_REQUESTS_MAX + 1);
 	other = &a->requests[one_more - 1];
 	assert_true(str_eq(intern_get(&a->strings, other->script), STR("(other)")));
