@@ -95,5 +95,6 @@ struct abi_php_name {
 	__u8 reserved;
 };
 
+_Static_assert(sizeof(struct abi_php) == 104, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_php_layout) == 32, "layout changed: bump ABI_VERSION");
 _Static_assert(sizeof(struct abi_php_name) == 40, "layout changed: bump ABI_VERSION");
