@@ -93,7 +93,8 @@ static int attach(struct dumper *d, struct dump_runtime *found, const struct fil
 	return intern_add(&d->out->strings, buf_str(&text), &d->out->remark);
 }
 
-/* A process may run two: Java in Python, by JPype. Frames of one are shown, and it is said when the other runs, too. */
+/* A process may run two, one of them within the other. Frames of one are shown, and it is said when the other runs,
+ * too. */
 static int leave_out(struct dumper *d, struct dump_runtime *found, const struct file_elf *o)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
