@@ -31,6 +31,7 @@ struct fixture {
 	struct aggregate *aggregate;
 	struct window window;
 	struct proc p;
+	uint8_t behind[256]; /* proc_mappings() finds there that it has none */
 	uint32_t own, other; /* file ids: of the runtime, of a library */
 };
 
