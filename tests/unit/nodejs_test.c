@@ -286,24 +286,25 @@ static void put_source(struct memory *m, uint64_t at, const char *text)
 	memcpy(m->bytes + at + 16, text, strlen(text));
 }
 
+/* How strings lie: all that reads one needs this. */
+static const struct nodejs_layout layout_of_strings = { .string_length = 12,
+							.string_chars = 16,
+							.map_type = 12,
+							.first_nonstring = 128,
+							.representation_mask = 7,
+							.encoding_mask = 8,
+							.one_byte = 8,
+							.tag_cons = 1,
+							.tag_external = 2,
+							.tag_sliced = 3,
+							.tag_thin = 5 };
+
 /* A string may come to lie where another one was. */
 static void script_lines(void **state)
 {
 	static struct memory m;
 	const struct runtime_target target = { .read = memory_read, .self = &m };
-	const struct nodejs_layout layout = { .script_source = 8,
-					      .string_length = 12,
-					      .string_chars = 16,
-					      .map_type = 12,
-					      .first_nonstring = 128,
-					      .representation_mask = 7,
-					      .encoding_mask = 8,
-					      .one_byte = 8,
-					      .tag_cons = 1,
-					      .tag_external = 2,
-					      .tag_sliced = 3,
-					      .tag_thin = 5,
-					      .type_script = TYPE_SCRIPT };
+	struct nodejs_layout layout = layout_of_strings;
 	struct nodejs_process *p = calloc(1, sizeof(*p));
 	const struct nodejs_heap h = { .target = &target, .layout = &layout, .process = p };
 	const uint64_t script = MEMORY + 0x200 + ABI_NODEJS_TAG;
@@ -311,6 +312,8 @@ static void script_lines(void **state)
 
 	(void)state;
 	assert_non_null(p);
+	layout.script_source = 8;
+	layout.type_script = TYPE_SCRIPT;
 	put(&m, 0x108, (uint64_t)TYPE_SCRIPT << 32);
 	put(&m, 0x148, 8ULL << 32);
 	put(&m, 0x200, MEMORY + 0x100 + ABI_NODEJS_TAG);
@@ -354,28 +357,18 @@ static void names_gone(void **state)
 	put_source(&m, 0x300, "outer");
 	put(&m, 0x400, MEMORY + 0x180 + ABI_NODEJS_TAG);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct nodejs_layout layout = { .sfi_name = 16,
-						.sfi_script = 32,
-						.string_length = 12,
-						.string_chars = 16,
-						.map_type = 12,
-						.first_nonstring = 128,
-						.representation_mask = 7,
-						.encoding_mask = 8,
-						.one_byte = 8,
-						.tag_cons = 1,
-						.tag_external = 2,
-						.tag_sliced = 3,
-						.tag_thin = 5,
-						.scope_locals = 2,
-						.scope_first = 3,
-						.type_map = TYPE_MAP,
-						.type_scope = TYPE_SCOPE };
+		struct nodejs_layout layout = layout_of_strings;
 		const struct nodejs_heap h = { .target = &target, .layout = &layout };
 		const __u64 words[ABI_NODEJS_SFI_BYTES / 8] = { 0, 0, MEMORY + 0x400 + ABI_NODEJS_TAG };
 		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
 		struct nodejs_function f;
 
+		layout.sfi_name = 16;
+		layout.sfi_script = 32;
+		layout.scope_locals = 2;
+		layout.scope_first = 3;
+		layout.type_map = TYPE_MAP;
+		layout.type_scope = TYPE_SCOPE;
 		layout.version = *nodejs_version_find(cases[i].major, cases[i].minor);
 		put(&m, 0x400 + 8 + 24, cases[i].first);
 		assert_int_equal(nodejs_function_read(&h, words, &room, &f), cases[i].result);
