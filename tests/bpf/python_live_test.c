@@ -270,8 +270,8 @@ static bool has_module(const struct python_program *program, const char *module)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* The interpreters of this form of the test (HEARTH_FORM, scripts/testing.py): of all, the quick one takes the oldest and the newest, the
- * sampled one another one in rotation, too. */
+/* The interpreters of this form of the test (HEARTH_FORM, scripts/testing.py): of all, the quick one takes the oldest
+ * and the newest, the sampled one another one in rotation, too. */
 static size_t some_programs(struct python_program out[PYTHONS_MAX])
 {
 	const char *form = getenv("HEARTH_FORM"), *turn = getenv("HEARTH_ROTATION");
