@@ -30,8 +30,29 @@ int dump_sync(struct dumper *d, const struct runtime_binary *binary)
 	return r == -ENOMEM ? r : 0; /* otherwise its functions stay without names */
 }
 
+static int learn_name(void *ctx, uint32_t tid, struct str name)
+{
+	struct dumper *d = ctx;
+	uint32_t id;
+	int r;
+
+	if (!name.len) /* the kernel's tells no more */
+		return 0;
+	r = intern_add(&d->out->strings, name, &id);
+	return r < 0 ? r : u64map_put(&d->thread_names, tid, id);
+}
+
+int dump_learn_names(struct dumper *d)
+{
+	int r = d->runtime && d->runtime->thread_names ? d->runtime->thread_names(&d->target, d->info, learn_name, d)
+						       : 0;
+
+	return r == -ENOMEM ? r : 0;
+}
+
 void dump_release_learnt(struct dumper *d)
 {
+	u64map_release(&d->thread_names);
 	for (size_t i = 0; i < d->runtime_count; i++)
 		if (d->runtimes[i].learnt)
 			d->runtimes[i].binary->runtime->unlearn(d->runtimes[i].learnt);

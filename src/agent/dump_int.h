@@ -90,8 +90,9 @@ struct dumper {
 	struct remote_walker *walker;        /* the reader's */
 	/* Of a runtime whose frames are native ones: where its code lies, and what was read of it. */
 	struct abi_code_range ranges[ABI_CODE_RANGES];
-	uint16_t range_count; /* 0: there is none */
-	void *learnt;         /* of the process */
+	uint16_t range_count;       /* 0: there is none */
+	void *learnt;               /* of the process */
+	struct u64map thread_names; /* number, as the process knows it -> string: what the runtime calls it */
 	struct dump_code *codes;
 	size_t code_count, code_cap, code_bytes;
 	struct u64map code_index; /* its key -> codes */
@@ -128,6 +129,9 @@ int dump_runtime_frame(struct dumper *d, const struct abi_frame *f, struct dump_
  */
 int dump_learn(struct dumper *d, struct dump_runtime *runtime) warn_unused;
 int dump_sync(struct dumper *d, const struct runtime_binary *binary) warn_unused;
+/** dump_learn_names - what the runtime calls the threads; those that nobody can tell keep the kernel's. Return: 0 or
+ * -ENOMEM. */
+int dump_learn_names(struct dumper *d) warn_unused;
 void dump_release_learnt(struct dumper *d);
 
 struct dump_world { /* of a walk: the living process */

@@ -194,6 +194,7 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 	d->kernel = (struct buf)BUF_INIT(MIB(256));
 	u64map_init(&d->before_index, THREADS_MAX);
 	u64map_init(&d->probed, MAPPINGS_MAX);
+	u64map_init(&d->thread_names, THREADS_MAX);
 	u64map_init(&d->code_index, DUMP_CODES_MAX);
 	out->pid = cfg->pid;
 	intern_init(&out->strings, DUMP_STRING_BYTES);
@@ -208,6 +209,8 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 		r = mappings_read(&d->reader, d->process->dir, &d->maps);
 	if (r == 0)
 		r = dump_find_runtime(d);
+	if (r == 0)
+		r = dump_learn_names(d);
 	if (r == 0)
 		r = stop(d, why);
 	if (r == 0)

@@ -451,7 +451,8 @@ int dump_add_thread(struct dumper *d, struct remote_thread *thread)
 		return r;
 	d->has_lost_names = false;
 	remote_thread_name(&d->procs, d->process, thread, 1);
-	r = intern_add(&d->out->strings, str_of(thread->name), &t.name);
+	if (u64map_get(&d->thread_names, thread->inner_tid, &t.name) < 0)
+		r = intern_add(&d->out->strings, str_of(thread->name), &t.name);
 	for (int i = 0; i < TRIES && changed == 1 && r == 0; i++)
 		changed = read_once(d, thread, &t, &is_exact);
 	if (r < 0 || changed == -ESRCH)

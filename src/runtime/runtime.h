@@ -122,6 +122,10 @@ struct runtime_source {          /* what it belongs to */
 	struct str distribution; /* "requests==2.31.0"; empty: none */
 };
 
+#define RUNTIME_THREAD_NAME_MAX 1024 /* bytes */
+/** runtime_thread_fn - @name: UTF-8, valid during the call. Return: 0: go on; else it ends with that. */
+typedef int runtime_thread_fn(void *ctx, uint32_t tid, struct str name);
+
 struct runtime_shown { /* one function of a frame */
 	struct runtime_function function;
 	int32_t line; /* executing, or of the call that was inlined; 0: not known */
@@ -241,6 +245,12 @@ struct runtime {
 	/** sources_find - reads the file system of the process; never fails. @out: cleared by the caller, borrowed
 	 * until the next question. */
 	void (*sources_find)(void *sources, const struct runtime_source_file *file, struct runtime_source *out);
+	/**
+	 * thread_names - what the runtime calls the threads of the process, those that have a name now
+	 * @each: their numbers are those of the process's own namespace of pids. Behind learn_process(). Return: 0;
+	 * -ENOTSUP: nobody can tell; what each() said; -errno. NULL: the kernel knows all of it.
+	 */
+	int (*thread_names)(const struct runtime_target *target, const void *info, runtime_thread_fn *each, void *ctx);
 	/** metadata - of the process, for people: a JSON object (docs/applications.md). May be NULL. */
 	int (*metadata)(const struct runtime_binary *binary, const struct runtime_target *target, struct buf *json);
 	/** application - which application it is: "python: app.py (/srv/app.py)". -ENOENT: nobody can tell. May be

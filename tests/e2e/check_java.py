@@ -158,7 +158,7 @@ def check_parked(version, home):
             shown = [(f["name"], f.get("file", "") if "line" in f else "", f.get("line", 0)) for f in got["frames"] if f["kind"] == "java"]
             frames += len(rows)
             rows = [(n, file if line else "", line) for n, file, line in rows]
-            fine = shown == rows and (name.startswith(got["name"]) or name == "main")
+            fine = shown == rows and got["name"] == name
             # Only a stopped thread's registers are all known: what reads a pipe may need another one at once.
             excused = not options and not fine and any("--freeze" in r for r in got.get("remarks", []))
             same += fine

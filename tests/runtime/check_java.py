@@ -195,6 +195,30 @@ def some_of(versions):
     return [versions[0], *(between[turn:turn + 1] if form == "sampled" else []), versions[-1]]
 
 
+THREADS = ["short", "a name of more than fifteen bytes", "caf\u00e9, in Latin-1, and longer", "\u65e5\u672c\u8a9e \U0001f600 in UTF-16"]
+
+
+def check_threads(version, home):
+    """Names of threads, whatever references and headers of objects look like."""
+    ways = [[], ["-XX:-UseCompressedOops"], ["-Xmx6g"]]
+    if version in (17, 21):
+        ways.append(["-XX:+UseZGC", "-Xmx64m"])
+    if version >= 25:
+        ways.append(["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"])
+    if os.environ.get("HEARTH_FORM") in ("quick", "sampled"):
+        ways = ways[-1:]
+    for options in ways:
+        p = start(home, *options, name="Names", arguments=())
+        try:
+            names = [line.partition(" ")[2] for line in ask(p.pid, "threads").splitlines()]
+            tids = {line.partition(" ")[0] for line in ask(p.pid, "threads").splitlines()}
+            lost = [n for n in THREADS + ["main", "Finalizer"] if names.count(n) != 1]
+            say(not lost and tids <= set(os.listdir(f"/proc/{p.pid}/task")), f"{version} {' '.join(options)}: {len(names)} names of threads {lost or ''}")
+        finally:
+            p.kill()
+            p.wait()
+
+
 def main():
     found = homes()
     compiler = next((f"{h}/bin/javac" for v, h in sorted(found.items()) if os.path.exists(f"{h}/bin/javac")), None)
@@ -215,6 +239,7 @@ def main():
         finally:
             p.kill()
             p.wait()
+        check_threads(version, found[version])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@
  *	codes     all compiled methods, and what each of their positions stands for
  *	record FOLDER ID   seeds for fuzz_java_scopes.c and fuzz_java_expand.c of the compiled method with that number
  *	metadata [FLAGS]   its metadata, with these flags of the JVM
- *	perf      performance counters that are asked for on stdin, one a line */
+ *	perf      performance counters that are asked for on stdin, one a line
+ *	threads   numbers and names of its threads */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/uio.h>
@@ -21,6 +22,7 @@
 #include "runtime/java/flags.h"
 #include "runtime/java/info.h"
 #include "runtime/java/perf.h"
+#include "runtime/java/threads.h"
 
 struct jvm {
 	pid_t pid;
@@ -323,6 +325,13 @@ static int show_metadata(const struct java_process *p)
 	return r;
 }
 
+static int show_thread(void *ctx, uint32_t tid, struct str name)
+{
+	(void)ctx;
+	printf("%u " STR_FMT "\n", tid, STR_ARG(name));
+	return 0;
+}
+
 static int show_process(const struct jvm *jvm, const struct java_tables *t, const char *command)
 {
 	struct java_layout layout;
@@ -336,6 +345,10 @@ static int show_process(const struct jvm *jvm, const struct java_tables *t, cons
 		return show_codes(&process);
 	if (!strcmp(command, "perf"))
 		return show_perf(&process);
+	if (!strcmp(command, "threads")) {
+		java_threads_learn(&process, &layout);
+		return java_threads_each(&process, show_thread, NULL);
+	}
 	if (!strcmp(command, "metadata"))
 		return show_metadata(&process);
 	return -EINVAL;

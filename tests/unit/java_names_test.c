@@ -10,6 +10,7 @@
 #include "runtime/java/perf.h"
 #include "runtime/java/scopes.h"
 #include "runtime/java/text.h"
+#include "runtime/java/threads.h"
 
 static void read_seed(const char *name, struct buf *out)
 {
@@ -243,6 +244,95 @@ static void no_lines(void **state)
 	buf_clear(&room);
 	assert_int_equal(read_with(96 + 32, 60000, 2, false, &room, &m), 0); /* bytecode that ends behind the whole */
 	assert_int_equal(m.lines, 0);
+}
+
+/* ---- threads ---- */
+
+struct told {
+	struct buf text;
+	size_t count;
+};
+
+static int tell(void *ctx, uint32_t tid, struct str name)
+{
+	struct told *t = ctx;
+
+	t->count++;
+	buf_addf(&t->text, "%u=" STR_FMT " ", tid, STR_ARG(name));
+	return 0;
+}
+
+/* Memory of tests/corpus/java_threads, with one number replaced. */
+static int threads_with(const char *seed, size_t at, uint64_t value, size_t size, struct told *out)
+{
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct java_layout layout = java_layout_17;
+	struct java_process p = { { java_block_read, NULL }, &layout, 0 };
+	struct cur block;
+
+	if (!strcmp(seed, "java_threads/streamed"))
+		layout.class_field_count = JAVA_NONE;
+	read_seed(seed, &bytes);
+	memcpy(bytes.ptr + at, &value, size);
+	block = guard_page(bytes.ptr, bytes.len);
+	p.memory.self = &block;
+	java_threads_learn(&p, &layout);
+	return java_threads_each(&p, tell, out);
+}
+
+static void threads(void **state)
+{
+	static const char *const seeds[] = { "java_threads/packed", "java_threads/streamed" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+		struct told told = { text, 0 };
+
+		assert_int_equal(threads_with(seeds[i], 8, 0, 8, &told), 0);
+		assert_string_equal(buf_cstr(&told.text), "11=caf\xc3\xa9 worker 12=\xe6\x97\xa5\xf0\x9f\x98\x80 ");
+		text = told.text;
+	}
+}
+
+/* What is wrong costs the thread that it is of, or all names, and never makes one up. */
+static void hostile_threads(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+		uint64_t value;
+		size_t size;
+		int want;
+		size_t count;
+	} cases[] = {
+		{ "no list", 0, 0, 8, -EFAULT, 0 },
+		{ "a list of 2^32 threads", 64, UINT32_MAX, 4, -EFAULT, 2 },
+		{ "a thread elsewhere", 96, 0x7fffffff0000, 8, 0, 1 },
+		{ "no thread object", 264, 0, 8, 0, 1 },
+		{ "a coloured reference", 264, 0x00f0000000010000, 8, 0, 1 },
+		{ "a crooked name", 332, JAVA_BASE + 385, 4, 0, 1 },
+		{ "no number", 256, 0, 4, 0, 1 },
+		{ "a coder that is none", 400, 7, 1, 0, 1 },
+		{ "a negative length", 460, UINT32_MAX, 4, 0, 1 },
+		{ "half a unit", 492, 5, 4, 0, 1 },
+		{ "a shift of 40", 16, 40, 4, -EBADMSG, 0 },
+		{ "a class without fields", 536, 0, 2, -ENOTSUP, 0 },
+		{ "a class of more fields than it has", 536, 200, 2, -ENOTSUP, 0 },
+		{ "fields of 2 GiB", 640, INT32_MAX, 4, -ENOTSUP, 0 },
+		{ "a pool without entries", 1024 + 60, 0, 4, -ENOTSUP, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct told told = { BUF_INIT(KIB(4)), 0 };
+
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(threads_with("java_threads/packed", cases[i].at, cases[i].value, cases[i].size, &told),
+				 cases[i].want);
+		assert_int_equal(told.count, cases[i].count);
+		buf_release(&told.text);
+	}
 }
 
 /* ---- performance counters ---- */
@@ -531,14 +621,12 @@ static void flags(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),         cmocka_unit_test(signs),
-		cmocka_unit_test(lines),           cmocka_unit_test(classes),
-		cmocka_unit_test(readable),        cmocka_unit_test(methods),
-		cmocka_unit_test(hostile_methods), cmocka_unit_test(no_lines),
-		cmocka_unit_test(counters),        cmocka_unit_test(hostile_counters),
-		cmocka_unit_test(scopes),          cmocka_unit_test(expands),
-		cmocka_unit_test(hostile_forms),   cmocka_unit_test(recorded_scopes),
-		cmocka_unit_test(codes),           cmocka_unit_test(flags),
+		cmocka_unit_test(numbers),         cmocka_unit_test(signs),    cmocka_unit_test(lines),
+		cmocka_unit_test(classes),         cmocka_unit_test(readable), cmocka_unit_test(methods),
+		cmocka_unit_test(hostile_methods), cmocka_unit_test(threads),  cmocka_unit_test(hostile_threads),
+		cmocka_unit_test(no_lines),        cmocka_unit_test(counters), cmocka_unit_test(hostile_counters),
+		cmocka_unit_test(scopes),          cmocka_unit_test(expands),  cmocka_unit_test(hostile_forms),
+		cmocka_unit_test(recorded_scopes), cmocka_unit_test(codes),    cmocka_unit_test(flags),
 	};
 
 	return cmocka_run_group_tests_name("java_names", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "base/cur.h"
 #include "runtime/java/java_int.h"
 #include "runtime/java/perf.h"
+#include "runtime/java/threads.h"
 
 #define CODELETS_MAX 2048 /* 271 in JDK 17 */
 #define INTERPRETER_MAX MIB(4)
@@ -54,6 +55,8 @@ int java_learn_process(const struct runtime_target *target, const void *info, vo
 	}
 	if (r < 0) /* kept without: not tried for each name */
 		*l = (struct java_layout){ 0 };
+	else
+		java_threads_learn(&(struct java_process){ { target->read, target->self }, l, target->bias, 0 }, l);
 	*out = l;
 	return 0;
 }

@@ -7,9 +7,11 @@
 #include "runtime/java/java_int.h"
 #include "runtime/java/names.h"
 #include "runtime/java/text.h"
+#include "runtime/java/threads.h"
 #include "runtime/registry.h"
 #include "walk/walk_java.h"
 
+_Static_assert(4 * JAVA_THREAD_UNITS_MAX <= RUNTIME_THREAD_NAME_MAX, "names have room");
 _Static_assert(sizeof(struct abi_java) <= RUNTIME_INFO_MAX, "attach() fills it");
 
 /* gProfiler's: ap, its profiler, is what auto means. */
@@ -47,5 +49,6 @@ const struct runtime runtime_java = {
 	.read_code = java_read_code,
 	.expand = java_expand,
 	.readable = java_readable,
+	.thread_names = java_thread_names,
 	.metadata = java_metadata,
 };

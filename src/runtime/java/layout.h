@@ -86,6 +86,9 @@ struct java_layout {
 	uint16_t pool_holder, pool_length, pool_header, pool_source; /* pool_source: SOURCE_IN_CLASS: of the class */
 	uint16_t class_name, class_constants, class_loader;          /* class_loader: ClassLoaderData* */
 	uint16_t symbol_length, symbol_body, symbol_hash;            /* both u2 */
+	/* Fields of a class: 16 bits each, as many as there are; from 21 on a stream, and no count. */
+	uint16_t class_fields, class_field_count;
+	uint16_t array_first; /* of the VM's own arrays: behind the length */
 
 	/* Threads. */
 	uint16_t list_length, list_threads; /* THREAD_CHAIN: JAVA_NONE, and offset of the next one */
@@ -94,6 +97,8 @@ struct java_layout {
 	uint16_t os_id; /* the kernel's number of the thread, as its namespace of pids has it */
 	uint16_t anchor_sp, anchor_pc, anchor_fp;
 	uint16_t continuation_size;
+	/* Of objects, by their classes: java_threads_learn(). object_header: what lies in front of all fields. */
+	uint16_t thread_name, string_value, string_coder, object_header;
 
 	/* JVMFlag. */
 	uint16_t flag_name, flag_address, flag_flags, flag_type, flag_size;
