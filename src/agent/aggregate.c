@@ -34,6 +34,7 @@ int aggregate_new(struct aggregate **out)
 	u64map_init(&a->program_index, PROCESSES_MAX);
 	u64map_init(&a->base_index, BASES_MAX);
 	u64map_init(&a->request_index, AGGREGATE_REQUESTS_MAX + 1);
+	u64map_init(&a->request_shares, 2 * AGGREGATE_REQUESTS_MAX);
 	u64map_init(&a->sample_index, SAMPLES_MAX);
 	u64map_init(&a->function_index, FUNCTIONS_MAX);
 	u64map_init(&a->function_numbers, FUNCTIONS_MAX);
@@ -73,6 +74,7 @@ void aggregate_free(struct aggregate *a)
 	free(a->requests);
 	u64map_release(&a->base_index);
 	u64map_release(&a->request_index);
+	u64map_release(&a->request_shares);
 	u64map_release(&a->frame_index);
 	u64map_release(&a->stack_index);
 	u64map_release(&a->process_index);
@@ -347,25 +349,52 @@ static uint64_t request_key(const struct aggregate_request *row)
 	return (uint64_t)row->script << 32 | row->path;
 }
 
-int aggregate_add_request(struct aggregate *a, struct str script, struct str path, uint32_t *out)
-{
-	const struct str other = STR("(other)");
-	struct aggregate_request row;
-	uint32_t at;
-	int r;
+/* Rows are shared as buffers are in a switch: somebody may take one while he has less than REQUEST_SHARE times what is
+ * left. So one alone gets four fifths, two get four ninths each, and whoever comes later finds some. Users share the
+ * table, and containers share what is left to their user. */
+#define REQUEST_SHARE 4
+#define ALL_CONTAINERS UINT32_MAX
 
-	if (intern_find(&a->strings, script, &row.script) == 0 && intern_find(&a->strings, path, &row.path) == 0 &&
-	    u64map_get(&a->request_index, request_key(&row), &at) == 0) {
-		*out = at + 1;
-		return 0;
-	}
-	if (a->request_count > AGGREGATE_REQUESTS_MAX) { /* the last one is "(other)" */
-		*out = AGGREGATE_REQUESTS_MAX + 1;
-		return 0;
-	}
-	if (a->request_count == AGGREGATE_REQUESTS_MAX) /* texts without a row are not kept: they have no end */
-		script = path = other;
-	r = intern_add(&a->strings, script, &row.script);
+static uint64_t share_key(uint32_t user, uint32_t container)
+{
+	return (uint64_t)user << 32 | container;
+}
+
+static uint32_t share_of(const struct aggregate *a, uint32_t user, uint32_t container)
+{
+	uint32_t count = 0;
+
+	ignore(u64map_get(&a->request_shares, share_key(user, container), &count));
+	return count;
+}
+
+static bool has_share_left(const struct aggregate *a, const struct aggregate_owner *owner)
+{
+	size_t taken = a->request_count - (a->request_other != 0);
+	size_t limit = REQUEST_SHARE * (AGGREGATE_REQUESTS_MAX - taken);
+	uint32_t of_user = share_of(a, owner->user, ALL_CONTAINERS);
+
+	if (of_user >= limit)
+		return false;
+	return !owner->container || share_of(a, owner->user, owner->container) < REQUEST_SHARE * (limit - of_user);
+}
+
+static int take_share(struct aggregate *a, const struct aggregate_owner *owner)
+{
+	int r = u64map_put(&a->request_shares, share_key(owner->user, ALL_CONTAINERS),
+			   share_of(a, owner->user, ALL_CONTAINERS) + 1);
+
+	if (r == 0 && owner->container)
+		r = u64map_put(&a->request_shares, share_key(owner->user, owner->container),
+			       share_of(a, owner->user, owner->container) + 1);
+	return r;
+}
+
+static int add_request_row(struct aggregate *a, struct str script, struct str path, uint32_t *out)
+{
+	struct aggregate_request row;
+	int r = intern_add(&a->strings, script, &row.script);
+
 	if (r == 0)
 		r = intern_add(&a->strings, path, &row.path);
 	if (r == 0)
@@ -377,6 +406,30 @@ int aggregate_add_request(struct aggregate *a, struct str script, struct str pat
 	a->requests[a->request_count++] = row;
 	*out = (uint32_t)a->request_count;
 	return 0;
+}
+
+int aggregate_add_request(struct aggregate *a, const struct aggregate_owner *owner, struct str script, struct str path,
+			  uint32_t *out)
+{
+	const struct str other = STR("(other)");
+	struct aggregate_request row;
+	uint32_t at;
+	int r = 0;
+
+	if (intern_find(&a->strings, script, &row.script) == 0 && intern_find(&a->strings, path, &row.path) == 0 &&
+	    u64map_get(&a->request_index, request_key(&row), &at) == 0) {
+		*out = at + 1;
+		return 0;
+	}
+	if (has_share_left(a, owner)) {
+		r = take_share(a, owner);
+		return r < 0 ? r : add_request_row(a, script, path, out);
+	}
+	if (!a->request_other) /* texts without a row are not kept: they have no end */
+		r = add_request_row(a, other, other, &a->request_other);
+	if (r == 0)
+		*out = a->request_other;
+	return r;
 }
 
 static uint64_t base_key(uint32_t process, uint32_t file)

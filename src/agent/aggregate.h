@@ -93,10 +93,15 @@ struct aggregate_process {
 	bool may_be_short; /* its service becomes (short-lived) when it turns out to be short */
 };
 
-#define AGGREGATE_REQUESTS_MAX 1000 /* further ones are one, "(other)" */
+#define AGGREGATE_REQUESTS_MAX 1000 /* those without room are one, "(other)" */
 
 struct aggregate_request {     /* what a process was busy with */
 	uint32_t script, path; /* strings of the aggregate; path: of a URI, or empty */
+};
+
+struct aggregate_owner {    /* whose process is busy; all of whom nothing is known are one */
+	uint32_t user;      /* effective */
+	uint32_t container; /* string of the aggregate, or 0 */
 };
 
 struct aggregate_sample {
@@ -151,12 +156,13 @@ struct aggregate {
 	size_t shown_count, shown_cap;
 	struct aggregate_request *requests;
 	size_t request_count, request_cap;
+	uint32_t request_other;       /* 1 + index of "(other)"; 0: there is none yet */
 	struct aggregate_base *bases; /* only where somebody shows addresses */
 	size_t base_count, base_cap;
 	struct aggregate_tick *ticks; /* of samples, not of waits: those have a length of their own */
 	size_t tick_count, tick_cap;
 	struct u64map pending_index, function_index, function_numbers, frame_index, stack_index, process_index,
-		sample_index, program_index, base_index, request_index;
+		sample_index, program_index, base_index, request_index, request_shares;
 	uint64_t total;     /* samples counted; waits are not samples */
 	uint64_t waits;     /* counted */
 	bool with_waits;    /* the window has columns for waits, even when no thread waited */
@@ -198,8 +204,14 @@ unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_fra
 /** aggregate_function - number @index of them, leaf first; @line: executing, 0: not known. */
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
 						    size_t index, int32_t *line);
-/** aggregate_add_request - @out: what struct aggregate_sample has of it. Return: 0, -ENOMEM, -E2BIG. */
-int aggregate_add_request(struct aggregate *a, struct str script, struct str path, uint32_t *out) warn_unused;
+/**
+ * aggregate_add_request - what a process is busy with
+ * @owner: whose share of AGGREGATE_REQUESTS_MAX a text takes that is new
+ * @out: what struct aggregate_sample has of it
+ * Return: 0, -ENOMEM, -E2BIG.
+ */
+int aggregate_add_request(struct aggregate *a, const struct aggregate_owner *owner, struct str script, struct str path,
+			  uint32_t *out) warn_unused;
 /** aggregate_has_base - is it known where @offset of @file lies in process @process? */
 bool aggregate_has_base(const struct aggregate *a, uint32_t process, uint32_t file, uint64_t offset);
 int aggregate_add_base(struct aggregate *a, const struct aggregate_base *row) warn_unused;

@@ -629,15 +629,19 @@ static bool is_chosen(const struct take_in *t, const struct abi_sample *sample)
 }
 
 /* Without room for what it was busy with a sample is counted all the same. */
-static int add_request(struct take_in *t, const struct abi_sample *sample, struct aggregate *a, uint32_t *out)
+static int add_request(struct take_in *t, struct proc *p, const struct abi_sample *sample, struct aggregate *a,
+		       uint32_t *out)
 {
+	struct aggregate_owner owner = { .container = a->processes[t->process].container };
 	struct str script, path;
 	int r;
 
 	if (!t->cfg.requests || !(sample->flags & ABI_SAMPLE_REQUEST) ||
 	    !requests_find(t->cfg.requests, &t->program, sample->request_key, &script, &path))
 		return 0;
-	r = aggregate_add_request(a, script, path, out);
+	if (proc_user(t->cfg.processes, p, clock_monotonic_ns(t->cfg.clock), &owner.user) < 0)
+		owner.user = UINT32_MAX;
+	r = aggregate_add_request(a, &owner, script, path, out);
 	return r == -E2BIG ? 0 : r;
 }
 
@@ -675,7 +679,7 @@ static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sampl
 		r = intern_add(&a->strings, str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE)),
 			       &row.thread_name);
 	if (r == 0)
-		r = add_request(t, sample, a, &row.request);
+		r = add_request(t, p, sample, a, &row.request);
 	if (r == 0)
 		r = add_frames(t, p, sample, a, &row);
 	return r < 0 ? r : aggregate_add_sample(a, &row, sample->header.time_ns);

@@ -183,42 +183,114 @@ static void short_programs_are_told_by_their_ends(void **state)
 	assert_false(aggregate_is_short(&a->processes[first], 60));
 }
 
-static uint32_t add_request(struct aggregate *a, uint32_t number)
+static uint32_t add_request(struct aggregate *a, uint32_t user, uint32_t container, uint32_t number)
 {
+	const struct aggregate_owner owner = { user, container };
 	char path[32];
 	uint32_t out = 0;
 	int size = snprintf(path, sizeof(path), "/shop/%u", number);
 
-	assert_int_equal(aggregate_add_request(a, STR("/srv/a.php"), str_n(path, (size_t)size), &out), 0);
+	assert_int_equal(aggregate_add_request(a, &owner, STR("/srv/a.php"), str_n(path, (size_t)size), &out), 0);
+	assert_int_not_equal(out, 0);
 	return out;
+}
+
+/* How many rows of his own somebody gets who asks without end. */
+static uint32_t rows_of(struct aggregate *a, uint32_t user, uint32_t container)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < 2 * AGGREGATE_REQUESTS_MAX; i++)
+		count += add_request(a, user, container, (user * 8 + container) * 10000 + i) != a->request_other;
+	return count;
 }
 
 static void further_requests_are_others(void **state)
 {
 	scoped(aggregate_freep) struct aggregate *a = NULL;
 	const struct aggregate_request *other;
-	uint32_t first, one_more;
-	size_t strings;
+	uint32_t first, count;
+	size_t strings, rows;
 
 	(void)state;
 	assert_int_equal(aggregate_new(&a), 0);
-	first = add_request(a, 0);
-	assert_int_not_equal(first, 0);
-	for (uint32_t i = 1; i < AGGREGATE_REQUESTS_MAX; i++)
-		assert_int_not_equal(add_request(a, i), first);
-	assert_int_equal(add_request(a, 0), first);
-	one_more = add_request(a, AGGREGATE_REQUESTS_MAX);
-	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX + 1), one_more);
-	assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX), one_more);
-	assert_int_equal(add_request(a, 999), AGGREGATE_REQUESTS_MAX);
+	first = add_request(a, 33, 0, 0);
+	assert_int_equal(a->request_other, 0);
+	count = 1 + rows_of(a, 33, 0);
+	assert_int_equal(count, 4 * AGGREGATE_REQUESTS_MAX / 5);
+	assert_int_equal(add_request(a, 33, 0, 0), first);
+	rows = a->request_count;
 	strings = intern_count(&a->strings);
 	for (uint32_t i = 0; i < 30000; i++) /* what strangers ask for takes no room from what all samples need */
-		assert_int_equal(add_request(a, AGGREGATE_REQUESTS_MAX + i), one_more);
+		assert_int_equal(add_request(a, 33, 0, 5000000 + i), a->request_other);
 	assert_int_equal(intern_count(&a->strings), strings);
-	assert_int_equal(a->request_count, AGGREGATE_REQUESTS_MAX + 1);
-	other = &a->requests[one_more - 1];
+	assert_int_equal(a->request_count, rows);
+	other = &a->requests[a->request_other - 1];
 	assert_true(str_eq(intern_get(&a->strings, other->script), STR("(other)")));
 	assert_true(str_eq(intern_get(&a->strings, other->path), STR("(other)")));
+}
+
+/* Who takes all he can leaves something to whoever comes later; all together get no more than there is. */
+static void users_share_requests(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	uint32_t all = 0, count;
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	all += rows_of(a, 33, 0);
+	count = rows_of(a, 34, 0);
+	assert_in_range(count, 150, 200);
+	all += count;
+	assert_int_equal(add_request(a, 33, 0, 5000000), a->request_other);
+	for (uint32_t user = 35; user < 200; user++)
+		all += rows_of(a, user, 0);
+	assert_in_range(all, AGGREGATE_REQUESTS_MAX - 10, AGGREGATE_REQUESTS_MAX);
+	assert_int_equal(a->request_count, all + 1);
+	assert_int_equal(add_request(a, 99, 0, 33 * 80000), 1); /* what is known costs nothing */
+}
+
+/* In containers the same number is mostly another user. */
+static void containers_share_what_a_user_has(void **state)
+{
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	uint32_t first, second, other_user;
+
+	(void)state;
+	assert_int_equal(aggregate_new(&a), 0);
+	first = rows_of(a, 33, 1);
+	second = rows_of(a, 33, 2);
+	assert_in_range(first, 740, 780);
+	assert_in_range(second, 20, 60);
+	for (uint32_t container = 3; container < 8; container++)
+		ignore(rows_of(a, 33, container));
+	other_user = rows_of(a, 40, 0);
+	assert_in_range(other_user, 150, 200);
+}
+
+/* All that may fail on the way, one after the other. */
+static int fill_requests(void *ctx)
+{
+	const struct aggregate_owner owner = { 33, 1 };
+	scoped(aggregate_freep) struct aggregate *a = NULL;
+	int r = aggregate_new(&a);
+
+	(void)ctx;
+	for (uint32_t i = 0; i < 900 && r == 0; i++) {
+		char path[32];
+		uint32_t out = 7;
+		int size = snprintf(path, sizeof(path), "/%u", i);
+
+		r = aggregate_add_request(a, &owner, STR("/srv/a.php"), str_n(path, (size_t)size), &out);
+		assert_true(r == 0 ? out && out <= a->request_count : out == 7);
+	}
+	return r;
+}
+
+static void requests_survive_failing_allocations(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(fill_requests, NULL);
 }
 
 int main(void)
@@ -231,6 +303,9 @@ int main(void)
 		cmocka_unit_test(rows_that_differ_are_kept_apart),
 		cmocka_unit_test(short_programs_are_told_by_their_ends),
 		cmocka_unit_test(further_requests_are_others),
+		cmocka_unit_test(users_share_requests),
+		cmocka_unit_test(containers_share_what_a_user_has),
+		cmocka_unit_test(requests_survive_failing_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
