@@ -185,7 +185,7 @@ static const struct opt without_meaning[] = {
 	{ 0 },
 };
 
-static const struct opt runtimes[] = RUNTIME_OPTIONS(struct agent_options, session.runtimes);
+static const struct opt runtimes[] = RUNTIME_LABEL_OPTIONS(struct agent_options, session.runtimes);
 static const struct opt frames[] = { FRAME_OPTIONS(struct agent_options, frames), { 0 } };
 
 const struct opt_group agent_option_groups[] = {

@@ -75,7 +75,7 @@ static const struct opt how_options[] = {
 	{ 0 },
 };
 
-static const struct opt runtime_options[] = RUNTIME_OPTIONS(struct config, session.runtimes);
+static const struct opt runtime_options[] = RUNTIME_LABEL_OPTIONS(struct config, session.runtimes);
 
 static const struct opt frame_options[] = { FRAME_OPTIONS(struct config, frames), { 0 } };
 

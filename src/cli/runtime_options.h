@@ -33,7 +33,7 @@ struct runtime_options {            /* a member of the command's configuration *
 	  .help = "stacks of " title ": " modes },
 #define RUNTIME_BOTH_ROWS(...) RUNTIME_MODE_ROW(__VA_ARGS__) RUNTIME_SWITCH_ROW(__VA_ARGS__)
 
-/* A whole table: of what reads the stacks of one moment, and of what samples. */
+/* A whole table: of what reads the stacks of one moment, of what samples. */
 #define RUNTIME_SWITCHES(config, member)                     \
 	{                                                    \
 		RUNTIMES(RUNTIME_SWITCH_ROW, config, member) \
@@ -41,18 +41,28 @@ struct runtime_options {            /* a member of the command's configuration *
 			0                                    \
 		}                                            \
 	}
-#define RUNTIME_OPTIONS(config, member)                                                                               \
-	{                                                                                                             \
-		RUNTIMES(RUNTIME_BOTH_ROWS, config,                                                                   \
-			 member){ "native-interpreter-frames", 0, OPT_FLAG,                                           \
-				  .at = offsetof(config, member.interpreter_frames),                                  \
-				  .help = "keep the interpreters' own native frames beside the functions they run" }, \
-			{ "php-request", 0, OPT_FLAG, .at = offsetof(config, member.php_request),                     \
-			  .help = "label samples of php-fpm, php-cgi and php with what is asked for: script, and "    \
-				  "path of the URI (personal data)" },                                                \
-		{                                                                                                     \
-			0                                                                                             \
-		}                                                                                                     \
+#define RUNTIME_SAMPLED_ROWS(config, member)                                                                           \
+	RUNTIMES(RUNTIME_BOTH_ROWS, config,                                                                            \
+		 member){ "native-interpreter-frames", 0, OPT_FLAG, .at = offsetof(config, member.interpreter_frames), \
+			  .help = "keep the interpreters' own native frames beside the functions they run" },
+#define RUNTIME_OPTIONS(config, member)              \
+	{                                            \
+		RUNTIME_SAMPLED_ROWS(config, member) \
+		{                                    \
+			0                            \
+		}                                    \
+	}
+/* Of what shows labels of samples, too. */
+#define RUNTIME_LABEL_OPTIONS(config, member)                                                                        \
+	{                                                                                                            \
+		RUNTIME_SAMPLED_ROWS(config, member){ "php-request", 0, OPT_FLAG,                                    \
+						      .at = offsetof(config, member.php_request),                    \
+						      .help = "label samples of php-fpm, php-cgi and php with what " \
+							      "is asked for: script, and path of the "               \
+							      "URI (personal data)" },                               \
+		{                                                                                                    \
+			0                                                                                            \
+		}                                                                                                    \
 	}
 /* clang-format on */
 

@@ -24,6 +24,7 @@ struct config {
 };
 
 static const struct opt options[] = RUNTIME_OPTIONS(struct config, runtimes);
+static const struct opt label_options[] = RUNTIME_LABEL_OPTIONS(struct config, runtimes);
 static const struct opt switches[] = RUNTIME_SWITCHES(struct config, runtimes);
 static const struct opt of_fakes[] = { FAKES(RUNTIME_BOTH_ROWS, struct config, fakes){ 0 } };
 static const struct opt_group groups[] = { { NULL, options }, { "Fakes", of_fakes }, { 0 } };
@@ -63,6 +64,29 @@ static void every_row_has_its_switch(void **state)
 		parse(groups, mode, "none", &config);
 		assert_int_equal(runtime_options_without(&config.runtimes), 1U << runtime->id);
 	}
+}
+
+/* Labels are asked for only where something shows them. */
+static void labels_are_asked_for_where_shown(void **state)
+{
+	static const struct opt_group with[] = { { NULL, label_options }, { 0 } };
+	const struct opt_spec without = { .program = "hearth test", .groups = groups };
+	scoped(opt_result_release) struct opt_result result;
+	scoped(buf_release) struct buf words = BUF_INIT(KIB(16)), why = BUF_INIT(KIB(1));
+	char *argv[] = { (char *)(uintptr_t) "test", (char *)(uintptr_t) "--php-request" };
+	struct session_config session = { 0 };
+	struct config config;
+
+	(void)state;
+	parse(with, "--php-request", NULL, &config);
+	runtime_options_apply(&config.runtimes, &session);
+	assert_true(session.sampling.php_request);
+	config = (struct config){ 0 };
+	assert_true(opt_parse(&without, 2, argv, &config, &result, &why) < 0);
+	assert_true(str_search(buf_str(&why), STR("--php-request")) >= 0);
+	opt_words(&without, &words);
+	assert_true(str_search(buf_str(&words), STR("--native-interpreter-frames")) > 0);
+	assert_true(str_search(buf_str(&words), STR("php-request")) < 0);
 }
 
 static void a_new_row_is_enough(void **state)
@@ -121,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_has_its_switch),
+		cmocka_unit_test(labels_are_asked_for_where_shown),
 		cmocka_unit_test(a_new_row_is_enough),
 		cmocka_unit_test(modes_become_ways),
 	};
