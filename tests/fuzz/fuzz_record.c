@@ -8,11 +8,12 @@
 static void judge_sample(const uint8_t *bytes, size_t size)
 {
 	struct abi_sample head;
-	size_t whole;
+	size_t whole, frames;
 
 	memcpy(&head, bytes, sizeof(head));
-	must(head.frame_count <= ABI_FRAMES_MAX && head.kernel_count <= head.frame_count);
-	whole = sizeof(head) + head.frame_count * sizeof(struct abi_frame);
+	frames = (size_t)head.frame_count + head.runtime_count;
+	must(frames <= ABI_FRAMES_MAX && head.kernel_count <= head.frame_count);
+	whole = sizeof(head) + frames * sizeof(struct abi_frame);
 	if (head.flags & ABI_SAMPLE_RAW) {
 		struct abi_raw raw;
 
@@ -23,13 +24,15 @@ static void judge_sample(const uint8_t *bytes, size_t size)
 	}
 	must(size == whole);
 	must(memchr(head.comm, 0, sizeof(head.comm)) && memchr(head.thread_name, 0, sizeof(head.thread_name)));
-	must(head.user_end < ABI_END_COUNT && head.pid && head.tid);
-	for (size_t i = 0; i < head.frame_count; i++) {
+	must(head.user_end < ABI_END_COUNT && !head.pid == !head.tid);
+	must(head.trigger == ABI_TRIGGER_SWITCH || !(head.flags & ABI_SAMPLE_REQUEST) == !head.request_key);
+	for (size_t i = 0; i < frames; i++) {
 		struct abi_frame frame;
 
 		memcpy(&frame, bytes + sizeof(head) + i * sizeof(frame), sizeof(frame));
 		must((frame.kind == ABI_FRAME_KERNEL) == (i < head.kernel_count));
-		must(frame.kind <= ABI_FRAME_JIT);
+		must(frame.kind <= (i < head.frame_count ? ABI_FRAME_RUNTIME : ABI_FRAME_ACTIVATION));
+		must(i < head.frame_count || frame.kind >= ABI_FRAME_RUNTIME);
 	}
 }
 
@@ -39,6 +42,49 @@ static void judge_mapping(const uint8_t *bytes, size_t size)
 
 	memcpy(&map, bytes, sizeof(map));
 	must(map.start < map.end && map.path_size <= size - sizeof(map));
+}
+
+static void judge_request(const uint8_t *bytes, size_t size)
+{
+	struct abi_request request;
+
+	must(size == sizeof(request));
+	memcpy(&request, bytes, sizeof(request));
+	must(request.key && request.pid);
+	must(memchr(request.script, 0, sizeof(request.script)) && memchr(request.path, 0, sizeof(request.path)));
+	must(!strpbrk(request.path, "?#"));
+}
+
+static void judge_name(const uint8_t *bytes, size_t size)
+{
+	struct abi_name name;
+
+	memcpy(&name, bytes, sizeof(name));
+	must(name.bytes_size <= ABI_NAME_BYTES_MAX && size == align_up(sizeof(name) + name.bytes_size, 8));
+	must(name.pid && name.runtime < ABI_RUNTIME_COUNT);
+}
+
+static void judge(unsigned type, const uint8_t *bytes, size_t size)
+{
+	switch (type) {
+	case ABI_RECORD_SAMPLE:
+		judge_sample(bytes, size);
+		break;
+	case ABI_RECORD_MAPPING:
+		judge_mapping(bytes, size);
+		break;
+	case ABI_RECORD_NAME:
+		judge_name(bytes, size);
+		break;
+	case ABI_RECORD_REQUEST:
+		judge_request(bytes, size);
+		break;
+	case ABI_RECORD_WAIT:
+		must(size == sizeof(struct abi_wait));
+		break;
+	default:
+		must(size == sizeof(struct abi_process));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,12 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&header, bytes, sizeof(header));
 		must(header.size == (uint32_t)r && r % 8 == 0);
 		must(bytes >= data && (size_t)(bytes - data) + (size_t)r <= size);
-		if (header.type == ABI_RECORD_SAMPLE)
-			judge_sample(bytes, (size_t)r);
-		else if (header.type == ABI_RECORD_MAPPING)
-			judge_mapping(bytes, (size_t)r);
-		else
-			must(r == sizeof(struct abi_process));
+		judge(header.type, bytes, (size_t)r);
 	}
 	must(r == 0 || r == -EBADMSG);
 	return 0;

@@ -73,6 +73,60 @@ static void what_is_used_stays(void **state)
 	requests_free(r);
 }
 
+static int learn_and_find(void *ctx)
+{
+	const struct program program = { .pid = 7, .exec_id = 3, .start_ns = 5 };
+	struct requests *r;
+	int result = requests_new(&r);
+
+	(void)ctx;
+	if (result < 0)
+		return result;
+	for (uint64_t key = 1; key < 300 && result == 0; key++) {
+		struct abi_request record = request(7, key, "/a");
+		struct str script = STR("before"), path = STR("before");
+
+		result = requests_put(r, &record);
+		if (result == 0 && !requests_find(r, &program, key, &script, &path))
+			result = -ENOMEM;
+		assert_true(result < 0 || (str_eq(script, STR("/srv/a.php")) && str_eq(path, STR("/a"))));
+	}
+	requests_free(r);
+	return result;
+}
+
+/* One that is in the older half is found also where there is no memory to take it over. */
+static int take_over(void *ctx)
+{
+	const struct program program = { .pid = 7, .exec_id = 3, .start_ns = 5 };
+	struct str script, path;
+	struct requests *r;
+	int result = requests_new(&r);
+
+	(void)ctx;
+	if (result < 0)
+		return result;
+	for (uint64_t key = 1; key <= REQUESTS_HALF + 1 && result == 0; key++) {
+		struct abi_request record = request(7, key, "/a");
+
+		result = requests_put(r, &record);
+	}
+	for (int i = 0; i < 2 && result == 0; i++)
+		if (!requests_find(r, &program, 1, &script, &path))
+			result = -ENOMEM;
+	if (result == 0)
+		assert_true(str_eq(path, STR("/a")));
+	requests_free(r);
+	return result;
+}
+
+static void survives_failing_allocations(void **state)
+{
+	(void)state;
+	for_each_failing_allocation(learn_and_find, NULL);
+	for_each_failing_allocation(take_over, NULL);
+}
+
 static void texts_are_safe(void **state)
 {
 	static const struct {
@@ -122,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_its_own_program),
 		cmocka_unit_test(what_is_used_stays),
+		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(texts_are_safe),
 	};
 

@@ -581,9 +581,41 @@ static void registry(void **state)
 	buf_release(&why);
 }
 
+/* Seeds of an earlier form of the records would leave fuzz_record without anything to change. */
+static void seeds_have_every_type(void **state)
+{
+	static uint8_t bytes[KIB(8)];
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	unsigned counts[ABI_RECORD_REQUEST + 1] = { 0 };
+	const uint8_t *record;
+	char path[1024];
+	struct cur in;
+	FILE *file;
+	int r;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/tests/corpus/record/all", root ? root : ".");
+	file = fopen(path, "rbe");
+	assert_non_null(file);
+	in = cur_of(bytes, fread(bytes, 1, sizeof(bytes), file));
+	fclose(file);
+	assert_int_equal(recording_header(&in), 0);
+	while ((r = recording_next(&in, &record)) > 0) {
+		struct abi_header header;
+
+		memcpy(&header, record, sizeof(header));
+		assert_in_range(header.type, 1, ABI_RECORD_REQUEST);
+		counts[header.type]++;
+	}
+	assert_int_equal(r, 0);
+	for (size_t type = 1; type < ARRAY_SIZE(counts); type++)
+		assert_int_not_equal(counts[type], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(seeds_have_every_type),
 		cmocka_unit_test(cpu_lists),
 		cmocka_unit_test(kernel_versions),
 		cmocka_unit_test(facts_are_whole),
