@@ -46,3 +46,12 @@ def serve(fpm, scripts, workers=1):
             return process, where
         time.sleep(0.05)
     return None, None
+
+
+def script(number):
+    """Functions of one script: no other has a name, a line or a file of it."""
+    a, b, gap = f"alpha{number}", f"Beta{number}", "\n" * (number % 7)
+    return (f"<?php\n{gap}class {b} {{\n    public function work{number}($n) {{ $s = 0; for ($i = 0; $i < $n; $i++) {{ $s = ($s * 7 + $i) & 0xffff; }} return $s; }}\n}}\n"
+            f"function {a}($n) {{ $o = new {b}; return $o->work{number}($n); }}\n"
+            f"$f{number} = function ($n) {{ return {a}($n); }};\n"
+            f"echo {a}(9000) + $f{number}(9000);\n")
