@@ -79,16 +79,19 @@ static int add_described(struct take_in *t, const struct proc *p, struct runtime
 	return r == -EAGAIN ? r : 0;
 }
 
-/* What its runtime says of it, else what its command line and file say; asked for until there is an answer. */
+/* What its runtime says of it, else what its command line and file say; asked for until there is an answer. The command
+ * line may tell the application before the runtime is known, which tells the rest. */
 static int describe_process(struct take_in *t, const struct proc *p, struct aggregate *a, struct aggregate_process *row)
 {
 	struct runtimes_process known = { 0 };
 	int r;
 
-	if (row->application || row->metadata_json || p->is_kernel)
+	if (row->metadata_json || p->is_kernel)
 		return 0;
 	if (t->cfg.runtimes && !t->native_only)
 		runtimes_process(t->cfg.runtimes, &t->program, &known);
+	if (row->application)
+		return intern_add(&a->strings, known.metadata_json, &row->metadata_json);
 	if (add_described(t, p, &known) == -EAGAIN)
 		return 0;
 	r = intern_add(&a->strings, known.application, &row->application);

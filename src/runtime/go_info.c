@@ -16,7 +16,6 @@
 #define NOTE_NAME_AT 12 /* behind the sizes of name and description, and the type */
 #define BUILD_INFO_HEAD 32
 #define BUILD_INFO_INLINE 2 /* flag: texts follow, they are not pointed to */
-#define TEXT_MAX KIB(8)
 
 static int read_at(const struct reader *in, void *to, size_t size, uint64_t at)
 {
@@ -80,20 +79,6 @@ static void read_symbol(const struct elf *elf, struct go_info *out)
 	set_version(out, str_n(text, (size_t)size));
 }
 
-static void read_links(const struct elf *elf, struct go_info *out)
-{
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct elf_segment *s = &elf->segments[i];
-		char loader[256];
-		size_t size = (size_t)MIN(s->file_size, (uint64_t)sizeof(loader));
-
-		out->is_dynamic |= s->type == PT_DYNAMIC;
-		if (s->type != PT_INTERP || read_at(&elf->in, loader, size, s->offset) < 0)
-			continue;
-		out->libc = str_search(str_n(loader, size), STR("musl")) >= 0 ? "musl" : "glibc";
-	}
-}
-
 int go_info_read(const struct elf *elf, struct go_info *out)
 {
 	*out = (struct go_info){ 0 };
@@ -104,29 +89,8 @@ int go_info_read(const struct elf *elf, struct go_info *out)
 		read_build_info(elf, out);
 	if (!out->is_stripped && !out->version[0])
 		read_symbol(elf, out);
-	read_links(elf, out);
+	process_info_links_of(elf, &out->links);
 	return 0;
-}
-
-static void add_text(struct json_out *j, const char *key, const char *text)
-{
-	json_out_key(j, str_of(key));
-	if (text && *text)
-		json_out_string(j, str_of(text));
-	else
-		json_out_raw(j, STR("null"));
-}
-
-static void add_common(struct json_out *j, const struct runtime_target *target)
-{
-	scoped(buf_release) struct buf exe = BUF_INIT(TEXT_MAX), execfn = BUF_INIT(TEXT_MAX), arch = BUF_INIT(TEXT_MAX);
-	int r = process_info_exe(target->proc_dir, &exe);
-
-	process_info_add(j, STR("exe"), &exe, r);
-	r = process_info_execfn(target, &execfn);
-	process_info_add(j, STR("execfn"), &execfn, r);
-	r = process_info_arch(target->proc_dir, &arch);
-	process_info_add(j, STR("arch"), &arch, r);
 }
 
 static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
@@ -153,12 +117,11 @@ int go_info_metadata(const struct runtime_target *target, struct buf *json)
 	if (r < 0)
 		return r;
 	json_out_begin(&j, '{');
-	add_text(&j, "golang_version", info.version);
+	process_info_add_text(&j, "golang_version", info.version);
 	json_out_key(&j, STR("stripped"));
 	json_out_raw(&j, info.is_stripped ? STR("true") : STR("false"));
-	add_text(&j, "link", info.is_dynamic ? "dynamic" : "static");
-	add_text(&j, "libc", info.libc);
-	add_common(&j, target);
+	process_info_add_links(&j, &info.links);
+	process_info_add_common(&j, target);
 	json_out_end(&j, '}');
 	if (faccessat(target->proc_dir, "stat", F_OK, 0) < 0) { /* it ended meanwhile: half of it is of nobody */
 		json->len = before;

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "object/elf.h"
-#include "runtime/runtime.h"
+#include "runtime/process_info.h"
 
 #define GO_VERSION_MAX 64
 
 struct go_info {
 	char version[GO_VERSION_MAX]; /* "go1.18.3"; empty: the file does not say */
-	bool is_stripped, is_dynamic;
-	const char *libc; /* "glibc", "musl"; NULL: linked with none */
+	bool is_stripped;
+	struct process_info_links links;
 };
 
 /** go_info_read - Return: 0; -ENOENT: no Go program; -EBADMSG, -ENOMEM or the reader's error. Pure. */

@@ -201,6 +201,67 @@ int process_info_library_id(const struct runtime_target *target, struct str pref
 	return fd < 0 ? fd : id_of(target, &fd, out);
 }
 
+void process_info_links_of(const struct elf *elf, struct process_info_links *out)
+{
+	*out = (struct process_info_links){ 0 };
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+		char loader[256];
+		size_t size = (size_t)MIN(s->file_size, (uint64_t)sizeof(loader));
+
+		out->is_dynamic |= s->type == PT_DYNAMIC;
+		if (s->type != PT_INTERP || elf->in.read(elf->in.self, loader, size, s->offset) < 0)
+			continue;
+		out->libc = str_search(str_n(loader, size), STR("musl")) >= 0 ? "musl" : "glibc";
+	}
+}
+
+int process_info_links_read(int proc_dir, struct process_info_links *out)
+{
+	scoped(elf_release) struct elf elf = { 0 };
+	scoped(closep) int fd = process_info_open_exe(proc_dir);
+	struct reader in = { .read = read_fd, .self = &fd };
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	in.size = (uint64_t)st.st_size;
+	r = elf_parse(&in, &elf);
+	if (r == 0)
+		process_info_links_of(&elf, out);
+	return r;
+}
+
+/* ---- members that several have ---- */
+
+void process_info_add_text(struct json_out *j, const char *key, const char *text)
+{
+	json_out_key(j, str_of(key));
+	if (text && *text)
+		json_out_string(j, str_of(text));
+	else
+		json_out_raw(j, STR("null"));
+}
+
+void process_info_add_links(struct json_out *j, const struct process_info_links *links)
+{
+	process_info_add_text(j, "link", links->is_dynamic ? "dynamic" : "static");
+	process_info_add_text(j, "libc", links->libc);
+}
+
+void process_info_add_common(struct json_out *j, const struct runtime_target *target)
+{
+	scoped(buf_release) struct buf exe = BUF_INIT(TEXT_MAX), execfn = BUF_INIT(TEXT_MAX), arch = BUF_INIT(TEXT_MAX);
+	int r = process_info_exe(target->proc_dir, &exe);
+
+	process_info_add(j, STR("exe"), &exe, r);
+	r = process_info_execfn(target, &execfn);
+	process_info_add(j, STR("execfn"), &execfn, r);
+	r = process_info_arch(target->proc_dir, &arch);
+	process_info_add(j, STR("arch"), &arch, r);
+}
+
 /* ---- a runtime without more to say ---- */
 
 static int exe_path(const struct runtime_target *target, struct buf *out)

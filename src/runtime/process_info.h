@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codec/json.h"
+#include "object/elf.h"
 #include "runtime/runtime.h"
 
 /** process_info_argv - append its command line, @max bytes at most. Return: 0 or -errno. */
@@ -26,6 +27,22 @@ int process_info_library_id(const struct runtime_target *target, struct str pref
 int process_info_exe(int proc_dir, struct buf *out) warn_unused;
 int process_info_execfn(const struct runtime_target *target, struct buf *out) warn_unused;
 int process_info_arch(int proc_dir, struct buf *out) warn_unused;
+/** process_info_add_common - the members exe, execfn, arch */
+void process_info_add_common(struct json_out *j, const struct runtime_target *target);
+/** process_info_add_text - a member; NULL or empty: null */
+void process_info_add_text(struct json_out *j, const char *key, const char *text);
+
+struct process_info_links { /* what a program is linked with */
+	bool is_dynamic;
+	const char *libc; /* "glibc", "musl"; NULL: with none that is loaded */
+};
+
+/** process_info_links_of - by its loader. Pure. */
+void process_info_links_of(const struct elf *elf, struct process_info_links *out);
+/** process_info_add_links - the members link and libc */
+void process_info_add_links(struct json_out *j, const struct process_info_links *links);
+/** process_info_links_read - those of a process's program. Return: 0 or -errno. */
+int process_info_links_read(int proc_dir, struct process_info_links *out) warn_unused;
 /** process_info_add - a member: what @text holds, or, when @r is -errno, why it holds nothing. */
 void process_info_add(struct json_out *j, struct str key, const struct buf *text, int r);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Application ids of Node.js, Ruby and Java programs, and metadata of Ruby, PHP and Go programs, in .col files: gProfiler's strings, by real programs."""
+"""Application ids of Node.js, Ruby and Java programs, and metadata of Node.js, Ruby, PHP and Go programs, in .col files: gProfiler's strings, by real programs."""
 import glob
 import json
 
@@ -76,7 +76,12 @@ def build_id(file):
 
 def interpreter_metadata(name, seen):
     """What an interpreter says of itself, of its file and of its library."""
-    if name == "ruby":
+    if name == "node":
+        program, execfn = os.path.realpath(shutil.which("node")), shutil.which("node")
+        loader = re.search(r"program interpreter: (\S+)\]", run("readelf", "-lW", program).stdout)
+        want = {"node_version": run("node", "--version").stdout.strip(), "link": "dynamic" if loader else "static",
+                "libc": ("musl" if "musl" in loader[1] else "glibc") if loader else None}
+    elif name == "ruby":
         program, library = os.path.realpath(shutil.which("ruby")), mapped("libruby")
         want = {"ruby_version": run("ruby", "--version").stdout.strip(), "exe_elfid": build_id(program), "libruby_elfid": library and build_id(library)}
         execfn = shutil.which("ruby")
@@ -130,7 +135,7 @@ for name, appid in programs.values():
     if name in go_programs:
         own = [metadata[i] for i, _ in seen]
         tap.ok(own and all(m == go_programs[name] for m in own), f"{name}: metadata", own)
-    elif name == "ruby" or name.startswith("php"):
+    elif name in ("node", "ruby") or name.startswith("php"):
         interpreter_metadata(name, seen)
     elif name == "spin":
         tap.ok({i for i, _ in seen} == {0}, "a native program has no metadata, as with gProfiler", sorted(map(str, seen)))

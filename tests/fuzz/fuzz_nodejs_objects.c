@@ -82,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf room = BUF_INIT(MIB(8));
 	struct runtime_function out;
 	__u64 words[8] = { 0 };
+	char version[NODEJS_VERSION_MAX];
 
 	must(process);
 	fill_layout(&process->layout);
@@ -103,6 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				     walk_nodejs_code_cookie((const __u64 *)words, 0, 0), &room, &out) == 0)
 			must(out.lines.size <= room.len);
 	}
+	if (nodejs_version_read(&target, BASE, version) == 0)
+		must(nodejs_is_version(str_of(version)) && strlen(version) < sizeof(version));
 	buf_release(&room);
 	nodejs_unlearn(process);
 	return 0;

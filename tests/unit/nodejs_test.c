@@ -359,7 +359,7 @@ static void names_gone(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct nodejs_layout layout = layout_of_strings;
 		const struct nodejs_heap h = { .target = &target, .layout = &layout };
-		const __u64 words[ABI_NODEJS_SFI_BYTES / 8] = { 0, 0, MEMORY + 0x400 + ABI_NODEJS_TAG };
+		const __u64 words[ABI_NODEJS_SFI_WORDS] = { 0, 0, MEMORY + 0x400 + ABI_NODEJS_TAG };
 		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
 		struct nodejs_function f;
 
@@ -375,6 +375,59 @@ static void names_gone(void **state)
 		if (cases[i].name)
 			assert_true(str_eq(str_n(room.ptr + f.name_at, f.name_len), str_of(cases[i].name)));
 	}
+}
+
+/* ---- the version of Node.js ---- */
+
+struct version_memory {
+	uint64_t chars;
+	const char *text;
+	size_t size; /* bytes that can be read at chars */
+};
+
+static int read_version_memory(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	const struct version_memory *m = self;
+
+	if (at == 4096 && size == sizeof(m->chars)) {
+		memcpy(dst, &m->chars, size);
+		return 0;
+	}
+	if (at < m->chars || at - m->chars > m->size || size > m->size - (at - m->chars))
+		return -EFAULT;
+	memcpy(dst, m->text + (at - m->chars), size);
+	return 0;
+}
+
+static void node_version(void **state)
+{
+	static const char *const right[] = { "20.20.2", "12.22.12", "21.0.0-nightly2023.1+a", "0.0.0" };
+	static const char *const wrong[] = { "",      "20.20",    "20.20.",    "v20.20.2",   "20.20.2 x",
+					     "20..2", "20.20.2x", "20.20.2\n", "20.20.2-\"", "12345.1.1" };
+	char text[128], out[NODEJS_VERSION_MAX];
+	struct version_memory m = { .chars = 8192, .text = text, .size = sizeof(text) };
+	struct runtime_target target = { .read = read_version_memory, .self = &m };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(right); i++) {
+		memset(text, 'x', sizeof(text));
+		memcpy(text, right[i], strlen(right[i]) + 1);
+		assert_int_equal(nodejs_version_read(&target, 4096, out), 0);
+		assert_string_equal(out, right[i]);
+		m.size = strlen(right[i]) / 8 * 8; /* its memory ends too early */
+		assert_int_equal(nodejs_version_read(&target, 4096, out), -EFAULT);
+		m.size = sizeof(text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		memset(text, 0, sizeof(text));
+		memcpy(text, wrong[i], strlen(wrong[i]) + 1);
+		assert_int_equal(nodejs_version_read(&target, 4096, out), -EBADMSG);
+	}
+	memset(text, '1', sizeof(text)); /* no end */
+	assert_int_equal(nodejs_version_read(&target, 4096, out), -EBADMSG);
+	m.chars = 0;
+	m.size = 0;
+	assert_int_equal(nodejs_version_read(&target, 4096, out), -EFAULT);
 }
 
 int main(void)
@@ -394,6 +447,7 @@ int main(void)
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),
+		cmocka_unit_test(node_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,5 +58,6 @@ const struct runtime runtime_nodejs = {
 	.line = nodejs_line,
 	.read_code = nodejs_read_code,
 	.expand = nodejs_expand,
+	.metadata = nodejs_metadata,
 	.application = application,
 };

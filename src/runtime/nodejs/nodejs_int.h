@@ -86,6 +86,7 @@ struct nodejs_binary {
 	struct nodejs_layout layout;
 	uint64_t builtins, builtins_size; /* addresses of the file; size 0: not known */
 	uint64_t here;                    /* some address in it */
+	uint64_t metadata;                /* address in it of what says the version of Node.js; 0: not known */
 };
 
 /* Files of Node.js are mapped twice: the second time for V8's built-in code, which then lies near the code that it
@@ -158,7 +159,8 @@ struct nodejs_function { /* texts lie in a buffer at these places */
 	bool is_cut;
 };
 
-/** nodejs_function_read - what a SharedFunctionInfo (no tag) says of a function; @words: ABI_NODEJS_SFI_BYTES of it */
+/** nodejs_function_read - what a SharedFunctionInfo (no tag) says of a function; @words: ABI_NODEJS_SFI_BYTES of it,
+ * zeros behind them */
 int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room,
 			 struct nodejs_function *out) warn_unused;
 /** nodejs_guard - walk_nodejs_guard() of a SharedFunctionInfo with @words */
@@ -218,12 +220,25 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 
 #define NODEJS_REGEXP "(regexp)" /* what stands for code of regular expressions */
 
+/* ---- what the process says of itself ---- */
+
+#define NODEJS_VERSION_MAX 64 /* with its 0 */
+
+/** nodejs_is_version - "20.20.2", with "-" or "+" and a suffix of letters, digits, '-', '+', '.' or without. Pure. */
+bool nodejs_is_version(struct str text);
+/** nodejs_version_read - that of Node.js. @at: address of node::per_process::metadata. Return: 0; -EBADMSG: it is none;
+ * the reader's error. */
+int nodejs_version_read(const struct runtime_target *target, uint64_t at, char out[NODEJS_VERSION_MAX]) warn_unused;
+
 /* ---- struct runtime's ---- */
 
 extern const struct runtime_phase nodejs_phases[];
 
 int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void nodejs_release(struct runtime_binary *binary);
+/** nodejs_metadata - struct runtime's: {node_version, link, libc, exe, execfn, arch} */
+int nodejs_metadata(const struct runtime_binary *binary, const struct runtime_target *target,
+		    struct buf *json) warn_unused;
 int nodejs_learn_file(const struct runtime_binary *binary, const struct runtime_target *target, void **out) warn_unused;
 int nodejs_learn_process(const struct runtime_target *target, const void *info, void **out) warn_unused;
 void nodejs_unlearn(void *learnt);

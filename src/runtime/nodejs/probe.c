@@ -168,6 +168,8 @@ static int fill(const struct elf *elf, const struct elf_dynamic *dynamic, struct
 		}
 	if (elf_dynamic_find(elf, dynamic, names[0], &found) == 0)
 		b->here = found.address;
+	if (elf_dynamic_find(elf, dynamic, "_ZN4node11per_process8metadataE", &found) == 0)
+		b->metadata = found.address;
 	snprintf(b->base.version, sizeof(b->base.version), "V8 %d.%d.%d", numbers[0], numbers[1], numbers[2]);
 	version = numbers[0] > 0 && numbers[1] >= 0 ? nodejs_version_find((uint32_t)numbers[0], (uint32_t)numbers[1])
 						    : NULL;
