@@ -9,8 +9,10 @@
 #define ABI_NODEJS_TAG 1 /* kHeapObjectTag: lowest bit of a pointer to an object; a small integer has 0 there */
 #define ABI_NODEJS_BUILTINS 5
 #define ABI_NODEJS_NOWHERE 0xffffffffU /* abi_frame.extra: the place in the bytecode is not known */
-#define ABI_NODEJS_SFI_BYTES 64        /* read at a SharedFunctionInfo */
-#define ABI_NODEJS_TYPES_MAX 64        /* frame types are smaller */
+/* Read at a SharedFunctionInfo: no more than it has (V8 11: 56). What lies behind it may not be in memory yet. */
+#define ABI_NODEJS_SFI_BYTES 48
+#define ABI_NODEJS_SFI_WORDS 8  /* room for them: whatever the offsets below say, a word of it is meant */
+#define ABI_NODEJS_TYPES_MAX 64 /* frame types are smaller */
 
 /* Keys of frames that no function stands for; objects lie higher. Their cookie is ABI_NODEJS_PLAIN. */
 enum abi_nodejs_plain {
@@ -44,8 +46,12 @@ struct abi_nodejs {
 	__u8 code_start, code_size, stream_start;
 	__u8 baseline_pair; /* SharedFunctionInfo -> {code, bytecode}, not the code itself */
 	__u8 script_id;     /* Script: its number, a small integer; 0: not known */
-	__u8 reserved[4];
+	/* Types of objects, where each isolate has maps of its own: the three above are those of one of them. 0: all
+	 * have the same. */
+	__u16 type_sfi, type_bytecode;
 };
+
+#define ABI_NODEJS_MAP_TYPE 12 /* Map: 2 bytes, the type of its objects */
 
 #define ABI_NODEJS_CODE_FROM 40 /* of the Code: code_start and code_size lie in the CODE_BYTES from here on */
 #define ABI_NODEJS_CODE_BYTES 24

@@ -26,9 +26,9 @@
 #define WALK_NODEJS_FRAME_BYTES 96
 #define WALK_NODEJS_CODE_BEFORE 16
 #define WALK_NODEJS_CODE_BYTES 48
-#define WALK_NODEJS_CODE_COOKIE 4                    /* words of the code that make its cookie */
-#define WALK_NODEJS_GUARD (ABI_NODEJS_SFI_BYTES / 8) /* of scratch: behind a SharedFunctionInfo walk_nodejs_guard() */
-#define WALK_NODEJS_NEXT (WALK_NODEJS_GUARD + 1)     /* what is read after it */
+#define WALK_NODEJS_CODE_COOKIE 4                /* words of the code that make its cookie */
+#define WALK_NODEJS_GUARD ABI_NODEJS_SFI_WORDS   /* of scratch: behind a SharedFunctionInfo walk_nodejs_guard() */
+#define WALK_NODEJS_NEXT (WALK_NODEJS_GUARD + 1) /* what is read after it */
 
 #define WALK_NODEJS_PUSH 0xe5894855U       /* push %rbp; mov %rsp,%rbp */
 #define WALK_NODEJS_POP 0x5de58b48U        /* mov %rbp,%rsp; pop %rbp, as V8 writes it */
@@ -51,6 +51,17 @@ WALK_FN __u64 walk_nodejs_mix(__u64 hash, __u64 word)
 WALK_FN int walk_nodejs_is_object(__u64 word)
 {
 	return (word & 3) == ABI_NODEJS_TAG && word > WALK_USER_MIN && word <= WALK_USER_MAX;
+}
+
+/* Is the object whose first word is @map, of which one isolate has @known, of @type? */
+WALK_FN int walk_nodejs_has_type(struct walk *w, __u64 map, __u64 known, __u16 type)
+{
+	__u16 found = 0;
+
+	if (map == known)
+		return 1;
+	return type && walk_nodejs_is_object(map) &&
+	       !walk_read(w, &found, sizeof(found), map - ABI_NODEJS_TAG + ABI_NODEJS_MAP_TYPE) && found == type;
 }
 
 /** walk_nodejs_id_at - where the number lies of the script of a SharedFunctionInfo with @words; 0: it has none. It may
@@ -198,10 +209,11 @@ WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __
 	    walk_read(w, &shared, sizeof(shared), function - ABI_NODEJS_TAG + info->function_shared) ||
 	    !walk_nodejs_is_object(shared) || walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG))
 		return 1;
-	if (words[0] != info->sfi_map) {
+	if (!walk_nodejs_has_type(w, words[0], info->sfi_map, info->type_sfi)) {
 		shared = words[0] + ABI_NODEJS_TAG;
 		if (!walk_nodejs_is_object(shared) ||
-		    walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG) || words[0] != info->sfi_map)
+		    walk_read(w, words, ABI_NODEJS_SFI_BYTES, shared - ABI_NODEJS_TAG) ||
+		    !walk_nodejs_has_type(w, words[0], info->sfi_map, info->type_sfi))
 			return 1;
 	}
 	at = walk_nodejs_id_at(info, words);
@@ -234,6 +246,20 @@ WALK_FN int walk_nodejs_push_plain(struct walk *w, __u8 flags, __u64 key)
 	frame->extra = ABI_NODEJS_NOWHERE;
 	frame->a = key;
 	frame->b = ABI_NODEJS_PLAIN;
+	return 0;
+}
+
+/* A function that the frame has, but cannot be read: not in memory, or gone when a copy of the stack is walked. It has
+ * no cookie, so nothing is read for it, and it is shown as lost. Return: as above. */
+WALK_FN int walk_nodejs_push_lost(struct walk *w)
+{
+	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
+
+	if (!frame)
+		return 1;
+	frame->extra = ABI_NODEJS_NOWHERE;
+	frame->a = 0;
+	frame->b = 0;
 	return 0;
 }
 
@@ -304,7 +330,8 @@ WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info
 	__u64 at = (f->bytecode_offset >> 32) + ABI_NODEJS_TAG - info->bytecode_data, map;
 
 	if ((__u32)f->bytecode_offset || at >= ABI_NODEJS_NOWHERE || !walk_nodejs_is_object(f->bytecode_array) ||
-	    walk_read(w, &map, sizeof(map), f->bytecode_array - ABI_NODEJS_TAG) || map != info->bytecode_map)
+	    walk_read(w, &map, sizeof(map), f->bytecode_array - ABI_NODEJS_TAG) ||
+	    !walk_nodejs_has_type(w, map, info->bytecode_map, info->type_bytecode))
 		return ABI_NODEJS_NOWHERE;
 	return (__u32)at;
 }
@@ -316,8 +343,12 @@ WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, c
 	__u32 position = ABI_NODEJS_NOWHERE;
 	__u64 shared = 0;
 
-	if (walk_nodejs_shared(w, info, f->function, &shared))
-		return is_builtin ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0) : walk_nodejs_push_code(w, 0);
+	if (walk_nodejs_shared(w, info, f->function, &shared)) {
+		if (!is_builtin)
+			return walk_nodejs_push_code(w, 0);
+		return walk_nodejs_is_object(f->function) ? walk_nodejs_push_lost(w)
+							  : walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
+	}
 	if (!is_builtin && !f->has_frame)
 		return walk_nodejs_push_code(w, shared);
 	if (is_builtin) {

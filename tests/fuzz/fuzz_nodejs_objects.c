@@ -89,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= 128) { /* the function at the start, code in the middle */
 		memcpy(words, data, sizeof(words));
 		info.sfi_map = words[0];
+		info.type_sfi = size & 8 ? 262 : 0; /* maps of other isolates are looked at */
 		for (unsigned int is_baseline = 0; is_baseline < 2; is_baseline++) {
 			uint64_t cookie =
 				walk_nodejs_cookie(nodejs_guard(&target, &info, words), is_baseline ? words[1] : 0);

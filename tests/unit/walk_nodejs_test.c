@@ -365,19 +365,87 @@ static void no_frame(void **state)
 	}
 }
 
-/* A context, but no function: a stub among built-ins, code elsewhere. */
+/* A context, but no function: a stub among built-ins, code elsewhere. A function that cannot be read is there all the
+ * same: its frame is shown as lost, for which it has no cookie. */
 static void no_function(void **state)
 {
-	static const uint64_t functions[] = { 0, 1, NODEJS_HEAP, NODEJS_HEAP + 1, NODEJS_STACK + NODEJS_PIECE + 1 };
+	static const struct {
+		uint64_t function;
+		bool is_lost;
+	} functions[] = {
+		{ 0, false },
+		{ 1, false },
+		{ NODEJS_HEAP, false },
+		{ NODEJS_HEAP + 1, true }, /* it has no SharedFunctionInfo */
+		{ NODEJS_STACK + NODEJS_PIECE + 1, true },
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
 		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
 
-		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, functions[i]);
-		assert_int_equal(step(f, FP + 16)->flags, ABI_FRAME_INTERNAL | ABI_FRAME_RETURN);
+		const struct abi_frame *frame;
+
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, functions[i].function);
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->flags,
+				 functions[i].is_lost ? ABI_FRAME_RETURN : ABI_FRAME_INTERNAL | ABI_FRAME_RETURN);
+		assert_int_equal(frame->b, functions[i].is_lost ? 0 : ABI_NODEJS_PLAIN);
+		assert_int_equal(frame->extra, ABI_NODEJS_NOWHERE);
 		free(f);
 	}
+}
+
+/* Up to V8 9 an isolate has maps of its own: objects of the others are known by the type that their map says. */
+static void other_isolate(void **state)
+{
+	static const struct {
+		uint16_t asked, sfi, bytecode; /* types; asked 0: all isolates have one map */
+		bool is_known, has_position;
+	} cases[] = {
+		{ 100, 100, 101, true, true },
+		{ 100, 100, 7, true, false },
+		{ 100, 101, 101, false, false },
+		{ 0, 100, 101, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+		uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+		uint64_t bytecode = nodejs_image_bytecode(&f->im), maps = NODEJS_HEAP + 2048;
+		const struct abi_frame *frame;
+
+		f->im.info.type_sfi = cases[i].asked;
+		f->im.info.type_bytecode = 101;
+		*nodejs_image_at(&f->im, shared) = maps + ABI_NODEJS_TAG;
+		*nodejs_image_at(&f->im, bytecode - ABI_NODEJS_TAG) = maps + 64 + ABI_NODEJS_TAG;
+		*nodejs_image_at(&f->im, maps + 8) = (uint64_t)cases[i].sfi << 32;
+		*nodejs_image_at(&f->im, maps + 64 + 8) = (uint64_t)cases[i].bytecode << 32 | 0xffff000000000000;
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+		*nodejs_image_at(&f->im, FP - 32) = bytecode;
+		*nodejs_image_at(&f->im, FP - 40) = (uint64_t)(53 + 12) << 32;
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, cases[i].is_known ? shared : 0);
+		assert_int_equal(!frame->b, !cases[i].is_known);
+		assert_int_equal(frame->extra, cases[i].has_position ? 12 : ABI_NODEJS_NOWHERE);
+		free(f);
+	}
+}
+
+/* Behind the last object of a page that is in memory nothing can be read. */
+static void last_of_its_page(void **state)
+{
+	struct fixture *f = open_fixture(NODEJS_BUILTINS + 64, false);
+	uint64_t shared, function;
+
+	(void)state;
+	f->im.heap_used = NODEJS_PIECE - 64 - 72 - ABI_NODEJS_SFI_BYTES;
+	function = nodejs_image_function(&f->im, false, &shared);
+	assert_int_equal(shared + ABI_NODEJS_SFI_BYTES, NODEJS_HEAP + NODEJS_PIECE);
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, function);
+	assert_int_equal(step(f, FP + 16)->a, shared);
+	free(f);
 }
 
 static void full_record(void **state)
@@ -401,6 +469,7 @@ int main(void)
 		cmocka_unit_test(built_in_exit),     cmocka_unit_test(moved),
 		cmocka_unit_test(at_the_edges),      cmocka_unit_test(ret_without_a_caller),
 		cmocka_unit_test(no_frame),          cmocka_unit_test(no_function),
+		cmocka_unit_test(last_of_its_page),  cmocka_unit_test(other_isolate),
 		cmocka_unit_test(full_record),       cmocka_unit_test(script_numbers),
 	};
 

@@ -3,7 +3,6 @@
 
 #define MAP_SFI (NODEJS_HEAP + ABI_NODEJS_TAG)
 #define MAP_BYTECODE (NODEJS_HEAP + 64 + ABI_NODEJS_TAG)
-#define SFI_WORDS (ABI_NODEJS_SFI_BYTES / 8)
 
 static const uint64_t bases[NODEJS_PIECES] = { NODEJS_BUILTINS, NODEJS_CODE, NODEJS_HEAP, NODEJS_STACK };
 
@@ -78,9 +77,9 @@ uint64_t nodejs_image_function(struct nodejs_image *im, bool is_builtin, uint64_
 
 uint64_t nodejs_image_guard(const struct nodejs_image *im, uint64_t shared)
 {
-	__u64 words[SFI_WORDS], id = 0;
+	__u64 words[ABI_NODEJS_SFI_WORDS], id = 0;
 
-	if (nodejs_image_read((void *)(uintptr_t)im, words, sizeof(words), shared) < 0)
+	if (nodejs_image_read((void *)(uintptr_t)im, words, ABI_NODEJS_SFI_BYTES, shared) < 0)
 		return 0;
 	(void)nodejs_image_read((void *)(uintptr_t)im, &id, sizeof(id), walk_nodejs_id_at(&im->info, words));
 	return walk_nodejs_guard(&im->info, words, id);

@@ -212,7 +212,7 @@ static bool has_ids(const struct proof *p)
 static void judge_sfi(struct proof *p, uint64_t at)
 {
 	const struct nodejs_layout *l = p->heap->layout;
-	__u64 words[ABI_NODEJS_SFI_BYTES / 8];
+	__u64 words[ABI_NODEJS_SFI_WORDS] = { 0 };
 	uint64_t script, data;
 	struct nodejs_function f;
 	int type;
@@ -381,6 +381,10 @@ static void fill_info(const struct nodejs_layout *l, const struct types *types, 
 		.stream_start = (uint8_t)l->stream_start,
 		.baseline_pair = l->version.baseline_pair,
 	};
+	if (l->version.own_maps && l->map_type == ABI_NODEJS_MAP_TYPE) {
+		out->type_sfi = (uint16_t)l->type_sfi;
+		out->type_bytecode = (uint16_t)l->type_bytecode;
+	}
 	memcpy(out->builtins, maps->builtins, sizeof(out->builtins));
 }
 

@@ -10,6 +10,7 @@
 
 #define SEARCH_MAX KIB(512) /* bytes in front of an address that are searched for its code object */
 #define SEARCH_PART KIB(2)
+#define CODE_ALIGNMENT 32
 #define TABLE_MAX MIB(1)
 #define INLINED_MAX 4096
 
@@ -51,6 +52,25 @@ static int code_at(const struct nodejs_heap *h, uint64_t at, uint64_t pc, struct
 	return 0;
 }
 
+/* The map of another isolate is known by what it says, and by its own map, which is its own map. */
+static bool is_other_code_map(const struct nodejs_heap *h, uint64_t map)
+{
+	uint64_t meta, again;
+	uint16_t type;
+
+	return nodejs_read(h, &type, sizeof(type), map - ABI_NODEJS_TAG + ABI_NODEJS_MAP_TYPE) == 0 &&
+	       type == h->layout->type_code && nodejs_word(h, map - ABI_NODEJS_TAG, &meta) == 0 &&
+	       walk_nodejs_is_object(meta) && nodejs_word(h, meta - ABI_NODEJS_TAG, &again) == 0 && again == meta;
+}
+
+/* Does @word, which lies at @at, begin compiled code? V8: kCodeAlignment */
+static bool is_code_map(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t word, uint64_t at)
+{
+	if (word == info->code_map)
+		return true;
+	return info->type_sfi && at % CODE_ALIGNMENT == 0 && walk_nodejs_is_object(word) && is_other_code_map(h, word);
+}
+
 static int find_code(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t pc, struct code *out)
 {
 	uint64_t words[SEARCH_PART / 8], end = pc & ~7ULL;
@@ -64,7 +84,7 @@ static int find_code(const struct nodejs_heap *h, const struct abi_nodejs *info,
 		if (nodejs_read(h, words, (uint32_t)(count * 8), start) < 0)
 			return -ENOENT;
 		for (size_t i = count; i-- > 0;)
-			if (words[i] == info->code_map && code_at(h, start + i * 8, pc, out) == 0)
+			if (is_code_map(h, info, words[i], start + i * 8) && code_at(h, start + i * 8, pc, out) == 0)
 				return 0;
 		end = start;
 	}
@@ -121,13 +141,13 @@ static int unwrap(const struct nodejs_heap *h, uint64_t *sfi)
 static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, uint64_t sfi, struct buf *text,
 		    struct nodejs_function *out)
 {
-	__u64 words[ABI_NODEJS_SFI_BYTES / 8];
+	__u64 words[ABI_NODEJS_SFI_WORDS] = { 0 };
 	int r;
 
 	r = unwrap(h, &sfi);
 	if (r == 0)
 		r = nodejs_read(h, words, sizeof(words), sfi - ABI_NODEJS_TAG);
-	if (r == 0 && words[0] != info->sfi_map)
+	if (r == 0 && !nodejs_is_sfi(h->target, info, words[0]))
 		r = -EBADMSG;
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
 }
@@ -224,12 +244,12 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
 	const struct runtime_target *t = rd->heap->target;
-	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_BYTES / 8], guard = 0;
+	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_WORDS] = { 0 }, guard = 0;
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
 	if (r == 0 && shared) {
 		r = t->read(t->self, sfi, sizeof(sfi), shared);
-		if (r == 0 && sfi[0] != rd->info->sfi_map)
+		if (r == 0 && !nodejs_is_sfi(t, rd->info, sfi[0]))
 			r = -ESTALE;
 		if (r == 0)
 			guard = nodejs_guard(t, rd->info, sfi);

@@ -134,6 +134,17 @@ static int read_lines(const struct nodejs_heap *h, const struct nodejs_function 
 	return room->error;
 }
 
+bool nodejs_is_sfi(const struct runtime_target *t, const struct abi_nodejs *info, uint64_t map)
+{
+	uint16_t type = 0;
+
+	if (map == info->sfi_map)
+		return true;
+	return info->type_sfi && walk_nodejs_is_object(map) &&
+	       t->read(t->self, &type, sizeof(type), map - ABI_NODEJS_TAG + ABI_NODEJS_MAP_TYPE) == 0 &&
+	       type == info->type_sfi;
+}
+
 uint64_t nodejs_guard(const struct runtime_target *t, const struct abi_nodejs *info, const __u64 *words)
 {
 	__u64 at = walk_nodejs_id_at(info, words), id = 0;
@@ -145,15 +156,16 @@ uint64_t nodejs_guard(const struct runtime_target *t, const struct abi_nodejs *i
 
 /* @key: of the SharedFunctionInfo; tagged, when its baseline code runs, whose address then goes to *code. */
 static int check(const struct runtime_target *t, const struct abi_nodejs *info, uint64_t key, uint64_t cookie,
-		 __u64 words[ABI_NODEJS_SFI_BYTES / 8], uint64_t *code)
+		 __u64 words[ABI_NODEJS_SFI_WORDS], uint64_t *code)
 {
 	int r = t->read(t->self, words, ABI_NODEJS_SFI_BYTES, key & ~(uint64_t)ABI_NODEJS_TAG);
 
 	if (r < 0)
 		return r;
 	*code = key & ABI_NODEJS_TAG ? words[info->sfi_data / 8 & 7] : 0;
-	return words[0] == info->sfi_map && walk_nodejs_cookie(nodejs_guard(t, info, words), *code) == cookie ? 0
-													      : -ESTALE;
+	return nodejs_is_sfi(t, info, words[0]) && walk_nodejs_cookie(nodejs_guard(t, info, words), *code) == cookie
+		       ? 0
+		       : -ESTALE;
 }
 
 static int read_plain(uint64_t key, struct buf *room, struct runtime_function *out)
@@ -176,7 +188,7 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	const struct abi_nodejs *info = info_bytes;
 	uint64_t left = NODEJS_READS_MAX;
 	struct nodejs_heap h = { .target = target, .process = process, .left = &left };
-	__u64 words[ABI_NODEJS_SFI_BYTES / 8], again[ABI_NODEJS_SFI_BYTES / 8];
+	__u64 words[ABI_NODEJS_SFI_WORDS] = { 0 }, again[ABI_NODEJS_SFI_WORDS] = { 0 };
 	struct nodejs_function f;
 	size_t lines_at;
 	uint64_t code;

@@ -163,6 +163,8 @@ struct nodejs_function { /* texts lie in a buffer at these places */
  * zeros behind them */
 int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room,
 			 struct nodejs_function *out) warn_unused;
+/** nodejs_is_sfi - of an object's first word */
+bool nodejs_is_sfi(const struct runtime_target *target, const struct abi_nodejs *info, uint64_t map);
 /** nodejs_guard - walk_nodejs_guard() of a SharedFunctionInfo with @words */
 uint64_t nodejs_guard(const struct runtime_target *target, const struct abi_nodejs *info, const __u64 *words);
 /** nodejs_bytes - the bytes of an array of bytes, at most @max. Return: 0; -ENODATA: it is none; -errno. */

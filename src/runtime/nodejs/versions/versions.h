@@ -27,6 +27,7 @@ struct nodejs_version {
 	uint8_t stream_code;   /* InstructionStream: its Code; 0: the Code itself lies in front of them */
 	/* Deoptimization data, indexes of an array. */
 	uint8_t deopt_inlined_count, deopt_literals, deopt_sfi, deopt_inlining;
+	uint8_t own_maps;    /* each isolate has maps of its own; from 10 on they have all the same */
 	uint8_t scope_words; /* ScopeInfo: its first word behind the head, which has the length up to V8 8.4 */
 	uint8_t scope_start; /* ScopeInfo: index of the function's first character; 0: behind its names */
 	/* Tables of source positions: the offset that differences count from; low bits of a difference that are none */
