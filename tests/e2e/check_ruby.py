@@ -15,13 +15,14 @@ from rubies import everything, installed
 from support import *
 
 LOAD = os.path.join(HERE, "ruby", "loads.rb")
-LOADS = ["work", "threads"]
-SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 4}
+LOADS = ["work", "threads", "ractors", "many"]
+FIRST = {"ractors": (3, 3), "many": (3, 3)}  # the first version that has it as it is tried here
+SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 4, "ractors": 2 if QUICK else 4, "many": 2 if QUICK else 4}
 HZ = 997
 OUTSIDE_HZ = 499
 LEGAL = 0.999
 BY_RULE = 0.03
-ROOTS = ("work", "thread_work")
+ROOTS = ("work", "thread_work", "ractor_work")
 GC = "(garbage collector)"
 LOST = "[Lost Symbol]"
 
@@ -32,6 +33,15 @@ only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 def launch(ruby, *args, **options):
     return start(*ruby.command([HERE, scratch], LOAD, *args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def loads_of(ruby):
+    return [name for name in LOADS if ruby.number >= FIRST.get(name, (0,))]
+
+
+def environment(name):
+    """"many": the threads of one Ractor on few native threads, as those of other Ractors always are."""
+    return {**os.environ, "RUBY_MN_THREADS": "1"} if name == "many" else None
 
 
 def base(label):
@@ -123,8 +133,8 @@ def sampled_outside(ruby, oracles):
 
 def launched(ruby):
     ran = {}
-    for name in LOADS:
-        process = launch(ruby, name, "run", SECONDS[name])
+    for name in loads_of(ruby):
+        process = launch(ruby, name, "run", SECONDS[name], env=environment(name))
         if process.stdout.readline().strip() != "ready":
             tap.ok(False, f"{ruby.name}: {name} starts", process.stderr.read()[-300:])
             continue
@@ -264,8 +274,8 @@ def check(ruby):
     check_dump(ruby)
     check_classes(ruby)
     oracles = {}
-    for name in LOADS:
-        process = launch(ruby, name, "record", path(f"{name}.json"))
+    for name in loads_of(ruby):
+        process = launch(ruby, name, "record", path(f"{name}.json"), env=environment(name))
         said = process.communicate(timeout=300)
         if not tap.ok(process.returncode == 0, f"{ruby.name}: {name} is recorded", said[1][-300:]):
             return

@@ -161,6 +161,19 @@ def threads_run
   3.times.map { Thread.new { thread_work(150) } }.each(&:join)
 end
 
+# Ractors: TracePoint sees only its own one, so what is recorded runs in the main one.
+def ractor_work(n)
+  n.times do |i|
+    pairs(7)
+    [3, 1, 2].map { |x| x.to_s * 2 }
+    ("x" * 2000).hash
+  end
+end
+
+def ractors_run
+  3.times.map { Ractor.new { ractor_work(150) } }.each(&:take)
+end
+
 # ---- the ways ----
 
 $stacks = {}
@@ -181,7 +194,11 @@ def record(file, name)
   $round = 0
   [0, 1, 100, 400].each do |round|
     $round = round
-    name == "threads" ? trace_threads(tracer) : tracer.enable { work }
+    if name == "threads" || name == "many"
+      trace_threads(tracer)
+    else
+      tracer.enable { name == "ractors" ? ractor_work(2) : work }
+    end
   end
   File.write(file, JSON.generate($stacks.keys))
 end
@@ -205,7 +222,11 @@ def run(seconds, name)
   start = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
   while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - start < seconds
     $round += 1
-    name == "threads" ? threads_run : work
+    case name
+    when "threads", "many" then threads_run
+    when "ractors" then ractors_run
+    else work
+    end
   end
   $stdout.puts "done"
   $stdout.flush
