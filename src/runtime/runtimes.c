@@ -154,7 +154,16 @@ static bool has_attached(const struct runtimes_entry *e, const struct runtimes_p
 	return e->attached_count == RUNTIMES_ATTACHED_MAX;
 }
 
-/* Does the worker know of every runtime in there? */
+/* A runtime that makes code may do so elsewhere from now on: V8 reserves a range for each new isolate. */
+static bool may_sync(const struct runtimes_entry *e)
+{
+	for (size_t i = 0; i < e->attached_count; i++)
+		if (e->attached[i].state == RUNTIMES_READY && e->attached[i].probed->binary->runtime->sync)
+			return true;
+	return false;
+}
+
+/* Does the worker know of every runtime in there, and where its code is? */
 static bool is_known(struct runtimes *r, const struct program *p, const struct mappings *maps)
 {
 	const struct runtimes_entry *e;
@@ -162,7 +171,7 @@ static bool is_known(struct runtimes *r, const struct program *p, const struct m
 
 	pthread_mutex_lock(&r->lock);
 	e = runtimes_entry_find(r, p);
-	known = e != NULL;
+	known = e && !may_sync(e);
 	for (size_t i = 0; known && i < maps->count; i++) {
 		const struct runtimes_probed *probed = maps->items[i].kind == PROC_PLACE_FILE
 							       ? runtimes_files_get(&r->probed, maps->items[i].file_id)

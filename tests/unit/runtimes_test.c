@@ -1177,6 +1177,38 @@ static void out_of_memory(void **state)
 	files_close(files);
 }
 
+/* A process that is known and has no new file: its code may lie elsewhere when its mappings have changed. */
+static void ranges_follow(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
+	struct abi_runtimes head = { 0 };
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	for (uint64_t low = 0x10000000; low <= 0x30000000; low += 0x10000000) {
+		fake_inline_state.low = low;
+		see(&f, &p);
+		for (int turn = 0; turn < PATIENCE_MS && (!head.range_count || head.ranges[0].low != low); turn++) {
+			nanosleep(&pause, NULL);
+			assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+		}
+		assert_int_equal(head.range_count, 1);
+		assert_int_equal(head.ranges[0].low, low);
+	}
+	fake_inline_state = (struct fake_inline_state){ 0 };
+	fixture_close(&f);
+}
+
 /* What a hostile process says of its code. */
 static void ranges_are_judged(void **state)
 {
@@ -1277,6 +1309,7 @@ int main(void)
 		cmocka_unit_test(does_not_wait_for_silent_memory),
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
+		cmocka_unit_test(ranges_follow),
 		cmocka_unit_test(the_registry),
 	};
 
