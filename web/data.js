@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the page's data block to columns. The writer and the description of the bytes are in src/render/columns.c.
-import { columnLike, layoutTree, withBase } from './layout.js';
+import { treeOfNodes, withBase } from './layout.js';
 import { packNames } from './build.js';
 
 const COLUMN_COUNT = 13;
@@ -107,47 +107,117 @@ function decodeModules(columns, count) {
 	return modules;
 }
 
-function decodeFrameOfNodes(columns, head, level) {
-	const { frames, nodes } = head;
+/** The callees of each frame, and of the root behind them: those of frame f are callees[first[f]..first[f + 1]). */
+function decodeCallees(columns, frames) {
 	const counts = readNumbers(columns.calleeCounts, new Uint32Array(frames + 1), 0);
 	const first = new Uint32Array(frames + 2);
 	for (let i = 0; i <= frames; i++) first[i + 1] = first[i] + counts[i];
-	const callees = readNumbers(columns.callees, new Uint32Array(first[frames + 1]), 0);
-	const frame = readNumbers(columns.calls, new Uint32Array(nodes), 1);
-	const path = new Uint32Array(head.deepest + 1);
-	frame[0] = path[0] = frames;
-	for (let i = 1; i < nodes; i++) {
-		const callee = callees[first[path[level[i] - 1]] + frame[i]];
-		frame[i] = callee;
-		path[level[i]] = callee;
-	}
-	return frame;
+	return { first, callees: readNumbers(columns.callees, new Uint32Array(first[frames + 1]), 0) };
 }
 
-function decodeLevels(pops, nodes, deepest) {
-	const level = deepest < 65536 ? new Uint16Array(nodes) : new Uint32Array(nodes);
-	readNumbers(pops, level, 1);
-	for (let i = 1; i < nodes; i++) level[i] = level[i - 1] + 1 - level[i];
-	return level;
+/** Nodes as they come, in preorder, of stacks cut by the collector: what is hidden below a node becomes its last child, a box that can be opened. */
+class NodeColumns {
+	/**
+	 * @param {number} count of nodes that are not hidden
+	 * @param {typeof Uint32Array | typeof Float64Array} Values
+	 */
+	constructor(count, frames, deepest, Values, isCut, isCompared) {
+		const room = isCut ? 2 * count : count;
+		const rows = isCut ? deepest + 2 : deepest + 1;
+		this.count = this.depth = 0;
+		this.rest = frames + 1; // the frame of what is hidden: behind the root's
+		this.level = rows < 65536 ? new Uint16Array(room) : new Uint32Array(room);
+		this.frame = new Uint32Array(room);
+		this.parent = new Uint32Array(room);
+		this.self = new Values(room);
+		this.baseSelf = isCompared ? new Values(room) : null;
+		this.rowCounts = new Uint32Array(rows);
+		// Of the node that is open at a level.
+		this.open = new Uint32Array(rows);
+		this.hidden = isCut ? new Float64Array(rows) : null;
+		this.baseHidden = isCompared ? new Float64Array(rows) : null;
+	}
+
+	/** The next node; base: of a comparison, its node @i. */
+	add(l, frame, self, hidden, base = null, i = 0) {
+		if (this.hidden !== null) this.close(l);
+		const at = this.count++;
+		this.level[at] = l;
+		this.frame[at] = frame;
+		if (l > 0) this.parent[at] = this.open[l - 1];
+		this.self[at] = self;
+		this.open[l] = at;
+		this.rowCounts[l]++;
+		this.depth = l + 1;
+		if (this.hidden !== null) this.hidden[l] = hidden;
+		if (base === null) return;
+		this.baseSelf[at] = base.self[i];
+		this.baseHidden[l] = base.hidden[i];
+	}
+
+	/** Closes what is open from this level on, the deepest first. */
+	close(level) {
+		for (let l = this.depth - 1; l >= level; l--) {
+			if (this.hidden[l] === 0) continue;
+			const at = this.count++;
+			this.level[at] = l + 1;
+			this.frame[at] = this.rest;
+			this.parent[at] = this.open[l];
+			this.self[at] = this.hidden[l];
+			if (this.baseSelf) this.baseSelf[at] = this.baseHidden[l];
+			this.rowCounts[l + 1]++;
+		}
+	}
+
+	/** total: of all nodes */
+	tree(total) {
+		if (this.hidden !== null) this.close(0);
+		const { count, level, frame, parent, self, baseSelf, rowCounts } = this;
+		const own = (column) => (column.length > count ? column.slice(0, count) : column);
+		const tree = treeOfNodes(own(level), own(frame), own(parent), own(self), rowCounts, total);
+		return baseSelf ? withBase(tree, own(baseSelf)) : tree;
+	}
 }
 
 /**
- * Total of each node from the self values and what is hidden below it, children before parents.
- * @param {Values} self
- * @param {Values | null} hidden
- * @param {Levels} level
+ * All nodes in one pass: a page has just started, and each loop is slow until the engine has compiled it.
+ * @returns {Tree}
  */
-function sumTotals(self, hidden, level, deepest) {
-	const total = columnLike(self, self.length);
-	const below = new Float64Array(deepest + 2);
-	for (let i = self.length - 1; i >= 0; i--) {
-		const l = level[i];
-		const sum = self[i] + (hidden ? hidden[i] : 0) + below[l + 1];
-		total[i] = sum;
-		below[l] += sum;
-		below[l + 1] = 0;
+function decodeNodes(columns, head) {
+	const { nodes, frames, deepest, total, isCut, isCompared } = head;
+	const { first, callees } = decodeCallees(columns, frames);
+	const Values = total < 2 ** 32 ? Uint32Array : Float64Array;
+	const out = new NodeColumns(nodes, frames, deepest, Values, isCut, isCompared);
+	const { pops, calls } = columns;
+	const read = (bytes, from) => (total < 2 ** 31 ? readNumbers : readWideNumbers)(bytes, new Values(nodes), from);
+	const self = read(columns.selves, 1);
+	const hidden = isCut ? read(columns.hidden, 0) : null;
+	const base = isCompared ? { self: read(columns.baseSelves, 0), hidden: read(columns.baseHidden, 0) } : null;
+	const path = new Uint32Array(deepest + 1);
+	path[0] = frames;
+	out.add(0, frames, self[0], hidden === null ? 0 : hidden[0], base);
+	let [popAt, callAt] = [0, 0];
+	for (let i = 1; i < nodes; i++) {
+		let b = pops[popAt++];
+		let pop = b & 127;
+		for (let shift = 7; b >= 128; shift += 7) {
+			b = pops[popAt++];
+			pop |= (b & 127) << shift;
+		}
+		b = calls[callAt++];
+		let call = b & 127;
+		for (let shift = 7; b >= 128; shift += 7) {
+			b = calls[callAt++];
+			call |= (b & 127) << shift;
+		}
+		const l = out.depth - pop;
+		if (l < 1 || l > out.depth || l > deepest) throw new RangeError('the data has a node outside of the tree');
+		const f = callees[first[path[l - 1]] + call];
+		path[l] = f;
+		out.add(l, f, self[i], hidden === null ? 0 : hidden[i], base, i);
 	}
-	return total;
+	if (popAt !== pops.length || callAt !== calls.length) throw new RangeError('a column of the data has the wrong length');
+	return out.tree(total);
 }
 
 function origins(bytes, count, from) {
@@ -180,45 +250,6 @@ function splitColumns(bytes) {
 	};
 }
 
-/** What is hidden below a node as its last child, the frame behind the root's: a box that can be opened. */
-function showHidden(columns, frames, deepest) {
-	const { level, hidden, base } = columns;
-	if (!hidden) return layoutTree(level, columns.frame, columns.total, columns.self, deepest);
-	const count = level.length;
-	let more = 0;
-	for (let i = 0; i < count; i++) more += hidden[i] > 0 ? 1 : 0;
-	const room = count + more;
-	const out = { level: deepest + 1 < 65536 ? new Uint16Array(room) : new Uint32Array(room), frame: new Uint32Array(room),
-		total: columnLike(columns.total, room), self: columnLike(columns.total, room) };
-	const baseSelf = base && columnLike(columns.total, room);
-	const open = [];
-	let at = 0;
-	let last = 0;
-	const put = (l, frame, total, self, ofBase) => {
-		out.level[at] = l;
-		out.frame[at] = frame;
-		out.total[at] = total;
-		out.self[at] = self;
-		if (base) baseSelf[at] = ofBase;
-		if (l > last) last = l;
-		at++;
-	};
-	const close = (l) => {
-		while (open.length > l) {
-			const node = open.pop();
-			if (hidden[node] > 0) put(level[node] + 1, frames + 1, hidden[node], hidden[node], base ? base.hidden[node] : 0);
-		}
-	};
-	for (let i = 0; i < count; i++) {
-		close(level[i]);
-		put(level[i], columns.frame[i], columns.total[i], columns.self[i], base ? base.self[i] : 0);
-		open.push(i);
-	}
-	close(0);
-	const tree = layoutTree(out.level, out.frame, out.total, out.self, last);
-	return base ? withBase(tree, baseSelf) : tree;
-}
-
 /**
  * The JSON form of the collector's flame graphs (docs/api.yaml), as decodeProfile() gives the other one.
  * @returns {Profile}
@@ -226,10 +257,15 @@ function showHidden(columns, frames, deepest) {
 export function profileOfJson(json) {
 	const frames = json.names.length;
 	const Values = json.meta.total < 2 ** 32 ? Uint32Array : Float64Array;
-	const columns = { level: Uint32Array.from(json.level), frame: Uint32Array.from(json.frame), total: Values.from(json.total),
-		self: Values.from(json.self), hidden: json.hidden ? Values.from(json.hidden) : null,
-		base: json.base_self ? { self: Values.from(json.base_self), hidden: Values.from(json.base_hidden) } : null };
-	const tree = showHidden(columns, frames, columns.level.reduce((deepest, l) => Math.max(deepest, l), 0));
+	const { level, frame, self, hidden = null, base_self: baseSelf = null, base_hidden: baseHidden = [] } = json;
+	const deepest = level.reduce((most, l) => Math.max(most, l), 0);
+	const base = baseSelf && { self: baseSelf, hidden: baseHidden };
+	const out = new NodeColumns(level.length, frames, deepest, Values, hidden !== null, base !== null);
+	for (let i = 0; i < level.length; i++) {
+		if (level[i] > out.depth) throw new RangeError('the data has a node outside of the tree');
+		out.add(level[i], frame[i], self[i], hidden ? hidden[i] : 0, base, i);
+	}
+	const tree = out.tree(json.meta.total);
 	tree.origin = null;
 	return {
 		frames: { count: frames, names: packNames(json.names), kinds: Uint8Array.from(json.kind), module: Uint32Array.from(json.module),
@@ -248,18 +284,7 @@ export function profileOfJson(json) {
  */
 export function decodeProfile(bytes) {
 	const { head, columns } = splitColumns(bytes);
-	const level = decodeLevels(columns.pops, head.nodes, head.deepest);
-	const frame = decodeFrameOfNodes(columns, head, level);
-	const Values = head.total < 2 ** 32 ? Uint32Array : Float64Array;
-	const read = head.total < 2 ** 31 ? readNumbers : readWideNumbers;
-	const self = read(columns.selves, new Values(head.nodes), 1);
-	const hidden = head.isCut ? read(columns.hidden, new Values(head.nodes), 0) : null;
-	const total = sumTotals(self, hidden, level, head.deepest);
-	self[0] = head.total - total[0];
-	total[0] = head.total;
-	const base = head.isCompared ? { self: read(columns.baseSelves, new Values(head.nodes), 0),
-		hidden: read(columns.baseHidden, new Values(head.nodes), 0) } : null;
-	const tree = showHidden({ level, frame, total, self, hidden, base }, head.frames, head.deepest);
+	const tree = decodeNodes(columns, head);
 	tree.origin = head.pruned ? origins(columns.nodeOrigins, head.nodes, 1) : null;
 	return {
 		frames: {

@@ -13,22 +13,41 @@ export function columnLike(values, size) {
 }
 
 /**
- * Per 64 positions of the row order the widest box or gap: what is below a pixel is skipped as a whole when drawing.
- * @param {Values} rowX
- * @param {Values} rowTotal
- * @param {Uint32Array} rowStart
+ * Where each node lies, once its parent and its row are known. blockSpan: per 64 positions of the row order the widest box or gap:
+ * what is below a pixel is skipped as a whole when drawing.
+ * @param {Pick<Tree, 'level' | 'frame' | 'total' | 'self' | 'parent' | 'size'>} nodes
+ * @param {Uint32Array} rowCounts nodes per level
+ * @returns {Tree}
  */
-function spanBlocks(rowX, rowTotal, rowStart) {
-	const spans = columnLike(rowX, (rowX.length >> BLOCK_BITS) + 1);
-	for (let row = 0; row + 1 < rowStart.length; row++) {
-		const last = rowStart[row + 1] - 1;
-		for (let p = rowStart[row]; p <= last; p++) {
-			const gap = p < last ? rowX[p + 1] - rowX[p] - rowTotal[p] : 0;
-			const span = gap > rowTotal[p] ? gap : rowTotal[p];
-			if (span > spans[p >> BLOCK_BITS]) spans[p >> BLOCK_BITS] = span;
+function placeNodes({ level, frame, total, self, parent, size }, rowCounts) {
+	const count = level.length;
+	const deepest = rowCounts.length - 1;
+	const rowStart = new Uint32Array(deepest + 2);
+	for (let l = 0; l <= deepest; l++) rowStart[l + 1] = rowStart[l] + rowCounts[l];
+	const x = columnLike(total, count);
+	const order = new Uint32Array(count);
+	const rowX = columnLike(total, count);
+	const rowTotal = columnLike(total, count);
+	const blockSpan = columnLike(total, (count >> BLOCK_BITS) + 1);
+	const fill = rowStart.slice();
+	const next = new Float64Array(deepest + 2); // where the next node of a level begins
+	const end = new Float64Array(deepest + 1); // of what lies in a row
+	for (let i = 0; i < count; i++) {
+		const l = level[i];
+		const left = next[l];
+		const width = total[i];
+		const at = fill[l]++;
+		if (at > rowStart[l]) {
+			const gap = left - end[l];
+			if (gap > blockSpan[(at - 1) >> BLOCK_BITS]) blockSpan[(at - 1) >> BLOCK_BITS] = gap;
 		}
+		if (width > blockSpan[at >> BLOCK_BITS]) blockSpan[at >> BLOCK_BITS] = width;
+		x[i] = rowX[at] = next[l + 1] = left;
+		next[l] = end[l] = left + width;
+		rowTotal[at] = width;
+		order[at] = i;
 	}
-	return spans;
+	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal, blockSpan };
 }
 
 /**
@@ -47,38 +66,45 @@ export function layoutTree(level, frame, total, self, deepest) {
 	const count = level.length;
 	const parent = new Uint32Array(count);
 	const size = new Uint32Array(count);
-	const x = columnLike(total, count);
-	const open = new Uint32Array(deepest + 2);
-	const next = new Float64Array(deepest + 2);
-	const rowStart = new Uint32Array(deepest + 2);
+	const open = new Uint32Array(deepest + 1);
+	const rowCounts = new Uint32Array(deepest + 1);
 	for (let i = 0; i < count; i++) {
 		const l = level[i];
-		const at = next[l];
-		x[i] = at;
-		next[l] = at + total[i];
-		next[l + 1] = at;
 		open[l] = i;
 		if (l) parent[i] = open[l - 1];
-		rowStart[l + 1]++;
+		rowCounts[l]++;
 	}
 	for (let i = count - 1; i > 0; i--) {
 		size[i]++;
 		size[parent[i]] += size[i];
 	}
 	size[0]++;
-	for (let l = 1; l < rowStart.length; l++) rowStart[l] += rowStart[l - 1];
-	const order = new Uint32Array(count);
-	const rowX = columnLike(total, count);
-	const rowTotal = columnLike(total, count);
-	const fill = rowStart.slice();
-	for (let i = 0; i < count; i++) {
-		const at = fill[level[i]]++;
-		order[at] = i;
-		rowX[at] = x[i];
-		rowTotal[at] = total[i];
+	return placeNodes({ level, frame, total, self, parent, size }, rowCounts);
+}
+
+/**
+ * layoutTree() of nodes whose totals are not known, but that of all; the root's self is what nobody else has of it.
+ * @param {Levels} level
+ * @param {Uint32Array} frame
+ * @param {Uint32Array} parent
+ * @param {Values} self
+ * @param {Uint32Array} rowCounts nodes per level
+ * @param {number} sum
+ * @returns {Tree}
+ */
+export function treeOfNodes(level, frame, parent, self, rowCounts, sum) {
+	const count = level.length;
+	const total = self.slice();
+	const size = new Uint32Array(count);
+	for (let i = count - 1; i > 0; i--) {
+		size[i]++;
+		size[parent[i]] += size[i];
+		total[parent[i]] += total[i];
 	}
-	const blockSpan = spanBlocks(rowX, rowTotal, rowStart);
-	return { count, deepest, level, frame, total, self, parent, size, x, rowStart, order, rowX, rowTotal, blockSpan };
+	size[0]++;
+	self[0] += sum - total[0];
+	total[0] = sum;
+	return placeNodes({ level, frame, total, self, parent, size }, rowCounts);
 }
 
 /**
