@@ -21,6 +21,7 @@ SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 4, "ractors": 
 HZ = 997
 OUTSIDE_HZ = 499
 LEGAL = 0.999
+YJIT = ["--yjit", "--yjit-call-threshold=2"]
 BY_RULE = 0.03
 ROOTS = ("work", "thread_work", "ractor_work")
 GC = "(garbage collector)"
@@ -31,8 +32,8 @@ need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 
-def launch(ruby, *args, **options):
-    return start(*ruby.command([HERE, scratch], LOAD, *args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+def launch(ruby, *args, options=(), **more):
+    return start(*ruby.command([HERE, scratch], *options, LOAD, *args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
 def loads_of(ruby):
@@ -82,6 +83,8 @@ class Oracle:
         if not callers:
             return None
         name, file, line = callers[0]
+        if not line and any(((name, file, other),) + callers[1:] in self.stacks for other in self.lines.get((name, file), ())):
+            return "line not known"  # its compiled code runs
         known = self.lines.get((name, file), ())
         # Functions of the interpreter's own files have events for some of their lines only.
         inside = file.startswith("<internal:") and first <= line <= max(known, default=0)
@@ -113,13 +116,13 @@ def frames_of(sample):
     return tuple(frames), leaves, gc, first
 
 
-def sampled(ruby, oracles):
-    """In BPF: {load: samples}."""
+def sampled(ruby, oracles, options=()):
+    """In BPF: {load: samples}. @options: the interpreter's own."""
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("ruby.pb.gz"), stderr=subprocess.PIPE, text=True)
     time.sleep(1)
-    ran = launched(ruby)
+    ran = launched(ruby, options)
     time.sleep(0.5)
-    return judged(ruby, oracles, ran, recorder, judge)
+    return judged(ruby, oracles, ran, recorder, judge_compiled if options else judge)
 
 
 def sampled_outside(ruby, oracles):
@@ -131,10 +134,10 @@ def sampled_outside(ruby, oracles):
     return judged(ruby, oracles, ran, recorder, judge_outside)
 
 
-def launched(ruby):
+def launched(ruby, options=()):
     ran = {}
     for name in loads_of(ruby):
-        process = launch(ruby, name, "run", SECONDS[name], env=environment(name))
+        process = launch(ruby, name, "run", SECONDS[name], options=options, env=environment(name))
         if process.stdout.readline().strip() != "ready":
             tap.ok(False, f"{ruby.name}: {name} starts", process.stderr.read()[-300:])
             continue
@@ -166,7 +169,11 @@ def text_of(stack):
     return " < ".join(f"{n} {f}:{l}" for n, f, l in stack[:6])
 
 
-def judge(ruby, name, oracle, samples):
+def judge_compiled(ruby, name, oracle, samples):
+    judge(ruby, f"{name}, YJIT", oracle, samples, compiled=True)
+
+
+def judge(ruby, name, oracle, samples, compiled=False):
     counts, wrong, odd, ends, outside = Counter(), Counter(), Counter(), Counter(), 0
     for s in samples:
         stack, leaves, gc, first = frames_of(s)
@@ -195,14 +202,16 @@ def judge(ruby, name, oracle, samples):
             counts["wrong"] += s.count
             wrong[text_of(own)] += s.count
     rules = sum(counts[c] for c in ("C function", "leaf line", "rescue"))
-    judged = counts["exact"] + rules + counts["flagged"] + counts["wrong"] + counts["name lost"]
-    legal = counts["exact"] + rules
+    unlined = counts["line not known"]
+    judged = counts["exact"] + rules + unlined + counts["flagged"] + counts["wrong"] + counts["name lost"]
+    legal = counts["exact"] + rules + unlined
     figures = (f"{judged} samples, {100 * legal / max(judged, 1):.2f} % legal, by rule {100 * rules / max(judged, 1):.2f} % ({dict(counts)}), "
                f"{outside} outside")
-    enough = judged >= SECONDS[name] * HZ * 0.5
+    enough = judged >= SECONDS[name.partition(",")[0]] * HZ * 0.5
     # Up to 2.7 the leaf can be what lay there before: one in 5,000 is not seen to be so.
     bound = 0.0002 * judged if ruby.number < (3, 0) else 0
     tap.ok(enough and legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
+    tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)
     tap.ok(counts["wrong"] <= bound, f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
     for stack, count in wrong.most_common(6):
         tap.note(f"    {count} times {stack}")
@@ -281,6 +290,8 @@ def check(ruby):
             return
         oracles[name] = Oracle(path(f"{name}.json"))
     sampled(ruby, oracles)
+    if ruby.asked("print RubyVM::YJIT.enabled?", "--yjit") == "true":  # Debian 12's; 11 and 13 are built without
+        sampled(ruby, oracles, YJIT)
     sampled_outside(ruby, oracles)
 
 

@@ -37,9 +37,9 @@ class Ruby:
         # Not a child: the pid is the interpreter's.
         return ["unshare", "-m", "sh", "-c", script + 'exec chroot "$root" "$@"', "sh", self.root, self.program, *args]
 
-    def asked(self, code):
+    def asked(self, code, *options):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(self.command([], "-e", code), capture_output=True, text=True, timeout=60)
+            done = subprocess.run(self.command([], *options, "-e", code), capture_output=True, text=True, timeout=60)
             return done.stdout.strip() if done.returncode == 0 else ""
         return ""
 
