@@ -96,16 +96,15 @@ static __always_inline int runtimes_step(struct walk *w)
 __attribute__((noinline)) int unwind_runtime(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
-	struct walk_before before;
 	int next;
 
 	if (!w)
 		return WALK_DONE;
-	before = walk_before(w);
+	walk_begin_step(w);
 	next = runtimes_step(w);
 	if (next == WALK_SWITCH && w->info_of != w->unwinder)
 		count_add(ABI_COUNTER_RUNTIME_NO_INFO, 1);
-	next = walk_stepped(w, &before, next);
+	next = walk_stepped(w, next);
 	if (next == WALK_DONE && w->end == ABI_END_NO_PROGRESS)
 		count_add(ABI_COUNTER_RUNTIME_STUCK, 1);
 	return next;

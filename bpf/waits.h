@@ -112,9 +112,12 @@ static __always_inline bool wait_within_budget(__u64 now_ns)
 	return true;
 }
 
+/* What lies on the stack while the walk runs counts for its limit of 512 bytes, which kernels up to 6.12 have for all
+ * calls in a row: what has structs of its own is no part of task_switch(). */
+
 /* Sends the stack unless the host has had it lately. What the host has to finish it has no number yet: then it gets one
  * of its own. Return: whether the host has it; a wait without its stack is lost, and counted as that. */
-static __always_inline bool wait_send_stack(struct walk *w, bool raw)
+static __noinline bool wait_send_stack(struct walk *w, bool raw)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u64 id = sample->stack_id, now = sample->header.time_ns, *told;
@@ -150,11 +153,25 @@ static __always_inline bool wait_walk(struct walk *w, void *ctx, struct task_str
 	return !raw_wanted(w);
 }
 
+/* The wait of @sample's thread begins. */
+static __noinline int wait_note(const struct abi_sample *sample)
+{
+	struct abi_waiting entry = {};
+	__u32 tid = sample->tid;
+
+	entry.since_ns = sample->header.time_ns;
+	entry.stack_id = sample->stack_id;
+	entry.process_start_ns = sample->process_start_ns;
+	entry.pid = sample->pid;
+	if (bpf_map_update_elem(&waiting, &tid, &entry, BPF_ANY))
+		count_add(ABI_COUNTER_WAITS_LOST, 1);
+	return 0;
+}
+
 static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct abi_sample *sample;
-	struct abi_waiting entry = {};
 	__u32 tid = (__u32)pid_tgid;
 	struct walk *w;
 	bool whole;
@@ -171,17 +188,11 @@ static __always_inline void wait_begin(void *ctx, struct task_struct *task)
 	sample = sample_begin(w, task, pid_tgid, now, ABI_TRIGGER_SWITCH);
 	whole = wait_walk(w, ctx, task);
 	sample->stack_id = whole ? wait_stack_id(w) : ((__u64)bpf_get_prandom_u32() << 32 | tid) ^ now;
-	if (!wait_send_stack(w, !whole))
-		return;
-	entry.since_ns = now;
-	entry.stack_id = sample->stack_id;
-	entry.process_start_ns = sample->process_start_ns;
-	entry.pid = sample->pid;
-	if (bpf_map_update_elem(&waiting, &tid, &entry, BPF_ANY))
-		count_add(ABI_COUNTER_WAITS_LOST, 1);
+	if (wait_send_stack(w, !whole))
+		wait_note(sample);
 }
 
-static __always_inline void wait_end(struct task_struct *task)
+static __noinline int wait_end(struct task_struct *task)
 {
 	__u32 tid = task->pid;
 	struct abi_waiting *entry = bpf_map_lookup_elem(&waiting, &tid);
@@ -195,17 +206,18 @@ static __always_inline void wait_end(struct task_struct *task)
 	};
 
 	if (!entry)
-		return;
+		return 0;
 	wait.process_start_ns = entry->process_start_ns;
 	wait.stack_id = entry->stack_id;
 	wait.wait_ns = wait.header.time_ns - entry->since_ns;
 	bpf_map_delete_elem(&waiting, &tid);
 	if (wait.wait_ns < settings.wait_min_ns)
-		return;
+		return 0;
 	if (bpf_ringbuf_output(&ring, &wait, sizeof(wait), ring_flags(false)))
 		count_add(ABI_COUNTER_WAITS_LOST, 1);
 	else
 		count_add(ABI_COUNTER_WAITS, 1);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")

@@ -76,6 +76,11 @@ struct walk_world {
 };
 #endif
 
+struct walk_before { /* a step of a runtime in line */
+	__u64 pc, sp;
+	__u32 count;
+};
+
 struct walk {
 	__u64 leaf[WALK_REGS]; /* all registers at the tick: valid for the top frame only */
 	__u64 pc, sp, fp, lr;
@@ -108,6 +113,7 @@ struct walk {
 	__u8 leapt;        /* the caller's frame lies elsewhere than on this stack */
 	struct abi_code_range ranges[ABI_CODE_RANGES];
 	__u64 info[WALK_INFO / 8]; /* what the walker knows of the process: its struct of abi/ */
+	struct walk_before before; /* not on BPF's stack, which is short */
 	struct abi_map map;        /* that of the last frame, which is mostly that of the next; kind NONE: none yet */
 	__u64 state[WALK_UNWINDERS][8]; /* each walker overlays its own struct */
 	__u64 window[WALK_WINDOW / 8];
@@ -235,22 +241,20 @@ WALK_FN void walk_move_in_line(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 	w->guessed = 0;
 }
 
-struct walk_before { /* a step of a runtime in line */
-	__u64 pc, sp;
-	__u32 count;
-};
-
-WALK_FN struct walk_before walk_before(const struct walk *w)
+/* Before a step of a runtime in line. */
+WALK_FN void walk_begin_step(struct walk *w)
 {
-	struct walk_before before = { .pc = w->pc, .sp = w->sp, .count = w->count };
-
-	return before;
+	w->before.pc = w->pc;
+	w->before.sp = w->sp;
+	w->before.count = w->count;
 }
 
 /** walk_stepped - what comes behind a step of a runtime in line that returned @next
  * Each step has to move towards the root. Code that is not the runtime's is left to the native rules. */
-WALK_FN enum walk_next walk_stepped(struct walk *w, const struct walk_before *before, enum walk_next next)
+WALK_FN enum walk_next walk_stepped(struct walk *w, enum walk_next next)
 {
+	const struct walk_before *before = &w->before;
+
 	if (next == WALK_SWITCH && w->count == before->count && w->sp == before->sp && w->pc == before->pc) {
 		w->passed = 1;
 		return WALK_MORE;

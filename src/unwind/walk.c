@@ -5,14 +5,13 @@
 enum walk_next unwind_turn(struct walk *w)
 {
 	enum walk_next next = walk_native_step(w);
-	struct walk_before before;
 
 	if (next != WALK_SWITCH)
 		return next;
-	before = walk_before(w);
+	walk_begin_step(w);
 	if (w->world->in_line)
 		next = w->world->in_line(w->world->self, w);
-	return walk_stepped(w, &before, next);
+	return walk_stepped(w, next);
 }
 
 void unwind_walk(struct walk *w)

@@ -86,12 +86,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&info, bytes, sizeof(info));
 	take_pieces(&in, m);
 	for (size_t turn = 0; next == WALK_MORE; turn++) {
-		struct walk_before before = walk_before(w);
-
+		walk_begin_step(w);
 		next = walk_nodejs_step(w, &info);
-		must(next != WALK_SWITCH || w->count == before.count);
+		must(next != WALK_SWITCH || w->count == w->before.count);
 		if (next == WALK_MORE)
-			next = walk_stepped(w, &before, next);
+			next = walk_stepped(w, next);
 		must(turn < TURNS_MAX);
 	}
 	check_frames(w);

@@ -209,6 +209,7 @@ static void threads_after_others(void **state)
 
 /* ---- thread pointers ---- */
 
+#ifdef __x86_64__
 struct waiting {
 	pthread_t thread;
 	pthread_mutex_t *lock;
@@ -228,6 +229,8 @@ static void *wait_here(void *self)
 	pthread_mutex_unlock(me->lock);
 	return NULL;
 }
+
+#endif
 
 /* musl's struct is in a ring with its neighbours; the head of an empty list of a program is no struct, whatever follows
  * it. */

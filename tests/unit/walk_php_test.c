@@ -203,16 +203,15 @@ static void compiled_code(void **state)
 {
 	struct fixture *f = newest();
 	struct walk *w = &f->walk;
-	struct walk_before before;
 
 	(void)state;
 	w->pc = 0x500000;
 	w->sp = 0x7ff000;
-	before = walk_before(w);
-	assert_int_equal(walk_stepped(w, &before, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
+	walk_begin_step(w);
+	assert_int_equal(walk_stepped(w, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
 	assert_true(w->passed); /* the native rules have to do */
 	f->im.info.body = 0x404000;
-	assert_int_equal(walk_stepped(w, &before, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
+	assert_int_equal(walk_stepped(w, walk_php_compiled_step(w, &f->im.info)), WALK_MORE);
 	assert_int_equal(w->pc, 0x404000);
 	assert_int_equal(w->sp, 0x7ff000);
 	free(f);

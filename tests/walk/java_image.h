@@ -85,10 +85,9 @@ static inline void java_image_walk(struct walk *w, const struct abi_java *info, 
 	w->range_count = 1;
 	w->ranges[0] = (struct abi_code_range){ info->low, info->high - info->low, ABI_RUNTIME_JAVA, 0 };
 	for (size_t turn = 0; walk_in_runtime(w); turn++) {
-		struct walk_before before = walk_before(w);
-
+		walk_begin_step(w);
 		must(turn < JAVA_IMAGE_TURNS);
-		if (walk_stepped(w, &before, walk_java_step(w)) != WALK_MORE || w->passed)
+		if (walk_stepped(w, walk_java_step(w)) != WALK_MORE || w->passed)
 			return;
 	}
 }
