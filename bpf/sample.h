@@ -141,3 +141,12 @@ static __always_inline bool send_raw(struct walk *w, const struct abi_vma *vma, 
 	}
 	return send_sample(w, tail);
 }
+
+/* The same of a mapping that nothing is known about. A function of its own: what is empty here is no part of the stack
+ * that the walk runs on. */
+static __noinline int send_raw_unknown(struct walk *w, bool ask)
+{
+	struct abi_vma unknown = {};
+
+	return send_raw(w, &unknown, ask);
+}

@@ -306,13 +306,11 @@ static __always_inline bool take_registers(struct walk *w, struct tick *ctx, str
 /* The walk met something that the kernel side does not know. Sends the sample. */
 static __always_inline void miss(struct walk *w, struct tick *ctx)
 {
-	struct abi_vma unknown = {};
-
 	if (w->end == ABI_END_NO_TABLE)
 		count_add(ABI_COUNTER_ROWS_MISSED, 1);
 	else if (settings.find_vma && w->end != ABI_END_UNSUPPORTED)
 		bpf_tail_call(ctx, &misses, 0); /* sample_miss; comes back only when it could not be called */
-	send_raw(w, &unknown, w->end == ABI_END_NO_PROCESS || (w->end == ABI_END_NO_MAPPING && !settings.find_vma));
+	send_raw_unknown(w, w->end == ABI_END_NO_PROCESS || (w->end == ABI_END_NO_MAPPING && !settings.find_vma));
 }
 
 SEC("perf_event")

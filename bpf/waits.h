@@ -121,10 +121,9 @@ static __noinline bool wait_send_stack(struct walk *w, bool raw)
 {
 	struct abi_sample *sample = walk_sample(w);
 	__u64 id = sample->stack_id, now = sample->header.time_ns, *told;
-	struct abi_vma unknown = {};
 
 	if (raw)
-		return send_raw(w, &unknown, w->end != ABI_END_NO_TABLE && w->end != ABI_END_UNSUPPORTED);
+		return send_raw_unknown(w, w->end != ABI_END_NO_TABLE && w->end != ABI_END_UNSUPPORTED);
 	told = bpf_map_lookup_elem(&sent, &id);
 	if (told && now - *told < SENT_AGAIN_NS)
 		return true;
