@@ -12,7 +12,10 @@ enum abi_java_flags {
 	ABI_JAVA_KINDS = 2,    /* the kind of a blob is a byte, not the address of its name */
 	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
 	ABI_JAVA_ENTRY_ADDRESS = 8,  /* the verified entry of a method is an address (up to 22), not an offset */
-	ABI_JAVA_CHUNKS = 16,        /* frames of virtual threads that are not on the stack are found (21 and later) */
+	/* Methods are told apart by their symbols: there is no epoch. On the walker's side also where classes may be
+	 * redefined. */
+	ABI_JAVA_NAMED = 32,
+	ABI_JAVA_CHUNKS = 16, /* frames of virtual threads that are not on the stack are found (21 and later) */
 };
 
 /* CodeBlobKind::Nmethod, where ABI_JAVA_KINDS is set. Source: OpenJDK 25, src/hotspot/share/code/codeBlob.hpp. */
@@ -50,7 +53,8 @@ struct abi_java {
 	/* The number of classes that were unloaded, 64 bits. 0: no such counter. As long as it stays the same, no
 	 * method is another one. */
 	__u64 epoch_at;
-	__u64 epoch; /* its value; on the walker's side, once in a walk */
+	__u64 redefines_at; /* a byte: classes may be redefined now; 0: nobody can tell */
+	__u64 epoch;        /* its value; on the walker's side, once in a walk */
 	struct abi_java_entry entries[ABI_JAVA_ENTRIES];
 	__u32 entries_low, entries_high; /* all ways into a method, those without a frame too; as entries[].low */
 	__u32 returns_low, returns_high; /* what calls of the interpreter return to; likewise */
@@ -61,7 +65,11 @@ struct abi_java {
 	/* Elsewhere. */
 	__u16 method_const, const_size; /* Method::_constMethod; sizeof(ConstMethod), which bytecode follows */
 	__u16 bcp_slot;                 /* words below fp where an interpreted frame keeps its bytecode pointer */
-	__u16 oop_shift;                /* CHUNKS: of compressed references to objects */
+	/* NAMED: of ConstMethod; of its pool, whose size is where entries begin; of the class; of a Symbol. */
+	__u16 const_pool, const_name, const_signature;
+	__u16 pool_holder, pool_size, class_name, symbol_hash;
+	__u16 reserved;
+	__u16 oop_shift; /* CHUNKS: of compressed references to objects */
 	__u64 oop_base;
 	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */
@@ -70,7 +78,7 @@ struct abi_java {
 	__u64 chunk_entry;      /* where the stack goes on behind its last chunk */
 };
 
-_Static_assert(sizeof(struct abi_java) == 392, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION");
 
 /* Frames. ABI_FRAME_RUNTIME, among the native ones:
  *
@@ -83,5 +91,8 @@ _Static_assert(sizeof(struct abi_java) == 392, "layout changed: bump ABI_VERSION
  * them, 16 bits of the epoch, 0 where there is none. What was read while the epoch was the same is right: memory of
  * methods is freed when classes are unloaded. */
 #define ABI_JAVA_NO_INDEX 0xffffffff
+/* NAMED, interpreted: bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above the 48
+ * bits of a's address, one of where its constants lie. A b of 0: it could not be told what lies there. */
+#define ABI_JAVA_FULL 0x800000000000ULL
 #define ABI_JAVA_COMPILED 0x100000000ULL
 #define ABI_JAVA_COOKIE_BITS 48

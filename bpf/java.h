@@ -20,6 +20,8 @@ __attribute__((noinline)) int java_candidate(__u32 trigger);
 #define walk_java_candidate(w) java_candidate(walk_sample(w)->trigger)
 __attribute__((noinline)) int java_virtual(__u32 trigger);
 #define walk_java_virtual(w) java_virtual(walk_sample(w)->trigger)
+__attribute__((noinline)) int java_identity(__u32 trigger);
+#define walk_java_identity(w) java_identity(walk_sample(w)->trigger)
 #include "walk/walk_java.h"
 
 int java_candidate(__u32 trigger)
@@ -30,6 +32,17 @@ int java_candidate(__u32 trigger)
 	return w ? (int)walk_java_returns(w) : 0;
 #else
 	return w ? 0 : 1;
+#endif
+}
+
+int java_identity(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+#ifdef WALK_X86_64
+	return w ? walk_java_identify(w) : 1;
+#else
+	return w ? 1 : 0;
 #endif
 }
 

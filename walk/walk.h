@@ -73,6 +73,7 @@ struct walk_world {
 	/** in_line - one step of runtime w->unwinder, in whose code pc lies; what it returns walk_stepped() judges.
 	 * NULL: no ranges of code are known. */
 	enum walk_next (*in_line)(void *self, struct walk *w);
+	int is_late; /* the stack is a copy, and the rest of memory that of a later moment */
 };
 #endif
 

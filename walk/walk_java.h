@@ -9,6 +9,7 @@
 #pragma once
 
 #include "abi/java.h"
+#include "walk/java_identity.h"
 #include "walk/walk_native.h"
 
 #define WALK_JAVA_HEADER 384 /* bytes of a blob's header; nmethod of JDK 11: 376 */
@@ -254,22 +255,89 @@ WALK_FN int walk_java_push_internal(struct walk *w, __u64 key, __u64 extra)
 	return 0;
 }
 
+#define WALK_JAVA_CONST 96 /* where in scratch a ConstMethod's head is, in words; behind it: */
+#define WALK_JAVA_KEY 104
+#define WALK_JAVA_PLACE 105
+#define WALK_JAVA_FETCHED 106
+
+/* A word into scratch, not onto the stack, of which BPF has little. Return: 0: there is none. */
+WALK_FN __u64 walk_java_fetch(struct walk *w, __u64 at)
+{
+	if (walk_read(w, w->scratch + WALK_JAVA_FETCHED, 8, at))
+		return 0;
+	return w->scratch[WALK_JAVA_FETCHED] > WALK_USER_MAX ? 0 : w->scratch[WALK_JAVA_FETCHED];
+}
+
+WALK_FN __u64 walk_java_symbol(struct walk *w, const struct abi_java *info, __u64 at)
+{
+	__u64 symbol = walk_java_fetch(w, at);
+
+	if (!symbol || walk_read(w, w->scratch + WALK_JAVA_FETCHED, 2, symbol + info->symbol_hash))
+		return 0;
+	return symbol | w->scratch[WALK_JAVA_FETCHED] << ABI_JAVA_COOKIE_BITS;
+}
+
+WALK_FN __u16 walk_java_index(struct walk *w, __u32 offset)
+{
+	return (__u16)(w->scratch[WALK_JAVA_CONST + (offset >> 3 & 7)] >> (offset & 6) * 8);
+}
+
+/** walk_java_identify - from the addresses of Method and ConstMethod in KEY and PLACE to a frame's key and cookie.
+ * Return: 0, or 1: it cannot be told. */
+WALK_FN int walk_java_identify(struct walk *w)
+{
+	const struct abi_java *info = walk_java_info(w);
+	__u64 pool, symbol, hash = 0;
+
+	if (walk_read(w, w->scratch + WALK_JAVA_CONST, 64, w->scratch[WALK_JAVA_PLACE]))
+		return 1;
+	pool = w->scratch[WALK_JAVA_CONST + (info->const_pool >> 3 & 7)];
+	if (!pool || pool > WALK_USER_MAX)
+		return 1;
+	w->scratch[WALK_JAVA_KEY] = java_identity_key(w->scratch[WALK_JAVA_KEY], w->scratch[WALK_JAVA_PLACE], pool);
+	symbol = walk_java_fetch(w, pool + info->pool_holder);
+	symbol = symbol ? walk_java_symbol(w, info, symbol + info->class_name) : 0;
+	if (!symbol)
+		return 1;
+	hash = java_identity_mix(hash, symbol);
+	pool += info->pool_size;
+	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_name));
+	if (!symbol)
+		return 1;
+	hash = java_identity_mix(hash, symbol);
+	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_signature));
+	if (!symbol)
+		return 1;
+	w->scratch[WALK_JAVA_PLACE] = java_identity_name(java_identity_mix(hash, symbol));
+	return 0;
+}
+
+/* In BPF a function of its own, checked once. */
+#ifndef walk_java_identity
+#define walk_java_identity(w) walk_java_identify(w)
+#endif
+
 /* An interpreted frame of @method, or of nobody when that cannot be one. @bcp: its bytecode pointer. */
 WALK_FN int walk_java_push_method(struct walk *w, const struct abi_java *info, __u64 method, __u64 bcp)
 {
 	struct abi_frame *frame;
 	__u64 constant = 0, index;
+	int is_unknown = 0;
 
 	if (!method || (method & 7) || method > WALK_USER_MAX ||
 	    walk_read(w, &constant, sizeof(constant), method + info->method_const) || !constant)
 		return walk_java_push_internal(w, 0, w->pc - info->interpreter_low);
+	w->scratch[WALK_JAVA_KEY] = method;
+	w->scratch[WALK_JAVA_PLACE] = constant;
+	if (info->flags & ABI_JAVA_NAMED)
+		is_unknown = walk_java_identity(w);
 	frame = walk_push_in_line(w, ABI_RUNTIME_JAVA, 0);
 	if (!frame)
 		return 1;
 	index = bcp - (constant + info->const_size);
 	frame->extra = index > 0xffff ? ABI_JAVA_NO_INDEX : (__u32)index;
-	frame->a = method;
-	frame->b = walk_java_cookie(info, constant);
+	frame->a = w->scratch[WALK_JAVA_KEY];
+	frame->b = is_unknown ? 0 : walk_java_cookie(info, w->scratch[WALK_JAVA_PLACE]);
 	return 0;
 }
 
@@ -936,10 +1004,14 @@ WALK_FN enum walk_next walk_java_stub(struct walk *w, const struct abi_java *inf
 /* Once in a walk. */
 WALK_FN void walk_java_meet(struct walk *w, struct abi_java *info)
 {
+	__u8 redefines = 0;
+
 	info->met = 1;
 	walk_java_state(w)->scan = 0;
 	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at))
 		info->epoch = 0;
+	if (info->redefines_at && (walk_read(w, &redefines, 1, info->redefines_at) || redefines))
+		info->flags |= ABI_JAVA_NAMED;
 }
 
 /** walk_java_step - one frame of w->info's process; SWITCH: there is no code of HotSpot at pc */

@@ -476,7 +476,20 @@ static bool knows_more(const struct runtime_function *old, const struct runtime_
 	       str_starts(old->name, new->name);
 }
 
-int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function)
+/* Of all functions that are called so. Return: false: @key's cookie does not say what it is called. */
+static bool lasting_key(const struct names *n, const struct names_key *key, struct names_key *out)
+{
+	const struct runtime *runtime = key->runtime < ABI_RUNTIME_COUNT ? n->runtimes[key->runtime] : NULL;
+
+	if (key->is_code || !runtime || !runtime->lasting)
+		return false;
+	*out = *key;
+	out->key = 0; /* no function lies there */
+	out->cookie = runtime->lasting(key->cookie);
+	return out->cookie != 0;
+}
+
+static int put(struct names *n, const struct names_key *key, const struct runtime_function *function)
 {
 	uint32_t at, slot;
 	int r;
@@ -497,6 +510,21 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 	unlink_function(n, at);
 	link_function(n, at, slot);
 	return 0;
+}
+
+/* Without lines: another one of that name may have others. */
+int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function)
+{
+	struct runtime_function plain = *function;
+	struct names_key lasting;
+
+	plain.lines = (struct runtime_lines){ 0 };
+	plain.lines_whole = 0;
+	plain.lines_at = 0;
+	plain.first_line = 0;
+	if (lasting_key(n, key, &lasting))
+		ignore(put(n, &lasting, &plain)); /* what is gone stays without a name */
+	return put(n, key, function);
 }
 
 /* What is read later may lack what the name is qualified by: then it stays as it was met. */
@@ -604,6 +632,7 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 enum names_answer names_find(struct names *n, const struct names_key *key, uint32_t position,
 			     struct runtimes_frame *out)
 {
+	struct names_key lasting;
 	struct function *f;
 	struct entry *e;
 	uint32_t at;
@@ -616,6 +645,11 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	}
 	e = &n->entries[at];
 	e->used = ++n->tick;
+	if (e->state == ENTRY_DEAD && lasting_key(n, key, &lasting) && find_entry(n, &lasting, &at) == 0 &&
+	    n->entries[at].state == ENTRY_NAMED) {
+		e = &n->entries[at];
+		e->used = n->tick;
+	}
 	if (e->state != ENTRY_NAMED) {
 		n->stats.missed++;
 		return NAMES_WAIT;

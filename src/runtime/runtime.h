@@ -204,6 +204,12 @@ struct runtime {
 	 */
 	int (*read_name)(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 			 struct buf *room, struct runtime_function *out);
+	/**
+	 * lasting - of a cookie that says what a function is called, wherever it lies: what is the same in all such
+	 * cookies of the process. A function that is gone before its name is read has that of another one, and no line.
+	 * Return: 0: the cookie says nothing. Pure. NULL: none does.
+	 */
+	uint64_t (*lasting)(uint64_t cookie);
 	/** line - of a position (abi_frame.extra) in a function. Return: 0 when nothing is known; first_line where the
 	 * code has no line. Pure. */
 	int32_t (*line)(const struct runtime_function *function, uint32_t position);

@@ -43,6 +43,7 @@ void in_line_begin(struct in_line_world *i, const struct in_line *with, const st
 
 	*i = (struct in_line_world){ .with = with, .program = *program, .copy = copy };
 	world_init(&i->world, maps, tables, (struct world_memory){ .read = in_line_read, .self = i });
+	i->world.walk.is_late = 1;
 	w->world = &i->world.walk;
 	w->range_count = 0;
 	if (!with || w->mode == WALK_FP || with->head(with->self, program, &head) < 0)

@@ -6,6 +6,7 @@ JVMs are those that tests/runtime/jvms.py finds and fetches. --quick: the newest
 rotation. Arguments: only these versions or loads.
 """
 import glob
+import zipfile
 from collections import Counter
 
 from java_oracle import *
@@ -171,13 +172,42 @@ def check_parked(version, home):
     process.wait()
 
 
+def check_redefined(version, home, options):
+    """A class whose methods are alike is redefined 100 times a second, in another order each time: the VM puts them where others have lain.
+    Redefine.java's method mN calls tN of a class that stays."""
+    agent, file = path("redefine.jar"), path("redefined.pb.gz")
+    with zipfile.ZipFile(agent, "w") as z:
+        z.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: Redefine\nCan-Redefine-Classes: true\n")
+        for name in glob.glob(f"{folder}/Redefine*.class"):
+            z.write(name, os.path.basename(name))
+    process = start(f"{home}/bin/java", *options, f"-javaagent:{agent}", "-cp", folder, "Redefine", 100, stdout=subprocess.DEVNULL)
+    time.sleep(WARM)
+    done = hearth("record", "-F", HZ, "-p", process.pid, "-d", SECONDS, "-q", "-o", file, timeout=120)
+    process.kill()
+    process.wait()
+    name = f"{version} redefined {' '.join(options)}"
+    if not tap.ok(done.returncode == 0, f"{name}: hearth record ends well", done.stderr[-300:].strip()):
+        return
+    count = named = wrong = 0
+    for s in Profile(file, system_names=True).of(process):
+        for outer, inner in zip(s.names, s.names[1:]):
+            truth = re.match(r"Redefine\$Truth\.t(\d)\(", inner)
+            if truth:
+                count += s.count
+                told = re.match(r"Redefine\$Target\.m(\d)\(", outer)
+                named += s.count if told else 0
+                wrong += s.count if told and told[1] != truth[1] else 0
+    tap.ok(count >= 10 and named >= 0.95 * count, f"{name}: methods have names", f"{named} of {count}")
+    tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
+
+
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if {"waits", "parked", "virtual"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked", "virtual", "redefined"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
@@ -186,6 +216,9 @@ for version in versions:
         last = check(version, found[version], load, LOADS[load])
     if version >= VIRTUAL and (not only or "virtual" in only):
         check(version, found[version], "virtual", [], ["Virtual"], 0.005)
+    if "redefined" in only or (not only and (not QUICK or version == versions[-1])):
+        for options in ["-Xint"], []:
+            check_redefined(version, found[version], options)
     if not only or "waits" in only:
         check_waits(version, found[version])
 # Runtimes without tools have no jstack.

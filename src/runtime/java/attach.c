@@ -313,6 +313,13 @@ static void attach_offsets(const struct attaching *a)
 	info->entry = l->nm_verified_entry;
 	info->method_const = l->method_const;
 	info->const_size = l->const_header;
+	info->const_pool = l->const_pool;
+	info->const_name = l->const_name;
+	info->const_signature = l->const_signature;
+	info->pool_holder = l->pool_holder;
+	info->pool_size = l->pool_header;
+	info->class_name = l->class_name;
+	info->symbol_hash = l->symbol_hash;
 	info->bcp_slot = l->flags & JAVA_LAYOUT_ONE_HEAP ? 7 : 8; /* with a slot for the class: JDK 9 and later */
 }
 
@@ -372,6 +379,10 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 	attach_references(&a);
 	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0)
 		info.epoch_at = epochs[0];
+	else
+		info.flags |= ABI_JAVA_NAMED;
+	if (layout->can_redefine)
+		info.redefines_at = layout->can_redefine + a.bias;
 	memcpy(out, &info, sizeof(info));
 	return (int)sizeof(info);
 }

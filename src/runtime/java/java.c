@@ -23,8 +23,15 @@ _Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_java), "a way fo
 
 static enum walk_next walk_step(struct walk *w, const void *info)
 {
+	uint32_t before = w->count;
+	enum walk_next next = walk_java_step(w);
+
 	(void)info; /* it is w->info */
-	return walk_java_step(w);
+	/* What told the methods apart is read now: another one may lie there by now. */
+	for (uint32_t i = before; w->world->is_late && i < w->count; i++)
+		if (w->frames[i].b & ABI_JAVA_FULL && !(w->frames[i].flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)))
+			w->frames[i].b = 0;
+	return next;
 }
 
 const struct runtime runtime_java = {
@@ -45,6 +52,7 @@ const struct runtime runtime_java = {
 	.sync = java_sync,
 	.walk_step = walk_step,
 	.read_name = java_read_name,
+	.lasting = java_lasting,
 	.line = java_line,
 	.read_code = java_read_code,
 	.expand = java_expand,

@@ -38,6 +38,7 @@ static const struct row statics[] = {
 	{ AT(perf_top), ALWAYS, 8, "PerfMemory", "_top" },
 	{ AT(vm_release), ALWAYS, 8, "Abstract_VM_Version", "_s_vm_release" },
 	{ AT(vm_info), MAY, 8, "Abstract_VM_Version", "_s_internal_vm_info_string" },
+	{ AT(can_redefine), MAY, 1, "JvmtiExport", "_can_hotswap_or_post_breakpoint" },
 	{ AT(jvm_flags), MAY, 8, "JVMFlag", "flags" },
 	{ AT(jvm_flags), AGAIN, 8, "Flag", "flags" },
 	{ AT(jvm_flag_count), MAY, 8, "JVMFlag", "numFlags" },

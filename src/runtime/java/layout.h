@@ -47,6 +47,7 @@ struct java_layout {
 	uint64_t threads;             /* ThreadsList*, or the first JavaThread* */
 	uint64_t perf_start, perf_top;
 	uint64_t vm_release, vm_info; /* const char* */
+	uint64_t can_redefine;        /* bool: an agent may redefine classes */
 	uint64_t jvm_flags, jvm_flag_count;
 	uint64_t oop_base, oop_shift;        /* of compressed oops */
 	uint64_t string_class, thread_class; /* InstanceKlass* */

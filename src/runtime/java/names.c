@@ -3,6 +3,7 @@
 
 #include "runtime/java/lines.h"
 #include "runtime/java/text.h"
+#include "walk/java_identity.h"
 
 #define HEAD_MAX 256 /* of Method, ConstMethod, ConstantPool: 88, 56, 72 bytes */
 #define POOL_MAX UINT16_MAX
@@ -256,13 +257,62 @@ int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64
 	return boot_loader(p, &p->only_loader);
 }
 
-/* Is it the method that was sampled? Return: 0; -ESTALE: another one lies there; the reader's error. */
-static int check_method(const struct java_process *p, uint64_t method, uint64_t cookie)
+static int read_hashed(const struct java_process *p, uint64_t at, uint64_t *out)
+{
+	uint64_t symbol = 0;
+	uint16_t hash = 0;
+	int r = java_read_word(&p->memory, at, &symbol);
+
+	r = r ? r : java_read(&p->memory, &hash, sizeof(hash), symbol + p->layout->symbol_hash);
+	*out = symbol | (uint64_t)hash << ABI_JAVA_COOKIE_BITS;
+	return r;
+}
+
+/* As walk_java_identify(). */
+static int check_identity(const struct java_process *p, uint64_t key, uint64_t cookie)
+{
+	const uint64_t mask = (1ULL << ABI_JAVA_COOKIE_BITS) - 1, method = key & mask;
+	const struct java_layout *l = p->layout;
+	uint64_t places[3];
+	uint64_t hash = 0, symbol;
+	struct parts m = { 0 };
+	int r = read_method(p, method, &m);
+
+	r = r ? r : read_const(p, &m);
+	r = r ? r : read_pool(p, &m);
+	if (r < 0)
+		return r;
+	places[0] = m.class + l->class_name;
+	places[1] = m.pool + l->pool_header + 8ULL * m.name;
+	places[2] = m.pool + l->pool_header + 8ULL * m.signature;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++) {
+		r = read_hashed(p, places[i], &symbol);
+		hash = r == 0 ? java_identity_mix(hash, symbol) : 0;
+	}
+	if (r < 0)
+		return r;
+	return java_identity_key(method, m.const_method, m.pool) == key && java_identity_name(hash) == (cookie & mask)
+		       ? 0
+		       : -ESTALE;
+}
+
+static int check_address(const struct java_process *p, uint64_t method, uint64_t cookie)
 {
 	uint64_t const_method, mask = (1ULL << ABI_JAVA_COOKIE_BITS) - 1;
 	int r = java_read_word(&p->memory, method + p->layout->method_const, &const_method);
 
 	return r < 0 ? r : (const_method & mask) == (cookie & mask) ? 0 : -ESTALE;
+}
+
+/* Is it the method that was sampled? Return: 0; -ESTALE: another one lies there; the reader's error. */
+static int check_method(const struct java_process *p, uint64_t method, uint64_t cookie)
+{
+	if (cookie & ABI_JAVA_FULL) {
+		int r = check_identity(p, method, cookie);
+
+		return r == -EBADMSG ? -ESTALE : r;
+	}
+	return check_address(p, method, cookie);
 }
 
 int java_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
@@ -274,7 +324,7 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	int r = p.layout ? java_check_epoch(&p, info, cookie) : -ENOMEM;
 
 	r = r ? r : check_method(&p, key, cookie);
-	r = r ? r : java_method_read(&p, key, java_include_modifiers, room, &m);
+	r = r ? r : java_method_read(&p, key & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1), java_include_modifiers, room, &m);
 	r = r ? r : check_method(&p, key, cookie);
 	if (r < 0)
 		return r;
@@ -289,6 +339,11 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 		.version_major = p.layout->version,
 	};
 	return 0;
+}
+
+uint64_t java_lasting(uint64_t cookie)
+{
+	return cookie & ABI_JAVA_FULL ? cookie & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1) : 0;
 }
 
 int32_t java_line(const struct runtime_function *function, uint32_t position)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Which method lies at an address, where memory of methods is freed without any number changing: classes are
+ * redefined, or the JVM counts nothing (-XX:-UsePerfData).
+ *
+ * Symbols of class, name and signature, each with its hash of 16 bits that a Symbol keeps, say what it is called;
+ * ConstMethod and ConstantPool are another one's after each redefinition, and say which lines it has. */
+#pragma once
+
+#include "walk/walk.h"
+
+/* One round of W. Stafford's variant 13 of the finalizer of MurmurHash3. */
+WALK_FN __u64 java_identity_mix(__u64 hash, __u64 word)
+{
+	hash ^= word;
+	hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 27) * 0x94d049bb133111ebULL;
+	return hash ^ hash >> 31;
+}
+
+/** java_identity_name - low bits of the cookie, of what all three symbols, in that order, were mixed to: addresses,
+ * each with its hash in bits 48 to 63 */
+WALK_FN __u64 java_identity_name(__u64 hash)
+{
+	return ABI_JAVA_FULL | (hash & (ABI_JAVA_FULL - 1));
+}
+
+/** java_identity_key - of a method: which one of that name, by ConstMethod and ConstantPool */
+WALK_FN __u64 java_identity_key(__u64 method, __u64 constant, __u64 pool)
+{
+	return method | java_identity_mix(java_identity_mix(0, constant), pool) << ABI_JAVA_COOKIE_BITS;
+}
