@@ -249,6 +249,13 @@ test('data that ends early is refused', () => {
 	}
 });
 
+test('a node that lies outside of the tree is refused', () => {
+	// frame a below the root; the node's column says how many levels its place is above a child's
+	const data = (pops, deepest = 1) => Uint8Array.from([1, 0, 1, 0, 2, deepest, 1, ...[0, 0, 2, 1, 1, 1, 2, 1, pops.length, 1, 1, 0, 0], 0, 1, 97, 0, 0, 0, 1, 0, ...pops, 0, 1]);
+	assert.deepEqual([...decodeProfile(data([0])).tree.level], [0, 1]);
+	for (const [pops, deepest] of [[[1]], [[2]], [[255, 255, 255, 255, 15]], [[0], 0]]) assert.throws(() => decodeProfile(data(pops, deepest)), RangeError, String(pops));
+});
+
 test('gallop equals a linear search', () => {
 	const xs = Float64Array.from({ length: 200 }, (_, i) => Math.floor(i / 3) * 2);
 	for (let from = 0; from < 200; from += 7) {
