@@ -174,7 +174,8 @@ class NodeColumns {
 		if (this.hidden !== null) this.close(0);
 		const { count, level, frame, parent, self, baseSelf, rowCounts } = this;
 		const own = (column) => (column.length > count ? column.slice(0, count) : column);
-		const tree = treeOfNodes(own(level), own(frame), own(parent), own(self), rowCounts, total);
+		const rows = rowCounts.subarray(0, 1 + rowCounts.findLastIndex((nodes) => nodes > 0)); // below the deepest nothing may be hidden
+		const tree = treeOfNodes(own(level), own(frame), own(parent), own(self), rows, total);
 		return baseSelf ? withBase(tree, own(baseSelf)) : tree;
 	}
 }

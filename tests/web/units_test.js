@@ -421,6 +421,7 @@ test('what was found is "at least" so much where something without a name lies b
 		return [sum, isLeast];
 	};
 	const cut = profile(2);
+	assert.deepEqual([cut.tree.deepest, cut.tree.rowStart.length], [2, 4], 'no row below the deepest node');
 	assert.deepEqual(found(cut, 'b'), [3, true]);
 	assert.deepEqual(found(cut, 'a'), [6, false], 'what is hidden below it is counted with it');
 	assert.deepEqual(found(cut, 'a', 4), [0, false]);
