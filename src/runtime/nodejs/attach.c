@@ -217,7 +217,7 @@ static void judge_sfi(struct proof *p, uint64_t at)
 	struct nodejs_function f;
 	int type;
 
-	if (nodejs_read(p->heap, words, sizeof(words), at) < 0)
+	if (nodejs_read(p->heap, words, ABI_NODEJS_SFI_BYTES, at) < 0)
 		return;
 	buf_clear(&p->text);
 	script = words[l->sfi_script / 8];

@@ -146,7 +146,7 @@ static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, 
 
 	r = unwrap(h, &sfi);
 	if (r == 0)
-		r = nodejs_read(h, words, sizeof(words), sfi - ABI_NODEJS_TAG);
+		r = nodejs_read(h, words, ABI_NODEJS_SFI_BYTES, sfi - ABI_NODEJS_TAG);
 	if (r == 0 && !nodejs_is_sfi(h->target, info, words[0]))
 		r = -EBADMSG;
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
@@ -248,7 +248,7 @@ static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
 	if (r == 0 && shared) {
-		r = t->read(t->self, sfi, sizeof(sfi), shared);
+		r = t->read(t->self, sfi, ABI_NODEJS_SFI_BYTES, shared);
 		if (r == 0 && !nodejs_is_sfi(t, rd->info, sfi[0]))
 			r = -ESTALE;
 		if (r == 0)
