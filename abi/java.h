@@ -82,7 +82,8 @@ _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION
 
 /* Frames. ABI_FRAME_RUNTIME, among the native ones:
  *
- *	interpreted     a: Method*, extra: index of the bytecode, ABI_JAVA_NO_INDEX when it is not known
+ *	interpreted     a: Method*, extra: index of the bytecode, ABI_JAVA_NO_INDEX when it is not known; with NAMED
+ *			a hash above the 48 bits of a
  *	compiled        a: nmethod, ABI_FRAME_COMPILED, extra: pc - begin of its code
  *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the
  *interpreter

@@ -27,8 +27,9 @@ static enum walk_next walk_step(struct walk *w, const void *info)
 	enum walk_next next = walk_java_step(w);
 
 	(void)info; /* it is w->info */
-	/* What told the methods apart is read now: another one may lie there by now. */
-	for (uint32_t i = before; w->world->is_late && i < w->count; i++)
+	/* Where classes are redefined: what told the methods apart is read now, and another one may lie there by now.
+	 */
+	for (uint32_t i = before; w->world->is_late && walk_java_info(w)->epoch_at && i < w->count; i++)
 		if (w->frames[i].b & ABI_JAVA_FULL && !(w->frames[i].flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)))
 			w->frames[i].b = 0;
 	return next;

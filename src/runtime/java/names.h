@@ -63,7 +63,8 @@ int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64
 /** java_epoch - struct runtime's. */
 int java_epoch(const struct runtime_target *target, const void *info, uint64_t *out) warn_unused;
 
-/** java_read_name, java_line - struct runtime's: of interpreted frames. @key: Method*. */
+/** java_read_name, java_line - struct runtime's: of interpreted frames. @key: Method*, with NAMED a
+ * hash above its 48 bits (abi/java.h). */
 int java_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 		   struct buf *room, struct runtime_function *out) warn_unused;
 /** java_lasting - struct runtime's: hash of a method's symbols, where the cookie has it. */
