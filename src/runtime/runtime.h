@@ -189,6 +189,8 @@ struct runtime {
 	 */
 	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
 		    struct abi_code_range *ranges);
+	/* sync() says something else later: code is made in ranges that come and go. */
+	bool code_moves;
 	/** walk_step - push one frame and stand at its caller: for walks that the host finishes, so of those with
 	 * sync() only; compiled from walk/. */
 	enum walk_next (*walk_step)(struct walk *w, const void *info);

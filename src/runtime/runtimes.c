@@ -158,7 +158,7 @@ static bool has_attached(const struct runtimes_entry *e, const struct runtimes_p
 static bool may_sync(const struct runtimes_entry *e)
 {
 	for (size_t i = 0; i < e->attached_count; i++)
-		if (e->attached[i].state == RUNTIMES_READY && e->attached[i].probed->binary->runtime->sync)
+		if (e->attached[i].state == RUNTIMES_READY && e->attached[i].probed->binary->runtime->code_moves)
 			return true;
 	return false;
 }

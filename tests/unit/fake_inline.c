@@ -204,6 +204,7 @@ const struct runtime fake_inline = {
 	.unlearn = inline_unlearn,
 	.epoch = inline_epoch,
 	.sync = inline_sync,
+	.code_moves = true,
 	.walk_step = inline_step,
 	.read_code = inline_read_code,
 	.expand = fake_expand,

@@ -53,6 +53,7 @@ const struct runtime runtime_nodejs = {
 	.learn_process = nodejs_learn_process,
 	.unlearn = nodejs_unlearn,
 	.sync = nodejs_sync,
+	.code_moves = true,
 	.walk_step = walk_step,
 	.read_name = nodejs_read_name,
 	.line = nodejs_line,

@@ -32,6 +32,7 @@ const struct runtime runtime_php = {
 	.release = php_release,
 	.attach = php_attach,
 	.sync = php_sync,
+	.code_moves = true,
 	.walk_step = walk_step,
 	.decode_name = php_decode_name,
 	.read_name = php_read_name,
