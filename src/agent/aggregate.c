@@ -350,8 +350,8 @@ static uint64_t request_key(const struct aggregate_request *row)
 }
 
 /* Rows are shared as buffers are in a switch: somebody may take one while he has less than REQUEST_SHARE times what is
- * left. So one alone gets four fifths, two get four ninths each, and whoever comes later finds some. Users share the
- * table, and containers share what is left to their user. */
+ * left. So one alone gets four fifths, two get four ninths each, and who comes after them finds less each time. Users
+ * share the table, and containers share what is left to their user. */
 #define REQUEST_SHARE 4
 #define ALL_CONTAINERS UINT32_MAX
 

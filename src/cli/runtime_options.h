@@ -33,7 +33,7 @@ struct runtime_options {            /* a member of the command's configuration *
 	  .help = "stacks of " title ": " modes },
 #define RUNTIME_BOTH_ROWS(...) RUNTIME_MODE_ROW(__VA_ARGS__) RUNTIME_SWITCH_ROW(__VA_ARGS__)
 
-/* A whole table: of what reads the stacks of one moment, of what samples. */
+/* A whole table: of what reads the stacks of one moment, and of what samples. */
 #define RUNTIME_SWITCHES(config, member)                     \
 	{                                                    \
 		RUNTIMES(RUNTIME_SWITCH_ROW, config, member) \
