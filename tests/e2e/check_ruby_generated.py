@@ -4,6 +4,7 @@
 in its own. A frame that bears another number has the name of code that lay there before or later."""
 import re
 import signal
+from collections import Counter
 
 from rubies import everything, installed
 from support import *
@@ -17,7 +18,16 @@ need(tap)
 
 
 def check(ruby):
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("made.pb.gz"), stderr=subprocess.PIPE, text=True)
+    """Whether a process is met at all is judged by the check ruby. One of 40 was not, on a busy machine: that is told, and it is done once more."""
+    made, samples, said = recorded(ruby)
+    if not any(m.startswith("[ruby") for s in samples for m in s.modules):
+        tap.note(f"{ruby.name}: its process was not met: {len(samples)} stacks, {dict(Counter(s.end for s in samples))}; {said[-600:].strip()}")
+        made, samples, said = recorded(ruby)
+    judge(ruby, made, samples)
+
+
+def recorded(ruby):
+    recorder = start(HEARTH, "record", "-F", HZ, "-o", path("made.pb.gz"), stderr=subprocess.PIPE, text=True)
     time.sleep(1)
     load = start(*ruby.command([HERE, scratch], os.path.join(HERE, "ruby", "generated.rb"), SECONDS, RATE), stdin=subprocess.PIPE,
                  stdout=subprocess.PIPE, text=True)
@@ -28,8 +38,8 @@ def check(ruby):
     made = int(load.stdout.readline())
     load.wait(timeout=30)
     recorder.send_signal(signal.SIGINT)
-    recorder.communicate(timeout=90)
-    judge(ruby, made, Profile(path("made.pb.gz")).of(load))
+    said = recorder.communicate(timeout=90)[1]
+    return made, list(Profile(path("made.pb.gz")).of(load)), said
 
 
 def judge(ruby, made, samples):
