@@ -121,11 +121,5 @@ int go_info_metadata(const struct runtime_target *target, struct buf *json)
 	json_out_key(&j, STR("stripped"));
 	json_out_raw(&j, info.is_stripped ? STR("true") : STR("false"));
 	process_info_add_links(&j, &info.links);
-	process_info_add_common(&j, target);
-	json_out_end(&j, '}');
-	if (faccessat(target->proc_dir, "stat", F_OK, 0) < 0) { /* it ended meanwhile: half of it is of nobody */
-		json->len = before;
-		return -ESRCH;
-	}
-	return json->error;
+	return process_info_end(&j, target, before);
 }

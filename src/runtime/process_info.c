@@ -250,7 +250,7 @@ void process_info_add_links(struct json_out *j, const struct process_info_links 
 	process_info_add_text(j, "libc", links->libc);
 }
 
-void process_info_add_common(struct json_out *j, const struct runtime_target *target)
+int process_info_end(struct json_out *j, const struct runtime_target *target, size_t before)
 {
 	scoped(buf_release) struct buf exe = BUF_INIT(TEXT_MAX), execfn = BUF_INIT(TEXT_MAX), arch = BUF_INIT(TEXT_MAX);
 	int r = process_info_exe(target->proc_dir, &exe);
@@ -260,6 +260,12 @@ void process_info_add_common(struct json_out *j, const struct runtime_target *ta
 	process_info_add(j, STR("execfn"), &execfn, r);
 	r = process_info_arch(target->proc_dir, &arch);
 	process_info_add(j, STR("arch"), &arch, r);
+	json_out_end(j, '}');
+	if (faccessat(target->proc_dir, "stat", F_OK, 0) < 0) {
+		j->out->len = before;
+		return -ESRCH;
+	}
+	return j->out->error;
 }
 
 /* ---- a runtime without more to say ---- */

@@ -27,8 +27,13 @@ int process_info_library_id(const struct runtime_target *target, struct str pref
 int process_info_exe(int proc_dir, struct buf *out) warn_unused;
 int process_info_execfn(const struct runtime_target *target, struct buf *out) warn_unused;
 int process_info_arch(int proc_dir, struct buf *out) warn_unused;
-/** process_info_add_common - the members exe, execfn, arch */
-void process_info_add_common(struct json_out *j, const struct runtime_target *target);
+/**
+ * process_info_end - the members exe, execfn, arch, and the end of the object
+ * @before: length of the text before the object
+ * Return: 0; -ESRCH: the process ended meanwhile, half of it is of nobody: nothing is left of the object; the text's
+ * error.
+ */
+int process_info_end(struct json_out *j, const struct runtime_target *target, size_t before) warn_unused;
 /** process_info_add_text - a member; NULL or empty: null */
 void process_info_add_text(struct json_out *j, const char *key, const char *text);
 

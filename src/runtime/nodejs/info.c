@@ -76,11 +76,5 @@ int nodejs_metadata(const struct runtime_binary *binary, const struct runtime_ta
 	json_out_begin(&j, '{');
 	process_info_add_text(&j, "node_version", version);
 	process_info_add_links(&j, &links);
-	process_info_add_common(&j, target);
-	json_out_end(&j, '}');
-	if (faccessat(target->proc_dir, "stat", F_OK, 0) < 0) { /* it ended meanwhile: half of it is of nobody */
-		json->len = before;
-		return -ESRCH;
-	}
-	return json->error;
+	return process_info_end(&j, target, before);
 }
