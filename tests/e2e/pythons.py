@@ -18,6 +18,19 @@ QUICK_VERSIONS = ["3.8", "3.11", "3.12", "3.13"]
 INSIDE = "/hearth-test"  # where a suite's folder has the folders of a test
 
 
+def command(program, root, folders, args):
+    """A command line of a program, which has @root for its root folder when that is not None, with @folders (of this machine) readable
+    and writable under their own names."""
+    args = [str(a) for a in args]
+    if not root:
+        return [program, *args]
+    script = 'root=$1; shift; mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"; '
+    for folder in folders:
+        script += f'mkdir -p "$root{folder}"; mount --bind "{folder}" "$root{folder}"; '
+    # Not a child: the pid is the interpreter's.
+    return ["unshare", "-m", "sh", "-c", script + 'exec chroot "$root" "$@"', "sh", root, program, *args]
+
+
 class Python:
     """An interpreter: its version ("3.11"), where it comes from, and how it is started."""
 
@@ -28,14 +41,7 @@ class Python:
 
     def command(self, folders, *args):
         """A command line that runs with @folders (of this machine) readable and writable under their own names."""
-        args = [str(a) for a in args]
-        if not self.root:
-            return [self.program, *args]
-        script = 'root=$1; shift; mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"; '
-        for folder in folders:
-            script += f'mkdir -p "$root{folder}"; mount --bind "{folder}" "$root{folder}"; '
-        # Not a child: the pid is the interpreter's.
-        return ["unshare", "-m", "sh", "-c", script + 'exec chroot "$root" "$@"', "sh", self.root, self.program, *args]
+        return command(self.program, self.root, folders, args)
 
 
 def asked(program, code, env=None):

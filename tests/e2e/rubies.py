@@ -7,14 +7,13 @@ import shutil
 import subprocess
 import sys
 
-from pythons import prepare
+from pythons import command, prepare
 from support import ROOT, some_of
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "kernels"))
 import packages  # noqa: E402
 
 SUITES = ["bullseye", "trixie"]
-SCRIPT = 'root=$1; shift; mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"; '
 
 
 class Ruby:
@@ -28,14 +27,7 @@ class Ruby:
 
     def command(self, folders, *args):
         """A command line that runs with @folders (of this machine) readable and writable under their own names."""
-        args = [str(a) for a in args]
-        if not self.root:
-            return [self.program, *args]
-        script = SCRIPT
-        for folder in folders:
-            script += f'mkdir -p "$root{folder}"; mount --bind "{folder}" "$root{folder}"; '
-        # Not a child: the pid is the interpreter's.
-        return ["unshare", "-m", "sh", "-c", script + 'exec chroot "$root" "$@"', "sh", self.root, self.program, *args]
+        return command(self.program, self.root, folders, args)
 
     def asked(self, code, *options):
         with contextlib.suppress(OSError, subprocess.SubprocessError):

@@ -346,11 +346,16 @@ static int read_maps(const struct runtime_binary *binary, const struct runtime_t
 		     struct nodejs_maps *out)
 {
 	const struct nodejs_binary *b = (const struct nodejs_binary *)binary;
-	int r = io_read_file_at(target->proc_dir, "maps", text);
+	uint64_t builtins = b->builtins + target->bias;
+	int r = 0;
 
+	if (b->builtins_pointer) /* a wrong one is no harm: nothing is there, then */
+		r = target->read(target->self, &builtins, sizeof(builtins), b->builtins_pointer + target->bias);
+	if (r == 0)
+		r = io_read_file_at(target->proc_dir, "maps", text);
 	if (r < 0)
 		return r;
-	nodejs_maps_read(buf_str(text), b->builtins + target->bias, b->builtins_size, b->here + target->bias, out);
+	nodejs_maps_read(buf_str(text), builtins, b->builtins_size, b->here + target->bias, out);
 	return 0;
 }
 

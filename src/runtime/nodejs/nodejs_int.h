@@ -85,6 +85,7 @@ struct nodejs_binary {
 	struct runtime_binary base;
 	struct nodejs_layout layout;
 	uint64_t builtins, builtins_size; /* addresses of the file; size 0: not known */
+	uint64_t builtins_pointer;        /* where the address lies that they have in the process; 0: builtins counts */
 	uint64_t here;                    /* some address in it */
 	uint64_t metadata;                /* address in it of what says the version of Node.js; 0: not known */
 };

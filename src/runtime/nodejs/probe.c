@@ -105,19 +105,113 @@ static bool is_sane(const struct nodejs_layout *l)
 	       l->frame_wasm < ABI_NODEJS_TYPES_MAX && l->frame_regexp >= 0 && l->frame_regexp < ABI_NODEJS_TYPES_MAX;
 }
 
-/* @found: of the variable or the code itself, and of its size. */
-static void take_builtins(const struct elf *elf, const struct elf_found *found, struct nodejs_binary *b)
+/* ---- V8's built-in code ---- */
+
+/* Where it lies, or where a pointer to it does, and where its size. Addresses of the file; 0: not known. */
+struct blob {
+	uint64_t code, pointer, size;
+};
+
+static void take_builtins(const struct elf *elf, const struct blob *blob, struct nodejs_binary *b)
 {
-	uint64_t address = found[0].address;
 	uint32_t size;
 
-	if (!found[0].section || !found[1].section || read_at(elf, found[1].address, &size, sizeof(size)) < 0)
+	if ((!blob->code && !blob->pointer) || !blob->size || read_at(elf, blob->size, &size, sizeof(size)) < 0)
 		return;
-	if (!elf_is_code(elf, found[0].section) && /* up to V8 10.2 a variable that points to it */
-	    (elf->type != ET_EXEC || read_at(elf, found[0].address, &address, sizeof(address)) < 0))
-		return;
-	b->builtins = address;
+	b->builtins = blob->code;
+	b->builtins_pointer = blob->code ? 0 : blob->pointer;
 	b->builtins_size = size;
+}
+
+/* @found: of the code itself, or up to V8 10.2 a variable that points to it; and of its size. */
+static void take_found(const struct elf *elf, const struct elf_found *found, struct nodejs_binary *b)
+{
+	struct blob blob = { .size = found[1].address };
+
+	if (!found[0].section || !found[1].section)
+		return;
+	if (elf_is_code(elf, found[0].section))
+		blob.code = found[0].address;
+	else
+		blob.pointer = found[0].address;
+	take_builtins(elf, &blob, b);
+}
+
+/* What a function returns that is no more than that: a value, which lies in the file or is read from it. */
+struct returned {
+	uint64_t at;
+	bool is_read; /* it is what lies there */
+};
+
+#define RETURN_BYTES 16
+
+/**
+ * read_returned - endbr64, if there is one; an instruction that begins it; a load by what that says; ret
+ * Source: Intel's manual, volume 2. Return: 0; -ENOTSUP: it is made of something else.
+ */
+static int read_returned(const struct elf *elf, uint64_t function, struct returned *out)
+{
+	static const struct {
+		uint8_t bytes[3];
+		uint8_t size; /* then 4 bytes, a number */
+		bool is_relative, is_read;
+	} begins[] = {
+		{ { 0x48, 0x8d, 0x05 }, 3, true, false }, /* lea rax, [rip + number] */
+		{ { 0x48, 0x8b, 0x05 }, 3, true, true },  /* mov rax, [rip + number] */
+		{ { 0x8b, 0x05 }, 2, true, true },        /* mov eax, [rip + number] */
+		{ { 0xb8 }, 1, false, false },            /* mov eax, number */
+	};
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, ret = 0xc3;
+	static const uint8_t load[] = { 0x48, 0x8b, 0x00 },
+			     load_4[] = { 0x8b, 0x00 }; /* mov rax, [rax]; mov eax, [rax] */
+	uint8_t code[RETURN_BYTES];
+	size_t at = 0, kind = 0;
+	int32_t number;
+
+	if (read_at(elf, function, code, sizeof(code)) < 0)
+		return -ENOTSUP;
+	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
+		at += sizeof(endbr64);
+	while (kind < ARRAY_SIZE(begins) && memcmp(code + at, begins[kind].bytes, begins[kind].size) != 0)
+		kind++;
+	if (kind == ARRAY_SIZE(begins))
+		return -ENOTSUP;
+	at += begins[kind].size;
+	memcpy(&number, code + at, sizeof(number));
+	at += sizeof(number);
+	out->at = begins[kind].is_relative ? function + at + (uint64_t)number : (uint32_t)number;
+	out->is_read = begins[kind].is_read;
+	if (!out->is_read && memcmp(code + at, load, sizeof(load)) == 0) {
+		out->is_read = true;
+		at += sizeof(load);
+	} else if (!out->is_read && memcmp(code + at, load_4, sizeof(load_4)) == 0) {
+		out->is_read = true;
+		at += sizeof(load_4);
+	}
+	return code[at] == ret ? 0 : -ENOTSUP;
+}
+
+/* In a file without .symtab, as Debian's libnode is, by functions that return it; V8 exports them from 8.5 on. */
+static void take_returned(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_binary *b)
+{
+	static const char *const names[] = { "_ZN2v88internal23DefaultEmbeddedBlobCodeEv",
+					     "_ZN2v88internal27DefaultEmbeddedBlobCodeSizeEv" };
+	struct returned returned[ARRAY_SIZE(names)];
+	struct elf_found found = { 0 };
+	struct blob blob = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (elf_dynamic_find(elf, dynamic, names[i], &found) < 0 ||
+		    read_returned(elf, found.address, &returned[i]) < 0)
+			return;
+	if (!returned[1].is_read)
+		return;
+	if (returned[0].is_read)
+		blob.pointer = returned[0].at;
+	else
+		blob.code = returned[0].at;
+	blob.size = returned[1].at;
+	take_builtins(elf, &blob, b);
 }
 
 /* Three tables, one behind the other; a byte each from V8 9 on, the first one with baseline code. */
@@ -134,8 +228,8 @@ static void take_bytecodes(const struct elf *elf, const struct elf_found *found,
 	l->bytecode_count = (uint16_t)count;
 }
 
-/* What has a name in .symtab only. */
-static int find_locals(const struct elf *elf, struct nodejs_binary *b)
+/* What has a name in .symtab only; in libraries up to V8 8 among the dynamic symbols too. */
+static int find_locals(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_binary *b)
 {
 	static const char *const names[] = { BUILTINS "code_", BUILTINS "code_size_", BUILTINS,
 					     BUILTINS "size_", /* these two up to V8 8.4 */
@@ -145,9 +239,12 @@ static int find_locals(const struct elf *elf, struct nodejs_binary *b)
 
 	if (r == -ENOMEM || r == -EIO)
 		return r;
-	if (r < 0)
-		return 0;
-	take_builtins(elf, found[0].section ? &found[0] : &found[2], b);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!found[i].section && elf_dynamic_find(elf, dynamic, names[i], &found[i]) < 0)
+			found[i] = (struct elf_found){ 0 };
+	take_found(elf, found[0].section ? &found[0] : &found[2], b);
+	if (!b->builtins_size)
+		take_returned(elf, dynamic, b);
 	take_bytecodes(elf, &found[4], &b->layout);
 	return 0;
 }
@@ -187,7 +284,7 @@ static int fill(const struct elf *elf, const struct elf_dynamic *dynamic, struct
 		else if (!is_sane(&b->layout))
 			snprintf(b->base.refused, sizeof(b->base.refused), "its constants make no sense");
 	}
-	return b->base.refused[0] ? 0 : find_locals(elf, b);
+	return b->base.refused[0] ? 0 : find_locals(elf, dynamic, b);
 }
 
 void nodejs_release(struct runtime_binary *binary)
