@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One emulated machine: an initramfs with hearth and the static programs, a boot, and what it wrote on its console."""
+"""One emulated machine: an initramfs with hearth and what it shall see, a boot, and what was written on its console.
+
+All files of ours are in the guest's folder /hearth; what it runs starts by /hearth/start: start-programs with the static programs,
+start-runtimes with a suite's interpreters (runtimes.py).
+"""
 import glob
 import os
 import re
@@ -87,26 +91,35 @@ def put(root, path, file):
     shutil.copy(file, root + path)
 
 
-def initramfs(machine, seconds, scratch):
-    """Path of the packed image: everything the guest has."""
-    root = tempfile.mkdtemp(dir=scratch)
-    for name in PROGRAMS:
-        os.makedirs(f"{root}/programs", exist_ok=True)
-        run(machine.compiler, *machine.flags, *PROGRAM_FLAGS, "-o", f"{root}/programs/{name}", f"{HERE}/programs/{name}.c")
-    os.makedirs(f"{root}/bin")
-    run(machine.compiler, *machine.flags, "-O1", "-o", f"{root}/bin/verify", f"{HERE}/verify.c", "-lbpf")
-    put(root, "/bin/busybox", machine.busybox)
-    put(root, "/bin/hearth", machine.hearth)
-    put(root, "/sampler.bpf.o", f"{machine.build}/bpf/sampler.bpf.o")
-    put(root, "/python_seed.bpf.o", f"{machine.build}/tests/bpf/python_seed.bpf.o")
-    put(root, "/init", f"{HERE}/guest-init")
-    for path, file in machine.libraries(machine.hearth).items():
-        put(root, path, file)
-    with open(f"{root}/seconds", "w") as f:
-        f.write(f"{seconds}\n")
-    image = f"{root}.img"
+def packed(root, image):
+    """The folder as an initramfs."""
     run("sh", "-c", f"find . | cpio -o -H newc --quiet | gzip -1 >{image}", cwd=root)
     return image
+
+
+def own_files(machine, root, start, seconds):
+    """What every guest has: its shell, hearth, and how it starts."""
+    put(root, "/hearth/bin/busybox", machine.busybox)
+    put(root, "/hearth/bin/hearth", machine.hearth)
+    put(root, "/hearth/init", f"{HERE}/guest-init")
+    put(root, "/hearth/start", f"{HERE}/{start}")
+    with open(f"{root}/hearth/seconds", "w") as f:
+        f.write(f"{seconds}\n")
+
+
+def initramfs(machine, seconds, scratch):
+    """Path of the packed image of a guest with the static programs."""
+    root = tempfile.mkdtemp(dir=scratch)
+    own_files(machine, root, "start-programs", seconds)
+    for name in PROGRAMS:
+        os.makedirs(f"{root}/hearth/programs", exist_ok=True)
+        run(machine.compiler, *machine.flags, *PROGRAM_FLAGS, "-o", f"{root}/hearth/programs/{name}", f"{HERE}/programs/{name}.c")
+    run(machine.compiler, *machine.flags, "-O1", "-o", f"{root}/hearth/bin/verify", f"{HERE}/verify.c", "-lbpf")
+    put(root, "/hearth/sampler.bpf.o", f"{machine.build}/bpf/sampler.bpf.o")
+    put(root, "/hearth/python_seed.bpf.o", f"{machine.build}/tests/bpf/python_seed.bpf.o")
+    for path, file in machine.libraries(machine.hearth).items():
+        put(root, path, file)
+    return packed(root, f"{root}.img")
 
 
 class Console:
@@ -122,11 +135,11 @@ class Console:
         return " | ".join(line for line in self.text.splitlines()[-12:] if line.strip())
 
 
-def boot(machine, image, initrd, timeout_s):
+def boot(machine, image, initrd, timeout_s, memory_mib=768):
     """Starts the machine and waits until it goes off; at the latest after timeout_s it is stopped. no_timer_check: on a
     busy host the emulated timer is too late for the kernel's look at it."""
-    command = machine.qemu + ["-m", "768", "-nographic", "-no-reboot", "-net", "none", "-kernel", image, "-initrd", initrd,
-                              "-append", f"console={machine.console} quiet panic=-1 no_timer_check"]
+    command = machine.qemu + ["-m", str(memory_mib), "-nographic", "-no-reboot", "-net", "none", "-kernel", image, "-initrd", initrd,
+                              "-append", f"console={machine.console} rdinit=/hearth/init quiet panic=-1 no_timer_check"]
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         try:

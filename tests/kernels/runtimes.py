@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest with the interpreters of the kernel's own Debian suite, each with a load of known stacks (loads/), and the judge of what
+hearth saw of them there.
+
+hearth and its libraries come from here, so it has a loader of its own in the guest. Nothing is installed: the suite's packages are
+unpacked, and packed as an initramfs once.
+"""
+import glob
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+
+import guest
+import packages
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS = 24
+BOOT_TIMEOUT_S = 900
+MEMORY_MIB = 3072
+LEAST_SAMPLES = 40
+EXACT_SHARE = 0.95
+DEPTH = 8  # of known_middle
+CHAIN = ("known_outer", *["known_middle"] * DEPTH, "known_leaf")
+JAVA = "/usr/lib/jvm/java-{}-openjdk-amd64/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"
+# Kernel: the suite, its packages, its loads by name: the command, to which the file to write is added.
+SUITES = {
+    "5.10": ("bullseye", {
+        "Python 3.9": ("python3.9", "python3.9 /hearth/loads.d/python.py"),
+        "Perl 5.32": ("perl", "perl /hearth/loads.d/perl.pl"),
+        "Ruby 2.7": ("ruby2.7", "ruby2.7 /hearth/loads.d/ruby.rb"),
+        "PHP 7.4": ("php7.4-cli", "php7.4 /hearth/loads.d/php.php"),
+        "Node.js 12": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
+        "Java 11": ("openjdk-11-jre-headless", JAVA.format(11)),
+    }),
+    "6.1": ("bookworm", {
+        "Python 3.11": ("python3.11", "python3.11 /hearth/loads.d/python.py"),
+        "Perl 5.36": ("perl", "perl /hearth/loads.d/perl.pl"),
+        "Ruby 3.1": ("ruby3.1", "ruby3.1 /hearth/loads.d/ruby.rb"),
+        "PHP 8.2": ("php8.2-cli", "php8.2 /hearth/loads.d/php.php"),
+        "Node.js 18": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
+        "Java 17": ("openjdk-17-jre-headless", JAVA.format(17)),
+    }),
+    "6.12": ("trixie", {
+        "Python 3.13": ("python3.13", "python3.13 /hearth/loads.d/python.py"),
+        "Perl 5.40": ("perl", "perl /hearth/loads.d/perl.pl"),
+        "Ruby 3.3": ("ruby3.3", "ruby3.3 /hearth/loads.d/ruby.rb"),
+        "PHP 8.4": ("php8.4-cli", "php8.4 /hearth/loads.d/php.php"),
+        "Node.js 20": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
+        "Java 21": ("openjdk-21-jre-headless", JAVA.format(21)),
+    }),
+}
+# What no interpreter reads.
+LEFT_OUT = ["./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/info", "./usr/share/lintian", "./.archives"]
+
+
+def key(name):
+    """A load's name as one word."""
+    return name.replace(" ", "_")
+
+
+def suite_image(suite, names):
+    """The suite's packages as an initramfs, packed once. Raises packages.Unavailable."""
+    files = packages.Suite(suite, "amd64").fetch(["libc6", *names], with_dependencies=True)
+    root = packages.unpacked(f"roots/{suite}-runtimes", files)
+    for name in ("bin", "sbin", "lib", "lib64"):  # what base-files would have made
+        if os.path.isdir(f"{root}/usr/{name}") and not os.path.lexists(f"{root}/{name}"):
+            os.symlink(f"usr/{name}", f"{root}/{name}")
+    image = f"{root}.img"
+    if not os.path.exists(image) or os.path.getmtime(image) < os.path.getmtime(f"{root}/.archives"):
+        pruned = " -o ".join(f"-path {name}" for name in LEFT_OUT)
+        guest.run("sh", "-c", f"find . \\( {pruned} \\) -prune -o -print | cpio -o -H newc --quiet >{image}.new", cwd=root)
+        os.rename(f"{image}.new", image)
+    return image
+
+
+def loads_folder(root):
+    folder = f"{root}/hearth/loads.d"
+    os.makedirs(folder)
+    for file in glob.glob(f"{HERE}/loads/*"):
+        shutil.copy(file, folder)
+    guest.run("javac", "--release", "8", "-nowarn", "-d", folder, f"{HERE}/loads/Java.java")
+
+
+def initramfs(machine, kernel, scratch):
+    """Path of the packed image: the suite's files, and behind them ours. Raises packages.Unavailable, RuntimeError."""
+    suite, loads = SUITES[kernel]
+    missing = [tool for tool in ("patchelf", "javac") if not shutil.which(tool)]
+    if missing:
+        raise packages.Unavailable("needs " + ", ".join(missing) + " (make setup-extra)")
+    with packages.Lock():
+        base = suite_image(suite, [package for package, _ in loads.values()])
+    root = tempfile.mkdtemp(dir=scratch)
+    guest.own_files(machine, root, "start-runtimes", SECONDS)
+    for place, file in machine.libraries(machine.hearth).items():
+        guest.put(root, "/hearth/lib/" + os.path.basename(place), file)
+    guest.run("patchelf", "--set-interpreter", "/hearth/lib/ld-linux-x86-64.so.2", "--force-rpath", "--set-rpath", "/hearth/lib",
+              f"{root}/hearth/bin/hearth")
+    loads_folder(root)
+    with open(f"{root}/hearth/loads", "w") as f:
+        f.writelines(f"{key(name)} {command}\n" for name, (_, command) in loads.items())
+    own = guest.packed(root, f"{root}.own")
+    image = f"{root}.img"
+    with open(image, "wb") as out:  # several archives, one behind the other, are one initramfs
+        for part in (base, own):
+            with open(part, "rb") as f:
+                shutil.copyfileobj(f, out)
+            out.write(bytes(-out.tell() % 4))
+    return image
+
+
+def known(names):
+    """The load's own functions of a stack, by their bare names: "Java.known_leaf", "main::known_leaf", "Object#known_leaf"."""
+    found = (re.search(r"(?:^|[.:#])(known_\w+)$", name) for name in names)
+    return tuple(m[1] for m in found if m)
+
+
+def check(tap, kernel, console, profile):
+    """@profile: what hearth wrote in this guest."""
+    _, loads = SUITES[kernel]
+    said = console.sections.get("loads", "")
+    for name, (_, command) in loads.items():
+        program = os.path.basename(command.split()[0])
+        mine = [s for s in profile.samples if s.labels.get("comm") == program]
+        stacks = Counter()
+        for s in mine:
+            chain = known(s.names)
+            if chain and chain[-1] == "known_leaf":
+                stacks[chain, s.end] += s.count
+        total = sum(stacks.values())
+        if not tap.ok(total >= LEAST_SAMPLES, f"{kernel}: {name}: has samples in known_leaf", f"{total} of {sum(s.count for s in mine)}"):
+            tap.note(said)
+            for s in sorted(mine, key=lambda s: -s.count)[:3]:
+                tap.note(f"{s.count} times {s.end}: {';'.join(s.names)}")
+            continue
+        whole = stacks[CHAIN, "complete"]
+        tap.ok(whole / total >= EXACT_SHARE, f"{kernel}: {name}: at least {EXACT_SHARE:.0%} are the known stack, whole, with names",
+               f"{100 * whole / total:.1f} % of {total}")
+        for (chain, how), n in stacks.most_common(4):
+            if (chain, how) != (CHAIN, "complete"):
+                tap.note(f"{n} times {how}: {';'.join(chain)}")
