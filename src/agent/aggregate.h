@@ -90,6 +90,7 @@ struct aggregate_process {
 	int perf_map_fd;       /* owned, or -1 */
 	uint8_t jit_kind;      /* enum jit_kind, of a process with JIT code; no part of the identity */
 	bool is_kernel, origin_known, jit_kind_known;
+	bool names_threads; /* its runtime does; set once it is known: no part of the identity */
 	bool may_be_short; /* its service becomes (short-lived) when it turns out to be short */
 };
 

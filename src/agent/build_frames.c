@@ -396,6 +396,18 @@ static int note_phase(struct builder *b, const struct aggregate_frame *f, const 
 	return r;
 }
 
+int build_thread_frame(struct builder *b, struct str name, uint32_t tid, uint32_t *out)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+
+	if (name.len)
+		buf_addf(&text, "[" STR_FMT " tid=%u]", STR_ARG(name), tid);
+	else
+		buf_addf(&text, "[tid=%u]", tid);
+	return text.error ? text.error
+			  : add_location(b, 0, 0, &(struct symbol){ .name = buf_str(&text) }, MODEL_KIND_NATIVE, out);
+}
+
 int build_frames(struct builder *b)
 {
 	for (size_t i = 0; i < b->a->frame_count; i++) {

@@ -32,6 +32,7 @@ struct builder {
 	struct debug_lines *lines;       /* or NULL */
 	struct runtime_sources *sources; /* or NULL */
 	struct runtimes *runtimes;       /* or NULL */
+	bool thread_frames;              /* as in struct build_config */
 	struct debug_lines_stats lines_before;
 	struct line_room *room;
 	struct model *m;
@@ -46,6 +47,8 @@ struct builder {
 	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;              /* per raw frame: enum root_state */
 	uint32_t *stacks;            /* per raw stack */
+	uint32_t *path;              /* room for the stack at hand, leaf first */
+	size_t path_cap;
 	uint32_t *processes;         /* per raw process */
 	uint32_t *requests;          /* per raw request: its labels' set, 0: not yet */
 	struct u64map file_mappings; /* file id -> mapping of the model */
@@ -68,5 +71,7 @@ int build_texts(struct model *m, const struct str *texts, uint32_t *const *ids, 
 void build_mark_used(struct builder *b);
 /** build_ask_lines - ask for all lines at once, so that each file is read once a window. */
 int build_ask_lines(struct builder *b) warn_unused;
+/** build_thread_frame - a location that stands for thread @tid. Return: 0 or -errno. */
+int build_thread_frame(struct builder *b, struct str name, uint32_t tid, uint32_t *out) warn_unused;
 /** build_frames - a location for each frame that is used. */
 int build_frames(struct builder *b) warn_unused;

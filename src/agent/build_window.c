@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "agent/build_int.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "proc/workload.h"
 #include "runtime/runtime.h"
@@ -24,6 +25,7 @@ static void builder_release(struct builder *b)
 	free(b->leaves_cpu);
 	free(b->roots);
 	free(b->stacks);
+	free(b->path);
 	free(b->processes);
 	free(b->requests);
 	free(b->ticks);
@@ -334,25 +336,86 @@ static int add_request_labels(struct builder *b, uint32_t number, uint32_t *out)
 	return r;
 }
 
+/* What its runtime calls the thread of a sample; otherwise the kernel's name. */
+static int thread_name(struct builder *b, const struct aggregate_sample *s, struct buf *out)
+{
+	const struct aggregate_process *p = &b->a->processes[s->process];
+	const struct program program = { .pid = p->pid, .exec_id = p->exec_id, .start_ns = p->start_ns };
+	struct str comm = intern_get(&b->a->strings, s->thread_name);
+	int r = -ENOENT;
+
+	buf_clear(out);
+	if (b->runtimes && p->names_threads)
+		r = runtimes_thread_name(b->runtimes, &program, s->tid, comm, out);
+	if (r == -ENOENT) {
+		buf_adds(out, comm);
+		r = out->error;
+	}
+	return r;
+}
+
+/* The stack @at of raw frames below a frame for its thread. Phases stand where add_stacks() has them. */
+static int stack_of_thread(struct builder *b, uint32_t at, uint32_t thread, uint32_t *out)
+{
+	const struct aggregate *a = b->a;
+	size_t depth = 0;
+	uint32_t node;
+	int r = model_add_stack(b->m, 0, thread, &node);
+
+	for (; at; at = a->stacks[at].parent) {
+		r = r ? r : array_grow(&b->path, &b->path_cap, depth, a->stack_count);
+		if (r < 0)
+			return r;
+		b->path[depth++] = at;
+	}
+	while (r == 0 && depth--) {
+		uint32_t i = b->path[depth];
+
+		if (b->in_phase[i] != b->in_phase[a->stacks[i].parent])
+			r = model_add_stack(b->m, node, b->phase[b->in_phase[i] - 1].location, &node);
+		if (r == 0)
+			r = model_add_stack(b->m, node, b->locations[a->stacks[i].frame], &node);
+	}
+	*out = node;
+	return r;
+}
+
+static int sample_stack(struct builder *b, const struct aggregate_sample *s, struct str thread, uint32_t *out)
+{
+	uint32_t at = trimmed(b, s), location;
+	int r;
+
+	*out = b->stacks[at];
+	if (!b->thread_frames || !b->a->processes[s->process].names_threads)
+		return 0;
+	r = build_thread_frame(b, thread, s->tid, &location);
+	return r < 0 ? r : stack_of_thread(b, at, location, out);
+}
+
 static int add_samples(struct builder *b)
 {
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(4));
+
 	for (size_t i = 0; i < b->a->sample_count; i++) {
 		const struct aggregate_sample *s = &b->a->samples[i];
 		struct model_sample row = { .time_offset_ns = MODEL_NO_TIME };
 		struct model_thread thread = { .process = b->processes[s->process], .tid = s->tid };
 		enum stack_end end = end_of(b, s);
-		int r = build_text(b->m, intern_get(&b->a->strings, s->thread_name), &thread.name);
+		int r = thread_name(b, s, &name);
 
+		if (r == 0)
+			r = build_text(b->m, buf_str(&name), &thread.name);
 		if (r == 0)
 			r = model_add_thread(b->m, &thread, &row.thread);
 		if (r == 0)
 			r = end_string(b, end, &row.end);
 		if (r == 0)
 			r = add_request_labels(b, s->request, &row.label_set);
+		if (r == 0)
+			r = sample_stack(b, s, buf_str(&name), &row.stack);
 		if (r < 0)
 			return r;
 		row.process = thread.process;
-		row.stack = b->stacks[trimmed(b, s)];
 		r = add_rows(b, i, &row);
 		if (r < 0)
 			return r;
@@ -578,7 +641,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 						     .lines = cfg->lines,
 						     .sources = cfg->sources,
 						     .m = m,
-						     .runtimes = cfg->runtimes };
+						     .runtimes = cfg->runtimes,
+						     .thread_frames = cfg->thread_frames };
 	int r;
 
 	if (!m)

@@ -18,6 +18,9 @@ struct build_config { /* all are borrowed */
 	struct runtimes *runtimes;       /* which files are runtimes; NULL: their frames were not asked for */
 	const char *default_value;       /* the sample type that viewers show first; NULL: cpu */
 	bool codes;                      /* window.codes, too */
+	/* Stacks of processes whose runtime names threads begin with a frame for the thread, "[main tid=4711]", as
+	 * async-profiler writes it (its src/frameName.cpp, BCI_THREAD_ID). */
+	bool thread_frames;
 	/* Columns are samples/count and, of a clock, cpu/nanoseconds, with the period that @frequency_hz or the event
 	 * gives; of another event with a period NAME/count; of one that is sampled by rate none, as nobody knows what a
 	 * sample stands for. The period's type says what was counted: cpu, or the event's name. */

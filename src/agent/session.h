@@ -51,7 +51,9 @@ struct session_config {
 	/* Each window begins by the wall clock of then. Otherwise the clock is read at the start alone, and a clock
 	 * that is set, or a machine that sleeps, has all later times wrong, though without gaps. */
 	bool follows_clock;
-	bool only_runtime; /* only frames of runtimes; samples without them are left out and counted */
+	bool thread_names;  /* threads are called what their runtime calls them, where one does */
+	bool thread_frames; /* and stacks of such processes begin with a frame for the thread */
+	bool only_runtime;  /* only frames of runtimes; samples without them are left out and counted */
 	/** Is this argument of a JVM a part of its application id? Called by a thread of its own. NULL: none is. */
 	bool (*wants_argument)(void *ctx, struct str argument);
 	bool with_spark; /* executors of Spark have the name of their application in that id */

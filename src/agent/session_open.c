@@ -185,7 +185,8 @@ static int open_take_in(struct session *s)
 					    .choice = s->choice,
 					    .addresses = s->cfg.addresses,
 					    .keep_interpreter = s->cfg.keep_interpreter,
-					    .only_runtime = s->cfg.only_runtime };
+					    .only_runtime = s->cfg.only_runtime,
+					    .thread_names = s->cfg.thread_names };
 
 	return take_in_new(&cfg, &s->take_in);
 }

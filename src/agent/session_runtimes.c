@@ -19,6 +19,7 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 					     .host_root = s->cfg.host_root,
 					     .clock = s->cfg.clock,
 					     .want_application = true,
+					     .want_threads = s->cfg.thread_names,
 					     .sink = sink };
 	int r;
 

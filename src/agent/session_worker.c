@@ -105,6 +105,7 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 					    .runtimes = s->beside ? NULL : s->runtimes,
 					    .default_value = s->cfg.default_value,
 					    .codes = s->cfg.codes,
+					    .thread_frames = s->cfg.thread_frames,
 					    .frequency_hz = s->cfg.sampling.frequency_hz,
 					    .event = s->cfg.sampling.event };
 	int r;

@@ -648,6 +648,14 @@ static int add_request(struct take_in *t, struct proc *p, const struct abi_sampl
 	return r == -E2BIG ? 0 : r;
 }
 
+/* Its name is found when the window is built. */
+static void learn_thread(struct take_in *t, const struct abi_sample *sample, struct aggregate_process *row)
+{
+	struct str name = str_n(sample->thread_name, strnlen(sample->thread_name, ABI_COMM_SIZE));
+
+	row->names_threads |= runtimes_thread(t->cfg.runtimes, &t->program, sample->tid, name);
+}
+
 static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sample *sample, uint64_t wait_ns,
 		       bool by_chain, struct aggregate *a)
 {
@@ -676,6 +684,8 @@ static int take_in_row(struct take_in *t, struct proc *p, const struct abi_sampl
 	}
 	r = add_process_row(t, a, p, sample->comm);
 	row.process = t->process;
+	if (r == 0 && t->cfg.thread_names && t->cfg.runtimes)
+		learn_thread(t, sample, &a->processes[t->process]);
 	if (r == 0 && t->cfg.addresses)
 		r = learn_bases(t, p, a);
 	if (r == 0)

@@ -20,7 +20,7 @@ enum agent_mode { AGENT_MODE_CPU, AGENT_MODE_ALLOCATION, AGENT_MODE_NONE };
 struct agent_options {
 	struct session_options session; /* frequency_hz 0: not given */
 	struct frame_options frames;
-	bool java_modifiers;
+	bool java_modifiers, java_threads;
 	const char *java_flags;
 	size_t java_lines; /* 0: none, 1: of the function */
 	uint64_t duration_s, min_duration_s;

@@ -219,6 +219,8 @@ static int open_session(struct agent *a)
 				      .follows_clock = true,
 				      .wants_argument = a->filter.count ? wants_argument : NULL,
 				      .with_spark = o->spark_names,
+				      .thread_names = o->java_threads,
+				      .thread_frames = o->java_threads,
 				      .on_built = on_built,
 				      .on_window = on_window,
 				      .ctx = a };

@@ -194,6 +194,7 @@ static int open_session(struct record *r)
 		.default_value = config->value,
 		.command = r->command_line,
 		.want_metadata = true,
+		.thread_names = true,
 		.on_window = on_window,
 		.ctx = r,
 	};

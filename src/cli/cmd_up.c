@@ -189,7 +189,9 @@ static void on_window(void *ctx, const struct window *w)
 
 static int open_session(struct up *up)
 {
-	struct session_config cfg = { .sampling = { .include_self = true }, .on_window = on_window, .ctx = up };
+	struct session_config cfg = {
+		.sampling = { .include_self = true }, .thread_names = true, .on_window = on_window, .ctx = up
+	};
 	int r = session_options_open(&command_up, &up->config->session, up->rules, &cfg, &up->session), e;
 
 	if (r != EXIT_DONE)

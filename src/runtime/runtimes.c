@@ -498,6 +498,8 @@ int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct
 	init_lock(r);
 	r->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	result = r->host_root ? runtimes_names_open(r) : -ENOMEM;
+	if (result == 0 && cfg->want_threads)
+		result = thread_names_new(&r->threads);
 	if (result == 0)
 		result = start_threads(r);
 	if (result < 0) {
@@ -522,6 +524,7 @@ int runtimes_close(struct runtimes *r)
 	for (size_t i = 0; i < r->entry_count; i++)
 		entry_release(&r->entries[i]);
 	runtimes_names_close(r);
+	thread_names_free(r->threads);
 	free(r->entries);
 	free(r->pending);
 	runtimes_files_release(&r->probed);

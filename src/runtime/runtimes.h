@@ -22,6 +22,7 @@ struct runtimes_config {
 	const struct clock *clock;
 	size_t name_bytes;     /* for names and line tables; 0: 32 MiB */
 	bool want_application; /* application ids and metadata */
+	bool want_threads;     /* what runtimes call threads */
 	uint64_t end_ns;       /* how long runtimes_close() waits for what is being read; 0: 5 s */
 };
 
@@ -117,6 +118,16 @@ int runtimes_function(struct runtimes *r, uint32_t function, struct runtime_func
  */
 int runtimes_expand(struct runtimes *r, uint32_t function, const struct abi_frame *frame,
 		    struct runtime_shown out[RUNTIME_EXPAND_MAX]);
+
+/**
+ * runtimes_thread - a thread of @process was sampled, and the kernel calls it @comm: what its runtime calls it is read
+ * Return: does the process have a runtime that names threads? false: nobody wants to know, or it is not ready yet.
+ */
+bool runtimes_thread(struct runtimes *r, const struct program *process, uint32_t tid, struct str comm);
+/** runtimes_thread_name - append what has been read of it; any thread, also when the process is gone. Return: 0;
+ * -ENOENT: nothing; the buffer's error. */
+int runtimes_thread_name(struct runtimes *r, const struct program *process, uint32_t tid, struct str comm,
+			 struct buf *out) warn_unused;
 
 /**
  * runtimes_settle - wait until all files that were told of before the call have been looked at, @patience_ns at most

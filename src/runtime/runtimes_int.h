@@ -14,6 +14,7 @@
 #include "runtime/elf_id.h"
 #include "runtime/names.h"
 #include "runtime/runtimes.h"
+#include "runtime/thread_names.h"
 
 #define RUNTIMES_PAGE 256
 #define RUNTIMES_PAGES 1024          /* of file ids: 262,144 of them */
@@ -86,6 +87,7 @@ enum runtimes_message_kind {
 	RUNTIMES_SEE_LONG, /* the looker's: some file of a SEE takes a long look */
 	RUNTIMES_READ,     /* from here on: can wait */
 	RUNTIMES_DESCRIBE,
+	RUNTIMES_THREADS, /* read what its threads are called */
 };
 
 struct runtimes_seen { /* a mapping whose file is or may be a runtime */
@@ -153,6 +155,7 @@ struct runtimes {
 	size_t bytes;
 	struct runtimes_answer *answers; /* for the reader, see runtimes_names.c */
 	size_t answer_bytes;
+	struct thread_names *threads;    /* NULL: nobody wants them */
 	bool stops, is_busy, is_looking; /* is_busy: with something of `work`; is_looking: of `looks` */
 	struct runtimes_entry *entries;
 	size_t entry_count, entry_cap;
@@ -233,6 +236,11 @@ const struct runtimes_attached *runtimes_main_of(const struct runtimes_attached 
  * error. Pure.
  */
 int runtimes_join_metadata(struct str first, struct str second, struct buf *out) warn_unused;
+
+/* ---- runtimes_threads.c ---- */
+
+/** runtimes_read_threads - the worker's: read what the threads of @process are called that are wanted. */
+void runtimes_read_threads(struct runtimes *r, const struct program *process);
 
 /* ---- runtimes_worker.c ---- */
 

@@ -438,6 +438,9 @@ static void handle(struct runtimes *r, struct runtimes_message *m)
 	case RUNTIMES_DESCRIBE:
 		runtimes_describe(r, &m->process);
 		break;
+	case RUNTIMES_THREADS:
+		runtimes_read_threads(r, &m->process);
+		break;
 	case RUNTIMES_RECALL:
 		if (r->sink.recall)
 			r->sink.recall(r->sink.self);

@@ -123,6 +123,67 @@ def check_waits(version, home):
            f"{version} waits: whole, with their callers", f"{whole} of {count}, {dict(ways)}; others {dict(odd)}")
 
 
+THREADS = [f"request-handler-pool-{i}" for i in range(1, 5)] + ["caf\u00e9; [x] \u65e5\u672c\u8a9e tid=7]", "main"]
+ROW = re.compile(r"successor in a row of many \d+$")
+
+
+def check_threads(version, home):
+    """Threads that compute are called what Java calls them: in pprof, and as frames of the agent's .col."""
+    seconds = 6 if QUICK else 12
+    process = start(f"{home}/bin/java", "-cp", folder, "Threads", stdout=subprocess.DEVNULL)
+    time.sleep(WARM)
+    done = hearth("record", "-F", HZ, "-p", process.pid, "-d", seconds, "-q", "-o", path("threads.pb.gz"), timeout=120)
+    if tap.ok(done.returncode == 0, f"{version} threads: hearth record ends well", done.stderr[-300:].strip()):
+        judge_threads(version, Profile(path("threads.pb.gz"), system_names=True).of(process))
+    options = ["--pids", process.pid, "-d", seconds, "-f", HZ, "--no-flamegraph", "--log-file", path("agent.log"), "--pid-file", path("agent.pid")]
+    for flags in ["--java-collect-thread-names"], []:
+        out = path(f"out{len(flags)}")
+        done = hearth("agent", *options, *flags, "-o", out, timeout=120)
+        files = glob.glob(f"{out}/profile_*.col")
+        if tap.ok(done.returncode == 0 and len(files) == 1, f"{version} threads: hearth agent ends well", done.stderr[-300:].strip()):
+            judge_thread_frames(version, files[0], bool(flags))
+    process.kill()
+    process.wait()
+
+
+def judge_threads(version, samples):
+    by_name, row, renamed, wrong = Counter(), Counter(), Counter(), Counter()
+    for s in samples:
+        name, methods = s.labels.get("thread", ""), {n.partition("(")[0] for n in s.names}
+        if "Threads.steady" in methods:
+            by_name[name] += s.count
+        elif "Threads.successor" in methods or any(m.startswith("Threads.lambda$successor") for m in methods):
+            row[bool(ROW.match(name))] += s.count
+        for method, mine, others in ("Threads.even", "evenly", "oddly"), ("Threads.odd", "oddly", "evenly"):
+            if method in methods:
+                renamed[name == f"{mine} renamed again and again"] += s.count
+                wrong[name] += s.count if name.startswith(others) and len(name) > 15 else 0
+    all_named = sum(by_name[name] for name in THREADS)
+    tap.ok(all_named >= 0.995 * sum(by_name.values()) and all(by_name[name] for name in THREADS), f"{version} threads: have their whole names", dict(by_name))
+    tap.ok(renamed[True] >= 0.9 * renamed.total() > 0, f"{version} threads: those that are renamed, too", f"{dict(renamed)}")
+    tap.ok(wrong.total() <= 0.002 * renamed.total(), f"{version} threads: none has the name that it had before", dict(+wrong))
+    tap.ok(row[True] > 0, f"{version} threads: some that live a second", dict(row))
+
+
+def judge_thread_frames(version, file, wanted):
+    count = right = 0
+    names = Counter()
+    with open(file, encoding="utf-8") as f:
+        for line in list(f)[1:]:
+            stack, _, number = line.rpartition(" ")
+            if "Threads.steady()" not in stack:
+                continue
+            frames = stack.split(";")[3:]
+            frames = frames[1:] if frames[0].startswith("appid: ") else frames
+            told = re.match(r"\[(.+) tid=(\d+)\]$", frames[0])
+            count += int(number)
+            if told:
+                names[told[1]] += int(number)
+                right += int(number) if told[1] in [name.replace(";", "|") for name in THREADS] else 0
+    what = f"{version} threads: stacks of .col begin with theirs" if wanted else f"{version} threads: stacks of .col do not, unless asked for"
+    tap.ok(count > 0 and (len(names) == len(THREADS) and right >= 0.995 * count if wanted else not names), what, f"{right} of {count}, {dict(names)}")
+
+
 def jstack(home, process):
     """What the JVM says of its threads: {tid: (name, [(function, file, line)])}, innermost first; file "" and line 0: not told."""
     threads, rows = {}, None
@@ -207,7 +268,7 @@ if not folder or not found:
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if {"waits", "parked", "virtual", "redefined"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked", "virtual", "redefined", "threads"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
@@ -221,6 +282,8 @@ for version in versions:
             check_redefined(version, found[version], options)
     if not only or "waits" in only:
         check_waits(version, found[version])
+    if not only or "threads" in only:
+        check_threads(version, found[version])
 # Runtimes without tools have no jstack.
 told = [v for v in (versions if "parked" in only else found) if os.path.exists(f"{found[v]}/bin/jstack")]
 for version in told[-1:] if QUICK else told:

@@ -183,6 +183,14 @@ size_t fake_expand(const struct runtime_function *code, uint32_t position, bool 
 	return 0;
 }
 
+/* It names the first thread of each process, as if the process said so. */
+static int inline_thread_names(const struct runtime_target *target, const void *info, runtime_thread_fn *each,
+			       void *ctx)
+{
+	(void)info;
+	return each(ctx, target->pid, STR(FAKE_THREAD_NAME));
+}
+
 const char *const runtime_modes_inline[] = { "auto", "disabled", "none", NULL };
 static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
 
@@ -208,4 +216,5 @@ const struct runtime fake_inline = {
 	.walk_step = inline_step,
 	.read_code = inline_read_code,
 	.expand = fake_expand,
+	.thread_names = inline_thread_names,
 };

@@ -32,6 +32,8 @@ struct fake_info { /* what its walker knows of a process; begins as all of them 
 
 #define FAKE_INLINE ((enum abi_runtime)FAKE_IN_LINE)
 
+#define FAKE_THREAD_NAME "longer than the kernel's; [x"
+
 struct fake_inline_state { /* in the process */
 	uint64_t ready, version;
 	uint64_t low, size; /* of its code */

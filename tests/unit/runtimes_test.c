@@ -1209,6 +1209,61 @@ static void ranges_follow(void **state)
 	fixture_close(&f);
 }
 
+static bool is_named(struct fixture *f, const struct program *p, uint32_t tid, const char *comm)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	int r = runtimes_thread_name(f->runtimes, p, tid, str_of(comm), &text);
+
+	if (r == 0)
+		assert_true(str_eq(buf_str(&text), STR(FAKE_THREAD_NAME)));
+	else
+		assert_int_equal(r, -ENOENT);
+	return r == 0;
+}
+
+/* The first thread, by the kernel's name that it had when it was sampled. */
+static void threads_have_their_runtimes_names(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	const struct runtimes_config cfg = {
+		.runtimes = only, .host_root = "", .clock = &clock_system, .want_threads = true
+	};
+	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
+	uint32_t self = (uint32_t)getpid();
+	struct fixture f = { 0 };
+	struct program p, stranger;
+	char comm[16];
+
+	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	stranger = (struct program){ .pid = p.pid, .exec_id = 2, .start_ns = p.start_ns };
+	assert_false(runtimes_thread(f.runtimes, &p, self, str_of(comm))); /* nobody knows of it */
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	assert_true(runtimes_thread(f.runtimes, &p, self, str_of(comm)));
+	for (int turn = 0; turn < PATIENCE_MS && !is_named(&f, &p, self, comm); turn++)
+		nanosleep(&pause, NULL);
+	assert_true(is_named(&f, &p, self, comm));
+	assert_false(is_named(&f, &p, self, "another"));
+	assert_false(is_named(&f, &p, self + 1, comm));
+	assert_false(is_named(&f, &stranger, self, comm));
+	/* Called another way by the time it is asked, so it may be another one. */
+	assert_true(runtimes_thread(f.runtimes, &p, self, STR("another")));
+	usleep(1100000);
+	assert_true(runtimes_thread(f.runtimes, &p, self, STR("another"))); /* a second later: now it is read */
+	usleep(100000);
+	assert_false(is_named(&f, &p, self, "another"));
+	runtimes_forget(f.runtimes, &p);
+	assert_true(is_named(&f, &p, self, comm)); /* windows are built later */
+	fake_inline_state = (struct fake_inline_state){ 0 };
+	fixture_close(&f);
+}
+
 /* What a hostile process says of its code. */
 static void ranges_are_judged(void **state)
 {
@@ -1310,6 +1365,7 @@ int main(void)
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(ranges_follow),
+		cmocka_unit_test(threads_have_their_runtimes_names),
 		cmocka_unit_test(the_registry),
 	};
 

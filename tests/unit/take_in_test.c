@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/build_window.h"
@@ -73,12 +74,15 @@ static void let_it_see(struct fixture *f)
 
 static void open_with(struct fixture *f, const struct runtime *const *all, bool keep_interpreter, bool only_runtime)
 {
-	const struct runtimes_config cfg = { .runtimes = all, .host_root = "", .clock = &clock_system };
+	const struct runtimes_config cfg = {
+		.runtimes = all, .host_root = "", .clock = &clock_system, .want_threads = true
+	};
 	const struct symbols_config symbols = { .host_root = "" };
 	struct take_in_config take_in = { .clock = &clock_system,
 					  .host_root = "",
 					  .keep_interpreter = keep_interpreter,
-					  .only_runtime = only_runtime };
+					  .only_runtime = only_runtime,
+					  .thread_names = true };
 
 	*f = (struct fixture){ .p = { .pid = (uint32_t)getpid(), .exec_id = 1, .comm = "testee" } };
 	assert_int_equal(files_open(64, &f->files), 0);
@@ -907,6 +911,56 @@ static void columns_say_what_was_counted(void **state)
 	}
 }
 
+static struct str root_of(const struct window *w, size_t sample)
+{
+	const struct model *m = w->model;
+	uint32_t at = m->samples[sample].stack;
+
+	while (m->stacks[at].parent)
+		at = m->stacks[at].parent;
+	return model_string(m, m->functions[m->lines[m->locations[m->stacks[at].location].first_line].function].name);
+}
+
+/* Of a process whose runtime names threads: one with such a name, and one that keeps the kernel's. */
+static void stacks_begin_with_their_thread(void **state)
+{
+	scoped(buf_release) struct buf named = BUF_INIT(KIB(1)), text = BUF_INIT(KIB(1)), col = BUF_INIT(MIB(1));
+	static union sample sample;
+	struct build_config cfg = { .frequency_hz = 99, .thread_frames = true };
+	struct fixture f;
+	struct program program;
+	const struct model *m;
+	char comm[16];
+
+	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
+	open_compiled(&f);
+	program = program_of(&f);
+	draw(&f, "knn", "", ABI_RUNTIME_END_NONE, &sample);
+	assert_int_equal(take_in_sample(f.take_in, &f.p, &sample.s, 0, f.aggregate), 0);
+	sample.s.tid = f.p.pid;
+	snprintf(sample.s.thread_name, sizeof(sample.s.thread_name), "%s", comm);
+	usleep(1100000); /* a process is asked once a second */
+	assert_int_equal(take_in_sample(f.take_in, &f.p, &sample.s, 0, f.aggregate), 0);
+	for (int i = 0; i < 2500 && !named.len; i++) {
+		usleep(2000);
+		ignore(runtimes_thread_name(f.runtimes, &program, f.p.pid, str_of(comm), &named) < 0);
+	}
+	cfg.symbols = f.symbols;
+	cfg.runtimes = f.runtimes;
+	assert_int_equal(build_window(f.aggregate, &cfg, &f.window), 0);
+	m = f.window.model;
+	assert_true(str_eq(root_of(&f.window, 0), STR("[main tid=7]")));
+	buf_addf(&text, "[" FAKE_THREAD_NAME " tid=%u]", f.p.pid);
+	assert_true(str_eq(root_of(&f.window, 1), buf_str(&text)));
+	assert_true(str_eq(model_string(m, m->threads[m->samples[0].thread].name), STR("main")));
+	assert_true(str_eq(model_string(m, m->threads[m->samples[1].thread].name), STR(FAKE_THREAD_NAME)));
+	assert_int_equal(codec_encode(codec_find(STR("col")), &f.window, &plain, &col), 0);
+	assert_true(str_search(buf_str(&col), STR(";testee;[main tid=7];[libc")) > 0);
+	assert_true(str_search(buf_str(&col), STR(";testee;[longer than the kernel's| [x tid=")) > 0);
+	close_all(&f);
+}
+
 static int take_one_mixed(struct fixture *f, struct aggregate *a)
 {
 	static union sample sample;
@@ -940,6 +994,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_are_named_and_mixed),
 		cmocka_unit_test(lines_of_compiled_code),
+		cmocka_unit_test(stacks_begin_with_their_thread),
 		cmocka_unit_test(what_is_kept),
 		cmocka_unit_test(native_stacks_stay),
 		cmocka_unit_test(only_the_runtimes),

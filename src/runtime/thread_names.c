@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/thread_names.h"
+
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/u64map.h"
+#include "proc/program_hash.h"
+
+#define ASK_NS NSEC_PER_SEC          /* between two questions to one program */
+#define HOLDS_NS (60 * NSEC_PER_SEC) /* then a name is read again: another thread may have changed it */
+
+struct row {
+	uint32_t program, tid, next; /* next: 1 + index of another of its program; 0: none */
+	bool is_wanted;
+	char comm[ABI_COMM_SIZE];
+	char *name; /* owned; NULL: none is known */
+	uint64_t read_ns;
+};
+
+struct asked { /* a program */
+	struct program program;
+	uint32_t first, wanted; /* first: 1 + index of a row; wanted: rows */
+	uint64_t asked_ns;      /* 0: never */
+};
+
+struct thread_names {
+	struct row *rows;
+	size_t row_count, row_cap;
+	struct asked *programs;
+	size_t program_count, program_cap;
+	struct u64map row_index, program_index;
+	size_t bytes;
+	uint64_t seed;
+	uint32_t round; /* how often all were forgotten */
+};
+
+int thread_names_new(struct thread_names **out)
+{
+	struct thread_names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->seed = random_u64();
+	u64map_init(&n->row_index, THREAD_NAMES_MAX);
+	u64map_init(&n->program_index, THREAD_NAMES_PROGRAMS_MAX);
+	*out = n;
+	return 0;
+}
+
+static void forget_all(struct thread_names *n)
+{
+	for (size_t i = 0; i < n->row_count; i++)
+		free(n->rows[i].name);
+	n->row_count = n->program_count = n->bytes = 0;
+	u64map_clear(&n->row_index);
+	u64map_clear(&n->program_index);
+	n->round++;
+}
+
+void thread_names_free(struct thread_names *n)
+{
+	if (!n)
+		return;
+	forget_all(n);
+	free(n->rows);
+	free(n->programs);
+	u64map_release(&n->row_index);
+	u64map_release(&n->program_index);
+	free(n);
+}
+
+static void copy_comm(char out[ABI_COMM_SIZE], struct str comm)
+{
+	size_t len = MIN(comm.len, (size_t)ABI_COMM_SIZE - 1);
+
+	memset(out, 0, ABI_COMM_SIZE);
+	memcpy(out, comm.ptr, len);
+}
+
+static uint64_t row_hash(const struct thread_names *n, const struct program *program, uint32_t tid,
+			 const char comm[ABI_COMM_SIZE])
+{
+	return XXH3_64bits_withSeed(comm, ABI_COMM_SIZE, program_hash(program, n->seed) + tid);
+}
+
+/* Collisions are negligible; one would be told from the row. */
+static struct row *find_row(const struct thread_names *n, const struct program *program, uint32_t tid,
+			    const char comm[ABI_COMM_SIZE])
+{
+	struct row *row;
+	uint32_t at;
+
+	if (u64map_get(&n->row_index, row_hash(n, program, tid, comm), &at) < 0)
+		return NULL;
+	row = &n->rows[at];
+	return row->tid == tid && memcmp(row->comm, comm, ABI_COMM_SIZE) == 0 ? row : NULL;
+}
+
+static int get_program(struct thread_names *n, const struct program *program, uint32_t *out)
+{
+	uint64_t hash = program_hash(program, n->seed);
+	int r = u64map_get(&n->program_index, hash, out);
+
+	if (r == 0)
+		return 0;
+	r = array_grow(&n->programs, &n->program_cap, n->program_count, THREAD_NAMES_PROGRAMS_MAX);
+	if (r == 0)
+		r = u64map_put(&n->program_index, hash, (uint32_t)n->program_count);
+	if (r < 0)
+		return r;
+	*out = (uint32_t)n->program_count;
+	n->programs[n->program_count++] = (struct asked){ .program = *program };
+	return 0;
+}
+
+static int add_row(struct thread_names *n, const struct program *program, uint32_t tid, const char comm[ABI_COMM_SIZE])
+{
+	struct asked *asked;
+	uint32_t at;
+	int r = get_program(n, program, &at);
+
+	r = r ? r : array_grow(&n->rows, &n->row_cap, n->row_count, THREAD_NAMES_MAX);
+	r = r ? r : u64map_put(&n->row_index, row_hash(n, program, tid, comm), (uint32_t)n->row_count);
+	if (r < 0)
+		return r;
+	asked = &n->programs[at];
+	n->rows[n->row_count] = (struct row){ .program = at, .tid = tid, .next = asked->first, .is_wanted = true };
+	memcpy(n->rows[n->row_count].comm, comm, ABI_COMM_SIZE);
+	asked->first = (uint32_t)++n->row_count;
+	asked->wanted++;
+	return 0;
+}
+
+bool thread_names_want(struct thread_names *n, const struct program *program, uint32_t tid, struct str comm,
+		       uint64_t now_ns)
+{
+	char name[ABI_COMM_SIZE];
+	struct asked *asked;
+	struct row *row;
+	uint32_t at;
+	int r = 0;
+
+	copy_comm(name, comm);
+	row = find_row(n, program, tid, name);
+	if (!row) {
+		r = add_row(n, program, tid, name);
+		if (r == -E2BIG) {
+			forget_all(n);
+			r = add_row(n, program, tid, name);
+		}
+	} else if (!row->is_wanted && now_ns - row->read_ns >= HOLDS_NS) {
+		row->is_wanted = true;
+		n->programs[row->program].wanted++;
+	}
+	if (r < 0 || u64map_get(&n->program_index, program_hash(program, n->seed), &at) < 0)
+		return false;
+	asked = &n->programs[at];
+	if (!asked->wanted || (asked->asked_ns && now_ns - asked->asked_ns < ASK_NS))
+		return false;
+	asked->asked_ns = now_ns;
+	return true;
+}
+
+size_t thread_names_wanted(const struct thread_names *n, const struct program *program, uint32_t *round,
+			   struct thread_wanted *out)
+{
+	size_t count = 0;
+	uint32_t at;
+
+	*round = n->round;
+	if (u64map_get(&n->program_index, program_hash(program, n->seed), &at) < 0)
+		return 0;
+	for (at = n->programs[at].first; at && count < THREAD_NAMES_WANTED_MAX; at = n->rows[at - 1].next) {
+		const struct row *row = &n->rows[at - 1];
+
+		if (!row->is_wanted)
+			continue;
+		out[count] = (struct thread_wanted){ .row = at - 1, .tid = row->tid };
+		memcpy(out[count++].comm, row->comm, ABI_COMM_SIZE);
+	}
+	return count;
+}
+
+int thread_names_put(struct thread_names *n, uint32_t round, const struct thread_wanted *wanted, struct str name,
+		     uint64_t now_ns)
+{
+	struct row *row;
+	char *copy = NULL;
+
+	if (round != n->round)
+		return 0;
+	must(wanted->row < n->row_count);
+	row = &n->rows[wanted->row];
+	if (name.len) {
+		copy = str_dup(name);
+		if (!copy)
+			return -ENOMEM;
+	}
+	n->bytes -= row->name ? strlen(row->name) : 0;
+	n->bytes += copy ? strlen(copy) : 0;
+	free(row->name);
+	row->name = copy;
+	row->read_ns = now_ns;
+	n->programs[row->program].wanted -= row->is_wanted;
+	row->is_wanted = false;
+	if (n->bytes > THREAD_NAMES_BYTES)
+		forget_all(n);
+	return 0;
+}
+
+int thread_names_find(const struct thread_names *n, const struct program *program, uint32_t tid, struct str comm,
+		      struct str *out)
+{
+	char name[ABI_COMM_SIZE];
+	const struct row *row;
+
+	copy_comm(name, comm);
+	row = find_row(n, program, tid, name);
+	if (!row || !row->name)
+		return -ENOENT;
+	*out = str_of(row->name);
+	return 0;
+}
