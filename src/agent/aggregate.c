@@ -292,6 +292,13 @@ int aggregate_show(struct aggregate *a, struct aggregate_pending *pending, const
 	return 0;
 }
 
+bool aggregate_is_vague(const struct aggregate *a, const struct aggregate_frame *f)
+{
+	const struct aggregate_pending *p = f->at == AGGREGATE_PENDING ? &a->pending[f->owner] : NULL;
+
+	return p && p->shown_count && a->shown[p->first_shown].is_vague;
+}
+
 size_t aggregate_functions(const struct aggregate *a, const struct aggregate_frame *f)
 {
 	return f->at == AGGREGATE_PENDING ? MAX(a->pending[f->owner].shown_count, 1u) : 1;

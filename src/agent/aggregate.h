@@ -64,6 +64,7 @@ struct aggregate_pending {
 struct aggregate_shown {   /* one function of a frame */
 	uint32_t function; /* index into functions */
 	int32_t line;      /* executing, or of a call that was inlined; 0: not known */
+	bool is_vague;     /* as in struct runtime_shown */
 };
 
 /* A file system that functions come from: of a container, or a mount namespace. */
@@ -91,7 +92,7 @@ struct aggregate_process {
 	uint8_t jit_kind;      /* enum jit_kind, of a process with JIT code; no part of the identity */
 	bool is_kernel, origin_known, jit_kind_known;
 	bool names_threads; /* its runtime does; set once it is known: no part of the identity */
-	bool may_be_short; /* its service becomes (short-lived) when it turns out to be short */
+	bool may_be_short;  /* its service becomes (short-lived) when it turns out to be short */
 };
 
 #define AGGREGATE_REQUESTS_MAX 1000 /* those without room are one, "(other)" */
@@ -198,6 +199,8 @@ int aggregate_add_pending(struct aggregate *a, const struct aggregate_pending *r
 /** aggregate_show - from now on pending frame @pending is these functions, leaf first. Return: 0, -ENOMEM, -E2BIG. */
 int aggregate_show(struct aggregate *a, struct aggregate_pending *pending, const struct aggregate_shown *shown,
 		   size_t count) warn_unused;
+/** aggregate_is_vague - is the line of runtime frame @f that of a place behind it? */
+bool aggregate_is_vague(const struct aggregate *a, const struct aggregate_frame *f);
 /** aggregate_functions - how many functions runtime frame @f shows: at least one. */
 size_t aggregate_functions(const struct aggregate *a, const struct aggregate_frame *f);
 /** aggregate_runtime - whose frame @f is: enum abi_runtime. */

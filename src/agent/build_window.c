@@ -117,6 +117,7 @@ static uint32_t count_runtime_frame(struct builder *b, const struct aggregate_fr
 	case AGGREGATE_FUNCTION_NAMED:
 		counts->frames += count;
 		counts->unlined += line ? 0 : count;
+		counts->vague += aggregate_is_vague(b->a, f) ? count : 0;
 		break;
 	case AGGREGATE_FUNCTION_LOST:
 		counts->frames += count;
@@ -489,10 +490,12 @@ static int set_counters_of(const struct runtime_counts *c, struct str name, stru
 	} rows[] = {
 		{ "samples", c->samples },        { "complete", c->complete },      { "frames", c->frames },
 		{ "unnamed_frames", c->unnamed }, { "unlined_frames", c->unlined }, { "gap_frames", c->gaps },
+		{ "vague_frames", c->vague },
 	};
+	size_t count = c->vague ? ARRAY_SIZE(rows) : ARRAY_SIZE(rows) - 1; /* most runtimes have none */
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
+	for (size_t i = 0; i < count && r == 0; i++) {
 		scoped(buf_release) struct buf text = BUF_INIT(KIB(1));
 
 		buf_addf(&text, "runtime_%s%s" STR_FMT, rows[i].name, name.len ? "_" : "", STR_ARG(name));
@@ -513,6 +516,7 @@ static int set_runtime_counters(const struct builder *b, struct window *w)
 		all.frames += c->frames;
 		all.unnamed += c->unnamed;
 		all.unlined += c->unlined;
+		all.vague += c->vague;
 		all.gaps += c->gaps;
 		if (c->samples && runtime)
 			r = set_counters_of(c, str_of(runtime->name), w);

@@ -46,8 +46,9 @@ struct build_config { /* all are borrowed */
  * model/jit_kind.h); left_out; with
  * times: untimed_samples; with frames of runtimes:
  * runtime_samples, runtime_complete (of them), runtime_frames, runtime_unnamed_frames, runtime_unlined_frames (named,
- * without an executing line), runtime_gap_frames, and the same of each runtime, with _NAME behind them: a sample may
- * have frames of several; with @lines: lines_asked, lines_found, lines_failed (distinct
- * addresses that were not known before this window). Return: 0 or -ENOMEM, -E2BIG.
+ * without an executing line), runtime_gap_frames, runtime_vague_frames (their line is that of the next place that
+ * compiled code describes), and the same of each runtime, with _NAME behind them: a sample may have frames of several;
+ * with @lines: lines_asked, lines_found, lines_failed (distinct addresses that were not known before this window).
+ * Return: 0 or -ENOMEM, -E2BIG.
  */
 int build_window(const struct aggregate *a, const struct build_config *cfg, struct window *out) warn_unused;

@@ -360,6 +360,7 @@ static int expand(struct take_in *t, struct aggregate *a, uint32_t number, struc
 
 	for (int i = 0; i < count && r == 0; i++) {
 		shown[i].line = t->expanded[i].line;
+		shown[i].is_vague = t->expanded[i].is_vague;
 		r = add_function(t, a, p, &t->expanded[i].function, &shown[i].function);
 	}
 	if (count < 0 || r < 0)

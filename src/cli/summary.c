@@ -162,9 +162,11 @@ static void add_runtime_line(const struct summary *s, const struct session_stats
 			continue;
 		buf_addf(out, "  %-8s %.1f %% of %llu samples with %s frames are whole; ", runtime->name.ptr,
 			 percent(c->complete, c->samples), (unsigned long long)c->samples, runtime->title.ptr);
-		buf_addf(out, "%.1f %% of %llu %s frames have no name, %.1f %% no line\n",
-			 percent(c->unnamed, c->frames), (unsigned long long)c->frames, runtime->title.ptr,
-			 percent(c->unlined, c->frames));
+		buf_addf(out, "%.1f %% of %llu %s frames have no name, %.1f %% no line", percent(c->unnamed, c->frames),
+			 (unsigned long long)c->frames, runtime->title.ptr, percent(c->unlined, c->frames));
+		buf_adds(out, c->vague ? STR("; ") : STR(""));
+		runtime_shares_add_vague(c, runtime->name, out);
+		buf_addc(out, '\n');
 	}
 }
 

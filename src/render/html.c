@@ -11,6 +11,7 @@
 #include "render/cut.h"
 #include "render/page_types.h"
 #include "render/render.h"
+#include "render/runtimes.h"
 #include "render/tree.h"
 #include "web/assets.h"
 
@@ -239,6 +240,21 @@ static void add_quality(struct buf *out, const struct window *w)
 	}
 }
 
+static void add_runtimes(struct buf *out, const struct window *w)
+{
+	struct str name;
+
+	for (size_t at = 0; runtime_shares_next(w, &at, &name);) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+		struct runtime_shares shares = { 0 };
+
+		runtime_shares_add(&shares, w, name);
+		runtime_shares_add_vague(&shares, name, &text);
+		if (text.len && !text.error)
+			add_fact(out, "lines", buf_cstr(&text));
+	}
+}
+
 /* One of two that are compared, and what it has of the graph. */
 static void add_side(struct buf *out, const char *key, const char *name, uint64_t total, const struct page_type *shown)
 {
@@ -273,6 +289,7 @@ static void add_facts(const struct page *p, struct buf *out)
 	}
 	if (w) {
 		add_quality(out, w);
+		add_runtimes(out, w);
 		if (w->frequency_hz)
 			add_fact_number(out, "rate", w->frequency_hz, "\xc2\xa0Hz");
 		if (w->end_ns > w->start_ns)

@@ -144,8 +144,11 @@ static void add_runtimes(const struct window *w, struct buf *out)
 		buf_addf(out, "%*s", (int)(KEY_WIDTH - MIN(name.len, KEY_WIDTH)) + 1, "");
 		buf_addf(out, "%.2f%% of %" PRIu64 " samples with such frames are complete; ",
 			 percent(c.complete, c.samples), c.samples);
-		buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line\n", c.frames,
+		buf_addf(out, "of %" PRIu64 " frames %" PRIu64 " have no name, %" PRIu64 " no line", c.frames,
 			 c.unnamed, c.unlined);
+		buf_adds(out, c.vague ? STR("; ") : STR(""));
+		runtime_shares_add_vague(&c, name, out);
+		buf_addc(out, '\n');
 	}
 }
 

@@ -96,6 +96,7 @@ struct runtime_function {
 	int32_t first_line;    /* 0: not known */
 	bool is_cut;           /* a text is longer than what is here */
 	bool is_code;          /* what read_code() gave: lines are for expand() */
+	bool is_sparse;        /* read_code(): what runs, and no call of it, has the line of the next place described */
 	struct runtime_lines lines;
 	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here */
 	uint32_t lines_whole;
@@ -128,7 +129,8 @@ typedef int runtime_thread_fn(void *ctx, uint32_t tid, struct str name);
 
 struct runtime_shown { /* one function of a frame */
 	struct runtime_function function;
-	int32_t line; /* executing, or of the call that was inlined; 0: not known */
+	int32_t line;  /* executing, or of the call that was inlined; 0: not known */
+	bool is_vague; /* it is that of a place behind the position, and so may the inlined functions be */
 };
 
 struct runtime {

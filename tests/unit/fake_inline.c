@@ -177,8 +177,11 @@ size_t fake_expand(const struct runtime_function *code, uint32_t position, bool 
 		uint32_t first, last;
 		size_t count = take_range(&c, &first, &last, out);
 
-		if (position >= first && position <= last)
-			return count;
+		if (position < first || position > last)
+			continue;
+		for (size_t i = 0; i < count; i++) /* its compiler describes calls alone */
+			out[i].is_vague = !is_return;
+		return count;
 	}
 	return 0;
 }

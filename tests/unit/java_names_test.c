@@ -604,6 +604,7 @@ static void flags(void **state)
 	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
 	struct java_process p = { { java_block_read, NULL }, &java_layout_17, 0, 0 };
 	struct cur block;
+	bool value = false;
 
 	(void)state;
 	read_seed("java_flags/three", &bytes);
@@ -616,6 +617,11 @@ static void flags(void **state)
 		assert_int_equal(java_flags_add(&p, str_of(cases[i].which), &out), 0);
 		assert_string_equal(buf_cstr(&json), cases[i].json);
 	}
+	assert_int_equal(java_flag_read(&p, STR("UseG1GC"), &value), 0);
+	assert_true(value);
+	assert_int_equal(java_flag_read(&p, STR("MaxHeapSize"), &value), -ENOENT); /* no bool */
+	assert_int_equal(java_flag_read(&p, STR("UseG1GC,MaxHeapSize"), &value), -ENOENT);
+	assert_int_equal(java_flag_read(&p, STR("all"), &value), -ENOENT);
 }
 
 int main(void)

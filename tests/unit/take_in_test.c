@@ -617,6 +617,7 @@ static void one_frame_is_several_functions(void **state)
 	check_lines(f.window.model, middle_of(&f.window, 4), "outer:3/1");
 	assert_int_equal(total_of(f.window.model), 7);
 	assert_int_equal(window_counter(&f.window, STR("runtime_frames")), 7);
+	assert_int_equal(window_counter(&f.window, STR("runtime_vague_frames")), 4); /* those that run, not the call */
 	check_pprof(&f.window);
 	check_col(&f.window);
 	check_page(&f.window);

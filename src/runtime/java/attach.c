@@ -5,6 +5,7 @@
 
 #include "abi/java.h"
 #include "base/cur.h"
+#include "runtime/java/flags.h"
 #include "runtime/java/java_int.h"
 #include "runtime/java/perf.h"
 #include "runtime/java/threads.h"
@@ -43,6 +44,15 @@ int java_learn_file(const struct runtime_binary *binary, const struct runtime_ta
 	return 0;
 }
 
+/* What cannot be told stays as if it was not. */
+static void learn(const struct runtime_target *target, struct java_layout *l)
+{
+	const struct java_process p = { { target->read, target->self }, l, target->bias, 0 };
+
+	java_threads_learn(&p, l);
+	ignore(java_flag_read(&p, STR("DebugNonSafepoints"), &l->exact_lines) < 0);
+}
+
 int java_learn_process(const struct runtime_target *target, const void *info, void **out)
 {
 	struct java_layout *l = target->of_file ? calloc(1, sizeof(*l)) : NULL;
@@ -56,7 +66,7 @@ int java_learn_process(const struct runtime_target *target, const void *info, vo
 	if (r < 0) /* kept without: not tried for each name */
 		*l = (struct java_layout){ 0 };
 	else
-		java_threads_learn(&(struct java_process){ { target->read, target->self }, l, target->bias, 0 }, l);
+		learn(target, l);
 	*out = l;
 	return 0;
 }

@@ -316,6 +316,7 @@ int java_read_code(const struct runtime_target *target, const void *info, uint64
 		.kind = kind_of(code.level),
 		.first_line = m.first_line,
 		.is_cut = m.is_cut,
+		.is_sparse = !p.layout->exact_lines,
 		.lines = { (const uint8_t *)room->ptr + texts, (uint32_t)form },
 		.lines_whole = (uint32_t)form,
 		.version_major = p.layout->version,
@@ -337,6 +338,7 @@ size_t java_expand(const struct runtime_function *code, uint32_t position, bool 
 				      .kind = i + 1 < count ? MODEL_KIND_JAVA_INLINED : code->kind,
 				      .first_line = shown[i].first_line },
 			.line = shown[i].line,
+			.is_vague = code->is_sparse && !is_return && shown[i].line,
 		};
 	return count;
 }

@@ -42,6 +42,7 @@ struct flags {
 	struct str which;
 	struct flag *items;
 	size_t count;
+	bool is_lookup;                /* `which` is the name of one, of any kind */
 	bool diagnostic, experimental; /* flags of these kinds are unlocked */
 };
 
@@ -97,6 +98,8 @@ static int note_unlocked(struct flags *f, const struct flag *flag)
 
 static bool is_wanted(const struct flags *f, const struct flag *flag)
 {
+	if (f->is_lookup)
+		return str_eq(f->which, str_of(flag->name));
 	if (is_hidden(f, flag))
 		return false;
 	if (str_eq(f->which, STR("all")))
@@ -139,6 +142,16 @@ static int read_type(const struct java_process *p, const uint8_t *raw, enum type
 	return r;
 }
 
+/* One read, where text takes several: there are 1,500 flags. What is cut off by the end of memory is another name. */
+static bool is_called(const struct flags *f, uint64_t name_at)
+{
+	char text[NAME_MAX_OF_FLAG];
+
+	return f->which.len < sizeof(text) &&
+	       java_read(&f->process->memory, text, (uint32_t)f->which.len + 1, name_at) == 0 && !text[f->which.len] &&
+	       str_eq(f->which, str_n(text, f->which.len));
+}
+
 static int take_flag(struct flags *f, const uint8_t *raw)
 {
 	const struct java_layout *l = f->process->layout;
@@ -149,7 +162,9 @@ static int take_flag(struct flags *f, const uint8_t *raw)
 	*flag = (struct flag){ .value_at = java_u64(raw, l->flag_address), .bits = java_u32(raw, l->flag_flags) };
 	if (!name_at || !flag->value_at)
 		return 0; /* the last one */
-	if (str_eq(f->which, STR("default")) && !(flag->bits & 15))
+	if (f->is_lookup && !is_called(f, name_at))
+		return 0;
+	if (!f->is_lookup && str_eq(f->which, STR("default")) && !(flag->bits & 15))
 		return 0; /* most of them: their names are not read */
 	r = read_type(f->process, raw, &flag->type);
 	r = r ? r : java_text_read(f->process, name_at, flag->name, sizeof(flag->name));
@@ -185,6 +200,20 @@ static int read_flags(struct flags *f)
 	r = java_read(&p->memory, raw, (uint32_t)(count * l->flag_size), at);
 	for (uint64_t i = 0; r == 0 && i < count; i++)
 		r = take_flag(f, raw + i * l->flag_size);
+	return r;
+}
+
+int java_flag_read(const struct java_process *p, struct str name, bool *out)
+{
+	scoped(flags_release) struct flags f = { .process = p, .kinds = kinds_of[0], .which = name, .is_lookup = true };
+	uint8_t value = 0;
+	int r = read_flags(&f);
+
+	if (r == 0 && (!f.count || f.items[0].type != BOOL))
+		r = -ENOENT;
+	r = r ? r : java_read(&p->memory, &value, sizeof(value), f.items[0].value_at);
+	if (r == 0)
+		*out = value;
 	return r;
 }
 

@@ -14,6 +14,10 @@
  */
 int java_flags_add(const struct java_process *p, struct str which, struct json_out *j) warn_unused;
 
+/** java_flag_read - the value of a flag that is true or false. Return: 0; as java_flags_add(); -ENOENT: there is none.
+ */
+int java_flag_read(const struct java_process *p, struct str name, bool *out) warn_unused;
+
 /** java_text_read - a C string of at most @size - 1 bytes, which is terminated. Return: 0; -EBADMSG: it is longer; the
  * reader's error. */
 int java_text_read(const struct java_process *p, uint64_t at, char *out, size_t size) warn_unused;

@@ -101,6 +101,10 @@ struct java_layout {
 	/* Of objects, by their classes: java_threads_learn(). object_header: what lies in front of all fields. */
 	uint16_t thread_name, string_value, string_coder, object_header;
 
+	/* Compiled code is described at more than safepoints (-XX:+DebugNonSafepoints), as java_learn_process() found
+	 * it: code that is older than an agent that changes the flag may be without. */
+	bool exact_lines;
+
 	/* JVMFlag. */
 	uint16_t flag_name, flag_address, flag_flags, flag_type, flag_size;
 };
