@@ -29,8 +29,8 @@ struct command {
 };
 
 extern const struct command command_agent, command_convert, command_diff, command_doctor, command_dump, command_import,
-	command_pull, command_merge, command_profile, command_record, command_report, command_serve, command_store,
-	command_token, command_top, command_up, command_view;
+	command_java, command_pull, command_merge, command_profile, command_record, command_report, command_serve,
+	command_store, command_token, command_top, command_up, command_view;
 
 const struct command *command_at(size_t index); /* NULL behind the last */
 const struct command *command_find(struct str name);

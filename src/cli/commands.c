@@ -11,9 +11,9 @@
 #include "cli/terminal_size.h"
 
 static const struct command *const commands[] = {
-	&command_up,     &command_agent,   &command_record, &command_profile, &command_top,    &command_view,
-	&command_report, &command_convert, &command_merge,  &command_diff,    &command_dump,   &command_serve,
-	&command_token,  &command_import,  &command_pull,   &command_store,   &command_doctor,
+	&command_up,     &command_agent,   &command_record, &command_profile, &command_top,  &command_view,
+	&command_report, &command_convert, &command_merge,  &command_diff,    &command_dump, &command_serve,
+	&command_token,  &command_import,  &command_pull,   &command_store,   &command_java, &command_doctor,
 };
 
 const struct command *command_at(size_t index)
