@@ -185,11 +185,11 @@ struct runtime {
 	/**
 	 * sync - where code lies whose frames are the runtime's: in line, or of one walked behind what its compiler
 	 *	made, which the native walk cannot cross by itself; NULL: there is none
-	 * @info: as attach() filled it
+	 * @info: as attach() filled it; what of it is another now is renewed there
 	 * @ranges: ABI_CODE_RANGES; low and size are to be filled. Who calls judges them.
 	 * Return: how many; -errno: they could not be read, those of last time stay.
 	 */
-	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 		    struct abi_code_range *ranges);
 	/* sync() says something else later: code is made in ranges that come and go. */
 	bool code_moves;

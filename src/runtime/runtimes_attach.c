@@ -159,9 +159,8 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	return 0;
 }
 
-/* Return: whether they are others than before. */
-static bool sync_one(struct runtimes *r, const struct runtime_target *target, struct runtimes_attached *a,
-		     const void *info)
+/* Return: whether the ranges are others than before. */
+static bool sync_one(struct runtimes *r, const struct runtime_target *target, struct runtimes_attached *a, void *info)
 {
 	const struct runtime_binary *binary = a->probed->binary;
 	struct abi_code_range ranges[ABI_CODE_RANGES] = { 0 };
@@ -179,16 +178,32 @@ static bool sync_one(struct runtimes *r, const struct runtime_target *target, st
 	return true;
 }
 
+/* What could not be told is told the next time. */
+static void renew(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info)
+{
+	if (r->sink.set &&
+	    r->sink.set(r->sink.self, a->probed->binary->runtime->id, e->key.pid, info, a->info_size) < 0)
+		return;
+	pthread_mutex_lock(&r->lock);
+	memcpy(a->info, info, a->info_size);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 {
 	bool has_changed = false;
+	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX];
 
 	for (size_t i = 0; i < e->attached_count; i++) {
 		struct runtimes_attached *a = &e->attached[i];
 		struct runtime_target target = runtimes_target(r, e, a, dir);
 
-		if (a->state == RUNTIMES_READY)
-			has_changed |= sync_one(r, &target, a, a->info);
+		if (a->state != RUNTIMES_READY)
+			continue;
+		memcpy(info, a->info, a->info_size);
+		has_changed |= sync_one(r, &target, a, info);
+		if (memcmp(info, a->info, a->info_size) != 0 && is_same(r, dir, &e->key))
+			renew(r, e, a, info);
 	}
 	if (has_changed && is_same(r, dir, &e->key))
 		ignore(tell_head(r, e, NULL)); /* it has a place there */
@@ -234,7 +249,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 {
 	const struct runtime *runtime = a->probed->binary->runtime;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
-	uint8_t info[RUNTIME_INFO_MAX] = { 0 };
+	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX] = { 0 };
 	int result = learn_file(a->probed, &target);
 	char why[RUNTIME_WHY_MAX] = "";
 

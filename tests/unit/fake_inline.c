@@ -89,16 +89,17 @@ static int inline_epoch(const struct runtime_target *target, const void *info, u
 	return target->read(target->self, out, sizeof(*out), *(const uint64_t *)target->of_process);
 }
 
-static int inline_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+static int inline_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 		       struct abi_code_range *ranges)
 {
+	struct abi_fake *fake = info;
 	const struct inline_binary *b = (const struct inline_binary *)binary;
 	struct fake_inline_state state;
 	int r = target->read(target->self, &state, sizeof(state), b->state + target->bias);
 
-	(void)info;
 	if (r < 0)
 		return r;
+	fake->low = state.low;
 	ranges[0] = (struct abi_code_range){ .low = state.low, .size = state.size };
 	return state.size ? 1 : 0;
 }

@@ -1185,6 +1185,10 @@ static void ranges_follow(void **state)
 	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
 	struct abi_runtimes head = { 0 };
 	struct fixture f = { 0 };
+	union {
+		struct abi_fake fake;
+		uint8_t bytes[RUNTIME_INFO_MAX];
+	} info;
 	struct program p;
 
 	(void)state;
@@ -1204,6 +1208,8 @@ static void ranges_follow(void **state)
 		}
 		assert_int_equal(head.range_count, 1);
 		assert_int_equal(head.ranges[0].low, low);
+		assert_int_equal(runtimes_info(f.runtimes, &p, fake_inline.id, info.bytes), 0);
+		assert_int_equal(info.fake.low, low); /* it is told before */
 	}
 	fake_inline_state = (struct fake_inline_state){ 0 };
 	fixture_close(&f);

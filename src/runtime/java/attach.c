@@ -405,7 +405,7 @@ int java_attach(const struct runtime_binary *binary, const struct runtime_target
 	return r < 0 ? r : java_attach_with(binary, target, &layout, info);
 }
 
-int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 	      struct abi_code_range *ranges)
 {
 	const struct abi_java *java = info;

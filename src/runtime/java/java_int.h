@@ -34,5 +34,5 @@ int java_learn_file(const struct runtime_binary *binary, const struct runtime_ta
 int java_learn_process(const struct runtime_target *target, const void *info, void **out);
 void java_unlearn(void *learnt);
 int java_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info);
-int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int java_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 	      struct abi_code_range *ranges);

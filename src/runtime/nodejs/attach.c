@@ -423,7 +423,7 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 	return (int)sizeof(out);
 }
 
-int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 		struct abi_code_range *ranges)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MAPS_TEXT_MAX);

@@ -246,7 +246,7 @@ int nodejs_learn_file(const struct runtime_binary *binary, const struct runtime_
 int nodejs_learn_process(const struct runtime_target *target, const void *info, void **out) warn_unused;
 void nodejs_unlearn(void *learnt);
 int nodejs_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
-int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 		struct abi_code_range *ranges) warn_unused;
 int nodejs_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out) warn_unused;

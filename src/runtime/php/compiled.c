@@ -31,7 +31,7 @@ int php_compiled_ranges(struct str maps, struct abi_code_range *ranges)
 	return count;
 }
 
-int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 	     struct abi_code_range *ranges)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX);

@@ -27,7 +27,7 @@ struct php_binary {
 int php_probe(const struct runtime_file *file, struct runtime_binary **out) warn_unused;
 void php_release(struct runtime_binary *binary);
 int php_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
-int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, const void *info,
+int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 	     struct abi_code_range *ranges) warn_unused;
 
 /** php_application - struct runtime's. */
