@@ -7,8 +7,11 @@
 #pragma once
 
 #define ABI_NODEJS_TAG 1 /* kHeapObjectTag: lowest bit of a pointer to an object; a small integer has 0 there */
-#define ABI_NODEJS_BUILTINS 5
-#define ABI_NODEJS_NOWHERE 0xffffffffU /* abi_frame.extra: the place in the bytecode is not known */
+/* Places for V8's built-in code: the file's own, and from V8 12 on a copy for each isolate. A power of two: the walker
+ * halves. */
+#define ABI_NODEJS_BUILTINS 32
+#define ABI_NODEJS_NO_BUILTINS 0x7fffffffffffffffULL /* behind the last one: no address is as high */
+#define ABI_NODEJS_NOWHERE 0xffffffffU               /* abi_frame.extra: the place in the bytecode is not known */
 /* Read at a SharedFunctionInfo: no more than it has (V8 11: 56). What lies behind it may not be in memory yet. */
 #define ABI_NODEJS_SFI_BYTES 48
 #define ABI_NODEJS_SFI_WORDS 8  /* room for them: whatever the offsets below say, a word of it is meant */
@@ -22,20 +25,17 @@ enum abi_nodejs_plain {
 #define ABI_NODEJS_PLAIN 1
 #define ABI_NODEJS_PLAIN_MAX 16
 
-struct abi_nodejs_builtins { /* V8's built-in code: the same bytes wherever it is mapped */
-	__u64 low, size;
-};
-
 /* Value of the map `nodejses`; its key is the pid. Valid only when start_ns and exec_id are those of the task. A child
  * that forks has its parent's. */
 struct abi_nodejs {
 	__u64 start_ns; /* CLOCK_BOOTTIME start of the leader */
 	__u32 exec_id;
-	__u16 version_major, version_minor; /* of V8 */
-	__u64 sfi_map, bytecode_map;        /* tagged: first word of each SharedFunctionInfo, of each BytecodeArray */
-	__u64 code_map;                     /* the same of what lies in front of compiled code; the host's */
-	struct abi_nodejs_builtins builtins[ABI_NODEJS_BUILTINS]; /* size 0: there is none */
-	__s16 fp_marker, fp_function;                             /* the marker's slot has a context in JS frames */
+	__u16 version_major, version_minor;  /* of V8 */
+	__u64 sfi_map, bytecode_map;         /* tagged: first word of each SharedFunctionInfo, of each BytecodeArray */
+	__u64 code_map;                      /* the same of what lies in front of compiled code; the host's */
+	__u64 builtins_size;                 /* V8's built-in code: the same bytes wherever it is mapped */
+	__u64 builtins[ABI_NODEJS_BUILTINS]; /* where: from the lowest up, NO_BUILTINS behind them */
+	__s16 fp_marker, fp_function;        /* the marker's slot has a context in JS frames */
 	__s16 fp_bytecode_array, fp_bytecode_offset;
 	__s16 fp_target;                      /* the function of a built-in exit frame */
 	__u16 function_shared;                /* JSFunction -> SharedFunctionInfo */
@@ -56,5 +56,4 @@ struct abi_nodejs {
 #define ABI_NODEJS_CODE_FROM 40 /* of the Code: code_start and code_size lie in the CODE_BYTES from here on */
 #define ABI_NODEJS_CODE_BYTES 24
 
-_Static_assert(sizeof(struct abi_nodejs_builtins) == 16, "layout changed: bump ABI_VERSION");
-_Static_assert(sizeof(struct abi_nodejs) == 16 + 24 + 80 + 32, "layout changed: bump ABI_VERSION");
+_Static_assert(sizeof(struct abi_nodejs) == 16 + 24 + 8 + 256 + 32, "layout changed: bump ABI_VERSION");

@@ -49,13 +49,16 @@ static __always_inline void nodejs_forget(__u32 pid)
 static __always_inline void nodejs_share(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 parent_pid = parent->tgid, pid = child->tgid;
-	struct abi_nodejs *info = bpf_map_lookup_elem(&nodejses, &parent_pid), copy;
+	struct abi_nodejs *info = bpf_map_lookup_elem(&nodejses, &parent_pid);
 
 	if (!info || info->start_ns != parent->group_leader->start_boottime ||
 	    info->exec_id != (__u32)parent->group_leader->self_exec_id)
 		return;
-	copy = *info;
-	copy.start_ns = child->start_boottime;
-	copy.exec_id = (__u32)child->self_exec_id;
-	bpf_map_update_elem(&nodejses, &pid, &copy, BPF_ANY);
+	/* It is too long for the stack here. Until it says whose it is, it is nobody's. */
+	bpf_map_update_elem(&nodejses, &pid, info, BPF_ANY);
+	info = bpf_map_lookup_elem(&nodejses, &pid);
+	if (!info)
+		return;
+	info->start_ns = child->start_boottime;
+	info->exec_id = (__u32)child->self_exec_id;
 }

@@ -104,12 +104,20 @@ WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words, __u64 shared, __u64 gu
 	return hash ? hash : 1;
 }
 
+/** walk_nodejs_is_builtin - does @at, an address that a process can have, lie in a copy of V8's built-in code?
+ * The last copy that does not begin behind it is found by halves, without branches: the verifier follows each. */
 WALK_FN int walk_nodejs_is_builtin(const struct abi_nodejs *info, __u64 at)
 {
-	for (int i = 0; i < ABI_NODEJS_BUILTINS; i++)
-		if (at - info->builtins[i].low < info->builtins[i].size)
-			return 1;
-	return 0;
+	__u64 i = 0;
+
+#pragma GCC unroll 8
+	for (__u64 half = ABI_NODEJS_BUILTINS / 2; half; half /= 2) {
+		__s64 mask = (__s64)(info->builtins[(i + half) & (ABI_NODEJS_BUILTINS - 1)] - 1 - at) >> 63;
+
+		walk_opaque(mask); /* or the compiler makes a branch of it */
+		i += half & (__u64)mask;
+	}
+	return at - info->builtins[i & (ABI_NODEJS_BUILTINS - 1)] < info->builtins_size;
 }
 
 /* ---- the top frame: is its frame made? ---- */
@@ -337,9 +345,9 @@ WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info
 }
 
 /* A JavaScript function, or a built-in that stands for one. Return: 0, or 1 when the record is full. */
-WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
+WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f,
+				int is_builtin)
 {
-	int is_builtin = walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
 	__u32 position = ABI_NODEJS_NOWHERE;
 	__u64 shared = 0;
 
@@ -370,15 +378,14 @@ WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, c
 /* Return: 0, or 1 when the record is full. */
 WALK_FN int walk_nodejs_push(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
 {
+	int is_builtin = walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
 	__u64 type = f->marker >> 1, shared = 0;
 
-	if (f->has_frame && walk_nodejs_is_object(f->marker))
-		return walk_nodejs_push_js(w, info, f);
-	if (!f->has_frame) {
-		/* Of a built-in's first instructions nobody can tell whether they are a function's: a stub. */
-		return walk_nodejs_is_builtin(info, w->pc) ? walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0)
-							   : walk_nodejs_push_js(w, info, f);
-	}
+	/* Of a built-in's first instructions nobody can tell whether they are a function's: a stub. */
+	if (f->has_frame ? walk_nodejs_is_object(f->marker) : !is_builtin)
+		return walk_nodejs_push_js(w, info, f, is_builtin);
+	if (!f->has_frame)
+		return walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
 	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
 		return walk_nodejs_push_function(w, shared, ABI_NODEJS_NOWHERE, 0);
 	if (info->frame_wasm && type == info->frame_wasm)

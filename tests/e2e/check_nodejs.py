@@ -27,6 +27,8 @@ SERVICE_SECONDS = 15
 LACKING_MOST = 0.0002  # of the frames of functions that live for a moment: callers that are not there
 LOST_MOST = 0.03  # of the same: names that are gone when they are read
 SAMPLES_LEAST = 30 if QUICK else 100
+# WRONG: until hearth has seen a new isolate, whose code may lie between those of others.
+WORKERS, WORKER_LEAST, WORKERS_WRONG = 16, 20, 0.02
 
 tap = Tap("nodejs")
 need(tap)
@@ -192,6 +194,37 @@ def judge(node, *options):
     tap.ok(inner > 0, f"{version}: an inlined function stands in its caller", f"{inner}")
 
 
+def judge_workers(node):
+    """Sixteen isolates, most of them later than hearth: what the interpreter runs in each has its name, down to the last caller."""
+    samples, _ = take(node, os.path.join(HERE, "nodejs", "workers.js"))
+    if samples is None:
+        return
+    right, wrong = Counter(), Counter()
+    for s in samples:
+        names = [n for n, _, _ in frames_of(s)]
+        below = names[:names.index("burn") + 1] if "burn" in names else names
+        if "burn" in names or LOST in names:
+            (right if below[-3:] == ["outer", "inner", "burn"] and LOST not in names else wrong)[s.labels.get("tid")] += s.count
+    for tid, count in wrong.most_common(8):
+        tap.note(f"{tid}: {count} wrong, {right[tid]} right")
+    tap.ok(len(right) == WORKERS and min(right.values()) >= WORKER_LEAST, f"{node.version}: sixteen workers: each with its calls", " ".join(str(n) for n in sorted(right.values())))
+    tap.ok(wrong.total() <= WORKERS_WRONG * right.total(), f"{node.version}: sixteen workers: stacks with a name that is lost, or a call", f"{wrong.total()} of {right.total() + wrong.total()}")
+
+
+def judge_workers_stopped(node):
+    """The same sixteen, all of them stopped at one moment: dump -p reads the place of the built-in code once."""
+    process = start(node.program, os.path.join(HERE, "nodejs", "workers.js"), 600)
+    last = time.monotonic() + 60
+    shown = []
+    while len(shown) < WORKERS and time.monotonic() < last:
+        time.sleep(8)
+        said = run(HEARTH, "dump", "--freeze", "-p", process.pid, timeout=300).stdout
+        shown = [t for t in said.split("\n\n") if re.search(r"^    burn \(.*\n    inner \(.*\n    outer \(", t, re.M)]
+    process.kill()
+    process.wait()
+    tap.ok(len(shown) == WORKERS and not any("[unknown]" in t for t in shown), f"{node.version}: sixteen workers, stopped: each with its calls", f"{len(shown)}")
+
+
 def judge_cluster(node):
     """Four workers and a child that one program started, in namespaces of their own as in a container."""
     seconds = 5 if QUICK else 12
@@ -297,6 +330,8 @@ for node in nodes:
     judge_churn(node)
     if not QUICK:
         judge_collector(node)
+        judge_workers(node)
+        judge_workers_stopped(node)
 if nodes:
     judge_parked(next((n for n in nodes if n.major == 20), nodes[-1]))
     for node in nodes:  # each isolate has maps of its own

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where V8's code lies, from the text of /proc/PID/maps: at most ABI_CODE_RANGES ranges, none of them empty. */
+/* Where V8's code lies, from the text of /proc/PID/maps: at most ABI_CODE_RANGES ranges, none of them empty; its
+ * built-in code as the walker searches it, from the lowest address up. */
 #include "fuzz.h"
 
 #include "runtime/nodejs/nodejs_int.h"
@@ -13,6 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(out.range_count <= ABI_CODE_RANGES && out.builtin_count <= ABI_NODEJS_BUILTINS);
 		for (size_t i = 0; i < out.range_count; i++)
 			must(out.ranges[i].size);
+		for (size_t i = 0; i < ABI_NODEJS_BUILTINS; i++) {
+			must((i >= out.builtin_count) == (out.builtins[i] == ABI_NODEJS_NO_BUILTINS));
+			must(!i || out.builtins[i] >= out.builtins[i - 1]);
+		}
 	}
 	return 0;
 }

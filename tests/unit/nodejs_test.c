@@ -3,7 +3,10 @@
  */
 #include "support.h"
 
+#include <inttypes.h>
+
 #include "runtime/nodejs/nodejs_int.h"
+#include "walk/walk_nodejs.h"
 
 static void positions(void **state)
 {
@@ -174,10 +177,13 @@ static void positions_of_versions(void **state)
 	   "0003000-" at "003f000 rwxp 00000000 00:00 0\n" at "003f000-" at "9e40000 ---p 00000000 00:00 0\n" at \
 	   "9e40000-" at "9fd2000 r-xp 014c4000 fe:00 7 /usr/bin/node\n" at "9fd2000-" at                        \
 	   "a000000 ---p 00000000 00:00 0\n"
+#define HALF_COPY(at)                                                       \
+	at "0000000-" at "003f000 rwxp 00000000 00:00 0\n" at "003f000-" at \
+	   "013f000 r-xp 014c4000 fe:00 7 /usr/bin/node\n"
 #define LIBRARY(at) at "f000000-" at "f001000 r-xp 00000000 fe:00 9 /lib/x.so\n"
 #define ARENA "7fe500000000-7fe500021000 rw-p 00000000 00:00 0\n"
-#define BUILTINS 0x18c4000ULL
-#define BUILTINS_SIZE 0x192000ULL
+#define BUILTINS UINT64_C(0x18c4000)
+#define BUILTINS_SIZE UINT64_C(0x192000)
 #define DATA 0x5650b34ULL
 
 static void where_code_lies(void **state)
@@ -193,6 +199,7 @@ static void where_code_lies(void **state)
 		{ PROGRAM ISOLATE("7fe51") LIBRARY("7fe51") ISOLATE("7fe52") ISOLATE("7fe53") ISOLATE("7fe54"), 4, 5 },
 		{ PROGRAM ISOLATE("7fe51") ISOLATE("7fe52") ISOLATE("7ff11") ISOLATE("7ffe1"), 4, 5 }, /* far apart */
 		{ PROGRAM ISOLATE("7fe51") ISOLATE("7ff11") ISOLATE("7ff81") ISOLATE("7ffe1"), 4, 5 }, /* all are */
+		{ PROGRAM ISOLATE("7fe51") HALF_COPY("7fe52") ISOLATE("7fe53"), 4, 3 },
 		{ ARENA ISOLATE("7fe51"), 0, 1 }, /* another file's */
 		{ "", 0, 1 },
 		{ PROGRAM "7fe", 1, 1 },
@@ -206,12 +213,70 @@ static void where_code_lies(void **state)
 		nodejs_maps_read(str_of(cases[i].maps), BUILTINS, BUILTINS_SIZE, DATA, &out);
 		assert_int_equal(out.range_count, cases[i].ranges);
 		assert_int_equal(out.builtin_count, cases[i].builtins);
+		assert_int_equal(out.builtins_size, BUILTINS_SIZE);
 		if (out.range_count)
 			assert_int_equal(out.ranges[0].low, BUILTINS);
 		if (out.range_count > 1) {
 			assert_int_equal(out.ranges[1].low, 0x7fe510000000);
 			assert_true(out.ranges[1].size >= 0xa000000);
 		}
+	}
+}
+
+#define FAR UINT64_C(0x550000000000)  /* where the program is */
+#define RESERVED UINT64_C(0x20000000) /* each isolate */
+#define BELOW (FAR - 64 * RESERVED)   /* half of them */
+#define COPY_AT UINT64_C(0x1fe40000)  /* of the built-in code in it */
+
+static uint64_t isolate_at(size_t i)
+{
+	return i % 2 ? FAR + (1 + i) * RESERVED : BELOW + i * RESERVED;
+}
+
+static void add_isolate(struct buf *maps, uint64_t at)
+{
+	buf_addf(maps, "%" PRIx64 "-%" PRIx64 " rwxp 00000000 00:00 0\n", at, at + COPY_AT);
+	buf_addf(maps, "%" PRIx64 "-%" PRIx64 " r-xp 014c4000 fe:00 7 /usr/bin/node\n", at + COPY_AT,
+		 at + COPY_AT + BUILTINS_SIZE);
+}
+
+/* @is_known: or its place was another one's. */
+static void judge_copy(const struct abi_nodejs *info, uint64_t low, bool is_known)
+{
+	assert_false(walk_nodejs_is_builtin(info, low - 1));
+	assert_int_equal(walk_nodejs_is_builtin(info, low), is_known);
+	assert_int_equal(walk_nodejs_is_builtin(info, low + BUILTINS_SIZE / 2), is_known);
+	assert_int_equal(walk_nodejs_is_builtin(info, low + BUILTINS_SIZE - 1), is_known);
+	assert_false(walk_nodejs_is_builtin(info, low + BUILTINS_SIZE));
+}
+
+/* Each worker thread has an isolate, and that a copy of the built-in code, below or above the file's own. */
+static void many_isolates(void **state)
+{
+	static const size_t counts[] = { 0, 1, 2, 17, ABI_NODEJS_BUILTINS - 1, ABI_NODEJS_BUILTINS, 60 };
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(counts); n++) {
+		scoped(buf_release) struct buf maps = BUF_INIT(MIB(1));
+		struct nodejs_maps out;
+		struct abi_nodejs info;
+		size_t known = 1;
+
+		print_message("  %zu isolates\n", counts[n]);
+		for (size_t i = 0; i < counts[n]; i += 2)
+			add_isolate(&maps, isolate_at(i));
+		buf_addf(&maps, "%" PRIx64 "-%" PRIx64 " r-xp 00772000 fe:00 7 /usr/bin/node\n", FAR + 0xb72000,
+			 FAR + 0x25fe000);
+		for (size_t i = 1; i < counts[n]; i += 2)
+			add_isolate(&maps, isolate_at(i));
+		nodejs_maps_read(buf_str(&maps), FAR + BUILTINS, BUILTINS_SIZE - 100, FAR + 0xb73000, &out);
+		assert_int_equal(out.builtin_count, MIN(counts[n] + 1, (size_t)ABI_NODEJS_BUILTINS));
+		nodejs_take_builtins(&out, &info);
+		judge_copy(&info, FAR + BUILTINS, true);
+		for (size_t i = 0; i < counts[n]; i += 2)
+			judge_copy(&info, isolate_at(i) + COPY_AT, ++known <= ABI_NODEJS_BUILTINS);
+		for (size_t i = 1; i < counts[n]; i += 2)
+			judge_copy(&info, isolate_at(i) + COPY_AT, ++known <= ABI_NODEJS_BUILTINS);
 	}
 }
 
@@ -443,6 +508,7 @@ int main(void)
 		cmocka_unit_test(bytecode_lines),
 		cmocka_unit_test(expands),
 		cmocka_unit_test(where_code_lies),
+		cmocka_unit_test(many_isolates),
 		cmocka_unit_test(where_code_lies_unsaid),
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),

@@ -15,7 +15,7 @@ void nodejs_image_init(struct nodejs_image *im)
 		.version_minor = 3,
 		.sfi_map = MAP_SFI,
 		.bytecode_map = MAP_BYTECODE,
-		.builtins = { { NODEJS_BUILTINS, NODEJS_PIECE } },
+		.builtins_size = NODEJS_PIECE,
 		.fp_marker = -8,
 		.fp_function = -16,
 		.fp_bytecode_array = -32,
@@ -33,6 +33,8 @@ void nodejs_image_init(struct nodejs_image *im)
 		.code_size = 56,
 		.script_id = 64,
 	};
+	for (size_t i = 0; i < ABI_NODEJS_BUILTINS; i++)
+		im->info.builtins[i] = i ? ABI_NODEJS_NO_BUILTINS : NODEJS_BUILTINS;
 }
 
 uint64_t *nodejs_image_at(struct nodejs_image *im, uint64_t address)

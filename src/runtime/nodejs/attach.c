@@ -390,7 +390,7 @@ static void fill_info(const struct nodejs_layout *l, const struct types *types, 
 		out->type_sfi = (uint16_t)l->type_sfi;
 		out->type_bytecode = (uint16_t)l->type_bytecode;
 	}
-	memcpy(out->builtins, maps->builtins, sizeof(out->builtins));
+	nodejs_take_builtins(maps, out);
 }
 
 int nodejs_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
@@ -430,9 +430,9 @@ int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target
 	struct nodejs_maps maps;
 	int r = read_maps(binary, target, &text, &maps);
 
-	(void)info;
 	if (r < 0)
 		return r;
+	nodejs_take_builtins(&maps, info);
 	memcpy(ranges, maps.ranges, sizeof(maps.ranges));
 	return (int)maps.range_count;
 }

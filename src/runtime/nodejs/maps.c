@@ -9,6 +9,7 @@
 #include "runtime/nodejs/nodejs_int.h"
 
 #define CHAINS_MAX 64
+#define PAGE 4096
 #define RANGE_SIZE_MAX \
 	(1ULL << 47) /* of several isolates, which V8 places at random, with no file's code between them */
 
@@ -35,10 +36,21 @@ static bool is_anonymous(const struct maps_line *m)
 	return !m->inode && !m->shared && !m->path.len;
 }
 
+/* All have the same size. The file's own goes by its symbols, whose size need not be one of whole pages; more of the
+ * file than that is no copy of it. */
 static void add_builtins(struct nodejs_maps *out, uint64_t low, uint64_t size)
 {
-	if (size && out->builtin_count < ABI_NODEJS_BUILTINS)
-		out->builtins[out->builtin_count++] = (struct abi_nodejs_builtins){ .low = low, .size = size };
+	size_t at = out->builtin_count;
+
+	size = (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	if (!size || low >= ABI_NODEJS_NO_BUILTINS || at == ABI_NODEJS_BUILTINS ||
+	    (out->builtins_size && size != out->builtins_size))
+		return;
+	for (; at && out->builtins[at - 1] > low; at--)
+		out->builtins[at] = out->builtins[at - 1];
+	out->builtins[at] = low;
+	out->builtins_size = size;
+	out->builtin_count++;
 }
 
 /* Memory that can be written or executed belongs to a chain, and what nobody may touch. */
@@ -125,6 +137,8 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 	size_t room = ABI_CODE_RANGES;
 
 	*out = (struct nodejs_maps){ 0 };
+	for (size_t i = 0; i < ABI_NODEJS_BUILTINS; i++)
+		out->builtins[i] = ABI_NODEJS_NO_BUILTINS;
 	add_builtins(out, builtins, size);
 	if (!find_file(maps, here, &file))
 		return;
@@ -159,4 +173,11 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 			out->ranges[out->range_count++] =
 				(struct abi_code_range){ .low = c.items[i].start,
 							 .size = c.items[i].end - c.items[i].start };
+}
+
+void nodejs_take_builtins(const struct nodejs_maps *maps, struct abi_nodejs *out)
+{
+	for (size_t i = 0; i < ABI_NODEJS_BUILTINS; i++)
+		out->builtins[i] = maps->builtins[i];
+	out->builtins_size = maps->builtins_size;
 }

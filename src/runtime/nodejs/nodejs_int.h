@@ -90,10 +90,11 @@ struct nodejs_binary {
 	uint64_t metadata;                /* address in it of what says the version of Node.js; 0: not known */
 };
 
-/* Files of Node.js are mapped twice: the second time for V8's built-in code, which then lies near the code that it
- * makes. */
+/* Files of Node.js are mapped twice and more: again for V8's built-in code, which then lies near the code that it
+ * makes; from V8 12 on for each isolate. */
 struct nodejs_maps {
-	struct abi_nodejs_builtins builtins[ABI_NODEJS_BUILTINS];
+	uint64_t builtins[ABI_NODEJS_BUILTINS]; /* as struct abi_nodejs has them */
+	uint64_t builtins_size;
 	struct abi_code_range ranges[ABI_CODE_RANGES];
 	size_t builtin_count, range_count;
 };
@@ -102,6 +103,7 @@ struct nodejs_maps {
  * @builtins, @size: where they lie in the process, by the file's symbols; size 0: not known
  * @here: an address in the file's first mapping */
 void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_t here, struct nodejs_maps *out);
+void nodejs_take_builtins(const struct nodejs_maps *maps, struct abi_nodejs *out);
 
 /* ---- objects ---- */
 
