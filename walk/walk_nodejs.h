@@ -29,6 +29,7 @@
 #define WALK_NODEJS_CODE_COOKIE 4                /* words of the code that make its cookie */
 #define WALK_NODEJS_GUARD ABI_NODEJS_SFI_WORDS   /* of scratch: behind a SharedFunctionInfo walk_nodejs_guard() */
 #define WALK_NODEJS_NEXT (WALK_NODEJS_GUARD + 1) /* what is read after it */
+#define WALK_NODEJS_KEPT 16                      /* behind all of these */
 
 #define WALK_NODEJS_PUSH 0xe5894855U       /* push %rbp; mov %rsp,%rbp */
 #define WALK_NODEJS_POP 0x5de58b48U        /* mov %rbp,%rsp; pop %rbp, as V8 writes it */
@@ -232,60 +233,41 @@ WALK_FN int walk_nodejs_shared(struct walk *w, const struct abi_nodejs *info, __
 	return 0;
 }
 
-/* A frame that a SharedFunctionInfo stands for. Return: 0, or 1 when the record is full. */
-WALK_FN int walk_nodejs_push_function(struct walk *w, __u64 key, __u32 position, __u64 data)
-{
-	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
+/* ---- what stands for it ---- */
 
-	if (!frame)
-		return 1;
-	frame->extra = position;
-	frame->a = key;
-	frame->b = walk_nodejs_cookie(w->scratch[WALK_NODEJS_GUARD], data);
-	return 0;
+struct walk_nodejs_what { /* a frame's key and cookie */
+	__u64 a, b;
+	__u32 extra;
+	__u8 flags;
+};
+
+/* A frame that a SharedFunctionInfo stands for. */
+WALK_FN struct walk_nodejs_what walk_nodejs_function(struct walk *w, __u64 key, __u32 position, __u64 data)
+{
+	return (struct walk_nodejs_what){ .a = key,
+					  .b = walk_nodejs_cookie(w->scratch[WALK_NODEJS_GUARD], data),
+					  .extra = position };
 }
 
-WALK_FN int walk_nodejs_push_plain(struct walk *w, __u8 flags, __u64 key)
+WALK_FN struct walk_nodejs_what walk_nodejs_plain(__u8 flags, __u64 key)
 {
-	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, flags);
-
-	if (!frame)
-		return 1;
-	frame->extra = ABI_NODEJS_NOWHERE;
-	frame->a = key;
-	frame->b = ABI_NODEJS_PLAIN;
-	return 0;
+	return (struct walk_nodejs_what){
+		.a = key, .b = ABI_NODEJS_PLAIN, .extra = ABI_NODEJS_NOWHERE, .flags = flags
+	};
 }
 
 /* A function that the frame has, but cannot be read: not in memory, or gone when a copy of the stack is walked. It has
- * no cookie, so nothing is read for it, and it is shown as lost. Return: as above. */
-WALK_FN int walk_nodejs_push_lost(struct walk *w)
+ * no cookie, so nothing is read for it, and it is shown as lost. */
+WALK_FN struct walk_nodejs_what walk_nodejs_lost(void)
 {
-	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, 0);
-
-	if (!frame)
-		return 1;
-	frame->extra = ABI_NODEJS_NOWHERE;
-	frame->a = 0;
-	frame->b = 0;
-	return 0;
+	return (struct walk_nodejs_what){ .extra = ABI_NODEJS_NOWHERE };
 }
 
-/* A frame of compiled code: the address is its key. Code that is not in memory has no cookie. @shared: of its function,
- * whose words lie in w->scratch; 0: it has none that is known. */
-WALK_FN int walk_nodejs_push_code(struct walk *w, __u64 shared)
+/* A frame of compiled code; walk_nodejs_push() has its key and cookie. @shared: of its function, whose words lie in
+ * w->scratch; 0: it has none that is known. */
+WALK_FN struct walk_nodejs_what walk_nodejs_code(__u64 shared)
 {
-	__u64 *words = w->scratch + WALK_NODEJS_NEXT;
-	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, ABI_FRAME_COMPILED);
-
-	if (!frame)
-		return 1;
-	frame->extra = 0;
-	frame->a = w->pc;
-	frame->b = walk_read(w, words, WALK_NODEJS_CODE_COOKIE * 8, w->pc - WALK_NODEJS_CODE_BEFORE)
-			   ? 0
-			   : walk_nodejs_code_cookie(words, shared, w->scratch[WALK_NODEJS_GUARD]);
-	return 0;
+	return (struct walk_nodejs_what){ .a = shared, .flags = ABI_FRAME_COMPILED };
 }
 
 /* How far the frame's pc is from the first instruction of compiled code @code, tagged; NOWHERE: it is not in it. */
@@ -344,55 +326,78 @@ WALK_FN __u32 walk_nodejs_position(struct walk *w, const struct abi_nodejs *info
 	return (__u32)at;
 }
 
-/* A JavaScript function, or a built-in that stands for one. Return: 0, or 1 when the record is full. */
-WALK_FN int walk_nodejs_push_js(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f,
-				int is_builtin)
+/* A JavaScript function, or a built-in that stands for one. */
+WALK_FN struct walk_nodejs_what walk_nodejs_js(struct walk *w, const struct abi_nodejs *info,
+					       const struct walk_nodejs_frame *f)
 {
+	volatile __u64 *is_builtin = &w->scratch[WALK_NODEJS_KEPT]; /* kept in memory: the verifier follows one value */
 	__u32 position = ABI_NODEJS_NOWHERE;
 	__u64 shared = 0;
 
+	*is_builtin = (__u64)walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
+	/* Of a built-in's first instructions nobody can tell whether they are a function's: a stub. */
+	if (!f->has_frame && *is_builtin)
+		return walk_nodejs_plain(ABI_FRAME_INTERNAL, 0);
 	if (walk_nodejs_shared(w, info, f->function, &shared)) {
-		if (!is_builtin)
-			return walk_nodejs_push_code(w, 0);
-		return walk_nodejs_is_object(f->function) ? walk_nodejs_push_lost(w)
-							  : walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
+		if (!*is_builtin)
+			return walk_nodejs_code(0);
+		return walk_nodejs_is_object(f->function) ? walk_nodejs_lost()
+							  : walk_nodejs_plain(ABI_FRAME_INTERNAL, 0);
 	}
-	if (!is_builtin && !f->has_frame)
-		return walk_nodejs_push_code(w, shared);
-	if (is_builtin) {
-		position = f->has_frame ? walk_nodejs_position(w, info, f) : ABI_NODEJS_NOWHERE;
-	} else if (w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG) {
+	if (!f->has_frame)
+		return walk_nodejs_code(shared);
+	if (!*is_builtin && w->scratch[info->sfi_data / 8 & 7] & ABI_NODEJS_TAG) {
 		enum walk_nodejs_owner owner = walk_nodejs_owner(w, info, f, &position);
 
 		if (owner == WALK_NODEJS_COMPILED)
-			return walk_nodejs_push_code(w, shared);
+			return walk_nodejs_code(shared);
 		/* The tag tells baseline code's key from the interpreter's. */
 		if (owner == WALK_NODEJS_BASELINE)
-			return walk_nodejs_push_function(w, shared + ABI_NODEJS_TAG, position,
-							 w->scratch[info->sfi_data / 8 & 7]);
-		position = walk_nodejs_position(w, info, f);
+			return walk_nodejs_function(w, shared + ABI_NODEJS_TAG, position,
+						    w->scratch[info->sfi_data / 8 & 7]);
+		*is_builtin = 1; /* a copy of the interpreter is as good */
 	}
-	return walk_nodejs_push_function(w, shared, position, 0);
+	if (*is_builtin)
+		position = walk_nodejs_position(w, info, f);
+	return walk_nodejs_function(w, shared, position, 0);
+}
+
+WALK_FN struct walk_nodejs_what walk_nodejs_judge(struct walk *w, const struct abi_nodejs *info,
+						  const struct walk_nodejs_frame *f)
+{
+	__u64 type = f->marker >> 1, shared = 0;
+
+	if (!f->has_frame || walk_nodejs_is_object(f->marker))
+		return walk_nodejs_js(w, info, f);
+	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
+		return walk_nodejs_function(w, shared, ABI_NODEJS_NOWHERE, 0);
+	if (info->frame_wasm && type == info->frame_wasm)
+		return walk_nodejs_plain(0, ABI_NODEJS_WASM);
+	if (info->frame_regexp && type == info->frame_regexp)
+		return walk_nodejs_plain(0, ABI_NODEJS_REGEXP);
+	return walk_nodejs_plain(ABI_FRAME_INTERNAL, 0);
 }
 
 /* Return: 0, or 1 when the record is full. */
 WALK_FN int walk_nodejs_push(struct walk *w, const struct abi_nodejs *info, const struct walk_nodejs_frame *f)
 {
-	int is_builtin = walk_nodejs_is_builtin(info, w->pc - (w->is_return ? 1 : 0));
-	__u64 type = f->marker >> 1, shared = 0;
+	struct walk_nodejs_what what = walk_nodejs_judge(w, info, f);
+	__u64 *words = w->scratch + WALK_NODEJS_NEXT;
+	struct abi_frame *frame;
 
-	/* Of a built-in's first instructions nobody can tell whether they are a function's: a stub. */
-	if (f->has_frame ? walk_nodejs_is_object(f->marker) : !is_builtin)
-		return walk_nodejs_push_js(w, info, f, is_builtin);
-	if (!f->has_frame)
-		return walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
-	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
-		return walk_nodejs_push_function(w, shared, ABI_NODEJS_NOWHERE, 0);
-	if (info->frame_wasm && type == info->frame_wasm)
-		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_WASM);
-	if (info->frame_regexp && type == info->frame_regexp)
-		return walk_nodejs_push_plain(w, 0, ABI_NODEJS_REGEXP);
-	return walk_nodejs_push_plain(w, ABI_FRAME_INTERNAL, 0);
+	/* Compiled code: the address is the key. What is not in memory has no cookie. */
+	if (what.flags & ABI_FRAME_COMPILED) {
+		if (!walk_read(w, words, WALK_NODEJS_CODE_COOKIE * 8, w->pc - WALK_NODEJS_CODE_BEFORE))
+			what.b = walk_nodejs_code_cookie(words, what.a, w->scratch[WALK_NODEJS_GUARD]);
+		what.a = w->pc;
+	}
+	frame = walk_push_in_line(w, ABI_RUNTIME_NODEJS, what.flags);
+	if (!frame)
+		return 1;
+	frame->extra = what.extra;
+	frame->a = what.a;
+	frame->b = what.b;
+	return 0;
 }
 
 /** walk_nodejs_step - push the frame at w->pc and move to its caller; SWITCH: this is no frame of V8 */

@@ -117,6 +117,7 @@ def initramfs(machine, seconds, scratch):
     run(machine.compiler, *machine.flags, "-O1", "-o", f"{root}/hearth/bin/verify", f"{HERE}/verify.c", "-lbpf")
     put(root, "/hearth/sampler.bpf.o", f"{machine.build}/bpf/sampler.bpf.o")
     put(root, "/hearth/python_seed.bpf.o", f"{machine.build}/tests/bpf/python_seed.bpf.o")
+    put(root, "/hearth/nodejs_seed.bpf.o", f"{machine.build}/tests/bpf/nodejs_seed.bpf.o")
     for path, file in machine.libraries(machine.hearth).items():
         put(root, path, file)
     return packed(root, f"{root}.img")
