@@ -750,6 +750,9 @@ static void recognises_bare_code(void **state)
 	"f30f1efa803d1122330000752b5548833d11223300004889e5740c488b3d11223300e8f9e5ffff" \
 	"e864ffffffc60511223300015dc30f1f00c3"
 #define CRT_DUMMY "f30f1efae977ffffff"
+#define V8_PUSH_REGISTERS                        \
+	"554889e568cdcdcd0053415441554156415749" \
+	"89d04889e241ffd04883c4305dc3"
 
 static void put_hex(struct image *m, size_t at, const char *hex)
 {
@@ -770,6 +773,7 @@ static void put_crt(struct image *m)
 	put_hex(m, 0x1130, CRT_REGISTER);
 	put_hex(m, 0x1170, CRT_DTORS);
 	put_hex(m, 0x11b0, CRT_DUMMY);
+	put_hex(m, 0x11d0, V8_PUSH_REGISTERS);
 	add_fde(m, add_cie(m, "zR", 16, "0c07089001"), CODE + 0x20, 0x40, "");
 	add_fde(m, add_cie(m, "zR", 16, "0c07089001"), CODE + 0x400, 0x40, "");
 	end_image(m, ".eh_frame");
@@ -791,6 +795,11 @@ static void knows_the_compilers_start_code(void **state)
 			   "000000000040117e rsp+16 c-16 c-8\n"
 			   "00000000004011a4 rsp+8 s c-8\n"
 			   "00000000004011b9 none\n"
+			   "00000000004011d0 rsp+8 s c-8\n"
+			   "00000000004011d1 rsp+16 c-16 c-8\n"
+			   "00000000004011d4 rbp+16 c-16 c-8\n"
+			   "00000000004011f0 rsp+8 s c-8\n"
+			   "00000000004011f1 none\n"
 			   "0000000000401400 rsp+8 s c-8\n"
 			   "0000000000401440 none\n");
 }
@@ -814,6 +823,9 @@ static void believes_no_other_start_code(void **state)
 		{ "destructors: does not return", 0x11a8, 0x90, "40117e" },
 		{ "frame_dummy jumps elsewhere", 0x11b5, 0x78, "4011b9" },
 		{ "register_tm_clones does not return", 0x1168, 0x90, "4011b9" },
+		{ "V8's: makes no frame", 0x11d2, 0x8b, "4011d4" },
+		{ "V8's: gives back less", 0x11ee, 0x28, "4011d4" },
+		{ "V8's: pops another register", 0x11ef, 0x5b, "4011d4" },
 	};
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(64));
 	static struct image m;

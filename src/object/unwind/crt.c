@@ -48,11 +48,18 @@ static const uint16_t register_static[] = { 0xbe, ANY4, 0x48, 0x81, 0xee, ANY4, 
 					    0x48, 0xd1, 0xfe, 0x74, 0x11, 0xb8, ANY4, 0x48, 0x85, 0xc0,
 					    0x74, 0x07, 0xbf, ANY4, 0xff, 0xe0, 0xc3 };
 
-/* In [from, to) there are 8 bytes more on the stack. */
+/* V8: push %rbp; mov %rsp,%rbp; push $0xcdcdcd; push %rbx, %r12 ... %r15; mov %rdx,%r8; mov %rsp,%rdx; call *%r8;
+ * add $48,%rsp; pop %rbp; ret */
+static const uint16_t push_registers[] = { 0x55, 0x48, 0x89, 0xe5, 0x68, 0xcd, 0xcd, 0xcd, 0x00, 0x53, 0x41,
+					   0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x49, 0x89, 0xd0, 0x48,
+					   0x89, 0xe2, 0x41, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x30, 0x5d, 0xc3 };
+
+/* In [from, to) there are 8 bytes more on the stack, from @framed on below the frame register; 0: never. */
 static const struct pattern {
 	const uint16_t *bytes;
 	uint8_t size, from, to;
 	bool saves_fp;
+	uint8_t framed;
 } patterns[] = {
 	{ register_shared, ARRAY_SIZE(register_shared), 0, 0,
 	  false }, /* the two that frame_dummy jumps to come first */
@@ -65,6 +72,7 @@ static const struct pattern {
 	{ dtors_shared, ARRAY_SIZE(dtors_shared), 10, 48, true },
 	{ dtors, ARRAY_SIZE(dtors), 10, 26, true },
 	{ dtors_static, ARRAY_SIZE(dtors_static), 10, 46, true },
+	{ push_registers, ARRAY_SIZE(push_registers), 1, 32, true, .framed = 4 },
 };
 #define JUMPED_TO 2
 
@@ -114,6 +122,9 @@ static int put(struct cfi *out, uint64_t address, size_t before, size_t size, co
 	}
 	if (r == 0 && p && p->to)
 		r = cfi_put_row(out, (uint32_t)(before + p->from), deeper);
+	deeper.cfa = ABI_CFA_FP;
+	if (r == 0 && p && p->framed)
+		r = cfi_put_row(out, (uint32_t)(before + p->framed), deeper);
 	if (r == 0 && p && p->to)
 		r = cfi_put_row(out, (uint32_t)(before + p->to), bare);
 	return r < 0 ? r : cfi_put_span(out, address - before, (uint32_t)(before + size), first, false);
