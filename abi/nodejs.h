@@ -19,9 +19,9 @@
 
 /* Keys of frames that no function stands for; objects lie higher. Their cookie is ABI_NODEJS_PLAIN. */
 enum abi_nodejs_plain {
-	ABI_NODEJS_WASM = 1,
 	ABI_NODEJS_REGEXP = 2,
 };
+#define ABI_NODEJS_WASM 1 /* in the cookie of WebAssembly's code in place of a function */
 #define ABI_NODEJS_PLAIN 1
 #define ABI_NODEJS_PLAIN_MAX 16
 

@@ -264,7 +264,7 @@ WALK_FN struct walk_nodejs_what walk_nodejs_lost(void)
 }
 
 /* A frame of compiled code; walk_nodejs_push() has its key and cookie. @shared: of its function, whose words lie in
- * w->scratch; 0: it has none that is known. */
+ * w->scratch; 0: it has none that is known; ABI_NODEJS_WASM: w->scratch has a guard of 0. */
 WALK_FN struct walk_nodejs_what walk_nodejs_code(__u64 shared)
 {
 	return (struct walk_nodejs_what){ .a = shared, .flags = ABI_FRAME_COMPILED };
@@ -371,8 +371,10 @@ WALK_FN struct walk_nodejs_what walk_nodejs_judge(struct walk *w, const struct a
 		return walk_nodejs_js(w, info, f);
 	if (type == info->frame_builtin_exit && !walk_nodejs_shared(w, info, f->target, &shared))
 		return walk_nodejs_function(w, shared, ABI_NODEJS_NOWHERE, 0);
-	if (info->frame_wasm && type == info->frame_wasm)
-		return walk_nodejs_plain(0, ABI_NODEJS_WASM);
+	if (info->frame_wasm && type == info->frame_wasm) {
+		w->scratch[WALK_NODEJS_GUARD] = 0;
+		return walk_nodejs_code(ABI_NODEJS_WASM);
+	}
 	if (info->frame_regexp && type == info->frame_regexp)
 		return walk_nodejs_plain(0, ABI_NODEJS_REGEXP);
 	return walk_nodejs_plain(ABI_FRAME_INTERNAL, 0);

@@ -119,6 +119,8 @@ def judge_churn(node):
     whole = total([s for s in ours if s.end == "complete"])
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{node.version}: churn: samples", f"{total(ours)}")
     judge_churn_whole(node, ours, whole, names)
+    tap.ok((names["grind"] and names["wasm-function[0]"]) or node.major < 20, f"{node.version}: churn: functions of WebAssembly, with and without names",
+           " ".join(f"{names[n]} {n}" for n in ("grind", "wasm-function[0]", "(wasm)")))
     phases = {name: total([s for s in samples if name in s.names]) for name in (COLLECTOR, COMPILER)}
     if total(samples) >= 200:
         tap.ok(all(phases.values()), f"{node.version}: churn: garbage is collected, code compiled", str(phases))

@@ -69,6 +69,7 @@ static void fill_layout(struct nodejs_layout *l)
 		.type_function = 2066,
 	};
 	l->version = *nodejs_version_find(11, 3);
+	l->wasm_manager = BASE + 8;
 	l->bytecode_count = 200;
 	memset(l->bytecode_sizes, 2, sizeof(l->bytecode_sizes));
 }
@@ -101,9 +102,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_clear(&room);
 		memcpy(words, data + (size / 16) * 8, 32 < size - (size / 16) * 8 ? 32 : 0);
 		memcpy(&info.code_map, data + 64, 8);
-		if (nodejs_read_code(&target, &info, BASE + (size / 16) * 8 + WALK_NODEJS_CODE_BEFORE,
-				     walk_nodejs_code_cookie((const __u64 *)words, 0, 0), &room, &out) == 0)
-			must(out.lines.size <= room.len);
+		for (uint64_t shared = 0; shared <= ABI_NODEJS_WASM; shared++) {
+			buf_clear(&room);
+			if (nodejs_read_code(&target, &info, BASE + (size / 16) * 8 + WALK_NODEJS_CODE_BEFORE,
+					     walk_nodejs_code_cookie((const __u64 *)words, shared, 0), &room,
+					     &out) == 0)
+				must(out.lines.size <= room.len && out.name.len);
+		}
 	}
 	if (nodejs_version_read(&target, BASE, version) == 0)
 		must(nodejs_is_version(str_of(version)) && strlen(version) < sizeof(version));

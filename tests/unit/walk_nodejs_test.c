@@ -219,9 +219,9 @@ static void typed(void **state)
 		uint64_t type, key;
 		uint8_t flags;
 	} cases[] = {
-		{ 1, 0, ABI_FRAME_INTERNAL },  { 3, 0, ABI_FRAME_INTERNAL }, { 17, 0, ABI_FRAME_INTERNAL },
-		{ 4, ABI_NODEJS_WASM, 0 },     { 27, ABI_NODEJS_REGEXP, 0 }, { 63, 0, ABI_FRAME_INTERNAL },
-		{ 25, 0, ABI_FRAME_INTERNAL }, /* a built-in's exit without a function */
+		{ 1, 0, ABI_FRAME_INTERNAL },  { 3, 0, ABI_FRAME_INTERNAL },
+		{ 17, 0, ABI_FRAME_INTERNAL }, { 27, ABI_NODEJS_REGEXP, 0 },
+		{ 63, 0, ABI_FRAME_INTERNAL }, { 25, 0, ABI_FRAME_INTERNAL }, /* a built-in's exit without a function */
 	};
 
 	(void)state;
@@ -234,6 +234,27 @@ static void typed(void **state)
 		assert_int_equal(frame->a, cases[i].key);
 		assert_int_equal(frame->b, ABI_NODEJS_PLAIN);
 		assert_int_equal(frame->flags, cases[i].flags | ABI_FRAME_RETURN);
+		free(f);
+	}
+}
+
+/* WebAssembly's code is known by its address, its cookie says that it is no JavaScript. */
+static void wasm(void **state)
+{
+	static const __u64 words[] = { 1, 2, 3, 4 };
+
+	(void)state;
+	for (int has_code = 0; has_code < 2; has_code++) {
+		struct fixture *f = open_fixture(has_code ? NODEJS_CODE + 64 : NODEJS_CODE + 2 * NODEJS_PIECE, false);
+		const struct abi_frame *frame;
+
+		nodejs_image_code(&f->im, NODEJS_CODE + 48, words, sizeof(words));
+		nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, 4 << 1, 0);
+		frame = step(f, FP + 16);
+		assert_int_equal(frame->a, has_code ? NODEJS_CODE + 64 : NODEJS_CODE + 2 * NODEJS_PIECE);
+		assert_int_equal(frame->flags, ABI_FRAME_COMPILED | ABI_FRAME_RETURN);
+		assert_int_equal(frame->b, has_code ? walk_nodejs_code_cookie(words, ABI_NODEJS_WASM, 0) : 0);
+		assert_int_not_equal(frame->b, walk_nodejs_code_cookie(words, 0, 0));
 		free(f);
 	}
 }
@@ -463,14 +484,23 @@ static void full_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(interpreted),       cmocka_unit_test(interpreter_elsewhere),
-		cmocka_unit_test(baseline),          cmocka_unit_test(compiled),
-		cmocka_unit_test(built_in_function), cmocka_unit_test(typed),
-		cmocka_unit_test(built_in_exit),     cmocka_unit_test(moved),
-		cmocka_unit_test(at_the_edges),      cmocka_unit_test(ret_without_a_caller),
-		cmocka_unit_test(no_frame),          cmocka_unit_test(no_function),
-		cmocka_unit_test(last_of_its_page),  cmocka_unit_test(other_isolate),
-		cmocka_unit_test(full_record),       cmocka_unit_test(script_numbers),
+		cmocka_unit_test(wasm),
+		cmocka_unit_test(interpreted),
+		cmocka_unit_test(interpreter_elsewhere),
+		cmocka_unit_test(baseline),
+		cmocka_unit_test(compiled),
+		cmocka_unit_test(built_in_function),
+		cmocka_unit_test(typed),
+		cmocka_unit_test(built_in_exit),
+		cmocka_unit_test(moved),
+		cmocka_unit_test(at_the_edges),
+		cmocka_unit_test(ret_without_a_caller),
+		cmocka_unit_test(no_frame),
+		cmocka_unit_test(no_function),
+		cmocka_unit_test(last_of_its_page),
+		cmocka_unit_test(other_isolate),
+		cmocka_unit_test(full_record),
+		cmocka_unit_test(script_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
  *	count, then for each function, leaf first: line, first line, sizes of file and name (varints), their bytes
  *
  * Source: V8, src/codegen/source-position.h, src/objects/code.h, src/objects/deoptimization-data.h. */
+#include <inttypes.h>
+
 #include "runtime/nodejs/nodejs_int.h"
 #include "walk/walk_nodejs.h"
 
@@ -240,14 +242,15 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	return r;
 }
 
-/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none */
+/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none; or
+ * ABI_NODEJS_WASM */
 static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
 	const struct runtime_target *t = rd->heap->target;
 	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_WORDS] = { 0 }, guard = 0;
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
-	if (r == 0 && shared) {
+	if (r == 0 && shared >= ABI_NODEJS_PLAIN_MAX) {
 		r = t->read(t->self, sfi, ABI_NODEJS_SFI_BYTES, shared);
 		if (r == 0 && !nodejs_is_sfi(t, rd->info, sfi[0]))
 			r = -ESTALE;
@@ -257,16 +260,41 @@ static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_
 	return r < 0 ? r : walk_nodejs_code_cookie(words, shared, guard) == cookie ? 0 : -ESTALE;
 }
 
-/* Up to V8 10 frames of regular expressions do not say what they are. */
-static int add_regexp(struct buf *out)
+/* Both lists of code that is one function, of which no line is known. */
+static int add_one(struct buf *out, struct str file, struct str name)
 {
-	static const char list[] = { 1, 0, 0, 0, sizeof(NODEJS_REGEXP) - 1 };
-
 	for (int lists = 0; lists < 2; lists++) {
-		buf_add(out, list, sizeof(list));
-		buf_adds(out, STR(NODEJS_REGEXP));
+		buf_add(out, "\1\0\0", 3);
+		nodejs_varint_add(out, file.len);
+		nodejs_varint_add(out, name.len);
+		buf_adds(out, file);
+		buf_adds(out, name);
 	}
 	return out->error;
+}
+
+/* A frame of WebAssembly. A module without a name is known by how long it is. */
+static int add_wasm(const struct nodejs_heap *h, uint64_t pc, struct buf *out)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(4 * NODEJS_TEXT_MAX), file = BUF_INIT(2 * NODEJS_TEXT_MAX),
+				       name = BUF_INIT(2 * NODEJS_TEXT_MAX);
+	struct nodejs_wasm_names names;
+	uint32_t index = 0;
+	uint64_t size = 0;
+	int r = nodejs_wasm_read(h, pc, &text, &names, &index, &size);
+
+	if (r < 0)
+		return r;
+	if (names.module.len)
+		buf_adds(&file, STR("wasm://wasm/"));
+	else
+		buf_addf(&file, "wasm://wasm/%" PRIu64 "-bytes", size);
+	buf_add(&file, text.ptr + names.module.at, names.module.len);
+	if (!names.function.len)
+		buf_addf(&name, "wasm-function[%" PRIu32 "]", index);
+	buf_add(&name, text.ptr + names.function.at, names.function.len);
+	r = file.error ? file.error : name.error;
+	return r < 0 ? r : add_one(out, buf_str(&file), buf_str(&name));
 }
 
 /* *shared: where the SharedFunctionInfo lies that the code was compiled for; 0: it is no function's. */
@@ -281,8 +309,8 @@ static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 		return r;
 	kind = code.flags >> v->kind_shift & v->kind_mask;
 	*shared = 0;
-	if (kind == v->kind_regexp)
-		return add_regexp(rd->out);
+	if (kind == v->kind_regexp) /* up to V8 10 their frames do not say what they are */
+		return add_one(rd->out, STR(""), STR(NODEJS_REGEXP));
 	if (kind != v->kind_maglev && kind != v->kind_turbofan)
 		return -ENOTSUP;
 	r = open_deopt(rd, code.deopt);
@@ -295,6 +323,15 @@ static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 		buf_clear(&table); /* then only the function itself is known */
 	r = add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - 1 - code.start));
 	return r < 0 ? r : add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - code.start));
+}
+
+/* A frame that says that it is WebAssembly's. */
+static int read_wasm(struct reading *rd, uint64_t pc, uint64_t *shared)
+{
+	int r = add_wasm(rd->heap, pc, rd->out);
+
+	*shared = ABI_NODEJS_WASM;
+	return r < 0 && r != -ENOMEM ? add_one(rd->out, STR(""), STR(NODEJS_WASM)) : r;
 }
 
 /* ---- what was read ---- */
@@ -360,7 +397,16 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	struct runtime_shown outermost;
 	size_t start = room->len;
 	uint64_t shared = 0;
-	int r = process ? read_lists(&rd, key, &shared) : -ENOMEM;
+	int r = process ? 0 : -ENOMEM;
+
+	if (r == 0 && check(&rd, key, cookie, ABI_NODEJS_WASM) == 0)
+		r = read_wasm(&rd, key, &shared);
+	else if (r == 0)
+		r = read_lists(&rd, key, &shared);
+	if (r == -ENOENT) { /* at WebAssembly's first and last instructions nothing says whose they are */
+		room->len = start;
+		r = add_wasm(&h, key, room);
+	}
 
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;

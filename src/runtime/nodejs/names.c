@@ -172,9 +172,9 @@ static int read_plain(uint64_t key, struct buf *room, struct runtime_function *o
 {
 	size_t at = room->len;
 
-	if (key != ABI_NODEJS_WASM && key != ABI_NODEJS_REGEXP)
+	if (key != ABI_NODEJS_REGEXP)
 		return -ENOENT;
-	buf_adds(room, key == ABI_NODEJS_WASM ? STR("(wasm)") : STR(NODEJS_REGEXP));
+	buf_adds(room, STR(NODEJS_REGEXP));
 	if (room->error)
 		return room->error;
 	*out = (struct runtime_function){ .name = str_n(room->ptr + at, room->len - at) };

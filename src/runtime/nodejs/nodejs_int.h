@@ -7,6 +7,7 @@
 
 #include "abi/nodejs.h"
 #include "base/cur.h"
+#include "object/reader.h"
 #include "runtime/nodejs/versions/versions.h"
 #include "runtime/runtime.h"
 
@@ -79,6 +80,7 @@ struct nodejs_layout {
 	/* Bytes of each bytecode with operands of 1, 2 and 4 bytes. No count: baseline code has no lines. */
 	uint8_t bytecode_sizes[3][NODEJS_BYTECODES_MAX];
 	uint16_t bytecode_count;
+	uint64_t wasm_manager; /* address in the file of the pointer to V8's WasmCodeManager; 0: not known */
 };
 
 struct nodejs_binary {
@@ -123,6 +125,11 @@ struct nodejs_lines { /* where a script's lines end */
 #define NODEJS_TEXT_MAX KIB(4)         /* of a name */
 #define NODEJS_READS_MAX 20000         /* for one name or one piece of code; sources not counted */
 
+struct nodejs_wasm_place { /* where in a module's bytes the name of a function is; at 0: not known */
+	uint64_t bytes, size, at;
+	uint32_t index;
+};
+
 /* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
 struct nodejs_process {
 	struct nodejs_layout layout;
@@ -130,6 +137,7 @@ struct nodejs_process {
 	size_t script_count, line_count;
 	uint64_t clock;
 	uint64_t second, scanned; /* characters in the second of CLOCK_MONOTONIC that it was last */
+	struct nodejs_wasm_place wasm_places[512];
 };
 
 struct nodejs_heap { /* how objects of one process are read */
@@ -224,6 +232,33 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 			   const struct nodejs_lines *lines, struct buf *out);
 
 #define NODEJS_REGEXP "(regexp)" /* what stands for code of regular expressions */
+#define NODEJS_WASM "(wasm)"     /* ... for a function of WebAssembly that is not known */
+
+/* ---- WebAssembly ---- */
+
+struct nodejs_wasm_text { /* in a buffer */
+	size_t at, len;
+	bool is_cut;
+};
+
+struct nodejs_wasm_names {
+	struct nodejs_wasm_text module, function; /* len 0: it has no name */
+	uint64_t place;                           /* of the function's in the bytes; 0: it has none */
+};
+
+/**
+ * nodejs_wasm_names_read - what a module's bytes call it and function @index; pure but for the reader
+ * @hint: where the function's name was the last time, 0: not known
+ * Return: 0; -EBADMSG: this is no module; -ENOMEM; the reader's error. Cost: one pass over the names in front of it.
+ */
+int nodejs_wasm_names_read(const struct reader *module, uint32_t index, uint64_t hint, struct buf *room,
+			   struct nodejs_wasm_names *out) warn_unused;
+/**
+ * nodejs_wasm_read - the function whose code is at @pc
+ * *size: of its module's bytes. Return: 0; -ENOENT: nobody knows it; as nodejs_wasm_names_read().
+ */
+int nodejs_wasm_read(const struct nodejs_heap *h, uint64_t pc, struct buf *room, struct nodejs_wasm_names *out,
+		     uint32_t *index, uint64_t *size) warn_unused;
 
 /* ---- what the process says of itself ---- */
 

@@ -2,6 +2,7 @@
 /* Is a file Node.js, and of which V8? */
 #include <elf.h>
 
+#include "object/accessor.h"
 #include "object/elf_find.h"
 #include "runtime/nodejs/nodejs_int.h"
 
@@ -228,12 +229,29 @@ static void take_bytecodes(const struct elf *elf, const struct elf_found *found,
 	l->bytecode_count = (uint16_t)count;
 }
 
+/* The function that returns it reads the pointer to it. */
+static void take_wasm(const struct elf *elf, const struct elf_found *found, struct nodejs_layout *l)
+{
+	uint8_t room[ACCESSOR_BYTES_MAX];
+	struct accessor_code code;
+	uint64_t address;
+
+	if (!found->section)
+		return;
+	accessor_read(elf, found->address, found->size, room, &code);
+	if (accessor_load(&code, &address))
+		l->wasm_manager = address;
+}
+
 /* What has a name in .symtab only; in libraries up to V8 8 among the dynamic symbols too. */
 static int find_locals(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_binary *b)
 {
-	static const char *const names[] = { BUILTINS "code_", BUILTINS "code_size_", BUILTINS,
+	static const char *const names[] = { BUILTINS "code_",
+					     BUILTINS "code_size_",
+					     BUILTINS,
 					     BUILTINS "size_", /* these two up to V8 8.4 */
-					     "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE" };
+					     "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE",
+					     "_ZN2v88internal4wasm18GetWasmCodeManagerEv" };
 	struct elf_found found[ARRAY_SIZE(names)] = { 0 };
 	int r = elf_symtab_find(elf, names, ARRAY_SIZE(names), found);
 
@@ -246,6 +264,7 @@ static int find_locals(const struct elf *elf, const struct elf_dynamic *dynamic,
 	if (!b->builtins_size)
 		take_returned(elf, dynamic, b);
 	take_bytecodes(elf, &found[4], &b->layout);
+	take_wasm(elf, &found[5], &b->layout);
 	return 0;
 }
 

@@ -8,6 +8,15 @@
 
 #define NODEJS_NO_KIND 0xff
 
+/* Of V8's objects of C++ that know WebAssembly's code; all 0: not tried. Maps are those of libstdc++: where their root
+ * is.
+ */
+struct nodejs_wasm {
+	uint16_t manager_modules;                               /* WasmCodeManager: its map of memory for code */
+	uint16_t module_codes, module_fresh, module_bytes;      /* NativeModule */
+	uint8_t code_module, code_start, code_size, code_index; /* WasmCode; its last two: 4 bytes each */
+};
+
 /* Bytes from an object's first one, unless said otherwise. */
 struct nodejs_version {
 	uint8_t major, minor; /* of V8 */
@@ -33,6 +42,7 @@ struct nodejs_version {
 	/* Tables of source positions: the offset that differences count from; low bits of a difference that are none */
 	int8_t positions_from;
 	uint8_t positions_shift;
+	struct nodejs_wasm wasm;
 };
 
 /** nodejs_version_find - NULL: not tried. */
