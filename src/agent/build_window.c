@@ -111,7 +111,8 @@ static uint32_t count_runtime_frame(struct builder *b, const struct aggregate_fr
 {
 	int32_t line;
 	const struct aggregate_function *function = aggregate_function(b->a, f, 0, &line);
-	struct runtime_counts *counts = &b->runtime[function->runtime % ABI_RUNTIME_COUNT];
+	unsigned runtime = aggregate_runtime(b->a, f) % ABI_RUNTIME_COUNT; /* of a name that is lost too */
+	struct runtime_counts *counts = &b->runtime[runtime];
 
 	switch (function->kind) {
 	case AGGREGATE_FUNCTION_NAMED:
@@ -126,7 +127,7 @@ static uint32_t count_runtime_frame(struct builder *b, const struct aggregate_fr
 	default:
 		counts->gaps += count;
 	}
-	return 1U << function->runtime % ABI_RUNTIME_COUNT;
+	return 1U << runtime;
 }
 
 struct counted {           /* of one sample's frames */

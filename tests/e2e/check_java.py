@@ -27,6 +27,7 @@ LOADS = {
     "Parallel": ["-XX:+UseParallelGC", "-Xmx48m"],
 }
 LACKS = {(8, "ZGC")}
+EXPERIMENTAL = {(11, "ZGC"): ["-XX:+UnlockExperimentalVMOptions"]}
 VIRTUAL = 21  # the first version with virtual threads
 tap = Tap("java")
 need(tap)
@@ -274,7 +275,7 @@ for version in versions:
     for load in loads:
         if (version, load) in LACKS:
             continue
-        last = check(version, found[version], load, LOADS[load])
+        last = check(version, found[version], load, EXPERIMENTAL.get((version, load), []) + LOADS[load])
     if version >= VIRTUAL and (not only or "virtual" in only):
         check(version, found[version], "virtual", [], ["Virtual"], 0.005)
     if "redefined" in only or (not only and (not QUICK or version == versions[-1])):
