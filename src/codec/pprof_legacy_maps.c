@@ -7,6 +7,7 @@
  * /usr/bin
  */
 #include "base/array.h"
+#include "base/ascii.h"
 #include "codec/pprof_legacy_int.h"
 
 #define VARIABLES_MAX 64
@@ -33,11 +34,6 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* Programs that log their maps put "... file.cc:12] " in front. */
 static struct str without_log_prefix(struct str line)
 {
@@ -46,7 +42,7 @@ static struct str without_log_prefix(struct str line)
 
 	if (end < 1 || (open >= 0 && open < end) || (size_t)end + 1 >= line.len || !is_blank(line.ptr[end + 1]))
 		return line;
-	for (at = (size_t)end; at && is_digit(line.ptr[at - 1]);)
+	for (at = (size_t)end; at && ascii_is_digit(line.ptr[at - 1]);)
 		at--;
 	if (at == (size_t)end || at < 2 || line.ptr[at - 1] != ':')
 		return line;
@@ -280,7 +276,7 @@ static bool is_library(struct str file)
 		return true;
 	for (ptrdiff_t at; (at = str_search(file, STR(".so"))) >= 0;) {
 		file = str_skip(file, (size_t)at + 3);
-		if (file.len > 1 && (file.ptr[0] == '.' || file.ptr[0] == '_') && is_digit(file.ptr[1]))
+		if (file.len > 1 && (file.ptr[0] == '.' || file.ptr[0] == '_') && ascii_is_digit(file.ptr[1]))
 			return true;
 	}
 	return false;

@@ -4,19 +4,16 @@
  * with the address of its characters, which end with a 0. Source: Node.js, src/node_metadata.h. */
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "runtime/nodejs/nodejs_int.h"
 #include "runtime/process_info.h"
 
 #define PIECE 8 /* the text may end where its memory ends */
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_suffix(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+	return ascii_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ||
+	       c == '.';
 }
 
 bool nodejs_is_version(struct str text)
@@ -26,7 +23,7 @@ bool nodejs_is_version(struct str text)
 	for (int part = 0; part < 3; part++) {
 		size_t from = at;
 
-		while (at < text.len && at - from < 4 && is_digit(text.ptr[at]))
+		while (at < text.len && at - from < 4 && ascii_is_digit(text.ptr[at]))
 			at++;
 		if (at == from || (part < 2 && (at == text.len || text.ptr[at++] != '.')))
 			return false;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/python/path.h"
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+#include "base/ascii.h"
 
 /* "3.11" of "python3.11", "3.13" of free-threaded "python3.13t"; empty: another name. */
 static struct str release_of(struct str name)
@@ -16,9 +13,9 @@ static struct str release_of(struct str name)
 	name = str_skip(name, 6);
 	if (name.len && name.ptr[name.len - 1] == 't')
 		name.len--;
-	if (name.len < 3 || !is_digit(name.ptr[0]) || name.ptr[1] != '.')
+	if (name.len < 3 || !ascii_is_digit(name.ptr[0]) || name.ptr[1] != '.')
 		return STR("");
-	while (i < name.len && is_digit(name.ptr[i]))
+	while (i < name.len && ascii_is_digit(name.ptr[i]))
 		i++;
 	return i == name.len ? name : STR("");
 }
@@ -103,12 +100,12 @@ void python_path_parse(struct str file, struct python_path *out)
 
 static bool is_identifier(struct str s)
 {
-	if (!s.len || is_digit(s.ptr[0]))
+	if (!s.len || ascii_is_digit(s.ptr[0]))
 		return false;
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.ptr[i];
 
-		if (!(is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+		if (!(ascii_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
 		      (unsigned char)c >= 0x80))
 			return false;
 	}

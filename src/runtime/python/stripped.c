@@ -5,6 +5,7 @@
  * are no mixed stacks. Where its variables are is found in the process (attach.c). */
 #include <elf.h>
 
+#include "base/ascii.h"
 #include "object/elf_fde.h"
 #include "object/x86.h"
 #include "runtime/python/python_int.h"
@@ -23,16 +24,11 @@ struct texts { /* what is looked for among the constants */
 	char micro[16]; /* "18", "0rc1" */
 };
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static unsigned int number_at(struct str s, size_t at, size_t digits)
 {
 	unsigned int n = 0;
 
-	for (size_t i = at; i < s.len && i - at < digits && is_digit(s.ptr[i]); i++)
+	for (size_t i = at; i < s.len && i - at < digits && ascii_is_digit(s.ptr[i]); i++)
 		n = n * 10 + (unsigned int)(s.ptr[i] - '0');
 	return n;
 }
@@ -42,7 +38,7 @@ static void look_for_version(struct str piece, struct texts *t)
 {
 	ptrdiff_t at = str_search(piece, STR("\0cpython-3"));
 
-	if (at >= 0 && (size_t)at + 13 < piece.len && is_digit(piece.ptr[at + 10])) {
+	if (at >= 0 && (size_t)at + 13 < piece.len && ascii_is_digit(piece.ptr[at + 10])) {
 		t->major = 3;
 		t->minor = number_at(piece, (size_t)at + 10, 2);
 	} else if (!t->major && str_search(piece, STR("lib/python2.7")) >= 0) {
@@ -65,9 +61,9 @@ static void look_for_micro(struct str piece, struct texts *t)
 		if (found < 0)
 			return;
 		from = at + 1;
-		if (at && (is_digit(piece.ptr[at - 1]) || piece.ptr[at - 1] == '.'))
+		if (at && (ascii_is_digit(piece.ptr[at - 1]) || piece.ptr[at - 1] == '.'))
 			continue;
-		while (digits < piece.len && digits - end < 2 && is_digit(piece.ptr[digits]))
+		while (digits < piece.len && digits - end < 2 && ascii_is_digit(piece.ptr[digits]))
 			digits++;
 		if (digits == end)
 			continue;
