@@ -3,11 +3,10 @@
 """Interpreters inside Apache's workers under a bounded load: mod_php with 40 scripts that have nothing in common, DokuWiki under mod_php, and a
 handler of mod_perl. No frame has a name of another request's script, and the interpreter's chain of each sample is whole."""
 import http.client
-import random
-import threading
 from collections import Counter
 
 import pythons
+from clients import under_clients
 from collector import free_port
 from fpm import script
 from php_oracle import frames_of, is_flagged
@@ -119,25 +118,8 @@ class Apache:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
             pids = [o for pid in f.read().split() for o in ("-p", pid)]
         recorder = start(HEARTH, "record", "-F", HZ, "-q", *pids, "-d", SECONDS, "-o", file, stderr=subprocess.PIPE, text=True)
-        good, other = [0] * CLIENTS, Counter()
-
-        def client(number):
-            dice = random.Random(number)
-            while recorder.poll() is None:
-                try:
-                    status = self.ask(choose(dice))[0]
-                except (OSError, http.client.HTTPException) as e:
-                    status = type(e).__name__
-                good[number] += status == 200
-                other[status] += status != 200
-
-        threads = [threading.Thread(target=client, args=(i,)) for i in range(CLIENTS)]
-        for t in threads:
-            t.start()
-        said = recorder.communicate(timeout=SECONDS + 90)[1]
-        for t in threads:
-            t.join()
-        tap.ok(recorder.returncode == 0 and sum(good) > 20, f"{self.name}: it is asked", f"{sum(good)} answers, others: {dict(+other)}; {said[-200:]}")
+        said, good, other = under_clients(recorder, lambda dice: self.ask(choose(dice))[0], CLIENTS, SECONDS + 90)
+        tap.ok(recorder.returncode == 0 and good > 20, f"{self.name}: it is asked", f"{good} answers, others: {dict(other)}; {said[-200:]}")
         return Profile(file, system_names=True)
 
     def end(self):

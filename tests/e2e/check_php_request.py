@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """--php-request: each sample of a worker of php-fpm is labelled with its own request, whose path says which function the script
 calls; nothing of a query string is anywhere; URIs that are hostile stay short, safe and apart."""
-import random
 import socket
-import threading
 import time
 import urllib.request
 
 import phps
+from clients import under_clients
 from fpm import request, serve
 from php_oracle import frames_of
 from support import *
@@ -33,21 +32,9 @@ def recorded(name, ask, *options, seconds=SECONDS):
     """hearth beside requests of several threads. Return: the profile, and how many were answered."""
     file = path(f"{name}.pb.gz")
     recorder = start(HEARTH, "record", "-F", HZ, "-q", *options, "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
-    answers = [0] * WORKERS
-
-    def client(number):
-        choose = random.Random(number)
-        while recorder.poll() is None:
-            answers[number] += ask(choose)
-
-    threads = [threading.Thread(target=client, args=(i,)) for i in range(WORKERS)]
-    for t in threads:
-        t.start()
-    said = recorder.communicate(timeout=seconds + 60)[1]
-    for t in threads:
-        t.join()
-    tap.ok(recorder.returncode == 0, f"{name}: hearth record ends well", said[-300:])
-    return Profile(file), sum(answers)
+    said, answers, other = under_clients(recorder, ask, WORKERS, seconds + 60)
+    tap.ok(recorder.returncode == 0, f"{name}: hearth record ends well", f"{dict(other) or ''} {said[-300:]}".strip())
+    return Profile(file), answers
 
 
 def of_fpm(profile):

@@ -4,11 +4,10 @@
 chain of each sample is whole: no mark that frames are missing, it begins where the server's threads begin, and where the
 application runs, what called it stands before it in order."""
 import http.client
-import random
-import threading
 from collections import Counter
 
 import pythons
+from clients import under_clients
 from collector import free_port
 from pythons import packages
 from support import *
@@ -71,25 +70,8 @@ def under_load(server, port, pid):
     """Profile of the server and its children while clients ask it, and how many answers there were."""
     file = path("server.pb.gz")
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-p", pid, *children(pid), "-d", SECONDS, "-o", file, stderr=subprocess.PIPE, text=True)
-    good, other = [0] * CLIENTS, Counter()
-
-    def client(number):
-        choose = random.Random(number)
-        while recorder.poll() is None:
-            try:
-                status = ask(port, choose.choice(server.paths).replace("N", str(choose.randrange(100))))
-            except (OSError, http.client.HTTPException) as e:
-                status = type(e).__name__
-            good[number] += status == 200
-            other[status] += status != 200
-
-    threads = [threading.Thread(target=client, args=(i,)) for i in range(CLIENTS)]
-    for t in threads:
-        t.start()
-    said = recorder.communicate(timeout=SECONDS + 60)[1]
-    for t in threads:
-        t.join()
-    tap.ok(recorder.returncode == 0 and sum(good) > 20, f"{server.name}: it is asked", f"{sum(good)} answers, others: {dict(+other)}; {said[-200:]}")
+    said, good, other = under_clients(recorder, lambda dice: ask(port, dice.choice(server.paths).replace("N", str(dice.randrange(100)))), CLIENTS, SECONDS + 60)
+    tap.ok(recorder.returncode == 0 and good > 20, f"{server.name}: it is asked", f"{good} answers, others: {dict(other)}; {said[-200:]}")
     return Profile(file, system_names=True)
 
 
