@@ -9,7 +9,13 @@
 
 #define LINES_MAX DEBUG_LINES_DEPTH_MAX
 
-enum root_state { ROOT_UNKNOWN, ROOT_PROVEN, ROOT_IF_LAST, ROOT_UNPROVEN };
+enum root_state {
+	ROOT_UNKNOWN,
+	ROOT_PROVEN,
+	ROOT_UNPROVEN, /* whether a coroutine begins there nobody has asked yet */
+	ROOT_IF_LAST,  /* a coroutine begins there */
+	ROOT_NONE,
+};
 
 struct line_room { /* the lines of the frame at hand */
 	struct debug_lines_frame frames[LINES_MAX];

@@ -79,31 +79,25 @@ static int add_processes(struct builder *b)
 	return 0;
 }
 
-static enum root_state root_state(struct builder *b, const struct aggregate_frame *root)
-{
-	if (root->kind != ABI_FRAME_NATIVE)
-		return ROOT_UNPROVEN;
-	switch (symbols_root(b->symbols, root->owner, root->at)) {
-	case SYMBOLS_ROOT_PROVEN:
-		return ROOT_PROVEN;
-	case SYMBOLS_ROOT_IF_LAST:
-		return ROOT_IF_LAST;
-	default:
-		return ROOT_UNPROVEN;
-	}
-}
-
-/* Does the outermost user frame lie in entry code? */
+/* Does the outermost user frame lie in entry code, or does a coroutine begin there? Both are asked once: they read
+ * code. */
 static bool is_root(struct builder *b, const struct aggregate_sample *s)
 {
+	bool is_last = s->user_end == ABI_END_UNPROVEN_ROOT;
+	const struct aggregate_frame *root;
 	uint8_t *state;
 
 	if (s->root_frame == AGGREGATE_NO_FRAME)
 		return false;
+	root = &b->a->frames[s->root_frame];
+	if (root->kind != ABI_FRAME_NATIVE)
+		return false;
 	state = &b->roots[s->root_frame];
-	if (*state == ROOT_UNKNOWN) /* asked once: it reads code */
-		*state = (uint8_t)root_state(b, &b->a->frames[s->root_frame]);
-	return *state == ROOT_PROVEN || (*state == ROOT_IF_LAST && s->user_end == ABI_END_UNPROVEN_ROOT);
+	if (*state == ROOT_UNKNOWN)
+		*state = symbols_root(b->symbols, root->owner, root->at) ? ROOT_PROVEN : ROOT_UNPROVEN;
+	if (*state == ROOT_UNPROVEN && is_last)
+		*state = symbols_begins_coroutine(b->symbols, root->owner, root->at) ? ROOT_IF_LAST : ROOT_NONE;
+	return *state == ROOT_PROVEN || (*state == ROOT_IF_LAST && is_last);
 }
 
 /* Return: the bit of its runtime. */

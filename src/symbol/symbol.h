@@ -63,14 +63,12 @@ int symbols_jit(struct symbols *s, uint64_t process_key, int perf_map_fd, uint64
 /** symbols_module - build id and path of a file; Return: 0 or -ENOENT. */
 int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *out);
 
-enum symbols_root {
-	SYMBOLS_ROOT_NONE,
-	SYMBOLS_ROOT_PROVEN,
-	SYMBOLS_ROOT_IF_LAST, /* where the chain ended there by itself: ABI_END_UNPROVEN_ROOT */
-};
-
 /** symbols_root - does this code offset lie in entry code from which no caller exists (_start, clone's child side,
  * Go's goexit)? Only a proof counts. @offset: of a return address as it stands on the stack, not of the byte before. */
-enum symbols_root symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset);
+bool symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset);
+
+/** symbols_begins_coroutine - does a coroutine begin with the function that a code offset lies in? A proof only where
+ * the chain ended there by itself (ABI_END_UNPROVEN_ROOT). @offset: as above. Cost: coroutine_begins(). */
+bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset);
 
 void symbols_stats(const struct symbols *s, struct symbols_stats *out);

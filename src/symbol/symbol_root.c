@@ -8,14 +8,15 @@
  *     pointer to _dl_start;
  *  3. behind an indirect call that is followed by exit(result), the frame pointer having been cleared before: the child
  *     side of clone, clone3 and musl's __clone. start_thread is no root itself: clone calls it.
- *  4. behind the last call of Ruby's fiber_entry(), which begins a coroutine; other code may look like it: only where
- *     the chain ends by itself.
+ *  4. in a function whose address other code of the file puts on a new stack (object/unwind/coroutine.h): only where
+ * the chain ends by itself.
  *
  * An offset at the very start of a function is no proof: as a return address it belongs to the code before it.
  * Sources: glibc 2.36 sysdeps/{x86_64,aarch64}/start.S, sysdeps/unix/sysv/linux/{x86_64,aarch64}/clone{,3}.S,
  * sysdeps/x86_64/dl-machine.h (RTLD_START); musl 1.2.3 arch/{x86_64,aarch64}/crt_arch.h,
  * src/thread/{x86_64,aarch64}/clone.s; go1.19 runtime/asm_amd64.s. */
 #include "object/unwind/code.h"
+#include "object/unwind/coroutine.h"
 #include "symbol/symbol_int.h"
 
 struct code { /* bytes around an offset; zero where the file has none */
@@ -39,7 +40,7 @@ static bool is_entry(const struct symbol_object *m, const struct reader *in, uin
 	return at <= code_entry_size(m->elf.machine, entry);
 }
 
-enum symbols_root symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset)
+bool symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	struct symbol_object *m;
@@ -48,16 +49,28 @@ enum symbols_root symbols_root(struct symbols *s, uint32_t file_id, uint64_t off
 	uint64_t address, start;
 
 	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0)
-		return SYMBOLS_ROOT_NONE;
+		return false;
 	if (symbol_find_native(s, file_id, m, address, &name, &start) == 0 && name.len && code_is_root_name(name))
-		return address > start ? SYMBOLS_ROOT_PROVEN : SYMBOLS_ROOT_NONE;
+		return address > start;
 	if (symbol_file_open(s, file_id, &file) < 0)
-		return SYMBOLS_ROOT_NONE;
+		return false;
 	if (is_entry(m, &file.in, address))
-		return SYMBOLS_ROOT_PROVEN;
+		return true;
 	if (offset < CODE_BEFORE || !read_code(&file.in, offset - CODE_BEFORE, code.bytes, sizeof(code.bytes)))
-		return SYMBOLS_ROOT_NONE;
-	if (code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE))
-		return SYMBOLS_ROOT_PROVEN;
-	return code_is_fiber_entry(m->elf.machine, code.bytes + CODE_BEFORE) ? SYMBOLS_ROOT_IF_LAST : SYMBOLS_ROOT_NONE;
+		return false;
+	return code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE);
+}
+
+bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset)
+{
+	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	struct symbol_object *m;
+	uint64_t address;
+
+	/* A stranger's program can have many functions without a caller. */
+	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0 ||
+	    !address || !symbol_work_take(s, UINT64_C(2) * COROUTINE_REACH))
+		return false;
+	return symbol_file_open(s, file_id, &file) == 0 && elf_parse(&file.in, &file.elf) == 0 &&
+	       coroutine_begins(&file.elf, address - 1) == 1;
 }

@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <linux/types.h>
 
-#include "object/unwind/code.h"
 #include "runtime/ruby/lines.h"
 #include "runtime/ruby/names.h"
 #include "runtime/ruby/objects.h"
@@ -798,27 +797,6 @@ static void long_functions(void **state)
 	assert_int_equal(ruby_index_size(UINT32_MAX), 0);
 }
 
-/* The code of fiber_entry() of Debian's 3.1.2, and what is not it. */
-static void where_fibers_begin(void **state)
-{
-	static const uint8_t code[CODE_BEFORE + CODE_AFTER] = "\0\0\0\0"
-							      "\x53\x48\x8b\x5e\x08\x48\x8b\xbb\x80\0\0\0"
-							      "\x48\x89\xde\xe8\xac\xda\xff\xff"
-							      "\x48\x89\xdf\xe8\x74\xfb\xff\xff";
-	uint8_t other[sizeof(code)];
-
-	(void)state;
-	assert_true(code_is_fiber_entry(EM_X86_64, code + CODE_BEFORE));
-	assert_false(code_is_fiber_entry(EM_AARCH64, code + CODE_BEFORE));
-	for (size_t i = 4; i < CODE_BEFORE; i++) {
-		bool is_number = (i >= 12 && i < 16) || (i >= 20 && i < 24) || i >= 28;
-
-		memcpy(other, code, sizeof(code));
-		other[i] ^= 1;
-		assert_int_equal(code_is_fiber_entry(EM_X86_64, other + CODE_BEFORE), is_number);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -837,7 +815,6 @@ int main(void)
 		cmocka_unit_test(labels_with_classes),
 		cmocka_unit_test(names_from_records),
 		cmocka_unit_test(long_functions),
-		cmocka_unit_test(where_fibers_begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

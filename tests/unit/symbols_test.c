@@ -563,7 +563,7 @@ static void falls_back_to_the_module(void **state)
 	assert_str(symbol.name, "[data.bin+0x123]");
 	assert_str(symbol.module, "/opt/data.bin");
 	assert_false(symbol.has_name);
-	assert_int_equal(symbols_root(s.symbols, id, 0x123), SYMBOLS_ROOT_NONE);
+	assert_false(symbols_root(s.symbols, id, 0x123));
 	assert_int_equal(files_add(s.files, -1, &gone_key, STR("/nonexistent/libgone.so"), &id), 0);
 	assert_int_equal(symbols_native(s.symbols, id, 0x4567, true, &symbol), 0);
 	assert_str(symbol.name, "[libgone.so+0x4567]");
@@ -582,11 +582,55 @@ static void falls_back_to_the_module(void **state)
 }
 
 #ifdef __x86_64__
-/* Bytes that look like the code of Ruby's fiber_entry(), in a file that is not Ruby. */
-static const char like_a_fiber[] = "padding.............................\x53\x48\x8b\x5e\x08\x48\x8b\xbb\x80\0\0\0"
-				   "\x48\x89\xde\xe8\xac\xda\xff\xff\x48\x89\xdf\xe8\x74\xfb\xff\xff"
-				   "................";
-#define LIKE_A_FIBER_AT 64
+/* Functions that nothing calls; whether a coroutine begins with them; the code that says so, or something like it. */
+#define COROUTINES(X)                                                                                                  \
+	X(by_rax, true, "and $-16,%rax; movq $0,-8(%rax); mov 8(%rdi),%rdx; lea by_rax(%rip),%rcx; mov %rcx,-8(%rdx)") \
+	X(by_r12, true, "and $-16,%r12; call by_rax; movq $0,-8(%r12); lea by_r12(%rip),%r9; mov %r9,-8(%r13)")        \
+	X(early, true, "and $-16,%rbx; lea early(%rip),%rcx; movq $0,-8(%rbx); nop; mov %rcx,-8(%rdx)")                \
+	X(not_rounded, false, "movq $0,-8(%rax); lea not_rounded(%rip),%rcx; mov %rcx,-8(%rdx)")                       \
+	X(other, false, "and $-16,%rcx; movq $0,-8(%rax); lea other(%rip),%rcx; mov %rcx,-8(%rdx)")                    \
+	X(no_zero, false, "and $-16,%rax; movq $1,-8(%rax); lea no_zero(%rip),%rcx; mov %rcx,-8(%rdx)")                \
+	X(elsewhere, false, "and $-16,%rax; movq $0,-8(%rax); lea elsewhere(%rip),%rcx; mov %rcx,-16(%rdx)")           \
+	X(not_stored, false, "and $-16,%rax; movq $0,-8(%rax); lea not_stored(%rip),%rcx; mov %rsi,-8(%rdx)")          \
+	X(again, false, "and $-16,%rax; movq $0,-8(%rax); lea again(%rip),%rcx; mov (%rdi),%rcx; mov %rcx,-8(%rdx)")   \
+	X(jumps, false, "and $-16,%rax; movq $0,-8(%rax); lea jumps(%rip),%rcx; call by_rax; mov %rcx,-8(%rdx)")
+
+#define X(name, begins, code)                                                                                     \
+	extern const char name[];                                                                                 \
+	asm(".text; .globl " #name "; .type " #name ",@function\n" #name ": .cfi_startproc; nop; nop; nop; ret\n" \
+	    ".cfi_endproc; .size " #name ",.-" #name "\n"                                                         \
+	    ".cfi_startproc; " code "; ret; .cfi_endproc");
+COROUTINES(X)
+#undef X
+
+static void proves_coroutines(void **state)
+{
+	static const struct {
+		const char *name, *at;
+		bool begins;
+	} cases[] = {
+#define X(name, begins, code) { #name, name, begins },
+		COROUTINES(X)
+#undef X
+	};
+	struct session s;
+	uint32_t id;
+
+	(void)state;
+	session_open(&s, "");
+	id = add_file(&s, "/proc/self/exe");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t at = own_offset(cases[i].at);
+
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 1), cases[i].begins);
+		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 4), cases[i].begins);
+		assert_false(symbols_begins_coroutine(s.symbols, id, at)); /* the function before it calls there */
+		assert_false(symbols_begins_coroutine(s.symbols, id, at + 5));
+	}
+	assert_false(symbols_begins_coroutine(s.symbols, id + 1, 1));
+	session_close(&s);
+}
 #endif
 
 static void proves_roots(void **state)
@@ -600,16 +644,10 @@ static void proves_roots(void **state)
 	(void)state;
 	session_open(&s, "");
 	id = add_file(&s, "/proc/self/exe");
-	assert_int_equal(symbols_root(s.symbols, id, own_offset((const void *)(uintptr_t)proves_roots) + 8),
-			 SYMBOLS_ROOT_NONE);
-#ifdef __x86_64__
-	assert_int_equal(symbols_root(s.symbols, id, own_offset(like_a_fiber) + LIKE_A_FIBER_AT), SYMBOLS_ROOT_IF_LAST);
-	assert_int_equal(symbols_root(s.symbols, id, own_offset(like_a_fiber) + LIKE_A_FIBER_AT - 1),
-			 SYMBOLS_ROOT_NONE);
-#endif
+	assert_false(symbols_root(s.symbols, id, own_offset((const void *)(uintptr_t)proves_roots) + 8));
 	/* The first byte of _start, as a return address, belongs to the code before it. */
 	for (uint64_t at = own_offset((const void *)(uintptr_t)getauxval(AT_ENTRY)), i = 0; i < 0x20; i++)
-		assert_int_equal(symbols_root(s.symbols, id, at + i), i > 0 ? SYMBOLS_ROOT_PROVEN : SYMBOLS_ROOT_NONE);
+		assert_int_equal(symbols_root(s.symbols, id, at + i), i > 0);
 	/* Of all indirect calls of libc, those of clone and clone3 alone. */
 	libc_path(path, sizeof(path));
 	if (!path[0] || io_read_file(path, &bytes) < 0) {
@@ -625,7 +663,7 @@ static void proves_roots(void **state)
 		if (p[-2] != 0xff || (p[-1] & 0xf8) != 0xd0)
 			continue;
 		calls++;
-		if (symbols_root(s.symbols, id, at) != SYMBOLS_ROOT_PROVEN)
+		if (!symbols_root(s.symbols, id, at))
 			continue;
 		roots++;
 		assert_int_equal(symbols_native(s.symbols, id, at, true, &symbol), 0);
@@ -695,6 +733,9 @@ int main(void)
 		cmocka_unit_test(shares_and_drops_tables),
 		cmocka_unit_test(falls_back_to_the_module),
 		cmocka_unit_test(proves_roots),
+#ifdef __x86_64__
+		cmocka_unit_test(proves_coroutines),
+#endif
 		cmocka_unit_test(survives_failing_allocations),
 	};
 

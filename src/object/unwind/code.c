@@ -32,13 +32,6 @@ bool code_is_clone_child(uint16_t machine, const uint8_t *at)
 	return false;
 }
 
-bool code_is_fiber_entry(uint16_t machine, const uint8_t *at)
-{
-	/* push %rbx; mov 8(%rsi),%rbx; mov N(%rbx),%rdi; mov %rbx,%rsi; call N; mov %rbx,%rdi; call N | */
-	return machine == EM_X86_64 && begins(at - 28, 8, STR("\x53\x48\x8b\x5e\x08\x48\x8b\xbb")) &&
-	       begins(at - 16, 4, STR("\x48\x89\xde\xe8")) && begins(at - 8, 4, STR("\x48\x89\xdf\xe8"));
-}
-
 size_t code_fork_size(uint16_t machine, const uint8_t *child)
 {
 	const uint8_t *p = child;

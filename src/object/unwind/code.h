@@ -18,13 +18,6 @@
 bool code_is_clone_child(uint16_t machine, const uint8_t *at);
 
 /**
- * code_is_fiber_entry - is @at behind the call of rb_fiber_start() in Ruby's fiber_entry(), which never returns?
- * That is where a coroutine begins (cont.c of 3.0 to 3.3: it takes the fiber out of the second context's argument);
- * behind it lies a return address of 0. @at: as above
- */
-bool code_is_fiber_entry(uint16_t machine, const uint8_t *at);
-
-/**
  * code_fork_size - does the system call of clone stand in front of the child's code?
  * @child: CODE_BEFORE bytes in front of it and 2 from it on are readable
  * Return: bytes from behind the code that leads to the system call up to @child; in them the child has no caller, and
