@@ -3,16 +3,12 @@
  * frame equal for any memory; and the names that the kernel side sends. */
 #include "bpf_support.h"
 
-#include <linux/types.h>
-#include <sched.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "python_image.h"
 #include "python_process.h"
+#include "seed_run.h"
 #include "walk/walk_python.h"
 
 #include "python_seed.skel.h"
@@ -20,21 +16,9 @@
 #define IMAGE KIB(64)
 #define ROUNDS 400 /* of each layout */
 
-/* In the BPF map an element has no world pointer, which lies before head. */
-#define KERNEL_SIZE (sizeof(struct walk) - sizeof(const struct walk_world *))
-#define KERNEL_FRAMES (offsetof(struct walk, frames) - sizeof(const struct walk_world *))
-
-struct seed {
-	uint64_t tp, tid;
-};
-
 struct arena {
 	struct python_seed_bpf *skel;
-	struct walk host;
-	uint8_t *kernel; /* one struct walk per possible CPU */
-	struct walk_world world;
-	struct ring_buffer *ring;
-	uint64_t random;
+	struct seed_run run;
 	size_t names;
 	struct {
 		uint64_t key;
@@ -42,22 +26,6 @@ struct arena {
 		struct abi_python_name head;
 	} last[8];
 };
-
-static uint64_t next_random(struct arena *a) /* xorshift64, G. Marsaglia 2003 */
-{
-	a->random ^= a->random << 13;
-	a->random ^= a->random >> 7;
-	a->random ^= a->random << 17;
-	return a->random;
-}
-
-static int self_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)at, size };
-
-	(void)self;
-	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
-}
 
 static int take_name(void *ctx, void *data, size_t size)
 {
@@ -81,15 +49,13 @@ static int setup(void **state)
 	struct arena *a = calloc(1, sizeof(*a));
 
 	assert_non_null(a);
-	a->random = 4711;
 	a->skel = python_seed_bpf__open_and_load();
 	assert_non_null(a->skel);
-	a->kernel = calloc((size_t)libbpf_num_possible_cpus(), align_up(KERNEL_SIZE, 8));
-	assert_non_null(a->kernel);
-	a->world = (struct walk_world){ .read = self_read, .self = a };
-	a->host.world = &a->world;
-	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.ring), take_name, a, NULL);
-	assert_non_null(a->ring);
+	seed_run_open(&a->run,
+		      &(struct seed_maps){ .program = bpf_program__fd(a->skel->progs.python_seed),
+					   .walks = bpf_map__fd(a->skel->maps.walks),
+					   .ring = bpf_map__fd(a->skel->maps.ring) },
+		      take_name, a);
 	*state = a;
 	return 0;
 }
@@ -98,61 +64,47 @@ static int teardown(void **state)
 {
 	struct arena *a = *state;
 
-	ring_buffer__free(a->ring);
+	seed_run_close(&a->run);
 	python_seed_bpf__destroy(a->skel);
-	free(a->kernel);
 	free(a);
 	return 0;
 }
 
-/* Walks in the kernel. Return: that CPU's struct walk, as bytes. */
 static const uint8_t *run_kernel(struct arena *a, const struct python_image *im)
 {
-	struct seed seed = { .tp = im->tp };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &seed, .ctx_size_in = sizeof(seed));
 	uint32_t zero = 0;
 
 	assert_int_equal(bpf_map_update_elem(bpf_map__fd(a->skel->maps.pythons), &zero, &im->info, BPF_ANY), 0);
-	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(a->skel->progs.python_seed), &opts), 0);
-	assert_true((int)opts.retval >= 0 && (int)opts.retval < libbpf_num_possible_cpus());
-	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.walks), &zero, a->kernel), 0);
-	assert_true(ring_buffer__consume(a->ring) >= 0);
-	return a->kernel + opts.retval * align_up(KERNEL_SIZE, 8);
+	return seed_run_kernel(&a->run, im->tp);
 }
 
 static void run_host(struct arena *a, const struct python_image *im)
 {
-	a->host.tp = im->tp;
-	a->host.count = 0;
-	walk_python_start(&a->host, &im->info, 0);
+	a->run.host.tp = im->tp;
+	a->run.host.count = 0;
+	walk_python_start(&a->run.host, &im->info, 0);
 	for (int turn = 0; turn < ABI_FRAMES_MAX; turn++)
-		if (walk_python_step(&a->host) != WALK_MORE)
+		if (walk_python_step(&a->run.host) != WALK_MORE)
 			break;
 }
 
 static void compare(struct arena *a, const struct python_image *im)
 {
 	const uint8_t *kernel = run_kernel(a, im);
-	uint32_t count;
-	uint8_t end;
 
 	run_host(a, im);
-	memcpy(&count, kernel + offsetof(struct walk, runtime_count), sizeof(count));
-	end = kernel[offsetof(struct walk, runtime_end)];
-	assert_int_equal(end, a->host.runtime_end);
-	assert_int_equal(count, a->host.runtime_count);
-	assert_memory_equal(kernel + KERNEL_FRAMES, a->host.frames, count * sizeof(struct abi_frame));
+	seed_compare(&a->run, kernel);
 }
 
 /* A page with anything in it; pointers more often than not. */
 static void spoil(struct arena *a, struct python_image *im)
 {
-	for (uint64_t n = next_random(a) % 100; n > 0; n--) {
-		uint64_t at = next_random(a) % (im->used / 8) * 8, value = next_random(a);
+	for (uint64_t n = seed_random(&a->run) % 100; n > 0; n--) {
+		uint64_t at = seed_random(&a->run) % (im->used / 8) * 8, value = seed_random(&a->run);
 		uint64_t address = (uint64_t)(uintptr_t)im->memory + at;
 
 		if (value % 4)
-			value = (uint64_t)(uintptr_t)im->memory + next_random(a) % (im->used / 16) * 16;
+			value = (uint64_t)(uintptr_t)im->memory + seed_random(&a->run) % (im->used / 16) * 16;
 		else if (value % 8)
 			value %= 300;
 		image_put(im, address, 8, value);
@@ -173,13 +125,13 @@ static void equal_walks(void **state)
 		image_stack(&im, shapes[i % ARRAY_SIZE(shapes)]);
 		image_thread(&im, im.interpreter, im.tp + 4096);
 		compare(a, &im);
-		assert_int_equal(a->host.runtime_end, ABI_RUNTIME_END_WHOLE);
-		assert_int_equal(a->host.runtime_count, im.want_count);
+		assert_int_equal(a->run.host.runtime_end, ABI_RUNTIME_END_WHOLE);
+		assert_int_equal(a->run.host.runtime_count, im.want_count);
 		memcpy(copy, im.memory, im.used);
 		for (int round = 0; round < ROUNDS; round++) {
 			spoil(a, &im);
 			compare(a, &im);
-			ends[a->host.runtime_end]++;
+			ends[a->run.host.runtime_end]++;
 			memcpy(im.memory, copy, im.used);
 		}
 		print_message("  %s: whole %zu, no state %zu, unreadable %zu, bad chain %zu, gap %zu, limit %zu\n",
@@ -202,20 +154,13 @@ static void long_lists(void **state)
 		for (uint64_t n = 1; n < WALK_PYTHON_THREADS - 1; n++)
 			image_thread(&im, im.interpreter, im.tp + 4096 * n);
 		compare(a, &im);
-		assert_int_equal(a->host.runtime_end, ABI_RUNTIME_END_WHOLE);
+		assert_int_equal(a->run.host.runtime_end, ABI_RUNTIME_END_WHOLE);
 		image_thread(&im, im.interpreter, im.tp + 64);
 		image_thread(&im, im.interpreter, im.tp + 128);
 		compare(a, &im);
-		assert_int_equal(a->host.runtime_end, ABI_RUNTIME_END_NO_STATE);
+		assert_int_equal(a->run.host.runtime_end, ABI_RUNTIME_END_NO_STATE);
 		image_close(&im);
 	}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
 }
 
 /* Says what a walk costs with everything in the caches; judges nothing. */
@@ -236,11 +181,7 @@ static void warm_time(void **state)
 				run_kernel(a, &im);
 				times[n] = a->skel->bss->seed_ns;
 			}
-			qsort(times, ARRAY_SIZE(times), sizeof(times[0]), by_value);
-			print_message("  %s: %zu frames: %llu ns, median of %zu; least %llu\n",
-				      python_layout_at(i)->name, im.frame_count,
-				      (unsigned long long)times[ARRAY_SIZE(times) / 2], ARRAY_SIZE(times),
-				      (unsigned long long)times[0]);
+			seed_say_times(python_layout_at(i)->name, im.frame_count, times, ARRAY_SIZE(times));
 			image_close(&im);
 		}
 	}
@@ -261,11 +202,8 @@ static void names_at_first_sight(void **state)
 	for (size_t i = 0; python_layout_at(i); i++) {
 		const struct abi_python_layout *l = &python_layout_at(i)->layout;
 		static struct python_image im;
-		cpu_set_t one;
 
-		CPU_ZERO(&one);
-		CPU_SET(0, &one);
-		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0); /* what was sent is known per CPU */
+		seed_stay_on_one_cpu();
 		image_open(&im, python_layout_at(i), IMAGE);
 		image_stack(&im, "ab|c");
 		recall(a);

@@ -2,46 +2,9 @@
 /* The walk of CPython's frames without native ones. python_seed: BPF_PROG_TEST_RUN gives the thread pointer, the memory
  * is that of the caller; also what tests/kernels/verify.c asks how much of a verifier's patience it takes. python_tick:
  * at real ticks, with the time that it took, for tests/bench/python_ticks.c. */
-#include "bpf/unwind.h"
-
-#include <bpf/bpf_tracing.h>
-
-#include "abi/python.h"
-
-char LICENSE[] SEC("license") = "GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} ring SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, ABI_COUNTER_COUNT);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-static __always_inline void count_add(__u32 counter, __u64 n)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
-
-	if (value)
-		*value += n;
-}
-
-static __always_inline __u64 ring_flags(bool urgent)
-{
-	return urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
+#include "seed.bpf.h"
 
 #include "bpf/python.h"
-
-struct seed {
-	__u64 tp, tid;
-};
-
-__u64 seed_ns; /* what the last walk took */
 
 SEC("raw_tp")
 int python_seed(struct seed *ctx)
