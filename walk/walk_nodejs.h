@@ -113,12 +113,15 @@ WALK_FN int walk_nodejs_is_builtin(const struct abi_nodejs *info, __u64 at)
 
 #pragma GCC unroll 8
 	for (__u64 half = ABI_NODEJS_BUILTINS / 2; half; half /= 2) {
-		__s64 mask = (__s64)(info->builtins[(i + half) & (ABI_NODEJS_BUILTINS - 1)] - 1 - at) >> 63;
+		__s64 mask = (__s64)(info->builtins[i + half] - 1 - at) >> 63;
+		__u64 step;
 
 		walk_opaque(mask); /* or the compiler makes a branch of it */
-		i += half & (__u64)mask;
+		step = half & (__u64)mask;
+		walk_opaque(step); /* or it makes an `or` of the sum: verifiers up to 6.1 forget the bounds, then */
+		i += step;         /* in all at most BUILTINS - 1 */
 	}
-	return at - info->builtins[i & (ABI_NODEJS_BUILTINS - 1)] < info->builtins_size;
+	return at - info->builtins[i] < info->builtins_size;
 }
 
 /* ---- the top frame: is its frame made? ---- */
