@@ -154,6 +154,7 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	a->info = copy;
 	a->info_size = size;
 	a->state = RUNTIMES_READY;
+	r->has_teller |= runtime->thread_names != NULL;
 	pthread_mutex_unlock(&r->lock);
 	RUNTIMES_COUNT(r, runtime, attached);
 	return 0;

@@ -156,6 +156,7 @@ struct runtimes {
 	struct runtimes_answer *answers; /* for the reader, see runtimes_names.c */
 	size_t answer_bytes;
 	struct thread_names *threads;    /* NULL: nobody wants them */
+	_Atomic bool has_teller;         /* a runtime that names threads was attached to: without, no sample asks */
 	bool stops, is_busy, is_looking; /* is_busy: with something of `work`; is_looking: of `looks` */
 	struct runtimes_entry *entries;
 	size_t entry_count, entry_cap;

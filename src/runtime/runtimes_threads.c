@@ -26,7 +26,7 @@ bool runtimes_thread(struct runtimes *r, const struct program *process, uint32_t
 	struct runtimes_message *m;
 	bool can, want;
 
-	if (!r->threads)
+	if (!r->threads || !r->has_teller)
 		return false;
 	pthread_mutex_lock(&r->lock);
 	can = can_tell(r, process);

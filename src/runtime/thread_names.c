@@ -11,6 +11,9 @@
 
 #define ASK_NS NSEC_PER_SEC          /* between two questions to one program */
 #define HOLDS_NS (60 * NSEC_PER_SEC) /* then a name is read again: another thread may have changed it */
+/* The same where the kernel's name is full, and only the beginning of what the thread is called: names of a pool differ
+ * behind it, so that a thread that renames itself looks as before. */
+#define HOLDS_FULL_NS (2 * NSEC_PER_SEC)
 
 struct row {
 	uint32_t program, tid, next; /* next: 1 + index of another of its program; 0: none */
@@ -134,6 +137,11 @@ static int add_row(struct thread_names *n, const struct program *program, uint32
 	return 0;
 }
 
+static uint64_t holds_ns(const struct row *row)
+{
+	return row->comm[ABI_COMM_SIZE - 2] ? HOLDS_FULL_NS : HOLDS_NS;
+}
+
 bool thread_names_want(struct thread_names *n, const struct program *program, uint32_t tid, struct str comm,
 		       uint64_t now_ns)
 {
@@ -151,7 +159,7 @@ bool thread_names_want(struct thread_names *n, const struct program *program, ui
 			forget_all(n);
 			r = add_row(n, program, tid, name);
 		}
-	} else if (!row->is_wanted && now_ns - row->read_ns >= HOLDS_NS) {
+	} else if (!row->is_wanted && now_ns - row->read_ns >= holds_ns(row)) {
 		row->is_wanted = true;
 		n->programs[row->program].wanted++;
 	}
@@ -199,10 +207,12 @@ int thread_names_put(struct thread_names *n, uint32_t round, const struct thread
 		if (!copy)
 			return -ENOMEM;
 	}
-	n->bytes -= row->name ? strlen(row->name) : 0;
-	n->bytes += copy ? strlen(copy) : 0;
-	free(row->name);
-	row->name = copy;
+	if (copy) { /* or it could not be read again, as of a thread that has ended: what is known stays */
+		n->bytes -= row->name ? strlen(row->name) : 0;
+		n->bytes += strlen(copy);
+		free(row->name);
+		row->name = copy;
+	}
 	row->read_ns = now_ns;
 	n->programs[row->program].wanted -= row->is_wanted;
 	row->is_wanted = false;

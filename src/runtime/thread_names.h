@@ -2,8 +2,9 @@
 /* What language runtimes call threads, of those that were sampled.
  *
  * A name holds for a thread's number together with the name that the kernel has of it: both are in each sample. A
- * thread that is called another way, or whose number is another one's by now, is asked for anew. The reader of samples
- * wants names, the runtimes' worker reads them, the symbol worker finds them; who calls has a lock. */
+ * thread that is called another way is asked for anew; one whose new name begins with the same 15 bytes, or that has
+ * the number and the kernel's name of one that ended, after two seconds: so long it has the old name. The reader of
+ * samples wants names, the runtimes' worker reads them, the symbol worker finds them; who calls has a lock. */
 #pragma once
 
 #include <linux/types.h>

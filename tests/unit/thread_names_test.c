@@ -98,6 +98,34 @@ static void a_name_is_read_again_after_a_minute(void **state)
 	thread_names_free(n);
 }
 
+static void a_full_name_may_be_another_ones_soon(void **state)
+{
+	struct thread_names *n = opened();
+
+	(void)state;
+	assert_true(want(n, &jvm, 20, "pool-1-thread-1", 1)); /* 15 bytes: what the kernel keeps of it */
+	put_all(n, &jvm, "pool-1-thread-17", 1);
+	assert_false(want(n, &jvm, 20, "pool-1-thread-1", 2));
+	assert_true(want(n, &jvm, 20, "pool-1-thread-1", 3));
+	put_all(n, &jvm, "pool-1-thread-18", 3);
+	assert_string_equal(find(n, &jvm, 20, "pool-1-thread-1"), "pool-1-thread-18");
+	thread_names_free(n);
+}
+
+static void what_cannot_be_read_again_keeps_its_name(void **state)
+{
+	struct thread_names *n = opened();
+
+	(void)state;
+	assert_true(want(n, &jvm, 20, "main", 1));
+	put_all(n, &jvm, "main", 1);
+	assert_true(want(n, &jvm, 20, "main", 62));
+	put_all(n, &jvm, "", 62);
+	assert_string_equal(find(n, &jvm, 20, "main"), "main");
+	assert_false(want(n, &jvm, 20, "main", 64));
+	thread_names_free(n);
+}
+
 static void what_has_no_name_is_not_asked_for_all_the_time(void **state)
 {
 	struct thread_names *n = opened();
@@ -159,6 +187,8 @@ int main(void)
 		cmocka_unit_test(a_name_is_of_number_and_kernels_name),
 		cmocka_unit_test(a_program_is_asked_once_a_second),
 		cmocka_unit_test(a_name_is_read_again_after_a_minute),
+		cmocka_unit_test(a_full_name_may_be_another_ones_soon),
+		cmocka_unit_test(what_cannot_be_read_again_keeps_its_name),
 		cmocka_unit_test(what_has_no_name_is_not_asked_for_all_the_time),
 		cmocka_unit_test(when_full_all_begins_anew),
 		cmocka_unit_test(names_take_so_many_bytes_and_no_more),
