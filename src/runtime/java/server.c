@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
@@ -283,15 +284,27 @@ static int ask_for_socket(const struct child *c, const char **why)
 	return r;
 }
 
+/* Whoever was not root before keeps its capabilities through setresuid(), and root is root of this machine, not of a
+ * container: the JVM's own rights over files have to do. */
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { 0 };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return -errno;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
 /* Without the right to be another one it must be us. */
 static int become(const struct java_owner *owner)
 {
 	if (geteuid() == owner->uid && getegid() == owner->gid && geteuid() != 0)
-		return 0;
+		return drop_capabilities();
 	if (setgroups(0, NULL) < 0 || setresgid(owner->gid, owner->gid, owner->gid) < 0 ||
 	    setresuid(owner->uid, owner->uid, owner->uid) < 0)
 		return -errno;
-	return 0;
+	return drop_capabilities();
 }
 
 _Noreturn static void child_main(struct child *c)
@@ -358,6 +371,23 @@ static int receive(int from, struct message *m, int *fd)
 	return 0;
 }
 
+/* The child's files may have taken long, and an exec puts back what SIGQUIT does: ending the process. */
+static int send_quit(const struct target *t)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(STATUS_MAX);
+	struct java_owner now;
+	int r = io_read_file_at(t->dir, "status", &text);
+
+	r = r ? r : java_owner_parse(buf_str(&text), &now);
+	if (r < 0)
+		return fail(t, r, "its status cannot be read");
+	if (!now.takes_quit || now.uid != t->owner.uid)
+		return fail(t, -ENOTSUP, "it runs another program by now");
+	return syscall(SYS_pidfd_send_signal, t->pidfd, SIGQUIT, NULL, 0) < 0
+		       ? fail(t, -errno, "it cannot be sent a signal")
+		       : 0;
+}
+
 /* Return: a connection; -errno. */
 static int hear_child(const struct target *t, int from)
 {
@@ -373,8 +403,9 @@ static int hear_child(const struct target *t, int from)
 			return fd;
 		if (m.said == SAID_FAILED)
 			return fail(t, m.error < 0 ? m.error : -EIO, m.why);
-		if (m.said == SAID_SIGNAL && syscall(SYS_pidfd_send_signal, t->pidfd, SIGQUIT, NULL, 0) < 0)
-			return fail(t, -errno, "it cannot be sent a signal");
+		r = m.said == SAID_SIGNAL ? send_quit(t) : 0;
+		if (r < 0)
+			return r;
 	}
 }
 
