@@ -14,13 +14,13 @@
 #define FUNCTIONS "\1\x0d\3\0\1a\2\3two\7\2\xc3\xbc" /* subsection 1: 0: a, 2: two, 7: u with two dots */
 #define NAMES "\0\x1a\4name" MODULE_NAME FUNCTIONS
 
-static struct nodejs_wasm_names read_names(struct str bytes, uint32_t index, uint64_t hint, struct buf *room, int want)
+static struct nodejs_wasm_names read_names(struct str bytes, uint32_t index, struct buf *room, int want)
 {
 	const struct reader in = reader_of(bytes.ptr, bytes.len);
 	struct nodejs_wasm_names out;
 
 	buf_clear(room);
-	assert_int_equal(nodejs_wasm_names_read(&in, index, hint, room, &out), want);
+	assert_int_equal(nodejs_wasm_names_read(&in, index, room, &out), want);
 	return out;
 }
 
@@ -58,35 +58,19 @@ static void names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct nodejs_wasm_names n = read_names(cases[i].bytes, cases[i].index, 0, &room, 0);
+		struct nodejs_wasm_names n = read_names(cases[i].bytes, cases[i].index, &room, 0);
 
 		print_message("  case %zu\n", i);
 		assert_true(str_eq(text(&room, n.module), str_of(cases[i].module)));
 		assert_true(str_eq(text(&room, n.function), str_of(cases[i].function)));
-		n = read_names(cases[i].bytes, cases[i].index, n.place, &room, 0);
-		assert_true(str_eq(text(&room, n.function), str_of(cases[i].function)));
 	}
-	ignore(read_names(STR("\0asn\1\0\0\0" NAMES), 0, 0, &room, -EBADMSG).place);
+	ignore(read_names(STR("\0asn\1\0\0\0" NAMES), 0, &room, -EBADMSG).module.len);
 	for (size_t size = 0; size < sizeof(HEAD NAMES) - 1; size++) {
 		struct str all = STR(HEAD NAMES);
 		struct nodejs_wasm_names n =
-			read_names(str_first(all, size), 7, 0, &room, size < sizeof(HEAD) - 1 ? -EBADMSG : 0);
+			read_names(str_first(all, size), 7, &room, size < sizeof(HEAD) - 1 ? -EBADMSG : 0);
 
 		assert_int_equal(n.function.len, 0); /* the section is not whole */
-	}
-}
-
-/* Where the name was is looked at first, and another function's is not taken. */
-static void hints(void **state)
-{
-	const struct str bytes = STR(HEAD TYPES OTHER NAMES);
-	scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
-
-	(void)state;
-	for (uint64_t hint = 0; hint <= bytes.len + 1; hint++) {
-		struct nodejs_wasm_names n = read_names(bytes, 2, hint, &room, 0);
-
-		assert_true(str_eq(text(&room, n.function), STR("two")));
 	}
 }
 
@@ -107,7 +91,7 @@ static void long_names(void **state)
 	buf_addc(&bytes, 'x');
 	while (bytes.len < 8 + 1 + 2 + 5 + 1 + 2 + 2 + 2 + size)
 		buf_adds(&bytes, STR("\xc3\xa9"));
-	n = read_names(buf_str(&bytes), 5, 0, &room, 0);
+	n = read_names(buf_str(&bytes), 5, &room, 0);
 	assert_true(n.function.is_cut);
 	assert_int_equal(n.function.len, NODEJS_TEXT_MAX - 1); /* half a letter would be behind it */
 }
@@ -230,7 +214,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
-		cmocka_unit_test(hints),
 		cmocka_unit_test(long_names),
 		cmocka_unit_test(functions),
 	};

@@ -125,11 +125,6 @@ struct nodejs_lines { /* where a script's lines end */
 #define NODEJS_TEXT_MAX KIB(4)         /* of a name */
 #define NODEJS_READS_MAX 20000         /* for one name or one piece of code; sources not counted */
 
-struct nodejs_wasm_place { /* where in a module's bytes the name of a function is; at 0: not known */
-	uint64_t bytes, size, at;
-	uint32_t index;
-};
-
 /* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
 struct nodejs_process {
 	struct nodejs_layout layout;
@@ -137,7 +132,6 @@ struct nodejs_process {
 	size_t script_count, line_count;
 	uint64_t clock;
 	uint64_t second, scanned; /* characters in the second of CLOCK_MONOTONIC that it was last */
-	struct nodejs_wasm_place wasm_places[512];
 };
 
 struct nodejs_heap { /* how objects of one process are read */
@@ -155,6 +149,8 @@ int nodejs_word(const struct nodejs_heap *h, uint64_t at, uint64_t *out) warn_un
 int nodejs_type(const struct nodejs_heap *h, uint64_t object) warn_unused;
 /** nodejs_text - append a string's first NODEJS_TEXT_MAX bytes as UTF-8. @is_cut: there is more. Return: 0, -errno. */
 int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut) warn_unused;
+/** nodejs_take_scan - Return: whether @length characters or bytes of @p may be gone through now (NODEJS_SCAN_PER_S). */
+bool nodejs_take_scan(struct nodejs_process *p, uint32_t length) warn_unused;
 /** nodejs_script_lines - NULL: nobody can tell */
 const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
 /** nodejs_scripts_drop - forget all lines of a process */
@@ -243,15 +239,13 @@ struct nodejs_wasm_text { /* in a buffer */
 
 struct nodejs_wasm_names {
 	struct nodejs_wasm_text module, function; /* len 0: it has no name */
-	uint64_t place;                           /* of the function's in the bytes; 0: it has none */
 };
 
 /**
  * nodejs_wasm_names_read - what a module's bytes call it and function @index; pure but for the reader
- * @hint: where the function's name was the last time, 0: not known
  * Return: 0; -EBADMSG: this is no module; -ENOMEM; the reader's error. Cost: one pass over the names in front of it.
  */
-int nodejs_wasm_names_read(const struct reader *module, uint32_t index, uint64_t hint, struct buf *room,
+int nodejs_wasm_names_read(const struct reader *module, uint32_t index, struct buf *room,
 			   struct nodejs_wasm_names *out) warn_unused;
 /**
  * nodejs_wasm_read - the function whose code is at @pc

@@ -261,7 +261,7 @@ static int scan_text(const struct nodejs_heap *h, const struct flat *f, struct s
 	for (uint64_t done = 0; r == 0 && done < size; done += CHUNK) {
 		uint32_t part = (uint32_t)MIN(size - done, (uint64_t)CHUNK);
 
-		r = h->target->read(h->target->self, bytes, part, f->at + done); /* take_scan() has counted it */
+		r = h->target->read(h->target->self, bytes, part, f->at + done); /* nodejs_take_scan() has counted it */
 		for (uint32_t i = 0; r == 0 && i < part; i += (uint32_t)width)
 			r = scan_unit(s, f->is_wide ? (uint32_t)(bytes[i] | bytes[i + 1] << 8) : bytes[i]);
 	}
@@ -296,8 +296,7 @@ void nodejs_scripts_drop(struct nodejs_process *p)
 		drop(p, p->script_count - 1);
 }
 
-/* Return: whether @length characters may be gone through now. */
-static bool take_scan(struct nodejs_process *p, uint32_t length)
+bool nodejs_take_scan(struct nodejs_process *p, uint32_t length)
 {
 	struct timespec now;
 
@@ -336,7 +335,7 @@ static int read_lines(const struct nodejs_heap *h, uint64_t script, uint64_t sou
 
 	if (r == 0 && flat.length > NODEJS_SOURCE_MAX / 2)
 		r = -E2BIG;
-	if (r == 0 && !take_scan(h->process, flat.length))
+	if (r == 0 && !nodejs_take_scan(h->process, flat.length))
 		r = -EAGAIN;
 	if (r == 0)
 		r = scan_text(h, &flat, &scan);

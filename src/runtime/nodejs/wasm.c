@@ -118,18 +118,9 @@ static int read_module(void *self, void *dst, size_t size, uint64_t offset)
 {
 	const struct module_bytes *m = self;
 
+	if (!nodejs_take_scan(m->heap->process, (uint32_t)size))
+		return -EAGAIN;
 	return nodejs_read(m->heap, dst, (uint32_t)size, m->at + offset);
-}
-
-/* Where the name of the function was found the last time. */
-static struct nodejs_wasm_place *place_of(struct nodejs_process *p, uint64_t bytes, uint64_t size, uint32_t index)
-{
-	uint64_t hash = walk_nodejs_mix(walk_nodejs_mix(bytes, size), index);
-	struct nodejs_wasm_place *place = &p->wasm_places[hash % ARRAY_SIZE(p->wasm_places)];
-
-	if (place->bytes != bytes || place->size != size || place->index != index)
-		*place = (struct nodejs_wasm_place){ .bytes = bytes, .size = size, .index = index };
-	return place;
 }
 
 int nodejs_wasm_read(const struct nodejs_heap *h, uint64_t pc, struct buf *room, struct nodejs_wasm_names *out,
@@ -137,7 +128,6 @@ int nodejs_wasm_read(const struct nodejs_heap *h, uint64_t pc, struct buf *room,
 {
 	struct module_bytes bytes = { .heap = h };
 	struct reader in = { .read = read_module, .self = &bytes };
-	struct nodejs_wasm_place *place;
 	uint64_t module = 0, words[2];
 	int r = find_function(h, pc, &module, index);
 
@@ -151,9 +141,10 @@ int nodejs_wasm_read(const struct nodejs_heap *h, uint64_t pc, struct buf *room,
 		return r;
 	bytes.at = words[0];
 	in.size = *size = words[1];
-	place = place_of(h->process, words[0], words[1], *index);
-	r = nodejs_wasm_names_read(&in, *index, place->at, room, out);
-	if (r == 0)
-		place->at = out->place;
+	r = nodejs_wasm_names_read(&in, *index, room, out);
+	if (r == -EAGAIN) { /* more names than may be gone through in a second: its number has to do */
+		*out = (struct nodejs_wasm_names){ 0 };
+		r = 0;
+	}
 	return r;
 }

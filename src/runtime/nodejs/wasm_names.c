@@ -107,7 +107,6 @@ static bool find_names(struct bytes *b)
 /* One entry of the functions' names. Return: whether it is that of @index; *next: whether those behind it may be. */
 static bool take_function(struct bytes *b, uint32_t index, struct buf *room, struct nodejs_wasm_names *out, bool *next)
 {
-	uint64_t place = b->at;
 	uint32_t found = take_u32(b);
 
 	*next = !b->bad && found < index;
@@ -118,8 +117,6 @@ static bool take_function(struct bytes *b, uint32_t index, struct buf *room, str
 	if (b->bad || found != index)
 		return false;
 	take_text(b, room, &out->function);
-	if (!b->bad)
-		out->place = place;
 	return true;
 }
 
@@ -134,14 +131,12 @@ static void find_function(struct bytes *b, uint32_t index, struct buf *room, str
 			return;
 }
 
-int nodejs_wasm_names_read(const struct reader *module, uint32_t index, uint64_t hint, struct buf *room,
-			   struct nodejs_wasm_names *out)
+int nodejs_wasm_names_read(const struct reader *module, uint32_t index, struct buf *room, struct nodejs_wasm_names *out)
 {
 	scoped(reader_window_release) struct reader_window release = { 0 };
 	struct bytes b = { .at = HEAD_SIZE, .end = module->size };
 	const uint8_t *head;
 	uint64_t end;
-	bool next;
 	int r = reader_window_init(&b.window, module, WINDOW);
 
 	*out = (struct nodejs_wasm_names){ 0 };
@@ -154,25 +149,20 @@ int nodejs_wasm_names_read(const struct reader *module, uint32_t index, uint64_t
 	if (!find_names(&b))
 		return 0;
 	end = b.end;
-	if (hint >= b.at && hint < end) {
-		struct bytes known = b;
-
-		known.at = hint;
-		ignore(take_function(&known, index, room, out, &next));
-		b.window = known.window;
-	}
 	while (!b.bad && b.at < end) {
 		uint8_t id = take_u8(&b);
 
 		b.end = take_end(&b);
 		if (id == NAMES_MODULE && !b.bad && b.at < b.end && !out->module.len)
 			take_text(&b, room, &out->module);
-		else if (id == NAMES_FUNCTIONS && !b.bad && !out->place)
+		else if (id == NAMES_FUNCTIONS && !b.bad)
 			find_function(&b, index, room, out);
 		b.at = b.end;
 		b.end = end;
 		if (id >= NAMES_FUNCTIONS) /* what comes behind it are names of other things */
 			break;
 	}
+	if (b.window.error == -EAGAIN)
+		return -EAGAIN;
 	return room->error;
 }
