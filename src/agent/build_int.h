@@ -52,6 +52,7 @@ struct builder {
 	bool *used;       /* per raw frame: it is in a stack */
 	bool *leaves_cpu; /* per raw frame: the kernel's function that switches threads */
 	uint8_t *roots;   /* per raw frame: enum root_state */
+	uint32_t coroutines_asked;
 	uint32_t *stacks; /* per raw stack */
 	uint32_t *path;   /* room for the stack at hand, leaf first */
 	size_t path_cap;

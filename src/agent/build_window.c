@@ -79,6 +79,9 @@ static int add_processes(struct builder *b)
 	return 0;
 }
 
+/* Asked for in a window: each reads half a MiB of code at most, and one program can have any number of such ends. */
+#define COROUTINES_MAX 64
+
 /* Does the outermost user frame lie in entry code, or does a coroutine begin there? Both are asked once: they read
  * code. */
 static bool is_root(struct builder *b, const struct aggregate_sample *s)
@@ -95,7 +98,7 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 	state = &b->roots[s->root_frame];
 	if (*state == ROOT_UNKNOWN)
 		*state = symbols_root(b->symbols, root->owner, root->at) ? ROOT_PROVEN : ROOT_UNPROVEN;
-	if (*state == ROOT_UNPROVEN && is_last)
+	if (*state == ROOT_UNPROVEN && is_last && b->coroutines_asked++ < COROUTINES_MAX)
 		*state = symbols_begins_coroutine(b->symbols, root->owner, root->at) ? ROOT_IF_LAST : ROOT_NONE;
 	return *state == ROOT_PROVEN || (*state == ROOT_IF_LAST && is_last);
 }
