@@ -127,6 +127,17 @@ def check_refused(version, home):
     tap.ok(done.returncode == 1 and "has not opened its socket" in done.stderr, f"{version} stopped: the time is over", said(done))
     left = glob.glob(f"/proc/{process.pid}/cwd/.attach_pid*")
     tap.ok(not left, f"{version} stopped: no file is left", left)
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
+        asking = start(HEARTH, "java", "attach", process.pid, start_new_session=True)
+        files = f"/proc/{process.pid}/cwd/.attach_pid*"
+        end = time.monotonic() + 10
+        while not glob.glob(files) and time.monotonic() < end:
+            time.sleep(0.02)
+        was = glob.glob(files)
+        os.killpg(asking.pid, number) if number == signal.SIGINT else asking.send_signal(number)
+        asking.wait()
+        time.sleep(0.3)
+        tap.ok(was and not glob.glob(files), f"{version} stopped: no file is left by {number.name}", was)
     process.send_signal(signal.SIGCONT)
     process.kill()
     process.wait()

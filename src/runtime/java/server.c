@@ -264,6 +264,27 @@ static int wait_for_socket(const struct child *c, const char **why)
 	return r == -ENOENT ? -ETIMEDOUT : r;
 }
 
+/* Of the child, which a signal may end: a file that stays makes the JVM open its socket where SIGQUIT wants a list of
+ * threads. */
+static volatile sig_atomic_t left_in = -1;
+static const char *left_name;
+
+static void take_away(int number)
+{
+	(void)number;
+	if (left_in >= 0)
+		ignore(unlinkat(left_in, left_name, 0) < 0);
+	_exit(1);
+}
+
+static void take_away_at(const int *numbers, size_t count)
+{
+	const struct sigaction action = { .sa_handler = take_away };
+
+	for (size_t i = 0; i < count; i++)
+		ignore(sigaction(numbers[i], &action, NULL) < 0);
+}
+
 static int ask_for_socket(const struct child *c, const char **why)
 {
 	scoped(closep) int folder = -1;
@@ -278,9 +299,12 @@ static int ask_for_socket(const struct child *c, const char **why)
 		*why = "no file can be made in its working directory or /tmp";
 		return folder;
 	}
+	left_name = c->attach_name;
+	left_in = folder;
 	say(c, SAID_SIGNAL, 0, "", -1);
 	r = wait_for_socket(c, why);
 	ignore(unlinkat(folder, c->attach_name, 0) < 0); /* the JVM may have done so */
+	left_in = -1;
 	return r;
 }
 
@@ -309,14 +333,16 @@ static int become(const struct java_owner *owner)
 
 _Noreturn static void child_main(struct child *c)
 {
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 	const char *why = "hearth cannot take its user: that needs root";
 	int fd;
 
+	take_away_at(ends, ARRAY_SIZE(ends));
 	umask(077);
 	snprintf(c->socket_path, sizeof(c->socket_path), "/tmp/.java_pid%u", c->t->owner.inner_pid);
 	snprintf(c->attach_name, sizeof(c->attach_name), ".attach_pid%u", c->t->owner.inner_pid);
 	fd = become(&c->t->owner);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's is forgotten */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* another user's is forgotten */
 	fd = fd < 0 ? fd : try_connect(c, &why);
 	if (fd == -ENOENT)
 		fd = ask_for_socket(c, &why);
@@ -425,9 +451,12 @@ static int reach(const struct target *t)
 	if (pid < 0)
 		return fail(t, -errno, "no process can be made");
 	fd = hear_child(t, from);
-	kill(pid, SIGKILL); /* ours, not waited for yet; one that hangs in a file ends when that answers */
-	for (int i = 0; i < 100 && waitpid(pid, &status, WNOHANG) == 0; i++)
+	kill(pid, SIGTERM); /* ours, not waited for yet; one that hangs in a file ends when that answers */
+	for (int i = 0; i < 100 && waitpid(pid, &status, WNOHANG) == 0; i++) {
 		usleep(10000);
+		if (i == 50)
+			kill(pid, SIGKILL);
+	}
 	return fd;
 }
 
