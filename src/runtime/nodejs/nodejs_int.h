@@ -105,6 +105,7 @@ struct nodejs_maps {
  * @builtins, @size: where they lie in the process, by the file's symbols; size 0: not known
  * @here: an address in the file's first mapping */
 void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_t here, struct nodejs_maps *out);
+/** nodejs_take_builtins - what @maps has of built-in code becomes @out's; the rest of @out stays */
 void nodejs_take_builtins(const struct nodejs_maps *maps, struct abi_nodejs *out);
 
 /* ---- objects ---- */

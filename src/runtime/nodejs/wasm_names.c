@@ -5,8 +5,8 @@
  *	section: id, size, bytes               id 0: a name of its own comes first
  *	"name": subsections of the same form   0: text; 1: count, {index, text} with rising indexes
  *
- * Numbers are LEB128, a text is a count of bytes and UTF-8. Source: WebAssembly core specification 2.0, sections 5.5
- *and 7.4.1. */
+ * Numbers are LEB128, a text is a count of bytes and UTF-8.
+ * Source: WebAssembly core specification 2.0, sections 5.5 and 7.4.1. */
 #include "base/utf8.h"
 #include "runtime/nodejs/nodejs_int.h"
 
