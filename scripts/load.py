@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import textwrap
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -18,8 +19,17 @@ def write(path, text, **values):
         f.write(text)
 
 
+def group_is_gone(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 class Load:
-    """Everything that is started here, and ends with it. @prefix comes before each command."""
+    """Everything that is started here, and ends with it. @prefix comes before each command. Temporary files go to @folder, too: a
+    compiler that is killed leaves its own behind."""
 
     def __init__(self, folder, prefix=()):
         self.folder, self.prefix = folder, prefix
@@ -27,7 +37,7 @@ class Load:
 
     def start(self, *command, **options):
         process = subprocess.Popen([*self.prefix, *command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, start_new_session=True, **options)
+                                   stderr=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, TMPDIR=self.folder), **options)
         self.started.append(process)
         return process
 
@@ -41,10 +51,17 @@ class Load:
                          seconds)
 
     def stop(self):
-        for process in reversed(self.started):
-            try:
-                os.killpg(process.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
-        for process in self.started:
-            process.wait()
+        """Ends all of it, and waits until nothing of it is left that could write to the folder: for 3 s, where even SIGKILL takes its time."""
+        begin = time.monotonic()
+        for number, seconds in ((signal.SIGTERM, 1), (signal.SIGKILL, 3)):
+            for process in reversed(self.started):
+                try:
+                    os.killpg(process.pid, number)
+                except ProcessLookupError:
+                    pass
+            while time.monotonic() < begin + seconds:
+                for process in self.started:
+                    process.poll()
+                if all(group_is_gone(process.pid) for process in self.started):
+                    return
+                time.sleep(0.01)
