@@ -24,36 +24,29 @@ EXACT_SHARE = 0.95
 WHOLE_SHARE = 0.85  # of a process's samples, other functions of the load and the runtime's own threads among them
 DEPTH = 8  # of known_middle
 CHAIN = ("known_outer", *["known_middle"] * DEPTH, "known_leaf")
-JAVA = "/usr/lib/jvm/java-{}-openjdk-amd64/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"
-# Kernel: the suite, its packages, its loads by name: the command, to which the file to write is added.
+# Runtime: its package, and the command to which the file to write is added; {} is the version.
+RUNTIMES = {
+    "Python": ("python{}", "python{} /hearth/loads.d/python.py"),
+    "Perl": ("perl", "perl /hearth/loads.d/perl.pl"),
+    "Ruby": ("ruby{}", "ruby{} /hearth/loads.d/ruby.rb"),
+    "PHP": ("php{}-cli", "php{} /hearth/loads.d/php.php"),
+    "Node.js": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
+    "Java": ("openjdk-{}-jre-headless", "/usr/lib/jvm/java-{}-openjdk-amd64/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"),
+}
+# Kernel: its suite, and the versions that this has.
 SUITES = {
-    "5.10": ("bullseye", {
-        "Python 3.9": ("python3.9", "python3.9 /hearth/loads.d/python.py"),
-        "Perl 5.32": ("perl", "perl /hearth/loads.d/perl.pl"),
-        "Ruby 2.7": ("ruby2.7", "ruby2.7 /hearth/loads.d/ruby.rb"),
-        "PHP 7.4": ("php7.4-cli", "php7.4 /hearth/loads.d/php.php"),
-        "Node.js 12": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
-        "Java 11": ("openjdk-11-jre-headless", JAVA.format(11)),
-    }),
-    "6.1": ("bookworm", {
-        "Python 3.11": ("python3.11", "python3.11 /hearth/loads.d/python.py"),
-        "Perl 5.36": ("perl", "perl /hearth/loads.d/perl.pl"),
-        "Ruby 3.1": ("ruby3.1", "ruby3.1 /hearth/loads.d/ruby.rb"),
-        "PHP 8.2": ("php8.2-cli", "php8.2 /hearth/loads.d/php.php"),
-        "Node.js 18": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
-        "Java 17": ("openjdk-17-jre-headless", JAVA.format(17)),
-    }),
-    "6.12": ("trixie", {
-        "Python 3.13": ("python3.13", "python3.13 /hearth/loads.d/python.py"),
-        "Perl 5.40": ("perl", "perl /hearth/loads.d/perl.pl"),
-        "Ruby 3.3": ("ruby3.3", "ruby3.3 /hearth/loads.d/ruby.rb"),
-        "PHP 8.4": ("php8.4-cli", "php8.4 /hearth/loads.d/php.php"),
-        "Node.js 20": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
-        "Java 21": ("openjdk-21-jre-headless", JAVA.format(21)),
-    }),
+    "5.10": ("bullseye", {"Python": "3.9", "Perl": "5.32", "Ruby": "2.7", "PHP": "7.4", "Node.js": "12", "Java": "11"}),
+    "6.1": ("bookworm", {"Python": "3.11", "Perl": "5.36", "Ruby": "3.1", "PHP": "8.2", "Node.js": "18", "Java": "17"}),
+    "6.12": ("trixie", {"Python": "3.13", "Perl": "5.40", "Ruby": "3.3", "PHP": "8.4", "Node.js": "20", "Java": "21"}),
 }
 # What no interpreter reads.
 LEFT_OUT = ["./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/info", "./usr/share/lintian", "./.archives"]
+
+
+def loads_of(kernel):
+    """By name ("Python 3.9"): the package and the command."""
+    _, versions = SUITES[kernel]
+    return {f"{runtime} {version}": tuple(text.format(version) for text in RUNTIMES[runtime]) for runtime, version in versions.items()}
 
 
 def key(name):
@@ -86,7 +79,7 @@ def loads_folder(root):
 
 def initramfs(machine, kernel, scratch):
     """Path of the packed image: the suite's files, and behind them ours. Raises packages.Unavailable, RuntimeError."""
-    suite, loads = SUITES[kernel]
+    suite, loads = SUITES[kernel][0], loads_of(kernel)
     missing = [tool for tool in ("patchelf", "javac") if not shutil.which(tool)]
     if missing:
         raise packages.Unavailable("needs " + ", ".join(missing) + " (make setup-extra)")
@@ -119,9 +112,8 @@ def known(names):
 
 def check(tap, kernel, console, profile):
     """@profile: what hearth wrote in this guest."""
-    _, loads = SUITES[kernel]
     said = console.sections.get("loads", "")
-    for name, (_, command) in loads.items():
+    for name, (_, command) in loads_of(kernel).items():
         program = os.path.basename(command.split()[0])
         mine = [s for s in profile.samples if s.labels.get("comm") == program]
         stacks = Counter()
