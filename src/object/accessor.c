@@ -5,11 +5,13 @@
 
 #include "object/x86.h"
 
+#define REG_AX 0
 #define REG_SP 4
 #define REG_BP 5
 #define REG_DI 7
 #define OP_LEA 0x8d
 #define OP_LOAD 0x8b
+#define OP_RETURN 0xc3
 #define SIZE_UNKNOWN 128
 #define OBJECT_MAX (1u << 20) /* a large one: CPython's _PyRuntime is 283,320 bytes in 3.13.0 */
 
@@ -37,6 +39,18 @@ static bool next(struct steps *s)
 static bool is_plain(const struct x86 *i, uint8_t opcode)
 {
 	return !i->map && !i->is_vector && i->opcode == opcode;
+}
+
+/* mov $number, %register of 4 bytes */
+static bool is_constant(const struct x86 *i)
+{
+	return !i->map && !i->is_vector && !i->is_wide && (i->opcode & 0xf8) == 0xb8;
+}
+
+/* endbr64, and what fills lines */
+static bool is_hint(const struct x86 *i)
+{
+	return i->map == 1 && !i->is_vector && (i->opcode == 0x1e || i->opcode == 0x1f);
 }
 
 static bool has_address(const struct x86 *i)
@@ -105,8 +119,7 @@ bool accessor_argument(const struct accessor_code *code, struct accessor_place *
 			*out = (struct accessor_place){ ACCESSOR_ADDRESS, s.now.address - 4 };
 			return true;
 		}
-		if (!s.now.map && !s.now.is_vector && (s.now.opcode & 0xf8) == 0xb8 &&
-		    s.now.immediate >= (int64_t)OBJECT_MAX) {
+		if (is_constant(&s.now) && s.now.immediate >= (int64_t)OBJECT_MAX) {
 			*out = (struct accessor_place){ ACCESSOR_ADDRESS, (uint64_t)s.now.immediate };
 			return true;
 		}
@@ -151,8 +164,38 @@ size_t accessor_addresses(const struct accessor_code *code, uint64_t *out, size_
 	while (count < max && next(&s)) {
 		if (is_plain(&s.now, OP_LEA) && s.now.memory == X86_MEMORY_RELATIVE)
 			out[count++] = s.now.address;
-		else if (!s.now.map && !s.now.is_vector && (s.now.opcode & 0xf8) == 0xb8 && s.now.immediate > 0)
+		else if (is_constant(&s.now) && s.now.immediate > 0)
 			out[count++] = (uint64_t)s.now.immediate;
 	}
 	return count;
+}
+
+bool accessor_value(const struct accessor_code *code, struct accessor_value *out)
+{
+	struct steps s = { .code = code };
+	bool has_value = false;
+
+	while (next(&s)) {
+		const struct x86 *i = &s.now;
+
+		if (is_hint(i))
+			continue;
+		if (is_plain(i, OP_RETURN))
+			return has_value;
+		if (i->reg != REG_AX)
+			return false;
+		if (!has_value && is_plain(i, OP_LEA) && i->is_wide && i->memory == X86_MEMORY_RELATIVE)
+			*out = (struct accessor_value){ i->address, false };
+		else if (!has_value && is_plain(i, OP_LOAD) && has_address(i))
+			*out = (struct accessor_value){ i->address, true };
+		else if (!has_value && is_constant(i))
+			*out = (struct accessor_value){ (uint32_t)i->immediate, false };
+		else if (has_value && !out->is_read && is_plain(i, OP_LOAD) && i->memory == X86_MEMORY_BASE &&
+			 i->base == REG_AX && !i->displacement && !i->is_fs)
+			out->is_read = true;
+		else
+			return false;
+		has_value = true;
+	}
+	return false;
 }

@@ -3,7 +3,8 @@
  * its address or its value to another function, or reads it from thread-local memory. Pure but for accessor_read();
  * x86-64 only: of other machines' code nothing is found. What is found is a guess: who uses it tries it in a process.
  *
- * Callers: CPython (PyInterpreterState_Head, PyGILState_GetThisThreadState, _PyThreadState_GetCurrent, Py_GetVersion).
+ * Callers: CPython (PyInterpreterState_Head, PyGILState_GetThisThreadState, _PyThreadState_GetCurrent, Py_GetVersion);
+ * V8 (DefaultEmbeddedBlobCode, the WebAssembly engine's).
  * What the next ones have: Ruby's rb_thread_current (a load of a global up to 2.7, a thread-local slot from 3.0 on),
  * rb_during_gc (a global and offsets in it), ruby_thread_has_gvl_p (a pthread key); PHP's tsrm_get_ls_cache (a
  * thread-local variable); Perl's thread-local PL_current_context has a name. */
@@ -36,6 +37,11 @@ struct accessor_tls { /* of a thread-local variable, as the code reaches it */
 	uint64_t value;
 };
 
+struct accessor_value { /* what a function returns */
+	uint64_t at;
+	bool is_read; /* it is what lies there, of 4 or 8 bytes; otherwise it is the address */
+};
+
 /**
  * accessor_read - the first bytes of a function, fewer where the file ends
  * @address: as the file has it; @size: of the function, 0: not known
@@ -54,3 +60,8 @@ bool accessor_argument(const struct accessor_code *code, struct accessor_place *
 bool accessor_thread_local(const struct accessor_code *code, struct accessor_tls *out) warn_unused;
 /** accessor_addresses - constant addresses that a function forms, in its order. Return: how many, at most @max. */
 size_t accessor_addresses(const struct accessor_code *code, uint64_t *out, size_t max);
+/**
+ * accessor_value - what a function returns that does nothing else: a constant address, or what is read from there. Unlike
+ * the others it knows each instruction up to the return.
+ */
+bool accessor_value(const struct accessor_code *code, struct accessor_value *out) warn_unused;

@@ -61,6 +61,45 @@ static void finds_what_real_code_says(void **state)
 	assert_false(accessor_load(&code, &at));
 }
 
+static void says_what_is_returned_and_nothing_else(void **state)
+{
+	static const struct {
+		const char *what, *code;
+		bool is_found, is_read;
+		uint64_t at;
+	} cases[] = {
+		{ "its address", "488d05f9ff0700c3", true, false, 0x81000 },
+		{ "the same behind endbr64", "f30f1efa488d05f5ff0700c3", true, false, 0x81000 },
+		{ "what lies there", "488b05f9ff0700c3", true, true, 0x81000 },
+		{ "likewise of 4 bytes", "8b05faff0700c3", true, true, 0x81000 },
+		{ "by its address", "488d05f9ff0700488b00c3", true, true, 0x81000 },
+		{ "by a constant address", "b8001000808b00c3", true, true, 0x80001000 },
+		{ "a constant", "b800108000c3", true, false, 0x801000 },
+		{ "more than that: a pointer's pointer", "488b05f9ff0700488b00c3", false, false, 0 },
+		{ "something in it", "488d05f9ff0700488b4008c3", false, false, 0 },
+		{ "another register", "488d0df9ff0700c3", false, false, 0 },
+		{ "of a thread", "64488b042500000000c3", false, false, 0 },
+		{ "two things", "488d05f9ff0700b800108000c3", false, false, 0 },
+		{ "a frame of its own", "55488d05f9ff07005dc3", false, false, 0 },
+		{ "it goes on elsewhere", "488d05f9ff0700eb00", false, false, 0 },
+		{ "it does not return", "488d05f9ff0700cc", false, false, 0 },
+		{ "nothing", "c3", false, false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct accessor_code code = code_at(cases[i].code, 0x1000);
+		struct accessor_value value = { 0 };
+
+		print_message("  %s\n", cases[i].what);
+		assert_int_equal(accessor_value(&code, &value), cases[i].is_found);
+		if (!cases[i].is_found)
+			continue;
+		assert_int_equal(value.at, cases[i].at);
+		assert_int_equal(value.is_read, cases[i].is_read);
+	}
+}
+
 /* Code that ends anywhere, and none at all: nothing is read behind it. */
 static void ends_with_the_code(void **state)
 {
@@ -68,6 +107,7 @@ static void ends_with_the_code(void **state)
 					     "4883ec0866488d3dd4db2600666648e8b722e3ff488b004883c408c3",
 					     "f30f1efa833d65c85100000f84d02af0ff8b3d5dc85100e994e3efff" };
 	struct accessor_place place;
+	struct accessor_value value;
 	struct accessor_tls tls;
 	uint64_t at[4];
 
@@ -85,6 +125,7 @@ static void ends_with_the_code(void **state)
 			ignore(!accessor_int_argument(&code, &at[0]));
 			ignore(!accessor_argument(&code, &place));
 			ignore(!accessor_thread_local(&code, &tls));
+			ignore(!accessor_value(&code, &value));
 			assert_in_range(accessor_addresses(&code, at, ARRAY_SIZE(at)), 0, ARRAY_SIZE(at));
 		}
 	}
@@ -94,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_real_code_says),
+		cmocka_unit_test(says_what_is_returned_and_nothing_else),
 		cmocka_unit_test(ends_with_the_code),
 	};
 

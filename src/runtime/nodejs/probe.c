@@ -138,73 +138,25 @@ static void take_found(const struct elf *elf, const struct elf_found *found, str
 	take_builtins(elf, &blob, b);
 }
 
-/* What a function returns that is no more than that: a value, which lies in the file or is read from it. */
-struct returned {
-	uint64_t at;
-	bool is_read; /* it is what lies there */
-};
-
-#define RETURN_BYTES 16
-
-/**
- * read_returned - endbr64, if there is one; an instruction that begins it; a load by what that says; ret
- * Source: Intel's manual, volume 2. Return: 0; -ENOTSUP: it is made of something else.
- */
-static int read_returned(const struct elf *elf, uint64_t function, struct returned *out)
-{
-	static const struct {
-		uint8_t bytes[3];
-		uint8_t size; /* then 4 bytes, a number */
-		bool is_relative, is_read;
-	} begins[] = {
-		{ { 0x48, 0x8d, 0x05 }, 3, true, false }, /* lea rax, [rip + number] */
-		{ { 0x48, 0x8b, 0x05 }, 3, true, true },  /* mov rax, [rip + number] */
-		{ { 0x8b, 0x05 }, 2, true, true },        /* mov eax, [rip + number] */
-		{ { 0xb8 }, 1, false, false },            /* mov eax, number */
-	};
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, ret = 0xc3;
-	static const uint8_t load[] = { 0x48, 0x8b, 0x00 },
-			     load_4[] = { 0x8b, 0x00 }; /* mov rax, [rax]; mov eax, [rax] */
-	uint8_t code[RETURN_BYTES];
-	size_t at = 0, kind = 0;
-	int32_t number;
-
-	if (read_at(elf, function, code, sizeof(code)) < 0)
-		return -ENOTSUP;
-	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		at += sizeof(endbr64);
-	while (kind < ARRAY_SIZE(begins) && memcmp(code + at, begins[kind].bytes, begins[kind].size) != 0)
-		kind++;
-	if (kind == ARRAY_SIZE(begins))
-		return -ENOTSUP;
-	at += begins[kind].size;
-	memcpy(&number, code + at, sizeof(number));
-	at += sizeof(number);
-	out->at = begins[kind].is_relative ? function + at + (uint64_t)number : (uint32_t)number;
-	out->is_read = begins[kind].is_read;
-	if (!out->is_read && memcmp(code + at, load, sizeof(load)) == 0) {
-		out->is_read = true;
-		at += sizeof(load);
-	} else if (!out->is_read && memcmp(code + at, load_4, sizeof(load_4)) == 0) {
-		out->is_read = true;
-		at += sizeof(load_4);
-	}
-	return code[at] == ret ? 0 : -ENOTSUP;
-}
-
 /* In a file without .symtab, as Debian's libnode is, by functions that return it; V8 exports them from 8.5 on. */
 static void take_returned(const struct elf *elf, const struct elf_dynamic *dynamic, struct nodejs_binary *b)
 {
 	static const char *const names[] = { "_ZN2v88internal23DefaultEmbeddedBlobCodeEv",
 					     "_ZN2v88internal27DefaultEmbeddedBlobCodeSizeEv" };
-	struct returned returned[ARRAY_SIZE(names)];
+	struct accessor_value returned[ARRAY_SIZE(names)];
 	struct elf_found found = { 0 };
 	struct blob blob = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (elf_dynamic_find(elf, dynamic, names[i], &found) < 0 ||
-		    read_returned(elf, found.address, &returned[i]) < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		uint8_t room[ACCESSOR_BYTES_MAX];
+		struct accessor_code code;
+
+		if (elf_dynamic_find(elf, dynamic, names[i], &found) < 0)
 			return;
+		accessor_read(elf, found.address, found.size, room, &code);
+		if (!accessor_value(&code, &returned[i]))
+			return;
+	}
 	if (!returned[1].is_read)
 		return;
 	if (returned[0].is_read)
