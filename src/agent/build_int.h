@@ -49,12 +49,12 @@ struct builder {
 	uint8_t *in_phase;         /* per raw stack: the same of the phase that it is in */
 	struct build_phase phase[RUNTIME_PHASES_MAX];
 	size_t phase_count;
-	bool *used;                /* per raw frame: it is in a stack */
-	bool *leaves_cpu;          /* per raw frame: the kernel's function that switches threads */
-	uint8_t *roots;            /* per raw frame: enum root_state */
-	uint32_t coroutines_asked; /* how often where one begins was looked for */
-	uint32_t *stacks;          /* per raw stack */
-	uint32_t *path;            /* room for the stack at hand, leaf first */
+	bool *used;                  /* per raw frame: it is in a stack */
+	bool *leaves_cpu;            /* per raw frame: the kernel's function that switches threads */
+	uint8_t *roots;              /* per raw frame: enum root_state */
+	uint32_t coroutine_searches; /* how many more may be made */
+	uint32_t *stacks;            /* per raw stack */
+	uint32_t *path;              /* room for the stack at hand, leaf first */
 	size_t path_cap;
 	uint32_t *processes;         /* per raw process */
 	uint32_t *requests;          /* per raw request: its labels' set, 0: not yet */

@@ -33,20 +33,27 @@ static void builder_release(struct builder *b)
 	u64map_release(&b->file_mappings);
 }
 
+/* The frame of raw stack @i below @parent, and between them the phase that it begins. */
+static int add_frame(struct builder *b, size_t i, uint32_t parent, uint32_t *out)
+{
+	const struct aggregate_stack *s = &b->a->stacks[i];
+	int r = 0;
+
+	if (b->in_phase[i] != b->in_phase[s->parent])
+		r = model_add_stack(b->m, parent, b->phase[b->in_phase[i] - 1].location, &parent);
+	return r < 0 ? r : model_add_stack(b->m, parent, b->locations[s->frame], out);
+}
+
 /* A parent's index is always smaller than its child's. */
 static int add_stacks(struct builder *b)
 {
 	for (size_t i = 1; i < b->a->stack_count; i++) {
 		const struct aggregate_stack *s = &b->a->stacks[i];
 		uint8_t phase = b->phases[s->frame];
-		uint32_t parent = b->stacks[s->parent];
-		int r = 0;
+		int r;
 
 		b->in_phase[i] = phase ? phase : b->in_phase[s->parent];
-		if (b->in_phase[i] != b->in_phase[s->parent])
-			r = model_add_stack(b->m, parent, b->phase[phase - 1].location, &parent);
-		if (r == 0)
-			r = model_add_stack(b->m, parent, b->locations[s->frame], &b->stacks[i]);
+		r = add_frame(b, i, b->stacks[s->parent], &b->stacks[i]);
 		if (r < 0)
 			return r;
 	}
@@ -79,8 +86,8 @@ static int add_processes(struct builder *b)
 	return 0;
 }
 
-/* Asked for in a window: each reads half a MiB of code at most, and one program can have any number of such ends. */
-#define COROUTINES_MAX 64
+/* In a window: each reads half a MiB of code at most, and one program can have any number of such ends. */
+#define COROUTINE_SEARCHES_MAX 64
 
 /* Does the outermost user frame lie in entry code, or does a coroutine begin there? Both are asked once: they read
  * code. */
@@ -98,8 +105,10 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 	state = &b->roots[s->root_frame];
 	if (*state == ROOT_UNKNOWN)
 		*state = symbols_root(b->symbols, root->owner, root->at) ? ROOT_PROVEN : ROOT_UNPROVEN;
-	if (*state == ROOT_UNPROVEN && is_last && b->coroutines_asked++ < COROUTINES_MAX)
-		*state = symbols_begins_coroutine(b->symbols, root->owner, root->at) ? ROOT_IF_LAST : ROOT_NONE;
+	if (*state == ROOT_UNPROVEN && is_last)
+		*state = symbols_begins_coroutine(b->symbols, root->owner, root->at, &b->coroutine_searches)
+				 ? ROOT_IF_LAST
+				 : ROOT_NONE;
 	return *state == ROOT_PROVEN || (*state == ROOT_IF_LAST && is_last);
 }
 
@@ -353,7 +362,7 @@ static int thread_name(struct builder *b, const struct aggregate_sample *s, stru
 	return r;
 }
 
-/* The stack @at of raw frames below a frame for its thread. Phases stand where add_stacks() has them. */
+/* The stack @at of raw frames below a frame for its thread. */
 static int stack_of_thread(struct builder *b, uint32_t at, uint32_t thread, uint32_t *out)
 {
 	const struct aggregate *a = b->a;
@@ -367,14 +376,8 @@ static int stack_of_thread(struct builder *b, uint32_t at, uint32_t thread, uint
 			return r;
 		b->path[depth++] = at;
 	}
-	while (r == 0 && depth--) {
-		uint32_t i = b->path[depth];
-
-		if (b->in_phase[i] != b->in_phase[a->stacks[i].parent])
-			r = model_add_stack(b->m, node, b->phase[b->in_phase[i] - 1].location, &node);
-		if (r == 0)
-			r = model_add_stack(b->m, node, b->locations[a->stacks[i].frame], &node);
-	}
+	while (r == 0 && depth--)
+		r = add_frame(b, b->path[depth], node, &node);
 	*out = node;
 	return r;
 }
@@ -644,7 +647,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 						     .sources = cfg->sources,
 						     .m = m,
 						     .runtimes = cfg->runtimes,
-						     .thread_frames = cfg->thread_frames };
+						     .thread_frames = cfg->thread_frames,
+						     .coroutine_searches = COROUTINE_SEARCHES_MAX };
 	int r;
 
 	if (!m)

@@ -61,7 +61,7 @@ bool accessor_thread_local(const struct accessor_code *code, struct accessor_tls
 /** accessor_addresses - constant addresses that a function forms, in its order. Return: how many, at most @max. */
 size_t accessor_addresses(const struct accessor_code *code, uint64_t *out, size_t max);
 /**
- * accessor_value - what a function returns that does nothing else: a constant address, or what is read from there. Unlike
- * the others it knows each instruction up to the return.
+ * accessor_value - what a function returns that does nothing else: a constant address, or what is read from there.
+ * Unlike the others it knows each instruction up to the return.
  */
 bool accessor_value(const struct accessor_code *code, struct accessor_value *out) warn_unused;

@@ -68,7 +68,8 @@ int symbols_module(struct symbols *s, uint32_t file_id, struct symbol_module *ou
 bool symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset);
 
 /** symbols_begins_coroutine - does a coroutine begin with the function that a code offset lies in? A proof only where
- * the chain ended there by itself (ABI_END_UNPROVEN_ROOT). @offset: as above. Cost: coroutine_begins(). */
-bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset);
+ * the chain ended there by itself (ABI_END_UNPROVEN_ROOT). @offset: as above. @searches: how many files' code may still
+ * be searched; one less where that was done. Answers are kept. Cost: coroutine_begins() for a search. */
+bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset, uint32_t *searches);
 
 void symbols_stats(const struct symbols *s, struct symbols_stats *out);

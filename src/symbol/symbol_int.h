@@ -2,6 +2,7 @@
 /* Shared by the files of this folder. */
 #pragma once
 
+#include "base/u64map.h"
 #include "object/demangle.h"
 #include "object/elf_symbols.h"
 #include "object/kallsyms.h"
@@ -11,6 +12,7 @@
 #define SYMBOL_TABLES_MAX 384 /* each holds up to two descriptors: names are read when they are asked for */
 #define SYMBOL_FILES_MAX 65536
 #define SYMBOL_JITS_MAX 256
+#define SYMBOL_COROUTINES_MAX 4096 /* answers kept; with more all are forgotten */
 #define SYMBOL_NAME_MAX DEMANGLE_NAME_MAX
 #define SYMBOL_TEXT_MAX DEMANGLE_TEXT_MAX
 
@@ -73,6 +75,7 @@ struct symbols {
 	struct symbol_jit *jits[SYMBOL_JITS_MAX];
 	size_t jit_memory_max;
 	uint64_t work_left, work_ns; /* bytes that may still be read; when that was last raised */
+	struct u64map coroutines;    /* file id and offset: does a coroutine begin there? */
 	struct symbols_stats stats;
 	size_t tables_memory;
 	char *raw;       /* SYMBOL_NAME_MAX bytes: the name as the file has it */

@@ -61,16 +61,29 @@ bool symbols_root(struct symbols *s, uint32_t file_id, uint64_t offset)
 	return code_is_clone_child(m->elf.machine, code.bytes + CODE_BEFORE);
 }
 
-bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset)
+#define OFFSET_BITS 48
+
+bool symbols_begins_coroutine(struct symbols *s, uint32_t file_id, uint64_t offset, uint32_t *searches)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
+	uint64_t address, key = (uint64_t)file_id << OFFSET_BITS | offset;
 	struct symbol_object *m;
-	uint64_t address;
+	uint32_t begins;
 
-	/* A stranger's program can have many functions without a caller. */
 	if (symbol_object_get(s, file_id, &m) < 0 || !m->is_elf || elf_address_of(&m->elf, offset, &address) < 0 ||
-	    !address || !symbol_work_take(s, UINT64_C(2) * COROUTINE_REACH))
+	    !address || offset >> OFFSET_BITS)
 		return false;
-	return symbol_file_open(s, file_id, &file) == 0 && elf_parse(&file.in, &file.elf) == 0 &&
-	       coroutine_begins(&file.elf, address - 1) == 1;
+	if (u64map_get(&s->coroutines, key, &begins) == 0)
+		return begins;
+	/* A stranger's program can have many functions without a caller. */
+	if (!*searches || !symbol_work_take(s, UINT64_C(2) * COROUTINE_REACH))
+		return false;
+	--*searches;
+	if (symbol_file_open(s, file_id, &file) < 0 || elf_parse(&file.in, &file.elf) < 0)
+		return false;
+	begins = coroutine_begins(&file.elf, address - 1) == 1;
+	if (s->coroutines.used == SYMBOL_COROUTINES_MAX)
+		u64map_clear(&s->coroutines);
+	ignore(u64map_put(&s->coroutines, key, begins)); /* then it is searched again */
+	return begins;
 }

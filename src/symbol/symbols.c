@@ -26,6 +26,7 @@ int symbols_open(const struct symbols_config *cfg, struct files *files, struct s
 	s->host_root = str_dup(str_of(cfg->host_root ? cfg->host_root : ""));
 	s->raw = malloc(SYMBOL_NAME_MAX);
 	kallsyms_init(&s->kernel.list);
+	u64map_init(&s->coroutines, SYMBOL_COROUTINES_MAX);
 	if (!s->host_root || !s->raw) {
 		symbols_close(s);
 		return -ENOMEM;
@@ -48,6 +49,7 @@ void symbols_close(struct symbols *s)
 	free(s->host_root);
 	free(s->raw);
 	buf_release(&s->text);
+	u64map_release(&s->coroutines);
 	free(s);
 }
 

@@ -613,22 +613,29 @@ static void proves_coroutines(void **state)
 		COROUTINES(X)
 #undef X
 	};
+	uint32_t id, searches = 0;
 	struct session s;
-	uint32_t id;
 
 	(void)state;
 	session_open(&s, "");
 	id = add_file(&s, "/proc/self/exe");
+	assert_false(symbols_begins_coroutine(s.symbols, id, own_offset(cases[0].at) + 1, &searches));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t at = own_offset(cases[i].at);
+		uint32_t none = 0;
+
+		searches = 4;
 
 		print_message("  %s\n", cases[i].name);
-		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 1), cases[i].begins);
-		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 4), cases[i].begins);
-		assert_false(symbols_begins_coroutine(s.symbols, id, at)); /* the function before it calls there */
-		assert_false(symbols_begins_coroutine(s.symbols, id, at + 5));
+		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 1, &searches), cases[i].begins);
+		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 4, &searches), cases[i].begins);
+		assert_int_equal(searches, 2);
+		assert_int_equal(symbols_begins_coroutine(s.symbols, id, at + 1, &none), cases[i].begins); /* kept */
+		assert_false(symbols_begins_coroutine(s.symbols, id, at,
+						      &searches)); /* the function before it calls there */
+		assert_false(symbols_begins_coroutine(s.symbols, id, at + 5, &searches));
 	}
-	assert_false(symbols_begins_coroutine(s.symbols, id + 1, 1));
+	assert_false(symbols_begins_coroutine(s.symbols, id + 1, 1, &searches));
 	session_close(&s);
 }
 #endif
