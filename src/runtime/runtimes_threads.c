@@ -135,7 +135,6 @@ void runtimes_read_threads(struct runtimes *r, const struct program *process)
 	struct runtimes_entry *e = runtimes_entry_find(r, process);
 	struct runtimes_attached *a = e ? find_teller(e) : NULL;
 	scoped(closep) int dir = a ? runtimes_open_process(r, process) : -1;
-	uint32_t round;
 	size_t count;
 
 	u64map_init(&told.index, NAMES_MAX);
@@ -143,14 +142,14 @@ void runtimes_read_threads(struct runtimes *r, const struct program *process)
 		return;
 	/* Before the names are read: who comes later waits for the next time. */
 	pthread_mutex_lock(&r->lock);
-	count = thread_names_wanted(r->threads, process, &round, wanted);
+	count = thread_names_wanted(r->threads, process, wanted);
 	pthread_mutex_unlock(&r->lock);
 	ask_runtime(r, e, a, dir, &told);
 	for (size_t i = 0; i < count; i++) {
 		struct str name = name_of(&told, inner_tid(r, dir, &wanted[i]));
 
 		pthread_mutex_lock(&r->lock);
-		ignore(thread_names_put(r->threads, round, &wanted[i], name, clock_monotonic_ns(r->clock)) < 0);
+		ignore(thread_names_put(r->threads, &wanted[i], name, clock_monotonic_ns(r->clock)) < 0);
 		pthread_mutex_unlock(&r->lock);
 	}
 }

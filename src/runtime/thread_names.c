@@ -16,7 +16,8 @@
 #define HOLDS_FULL_NS (2 * NSEC_PER_SEC)
 
 struct row {
-	uint32_t program, tid, next; /* next: 1 + index of another of its program; 0: none */
+	uint32_t program, tid, next; /* next: 1 + index of another of its program, or of another free one; 0: none */
+	uint64_t serial;             /* 0: it is free */
 	bool is_wanted;
 	char comm[ABI_COMM_SIZE];
 	char *name; /* owned; NULL: none is known */
@@ -25,19 +26,20 @@ struct row {
 
 struct asked { /* a program */
 	struct program program;
-	uint32_t first, wanted; /* first: 1 + index of a row; wanted: rows */
-	uint64_t asked_ns;      /* 0: never */
+	uint32_t first;           /* 1 + index of a row; 0: none */
+	uint32_t threads, wanted; /* rows */
+	uint64_t asked_ns;        /* 0: never */
 };
 
 struct thread_names {
 	struct row *rows;
 	size_t row_count, row_cap;
+	uint32_t free; /* 1 + index of a row; 0: none */
 	struct asked *programs;
 	size_t program_count, program_cap;
 	struct u64map row_index, program_index;
 	size_t bytes;
-	uint64_t seed;
-	uint32_t round; /* how often all were forgotten */
+	uint64_t seed, serial;
 };
 
 int thread_names_new(struct thread_names **out)
@@ -58,9 +60,9 @@ static void forget_all(struct thread_names *n)
 	for (size_t i = 0; i < n->row_count; i++)
 		free(n->rows[i].name);
 	n->row_count = n->program_count = n->bytes = 0;
+	n->free = 0;
 	u64map_clear(&n->row_index);
 	u64map_clear(&n->program_index);
-	n->round++;
 }
 
 void thread_names_free(struct thread_names *n)
@@ -102,6 +104,28 @@ static struct row *find_row(const struct thread_names *n, const struct program *
 	return row->tid == tid && memcmp(row->comm, comm, ABI_COMM_SIZE) == 0 ? row : NULL;
 }
 
+/* Of the program that has most of them: who has few does not lose them to another. */
+static void forget_most(struct thread_names *n)
+{
+	struct asked *most = &n->programs[0];
+	uint32_t at;
+
+	for (size_t i = 1; i < n->program_count; i++)
+		if (n->programs[i].threads > most->threads)
+			most = &n->programs[i];
+	while ((at = most->first) != 0) {
+		struct row *row = &n->rows[at - 1];
+
+		u64map_remove(&n->row_index, row_hash(n, &most->program, row->tid, row->comm));
+		n->bytes -= row->name ? strlen(row->name) : 0;
+		free(row->name);
+		most->first = row->next;
+		*row = (struct row){ .next = n->free };
+		n->free = at;
+	}
+	most->threads = most->wanted = 0;
+}
+
 static int get_program(struct thread_names *n, const struct program *program, uint32_t *out)
 {
 	uint64_t hash = program_hash(program, n->seed);
@@ -119,20 +143,48 @@ static int get_program(struct thread_names *n, const struct program *program, ui
 	return 0;
 }
 
+/* @out: 1 + index of a row that is free */
+static int free_row(struct thread_names *n, uint32_t *out)
+{
+	int r;
+
+	if (!n->free && n->row_count == THREAD_NAMES_MAX)
+		forget_most(n);
+	if (!n->free) {
+		r = array_grow(&n->rows, &n->row_cap, n->row_count, THREAD_NAMES_MAX);
+		if (r < 0)
+			return r;
+		n->rows[n->row_count] = (struct row){ 0 };
+		n->free = (uint32_t)++n->row_count;
+	}
+	*out = n->free;
+	return 0;
+}
+
 static int add_row(struct thread_names *n, const struct program *program, uint32_t tid, const char comm[ABI_COMM_SIZE])
 {
 	struct asked *asked;
-	uint32_t at;
+	struct row *row;
+	uint32_t at, place = 0;
 	int r = get_program(n, program, &at);
 
-	r = r ? r : array_grow(&n->rows, &n->row_cap, n->row_count, THREAD_NAMES_MAX);
-	r = r ? r : u64map_put(&n->row_index, row_hash(n, program, tid, comm), (uint32_t)n->row_count);
+	if (r == -E2BIG) {
+		forget_all(n);
+		r = get_program(n, program, &at);
+	}
+	r = r ? r : free_row(n, &place);
+	r = r ? r : u64map_put(&n->row_index, row_hash(n, program, tid, comm), place - 1);
 	if (r < 0)
 		return r;
+	row = &n->rows[place - 1];
 	asked = &n->programs[at];
-	n->rows[n->row_count] = (struct row){ .program = at, .tid = tid, .next = asked->first, .is_wanted = true };
-	memcpy(n->rows[n->row_count].comm, comm, ABI_COMM_SIZE);
-	asked->first = (uint32_t)++n->row_count;
+	n->free = row->next;
+	*row = (struct row){
+		.program = at, .tid = tid, .next = asked->first, .serial = ++n->serial, .is_wanted = true
+	};
+	memcpy(row->comm, comm, ABI_COMM_SIZE);
+	asked->first = place;
+	asked->threads++;
 	asked->wanted++;
 	return 0;
 }
@@ -155,10 +207,6 @@ bool thread_names_want(struct thread_names *n, const struct program *program, ui
 	row = find_row(n, program, tid, name);
 	if (!row) {
 		r = add_row(n, program, tid, name);
-		if (r == -E2BIG) {
-			forget_all(n);
-			r = add_row(n, program, tid, name);
-		}
 	} else if (!row->is_wanted && now_ns - row->read_ns >= holds_ns(row)) {
 		row->is_wanted = true;
 		n->programs[row->program].wanted++;
@@ -172,13 +220,11 @@ bool thread_names_want(struct thread_names *n, const struct program *program, ui
 	return true;
 }
 
-size_t thread_names_wanted(const struct thread_names *n, const struct program *program, uint32_t *round,
-			   struct thread_wanted *out)
+size_t thread_names_wanted(const struct thread_names *n, const struct program *program, struct thread_wanted *out)
 {
 	size_t count = 0;
 	uint32_t at;
 
-	*round = n->round;
 	if (u64map_get(&n->program_index, program_hash(program, n->seed), &at) < 0)
 		return 0;
 	for (at = n->programs[at].first; at && count < THREAD_NAMES_WANTED_MAX; at = n->rows[at - 1].next) {
@@ -186,21 +232,19 @@ size_t thread_names_wanted(const struct thread_names *n, const struct program *p
 
 		if (!row->is_wanted)
 			continue;
-		out[count] = (struct thread_wanted){ .row = at - 1, .tid = row->tid };
+		out[count] = (struct thread_wanted){ .row = at - 1, .tid = row->tid, .serial = row->serial };
 		memcpy(out[count++].comm, row->comm, ABI_COMM_SIZE);
 	}
 	return count;
 }
 
-int thread_names_put(struct thread_names *n, uint32_t round, const struct thread_wanted *wanted, struct str name,
-		     uint64_t now_ns)
+int thread_names_put(struct thread_names *n, const struct thread_wanted *wanted, struct str name, uint64_t now_ns)
 {
 	struct row *row;
 	char *copy = NULL;
 
-	if (round != n->round)
+	if (wanted->row >= n->row_count || n->rows[wanted->row].serial != wanted->serial)
 		return 0;
-	must(wanted->row < n->row_count);
 	row = &n->rows[wanted->row];
 	if (name.len) {
 		copy = str_dup(name);
@@ -217,7 +261,7 @@ int thread_names_put(struct thread_names *n, uint32_t round, const struct thread
 	n->programs[row->program].wanted -= row->is_wanted;
 	row->is_wanted = false;
 	if (n->bytes > THREAD_NAMES_BYTES)
-		forget_all(n);
+		forget_most(n);
 	return 0;
 }
 

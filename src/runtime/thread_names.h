@@ -14,14 +14,16 @@
 #include "proc/program.h"
 
 #define THREAD_NAMES_MAX 65536
-#define THREAD_NAMES_BYTES MIB(8) /* of names; when either is full, all are forgotten and asked for again */
-#define THREAD_NAMES_PROGRAMS_MAX 8192
-#define THREAD_NAMES_WANTED_MAX 4096 /* of one program, that are asked for at once */
+#define THREAD_NAMES_BYTES \
+	MIB(8) /* of names; when either is full, those of the program with most threads are forgotten */
+#define THREAD_NAMES_PROGRAMS_MAX 8192 /* with more all are forgotten, and asked for again */
+#define THREAD_NAMES_WANTED_MAX 4096   /* of one program, that are asked for at once */
 
 struct thread_names;
 
 struct thread_wanted {
 	uint32_t row, tid;
+	uint64_t serial;
 	char comm[ABI_COMM_SIZE]; /* the kernel's name in the sample; terminated */
 };
 
@@ -37,13 +39,12 @@ bool thread_names_want(struct thread_names *n, const struct program *program, ui
 		       uint64_t now_ns);
 /**
  * thread_names_wanted - those of @program whose names are to be read
- * @round: for thread_names_put(). @out: room for THREAD_NAMES_WANTED_MAX. Return: how many.
+ * @out: room for THREAD_NAMES_WANTED_MAX. Return: how many.
  */
-size_t thread_names_wanted(const struct thread_names *n, const struct program *program, uint32_t *round,
-			   struct thread_wanted *out);
-/** thread_names_put - what was read of a wanted one; @name empty: the runtime has none. Nothing happens when all were
+size_t thread_names_wanted(const struct thread_names *n, const struct program *program, struct thread_wanted *out);
+/** thread_names_put - what was read of a wanted one; @name empty: the runtime has none. Nothing happens when it was
  * forgotten since. Return: 0 or -ENOMEM. */
-int thread_names_put(struct thread_names *n, uint32_t round, const struct thread_wanted *wanted, struct str name,
+int thread_names_put(struct thread_names *n, const struct thread_wanted *wanted, struct str name,
 		     uint64_t now_ns) warn_unused;
 /** thread_names_find - @out: borrowed until the next call of another function. Return: 0; -ENOENT: it has none. */
 int thread_names_find(const struct thread_names *n, const struct program *program, uint32_t tid, struct str comm,
