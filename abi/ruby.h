@@ -54,6 +54,8 @@ struct abi_ruby {
 	__u32 last_operator; /* identifiers up to this one are operators and have no scope bits */
 	__u32 reserved32;
 	struct abi_ruby_layout layout;
+	__u64 code_low,
+		code_size; /* of the file's code, addresses in the process: what enters compiled code is there */
 };
 
 #define ABI_RUBY_EC_BYTES 80        /* read at a context */

@@ -255,17 +255,36 @@ static __always_inline void ruby_seen(struct walk *w)
 UNWIND_STEP_OF(UNWIND_TICK, ruby, walk_ruby_step)
 UNWIND_STEP_OF(UNWIND_SWITCH, ruby_switch, walk_ruby_step)
 
+static __always_inline const struct abi_ruby *ruby_info(const struct walk *w)
+{
+	const struct abi_sample *sample = (const struct abi_sample *)w->head;
+	__u32 pid = sample->pid;
+	const struct abi_ruby *info = bpf_map_lookup_elem(&rubies, &pid);
+
+	return info && info->start_ns == sample->process_start_ns && info->exec_id == sample->exec_id ? info : NULL;
+}
+
+/* The native walk met code of Ruby's compiler. */
+static __always_inline int ruby_compiled_step(struct walk *w)
+{
+	const struct abi_ruby *info = ruby_info(w);
+
+	if (!info)
+		return WALK_SWITCH;
+	w->info_of = ABI_RUNTIME_RUBY;
+	return walk_ruby_compiled_step(w, info);
+}
+
 /* Return: whether there are frames of Ruby to be walked behind the native ones. */
 static __always_inline bool ruby_begin(struct walk *w, struct task_struct *task)
 {
-	struct abi_sample *sample = walk_sample(w);
-	__u32 pid = sample->pid;
-	struct abi_ruby *info = bpf_map_lookup_elem(&rubies, &pid);
+	const struct abi_sample *sample = walk_sample(w);
+	const struct abi_ruby *info = ruby_info(w);
 
-	if (!info || info->start_ns != sample->process_start_ns || info->exec_id != sample->exec_id)
+	if (!info)
 		return false;
 	behind_begin(w, task);
-	walk_ruby_start(w, info, walk_ruby_mix(info->start_ns, names_process(pid, info->exec_id)));
+	walk_ruby_start(w, info, walk_ruby_mix(info->start_ns, names_process(sample->pid, info->exec_id)));
 	return true;
 }
 

@@ -83,6 +83,8 @@ static __always_inline int runtimes_step(struct walk *w)
 		return nodejs_step(w);
 	case ABI_RUNTIME_PHP:
 		return php_compiled_step(w);
+	case ABI_RUNTIME_RUBY:
+		return ruby_compiled_step(w);
 #ifdef RUNTIMES_FAKE
 	case RUNTIMES_FAKE_ID:
 		return runtimes_fake_step(w);

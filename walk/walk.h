@@ -211,6 +211,15 @@ WALK_FN int walk_in_runtime(struct walk *w)
 	return 0;
 }
 
+/** walk_has_code - is there code that the compiler of @runtime made? */
+WALK_FN int walk_has_code(const struct walk *w, __u32 runtime)
+{
+	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
+		if (i < w->range_count && w->ranges[i].runtime == runtime)
+			return 1;
+	return 0;
+}
+
 /** walk_push_in_line - add the frame at pc as a frame of @runtime; Return: it, or NULL when the record is full, with
  * w->end set. @flags: beside RETURN and GUESSED, which come from the walk. The caller fills extra, a and b. */
 WALK_FN struct abi_frame *walk_push_in_line(struct walk *w, __u16 runtime, __u8 flags)

@@ -215,15 +215,6 @@ WALK_FN int walk_php_has_op(const struct walk *w, __u64 op)
 	       !(away & (ABI_PHP_OP_SIZE - 1));
 }
 
-/* Is there code that PHP's compiler made? It seldom writes down where it is, in the frame or in the register. */
-WALK_FN int walk_php_has_compiled(const struct walk *w)
-{
-	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
-		if (i < w->range_count && w->ranges[i].runtime == ABI_RUNTIME_PHP)
-			return 1;
-	return 0;
-}
-
 /* The operation that runs in the frame at hand, that at @frame. The loop writes it down only before what may fail, so
  * the innermost frame's is an earlier one in 40 of 100 ticks that meet the loop: then the register has it. Return: 0:
  * not known. */
@@ -235,8 +226,8 @@ WALK_FN __u64 walk_php_op(struct walk *w, __u64 frame)
 
 	if (walk_php_state(w)->is_leaf) {
 		in_loop = w->leaf[WALK_REG_PC] - info->loop_low < info->loop_size;
-		if (!in_loop && walk_php_has_compiled(w))
-			return 0;
+		if (!in_loop && walk_has_code(w, ABI_RUNTIME_PHP))
+			return 0; /* compiled code seldom writes down where it is, in the frame or in the register */
 		if (info->flags & ABI_PHP_R14_R15 && w->leaf[WALK_PHP_REG_FRAME] == frame) {
 			if (walk_php_has_op(w, w->leaf[WALK_PHP_REG_OP]))
 				return w->leaf[WALK_PHP_REG_OP];

@@ -21,6 +21,7 @@
 
 #include "abi/ruby.h"
 #include "walk/walk.h"
+#include "walk/walk_fp.h"
 
 #define WALK_RUBY_MAGIC 0x7fff0001ULL
 #define WALK_RUBY_METHOD 0x11110001ULL
@@ -305,6 +306,18 @@ WALK_FN __u64 walk_ruby_key(const struct walk *w, __u64 iseq)
 	return owner ? iseq | ABI_RUBY_OWNED | (owner * 0x082efa98ec4e6c89ULL >> 50) << 48 : iseq;
 }
 
+/* Does compiled code run in the innermost frame, so that what this says is where it called last? */
+WALK_FN int walk_ruby_is_compiled(const struct walk *w)
+{
+	__u64 pc = w->leaf[WALK_REG_PC];
+
+	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
+		if (i < w->range_count && w->ranges[i].runtime == ABI_RUNTIME_RUBY &&
+		    pc - w->ranges[i].low < w->ranges[i].size)
+			return 1;
+	return 0;
+}
+
 /* Sets p->cookie. Return: the position of @pc in it. */
 WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 key, __u64 pc)
 {
@@ -422,7 +435,7 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	struct walk_ruby *p = walk_ruby_state(w);
 	__u64 frame = p->frame, next = frame + l->frame_size, pc, iseq, ep, flags, entry, before;
 	__u32 at, position;
-	int ends;
+	int ends, hidden;
 
 	if (frame >= p->high)
 		return walk_ruby_root(w);
@@ -455,7 +468,9 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 		return walk_ruby_c_frame(w, entry, next, ends);
 	if (flags < WALK_RUBY_METHOD || !(flags & 1))
 		return walk_ruby_not_yet(w, next);
-	if (p->skips || flags == WALK_RUBY_IFUNC || !iseq || !pc) {
+	/* Compiled code makes frames without it, and puts it in before what may fail or look at it. */
+	hidden = !pc && (p->looked || !walk_has_code(w, ABI_RUNTIME_RUBY));
+	if (p->skips || flags == WALK_RUBY_IFUNC || !iseq || hidden) {
 		p->skips = 0;
 		return walk_ruby_skip(w, next, ends);
 	}
@@ -471,6 +486,8 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	/* It has the one of this frame, the other of that which lay there before. */
 	if (position == ABI_RUBY_NOWHERE && !p->looked && l->flags & ABI_RUBY_EARLY_FRAMES)
 		return walk_ruby_not_yet(w, next);
+	if (!p->looked && walk_ruby_is_compiled(w))
+		position = ABI_RUBY_NOWHERE;
 	p->looked = 1;
 	p->frame = next;
 	return walk_ruby_push(w, iseq, p->cookie, position, ends) ? WALK_DONE : WALK_MORE;
@@ -595,4 +612,38 @@ WALK_FN int walk_ruby_make_room(struct walk *w)
 	w->runtime_count = 0;
 	walk_ruby_state(w)->phase = WALK_RUBY_FIND;
 	return 1;
+}
+
+/* ---- compiled code, in line ---- */
+
+#define WALK_RUBY_SAVED \
+	3 /* registers of the loop on the stack of compiled code: yjit_codegen.c, the entry's prologue */
+#define WALK_RUBY_SAVED_MAX 7U /* words looked at otherwise */
+
+/**
+ * walk_ruby_compiled_step - the step of the native walk at an address in code of Ruby's compiler (YJIT)
+ *
+ * Compiled functions jump to each other and push nothing: below them lies what the entry saved, and the return address
+ * of the loop that called it. While these are pushed or popped there are fewer. The code stands for the loop: no frame
+ * is pushed. Source: Ruby 3.1, yjit_codegen.c, yjit_entry_prologue(); 3.2 to 3.4 save the same. SWITCH: it does not
+ * look so.
+ */
+WALK_FN enum walk_next walk_ruby_compiled_step(struct walk *w, const struct abi_ruby *info)
+{
+	__u64 word, at;
+
+	for (__u32 i = 0; i <= WALK_RUBY_SAVED_MAX; i++) {
+		__u32 words = (i + WALK_RUBY_SAVED) & WALK_RUBY_SAVED_MAX;
+		__u8 guessed = w->guessed || (words != WALK_RUBY_SAVED && (!w->is_leaf || w->is_return));
+
+		at = w->sp + 8 * words;
+		if (walk_stack_word(w, at, &word))
+			return WALK_DONE;
+		if (word - info->code_low >= info->code_size || walk_code_before(w, word) != WALK_CODE_CALL)
+			continue;
+		walk_move_in_line(w, word, at + 8, w->fp);
+		w->guessed = guessed;
+		return WALK_MORE;
+	}
+	return WALK_SWITCH;
 }

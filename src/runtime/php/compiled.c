@@ -2,11 +2,10 @@
 /* Where PHP's compiler (opcache's JIT) puts its code: behind opcache's shared memory, in the same mapping of an unnamed
  * shared file, of which that part alone is executable. Workers share it. Source: php-src, ext/opcache/
  * shared_alloc_mmap.c and jit/zend_jit.c; /proc/PID/maps of 8.2 and 8.4. */
-#include "base/io.h"
 #include "proc/maps.h"
+#include "runtime/code_ranges.h"
 #include "runtime/php/php_int.h"
 
-#define MAPS_MAX MIB(4)
 #define UNNAMED STR("/dev/zero")
 
 static bool is_compiled(const struct maps_line *line, const struct maps_line *before)
@@ -34,10 +33,7 @@ int php_compiled_ranges(struct str maps, struct abi_code_range *ranges)
 int php_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 	     struct abi_code_range *ranges)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(MAPS_MAX);
-	int r = io_read_file_at(target->proc_dir, "maps", &text);
-
 	(void)binary;
 	(void)info;
-	return r < 0 ? r : php_compiled_ranges(buf_str(&text), ranges);
+	return code_ranges_read(target, php_compiled_ranges, ranges);
 }

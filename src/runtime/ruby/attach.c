@@ -144,6 +144,8 @@ int ruby_attach(const struct runtime_binary *binary, const struct runtime_target
 	if (b->symbols)
 		out.symbols = in_process(&a, b->symbols);
 	out.last_operator = b->last_operator;
+	out.code_low = in_process(&a, b->code_low);
+	out.code_size = b->code_size;
 	memcpy(info, &out, sizeof(out));
 	return (int)sizeof(out);
 }

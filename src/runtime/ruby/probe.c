@@ -232,6 +232,21 @@ static bool find_context(const struct file *f, struct ruby_binary *b)
 	return facts.load_count && facts.loads[0] == b->version->layout.ec_thread;
 }
 
+/* The segment that has the loop's code. */
+static void find_code(const struct file *f, struct ruby_binary *b)
+{
+	uint64_t at = f->symbols[SYMBOL_THREAD_CURRENT].address;
+
+	for (size_t i = 0; i < f->elf->segment_count; i++) {
+		const struct elf_segment *s = &f->elf->segments[i];
+
+		if (s->type == PT_LOAD && s->flags & PF_X && at - s->address < s->memory_size) {
+			b->code_low = s->address;
+			b->code_size = s->memory_size;
+		}
+	}
+}
+
 /* ---- the loop ---- */
 
 static int find_loops(const struct file *f, struct runtime_binary *out)
@@ -325,6 +340,7 @@ static own_frame int fill(const struct file *f, struct ruby_binary *b)
 	}
 	find_gc(f, b);
 	find_symbols(f, b);
+	find_code(f, b);
 	return 0;
 }
 

@@ -21,6 +21,7 @@ struct ruby_binary {
 	uint32_t vm_objspace;  /* rb_vm_t.objspace (rb_vm_t.gc.objspace) */
 	char description[128]; /* as `ruby --version` writes it; empty: not known */
 	uint64_t symbols;      /* ruby_global_symbols; 0: not known */
+	uint64_t code_low, code_size;
 	uint32_t last_operator;
 };
 
@@ -31,3 +32,7 @@ void ruby_release(struct runtime_binary *binary);
 int ruby_metadata(const struct runtime_binary *binary, const struct runtime_target *target,
 		  struct buf *json) warn_unused;
 int ruby_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info) warn_unused;
+/** ruby_compiled_ranges - in the text of /proc/PID/maps: where code of Ruby's compiler is. A code_ranges_fn. */
+int ruby_compiled_ranges(struct str maps, struct abi_code_range *ranges);
+int ruby_sync(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
+	      struct abi_code_range *ranges) warn_unused;
