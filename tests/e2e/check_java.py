@@ -9,40 +9,20 @@ import glob
 import zipfile
 from collections import Counter
 
+from java_loads import *
 from java_oracle import *
 from parked import difference as parked_difference
 from support import *
 
 HZ = 997
 SECONDS = 4 if QUICK else 12
-WARM = 4
 # Stacks that reach a root; what lacks is mostly deoptimisation while it builds frames anew, and the first ticks of a process: in a few
 # seconds they are more.
 WHOLE, WHOLE_INTERPRETED = (0.97, 0.99) if QUICK else (0.985, 0.995)
-LOADS = {
-    "default": [],
-    "interpreted": ["-Xint"],
-    "C1": ["-XX:TieredStopAtLevel=1"],
-    "ZGC": ["-XX:+UseZGC"],
-    "Parallel": ["-XX:+UseParallelGC", "-Xmx48m"],
-}
-LACKS = {(8, "ZGC")}
-EXPERIMENTAL = {(11, "ZGC"): ["-XX:+UnlockExperimentalVMOptions"]}
 VIRTUAL = 21  # the first version with virtual threads
 tap = Tap("java")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
-
-
-def compiled():
-    """Folder with the programs; None: there is no compiler."""
-    compiler = next(iter(sorted(glob.glob("/usr/lib/jvm/*/bin/javac"))), None)
-    if not compiler:
-        return None
-    folder = path("classes")
-    # 8's class files: all can read them, and Classes looks at no modules there.
-    done = run(compiler, "-source", "8", "-target", "8", "-g", "-d", folder, *glob.glob(f"{SOURCES}/*.java"))
-    return folder if done.returncode == 0 else None
 
 
 def check_oracle(chains, classes):
@@ -64,18 +44,9 @@ def check_oracle(chains, classes):
     tap.ok(judged > 20 and found >= 0.8 * judged, "stacks that lack a frame are found wrong", f"{found} of {judged}")
 
 
-def check(version, home, load, options, program=("Load", 600000), guessed=0.03):
-    file, command = path("java.pb.gz"), [f"{home}/bin/java", *options, "-cp", folder, *program]
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
-    # Another JVM first: until hearth has the tables of a file of 20 MB, native frames of it are cut. How long that takes is measured elsewhere.
-    for seconds in (WARM, SECONDS):
-        process = start(*command)
-        time.sleep(seconds)
-        process.kill()
-        process.wait()
-    recorder.send_signal(signal.SIGINT)
-    said = recorder.communicate(timeout=90)[1]
-    if not tap.ok(recorder.returncode == 0, f"{version} {load}: hearth record ends well", f"exit {recorder.returncode} {said[-300:].strip()}"):
+def check(version, home, load, options, program, guessed=0.03):
+    process, [(file, said)] = sampled(home, folder, options, program, [HZ], lambda _: time.sleep(SECONDS))
+    if not tap.ok(file, f"{version} {load}: hearth record ends well", said[-300:].strip()):
         return None
     profile = Profile(file, system_names=True)
     tally, chains, classes = judge_samples(profile.of(process), home, folder)
@@ -273,11 +244,10 @@ loads = [] if {"waits", "parked", "virtual", "redefined", "threads"} & set(only)
 last = None
 for version in versions:
     for load in loads:
-        if (version, load) in LACKS:
-            continue
-        last = check(version, found[version], load, EXPERIMENTAL.get((version, load), []) + LOADS[load])
+        if (version, load) not in LACKS:
+            last = check(version, found[version], load, options_of(version, load), LOADS[load][1])
     if version >= VIRTUAL and (not only or "virtual" in only):
-        check(version, found[version], "virtual", [], ["Virtual"], 0.005)
+        check(version, found[version], "virtual", [], ("Virtual",), 0.005)
     if "redefined" in only or (not only and (not QUICK or version == versions[-1])):
         for options in ["-Xint"], []:
             check_redefined(version, found[version], options)

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The long form of check_java.py's loads: each of them on each JVM, at least 5,000 Java stacks at 99 and at 997 Hz, a minute a load.
+
+Arguments: only these versions or loads. What was measured is kept beside the JVMs until the programs of this folder's hearth differ, so
+that a run which was broken off goes on; --again forgets it. Prints TAP, and the table for docs/java.md.
+"""
+import hashlib
+
+from java_loads import *
+from java_oracle import *
+
+RATES = 99, 997
+STACKS = 5000
+CPU_SECONDS = 1.04 * STACKS / min(RATES)  # of the busiest thread
+WALL_SECONDS = 240
+POOLED, EACH, INTERPRETED = 0.998, 0.996, 0.999
+GUESSED, WRONG, NAMED = 0.01, 0.0005, 0.999
+FIGURES = "java", "complete", "guessed", "wrong", "frames", "named", "early"
+KEPT = os.path.join(os.path.dirname(jvms.FOLDER), "long-java.json")
+tap = Tap("long_java")
+need(tap)
+only = [a for a in sys.argv[1:] if not a.startswith("-")]
+
+
+def tree():
+    """What is measured: the program."""
+    with open(HEARTH, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def kept():
+    try:
+        with open(KEPT) as f:
+            rows = json.load(f)
+    except (OSError, ValueError):
+        return {}
+    return rows if rows.get("tree") == tree() and "--again" not in sys.argv else {}
+
+
+def busiest(process):
+    """CPU seconds of the thread that had most."""
+    most = 0
+    for task in glob.glob(f"/proc/{process.pid}/task/*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            with open(task) as f:
+                parts = f.read().rpartition(")")[2].split()
+            most = max(most, (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK"))
+    return most
+
+
+def long_enough(process):
+    end = time.monotonic() + WALL_SECONDS
+    while busiest(process) < CPU_SECONDS and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.5)
+
+
+def measure(version, home, load):
+    """{rate: figures}, or why there are none."""
+    process, results = sampled(home, folder, options_of(version, load), LOADS[load][1], RATES, long_enough)
+    out = {}
+    for rate, (file, said) in zip(RATES, results):
+        if not file:
+            return said[-300:].strip()
+        tally, _, _ = judge_samples(Profile(file, system_names=True).of(process), home, folder)
+        out[str(rate)] = {name: getattr(tally, name) for name in FIGURES}
+        out[str(rate)]["odd"] = [f"{count} times {what}" for what, count in
+                                 tally.illegal.most_common(3) + tally.cuts.most_common(4) + (+tally.unnamed).most_common(2)]
+    return out
+
+
+def judge(name, f, least):
+    java = max(f["java"], 1)
+    fine = tap.ok(f["java"] >= STACKS, f"{name}: so many stacks", f["java"])
+    fine &= tap.ok(f["complete"] >= least * java, f"{name}: {100 * least:g} % reach a proven root", f"{f['complete']} of {java}: {100 * f['complete'] / java:.2f} %")
+    fine &= tap.ok(f["guessed"] <= GUESSED * java, f"{name}: at most {100 * GUESSED:g} % with a guess", f["guessed"])
+    fine &= tap.ok(f["wrong"] <= WRONG * java, f"{name}: at most {100 * WRONG:g} % with an unmarked illegal pair", f["wrong"])
+    fine &= tap.ok(f["named"] >= NAMED * f["frames"], f"{name}: {100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}")
+    if not fine:
+        for line in f["odd"]:
+            tap.note(f"    {line}")
+
+
+def table(rows):
+    """Markdown: a row for each JVM and load."""
+    print("| JDK | load | stacks at 99, 997 Hz | to a root | with a guess | illegal | named |")
+    print("|---|---|---|---|---|---|---|")
+    for name, row in rows.items():
+        both = [row[str(rate)] for rate in RATES]
+        share = [", ".join(f"{100 * f[part] / max(f[whole], 1):.{digits}f} %" for f in both)
+                 for part, whole, digits in (("complete", "java", 2), ("guessed", "java", 2), ("wrong", "java", 3), ("named", "frames", 2))]
+        version, load = name.split()
+        print(f"| {version} | {load} | {both[0]['java']:,}, {both[1]['java']:,} | {' | '.join(share)} |")
+
+
+missing = jvms.fetch()
+folder, found = compiled(), jvms.homes()
+if not folder or not found:
+    tap.skip("everything", "no JDK")
+    tap.finish()
+for version in missing:
+    tap.skip(f"JDK {version}", "cannot be had here")
+rows = kept()
+rows["tree"] = tree()
+versions = [v for v in found if str(v) in only] or list(found)
+jobs = [(v, load) for v in versions for load in loads_of(v) if load in only or not set(LOADS) & set(only)]
+done = {}
+for at, (version, load) in enumerate(jobs):
+    name = f"{version} {load}"
+    print(f"# {at + 1} of {len(jobs)}: {name}, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+    result = rows.get(name) or measure(version, found[version], load)
+    if isinstance(result, str):
+        tap.ok(False, f"{name}: hearth record ends well", result)
+        continue
+    done[name] = rows[name] = result
+    with open(KEPT, "w") as f:
+        json.dump(rows, f)
+    for rate in RATES:
+        judge(f"{name} {rate} Hz", result[str(rate)], INTERPRETED if load == "interpreted" else EACH)
+for version in versions:
+    for rate in RATES:
+        mine = [row[str(rate)] for name, row in done.items() if name.split()[0] == str(version)]
+        java, complete = (sum(f[what] for f in mine) for what in ("java", "complete"))
+        if mine:
+            tap.ok(complete >= POOLED * java, f"{version} {rate} Hz: {100 * POOLED:g} % of all loads' reach a proven root",
+                   f"{complete} of {java}: {100 * complete / max(java, 1):.2f} %")
+table(done)
+tap.finish()
