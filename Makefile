@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz soak format lint install deb static image dist clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak long-java format lint install deb static image dist clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -47,6 +47,10 @@ fuzz: setup
 SOAK ?= 1000000
 soak: build
 	tests/e2e/check_soak.py --uploads=$(SOAK)
+
+# Each load on each JVM, or on those of JAVA="VERSION... LOAD...", at 99 and 997 Hz; goes on where it was broken off.
+long-java: build
+	tests/e2e/long_java.py $(JAVA)
 
 format: setup
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -23,6 +23,7 @@ OUTSIDE_HZ = 499
 LEGAL = 0.999
 YJIT = ["--yjit", "--yjit-call-threshold=2"]
 BY_RULE = 0.03
+CUT_COMPILED = 0.01
 ROOTS = ("work", "thread_work", "ractor_work")
 GC = "(garbage collector)"
 LOST = "[Lost Symbol]"
@@ -214,6 +215,9 @@ def judge(ruby, name, oracle, samples, compiled=False):
     tap.ok(enough and legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
     tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)
     tap.ok(counts["wrong"] <= bound, f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
+    if compiled:
+        cut = ends.total() - ends["guessed"]
+        tap.ok(cut <= CUT_COMPILED * judged, f"{ruby.name}: {name}: stacks are whole through compiled code", f"{judged - cut} of {judged}, {ends['guessed']} guessed")
     for stack, count in wrong.most_common(6):
         tap.note(f"    {count} times {stack}")
     for stack, count in odd.most_common(6):
