@@ -12,8 +12,8 @@ enum abi_java_flags {
 	ABI_JAVA_KINDS = 2,    /* the kind of a blob is a byte, not the address of its name */
 	ABI_JAVA_SHORT_COMPLETE = 4, /* frame_complete has 16 bits (25 and later), not 32 */
 	ABI_JAVA_ENTRY_ADDRESS = 8,  /* the verified entry of a method is an address (up to 22), not an offset */
-	/* Methods are told apart by their symbols: there is no epoch. On the walker's side also where classes may be
-	 * redefined. */
+	/* Methods are told apart by their symbols: there is no epoch. On the walker's side also where classes were
+	 * unloaded, or may be redefined. */
 	ABI_JAVA_NAMED = 32,
 	ABI_JAVA_CHUNKS = 16, /* frames of virtual threads that are not on the stack are found (21 and later) */
 };
@@ -54,7 +54,7 @@ struct abi_java {
 	 * method is another one. */
 	__u64 epoch_at;
 	__u64 redefines_at; /* a byte: classes may be redefined now; 0: nobody can tell */
-	__u64 epoch;        /* its value; on the walker's side, once in a walk */
+	__u64 epoch;        /* its value, as it was attached to; on the walker's side, as it is in this walk */
 	struct abi_java_entry entries[ABI_JAVA_ENTRIES];
 	__u32 entries_low, entries_high; /* all ways into a method, those without a frame too; as entries[].low */
 	__u32 returns_low, returns_high; /* what calls of the interpreter return to; likewise */
@@ -88,11 +88,12 @@ _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION
  *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the
  *interpreter
  *
- * b, the cookie: low 48 bits of the ConstMethod's address, or ABI_JAVA_COMPILED and the compilation's number; above
- * them, 16 bits of the epoch, 0 where there is none. What was read while the epoch was the same is right: memory of
- * methods is freed when classes are unloaded. */
+ * b, the cookie: of an interpreted frame low 48 bits of the ConstMethod's address, and above them 16 bits of the
+ * epoch. What was read while the epoch was the same is right: memory of methods is freed when classes are unloaded.
+ * Of a compiled one ABI_JAVA_COMPILED and the compilation's number, which no other has: the methods of code that is
+ * there are not freed. */
 #define ABI_JAVA_NO_INDEX 0xffffffff
-/* NAMED, interpreted: bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above the 48
+/* NAMED, interpreted: no epoch; bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above the 48
  * bits of a's address, one of where its constants lie. A b of 0: it could not be told what lies there. */
 #define ABI_JAVA_FULL 0x800000000000ULL
 #define ABI_JAVA_COMPILED 0x100000000ULL

@@ -237,9 +237,12 @@ WALK_FN int walk_java_is_return(struct walk *w, const struct abi_java *info, __u
 
 /* ---- frames ---- */
 
+/* Of an interpreted frame; @low: the address of its ConstMethod, or with NAMED what java_identity_name() says. */
 WALK_FN __u64 walk_java_cookie(const struct abi_java *info, __u64 low)
 {
-	return info->epoch << ABI_JAVA_COOKIE_BITS | (low & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1));
+	__u64 epoch = info->flags & ABI_JAVA_NAMED ? 0 : info->epoch;
+
+	return epoch << ABI_JAVA_COOKIE_BITS | (low & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1));
 }
 
 /* Return: 0, or 1 when the record is full, with w->end set. */
@@ -706,7 +709,7 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 		return WALK_DONE;
 	frame->extra = (__u32)(place - j->begin);
 	frame->a = j->blob;
-	frame->b = walk_java_cookie(info, ABI_JAVA_COMPILED | number);
+	frame->b = ABI_JAVA_COMPILED | number;
 	if (top == WALK_JAVA_RETURN || top == WALK_JAVA_SAVED)
 		return walk_java_pop(w, info, top == WALK_JAVA_SAVED);
 	if (j->frame_size < 2 || j->frame_size > WALK_JAVA_FRAME_MAX / 8)
@@ -1004,12 +1007,13 @@ WALK_FN enum walk_next walk_java_stub(struct walk *w, const struct abi_java *inf
 /* Once in a walk. */
 WALK_FN void walk_java_meet(struct walk *w, struct abi_java *info)
 {
+	__u64 before = info->epoch;
 	__u8 redefines = 0;
 
 	info->met = 1;
 	walk_java_state(w)->scan = 0;
-	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at))
-		info->epoch = 0;
+	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at) || info->epoch != before)
+		info->flags |= ABI_JAVA_NAMED;
 	if (info->redefines_at && (walk_read(w, &redefines, 1, info->redefines_at) || redefines))
 		info->flags |= ABI_JAVA_NAMED;
 }

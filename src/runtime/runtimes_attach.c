@@ -244,6 +244,12 @@ static int learn_file(const struct runtimes_probed *probed, struct runtime_targe
  * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed. */
 #define DOUBT_NS NSEC_PER_SEC
 
+/* A pointer may lead to what is not mapped yet, too. */
+static bool is_doubtful(int result)
+{
+	return result == -ENOTSUP || result == -EBADMSG || result == -EFAULT;
+}
+
 /* Return: 0: ready, or never will be; -EAGAIN: later; -ENOSPC: when another one has ended; -ESRCH: the process is gone.
  */
 static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, int dir)
@@ -265,7 +271,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	if (result > 0) {
 		result = runtimes_tell(r, e, a, info, (uint32_t)result);
 	}
-	if ((result == -ENOTSUP || result == -EBADMSG) && clock_monotonic_ns(r->clock) - e->since_ns < DOUBT_NS)
+	if (is_doubtful(result) && clock_monotonic_ns(r->clock) - e->since_ns < DOUBT_NS)
 		result = -EAGAIN;
 	switch (result) {
 	case 0:

@@ -315,6 +315,7 @@ static struct {
 	_Atomic bool opened;          /* until then looks do not end */
 	_Atomic bool holds_libraries; /* quick ones at libraries neither */
 	_Atomic size_t long_looks;    /* that have begun */
+	_Atomic uint32_t too_early;   /* tries that find nothing mapped */
 } gate;
 
 static void wait_at_gate(void)
@@ -347,6 +348,10 @@ static int slow_attach(const struct runtime_binary *binary, const struct runtime
 	struct fake_info out = { .start_ns = target->start_ns, .exec_id = target->exec_id };
 
 	(void)binary;
+	if (gate.too_early) {
+		gate.too_early--;
+		return -EFAULT;
+	}
 	memcpy(info, &out, sizeof(out));
 	return (int)sizeof(out);
 }
@@ -417,6 +422,30 @@ static void a_long_look_holds_nobody_up(void **state)
 	assert_int_equal(gate.long_looks, 1);
 	for (int i = 0; i < 3; i++)
 		end(pids[i]);
+	fixture_close(&f);
+}
+
+/* HotSpot's pointers lead to what its loader has not relocated yet. */
+static void what_is_not_mapped_yet_is_no_refusal(void **state)
+{
+	struct runtime_stats stats;
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	gate.opened = true;
+	gate.holds_libraries = false;
+	gate.too_early = 3;
+	fixture_open_with(&f, with_slow);
+	pid = start_slow();
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_stats(f.runtimes, FAKE_INLINE, &stats);
+	assert_int_equal(stats.failed, 0);
+	assert_int_equal(stats.retries, 3);
+	end(pid);
 	fixture_close(&f);
 }
 
@@ -1350,6 +1379,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_until_ready),
 		cmocka_unit_test(a_long_look_holds_nobody_up),
+		cmocka_unit_test(what_is_not_mapped_yet_is_no_refusal),
 		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(rows_are_whole),

@@ -387,7 +387,7 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 	if (r < 0)
 		return r;
 	attach_references(&a);
-	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0)
+	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0 && read_word(&a, epochs[0], &info.epoch) == 0)
 		info.epoch_at = epochs[0];
 	else
 		info.flags |= ABI_JAVA_NAMED;

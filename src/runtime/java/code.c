@@ -280,14 +280,34 @@ static bool is_same_code(const struct java_code *a, const struct java_code *b)
 	       a->metadata == b->metadata && a->metadata_end == b->metadata_end;
 }
 
+/* Where code waits to be freed (up to 20), its methods may be so already. Source: src/hotspot/share/code/nmethod.hpp of
+ * OpenJDK 8 (zombie 2), 11 and 17 (zombie 3); later ones have no such state. */
+static bool is_dead(const struct java_layout *l, uint8_t state)
+{
+	return l->version < 21 && (int8_t)state >= (l->version == 8 ? 2 : 3);
+}
+
+/* Is that block of the heap one that is used? What was freed still has its bytes. */
+static int check_used(const struct java_process *p, uint64_t at)
+{
+	const struct java_layout *l = p->layout;
+	uint8_t used, state = 0;
+	int r = java_read(&p->memory, &used, 1, at - l->heap_block_size + l->heap_block_used);
+
+	if (r == 0 && l->nm_state != JAVA_NONE)
+		r = java_read(&p->memory, &state, 1, at + l->nm_state);
+	return r < 0 ? r : used != 1 || is_dead(l, state) ? -ESTALE : 0;
+}
+
 /* Is it the code that was sampled? Numbers of compilations are never used twice. */
 static int read_checked(const struct java_process *p, uint64_t at, uint64_t cookie, struct java_code *out)
 {
 	struct java_code code;
 	int r = java_code_read(p, at, &code);
 
-	if (r == 0 && (!(cookie & ABI_JAVA_COMPILED) || code.compile_id != (uint32_t)cookie))
+	if (r == 0 && (!(cookie & ABI_JAVA_COMPILED) || code.compile_id != (uint32_t)cookie || !code.method))
 		r = -ESTALE;
+	r = r ? r : check_used(p, at);
 	if (r == 0)
 		*out = code;
 	return r == -EBADMSG ? -ESTALE : r;
@@ -300,8 +320,9 @@ int java_read_code(const struct runtime_target *target, const void *info, uint64
 	size_t start = room->len, form = 0, texts;
 	struct java_code code, again;
 	struct java_method m;
-	int r = p.layout ? java_check_epoch(&p, info, cookie) : -ENOMEM;
+	int r = p.layout ? 0 : -ENOMEM;
 
+	(void)info; /* there is no epoch in the cookie */
 	r = r ? r : read_checked(&p, key, cookie, &code);
 	r = r ? r : java_code_scopes(&p, &code, room, &m, &form);
 	r = r ? r : read_checked(&p, key, cookie, &again);

@@ -247,12 +247,21 @@ static int boot_loader(const struct java_process *p, uint64_t *out)
 	return r ? r : *out ? 0 : -ESTALE;
 }
 
-int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64_t cookie)
+/*
+ * May what lies in memory now be taken for what lay there at a sample?
+ *
+ * While no class was unloaded, it may. Afterwards only classes of the boot loader may be, which are never unloaded:
+ * p->only_loader is set to that one. Return: 0; -ESTALE: nothing may be; the reader's error.
+ */
+static int check_epoch(struct java_process *p, const struct abi_java *info, uint64_t cookie)
 {
 	uint64_t now;
-	int r = info->epoch_at ? java_read_word(&p->memory, info->epoch_at, &now) : 0;
+	int r;
 
-	if (r < 0 || !info->epoch_at || (now & 0xffff) == cookie >> ABI_JAVA_COOKIE_BITS)
+	if (!info->epoch_at || cookie & ABI_JAVA_FULL) /* check_identity() knows */
+		return 0;
+	r = java_read_word(&p->memory, info->epoch_at, &now);
+	if (r < 0 || (now & 0xffff) == cookie >> ABI_JAVA_COOKIE_BITS)
 		return r;
 	return boot_loader(p, &p->only_loader);
 }
@@ -321,7 +330,7 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	struct java_process p = java_process_of(target);
 	size_t start = room->len;
 	struct java_method m;
-	int r = p.layout ? java_check_epoch(&p, info, cookie) : -ENOMEM;
+	int r = p.layout ? check_epoch(&p, info, cookie) : -ENOMEM;
 
 	r = r ? r : check_method(&p, key, cookie);
 	r = r ? r : java_method_read(&p, key & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1), java_include_modifiers, room, &m);

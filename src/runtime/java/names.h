@@ -52,14 +52,6 @@ int java_method_read(const struct java_process *p, uint64_t method, bool with_mo
 /** java_include_modifiers - set once at the start: names have modifiers in front (--java-include-method-modifiers). */
 extern bool java_include_modifiers;
 
-/**
- * java_check_epoch - may what lies in memory now be taken for what lay there at a sample?
- *
- * While no class was unloaded, it may. Afterwards only classes of the boot loader may be, which are never unloaded:
- * p->only_loader is set to that one. Return: 0; -ESTALE: nothing may be; the reader's error.
- */
-int java_check_epoch(struct java_process *p, const struct abi_java *info, uint64_t cookie) warn_unused;
-
 /** java_epoch - struct runtime's. */
 int java_epoch(const struct runtime_target *target, const void *info, uint64_t *out) warn_unused;
 
