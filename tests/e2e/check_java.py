@@ -109,7 +109,7 @@ def check_threads(version, home):
         judge_threads(version, Profile(path("threads.pb.gz"), system_names=True).of(process))
     options = ["--pids", process.pid, "-d", seconds, "-f", HZ, "--no-flamegraph", "--log-file", path("agent.log"), "--pid-file", path("agent.pid")]
     for flags in ["--java-collect-thread-names"], []:
-        out = path(f"out{len(flags)}")
+        out = path(f"out-{version}-{len(flags)}")
         done = hearth("agent", *options, *flags, "-o", out, timeout=120)
         files = glob.glob(f"{out}/profile_*.col")
         if tap.ok(done.returncode == 0 and len(files) == 1, f"{version} threads: hearth agent ends well", done.stderr[-300:].strip()):
