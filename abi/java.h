@@ -68,8 +68,8 @@ struct abi_java {
 	/* NAMED: of ConstMethod; of its pool, whose size is where entries begin; of the class; of a Symbol. */
 	__u16 const_pool, const_name, const_signature;
 	__u16 pool_holder, pool_size, class_name, symbol_hash;
-	__u16 reserved;
-	__u16 oop_shift; /* CHUNKS: of compressed references to objects */
+	__u8 symbol_length, symbol_body; /* its length has 16 bits */
+	__u16 oop_shift;                 /* CHUNKS: of compressed references to objects */
 	__u64 oop_base;
 	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */
@@ -93,8 +93,20 @@ _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION
  * Of a compiled one ABI_JAVA_COMPILED and the compilation's number, which no other has: the methods of code that is
  * there are not freed. */
 #define ABI_JAVA_NO_INDEX 0xffffffff
-/* NAMED, interpreted: no epoch; bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above the 48
- * bits of a's address, one of where its constants lie. A b of 0: it could not be told what lies there. */
+/* NAMED, interpreted: no epoch; bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above
+ * the 48 bits of a's address, one of where its constants lie. A b of 0: it could not be told what lies there. */
 #define ABI_JAVA_FULL 0x800000000000ULL
+/* abi_name.bytes of a frame that has it: behind this the texts of those three Symbols, each padded to a multiple of 8.
+ * What does not fit is cut; lines, and the rest, are read while the method is there. */
+#define ABI_JAVA_TEXT_BYTES 128
+#define ABI_JAVA_TEXTS 3 /* of class, name and signature */
+
+struct abi_java_name {
+	__u16 sizes[ABI_JAVA_TEXTS]; /* in the target, in bytes */
+	__u16 reserved;              /* zero */
+};
+
+_Static_assert(sizeof(struct abi_java_name) == 8, "layout changed: bump ABI_VERSION");
+
 #define ABI_JAVA_COMPILED 0x100000000ULL
 #define ABI_JAVA_COOKIE_BITS 48

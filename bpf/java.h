@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* HotSpot's frames in the native walk: what the kernel side knows of each process, and the step. */
+/* HotSpot's frames in the native walk: what the kernel side knows of each process, and the step; and names of methods
+ * whose memory may be another's when the host comes to read it: where classes come and go, what an interpreted method
+ * is called is read where it is met first and sent before the sample.
+ *
+ * The includer has count_add(), ring_flags() and the map `ring`. */
 #pragma once
 
+#include "names.h"
 #include "unwind.h"
 
 #include "abi/java.h"
@@ -77,6 +82,145 @@ static __always_inline bool java_info(struct walk *w)
 static __always_inline int java_step(struct walk *w)
 {
 	return java_info(w) ? (int)walk_java_step(w) : (int)WALK_SWITCH;
+}
+
+/* ---- names ---- */
+
+/* Places in scratch, in words, when the native walk is over. */
+#define JAVA_NEXT 0    /* number of the frame whose name is looked at next */
+#define JAVA_SYMBOLS 1 /* three */
+#define JAVA_CONST 8   /* a ConstMethod's head */
+#define JAVA_RECORD 16
+
+struct java_record {
+	__u64 head[sizeof(struct abi_name) / 8];
+	struct abi_java_name name;
+	__u8 texts[ABI_JAVA_TEXTS * ABI_JAVA_TEXT_BYTES + 8]; /* the last ones are only written */
+};
+
+_Static_assert(sizeof(struct java_record) <= sizeof(((struct walk *)0)->scratch) - JAVA_RECORD * 8, "it fits");
+
+/* A pointer in the JVM. Return: 0: there is none. */
+static __always_inline __u64 java_pointer(__u64 at)
+{
+	__u64 value;
+
+	return bpf_probe_read_user(&value, sizeof(value), (const void *)at) || value > WALK_USER_MAX ? 0 : value;
+}
+
+static __always_inline __u64 java_pool_index(const struct walk *w, __u32 offset)
+{
+	return (__u16)(w->scratch[JAVA_CONST + (offset >> 3 & 7)] >> (offset & 6) * 8);
+}
+
+/* The Symbols of @method into scratch. Return: 0, or 1: it is none. */
+static __always_inline int java_find_symbols(struct walk *w, const struct abi_java *info, __u64 method)
+{
+	__u64 constant = java_pointer(method + info->method_const), pool, class;
+
+	if (!constant || bpf_probe_read_user(&w->scratch[JAVA_CONST], 64, (const void *)constant))
+		return 1;
+	pool = w->scratch[JAVA_CONST + (info->const_pool >> 3 & 7)];
+	class = java_pointer(pool + info->pool_holder);
+	if (!class)
+		return 1;
+	w->scratch[JAVA_SYMBOLS] = java_pointer(class + info->class_name);
+	pool += info->pool_size;
+	w->scratch[JAVA_SYMBOLS + 1] = java_pointer(pool + 8 * java_pool_index(w, info->const_name));
+	w->scratch[JAVA_SYMBOLS + 2] = java_pointer(pool + 8 * java_pool_index(w, info->const_signature));
+	return !w->scratch[JAVA_SYMBOLS] || !w->scratch[JAVA_SYMBOLS + 1] || !w->scratch[JAVA_SYMBOLS + 2];
+}
+
+/* Adds the text of a Symbol to the record. A global function: the verifier looks at it once. */
+__attribute__((noinline)) int java_take_text(__u32 trigger, __u32 which)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	const struct abi_java *info;
+	struct java_record *r;
+	struct abi_name *head;
+	__u64 symbol, to, size;
+	__u16 length = 0;
+
+	if (!w || which >= ABI_JAVA_TEXTS)
+		return 0;
+	info = walk_java_info(w);
+	r = (struct java_record *)&w->scratch[JAVA_RECORD];
+	head = (struct abi_name *)r->head;
+	symbol = w->scratch[JAVA_SYMBOLS + which];
+	if (bpf_probe_read_user(&length, sizeof(length), (const void *)(symbol + info->symbol_length)) || !length)
+		return 0;
+	size = length < ABI_JAVA_TEXT_BYTES ? length : ABI_JAVA_TEXT_BYTES;
+	to = head->bytes_size - sizeof(r->name);
+	unwind_bound(size, ABI_JAVA_TEXT_BYTES);
+	unwind_bound(to, (ABI_JAVA_TEXTS - 1) * ABI_JAVA_TEXT_BYTES);
+	*(__u64 *)(r->texts + to + (size & ~7ULL)) = 0;
+	if (bpf_probe_read_user(r->texts + to, size, (const void *)(symbol + info->symbol_body)))
+		return 0;
+	r->name.sizes[which] = length;
+	head->bytes_size += (size + 7) & ~7ULL;
+	return 0;
+}
+
+/* Sends what the frame's method is called. Return: 1 when it was sent. A global function: as above. */
+__attribute__((noinline)) int java_send_name(__u32 trigger, __u32 at)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	struct java_record *r;
+	struct abi_frame *frame;
+	struct abi_name *head;
+	__u64 size;
+
+	if (!w || at >= ABI_FRAMES_MAX)
+		return 0;
+	frame = &w->frames[at];
+	if (java_find_symbols(w, walk_java_info(w), frame->a & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1)))
+		return 0;
+	r = (struct java_record *)&w->scratch[JAVA_RECORD];
+	head = (struct abi_name *)r->head;
+	__builtin_memset(r, 0, sizeof(r->head) + sizeof(r->name));
+	head->bytes_size = sizeof(r->name);
+	for (__u32 which = 0; which < ABI_JAVA_TEXTS; which++)
+		java_take_text(trigger, which);
+	name_head(head, walk_sample(w), frame->a, frame->b, ABI_RUNTIME_JAVA);
+	size = head->header.size;
+	unwind_bound(size, sizeof(*r));
+	return name_send(r, size);
+}
+
+/* One frame of the native walk; mostly its name is known. */
+static __always_inline int java_names_step(struct walk *w)
+{
+	__u64 at = w->scratch[JAVA_NEXT];
+	const struct abi_sample *sample = walk_sample(w);
+	struct names *names = names_of_cpu();
+	struct abi_frame *frame;
+	struct name_set set;
+	__u64 key;
+
+	if (!names || at >= w->count || at >= ABI_FRAMES_MAX)
+		return WALK_DONE;
+	w->scratch[JAVA_NEXT] = at + 1;
+	frame = &w->frames[at];
+	if (frame->kind != ABI_FRAME_RUNTIME || frame->runtime != ABI_RUNTIME_JAVA ||
+	    frame->flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL) || !(frame->b & ABI_JAVA_FULL))
+		return WALK_MORE;
+	key = java_identity_mix(names_process(sample->pid, sample->exec_id), frame->a);
+	key = java_identity_mix(key, frame->b) & ~NAME_FLAG;
+	if (!names_look(names, key, &set) && java_send_name(sample->trigger, (__u32)at))
+		names_remember(&set, 0);
+	return WALK_MORE;
+}
+
+UNWIND_STEP_OF(UNWIND_TICK, java_names, java_names_step)
+UNWIND_STEP_OF(UNWIND_SWITCH, java_names_switch, java_names_step)
+
+/* Return: whether the native walk met methods that may be gone soon. */
+static __always_inline bool java_names_begin(struct walk *w)
+{
+	if (w->info_of != ABI_RUNTIME_JAVA || !(walk_java_info(w)->flags & ABI_JAVA_NAMED))
+		return false;
+	w->scratch[JAVA_NEXT] = walk_sample(w)->kernel_count;
+	return true;
 }
 
 static __always_inline void java_share(struct task_struct *parent, struct task_struct *child)

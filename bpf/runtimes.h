@@ -59,10 +59,12 @@ static __always_inline void runtimes_begin(struct walk *w)
 	__builtin_memcpy(w->ranges, head->ranges, sizeof(w->ranges));
 }
 
-/* Behind the native walk: the frames of those that keep a list of their own. @trigger: what the names of a runtime's
+/* Behind the native walk: names of methods that it met, and the frames of those that keep a list of their own. @trigger: what the names of a runtime's
  * loops end in (UNWIND_STEP_OF): nothing at a tick, _switch where a thread leaves its CPU. */
 #define RUNTIMES_BEHIND(w, task, trigger)                          \
 	do {                                                       \
+		if (java_names_begin(w))                           \
+			UNWIND_LOOP(java_names##trigger);          \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_PYTHON)) \
 			BEHIND_WALK(w, task, python, trigger);     \
 		if (runtimes_has((w)->behind, ABI_RUNTIME_RUBY))   \

@@ -472,8 +472,8 @@ static int get_function(struct names *n, uint8_t runtime, const struct runtime_f
 /* Does what is stored already contain all of @new? */
 static bool knows_more(const struct runtime_function *old, const struct runtime_function *new)
 {
-	return new->is_cut && !old->is_cut && old->first_line == new->first_line &&str_starts(old->file, new->file) &&
-	       str_starts(old->name, new->name);
+	return new->is_cut && !old->is_cut && (!new->first_line || old->first_line == new->first_line) &&
+	       str_starts(old->file, new->file) && str_starts(old->name, new->name);
 }
 
 /* Of all functions that are called so. Return: false: @key's cookie does not say what it is called. */
@@ -547,7 +547,7 @@ static bool goes_on(const struct runtime_function *old, const struct runtime_fun
 {
 	uint32_t size = MIN(MIN(old->lines.size, new->lines.size), (uint32_t)LINES_HASHED);
 
-	return old->first_line == new->first_line &&str_starts(new->file, old->file) &&
+	return (!old->first_line || old->first_line == new->first_line) && str_starts(new->file, old->file) &&
 	       str_starts(new->name, old->name) && (!size || !memcmp(old->lines.bytes, new->lines.bytes, size));
 }
 

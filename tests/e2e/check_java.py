@@ -234,13 +234,42 @@ def check_redefined(version, home, options):
     tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
 
 
+def check_unloaded(version, home, options):
+    """2,000 classes a second, each of a name of its own, come and go: their memory is that of the next ones. Method mN of Unload$TN_NUMBER calls
+    tN of a class that stays."""
+    file = path("unloaded.pb.gz")
+    process = start(f"{home}/bin/java", *options, "-Xmx64m", "-cp", folder, "Unload", 2000)
+    time.sleep(WARM)
+    done = hearth("record", "-F", HZ, "-p", process.pid, "-d", SECONDS, "-q", "-o", file, timeout=120)
+    process.kill()
+    process.wait()
+    name = f"{version} unloaded {' '.join(options)}"
+    if not tap.ok(done.returncode == 0, f"{name}: hearth record ends well", done.stderr[-300:].strip()):
+        return
+    count = named = wrong = frames = told_frames = 0
+    for s in Profile(file, system_names=True).of(process):
+        java = [n for n, m in zip(s.names, s.modules) if m == MODULE]
+        frames += s.count * len(java)
+        told_frames += s.count * sum("(" in n for n in java)
+        for outer, inner in zip(s.names, s.names[1:]):
+            truth = re.match(r"Unload\$Truth\.t(\d)\(", inner)
+            if truth:
+                count += s.count
+                told = re.match(r"Unload\$T(\d)_\d{6}\.m(\d)\(I\)I", outer)
+                named += s.count if told else 0
+                wrong += s.count if told and not told[1] == told[2] == truth[1] else 0
+    tap.ok(count >= 10 * SECONDS and named >= 0.95 * count, f"{name}: methods of classes that are gone have names", f"{named} of {count}")
+    tap.ok(told_frames >= 0.99 * frames, f"{name}: all have", f"{told_frames} of {frames}")
+    tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
+
+
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if {"waits", "parked", "virtual", "redefined", "threads"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked", "virtual", "redefined", "unloaded", "threads"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
@@ -251,6 +280,9 @@ for version in versions:
     if "redefined" in only or (not only and (not QUICK or version == versions[-1])):
         for options in ["-Xint"], []:
             check_redefined(version, found[version], options)
+    if "unloaded" in only or (not only and (not QUICK or version == versions[-1])):
+        for options in ["-Xint"], []:
+            check_unloaded(version, found[version], options)
     if not only or "waits" in only:
         check_waits(version, found[version])
     if not only or "threads" in only:

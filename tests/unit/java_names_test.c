@@ -21,6 +21,9 @@ static void read_seed(const char *name, struct buf *out)
 	assert_int_equal(io_read_file(path, out), 0);
 }
 
+#define LONG_16 "abcdefghijklmnop"
+#define LONG_TEXT LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 /* ABI_JAVA_TEXT_BYTES */
+
 /* ---- numbers ---- */
 
 static void numbers(void **state)
@@ -585,6 +588,54 @@ static void codes(void **state)
 	assert_int_equal(java_code_read(&p, JAVA_BASE + 512, &code), -EBADMSG);
 }
 
+/* As the kernel side sends them, by bpf/java.h. */
+static void names_from_records(void **state)
+{
+	static const struct {
+		const char *texts[ABI_JAVA_TEXTS];
+		size_t lack; /* bytes that the record lacks at its end */
+		const char *want;
+	} cases[] = {
+		{ { "com/acme/Db", "get", "(Ljava/lang/String;)V" }, 0, "com/acme/Db.get(Ljava/lang/String;)V" },
+		{ { "Main$$Lambda$14+0x7c02a000", "run", "()V" }, 0, "Main$$Lambda.run()V" },
+		{ { LONG_TEXT "is cut", "run", "()V" }, 0, LONG_TEXT },
+		{ { "A", LONG_TEXT "is cut", "()V" }, 0, "A." LONG_TEXT },
+		{ { "A", "run", LONG_TEXT ")V" }, 0, "A.run" LONG_TEXT },
+		{ { "A", "run", LONG_TEXT }, 0, "A.run" LONG_TEXT },
+		{ { "A", "run", "()V" }, 1, NULL },
+		{ { "A", "run", "()V" }, 28, NULL },
+		{ { "A", "", "()V" }, 0, NULL },
+		{ { "", "run", "()V" }, 0, NULL },
+		{ { "A", "run", "" }, 0, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(KIB(4)), room = BUF_INIT(KIB(4));
+		struct runtime_function f = { 0 };
+		struct abi_java_name head = { 0 };
+		struct cur in;
+
+		for (size_t k = 0; k < ABI_JAVA_TEXTS; k++)
+			head.sizes[k] = (uint16_t)strlen(cases[i].texts[k]);
+		buf_add(&bytes, &head, sizeof(head));
+		for (size_t k = 0; k < ABI_JAVA_TEXTS; k++) {
+			static const char zeros[8];
+			size_t sent = MIN((size_t)head.sizes[k], (size_t)ABI_JAVA_TEXT_BYTES);
+
+			buf_add(&bytes, cases[i].texts[k], sent);
+			buf_add(&bytes, zeros, align_up(sent, 8) - sent);
+		}
+		in = guard_page(bytes.ptr, bytes.len - cases[i].lack);
+		print_message("  %s\n", cases[i].want ? cases[i].want : "none");
+		assert_int_equal(java_decode_name(in.pos, cur_left(&in), &room, &f), cases[i].want ? 0 : -EBADMSG);
+		if (!cases[i].want)
+			continue;
+		assert_true(str_eq(f.name, str_of(cases[i].want)));
+		assert_true(f.is_cut && !f.first_line && !f.lines.size);
+	}
+}
+
 static void flags(void **state)
 {
 	static const struct {
@@ -627,12 +678,25 @@ static void flags(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),         cmocka_unit_test(signs),    cmocka_unit_test(lines),
-		cmocka_unit_test(classes),         cmocka_unit_test(readable), cmocka_unit_test(methods),
-		cmocka_unit_test(hostile_methods), cmocka_unit_test(threads),  cmocka_unit_test(hostile_threads),
-		cmocka_unit_test(no_lines),        cmocka_unit_test(counters), cmocka_unit_test(hostile_counters),
-		cmocka_unit_test(scopes),          cmocka_unit_test(expands),  cmocka_unit_test(hostile_forms),
-		cmocka_unit_test(recorded_scopes), cmocka_unit_test(codes),    cmocka_unit_test(flags),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(signs),
+		cmocka_unit_test(lines),
+		cmocka_unit_test(classes),
+		cmocka_unit_test(readable),
+		cmocka_unit_test(methods),
+		cmocka_unit_test(hostile_methods),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(hostile_threads),
+		cmocka_unit_test(no_lines),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(hostile_counters),
+		cmocka_unit_test(scopes),
+		cmocka_unit_test(expands),
+		cmocka_unit_test(hostile_forms),
+		cmocka_unit_test(recorded_scopes),
+		cmocka_unit_test(codes),
+		cmocka_unit_test(flags),
+		cmocka_unit_test(names_from_records),
 	};
 
 	return cmocka_run_group_tests_name("java_names", tests, NULL, NULL);

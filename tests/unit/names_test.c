@@ -256,6 +256,30 @@ static void what_is_read_late_is_the_same_function(void **state)
 	names_free(n);
 }
 
+/* A record that has no lines, as Java's: what is read later has them, and the record that another CPU sends takes them
+ * not away again. */
+static void lines_that_no_record_has(void **state)
+{
+	const struct names_key key = key_of(1, 0x1000);
+	struct runtime_function record = function_of("work", 0), whole = function_of("work", 7), f;
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	record.is_cut = true;
+	record.file = STR("");
+	assert_int_equal(names_put(n, &key, &record), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_ASK);
+	assert_int_equal(names_put_more(n, &key, &whole), 0);
+	assert_int_equal(names_put(n, &key, &record), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_int_equal(f.first_line, 7);
+	assert_true(f.file.len && !f.is_cut);
+	names_free(n);
+}
+
 static void without_class(struct str name, struct buf *out)
 {
 	buf_adds(out, str_skip(name, (size_t)(str_rfind(name, '#') + 1)));
@@ -438,6 +462,7 @@ int main(void)
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
+		cmocka_unit_test(lines_that_no_record_has),
 		cmocka_unit_test(what_is_read_late_keeps_the_class),
 		cmocka_unit_test(the_room_is_bounded),
 		cmocka_unit_test(entries_are_bounded_too),

@@ -330,6 +330,8 @@ static void attach_offsets(const struct attaching *a)
 	info->pool_size = l->pool_header;
 	info->class_name = l->class_name;
 	info->symbol_hash = l->symbol_hash;
+	info->symbol_length = (__u8)MIN(l->symbol_length, (uint16_t)UINT8_MAX);
+	info->symbol_body = (__u8)MIN(l->symbol_body, (uint16_t)UINT8_MAX);
 	info->bcp_slot = l->flags & JAVA_LAYOUT_ONE_HEAP ? 7 : 8; /* with a slot for the class: JDK 9 and later */
 }
 

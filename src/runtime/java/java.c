@@ -52,6 +52,7 @@ const struct runtime runtime_java = {
 	.epoch = java_epoch,
 	.sync = java_sync,
 	.walk_step = walk_step,
+	.decode_name = java_decode_name,
 	.read_name = java_read_name,
 	.lasting = java_lasting,
 	.line = java_line,

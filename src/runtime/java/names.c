@@ -350,6 +350,41 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	return 0;
 }
 
+/* A cut text ends the name: more is read while the method is there. */
+int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out)
+{
+	struct cur in = cur_of(bytes, size);
+	uint16_t sizes[ABI_JAVA_TEXTS];
+	size_t start = room->len;
+	bool is_cut = false;
+
+	if (java_include_modifiers) /* they are not in it */
+		return -ENOTSUP;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		sizes[i] = cur_le16(&in);
+	ignore(cur_le16(&in));
+	for (size_t i = 0; i < ARRAY_SIZE(sizes) && !is_cut; i++) {
+		size_t sent = MIN(sizes[i], (uint16_t)ABI_JAVA_TEXT_BYTES);
+		struct str text = str_n((const char *)cur_bytes(&in, align_up(sent, 8)), sent);
+
+		if (in.bad || !sent) /* none of the three is empty */
+			return -EBADMSG;
+		is_cut = sent < sizes[i];
+		if (i == 0)
+			java_class_add(room, text);
+		else
+			java_text_add(room, text);
+		if (i == 0 && !is_cut)
+			buf_addc(room, '.');
+	}
+	*out = (struct runtime_function){
+		.name = str_n(room->ptr + start, room->len - start),
+		.kind = MODEL_KIND_JAVA_INTERPRETED,
+		.is_cut = true, /* it lacks the file and lines */
+	};
+	return room->error;
+}
+
 uint64_t java_lasting(uint64_t cookie)
 {
 	return cookie & ABI_JAVA_FULL ? cookie & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1) : 0;

@@ -59,6 +59,8 @@ int java_epoch(const struct runtime_target *target, const void *info, uint64_t *
  * hash above its 48 bits (abi/java.h). */
 int java_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 		   struct buf *room, struct runtime_function *out) warn_unused;
+/** java_decode_name - struct runtime's: of interpreted frames, without a line. */
+int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out) warn_unused;
 /** java_lasting - struct runtime's: hash of a method's symbols, where the cookie has it. */
 uint64_t java_lasting(uint64_t cookie);
 int32_t java_line(const struct runtime_function *function, uint32_t position);
