@@ -25,6 +25,8 @@ static __always_inline void ruby_seen(struct walk *w);
 /* A global function: the verifier looks at it once. */
 __attribute__((noinline)) int ruby_look(__u32 trigger);
 #define walk_ruby_look(w) ruby_look(walk_sample(w)->trigger)
+__attribute__((noinline)) int ruby_candidate(__u32 trigger);
+#define walk_ruby_candidate(w, info) ruby_candidate(walk_sample(w)->trigger)
 #include "walk/walk_ruby.h"
 
 int ruby_look(__u32 trigger)
@@ -32,6 +34,23 @@ int ruby_look(__u32 trigger)
 	struct walk *w = unwind_state_of(trigger & 1);
 
 	return w ? walk_ruby_own(w) : 0;
+}
+
+static __always_inline const struct abi_ruby *ruby_info(const struct walk *w)
+{
+	const struct abi_sample *sample = (const struct abi_sample *)w->head;
+	__u32 pid = sample->pid;
+	const struct abi_ruby *info = bpf_map_lookup_elem(&rubies, &pid);
+
+	return info && info->start_ns == sample->process_start_ns && info->exec_id == sample->exec_id ? info : NULL;
+}
+
+int ruby_candidate(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	const struct abi_ruby *info = w ? ruby_info(w) : NULL;
+
+	return info ? (int)walk_ruby_look_at(w, info) : (int)WALK_RUBY_OTHER;
 }
 
 #define RUBY_TEXTS \
@@ -254,15 +273,6 @@ static __always_inline void ruby_seen(struct walk *w)
 
 UNWIND_STEP_OF(UNWIND_TICK, ruby, walk_ruby_step)
 UNWIND_STEP_OF(UNWIND_SWITCH, ruby_switch, walk_ruby_step)
-
-static __always_inline const struct abi_ruby *ruby_info(const struct walk *w)
-{
-	const struct abi_sample *sample = (const struct abi_sample *)w->head;
-	__u32 pid = sample->pid;
-	const struct abi_ruby *info = bpf_map_lookup_elem(&rubies, &pid);
-
-	return info && info->start_ns == sample->process_start_ns && info->exec_id == sample->exec_id ? info : NULL;
-}
 
 /* The native walk met code of Ruby's compiler. */
 static __always_inline int ruby_compiled_step(struct walk *w)

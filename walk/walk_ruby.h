@@ -620,6 +620,25 @@ WALK_FN int walk_ruby_make_room(struct walk *w)
 	3 /* registers of the loop on the stack of compiled code: yjit_codegen.c, the entry's prologue */
 #define WALK_RUBY_SAVED_MAX 7U /* words looked at otherwise */
 
+enum walk_ruby_word { WALK_RUBY_OTHER, WALK_RUBY_RETURN, WALK_RUBY_UNREADABLE };
+
+/* What is on the stack at p->frame: a return address of the file that has the loop? It is at w->lr then. */
+WALK_FN enum walk_ruby_word walk_ruby_look_at(struct walk *w, const struct abi_ruby *info)
+{
+	__u64 word;
+
+	if (walk_stack_word(w, walk_ruby_state(w)->frame, &word))
+		return WALK_RUBY_UNREADABLE;
+	w->lr = word;
+	return word - info->code_low < info->code_size && walk_code_before(w, word) == WALK_CODE_CALL ? WALK_RUBY_RETURN
+												      : WALK_RUBY_OTHER;
+}
+
+/* The includer may set it to a function that the verifier looks at once. */
+#ifndef walk_ruby_candidate
+#define walk_ruby_candidate(w, info) ((int)walk_ruby_look_at((w), (info)))
+#endif
+
 /**
  * walk_ruby_compiled_step - the step of the native walk at an address in code of Ruby's compiler (YJIT)
  *
@@ -630,18 +649,18 @@ WALK_FN int walk_ruby_make_room(struct walk *w)
  */
 WALK_FN enum walk_next walk_ruby_compiled_step(struct walk *w, const struct abi_ruby *info)
 {
-	__u64 word, at;
-
 	for (__u32 i = 0; i <= WALK_RUBY_SAVED_MAX; i++) {
 		__u32 words = (i + WALK_RUBY_SAVED) & WALK_RUBY_SAVED_MAX;
 		__u8 guessed = w->guessed || (words != WALK_RUBY_SAVED && (!w->is_leaf || w->is_return));
+		int found;
 
-		at = w->sp + 8 * words;
-		if (walk_stack_word(w, at, &word))
+		walk_ruby_state(w)->frame = w->sp + 8 * words;
+		found = walk_ruby_candidate(w, info);
+		if (found == WALK_RUBY_UNREADABLE)
 			return WALK_DONE;
-		if (word - info->code_low >= info->code_size || walk_code_before(w, word) != WALK_CODE_CALL)
+		if (found != WALK_RUBY_RETURN)
 			continue;
-		walk_move_in_line(w, word, at + 8, w->fp);
+		walk_move_in_line(w, w->lr, walk_ruby_state(w)->frame + 8, w->fp);
 		w->guessed = guessed;
 		return WALK_MORE;
 	}
