@@ -263,13 +263,46 @@ def check_unloaded(version, home, options):
     tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
 
 
+STARTS = 50
+EARLY = 0.005
+
+
+def check_starts():
+    """JVMs that start one after the other, each with its second and a half of CPU: what runs before hearth has met one shows as code without names."""
+    file, ran = path("starts.pb.gz"), []
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    for i in range(STARTS + len(found)):
+        version = list(found)[i % len(found)]
+        process = start(f"{found[version]}/bin/java", "-cp", folder, *LOADS["default"][1])
+        time.sleep(1.5)
+        process.kill()
+        process.wait()
+        if i >= len(found):  # what it must know of a file is read once
+            ran.append((version, process))
+    recorder.send_signal(signal.SIGINT)
+    said = recorder.communicate(timeout=90)[1]
+    if not tap.ok(recorder.returncode == 0, "starts: hearth record ends well", said[-300:].strip()):
+        return
+    profile = Profile(file)
+    ticks, early, never = 0, Counter(), []
+    for version, process in ran:
+        samples = profile.of(process)
+        ticks += sum(s.count for s in samples)
+        early[version] += sum(s.count for s in samples if s.names[-1].startswith("[jit+") and MODULE not in s.modules)
+        if not any(MODULE in s.modules for s in samples):
+            never.append(version)
+    tap.ok(not never, "starts: each JVM is met", f"{len(ran)} starts, not met {never}")
+    tap.ok(early.total() <= EARLY * ticks, f"starts: at most {100 * EARLY:g} % of the ticks are in code of a JVM that is not met yet",
+           f"{early.total()} of {ticks}, {1000 * early.total() / HZ / len(ran):.1f} ms a start; {dict(+early)}")
+
+
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
 versions = [v for v in found if str(v) in only] or (some_of(found) if not QUICK else [max(found)])
-loads = [] if {"waits", "parked", "virtual", "redefined", "unloaded", "threads"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
+loads = [] if {"waits", "parked", "virtual", "redefined", "unloaded", "threads", "starts"} & set(only) else [name for name in LOADS if name in only] or (("default", "interpreted") if QUICK else LOADS)
 last = None
 for version in versions:
     for load in loads:
@@ -287,6 +320,8 @@ for version in versions:
         check_waits(version, found[version])
     if not only or "threads" in only:
         check_threads(version, found[version])
+if "starts" in only or not (QUICK or only):
+    check_starts()
 # Runtimes without tools have no jstack.
 told = [v for v in (versions if "parked" in only else found) if os.path.exists(f"{found[v]}/bin/jstack")]
 for version in told[-1:] if QUICK else told:
