@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as people run them, under a bounded load: Sinatra under Puma (threads, and forked workers), Mojolicious. The interpreter's
+"""Servers as people run them, under a bounded load: Sinatra under Puma (threads, and forked workers), Mojolicious, Symfony under php-fpm. The interpreter's
 chain of each sample is whole: no mark that frames are missing, it begins where the server's threads begin, and where the
 application runs, what called it stands before it in order."""
 import http.client
 from collections import Counter
 
+import fpm
+import phps
 import pythons
 from clients import under_clients
 from collector import free_port
@@ -37,6 +39,36 @@ class Server:
         installed = pythons.Python("0", "", command[0], root)
         return start(*installed.command([FOLDER], *command[1:]), env={"PATH": "/usr/sbin:/usr/bin", "HOME": "/tmp"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
+    def ask(self, port, path_of, timeout=10):
+        """The status of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+        connection.request("GET", path_of)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+
+class FpmServer(Server):
+    """One whose front controller php-fpm runs for each request, with opcache as people have it. @command: the version of PHP, the script."""
+
+    def start(self, root, port):
+        version, script = self.command
+        php = phps.Php(version, "", f"/usr/sbin/php-fpm{version}", root)
+        phps.add_nobody(root)
+        with open(f"{FOLDER}/{script}") as f:
+            text = f.read()
+        modules = [o for name in ("ctype", "iconv", "tokenizer") for o in ("-d", f"extension={name}")]
+        process, self.where = fpm.serve(php, {"index.php": text}, 2, ["-d", f"extension_dir={php.extensions()}", "-d", "zend_extension=opcache", *modules])
+        return process
+
+    def ask(self, port, path_of, timeout=10):
+        answer = fpm.request(self.where, os.path.join(os.path.dirname(self.where), "index.php"), uri=path_of.encode(), name=b"/index.php")
+        head = answer.partition(b"\r\n\r\n")[0]
+        if b"content-type:" not in head.lower():
+            return 500
+        status = re.search(rb"Status: (\d+)", head)
+        return int(status[1]) if status else 200
+
 
 def root_of(suite):
     """A Debian suite with all of the servers."""
@@ -47,18 +79,10 @@ def root_of(suite):
     return root
 
 
-def ask(port, path_of, timeout=10):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    connection.request("GET", path_of)
-    answer = connection.getresponse()
-    answer.read()
-    return answer.status
-
-
 def answers(server, port, process):
     for _ in range(200):
         with contextlib.suppress(OSError, http.client.HTTPException):
-            if ask(port, server.paths[0].replace("N", "1")) == 200:
+            if server.ask(port, server.paths[0].replace("N", "1")) == 200:
                 return True
         if process.poll() is not None:
             return False
@@ -70,7 +94,7 @@ def under_load(server, port, pid):
     """Profile of the server and its children while clients ask it, and how many answers there were."""
     file = path("server.pb.gz")
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-p", pid, *children(pid), "-d", SECONDS, "-o", file, stderr=subprocess.PIPE, text=True)
-    said, good, other = under_clients(recorder, lambda dice: ask(port, dice.choice(server.paths).replace("N", str(dice.randrange(100)))), CLIENTS, SECONDS + 60)
+    said, good, other = under_clients(recorder, lambda dice: server.ask(port, dice.choice(server.paths).replace("N", str(dice.randrange(100)))), CLIENTS, SECONDS + 60)
     tap.ok(recorder.returncode == 0 and good > 20, f"{server.name}: it is asked", f"{good} answers, others: {dict(other)}; {said[-200:]}")
     return Profile(file, system_names=True)
 
@@ -116,7 +140,7 @@ def check(server, root):
     except subprocess.TimeoutExpired:
         process.kill()
         said = process.communicate()[1]
-    for line in said.decode(errors="replace").splitlines()[:5]:
+    for line in (said or b"").decode(errors="replace").splitlines()[:5]:
         tap.note(f"    {line}")
 
 
@@ -152,7 +176,12 @@ MOJOLICIOUS = {
     "paths": ["/deep/N", "/page", "/json", "/text", "/check/N", "/sort"], "module": "[perl", "roots": ("(main program)",), "application": "app.pl",
     "chain": ["Mojo::Server::Daemon::run", "Mojo::IOLoop::start", "Mojolicious::handler", "Mojolicious::dispatch", "Mojolicious::Routes::dispatch"],
 }
-PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl"]
+SYMFONY = {
+    "paths": ["/deep/N", "/page", "/json", "/sort", "/check/N"], "module": "[php", "roots": ("<main>",), "application": "index.php",
+    "chain": ["<main>", "Symfony\\Component\\HttpKernel\\HttpKernel::handle", "Symfony\\Component\\HttpKernel\\HttpKernel::handleRaw"],
+}
+PHP = {"bookworm": "8.2", "trixie": "8.4"}
+PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl", "php-fpm", "php-symfony-http-kernel", "php-symfony-routing", "php-twig"]
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
     try:
@@ -162,7 +191,8 @@ for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
         continue
     for server in [Server(f"Sinatra under Puma, {suite}", [*PUMA, "-t", "2:4", "FOLDER/config.ru"], **SINATRA),
                    Server(f"Sinatra under Puma's workers, {suite}", [*PUMA, "-w", "2", "-t", "1:2", "FOLDER/config.ru"], **SINATRA),
-                   Server(f"Mojolicious, {suite}", **MOJOLICIOUS)]:
+                   Server(f"Mojolicious, {suite}", **MOJOLICIOUS),
+                   FpmServer(f"Symfony under php-fpm, {suite}", [PHP[suite], "symfony.php"], **SYMFONY)]:
         if not only or any(a in server.name for a in only):
             check(server, root)
 tap.finish()

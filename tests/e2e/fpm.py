@@ -28,8 +28,9 @@ def request(where, file, uri=b"/x.php", query=b"", name=b"/index.php"):
         return b"".join(iter(lambda: s.recv(65536), b""))
 
 
-def serve(fpm, scripts, workers=1):
-    """php-fpm (a phps.Php), without opcache. @scripts: their texts by name. Return: its process and where it listens, or twice None."""
+def serve(fpm, scripts, workers=1, options=()):
+    """php-fpm (a phps.Php) with no more than what is in @options, so without opcache. @scripts: their texts by name. Return: its process and where
+    it listens, or twice None."""
     folder = path("fpm")
     os.makedirs(folder)
     os.chmod(folder, 0o755)
@@ -40,7 +41,7 @@ def serve(fpm, scripts, workers=1):
     with open(f"{folder}/fpm.conf", "w") as f:
         f.write(f"[global]\nerror_log = {folder}/log\ndaemonize = no\n[shop]\nuser = nobody\ngroup = nogroup\nlisten = {where}\nlisten.mode = 0666\n"
                 f"pm = static\npm.max_children = {workers}\nsecurity.limit_extensions =\n")
-    process = start(*fpm.command([folder], "-y", f"{folder}/fpm.conf", "-n", "-R"))
+    process = start(*fpm.command([folder], "-y", f"{folder}/fpm.conf", "-n", "-R", *options))
     for _ in range(100):
         if os.path.exists(where):
             return process, where

@@ -42,6 +42,14 @@ def fpm_of_machine():
     return Php(re.search(r"php-fpm([0-9.]+)$", found[-1])[1], "packaged", found[-1]) if found else None
 
 
+def add_nobody(root):
+    """The user that php-fpm's workers run as, where no package script has added any."""
+    for name, text in ("passwd", "nobody:x:65534:65534::/:/bin/false\n"), ("group", "nogroup:x:65534:\n"):
+        if not os.path.exists(f"{root}/etc/{name}"):
+            with open(f"{root}/etc/{name}", "w") as f:
+                f.write(text)
+
+
 def fpm_of_suite(suite):
     """Its php-fpm. Raises packages.Unavailable."""
     if not shutil.which("unshare"):
@@ -51,10 +59,7 @@ def fpm_of_suite(suite):
         files = packages.Suite(suite, "amd64").fetch([f"php{version}-fpm"], with_dependencies=True)
         root = packages.unpacked(f"roots/{suite}-php{version}-fpm", files)
         pythons.prepare(root)
-        for name, text in ("passwd", "nobody:x:65534:65534::/:/bin/false\n"), ("group", "nogroup:x:65534:\n"):
-            if not os.path.exists(f"{root}/etc/{name}"):
-                with open(f"{root}/etc/{name}", "w") as f:
-                    f.write(text)
+        add_nobody(root)
     return Php(version, suite, f"/usr/sbin/php-fpm{version}", root)
 
 
