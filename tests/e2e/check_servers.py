@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as people run them, under a bounded load: Sinatra under Puma (threads, and forked workers), Mojolicious, Symfony under php-fpm. The interpreter's
+"""Servers as people run them, under a bounded load: Sinatra under Puma (threads, and forked workers), Mojolicious, Symfony under php-fpm; and git's Perl. The interpreter's
 chain of each sample is whole: no mark that frames are missing, it begins where the server's threads begin, and where the
 application runs, what called it stands before it in order."""
 import http.client
@@ -133,7 +133,7 @@ def check(server, root):
     port = free_port()
     process = server.start(root, port)
     if tap.ok(answers(server, port, process), f"{server.name}: it answers"):
-        judge(server, under_load(server, port, process.pid))
+        judge(server, under_load(server, port, process.pid).samples)
     process.terminate()
     try:
         said = process.communicate(timeout=20)[1]
@@ -144,10 +144,34 @@ def check(server, root):
         tap.note(f"    {line}")
 
 
-def judge(server, profile):
+def check_git(suite, root):
+    """git send-email, which is Perl, says what it would do with so many patches."""
+    folder = path(f"patches-{suite}")
+    os.makedirs(folder)
+    for i in range(PATCHES):
+        body = "".join(f"+a line {i * k % 97} of the change\n" for k in range(200))
+        with open(f"{folder}/{i:04}.patch", "w") as f:
+            f.write(f"From {i:040x} Mon Sep 17 00:00:00 2001\nFrom: Shop <shop@example.org>\nDate: Mon, 1 Jan 2024 00:00:{i % 60:02} +0000\nSubject: [PATCH {i}] shop: change {i}\n\n"
+                    f"Because.\n\nSigned-off-by: Someone <s{i}@example.org>\n---\n a | 200 +\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,200 @@\n{body}-- \n2.40\n")
+    options = ["--dry-run", "--confirm=never", "--from=a@example.org", "--to=b@example.org", "--no-validate", "--quiet"]
+    command = pythons.command("/usr/bin/perl", root, [folder], ["/usr/lib/git-core/git-send-email", *options, folder])
+    file = path("git.pb.gz")
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "Shop"), ("EMAIL", "a@example.org"))}
+    process = start(*command, env={"PATH": "/usr/sbin:/usr/bin", "HOME": "/tmp", **who}, stderr=subprocess.PIPE, text=True)
+    said = process.communicate(timeout=300)[1]
+    recorder.send_signal(signal.SIGINT)
+    recorder.communicate(timeout=60)
+    name = f"git send-email, {suite}"
+    if tap.ok(process.returncode == 0 and recorder.returncode == 0, f"{name}: it runs", said[-300:]):
+        judge(Server(name, [], [], "[perl", ("(main program)",), "git-send-email", []), Profile(file, system_names=True).of(process))
+
+
+def judge(server, samples):
     whole = all_of_it = in_application = depth = native = 0
     faults = Counter()
-    for sample in profile.samples:
+    for sample in samples:
         frames = [(n, p[0]) for n, m, p in zip(sample.names, sample.modules, sample.places) if m.startswith(server.module)]
         if not frames:
             native += sample.count
@@ -181,7 +205,8 @@ SYMFONY = {
     "chain": ["<main>", "Symfony\\Component\\HttpKernel\\HttpKernel::handle", "Symfony\\Component\\HttpKernel\\HttpKernel::handleRaw"],
 }
 PHP = {"bookworm": "8.2", "trixie": "8.4"}
-PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl", "php-fpm", "php-symfony-http-kernel", "php-symfony-routing", "php-twig"]
+PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl", "php-fpm", "php-symfony-http-kernel", "php-symfony-routing", "php-twig", "git", "git-email", "libmailtools-perl"]
+PATCHES = 200 if QUICK else 2000
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
     try:
@@ -195,4 +220,6 @@ for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
                    FpmServer(f"Symfony under php-fpm, {suite}", [PHP[suite], "symfony.php"], **SYMFONY)]:
         if not only or any(a in server.name for a in only):
             check(server, root)
+    if not only or "git" in only:
+        check_git(suite, root)
 tap.finish()
