@@ -54,9 +54,10 @@ struct abi_ruby {
 	__u32 last_operator; /* identifiers up to this one are operators and have no scope bits */
 	__u32 reserved32;
 	struct abi_ruby_layout layout;
-	__u64 code_low,
-		code_size; /* of the file's code, addresses in the process: what enters compiled code is there */
+	__u64 code_low, code_size; /* of the code of the file that has the loop, which enters compiled code */
 };
+
+_Static_assert(sizeof(struct abi_ruby) == 120, "layout changed: bump ABI_VERSION");
 
 #define ABI_RUBY_EC_BYTES 80        /* read at a context */
 #define ABI_RUBY_BODY_BYTES 96      /* read at a body (rb_iseq_constant_body) */

@@ -87,10 +87,8 @@ static __always_inline int java_step(struct walk *w)
 /* ---- names ---- */
 
 /* Places in scratch, in words, when the native walk is over. */
-#define JAVA_NEXT 0    /* number of the frame whose name is looked at next */
-#define JAVA_SYMBOLS 1 /* three */
-#define JAVA_CONST 8   /* a ConstMethod's head */
-#define JAVA_RECORD 16
+#define JAVA_NEXT 0   /* number of the frame whose name is looked at next */
+#define JAVA_RECORD 8 /* below what walk_java_identify() uses */
 
 struct java_record {
 	__u64 head[sizeof(struct abi_name) / 8];
@@ -98,40 +96,22 @@ struct java_record {
 	__u8 texts[ABI_JAVA_TEXTS * ABI_JAVA_TEXT_BYTES + 8]; /* the last ones are only written */
 };
 
-_Static_assert(sizeof(struct java_record) <= sizeof(((struct walk *)0)->scratch) - JAVA_RECORD * 8, "it fits");
+_Static_assert(sizeof(struct java_record) <= (WALK_JAVA_CONST - JAVA_RECORD) * 8, "it fits");
 
-/* A pointer in the JVM. Return: 0: there is none. */
-static __always_inline __u64 java_pointer(__u64 at)
+/* Finds the Symbols of the frame's method. Return: 0, or 1: what lies there is not what was met in the walk. */
+static __always_inline int java_find_symbols(struct walk *w, const struct abi_java *info, const struct abi_frame *frame)
 {
-	__u64 value;
+	__u64 method = frame->a & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1);
 
-	return bpf_probe_read_user(&value, sizeof(value), (const void *)at) || value > WALK_USER_MAX ? 0 : value;
-}
-
-static __always_inline __u64 java_pool_index(const struct walk *w, __u32 offset)
-{
-	return (__u16)(w->scratch[JAVA_CONST + (offset >> 3 & 7)] >> (offset & 6) * 8);
-}
-
-/* The Symbols of @method into scratch. Return: 0, or 1: it is none. */
-static __always_inline int java_find_symbols(struct walk *w, const struct abi_java *info, __u64 method)
-{
-	__u64 constant = java_pointer(method + info->method_const), pool, class;
-
-	if (!constant || bpf_probe_read_user(&w->scratch[JAVA_CONST], 64, (const void *)constant))
+	w->scratch[WALK_JAVA_KEY] = method;
+	if (bpf_probe_read_user(&w->scratch[WALK_JAVA_PLACE], 8, (const void *)(method + info->method_const)) ||
+	    java_identity(walk_sample(w)->trigger))
 		return 1;
-	pool = w->scratch[JAVA_CONST + (info->const_pool >> 3 & 7)];
-	class = java_pointer(pool + info->pool_holder);
-	if (!class)
-		return 1;
-	w->scratch[JAVA_SYMBOLS] = java_pointer(class + info->class_name);
-	pool += info->pool_size;
-	w->scratch[JAVA_SYMBOLS + 1] = java_pointer(pool + 8 * java_pool_index(w, info->const_name));
-	w->scratch[JAVA_SYMBOLS + 2] = java_pointer(pool + 8 * java_pool_index(w, info->const_signature));
-	return !w->scratch[JAVA_SYMBOLS] || !w->scratch[JAVA_SYMBOLS + 1] || !w->scratch[JAVA_SYMBOLS + 2];
+	return w->scratch[WALK_JAVA_KEY] != frame->a || w->scratch[WALK_JAVA_PLACE] != frame->b;
 }
 
-/* Adds the text of a Symbol to the record. A global function: the verifier looks at it once. */
+/* Adds the text of a Symbol to the record. Return: 0, or 1: it cannot be read. A global function: the verifier looks at
+ * it once. */
 __attribute__((noinline)) int java_take_text(__u32 trigger, __u32 which)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
@@ -142,20 +122,20 @@ __attribute__((noinline)) int java_take_text(__u32 trigger, __u32 which)
 	__u16 length = 0;
 
 	if (!w || which >= ABI_JAVA_TEXTS)
-		return 0;
+		return 1;
 	info = walk_java_info(w);
 	r = (struct java_record *)&w->scratch[JAVA_RECORD];
 	head = (struct abi_name *)r->head;
-	symbol = w->scratch[JAVA_SYMBOLS + which];
+	symbol = w->scratch[WALK_JAVA_SYMBOLS + which];
 	if (bpf_probe_read_user(&length, sizeof(length), (const void *)(symbol + info->symbol_length)) || !length)
-		return 0;
+		return 1;
 	size = length < ABI_JAVA_TEXT_BYTES ? length : ABI_JAVA_TEXT_BYTES;
 	to = head->bytes_size - sizeof(r->name);
 	unwind_bound(size, ABI_JAVA_TEXT_BYTES);
 	unwind_bound(to, (ABI_JAVA_TEXTS - 1) * ABI_JAVA_TEXT_BYTES);
 	*(__u64 *)(r->texts + to + (size & ~7ULL)) = 0;
 	if (bpf_probe_read_user(r->texts + to, size, (const void *)(symbol + info->symbol_body)))
-		return 0;
+		return 1;
 	r->name.sizes[which] = length;
 	head->bytes_size += (size + 7) & ~7ULL;
 	return 0;
@@ -173,14 +153,15 @@ __attribute__((noinline)) int java_send_name(__u32 trigger, __u32 at)
 	if (!w || at >= ABI_FRAMES_MAX)
 		return 0;
 	frame = &w->frames[at];
-	if (java_find_symbols(w, walk_java_info(w), frame->a & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1)))
+	if (java_find_symbols(w, walk_java_info(w), frame))
 		return 0;
 	r = (struct java_record *)&w->scratch[JAVA_RECORD];
 	head = (struct abi_name *)r->head;
 	__builtin_memset(r, 0, sizeof(r->head) + sizeof(r->name));
 	head->bytes_size = sizeof(r->name);
 	for (__u32 which = 0; which < ABI_JAVA_TEXTS; which++)
-		java_take_text(trigger, which);
+		if (java_take_text(trigger, which))
+			return 0;
 	name_head(head, walk_sample(w), frame->a, frame->b, ABI_RUNTIME_JAVA);
 	size = head->header.size;
 	unwind_bound(size, sizeof(*r));

@@ -41,7 +41,8 @@ static __always_inline bool runtimes_in_line(const struct abi_runtimes *head, __
 	return false;
 }
 
-/* Before the native walk: which runtimes the process has, and where the code of those is that stand in line. */
+/* Before the native walk: which runtimes the process has, and where the code of those is that stand in line. Where
+ * their steps are not taken, the walks behind the native one know by it whether compiled code runs. */
 static __always_inline void runtimes_begin(struct walk *w)
 {
 	struct abi_sample *sample = walk_sample(w);
@@ -50,17 +51,20 @@ static __always_inline void runtimes_begin(struct walk *w)
 
 	w->behind = 0;
 	w->range_count = 0;
+	w->in_line = 0;
 	if (!head || head->start_ns != sample->process_start_ns || head->exec_id != sample->exec_id)
 		return;
 	w->behind = head->behind;
-	if (w->mode == WALK_FP || settings.copy_all || !head->range_count)
+	if (!head->range_count)
 		return;
+	w->in_line = w->mode != WALK_FP && !settings.copy_all;
 	w->range_count = head->range_count;
 	__builtin_memcpy(w->ranges, head->ranges, sizeof(w->ranges));
 }
 
-/* Behind the native walk: names of methods that it met, and the frames of those that keep a list of their own. @trigger: what the names of a runtime's
- * loops end in (UNWIND_STEP_OF): nothing at a tick, _switch where a thread leaves its CPU. */
+/* Behind the native walk: names of methods that it met, and the frames of those that keep a list of their own.
+ * @trigger: what the names of a runtime's loops end in (UNWIND_STEP_OF): nothing at a tick, _switch where a thread
+ * leaves its CPU. */
 #define RUNTIMES_BEHIND(w, task, trigger)                          \
 	do {                                                       \
 		if (java_names_begin(w))                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which method lies at an address, where memory of methods is freed without any number changing: classes are
- * redefined, or the JVM counts nothing (-XX:-UsePerfData).
+/* Which method lies at an address, where memory of methods is freed: classes were unloaded, or may be redefined, or the
+ * JVM does not count those that it unloads (-XX:-UsePerfData).
  *
  * Symbols of class, name and signature, each with its hash of 16 bits that a Symbol keeps, say what it is called;
  * ConstMethod and ConstantPool are another one's after each redefinition, and say which lines it has. */

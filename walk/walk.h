@@ -112,6 +112,7 @@ struct walk {
 	__u8 info_of;      /* enum abi_runtime: whose is info[]; 0: nobody's yet */
 	__u8 passed;       /* the code at pc lies in a range, but the runtime says that it is not its own */
 	__u8 leapt;        /* the caller's frame lies elsewhere than on this stack */
+	__u8 in_line;      /* the native walk takes the steps of runtimes in their ranges */
 	struct abi_code_range ranges[ABI_CODE_RANGES];
 	__u64 info[WALK_INFO / 8]; /* what the walker knows of the process: its struct of abi/ */
 	struct walk_before before; /* not on BPF's stack, which is short */
@@ -139,6 +140,7 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 256, "the kernel stack fits scratch");
 /* Hides a value's history, so that the verifier does not follow every value it could have. */
 #define walk_opaque(x) asm volatile("" : "+r"(x))
 #define walk_knows_process(w) ((w)->space != 0)
+#define walk_is_late(w) 0
 /* walk_find_map(w, pc), walk_table(w, number) and walk_element(w, table, index) are in bpf/unwind.h,
  * walk_recall(w, at, row) and walk_remember(w, at, row) in bpf/recent.h. */
 #else
@@ -146,6 +148,7 @@ _Static_assert(ABI_KERNEL_FRAMES_MAX <= 256, "the kernel stack fits scratch");
 #define walk_read(w, dst, size, at) (w)->world->read((w)->world->self, (dst), (size), (at))
 #define walk_opaque(x) ((void)0)
 #define walk_knows_process(w) 1
+#define walk_is_late(w) ((w)->world->is_late)
 #define walk_find_map(w, pc) (w)->world->find_map((w)->world->self, (pc), &(w)->map)
 #define walk_table(w, number) (w)->world->table((w)->world->self, (number))
 #define walk_recall(w, at, row) 0
@@ -216,6 +219,15 @@ WALK_FN int walk_has_code(const struct walk *w, __u32 runtime)
 {
 	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
 		if (i < w->range_count && w->ranges[i].runtime == runtime)
+			return 1;
+	return 0;
+}
+
+/** walk_in_code - does such code lie at @pc? */
+WALK_FN int walk_in_code(const struct walk *w, __u32 runtime, __u64 pc)
+{
+	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
+		if (i < w->range_count && w->ranges[i].runtime == runtime && pc - w->ranges[i].low < w->ranges[i].size)
 			return 1;
 	return 0;
 }

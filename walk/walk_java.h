@@ -24,6 +24,13 @@
 #define WALK_JAVA_SCAN_MAX 512        /* words a stub may have on the stack: AVX-512 registers take 2.8 KiB */
 #define WALK_JAVA_FRAME_MAX (1 << 20) /* bytes: a method has 65,535 locals at most */
 
+/* Where in scratch what identifies a method is, in words. */
+#define WALK_JAVA_CONST 96 /* a ConstMethod's head */
+#define WALK_JAVA_KEY 104
+#define WALK_JAVA_PLACE 105
+#define WALK_JAVA_FETCHED 106
+#define WALK_JAVA_SYMBOLS 107 /* of class, name and signature */
+
 enum walk_java_kind { WALK_JAVA_METHOD, WALK_JAVA_ADAPTER, WALK_JAVA_STUB };
 
 struct walk_java { /* of the blob at pc */
@@ -258,11 +265,6 @@ WALK_FN int walk_java_push_internal(struct walk *w, __u64 key, __u64 extra)
 	return 0;
 }
 
-#define WALK_JAVA_CONST 96 /* where in scratch a ConstMethod's head is, in words; behind it: */
-#define WALK_JAVA_KEY 104
-#define WALK_JAVA_PLACE 105
-#define WALK_JAVA_FETCHED 106
-
 /* A word into scratch, not onto the stack, of which BPF has little. Return: 0: there is none. */
 WALK_FN __u64 walk_java_fetch(struct walk *w, __u64 at)
 {
@@ -271,10 +273,12 @@ WALK_FN __u64 walk_java_fetch(struct walk *w, __u64 at)
 	return w->scratch[WALK_JAVA_FETCHED] > WALK_USER_MAX ? 0 : w->scratch[WALK_JAVA_FETCHED];
 }
 
-WALK_FN __u64 walk_java_symbol(struct walk *w, const struct abi_java *info, __u64 at)
+/* Number @which of them, with its hash above its address. Return: 0: there is none. */
+WALK_FN __u64 walk_java_symbol(struct walk *w, const struct abi_java *info, __u64 at, __u32 which)
 {
 	__u64 symbol = walk_java_fetch(w, at);
 
+	w->scratch[WALK_JAVA_SYMBOLS + which] = symbol;
 	if (!symbol || walk_read(w, w->scratch + WALK_JAVA_FETCHED, 2, symbol + info->symbol_hash))
 		return 0;
 	return symbol | w->scratch[WALK_JAVA_FETCHED] << ABI_JAVA_COOKIE_BITS;
@@ -285,8 +289,8 @@ WALK_FN __u16 walk_java_index(struct walk *w, __u32 offset)
 	return (__u16)(w->scratch[WALK_JAVA_CONST + (offset >> 3 & 7)] >> (offset & 6) * 8);
 }
 
-/** walk_java_identify - from the addresses of Method and ConstMethod in KEY and PLACE to a frame's key and cookie.
- * Return: 0, or 1: it cannot be told. */
+/** walk_java_identify - from the addresses of Method and ConstMethod in KEY and PLACE to a frame's key and cookie, and
+ * the SYMBOLS. Return: 0, or 1: it cannot be told. */
 WALK_FN int walk_java_identify(struct walk *w)
 {
 	const struct abi_java *info = walk_java_info(w);
@@ -299,16 +303,16 @@ WALK_FN int walk_java_identify(struct walk *w)
 		return 1;
 	w->scratch[WALK_JAVA_KEY] = java_identity_key(w->scratch[WALK_JAVA_KEY], w->scratch[WALK_JAVA_PLACE], pool);
 	symbol = walk_java_fetch(w, pool + info->pool_holder);
-	symbol = symbol ? walk_java_symbol(w, info, symbol + info->class_name) : 0;
+	symbol = symbol ? walk_java_symbol(w, info, symbol + info->class_name, 0) : 0;
 	if (!symbol)
 		return 1;
 	hash = java_identity_mix(hash, symbol);
 	pool += info->pool_size;
-	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_name));
+	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_name), 1);
 	if (!symbol)
 		return 1;
 	hash = java_identity_mix(hash, symbol);
-	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_signature));
+	symbol = walk_java_symbol(w, info, pool + 8ULL * walk_java_index(w, info->const_signature), 2);
 	if (!symbol)
 		return 1;
 	w->scratch[WALK_JAVA_PLACE] = java_identity_name(java_identity_mix(hash, symbol));
@@ -1012,7 +1016,8 @@ WALK_FN void walk_java_meet(struct walk *w, struct abi_java *info)
 
 	info->met = 1;
 	walk_java_state(w)->scan = 0;
-	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at) || info->epoch != before)
+	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at) ||
+	    (info->epoch != before && !walk_is_late(w)))
 		info->flags |= ABI_JAVA_NAMED;
 	if (info->redefines_at && (walk_read(w, &redefines, 1, info->redefines_at) || redefines))
 		info->flags |= ABI_JAVA_NAMED;

@@ -423,7 +423,7 @@ WALK_FN enum walk_next walk_native_step(struct walk *w)
 	int failed, signal;
 	__u8 flags;
 
-	if (w->range_count && walk_in_runtime(w)) /* needs no mapping, which the kernel side learns late */
+	if (w->in_line && walk_in_runtime(w)) /* needs no mapping, which the kernel side learns late */
 		return WALK_SWITCH;
 	if (w->mode != WALK_FP && walk_locate(w, &row))
 		return WALK_DONE;

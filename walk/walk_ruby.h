@@ -306,18 +306,6 @@ WALK_FN __u64 walk_ruby_key(const struct walk *w, __u64 iseq)
 	return owner ? iseq | ABI_RUBY_OWNED | (owner * 0x082efa98ec4e6c89ULL >> 50) << 48 : iseq;
 }
 
-/* Does compiled code run in the innermost frame, so that what this says is where it called last? */
-WALK_FN int walk_ruby_is_compiled(const struct walk *w)
-{
-	__u64 pc = w->leaf[WALK_REG_PC];
-
-	for (__u32 i = 0; i < ABI_CODE_RANGES; i++)
-		if (i < w->range_count && w->ranges[i].runtime == ABI_RUNTIME_RUBY &&
-		    pc - w->ranges[i].low < w->ranges[i].size)
-			return 1;
-	return 0;
-}
-
 /* Sets p->cookie. Return: the position of @pc in it. */
 WALK_FN __u32 walk_ruby_meet(struct walk *w, __u64 key, __u64 pc)
 {
@@ -486,7 +474,8 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	/* It has the one of this frame, the other of that which lay there before. */
 	if (position == ABI_RUBY_NOWHERE && !p->looked && l->flags & ABI_RUBY_EARLY_FRAMES)
 		return walk_ruby_not_yet(w, next);
-	if (!p->looked && walk_ruby_is_compiled(w))
+	/* Compiled code runs in the innermost frame, which says where that called last. */
+	if (!p->looked && walk_in_code(w, ABI_RUNTIME_RUBY, w->leaf[WALK_REG_PC]))
 		position = ABI_RUBY_NOWHERE;
 	p->looked = 1;
 	p->frame = next;
@@ -643,15 +632,15 @@ WALK_FN enum walk_ruby_word walk_ruby_look_at(struct walk *w, const struct abi_r
  * walk_ruby_compiled_step - the step of the native walk at an address in code of Ruby's compiler (YJIT)
  *
  * Compiled functions jump to each other and push nothing: below them lies what the entry saved, and the return address
- * of the loop that called it. While these are pushed or popped there are fewer. The code stands for the loop: no frame
- * is pushed. Source: Ruby 3.1, yjit_codegen.c, yjit_entry_prologue(); 3.2 to 3.4 save the same. SWITCH: it does not
- * look so.
+ * of the loop that called it. While these are pushed or popped there are fewer: such a frame is marked as a guess. No
+ * frame is pushed, for the loop's own frame stands for the compiled code, too. Source: Ruby 3.1, yjit_codegen.c,
+ * yjit_entry_prologue(); 3.2 to 3.4 save the same. SWITCH: it does not look so.
  */
 WALK_FN enum walk_next walk_ruby_compiled_step(struct walk *w, const struct abi_ruby *info)
 {
 	for (__u32 i = 0; i <= WALK_RUBY_SAVED_MAX; i++) {
 		__u32 words = (i + WALK_RUBY_SAVED) & WALK_RUBY_SAVED_MAX;
-		__u8 guessed = w->guessed || (words != WALK_RUBY_SAVED && (!w->is_leaf || w->is_return));
+		__u8 guessed = w->guessed || words != WALK_RUBY_SAVED;
 		int found;
 
 		walk_ruby_state(w)->frame = w->sp + 8 * words;

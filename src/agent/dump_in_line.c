@@ -88,10 +88,12 @@ void dump_world_begin(struct dumper *d, struct dump_world *self)
 	world_init(&self->world, &d->maps, &d->tables, (struct world_memory){ world_live_read, &self->live });
 	w->world = &self->world.walk;
 	w->range_count = 0;
+	w->in_line = 0;
 	if (!d->range_count || !d->runtime->walk_step)
 		return;
 	self->world.walk.in_line = take_step;
 	w->range_count = d->range_count;
+	w->in_line = 1;
 	memcpy(w->ranges, d->ranges, sizeof(w->ranges));
 }
 

@@ -41,10 +41,10 @@ static bool is_plain(const struct x86 *i, uint8_t opcode)
 	return !i->map && !i->is_vector && i->opcode == opcode;
 }
 
-/* mov $number, %register of 4 bytes */
+/* mov $number, %register */
 static bool is_constant(const struct x86 *i)
 {
-	return !i->map && !i->is_vector && !i->is_wide && (i->opcode & 0xf8) == 0xb8;
+	return !i->map && !i->is_vector && (i->opcode & 0xf8) == 0xb8;
 }
 
 /* endbr64, and what fills lines */
@@ -173,6 +173,7 @@ size_t accessor_addresses(const struct accessor_code *code, uint64_t *out, size_
 bool accessor_value(const struct accessor_code *code, struct accessor_value *out)
 {
 	struct steps s = { .code = code };
+	struct accessor_value found;
 	bool has_value = false;
 
 	while (next(&s)) {
@@ -180,19 +181,23 @@ bool accessor_value(const struct accessor_code *code, struct accessor_value *out
 
 		if (is_hint(i))
 			continue;
-		if (is_plain(i, OP_RETURN))
+		if (is_plain(i, OP_RETURN)) {
+			if (has_value)
+				*out = found;
 			return has_value;
+		}
 		if (i->reg != REG_AX)
 			return false;
 		if (!has_value && is_plain(i, OP_LEA) && i->is_wide && i->memory == X86_MEMORY_RELATIVE)
-			*out = (struct accessor_value){ i->address, false };
+			found = (struct accessor_value){ i->address, false };
 		else if (!has_value && is_plain(i, OP_LOAD) && has_address(i))
-			*out = (struct accessor_value){ i->address, true };
+			found = (struct accessor_value){ i->address, true };
 		else if (!has_value && is_constant(i))
-			*out = (struct accessor_value){ (uint32_t)i->immediate, false };
-		else if (has_value && !out->is_read && is_plain(i, OP_LOAD) && i->memory == X86_MEMORY_BASE &&
+			found = (struct accessor_value){ i->is_wide ? (uint64_t)i->immediate : (uint32_t)i->immediate,
+							 false };
+		else if (has_value && !found.is_read && is_plain(i, OP_LOAD) && i->memory == X86_MEMORY_BASE &&
 			 i->base == REG_AX && !i->displacement && !i->is_fs)
-			out->is_read = true;
+			found.is_read = true;
 		else
 			return false;
 		has_value = true;

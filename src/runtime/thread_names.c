@@ -28,6 +28,7 @@ struct asked { /* a program */
 	struct program program;
 	uint32_t first;           /* 1 + index of a row; 0: none */
 	uint32_t threads, wanted; /* rows */
+	size_t bytes;             /* of names */
 	uint64_t asked_ns;        /* 0: never */
 };
 
@@ -104,25 +105,31 @@ static struct row *find_row(const struct thread_names *n, const struct program *
 	return row->tid == tid && memcmp(row->comm, comm, ABI_COMM_SIZE) == 0 ? row : NULL;
 }
 
-/* Of the program that has most of them: who has few does not lose them to another. */
+static size_t memory_of(const struct asked *asked)
+{
+	return asked->bytes + asked->threads * sizeof(struct row);
+}
+
+/* Of the program that takes the most memory: who has little does not lose it to another. */
 static void forget_most(struct thread_names *n)
 {
 	struct asked *most = &n->programs[0];
 	uint32_t at;
 
 	for (size_t i = 1; i < n->program_count; i++)
-		if (n->programs[i].threads > most->threads)
+		if (memory_of(&n->programs[i]) > memory_of(most))
 			most = &n->programs[i];
 	while ((at = most->first) != 0) {
 		struct row *row = &n->rows[at - 1];
 
 		u64map_remove(&n->row_index, row_hash(n, &most->program, row->tid, row->comm));
-		n->bytes -= row->name ? strlen(row->name) : 0;
 		free(row->name);
 		most->first = row->next;
 		*row = (struct row){ .next = n->free };
 		n->free = at;
 	}
+	n->bytes -= most->bytes;
+	most->bytes = 0;
 	most->threads = most->wanted = 0;
 }
 
@@ -252,8 +259,10 @@ int thread_names_put(struct thread_names *n, const struct thread_wanted *wanted,
 			return -ENOMEM;
 	}
 	if (copy) { /* or it could not be read again, as of a thread that has ended: what is known stays */
-		n->bytes -= row->name ? strlen(row->name) : 0;
-		n->bytes += strlen(copy);
+		size_t gone = row->name ? strlen(row->name) : 0;
+
+		n->bytes += strlen(copy) - gone;
+		n->programs[row->program].bytes += strlen(copy) - gone;
 		free(row->name);
 		row->name = copy;
 	}

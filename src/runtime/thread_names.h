@@ -14,8 +14,7 @@
 #include "proc/program.h"
 
 #define THREAD_NAMES_MAX 65536
-#define THREAD_NAMES_BYTES \
-	MIB(8) /* of names; when either is full, those of the program with most threads are forgotten */
+#define THREAD_NAMES_BYTES MIB(8)      /* of names; when either is full, the program with most loses its own */
 #define THREAD_NAMES_PROGRAMS_MAX 8192 /* with more all are forgotten, and asked for again */
 #define THREAD_NAMES_WANTED_MAX 4096   /* of one program, that are asked for at once */
 

@@ -46,11 +46,13 @@ void in_line_begin(struct in_line_world *i, const struct in_line *with, const st
 	i->world.walk.is_late = 1;
 	w->world = &i->world.walk;
 	w->range_count = 0;
+	w->in_line = 0;
 	if (!with || w->mode == WALK_FP || with->head(with->self, program, &head) < 0)
 		return;
 	i->world.walk.in_line = take_step;
 	w->range_count = MIN(head.range_count, (uint16_t)ABI_CODE_RANGES);
 	memcpy(w->ranges, head.ranges, sizeof(w->ranges));
+	w->in_line = w->range_count != 0;
 }
 
 bool in_line_holds(const struct in_line_world *i)

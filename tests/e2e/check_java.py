@@ -205,62 +205,51 @@ def check_parked(version, home):
     process.wait()
 
 
-def check_redefined(version, home, options):
-    """A class whose methods are alike is redefined 100 times a second, in another order each time: the VM puts them where others have lain.
-    Redefine.java's method mN calls tN of a class that stays."""
-    agent, file = path("redefine.jar"), path("redefined.pb.gz")
-    with zipfile.ZipFile(agent, "w") as z:
+def agent():
+    """The agent that can redefine classes, in a file of its own."""
+    file = path("redefine.jar")
+    with zipfile.ZipFile(file, "w") as z:
         z.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: Redefine\nCan-Redefine-Classes: true\n")
         for name in glob.glob(f"{folder}/Redefine*.class"):
             z.write(name, os.path.basename(name))
-    process = start(f"{home}/bin/java", *options, f"-javaagent:{agent}", "-cp", folder, "Redefine", 100, stdout=subprocess.DEVNULL)
+    return f"-javaagent:{file}"
+
+
+# Who calls Truth.tN, of a class that stays: method mN of the class that is redefined, or of one that comes and goes, whose name has the number, too.
+CALLERS = {"Redefine": r"Redefine\$Target\.m(?P<n>\d)\(I\)I", "Unload": r"Unload\$T(?P<n>\d)_\d{6}\.m(?P=n)\(I\)I"}
+
+
+def check_changing(version, home, what, options, *program, least=10):
+    """Methods lie where others have lain: whoever is called by a name has that one."""
+    file = path("changing.pb.gz")
+    process = start(f"{home}/bin/java", *options, "-cp", folder, *program, stdout=subprocess.DEVNULL)
     time.sleep(WARM)
     done = hearth("record", "-F", HZ, "-p", process.pid, "-d", SECONDS, "-q", "-o", file, timeout=120)
     process.kill()
     process.wait()
-    name = f"{version} redefined {' '.join(options)}"
+    name = f"{version} {what} {' '.join(o for o in options if not o.startswith('-javaagent'))}".strip()
     if not tap.ok(done.returncode == 0, f"{name}: hearth record ends well", done.stderr[-300:].strip()):
         return
-    count = named = wrong = 0
-    for s in Profile(file, system_names=True).of(process):
-        for outer, inner in zip(s.names, s.names[1:]):
-            truth = re.match(r"Redefine\$Truth\.t(\d)\(", inner)
-            if truth:
-                count += s.count
-                told = re.match(r"Redefine\$Target\.m(\d)\(", outer)
-                named += s.count if told else 0
-                wrong += s.count if told and told[1] != truth[1] else 0
-    tap.ok(count >= 10 and named >= 0.95 * count, f"{name}: methods have names", f"{named} of {count}")
-    tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
-
-
-def check_unloaded(version, home, options):
-    """2,000 classes a second, each of a name of its own, come and go: their memory is that of the next ones. Method mN of Unload$TN_NUMBER calls
-    tN of a class that stays."""
-    file = path("unloaded.pb.gz")
-    process = start(f"{home}/bin/java", *options, "-Xmx64m", "-cp", folder, "Unload", 2000)
-    time.sleep(WARM)
-    done = hearth("record", "-F", HZ, "-p", process.pid, "-d", SECONDS, "-q", "-o", file, timeout=120)
-    process.kill()
-    process.wait()
-    name = f"{version} unloaded {' '.join(options)}"
-    if not tap.ok(done.returncode == 0, f"{name}: hearth record ends well", done.stderr[-300:].strip()):
-        return
-    count = named = wrong = frames = told_frames = 0
+    count = named = wrong = frames = frames_named = 0
+    odd = Counter()
     for s in Profile(file, system_names=True).of(process):
         java = [n for n, m in zip(s.names, s.modules) if m == MODULE]
         frames += s.count * len(java)
-        told_frames += s.count * sum("(" in n for n in java)
+        frames_named += s.count * sum("(" in n for n in java)
         for outer, inner in zip(s.names, s.names[1:]):
-            truth = re.match(r"Unload\$Truth\.t(\d)\(", inner)
-            if truth:
-                count += s.count
-                told = re.match(r"Unload\$T(\d)_\d{6}\.m(\d)\(I\)I", outer)
-                named += s.count if told else 0
-                wrong += s.count if told and not told[1] == told[2] == truth[1] else 0
-    tap.ok(count >= 10 * SECONDS and named >= 0.95 * count, f"{name}: methods of classes that are gone have names", f"{named} of {count}")
-    tap.ok(told_frames >= 0.99 * frames, f"{name}: all have", f"{told_frames} of {frames}")
+            truth = re.match(r"(Redefine|Unload)\$Truth\.t(\d)\(", inner)
+            if not truth:
+                continue
+            right = re.fullmatch(CALLERS[truth[1]], outer)
+            count += s.count
+            named += s.count if "(" in outer else 0
+            if "(" in outer and not (right and right["n"] == truth[2]):
+                wrong += s.count
+                odd[f"{outer} > {inner}"] += s.count
+    tap.ok(count >= least and named >= 0.95 * count, f"{name}: methods have names", f"{named} of {count}; of all frames {frames_named} of {frames}")
     tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
+    for text, times in odd.most_common(3):
+        tap.note(f"    {times} times {text}")
 
 
 STARTS = 50
@@ -310,12 +299,13 @@ for version in versions:
             last = check(version, found[version], load, options_of(version, load), LOADS[load][1])
     if version >= VIRTUAL and (not only or "virtual" in only):
         check(version, found[version], "virtual", [], ("Virtual",), 0.005)
-    if "redefined" in only or (not only and (not QUICK or version == versions[-1])):
-        for options in ["-Xint"], []:
-            check_redefined(version, found[version], options)
-    if "unloaded" in only or (not only and (not QUICK or version == versions[-1])):
-        for options in ["-Xint"], []:
-            check_unloaded(version, found[version], options)
+    for options in [["-Xint"], []] if not only or {"redefined", "unloaded"} & set(only) else []:
+        if not only or "redefined" in only:  # 100 times a second
+            check_changing(version, found[version], "redefined", [*options, agent()], "Redefine", 100)
+        if not only or "unloaded" in only:  # 2,000 classes a second, each with a name of its own
+            check_changing(version, found[version], "unloaded", [*options, "-Xmx64m"], "Unload", 2000, least=10 * SECONDS)
+            if not QUICK:
+                check_changing(version, found[version], "unloaded and redefined", [*options, "-Xmx64m", agent()], "Unload", 2000, least=10 * SECONDS)
     if not only or "waits" in only:
         check_waits(version, found[version])
     if not only or "threads" in only:

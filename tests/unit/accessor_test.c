@@ -75,6 +75,7 @@ static void says_what_is_returned_and_nothing_else(void **state)
 		{ "by its address", "488d05f9ff0700488b00c3", true, true, 0x81000 },
 		{ "by a constant address", "b8001000808b00c3", true, true, 0x80001000 },
 		{ "a constant", "b800108000c3", true, false, 0x801000 },
+		{ "a long constant", "48b80010008000000000c3", true, false, 0x80001000 },
 		{ "more than that: a pointer's pointer", "488b05f9ff0700488b00c3", false, false, 0 },
 		{ "something in it", "488d05f9ff0700488b4008c3", false, false, 0 },
 		{ "another register", "488d0df9ff0700c3", false, false, 0 },

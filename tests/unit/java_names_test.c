@@ -22,7 +22,8 @@ static void read_seed(const char *name, struct buf *out)
 }
 
 #define LONG_16 "abcdefghijklmnop"
-#define LONG_TEXT LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 /* ABI_JAVA_TEXT_BYTES */
+#define LONG_TEXT LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16           /* ABI_JAVA_TEXT_BYTES */
+#define LONG_LESS LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 "abcdefghijklmno" /* one byte less */
 
 /* ---- numbers ---- */
 
@@ -588,6 +589,68 @@ static void codes(void **state)
 	assert_int_equal(java_code_read(&p, JAVA_BASE + 512, &code), -EBADMSG);
 }
 
+/* ---- code that may be gone ---- */
+
+#define STATE_AT 309 /* in the header, where 17 has nothing else */
+
+struct used_code {
+	struct cur block;
+	uint8_t used, state; /* of the block of the heap; of the code */
+};
+
+static int used_code_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct used_code *c = self;
+
+	if (size == 1 && (at == JAVA_BASE - 8 || at == JAVA_BASE + STATE_AT)) {
+		*(uint8_t *)dst = at < JAVA_BASE ? c->used : c->state;
+		return 0;
+	}
+	return java_block_read(&c->block, dst, size, at);
+}
+
+/* What was freed still has its bytes. */
+static void code_that_is_gone(void **state)
+{
+	static const struct {
+		const char *what;
+		uint8_t version, used, state;
+		uint32_t number;
+		int want;
+	} cases[] = {
+		{ "in use", 17, 1, 0, 77, 0 },
+		{ "not entered any more", 17, 1, 2, 77, 0 },
+		{ "not installed yet", 17, 1, 0xff, 77, 0 },
+		{ "zombie or unloaded", 17, 1, 3, 77, -ESTALE },
+		{ "8: not entered any more", 8, 1, 1, 77, 0 },
+		{ "8: zombie", 8, 1, 2, 77, -ESTALE },
+		{ "25 has no more states", 25, 1, 3, 77, 0 },
+		{ "freed", 17, 0, 0, 77, -ESTALE },
+		{ "another compilation's", 17, 1, 0, 78, -ESTALE },
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+
+	(void)state;
+	read_seed("java_code/nmethod", &bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct used_code c = { guard_page(bytes.ptr, bytes.len), cases[i].used, cases[i].state };
+		struct java_layout l = java_layout_17;
+		const struct runtime_target target = { .read = used_code_read, .self = &c, .of_process = &l };
+		const struct abi_java info = { .epoch_at = 0 };
+		struct runtime_function f;
+
+		print_message("  %s\n", cases[i].what);
+		l.version = cases[i].version;
+		l.heap_block_size = 16;
+		l.heap_block_used = 8;
+		l.nm_state = STATE_AT;
+		assert_int_equal(
+			java_read_code(&target, &info, JAVA_BASE, ABI_JAVA_COMPILED | cases[i].number, &room, &f),
+			cases[i].want);
+	}
+}
+
 /* As the kernel side sends them, by bpf/java.h. */
 static void names_from_records(void **state)
 {
@@ -602,6 +665,10 @@ static void names_from_records(void **state)
 		{ { "A", LONG_TEXT "is cut", "()V" }, 0, "A." LONG_TEXT },
 		{ { "A", "run", LONG_TEXT ")V" }, 0, "A.run" LONG_TEXT },
 		{ { "A", "run", LONG_TEXT }, 0, "A.run" LONG_TEXT },
+		{ { LONG_LESS "\xc3\xa9 is cut", "run", "()V" }, 0, LONG_LESS },
+		{ { LONG_LESS "+0x7c02a000", "run", "()V" }, 0, LONG_LESS },
+		{ { "A", LONG_LESS "\xc3\xa9 is cut", "()V" }, 0, "A." LONG_LESS },
+		{ { "A", LONG_LESS "+ is cut", "()V" }, 0, "A." LONG_LESS "+" },
 		{ { "A", "run", "()V" }, 1, NULL },
 		{ { "A", "run", "()V" }, 28, NULL },
 		{ { "A", "", "()V" }, 0, NULL },
@@ -696,6 +763,7 @@ int main(void)
 		cmocka_unit_test(recorded_scopes),
 		cmocka_unit_test(codes),
 		cmocka_unit_test(flags),
+		cmocka_unit_test(code_that_is_gone),
 		cmocka_unit_test(names_from_records),
 	};
 

@@ -78,8 +78,8 @@ static void crosses_by_what_the_entry_saved(void **state)
 	} cases[] = {
 		{ "as it runs", true, true, false, 3 },
 		{ "in a call", false, true, false, 3 },
-		{ "in the entry, before anything is saved", true, true, false, 0 },
-		{ "one is saved", true, true, false, 1 },
+		{ "in the entry, before anything is saved", true, true, true, 0 },
+		{ "one is saved", true, true, true, 1 },
 		{ "a call where something else is on the stack", false, true, true, 4 },
 		{ "too far away", true, false, false, 8 },
 	};

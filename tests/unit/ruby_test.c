@@ -291,6 +291,37 @@ static void every_layout(void **state)
 	assert_null(ruby_version_find(3, 5));
 }
 
+#define COMPILED 0x7f0000000000ULL /* code of the compiler lies there */
+
+/* A compiled function writes down where it is before it calls what may look at that, and what calls nothing, never. */
+static void compiled_leaves(void **state)
+{
+	struct image *im = open_image(ruby_version_find(3, 1));
+	uint64_t iseqs[2];
+
+	(void)state;
+	fill(im, iseqs);
+	push(im, METHOD, iseqs[1], 0, 0);
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 4); /* without a compiler such a frame is one to be hidden */
+	im->walk.range_count = 1;
+	im->walk.ranges[0] = (struct abi_code_range){ COMPILED, 4096, ABI_RUNTIME_RUBY, 0 };
+	im->walk.leaf[WALK_REG_PC] = COMPILED + 4096; /* a function that compiled code has called runs */
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 5);
+	assert_int_equal(frame(im, 0)->a, iseqs[1]);
+	assert_int_equal(frame(im, 0)->extra, ABI_RUBY_NOWHERE);
+	push_iseq(im, METHOD, iseqs[1], 3);
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 5); /* only the innermost one is shown without */
+	assert_int_equal(frame(im, 0)->extra, 2);
+	im->walk.leaf[WALK_REG_PC] = COMPILED + 4095;
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(frame(im, 0)->extra, ABI_RUBY_NOWHERE);
+	assert_int_equal(frame(im, 1)->extra, 2);
+	free(im);
+}
+
 static void ways_to_the_context(void **state)
 {
 	struct image *im = open_image(ruby_version_find(3, 1));
@@ -801,6 +832,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout),
+		cmocka_unit_test(compiled_leaves),
 		cmocka_unit_test(ways_to_the_context),
 		cmocka_unit_test(only_the_own_collector),
 		cmocka_unit_test(half_made_leaves),

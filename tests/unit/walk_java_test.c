@@ -147,6 +147,43 @@ static void recordings_are_walked(void **state)
 	}
 }
 
+/* Interpreted frames whose cookie is an address, which says nothing once a class was unloaded. */
+static uint32_t by_address(struct recorded *r)
+{
+	uint32_t count = 0;
+
+	walk(r);
+	for (uint32_t i = 0; i < r->walk.count; i++) {
+		const struct abi_frame *f = &r->walk.frames[i];
+
+		count += !(f->flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)) && f->b && !(f->b & ABI_JAVA_FULL);
+	}
+	return count;
+}
+
+/* A recording lacks the Symbols: then nobody is named. */
+static void unloaded_classes_are_no_address(void **state)
+{
+	static const char *const names[] = { "8int-interpreted-whole-12", "17-interpreted-whole-6",
+					     "25int-interpreted-whole-12" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct recorded *r = take(names[i]);
+		uint64_t count = 0;
+
+		print_message("  %s\n", names[i]);
+		assert_int_equal(java_image_read(&r->image, &count, sizeof(count), r->image.info.epoch_at), 0);
+		r->image.info.epoch = count;
+		assert_true(by_address(r) > 0);
+		r->image.info.epoch = count - 1;
+		assert_int_equal(by_address(r), 0);
+		r->world.is_late = 1; /* the count of this moment is in the cookie */
+		assert_true(by_address(r) > 0);
+		drop(r);
+	}
+}
+
 /* Inlined code may push words that the frame's size does not tell of. The first word behind them that stands behind a
  * call is the return address; it is certain when the method itself was called there. */
 static void pushed_words_are_skipped(void **state)
@@ -366,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recordings_are_walked),
 		cmocka_unit_test(frames_of_a_virtual_thread),
+		cmocka_unit_test(unloaded_classes_are_no_address),
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(maps_of_segments_lie),

@@ -83,6 +83,7 @@ static inline void java_image_walk(struct walk *w, const struct abi_java *info, 
 	memcpy(w->info, info, sizeof(*info));
 	w->info_of = ABI_RUNTIME_JAVA;
 	w->range_count = 1;
+	w->in_line = 1;
 	w->ranges[0] = (struct abi_code_range){ info->low, info->high - info->low, ABI_RUNTIME_JAVA, 0 };
 	for (size_t turn = 0; walk_in_runtime(w); turn++) {
 		walk_begin_step(w);

@@ -330,17 +330,19 @@ static void attach_offsets(const struct attaching *a)
 	info->pool_size = l->pool_header;
 	info->class_name = l->class_name;
 	info->symbol_hash = l->symbol_hash;
-	info->symbol_length = (__u8)MIN(l->symbol_length, (uint16_t)UINT8_MAX);
-	info->symbol_body = (__u8)MIN(l->symbol_body, (uint16_t)UINT8_MAX);
+	info->symbol_length = (__u8)l->symbol_length;
+	info->symbol_body = (__u8)l->symbol_body;
 	info->bcp_slot = l->flags & JAVA_LAYOUT_ONE_HEAP ? 7 : 8; /* with a slot for the class: JDK 9 and later */
 }
 
-/* Return: 0; -ENOTSUP: compiled code could not be told from stubs. */
+/* Return: 0; -ENOTSUP: compiled code could not be told from stubs, or a Symbol is no Symbol. */
 static int attach_names(const struct attaching *a)
 {
 	const uint64_t *literals = a->binary->literals;
 	struct abi_java *info = a->info;
 
+	if (a->layout->symbol_length > UINT8_MAX || a->layout->symbol_body > UINT8_MAX)
+		return -ENOTSUP;
 	if (info->flags & ABI_JAVA_KINDS)
 		return 0;
 	if (!literals[JAVA_LITERAL_NATIVE])

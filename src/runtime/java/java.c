@@ -28,7 +28,8 @@ static enum walk_next walk_step(struct walk *w, const void *info)
 
 	(void)info; /* it is w->info */
 	/* Where classes are redefined: what told the methods apart is read now, and another one may lie there by now.
-	 */
+	 * Where they were unloaded, the count at this moment is in the cookie: the name is right unless that was since
+	 * the tick. */
 	for (uint32_t i = before; w->world->is_late && walk_java_info(w)->epoch_at && i < w->count; i++)
 		if (w->frames[i].b & ABI_JAVA_FULL && !(w->frames[i].flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)))
 			w->frames[i].b = 0;

@@ -350,6 +350,19 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	return 0;
 }
 
+/* What a cut has left of the last character, and of an address in a class's name, which is taken out of whole ones. */
+static struct str without_rest(struct str text, bool is_class)
+{
+	size_t rest = 0;
+	ptrdiff_t plus = str_rfind(text, '+');
+
+	while (rest < 3 && rest < text.len && ((uint8_t)text.ptr[text.len - 1 - rest] & 0xc0) == 0x80)
+		rest++;
+	if (rest < text.len && (uint8_t)text.ptr[text.len - 1 - rest] >= 0xc0)
+		text.len -= rest + 1;
+	return is_class && plus >= 0 ? str_first(text, (size_t)plus) : text;
+}
+
 /* A cut text ends the name: more is read while the method is there. */
 int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out)
 {
@@ -370,6 +383,7 @@ int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 		if (in.bad || !sent) /* none of the three is empty */
 			return -EBADMSG;
 		is_cut = sent < sizes[i];
+		text = is_cut ? without_rest(text, i == 0) : text;
 		if (i == 0)
 			java_class_add(room, text);
 		else
@@ -377,6 +391,8 @@ int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 		if (i == 0 && !is_cut)
 			buf_addc(room, '.');
 	}
+	if (room->len == start)
+		return -EBADMSG;
 	*out = (struct runtime_function){
 		.name = str_n(room->ptr + start, room->len - start),
 		.kind = MODEL_KIND_JAVA_INTERPRETED,

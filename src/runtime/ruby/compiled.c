@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where Ruby's compiler (YJIT) puts its code: into one reserved piece of anonymous memory, of 1 MiB at least
  * (--yjit-exec-mem-size). 3.1 maps all of it at once and executable; later ones page by page, what is being written as
- * data, and call it so where the kernel has names for memory. Sources: yjit_codegen.c, alloc_code_page() of 3.1;
- * yjit.c, rb_yjit_reserve_addr_space() of 3.3. */
+ * data, and call it so where the kernel has names for memory: where it has none, code is found from 1 MiB on. Sources:
+ * yjit_codegen.c, alloc_code_page() of 3.1; yjit.c, rb_yjit_reserve_addr_space() of 3.3. */
 #include "proc/maps.h"
 #include "runtime/code_ranges.h"
 #include "runtime/ruby/ruby_int.h"
 
 #define REGION_MIN MIB(1)
 #define REGION_MAX GIB(2)
-#define NAME STR("[anon:Ruby:")
 
 struct piece { /* neighbouring mappings of one kind */
 	uint64_t start, end;
@@ -18,8 +17,10 @@ struct piece { /* neighbouring mappings of one kind */
 
 static bool may_hold_code(const struct maps_line *line)
 {
-	return !line->inode && !line->shared &&
-	       (str_starts(line->path, NAME) || (!line->path.len && line->executable && !line->writable));
+	bool is_named =
+		str_starts(line->path, STR("[anon:Ruby:rb_yjit")) || str_starts(line->path, STR("[anon:Ruby:rb_jit"));
+
+	return !line->inode && !line->shared && (is_named || (!line->path.len && line->executable && !line->writable));
 }
 
 static int add(struct abi_code_range *ranges, int count, const struct piece *p)

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.function.IntUnaryOperator;
 
 /* Classes come and go: each has a loader and a name of its own, runs for a moment and is garbage, and its memory is that of the next ones.
- * Class Unload$TN_NUMBER's method mN calls Truth.tN, of a class that stays, so each name can be checked. Unload PER_SECOND. */
+ * Class Unload$TN_NUMBER's method mN calls Truth.tN, of a class that stays, so each name can be checked. Unload PER_SECOND; with Redefine as agent that runs beside it. */
 public class Unload {
     public static class T0_000000 implements IntUnaryOperator {
         static int m0(int n) { return Truth.t0(n); }
@@ -120,6 +120,14 @@ public class Unload {
         });
         collector.setDaemon(true);
         collector.start();
+        if (Redefine.instrumentation != null) // with its agent
+            new Thread(() -> {
+                try {
+                    Redefine.main(new String[] { "100" });
+                } catch (Exception e) {
+                    throw new RuntimeException(e);
+                }
+            }).start();
         long begin = System.nanoTime();
         for (int i = 1; ; i++) {
             sum += run(i);
