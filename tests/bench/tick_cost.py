@@ -19,12 +19,6 @@ LOADS = {"mixed": lambda: mixed_load(), "gcc": lambda: [gcc_load()] * CPUS, "pyt
          "node": lambda: [NODE_LOAD] * CPUS, "deep": lambda: [f"{deep_program()} 60"] * CPUS}
 
 
-def ticks(pid):
-    """Seconds and runs of the programs that take samples."""
-    own = [p for p in descriptors(pid)[0].values() if p[0]]
-    return sum(p[1] for p in own), sum(p[2] for p in own)
-
-
 def together(programs):
     """One run: microseconds of a tick of each."""
     started = []
