@@ -12,6 +12,13 @@
 
 static const char *const versions[] = { "2.7", "3.5", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13" };
 
+static bool find_own(const char *version, struct python_program *out)
+{
+	snprintf(out->path, sizeof(out->path), "/usr/bin/python%s", version);
+	snprintf(out->version, sizeof(out->version), "%s", version);
+	return access(out->path, X_OK) == 0;
+}
+
 /* The folders of a version manager first; then the machine's own. */
 static bool find_program(const char *version, struct python_program *out)
 {
@@ -29,12 +36,19 @@ static bool find_program(const char *version, struct python_program *out)
 	if (any)
 		snprintf(out->path, sizeof(out->path), "%s", found.gl_pathv[0]);
 	globfree(&found);
-	if (!any) {
-		snprintf(out->path, sizeof(out->path), "/usr/bin/python%s", version);
-		any = access(out->path, X_OK) == 0;
-	}
+	if (!any)
+		return find_own(version, out);
 	snprintf(out->version, sizeof(out->version), "%s", version);
-	return any;
+	return true;
+}
+
+size_t python_own_programs(struct python_program out[PYTHONS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
+		count += find_own(versions[i], &out[count]);
+	return count;
 }
 
 size_t python_programs(struct python_program out[PYTHONS_MAX])

@@ -17,6 +17,8 @@ struct python_program {
 
 /** python_programs - the interpreters of this machine, one a version, in order. Return: their number. */
 size_t python_programs(struct python_program out[PYTHONS_MAX]);
+/** python_own_programs - those of the machine's packages alone, which may have modules that the others lack */
+size_t python_own_programs(struct python_program out[PYTHONS_MAX]);
 
 struct python_process {
 	pid_t pid;
