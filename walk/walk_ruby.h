@@ -23,6 +23,7 @@
 #include "walk/walk.h"
 #include "walk/walk_fp.h"
 
+#define WALK_RUBY_REG_FRAME 13 /* r13 of compiled code: REG_CFP of yjit_codegen.h, CFP of yjit/src/backend/x86_64 */
 #define WALK_RUBY_MAGIC 0x7fff0001ULL
 #define WALK_RUBY_METHOD 0x11110001ULL
 #define WALK_RUBY_CFUNC 0x55550001ULL
@@ -544,6 +545,11 @@ WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 	p->low = words[0];
 	p->high = words[0] + words[1] * 8;
 	p->frame = words[2];
+	/* Compiled code knows its own frame. The context has that of a C function before it is filled in, and still
+	 * when the function has returned. Source: Ruby 3.1, yjit_codegen.c, gen_send_cfunc(). */
+	if (w->leaf[WALK_RUBY_REG_FRAME] == p->frame + walk_ruby_info(w)->layout.frame_size &&
+	    walk_in_code(w, ABI_RUNTIME_RUBY, w->leaf[WALK_REG_PC]))
+		p->frame = w->leaf[WALK_RUBY_REG_FRAME];
 	if (!p->low || !p->frame) /* a thread that begins or ends */
 		return walk_ruby_done(w, ABI_RUNTIME_END_NO_STATE);
 	if ((p->low & 7) || (p->frame & 7) || words[1] > WALK_RUBY_VM_STACK_MAX / 8 ||

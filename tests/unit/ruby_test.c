@@ -319,6 +319,16 @@ static void compiled_leaves(void **state)
 	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
 	assert_int_equal(frame(im, 0)->extra, ABI_RUBY_NOWHERE);
 	assert_int_equal(frame(im, 1)->extra, 2);
+	/* The frame of a C function that compiled code is about to call is what lay there before. */
+	push(im, CFUNC, 0, 0, make_method(im, 0x1235));
+	im->walk.leaf[WALK_RUBY_REG_FRAME] = im->frame + im->info.layout.frame_size;
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 5);
+	assert_int_equal(frame(im, 0)->a, iseqs[1]);
+	im->walk.leaf[WALK_RUBY_REG_FRAME] += im->info.layout.frame_size; /* that cannot be */
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 6);
+	assert_int_equal(frame(im, 0)->a, ABI_RUBY_CFUNC | 0x1235);
 	free(im);
 }
 
