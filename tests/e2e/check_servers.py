@@ -57,6 +57,7 @@ class FpmServer(Server):
         phps.add_nobody(root)
         with open(f"{FOLDER}/{script}") as f:
             text = f.read()
+        shutil.rmtree(path("fpm"), ignore_errors=True)  # that of the suite before
         modules = [o for name in ("ctype", "iconv", "tokenizer") for o in ("-d", f"extension={name}")]
         process, self.where = fpm.serve(php, {"index.php": text}, 2, ["-d", f"extension_dir={php.extensions()}", "-d", "zend_extension=opcache", *modules])
         return process
