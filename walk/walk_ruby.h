@@ -611,8 +611,7 @@ WALK_FN int walk_ruby_make_room(struct walk *w)
 
 /* ---- compiled code, in line ---- */
 
-#define WALK_RUBY_SAVED \
-	3 /* registers of the loop on the stack of compiled code: yjit_codegen.c, the entry's prologue */
+#define WALK_RUBY_SAVED 3      /* registers of the loop on the stack of compiled code */
 #define WALK_RUBY_SAVED_MAX 7U /* words looked at otherwise */
 
 enum walk_ruby_word { WALK_RUBY_OTHER, WALK_RUBY_RETURN, WALK_RUBY_UNREADABLE };
@@ -640,7 +639,7 @@ WALK_FN enum walk_ruby_word walk_ruby_look_at(struct walk *w, const struct abi_r
  * Compiled functions jump to each other and push nothing: below them lies what the entry saved, and the return address
  * of the loop that called it. While these are pushed or popped there are fewer: such a frame is marked as a guess. No
  * frame is pushed, for the loop's own frame stands for the compiled code, too. Source: Ruby 3.1, yjit_codegen.c,
- * yjit_entry_prologue(); 3.2 to 3.4 save the same. SWITCH: it does not look so.
+ * yjit_entry_prologue(); later versions were not tried. SWITCH: it does not look so.
  */
 WALK_FN enum walk_next walk_ruby_compiled_step(struct walk *w, const struct abi_ruby *info)
 {
