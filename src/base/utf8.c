@@ -81,6 +81,17 @@ void utf8_clean(struct buf *out, struct str s, char semicolon)
 	}
 }
 
+struct str utf8_uncut(struct str s)
+{
+	size_t rest = 0;
+
+	while (rest < 3 && rest < s.len && ((uint8_t)s.ptr[s.len - 1 - rest] & 0xc0) == 0x80)
+		rest++;
+	if (rest < s.len && (uint8_t)s.ptr[s.len - 1 - rest] >= 0xc0)
+		return str_first(s, s.len - 1 - rest);
+	return s;
+}
+
 void utf8_add(struct buf *out, uint32_t code)
 {
 	char bytes[4];

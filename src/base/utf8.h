@@ -23,5 +23,8 @@ bool utf8_valid(struct str s);
  */
 void utf8_clean(struct buf *out, struct str s, char semicolon);
 
+/** utf8_uncut - @s, whose end was cut off, without what that has left of the last character; a whole one goes, too. */
+struct str utf8_uncut(struct str s);
+
 /** utf8_add - append a code point; surrogates and what lies above U+10FFFF as U+FFFD. */
 void utf8_add(struct buf *out, uint32_t code);

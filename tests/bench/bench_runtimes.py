@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a frame of a language runtime costs in the kernel beside a native one of the same run: BPF time of a tick with 10 and with 110 functions
 on the stack, everything warm. Each load is one function that calls itself so deep and then computes for ever."""
-import os
 import shutil
 import subprocess
 import time
@@ -86,25 +85,17 @@ def loads():
             yield what, wanted, [shutil.which(program), *options, written(name, text)]
 
 
-def cpu_seconds(pid):
-    """Of the load's busiest thread, user and system; the others' stacks are none of the load's."""
-    most = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/stat") as f:
-            parts = f.read().rpartition(")")[2].split()
-        most = max(most, (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK"))
-    return most
-
-
 def spent(load, rate):
-    """Nanoseconds of BPF in a second, all ticks, and those that met the load."""
+    """Nanoseconds of BPF in a while, all ticks, and those that met the load's busiest thread: the others' stacks are none of the load's."""
+    from support import busiest_seconds
+
     session = start(HEARTH, "record", "-F", rate, "-q", "-p", load.pid, "-o", path("runtimes.pb.gz"))
     time.sleep(WARM)
     found = []
     for _ in range(SECONDS):
-        before, cpu = ticks(session.pid), cpu_seconds(load.pid)
+        before, cpu = ticks(session.pid), busiest_seconds(load.pid)
         time.sleep(2)
-        after, met = ticks(session.pid), (cpu_seconds(load.pid) - cpu) * rate
+        after, met = ticks(session.pid), (busiest_seconds(load.pid) - cpu) * rate
         found.append((after[0] - before[0], after[1] - before[1], met))
     session.send_signal(2)
     session.wait()

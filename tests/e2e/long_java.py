@@ -38,20 +38,9 @@ def kept():
     return rows if rows.get("tree") == tree() and "--again" not in sys.argv else {}
 
 
-def busiest(process):
-    """CPU seconds of the thread that had most."""
-    most = 0
-    for task in glob.glob(f"/proc/{process.pid}/task/*/stat"):
-        with contextlib.suppress(OSError, IndexError):
-            with open(task) as f:
-                parts = f.read().rpartition(")")[2].split()
-            most = max(most, (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK"))
-    return most
-
-
 def long_enough(process):
     end = time.monotonic() + WALL_SECONDS
-    while busiest(process) < CPU_SECONDS and time.monotonic() < end and process.poll() is None:
+    while busiest_seconds(process.pid) < CPU_SECONDS and time.monotonic() < end and process.poll() is None:
         time.sleep(0.5)
 
 

@@ -332,6 +332,17 @@ def busy_seconds():
     return (user + nice + system + irq + softirq) / TICK
 
 
+def busiest_seconds(pid):
+    """CPU seconds, user and system, of the thread of a process that had most."""
+    most = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError, IndexError):  # it has ended
+            with open(f"/proc/{pid}/task/{task}/stat") as f:
+                parts = f.read().rpartition(")")[2].split()
+            most = max(most, (int(parts[11]) + int(parts[12])) / TICK)
+    return most
+
+
 class BusyMeter:
     """Notes busy_seconds() again and again, so that any interval can be looked up afterwards."""
 

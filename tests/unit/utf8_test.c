@@ -44,9 +44,31 @@ static void cleans(void **state)
 	}
 }
 
+static void uncuts(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "", "" },
+		{ "plain", "plain" },
+		{ "a\xc3", "a" },
+		{ "a\xe2\x82", "a" },
+		{ "a\xf0\x9f\x98", "a" },
+		{ "a\xc3\xa9", "a" }, /* who knows? */
+		{ "a\x80\x80\x80\x80", "a\x80\x80\x80\x80" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cur in = guard_page(cases[i].in, strlen(cases[i].in));
+
+		assert_true(str_eq(utf8_uncut(cur_rest(&in)), str_of(cases[i].out)));
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(cleans) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(cleans), cmocka_unit_test(uncuts) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/java/names.h"
 
+#include "base/utf8.h"
 #include "runtime/java/lines.h"
 #include "runtime/java/text.h"
 #include "walk/java_identity.h"
@@ -353,14 +354,9 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 /* What a cut has left of the last character, and of an address in a class's name, which is taken out of whole ones. */
 static struct str without_rest(struct str text, bool is_class)
 {
-	size_t rest = 0;
-	ptrdiff_t plus = str_rfind(text, '+');
+	ptrdiff_t plus = is_class ? str_rfind(text, '+') : -1;
 
-	while (rest < 3 && rest < text.len && ((uint8_t)text.ptr[text.len - 1 - rest] & 0xc0) == 0x80)
-		rest++;
-	if (rest < text.len && (uint8_t)text.ptr[text.len - 1 - rest] >= 0xc0)
-		text.len -= rest + 1;
-	return is_class && plus >= 0 ? str_first(text, (size_t)plus) : text;
+	return plus >= 0 ? str_first(text, (size_t)plus) : utf8_uncut(text);
 }
 
 /* A cut text ends the name: more is read while the method is there. */

@@ -21,22 +21,10 @@ struct texts {
 	bool is_internal, is_eval;
 };
 
-/* Without what a cut has left of the last character. */
-static struct str whole_characters(struct str text)
-{
-	size_t rest = 0;
-
-	while (rest < 3 && rest < text.len && ((uint8_t)text.ptr[text.len - 1 - rest] & 0xc0) == 0x80)
-		rest++;
-	if (rest < text.len && (uint8_t)text.ptr[text.len - 1 - rest] >= 0xc0)
-		return str_first(text, text.len - 1 - rest);
-	return text;
-}
-
 /* Bytes in an encoding that nobody tells: what is no UTF-8 is taken as Latin-1. */
 static void add_text(struct buf *room, const struct text *text)
 {
-	struct str s = text->is_cut ? whole_characters(text->bytes) : text->bytes;
+	struct str s = text->is_cut ? utf8_uncut(text->bytes) : text->bytes;
 
 	if (utf8_valid(s)) {
 		buf_adds(room, s);
