@@ -209,8 +209,9 @@ def judge(ruby, name, oracle, samples, compiled=False):
     figures = (f"{judged} samples, {100 * legal / max(judged, 1):.2f} % legal, by rule {100 * rules / max(judged, 1):.2f} % ({dict(counts)}), "
                f"{outside} outside")
     enough = judged >= SECONDS[name.partition(",")[0]] * HZ * 0.5
-    # Up to 2.7 the leaf can be what lay there before: one in 5,000 is not seen to be so. What a run of this length has of them at 99 %.
-    expected = 0.0002 * judged if ruby.number < (3, 0) else 0
+    # Up to 2.7 and under YJIT the leaf can be what lay there before, in a frame that is not filled in yet: one in 5,000 is not seen to be so.
+    # What a run of this length has of them at 99 %.
+    expected = 0.0002 * judged if compiled or ruby.number < (3, 0) else 0
     bound = expected + 2.33 * expected ** 0.5
     tap.ok(enough and legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
     tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)

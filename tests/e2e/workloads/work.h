@@ -11,9 +11,11 @@
 /* Keeps a call from becoming a jump, so that the caller stays on the stack. */
 #define STAY __asm__ volatile("" ::: "memory")
 
-/* Inlined, so that the time is spent in the caller's own code. */
+/* Inlined, so that the time is spent in the caller's own code. Each copy lies alike in its cache line: of two loops one can be a
+ * fifth slower only for the line it crosses. */
 static inline __attribute__((always_inline)) void burn(unsigned long turns)
 {
+	__asm__ volatile(".p2align 6");
 	for (unsigned long i = 0; i < turns; i++)
 		__asm__ volatile("" : "+r"(i));
 }
