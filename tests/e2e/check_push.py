@@ -37,7 +37,10 @@ def push(collector, seconds, *args, **options):
                   **options)
 
 
-load = start(workload("spin"), 600, 1)
+# A name of its own: the service has only its samples, whatever else runs.
+NAME = f"push-load-{os.getpid()}"
+shutil.copy(workload("spin"), path(NAME))
+load = start(path(NAME), 600, 1)
 
 # What arrives is what was sampled.
 with Collector() as collector:
@@ -46,10 +49,10 @@ with Collector() as collector:
     tap.ok(not spooled(), "nothing stays in the spool", spooled())
     windows = [Profile(path(n)) for n in sorted(os.listdir(scratch)) if n.startswith("whole")]
     sampled = sum(total(w.of(load)) for w in windows)
-    p = merged(collector, "spin")
-    tap.ok(p and total(p.of(load)) == sampled and total(p.samples) == sampled, "service spin has the samples of spin, all of them",
+    p = merged(collector, NAME)
+    tap.ok(p and total(p.of(load)) == sampled and total(p.samples) == sampled, "its service has the samples of the load, all of them",
            f"{total(p.samples) if p else None} of {sampled}")
-    one = listed(collector, "spin", "&labels=env%3Da%252Cb")
+    one = listed(collector, NAME, "&labels=env%3Da%252Cb")
     labels = {l["key"]: l["value"] for l in one[0]["labels"]} if one else {}
     tap.ok(len(one) >= 4 and labels == {"env": "a,b", "group": "g", "host": os.uname().nodename, "service_kind": "executable"}, "a profile per window, with its labels",
            f"{len(one)} {labels}")
@@ -59,7 +62,7 @@ with Collector() as collector:
 
     # Waits are profiles of their own.
     done = push(collector, 2, "--off-cpu")
-    # On a quiet machine spin itself never waits, and who does has no service yet.
+    # On a quiet machine the load itself never waits, and who does has no service yet.
     services = collector.get("/api/0/services").json["body"]
     waits = next(filter(None, (merged(collector, s, "offcpu") for s in services)), None)
     types = [t for t, _ in waits.types] if waits else None
@@ -76,7 +79,7 @@ with Collector(folder=path("down")) as collector:
     waiting = len(spooled())
     collector.start()
     out, err = recorder.communicate(timeout=seconds + 120)
-    got = listed(collector, "spin")
+    got = listed(collector, NAME)
     tap.ok(waiting >= DOWN * 0.7, f"down for {DOWN} s: windows wait on disk", waiting)
     tap.ok(recorder.returncode == 0 and "do not" not in err and err.count("does not take profiles now") == 1, "said once", err[-300:])
     windows = [Profile(path(n)) for n in sorted(os.listdir(scratch)) if n.startswith("down_")]
@@ -84,7 +87,7 @@ with Collector(folder=path("down")) as collector:
     tap.ok(len(windows) >= seconds - 2 and len(got) == len(sampled), f"no window of {seconds} s is lost, none is there twice",
            f"{len(got)} of {len(sampled)} with samples, {len(windows)} in all")
     tap.ok(not spooled(), "nothing stays in the spool", spooled())
-    p = merged(collector, "spin")
+    p = merged(collector, NAME)
     tap.ok(total(p.samples) == sum(sampled), "nor is a sample", f"{total(p.samples)} of {sum(sampled)}")
 
     # It is down when the session ends: what is left waits for the next one.
@@ -99,7 +102,7 @@ with Collector(folder=path("down")) as collector:
     collector.start()
     done = push(collector, 2, "-p", load.pid)
     tap.ok(done.returncode == 0 and not spooled(), "the next run sends it", done.stdout[-200:])
-    tap.ok(before + left + 2 <= len(listed(collector, "spin")) <= before + left + 3, "all of it", f"{before}+{left} {len(listed(collector, 'spin'))}")
+    tap.ok(before + left + 2 <= len(listed(collector, NAME)) <= before + left + 3, "all of it", f"{before}+{left} {len(listed(collector, NAME))}")
 
     # Killed while it sends: nothing is lost, nothing is there twice.
     collector.stop()
@@ -109,10 +112,10 @@ with Collector(folder=path("down")) as collector:
     recorder.wait()
     left = len(spooled())
     collector.start()
-    count = len(listed(collector, "spin"))
+    count = len(listed(collector, NAME))
     done = push(collector, 1, "-p", load.pid)
-    tap.ok(left >= 2 and not spooled() and len(listed(collector, "spin")) >= count + left, "a killed recorder's windows are sent by the next",
-           f"{left} left, {len(listed(collector, 'spin')) - count} came")
+    tap.ok(left >= 2 and not spooled() and len(listed(collector, NAME)) >= count + left, "a killed recorder's windows are sent by the next",
+           f"{left} left, {len(listed(collector, NAME)) - count} came")
 
 # Tokens.
 folder = path("tokens")
