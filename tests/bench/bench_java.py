@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Java beside async-profiler, in the same processes at the same time, and many JVMs at once.
+
+ASYNC_PROFILER names its library (Maven's tools.profiler:async-profiler has it): the JVM loads it as it starts.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+
+from measure import *
+
+HZ = 499
+SECONDS = 15 if QUICK else 40
+LARGE, NEAR = 2, 3  # per cent: which methods are compared, and how near they are wanted
+JVMS = argument("--jvms", 30 if QUICK else 300)
+TICKS_HZ = 99
+
+
+def masked(name):
+    """Without what tells hidden classes of one run from those of another."""
+    return re.sub(r"\.0x[0-9a-f]+|/0x[0-9a-f]+|(?<=Lambda)[$/]\d+", "", name)
+
+
+def of_async_profiler(file):
+    """{leaf: samples}; frames whose name it does not know are left out."""
+    leaves = Counter()
+    with open(file, encoding="utf-8") as f:
+        for line in f:
+            stack, _, count = line.rpartition(" ")
+            leaf = stack.rpartition(";")[2]
+            if leaf != "[unknown]":
+                leaves[masked(leaf.replace("/", "."))] += int(count)
+    return leaves
+
+
+def of_hearth(file, pid):
+    """The same. What the kernel does has its caller's name: async-profiler's clock sees no kernel."""
+    from support import Profile
+
+    leaves = Counter()
+    for s in Profile(file).samples:
+        if s.pid != pid:
+            continue
+        user = [n for n, m in zip(s.names, s.modules) if "kernel" not in m]
+        leaves[masked(user[-1].partition("(")[0]) if user else ""] += s.count
+    return leaves
+
+
+def compare(version, home, load, options, program, folder):
+    theirs, ours = path("theirs.collapsed"), path("ours.pb.gz")
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", ours)
+    time.sleep(1)
+    agent = f"-agentpath:{os.environ['ASYNC_PROFILER']}=start,event=ctimer,interval={10**9 // HZ},file={theirs},collapsed,timeout={SECONDS}"
+    process = start(f"{home}/bin/java", agent, "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints", *options, "-cp", folder, *program)
+    time.sleep(SECONDS)
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait()
+    time.sleep(1)
+    stop([process])
+    if not os.path.exists(theirs):
+        row(f"{version} {load}", "-", "", "", "async-profiler wrote nothing")
+        return
+    theirs, ours = of_async_profiler(theirs), of_hearth(ours, process.pid)
+    shares = {name: (100 * ours[name] / max(ours.total(), 1), 100 * theirs[name] / max(theirs.total(), 1)) for name in ours | theirs
+              if re.search(r"[\w>$]\.[\w<$]", name)}  # Java's; the JVM's own have no dot
+    large = {name: pair for name, pair in shares.items() if max(pair) > LARGE}
+    near = [name for name, (a, b) in large.items() if abs(a - b) <= NEAR]
+    row(f"{version} {load}: methods above {LARGE} %, within {NEAR} points", f"{100 * len(near) / max(len(large), 1):.0f}", "%", f"{len(near)}/{len(large)}",
+        f"at least 85; {ours.total()} samples, theirs {theirs.total()}")
+    for name in sorted(set(large) - set(near), key=lambda n: -max(large[n])):
+        print(f"#   {name}: {large[name][0]:.1f} %, theirs {large[name][1]:.1f} %")
+
+
+def bench_java_peer():
+    if not os.environ.get("ASYNC_PROFILER"):
+        print("\n# java_peer: left out, ASYNC_PROFILER names no library of async-profiler")
+        return
+    from java_loads import LOADS, compiled, jvms, options_of
+
+    head(f"Java beside async-profiler: self shares, both at {HZ} Hz in the same process for {SECONDS} s")
+    folder = compiled()
+    for version, home in list(jvms.homes().items())[-1:] if QUICK else jvms.homes().items():
+        for load in ("default", "mixed"):
+            compare(version, home, load, options_of(version, load), LOADS[load][1], folder)
+
+
+def bench_java_many():
+    """So many JVMs under one recorder: what it holds, what it sent again."""
+    from support import Profile
+
+    if not shutil.which("javac") or subprocess.run(["javac", "-d", scratch, os.path.join(HERE, "Work.java")]).returncode:
+        print("\n# java_many: left out, there is no javac")
+        return
+    head(f"{JVMS} JVMs under one recorder at {TICKS_HZ} Hz")
+    recorder = start(HEARTH, "record", "-F", TICKS_HZ, "-q", "-o", path("many.pb.gz"))
+    time.sleep(1)
+    running = [subprocess.Popen(["java", "-Xmx24m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", scratch, "Work", "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(JVMS)]
+    children.extend(running)
+    for process in running:
+        process.stdout.readline()  # it computed for 3 s of its own CPU
+    for process in running:
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    for process in running:
+        process.stdout.readline()
+    with open(f"/proc/{recorder.pid}/status") as f:
+        anonymous = numbers_of(f.read(), "RssAnon")[0] * 1024
+    maps = sum(descriptors(recorder.pid)[1].values())
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait()
+    stop(running)
+    profile = Profile(path("many.pb.gz"))
+    pids = {process.pid for process in running}
+    met, stacks, named, frames = set(), 0, 0, 0
+    for s in profile.samples:
+        java = [n for n, m in zip(s.names, s.modules) if m == "[java]"]
+        if s.pid in pids and java:
+            met.add(s.pid)
+            stacks += s.count
+            frames += len(java) * s.count
+            named += sum(not n.startswith("[") for n in java) * s.count
+    row("anonymous memory of the recorder", f"{anonymous / MIB:.0f}", "MiB", "", "at most 150")
+    row("its BPF maps, the kernel's memory", f"{maps / MIB:.0f}", "MiB")
+    row("JVMs with Java frames", len(met), "", f"{len(met) / JVMS:.2f}")
+    row("frames with a name", f"{100 * named / max(frames, 1):.2f}", "%", "", f"{frames} in {stacks} stacks")
+
+
+PARTS = {"java_peer": bench_java_peer, "java_many": bench_java_many}
