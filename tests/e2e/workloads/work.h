@@ -11,8 +11,8 @@
 /* Keeps a call from becoming a jump, so that the caller stays on the stack. */
 #define STAY __asm__ volatile("" ::: "memory")
 
-/* Inlined, so that the time is spent in the caller's own code. Each copy lies alike in its cache line: of two loops one can be a
- * fifth slower only for the line it crosses. */
+/* Inlined, so that the time is spent in the caller's own code. Each copy lies alike in its cache line: of two loops one
+ * can be a fifth slower only for the line it crosses. */
 static inline __attribute__((always_inline)) void burn(unsigned long turns)
 {
 	__asm__ volatile(".p2align 6");
