@@ -16,6 +16,7 @@ from measure import *
 HZ = 499
 SECONDS = 15 if QUICK else 40
 LARGE, NEAR = 2, 3  # per cent: which methods are compared, and how near they are wanted
+METHOD = re.compile(r"(?:[\w$]+/)*[A-Z][\w$.+]*(?:/0x[0-9a-f]+)?\.[\w$<>]+")  # com/acme/Db.get; no libz.so.1, no stub
 JVMS = argument("--jvms", 30 if QUICK else 300)
 TICKS_HZ = 99
 
@@ -26,27 +27,26 @@ def masked(name):
 
 
 def of_async_profiler(file):
-    """{leaf: samples}; frames whose name it does not know are left out."""
+    """{method: samples in which it is the leaf}. What the JVM and libraries do has no method of Java at its leaf, nor has what it does not know."""
     leaves = Counter()
     with open(file, encoding="utf-8") as f:
         for line in f:
             stack, _, count = line.rpartition(" ")
             leaf = stack.rpartition(";")[2]
-            if leaf != "[unknown]":
+            if METHOD.fullmatch(leaf):
                 leaves[masked(leaf.replace("/", "."))] += int(count)
     return leaves
 
 
 def of_hearth(file, pid):
-    """The same. What the kernel does has its caller's name: async-profiler's clock sees no kernel."""
+    """The same. What the kernel does is its caller's: async-profiler's clock sees no kernel."""
     from support import Profile
 
     leaves = Counter()
     for s in Profile(file).samples:
-        if s.pid != pid:
-            continue
-        user = [n for n, m in zip(s.names, s.modules) if "kernel" not in m]
-        leaves[masked(user[-1].partition("(")[0]) if user else ""] += s.count
+        user = [(n, m) for n, m in zip(s.names, s.modules) if "kernel" not in m] if s.pid == pid else []
+        if user and user[-1][1] == "[java]":
+            leaves[masked(user[-1][0].partition("(")[0])] += s.count
     return leaves
 
 
@@ -65,8 +65,7 @@ def compare(version, home, load, options, program, folder):
         row(f"{version} {load}", "-", "", "", "async-profiler wrote nothing")
         return
     theirs, ours = of_async_profiler(theirs), of_hearth(ours, process.pid)
-    shares = {name: (100 * ours[name] / max(ours.total(), 1), 100 * theirs[name] / max(theirs.total(), 1)) for name in ours | theirs
-              if re.search(r"[\w>$]\.[\w<$]", name)}  # Java's; the JVM's own have no dot
+    shares = {name: (100 * ours[name] / max(ours.total(), 1), 100 * theirs[name] / max(theirs.total(), 1)) for name in ours | theirs}
     large = {name: pair for name, pair in shares.items() if max(pair) > LARGE}
     near = [name for name, (a, b) in large.items() if abs(a - b) <= NEAR]
     row(f"{version} {load}: methods above {LARGE} %, within {NEAR} points", f"{100 * len(near) / max(len(large), 1):.0f}", "%", f"{len(near)}/{len(large)}",
@@ -79,7 +78,8 @@ def bench_java_peer():
     if not os.environ.get("ASYNC_PROFILER"):
         print("\n# java_peer: left out, ASYNC_PROFILER names no library of async-profiler")
         return
-    from java_loads import LOADS, compiled, jvms, options_of
+    from java_loads import LOADS, compiled, options_of
+    from java_oracle import jvms
 
     head(f"Java beside async-profiler: self shares, both at {HZ} Hz in the same process for {SECONDS} s")
     folder = compiled()

@@ -2,12 +2,14 @@
 /* HotSpot, as OpenJDK has it: the versions of layout.c. */
 #include <linux/types.h>
 
+#include "base/clock.h"
 #include "runtime/java/code.h"
 #include "runtime/java/info.h"
 #include "runtime/java/java_int.h"
 #include "runtime/java/names.h"
 #include "runtime/java/text.h"
 #include "runtime/java/threads.h"
+#include "runtime/java/unloads.h"
 #include "runtime/registry.h"
 #include "walk/walk_java.h"
 
@@ -21,17 +23,30 @@ static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_KERNEL, R
 
 _Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_java), "a way for each name");
 
+/* What told the methods apart is of now, and the stack is of an earlier moment: by now another one may lie there. */
+static bool may_be_another(struct walk *w, const struct abi_frame *f)
+{
+	const struct abi_java *info = walk_java_info(w);
+	const struct abi_sample *sample = walk_sample(w);
+	const struct program program = { .pid = sample->pid,
+					 .exec_id = sample->exec_id,
+					 .start_ns = sample->process_start_ns };
+
+	if (!info->epoch_at || f->kind != ABI_FRAME_RUNTIME || f->flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL))
+		return false;
+	/* FULL: where classes are redefined. Else only where they were unloaded since. */
+	return f->b & ABI_JAVA_FULL || !java_unloads_none_since(&program, info->epoch, sample->header.time_ns,
+								clock_monotonic_ns(&clock_system));
+}
+
 static enum walk_next walk_step(struct walk *w, const void *info)
 {
 	uint32_t before = w->count;
 	enum walk_next next = walk_java_step(w);
 
 	(void)info; /* it is w->info */
-	/* Where classes are redefined: what told the methods apart is read now, and another one may lie there by now.
-	 * Where they were unloaded, the count at this moment is in the cookie: the name is right unless that was since
-	 * the tick. */
-	for (uint32_t i = before; w->world->is_late && walk_java_info(w)->epoch_at && i < w->count; i++)
-		if (w->frames[i].b & ABI_JAVA_FULL && !(w->frames[i].flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL)))
+	for (uint32_t i = before; w->world->is_late && i < w->count; i++)
+		if (may_be_another(w, &w->frames[i]))
 			w->frames[i].b = 0;
 	return next;
 }
