@@ -207,7 +207,7 @@ SYMFONY = {
 }
 PHP = {"bookworm": "8.2", "trixie": "8.4"}
 PACKAGES = ["ruby", "ruby-sinatra", "puma", "perl", "libmojolicious-perl", "php-fpm", "php-symfony-http-kernel", "php-symfony-routing", "php-twig", "git", "git-email", "libmailtools-perl"]
-PATCHES = 200 if QUICK else 2000
+PATCHES = 200 if QUICK else 4000
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 for suite in ["bookworm"] if QUICK else ["bookworm", "trixie"]:
     try:
