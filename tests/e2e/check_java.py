@@ -53,13 +53,7 @@ def check(version, home, load, options, program, guessed=0.03):
     name = f"{version} {load}"
     tap.ok(tally.early <= HZ, f"{name}: met soon", f"{tally.early} ticks before")
     wanted = WHOLE_INTERPRETED if load == "interpreted" else WHOLE
-    fine = tap.ok(tally.java > 10 * SECONDS and tally.whole_share >= wanted, f"{name}: stacks reach their root", tally.figures())
-    fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{name}: no illegal pair that is not marked", tally.wrong)
-    fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
-    fine &= tap.ok(tally.guessed <= max(3, guessed * tally.java), f"{name}: few guesses", tally.guessed)
-    if not fine or tally.illegal:
-        for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
-            tap.note(f"    {count} times {what}")
+    judge_tally(tap, name, tally, 10 * SECONDS + 1, wanted, guessed)
     return chains, classes
 
 

@@ -20,7 +20,7 @@ FOLDER = os.path.join(HERE, "jvm_programs")
 SECONDS = 20
 HZ = 499
 LEAST = 1000  # stacks with Java
-WHOLE, NAMED = 0.99, 0.99
+WHOLE = 0.99
 CLIENTS = 3
 CLASSES = 300  # of the built program
 PACKAGES = ["tomcat10-common", "libtomcat10-java", "libeclipse-jdt-core-java", "liblucene8-java", "maven", "libmaven-compiler-plugin-java", "libmaven-resources-plugin-java", "junit5"]
@@ -156,12 +156,7 @@ def check(what, program, ends, home, folder):
     if not process:
         return
     tally, _, _ = judge_samples(Profile(path("program.pb.gz"), system_names=True).of(process), home, ":".join([folder, *libraries]))
-    fine = tap.ok(tally.java >= LEAST and tally.whole_share >= WHOLE, f"{what}: stacks reach a root", tally.figures())
-    fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{what}: no illegal pair that is not marked", tally.wrong)
-    fine &= tap.ok(tally.named >= NAMED * tally.frames, f"{what}: frames have names", f"{tally.named} of {tally.frames}")
-    if not fine or tally.illegal:
-        for odd, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
-            tap.note(f"    {count} times {odd}")
+    judge_tally(tap, what, tally, LEAST, WHOLE)
 
 
 PROGRAMS = {"Tomcat": (tomcat, "java.management"), "Lucene": (lucene, None), "Maven": (maven, "jdk.compiler")}  # and the module that it wants: small JVMs lack some

@@ -82,3 +82,14 @@ def judge_samples(samples, home, folder):
         if judge_chain(frames, classes, tally, count) and sample.end == "complete":
             tally.wrong += count
     return tally, chains, classes
+
+
+def judge_tally(tap, name, tally, least, whole, guessed=0.03):
+    """@least: Java stacks; @whole, @guessed: shares of them, at least and at most."""
+    fine = tap.ok(tally.java >= least and tally.whole_share >= whole, f"{name}: stacks reach their root", tally.figures())
+    fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{name}: no illegal pair that is not marked", tally.wrong)
+    fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
+    fine &= tap.ok(tally.guessed <= max(3, guessed * tally.java), f"{name}: few guesses", tally.guessed)
+    if not fine or tally.illegal:
+        for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
+            tap.note(f"    {count} times {what}")
