@@ -56,8 +56,8 @@ struct live_stream {
 	struct http_request *rq;
 	struct round *sends; /* the piece that is under way, or was */
 	uint64_t sender, sent_seq, sent_ns, opened_ns;
-	uint64_t waits_ns; /* since when there is no room, or it was said; 0: there is */
-	bool said_hello;
+	uint64_t waits_ns;        /* since when there is no room, or it was said; 0: there is */
+	bool said_hello, is_once; /* once: the first round is the end */
 };
 
 struct live {
@@ -467,18 +467,19 @@ static bool is_stale(const struct live_stream *s)
 
 /* The stream */
 
-/* There is no room for the picture: it comes when there is. Return: as more(). */
+/* There is no room for the picture: it comes when there is. Who asks once is told so, and may ask again. Return: as
+ * more(). */
 static int wait_for_room(struct live_stream *s, struct buf *out)
 {
 	uint64_t now = now_of(s->live);
 
 	if (!s->waits_ns)
 		s->waits_ns = now;
-	if (now - s->waits_ns < WAIT_SAID_NS)
+	if (!s->is_once && now - s->waits_ns < WAIT_SAID_NS)
 		return -EAGAIN;
 	s->waits_ns = now;
 	add_event(out, "problem", s->sent_seq, STR("{\"code\": 503, \"error\": \"" HTTP_ANSWERS_FULL "\"}"));
-	return 1;
+	return s->is_once ? 0 : 1;
 }
 
 static int send_round(struct live_stream *s)
@@ -489,7 +490,7 @@ static int send_round(struct live_stream *s)
 	s->sends = s->feed->round;
 	s->sends->refs++;
 	http_piece_lend(s->rq, buf_str(&s->sends->events));
-	return 1;
+	return s->is_once ? 0 : 1;
 }
 
 static int say(struct live_stream *s, struct buf *out)
@@ -602,7 +603,11 @@ static int open_stream(struct live *l, struct call *call)
 
 	if (r < 0)
 		return r;
-	*s = (struct live_stream){ .live = l, .rq = call->rq, .sender = http_sender(call->rq), .opened_ns = now_of(l) };
+	*s = (struct live_stream){ .live = l,
+				   .rq = call->rq,
+				   .sender = http_sender(call->rq),
+				   .opened_ns = now_of(l),
+				   .is_once = http_query_get(&call->query, STR("once")).len };
 	(void)pthread_mutex_lock(&l->lock);
 	load.all = l->stream_count;
 	load.own = streams_of(l, s->sender);
@@ -631,13 +636,18 @@ static int open_stream(struct live *l, struct call *call)
 /* What would be refused in the first event is refused now. */
 static bool check(struct call *call)
 {
-	struct str window = window_of(&call->query);
+	struct str window = window_of(&call->query), once = http_query_get(&call->query, STR("once"));
 	scoped(query_range_release) struct query_range range = { 0 };
 	uint64_t span, nodes = 0;
 
 	if (str_to_u64(http_query_get(&call->query, STR("max-nodes")), 0, UINT64_MAX, &nodes) == 0 &&
 	    nodes > NODES_MAX) {
 		answer_error(call->rs, 400, "bad request: a live stream has at most %d nodes", NODES_MAX);
+		return false;
+	}
+	if (once.len && !str_eq(once, STR("1"))) {
+		answer_error(call->rs, 400, "bad request: bad \"once\" \"" STR_FMT "\": 1, or nothing",
+			     STR_ARG(str_first(once, 64)));
 		return false;
 	}
 	if (is_since_start(call->collector, window))

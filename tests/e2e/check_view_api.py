@@ -630,6 +630,12 @@ def live(c):
     tap.ok(second and second["meta"]["total"] == 70 and time.monotonic() - then < 5, "what comes is there within 5 s", second and second["meta"]["total"])
     services = viewer.event("totals")
     tap.ok(services and {"moving": 70}.items() <= {s["service"]: s["total"] for s in services["services"]}.items(), "totals of services beside it")
+    once = Live(c, "service=moving&window=1m&once=1")
+    alone = once.event("flame")
+    then = time.monotonic()
+    ends = once.event("flame") is None and time.monotonic() - then < 4
+    once.close()
+    tap.ok(alone and alone["meta"]["total"] == 70 and ends, "live: one picture, and the answer ends", (alone and alone["meta"], ends))
     for _ in range(130):
         put_now(c, "many")
     many = Live(c, "service=many&window=5m")

@@ -86,14 +86,16 @@ static int end(void **state)
 	return fixture_end(&f);
 }
 
-/* A profile of now whose names do not get smaller by deflate: its picture is larger than what does not count. */
-static void put(struct scene *s, size_t stacks)
+/* A profile of the last @length_ns whose names do not get smaller by deflate: the picture of a LARGE one is larger than
+ * what does not count. It is stored under its begin and comes now, as windows do. */
+static void put_window(struct scene *s, size_t stacks, uint64_t length_ns)
 {
 	struct window w = { 0 };
 
 	assert_int_equal(window_init(&w, MIB(16)), 0);
 	assert_int_equal(model_add_value_type(w.model, STR("cpu"), STR("nanoseconds")), 0);
-	w.start_ns = w.end_ns = s->f->now;
+	w.start_ns = s->f->now - length_ns;
+	w.end_ns = s->f->now;
 	for (size_t i = 0; i < stacks; i++) {
 		struct model_function function = { .kind = MODEL_KIND_NATIVE };
 		struct model_line line = { 0 };
@@ -115,10 +117,15 @@ static void put(struct scene *s, size_t stacks)
 		assert_int_equal(model_add_stack(w.model, 0, at, &row.stack), 0);
 		assert_int_equal(model_add_sample(w.model, &row, &value), 0);
 	}
-	(void)fixture_put(s->f, "a", "cpu", "host=h", s->f->now, &w);
+	(void)fixture_put(s->f, "a", "cpu", "host=h", w.start_ns, &w);
+	live_changed(s->c->live, w.start_ns, &w);
 	window_release(&w);
-	live_changed(s->c->live, s->f->now, NULL);
 	s->f->now++;
+}
+
+static void put(struct scene *s, size_t stacks)
+{
+	put_window(s, stacks, 0);
 }
 
 static struct viewer *watch(struct scene *s, uint64_t sender, const char *query, unsigned int want)
@@ -319,6 +326,56 @@ static void a_stream_ends_after_12_hours(void **state)
 	leave(v);
 }
 
+/* One picture and the end: of the range that streams have, which a profile of a whole window's length ago is in. */
+static void one_picture_is_asked_for(void **state)
+{
+	struct scene *s = *state;
+	struct viewer *v, *stays;
+
+	put_window(s, SMALL, 10 * S);
+	stays = greet(s, 1, "window=10s");
+	assert_true(sees_picture(stays));
+	v = greet(s, 1, "window=10s&once=1");
+	assert_int_equal(next(v), 0);
+	assert_true(says(v, "event: totals\n") && says(v, "event: flame\n"));
+	leave(v);
+	s->f->now += 60 * S;
+	v = greet(s, 1, "window=10s&once=1");
+	assert_int_equal(next(v), 0);
+	assert_true(says(v, "event: empty\n"));
+	leave(v);
+	leave(stays);
+	leave(watch(s, 1, "window=10s&once=", 200));
+	leave(watch(s, 1, "window=10s&once=2", 400));
+	leave(watch(s, 1, "window=start&once=1", 400));
+	s->c->config.live_only = true;
+	put(s, SMALL);
+	v = greet(s, 1, "window=start&once=1");
+	assert_int_equal(next(v), 0);
+	assert_true(says(v, "event: flame\n"));
+	leave(v);
+}
+
+/* Who asks once does not keep a connection until there is room. */
+static void one_picture_without_room_is_said_at_once(void **state)
+{
+	struct scene *s = *state;
+	struct viewer *v[VIEWERS_MAX], *once;
+
+	put(s, LARGE);
+	s->server.config.answers_max = MIB(1);
+	for (size_t i = 0; i < VIEWERS_MAX; i++) {
+		v[i] = greet_own(s, 1, i);
+		(void)next(v[i]);
+	}
+	once = greet(s, 1, "window=1m&once=1");
+	assert_int_equal(next(once), 0);
+	assert_true(says(once, "event: problem\n") && says(once, HTTP_ANSWERS_FULL));
+	leave(once);
+	for (size_t i = 0; i < VIEWERS_MAX; i++)
+		leave(v[i]);
+}
+
 /* A picture that takes long comes seldom, and only that one. */
 static void a_costly_picture_rests(void **state)
 {
@@ -432,6 +489,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(slow_readers_are_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(kept_pictures_give_way, begin, end),
 		cmocka_unit_test_setup_teardown(a_stream_ends_after_12_hours, begin, end),
+		cmocka_unit_test_setup_teardown(one_picture_is_asked_for, begin, end),
+		cmocka_unit_test_setup_teardown(one_picture_without_room_is_said_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(a_costly_picture_rests, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_leaves_takes_nobody_along, begin, end),
 		cmocka_unit_test_setup_teardown(a_third_address_gets_one, begin, end),
