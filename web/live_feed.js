@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET /api/v1/live for any number of listeners. A browser opens six connections to a collector and no more, for all its
-// tabs: equal questions share one stream, and beyond a few streams a question is asked again and again instead.
+// tabs: equal questions share one stream, and beyond a few streams one picture is asked for again and again instead.
 import { API, ownWords } from './api.js';
 
 const STREAMS_MAX = 3;
@@ -9,6 +9,7 @@ const POLL_MS = 3000;
 const SILENT_MS = 40000; // the collector says something every 15 s
 const EVENT_CHARS_MAX = 1 << 26;
 const FINAL = new Set([400, 401, 403]);
+const ROUND = new Set(['flame', 'empty', 'problem']); // the last event of a round is one of these
 
 /** Server-sent events, from pieces of text that end anywhere. */
 export class EventReader {
@@ -74,8 +75,7 @@ export class LiveFeeds {
 		this.leave(tell);
 		let feed = this.feeds.get(query);
 		if (!feed) {
-			feed = { query, listeners: new Set(), last: new Map(), cancel: new AbortController() };
-			feed.polls = [...this.feeds.values()].filter((f) => !f.polls).length >= STREAMS_MAX;
+			feed = { query, polls: true, listeners: new Set(), last: new Map(), cancel: new AbortController() };
 			this.feeds.set(query, feed);
 			this.run(feed);
 		}
@@ -93,16 +93,22 @@ export class LiveFeeds {
 
 	tell(feed, answer) {
 		const message = { query: feed.query, ...answer };
-		if (message.event === 'flame' || message.event === 'empty') for (const event of ['flame', 'empty', 'problem']) feed.last.delete(event);
-		if (['flame', 'empty', 'problem', 'totals', 'refused'].includes(message.event)) feed.last.set(message.event, message);
+		if (message.event === 'flame' || message.event === 'empty') for (const event of ROUND) feed.last.delete(event);
+		if (ROUND.has(message.event) || message.event === 'totals' || message.event === 'refused') feed.last.set(message.event, message);
 		for (const listener of feed.listeners) listener(message);
+	}
+
+	/** A feed that is asked again and again becomes a stream as soon as there is a place for it. */
+	mayStream(feed) {
+		return !feed.polls || [...this.feeds.values()].filter((f) => !f.polls).length < STREAMS_MAX;
 	}
 
 	async run(feed) {
 		const { signal } = feed.cancel;
 		while (!signal.aborted) {
+			feed.polls = !this.mayStream(feed);
 			try {
-				const refused = await (feed.polls ? this.poll(feed, signal) : this.stream(feed, signal));
+				const refused = await this.ask(feed, signal);
 				if (refused) this.tell(feed, { event: 'refused', ...refused });
 				if (FINAL.has(refused?.status)) return;
 			} catch {
@@ -112,8 +118,8 @@ export class LiveFeeds {
 		}
 	}
 
-	/** Reads until the stream ends. Returns null, or how it was refused. */
-	async stream(feed, signal) {
+	/** Reads until the stream ends, or the one picture is there. Returns null, or how it was refused. */
+	async ask(feed, signal) {
 		const own = new AbortController();
 		const stop = () => own.abort();
 		signal.addEventListener('abort', stop, { once: true });
@@ -124,7 +130,7 @@ export class LiveFeeds {
 		};
 		try {
 			heard();
-			const answer = await fetch(API + 'live?' + feed.query, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
+			const answer = await fetch(`${API}live?${feed.query}${feed.polls ? '&once=1' : ''}`, { signal: own.signal, credentials: 'same-origin', cache: 'no-store' });
 			if (!answer.ok) return await refusalOf(answer);
 			feed.last.delete('refused');
 			const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -137,32 +143,14 @@ export class LiveFeeds {
 				for (const message of events.push(value).map(messageOf)) {
 					if (message.event === 'bye') end = { event: 'ended', why: String(message.json.why ?? '') };
 					else this.tell(feed, message);
+					if (feed.polls && ROUND.has(message.event)) end = null;
 				}
 			}
-			this.tell(feed, end);
+			if (end) this.tell(feed, end);
 			return null;
 		} finally {
 			clearTimeout(timer);
 			signal.removeEventListener('abort', stop);
 		}
-	}
-
-	/** One round by two plain requests, which end at once. Returns null, or how it was refused. */
-	async poll(feed, signal) {
-		const params = new URLSearchParams(feed.query);
-		const span = params.get('window') ?? '1m';
-		params.delete('window');
-		params.set('from', 'now-' + span);
-		params.set('to', 'now');
-		/** @type {RequestInit} */
-		const options = { signal, credentials: 'same-origin', cache: 'no-store' };
-		const totals = await fetch(`${API}services?${params}&points=1&limit=100`, options);
-		if (!totals.ok) return refusalOf(totals);
-		this.tell(feed, { event: 'totals', json: await totals.json() });
-		const flame = await fetch(`${API}flame?${params}&format=bin`, options);
-		if (flame.ok) this.tell(feed, splitFlame(new Uint8Array(await flame.arrayBuffer())));
-		else if (flame.status === 404) this.tell(feed, { event: 'empty' });
-		else return refusalOf(flame);
-		return null;
 	}
 }

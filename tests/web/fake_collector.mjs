@@ -441,6 +441,10 @@ export function startCollector(options = {}) {
 		if (what === 'live') {
 			response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
 			response.write('retry: 3000\n\nevent: hello\ndata: {"version": 1}\n\n:\n\n' + liveEvents(url.searchParams, round));
+			if (url.searchParams.get('once')) {
+				response.end();
+				return;
+			}
 			const stream = { response, query: url.searchParams };
 			streams.add(stream);
 			response.on('close', () => streams.delete(stream));
