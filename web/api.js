@@ -114,6 +114,16 @@ export async function readBody(response, as) {
 	}
 }
 
+/**
+ * The binary form of a flame graph: meta, and the packed columns.
+ * @param {ArrayBuffer} answer
+ */
+export function splitAnswer(answer) {
+	const size = new DataView(answer).getUint32(0, true);
+	const meta = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, size)));
+	return { meta, packed: new Uint8Array(answer, 4 + size) };
+}
+
 /** The answer as JSON; null when it has no content. */
 export async function askJson(path, params, options) {
 	const response = await ask(path, params, options);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET /api/v1/live for any number of listeners. A browser opens six connections to a collector and no more, for all its
 // tabs: equal questions share one stream, and beyond a few streams one picture is asked for again and again instead.
-import { API, ownWords } from './api.js';
+import { API, ownWords, splitAnswer } from './api.js';
+import { decodeBase64 } from './data.js';
 
 const STREAMS_MAX = 3;
 const RETRY_MS = 3000;
@@ -37,21 +38,9 @@ export class EventReader {
 	}
 }
 
-function bytesOfBase64(text) {
-	if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-	return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-}
-
-/** The binary form of a flame graph: meta, and the packed columns. */
-function splitFlame(bytes) {
-	const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-	const meta = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
-	return { event: 'flame', meta, packed: bytes.slice(4 + size) };
-}
-
 function messageOf({ event, data }) {
 	const json = JSON.parse(data);
-	return event === 'flame' ? splitFlame(bytesOfBase64(json.bin)) : { event, json };
+	return event === 'flame' ? { event, ...splitAnswer(decodeBase64(json.bin).buffer) } : { event, json };
 }
 
 const rest = (ms, signal) => new Promise((done) => {

@@ -2,7 +2,7 @@
 // A selection of the collector as a source of the page (source.js): a flame graph, or two as one tree.
 import { profileOfJson } from './data.js';
 import { decodeAside } from './decoder.js';
-import { ask, graphParams, readBody } from './api.js';
+import { ask, graphParams, readBody, splitAnswer } from './api.js';
 
 const ASIDE_BYTES = 65536;
 const STARTING_BYTES = 1 << 20; // an answer of this size is decoded here sooner than a worker starts
@@ -44,12 +44,6 @@ function keepDecoder(worker) {
 /** Starts the worker of the next answer; who has clicked does not wait for it then. */
 export function warmDecoder() {
 	keepDecoder(takeDecoder());
-}
-
-function splitAnswer(answer) {
-	const size = new DataView(answer).getUint32(0, true);
-	const meta = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, size)));
-	return { meta, packed: new Uint8Array(answer, 4 + size) };
 }
 
 /** A graph, and what the answer says about it. */
