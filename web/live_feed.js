@@ -99,12 +99,13 @@ export class LiveFeeds {
 			try {
 				const refused = await this.ask(feed, signal);
 				if (refused) this.tell(feed, { event: 'refused', ...refused });
-				if (FINAL.has(refused?.status)) return;
+				if (FINAL.has(refused?.status)) break;
 			} catch {
 				if (!signal.aborted) this.tell(feed, { event: 'away' });
 			}
 			await rest(feed.polls ? POLL_MS : RETRY_MS, signal);
 		}
+		if (this.feeds.get(feed.query) === feed) this.feeds.delete(feed.query); // who asks now may get another answer
 	}
 
 	/** Reads until the stream ends, or the one picture is there. Returns null, or how it was refused. */

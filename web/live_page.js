@@ -119,9 +119,13 @@ export class LivePage {
 		byId('live-title').textContent = selection.service ? shownName(selection.service, 300) : this.app.isLive ? 'This machine' : 'All services';
 		showChips(byId('live-chosen'), labelChips(this.app));
 		const query = this.query();
-		if (this.isOn && query === this.asked) return Promise.resolve();
+		const { turn } = this.app;
+		if (this.isOn && query === this.asked && turn === this.turn) return Promise.resolve();
 		this.isOn = true;
 		this.asked = query;
+		this.turn = turn;
+		this.state = '';
+		this.lastAt = 0;
 		this.held = null;
 		this.first = true;
 		this.rounds = [];

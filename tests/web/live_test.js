@@ -59,11 +59,16 @@ test('what a collector says of a round, of a question and of the end is passed o
 	let turn = 0;
 	const events = ['problem', 'bye'].map((event, i) => `event: ${event}\ndata: ${JSON.stringify([{ code: 413, error: 'too large' }, { why: 'it was open for 12 hours' }][i])}\n\n`);
 	globalThis.fetch = async () => (turn++ ? new Response(JSON.stringify({ code: 400, error: 'no such window' }), { status: 400 }) : new Response(events.join('')));
+	const feeds = new LiveFeeds();
 	const { setTimeout: later } = globalThis;
 	globalThis.setTimeout = /** @type {any} */ ((run, ms) => later(run, ms === 3000 ? 0 : ms));
 	try {
-		await new Promise((done) => new LiveFeeds().watch('window=1m', ({ query, ...message }) => said.push(message) && message.event === 'refused' && done(null)));
+		await new Promise((done) => feeds.watch('window=1m', ({ query, ...message }) => said.push(message) && message.event === 'refused' && done(null)));
+		globalThis.fetch = async () => new Response('event: empty\ndata: {}\n\n');
+		const { event } = await new Promise((done) => feeds.watch('window=1m', done));
+		assert.equal(event, 'empty', 'a refusal is not kept for who asks later');
 	} finally {
+		for (const feed of feeds.feeds.values()) feed.cancel.abort();
 		Object.assign(globalThis, { fetch, setTimeout: later });
 	}
 	assert.deepEqual(said, [{ event: 'problem', json: { code: 413, error: 'too large' } }, { event: 'ended', why: 'it was open for 12 hours' },

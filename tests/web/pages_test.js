@@ -773,6 +773,36 @@ describe('pages', { skip: reason || false }, () => {
 		await odd.close();
 	});
 
+	test('live: goes on after signing in, also after 12 hours', async () => {
+		let status = 0;
+		const locked = await startOwn({ token: 'secret-token', fail: (what) => (what === 'live' ? status : 0) });
+		const { page, context } = await open('#/live?service=search', { url: locked.url });
+		const signIn = async () => {
+			await page.fill('#token', 'secret-token');
+			await page.keyboard.press('Enter');
+		};
+		const roundIs = async (round) => {
+			locked.nextRound();
+			await page.waitForFunction((sum) => window.__viewer.tree?.total[0] === sum && document.getElementById('live-state').textContent === 'Live.', totalOf(liveStacksOf('search', round)));
+			assert.ok(await page.locator('#trouble').isHidden());
+		};
+		await page.locator('#sign-in[open]').waitFor();
+		await signIn();
+		await page.waitForFunction(() => window.__viewer.tree);
+		await roundIs(1);
+		status = 401;
+		for (const { response } of locked.streams) response.end('event: bye\ndata: {"why": "it was open for 12 hours"}\n\n');
+		await page.locator('#sign-in[open]').waitFor();
+		status = 0;
+		await signIn();
+		await page.locator('#sign-in[open]').waitFor({ state: 'detached' });
+		await page.waitForFunction(() => document.getElementById('live-state').textContent === 'Live.');
+		await roundIs(2);
+		assert.equal(locked.streams.size, 1);
+		await context.close();
+		await locked.close();
+	});
+
 	test('live: the share of what was found is "at least" where the picture is cut', async () => {
 		const cut = await startOwn();
 		const opened = await open('#/live?service=search', { url: cut.url });
