@@ -35,7 +35,7 @@ function openFeeds(tell) {
 		port = worker.port;
 		port.onmessage = ({ data }) => tell(data);
 		worker.onerror = watchHere; // its script did not load: the collector was away
-		setInterval(() => own || port.postMessage({ here: true }), HERE_MS);
+		setInterval(() => own || port.postMessage({ here: asked }), HERE_MS);
 	} catch {
 		own = new LiveFeeds();
 	}

@@ -13,17 +13,20 @@ function leave(port) {
 	if (known) feeds.leave(known.tell);
 }
 
+function watch(port, query) {
+	const tell = (message) => port.postMessage(message);
+	leave(port);
+	ports.set(port, { tell, heard: performance.now() });
+	feeds.watch(query, tell);
+}
+
+// A tab says { watch: query }, { leave: true }, or { here: query }, which is '' when it watches nothing.
 globalThis.onconnect = ({ ports: [port] }) => {
 	port.onmessage = ({ data }) => {
-		if (data.watch === undefined) {
-			if (data.leave) leave(port);
-			else if (ports.has(port)) ports.get(port).heard = performance.now();
-			return;
-		}
-		const tell = (message) => port.postMessage(message);
-		leave(port);
-		ports.set(port, { tell, heard: performance.now() });
-		feeds.watch(data.watch, tell);
+		if (data.watch !== undefined) watch(port, data.watch);
+		else if (data.leave) leave(port);
+		else if (ports.has(port)) ports.get(port).heard = performance.now();
+		else if (data.here) watch(port, data.here); // its timers stood still for so long that it was forgotten
 	};
 };
 

@@ -773,6 +773,37 @@ describe('pages', { skip: reason || false }, () => {
 		await odd.close();
 	});
 
+	test('live: a tab that the shared worker has forgotten is shown on', async () => {
+		const moving = await startOwn();
+		const { page, context } = await open('#/files', { url: moving.url });
+		await page.addInitScript(() => {
+			const { postMessage } = MessagePort.prototype;
+			MessagePort.prototype.postMessage = function (...message) {
+				if (message[0]?.watch) window.__port = this;
+				return postMessage.apply(this, message);
+			};
+		});
+		await page.reload();
+		await page.evaluate(() => (location.hash = '#/live?service=search'));
+		await shown(page, 'live');
+		const streamsAre = async (count) => {
+			for (let i = 0; i < 100 && moving.streams.size !== count; i++) await page.waitForTimeout(100);
+			assert.equal(moving.streams.size, count);
+		};
+		await streamsAre(1);
+		await page.evaluate(() => window.__port.postMessage({ leave: true })); // as after 30 s of silence
+		await streamsAre(0);
+		moving.nextRound();
+		await streamsAre(1);
+		await page.waitForFunction((sum) => window.__viewer.tree.total[0] === sum, totalOf(liveStacksOf('search', 1)));
+		await page.evaluate(() => (location.hash = '#/files'));
+		await streamsAre(0);
+		await page.waitForTimeout(6000);
+		assert.equal(moving.streams.size, 0, 'who watches nothing is there, and no more');
+		await context.close();
+		await moving.close();
+	});
+
 	test('live: goes on after signing in, also after 12 hours', async () => {
 		let status = 0;
 		const locked = await startOwn({ token: 'secret-token', fail: (what) => (what === 'live' ? status : 0) });
