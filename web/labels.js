@@ -55,9 +55,12 @@ function formatMatchers(labels) {
 	return `{${parts.join(',')}}`;
 }
 
-/** Pairs where these say it, k=v,k=v, each piece encoded once more; else a selector in braces. */
+/**
+ * Pairs where these say it, k=v,k=v, each piece encoded once more; else a selector in braces. The collector reads + as a blank and drops blanks at the
+ * ends of a piece, so both are encoded.
+ */
 export function formatLabels(labels) {
-	const piece = (text) => text.replace(/[%,=]/g, encodeURIComponent);
+	const piece = (text) => text.replace(/[%,=+]|^[\s\u0000-\u001f]+|[\s\u0000-\u001f]+$/g, encodeURIComponent);
 	const isPlain = labels.every((entry) => opOf(entry) === '=') && labelNames(labels).length === labels.length && !labels[0]?.[0].startsWith('{');
 	return isPlain ? labels.map(([name, value]) => piece(name) + '=' + piece(value)).join(',') : formatMatchers(labels);
 }

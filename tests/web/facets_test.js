@@ -22,6 +22,8 @@ const SENT = [
 	[{ host: 'node-c', region: 'us', version: '2' }, 3], [{ host: 'node,c=1|"', region: 'us', version: '2' }, 1],
 ];
 const COUNT = SENT.length;
+/** Values that an address has to escape, each with its ticks. */
+const ODD = [['1.2+b7', 5], ['1.2 b7', 3], [' at the ends ', 2], ['100 %,a=b', 1]];
 
 describe('the selection column', { skip: reason || false }, () => {
 	let browser;
@@ -39,6 +41,7 @@ describe('the selection column', { skip: reason || false }, () => {
 			await collector.upload('many labels', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK]]]), NOW - 60000, labels);
 		}
 		for (let i = 0; i < 80; i++) await collector.upload('many values', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK * (i === 77 ? 1 : 2)]]]), NOW - 60000, { pod: 'web-' + i });
+		for (const [value, ticks] of ODD) await collector.upload('odd values', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [ticks * TICK]]]), NOW - 60000, { version: value });
 		browser = await launchBrowser();
 	});
 	after(async () => {
@@ -80,6 +83,18 @@ describe('the selection column', { skip: reason || false }, () => {
 		await choice(page, 'node-c').click();
 		await shows(page, sumOf((l) => l.region === 'us'));
 		await assertSilent(opened);
+	});
+
+	test('a value with + or with blanks at its ends is found, and only that one', async () => {
+		for (const [value, ticks] of ODD) {
+			const opened = await open(`#/profile?service=odd+values&${RANGE}`);
+			const { page } = opened;
+			await page.locator(`#facets .choice[title^=${JSON.stringify(value)}]`).click();
+			await shows(page, ticks * TICK);
+			await page.reload(); // what first.js asks for, too
+			await shows(page, ticks * TICK);
+			await assertSilent(opened);
+		}
 	});
 
 	test('labels beyond the first ones', async () => {

@@ -232,9 +232,18 @@ test('two profiles of one tree, each with what it has', () => {
 	assert.deepEqual([1, 2].map((node) => colours.mark(base.frame[node], node, base)), ['− ', 'gone ']);
 });
 
+/** Pairs as the collector reads them (src/query/params.c): blanks at a piece's ends go, then it is decoded with + as a blank. */
+function pairsOfServer(text) {
+	const piece = (part) => decodeURIComponent(part.replace(/^[\0- ]+|[\0- ]+$/g, '').replaceAll('+', ' '));
+	return text.split(',').map((pair) => [piece(pair.slice(0, pair.indexOf('='))), piece(pair.slice(pair.indexOf('=') + 1))]);
+}
+
 test('what is asked for, in an address', () => {
 	const labels = [['a,b', 'c=d%2C'], ['host', 'x&y#z']];
 	assert.deepEqual(parseLabels(formatLabels(labels)), labels);
+	const odd = [['version', '1.2+b7'], [' a + b\t', '\n+=,% '], ['\u0001c', 'd\u0001'], ['empty', ''], ['blank', ' ']];
+	assert.deepEqual(parseLabels(formatLabels(odd)), odd);
+	assert.deepEqual(pairsOfServer(formatLabels(odd)), odd);
 	assert.equal(formatLabels([['host', 'a']]), 'host=a', 'as ever where pairs say it');
 	const selection = { ...DEFAULT_SELECTION, page: 'compare', service: 'a&b=c#<i>', labels, from: 'now-3h', part: [1795000000000, 1795000060000], base: '7d', diff: 'value', sides: 'two', window: '10s' };
 	const hash = formatSelection(selection, '#view=table&q=a%26b&t=hide%3Ax');
