@@ -104,10 +104,17 @@ export function speedscopeParts(tree, frames, meta) {
 	return [...out.end(), ...samples.end(), '],"weights":[', ...weights.end(), ']}]}\n'];
 }
 
-/** A spreadsheet takes a text that begins with one of = + - @ for a formula: it gets an apostrophe. */
-function csvText(text) {
+/**
+ * A text as a cell of a spreadsheet, which takes one that begins with = + - or @ (or their wide forms) for a formula: it gets an apostrophe.
+ * A tab or a line break at the beginning would do the same; visibleText() leaves none.
+ */
+function cellText(text) {
 	const plain = visibleText(text);
-	return '"' + (/^[=+\-@]/.test(plain) ? "'" : '') + plain.replace(/"/g, '""') + '"';
+	return (/^[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(plain) ? "'" : '') + plain;
+}
+
+function csvText(text) {
+	return '"' + cellText(text).replace(/"/g, '""') + '"';
 }
 
 /**
@@ -201,7 +208,7 @@ export async function pprofBlob(tree, frames, meta) {
 }
 
 /**
- * The table of functions as text: a line each, in the order of the table, columns with tabs between.
+ * The table of functions as text for a spreadsheet: a line each, in the order of the table, columns with tabs between.
  * @param {ArrayLike<number>} rows frames
  * @param {Totals} totals
  * @param {import('./data.js').FrameTable} frames
@@ -210,7 +217,7 @@ export async function pprofBlob(tree, frames, meta) {
  */
 export function tableText(rows, totals, frames, whole, meta) {
 	const amount = (value) => `${formatAmount(value, meta)}\t${formatShare(value, whole)}`;
-	const lines = Array.from(rows, (f) => `${amount(totals.self[f])}\t${amount(totals.total[f])}\t${visibleText(frames.name(f))}\t${visibleText(frames.moduleName(f))}\n`);
+	const lines = Array.from(rows, (f) => `${amount(totals.self[f])}\t${amount(totals.total[f])}\t${cellText(frames.name(f))}\t${cellText(frames.moduleName(f))}\n`);
 	return 'self\tself %\ttotal\ttotal %\tfunction\tmodule\n' + lines.join('');
 }
 

@@ -328,6 +328,17 @@ test('the table as text', async () => {
 		'self\tself %\ttotal\ttotal %\tfunction\tmodule\n1\t25.00 %\t4\t100 %\tmain\t\n3\t75.00 %\t3\t75.00 %\tf\\u{9}x\t\n');
 });
 
+test('no name is a formula to a spreadsheet, neither in the table as text nor as CSV', () => {
+	const names = ['=1+1', '+1', '-1', '@SUM(1)', '\t=1', '\r=1', '\n=1', '\uff1d1', 'plain=1'];
+	const wanted = ["'=1+1", "'+1", "'-1", "'@SUM(1)", '\\u{9}=1', '\\u{d}=1', '\\u{a}=1', "'\uff1d1", 'plain=1'];
+	const frames = { count: names.length, name: (f) => names[f], moduleName: (f) => names[f], kind: () => 'native' };
+	const totals = { self: names.map(() => 1), total: names.map(() => 1) };
+	const copied = tableText([...names.keys()], totals, frames, names.length, { unit: 'samples', scale: 1, nanoseconds: 0 }).trimEnd().split('\n').slice(1);
+	assert.deepEqual(copied.map((line) => line.split('\t').slice(4)), wanted.map((name) => [name, name]));
+	const saved = csvParts(totals, frames, names.length).join('').trimEnd().split('\r\n').slice(1);
+	assert.deepEqual(saved.map((line) => line.split(',').slice(0, 2)), wanted.map((name) => [`"${name}"`, `"${name}"`]));
+});
+
 test('labels: one of several values, none of some, expressions', () => {
 	const cases = [
 		[[['host', 'a'], ['host', 'b|c'], ['zone', 'eu', '!=']], '{host=~"a|b\\\\|c",zone!="eu"}'],
