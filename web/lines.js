@@ -10,14 +10,24 @@ const ROWS_MAX = 200;
 // What opens a page or an editor and runs nothing.
 const SCHEMES = new Set(['http:', 'https:', 'vscode:', 'vscode-insiders:', 'vscodium:', 'cursor:', 'windsurf:', 'zed:', 'idea:', 'jetbrains:', 'subl:', 'txmt:', 'mvim:', 'emacs:', 'editor:']);
 
-/** The address of a line by a template with {file} and {line}, or '' when there is none or it is none to follow. */
+/** A template's address with its words put in; throws where that is no address. */
+function filledIn(template, file, line) {
+	const encoded = encodeURI(file.replace(/[\ud800-\udfff]/gu, '\ufffd')).replace(/[#?]/g, encodeURIComponent);
+	return new URL(template.replaceAll('{file}', () => encoded).replaceAll('{line}', () => String(line > 0 ? line : 1)));
+}
+
+/** Scheme, host and what stands beside the host. From the text: older browsers know no host where they do not know the scheme. */
+const placeOf = (url) => /^[^:]+:(?:\/\/[^/?#]*)?/.exec(url.href)?.[0];
+
+/**
+ * The address of a line by a template with {file} and {line}, or '' when there is none or it is none to follow: file names are foreign, and none of
+ * them leads to a place that is not the template's own.
+ */
 export function sourceLink(template, file, line) {
 	if (!template || !file || !template.includes('{file}')) return '';
-	const encoded = encodeURI(file.replace(/[\ud800-\udfff]/gu, '\ufffd')).replace(/[#?]/g, encodeURIComponent);
-	const text = template.replaceAll('{file}', () => encoded).replaceAll('{line}', () => String(line > 0 ? line : 1));
 	try {
-		const url = new URL(text);
-		return SCHEMES.has(url.protocol) ? url.href : '';
+		const url = filledIn(template, file, line);
+		return SCHEMES.has(url.protocol) && placeOf(url) === placeOf(filledIn(template, '/a', line)) ? url.href : '';
 	} catch {
 		return '';
 	}

@@ -16,6 +16,7 @@ import { nodeOfSide, sideTree } from '../../web/sides.js';
 import { functionTotals, invertedTree } from '../../web/views.js';
 import { countHits, matchFrames } from '../../web/search.js';
 import { applySteps, resolveSteps } from '../../web/transforms.js';
+import { sourceLink } from '../../web/lines.js';
 import { formatLabels, labelText, oneValue, parseLabels, valuesOf } from '../../web/labels.js';
 import { DEFAULT_SELECTION, formatSelection, parseSelection, viewPart } from '../../web/selection.js';
 import { missingGo } from './collector.js';
@@ -337,6 +338,15 @@ test('no name is a formula to a spreadsheet, neither in the table as text nor as
 	assert.deepEqual(copied.map((line) => line.split('\t').slice(4)), wanted.map((name) => [name, name]));
 	const saved = csvParts(totals, frames, names.length).join('').trimEnd().split('\r\n').slice(1);
 	assert.deepEqual(saved.map((line) => line.split(',').slice(0, 2)), wanted.map((name) => [`"${name}"`, `"${name}"`]));
+});
+
+test('a file name does not choose where a source link leads', () => {
+	const [joined, apart, editor] = ['https://git.example{file}#L{line}', 'https://git.example/{file}#L{line}', 'vscode://file{file}:{line}'];
+	const links = [[joined, '/a/b.c', 'https://git.example/a/b.c#L7'], [apart, 'a/b.c', 'https://git.example/a/b.c#L7'], [apart, '.evil.example/x', 'https://git.example/.evil.example/x#L7'],
+		[editor, '/a/b.c', 'vscode://file/a/b.c:7'], ['emacs:{file}', '/a', 'emacs:/a'],
+		...['.evil.example/x', ':p@evil.example/x', '@evil.example/x', ':99/x', 'x', '\\evil'].flatMap((file) => [[joined, file, ''], [editor, file, '']]),
+		['https://{file}', 'evil.example/x', ''], ['{file}', 'https://evil.example/x', ''], ['emacs:{file}', '//evil.example/x', ''], ['http{file}', 's://evil.example', '']];
+	for (const [template, file, wanted] of links) assert.equal(sourceLink(template, file, 7), wanted, `${template} ${file}`);
 });
 
 test('labels: one of several values, none of some, expressions', () => {
