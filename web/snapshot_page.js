@@ -3,7 +3,7 @@
 import { ApiError, ask, askJson } from './api.js';
 import { byId, makeElement, shownName } from './around.js';
 import { amountText, choiceButton } from './choices.js';
-import { DEFAULT_SELECTION, formatSelection } from './selection.js';
+import { DEFAULT_SELECTION, formatSelection, whoseText } from './selection.js';
 import { ServerSource } from './server.js';
 import { formatCount } from './format.js';
 import { formatHash, parseHash, withoutPlace } from './state.js';
@@ -45,18 +45,19 @@ class KeepSheet {
 		});
 	}
 
-	/** The selection with the times of the picture, so that what is kept is what is seen. */
+	/** The selection with the times of the picture, so that what is kept is what is seen. All of its sample types are kept. */
 	params() {
-		const { service, type, labels, within = '' } = this.app.profile.partParams();
+		const { sample, ...params } = this.app.profile.partParams();
 		const { from_ms: from, to_ms: to } = this.app.viewer.source.answer;
-		return { service, type, labels, from, to, within };
+		return { ...params, from, to };
 	}
 
 	open() {
 		const { source } = this.app.viewer;
 		if (!source?.answer) return;
 		const { service, from, to } = this.params();
-		byId('keep-what').textContent = `${service ? shownName(service, 200) : 'All services'}, ${rangeText(from, to)}`;
+		const whose = whoseText(this.app.selection);
+		byId('keep-what').textContent = [service ? shownName(service, 200) : 'All services', ...(whose ? [`only ${shownName(whose, 200)}`] : []), rangeText(from, to)].join(', ');
 		byId('keep-name').value = '';
 		byId('keep-trouble').textContent = '';
 		this.showLink('');

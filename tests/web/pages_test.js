@@ -944,6 +944,19 @@ describe('pages', { skip: reason || false }, () => {
 		}
 	});
 
+	test('a snapshot of a process and of labels keeps these alone, and says whose it is', async () => {
+		const opened = await open('#/profile?service=search&process=1204-77&program=nginx&thread=9&threadname=worker&labels=version%3D1%252B2&from=now-15m');
+		const { page } = opened;
+		await page.locator('#keep').click();
+		assert.match(await page.locator('#keep-what').innerText(), /^search, only nginx 1204, thread worker 9, 2026-11-22 11:45:00 – 12:00:00 UTC$/);
+		await page.keyboard.press('Enter');
+		await page.locator('#keep-link').waitFor();
+		const { from, to, ...rest } = Object.fromEntries(new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/snapshots')), 'http://x').searchParams);
+		assert.deepEqual(rest, { service: 'search', type: 'cpu', labels: 'version=1%2B2', process: '1204-77', program: 'nginx', thread: '9', 'thread-name': 'worker' });
+		assert.ok(/^\d+$/.test(from) && /^\d+$/.test(to));
+		await assertSilent(opened);
+	});
+
 	test('a snapshot that cannot be kept says why', async () => {
 		let status = 0;
 		const odd = await startOwn({ fail: (what) => (what === 'snapshots' ? status : 0) });
