@@ -66,6 +66,8 @@ export class ServicesPage {
 	constructor(app) {
 		this.app = app;
 		this.isOpen = false; // services that cost little are listed
+		/** @type {object | null} */
+		this.asked = null; // the answer whose folded services are being asked for
 		byId('service-filter').addEventListener('input', () => this.filter());
 	}
 
@@ -90,16 +92,24 @@ export class ServicesPage {
 		return askJson('services', { from, to, points: 60, steps: 'round', before: '1d', small: this.isWhole ? 'list' : 'fold' }, { signal });
 	}
 
-	/** What the server has folded is asked for when somebody looks for it. */
+	/** What the server has folded is asked for when somebody looks for it: once, but again after it failed. */
 	async filter() {
 		this.fill();
 		const { answer } = this;
-		if (!this.isWhole || !answer?.folded?.services || answer.isWhole) return;
-		answer.isWhole = true; // asked once
-		const whole = await this.ask(this.app.signal).catch(() => null);
-		if (!whole || this.answer !== answer) return;
-		this.answer = Object.assign(whole, { isWhole: true });
-		this.fill();
+		const { signal } = this.app;
+		if (!this.isWhole || !answer?.folded?.services || answer.isWhole || this.asked === answer) return;
+		this.asked = answer;
+		try {
+			const whole = await this.ask(signal);
+			if (this.answer !== answer) return;
+			this.answer = Object.assign(whole, { isWhole: true });
+			byId('trouble').hidden = true;
+			this.fill();
+		} catch (problem) {
+			if (!signal.aborted) this.app.trouble(problem);
+		} finally {
+			if (this.asked === answer) this.asked = null;
+		}
 	}
 
 	async open(isOpen) {

@@ -77,6 +77,28 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('services that cost little and cannot be listed: that is said, and the next click asks again', async () => {
+		let status = 0;
+		const odd = await startOwn({ fail: (what) => (what === 'services' ? status : 0) });
+		const opened = await open('', { url: odd.url });
+		const { page } = opened;
+		const asked = () => odd.requests.filter((r) => r.includes('small=list')).length;
+		const small = page.locator('#services .open-small');
+		status = 503;
+		await small.click();
+		await page.locator('#trouble', { hasText: 'busy' }).waitFor();
+		assert.deepEqual([await small.innerText(), await small.getAttribute('aria-expanded'), asked()], ['2 more below 0.5 % each', 'false', 1]);
+		status = 0;
+		await small.click();
+		await page.waitForFunction(() => document.querySelectorAll('#services tbody tr').length === 11);
+		assert.ok(await page.locator('#trouble').isHidden());
+		await page.fill('#service-filter', 'r');
+		await page.fill('#service-filter', 'rm');
+		assert.equal(asked(), 2, 'what is there is not asked for again');
+		opened.noise = opened.noise.filter((line) => !/Failed to load resource/.test(line));
+		await assertSilent(opened);
+	});
+
 	test('the graph of an address is asked for once, before the page has its own script', async () => {
 		const own = await startOwn();
 		const flames = () => own.requests.filter((r) => r.startsWith('/api/v1/flame'));
