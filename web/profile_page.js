@@ -313,6 +313,7 @@ export class ProfilePage {
 			throw problem instanceof ApiError ? new ApiError(problem.status, compareProblem(problem, sides), problem.words) : problem;
 		});
 		this.compared = { sides, facts: await facts };
+		signal.throwIfAborted(); // facts end without an error, also when the page was left
 		const { viewer } = this.app;
 		viewer.sides ??= new Sides(viewer, byId('stage'));
 		viewer.sides.on = this.app.selection.sides === 'two';

@@ -217,6 +217,22 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a comparison that was left before all of it came is not drawn', async () => {
+		const opened = await open('#/services');
+		const { page } = opened;
+		const id = await page.evaluate(async () => (await (await fetch('/api/v1/snapshots?service=search', { method: 'POST', body: '{"title":"x"}' })).json()).id);
+		await page.route(/\/api\/v1\/snapshots\//, () => {}); // never answered
+		const compared = page.waitForResponse(/\/api\/v1\/compare/);
+		await page.evaluate((base) => (location.hash = '#/compare?service=search&base=own&base-snapshot=' + base), id);
+		await (await compared).finished();
+		await page.waitForTimeout(300); // it is unpacked
+		await page.evaluate(() => (location.hash = '#/services'));
+		await shown(page, 'services');
+		await page.waitForTimeout(300);
+		assert.deepEqual(await page.evaluate(() => [Boolean(window.__viewer.source), Boolean(window.__viewer.tree)]), [false, false]);
+		await assertSilent(opened);
+	});
+
 	test('what is asked beside a graph that fails ends in silence', async () => {
 		const opened = await open('#/services');
 		const { page } = opened;
