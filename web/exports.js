@@ -235,6 +235,12 @@ export function fileTitle(title) {
 	return (visibleText(title).replace(/[^\w.-]+/g, '_').slice(0, 60) || 'profile').replace(/^\.+/, '');
 }
 
+/** The table as CSV. Its tree may be another one when the totals have come. */
+async function saveTable(viewer, name) {
+	const totals = await viewer.whenTotals();
+	saveBlob(new Blob(csvParts(totals, viewer.frames, viewer.tree.total[0]), { type: 'text/csv' }), name);
+}
+
 /**
  * Saves what a viewer shows. format: pprof, folded, speedscope, csv, svg or png.
  * @param {import('./viewer.js').Viewer} viewer
@@ -247,7 +253,7 @@ export async function saveAs(viewer, format) {
 	if (format === 'pprof') saveBlob(await pprofBlob(tree, frames, meta), name + '.pb.gz');
 	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
-	else if (format === 'csv') saveBlob(text(csvParts(await viewer.whenTotals(), frames, tree.total[0]), 'text/csv'), name + '.csv');
+	else if (format === 'csv') await saveTable(viewer, name + '.csv');
 	else if (format === 'svg') saveBlob(text(svgParts(graph, frames), 'image/svg+xml'), name + '.svg');
 	else if (format === 'png') saveBlob(await graph.picture(), name + '.png');
 }

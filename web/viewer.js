@@ -72,7 +72,8 @@ export class Viewer {
 		this.derived = new Map();
 		this.bench = new Workbench(() => this.source.startWorker());
 		this.stepsKey = '';
-		this.pending = new Set();
+		/** @type {Map<string, Promise<any>>} */
+		this.pending = new Map(); // the jobs that are worked on, by key
 		this.current = -1;
 		this.hits = null;
 		this.matches = [];
@@ -260,7 +261,7 @@ export class Viewer {
 		this.stepsKey = stepsKey;
 		this.current = -1;
 		this.derived.clear();
-		this.pending = new Set();
+		this.pending = new Map();
 		this.colours = null;
 		for (const flame of this.flames) {
 			flame.tree = null;
@@ -356,14 +357,19 @@ export class Viewer {
 
 	/** The result of a job (aside.js), or null while it is worked on: apply() runs again then. */
 	derive(key, job, tree = this.tree) {
-		const known = this.derived.get(key);
+		const made = this.start(key, job, tree);
+		return made instanceof Promise ? null : made;
+	}
+
+	/** The same, or the job's promise while it is worked on. */
+	start(key, job, tree = this.tree) {
+		const known = this.derived.get(key) ?? this.pending.get(key);
 		if (known) return known;
-		if (this.pending.has(key)) return null;
 		const on = job.kind === 'steps' ? '' : this.stepsKey;
 		const result = this.bench.run({ ...job, on }, tree);
 		if (!(result instanceof Promise)) return this.keep(key, result);
 		const { pending } = this;
-		pending.add(key);
+		pending.set(key, result);
 		this.setBusy(true);
 		result.then((made) => {
 			if (pending !== this.pending) return;
@@ -375,7 +381,20 @@ export class Viewer {
 			pending.delete(key);
 			this.setBusy(this.pending.size > 0);
 		});
-		return null;
+		return result;
+	}
+
+	/** A promise of a job's result, of the tree that is shown when it has come. begin: what start() is given, asked anew for another tree */
+	async whenDone(begin) {
+		for (;;) {
+			const { tree } = this;
+			try {
+				const made = await this.start(...begin());
+				if (tree === this.tree) return made;
+			} catch (problem) {
+				if (tree === this.tree) throw problem;
+			}
+		}
 	}
 
 	keep(key, made) {
@@ -417,8 +436,18 @@ export class Viewer {
 		return this.derive(`s:${focus}:${collapse}`, { kind: 'sandwich', frameCount: this.frames.count, focus, options: { collapse, share } });
 	}
 
+	/** @returns {[string, object]} */
+	totalsJob() {
+		return ['totals', { kind: 'totals', frameCount: this.frames.count }];
+	}
+
 	functionTotals() {
-		return this.derive('totals', { kind: 'totals', frameCount: this.frames.count });
+		return this.derive(...this.totalsJob());
+	}
+
+	/** A promise of functionTotals(). */
+	whenTotals() {
+		return this.whenDone(() => this.totalsJob());
 	}
 
 	// ---- state ----------------------------------------------------------------------------------------------------
@@ -840,27 +869,16 @@ export class Viewer {
 		const format = byId('export').value;
 		byId('export').value = '';
 		if (this.provisional || !this.tree || !format) return;
-		if (format.startsWith('copy-')) {
-			await (format === 'copy-stack' ? this.copyStack() : this.copyTable());
-			return;
-		}
 		const wasHidden = byId('graph-pane').hidden;
 		if (format === 'png') byId('graph-pane').hidden = false; // a picture needs its canvas
 		try {
-			await saveAs(this, format);
+			if (format === 'copy-stack') await this.copyStack();
+			else if (format === 'copy-table') await this.copyTable();
+			else await saveAs(this, format);
 		} catch (problem) {
-			this.say('This could not be saved: ' + problem.message);
+			this.say(`This could not be ${format.startsWith('copy-') ? 'copied' : 'saved'}: ` + problem.message);
 		} finally {
 			byId('graph-pane').hidden = wasHidden;
-		}
-	}
-
-	/** A promise of functionTotals(). */
-	async whenTotals() {
-		for (;;) {
-			const totals = this.functionTotals();
-			if (totals) return totals;
-			await new Promise((done) => setTimeout(done, 20));
 		}
 	}
 

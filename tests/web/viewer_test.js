@@ -554,6 +554,32 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a job that fails ends what waits for it, and runs once', async () => {
+		const opened = await openPage(browser, makePage('fails', foldedText(knownStacks(12))));
+		const { page } = opened;
+		const runs = () => page.evaluate(() => window.__runs);
+		await page.waitForFunction(() => window.__viewer.derived.has('totals')); // the legend has asked
+		await page.evaluate(() => {
+			const { bench } = window.__viewer;
+			window.__viewer.derived.clear();
+			window.__runs = 0;
+			const run = bench.run;
+			bench.run = (...args) => {
+				window.__runs++;
+				if (window.__runs > 2) bench.run = run;
+				return Promise.reject(new Error('made to fail'));
+			};
+		});
+		for (const [i, [format, words]] of [['csv', 'saved'], ['copy-table', 'copied']].entries()) {
+			await page.selectOption('#export', format);
+			await page.waitForFunction((text) => document.getElementById('toast').textContent === text, `This could not be ${words}: made to fail`);
+			assert.equal(await runs(), i + 1);
+		}
+		await page.waitForTimeout(100);
+		assert.equal(await runs(), 2);
+		await assertSilent(opened);
+	});
+
 	test('the keyboard alone', async () => {
 		const stacks = knownStacks(9);
 		const opened = await openPage(browser, makePage('keys', foldedText(stacks)));
