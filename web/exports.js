@@ -247,13 +247,13 @@ async function saveTable(viewer, name) {
  * @param {string} format
  */
 export async function saveAs(viewer, format) {
-	const { tree, frames, meta, graph } = viewer;
+	const { tree, frames, meta } = viewer;
 	const name = fileTitle(meta.title ?? '');
 	const text = (parts, type) => new Blob(parts, { type });
 	if (format === 'pprof') saveBlob(await pprofBlob(tree, frames, meta), name + '.pb.gz');
 	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
 	else if (format === 'csv') await saveTable(viewer, name + '.csv');
-	else if (format === 'svg') saveBlob(text(svgParts(graph, frames), 'image/svg+xml'), name + '.svg');
-	else if (format === 'png') saveBlob(await graph.picture(), name + '.png');
+	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts(graph, viewer.frames)), 'image/svg+xml'), name + '.svg');
+	else if (format === 'png') saveBlob(await viewer.withGraph((graph) => graph.picture()), name + '.png');
 }

@@ -338,10 +338,11 @@ export class FlameView {
 	}
 
 	/**
-	 * All rows of what is shown as a promise of a PNG.
+	 * All rows of what is shown as a promise of a PNG; throws where there is nothing to draw, or no room for it.
 	 * @returns {Promise<Blob | null>}
 	 */
 	async picture() {
+		if (!this.tree || !this.scroller.clientWidth) throw new Error('there is no graph');
 		const top = this.scroller.scrollTop;
 		this.layOutForPrint();
 		try {

@@ -384,12 +384,16 @@ export class Viewer {
 		return result;
 	}
 
-	/** A promise of a job's result, of the tree that is shown when it has come. begin: what start() is given, asked anew for another tree */
+	/**
+	 * A promise of a job's result, of the tree that is shown when it has come.
+	 * @param {() => [string, object] | null} begin what start() is given, asked anew for another tree; null: the tree itself
+	 */
 	async whenDone(begin) {
 		for (;;) {
 			const { tree } = this;
 			try {
-				const made = await this.start(...begin());
+				const job = begin();
+				const made = job ? await this.start(...job) : tree;
 				if (tree === this.tree) return made;
 			} catch (problem) {
 				if (tree === this.tree) throw problem;
@@ -417,9 +421,19 @@ export class Viewer {
 		return this.state.view === 'inverted' || this.state.collapse;
 	}
 
+	/** What the graph shows, or would show beside another view; null while it is made. */
 	shownTree() {
+		const job = this.graphJob();
+		return job ? this.derive(...job) : this.tree;
+	}
+
+	/**
+	 * The job that makes the graph's tree; null: it is the tree itself.
+	 * @returns {[string, object] | null}
+	 */
+	graphJob() {
 		const { view, path, collapse } = this.state;
-		if (this.provisional || (view !== 'inverted' && !collapse)) return this.tree;
+		if (this.provisional || (view !== 'inverted' && !collapse)) return null;
 		const options = { path: path.filter((f) => f < this.frames.count), share: this.share() };
 		const kind = view === 'inverted' ? 'inverted' : 'collapsed';
 		const key = `${kind}:${options.path.join('.')}:${options.share}`;
@@ -427,7 +441,7 @@ export class Viewer {
 		if (this.opened?.tree !== this.tree || this.opened.key !== key) this.opened = null;
 		const { from, to, least } = this.opened ?? {};
 		const window = this.opened && { from, to, least };
-		return this.derive(window ? `${key}:${from}:${to}:${least}` : key, { kind, frameCount: this.frames.count, options: { ...options, window } });
+		return [window ? `${key}:${from}:${to}:${least}` : key, { kind, frameCount: this.frames.count, options: { ...options, window } }];
 	}
 
 	sandwich() {
@@ -589,21 +603,13 @@ export class Viewer {
 		if (!tree) return;
 		const replaced = graph.tree !== tree;
 		const turned = graph.flip !== state.flip;
-		graph.flip = state.flip;
-		if (replaced) {
-			graph.tree = tree;
-			graph.hovered = graph.selected = -1;
-			graph.hitsBefore = null;
-			this.matchAt = -1;
-		}
-		const onPath = this.followsPath() && !this.provisional;
-		const zoom = onPath ? Math.min(state.path.length, tree.count - 1) : this.localNode(state.zoom);
-		graph.zoomTo(zoom, animate && !replaced, state.range);
+		if (replaced) this.matchAt = -1;
+		this.fillGraph(tree, animate && !replaced);
+		const zoom = graph.zoomed;
 		if (replaced || turned) {
 			graph.resize();
 			graph.scrollToRoot();
 		}
-		this.setHits(graph);
 		if (this.current < 0 || this.current >= tree.count || replaced) this.current = zoom;
 		if (replaced && this.opened) this.goToOpened();
 		if (zoom && !(this.current >= zoom && this.current < zoom + tree.size[zoom])) this.current = zoom;
@@ -611,6 +617,38 @@ export class Viewer {
 		this.mirror.update(tree, this.frames, this.current);
 		showCrumbs(byId('crumbs'), tree, this.frames, zoom, (to) => this.zoomNode(to));
 		byId('cut-note').hidden = !tree.isCut;
+	}
+
+	/** Gives the graph its tree, as the state has it zoomed and searched. */
+	fillGraph(tree, animate) {
+		const { graph, state } = this;
+		graph.flip = state.flip;
+		if (graph.tree !== tree) {
+			graph.tree = tree;
+			graph.hovered = graph.selected = -1;
+			graph.hitsBefore = null;
+		}
+		const onPath = this.followsPath() && !this.provisional;
+		graph.zoomTo(onPath ? Math.min(state.path.length, tree.count - 1) : this.localNode(state.zoom), animate, state.range);
+		this.setHits(graph);
+	}
+
+	/**
+	 * Runs with the graph as its own view would show it, for pictures of it. Beside another view it gets back what it had.
+	 * @template T
+	 * @param {(graph: FlameView) => T} run
+	 */
+	async withGraph(run) {
+		const tree = await this.whenDone(() => this.graphJob());
+		const { graph, state: { view } } = this;
+		if (view === 'graph' || view === 'inverted') return run(graph);
+		const before = graph.tree;
+		this.fillGraph(tree, false);
+		try {
+			return await run(graph);
+		} finally {
+			if (graph.tree === tree && this.state.view === view) Object.assign(graph, { tree: before, hitsBefore: null });
+		}
 	}
 
 	setHits(flame) {
@@ -869,6 +907,7 @@ export class Viewer {
 		const format = byId('export').value;
 		byId('export').value = '';
 		if (this.provisional || !this.tree || !format) return;
+		const { view } = this.state;
 		const wasHidden = byId('graph-pane').hidden;
 		if (format === 'png') byId('graph-pane').hidden = false; // a picture needs its canvas
 		try {
@@ -878,7 +917,7 @@ export class Viewer {
 		} catch (problem) {
 			this.say(`This could not be ${format.startsWith('copy-') ? 'copied' : 'saved'}: ` + problem.message);
 		} finally {
-			byId('graph-pane').hidden = wasHidden;
+			if (this.state.view === view) byId('graph-pane').hidden = wasHidden;
 		}
 	}
 

@@ -1073,6 +1073,39 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('pictures from the table, the calls and the sandwich are those of the graph', async () => {
+		const opened = await open('#/profile?service=search&view=table&q=fn_1');
+		const { page } = opened;
+		const saved = async (format) => {
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', format);
+			return readFileSync(await (await download).path(), 'latin1');
+		};
+		const pictures = async () => [await saved('svg'), await saved('png')];
+		const go = async (change) => {
+			await page.evaluate((to) => window.__viewer.go(to), change);
+			await page.waitForFunction(() => !window.__viewer.pending.size && !window.__viewer.graph.animation);
+		};
+		const focus = await page.evaluate(() => window.__viewer.frames.named('main')[0]);
+		const kept = new Map();
+		for (const change of [{ view: 'table' }, { view: 'calls' }, { view: 'sandwich', focus }, { view: 'table', collapse: true }, { view: 'inverted', collapse: false }, { view: 'table' }]) {
+			await go(change);
+			if (change.view === 'inverted') continue; // another tree than that of the next one's graph
+			const isCollapsed = await page.evaluate(() => window.__viewer.state.collapse);
+			const before = kept.get(isCollapsed) ?? kept.set(isCollapsed, await pictures()).get(isCollapsed);
+			assert.deepEqual(await pictures(), before, JSON.stringify(change));
+			assert.ok(await page.locator('#graph-pane').isHidden());
+		}
+		for (const isCollapsed of [true, false]) {
+			await go({ view: 'graph', collapse: isCollapsed });
+			const [svg, png] = await pictures();
+			assert.ok(svg === kept.get(isCollapsed)[0] && svg.split('<rect').length > 20, 'as the graph has it');
+			assert.ok(png === kept.get(isCollapsed)[1]);
+			assert.equal(await page.evaluate(() => window.__viewer.graph.tree === window.__viewer.shownTree()), true);
+		}
+		await assertSilent(opened);
+	});
+
 	test('a token is asked for once, and is in no link', async () => {
 		const locked = await startOwn({ token: 'secret-token' });
 		const opened = await open('#/services', { url: locked.url });
