@@ -2,6 +2,7 @@
 // What is kept and what goes next, who may do what, and deleting a service.
 import { byId, makeElement, shownName } from './around.js';
 import { ApiError, askJson } from './api.js';
+import { utcText } from './blocks.js';
 import { formatCount, formatShare, formatValue, visibleText } from './format.js';
 import { headRow } from './services_page.js';
 
@@ -16,10 +17,7 @@ const sizeText = (bytes) => formatValue(bytes, { unit: 'bytes', scale: 1, nanose
 const plural = (count, one, many) => `${formatCount(count)} ${count === 1 ? one : many}`;
 
 /** Days are days of UTC, so times are too. */
-function timeText(ms) {
-	const date = new Date(ms);
-	return Number.isNaN(date.getTime()) ? 'never' : date.toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
-}
+const minuteText = (ms) => utcText(ms, 'minute');
 
 function lengthText(ms) {
 	const hours = ms / HOUR_MS;
@@ -28,7 +26,7 @@ function lengthText(ms) {
 }
 
 /** What goes, of GET /api/v1/storage/service or of a DELETE, in words. */
-export function amountText({ profiles, sums, files, bytes }) {
+export function deletedText({ profiles, sums, files, bytes }) {
 	const parts = [];
 	if (profiles || !sums) parts.push(plural(profiles, 'profile', 'profiles'));
 	if (sums) parts.push(plural(sums, 'sum of a day', 'sums of days'));
@@ -40,7 +38,7 @@ export function limitRows({ retention, bytes, disk, days }) {
 	const oldest = days.reduce((first, day) => Math.min(first, day.newest_ms ?? Infinity), Infinity);
 	const free = retention.free ? sizeText(retention.free) : retention.free_auto ? 'as the disk has it' : 'none';
 	return [
-		['A day goes when its newest upload is older than', '--retention', retention.age_ms ? lengthText(retention.age_ms) : 'never', Number.isFinite(oldest) ? `oldest: ${timeText(oldest)}` : ''],
+		['A day goes when its newest upload is older than', '--retention', retention.age_ms ? lengthText(retention.age_ms) : 'never', Number.isFinite(oldest) ? `oldest: ${minuteText(oldest)}` : ''],
 		['Oldest days go when all files take more than', '--retention-size', retention.size ? sizeText(retention.size) : 'no limit',
 			sizeText(bytes) + (retention.size ? `, ${formatShare(bytes, retention.size)}` : '')],
 		['Oldest days go when the disk has less left than', '--retention-free', free + (disk?.lowered ? `, lowered to ${sizeText(disk.goal)}` : ''), disk ? `${sizeText(disk.free)} of ${sizeText(disk.size)}` : 'not known'],
@@ -59,7 +57,7 @@ export function outlookLines({ days, years = [], next, over, stuck }) {
 	if (next && !going.some((entry) => entry.day === next.day && entry.year === next.year)) {
 		const entry = [...days, ...years].find((one) => one.day === next.day && one.year === next.year);
 		const what = entry ? `, ${entry.profiles === undefined ? '' : plural(entry.profiles, 'profile', 'profiles') + ', '}${sizeText(entry.bytes)}` : '';
-		lines.push(`Next because of its age: ${name(next)}${what}, not before ${timeText(next.not_before_ms)}.`);
+		lines.push(`Next because of its age: ${name(next)}${what}, not before ${minuteText(next.not_before_ms)}.`);
 	}
 	if (!lines.length) lines.push('Nothing goes as things are.');
 	if (over) lines.push('A limit cannot be kept: what may not go (today, or what others have on the disk) is more than it.');
@@ -189,7 +187,7 @@ export class AdminPage {
 			makeElement('tr', '', makeElement('td', '', what + ' ', makeElement('code', '', option)), cell(limit, 'number'), cell(now, 'number'))));
 		byId('outlook').replaceChildren(...outlookLines(storage).map((line) => makeElement('li', '', line)));
 		byId('days').tBodies[0].replaceChildren(...[...storage.days].reverse().map((day) => makeElement('tr', '', cell(day.day + (day.open ? ', open' : '')),
-			cell(formatCount(day.profiles), 'number'), cell(formatCount(day.files), 'number files'), cell(sizeText(day.bytes), 'number'), cell(day.newest_ms ? timeText(day.newest_ms) : '', 'newest'), cell(REASONS[day.goes] ?? ''))),
+			cell(formatCount(day.profiles), 'number'), cell(formatCount(day.files), 'number files'), cell(sizeText(day.bytes), 'number'), cell(day.newest_ms ? minuteText(day.newest_ms) : '', 'newest'), cell(REASONS[day.goes] ?? ''))),
 		...(storage.years ?? []).map((year) => makeElement('tr', '', cell(`daily sums of ${year.year}`), cell('', 'number'), cell(formatCount(year.files), 'number files'), cell(sizeText(year.bytes), 'number'), cell('', 'newest'),
 			cell(REASONS[year.goes] ?? ''))));
 		byId('odd').hidden = !storage.odd_count;
@@ -206,7 +204,7 @@ export class AdminPage {
 			const revoke = button('Revoke…', () => this.askRevoke(token), 'edged');
 			revoke.setAttribute('aria-label', `Revoke ${shownName(token.name || token.id, 100)}`);
 			const name = makeElement('td', 'name', token.name ? shownName(token.name, 200) + ' ' : '', makeElement('span', 'kind', token.id + (token.own ? ', yours' : '')));
-			return makeElement('tr', '', name, cell(token.scopes.join(', ')), cell(timeText(token.created_ms), 'newest'), makeElement('td', 'number', revoke));
+			return makeElement('tr', '', name, cell(token.scopes.join(', ')), cell(minuteText(token.created_ms), 'newest'), makeElement('td', 'number', revoke));
 		}));
 		byId('make-token').hidden = !tokens.writable;
 		byId('tokens-fixed').hidden = tokens.writable;
@@ -325,7 +323,7 @@ export class AdminPage {
 		try {
 			const found = await askJson('storage/service', { service: name });
 			if (mine !== this.opened) return;
-			byId('delete-amount').textContent = `${amountText(found)} go, for good. Other services and snapshots stay. Agents that still send it bring it back.` +
+			byId('delete-amount').textContent = `${deletedText(found)} go, for good. Other services and snapshots stay. Agents that still send it bring it back.` +
 				(found.aside ? ` ${plural(found.aside, 'file', 'files')} could not be read.` : '');
 		} catch (problem) {
 			if (mine === this.opened) byId('delete-amount').textContent = problem.status === 404 ? 'Nothing is stored of it any more.' : wordsOf(problem);
@@ -353,7 +351,7 @@ export class AdminPage {
 		try {
 			const gone = await askJson('services', { service: name }, { method: 'DELETE' });
 			const left = gone.aside ? ` ${plural(gone.aside, 'file', 'files')} could not be read; what it has in them stays.` : '';
-			this.say(`${shownName(name, 200)} is deleted: ${amountText(gone)}.${left}`);
+			this.say(`${shownName(name, 200)} is deleted: ${deletedText(gone)}.${left}`);
 			if (mine === this.opened) byId('delete-box').close();
 			if (!isShown()) return;
 			await this.app.show();

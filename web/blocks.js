@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a heat map shows, without a page: rows over steps of time, a scale for their values, and the blocks in them.
+// What a heat map shows, without a page: rows over steps of time, a scale for their values, and the blocks in them; times as text.
 
 const SCALE_SHARE = 0.99;
 export const STOPS = 5; // colours of the scale
@@ -97,7 +97,7 @@ const clockSeconds = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute:
 const dayMonth = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 
 /** A moment, as short as its neighbours allow: step is the distance to them, in ms. With the day where that is not that of `before`. */
-export function timeText(ms, step, before = ms) {
+export function shortTime(ms, step, before = ms) {
 	const date = new Date(ms);
 	if (step >= 86400000) return dayMonth.format(date);
 	const time = (step % 60000 ? clockSeconds : clock).format(date);
@@ -113,6 +113,23 @@ export function spanText(from, to, now = Date.now()) {
 	return `${isToday && isOneDay ? '' : day(from)}${style.format(new Date(from))} – ${isOneDay ? '' : day(to)}${style.format(new Date(to))}`;
 }
 
+const UTC_CHARS = { second: 19, minute: 16 }; // of the ISO form
+
+/**
+ * A moment in UTC: the same for all who open a link.
+ * @param {'second' | 'minute'} last its last part
+ */
+export function utcText(ms, last = 'second') {
+	const date = new Date(ms);
+	return Number.isNaN(date.getTime()) ? 'an unknown time' : date.toISOString().slice(0, UTC_CHARS[last]).replace('T', ' ') + ' UTC';
+}
+
+/** Both ends in UTC, the day once. */
+export function utcSpan(from, to) {
+	const [a, b] = [utcText(from), utcText(to)];
+	return a.slice(0, 10) === b.slice(0, 10) ? `${a.slice(0, 19)} – ${b.slice(11)}` : `${a.slice(0, 19)} – ${b}`;
+}
+
 /** Where an axis of `width` pixels gets its marks: [[column, text]...]. */
 export function axisMarks(blocks, width, textWidth = 64) {
 	const most = Math.max(1, Math.floor(width / textWidth));
@@ -125,7 +142,7 @@ export function axisMarks(blocks, width, textWidth = 64) {
 	for (let at = 0; at < blocks.columns; at++) {
 		const time = blocks.start + at * blocks.step;
 		if ((time - shift) % every >= blocks.step) continue;
-		marks.push([at, timeText(time, every, marks.length ? blocks.start + marks.at(-1)[0] * blocks.step : undefined)]);
+		marks.push([at, shortTime(time, every, marks.length ? blocks.start + marks.at(-1)[0] * blocks.step : undefined)]);
 	}
 	return marks;
 }

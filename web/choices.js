@@ -4,8 +4,8 @@ import { makeElement, shownName } from './around.js';
 import { formatCount, formatValue } from './format.js';
 import { labelNames, labelText, withoutLabel } from './labels.js';
 
-/** seconds: what time is a share of; 0: it is shown itself */
-export function amountText(total, unit, seconds) {
+/** A total as its unit has it: CPUs, a count, a value. seconds: what time is a share of; 0: it is shown itself */
+export function totalText(total, unit, seconds) {
 	if (unit === 'nanoseconds' && seconds) return (total / 1e9 / Math.max(0.001, seconds)).toFixed(2);
 	if (unit === 'count') return formatCount(total);
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });

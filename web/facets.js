@@ -3,7 +3,7 @@
 // also be chosen beside others, or be left out.
 import { byId, makeElement, shownName } from './around.js';
 import { askJson } from './api.js';
-import { amountText, choiceButton } from './choices.js';
+import { choiceButton, totalText } from './choices.js';
 import { choose, formatLabels, labelNames, opOf, withoutLabel } from './labels.js';
 import { partParams } from './selection.js';
 import { coveredMs } from './services_page.js';
@@ -77,7 +77,7 @@ export class Facets {
 		if (round !== this.round) return;
 		this.found = Boolean(query);
 		const chosen = labelNames(this.app.selection.labels);
-		const amount = (total) => amountText(total, unit, coveredMs(measured) / 1000);
+		const amount = (total) => totalText(total, unit, coveredMs(measured) / 1000);
 		const offered = labels.filter(({ name, count }) => query || count > 1 || chosen.includes(name));
 		const shown = offered.filter(({ name }, i) => i < this.labelsMost || chosen.includes(name));
 		const parts = shown.flatMap((label) => [makeElement('h3', '', shownName(label.name, 100)), this.valueList(label, amount)]);

@@ -2,7 +2,7 @@
 // When did which host (service, label) cost how much, or when in the second? A block opens its flame graph.
 import { byId, makeElement, shownName } from './around.js';
 import { askJson } from './api.js';
-import { Blocks, STOPS, rampOf, spanText, timeText } from './blocks.js';
+import { Blocks, STOPS, rampOf, shortTime, spanText } from './blocks.js';
 import { labelChips, showChips } from './choices.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { HeatMap } from './heat.js';
@@ -294,7 +294,7 @@ export class HeatPage {
 		const all = blocks.sums.reduce((sum, value) => sum + value, 0);
 		const plain = (text) => text.replace(/ CPUs$/, '');
 		table.tHead.replaceChildren(headRow([['Row'], [unit, 'number'], ['Share', 'number'], ['Dearest block'],
-			...pieces.map(([first], i) => [timeText(blocks.span(first)[0], blocks.step, i ? blocks.span(pieces[i - 1][0])[0] : undefined), 'number'])]));
+			...pieces.map(([first], i) => [shortTime(blocks.span(first)[0], blocks.step, i ? blocks.span(pieces[i - 1][0])[0] : undefined), 'number'])]));
 		table.tBodies[0].replaceChildren(...blocks.rows.slice(0, TABLE_ROWS).map((data, row) => {
 			const peak = blocks.peak(row);
 			const cells = [

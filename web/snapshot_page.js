@@ -2,7 +2,8 @@
 // Results that are kept: the sheet that keeps what is shown, and the page that a link to one opens.
 import { ApiError, ask, askJson } from './api.js';
 import { byId, makeElement, shownName } from './around.js';
-import { amountText, choiceButton } from './choices.js';
+import { utcSpan, utcText } from './blocks.js';
+import { choiceButton, totalText } from './choices.js';
 import { DEFAULT_SELECTION, formatSelection, whoseText } from './selection.js';
 import { ServerSource } from './server.js';
 import { formatCount } from './format.js';
@@ -11,18 +12,6 @@ import { groupsToAsk } from './transforms.js';
 
 const GONE = 'This snapshot is not there: it was deleted, or the link is not complete.';
 const NEEDS_ADMIN = 'This needs a token of scope admin.';
-
-/** A time for people, the same for all who open a link. */
-export function timeText(ms) {
-	const time = new Date(ms);
-	return Number.isNaN(time.getTime()) ? 'an unknown time' : time.toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
-}
-
-/** Both ends, the day once. */
-export function rangeText(from, to) {
-	const [a, b] = [timeText(from), timeText(to)];
-	return a.slice(0, 10) === b.slice(0, 10) ? `${a.slice(0, 19)} – ${b.slice(11)}` : `${a.slice(0, 19)} – ${b}`;
-}
 
 function wordsOf(problem) {
 	return problem.status === 403 ? NEEDS_ADMIN : problem.message;
@@ -57,7 +46,7 @@ class KeepSheet {
 		if (!source?.answer) return;
 		const { service, from, to } = this.params();
 		const whose = whoseText(this.app.selection);
-		byId('keep-what').textContent = [service ? shownName(service, 200) : 'All services', ...(whose ? [`only ${shownName(whose, 200)}`] : []), rangeText(from, to)].join(', ');
+		byId('keep-what').textContent = [service ? shownName(service, 200) : 'All services', ...(whose ? [`only ${shownName(whose, 200)}`] : []), utcSpan(from, to)].join(', ');
 		byId('keep-name').value = '';
 		byId('keep-trouble').textContent = '';
 		this.showLink('');
@@ -143,13 +132,13 @@ export class SnapshotPage {
 		this.arm(false);
 		byId('profile-title').textContent = facts.service ? shownName(facts.service, 300) : 'All services';
 		byId('snapshot-title').textContent = title;
-		byId('snapshot-what').replaceChildren(makeElement('code', '', shownName(facts.selection ?? '', 600)), ' ', rangeText(facts.from_ms, facts.to_ms),
-			`, taken ${timeText(facts.created_ms)} of ${formatCount(facts.profiles)} ${facts.profiles === 1 ? 'profile' : 'profiles'}. `,
+		byId('snapshot-what').replaceChildren(makeElement('code', '', shownName(facts.selection ?? '', 600)), ' ', utcSpan(facts.from_ms, facts.to_ms),
+			`, taken ${utcText(facts.created_ms)} of ${formatCount(facts.profiles)} ${facts.profiles === 1 ? 'profile' : 'profiles'}. `,
 			makeElement('span', 'quiet', 'It stays as it is when they are gone.'));
 		byId('snapshot-note').hidden = false;
 		document.title = `hearth: ${facts.title ? title : 'snapshot'}`;
 		const { sample } = this.app.selection;
-		const buttons = (facts.samples ?? []).map((s) => choiceButton(s.sample, amountText(s.total, s.unit, 0),
+		const buttons = (facts.samples ?? []).map((s) => choiceButton(s.sample, totalText(s.total, s.unit, 0),
 			s.sample === (sample || facts.default), () => this.app.go({ sample: s.sample })));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
 	}

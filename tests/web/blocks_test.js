@@ -2,7 +2,7 @@
 // What a heat map shows, without a browser.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Blocks, axisMarks, colourOf, rampOf, scaleOf } from '../../web/blocks.js';
+import { Blocks, axisMarks, colourOf, rampOf, scaleOf, utcSpan, utcText } from '../../web/blocks.js';
 import { Seconds, exactSpan, shortSpan } from '../../web/seconds.js';
 import { NOBODY, formatSelection, parseSelection, partTimes, whoseText } from '../../web/selection.js';
 
@@ -93,4 +93,10 @@ test('the address holds a stretch of single samples\' times', () => {
 	assert.deepEqual(selection.within, [1795000000020, 1795000000040]);
 	assert.deepEqual(parseSelection(formatSelection(selection)), selection);
 	for (const odd of ['9-1', '5-5', '1-2-3', 'x-y', '1.5-2', '-1-2', '1e400-2']) assert.equal(parseSelection(`#/profile?within=${odd}`).within, null, odd);
+});
+
+test('times in UTC, to the second or the minute, the day of a span once', () => {
+	const [from, to, later] = [Date.UTC(2026, 10, 22, 11, 45, 7, 999), Date.UTC(2026, 10, 22, 12), Date.UTC(2026, 10, 23)];
+	assert.deepEqual([utcText(from), utcText(from, 'minute'), utcText(undefined), utcText(9e15)], ['2026-11-22 11:45:07 UTC', '2026-11-22 11:45 UTC', 'an unknown time', 'an unknown time']);
+	assert.deepEqual([utcSpan(from, to), utcSpan(from, later)], ['2026-11-22 11:45:07 – 12:00:00 UTC', '2026-11-22 11:45:07 – 2026-11-23 00:00:00 UTC']);
 });
