@@ -6,24 +6,22 @@ import { Matcher, Workbench } from './aside.js';
 import { STEPS_MAX, formatStep, groupsToAsk, resolveSteps, stepText } from './transforms.js';
 import { StepMenu } from './steps.js';
 import { Minimap } from './minimap.js';
+import { Controls } from './controls.js';
 import { saveAs, tableText } from './exports.js';
 import { COLOURS, coloursFor } from './colour.js';
 import { FlameView } from './flame.js';
 import { FunctionGrid } from './table.js';
 import { CallTree } from './calls.js';
 import { TreeMirror } from './a11y.js';
-import { SandwichHalf, TREE_KEY, neighbour } from './halves.js';
-import { COLOUR_MODES, DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
-import { actionForKey, fillHelp } from './keys.js';
+import { SandwichHalf, neighbour } from './halves.js';
+import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
 import { formatCount, formatShare, formatValue } from './format.js';
 import { findAtMost, nodeChildren, nodePath } from './layout.js';
 import { copyText, showDetails, stackText } from './details.js';
-import { WIDE, Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
+import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
 
-const SEARCH_DELAY_MS = 60;
 const DERIVED_PIXELS_MIN = 400;
 const SANDWICH_SHARE = 1 / 5000;
-const STEP_ACTIONS = ['focus', 'only', 'drop', 'hide', 'merge', 'recursion', 'module', 'hidemodule'];
 const DERIVED_MAX = 6;
 const COPIED_ROWS_MAX = 10000;
 const REST_PARTS = 16; // of a pixel: as much as the smallest function of an opened rest may take
@@ -129,7 +127,7 @@ export class Viewer {
 		this.minimap = new Minimap(byId('minimap'), this.graph);
 		if (source) this.setSource(source);
 		this.theme = new Theme(byId('theme'), () => this.flames.forEach((flame) => flame.invalidate()));
-		this.listen();
+		this.controls = new Controls(this);
 	}
 
 	// ---- data -----------------------------------------------------------------------------------------------------
@@ -552,7 +550,7 @@ export class Viewer {
 			this.toldTree = this.tree;
 			this.treeShown?.();
 		}
-		this.applyControls();
+		this.controls.update();
 		this.applyQuery();
 		const waiting = this.provisional && state.view !== 'graph';
 		const isTwo = state.view === 'graph' && !state.collapse && Boolean(this.sides?.takes(this.tree));
@@ -937,132 +935,6 @@ export class Viewer {
 	fillLegend() {
 		const totals = this.functionTotals();
 		if (totals) showLegend(byId('legend'), this.frames, totals, this.colours, this.tree.total[0]);
-	}
-
-	applyControls() {
-		const { state } = this;
-		for (const tab of document.querySelectorAll('[data-view]')) {
-			tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
-		}
-		byId('flip').setAttribute('aria-pressed', String(state.flip));
-		byId('collapse').setAttribute('aria-pressed', String(state.collapse));
-		byId('regex').setAttribute('aria-pressed', String(state.regex));
-		byId('colour').value = state.colour;
-		if (byId('type')) byId('type').value = String(this.typeIndex());
-	}
-
-	/** Paper is light, and takes the whole tree instead of what the window shows. */
-	printTheme(printing) {
-		if (printing) {
-			document.documentElement.dataset.theme = 'light';
-			for (const flame of this.flames) flame.layOutForPrint();
-		} else {
-			this.theme.apply();
-			for (const flame of this.flames) flame.resize();
-		}
-	}
-
-	// ---- events ---------------------------------------------------------------------------------------------------
-
-	listen() {
-		const on = (id, run) => byId(id).addEventListener('click', run);
-		for (const tab of document.querySelectorAll('[data-view]')) {
-			tab.addEventListener('click', () => this.run('view' + tab.dataset.view[0].toUpperCase() + tab.dataset.view.slice(1)));
-		}
-		on('next', () => this.stepMatch(1));
-		on('previous', () => this.stepMatch(-1));
-		on('regex', () => this.go({ regex: !this.state.regex }, true));
-		for (const [id, action] of [['flip', 'toggleFlip'], ['collapse', 'toggleCollapse'], ['theme', 'toggleTheme'],
-			['reset', 'reset'], ['help', 'help']]) on(id, () => this.run(action));
-		on('help-close', () => byId('help-sheet').close());
-		on('copy-focus', () => this.copyName());
-		on('copy-stack', () => this.copyStack());
-		byId('type')?.addEventListener('change', () => this.go({ type: this.types[Number(byId('type').value)].name }));
-		byId('export').addEventListener('change', () => this.export());
-		byId('colour').addEventListener('change', () => this.go({ colour: byId('colour').value }, true));
-		byId('query').addEventListener('input', () => {
-			clearTimeout(this.searchTimer);
-			this.searchTimer = setTimeout(() => this.go({ query: byId('query').value }, true), SEARCH_DELAY_MS);
-		});
-		byId('query').addEventListener('keydown', (event) => this.queryKeys(event));
-		byId('mirror').addEventListener('keydown', (event) => this.treeKeys(event));
-		document.addEventListener('keydown', (event) => this.pageKeys(event));
-		addEventListener('popstate', () => {
-			this.readAddress();
-			this.apply(true);
-		});
-		addEventListener('beforeprint', () => this.printTheme(true));
-		addEventListener('afterprint', () => this.printTheme(false));
-		fillHelp(byId('help-keys'));
-		const wide = matchMedia(WIDE);
-		const fold = () => byId('facts') && (byId('facts').open = wide.matches);
-		fold();
-		wide.addEventListener('change', fold);
-	}
-
-	queryKeys(event) {
-		if (event.key === 'Enter') {
-			event.preventDefault();
-			this.flushQuery();
-			this.stepMatch(event.shiftKey ? -1 : 1);
-		} else if (event.key === 'Escape') {
-			event.stopPropagation();
-			byId('query').value = '';
-			this.flushQuery();
-			byId('mirror').focus();
-		}
-	}
-
-	flushQuery() {
-		clearTimeout(this.searchTimer);
-		if (byId('query').value !== this.state.query) this.go({ query: byId('query').value }, true);
-	}
-
-	treeKeys(event) {
-		if (event.ctrlKey || event.altKey || event.metaKey || !this.graph.tree) return;
-		if (!TREE_KEY.test(event.key)) return;
-		event.preventDefault();
-		this.moveCurrent(event.key);
-	}
-
-	pageKeys(event) {
-		if (document.querySelector('dialog[open]') || !byId('stage').clientWidth) return;
-		const inText = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-		const action = actionForKey(event, inText, event.target === byId('mirror'));
-		if (!action) return;
-		event.preventDefault();
-		this.run(action);
-	}
-
-	run(action) {
-		const { state } = this;
-		const actions = {
-			search: () => byId('query').select(),
-			nextMatch: () => this.stepMatch(1),
-			previousMatch: () => this.stepMatch(-1),
-			zoomSelected: () => this.zoomNode(Math.max(0, this.current)),
-			zoomOut: () => this.zoomOut(),
-			reset: () => this.go({ zoom: 0, path: [], query: '' }),
-			sandwichSelected: () => this.currentFrame() >= 0 && !this.provisional &&
-				this.go({ view: 'sandwich', focus: this.currentFrame() }),
-			copyName: () => this.copyName(),
-			copyStack: () => this.copyStack(),
-			viewGraph: () => this.go({ view: 'graph' }),
-			viewInverted: () => this.go({ view: 'inverted' }),
-			viewSandwich: () => this.go({ view: 'sandwich', focus: state.focus >= 0 ? state.focus : this.currentFrame() }),
-			viewTable: () => this.go({ view: 'table' }),
-			viewCalls: () => this.go({ view: 'calls' }),
-			toggleFlip: () => this.go({ flip: !state.flip }, true),
-			toggleCollapse: () => this.go({ collapse: !state.collapse }),
-			toggleColour: () => this.go({ colour: COLOUR_MODES[(COLOUR_MODES.indexOf(state.colour) + 1) % COLOUR_MODES.length] }, true),
-			undo: () => this.undoStep(),
-			menu: () => this.steps.openAtCurrent(),
-			...Object.fromEntries(STEP_ACTIONS.map((op) => ['step-' + op, () => this.stepOn(op)])),
-			nextType: () => this.go({ type: this.types[(this.typeIndex() + 1) % this.types.length].name }),
-			toggleTheme: () => this.theme.toggle(),
-			help: () => byId('help-sheet').showModal(),
-		};
-		if (this.tree) actions[action]();
 	}
 }
 
