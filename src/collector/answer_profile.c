@@ -24,6 +24,11 @@ void answer_costly(struct http_response *rs)
 	answer_error(rs, 429, "the regular expressions take too long: fewer alternatives, or fewer series");
 }
 
+void answer_too_many(struct http_response *rs)
+{
+	answer_error(rs, 429, "the answer has too many rows: ask for a shorter time, or fewer labels");
+}
+
 void call_run(struct call *call, call_fn *run)
 {
 	run(call);

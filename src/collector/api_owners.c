@@ -135,7 +135,7 @@ static int keep_rows(struct owners *o, size_t keep)
 	struct totals_row *row = NULL;
 	int r = who ? 0 : -ENOMEM;
 
-	totals_table_init(&fresh);
+	totals_table_init(&fresh, table->names.byte_max);
 	totals_sort(table, totals_row_order);
 	keep = MIN(keep, table->count);
 	r = r ? r : totals_row_of(&fresh, STR(""), &row); /* its number is never a row's */

@@ -25,7 +25,7 @@ static int add_group(void *ctx, const struct store_point *p)
 	if (!totals_value(t, p, &value))
 		return 0;
 	(void)totals_note_duration(t, p);
-	r = totals_row_of(&t->table, group_of(t, p->series), &row);
+	r = totals_row_for(t, group_of(t, p->series), &row);
 	if (r == 0) {
 		row->total = totals_plus(row->total, value);
 		row->profiles++;
@@ -116,7 +116,7 @@ static int take_groups(struct line *l, uint64_t limit)
 	struct totals_table *table = &l->t->table;
 
 	l->count = l->t->only.len ? MIN(table->count, (size_t)limit) : 1;
-	l->folded = l->t->only.len ? table->count - l->count : 0;
+	l->folded = l->t->only.len ? table->count - l->count + (l->t->others.profiles > 0) : 0;
 	l->places = intern_count(&table->names);
 	l->rows = calloc(l->count + 1, sizeof(*l->rows));
 	l->place = calloc(l->places, sizeof(*l->place));

@@ -29,13 +29,15 @@ static int note_host(struct totals *t, struct totals_row *row, const struct stor
 	struct totals_row *pair = NULL;
 	int r;
 
+	if (row == &t->others)
+		return 0;
 	buf_clear(&t->key);
 	buf_addf(&t->key, "%u=", row->id);
 	buf_adds(&t->key, totals_label(series, STR("host")));
 	r = t->key.error ? t->key.error : totals_row_of(&t->seen, buf_str(&t->key), &pair);
 	if (r == 0 && !pair->profiles++)
 		row->hosts++;
-	return r;
+	return r == -E2BIG ? 0 : r; /* then it is at least so many */
 }
 
 static size_t kind_of(const struct store_series *series)
@@ -57,7 +59,7 @@ static int add_service(void *ctx, const struct store_point *p)
 
 	if (!totals_value(t, p, &value))
 		return 0;
-	r = totals_row_of(&t->table, p->series->service, &row);
+	r = totals_row_for(t, p->series->service, &row);
 	if (r == 0)
 		row->kind = row->profiles || row->before ? MIN(row->kind, kind_of(p->series)) : kind_of(p->series);
 	if (r == 0 && !t->is_before)
@@ -176,7 +178,8 @@ static bool read_listed_points(struct listing *l)
 static void write_services(const struct listing *l, bool has_before)
 {
 	struct totals *t = l->t;
-	uint64_t folded = 0;
+	uint64_t folded = t->others.total;
+	bool has_others = t->others.profiles || t->others.before;
 	struct json_out json;
 	size_t shown = 0;
 
@@ -201,7 +204,7 @@ static void write_services(const struct listing *l, bool has_before)
 	json_out_end(&json, ']');
 	json_out_key(&json, STR("folded"));
 	json_out_begin(&json, '{');
-	call_key_u64(&json, STR("services"), t->table.count - shown);
+	call_key_u64(&json, STR("services"), t->table.count - shown + has_others);
 	call_key_u64(&json, STR("total"), folded);
 	json_out_end(&json, '}');
 	call_end(t->call, &json);
@@ -260,7 +263,7 @@ static int add_type(void *ctx, const struct store_point *p)
 		r = t->key.error == -E2BIG ? 0 : t->key.error; /* a name of 8 KiB is not offered */
 		if (t->key.error)
 			continue;
-		r = totals_row_of(&t->table, buf_str(&t->key), &row);
+		r = totals_row_for(t, buf_str(&t->key), &row);
 		if (r == 0) {
 			row->profiles++;
 			row->hosts += i == p->default_column;
@@ -315,6 +318,15 @@ static void write_type(struct json_out *json, const struct totals_row *rows, siz
 	json_out_end(json, '}');
 }
 
+/* Only where there were more names than an answer has room for. */
+static void write_more(struct json_out *json, const struct totals *t)
+{
+	if (!t->others.profiles)
+		return;
+	json_out_key(json, STR("more"));
+	json_out_raw(json, STR("true"));
+}
+
 static void types(struct totals *t)
 {
 	struct json_out json;
@@ -333,6 +345,7 @@ static void types(struct totals *t)
 		write_type(&json, &t->table.rows[i], next - i);
 	}
 	json_out_end(&json, ']');
+	write_more(&json, t);
 	call_end(t->call, &json);
 }
 
@@ -377,7 +390,7 @@ static int add_labels(void *ctx, const struct store_point *p)
 		buf_adds(&t->key, series->labels[i].key);
 		buf_addc(&t->key, 0);
 		buf_adds(&t->key, series->labels[i].value);
-		r = t->key.error ? t->key.error : totals_row_of(&t->table, buf_str(&t->key), &row);
+		r = t->key.error ? t->key.error : totals_row_for(t, buf_str(&t->key), &row);
 		r = r ? r : totals_add(t, row, p, value);
 	}
 	return r;
@@ -438,6 +451,7 @@ static void write_labels(struct totals *t, uint64_t limit)
 	}
 	json_out_end(&json, ']');
 	call_key_u64(&json, STR("count"), count);
+	write_more(&json, t);
 	call_end(t->call, &json);
 }
 

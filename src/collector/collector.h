@@ -39,6 +39,7 @@ struct collector_config {
 	size_t body_max, expanded_max;       /* bytes of one upload as it comes; of all that it expands to */
 	size_t samples_max;                  /* of one profile */
 	size_t list_limit, merge_max;        /* profiles: of a list without a limit; of a merge, 0: any number */
+	size_t names_max;                    /* bytes of all names of an answer about totals; 0: 64 MiB */
 	size_t flame_max;                    /* bytes of flame graphs that are kept for the next question; 0: none */
 	size_t series_max;                   /* written to within an hour or two; 0: any number */
 	uint64_t rate_max;                   /* bytes a second of one sender; 0: no limit */

@@ -248,6 +248,8 @@ bool call_whose(struct call *call, struct query_whose *out);
 void call_run(struct call *call, call_fn *run);
 /** answer_costly - that 429. */
 void answer_costly(struct http_response *rs);
+/** answer_too_many - 429: the answer would have more rows, or more text, than one may have. */
+void answer_too_many(struct http_response *rs);
 /** call_select - as the store wants it, ending with call_stop(); borrows from @range. */
 struct store_selector call_select(struct call *call, const struct query_range *range);
 /** call_stop - store_selector.stop of a call: its client left, or it took too long. */

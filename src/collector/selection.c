@@ -37,7 +37,7 @@ bool selection_failed(struct call *call, const struct selection *s, int r, const
 	if (exhausted)
 		answer_costly(call->rs);
 	else if (r == -E2BIG)
-		answer_error(call->rs, 429, "the answer has too many rows: ask for a shorter time, or fewer labels");
+		answer_too_many(call->rs);
 	else if (r < 0)
 		answer_store(call, r, what);
 	return exhausted || r < 0;

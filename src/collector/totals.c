@@ -10,10 +10,10 @@
 #define TEXT_MAX MIB(64)              /* of all names of an answer */
 #define CELLS_MAX ((uint64_t)1 << 20) /* points of all rows of an answer */
 
-void totals_table_init(struct totals_table *t)
+void totals_table_init(struct totals_table *t, size_t text_max)
 {
 	*t = (struct totals_table){ 0 };
-	intern_init(&t->names, TEXT_MAX);
+	intern_init(&t->names, text_max);
 }
 
 void totals_table_release(struct totals_table *t)
@@ -58,6 +58,15 @@ int totals_row_of(struct totals_table *t, struct str name, struct totals_row **o
 	if (r == 0)
 		*out = &t->rows[id];
 	return r;
+}
+
+int totals_row_for(struct totals *t, struct str name, struct totals_row **out)
+{
+	int r = totals_row_of(&t->table, name, out);
+
+	if (r == -E2BIG)
+		*out = &t->others;
+	return r == -E2BIG ? 0 : r;
 }
 
 /* Largest first, then by name. */
@@ -111,6 +120,8 @@ bool totals_number(struct call *call, const char *name, uint64_t usual, uint64_t
 
 static bool open_totals(struct call *call, struct totals *t)
 {
+	size_t names_max = call->collector->config.names_max, text_max = names_max ? names_max : TEXT_MAX;
+
 	*t = (struct totals){ .call = call,
 			      .key = BUF_INIT(KIB(8)),
 			      .find = BUF_INIT(KIB(8)),
@@ -118,8 +129,9 @@ static bool open_totals(struct call *call, struct totals *t)
 			      .sample_name = BUF_INIT(KIB(64)),
 			      .unit = BUF_INIT(KIB(64)),
 			      .sample = http_query_get(&call->query, STR("sample")) };
-	totals_table_init(&t->table);
-	totals_table_init(&t->seen);
+	totals_table_init(&t->table, text_max);
+	totals_table_init(&t->seen, text_max);
+	t->others = (struct totals_row){ .id = UINT32_MAX, .first_ns = UINT64_MAX, .kind = WORKLOAD_KIND_COUNT };
 	if (!call_whose(call, &t->whose) || !call_range(call, &query_range_view, &t->range))
 		return false;
 	t->range.limit = 0; /* it means rows here */
@@ -338,7 +350,10 @@ int totals_visit(struct totals *t, store_point_fn *visit, void *ctx)
 
 void totals_failed(struct totals *t, int error)
 {
-	answer_store(t->call, error, "failed to add totals up");
+	if (error == -E2BIG)
+		answer_too_many(t->call->rs);
+	else
+		answer_store(t->call, error, "failed to add totals up");
 }
 
 bool totals_read(struct totals *t, store_point_fn *visit)

@@ -31,6 +31,7 @@ struct totals {
 	struct query_whose whose;
 	struct str sample;
 	struct totals_table table, seen; /* seen: pairs that count once */
+	struct totals_row others;        /* of all names that came when the table was full */
 	struct buf key;
 	struct buf sample_name, unit;      /* of what was added */
 	uint64_t from_ms, step_ms, points; /* from_ms: where the first step begins */
@@ -86,6 +87,9 @@ bool totals_column(struct totals *t, const struct store_point *p, size_t *out);
 bool totals_value(struct totals *t, const struct store_point *p, uint64_t *out);
 /** totals_row_of - the row called @name, which may be new. Return: 0, -ENOMEM, -E2BIG. */
 int totals_row_of(struct totals_table *t, struct str name, struct totals_row **out) warn_unused;
+/** totals_row_for - the row of t->table called @name, which may be new; t->others where the table is full. A row has
+ * all or nothing of its name: a name that found no room once finds none later. Return: 0 or -ENOMEM. */
+int totals_row_for(struct totals *t, struct str name, struct totals_row **out) warn_unused;
 /** totals_add - a point's value into its row: total, times, step. Return: 0 or -ENOMEM. */
 int totals_add(struct totals *t, struct totals_row *row, const struct store_point *p, uint64_t value) warn_unused;
 /** totals_add_point - into its step alone. */
@@ -93,7 +97,8 @@ int totals_add_point(struct totals *t, struct totals_row *row, const struct stor
 struct str totals_label(const struct store_series *series, struct str key); /* empty: none */
 uint64_t totals_plus(uint64_t a, uint64_t b);                               /* saturates */
 
-void totals_table_init(struct totals_table *t);
+/** totals_table_init - @text_max: bytes of all names */
+void totals_table_init(struct totals_table *t, size_t text_max);
 void totals_table_release(struct totals_table *t);
 
 /** totals_sort - give rows their names, drop those of which nothing came, and sort. They are not by id any more. */

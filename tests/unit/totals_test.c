@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Round steps of time: where they begin, how long they are, what they cover. */
+/* Round steps of time: where they begin, how long they are, what they cover. Answers about totals with more names than
+ * there is room for. */
 #include "support.h"
 
+#include <inttypes.h>
+#include <jansson.h>
+
 #include "collector/totals.h"
+#include "net/http_int.h"
+#include "store_support.h"
 
 #define SECOND UINT64_C(1000) /* in ms */
 #define NOW_MS (UINT64_C(1795000000) * SECOND + 123)
@@ -84,12 +90,219 @@ static void is_no_shorter_than_profiles(void **state)
 	assert_int_equal(steps(NOW_MS - 900 * SECOND, NOW_MS, 46, 0, durations, 100).step_ms, 30 * SECOND);
 }
 
+/* Answers */
+
+struct scene {
+	struct fixture *f;
+	struct collector *c;
+};
+
+#define START_NS (NOW_MS * NSEC_PER_MSEC)
+
+static int begin(void **state, size_t names_max)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	void *f = NULL;
+	int r = s ? fixture_memory(&f) : -1;
+
+	if (r)
+		return r;
+	s->f = f;
+	s->f->now = START_NS + 3600 * NSEC_PER_SEC;
+	*state = s;
+	return collector_new(&(struct collector_config){ .store = s->f->store,
+							 .state = s->f->s,
+							 .clock = &s->f->clock,
+							 .list_limit = 100,
+							 .names_max = names_max,
+							 .decoders = 1 },
+			     &s->c);
+}
+
+static int begin_tight(void **state)
+{
+	return begin(state, 200);
+}
+
+static int end(void **state)
+{
+	struct scene *s = *state;
+	void *f = s->f;
+
+	collector_free(s->c);
+	free(s);
+	return fixture_end(&f);
+}
+
+struct profile {
+	const char *service, *type, *labels;
+	uint64_t after_ns;
+	uint32_t pid;
+};
+
+/* One sample of one millisecond, in a profile that took as long. */
+static void put(struct scene *s, const struct profile *p)
+{
+	scoped(window_release) struct window w = { 0 };
+	struct model_sample sample = { 0 };
+	const int64_t value = (int64_t)NSEC_PER_MSEC;
+
+	assert_int_equal(window_init(&w, MIB(1)), 0);
+	w.start_ns = START_NS + p->after_ns;
+	w.end_ns = w.start_ns + NSEC_PER_MSEC;
+	w.model->time_ns = (int64_t)w.start_ns;
+	w.model->duration_ns = (int64_t)NSEC_PER_MSEC;
+	assert_int_equal(model_add_value_type(w.model, STR("cpu"), STR("nanoseconds")), 0);
+	assert_int_equal(model_add_process(w.model, &(struct model_process){ .pid = p->pid }, &sample.process), 0);
+	assert_int_equal(model_add_sample(w.model, &sample, &value), 0);
+	(void)fixture_put(s->f, p->service, p->type, p->labels, w.start_ns, &w);
+}
+
+static json_t *ask(struct scene *s, call_fn *what, const char *more, unsigned int want)
+{
+	static struct http_server server; /* nothing stops it */
+	struct http_exchange x = { .server = &server };
+	struct call call = { .collector = s->c, .rq = &x.request, .rs = &x.response, .now_ns = s->f->now };
+	char query[256];
+	json_t *answer;
+
+	(void)snprintf(query, sizeof(query), "from=%" PRIu64 "&to=%" PRIu64 "%s", NOW_MS, NOW_MS + 3600 * SECOND, more);
+	x.request.exchange = &x;
+	x.response.body = (struct buf)BUF_INIT(MIB(64));
+	assert_int_equal(http_query_parse(str_of(query), &call.query), 0);
+	what(&call);
+	answer = json_loadb(x.response.body.ptr, x.response.body.len, 0, NULL);
+	assert_non_null(answer);
+	if (x.response.status != want)
+		print_message("%s: %s\n", query, json_string_value(json_object_get(answer, "error")));
+	assert_int_equal(x.response.status, want);
+	response_release(&x.response);
+	http_query_release(&call.query);
+	return answer;
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+
+	assert_true(json_is_integer(value));
+	return (uint64_t)json_integer_value(value);
+}
+
+static uint64_t sum_of(const json_t *array, const char *key)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < json_array_size(array); i++)
+		sum += number(json_array_get(array, i), key);
+	return sum;
+}
+
+#define MANY 40 /* names of 20 bytes, three times as many as there is room for */
+
+static void put_many(struct scene *s)
+{
+	for (unsigned int turn = 0; turn < 2; turn++)
+		for (unsigned int i = 0; i < MANY; i++) {
+			char service[32], type[32], labels[64];
+
+			(void)snprintf(service, sizeof(service), "service-%012u", i);
+			(void)snprintf(type, sizeof(type), "type%u", i);
+			(void)snprintf(labels, sizeof(labels), "host=%012u", i);
+			put(s, &(struct profile){ service, "cpu", labels, turn * NSEC_PER_SEC, 7 });
+			put(s, &(struct profile){ "types", type, "", turn * NSEC_PER_SEC, 7 });
+		}
+}
+
+static uint64_t failures(struct scene *s)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+	const char *at;
+
+	metrics_write(s->c->metrics, &text);
+	at = strstr(buf_cstr(&text), "\nhearth_store_failed_total ");
+	assert_non_null(at);
+	return strtoul(strchr(at, ' '), NULL, 10);
+}
+
+static void services_beyond_the_room_are_folded(void **state)
+{
+	struct scene *s = *state;
+	json_t *answer, *folded;
+
+	put_many(s);
+	answer = ask(s, view_services, "&type=cpu&before=1h", 200);
+	folded = json_object_get(answer, "folded");
+	assert_int_equal(json_array_size(json_object_get(answer, "services")), 10);
+	assert_int_equal(number(folded, "services"), 1);
+	assert_int_equal(number(folded, "total"), (MANY - 10) * 2 * NSEC_PER_MSEC);
+	assert_int_equal(number(answer, "total"), MANY * 2 * NSEC_PER_MSEC);
+	assert_int_equal(sum_of(json_object_get(answer, "services"), "total"), 10 * 2 * NSEC_PER_MSEC);
+	json_decref(answer);
+	assert_int_equal(failures(s), 0);
+}
+
+static void groups_beyond_the_room_are_others(void **state)
+{
+	struct scene *s = *state;
+	json_t *answer, *series;
+
+	put_many(s);
+	answer = ask(s, view_timeline, "&type=cpu&group=service&limit=4", 200);
+	series = json_object_get(answer, "series");
+	assert_int_equal(json_array_size(series), 5);
+	assert_int_equal(number(answer, "folded"), 7);
+	assert_int_equal(number(json_array_get(series, 4), "total"), (MANY - 4) * 2 * NSEC_PER_MSEC);
+	assert_int_equal(sum_of(series, "total"), MANY * 2 * NSEC_PER_MSEC);
+	json_decref(answer);
+	assert_int_equal(failures(s), 0);
+}
+
+static void labels_and_types_say_that_there_are_more(void **state)
+{
+	struct scene *s = *state;
+	json_t *answer, *host;
+
+	put_many(s);
+	answer = ask(s, view_labels, "&type=cpu", 200);
+	host = json_array_get(json_object_get(answer, "labels"), 0);
+	assert_int_equal(number(host, "count"), 11); /* of host, a byte, and 12 digits */
+	assert_int_equal(sum_of(json_object_get(host, "values"), "total"), 11 * 2 * NSEC_PER_MSEC);
+	assert_true(json_is_true(json_object_get(answer, "more")));
+	json_decref(answer);
+	answer = ask(s, view_labels, "&service=service-000000000001", 200);
+	assert_null(json_object_get(answer, "more"));
+	json_decref(answer);
+	answer = ask(s, view_types, "", 200);
+	assert_true(json_is_true(json_object_get(answer, "more")));
+	assert_true(json_array_size(json_object_get(answer, "types")) > 2);
+	json_decref(answer);
+	assert_int_equal(failures(s), 0);
+}
+
+static void what_cannot_be_folded_is_refused_in_words(void **state)
+{
+	struct scene *s = *state;
+	json_t *answer;
+
+	for (uint32_t pid = 1; pid <= MANY; pid++)
+		put(s, &(struct profile){ "one", "cpu", "", 0, pid });
+	answer = ask(s, view_processes, "&type=cpu", 429);
+	assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), "too many rows"));
+	json_decref(answer);
+	assert_int_equal(failures(s), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(covers_the_range),
 		cmocka_unit_test(is_as_short_as_it_may_be),
 		cmocka_unit_test(is_no_shorter_than_profiles),
+		cmocka_unit_test_setup_teardown(services_beyond_the_room_are_folded, begin_tight, end),
+		cmocka_unit_test_setup_teardown(groups_beyond_the_room_are_others, begin_tight, end),
+		cmocka_unit_test_setup_teardown(labels_and_types_say_that_there_are_more, begin_tight, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_folded_is_refused_in_words, begin_tight, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
