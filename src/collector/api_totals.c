@@ -154,6 +154,7 @@ static int add_listed_point(void *ctx, const struct store_point *p)
 static bool read_listed_points(struct listing *l)
 {
 	struct totals *t = l->t;
+	bool notes_covered = t->notes_covered;
 	size_t shown = 0;
 	int r;
 
@@ -168,7 +169,9 @@ static bool read_listed_points(struct listing *l)
 		}
 	}
 	t->rows_with_points = 0;
+	t->notes_covered = false; /* the first reading has noted all of it */
 	r = l->place ? totals_visit(t, add_listed_point, l) : -ENOMEM;
+	t->notes_covered = notes_covered;
 	free(l->place);
 	if (r < 0)
 		totals_failed(t, r);

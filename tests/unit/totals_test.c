@@ -124,6 +124,11 @@ static int begin_tight(void **state)
 	return begin(state, 200);
 }
 
+static int begin_wide(void **state)
+{
+	return begin(state, 0);
+}
+
 static int end(void **state)
 {
 	struct scene *s = *state;
@@ -293,12 +298,33 @@ static void what_cannot_be_folded_is_refused_in_words(void **state)
 	assert_int_equal(failures(s), 0);
 }
 
+/* Where so many services are listed that their points need a reading of their own. All begin in one of two instants,
+ * and are shorter than what covered.h tells apart: the sum says how much is covered. */
+static void covered_is_noted_once(void **state)
+{
+	struct scene *s = *state;
+	const unsigned int count = 4200;
+	json_t *answer;
+
+	for (unsigned int i = 0; i < count; i++) {
+		char service[32];
+
+		(void)snprintf(service, sizeof(service), "s%u", i);
+		put(s, &(struct profile){ service, "cpu", "", i % 2 ? 0 : 3000 * NSEC_PER_SEC, 7 });
+	}
+	answer = ask(s, view_services, "&type=cpu&limit=5", 200);
+	assert_int_equal(number(answer, "covered_ms"), count);
+	assert_int_equal(sum_of(json_object_get(answer, "services"), "total"), 5 * NSEC_PER_MSEC);
+	json_decref(answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(covers_the_range),
 		cmocka_unit_test(is_as_short_as_it_may_be),
 		cmocka_unit_test(is_no_shorter_than_profiles),
+		cmocka_unit_test_setup_teardown(covered_is_noted_once, begin_wide, end),
 		cmocka_unit_test_setup_teardown(services_beyond_the_room_are_folded, begin_tight, end),
 		cmocka_unit_test_setup_teardown(groups_beyond_the_room_are_others, begin_tight, end),
 		cmocka_unit_test_setup_teardown(labels_and_types_say_that_there_are_more, begin_tight, end),
