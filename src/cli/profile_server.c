@@ -193,7 +193,7 @@ static void close_viewer(void *ctx)
 
 static void refuse(struct http_response *rs, unsigned int status, const char *why)
 {
-	collector_refuse(NULL, status, why, rs);
+	collector_refuse(NULL, NULL, status, why, rs);
 	http_header_set(rs, "Cache-Control", STR("no-store"));
 }
 

@@ -48,7 +48,7 @@ static int fail(struct buf *why, int r, const char *what)
 
 static void refuse(struct http_response *rs, unsigned int status, const char *why)
 {
-	collector_refuse(NULL, status, why, rs);
+	collector_refuse(NULL, NULL, status, why, rs);
 	http_header_set(rs, "Cache-Control", STR("no-store"));
 	http_header_set(rs, "Referrer-Policy", STR("no-referrer"));
 }

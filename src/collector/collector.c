@@ -180,12 +180,6 @@ void collector_ready(struct collector *c)
 	atomic_store(&c->ready, true);
 }
 
-void collector_refuse(void *ctx, unsigned int status, const char *why, struct http_response *rs)
-{
-	(void)ctx;
-	answer_error(rs, status, "%s", why);
-}
-
 /* Routes */
 
 static bool path_fits(const struct route *route, struct str path, struct str *rest)
@@ -372,6 +366,19 @@ static bool begin(struct collector *c, struct http_request *rq, struct http_resp
 static void tell_error(const struct http_request *rq, struct http_response *rs)
 {
 	if (rs->status >= 400 && rq->route < ROUTE_NONE && routes[rq->route].is_connect)
+		connect_error(rs);
+}
+
+void collector_refuse(void *ctx, const struct http_request *rq, unsigned int status, const char *why,
+		      struct http_response *rs)
+{
+	size_t first = ROUTE_NONE;
+
+	(void)ctx;
+	answer_error(rs, status, "%s", why);
+	if (rq)
+		(void)find_route(path_of(rq), rq->method, &first); /* rq->route may not be set yet */
+	if (first != ROUTE_NONE && routes[first].is_connect)
 		connect_error(rs);
 }
 

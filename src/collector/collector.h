@@ -69,4 +69,7 @@ bool collector_begin(void *ctx, struct http_request *rq, struct http_response *r
 size_t collector_weigh(void *ctx, struct http_request *rq);
 void collector_handle(void *ctx, struct http_request *rq, struct http_response *rs);
 void collector_done(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out);
-void collector_refuse(void *ctx, unsigned int status, const char *why, struct http_response *rs);
+/** collector_refuse - in the words of the protocol that @rq's path belongs to. @ctx: not used. @rq: NULL: none of ours.
+ */
+void collector_refuse(void *ctx, const struct http_request *rq, unsigned int status, const char *why,
+		      struct http_response *rs);

@@ -40,7 +40,7 @@ void connect_error(struct http_response *rs)
 
 	if (json_value(&rest, &object) == 0)
 		while (json_member(&object, &key, &value))
-			if (str_eq(key, STR("\"error\"")))
+			if (str_eq(key, STR("\"error\"")) || str_eq(key, STR("\"message\"")))
 				ignore(json_text(value, &text)); /* what cannot be read is left out */
 	buf_clear(&rs->body);
 	rs->content_type = "application/json";

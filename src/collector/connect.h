@@ -20,5 +20,6 @@ bool connect_body(struct call *call, struct buf *unwrapped, struct str *out);
 /** connect_answer - @message, taken, in the form that is asked for. JSON of a large one is made while it is taken. */
 void connect_answer(struct call *call, bool is_json, const struct proto_message *m, struct buf *message);
 
-/** connect_error - an error of ours becomes one of Connect's: {"code": ..., "message": ...}, always JSON. */
+/** connect_error - an error of ours becomes one of Connect's: {"code": ..., "message": ...}, always JSON. One that is
+ * Connect's already stays. */
 void connect_error(struct http_response *rs);

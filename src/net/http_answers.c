@@ -109,6 +109,6 @@ void http_answers_refuse(const struct http_request *rq, struct http_response *rs
 	struct http_server *s = rq->exchange->server;
 
 	atomic_fetch_add(&s->refused_answers, 1);
-	s->config.refuse(s->config.ctx, 503, HTTP_ANSWERS_FULL, rs);
+	s->config.refuse(s->config.ctx, rq, 503, HTTP_ANSWERS_FULL, rs);
 	http_header_set(rs, "Retry-After", STR("5"));
 }

@@ -111,7 +111,7 @@ void *exchange_begin(void *server, const char *uri, struct MHD_Connection *conne
 
 static void refuse(struct http_exchange *x, unsigned int status, const char *why)
 {
-	x->server->config.refuse(x->server->config.ctx, status, why, &x->response);
+	x->server->config.refuse(x->server->config.ctx, &x->request, status, why, &x->response);
 }
 
 struct header_check {

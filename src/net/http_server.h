@@ -149,8 +149,10 @@ struct http_server_config {
 	size_t (*weigh)(void *ctx, struct http_request *rq);
 	/** After the answer went out, or the connection broke: @status is 0 when there was none. */
 	void (*done)(void *ctx, struct http_request *rq, unsigned int status, size_t bytes_out);
-	/** An error that has no request of ours: fill @rs for @status. */
-	void (*refuse)(void *ctx, unsigned int status, const char *why, struct http_response *rs);
+	/** An error of the server's own: fill @rs for @status. @rq: as far as it came; path and method may be empty,
+	 * and begin() may not have seen it. */
+	void (*refuse)(void *ctx, const struct http_request *rq, unsigned int status, const char *why,
+		       struct http_response *rs);
 };
 
 struct http_stats {

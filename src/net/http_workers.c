@@ -129,7 +129,7 @@ void refuse_busy(struct http_exchange *x)
 	struct http_server *s = x->server;
 
 	atomic_fetch_add(&s->refused_busy, 1);
-	s->config.refuse(s->config.ctx, 503, "too many requests at once", &x->response);
+	s->config.refuse(s->config.ctx, &x->request, 503, "too many requests at once", &x->response);
 	http_header_set(&x->response, "Retry-After", STR("1"));
 }
 

@@ -286,7 +286,8 @@ def refusals(c):
                                (b"\x09", "application/proto", 400), (b"", "application/grpc", 415), (b"", "text/plain", 415)):
         answer = c.ask("POST", SERVICE + "ProfileTypes", body, {"Content-Type": kind})
         tap.ok(answer.status == status and answer.json["code"] == "invalid_argument", f"refused: {kind} {body}", answer)
-    tap.ok(c.ask("POST", SERVICE + "ProfileTypes", b"x" * 2000000, {"Content-Type": "application/proto"}).status == 413, "refused: 2 MB")
+    answer = c.ask("POST", SERVICE + "ProfileTypes", b"x" * 2000000, {"Content-Type": "application/proto"})
+    tap.ok(answer.status == 413 and answer.json["code"] == "resource_exhausted" and answer.json["message"], "refused: 2 MB", answer)
     answer = c.get(SERVICE + "ProfileTypes")
     tap.ok(answer.status == 405 and answer.json["code"] == "unimplemented", "GET is refused", answer)
 

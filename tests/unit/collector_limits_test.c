@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may send how much, and how many series there may be. */
+/* Who may send how much, and how many series there may be. How the server's own limits are told. */
 #include "support.h"
 
+#include <jansson.h>
+
 #include "collector/cardinality.h"
+#include "collector/collector.h"
+#include "collector/connect.h"
 #include "collector/rate.h"
 
 #define START (5 * NSEC_PER_SEC)
@@ -129,6 +133,49 @@ static void labels_have_no_order(void **state)
 	assert_int_equal(cardinality_count(c), 2);
 }
 
+#define QUERIER "/querier.v1.QuerierService/ProfileTypes"
+
+/* What the server itself refuses is told as the path's protocol tells errors, wherever the request was by then. */
+static void refusals_are_of_the_protocol(void **state)
+{
+	static const struct {
+		const char *path, *method;
+		unsigned int status;
+		const char *code; /* NULL: a number */
+		const char *text; /* the member that has the words */
+	} cases[] = {
+		{ QUERIER, "POST", 413, "resource_exhausted", "message" },
+		{ QUERIER, "POST", 503, "unavailable", "message" },
+		{ "//querier.v1.QuerierService/ProfileTypes", "POST", 503, "unavailable", "message" },
+		{ QUERIER, "", 503, "unavailable", "message" },
+		{ "/api/v1/services", "GET", 503, NULL, "error" },
+		{ "/nothing", "GET", 413, NULL, "error" },
+		{ "", "", 414, NULL, "error" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct http_request rq = { .path = str_of(cases[i].path), .method = str_of(cases[i].method) };
+		struct http_response rs = { .body = BUF_INIT(KIB(64)) };
+		json_t *body, *code;
+
+		print_message("  %s\n", cases[i].path);
+		collector_refuse(NULL, &rq, cases[i].status, "too \"much\"", &rs);
+		if (cases[i].code)
+			connect_error(&rs); /* a handler may refuse through the server, and its errors are told, too */
+		body = json_loadb(rs.body.ptr, rs.body.len, 0, NULL);
+		code = json_object_get(body, "code");
+		assert_int_equal(rs.status, cases[i].status);
+		if (cases[i].code)
+			assert_string_equal(json_string_value(code), cases[i].code);
+		else
+			assert_int_equal(json_integer_value(code), cases[i].status);
+		assert_string_equal(json_string_value(json_object_get(body, cases[i].text)), "too \"much\"");
+		json_decref(body);
+		buf_release(&rs.body);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +184,7 @@ int main(void)
 		cmocka_unit_test(many_senders),
 		cmocka_unit_test(too_many_series_are_folded),
 		cmocka_unit_test(labels_have_no_order),
+		cmocka_unit_test(refusals_are_of_the_protocol),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
