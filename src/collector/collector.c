@@ -275,7 +275,8 @@ static bool from_here(struct collector *c, struct http_request *rq, struct http_
 		http_header_set(rs, "Access-Control-Allow-Origin", origin);
 		http_header_set(rs, "Vary", STR("Origin"));
 		http_header_set(rs, "Access-Control-Expose-Headers",
-				STR("X-Total-Count, X-Next-Before, X-Profiles-Merged, X-Profiles-Skipped"));
+				STR("X-Total-Count, X-Next-Before, X-Profiles-Merged, X-Profiles-Skipped, "
+				    "X-Profiles-Damaged, X-Untimed, X-Lines-Left-Out"));
 	}
 	if (origin.ptr && !listed && !access_same_origin(origin, host))
 		fine = false;

@@ -526,6 +526,9 @@ def access():
         read = auth("read")
         good = c.ask("GET", "/api/0/services", headers={**read, "Origin": "https://good.example"})
         tap.ok(good.status == 200 and good.headers["Access-Control-Allow-Origin"] == "https://good.example", "an allowed origin")
+        exposed = {h.strip() for h in good.headers["Access-Control-Expose-Headers"].lower().split(",")}
+        tap.ok({"x-total-count", "x-next-before", "x-profiles-merged", "x-profiles-skipped", "x-profiles-damaged", "x-untimed", "x-lines-left-out"} <= exposed,
+               "a page from there may read what headers say of an answer", exposed)
         flight = c.ask("OPTIONS", "/api/0/services", headers={"Origin": "https://good.example", "Access-Control-Request-Method": "GET"})
         allowed = {h.strip() for h in flight.headers["Access-Control-Allow-Headers"].lower().split(",")}
         tap.ok({"authorization", "content-type", "connect-protocol-version", "connect-timeout-ms"} <= allowed,
