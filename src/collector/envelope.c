@@ -139,9 +139,7 @@ static bool is_text(const char *type)
 
 static bool takes_gzip(const struct http_request *rq)
 {
-	struct str accepts = http_header_get(rq, "Accept-Encoding");
-
-	return str_search(accepts, STR("gzip")) >= 0 && str_search(accepts, STR("gzip;q=0")) < 0;
+	return http_accepts(http_header_get(rq, "Accept-Encoding"), STR("gzip"));
 }
 
 /* The body as gzip, or not any more. Return: 0 or -errno, and it is as it was. */

@@ -292,6 +292,37 @@ bool http_value_is(struct str header, struct str media)
 	return same_word(str_trim(semicolon < 0 ? header : str_first(header, (size_t)semicolon)), media);
 }
 
+/* Whether a weight is above 0 (RFC 9110 12.4.2); one that is malformed is not. */
+static bool is_some(struct str weight)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < weight.len; i++) {
+		char c = weight.ptr[i];
+
+		if (c != '.' && (c < '0' || c > '9'))
+			return false;
+		some |= c >= '1';
+	}
+	return some;
+}
+
+bool http_accepts(struct str header, struct str coding)
+{
+	struct str rest = header, piece, weight;
+	bool any = false;
+
+	while (str_next(&rest, ',', &piece)) {
+		bool some = http_value_param(piece, STR("q"), &weight) < 0 || is_some(weight);
+
+		if (http_value_is(piece, coding))
+			return some;
+		if (http_value_is(piece, STR("*")))
+			any = some;
+	}
+	return any;
+}
+
 /* Multipart */
 
 static void take_line(struct str line, struct http_part *out)

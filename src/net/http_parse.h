@@ -75,6 +75,10 @@ size_t http_network_of(struct str remote, uint8_t *at);
 int http_value_param(struct str header, struct str name, struct str *out);
 /** http_value_is - whether a header's value is @media, parameters and case aside. */
 bool http_value_is(struct str header, struct str media);
+/** http_accepts - whether Accept-Encoding takes @coding, by its name or as `*`, with a weight above 0 (RFC
+ * 9110 12.5.3).
+ */
+bool http_accepts(struct str header, struct str coding);
 
 struct http_part {
 	struct str name, filename, content_type, body;

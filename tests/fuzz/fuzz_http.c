@@ -121,6 +121,7 @@ static void multipart(struct str in)
 	struct http_part part;
 	size_t total = 0;
 
+	(void)http_accepts(in, STR("gzip"));
 	(void)http_value_param(in, STR("boundary"), &boundary); /* or the one above */
 	while (http_multipart_next(&rest, boundary, &part) == 1) {
 		total += part.body.len;

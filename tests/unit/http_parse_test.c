@@ -250,6 +250,41 @@ static void reads_values(void **state)
 	assert_false(http_value_is(guarded("application/jsonx"), STR("application/json")));
 }
 
+static void reads_what_is_accepted(void **state)
+{
+	static const struct {
+		const char *header;
+		bool takes;
+	} cases[] = {
+		{ "", false },
+		{ "gzip", true },
+		{ "deflate, GZIP , br", true },
+		{ "gzip;q=0.5", true },
+		{ "gzip;q=0.001", true },
+		{ "gzip ; Q=1.000", true },
+		{ "gzip;q=0", false },
+		{ "gzip; q=0", false },
+		{ "gzip ;q=0.000, deflate", false },
+		{ "deflate;q=0, gzip", true },
+		{ "gzip;q=", false },
+		{ "gzip;q=-1", false },
+		{ "not-gzip", false },
+		{ "gzipped, br;x=gzip", false },
+		{ "*", true },
+		{ "*;q=0", false },
+		{ "*, gzip;q=0", false },
+		{ "gzip, *;q=0", true },
+		{ "identity;q=1, *; q=0", false },
+		{ ",;,", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].header);
+		assert_int_equal(http_accepts(guarded(cases[i].header), STR("gzip")), cases[i].takes);
+	}
+}
+
 static int one_query(void *ctx)
 {
 	struct http_query q;
@@ -270,11 +305,17 @@ static void survives_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decodes),         cmocka_unit_test(reads_queries),
-		cmocka_unit_test(cleans_paths),    cmocka_unit_test(reads_credentials),
-		cmocka_unit_test(splits_hosts),    cmocka_unit_test(finds_networks),
-		cmocka_unit_test(reads_multipart), cmocka_unit_test(rejects_multipart),
-		cmocka_unit_test(reads_values),    cmocka_unit_test(survives_no_memory),
+		cmocka_unit_test(decodes),
+		cmocka_unit_test(reads_queries),
+		cmocka_unit_test(cleans_paths),
+		cmocka_unit_test(reads_credentials),
+		cmocka_unit_test(splits_hosts),
+		cmocka_unit_test(finds_networks),
+		cmocka_unit_test(reads_multipart),
+		cmocka_unit_test(rejects_multipart),
+		cmocka_unit_test(reads_values),
+		cmocka_unit_test(reads_what_is_accepted),
+		cmocka_unit_test(survives_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
