@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/divisor.h"
+#include "base/safe.h"
 #include "base/utf8.h"
 #include "render/classes.h"
 #include "render/cut.h"
@@ -71,7 +72,8 @@ static const char *type_text(const struct page_type *shown)
 	return NULL;
 }
 
-/* Text for an element or an attribute: markup escaped, control and direction-changing characters made visible. */
+/* Text for an element or an attribute: markup escaped, control, direction-changing and invisible characters made
+ * visible, in the form that visibleText() of web/format.js has. */
 static void add_text(struct buf *out, struct str s)
 {
 	while (s.len) {
@@ -89,8 +91,7 @@ static void add_text(struct buf *out, struct str s)
 			buf_adds(out, STR("&quot;"));
 		else if (c < 0)
 			buf_adds(out, STR("\xef\xbf\xbd"));
-		else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
-			 (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+		else if (safe_hides((uint32_t)c))
 			buf_addf(out, "\\u{%x}", (unsigned)c);
 		else
 			buf_add(out, s.ptr, s.len - rest.len);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include "base/io.h"
+#include "base/utf8.h"
 #include "render/render.h"
 #include "render/tree.h"
 
@@ -326,6 +328,66 @@ static void writes_the_page_of_a_window(void **state)
 	}
 }
 
+/* One \uNNNN at the beginning of @s. */
+static bool take_code(struct str *s, uint32_t *out)
+{
+	uint64_t code;
+
+	if (!str_starts(*s, STR("\\u")) || s->len < 6)
+		return false;
+	code = strtoul(s->ptr + 2, NULL, 16);
+	*s = str_skip(*s, 6);
+	*out = (uint32_t)code;
+	return true;
+}
+
+/* Every character that web/format.js makes visible: raw to @raw, as it is to be shown to @shown. Return: how many. */
+static size_t hidden_by_the_viewer(struct buf *raw, struct buf *shown)
+{
+	scoped(buf_release) struct buf script = BUF_INIT(MIB(1));
+	const char *root = getenv("HEARTH_SOURCE_ROOT");
+	const struct str before = STR("VISIBLE_ESCAPES = /[");
+	uint32_t first, last;
+	size_t count = 0;
+	struct str list;
+	char path[1024];
+
+	(void)snprintf(path, sizeof(path), "%s/web/format.js", root ? root : ".");
+	assert_int_equal(io_read_file(path, &script), 0);
+	list = buf_str(&script);
+	assert_true(str_search(list, before) > 0);
+	list = str_skip(list, (size_t)str_search(list, before) + before.len);
+	while (take_code(&list, &first)) {
+		last = first;
+		if (str_starts(list, STR("-"))) {
+			list = str_skip(list, 1);
+			assert_true(take_code(&list, &last));
+		}
+		for (uint32_t code = MAX(first, 1U); code <= last; code++, count++) { /* a title ends at 0 */
+			utf8_add(raw, code);
+			buf_addf(shown, "\\u{%x}", code);
+		}
+	}
+	assert_true(str_starts(list, STR("]")));
+	return count;
+}
+
+static void shows_what_hides_as_the_viewer_does(void **state)
+{
+	scoped(buf_release) struct buf raw = BUF_INIT(KIB(16)), shown = BUF_INIT(KIB(16)), page = BUF_INIT(MIB(4));
+	scoped(window_release) struct window w = { 0 };
+	struct render_html_config cfg = { 0 };
+
+	(void)state;
+	make_window(&w);
+	buf_adds(&shown, STR("<title>"));
+	assert_true(hidden_by_the_viewer(&raw, &shown) > 80);
+	buf_adds(&shown, STR("</title>"));
+	cfg.title = buf_cstr(&raw);
+	assert_int_equal(render_html(&w, &cfg, &page), 0);
+	assert_true(str_search(buf_str(&page), buf_str(&shown)) > 0);
+}
+
 static int render_once(void *ctx)
 {
 	struct render_html_config cfg = { .title = "t" };
@@ -352,6 +414,7 @@ int main(void)
 		cmocka_unit_test(makes_one_tree_of_several_models),
 		cmocka_unit_test(groups_survive_failing_allocations),
 		cmocka_unit_test(writes_the_page_of_a_window),
+		cmocka_unit_test(shows_what_hides_as_the_viewer_does),
 		cmocka_unit_test(survives_failing_allocations),
 	};
 
