@@ -917,6 +917,13 @@ def documented():
             told.add((at, found[1].upper()))
     tap.ok(len(routes) > 20 and routes == told, f"docs/api.yaml: {len(told)} requests, those of the collector's routes",
            {"only in the code": sorted(routes - told), "only in the file": sorted(told - routes)})
+    scripts = re.search(r"^web_page_modules = files\((.*)\)$", open(os.path.join(root, "web/meson.build"), encoding="utf-8").read(), re.M)[1]
+    listed = re.search(r"so that there are (\w+) \((.*?)\)", text)
+    tap.ok(set(re.findall(r"[\w]+\.js", scripts)) == set(listed[2].split(", ")) and listed[1] == "five", "docs/api.yaml: the scripts are those of web/meson.build", listed[0])
+    parameters = {"base-" + n for n in ("service", "type", "labels", "from", "to", "within", "snapshot")} | {"snapshot", "limit", "within", "process", "thread-name"}
+    known = dict(re.findall(r"^    (\w+):(?: \{|\n +)\s*name: ([\w-]+)", text[text.index("\n  parameters:\n"):], re.M))
+    used = set(re.findall(r"components/parameters/(\w+)", text))
+    tap.ok(used == set(known) and parameters <= set(known.values()), "docs/api.yaml: every parameter is there, and stands somewhere", (used ^ set(known), parameters - set(known.values())))
 
 
 for engine in ("sqlite", "memory"):
