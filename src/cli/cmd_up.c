@@ -50,6 +50,10 @@ static const struct opt how_options[] = {
 
 static const struct opt runtime_options[] = RUNTIME_LABEL_OPTIONS(struct config, session.runtimes);
 
+/* Two threads: the main one, and the session's worker, which runs on_window(). The worker owns what says so, until
+ * session_stop() has joined it; from then on finish() of the main thread does. feed is the worker's to read and write
+ * for as long. All else but the atomic ones is the main thread's, and is set before the worker starts or not read by
+ * it. */
 struct up {
 	const struct config *config;
 	struct service_rules *rules; /* the session's */
@@ -57,10 +61,10 @@ struct up {
 	pid_t child;
 	int feed, ready, signals;
 	struct live_screen screen;
-	struct up_table *table;    /* NULL: none is shown */
-	bool is_cut;               /* a frame was begun and not ended: nothing may follow it */
-	uint64_t stored;           /* windows that the collector has in its store */
-	uint64_t refused;          /* that it could not store, not whole */
+	struct up_table *table;    /* NULL: none is shown; both threads use it (up_table.h) */
+	bool is_cut;               /* worker: a frame was begun and not ended: nothing may follow it */
+	uint64_t stored;           /* worker: windows that the collector has in its store */
+	uint64_t refused;          /* worker: that it could not store, not whole */
 	_Atomic uint64_t sent;     /* to it, whole */
 	_Atomic uint64_t lost;     /* not */
 	_Atomic uint64_t until_ns; /* monotonic: when to give up sending; 0: the session goes on */
