@@ -165,92 +165,6 @@ static bool read_params(struct call *call, struct flame *f)
 	       read_path(call, f);
 }
 
-/* Leaves in @w what @whose means, and nothing that only others used. */
-static int pick_whose(const struct query_whose *whose, struct window *w, struct store_sum *info)
-{
-	struct model all, picked;
-	int r = query_whose_all(whose) || !w->model ? 1 : query_whose_pick(whose, w->model);
-
-	if (r)
-		return MIN(r, 0);
-	r = model_init(&picked, GIB(1));
-	if (r < 0)
-		return r;
-	r = model_merge(&picked, w->model);
-	all = r ? picked : *w->model;
-	if (r == 0)
-		*w->model = picked;
-	model_release(&all);
-	if (r == 0 && !w->model->samples_count)
-		info->profiles = 0;
-	return r;
-}
-
-bool call_sum_selected(struct call *call, const struct query_range *range, const struct store_selector *sel,
-		       struct window *out, struct store_sum *info)
-{
-	const struct collector_config *config = &call->collector->config;
-	struct query_whose whose;
-	int r;
-
-	if (!call_whose(call, &whose))
-		return false;
-	if (range->within.to_ns)
-		r = merge_within(call, sel, &range->within, out, info);
-	else
-		r = config->store->sum(config->state, sel, out, info);
-	if (r == -EINVAL && !range->within.to_ns) /* services of different kinds: what they share */
-		r = merge_common(call, sel, out, info);
-	r = r ? r : pick_whose(&whose, out, info);
-	if (call->too_costly) { /* what came before is no sum that anybody may keep */
-		answer_costly(call->rs);
-		return false;
-	}
-	if (r == -EINVAL)
-		answer_error(call->rs, 409, "the profiles have no sample type in common");
-	else if (r < 0)
-		answer_store(call, r, "failed to add profiles up");
-	return r == 0;
-}
-
-/* Nothing there, or nothing whose time is known. */
-static void call_nothing(struct call *call, const struct query_range *range)
-{
-	bool has_others = range->within.to_ns && call->untimed;
-
-	answer_error(call->rs, 404, "%snothing found%s", call_about(call),
-		     has_others ? ": these samples have no time (--sample-times)" : "");
-}
-
-bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info)
-{
-	struct store_selector sel = call_select(call, range);
-
-	if (!call_sum_selected(call, range, &sel, out, info))
-		return false;
-	if (!info->profiles)
-		call_nothing(call, range);
-	return info->profiles > 0;
-}
-
-static void refuse_sample(struct call *call, struct str sample)
-{
-	answer_error(call->rs, 404, "%sthese profiles have no sample type \"" STR_FMT "\"", call_about(call),
-		     STR_ARG(str_first(sample, 64)));
-}
-
-bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out)
-{
-	int named = sample.len ? model_value_index(m, sample) : -1;
-
-	if (sample.len && named < 0) {
-		refuse_sample(call, sample);
-		return false;
-	}
-	*out = named < 0 ? model_default_value(m) : (size_t)named;
-	return true;
-}
-
 /* A snapshot says itself what it is of, besides whose samples. */
 static bool take_kept(struct call *call, struct str id, struct side *s, struct window *w)
 {
@@ -267,7 +181,7 @@ static bool take_kept(struct call *call, struct str id, struct side *s, struct w
 	s->range.from_ns = head->from_ns;
 	s->range.to_ns = head->to_ns;
 	s->info = (struct store_sum){ .profiles = (size_t)head->profiles };
-	r = pick_whose(&whose, w, &s->info);
+	r = call_pick_whose(&whose, w, &s->info);
 	if (r < 0)
 		answer_store(call, r, "failed to choose samples");
 	else if (!s->info.profiles)
@@ -338,7 +252,7 @@ static bool add_part(void *ctx, struct window *w, const struct store_sum *info, 
 	int r;
 
 	if (column < 0) { /* a total without them would not be one of what was asked for */
-		refuse_sample(a->call, a->sample);
+		call_no_sample(a->call, a->sample);
 		return false;
 	}
 	r = tree_maker_add(a->maker, w->model, (size_t)column, groups, a->groups->count);

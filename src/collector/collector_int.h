@@ -171,18 +171,6 @@ int merge_common(struct call *call, const struct store_selector *sel, struct win
  * value of samples without a time goes into call->untimed. Return: as store.sum(). */
 int merge_within(struct call *call, const struct store_selector *sel, const struct query_within *within,
 		 struct window *out, struct store_sum *info);
-/**
- * call_sum - the profiles of @range as one, of the processes and threads that are asked for; merge_common() where
- * sample types differ
- *
- * Return: whether there are some; otherwise the call is answered.
- */
-bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
-/** call_sum_selected - the same for @sel, which is of @range; there may be none: then info->profiles is 0. */
-bool call_sum_selected(struct call *call, const struct query_range *range, const struct store_selector *sel,
-		       struct window *out, struct store_sum *info);
-/** call_column - the column of @m that @sample names, empty: the default one. Return: as call_sum(). */
-bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out);
 /** call_begin, call_end - an answer of JSON without the envelope; an object. */
 void call_begin(struct call *call, struct json_out *json);
 void call_end(struct call *call, struct json_out *json);
@@ -256,6 +244,25 @@ struct store_selector call_select(struct call *call, const struct query_range *r
 bool call_stop(void *call);
 /** call_bad - answer 400 with @why, or 503 for -ENOMEM. Return: false. */
 bool call_bad(struct call *call, int error, struct buf *why);
+/**
+ * call_sum - the profiles of @range as one, of the processes and threads that are asked for; merge_common() where
+ * sample types differ
+ *
+ * Return: whether there are some; otherwise the call is answered.
+ */
+bool call_sum(struct call *call, const struct query_range *range, struct window *out, struct store_sum *info);
+/** call_sum_selected - the same for @sel, which is of @range; there may be none: then info->profiles is 0. */
+bool call_sum_selected(struct call *call, const struct query_range *range, const struct store_selector *sel,
+		       struct window *out, struct store_sum *info);
+/** call_column - the column of @m that @sample names, empty: the default one. Return: as call_sum(). */
+bool call_column(struct call *call, const struct model *m, struct str sample, size_t *out);
+/** call_pick_whose - leave in @w what @whose means, and nothing that only others used; where that is nothing,
+ * @info->profiles is 0. Return: 0 or -errno. */
+int call_pick_whose(const struct query_whose *whose, struct window *w, struct store_sum *info) warn_unused;
+/** call_nothing - answer 404: nothing is there, or nothing whose time is known. */
+void call_nothing(struct call *call, const struct query_range *range);
+/** call_no_sample - answer 404: the profiles have no such sample type. */
+void call_no_sample(struct call *call, struct str sample);
 /** answer_window - a profile as a download called @filename. @options may be NULL. */
 void answer_window(struct call *call, const struct window *w, const struct codec *format,
 		   const struct codec_options *options, struct str filename);
