@@ -3,11 +3,7 @@
  * samples that were put. */
 #include "support.h"
 
-#include <jansson.h>
-
-#include "collector/collector_int.h"
-#include "net/http_int.h"
-#include "store_support.h"
+#include "collector_support.h"
 
 #define MS NSEC_PER_MSEC
 #define S NSEC_PER_SEC
@@ -24,8 +20,7 @@ struct put {
 };
 
 struct scene {
-	struct fixture *f;
-	struct collector *c;
+	struct served served;
 	struct put puts[4096];
 	size_t count;
 };
@@ -33,25 +28,9 @@ struct scene {
 static int begin(int (*fixture)(void **), void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
-	void *f = NULL;
-	int r = s ? fixture(&f) : -1;
 
-	if (r)
-		return r;
-	s->f = f;
-	s->f->now = START + 3600 * S;
-	r = collector_new(&(struct collector_config){ .store = s->f->store,
-						      .state = s->f->s,
-						      .clock = &s->f->clock,
-						      .body_max = MIB(1),
-						      .expanded_max = MIB(1),
-						      .samples_max = 1000,
-						      .list_limit = 100,
-						      .flame_max = MIB(64),
-						      .decoders = 1 },
-			  &s->c);
 	*state = s;
-	return r;
+	return s ? served_open(fixture, START + 3600 * S, 0, &s->served) : -1;
 }
 
 static int on_memory(void **state)
@@ -67,11 +46,10 @@ static int on_sqlite(void **state)
 static int end(void **state)
 {
 	struct scene *s = *state;
-	void *f = s->f;
+	int r = served_close(&s->served);
 
-	collector_free(s->c);
 	free(s);
-	return fixture_end(&f);
+	return r;
 }
 
 /* Profiles */
@@ -125,45 +103,11 @@ static void put(struct scene *s, struct profile *p)
 {
 	const char name[2] = { p->service };
 
-	(void)fixture_put(s->f, name, "cpu", "host=h", p->created_ns, &p->w);
+	(void)fixture_put(s->served.f, name, "cpu", "host=h", p->created_ns, &p->w);
 	window_release(&p->w);
 }
 
 /* Asking */
-
-static json_t *ask(struct scene *s, call_fn *what, const char *query, unsigned int want)
-{
-	static struct http_server server; /* nothing stops it */
-	struct http_exchange x = { .server = &server };
-	struct call call = { .collector = s->c, .rq = &x.request, .rs = &x.response, .now_ns = START + 3600 * S };
-	json_t *answer;
-
-	x.request.exchange = &x;
-	x.response.body = (struct buf)BUF_INIT(MIB(64));
-	assert_int_equal(http_query_parse(str_of(query), &call.query), 0);
-	what(&call);
-	if (x.response.status != want)
-		print_message("%s: %u " STR_FMT "\n", query, x.response.status,
-			      STR_ARG(str_first(buf_str(&x.response.body), 300)));
-	assert_int_equal(x.response.status, want);
-	answer = json_loadb(x.response.body.ptr, x.response.body.len, 0, NULL);
-	assert_non_null(answer);
-	for (size_t i = 0; i < x.response.header_count; i++) {
-		free(x.response.headers[i].name);
-		free(x.response.headers[i].value);
-	}
-	buf_release(&x.response.body);
-	http_query_release(&call.query);
-	return answer;
-}
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-
-	assert_true(json_is_integer(value));
-	return (uint64_t)json_integer_value(value);
-}
 
 static uint64_t cell(const json_t *answer, size_t at)
 {
@@ -176,7 +120,7 @@ static json_t *map(struct scene *s, const char *more)
 
 	(void)snprintf(query, sizeof(query), "from=%llu&to=%llu&%s", (unsigned long long)START,
 		       (unsigned long long)(START + 60 * S - 1), more);
-	return ask(s, view_subseconds, query, 200);
+	return served_ask(&s->served, view_subseconds, query, 200);
 }
 
 /* The whole value of a flame graph of a time; 0: nothing is found. */
@@ -188,13 +132,13 @@ static uint64_t flame(struct scene *s, uint64_t from_ns, uint64_t to_ns, const c
 
 	(void)snprintf(query, sizeof(query), "within=%llu-%llu&%s", (unsigned long long)(from_ns / MS),
 		       (unsigned long long)(to_ns / MS), more);
-	answer = ask(s, view_flame, query, 200);
-	again = ask(s, view_flame, query, 200); /* it is kept from the question before */
+	answer = served_ask(&s->served, view_flame, query, 200);
+	again = served_ask(&s->served, view_flame, query, 200); /* it is kept from the question before */
 	assert_true(json_equal(answer, again));
 	json_decref(again);
 	meta = json_object_get(answer, "meta");
-	total = number(meta, "total");
-	*untimed = number(meta, "untimed");
+	total = json_number(meta, "total");
+	*untimed = json_number(meta, "untimed");
 	json_decref(answer);
 	return total;
 }
@@ -251,16 +195,16 @@ static void cells_are_what_was_put(void **state)
 			want[(p->at_ns - START) / (20 * MS)] += (uint64_t)p->value;
 			total += (uint64_t)p->value;
 		}
-		assert_int_equal(number(answer, "start_ms"), START / MS);
-		assert_int_equal(number(answer, "columns"), 60);
-		assert_int_equal(number(answer, "rows"), ROWS);
-		assert_int_equal(number(answer, "step_ms"), 20);
+		assert_int_equal(json_number(answer, "start_ms"), START / MS);
+		assert_int_equal(json_number(answer, "columns"), 60);
+		assert_int_equal(json_number(answer, "rows"), ROWS);
+		assert_int_equal(json_number(answer, "step_ms"), 20);
 		assert_int_equal(json_array_size(json_object_get(answer, "cells")), 60 * ROWS);
 		for (size_t k = 0; k < 60 * ROWS; k++)
 			assert_int_equal(cell(answer, k), want[k]);
 		assert_true(total > 0);
-		assert_int_equal(number(answer, "total"), total);
-		assert_int_equal(number(answer, "untimed"), untimed);
+		assert_int_equal(json_number(answer, "total"), total);
+		assert_int_equal(json_number(answer, "untimed"), untimed);
 		assert_true(json_is_false(json_object_get(answer, "partial")));
 		assert_string_equal(json_string_value(json_object_get(answer, "sample")), "cpu");
 		free(want);
@@ -291,7 +235,7 @@ static void a_block_is_its_flame_graph(void **state)
 			assert_int_equal(got, want);
 			assert_true(untimed > 0);
 			if (k == 0)
-				assert_int_equal(untimed, number(answer, "untimed"));
+				assert_int_equal(untimed, json_number(answer, "untimed"));
 		}
 		json_decref(answer);
 	}
@@ -310,11 +254,11 @@ static void two_blocks_are_compared(void **state)
 	(void)snprintf(query, sizeof(query), "service=a&within=%llu-%llu&base-within=%llu-%llu",
 		       (unsigned long long)(START / MS + 10000), (unsigned long long)(START / MS + 12000),
 		       (unsigned long long)(START / MS + 20000), (unsigned long long)(START / MS + 21000));
-	answer = ask(s, view_compare, query, 200);
+	answer = served_ask(&s->served, view_compare, query, 200);
 	meta = json_object_get(answer, "meta");
-	assert_int_equal(number(meta, "base_total"), base);
-	assert_int_equal(number(meta, "base_untimed"), untimed);
-	assert_int_equal(number(meta, "total"), main + base);
+	assert_int_equal(json_number(meta, "base_total"), base);
+	assert_int_equal(json_number(meta, "base_untimed"), untimed);
+	assert_int_equal(json_number(meta, "total"), main + base);
 	json_decref(answer);
 }
 
@@ -330,14 +274,14 @@ static void samples_without_times_are_counted(void **state)
 		add(s, &p, MODEL_NO_TIME, 7, 1, false);
 	put(s, &p);
 	answer = map(s, "");
-	assert_int_equal(number(answer, "total"), 0);
-	assert_int_equal(number(answer, "untimed"), 70);
-	assert_int_equal(number(answer, "profiles"), 1);
-	assert_int_equal(number(answer, "profiles_timed"), 0);
+	assert_int_equal(json_number(answer, "total"), 0);
+	assert_int_equal(json_number(answer, "untimed"), 70);
+	assert_int_equal(json_number(answer, "profiles"), 1);
+	assert_int_equal(json_number(answer, "profiles_timed"), 0);
 	json_decref(answer);
 	(void)snprintf(query, sizeof(query), "within=%llu-%llu", (unsigned long long)(START / MS),
 		       (unsigned long long)(START / MS + 1000));
-	answer = ask(s, view_flame, query, 404);
+	answer = served_ask(&s->served, view_flame, query, 404);
 	assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), "--sample-times"));
 	json_decref(answer);
 }
@@ -379,16 +323,17 @@ static void absurd_times(void **state)
 	answer = map(s, "");
 	for (size_t k = 0; k < 60 * ROWS; k++)
 		sum += cell(answer, k);
-	assert_int_equal(sum, number(answer, "total"));
-	assert_true(sum > 0 && sum + number(answer, "untimed") <= all);
+	assert_int_equal(sum, json_number(answer, "total"));
+	assert_true(sum > 0 && sum + json_number(answer, "untimed") <= all);
 	got = flame(s, START, START + 60 * S, "", &untimed);
 	assert_int_equal(got, sum);
-	assert_int_equal(untimed, number(answer, "untimed"));
+	assert_int_equal(untimed, json_number(answer, "untimed"));
 	json_decref(answer);
 }
 
 static void refuses(void **state)
 {
+	const struct scene *s = *state;
 	static const struct {
 		call_fn *what;
 		const char *query, *words;
@@ -407,7 +352,7 @@ static void refuses(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		json_t *answer = ask(*state, cases[i].what, cases[i].query, 400);
+		json_t *answer = served_ask(&s->served, cases[i].what, cases[i].query, 400);
 
 		assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), cases[i].words));
 		json_decref(answer);
@@ -422,28 +367,30 @@ static void takes_the_end_of_a_long_range(void **state)
 
 	fill(s);
 	(void)snprintf(query, sizeof(query), "from=0&to=%llu&last=1m", (unsigned long long)(START + 60 * S));
-	answer = ask(s, view_subseconds, query, 200);
+	answer = served_ask(&s->served, view_subseconds, query, 200);
 	assert_true(json_is_true(json_object_get(answer, "last")));
-	assert_int_equal(number(answer, "start_ms"), START / MS);
-	assert_int_equal(number(answer, "columns"), 60);
+	assert_int_equal(json_number(answer, "start_ms"), START / MS);
+	assert_int_equal(json_number(answer, "columns"), 60);
 	json_decref(answer);
 	answer = map(s, "last=5s");
 	assert_true(json_is_false(json_object_get(answer, "last")));
-	assert_int_equal(number(answer, "columns"), 60); /* it is short enough as it is */
+	assert_int_equal(json_number(answer, "columns"), 60); /* it is short enough as it is */
 	json_decref(answer);
 }
 
 static void the_longest_range(void **state)
 {
-	json_t *answer = ask(*state, view_subseconds, "from=1795000000999999999&to=1795000600999999999", 200);
+	const struct scene *s = *state;
+	json_t *answer =
+		served_ask(&s->served, view_subseconds, "from=1795000000999999999&to=1795000600999999999", 200);
 
-	assert_int_equal(number(answer, "columns"), 601);
+	assert_int_equal(json_number(answer, "columns"), 601);
 	json_decref(answer);
-	answer = ask(*state, view_subseconds, "from=1795000000000000000&to=1795000000000000000", 200);
-	assert_int_equal(number(answer, "columns"), 1);
+	answer = served_ask(&s->served, view_subseconds, "from=1795000000000000000&to=1795000000000000000", 200);
+	assert_int_equal(json_number(answer, "columns"), 1);
 	json_decref(answer);
-	answer = ask(*state, view_subseconds, "from=9223372036854775807&to=9223372036854775807", 200);
-	assert_int_equal(number(answer, "columns"), 1);
+	answer = served_ask(&s->served, view_subseconds, "from=9223372036854775807&to=9223372036854775807", 200);
+	assert_int_equal(json_number(answer, "columns"), 1);
 	json_decref(answer);
 }
 

@@ -4,11 +4,9 @@
 #include "support.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 
 #include "collector/totals.h"
-#include "net/http_int.h"
-#include "store_support.h"
+#include "collector_support.h"
 
 #define SECOND UINT64_C(1000) /* in ms */
 #define NOW_MS (UINT64_C(1795000000) * SECOND + 123)
@@ -92,31 +90,14 @@ static void is_no_shorter_than_profiles(void **state)
 
 /* Answers */
 
-struct scene {
-	struct fixture *f;
-	struct collector *c;
-};
-
 #define START_NS (NOW_MS * NSEC_PER_MSEC)
 
 static int begin(void **state, size_t names_max)
 {
-	struct scene *s = calloc(1, sizeof(*s));
-	void *f = NULL;
-	int r = s ? fixture_memory(&f) : -1;
+	struct served *s = calloc(1, sizeof(*s));
 
-	if (r)
-		return r;
-	s->f = f;
-	s->f->now = START_NS + 3600 * NSEC_PER_SEC;
 	*state = s;
-	return collector_new(&(struct collector_config){ .store = s->f->store,
-							 .state = s->f->s,
-							 .clock = &s->f->clock,
-							 .list_limit = 100,
-							 .names_max = names_max,
-							 .decoders = 1 },
-			     &s->c);
+	return s ? served_open(fixture_memory, START_NS + 3600 * NSEC_PER_SEC, names_max, s) : -1;
 }
 
 static int begin_tight(void **state)
@@ -131,12 +112,10 @@ static int begin_wide(void **state)
 
 static int end(void **state)
 {
-	struct scene *s = *state;
-	void *f = s->f;
+	int r = served_close(*state);
 
-	collector_free(s->c);
-	free(s);
-	return fixture_end(&f);
+	free(*state);
+	return r;
 }
 
 struct profile {
@@ -146,7 +125,7 @@ struct profile {
 };
 
 /* One sample of one millisecond, in a profile that took as long. */
-static void put(struct scene *s, const struct profile *p)
+static void put(struct served *s, const struct profile *p)
 {
 	scoped(window_release) struct window w = { 0 };
 	struct model_sample sample = { 0 };
@@ -163,35 +142,12 @@ static void put(struct scene *s, const struct profile *p)
 	(void)fixture_put(s->f, p->service, p->type, p->labels, w.start_ns, &w);
 }
 
-static json_t *ask(struct scene *s, call_fn *what, const char *more, unsigned int want)
+static json_t *ask(struct served *s, call_fn *what, const char *more, unsigned int want)
 {
-	static struct http_server server; /* nothing stops it */
-	struct http_exchange x = { .server = &server };
-	struct call call = { .collector = s->c, .rq = &x.request, .rs = &x.response, .now_ns = s->f->now };
 	char query[256];
-	json_t *answer;
 
 	(void)snprintf(query, sizeof(query), "from=%" PRIu64 "&to=%" PRIu64 "%s", NOW_MS, NOW_MS + 3600 * SECOND, more);
-	x.request.exchange = &x;
-	x.response.body = (struct buf)BUF_INIT(MIB(64));
-	assert_int_equal(http_query_parse(str_of(query), &call.query), 0);
-	what(&call);
-	answer = json_loadb(x.response.body.ptr, x.response.body.len, 0, NULL);
-	assert_non_null(answer);
-	if (x.response.status != want)
-		print_message("%s: %s\n", query, json_string_value(json_object_get(answer, "error")));
-	assert_int_equal(x.response.status, want);
-	response_release(&x.response);
-	http_query_release(&call.query);
-	return answer;
-}
-
-static uint64_t number(const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-
-	assert_true(json_is_integer(value));
-	return (uint64_t)json_integer_value(value);
+	return served_ask(s, what, query, want);
 }
 
 static uint64_t sum_of(const json_t *array, const char *key)
@@ -199,13 +155,13 @@ static uint64_t sum_of(const json_t *array, const char *key)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < json_array_size(array); i++)
-		sum += number(json_array_get(array, i), key);
+		sum += json_number(json_array_get(array, i), key);
 	return sum;
 }
 
 #define MANY 40 /* names of 20 bytes, three times as many as there is room for */
 
-static void put_many(struct scene *s)
+static void put_many(struct served *s)
 {
 	for (unsigned int turn = 0; turn < 2; turn++)
 		for (unsigned int i = 0; i < MANY; i++) {
@@ -219,7 +175,7 @@ static void put_many(struct scene *s)
 		}
 }
 
-static uint64_t failures(struct scene *s)
+static uint64_t failures(struct served *s)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
 	const char *at;
@@ -232,16 +188,16 @@ static uint64_t failures(struct scene *s)
 
 static void services_beyond_the_room_are_folded(void **state)
 {
-	struct scene *s = *state;
+	struct served *s = *state;
 	json_t *answer, *folded;
 
 	put_many(s);
 	answer = ask(s, view_services, "&type=cpu&before=1h", 200);
 	folded = json_object_get(answer, "folded");
 	assert_int_equal(json_array_size(json_object_get(answer, "services")), 10);
-	assert_int_equal(number(folded, "services"), 1);
-	assert_int_equal(number(folded, "total"), (MANY - 10) * 2 * NSEC_PER_MSEC);
-	assert_int_equal(number(answer, "total"), MANY * 2 * NSEC_PER_MSEC);
+	assert_int_equal(json_number(folded, "services"), 1);
+	assert_int_equal(json_number(folded, "total"), (MANY - 10) * 2 * NSEC_PER_MSEC);
+	assert_int_equal(json_number(answer, "total"), MANY * 2 * NSEC_PER_MSEC);
 	assert_int_equal(sum_of(json_object_get(answer, "services"), "total"), 10 * 2 * NSEC_PER_MSEC);
 	json_decref(answer);
 	assert_int_equal(failures(s), 0);
@@ -249,15 +205,15 @@ static void services_beyond_the_room_are_folded(void **state)
 
 static void groups_beyond_the_room_are_others(void **state)
 {
-	struct scene *s = *state;
+	struct served *s = *state;
 	json_t *answer, *series;
 
 	put_many(s);
 	answer = ask(s, view_timeline, "&type=cpu&group=service&limit=4", 200);
 	series = json_object_get(answer, "series");
 	assert_int_equal(json_array_size(series), 5);
-	assert_int_equal(number(answer, "folded"), 7);
-	assert_int_equal(number(json_array_get(series, 4), "total"), (MANY - 4) * 2 * NSEC_PER_MSEC);
+	assert_int_equal(json_number(answer, "folded"), 7);
+	assert_int_equal(json_number(json_array_get(series, 4), "total"), (MANY - 4) * 2 * NSEC_PER_MSEC);
 	assert_int_equal(sum_of(series, "total"), MANY * 2 * NSEC_PER_MSEC);
 	json_decref(answer);
 	assert_int_equal(failures(s), 0);
@@ -265,13 +221,13 @@ static void groups_beyond_the_room_are_others(void **state)
 
 static void labels_and_types_say_that_there_are_more(void **state)
 {
-	struct scene *s = *state;
+	struct served *s = *state;
 	json_t *answer, *host;
 
 	put_many(s);
 	answer = ask(s, view_labels, "&type=cpu", 200);
 	host = json_array_get(json_object_get(answer, "labels"), 0);
-	assert_int_equal(number(host, "count"), 11); /* of host, a byte, and 12 digits */
+	assert_int_equal(json_number(host, "count"), 11); /* of host, a byte, and 12 digits */
 	assert_int_equal(sum_of(json_object_get(host, "values"), "total"), 11 * 2 * NSEC_PER_MSEC);
 	assert_true(json_is_true(json_object_get(answer, "more")));
 	json_decref(answer);
@@ -287,7 +243,7 @@ static void labels_and_types_say_that_there_are_more(void **state)
 
 static void what_cannot_be_folded_is_refused_in_words(void **state)
 {
-	struct scene *s = *state;
+	struct served *s = *state;
 	json_t *answer;
 
 	for (uint32_t pid = 1; pid <= MANY; pid++)
@@ -302,7 +258,7 @@ static void what_cannot_be_folded_is_refused_in_words(void **state)
  * and are shorter than what covered.h tells apart: the sum says how much is covered. */
 static void covered_is_noted_once(void **state)
 {
-	struct scene *s = *state;
+	struct served *s = *state;
 	const unsigned int count = 4200;
 	json_t *answer;
 
@@ -313,7 +269,7 @@ static void covered_is_noted_once(void **state)
 		put(s, &(struct profile){ service, "cpu", "", i % 2 ? 0 : 3000 * NSEC_PER_SEC, 7 });
 	}
 	answer = ask(s, view_services, "&type=cpu&limit=5", 200);
-	assert_int_equal(number(answer, "covered_ms"), count);
+	assert_int_equal(json_number(answer, "covered_ms"), count);
 	assert_int_equal(sum_of(json_object_get(answer, "services"), "total"), 5 * NSEC_PER_MSEC);
 	json_decref(answer);
 }
