@@ -16,7 +16,20 @@ const BROKEN_PAGE = 'it is no page that hearth wrote, or a part of one';
 const LAYERS_MAX = 2; // of gzip, as hearth convert takes
 const FEW_FORMATS = 'This page reads only folded, .col, pprof, speedscope and pages of hearth: hearth was built without its other readers, ' +
 	'or the browser does not run them. hearth convert and hearth view read the rest';
+const MOST = 2 ** 63; // what all values of a profile may be together; a number has no place for one less
 const SUFFIX = /^(.+)(_\[\w+\])$/s;
+
+/**
+ * Cuts the largest values, so that all together are at most MOST, as hearth's own readers do (saturate() of src/render/tree.c).
+ * @param {Float64Array} values
+ */
+function saturate(values) {
+	const sum = (top) => values.reduce((all, value) => all + Math.min(value, top), 0);
+	if (sum(Infinity) <= MOST) return;
+	let top = 0;
+	for (let by = MOST; by >= 1; by /= 2) if (sum(top + by) <= MOST) top += by;
+	for (let i = 0; i < values.length; i++) values[i] = Math.min(values[i], top);
+}
 
 /** Stacks that are added frame by frame, to a profile as decodeProfile() gives it. */
 export class StackReader {
@@ -57,6 +70,7 @@ export class StackReader {
 		for (const [at, old] of order.entries()) place[old] = at;
 		for (let i = 1; i < grower.count; i++) grower.frame[i] = place[grower.frame[i]];
 		grower.frame[0] = list.length;
+		saturate(grower.self);
 		const sorted = order.map((i) => list[i]);
 		const modules = ['', ...new Set(sorted.map((f) => f.module).filter(Boolean))];
 		const moduleNumbers = new Map(modules.map((name, i) => [name, i]));

@@ -15,14 +15,18 @@ class Reader {
 		return this.at < this.bytes.length;
 	}
 
+	/** A number of 64 bits; the tenth byte has the sign. Below zero its bits are counted turned round: 2^64 - 1 has no place in a number. */
 	number() {
 		let value = 0;
+		let turned = 0;
 		let unit = 1;
 		for (let i = 0; i < 10; i++) {
 			const b = this.bytes[this.at++];
 			if (b === undefined) throw new RangeError(RANGE);
+			if (i === 9 && b === 1) return -turned - 1;
 			value += (b & 127) * unit;
-			if (b < 128) return value >= 2 ** 63 ? value - 2 ** 64 : value;
+			turned += (~b & 127) * unit;
+			if (b < 128) return value;
 			unit *= 128;
 		}
 		throw new RangeError('a number of the pprof file is too long');

@@ -4,6 +4,7 @@
 #include "codec/codec.h"
 #include "collector/flame_key.h"
 #include "collector/grouping.h"
+#include "collector/totals.h"
 #include "query/flame.h"
 #include "render/source_lines.h"
 #include "sink/format.h"
@@ -226,7 +227,7 @@ static void add_facts(struct facts *facts, const struct model *m, size_t column)
 			       : str_starts(end, STR("cut")) ? &facts->cut
 							     : &facts->unknown;
 
-		*to += value > 0 ? (uint64_t)value : 0;
+		*to = totals_plus(*to, value > 0 ? (uint64_t)value : 0);
 	}
 }
 

@@ -206,13 +206,19 @@ static void write_levels(struct json_out *json, const struct flamebearer *b)
 	json_out_end(json, ']');
 }
 
+/* Of both sides; readers take 63 bits. */
+static uint64_t sum_of_sides(const struct flamebearer *b)
+{
+	return MIN(b->total[0] + b->total[1], (uint64_t)INT64_MAX); /* each is below 2^63 */
+}
+
 int flamebearer_json(const struct flamebearer *b, struct json_out *json)
 {
 	json_out_begin(json, '{');
 	write_names(json, b->t);
 	write_levels(json, b);
 	json_out_key(json, STR("numTicks"));
-	json_out_u64(json, b->total[0] + b->total[1]);
+	json_out_u64(json, sum_of_sides(b));
 	json_out_key(json, STR("maxSelf"));
 	json_out_u64(json, b->max_self);
 	json_out_end(json, '}');
@@ -260,7 +266,7 @@ int flamebearer_proto(const struct flamebearer *b, uint32_t number, struct buf *
 	wire_add_bytes(&graph, GRAPH_NAMES, STR("other"));
 	for (size_t i = 0; i < b->row_count; i++)
 		add_level(b, &b->rows[i], &scratch, &graph);
-	wire_add_number(&graph, GRAPH_TOTAL, b->total[0] + b->total[1]);
+	wire_add_number(&graph, GRAPH_TOTAL, sum_of_sides(b));
 	wire_add_number(&graph, GRAPH_MAX_SELF, b->max_self);
 	if (b->is_double) {
 		wire_add_number(&graph, GRAPH_LEFT_TICKS, b->total[0]);

@@ -163,8 +163,9 @@ struct place {
 static int add_nodes(struct tree_builder *b, const struct tree *t, const uint32_t *frame_of, const uint64_t *self,
 		     struct place *path)
 {
-	int r = tree_builder_add(b, 0, self[0]);
+	int r = 0;
 
+	tree_builder_add(b, 0, self[0]);
 	path[0] = (struct place){ 0, b->seed };
 	for (uint32_t i = 1; r == 0 && i < t->node_count; i++) {
 		const struct place *above = &path[t->level[i] - 1];
@@ -177,7 +178,7 @@ static int add_nodes(struct tree_builder *b, const struct tree *t, const uint32_
 			break;
 		node = tree_builder_child(b, above->node, frame, tree_path_tag(hash));
 		path[t->level[i]] = (struct place){ node, hash };
-		r = tree_builder_add(b, node, self[i]);
+		tree_builder_add(b, node, self[i]);
 	}
 	return r;
 }
@@ -276,6 +277,7 @@ int tree_pair(const struct tree *base, const struct tree *other, struct tree *ou
 
 	if (r < 0)
 		return r;
+	b.most = UINT64_MAX; /* two that are saturated fit */
 	r = add_tree(&b, base);
 	r = r ? r : add_tree(&b, other);
 	if (r < 0) {

@@ -29,7 +29,7 @@ int tree_cut_encode(const struct tree_cut *c, struct buf *out) warn_unused;
  * tree_pair - a tree of the paths of both, whose totals are the sums
  * @base_total: of every node of @out the part that @base has; the caller's to free
  *
- * Return: 0, -ENOMEM, -E2BIG, -EOVERFLOW.
+ * Return: 0, -ENOMEM, -E2BIG.
  */
 int tree_pair(const struct tree *base, const struct tree *other, struct tree *out, uint64_t **base_total) warn_unused;
 

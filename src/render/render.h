@@ -81,7 +81,7 @@ struct render_html_diff {
 /**
  * render_html_diff - the page of a comparison: both profiles as one tree, coloured by what changed
  * @cfg: title and style; value is of no meaning
- * Return: 0, -EINVAL for columns that are not there, -ENOMEM, -E2BIG, -EOVERFLOW.
+ * Return: 0, -EINVAL for columns that are not there, -ENOMEM, -E2BIG.
  */
 int render_html_diff(const struct render_html_diff *diff, const struct render_html_config *cfg,
 		     struct buf *out) warn_unused;

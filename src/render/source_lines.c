@@ -92,6 +92,12 @@ static int number_rows(struct finder *f)
 	return 0;
 }
 
+/* Both are values of a profile: not above INT64_MAX. */
+static void add_to(uint64_t *sum, uint64_t value)
+{
+	*sum = (uint64_t)saturating_add((int64_t)*sum, (int64_t)value);
+}
+
 static void add_sample(struct finder *f, uint32_t number, uint32_t stack, uint64_t value)
 {
 	const struct model *m = f->m;
@@ -106,14 +112,14 @@ static void add_sample(struct finder *f, uint32_t number, uint32_t stack, uint64
 			if (!row)
 				continue;
 			is_in = true;
-			f->rows.items[row - 1].self += is_leaf ? value : 0;
-			f->rows.self += is_leaf ? value : 0;
-			f->rows.items[row - 1].total += f->seen_in[row - 1] == number ? 0 : value;
+			add_to(&f->rows.items[row - 1].self, is_leaf ? value : 0);
+			add_to(&f->rows.self, is_leaf ? value : 0);
+			add_to(&f->rows.items[row - 1].total, f->seen_in[row - 1] == number ? 0 : value);
 			f->seen_in[row - 1] = number;
 		}
 		is_leaf = false;
 	}
-	f->rows.total += is_in ? value : 0;
+	add_to(&f->rows.total, is_in ? value : 0);
 }
 
 static int by_total(const void *a, const void *b)

@@ -65,6 +65,6 @@ bool svg_background_known(struct str name);
  *and another one is drawn as a difference, as wide as the second.
  *
  * Equal input gives equal bytes. Without a sample the picture says so. Samples with values below zero are left out and
- * said in options->lost. Return: 0, -ENOMEM, -E2BIG, or -EOVERFLOW when all values together do not fit 63 bits.
+ * said in options->lost. The sum saturates at 63 bits. Return: 0, -ENOMEM, -E2BIG.
  */
 int render_svg(const struct window *w, const struct codec_options *options, struct buf *out) warn_unused;

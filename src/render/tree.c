@@ -100,6 +100,45 @@ static int order_frames(struct tree_builder *b, struct tree *t, uint32_t *rank)
 	return 0;
 }
 
+/* Would all values together fit, if none was above @top? *sum: of these. */
+static bool fits(const struct tree_builder *b, uint64_t top, uint64_t *sum)
+{
+	*sum = 0;
+	for (size_t i = 0; i < b->node_count; i++) {
+		uint64_t value = MIN(b->value[i], top);
+
+		if (value > b->most - *sum)
+			return false;
+		*sum += value;
+	}
+	return true;
+}
+
+/* Cuts the largest values, so that all together are b->most. */
+static void saturate(struct tree_builder *b)
+{
+	uint64_t top = 0, above = b->most, sum, rest;
+
+	if (b->sum <= b->most || fits(b, b->most, &sum)) /* one node's own values may have been all that was too much */
+		return;
+	while (above - top > 1) { /* @top fits, @above does not */
+		uint64_t middle = top + (above - top) / 2;
+
+		if (fits(b, middle, &sum))
+			top = middle;
+		else
+			above = middle;
+	}
+	(void)fits(b, top, &sum);
+	rest = b->most - sum; /* less than the number of values that are cut */
+	for (size_t i = 0; i < b->node_count; i++) {
+		if (b->value[i] <= top)
+			continue;
+		b->value[i] = top + (rest ? 1 : 0);
+		rest -= rest ? 1 : 0;
+	}
+}
+
 struct sibling {
 	uint64_t total;
 	uint32_t frame, node;
@@ -257,6 +296,7 @@ int tree_builder_finish(struct tree_builder *b, struct tree *out)
 	free(b->name_slots);
 	b->name_slots = NULL;
 	intern_init(&t.modules, 0);
+	saturate(b);
 	if (!r)
 		r = order_frames(b, &t, rank);
 	if (!r)

@@ -38,7 +38,7 @@ struct tree {
 	uint32_t node_count;
 	uint32_t *frame;
 	uint32_t *level;                 /* 0 at the root */
-	uint64_t *total;                 /* the root's is the sum of everything */
+	uint64_t *total;                 /* the root's is the sum of everything; it saturates at INT64_MAX */
 	uint32_t *origin, *frame_origin; /* of a pruned copy: node and frame of the whole tree; otherwise NULL */
 };
 
@@ -70,8 +70,8 @@ struct render_progress;
  * @progress: NULL: nobody looks
  * @out: suffixes such as _[k] became kinds
  *
- * Return: 0; -EBADMSG with *bad_line (from 1) when a line has no count, no stack, or the sum overflows; -ENOMEM;
- * -E2BIG.
+ * Return: 0; -EBADMSG with *bad_line (from 1) when a line has no count, no stack, or a count beyond 63 bits;
+ * -ENOMEM; -E2BIG.
  */
 int tree_from_folded(struct str text, const struct render_progress *progress, struct tree *out,
 		     uint64_t *bad_line) warn_unused;

@@ -47,7 +47,9 @@ int tree_builder_init(struct tree_builder *b, size_t nodes_expected)
 
 	while (slots < nodes_expected / NODES_A_SLOT && slots < TREE_NODES_MAX)
 		slots *= 2;
-	*b = (struct tree_builder){ .seed = random_u64(), .name_mask = NAME_SLOTS_MIN - 1, .slot_mask = slots - 1 };
+	*b = (struct tree_builder){
+		.seed = random_u64(), .name_mask = NAME_SLOTS_MIN - 1, .slot_mask = slots - 1, .most = INT64_MAX
+	};
 	intern_init(&b->modules, TREE_TEXT_MAX);
 	b->name_slots = calloc(NAME_SLOTS_MIN, sizeof(*b->name_slots));
 	b->slots = slots_new(slots);

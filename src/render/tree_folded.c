@@ -37,7 +37,6 @@ struct folded {
 	struct task tasks[TASKS];
 	struct line_end ends[ENDS];
 	uint32_t task_count, end_count;
-	uint64_t sum;
 	uint32_t *recent; /* per frame, the root's first: the frame last seen below it, + 1 */
 	size_t recent_cap;
 };
@@ -171,8 +170,8 @@ static int add_tasks(struct folded *f)
 	for (uint32_t i = 0, end = 0; !r; i++) {
 		const struct task *t = &f->tasks[i];
 
-		for (; end < f->end_count && f->ends[end].tasks == i && !r; end++)
-			r = tree_builder_add(&f->b, f->path[f->ends[end].depth], f->ends[end].value);
+		for (; end < f->end_count && f->ends[end].tasks == i; end++)
+			tree_builder_add(&f->b, f->path[f->ends[end].depth], f->ends[end].value);
 		if (i == f->task_count)
 			break;
 		f->path[t->depth] = tree_builder_child(&f->b, f->path[t->depth - 1], t->frame, t->tag);
@@ -227,9 +226,6 @@ static int add_stack(struct folded *f, struct str stack, uint64_t value)
 {
 	int r = 0;
 
-	if (value > INT64_MAX - f->sum)
-		return -EOVERFLOW;
-	f->sum += value;
 	if (f->end_count == ENDS)
 		r = add_tasks(f);
 	if (!r)
@@ -291,10 +287,8 @@ int tree_from_folded(struct str text, const struct render_progress *progress, st
 	}
 	if (!r)
 		r = add_tasks(&f);
-	if (r == -EBADMSG || r == -EOVERFLOW) {
+	if (r == -EBADMSG)
 		*bad_line = number;
-		return -EBADMSG;
-	}
 	if (r < 0)
 		return r;
 	return tree_builder_finish(&f.b, out);

@@ -34,7 +34,9 @@ struct tree_builder {
 	size_t node_count, node_cap, value_cap;
 	struct tree_slot *slots;
 	uint32_t slot_mask, slot_count;
-	uint64_t seed, sum;
+	uint64_t seed;
+	uint64_t sum;  /* of all that was added; it saturates */
+	uint64_t most; /* what all nodes together may have: INT64_MAX, as a value of a profile */
 };
 
 /** tree_huge_pages - ask for huge pages for a big array: look-ups in it are random accesses. Small ones are left alone.
@@ -104,15 +106,17 @@ static inline uint32_t tree_builder_child(struct tree_builder *b, uint32_t paren
 	return (uint32_t)b->node_count++;
 }
 
-/** tree_builder_add - @value for the stack that ends in @node. Return: 0, or -EOVERFLOW when the sum would not fit. */
-static inline int tree_builder_add(struct tree_builder *b, uint32_t node, uint64_t value)
+/** tree_builder_add - @value for the stack that ends in @node. It saturates. */
+static inline void tree_builder_add(struct tree_builder *b, uint32_t node, uint64_t value)
 {
-	if (value > INT64_MAX - b->sum)
-		return -EOVERFLOW;
-	b->sum += value;
-	b->value[node] += value;
-	return 0;
+	b->sum += MIN(value, UINT64_MAX - b->sum);
+	b->value[node] += MIN(value, b->most - b->value[node]);
 }
 
-/** tree_builder_finish - put everything in order. The builder is used up, also on failure. */
+/**
+ * tree_builder_finish - put everything in order. The builder is used up, also on failure.
+ *
+ * Where all nodes together have more than b->most, the largest values are cut until they fit: small ones stay as they
+ * are, in whatever order they came.
+ */
 int tree_builder_finish(struct tree_builder *b, struct tree *out) warn_unused;

@@ -337,7 +337,8 @@ static int add_sample(struct source *s, const struct model_sample *sample, uint3
 			step_down(s, &at, named[i - 1]);
 		s->reached[id] = at;
 	}
-	return tree_builder_add(&s->b, at.node, value);
+	tree_builder_add(&s->b, at.node, value);
+	return 0;
 }
 
 /* Another model has other locations and stacks. */

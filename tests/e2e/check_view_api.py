@@ -405,6 +405,23 @@ def large_exports():
                    f"{name}: the collector takes less than {share} times the file's size for it", f"{more / len(answer.body):.2f} of {len(answer.body) >> 20} MiB")
 
 
+def extremes(c):
+    """The largest value that a profile can have, twice, takes no graph from anybody."""
+    most, at = 2**63 - 1, NOW - 3 * 86400
+    span = f"from={at - 60}&to={at + 60}"
+    for service, names in (("huge", ["main", "a"]), ("huge", ["main", "b"]), ("small", ["main", "c"])):
+        cost = 10 if service == "small" else most
+        assert c.upload(service, "cpu", pprof([(names, [1, cost])], time_ns=at * 10**9)).status == 200
+    f = get(c, f"flame?{span}")
+    shown = {f["names"][f["frame"][i]]: f["total"][i] for i in range(1, len(f["level"]))}
+    tap.ok(f["total"][0] == shown["main"] == most and shown["c"] == 10 and adds_up(f), "sums that do not fit saturate, small values stay", shown)
+    both = get(c, f"compare?service=huge&{span}&base-service=")
+    tap.ok(both["total"][0] == 2 * most and both["base_total"][0] == most, "a comparison has room for both", both["meta"])
+    one = {"name": "main", "kind": "native", "module": both["modules"][both["module"][both["names"].index("main")]]}
+    answer = c.ask("POST", f"/api/v1/lines?{span}", json.dumps({"path": [one]}).encode())
+    tap.ok(answer.status == 200 and answer.json["total"] == most, "source lines saturate, too", answer)
+
+
 def hostile(c):
     evil = ["<img src=x onerror=alert(1)>", "\u202eevil", "x" * (1 << 20), "\x00\x01</script>"]
     c.upload("evil", "cpu", pprof([(["main", n], [1, 10]) for n in evil] + [(["main", "\udcff\udcfe"], [1, 10])], time_ns=(NOW - 10) * 10**9))
@@ -942,6 +959,7 @@ for engine in ("sqlite", "memory"):
         exports(collector, sent)
         if engine == "sqlite":
             snapshots(collector, sent)
+        extremes(collector)
         hostile(collector)
         files(collector)
         live(collector)

@@ -4,7 +4,7 @@
 #include "render/render.h"
 #include "render/tree.h"
 
-/* The sum over all lines, read the slow way. */
+/* The sum over all lines, read the slow way; it saturates. */
 static uint64_t sum_lines(struct str text)
 {
 	uint64_t sum = 0, value;
@@ -16,7 +16,7 @@ static uint64_t sum_lines(struct str text)
 		if (n == 1 && line.len && line.ptr[0] == '#')
 			continue;
 		if (line.len && !str_to_u64(str_skip(line, (size_t)str_rfind(line, ' ') + 1), 0, INT64_MAX, &value))
-			sum += value;
+			sum = MIN(sum + value, (uint64_t)INT64_MAX);
 	}
 	return sum;
 }

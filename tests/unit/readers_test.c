@@ -51,6 +51,20 @@ static void reads_by_name_and_by_content(void **state)
 	}
 }
 
+static void sums_saturate(void **state)
+{
+	static const char *const names[] = { "x.folded", "x" }; /* straight, and by the model */
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		scoped(readers_release) struct readers_file file = READERS_FILE_INIT;
+
+		assert_int_equal(
+			read_text(STR("f 9223372036854775807\ng 9223372036854775806\n"), str_of(names[i]), &file), 0);
+		assert_non_null(strstr(buf_cstr(&file.meta), "\"total\":9223372036854775807}"));
+	}
+}
+
 static void says_what_it_cannot_read(void **state)
 {
 	static const struct {
@@ -94,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_by_name_and_by_content),
+		cmocka_unit_test(sums_saturate),
 		cmocka_unit_test(says_what_it_cannot_read),
 		cmocka_unit_test(survives_failing_allocations),
 	};

@@ -99,9 +99,26 @@ static void tells_functions_apart(void **state)
 	model_release(&m);
 }
 
+static void saturates(void **state)
+{
+	scoped(source_lines_release) struct source_lines lines = { 0 };
+	struct model m;
+
+	(void)state;
+	fill(&m);
+	add_stack(&m, (struct place[]){ work_12, { 0 } }, INT64_MAX);
+	add_stack(&m, (struct place[]){ work_14, work_12, { 0 } }, INT64_MAX);
+	assert_int_equal(source_lines_find(&m, 0, &(struct tree_step){ STR("work"), STR("native"), STR("") }, &lines),
+			 0);
+	assert_true(lines.self == INT64_MAX && lines.total == INT64_MAX);
+	assert_true(lines.items[0].self == INT64_MAX && lines.items[0].total == INT64_MAX);
+	model_release(&m);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(finds_lines), cmocka_unit_test(tells_functions_apart) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(finds_lines), cmocka_unit_test(tells_functions_apart),
+					    cmocka_unit_test(saturates) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

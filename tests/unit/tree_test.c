@@ -48,7 +48,11 @@ static const struct folded_case folded_cases[] = {
 	{ "no stack", " 5\n", NULL, 1 },
 	{ "negative", "a -5\n", NULL, 1 },
 	{ "too big", "a 99999999999999999999\n", NULL, 1 },
-	{ "sum too big", "a 9223372036854775807\nb 1\n", NULL, 2 },
+	{ "sum too big: the largest is cut", "a 9223372036854775807\nb 1\n", "a:0 9223372036854775806\nb:0 1\n", 0 },
+	{ "in any order", "b 1\na 9223372036854775807\n", "a:0 9223372036854775806\nb:0 1\n", 0 },
+	{ "several large ones", "b 5\na 9223372036854775807\na;c 9223372036854775807\na;d 9223372036854775807\n",
+	  "a:0 9223372036854775802\n c:0 3074457345618258601\n d:0 3074457345618258600\nb:0 5\n", 0 },
+	{ "all of one stack", "a 9223372036854775807\na 9223372036854775807\n", "a:0 9223372036854775807\n", 0 },
 };
 
 static void reads_folded(void **state)
@@ -280,6 +284,34 @@ static void makes_one_tree_of_several_models(void **state)
 	assert_int_equal(empty.node_count, 1);
 }
 
+/* One profile with very large values does not take the tree of all others. */
+static void saturates(void **state)
+{
+	int64_t values[2] = { INT64_MAX, INT64_MAX };
+	scoped(window_release) struct window w = { 0 }, other = { 0 };
+	scoped(tree_release) struct tree t = { 0 };
+	scoped(buf_release) struct buf out = BUF_INIT(KIB(4));
+	struct tree_maker *maker;
+	struct model_sample sample;
+
+	(void)state;
+	make_window(&w);
+	make_window(&other);
+	sample = w.model->samples[0];
+	sample.stack = add_frame(w.model, 0, "huge", MODEL_KIND_NATIVE);
+	assert_int_equal(model_add_sample(w.model, &sample, values), 0);
+	assert_int_equal(tree_maker_new(&maker), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(tree_maker_add(maker, w.model, 1, NULL, 0), 0);
+	assert_int_equal(tree_maker_add(maker, other.model, 1, NULL, 0), 0);
+	assert_int_equal(tree_maker_finish(maker, &t), 0);
+	tree_maker_free(maker);
+	assert_true(t.total[0] == INT64_MAX);
+	print_tree(&t, &out);
+	assert_string_equal(buf_cstr(&out), "</script>:15 9223372036854775807\n huge:0 9223372036764775807\n"
+					    " main:0 90000000\n  read:1 90000000\n");
+}
+
 static int group_once(void *ctx)
 {
 	const struct window *w = ctx;
@@ -412,6 +444,7 @@ int main(void)
 		cmocka_unit_test(builds_from_a_model),
 		cmocka_unit_test(groups_stand_above),
 		cmocka_unit_test(makes_one_tree_of_several_models),
+		cmocka_unit_test(saturates),
 		cmocka_unit_test(groups_survive_failing_allocations),
 		cmocka_unit_test(writes_the_page_of_a_window),
 		cmocka_unit_test(shows_what_hides_as_the_viewer_does),

@@ -84,6 +84,19 @@ test('pprof, packed or not: the sums of each sample type', async () => {
 	}
 });
 
+test('sums saturate: the largest values are cut, small ones stay', async () => {
+	const most = 2n ** 63n - 1n;
+	const bytes = new Uint8Array(pprofOf([['cpu', 'nanoseconds']], [[['main', 'a'], [most]], [['main', 'b'], [most]], [['main', 'c'], [7]]]));
+	const { kinds, profiles: [{ frames, tree }] } = await readFile(bytes);
+	const table = new FrameTable(frames, kinds);
+	const paths = pathsOfTree(tree, (f) => table.name(f));
+	assert.equal(tree.total[0], 2 ** 63);
+	assert.equal(paths.get('main;a'), paths.get('main;b'));
+	assert.equal(Math.round(paths.get('main;a') / 2 ** 52), 2 ** 10);
+	assert.equal(paths.get('main;c'), 7);
+	assert.equal(readFolded(`a 1e9\nb 9223372036854775807\nb 9223372036854775807\n`).profiles[0].tree.total[0], 2 ** 63);
+});
+
 test('the type that a pprof file wants to be shown comes first, else cpu, else the last', async () => {
 	const stacks = [[['main', 'f'], [1, 20, 300]]];
 	for (const [wanted, names, first] of [['b', ['a', 'b', 'c'], 'b'], ['gone', ['a', 'b', 'c'], 'c'], ['', ['a', 'cpu', 'c'], 'cpu'], ['', ['a', 'b', 'c'], 'c']]) {

@@ -121,7 +121,7 @@ export function pprofOf(types, samples, wanted = '') {
 	const text = (s) => (strings.includes(s) ? strings.indexOf(s) : strings.push(s) - 1);
 	const varint = (n) => {
 		const out = [];
-		let value = BigInt(n);
+		let value = BigInt.asUintN(64, BigInt(n));
 		for (; value > 127n; value >>= 7n) out.push(Number(value & 127n) | 128);
 		return [...out, Number(value)];
 	};
