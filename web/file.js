@@ -37,6 +37,8 @@ export class StackReader {
 		this.numbers = new Map();
 		this.list = [];
 		this.grower = new TreeGrower(0);
+		/** @type {Negative} */
+		this.negative = { samples: 0, value: 0 };
 	}
 
 	frame(name, kind = 'native', module = '') {
@@ -54,6 +56,11 @@ export class StackReader {
 	 * @param {number} value
 	 */
 	add(frames, value) {
+		if (value < 0) {
+			this.negative.samples++;
+			this.negative.value = Math.min(MOST, this.negative.value - value);
+			return;
+		}
 		let at = 0;
 		for (const frame of frames) at = this.grower.child(at, frame);
 		this.grower.self[at] += value;
@@ -134,7 +141,7 @@ function readSpeedscope(json) {
 		const kindOf = (f) => (KIND_NAMES.includes(f.kind) ? f.kind : 'native');
 		const numbers = frames.map((f) => reader.frame(String(f.name), kindOf(f), String(f.module ?? f.file ?? '')));
 		eachSpeedscopeSample(one, (stack, weight) => reader.add(stack.map((f) => numbers[f] ?? 0), weight));
-		types.push({ name: String(one.name), unit: one.unit === 'none' ? 'samples' : String(one.unit), scale: 1, nanoseconds: 0 });
+		types.push({ name: String(one.name), unit: one.unit === 'none' ? 'samples' : String(one.unit), scale: 1, nanoseconds: 0, negative: reader.negative });
 		profiles.push(reader.finish());
 	}
 	if (!profiles.length) throw new Error('it has no profile');
@@ -143,7 +150,7 @@ function readSpeedscope(json) {
 
 function pprofProfiles(bytes) {
 	const { types, first, samples, frameOf } = readPprof(bytes);
-	const profiles = types.map((_, column) => {
+	const readers = types.map((_, column) => {
 		const reader = new StackReader();
 		for (const { frames, values } of samples) {
 			if (!values[column]) continue;
@@ -152,10 +159,10 @@ function pprofProfiles(bytes) {
 				return reader.frame(name, kind, module);
 			}), values[column]);
 		}
-		return reader.finish();
+		return reader;
 	});
-	for (const list of [types, profiles]) list.unshift(...list.splice(first, 1));
-	return { types: types.map((t) => ({ ...t, scale: 1, nanoseconds: 0 })), kinds: KIND_NAMES, profiles };
+	for (const list of [types, readers]) list.unshift(...list.splice(first, 1));
+	return { types: types.map((t, i) => ({ ...t, scale: 1, nanoseconds: 0, negative: readers[i].negative })), kinds: KIND_NAMES, profiles: readers.map((reader) => reader.finish()) };
 }
 
 /**

@@ -61,6 +61,17 @@ export function formatAmount(value, meta) {
 	return hasUnits ? formatValue(value, meta) : formatCount(value * meta.scale);
 }
 
+/**
+ * What a graph leaves out because it is below zero, or ''.
+ * @param {Negative | undefined} negative
+ * @param {ShownMeta} meta
+ */
+export function negativeText(negative, meta) {
+	if (!negative?.samples) return '';
+	const amount = '−' + formatValue(negative.value / meta.scale, meta).replace(', ', ', −');
+	return negative.samples === 1 ? `1 sample with a value below zero is left out (${amount}).` : `${formatCount(negative.samples)} samples with values below zero are left out (${amount}).`;
+}
+
 /** C++: without what the compiler added, `const` behind the arguments, and the return type of a template. */
 function bareName(text) {
 	const plain = text.replace(/ \[clone [^\]]*\]/g, '').replace(/ const$/, '').trim();

@@ -74,8 +74,9 @@ async function askProfile(path, params, options) {
  * @returns {ValueType}
  */
 export function typeOfMeta(meta) {
-	const { unit } = meta;
-	return { name: meta.sample, unit, scale: meta.scale ?? 1, nanoseconds: unit === 'nanoseconds' ? 0 : meta.nanoseconds ?? 0 };
+	const { unit, negative, base_negative: base } = meta;
+	const both = negative && base ? { samples: negative.samples + base.samples, value: negative.value + base.value } : negative;
+	return { name: meta.sample, unit, scale: meta.scale ?? 1, nanoseconds: unit === 'nanoseconds' ? 0 : meta.nanoseconds ?? 0, negative: both };
 }
 
 /** @implements {Source} */

@@ -74,11 +74,18 @@ interface AddedFrame {
 	module: string;
 }
 
+/** Samples with values below zero, which have no width and are left out; how far they are below it, not divided by the scale. */
+interface Negative {
+	samples: number;
+	value: number;
+}
+
 interface ValueType {
 	name: string;
 	unit: string;
 	scale: number;
 	nanoseconds: number;
+	negative?: Negative;
 }
 
 /** How values are written: a title and a type, in one. */

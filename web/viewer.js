@@ -15,7 +15,7 @@ import { CallTree } from './calls.js';
 import { TreeMirror } from './a11y.js';
 import { SandwichHalf, neighbour } from './halves.js';
 import { DEFAULT_STATE, PATH_LENGTH_MAX, formatHash, parseHash } from './state.js';
-import { formatCount, formatShare, formatValue } from './format.js';
+import { formatCount, formatShare, formatValue, negativeText } from './format.js';
 import { findAtMost, nodeChildren, nodePath } from './layout.js';
 import { copyText, showDetails, stackText } from './details.js';
 import { Theme, afterPainting, byId, showCrumbs, showLegend, showTip, shownName } from './around.js';
@@ -551,6 +551,7 @@ export class Viewer {
 			this.treeShown?.();
 		}
 		this.controls.update();
+		this.applyNotes();
 		this.applyQuery();
 		const waiting = this.provisional && state.view !== 'graph';
 		const isTwo = state.view === 'graph' && !state.collapse && Boolean(this.sides?.takes(this.tree));
@@ -935,6 +936,17 @@ export class Viewer {
 	fillLegend() {
 		const totals = this.functionTotals();
 		if (totals) showLegend(byId('legend'), this.frames, totals, this.colours, this.tree.total[0]);
+	}
+
+	/** What the tree leaves out, and why there is nothing to see. */
+	applyNotes() {
+		const { tree, raw, provisional } = this;
+		const left = negativeText(this.types[this.shownType].negative, this.meta);
+		byId('negative').hidden = !left;
+		byId('negative').textContent = left;
+		const isEmpty = !provisional && tree.total[0] === 0;
+		byId('no-samples').hidden = !isEmpty;
+		byId('no-samples').textContent = raw.tree.total[0] > 0 ? 'No samples: the steps of the view leave nothing.' : left ? 'No samples: all that have a value are left out.' : 'No samples.';
 	}
 }
 

@@ -18,7 +18,8 @@
 /* How far the stacks of the shown value can be believed. */
 struct facts {
 	uint64_t whole, guessed, cut, unknown;
-	uint64_t untimed; /* beside them: samples without a time, where times are asked for */
+	uint64_t untimed;              /* beside them: samples without a time, where times are asked for */
+	struct tree_negative negative; /* beside them, too */
 };
 
 /* The tree of one selection, and what answers say of it. Kept for the next question; without its tree where that is too
@@ -376,9 +377,11 @@ static int finish_made(struct side *s, struct tree_maker *maker)
 
 	window_release(&s->sum); /* its memory is better used for the tree */
 	r = r ? r : tree_maker_finish(maker, &s->made->tree);
-	if (r == 0)
-		s->made->has_tree = true;
-	return r;
+	if (r < 0)
+		return r;
+	s->made->has_tree = true;
+	s->made->facts.negative = s->made->tree.negative;
+	return 0;
 }
 
 static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample,
@@ -476,6 +479,18 @@ static void write_facts(struct json_out *json, const struct facts *facts)
 	json_out_end(json, '}');
 }
 
+/* What the tree leaves out, because it is below zero. */
+static void write_negative(struct json_out *json, const struct side *s, const char *key)
+{
+	const struct tree_negative *negative = &s->made->facts.negative;
+
+	json_out_key(json, str_of(key));
+	json_out_begin(json, '{');
+	call_key_u64(json, STR("samples"), negative->samples);
+	call_key_u64(json, STR("value"), negative->value);
+	json_out_end(json, '}');
+}
+
 static void write_kinds(struct json_out *json)
 {
 	json_out_key(json, STR("kinds"));
@@ -511,9 +526,11 @@ static void write_meta(struct json_out *json, const struct flame *f, const struc
 		call_key(json, STR("base_service"), f->base.range.service);
 		call_key_u64(json, STR("base_total"), sizes->base_total);
 		call_key_u64(json, STR("base_profiles"), f->base.made->profiles);
+		write_negative(json, &f->base, "base_negative");
 	}
 	write_kinds(json);
 	write_facts(json, &s->made->facts);
+	write_negative(json, s, "negative");
 	json_out_end(json, '}');
 }
 

@@ -278,6 +278,8 @@ int tree_pair(const struct tree *base, const struct tree *other, struct tree *ou
 	if (r < 0)
 		return r;
 	b.most = UINT64_MAX; /* two that are saturated fit */
+	b.negative = base->negative;
+	tree_negative_add(&b.negative, other->negative.samples, other->negative.value);
 	r = add_tree(&b, base);
 	r = r ? r : add_tree(&b, other);
 	if (r < 0) {

@@ -30,8 +30,12 @@ static void add_type(const struct page_type *shown, size_t index, struct buf *ou
 	add_json_string(out, shown->name);
 	buf_adds(out, STR(",\"unit\":"));
 	add_json_string(out, shown->unit);
-	buf_addf(out, ",\"scale\":%.17g,\"nanoseconds\":%.17g,\"nodes\":%u,\"total\":%llu}", shown->scale,
+	buf_addf(out, ",\"scale\":%.17g,\"nanoseconds\":%.17g,\"nodes\":%u,\"total\":%llu", shown->scale,
 		 shown->nanoseconds, shown->nodes, (unsigned long long)shown->total);
+	if (shown->negative.samples)
+		buf_addf(out, ",\"negative\":{\"samples\":%llu,\"value\":%llu}",
+			 (unsigned long long)shown->negative.samples, (unsigned long long)shown->negative.value);
+	buf_addc(out, '}');
 }
 
 void page_types_json(struct str title, const struct page_type *types, size_t count, struct buf *out)
@@ -53,6 +57,7 @@ void page_type_count(struct page_type *shown, const struct tree *t)
 {
 	shown->nodes = t->node_count;
 	shown->total = t->total[0];
+	shown->negative = t->negative;
 }
 
 uint64_t page_type_divisor(const struct model *m, size_t value)

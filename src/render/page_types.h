@@ -13,6 +13,7 @@ struct page_type {
 	double nanoseconds; /* per stored value, 0: unknown */
 	uint32_t nodes;
 	uint64_t total;
+	struct tree_negative negative; /* what its tree leaves out */
 };
 
 /** Takes one of the values. The tree may be moved out; then *t is to be zeroed. Return: 0 or -errno, which ends all. */

@@ -296,6 +296,7 @@ int tree_builder_finish(struct tree_builder *b, struct tree *out)
 	free(b->name_slots);
 	b->name_slots = NULL;
 	intern_init(&t.modules, 0);
+	t.negative = b->negative;
 	saturate(b);
 	if (!r)
 		r = order_frames(b, &t, rank);

@@ -28,6 +28,11 @@ struct tree_frame {
 	uint8_t kind;               /* enum model_kind or enum tree_kind */
 };
 
+/* Samples with values below zero, which a tree has no widths for. */
+struct tree_negative {
+	uint64_t samples, value; /* how far below zero, not divided; it saturates at INT64_MAX */
+};
+
 /* Node 0 is the root, above every stack; its frame is frame_count, which no table holds. */
 struct tree {
 	char *text;
@@ -39,6 +44,7 @@ struct tree {
 	uint32_t *frame;
 	uint32_t *level;                 /* 0 at the root */
 	uint64_t *total;                 /* the root's is the sum of everything; it saturates at INT64_MAX */
+	struct tree_negative negative;   /* what is left out of it; of a pair what both leave out */
 	uint32_t *origin, *frame_origin; /* of a pruned copy: node and frame of the whole tree; otherwise NULL */
 };
 
@@ -78,7 +84,7 @@ int tree_from_folded(struct str text, const struct render_progress *progress, st
 
 /**
  * tree_from_model - container, process name, "appid: ID" as .col has it, then the frames of each sample
- * @value: column of the model; values below 1 are left out
+ * @value: column of the model; values of 0 are left out, those below are counted in @out->negative
  * @divisor: every value is divided by it
  * @style: what frames are called
  */

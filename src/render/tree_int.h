@@ -35,7 +35,8 @@ struct tree_builder {
 	struct tree_slot *slots;
 	uint32_t slot_mask, slot_count;
 	uint64_t seed;
-	uint64_t sum;  /* of all that was added; it saturates */
+	uint64_t sum; /* of all that was added; it saturates */
+	struct tree_negative negative;
 	uint64_t most; /* what all nodes together may have: INT64_MAX, as a value of a profile */
 };
 
@@ -111,6 +112,13 @@ static inline void tree_builder_add(struct tree_builder *b, uint32_t node, uint6
 {
 	b->sum += MIN(value, UINT64_MAX - b->sum);
 	b->value[node] += MIN(value, b->most - b->value[node]);
+}
+
+/** tree_negative_add - so many samples more, which have so much below zero. */
+static inline void tree_negative_add(struct tree_negative *to, uint64_t samples, uint64_t value)
+{
+	to->samples += samples;
+	to->value = MIN(to->value + value, (uint64_t)INT64_MAX); /* both are below 2^63 */
 }
 
 /**

@@ -367,6 +367,8 @@ static int add_model(struct source *s, size_t value, uint64_t divisor)
 		if (v > 0)
 			r = add_sample(s, &m->samples[i], is_wait ? wait_leaf_stack(m, stack) : stack,
 				       (uint64_t)v / divisor);
+		else if (v < 0)
+			tree_negative_add(&s->b.negative, 1, (uint64_t)saturating_abs(v));
 	}
 	return r;
 }

@@ -422,6 +422,23 @@ def extremes(c):
     tap.ok(answer.status == 200 and answer.json["total"] == most, "source lines saturate, too", answer)
 
 
+def negatives(c):
+    """What is below zero is left out of graphs, and said."""
+    at = NOW - 4 * 86400
+    span = f"from={at - 60}&to={at + 60}"
+    for service, samples in (("differs", ((-5, "a"), (8, "b"))), ("below", ((-3, "a"), (-4, "c")))):
+        assert c.upload(service, "cpu", pprof([(["main", name], [n, n * 10**7]) for n, name in samples], time_ns=at * 10**9)).status == 200
+    for turn in ("made", "kept"):
+        f = get(c, f"flame?service=differs&{span}")
+        tap.ok(f["total"][0] == 8 * 10**7 and f["meta"]["negative"] == {"samples": 1, "value": 5 * 10**7}, f"a tree says what is left out ({turn})", f["meta"])
+    f = get(c, f"flame?service=below&{span}&sample=samples")
+    tap.ok(f["total"] == [0] and f["meta"]["negative"] == {"samples": 2, "value": 7}, "also when that is all", f["meta"])
+    both = get(c, f"compare?service=differs&{span}&base-service=below")["meta"]
+    tap.ok(both["negative"] == {"samples": 1, "value": 5 * 10**7} and both["base_negative"] == {"samples": 2, "value": 7 * 10**7}, "of either side", both)
+    f = get(c, f"flame?service=api&from=-2h")["meta"]
+    tap.ok(f["negative"] == {"samples": 0, "value": 0}, "nothing is left out elsewhere", f)
+
+
 def hostile(c):
     evil = ["<img src=x onerror=alert(1)>", "\u202eevil", "x" * (1 << 20), "\x00\x01</script>"]
     c.upload("evil", "cpu", pprof([(["main", n], [1, 10]) for n in evil] + [(["main", "\udcff\udcfe"], [1, 10])], time_ns=(NOW - 10) * 10**9))
@@ -960,6 +977,7 @@ for engine in ("sqlite", "memory"):
         if engine == "sqlite":
             snapshots(collector, sent)
         extremes(collector)
+        negatives(collector)
         hostile(collector)
         files(collector)
         live(collector)

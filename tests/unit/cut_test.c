@@ -379,7 +379,10 @@ static void pairs_have_room_for_both(void **state)
 
 	(void)state;
 	assert_int_equal(tree_from_folded(str_of(text), NULL, &t, &bad_line), 0);
+	t.negative = (struct tree_negative){ 2, 5 };
 	assert_int_equal(tree_pair(&t, &t, &sum, &base_total), 0);
+	assert_int_equal(sum.negative.samples, 4);
+	assert_int_equal(sum.negative.value, 10);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_true(base_total[i] == INT64_MAX);
 		assert_true(sum.total[i] == UINT64_MAX - 1);

@@ -65,6 +65,21 @@ static void sums_saturate(void **state)
 	}
 }
 
+static void counts_what_is_below_zero(void **state)
+{
+	static const char text[] =
+		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":"
+		"{\"frames\":[{\"name\":\"a\"},{\"name\":\"b\"}]},\"profiles\":[{\"type\":\"sampled\","
+		"\"name\":\"x\",\"unit\":\"none\",\"startValue\":0,\"endValue\":0,"
+		"\"samples\":[[0],[1],[0,1]],\"weights\":[-5,8,-1]}]}";
+	scoped(readers_release) struct readers_file file = READERS_FILE_INIT;
+
+	(void)state;
+	assert_int_equal(read_text(str_of(text), STR("x.speedscope.json"), &file), 0);
+	assert_int_equal(file.count, 1);
+	assert_non_null(strstr(buf_cstr(&file.meta), "\"total\":1,\"negative\":{\"samples\":2,\"value\":6}}"));
+}
+
 static void says_what_it_cannot_read(void **state)
 {
 	static const struct {
@@ -107,9 +122,8 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_by_name_and_by_content),
-		cmocka_unit_test(sums_saturate),
-		cmocka_unit_test(says_what_it_cannot_read),
+		cmocka_unit_test(reads_by_name_and_by_content), cmocka_unit_test(sums_saturate),
+		cmocka_unit_test(counts_what_is_below_zero),    cmocka_unit_test(says_what_it_cannot_read),
 		cmocka_unit_test(survives_failing_allocations),
 	};
 

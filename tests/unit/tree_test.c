@@ -312,6 +312,38 @@ static void saturates(void **state)
 					    " main:0 90000000\n  read:1 90000000\n");
 }
 
+static void counts_what_is_below_zero(void **state)
+{
+	int64_t below[2] = { -5, -50000000 }, most[2] = { INT64_MIN, -1 };
+	scoped(window_release) struct window w = { 0 };
+	struct model_sample sample;
+
+	(void)state;
+	make_window(&w);
+	sample = w.model->samples[0];
+	sample.stack = add_frame(w.model, 0, "gone", MODEL_KIND_NATIVE);
+	assert_int_equal(model_add_sample(w.model, &sample, below), 0);
+	for (size_t column = 0; column < 2; column++) {
+		scoped(tree_release) struct tree t = { 0 };
+
+		assert_int_equal(
+			tree_from_model(w.model, column, column ? 10000000 : 1, &(struct frame_style){ 0 }, &t), 0);
+		assert_int_equal(t.total[0], 3);
+		assert_int_equal(t.frame_count, 3);
+		assert_int_equal(t.negative.samples, 1);
+		assert_int_equal(t.negative.value, -below[column]);
+	}
+	sample.stack = add_frame(w.model, 0, "gone, too", MODEL_KIND_NATIVE);
+	assert_int_equal(model_add_sample(w.model, &sample, most), 0);
+	{
+		scoped(tree_release) struct tree t = { 0 };
+
+		assert_int_equal(tree_from_model(w.model, 0, 1, &(struct frame_style){ 0 }, &t), 0);
+		assert_int_equal(t.negative.samples, 2);
+		assert_true(t.negative.value == INT64_MAX);
+	}
+}
+
 static int group_once(void *ctx)
 {
 	const struct window *w = ctx;
@@ -445,6 +477,7 @@ int main(void)
 		cmocka_unit_test(groups_stand_above),
 		cmocka_unit_test(makes_one_tree_of_several_models),
 		cmocka_unit_test(saturates),
+		cmocka_unit_test(counts_what_is_below_zero),
 		cmocka_unit_test(groups_survive_failing_allocations),
 		cmocka_unit_test(writes_the_page_of_a_window),
 		cmocka_unit_test(shows_what_hides_as_the_viewer_does),

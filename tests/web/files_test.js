@@ -97,6 +97,16 @@ test('sums saturate: the largest values are cut, small ones stay', async () => {
 	assert.equal(readFolded(`a 1e9\nb 9223372036854775807\nb 9223372036854775807\n`).profiles[0].tree.total[0], 2 ** 63);
 });
 
+test('values below zero are left out and counted, also the smallest and the largest', async () => {
+	const file = pprofOf([['samples', 'count'], ['cpu', 'nanoseconds']], [[['main', 'a'], [-5, -5e7]], [['main', 'b'], [8, 8e7]], [['main', 'c'], [-1, -(2n ** 63n)]]]);
+	const { types, profiles } = await readFile(new Uint8Array(file));
+	assert.deepEqual(types.map((t) => [t.name, t.negative]), [['cpu', { samples: 2, value: 2 ** 63 }], ['samples', { samples: 2, value: 6 }]]);
+	assert.deepEqual(profiles.map(({ tree }) => tree.total[0]), [8e7, 8]);
+	const profile = { type: 'sampled', name: 'x', unit: 'none', samples: [[0], [1]], weights: [-2, 3] };
+	const read = await readFile(bytesOf(JSON.stringify({ shared: { frames: [{ name: 'a' }, { name: 'b' }] }, profiles: [profile] })));
+	assert.deepEqual([read.types[0].negative, read.profiles[0].tree.total[0]], [{ samples: 1, value: 2 }, 3]);
+});
+
 test('the type that a pprof file wants to be shown comes first, else cpu, else the last', async () => {
 	const stacks = [[['main', 'f'], [1, 20, 300]]];
 	for (const [wanted, names, first] of [['b', ['a', 'b', 'c'], 'b'], ['gone', ['a', 'b', 'c'], 'c'], ['', ['a', 'cpu', 'c'], 'cpu'], ['', ['a', 'b', 'c'], 'c']]) {

@@ -16,7 +16,7 @@ import { STEP_KINDS, applySteps, formatStep, resolveSteps } from '../../web/tran
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
 import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
-import { formatAmount, formatShare, formatValue, lastPart, visibleText, withoutArguments } from '../../web/format.js';
+import { formatAmount, formatShare, formatValue, lastPart, negativeText, visibleText, withoutArguments } from '../../web/format.js';
 import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
 import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
@@ -327,6 +327,10 @@ test('names for people', () => {
 	assert.equal(formatValue(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
 	assert.equal(formatAmount(19929292929, { unit: 'nanoseconds', scale: 1, nanoseconds: 0 }), '19.9 s');
 	assert.equal(formatAmount(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
+	assert.equal(negativeText({ samples: 1, value: 5e7 }, { unit: 'nanoseconds', scale: 8e7, nanoseconds: 0 }), '1 sample with a value below zero is left out (−50 ms).');
+	assert.equal(negativeText({ samples: 1234, value: 5 }, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,234 samples with values below zero are left out (−5 samples, −50 ms).');
+	assert.equal(negativeText({ samples: 0, value: 0 }, { unit: 'samples', scale: 1, nanoseconds: 0 }), '');
+	assert.equal(negativeText(undefined, { unit: 'samples', scale: 1, nanoseconds: 0 }), '');
 	assert.equal(formatAmount(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500');
 });
 

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { assertSilent, axePath, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
+import { assertSilent, axePath, launchBrowser, missingBrowser, openPage, openSite, pageShown } from './browser.js';
 import { goTop, missingCollector, missingGo } from './collector.js';
 import { countFunctions, knownStacks, pprofOf, shownName, totalOf } from './known.js';
 
@@ -102,6 +102,49 @@ describe('hearth view', { skip: reason || false }, () => {
 				assert.equal(answer.status, 200);
 				assert.ok((await answer.arrayBuffer()).byteLength > 100);
 			}
+			await assertSilent(opened);
+		});
+	});
+
+	const notes = (page) => page.locator('#negative:visible, #no-samples:visible').allInnerTexts();
+
+	test('values below zero are left out, and that is said; so is that there are no samples', async () => {
+		const [ONE, TWO] = ['1 sample with a value below zero is left out', '2 samples with values below zero are left out'];
+		const cases = [
+			['mixed', [[['main', 'b'], 8], [['main', 'a'], -5]], [ONE + ' (−50 ms).'], [ONE + ' (−5 samples, −50 ms).']],
+			['below', [[['main', 'b'], -8], [['main', 'a'], -5]], [TWO + ' (−130 ms).', 'No samples: all that have a value are left out.']],
+			['zero', [[['main', 'b'], 0]], ['No samples.']],
+		];
+		for (const [name, stacks, wanted, ofPage = wanted] of cases) {
+			const bytes = pprofOf(TYPES, stacks.map(([frames, count]) => [frames, [count, count * TICK]]));
+			writeFileSync(path(name + '.pb'), bytes);
+			await withView([path(name + '.pb')], async ({ url }) => {
+				const opened = await openSite(browser, url, '');
+				const { page } = opened;
+				await pageShown(page, 'profile');
+				assert.deepEqual(await notes(page), wanted, name);
+				await page.locator('[data-view=table]').click();
+				assert.deepEqual(await notes(page), wanted, name);
+				await page.goto(url + '#/files');
+				await page.setInputFiles('#file', path(name + '.pb'));
+				await page.waitForFunction(() => window.__app.file && window.__viewer.source === window.__app.file);
+				await pageShown(page, 'files');
+				assert.deepEqual(await notes(page), ofPage, 'Files: ' + name);
+				await assertSilent(opened);
+			});
+			assert.equal(spawnSync(process.env.HEARTH, ['convert', '-q', path(name + '.pb'), '-o', path(name + '.html')]).status, 0);
+			const opened = await openPage(browser, path(name + '.html'));
+			assert.deepEqual(await notes(opened.page), ofPage, 'a page: ' + name);
+			await assertSilent(opened);
+		}
+	});
+
+	test('the largest values do not end a file', async () => {
+		writeFileSync(path('huge.pb'), pprofOf(TYPES, [[['main', 'a'], [1, 2n ** 63n - 1n]], [['main', 'b'], [1, 2n ** 63n - 1n]]]));
+		await withView([path('huge.pb')], async ({ url }) => {
+			const opened = await openSite(browser, url, '');
+			await pageShown(opened.page, 'profile');
+			assert.equal((await shownFunctions(opened.page)).total, 2 ** 63);
 			await assertSilent(opened);
 		});
 	});
