@@ -11,6 +11,7 @@ const SVG_ROWS_MAX = 2000;
 const SVG_LABEL_PIXELS = 7;
 const SVG_BOX_MIN = 0.4;
 const SVG_NAME_CHARS_MAX = 1000;
+const UNKNOWN = '[unknown]'; // as hearth's own folded text calls what has no name, and a stack without frames
 
 /** Collects text without one string of everything. */
 class Parts {
@@ -33,23 +34,24 @@ class Parts {
 }
 
 /**
- * Calls visit(frames root first, value) for each stack with self value.
+ * The stacks that have self value: their frames, root first, and the value. The list of frames is one, it changes. What lies on the root
+ * itself is a stack without frames.
  * @param {Tree} tree
- * @param {(path: number[], value: number) => void} visit
+ * @returns {Generator<[number[], number]>}
  */
-function eachStack(tree, visit) {
+function* stacksOf(tree) {
 	const path = [];
-	for (let i = 1; i < tree.count; i++) {
-		path.length = tree.level[i] - 1;
-		path.push(tree.frame[i]);
-		if (tree.self[i] > 0) visit(path, tree.self[i]);
+	for (let i = 0; i < tree.count; i++) {
+		path.length = Math.max(0, tree.level[i] - 1);
+		if (i > 0) path.push(tree.frame[i]);
+		if (tree.self[i] > 0) yield [path, tree.self[i]];
 	}
 }
 
 /** @param {import('./data.js').FrameTable} frames */
 function foldedName(frames, frame) {
 	const plain = frames.name(frame).replace(/;/g, '|').replace(/[\u0000-\u001f\u007f]/g, '?').trimEnd();
-	const name = plain.replace(/ (\d+)$/, '_$1') || '[unknown]';
+	const name = plain.replace(/ (\d+)$/, '_$1') || UNKNOWN;
 	return name + (KINDS[frames.kind(frame)]?.suffix ?? '');
 }
 
@@ -61,7 +63,7 @@ export function foldedParts(tree, frames) {
 	const out = new Parts();
 	const names = new Map();
 	const nameOf = (f) => names.get(f) ?? names.set(f, foldedName(frames, f)).get(f);
-	eachStack(tree, (path, value) => out.add(`${path.map(nameOf).join(';')} ${value}\n`));
+	for (const [path, value] of stacksOf(tree)) out.add(`${path.map(nameOf).join(';') || UNKNOWN} ${value}\n`);
 	return out.end();
 }
 
@@ -87,11 +89,11 @@ export function speedscopeParts(tree, frames, meta) {
 	const samples = new Parts();
 	const weights = new Parts();
 	let sum = 0;
-	eachStack(tree, (path, value) => {
+	for (const [path, value] of stacksOf(tree)) {
 		samples.add((sum ? ',[' : '[') + path.map(numberOf).join(',') + ']');
 		weights.add((sum ? ',' : '') + value * meta.scale);
 		sum += value * meta.scale;
-	});
+	}
 	const title = JSON.stringify(meta.title || 'profile');
 	out.add(`{"$schema":"https://www.speedscope.app/file-format-schema.json","name":${title},"activeProfileIndex":0,"exporter":"hearth","shared":{"frames":[`);
 	for (const [i, f] of used.entries()) {
@@ -118,19 +120,35 @@ function csvText(text) {
 }
 
 /**
+ * The rows of a table of functions, the dearest first. What belongs to no function has a row, too: all selfs are the total.
  * @param {Totals} totals
  * @param {import('./data.js').FrameTable} frames
+ * @param {Tree} tree
  */
-export function csvParts(totals, frames, whole) {
+function csvRows(totals, frames, tree) {
+	const rows = [];
+	for (let f = 0; f < frames.count; f++) {
+		if (totals.total[f] > 0) rows.push({ name: frames.name(f), module: frames.moduleName(f), kind: frames.kind(f), self: totals.self[f], total: totals.total[f] });
+	}
+	let narrow = 0;
+	for (let i = 1; i < tree.count; i++) if (tree.frame[i] >= frames.count) narrow += tree.self[i];
+	const add = (name, value) => value > 0 && rows.push({ name, module: '', kind: '', self: value, total: value });
+	add(UNKNOWN, tree.self[0]);
+	add(frames.name(frames.count + 1), narrow);
+	return rows.sort((a, b) => b.self - a.self);
+}
+
+/**
+ * @param {Totals} totals
+ * @param {import('./data.js').FrameTable} frames
+ * @param {Tree} tree
+ */
+export function csvParts(totals, frames, tree) {
 	const out = new Parts();
 	out.add('function,module,kind,self,self_percent,total,total_percent\r\n');
-	const order = [];
-	for (let f = 0; f < frames.count; f++) if (totals.total[f] > 0) order.push(f);
-	order.sort((a, b) => totals.self[b] - totals.self[a] || a - b);
-	const percent = (value) => ((100 * value) / whole).toFixed(4);
-	for (const f of order) {
-		out.add([csvText(frames.name(f)), csvText(frames.moduleName(f)), csvText(frames.kind(f)), totals.self[f], percent(totals.self[f]),
-			totals.total[f], percent(totals.total[f])].join(',') + '\r\n');
+	const percent = (value) => ((100 * value) / tree.total[0]).toFixed(4);
+	for (const { name, module, kind, self, total } of csvRows(totals, frames, tree)) {
+		out.add([csvText(name), csvText(module), csvText(kind), self, percent(self), total, percent(total)].join(',') + '\r\n');
 	}
 	return out.end();
 }
@@ -188,16 +206,13 @@ const PIECE_MS = 20;
  */
 export async function pprofBlob(tree, frames, meta) {
 	const writer = new PprofWriter(frames, meta);
-	const path = [];
 	let begin = performance.now();
 	const rest = async () => {
 		await new Promise((done) => setTimeout(done, 0));
 		begin = performance.now();
 	};
-	for (let i = 1; i < tree.count; i++) {
-		path.length = tree.level[i] - 1;
-		path.push(tree.frame[i]);
-		if (tree.self[i] > 0) writer.sample(path, tree.self[i]);
+	for (const [path, value] of stacksOf(tree)) {
+		writer.sample(path, value);
 		if (performance.now() - begin > PIECE_MS) await rest();
 	}
 	for (const [frame, id] of writer.ids) {
@@ -238,7 +253,7 @@ export function fileTitle(title) {
 /** The table as CSV. Its tree may be another one when the totals have come. */
 async function saveTable(viewer, name) {
 	const totals = await viewer.whenTotals();
-	saveBlob(new Blob(csvParts(totals, viewer.frames, viewer.tree.total[0]), { type: 'text/csv' }), name);
+	saveBlob(new Blob(csvParts(totals, viewer.frames, viewer.tree), { type: 'text/csv' }), name);
 }
 
 /**

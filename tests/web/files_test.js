@@ -174,12 +174,12 @@ test('a table and a picture of hostile names', async () => {
 	const stacks = knownStacks(54);
 	const one = await load(stacks);
 	const totals = functionTotals(one.tree, one.frames.count);
-	const rows = csvParts(totals, one.frames, one.tree.total[0]).join('').trim().split('\r\n').slice(1);
+	const rows = csvParts(totals, one.frames, one.tree).join('').trim().split('\r\n').slice(1);
 	assert.equal(rows.length, countFunctions(stacks).size);
 	const { kinds, profiles } = hostileProfile();
 	const frames = new FrameTable(profiles[0].frames, kinds);
 	const { tree } = profiles[0];
-	const csv = csvParts(functionTotals(tree, frames.count), frames, tree.total[0]).join('');
+	const csv = csvParts(functionTotals(tree, frames.count), frames, tree).join('');
 	assert.ok(csv.includes('"\'=1+1"') && !csv.includes('\u202e'));
 	const svg = svgParts({ tree, from: 0, to: tree.total[0], flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames).join('');
 	// eslint-disable-next-line no-control-regex
@@ -188,6 +188,29 @@ test('a table and a picture of hostile names', async () => {
 	assert.ok(foldedParts(tree, frames).join('').includes('a|b;[unknown] 3'));
 	assert.doesNotThrow(() => JSON.parse(speedscopeParts(tree, frames, META).join('')));
 	assert.equal(fileTitle('../../etc/pass wd\u202e'), '_.._etc_pass_wd_u_202e_');
+});
+
+/** The columns function, self and total of a table. */
+const csvSums = (text) => text.trimEnd().split('\r\n').slice(1).map((line) => /^"(.*?)",".*?",".*?",(.+?),.+?,(.+?),.+?$/.exec(line).slice(1).map((part, i) => (i ? Number(part) : part)));
+
+test('what lies on the root itself is in every file, called as hearth convert calls it', async () => {
+	const samples = [[[], [7]], [['main', 'f'], [10]]];
+	const { types, kinds, profiles } = await readFile(new Uint8Array(pprofOf([['samples', 'count']], samples)));
+	const before = { frames: new FrameTable(profiles[0].frames, kinds), tree: profiles[0].tree };
+	const hidden = resolveSteps([{ op: 'hide', text: 'main' }, { op: 'hide', text: 'f' }], before.frames);
+	const after = { frames: new FrameTable(profiles[0].frames, kinds, hidden.added), tree: applySteps(before.tree, hidden.steps, before.frames.count) };
+	const meta = { ...types[0], title: 'p' };
+	for (const [{ frames, tree }, own, rows] of [[before, 7, [['f', 10, 10], ['[unknown]', 7, 7], ['main', 0, 10]]], [after, 17, [['[unknown]', 17, 17]]]]) {
+		assert.deepEqual([tree.total[0], tree.self[0]], [17, own]);
+		const folded = foldedParts(tree, frames).join('');
+		assert.ok(folded.startsWith(`[unknown] ${own}\n`), folded);
+		assert.equal(readFolded(folded).profiles[0].tree.total[0], 17);
+		for (const bytes of [bytesOf(speedscopeParts(tree, frames, meta).join('')), new Uint8Array(await (await pprofBlob(tree, frames, meta)).arrayBuffer())]) {
+			const [back] = (await readFile(bytes)).profiles;
+			assert.deepEqual([back.tree.total[0], back.tree.self[0]], [17, own]);
+		}
+		assert.deepEqual(csvSums(csvParts(functionTotals(tree, frames.count), frames, tree).join('')), rows);
+	}
 });
 
 function hostileProfile() {
@@ -217,6 +240,7 @@ test('what an answer left out is a box of its own, in every view', () => {
 	const inverted = invertedTree(tree, table.count);
 	assert.equal(inverted.total[0], 100);
 	assert.equal(countHits(tree, matchFrames(table, (name) => name === 'a'))[tree.count], 1);
+	assert.deepEqual(csvSums(csvParts(functionTotals(tree, 2), table, tree).join('')), [[hidden, 60, 60], ['b', 30, 30], ['a', 10, 60]]);
 	const { steps, added } = resolveSteps([{ op: 'group', text: 'runtime' }, { op: 'hide', text: 'b' }], table);
 	const after = new FrameTable(frames, ['native'], added);
 	const stepped = applySteps(tree, steps, after.count);
@@ -327,6 +351,9 @@ describe('pprof of what is shown', () => {
 		assert.ok(rows.length > 20);
 		const functions = countFunctions(stacks);
 		for (const [, self, total, name] of rows) assert.deepEqual({ self: Number(self), total: Number(total) }, functions.get(shownName(name)), name);
+		const { profiles, kinds } = await readFile(new Uint8Array(pprofOf([['samples', 'count']], [[[], [7]], [['main'], [10]]])));
+		await written({ tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) });
+		assert.equal(run(process.env.HEARTH, 'convert', '-q', file, '--value', 'samples', '--format', 'folded', '-o', '-'), '[unknown] 7\nmain 10\n');
 	});
 
 	test('go tool pprof reads it', { skip: missingGo() || false }, async () => {
@@ -341,6 +368,9 @@ describe('pprof of what is shown', () => {
 			return `${ids.trim().split(' ').map((id) => named.get(Number(id))).reverse().join(';')} ${count}`;
 		});
 		assert.deepEqual(rows.sort(), foldedText(stacks.map(([frames, count]) => [frames.map(shownName), count])).trim().split('\n').sort());
+		const { profiles, kinds } = await readFile(new Uint8Array(pprofOf([['samples', 'count']], [[[], [7]], [['main'], [10]]])));
+		await written({ tree: profiles[0].tree, frames: new FrameTable(profiles[0].frames, kinds) });
+		assert.match(run('go', 'tool', 'pprof', '-top', '-sample_index=samples', file), /Showing nodes accounting for 10, 58\.82% of 17 total/);
 	});
 });
 
