@@ -56,14 +56,16 @@ function foldedName(frames, frame) {
 }
 
 /**
+ * Folded stacks in the unit of the type: samples where the values are kept as such, as hearth's own folded text counts them.
  * @param {Tree} tree
  * @param {import('./data.js').FrameTable} frames
+ * @param {ShownMeta} meta
  */
-export function foldedParts(tree, frames) {
+export function foldedParts(tree, frames, { scale }) {
 	const out = new Parts();
 	const names = new Map();
 	const nameOf = (f) => names.get(f) ?? names.set(f, foldedName(frames, f)).get(f);
-	for (const [path, value] of stacksOf(tree)) out.add(`${path.map(nameOf).join(';') || UNKNOWN} ${value}\n`);
+	for (const [path, value] of stacksOf(tree)) out.add(`${path.map(nameOf).join(';') || UNKNOWN} ${value * scale}\n`);
 	return out.end();
 }
 
@@ -142,13 +144,14 @@ function csvRows(totals, frames, tree) {
  * @param {Totals} totals
  * @param {import('./data.js').FrameTable} frames
  * @param {Tree} tree
+ * @param {ShownMeta} meta
  */
-export function csvParts(totals, frames, tree) {
+export function csvParts(totals, frames, tree, { scale }) {
 	const out = new Parts();
 	out.add('function,module,kind,self,self_percent,total,total_percent\r\n');
 	const percent = (value) => ((100 * value) / tree.total[0]).toFixed(4);
 	for (const { name, module, kind, self, total } of csvRows(totals, frames, tree)) {
-		out.add([csvText(name), csvText(module), csvText(kind), self, percent(self), total, percent(total)].join(',') + '\r\n');
+		out.add([csvText(name), csvText(module), csvText(kind), self * scale, percent(self), total * scale, percent(total)].join(',') + '\r\n');
 	}
 	return out.end();
 }
@@ -163,8 +166,9 @@ function xmlText(text) {
  * The part of a graph that its view shows in its width, all rows of it.
  * @param {import('./flame.js').FlameView} view
  * @param {import('./data.js').FrameTable} frames
+ * @param {ShownMeta} meta
  */
-export function svgParts(view, frames) {
+export function svgParts(view, frames, meta) {
 	const { tree, from, to } = view;
 	const { colours } = view.hooks;
 	const scale = SVG_WIDTH / (to - from);
@@ -182,7 +186,7 @@ export function svgParts(view, frames) {
 			if (wide < SVG_BOX_MIN) continue;
 			const name = frames.name(tree.frame[node]).slice(0, SVG_NAME_CHARS_MAX);
 			const share = ((100 * tree.total[node]) / tree.total[0]).toFixed(2);
-			out.add(`<g><title>${xmlText(name)} (${tree.total[node]}, ${share} %)</title><rect x="${left.toFixed(2)}" y="${y}" ` +
+			out.add(`<g><title>${xmlText(name)} (${tree.total[node] * meta.scale}, ${share} %)</title><rect x="${left.toFixed(2)}" y="${y}" ` +
 				`width="${Math.max(0.3, wide - (wide > 3 ? 1 : 0)).toFixed(2)}" height="${ROW_HEIGHT - 1}" fill="${COLOURS[colours.of(tree.frame[node], node, tree)]}"/>`);
 			const room = Math.floor((wide - 6) / SVG_LABEL_PIXELS);
 			if (room > 2) {
@@ -253,7 +257,7 @@ export function fileTitle(title) {
 /** The table as CSV. Its tree may be another one when the totals have come. */
 async function saveTable(viewer, name) {
 	const totals = await viewer.whenTotals();
-	saveBlob(new Blob(csvParts(totals, viewer.frames, viewer.tree), { type: 'text/csv' }), name);
+	saveBlob(new Blob(csvParts(totals, viewer.frames, viewer.tree, viewer.meta), { type: 'text/csv' }), name);
 }
 
 /**
@@ -266,9 +270,9 @@ export async function saveAs(viewer, format) {
 	const name = fileTitle(meta.title ?? '');
 	const text = (parts, type) => new Blob(parts, { type });
 	if (format === 'pprof') saveBlob(await pprofBlob(tree, frames, meta), name + '.pb.gz');
-	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames), 'text/plain'), name + '.folded');
+	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames, meta), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
 	else if (format === 'csv') await saveTable(viewer, name + '.csv');
-	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts(graph, viewer.frames)), 'image/svg+xml'), name + '.svg');
+	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts(graph, viewer.frames, viewer.meta)), 'image/svg+xml'), name + '.svg');
 	else if (format === 'png') saveBlob(await viewer.withGraph((graph) => graph.picture()), name + '.png');
 }

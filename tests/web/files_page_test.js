@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { assertSilent, launchBrowser, missingBrowser, openSite } from './browser.js';
 import { Collector, missingCollector } from './collector.js';
+import { pprofOf } from './known.js';
 
 const reason = missingBrowser() || missingCollector() || (process.env.READERS ? '' : 'this build has no readers.wasm (option readers)');
 const CORPUS = new URL('../corpus/', import.meta.url).pathname;
@@ -67,6 +68,20 @@ describe('the Files page', { skip: reason || false }, () => {
 			assert.equal(await sumOf(page), convertedSum(CORPUS + sample), sample);
 		}
 		assert.deepEqual(asked.filter((url) => !/\/ui\/(file_worker\.js|readers\.wasm|worker\.js)$/.test(url)), []);
+		await assertSilent(opened);
+	});
+
+	test('exports have the values of the file, which the readers divide', async () => {
+		const opened = await open();
+		const { page } = opened;
+		const bytes = pprofOf([['inuse_space', 'bytes']], [[['main', 'a'], [4096]], [['main', 'b'], [12288]]]);
+		for (const [name, file, wanted] of [['x.folded', Buffer.from('main;a\t500\nmain;b\t1500\n'), 'main;b 1500\nmain;a 500\n'], ['x.pb', bytes, 'main;b 12288\nmain;a 4096\n']]) {
+			assert.equal(await shown(page, () => drop(page, name, file)), '');
+			assert.ok(await page.evaluate(() => window.__viewer.meta.scale) > 1, name);
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', 'folded');
+			assert.equal(readFileSync(await (await download).path(), 'utf8'), wanted);
+		}
 		await assertSilent(opened);
 	});
 

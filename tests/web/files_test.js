@@ -23,6 +23,7 @@ import { missingGo } from './collector.js';
 import { countFunctions, foldedText, knownStacks, pathsOfTree, plainTree, pprofOf, shownName, totalOf } from './known.js';
 
 const META = { title: 'a <b> "title"', name: 'cpu', unit: 'nanoseconds', scale: 10 };
+const COUNTS = { unit: 'samples', scale: 1, nanoseconds: 0 };
 const HOSTILE = [[['main', '<img src=x onerror=1>', 'a;b', ''], 3], [['main', '\u202egnp', 'x\u0000y\n', '=1+1'], 4], [['m'.repeat(3000)], 2]];
 const bytesOf = (text) => new TextEncoder().encode(text);
 const entries = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -40,7 +41,7 @@ test('folded stacks read and write back equal, with their kinds', async () => {
 	const stacks = knownStacks(51, 500, 40);
 	const one = await load(stacks);
 	assertPaths(one, stacks);
-	const text = foldedParts(one.tree, one.frames).join('');
+	const text = foldedParts(one.tree, one.frames, COUNTS).join('');
 	assert.deepEqual(text.split('\n').sort(), foldedText(stacks).split('\n').sort());
 });
 
@@ -174,18 +175,18 @@ test('a table and a picture of hostile names', async () => {
 	const stacks = knownStacks(54);
 	const one = await load(stacks);
 	const totals = functionTotals(one.tree, one.frames.count);
-	const rows = csvParts(totals, one.frames, one.tree).join('').trim().split('\r\n').slice(1);
+	const rows = csvParts(totals, one.frames, one.tree, COUNTS).join('').trim().split('\r\n').slice(1);
 	assert.equal(rows.length, countFunctions(stacks).size);
 	const { kinds, profiles } = hostileProfile();
 	const frames = new FrameTable(profiles[0].frames, kinds);
 	const { tree } = profiles[0];
-	const csv = csvParts(functionTotals(tree, frames.count), frames, tree).join('');
+	const csv = csvParts(functionTotals(tree, frames.count), frames, tree, COUNTS).join('');
 	assert.ok(csv.includes('"\'=1+1"') && !csv.includes('\u202e'));
-	const svg = svgParts({ tree, from: 0, to: tree.total[0], flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames).join('');
+	const svg = svgParts({ tree, from: 0, to: tree.total[0], flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames, COUNTS).join('');
 	// eslint-disable-next-line no-control-regex
 	assert.ok(!/<img|\u202e|[\u0000-\u0008]/.test(svg));
 	assert.equal(svg.match(/<g>/g).length, svg.match(/<\/g>/g).length);
-	assert.ok(foldedParts(tree, frames).join('').includes('a|b;[unknown] 3'));
+	assert.ok(foldedParts(tree, frames, COUNTS).join('').includes('a|b;[unknown] 3'));
 	assert.doesNotThrow(() => JSON.parse(speedscopeParts(tree, frames, META).join('')));
 	assert.equal(fileTitle('../../etc/pass wd\u202e'), '_.._etc_pass_wd_u_202e_');
 });
@@ -202,15 +203,25 @@ test('what lies on the root itself is in every file, called as hearth convert ca
 	const meta = { ...types[0], title: 'p' };
 	for (const [{ frames, tree }, own, rows] of [[before, 7, [['f', 10, 10], ['[unknown]', 7, 7], ['main', 0, 10]]], [after, 17, [['[unknown]', 17, 17]]]]) {
 		assert.deepEqual([tree.total[0], tree.self[0]], [17, own]);
-		const folded = foldedParts(tree, frames).join('');
+		const folded = foldedParts(tree, frames, meta).join('');
 		assert.ok(folded.startsWith(`[unknown] ${own}\n`), folded);
 		assert.equal(readFolded(folded).profiles[0].tree.total[0], 17);
 		for (const bytes of [bytesOf(speedscopeParts(tree, frames, meta).join('')), new Uint8Array(await (await pprofBlob(tree, frames, meta)).arrayBuffer())]) {
 			const [back] = (await readFile(bytes)).profiles;
 			assert.deepEqual([back.tree.total[0], back.tree.self[0]], [17, own]);
 		}
-		assert.deepEqual(csvSums(csvParts(functionTotals(tree, frames.count), frames, tree).join('')), rows);
+		assert.deepEqual(csvSums(csvParts(functionTotals(tree, frames.count), frames, tree, meta).join('')), rows);
 	}
+});
+
+test('values that are kept divided are written as they are', async () => {
+	const { frames, tree } = await load([[['main', 'a'], 1], [['main', 'b'], 3]]);
+	const meta = { ...COUNTS, scale: 500 };
+	assert.equal(foldedParts(tree, frames, meta).join(''), 'main;b 1500\nmain;a 500\n');
+	assert.equal(foldedParts(tree, frames, { ...COUNTS, nanoseconds: 1e7 }).join(''), 'main;b 3\nmain;a 1\n', 'samples stay samples');
+	assert.deepEqual(csvSums(csvParts(functionTotals(tree, frames.count), frames, tree, meta).join('')), [['b', 1500, 1500], ['a', 500, 500], ['main', 0, 2000]]);
+	const svg = svgParts({ tree, from: 0, to: 4, flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames, meta).join('');
+	assert.deepEqual([...svg.matchAll(/<title>(.*?)<\/title>/g)].map(([, title]) => title), ['all (2000, 100.00 %)', 'main (2000, 100.00 %)', 'b (1500, 75.00 %)', 'a (500, 25.00 %)']);
 });
 
 function hostileProfile() {
@@ -240,7 +251,7 @@ test('what an answer left out is a box of its own, in every view', () => {
 	const inverted = invertedTree(tree, table.count);
 	assert.equal(inverted.total[0], 100);
 	assert.equal(countHits(tree, matchFrames(table, (name) => name === 'a'))[tree.count], 1);
-	assert.deepEqual(csvSums(csvParts(functionTotals(tree, 2), table, tree).join('')), [[hidden, 60, 60], ['b', 30, 30], ['a', 10, 60]]);
+	assert.deepEqual(csvSums(csvParts(functionTotals(tree, 2), table, tree, COUNTS).join('')), [[hidden, 60, 60], ['b', 30, 30], ['a', 10, 60]]);
 	const { steps, added } = resolveSteps([{ op: 'group', text: 'runtime' }, { op: 'hide', text: 'b' }], table);
 	const after = new FrameTable(frames, ['native'], added);
 	const stepped = applySteps(tree, steps, after.count);
@@ -378,7 +389,7 @@ test('the table as text', async () => {
 	const { frames, tree } = await load([[['main', 'f\tx'], 3], [['main'], 1]]);
 	const totals = functionTotals(tree, frames.count);
 	const rows = [frames.named('main')[0], frames.named('f\tx')[0]];
-	assert.equal(tableText(rows, totals, frames, 4, { unit: 'samples', scale: 1, nanoseconds: 0 }),
+	assert.equal(tableText(rows, totals, frames, 4, COUNTS),
 		'self\tself %\ttotal\ttotal %\tfunction\tmodule\n1\t25.00 %\t4\t100 %\tmain\t\n3\t75.00 %\t3\t75.00 %\tf\\u{9}x\t\n');
 });
 

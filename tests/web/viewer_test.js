@@ -580,6 +580,21 @@ describe('viewer', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a page of one file exports values as they are, not divided as it keeps them', async () => {
+		const path = join(folder, 'divided.html');
+		execFileSync(process.env.HEARTH, ['convert', '-q', '-o', path, '-'], { input: 'main;a 500\nmain;b 1500\n' });
+		const opened = await openPage(browser, path);
+		const { page } = opened;
+		assert.equal(await page.evaluate(() => window.__viewer.meta.scale), 500);
+		for (const [format, wanted] of [['folded', 'main;b 1500\nmain;a 500\n'], ['csv', /"main",[^\n]*,2000,/], ['svg', /<title>all \(2000, 100\.00 %\)</], ['speedscope', /"endValue":2000,/]]) {
+			const download = page.waitForEvent('download');
+			await page.selectOption('#export', format);
+			const text = readFileSync(await (await download).path(), 'utf8');
+			assert.ok(typeof wanted === 'string' ? text === wanted : wanted.test(text), `${format}: ${text}`);
+		}
+		await assertSilent(opened);
+	});
+
 	test('the keyboard alone', async () => {
 		const stacks = knownStacks(9);
 		const opened = await openPage(browser, makePage('keys', foldedText(stacks)));
