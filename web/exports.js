@@ -250,8 +250,9 @@ function saveBlob(blob, name) {
 	setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
+/** What a file of a profile is called: never nothing, and no dot comes first. */
 export function fileTitle(title) {
-	return (visibleText(title).replace(/[^\w.-]+/g, '_').slice(0, 60) || 'profile').replace(/^\.+/, '');
+	return visibleText(title).replace(/[^\w.-]+/g, '_').slice(0, 60).replace(/^\.+/, '') || 'profile';
 }
 
 /** The table as CSV. Its tree may be another one when the totals have come. */

@@ -38,6 +38,15 @@ function formatScaled(value, units) {
 }
 
 /**
+ * CPUs as a number with two places; a smaller one has its first two digits.
+ * @param {number} cpus
+ */
+export function cpusText(cpus) {
+	const places = cpus > 0 && cpus < 0.01 ? Math.min(9, 1 - Math.floor(Math.log10(cpus))) : 2;
+	return cpus.toFixed(places);
+}
+
+/**
  * What a stored value stands for: "1,234 samples, 12.5 s".
  * @param {number} value
  * @param {ShownMeta} meta
@@ -46,7 +55,7 @@ export function formatValue(value, meta) {
 	const amount = value * meta.scale;
 	if (meta.unit === 'nanoseconds') return formatScaled(amount, TIME_UNITS);
 	if (meta.unit === 'bytes') return formatScaled(amount, SIZE_UNITS);
-	const unit = value === 1 && meta.unit === 'samples' ? 'sample' : meta.unit;
+	const unit = amount === 1 && meta.unit === 'samples' ? 'sample' : meta.unit;
 	const text = formatCount(amount) + ' ' + unit;
 	return meta.nanoseconds > 0 ? text + ', ' + formatScaled(value * meta.nanoseconds, TIME_UNITS) : text;
 }

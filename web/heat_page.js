@@ -4,7 +4,7 @@ import { byId, makeElement, shownName } from './around.js';
 import { askJson } from './api.js';
 import { Blocks, STOPS, rampOf, shortTime, spanText } from './blocks.js';
 import { labelChips, showChips } from './choices.js';
-import { formatCount, formatShare, formatValue } from './format.js';
+import { cpusText, formatCount, formatShare, formatValue } from './format.js';
 import { HeatMap } from './heat.js';
 import { formatLabels, withoutLabel } from './labels.js';
 import { SECONDS_ROWS, whoseParams } from './selection.js';
@@ -111,7 +111,7 @@ export class HeatPage {
 
 	amount(value, first, last) {
 		const { blocks } = this;
-		return blocks.isTime ? blocks.rate(value, first, last).toFixed(2) + ' CPUs' : this.plain(value);
+		return blocks.isTime ? cpusText(blocks.rate(value, first, last)) + ' CPUs' : this.plain(value);
 	}
 
 	plain(value) {
@@ -191,7 +191,7 @@ export class HeatPage {
 	stretchAmount(first, last) {
 		const { seconds } = this;
 		const value = seconds.sum(first, last);
-		return seconds.isTime ? `${seconds.rate(value, last - first + 1).toFixed(2)} CPUs` : this.plain(value);
+		return seconds.isTime ? `${cpusText(seconds.rate(value, last - first + 1))} CPUs` : this.plain(value);
 	}
 
 	describeStretch(first, last) {
@@ -275,7 +275,7 @@ export class HeatPage {
 			context.fillRect(i, 0, 1, 1);
 		}
 		const { full, most } = scaled.scale;
-		const text = (value) => (scaled.isTime ? value.toFixed(2) : this.plain(value));
+		const text = (value) => (scaled.isTime ? cpusText(value) : this.plain(value));
 		const unit = scaled.isTime ? ' CPUs' : '';
 		const ends = byId('heat-legend').querySelectorAll('span');
 		ends[0].textContent = '0';

@@ -189,6 +189,7 @@ test('a table and a picture of hostile names', async () => {
 	assert.ok(foldedParts(tree, frames, COUNTS).join('').includes('a|b;[unknown] 3'));
 	assert.doesNotThrow(() => JSON.parse(speedscopeParts(tree, frames, META).join('')));
 	assert.equal(fileTitle('../../etc/pass wd\u202e'), '_.._etc_pass_wd_u_202e_');
+	assert.deepEqual(['..', '', '.x', 'a b'].map(fileTitle), ['profile', 'profile', 'x', 'a_b']);
 });
 
 /** The columns function, self and total of a table. */

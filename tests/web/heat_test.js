@@ -40,6 +40,19 @@ describe('heat map', { skip: reason || false }, () => {
 		return all.map((row) => data.slice(4 * Math.floor(((map.rowTop(row) + map.rowHeight / 2) / map.box.clientHeight) * canvas.height)).slice(0, 3).join());
 	}, [rows, at]);
 
+	test('the legend of what costs little has other words than 0.00', async () => {
+		const opened = await open('#/heat');
+		const ends = await opened.page.evaluate(() => {
+			const { heat } = window.__app;
+			for (const { points } of heat.blocks.rows) points.forEach((value, at) => (points[at] = value / 1e5));
+			heat.scaled = heat.blocks = new heat.blocks.constructor(heat.answer);
+			heat.drawLegend();
+			return Array.from(document.querySelectorAll('#heat-legend span'), (span) => parseFloat(span.textContent));
+		});
+		assert.ok(ends[0] === 0 && ends[1] > 0 && ends[2] > 3 * ends[1] && ends[2] < 0.01, ends.join());
+		await assertSilent(opened);
+	});
+
 	test('a block chosen with the mouse opens its flame graph', async () => {
 		const opened = await open('#/heat');
 		const { page } = opened;

@@ -16,7 +16,7 @@ import { STEP_KINDS, applySteps, formatStep, resolveSteps } from '../../web/tran
 import { compileQuery, countHits, matchFrames, matchNodes } from '../../web/search.js';
 import { collapsedTree, functionTotals, invertedTree, sandwichTrees } from '../../web/views.js';
 import { COLOURS, KINDS as KIND_ROWS, LABEL_COLOUR, classColour, classText } from '../../web/colour.js';
-import { formatAmount, formatShare, formatValue, lastPart, negativeText, visibleText, withoutArguments } from '../../web/format.js';
+import { cpusText, formatAmount, formatShare, formatValue, lastPart, negativeText, visibleText, withoutArguments } from '../../web/format.js';
 import { DEFAULT_STATE, formatHash, parseHash } from '../../web/state.js';
 import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, pathsOfTree, plainTree, sandwichPaths,
@@ -323,6 +323,9 @@ test('names for people', () => {
 	assert.equal(lastPart('appid: '), 'appid: ');
 	assert.equal(formatShare(1, 3), '33.33 %');
 	assert.equal(formatValue(1, { unit: 'samples', scale: 1, nanoseconds: 0 }), '1 sample');
+	assert.equal(formatValue(1, { unit: 'samples', scale: 5, nanoseconds: 0 }), '5 samples');
+	assert.equal(formatValue(0.5, { unit: 'samples', scale: 2, nanoseconds: 0 }), '1 sample');
+	assert.deepEqual([0, 0.0000123, 0.0005, 0.00196, 0.01, 0.126, 12].map(cpusText), ['0.00', '0.000012', '0.00050', '0.0020', '0.01', '0.13', '12.00']);
 	assert.equal(formatValue(1500, { unit: 'samples', scale: 1, nanoseconds: 1e7 }), '1,500 samples, 15 s');
 	assert.equal(formatValue(3, { unit: 'bytes', scale: 1024, nanoseconds: 0 }), '3 KiB');
 	assert.equal(formatAmount(19929292929, { unit: 'nanoseconds', scale: 1, nanoseconds: 0 }), '19.9 s');
