@@ -69,8 +69,11 @@ export function tipLines(tree, node, whole, meta) {
 	return [['Base', side(sides.base)], ['Now', side(sides.now)]];
 }
 
-/** @param {NarrowRun} run */
-function runText({ functions, first, last }) {
+/**
+ * How many functions are drawn as one.
+ * @param {NarrowRun} run
+ */
+export function runText({ functions, first, last }) {
 	const boxes = last - first;
 	if (functions === 1) return `One function, ${formatCount(boxes)} times`;
 	return `${formatCount(functions)} functions${functions < boxes ? `, ${formatCount(boxes)} times` : ''}`;

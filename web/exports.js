@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown as a file: made here, from the columns, without asking anybody.
-import { COLOURS, KINDS, LABEL_COLOUR } from './colour.js';
-import { ROW_HEIGHT } from './flame.js';
+import { runText } from './around.js';
+import { BUCKETS, COLOURS, KINDS, LABEL_COLOUR } from './colour.js';
+import { ROW_HEIGHT, describeRun, eachBox } from './flame.js';
 import { formatAmount, formatShare, lastPart, visibleText, withoutArguments } from './format.js';
 import { PprofWriter } from './pprof_out.js';
 
 const PART_CHARS = 1 << 16;
 const SVG_WIDTH = 1400;
+const SVG_GAP = 20; // between two graphs
 const SVG_ROWS_MAX = 2000;
 const SVG_LABEL_PIXELS = 7;
-const SVG_BOX_MIN = 0.4;
+const SVG_BOX_MIN = 0.4; // pixels; a picture can be enlarged
 const SVG_NAME_CHARS_MAX = 1000;
 const UNKNOWN = '[unknown]'; // as hearth's own folded text calls what has no name, and a stack without frames
 
@@ -163,38 +165,60 @@ function xmlText(text) {
 }
 
 /**
- * The part of a graph that its view shows in its width, all rows of it.
+ * The boxes of one graph: what its view shows in its width, all rows of it. Boxes that are too narrow are drawn as one, as on the page.
+ * @param {Parts} out
  * @param {import('./flame.js').FlameView} view
+ * @param {{ frames: import('./data.js').FrameTable, meta: ShownMeta, rows: number, x: number, y: number }} picture where it lies in the picture, and what it is of
+ */
+function addGraph(out, view, { frames, meta, rows, x, y }) {
+	const { tree, from, to } = view;
+	const { colours } = view.hooks;
+	const scale = SVG_WIDTH / (to - from || 1);
+	const about = (name, value) => `${xmlText(name)} (${value * meta.scale}, ${((100 * value) / tree.total[0]).toFixed(2)} %)`;
+	const add = (title, bucket, row, begin, end, label = '') => {
+		const left = Math.max(0, begin * SVG_BOX_MIN);
+		const wide = Math.min(SVG_WIDTH, end * SVG_BOX_MIN) - left;
+		const top = y + (view.flip ? rows - 1 - row : row) * ROW_HEIGHT;
+		out.add(`<g><title>${title}</title><rect x="${(x + left).toFixed(2)}" y="${top}" ` +
+			`width="${Math.max(0.3, wide - (wide > 3 ? 1 : 0)).toFixed(2)}" height="${ROW_HEIGHT - 1}" fill="${COLOURS[bucket]}"/>`);
+		const room = Math.floor((wide - 6) / SVG_LABEL_PIXELS);
+		if (label && room > 2) {
+			const plain = [label, withoutArguments(label), lastPart(label)].find((form) => form.length <= room) ?? lastPart(label).slice(0, room - 1) + '…';
+			out.add(`<text x="${(x + left + 3).toFixed(2)}" y="${top + 13}">${xmlText(plain)}</text>`);
+		}
+		out.add('</g>\n');
+	};
+	for (let row = 0; row < Math.min(rows, tree.deepest + 1); row++) {
+		const box = (node, left, right) => {
+			const name = frames.name(tree.frame[node]).slice(0, SVG_NAME_CHARS_MAX);
+			add(about(name, tree.total[node]), colours.of(tree.frame[node], node, tree), row, left, right, name);
+		};
+		eachBox(tree, row, from, to, scale / SVG_BOX_MIN, box, (left, right, first, last) => {
+			if (last - first === 1) return box(tree.order[first], left, right);
+			const run = describeRun(tree, { first, last });
+			return add(about(runText(run), run.total), BUCKETS.run, row, left, right);
+		});
+	}
+}
+
+/**
+ * Graphs as a picture, beside each other.
+ * @param {{ flame: import('./flame.js').FlameView, title: string }[]} graphs with a title above each, or without
  * @param {import('./data.js').FrameTable} frames
  * @param {ShownMeta} meta
  */
-export function svgParts(view, frames, meta) {
-	const { tree, from, to } = view;
-	const { colours } = view.hooks;
-	const scale = SVG_WIDTH / (to - from);
+export function svgParts(graphs, frames, meta) {
 	const out = new Parts();
-	const rows = Math.min(tree.deepest + 1, SVG_ROWS_MAX);
-	const height = rows * ROW_HEIGHT + 4;
-	out.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
+	const rows = Math.min(SVG_ROWS_MAX, Math.max(...graphs.map(({ flame }) => flame.tree.deepest + 1)));
+	const y = graphs.some(({ title }) => title) ? ROW_HEIGHT + 2 : 2;
+	const width = graphs.length * (SVG_WIDTH + SVG_GAP) - SVG_GAP;
+	const height = y + rows * ROW_HEIGHT + 2;
+	out.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" ` +
 		`font-family="system-ui, sans-serif" font-size="11" fill="${LABEL_COLOUR}"><rect width="100%" height="100%" fill="#fffdf9"/>\n`);
-	for (let row = 0; row < rows; row++) {
-		const y = (view.flip ? rows - 1 - row : row) * ROW_HEIGHT + 2;
-		for (let p = tree.rowStart[row]; p < tree.rowStart[row + 1]; p++) {
-			const node = tree.order[p];
-			const left = Math.max(0, (tree.x[node] - from) * scale);
-			const wide = Math.min(SVG_WIDTH, (tree.x[node] + tree.total[node] - from) * scale) - left;
-			if (wide < SVG_BOX_MIN) continue;
-			const name = frames.name(tree.frame[node]).slice(0, SVG_NAME_CHARS_MAX);
-			const share = ((100 * tree.total[node]) / tree.total[0]).toFixed(2);
-			out.add(`<g><title>${xmlText(name)} (${tree.total[node] * meta.scale}, ${share} %)</title><rect x="${left.toFixed(2)}" y="${y}" ` +
-				`width="${Math.max(0.3, wide - (wide > 3 ? 1 : 0)).toFixed(2)}" height="${ROW_HEIGHT - 1}" fill="${COLOURS[colours.of(tree.frame[node], node, tree)]}"/>`);
-			const room = Math.floor((wide - 6) / SVG_LABEL_PIXELS);
-			if (room > 2) {
-				const plain = [name, withoutArguments(name), lastPart(name)].find((form) => form.length <= room) ?? lastPart(name).slice(0, room - 1) + '…';
-				out.add(`<text x="${(left + 3).toFixed(2)}" y="${y + 13}">${xmlText(plain)}</text>`);
-			}
-			out.add('</g>\n');
-		}
+	for (const [i, { flame, title }] of graphs.entries()) {
+		const x = i * (SVG_WIDTH + SVG_GAP);
+		if (title) out.add(`<text x="${x + 3}" y="14" font-weight="bold">${xmlText(title)}</text>\n`);
+		addGraph(out, flame, { frames, meta, rows, x, y });
 	}
 	out.add('</svg>\n');
 	return out.end();
@@ -274,6 +298,6 @@ export async function saveAs(viewer, format) {
 	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames, meta), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
 	else if (format === 'csv') await saveTable(viewer, name + '.csv');
-	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts(graph, viewer.frames, viewer.meta)), 'image/svg+xml'), name + '.svg');
+	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts([{ flame: graph, title: '' }], viewer.frames, viewer.meta)), 'image/svg+xml'), name + '.svg');
 	else if (format === 'png') saveBlob(await viewer.withGraph((graph) => graph.picture()), name + '.png');
 }

@@ -85,10 +85,57 @@ export function boxesAt(tree, row, pixel, from, scale) {
 }
 
 /**
+ * What is drawn of a row between two places: each box that is a pixel wide or wider, and those that are narrower as one, a run.
+ * @param {Tree} tree
+ * @param {number} scale pixels a unit
+ * @param {(node: number, left: number, right: number) => void} box left and right in pixels
+ * @param {(left: number, right: number, first: number, last: number) => void} run of the positions [first, last) of the row's order
+ */
+export function eachBox(tree, row, from, to, scale, box, run) {
+	const { rowX, rowTotal, order, blockSpan } = tree;
+	const end = tree.rowStart[row + 1];
+	let i = Math.max(findAtMost(rowX, tree.rowStart[row], end, from), tree.rowStart[row]);
+	let runFrom = -1;
+	let runTo = -1;
+	let runStart = 0;
+	let runEnd = 0;
+	while (i < end && rowX[i] < to) {
+		const left = (rowX[i] - from) * scale;
+		const right = left + rowTotal[i] * scale;
+		if (right - left >= 1) {
+			if (right > 0) box(order[i], left, right);
+			i++;
+			continue;
+		}
+		const pixel = Math.floor(left);
+		let next = 0;
+		let reached = pixel + 1;
+		if ((i & BLOCK_MASK) === 0 && i + BLOCK_MASK < end && blockSpan[i >> BLOCK_BITS] * scale < 1) {
+			next = i + BLOCK_MASK + 1;
+			reached = Math.ceil((rowX[next - 1] + rowTotal[next - 1] - from) * scale);
+		} else {
+			next = Math.max(i + 1, gallopTo(rowX, i, Math.min(end, (i | BLOCK_MASK) + 1), from + (pixel + 1) / scale));
+			// The last one that starts in this pixel may be wide.
+			if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
+		}
+		if (pixel > runTo) {
+			if (runFrom >= 0) run(runFrom, runTo, runStart, runEnd);
+			runFrom = pixel;
+			runStart = i;
+		}
+		runTo = Math.max(runTo, reached);
+		runEnd = next;
+		i = next;
+	}
+	if (runFrom >= 0) run(runFrom, runTo, runStart, runEnd);
+}
+
+/**
+ * Several boxes that are drawn as one: the positions [first, last) of a row's order.
  * @param {Tree} tree
  * @returns {NarrowRun}
  */
-function describeRun(tree, { first, last }) {
+export function describeRun(tree, { first, last }) {
 	const { rowX, rowTotal, order, frame } = tree;
 	const functions = new Set();
 	let total = 0;
@@ -397,46 +444,10 @@ export class FlameView {
 
 	drawRow(row, top) {
 		const { tree, from, to, width } = this;
-		const { rowX, rowTotal, order, blockSpan } = tree;
-		const scale = width / (to - from);
-		const end = tree.rowStart[row + 1];
 		const muteRow = row < tree.level[this.zoomed] && this.zoomed > 0;
-		let i = Math.max(findAtMost(rowX, tree.rowStart[row], end, from), tree.rowStart[row]);
-		let runFrom = -1;
-		let runTo = -1;
-		let runStart = 0;
-		let runEnd = 0;
-		while (i < end && rowX[i] < to) {
-			const left = (rowX[i] - from) * scale;
-			const right = left + rowTotal[i] * scale;
-			if (right - left >= 1) {
-				if (right > 0) this.addBox(order[i], left, right, top, muteRow);
-				i++;
-				continue;
-			}
-			const pixel = Math.floor(left);
-			let next = 0;
-			let reached = pixel + 1;
-			if ((i & BLOCK_MASK) === 0 && i + BLOCK_MASK < end && blockSpan[i >> BLOCK_BITS] * scale < 1) {
-				next = i + BLOCK_MASK + 1;
-				reached = Math.ceil((rowX[next - 1] + rowTotal[next - 1] - from) * scale);
-			} else {
-				next = Math.max(i + 1, gallopTo(rowX, i, Math.min(end, (i | BLOCK_MASK) + 1), from + (pixel + 1) / scale));
-				// The last one that starts in this pixel may be wide.
-				if (next - 1 > i && rowTotal[next - 1] * scale >= 1) next--;
-			}
-			if (pixel > runTo) {
-				if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
-				runFrom = pixel;
-				runStart = i;
-			}
-			runTo = Math.max(runTo, reached);
-			runEnd = next;
-			i = next;
-		}
-		if (runFrom >= 0) this.addRun(runFrom, runTo, top, runStart, runEnd);
+		eachBox(tree, row, from, to, width / (to - from), (node, left, right) => this.addBox(node, left, right, top, muteRow),
+			(left, right, first, last) => this.addRun(left, right, top, first, last));
 	}
-
 
 	addRun(left, right, top, from, to) {
 		const hit = this.hitsBefore && this.hitsBefore[to] > this.hitsBefore[from];

@@ -389,6 +389,7 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		assert.equal(boxes[0][1], sum * TICK);
 		const drawn = new Map();
 		for (const [name, value, wide] of boxes) {
+			if (/^([\d,]+ functions|One function)\b/.test(name)) continue; // too narrow, as one
 			assert.ok(Math.abs(wide - value / (sum * TICK)) < 0.002, `${name}: ${wide} of the width`);
 			drawn.set(name, (drawn.get(name) ?? 0) + 1);
 		}

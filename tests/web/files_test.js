@@ -182,7 +182,7 @@ test('a table and a picture of hostile names', async () => {
 	const { tree } = profiles[0];
 	const csv = csvParts(functionTotals(tree, frames.count), frames, tree, COUNTS).join('');
 	assert.ok(csv.includes('"\'=1+1"') && !csv.includes('\u202e'));
-	const svg = svgParts({ tree, from: 0, to: tree.total[0], flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames, COUNTS).join('');
+	const svg = svgOf({ tree, frames });
 	// eslint-disable-next-line no-control-regex
 	assert.ok(!/<img|\u202e|[\u0000-\u0008]/.test(svg));
 	assert.equal(svg.match(/<g>/g).length, svg.match(/<\/g>/g).length);
@@ -221,8 +221,34 @@ test('values that are kept divided are written as they are', async () => {
 	assert.equal(foldedParts(tree, frames, meta).join(''), 'main;b 1500\nmain;a 500\n');
 	assert.equal(foldedParts(tree, frames, { ...COUNTS, nanoseconds: 1e7 }).join(''), 'main;b 3\nmain;a 1\n', 'samples stay samples');
 	assert.deepEqual(csvSums(csvParts(functionTotals(tree, frames.count), frames, tree, meta).join('')), [['b', 1500, 1500], ['a', 500, 500], ['main', 0, 2000]]);
-	const svg = svgParts({ tree, from: 0, to: 4, flip: false, hooks: { colours: new Colours(frames, 'kind') } }, frames, meta).join('');
-	assert.deepEqual([...svg.matchAll(/<title>(.*?)<\/title>/g)].map(([, title]) => title), ['all (2000, 100.00 %)', 'main (2000, 100.00 %)', 'b (1500, 75.00 %)', 'a (500, 25.00 %)']);
+	assert.deepEqual(svgBoxes(svgOf({ tree, frames }, meta)).map(({ title }) => title), ['all (2000, 100.00 %)', 'main (2000, 100.00 %)', 'b (1500, 75.00 %)', 'a (500, 25.00 %)']);
+});
+
+const viewOf = ({ tree, frames }, from = 0, to = tree.total[0]) => ({ tree, from, to, flip: false, hooks: { colours: new Colours(frames, 'kind') } });
+const svgOf = (one, meta = COUNTS, from = 0, to = one.tree.total[0]) => svgParts([{ flame: viewOf(one, from, to), title: '' }], one.frames, meta).join('');
+const svgBoxes = (svg) => [...svg.matchAll(/<g><title>(.*?)<\/title><rect x="(.*?)" y="(.*?)" width="(.*?)"/g)].map(([, title, ...place]) => ({ title, place: place.map(Number) }));
+
+test('a picture of boxes that are too narrow has them as one', async () => {
+	const many = Array.from({ length: 10000 }, (_, i) => [['main', `leaf_${i}`], 1]);
+	const boxes = svgBoxes(svgOf(await load(many)));
+	assert.deepEqual(boxes.map(({ title }) => title), ['all (10000, 100.00 %)', 'main (10000, 100.00 %)', '10,000 functions (10000, 100.00 %)']);
+	const [, main, run] = boxes;
+	assert.deepEqual([run.place[0], run.place[2]], [main.place[0], main.place[2]], 'as wide as what calls them');
+	const few = svgBoxes(svgOf(await load([[['main', 'wide'], 9998], [['main', 'one'], 1], [['main', 'other'], 1]]), { ...COUNTS, scale: 10 }));
+	assert.deepEqual(few.slice(2).map(({ title }) => title), ['wide (99980, 99.98 %)', '2 functions (20, 0.02 %)']);
+	assert.equal(svgBoxes(svgOf(await load([[['main', 'wide'], 9999], [['main', 'one'], 1]]))).at(-1).title, 'one (1, 0.01 %)', 'one alone has its name');
+	const zoomed = svgBoxes(svgOf(await load(many), COUNTS, 100, 200));
+	assert.equal(zoomed.length, 102);
+	assert.ok(!svgOf(await load([[['a'], 0]])).includes('NaN'), 'of nothing');
+});
+
+test('two graphs as one picture, each with its own total as its width', async () => {
+	const [base, now] = [await load([[['main', 'a'], 4]]), await load([[['main', 'a'], 1], [['main', 'b<'], 1]])];
+	const svg = svgParts([{ flame: viewOf(base), title: 'base <1>' }, { flame: viewOf(now), title: 'now' }], now.frames, COUNTS).join('');
+	assert.match(svg, /^<svg [^>]* width="2820" height="80"[^]*>base &#60;1&#62;<[^]*>now</);
+	const [left, right] = [0, 1].map((side) => svgBoxes(svg).filter(({ place: [x] }) => (x >= 1400) === Boolean(side)));
+	assert.deepEqual(left.map(({ place }) => place), [[0, 21, 1399], [0, 40, 1399], [0, 59, 1399]]);
+	assert.deepEqual(right.map(({ place }) => place), [[1420, 21, 1399], [1420, 40, 1399], [1420, 59, 699], [2120, 59, 699]]);
 });
 
 function hostileProfile() {
