@@ -293,11 +293,16 @@ async function saveTable(viewer, name) {
 export async function saveAs(viewer, format) {
 	const { tree, frames, meta } = viewer;
 	const name = fileTitle(meta.title ?? '');
+	const two = viewer.sides?.graphs() ?? [];
 	const text = (parts, type) => new Blob(parts, { type });
 	if (format === 'pprof') saveBlob(await pprofBlob(tree, frames, meta), name + '.pb.gz');
 	else if (format === 'folded') saveBlob(text(foldedParts(tree, frames, meta), 'text/plain'), name + '.folded');
 	else if (format === 'speedscope') saveBlob(text(speedscopeParts(tree, frames, meta), 'application/json'), name + '.speedscope.json');
 	else if (format === 'csv') await saveTable(viewer, name + '.csv');
-	else if (format === 'svg') saveBlob(text(await viewer.withGraph((graph) => svgParts([{ flame: graph, title: '' }], viewer.frames, viewer.meta)), 'image/svg+xml'), name + '.svg');
-	else if (format === 'png') saveBlob(await viewer.withGraph((graph) => graph.picture()), name + '.png');
+	else if (format === 'svg') {
+		const parts = (graphs) => svgParts(graphs, viewer.frames, viewer.meta);
+		saveBlob(text(two.length ? parts(two) : await viewer.withGraph((flame) => parts([{ flame, title: '' }])), 'image/svg+xml'), name + '.svg');
+	} else if (format === 'png') {
+		saveBlob(two.length ? await viewer.sides.picture() : await viewer.withGraph((graph) => graph.picture()), name + '.png');
+	}
 }

@@ -3,7 +3,8 @@
 // that the same functions lie in the same order; zooming into a frame and scrolling move both.
 import { TreeMirror } from './a11y.js';
 import { byId, makeElement, showTip } from './around.js';
-import { FlameView } from './flame.js';
+import { FlameView, PRINT_RATIO, ROW_HEIGHT } from './flame.js';
+import { visibleText } from './format.js';
 import { TREE_KEY, neighbour } from './halves.js';
 import { layoutTree } from './layout.js';
 
@@ -46,6 +47,8 @@ export function nodeOfSide(side, node) {
 	}
 	return 0;
 }
+
+const PICTURE_GAP = 20; // pixels between the two
 
 class Side {
 	constructor(sides, name, isBase) {
@@ -150,6 +153,40 @@ export class Sides {
 		this.box.hidden = !isShown;
 		this.note.textContent = isShown ? 'each graph has its own total as its width' : 'width: both together';
 		for (const part of this.parts) if (part.tree && part.tree.sideOf !== tree) part.tree = part.flame.tree = null;
+	}
+
+	/** The graphs as they are on the screen, with what stands above each; none where the viewer shows something else. */
+	graphs() {
+		return this.box.hidden ? [] : this.parts.map(({ flame, title }) => ({ flame, title: title.textContent }));
+	}
+
+	/**
+	 * graphs() beside each other as a promise of a PNG.
+	 * @returns {Promise<Blob | null>}
+	 */
+	async picture() {
+		const [{ flame }] = this.parts;
+		const style = getComputedStyle(flame.scroller);
+		const bitmaps = [];
+		for (const part of this.parts) bitmaps.push(await createImageBitmap(await part.flame.picture()));
+		const [gap, top] = [PICTURE_GAP * PRINT_RATIO, ROW_HEIGHT * PRINT_RATIO];
+		const canvas = makeElement('canvas');
+		canvas.width = bitmaps.reduce((sum, { width }) => sum + width, gap);
+		canvas.height = top + Math.max(...bitmaps.map(({ height }) => height));
+		const context = canvas.getContext('2d');
+		context.fillStyle = style.backgroundColor;
+		context.fillRect(0, 0, canvas.width, canvas.height);
+		context.fillStyle = style.color;
+		context.font = `bold ${12 * PRINT_RATIO}px ${style.fontFamily}`;
+		context.textBaseline = 'middle';
+		let x = 0;
+		for (const [i, bitmap] of bitmaps.entries()) {
+			context.fillText(visibleText(this.parts[i].title.textContent), x + 3 * PRINT_RATIO, top / 2, bitmap.width);
+			context.drawImage(bitmap, x, this.parts[i].flame.flip ? canvas.height - bitmap.height : top);
+			x += bitmap.width + gap;
+			bitmap.close();
+		}
+		return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 	}
 
 	/** The frame under the pointer, or -1. */

@@ -272,6 +272,20 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		await page.locator('.sides').waitFor();
 		const sides = await page.evaluate(() => window.__viewer.sides.parts.map(({ tree }) => ({ total: tree.total[0], self: tree.self.reduce((a, b) => a + b, 0) })));
 		assert.deepEqual(sides, [{ total: was, self: was }, { total: now, self: now }]);
+		const svg = (await exported(page, 'svg')).toString();
+		assert.deepEqual([...svg.matchAll(/<title>all \((\d+), 100\.00 %\)<\/title><rect x="([\d.]+)"/g)].map((found) => found.slice(1).map(Number)), [[was, 0], [now, 1420]]);
+		const png = await exported(page, 'png');
+		const [size, row] = await page.evaluate(async (text) => {
+			const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], { type: 'image/png' }));
+			const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d', { willReadFrequently: true });
+			context.drawImage(bitmap, 0, 0);
+			const dots = (y, ...all) => all.map((x) => context.getImageData(x, y, 1, 1).data.join());
+			return [bitmap.width, dots(2 * 19 + 6, 500, 1500, 2100, 2620, 3620)]; // the root of each, and what is between them
+		}, png.toString('base64'));
+		assert.equal(size, 2 * 2080 + 40);
+		assert.equal(new Set(row.toSpliced(2, 1)).size, 1, row.join(' '));
+		assert.notEqual(row[2], row[0]);
+		assert.equal(await page.locator('.sides').isVisible(), true);
 		await assertSilent(opened);
 	});
 
