@@ -427,7 +427,8 @@ test('no name is a formula to a spreadsheet, neither in the table as text nor as
 	const totals = { self: names.map(() => 1), total: names.map(() => 1) };
 	const copied = tableText([...names.keys()], totals, frames, names.length, { unit: 'samples', scale: 1, nanoseconds: 0 }).trimEnd().split('\n').slice(1);
 	assert.deepEqual(copied.map((line) => line.split('\t').slice(4)), wanted.map((name) => [name, name]));
-	const saved = csvParts(totals, frames, names.length).join('').trimEnd().split('\r\n').slice(1);
+	const tree = { count: 1, total: [names.length], self: [0], hidden: [0] };
+	const saved = csvParts(totals, frames, tree, COUNTS).join('').trimEnd().split('\r\n').slice(1);
 	assert.deepEqual(saved.map((line) => line.split(',').slice(0, 2)), wanted.map((name) => [`"${name}"`, `"${name}"`]));
 });
 
