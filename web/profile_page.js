@@ -76,8 +76,8 @@ export class ProfilePage {
 	constructor(app, asked) {
 		this.app = app;
 		this.asked = asked;
-		/** @type {{ sides: { base: import('./compare.js').Side, now: import('./compare.js').Side }, facts: SnapshotFacts | null }} */
-		this.compared = { sides: { base: {}, now: {} }, facts: null }; // what is shown of a comparison
+		/** @type {{ sides: { base: import('./compare.js').Side, now: import('./compare.js').Side }, facts: SnapshotFacts | null, measured: { base: Measured, now: Measured } }} */
+		this.compared = { sides: { base: {}, now: {} }, facts: null, measured: { base: null, now: null } }; // what is shown of a comparison
 		this.offered = groupsOfLabels([]); // filled when the labels are known
 		this.facets = new Facets(app, (labels) => this.offered.splice(0, Infinity, ...groupsOfLabels(labels)));
 		app.viewer.treeShown = () => this.isCompared() && this.fillCompared();
@@ -179,6 +179,14 @@ export class ProfilePage {
 		if (!part || within) return services;
 		const { type, sample } = this.params();
 		return askJson('services', { ...partTimes(part), type, sample, points: 1, limit: 1 }, { signal });
+	}
+
+	/** The same of both sides; null where nobody knows: files and snapshots do not say, and a few seconds (within) are of single samples. */
+	async measureSides({ base, now }, signal) {
+		const { type, sample } = this.params();
+		const [ofBase, ofNow] = await Promise.all([base, now].map(({ from, to, within, snapshot }) =>
+			(this.app.shown || within || snapshot !== undefined ? null : askJson('services', { from, to, type, sample, points: 1, limit: 1 }, { signal }))));
+		return { base: ofBase, now: ofNow };
 	}
 
 	openGraph(options) {
@@ -308,12 +316,14 @@ export class ProfilePage {
 		const sides = shown ? { base: { service: selection.baseService, labels: [] }, now: { service: selection.service, labels: [] } } : baseAndNow(selection, this.range);
 		const params = shown ? compareFiles(selection) : compareParams(selection, this.range);
 		const facts = this.snapshotFacts(sides, signal);
+		const measured = this.measureSides(sides, signal);
+		measured.catch(() => {}); // said below, unless another fails first
 		const source = await ServerSource.open('compare', params, { signal, ...this.groups() }).catch((problem) => {
 			if (problem.status === 404 && shown) throw new ApiError(404, 'One of the two files has nothing of this sample type.');
 			throw problem instanceof ApiError ? new ApiError(problem.status, compareProblem(problem, sides), problem.words) : problem;
 		});
-		this.compared = { sides, facts: await facts };
-		signal.throwIfAborted(); // facts end without an error, also when the page was left
+		this.compared = { sides, facts: await facts, measured: await measured };
+		signal.throwIfAborted(); // both end without an error, also when the page was left
 		const { viewer } = this.app;
 		viewer.sides ??= new Sides(viewer, byId('stage'));
 		viewer.sides.on = this.app.selection.sides === 'two';
@@ -351,19 +361,23 @@ export class ProfilePage {
 	fillChange({ answer, meta }, tree) {
 		const { diff } = this.app.selection;
 		const { viewer, shown } = this.app;
-		const { sides, facts } = this.compared;
+		const { sides, facts, measured } = this.compared;
 		const isTime = answer.unit === 'nanoseconds' && !shown;
 		const spans = { base: answer.base_within_ms ?? [answer.base_from_ms, answer.base_to_ms], now: answer.within_ms ?? [answer.from_ms, answer.to_ms] };
 		const values = { base: tree.base[0], now: tree.total[0] - tree.base[0] };
-		const lengthOf = ([from, to]) => Math.max(1, to - from);
-		const amountOf = (side) => (isTime ? formatCpus(values[side], lengthOf(spans[side])) + ' CPUs' : formatValue(values[side], meta.types[0]));
-		const words = (name, side, ...more) => makeElement('p', 'side-words', makeElement('b', '', `${name} ${amountOf(side)}`), ...more,
-			makeElement('span', 'quiet', ' ' + sideText(sides[side], shown ? null : spans[side], facts)));
-		const longer = isTime ? lengthOf(spans.base) / lengthOf(spans.now) : 1;
+		const coveredOf = (side) => ({ covered_ms: measured[side]?.covered_ms, from_ms: spans[side][0], to_ms: spans[side][1] });
+		const lengthOf = (side) => Math.max(1, coveredMs(coveredOf(side)));
+		const amountOf = (side) => (isTime ? formatCpus(values[side], lengthOf(side)) + ' CPUs' : formatValue(values[side], meta.types[0]));
+		const words = (name, side, ...more) => {
+			const amount = makeElement('b', '', `${name} ${amountOf(side)}`);
+			if (isTime) amount.title = coveredText(coveredOf(side));
+			return makeElement('p', 'side-words', amount, ...more, makeElement('span', 'quiet', ' ' + sideText(sides[side], shown ? null : spans[side], facts)));
+		};
+		const longer = isTime ? lengthOf('base') / lengthOf('now') : 1;
 		const { text, tone } = changeOf(values.now * longer, values.base);
 		const of = viewer.state.steps.length ? ' of what the steps leave' : '';
 		const colour = diff === 'share' ? `orange takes a larger part${of} than in the base, blue a smaller one` : 'orange costs more than in the base, blue less';
-		const note = diff !== 'share' && !shown && Math.abs(lengthOf(spans.base) / lengthOf(spans.now) - 1) > UNLIKE ? '; the two times are not of one length' : '';
+		const note = diff !== 'share' && !shown && Math.abs(lengthOf('base') / lengthOf('now') - 1) > UNLIKE ? '; the two times that have profiles are not of one length' : '';
 		byId('change').replaceChildren(makeElement('div', 'side-lines', words('Base', 'base'), makeElement('span', 'quiet', '→'), words('Now', 'now', ' ', makeElement('span', tone, text))),
 			makeElement('p', 'quiet', viewer.sides.note, `; ${colour}${note}`));
 		viewer.sides.name([`Base: ${amountOf('base')}`, `Now: ${amountOf('now')}`]);

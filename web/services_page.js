@@ -14,6 +14,11 @@ export function coveredMs({ covered_ms: covered, from_ms: from, to_ms: to }) {
 	return covered || to - from;
 }
 
+/** What time a service took in the range before, as if that had profiles of as much time: CPUs are compared, not sums. */
+function beforeAsLong(before, { covered_ms: covered, before_covered_ms: beforeCovered }) {
+	return covered && beforeCovered ? (before * covered) / beforeCovered : before;
+}
+
 /** @param {number} ms that have data: coveredMs() */
 export function formatCpus(value, ms) {
 	return (value / SECOND / Math.max(0.001, ms / 1000)).toFixed(2);
@@ -167,7 +172,7 @@ export class ServicesPage {
 		link.title = link.textContent;
 		const canvas = makeElement('canvas');
 		canvas.setAttribute('aria-hidden', 'true');
-		const { text, tone } = changeOf(service.total, service.before, this.hasBase);
+		const { text, tone } = changeOf(service.total, isTime ? beforeAsLong(service.before, this.answer) : service.before, this.hasBase);
 		const trend = makeElement('td', 'trend', canvas);
 		trend.title = profilesText(service);
 		const row = makeElement('tr', '', makeElement('td', '', link, makeElement('span', 'kind', service.kind ?? '')), trend,

@@ -143,6 +143,9 @@ interface ShownFiles {
 	base_facts?: Record<string, string>;
 }
 
+/** Of how much time there are profiles, as /api/v1/services says it; null: nobody was asked. */
+type Measured = { covered_ms?: number; from_ms: number; to_ms: number } | null;
+
 /** What a kept result is (docs/api.yaml). */
 interface SnapshotFacts {
 	id: string;

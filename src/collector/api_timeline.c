@@ -145,7 +145,7 @@ static void draw(struct totals *t, uint64_t limit, bool is_round)
 		totals_set_step(t);
 	totals_sort(&t->table, totals_row_order);
 	r = r ? r : take_groups(&l, limit);
-	totals_note_covered(t);
+	r = r ? r : totals_note_covered(t);
 	r = r ? r : totals_visit(t, add_line_point, &l);
 	if (r == 0)
 		write_timeline(&l);

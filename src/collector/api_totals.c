@@ -71,6 +71,17 @@ static int add_service(void *ctx, const struct store_point *p)
 	return r ? r : totals_add(t, row, p, value);
 }
 
+/* With what is covered. Return: whether it went well, otherwise the call is answered. */
+static bool read_all_services(struct totals *t)
+{
+	int r = totals_note_covered(t);
+
+	if (r == 0)
+		return totals_read(t, add_service);
+	totals_failed(t, r);
+	return false;
+}
+
 /* The same range, this much earlier. */
 static bool read_before(struct totals *t)
 {
@@ -89,7 +100,7 @@ static bool read_before(struct totals *t)
 	if (t->sel.to_ns < back)
 		return true; /* before 1970 there was nothing */
 	t->sel.to_ns -= back;
-	return totals_read(t, add_service);
+	return read_all_services(t);
 }
 
 /* A name that somebody gave, in whatever way, is looked for, and shown however little it costs. */
@@ -235,10 +246,9 @@ static void services(struct totals *t)
 		totals_set_round_step(t, 0);
 	else
 		totals_set_step(t);
-	totals_note_covered(t);
 	t->rows_with_points = ROWS_WITH_POINTS;
 	sel = t->sel;
-	if (!totals_read(t, add_service) || !read_before(t))
+	if (!read_all_services(t) || !read_before(t))
 		return;
 	has_before = t->is_before;
 	totals_sort(&t->table, totals_row_order);

@@ -299,16 +299,41 @@ struct part {
 	void *ctx;
 };
 
-static void note_covered(struct totals *t, const struct store_point *p)
+static struct covered *covered_now(struct totals *t)
 {
-	if (t->notes_covered && !t->is_before)
-		covered_note(&t->covered, p->created_ns, p->duration_ns);
+	return t->is_before ? &t->covered_before : &t->covered;
 }
 
-void totals_note_covered(struct totals *t)
+static void note_covered(struct totals *t, const struct store_point *p)
 {
-	t->notes_covered = !t->sel.service.len && !t->sel.label_count && !t->sel.fits;
-	covered_init(&t->covered, t->range.from_ns, t->range.to_ns);
+	if (t->notes_covered)
+		covered_note(covered_now(t), p->created_ns, p->duration_ns);
+}
+
+static int note_covered_point(void *ctx, const struct store_point *p)
+{
+	note_covered(ctx, p);
+	return 0;
+}
+
+int totals_note_covered(struct totals *t)
+{
+	const struct collector_config *config = &t->call->collector->config;
+	struct store_selector all = t->sel;
+	int r;
+
+	covered_init(covered_now(t), t->sel.from_ns, t->sel.to_ns);
+	t->notes_covered = true;
+	if (!all.service.len && !all.label_count && !all.fits)
+		return 0;
+	all.service = STR("");
+	all.labels = NULL;
+	all.label_count = 0;
+	all.fits = NULL;
+	all.fits_ctx = NULL;
+	r = config->store->totals(config->state, &all, note_covered_point, t);
+	t->notes_covered = false;
+	return r;
 }
 
 static int visit_whole(void *ctx, const struct store_point *point)
@@ -397,13 +422,18 @@ void totals_write_range(struct json_out *json, const struct totals *t)
 	call_key(json, STR("type"), t->range.type);
 }
 
-/* Left out where it is not known. */
-void totals_write_covered(struct json_out *json, const struct totals *t)
+static void write_covered(struct json_out *json, struct str name, const struct covered *c)
 {
-	uint64_t ms = t->notes_covered ? covered_ms(&t->covered) : 0;
+	uint64_t ms = covered_ms(c);
 
 	if (ms)
-		call_key_u64(json, STR("covered_ms"), ms);
+		call_key_u64(json, name, ms);
+}
+
+void totals_write_covered(struct json_out *json, const struct totals *t)
+{
+	write_covered(json, STR("covered_ms"), &t->covered);
+	write_covered(json, STR("before_covered_ms"), &t->covered_before);
 }
 
 void totals_write_sample(struct json_out *json, const struct totals *t)

@@ -44,7 +44,7 @@ struct totals {
 	bool is_before, mixed;
 	bool notes_covered; /* a reading notes which times all of its profiles cover, whichever processes are asked for
 			     */
-	struct covered covered;
+	struct covered covered, covered_before; /* by all profiles of the range, and of the one before */
 };
 
 /** totals_run - read the parameters that all have, then call @what; it answers. */
@@ -74,8 +74,14 @@ bool totals_steps(struct call *call, bool *is_round);
  * Return: as store.totals().
  */
 int totals_visit(struct totals *t, store_point_fn *visit, void *ctx) warn_unused;
-/** totals_note_covered - from now on readings do so, if everything of the range is read: no service, no labels. */
-void totals_note_covered(struct totals *t);
+/**
+ * totals_note_covered - which times the profiles of t->sel's range cover, of whatever service and labels: who used no
+ * CPU in a time that has profiles used 0 in it
+ *
+ * From now on readings note it. Where they read a part, all of the range is read here, and they do not.
+ * Return: as store.totals().
+ */
+int totals_note_covered(struct totals *t) warn_unused;
 /** totals_read - the same with @t as context. Return: whether it went well, otherwise the call is answered. */
 bool totals_read(struct totals *t, store_point_fn *visit);
 /** totals_failed - answer for a failed reading. */
@@ -108,5 +114,6 @@ int totals_name_order(const void *a, const void *b); /* by name */
 
 void totals_write_points(struct json_out *json, const uint64_t *points, uint64_t count);
 void totals_write_range(struct json_out *json, const struct totals *t);
+/** totals_write_covered - `covered_ms` and `before_covered_ms`, each left out where it is not known. */
 void totals_write_covered(struct json_out *json, const struct totals *t);
 void totals_write_sample(struct json_out *json, const struct totals *t);

@@ -202,6 +202,32 @@ def totals(c, sums):
            status["scopes"] == ["ingest", "read", "admin"], "status", status)
 
 
+def covered(engine):
+    """CPUs are of the time that has profiles, of whatever service and labels: by how much that is, whatever part is asked for."""
+    with Collector("--storage-type", engine) as c:
+        now = NOW - 100  # Live's minutes end some seconds ago, and tests take a while
+        for service, ago, seconds, count in (("app", 0, 10, 12), ("app", 86400, 250, 12), ("rare", 0, 20, 6)):
+            for i in range(count):
+                at = now - ago - (i + 1) * seconds
+                body = pprof([(["main"], [1, 10 * 10**9])], time_ns=at * 10**9, duration_ns=seconds * 10**9)
+                assert c.upload(service, "cpu", body, extra="&labels=host%3Dh1").status == 200
+        times = f"from={now - 3600}&to={now}"
+        asked = [f"services?{times}", f"services?{times}" + chosen('{host="h1"}'), f"services?{times}&service=app", f"services?{times}&service=rare", f"timeline?{times}&service=app",
+                 f"timeline?{times}&service=rare&group=host", f"timeline?{times}" + chosen('{host!="h1"}')]
+        told = [get(c, what).get("covered_ms", 0) for what in asked]
+        tap.ok(all(119000 <= ms <= 121000 for ms in told), "two minutes of an hour have profiles, whichever part is asked for", told)
+        for part in ("", "&service=app", chosen('{host="h1"}')):
+            day = get(c, f"services?{times}&before=1d{part}")
+            tap.ok(119000 <= day.get("covered_ms", 0) <= 121000 and 2990000 <= day.get("before_covered_ms", 0) <= 3010000 and
+                   [(s["total"], s["before"]) for s in day["services"] if s["service"] == "app"] == [(120 * 10**9, 120 * 10**9)],
+                   f"50 minutes of the same hour a day ago{part}", day)
+        tap.ok("before_covered_ms" not in get(c, f"services?{times}"), "only where it is asked for")
+        viewer = Live(c, "service=app&window=5m")
+        live_totals = viewer.event("totals")
+        viewer.close()
+        tap.ok(live_totals and 0 < live_totals.get("covered_ms", 0) <= 121000, "Live of one service has it, too", live_totals)
+
+
 def chosen(selector):
     return "&labels=" + urllib.parse.quote(selector, safe="")
 
@@ -227,7 +253,6 @@ def selectors(c):
         tap.ok(totals == [wanted] * len(totals), f"{selector}: {wanted}, in every answer", totals)
     both = get(c, "compare?" + at + chosen('{host!="s1"}') + "&base-labels=" + urllib.parse.quote('{host=~"s1|s2"}'))
     tap.ok(both["meta"]["base_total"] == 120 and both["meta"]["total"] == 150, "a comparison has one for each side", both["meta"])
-    tap.ok("covered_ms" not in get(c, "timeline?from=-1h" + chosen('{host!="s1"}')), "how much time is covered nobody says of a part")
     for selector in ('{host="s1"', "{host}", '{host=~"("}', "{" + ",".join(f'a{i}="b"' for i in range(33)) + "}", '{a=~"' + "x" * 2100 + '"}'):
         answer = c.get(f"/api/v1/flame?{at}{chosen(selector)}")
         tap.ok(answer.status == 400 and "selector" in answer.json["error"], f"{selector[:40]}: 400", answer)
@@ -962,6 +987,7 @@ def documented():
 
 for engine in ("sqlite", "memory"):
     asked_again(engine)
+    covered(engine)
     with Collector("--storage-type", engine) as collector:
         tap.note(f"engine {engine}")
         sent = seed(collector)

@@ -378,7 +378,7 @@ class Admin {
 
 /**
  * options.token: asked for; scopes: what it may do; more: further names of services; disk: of what GET storage answers;
- * covered: which part of a range has profiles.
+ * covered: which part of a range has profiles, or a function of its begin that says so.
  * Returns { url, close, requests, writes, streams, nextRound(), admin }; writes: [method, address, body] of what the admin page changes.
  */
 export function startCollector(options = {}) {
@@ -473,7 +473,11 @@ export function startCollector(options = {}) {
 		for await (const part of request) body += part;
 		try {
 			const answer = API[what](url.searchParams, body && JSON.parse(body));
-			if (options.covered && ['services', 'timeline'].includes(what)) answer.covered_ms = options.covered * (answer.to_ms - answer.from_ms);
+			if (options.covered && ['services', 'timeline'].includes(what)) {
+				const coveredFrom = (from) => (typeof options.covered === 'function' ? options.covered(from) : options.covered) * (answer.to_ms - answer.from_ms);
+				answer.covered_ms = coveredFrom(answer.from_ms);
+				if (url.searchParams.get('before') === '1d') answer.before_covered_ms = coveredFrom(answer.from_ms - 86400000);
+			}
 			if (url.searchParams.get('format') === 'bin' && !answer.base_self) send(200, 'application/vnd.hearth.flame', binaryOf(answer));
 			else send(200, 'application/json', JSON.stringify(answer));
 		} catch (problem) {

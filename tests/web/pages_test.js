@@ -162,6 +162,21 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('a day before of which more time has profiles: CPUs are compared, not sums', async () => {
+		const { url } = await startOwn({ covered: (from) => (from > Date.UTC(2026, 10, 22) ? 1 / 30 : 5 / 6) });
+		const opened = await open('#/compare?service=checkout-api', { url });
+		const { page } = opened;
+		const change = await page.locator('#change').innerText();
+		const [base, both] = await page.evaluate(() => [window.__viewer.tree.base[0], window.__viewer.tree.total[0]]);
+		const cpus = [base / 3000e9, (both - base) / 120e9].map((value) => value.toFixed(2));
+		assert.match(change, new RegExp(`Base ${cpus[0]} CPUs[^]*Now ${cpus[1]} CPUs \\+999 %`));
+		assert.match(await page.locator('#change b').last().getAttribute('title'), /Mean over the 2 min/);
+		await page.goto(url + '#/services');
+		await shown(page, 'services');
+		assert.deepEqual((await page.locator('#services tbody td.before').allInnerTexts()).slice(0, 2), ['+999 %', '+999 %']);
+		await assertSilent(opened);
+	});
+
 	test('the graph is asked for beside the timeline, and a slow or failed timeline is waited for', async () => {
 		const opened = await open('#/services');
 		const { page } = opened;
