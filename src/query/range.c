@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the errors are profefe's. Source: profefe, pkg/profefe/profiles_handler.go. */
+/* The words of the errors are profefe's, but that other APIs have no CreatedAtMin. Source: profefe,
+ * pkg/profefe/profiles_handler.go. */
 #include "query/range.h"
 
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 /* Of all regular expressions of the labels: some seconds; a page asks several such questions at once. */
 #define STEPS_MAX (UINT64_C(1) << 28)
 
-const struct query_range_rules query_range_profefe = { .needs_service = true };
+const struct query_range_rules query_range_profefe = { .needs_service = true, .is_profefe = true };
 const struct query_range_rules query_range_pyroscope = {
 	.to = "until", .from_usual = "now-1h", .to_usual = "now", .times_only = true
 };
@@ -130,11 +131,19 @@ static int read_limit(const struct reading *g, size_t *out)
 	return 0;
 }
 
+static const char *name_of_to(const struct reading *g)
+{
+	return g->rules->to ? g->rules->to : "to";
+}
+
 static int check_order(const struct reading *g, const struct query_range *r)
 {
 	if (r->from_ns <= r->to_ns)
 		return 0;
-	buf_adds(g->why, STR("CreatedAtMin after CreatedAtMax: "));
+	if (g->rules->is_profefe)
+		buf_adds(g->why, STR("CreatedAtMin after CreatedAtMax: "));
+	else
+		buf_addf(g->why, "\"from\" is after \"%s\": ", name_of_to(g));
 	clock_add_iso(g->why, r->from_ns);
 	buf_adds(g->why, STR(", "));
 	clock_add_iso(g->why, r->to_ns);
@@ -153,10 +162,9 @@ static int read_type(const struct reading *g, struct query_range *r)
 
 static int read_times(const struct reading *g, struct query_range *r)
 {
-	const char *to = g->rules->to ? g->rules->to : "to";
 	int code = read_time(g, "from", g->rules->from_usual, &r->from_ns);
 
-	return code ? code : read_time(g, to, g->rules->to_usual, &r->to_ns);
+	return code ? code : read_time(g, name_of_to(g), g->rules->to_usual, &r->to_ns);
 }
 
 /* A selector in braces, or "k=v,k=v". */

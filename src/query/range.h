@@ -16,6 +16,7 @@ struct query_range_rules {
 		*type_usual; /* without the parameter; NULL: times are required, a type is not */
 	bool needs_service, times_only, known_type, has_within;
 	bool has_matchers; /* labels may be a selector in braces */
+	bool is_profefe;   /* a begin after the end is refused in profefe's own words */
 };
 
 extern const struct query_range_rules query_range_profefe, query_range_pyroscope, query_range_view, query_range_base;
