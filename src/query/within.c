@@ -2,22 +2,25 @@
 #include "query/within.h"
 
 #define SHOWN 64
+#define MOST_MS ((uint64_t)INT64_MAX / NSEC_PER_MSEC) /* in the year 2262 */
 
 int query_within_read(struct str raw, struct query_within *out, struct buf *why)
 {
-	const uint64_t most_ms = (uint64_t)INT64_MAX / NSEC_PER_MSEC;
 	ptrdiff_t dash = str_find(raw, '-');
 	uint64_t from_ms, to_ms;
 
 	*out = (struct query_within){ 0 };
 	if (!raw.len)
 		return 0;
-	if (dash < 0 || str_to_u64(str_first(raw, (size_t)dash), 0, most_ms, &from_ms) < 0 ||
-	    str_to_u64(str_skip(raw, (size_t)dash + 1), 0, most_ms, &to_ms) < 0 || to_ms <= from_ms)
+	if (dash < 0 || str_to_u64(str_first(raw, (size_t)dash), 0, UINT64_MAX, &from_ms) < 0 ||
+	    str_to_u64(str_skip(raw, (size_t)dash + 1), 0, UINT64_MAX, &to_ms) < 0 || to_ms <= from_ms)
 		buf_addf(why, "bad \"within\" \"" STR_FMT "\": FROM-TO in milliseconds since 1970",
 			 STR_ARG(str_first(raw, SHOWN)));
 	else if (to_ms - from_ms > WITHIN_SPAN_MAX_NS / NSEC_PER_MSEC)
 		buf_addf(why, "bad \"within\" \"" STR_FMT "\": at most ten minutes; from and to take more",
+			 STR_ARG(str_first(raw, SHOWN)));
+	else if (to_ms > MOST_MS)
+		buf_addf(why, "bad \"within\" \"" STR_FMT "\": no time after April 2262 is known",
 			 STR_ARG(str_first(raw, SHOWN)));
 	else
 		*out = (struct query_within){ from_ms * NSEC_PER_MSEC, to_ms * NSEC_PER_MSEC };

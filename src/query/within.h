@@ -18,7 +18,8 @@ struct query_within {
  * query_within_read - "FROM-TO", both in ms since 1970; empty: all samples
  * @why: on -EBADMSG the reason
  *
- * Return: 0 or -EBADMSG: bad numbers, an end that is not behind the start, more than ten minutes.
+ * Return: 0 or -EBADMSG: bad numbers, an end that is not behind the start, more than ten minutes, later than INT64_MAX
+ * ns.
  */
 int query_within_read(struct str raw, struct query_within *out, struct buf *why) warn_unused;
 

@@ -13,22 +13,25 @@ static void reads(void **state)
 	static const struct {
 		const char *text;
 		uint64_t from_ms, to_ms; /* to_ms 0: refused */
+		const char *why;         /* what the refusal says */
 	} cases[] = {
-		{ "0-1", 0, 1 },
-		{ "1795000000000-1795000000020", 1795000000000, 1795000000020 },
-		{ "5-600005", 5, 600005 },
-		{ "5-600006", 0, 0 },
-		{ "9223372036853-9223372036854", 9223372036853, 9223372036854 },
-		{ "9223372036853-9223372036855", 0, 0 },
-		{ "7-7", 0, 0 },
-		{ "8-7", 0, 0 },
-		{ "7", 0, 0 },
-		{ "-7", 0, 0 },
-		{ "7-", 0, 0 },
-		{ "1-2-3", 0, 0 },
-		{ "a-b", 0, 0 },
-		{ "1.5-2", 0, 0 },
-		{ "0-18446744073709551617", 0, 0 },
+		{ "0-1", 0, 1, "" },
+		{ "1795000000000-1795000000020", 1795000000000, 1795000000020, "" },
+		{ "5-600005", 5, 600005, "" },
+		{ "5-600006", 0, 0, "at most ten minutes" },
+		{ "9223372036853-9223372036854", 9223372036853, 9223372036854, "" },
+		{ "9223372036853-9223372036855", 0, 0, "no time after April 2262" },
+		{ "1-99999999999999", 0, 0, "at most ten minutes; from and to take more" },
+		{ "1795000000000-18446744073709551615", 0, 0, "at most ten minutes" },
+		{ "7-7", 0, 0, "FROM-TO in milliseconds" },
+		{ "8-7", 0, 0, "FROM-TO in milliseconds" },
+		{ "7", 0, 0, "FROM-TO in milliseconds" },
+		{ "-7", 0, 0, "FROM-TO in milliseconds" },
+		{ "7-", 0, 0, "FROM-TO in milliseconds" },
+		{ "1-2-3", 0, 0, "FROM-TO in milliseconds" },
+		{ "a-b", 0, 0, "FROM-TO in milliseconds" },
+		{ "1.5-2", 0, 0, "FROM-TO in milliseconds" },
+		{ "0-18446744073709551617", 0, 0, "FROM-TO in milliseconds" },
 	};
 
 	(void)state;
@@ -42,6 +45,7 @@ static void reads(void **state)
 		assert_int_equal(w.from_ns, cases[i].from_ms * MS);
 		assert_int_equal(w.to_ns, cases[i].to_ms * MS);
 		assert_int_equal(r<0, why.len> 0);
+		assert_non_null(strstr(buf_cstr(&why), cases[i].why));
 	}
 }
 
