@@ -9,6 +9,7 @@ export const SINCE_START = 'start';
 const TEXT_MAX = 4096;
 const ID_MAX = 64;
 const LABELS_MAX = 32;
+const DATE_MAX_MS = 8.64e15;
 /** What a range can be compared with: presets, and what somebody chooses. */
 const BASE_NAMES = ['before', '1d', '7d', 'own'];
 const DIFF_NAMES = ['share', 'value'];
@@ -40,10 +41,10 @@ export function selectionOfFiles({ service, base = '', type, at_ms: at }) {
 	return Object.freeze({ ...DEFAULT_SELECTION, page: base ? 'compare' : 'profile', service, baseService: base, type, from: String(at), to: String(at) });
 }
 
-/** "FROM-TO" in ms, or null. */
+/** "FROM-TO" in ms, or null: also where they are more than a Date can be. */
 function parseTimes(text) {
 	const [from, to, more] = (text ?? '').split('-').map(Number);
-	return more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from ? [from, to] : null;
+	return more === undefined && Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from && to <= DATE_MAX_MS ? [from, to] : null;
 }
 
 /**

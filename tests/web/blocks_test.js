@@ -92,7 +92,11 @@ test('the address holds a stretch of single samples\' times', () => {
 	const selection = parseSelection('#/profile?within=1795000000020-1795000000040');
 	assert.deepEqual(selection.within, [1795000000020, 1795000000040]);
 	assert.deepEqual(parseSelection(formatSelection(selection)), selection);
-	for (const odd of ['9-1', '5-5', '1-2-3', 'x-y', '1.5-2', '-1-2', '1e400-2']) assert.equal(parseSelection(`#/profile?within=${odd}`).within, null, odd);
+	for (const odd of ['9-1', '5-5', '1-2-3', 'x-y', '1.5-2', '-1-2', '1e400-2', '9007199254740990-9007199254740991', '1-8640000000000001']) {
+		const { within, part } = parseSelection(`#/profile?within=${odd}&part=${odd}`);
+		assert.deepEqual([within, part], [null, null], odd);
+	}
+	assert.deepEqual(parseSelection('#/profile?part=1-8640000000000000').part, [1, 8640000000000000]);
 });
 
 test('times in UTC, to the second or the minute, the day of a span once', () => {
