@@ -11,6 +11,7 @@ import { formatHash, parseHash, withoutPlace } from './state.js';
 import { groupsToAsk } from './transforms.js';
 
 const GONE = 'This snapshot is not there: it was deleted, or the link is not complete.';
+const NO_SAMPLE = 'This snapshot has no such sample type. Choose one that it has.';
 const NEEDS_ADMIN = 'This needs a token of scope admin.';
 
 function wordsOf(problem) {
@@ -117,12 +118,13 @@ export class SnapshotPage {
 		const { snapshot } = this.app.selection;
 		byId('snapshot-note').hidden = true;
 		if (!/^[0-9a-f]{32}$/.test(snapshot)) throw new ApiError(404, GONE);
+		const source = ServerSource.open('flame', this.params(), { signal, grouped: this.grouped(), offered: ['thread'] });
+		source.catch(() => {}); // said below, unless the snapshot is not there
 		try {
-			const [facts, source] = await Promise.all([askJson('snapshots/' + snapshot, {}, { signal }), ServerSource.open('flame', this.params(), { signal, grouped: this.grouped(), offered: ['thread'] })]);
-			this.fill(facts);
-			await this.app.profile.showSource(source, null, this.params());
+			this.fill(await askJson('snapshots/' + snapshot, {}, { signal })); // also its sample types, when the graph is of none of them
+			await this.app.profile.showSource(await source, null, this.params());
 		} catch (problem) {
-			throw problem.status === 404 ? new ApiError(404, GONE) : problem;
+			throw problem.status === 404 ? new ApiError(404, problem.words?.includes('no sample type') ? NO_SAMPLE : GONE) : problem;
 		}
 	}
 

@@ -234,6 +234,8 @@ const API = {
 	flame(query) {
 		const [from, to] = rangeOf(query);
 		if (query.has('snapshot') && !kept.has(query.get('snapshot'))) throw Object.assign(new Error('there is no such snapshot'), { status: 404 });
+		const lacks = kept.has(query.get('snapshot')) && query.get('sample') && !kept.get(query.get('snapshot')).samples.some((s) => s.sample === query.get('sample'));
+		if (lacks) throw Object.assign(new Error(`these profiles have no sample type "${query.get('sample')}"`), { status: 404 });
 		const service = kept.get(query.get('snapshot'))?.service ?? query.get('service') ?? '';
 		const plain = service ? stacksOf(service) : SERVICES.flatMap(([name]) => stacksOf(name));
 		const stacks = groupedStacks(plain, (query.get('group') ?? '').split(',').filter(Boolean));

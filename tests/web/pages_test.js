@@ -982,6 +982,12 @@ describe('pages', { skip: reason || false }, () => {
 		await again.page.waitForFunction(() => location.hash.includes('sample=samples'));
 		await shown(again.page, 'snapshot');
 		assert.equal(new URL(collector.requests.findLast((r) => r.startsWith('/api/v1/flame')), 'http://x').searchParams.get('sample'), 'samples');
+		const other = await open(link.slice(collector.url.length) + '&sample=nonsense');
+		assert.match(await other.page.locator('#trouble').innerText(), /no such sample type/);
+		await other.page.locator('#samples .choice', { hasText: 'cpu' }).click();
+		await shown(other.page, 'snapshot');
+		assert.equal(await total(other.page), await total(page));
+		await other.context.close();
 		await again.page.locator('#snapshot-delete').click();
 		assert.equal(await again.page.locator('#snapshot-delete').innerText(), 'Delete for good?');
 		await again.page.locator('#snapshot-delete').click();
