@@ -116,6 +116,7 @@ static void refuse(struct http_exchange *x, unsigned int status, const char *why
 
 struct header_check {
 	size_t count, bytes, lengths, hosts, encodings;
+	bool is_coded; /* a transfer coding other than chunked: where the body ends is not known */
 };
 
 static enum MHD_Result check_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -127,7 +128,10 @@ static enum MHD_Result check_header(void *ctx, enum MHD_ValueKind kind, const ch
 	c->bytes += strlen(name) + (value ? strlen(value) : 0) + 4;
 	c->lengths += strcasecmp(name, "content-length") == 0;
 	c->hosts += strcasecmp(name, "host") == 0;
-	c->encodings += strcasecmp(name, "transfer-encoding") == 0;
+	if (strcasecmp(name, "transfer-encoding") == 0) {
+		c->encodings++;
+		c->is_coded |= !value || strcasecmp(value, "chunked") != 0;
+	}
 	return MHD_YES;
 }
 
@@ -149,8 +153,11 @@ static bool header_ok(struct http_exchange *x)
 		refuse(x, 400, "bad request: contradicting headers");
 	else if (length.ptr && str_to_u64(length, 0, INT64_MAX, &size) < 0)
 		refuse(x, 400, "bad request: bad Content-Length");
+	else if (c.is_coded)
+		refuse(x, 501, "no transfer coding but chunked is understood"); /* RFC 9112 6.1 */
 	else
 		return true;
+	x->has_no_end = c.is_coded;
 	x->response.close = true;
 	return false;
 }
@@ -227,7 +234,7 @@ static enum MHD_Result answer_early(struct http_exchange *x)
 
 	if (length.ptr && str_to_u64(length, 0, UINT64_MAX, &size) < 0)
 		size = UINT64_MAX;
-	if (waits_to_send(&x->request) || size > DISCARD_MAX) {
+	if (waits_to_send(&x->request) || size > DISCARD_MAX || x->has_no_end) {
 		x->response.close = true;
 		return answer(x);
 	}

@@ -109,7 +109,7 @@ struct http_exchange {
 	bool is_large;              /* its body is beyond what is kept free for small ones */
 	enum exchange_state state;
 	char *uri, *method; /* owned; uri NULL: too long, or no memory */
-	bool uri_too_long, queued_answer, counted;
+	bool uri_too_long, has_no_end, queued_answer, counted;
 	struct buf body;
 	size_t discarded, claimed; /* bytes; claimed: of the memory of bodies */
 	size_t bytes_out;

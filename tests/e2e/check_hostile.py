@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uploads and requests that lie: 4xx with the reason, nothing stored, memory within its budget, the next one served."""
 import gzip
+import json
 import os
 import socket
 import struct
@@ -173,6 +174,9 @@ def requests(c):
         (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
         (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Content-Length: -5\r\n\r\n", b"400"),
         (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Content-Length: 99999999999999999999\r\n\r\n", b"4"),
+        (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Transfer-Encoding: xchunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"501"),
+        (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Transfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"501"),
+        (b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Transfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"400"),
         (b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n" + host + b"\r\n", b"414"),
         (b"GET / HTTP/1.1\r\n" + host + b"".join(b"X-%d: y\r\n" % i for i in range(150)) + b"\r\n", b"431"),
         (b"GET / HTTP/1.1\r\n" + host + b"X: " + b"y" * 40000 + b"\r\n\r\n", b"431"),
@@ -187,6 +191,8 @@ def requests(c):
         answer = c.raw(data, wait=1.0)
         status = answer.split(b" ")[1] if answer.startswith(b"HTTP/1.1 ") else b"none"
         tap.ok(status.startswith(want) or (want == b"4" and status == b"none"), f"{data[:50]!r} is {want.decode()}", status)
+    coded = c.raw(b"POST /api/0/profiles?service=x&type=cpu HTTP/1.1\r\n" + host + b"Transfer-Encoding: gzip\r\n\r\nhello", wait=1.0)
+    tap.ok(json.loads(coded.split(b"\r\n\r\n")[1])["code"] == 501 and b"Connection: close" in coded, "a transfer coding nobody knows: an envelope, and the end", coded)
     for data in (b"", b"\0" * 100, b"GET", os.urandom(3000), b"\x16\x03\x01\x02\0\x01\0\x01\xfc", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
         c.raw(data, wait=0.3)
     tap.ok(c.get("/healthz").status == 200, "rubbish harms nobody")
