@@ -11,6 +11,20 @@ export function totalText(total, unit, seconds) {
 	return formatValue(total, { unit, scale: 1, nanoseconds: 0 });
 }
 
+/**
+ * Sample types with what `sample` of a request has to be for each: its name, and its unit where several have the name; and with the words of a button.
+ * What has name and unit of one before it is left out: nothing asks for it.
+ * @param {{ sample: string, unit: string, total: number }[]} samples
+ */
+export function sampleChoices(samples) {
+	const isAgain = (s, i) => samples.findIndex((other) => other.sample === s.sample && other.unit === s.unit) < i;
+	const own = samples.filter((s, i) => !isAgain(s, i));
+	return own.map((s) => {
+		const isShared = own.some((other) => other !== s && other.sample === s.sample);
+		return { ...s, text: isShared ? `${s.sample}/${s.unit}` : s.sample, name: isShared ? `${s.sample} (${s.unit})` : s.sample };
+	});
+}
+
 export function choiceButton(name, amount, pressed, choose) {
 	const button = makeElement('button', 'choice', makeElement('span', '', shownName(name, 200)), makeElement('span', '', amount));
 	button.type = 'button';

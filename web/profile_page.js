@@ -5,7 +5,7 @@ import { ApiError, apiUrl, askJson } from './api.js';
 import { BaseForm } from './base_form.js';
 import { spanText } from './blocks.js';
 import { Timeline } from './chart.js';
-import { chip, choiceButton, labelChips, showChips, totalText } from './choices.js';
+import { chip, choiceButton, labelChips, sampleChoices, showChips, totalText } from './choices.js';
 import { BASES, baseAndNow, compareFiles, compareParams, compareProblem, sideText } from './compare.js';
 import { DiffColours, diffFunctions, largestChanges } from './diff.js';
 import { Facets } from './facets.js';
@@ -235,12 +235,12 @@ export class ProfilePage {
 		const { type, sample } = this.app.selection;
 		const seconds = all ? coveredMs(all) / 1000 : 0;
 		const mean = all ? coveredText(all) : '';
-		const buttons = types.flatMap((t) => t.samples.map((s) => {
-			const pressed = t.type === type && s.sample === (sample || t.default);
-			const name = this.app.shown ? s.sample : t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.sample}` : t.type;
+		const buttons = types.flatMap((t) => sampleChoices(t.samples).map((s) => {
+			const pressed = t.type === type && s.text === (sample || t.default);
+			const name = this.app.shown ? s.name : t.samples.length > 1 || s.sample !== t.type ? `${t.type}: ${s.name}` : t.type;
 			const isMean = s.unit === 'nanoseconds' && t.type === type && seconds > 0; // of how much time other types have profiles nobody asked
 			const amount = isMean ? totalText(s.total, s.unit, seconds) + ' s/s' : totalText(s.total, s.unit, 0);
-			const button = choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.sample }));
+			const button = choiceButton(name, amount, pressed, () => this.app.go({ type: t.type, sample: s.text }));
 			if (mean && isMean) button.title += '\n' + mean;
 			return button;
 		}));

@@ -3,7 +3,7 @@
 import { ApiError, ask, askJson } from './api.js';
 import { byId, makeElement, shownName } from './around.js';
 import { utcSpan, utcText } from './blocks.js';
-import { choiceButton, totalText } from './choices.js';
+import { choiceButton, sampleChoices, totalText } from './choices.js';
 import { DEFAULT_SELECTION, formatSelection, whoseText } from './selection.js';
 import { ServerSource } from './server.js';
 import { formatCount } from './format.js';
@@ -140,8 +140,8 @@ export class SnapshotPage {
 		byId('snapshot-note').hidden = false;
 		document.title = `hearth: ${facts.title ? title : 'snapshot'}`;
 		const { sample } = this.app.selection;
-		const buttons = (facts.samples ?? []).map((s) => choiceButton(s.sample, totalText(s.total, s.unit, 0),
-			s.sample === (sample || facts.default), () => this.app.go({ sample: s.sample })));
+		const buttons = sampleChoices(facts.samples ?? []).map((s) => choiceButton(s.name, totalText(s.total, s.unit, 0),
+			s.text === (sample || facts.default), () => this.app.go({ sample: s.text })));
 		byId('samples').replaceChildren(byId('samples').firstElementChild, ...buttons);
 	}
 

@@ -11,7 +11,7 @@
 	{                                                                                                              \
 		"value", 0, OPT_TEXT, .at = offsetof(config, member), .arg = "TYPE",                                   \
 				      .help = "which of the profile's values to show, such as samples, cpu, waits or " \
-					      "off_cpu (default: what the "                                            \
+					      "off_cpu; NAME/UNIT tells two of one name apart (default: what the "     \
 					      "profile says; cpu where hearth sampled)"                                \
 	}
 

@@ -105,8 +105,9 @@ bool call_sum_selected(struct call *call, const struct query_range *range, const
 		r = merge_within(call, sel, &range->within, out, info);
 	else
 		r = config->store->sum(config->state, sel, out, info);
-	if (r == -EINVAL && !range->within.to_ns) /* services of different kinds: what they share */
-		r = merge_common(call, sel, out, info);
+	if (r == -EINVAL &&
+	    !range->within.to_ns) /* different kinds: what they share, of those that have what is asked for */
+		r = merge_common(call, sel, http_query_get(&call->query, STR("sample")), out, info);
 	r = r ? r : call_pick_whose(&whose, out, info);
 	if (call->too_costly) { /* what came before is no sum that anybody may keep */
 		answer_costly(call->rs);
@@ -257,6 +258,16 @@ void call_key(struct json_out *json, struct str key, struct str text)
 {
 	json_out_key(json, key);
 	json_out_string(json, text);
+}
+
+void call_key_sample(struct json_out *json, struct str key, struct str name, struct str unit, bool is_shared)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+
+	buf_adds(&text, name);
+	if (is_shared)
+		buf_addf(&text, "/" STR_FMT, STR_ARG(unit));
+	call_key(json, key, text.error ? name : buf_str(&text));
 }
 
 void call_key_u64(struct json_out *json, struct str key, uint64_t value)

@@ -215,6 +215,8 @@ struct adding {
 	struct side *side;
 	const struct flame_groups *groups;
 	struct str sample; /* empty until the first part says which is the default one */
+	bool is_default;   /* it was empty */
+	bool lacks;        /* a part without it was left out */
 	struct tree_maker *maker;
 };
 
@@ -236,14 +238,10 @@ static void add_facts(struct facts *facts, const struct model *m, size_t column)
 static int column_of_part(const struct adding *a, const struct model *m)
 {
 	const struct side *s = a->side;
-	int column = a->sample.len ? model_value_index(m, a->sample) : (int)model_default_value(m);
 
-	if (column < 0 || !s->sum.model)
-		return column;
-	return str_eq(model_string(m, m->value_types[column].unit),
-		      model_string(s->sum.model, s->sum.model->value_types[s->column].unit))
-		       ? column
-		       : -1;
+	if (s->sum.model)
+		return model_column_like(s->sum.model, s->column, m);
+	return a->sample.len ? model_value_index(m, a->sample) : (int)model_default_value(m);
 }
 
 static bool add_part(void *ctx, struct window *w, const struct store_sum *info, const struct tree_group *groups)
@@ -253,7 +251,11 @@ static bool add_part(void *ctx, struct window *w, const struct store_sum *info, 
 	int column = column_of_part(a, w->model);
 	int r;
 
-	if (column < 0) { /* a total without them would not be one of what was asked for */
+	if (column < 0 && !a->is_default && model_value_index(w->model, a->sample) < 0) {
+		a->lacks = true; /* it has 0 of what was asked for */
+		return true;
+	}
+	if (column < 0) { /* a total without them would not be one of what is shown */
 		call_no_sample(a->call, a->sample);
 		return false;
 	}
@@ -270,7 +272,8 @@ static bool add_part(void *ctx, struct window *w, const struct store_sum *info, 
 	s->sum = *w;
 	*w = (struct window){ 0 }; /* moved out */
 	s->column = (size_t)column;
-	a->sample = model_string(s->sum.model, s->sum.model->value_types[column].type);
+	if (a->is_default)
+		a->sample = model_string(s->sum.model, s->sum.model->value_types[column].type);
 	return true;
 }
 
@@ -295,7 +298,10 @@ static bool add_parts(struct adding *a, const char *snapshot)
 
 	if (!fine || a->side->sum.model)
 		return fine;
-	call_nothing(a->call, &a->side->range);
+	if (a->lacks)
+		call_no_sample(a->call, a->sample);
+	else
+		call_nothing(a->call, &a->side->range);
 	return false;
 }
 
@@ -387,7 +393,7 @@ static int finish_made(struct side *s, struct tree_maker *maker)
 static bool add_up(struct call *call, struct side *s, const char *snapshot, struct str sample,
 		   const struct flame_groups *groups)
 {
-	struct adding a = { .call = call, .side = s, .groups = groups, .sample = sample };
+	struct adding a = { .call = call, .side = s, .groups = groups, .sample = sample, .is_default = !sample.len };
 	bool fine;
 	int r;
 
@@ -410,6 +416,11 @@ static bool add_up(struct call *call, struct side *s, const char *snapshot, stru
 }
 
 /* What is asked of one side is asked of the other: the same column. */
+static struct str sample_of_base(const struct flame *f)
+{
+	return f->sample.len ? f->sample : buf_str(&f->main.made->sample);
+}
+
 static bool add_base(struct call *call, struct flame *f)
 {
 	struct str sample;
@@ -419,7 +430,7 @@ static bool add_base(struct call *call, struct flame *f)
 	if (!f->compares)
 		return true;
 	must(f->main.made);
-	sample = buf_str(&f->main.made->sample);
+	sample = sample_of_base(f);
 	find_made(call, &f->base, "base-snapshot", sample);
 	call->about = ABOUT_BASE;
 	fine = add_up(call, &f->base, "base-snapshot", sample, &f->groups);
@@ -603,7 +614,7 @@ static bool answer_again(struct call *call, struct flame *f)
 
 	find_made(call, &f->main, "snapshot", f->sample);
 	if (f->compares && f->main.made)
-		find_made(call, &f->base, "base-snapshot", buf_str(&f->main.made->sample));
+		find_made(call, &f->base, "base-snapshot", sample_of_base(f));
 	if (!f->main.made || (f->compares && !f->base.made) || !answer_key(call, f, &key))
 		return false;
 	item = recall_get(recall, &key);

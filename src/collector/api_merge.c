@@ -73,7 +73,9 @@ static int take_in(struct window *into, struct window *from, bool common, struct
 	return 0;
 }
 
-static int add_common(struct call *call, const struct store_id *id, struct window *out, struct store_sum *info)
+/* @sample: profiles without it are left out; empty: none is. */
+static int add_common(struct call *call, const struct store_id *id, struct str sample, struct window *out,
+		      struct store_sum *info)
 {
 	const struct collector_config *config = &call->collector->config;
 	struct store_document document = { 0 };
@@ -81,13 +83,13 @@ static int add_common(struct call *call, const struct store_id *id, struct windo
 
 	if (r == 0 && document.is_raw)
 		info->skipped++;
-	else if (r == 0)
+	else if (r == 0 && (!sample.len || model_value_index(document.window.model, sample) >= 0))
 		r = take_in(out, &document.window, true, info);
 	store_document_release(&document);
 	return r == -ENOENT ? 0 : r; /* it expired meanwhile */
 }
 
-own_frame int merge_common(struct call *call, const struct store_selector *sel, struct window *out,
+own_frame int merge_common(struct call *call, const struct store_selector *sel, struct str sample, struct window *out,
 			   struct store_sum *info)
 {
 	const struct collector_config *config = &call->collector->config;
@@ -97,7 +99,7 @@ own_frame int merge_common(struct call *call, const struct store_selector *sel, 
 	*info = (struct store_sum){ 0 };
 	r = config->store->list(config->state, sel, note_id, &ids);
 	for (size_t i = 0; r == 0 && i < ids.count; i++)
-		r = call_stop(call) ? -ECANCELED : add_common(call, &ids.items[i], out, info);
+		r = call_stop(call) ? -ECANCELED : add_common(call, &ids.items[i], sample, out, info);
 	free(ids.items);
 	return r;
 }
@@ -223,7 +225,7 @@ static void merge(struct call *call, const struct query_range *p)
 		sel.limit = config->merge_max;
 	r = config->store->sum(config->state, &sel, &w, &info);
 	if (r == -EINVAL && wants_common(call))
-		r = merge_common(call, &sel, &w, &info);
+		r = merge_common(call, &sel, STR(""), &w, &info);
 	if (r == -EINVAL) {
 		refuse_types(call, &sel);
 	} else if (r < 0) {

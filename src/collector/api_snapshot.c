@@ -23,6 +23,9 @@ static void refuse_unknown(struct call *call)
 
 static void write_columns(struct json_out *json, const struct snapshot_head *head)
 {
+	struct snapshot_column usual;
+	size_t called = 0;
+
 	json_out_key(json, STR("samples"));
 	json_out_begin(json, '[');
 	for (size_t i = 0; i < head->column_count; i++) {
@@ -33,8 +36,12 @@ static void write_columns(struct json_out *json, const struct snapshot_head *hea
 		json_out_end(json, '}');
 	}
 	json_out_end(json, ']');
-	if (head->column_count)
-		call_key(json, STR("default"), head->columns[head->default_column].type);
+	if (!head->column_count)
+		return;
+	usual = head->columns[head->default_column];
+	for (size_t i = 0; i < head->column_count; i++)
+		called += str_eq(head->columns[i].type, usual.type);
+	call_key_sample(json, STR("default"), usual.type, usual.unit, called > 1);
 }
 
 static void write_members(struct json_out *json, struct str id, uint64_t size, const struct snapshot_head *head)

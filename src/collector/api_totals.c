@@ -260,6 +260,16 @@ static void services(struct totals *t)
 
 /* Types */
 
+/* Of two with one name and unit the first one counts. */
+static bool is_again(const struct store_point *p, size_t column)
+{
+	for (size_t i = 0; i < column; i++)
+		if (str_eq(p->columns[i].key, p->columns[column].key) &&
+		    str_eq(p->columns[i].value, p->columns[column].value))
+			return true;
+	return false;
+}
+
 static int add_type(void *ctx, const struct store_point *p)
 {
 	struct totals *t = ctx;
@@ -277,9 +287,10 @@ static int add_type(void *ctx, const struct store_point *p)
 		if (t->key.error)
 			continue;
 		r = totals_row_for(t, buf_str(&t->key), &row);
-		if (r == 0) {
-			row->profiles++;
+		if (r == 0)
 			row->hosts += i == p->default_column;
+		if (r == 0 && !is_again(p, i)) {
+			row->profiles++;
 			row->total = totals_plus(row->total, p->values[i] > 0 ? (uint64_t)p->values[i] : 0);
 		}
 	}
@@ -309,15 +320,18 @@ static void write_type(struct json_out *json, const struct totals_row *rows, siz
 {
 	const struct totals_row *usual = rows;
 	uint64_t profiles = 0;
+	size_t called = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		profiles = MAX(profiles, rows[i].profiles);
 		usual = rows[i].hosts > usual->hosts ? &rows[i] : usual;
 	}
+	for (size_t i = 0; i < count; i++)
+		called += str_eq(part(rows[i].name, 1), part(usual->name, 1));
 	json_out_begin(json, '{');
 	call_key(json, STR("type"), part(rows->name, 0));
 	call_key_u64(json, STR("profiles"), profiles);
-	call_key(json, STR("default"), part(usual->name, 1));
+	call_key_sample(json, STR("default"), part(usual->name, 1), part(usual->name, 2), called > 1);
 	json_out_key(json, STR("samples"));
 	json_out_begin(json, '[');
 	for (size_t i = 0; i < count; i++) {

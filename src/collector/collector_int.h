@@ -165,8 +165,14 @@ void kept_release(struct kept *k); /* a zeroed one is fine */
 /** call_kept - the snapshot called @id, and its profile. Return: whether there is one; otherwise the call is answered.
  */
 bool call_kept(struct call *call, struct str id, struct kept *out, struct window *w);
-/** merge_common - add up what the profiles of @sel share where their sample types differ. Return: as store.sum(). */
-int merge_common(struct call *call, const struct store_selector *sel, struct window *out, struct store_sum *info);
+/**
+ * merge_common - add up what the profiles of @sel share where their sample types differ
+ * @sample: of those that have this sample type; empty: of all
+ *
+ * Return: as store.sum().
+ */
+int merge_common(struct call *call, const struct store_selector *sel, struct str sample, struct window *out,
+		 struct store_sum *info);
 /** merge_within - add up the samples of @within alone, and what profiles share where their sample types differ; the
  * value of samples without a time goes into call->untimed. Return: as store.sum(). */
 int merge_within(struct call *call, const struct store_selector *sel, const struct query_within *within,
@@ -177,6 +183,11 @@ void call_end(struct call *call, struct json_out *json);
 /** call_key, call_key_u64 - a member of it. */
 void call_key(struct json_out *json, struct str key, struct str text);
 void call_key_u64(struct json_out *json, struct str key, uint64_t value);
+/**
+ * call_key_sample - a member that is a sample type as the parameter `sample` takes it
+ * @is_shared: another one has the name, too: the unit is said as well
+ */
+void call_key_sample(struct json_out *json, struct str key, struct str name, struct str unit, bool is_shared);
 
 /* pyroscope_put.c: one profile of a Pyroscope client */
 struct pyroscope_profile {

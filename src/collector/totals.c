@@ -217,17 +217,22 @@ bool totals_steps(struct call *call, bool *is_round)
 	return false;
 }
 
+/* As model_value_index(). Return: the column, or their count. */
+static size_t column_called(const struct store_point *p, struct str sample)
+{
+	for (size_t i = 0; i < p->value_count; i++)
+		if (str_eq(p->columns[i].key, sample))
+			return i;
+	for (size_t i = 0; i < p->value_count; i++)
+		if (model_value_named(sample, p->columns[i].key, p->columns[i].value))
+			return i;
+	return p->value_count;
+}
+
 bool totals_column(struct totals *t, const struct store_point *p, size_t *out)
 {
-	size_t at = p->default_column;
+	size_t at = t->sample.len ? column_called(p, t->sample) : p->default_column;
 
-	for (size_t i = 0; t->sample.len && i < p->value_count; i++)
-		if (str_eq(p->columns[i].key, t->sample)) {
-			at = i;
-			break;
-		} else {
-			at = p->value_count;
-		}
 	if (at >= p->value_count)
 		return false;
 	if (!t->sample_name.len && !t->unit.len) {

@@ -10,8 +10,7 @@ static bool same_name(const struct model *a, size_t i, const struct model *b, si
 	       str_eq(model_string(a, x->unit), model_string(b, y->unit));
 }
 
-/* The first column of @b that is called as column @i of @a, or -1. */
-static int column_like(const struct model *a, size_t i, const struct model *b)
+int model_column_like(const struct model *a, size_t i, const struct model *b)
 {
 	for (size_t j = 0; j < b->value_type_count; j++)
 		if (same_name(a, i, b, j))
@@ -49,9 +48,9 @@ int model_keep_common(struct model *a, struct model *b)
 	size_t width = 0;
 
 	for (size_t i = 0; i < a->value_type_count; i++) {
-		int j = column_like(a, i, b);
+		int j = model_column_like(a, i, b);
 
-		if (j < 0 || column_like(a, i, a) != (int)i) /* of two with one name the first one counts */
+		if (j < 0 || model_column_like(a, i, a) != (int)i) /* of two with one name the first one counts */
 			continue;
 		of_a[width] = (int)i;
 		of_b[width++] = j;

@@ -724,10 +724,21 @@ int model_add_sample(struct model *m, const struct model_sample *row, const int6
 	return 0;
 }
 
+bool model_value_named(struct str text, struct str name, struct str unit)
+{
+	struct str rest = str_starts(text, name) ? str_skip(text, name.len) : STR("");
+
+	return str_starts(rest, STR("/")) && str_eq(str_skip(rest, 1), unit);
+}
+
 int model_value_index(const struct model *m, struct str name)
 {
 	for (size_t i = 0; i < m->value_type_count; i++)
 		if (str_eq(model_string(m, m->value_types[i].type), name))
+			return (int)i;
+	for (size_t i = 0; i < m->value_type_count; i++)
+		if (model_value_named(name, model_string(m, m->value_types[i].type),
+				      model_string(m, m->value_types[i].unit)))
 			return (int)i;
 	return -1;
 }
@@ -736,6 +747,10 @@ size_t model_default_value(const struct model *m)
 {
 	for (size_t i = 0; m->default_type && i < m->value_type_count; i++)
 		if (m->value_types[i].type == m->default_type)
+			return i;
+	for (size_t i = 0; i + 1 < m->value_type_count; i++)
+		if (m->value_types[i].type == m->value_types[m->value_type_count - 1].type &&
+		    m->value_types[i].unit == m->value_types[m->value_type_count - 1].unit)
 			return i;
 	return m->value_type_count ? m->value_type_count - 1 : 0;
 }

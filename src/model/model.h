@@ -256,10 +256,20 @@ static inline const int64_t *model_values(const struct model *m, const struct mo
 	return m->values + s->first_value;
 }
 
-/** model_value_index - the column called @name (or -1): exact type name. */
+/**
+ * model_value_index - the first column called @name
+ * @name: its type's name, exactly; or, where no column is called so, NAME/UNIT: units tell two of one name apart
+ *
+ * Return: the column, or -1.
+ */
 int model_value_index(const struct model *m, struct str name);
+/** model_column_like - the first column of @b with name and unit of column @i of @a. Return: it, or -1. */
+int model_column_like(const struct model *a, size_t i, const struct model *b);
+/** model_value_named - whether @text is NAME/UNIT of a column. */
+bool model_value_named(struct str text, struct str name, struct str unit);
 
-/** model_default_value - the column a viewer shows: default_type when it names one, otherwise the last. */
+/** model_default_value - the column a viewer shows: default_type when it names one, otherwise the last, or the first
+ * with its name and unit. */
 size_t model_default_value(const struct model *m);
 
 /** model_count_value - the column that collapsed stacks count by: samples/count, else the default. */

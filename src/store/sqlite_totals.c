@@ -62,6 +62,10 @@ static size_t default_column(const struct header *h)
 	for (size_t i = 0; h->default_type && i < h->value_type_count; i++)
 		if (h->value_types[i].type == h->default_type)
 			return i;
+	for (size_t i = 0; i + 1 < h->value_type_count; i++)
+		if (h->value_types[i].type == h->value_types[h->value_type_count - 1].type &&
+		    h->value_types[i].unit == h->value_types[h->value_type_count - 1].unit)
+			return i;
 	return h->value_type_count ? h->value_type_count - 1 : 0;
 }
 

@@ -228,6 +228,29 @@ def covered(engine):
         tap.ok(live_totals and 0 < live_totals.get("covered_ms", 0) <= 121000, "Live of one service has it, too", live_totals)
 
 
+def units(engine):
+    """Sample types of one name are told apart by their units, in every answer and in one profile or two."""
+    with Collector("--storage-type", engine) as c:
+        two = (("x", "count"), ("x", "bytes"))
+        for service, types, values in (("both", two, [1, 2]), ("both", two, [3, 5]), ("apart", two[:1], [4]), ("apart", two[1:], [7]), ("twice", (two[0], two[0]), [4, 7])):
+            assert c.upload(service, "other", pprof([(["main"], values)], types=types, time_ns=(NOW - 40) * 10**9)).status == 200
+        for service, counts, sizes in (("both", 4, 7), ("apart", 4, 7)):
+            told = get(c, f"types?service={service}&from=-1h")["types"][0]
+            tap.ok([(s["sample"], s["unit"], s["total"]) for s in told["samples"]] == [("x", "bytes", sizes), ("x", "count", counts)] and told["profiles"] == (2 if service == "both" else 1)
+                   and told["default"] in ("x/count", "x/bytes"), f"{service}: two types of one name", told)
+            for sample, wanted, unit in (("x/count", counts, "count"), ("x/bytes", sizes, "bytes")):
+                query = f"service={service}&type=other&from=-1h&sample={sample.replace('/', '%2F')}"
+                flame, side = get(c, "flame?" + query)["meta"], get(c, "compare?" + query + "&base-from=-1h")["meta"]
+                got = [flame["total"], get(c, "flame?" + query + "&group=host")["meta"]["total"], get(c, "timeline?" + query)["total"], side["base_total"], side["total"] - side["base_total"],
+                       next(s["total"] for s in get(c, "services?" + query)["services"] if s["service"] == service), get(c, "processes?" + query)["total"]]
+                tap.ok(got == [wanted] * len(got) and flame["unit"] == unit, f"{service}, {sample}: {wanted}, in every answer", got)
+        tap.ok(get(c, "flame?service=both&type=other&from=-1h&sample=x")["meta"]["total"] == 4, "a name alone is the first of them")
+        tap.ok(c.get("/api/v1/flame?service=both&type=other&from=-1h&sample=x%2Fseconds").status == 404, "a unit that it has not: 404")
+        told = get(c, "types?service=twice&from=-1h")["types"][0]
+        tap.ok(told["profiles"] == 1 and [s["total"] for s in told["samples"]] == [4] == [get(c, "flame?service=twice&type=other&from=-1h")["meta"]["total"]] and told["default"] == "x",
+               "one type twice in a profile: the first one counts, once", told)
+
+
 def chosen(selector):
     return "&labels=" + urllib.parse.quote(selector, safe="")
 
@@ -988,6 +1011,7 @@ def documented():
 for engine in ("sqlite", "memory"):
     asked_again(engine)
     covered(engine)
+    units(engine)
     with Collector("--storage-type", engine) as collector:
         tap.note(f"engine {engine}")
         sent = seed(collector)

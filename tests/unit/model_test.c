@@ -6,6 +6,32 @@
 
 #define LOCATIONS 40
 
+/* Columns by name, and by name and unit where several have the name. */
+static void columns_are_found_by_name_and_unit(void **state)
+{
+	static const struct {
+		const char *name;
+		int want;
+	} cases[] = { { "x", 0 },         { "x/count", 0 }, { "x/bytes", 1 },   { "a/b", 2 },
+		      { "a/b/count", 2 }, { "a", 3 },       { "a/b/", -1 },     { "x/", -1 },
+		      { "x/coun", -1 },   { "/count", -1 }, { "x/count/", -1 }, { "", -1 } };
+	static const char *const types[][2] = {
+		{ "x", "count" }, { "x", "bytes" }, { "a/b", "count" }, { "a", "b" }, { "x", "bytes" }
+	};
+	scoped(model_release) struct model m;
+
+	(void)state;
+	assert_int_equal(model_init(&m, MIB(1)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		assert_int_equal(model_add_value_type(&m, str_of(types[i][0]), str_of(types[i][1])), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		print_message("  %s\n", cases[i].name);
+		assert_int_equal(model_value_index(&m, str_of(cases[i].name)), cases[i].want);
+	}
+	assert_int_equal(model_column_like(&m, 4, &m), 1);
+	assert_int_equal(model_default_value(&m), 1); /* the last one is there before */
+}
+
 static void make_model(struct model *m, uint64_t base, const char *last_name)
 {
 	struct model_mapping mapping = { .start = base, .limit = base + 0x9000 };
@@ -374,6 +400,7 @@ static void rows_that_repeat_are_made_distinct(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(columns_are_found_by_name_and_unit),
 		cmocka_unit_test(paths_agree_with_single_stacks),
 		cmocka_unit_test(stacks_are_appended_and_found),
 		cmocka_unit_test(survives_failing_allocations),

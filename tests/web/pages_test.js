@@ -162,6 +162,26 @@ describe('pages', { skip: reason || false }, () => {
 		await assertSilent(opened);
 	});
 
+	test('two sample types of one name: each button is its own', async () => {
+		const own = await startOwn();
+		const opened = await open('#/services', { url: own.url });
+		const { page } = opened;
+		await page.route(/\/api\/v1\/types/, (route) => route.fulfill({ json: { types: [{ type: 'cpu', profiles: 2, default: 'x/bytes',
+			samples: [{ sample: 'x', unit: 'bytes', total: 7 }, { sample: 'x', unit: 'count', total: 4 }] }] } }));
+		await page.goto(own.url + '#/profile?service=search');
+		await shown(page, 'profile');
+		const texts = (which) => page.locator(`#samples button${which}`).evaluateAll((all) => all.map((button) => button.firstChild.textContent));
+		assert.deepEqual([await texts(''), await texts('[aria-pressed=true]')], [['cpu: x (bytes)', 'cpu: x (count)'], ['cpu: x (bytes)']]);
+		for (const unit of ['count', 'bytes']) {
+			await page.locator('#samples button', { hasText: `x (${unit})` }).click();
+			await page.waitForFunction((text) => decodeURIComponent(location.hash).includes('sample=' + text), `x/${unit}`);
+			await shown(page, 'profile');
+			assert.equal(new URL(own.requests.findLast((r) => r.startsWith('/api/v1/flame')), 'http://x').searchParams.get('sample'), `x/${unit}`);
+			assert.deepEqual(await texts('[aria-pressed=true]'), [`cpu: x (${unit})`]);
+		}
+		await assertSilent(opened);
+	});
+
 	test('a day before of which more time has profiles: CPUs are compared, not sums', async () => {
 		const { url } = await startOwn({ covered: (from) => (from > Date.UTC(2026, 10, 22) ? 1 / 30 : 5 / 6) });
 		const opened = await open('#/compare?service=checkout-api', { url });
