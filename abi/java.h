@@ -70,6 +70,7 @@ struct abi_java {
 	__u16 pool_holder, pool_size, class_name, symbol_hash;
 	__u8 symbol_length, symbol_body; /* its length has 16 bits */
 	__u16 oop_shift;                 /* CHUNKS: of compressed references to objects */
+	__u16 level;                     /* of a blob's header: which compiler made it, a byte */
 	__u64 oop_base;
 	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */

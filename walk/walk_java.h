@@ -641,8 +641,10 @@ WALK_FN enum walk_java_top walk_java_top_of(struct walk *w, const struct abi_jav
 		entry = j->begin;
 	if (w->pc <= entry)
 		return WALK_JAVA_RETURN;
-	if (walk_read(w, w->scratch + WALK_JAVA_CODE, WALK_JAVA_BEHIND + WALK_JAVA_AHEAD, w->pc - WALK_JAVA_BEHIND))
+	if (walk_read(w, w->scratch + WALK_JAVA_CODE, WALK_JAVA_BEHIND + WALK_JAVA_AHEAD, w->pc - WALK_JAVA_BEHIND)) {
+		w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] = 0; /* walk_java_pops() looks there */
 		return WALK_JAVA_WHOLE;
+	}
 	if (complete < 0 || w->pc - j->begin >= (__u64)complete)
 		return walk_java_epilogue(w);
 	known = w->pc - entry;
@@ -667,12 +669,34 @@ WALK_FN __u64 walk_java_place(struct walk *w, const struct abi_java *info)
 	return place - j->begin < j->end - j->begin ? place : pc;
 }
 
+/* C1 pushes what it asks a stub about types: behind the call both words are popped. A frame has room for return
+ * addresses of calls long gone, so that the place where the caller's would be without them may have one. Bytes at pc are
+ * in scratch. Source: OpenJDK 17, c1_LIRAssembler_x86.cpp, emit_typecheck_helper(); Intel SDM volume 2: pop is 58+r,
+ * 41 58+r. */
+WALK_FN __u32 walk_java_pops(struct walk *w)
+{
+	__u64 code = w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8];
+	__u32 count = 0;
+
+	for (int i = 0; i < 2; i++) {
+		__u32 prefix = (__u8)code == 0x41 ? 8 : 0;
+
+		code >>= prefix;
+		if ((code & 0xf8) != 0x58 || (!prefix && (__u8)code == 0x5d)) /* pop %rbp: the end of a method */
+			break;
+		code >>= 8;
+		count++;
+	}
+	return count;
+}
+
 /* Frames that are whole; inlined code may have pushed some words more, which no table tells. What is found behind them
- * is marked, unless the call there is one of this method: a frame has room for return addresses of calls long gone. */
-WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *info, int has_fp)
+ * is marked, unless the call there is one of this method: a frame has room for return addresses of calls long gone.
+ * @pushed: words of which that is known. */
+WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *info, int has_fp, __u32 pushed)
 {
 	struct walk_java *j = walk_java_state(w);
-	__u64 at = w->sp + (__u64)j->frame_size * 8 - 16;
+	__u64 at = w->sp + ((__u64)j->frame_size + pushed) * 8 - 16;
 	enum walk_next next;
 	struct walk_pair pair;
 	int is_return;
@@ -699,6 +723,13 @@ WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *i
 	return walk_java_fail(w);
 }
 
+WALK_FN int walk_java_is_c1(struct walk *w, const struct abi_java *info)
+{
+	__u8 level = (__u8)(walk_java_word(w, info->level) >> (info->level & 7) * 8);
+
+	return level - 1U < 3;
+}
+
 WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java *info)
 {
 	struct walk_java *j = walk_java_state(w);
@@ -718,7 +749,10 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 		return walk_java_pop(w, info, top == WALK_JAVA_SAVED);
 	if (j->frame_size < 2 || j->frame_size > WALK_JAVA_FRAME_MAX / 8)
 		return walk_java_fail(w);
-	return walk_java_unwind(w, info, top == WALK_JAVA_WHOLE);
+	if (w->is_return && (!walk_java_is_c1(w, info) ||
+			     walk_read(w, w->scratch + WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8, 8, w->pc)))
+		w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] = 0;
+	return walk_java_unwind(w, info, top == WALK_JAVA_WHOLE, walk_java_pops(w));
 }
 
 /* ---- the interpreter ---- */

@@ -21,6 +21,10 @@ struct recorded {
 	bool has_pushed;
 	uint64_t back;   /* its return address */
 	int64_t call_to; /* the call in front of it, from there; NO_CALL */
+	/* Words that are others than those of the recording; at 0: none. */
+	struct {
+		uint64_t at, word;
+	} patches[3];
 };
 
 #define NO_CALL INT64_MIN
@@ -46,9 +50,22 @@ static int pushed_read(struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
 	return 0;
 }
 
-static int counted_read(void *self, void *dst, __u32 size, __u64 at)
+/* Return: whether that is all that was read. */
+static bool patch(const struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
 {
-	struct recorded *r = self;
+	bool is_all = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(r->patches); i++) {
+		if (r->patches[i].at < at || r->patches[i].at - at + 8 > size)
+			continue;
+		memcpy(dst + (r->patches[i].at - at), &r->patches[i].word, 8);
+		is_all |= size == 8;
+	}
+	return is_all;
+}
+
+static int recorded_read(struct recorded *r, void *dst, __u32 size, __u64 at)
+{
 
 	if (++r->reads == r->fails_at)
 		return -EFAULT;
@@ -59,6 +76,14 @@ static int counted_read(void *self, void *dst, __u32 size, __u64 at)
 	if (java_image_read(&r->image, dst, size, at) == 0)
 		return 0;
 	return r->has_pushed ? pushed_read(r, dst, size, at) : -EFAULT;
+}
+
+static int counted_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	struct recorded *r = self;
+	int e = recorded_read(r, dst, size, at);
+
+	return patch(r, dst, size, at) ? 0 : e;
 }
 
 static struct recorded *take(const char *name)
@@ -225,6 +250,62 @@ static void pushed_words_are_skipped(void **state)
 			assert_int_equal(r->walk.frames[1].flags & ABI_FRAME_GUESSED, cases[i].guessed);
 			assert_false(r->walk.frames[2].flags & ABI_FRAME_GUESSED);
 		}
+		drop(r);
+	}
+}
+
+/* C1 pushes two words for a call of a stub, and pops them behind it. Where the frame's size says that the return address
+ * is, the address of another call may lie. C2 pushes nothing, and what is popped there is the frame. */
+static void popped_words_are_known(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t code, words;
+		bool is_return;
+		uint8_t level;
+		bool is_known;
+	} cases[] = {
+		{ "behind the call: pop %rbx; pop %rbx", 0x905b5b, 2, true, 3, true },
+		{ "pop %r8; pop %rsi", 0x905e5841, 2, true, 1, true },
+		{ "in front of the second pop", 0x90c35b, 1, false, 3, true },
+		{ "the compiler is C2", 0x905b5b, 2, true, 4, false },
+		{ "no compiler: a native method's", 0x905b5b, 2, true, 0, false },
+		{ "pop %rbp", 0x905d, 1, true, 3, false },
+		{ "no pop", 0x909090, 2, true, 3, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("8-compiled-whole-10");
+		struct abi_frame caller;
+		uint64_t back, place;
+		uint32_t frames;
+
+		print_message("  %s\n", cases[i].what);
+		r->has_pushed = true;
+		r->call_to = NO_CALL;
+		memset(&r->walk, 0, sizeof(r->walk));
+		r->walk.world = &r->world;
+		r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
+		java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+		back = r->walk.pc;
+		place = r->walk.sp - 8;
+		walk(r);
+		frames = r->walk.count;
+		caller = r->walk.frames[1];
+		r->image.leaf[WALK_REG_SP] -= cases[i].words * 8;
+		r->patches[0].at = place - cases[i].words * 8;
+		r->patches[0].word = back - 1; /* some code */
+		r->patches[1].at = r->image.leaf[WALK_REG_PC];
+		r->patches[1].word = cases[i].code;
+		r->patches[2].at = r->walk.frames[0].a + WALK_JAVA_HEADER - 8;
+		r->patches[2].word = cases[i].level;
+		r->image.info.level = WALK_JAVA_HEADER - 8;
+		r->image.is_return = cases[i].is_return;
+		walk(r);
+		assert_int_equal(r->walk.count == frames && r->walk.frames[1].a == caller.a &&
+					 r->walk.frames[1].extra == caller.extra,
+				 cases[i].is_known);
 		drop(r);
 	}
 }
@@ -405,6 +486,7 @@ int main(void)
 		cmocka_unit_test(frames_of_a_virtual_thread),
 		cmocka_unit_test(unloaded_classes_are_no_address),
 		cmocka_unit_test(pushed_words_are_skipped),
+		cmocka_unit_test(popped_words_are_known),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(maps_of_segments_lie),
 		cmocka_unit_test(offsets_lie),

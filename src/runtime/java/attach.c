@@ -320,6 +320,7 @@ static void attach_offsets(const struct attaching *a)
 	info->orig_pc = l->nm_orig_pc;
 	info->deopt = l->nm_deopt;
 	info->deopt_mh = l->nm_deopt_mh;
+	info->level = l->nm_level;
 	info->entry = l->nm_verified_entry;
 	info->method_const = l->method_const;
 	info->const_size = l->const_header;
