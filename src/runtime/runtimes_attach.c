@@ -241,13 +241,20 @@ static int learn_file(const struct runtimes_probed *probed, struct runtime_targe
 }
 
 /* The loader maps the whole of a library at first and its data over that afterwards, with the next call: a look between
- * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed. */
+ * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed, however late the
+ * library was loaded. */
 #define DOUBT_NS NSEC_PER_SEC
 
 /* A pointer may lead to what is not mapped yet, too. */
-static bool is_doubtful(int result)
+static bool is_doubtful(const struct runtimes *r, struct runtimes_attached *a, int result)
 {
-	return result == -ENOTSUP || result == -EBADMSG || result == -EFAULT;
+	uint64_t now = clock_monotonic_ns(r->clock);
+
+	if (result != -ENOTSUP && result != -EBADMSG && result != -EFAULT)
+		return false;
+	if (!a->doubt_ns)
+		a->doubt_ns = now;
+	return now - a->doubt_ns < DOUBT_NS;
 }
 
 /* Return: 0: ready, or never will be; -EAGAIN: later; -ENOSPC: when another one has ended; -ESRCH: the process is gone.
@@ -271,7 +278,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	if (result > 0) {
 		result = runtimes_tell(r, e, a, info, (uint32_t)result);
 	}
-	if (is_doubtful(result) && clock_monotonic_ns(r->clock) - e->since_ns < DOUBT_NS)
+	if (is_doubtful(r, a, result))
 		result = -EAGAIN;
 	switch (result) {
 	case 0:

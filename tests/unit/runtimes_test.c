@@ -236,17 +236,16 @@ static pid_t start_fake(unsigned int delay_ms, uint64_t version)
 	return start_wrong_fake(delay_ms, 0, version);
 }
 
-/* A look while the loader is at work sees something else. */
-static void what_passes_is_no_refusal(void **state)
+/* A look while the loader is at work sees something else. @delay_ms: for so long the process has been known by then. */
+static void passes(unsigned int delay_ms)
 {
 	struct runtime_stats stats;
 	struct fixture f = { 0 };
 	struct program p;
 	pid_t pid;
 
-	(void)state;
 	fixture_open(&f);
-	pid = start_wrong_fake(0, 300, 1);
+	pid = start_wrong_fake(delay_ms, 300, 1);
 	p = program_of(&f, pid, 1);
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_PENDING);
@@ -255,6 +254,13 @@ static void what_passes_is_no_refusal(void **state)
 	assert_int_equal(stats.failed, 0);
 	end(pid);
 	fixture_close(&f);
+}
+
+static void what_passes_is_no_refusal(void **state)
+{
+	(void)state;
+	passes(0);
+	passes(1500);
 }
 
 static void asks_until_ready(void **state)
