@@ -670,9 +670,9 @@ WALK_FN __u64 walk_java_place(struct walk *w, const struct abi_java *info)
 }
 
 /* C1 pushes what it asks a stub about types: behind the call both words are popped. A frame has room for return
- * addresses of calls long gone, so that the place where the caller's would be without them may have one. Bytes at pc are
- * in scratch. Source: OpenJDK 17, c1_LIRAssembler_x86.cpp, emit_typecheck_helper(); Intel SDM volume 2: pop is 58+r,
- * 41 58+r. */
+ * addresses of calls long gone, so that the place where the caller's would be without them may have one. Bytes at pc
+ * are in scratch. Source: OpenJDK 17, c1_LIRAssembler_x86.cpp, emit_typecheck_helper(); Intel SDM volume 2: pop is
+ * 58+r, 41 58+r. */
 WALK_FN __u32 walk_java_pops(struct walk *w)
 {
 	__u64 code = w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8];
@@ -723,11 +723,14 @@ WALK_FN enum walk_next walk_java_unwind(struct walk *w, const struct abi_java *i
 	return walk_java_fail(w);
 }
 
-WALK_FN int walk_java_is_c1(struct walk *w, const struct abi_java *info)
+/* Bytes at a return address, of C1's code only: levels 1 to 3. */
+WALK_FN void walk_java_read_pops(struct walk *w, const struct abi_java *info)
 {
+	__u64 *code = w->scratch + WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8;
 	__u8 level = (__u8)(walk_java_word(w, info->level) >> (info->level & 7) * 8);
 
-	return level - 1U < 3;
+	if (level - 1U >= 3 || walk_read(w, code, sizeof(*code), w->pc))
+		*code = 0;
 }
 
 WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java *info)
@@ -749,9 +752,8 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 		return walk_java_pop(w, info, top == WALK_JAVA_SAVED);
 	if (j->frame_size < 2 || j->frame_size > WALK_JAVA_FRAME_MAX / 8)
 		return walk_java_fail(w);
-	if (w->is_return && (!walk_java_is_c1(w, info) ||
-			     walk_read(w, w->scratch + WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8, 8, w->pc)))
-		w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] = 0;
+	if (!w->is_leaf || w->is_return) /* those of the top frame are read already */
+		walk_java_read_pops(w, info);
 	return walk_java_unwind(w, info, top == WALK_JAVA_WHOLE, walk_java_pops(w));
 }
 

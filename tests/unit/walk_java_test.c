@@ -254,8 +254,8 @@ static void pushed_words_are_skipped(void **state)
 	}
 }
 
-/* C1 pushes two words for a call of a stub, and pops them behind it. Where the frame's size says that the return address
- * is, the address of another call may lie. C2 pushes nothing, and what is popped there is the frame. */
+/* C1 pushes two words for a call of a stub, and pops them behind it. Where the frame's size says that the return
+ * address is, the address of another call may lie. C2 pushes nothing, and what is popped there is the frame. */
 static void popped_words_are_known(void **state)
 {
 	static const struct {
