@@ -905,7 +905,11 @@ export class Viewer {
 	async export() {
 		const format = byId('export').value;
 		byId('export').value = '';
-		if (this.provisional || !this.tree || !format) return;
+		if (!format) return;
+		if (this.provisional || !this.tree) {
+			this.say('The graph is not whole yet: choose again in a moment.');
+			return;
+		}
 		const { view } = this.state;
 		const wasHidden = byId('graph-pane').hidden;
 		if (format === 'png') byId('graph-pane').hidden = false; // a picture needs its canvas

@@ -1125,7 +1125,7 @@ describe('pages', { skip: reason || false }, () => {
 		const pictures = async () => [await saved('svg'), await saved('png')];
 		const go = async (change) => {
 			await page.evaluate((to) => window.__viewer.go(to), change);
-			await page.waitForFunction(() => !window.__viewer.pending.size && !window.__viewer.graph.animation);
+			await page.waitForFunction(() => !window.__viewer.provisional && !window.__viewer.pending.size && !window.__viewer.graph.animation);
 		};
 		const focus = await page.evaluate(() => window.__viewer.frames.named('main')[0]);
 		const kept = new Map();
