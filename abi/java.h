@@ -92,10 +92,10 @@ _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION
  * b, the cookie: of an interpreted frame the low 48 bits of the ConstMethod's address, and above them 16 bits of the
  * epoch. What was read while the epoch was the same is right: memory of methods is freed when classes are unloaded.
  * Of a compiled one ABI_JAVA_COMPILED and the compilation's number, which no other has: the methods of code that is
- * there are not freed. */
+ * there are not freed. A b of 0: it could not be told what lies there. */
 #define ABI_JAVA_NO_INDEX 0xffffffff
 /* NAMED, interpreted: no epoch; bit 47 of b, below it a hash of what the method is called (walk/java_identity.h); above
- * the 48 bits of a's address, one of where its constants lie. A b of 0: it could not be told what lies there. */
+ * the 48 bits of a's address, one of where its constants lie. */
 #define ABI_JAVA_FULL 0x800000000000ULL
 /* abi_name.bytes of a frame that has it: behind this the texts of those three Symbols, each padded to a multiple of 8.
  * What does not fit is cut; lines, and the rest, are read while the method is there. */

@@ -31,7 +31,12 @@
 #define WALK_JAVA_FETCHED 106
 #define WALK_JAVA_SYMBOLS 107 /* of class, name and signature */
 
-enum walk_java_kind { WALK_JAVA_METHOD, WALK_JAVA_ADAPTER, WALK_JAVA_STUB };
+enum walk_java_kind {
+	WALK_JAVA_METHOD,
+	WALK_JAVA_ADAPTER,
+	WALK_JAVA_STUB,
+	WALK_JAVA_UNREAD, /* a method, of whose header a part cannot be read */
+};
 
 struct walk_java { /* of the blob at pc */
 	__u64 blob, begin, end;
@@ -147,7 +152,9 @@ WALK_FN int walk_java_read_blob(struct walk *w, const struct abi_java *info, __u
 	if (at - j->begin >= j->end - j->begin)
 		return 1;
 	j->frame_size = (__s32)walk_java_u32(w, info->frame_size);
-	j->kind = is_short ? WALK_JAVA_STUB : walk_java_kind_of(w, info);
+	j->kind = walk_java_kind_of(w, info);
+	if (is_short && j->kind == WALK_JAVA_METHOD)
+		j->kind = WALK_JAVA_UNREAD;
 	return 0;
 }
 
@@ -324,19 +331,24 @@ WALK_FN int walk_java_identify(struct walk *w)
 #define walk_java_identity(w) walk_java_identify(w)
 #endif
 
-/* An interpreted frame of @method, or of nobody when that cannot be one. @bcp: its bytecode pointer. */
+/* An interpreted frame of @method, or of nobody when that cannot be one. @bcp: its bytecode pointer. A late walk may
+ * come when the method's class is unloaded: then the frame is one without name. Left out, it would make its caller call
+ * its callee. */
 WALK_FN int walk_java_push_method(struct walk *w, const struct abi_java *info, __u64 method, __u64 bcp)
 {
 	struct abi_frame *frame;
 	__u64 constant = 0, index;
-	int is_unknown = 0;
+	int is_unknown;
 
-	if (!method || (method & 7) || method > WALK_USER_MAX ||
-	    walk_read(w, &constant, sizeof(constant), method + info->method_const) || !constant)
+	if (!method || (method & 7) || method > WALK_USER_MAX)
 		return walk_java_push_internal(w, 0, w->pc - info->interpreter_low);
+	is_unknown = walk_read(w, &constant, sizeof(constant), method + info->method_const) != 0;
+	if (!constant && !is_unknown && !walk_is_late(w))
+		return walk_java_push_internal(w, 0, w->pc - info->interpreter_low);
+	is_unknown |= !constant;
 	w->scratch[WALK_JAVA_KEY] = method;
 	w->scratch[WALK_JAVA_PLACE] = constant;
-	if (info->flags & ABI_JAVA_NAMED)
+	if (!is_unknown && info->flags & ABI_JAVA_NAMED)
 		is_unknown = walk_java_identity(w);
 	frame = walk_push_in_line(w, ABI_RUNTIME_JAVA, 0);
 	if (!frame)
@@ -1079,6 +1091,10 @@ WALK_FN enum walk_next walk_java_step(struct walk *w)
 	if (walk_java_find_blob(w, info, at))
 		return WALK_SWITCH;
 	info->chunk_link = 0;
+	if (walk_java_state(w)->kind == WALK_JAVA_UNREAD) {
+		w->end = ABI_END_READ_FAILED;
+		return WALK_DONE;
+	}
 	if (walk_java_state(w)->kind == WALK_JAVA_METHOD)
 		return walk_java_compiled(w, info);
 	return walk_java_stub(w, info);

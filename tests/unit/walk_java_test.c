@@ -330,23 +330,62 @@ static void frames_of_a_virtual_thread(void **state)
 	drop(r);
 }
 
-/* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. */
+/* Frames of methods; -1: one of them is marked as a guess. */
+static int methods_of(const struct recorded *r)
+{
+	int count = 0;
+
+	for (uint32_t i = 0; i < r->walk.count; i++) {
+		if (r->walk.frames[i].flags & ABI_FRAME_GUESSED)
+			return -1;
+		count += !(r->walk.frames[i].flags & ABI_FRAME_INTERNAL);
+	}
+	return count;
+}
+
+/* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. A walk to the root that marks
+ * nothing lacks no method: one that cannot be read has no name. */
 static void reads_fail(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(recordings); i++) {
 		struct recorded *r = take(recordings[i].name);
+		int methods;
 
 		walk(r);
+		methods = methods_of(r);
 		for (size_t n = 1, all = r->reads; n <= all; n++) {
 			r->fails_at = n;
 			walk(r);
 			assert_true(r->walk.count <= recordings[i].frames + 1);
 			assert_true(r->walk.end == ABI_END_FRAME_LIMIT || r->walk.end == ABI_END_UNSUPPORTED ||
 				    r->walk.end == ABI_END_READ_FAILED || r->walk.end == ABI_END_NO_PROGRESS);
+			if (!walk_java_is_code(&r->image.info, r->walk.pc) && methods_of(r) >= 0)
+				assert_int_equal(methods_of(r), methods);
 		}
 		drop(r);
 	}
+}
+
+/* A class that is unloaded before a late walk comes: where its method lay is nothing. At the tick that is no method. */
+static void freed_methods_have_no_name(void **state)
+{
+	struct recorded *r = take("17-interpreted-whole-6");
+	int methods;
+
+	(void)state;
+	walk(r);
+	methods = methods_of(r);
+	r->patches[0].at = (r->walk.frames[0].a & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1)) + r->image.info.method_const;
+	walk(r);
+	assert_int_equal(methods_of(r), methods - 1);
+	r->world.is_late = 1;
+	walk(r);
+	assert_int_equal(methods_of(r), methods);
+	assert_int_equal(r->walk.frames[0].flags, 0);
+	assert_int_equal(r->walk.frames[0].b, 0);
+	assert_int_not_equal(r->walk.frames[1].b, 0);
+	drop(r);
 }
 
 static void maps_of_segments_lie(void **state)
@@ -488,6 +527,7 @@ int main(void)
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(popped_words_are_known),
 		cmocka_unit_test(reads_fail),
+		cmocka_unit_test(freed_methods_have_no_name),
 		cmocka_unit_test(maps_of_segments_lie),
 		cmocka_unit_test(offsets_lie),
 		cmocka_unit_test(full_records_end),
