@@ -26,7 +26,8 @@ build: $(BUILD)/build.ninja
 $(BUILD)/build.ninja: | setup
 	meson setup $(BUILD)
 
-run: build
+run: $(BUILD)/build.ninja
+	$(NINJA) $(BUILD) hearth
 	scripts/run
 
 test: setup
