@@ -16,22 +16,30 @@ from parts import ROOT
 CMOCKA = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED|ERROR)\s+\] (\S+)$")
 FAILURES_SHOWN, FAILURE_CHARACTERS = 20, 400
 TAP = re.compile(r"^( *)(not )?ok\b[ \d]*(?:- )?(.*)$")
+TOOK = re.compile(r"^# (\S+) took (\d+\.\d) s$")  # a check that ended: tests/e2e/run
+SLOWEST_SHOWN = 30
 
 
 class Counts:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.failures = []  # their lines
+        self.checks = []  # (seconds, name) of each that ended
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.failures += other.failures
+        self.checks += other.checks
         return self
 
     def add_line(self, line):
-        """Counts a result line of TAP; any other line is none."""
+        """Counts a result line of TAP, or notes how long a check took; any other line is none."""
+        found = TOOK.match(line)
+        if found:
+            self.checks.append((float(found[2]), found[1]))
+            return
         found = TAP.match(line)
         if not found or found[1]:
             return
@@ -218,6 +226,9 @@ class Watch:
     def show(self):
         for name, seconds, counts, why in self.rows:
             say(f"# {seconds:7.1f} s  {name}: {counts}" + (f" ({why})" if why else ""))
+        slowest = sorted((check for *_, counts, _ in self.rows for check in counts.checks if check[0] >= 1), reverse=True)[:SLOWEST_SHOWN]
+        if slowest:
+            say("# slowest checks: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in slowest))
 
 
 def closing_line(counts):
