@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int named = 0; named < 2; named++) {
 		nodejs_maps_read(str_n((const char *)data, size), 0x18c4000, named ? 0x192000 : 0, 0x5650b34, &out);
 		must(out.range_count <= ABI_CODE_RANGES && out.builtin_count <= ABI_NODEJS_BUILTINS);
+		must(out.maybe_count <= ABI_NODEJS_BUILTINS);
 		for (size_t i = 0; i < out.range_count; i++)
 			must(out.ranges[i].size);
 		for (size_t i = 0; i < ABI_NODEJS_BUILTINS; i++) {

@@ -296,6 +296,62 @@ static void where_code_lies_unsaid(void **state)
 	assert_int_equal(out.builtin_count, 0);
 }
 
+/* Up to V8 10.2: an isolate out of the file's reach, and one whose code is as large as a copy would be. */
+#define FAR_ISOLATE(at)                                                                                          \
+	at "0000000-" at "0002000 rw-p 00000000 00:00 0\n" at "0002000-" at "0003000 ---p 00000000 00:00 0\n" at \
+	   "0003000-" at "0032000 r-xp 00000000 00:00 0\n" at "0032000-" at "9e40000 ---p 00000000 00:00 0\n" at \
+	   "9e40000-" at "9fd2000 r-xp 00000000 00:00 0\n" at "9fd2000-" at "a000000 ---p 00000000 00:00 0\n"
+
+struct copied {
+	uint64_t odd; /* of what lies at this one some byte is another one's */
+	uint64_t lost;
+};
+
+static int copied_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	const struct copied *c = self;
+	uint64_t base = at - BUILTINS < BUILTINS_SIZE ? BUILTINS : (at & ~UINT64_C(0xfffffff)) | 0x9e40000;
+
+	if (base == c->lost || at - base > BUILTINS_SIZE - size)
+		return -EFAULT;
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)dst)[i] = (uint8_t)((at - base + i) * 7 >> 3);
+	if (base == c->odd && at - base > BUILTINS_SIZE / 2)
+		((uint8_t *)dst)[size - 1] ^= 1;
+	return 0;
+}
+
+static void copies_in_other_memory(void **state)
+{
+	static const struct {
+		const char *name;
+		struct copied copied;
+		size_t builtins;
+	} cases[] = {
+		{ "two", { 0, 0 }, 3 },
+		{ "one, and code of that size", { 0x7fe529e40000, 0 }, 2 },
+		{ "one is gone", { 0, 0x7fe519e40000 }, 2 },
+		{ "the file's own cannot be read", { 0, BUILTINS }, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct copied copied = cases[i].copied;
+		struct runtime_target target = { .self = &copied, .read = copied_read };
+		struct nodejs_maps out;
+
+		print_message("  %s\n", cases[i].name);
+		nodejs_maps_read(STR(PROGRAM FAR_ISOLATE("7fe51") FAR_ISOLATE("7fe52")), BUILTINS, BUILTINS_SIZE - 100,
+				 DATA, &out);
+		assert_int_equal(out.range_count, 3);
+		assert_int_equal(out.builtin_count, 1);
+		assert_int_equal(out.maybe_count, 2);
+		nodejs_maps_prove(&target, BUILTINS, &out);
+		assert_int_equal(out.builtin_count, cases[i].builtins);
+		assert_int_equal(out.builtins[0], BUILTINS);
+	}
+}
+
 /* ---- objects in a process ---- */
 
 #define MEMORY 0x10000ULL
@@ -510,6 +566,7 @@ int main(void)
 		cmocka_unit_test(where_code_lies),
 		cmocka_unit_test(many_isolates),
 		cmocka_unit_test(where_code_lies_unsaid),
+		cmocka_unit_test(copies_in_other_memory),
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),

@@ -356,6 +356,7 @@ static int read_maps(const struct runtime_binary *binary, const struct runtime_t
 	if (r < 0)
 		return r;
 	nodejs_maps_read(buf_str(text), builtins, b->builtins_size, b->here + target->bias, out);
+	nodejs_maps_prove(target, builtins, out);
 	return 0;
 }
 

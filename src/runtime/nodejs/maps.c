@@ -3,6 +3,7 @@
  *
  *	rw-p ---p rwxp ---p [r-xp of the program's file: built-ins, from V8 10.3 on] ---p
  *
+ * Up to V8 10.2 the built-ins' copy is anonymous, r-xp, and only there where the range is out of reach of the file's.
  * Pieces of it are mapped as code is made. A chain of anonymous mappings without a gap, with one that is executable, is
  * taken for one. */
 #include "proc/maps.h"
@@ -51,6 +52,14 @@ static void add_builtins(struct nodejs_maps *out, uint64_t low, uint64_t size)
 	out->builtins[at] = low;
 	out->builtins_size = size;
 	out->builtin_count++;
+}
+
+/* The file's own come first: where those lie that are looked for. */
+static void add_maybe(struct nodejs_maps *out, const struct maps_line *m)
+{
+	if (m->executable && !m->writable && is_anonymous(m) && out->builtins_size &&
+	    m->end - m->start == out->builtins_size && out->maybe_count < ARRAY_SIZE(out->maybe))
+		out->maybe[out->maybe_count++] = m->start;
 }
 
 /* Memory that can be written or executed belongs to a chain, and what nobody may touch. */
@@ -153,6 +162,8 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 			add_builtins(out, m.start, m.end - m.start);
 			copy = m;
 		}
+		if (open && c.items[c.count - 1].end == m.start)
+			add_maybe(out, &m);
 		take_line(&c, &m, is_copy, &open);
 	}
 	if (c.count && !c.items[c.count - 1].has_code)
@@ -173,6 +184,26 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 			out->ranges[out->range_count++] =
 				(struct abi_code_range){ .low = c.items[i].start,
 							 .size = c.items[i].end - c.items[i].start };
+}
+
+void nodejs_maps_prove(const struct runtime_target *target, uint64_t builtins, struct nodejs_maps *maps)
+{
+	uint8_t own[64], copy[sizeof(own)];
+
+	for (size_t i = 0; i < maps->maybe_count; i++) {
+		bool is_same = true;
+
+		for (uint64_t part = 0; is_same && part < 4; part++) {
+			uint64_t at = (maps->builtins_size - PAGE) / 3 * part & ~(uint64_t)7;
+
+			is_same = target->read(target->self, own, sizeof(own), builtins + at) == 0 &&
+				  target->read(target->self, copy, sizeof(copy), maps->maybe[i] + at) == 0 &&
+				  memcmp(own, copy, sizeof(own)) == 0;
+		}
+		if (is_same)
+			add_builtins(maps, maps->maybe[i], maps->builtins_size);
+	}
+	maps->maybe_count = 0;
 }
 
 void nodejs_take_builtins(const struct nodejs_maps *maps, struct abi_nodejs *out)

@@ -93,18 +93,22 @@ struct nodejs_binary {
 };
 
 /* Files of Node.js are mapped twice and more: again for V8's built-in code, which then lies near the code that it
- * makes; from V8 12 on for each isolate. */
+ * makes; from V8 12 on for each isolate. Up to V8 10.2 an isolate that is far from the file has one in other memory. */
 struct nodejs_maps {
 	uint64_t builtins[ABI_NODEJS_BUILTINS]; /* as struct abi_nodejs has them */
+	uint64_t maybe[ABI_NODEJS_BUILTINS];    /* memory of that size: its bytes say whether it is a copy */
 	uint64_t builtins_size;
 	struct abi_code_range ranges[ABI_CODE_RANGES];
-	size_t builtin_count, range_count;
+	size_t builtin_count, maybe_count, range_count;
 };
 
 /** nodejs_maps_read - of the text of /proc/PID/maps. Pure.
  * @builtins, @size: where they lie in the process, by the file's symbols; size 0: not known
  * @here: an address in the file's first mapping */
 void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_t here, struct nodejs_maps *out);
+/** nodejs_maps_prove - those of @maps->maybe with the same bytes in @target as at @builtins, tried at four places, are
+ * copies of the built-in code */
+void nodejs_maps_prove(const struct runtime_target *target, uint64_t builtins, struct nodejs_maps *maps);
 /** nodejs_take_builtins - what @maps has of built-in code becomes @out's; the rest of @out stays */
 void nodejs_take_builtins(const struct nodejs_maps *maps, struct abi_nodejs *out);
 
