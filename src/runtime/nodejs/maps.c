@@ -3,9 +3,9 @@
  *
  *	rw-p ---p rwxp ---p [r-xp of the program's file: built-ins, from V8 10.3 on] ---p
  *
- * Up to V8 10.2 the built-ins' copy is anonymous, r-xp, and only there where the range is out of reach of the file's.
  * Pieces of it are mapped as code is made. A chain of anonymous mappings without a gap, with one that is executable, is
- * taken for one. */
+ * taken for one. Up to V8 10.2 the copy of the built-ins is anonymous, and only there where the range is out of reach
+ * of the file's own. */
 #include "proc/maps.h"
 #include "runtime/nodejs/nodejs_int.h"
 
@@ -152,17 +152,18 @@ void nodejs_maps_read(struct str maps, uint64_t builtins, uint64_t size, uint64_
 	if (!find_file(maps, here, &file))
 		return;
 	while (rest.len) {
-		bool is_copy;
+		bool goes_on, is_copy;
 
 		if (maps_next(&rest, &m) != 1)
 			continue;
+		goes_on = open && c.items[c.count - 1].end == m.start;
 		/* The file's own mappings lie one behind the other; its copy is elsewhere, within a chain. */
-		is_copy = open && m.executable && same_file(&m, &file) && c.items[c.count - 1].end == m.start;
+		is_copy = goes_on && m.executable && same_file(&m, &file);
 		if (is_copy) {
 			add_builtins(out, m.start, m.end - m.start);
 			copy = m;
 		}
-		if (open && c.items[c.count - 1].end == m.start)
+		if (goes_on)
 			add_maybe(out, &m);
 		take_line(&c, &m, is_copy, &open);
 	}
