@@ -13,7 +13,8 @@ from support import *
 
 FOLDER = os.path.join(HERE, "php")
 SECONDS = 3 if QUICK else 12  # of wall time for each load
-LONG = SECONDS if QUICK else 30  # for the one without any option: 10,000 samples where nothing else runs
+LONG = SECONDS if QUICK else 30  # of these there are 10,000 samples where nothing else runs
+WHOLE = 0.995  # native stacks, but those in PCRE
 LEAST = 75 if QUICK else 300  # samples that are judged; where nothing else runs there are ten times as many
 HZ = 997
 SCRIPTS = 40
@@ -49,6 +50,9 @@ def check_load(php, load, jit=None, legal=0.999, whole=0.97, seconds=SECONDS):
         tap.note(f"    {count} times {why}")
     ends = tally.native_ends["complete"]
     tap.ok(ends >= whole * tally.judged, f"{name}: native frames in order and whole", f"{100 * ends / max(tally.judged, 1):.2f} %")
+    if whole:
+        ends, others = ends - tally.in_pcre["complete"], tally.judged - tally.in_pcre.total()
+        tap.ok(ends + few >= WHOLE * others, f"{name}: native frames but those in PCRE", f"{100 * ends / max(others, 1):.2f} % of {others}")
     tap.note("    " + ", ".join(f"{end} {count}" for end, count in tally.native_ends.most_common(5)))
 
 
@@ -194,7 +198,7 @@ for php in versions:
         check_outside(php, "fibers.php")
     if php.number >= (8, 0):
         for jit in ["tracing"] if QUICK else ["tracing", "function"]:
-            check_load(php, "load.php", jit)
+            check_load(php, "load.php", jit, seconds=LONG)
 if not QUICK and (not only or "threads" in only):
     check_threads()
 if not only or "fpm" in only:

@@ -175,13 +175,15 @@ def judge_compiled(ruby, name, oracle, samples):
 
 
 def judge(ruby, name, oracle, samples, compiled=False):
-    counts, wrong, odd, ends, outside = Counter(), Counter(), Counter(), Counter(), 0
+    counts, wrong, odd, ends, topped, outside = Counter(), Counter(), Counter(), Counter(), Counter(), 0
     for s in samples:
         stack, leaves, gc, first = frames_of(s)
         own = inner(stack)
         if not own or (own[-1][0] not in ROOTS and own[-1][:2] not in oracle.fiber_roots):
             outside += s.count  # start and end of the process, its loop
             continue
+        if not leaves and not own[0][2]:  # its line is not known: YJIT's code runs
+            topped[s.end in ("complete", "guessed")] += s.count
         flagged = s.end != "complete"
         found = oracle.judge(own, leaves, first)
         if gc and not found:
@@ -219,6 +221,8 @@ def judge(ruby, name, oracle, samples, compiled=False):
     if compiled:
         cut = ends.total() - ends["guessed"]
         tap.ok(cut <= CUT_COMPILED * judged, f"{ruby.name}: {name}: stacks are whole through compiled code", f"{judged - cut} of {judged}, {ends['guessed']} guessed")
+        few = 2.33 * (CUT_COMPILED * topped.total()) ** 0.5
+        tap.ok(topped[False] <= CUT_COMPILED * topped.total() + few, f"{ruby.name}: {name}: and those whose innermost frame it is", f"{topped[True]} of {topped.total()}")
     for stack, count in wrong.most_common(6):
         tap.note(f"    {count} times {stack}")
     for stack, count in odd.most_common(6):

@@ -110,6 +110,7 @@ class Tally:
     def __init__(self):
         self.legal = self.flagged = self.early = self.none = self.frames = self.unlined = 0
         self.wrong, self.native_ends = Counter(), Counter()
+        self.in_pcre = Counter()  # of the native ends: PCRE's own compiled code has no unwind rows
 
     @property
     def judged(self):
@@ -122,6 +123,8 @@ class Tally:
             return
         self.frames += sample.count * len(stack)
         self.native_ends[sample.end] += sample.count
+        if stack[-1][0].startswith("preg_"):
+            self.in_pcre[sample.end] += sample.count
         self.unlined += sample.count * sum(1 for f in stack if f[2] == 0 and f[1] != INTERNAL)
         why = judge.why_not(stack, root)
         if not why:
