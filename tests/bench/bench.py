@@ -24,6 +24,7 @@ import bench_remote
 import bench_runtimes
 import bench_slowdown
 import bench_unwind
+import bench_verified
 import bench_peer
 import bench_viewer
 
@@ -197,7 +198,7 @@ def bench_page():
 
 def main():
     parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page,
-             **bench_collector.PARTS, **bench_unwind.PARTS, **bench_python.PARTS, **bench_remote.PARTS, **bench_runtimes.PARTS, **bench_java.PARTS, **bench_slowdown.PARTS, **bench_peer.PARTS, **bench_viewer.PARTS}
+             **bench_collector.PARTS, **bench_unwind.PARTS, **bench_python.PARTS, **bench_remote.PARTS, **bench_runtimes.PARTS, **bench_java.PARTS, **bench_slowdown.PARTS, **bench_peer.PARTS, **bench_verified.PARTS, **bench_viewer.PARTS}
     if "--help" in sys.argv:
         sys.exit(f"bench.py [--quick] [--runs N] [NAME...]: {' '.join(parts)}")
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
