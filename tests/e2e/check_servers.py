@@ -119,7 +119,8 @@ def fault(server, sample, frames):
     names = [name for name, _ in frames]
     missing = [n for n in sample.names if n.startswith(MARKS)]
     if missing:
-        return f"{missing[0]}"
+        at = sample.names.index(missing[0])
+        return f"{missing[0]} in {sample.pid}: {' > '.join(sample.names[max(at - 2, 0):at + 3])}"
     if sample.end.startswith("cut:runtime"):
         return sample.end
     if not (names[0] in server.roots or any(frames[0][1].endswith(r) for r in server.roots)):
