@@ -4,14 +4,14 @@
 
 The loads of ruby/loads.rb run first under TracePoint, which notes the stack at each of its events, then untraced under hearth
 at 997 Hz. A sample is in the set, or of a class that TracePoint cannot show and that a rule recognises, or flagged by hearth,
-or wrong. docs/ruby.md says which classes there are.
+or wrong (ruby_oracle.py).
 """
-import json
 import signal
 from collections import Counter
 
 import parked
 from rubies import everything, installed
+from ruby_oracle import ROOTS, Oracle, base, frames_of, inner
 from support import *
 
 LOAD = os.path.join(HERE, "ruby", "loads.rb")
@@ -24,8 +24,6 @@ LEGAL = 0.999
 YJIT = ["--yjit", "--yjit-call-threshold=2"]
 BY_RULE = 0.03
 CUT_COMPILED = 0.01
-ROOTS = ("work", "thread_work", "ractor_work")
-GC = "(garbage collector)"
 LOST = "[Lost Symbol]"
 
 tap = Tap("ruby")
@@ -44,77 +42,6 @@ def loads_of(ruby):
 def environment(name):
     """"many": the threads of one Ractor on few native threads, as those of other Ractors always are."""
     return {**os.environ, "RUBY_MN_THREADS": "1"} if name == "many" else None
-
-
-def base(label):
-    """From 3.4 on labels have the class: "block in Array#each"."""
-    before, _, last = label.rpartition(" ")
-    if last[:1].isupper() and ("#" in last or "." in last):
-        last = last.replace(".", "#").rpartition("#")[2]
-    return f"{before} {last}" if before else last
-
-
-def inner(stack):
-    """Up to the method that all ways call. A fiber's stack is all its own."""
-    for i, frame in enumerate(stack):
-        if frame[0] in ROOTS:
-            return stack[:i + 1]
-    return stack
-
-
-class Oracle:
-    def __init__(self, file):
-        with open(file) as f:
-            stacks = [tuple((base(n), file, line) for n, file, line in stack) for stack in json.load(f)]
-        self.stacks = {inner(s) for s in stacks if s}
-        self.fiber_roots = {s[-1][:2] for s in self.stacks if s[-1][0] not in ROOTS and s[-1][0] != "<main>"}
-        self.lines = {}
-        for stack in self.stacks:
-            for name, file, line in stack:
-                self.lines.setdefault((name, file), set()).add(line)
-
-    def judge(self, stack, c_leaves, first=0):
-        """@c_leaves: so many frames at the leaf are C functions; @first: the first line of the Ruby function behind them."""
-        if stack in self.stacks:
-            return "exact"
-        # That TracePoint does not tell of. What a fiber begins with, too.
-        if any(stack[i:] in self.stacks for i in range(1, c_leaves + 1)):
-            return "C function"
-        callers = stack[c_leaves:]
-        if not callers:
-            return None
-        name, file, line = callers[0]
-        if not line and any(((name, file, other),) + callers[1:] in self.stacks for other in self.lines.get((name, file), ())):
-            return "line not known"  # its compiled code runs
-        known = self.lines.get((name, file), ())
-        # Functions of the interpreter's own files have events for some of their lines only.
-        inside = file.startswith("<internal:") and first <= line <= max(known, default=0)
-        if (line == first or line in known or inside) and any(((name, file, other),) + callers[1:] in self.stacks for other in self.lines.get((name, file), ())):
-            return "leaf line"  # of an instruction that is no event
-        if name.startswith(("rescue in ", "ensure in ")) and any(((n, f, other),) + callers[2:] in self.stacks for n, f, _ in callers[1:2]
-                                                                 for other in self.lines.get((n, f), ())):
-            return "rescue"  # which is being entered
-        return None
-
-
-def frames_of(sample):
-    """[(name, file, line)], leaf first; C functions have the place of their caller. And how many of them are at the leaf; is
-    it in GC?"""
-    frames, place = [], None
-    ruby = [(n, p) for n, m, p in zip(sample.names, sample.modules, sample.places) if m.startswith("[ruby")]
-    gc = bool(ruby) and ruby[-1][0] == GC
-    if gc:
-        ruby.pop()
-    leaves = 0
-    for name, (file, line, _) in ruby:
-        name = base(name)  # from 3.3 on hearth says classes, too
-        if file:
-            place = (os.path.basename(file), line)
-        leaves = 0 if file else leaves + 1
-        frames.append((name, *(place or ("", 0))))
-    frames.reverse()
-    first = next((p[2] for _, p in reversed(ruby) if p[0]), 0)
-    return tuple(frames), leaves, gc, first
 
 
 def sampled(ruby, oracles, options=()):
