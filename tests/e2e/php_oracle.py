@@ -33,11 +33,12 @@ class Program:
         depth, open_functions = 0, []
         for number, line in enumerate(self.lines, 1):
             code, _, mark = line.partition("// calls ")
-            self.calls[number] = set(re.findall(r"(\w+)\s*\(", code)) - KEYWORDS | set(mark.split())
+            function = re.search(r"function (\w*)\s*\(", code)
+            declared = {function[1]} if function else set()
+            self.calls[number] = set(re.findall(r"(\w+)\s*\(", code)) - KEYWORDS - declared | set(mark.split())
             named = re.match(r"class (\w+)", code)
             if named:
                 owner = named[1]
-            function = re.search(r"function (\w*)\s*\(", code)
             if function:
                 name = function[1] or "{closure}"
                 if owner and function[1] and line.startswith("    "):
