@@ -6,7 +6,7 @@ bench.py [--quick] [--runs N] [NAME...]     (no name: all; bench.py --help lists
 
 Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf starts addr2line) count. The time the
 kernel spends in BPF programs is charged to the interrupted thread and is added from the programs' run_time_ns.
-HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL, OTEL_PROFILER and PY_SPY more peers. Most parts need root.
+HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL, OTEL_PROFILER, PY_SPY, RBSPY and PHPSPY more peers. Most parts need root.
 """
 import os
 import shutil
@@ -23,6 +23,7 @@ import bench_python
 import bench_remote
 import bench_runtimes
 import bench_slowdown
+import bench_spies
 import bench_unwind
 import bench_verified
 import bench_peer
@@ -198,7 +199,7 @@ def bench_page():
 
 def main():
     parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page,
-             **bench_collector.PARTS, **bench_unwind.PARTS, **bench_python.PARTS, **bench_remote.PARTS, **bench_runtimes.PARTS, **bench_java.PARTS, **bench_slowdown.PARTS, **bench_peer.PARTS, **bench_verified.PARTS, **bench_viewer.PARTS}
+             **bench_collector.PARTS, **bench_unwind.PARTS, **bench_python.PARTS, **bench_remote.PARTS, **bench_spies.PARTS, **bench_runtimes.PARTS, **bench_java.PARTS, **bench_slowdown.PARTS, **bench_peer.PARTS, **bench_verified.PARTS, **bench_viewer.PARTS}
     if "--help" in sys.argv:
         sys.exit(f"bench.py [--quick] [--runs N] [NAME...]: {' '.join(parts)}")
     wanted = [a for a in sys.argv[1:] if a in parts] or list(parts)
