@@ -8,6 +8,7 @@ Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf st
 kernel spends in BPF programs is charged to the interrupted thread and is added from the programs' run_time_ns.
 HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL, OTEL_PROFILER, PY_SPY, RBSPY and PHPSPY more peers. Most parts need root.
 """
+import atexit
 import os
 import shutil
 import signal
@@ -197,6 +198,13 @@ def bench_page():
     print("# at most: overview 400 ms; full 700 ms at 1 M, 1,500 ms at 5 M; zoom and scroll 12 ms")
 
 
+@atexit.register
+def clean_up():
+    stop([c for c in children if c.poll() is None])
+    group.remove()
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
 def main():
     parts = {"session": bench_session, "start": bench_start, "html": bench_html, "pprof": bench_pprof, "store": bench_store, "page": bench_page,
              **bench_collector.PARTS, **bench_unwind.PARTS, **bench_python.PARTS, **bench_remote.PARTS, **bench_spies.PARTS, **bench_runtimes.PARTS, **bench_java.PARTS, **bench_slowdown.PARTS, **bench_peer.PARTS, **bench_verified.PARTS, **bench_viewer.PARTS}
@@ -212,13 +220,8 @@ def main():
         sys.exit("bench.py: the workloads do not build:\n" + built.stderr)
     print(subprocess.run([HEARTH, "--version"], capture_output=True, text=True).stdout.strip())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what follows is undone
-    try:
-        for name in wanted:
-            parts[name]()
-    finally:
-        stop([c for c in children if c.poll() is None])
-        group.remove()
-        shutil.rmtree(scratch, ignore_errors=True)
+    for name in wanted:
+        parts[name]()
 
 
 if __name__ == "__main__":
