@@ -9,12 +9,13 @@ import { layoutTree, withBase } from '../../web/layout.js';
 import { formatHash, parseHash } from '../../web/state.js';
 import { knownStacks, pathsOfTree, plainTree, shownName, steppedStacks, totalOf } from './known.js';
 
-const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'java', 'java-inlined', 'process', 'thread', 'label'];
+const KINDS = ['native', 'kernel', 'jit', 'python', 'python-native', 'java', 'java-inlined', 'process', 'thread', 'label', 'container'];
 const SUFFIX = { '_[k]': 1, '_[p]': 3, '_[j]': 5, '_[i]': 6 };
 
 function kindNumber(frame) {
 	if (frame.startsWith('proc_')) return 7;
 	if (frame.startsWith('thread_')) return 8;
+	if (frame.startsWith('container_')) return 10;
 	if (frame.includes('=') || frame.startsWith('(no ')) return 9;
 	return SUFFIX[/_\[\w\]$/.exec(frame)?.[0]] ?? 0;
 }
@@ -101,6 +102,31 @@ test('grouped by thread and by each of two labels', () => {
 	assert.deepEqual(parseSteps(['group:label:', 'group:label:x', 'group:threads', 'group:host']), by('label:x', 'host'));
 	assert.deepEqual(parseSteps(['group:label:' + 'x'.repeat(195)]), []);
 	assert.equal(groupText('label:a:b'), 'label a:b');
+});
+
+test('grouped by container: whatever stood above it comes below, and what has none is one part', () => {
+	const stacks = [
+		[['container_web', 'proc_1', 'main', 'a'], 5], [['container_web', 'proc_2', 'main', 'a'], 3], [['proc_1', 'container_db', 'main', 'b'], 2],
+		[['proc_3', 'main', 'a'], 7], [['swapper_[k]'], 1], [['container_web'], 4],
+	];
+	const profile = profileOf(stacks);
+	const by = (...names) => names.map((text) => ({ op: 'group', text }));
+	const grouped = [
+		[['container_web', 'proc_1', 'main', 'a'], 5], [['container_web', 'proc_2', 'main', 'a'], 3], [['container_db', 'proc_1', 'main', 'b'], 2],
+		[['(no container)', 'proc_3', 'main', 'a'], 7], [['(no container)', 'swapper_[k]'], 1], [['container_web'], 4],
+	];
+	checkTree(profile, by('container'), grouped);
+	// Not by what else starts a stack; and once more it is the same.
+	checkTree(profile, by('process', 'container'), [
+		[['container_web', 'proc_1', 'main', 'a'], 5], [['container_web', 'proc_2', 'main', 'a'], 3], [['container_db', 'proc_1', 'main', 'b'], 2],
+		[['(no container)', 'proc_3', 'main', 'a'], 7], [['(no container)', '(no process)', 'swapper_[k]'], 1], [['container_web', '(no process)'], 4],
+	]);
+	checkTree(profile, by('container', 'container'), grouped);
+	checkTree(profile, [...by('container'), { op: 'only', text: 'container_web' }], grouped.filter(([[first]]) => first === 'container_web'));
+	checkTree(profile, [...by('container'), { op: 'drop', text: '(no container)' }], grouped.filter(([[first]]) => first !== '(no container)'));
+	assert.deepEqual(groupsOf(profile.frames), ['process', 'container', 'runtime']);
+	assert.deepEqual(groupsToAsk(by('container')), [], 'its frames are in the profile');
+	assert.deepEqual(parseSteps(['group:container', 'group:containers']), by('container'));
 });
 
 test('a module collapses where its functions call each other', () => {
