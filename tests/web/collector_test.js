@@ -652,6 +652,50 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 	});
 
 	test('hostile names stay text', async () => {
+	test('grouped by container, chosen in the menu: each part is what was sent', async () => {
+		const owners = [{ pid: 21, comm: 'nginx', container: 'web-1' }, { pid: 22, comm: 'nginx', container: 'web-1' }, { pid: 23, comm: 'postgres', container: MARKUP }, { pid: 24, comm: 'sshd' }];
+		const stacks = stacksOf(51, 80).map(([frames, count], i) => [frames, count, owners[i % owners.length]]);
+		await collector.upload('contained', 'cpu', profileOf(stacks), NOW - 60000);
+		const sums = (nameOf) => {
+			const out = {};
+			for (const [, count, owner] of stacks) out[nameOf(owner)] = (out[nameOf(owner)] ?? 0) + count * TICK;
+			return out;
+		};
+		const opened = await open(`#/profile?service=contained&${RANGE}`);
+		const { page } = opened;
+		const below = (parent) => page.evaluate((name) => {
+			const { tree, frames } = window.__viewer;
+			const top = name === '' ? 0 : [...tree.frame.keys()].find((i) => tree.level[i] === 1 && frames.name(tree.frame[i]) === name);
+			return Object.fromEntries([...tree.frame.keys()].filter((i) => i && tree.parent[i] === top).map((i) => [frames.name(tree.frame[i]), tree.total[i]]));
+		}, parent);
+		const groupBy = async (text, key) => {
+			await page.locator('#menu').click();
+			await page.locator('#step-menu [role=menuitem]', { hasText: new RegExp(`^Group by ${text}$`) }).click();
+			await page.waitForFunction((wanted) => window.__viewer.stepsKey.endsWith(wanted), key);
+		};
+		const isIn = (owner) => owner.container ?? '(no container)';
+		await groupBy('process', 'group:process');
+		assert.deepEqual(await below(''), sums(({ comm }) => comm), 'processes stand above their containers');
+		await groupBy('container', 'group:container');
+		assert.deepEqual(await below(''), sums(isIn));
+		assert.deepEqual(await below('web-1'), { nginx: sums(isIn)['web-1'] });
+		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['by process', 'by container']);
+		assert.equal(await total(page), totalOf(stacks) * TICK);
+		await page.reload();
+		await page.waitForFunction(() => window.__viewer.stepsKey?.endsWith('group:container'));
+		assert.deepEqual(await below(''), sums(isIn));
+		await page.keyboard.press('z');
+		await page.waitForFunction(() => window.__viewer.stepsKey === 'group:process');
+		assert.deepEqual(await below(''), sums(({ comm }) => comm));
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		assert.equal(await page.locator('img').count(), 0);
+		await assertSilent(opened);
+		const without = await open(`#/profile?service=web&${RANGE}`);
+		await without.page.locator('#menu').click();
+		assert.ok(!(await without.page.locator('#step-menu').innerText()).includes('container'), 'where no profile says a container it is not offered');
+		await assertSilent(without);
+	});
+
 		for (const service of ['evil', MARKUP]) {
 			for (const where of ['services?', 'profile?', 'compare?base=before&', 'live?window=5m&']) {
 				const opened = await open(`#/${where}service=${encodeURIComponent(service)}&${RANGE}`);
