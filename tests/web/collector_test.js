@@ -21,6 +21,7 @@ const EVIL = [MARKUP, '\u202egpj.exe', 'x'.repeat(100000), '</script><script>win
 
 /** Stacks of a service, all below main. Of the kinds only the kernel is left, which pprofOf() puts into another mapping. */
 const stacksOf = (seed, lines) => knownStacks(seed, lines).map(([frames, count]) => [['main', ...frames.map((f) => (f.endsWith('_[k]') ? f : shownName(f)))], count]);
+const NAME_KEPT = 16384; // docs/collector.md: bytes of a function's name
 const profileOf = (stacks) => pprofOf(TYPES, stacks.map(([frames, count, owner]) => [frames, [count, count * TICK], owner]));
 
 /** Who runs on the host node-p: [program, process, thread, name of the thread]. */
@@ -776,6 +777,69 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 			const { tree } = v.graph;
 			v.zoomNode([...tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === 'y'));
 		});
+	test('names of a megabyte: every page and view has words or a picture, and nothing is wider than the window', async () => {
+		const size = 1 << 20;
+		const names = ['x'.repeat(size), MARKUP.repeat(size / MARKUP.length), '\u202e' + '\u5bbd'.repeat(size / 3)];
+		const stacks = [...names.map((name) => [['main', name], 5]), [['main', names[0], 'leaf'], 3], [['main', 'leaf'], 2]];
+		for (const at of [NOW - 60000, NOW - 60000 - DAY]) await collector.upload('mega', 'cpu', profileOf(stacks), at);
+		const whole = totalOf(stacks) * TICK;
+		/** In each view, and with each of the long names in its middle. */
+		async function look(page, assertFits, longest) {
+			const found = await page.evaluate(() => Array.from({ length: window.__viewer.frames.count }, (_, f) => window.__viewer.frames.name(f)));
+			const long = [...found.keys()].filter((f) => found[f].length > 1000);
+			assert.deepEqual(long.map((f) => names.findIndex((name) => name.startsWith(found[f]))).sort(), [0, 1, 2]);
+			assert.equal(Math.max(...found.map((name) => name.length)), longest);
+			for (const key of ['2', '4', '5', '3', '1']) {
+				await page.keyboard.press(key);
+				await page.waitForTimeout(50);
+				await assertFits('view ' + key);
+			}
+			for (const frame of long) {
+				await page.evaluate((focus) => window.__viewer.go({ view: 'sandwich', focus }), frame);
+				await assertFits('the sandwich');
+				await page.evaluate((wanted) => {
+					const v = window.__viewer;
+					v.go({ view: 'graph' });
+					v.zoomNode(v.tree.frame.indexOf(wanted));
+				}, frame);
+				await assertFits('a zoom');
+				await page.keyboard.press('m');
+				await page.locator('#step-menu').waitFor();
+				await assertFits('the menu');
+				await page.locator('#step-menu [role=menuitem]', { hasText: 'Drop its stacks' }).click();
+				await page.locator('#chips', { hasText: '(a long name)' }).waitFor();
+				await assertFits('a step');
+				await page.keyboard.press('z');
+			}
+			assert.ok(await page.evaluate(() => location.hash.length) < 1000, 'the address stays short');
+		}
+		// The collector keeps the beginning of such a name; of another one the page would get all of it.
+		const kept = await collector.askJson('flame', { service: 'mega', from: FROM, to: TO });
+		const answer = { ...kept, names: kept.names.map((name) => (name.length > 1000 ? names.find((one) => one.startsWith(name)) : name)) };
+		for (const [where, width, isWhole] of [['services', 1400], ['profile', 1400], ['profile', 1400, true], ['profile', 400, true], ['compare', 1400], ['live', 1400]]) {
+			const what = `${where}, ${width} pixels${isWhole ? ', all of each name' : ''}`;
+			const opened = await open('#/services', { viewport: { width, height: 800 } });
+			const { page } = opened;
+			if (isWhole) await page.route(/\/api\/v1\/flame/, (route) => route.fulfill({ json: answer }));
+			await page.goto(`${collector.url}#/${where}?service=mega&${RANGE}`);
+			await pageShown(page, where);
+			const assertFits = async (how) => {
+				assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${what}, ${how}: something is wider than the window`);
+				assert.ok((await page.locator('#pages').innerText()).trim().length > 20, `${what}, ${how}: a blank page`);
+				assert.ok(await page.locator('#trouble').isHidden(), `${what}, ${how}`);
+			};
+			await assertFits('at first');
+			if (where === 'profile' || where === 'compare') {
+				assert.equal(await total(page), where === 'profile' ? whole : 2 * whole);
+				await look(page, assertFits, isWhole ? size : NAME_KEPT);
+			}
+			assert.ok(!(await page.locator('body').innerText()).includes('\u202e'), what);
+			assert.equal(await page.evaluate(() => window.__hit), undefined, what);
+			assert.equal(await page.locator('img').count(), 0, what);
+			await assertSilent(opened);
+		}
+	});
+
 		const inverted = await linked.page.evaluate(() => location.hash);
 		assert.match(inverted, /[?&]pn=\w+/);
 		const again = await open(inverted);

@@ -143,8 +143,8 @@ export function pprofOf(types, samples, wanted = '') {
 		out.push(...block(5, [...number(1, i + 1), ...number(2, text(isKernel ? name.slice(0, -4) : name))]));
 	}
 	if (wanted) out.push(...number(14, text(wanted)));
-	out.push(...strings.flatMap((s) => block(6, [...Buffer.from(s)])));
-	return Buffer.from(out);
+	const texts = strings.map((s) => Buffer.from(s)); // as they are: a text may be of a megabyte
+	return Buffer.concat([Buffer.from(out), ...texts.flatMap((bytes) => [Buffer.from([...varint(6 * 8 + 2), ...varint(bytes.length)]), bytes])]);
 }
 
 /** A tree of the page in the same shape. */
