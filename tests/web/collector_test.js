@@ -220,6 +220,51 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		test(`${name}: an empty store, and a server that goes and comes back`, async () => {
 			const other = await Collector.start('--no-access-log');
 			try {
+	test('services, a profile and a comparison: from 1970 to 2100, and other absurd ranges', async () => {
+		const [first, last] = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'];
+		const ever = `from=${first}&to=${last}`;
+		const services = await open(`#/services?${ever}`);
+		const named = await services.page.locator('#services tbody tr').allInnerTexts();
+		for (const service of ['api', 'web', 'owned']) assert.ok(named.some((row) => row.startsWith(service)), `${service}: ${named.join(' | ')}`);
+		assert.equal((await collector.askJson('services', { from: first, to: last })).total, sumOf(() => true));
+		await services.page.locator('#services a', { hasText: 'api' }).first().click();
+		await pageShown(services.page, 'profile');
+		assert.equal(await total(services.page), sumOf((p) => p.service === 'api'), 'the link has the range');
+		await assertSilent(services);
+		for (const hash of [`profile?service=api&${ever}`, 'profile?service=api&from=0&to=9007199254740991', 'profile?service=api&from=0002-01-01T00:00:00Z&to=9999-12-31T00:00:00Z',
+			`profile?service=api&from=${'9'.repeat(3)}&to=${'9'.repeat(19)}`]) {
+			const opened = await open('#/' + hash);
+			const { page } = opened;
+			await pageShown(page, 'profile').catch(async () => assert.fail(`${hash}: ${await page.locator('#pages').innerText()}`));
+			assert.equal(await total(page), sumOf((p) => p.service === 'api'), hash);
+			const drawn = await page.evaluate(() => {
+				const { canvas } = window.__viewer.graph;
+				const { data } = canvas.getContext('2d', { willReadFrequently: true }).getImageData(0, 0, canvas.width, canvas.height);
+				return new Set(new Uint32Array(data.buffer)).size;
+			});
+			assert.ok(drawn > 3, `${hash}: ${drawn} colours`);
+			assert.match(await page.locator('#timeline output').innerText(), /\d/, hash);
+			assert.doesNotMatch(await page.locator('#pages').innerText(), /NaN|Infinity|undefined|Invalid Date/, hash);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash);
+			opened.noise = opened.noise.filter((line) => !/willReadFrequently/.test(line));
+			await assertSilent(opened);
+		}
+		const odd = [[`services?from=${last}&to=2100-01-02T00:00:00Z`, /Nothing was stored/], [`services?from=${first}&to=1970-01-02T00:00:00Z`, /Nothing was stored/], ['services?from=now&to=0', /did not understand/],
+			['services?from=1e9&to=now', /did not understand/], [`profile?service=api&from=${last}&to=2100-01-02T00:00:00Z`, /Nothing is stored/], [`profile?service=api&from=${first}&to=1970-01-02T00:00:00Z`, /Nothing is stored/],
+			[`profile?service=api&from=0&to=${'9'.repeat(30)}`, /did not understand/], ['profile?service=api&from=10000-01-01T00:00:00Z&to=now', /did not understand/], [`compare?service=api&${ever}`, /The base has nothing|→/], [`compare?service=api&base=7d&from=${first}&to=now`, /The base has nothing|→/]];
+		for (const [hash, words] of odd) {
+			const opened = await open('#/' + hash);
+			const { page } = opened;
+			await page.waitForFunction((source) => new RegExp(source).test(document.getElementById('pages').innerText), words.source, { timeout: 15000 }).catch(async () => {
+				assert.fail(`${hash}: ${await page.locator('#pages').innerText()}`);
+			});
+			assert.doesNotMatch(await page.locator('#pages').innerText(), /NaN|Infinity|undefined|Invalid Date/, hash);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash);
+			withoutStatus(opened);
+			await assertSilent(opened);
+		}
+	});
+
 				const opened = await openSite(browser, other.url, `#/${name}?${RANGE}`);
 				const { page } = opened;
 				assert.ok((await page.locator('#pages').innerText()).includes(words));
