@@ -2,7 +2,11 @@
 // The pages in a real browser against the real collector: totals are those that were sent, the server's, and go tool pprof's.
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { assertSilent, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { Collector, missingCollector, missingGo, sumOfFolded } from './collector.js';
 import { countFunctions, knownStacks, pprofOf, shownName, totalOf } from './known.js';
@@ -17,11 +21,11 @@ const RANGE = `from=${FROM}&to=${TO}`;
 const TICK = 1e7;
 const TYPES = [['samples', 'count'], ['cpu', 'nanoseconds']];
 const MARKUP = '<img src=x onerror=window.__hit=1>';
+const NAME_KEPT = 16384; // docs/collector.md: bytes of a function's name
 const EVIL = [MARKUP, '\u202egpj.exe', 'x'.repeat(100000), '</script><script>window.__hit=1</script>', '=1+1', "a' onmouseover='window.__hit=1"];
 
 /** Stacks of a service, all below main. Of the kinds only the kernel is left, which pprofOf() puts into another mapping. */
 const stacksOf = (seed, lines) => knownStacks(seed, lines).map(([frames, count]) => [['main', ...frames.map((f) => (f.endsWith('_[k]') ? f : shownName(f)))], count]);
-const NAME_KEPT = 16384; // docs/collector.md: bytes of a function's name
 const profileOf = (stacks) => pprofOf(TYPES, stacks.map(([frames, count, owner]) => [frames, [count, count * TICK], owner]));
 
 /** Who runs on the host node-p: [program, process, thread, name of the thread]. */
@@ -216,10 +220,6 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		}
 	});
 
-	for (const [name, words, row] of [['heat', 'Nothing was stored', '#heat-names li'], ['hosts', 'No profile of this range says its host', '#owners tbody tr']]) {
-		test(`${name}: an empty store, and a server that goes and comes back`, async () => {
-			const other = await Collector.start('--no-access-log');
-			try {
 	test('services, a profile and a comparison: from 1970 to 2100, and other absurd ranges', async () => {
 		const [first, last] = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'];
 		const ever = `from=${first}&to=${last}`;
@@ -265,6 +265,10 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		}
 	});
 
+	for (const [name, words, row] of [['heat', 'Nothing was stored', '#heat-names li'], ['hosts', 'No profile of this range says its host', '#owners tbody tr']]) {
+		test(`${name}: an empty store, and a server that goes and comes back`, async () => {
+			const other = await Collector.start('--no-access-log');
+			try {
 				const opened = await openSite(browser, other.url, `#/${name}?${RANGE}`);
 				const { page } = opened;
 				assert.ok((await page.locator('#pages').innerText()).includes(words));
@@ -648,6 +652,50 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		});
 	}
 
+	test('grouped by container, chosen in the menu: each part is what was sent', async () => {
+		const owners = [{ pid: 21, comm: 'nginx', container: 'web-1' }, { pid: 22, comm: 'nginx', container: 'web-1' }, { pid: 23, comm: 'postgres', container: MARKUP }, { pid: 24, comm: 'sshd' }];
+		const stacks = stacksOf(51, 80).map(([frames, count], i) => [frames, count, owners[i % owners.length]]);
+		await collector.upload('contained', 'cpu', profileOf(stacks), NOW - 60000);
+		const sums = (nameOf) => {
+			const out = {};
+			for (const [, count, owner] of stacks) out[nameOf(owner)] = (out[nameOf(owner)] ?? 0) + count * TICK;
+			return out;
+		};
+		const opened = await open(`#/profile?service=contained&${RANGE}`);
+		const { page } = opened;
+		const below = (parent) => page.evaluate((name) => {
+			const { tree, frames } = window.__viewer;
+			const top = name === '' ? 0 : [...tree.frame.keys()].find((i) => tree.level[i] === 1 && frames.name(tree.frame[i]) === name);
+			return Object.fromEntries([...tree.frame.keys()].filter((i) => i && tree.parent[i] === top).map((i) => [frames.name(tree.frame[i]), tree.total[i]]));
+		}, parent);
+		const groupBy = async (text, key) => {
+			await page.locator('#menu').click();
+			await page.locator('#step-menu [role=menuitem]', { hasText: new RegExp(`^Group by ${text}$`) }).click();
+			await page.waitForFunction((wanted) => window.__viewer.stepsKey.endsWith(wanted), key);
+		};
+		const isIn = (owner) => owner.container ?? '(no container)';
+		await groupBy('process', 'group:process');
+		assert.deepEqual(await below(''), sums(({ comm }) => comm), 'processes stand above their containers');
+		await groupBy('container', 'group:container');
+		assert.deepEqual(await below(''), sums(isIn));
+		assert.deepEqual(await below('web-1'), { nginx: sums(isIn)['web-1'] });
+		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['by process', 'by container']);
+		assert.equal(await total(page), totalOf(stacks) * TICK);
+		await page.reload();
+		await page.waitForFunction(() => window.__viewer.stepsKey?.endsWith('group:container'));
+		assert.deepEqual(await below(''), sums(isIn));
+		await page.keyboard.press('z');
+		await page.waitForFunction(() => window.__viewer.stepsKey === 'group:process');
+		assert.deepEqual(await below(''), sums(({ comm }) => comm));
+		assert.equal(await page.evaluate(() => window.__hit), undefined);
+		assert.equal(await page.locator('img').count(), 0);
+		await assertSilent(opened);
+		const without = await open(`#/profile?service=web&${RANGE}`);
+		await without.page.locator('#menu').click();
+		assert.ok(!(await without.page.locator('#step-menu').innerText()).includes('container'), 'where no profile says a container it is not offered');
+		await assertSilent(without);
+	});
+
 	test('a snapshot stays when its service is deleted, and after a restart', async () => {
 		const opened = await open(`#/profile?service=doomed&${RANGE}`);
 		const { page } = opened;
@@ -698,50 +746,6 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 	});
 
 	test('hostile names stay text', async () => {
-	test('grouped by container, chosen in the menu: each part is what was sent', async () => {
-		const owners = [{ pid: 21, comm: 'nginx', container: 'web-1' }, { pid: 22, comm: 'nginx', container: 'web-1' }, { pid: 23, comm: 'postgres', container: MARKUP }, { pid: 24, comm: 'sshd' }];
-		const stacks = stacksOf(51, 80).map(([frames, count], i) => [frames, count, owners[i % owners.length]]);
-		await collector.upload('contained', 'cpu', profileOf(stacks), NOW - 60000);
-		const sums = (nameOf) => {
-			const out = {};
-			for (const [, count, owner] of stacks) out[nameOf(owner)] = (out[nameOf(owner)] ?? 0) + count * TICK;
-			return out;
-		};
-		const opened = await open(`#/profile?service=contained&${RANGE}`);
-		const { page } = opened;
-		const below = (parent) => page.evaluate((name) => {
-			const { tree, frames } = window.__viewer;
-			const top = name === '' ? 0 : [...tree.frame.keys()].find((i) => tree.level[i] === 1 && frames.name(tree.frame[i]) === name);
-			return Object.fromEntries([...tree.frame.keys()].filter((i) => i && tree.parent[i] === top).map((i) => [frames.name(tree.frame[i]), tree.total[i]]));
-		}, parent);
-		const groupBy = async (text, key) => {
-			await page.locator('#menu').click();
-			await page.locator('#step-menu [role=menuitem]', { hasText: new RegExp(`^Group by ${text}$`) }).click();
-			await page.waitForFunction((wanted) => window.__viewer.stepsKey.endsWith(wanted), key);
-		};
-		const isIn = (owner) => owner.container ?? '(no container)';
-		await groupBy('process', 'group:process');
-		assert.deepEqual(await below(''), sums(({ comm }) => comm), 'processes stand above their containers');
-		await groupBy('container', 'group:container');
-		assert.deepEqual(await below(''), sums(isIn));
-		assert.deepEqual(await below('web-1'), { nginx: sums(isIn)['web-1'] });
-		assert.deepEqual(await page.locator('#chips button').allTextContents(), ['by process', 'by container']);
-		assert.equal(await total(page), totalOf(stacks) * TICK);
-		await page.reload();
-		await page.waitForFunction(() => window.__viewer.stepsKey?.endsWith('group:container'));
-		assert.deepEqual(await below(''), sums(isIn));
-		await page.keyboard.press('z');
-		await page.waitForFunction(() => window.__viewer.stepsKey === 'group:process');
-		assert.deepEqual(await below(''), sums(({ comm }) => comm));
-		assert.equal(await page.evaluate(() => window.__hit), undefined);
-		assert.equal(await page.locator('img').count(), 0);
-		await assertSilent(opened);
-		const without = await open(`#/profile?service=web&${RANGE}`);
-		await without.page.locator('#menu').click();
-		assert.ok(!(await without.page.locator('#step-menu').innerText()).includes('container'), 'where no profile says a container it is not offered');
-		await assertSilent(without);
-	});
-
 		for (const service of ['evil', MARKUP]) {
 			for (const where of ['services?', 'profile?', 'compare?base=before&', 'live?window=5m&']) {
 				const opened = await open(`#/${where}service=${encodeURIComponent(service)}&${RANGE}`);
@@ -773,55 +777,6 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		}
 	});
 
-	/** The function that is zoomed into, and the one in the middle of the sandwich. */
-	const placeOf = (page) => page.evaluate(() => {
-		const v = window.__viewer;
-		return [v.tree.frame[v.state.zoom], v.state.focus].map((f) => (f >= 0 && f < v.frames.count ? v.frames.name(f) : '')).join();
-	});
-
-	test('live begins also when the collector was away at the first click', async () => {
-		const own = await Collector.start('--no-access-log');
-		try {
-			const opened = await openSite(browser, own.url, '#/services');
-			const { page } = opened;
-			await own.stop();
-			await page.click('nav a[data-page=live]');
-			await page.waitForFunction(() => /does not answer|Waiting/.test(document.getElementById('live-state').textContent));
-			await own.run();
-			await own.upload('late', 'cpu', profileOf([[['main', 'late'], 7]]), Date.now());
-			await page.waitForFunction((wanted) => window.__viewer.tree?.total[0] === wanted, 7 * TICK, { timeout: 60000 });
-			assert.equal(await page.locator('#live-state').innerText(), 'Live.');
-		} finally {
-			await own.close();
-		}
-	});
-
-	test('a place is found again by its names in newer data, and with more nodes of it', async () => {
-		const stacks = [['main;alpha;x', 50], ['main;beta;y', 30], ['main;gamma;z', 20]].map(([path, count]) => [String(path).split(';'), count]);
-		await collector.upload('place', 'cpu', profileOf(stacks), NOW - 60000);
-		const opened = await open(`#/profile?service=place&${RANGE}`);
-		const { page } = opened;
-		await page.evaluate(() => {
-			const v = window.__viewer;
-			const nodeOf = (name) => [...v.tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === name);
-			v.zoomNode(nodeOf('beta'));
-			v.go({ focus: v.tree.frame[nodeOf('gamma')] });
-		});
-		const hash = await page.evaluate(() => location.hash);
-		assert.match(hash, /[?&]zn=\w+\.\w+&fn=\w+/);
-		await collector.upload('place', 'cpu', profileOf([[['main', 'aaa', 'q'], 90], [['aab'], 200]]), NOW - 50000);
-		await page.click('#refresh');
-		await page.waitForFunction(() => window.__viewer.tree.count > 9);
-		assert.equal(await placeOf(page), 'beta,gamma');
-		await assertSilent(opened);
-		const linked = await open(hash);
-		assert.equal(await placeOf(linked.page), 'beta,gamma');
-		await linked.page.evaluate(() => window.__viewer.go({ zoom: 0, view: 'inverted' }));
-		await linked.page.evaluate(() => {
-			const v = window.__viewer;
-			const { tree } = v.graph;
-			v.zoomNode([...tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === 'y'));
-		});
 	test('names of a megabyte: every page and view has words or a picture, and nothing is wider than the window', async () => {
 		const size = 1 << 20;
 		const names = ['x'.repeat(size), MARKUP.repeat(size / MARKUP.length), '\u202e' + '\u5bbd'.repeat(size / 3)];
@@ -885,6 +840,55 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 		}
 	});
 
+	/** The function that is zoomed into, and the one in the middle of the sandwich. */
+	const placeOf = (page) => page.evaluate(() => {
+		const v = window.__viewer;
+		return [v.tree.frame[v.state.zoom], v.state.focus].map((f) => (f >= 0 && f < v.frames.count ? v.frames.name(f) : '')).join();
+	});
+
+	test('live begins also when the collector was away at the first click', async () => {
+		const own = await Collector.start('--no-access-log');
+		try {
+			const opened = await openSite(browser, own.url, '#/services');
+			const { page } = opened;
+			await own.stop();
+			await page.click('nav a[data-page=live]');
+			await page.waitForFunction(() => /does not answer|Waiting/.test(document.getElementById('live-state').textContent));
+			await own.run();
+			await own.upload('late', 'cpu', profileOf([[['main', 'late'], 7]]), Date.now());
+			await page.waitForFunction((wanted) => window.__viewer.tree?.total[0] === wanted, 7 * TICK, { timeout: 60000 });
+			assert.equal(await page.locator('#live-state').innerText(), 'Live.');
+		} finally {
+			await own.close();
+		}
+	});
+
+	test('a place is found again by its names in newer data, and with more nodes of it', async () => {
+		const stacks = [['main;alpha;x', 50], ['main;beta;y', 30], ['main;gamma;z', 20]].map(([path, count]) => [String(path).split(';'), count]);
+		await collector.upload('place', 'cpu', profileOf(stacks), NOW - 60000);
+		const opened = await open(`#/profile?service=place&${RANGE}`);
+		const { page } = opened;
+		await page.evaluate(() => {
+			const v = window.__viewer;
+			const nodeOf = (name) => [...v.tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === name);
+			v.zoomNode(nodeOf('beta'));
+			v.go({ focus: v.tree.frame[nodeOf('gamma')] });
+		});
+		const hash = await page.evaluate(() => location.hash);
+		assert.match(hash, /[?&]zn=\w+\.\w+&fn=\w+/);
+		await collector.upload('place', 'cpu', profileOf([[['main', 'aaa', 'q'], 90], [['aab'], 200]]), NOW - 50000);
+		await page.click('#refresh');
+		await page.waitForFunction(() => window.__viewer.tree.count > 9);
+		assert.equal(await placeOf(page), 'beta,gamma');
+		await assertSilent(opened);
+		const linked = await open(hash);
+		assert.equal(await placeOf(linked.page), 'beta,gamma');
+		await linked.page.evaluate(() => window.__viewer.go({ zoom: 0, view: 'inverted' }));
+		await linked.page.evaluate(() => {
+			const v = window.__viewer;
+			const { tree } = v.graph;
+			v.zoomNode([...tree.frame].findIndex((f, i) => i > 0 && v.frames.name(f) === 'y'));
+		});
 		const inverted = await linked.page.evaluate(() => location.hash);
 		assert.match(inverted, /[?&]pn=\w+/);
 		const again = await open(inverted);
@@ -973,6 +977,101 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 			assert.equal(answer.headers.get('x-content-type-options'), 'nosniff', path);
 		}
 		for (const path of ['', 'ui/app.js', 'ui/pages.css', 'ui/live_worker.js', 'ui/worker.js']) assert.ok(served.includes(path), path);
+	});
+});
+
+describe('--web-dir', { skip: reason || false }, () => {
+	const WEB = new URL('../../web/', import.meta.url);
+	let browser;
+	let collector;
+	let parent;
+	let folder;
+
+	before(async () => {
+		parent = mkdtempSync(join(tmpdir(), 'hearth-web-dir-'));
+		folder = join(parent, 'web');
+		cpSync(WEB, folder, { recursive: true });
+		for (const name of [parent, folder]) chmodSync(name, 0o755); // the collector may be another user
+		writeFileSync(join(parent, 'secret.js'), 'secret');
+		collector = await Collector.start('--no-access-log', '--web-dir', folder);
+		browser = await launchBrowser();
+	});
+	after(async () => {
+		await browser?.close();
+		await collector?.close();
+		if (parent) rmSync(parent, { recursive: true, force: true });
+	});
+
+	/** A path as it is: fetch() would take dots out of it. Return: [status, body, headers] */
+	const ask = (path) => new Promise((resolve, reject) => {
+		get({ host: '127.0.0.1', port: collector.port, path, timeout: 10000 }, (answer) => {
+			let body = '';
+			answer.on('data', (part) => (body += part)).on('end', () => resolve([answer.statusCode, body, answer.headers]));
+		}).on('timeout', () => reject(new Error(`${path}: no answer`))).on('error', reject);
+	});
+
+	test('a page of files of a folder; a file that has changed is there at the next request', async () => {
+		const [, index, headers] = await ask('/');
+		assert.equal(index, readFileSync(join(folder, 'index.html'), 'utf8'));
+		assert.equal(headers['cache-control'], 'no-cache');
+		assert.match(headers['content-security-policy'], /default-src 'none'/);
+		assert.equal(headers.etag, undefined, 'nothing lets a browser keep what was there before');
+		for (const [name, type] of [['app.js', /javascript/], ['pages.css', /css/]]) {
+			const [status, body, { 'content-type': said }] = await ask('/ui/' + name);
+			assert.deepEqual([status, body], [200, readFileSync(join(folder, name), 'utf8')], name);
+			assert.match(said, type);
+		}
+		const opened = await openSite(browser, collector.url, '#/services');
+		const { page } = opened;
+		await pageShown(page, 'services');
+		assert.equal(await page.evaluate(() => window.__changed), undefined);
+		for (const round of [1, 2]) {
+			writeFileSync(join(folder, 'app.js'), `${readFileSync(new URL('app.js', WEB), 'utf8')}\nwindow.__changed = ${round};\n`);
+			assert.match((await ask('/ui/app.js'))[1], new RegExp(`__changed = ${round};`));
+			await page.reload();
+			await pageShown(page, 'services');
+			assert.equal(await page.evaluate(() => window.__changed), round);
+		}
+		writeFileSync(join(folder, 'new_one.js'), 'export const one = 1;\n');
+		assert.deepEqual((await ask('/ui/new_one.js')).slice(0, 2), [200, 'export const one = 1;\n']);
+		rmSync(join(folder, 'new_one.js'));
+		assert.equal((await ask('/ui/new_one.js'))[0], 404);
+		await assertSilent(opened);
+	});
+
+	test('nothing outside of the folder is served, and nothing in it that is no file of a page', async () => {
+		writeFileSync(join(folder, '.hidden.js'), 'secret');
+		writeFileSync(join(folder, 'notes.txt'), 'secret');
+		mkdirSync(join(folder, 'inner'));
+		writeFileSync(join(folder, 'inner', 'in.js'), 'secret');
+		mkdirSync(join(folder, 'folder.js'));
+		symlinkSync(join(parent, 'secret.js'), join(folder, 'link.js'));
+		symlinkSync('/etc/passwd', join(folder, 'passwd.css'));
+		assert.equal(spawnSync('mkfifo', [join(folder, 'pipe.js')]).status, 0);
+		const paths = ['../secret.js', '..%2fsecret.js', '%2e%2e/secret.js', '%2e%2e%2fsecret.js', '..%5csecret.js', '....//secret.js', 'inner/in.js', 'inner%2fin.js', 'inner/../../secret.js',
+			'/etc/passwd', '%2fetc%2fpasswd', `%2f${join(parent, 'secret.js').slice(1).replaceAll('/', '%2f')}`, '.hidden.js', 'notes.txt', 'folder.js', 'folder.js/', 'link.js', 'passwd.css', 'pipe.js',
+			'secret.js', 'app.js%00.css', 'app.js%00', 'app.js/', '%', 'inner', 'a'.repeat(300) + '.js', '../../../../../../../../etc/passwd'];
+		for (const path of paths) {
+			let [status, body, { location }] = await ask('/ui/' + path);
+			if (status === 301) [status, body] = await ask(location); // dots and empty parts that are written plainly are taken out of a path first
+			assert.ok([400, 404, 414].includes(status), `${path}, ${location}: ${status}`);
+			assert.doesNotMatch(body, /secret|root:/, path);
+			assert.ok(JSON.parse(body).error, path);
+		}
+		assert.equal((await ask('/ui/app.js'))[0], 200);
+	});
+
+	test('a folder that is not there: each file is missing in words, the API answers, and the page is there with the folder', async () => {
+		const before = await ask('/ui/app.css');
+		renameSync(folder, folder + '.away');
+		for (const path of ['/', '/ui/app.js']) {
+			const [status, body] = await ask(path);
+			assert.deepEqual([status, JSON.parse(body)], [404, { code: 404, error: 'nothing found' }], path);
+		}
+		assert.deepEqual((await collector.askJson('services', { from: FROM, to: TO })).services, []);
+		renameSync(folder + '.away', folder);
+		assert.deepEqual((await ask('/ui/app.css')).slice(0, 2), before.slice(0, 2));
+		assert.equal((await ask('/'))[0], 200);
 	});
 });
 
