@@ -24,6 +24,13 @@ const SENT = [
 const COUNT = SENT.length;
 /** Values that an address has to escape, each with its ticks. */
 const ODD = [['1.2+b7', 5], ['1.2 b7', 3], [' at the ends ', 2], ['100 %,a=b', 1]];
+/** Names of labels that no page may take for anything but text; the collector keeps 256 bytes of a name at most. */
+const KEY_BYTES = 256;
+const KEYS = [MARKUP, '</script><script>window.__hit=1</script>', '\u202eyek<b>', "a' onmouseover='window.__hit=1", '{x="y"}', 'a,b=c|"+ %', '__proto__', 'k'.repeat(KEY_BYTES), '\u5bbd'.repeat(KEY_BYTES / 3)];
+const WORST_KEYS = [KEYS[0], KEYS[2], 'k'.repeat(KEY_BYTES)];
+const KEY_VALUES = [[MARKUP, 5], ['plain', 3]];
+/** A name as a page shows its first characters. */
+const shownKey = (key, most) => key.slice(0, most).replaceAll('\u202e', '\\u{202e}').slice(0, most);
 
 describe('the selection column', { skip: reason || false }, () => {
 	let browser;
@@ -42,6 +49,9 @@ describe('the selection column', { skip: reason || false }, () => {
 		}
 		for (let i = 0; i < 80; i++) await collector.upload('many values', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK * (i === 77 ? 1 : 2)]]]), NOW - 60000, { pod: 'web-' + i });
 		for (const [value, ticks] of ODD) await collector.upload('odd values', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [ticks * TICK]]]), NOW - 60000, { version: value });
+		for (const [value, ticks] of KEY_VALUES) {
+			await collector.upload('odd keys', 'cpu', pprofOf([['cpu', 'nanoseconds']], [[['main'], [ticks * TICK]]]), NOW - 60000, Object.fromEntries(KEYS.map((key) => [key, value])));
+		}
 		browser = await launchBrowser();
 	});
 	after(async () => {
@@ -93,6 +103,105 @@ describe('the selection column', { skip: reason || false }, () => {
 			await shows(page, ticks * TICK);
 			await page.reload(); // what first.js asks for, too
 			await shows(page, ticks * TICK);
+			await assertSilent(opened);
+		}
+	});
+
+	/** Foreign text has stayed text, all of it in the window. */
+	async function assertHarmless(page, what) {
+		assert.ok(!(await page.locator('body').innerText()).includes('\u202e') && !(await page.title()).includes('\u202e'), what);
+		assert.equal(await page.evaluate(() => window.__hit), undefined, what);
+		assert.equal(await page.locator('img').count(), 0, what);
+		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${what}: something is wider than the window`);
+	}
+
+	test('names of labels are text, whatever they are: chosen, grouped by, in the address', async () => {
+		const wanted = KEY_VALUES[1][1] * TICK;
+		for (const width of [1400, 400]) {
+			const opened = await open(`#/profile?service=odd+keys&${RANGE}`, { viewport: { width, height: 900 } });
+			const { page } = opened;
+			await page.evaluate(() => (document.getElementById('selection').open = true));
+			const heads = await page.locator('#facets h3').allTextContents();
+			assert.deepEqual([...heads].sort(), KEYS.map((key) => shownKey(key, 100)).sort());
+			await assertHarmless(page, `${width} pixels`);
+			for (const key of width === 1400 ? KEYS : WORST_KEYS) {
+				const list = page.locator('#facets h3').nth(heads.indexOf(shownKey(key, 100))).locator('xpath=following-sibling::ul[1]');
+				await list.locator('.choice', { hasText: 'plain' }).click();
+				await shows(page, wanted);
+				await page.reload();
+				await shows(page, wanted);
+				await page.evaluate(() => (document.getElementById('selection').open = true));
+				assert.equal(await page.locator('#whose button').innerText(), `${shownKey(key, 60)}: plain ×`);
+				await assertHarmless(page, `chosen: ${key}`);
+				await page.locator('#whose button').click();
+				await shows(page, KEY_VALUES.reduce((sum, [, ticks]) => sum + ticks, 0) * TICK);
+				await page.evaluate(() => (document.getElementById('selection').open = true));
+			}
+			await assertSilent(opened);
+		}
+		const short = KEYS.filter((key) => key.length < KEY_BYTES);
+		const opened = await open(`#/profile?service=odd+keys&${RANGE}`);
+		await opened.page.locator('#menu').click();
+		const offered = await opened.page.locator('#step-menu [role=menuitem]').allTextContents();
+		for (const key of short) assert.ok(offered.includes('Group by ' + shownKey('label ' + key, 60)), `${key}: ${offered.join(' | ')}`);
+		await assertHarmless(opened.page, 'the menu');
+		await assertSilent(opened);
+		for (const key of short) {
+			const grouped = await open(`#/profile?service=odd+keys&${RANGE}&t=${encodeURIComponent('group:label:' + key)}`);
+			const parts = () => grouped.page.evaluate(() => {
+				const { tree, frames } = window.__viewer;
+				return [...tree.level.keys()].filter((i) => tree.level[i] === 1).map((i) => [frames.name(tree.frame[i]), tree.total[i]]);
+			});
+			assert.deepEqual(await parts(), KEY_VALUES.map(([value, ticks]) => [`${key}=${value}`, ticks * TICK]));
+			await assertHarmless(grouped.page, `grouped by ${key}`);
+			await assertSilent(grouped);
+		}
+	});
+
+	test('names of labels are text: the heat map, the comparison, live', async () => {
+		for (const key of WORST_KEYS) {
+			const plain = encodeURIComponent(`${encodeURIComponent(key)}=plain`);
+			const other = encodeURIComponent(`${encodeURIComponent(key)}=${encodeURIComponent(MARKUP)}`);
+			for (const [name, hash] of [['heat', `heat?rows=${encodeURIComponent(key)}&service=odd+keys&${RANGE}`], ['compare', `compare?service=odd+keys&${RANGE}&labels=${plain}&base=own&base-labels=${other}`],
+				['live', `live?service=odd+keys&window=5m&labels=${plain}`]]) {
+				const opened = await open('#/' + hash);
+				const { page } = opened;
+				await pageShown(page, name);
+				if (name === 'heat') {
+					assert.deepEqual(await page.evaluate(() => window.__app.heat.blocks.rows.map(({ value, total: sum }) => [value, sum])), KEY_VALUES.map(([value, ticks]) => [value, ticks * TICK]));
+					assert.equal(await page.locator('#heat-rows option:checked').textContent(), 'label ' + shownKey(key, 60));
+				}
+				if (name === 'compare') assert.deepEqual(await page.evaluate(() => [window.__viewer.tree.base[0], window.__viewer.tree.total[0]]), [5 * TICK, 8 * TICK]);
+				await assertHarmless(page, `${name}: ${key}`);
+				await assertSilent(opened);
+			}
+		}
+	});
+
+	test('a name of a label that is too long: the collector refuses it, a page cuts it', async () => {
+		const body = pprofOf([['cpu', 'nanoseconds']], [[['main'], [TICK]]]);
+		const push = (key) => fetch(`${collector.url}api/0/profiles?${new URLSearchParams({ service: 'long key', type: 'cpu', created_at: String(NOW - 60000), labels: encodeURIComponent(key) + '=x' })}`, { method: 'POST', body });
+		for (const key of ['k'.repeat(KEY_BYTES + 1), '\u5bbd'.repeat(KEY_BYTES / 3 + 1), 'k'.repeat(5000)]) {
+			const answer = await push(key);
+			assert.ok([400, 413].includes(answer.status), `${key.length} characters: ${answer.status}`);
+			assert.match(await answer.text(), /label/);
+		}
+		assert.deepEqual((await collector.askJson('labels', { service: 'long key', from: FROM, to: TO }).catch(() => ({ labels: [] }))).labels, []);
+		const long = '\u202e<b>'.padEnd(1 << 20, 'k');
+		for (const width of [1400, 400]) {
+			const opened = await open('#/services', { viewport: { width, height: 900 } });
+			const { page } = opened;
+			await page.route(/\/api\/v1\/labels/, (route) => route.fulfill({ json: { sample: 'cpu', unit: 'nanoseconds', count: 1,
+				labels: [{ name: long, count: 2, values: KEY_VALUES.map(([value, ticks]) => ({ value: value + long, profiles: 1, total: ticks * TICK })) }] } }));
+			await page.goto(`${collector.url}#/profile?service=odd+keys&${RANGE}`);
+			await pageShown(page, 'profile');
+			await page.evaluate(() => (document.getElementById('selection').open = true));
+			assert.ok((await page.locator('#facets h3').textContent()).startsWith('\\u{202e}<b>kkk'));
+			assert.ok((await page.locator('#facets').innerText()).length < 2000, 'of each name and value there is a beginning');
+			await assertHarmless(page, `${width} pixels`);
+			await page.locator('#menu').click();
+			assert.ok(!(await page.locator('#step-menu').innerText()).includes('kkk'), 'no step can carry it');
+			await assertHarmless(page, `the menu, ${width} pixels`);
 			await assertSilent(opened);
 		}
 	});
