@@ -11,6 +11,7 @@ import {
 	collapsedPaths, countFunctions, foldedText, invertedPaths, knownStacks, plainTree, pprofOf, sandwichPaths, shareMatching,
 	steppedStacks, totalOf,
 } from './known.js';
+import { assertColumns, assertDrag, graphAtRest } from './overview.js';
 
 const reason = missingBrowser();
 const SEEDS = [1, 2, 3];
@@ -885,6 +886,34 @@ describe('viewer', { skip: reason || false }, () => {
 		const [name, { self }] = [...countFunctions(stacks)].sort(([, a], [, b]) => b.self - a.self)[0];
 		assert.ok(text.includes(name) && text.includes(String(self)));
 		await context.close();
+	});
+
+	test('the overview beside the graph: its columns, a drag, the root at the bottom; none on a narrow window', async () => {
+		const file = makePage('minimap', foldedText(knownStacks(71)));
+		const opened = await openPage(browser, file);
+		const { page } = opened;
+		const rest = async () => {
+			await page.waitForFunction(() => document.body?.dataset.ready === 'full');
+			await graphAtRest(page);
+		};
+		await rest();
+		await assertColumns(page);
+		await page.keyboard.press('f');
+		await rest();
+		assert.equal(await page.evaluate(() => window.__viewer.graph.flip), true);
+		await assertColumns(page);
+		await page.keyboard.press('f');
+		await rest();
+		await assertDrag(page, rest);
+		await page.emulateMedia({ colorScheme: 'dark' });
+		await page.keyboard.press('0');
+		await rest();
+		await assertColumns(page);
+		opened.noise = opened.noise.filter((line) => !/willReadFrequently/.test(line)); // advice for the test
+		await assertSilent(opened);
+		const narrow = await openPage(browser, file, { viewport: { width: 400, height: 800 } });
+		assert.ok(await narrow.page.locator('#minimap').isHidden());
+		await assertSilent(narrow);
 	});
 
 	test('the overview comes first and lies where the whole will', async () => {
