@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large answers of a real collector in Chromium: 1 M nodes, cut and whole, and a day of a service of a month. Alone on the machine (meson.build).
-// Times swing with what else runs, up to twofold: medians of five (sampled: of two) are told beside their goals. What is judged are the best, because
-// what a page does itself it does in every run: how much later than a graph of two nodes, opened in turn with it, the large one is there,
-// and the longest task.
+// Times swing with what else runs, up to twofold: medians of five (sampled: of three) are told beside their goals. Of the time until a graph is drawn the
+// best is judged, because what a page does itself it does in every run: how much later than a graph of two nodes, opened in turn with it, it is there.
+// Of what the inverted view blocks every run is judged: the median by itself, and none may be above the goal and the longest time that a page of two
+// nodes, which has nothing to do, was held up for in between. Of the click on a day the median is judged.
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -10,11 +11,11 @@ import { openSync, readFileSync, writeFileSync } from 'node:fs';
 import { missingBrowser } from './browser.js';
 import { Collector, missingCollector } from './collector.js';
 import { pprofOf } from './known.js';
-import { clickTimes, openTimes, quantile } from './page_times.js';
+import { blockedTimes, clickTimes, openTimes, quantile } from './page_times.js';
 
 const reason = missingBrowser() || missingCollector() || (process.env.GEN_FOLDED && process.env.BENCH_MONTH ? '' : 'GEN_FOLDED and BENCH_MONTH do not name the programs');
 const isSampled = process.env.HEARTH_FORM === 'sampled';
-const RUNS = isSampled ? 2 : 5;
+const RUNS = isSampled ? 3 : 5;
 const FRAME_MS = 12; // p95
 const BLOCKED_MS = 50;
 const CLICK_MS = 500;
@@ -28,6 +29,13 @@ const rounded = (values) => values.map((value) => Math.round(value)).join(', ');
 function assertLater(times, others, most) {
 	const later = Math.min(...times) - Math.min(...others);
 	assert.ok(later <= most, `drawn ${later.toFixed(0)} ms later than two nodes, at most ${most}`);
+}
+
+/** times: the longest task of each run; others: of a page that has nothing to do, in turn with it */
+function assertFree(times, others) {
+	const said = `the inverted view: longest tasks ${rounded(times)} ms, of two nodes ${rounded(others)} ms`;
+	assert.ok(median(times) <= BLOCKED_MS, `${said}: the median at most ${BLOCKED_MS}`);
+	assert.ok(Math.max(...times) <= BLOCKED_MS + Math.max(...others), `${said}: none above ${BLOCKED_MS} and the longest of two nodes`);
 }
 
 describe('large graphs', { skip: reason || false }, () => {
@@ -65,22 +73,23 @@ describe('large graphs', { skip: reason || false }, () => {
 		test(what, async (t) => {
 			const url = pageOf('large');
 			const rows = [];
-			const small = [];
+			const [small, idle] = [[], []];
 			await openTimes(url, { isWhole, isBrief: true }); // kept by the collector from here on
 			for (let run = 0; run < RUNS; run++) {
 				rows.push(await openTimes(url, { isWhole }));
 				small.push((await openTimes(pageOf('small'), { isBrief: true })).full);
+				idle.push(await blockedTimes(pageOf('small')));
 			}
 			const of = (key) => rows.map((row) => row[key]);
 			const [full, least] = [median(of('full')), median(small)];
 			t.diagnostic(`drawn ${full.toFixed(0)} ms after navigation began, goal ${goal} (${rounded(of('full'))}); with two nodes ${least.toFixed(0)} ms (${rounded(small)})`);
 			t.diagnostic(`script per frame, p95: zoom ${median(of('zoom')).toFixed(1)} ms, scroll ${median(of('scroll')).toFixed(1)} ms, of ${rows[0].frames} frames; ` +
-				`inverted after ${median(of('inverted')).toFixed(0)} ms, longest task ${rounded(of('blocked'))} ms`);
+				`inverted after ${median(of('inverted')).toFixed(0)} ms, longest task ${rounded(of('blocked'))} ms; with two nodes ${rounded(idle)} ms`);
 			assert.ok(isWhole ? rows[0].nodes > 900000 : rows[0].nodes < 900000, `${rows[0].nodes} nodes`);
 			assert.ok(rows.every((row) => row.frames > 50), 'the graph moved');
 			assertLater(of('full'), small, goal);
 			for (const key of ['zoom', 'scroll']) assert.ok(median(of(key)) <= FRAME_MS, `script per frame, p95, ${key}: ${of(key).map((x) => x.toFixed(1))} ms`);
-			assert.ok(Math.min(...of('blocked')) <= BLOCKED_MS, `the inverted view: longest tasks ${rounded(of('blocked'))} ms, at most ${BLOCKED_MS}`);
+			assertFree(of('blocked'), idle);
 		});
 	}
 });
@@ -104,7 +113,7 @@ describe(`a day of a service in a store of ${DAYS} days`, { skip: reason || fals
 			const drawn = [];
 			for (let run = 0; run < RUNS; run++) drawn.push((await clickTimes(`${collector.url}#/services?from=${from * 1000}&to=${to * 1000 - 1}`, 'service-0')).drawn);
 			t.diagnostic(`${what}: ${rounded(drawn)} ms`);
-			assert.ok(Math.min(...drawn) <= CLICK_MS, `${what}: ${rounded(drawn)} ms after the click, at most ${CLICK_MS}`);
+			assert.ok(median(drawn) <= CLICK_MS, `${what}: ${rounded(drawn)} ms after the click, the median at most ${CLICK_MS}`);
 		}
 	});
 });

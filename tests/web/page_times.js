@@ -166,6 +166,15 @@ export async function openTimes(url, { isWhole = false, isBrief = false } = {}) 
 	});
 }
 
+/** What openTimes() calls blocked, and nothing else of the page: the same timer, in a browser of its own. */
+export function blockedTimes(url) {
+	return inBrowser(async (page) => {
+		await page.goto(url);
+		await page.waitForFunction(() => document.body.dataset.ready === 'full');
+		return (await invert(page)).blocked;
+	});
+}
+
 /** Times since the click on a service in the page of services, until its graph is drawn. */
 export function clickTimes(url, service) {
 	return inBrowser(async (page) => {
