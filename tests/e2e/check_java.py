@@ -20,6 +20,7 @@ SECONDS = 4 if QUICK else 12
 # seconds they are more.
 WHOLE, WHOLE_INTERPRETED = (0.97, 0.99) if QUICK else (0.985, 0.995)
 VIRTUAL = 21  # the first version with virtual threads
+WHOLE_VIRTUAL, GUESSED_VIRTUAL = 0.995, 0.002
 tap = Tap("java")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
@@ -44,7 +45,7 @@ def check_oracle(chains, classes):
     tap.ok(judged > 20 and found >= 0.8 * judged, "stacks that lack a frame are found wrong", f"{found} of {judged}")
 
 
-def check(version, home, load, options, program, guessed=0.03):
+def check(version, home, load, options, program, whole=WHOLE, guessed=GUESSED):
     process, [(file, said)] = sampled(home, folder, options, program, [HZ], lambda _: time.sleep(SECONDS))
     if not tap.ok(file, f"{version} {load}: hearth record ends well", said[-300:].strip()):
         return None
@@ -52,8 +53,7 @@ def check(version, home, load, options, program, guessed=0.03):
     tally, chains, classes = judge_samples(profile.of(process), home, folder)
     name = f"{version} {load}"
     tap.ok(tally.early <= HZ, f"{name}: met soon", f"{tally.early} ticks before")
-    wanted = WHOLE_INTERPRETED if load == "interpreted" else WHOLE
-    judge_tally(tap, name, tally, 10 * SECONDS + 1, wanted, guessed)
+    judge_tally(tap, name, tally, 10 * SECONDS + 1, whole, guessed)
     return chains, classes
 
 
@@ -294,9 +294,9 @@ last = None
 for version in versions:
     for load in loads:
         if (version, load) not in LACKS:
-            last = check(version, found[version], load, options_of(version, load), LOADS[load][1])
+            last = check(version, found[version], load, options_of(version, load), LOADS[load][1], WHOLE_INTERPRETED if load == "interpreted" else WHOLE)
     if version >= VIRTUAL and (not only or "virtual" in only):
-        check(version, found[version], "virtual", [], ("Virtual",), 0.005)
+        check(version, found[version], "virtual", [], ("Virtual",), WHOLE_VIRTUAL, GUESSED_VIRTUAL)
     for options in [["-Xint"], []] if not only or {"redefined", "unloaded"} & set(only) else []:
         if not only or "redefined" in only:  # 100 times a second
             check_changing(version, found[version], "redefined", [*options, agent()], "Redefine", 100)

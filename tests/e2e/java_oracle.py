@@ -2,10 +2,12 @@
 """Java stacks, judged by bytecode: of two Java frames that follow each other, the outer one has a call of the inner one's name and
 signature on the line that it was on. What a native frame stands between, class initialisers, method handles and generated classes
 are not judged."""
+import math
 import os
 import sys
 from collections import Counter
 
+from judge import ERROR
 from support import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "runtime"))
@@ -13,6 +15,7 @@ import jvms  # noqa: E402,F401
 from java_classes import SOURCES, class_files, judge_line, split  # noqa: E402,F401
 
 MODULE = "[java]"
+GUESSED, WRONG = 0.01, 0.0005  # shares of the stacks with Java, at most
 
 
 class Tally:
@@ -84,12 +87,18 @@ def judge_samples(samples, home, folder):
     return tally, chains, classes
 
 
-def judge_tally(tap, name, tally, least, whole, guessed=0.03):
+def at_most(hits, count, most):
+    """Whether @hits of @count can be where the true share is @most: not when so many or more come with a chance below ERROR (binomial)."""
+    chances = (math.exp(math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * math.log(most) + (count - k) * math.log1p(-most)) for k in range(hits))
+    return 1 - sum(chances) >= ERROR
+
+
+def judge_tally(tap, name, tally, least, whole, guessed=GUESSED):
     """@least: Java stacks; @whole, @guessed: shares of them, at least and at most."""
     fine = tap.ok(tally.java >= least and tally.whole_share >= whole, f"{name}: stacks reach their root", tally.figures())
-    fine &= tap.ok(tally.wrong <= max(1, 0.002 * tally.java), f"{name}: no illegal pair that is not marked", tally.wrong)
+    fine &= tap.ok(at_most(tally.wrong, tally.java, WRONG), f"{name}: no illegal pair that is not marked", f"{tally.wrong} of {tally.java}, {100 * WRONG:g} % at most")
     fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
-    fine &= tap.ok(tally.guessed <= max(3, guessed * tally.java), f"{name}: few guesses", tally.guessed)
+    fine &= tap.ok(at_most(tally.guessed, tally.java, guessed), f"{name}: few guesses", f"{tally.guessed} of {tally.java}, {100 * guessed:g} % at most")
     if not fine or tally.illegal:
         for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
             tap.note(f"    {count} times {what}")
