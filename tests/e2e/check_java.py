@@ -21,6 +21,7 @@ SECONDS = 4 if QUICK else 12
 WHOLE, WHOLE_INTERPRETED = (0.97, 0.99) if QUICK else (0.985, 0.995)
 VIRTUAL = 21  # the first version with virtual threads
 WHOLE_VIRTUAL, GUESSED_VIRTUAL = 0.995, 0.002
+RAW = 0.0005  # of the samples of a JVM that runs: their walk was left to the host
 tap = Tap("java")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
@@ -45,8 +46,22 @@ def check_oracle(chains, classes):
     tap.ok(judged > 20 and found >= 0.8 * judged, "stacks that lack a frame are found wrong", f"{found} of {judged}")
 
 
+def raw_of(process):
+    """(samples whose walk was left to the host, or in code without names; all samples) of a JVM that has run for a while. The profile counts the former
+    of all processes together, so a recorder of this one alone is beside; what it has to load first is in its first window."""
+    done = hearth("record", "-F", HZ, "-p", process.pid, "--window", f"{SECONDS / 3:.1f}", "-d", SECONDS, "-q", "-o", path("raw.pb.gz"), timeout=SECONDS + 120)
+    if done.returncode:
+        return 0, 0
+    windows = sorted((Profile(f) for f in glob.glob(path("raw_*.pb.gz"))), key=lambda p: p.time_ns)[1:]
+    for f in glob.glob(path("raw_*.pb.gz")):
+        os.unlink(f)
+    nameless = [s for w in windows for s in w.of(process) if any(n.startswith("[jit+") for n in s.names)]
+    return sum(w.counter("raw") for w in windows) + total(nameless), sum(total(w.of(process)) for w in windows)
+
+
 def check(version, home, load, options, program, whole=WHOLE, guessed=GUESSED):
-    process, [(file, said)] = sampled(home, folder, options, program, [HZ], lambda _: time.sleep(SECONDS))
+    raw = []
+    process, [(file, said)] = sampled(home, folder, options, program, [HZ], lambda p: raw.append(raw_of(p)))
     if not tap.ok(file, f"{version} {load}: hearth record ends well", said[-300:].strip()):
         return None
     profile = Profile(file, system_names=True)
@@ -54,6 +69,11 @@ def check(version, home, load, options, program, whole=WHOLE, guessed=GUESSED):
     name = f"{version} {load}"
     tap.ok(tally.early <= HZ, f"{name}: met soon", f"{tally.early} ticks before")
     judge_tally(tap, name, tally, 10 * SECONDS + 1, whole, guessed)
+    left, ran = raw[0]
+    if load in LOADS:
+        tap.ok(ran >= 5 * SECONDS and at_most(left, ran, RAW), f"{name}: few walks are left to the host", f"{left} of {ran} samples, {100 * RAW:g} % at most")
+    else:  # while the VM freezes or thaws frames of virtual threads (docs/java.md)
+        tap.note(f"{name}: {left} of {ran} walks are left to the host")
     return chains, classes
 
 
