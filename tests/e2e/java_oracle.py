@@ -93,11 +93,11 @@ def at_most(hits, count, most):
     return 1 - sum(chances) >= ERROR
 
 
-def judge_tally(tap, name, tally, least, whole, guessed=GUESSED):
-    """@least: Java stacks; @whole, @guessed: shares of them, at least and at most."""
+def judge_tally(tap, name, tally, least, whole, guessed=GUESSED, named=0.99):
+    """@least: Java stacks; @whole, @guessed: shares of them, at least and at most; @named: share of the frames."""
     fine = tap.ok(tally.java >= least and tally.whole_share >= whole, f"{name}: stacks reach their root", tally.figures())
     fine &= tap.ok(at_most(tally.wrong, tally.java, WRONG), f"{name}: no illegal pair that is not marked", f"{tally.wrong} of {tally.java}, {100 * WRONG:g} % at most")
-    fine &= tap.ok(tally.named >= 0.99 * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
+    fine &= tap.ok(tally.named >= named * tally.frames, f"{name}: frames have names", f"{tally.named} of {tally.frames}")
     fine &= tap.ok(at_most(tally.guessed, tally.java, guessed), f"{name}: few guesses", f"{tally.guessed} of {tally.java}, {100 * guessed:g} % at most")
     if not fine or tally.illegal:
         for what, count in tally.illegal.most_common(5) + tally.cuts.most_common(6) + (+tally.unnamed).most_common(3):
