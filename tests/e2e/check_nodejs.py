@@ -74,9 +74,13 @@ def wrong_of(sample):
     return wrong
 
 
-def take(node, load, *options, stdout=None):
-    """Samples of a program under a load, and what hearth said; None: it failed."""
-    process = start(*node.command([HERE], *options, load, SECONDS + 4), stdout=stdout)
+def take(node, load, *options, stdout=None, first=False):
+    """Samples of a program under a load, and what hearth said; None: it failed. @first: no other program may take its CPU."""
+    command = node.command([HERE], *options, load, SECONDS + 4)
+    process = start(*(["nice", "-n", "-20"] if first else []), *command, stdout=stdout, start_new_session=first)
+    if first:
+        with contextlib.suppress(OSError), open(f"/proc/{process.pid}/autogroup", "w", encoding="ascii") as f:
+            f.write("-20")
     time.sleep(1.5)
     out = path("node.pb.gz")
     got = run(HEARTH, "record", "-q", "-F", HZ, "-d", f"{SECONDS}s", "-p", process.pid, "-o", out, timeout=SECONDS + 60)
@@ -149,7 +153,9 @@ def pauses_of(text):
 def judge_collector(node):
     """The main thread's share below (garbage collector) is that of its pauses; functions stay above it."""
     with open(path("trace"), "w+", encoding="utf-8") as trace:
-        samples, _ = take(node, os.path.join(HERE, "nodejs", "garbage.js"), "--trace-gc", "--single-threaded-gc", stdout=trace)
+        # --trace-gc tells wall time, samples are CPU time: other programs may not interrupt a pause. Where sessions share the CPU (autogroup),
+        # nice alone counts within its session.
+        samples, _ = take(node, os.path.join(HERE, "nodejs", "garbage.js"), "--trace-gc", "--single-threaded-gc", stdout=trace, first=True)
         trace.seek(0)
         said = pauses_of(trace.read())
     if samples is None or node.major not in VERSIONS:
@@ -161,7 +167,7 @@ def judge_collector(node):
     whole = [s for s in inside if s.end == "complete"]
     within = [s for s in whole if "young" in s.names[:s.names.index(COLLECTOR)]]
     what, numbers = f"{node.version}: share of the garbage collector", f"{share:.1%} of {total(main)}, {said:.1%} by --trace-gc"
-    if total(main) < BUSY_LEAST * HZ * SECONDS:  # pauses are wall time
+    if total(main) < BUSY_LEAST * HZ * SECONDS:  # even so
         tap.skip(what, f"others kept the CPU: {numbers}")
     else:
         tap.ok(abs(share - said) <= POINTS_MOST, what, numbers)
