@@ -21,6 +21,7 @@ LOST = "[Lost Symbol]"
 # In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
 WHOLE = {22: 0.85, 24: 0.85}
 COLLECTOR, COMPILER = "(garbage collector)", "(compiler)"
+FROZEN = 24  # from this version on a thread in Atomics.wait is walked with --freeze only: docs/node.md, limits
 POINTS_MOST = 0.03  # between the collector's share and what the program says of its pauses
 BUSY_LEAST = 0.6  # of a CPU for the main thread, else it is not judged
 SERVICE_SECONDS = 15
@@ -271,13 +272,35 @@ def judge_cluster(node):
            f"{' '.join(map(str, right.values()))}, {wrong} wrong")
 
 
+def name_parked(name):
+    """V8 says "[s]" of a method that is named by a symbol s; its function has no name."""
+    return "(anonymous)" if name.startswith("[") else name
+
+
 def judge_parked(node):
-    """dump -p beside what a program and its worker that wait say of themselves; the innermost frame is the built-in that waits.
-    V8 says "[s]" of a method that is named by a symbol s; its function has no name."""
+    """dump -p beside what a program and its worker that wait say of themselves; the innermost frame is the built-in that waits."""
     process = start(node.program, os.path.join(HERE, "nodejs", "parked.js"), stdout=subprocess.PIPE, text=True)
-    parked.check(tap, node.version, process, "nodejs", "Node.js", skip=1, base=lambda name: "(anonymous)" if name.startswith("[") else name)
+    if node.major >= FROZEN:
+        judge_frozen(node, process)
+    else:
+        parked.check(tap, node.version, process, "nodejs", "Node.js", skip=1, base=name_parked)
     process.kill()
     process.wait()
+
+
+def judge_frozen(node, process):
+    """The same with --freeze alone."""
+    want = parked.told(process)
+    time.sleep(0.3)
+    got, said = parked.shown(process, "nodejs", "--freeze")
+    others = [who for who in got if who != "main"]
+    for who in ("main", "worker"):
+        stack = [(name_parked(n), f, l) for n, f, l in want.get(who, [])]
+        rows, remarks, guessed = got.get(who if who in got or len(others) != 1 else others[0], ([], [said], []))
+        rows = [(name_parked(n), f, l) for n, f, l in rows[1:]]
+        flagged = [r for r in remarks if r.startswith("Node.js frames")]
+        tap.ok(len(stack) > 20 and rows == stack and not flagged and not any(guessed), f"{node.version}: dump -p --freeze: {who}",
+               " ".join([f"{len(stack)} frames" if rows == stack else parked.difference(rows, stack), *flagged]))
 
 
 def judge_stripped(node):
@@ -357,15 +380,14 @@ for node in nodes:
         judge_workers(node)
         judge_workers_stopped(node)
 if nodes:
-    judge_parked(next((n for n in nodes if n.major == 20), nodes[-1]))
-    for node in nodes:  # each isolate has maps of its own
-        if node.major <= 16:
+    for node in nodes:
+        if node.major in VERSIONS:
             judge_parked(node)
     judge_cluster(nodes[-1])
 if nodes and not QUICK and not SAMPLED:
     judge_service(next((n for n in nodes if n.major == 20), nodes[-1]))
     for node in nodes:
-        if node.major <= 22:  # later ones are walked in Atomics.wait with --freeze only
+        if node.major < FROZEN:
             judge_stripped(node)
 if nodes and not QUICK:
     judge(nodes[-1], "--interpreted-frames-native-stack")
