@@ -11,6 +11,7 @@ from collections import Counter
 
 import nodes as npm
 import parked
+from node_load import COLLECTOR, COMPILER, Text, frames_of
 from nodes import VERSIONS, everything
 from support import *
 
@@ -20,7 +21,6 @@ HZ = 499
 LOST = "[Lost Symbol]"
 # In 22 and 24 the assembly that saves registers for the garbage collector has no unwind rows: its stacks are guessed.
 WHOLE = {22: 0.85, 24: 0.85}
-COLLECTOR, COMPILER = "(garbage collector)", "(compiler)"
 FROZEN = 24  # from this version on a thread in Atomics.wait is walked with --freeze only: docs/node.md, limits
 POINTS_MOST = 0.03  # between the collector's share and what the program says of its pauses
 BUSY_LEAST = 0.6  # of a CPU for the main thread, else it is not judged
@@ -34,45 +34,7 @@ WORKERS, WORKER_LEAST, WORKERS_WRONG = 16, 20, 0.02
 
 tap = Tap("nodejs")
 need(tap)
-
-
-def read_load():
-    """line -> functions that can be called from it; function -> its lines"""
-    calls, functions, name = {}, {}, None
-    with open(LOAD, encoding="utf-8") as f:
-        for number, line in enumerate(f, 1):
-            if "//> " in line:
-                calls[number] = set(line.split("//> ")[1].split())
-            if line.startswith("function "):
-                name = line.split()[1].split("(")[0]
-                functions[name] = (number, number)
-            elif name:
-                functions[name] = (functions[name][0], number)
-                name = None if line.startswith("}") else name
-    return calls, functions
-
-
-CALLS, FUNCTIONS = read_load()
-
-
-def frames_of(sample):
-    """Functions; what V8 does for itself is none."""
-    return [(n, p[0], p[1]) for n, m, p in zip(sample.names, sample.modules, sample.places)
-            if m == "[javascript]" and n not in (COLLECTOR, COMPILER)]
-
-
-def wrong_of(sample):
-    """What cannot be: the pairs of frames that the load's text does not have, and lines outside of their function."""
-    frames, wrong = frames_of(sample), []
-    for i, (name, file, line) in enumerate(frames):
-        if file != LOAD:
-            continue
-        first, last = FUNCTIONS.get(name, (1, 1 << 30))
-        if not first <= line <= last:
-            wrong.append(f"{name} at line {line}")
-        if i + 1 < len(frames) and frames[i + 1][0] not in CALLS.get(line, set()):
-            wrong.append(f"{name}:{line} -> {frames[i + 1][0]}")
-    return wrong
+TEXT = Text(LOAD)
 
 
 def take(node, load, *options, stdout=None, first=False):
@@ -192,7 +154,7 @@ def judge(node, *options):
         for name, _, _ in frames_of(s):
             frames[name == LOST] += s.count
         pairs += s.count * len(frames_of(s))
-        for what in wrong_of(s):
+        for what in TEXT.wrong_of(s):
             wrong[what] += s.count
     for what, count in wrong.most_common(8):
         tap.note(f"{count} {what}")
