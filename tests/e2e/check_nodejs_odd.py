@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Node.js where it is seldom seen: functions of the module vm's contexts, a native add-on that JavaScript calls and that calls JavaScript.
+Arguments: only these versions."""
+from collections import Counter
+
+from node_load import frames_of
+from nodes import VERSIONS, everything
+from support import *
+
+SECONDS = 3  # of CPU
+HZ = 499
+SAMPLES_LEAST = 100
+RIGHT_LEAST = 0.995
+# What each innermost function must stand below, root first.
+OF_CONTEXTS = {"spin": ["enter", "(anonymous)", "inside", "spin"], "outside": ["enter", "(anonymous)", "inside", "outside"], "kept": ["later", "kept"]}
+OF_ADDON = {"native_spin": ["outer", "middle", "native_work", "native_spin"], "called": ["outer", "middle", "native_work", "native_between", "called"]}
+
+tap = Tap("nodejs_odd")
+need(tap)
+
+
+def take(node, script, *arguments):
+    """Samples of the main thread; None: hearth failed."""
+    process = start(node.program, os.path.join(HERE, "nodejs", script), SECONDS, *arguments)
+    time.sleep(1)
+    out = path("node.pb.gz")
+    got = run(HEARTH, "record", "-q", "-F", HZ, "-p", process.pid, "-o", out, timeout=SECONDS * 20)
+    ended = process.wait(timeout=60)
+    if not tap.ok(got.returncode == 0 and ended == 0, f"{node.version}: {script}: hearth record and the program end well", f"{ended} {got.stderr[-300:].strip()}"):
+        return None
+    return [s for s in Profile(out).of(process) if s.labels.get("tid") == s.pid]
+
+
+def judge(node, what, samples, chains, names_of):
+    """@names_of: a sample's frames that the chains are made of. What ran before hearth had met the program is check_nodejs_profile.py's."""
+    right, wrong, all_of = Counter(), Counter(), Counter()
+    for s in [s for s in samples if "[javascript]" in s.modules]:
+        names = names_of(s)
+        want = chains.get(names[-1]) if names else None
+        if want:
+            fine = names[-len(want):] == want and s.end == "complete"
+            all_of[names[-1]] += s.count
+            right[names[-1]] += s.count if fine else 0
+            wrong[f"{s.end} {' '.join(names)}"] += 0 if fine else s.count
+    for text, count in (+wrong).most_common(4):
+        tap.note(f"{count} {text}")
+    for name in chains:
+        tap.ok(all_of[name] >= SAMPLES_LEAST and right[name] >= RIGHT_LEAST * all_of[name], f"{node.version}: {what}: {name} with its callers, whole", f"{right[name]} of {all_of[name]}")
+
+
+def of_script(sample):
+    """Functions of the program, without those of Node.js between them."""
+    return [n for n, file, _ in frames_of(sample) if file.endswith("/contexts.js") or file.startswith("/inside/")]
+
+
+def of_addon(sample):
+    wanted = {n for chain in OF_ADDON.values() for n in chain}
+    return [n for n in sample.names if n in wanted]
+
+
+def made(node):
+    """The add-on, made with the version's own headers; None: said why not."""
+    headers = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(node.program))), "include", "node")
+    if not os.path.exists(os.path.join(headers, "node_api.h")):
+        tap.skip(f"{node.version}: add-on", f"there is no {headers}/node_api.h")
+        return None
+    out = path(f"addon-{node.version}.node")
+    built = run("gcc", "-O2", "-fPIC", "-shared", "-I", headers, "-o", out, os.path.join(HERE, "nodejs", "addon.c"))
+    return out if tap.ok(built.returncode == 0, f"{node.version}: add-on: it builds", built.stderr[-300:]) else None
+
+
+only = [a for a in sys.argv[1:] if not a.startswith("-")]
+nodes = [n for n in everything(tap) if n.major in VERSIONS and (not only or str(n.major) in only)]
+if not nodes:
+    tap.skip("contexts and add-ons of Node.js", "no node")
+for node in nodes:
+    samples = take(node, "contexts.js")
+    if samples is not None:
+        judge(node, "vm", samples, OF_CONTEXTS, of_script)
+    file = made(node)
+    samples = take(node, "addon.js", file) if file else None
+    if samples is not None:
+        judge(node, "add-on", samples, OF_ADDON, of_addon)
+tap.finish()
