@@ -6,11 +6,9 @@ from support import *
 
 MODULES = 250
 HZ = 499
-WHOLE, NAMED = 0.99, 0.995
+WHOLE, NAMED = 0.99, 0.99 if SAMPLED else 0.995  # names are read late where others have the CPU: beside other tests 20 had 99.5 % of webpack's
 VERSIONS = [20, 26]
-# From 22 on each worker thread has its own copy of V8's built-in code, and webpack's minifier starts workers late;
-# what 26 lacks of TypeScript is not known: docs/node.md, limits.
-NAMED_OF = {(26, "TypeScript"): 0.97, (26, "webpack"): 0.7}
+NAMED_OF = {(26, "webpack"): 0.985}  # docs/node.md, limits
 LOST = "[Lost Symbol]"
 SAMPLES_LEAST = 300
 
