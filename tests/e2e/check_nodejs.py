@@ -24,7 +24,7 @@ WRONG = 0.001  # of the frames
 FEW = 3  # that say nothing about a share
 FROZEN = 24  # from this version on a thread in Atomics.wait is walked with --freeze only: docs/node.md, limits
 POINTS_MOST = 0.03  # between the collector's share and what the program says of its pauses
-BUSY_LEAST = 0.6  # of a CPU for the main thread, else it is not judged
+UNSEEN_MOST = 0.2  # of the time in which the main thread had no samples, else it is not judged
 SERVICE_SECONDS = 15
 LACKING_MOST = 0.0002  # of the frames of functions that live for a moment: callers that are not there
 OF_WASM = ("grind", "wasm-function[0]", "(wasm)")  # what leads there from JavaScript has no name: docs/node.md, limits
@@ -119,7 +119,8 @@ def pauses_of(text):
 
 
 def judge_collector(node):
-    """The main thread's share below (garbage collector) is that of its pauses; functions stay above it."""
+    """The main thread's share below (garbage collector) is that of its pauses; functions stay above it. A pause is wall time: what it has more may be
+    time in which the thread had no samples. Others had the CPU then, or those that this machine is a guest of, which give memory at its first touch."""
     with open(path("trace"), "w+", encoding="utf-8") as trace:
         # --trace-gc tells wall time, samples are CPU time: other programs may not interrupt a pause. Where sessions share the CPU (autogroup),
         # nice alone counts within its session.
@@ -130,15 +131,15 @@ def judge_collector(node):
         return
     main = [s for s in samples if s.labels.get("tid") == s.pid]
     inside = [s for s in main if COLLECTOR in s.names]
-    share = total(inside) / max(total(main), 1)
+    share, unseen = total(inside) / (HZ * SECONDS), max(0, 1 - total(main) / (HZ * SECONDS))
     twice = [s for s in samples if s.names.count(COLLECTOR) > 1]
     whole = [s for s in inside if s.end == "complete"]
     within = [s for s in whole if "young" in s.names[:s.names.index(COLLECTOR)]]
-    what, numbers = f"{node.version}: share of the garbage collector", f"{share:.1%} of {total(main)}, {said:.1%} by --trace-gc"
-    if total(main) < BUSY_LEAST * HZ * SECONDS:  # even so
-        tap.skip(what, f"others kept the CPU: {numbers}")
+    what, numbers = f"{node.version}: share of the garbage collector", f"{share:.1%} of the time, {unseen:.1%} without samples, {said:.1%} by --trace-gc"
+    if unseen > UNSEEN_MOST:
+        tap.skip(what, numbers)
     else:
-        tap.ok(abs(share - said) <= POINTS_MOST, what, numbers)
+        tap.ok(share - POINTS_MOST <= said <= share + unseen + POINTS_MOST, what, numbers)
     tap.ok(not twice and total(within) >= 0.5 * total(whole), f"{node.version}: it stands once, in who allocates", f"{total(within)} of {total(whole)}")
 
 
