@@ -47,10 +47,11 @@ def check_oracle(chains, classes):
 
 
 def raw_of(process):
-    """(samples whose walk was left to the host, or in code without names; all samples) of a JVM that has run for a while. The profile counts the former
-    of all processes together, so a recorder of this one alone is beside; what it has to load first is in its first window."""
+    """(samples whose walk was left to the host, or in code without names; all samples) of a JVM from its start. The profile counts the former of all
+    processes together, so a recorder of this one alone is beside; what it has to load first is in its first window, which is left out."""
     done = hearth("record", "-F", HZ, "-p", process.pid, "--window", f"{SECONDS / 3:.1f}", "-d", SECONDS, "-q", "-o", path("raw.pb.gz"), timeout=SECONDS + 120)
     if done.returncode:
+        tap.note(f"the recorder beside: {done.stderr[-300:].strip()}")
         return 0, 0
     windows = sorted((Profile(f) for f in glob.glob(path("raw_*.pb.gz"))), key=lambda p: p.time_ns)[1:]
     for f in glob.glob(path("raw_*.pb.gz")):

@@ -6,9 +6,10 @@ from support import *
 
 MODULES = 250
 HZ = 499
-WHOLE, NAMED = 0.99, 0.99 if SAMPLED else 0.995  # names are read late where others have the CPU: beside other tests 20 had 99.5 % of webpack's
+WHOLE, NAMED = 0.99, 0.995
 VERSIONS = [20, 26]
-NAMED_OF = {(26, "webpack"): 0.985}  # docs/node.md, limits
+# Names are read late where others have the CPU: of webpack's 20 had 99.47 % beside other tests and 99.89 % alone. What 26 lacks is not known.
+NAMED_OF = {(20, "webpack"): 0.99, (26, "webpack"): 0.985}
 LOST = "[Lost Symbol]"
 SAMPLES_LEAST = 300
 

@@ -12,6 +12,7 @@ SECONDS = 3  # of CPU
 HZ = 499
 SAMPLES_LEAST = 100
 RIGHT_LEAST = 0.995
+LOST, LOST_MOST = "[Lost Symbol]", 0.01  # of the samples: names that are gone when they are read
 # What each innermost function must stand below, root first.
 OF_CONTEXTS = {"spin": ["enter", "(anonymous)", "inside", "spin"], "outside": ["enter", "(anonymous)", "inside", "outside"], "kept": ["later", "kept"]}
 OF_ADDON = {"native_spin": ["outer", "middle", "native_work", "native_spin"], "called": ["outer", "middle", "native_work", "native_between", "called"]}
@@ -35,7 +36,10 @@ def take(node, script, *arguments):
 def judge(node, what, samples, chains, names_of):
     """@names_of: a sample's frames that the chains are made of. What ran before hearth had met the program is check_nodejs_profile.py's."""
     right, wrong, all_of = Counter(), Counter(), Counter()
-    for s in [s for s in samples if "[javascript]" in s.modules]:
+    ours = [s for s in samples if "[javascript]" in s.modules]
+    lost = total([s for s in ours if LOST in s.names])
+    tap.ok(lost <= LOST_MOST * total(ours), f"{node.version}: {what}: frames have names", f"{lost} of {total(ours)} samples have one without")
+    for s in ours:
         names = names_of(s)
         want = chains.get(names[-1]) if names else None
         if want:

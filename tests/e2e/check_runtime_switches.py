@@ -9,9 +9,9 @@ CPU_SECONDS = 0.4 if QUICK else 1.5  # of each: a busy machine only makes it las
 LEAST = HZ * CPU_SECONDS / 4  # samples of each: the recorder begins after a while
 # Name of the options: where its frames are, the program, and arguments with a function leaf().
 RUNTIMES = {
-    "ruby": ("[ruby]", "/usr/bin/ruby", "-e", "def leaf(n)\n  s = 0\n  n.times { |i| s += i * 7 }\n  s\nend\nloop { leaf(2000) }"),
-    "php": ("[php]", "/usr/bin/php", "-r", "function leaf($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i * 7; return $s; } while (true) leaf(2000);"),
-    "nodejs": ("[javascript]", "/usr/bin/node", "-e", "function leaf(n) { let s = 0; for (let i = 0; i < n; i++) s += i * 7 % 11; return s; } for (;;) leaf(2000);"),
+    "ruby": ("[ruby]", "/usr/bin/ruby", "-e", "def leaf(n)\n  s = 0\n  n.times { |i| s += i * 7 }\n  s\nend\nstop = Time.now + 600\nleaf(2000) while Time.now < stop"),
+    "php": ("[php]", "/usr/bin/php", "-r", "function leaf($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i * 7; return $s; } $stop = time() + 600; while (time() < $stop) leaf(2000);"),
+    "nodejs": ("[javascript]", "/usr/bin/node", "-e", "function leaf(n) { let s = 0; for (let i = 0; i < n; i++) s += i * 7 % 11; return s; } for (const stop = Date.now() + 600e3; Date.now() < stop;) leaf(2000);"),
 }
 tap = Tap("runtime_switches")
 need(tap)

@@ -89,6 +89,8 @@ def judge_samples(samples, home, folder):
 
 def at_most(hits, count, most):
     """Whether @hits of @count can be where the true share is @most: not when so many or more come with a chance below ERROR (binomial)."""
+    if hits > count:
+        return False
     chances = (math.exp(math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * math.log(most) + (count - k) * math.log1p(-most)) for k in range(hits))
     return 1 - sum(chances) >= ERROR
 

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { assertSilent, launchBrowser, missingBrowser, openSite, pageShown } from './browser.js';
 import { Collector, missingCollector, missingGo, sumOfFolded } from './collector.js';
 import { countFunctions, knownStacks, pprofOf, shownName, totalOf } from './known.js';
+import { graphAtRest } from './overview.js';
 import { Speedscope, assertRows, missingSpeedscope, timeText } from './speedscope.js';
 
 const reason = missingBrowser() || missingCollector();
@@ -791,7 +792,7 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 			assert.equal(Math.max(...found.map((name) => name.length)), longest);
 			for (const key of ['2', '4', '5', '3', '1']) {
 				await page.keyboard.press(key);
-				await page.waitForTimeout(50);
+				await graphAtRest(page);
 				await assertFits('view ' + key);
 			}
 			for (const frame of long) {
@@ -810,6 +811,7 @@ describe('pages of the real collector', { skip: reason || false }, () => {
 				await page.locator('#chips', { hasText: '(a long name)' }).waitFor();
 				await assertFits('a step');
 				await page.keyboard.press('z');
+				await page.locator('#chips', { hasText: '(a long name)' }).waitFor({ state: 'hidden' });
 			}
 			assert.ok(await page.evaluate(() => location.hash.length) < 1000, 'the address stays short');
 		}
