@@ -8,6 +8,7 @@ from support import *
 tap = Tap("exec")
 need(tap)
 forks = 3000 if QUICK else 10000
+SAMPLED_KIB = 2  # of a process that was sampled: its row, its metadata, its stacks
 
 
 def map_entries(pid):
@@ -65,8 +66,6 @@ tap.note(f"before {before}")
 tap.note(f"after  {after}")
 tap.ok(after["descriptors"] <= before["descriptors"] + 8, "descriptors as before",
        f"{before['descriptors']} and {after['descriptors']}")
-tap.ok(after["memory"] - before["memory"] <= 1024, "memory as before (1 MiB for what was sampled)",
-       f"{before['memory']} and {after['memory']} KiB")
 tap.ok(after["threads"] == before["threads"], "threads as before", after["threads"])
 if before["entries"] is None or after["entries"] is None:
     tap.skip("entries of BPF maps as before", "needs bpftool")
@@ -81,6 +80,9 @@ stopped(shell)
 watched = Profile(path("forks.pb.gz")).samples
 tap.ok(any(s.labels.get("comm") == "forker" for s in watched) and len({s.pid for s in watched}) > 20,
        "the forks are what was watched", f"{total(watched)} samples of {len({s.pid for s in watched})} processes")
+# What was sampled is kept until the end: of the second half of the forks as of the first. The faster they are, the fewer.
+room = 256 + SAMPLED_KIB * len({s.pid for s in watched}) / 2
+tap.ok(after["memory"] - before["memory"] <= room, f"memory as before ({room:.0f} KiB for what was sampled)", f"{before['memory']} and {after['memory']} KiB")
 
 program = start(workload("exec_before"), 2, workload("exec_after"))
 record(tap, 4, "-F", 499, "-q", "-o", path("exec.pb.gz"))
