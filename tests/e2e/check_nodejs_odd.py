@@ -13,7 +13,7 @@ HZ = 499
 SAMPLES_LEAST = 100
 RIGHT_LEAST = 0.995
 # Of the samples: a function that a context is made for lives 100 ms, and its name may be gone when it is read.
-LOST, LOST_MOST = "[Lost Symbol]", 0.04
+LOST, LOST_MOST = "[Lost Symbol]", 0.1
 # What each innermost function must stand below, root first.
 OF_CONTEXTS = {"spin": ["enter", "(anonymous)", "inside", "spin"], "outside": ["enter", "(anonymous)", "inside", "outside"], "kept": ["later", "kept"]}
 OF_ADDON = {"native_spin": ["outer", "middle", "native_work", "native_spin"], "called": ["outer", "middle", "native_work", "native_between", "called"]}
