@@ -8,7 +8,6 @@ Never asserts. CPU time is that of a cgroup of its own, so that helpers (perf st
 kernel spends in BPF programs is charged to the interrupted thread and is added from the programs' run_time_ns.
 HEARTH names another program, INFERNO_FLAMEGRAPH, FLAMEGRAPH_PL, OTEL_PROFILER, PY_SPY, RBSPY and PHPSPY more peers. Most parts need root.
 """
-import atexit
 import os
 import shutil
 import signal
@@ -196,13 +195,6 @@ def bench_page():
     script = os.path.join(ROOT, "tests", "web", "page_bench.mjs")
     subprocess.run(["node", script, *pages], env=dict(os.environ, VIEWER_NODE_MODULES=modules))
     print("# at most: overview 400 ms; full 700 ms at 1 M, 1,500 ms at 5 M; zoom and scroll 12 ms")
-
-
-@atexit.register
-def clean_up():
-    stop([c for c in children if c.poll() is None])
-    group.remove()
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def main():

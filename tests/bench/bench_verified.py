@@ -8,7 +8,6 @@ import subprocess
 
 from measure import *
 
-SOURCE = os.path.dirname(os.path.dirname(HERE))
 FLAGS = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-std=gnu17", "-w", "-fno-stack-protector", "-D__TARGET_ARCH_x86"]
 # What is left out, and how many are wanted at most.
 WANTED = [("java", 15000), ("nodejs", 6000), ("python", 5000), ("ruby", None), ("php", None), ("perl", None)]
@@ -33,7 +32,7 @@ def verified(runtimes):
     folder = path("verified")
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("abi", "bpf", "walk"):
-        shutil.copytree(os.path.join(SOURCE, name), os.path.join(folder, name))
+        shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name))
     list_of_them = os.path.join(folder, "bpf", "runtimes.h")
     with open(list_of_them, encoding="utf-8") as f:
         text = f.read()
@@ -52,7 +51,7 @@ def bench_verified():
     if not shutil.which("clang") or os.geteuid():
         print("# needs clang and root")
         return
-    subprocess.run(["cc", "-O1", "-o", path("verify"), os.path.join(SOURCE, "tests", "kernels", "verify.c"), "-lbpf"], check=True)
+    subprocess.run(["cc", "-O1", "-o", path("verify"), os.path.join(ROOT, "tests", "kernels", "verify.c"), "-lbpf"], check=True)
     whole = verified([])["sample_tick"]
     row("all", str(whole), "", "", "the kernel's limit is 1,000,000")
     every = [name for name, _ in WANTED]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: commands in a cgroup of their own, what they cost, and the lines of the table."""
+import atexit
 import glob
 import os
 import re
@@ -94,6 +95,13 @@ class Group:
 
 
 group = Group()
+
+
+@atexit.register
+def clean_up():
+    stop([c for c in children if c.poll() is None])
+    group.remove()
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 class Result:

@@ -52,8 +52,4 @@ def main():
     return 0
 
 
-try:
-    sys.exit(main())
-finally:
-    stop(children)
-    group.remove()
+sys.exit(main())
