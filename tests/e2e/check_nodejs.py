@@ -153,21 +153,12 @@ def judge(node, *options):
         tap.ok(not ours and "is not known" in got.stderr, f"{version}: refused by name", got.stderr[-200:])
         return
     whole = total([s for s in ours if s.end == "complete"])
-    frames = Counter()
-    wrong = Counter()
-    pairs = 0
-    for s in ours:
-        for name, _, _ in frames_of(s):
-            frames[name == LOST] += s.count
-        pairs += s.count * len(frames_of(s))
-        for what in TEXT.wrong_of(s):
-            wrong[what] += s.count
-    for what, count in wrong.most_common(8):
-        tap.note(f"{count} {what}")
+    lost = sum(s.count * sum(name == LOST for name, _, _ in frames_of(s)) for s in ours)
+    frames, wrong = TEXT.judge(tap, ours)
     tap.ok(total(ours) >= SAMPLES_LEAST, f"{version}: samples", f"{total(ours)}")
     tap.ok(is_share(whole, total(ours), WHOLE if major >= 20 else WHOLE_BEFORE_20), f"{version}: whole stacks", f"{whole} of {total(ours)}")
-    tap.ok(frames[True] <= max(0.005 * frames.total(), 8), f"{version}: frames with a name", f"{frames[False]} of {frames.total()}")
-    tap.ok(is_share(pairs - wrong.total(), pairs, 1 - WRONG), f"{version}: names, lines and calls are the load's", f"{sum(wrong.values())} of {pairs} are not")
+    tap.ok(lost <= max(0.005 * frames, 8), f"{version}: frames with a name", f"{frames - lost} of {frames}")
+    tap.ok(is_share(frames - wrong, frames, 1 - WRONG), f"{version}: names, lines and calls are the load's", f"{wrong} of {frames} are not")
     leaves = {frames_of(s)[-1][0] for s in ours}
     tap.ok({"leaf", "sort"} <= leaves, f"{version}: functions and built-ins", " ".join(sorted(leaves)))
     inner = sum(s.count for s in ours if [n for n, _, _ in frames_of(s)][-2:] == ["small", "leaf"])

@@ -115,14 +115,8 @@ def judge_shares(node):
 
 def judge_lines(node, samples):
     """Who is called stands in the line of the caller, inlined or not."""
-    frames, wrong = 0, Counter()
-    for s in samples:
-        frames += s.count * len(frames_of(s))
-        for what in TEXT.wrong_of(s):
-            wrong[what] += s.count
-    for what, count in wrong.most_common(8):
-        tap.note(f"{count} {what}")
-    tap.ok(wrong.total() <= WRONG_MOST * frames, f"{node.version}: lines of calls", f"{wrong.total()} of {frames} are not the load's")
+    frames, wrong = TEXT.judge(tap, samples)
+    tap.ok(wrong <= WRONG_MOST * frames, f"{node.version}: lines of calls", f"{wrong} of {frames} are not the load's")
 
 
 def judge_starts(chosen):

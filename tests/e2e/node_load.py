@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A load of Node.js whose text says which functions can be called from a line ("//> a b"), and what of a sample cannot be then."""
+from collections import Counter
+
 COLLECTOR, COMPILER = "(garbage collector)", "(compiler)"
 
 
@@ -37,3 +39,14 @@ class Text:
             if i + 1 < len(frames) and frames[i + 1][0] not in self.calls.get(line, set()):
                 wrong.append(f"{name}:{line} -> {frames[i + 1][0]}")
         return wrong
+
+    def judge(self, tap, samples):
+        """How many frames they have, and how many of those are wrong; what is wrong mostly is noted."""
+        frames, wrong = 0, Counter()
+        for s in samples:
+            frames += s.count * len(frames_of(s))
+            for what in self.wrong_of(s):
+                wrong[what] += s.count
+        for what, count in wrong.most_common(8):
+            tap.note(f"{count} {what}")
+        return frames, wrong.total()
