@@ -155,8 +155,16 @@ def check(what, program, ends, home, folder):
     process = recorded(what, ends, command, ask, path("program.pb.gz"))
     if not process:
         return
-    tally, _, _ = judge_samples(Profile(path("program.pb.gz"), system_names=True).of(process), home, ":".join([folder, *libraries]))
+    profile = Profile(path("program.pb.gz"), system_names=True)
+    ours = profile.of(process)
+    tally, _, _ = judge_samples(ours, home, ":".join([folder, *libraries]))
     judge_tally(tap, what, tally, LEAST, WHOLE)
+    if 3 * tally.java < total(ours):  # seen once (8, Lucene): 67 of 10,531, and nothing said why
+        others = Counter()
+        for s in ours:
+            if "[java]" not in s.modules:
+                others[s.end, s.labels.get("thread"), " < ".join(s.names[:-4:-1])] += s.count
+        tap.note(f"{what}: without Java: {others.most_common(8)}; {profile.counters}")
 
 
 PROGRAMS = {"Tomcat": (tomcat, "java.management"), "Lucene": (lucene, None), "Maven": (maven, "jdk.compiler")}  # and the module that it wants: small JVMs lack some
