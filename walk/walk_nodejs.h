@@ -91,18 +91,25 @@ WALK_FN __u64 walk_nodejs_cookie(__u64 guard, __u64 data)
 	return hash ? hash : 1;
 }
 
-/** walk_nodejs_code_cookie - the same of compiled code, by WALK_NODEJS_CODE_COOKIE words from pc - CODE_BEFORE on, and
- * by its function: other functions' code may have the same bytes. @shared: where its SharedFunctionInfo lies; 0: it has
- * none that is known; @guard: walk_nodejs_guard() of that */
+/** walk_nodejs_code_cookie - the same of compiled code: in its low half by WALK_NODEJS_CODE_COOKIE words from pc -
+ * CODE_BEFORE on, in its high half by its function: other functions' code may have the same bytes. @shared: where its
+ * SharedFunctionInfo lies; 0: it has none that is known; @guard: walk_nodejs_guard() of that */
 WALK_FN __u64 walk_nodejs_code_cookie(const __u64 *words, __u64 shared, __u64 guard)
 {
-	__u64 hash = 0x636f6465;
+	__u64 hash = 0x636f6465, function = 0;
 
 	for (int i = 0; i < WALK_NODEJS_CODE_COOKIE; i++)
 		hash = walk_nodejs_mix(hash, words[i]);
 	if (shared)
-		hash = walk_nodejs_mix(walk_nodejs_mix(hash, shared), guard);
+		function = walk_nodejs_mix(walk_nodejs_mix(hash, shared), guard);
+	hash = function << 32 | (__u32)hash;
 	return hash ? hash : 1;
+}
+
+/** walk_nodejs_same_code - is that the same code, whatever function @cookie is of? */
+WALK_FN int walk_nodejs_same_code(const __u64 *words, __u64 cookie)
+{
+	return (__u32)walk_nodejs_code_cookie(words, 0, 0) == (__u32)cookie;
 }
 
 /** walk_nodejs_is_builtin - does @at, an address that a process can have, lie in a copy of V8's built-in code?

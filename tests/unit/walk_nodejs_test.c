@@ -345,6 +345,20 @@ static void at_the_edges(void **state)
 	}
 }
 
+/* Code that functions share is told from other code whatever function a frame of it is of. */
+static void code_without_a_function(void **state)
+{
+	const __u64 code[] = { 1, 2, 3, 4 }, other[] = { 1, 2, 3, 5 };
+
+	(void)state;
+	for (__u64 shared = 0; shared < 3; shared++) {
+		assert_true(walk_nodejs_same_code(code, walk_nodejs_code_cookie(code, shared, 7)));
+		assert_false(walk_nodejs_same_code(other, walk_nodejs_code_cookie(code, shared, 7)));
+	}
+	assert_int_not_equal(walk_nodejs_code_cookie(code, 1, 7), walk_nodejs_code_cookie(code, 2, 7));
+	assert_int_not_equal(walk_nodejs_code_cookie(code, 1, 7), walk_nodejs_code_cookie(code, 1, 8));
+}
+
 /* What looks like a function's end is believed only when the word at sp is a return address. */
 static void ret_without_a_caller(void **state)
 {
@@ -494,6 +508,7 @@ int main(void)
 		cmocka_unit_test(built_in_exit),
 		cmocka_unit_test(moved),
 		cmocka_unit_test(at_the_edges),
+		cmocka_unit_test(code_without_a_function),
 		cmocka_unit_test(ret_without_a_caller),
 		cmocka_unit_test(no_frame),
 		cmocka_unit_test(no_function),

@@ -242,14 +242,18 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	return r;
 }
 
-/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none; or
- * ABI_NODEJS_WASM */
+#define TO_WASM UINT64_MAX /* code that exported functions share: the frame is one's, and the code does not say whose */
+
+/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none; ABI_NODEJS_WASM;
+ * or TO_WASM: any function's */
 static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
 	const struct runtime_target *t = rd->heap->target;
 	__u64 words[WALK_NODEJS_CODE_COOKIE], sfi[ABI_NODEJS_SFI_WORDS] = { 0 }, guard = 0;
 	int r = t->read(t->self, words, sizeof(words), pc - WALK_NODEJS_CODE_BEFORE);
 
+	if (r == 0 && shared == TO_WASM)
+		return walk_nodejs_same_code(words, cookie) ? 0 : -ESTALE;
 	if (r == 0 && shared >= ABI_NODEJS_PLAIN_MAX) {
 		r = t->read(t->self, sfi, ABI_NODEJS_SFI_BYTES, shared);
 		if (r == 0 && !nodejs_is_sfi(t, rd->info, sfi[0]))
@@ -297,7 +301,7 @@ static int add_wasm(const struct nodejs_heap *h, uint64_t pc, struct buf *out)
 	return r < 0 ? r : add_one(out, buf_str(&file), buf_str(&name));
 }
 
-/* *shared: where the SharedFunctionInfo lies that the code was compiled for; 0: it is no function's. */
+/* *shared: where the SharedFunctionInfo lies that the code was compiled for; 0: it is no function's; or TO_WASM */
 static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 {
 	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX);
@@ -311,6 +315,10 @@ static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 	*shared = 0;
 	if (kind == v->kind_regexp) /* up to V8 10 their frames do not say what they are */
 		return add_one(rd->out, STR(""), STR(NODEJS_REGEXP));
+	if (kind == v->kind_js_to_wasm) {
+		*shared = TO_WASM;
+		return add_one(rd->out, STR(""), STR(NODEJS_TO_WASM));
+	}
 	if (kind != v->kind_maglev && kind != v->kind_turbofan)
 		return -ENOTSUP;
 	r = open_deopt(rd, code.deopt);

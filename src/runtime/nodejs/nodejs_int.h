@@ -233,6 +233,7 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 			   const struct nodejs_lines *lines, struct buf *out);
 
 #define NODEJS_REGEXP "(regexp)" /* what stands for code of regular expressions */
+#define NODEJS_TO_WASM "(js-to-wasm)" /* ... for what leads from a function into WebAssembly */
 #define NODEJS_WASM "(wasm)"     /* ... for a function of WebAssembly that is not known */
 
 /* ---- WebAssembly ---- */
