@@ -93,6 +93,7 @@ struct aggregate_process {
 	bool is_kernel, origin_known, jit_kind_known;
 	bool names_threads; /* its runtime does; set once it is known: no part of the identity */
 	bool may_be_short;  /* its service becomes (short-lived) when it turns out to be short */
+	bool has_runtime;   /* frames of its language runtime were seen; no part of the identity */
 };
 
 #define AGGREGATE_REQUESTS_MAX 1000 /* those without room are one, "(other)" */

@@ -195,7 +195,8 @@ static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s
 	const struct aggregate_process *p = &b->a->processes[s->process];
 	enum stack_end end;
 
-	if (counted.unnamed_jit && p->perf_map_fd < 0 && !s->is_wait)
+	/* Where frames of its runtime were seen nobody has to do anything: those samples are from before hearth knew it. */
+	if (counted.unnamed_jit && p->perf_map_fd < 0 && !p->has_runtime && !s->is_wait)
 		b->unnamed_jit[p->jit_kind] += s->count;
 	/* Taken in before its file was known to be a runtime: the frames that its loop ran are missing. */
 	if (counted.in_loop)

@@ -441,6 +441,7 @@ static int push_runtime(struct take_in *t, struct proc *p, struct aggregate *a, 
 	uint32_t frame;
 	int r;
 
+	a->processes[t->process].has_runtime = true;
 	if (!t->cfg.runtimes)
 		return push_stand_in(a, AGGREGATE_FUNCTION_LOST, raw->runtime, stack);
 	r = find_origin(t, p, a);
