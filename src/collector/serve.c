@@ -232,6 +232,19 @@ static unsigned int cores(void)
 	return (unsigned int)MIN(MAX(count, 1L), 32L);
 }
 
+/* Files of the viewer that are not there would be asked for one by one, each with a 404 that says nothing of the folder. */
+static int check_web_dir(struct serving *s)
+{
+	const char *folder = s->config->web_dir;
+	struct stat st;
+
+	if (!folder)
+		return 0;
+	if (stat(folder, &st) < 0)
+		return fail(s, -errno, "cannot read the folder of --web-dir");
+	return S_ISDIR(st.st_mode) ? 0 : fail(s, -ENOTDIR, "cannot read the folder of --web-dir");
+}
+
 static int open_collector(struct serving *s)
 {
 	const struct serve_config *config = s->config;
@@ -394,6 +407,7 @@ static int start(struct serving *s)
 
 	r = r ? r : check_tokens(s);
 	r = r ? r : privilege_drop(s->config->user, buf_cstr(&s->path), s->why);
+	r = r ? r : check_web_dir(s);
 	r = r ? r : open_tokens(s);
 	r = r ? r : confine_server(s->config->targets != NULL, s->why);
 	if (r == 0 && (r = log_start()) < 0) /* a thread has the rights that its maker has by then */
