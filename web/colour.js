@@ -21,7 +21,7 @@ export const KINDS = {
 	php: { runtime: 'php', suffix: '_[php]', text: 'PHP', colour: [250, 262, 58, 76, 82] },
 	dotnet: { runtime: 'dotnet', suffix: '_[net]', text: '.NET', colour: [268, 282, 55, 74, 80] },
 	perl: { runtime: 'perl', suffix: '_[perl]', text: 'Perl', colour: [142, 156, 46, 68, 74] },
-	javascript: { runtime: 'nodejs', suffix: '', text: 'Node.js', colour: [48, 58, 78, 62, 70] },
+	javascript: { runtime: 'nodejs', suffix: '', text: 'Node.js', colour: [304, 318, 50, 74, 80] },
 };
 
 /** The file of a pprof mapping that tells what a frame is of: docs/formats/pprof.md. */
