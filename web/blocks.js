@@ -95,21 +95,25 @@ export function colourOf(ramp, value, full) {
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const clockSeconds = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const dayMonth = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const dayMonthYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 
-/** A moment, as short as its neighbours allow: step is the distance to them, in ms. With the day where that is not that of `before`. */
+const yearOf = (ms) => new Date(ms).getFullYear();
+const isOneYear = (...moments) => moments.every((ms) => yearOf(ms) === yearOf(moments[0]));
+
+/** A moment, as short as its neighbours allow: step is the distance to them, in ms. With the day, and the year, where that is not that of `before`. */
 export function shortTime(ms, step, before = ms) {
 	const date = new Date(ms);
-	if (step >= 86400000) return dayMonth.format(date);
+	if (step >= 86400000) return (isOneYear(ms, before) ? dayMonth : dayMonthYear).format(date);
 	const time = (step % 60000 ? clockSeconds : clock).format(date);
 	return date.toDateString() === new Date(before).toDateString() ? time : `${dayMonth.format(date)} ${time}`;
 }
 
-/** "14:05 – 14:10", "22 Nov 14:05 – 14:10" when the day is not today's. */
+/** "14:05 – 14:10", "22 Nov 14:05 – 14:10" when the day is not today's, with years when they are not this one. */
 export function spanText(from, to, now = Date.now()) {
 	const isToday = new Date(from).toDateString() === new Date(now).toDateString();
 	const isOneDay = new Date(from).toDateString() === new Date(to).toDateString();
 	const style = from % 60000 || to % 60000 ? clockSeconds : clock;
-	const day = (ms) => dayMonth.format(new Date(ms)) + ' ';
+	const day = (ms) => (isOneYear(from, to, now) ? dayMonth : dayMonthYear).format(new Date(ms)) + ' ';
 	return `${isToday && isOneDay ? '' : day(from)}${style.format(new Date(from))} – ${isOneDay ? '' : day(to)}${style.format(new Date(to))}`;
 }
 

@@ -28,7 +28,7 @@ UNSEEN_MOST = 0.2  # of the time in which the main thread had no samples, else i
 SERVICE_SECONDS = 15
 LACKING_MOST = 0.0002  # of the frames of functions that live for a moment: callers that are not there
 OF_WASM = ("grind", "wasm-function[0]", "(wasm)", "(js-to-wasm)")
-LOST_MOST = 0.005 # of the same: names that are gone when they are read
+LOST_MOST = 0.005  # of the same: names that are gone when they are read
 SAMPLES_LEAST = 30 if QUICK else 100
 # WORKERS_WRONG: until hearth has seen a new isolate, whose code may lie between those of others.
 WORKERS, WORKER_LEAST, WORKERS_WRONG = 16, 20, 0.02

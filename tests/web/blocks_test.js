@@ -2,7 +2,7 @@
 // What a heat map shows, without a browser.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Blocks, axisMarks, colourOf, rampOf, scaleOf, utcSpan, utcText } from '../../web/blocks.js';
+import { Blocks, axisMarks, colourOf, rampOf, scaleOf, shortTime, spanText, utcSpan, utcText } from '../../web/blocks.js';
 import { Seconds, exactSpan, shortSpan } from '../../web/seconds.js';
 import { NOBODY, formatSelection, parseSelection, partTimes, whoseText } from '../../web/selection.js';
 
@@ -23,6 +23,16 @@ test('blocks: values are shares of time; a block that is opened does not reach b
 	assert.deepEqual(blocks.pieces(12), [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4]]);
 	assert.deepEqual([999999, 1000000, 1019999, 1020000, 9e9].map((time) => blocks.columnAt(time)), [0, 0, 1, 2, 4]);
 	assert.equal(blocks.scale.most, 2, 'all others together are not on the scale');
+});
+
+test('a range says its years where they are not this one', () => {
+	const at = (year, month, day, hour = 0) => new Date(year, month - 1, day, hour).getTime();
+	const now = at(2026, 11, 29, 12);
+	assert.equal(spanText(at(2026, 11, 29, 9), at(2026, 11, 29, 10), now), '09:00 – 10:00');
+	assert.equal(spanText(at(2026, 11, 28, 9), at(2026, 11, 29, 10), now), '28 Nov 09:00 – 29 Nov 10:00');
+	assert.equal(spanText(at(1970, 1, 1), at(2001, 9, 15), now), '1 Jan 1970 00:00 – 15 Sept 2001 00:00');
+	assert.equal(spanText(at(2025, 11, 28, 9), at(2025, 11, 28, 10), now), '28 Nov 2025 09:00 – 10:00');
+	assert.equal(shortTime(at(2027, 1, 1), 864e5 * 365, at(2026, 1, 1)), '1 Jan 2027');
 });
 
 test('blocks: other units are not divided by time', () => {
