@@ -24,6 +24,9 @@ static const struct {
 	{ STR("dotnet"), JIT_KIND_DOTNET },
 	{ STR("libcoreclr.so"), JIT_KIND_DOTNET },
 	{ STR("beam.smp"), JIT_KIND_ERLANG },
+	{ STR("deno"), JIT_KIND_DENO },
+	{ STR("electron"), JIT_KIND_ELECTRON },
+	{ STR("bun"), JIT_KIND_BUN },
 };
 
 struct str jit_kind_counter(enum jit_kind kind)

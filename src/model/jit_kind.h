@@ -5,14 +5,17 @@
 
 #include "model/window.h"
 
-/* Sources: node --help; openjdk, jdk.jcmd(1), Compiler.perfmap; docs of .NET, DOTNET_PerfMapEnabled; erl(1), +JPperf.
- */
-#define JIT_KINDS(X)                                                                                     \
-	X(OTHER, "other", "other programs", "they need a perf map, /tmp/perf-PID.map")                   \
-	X(NODE, "node", "node", "start it with --perf-basic-prof")                                       \
-	X(JAVA, "java", "java", "use a perf-map agent, or jcmd PID Compiler.perfmap (JDK 17 and later)") \
-	X(DOTNET, "dotnet", ".NET", "start it with DOTNET_PerfMapEnabled=1")                             \
-	X(ERLANG, "erlang", "erlang", "start erl with +JPperf true")
+/* Sources: node --help; openjdk, jdk.jcmd(1), Compiler.perfmap; docs of .NET, DOTNET_PerfMapEnabled; erl(1), +JPperf;
+ * deno run --help, --v8-flags; docs of Electron, command line switches, --js-flags. */
+#define JIT_KINDS(X)                                                                                            \
+	X(OTHER, "other", "other programs", "they need a perf map, /tmp/perf-PID.map")                          \
+	X(NODE, "node", "node", "start it with --perf-basic-prof")                                              \
+	X(JAVA, "java", "java", "use a perf-map agent, or jcmd PID Compiler.perfmap (JDK 17 and later)")        \
+	X(DOTNET, "dotnet", ".NET", "start it with DOTNET_PerfMapEnabled=1")                                    \
+	X(ERLANG, "erlang", "erlang", "start erl with +JPperf true")                                            \
+	X(DENO, "deno", "Deno", "its V8 is not walked, start it with --v8-flags=--perf-basic-prof")             \
+	X(ELECTRON, "electron", "Electron", "its V8 is not walked, start it with --js-flags=--perf-basic-prof") \
+	X(BUN, "bun", "Bun", "its JavaScriptCore is not walked and tells no names")
 
 #define X(id, key, name, advice) JIT_KIND_##id,
 enum jit_kind { JIT_KINDS(X) JIT_KIND_COUNT };

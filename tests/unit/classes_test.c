@@ -99,6 +99,10 @@ static void files_tell_the_kind(void **state)
 		{ "/usr/bin/dotnet", JIT_KIND_DOTNET },
 		{ "/app/libcoreclr.so", JIT_KIND_DOTNET },
 		{ "/usr/lib/erlang/erts-13.1.5/bin/beam.smp", JIT_KIND_ERLANG },
+		{ "/home/a/.deno/bin/deno", JIT_KIND_DENO },
+		{ "/usr/lib/electron/electron", JIT_KIND_ELECTRON },
+		{ "/root/.bun/bin/bun", JIT_KIND_BUN },
+		{ "/usr/bin/bundle", JIT_KIND_OTHER },
 		{ "/usr/bin/node_exporter", JIT_KIND_OTHER },
 		{ "/usr/bin/node-red", JIT_KIND_OTHER },
 		{ "/usr/bin/javac", JIT_KIND_OTHER },
@@ -122,6 +126,9 @@ static void one_line_says_what_gives_names(void **state)
 		[JIT_KIND_JAVA] = "jcmd PID Compiler.perfmap",
 		[JIT_KIND_DOTNET] = "DOTNET_PerfMapEnabled=1",
 		[JIT_KIND_ERLANG] = "+JPperf true",
+		[JIT_KIND_DENO] = "--v8-flags=--perf-basic-prof",
+		[JIT_KIND_ELECTRON] = "--js-flags=--perf-basic-prof",
+		[JIT_KIND_BUN] = "not walked",
 	};
 
 	(void)state;
