@@ -155,7 +155,8 @@ int php_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct 
 	t.is_eval = head.type == ABI_PHP_EVAL;
 	if (c.bad)
 		return -EBADMSG;
-	if ((head.name_size && !head.name_sent) || (head.class_size && !head.class_sent))
+	if ((head.name_size && !head.name_sent) || (head.class_size && !head.class_sent) ||
+	    (!t.is_internal && head.file_size && !head.file_sent))
 		return -ENODATA; /* its page was not in memory */
 	return make(&t, head.first_line, room, out);
 }
