@@ -4,15 +4,13 @@
 #include <elf.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/intern.h"
-#include "base/log.h"
 #include "base/u64map.h"
-#include "symbol/lines_process.h"
-#include "symbol/lines_wire.h"
+#include "symbol/lines_asker.h"
 #include "symbol/symbol_int.h"
 
 #define MEMORY_DEFAULT MIB(64)
-#define REPLY_PATIENCE_NS (8 * NSEC_PER_SEC) /* a little more than the child gives itself */
 #define ASK_PATIENCE_NS (60 * NSEC_PER_SEC)
 #define FILES_MAX 8192 /* of a session; what comes later has no lines */
 #define ADDRESS_BITS 40
@@ -41,11 +39,9 @@ struct wanted {
 
 struct debug_lines {
 	struct symbols *symbols;
-	struct lines_process process;
+	struct lines_asker asker;
 	size_t memory_max;
-	uint64_t reply_patience_ns, ask_patience_ns;
-	uint64_t ask_end_ns; /* of the debug_lines_ask() at hand */
-	bool is_off;         /* no more restarts */
+	uint64_t ask_patience_ns;
 	struct file *files;
 	size_t file_count, file_cap;
 	struct u64map file_of_id; /* file id -> index in files */
@@ -55,9 +51,7 @@ struct debug_lines {
 	size_t frame_count, frame_cap;
 	struct u64map answers; /* file and address -> first frame, or NO_FRAMES */
 	struct debug_lines_stats stats;
-	uint8_t *packet; /* LINES_MESSAGE_MAX bytes */
 	struct buf text; /* being demangled */
-	struct lines_answer answer;
 };
 
 static void forget(struct debug_lines *l)
@@ -76,24 +70,29 @@ static size_t frames_max(const struct debug_lines *l)
 
 int debug_lines_open(const struct debug_lines_config *cfg, struct symbols *symbols, struct debug_lines **out)
 {
+	struct lines_asker_config asker = {
+		.needs_libdw = true,
+		.file_lost = "no inlined frames and lines of a file: the reader of debug information failed",
+		.is_off = "no more inlined frames and lines in this session: the reader of debug information keeps "
+			  "failing",
+	};
 	struct debug_lines *l = calloc(1, sizeof(*l));
 	int r;
 
 	if (!l)
 		return -ENOMEM;
 	l->symbols = symbols;
-	l->process = (struct lines_process)LINES_PROCESS_INIT;
 	l->memory_max = cfg->memory_max ? cfg->memory_max : MEMORY_DEFAULT;
-	l->reply_patience_ns = cfg->reply_patience_ns ? cfg->reply_patience_ns : REPLY_PATIENCE_NS;
 	l->ask_patience_ns = cfg->ask_patience_ns ? cfg->ask_patience_ns : ASK_PATIENCE_NS;
 	intern_init(&l->texts, l->memory_max / 2);
 	u64map_init(&l->readable, frames_max(l));
 	u64map_init(&l->answers, frames_max(l));
 	u64map_init(&l->file_of_id, SYMBOL_FILES_MAX);
 	l->text = (struct buf)BUF_INIT(SYMBOL_TEXT_MAX + KIB(4));
-	l->packet = malloc(LINES_MESSAGE_MAX);
-	/* Started at once, so that a missing libdw is reported before the profile is taken, not after. */
-	r = l->packet ? lines_process_start(&l->process, l->reply_patience_ns) : -ENOMEM;
+	asker.reply_patience_ns = cfg->reply_patience_ns;
+	r = lines_asker_init(&l->asker, &asker);
+	if (r == 0) /* at once, so that a missing libdw is reported before the profile is taken, not after */
+		r = lines_asker_start(&l->asker);
 	if (r < 0) {
 		debug_lines_close(l);
 		return r;
@@ -106,7 +105,7 @@ void debug_lines_close(struct debug_lines *l)
 {
 	if (!l)
 		return;
-	lines_process_stop(&l->process);
+	lines_asker_release(&l->asker);
 	intern_release(&l->texts);
 	u64map_release(&l->readable);
 	u64map_release(&l->answers);
@@ -114,7 +113,6 @@ void debug_lines_close(struct debug_lines *l)
 	buf_release(&l->text);
 	free(l->files);
 	free(l->frames);
-	free(l->packet);
 	free(l);
 }
 
@@ -285,101 +283,6 @@ static int keep(struct debug_lines *l, const struct wanted *w, const struct line
 
 /* ---- the child ---- */
 
-/* The child has died, or must be killed. @said: what happened, for people. */
-static void bury(struct debug_lines *l, int why)
-{
-	static const char *const what = "no inlined frames and lines of a file: the reader of debug information failed";
-
-	lines_process_stop(&l->process);
-	l->stats.deaths++;
-	l->is_off = l->stats.deaths > DEBUG_LINES_RESTARTS_MAX;
-	if (l->is_off)
-		log_warn("no more inlined frames and lines in this session: the reader of debug information keeps "
-			 "failing",
-			 LOG_ERR(why));
-	else if (l->stats.deaths == 1)
-		log_warn(what, LOG_ERR(why));
-}
-
-static int ensure_process(struct debug_lines *l)
-{
-	int r;
-
-	if (l->process.fd >= 0)
-		return 0;
-	r = l->is_off ? -EPIPE : lines_process_start(&l->process, l->reply_patience_ns);
-	if (r < 0 && !l->is_off)
-		bury(l, r);
-	return r;
-}
-
-static int send_request(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *new_file)
-{
-	scoped(buf_release) struct buf request = BUF_INIT(LINES_MESSAGE_MAX);
-	uint64_t addresses[256];
-	int fds[2];
-	size_t fd_count = 0;
-	scoped(freep) uint64_t *many = NULL;
-	uint64_t *list = addresses;
-
-	if (count > ARRAY_SIZE(addresses)) {
-		list = many = calloc(count, sizeof(*many));
-		if (!many)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++)
-		list[i] = w[i].address;
-	if (new_file) {
-		fds[fd_count++] = new_file->debug.view.fd;
-		if (new_file->alt.view.fd >= 0)
-			fds[fd_count++] = new_file->alt.view.fd;
-	}
-	lines_request_add(&request, (new_file ? LINES_NEW_FILE : 0) | (fd_count == 2 ? LINES_HAS_ALT : 0), list, count);
-	return lines_process_send(&l->process, &request, fds, fd_count);
-}
-
-/* Many slow packets with one answer each must not add up to hours. */
-static uint64_t patience_left(const struct debug_lines *l)
-{
-	uint64_t now_ns = clock_monotonic_ns(&clock_system);
-
-	return now_ns < l->ask_end_ns ? MIN(l->reply_patience_ns, l->ask_end_ns - now_ns) : 0;
-}
-
-/* One packet of answers. Return: number of places done; -ENOENT when the child says that the file is of no use;
- * -ENOMEM; or how the child failed. */
-static int take_packet(struct debug_lines *l, const struct wanted *w, size_t done, size_t count)
-{
-	struct lines_reply reply;
-	int r = lines_process_receive(&l->process, l->packet, patience_left(l));
-
-	if (r >= 0)
-		r = lines_reply_parse(cur_of(l->packet, (size_t)r), &reply);
-	if (r < 0)
-		return r;
-	if (reply.status == LINES_BAD_FILE || reply.status == LINES_TOO_LONG)
-		return -ENOENT;
-	if (reply.status != LINES_ANSWERS || reply.first != done || reply.count > count - done)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < reply.count; i++) {
-		lines_reply_next(&reply, &l->answer);
-		r = keep(l, &w[done + i], &l->answer);
-		if (r == -ENOMEM)
-			return r;
-		l->stats.failed += r < 0; /* no room: asked again when there is */
-	}
-	return (int)reply.count;
-}
-
-static int take_answers(struct debug_lines *l, const struct wanted *w, size_t count)
-{
-	int r = 0;
-
-	for (size_t done = 0; done < count && r >= 0; done += r > 0 ? (size_t)r : 0)
-		r = take_packet(l, w, done, count);
-	return r < 0 ? r : 0;
-}
-
 static void give_up(struct debug_lines *l, struct file *file, size_t count)
 {
 	file->state = FILE_FAILED;
@@ -387,34 +290,39 @@ static void give_up(struct debug_lines *l, struct file *file, size_t count)
 	l->stats.failed += count;
 }
 
-/* A file's first packet. An earlier death of the child is not counted against this file. */
-static int send_first(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources)
-{
-	int r = send_request(l, w, count, sources);
+struct asked {
+	struct debug_lines *lines;
+	const struct wanted *wanted;
+};
 
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	bury(l, r);
-	r = ensure_process(l);
-	return r < 0 ? r : send_request(l, w, count, sources);
+static int on_answer(void *ctx, size_t index, const struct lines_answer *answer)
+{
+	const struct asked *asked = ctx;
+	int r = keep(asked->lines, &asked->wanted[index], answer);
+
+	asked->lines->stats.failed += r < 0; /* no room: asked again when there is */
+	return r == -ENOMEM ? r : 0;
 }
 
-/* In as many packets as it takes. Return: 0, -ENOMEM, -ENOENT or how the child failed; *done: answered whole packets.
- */
+/* Return: as lines_asker_ask(). */
 static int exchange(struct debug_lines *l, const struct wanted *w, size_t count, const struct sources *sources,
 		    size_t *done)
 {
-	for (*done = 0; *done < count;) {
-		size_t part = MIN(count - *done, (size_t)LINES_ADDRESSES_MAX);
-		int r = *done ? send_request(l, w + *done, part, NULL) : send_first(l, w, part, sources);
+	scoped(freep) uint64_t *addresses = calloc(count, sizeof(*addresses));
+	struct lines_question question = { .addresses = addresses, .count = count, .flags = LINES_NEW_FILE };
+	struct asked asked = { l, w };
 
-		if (r == 0)
-			r = take_answers(l, w + *done, part);
-		if (r < 0)
-			return r;
-		*done += part;
+	*done = 0;
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		addresses[i] = w[i].address;
+	question.fds[question.fd_count++] = sources->debug.view.fd;
+	if (sources->alt.view.fd >= 0) {
+		question.fds[question.fd_count++] = sources->alt.view.fd;
+		question.flags |= LINES_HAS_ALT;
 	}
-	return 0;
+	return lines_asker_ask(&l->asker, &question, on_answer, &asked, done);
 }
 
 /* All addresses of one file. Return: 0 or -ENOMEM. */
@@ -432,7 +340,7 @@ static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	l->stats.asked += count;
-	r = ensure_process(l);
+	r = lines_asker_ready(&l->asker);
 	if (r < 0) {
 		l->stats.failed += count;
 		return r == -ENOMEM ? r : 0;
@@ -444,8 +352,6 @@ static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 		return 0;
 	}
 	give_up(l, file, count - done);
-	if (r != -ENOENT && l->process.fd >= 0) /* it may still be writing: the next answer would be this one's rest */
-		bury(l, r);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -489,7 +395,7 @@ int debug_lines_ask(struct debug_lines *l, const struct debug_lines_place *place
 
 	if (!wanted)
 		return -ENOMEM;
-	l->ask_end_ns = clock_monotonic_ns(&clock_system) + l->ask_patience_ns;
+	l->asker.end_ns = clock_monotonic_ns(&clock_system) + l->ask_patience_ns;
 	if (l->frame_count > frames_max(l) / 2 || l->texts.size > l->texts.byte_max / 2)
 		forget(l);
 	n = list_wanted(l, places, count, wanted);
@@ -500,7 +406,7 @@ int debug_lines_ask(struct debug_lines *l, const struct debug_lines_place *place
 
 		for (next = i; next < (size_t)n && wanted[next].file == wanted[i].file; next++)
 			;
-		if (!l->is_off && patience_left(l)) {
+		if (!l->asker.is_off && lines_asker_has_time(&l->asker)) {
 			r = ask_file(l, wanted + i, next - i);
 		} else {
 			l->stats.asked += next - i;
@@ -545,4 +451,5 @@ bool debug_lines_has_file(struct debug_lines *l, uint32_t file_id)
 void debug_lines_stats(const struct debug_lines *l, struct debug_lines_stats *out)
 {
 	*out = l->stats;
+	out->deaths = l->asker.deaths;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inlined frames and source lines of native code, from DWARF. The parsing is done by a confined child (lines_child.h):
  * hearth opens the files, passes the descriptors, asks for all new addresses of a file at once, and checks the form
- * of every answer. A child that dies, hangs or breaks the form costs the lines of one file; it is started anew
- * DEBUG_LINES_RESTARTS_MAX times. Answers are kept for the session, by build id. Used by one thread, but for opening.
+ * of every answer (lines_asker.h). Answers are kept for the session, by build id. Used by one thread, but for opening.
  */
 #pragma once
 
 #include "symbol/symbol.h"
 
-#define DEBUG_LINES_RESTARTS_MAX 3
 #define DEBUG_LINES_DEPTH_MAX 64 /* frames of one place */
 
 struct debug_lines_config {

@@ -58,7 +58,7 @@ static int spawn(int fd, pid_t *pid)
 }
 
 /* The first packet says whether it is of use. */
-static int await_ready(struct lines_process *p, uint64_t patience_ns)
+static int await_ready(struct lines_process *p, uint64_t patience_ns, bool needs_libdw)
 {
 	scoped(freep) uint8_t *bytes = malloc(LINES_MESSAGE_MAX);
 	struct lines_reply reply;
@@ -68,12 +68,12 @@ static int await_ready(struct lines_process *p, uint64_t patience_ns)
 		r = lines_reply_parse(cur_of(bytes, (size_t)r), &reply);
 	if (r < 0)
 		return r;
-	if (reply.status == LINES_READY)
-		return 0;
-	return reply.status == LINES_NO_LIBDW ? -ENOTSUP : -EBADMSG;
+	if (reply.status == LINES_NO_LIBDW)
+		return needs_libdw ? -ENOTSUP : 0;
+	return reply.status == LINES_READY ? 0 : -EBADMSG;
 }
 
-int lines_process_start(struct lines_process *p, uint64_t patience_ns)
+int lines_process_start(struct lines_process *p, uint64_t patience_ns, bool needs_libdw)
 {
 	struct lines_process new = LINES_PROCESS_INIT;
 	int fds[2];
@@ -85,7 +85,7 @@ int lines_process_start(struct lines_process *p, uint64_t patience_ns)
 	r = spawn(fds[1], &new.pid);
 	close(fds[1]); /* nobody waits for this child's status: its death shows as the end of the stream */
 	if (r == 0)
-		r = await_ready(&new, patience_ns);
+		r = await_ready(&new, patience_ns, needs_libdw);
 	if (r < 0) {
 		lines_process_stop(&new);
 		return r;

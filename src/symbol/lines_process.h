@@ -16,8 +16,9 @@ struct lines_process {
 		.fd = -1, .pid = -1 \
 	}
 
-/** lines_process_start - Return: 0 once it is confined and waits; -ENOTSUP without libdw; -errno. */
-int lines_process_start(struct lines_process *p, uint64_t patience_ns) warn_unused;
+/** lines_process_start - Return: 0 once it is confined and waits; -ENOTSUP: it @needs_libdw, and there is none; -errno.
+ */
+int lines_process_start(struct lines_process *p, uint64_t patience_ns, bool needs_libdw) warn_unused;
 /** lines_process_send - one packet with up to two descriptors. Return: 0 or -errno. Does not wait: nothing is queued.
  */
 int lines_process_send(struct lines_process *p, const struct buf *message, const int *fds, size_t fd_count) warn_unused;

@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "symbol/debug_lines.h"
+#include "symbol/lines_asker.h"
 #include "symbol/lines_child.h"
 #include "symbol/lines_wire.h"
 
@@ -582,7 +583,7 @@ static void readers_that_fail(void **state)
 		}
 		debug_lines_stats(r.lines, &stats);
 		if (geteuid() == 0) { /* else the files have one owner, and are one file that failed once */
-			assert_int_equal(stats.deaths, DEBUG_LINES_RESTARTS_MAX + 1);
+			assert_int_equal(stats.deaths, LINES_RESTARTS_MAX + 1);
 			assert_int_equal(stats.failed, 5 * p.size);
 		}
 		assert_true(stats.deaths > 0);
