@@ -8,13 +8,16 @@
 
 #include "base/clock.h"
 #include "symbol/lines_dwarf.h"
+#include "symbol/source_map.h"
 
 #define PATIENCE_NS (6 * NSEC_PER_SEC) /* for one request; the parent's is longer */
 #define DESCRIPTORS_MAX 2
 
 struct child {
 	struct libdw libdw;
-	struct lines_dwarf *file;
+	bool has_libdw;
+	struct lines_dwarf *file; /* one of these two, or none */
+	struct source_map *map;
 	int fds[DESCRIPTORS_MAX]; /* of file and its shared part, or -1 */
 	struct buf reply;
 	uint32_t first, count; /* of the answers in reply */
@@ -78,17 +81,23 @@ static ssize_t receive(struct child *c, int fds[DESCRIPTORS_MAX])
 static void close_file(struct child *c)
 {
 	lines_dwarf_close(c->file);
+	source_map_close(c->map);
 	c->file = NULL;
+	c->map = NULL;
 	closep(&c->fds[0]);
 	closep(&c->fds[1]);
 }
 
-/* Return: as lines_dwarf_open(). */
-static int open_file(struct child *c, const int fds[DESCRIPTORS_MAX], uint64_t deadline_ns)
+/* Return: as lines_dwarf_open() and source_map_open(). */
+static int open_file(struct child *c, uint32_t flags, const int fds[DESCRIPTORS_MAX], uint64_t deadline_ns)
 {
 	close_file(c);
 	memcpy(c->fds, fds, sizeof(c->fds));
 	if (c->fds[0] < 0)
+		return -EBADMSG;
+	if (flags & LINES_SOURCE_MAP)
+		return source_map_open(c->fds[0], &c->map);
+	if (!c->has_libdw)
 		return -EBADMSG;
 	return lines_dwarf_open(&c->libdw, c->fds[0], c->fds[1], deadline_ns, &c->file);
 }
@@ -126,13 +135,16 @@ static int serve(struct child *c, struct cur request, const int fds[DESCRIPTORS_
 	if (count < 0)
 		return count;
 	if (flags & LINES_NEW_FILE)
-		r = open_file(c, fds, deadline_ns);
-	if (r == 0 && !c->file)
+		r = open_file(c, flags, fds, deadline_ns);
+	if (r == 0 && !c->file && !c->map)
 		r = -EBADMSG;
 	if (r == 0) {
 		lines_reply_begin(&c->reply, LINES_ANSWERS, 0);
 		c->first = c->count = 0;
-		r = lines_dwarf_find(c->file, c->addresses, (size_t)count, deadline_ns, on_answer, c);
+		if (c->map)
+			r = source_map_find(c->map, c->addresses, (size_t)count, deadline_ns, on_answer, c);
+		else
+			r = lines_dwarf_find(c->file, c->addresses, (size_t)count, deadline_ns, on_answer, c);
 		if (r == 0)
 			return send_reply(c);
 	}
@@ -167,12 +179,11 @@ int lines_child_main(void)
 	c.reply = (struct buf)BUF_INIT(LINES_MESSAGE_MAX);
 	c.request = malloc(LINES_MESSAGE_MAX);
 	r = c.request ? libdw_load(&c.libdw) : -ENOMEM; /* while files can be opened */
-	if (r == -ENOTSUP)
-		ignore(send_status(&c, LINES_NO_LIBDW)); /* a parent that is gone needs no answer */
-	if (r == 0)
+	c.has_libdw = r == 0;
+	if (r == 0 || r == -ENOTSUP)
 		r = lines_confine();
 	if (r == 0)
-		r = send_status(&c, LINES_READY);
+		r = send_status(&c, c.has_libdw ? LINES_READY : LINES_NO_LIBDW);
 	if (r == 0)
 		r = serve_all(&c);
 	_exit(r < 0 ? 1 : 0); /* without exit handlers: they may want what is forbidden by now */

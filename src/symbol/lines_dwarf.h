@@ -20,9 +20,6 @@ int lines_dwarf_open(const struct libdw *dw, int fd, int alt_fd, uint64_t deadli
 		     struct lines_dwarf **out) warn_unused;
 void lines_dwarf_close(struct lines_dwarf *d); /* NULL is fine */
 
-/** Called for each address in order; the text is borrowed. Return: 0, or negative to stop. */
-typedef int lines_visit_fn(void *ctx, const struct lines_answer *answer);
-
 /** lines_dwarf_find - @addresses: ascending. Return: 0, -ETIMEDOUT, -ENOMEM, or what @visit returned. */
 int lines_dwarf_find(struct lines_dwarf *d, const uint64_t *addresses, size_t count, uint64_t deadline_ns,
 		     lines_visit_fn *visit, void *ctx) warn_unused;

@@ -33,7 +33,7 @@ int lines_request_parse(struct cur in, uint32_t *flags, uint64_t *addresses)
 	if (in.bad || magic != REQUEST_MAGIC || zero || !count || count > LINES_ADDRESSES_MAX ||
 	    cur_left(&in) != (size_t)count * 8)
 		return -EBADMSG;
-	if (bits & ~(uint32_t)(LINES_NEW_FILE | LINES_HAS_ALT) || bits == LINES_HAS_ALT)
+	if (bits > (LINES_NEW_FILE | LINES_SOURCE_MAP) || (bits && !(bits & LINES_NEW_FILE)))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < count; i++) {
 		addresses[i] = cur_le64(&in);

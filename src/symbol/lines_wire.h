@@ -12,8 +12,10 @@
  *	                                            per frame: 4 line, 2 function size, 2 file size, function, file
  *
  * With LINES_NEW_FILE the descriptor of the file with the debug information travels along, with LINES_HAS_ALT behind it
- * that of its .gnu_debugaltlink. A request is answered by replies in order until every address has its answer, or by
- * one reply with another status than LINES_ANSWERS. Names are bytes without NUL, of any encoding. */
+ * that of its .gnu_debugaltlink. With LINES_SOURCE_MAP the file is a source map, an address is source_map_place(), and
+ *an answer is one frame or none, its function the name that the map has for just that place. A request is answered by
+ *replies in order until every address has its answer, or by one reply with another status than LINES_ANSWERS. Names are
+ *bytes without NUL, of any encoding. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,13 +27,13 @@
 #define LINES_FUNCTION_MAX KIB(16)
 #define LINES_FILE_MAX KIB(4)
 
-enum lines_request { LINES_NEW_FILE = 1, LINES_HAS_ALT = 2 };
+enum lines_request { LINES_NEW_FILE = 1, LINES_HAS_ALT = 2, LINES_SOURCE_MAP = 4 }; /* the last two: of a new file */
 
 enum lines_status {
 	LINES_READY,    /* unasked, once: the reader is confined and waits */
-	LINES_NO_LIBDW, /* unasked, once: there is no libdw here */
+	LINES_NO_LIBDW, /* likewise, but there is no libdw here: it reads source maps only */
 	LINES_ANSWERS,
-	LINES_BAD_FILE, /* no debug information that can be read */
+	LINES_BAD_FILE, /* no debug information, or no source map, that can be read */
 	LINES_TOO_LONG, /* given up: the file would take too much time */
 	LINES_STATUS_COUNT,
 };
@@ -45,6 +47,9 @@ struct lines_answer {
 	size_t depth;
 	struct lines_wire_frame frames[LINES_DEPTH_MAX];
 };
+
+/** Called for each address in order; the text is borrowed. Return: 0, or negative to stop. */
+typedef int lines_visit_fn(void *ctx, const struct lines_answer *answer);
 
 /** lines_request_add - append a whole request. @count at most LINES_ADDRESSES_MAX. */
 void lines_request_add(struct buf *out, uint32_t flags, const uint64_t *addresses, size_t count);
