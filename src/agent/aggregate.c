@@ -216,14 +216,15 @@ static bool function_equal(const void *table, uint32_t index, const void *row)
 	const struct aggregate_function *a = (const struct aggregate_function *)table + index, *b = row;
 
 	return a->name == b->name && a->file == b->file && a->version == b->version && a->origin == b->origin &&
-	       a->first_line == b->first_line && a->kind == b->kind && a->runtime == b->runtime && a->shown == b->shown;
+	       a->first_line == b->first_line && a->first_column == b->first_column && a->map_ns == b->map_ns &&
+	       a->kind == b->kind && a->runtime == b->runtime && a->shown == b->shown;
 }
 
 int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out)
 {
 	const uint64_t words[] = { (uint64_t)row->name << 32 | row->file, (uint64_t)row->version << 32 | row->origin,
-				   (uint64_t)(uint32_t)row->first_line << 32 | (uint64_t)row->shown << 16 |
-					   (uint64_t)row->kind << 8 | row->runtime };
+				   (uint64_t)(uint32_t)row->first_line << 32 | (uint32_t)row->first_column, row->map_ns,
+				   (uint64_t)row->shown << 16 | (uint64_t)row->kind << 8 | row->runtime };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	int r;
 
@@ -309,23 +310,28 @@ unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_fra
 	return f->at == AGGREGATE_PENDING ? a->pending[f->owner].runtime : a->functions[f->owner].runtime;
 }
 
+uint64_t aggregate_place_at(const struct aggregate_place *place)
+{
+	return (uint64_t)(uint32_t)place->column << 32 | (uint32_t)place->line;
+}
+
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
-						    size_t index, int32_t *line)
+						    size_t index, struct aggregate_place *place)
 {
 	static const struct aggregate_function lost = { .kind = AGGREGATE_FUNCTION_LOST };
 	const struct aggregate_pending *p;
 
 	if (f->at != AGGREGATE_PENDING) {
-		*line = (int32_t)f->at;
+		*place = (struct aggregate_place){ (int32_t)(uint32_t)f->at, (int32_t)(f->at >> 32) };
 		return &a->functions[f->owner];
 	}
 	p = &a->pending[f->owner];
 	if (p->shown_count) {
 		must(index < p->shown_count);
-		*line = a->shown[p->first_shown + index].line;
+		*place = a->shown[p->first_shown + index].place;
 		return &a->functions[a->shown[p->first_shown + index].function];
 	}
-	*line = p->line;
+	*place = p->place;
 	return p->function == AGGREGATE_NO_FUNCTION ? &lost : &a->functions[p->function];
 }
 

@@ -38,7 +38,8 @@ enum aggregate_function_kind {
 struct aggregate_function {           /* of a language runtime */
 	uint32_t name, file, version; /* strings of the aggregate; version: of the runtime, "3.11.2" */
 	uint32_t origin;              /* the file system that `file` lies in: index into origins */
-	int32_t first_line;
+	int32_t first_line, first_column;
+	uint64_t map_ns; /* as in struct runtime_function */
 	uint8_t kind;    /* enum aggregate_function_kind */
 	uint8_t runtime; /* enum abi_runtime */
 	uint8_t shown;   /* enum model_kind; 0: the runtime's */
@@ -46,6 +47,10 @@ struct aggregate_function {           /* of a language runtime */
 
 #define AGGREGATE_PENDING UINT64_MAX /* at: what is shown is found before the window ends, or not at all */
 #define AGGREGATE_NO_FUNCTION UINT32_MAX
+
+struct aggregate_place {
+	int32_t line, column; /* executing, or of a call that was inlined; from 1 on, 0: not known */
+};
 
 /* A runtime frame whose name or line is not known yet. */
 struct aggregate_pending {
@@ -57,14 +62,14 @@ struct aggregate_pending {
 	uint8_t flags; /* enum abi_frame_flags: COMPILED and RETURN */
 	bool is_settled;
 	uint32_t function; /* index into functions; NO_FUNCTION: it has no name */
-	int32_t line;
+	struct aggregate_place place;
 	uint32_t first_shown, shown_count; /* COMPILED: in `shown`, leaf first; none: it shows `function` */
 };
 
 struct aggregate_shown {   /* one function of a frame */
 	uint32_t function; /* index into functions */
-	int32_t line;      /* executing, or of a call that was inlined; 0: not known */
-	bool is_vague;     /* as in struct runtime_shown */
+	struct aggregate_place place;
+	bool is_vague; /* as in struct runtime_shown */
 };
 
 /* A file system that functions come from: of a container, or a mount namespace. */
@@ -206,9 +211,11 @@ bool aggregate_is_vague(const struct aggregate *a, const struct aggregate_frame 
 size_t aggregate_functions(const struct aggregate *a, const struct aggregate_frame *f);
 /** aggregate_runtime - whose frame @f is: enum abi_runtime. */
 unsigned aggregate_runtime(const struct aggregate *a, const struct aggregate_frame *f);
-/** aggregate_function - number @index of them, leaf first; @line: executing, 0: not known. */
+/** aggregate_function - number @index of them, leaf first. */
 const struct aggregate_function *aggregate_function(const struct aggregate *a, const struct aggregate_frame *f,
-						    size_t index, int32_t *line);
+						    size_t index, struct aggregate_place *place);
+/** aggregate_place_at - what `at` of a runtime frame is whose function is known. */
+uint64_t aggregate_place_at(const struct aggregate_place *place);
 /**
  * aggregate_add_request - what a process is busy with
  * @owner: whose share of AGGREGATE_REQUESTS_MAX a text takes that is new

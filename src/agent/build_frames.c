@@ -305,23 +305,25 @@ static int add_qualified(struct builder *b, const struct runtime *runtime, struc
 
 /* One function of a frame; *mapping: where its code is. */
 static int add_runtime_line(struct builder *b, const struct runtime *runtime, const struct aggregate_function *f,
-			    struct model_line *line, uint32_t *mapping)
+			    const struct aggregate_place *place, struct model_line *line, uint32_t *mapping)
 {
-	struct model_function function = { .kind = f->shown ? f->shown : runtime->kind, .start_line = f->first_line };
+	struct model_function function = { .kind = f->shown ? f->shown : runtime->kind };
 	struct str name = f->name ? intern_get(&b->a->strings, f->name) : STR("[unknown]"); /* "" is a name, too */
-	scoped(buf_release) struct buf plain = BUF_INIT(MIB(1));
+	scoped(buf_release) struct buf plain = BUF_INIT(MIB(1)), room = BUF_INIT(KIB(64));
+	struct build_function shown;
 	struct runtime_source source;
-	int r;
+	int r = build_map_function(b, f, place, &room, &shown);
 
 	find_source(b, f, &source);
-	r = add_qualified(b, runtime, source.package, name, &function.name);
+	function.start_line = shown.first_line;
+	*line = (struct model_line){ .line = shown.place.line, .column = shown.place.column };
+	if (r == 0)
+		r = add_qualified(b, runtime, source.package, f->name ? shown.name : name, &function.name);
 	if (runtime->plain)
 		runtime->plain(name, &plain);
 	if (r == 0)
-		r = build_texts(
-			b->m,
-			(struct str[]){ runtime->plain ? buf_str(&plain) : name, intern_get(&b->a->strings, f->file) },
-			(uint32_t *[]){ &function.system_name, &function.filename }, 2);
+		r = build_texts(b->m, (struct str[]){ runtime->plain ? buf_str(&plain) : name, shown.file },
+				(uint32_t *[]){ &function.system_name, &function.filename }, 2);
 	if (function.system_name == function.name) /* pprof would take "<module>" for an argument of a C++ template */
 		function.system_name = 0;
 	if (r == 0)
@@ -339,14 +341,13 @@ static int resolve_runtime(struct builder *b, const struct aggregate_frame *fram
 
 	must(count <= LINES_MAX);
 	for (size_t i = 0; i < count && r == 0; i++) {
-		int32_t executing;
-		const struct aggregate_function *f = aggregate_function(b->a, frame, i, &executing);
+		struct aggregate_place place;
+		const struct aggregate_function *f = aggregate_function(b->a, frame, i, &place);
 
 		symbol->has_name = f->kind != AGGREGATE_FUNCTION_LOST;
 		if (f->kind != AGGREGATE_FUNCTION_NAMED)
 			return resolve_stand_in(b, runtime, f->kind, out);
-		b->room->lines[i] = (struct model_line){ .line = executing };
-		r = add_runtime_line(b, runtime, f, &b->room->lines[i], &location.mapping);
+		r = add_runtime_line(b, runtime, f, &place, &b->room->lines[i], &location.mapping);
 	}
 	if (r == 0 && count > 1)
 		b->m->mappings[location.mapping].flags |= MODEL_HAS_INLINE_FRAMES;

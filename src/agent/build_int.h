@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What build_window.c (samples, processes, counters) and build_frames.c (what frames are called) share. */
+/* What build_window.c (samples, processes, counters), build_frames.c (what frames are called) and build_scripts.c (what
+ * scripts were made of) share. */
 #pragma once
 
 #include "agent/build_window.h"
 #include "agent/stack_end.h"
 #include "model/jit_kind.h"
 #include "runtime/phases.h"
+#include "symbol/source_maps.h"
 
 #define LINES_MAX DEBUG_LINES_DEPTH_MAX
 
@@ -37,6 +39,7 @@ struct builder {
 	struct symbols *symbols;
 	struct debug_lines *lines;       /* or NULL */
 	struct runtime_sources *sources; /* or NULL */
+	struct source_maps *maps;        /* or NULL */
 	struct runtimes *runtimes;       /* or NULL */
 	bool thread_frames;              /* as in struct build_config */
 	struct debug_lines_stats lines_before;
@@ -76,6 +79,20 @@ int build_texts(struct model *m, const struct str *texts, uint32_t *const *ids, 
 /** build_mark_used - mark the frames that stand in a stack. The others were folded away; only their place was needed.
  */
 void build_mark_used(struct builder *b);
+struct build_function { /* one function of a runtime's frame, as it is shown */
+	struct str name, file;
+	int32_t first_line; /* 0: not known */
+	struct aggregate_place place;
+};
+
+/** build_ask_maps - ask for all places in scripts at once, as build_ask_lines(). */
+int build_ask_maps(struct builder *b) warn_unused;
+/**
+ * build_map_function - a function by the source map of its script, if it has one
+ * @room: empty; out->name may lie there. Return: 0 or -errno.
+ */
+int build_map_function(struct builder *b, const struct aggregate_function *f, const struct aggregate_place *place,
+		       struct buf *room, struct build_function *out) warn_unused;
 /** build_ask_lines - ask for all lines at once, so that each file is read once a window. */
 int build_ask_lines(struct builder *b) warn_unused;
 /** build_thread_frame - a location that stands for thread @tid. Return: 0 or -errno. */

@@ -115,15 +115,15 @@ static bool is_root(struct builder *b, const struct aggregate_sample *s)
 /* Return: the bit of its runtime. */
 static uint32_t count_runtime_frame(struct builder *b, const struct aggregate_frame *f, uint32_t count)
 {
-	int32_t line;
-	const struct aggregate_function *function = aggregate_function(b->a, f, 0, &line);
+	struct aggregate_place place;
+	const struct aggregate_function *function = aggregate_function(b->a, f, 0, &place);
 	unsigned runtime = aggregate_runtime(b->a, f) % ABI_RUNTIME_COUNT; /* of a name that is lost too */
 	struct runtime_counts *counts = &b->runtime[runtime];
 
 	switch (function->kind) {
 	case AGGREGATE_FUNCTION_NAMED:
 		counts->frames += count;
-		counts->unlined += line ? 0 : count;
+		counts->unlined += place.line ? 0 : count;
 		counts->vague += aggregate_is_vague(b->a, f) ? count : 0;
 		break;
 	case AGGREGATE_FUNCTION_LOST:
@@ -195,7 +195,8 @@ static enum stack_end end_of(struct builder *b, const struct aggregate_sample *s
 	const struct aggregate_process *p = &b->a->processes[s->process];
 	enum stack_end end;
 
-	/* Where frames of its runtime were seen nobody has to do anything: those samples are from before hearth knew it. */
+	/* Where frames of its runtime were seen nobody has to do anything: those samples are from before hearth knew
+	 * it. */
 	if (counted.unnamed_jit && p->perf_map_fd < 0 && !p->has_runtime && !s->is_wait)
 		b->unnamed_jit[p->jit_kind] += s->count;
 	/* Taken in before its file was known to be a runtime: the frames that its loop ran are missing. */
@@ -646,6 +647,7 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 						     .symbols = cfg->symbols,
 						     .lines = cfg->lines,
 						     .sources = cfg->sources,
+						     .maps = cfg->maps,
 						     .m = m,
 						     .runtimes = cfg->runtimes,
 						     .thread_frames = cfg->thread_frames,
@@ -665,6 +667,8 @@ int build_window(const struct aggregate *a, const struct build_config *cfg, stru
 		build_mark_used(&b);
 		r = build_ask_lines(&b);
 	}
+	if (r == 0)
+		r = build_ask_maps(&b);
 	if (r == 0)
 		r = build_frames(&b);
 	if (r == 0)

@@ -9,12 +9,14 @@
 
 struct runtime_sources;
 struct runtimes;
+struct source_maps;
 struct sampler_event;
 
 struct build_config { /* all are borrowed */
 	struct symbols *symbols;
 	struct debug_lines *lines;       /* NULL, or what gives inlined frames and lines of native code */
 	struct runtime_sources *sources; /* import paths and distributions; NULL: functions go without */
+	struct source_maps *maps;        /* NULL: scripts are shown as they run */
 	struct runtimes *runtimes;       /* which files are runtimes; NULL: their frames were not asked for */
 	const char *default_value;       /* the sample type that viewers show first; NULL: cpu */
 	bool codes;                      /* window.codes, too */

@@ -578,6 +578,7 @@ void session_close(struct session *s)
 	debug_lines_close(s->lines);
 	symbols_close(s->symbols);
 	cloud_close(s->cloud);
+	source_maps_free(s->maps);
 	runtime_sources_free(s->sources);
 	files_close(s->files);
 	aggregate_free(s->aggregate);

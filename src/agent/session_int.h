@@ -16,6 +16,7 @@
 #include "runtime/runtimes.h"
 #include "runtime/sources.h"
 #include "symbol/debug_lines.h"
+#include "symbol/source_maps.h"
 #include "symbol/symbol.h"
 
 /* One window on its way from the reader to the worker. */
@@ -79,6 +80,7 @@ struct session {
 	struct symbols *symbols;
 	struct debug_lines *lines;       /* NULL: not asked for */
 	struct runtime_sources *sources; /* NULL: no runtimes */
+	struct source_maps *maps;        /* likewise */
 	pthread_t worker;
 	int last_result;     /* of the last window: 0, or -errno when it was lost */
 	struct cloud *cloud; /* NULL: nobody is asked */

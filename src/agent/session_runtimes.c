@@ -26,6 +26,8 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 	if (!s->wanted[0])
 		return 0;
 	r = runtime_sources_new(s->wanted, &s->sources);
+	if (r == 0)
+		r = source_maps_new(&s->maps);
 	return r < 0 ? r : runtimes_open(&cfg, s->files, &s->runtimes);
 }
 

@@ -102,6 +102,7 @@ static int finish_job(struct session *s, struct job *job, struct window *w)
 	const struct build_config build = { .symbols = s->symbols,
 					    .lines = s->lines,
 					    .sources = s->sources,
+					    .maps = s->maps,
 					    .runtimes = s->beside ? NULL : s->runtimes,
 					    .default_value = s->cfg.default_value,
 					    .codes = s->cfg.codes,

@@ -297,7 +297,9 @@ static int add_function(struct take_in *t, struct aggregate *a, const struct agg
 					  .origin = a->processes[p->process].origin,
 					  .runtime = (uint8_t)p->runtime,
 					  .shown = f->kind,
-					  .first_line = f->first_line };
+					  .first_line = f->first_line,
+					  .first_column = f->first_column,
+					  .map_ns = f->map_ns };
 	int r = intern_add(&a->strings, f->name, &row.name);
 
 	if (r == 0)
@@ -359,7 +361,7 @@ static int expand(struct take_in *t, struct aggregate *a, uint32_t number, struc
 	int count = runtimes_expand(t->cfg.runtimes, number, &raw, t->expanded), r = 0;
 
 	for (int i = 0; i < count && r == 0; i++) {
-		shown[i].line = t->expanded[i].line;
+		shown[i].place = (struct aggregate_place){ t->expanded[i].line, t->expanded[i].column };
 		shown[i].is_vague = t->expanded[i].is_vague;
 		r = add_function(t, a, p, &t->expanded[i].function, &shown[i].function);
 	}
@@ -379,7 +381,7 @@ static int find_function(struct take_in *t, struct aggregate *a, struct aggregat
 
 	runtimes_frame(t->cfg.runtimes, &p->program, &raw, &named);
 	*number = named.function;
-	p->line = named.line;
+	p->place = (struct aggregate_place){ named.line, named.column };
 	return named.function ? add_named_function(t, a, named.function, p) : 0;
 }
 
@@ -392,13 +394,15 @@ static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pendi
 	if (r == 0 && number && p->flags & ABI_FRAME_COMPILED)
 		r = expand(t, a, number, p);
 	else if (r == 0)
-		p->is_settled = number && p->line;
+		p->is_settled = number && p->place.line;
 	return r == -ENOENT || r == -EAGAIN ? 0 : r;
 }
 
 static int push_settled(struct aggregate *a, const struct aggregate_pending *what, uint32_t *stack)
 {
-	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .owner = what->function, .at = (uint64_t)what->line };
+	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME,
+				     .owner = what->function,
+				     .at = aggregate_place_at(&what->place) };
 	uint32_t frame;
 
 	if (what->function == AGGREGATE_NO_FUNCTION)

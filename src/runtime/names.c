@@ -44,7 +44,7 @@ struct function {
 
 struct line {
 	uint32_t function, position;
-	int32_t line;
+	int32_t line, column;
 };
 
 struct names {
@@ -287,6 +287,8 @@ static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 		XXH3_64bits(f->name.ptr, f->name.len),
 		XXH3_64bits(f->lines.bytes, lines_told(f)),
 		(uint64_t)(uint32_t)f->first_line << 32 | f->lines_whole,
+		(uint64_t)(uint32_t)f->first_column,
+		f->map_ns,
 		(uint64_t)f->kind << 40 | (uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 |
 			(uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 | f->version_minor,
 	};
@@ -307,7 +309,8 @@ static bool function_equal(const struct function *f, uint8_t runtime, const stru
 	const struct runtime_function *a = &f->what;
 
 	return f->runtime == runtime && a->kind == b->kind && a->first_line == b->first_line &&
-	       a->is_cut == b->is_cut && a->version_major == b->version_major && a->version_minor == b->version_minor &&
+	       a->first_column == b->first_column && a->map_ns == b->map_ns && a->is_cut == b->is_cut &&
+	       a->version_major == b->version_major && a->version_minor == b->version_minor &&
 	       str_eq(a->file, b->file) && str_eq(a->name, b->name) && lines_equal(a, b);
 }
 
@@ -521,7 +524,7 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 	plain.lines = (struct runtime_lines){ 0 };
 	plain.lines_whole = 0;
 	plain.lines_at = 0;
-	plain.first_line = 0;
+	plain.first_line = plain.first_column = 0;
 	if (lasting_key(n, key, &lasting))
 		ignore(put(n, &lasting, &plain)); /* what is gone stays without a name */
 	return put(n, key, function);
@@ -593,30 +596,30 @@ static struct line *line_slot(struct names *n, uint32_t function, uint32_t posit
 	return &n->lines[(hash ^ hash >> 15) & (LINE_CACHE_SIZE - 1)];
 }
 
-static int32_t line_of(struct names *n, const struct function *f, uint32_t position)
+static void find_line(struct names *n, const struct function *f, uint32_t position, struct runtimes_frame *out)
 {
 	const struct runtime *runtime = n->runtimes[f->runtime];
 	struct line *slot = line_slot(n, f->number, position);
+	int32_t line;
 
-	if (slot->function == f->number && slot->position == position)
-		return slot->line;
+	if (slot->function == f->number && slot->position == position) {
+		out->line = slot->line;
+		out->column = slot->column;
+		return;
+	}
 	if (!runtime || !runtime->line)
-		return 0;
+		return;
 	if (f->what.lines.size > n->line_budget) { /* will be known later, when that is asked again */
 		n->stats.lines_put_off++;
-		return 0;
+		return;
 	}
 	n->line_budget -= f->what.lines.size;
-	if (f->what.lines.size < f->what.lines_whole) { /* may be known later */
-		int32_t line = runtime->line(&f->what, position);
-
-		if (!line)
-			return 0;
-		*slot = (struct line){ f->number, position, line };
-		return line;
-	}
-	*slot = (struct line){ f->number, position, runtime->line(&f->what, position) };
-	return slot->line;
+	line = runtime->line(&f->what, position);
+	if (!line && f->what.lines.size < f->what.lines_whole) /* may be known later */
+		return;
+	out->line = line;
+	out->column = runtime->column ? runtime->column(&f->what, position) : 0;
+	*slot = (struct line){ f->number, position, line, out->column };
 }
 
 static enum names_answer miss(struct names *n, const struct names_key *key)
@@ -659,7 +662,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	out->function = f->number;
 	if (key->is_code)
 		return NAMES_FOUND; /* names_expand() has its lines */
-	out->line = line_of(n, f, position);
+	find_line(n, f, position, out);
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);
 	if (!is_short || e->asked_more)
 		return is_short ? NAMES_WAIT : NAMES_FOUND;

@@ -9,7 +9,7 @@
  *	learn_process  one process    -> what the next two need of it                    (before the first of them)
  *	read_name      memory         -> as decode_name, when its record was lost
  *	read_code      memory         -> what compiled code says of its positions        (once per code)
- *	line           name, position -> executing line                                  (once per distinct frame)
+ *	line, column   name, position -> executing line, place in it                     (once per distinct frame)
  *	expand         code, position -> the functions that were inlined there           (once per distinct frame)
  *	sources_find   source file    -> its package and distribution                    (once per file and window)
  *
@@ -94,9 +94,13 @@ struct runtime_function {
 	struct str file, name; /* name: qualified inside its file ("Class.method") when the runtime says so */
 	uint8_t kind;          /* enum model_kind; 0: the runtime's */
 	int32_t first_line;    /* 0: not known */
-	bool is_cut;           /* a text is longer than what is here */
-	bool is_code;          /* what read_code() gave: lines are for expand() */
-	bool is_sparse;        /* read_code(): what runs, and no call of it, has the line of the next place described */
+	int32_t first_column;  /* in that line, from 1 on; 0: not known */
+	/* When the source map beside the file was written last, by the wall clock; 0: none lies there that is of this
+	 * code. */
+	uint64_t map_ns;
+	bool is_cut;    /* a text is longer than what is here */
+	bool is_code;   /* what read_code() gave: lines are for expand() */
+	bool is_sparse; /* read_code(): what runs, and no call of it, has the line of the next place described */
 	struct runtime_lines lines;
 	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here */
 	uint32_t lines_whole;
@@ -129,8 +133,9 @@ typedef int runtime_thread_fn(void *ctx, uint32_t tid, struct str name);
 
 struct runtime_shown { /* one function of a frame */
 	struct runtime_function function;
-	int32_t line;  /* executing, or of the call that was inlined; 0: not known */
-	bool is_vague; /* it is that of a place behind the position, and so may the inlined functions be */
+	int32_t line;   /* executing, or of the call that was inlined; 0: not known */
+	int32_t column; /* in that line, from 1 on; 0: not known */
+	bool is_vague;  /* it is that of a place behind the position, and so may the inlined functions be */
 };
 
 struct runtime {
@@ -217,6 +222,9 @@ struct runtime {
 	/** line - of a position (abi_frame.extra) in a function. Return: 0 when nothing is known; first_line where the
 	 * code has no line. Pure. */
 	int32_t (*line)(const struct runtime_function *function, uint32_t position);
+	/** column - of a position in its line, from 1 on. Return: 0 when nothing is known. Pure. NULL: nobody can tell.
+	 */
+	int32_t (*column)(const struct runtime_function *function, uint32_t position);
 	/**
 	 * read_code - what compiled code says of its positions: once for each code, at the first frame in it
 	 *

@@ -98,6 +98,7 @@ void runtimes_recall(struct runtimes *r);
 struct runtimes_frame {    /* a runtime frame of a sample, named */
 	uint32_t function; /* number, dense from 1, never used again; 0: it has no name */
 	int32_t line;      /* executing line, 0: not known */
+	int32_t column;    /* in it, from 1 on; 0: not known */
 };
 
 /** runtimes_frame - the function and line of a frame, at once: never by reading the process. Of compiled code the

@@ -18,7 +18,7 @@ static void baseline(const uint8_t *data, size_t size)
 	layout.version = *nodejs_version_find(11, 3);
 	nodejs_baseline_lines(&layout, cur_of(data, third), cur_of(data + third, third),
 			      cur_of(data + 2 * third, third), &lines, &out);
-	must(!out.error && out.len <= 10 * third);
+	must(!out.error && out.len <= 12 * third);
 	buf_release(&out);
 }
 
@@ -35,14 +35,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (nodejs_positions_next(&p))
 		must(++entries <= size);
 	ignore(nodejs_position_at(version, cur_of(data, size), (int64_t)size, &position));
-	must(nodejs_line(&f, 100) >= 0);
+	must(nodejs_line(&f, 100) >= 0 && nodejs_column(&f, 100) >= 0);
 	baseline(data, size);
 	for (int list = 0; list < 2; list++) {
 		size_t count = nodejs_expand(&f, 0, list, out);
 
 		must(count <= RUNTIME_EXPAND_MAX);
 		for (size_t i = 0; i < count; i++)
-			must(out[i].function.name.len + out[i].function.file.len <= size && out[i].line >= 0);
+			must(out[i].function.name.len + out[i].function.file.len <= size && out[i].line >= 0 &&
+			     out[i].column >= 0);
 	}
 	return 0;
 }

@@ -49,39 +49,73 @@ static void position_fields(void **state)
 	assert_int_equal(NODEJS_INLINING(0), -1);
 }
 
+static void assert_place(struct nodejs_place got, int line, int column)
+{
+	assert_int_equal(got.line, line);
+	assert_int_equal(got.column, column);
+}
+
 static void lines(void **state)
 {
 	static uint32_t ends[] = { 4, 4 + 1, 20 };
 	const struct nodejs_lines lines = { .length = 30, .count = 3, .ends = ends };
 
 	(void)state;
-	assert_int_equal(nodejs_line_of(&lines, 0), 1);
-	assert_int_equal(nodejs_line_of(&lines, 4), 1);
-	assert_int_equal(nodejs_line_of(&lines, 5), 2);
-	assert_int_equal(nodejs_line_of(&lines, 6), 3);
-	assert_int_equal(nodejs_line_of(&lines, 30), 4);
-	assert_int_equal(nodejs_line_of(&lines, 31), 0);
-	assert_int_equal(nodejs_line_of(NULL, 0), 0);
+	assert_place(nodejs_place_of(&lines, 0), 1, 1);
+	assert_place(nodejs_place_of(&lines, 4), 1, 5);
+	assert_place(nodejs_place_of(&lines, 5), 2, 1);
+	assert_place(nodejs_place_of(&lines, 6), 3, 1);
+	assert_place(nodejs_place_of(&lines, 20), 3, 15);
+	assert_place(nodejs_place_of(&lines, 30), 4, 10);
+	assert_place(nodejs_place_of(&lines, 31), 0, 0);
+	assert_place(nodejs_place_of(NULL, 0), 0, 0);
 }
 
 static void bytecode_lines(void **state)
 {
-	static const uint8_t table[] = { 0, 20, 8, 4, 4, 3 }; /* 0: 10, 8: 12, 12: 10 */
-	const struct runtime_function f = { .first_line = 9, .lines = { table, sizeof(table) } };
+	/* 0: 10, column 3; 8: 12, column 1; 12: 10, column 65 */
+	static const uint8_t table[] = { 0, 20, 6, 8, 4, 3, 4, 3, 0x80, 1 };
+	const struct runtime_function f = { .first_line = 9, .first_column = 2, .lines = { table, sizeof(table) } };
 
 	(void)state;
 	assert_int_equal(nodejs_line(&f, 0), 10);
+	assert_int_equal(nodejs_column(&f, 0), 3);
 	assert_int_equal(nodejs_line(&f, 7), 10);
 	assert_int_equal(nodejs_line(&f, 8), 12);
+	assert_int_equal(nodejs_column(&f, 8), 1);
 	assert_int_equal(nodejs_line(&f, 1000), 10);
+	assert_int_equal(nodejs_column(&f, 1000), 65);
 	assert_int_equal(nodejs_line(&f, ABI_NODEJS_NOWHERE), 9);
+	assert_int_equal(nodejs_column(&f, ABI_NODEJS_NOWHERE), 2);
+}
+
+static void line_writer(void **state)
+{
+	scoped(buf_release) struct buf out = BUF_INIT(64);
+	struct nodejs_line_writer w = { .out = &out };
+	struct runtime_function f = { .first_line = 77 };
+
+	(void)state;
+	nodejs_line_add(&w, 0, (struct nodejs_place){ 10, 3 });
+	nodejs_line_add(&w, 2, (struct nodejs_place){ 10, 3 }); /* the same */
+	nodejs_line_add(&w, 3, (struct nodejs_place){ 0, 3 });  /* not known */
+	assert_int_equal(out.len, 3);
+	nodejs_line_add(&w, 4, (struct nodejs_place){ 10, 9000 });
+	nodejs_line_add(&w, 9, (struct nodejs_place){ 2, 1 });
+	f.lines = (struct runtime_lines){ (const uint8_t *)out.ptr, (uint32_t)out.len };
+	assert_int_equal(nodejs_line(&f, 3), 10);
+	assert_int_equal(nodejs_column(&f, 3), 3);
+	assert_int_equal(nodejs_column(&f, 4), 9000);
+	assert_int_equal(nodejs_line(&f, 9), 2);
+	assert_int_equal(nodejs_column(&f, 9), 1);
 }
 
 static void expands(void **state)
 {
 	static const uint8_t lists[] = {
-		2, 7, 5, 1, 2, 'f', 'i', 'n', 3,   1, 1, 3, 'f', 'o', 'u', 't', /* as a return address */
-		1, 4, 1, 1, 3, 'f', 'o', 'u', 't',
+		2,  7, 70, 5, 50, 9, 1,   2,   'f', 'i', 'n', 3,
+		30, 1, 10, 0, 1,  3, 'f', 'o', 'u', 't', /* as a return address */
+		1,  4, 40, 1, 10, 0, 1,   3,   'f', 'o', 'u', 't',
 	};
 	const struct runtime_function code = { .lines = { lists, sizeof(lists) } };
 	static struct runtime_shown out[RUNTIME_EXPAND_MAX];
@@ -89,7 +123,11 @@ static void expands(void **state)
 	(void)state;
 	assert_int_equal(nodejs_expand(&code, 0, true, out), 2);
 	assert_int_equal(out[0].line, 7);
+	assert_int_equal(out[0].column, 70);
 	assert_int_equal(out[0].function.first_line, 5);
+	assert_int_equal(out[0].function.first_column, 50);
+	assert_int_equal(out[0].function.map_ns, 9);
+	assert_int_equal(out[1].function.map_ns, 0);
 	assert_true(str_eq(out[0].function.name, STR("in")));
 	assert_true(str_eq(out[1].function.name, STR("out")));
 	assert_int_equal(nodejs_expand(&code, 0, false, out), 1);
@@ -440,13 +478,13 @@ static void script_lines(void **state)
 	put(&m, 0x200, MEMORY + 0x100 + ABI_NODEJS_TAG);
 	put(&m, 0x208, MEMORY + 0x300 + ABI_NODEJS_TAG);
 	put_source(&m, 0x300, "a\nb\r\nc");
-	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 5), 3);
+	assert_int_equal(nodejs_place_of(nodejs_script_lines(&h, script), 5).line, 3);
 	reads = m.reads;
-	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 2), 2);
+	assert_int_equal(nodejs_place_of(nodejs_script_lines(&h, script), 2).line, 2);
 	assert_true(m.reads - reads < 6); /* kept */
 	put_source(&m, 0x300, "\n\n\n");
-	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 2), 3);
-	assert_int_equal(nodejs_line_of(nodejs_script_lines(&h, script), 5), 0);
+	assert_int_equal(nodejs_place_of(nodejs_script_lines(&h, script), 2).line, 3);
+	assert_int_equal(nodejs_place_of(nodejs_script_lines(&h, script), 5).line, 0);
 	assert_true(p->scanned == 9 || p->scanned == 3); /* 3: a new second has begun */
 	nodejs_unlearn(p);
 }
@@ -562,6 +600,7 @@ int main(void)
 		cmocka_unit_test(baseline_lines),
 		cmocka_unit_test(broken_bytecode),
 		cmocka_unit_test(bytecode_lines),
+		cmocka_unit_test(line_writer),
 		cmocka_unit_test(expands),
 		cmocka_unit_test(where_code_lies),
 		cmocka_unit_test(many_isolates),

@@ -50,7 +50,7 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 			more = nodejs_positions_next(&p);
 		}
 		if (position >= 0)
-			nodejs_line_add(&writer, (int64_t)pc, nodejs_line_of(lines, (uint32_t)position));
+			nodejs_line_add(&writer, (int64_t)pc, nodejs_place_of(lines, (uint32_t)position));
 		pc += length;
 	}
 }

@@ -2,7 +2,8 @@
 /* Compiled code: which code object an address lies in, and which functions the compiler inlined there. What one address
  * says is read at its first sight and kept as two lists, for the address as a return address and as the top frame's:
  *
- *	count, then for each function, leaf first: line, first line, sizes of file and name (varints), their bytes
+ *	count, then for each function, leaf first: line and column, first line and column, time of the source map,
+ *	sizes of file and name (varints), their bytes
  *
  * Source: V8, src/codegen/source-position.h, src/objects/code.h, src/objects/deoptimization-data.h. */
 #include <inttypes.h>
@@ -154,20 +155,29 @@ static int read_sfi(const struct nodejs_heap *h, const struct abi_nodejs *info, 
 	return r < 0 ? r : nodejs_function_read(h, words, text, out);
 }
 
+static void add_place(struct buf *out, struct nodejs_place place)
+{
+	nodejs_varint_add(out, (uint32_t)place.line);
+	nodejs_varint_add(out, (uint32_t)place.column);
+}
+
 /* One function of the list, at character @position of its script; -1: not known. */
 static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(4 * NODEJS_TEXT_MAX + 64);
 	struct nodejs_function f;
-	int32_t line = 0;
+	struct nodejs_place place = { 0 };
 	int r = read_sfi(rd->heap, rd->info, sfi, &text, &f);
 
 	if (r < 0)
 		return r;
 	if (f.script && position >= 0)
-		line = nodejs_line_of(nodejs_script_lines(rd->heap, f.script), (uint32_t)position);
-	nodejs_varint_add(rd->out, (uint32_t)(line ? line : f.first_line));
-	nodejs_varint_add(rd->out, (uint32_t)f.first_line);
+		place = nodejs_place_of(nodejs_script_lines(rd->heap, f.script), (uint32_t)position);
+	if (!place.line)
+		place = f.first;
+	add_place(rd->out, place);
+	add_place(rd->out, f.first);
+	nodejs_varint_add(rd->out, f.map_ns);
 	nodejs_varint_add(rd->out, f.file_len);
 	nodejs_varint_add(rd->out, f.name_len);
 	buf_add(rd->out, text.ptr + f.file_at, f.file_len);
@@ -242,10 +252,11 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	return r;
 }
 
-#define TO_WASM UINT64_MAX /* code that exported functions share: the frame is one's, and the code does not say whose */
+#define TO_WASM UINT64_MAX /* code that exported functions share: the frame is one's, and the code does not say whose \
+			    */
 
-/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none; ABI_NODEJS_WASM;
- * or TO_WASM: any function's */
+/* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none;
+ * ABI_NODEJS_WASM; or TO_WASM: any function's */
 static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_t shared)
 {
 	const struct runtime_target *t = rd->heap->target;
@@ -268,7 +279,10 @@ static int check(const struct reading *rd, uint64_t pc, uint64_t cookie, uint64_
 static int add_one(struct buf *out, struct str file, struct str name)
 {
 	for (int lists = 0; lists < 2; lists++) {
-		buf_add(out, "\1\0\0", 3);
+		buf_addc(out, 1);
+		for (int i = 0; i < 2; i++)
+			add_place(out, (struct nodejs_place){ 0 });
+		nodejs_varint_add(out, 0); /* no source map */
 		nodejs_varint_add(out, file.len);
 		nodejs_varint_add(out, name.len);
 		buf_adds(out, file);
@@ -344,19 +358,31 @@ static int read_wasm(struct reading *rd, uint64_t pc, uint64_t *shared)
 
 /* ---- what was read ---- */
 
+static bool take_number(struct cur *c, int32_t *out)
+{
+	uint64_t value;
+
+	if (cur_uvarint(c, &value) < 0 || value > INT32_MAX)
+		return false;
+	*out = (int32_t)value;
+	return true;
+}
+
 static bool take_function(struct cur *c, struct runtime_shown *out)
 {
-	uint64_t line = 0, first = 0, file = 0, name = 0;
+	struct runtime_function *f = &out->function;
+	uint64_t file = 0, name = 0;
 	struct cur text;
 
-	if (cur_uvarint(c, &line) < 0 || cur_uvarint(c, &first) < 0 || cur_uvarint(c, &file) < 0 ||
-	    cur_uvarint(c, &name) < 0 || line > INT32_MAX || first > INT32_MAX)
+	*out = (struct runtime_shown){ 0 };
+	if (!take_number(c, &out->line) || !take_number(c, &out->column) || !take_number(c, &f->first_line) ||
+	    !take_number(c, &f->first_column) || cur_uvarint(c, &f->map_ns) < 0 || cur_uvarint(c, &file) < 0 ||
+	    cur_uvarint(c, &name) < 0)
 		return false;
-	*out = (struct runtime_shown){ .line = (int32_t)line, .function = { .first_line = (int32_t)first } };
 	text = cur_sub(c, file);
-	out->function.file = cur_rest(&text);
+	f->file = cur_rest(&text);
 	text = cur_sub(c, name);
-	out->function.name = cur_rest(&text);
+	f->name = cur_rest(&text);
 	return !c->bad;
 }
 
@@ -431,5 +457,7 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	out->file = outermost.function.file;
 	out->name = outermost.function.name;
 	out->first_line = outermost.function.first_line;
+	out->first_column = outermost.function.first_column;
+	out->map_ns = outermost.function.map_ns;
 	return 0;
 }

@@ -18,14 +18,17 @@ static uint64_t zigzag(int64_t value)
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
 
-void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, int32_t line)
+void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, struct nodejs_place place)
 {
-	if (!line || line == w->line || offset < w->offset || w->out->len >= TABLE_MAX)
+	bool is_same = place.line == w->place.line && place.column == w->place.column;
+
+	if (!place.line || is_same || offset < w->offset || w->out->len >= TABLE_MAX)
 		return;
 	nodejs_varint_add(w->out, (uint64_t)(offset - w->offset));
-	nodejs_varint_add(w->out, zigzag((int64_t)line - w->line));
+	nodejs_varint_add(w->out, zigzag((int64_t)place.line - w->place.line));
+	nodejs_varint_add(w->out, zigzag((int64_t)place.column - w->place.column));
 	w->offset = offset;
-	w->line = line;
+	w->place = place;
 }
 
 static void add_lines(const struct nodejs_version *version, struct cur table, const struct nodejs_lines *lines,
@@ -39,7 +42,7 @@ static void add_lines(const struct nodejs_version *version, struct cur table, co
 		int64_t position = NODEJS_POSITION((uint64_t)p.position);
 
 		if (position >= 0)
-			nodejs_line_add(&writer, p.offset, nodejs_line_of(lines, (uint32_t)position));
+			nodejs_line_add(&writer, p.offset, nodejs_place_of(lines, (uint32_t)position));
 	}
 }
 
@@ -214,7 +217,9 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	*out = (struct runtime_function){
 		.file = str_n(room->ptr + f.file_at, f.file_len),
 		.name = str_n(room->ptr + f.name_at, f.name_len),
-		.first_line = f.first_line,
+		.first_line = f.first.line,
+		.first_column = f.first.column,
+		.map_ns = f.map_ns,
 		.is_cut = f.is_cut,
 		.lines = { (const uint8_t *)room->ptr + lines_at, (uint32_t)(room->len - lines_at) },
 		.lines_whole = (uint32_t)(room->len - lines_at),
@@ -224,22 +229,41 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	return 0;
 }
 
-int32_t nodejs_line(const struct runtime_function *function, uint32_t position)
+/* A difference with its sign in the lowest bit, added to *value, which then is from 1 on. */
+static bool take_change(struct cur *in, int64_t *value)
+{
+	uint64_t change;
+
+	if (cur_uvarint(in, &change) < 0 || change > UINT32_MAX)
+		return false;
+	*value += (int64_t)(change >> 1) ^ -(int64_t)(change & 1);
+	return *value > 0 && *value <= INT32_MAX;
+}
+
+static struct nodejs_place place_at(const struct runtime_function *function, uint32_t position)
 {
 	struct cur in = cur_of(function->lines.bytes, function->lines.size);
-	uint64_t at = 0, step, change;
-	int64_t line = 0, found = 0;
+	struct nodejs_place found = { function->first_line, function->first_column };
+	uint64_t at = 0, step;
+	int64_t line = 0, column = 0;
 
 	while (position != ABI_NODEJS_NOWHERE && in.pos < in.end) {
-		if (cur_uvarint(&in, &step) < 0 || cur_uvarint(&in, &change) < 0)
-			break;
-		if (step > UINT32_MAX || change > UINT32_MAX || at + step > position)
+		if (cur_uvarint(&in, &step) < 0 || step > UINT32_MAX || at + step > position)
 			break;
 		at += step;
-		line += (int64_t)(change >> 1) ^ -(int64_t)(change & 1);
-		if (line <= 0 || line > INT32_MAX)
+		if (!take_change(&in, &line) || !take_change(&in, &column))
 			break;
-		found = line;
+		found = (struct nodejs_place){ (int32_t)line, (int32_t)column };
 	}
-	return found ? (int32_t)found : function->first_line;
+	return found;
+}
+
+int32_t nodejs_line(const struct runtime_function *function, uint32_t position)
+{
+	return place_at(function, position).line;
+}
+
+int32_t nodejs_column(const struct runtime_function *function, uint32_t position)
+{
+	return place_at(function, position).column;
 }

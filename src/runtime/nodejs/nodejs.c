@@ -57,6 +57,7 @@ const struct runtime runtime_nodejs = {
 	.walk_step = walk_step,
 	.read_name = nodejs_read_name,
 	.line = nodejs_line,
+	.column = nodejs_column,
 	.read_code = nodejs_read_code,
 	.expand = nodejs_expand,
 	.metadata = nodejs_metadata,

@@ -119,6 +119,9 @@ struct nodejs_lines { /* where a script's lines end */
 	uint32_t source_length; /* as the string itself says */
 	uint32_t length, count; /* length 0: the lines could not be read */
 	uint32_t *ends;         /* character of each line's end */
+	uint64_t size;          /* of the text as UTF-8 */
+	uint64_t map_ns;        /* nodejs_source_map() */
+	bool map_is_known;
 	uint64_t used;
 };
 
@@ -157,17 +160,22 @@ int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, b
 /** nodejs_take_scan - Return: whether @length characters or bytes of @p may be gone through now (NODEJS_SCAN_PER_S). */
 bool nodejs_take_scan(struct nodejs_process *p, uint32_t length) warn_unused;
 /** nodejs_script_lines - NULL: nobody can tell */
-const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
+struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
 /** nodejs_scripts_drop - forget all lines of a process */
 void nodejs_scripts_drop(struct nodejs_process *p);
-/** nodejs_line_of - from 1 on; 0: @position lies in no line */
-int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position);
+struct nodejs_place {
+	int32_t line, column; /* from 1 on, the column in characters of V8's strings (16 bits); line 0: not known */
+};
+
+/** nodejs_place_of - line 0: character @position lies in no line */
+struct nodejs_place nodejs_place_of(const struct nodejs_lines *lines, uint32_t position);
 
 struct nodejs_function { /* texts lie in a buffer at these places */
 	size_t file_at, file_len, name_at, name_len;
 	uint64_t script; /* tagged; 0: none */
 	uint64_t data;   /* of SharedFunctionInfo */
-	int32_t first_line;
+	struct nodejs_place first;
+	uint64_t map_ns;
 	bool is_cut;
 };
 
@@ -199,19 +207,19 @@ bool nodejs_position_at(const struct nodejs_version *version, struct cur table, 
 #define NODEJS_POSITION(p) ((int64_t)((p) >> 1 & 0x3fffffff) - 1) /* character in the script; -1: none */
 #define NODEJS_INLINING(p) ((int32_t)((p) >> 31 & 0xffff) - 1)    /* -1: not inlined */
 
-/* ---- what nodejs_line() reads: pairs of differences, varints, the second with its sign in its lowest bit: byte of the
- * bytecode or of baseline code, line ---- */
+/* ---- what nodejs_line() reads: three differences each, varints, the last two with their sign in the lowest bit: byte
+ * of the bytecode or of baseline code, line, column ---- */
 
 struct nodejs_line_writer {
 	struct buf *out;
 	int64_t offset;
-	int32_t line;
+	struct nodejs_place place;
 };
 
 #define NODEJS_LINES_TABLE_MAX KIB(256)
 
-/** nodejs_line_add - the line from @offset on; @offset must not become less; @line 0: not known */
-void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, int32_t line);
+/** nodejs_line_add - the place from @offset on; @offset must not become less; line 0: not known */
+void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, struct nodejs_place place);
 void nodejs_varint_add(struct buf *out, uint64_t value);
 
 /* ---- bytecode; pure ---- */
@@ -232,9 +240,16 @@ bool nodejs_bytecodes_next(struct nodejs_bytecodes *b, const struct nodejs_layou
 void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, struct cur lengths, struct cur positions,
 			   const struct nodejs_lines *lines, struct buf *out);
 
-#define NODEJS_REGEXP "(regexp)" /* what stands for code of regular expressions */
+#define NODEJS_REGEXP "(regexp)"      /* what stands for code of regular expressions */
 #define NODEJS_TO_WASM "(js-to-wasm)" /* ... for what leads from a function into WebAssembly */
-#define NODEJS_WASM "(wasm)"     /* ... for a function of WebAssembly that is not known */
+#define NODEJS_WASM "(wasm)"          /* ... for a function of WebAssembly that is not known */
+
+/**
+ * nodejs_source_map - when the source map beside @file was written last, by the wall clock; looked for once a script
+ * A file that is not as long as the text that runs is another one by now, or was changed when it was read; so may be
+ * its map. Return: 0: there is none of this code.
+ */
+uint64_t nodejs_source_map(const struct runtime_target *target, struct nodejs_lines *lines, struct str file);
 
 /* ---- WebAssembly ---- */
 
@@ -288,6 +303,7 @@ int nodejs_sync(const struct runtime_binary *binary, const struct runtime_target
 int nodejs_read_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out) warn_unused;
 int32_t nodejs_line(const struct runtime_function *function, uint32_t position);
+int32_t nodejs_column(const struct runtime_function *function, uint32_t position);
 int nodejs_read_code(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out) warn_unused;
 size_t nodejs_expand(const struct runtime_function *code, uint32_t position, bool is_return,

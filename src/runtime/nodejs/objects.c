@@ -225,6 +225,7 @@ struct scan { /* of a script's text for its lines' ends */
 	struct nodejs_lines *lines;
 	size_t cap, max;
 	uint32_t at;
+	uint64_t size; /* as UTF-8; a half of a surrogate pair is two bytes of four */
 	bool was_return;
 };
 
@@ -248,6 +249,7 @@ static int scan_unit(struct scan *s, uint32_t unit)
 	s->was_return = unit == '\r';
 	if (unit == '\n' || unit == 0x2028 || unit == 0x2029)
 		r = r < 0 ? r : add_end(s, s->at);
+	s->size += 1 + (unit >= 0x80) + (unit >= 0x800 && unit >> 11 != 0x1b);
 	s->at++;
 	return r;
 }
@@ -347,6 +349,7 @@ static int read_lines(const struct nodejs_heap *h, uint64_t script, uint64_t sou
 		array_trim(&out->ends, &scan.cap, out->count);
 	out->script = script;
 	out->source = source;
+	out->size = scan.size;
 	out->length = r == 0 ? flat.length : 0;
 	return r;
 }
@@ -357,7 +360,7 @@ static bool has_room(const struct nodejs_process *p, uint32_t count)
 	       kept_bytes + count * sizeof(uint32_t) <= NODEJS_LINES_BYTES_MAX;
 }
 
-const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script)
+struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script)
 {
 	struct nodejs_process *p = h->process;
 	struct nodejs_lines lines = { 0 };
@@ -402,12 +405,12 @@ const struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint
 	return &p->scripts[p->script_count++];
 }
 
-int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position)
+struct nodejs_place nodejs_place_of(const struct nodejs_lines *lines, uint32_t position)
 {
 	size_t low = 0, high;
 
 	if (!lines || position > lines->length || !lines->length)
-		return 0;
+		return (struct nodejs_place){ 0 };
 	high = lines->count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -417,7 +420,8 @@ int32_t nodejs_line_of(const struct nodejs_lines *lines, uint32_t position)
 		else
 			high = middle;
 	}
-	return (int32_t)low + 1;
+	return (struct nodejs_place){ .line = (int32_t)low + 1,
+				      .column = (int32_t)(position - (low ? lines->ends[low - 1] + 1 : 0)) + 1 };
 }
 
 /* ---- functions ---- */
@@ -534,6 +538,16 @@ static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *r
 	return r;
 }
 
+static void find_place(const struct nodejs_heap *h, int64_t first, struct str file, struct nodejs_function *f)
+{
+	struct nodejs_lines *lines = nodejs_script_lines(h, f->script);
+
+	if (first >= 0)
+		f->first = nodejs_place_of(lines, (uint32_t)first);
+	if (lines && lines->length)
+		f->map_ns = nodejs_source_map(h->target, lines, file);
+}
+
 int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room, struct nodejs_function *out)
 {
 	const struct nodejs_layout *l = h->layout;
@@ -557,8 +571,8 @@ int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct
 	if (room->len == f.name_at)
 		buf_adds(room, STR("(anonymous)"));
 	f.name_len = room->len - f.name_at;
-	if (f.script && first >= 0)
-		f.first_line = nodejs_line_of(nodejs_script_lines(h, f.script), (uint32_t)first);
+	if (f.script)
+		find_place(h, first, str_n(room->ptr + f.file_at, f.file_len), &f);
 	*out = f;
 	return room->error;
 }
