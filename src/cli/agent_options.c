@@ -421,12 +421,15 @@ static void warn_deprecated(const char *name, bool is_set, const char *version)
 void agent_options_warn(const struct agent_options *o)
 {
 	scoped(buf_release) struct buf missing = BUF_INIT(KIB(1));
+	const char *node = runtime_modes_nodejs[o->session.runtimes.mode[RUNTIME_nodejs]];
 
 	for (size_t i = 0; i < AGENT_LATER_COUNT; i++)
 		if (laters[i].is_standing && o->later_on[i] && !o->later_mode[i])
 			buf_addf(&missing, "%s%s", missing.len ? ", " : "", laters[i].title);
 	if (missing.len)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
+	if (!strcmp(node, "attach-maps"))
+		log_info("--nodejs-mode attach-maps: nothing is attached, JavaScript is walked without perf maps");
 	if (o->perf.hw_events_file)
 		log_warn("--hw-events-file is not read: give --perf-event rHEX, or an event of /sys/bus/event_source");
 	if (o->unused.flag[7])

@@ -3,6 +3,8 @@
  * which options take the next argument for their value. */
 #include "runtime/launched.h"
 
+#include "codec/json.h"
+
 #define ID_MAX KIB(16)
 #define SPARK_MAX MIB(1)
 
@@ -71,8 +73,20 @@ static int add_script(const struct args *a, const char *kind, struct str script,
 	return r == -ENOMEM ? r : r < 0 ? -ENOENT : out->error;
 }
 
-/* The first argument with that end which is no value of -r. */
-static int script(const struct args *a, const char *kind, struct str end, bool is_node, struct buf *out)
+static bool is_script(struct str file, bool is_node)
+{
+	static const char *const ends[] = { ".js", ".mjs", ".cjs", ".ts" };
+
+	if (!is_node)
+		return str_ends(file, STR(".rb"));
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (str_ends(file, str_of(ends[i])))
+			return true;
+	return false;
+}
+
+/* The first script among the arguments which is no value of -r. */
+static int script(const struct args *a, const char *kind, bool is_node, struct buf *out)
 {
 	for (size_t i = 1; i < a->count; i++) {
 		struct str item = a->items[i];
@@ -81,10 +95,97 @@ static int script(const struct args *a, const char *kind, struct str end, bool i
 			i++;
 		else if (str_starts(item, is_node ? STR("--require=") : STR("-r")))
 			continue;
-		else if (str_ends(item, end))
+		else if (is_script(item, is_node))
 			return add_script(a, kind, item, out);
 	}
 	return -ENOENT;
+}
+
+/* What a program wrote over its arguments; empty: nothing. */
+static struct str title_of(const struct args *a)
+{
+	for (size_t i = 1; i < a->count; i++)
+		if (a->items[i].len)
+			return STR("");
+	return a->count && str_find(a->items[0], ' ') >= 0 ? a->items[0] : STR("");
+}
+
+static struct str variable(const struct launched *l, struct str name)
+{
+	struct str rest = l->environment, one;
+
+	while (rest.len && str_next(&rest, 0, &one))
+		if (str_starts(one, name) && one.len > name.len && one.ptr[name.len] == '=')
+			return str_skip(one, name.len + 1);
+	return STR("");
+}
+
+/* What pm2 is to run: by a variable, in its mode "cluster" by a member of one. */
+static int pm2(const struct args *a, struct buf *out)
+{
+	scoped(buf_release) struct buf path = BUF_INIT(TARGET_PATH_MAX);
+	struct str rest = variable(a->l, STR("pm2_env")), all, key, value;
+
+	buf_adds(&path, variable(a->l, STR("pm_exec_path")));
+	if (!path.len && json_value(&rest, &all) == 0)
+		while (json_member(&all, &key, &value))
+			if (str_eq(key, STR("\"pm_exec_path\"")) && json_text(value, &path) < 0)
+				buf_clear(&path);
+	return path.len && !path.error ? add_script(a, "nodejs", buf_str(&path), out) : -ENOENT;
+}
+
+static bool is_pm2(const struct args *a)
+{
+	for (size_t i = 1; i < a->count; i++)
+		if (str_ends(a->items[i], STR("/pm2/lib/ProcessContainerFork.js")) ||
+		    str_ends(a->items[i], STR("/pm2/lib/ProcessContainer.js")))
+			return true;
+	return false;
+}
+
+/* npm's words without options, as it writes them into its title a moment later. */
+static int npm(const struct args *a, struct buf *out)
+{
+	bool is_npm = false;
+
+	for (size_t i = 1; i < a->count; i++) {
+		struct str item = a->items[i], name = str_base(item);
+
+		if (str_starts(item, STR("-")))
+			continue;
+		if (is_npm)
+			buf_addf(out, " " STR_FMT, STR_ARG(item));
+		else if (!str_eq(name, STR("npm")) && !str_eq(name, STR("npm-cli.js")))
+			return -ENOENT;
+		else
+			buf_adds(out, STR("nodejs: npm"));
+		is_npm = true;
+	}
+	if (is_npm && a->l->cwd.len)
+		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
+	return is_npm ? out->error : -ENOENT;
+}
+
+/* npm is told by its command and folder, pm2's daemon by its title. What pm2 runs has "node" and the script in its own,
+ * which may be cut: it is not longer than the arguments were. */
+static int node(const struct args *a, struct buf *out)
+{
+	struct str title = title_of(a);
+
+	if (str_starts(title, STR("node /")))
+		return is_script(title, true) ? add_script(a, "nodejs", str_skip(title, sizeof("node ") - 1), out)
+					      : -ENOENT;
+	if (is_pm2(a))
+		return pm2(a, out);
+	if (!str_starts(title, STR("npm ")) && !str_starts(title, STR("PM2 v"))) {
+		int r = npm(a, out);
+
+		return r == -ENOENT ? script(a, "nodejs", true, out) : r;
+	}
+	buf_addf(out, "nodejs: " STR_FMT, STR_ARG(title));
+	if (str_starts(title, STR("npm ")) && a->l->cwd.len)
+		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
+	return out->error;
 }
 
 /* ---- JVM ---- */
@@ -216,9 +317,9 @@ int launched_app_id(const struct launched *l, struct buf *out)
 		return launcher == LAUNCHER_NONE ? -ENOENT : -ENOMEM;
 	split(l, a);
 	if (launcher == LAUNCHER_NODE)
-		r = script(a, "nodejs", STR(".js"), true, &id);
+		r = node(a, &id);
 	else if (launcher == LAUNCHER_RUBY)
-		r = script(a, "ruby", STR(".rb"), false, &id);
+		r = script(a, "ruby", false, &id);
 	else
 		r = java(a, &id);
 	free(a);

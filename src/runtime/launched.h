@@ -7,11 +7,13 @@
 
 #define LAUNCHED_ARGV_MAX KIB(64)
 #define LAUNCHED_ARGS_MAX 1024
+#define LAUNCHED_ENVIRONMENT_MAX KIB(128)
 
 struct launched {
-	struct str exe;  /* path of the program */
-	struct str argv; /* as /proc/PID/cmdline: each argument with a NUL behind it */
-	struct str cwd;  /* as the process sees it; empty: not known */
+	struct str exe;         /* path of the program */
+	struct str argv;        /* as /proc/PID/cmdline: each argument with a NUL behind it */
+	struct str environment; /* likewise /proc/PID/environ; empty: not known */
+	struct str cwd;         /* as the process sees it; empty: not known */
 	const struct target_files *files;
 	/** Is this argument of a JVM a part of the id? NULL: none is. */
 	bool (*wants_argument)(void *ctx, struct str argument);

@@ -16,9 +16,9 @@
 #define TEXT_MAX KIB(8)
 
 /* As much of a command line as counts; a longer one is no reason to know nothing. */
-int process_info_argv(int proc_dir, size_t max, struct buf *out)
+int process_info_texts(int proc_dir, const char *name, size_t max, struct buf *out)
 {
-	scoped(closep) int fd = openat(proc_dir, "cmdline", O_RDONLY | O_CLOEXEC);
+	scoped(closep) int fd = openat(proc_dir, name, O_RDONLY | O_CLOEXEC);
 	char *bytes = buf_reserve(out, max);
 	ssize_t n;
 
@@ -37,6 +37,11 @@ int process_info_argv(int proc_dir, size_t max, struct buf *out)
 		buf_commit(out, (size_t)n);
 	}
 	return 0;
+}
+
+int process_info_argv(int proc_dir, size_t max, struct buf *out)
+{
+	return process_info_texts(proc_dir, "cmdline", max, out);
 }
 
 /* A path of /proc as the process sees it: in a chroot they start at our own root. */

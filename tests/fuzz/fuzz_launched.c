@@ -36,9 +36,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	scoped(buf_release) struct buf out = BUF_INIT(KIB(64));
 	struct str bytes = str_n((const char *)data + 1, size ? size - 1 : 0);
 	const struct target_files files = { .read = give, .link = lead, .self = &bytes };
-	struct launched l = {
-		.argv = bytes, .cwd = STR("/srv"), .files = &files, .wants_argument = wants, .with_spark = true
-	};
+	struct launched l = { .argv = bytes,
+			      .environment = bytes,
+			      .cwd = STR("/srv"),
+			      .files = &files,
+			      .wants_argument = wants,
+			      .with_spark = true };
 	size_t before;
 
 	if (!size)

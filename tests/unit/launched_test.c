@@ -33,7 +33,16 @@ struct app {
 	const char *want;       /* NULL: nobody can tell */
 	const char *spark;      /* the file; NULL: there is none */
 	bool is_filtered, with_spark;
+	const char *environment; /* as argv; NULL: none */
 };
+
+#define PM2 "node|/usr/lib/node_modules/pm2/lib/ProcessContainer"
+
+static void add_texts(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		buf_addc(out, *text == '|' ? 0 : *text);
+}
 
 /* Rules of docs/applications.md, as gProfiler has them. */
 static void applications(void **state)
@@ -47,7 +56,27 @@ static void applications(void **state)
 		{ "/usr/bin/node", "node|--require=hook.js|a.js|", "nodejs: a.js (/srv/a.js)" },
 		{ "/usr/bin/node", "node|current/a.js|", "nodejs: current/a.js (/srv/releases/7/a.js)" },
 		{ "/usr/bin/node", "node|-e|1|", NULL },
-		{ "/usr/bin/node", "server.js|", NULL }, /* it wrote over its arguments */
+		{ "/usr/bin/node", "node|--import|x|app.mjs|", "nodejs: app.mjs (/srv/app.mjs)" },
+		{ "/usr/bin/node", "node|app.cjs|", "nodejs: app.cjs (/srv/app.cjs)" },
+		{ "/usr/bin/node", "node|app.ts|", "nodejs: app.ts (/srv/app.ts)" },
+		/* They wrote over their arguments. */
+		{ "/usr/bin/node", "server.js|", NULL },
+		{ "/usr/bin/node", "npm start||||", "nodejs: npm start (/srv)" },
+		{ "/usr/bin/node", "node|/usr/bin/npm|--silent|run|serve|", "nodejs: npm run serve (/srv)" },
+		{ "/usr/bin/node", "node|/usr/lib/node_modules/npm/bin/npm-cli.js|start|", "nodejs: npm start (/srv)" },
+		{ "/usr/bin/node", "node|npm.js|", "nodejs: npm.js (/srv/npm.js)" },
+		{ "/usr/bin/node", PM2 "Fork.js|", "nodejs: /opt/a.js (/opt/a.js)",
+		  .environment = "name=a|pm_exec_path=/opt/a.js|" },
+		{ "/usr/bin/node", PM2 ".js|", "nodejs: /opt/a.js (/opt/a.js)",
+		  .environment = "A|pm2_env={\"name\":\"a\",\"pm_exec_path\":\"\\/opt/a.js\"}|" },
+		{ "/usr/bin/node", PM2 ".js|", NULL, .environment = "pm2_env={\"pm_exec_path\":7}|" },
+		{ "/usr/bin/node", PM2 ".js|", NULL, .environment = "pm2_env={|pm_exec_path=" },
+		{ "/usr/bin/node", PM2 ".js|", NULL },
+		{ "/usr/bin/node", "npm run serve|", "nodejs: npm run serve (/srv)" },
+		{ "/usr/bin/node", "node /opt/a b/main.js||", "nodejs: /opt/a b/main.js (/opt/a b/main.js)" },
+		{ "/usr/bin/node", "node /opt/a/main.j|", NULL }, /* cut */
+		{ "/usr/bin/node", "PM2 v6.0.5: God Daemon (/root/.pm2)|||",
+		  "nodejs: PM2 v6.0.5: God Daemon (/root/.pm2)" },
 		{ "/usr/bin/nodejs", "nodejs|server.js|", NULL },
 		{ "/usr/bin/ruby", "ruby|job.rb|", "ruby: job.rb (/srv/job.rb)" },
 		{ "/usr/bin/ruby3.1", "ruby|-r|set.rb|job.rb|", "ruby: job.rb (/srv/job.rb)" },
@@ -81,7 +110,8 @@ static void applications(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		scoped(buf_release) struct buf out = BUF_INIT(KIB(4)), argv = BUF_INIT(KIB(4));
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(4)), argv = BUF_INIT(KIB(4)),
+					       environment = BUF_INIT(KIB(4));
 		const struct target_files files = { .read = properties,
 						    .link = no_link,
 						    .self = (void *)(uintptr_t)cases[i].spark };
@@ -93,10 +123,12 @@ static void applications(void **state)
 		struct cur bytes;
 
 		print_message("  %s %s\n", cases[i].exe, cases[i].argv);
-		for (const char *c = cases[i].argv; *c; c++)
-			buf_addc(&argv, *c == '|' ? 0 : *c);
+		add_texts(&argv, cases[i].argv);
+		add_texts(&environment, cases[i].environment ? cases[i].environment : "");
 		bytes = guard_page(argv.ptr, argv.len);
 		l.argv = cur_rest(&bytes);
+		bytes = guard_page(environment.ptr, environment.len);
+		l.environment = cur_rest(&bytes);
 		assert_int_equal(launched_app_id(&l, &out), cases[i].want ? 0 : -ENOENT);
 		assert_string_equal(buf_cstr(&out), cases[i].want ? cases[i].want : "");
 		l.cwd = STR("");
