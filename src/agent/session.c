@@ -12,6 +12,7 @@
 /* How long a process is remembered after its exit: no record older than this can still be in the ring. */
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
+#define SOON_MS 20
 #define SETTLE_TURNS 5
 #define SETTLE_PAUSE_NS (2 * NSEC_PER_MSEC)
 #define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
@@ -400,6 +401,14 @@ static uint64_t window_end(const struct session *s, uint64_t now_ns)
 	return end_ns;
 }
 
+/* Where code was met that was not known, more of it may come, and be gone or moved soon. */
+static int until_soon(struct session *s, int timeout_ms)
+{
+	if (!s->runtimes || !runtimes_has_asked(s->runtimes))
+		return timeout_ms;
+	return timeout_ms < 0 ? SOON_MS : MIN(timeout_ms, SOON_MS);
+}
+
 /* At most @timeout_ms, and not beyond the end of the window: what comes later belongs to the next one. */
 static int wait_ms(const struct session *s, int timeout_ms, uint64_t now_ns)
 {
@@ -472,7 +481,7 @@ int session_step(struct session *s, int timeout_ms)
 	int r;
 
 	must(s->started && !s->stopped);
-	r = s->sampler->poll(s->sampling, wait_ms(s, timeout_ms, before_ns), &events);
+	r = s->sampler->poll(s->sampling, wait_ms(s, until_soon(s, timeout_ms), before_ns), &events);
 	session_poll_beside(s);
 	take_finished(s);
 	send_closing(s, before_ns);

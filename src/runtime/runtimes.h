@@ -105,6 +105,8 @@ struct runtimes_frame {    /* a runtime frame of a sample, named */
  * number is for runtimes_expand(). */
 void runtimes_frame(struct runtimes *r, const struct program *process, const struct abi_frame *frame,
 		    struct runtimes_frame *out);
+/** runtimes_has_asked - was the worker asked for a name since the last call? What is new may be gone soon. */
+bool runtimes_has_asked(struct runtimes *r);
 /**
  * runtimes_function - what is called by number @function
  * @out: strings are borrowed until the reader's next call. Return: 0, or -ENOENT when it was forgotten.

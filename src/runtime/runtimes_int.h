@@ -126,6 +126,7 @@ struct runtimes {
 	struct names *names;
 	struct buf name_room;              /* of the name that is decoded */
 	uint64_t recalled_ns, refilled_ns; /* refilled_ns: the budget for decoding lines */
+	bool has_asked;                    /* since runtimes_has_asked() */
 
 	/* The worker's. */
 	pthread_t worker;

@@ -105,10 +105,20 @@ static void ask(struct runtimes *r, const struct names_key *key)
 
 	if (m) {
 		m->key = *key;
-		if (runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES))
+		if (runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)) {
+			r->has_asked = true;
 			return;
+		}
 	}
 	names_not_asked(r->names, key);
+}
+
+bool runtimes_has_asked(struct runtimes *r)
+{
+	bool has = r->has_asked;
+
+	r->has_asked = false;
+	return has;
 }
 
 void runtimes_recall(struct runtimes *r)

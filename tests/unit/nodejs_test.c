@@ -3,8 +3,11 @@
  */
 #include "support.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <unistd.h>
 
+#include "base/io.h"
 #include "runtime/nodejs/nodejs_int.h"
 #include "walk/walk_nodejs.h"
 
@@ -400,6 +403,8 @@ static void copies_in_other_memory(void **state)
 struct memory {
 	uint8_t bytes[2048];
 	size_t reads;
+	size_t change_after; /* reads, then a word is another one; 0: none is */
+	uint64_t change_at, change_to;
 };
 
 static int memory_read(void *self, void *dst, uint32_t size, uint64_t at)
@@ -410,6 +415,8 @@ static int memory_read(void *self, void *dst, uint32_t size, uint64_t at)
 	at -= MEMORY;
 	if (at > sizeof(m->bytes) || size > sizeof(m->bytes) - at)
 		return -EFAULT;
+	if (m->change_after && m->reads > m->change_after)
+		memcpy(m->bytes + m->change_at, &m->change_to, sizeof(m->change_to));
 	memcpy(dst, m->bytes + at, size);
 	return 0;
 }
@@ -536,6 +543,94 @@ static void names_gone(void **state)
 	}
 }
 
+/* Whenever another string comes to lie there, of two bytes a character or shorter: the text that was is known, or none.
+ */
+static void texts_that_change(void **state)
+{
+	static const struct {
+		uint64_t at, to;
+	} changes[] = { { 0x300, MEMORY + 0x180 + ABI_NODEJS_TAG }, { 0x308, 2ULL << 32 } };
+	bool was_read = false, was_not = false;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		for (size_t after = 1; after < 20; after++) {
+			struct memory m = { .change_after = after,
+					    .change_at = changes[i].at,
+					    .change_to = changes[i].to };
+			const struct runtime_target target = { .read = memory_read, .self = &m };
+			const struct nodejs_heap h = { .target = &target, .layout = &layout_of_strings };
+			scoped(buf_release) struct buf text = BUF_INIT(KIB(8));
+			bool is_cut;
+			int r;
+
+			put(&m, 0x148, 8ULL << 32);
+			put(&m, 0x188, 0); /* a map of wide strings */
+			put_source(&m, 0x300, "outer");
+			r = nodejs_text(&h, MEMORY + 0x300 + ABI_NODEJS_TAG, &text, &is_cut);
+			assert_true(r == -ESTALE || (r == 0 && text.len && text.ptr[0] == (i ? 'o' : text.ptr[0])));
+			if (r == 0 && text.len == 5)
+				assert_memory_equal(text.ptr, "outer", 5);
+			was_read |= r == 0;
+			was_not |= r == -ESTALE;
+		}
+	}
+	assert_true(was_read && was_not);
+}
+
+/* ---- source maps ---- */
+
+static void write_in(const char *folder, const char *name, const char *text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(io_replace_file(path, text, strlen(text)), 0);
+}
+
+/* A map counts when the script beside it is as long as the text that runs. /proc of this process: its root is ours. */
+static void source_maps(void **state)
+{
+	static const struct {
+		const char *name, *file;
+		uint64_t size; /* of the text */
+		bool want;
+	} cases[] = {
+		{ "as long", "a.js", 5, true },       { "with a mark in front", "marked.js", 5, true },
+		{ "another text", "a.js", 6, false }, { "no map", "b.js", 5, false },
+		{ "no script", "c.js", 5, false },    { "no path", NULL, 5, false },
+	};
+	char folder[] = "/tmp/nodejs_test.XXXXXX", command[64];
+	struct runtime_target target = { .proc_dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC) };
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	write_in(folder, "a.js", "12345");
+	write_in(folder, "a.js.map", "{}");
+	write_in(folder, "marked.js",
+		 "\xef\xbb\xbf"
+		 "12345");
+	write_in(folder, "marked.js.map", "{}");
+	write_in(folder, "b.js", "12345");
+	write_in(folder, "c.js.map", "{}");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nodejs_lines lines = { .size = cases[i].size };
+		char path[128] = "node:internal/main";
+		uint64_t got;
+
+		print_message("  %s\n", cases[i].name);
+		if (cases[i].file)
+			(void)snprintf(path, sizeof(path), "%s/%s", folder, cases[i].file);
+		got = nodejs_source_map(&target, &lines, str_of(path));
+		assert_int_equal(got != 0, cases[i].want);
+		lines.size = 77; /* it is looked for once a script */
+		assert_int_equal(nodejs_source_map(&target, &lines, str_of(path)), got);
+	}
+	close(target.proc_dir);
+	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 /* ---- the version of Node.js ---- */
 
 struct version_memory {
@@ -609,6 +704,8 @@ int main(void)
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),
+		cmocka_unit_test(texts_that_change),
+		cmocka_unit_test(source_maps),
 		cmocka_unit_test(node_version),
 	};
 

@@ -58,6 +58,7 @@ struct flat { /* characters that lie together */
 	uint64_t at;
 	uint32_t length;
 	bool is_wide; /* two bytes each */
+	int type;     /* of the object that has them */
 };
 
 struct text { /* an object that is a string */
@@ -85,7 +86,7 @@ static int flat_of(const struct nodejs_heap *h, uint64_t object, int type, uint3
 	else if (form)
 		return -EBADMSG;
 	if (r == 0)
-		*out = (struct flat){ .at = at, .length = length, .is_wide = is_wide };
+		*out = (struct flat){ .at = at, .length = length, .is_wide = is_wide, .type = type };
 	return r;
 }
 
@@ -180,6 +181,15 @@ static int add_flat(const struct nodejs_heap *h, const struct flat *f, const str
 	return out->error;
 }
 
+/* Another string may have come to lie there, whose characters are of another width. Return: 0 or -ESTALE. */
+static int check_flat(const struct nodejs_heap *h, const struct flat *f, const struct text *t)
+{
+	uint32_t length;
+	int type = nodejs_type(h, t->object);
+
+	return type == f->type && string_length(h, t->object, &length) == 0 && length == f->length ? 0 : -ESTALE;
+}
+
 int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut)
 {
 	struct text stack[TEXT_DEPTH_MAX] = { { .object = object, .length = NODEJS_TEXT_MAX } };
@@ -211,6 +221,8 @@ int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, b
 		}
 		if (r == 1) {
 			r = add_flat(h, &flat, t, out);
+			if (r == 0)
+				r = check_flat(h, &flat, t);
 			depth--;
 		}
 	}
