@@ -98,21 +98,20 @@ static char *taken(struct buf *text)
 static char *application_of(struct describer *d, int dir, const char *exe)
 {
 	scoped(buf_release) struct buf argv = BUF_INIT(LAUNCHED_ARGV_MAX), id = BUF_INIT(TEXT_MAX);
-	scoped(buf_release) struct buf environment = BUF_INIT(LAUNCHED_ENVIRONMENT_MAX);
 	scoped(closep) int root = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped(freep) char *cwd = process_info_link(dir, "cwd");
 	const struct target_files files = target_files_below(&root);
 	struct launched l = { .exe = str_of(exe),
 			      .cwd = str_of(cwd),
 			      .files = &files,
+			      .environment = process_info_environment,
+			      .proc_dir = dir,
 			      .wants_argument = d->cfg.wants_argument,
 			      .ctx = d->cfg.ctx,
 			      .with_spark = d->cfg.with_spark };
 
 	if (process_info_argv(dir, LAUNCHED_ARGV_MAX, &argv) < 0)
 		return NULL;
-	if (process_info_texts(dir, "environ", LAUNCHED_ENVIRONMENT_MAX, &environment) == 0)
-		l.environment = buf_str(&environment);
 	l.argv = buf_str(&argv);
 	return launched_app_id(&l, &id) == 0 ? taken(&id) : NULL;
 }

@@ -85,17 +85,29 @@ static bool is_script(struct str file, bool is_node)
 	return false;
 }
 
-/* The first script among the arguments which is no value of -r. */
+/* Does the option @item take the next argument for its value? */
+static bool takes_value(struct str item, bool is_node)
+{
+	static const char *const names[] = { "--require",    "--import", "--loader", "--experimental-loader",
+					     "--conditions", "-C" };
+
+	if (str_eq(item, STR("-r")))
+		return true;
+	for (size_t i = 0; is_node && i < ARRAY_SIZE(names); i++)
+		if (str_eq(item, str_of(names[i])))
+			return true;
+	return false;
+}
+
+/* The first script among the arguments which is no option, and no value of one. */
 static int script(const struct args *a, const char *kind, bool is_node, struct buf *out)
 {
 	for (size_t i = 1; i < a->count; i++) {
 		struct str item = a->items[i];
 
-		if (str_eq(item, STR("-r")) || (is_node && str_eq(item, STR("--require"))))
+		if (takes_value(item, is_node))
 			i++;
-		else if (str_starts(item, is_node ? STR("--require=") : STR("-r")))
-			continue;
-		else if (is_script(item, is_node))
+		else if (!str_starts(item, is_node ? STR("-") : STR("-r")) && is_script(item, is_node))
 			return add_script(a, kind, item, out);
 	}
 	return -ENOENT;
@@ -110,23 +122,27 @@ static struct str title_of(const struct args *a)
 	return a->count && str_find(a->items[0], ' ') >= 0 ? a->items[0] : STR("");
 }
 
-static struct str variable(const struct launched *l, struct str name)
+static struct str variable(struct str environment, struct str name)
 {
-	struct str rest = l->environment, one;
+	struct str one;
 
-	while (rest.len && str_next(&rest, 0, &one))
+	while (environment.len && str_next(&environment, 0, &one))
 		if (str_starts(one, name) && one.len > name.len && one.ptr[name.len] == '=')
 			return str_skip(one, name.len + 1);
 	return STR("");
 }
 
-/* What pm2 is to run: by a variable, in its mode "cluster" by a member of one. */
+/* What pm2 runs: by a variable, in its mode "cluster" by a member of one. */
 static int pm2(const struct args *a, struct buf *out)
 {
-	scoped(buf_release) struct buf path = BUF_INIT(TARGET_PATH_MAX);
-	struct str rest = variable(a->l, STR("pm2_env")), all, key, value;
+	scoped(buf_release) struct buf path = BUF_INIT(TARGET_PATH_MAX),
+				       environment = BUF_INIT(LAUNCHED_ENVIRONMENT_MAX);
+	struct str rest, all, key, value;
 
-	buf_adds(&path, variable(a->l, STR("pm_exec_path")));
+	if (!a->l->environment || a->l->environment(a->l, LAUNCHED_ENVIRONMENT_MAX, &environment) < 0)
+		return -ENOENT;
+	buf_adds(&path, variable(buf_str(&environment), STR("pm_exec_path")));
+	rest = variable(buf_str(&environment), STR("pm2_env"));
 	if (!path.len && json_value(&rest, &all) == 0)
 		while (json_member(&all, &key, &value))
 			if (str_eq(key, STR("\"pm_exec_path\"")) && json_text(value, &path) < 0)
@@ -143,49 +159,63 @@ static bool is_pm2(const struct args *a)
 	return false;
 }
 
-/* npm's words without options, as it writes them into its title a moment later. */
+/* The command, and of "run" and "exec" what that runs: other words may be secrets. */
+static int add_npm(const struct args *a, struct str command, struct str what, struct buf *out)
+{
+	static const char *const with_more[] = { "run", "run-script", "exec", "x" };
+
+	buf_addf(out, "nodejs: npm " STR_FMT, STR_ARG(command));
+	for (size_t i = 0; what.len && i < ARRAY_SIZE(with_more); i++)
+		if (str_eq(command, str_of(with_more[i])))
+			buf_addf(out, " " STR_FMT, STR_ARG(what));
+	if (a->l->cwd.len)
+		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
+	return out->error;
+}
+
+/* By its arguments, which it writes a title over a moment later. */
 static int npm(const struct args *a, struct buf *out)
 {
-	bool is_npm = false;
+	struct str words[3] = { STR(""), STR(""), STR("") }; /* npm itself, command, what that runs */
+	size_t count = 0;
 
-	for (size_t i = 1; i < a->count; i++) {
-		struct str item = a->items[i], name = str_base(item);
+	for (size_t i = 1; i < a->count && count < ARRAY_SIZE(words); i++)
+		if (!str_starts(a->items[i], STR("-")))
+			words[count++] = a->items[i];
+	if (!str_eq(str_base(words[0]), STR("npm")) && !str_eq(str_base(words[0]), STR("npm-cli.js")))
+		return -ENOENT;
+	return words[1].len ? add_npm(a, words[1], words[2], out) : -ENOENT;
+}
 
-		if (str_starts(item, STR("-")))
-			continue;
-		if (is_npm)
-			buf_addf(out, " " STR_FMT, STR_ARG(item));
-		else if (!str_eq(name, STR("npm")) && !str_eq(name, STR("npm-cli.js")))
-			return -ENOENT;
-		else
-			buf_adds(out, STR("nodejs: npm"));
-		is_npm = true;
-	}
-	if (is_npm && a->l->cwd.len)
-		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
-	return is_npm ? out->error : -ENOENT;
+static int npm_title(const struct args *a, struct str title, struct buf *out)
+{
+	struct str rest = str_skip(title, sizeof("npm ") - 1), command = STR(""), what = STR("");
+
+	(void)str_next(&rest, ' ', &command);
+	if (rest.len)
+		(void)str_next(&rest, ' ', &what);
+	return command.len ? add_npm(a, command, what, out) : -ENOENT;
 }
 
 /* npm is told by its command and folder, pm2's daemon by its title. What pm2 runs has "node" and the script in its own,
- * which may be cut: it is not longer than the arguments were. */
+ * unless somebody gave it another, or it is cut: it is not longer than the arguments were. */
 static int node(const struct args *a, struct buf *out)
 {
 	struct str title = title_of(a);
+	int r;
 
-	if (str_starts(title, STR("node /")))
-		return is_script(title, true) ? add_script(a, "nodejs", str_skip(title, sizeof("node ") - 1), out)
-					      : -ENOENT;
-	if (is_pm2(a))
-		return pm2(a, out);
-	if (!str_starts(title, STR("npm ")) && !str_starts(title, STR("PM2 v"))) {
-		int r = npm(a, out);
-
-		return r == -ENOENT ? script(a, "nodejs", true, out) : r;
+	if (str_starts(title, STR("npm ")))
+		return npm_title(a, title, out);
+	if (str_starts(title, STR("PM2 v"))) {
+		buf_addf(out, "nodejs: " STR_FMT, STR_ARG(title));
+		return out->error;
 	}
-	buf_addf(out, "nodejs: " STR_FMT, STR_ARG(title));
-	if (str_starts(title, STR("npm ")) && a->l->cwd.len)
-		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
-	return out->error;
+	if (str_starts(title, STR("node /")) && is_script(title, true))
+		return add_script(a, "nodejs", str_skip(title, sizeof("node ") - 1), out);
+	if (title.len || is_pm2(a))
+		return pm2(a, out);
+	r = npm(a, out);
+	return r == -ENOENT ? script(a, "nodejs", true, out) : r;
 }
 
 /* ---- JVM ---- */

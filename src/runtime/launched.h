@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which application a process is that runs under Node.js, Ruby or a JVM, told by its command line and files, as
- * gProfiler names it. docs/applications.md has the rules. */
+/* Which application a process is that runs under Node.js, Ruby or a JVM, told by its command line and files (of pm2
+ * by a variable), as gProfiler names it. docs/applications.md has the rules. */
 #pragma once
 
 #include "runtime/target_files.h"
@@ -10,11 +10,14 @@
 #define LAUNCHED_ENVIRONMENT_MAX KIB(128)
 
 struct launched {
-	struct str exe;         /* path of the program */
-	struct str argv;        /* as /proc/PID/cmdline: each argument with a NUL behind it */
-	struct str environment; /* likewise /proc/PID/environ; empty: not known */
-	struct str cwd;         /* as the process sees it; empty: not known */
+	struct str exe;  /* path of the program */
+	struct str argv; /* as /proc/PID/cmdline: each argument with a NUL behind it */
+	struct str cwd;  /* as the process sees it; empty: not known */
 	const struct target_files *files;
+	/** Append /proc/PID/environ; called for what only a variable tells. NULL: it cannot be read. Return: 0 or
+	 * -errno. */
+	int (*environment)(const struct launched *l, size_t max, struct buf *out);
+	int proc_dir; /* for it: of /proc/PID */
 	/** Is this argument of a JVM a part of the id? NULL: none is. */
 	bool (*wants_argument)(void *ctx, struct str argument);
 	void *ctx;

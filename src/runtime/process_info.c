@@ -16,7 +16,7 @@
 #define TEXT_MAX KIB(8)
 
 /* As much of a command line as counts; a longer one is no reason to know nothing. */
-int process_info_texts(int proc_dir, const char *name, size_t max, struct buf *out)
+static int read_texts(int proc_dir, const char *name, size_t max, struct buf *out)
 {
 	scoped(closep) int fd = openat(proc_dir, name, O_RDONLY | O_CLOEXEC);
 	char *bytes = buf_reserve(out, max);
@@ -41,7 +41,12 @@ int process_info_texts(int proc_dir, const char *name, size_t max, struct buf *o
 
 int process_info_argv(int proc_dir, size_t max, struct buf *out)
 {
-	return process_info_texts(proc_dir, "cmdline", max, out);
+	return read_texts(proc_dir, "cmdline", max, out);
+}
+
+int process_info_environment(const struct launched *l, size_t max, struct buf *out)
+{
+	return read_texts(l->proc_dir, "environ", max, out);
 }
 
 /* A path of /proc as the process sees it: in a chroot they start at our own root. */

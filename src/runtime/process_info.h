@@ -5,12 +5,13 @@
 
 #include "codec/json.h"
 #include "object/elf.h"
+#include "runtime/launched.h"
 #include "runtime/runtime.h"
 
-/** process_info_texts - append its "cmdline" or "environ", @max bytes at most. Return: 0 or -errno. */
-int process_info_texts(int proc_dir, const char *name, size_t max, struct buf *out) warn_unused;
 /** process_info_argv - append its command line, @max bytes at most. Return: 0 or -errno. */
 int process_info_argv(int proc_dir, size_t max, struct buf *out) warn_unused;
+/** process_info_environment - struct launched's */
+int process_info_environment(const struct launched *l, size_t max, struct buf *out) warn_unused;
 /** process_info_inside - a path of /proc as the process with that @root sees it: in a chroot they start at our own. */
 struct str process_info_inside(struct str path, struct str root);
 /** process_info_link - where /proc/PID/NAME points to, as the process sees it. NULL: not readable, or no memory. */

@@ -23,6 +23,12 @@ static int lead(void *self, const char *path, struct buf *out)
 	return out->error;
 }
 
+static int environment(const struct launched *l, size_t max, struct buf *out)
+{
+	buf_adds(out, str_first(l->argv, max));
+	return out->error;
+}
+
 static bool wants(void *ctx, struct str argument)
 {
 	(void)ctx;
@@ -37,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct str bytes = str_n((const char *)data + 1, size ? size - 1 : 0);
 	const struct target_files files = { .read = give, .link = lead, .self = &bytes };
 	struct launched l = { .argv = bytes,
-			      .environment = bytes,
+			      .environment = environment,
 			      .cwd = STR("/srv"),
 			      .files = &files,
 			      .wants_argument = wants,

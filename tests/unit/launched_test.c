@@ -44,6 +44,17 @@ static void add_texts(struct buf *out, const char *text)
 		buf_addc(out, *text == '|' ? 0 : *text);
 }
 
+static int give_environment(const struct launched *l, size_t max, struct buf *out)
+{
+	const struct app *app = l->ctx;
+
+	(void)max;
+	if (!app->environment)
+		return -EACCES;
+	add_texts(out, app->environment);
+	return out->error;
+}
+
 /* Rules of docs/applications.md, as gProfiler has them. */
 static void applications(void **state)
 {
@@ -56,13 +67,24 @@ static void applications(void **state)
 		{ "/usr/bin/node", "node|--require=hook.js|a.js|", "nodejs: a.js (/srv/a.js)" },
 		{ "/usr/bin/node", "node|current/a.js|", "nodejs: current/a.js (/srv/releases/7/a.js)" },
 		{ "/usr/bin/node", "node|-e|1|", NULL },
-		{ "/usr/bin/node", "node|--import|x|app.mjs|", "nodejs: app.mjs (/srv/app.mjs)" },
+		{ "/usr/bin/node", "node|--import|./x.mjs|app.mjs|", "nodejs: app.mjs (/srv/app.mjs)" },
+		{ "/usr/bin/node", "node|--import=./x.mjs|app.js|", "nodejs: app.js (/srv/app.js)" },
+		{ "/usr/bin/node", "node|--loader|./x.ts|-C|dev.js|app.js|", "nodejs: app.js (/srv/app.js)" },
 		{ "/usr/bin/node", "node|app.cjs|", "nodejs: app.cjs (/srv/app.cjs)" },
 		{ "/usr/bin/node", "node|app.ts|", "nodejs: app.ts (/srv/app.ts)" },
 		/* They wrote over their arguments. */
 		{ "/usr/bin/node", "server.js|", NULL },
 		{ "/usr/bin/node", "npm start||||", "nodejs: npm start (/srv)" },
 		{ "/usr/bin/node", "node|/usr/bin/npm|--silent|run|serve|", "nodejs: npm run serve (/srv)" },
+		{ "/usr/bin/node", "node|/usr/bin/npm|config|set|//host/:_authToken|SECRET|",
+		  "nodejs: npm config (/srv)" },
+		{ "/usr/bin/node", "npm config set //host/:_authToken SECRET|", "nodejs: npm config (/srv)" },
+		{ "/usr/bin/node", "node|/usr/bin/npm|", NULL },
+		{ "/usr/bin/node", "npm |", NULL },
+		{ "/usr/bin/node", "My title||", "nodejs: /opt/a.js (/opt/a.js)",
+		  .environment = "pm_exec_path=/opt/a.js|" },
+		{ "/usr/bin/node", "node /opt/a/ma||", "nodejs: /opt/a/main.js (/opt/a/main.js)",
+		  .environment = "pm_exec_path=/opt/a/main.js|" },
 		{ "/usr/bin/node", "node|/usr/lib/node_modules/npm/bin/npm-cli.js|start|", "nodejs: npm start (/srv)" },
 		{ "/usr/bin/node", "node|npm.js|", "nodejs: npm.js (/srv/npm.js)" },
 		{ "/usr/bin/node", PM2 "Fork.js|", "nodejs: /opt/a.js (/opt/a.js)",
@@ -110,25 +132,23 @@ static void applications(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		scoped(buf_release) struct buf out = BUF_INIT(KIB(4)), argv = BUF_INIT(KIB(4)),
-					       environment = BUF_INIT(KIB(4));
+		scoped(buf_release) struct buf out = BUF_INIT(KIB(4)), argv = BUF_INIT(KIB(4));
 		const struct target_files files = { .read = properties,
 						    .link = no_link,
 						    .self = (void *)(uintptr_t)cases[i].spark };
 		struct launched l = { .exe = str_of(cases[i].exe),
 				      .cwd = STR("/srv"),
 				      .files = &files,
+				      .environment = give_environment,
+				      .ctx = (void *)(uintptr_t)&cases[i],
 				      .wants_argument = cases[i].is_filtered ? starts_with_d : NULL,
 				      .with_spark = cases[i].with_spark };
 		struct cur bytes;
 
 		print_message("  %s %s\n", cases[i].exe, cases[i].argv);
 		add_texts(&argv, cases[i].argv);
-		add_texts(&environment, cases[i].environment ? cases[i].environment : "");
 		bytes = guard_page(argv.ptr, argv.len);
 		l.argv = cur_rest(&bytes);
-		bytes = guard_page(environment.ptr, environment.len);
-		l.environment = cur_rest(&bytes);
 		assert_int_equal(launched_app_id(&l, &out), cases[i].want ? 0 : -ENOENT);
 		assert_string_equal(buf_cstr(&out), cases[i].want ? cases[i].want : "");
 		l.cwd = STR("");

@@ -26,16 +26,17 @@ static enum walk_next walk_step(struct walk *w, const void *info)
 static int application(const struct runtime_target *target, struct buf *out)
 {
 	scoped(buf_release) struct buf argv = BUF_INIT(LAUNCHED_ARGV_MAX);
-	scoped(buf_release) struct buf environment = BUF_INIT(LAUNCHED_ENVIRONMENT_MAX);
 	scoped(closep) int root = openat(target->proc_dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	scoped(freep) char *exe = process_info_link(target->proc_dir, "exe");
 	scoped(freep) char *cwd = process_info_link(target->proc_dir, "cwd");
 	const struct target_files files = target_files_below(&root);
-	struct launched l = { .exe = str_of(exe), .cwd = str_of(cwd), .files = &files };
+	struct launched l = { .exe = str_of(exe),
+			      .cwd = str_of(cwd),
+			      .files = &files,
+			      .environment = process_info_environment,
+			      .proc_dir = target->proc_dir };
 	int r = process_info_argv(target->proc_dir, LAUNCHED_ARGV_MAX, &argv);
 
-	if (process_info_texts(target->proc_dir, "environ", LAUNCHED_ENVIRONMENT_MAX, &environment) == 0)
-		l.environment = buf_str(&environment);
 	l.argv = buf_str(&argv);
 	return r < 0 ? r : launched_app_id(&l, out);
 }
