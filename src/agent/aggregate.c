@@ -216,14 +216,18 @@ static bool function_equal(const void *table, uint32_t index, const void *row)
 	const struct aggregate_function *a = (const struct aggregate_function *)table + index, *b = row;
 
 	return a->name == b->name && a->file == b->file && a->version == b->version && a->origin == b->origin &&
-	       a->first_line == b->first_line && a->first_column == b->first_column && a->map_ns == b->map_ns &&
-	       a->kind == b->kind && a->runtime == b->runtime && a->shown == b->shown;
+	       a->first_line == b->first_line && a->first_column == b->first_column && a->map_id == b->map_id &&
+	       a->name_column == b->name_column && a->kind == b->kind && a->runtime == b->runtime &&
+	       a->shown == b->shown;
 }
 
 int aggregate_add_function(struct aggregate *a, const struct aggregate_function *row, uint32_t *out)
 {
-	const uint64_t words[] = { (uint64_t)row->name << 32 | row->file, (uint64_t)row->version << 32 | row->origin,
-				   (uint64_t)(uint32_t)row->first_line << 32 | (uint32_t)row->first_column, row->map_ns,
+	const uint64_t words[] = { (uint64_t)row->name << 32 | row->file,
+				   (uint64_t)row->version << 32 | row->origin,
+				   (uint64_t)(uint32_t)row->first_line << 32 | (uint32_t)row->first_column,
+				   row->map_id,
+				   (uint64_t)(uint32_t)row->name_column,
 				   (uint64_t)row->shown << 16 | (uint64_t)row->kind << 8 | row->runtime };
 	uint64_t key = XXH3_64bits(words, sizeof(words));
 	int r;

@@ -80,7 +80,7 @@ struct session {
 	struct symbols *symbols;
 	struct debug_lines *lines;       /* NULL: not asked for */
 	struct runtime_sources *sources; /* NULL: no runtimes */
-	struct source_maps *maps;        /* likewise */
+	struct source_maps *maps;        /* NULL: no runtimes */
 	pthread_t worker;
 	int last_result;     /* of the last window: 0, or -errno when it was lost */
 	struct cloud *cloud; /* NULL: nobody is asked */

@@ -299,7 +299,8 @@ static int add_function(struct take_in *t, struct aggregate *a, const struct agg
 					  .shown = f->kind,
 					  .first_line = f->first_line,
 					  .first_column = f->first_column,
-					  .map_ns = f->map_ns };
+					  .map_id = f->map_id,
+					  .name_column = f->name_column };
 	int r = intern_add(&a->strings, f->name, &row.name);
 
 	if (r == 0)

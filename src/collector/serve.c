@@ -232,7 +232,8 @@ static unsigned int cores(void)
 	return (unsigned int)MIN(MAX(count, 1L), 32L);
 }
 
-/* Files of the viewer that are not there would be asked for one by one, each with a 404 that says nothing of the folder. */
+/* Files of the viewer that are not there would be asked for one by one, each with a 404 that does not name the folder.
+ */
 static int check_web_dir(struct serving *s)
 {
 	const char *folder = s->config->web_dir;

@@ -287,8 +287,8 @@ static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 		XXH3_64bits(f->name.ptr, f->name.len),
 		XXH3_64bits(f->lines.bytes, lines_told(f)),
 		(uint64_t)(uint32_t)f->first_line << 32 | f->lines_whole,
-		(uint64_t)(uint32_t)f->first_column,
-		f->map_ns,
+		(uint64_t)(uint32_t)f->first_column << 32 | (uint32_t)f->name_column,
+		f->map_id,
 		(uint64_t)f->kind << 40 | (uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 |
 			(uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 | f->version_minor,
 	};
@@ -309,8 +309,8 @@ static bool function_equal(const struct function *f, uint8_t runtime, const stru
 	const struct runtime_function *a = &f->what;
 
 	return f->runtime == runtime && a->kind == b->kind && a->first_line == b->first_line &&
-	       a->first_column == b->first_column && a->map_ns == b->map_ns && a->is_cut == b->is_cut &&
-	       a->version_major == b->version_major && a->version_minor == b->version_minor &&
+	       a->first_column == b->first_column && a->map_id == b->map_id && a->name_column == b->name_column &&
+	       a->is_cut == b->is_cut && a->version_major == b->version_major && a->version_minor == b->version_minor &&
 	       str_eq(a->file, b->file) && str_eq(a->name, b->name) && lines_equal(a, b);
 }
 
@@ -613,7 +613,8 @@ static void find_line(struct names *n, const struct function *f, uint32_t positi
 		n->stats.lines_put_off++;
 		return;
 	}
-	n->line_budget -= f->what.lines.size;
+	n->line_budget -=
+		MIN(n->line_budget, (runtime->column ? 2 : 1) * (size_t)f->what.lines.size); /* each decodes it */
 	line = runtime->line(&f->what, position);
 	if (!line && f->what.lines.size < f->what.lines_whole) /* may be known later */
 		return;

@@ -95,12 +95,12 @@ struct runtime_function {
 	uint8_t kind;          /* enum model_kind; 0: the runtime's */
 	int32_t first_line;    /* 0: not known */
 	int32_t first_column;  /* in that line, from 1 on; 0: not known */
-	/* When the source map beside the file was written last, by the wall clock; 0: none lies there that is of this
-	 * code. */
-	uint64_t map_ns;
-	bool is_cut;    /* a text is longer than what is here */
-	bool is_code;   /* what read_code() gave: lines are for expand() */
-	bool is_sparse; /* read_code(): what runs, and no call of it, has the line of the next place described */
+	/* Which source map lies beside the file, target_file_id(); 0: none that is of this code. */
+	uint64_t map_id;
+	int32_t name_column; /* in the first line, where the name stands that the map may know; 0: not known */
+	bool is_cut;         /* a text is longer than what is here */
+	bool is_code;        /* what read_code() gave: lines are for expand() */
+	bool is_sparse;      /* read_code(): what runs, and no call of it, has the line of the next place described */
 	struct runtime_lines lines;
 	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here */
 	uint32_t lines_whole;

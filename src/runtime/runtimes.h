@@ -5,8 +5,8 @@
  *	       <-- files that are runtimes, processes that are ready, what they are called ---
  *
  * One worker thread reads files and memory of processes; it asks again those that are not ready, after 2 ms and then
- *ever more rarely. What takes long to look at, it hands to the looker, a second thread. The reader never waits for
- *either: what it asks below is answered from what is known. */
+ * ever more rarely. What takes long to look at, it hands to the looker, a second thread. The reader never waits for
+ * either: what it asks below is answered from what is known. */
 #pragma once
 
 #include "proc/files.h"

@@ -8,6 +8,9 @@
 
 #include "base/io.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 static int open_path(int root_fd, const char *path, uint64_t flags)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC | flags,
@@ -32,6 +35,30 @@ int target_open(int root_fd, const char *path, uint64_t *size)
 	if (fd >= 0)
 		*size = (uint64_t)st.st_size;
 	return fd;
+}
+
+int target_stat(int root_fd, const char *path, struct stat *out)
+{
+	scoped(closep) int found = open_path(root_fd, path, 0);
+
+	if (found < 0)
+		return found;
+	if (fstat(found, out) < 0)
+		return -errno;
+	return S_ISREG(out->st_mode) ? 0 : -ENODEV;
+}
+
+uint64_t target_file_id(const struct stat *st)
+{
+	const uint64_t words[] = { st->st_dev,
+				   st->st_ino,
+				   (uint64_t)st->st_size,
+				   (uint64_t)st->st_mtim.tv_sec,
+				   (uint64_t)st->st_mtim.tv_nsec,
+				   (uint64_t)st->st_ctim.tv_sec,
+				   (uint64_t)st->st_ctim.tv_nsec };
+
+	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
 static int read_up_to(int fd, size_t max, struct buf *out)

@@ -3,6 +3,8 @@
  * the root, only regular files are read, never more than a limit, and nothing is waited for. */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/buf.h"
 
 #define TARGET_PATH_MAX KIB(4)
@@ -13,6 +15,14 @@
  * @size: filled. Return: a descriptor, -ENODEV when it is no regular file, -ENOENT, -errno.
  */
 int target_open(int root_fd, const char *path, uint64_t *size) warn_unused;
+
+/** target_stat - a regular file below @root_fd, which is not opened. Return: 0; -ENODEV, -ENOENT, -errno. */
+int target_stat(int root_fd, const char *path, struct stat *out) warn_unused;
+
+/** target_file_id - a number of what lies there: another file, or the same one once it was written to, has another;
+ * never
+ * 0 */
+uint64_t target_file_id(const struct stat *st);
 
 /** target_read - append a whole file. Return: 0; -E2BIG when it is longer than @max; otherwise as target_open(). */
 int target_read(int root_fd, const char *path, size_t max, struct buf *out) warn_unused;

@@ -27,7 +27,8 @@ static void bury(struct lines_asker *a, int why)
 {
 	lines_process_stop(&a->process);
 	a->deaths++;
-	a->is_off = a->deaths > LINES_RESTARTS_MAX;
+	a->faults += why != -ETIME;
+	a->is_off = a->faults > LINES_RESTARTS_MAX;
 	if (a->is_off)
 		log_warn(a->cfg.is_off, LOG_ERR(why));
 	else if (a->deaths == 1)
@@ -137,6 +138,8 @@ int lines_asker_ask(struct lines_asker *a, const struct lines_question *question
 			r = take_answers(a, *done, part, take, ctx);
 		*done += r == 0 ? part : 0;
 	}
+	if (r == -ETIMEDOUT && !lines_asker_has_time(a))
+		r = -ETIME;
 	if (r < 0 && r != -ENOENT &&
 	    a->process.fd >= 0) /* it may still be writing: its rest would be the next answer */
 		bury(a, r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the reader of debug information (lines_child.h) and takes its answers: starts it, sends a file's descriptors and
  * what is wanted of it, judges the form of every answer. A child that dies, hangs or breaks the form costs what was
- * asked of one file; it is started anew LINES_RESTARTS_MAX times. Used by one thread, but for opening. */
+ * asked of one file; it is started anew LINES_RESTARTS_MAX times, or as often as only the time was over. Used by one
+ * thread, but for opening. */
 #pragma once
 
 #include "symbol/lines_process.h"
@@ -21,6 +22,7 @@ struct lines_asker {
 	struct lines_process process;
 	uint64_t end_ns; /* CLOCK_MONOTONIC: nothing is waited for later */
 	uint64_t deaths; /* of the child, by itself or by us */
+	uint64_t faults; /* those of them that were its own: not those where end_ns came */
 	bool is_off;     /* no more restarts */
 	uint8_t *packet; /* LINES_MESSAGE_MAX bytes */
 	struct lines_answer answer;
@@ -53,7 +55,8 @@ typedef int lines_asker_fn(void *ctx, size_t index, const struct lines_answer *a
 /**
  * lines_asker_ask - everything that is wanted of one file, in as many packets as it takes; the child runs
  * *done: how many addresses have their answers for certain
- * Return: 0; -ENOENT: the file is of no use; -ENOMEM; otherwise how the child failed, which is then gone.
+ * Return: 0; -ENOENT: the file is of no use; -ENOMEM; -ETIME: a->end_ns came; otherwise how the child failed. In the
+ * last two cases it is gone.
  */
 int lines_asker_ask(struct lines_asker *a, const struct lines_question *question, lines_asker_fn *take, void *ctx,
 		    size_t *done) warn_unused;

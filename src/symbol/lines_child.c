@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/lines_child.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -96,7 +97,7 @@ static int open_file(struct child *c, uint32_t flags, const int fds[DESCRIPTORS_
 	if (c->fds[0] < 0)
 		return -EBADMSG;
 	if (flags & LINES_SOURCE_MAP)
-		return source_map_open(c->fds[0], &c->map);
+		return source_map_open(c->fds[0], deadline_ns, &c->map);
 	if (!c->has_libdw)
 		return -EBADMSG;
 	return lines_dwarf_open(&c->libdw, c->fds[0], c->fds[1], deadline_ns, &c->file);
@@ -166,12 +167,21 @@ static int serve_all(struct child *c)
 	}
 }
 
+/* When memory is short this process goes, not hearth, in whose group of processes it counts. */
+static void offer_memory(void)
+{
+	scoped(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	ignore(fd < 0 || write(fd, "1000", 4) < 0); /* then it is as likely as others */
+}
+
 int lines_child_main(void)
 {
 	static struct child c; /* one a process */
 	int r;
 
 	prctl(PR_SET_NAME, "hearth-lines");
+	offer_memory();
 #ifdef SYS_close_range
 	syscall(SYS_close_range, LINES_CHILD_FD + 1, ~0u, 0); /* all of ours are closed by exec anyway */
 #endif

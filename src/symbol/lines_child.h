@@ -21,8 +21,8 @@
 #define LINES_SANITIZED 0
 #endif
 
-/** lines_child_wanted - was this program started as the reader? Every program that opens a struct debug_lines asks
- * first. */
+/** lines_child_wanted - was this program started as the reader? Every program that opens a struct debug_lines or
+ * source_maps asks first. */
 bool lines_child_wanted(int argc, char **argv);
 /** lines_child_main - serve until the parent is gone. Return: exit status. */
 int lines_child_main(void);

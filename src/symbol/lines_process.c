@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 #include "symbol/lines_wire.h"
 
 #define PASSED_ON_MAX 8
+#define END_TURNS 2000 /* of a millisecond */
 
 /* The child's environment: where libdw lies, and how sanitizers are set up. Nothing else; never DEBUGINFOD_URLS. */
 static void pick_environment(char *out[PASSED_ON_MAX])
@@ -145,13 +147,24 @@ int lines_process_receive(struct lines_process *p, void *bytes, uint64_t patienc
 	return -ETIMEDOUT;
 }
 
+/* It may read from a file system that does not answer, where no signal ends it: then it is left behind. */
+static void await_end(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
+
+	for (int turn = 0; turn < END_TURNS; turn++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+		ignore(nanosleep(&pause, NULL));
+	}
+}
+
 void lines_process_stop(struct lines_process *p)
 {
 	closep(&p->fd);
 	if (p->pid > 0) {
 		kill(p->pid, SIGKILL);
-		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		await_end(p->pid);
 	}
 	*p = (struct lines_process)LINES_PROCESS_INIT;
 }

@@ -28,5 +28,5 @@ int lines_process_send(struct lines_process *p, const struct buf *message, const
  * Return: its size; -ETIMEDOUT; -EPIPE when the reader is gone; -EBADMSG for a packet that is too long; -errno.
  */
 int lines_process_receive(struct lines_process *p, void *bytes, uint64_t patience_ns) warn_unused;
-/** lines_process_stop - kill it and wait for its end. Does nothing when none runs. */
+/** lines_process_stop - kill it and wait for its end, at most about 2 s. Does nothing when none runs. */
 void lines_process_stop(struct lines_process *p);

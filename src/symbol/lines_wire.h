@@ -13,9 +13,9 @@
  *
  * With LINES_NEW_FILE the descriptor of the file with the debug information travels along, with LINES_HAS_ALT behind it
  * that of its .gnu_debugaltlink. With LINES_SOURCE_MAP the file is a source map, an address is source_map_place(), and
- *an answer is one frame or none, its function the name that the map has for just that place. A request is answered by
- *replies in order until every address has its answer, or by one reply with another status than LINES_ANSWERS. Names are
- *bytes without NUL, of any encoding. */
+ * an answer is one frame or none, its function the name that the map has for just that place. A request is answered by
+ * replies in order until every address has its answer, or by one reply with another status than LINES_ANSWERS. Names
+ * are bytes without NUL, of any encoding. */
 #pragma once
 
 #include "base/buf.h"

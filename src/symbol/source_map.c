@@ -12,7 +12,8 @@
 #include "codec/json.h"
 
 #define TEXTS_MAX (1U << 20) /* sources or names of one map */
-#define LOOK_AT_CLOCK 65536  /* segments */
+#define LOOK_AT_CLOCK 65536  /* segments; a place counts as many as it may take time */
+#define PLACE_COUNTS 256
 
 struct texts { /* strings as JSON has them */
 	struct str *items;
@@ -27,7 +28,13 @@ struct source_map {
 
 /* ---- JSON ---- */
 
-static int read_texts(struct str value, struct texts *out)
+/* As long as a text of @max bytes can be written; what is longer is never shown. */
+static bool is_short(struct str value, size_t max)
+{
+	return value.len <= sizeof("\\u0000") * max + 2;
+}
+
+static int read_texts(struct str value, size_t max, struct texts *out)
 {
 	struct str key, item;
 	int r = 0;
@@ -37,7 +44,7 @@ static int read_texts(struct str value, struct texts *out)
 	while (r == 0 && json_member(&value, &key, &item)) {
 		r = array_grow(&out->items, &out->cap, out->count, TEXTS_MAX);
 		if (r == 0)
-			out->items[out->count++] = item;
+			out->items[out->count++] = is_short(item, max) ? item : STR("");
 	}
 	return r == -E2BIG ? -EBADMSG : r;
 }
@@ -56,14 +63,14 @@ static int take_member(struct source_map *m, struct str key, struct str value)
 	if (str_eq(key, STR("\"version\"")))
 		return str_eq(value, STR("3")) ? 0 : -EBADMSG;
 	if (str_eq(key, STR("\"sources\"")) && !m->sources.count)
-		return read_texts(value, &m->sources);
+		return read_texts(value, LINES_FILE_MAX, &m->sources);
 	if (str_eq(key, STR("\"names\"")) && !m->names.count)
-		return read_texts(value, &m->names);
+		return read_texts(value, LINES_FUNCTION_MAX, &m->names);
 	if (str_eq(key, STR("\"mappings\"")))
 		return plain_text(value, &m->mappings);
 	if (str_eq(key, STR("\"sourceRoot\"")) && !str_eq(value, STR("null")))
 		m->root = value;
-	return 0;
+	return is_short(m->root, LINES_FILE_MAX) ? 0 : -EBADMSG;
 }
 
 /* Servers put a line in front of JSON that keeps it from being run as a script. */
@@ -98,18 +105,23 @@ int source_map_parse(struct str text, struct source_map **out)
 	return r;
 }
 
-int source_map_open(int fd, struct source_map **out)
+int source_map_open(int fd, uint64_t deadline_ns, struct source_map **out)
 {
 	struct buf text = BUF_INIT(SOURCE_MAP_MAX);
 	int r = io_read_fd(fd, &text);
 
 	if (r == 0)
 		r = source_map_parse(buf_str(&text), out);
-	if (r == 0)
-		(*out)->own = text;
-	else
+	if (r < 0) {
 		buf_release(&text);
-	return r == -ENOMEM ? r : r < 0 ? -EBADMSG : 0;
+		return r == -ENOMEM ? r : -EBADMSG;
+	}
+	(*out)->own = text;
+	if (clock_monotonic_ns(&clock_system) <= deadline_ns)
+		return 0;
+	source_map_close(*out);
+	*out = NULL;
+	return -ETIMEDOUT;
 }
 
 void source_map_close(struct source_map *m)
@@ -133,7 +145,7 @@ struct decoder {
 	const struct source_map *m;
 	const char *at, *end;
 	struct segment now; /* the numbers that differences count from, and the line */
-	bool is_bad_line;   /* its columns go back: nobody can say what lies where */
+	bool is_bad_line;   /* its columns went back: from there on nobody can say what lies where */
 };
 
 static int digit_of(char c)
@@ -239,11 +251,17 @@ static int add_text(struct buf *out, struct str value)
 
 static int add_file(struct finding *f, int64_t source)
 {
+	size_t root_len;
 	int r = f->m->root.len ? add_text(&f->file, f->m->root) : 0;
 
 	if (f->file.len && f->file.ptr[f->file.len - 1] != '/')
 		buf_addc(&f->file, '/');
-	return r < 0 ? r : add_text(&f->file, f->m->sources.items[source]);
+	root_len = f->file.len;
+	if (r == 0)
+		r = add_text(&f->file, f->m->sources.items[source]);
+	if (f->file.len == root_len) /* a source without a name */
+		f->file.len = 0;
+	return r;
 }
 
 /* @s: the last segment that does not lie behind @place */
@@ -272,25 +290,38 @@ static bool is_behind(const struct segment *s, uint64_t place)
 	return s->line > UINT32_MAX || source_map_place((uint32_t)s->line, (uint32_t)s->column) > place;
 }
 
+/* Return: is it too late? */
+static bool count_work(uint64_t *work, uint64_t more, uint64_t deadline_ns)
+{
+	*work += more;
+	if (*work < LOOK_AT_CLOCK)
+		return false;
+	*work = 0;
+	return clock_monotonic_ns(&clock_system) > deadline_ns;
+}
+
 static int find(struct finding *f, const uint64_t *places, size_t count, uint64_t deadline_ns)
 {
 	struct decoder d = { .m = f->m, .at = f->m->mappings.ptr, .end = f->m->mappings.ptr + f->m->mappings.len };
 	struct segment last = { .source = -1, .name = -1 }, next = last;
+	uint64_t work = 0;
 	size_t done = 0;
 	int r = 1;
 
-	for (uint64_t i = 0; r > 0 && done < count; i++) {
+	while (r > 0 && done < count) {
 		r = take_segment(&d, &next);
+		if (count_work(&work, 1, deadline_ns))
+			return -ETIMEDOUT;
 		while (r >= 0 && done < count && (r == 0 || is_behind(&next, places[done]))) {
 			int visited = visit_place(f, &last, places[done++]);
 
 			if (visited < 0)
 				return visited;
+			if (count_work(&work, PLACE_COUNTS, deadline_ns))
+				return -ETIMEDOUT;
 		}
 		if (r > 0)
 			last = next;
-		if (i % LOOK_AT_CLOCK == LOOK_AT_CLOCK - 1 && clock_monotonic_ns(&clock_system) > deadline_ns)
-			return -ETIMEDOUT;
 	}
 	return r < 0 ? r : 0;
 }

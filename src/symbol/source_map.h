@@ -17,8 +17,9 @@ static inline uint64_t source_map_place(uint32_t line, uint32_t column)
 	return (uint64_t)line << 32 | column;
 }
 
-/** source_map_open - @fd: stays the caller's. Return: 0; -EBADMSG: no map that can be read, or too large; -ENOMEM. */
-int source_map_open(int fd, struct source_map **out) warn_unused;
+/** source_map_open - @fd: stays the caller's; @deadline_ns: CLOCK_MONOTONIC. Return: 0; -EBADMSG: no map that can be
+ * read, or too large; -ETIMEDOUT; -ENOMEM. */
+int source_map_open(int fd, uint64_t deadline_ns, struct source_map **out) warn_unused;
 /** source_map_parse - the same of its text, which is borrowed. */
 int source_map_parse(struct str text, struct source_map **out) warn_unused;
 void source_map_close(struct source_map *m); /* NULL is fine */

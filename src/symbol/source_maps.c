@@ -19,12 +19,14 @@
 #define ROWS_MAX (1U << 18)
 #define SCRIPTS_MAX 65536
 #define ASK_PATIENCE_NS (10 * NSEC_PER_SEC)
-#define NOWHERE 0 /* file of a row: nobody knows where it comes from */
+#define COST_TIMES 30 /* of the time that a map takes are between two looks at it */
+#define NOWHERE 0     /* file of a row: nobody knows where it comes from */
 
 struct script {
 	uint32_t origin, path;
-	uint64_t map_ns;
-	bool is_off; /* its map cannot be read */
+	uint64_t map_id;
+	bool is_off;      /* its map cannot be read */
+	uint64_t next_ns; /* CLOCK_MONOTONIC: not asked before that */
 };
 
 struct row {
@@ -104,13 +106,13 @@ static bool is_script(const struct source_maps *s, uint32_t at, const struct sou
 {
 	const struct script *have = &s->scripts[at];
 
-	return have->origin == script->origin && have->map_ns == script->map_ns &&
+	return have->origin == script->origin && have->map_id == script->map_id &&
 	       str_eq(intern_get(&s->texts, have->path), script->path);
 }
 
 static uint64_t script_hash(const struct source_maps_script *script)
 {
-	const uint64_t words[] = { script->origin, script->map_ns, XXH3_64bits(script->path.ptr, script->path.len) };
+	const uint64_t words[] = { script->origin, script->map_id, XXH3_64bits(script->path.ptr, script->path.len) };
 
 	return XXH3_64bits(words, sizeof(words));
 }
@@ -125,7 +127,7 @@ static int find_script(const struct source_maps *s, const struct source_maps_scr
 
 static int add_script(struct source_maps *s, const struct source_maps_script *script, uint32_t *out)
 {
-	struct script new = { .origin = script->origin, .map_ns = script->map_ns };
+	struct script new = { .origin = script->origin, .map_id = script->map_id };
 	int r = find_script(s, script, out);
 
 	if (r != -ENOENT)
@@ -255,8 +257,7 @@ static int open_map(struct source_maps *s, const struct wanted *w)
 	fd = target_open(w->root_fd, buf_cstr(&s->path), &size);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) == 0 && size <= SOURCE_MAP_MAX &&
-	    (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec == script->map_ns)
+	if (fstat(fd, &st) == 0 && size <= SOURCE_MAP_MAX && target_file_id(&st) == script->map_id)
 		return fd;
 	close(fd);
 	return -ENOENT;
@@ -273,18 +274,22 @@ static int ask_script(struct source_maps *s, const struct wanted *w, size_t coun
 					   .flags = LINES_NEW_FILE | LINES_SOURCE_MAP,
 					   .fds = { fd },
 					   .fd_count = 1 };
+	struct script *script = &s->scripts[w->script];
+	uint64_t begin_ns = clock_monotonic_ns(&clock_system), end_ns;
 	size_t done;
 	int r;
 
 	if (!places)
 		return -ENOMEM;
-	s->scripts[w->script].is_off = fd < 0;
+	script->is_off = fd == -ENOENT || fd == -ENODEV;
 	if (fd < 0 || lines_asker_ready(&s->asker) < 0)
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		places[i] = w[i].place;
 	r = lines_asker_ask(&s->asker, &question, keep, &asked, &done);
-	s->scripts[w->script].is_off = r < 0;
+	script->is_off = r < 0 && r != -ETIME && r != -ENOMEM;
+	end_ns = clock_monotonic_ns(&clock_system);
+	script->next_ns = end_ns + COST_TIMES * (end_ns - begin_ns);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -301,6 +306,7 @@ static int by_script(const void *a, const void *b)
 static ssize_t list_wanted(struct source_maps *s, const struct source_maps_place *places, size_t count,
 			   struct wanted *out)
 {
+	uint64_t now_ns = clock_monotonic_ns(&clock_system);
 	size_t n = 0, distinct = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -311,7 +317,8 @@ static ssize_t list_wanted(struct source_maps *s, const struct source_maps_place
 
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0 || s->scripts[script].is_off || find_row(s, script, p->line, p->column))
+		if (r < 0 || s->scripts[script].is_off || s->scripts[script].next_ns > now_ns ||
+		    find_row(s, script, p->line, p->column))
 			continue;
 		out[n++] = (struct wanted){ script, p->script.root_fd,
 					    source_map_place((uint32_t)p->line - 1, (uint32_t)p->column - 1) };
@@ -325,12 +332,12 @@ static ssize_t list_wanted(struct source_maps *s, const struct source_maps_place
 
 int source_maps_ask(struct source_maps *s, const struct source_maps_place *places, size_t count)
 {
-	scoped(freep) struct wanted *wanted = calloc(count + 1, sizeof(*wanted));
+	scoped(freep) struct wanted *wanted = s->asker.is_off ? NULL : calloc(count + 1, sizeof(*wanted));
 	ssize_t n;
 	int r = 0;
 
 	if (!wanted)
-		return -ENOMEM;
+		return s->asker.is_off ? 0 : -ENOMEM;
 	if (s->row_count > ROWS_MAX / 2 || s->texts.size > TEXTS_MAX / 2 || s->script_count > SCRIPTS_MAX / 2) {
 		forget(s);
 		begin(s);

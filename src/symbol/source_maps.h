@@ -12,7 +12,7 @@ struct source_maps_script {
 	uint32_t origin; /* a number for the file system that it lies in */
 	int root_fd;     /* root directory of that, borrowed; -1: gone, then nothing new is found out */
 	struct str path; /* absolute */
-	uint64_t map_ns; /* when its map was written last: another one that lies there by now is not read */
+	uint64_t map_id; /* target_file_id() of its map: another one that lies there by now is not read */
 };
 
 struct source_maps_place {

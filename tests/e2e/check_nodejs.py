@@ -348,6 +348,8 @@ if nodes and not QUICK and not SAMPLED:
             judge_stripped(node)
 if nodes and not QUICK:
     judge(nodes[-1], "--interpreted-frames-native-stack")
+    for node in (nodes[0], nodes[-1]):
+        judge(node, "--jitless")
     for node in npm.of_suites(tap):
         judge(node)
 tap.finish()

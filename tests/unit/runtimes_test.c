@@ -606,7 +606,10 @@ static void answers_are_bounded(void **state)
 	p = program_of(&f, pid, 7);
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_READY);
+	assert_false(runtimes_has_asked(f.runtimes));
 	ignore(find_long_names(&f, &p) == 0); /* the worker may be as fast */
+	assert_true(runtimes_has_asked(f.runtimes));
+	assert_false(runtimes_has_asked(f.runtimes)); /* since the last call */
 	runtimes_stats(f.runtimes, FAKE_RUNTIME, &before);
 	usleep(300000);
 	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "runtime/target_files.h"
 #include "symbol/lines_child.h"
 #include "symbol/source_map.h"
 #include "symbol/source_maps.h"
@@ -95,6 +96,8 @@ static void forms_that_are_read(void **state)
 		  "x.ts", 1 },
 		{ "a source without a name", "{\"version\":3,\"sources\":[null],\"mappings\":\"AAAA\"}", "", 0 },
 		{ "a source with a NUL", "{\"version\":3,\"sources\":[\"a\\u0000b\"],\"mappings\":\"AAAA\"}", "", 0 },
+		{ "a root without a source",
+		  "{\"version\":3,\"sourceRoot\":\"/src\",\"sources\":[null],\"mappings\":\"AAAA\"}", "", 0 },
 		{ "code from nowhere", "{\"version\":3,\"sources\":[\"x.ts\"],\"mappings\":\"A\"}", "", 0 },
 		{ "columns that go back", "{\"version\":3,\"sources\":[\"x.ts\"],\"mappings\":\"AAAA,IAAA,FAAA\"}", "",
 		  0 },
@@ -231,10 +234,7 @@ static void make(struct place *p, const char *map)
 	assert_true(p->root >= 0);
 	assert_int_equal(source_maps_new(&p->maps), 0);
 	p->at = (struct source_maps_place){
-		.script = { .origin = 1,
-			    .root_fd = p->root,
-			    .path = STR("/x.js"),
-			    .map_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec },
+		.script = { .origin = 1, .root_fd = p->root, .path = STR("/x.js"), .map_id = target_file_id(&st) },
 		.line = 1,
 		.column = 9,
 	};
@@ -281,7 +281,7 @@ static void another_map_is_not_read(void **state)
 
 	(void)state;
 	make(&p, MAP);
-	p.at.script.map_ns++;
+	p.at.script.map_id++;
 	assert_int_equal(source_maps_ask(p.maps, &p.at, 1), 0);
 	assert_false(source_maps_get(p.maps, &p.at, &found));
 	p.at.script.path = STR("/y.js");

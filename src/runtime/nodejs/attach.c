@@ -2,6 +2,8 @@
 /* Attaching to a process: where its code is, which objects describe the types of others, and whether its objects are
  * laid out as the tables say. Maps of V8 ("hidden classes") that describe V8's own types lie in pages that are read
  * only once the process has started up. */
+#include <time.h>
+
 #include "base/io.h"
 #include "proc/maps.h"
 #include "runtime/nodejs/nodejs_int.h"
@@ -17,8 +19,9 @@
 #define PROOF_FEW 8
 #define PROOF_NAMED 64
 #define PROOF_POSITIONS 4
-#define PROOF_SCRIPTS 64        /* whose numbers are compared, ... */
-#define PROOF_SCRIPTS_FEW 4     /* ... and so many are looked for */
+#define PROOF_SCRIPTS 64    /* whose numbers are compared, ... */
+#define PROOF_SCRIPTS_FEW 4 /* ... and so many are looked for */
+#define YOUNG_NS NSEC_PER_SEC
 #define TYPES_BYTES_MAX MIB(64) /* of read-only pages */
 /* In units of nodejs_read(): of one try, and of all tries of a process and those that it was forked from. */
 #define TRY_MAX (1U << 18)
@@ -394,6 +397,16 @@ static void fill_info(const struct nodejs_layout *l, const struct types *types, 
 	nodejs_take_builtins(maps, out);
 }
 
+/* Less than a second old: memory for code may still come. With --jitless it never does. (After an exec of an old
+ * process the rest of attaching says that it is too early.) */
+static bool is_young(const struct runtime_target *target)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec < target->start_ns + YOUNG_NS;
+}
+
 int nodejs_attach(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
 {
 	const struct nodejs_binary *b = (const struct nodejs_binary *)binary;
@@ -406,7 +419,7 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 	bool ids = false;
 	int r = target->effort && *target->effort >= EFFORT_MAX ? -ENOTSUP : read_maps(binary, target, &text, &maps);
 
-	if (r == 0 && (maps.range_count < 2 || !maps.builtin_count)) /* it makes code later */
+	if (r == 0 && (!maps.builtin_count || (maps.range_count < 2 && is_young(target)))) /* it makes code later */
 		r = -EAGAIN;
 	if (r == 0)
 		r = find_types(&heap, buf_str(&text), &types);

@@ -2,8 +2,8 @@
 /* Compiled code: which code object an address lies in, and which functions the compiler inlined there. What one address
  * says is read at its first sight and kept as two lists, for the address as a return address and as the top frame's:
  *
- *	count, then for each function, leaf first: line and column, first line and column, time of the source map,
- *	sizes of file and name (varints), their bytes
+ *	count, then for each function, leaf first: line and column, first line and column, number of the source map,
+ *	column of the name, sizes of file and name (varints), their bytes
  *
  * Source: V8, src/codegen/source-position.h, src/objects/code.h, src/objects/deoptimization-data.h. */
 #include <inttypes.h>
@@ -177,7 +177,8 @@ static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 		place = f.first;
 	add_place(rd->out, place);
 	add_place(rd->out, f.first);
-	nodejs_varint_add(rd->out, f.map_ns);
+	nodejs_varint_add(rd->out, f.map_id);
+	nodejs_varint_add(rd->out, (uint32_t)f.name_column);
 	nodejs_varint_add(rd->out, f.file_len);
 	nodejs_varint_add(rd->out, f.name_len);
 	buf_add(rd->out, text.ptr + f.file_at, f.file_len);
@@ -252,8 +253,8 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	return r;
 }
 
-#define TO_WASM UINT64_MAX /* code that exported functions share: the frame is one's, and the code does not say whose \
-			    */
+/* Of code that exported functions share: the frame is one's, and the code does not say whose. */
+#define TO_WASM UINT64_MAX
 
 /* Is this the code that the tick saw, and the same function's? @shared: where that lies; 0: it saw none;
  * ABI_NODEJS_WASM; or TO_WASM: any function's */
@@ -282,7 +283,8 @@ static int add_one(struct buf *out, struct str file, struct str name)
 		buf_addc(out, 1);
 		for (int i = 0; i < 2; i++)
 			add_place(out, (struct nodejs_place){ 0 });
-		nodejs_varint_add(out, 0); /* no source map */
+		nodejs_varint_add(out, 0); /* no source map, ... */
+		nodejs_varint_add(out, 0); /* ... and no name in it */
 		nodejs_varint_add(out, file.len);
 		nodejs_varint_add(out, name.len);
 		buf_adds(out, file);
@@ -376,8 +378,8 @@ static bool take_function(struct cur *c, struct runtime_shown *out)
 
 	*out = (struct runtime_shown){ 0 };
 	if (!take_number(c, &out->line) || !take_number(c, &out->column) || !take_number(c, &f->first_line) ||
-	    !take_number(c, &f->first_column) || cur_uvarint(c, &f->map_ns) < 0 || cur_uvarint(c, &file) < 0 ||
-	    cur_uvarint(c, &name) < 0)
+	    !take_number(c, &f->first_column) || cur_uvarint(c, &f->map_id) < 0 || !take_number(c, &f->name_column) ||
+	    cur_uvarint(c, &file) < 0 || cur_uvarint(c, &name) < 0)
 		return false;
 	text = cur_sub(c, file);
 	f->file = cur_rest(&text);
@@ -458,6 +460,7 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	out->name = outermost.function.name;
 	out->first_line = outermost.function.first_line;
 	out->first_column = outermost.function.first_column;
-	out->map_ns = outermost.function.map_ns;
+	out->map_id = outermost.function.map_id;
+	out->name_column = outermost.function.name_column;
 	return 0;
 }

@@ -120,7 +120,7 @@ struct nodejs_lines { /* where a script's lines end */
 	uint32_t length, count; /* length 0: the lines could not be read */
 	uint32_t *ends;         /* character of each line's end */
 	uint64_t size;          /* of the text as UTF-8 */
-	uint64_t map_ns;        /* nodejs_source_map() */
+	uint64_t map_id;        /* nodejs_source_map() */
 	bool map_is_known;
 	uint64_t used;
 };
@@ -175,7 +175,8 @@ struct nodejs_function { /* texts lie in a buffer at these places */
 	uint64_t script; /* tagged; 0: none */
 	uint64_t data;   /* of SharedFunctionInfo */
 	struct nodejs_place first;
-	uint64_t map_ns;
+	int32_t name_column; /* in the first line, where its name stands; 0: not known */
+	uint64_t map_id;
 	bool is_cut;
 };
 
@@ -245,11 +246,21 @@ void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, s
 #define NODEJS_WASM "(wasm)"          /* ... for a function of WebAssembly that is not known */
 
 /**
- * nodejs_source_map - when the source map beside @file was written last, by the wall clock; looked for once a script
+ * nodejs_source_map - which source map lies beside @file: target_file_id() of it; looked for once a script
  * A file that is not as long as the text that runs is another one by now, or was changed when it was read; so may be
  * its map. Return: 0: there is none of this code.
  */
 uint64_t nodejs_source_map(const struct runtime_target *target, struct nodejs_lines *lines, struct str file);
+
+#define NODEJS_BEFORE 64 /* characters in front of a function that are looked at */
+
+/**
+ * nodejs_name_before - how far in front of a function its name begins: "name(", "name=function(", "name=async ("; pure
+ * @units: the @count characters in front of it; its own position is where its parameters begin
+ * @name: as V8 has it; of "a.b" the last part counts, which may stand behind a dot or before ':'
+ * Return: characters; 0: it does not stand there.
+ */
+size_t nodejs_name_before(const uint16_t *units, size_t count, struct str name);
 
 /* ---- WebAssembly ---- */
 

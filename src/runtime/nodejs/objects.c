@@ -550,14 +550,49 @@ static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *r
 	return r;
 }
 
-static void find_place(const struct nodejs_heap *h, int64_t first, struct str file, struct nodejs_function *f)
+/* The characters of @script in front of @position, NODEJS_BEFORE at most. Return: how many, or -errno. */
+static int text_before(const struct nodejs_heap *h, uint64_t script, uint32_t position, uint16_t units[NODEJS_BEFORE])
+{
+	uint8_t *bytes = (uint8_t *)units;
+	uint32_t count = MIN(position, (uint32_t)NODEJS_BEFORE);
+	struct flat flat;
+	uint64_t source;
+	int r = member(h, script, h->layout->script_source, &source);
+
+	if (r == 0)
+		r = source_of(h, source, &flat);
+	if (r == 0 && position > flat.length)
+		r = -EBADMSG;
+	if (r < 0)
+		return r;
+	if (flat.is_wide)
+		r = nodejs_read(h, units, 2 * count, flat.at + 2 * (uint64_t)(position - count));
+	else
+		r = nodejs_read(h, bytes, count, flat.at + position - count);
+	for (uint32_t i = flat.is_wide ? 0 : count; r == 0 && i-- > 0;)
+		units[i] = bytes[i];
+	return r < 0 ? r : (int)count;
+}
+
+/* Where a function begins; and where a source map is asked for its name. */
+static void find_place(const struct nodejs_heap *h, int64_t first, struct str file, struct str name,
+		       struct nodejs_function *f)
 {
 	struct nodejs_lines *lines = nodejs_script_lines(h, f->script);
+	uint16_t units[NODEJS_BEFORE];
+	int count;
 
 	if (first >= 0)
 		f->first = nodejs_place_of(lines, (uint32_t)first);
 	if (lines && lines->length)
-		f->map_ns = nodejs_source_map(h->target, lines, file);
+		f->map_id = nodejs_source_map(h->target, lines, file);
+	if (!f->map_id || !f->first.line)
+		return;
+	count = text_before(h, f->script, (uint32_t)first, units);
+	if (count > 0)
+		f->name_column = f->first.column - (int32_t)nodejs_name_before(units, (size_t)count, name);
+	if (f->name_column == f->first.column || f->name_column <= 0)
+		f->name_column = 0;
 }
 
 int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct buf *room, struct nodejs_function *out)
@@ -584,7 +619,8 @@ int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct
 		buf_adds(room, STR("(anonymous)"));
 	f.name_len = room->len - f.name_at;
 	if (f.script)
-		find_place(h, first, str_n(room->ptr + f.file_at, f.file_len), &f);
+		find_place(h, first, str_n(room->ptr + f.file_at, f.file_len), str_n(room->ptr + f.name_at, f.name_len),
+			   &f);
 	*out = f;
 	return room->error;
 }

@@ -33,8 +33,8 @@ struct nodejs_version {
 	uint8_t kind_shift, kind_mask; /* which bits of the flags say what the code is */
 	uint8_t kind_baseline, kind_maglev, kind_turbofan, kind_regexp; /* NODEJS_NO_KIND: there is none */
 	uint8_t kind_js_to_wasm; /* leads from JavaScript into WebAssembly; several exported functions may have one */
-	uint8_t baseline_pair; /* SharedFunctionInfo -> {code, bytecode}, not the baseline code itself */
-	uint8_t stream_code;   /* InstructionStream: its Code; 0: the Code itself lies in front of them */
+	uint8_t baseline_pair;   /* SharedFunctionInfo -> {code, bytecode}, not the baseline code itself */
+	uint8_t stream_code;     /* InstructionStream: its Code; 0: the Code itself lies in front of them */
 	/* Deoptimization data, indexes of an array. */
 	uint8_t deopt_inlined_count, deopt_literals, deopt_sfi, deopt_inlining;
 	uint8_t own_maps;    /* each isolate has maps of its own; from 10 on they have all the same */
