@@ -29,14 +29,14 @@ def made(node, name):
     return folder
 
 
-def minified(node):
-    """The load of check_nodejs.py in one line, its functions with names of a letter. Return: the script, what it was made of."""
-    folder = made(node, "minified")
+def minified(node, name="load.js"):
+    """A program in one line, its functions with names of a letter. Return: the script, what it was made of."""
+    folder = made(node, f"minified-{name}")
     terser = npm.of_packages("terser@5.44.1", "terser/bin/terser")
-    shutil.copy(os.path.join(HERE, "nodejs", "load.js"), os.path.join(folder, "src"))
-    got = run(newest.program, terser, "../src/load.js", "--mangle", "toplevel", "--source-map", "url=load.js.map", "-o", "load.js", cwd=os.path.join(folder, "dist"))
-    tap.ok(got.returncode == 0, f"{node.version}: terser makes the script", got.stderr[-300:])
-    return os.path.join(folder, "dist", "load.js"), os.path.join(folder, "src", "load.js")
+    shutil.copy(os.path.join(HERE, "nodejs", name), os.path.join(folder, "src"))
+    got = run(newest.program, terser, f"../src/{name}", "--mangle", "toplevel", "--source-map", f"url={name}.map", "-o", name, cwd=os.path.join(folder, "dist"))
+    tap.ok(got.returncode == 0, f"{node.version}: terser makes the script of {name}", got.stderr[-300:])
+    return os.path.join(folder, "dist", name), os.path.join(folder, "src", name)
 
 
 def compiled(node):
@@ -86,6 +86,20 @@ def judge(node, what, script, source):
     tap.ok(want <= functions, f"{node.version}: {what}: its functions", " ".join(sorted(want & functions)))
 
 
+def judge_shapes(node):
+    """No function has the name of what stands in front of it."""
+    script, source = minified(node, "shapes.js")
+    samples = take(node, script)
+    if samples is None:
+        return
+    names = {name for s in samples for name, file, _ in frames_of(s) if file == source}
+    own = {"run", "stop", "open", "arrow", "each", "called", "turn", "(anonymous)", "Shop", "neighbour"}
+    wrong = total([s for s in samples if any(file == source and (name not in own or name in ("Shop", "neighbour") and i + 1 < len(frames_of(s)))
+                                             for i, (name, file, _) in enumerate(frames_of(s)))])
+    tap.ok(wrong <= FEW and {"run", "stop", "open", "arrow", "each", "called", "turn"} <= names, f"{node.version}: functions of many shapes have their own names",
+           f"{wrong} of {total(samples)} samples have another's: {' '.join(sorted(names))}")
+
+
 def judge_without(node, script):
     """No map, or one of a script that is another by now: what runs is shown, a function with its place in the one line."""
     def replace():
@@ -119,4 +133,5 @@ for one in chosen:
         judge(one, name, own_script, own_source)
         if name == "minified":
             judge_without(one, own_script)
+            judge_shapes(one)
 tap.finish()
