@@ -12,12 +12,13 @@
 #define LINE_CACHE_SIZE 4096 /* a power of two */
 #define LINES_HASHED 256     /* of a line table: what a record has of it is what makes functions equal */
 #define NOBODY UINT32_MAX
+#define ASKED_MAX 3  /* times more for what could not be read: after 2, 8 and 32 look-ups */
 #define LOOKED_AT 16 /* of so many the one used longest ago goes */
 
 enum entry_state {
 	ENTRY_FREE,
 	ENTRY_ASKED, /* without a function */
-	ENTRY_DEAD,  /* it will never have one */
+	ENTRY_DEAD,  /* it could not be read: is_worth_asking() */
 	ENTRY_NAMED,
 };
 
@@ -29,6 +30,8 @@ struct entry {
 	uint8_t state;
 	uint64_t used;   /* when, in look-ups */
 	bool asked_more; /* of a function that was cut */
+	uint8_t asked;   /* how often when it was dead */
+	uint32_t missed; /* look-ups since it died */
 };
 
 struct function {
@@ -633,6 +636,16 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
 
+/* A collector may have moved it just then. Its cookie says whether what lies there later is still the same. */
+static bool is_worth_asking(struct entry *e)
+{
+	if (e->state != ENTRY_DEAD || e->asked == ASKED_MAX || ++e->missed < 2U << 2 * e->asked)
+		return false;
+	e->asked++;
+	e->state = ENTRY_ASKED;
+	return true;
+}
+
 enum names_answer names_find(struct names *n, const struct names_key *key, uint32_t position,
 			     struct runtimes_frame *out)
 {
@@ -656,7 +669,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	}
 	if (e->state != ENTRY_NAMED) {
 		n->stats.missed++;
-		return NAMES_WAIT;
+		return is_worth_asking(e) ? NAMES_ASK : NAMES_WAIT;
 	}
 	f = &n->functions[e->function];
 	f->used = n->tick;

@@ -50,14 +50,14 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
 /** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/** names_unreadable - the worker could not read the function: it is gone, or another one lies there. It is not asked
- * for again. */
+/** names_unreadable - the worker could not read the function: it is gone, another one lies there, or it was just being
+ * moved. It is asked for a few times more, ever more rarely. */
 void names_unreadable(struct names *n, const struct names_key *key);
 
 enum names_answer {
 	NAMES_FOUND, /* with its line, where the line table says one */
-	NAMES_ASK,   /* the name or the line is missing and the worker should read it; returned once */
-	NAMES_WAIT,  /* not known: it was asked for already, or cannot be read */
+	NAMES_ASK,  /* the name or the line is missing and the worker should read it; returned once, until it answers */
+	NAMES_WAIT, /* not known: it was asked for already, or cannot be read */
 };
 
 /** names_find - @out is always filled: function 0, or line 0, where it is not known (yet). */

@@ -67,6 +67,7 @@ struct runtimes_entry {
 	struct runtimes_attached attached[RUNTIMES_ATTACHED_MAX];
 	size_t attached_count;
 	uint64_t since_ns;            /* asked for the first time */
+	uint64_t late_ns;             /* code was met that its ranges may not know: runtimes_sync() then */
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
 	char *application, *metadata; /* owned, or NULL */
@@ -187,9 +188,10 @@ void runtimes_files_release(struct runtimes_files *f);
 
 int runtimes_names_open(struct runtimes *r) warn_unused;
 void runtimes_names_close(struct runtimes *r);
-/** runtimes_read_name - the worker's: read what a function is called. @target NULL: the process is gone. */
-void runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
-			const void *info, const struct names_key *key);
+/** runtimes_read_name - the worker's: read what a function is called. @target NULL: the process is gone. Return: 0, or
+ * why it could not be read. */
+int runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
+		       const void *info, const struct names_key *key);
 
 /* ---- runtimes_attach.c: the worker's ---- */
 

@@ -230,14 +230,15 @@ static int read_guarded(const struct runtime *runtime, read_fn *read, const stru
 	return read(target, info, a->key.key, a->key.cookie, &a->room, &a->function);
 }
 
-void runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
-			const void *info, const struct names_key *key)
+int runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const struct runtime_target *target,
+		       const void *info, const struct names_key *key)
 {
 	struct runtimes_answer *a = calloc(1, sizeof(*a));
 	read_fn *read = NULL;
+	int result;
 
 	if (!a)
-		return;
+		return -ENOMEM;
 	a->key = *key;
 	a->room = (struct buf)BUF_INIT(ROOM_MAX);
 	if (runtime)
@@ -249,10 +250,12 @@ void runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const
 	a->function.is_code = key->is_code;
 	if (runtime && a->result != -ENOBUFS)
 		runtimes_count(r, runtime, counter_of(a->result));
+	result = a->result;
 	pthread_mutex_lock(&r->lock);
 	r->answer_bytes += sizeof(*a) + a->room.cap;
 	a->next = r->answers;
 	r->answers = a;
 	atomic_store_explicit(&r->has_answers, true, memory_order_relaxed);
 	pthread_mutex_unlock(&r->lock);
+	return result;
 }

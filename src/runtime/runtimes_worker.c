@@ -19,6 +19,7 @@
 
 #define WORKER_NICE \
 	(-10) /* a process that has just begun is asked within milliseconds, or its first samples are lost */
+#define LATE_NS (100 * NSEC_PER_MSEC)
 #define DELAY_MIN_NS (2 * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (100 * NSEC_PER_MSEC)
 #define PATIENCE_NS (10 * NSEC_PER_SEC) /* then ever more rarely */
@@ -386,11 +387,24 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 		runtimes_want_description(r, to);
 }
 
+/* Memory becomes code without a word (mprotect): a frame of it then looks like compiled code that cannot be read. V8's
+ * copies of its built-in code up to 10.2 are such. */
+static void sync_late(struct runtimes *r, struct runtimes_entry *e, int dir)
+{
+	uint64_t now = clock_monotonic_ns(r->clock);
+
+	if (e->late_ns && now - e->late_ns < LATE_NS)
+		return;
+	e->late_ns = now;
+	runtimes_sync(r, e, dir);
+}
+
 /* Of the runtime that walks this process, as long as it is the same program. */
 static void read_name(struct runtimes *r, const struct names_key *key)
 {
 	struct runtimes_entry *e = runtimes_entry_find(r, &key->program);
 	const struct runtime *runtime = NULL;
+	int result;
 
 	for (size_t i = 0; e && i < e->attached_count; i++) {
 		struct runtimes_attached *a = &e->attached[i];
@@ -406,11 +420,13 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 			if (!a->learnt && runtime->learn_process &&
 			    runtime->learn_process(&target, a->info, &a->learnt) == 0)
 				target.of_process = a->learnt;
-			runtimes_read_name(r, runtime, &target, a->info, key);
+			result = runtimes_read_name(r, runtime, &target, a->info, key);
+			if (result < 0 && key->is_code && runtime->code_moves)
+				sync_late(r, e, dir);
 			return;
 		}
 	}
-	runtimes_read_name(r, runtime, NULL, NULL, key);
+	ignore(runtimes_read_name(r, runtime, NULL, NULL, key) < 0); /* the reader hears of it */
 }
 
 static void handle(struct runtimes *r, struct runtimes_message *m)

@@ -117,6 +117,33 @@ static int32_t line_of_long_tables(const struct runtime_function *function, uint
 	return function->lines.size > position ? function->lines.bytes[position] : 0;
 }
 
+/* What could not be read may have been on its way to another place: it is asked for three times more, ever more rarely.
+ */
+static void unreadable_is_asked_again(void **state)
+{
+	static const unsigned int look_ups[] = { 2, 8, 32 };
+	const struct names_key k = key_of(1, 0x1000);
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+	for (size_t i = 0; i < ARRAY_SIZE(look_ups); i++) {
+		names_unreadable(n, &k);
+		for (unsigned int turn = i ? look_ups[i - 1] + 1 : 1; turn < look_ups[i]; turn++)
+			assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+		assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+		assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT); /* until it is answered */
+	}
+	names_unreadable(n, &k);
+	for (int turn = 0; turn < 1000; turn++)
+		assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+	assert_int_equal(put(n, 1, 0x1000, "late", 1), 0); /* its record came after all */
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_FOUND);
+	names_free(n);
+}
+
 static void more_of_a_function_replaces_less(void **state)
 {
 	static const uint8_t table[600] = { [5] = 50, [500] = 99 };
@@ -459,6 +486,7 @@ int main(void)
 		cmocka_unit_test(equal_functions_have_one_number),
 		cmocka_unit_test(kinds_are_told_apart),
 		cmocka_unit_test(what_is_missing_is_asked_for_once),
+		cmocka_unit_test(unreadable_is_asked_again),
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
