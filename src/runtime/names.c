@@ -573,12 +573,15 @@ int names_put_more(struct names *n, const struct names_key *key, const struct ru
 	return names_put(n, key, &more);
 }
 
-void names_unreadable(struct names *n, const struct names_key *key)
+void names_unreadable(struct names *n, const struct names_key *key, bool may_come)
 {
 	uint32_t at;
 
-	if (find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_ASKED)
-		n->entries[at].state = ENTRY_DEAD;
+	if (find_entry(n, key, &at) < 0 || n->entries[at].state != ENTRY_ASKED)
+		return;
+	n->entries[at].state = ENTRY_DEAD;
+	if (!may_come)
+		n->entries[at].asked = ASKED_MAX;
 }
 
 void names_not_asked(struct names *n, const struct names_key *key)

@@ -50,9 +50,12 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
 /** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/** names_unreadable - the worker could not read the function: it is gone, another one lies there, or it was just being
- * moved. It is asked for a few times more, ever more rarely. */
-void names_unreadable(struct names *n, const struct names_key *key);
+/**
+ * names_unreadable - the worker could not read the function
+ * @may_come: it was perhaps just being moved: it is asked for a few times more, ever more rarely. Otherwise it is gone,
+ *or another one lies there.
+ */
+void names_unreadable(struct names *n, const struct names_key *key, bool may_come);
 
 enum names_answer {
 	NAMES_FOUND, /* with its line, where the line table says one */
