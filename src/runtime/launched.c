@@ -85,18 +85,21 @@ static bool is_script(struct str file, bool is_node)
 	return false;
 }
 
+static bool is_one_of(struct str item, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_eq(item, str_of(names[i])))
+			return true;
+	return false;
+}
+
 /* Does the option @item take the next argument for its value? */
 static bool takes_value(struct str item, bool is_node)
 {
 	static const char *const names[] = { "--require",    "--import", "--loader", "--experimental-loader",
 					     "--conditions", "-C" };
 
-	if (str_eq(item, STR("-r")))
-		return true;
-	for (size_t i = 0; is_node && i < ARRAY_SIZE(names); i++)
-		if (str_eq(item, str_of(names[i])))
-			return true;
-	return false;
+	return str_eq(item, STR("-r")) || (is_node && is_one_of(item, names, ARRAY_SIZE(names)));
 }
 
 /* The first script among the arguments which is no option, and no value of one. */
@@ -165,9 +168,8 @@ static int add_npm(const struct args *a, struct str command, struct str what, st
 	static const char *const with_more[] = { "run", "run-script", "exec", "x" };
 
 	buf_addf(out, "nodejs: npm " STR_FMT, STR_ARG(command));
-	for (size_t i = 0; what.len && i < ARRAY_SIZE(with_more); i++)
-		if (str_eq(command, str_of(with_more[i])))
-			buf_addf(out, " " STR_FMT, STR_ARG(what));
+	if (what.len && is_one_of(command, with_more, ARRAY_SIZE(with_more)))
+		buf_addf(out, " " STR_FMT, STR_ARG(what));
 	if (a->l->cwd.len)
 		buf_addf(out, " (" STR_FMT ")", STR_ARG(a->l->cwd));
 	return out->error;
@@ -238,10 +240,7 @@ static bool java_takes_value(struct str item)
 					     "--enable-native-access",
 					     "--source" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_eq(item, str_of(names[i])))
-			return true;
-	return false;
+	return is_one_of(item, names, ARRAY_SIZE(names));
 }
 
 /* Where the class, module or archive stands that is run; 0: nowhere. */
