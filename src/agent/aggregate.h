@@ -38,8 +38,8 @@ enum aggregate_function_kind {
 struct aggregate_function {                            /* of a language runtime */
 	uint32_t name, file, version;                  /* strings of the aggregate; version: of the runtime, "3.11.2" */
 	uint32_t origin;                               /* the file system that `file` lies in: index into origins */
-	int32_t first_line, first_column, name_column; /* the last two as in struct runtime_function */
-	uint64_t map_id;                               /* as in struct runtime_function */
+	int32_t first_line, first_column, name_column; /* as in struct runtime_function, */
+	uint64_t map_id;                               /* and this */
 	uint8_t kind;                                  /* enum aggregate_function_kind */
 	uint8_t runtime;                               /* enum abi_runtime */
 	uint8_t shown;                                 /* enum model_kind; 0: the runtime's */

@@ -79,6 +79,7 @@ int build_texts(struct model *m, const struct str *texts, uint32_t *const *ids, 
 /** build_mark_used - mark the frames that stand in a stack. The others were folded away; only their place was needed.
  */
 void build_mark_used(struct builder *b);
+
 struct build_function { /* one function of a runtime's frame, as it is shown */
 	struct str name, file;
 	int32_t first_line; /* 0: not known */

@@ -19,7 +19,7 @@
 
 #define WORKER_NICE \
 	(-10) /* a process that has just begun is asked within milliseconds, or its first samples are lost */
-#define LATE_NS (100 * NSEC_PER_MSEC)
+#define LATE_NS (100 * NSEC_PER_MSEC) /* between two looks at ranges because of code that cannot be read */
 #define DELAY_MIN_NS (2 * NSEC_PER_MSEC)
 #define DELAY_MAX_NS (100 * NSEC_PER_MSEC)
 #define PATIENCE_NS (10 * NSEC_PER_SEC) /* then ever more rarely */

@@ -19,9 +19,7 @@ int target_open(int root_fd, const char *path, uint64_t *size) warn_unused;
 /** target_stat - a regular file below @root_fd, which is not opened. Return: 0; -ENODEV, -ENOENT, -errno. */
 int target_stat(int root_fd, const char *path, struct stat *out) warn_unused;
 
-/** target_file_id - a number of what lies there: another file, or the same one once it was written to, has another;
- * never
- * 0 */
+/** target_file_id - a number of a file's state: it is another one once the file was written to. Never 0. */
 uint64_t target_file_id(const struct stat *st);
 
 /** target_read - append a whole file. Return: 0; -E2BIG when it is longer than @max; otherwise as target_open(). */
