@@ -71,6 +71,10 @@ struct abi_java {
 	__u8 symbol_length, symbol_body; /* its length has 16 bits */
 	__u16 oop_shift;                 /* CHUNKS: of compressed references to objects */
 	__u16 level;                     /* of a blob's header: which compiler made it, a byte */
+	/* The stub of call_stub_return: bytes in front of that address, from there up to its ret, and up to its end.
+	 * All 0: they are not known. */
+	__u8 call_stub_before, call_stub_ret, call_stub_after;
+	__u8 reserved;
 	__u64 oop_base;
 	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */

@@ -890,18 +890,40 @@ WALK_FN enum walk_next walk_java_interpreted(struct walk *w, const struct abi_ja
 
 /* ---- stubs ---- */
 
-/* Native code called Java through this one; the frame pointer leads on. */
-WALK_FN enum walk_next walk_java_call_stub(struct walk *w)
+/* Is pc in the stub through which native code calls Java? */
+WALK_FN int walk_java_in_call_stub(const struct walk *w, const struct abi_java *info)
 {
-	struct walk_pair pair;
+	if (w->pc == info->call_stub_return)
+		return 1;
+	return w->is_leaf && !w->is_return &&
+	       w->pc - info->call_stub_return + info->call_stub_before <
+		       (__u64)info->call_stub_before + info->call_stub_after;
+}
 
-	if ((w->fp & 7) || w->fp < w->sp || w->fp - w->sp > WALK_JAVA_FRAME_MAX || walk_stack_pair(w, w->fp, &pair))
+/* Native code called Java through this one; the frame pointer leads on, from its second instruction up to its ret:
+ * push %rbp; mov %rsp,%rbp; ... pop %rbp; ret. */
+WALK_FN enum walk_next walk_java_call_stub(struct walk *w, const struct abi_java *info)
+{
+	__u64 in = w->pc - info->call_stub_return + info->call_stub_before, fp = w->fp;
+	struct walk_pair pair;
+	int has_frame = 1;
+
+	if (w->pc != info->call_stub_return) {
+		has_frame = in && in != (__u64)info->call_stub_before + info->call_stub_ret;
+		fp = in > 1 && has_frame ? fp : w->sp;
+	}
+	if ((fp & 7) || fp < w->sp || fp - w->sp > WALK_JAVA_FRAME_MAX || walk_stack_pair(w, fp, &pair))
 		return walk_java_fail(w);
 	if (walk_java_push_internal(w, 0, 0))
 		return WALK_DONE;
+	if (!has_frame) {
+		pair.second = pair.first;
+		pair.first = w->fp;
+		fp -= 8;
+	}
 	if (pair.second < WALK_USER_MIN || pair.second > WALK_USER_MAX)
 		return walk_java_fail(w);
-	walk_move_in_line(w, pair.second, w->fp + 16, pair.first);
+	walk_move_in_line(w, pair.second, fp + 16, pair.first);
 	return WALK_MORE;
 }
 
@@ -1084,8 +1106,8 @@ WALK_FN enum walk_next walk_java_step(struct walk *w)
 	if (info->chunk_end && w->sp >= info->chunk_end && walk_java_virtual(w) == WALK_DONE)
 		return WALK_DONE;
 	at = w->pc - (w->is_return ? 1 : 0);
-	if (w->pc == info->call_stub_return)
-		return walk_java_call_stub(w);
+	if (walk_java_in_call_stub(w, info))
+		return walk_java_call_stub(w, info);
 	if (walk_java_in_interpreter(info, at))
 		return info->chunk_end ? (enum walk_next)walk_java_virtual(w) : walk_java_interpreted(w, info);
 	if (walk_java_find_blob(w, info, at))

@@ -77,6 +77,95 @@ static void reads_fail(void **state)
 	buf_release(&bytes);
 }
 
+/* ---- the stub through which native code calls Java ---- */
+
+#define STUB_REACH 255
+
+struct stub_image { /* a JVM whose stub has that code */
+	struct java_attach_image *image;
+	uint64_t at; /* of code */
+	uint8_t code[2 * STUB_REACH];
+};
+
+static int stub_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct stub_image *s = self;
+
+	if (at != s->at)
+		return java_attach_read(s->image, dst, size, at);
+	assert_int_equal(size, sizeof(s->code));
+	memcpy(dst, s->code, size);
+	return 0;
+}
+
+static void put(struct stub_image *s, int from_return, const char *bytes, size_t count)
+{
+	memcpy(s->code + STUB_REACH + from_return, bytes, count);
+}
+
+static void call_stubs_are_found(void **state)
+{
+	static const struct {
+		const char *what;
+		int begin, other, end; /* from the return address on; 0: there is none */
+		const char *behind;
+		size_t behind_size;
+		uint8_t want[3]; /* before, ret, after */
+	} cases[] = {
+		{ "no other way out", -136, -200, 77, "\x90\x90\x90\x90\x90\x90\x90", 7, { 136, 78, 79 } },
+		{ "three others",
+		  -137,
+		  0,
+		  101,
+		  "\x48\x89\x07\xeb\xbf\xc5\xfa\x11\x07\xeb\xb9\xc5\xfb\x11\x07\xeb\xb3\x90",
+		  18,
+		  { 137, 102, 120 } },
+		{ "code that jumps lies too far behind",
+		  -133,
+		  0,
+		  81,
+		  "\x90\x90\x90\x90\x90\x90\xeb\x00",
+		  8,
+		  { 133, 82, 83 } },
+		{ "the largest", -255, 0, 253, "", 0, { 255, 254, 255 } },
+		{ "no beginning", 0, 0, 77, "", 0, { 0 } },
+		{ "no end", -136, 0, 0, "", 0, { 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct java_attach_image image;
+		struct stub_image stub = { .image = &image };
+		struct runtime_target target;
+		struct abi_java info;
+		uint8_t room[RUNTIME_INFO_MAX];
+		struct buf bytes;
+
+		print_message("  %s\n", cases[i].what);
+		take("17", &bytes, &image, &target);
+		must(java_attach_with(&image.binary.base, &target, &image.layout, room) > 0);
+		memcpy(&info, room, sizeof(info));
+		assert_int_equal(info.call_stub_before | info.call_stub_after, 0); /* the recording lacks it */
+		stub.at = info.call_stub_return - STUB_REACH;
+		if (cases[i].begin)
+			put(&stub, cases[i].begin, "\x55\x48\x8b\xec\x48", 5);
+		if (cases[i].other)
+			put(&stub, cases[i].other, "\x55\x48\x8b\xec\x48", 5);
+		if (cases[i].end) {
+			put(&stub, cases[i].end, "\x5d\xc3", 2);
+			put(&stub, cases[i].end + 2, cases[i].behind, cases[i].behind_size);
+		}
+		target.read = stub_read;
+		target.self = &stub;
+		must(java_attach_with(&image.binary.base, &target, &image.layout, room) > 0);
+		memcpy(&info, room, sizeof(info));
+		assert_int_equal(info.call_stub_before, cases[i].want[0]);
+		assert_int_equal(info.call_stub_ret, cases[i].want[1]);
+		assert_int_equal(info.call_stub_after, cases[i].want[2]);
+		buf_release(&bytes);
+	}
+}
+
 /* A JVM that starts up. */
 static void comes_again(void **state)
 {
@@ -181,8 +270,8 @@ static void refuses_by_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name), cmocka_unit_test(attaches),
-					    cmocka_unit_test(reads_fail), cmocka_unit_test(comes_again),
-					    cmocka_unit_test(own_tables) };
+					    cmocka_unit_test(reads_fail),      cmocka_unit_test(call_stubs_are_found),
+					    cmocka_unit_test(comes_again),     cmocka_unit_test(own_tables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

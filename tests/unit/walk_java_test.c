@@ -254,6 +254,66 @@ static void pushed_words_are_skipped(void **state)
 	}
 }
 
+/* A tick in the stub itself: the caller is where it is when Java has been called, wherever in the stub that is. */
+static void ticks_in_the_call_stub(void **state)
+{
+	enum { BEFORE = 137, RET = 102, AFTER = 120 };
+	static const struct {
+		const char *what;
+		int at;     /* from its return address on */
+		int pushed; /* words between sp and the caller's: 0: the return address is on top, 1: the caller's fp is
+			     */
+		bool has_fp;
+		uint32_t frames; /* 1: the stub's; 0: it is not known to be that */
+	} cases[] = {
+		{ "push %rbp", -BEFORE, 0, false, 1 },
+		{ "mov %rsp,%rbp", 1 - BEFORE, 1, false, 1 },
+		{ "its frame is there", 4 - BEFORE, 1, true, 1 },
+		{ "parameters are pushed", -20, 40, true, 1 },
+		{ "behind the call", 7, 12, true, 1 },
+		{ "pop %rbp", RET - 1, 1, true, 1 },
+		{ "ret", RET, 0, false, 1 },
+		{ "another way out", RET + 1, 12, true, 1 },
+		{ "the code behind it", AFTER, 12, true, 0 },
+		{ "the code in front of it", -BEFORE - 1, 12, true, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("17-compiled-whole-4");
+		uint64_t native, sp, fp, callers;
+
+		print_message("  %s\n", cases[i].what);
+		walk(r); /* where native code goes on */
+		native = r->walk.pc;
+		sp = r->walk.sp;
+		callers = r->walk.fp;
+		fp = sp - 16;
+		r->image.info.call_stub_before = BEFORE;
+		r->image.info.call_stub_ret = RET;
+		r->image.info.call_stub_after = AFTER;
+		r->image.leaf[WALK_REG_PC] = r->image.info.call_stub_return + (uint64_t)(int64_t)cases[i].at;
+		r->image.leaf[WALK_REG_SP] = sp - 8 - 8 * (uint64_t)cases[i].pushed;
+		r->image.leaf[WALK_REG_FP] = cases[i].has_fp ? fp : callers;
+		r->image.is_return = false;
+		r->has_pushed = true; /* words that the recording lacks are 0 */
+		r->call_to = NO_CALL;
+		walk(r);
+		if (cases[i].frames) {
+			assert_int_equal(r->walk.end, ABI_END_FRAME_LIMIT);
+			assert_int_equal(r->walk.count, 1);
+			assert_true(r->walk.frames[0].flags & ABI_FRAME_INTERNAL);
+			assert_int_equal(r->walk.pc, native);
+			assert_int_equal(r->walk.sp, sp);
+			assert_int_equal(r->walk.fp, callers);
+			assert_true(r->walk.is_return);
+		} else {
+			assert_int_not_equal(r->walk.pc, native);
+		}
+		drop(r);
+	}
+}
+
 /* C1 pushes two words for a call of a stub, and pops them behind it. Where the frame's size says that the return
  * address is, the address of another call may lie. C2 pushes nothing, and what is popped there is the frame. */
 static void popped_words_are_known(void **state)
@@ -526,6 +586,7 @@ int main(void)
 		cmocka_unit_test(unloaded_classes_are_no_address),
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(popped_words_are_known),
+		cmocka_unit_test(ticks_in_the_call_stub),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(freed_methods_have_no_name),
 		cmocka_unit_test(maps_of_segments_lie),

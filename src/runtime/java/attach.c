@@ -355,6 +355,36 @@ static int attach_names(const struct attaching *a)
 	return 0;
 }
 
+/* Where the stub of call_stub_return begins and ends: push %rbp; mov %rsp,%rbp; sub n,%rsp; ... its call; ... pop %rbp;
+ * ret, and up to three ways to store a result, each of which ends in a jump back. What is not found is walked as any
+ * stub. Source: OpenJDK 8 to 26, stubGenerator_x86_64.cpp, generate_call_stub(). */
+static void attach_call_stub(const struct attaching *a)
+{
+	const uint8_t *begin = NULL, *ret, *end, *jump;
+	struct abi_java *info = a->info;
+	uint8_t code[2 * UINT8_MAX];
+	const uint8_t *middle = code + UINT8_MAX, *limit = code + sizeof(code);
+
+	if (java_read(&a->memory, code, sizeof(code), info->call_stub_return - UINT8_MAX) < 0)
+		return;
+	for (const uint8_t *at = code; (at = find(at, (size_t)(middle - at), "\x55\x48\x8b\xec\x48", 5)) != NULL; at++)
+		begin = at;
+	ret = find(middle, UINT8_MAX, "\x5d\xc3", 2);
+	if (!begin || !ret)
+		return;
+	ret++;
+	end = ret + 1;
+	for (int i = 0; i < 3; i++) {
+		jump = memchr(end, 0xeb, MIN((size_t)(limit - end), (size_t)6));
+		if (!jump || limit - jump < 2)
+			break;
+		end = jump + 2;
+	}
+	info->call_stub_before = (uint8_t)(middle - begin);
+	info->call_stub_ret = (uint8_t)(ret - middle);
+	info->call_stub_after = (uint8_t)(end - middle);
+}
+
 /* Frames of virtual threads in the heap: without them stacks end where those on the stack do. */
 static void attach_references(const struct attaching *a)
 {
@@ -391,6 +421,7 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 		r = read_static(&a, a.layout->call_stub_return, &info.call_stub_return);
 	if (r < 0)
 		return r;
+	attach_call_stub(&a);
 	attach_references(&a);
 	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0 && read_word(&a, epochs[0], &info.epoch) == 0)
 		info.epoch_at = epochs[0];
