@@ -23,6 +23,8 @@ struct { /* preallocated: a fork adds to it */
 /* Global functions: the verifier looks at them once, and kernel 5.10 accepts the loop around the first. */
 __attribute__((noinline)) int java_candidate(__u32 trigger);
 #define walk_java_candidate(w) java_candidate(walk_sample(w)->trigger)
+__attribute__((noinline)) int java_scan_word(__u32 trigger);
+#define walk_java_scan_word(w) ((enum walk_next)java_scan_word(walk_sample(w)->trigger))
 __attribute__((noinline)) int java_virtual(__u32 trigger);
 #define walk_java_virtual(w) java_virtual(walk_sample(w)->trigger)
 __attribute__((noinline)) int java_identity(__u32 trigger);
@@ -37,6 +39,17 @@ int java_candidate(__u32 trigger)
 	return w ? (int)walk_java_returns(w) : 0;
 #else
 	return w ? 0 : 1;
+#endif
+}
+
+int java_scan_word(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+#ifdef WALK_X86_64
+	return w ? (int)walk_java_scan_one(w) : WALK_DONE;
+#else
+	return w ? WALK_DONE : WALK_SWITCH;
 #endif
 }
 

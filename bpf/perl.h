@@ -26,6 +26,8 @@ __attribute__((noinline)) int perl_look(__u32 trigger);
 #define walk_perl_look(w) perl_look(walk_sample(w)->trigger)
 __attribute__((noinline)) __u64 perl_hek(__u32 trigger, __u64 at);
 #define walk_perl_hek(w, at) perl_hek(walk_sample(w)->trigger, at)
+__attribute__((noinline)) __u64 perl_names(__u32 trigger);
+#define walk_perl_names(w) perl_names(walk_sample(w)->trigger)
 __attribute__((noinline)) __u64 perl_file(__u32 trigger);
 #define walk_perl_file(w) perl_file(walk_sample(w)->trigger)
 static __always_inline __u64 perl_recall(__u32 kind, __u64 hash);
@@ -39,6 +41,13 @@ __u64 perl_hek(__u32 trigger, __u64 at)
 	struct walk *w = unwind_state_of(trigger & 1);
 
 	return w ? walk_perl_hash_hek(w, at) : 0;
+}
+
+__u64 perl_names(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_perl_read_names(w) : 0;
 }
 
 __u64 perl_file(__u32 trigger)
@@ -153,7 +162,8 @@ static __always_inline void perl_take_file(struct walk *w, struct perl_record *r
 
 	if (size >= ABI_PERL_FILE_BYTES)
 		size = ABI_PERL_FILE_BYTES - 1;
-	__builtin_memcpy(r->texts, &w->scratch[WALK_PERL_FILE], ABI_PERL_FILE_BYTES);
+	/* One call to the verifier, not a move for each word on each path. */
+	bpf_probe_read_kernel(r->texts, ABI_PERL_FILE_BYTES, &w->scratch[WALK_PERL_FILE]);
 	r->name.file_sent = size;
 	r->name.file_is_cut = more->file_is_cut;
 	head->bytes_size += (size + 7) & ~7ULL;

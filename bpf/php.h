@@ -22,7 +22,17 @@ struct { /* preallocated: a fork adds to it */
 
 static __always_inline void php_seen(struct walk *w);
 #define walk_php_seen(w) php_seen(w)
+/* A global function: the verifier looks at it once. */
+__attribute__((noinline)) __u64 php_text(__u32 trigger, __u64 at, __u32 is_file);
+#define walk_php_text(w, at, is_file) php_text(walk_sample(w)->trigger, (at), (is_file))
 #include "walk/walk_php.h"
+
+__u64 php_text(__u32 trigger, __u64 at, __u32 is_file)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_php_hash_text(w, at, (int)is_file) : 0;
+}
 
 #define PHP_TEXTS (ABI_PHP_CLASS_BYTES + ABI_PHP_NAME_BYTES + ABI_PHP_FILE_BYTES)
 

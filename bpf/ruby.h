@@ -23,17 +23,17 @@ struct { /* preallocated: a fork adds to it */
 static __always_inline void ruby_seen(struct walk *w);
 #define walk_ruby_seen(w) ruby_seen(w)
 /* A global function: the verifier looks at it once. */
-__attribute__((noinline)) int ruby_look(__u32 trigger);
-#define walk_ruby_look(w) ruby_look(walk_sample(w)->trigger)
+__attribute__((noinline)) int ruby_level(__u32 trigger);
+#define walk_ruby_level(w) ruby_level(walk_sample(w)->trigger)
 __attribute__((noinline)) int ruby_candidate(__u32 trigger);
 #define walk_ruby_candidate(w, info) ruby_candidate(walk_sample(w)->trigger)
 #include "walk/walk_ruby.h"
 
-int ruby_look(__u32 trigger)
+int ruby_level(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
 
-	return w ? walk_ruby_own(w) : 0;
+	return w ? walk_ruby_look_at_level(w) : 1;
 }
 
 static __always_inline const struct abi_ruby *ruby_info(const struct walk *w)
@@ -145,13 +145,28 @@ static __always_inline void ruby_class(struct walk *w, struct ruby_record *r, st
 		ruby_string(l, value, out);
 }
 
-/* Where one part of the iseq at hand lies. size 0: there is none. */
-static __always_inline void ruby_find_part(struct walk *w, struct ruby_record *r, __u32 part, struct ruby_text *out)
+static __always_inline struct ruby_text *ruby_text(struct walk *w)
 {
-	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
-	__u64 body = w->scratch[WALK_RUBY_IDENTITY + 1];
-	__u32 count = 0;
+	return (struct ruby_text *)&w->scratch[WALK_RUBY_PART];
+}
 
+/* Where one part of the iseq at hand lies: ruby_text(). size 0: there is none. A global function: the verifier looks at
+ * it once. */
+__attribute__((noinline)) int ruby_find_part(__u32 trigger, __u32 part)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+	const struct abi_ruby_layout *l;
+	struct ruby_record *r;
+	struct ruby_text *out;
+	__u32 count = 0;
+	__u64 body;
+
+	if (!w)
+		return 0;
+	l = &walk_ruby_info(w)->layout;
+	body = w->scratch[WALK_RUBY_IDENTITY + 1];
+	r = (struct ruby_record *)&w->scratch[WALK_RUBY_FREE];
+	out = ruby_text(w);
 	out->size = 0;
 	out->data = 0;
 	if (part == RUBY_FILE) {
@@ -162,18 +177,19 @@ static __always_inline void ruby_find_part(struct walk *w, struct ruby_record *r
 		ruby_class(w, r, out);
 	} else if (part == RUBY_INDEX) {
 		if (l->body_lines_index == ABI_RUBY_NONE || r->name.code_size > RUBY_INDEX_SMALL + RUBY_INDEX_BLOCK)
-			return;
+			return 0;
 		if (!bpf_probe_read_user(&out->data, sizeof(out->data), (const void *)(body + l->body_lines_index)))
 			out->size = r->name.code_size > RUBY_INDEX_SMALL ? ABI_RUBY_INDEX_BYTES : 48;
 	} else {
 		if (bpf_probe_read_user(&out->data, sizeof(out->data), (const void *)(body + l->body_lines)) ||
 		    bpf_probe_read_user(&count, sizeof(count), (const void *)(body + l->body_lines_count)) ||
 		    count > 1U << 20)
-			return;
+			return 0;
 		out->size = (__u64)count * l->line_bytes;
 		r->name.lines_count = count;
 		r->name.lines_at = out->data;
 	}
+	return 0;
 }
 
 /* Copies the beginning to texts + @to, a multiple of 8; zeros up to the next one. Return: bytes copied. */
@@ -193,7 +209,7 @@ static __always_inline __u64 ruby_copy(struct ruby_record *r, __u64 to, const st
 __attribute__((noinline)) int ruby_take_part(__u32 trigger, __u32 part)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
-	struct ruby_text text;
+	struct ruby_text *text;
 	struct ruby_record *r;
 	struct abi_name *head;
 	__u64 sent, max;
@@ -202,19 +218,20 @@ __attribute__((noinline)) int ruby_take_part(__u32 trigger, __u32 part)
 		return 0;
 	r = (struct ruby_record *)&w->scratch[WALK_RUBY_FREE];
 	head = (struct abi_name *)r->head;
-	ruby_find_part(w, r, part, &text);
+	ruby_find_part(trigger, part);
+	text = ruby_text(w);
 	max = part == RUBY_NAME || part == RUBY_CLASS || part == RUBY_INDEX ? ABI_RUBY_NAME_BYTES : ABI_RUBY_FILE_BYTES;
-	sent = ruby_copy(r, head->bytes_size - sizeof(r->name), &text, max);
+	sent = ruby_copy(r, head->bytes_size - sizeof(r->name), text, max);
 	walk_opaque(sent);
 	head->bytes_size += (sent + 7) & ~7ULL;
 	if (part == RUBY_FILE) {
-		r->name.file_size = text.size;
+		r->name.file_size = text->size;
 		r->name.file_sent = sent;
 	} else if (part == RUBY_NAME) {
-		r->name.name_size = text.size;
+		r->name.name_size = text->size;
 		r->name.name_sent = sent;
 	} else if (part == RUBY_CLASS) {
-		r->name.class_size = text.size;
+		r->name.class_size = text->size;
 		r->name.class_sent = sent;
 	} else if (part == RUBY_INDEX) {
 		r->name.index_sent = sent;

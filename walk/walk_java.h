@@ -1020,32 +1020,43 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 	return walk_java_move(w, info, pair.second, at + 16, pair.first);
 }
 
-/* The next words of a stub's stack: the first that is a return address is believed. When no call says that it called
- * this stub, the frame there is marked; but what lies on top is the return address of who jumped here. */
-WALK_FN enum walk_next walk_java_scan(struct walk *w, const struct abi_java *info)
+/* The word at sp of a stub's stack. SWITCH: it is no return address, and sp is behind it. */
+WALK_FN enum walk_next walk_java_scan_one(struct walk *w)
 {
-	struct walk_java *j = walk_java_state(w);
-	__u64 word, fp;
+	const struct walk_java *j = walk_java_state(w);
+	const struct abi_java *info = walk_java_info(w);
+	__u64 word, at = w->sp, fp = w->fp;
 	int is_return;
 
-	for (int i = 0; i < WALK_JAVA_SCAN; i++) {
-		__u64 at = w->sp;
+	if (walk_stack_word(w, at, &word))
+		return WALK_DONE;
+	w->sp = at + 8;
+	is_return = walk_java_is_return(w, info, word);
+	if (is_return == WALK_JAVA_NO_RETURN)
+		return WALK_SWITCH;
+	if (fp == at - 8 && walk_stack_word(w, fp, &fp)) /* it keeps frame pointers, too */
+		return WALK_DONE;
+	walk_move_in_line(w, word, at + 8, fp);
+	w->guessed = is_return != WALK_JAVA_RETURNS && at >= j->near;
+	return WALK_MORE;
+}
 
-		if (walk_stack_word(w, at, &word))
-			return WALK_DONE;
-		w->sp = at + 8;
-		if (!walk_java_is_code(info, word))
-			continue;
-		j->word = word;
-		is_return = walk_java_candidate(w);
-		if (is_return == WALK_JAVA_NO_RETURN)
-			continue;
-		fp = w->fp;
-		if (fp == at - 8 && walk_stack_word(w, fp, &fp)) /* it keeps frame pointers, too */
-			return WALK_DONE;
-		walk_move_in_line(w, word, at + 8, fp);
-		w->guessed = is_return != WALK_JAVA_RETURNS && at >= j->near;
-		return WALK_MORE;
+/* In BPF a function of its own, checked once and not for each turn. */
+#ifndef walk_java_scan_word
+#define walk_java_scan_word(w) walk_java_scan_one(w)
+#endif
+
+/* The next words of a stub's stack: the first that is a return address is believed. When no call says that it called
+ * this stub, the frame there is marked; but what lies on top is the return address of who jumped here. */
+WALK_FN enum walk_next walk_java_scan(struct walk *w)
+{
+	struct walk_java *j = walk_java_state(w);
+
+	for (int i = 0; i < WALK_JAVA_SCAN; i++) {
+		enum walk_next next = walk_java_scan_word(w);
+
+		if (next != WALK_SWITCH)
+			return next;
 	}
 	j->scanned += WALK_JAVA_SCAN;
 	if (j->scanned >= WALK_JAVA_SCAN_MAX)
@@ -1073,7 +1084,7 @@ WALK_FN enum walk_next walk_java_stub(struct walk *w, const struct abi_java *inf
 		j->near = w->sp + (w->is_leaf && !w->is_return ? 8 : 16);
 	}
 	j->scan = 0;
-	return walk_java_scan(w, info);
+	return walk_java_scan(w);
 }
 
 /* ---- the step ---- */

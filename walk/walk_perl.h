@@ -363,7 +363,7 @@ WALK_FN int walk_perl_read_sub(struct walk *w)
 }
 
 /* Key of the sub whose body is in scratch, whose names go into walk_perl_more(). Return: 0: they cannot be read. */
-WALK_FN __u64 walk_perl_names(struct walk *w)
+WALK_FN __u64 walk_perl_read_names(struct walk *w)
 {
 	struct walk_perl_more *more = walk_perl_more(w);
 	__u64 *head = &w->scratch[WALK_PERL_HEAD], *body = &w->scratch[WALK_PERL_BODY];
@@ -388,6 +388,11 @@ WALK_FN __u64 walk_perl_names(struct walk *w)
 	hash = walk_perl_mix(package, hash);
 	return hash < ABI_PERL_KEY_SUBS ? ABI_PERL_KEY_SUBS : hash;
 }
+
+/* In BPF a function of its own, checked once. */
+#ifndef walk_perl_names
+#define walk_perl_names(w) walk_perl_read_names(w)
+#endif
 
 /** walk_perl_resolve - the names of the sub p->cv, into walk_perl_more()
  * Return: its key; 0: its memory cannot be read, or it is no sub. */

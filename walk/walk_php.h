@@ -120,35 +120,39 @@ WALK_FN __u64 walk_php_text_sum(const __u64 *words, __u64 length)
 }
 
 /**
- * walk_php_add_text - mixes the text at @at into *sum: length, first and last bytes
+ * walk_php_hash_text - of the text at @at: its length, first and last bytes
  *
  * A name of a file has its hash worked out, which stands for all of it; that of a function may still be 0, and become
- * something else at any moment: it does not count. Return: 0, or 1: it cannot be read.
+ * something else at any moment: it does not count. Return: never 0; 0: it cannot be read.
  */
-WALK_FN int walk_php_add_text(struct walk *w, __u64 at, int is_file, __u64 *sum)
+WALK_FN __u64 walk_php_hash_text(struct walk *w, __u64 at, int is_file)
 {
-	__u64 *words = &w->scratch[WALK_PHP_TEXT], length, hash;
+	__u64 *words = &w->scratch[WALK_PHP_TEXT], length, hash, sum;
 
 	if (walk_read(w, words, 16 + WALK_PHP_TEXT_BYTES, at + ABI_PHP_STRING_HASH)) {
 		/* No string takes less than 32 bytes, and behind this one memory may end. */
 		if (walk_read(w, words, 24, at + ABI_PHP_STRING_HASH))
-			return 1;
+			return 0;
 		words[3] = words[4] = words[5] = 0;
 	}
 	hash = words[0];
 	length = words[1];
-	*sum = walk_php_mix(*sum, walk_php_text_sum(words + 2, length));
-	if (length <= WALK_PHP_TEXT_BYTES)
-		return 0;
-	if (is_file && hash) {
-		*sum = walk_php_mix(*sum, hash);
-		return 0;
+	sum = walk_php_text_sum(words + 2, length);
+	if (length > WALK_PHP_TEXT_BYTES && is_file && hash) {
+		sum = walk_php_mix(sum, hash);
+	} else if (length > WALK_PHP_TEXT_BYTES) {
+		if (walk_read(w, words + 6, WALK_PHP_TEXT_BYTES,
+			      at + ABI_PHP_STRING_BYTES + length - WALK_PHP_TEXT_BYTES))
+			return 0;
+		sum = walk_php_mix(sum, walk_php_text_sum(words + 6, length));
 	}
-	if (walk_read(w, words + 6, WALK_PHP_TEXT_BYTES, at + ABI_PHP_STRING_BYTES + length - WALK_PHP_TEXT_BYTES))
-		return 1;
-	*sum = walk_php_mix(*sum, walk_php_text_sum(words + 6, length));
-	return 0;
+	return sum ? sum : 1;
 }
+
+/* In BPF a function of its own, checked once. */
+#ifndef walk_php_text
+#define walk_php_text(w, at, is_file) walk_php_hash_text(w, at, is_file)
+#endif
 
 /**
  * walk_php_find_cookie - of the function whose words are in scratch
@@ -157,15 +161,21 @@ WALK_FN int walk_php_add_text(struct walk *w, __u64 at, int is_file, __u64 *sum)
 WALK_FN __u64 walk_php_find_cookie(struct walk *w, int is_program)
 {
 	const struct abi_php_layout *l = &walk_php_info(w)->layout;
-	__u64 name = walk_php_func_word(w, ABI_PHP_FUNC_NAME), sum;
+	__u64 name = walk_php_func_word(w, ABI_PHP_FUNC_NAME), sum, text = 0;
 
 	sum = walk_php_mix(walk_php_func_word(w, ABI_PHP_FUNC_SCOPE), (__u8)walk_php_func_word(w, ABI_PHP_FUNC_TYPE));
-	if (name && walk_php_add_text(w, name, 0, &sum))
-		return ABI_PHP_NO_COOKIE;
+	if (name) {
+		text = walk_php_text(w, name, 0);
+		if (!text)
+			return ABI_PHP_NO_COOKIE;
+	}
+	sum = walk_php_mix(sum, text);
 	if (is_program) {
 		sum = walk_php_mix(sum, (__u32)walk_php_func_word(w, l->func_line));
-		if (walk_php_add_text(w, walk_php_func_word(w, l->func_file), 1, &sum))
+		text = walk_php_text(w, walk_php_func_word(w, l->func_file), 1);
+		if (!text)
 			return ABI_PHP_NO_COOKIE;
+		sum = walk_php_mix(sum, text);
 	}
 	return sum | 1;
 }

@@ -73,6 +73,7 @@ struct walk_ruby_owner { /* of a method entry */
 #define WALK_RUBY_IDENTITY 24 /* the key of the iseq that walk_ruby_seen() is told of, and its body */
 #define WALK_RUBY_OWNER 26    /* the class of its method, 0: not known; the three words up to an ep */
 #define WALK_RUBY_TEXTS 32    /* what the cookie has of the label and the path */
+#define WALK_RUBY_PART 48     /* two words of who sends names */
 #define WALK_RUBY_FREE 64
 #define WALK_RUBY_FREE_WORDS 192
 #define WALK_RUBY_AROUND_FRAME 256
@@ -270,34 +271,40 @@ WALK_FN __u64 walk_ruby_owner_of(struct walk *w, __u64 entry, int may)
 	return owner;
 }
 
+/* What walk_ruby_own() does with the words up to one ep, behind WALK_RUBY_OWNER. Return: 0: they are those of the ep
+ * around it now; 1: that is all. */
+WALK_FN int walk_ruby_look_at_level(struct walk *w)
+{
+	__u64 *place = &w->scratch[WALK_RUBY_OWNER];
+	int local = (place[3] & WALK_RUBY_LOCAL) != 0;
+	__u32 at;
+
+	if (place[1])
+		place[0] = walk_ruby_owner_of(w, place[1], local);
+	if (place[0] || local || walk_ruby_find_ep(w, place[2] & ~7ULL, &at))
+		return 1;
+	place[1] = w->scratch[at & (WALK_RUBY_WORDS - 1)];
+	place[2] = w->scratch[(at + 1) & (WALK_RUBY_WORDS - 1)];
+	place[3] = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
+	return 0;
+}
+
+/* In BPF a function of its own, checked once. */
+#ifndef walk_ruby_level
+#define walk_ruby_level(w) walk_ruby_look_at_level(w)
+#endif
+
 /**
  * walk_ruby_own - puts the class of the method, whose code a frame runs or whose block, to WALK_RUBY_OWNER
  * What lies up to the frame's ep is behind it. Source: vm_insnhelper.c, rb_vm_frame_method_entry().
  */
-WALK_FN int walk_ruby_own(struct walk *w)
+WALK_FN void walk_ruby_own(struct walk *w)
 {
-	__u64 *place = &w->scratch[WALK_RUBY_OWNER];
-
-	place[0] = 0;
-	for (int i = 0; i <= WALK_RUBY_LEVELS; i++) {
-		int local = (place[3] & WALK_RUBY_LOCAL) != 0;
-		__u32 at;
-
-		if (place[1])
-			place[0] = walk_ruby_owner_of(w, place[1], local);
-		if (place[0] || local || walk_ruby_find_ep(w, place[2] & ~7ULL, &at))
-			return 0;
-		place[1] = w->scratch[at & (WALK_RUBY_WORDS - 1)];
-		place[2] = w->scratch[(at + 1) & (WALK_RUBY_WORDS - 1)];
-		place[3] = w->scratch[(at + 2) & (WALK_RUBY_WORDS - 1)];
-	}
-	return 0;
+	w->scratch[WALK_RUBY_OWNER] = 0;
+	for (int i = 0; i <= WALK_RUBY_LEVELS; i++)
+		if (walk_ruby_level(w))
+			return;
 }
-
-/* The includer may set it to a function that the verifier looks at once. */
-#ifndef walk_ruby_look
-#define walk_ruby_look(w) walk_ruby_own(w)
-#endif
 
 /* The key of an iseq whose method is of the class at WALK_RUBY_OWNER. */
 WALK_FN __u64 walk_ruby_key(const struct walk *w, __u64 iseq)
@@ -467,7 +474,7 @@ WALK_FN enum walk_next walk_ruby_frame(struct walk *w)
 	if (iseq & ~(ABI_RUBY_ISEQ - 7))
 		return walk_ruby_not_yet(w, next);
 	if (walk_ruby_has_classes(w))
-		walk_ruby_look(w);
+		walk_ruby_own(w);
 	iseq = walk_ruby_key(w, iseq);
 	walk_opaque(iseq);
 	position = walk_ruby_meet(w, iseq, pc);
