@@ -118,8 +118,8 @@ public class Redefine {
         for (int i = 1; ; i++) {
             instrumentation.redefineClasses(new ClassDefinition(Target.class, turned(file, i % 7)));
             long wait = begin + i * 1_000_000_000L / perSecond - System.nanoTime();
-            if (i % 500 == 0)
-                System.out.println(i + " in " + (System.nanoTime() - begin) / 1_000_000 + " ms");
+            if (i % 25 == 0)
+                System.out.println(System.nanoTime() / 1_000_000 + " ms: redefined " + i);
             if (wait > 0)
                 Thread.sleep(wait / 1_000_000, (int) (wait % 1_000_000));
         }
