@@ -20,6 +20,7 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 					     .clock = s->cfg.clock,
 					     .want_application = true,
 					     .want_threads = s->cfg.thread_names,
+					     .only_runtimes = s->cfg.only_runtime,
 					     .sink = sink };
 	int r;
 

@@ -273,7 +273,7 @@ void summary_text(const struct summary *s, const struct session_stats *stats, st
 		add_stacks_line(s, stats->lost, out);
 	add_runtime_line(s, stats, out);
 	add_lines_line(s, out);
-	if (!s->samples)
+	if (!s->samples && !stats->left_out)
 		buf_adds(out, STR("  no samples: nothing that was asked for used a CPU\n"));
 	add_top(s, out);
 }

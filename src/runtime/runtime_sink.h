@@ -15,7 +15,8 @@ struct runtime_sink {
 	 *them
 	 * @info: the runtime's own struct of abi/ (CPython: struct abi_python), @size bytes. It holds the start time
 	 *	and exec id for which it is valid.
-	 * Return: 0, -ENOSPC when the runtime's map is full, -errno.
+	 * Return: 0, -ENOSPC when the runtime's map is full, -ENOSYS: this sampler never walks that runtime's frames,
+	 * -errno.
 	 */
 	int (*set)(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size);
 	void (*forget)(void *self, enum abi_runtime runtime, uint32_t pid);

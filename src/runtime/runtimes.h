@@ -23,7 +23,8 @@ struct runtimes_config {
 	size_t name_bytes;     /* for names and line tables; 0: 32 MiB */
 	bool want_application; /* application ids and metadata */
 	bool want_threads;     /* what runtimes call threads */
-	uint64_t end_ns;       /* how long runtimes_close() waits for what is being read; 0: 5 s */
+	bool only_runtimes; /* samples without frames of a runtime are left out: nothing of what is refused is seen */
+	uint64_t end_ns;    /* how long runtimes_close() waits for what is being read; 0: 5 s */
 };
 
 struct runtimes;

@@ -291,12 +291,13 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 		return result == -ENOSPC ? -ENOSPC : -EAGAIN;
 	case -ESRCH:
 		return -ESRCH;
-	default: /* -ENOTSUP, -EPERM, -EBADMSG */
+	default: /* -ENOTSUP, -EPERM, -EBADMSG, -ENOSYS */
 		RUNTIMES_COUNT(r, runtime, failed);
 		runtimes_note(r, a->probed,
-			      result == -EPERM ? "cannot be read in another user's process"
-			      : why[0]         ? why
-					       : "is not laid out as its version should be");
+			      result == -EPERM    ? "cannot be read in another user's process"
+			      : result == -ENOSYS ? "is not read by this sampler"
+			      : why[0]            ? why
+						  : "is not laid out as its version should be");
 		set_state(r, a, RUNTIMES_REFUSED);
 		return 0;
 	}

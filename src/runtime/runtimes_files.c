@@ -98,7 +98,8 @@ void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const ch
 		return;
 	pthread_mutex_lock(&r->lock);
 	buf_adds(&r->notices, path);
-	buf_addf(&r->notices, ": %s %s; its stacks stay native\n", p->binary->runtime->name, why);
+	buf_addf(&r->notices, ": %s %s; its %s\n", p->binary->runtime->name, why,
+		 r->cfg.only_runtimes ? "samples are left out" : "stacks stay native");
 	pthread_mutex_unlock(&r->lock);
 }
 

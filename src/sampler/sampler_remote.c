@@ -412,7 +412,9 @@ static int sink_set(void *self, enum abi_runtime runtime, uint32_t pid, const vo
 	uint32_t at;
 	int r = 0;
 
-	if (!remote_reader_find(runtime) || size < sizeof(struct known_head) || size > RUNTIME_INFO_MAX)
+	if (!remote_reader_find(runtime))
+		return -ENOSYS;
+	if (size < sizeof(struct known_head) || size > RUNTIME_INFO_MAX)
 		return -EINVAL;
 	pthread_mutex_lock(&table->lock);
 	is_new = u64map_get(&table->index, pid, &at) < 0;

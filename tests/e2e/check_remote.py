@@ -219,6 +219,22 @@ def check_modes(program):
            "--perf-mode disabled: nothing but Python", next((l for l in lines if "_[p]" not in l or "_[k]" in l), said.stderr[-200:])[:200])
 
 
+def check_others():
+    """A runtime that is not read from outside is named; it used a CPU all the same."""
+    node = shutil.which("node")
+    if not node:
+        return tap.skip("what is not read from outside", "needs node")
+    process = start(node, "-e", "for (;;);")
+    time.sleep(0.5)
+    said = hearth("record", "--sampler", "remote", "-p", process.pid, "-d", 1, "-o", path("others.pb.gz"))
+    process.kill()
+    process.wait()
+    text = said.stdout + said.stderr
+    tap.ok(said.returncode == 0 and ": nodejs is not read by this sampler; its samples are left out" in text, "a program of Node.js: that it is not read", text[-300:])
+    tap.ok("samples without frames of a language runtime" in text and "used a CPU" not in text, "a program of Node.js: that it was busy", text[-300:])
+    return None
+
+
 if pythons:
     for python in pythons:
         check_stacks(python)
@@ -228,6 +244,7 @@ if pythons:
         check_namespace("/usr/bin/python3")
         check_death("/usr/bin/python3")
         check_modes("/usr/bin/python3")
+        check_others()
 else:
     tap.skip("everything", "no interpreter")
 tap.finish()

@@ -41,6 +41,7 @@ struct told { /* what the sink was told of one process */
 	size_t sets, forgets, programs;
 	size_t gone;          /* forgets of any process */
 	size_t room, refused; /* room: processes that fit, 0: all */
+	bool walks_none;      /* as a sampler that does not walk that runtime's frames */
 	uint8_t info[RUNTIME_INFO_MAX];
 	size_t size;
 	struct abi_runtimes head; /* the last one; exec_id 0: none */
@@ -53,6 +54,7 @@ struct fixture {
 	struct mapping_reader reader;
 	struct runtimes *runtimes;
 	struct told told;
+	bool only_runtimes;
 };
 
 static int told_set(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size)
@@ -60,6 +62,8 @@ static int told_set(void *self, enum abi_runtime runtime, uint32_t pid, const vo
 	struct told *t = self;
 
 	(void)runtime;
+	if (t->walks_none)
+		return -ENOSYS;
 	pthread_mutex_lock(&t->lock);
 	if (t->room && t->sets - t->gone >= t->room) {
 		t->refused++;
@@ -126,7 +130,12 @@ static void fixture_open_with(struct fixture *f, const struct runtime *const *ru
 		.set = told_set, .forget = told_forget, .head = told_head, .set_program = told_program, .self = &f->told
 	};
 	const struct runtimes_config cfg = {
-		.runtimes = runtimes, .host_root = "", .sink = &sink, .clock = &clock_system, .want_application = true
+		.runtimes = runtimes,
+		.host_root = "",
+		.sink = &sink,
+		.clock = &clock_system,
+		.want_application = true,
+		.only_runtimes = f->only_runtimes,
 	};
 
 	pthread_mutex_init(&f->told.lock, NULL);
@@ -889,6 +898,32 @@ static void refuses(void **state)
 	fixture_close(&f);
 }
 
+/* Another runtime's frames are all that this sampler takes: nothing is wrong with the process, and nothing of it is
+ * seen. */
+static void another_runtimes_sampler(void **state)
+{
+	static const struct runtime *const only[] = { &fake_runtime, NULL };
+	scoped(buf_release) struct buf notices = BUF_INIT(4096);
+	struct fixture f = { .told.walks_none = true, .only_runtimes = true };
+	struct runtime_stats stats;
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open_with(&f, only);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_REFUSED);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_int_equal(stats.failed, 1);
+	runtimes_notices(f.runtimes, &notices);
+	assert_true(str_search(buf_str(&notices),
+			       STR(": fake is not read by this sampler; its samples are left out\n")) > 0);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* The sink is full. One that has ended without anybody saying so makes room, else it is said and asked seldom. */
 static void without_room_it_waits(void **state)
 {
@@ -1398,6 +1433,7 @@ int main(void)
 		cmocka_unit_test(metadata_are_joined),
 		cmocka_unit_test(what_passes_is_no_refusal),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(another_runtimes_sampler),
 		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(without_room_it_waits),
 		cmocka_unit_test(a_gone_process_is_forgotten),
