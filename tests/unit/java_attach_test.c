@@ -2,11 +2,14 @@
 /* Attaching to JVMs that were recorded (tests/walk/java_record.c), also when memory goes missing. */
 #include "support.h"
 
+#include <fcntl.h>
 #include <linux/types.h>
+#include <unistd.h>
 
 #include "abi/java.h"
 #include "base/io.h"
 #include "fuzz/java_image.h"
+#include "object/elf.h"
 #include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
@@ -166,6 +169,46 @@ static void call_stubs_are_found(void **state)
 	}
 }
 
+/* ---- another JVM ---- */
+
+static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
+{
+	ssize_t got = pread(*(int *)self, dst, size, (off_t)offset);
+
+	return got < 0 ? -errno : (size_t)got == size ? 0 : -ENODATA;
+}
+
+/* It has none of HotSpot's tables: its name is all that is known of it. */
+static void openj9_is_told(void **state)
+{
+	static const struct {
+		const char *path;
+		int want;
+	} cases[] = {
+		{ "/opt/java/openjdk/lib/default/libj9vm29.so", 1 },
+		{ "/opt/java/openjdk/lib/default/libj9jit29.so", 0 },
+		{ "/opt/java/openjdk/lib/server/libjvm.so", 0 }, /* OpenJ9's has no tables, either */
+	};
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct reader in = { .read = read_fd, .self = &fd };
+
+	(void)state;
+	assert_true(fd >= 0);
+	in.size = (uint64_t)lseek(fd, 0, SEEK_END);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(elf_release) struct elf elf = { 0 };
+		struct runtime_file file = { .elf = &elf, .path = str_of(cases[i].path) };
+		struct runtime_binary *binary = NULL;
+
+		assert_int_equal(elf_parse(&in, &elf), 0);
+		assert_int_equal(java_probe(&file, &binary), cases[i].want);
+		if (cases[i].want)
+			assert_string_equal(binary->refused, "is OpenJ9, whose frames are not known");
+		free(binary);
+	}
+	close(fd);
+}
+
 /* A JVM that starts up. */
 static void comes_again(void **state)
 {
@@ -271,7 +314,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name), cmocka_unit_test(attaches),
 					    cmocka_unit_test(reads_fail),      cmocka_unit_test(call_stubs_are_found),
-					    cmocka_unit_test(comes_again),     cmocka_unit_test(own_tables) };
+					    cmocka_unit_test(openj9_is_told),  cmocka_unit_test(comes_again),
+					    cmocka_unit_test(own_tables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

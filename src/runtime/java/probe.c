@@ -81,16 +81,37 @@ static int find_literals(const struct elf *elf, uint64_t out[JAVA_LITERAL_COUNT]
 	return r;
 }
 
+/* Return: 1 and a copy, -ENOMEM. */
+static int keep(const struct java_binary *b, struct runtime_binary **out)
+{
+	struct java_binary *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *b;
+	*out = &copy->base;
+	return 1;
+}
+
+bool java_is_openj9(struct str path)
+{
+	return str_starts(str_base(path), STR("libj9vm")); /* libj9vm29.so */
+}
+
 int java_probe(const struct runtime_file *file, struct runtime_binary **out)
 {
-	struct java_binary b = { 0 }, *copy;
+	struct java_binary b = { 0 };
 	int r;
 
 	if (!file->elf->is_64)
 		return 0;
 	r = find_symbols(file->elf, b.symbols);
-	if (r <= 0)
+	if (r < 0 || (r == 0 && !java_is_openj9(file->path)))
 		return r;
+	if (r == 0) { /* a name is enough to tell people what they miss */
+		snprintf(b.base.refused, sizeof(b.base.refused), "is OpenJ9, whose frames are not known");
+		return keep(&b, out);
+	}
 	if (file->be_quick) /* find_literals() reads all of .rodata */
 		return -EAGAIN;
 	if (file->elf->machine != EM_X86_64)
@@ -98,10 +119,5 @@ int java_probe(const struct runtime_file *file, struct runtime_binary **out)
 	r = find_literals(file->elf, b.literals);
 	if (r < 0 && r != -ENODATA && r != -EBADMSG)
 		return r;
-	copy = malloc(sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
-	*copy = b;
-	*out = &copy->base;
-	return 1;
+	return keep(&b, out);
 }

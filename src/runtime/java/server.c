@@ -22,6 +22,7 @@
 #include "base/io.h"
 #include "proc/maps.h"
 #include "proc/proc_read.h"
+#include "runtime/java/java_int.h"
 
 #define STATUS_MAX KIB(64)
 #define MAPS_MAX MIB(16)
@@ -75,7 +76,7 @@ static int check_libraries(const struct target *t)
 		if (got < 0)
 			continue;
 		is_jvm |= ends_with_name(line.path, "libjvm.so");
-		is_j9 |= str_starts(str_base(line.path), STR("libj9vm"));
+		is_j9 |= java_is_openj9(line.path);
 	}
 	if (is_j9)
 		return fail(t, -ENOTSUP, "it is OpenJ9, which is asked another way: not supported");
