@@ -300,6 +300,21 @@ static void count_unwind(struct session *s, struct unwind_totals *since)
 	*before = now;
 }
 
+/* Return: of the names that came from the kernel since the window's start, those that were known. */
+static uint64_t count_names_again(struct session *s)
+{
+	uint64_t before = s->window_names_again, now = 0;
+
+	for (size_t i = 0; s->runtimes && s->wanted[i]; i++) {
+		struct runtime_stats stats;
+
+		runtimes_stats(s->runtimes, s->wanted[i]->id, &stats);
+		now += stats.names_again;
+	}
+	s->window_names_again = now;
+	return now - before;
+}
+
 static void look_at_memory(struct session *s, uint64_t now_ns)
 {
 	double percent = cpustat_memory_percent(s->cfg.host_root);
@@ -327,6 +342,7 @@ static void count_window(struct session *s, struct job *job)
 	job->counters[ABI_COUNTER_WAITS_LOST] += s->waits_lost - s->window_waits_lost;
 	s->window_waits_lost = s->waits_lost;
 	count_unwind(s, &job->unwind);
+	job->names_again = count_names_again(s);
 	job->cpu_start = s->cpu_window;
 	if (cpustat_read(s->cfg.host_root, &job->cpu_end) < 0)
 		job->cpu_end = (struct cpustat){ 0 }; /* busy time and load are unknown, in the next window too */

@@ -26,6 +26,7 @@ struct job {
 	uint64_t start_ns, end_ns;            /* wall clock */
 	uint64_t counters[ABI_COUNTER_COUNT]; /* since the window's start */
 	struct unwind_totals unwind;          /* since the window's start; bytes: at its end */
+	uint64_t names_again;                 /* names that the kernel sent and that were known, since then */
 	uint64_t raw_pending;                 /* samples of it that the unwinder still has */
 	uint64_t undecided_ns;                /* monotonic: until then a program of it may turn out to be short */
 	struct cpustat cpu_start, cpu_end;
@@ -64,6 +65,7 @@ struct session {
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
 	struct unwind_totals window_unwind;          /* at the window's start */
+	uint64_t window_names_again;                 /* likewise */
 	struct cpustat cpu_window;                   /* at the window's start; all zero: unknown */
 	struct {
 		double sum; /* of percents */

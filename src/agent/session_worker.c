@@ -64,6 +64,8 @@ static int set_counters(const struct session *s, const struct job *job, struct w
 	for (size_t i = 0; i < ABI_COUNTER_COUNT && r == 0; i++)
 		if (i != ABI_COUNTER_SAMPLES) /* `samples` is what the window holds; the difference is what was lost */
 			r = window_set_counter(w, str_of(session_counter_name(i)), job->counters[i]);
+	if (r == 0)
+		r = window_set_counter(w, STR("names_again"), job->names_again);
 	return r == 0 && s->unwind ? set_unwind_counters(&job->unwind, w) : r;
 }
 

@@ -519,6 +519,13 @@ static int put(struct names *n, const struct names_key *key, const struct runtim
 }
 
 /* Without lines: another one of that name may have others. */
+bool names_has(const struct names *n, const struct names_key *key)
+{
+	uint32_t at;
+
+	return find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_NAMED;
+}
+
 int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function)
 {
 	struct runtime_function plain = *function;

@@ -48,6 +48,8 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
  * Ignored unless it is a longer form of the record: otherwise another function has that cookie by now.
  */
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
+/** names_has - is there a name of it already? */
+bool names_has(const struct names *n, const struct names_key *key);
 /** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
 void names_not_asked(struct names *n, const struct names_key *key);
 /**

@@ -81,6 +81,7 @@ struct runtime_target {
 
 struct runtime_stats { /* of one runtime, since the start */
 	uint64_t binaries, refused, attached, retries, failed, names, names_read, names_stale, names_unreadable;
+	uint64_t names_again;    /* of names: that were known, and came from the kernel once more */
 	uint64_t ranges_refused; /* of sync(): not within the process's addresses, or in another one's */
 };
 

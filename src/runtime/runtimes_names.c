@@ -95,14 +95,19 @@ void runtimes_name(struct runtimes *r, const struct abi_name *name)
 	};
 	const struct runtime *runtime = runtimes_of(r, name->runtime);
 	struct runtime_function f;
+	bool again;
 
 	if (!runtime || !runtime->decode_name)
 		return;
 	buf_clear(&r->name_room);
+	again = names_has(r->names, &key);
 	/* What cannot be used is missed by the frames that need it: then the worker reads it. */
-	if (runtime->decode_name(name->bytes, name->bytes_size, &r->name_room, &f) == 0 &&
-	    names_put(r->names, &key, &f) == 0)
-		RUNTIMES_COUNT(r, runtime, names);
+	if (runtime->decode_name(name->bytes, name->bytes_size, &r->name_room, &f) < 0 ||
+	    names_put(r->names, &key, &f) < 0)
+		return;
+	RUNTIMES_COUNT(r, runtime, names);
+	if (again)
+		RUNTIMES_COUNT(r, runtime, names_again);
 }
 
 static void ask(struct runtimes *r, const struct names_key *key)

@@ -126,6 +126,8 @@ def bench_java_many():
     row("anonymous memory of the recorder", f"{anonymous / MIB:.0f}", "MiB", "", "at most 150")
     row("its BPF maps, the kernel's memory", f"{maps / MIB:.0f}", "MiB")
     row("JVMs with Java frames", len(met), "", f"{len(met) / JVMS:.2f}")
+    sent = profile.counter("names")
+    row("names that the kernel sent again", profile.counter("names_again"), "", f"{profile.counter('names_again') / max(sent, 1):.3f}", f"of {sent}")
     row("frames with a name", f"{100 * named / max(frames, 1):.2f}", "%", "", f"{frames} in {stacks} stacks")
 
 

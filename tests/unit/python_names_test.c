@@ -490,8 +490,14 @@ static void what_was_lost_is_read(void **state)
 	for (int i = 0; i < 1000 && !recalls(&told); i++)
 		usleep(2000);
 	assert_int_equal(recalls(&told), 1);
+	runtimes_stats(e.runtimes, ABI_RUNTIME_PYTHON, &stats);
+	assert_true(stats.names > 0);
+	assert_int_equal(stats.names_again, 0);
 	tell_names(&e, 0x100000, 0x100008);
 	assert_true(is_named(&e, 0x100000, 1, &out));
+	tell_names(&e, 0x100000, 0x100008);
+	runtimes_stats(e.runtimes, ABI_RUNTIME_PYTHON, &stats);
+	assert_int_equal(stats.names_again, 1);
 	engine_close(&e);
 	while (getline(&line, &cap, c.out) > 0)
 		;
