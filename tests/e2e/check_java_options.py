@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Java switched off, and JVMs that are started or end in odd ways: without perf counters, in namespaces of their own, killed while they are recorded.
+"""Java switched off, and JVMs that are started or end in odd ways: without perf counters, in namespaces of their own, killed while they are recorded,
+with classes from an archive.
 
-The newest JVM, and 8 in the long form. Arguments: only these versions."""
+The newest JVM, and 8 in the long form; archives of 17 and, in the long form, 25. Arguments: only these versions."""
 from java_loads import *
 from java_oracle import *
 
@@ -83,6 +84,24 @@ def check_namespaces(version, home):
     outer.wait()
 
 
+def check_archive(version, home):
+    """Classes mapped from a file that an earlier run has written; of 25 with what was linked and profiled then, an AOT cache."""
+    archive, jar, jars = path("archive"), path("load.jar"), sorted(glob.glob("/usr/lib/jvm/*/bin/jar"))
+    make, use = ("AOTCacheOutput", "AOTCache") if version >= 25 else ("ArchiveClassesAtExit", "SharedArchiveFile")
+    done = run(jars[0], "cf", jar, "-C", folder, ".") if jars else None
+    made = run(f"{home}/bin/java", f"-XX:{make}={archive}", "-cp", jar, SORT[0], 1000, timeout=100) if done and done.returncode == 0 else None
+    if not made or not os.path.exists(archive):
+        return tap.skip(f"{version} -XX:{use}", "no archive was written" if made else "needs jar")
+    process = start(f"{home}/bin/java", f"-XX:{use}={archive}", "-Xlog:class+load:file=" + path("classes.log"), "-cp", jar, *SORT)
+    time.sleep(WARM)
+    judge(f"{version} -XX:{use}", home, process.pid)
+    process.kill()
+    process.wait()
+    with open(path("classes.log")) as f:
+        tap.ok(re.search(r"Load source: shared objects file \(top\)" if version < 25 else r"Load source: shared objects file", f.read()), f"{version} -XX:{use}: Load is from there")
+    return None
+
+
 folder, found = compiled(), jvms.homes()
 if not folder or not found:
     tap.skip("everything", "no JDK")
@@ -102,4 +121,6 @@ for version in [v for v in found if str(v) in only] or [v for v in found if v ==
     process.wait()
     check_killed(version, home)
     check_namespaces(version, home)
+for version in [v for v in (17, 25) if v in found and (not only or str(v) in only)][:1 if QUICK else 2]:
+    check_archive(version, found[version])
 tap.finish()
