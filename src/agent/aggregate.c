@@ -336,7 +336,12 @@ const struct aggregate_function *aggregate_function(const struct aggregate *a, c
 		return &a->functions[a->shown[p->first_shown + index].function];
 	}
 	*place = p->place;
-	return p->function == AGGREGATE_NO_FUNCTION ? &lost : &a->functions[p->function];
+	/* Of compiled code that nobody could look at, what was inlined is not known: it would seem to call what that
+	 * calls.
+	 */
+	return p->function == AGGREGATE_NO_FUNCTION || (p->flags & ABI_FRAME_COMPILED && !p->is_settled)
+		       ? &lost
+		       : &a->functions[p->function];
 }
 
 int aggregate_add_origin(struct aggregate *a, uint32_t number, int root_fd, uint32_t *out)

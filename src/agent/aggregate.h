@@ -63,7 +63,8 @@ struct aggregate_pending {
 	bool is_settled;
 	uint32_t function; /* index into functions; NO_FUNCTION: it has no name */
 	struct aggregate_place place;
-	uint32_t first_shown, shown_count; /* COMPILED: in `shown`, leaf first; none: it shows `function` */
+	/* COMPILED: in `shown`, leaf first; none: it shows `function`, or until it is settled nothing. */
+	uint32_t first_shown, shown_count;
 };
 
 struct aggregate_shown {   /* one function of a frame */

@@ -386,7 +386,8 @@ static int find_function(struct take_in *t, struct aggregate *a, struct aggregat
 	return named.function ? add_named_function(t, a, named.function, p) : 0;
 }
 
-/* Asks for what a frame shows; what is not known now may be known later. Return: 0 or -errno. */
+/* Asks for what a frame shows; what is not known now may be known later. Return: 0; -EAGAIN: it is known, and read when
+ * there is time for it; -errno. */
 static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pending *p)
 {
 	uint32_t number = 0;
@@ -396,7 +397,7 @@ static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pendi
 		r = expand(t, a, number, p);
 	else if (r == 0)
 		p->is_settled = number && p->place.line;
-	return r == -ENOENT || r == -EAGAIN ? 0 : r;
+	return r == -ENOENT ? 0 : r;
 }
 
 static int push_settled(struct aggregate *a, const struct aggregate_pending *what, uint32_t *stack)
@@ -411,22 +412,44 @@ static int push_settled(struct aggregate *a, const struct aggregate_pending *wha
 	return push(a, &f, stack, &frame);
 }
 
+/* Without room for one more position: what is known of it now is pushed, each function as a frame of its own. */
+static int push_code_now(struct take_in *t, struct aggregate *a, struct aggregate_pending *what, uint32_t *stack)
+{
+	const struct abi_frame raw = frame_of(what);
+	uint32_t number, frame;
+	int r = find_function(t, a, what, &number), count = 0;
+
+	if (r == 0 && number)
+		count = runtimes_expand(t->cfg.runtimes, number, &raw, t->expanded);
+	if (r == 0 && number && count == 0)
+		return push_settled(a, what, stack);
+	if (r == -ENOENT || (r == 0 && count <= 0))
+		return push_stand_in(a, AGGREGATE_FUNCTION_LOST, what->runtime, stack);
+	while (r == 0 && count-- > 0) {
+		const struct aggregate_place place = { t->expanded[count].line, t->expanded[count].column };
+		struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .at = aggregate_place_at(&place) };
+
+		r = add_function(t, a, what, &t->expanded[count].function, &f.owner);
+		if (r == 0)
+			r = push(a, &f, stack, &frame);
+	}
+	return r;
+}
+
 /* Compiled code: each position is looked at once in a window. */
 static int push_code(struct take_in *t, struct aggregate *a, struct aggregate_pending *what, uint32_t *stack)
 {
 	struct aggregate_frame f = { .kind = ABI_FRAME_RUNTIME, .at = AGGREGATE_PENDING };
 	size_t before = a->pending_count;
-	uint32_t frame, number;
+	uint32_t frame;
 	int r = aggregate_add_pending(a, what, &f.owner);
 
-	if (r == -E2BIG) { /* without room for the functions that were inlined, it shows the one that was compiled */
-		r = find_function(t, a, what, &number);
-		return r < 0 && r != -ENOENT ? r : push_settled(a, what, stack);
-	}
+	if (r == -E2BIG)
+		return push_code_now(t, a, what, stack);
 	if (r == 0 && a->pending_count > before) {
 		r = settle(t, a, &a->pending[f.owner]);
 		a->unsettled -= a->pending[f.owner].is_settled;
-		r = r == -E2BIG ? 0 : r; /* likewise */
+		r = r == -E2BIG || r == -EAGAIN ? 0 : r; /* it is asked for again, and has no name in the end */
 	}
 	return r < 0 ? r : push(a, &f, stack, &frame);
 }
@@ -472,13 +495,16 @@ size_t take_in_settle(struct take_in *t, struct aggregate *a)
 {
 	for (size_t i = 0; i < a->pending_count && a->unsettled; i++) {
 		struct aggregate_pending *p = &a->pending[i];
+		int r;
 
 		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
 			continue;
 		t->program = p->program;
-		p->tries++;
-		/* Out of memory: it stays what it is. */
-		if (settle(t, a, p) < 0 || p->is_settled || p->tries == SETTLE_TRIES_MAX)
+		r = settle(t, a, p);
+		if (r == -EAGAIN) /* no try: nobody looked */
+			continue;
+		p->tries = r < 0 ? SETTLE_TRIES_MAX : p->tries + 1; /* out of memory: it stays what it is */
+		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
 			a->unsettled--;
 	}
 	return a->unsettled;

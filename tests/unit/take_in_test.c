@@ -625,6 +625,60 @@ static void one_frame_is_several_functions(void **state)
 	close_all(&f);
 }
 
+/* As many positions as a window keeps, of nothing. */
+static void fill_positions(struct aggregate *a)
+{
+	struct aggregate_pending row = { .is_settled = true, .function = AGGREGATE_NO_FUNCTION };
+	uint32_t at;
+	int r;
+
+	do {
+		row.position++;
+		r = aggregate_add_pending(a, &row, &at);
+		a->unsettled -= r == 0;
+	} while (r == 0);
+	assert_int_equal(r, -E2BIG);
+}
+
+/* The frames between the two native ones of sample @index, leaf first: "name:line". */
+static void check_middle(const struct window *w, size_t index, const char *want)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	const struct model *m = w->model;
+
+	for (uint32_t at = m->samples[index].stack; at; at = m->stacks[at].parent) {
+		const struct model_location *l = &m->locations[m->stacks[at].location];
+		const struct model_line *line = &m->lines[l->first_line];
+
+		if (model_location_kind(m, m->stacks[at].location) != MODEL_KIND_NATIVE)
+			buf_addf(&text, "%s" STR_FMT ":%d", text.len ? " " : "",
+				 STR_ARG(model_string(m, m->functions[line->function].name)), (int)line->line);
+	}
+	assert_string_equal(buf_cstr(&text), want);
+}
+
+/* The compiled function alone would seem to call what those call that were inlined into it. */
+static void without_room_for_positions(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_compiled(&f);
+	assert_int_equal(take_compiled(&f, f.aggregate, 12, CODE_COOKIE, 0), 0);
+	settle_all(&f, 0);
+	fill_positions(f.aggregate);
+	assert_int_equal(take_compiled(&f, f.aggregate, 13, CODE_COOKIE, 0), 0);
+	assert_int_equal(take_compiled(&f, f.aggregate, 500, CODE_COOKIE, 0), 0);
+	assert_int_equal(take_compiled(&f, f.aggregate, 14, CODE_COOKIE + 1, 0), 0); /* nobody has read it */
+	build(&f);
+	check_lines(f.window.model, middle_of(&f.window, 0), "alpha:7/5 beta:17/15 gamma:27/25");
+	check_middle(&f.window, 1, "alpha:7 beta:17 gamma:27");
+	check_middle(&f.window, 2, "compiled:0");
+	check_middle(&f.window, 3, "[Lost Symbol]:0");
+	assert_int_equal(total_of(f.window.model), 4);
+	close_all(&f);
+}
+
 /* Takes something into an aggregate of its own and builds a window of it. */
 static int build_of(struct fixture *f, const struct build_config *cfg,
 		    int (*fill)(struct fixture *, struct aggregate *))
@@ -1004,6 +1058,7 @@ int main(void)
 		cmocka_unit_test(a_late_name_is_a_name),
 		cmocka_unit_test(survives_failing_allocations),
 		cmocka_unit_test(one_frame_is_several_functions),
+		cmocka_unit_test(without_room_for_positions),
 		cmocka_unit_test(expanding_survives_failing_allocations),
 		cmocka_unit_test(short_programs_are_one_service),
 		cmocka_unit_test(one_that_nobody_saw_is_a_program),
