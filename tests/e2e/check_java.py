@@ -20,7 +20,7 @@ SECONDS = 4 if QUICK else 12
 # seconds they are more.
 WHOLE, WHOLE_INTERPRETED = (0.97, 0.99) if QUICK else (0.985, 0.995)
 VIRTUAL = 21  # the first version with virtual threads
-WHOLE_VIRTUAL, GUESSED_VIRTUAL = 0.995, 0.002
+WHOLE_VIRTUAL, GUESSED_VIRTUAL = 0.995, 0.01
 RAW = 0.0005  # of the samples of a JVM that runs: their walk was left to the host
 tap = Tap("java")
 need(tap)
