@@ -235,6 +235,7 @@ def agent():
 TRUTH = re.compile(r"(Redefine|Unload)\$Truth\.t(\d)\(")
 DIGIT = re.compile(r"Unload\$Digits\.d(\d)\(")
 LOADING = ("Unload$Loader.loadClass(", "java/")  # below mN, which meets Truth for the first time
+NEXT = "Unload$Digits.next("  # which calls a digit, or the class's method, and not itself
 OWN = re.compile(r"(Unload\$T\d_)(\d{6})(\..*)")
 RATES = {"classes loaded": 2000, "unloaded": 2000, "redefined": 100}  # a second
 
@@ -316,7 +317,9 @@ def check_changing(version, home, what, options, *program, least=10):
         frames += s.count * len(java)
         frames_named += s.count * sum("(" in n for n in java)
         there = changing_frames(java, s.end)
-        if there:
+        if any(a.startswith(NEXT) and b.startswith(NEXT) for a, b in zip(java, java[1:])):
+            count, verdict = count + s.count, "illegal"
+        elif there:
             count += s.count if there[0] else 0
             named += s.count if there[0] and all("(" in n for n in there[0]) else 0
             verdict = judge_changing(*there)
@@ -329,10 +332,11 @@ def check_changing(version, home, what, options, *program, least=10):
         verdicts[verdict] += s.count
         if verdict:
             odd[f"{verdict}: {' > '.join(java[-9:])}"] += s.count
-    wrong, missing = verdicts["wrong"], verdicts["missing"]
+    wrong, missing, illegal = verdicts["wrong"], verdicts["missing"], verdicts["illegal"]
     tap.ok(count >= least and named >= 0.95 * count, f"{name}: methods have names", f"{named} of {count}; of all frames {frames_named} of {frames}")
     tap.ok(wrong == 0, f"{name}: no method has the name of another one", f"{wrong} of {count}")
     tap.ok(missing <= max(1, 0.0005 * count), f"{name}: no method is missing", f"{missing} of {count}")
+    tap.ok(illegal <= max(1, 0.0005 * count), f"{name}: nobody calls whom he does not call", f"{illegal} of {count}")
     if what.startswith("unloaded"):
         tap.ok(found == tried > 0, f"{name}: a name of another class would be found", f"{found} of {tried}")
     for text, times in odd.most_common(3):
