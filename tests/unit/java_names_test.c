@@ -221,7 +221,6 @@ static void hostile_methods(void **state)
 		{ "a crooked class", 256 + 24, JAVA_BASE + 401, 8, -EBADMSG },
 		{ "a symbol longer than memory", 512 + 4, 65535, 2, -EFAULT },
 		{ "an entry that is no symbol", 256 + 72 + 8, 7, 8, -EBADMSG },
-		{ "a source file that is none", 256 + 54, 77, 2, -EBADMSG },
 	};
 
 	(void)state;
@@ -233,6 +232,22 @@ static void hostile_methods(void **state)
 		assert_int_equal(read_with(cases[i].at, cases[i].value, cases[i].size, false, &room, &m),
 				 cases[i].want);
 		assert_int_equal(m.code_size, 7);
+	}
+}
+
+/* A number that nobody wrote. */
+static void no_source_file(void **state)
+{
+	static const uint64_t cases[] = { 0, 77, UINT16_MAX, 1, 2 }; /* 1 and 2: its name, its signature */
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct java_method m;
+
+		assert_int_equal(read_with(256 + 54, cases[i], 2, false, &room, &m), 0);
+		assert_int_equal(m.file, 0);
+		assert_true(m.name > 0);
 	}
 }
 
@@ -754,6 +769,7 @@ int main(void)
 		cmocka_unit_test(hostile_methods),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(hostile_threads),
+		cmocka_unit_test(no_source_file),
 		cmocka_unit_test(no_lines),
 		cmocka_unit_test(counters),
 		cmocka_unit_test(hostile_counters),

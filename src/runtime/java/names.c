@@ -197,6 +197,13 @@ static int add_lines(const struct java_process *p, const struct parts *m, struct
 	return room->error;
 }
 
+/* Generated classes have none. Nor has what links method handles, whose pool has three entries and any number there:
+ * nobody writes it. Source: OpenJDK 25, method.cpp, Method::make_method_handle_intrinsic(). */
+static bool has_source(const struct parts *m)
+{
+	return m->source && m->source < m->pool_length && m->source != m->name && m->source != m->signature;
+}
+
 int java_method_read(const struct java_process *p, uint64_t method, bool with_modifiers, struct buf *room,
 		     struct java_method *out)
 {
@@ -213,7 +220,7 @@ int java_method_read(const struct java_process *p, uint64_t method, bool with_mo
 		java_modifiers_add(room, m.access);
 	r = r ? r : add_name(p, &m, room, &found.is_cut);
 	found.name = room->len - start;
-	if (r == 0 && m.source) /* none: a generated class */
+	if (r == 0 && has_source(&m))
 		r = add_entry(p, &m, m.source, room, &found.is_cut);
 	found.file = room->len - start - found.name;
 	r = r ? r : add_lines(p, &m, room, &found);
