@@ -35,13 +35,10 @@ int java_candidate(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
 
-#ifdef WALK_X86_64
 	return w ? (int)walk_java_returns(w) : 0;
-#else
-	return w ? 0 : 1;
-#endif
 }
 
+/* This one and java_virtual() have their uses on x86-64 alone. */
 int java_scan_word(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
@@ -57,11 +54,7 @@ int java_identity(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);
 
-#ifdef WALK_X86_64
 	return w ? walk_java_identify(w) : 1;
-#else
-	return w ? 1 : 0;
-#endif
 }
 
 int java_virtual(__u32 trigger)

@@ -14,9 +14,9 @@
 
 #define WALK_JAVA_HEADER 384 /* bytes of a blob's header; nmethod of JDK 11: 376 */
 #define WALK_JAVA_HEADER_MIN 128
-#define WALK_JAVA_HOPS 16   /* through the segment map; 4 seen */
-#define WALK_JAVA_FRAME 64  /* where in scratch an interpreted frame is, in words */
-#define WALK_JAVA_CODE 80   /* where the instructions around pc are */
+#define WALK_JAVA_HOPS 16             /* through the segment map; 4 seen */
+#define WALK_JAVA_FRAME 64            /* where in scratch an interpreted frame is, in words */
+#define WALK_JAVA_CODE 80             /* where the instructions around pc are */
 #define WALK_JAVA_PUSHED 6            /* words that inlined code may have pushed */
 #define WALK_JAVA_SCAN 32             /* words looked at in a step */
 #define WALK_JAVA_SCAN_MAX 512        /* words a stub may have on the stack: AVX-512 registers take 2.8 KiB */
@@ -41,10 +41,13 @@ struct walk_java { /* of the blob at pc */
 	__u64 word; /* may be a return address: walk_java_returns() says */
 	__u64 near; /* below this, what a stub has on its stack is not its own */
 	__u64 scan; /* sp from where on a stub's stack is being searched; 0: it is not */
-	__u32 scanned;
+	union {
+		__u32 scanned;
+		__u32 pushed; /* aarch64: words that compiled code has on its stack beside its frame */
+	};
 	__s32 frame_size; /* words */
 	__u32 kind;
-	__u32 reserved;
+	__u32 loose; /* aarch64: sp may be too low, for it is a stub's, which may have pushed something */
 };
 
 _Static_assert(sizeof(struct walk_java) <= sizeof(((struct walk *)0)->state[0]), "it overlays state[]");
@@ -60,7 +63,6 @@ WALK_FN struct abi_java *walk_java_info(struct walk *w)
 	return (struct abi_java *)w->info;
 }
 
-#ifdef WALK_X86_64
 WALK_FN enum walk_next walk_java_fail(struct walk *w)
 {
 	if (w->end != ABI_END_READ_FAILED)
@@ -380,7 +382,11 @@ WALK_FN int walk_java_in_call_stub(const struct walk *w, const struct abi_java *
 
 /* What is left is the architecture's: walk_java_called(), and the callers of walk_java_compiled(),
  * walk_java_interpreted(), walk_java_call_stub() and walk_java_stub(). */
+#ifdef WALK_X86_64
 #include "walk/walk_java_x86_64.h"
+#else
+#include "walk/walk_java_aarch64.h"
+#endif
 
 /* ---- the step ---- */
 
@@ -427,11 +433,3 @@ WALK_FN enum walk_next walk_java_step(struct walk *w)
 		return walk_java_compiled(w, info);
 	return walk_java_stub(w, info);
 }
-#else
-/* Other architectures have other frames: their code is walked as any JIT code. */
-WALK_FN enum walk_next walk_java_step(struct walk *w)
-{
-	(void)w;
-	return WALK_SWITCH;
-}
-#endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that attaching to one JVM read (tests/walk/java_record.c): the numbers below, 8 bytes each; then pieces of
  * memory: address and size (8 bytes each), bytes, padding up to a multiple of 8. Its performance counters are left out.
- */
+ * AARCH64 among the flags says which machine it was. */
 #pragma once
+
+#include <elf.h>
 
 #include "base/cur.h"
 #include "runtime/java/java_int.h"
+
+#define JAVA_ATTACH_AARCH64 (UINT32_C(1) << 31)
 
 #define JAVA_ATTACH_FIELDS(X)  \
 	X(flags)               \
@@ -50,6 +54,8 @@ static inline bool java_attach_open(struct cur in, struct java_attach_image *out
 #define X(field) out->layout.field = (__typeof__(out->layout.field))cur_le64(&in);
 	JAVA_ATTACH_FIELDS(X)
 #undef X
+	out->binary.machine = out->layout.flags & JAVA_ATTACH_AARCH64 ? EM_AARCH64 : EM_X86_64;
+	out->layout.flags &= ~JAVA_ATTACH_AARCH64;
 	out->pieces = in;
 	return !in.bad;
 }

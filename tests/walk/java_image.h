@@ -12,6 +12,12 @@
 #define JAVA_IMAGE_PIECES 512
 #define JAVA_IMAGE_TURNS (ABI_FRAMES_MAX * (WALK_JAVA_SCAN_MAX / WALK_JAVA_SCAN + 1))
 
+#ifdef WALK_X86_64
+#define JAVA_IMAGE_LIBRARIES 0x7f0000000000
+#else
+#define JAVA_IMAGE_LIBRARIES 0xaaaa00000000
+#endif
+
 struct java_piece {
 	uint64_t at, size;
 	const uint8_t *bytes;
@@ -44,7 +50,7 @@ static inline int java_image_read(void *self, void *dst, __u32 size, __u64 at)
 static inline int java_image_find_map(void *self, __u64 pc, struct abi_map *out)
 {
 	(void)self;
-	if (pc < 0x7f0000000000)
+	if (pc < JAVA_IMAGE_LIBRARIES)
 		return -ENOENT;
 	*out = (struct abi_map){ .start = pc, .end = pc + 1, .kind = ABI_MAP_BARE };
 	return 0;

@@ -5,6 +5,7 @@
  * each stop: KIND, frames, how it ended.
  */
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -109,6 +110,8 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 {
 	struct java_layout copy = *layout;
 	struct runtime_target target = { .read = recorded_attach_read, .self = r, .bias = r->bias };
+
+	copy.flags |= b->machine == EM_AARCH64 ? JAVA_ATTACH_AARCH64 : 0;
 	uint64_t numbers[] = { r->bias, b->literals[JAVA_LITERAL_NATIVE], b->literals[JAVA_LITERAL_ADAPTER],
 			       b->literals[JAVA_LITERAL_COMPILED],
 #define X(field) copy.field,
@@ -171,10 +174,28 @@ static void describe(const struct walk *w, const struct abi_java *info, char nam
 	snprintf(name, 64, "%s%s-%s", kind, moved ? "-guessed" : "", w->end == ABI_END_FRAME_LIMIT ? "whole" : "cut");
 }
 
-static void record(struct recorder *r, const struct user_regs_struct *u, const char *folder)
+static bool read_registers(pid_t tid, uint64_t out[WALK_REGS])
 {
-	const uint64_t regs[WALK_REGS] = { u->rax, u->rdx, u->rcx, u->rbx, u->rsi, u->rdi, u->rbp, u->rsp, u->r8,
-					   u->r9,  u->r10, u->r11, u->r12, u->r13, u->r14, u->r15, u->rip };
+	struct user_regs_struct u;
+	struct iovec whole = { &u, sizeof(u) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &whole) < 0)
+		return false;
+#ifdef WALK_X86_64
+	const uint64_t regs[WALK_REGS] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp, u.r8,
+					   u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15, u.rip };
+
+	memcpy(out, regs, sizeof(regs));
+#else
+	memcpy(out, u.regs, sizeof(u.regs));
+	out[WALK_REG_SP] = u.sp;
+	out[WALK_REG_PC] = u.pc;
+#endif
+	return true;
+}
+
+static void record(struct recorder *r, const uint64_t regs[WALK_REGS], const char *folder)
+{
 	static char kinds[KINDS_MAX][64];
 	struct walk_world world = { .read = recorded_read, .find_map = java_image_find_map, .self = r };
 	struct walk *w = calloc(1, sizeof(*w));
@@ -186,7 +207,7 @@ static void record(struct recorder *r, const struct user_regs_struct *u, const c
 	buf_clear(&r->out);
 	r->seen.count = 0;
 	put(&r->out, &r->info, sizeof(r->info));
-	put(&r->out, regs, sizeof(regs));
+	put(&r->out, regs, WALK_REGS * sizeof(*regs));
 	put(&r->out, &no_return, sizeof(no_return));
 	w->world = &world;
 	java_image_walk(w, &r->info, regs, false);
@@ -210,15 +231,14 @@ static void record(struct recorder *r, const struct user_regs_struct *u, const c
 
 static void stop(struct recorder *r, pid_t tid, const char *folder)
 {
-	struct user_regs_struct regs;
+	uint64_t regs[WALK_REGS] = { 0 };
 	int status;
 
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
 		return;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && waitpid(tid, &status, __WALL) == tid &&
-	    WIFSTOPPED(status) && ptrace(PTRACE_GETREGS, tid, NULL, &regs) == 0 &&
-	    walk_java_is_code(&r->info, regs.rip))
-		record(r, &regs, folder);
+	    WIFSTOPPED(status) && read_registers(tid, regs) && walk_java_is_code(&r->info, regs[WALK_REG_PC]))
+		record(r, regs, folder);
 	ptrace(PTRACE_DETACH, tid, NULL, NULL);
 }
 

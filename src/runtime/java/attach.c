@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the walker must know of one JVM: where its code heaps are, what its interpreter looks like, which offsets hold.
  * Each JVM tells its own offsets. All that is read here is hostile. */
+#include <elf.h>
 #include <linux/types.h>
 
 #include "abi/java.h"
@@ -174,7 +175,7 @@ static const uint8_t *find(const uint8_t *code, size_t size, const char *what, s
  *%rax),%rdx
  *
  * Return: whether it looks so. */
-static bool find_entry(const uint8_t *code, size_t size, struct abi_java_entry *out)
+static bool find_entry_x86_64(const uint8_t *code, size_t size, struct abi_java_entry *out)
 {
 	const uint8_t *pop = find(code, size, "\x58\x4c\x8d\x74\xcc\xf8", 6), *push, *filled, *end = code + size;
 
@@ -188,6 +189,66 @@ static bool find_entry(const uint8_t *code, size_t size, struct abi_java_entry *
 	out->push = (uint16_t)(push - code);
 	out->filled = (uint16_t)(filled + 1 - code);
 	return true;
+}
+
+static uint32_t instruction(const uint8_t *code, size_t at)
+{
+	uint32_t word;
+
+	memcpy(&word, code + at, sizeof(word));
+	return word;
+}
+
+/* Where among the instructions of [@from, @to) the first one is that is @value under @mask. SIZE_MAX: nowhere. */
+static size_t find_instruction(const uint8_t *code, size_t from, size_t to, uint32_t mask, uint32_t value)
+{
+	for (size_t at = from; at + 4 <= to; at += 4)
+		if ((instruction(code, at) & mask) == value)
+			return at;
+	return SIZE_MAX;
+}
+
+/* stp x, x, [sp, #@offset], the first register or the second one left open by a mask */
+static uint32_t store_pair(uint32_t first, uint32_t second, uint32_t offset)
+{
+	return 0xa90003e0 | (offset / 8 & 0x7f) << 15 | second << 10 | first;
+}
+
+/* Likewise. Source: OpenJDK 17, templateInterpreterGenerator_aarch64.cpp, generate_fixed_frame():
+ *
+ *	stp x20, x22, [sp, #-n]!; ... stp x, x12, [sp, #m - 32]; ... stp x29, x30, [sp, #m]; add x29, sp, #m; ...
+ *	stp xzr, x13, [sp, #m - 16]
+ *
+ * where x13, from 21 on x19, is the caller's sp. In a native method's there is xzr in place of x22. @bcp_slot: where
+ * x22 is, in words below x29. */
+static bool find_entry_aarch64(const uint8_t *code, size_t size, struct abi_java_entry *out, uint16_t *bcp_slot)
+{
+	size_t room = find_instruction(code, 0, size, 0xffc003ff, 0xa98003f4), record, filled;
+	uint32_t offset, sender;
+
+	record = room == SIZE_MAX ? room : find_instruction(code, room, size, 0xffc07fff, 0xa9007bfd);
+	if (record == SIZE_MAX)
+		return false;
+	offset = (instruction(code, record) >> 15 & 0x7f) * 8;
+	if (offset < 64 || offset > 80 ||
+	    find_instruction(code, record, record + 8, ~0U, 0x910003fd | offset << 10) == SIZE_MAX ||
+	    find_instruction(code, room, size, 0xffffffe0, store_pair(0, 12, offset - 32)) == SIZE_MAX)
+		return false;
+	filled = find_instruction(code, record, size, 0xffff83ff, store_pair(31, 0, offset - 16));
+	sender = filled == SIZE_MAX ? 0 : instruction(code, filled) >> 10 & 31;
+	if (sender != 13 && sender != 19)
+		return false;
+	out->push = (uint16_t)(record + 4);
+	out->filled = (uint16_t)(filled + 4);
+	out->sender = (uint16_t)sender;
+	*bcp_slot = (uint16_t)(offset / 8 - 1);
+	return true;
+}
+
+static bool find_entry(const struct attaching *a, const uint8_t *code, size_t size, struct abi_java_entry *out)
+{
+	return a->binary->machine == EM_AARCH64 ? find_entry_aarch64(code, size, out, &a->info->bcp_slot)
+						: find_entry_x86_64(code, size, out);
 }
 
 static void widen(uint32_t *low, uint32_t *high, uint32_t from, uint32_t to)
@@ -222,7 +283,7 @@ static int attach_codelet(const struct attaching *a, const char text[DESCRIPTION
 	r = java_read(&a->memory, code, MIN(size, (uint32_t)ENTRY_MAX), at);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; find_entry(code, MIN(size, (uint32_t)ENTRY_MAX), &entry) && i < ABI_JAVA_ENTRIES; i++) {
+	for (size_t i = 0; find_entry(a, code, MIN(size, (uint32_t)ENTRY_MAX), &entry) && i < ABI_JAVA_ENTRIES; i++) {
 		if (info->entries[i].high)
 			continue;
 		info->entries[i] = entry;
@@ -355,44 +416,74 @@ static int attach_names(const struct attaching *a)
 	return 0;
 }
 
+#define STUB_REACH UINT8_MAX /* bytes in front of call_stub_return that are looked at, and from it on */
+
+/* Where a piece of code ends: up to three ways to store a result, each of which ends in a jump back of @size bytes, the
+ * first of them at most @most behind the one before. */
+static const uint8_t *behind_jumps(const uint8_t *end, const uint8_t *limit, size_t most, size_t size,
+				   bool (*is_jump)(const uint8_t *code))
+{
+	for (int i = 0; i < 3; i++) {
+		const uint8_t *jump = end;
+
+		while (jump < end + most && (size_t)(limit - jump) >= size && !is_jump(jump))
+			jump++;
+		if (jump == end + most || (size_t)(limit - jump) < size)
+			break;
+		end = jump + size;
+	}
+	return end;
+}
+
+static bool is_jump_x86_64(const uint8_t *code)
+{
+	return *code == 0xeb;
+}
+
+/* b.al */
+static bool is_jump_aarch64(const uint8_t *code)
+{
+	return (instruction(code, 0) & 0xff00001f) == 0x5400000e;
+}
+
 /* Where the stub of call_stub_return begins and ends: push %rbp; mov %rsp,%rbp; sub n,%rsp; ... its call; ... pop %rbp;
- * ret, and up to three ways to store a result, each of which ends in a jump back. What is not found is walked as any
- * stub. Source: OpenJDK 8 to 26, stubGenerator_x86_64.cpp, generate_call_stub(). */
+ * ret, and ways to store a result; on aarch64 stp x29, x30, [sp, #-16]!; mov x29, sp; sub sp, x29; ... ldp x29, x30,
+ * [sp], #16; ret. What is not found is walked as any stub. Source: OpenJDK 8 to 26, stubGenerator_x86_64.cpp and
+ * stubGenerator_aarch64.cpp, generate_call_stub(). */
 static void attach_call_stub(const struct attaching *a)
 {
-	const uint8_t *begin = NULL, *ret, *end, *jump;
+	const bool is_x86_64 = a->binary->machine != EM_AARCH64;
+	const struct str head = is_x86_64 ? STR("\x55\x48\x8b\xec\x48") : STR("\xfd\x7b\xbf\xa9\xfd\x03\0\x91"),
+			 tail = is_x86_64 ? STR("\x5d\xc3") : STR("\xfd\x7b\xc1\xa8\xc0\x03\x5f\xd6");
+	const uint8_t *begin = NULL, *ret, *end;
 	struct abi_java *info = a->info;
-	uint8_t code[2 * UINT8_MAX];
-	const uint8_t *middle = code + UINT8_MAX, *limit = code + sizeof(code);
+	uint8_t code[2 * STUB_REACH];
+	const uint8_t *middle = code + STUB_REACH, *limit = code + sizeof(code);
 
-	if (java_read(&a->memory, code, sizeof(code), info->call_stub_return - UINT8_MAX) < 0)
+	if (java_read(&a->memory, code, sizeof(code), info->call_stub_return - STUB_REACH) < 0)
 		return;
-	for (const uint8_t *at = code; (at = find(at, (size_t)(middle - at), "\x55\x48\x8b\xec\x48", 5)) != NULL; at++)
+	for (const uint8_t *at = code; (at = find(at, (size_t)(middle - at), head.ptr, head.len)) != NULL; at++)
 		begin = at;
-	ret = find(middle, UINT8_MAX, "\x5d\xc3", 2);
+	ret = find(middle, STUB_REACH, tail.ptr, tail.len);
 	if (!begin || !ret)
 		return;
-	ret++;
-	end = ret + 1;
-	for (int i = 0; i < 3; i++) {
-		jump = memchr(end, 0xeb, MIN((size_t)(limit - end), (size_t)6));
-		if (!jump || limit - jump < 2)
-			break;
-		end = jump + 2;
-	}
+	ret += is_x86_64 ? 1 : 4;
+	end = is_x86_64 ? behind_jumps(ret + 1, limit, 6, 2, is_jump_x86_64)
+			: behind_jumps(ret + 4, limit, 8, 4, is_jump_aarch64);
 	info->call_stub_before = (uint8_t)(middle - begin);
 	info->call_stub_ret = (uint8_t)(ret - middle);
 	info->call_stub_after = (uint8_t)(end - middle);
 }
 
-/* Frames of virtual threads in the heap: without them stacks end where those on the stack do. */
+/* Frames of virtual threads in the heap: without them, as on aarch64, stacks end where those on the stack do. */
 static void attach_references(const struct attaching *a)
 {
 	const struct java_layout *l = a->layout;
 	__u64 base;
 	uint32_t shift;
 
-	if (l->version < 21 || !l->oop_base || !l->oop_shift || read_word(a, l->oop_base + a->bias, &base) < 0 ||
+	if (a->binary->machine == EM_AARCH64 || l->version < 21 || !l->oop_base || !l->oop_shift ||
+	    read_word(a, l->oop_base + a->bias, &base) < 0 ||
 	    java_read(&a->memory, &shift, sizeof(shift), l->oop_shift + a->bias) < 0 || shift > 7)
 		return;
 	if (l->continuation_return)

@@ -12,6 +12,7 @@ enum java_literal { JAVA_LITERAL_NATIVE, JAVA_LITERAL_ADAPTER, JAVA_LITERAL_COMP
 
 struct java_binary {
 	struct runtime_binary base;
+	uint16_t machine;                      /* EM_X86_64 or EM_AARCH64 */
 	uint64_t symbols[JAVA_SYMBOL_COUNT];   /* addresses in the file */
 	uint64_t literals[JAVA_LITERAL_COUNT]; /* likewise; 0: not found */
 };

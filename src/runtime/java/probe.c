@@ -9,6 +9,15 @@
 #define CONSTANTS_MAX MIB(16) /* of read-only data; 2.5 MiB in JDK 25 */
 #define LITERAL_MAX 32
 
+/* Whose frames the walk of this build knows. */
+#ifdef __aarch64__
+#define OWN_MACHINE EM_AARCH64
+#define OWN_NAME "aarch64"
+#else
+#define OWN_MACHINE EM_X86_64
+#define OWN_NAME "x86-64"
+#endif
+
 static const struct str literals[] = {
 	[JAVA_LITERAL_NATIVE] = STR("native nmethod"),
 	[JAVA_LITERAL_ADAPTER] = STR("I2C/C2I adapters"),
@@ -114,8 +123,9 @@ int java_probe(const struct runtime_file *file, struct runtime_binary **out)
 	}
 	if (file->be_quick) /* find_literals() reads all of .rodata */
 		return -EAGAIN;
-	if (file->elf->machine != EM_X86_64)
-		snprintf(b.base.refused, sizeof(b.base.refused), "is not for x86-64");
+	b.machine = file->elf->machine;
+	if (b.machine != OWN_MACHINE)
+		snprintf(b.base.refused, sizeof(b.base.refused), "is not for " OWN_NAME);
 	r = find_literals(file->elf, b.literals);
 	if (r < 0 && r != -ENODATA && r != -EBADMSG)
 		return r;
