@@ -1,33 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of HotSpot's frames: over recordings of real JVMs (tests/walk/java_record.c), with memory that goes missing
  * or lies, and the rules for the top frame, instruction by instruction. */
-#include "support.h"
-
-#include <linux/types.h>
-
-#include "base/io.h"
-#include "tests/walk/java_image.h"
-
 #define FOLDER "tests/corpus/walk_java"
-
-struct recorded {
-	struct buf bytes;
-	struct java_image image;
-	struct walk walk;
-	struct walk_world world;
-	size_t reads, fails_at; /* the read with that number fails; 0: none does */
-	int map_says;           /* what each byte of a segment map is; -1: as recorded */
-	/* A top frame with words on the stack that its size does not tell of. */
-	bool has_pushed;
-	uint64_t back;   /* its return address */
-	int64_t call_to; /* the call in front of it, from there; NO_CALL */
-	/* Words that are others than those of the recording; at 0: none. */
-	struct {
-		uint64_t at, word;
-	} patches[3];
-};
-
-#define NO_CALL INT64_MIN
+#include "java_recorded.h"
 
 /* What the recording lacks: the call, and what was pushed, which is 0. */
 static int pushed_read(struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
@@ -48,75 +23,6 @@ static int pushed_read(struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
 		if (java_image_read(&r->image, dst + i, 8, at + i) < 0)
 			memset(dst + i, 0, 8);
 	return 0;
-}
-
-/* Return: whether that is all that was read. */
-static bool patch(const struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
-{
-	bool is_all = false;
-
-	for (size_t i = 0; i < ARRAY_SIZE(r->patches); i++) {
-		if (r->patches[i].at < at || r->patches[i].at - at + 8 > size)
-			continue;
-		memcpy(dst + (r->patches[i].at - at), &r->patches[i].word, 8);
-		is_all |= size == 8;
-	}
-	return is_all;
-}
-
-static int recorded_read(struct recorded *r, void *dst, __u32 size, __u64 at)
-{
-
-	if (++r->reads == r->fails_at)
-		return -EFAULT;
-	if (size == 1 && r->map_says >= 0) {
-		*(uint8_t *)dst = (uint8_t)r->map_says;
-		return 0;
-	}
-	if (java_image_read(&r->image, dst, size, at) == 0)
-		return 0;
-	return r->has_pushed ? pushed_read(r, dst, size, at) : -EFAULT;
-}
-
-static int counted_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	struct recorded *r = self;
-	int e = recorded_read(r, dst, size, at);
-
-	return patch(r, dst, size, at) ? 0 : e;
-}
-
-static struct recorded *take(const char *name)
-{
-	struct recorded *r = calloc(1, sizeof(*r));
-	char path[512];
-	struct cur in;
-
-	must(r);
-	r->bytes = (struct buf)BUF_INIT(MIB(1));
-	r->map_says = -1;
-	snprintf(path, sizeof(path), "%s/" FOLDER "/%s",
-		 getenv("HEARTH_SOURCE_ROOT") ? getenv("HEARTH_SOURCE_ROOT") : ".", name);
-	assert_int_equal(io_read_file(path, &r->bytes), 0);
-	in = cur_of(r->bytes.ptr, r->bytes.len);
-	java_image_take(&in, &r->image);
-	r->image.info.met = 0;
-	r->world = (struct walk_world){ .read = counted_read, .find_map = java_image_find_map, .self = r };
-	return r;
-}
-
-static void walk(struct recorded *r)
-{
-	memset(&r->walk, 0, sizeof(r->walk));
-	r->walk.world = &r->world;
-	r->reads = 0;
-	java_image_walk(&r->walk, &r->image.info, r->image.leaf, r->image.is_return);
-}
-
-static void drop(struct recorded *r)
-{
-	buf_release(&r->bytes);
-	free(r);
 }
 
 static const struct recording {
@@ -241,7 +147,7 @@ static void pushed_words_are_skipped(void **state)
 		r->call_to = !cases[i].has_call ? NO_CALL
 			     : cases[i].is_own  ? (int64_t)(r->image.leaf[WALK_REG_PC] - r->back)
 						: 0;
-		r->has_pushed = true;
+		r->beyond = pushed_read;
 		r->image.leaf[WALK_REG_SP] -= cases[i].words * 8;
 		walk(r);
 		assert_int_equal(r->walk.count, cases[i].frames);
@@ -296,7 +202,7 @@ static void ticks_in_the_call_stub(void **state)
 		r->image.leaf[WALK_REG_SP] = sp - 8 - 8 * (uint64_t)cases[i].pushed;
 		r->image.leaf[WALK_REG_FP] = cases[i].has_fp ? fp : callers;
 		r->image.is_return = false;
-		r->has_pushed = true; /* words that the recording lacks are 0 */
+		r->beyond = pushed_read; /* words that the recording lacks are 0 */
 		r->call_to = NO_CALL;
 		walk(r);
 		if (cases[i].frames) {
@@ -342,7 +248,7 @@ static void popped_words_are_known(void **state)
 		uint32_t frames;
 
 		print_message("  %s\n", cases[i].what);
-		r->has_pushed = true;
+		r->beyond = pushed_read;
 		r->call_to = NO_CALL;
 		memset(&r->walk, 0, sizeof(r->walk));
 		r->walk.world = &r->world;
