@@ -278,6 +278,10 @@ WALK_FN enum walk_java_top walk_java_epilogue(struct walk *w, __u64 known)
 		polled |= walk_java_polled(w, -i);
 	if (entered & gone)
 		return WALK_JAVA_LOST;
+	if (walk_java_stores(walk_java_near(w, 0))) /* a second entry, for loops that were interpreted */
+		return WALK_JAVA_ROOM;
+	if (walk_java_lowers(walk_java_near(w, 0)) & walk_java_stores(walk_java_near(w, 1)))
+		return WALK_JAVA_RETURN;
 	if (walk_java_near(w, 0) == WALK_JAVA_LEAVE)
 		return walk_java_leaves_later(w) ? WALK_JAVA_LOST : WALK_JAVA_SAVED;
 	if (gone | polled || (left && !walk_java_leaves_later(w)))
@@ -413,7 +417,8 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 
 /* The frame at fp. Words from it: 0 the caller's fp, 1 the return address, -1 the caller's sp, -3 the method, bcp_slot
  * the bytecode pointer, behind that where monitors end, as an address, or from 22 on in words from fp: what has none
- * there is no such frame, for others keep frame pointers, too. Source: frame_aarch64.hpp. */
+ * there is no such frame, for others keep frame pointers, too. An interpreted caller's sp leaves room for all that it
+ * may push, and this frame begins in that: its own is enough. Source: frame_aarch64.hpp. */
 WALK_FN enum walk_next walk_java_by_frame(struct walk *w, const struct abi_java *info)
 {
 	const __u64 *frame = w->scratch + WALK_JAVA_FRAME;
@@ -429,8 +434,11 @@ WALK_FN enum walk_next walk_java_by_frame(struct walk *w, const struct abi_java 
 	monitors = frame[(at - 1) & 3];
 	monitors = monitors >> 63 ? -monitors * 8 : w->fp - monitors;
 	sp = frame[9];
-	if (monitors < 64 || monitors > WALK_JAVA_FRAME_MAX || sp - w->fp < 16 || sp - w->fp > WALK_JAVA_FRAME_MAX)
+	if (monitors < 64 || monitors > WALK_JAVA_FRAME_MAX ||
+	    sp - w->fp + WALK_JAVA_FRAME_MAX > 2 * WALK_JAVA_FRAME_MAX)
 		return walk_java_fail(w);
+	if (sp - w->fp - 16 > WALK_JAVA_FRAME_MAX)
+		sp = w->fp + 16;
 	if (walk_java_is_top(w) && w->leaf[WALK_JAVA_X22] - bcp + 0x10000 < 0x20000)
 		bcp = w->leaf[WALK_JAVA_X22];
 	if (walk_java_push_method(w, info, frame[7], bcp))
@@ -473,9 +481,9 @@ WALK_FN enum walk_next walk_java_leaving(struct walk *w, const struct abi_java *
 			return walk_java_fail(w);
 		return walk_java_move(w, info, walk_strip(pair.second), w->sp + above + 16, w->fp);
 	}
-	if (called || !walk_java_is_top(w) || sp - w->sp > WALK_JAVA_FRAME_MAX)
+	if (called || !walk_java_is_top(w) || sp - w->sp + WALK_JAVA_FRAME_MAX > 2 * WALK_JAVA_FRAME_MAX)
 		return walk_java_fail(w);
-	return walk_java_by_link(w, info, sp, w->fp);
+	return walk_java_by_link(w, info, sp - w->sp > WALK_JAVA_FRAME_MAX ? w->sp : sp, w->fp);
 }
 
 /* The caller's sp as it was, in the register that says so while a method is entered; this one where that says nothing.
@@ -607,6 +615,7 @@ WALK_FN enum walk_next walk_java_stub_link(struct walk *w, const struct abi_java
 		sp += 16;
 	else if (is_own)
 		sp += walk_java_stub_pushed(w, called);
+	j->loose |= sp != w->sp; /* on one of its ways, not on all */
 	if (walk_java_is_code(info, link))
 		return walk_java_move(w, info, link, sp, w->fp);
 	j->loose = 0;

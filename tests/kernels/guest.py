@@ -34,6 +34,7 @@ def run(*args, **options):
 
 class X86:
     name, compiler, build, flags = "x86_64", "gcc", os.path.join(ROOT, "build"), []
+    debian, loader = "amd64", "ld-linux-x86-64.so.2"
     tools = ["qemu-system-x86_64", "cpio", "gcc"]
     # Without cmpxchg16b, with which the kernel allocates memory: as qemu 7.2 on a busy host emulates it, 6.12 died in it
     # at one boot of four. One guest CPU is enough and starts sooner.
@@ -53,6 +54,7 @@ class X86:
 
 class Arm64:
     name, compiler, build = "aarch64", "aarch64-linux-gnu-gcc", os.path.join(ROOT, "build-aarch64")
+    debian, loader = "arm64", "ld-linux-aarch64.so.1"
     tools = ["qemu-system-aarch64", "qemu-aarch64-static", "cpio", "aarch64-linux-gnu-gcc"]
     qemu = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72", "-smp", "2"]
     console = "ttyAMA0"

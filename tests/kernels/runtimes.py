@@ -24,17 +24,18 @@ EXACT_SHARE = 0.95
 WHOLE_SHARE = 0.85  # of a process's samples, other functions of the load and the runtime's own threads among them
 DEPTH = 8  # of known_middle
 CHAIN = ("known_outer", *["known_middle"] * DEPTH, "known_leaf")
-# Runtime: its package, and the command to which the file to write is added; {} is the version.
+# Runtime: its package, and the command to which the file to write is added; {} is the version, {debian} the architecture.
 RUNTIMES = {
     "Python": ("python{}", "python{} /hearth/loads.d/python.py"),
     "Perl": ("perl", "perl /hearth/loads.d/perl.pl"),
     "Ruby": ("ruby{}", "ruby{} /hearth/loads.d/ruby.rb"),
     "PHP": ("php{}-cli", "php{} /hearth/loads.d/php.php"),
     "Node.js": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
-    "Java": ("openjdk-{}-jre-headless", "/usr/lib/jvm/java-{}-openjdk-amd64/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"),
+    "Java": ("openjdk-{}-jre-headless", "/usr/lib/jvm/java-{}-openjdk-{debian}/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"),
 }
-# Kernel: its suite, and the versions that this has.
+# Kernel: its suite, and the versions that this has; on aarch64 those of runtimes whose own code is walked by rules of its own.
 SUITES = {
+    "arm64-6.1": ("bookworm", {"Java": "17"}),
     "5.10": ("bullseye", {"Python": "3.9", "Perl": "5.32", "Ruby": "2.7", "PHP": "7.4", "Node.js": "12", "Java": "11"}),
     "6.1": ("bookworm", {"Python": "3.11", "Perl": "5.36", "Ruby": "3.1", "PHP": "8.2", "Node.js": "18", "Java": "17"}),
     "6.12": ("trixie", {"Python": "3.13", "Perl": "5.40", "Ruby": "3.3", "PHP": "8.4", "Node.js": "20", "Java": "21"}),
@@ -46,7 +47,8 @@ LEFT_OUT = ["./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/s
 def loads_of(kernel):
     """By name ("Python 3.9"): the package and the command."""
     _, versions = SUITES[kernel]
-    return {f"{runtime} {version}": tuple(text.format(version) for text in RUNTIMES[runtime]) for runtime, version in versions.items()}
+    debian = "arm64" if kernel.startswith("arm64") else "amd64"
+    return {f"{runtime} {version}": tuple(text.format(version, debian=debian) for text in RUNTIMES[runtime]) for runtime, version in versions.items()}
 
 
 def key(name):
@@ -54,10 +56,10 @@ def key(name):
     return name.replace(" ", "_")
 
 
-def suite_image(suite, names):
+def suite_image(suite, debian, names):
     """The suite's packages as an initramfs, packed once. Raises packages.Unavailable."""
-    files = packages.Suite(suite, "amd64").fetch(["libc6", *names], with_dependencies=True)
-    root = packages.unpacked(f"roots/{suite}-runtimes", files)
+    files = packages.Suite(suite, debian).fetch(["libc6", *names], with_dependencies=True)
+    root = packages.unpacked(f"roots/{suite}-runtimes" if debian == "amd64" else f"roots/{suite}-{debian}-runtimes", files)
     for name in ("bin", "sbin", "lib", "lib64"):  # what base-files would have made
         if os.path.isdir(f"{root}/usr/{name}") and not os.path.lexists(f"{root}/{name}"):
             os.symlink(f"usr/{name}", f"{root}/{name}")
@@ -84,12 +86,12 @@ def initramfs(machine, kernel, scratch):
     if missing:
         raise packages.Unavailable("needs " + ", ".join(missing) + " (make setup-extra)")
     with packages.Lock():
-        base = suite_image(suite, [package for package, _ in loads.values()])
+        base = suite_image(suite, machine.debian, [package for package, _ in loads.values()])
     root = tempfile.mkdtemp(dir=scratch)
     guest.own_files(machine, root, "start-runtimes", SECONDS)
     for place, file in machine.libraries(machine.hearth).items():
         guest.put(root, "/hearth/lib/" + os.path.basename(place), file)
-    guest.run("patchelf", "--set-interpreter", "/hearth/lib/ld-linux-x86-64.so.2", "--force-rpath", "--set-rpath", "/hearth/lib",
+    guest.run("patchelf", "--set-interpreter", f"/hearth/lib/{machine.loader}", "--force-rpath", "--set-rpath", "/hearth/lib",
               f"{root}/hearth/bin/hearth")
     loads_folder(root)
     with open(f"{root}/hearth/loads", "w") as f:

@@ -13,7 +13,7 @@
 #include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
-static const char *const names[] = { "8", "11", "17", "21", "25", "26" };
+static const char *const names[] = { "8", "11", "17", "21", "25", "26", "aarch64-17", "aarch64-21" };
 
 static void take(const char *name, struct buf *bytes, struct java_attach_image *image, struct runtime_target *target)
 {
@@ -49,7 +49,7 @@ static void attaches(void **state)
 		assert_int_equal(info.shift, has_one ? 6 : 7); /* CodeCacheSegmentSize: 64 or 128 bytes */
 		assert_true(info.heaps[0].map && !info.heaps[1].map == has_one && !info.heaps[2].map == has_one &&
 			    !info.heaps[3].map);
-		assert_int_equal(info.bcp_slot, has_one ? 7 : 8);
+		assert_int_equal(info.bcp_slot, image.binary.machine == EM_AARCH64 ? 9 : has_one ? 7 : 8);
 		assert_true(info.call_stub_return > info.low && info.call_stub_return < info.high);
 		assert_true(info.returns_low < info.returns_high && info.entries_low < info.entries_high);
 		for (size_t k = 0; k < ABI_JAVA_ENTRIES && info.entries[k].high; k++)
@@ -78,6 +78,40 @@ static void reads_fail(void **state)
 		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -EFAULT);
 	}
 	buf_release(&bytes);
+}
+
+/* What differs there: which register has the caller's sp, and the stub's instructions. */
+static void attaches_on_aarch64(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t sender;
+		uint8_t before, ret, after;
+	} cases[] = { { "aarch64-17", 13, 0x84, 0x6c, 0x88 }, { "aarch64-21", 19, 0x98, 0x84, 0xa0 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct java_attach_image image;
+		struct runtime_target target;
+		struct abi_java info;
+		uint8_t room[RUNTIME_INFO_MAX];
+		struct buf bytes;
+
+		take(cases[i].name, &bytes, &image, &target);
+		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), sizeof(info));
+		memcpy(&info, room, sizeof(info));
+		for (size_t k = 0; k < 4; k++) {
+			assert_int_equal(info.entries[k].sender, cases[i].sender);
+			assert_true(info.entries[k].push < info.entries[k].filled);
+		}
+		assert_int_equal(info.call_stub_before, cases[i].before);
+		assert_int_equal(info.call_stub_ret, cases[i].ret);
+		assert_int_equal(info.call_stub_after, cases[i].after);
+		assert_int_equal(info.flags & ABI_JAVA_CHUNKS, 0);
+		image.binary.machine = EM_X86_64; /* no entry looks so */
+		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -EBADMSG);
+		buf_release(&bytes);
+	}
 }
 
 /* ---- the stub through which native code calls Java ---- */
@@ -312,10 +346,10 @@ static void refuses_by_name(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name), cmocka_unit_test(attaches),
-					    cmocka_unit_test(reads_fail),      cmocka_unit_test(call_stubs_are_found),
-					    cmocka_unit_test(openj9_is_told),  cmocka_unit_test(comes_again),
-					    cmocka_unit_test(own_tables) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name),      cmocka_unit_test(attaches),
+					    cmocka_unit_test(attaches_on_aarch64),  cmocka_unit_test(reads_fail),
+					    cmocka_unit_test(call_stubs_are_found), cmocka_unit_test(openj9_is_told),
+					    cmocka_unit_test(comes_again),          cmocka_unit_test(own_tables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

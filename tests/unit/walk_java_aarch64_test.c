@@ -464,6 +464,9 @@ static void epilogues(void **state)
 		{ "blr x8", BLR_X8, FRAME + 16, true },
 		{ "ldp x0, x1, [sp], #16", POP_X0_X1, FRAME + 16, true },
 		{ "an instruction", NOP, FRAME, true },
+	}, again[] = {
+		{ "sub sp, sp, #n: a second entry", SUB(FRAME), 0, false },
+		{ "stp x29, x30, [sp, #n]", STORE(FRAME - 16), FRAME, false },
 	};
 
 	(void)state;
@@ -473,6 +476,7 @@ static void epilogues(void **state)
 	steps_are_walked(jump, ARRAY_SIZE(jump), CALLEE + HEAD + 0x60, 0x40);
 	steps_are_walked(stop, ARRAY_SIZE(stop), CALLEE + HEAD + 0x60, 0x40);
 	steps_are_walked(pushed, ARRAY_SIZE(pushed), CALLEE + HEAD + 0x60, 0x40);
+	steps_are_walked(again, ARRAY_SIZE(again), CALLEE + HEAD + 0x60, 0x40);
 }
 
 /* A prologue that nobody has seen is not believed; a collector's barrier may have called from it. */
@@ -714,6 +718,34 @@ static void interpreted_frames(void **state)
 	}
 }
 
+/* The caller's sp leaves room for what it may push, where this frame is; that of compiled code does not. */
+static void callers_have_room(void **state)
+{
+	static const struct {
+		const char *what;
+		int64_t sender; /* from fp on */
+		bool is_frame;
+	} cases[] = { { "below this frame", -256, true }, { "above", 32, true }, { "far away", INT64_MAX, false } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct machine *m = machine_new();
+		uint64_t outer = SP - 64, fp = SP - 320;
+
+		print_message("  %s\n", cases[i].what);
+		interpreted_frame(m, outer, outer - 80);
+		interpreted_frame(m, fp, fp - 80);
+		*word(m, fp) = outer;
+		*word(m, fp + 8) = CODE + RETURNS;
+		*word(m, fp - 8) = fp + (uint64_t)cases[i].sender;
+		m->leaf[29] = fp;
+		run_at(m, PLAIN, fp - 128, 0);
+		assert_int_equal(m->walk.count, cases[i].is_frame ? 4 : 0);
+		assert_int_equal(m->walk.end, cases[i].is_frame ? ABI_END_FRAME_LIMIT : ABI_END_UNSUPPORTED);
+		free(m);
+	}
+}
+
 /* The bytecode is that in x22 as long as it is one of this method. */
 static void bytecodes_are_in_a_register(void **state)
 {
@@ -921,6 +953,7 @@ int main(void)
 		cmocka_unit_test(native_code_calls_stubs),
 		cmocka_unit_test(adapters),
 		cmocka_unit_test(interpreted_frames),
+		cmocka_unit_test(callers_have_room),
 		cmocka_unit_test(bytecodes_are_in_a_register),
 		cmocka_unit_test(entries),
 		cmocka_unit_test(entries_without_frames),
