@@ -237,6 +237,10 @@ WALK_FN __u64 walk_java_cookie(const struct abi_java *info, __u64 low)
 {
 	__u64 epoch = info->flags & ABI_JAVA_NAMED ? 0 : info->epoch;
 
+#ifdef WALK_AARCH64
+	if (!(info->flags & ABI_JAVA_NAMED))
+		low &= ABI_JAVA_FULL - 1;
+#endif
 	return epoch << ABI_JAVA_COOKIE_BITS | (low & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1));
 }
 

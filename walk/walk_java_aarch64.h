@@ -18,11 +18,12 @@
 #define WALK_JAVA_X20 20 /* the interpreter's own stack pointer: esp */
 #define WALK_JAVA_X22 22 /* its bytecode pointer: rbcp */
 
-#define WALK_JAVA_ENTER 0xa9bf7bfd     /* stp x29, x30, [sp, #-16]! */
-#define WALK_JAVA_LEAVE 0xa8c17bfd     /* ldp x29, x30, [sp], #16 */
-#define WALK_JAVA_DROP 0x910003bf      /* mov sp, x29 */
-#define WALK_JAVA_RET 0xd65f03c0       /* ret */
-#define WALK_JAVA_KEEP_LINK 0xa9bf7be0 /* stp x0, x30, [sp, #-16]! */
+#define WALK_JAVA_ENTER 0xa9bf7bfd      /* stp x29, x30, [sp, #-16]! */
+#define WALK_JAVA_LEAVE 0xa8c17bfd      /* ldp x29, x30, [sp], #16 */
+#define WALK_JAVA_DROP 0x910003bf       /* mov sp, x29 */
+#define WALK_JAVA_RET 0xd65f03c0        /* ret */
+#define WALK_JAVA_KEEP_FIRST 0xa9bf03fe /* stp x30, x0, [sp, #-16]! */
+#define WALK_JAVA_KEEP_LINK 0xa9bf7be0  /* stp x0, x30, [sp, #-16]! */
 
 /* ---- instructions ---- */
 
@@ -237,6 +238,18 @@ WALK_FN __u64 walk_java_polled(struct walk *w, __s32 at)
 	       walk_java_matches(walk_java_near(w, at + 1), 0xffc003ff, 0xf9000388) & (is_near | is_far);
 }
 
+/* Is this behind a frame's end, whatever leads there? cmp sp, x8 and b.hi are a return's poll, or a look whether
+ * reserved pages of the stack were used. */
+WALK_FN __u64 walk_java_returning(struct walk *w)
+{
+	__u32 here = walk_java_near(w, 0), next = walk_java_near(w, 1);
+	__u64 is_load = walk_java_matches(here, 0xffc003ff, 0xf9400388) & walk_java_matches(next, ~0U, 0xeb2863ff);
+	__u64 is_branch = walk_java_matches(here, 0xff00001f, 0x54000008) & walk_java_matches(next, ~0U, WALK_JAVA_RET);
+
+	return walk_java_matches(here, ~0U, WALK_JAVA_RET) | walk_java_matches(here, ~0U, 0xeb2863ff) | is_load |
+	       is_branch;
+}
+
 /* Is there another end of a frame in front of the next return? */
 WALK_FN __u64 walk_java_leaves_later(struct walk *w)
 {
@@ -258,7 +271,7 @@ WALK_FN __u64 walk_java_leaves_later(struct walk *w)
 WALK_FN enum walk_java_top walk_java_epilogue(struct walk *w, __u64 known)
 {
 	struct walk_java *j = walk_java_state(w);
-	__u64 live = 1, raised = 0, gone = 0, left = 0, entered = 0, down = 0, polled = 0;
+	__u64 live = 1, raised = 0, gone = 0, left = 0, entered = 0, down = 0, polled;
 
 	for (__s32 i = 1; i <= WALK_JAVA_BEHIND / 4; i++) {
 		__u32 code = walk_java_near(w, -i);
@@ -274,6 +287,7 @@ WALK_FN enum walk_java_top walk_java_epilogue(struct walk *w, __u64 known)
 		entered |= live & walk_java_matches(code, ~0U, WALK_JAVA_ENTER);
 		down += live * walk_java_down(code);
 	}
+	polled = walk_java_returning(w);
 	for (__s32 i = 0; i < 5; i++)
 		polled |= walk_java_polled(w, -i);
 	if (entered & gone)
@@ -600,6 +614,20 @@ WALK_FN __u64 walk_java_stub_pushed(struct walk *w, __u64 from)
 	return down - up < 4096 ? down - up : 0;
 }
 
+/* To native code that has called a stub. */
+WALK_FN enum walk_next walk_java_to_native(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	walk_java_state(w)->loose = 0;
+	if (pc < WALK_USER_MIN || pc > WALK_USER_MAX)
+		return walk_java_fail(w);
+	if (walk_find_map(w, pc - 1)) {
+		w->map.start = w->map.end = 0;
+		return walk_java_fail(w);
+	}
+	walk_move_in_line(w, pc, sp, fp);
+	return WALK_MORE;
+}
+
 /* The top frame's caller, whose address is in x30: of Java, or native code, which calls stubs that read fields, or do
  * what is atomic. @called: where it called. */
 WALK_FN enum walk_next walk_java_stub_link(struct walk *w, const struct abi_java *info, __u64 link, __u64 called)
@@ -616,17 +644,8 @@ WALK_FN enum walk_next walk_java_stub_link(struct walk *w, const struct abi_java
 	else if (is_own)
 		sp += walk_java_stub_pushed(w, called);
 	j->loose |= sp != w->sp; /* on one of its ways, not on all */
-	if (walk_java_is_code(info, link))
-		return walk_java_move(w, info, link, sp, w->fp);
-	j->loose = 0;
-	if (link < WALK_USER_MIN || link > WALK_USER_MAX)
-		return walk_java_fail(w);
-	if (walk_find_map(w, link - 1)) {
-		w->map.start = w->map.end = 0;
-		return walk_java_fail(w);
-	}
-	walk_move_in_line(w, link, sp, w->fp);
-	return WALK_MORE;
+	return walk_java_is_code(info, link) ? walk_java_move(w, info, link, sp, w->fp)
+					     : walk_java_to_native(w, link, sp, w->fp);
 }
 
 /* An adapter between compiled and interpreted code: mov x13, sp (from 21 on x19), then room for parameters. */
@@ -646,26 +665,51 @@ WALK_FN enum walk_next walk_java_adapter(struct walk *w, const struct abi_java *
 	return walk_java_move(w, info, link, moved ? sender : w->sp, w->fp);
 }
 
-/* The frame record at fp, when this stub has made it: what it returns to is in x30, or called this blob. SWITCH: it
- * has not. */
+/* The frame record at fp, when this stub has made it: it lies on top; or what it returns to is in x30, or called this
+ * blob. SWITCH: it has not. */
 WALK_FN enum walk_next walk_java_stub_record(struct walk *w, const struct abi_java *info, __u64 link)
 {
-	int is_adapter = walk_java_state(w)->kind == WALK_JAVA_ADAPTER;
+	struct walk_java *j = walk_java_state(w);
+	int is_own = link - j->begin < j->end - j->begin, is_adapter = j->kind == WALK_JAVA_ADAPTER;
 	struct walk_pair pair;
 	__u64 ret;
 
 	if (w->fp - w->sp >= 4096 || (w->fp & 7) || walk_stack_pair(w, w->fp, &pair))
 		return WALK_SWITCH;
 	ret = walk_strip(pair.second);
-	if (!walk_java_is_code(info, ret))
-		return WALK_SWITCH;
+	is_own = w->fp == w->sp && (!walk_java_is_top(w) || ret == link || is_own);
+	if (!walk_java_is_code(info, ret)) /* that of the stub through which native code calls Java has more below it */
+		return ret == link || is_own ? walk_java_to_native(w, ret, w->fp + 16, pair.first) : WALK_SWITCH;
 	/* What the interpreter calls returns to few places: there the record may be the interpreter's. */
-	if (ret == info->call_stub_return || walk_java_in_returns(info, ret))
+	if (!is_own && (ret == info->call_stub_return || walk_java_in_returns(info, ret)))
 		return WALK_SWITCH;
-	if (ret != link &&
+	if (!is_own && ret != link &&
 	    walk_java_is_return(w, info, ret) < (is_adapter ? WALK_JAVA_MAY_RETURN : WALK_JAVA_FROM_BLOB))
 		return WALK_SWITCH;
 	return walk_java_move(w, info, ret, w->fp + 16, pair.first);
+}
+
+/* stp x30, x0, [sp, #-16]!; ... blr: what asks where an exception goes has kept its address so. SWITCH: it has not.
+ * Source: stubGenerator_aarch64.cpp, generate_forward_exception(). */
+WALK_FN enum walk_next walk_java_stub_kept(struct walk *w, const struct abi_java *info)
+{
+	__u64 live = 0, above = 0;
+	struct walk_pair pair;
+	__u32 kept;
+
+	if (walk_java_read_near(w))
+		return WALK_SWITCH;
+	for (__s32 i = -WALK_JAVA_BEHIND / 4; i < 0; i++) {
+		__u32 code = walk_java_near(w, i);
+
+		live &= walk_java_matches(code, 0xfffffc1f, 0xd63f0000) | (1 ^ walk_java_jumps(code));
+		above += live * (walk_java_down(code) - walk_java_up(code));
+		live |= walk_java_matches(code, ~0U, WALK_JAVA_KEEP_FIRST);
+		kept = (__u32)live;
+	}
+	if (!kept || above > 4096 || walk_stack_pair(w, w->sp + above, &pair))
+		return WALK_SWITCH;
+	return walk_java_move(w, info, walk_strip(pair.first), w->sp + above + 16, w->fp);
 }
 
 /* That of a blob with a frame size. In the middle of a call it is whole. What deoptimises returns to a handler, which
@@ -701,6 +745,8 @@ WALK_FN enum walk_next walk_java_stub(struct walk *w, const struct abi_java *inf
 	next = walk_java_stub_record(w, info, link);
 	if (next == WALK_SWITCH && (!is_top || link - j->begin < j->end - j->begin))
 		next = walk_java_stub_sized(w, info, link);
+	if (next == WALK_SWITCH && (!is_top || link == w->pc))
+		next = walk_java_stub_kept(w, info);
 	if (next != WALK_SWITCH)
 		return next;
 	if (!is_top)

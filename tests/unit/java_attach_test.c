@@ -108,6 +108,8 @@ static void attaches_on_aarch64(void **state)
 		assert_int_equal(info.call_stub_ret, cases[i].ret);
 		assert_int_equal(info.call_stub_after, cases[i].after);
 		assert_int_equal(info.flags & ABI_JAVA_CHUNKS, 0);
+		image.binary.literals[JAVA_LITERAL_COMPILED] = 0; /* that it is behind "native " is x86-64's */
+		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -ENOTSUP);
 		image.binary.machine = EM_X86_64; /* no entry looks so */
 		assert_int_equal(java_attach_with(&image.binary.base, &target, &image.layout, room), -EBADMSG);
 		buf_release(&bytes);

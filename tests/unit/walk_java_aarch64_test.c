@@ -10,8 +10,19 @@ static const struct recording {
 	uint32_t frames, guessed; /* guessed: how many are marked */
 	uint8_t top;              /* flags of the first one */
 } recordings[] = {
-	{ "17-compiled-whole-3", 3, 0, ABI_FRAME_COMPILED },
-	{ "17-stub-whole-2", 2, 0, ABI_FRAME_INTERNAL },
+	{ "17-compiled-whole-10", 10, 0, ABI_FRAME_COMPILED },
+	{ "17-compiled-whole-7", 7, 0, ABI_FRAME_COMPILED },
+	{ "17-stub-whole-10", 10, 0, ABI_FRAME_INTERNAL },
+	{ "17-stub-whole-3", 3, 0, ABI_FRAME_INTERNAL },
+	{ "17c1-compiled-whole-4", 4, 0, ABI_FRAME_COMPILED },
+	{ "17c1-entry-whole-12", 12, 0, 0 },
+	{ "17c1-stub-whole-5", 5, 0, ABI_FRAME_INTERNAL },
+	{ "17int-entry-whole-14", 14, 0, 0 },
+	{ "17int-interpreted-whole-14", 14, 0, 0 },
+	{ "21-compiled-whole-11", 11, 0, ABI_FRAME_COMPILED },
+	{ "21-stub-whole-13", 13, 0, ABI_FRAME_INTERNAL },
+	{ "21c1-entry-whole-16", 16, 0, 0 },
+	{ "21int-interpreted-whole-5", 5, 0, 0 },
 };
 
 /* Up to the native code that called Java. */
@@ -74,6 +85,29 @@ static void reads_fail(void **state)
 		}
 		drop(r);
 	}
+}
+
+/* Addresses have 48 bits there, and the highest says in a cookie that it is none. */
+static void addresses_are_no_names(void **state)
+{
+	uint32_t count = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(recordings); i++) {
+		struct recorded *r = take(recordings[i].name);
+
+		walk(r);
+		for (uint32_t k = 0; k < r->walk.count; k++) {
+			const struct abi_frame *f = &r->walk.frames[k];
+
+			if (f->flags & (ABI_FRAME_COMPILED | ABI_FRAME_INTERNAL))
+				continue;
+			assert_false(f->b & ABI_JAVA_FULL);
+			count += f->b != 0;
+		}
+		drop(r);
+	}
+	assert_true(count > 0);
 }
 
 static void maps_of_segments_lie(void **state)
@@ -361,6 +395,18 @@ static void record_at(struct machine *m, uint64_t at)
 	*word(m, at + 8) = SIGNED(CODE + CALLED);
 }
 
+#define METHOD (METHODS + 0x100)
+
+/* Of a method that CALLER called, at fp; @monitors: where they end. */
+static void interpreted_frame(struct machine *m, uint64_t fp, uint64_t monitors)
+{
+	record_at(m, fp);
+	*word(m, fp - 8) = SP;
+	*word(m, fp - 24) = METHOD;
+	*word(m, fp - 72) = METHODS + 0x1000 + 7; /* bytecode 7: constants have no size here */
+	*word(m, fp - 80) = monitors;
+}
+
 struct step {
 	const char *what;
 	uint32_t code;
@@ -446,7 +492,7 @@ static void epilogues(void **state)
 		{ "add x8, x8, #n", ADD_X8, 0, false },
 		{ "br x8", BR_X8, 0, false },
 	}, stop[] = {
-		{ "an instruction", RET, FRAME, true },
+		{ "a jump", B, FRAME, true },
 		{ "adr x8: the poll says stop", ADR_X8, 0, false },
 		{ "str x8, [x28, #n]", STR_X8, 0, false },
 		{ "b", B, 0, false },
@@ -464,6 +510,12 @@ static void epilogues(void **state)
 		{ "blr x8", BLR_X8, FRAME + 16, true },
 		{ "ldp x0, x1, [sp], #16", POP_X0_X1, FRAME + 16, true },
 		{ "an instruction", NOP, FRAME, true },
+	}, reserved[] = {
+		{ "br x8, in front of where a branch leads", BR_X8, FRAME, true },
+		{ "ldr x8, [x28, #n]", POLL, 0, false },
+		{ "cmp sp, x8", CMP_SP, 0, false },
+		{ "b.hi", B_HI, 0, false },
+		{ "ret", RET, 0, false },
 	}, again[] = {
 		{ "sub sp, sp, #n: a second entry", SUB(FRAME), 0, false },
 		{ "stp x29, x30, [sp, #n]", STORE(FRAME - 16), FRAME, false },
@@ -476,6 +528,7 @@ static void epilogues(void **state)
 	steps_are_walked(jump, ARRAY_SIZE(jump), CALLEE + HEAD + 0x60, 0x40);
 	steps_are_walked(stop, ARRAY_SIZE(stop), CALLEE + HEAD + 0x60, 0x40);
 	steps_are_walked(pushed, ARRAY_SIZE(pushed), CALLEE + HEAD + 0x60, 0x40);
+	steps_are_walked(reserved, ARRAY_SIZE(reserved), CALLEE + HEAD + 0x60, 0x40);
 	steps_are_walked(again, ARRAY_SIZE(again), CALLEE + HEAD + 0x60, 0x40);
 }
 
@@ -620,6 +673,44 @@ static void stubs_in_a_call(void **state)
 	free(m);
 }
 
+/* It asks where an exception goes: at the top behind the call, and in it. */
+static void stubs_that_hand_on_exceptions(void **state)
+{
+	struct machine *m = machine_new();
+
+	(void)state;
+	PUT(m, STUB + HEAD + 0x40, 0xa9bf03fe, NOP, PUSH_X0_X1, NOP, BLR_X8, POP_X0_X1);
+	*word(m, SP - 16) = CODE + CALLED;
+	run_at(m, STUB + HEAD + 0x54, SP - 32, CODE + STUB + HEAD + 0x54);
+	assert_whole(m, ABI_FRAME_INTERNAL, CALLED);
+	m->is_return = true;
+	run_at(m, STUB + HEAD + 0x54, SP - 32, 0);
+	assert_whole(m, ABI_FRAME_INTERNAL | ABI_FRAME_RETURN, CALLED);
+	free(m);
+}
+
+/* The interpreter jumps to stubs, too: what they return to says nothing, but where their record is does. */
+static void stubs_return_to_the_interpreter(void **state)
+{
+	struct machine *m = machine_new();
+
+	(void)state;
+	interpreted_frame(m, SP - 64, SP - 144);
+	*word(m, SP - 304) = SP - 64;
+	*word(m, SP - 296) = CODE + RETURNS;
+	m->leaf[29] = SP - 304;
+	run_at(m, STUB + HEAD + 0x40, SP - 304, CODE + RETURNS);
+	assert_int_equal(m->walk.count, 4);
+	assert_int_equal(m->walk.frames[1].a, METHOD);
+	assert_int_equal(m->walk.end, ABI_END_FRAME_LIMIT);
+	print_message("  the interpreter's own\n");
+	*word(m, SP - 56) = CODE + RETURNS; /* it returns to the same place */
+	m->leaf[29] = SP - 64;
+	run_at(m, STUB + HEAD + 0x40, SP - 304, CODE + RETURNS);
+	assert_int_equal(m->walk.frames[1].a, METHOD);
+	free(m);
+}
+
 /* One that is not known to have been called lets its caller look for its frame, and only behind calls. */
 static void frames_behind_unknown_words(void **state)
 {
@@ -649,6 +740,21 @@ static void native_code_calls_stubs(void **state)
 	assert_int_equal(m->walk.sp, SP);
 	run_at(m, STUB + HEAD + 0x40, SP, 0x12345678); /* nothing is mapped there */
 	assert_cut(m, 1);
+	print_message("  a stub that calls another one\n");
+	*word(m, SP - 16) = 0x77770;
+	*word(m, SP - 8) = LIBRARY + 0x80;
+	m->leaf[29] = SP - 16;
+	call(m, STUB + HEAD + 0x3c, STUB + HEAD + 0x80);
+	run_at(m, STUB + HEAD + 0x88, SP - 16, CODE + STUB + HEAD + 0x40);
+	assert_int_equal(m->walk.count, 1);
+	assert_int_equal(m->walk.end, ABI_END_FRAME_LIMIT);
+	assert_int_equal(m->walk.sp, SP);
+	assert_int_equal(m->walk.fp, 0x77770);
+	print_message("  no record of its own\n");
+	m->leaf[29] = SP - 16;
+	m->is_return = true;
+	run_at(m, STUB + HEAD + 0x40, SP - 32, 0);
+	assert_cut(m, 1);
 	free(m);
 }
 
@@ -670,18 +776,6 @@ static void adapters(void **state)
 }
 
 /* ---- the interpreter ---- */
-
-#define METHOD (METHODS + 0x100)
-
-/* Of a method that CALLER called, at fp; @monitors: where they end. */
-static void interpreted_frame(struct machine *m, uint64_t fp, uint64_t monitors)
-{
-	record_at(m, fp);
-	*word(m, fp - 8) = SP;
-	*word(m, fp - 24) = METHOD;
-	*word(m, fp - 72) = METHODS + 0x1000 + 7; /* bytecode 7: constants have no size here */
-	*word(m, fp - 80) = monitors;
-}
 
 static void interpreted_frames(void **state)
 {
@@ -940,6 +1034,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recordings_are_walked),
 		cmocka_unit_test(reads_fail),
+		cmocka_unit_test(addresses_are_no_names),
 		cmocka_unit_test(maps_of_segments_lie),
 		cmocka_unit_test(stacks_lie),
 		cmocka_unit_test(prologues),
@@ -949,6 +1044,8 @@ int main(void)
 		cmocka_unit_test(stubs),
 		cmocka_unit_test(stubs_with_records),
 		cmocka_unit_test(stubs_in_a_call),
+		cmocka_unit_test(stubs_that_hand_on_exceptions),
+		cmocka_unit_test(stubs_return_to_the_interpreter),
 		cmocka_unit_test(frames_behind_unknown_words),
 		cmocka_unit_test(native_code_calls_stubs),
 		cmocka_unit_test(adapters),

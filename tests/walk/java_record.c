@@ -251,6 +251,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: java_record PID FOLDER\n");
 		return 2;
 	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	r->pid = (pid_t)strtol(argv[1], NULL, 10);
 	r->out = (struct buf)BUF_INIT(MIB(1));
 	find_library(r);

@@ -407,7 +407,7 @@ static int attach_names(const struct attaching *a)
 		return -ENOTSUP;
 	if (info->flags & ABI_JAVA_KINDS)
 		return 0;
-	if (!literals[JAVA_LITERAL_NATIVE])
+	if (!literals[JAVA_LITERAL_NATIVE] || (a->binary->machine == EM_AARCH64 && !literals[JAVA_LITERAL_COMPILED]))
 		return -ENOTSUP;
 	info->names[1] = literals[JAVA_LITERAL_NATIVE] + a->bias;
 	info->names[0] = literals[JAVA_LITERAL_COMPILED] ? literals[JAVA_LITERAL_COMPILED] + a->bias

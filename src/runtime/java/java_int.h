@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 
 /* Names that blobs of code have by address, up to JDK 22. A linker may have made "nmethod" the tail of "native
- * nmethod": then it is not found by itself. */
+ * nmethod": then it is not found by itself. On aarch64 any text may have it as its tail. */
 enum java_literal { JAVA_LITERAL_NATIVE, JAVA_LITERAL_ADAPTER, JAVA_LITERAL_COMPILED, JAVA_LITERAL_COUNT };
 
 struct java_binary {

@@ -315,7 +315,7 @@ static int check_identity(const struct java_process *p, uint64_t key, uint64_t c
 
 static int check_address(const struct java_process *p, uint64_t method, uint64_t cookie)
 {
-	uint64_t const_method, mask = (1ULL << ABI_JAVA_COOKIE_BITS) - 1;
+	uint64_t const_method, mask = ABI_JAVA_FULL - 1;
 	int r = java_read_word(&p->memory, method + p->layout->method_const, &const_method);
 
 	return r < 0 ? r : (const_method & mask) == (cookie & mask) ? 0 : -ESTALE;

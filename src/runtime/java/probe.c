@@ -63,10 +63,22 @@ static const uint8_t *find_text(const uint8_t *piece, size_t size, struct str te
 	return NULL;
 }
 
+/* On aarch64 texts lie at multiples of 8, and a linker makes "nmethod" the tail of any text that ends so, if it lies at
+ * one there. @out: where in the file; UINT64_MAX: more than one is such a place. */
+static void find_tail(const uint8_t *piece, size_t size, uint64_t address, struct str text, uint64_t *out)
+{
+	for (size_t at = -address % 8; at + text.len < size; at += 8) {
+		if (memcmp(piece + at, text.ptr, text.len) || piece[at + text.len])
+			continue;
+		*out = !*out || *out == address + at ? address + at : UINT64_MAX;
+	}
+}
+
 /* Return: 0 or -errno; what is not there stays 0. */
 static int find_literals(const struct elf *elf, uint64_t out[JAVA_LITERAL_COUNT])
 {
 	const struct elf_section *section = elf_section_find(elf, STR(".rodata"));
+	uint64_t tail = 0;
 	uint8_t *piece;
 	int r = 0;
 
@@ -85,8 +97,12 @@ static int find_literals(const struct elf *elf, uint64_t out[JAVA_LITERAL_COUNT]
 			if (found)
 				out[i] = section->address + at + (uint64_t)(found - piece);
 		}
+		if (r == 0 && elf->machine == EM_AARCH64)
+			find_tail(piece, size, section->address + at, literals[JAVA_LITERAL_COMPILED], &tail);
 	}
 	free(piece);
+	if (!out[JAVA_LITERAL_COMPILED] && tail != UINT64_MAX)
+		out[JAVA_LITERAL_COMPILED] = tail;
 	return r;
 }
 
