@@ -231,7 +231,7 @@ static bool find_entry_aarch64(const uint8_t *code, size_t size, struct abi_java
 		return false;
 	offset = (instruction(code, record) >> 15 & 0x7f) * 8;
 	if (offset < 64 || offset > 80 ||
-	    find_instruction(code, record, record + 8, ~0U, 0x910003fd | offset << 10) == SIZE_MAX ||
+	    find_instruction(code, record, MIN(record + 8, size), ~0U, 0x910003fd | offset << 10) == SIZE_MAX ||
 	    find_instruction(code, room, size, 0xffffffe0, store_pair(0, 12, offset - 32)) == SIZE_MAX)
 		return false;
 	filled = find_instruction(code, record, size, 0xffff83ff, store_pair(31, 0, offset - 16));
