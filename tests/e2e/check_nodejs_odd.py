@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Node.js where it is seldom seen: functions of the module vm's contexts, a native add-on that JavaScript calls and that calls JavaScript.
-Arguments: only these versions."""
+"""Node.js where it is seldom seen: functions of the module vm's contexts, a native add-on that JavaScript calls and that calls JavaScript,
+a large heap that was there before. Arguments: only these versions."""
 from collections import Counter
 
 from node_load import frames_of
@@ -10,6 +10,7 @@ from support import *
 
 SECONDS = 3  # of CPU
 HZ = 499
+LARGE = 1200 if QUICK or SAMPLED else 4000  # thousands of objects
 SAMPLES_LEAST = 100
 RIGHT_LEAST = 0.995
 # Of the samples: a function that a context is made for lives 100 ms, and its name may be gone when it is read.
@@ -75,6 +76,22 @@ def made(node):
     return out if tap.ok(built.returncode == 0, f"{node.version}: add-on: it builds", built.stderr[-300:]) else None
 
 
+def judge_large(node):
+    """It is attached to at once all the same: what says where functions are lies somewhere in the heap."""
+    process = start(node.program, "--max-old-space-size=4000", os.path.join(HERE, "nodejs", "large.js"), LARGE, stdout=subprocess.PIPE, text=True)
+    said = process.stdout.readline().split()
+    out = path("large.pb.gz")
+    got = run(HEARTH, "record", "-q", "-F", HZ, "-p", process.pid, "-d", SECONDS, "-o", out, timeout=100)
+    process.kill()
+    process.wait()
+    what = f"{node.version}: a heap of {said[-1] if said else 'no'} MiB"
+    if not tap.ok(got.returncode == 0 and said[:1] == ["ready"], f"{what}: hearth record ends well", got.stderr[-300:].strip()):
+        return
+    samples = [s for s in Profile(out).of(process) if s.labels.get("tid") == s.pid]
+    named = [s for s in samples if s.end == "complete" and ["outer", "inner"] == [n for n, file, _ in frames_of(s) if file.endswith("/large.js")][-2:]]
+    tap.ok(total(samples) >= SAMPLES_LEAST and total(named) >= 0.7 * total(samples), f"{what}: its functions have names, mostly", f"{total(named)} of {total(samples)}")
+
+
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 nodes = [n for n in everything(tap) if n.major in VERSIONS and (not only or str(n.major) in only)]
 if not nodes:
@@ -87,4 +104,5 @@ for node in nodes:
     samples = take(node, "addon.js", file) if file else None
     if samples is not None:
         judge(node, "add-on", samples, OF_ADDON, of_addon)
+    judge_large(node)
 tap.finish()

@@ -13,7 +13,7 @@
 #define MAPS_LINE 64         /* bytes of them that cost as much as a read */
 #define READ_ONLY_MAX MIB(4) /* of pages that are looked at for maps */
 #define HEAP_PAGE KIB(256)   /* V8: kPageSizeBits 18 */
-#define HEAP_PAGES_MAX 160   /* looked at for the proof: they lie at random places */
+#define HEAP_PAGES_MAX 3584  /* looked at for the proof in one try, 896 MiB: they lie at random places */
 #define PROOF_SFIS 4096      /* SharedFunctionInfos that functions are looked for of; most may have none that lives */
 #define PROOF_JUDGED 4096    /* SharedFunctionInfos that are looked at */
 #define PROOF_FEW 8
@@ -307,10 +307,29 @@ static bool is_proven(const struct proof *p)
 	       p->functions >= PROOF_FEW && p->wrong * 8 <= p->named;
 }
 
-/* *ids: whether scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there; -ENOTSUP: it
- * is laid out in another way. */
-static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps, bool *ids)
+/* May a heap's pages lie there? */
+static bool has_heap(const struct maps_line *m)
 {
+	return !m->inode && !m->path.len && m->readable && m->writable && !m->executable && m->start % HEAP_PAGE == 0;
+}
+
+static size_t count_pages(struct str maps)
+{
+	struct maps_line m;
+	size_t count = 0;
+
+	while (maps.len)
+		if (maps_next(&maps, &m) == 1 && has_heap(&m))
+			count += (size_t)((m.end - m.start) / HEAP_PAGE);
+	return count;
+}
+
+/* @try: where a heap has more pages than are looked at, each try begins behind those of the one before. *ids: whether
+ * scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there; -ENOTSUP: it is laid out
+ * in another way. */
+static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps, uint64_t try, bool *ids)
+{
+	size_t all = count_pages(maps), skip = all > HEAP_PAGES_MAX ? (size_t)(try * HEAP_PAGES_MAX % all) : 0;
 	scoped(freep) uint8_t *bytes = malloc(HEAP_PAGE);
 	scoped(freep) struct proof *p = calloc(1, sizeof(*p));
 	struct maps_line m;
@@ -323,10 +342,15 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	p->types = types;
 	p->text = (struct buf)BUF_INIT(MIB(1));
 	while (maps.len && pages < HEAP_PAGES_MAX && *h->left && !(is_proven(p) && has_enough(p))) {
-		if (maps_next(&maps, &m) != 1 || m.inode || m.path.len || !m.readable || !m.writable || m.executable ||
-		    m.start % HEAP_PAGE)
+		if (maps_next(&maps, &m) != 1 || !has_heap(&m))
 			continue;
-		for (uint64_t at = m.start; at + HEAP_PAGE <= m.end && pages < HEAP_PAGES_MAX; at += HEAP_PAGE) {
+		for (uint64_t at = m.start;
+		     at + HEAP_PAGE <= m.end && pages < HEAP_PAGES_MAX && *h->left && !(is_proven(p) && has_enough(p));
+		     at += HEAP_PAGE) {
+			if (skip) {
+				skip--;
+				continue;
+			}
 			pages++;
 			if (read_pages(h, at, HEAP_PAGE, bytes) == 0)
 				judge_page(p, bytes, HEAP_PAGE, at);
@@ -424,7 +448,7 @@ int nodejs_attach(const struct runtime_binary *binary, const struct runtime_targ
 	if (r == 0)
 		r = find_types(&heap, buf_str(&text), &types);
 	if (r == 0)
-		r = prove(&heap, &types, buf_str(&text), &ids);
+		r = prove(&heap, &types, buf_str(&text), target->effort ? *target->effort / TRY_MAX : 0, &ids);
 	if (target->effort)
 		*target->effort += TRY_MAX - left + text.len / MAPS_LINE;
 	if (r < 0)
