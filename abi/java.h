@@ -34,8 +34,9 @@ struct abi_java_heap {
 struct abi_java_entry {
 	__u32 low, high; /* of the whole */
 	__u16 pop;       /* from low on: the instruction that takes the return address from the stack into rax ... */
-	__u16 push; /* ... that puts it there again, with push %rbp and mov %rsp,%rbp behind it; aarch64: mov x29, sp */
-	__u16 filled; /* behind the instruction that stores the method in the frame; aarch64: that fills it */
+	/* ... that puts it there again, with push %rbp and mov %rsp,%rbp behind it; aarch64: add x29, sp, #n */
+	__u16 push;
+	__u16 filled; /* behind the instruction that completes the frame */
 	__u16 sender; /* aarch64: the register that has the caller's sp: 13, from 21 on 19 */
 };
 

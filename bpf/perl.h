@@ -163,7 +163,8 @@ static __always_inline void perl_take_file(struct walk *w, struct perl_record *r
 	if (size >= ABI_PERL_FILE_BYTES)
 		size = ABI_PERL_FILE_BYTES - 1;
 	/* One call to the verifier, not a move for each word on each path. */
-	bpf_probe_read_kernel(r->texts, ABI_PERL_FILE_BYTES, &w->scratch[WALK_PERL_FILE]);
+	if (bpf_probe_read_kernel(r->texts, ABI_PERL_FILE_BYTES, &w->scratch[WALK_PERL_FILE]))
+		size = 0;
 	r->name.file_sent = size;
 	r->name.file_is_cut = more->file_is_cut;
 	head->bytes_size += (size + 7) & ~7ULL;

@@ -14,6 +14,8 @@
 #define WALK_JAVA_START 256      /* bytes from a stub's first instruction on */
 #define WALK_JAVA_FRAME_BELOW 80 /* bytes of an interpreted frame from its frame pointer down */
 
+#define WALK_JAVA_PUSHED_BYTES 4096 /* that code has pushed beside a frame; more is none of it */
+
 #define WALK_JAVA_X12 12 /* the method that is called: rmethod */
 #define WALK_JAVA_X20 20 /* the interpreter's own stack pointer: esp */
 #define WALK_JAVA_X22 22 /* its bytecode pointer: rbcp */
@@ -302,6 +304,8 @@ WALK_FN enum walk_java_top walk_java_epilogue(struct walk *w, __u64 known)
 		return WALK_JAVA_RETURN;
 	if (walk_java_loads(walk_java_near(w, -1)))
 		return WALK_JAVA_BARE;
+	if (down >= WALK_JAVA_PUSHED_BYTES)
+		return WALK_JAVA_LOST;
 	j->pushed = (__u32)(down >> 3);
 	return WALK_JAVA_WHOLE;
 }
@@ -491,7 +495,7 @@ WALK_FN enum walk_next walk_java_leaving(struct walk *w, const struct abi_java *
 	if (kept) {
 		struct walk_pair pair;
 
-		if (walk_stack_pair(w, w->sp + above, &pair))
+		if (above >= WALK_JAVA_PUSHED_BYTES || walk_stack_pair(w, w->sp + above, &pair))
 			return walk_java_fail(w);
 		return walk_java_move(w, info, walk_strip(pair.second), w->sp + above + 16, w->fp);
 	}
@@ -563,6 +567,7 @@ WALK_FN enum walk_next walk_java_interpreted(struct walk *w, const struct abi_ja
 	__u64 offset = w->pc - info->interpreter_low - (w->is_return ? 1 : 0);
 	enum walk_next next = WALK_SWITCH;
 
+	walk_java_state(w)->loose = 0; /* its frame pointer says where its frame is */
 	if (!w->is_return || !walk_java_in_returns(info, w->pc)) {
 		next = walk_java_entry(w, info, offset);
 		if (next == WALK_SWITCH)

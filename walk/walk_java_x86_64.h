@@ -385,7 +385,7 @@ WALK_FN enum walk_next walk_java_interpreted(struct walk *w, const struct abi_ja
 
 /* ---- stubs ---- */
 
-/* Native code called Java through this one; the frame pointer leads on, from its second instruction up to its ret:
+/* Native code called Java through this one; the frame pointer leads on, from its third instruction up to its ret:
  * push %rbp; mov %rsp,%rbp; ... pop %rbp; ret. */
 WALK_FN enum walk_next walk_java_call_stub(struct walk *w, const struct abi_java *info)
 {
@@ -490,7 +490,7 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 		return walk_java_move(w, info, pair.first, at + 24, j->word);
 	}
 	if (w->fp - w->sp < 4096 && !(w->fp & 7) && !walk_stack_pair(w, w->fp, &pair) &&
-	    !walk_java_in_returns(info, pair.second) &&
+	    pair.second != info->call_stub_return && !walk_java_in_returns(info, pair.second) &&
 	    walk_java_is_return(w, info, pair.second) >= WALK_JAVA_FROM_BLOB)
 		return walk_java_move(w, info, pair.second, w->fp + 16, pair.first); /* it keeps frame pointers */
 	if (size < 2 || size > WALK_JAVA_FRAME_MAX / 8)

@@ -161,6 +161,7 @@ struct aggregate {
 	size_t origin_count, origin_cap;
 	struct aggregate_pending *pending;
 	size_t pending_count, pending_cap, unsettled;
+	size_t settle_first; /* of pending: where the next turn begins to ask */
 	struct aggregate_shown *shown;
 	size_t shown_count, shown_cap;
 	struct aggregate_request *requests;

@@ -386,8 +386,8 @@ static int find_function(struct take_in *t, struct aggregate *a, struct aggregat
 	return named.function ? add_named_function(t, a, named.function, p) : 0;
 }
 
-/* Asks for what a frame shows; what is not known now may be known later. Return: 0; -EAGAIN: it is known, and read when
- * there is time for it; -errno. */
+/* Asks for what a frame shows; what is not known now may be known later. Return: 0; -EAGAIN: the budget for reading
+ * tables is used up; -errno. */
 static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pending *p)
 {
 	uint32_t number = 0;
@@ -449,7 +449,8 @@ static int push_code(struct take_in *t, struct aggregate *a, struct aggregate_pe
 	if (r == 0 && a->pending_count > before) {
 		r = settle(t, a, &a->pending[f.owner]);
 		a->unsettled -= a->pending[f.owner].is_settled;
-		r = r == -E2BIG || r == -EAGAIN ? 0 : r; /* it is asked for again, and has no name in the end */
+		/* E2BIG: there is no room for its functions, and it has no name. EAGAIN: it is asked for again. */
+		r = r == -E2BIG || r == -EAGAIN ? 0 : r;
 	}
 	return r < 0 ? r : push(a, &f, stack, &frame);
 }
@@ -491,18 +492,26 @@ void take_in_cut(struct take_in *t)
 	origins_cut(t->origins);
 }
 
+/* Where the budget for tables is used up the next turn begins, so that one process's do not take all of it. */
 size_t take_in_settle(struct take_in *t, struct aggregate *a)
 {
-	for (size_t i = 0; i < a->pending_count && a->unsettled; i++) {
-		struct aggregate_pending *p = &a->pending[i];
+	size_t count = a->pending_count, first = a->settle_first;
+	bool has_budget = true;
+
+	for (size_t n = 0; n < count && a->unsettled; n++) {
+		size_t at = (first + n) % count;
+		struct aggregate_pending *p = &a->pending[at];
 		int r;
 
-		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
+		if (p->is_settled || p->tries == SETTLE_TRIES_MAX || (!has_budget && p->flags & ABI_FRAME_COMPILED))
 			continue;
 		t->program = p->program;
 		r = settle(t, a, p);
-		if (r == -EAGAIN) /* no try: nobody looked */
+		if (r == -EAGAIN) { /* nobody looked: no try */
+			a->settle_first = at;
+			has_budget = false;
 			continue;
+		}
 		p->tries = r < 0 ? SETTLE_TRIES_MAX : p->tries + 1; /* out of memory: it stays what it is */
 		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
 			a->unsettled--;

@@ -518,7 +518,6 @@ static int put(struct names *n, const struct names_key *key, const struct runtim
 	return 0;
 }
 
-/* Without lines: another one of that name may have others. */
 bool names_has(const struct names *n, const struct names_key *key)
 {
 	uint32_t at;
@@ -526,6 +525,7 @@ bool names_has(const struct names *n, const struct names_key *key)
 	return find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_NAMED;
 }
 
+/* A lasting name has no lines: another function of that name may have others. */
 int names_put(struct names *n, const struct names_key *key, const struct runtime_function *function)
 {
 	struct runtime_function plain = *function;

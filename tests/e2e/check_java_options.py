@@ -86,12 +86,14 @@ def check_namespaces(version, home):
 
 def check_archive(version, home):
     """Classes mapped from a file that an earlier run has written; of 25 with what was linked and profiled then, an AOT cache."""
-    archive, jar, jars = path("archive"), path("load.jar"), sorted(glob.glob("/usr/lib/jvm/*/bin/jar"))
+    archive, jar, jars = path(f"archive-{version}"), path("load.jar"), sorted(glob.glob("/usr/lib/jvm/*/bin/jar"))
     make, use = ("AOTCacheOutput", "AOTCache") if version >= 25 else ("ArchiveClassesAtExit", "SharedArchiveFile")
     done = run(jars[0], "cf", jar, "-C", folder, ".") if jars else None
     made = run(f"{home}/bin/java", f"-XX:{make}={archive}", "-cp", jar, SORT[0], 1000, timeout=100) if done and done.returncode == 0 else None
-    if not made or not os.path.exists(archive):
-        return tap.skip(f"{version} -XX:{use}", "no archive was written" if made else "needs jar")
+    if not made:
+        return tap.skip(f"{version} -XX:{use}", "needs jar")
+    if not tap.ok(os.path.exists(archive), f"{version} -XX:{make}: it is written", made.stderr[-300:].strip()):
+        return None
     process = start(f"{home}/bin/java", f"-XX:{use}={archive}", "-Xlog:class+load:file=" + path("classes.log"), "-cp", jar, *SORT)
     time.sleep(WARM)
     judge(f"{version} -XX:{use}", home, process.pid)

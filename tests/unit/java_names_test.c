@@ -235,17 +235,21 @@ static void hostile_methods(void **state)
 	}
 }
 
-/* A number that nobody wrote. */
+/* A number that nobody wrote, and a pool of three entries, as what links method handles has. */
 static void no_source_file(void **state)
 {
-	static const uint64_t cases[] = { 0, 77, UINT16_MAX, 1, 2 }; /* 1 and 2: its name, its signature */
+	static const struct {
+		size_t at;
+		uint64_t value;
+		size_t size;
+	} cases[] = { { 256 + 54, 0, 2 }, { 256 + 54, 77, 2 }, { 256 + 54, UINT16_MAX, 2 }, { 256 + 60, 3, 4 } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
 		struct java_method m;
 
-		assert_int_equal(read_with(256 + 54, cases[i], 2, false, &room, &m), 0);
+		assert_int_equal(read_with(cases[i].at, cases[i].value, cases[i].size, false, &room, &m), 0);
 		assert_int_equal(m.file, 0);
 		assert_true(m.name > 0);
 	}

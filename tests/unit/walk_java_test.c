@@ -167,8 +167,7 @@ static void ticks_in_the_call_stub(void **state)
 	static const struct {
 		const char *what;
 		int at;     /* from its return address on */
-		int pushed; /* words between sp and the caller's: 0: the return address is on top, 1: the caller's fp is
-			     */
+		int pushed; /* words between sp and the caller's. 0: its address is on top; 1: its fp is */
 		bool has_fp;
 		uint32_t frames; /* 1: the stub's; 0: it is not known to be that */
 	} cases[] = {

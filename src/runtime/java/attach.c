@@ -171,8 +171,8 @@ static const uint8_t *find(const uint8_t *code, size_t size, const char *what, s
 /* Where a method's frame is being made. Source: OpenJDK 17, templateInterpreterGenerator_x86.cpp,
  * generate_normal_entry() and generate_fixed_frame():
  *
- *	pop %rax; lea -8(%rsp,%rcx,8),%r14; ... push %rax; push %rbp; mov %rsp,%rbp; ... push %rbx; mov n(%rbx |
- *%rax),%rdx
+ *	pop %rax; lea -8(%rsp,%rcx,8),%r14; ... push %rax; push %rbp; mov %rsp,%rbp; ... push %rbx;
+ *	mov n(%rbx or %rax),%rdx
  *
  * Return: whether it looks so. */
 static bool find_entry_x86_64(const uint8_t *code, size_t size, struct abi_java_entry *out)
@@ -418,19 +418,19 @@ static int attach_names(const struct attaching *a)
 
 #define STUB_REACH UINT8_MAX /* bytes in front of call_stub_return that are looked at, and from it on */
 
-/* Where a piece of code ends: up to three ways to store a result, each of which ends in a jump back of @size bytes, the
- * first of them at most @most behind the one before. */
+/* Where a piece of code ends: up to three ways to store a result, each of which ends in a jump back of @size bytes
+ * within @most bytes of the end of the one before. */
 static const uint8_t *behind_jumps(const uint8_t *end, const uint8_t *limit, size_t most, size_t size,
 				   bool (*is_jump)(const uint8_t *code))
 {
 	for (int i = 0; i < 3; i++) {
-		const uint8_t *jump = end;
+		size_t room = (size_t)(limit - end), at = 0, step = size == 4 ? 4 : 1;
 
-		while (jump < end + most && (size_t)(limit - jump) >= size && !is_jump(jump))
-			jump++;
-		if (jump == end + most || (size_t)(limit - jump) < size)
+		while (at < most && at + size <= room && !is_jump(end + at))
+			at += step;
+		if (at >= most || at + size > room)
 			break;
-		end = jump + size;
+		end += at + size;
 	}
 	return end;
 }

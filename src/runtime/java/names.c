@@ -8,6 +8,7 @@
 
 #define HEAD_MAX 256 /* of Method, ConstMethod, ConstantPool: 88, 56, 72 bytes */
 #define POOL_MAX UINT16_MAX
+#define LINKER_POOL 3    /* entries of the pool of what links method handles; any class has more */
 #define CONST_MAX MIB(1) /* a method has at most 64 KiB of bytecode, and tables behind it */
 
 bool java_include_modifiers;
@@ -201,7 +202,7 @@ static int add_lines(const struct java_process *p, const struct parts *m, struct
  * nobody writes it. Source: OpenJDK 25, method.cpp, Method::make_method_handle_intrinsic(). */
 static bool has_source(const struct parts *m)
 {
-	return m->source && m->source < m->pool_length && m->source != m->name && m->source != m->signature;
+	return m->source && m->source < m->pool_length && m->pool_length != LINKER_POOL;
 }
 
 int java_method_read(const struct java_process *p, uint64_t method, bool with_modifiers, struct buf *room,
