@@ -387,7 +387,7 @@ static int find_function(struct take_in *t, struct aggregate *a, struct aggregat
 }
 
 /* Asks for what a frame shows; what is not known now may be known later. Return: 0; -EAGAIN: the budget for reading
- * tables is used up; -errno. */
+ * tables is used up; -ENODATA: it can never be told; -errno. */
 static int settle(struct take_in *t, struct aggregate *a, struct aggregate_pending *p)
 {
 	uint32_t number = 0;
@@ -449,8 +449,9 @@ static int push_code(struct take_in *t, struct aggregate *a, struct aggregate_pe
 	if (r == 0 && a->pending_count > before) {
 		r = settle(t, a, &a->pending[f.owner]);
 		a->unsettled -= a->pending[f.owner].is_settled;
-		/* E2BIG: there is no room for its functions, and it has no name. EAGAIN: it is asked for again. */
-		r = r == -E2BIG || r == -EAGAIN ? 0 : r;
+		/* E2BIG: there is no room for its functions. ENODATA: they cannot be told. It has no name, then.
+		 * EAGAIN: it is asked for again. */
+		r = r == -E2BIG || r == -ENODATA || r == -EAGAIN ? 0 : r;
 	}
 	return r < 0 ? r : push(a, &f, stack, &frame);
 }
@@ -512,7 +513,7 @@ size_t take_in_settle(struct take_in *t, struct aggregate *a)
 			has_budget = false;
 			continue;
 		}
-		p->tries = r < 0 ? SETTLE_TRIES_MAX : p->tries + 1; /* out of memory: it stays what it is */
+		p->tries = r < 0 ? SETTLE_TRIES_MAX : p->tries + 1; /* out of memory, or never to be told */
 		if (p->is_settled || p->tries == SETTLE_TRIES_MAX)
 			a->unsettled--;
 	}

@@ -724,6 +724,8 @@ int names_expand(struct names *n, uint32_t function, uint32_t position, bool is_
 	}
 	n->line_budget -= f->what.lines.size;
 	count = runtime->expand(&f->what, position, is_return, out);
+	if (count == RUNTIME_EXPAND_LOST)
+		return -ENODATA;
 	must(count <= RUNTIME_EXPAND_MAX);
 	return (int)count;
 }

@@ -75,7 +75,8 @@ int names_function(struct names *n, uint32_t function, struct runtime_function *
 /**
  * names_expand - the functions at a position of compiled code @function, a number that names_find() gave; leaf first
  * @out: borrowed until the next names_put(). Return: how many; 0: nothing is known of that position; -EAGAIN: there is
- * no budget for reading its table now; -ENOENT: the code was forgotten, or is none.
+ * no budget for reading its table now; -ENODATA: one of them cannot be told; -ENOENT: the code was forgotten, or is
+ * none.
  */
 int names_expand(struct names *n, uint32_t function, uint32_t position, bool is_return,
 		 struct runtime_shown out[RUNTIME_EXPAND_MAX]);

@@ -34,6 +34,7 @@
 #define RUNTIME_WHY_MAX 96         /* bytes of a reason, for people */
 #define RUNTIME_NOWHERE UINT32_MAX /* a position (abi_frame.extra) that is not known; line() returns 0 of it */
 #define RUNTIME_EXPAND_MAX 64      /* functions that one frame of compiled code stands for */
+#define RUNTIME_EXPAND_LOST SIZE_MAX
 
 struct runtime_range { /* file offsets */
 	uint64_t start, end;
@@ -241,7 +242,8 @@ struct runtime {
 	 * @out: leaf first, the function that was compiled last; their texts lie in code->lines
 	 *
 	 * Return: how many, at most RUNTIME_EXPAND_MAX; 0: nothing is known of the position: then the frame is the
-	 * function that was compiled, without a line. Pure; work is bounded by the bytes of code->lines.
+	 * function that was compiled, without a line; RUNTIME_EXPAND_LOST: one of them cannot be told, and so none.
+	 * Pure; work is bounded by the bytes of code->lines.
 	 */
 	size_t (*expand)(const struct runtime_function *code, uint32_t position, bool is_return,
 			 struct runtime_shown out[RUNTIME_EXPAND_MAX]);

@@ -118,7 +118,7 @@ int runtimes_function(struct runtimes *r, uint32_t function, struct runtime_func
  * runtimes_expand - the functions of a frame of compiled code, leaf first
  * @function: number that runtimes_frame() gave for @frame, which has ABI_FRAME_COMPILED
  * @out: strings are borrowed until the reader's next call. Return: how many; 0: nothing is known of its position: the
- * frame is the function itself; -EAGAIN: ask later; -ENOENT: it was forgotten.
+ * frame is the function itself; -EAGAIN: ask later; -ENODATA: they cannot be told; -ENOENT: it was forgotten.
  */
 int runtimes_expand(struct runtimes *r, uint32_t function, const struct abi_frame *frame,
 		    struct runtime_shown out[RUNTIME_EXPAND_MAX]);

@@ -161,6 +161,8 @@ static void show_positions(const struct java_code *code, struct cur form)
 		size_t count = java_scopes_expand(c, pc, true, RUNTIME_EXPAND_MAX, shown);
 		uint32_t hash = 0;
 
+		if (count == JAVA_SHOWN_LOST)
+			continue;
 		for (size_t i = 0; i < count; i++)
 			hash = hash * 31 + shown[i].index + (uint32_t)(uintptr_t)shown[i].name.ptr;
 		if (!count || hash == seen)

@@ -352,6 +352,8 @@ size_t java_expand(const struct runtime_function *code, uint32_t position, bool 
 	size_t count = java_scopes_expand(cur_of(code->lines.bytes, code->lines.size), position, is_return,
 					  RUNTIME_EXPAND_MAX, shown);
 
+	if (count == JAVA_SHOWN_LOST)
+		return RUNTIME_EXPAND_LOST;
 	for (size_t i = 0; i < count; i++)
 		out[i] = (struct runtime_shown){
 			.function = { .name = shown[i].name,

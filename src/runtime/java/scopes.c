@@ -225,7 +225,7 @@ size_t java_scopes_expand(struct cur form, uint32_t position, bool is_return, si
 		if (sender >= at) /* they only go down */
 			return 0;
 		if ((count < max - 1 || !sender) && !show_scope(&f, scope, &out[MIN(count, max - 1)]))
-			return 0;
+			return JAVA_SHOWN_LOST;
 		at = sender;
 	}
 	return MIN(count, max);

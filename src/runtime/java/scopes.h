@@ -62,7 +62,8 @@ struct java_shown { /* as java_scopes_expand() finds it */
 
 /**
  * java_scopes_expand - the functions at a position, leaf first, in the form above
- * Return: how many; 0: nothing is known of it, or the bytes are not of that form. When there are more than @max, the
- * last is the method that was compiled all the same. Pure.
+ * Return: how many; 0: nothing is known of it, or the bytes are not of that form; JAVA_SHOWN_LOST: a method of them
+ * could not be read. When there are more than @max, the last is the method that was compiled all the same. Pure.
  */
+#define JAVA_SHOWN_LOST SIZE_MAX
 size_t java_scopes_expand(struct cur form, uint32_t position, bool is_return, size_t max, struct java_shown *out);
