@@ -91,11 +91,11 @@ _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION
  *	interpreted     a: Method*, extra: index of the bytecode, ABI_JAVA_NO_INDEX when it is not known; with NAMED
  *			a hash above the 48 bits of a
  *	compiled        a: nmethod, ABI_FRAME_COMPILED, extra: pc - begin of its code
- *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of the
- *interpreter
+ *	anything else   a: CodeBlob, or 0; ABI_FRAME_INTERNAL, b: 0, extra: pc - begin of its code, or of
+ *			the interpreter
  *
- * b, the cookie: of an interpreted frame the low 47 bits of the ConstMethod's address, and from bit 48 on 16 bits of
- *the epoch. What was read while the epoch was the same is right: memory of methods is freed when classes are unloaded.
+ * b, the cookie: of an interpreted frame the low 47 bits of the ConstMethod's address, and from bit 48 on 16
+ * bits of the epoch. What was read while that was the same is right: methods are freed when classes are unloaded.
  * Of a compiled one ABI_JAVA_COMPILED and the compilation's number, which no other has: the methods of code that is
  * there are not freed. A b of 0: it could not be told what lies there. */
 #define ABI_JAVA_NO_INDEX 0xffffffff

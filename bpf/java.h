@@ -38,7 +38,7 @@ int java_candidate(__u32 trigger)
 	return w ? (int)walk_java_returns(w) : 0;
 }
 
-/* This one and java_virtual() have their uses on x86-64 alone. */
+/* This one and java_virtual() are called on x86-64 alone. */
 int java_scan_word(__u32 trigger)
 {
 	struct walk *w = unwind_state_of(trigger & 1);

@@ -474,7 +474,7 @@ WALK_FN enum walk_next walk_python_frame(struct walk *w)
 	if (shim)
 		return walk_python_push_activation(w, frame) ? WALK_DONE : WALK_MORE;
 	walk_python_window(w, WALK_PYTHON_PIECE_FRAME)->last = frame; /* shims lie elsewhere */
-	ends = *(volatile __u8 *)&p->ended; /* the verifier knows which it is, and looks at what follows for each */
+	ends = *(volatile __u8 *)&p->ended; /* read back, so that the verifier does not follow both */
 	if (info->none && (code == info->none || code == info->cleanup))
 		return WALK_MORE;
 	if (!code || (code & 7))

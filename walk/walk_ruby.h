@@ -73,7 +73,7 @@ struct walk_ruby_owner { /* of a method entry */
 #define WALK_RUBY_IDENTITY 24 /* the key of the iseq that walk_ruby_seen() is told of, and its body */
 #define WALK_RUBY_OWNER 26    /* the class of its method, 0: not known; the three words up to an ep */
 #define WALK_RUBY_TEXTS 32    /* what the cookie has of the label and the path */
-#define WALK_RUBY_PART 48     /* two words of who sends names */
+#define WALK_RUBY_PART 48     /* struct ruby_text of bpf/ruby.h */
 #define WALK_RUBY_FREE 64
 #define WALK_RUBY_FREE_WORDS 192
 #define WALK_RUBY_AROUND_FRAME 256

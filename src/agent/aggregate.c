@@ -336,9 +336,7 @@ const struct aggregate_function *aggregate_function(const struct aggregate *a, c
 		return &a->functions[a->shown[p->first_shown + index].function];
 	}
 	*place = p->place;
-	/* Of compiled code that nobody could look at, what was inlined is not known: it would seem to call what that
-	 * calls.
-	 */
+	/* What was inlined into it is not known: the function alone would seem to call what that calls. */
 	return p->function == AGGREGATE_NO_FUNCTION || (p->flags & ABI_FRAME_COMPILED && !p->is_settled)
 		       ? &lost
 		       : &a->functions[p->function];

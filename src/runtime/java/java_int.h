@@ -27,7 +27,7 @@ int java_layout_of(const struct java_binary *binary, const struct runtime_target
 int java_attach_with(const struct runtime_binary *binary, const struct runtime_target *target,
 		     const struct java_layout *layout, void *info) warn_unused;
 
-/** java_is_openj9 - does a library of that path have another JVM, which is none of HotSpot's? By its name. */
+/** java_is_openj9 - is the library at @path OpenJ9's? Judged by its name. */
 bool java_is_openj9(struct str path);
 
 /** java_probe, java_release, java_learn_file, java_unlearn, java_attach, java_sync - struct runtime's

@@ -324,6 +324,12 @@ static size_t count_pages(struct str maps)
 	return count;
 }
 
+/* Is there more to look for, and may it be? */
+static bool goes_on(const struct proof *p, size_t pages)
+{
+	return pages < HEAP_PAGES_MAX && *p->heap->left && !(is_proven(p) && has_enough(p));
+}
+
 /* @try: where a heap has more pages than are looked at, each try begins behind those of the one before. *ids: whether
  * scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there; -ENOTSUP: it is laid out
  * in another way. */
@@ -341,12 +347,10 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	p->heap = h;
 	p->types = types;
 	p->text = (struct buf)BUF_INIT(MIB(1));
-	while (maps.len && pages < HEAP_PAGES_MAX && *h->left && !(is_proven(p) && has_enough(p))) {
+	while (maps.len && goes_on(p, pages)) {
 		if (maps_next(&maps, &m) != 1 || !has_heap(&m))
 			continue;
-		for (uint64_t at = m.start;
-		     at + HEAP_PAGE <= m.end && pages < HEAP_PAGES_MAX && *h->left && !(is_proven(p) && has_enough(p));
-		     at += HEAP_PAGE) {
+		for (uint64_t at = m.start; at + HEAP_PAGE <= m.end && goes_on(p, pages); at += HEAP_PAGE) {
 			if (skip) {
 				skip--;
 				continue;
