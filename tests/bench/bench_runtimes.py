@@ -1,68 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a frame of a language runtime costs in the kernel beside a native one of the same run: BPF time of a tick with 10 and with 110 functions
-on the stack, everything warm. Each load is one function that calls itself so deep and then computes for ever."""
+on the stack. Once everything is warm, a function that calls itself so deep; once nothing is, for the functions differ and 32 MiB are
+read between ticks, as it is at 99 Hz in a program with much to do."""
+import os
 import shutil
 import subprocess
 import time
 
+import deep_programs as programs
 from measure import *
 
 FEW, MANY = 10, 110
 SECONDS = 3
 WARM = 2
+COMPILED = 5  # seconds until a chain's functions are compiled
 RATE = 997
-C = """
-#include <stdlib.h>
-__attribute__((noinline, noclone)) static long down(long n) {
-    volatile long x = n;
-    if (n) x += down(n - 1);
-    else for (;;) x = x * 31 + 1;
-    return x;
-}
-int main(int c, char **v) { return c > 1 ? (int)down(atol(v[1])) : 1; }
-"""
-JAVA = """
-public class Deep {
-    static volatile long x;
-    static long down(int n) {
-        if (n > 0) return down(n - 1) + n;
-        for (long end = System.nanoTime() + 20_000_000L; System.nanoTime() < end;) for (int i = 0; i < 1000; i++) x = x * 31 + 1;
-        return x;
-    }
-    public static void main(String[] a) { for (;;) down(Integer.parseInt(a[0])); }
-}
-"""
-NODE = """
-let x = 1;
-function down(n) {
-    if (n) return down(n - 1) + n;
-    for (const end = Date.now() + 20; Date.now() < end;) for (let i = 0; i < 1000; i++) x = (x * 31 + 1) | 0;
-    return x;
-}
-for (;;) down(+process.argv[2]);
-"""
-RUBY = """
-def down(n)
-  return down(n - 1) + n if n > 0
-  x = 1
-  i = 0
-  x = x * 31 % 65_521 while (i += 1) < 1_000_000_000
-  x
-end
-down(ARGV[0].to_i)
-"""
-PHP = "<?php function down($n) { if ($n) return down($n - 1) + $n; for ($x = 1;;) $x = $x * 31 % 65521; } down((int)$argv[1]);"
-PERL = "no warnings; sub down { my ($n) = @_; return down($n - 1) + $n if $n; my $x = 1; $x = $x * 31 % 65521 while 1 } down($ARGV[0]);"
-PYTHON = """
-import sys
-def down(n):
-    if n:
-        return down(n - 1) + n
-    x = 1
-    while True:
-        x = x * 31 % 65521
-down(int(sys.argv[1]))
-"""
+COLD_RATE = 199
 
 
 def written(name, text):
@@ -71,18 +24,56 @@ def written(name, text):
     return path(name)
 
 
-def loads():
-    """(what, how much of a native frame is wanted, command without the depth); the native one first."""
-    subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-o", path("deep"), written("deep.c", C)], check=True)
-    yield "native", None, [path("deep")]
-    java = shutil.which("java")
-    if java and shutil.which("javac") and not subprocess.run(["javac", "-d", scratch, written("Deep.java", JAVA)]).returncode:
-        yield "Java, compiled", 1.3, [java, "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Deep::down", "-cp", scratch, "Deep"]
-        yield "Java, interpreted", None, [java, "-Xint", "-cp", scratch, "Deep"]
-    for what, wanted, program, name, text, options in (("JavaScript", 1.3, "node", "deep.js", NODE, ["--stack-size=2000"]), ("Python", None, "/usr/bin/python3", "deep.py", PYTHON, []),
-                                                       ("Ruby", None, "ruby", "deep.rb", RUBY, []), ("PHP", 1, "php", "deep.php", PHP, []), ("Perl", 1, "perl", "deep.pl", PERL, [])):
+def native(name, text):
+    subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-o", path(name), written(name + ".c", text)], check=True)
+    return [path(name)]
+
+
+def java_class(folder, name, text):
+    """The options that run it, or None."""
+    if shutil.which("java") and shutil.which("javac"):
+        os.mkdir(path(folder))
+        if not subprocess.run(["javac", "-d", path(folder), written(f"{folder}/{name}.java", text)]).returncode:
+            return ["-cp", path(folder), name]
+    return None
+
+
+INTERPRETED = (("Python", None, "/usr/bin/python3", "py", programs.PYTHON, programs.python_chain), ("Ruby", None, "ruby", "rb", programs.RUBY, programs.ruby_chain),
+               ("PHP", 1, "php", "php", programs.PHP, programs.php_chain), ("Perl", 1, "perl", "pl", programs.PERL, programs.perl_chain))
+
+
+def deep_loads():
+    """(what, how much of a native frame is wanted, command for each depth) of functions that call themselves; the native one first."""
+    def each(*command):
+        return {depth: [*command, depth] for depth in (FEW, MANY)}
+
+    yield "native", None, each(*native("deep", programs.C))
+    java = java_class("deep_java", "Deep", programs.JAVA)
+    if java:
+        yield "Java, compiled", 1.3, each("java", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Deep::down", *java)
+        yield "Java, interpreted", None, each("java", "-Xint", *java)
+    if shutil.which("node"):
+        yield "JavaScript", 1.3, each("node", "--stack-size=2000", written("deep.js", programs.NODE))
+    for what, wanted, program, ending, text, _ in INTERPRETED:
         if shutil.which(program):
-            yield what, wanted, [shutil.which(program), *options, written(name, text)]
+            yield what, wanted, each(program, written(f"deep.{ending}", text))
+
+
+def chain_loads():
+    """The same of chains of different functions."""
+    def each(command_of):
+        return {depth: command_of(depth) for depth in (FEW, MANY)}
+
+    yield "native", None, each(lambda depth: native(f"chain{depth}", programs.c_chain(depth)))
+    java = {depth: java_class(f"java{depth}", "Chain", programs.java_chain(depth)) for depth in (FEW, MANY)}
+    if all(java.values()):
+        yield "Java, compiled", 1.3, each(lambda depth: ["java", "-XX:-Inline", *java[depth]])
+        yield "Java, interpreted", None, each(lambda depth: ["java", "-Xint", *java[depth]])
+    if shutil.which("node"):
+        yield "JavaScript", 1.3, each(lambda depth: ["node", "--no-turbo-inlining", "--no-maglev-inlining", written(f"chain{depth}.js", programs.node_chain(depth))])
+    for what, wanted, program, ending, _, text_of in INTERPRETED:
+        if shutil.which(program):
+            yield what, wanted, each(lambda depth: [program, written(f"chain{depth}.{ending}", text_of(depth))])
 
 
 def spent(load, rate):
@@ -102,35 +93,40 @@ def spent(load, rate):
     return found
 
 
-def other_tick():
+def other_tick(rate):
     """Nanoseconds of a tick that meets a process which nobody asked for."""
     sleeper = start("sleep", 600)
     busy = start("sh", "-c", "while :; do :; done")
-    found = spent(sleeper, RATE)
+    found = spent(sleeper, rate)
     stop([sleeper, busy])
     return min(ns / runs for ns, runs, _ in found)
 
 
-def of_tick(command, depth, other):
+def of_tick(command, warm, rate, other):
     """Microseconds of a tick that meets that load; the least of some, as others use the CPUs."""
-    load = start(*command, depth)
-    time.sleep(WARM)
-    found = spent(load, RATE)
+    load = start(*command)
+    time.sleep(warm)
+    found = spent(load, rate)
     stop([load])
     return min((ns - max(runs - met, 0) * other) / met / 1e3 for ns, runs, met in found if met)
 
 
-def bench_runtimes():
-    head(f"A frame of a runtime, in the kernel: a tick with {MANY} functions less one with {FEW}")
-    native = None
+def frames_of(title, loads, warm, rate):
+    head(f"A frame of a runtime, in the kernel, {title}, {rate} Hz: a tick with {MANY} functions less one with {FEW}")
+    first = None
     with bpf_stats():
-        other = other_tick()
-        for what, wanted, command in loads():
-            found = [(of_tick(command, FEW, other), of_tick(command, MANY, other)) for _ in range(RUNS)]
+        other = other_tick(rate)
+        for what, wanted, commands in loads:
+            found = [[of_tick(commands[depth], warm, rate, other) for depth in (FEW, MANY)] for _ in range(RUNS)]
             frames = [1000 * (many - few) / (MANY - FEW) for few, many in found]
             cost = median(frames)
-            native = native or cost
-            row(what, f"{cost:.0f}", "ns", ratio_of(cost, native), f"{'at most ' + str(wanted) if wanted else ''} {spread(frames)}; a tick with {FEW}: {median([f for f, _ in found]):.1f} us")
+            first = first or cost
+            row(what, f"{cost:.0f}", "ns", ratio_of(cost, first), f"{'at most ' + str(wanted) if wanted else ''} {spread(frames)}; a tick with {FEW}: {median([f for f, _ in found]):.1f} us")
+
+
+def bench_runtimes():
+    frames_of("warm, a function that calls itself", deep_loads(), WARM, RATE)
+    frames_of("cold, different functions", chain_loads(), COMPILED, COLD_RATE)
 
 
 PARTS = {"runtimes": bench_runtimes}
