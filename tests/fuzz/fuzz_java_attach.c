@@ -30,9 +30,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&info, room, sizeof(info));
 	must(info.start_ns == 1 && info.low < info.high && info.shift <= 16 && !info.met);
 	must(info.interpreter_low >= info.low && info.interpreter_high <= info.high);
+	must(info.entries_low < info.entries_high && info.entries_high <= info.interpreter_high - info.interpreter_low);
+	must(info.returns_low < info.returns_high && info.returns_high <= info.interpreter_high - info.interpreter_low);
+	must(info.call_stub_before ? info.call_stub_ret && info.call_stub_ret < info.call_stub_after
+				   : !info.call_stub_ret && !info.call_stub_after);
+	must(info.oop_shift <= 7 && !info.chunk && !info.chunk_end && !info.chunk_link && !info.chunk_entry);
 	for (size_t i = 0; i < ABI_JAVA_ENTRIES && info.entries[i].high; i++) {
 		must(info.entries[i].pop < info.entries[i].push && info.entries[i].push < info.entries[i].filled);
 		must(info.entries[i].high <= info.interpreter_high - info.interpreter_low);
+		must(image.binary.machine == EM_AARCH64 ? info.entries[i].sender == 13 || info.entries[i].sender == 19
+							: !info.entries[i].sender);
 	}
 	must(java_sync(&image.binary.base, &target, &info, ranges) == 1 && ranges[0].size);
 	return 0;
