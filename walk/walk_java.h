@@ -47,7 +47,10 @@ struct walk_java { /* of the blob at pc */
 	};
 	__s32 frame_size; /* words */
 	__u32 kind;
-	__u32 loose; /* aarch64: sp may be too low, for it is a stub's, which may have pushed something */
+	union {
+		__u32 loose; /* aarch64: sp may be too low, for it is a stub's, which may have pushed something */
+		__u32 fresh; /* x86-64: low half of sp where a frame begins that may have been made just now */
+	};
 };
 
 _Static_assert(sizeof(struct walk_java) <= sizeof(((struct walk *)0)->state[0]), "it overlays state[]");
@@ -342,6 +345,19 @@ WALK_FN int walk_java_push_method(struct walk *w, const struct abi_java *info, _
 	frame->extra = index > 0xffff ? ABI_JAVA_NO_INDEX : (__u32)index;
 	frame->a = w->scratch[WALK_JAVA_KEY];
 	frame->b = is_unknown ? 0 : walk_java_cookie(info, w->scratch[WALK_JAVA_PLACE]);
+	return 0;
+}
+
+/* A frame of a method that nobody can tell. Return: 0, or 1 when the record is full, with w->end set. */
+WALK_FN int walk_java_push_lost(struct walk *w)
+{
+	struct abi_frame *frame = walk_push_in_line(w, ABI_RUNTIME_JAVA, 0);
+
+	if (!frame)
+		return 1;
+	frame->extra = ABI_JAVA_NO_INDEX;
+	frame->a = 0;
+	frame->b = 0;
 	return 0;
 }
 

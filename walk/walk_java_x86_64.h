@@ -266,12 +266,24 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 
 /* ---- the interpreter ---- */
 
+/* Deoptimisation makes interpreted frames out of a compiled one: first they are pushed, and have what lay on the stack
+ * before where the method would be, and 0 in the place of their own sp (@own_sp). Then native code fills them in, from
+ * the oldest on: the method, then that place. A frame whose method was called has its sp there from the call on.
+ * Source: OpenJDK 17, sharedRuntime_x86_64.cpp, generate_deopt_blob(); abstractInterpreter_x86.cpp,
+ * layout_activation(). */
+WALK_FN int walk_java_is_unfilled(const struct walk *w, const struct walk_java *j, __u64 own_sp)
+{
+	return !own_sp && w->is_return && j->fresh == (__u32)w->sp;
+}
+
 /* The frame at fp. Source: OpenJDK 17, src/hotspot/cpu/x86/frame_x86.hpp: words from fp: 0 the caller's fp, 1 the
- * return address, -1 the caller's sp, -3 the method, bcp_slot the bytecode pointer. */
+ * return address, -1 the caller's sp, -2 its own while it calls Java, -3 the method, bcp_slot the bytecode pointer. */
 WALK_FN enum walk_next walk_java_by_frame(struct walk *w, const struct abi_java *info)
 {
 	const __u64 *frame = w->scratch + WALK_JAVA_FRAME;
+	struct walk_java *j = walk_java_state(w);
 	__u64 bcp, method, sp;
+	int is_full;
 
 	if ((w->fp & 7) || w->fp < w->sp || w->fp - w->sp > WALK_JAVA_FRAME_MAX ||
 	    walk_read(w, w->scratch + WALK_JAVA_FRAME, 80, w->fp - 64))
@@ -284,9 +296,14 @@ WALK_FN enum walk_next walk_java_by_frame(struct walk *w, const struct abi_java 
 	/* One word below the frame's end where a method handle's linker has taken away an argument. */
 	if (sp - w->fp < 8 || sp - w->fp > WALK_JAVA_FRAME_MAX)
 		return walk_java_fail(w);
-	if (walk_java_push_method(w, info, method, bcp))
-		return WALK_DONE;
-	return walk_java_move(w, info, frame[9], sp, frame[8]);
+	if (walk_java_is_unfilled(w, j, frame[6])) {
+		j->fresh = (__u32)sp;
+		is_full = walk_java_push_lost(w);
+	} else {
+		j->fresh = 0;
+		is_full = walk_java_push_method(w, info, method, bcp);
+	}
+	return is_full ? WALK_DONE : walk_java_move(w, info, frame[9], sp, frame[8]);
 }
 
 /* The stack is the caller's again, or will be by the next instructions, and the return address may be in a register:
@@ -496,12 +513,16 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 	if (size < 2 || size > WALK_JAVA_FRAME_MAX / 8)
 		return WALK_SWITCH;
 	at = w->sp + size * 8 - 16;
+	if (!is_top && w->fp == at + 8) /* what deoptimises aligns its stack for the call, and keeps a frame pointer */
+		at = w->fp;
 	if (walk_stack_pair(w, at, &pair))
 		return walk_java_fail(w);
 	/* In the middle of a call it is whole. What deoptimises returns to a handler, which no call stands in front of.
 	 */
 	if (is_top ? !walk_java_is_return(w, info, pair.second) : !walk_java_is_code(info, pair.second))
 		return WALK_SWITCH;
+	if (!is_top)
+		j->fresh = (__u32)at + 16;
 	return walk_java_move(w, info, pair.second, at + 16, pair.first);
 }
 

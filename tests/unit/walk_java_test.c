@@ -46,6 +46,7 @@ static const struct recording {
 	{ "17c1-compiled-whole-14", 14, 0, ABI_FRAME_COMPILED },
 	{ "17c1-stub-guessed-whole-22", 22, 1, ABI_FRAME_INTERNAL },
 	{ "17int-entry-whole-5", 5, 0, 0 },
+	{ "17int-interpreted-whole-8", 8, 0, 0 },
 	{ "17int-stub-whole-5", 5, 0, ABI_FRAME_INTERNAL },
 	{ "25-compiled-whole-13", 13, 0, ABI_FRAME_COMPILED },
 	{ "25-entry-whole-18", 18, 0, 0 },
@@ -353,6 +354,93 @@ static void freed_methods_have_no_name(void **state)
 	drop(r);
 }
 
+/* ---- frames that deoptimisation is making ---- */
+
+#define MAKER_WORDS 8 /* of the frame of the stub that makes them */
+
+static uint64_t maker(const struct recorded *r)
+{
+	return r->image.info.heaps[0].low + (r->image.info.heaps[0].high - r->image.info.heaps[0].low) / 2;
+}
+
+/* Its segment, its header, and its frame, whose words are 0. */
+static int maker_read(struct recorded *r, uint8_t *dst, __u32 size, __u64 at)
+{
+	const struct abi_java *info = &r->image.info;
+	uint64_t words[] = { maker(r) + 16, maker(r) + 128 };
+	uint32_t frame_size = MAKER_WORDS;
+
+	memset(dst, 0, size);
+	if (at != maker(r) + info->block_header || size != WALK_JAVA_HEADER)
+		return size > sizeof(struct walk_pair) ? -EFAULT : 0;
+	memcpy(dst + info->code_begin, &words[0], sizeof(words[0]));
+	memcpy(dst + info->code_end, &words[1], sizeof(words[1]));
+	memcpy(dst + info->frame_size, &frame_size, sizeof(frame_size));
+	return 0;
+}
+
+/* Where the walk stands when it has pushed @frames. */
+static void stand_at(struct recorded *r, uint32_t frames)
+{
+	memset(&r->walk, 0, sizeof(r->walk));
+	r->walk.world = &r->world;
+	r->walk.count = ABI_FRAMES_MAX - frames;
+	java_image_walk(&r->walk, &r->image.info, r->image.leaf, r->image.is_return);
+}
+
+/* Those that native code has not filled in yet have an earlier frame's method, or none, where their own would be. */
+static void frames_being_made_have_no_name(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t pad; /* bytes below the stub's frame: its stack is aligned for the call */
+		bool is_top;  /* not the stub, but the interpreted frame above them has called */
+		uint32_t unfilled, lost;
+	} cases[] = {
+		{ "all are filled in", 0, false, 0, 0 },
+		{ "all but the youngest are", 0, false, 1, 1 },
+		{ "none is", 0, false, 2, 2 },
+		{ "none is, and the stack was aligned", 8, false, 2, 2 },
+		{ "as if: but the method above them was called", 0, true, 2, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("17int-interpreted-whole-8");
+		uint64_t fp = r->image.leaf[WALK_REG_FP];
+		uint32_t frames, lost = 0;
+
+		print_message("  %s\n", cases[i].what);
+		walk(r);
+		frames = r->walk.count;
+		for (uint32_t k = 0; k < cases[i].unfilled; k++) {
+			stand_at(r, k + 1);
+			assert_true(walk_java_in_interpreter(&r->image.info, r->walk.pc));
+			r->patches[k].at = r->walk.fp - 16;
+		}
+		if (!cases[i].is_top) {
+			r->beyond = maker_read;
+			r->image.is_return = true;
+			r->image.leaf[WALK_REG_PC] = maker(r) + 100;
+			r->image.leaf[WALK_REG_SP] = fp + 16 - MAKER_WORDS * 8 - cases[i].pad;
+		}
+		walk(r);
+		assert_int_equal(r->walk.end, ABI_END_FRAME_LIMIT);
+		assert_int_equal(r->walk.count, frames);
+		assert_true(cases[i].is_top || r->walk.frames[0].flags & ABI_FRAME_INTERNAL);
+		for (uint32_t k = 1; k < frames; k++) {
+			const struct abi_frame *f = &r->walk.frames[k];
+			bool is_lost = !(f->flags & ABI_FRAME_INTERNAL) && !f->b;
+
+			assert_int_equal(f->flags & ABI_FRAME_GUESSED, 0);
+			assert_int_equal(is_lost, k <= cases[i].lost);
+			lost += is_lost;
+		}
+		assert_int_equal(lost, cases[i].lost);
+		drop(r);
+	}
+}
+
 static void maps_of_segments_lie(void **state)
 {
 	static const int says[] = { 0, 1, 0xfe, 0xff };
@@ -494,6 +582,7 @@ int main(void)
 		cmocka_unit_test(ticks_in_the_call_stub),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(freed_methods_have_no_name),
+		cmocka_unit_test(frames_being_made_have_no_name),
 		cmocka_unit_test(maps_of_segments_lie),
 		cmocka_unit_test(offsets_lie),
 		cmocka_unit_test(full_records_end),

@@ -339,7 +339,7 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	struct java_process p = java_process_of(target);
 	size_t start = room->len;
 	struct java_method m;
-	int r = p.layout ? check_epoch(&p, info, cookie) : -ENOMEM;
+	int r = !cookie ? -ESTALE : p.layout ? check_epoch(&p, info, cookie) : -ENOMEM; /* 0: nobody could tell */
 
 	r = r ? r : check_method(&p, key, cookie);
 	r = r ? r : java_method_read(&p, key & ((1ULL << ABI_JAVA_COOKIE_BITS) - 1), java_include_modifiers, room, &m);
