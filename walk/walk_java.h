@@ -279,6 +279,20 @@ WALK_FN __u64 walk_java_symbol(struct walk *w, const struct abi_java *info, __u6
 	return symbol | w->scratch[WALK_JAVA_FETCHED] << ABI_JAVA_COOKIE_BITS;
 }
 
+/* Of a class's name, whose Symbol was fetched: the end of its text. Return: 0, or 1: it cannot be read. */
+WALK_FN int walk_java_end(struct walk *w, const struct abi_java *info, __u64 symbol, __u64 *out)
+{
+	__u16 length;
+
+	if (walk_read(w, w->scratch + WALK_JAVA_FETCHED, 2, symbol + info->symbol_length))
+		return 1;
+	length = (__u16)w->scratch[WALK_JAVA_FETCHED];
+	if (walk_read(w, w->scratch + WALK_JAVA_FETCHED, 8, java_identity_end_at(symbol + info->symbol_body, length)))
+		return 1;
+	*out = java_identity_end(w->scratch[WALK_JAVA_FETCHED], length);
+	return 0;
+}
+
 WALK_FN __u16 walk_java_index(struct walk *w, __u32 offset)
 {
 	return (__u16)(w->scratch[WALK_JAVA_CONST + (offset >> 3 & 7)] >> (offset & 6) * 8);
@@ -299,7 +313,7 @@ WALK_FN int walk_java_identify(struct walk *w)
 	w->scratch[WALK_JAVA_KEY] = java_identity_key(w->scratch[WALK_JAVA_KEY], w->scratch[WALK_JAVA_PLACE], pool);
 	symbol = walk_java_fetch(w, pool + info->pool_holder);
 	symbol = symbol ? walk_java_symbol(w, info, symbol + info->class_name, 0) : 0;
-	if (!symbol)
+	if (!symbol || walk_java_end(w, info, w->scratch[WALK_JAVA_SYMBOLS], &hash))
 		return 1;
 	hash = java_identity_mix(hash, symbol);
 	pool += info->pool_size;

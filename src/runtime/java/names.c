@@ -275,14 +275,24 @@ static int check_epoch(struct java_process *p, const struct abi_java *info, uint
 	return boot_loader(p, &p->only_loader);
 }
 
-static int read_hashed(const struct java_process *p, uint64_t at, uint64_t *out)
+static int read_hashed(const struct java_process *p, uint64_t at, uint64_t *symbol, uint64_t *out)
 {
-	uint64_t symbol = 0;
 	uint16_t hash = 0;
-	int r = java_read_word(&p->memory, at, &symbol);
+	int r = java_read_word(&p->memory, at, symbol);
 
-	r = r ? r : java_read(&p->memory, &hash, sizeof(hash), symbol + p->layout->symbol_hash);
-	*out = symbol | (uint64_t)hash << ABI_JAVA_COOKIE_BITS;
+	r = r ? r : java_read(&p->memory, &hash, sizeof(hash), *symbol + p->layout->symbol_hash);
+	*out = *symbol | (uint64_t)hash << ABI_JAVA_COOKIE_BITS;
+	return r;
+}
+
+static int read_end(const struct java_process *p, uint64_t symbol, uint64_t *out)
+{
+	uint64_t word = 0;
+	uint16_t length;
+	int r = java_read(&p->memory, &length, sizeof(length), symbol + p->layout->symbol_length);
+
+	r = r ? r : java_read_word(&p->memory, java_identity_end_at(symbol + p->layout->symbol_body, length), &word);
+	*out = java_identity_end(word, length);
 	return r;
 }
 
@@ -292,7 +302,7 @@ static int check_identity(const struct java_process *p, uint64_t key, uint64_t c
 	const uint64_t mask = (1ULL << ABI_JAVA_COOKIE_BITS) - 1, method = key & mask;
 	const struct java_layout *l = p->layout;
 	uint64_t places[3];
-	uint64_t hash = 0, symbol;
+	uint64_t hash = 0, symbol = 0, hashed, end = 0;
 	struct parts m = { 0 };
 	int r = read_method(p, method, &m);
 
@@ -304,8 +314,10 @@ static int check_identity(const struct java_process *p, uint64_t key, uint64_t c
 	places[1] = m.pool + l->pool_header + 8ULL * m.name;
 	places[2] = m.pool + l->pool_header + 8ULL * m.signature;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++) {
-		r = read_hashed(p, places[i], &symbol);
-		hash = r == 0 ? java_identity_mix(hash, symbol) : 0;
+		r = read_hashed(p, places[i], &symbol, &hashed);
+		if (r == 0 && i == 0)
+			r = read_end(p, symbol, &end);
+		hash = r == 0 ? java_identity_mix(i ? hash : end, hashed) : 0;
 	}
 	if (r < 0)
 		return r;
