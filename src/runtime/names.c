@@ -475,11 +475,17 @@ static int get_function(struct names *n, uint8_t runtime, const struct runtime_f
 
 /* ---- for others ---- */
 
+/* A name that ends so is cut. */
+static struct str without_dots(struct str name)
+{
+	return str_ends(name, STR("...")) ? str_first(name, name.len - 3) : name;
+}
+
 /* Does what is stored already contain all of @new? */
 static bool knows_more(const struct runtime_function *old, const struct runtime_function *new)
 {
 	return new->is_cut && !old->is_cut && (!new->first_line || old->first_line == new->first_line) &&
-	       str_starts(old->file, new->file) && str_starts(old->name, new->name);
+	       str_starts(old->file, new->file) && str_starts(old->name, without_dots(new->name));
 }
 
 /* Of all functions that are called so. Return: false: @key's cookie does not say what it is called. */
@@ -561,7 +567,8 @@ static bool goes_on(const struct runtime_function *old, const struct runtime_fun
 	uint32_t size = MIN(MIN(old->lines.size, new->lines.size), (uint32_t)LINES_HASHED);
 
 	return (!old->first_line || old->first_line == new->first_line) && str_starts(new->file, old->file) &&
-	       str_starts(new->name, old->name) && (!size || !memcmp(old->lines.bytes, new->lines.bytes, size));
+	       str_starts(new->name, without_dots(old->name)) &&
+	       (!size || !memcmp(old->lines.bytes, new->lines.bytes, size));
 }
 
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function)

@@ -11,6 +11,7 @@
 #include "runtime/java/scopes.h"
 #include "runtime/java/text.h"
 #include "runtime/java/threads.h"
+#include "walk/walk_java.h"
 
 static void read_seed(const char *name, struct buf *out)
 {
@@ -252,6 +253,151 @@ static void no_source_file(void **state)
 		assert_int_equal(read_with(cases[i].at, cases[i].value, cases[i].size, false, &room, &m), 0);
 		assert_int_equal(m.file, 0);
 		assert_true(m.name > 0);
+	}
+}
+
+/* ---- long texts ---- */
+
+#define LONG_AT (JAVA_BASE + MIB(1)) /* a Symbol of 64 KiB, less a byte */
+#define LONG_SIZE UINT16_MAX
+
+struct long_symbol {
+	struct cur block;
+	uint8_t bytes[8 + LONG_SIZE];
+};
+
+static int long_read(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	const struct long_symbol *s = self;
+
+	if (at < LONG_AT)
+		return java_block_read(&(struct cur){ s->block.pos, s->block.end, false }, dst, size, at);
+	if (at - LONG_AT > sizeof(s->bytes) || size > sizeof(s->bytes) - (at - LONG_AT))
+		return -EFAULT;
+	memcpy(dst, s->bytes + (at - LONG_AT), size);
+	return 0;
+}
+
+/* A name that is not whole says so, and has no half of a character. */
+static void long_names(void **state)
+{
+	static const struct {
+		const char *what;
+		size_t entry; /* where the Symbol's address lies */
+		struct str before, behind;
+	} cases[] = {
+		{ "a class", 400 + 24, { "", 0 }, { ".get(Ljava/lang/String;)V", 25 } },
+		{ "a method", 256 + 72 + 8, { "com/acme/Db.", 12 }, { "(Ljava/lang/String;)V", 21 } },
+		{ "a signature", 256 + 72 + 16, { "com/acme/Db.get", 15 }, { "", 0 } },
+	};
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct long_symbol *s = calloc(1, sizeof(*s));
+	const uint16_t size = LONG_SIZE;
+	const uint64_t at = LONG_AT;
+
+	(void)state;
+	must(s);
+	memcpy(s->bytes + 4, &size, sizeof(size));
+	memset(s->bytes + 6, 'x', LONG_SIZE);
+	memcpy(s->bytes + 6 + JAVA_TEXT_MAX - 1, "\xc3\xa9", 2);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct java_process p = { { long_read, s }, &java_layout_17, 0, 0 };
+		struct java_method m;
+		struct str name;
+
+		print_message("  %s\n", cases[i].what);
+		buf_clear(&bytes);
+		read_seed("java_method/method", &bytes);
+		memcpy(bytes.ptr + cases[i].entry, &at, sizeof(at));
+		s->block = guard_page(bytes.ptr, bytes.len);
+		assert_int_equal(java_method_read(&p, JAVA_BASE, false, &room, &m), 0);
+		name = str_n(room.ptr, m.name);
+		assert_true(m.is_cut);
+		assert_true(str_starts(name, cases[i].before) && str_ends(name, cases[i].behind));
+		name = str_skip(str_first(name, name.len - cases[i].behind.len), cases[i].before.len);
+		assert_int_equal(name.len, JAVA_TEXT_MAX - 1 + 3);
+		assert_true(str_ends(name, STR("xxx...")));
+	}
+	free(s);
+}
+
+/* ---- which method it is ---- */
+
+#define CLASS_NAME_AT 632 /* its Symbol */
+
+static int walk_block_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	return java_block_read(self, dst, size, at);
+}
+
+/* As the walk does. */
+static void identify(const struct cur *block, uint64_t *key, uint64_t *cookie)
+{
+	const struct java_layout *l = &java_layout_17;
+	const struct abi_java info = { .const_pool = l->const_pool,
+				       .const_name = l->const_name,
+				       .const_signature = l->const_signature,
+				       .pool_holder = l->pool_holder,
+				       .pool_size = l->pool_header,
+				       .class_name = l->class_name,
+				       .symbol_hash = l->symbol_hash,
+				       .symbol_length = (uint8_t)l->symbol_length,
+				       .symbol_body = (uint8_t)l->symbol_body };
+	const struct walk_world world = { .read = walk_block_read, .self = (void *)(uintptr_t)block };
+	struct walk *w = calloc(1, sizeof(*w));
+
+	must(w);
+	w->world = &world;
+	memcpy(w->info, &info, sizeof(info));
+	w->scratch[WALK_JAVA_KEY] = JAVA_BASE;
+	w->scratch[WALK_JAVA_PLACE] = JAVA_BASE + 96;
+	assert_int_equal(walk_java_identify(w), 0);
+	*key = w->scratch[WALK_JAVA_KEY];
+	*cookie = w->scratch[WALK_JAVA_PLACE];
+	free(w);
+}
+
+/* The class's Symbol lies where another one's has lain, with the same number, and only the text is another. */
+static void texts_tell_classes_apart(void **state)
+{
+	static const struct {
+		const char *what;
+		uint16_t length;
+		size_t at; /* which byte of the text is another */
+		bool is_same;
+	} cases[] = {
+		{ "the last byte", 11, 10, false },         { "the eighth from its end", 11, 3, false },
+		{ "the last of a short one", 3, 2, false }, { "behind a short one", 3, 3, true },
+		{ "the first of eight", 8, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64)), room = BUF_INIT(KIB(64));
+		struct java_layout l = java_layout_17;
+		const struct abi_java info = { .epoch_at = 0 };
+		struct runtime_target target = { .read = java_block_read, .of_process = &l };
+		uint64_t key, cookie, other;
+		struct runtime_function f;
+		struct cur block;
+
+		print_message("  %s\n", cases[i].what);
+		read_seed("java_method/method", &bytes);
+		memcpy(bytes.ptr + CLASS_NAME_AT + l.symbol_length, &cases[i].length, sizeof(cases[i].length));
+		block = guard_page(bytes.ptr, bytes.len);
+		target.self = &block;
+		identify(&block, &key, &cookie);
+		assert_true(cookie & ABI_JAVA_FULL);
+		assert_int_equal(java_read_name(&target, &info, key, cookie, &room, &f), 0);
+		bytes.ptr[CLASS_NAME_AT + l.symbol_body + cases[i].at] ^= 1;
+		block = guard_page(bytes.ptr, bytes.len);
+		identify(&block, &key, &other);
+		assert_int_equal(other == cookie, cases[i].is_same);
+		assert_int_equal(java_read_name(&target, &info, key, cookie, &room, &f),
+				 cases[i].is_same ? 0 : -ESTALE);
+		/* nobody could tell what lay there */
+		assert_int_equal(java_read_name(&target, &info, key, 0, &room, &f), -ESTALE);
 	}
 }
 
@@ -685,14 +831,14 @@ static void names_from_records(void **state)
 	} cases[] = {
 		{ { "com/acme/Db", "get", "(Ljava/lang/String;)V" }, 0, "com/acme/Db.get(Ljava/lang/String;)V" },
 		{ { "Main$$Lambda$14+0x7c02a000", "run", "()V" }, 0, "Main$$Lambda.run()V" },
-		{ { LONG_TEXT "is cut", "run", "()V" }, 0, LONG_TEXT },
-		{ { "A", LONG_TEXT "is cut", "()V" }, 0, "A." LONG_TEXT },
-		{ { "A", "run", LONG_TEXT ")V" }, 0, "A.run" LONG_TEXT },
+		{ { LONG_TEXT "is cut", "run", "()V" }, 0, LONG_TEXT "..." },
+		{ { "A", LONG_TEXT "is cut", "()V" }, 0, "A." LONG_TEXT "..." },
+		{ { "A", "run", LONG_TEXT ")V" }, 0, "A.run" LONG_TEXT "..." },
 		{ { "A", "run", LONG_TEXT }, 0, "A.run" LONG_TEXT },
-		{ { LONG_LESS "\xc3\xa9 is cut", "run", "()V" }, 0, LONG_LESS },
-		{ { LONG_LESS "+0x7c02a000", "run", "()V" }, 0, LONG_LESS },
-		{ { "A", LONG_LESS "\xc3\xa9 is cut", "()V" }, 0, "A." LONG_LESS },
-		{ { "A", LONG_LESS "+ is cut", "()V" }, 0, "A." LONG_LESS "+" },
+		{ { LONG_LESS "\xc3\xa9 is cut", "run", "()V" }, 0, LONG_LESS "..." },
+		{ { LONG_LESS "+0x7c02a000", "run", "()V" }, 0, LONG_LESS "..." },
+		{ { "A", LONG_LESS "\xc3\xa9 is cut", "()V" }, 0, "A." LONG_LESS "..." },
+		{ { "A", LONG_LESS "+ is cut", "()V" }, 0, "A." LONG_LESS "+..." },
 		{ { "A", "run", "()V" }, 1, NULL },
 		{ { "A", "run", "()V" }, 28, NULL },
 		{ { "A", "", "()V" }, 0, NULL },
@@ -780,6 +926,8 @@ int main(void)
 		cmocka_unit_test(hostile_threads),
 		cmocka_unit_test(no_source_file),
 		cmocka_unit_test(no_lines),
+		cmocka_unit_test(long_names),
+		cmocka_unit_test(texts_tell_classes_apart),
 		cmocka_unit_test(counters),
 		cmocka_unit_test(hostile_counters),
 		cmocka_unit_test(scopes),

@@ -287,6 +287,29 @@ static void what_is_read_late_is_the_same_function(void **state)
 	names_free(n);
 }
 
+/* A name that says that it is cut. */
+static void names_with_dots(void **state)
+{
+	const struct names_key key = key_of(1, 0x1000);
+	struct runtime_function cut = function_of("lon...", 1), whole = function_of("longest", 1),
+				other = function_of("lo", 1), f;
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, runtimes, &n), 0);
+	cut.is_cut = true;
+	assert_int_equal(names_put(n, &key, &cut), 0);
+	assert_int_equal(names_put_more(n, &key, &other), 0);
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_ASK);
+	assert_int_equal(names_put_more(n, &key, &whole), 0);
+	assert_int_equal(names_put(n, &key, &cut), 0); /* the record comes again */
+	assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+	assert_int_equal(names_function(n, out.function, &f), 0);
+	assert_true(str_eq(f.name, STR("longest")));
+	names_free(n);
+}
+
 /* A record that has no lines, as Java's: what is read later has them, and the record that another CPU sends takes them
  * not away again. */
 static void lines_that_no_record_has(void **state)
@@ -494,6 +517,7 @@ int main(void)
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
+		cmocka_unit_test(names_with_dots),
 		cmocka_unit_test(lines_that_no_record_has),
 		cmocka_unit_test(what_is_read_late_keeps_the_class),
 		cmocka_unit_test(the_room_is_bounded),

@@ -137,16 +137,39 @@ static int read_entry(const struct java_process *p, const struct parts *m, uint1
 	return r < 0 ? r : read_symbol(p, symbol, out, is_cut);
 }
 
+/* What a cut has left of the last character, and of an address in a class's name, which is taken out of whole ones. */
+static struct str without_rest(struct str text, bool is_class)
+{
+	ptrdiff_t plus = is_class ? str_rfind(text, '+') : -1;
+
+	return plus >= 0 ? str_first(text, (size_t)plus) : utf8_uncut(text);
+}
+
+/* No name has three dots in a row. */
+static void add_text(struct buf *room, struct str text, bool is_class, bool is_cut)
+{
+	if (is_cut)
+		text = without_rest(text, is_class);
+	if (is_class && !is_cut)
+		java_class_add(room, text);
+	else
+		java_text_add(room, text);
+	if (is_cut)
+		buf_adds(room, STR("..."));
+}
+
 static int add_class(const struct java_process *p, const struct parts *m, struct buf *room, bool *is_cut)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(JAVA_TEXT_MAX);
+	bool is_long = false;
 	uint64_t symbol;
 	int r = java_read_word(&p->memory, m->class + p->layout->class_name, &symbol);
 
 	if (r == 0)
-		r = read_symbol(p, symbol, &text, is_cut);
+		r = read_symbol(p, symbol, &text, &is_long);
 	if (r == 0)
-		java_class_add(room, buf_str(&text));
+		add_text(room, buf_str(&text), true, is_long);
+	*is_cut |= is_long;
 	return r;
 }
 
@@ -154,10 +177,12 @@ static int add_entry(const struct java_process *p, const struct parts *m, uint16
 		     bool *is_cut)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(JAVA_TEXT_MAX);
-	int r = read_entry(p, m, index, &text, is_cut);
+	bool is_long = false;
+	int r = read_entry(p, m, index, &text, &is_long);
 
 	if (r == 0)
-		java_text_add(room, buf_str(&text));
+		add_text(room, buf_str(&text), false, is_long);
+	*is_cut |= is_long;
 	return r;
 }
 
@@ -371,14 +396,6 @@ int java_read_name(const struct runtime_target *target, const void *info, uint64
 	return 0;
 }
 
-/* What a cut has left of the last character, and of an address in a class's name, which is taken out of whole ones. */
-static struct str without_rest(struct str text, bool is_class)
-{
-	ptrdiff_t plus = is_class ? str_rfind(text, '+') : -1;
-
-	return plus >= 0 ? str_first(text, (size_t)plus) : utf8_uncut(text);
-}
-
 /* A cut text ends the name: more is read while the method is there. */
 int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct runtime_function *out)
 {
@@ -399,11 +416,7 @@ int java_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 		if (in.bad || !sent) /* none of the three is empty */
 			return -EBADMSG;
 		is_cut = sent < sizes[i];
-		text = is_cut ? without_rest(text, i == 0) : text;
-		if (i == 0)
-			java_class_add(room, text);
-		else
-			java_text_add(room, text);
+		add_text(room, text, i == 0, is_cut);
 		if (i == 0 && !is_cut)
 			buf_addc(room, '.');
 	}

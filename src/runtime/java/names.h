@@ -28,7 +28,7 @@ static inline struct java_process java_process_of(const struct runtime_target *t
 	return (struct java_process){ { target->read, target->self }, l && l->version ? l : NULL, target->bias, 0 };
 }
 
-#define JAVA_TEXT_MAX KIB(2)   /* of one Symbol; those of 64 KiB are cut */
+#define JAVA_TEXT_MAX KIB(2)   /* of one Symbol; those of 64 KiB are cut, and end with "..." */
 #define JAVA_LINES_MAX KIB(64) /* of one method's line table */
 
 struct java_method {
