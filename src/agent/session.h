@@ -93,6 +93,9 @@ int session_step(struct session *s, int timeout_ms) warn_unused;
  * -errno: of the sampler, or the last window is lost. */
 int session_stop(struct session *s);
 void session_stats(const struct session *s, struct session_stats *out);
-/** session_notices - append one line for each runtime that was refused since the last call; for people. */
+/** session_notices - append one line for each runtime that was refused since the last call, and for each process of
+ * which there is something to say; for people. */
 void session_notices(struct session *s, struct buf *out);
+/** session_log_notices - the same into the log: of who runs until somebody ends it. */
+void session_log_notices(struct session *s);
 void session_close(struct session *s); /* stops first; NULL is fine */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session_runtimes.h"
 
+#include "base/log.h"
 #include "runtime/describer.h"
+
+#define NOTICES_MAX KIB(128)
 
 void session_choose_runtimes(struct session *s)
 {
@@ -131,4 +134,16 @@ void session_notices(struct session *s, struct buf *out)
 {
 	if (s->runtimes)
 		runtimes_notices(s->runtimes, out);
+}
+
+void session_log_notices(struct session *s)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(NOTICES_MAX);
+	struct str rest, line;
+
+	session_notices(s, &text);
+	rest = buf_str(&text);
+	while (rest.len && str_next(&rest, '\n', &line))
+		if (line.len)
+			log_info("a language runtime", LOG_STR("what", line));
 }

@@ -293,6 +293,7 @@ static int sample(struct agent *a)
 				agent_diagnostics_log(o->session.host_root, &a->diagnosed_ns);
 		}
 		r = session_step(a->session, STEP_MS);
+		session_log_notices(a->session);
 	}
 	return r == -ENODATA ? 0 : MIN(r, 0);
 }

@@ -250,6 +250,7 @@ static int sample(struct up *up)
 			return command_fail(&command_up, "the collector ended");
 		show_table(up);
 		r = session_step(up->session, 200);
+		session_log_notices(up->session);
 	}
 	return r < 0 && r != -ENODATA ? command_fail(&command_up, "sampling ended: %s", strerror(-r)) : EXIT_DONE;
 }

@@ -72,6 +72,7 @@ struct runtime_target {
 	const char *host_root;
 	int proc_dir;     /* descriptor of /proc/PID, borrowed */
 	char *why;        /* RUNTIME_WHY_MAX bytes: where attach() says why it refuses, if it can; NULL: nobody asks */
+	char *remark;     /* likewise, where learn_process() says what people should know of the process */
 	uint64_t *effort; /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
 	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
 	const void *of_file, *of_process; /* what learn_file() and learn_process() said; NULL: nothing */

@@ -140,5 +140,6 @@ int runtimes_thread_name(struct runtimes *r, const struct program *process, uint
 void runtimes_settle(struct runtimes *r, uint64_t patience_ns);
 
 void runtimes_stats(struct runtimes *r, enum abi_runtime id, struct runtime_stats *out);
-/** runtimes_notices - append one line for each file that was refused since the last call; for people. */
+/** runtimes_notices - append one line for each file that was refused, and each remark on a process, since the last
+ * call; for people. */
 void runtimes_notices(struct runtimes *r, struct buf *out);

@@ -229,6 +229,25 @@ struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry 
 	};
 }
 
+void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a,
+		    struct runtime_target *target)
+{
+	const struct runtime *runtime = a->probed->binary->runtime;
+	char remark[RUNTIME_WHY_MAX] = "";
+
+	if (a->learnt || !runtime->learn_process)
+		return;
+	target->remark = remark;
+	if (runtime->learn_process(target, a->info, &a->learnt) == 0)
+		target->of_process = a->learnt;
+	target->remark = NULL;
+	if (!remark[0])
+		return;
+	pthread_mutex_lock(&r->lock);
+	buf_addf(&r->notices, "process %u: %s %s\n", e->key.pid, runtime->title, remark);
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* Once for each file. Return: 0, or as runtime.attach(). */
 static int learn_file(const struct runtimes_probed *probed, struct runtime_target *target)
 {

@@ -200,6 +200,9 @@ int runtimes_open_process(struct runtimes *r, const struct program *p) warn_unus
 /** runtimes_target - the process as the runtime @a sees it; @dir: its descriptor. */
 struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,
 				      int dir);
+/** runtimes_learn - runtime.learn_process(), once; target->of_process is what it said. Its remark is noted. */
+void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a,
+		    struct runtime_target *target);
 /** runtimes_add - it has a runtime, whose file is mapped at @start from @offset on. */
 void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct runtimes_probed *probed, uint64_t start,
 		  uint64_t offset);

@@ -123,8 +123,7 @@ static void ask_runtime(struct runtimes *r, struct runtimes_entry *e, struct run
 	const struct runtime *runtime = a->probed->binary->runtime;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 
-	if (!a->learnt && runtime->learn_process && runtime->learn_process(&target, a->info, &a->learnt) == 0)
-		target.of_process = a->learnt;
+	runtimes_learn(r, e, a, &target);
 	ignore(runtime->thread_names(&target, a->info, note, told) < 0);
 }
 

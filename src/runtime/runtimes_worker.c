@@ -417,9 +417,7 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 		if (dir >= 0) {
 			struct runtime_target target = runtimes_target(r, e, a, dir);
 
-			if (!a->learnt && runtime->learn_process &&
-			    runtime->learn_process(&target, a->info, &a->learnt) == 0)
-				target.of_process = a->learnt;
+			runtimes_learn(r, e, a, &target);
 			result = runtimes_read_name(r, runtime, &target, a->info, key);
 			if (result < 0 && key->is_code && runtime->code_moves)
 				sync_late(r, e, dir);

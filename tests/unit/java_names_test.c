@@ -873,6 +873,8 @@ static void names_from_records(void **state)
 	}
 }
 
+#define FLAG_NAME_AT 128 /* "UseG1GC" */
+
 static void flags(void **state)
 {
 	static const struct {
@@ -891,8 +893,13 @@ static void flags(void **state)
 	};
 	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
 	struct java_process p = { { java_block_read, NULL }, &java_layout_17, 0, 0 };
+	bool values[4] = { false };
+	const struct java_flag wanted[] = { { "UseG1GC", &values[0] },
+					    { "UnlockDiagnosticVMOptions", &values[1] },
+					    { "MaxHeapSize", &values[2] },
+					    { "UseG1", &values[3] } };
+	struct java_layout layout;
 	struct cur block;
-	bool value = false;
 
 	(void)state;
 	read_seed("java_flags/three", &bytes);
@@ -905,11 +912,22 @@ static void flags(void **state)
 		assert_int_equal(java_flags_add(&p, str_of(cases[i].which), &out), 0);
 		assert_string_equal(buf_cstr(&json), cases[i].json);
 	}
-	assert_int_equal(java_flag_read(&p, STR("UseG1GC"), &value), 0);
-	assert_true(value);
-	assert_int_equal(java_flag_read(&p, STR("MaxHeapSize"), &value), -ENOENT); /* no bool */
-	assert_int_equal(java_flag_read(&p, STR("UseG1GC,MaxHeapSize"), &value), -ENOENT);
-	assert_int_equal(java_flag_read(&p, STR("all"), &value), -ENOENT);
+	assert_int_equal(java_flags_read(&p, wanted, ARRAY_SIZE(wanted)), 0);
+	assert_true(values[0] && values[1]);
+	assert_false(values[2] || values[3]); /* a number; there is no such flag */
+	memcpy(&layout, &java_layout_17, sizeof(layout));
+	java_flags_learn(&p, &layout);
+	assert_false(layout.by_jvmci || layout.exact_lines);
+	memcpy(bytes.ptr + FLAG_NAME_AT, "UseJVMCICompiler", sizeof("UseJVMCICompiler"));
+	block = guard_page(bytes.ptr, bytes.len);
+	java_flags_learn(&p, &layout);
+	assert_true(layout.by_jvmci);
+	memset(bytes.ptr, 0xff, 8); /* no flags there */
+	block = guard_page(bytes.ptr, bytes.len);
+	layout.by_jvmci = false;
+	assert_int_equal(java_flags_read(&p, wanted, ARRAY_SIZE(wanted)), -EFAULT);
+	java_flags_learn(&p, &layout);
+	assert_false(layout.by_jvmci);
 }
 
 int main(void)

@@ -644,6 +644,8 @@ static int look_file(const struct runtime_binary *binary, const struct runtime_t
 static int look_process(const struct runtime_target *target, const void *info, void **out)
 {
 	assert_non_null(target->of_file);
+	assert_non_null(target->remark);
+	snprintf(target->remark, RUNTIME_WHY_MAX, "is looked at");
 	looks.processes++;
 	return fake_inline.learn_process(target, info, out);
 }
@@ -686,6 +688,7 @@ static void what_is_learnt_stays(void **state)
 	static struct runtime looked;
 	static const struct runtime *const only[] = { &looked, NULL };
 	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	scoped(buf_release) struct buf said = BUF_INIT(KIB(4)), wanted = BUF_INIT(KIB(1));
 	struct fixture f = { 0 };
 	struct program p;
 
@@ -711,6 +714,9 @@ static void what_is_learnt_stays(void **state)
 	assert_int_equal(looks.without, 1);
 	assert_int_equal(looks.files, 1);
 	assert_int_equal(looks.processes, 1);
+	runtimes_notices(f.runtimes, &said); /* once */
+	buf_addf(&wanted, "process %d: %s is looked at\n", getpid(), looked.title);
+	assert_string_equal(buf_cstr(&said), buf_cstr(&wanted));
 	p.exec_id = 2; /* another process of the file */
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_READY);

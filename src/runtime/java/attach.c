@@ -51,7 +51,9 @@ static void learn(const struct runtime_target *target, struct java_layout *l)
 	const struct java_process p = { { target->read, target->self }, l, target->bias, 0 };
 
 	java_threads_learn(&p, l);
-	ignore(java_flag_read(&p, STR("DebugNonSafepoints"), &l->exact_lines) < 0);
+	java_flags_learn(&p, l);
+	if (l->by_jvmci && target->remark)
+		snprintf(target->remark, RUNTIME_WHY_MAX, "is compiled by Graal (JVMCI), whose code is tried little");
 }
 
 int java_learn_process(const struct runtime_target *target, const void *info, void **out)

@@ -40,9 +40,10 @@ struct flags {
 	const struct java_process *process;
 	const char *const *kinds;
 	struct str which;
+	const struct java_flag *wanted; /* these, of any kind; `which` says nothing then */
+	size_t wanted_count;
 	struct flag *items;
 	size_t count;
-	bool is_lookup;                /* `which` is the name of one, of any kind */
 	bool diagnostic, experimental; /* flags of these kinds are unlocked */
 };
 
@@ -98,8 +99,8 @@ static int note_unlocked(struct flags *f, const struct flag *flag)
 
 static bool is_wanted(const struct flags *f, const struct flag *flag)
 {
-	if (f->is_lookup)
-		return str_eq(f->which, str_of(flag->name));
+	if (f->wanted)
+		return true; /* take_flag() has looked */
 	if (is_hidden(f, flag))
 		return false;
 	if (str_eq(f->which, STR("all")))
@@ -143,13 +144,19 @@ static int read_type(const struct java_process *p, const uint8_t *raw, enum type
 }
 
 /* One read, where text takes several: there are 1,500 flags. What is cut off by the end of memory is another name. */
-static bool is_called(const struct flags *f, uint64_t name_at)
+static bool is_among_wanted(const struct flags *f, uint64_t name_at)
 {
 	char text[NAME_MAX_OF_FLAG];
+	size_t longest = 0;
 
-	return f->which.len < sizeof(text) &&
-	       java_read(&f->process->memory, text, (uint32_t)f->which.len + 1, name_at) == 0 && !text[f->which.len] &&
-	       str_eq(f->which, str_n(text, f->which.len));
+	for (size_t i = 0; i < f->wanted_count; i++)
+		longest = MAX(longest, strlen(f->wanted[i].name));
+	if (longest >= sizeof(text) || java_read(&f->process->memory, text, (uint32_t)longest + 1, name_at) < 0)
+		return false;
+	for (size_t i = 0; i < f->wanted_count; i++)
+		if (!memcmp(text, f->wanted[i].name, strlen(f->wanted[i].name) + 1))
+			return true;
+	return false;
 }
 
 static int take_flag(struct flags *f, const uint8_t *raw)
@@ -162,9 +169,9 @@ static int take_flag(struct flags *f, const uint8_t *raw)
 	*flag = (struct flag){ .value_at = java_u64(raw, l->flag_address), .bits = java_u32(raw, l->flag_flags) };
 	if (!name_at || !flag->value_at)
 		return 0; /* the last one */
-	if (f->is_lookup && !is_called(f, name_at))
+	if (f->wanted && !is_among_wanted(f, name_at))
 		return 0;
-	if (!f->is_lookup && str_eq(f->which, STR("default")) && !(flag->bits & 15))
+	if (!f->wanted && str_eq(f->which, STR("default")) && !(flag->bits & 15))
 		return 0; /* most of them: their names are not read */
 	r = read_type(f->process, raw, &flag->type);
 	r = r ? r : java_text_read(f->process, name_at, flag->name, sizeof(flag->name));
@@ -203,18 +210,35 @@ static int read_flags(struct flags *f)
 	return r;
 }
 
-int java_flag_read(const struct java_process *p, struct str name, bool *out)
+static int read_wanted(const struct flags *f, const struct flag *flag)
 {
-	scoped(flags_release) struct flags f = { .process = p, .kinds = kinds_of[0], .which = name, .is_lookup = true };
 	uint8_t value = 0;
+	int r = flag->type == BOOL ? java_read(&f->process->memory, &value, sizeof(value), flag->value_at) : -ENOENT;
+
+	for (size_t i = 0; r == 0 && i < f->wanted_count; i++)
+		if (!strcmp(f->wanted[i].name, flag->name))
+			*f->wanted[i].out = value;
+	return r == -ENOENT ? 0 : r;
+}
+
+int java_flags_read(const struct java_process *p, const struct java_flag *wanted, size_t count)
+{
+	scoped(flags_release) struct flags f = {
+		.process = p, .kinds = kinds_of[0], .wanted = wanted, .wanted_count = count
+	};
 	int r = read_flags(&f);
 
-	if (r == 0 && (!f.count || f.items[0].type != BOOL))
-		r = -ENOENT;
-	r = r ? r : java_read(&p->memory, &value, sizeof(value), f.items[0].value_at);
-	if (r == 0)
-		*out = value;
+	for (size_t i = 0; r == 0 && i < f.count; i++)
+		r = read_wanted(&f, &f.items[i]);
 	return r;
+}
+
+void java_flags_learn(const struct java_process *p, struct java_layout *l)
+{
+	const struct java_flag wanted[] = { { "DebugNonSafepoints", &l->exact_lines },
+					    { "UseJVMCICompiler", &l->by_jvmci } };
+
+	ignore(java_flags_read(p, wanted, ARRAY_SIZE(wanted)) < 0);
 }
 
 static int by_name(const void *a, const void *b)

@@ -14,9 +14,17 @@
  */
 int java_flags_add(const struct java_process *p, struct str which, struct json_out *j) warn_unused;
 
-/** java_flag_read - the value of a flag that is true or false. Return: 0; as java_flags_add(); -ENOENT: there is none.
- */
-int java_flag_read(const struct java_process *p, struct str name, bool *out) warn_unused;
+struct java_flag { /* one that is true or false */
+	const char *name;
+	bool *out;
+};
+
+/** java_flags_read - some of them, all at once. What is not there, or is no such flag, leaves its *out as it is.
+ * Return: 0; as java_flags_add(). */
+int java_flags_read(const struct java_process *p, const struct java_flag *wanted, size_t count) warn_unused;
+
+/** java_flags_learn - those that say how code is to be read, into @l. What cannot be read stays as it is. */
+void java_flags_learn(const struct java_process *p, struct java_layout *l);
 
 /** java_text_read - a C string of at most @size - 1 bytes, which is terminated. Return: 0; -EBADMSG: it is longer; the
  * reader's error. */

@@ -382,6 +382,7 @@ int java_layout_fill(const struct java_memory *m, const struct java_tables *t, u
 
 	memset(&layout, 0xff, sizeof(layout)); /* JAVA_NONE */
 	memset(&layout, 0, AT(array_length));
+	layout.exact_lines = layout.by_jvmci = false; /* java_flags_learn() */
 	f.era = has(&f, "CodeCache", "_heap") ? EIGHT : has(&f, "CodeBlob", "_code_begin") ? OLD : NEW;
 	r = fill_version(m, bias, &f);
 	if (r == 0)

@@ -7,8 +7,8 @@
  *	gHotSpotVMLongConstants  name, value
  *
  * Each ends with an entry without a name. Where the members of an entry lie is said by symbols of their own. Source:
- * OpenJDK 17, src/hotspot/share/runtime/vmStructs.hpp. The tables differ between processes of one file by its load
- * address only, so that they are read once for each libjvm: about 100 reads. */
+ * OpenJDK 17, src/hotspot/share/runtime/vmStructs.hpp. The tables of processes of one file differ by its load address
+ * only, but lie in data that each may write: they are read of each, about 100 reads, 1 ms. */
 #pragma once
 
 #include "base/str.h"
