@@ -147,7 +147,7 @@ def judge_pairs(version, chains, classes):
 
 
 def check_perf(version, pid):
-    names = ("sun.rt.javaCommand", "java.cls.unloadedClasses", "java.property.java.vm.version", "no.such")
+    names = ("java.cls.unloadedClasses", "java.cls.sharedUnloadedClasses", "sun.os.hrt.frequency", "no.such")
     jcmd = next(iter(glob.glob("/usr/lib/jvm/*/bin/jcmd")), None)
     text = subprocess.run([jcmd, str(pid), "PerfCounter.print"], capture_output=True, text=True).stdout if jcmd else ""
     want = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -285,19 +285,16 @@ static int show_codes(const struct java_process *p)
 static int show_perf(const struct java_process *p)
 {
 	scoped(java_perf_release) struct java_perf perf = { 0 };
-	uint64_t epoch[2];
+	uint64_t epoch;
 	char line[256];
 	int r = java_perf_read(&p->memory, p->layout, p->bias, &perf);
 
-	r = r ? r : java_epoch_find(&p->memory, p->layout, p->bias, epoch);
+	r = r ? r : java_epoch_find(&p->memory, p->layout, p->bias, &epoch);
 	while (r == 0 && fgets(line, sizeof(line), stdin)) {
-		struct str text;
 		int64_t value;
 
 		line[strcspn(line, "\n")] = 0;
-		if (java_perf_text(&perf, line, &text) == 0)
-			printf("\"" STR_FMT "\"\n", STR_ARG(text));
-		else if (java_perf_number(&perf, line, &value, NULL) == 0)
+		if (java_perf_number(&perf, line, &value, NULL) == 0)
 			printf("%" PRId64 "\n", value);
 		else
 			printf("none\n");

@@ -501,7 +501,7 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 	struct abi_java info = { .start_ns = target->start_ns, .exec_id = target->exec_id };
 	const struct java_binary *b = (const struct java_binary *)(const void *)binary;
 	struct attaching a = { b, layout, { target->read, target->self }, target->bias, &info };
-	uint64_t epochs[2] = { 0 };
+	uint64_t epoch_at;
 	int r;
 
 	attach_offsets(&a);
@@ -516,8 +516,8 @@ int java_attach_with(const struct runtime_binary *binary, const struct runtime_t
 		return r;
 	attach_call_stub(&a);
 	attach_references(&a);
-	if (java_epoch_find(&a.memory, a.layout, a.bias, epochs) == 0 && read_word(&a, epochs[0], &info.epoch) == 0)
-		info.epoch_at = epochs[0];
+	if (java_epoch_find(&a.memory, a.layout, a.bias, &epoch_at) == 0 && read_word(&a, epoch_at, &info.epoch) == 0)
+		info.epoch_at = epoch_at;
 	else
 		info.flags |= ABI_JAVA_NAMED;
 	if (layout->can_redefine)

@@ -9,7 +9,6 @@
 #define HEAD 32
 #define ENTRY_HEAD 20
 #define TYPE_LONG 'J'
-#define TYPE_BYTES 'B'
 
 static int parse(struct java_perf *p)
 {
@@ -25,9 +24,9 @@ static int parse(struct java_perf *p)
 	return c.bad || magic != MAGIC || order != 1 || major != 2 ? -EBADMSG : 0;
 }
 
-int java_perf_parse(struct buf *bytes, struct java_perf *out)
+int java_perf_parse(struct buf *bytes, uint64_t at, struct java_perf *out)
 {
-	struct java_perf p = { .bytes = *bytes };
+	struct java_perf p = { .bytes = *bytes, .at = at };
 	int r = parse(&p);
 
 	if (r < 0)
@@ -39,7 +38,7 @@ int java_perf_parse(struct buf *bytes, struct java_perf *out)
 
 int java_perf_read(const struct java_memory *m, const struct java_layout *l, uint64_t bias, struct java_perf *out)
 {
-	scoped(java_perf_release) struct java_perf p = { .bytes = BUF_INIT(PERF_MAX) };
+	scoped(buf_release) struct buf bytes = BUF_INIT(PERF_MAX);
 	uint64_t start = 0, top = 0;
 	void *room;
 	int r = java_read_word(m, l->perf_start + bias, &start);
@@ -52,20 +51,14 @@ int java_perf_read(const struct java_memory *m, const struct java_layout *l, uin
 		return -ENOENT;
 	if (top - start > PERF_MAX || top - start < HEAD)
 		return -EBADMSG;
-	room = buf_reserve(&p.bytes, top - start);
+	room = buf_reserve(&bytes, top - start);
 	if (!room)
-		return p.bytes.error;
+		return bytes.error;
 	r = java_read(m, room, (uint32_t)(top - start), start);
 	if (r < 0)
 		return r;
-	buf_commit(&p.bytes, top - start);
-	p.at = start;
-	r = parse(&p);
-	if (r < 0)
-		return r;
-	*out = p;
-	p = (struct java_perf){ 0 };
-	return 0;
+	buf_commit(&bytes, top - start);
+	return java_perf_parse(&bytes, start, out);
 }
 
 void java_perf_release(struct java_perf *p)
@@ -74,23 +67,21 @@ void java_perf_release(struct java_perf *p)
 }
 
 /* An entry's data. Return: false: it is of another name, or not within the entry. */
-static bool is_entry(struct str entry, const char *name, char type, struct str *data)
+static bool is_entry(struct str entry, const char *name, struct str *data)
 {
-	size_t name_at = java_u32(entry.ptr, 4), data_at = java_u32(entry.ptr, 16), length = java_u32(entry.ptr, 8);
+	size_t name_at = java_u32(entry.ptr, 4), data_at = java_u32(entry.ptr, 16);
 	struct str rest = str_skip(entry, name_at);
 
-	if (name_at < ENTRY_HEAD || data_at < ENTRY_HEAD || data_at > entry.len || entry.ptr[12] != type)
+	if (name_at < ENTRY_HEAD || data_at < ENTRY_HEAD || data_at > entry.len || entry.ptr[12] != TYPE_LONG)
 		return false;
 	rest.len = rest.len ? strnlen(rest.ptr, rest.len) : 0;
 	if (!str_eq(rest, str_of(name)))
 		return false;
 	*data = str_skip(entry, data_at);
-	if (type == TYPE_BYTES)
-		data->len = MIN(data->len, length);
 	return true;
 }
 
-static int find(const struct java_perf *p, const char *name, char type, struct str *data)
+static int find(const struct java_perf *p, const char *name, struct str *data)
 {
 	struct str rest = str_skip(buf_str(&p->bytes), p->entries);
 
@@ -99,7 +90,7 @@ static int find(const struct java_perf *p, const char *name, char type, struct s
 
 		if (length < ENTRY_HEAD || length > rest.len)
 			return -ENOENT;
-		if (is_entry(str_first(rest, length), name, type, data))
+		if (is_entry(str_first(rest, length), name, data))
 			return 0;
 		rest = str_skip(rest, length);
 	}
@@ -109,7 +100,7 @@ static int find(const struct java_perf *p, const char *name, char type, struct s
 int java_perf_number(const struct java_perf *p, const char *name, int64_t *value, uint64_t *at)
 {
 	struct str data;
-	int r = find(p, name, TYPE_LONG, &data);
+	int r = find(p, name, &data);
 
 	if (r < 0 || data.len < sizeof(*value))
 		return -ENOENT;
@@ -120,27 +111,10 @@ int java_perf_number(const struct java_perf *p, const char *name, int64_t *value
 	return 0;
 }
 
-int java_perf_text(const struct java_perf *p, const char *name, struct str *out)
-{
-	struct str data;
-	int r = find(p, name, TYPE_BYTES, &data);
-
-	if (r == 0)
-		*out = str_n(data.ptr, strnlen(data.ptr, data.len));
-	return r;
-}
-
-int java_epoch_find(const struct java_memory *m, const struct java_layout *l, uint64_t bias, uint64_t out[2])
+int java_epoch_find(const struct java_memory *m, const struct java_layout *l, uint64_t bias, uint64_t *out)
 {
 	scoped(java_perf_release) struct java_perf p = { 0 };
-	uint64_t at[2];
 	int r = java_perf_read(m, l, bias, &p);
 
-	if (r == 0)
-		r = java_perf_number(&p, "java.cls.unloadedClasses", NULL, &at[0]);
-	if (r == 0)
-		r = java_perf_number(&p, "java.cls.sharedUnloadedClasses", NULL, &at[1]);
-	if (r == 0)
-		memcpy(out, at, sizeof(at));
-	return r;
+	return r < 0 ? r : java_perf_number(&p, "java.cls.unloadedClasses", NULL, out);
 }
