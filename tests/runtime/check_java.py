@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 from java_classes import SOURCES, class_files, judge, split, starts
 from java_tables import Tables
@@ -219,6 +220,26 @@ def check_threads(version, home):
             p.wait()
 
 
+def check_agents(version, home):
+    """An agent that may retransform classes and not redefine them changes methods all the same, and the JVM says so as it does of the other kind.
+    From 25 on it says so without an agent, too."""
+    jar = f"{scratch}/retransform.jar"
+    with zipfile.ZipFile(jar, "w") as z:
+        z.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: Retransform\nCan-Retransform-Classes: true\n")
+        z.write(f"{scratch}/Retransform.class", "Retransform.class")
+    for options, name, want in ([], "Names", "0"), ([f"-javaagent:{jar}"], "Retransform", "1"):
+        p = start(home, *options, name=name)
+        try:
+            if options and p.poll() is not None:
+                skip(f"{version}: an agent that retransforms", "this JVM has no module for it")
+                continue
+            said = ask(p.pid, "redefines").strip()
+            say(said == want or version >= 25 and said == "1", f"{version}: {name}: classes may be redefined: {said}")
+        finally:
+            p.kill()
+            p.wait()
+
+
 def main():
     found = homes()
     compiler = next((f"{h}/bin/javac" for v, h in sorted(found.items()) if os.path.exists(f"{h}/bin/javac")), None)
@@ -240,6 +261,7 @@ def main():
             p.kill()
             p.wait()
         check_threads(version, found[version])
+        check_agents(version, found[version])
 
 
 if __name__ == "__main__":

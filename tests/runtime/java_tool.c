@@ -8,6 +8,7 @@
  *	record FOLDER ID   seeds for fuzz_java_scopes.c and fuzz_java_expand.c of the compiled method with that number
  *	metadata [FLAGS]   its metadata, with these flags of the JVM
  *	perf      performance counters that are asked for on stdin, one a line
+ *	redefines 1: an agent may redefine classes
  *	threads   numbers and names of its threads */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -302,6 +303,17 @@ static int show_perf(const struct java_process *p)
 	return r;
 }
 
+/* May an agent redefine classes, as a walk reads it? */
+static int show_redefines(const struct java_process *p)
+{
+	uint8_t may = 0;
+	int r = p->layout->can_redefine ? java_read(&p->memory, &may, 1, p->layout->can_redefine + p->bias) : -ENOTSUP;
+
+	if (r == 0)
+		printf("%u\n", may);
+	return r;
+}
+
 static int show_metadata(const struct java_process *p)
 {
 	const struct jvm *jvm = p->memory.self;
@@ -348,6 +360,8 @@ static int show_process(const struct jvm *jvm, const struct java_tables *t, cons
 		java_threads_learn(&process, &layout);
 		return java_threads_each(&process, show_thread, NULL);
 	}
+	if (!strcmp(command, "redefines"))
+		return show_redefines(&process);
 	if (!strcmp(command, "metadata"))
 		return show_metadata(&process);
 	return -EINVAL;

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "fuzz/java_image.h"
 #include "object/elf.h"
+#include "runtime/java/code.h"
 #include "runtime/java/names.h"
 #include "tests/walk/java_attach_image.h"
 
@@ -291,6 +292,43 @@ static void learn(struct runtime_target *target, void *of_file, void **learnt)
 	target->of_process = *learnt;
 }
 
+/* What a process writes there when it has been looked at changes nothing any more; what it writes in between two looks
+ * is its own. */
+static void tables_that_change(void **state)
+{
+	static const uint64_t sizes[] = { 0, 8, NMETHOD_SIZE + 8, 0xfff0, UINT64_MAX };
+	struct java_binary binary = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		const struct abi_java info = { .epoch_at = 0 };
+		struct runtime_target target;
+		struct runtime_function f;
+		struct java_layout first;
+		struct java_image image;
+		struct buf bytes;
+		void *learnt;
+
+		open_tables(&bytes, &image, &target);
+		memcpy(binary.symbols, image.symbols, sizeof(binary.symbols));
+		assert_int_equal(java_layout_of(&binary, &target, &first), 0);
+		change_tables(&bytes, NMETHOD_SIZE, sizes[i]);
+		learn(&target, &binary, &learnt);
+		assert_int_equal(first.nmethod_header_size, NMETHOD_SIZE);
+		if (java_process_of(&target).layout) /* else it is refused: no names */
+			assert_int_equal(java_process_of(&target).layout->nmethod_header_size, sizes[i]);
+		assert_true(java_read_code(&target, &info, image.symbols[0] & ~7ULL, ABI_JAVA_COMPILED | 1, &room, &f) <
+			    0);
+		memset(bytes.ptr, 0xff, bytes.len);
+		if (java_process_of(&target).layout)
+			assert_int_equal(java_process_of(&target).layout->nmethod_header_size, sizes[i]);
+		assert_int_equal(java_read_name(&target, &info, 8, 1, &room, &f) < 0, true);
+		java_unlearn(learnt);
+		buf_release(&bytes);
+	}
+}
+
 /* The first process may say what it likes. */
 static void own_tables(void **state)
 {
@@ -351,7 +389,8 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(refuses_by_name),      cmocka_unit_test(attaches),
 					    cmocka_unit_test(attaches_on_aarch64),  cmocka_unit_test(reads_fail),
 					    cmocka_unit_test(call_stubs_are_found), cmocka_unit_test(openj9_is_told),
-					    cmocka_unit_test(comes_again),          cmocka_unit_test(own_tables) };
+					    cmocka_unit_test(comes_again),          cmocka_unit_test(own_tables),
+					    cmocka_unit_test(tables_that_change) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ struct recorded {
 	/** beyond - what the recording lacks. NULL: nothing is there. Return: 0 or -EFAULT. */
 	int (*beyond)(struct recorded *r, uint8_t *dst, __u32 size, __u64 at);
 	uint64_t back;   /* of beyond(): the return address of a top frame that has pushed words */
+	uint32_t noise;  /* for who makes some up */
 	int64_t call_to; /* the call in front of it, from there; NO_CALL */
 	/* Words that are others than those of the recording; at 0: none. */
 	struct {

@@ -458,6 +458,98 @@ static void maps_of_segments_lie(void **state)
 	}
 }
 
+static const char *const compiled[] = { "8-compiled-whole-10", "17-compiled-whole-4", "25-compiled-whole-13" };
+
+/* Is there a frame of @f's code in @from? */
+static bool has_code(const struct walk *from, const struct abi_frame *f)
+{
+	for (uint32_t i = 0; i < from->count; i++)
+		if (from->frames[i].a == f->a && from->frames[i].flags & ABI_FRAME_COMPILED)
+			return true;
+	return false;
+}
+
+/* A segment map that its JVM rewrites all the time: half of its bytes are others when they are read, mostly small ones,
+ * which lead on. */
+static int changing_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	struct recorded *r = self;
+	uint32_t noise;
+
+	if (size != 1)
+		return counted_read(r, dst, size, at);
+	r->noise = r->noise * 1103515245U + 12345U;
+	noise = r->noise >> 16;
+	if (counted_read(r, dst, size, at) == 0 && noise & 1)
+		return 0;
+	*(uint8_t *)dst = (uint8_t)(noise & 14 ? noise >> 4 & 3 : noise >> 4);
+	return 0;
+}
+
+static void maps_of_segments_change(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(compiled); i++) {
+		struct recorded *r = take(compiled[i]);
+		struct walk *whole = malloc(sizeof(*whole));
+		size_t frames = 0;
+
+		must(whole);
+		walk(r);
+		memcpy(whole, &r->walk, sizeof(*whole));
+		r->world.read = changing_read;
+		for (int seed = 1; seed < 2000; seed++) {
+			r->noise = (uint32_t)seed;
+			walk(r);
+			assert_true(r->walk.count <= whole->count + 1);
+			assert_true(r->reads < 100 * (r->walk.count + 2));
+			for (uint32_t k = 0; k < r->walk.count; k++)
+				assert_true(!(r->walk.frames[k].flags & ABI_FRAME_COMPILED) ||
+					    has_code(whole, &r->walk.frames[k]));
+			frames += r->walk.count;
+		}
+		assert_true(frames > 0); /* some maps were right for a moment */
+		free(whole);
+		drop(r);
+	}
+}
+
+/* Code above `back` is not mapped any more. */
+static int shrunk_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	struct recorded *r = self;
+
+	return at + size > r->back && at < r->image.info.high ? -EFAULT : counted_read(r, dst, size, at);
+}
+
+/* A code cache that shrinks: what lay in its end has no frames any more, and the walk is not said to be whole. */
+static void code_caches_shrink(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(compiled); i++) {
+		struct recorded *r = take(compiled[i]);
+		struct walk *whole = malloc(sizeof(*whole));
+
+		must(whole);
+		walk(r);
+		memcpy(whole, &r->walk, sizeof(*whole));
+		r->world.read = shrunk_read;
+		for (uint32_t k = 0; k < whole->count; k++) {
+			if (!(whole->frames[k].flags & ABI_FRAME_COMPILED))
+				continue;
+			r->back = whole->frames[k].a;
+			walk(r);
+			assert_true(r->walk.count <= k);
+			assert_true(r->walk.end != ABI_END_FRAME_LIMIT ||
+				    walk_java_is_code(&r->image.info, r->walk.pc));
+			for (uint32_t n = 0; n < r->walk.count; n++)
+				assert_true(r->walk.frames[n].a < r->back || r->walk.frames[n].a >= r->image.info.high);
+		}
+		free(whole);
+		drop(r);
+	}
+}
+
 /* Offsets that no JVM has: nothing is read outside of the header. */
 static void offsets_lie(void **state)
 {
@@ -584,6 +676,8 @@ int main(void)
 		cmocka_unit_test(freed_methods_have_no_name),
 		cmocka_unit_test(frames_being_made_have_no_name),
 		cmocka_unit_test(maps_of_segments_lie),
+		cmocka_unit_test(maps_of_segments_change),
+		cmocka_unit_test(code_caches_shrink),
 		cmocka_unit_test(offsets_lie),
 		cmocka_unit_test(full_records_end),
 		cmocka_unit_test(epilogues),
