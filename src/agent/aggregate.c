@@ -19,6 +19,7 @@
 #define PENDING_MAX (64u << 10)
 #define SHOWN_MAX (512u << 10)
 #define STRING_BYTES_MAX MIB(16)
+#define METADATA_BYTES_MAX MIB(32)
 
 int aggregate_new(struct aggregate **out)
 {
@@ -28,6 +29,7 @@ int aggregate_new(struct aggregate **out)
 	if (!a)
 		return -ENOMEM;
 	intern_init(&a->strings, STRING_BYTES_MAX);
+	intern_init(&a->metadata, METADATA_BYTES_MAX);
 	u64map_init(&a->frame_index, FRAMES_MAX);
 	u64map_init(&a->stack_index, STACKS_MAX);
 	u64map_init(&a->process_index, PROCESSES_MAX);
@@ -61,6 +63,7 @@ void aggregate_free(struct aggregate *a)
 	for (size_t i = 0; i < a->origin_count; i++)
 		closep(&a->origins[i].root_fd);
 	intern_release(&a->strings);
+	intern_release(&a->metadata);
 	free(a->frames);
 	free(a->stacks);
 	free(a->processes);

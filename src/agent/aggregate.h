@@ -91,11 +91,11 @@ struct aggregate_process {
 	uint32_t exec_id;               /* of the program; no part of the identity, because generation is */
 	uint32_t next_same;             /* 1 + index of another row of this program; 0: none */
 	uint64_t born_ns, ended_ns;     /* CLOCK_MONOTONIC; 0: not known, not yet. No part of the identity */
-	uint32_t application,
-		metadata_json; /* strings of the aggregate, set once they are known: no part of the identity */
-	uint32_t origin;       /* index into origins, once it is known */
-	int perf_map_fd;       /* owned, or -1 */
-	uint8_t jit_kind;      /* enum jit_kind, of a process with JIT code; no part of the identity */
+	uint32_t application;           /* string of the aggregate, set once it is known: no part of the identity */
+	uint32_t metadata_json;         /* the same, of its metadata */
+	uint32_t origin;                /* index into origins, once it is known */
+	int perf_map_fd;                /* owned, or -1 */
+	uint8_t jit_kind;               /* enum jit_kind, of a process with JIT code; no part of the identity */
 	bool is_kernel, origin_known, jit_kind_known;
 	bool names_threads; /* its runtime does; set once it is known: no part of the identity */
 	bool may_be_short;  /* its service becomes (short-lived) when it turns out to be short */
@@ -146,7 +146,7 @@ struct aggregate_base {
 };
 
 struct aggregate {
-	struct intern strings;
+	struct intern strings, metadata; /* metadata: of processes, which are long */
 	struct aggregate_frame *frames;
 	size_t frame_count, frame_cap;
 	struct aggregate_stack *stacks;

@@ -76,7 +76,7 @@ static int add_processes(struct builder *b)
 			(uint32_t *[]){ &row.comm, &row.container, &row.workload, &row.service_kind, &row.app_id }, 5);
 
 		if (r == 0)
-			r = model_add_app_metadata(b->m, intern_get(&b->a->strings, p->metadata_json),
+			r = model_add_app_metadata(b->m, intern_get(&b->a->metadata, p->metadata_json),
 						   &row.app_metadata);
 		if (r == 0)
 			r = model_add_process(b->m, &row, &b->processes[i]);

@@ -8,6 +8,7 @@
 #include "agent/origins.h"
 #include "agent/requests.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "model/jit_kind.h"
 #include "proc/mappings.h"
 #include "runtime/describer.h"
@@ -33,8 +34,9 @@ struct take_in {
 	struct origins *origins;
 	/* Of the sample being taken in. */
 	struct program program;
-	uint32_t process; /* its row */
-	bool native_only; /* its frames of runtimes are not wanted */
+	uint32_t process;   /* its row */
+	bool native_only;   /* its frames of runtimes are not wanted */
+	bool full_is_noted; /* that the window has no more room for metadata has been said */
 	struct placed placed;
 	struct mix_output mixed;
 	struct runtime_shown expanded[RUNTIME_EXPAND_MAX]; /* of the frame at hand */
@@ -79,6 +81,20 @@ static int add_described(struct take_in *t, const struct proc *p, struct runtime
 	return r == -EAGAIN ? r : 0;
 }
 
+/* A process without metadata is better than none. */
+static int add_metadata(struct take_in *t, struct aggregate *a, struct str text, uint32_t *out)
+{
+	int r = intern_add(&a->metadata, text, out);
+
+	if (r != -E2BIG)
+		return r;
+	if (!t->full_is_noted)
+		log_warn("a window has no more room for metadata of applications: further processes have none",
+			 LOG_U64("bytes", a->metadata.size), LOG_U64("pid", t->program.pid));
+	t->full_is_noted = true;
+	return 0;
+}
+
 /* What its runtime says of it, else what its command line and file say; asked for until there is an answer. The command
  * line may tell the application before the runtime is known, which tells the rest. */
 static int describe_process(struct take_in *t, const struct proc *p, struct aggregate *a, struct aggregate_process *row)
@@ -91,11 +107,11 @@ static int describe_process(struct take_in *t, const struct proc *p, struct aggr
 	if (t->cfg.runtimes && !t->native_only)
 		runtimes_process(t->cfg.runtimes, &t->program, &known);
 	if (row->application)
-		return intern_add(&a->strings, known.metadata_json, &row->metadata_json);
+		return add_metadata(t, a, known.metadata_json, &row->metadata_json);
 	if (add_described(t, p, &known) == -EAGAIN)
 		return 0;
 	r = intern_add(&a->strings, known.application, &row->application);
-	return r < 0 ? r : intern_add(&a->strings, known.metadata_json, &row->metadata_json);
+	return r < 0 ? r : add_metadata(t, a, known.metadata_json, &row->metadata_json);
 }
 
 /* Its program tells, or a library that it has loaded. What cannot be read tells nothing. */

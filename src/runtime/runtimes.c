@@ -40,7 +40,23 @@ struct runtimes_entry *runtimes_entry_get(struct runtimes *r, const struct progr
 	return e;
 }
 
-static void entry_release(struct runtimes_entry *e)
+void runtimes_set_metadata(struct runtimes *r, struct runtimes_entry *e, char *metadata)
+{
+	r->metadata_bytes -= e->metadata ? strlen(e->metadata) : 0;
+	r->metadata_bytes += metadata ? strlen(metadata) : 0;
+	free(e->metadata);
+	e->metadata = metadata;
+}
+
+size_t runtimes_metadata_room(const struct runtimes *r, const struct runtimes_entry *e)
+{
+	size_t others = r->metadata_bytes - (e->metadata ? strlen(e->metadata) : 0);
+	size_t left = RUNTIMES_METADATA_ALL - MIN(others, (size_t)RUNTIMES_METADATA_ALL);
+
+	return MAX(MIN(left, (size_t)RUNTIMES_METADATA_MAX), (size_t)RUNTIMES_TEXT_MAX);
+}
+
+static void entry_release(struct runtimes *r, struct runtimes_entry *e)
 {
 	for (size_t i = 0; i < e->attached_count; i++) {
 		free(e->attached[i].info);
@@ -48,7 +64,7 @@ static void entry_release(struct runtimes_entry *e)
 			e->attached[i].probed->binary->runtime->unlearn(e->attached[i].learnt);
 	}
 	free(e->application);
-	free(e->metadata);
+	runtimes_set_metadata(r, e, NULL);
 }
 
 void runtimes_entry_drop(struct runtimes *r, struct runtimes_entry *e)
@@ -58,7 +74,7 @@ void runtimes_entry_drop(struct runtimes *r, struct runtimes_entry *e)
 
 	pthread_mutex_lock(&r->lock);
 	ignore(u64map_remove(&r->entry_index, program_hash(&e->key, r->seed))); /* it is there */
-	entry_release(e);
+	entry_release(r, e);
 	last = &r->entries[--r->entry_count];
 	if (last != e) {
 		*e = *last;
@@ -490,7 +506,8 @@ int runtimes_open(const struct runtimes_config *cfg, struct files *files, struct
 	r->scratch = (struct buf)BUF_INIT(KIB(16));
 	r->text = (struct buf)BUF_INIT(MAPS_MAX);
 	r->notices = (struct buf)BUF_INIT(NOTICES_MAX);
-	r->application = r->metadata = (struct buf)BUF_INIT(RUNTIMES_TEXT_MAX);
+	r->application = (struct buf)BUF_INIT(RUNTIMES_TEXT_MAX);
+	r->metadata = (struct buf)BUF_INIT(RUNTIMES_METADATA_MAX);
 	u64map_init(&r->failures, RUNTIMES_PROGRAMS_MAX);
 	u64map_init(&r->programs, RUNTIMES_PROGRAMS_MAX);
 	u64map_init(&r->libraries, RUNTIMES_PROGRAMS_MAX);
@@ -522,7 +539,7 @@ int runtimes_close(struct runtimes *r)
 	list_free(&r->looks);
 	list_free(&r->reads);
 	for (size_t i = 0; i < r->entry_count; i++)
-		entry_release(&r->entries[i]);
+		entry_release(r, &r->entries[i]);
 	runtimes_names_close(r);
 	thread_names_free(r->threads);
 	free(r->entries);

@@ -155,7 +155,7 @@ int runtimes_join_metadata(struct str first, struct str second, struct buf *out)
 static void add_metadata(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, int dir,
 			 struct buf *all)
 {
-	scoped(buf_release) struct buf one = BUF_INIT(RUNTIMES_TEXT_MAX), joined = BUF_INIT(RUNTIMES_TEXT_MAX);
+	scoped(buf_release) struct buf one = BUF_INIT(all->max), joined = BUF_INIT(all->max);
 	const struct runtime_binary *binary = a->probed->binary;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 
@@ -203,7 +203,7 @@ void runtimes_describe(struct runtimes *r, const struct program *process)
 {
 	struct runtimes_entry *e = runtimes_entry_find(r, process);
 	scoped(buf_release) struct buf application = BUF_INIT(RUNTIMES_TEXT_MAX);
-	scoped(buf_release) struct buf metadata = BUF_INIT(RUNTIMES_TEXT_MAX);
+	scoped(buf_release) struct buf metadata = BUF_INIT(e ? runtimes_metadata_room(r, e) : 0);
 	const size_t settled = e ? settled_count(e) : 0;
 	scoped(closep) int dir = settled && settled > e->described_count ? runtimes_open_process(r, process) : -1;
 	const struct runtimes_attached *main;
@@ -223,9 +223,8 @@ void runtimes_describe(struct runtimes *r, const struct program *process)
 	texts[1] = take_text(&metadata);
 	pthread_mutex_lock(&r->lock);
 	free(e->application);
-	free(e->metadata);
 	e->application = texts[0];
-	e->metadata = texts[1];
+	runtimes_set_metadata(r, e, texts[1]);
 	e->described_count = settled;
 	pthread_mutex_unlock(&r->lock);
 }

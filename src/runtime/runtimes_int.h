@@ -23,8 +23,10 @@
 #define RUNTIMES_PENDING_MAX 4096    /* processes that are asked again */
 #define RUNTIMES_PROGRAMS_MAX 4096   /* files that were main program of a process with a runtime */
 #define RUNTIMES_QUEUE_BYTES MIB(4)
-#define RUNTIMES_QUEUE_ALL MIB(6) /* forks and exits may go on top: losing one leaks */
-#define RUNTIMES_TEXT_MAX 4096    /* of an application id, of metadata */
+#define RUNTIMES_QUEUE_ALL MIB(6)      /* forks and exits may go on top: losing one leaks */
+#define RUNTIMES_TEXT_MAX 4096         /* of an application id; of metadata when METADATA_ALL is used up */
+#define RUNTIMES_METADATA_MAX KIB(256) /* of one process: all flags of a JVM */
+#define RUNTIMES_METADATA_ALL MIB(24)  /* of all processes */
 
 /* What is known of one file. Made by the worker or the looker, whoever is first. */
 struct runtimes_probed {
@@ -74,6 +76,11 @@ struct runtimes_entry {
 	size_t described_count;       /* attached ones that were not pending when these were found out; the worker's */
 	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */
 };
+
+/** runtimes_set_metadata - with the lock held; @metadata: becomes the entry's own; NULL: none */
+void runtimes_set_metadata(struct runtimes *r, struct runtimes_entry *e, char *metadata);
+/** runtimes_metadata_room - how long the metadata of @e may be, so that all of them are bounded. The worker's. */
+size_t runtimes_metadata_room(const struct runtimes *r, const struct runtimes_entry *e);
 
 struct runtimes_pending {
 	struct program key;
@@ -164,6 +171,7 @@ struct runtimes {
 	struct runtimes_entry *entries;
 	size_t entry_count, entry_cap;
 	struct u64map entry_index; /* hash of the program -> entries */
+	size_t metadata_bytes;     /* of all entries */
 	uint64_t seed;
 	struct runtime_stats stats[ABI_RUNTIME_COUNT];
 	struct buf notices;

@@ -366,8 +366,11 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 			to->attached[i].state = RUNTIMES_PENDING;
 	}
 	to->application = from->application ? str_dup(str_of(from->application)) : NULL;
-	to->metadata = from->metadata ? str_dup(str_of(from->metadata)) : NULL;
 	to->described_count = from->described_count;
+	if (from->metadata && strlen(from->metadata) <= runtimes_metadata_room(r, to))
+		runtimes_set_metadata(r, to, str_dup(str_of(from->metadata)));
+	else if (from->metadata)
+		to->described_count = 0; /* its own is shorter */
 	pthread_mutex_unlock(&r->lock);
 	for (size_t i = 0; i < from->attached_count; i++) {
 		uint8_t info[RUNTIME_INFO_MAX];

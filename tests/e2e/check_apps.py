@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Application ids of Node.js, Ruby and Java programs, and metadata of Node.js, Ruby, PHP and Go programs, in .col files: gProfiler's strings, by real programs."""
+"""Application ids of Node.js, Ruby and Java programs, and metadata of Node.js, Ruby, PHP, Go and Java programs, in .col files: gProfiler's strings, by real programs."""
 import glob
 import json
 
@@ -48,12 +48,21 @@ def php():
     begin(os.path.basename(program), start(program, "shop.php", cwd=folder), None)
 
 
+# So many that their metadata is longer than 4 KiB.
+OWN_FLAGS = {"UseSerialGC": "true", "DisableExplicitGC": "true", "AlwaysPreTouch": "true", "MaxTenuringThreshold": 7, "NewSize": 8 << 20, "SurvivorRatio": 6, "MetaspaceSize": 16 << 20,
+             "MaxMetaspaceSize": 96 << 20, "MaxInlineLevel": 12, "MaxInlineSize": 30, "StringTableSize": 65537, "SoftRefLRUPolicyMSPerMB": 500, "AutoBoxCacheMax": 500,
+             "MaxJavaStackTraceDepth": 256, "MaxDirectMemorySize": 32 << 20, "TypeProfileMajorReceiverPercent": 80, "TargetSurvivorRatio": 60, "InitialSurvivorRatio": 6,
+             "PerMethodRecompilationCutoff": 300, "PerBytecodeRecompilationCutoff": 150, "Tier3InvocationThreshold": 300, "Tier3MinInvocationThreshold": 90,
+             "Tier3CompileThreshold": 1900, "Tier3BackEdgeThreshold": 50000, "Tier3DelayOn": 4, "Tier3LoadFeedback": 4, "Tier4InvocationThreshold": 4000,
+             "Tier4MinInvocationThreshold": 500, "Tier4CompileThreshold": 14000, "Tier4BackEdgeThreshold": 39000, "Tier4LoadFeedback": 4}
+
+
 def java():
     write("com/acme/Main.java", "package com.acme; public class Main { public static void main(String[] a) { long x = 1; "
           f"long end = System.nanoTime() + {LIFE}000000000L; while (System.nanoTime() < end) x = x * 31 + 1 | 1; if (x == 0) System.out.println(x); }} }}\n")
     if not shutil.which("javac") or run("javac", "-d", f"{folder}/classes", f"{folder}/com/acme/Main.java").returncode:
         return tap.skip("Java", "needs a JDK")
-    begin("java", start("java", "-Xmx64m", "-Dapp.name=shop", "-cp", f"{folder}/classes", "com.acme.Main", "-Dapp.none=1", cwd=folder), "java: com.acme.Main (-Dapp.name=shop)")
+    begin("java", start("java", "-Xmx64m", *(f"-XX:{'+' if v == 'true' else ''}{n}" + ("" if v == "true" else f"={v}") for n, v in OWN_FLAGS.items()), "-Dapp.name=shop", "-cp", f"{folder}/classes", "com.acme.Main", "-Dapp.none=1", cwd=folder), "java: com.acme.Main (-Dapp.name=shop)")
 
 
 GO = """package main
@@ -91,7 +100,7 @@ def interpreter_metadata(name, seen):
                 "libphp_elfid": None}
     want |= {"exe": program, "execfn": execfn, "arch": os.uname().machine}
     own = [metadata[i] for i, _ in seen]
-    tap.ok(own and all(list(m.items()) == list(want.items()) for m in own), f"{name}: metadata", [own, want])
+    tap.ok(own and all(m and list(m.items()) == list(want.items()) for m in own), f"{name}: metadata", [own, want])
 
 
 def mapped(library):
@@ -137,8 +146,48 @@ for name, appid in programs.values():
         tap.ok(own and all(m == go_programs[name] for m in own), f"{name}: metadata", own)
     elif name in ("node", "ruby") or name.startswith("php"):
         interpreter_metadata(name, seen)
+    elif name == "java":
+        flags = [{f["name"]: (f["value"], f["origin"]) for f in metadata[i].get("jvm_flags", [])} for i, _ in seen if isinstance(metadata[i].get("jvm_flags"), list)]
+        lacking = [n for n, v in OWN_FLAGS.items() if not flags or flags[0].get(n) != (str(v), "command line")]
+        longest = max(len(json.dumps(metadata[i])) for i, _ in seen)
+        tap.ok(len(flags) == len(seen) == 1 and not lacking and longest > 4096, f"java: metadata of {longest} bytes has each of {len(OWN_FLAGS)} flags that it was started with, and {len(flags[0]) - len(OWN_FLAGS) if flags else 0} more",
+               [lacking, [str(metadata[i])[:300] for i, _ in seen]])
     elif name == "spin":
         tap.ok({i for i, _ in seen} == {0}, "a native program has no metadata, as with gProfiler", sorted(map(str, seen)))
+
+
+# --- flags of a JVM, as --java-collect-jvm-flags says ---
+
+def flags_of_java(pid, which):
+    """jvm_flags of its .col file, and what the log warns of."""
+    log = path("flags.log")
+    done = hearth("agent", "-d", 6, "-o", path("flags"), "--no-flamegraph", "--pids", pid, "--java-collect-jvm-flags", which, "--log-file", log, "--pid-file", path("agent.pid"))
+    header = json.loads(open(path("flags/last_profile.col")).readline()[2:]) if done.returncode == 0 else {}
+    found = [m["jvm_flags"] for m in header.get("application_metadata", []) if m and "jvm_flags" in m]
+    warnings = [line for line in open(log) if "--java-collect-jvm-flags" in line and "WARNING" in line]
+    os.unlink(log)
+    return found[0] if len(found) == 1 else [done.stderr[-200:], found], warnings
+
+
+def jvm_flags():
+    pid = next((pid for pid, (name, _) in programs.items() if name == "java"), None)
+    jcmd = shutil.which("jcmd")
+    if not pid or not jcmd:
+        return tap.skip("flags of Java", "needs a JDK")
+    text = run(jcmd, str(pid), "VM.flags", "-all").stdout
+    listed = {m[2] for m in re.finditer(r"^\s*(\w+)\s+(\w+)\s+:?=.*?\{([^}]*)\}", text, re.M) if not m[1].startswith("ccstr") and not {"manageable", "diagnostic", "experimental"} & set(m[3].split())}
+    got, warnings = flags_of_java(pid, "all")
+    names = {f["name"] for f in got if isinstance(f, dict)}
+    tap.ok(len(listed) > 300 and names == listed and not warnings, f"java: with all, the metadata has the {len(listed)} flags that jcmd has, {len(json.dumps(got)) // 1024} KiB",
+           [len(names), sorted(listed ^ names)[:9], str(got)[:200] if not names else "", warnings])
+    got, warnings = flags_of_java(pid, "UseSerialGC,NoSuchFlag,MaxHeapSize,HeapDumpPath")
+    tap.ok([(f["name"], f["value"]) for f in got if isinstance(f, dict)] == [("MaxHeapSize", str(64 << 20)), ("UseSerialGC", "true")], "java: flags that are listed by name", str(got)[:300])
+    tap.ok(len(warnings) == 1 and "NoSuchFlag, HeapDumpPath" in warnings[0] and "UseSerialGC" not in warnings[0], "those of the list that it does not tell are a warning of the log", warnings)
+    got, warnings = flags_of_java(pid, "none")
+    tap.ok(got == [] and not warnings, "java: none", [str(got)[:200], warnings])
+
+
+jvm_flags()
 
 
 # --- gProfiler's own words for the same processes ---

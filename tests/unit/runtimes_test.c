@@ -850,6 +850,31 @@ static void which_is_the_main_one(void **state)
 	assert_ptr_equal(runtimes_main_of(attached, 0, 0x1000, &program), NULL);
 }
 
+/* All of them together; a process that is described again gives back what it had. */
+static void metadata_are_bounded(void **state)
+{
+	scoped(freep) struct runtimes *r = calloc(1, sizeof(*r));
+	scoped(freep) char *text = malloc(KIB(50) + 1);
+	struct runtimes_entry one = { 0 }, other = { 0 };
+
+	(void)state;
+	assert_true(r && text);
+	memset(text, ' ', KIB(50));
+	text[KIB(50)] = 0;
+	assert_int_equal(runtimes_metadata_room(r, &one), RUNTIMES_METADATA_MAX);
+	r->metadata_bytes = RUNTIMES_METADATA_ALL - KIB(100);
+	assert_int_equal(runtimes_metadata_room(r, &one), KIB(100));
+	runtimes_set_metadata(r, &one, text);
+	text = NULL;
+	assert_int_equal(runtimes_metadata_room(r, &one), KIB(100));
+	assert_int_equal(runtimes_metadata_room(r, &other), KIB(50));
+	r->metadata_bytes += KIB(50);
+	assert_int_equal(runtimes_metadata_room(r, &other), RUNTIMES_TEXT_MAX);
+	runtimes_set_metadata(r, &one, NULL);
+	assert_int_equal(r->metadata_bytes, RUNTIMES_METADATA_ALL - KIB(50));
+	assert_null(one.metadata);
+}
+
 static void metadata_are_joined(void **state)
 {
 	static const struct {
@@ -1437,6 +1462,7 @@ int main(void)
 		cmocka_unit_test(the_main_program_gives_the_application),
 		cmocka_unit_test(which_is_the_main_one),
 		cmocka_unit_test(metadata_are_joined),
+		cmocka_unit_test(metadata_are_bounded),
 		cmocka_unit_test(what_passes_is_no_refusal),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(another_runtimes_sampler),

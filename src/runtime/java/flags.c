@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/java/flags.h"
 
+#include <stdatomic.h>
+
+#include "base/log.h"
+
 #define FLAGS_MAX 4096
 #define SIZE_MAX_OF_FLAG 64
 #define NAME_MAX_OF_FLAG 96
@@ -314,6 +318,33 @@ static int add_flag(const struct flags *f, const struct flag *flag, struct json_
 	return 0;
 }
 
+/* Names of a list that the array does not have. Told once for each version of Java: of a thousand JVMs all say so. */
+static void warn_of_missing(const struct flags *f)
+{
+	static _Atomic uint64_t told;
+	scoped(buf_release) struct buf missing = BUF_INIT(KIB(4));
+	uint64_t version = 1ULL << (f->process->layout->version & 63);
+	struct str rest = f->which, name;
+
+	while (rest.len && str_next(&rest, ',', &name)) {
+		bool has = false;
+
+		name = str_trim(name);
+		for (size_t i = 0; i < f->count && !has; i++)
+			has = str_eq(name, str_of(f->items[i].name)) && !is_locked(f, &f->items[i]);
+		if (name.len && !has)
+			buf_addf(&missing, "%s" STR_FMT, missing.len ? ", " : "", STR_ARG(name));
+	}
+	if (missing.len && !(atomic_fetch_or(&told, version) & version))
+		log_warn("--java-collect-jvm-flags: a JVM does not tell these flags",
+			 LOG_STR("flags", buf_str(&missing)), LOG_U64("java", f->process->layout->version));
+}
+
+static bool is_list(struct str which)
+{
+	return !str_eq(which, STR("all")) && !str_eq(which, STR("default")) && !str_eq(which, STR("none"));
+}
+
 int java_flags_add(const struct java_process *p, struct str which, struct json_out *j)
 {
 	uint8_t version = p->layout->version;
@@ -337,5 +368,7 @@ int java_flags_add(const struct java_process *p, struct str which, struct json_o
 		return r;
 	}
 	json_out_end(j, ']');
+	if (is_list(which))
+		warn_of_missing(&f);
 	return j->out->error;
 }
