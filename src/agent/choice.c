@@ -123,9 +123,8 @@ void choice_cut(struct choice *c)
 	c->count = kept;
 }
 
-static bool is_among_most(struct choice *c, const struct abi_sample *sample)
+static bool is_among_most(struct choice *c, const struct abi_sample *sample, uint16_t runtime)
 {
-	uint16_t runtime = sample->frames[sample->frame_count].runtime;
 	struct candidate *item;
 
 	if (!c->first_ns)
@@ -134,7 +133,7 @@ static bool is_among_most(struct choice *c, const struct abi_sample *sample)
 	if (!c->has_chosen && sample->header.time_ns >= c->first_ns &&
 	    sample->header.time_ns - c->first_ns >= c->cfg.look_ns)
 		choice_cut(c);
-	item = runtime < ABI_RUNTIME_COUNT ? get(c, sample, runtime) : NULL;
+	item = get(c, sample, runtime);
 	if (!item)
 		return false;
 	item->samples++;
@@ -143,9 +142,11 @@ static bool is_among_most(struct choice *c, const struct abi_sample *sample)
 
 bool choice_takes(struct choice *c, const struct abi_sample *sample, uint64_t boot_ns)
 {
-	if (!sample->runtime_count)
+	uint16_t runtime = sample->runtime_count ? sample->frames[sample->frame_count].runtime : 0;
+
+	if (!sample->runtime_count || runtime >= ABI_RUNTIME_COUNT || !(c->cfg.runtimes >> runtime & 1))
 		return true;
 	if (boot_ns < sample->process_start_ns + c->cfg.age_min_ns)
 		return false;
-	return !c->cfg.process_max || is_among_most(c, sample);
+	return !c->cfg.process_max || is_among_most(c, sample, runtime);
 }

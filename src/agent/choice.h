@@ -9,6 +9,7 @@
 #include "base/base.h"
 
 struct choice_config {
+	uint32_t runtimes;   /* bits of enum abi_runtime: frames of others are always shown */
 	uint64_t age_min_ns; /* of the process; 0: any */
 	size_t process_max;  /* of each runtime, those with the most samples; 0: all */
 	uint64_t look_ns;    /* how long samples are counted before processes are chosen for the first time */

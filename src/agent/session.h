@@ -44,8 +44,9 @@ struct session_config {
 	/* Not 0: stacks of runtimes are read from outside at this rate, beside the sampler, and take the place of what
 	 * the sampler saw of those processes (agent/merge_runtime.h). Without meaning for a sampler that does that. */
 	uint32_t beside_hz;
-	/* Frames of runtimes only of processes that are so old, and of each runtime of so many processes, of those with
-	 * the most samples in the window before (agent/choice.h). 0: of all. */
+	/* Frames of these runtimes (bits of enum abi_runtime) only of processes that are so old, and of each runtime of
+	 * so many processes, of those with the most samples in the window before (agent/choice.h). 0: of all. */
+	uint32_t runtimes_chosen;
 	uint64_t runtime_age_min_ns;
 	size_t runtime_process_max;
 	/* Each window begins by the wall clock of then. Otherwise the clock is read at the start alone, and a clock

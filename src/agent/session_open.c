@@ -165,7 +165,8 @@ static int open_runtimes(struct session *s)
 static int open_choice(struct session *s)
 {
 	uint64_t window_ns = s->cfg.window_ns ? s->cfg.window_ns : s->cfg.duration_ns;
-	const struct choice_config cfg = { .age_min_ns = s->cfg.runtime_age_min_ns,
+	const struct choice_config cfg = { .runtimes = s->cfg.runtimes_chosen,
+					   .age_min_ns = s->cfg.runtime_age_min_ns,
 					   .process_max = s->cfg.runtime_process_max,
 					   .look_ns = window_ns ? MIN(window_ns / 10, NSEC_PER_SEC) : NSEC_PER_SEC };
 

@@ -12,6 +12,7 @@ enum form {
 	WORDS,         /* "a,b" */
 	MODE,          /* --NAME-mode, or "disabled" after --no-NAME */
 	FIXED,         /* what it would be for is not there: always the usual value */
+	NODEJS_MODE,   /* whether --nodejs-mode is the usual value. Source: gprofiler/main.py, args.perf_inject = */
 	LEFT_OUT,
 };
 
@@ -111,8 +112,8 @@ static const struct argument {
 	{ "collect_hw_metrics", "enable-hw-metrics-collection", AS_IS, NULL },
 	{ "tool_perfspect_path", "perfspect-path", AS_IS, NULL },
 	{ "tool_perfspect_duration", "perfspect-duration", AS_IS, NULL },
-	{ "perf_inject", NULL, FIXED, "false" }, /* the modes of --nodejs-mode */
-	{ "perf_node_attach", NULL, FIXED, "false" },
+	{ "perf_inject", "nodejs", NODEJS_MODE, "perf" },
+	{ "perf_node_attach", "nodejs", NODEJS_MODE, "attach-maps" },
 	{ "extract_resources", NULL, FIXED, "false" },
 	{ NULL, "file-path", LEFT_OUT, NULL }, /* of sub-commands */
 	{ NULL, "resources-dest", LEFT_OUT, NULL },
@@ -254,6 +255,13 @@ static void put_mode(struct json_out *j, const struct agent_options *o, const ch
 		put_value(j, o, row, usual);
 }
 
+static bool is_nodejs_mode(const struct agent_options *o, const char *mode)
+{
+	const struct runtime_options *r = &o->session.runtimes;
+
+	return r->on[RUNTIME_nodejs] && !strcmp(runtime_modes_nodejs[r->mode[RUNTIME_nodejs]], mode);
+}
+
 static void put_argument(struct json_out *j, const struct agent_options *o, const struct argument *a,
 			 const struct opt *row)
 {
@@ -270,6 +278,9 @@ static void put_argument(struct json_out *j, const struct agent_options *o, cons
 		break;
 	case MODE:
 		put_mode(j, o, a->option, a->usual);
+		break;
+	case NODEJS_MODE:
+		json_out_raw(j, is_nodejs_mode(o, a->usual) ? STR("true") : STR("false"));
 		break;
 	case OR_NO_NUMBERS:
 		if (((const struct opt_list *)value_of(o, row))->count)

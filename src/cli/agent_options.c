@@ -29,17 +29,17 @@ static const struct opt general[] = {
 	  .help = "write a flame graph page, too" },
 	{ "rotating-output", 0, OPT_FLAG, .at = AT(rotating_output), .help = "keep the files of the last cycle only" },
 	{ "mode", 0, OPT_CHOICE, .at = AT(mode), .choices = agent_modes, .fallback = "cpu", .arg = "NAME",
-	  .help = "what is measured" },
+	  .help = "what is measured: time (cpu); allocation is not there, docs/agent.md says what measures it" },
 	{ "alloc-interval", 0, OPT_TEXT, .at = AT(alloc_interval), .arg = "SIZE",
-	  .help = "of allocations; comes with Java" },
+	  .help = "of allocations: --mode allocation is not there" },
 	{ "pids", 0, OPT_LIST, .at = AT(pids), .arg = "PID[,PID]", .help = "only these processes" },
 	{ "profile-spawned-processes", 0, OPT_FLAG, .at = AT(spawned),
 	  .help = "also programs that start in the middle of a cycle: they always are" },
 	{ "max-processes-runtime-profiler", 0, OPT_UINT, .at = AT(max_processes), .min = 1, .arg = "N",
-	  .help = "name the functions only of the processes that use the CPU most, so many of each language runtime "
+	  .help = "name the functions only of the Python and Ruby processes that use the CPU most, so many of each "
 		  "(default: all)" },
 	{ "min-duration", 0, OPT_UINT, .at = AT(min_duration_s), .min = 1, .max = 1000000000, .arg = "SECONDS",
-	  .help = "name no functions of language runtimes in processes younger than this" },
+	  .help = "name no functions of Python and Ruby processes younger than this" },
 	{ "skip-system-profilers-above", 0, OPT_UINT, .at = AT(skip_above), .min = 1, .arg = "N",
 	  .help = "no native stacks when there are more processes than this" },
 	{ "insert-dso-name", 0, OPT_FLAG, .at = AT(insert_dso_name), .help = "native frames become symbol (library)" },
@@ -154,12 +154,12 @@ static const struct opt without_meaning[] = {
 	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
 	{ "python-pyspy-process", 0, OPT_LIST, .at = AT(unused.list[0]) },
 	{ "python-skip-pyperf-profiler-above", 0, OPT_UINT, .at = AT(unused.number[1]) },
-	{ "java-no-version-check", 0, OPT_FLAG, .at = AT(unused.flag[1]) },
+	{ "java-no-version-check", 0, OPT_FLAG, .at = AT(java_no_version_check) },
 	{ "java-async-profiler-mode", 0, OPT_CHOICE, .at = AT(unused.choice[0]), .choices = java_events },
 	{ "java-async-profiler-safemode", 0, OPT_UINT, .at = AT(unused.number[2]), .max = 63 },
 	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.features) },
 	{ "java-async-profiler-args", 0, OPT_TEXT, .at = AT(unused.text[2]) },
-	{ "java-safemode", 0, OPT_TEXT, .at = AT(unused.text[3]), .bare = "all" },
+	{ "java-safemode", 0, OPT_TEXT, .at = AT(java_safemode), .bare = "all" },
 	{ "java-jattach-timeout", 0, OPT_UINT, .at = AT(unused.number[3]), .min = 1, .fallback = "30" },
 	{ "java-async-profiler-mcache", 0, OPT_UINT, .at = AT(unused.number[4]), .max = 255, .fallback = "30" },
 	{ "java-collect-spark-app-name-as-appid", 0, OPT_FLAG, .at = AT(spark_names),
@@ -169,7 +169,7 @@ static const struct opt without_meaning[] = {
 	  .fallback = "true" }, /* of old READMEs */
 	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(java_flags), .fallback = "default", .arg = "NAMES",
 	  .help = "which flags of JVMs the metadata have: default, all, none, or names" },
-	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(unused.flag[4]) },
+	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(java_full_hserr) },
 	{ "java-include-method-modifiers", 0, OPT_FLAG, .at = AT(java_modifiers),
 	  .help = "methods of Java with their modifiers, in .col: private static ..." },
 	{ "java-line-numbers", 0, OPT_CHOICE, .at = AT(java_lines), .choices = java_lines, .arg = "NAME",
@@ -177,6 +177,7 @@ static const struct opt without_meaning[] = {
 	{ "java-collect-thread-names", 0, OPT_FLAG, .at = AT(java_threads),
 	  .help = "stacks of JVMs begin with their thread: [main tid=4711]" },
 	{ "php-proc-filter", 0, OPT_TEXT, .at = AT(unused.text[6]) },
+	{ "php-request", 0, OPT_FLAG, .at = AT(php_request) }, /* hearth's; here to say where it is */
 	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },
 	{ "perfspect-path", 0, OPT_PATH, .at = AT(unused.text[7]) },
 	{ "perfspect-duration", 0, OPT_UINT, .at = AT(unused.number[5]), .min = 1, .fallback = "60" },
@@ -186,7 +187,7 @@ static const struct opt without_meaning[] = {
 	{ 0 },
 };
 
-static const struct opt runtimes[] = RUNTIME_LABEL_OPTIONS(struct agent_options, session.runtimes);
+static const struct opt runtimes[] = RUNTIME_OPTIONS(struct agent_options, session.runtimes);
 static const struct opt frames[] = { FRAME_OPTIONS(struct agent_options, frames), { 0 } };
 
 const struct opt_group agent_option_groups[] = {
@@ -280,6 +281,9 @@ static const char *find_conflict(const struct agent_options *o)
 		return "--perf-event-period and --hw-events-file need --perf-event";
 	if (o->perf.event && o->mode != AGENT_MODE_CPU)
 		return "--perf-event is for --mode cpu";
+	if (o->php_request)
+		return "--php-request: .col files and pages of a cycle have no labels; hearth record has them, with "
+		       "-o x.pb.gz or --push URL";
 	if (o->api_version && strcmp(o->api_version, "v1"))
 		return "--profile-api-version: v1 is all there is";
 	return NULL;
@@ -323,6 +327,39 @@ static int check_later(const struct command *c, const struct agent_options *o)
 			return command_fail(c, "--%s-mode %s: %s is not profiled yet; leave the option out",
 					    laters[i].name, mode, laters[i].title);
 	}
+	return EXIT_DONE;
+}
+
+/* Two quote characters are no words, too: who writes a DaemonSet has no shell that takes them off. */
+static bool has_no_safemode(const struct agent_options *o)
+{
+	return !o->java_safemode || !o->java_safemode[0] || !strcmp(o->java_safemode, "\"\"");
+}
+
+#define EXTENDED_CHECKS "java-extended-version-checks"
+
+/* Unknown words end gProfiler with status 1 when it makes its profiler of Java. Source: gprofiler/profilers/java.py,
+ * JavaSafemodeOptions, _init_java_safemode(). */
+static int check_safemode(const struct command *c, const struct agent_options *o)
+{
+	static const char known[] = "profiled-oom profiled-signaled hserr general-oom general-signaled "
+				    "pid-in-kernel-messages " EXTENDED_CHECKS " ap-loaded-check";
+	struct str rest, word;
+	bool is_all, has_extended;
+
+	if (runtime_options_without(&o->session.runtimes) >> ABI_RUNTIME_JAVA & 1 || has_no_safemode(o))
+		return EXIT_DONE;
+	rest = str_of(o->java_safemode);
+	is_all = has_extended = str_eq(rest, STR("all"));
+	while (!is_all && str_next(&rest, ',', &word)) {
+		if (!has_word(known, word))
+			return command_fail(c, "--java-safemode: '" STR_FMT "' is not one of %s; all is each of them",
+					    STR_ARG(word), known);
+		has_extended |= str_eq(word, STR(EXTENDED_CHECKS));
+	}
+	if (has_extended && o->java_no_version_check)
+		return command_fail(c, "--java-safemode " EXTENDED_CHECKS
+				       " and --java-no-version-check do not go together");
 	return EXIT_DONE;
 }
 
@@ -389,7 +426,10 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 	if (e != EXIT_DONE)
 		return e;
 	if (o->mode == AGENT_MODE_ALLOCATION)
-		return command_fail(c, "--mode allocation needs Java, which is not profiled yet");
+		return command_fail(c,
+				    "--mode allocation: only time is sampled here; the JVM itself records allocations: "
+				    "hearth java attach PID JFR.start settings=profile duration=60s "
+				    "filename=/tmp/a.jfr");
 	apply_variables(o);
 	apply_fargate(o);
 	if (o->mode == AGENT_MODE_NONE || is_nothing_left(&o->session))
@@ -400,6 +440,9 @@ int agent_options_check(const struct command *c, struct agent_options *o)
 		if (e != EXIT_DONE)
 			return e;
 	}
+	e = check_safemode(c, o);
+	if (e != EXIT_DONE)
+		return e;
 	if (o->upload && !o->output_dir)
 		return command_fail(c, "--upload-results: nothing can be sent yet; --output-dir writes files");
 	if (o->heartbeat_server)
@@ -430,6 +473,14 @@ void agent_options_warn(const struct agent_options *o)
 		log_warn("functions of these runtimes have no names yet", LOG_STR("runtimes", buf_str(&missing)));
 	if (!strcmp(node, "attach-maps"))
 		log_info("--nodejs-mode attach-maps: nothing is attached, JavaScript is walked without perf maps");
+	if (!has_no_safemode(o))
+		log_warn("--java-safemode has no meaning: nothing is loaded into a JVM, and Java goes on being walked "
+			 "after a JVM was killed, has crashed or left an hs_err file",
+			 LOG_CSTR("words", o->java_safemode));
+	if (o->java_full_hserr)
+		log_warn("--java-full-hserr has no meaning: hs_err files of JVMs are not looked for");
+	if (o->java_no_version_check)
+		log_info("--java-no-version-check has no meaning: a JVM is walked when its own tables say how");
 	if (o->perf.hw_events_file)
 		log_warn("--hw-events-file is not read: give --perf-event rHEX, or an event of /sys/bus/event_source");
 	if (o->unused.flag[7])

@@ -15,13 +15,19 @@ enum agent_later {
 #undef X
 };
 
+/* --min-duration and --max-processes-runtime-profiler are of the profilers that gProfiler starts for each process.
+ * Java's is one, too, but here its frames are native ones; phpspy is one program for all. Source: gprofiler/profilers.
+ */
+#define AGENT_CHOSEN_RUNTIMES (1U << ABI_RUNTIME_PYTHON | 1U << ABI_RUNTIME_RUBY)
+
 enum agent_mode { AGENT_MODE_CPU, AGENT_MODE_ALLOCATION, AGENT_MODE_NONE };
 
 struct agent_options {
 	struct session_options session; /* frequency_hz 0: not given */
 	struct frame_options frames;
-	bool java_modifiers, java_threads;
-	const char *java_flags;
+	bool java_modifiers, java_threads, php_request;
+	const char *java_flags, *java_safemode; /* java_safemode: NULL: not given */
+	bool java_no_version_check, java_full_hserr;
 	size_t java_lines; /* 0: none, 1: of the function */
 	uint64_t duration_s, min_duration_s;
 	size_t mode; /* enum agent_mode */

@@ -212,6 +212,7 @@ static int open_session(struct agent *a)
 	struct session_config cfg = { .sampling = { .pids = a->pids, .pid_count = a->pid_count, .include_self = true },
 				      .want_metadata = !o->without_metadata,
 				      .want_cloud = true,
+				      .runtimes_chosen = AGENT_CHOSEN_RUNTIMES,
 				      .runtime_age_min_ns = o->min_duration_s * NSEC_PER_SEC,
 				      .runtime_process_max = (size_t)o->max_processes,
 				      .external_metadata = a->external.len ? buf_cstr(&a->external) : NULL,

@@ -162,6 +162,7 @@ COMMANDS = [
     "-o x --log-rotate-backup-count 0", "-o x --server-upload-timeout 0", "-o x --spark-sample-period 5", "-o x --collect-spark-metrics", "-o x --nonsense",
     "-o x --perfspect-duration 0", "-o x --app-id-args-filter a --app-id-args-filter b", "-o x --glogger-server http://a", "-o x --no-verify", "-cvo x",
     "-o x --profiling-dur 5", "-o x --profiling 5", "-o x --pyperf-user-stacks-pages 0", "-o x --pyperf-user-stacks-pages -1", "-o x --python-pyspy-process 1,2",
+    "-o x --java-safemode hserr,profiled-oom", "-o x --java-safemode all --no-java", "-o x --nodejs-mode perf --perf-mode smart", "-o x --nodejs-mode attach-maps --perf-mode disabled",
     "upload-file", "upload-file --file-path f --token t", "extract-resources",
 ]
 
@@ -180,14 +181,19 @@ def what_is_refused():
 def arguments():
     words = ["-d", "1", "-f", "19", "--no-flamegraph", "--insert-dso-name", "--token", "s3cret", "--app-id-args-filter", "a", "--pids", str(os.getpid()),
              "--java-mode", "disabled", "--no-ruby", "--disable-metrics-collection", "--profile-api-version", "v1", "--perf-mode", "smart"]
+    for more in (["--no-nodejs"], ["--nodejs-mode", "perf"], ["--nodejs-mode", "attach-maps"], ["--nodejs-mode", "none"]):
+        same_arguments(" ".join(more), words + ["--php-mode", "phpspy"] + more)
+
+
+def same_arguments(name, words):
     done = agent("args", *words)
-    if not tap.ok(done.returncode == 0, "a run with many options", done.stderr[-300:] + done.stdout[-300:]):
+    if not tap.ok(done.returncode == 0, f"a run with many options, {name}", done.stderr[-300:] + done.stdout[-300:]):
         return
     with open(os.path.join(path("args"), "last_profile.col")) as f:
         ours = json.loads(f.readline()[2:])["metadata"]["run_arguments"]
     theirs = json.loads(gprofiler.ask("arguments", "-o", path("args"), "--log-file", path("args.log"), "--pid-file", path("args.pid"), *words).stdout)
     other = {k: (v, ours.get(k)) for k, v in theirs.items() if k not in ("server_token", "config") and (k not in ours or ours[k] != v)}
-    tap.ok(not other and len(theirs) > 80, "run_arguments is what it would write, but for the token and the name of a file", other or len(theirs))
+    tap.ok(not other and len(theirs) > 80, f"{name}: run_arguments is what it would write, but for the token and the name of a file", other or len(theirs))
 
 
 hostile_names()

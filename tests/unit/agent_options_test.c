@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "cli/agent_arguments.h"
 #include "cli/agent_options.h"
 
 static char said[512];
@@ -210,7 +211,6 @@ static const struct {
 	{ "no-perf", NULL, NULL },
 	{ "php-mode", "none", "perf" },
 	{ "no-php", NULL, NULL },
-	{ "php-request", NULL, NULL },
 	{ "ruby-mode", "none", "perf" },
 	{ "no-ruby", NULL, NULL },
 	{ "nodejs-mode", "none", "fp" },
@@ -251,13 +251,14 @@ static const struct {
 	{ "perfspect-duration", "60", "0" },
 };
 
+static struct agent_options checked; /* some KiB */
+
 static int check(const char *words)
 {
 	const struct opt_dialect dialect = { .environment = "NOBODY_", .is_configargparse = true };
 	const struct opt_spec spec = { .program = "agent", .groups = agent_option_groups, .dialect = &dialect };
 	scoped(opt_result_release) struct opt_result result = { 0 };
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(1));
-	static struct agent_options config; /* some KiB */
 	char program[] = "agent", text[300], *rest = text, *argv[32] = { program };
 	int argc = 1, r;
 
@@ -265,13 +266,13 @@ static int check(const char *words)
 	for (char *word = strtok_r(rest, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
 	said[0] = 0;
-	config = (struct agent_options){ 0 };
-	r = opt_parse(&spec, argc, argv, &config, &result, &why);
+	checked = (struct agent_options){ 0 };
+	r = opt_parse(&spec, argc, argv, &checked, &result, &why);
 	if (r < 0) {
 		(void)snprintf(said, sizeof(said), "%s", buf_cstr(&why));
 		return EXIT_USAGE;
 	}
-	return agent_options_check(NULL, &config);
+	return agent_options_check(NULL, &checked);
 }
 
 /* Whether it then can do what was asked is another matter: a word that is known is no usage error by itself. */
@@ -421,11 +422,28 @@ static void what_goes_together(void **state)
 		{ "-o x --python-mode nonsense", EXIT_USAGE, "--python-mode" },
 		{ "-o x --java-async-profiler-safemode 64", EXIT_USAGE, "63" },
 		{ "-o x --mode none", EXIT_FAILED, "all profilers are disabled" },
-		{ "-o x --mode allocation", EXIT_FAILED, "Java" },
 		{ "-o x --java-mode ap", EXIT_DONE, "" },
 		{ "-u --token t --service-name s", EXIT_FAILED, "--output-dir" },
 		{ "-o x --perf-event nonsense", EXIT_USAGE, "--perf-event" },
 		{ "-o x --perf-event context-switches --perf-event-period 5", EXIT_DONE, "" },
+		{ "-o x --mode allocation", EXIT_FAILED, "hearth java attach PID JFR.start" },
+		{ "-o x --php-request", EXIT_USAGE, "hearth record" },
+		{ "-o x --java-safemode", EXIT_DONE, "" },
+		{ "-o x --java-safemode=", EXIT_DONE, "" },
+		{ "-o x --java-safemode=\"\"", EXIT_DONE, "" },
+		{ "-o x --java-safemode profiled-oom,profiled-signaled,hserr,general-oom,general-signaled", EXIT_DONE,
+		  "" },
+		{ "-o x --java-safemode pid-in-kernel-messages,java-extended-version-checks,ap-loaded-check", EXIT_DONE,
+		  "" },
+		{ "-o x --java-safemode hserr,word", EXIT_FAILED, "'word' is not one of" },
+		{ "-o x --java-safemode hserr,", EXIT_FAILED, "'' is not one of" },
+		{ "-o x --java-safemode all,hserr", EXIT_FAILED, "'all' is not one of" },
+		{ "-o x --java-safemode word --no-java", EXIT_DONE, "" }, /* nobody looks at it */
+		{ "-o x --java-safemode word --perf-event context-switches", EXIT_DONE, "" },
+		{ "-o x --java-safemode java-extended-version-checks --java-no-version-check", EXIT_FAILED,
+		  "do not go together" },
+		{ "-o x --java-safemode --java-no-version-check", EXIT_FAILED, "do not go together" },
+		{ "-o x --java-safemode hserr --java-no-version-check", EXIT_DONE, "" },
 	};
 
 	(void)state;
@@ -435,6 +453,30 @@ static void what_goes_together(void **state)
 		print_message("  %s: %s\n", cases[i].words, said);
 		assert_int_equal(e, cases[i].want);
 		assert_non_null(strstr(said, cases[i].said));
+	}
+}
+
+/* Two members are made of --nodejs-mode. */
+static void arguments_of_nodejs(void **state)
+{
+	static const struct {
+		const char *words, *want;
+	} cases[] = {
+		{ "-o x", "\"perf_inject\": false, \"perf_node_attach\": false" },
+		{ "-o x --nodejs-mode perf", "\"perf_inject\": true, \"perf_node_attach\": false" },
+		{ "-o x --nodejs-mode attach-maps", "\"perf_inject\": false, \"perf_node_attach\": true" },
+		{ "-o x --nodejs-mode none", "\"perf_inject\": false, \"perf_node_attach\": false" },
+		{ "-o x --nodejs-mode perf --no-nodejs", "\"perf_inject\": false, \"perf_node_attach\": false" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf json = BUF_INIT(MIB(1));
+
+		assert_int_equal(check(cases[i].words), EXIT_DONE);
+		assert_int_equal(agent_arguments_json(&checked, &json), 0);
+		print_message("  %s\n", cases[i].words);
+		assert_true(str_search(buf_str(&json), str_of(cases[i].want)) >= 0);
 	}
 }
 
@@ -474,6 +516,7 @@ int main(void)
 		cmocka_unit_test(forms),
 		cmocka_unit_test(fargate),
 		cmocka_unit_test(what_goes_together),
+		cmocka_unit_test(arguments_of_nodejs),
 		cmocka_unit_test(names_that_are_left_out),
 	};
 

@@ -5,7 +5,8 @@
 #include "agent/choice.h"
 
 #define RUNTIME ABI_RUNTIME_PYTHON
-#define OTHER (ABI_RUNTIME_COUNT - 1)
+#define OTHER ABI_RUNTIME_RUBY
+#define BOTH (1U << RUNTIME | 1U << OTHER)
 
 union sample {
 	struct abi_sample s;
@@ -34,7 +35,7 @@ static unsigned int taken(struct choice *c, uint32_t pid, uint16_t runtime, unsi
 
 static void the_old_ones(void **state)
 {
-	const struct choice_config cfg = { .age_min_ns = 600 };
+	const struct choice_config cfg = { .runtimes = BOTH, .age_min_ns = 600 };
 	struct choice *c;
 
 	(void)state;
@@ -42,13 +43,15 @@ static void the_old_ones(void **state)
 	assert_true(takes(c, 4, RUNTIME, 0));
 	assert_false(takes(c, 5, RUNTIME, 99));
 	assert_true(takes(c, 5, RUNTIME, 100));
-	assert_true(takes(c, 9, 0, 0)); /* it has nothing to show */
+	assert_true(takes(c, 9, 0, 0));               /* it has nothing to show */
+	assert_true(takes(c, 9, ABI_RUNTIME_PHP, 0)); /* it is not chosen from */
+	assert_false(takes(c, 9, OTHER, 0));
 	choice_free(c);
 }
 
 static void those_with_the_most_samples(void **state)
 {
-	const struct choice_config cfg = { .process_max = 2, .look_ns = 1000 };
+	const struct choice_config cfg = { .runtimes = BOTH, .process_max = 2, .look_ns = 1000 };
 	struct choice *c;
 
 	(void)state;
@@ -75,7 +78,7 @@ static void those_with_the_most_samples(void **state)
 /* The first that comes need not be the oldest one: another CPU may be slower to tell of its own. */
 static void an_older_sample_ends_no_look(void **state)
 {
-	const struct choice_config cfg = { .process_max = 1, .look_ns = 1000 };
+	const struct choice_config cfg = { .runtimes = BOTH, .process_max = 1, .look_ns = 1000 };
 	struct choice *c;
 
 	(void)state;
@@ -90,7 +93,7 @@ static void an_older_sample_ends_no_look(void **state)
 
 static void a_number_of_another_process(void **state)
 {
-	const struct choice_config cfg = { .process_max = 1 };
+	const struct choice_config cfg = { .runtimes = BOTH, .process_max = 1 };
 	union sample again = { .s = { .header.time_ns = 9, .pid = 1, .process_start_ns = 777, .runtime_count = 1 } };
 	struct choice *c;
 
@@ -101,14 +104,14 @@ static void a_number_of_another_process(void **state)
 	assert_false(takes(c, 2, RUNTIME, 6));
 	assert_true(choice_takes(c, &again.s, 2000)); /* the one whose place it takes has ended */
 	assert_false(takes(c, 2, RUNTIME, 7));
-	again.s.frames[0].runtime = ABI_RUNTIME_COUNT;
-	assert_false(choice_takes(c, &again.s, 2000));
+	again.s.frames[0].runtime = ABI_RUNTIME_COUNT; /* none that is chosen from */
+	assert_true(choice_takes(c, &again.s, 2000));
 	choice_free(c);
 }
 
 static int many(void *ctx)
 {
-	const struct choice_config cfg = { .process_max = 3 };
+	const struct choice_config cfg = { .runtimes = BOTH, .process_max = 3 };
 	struct choice *c;
 	int r = choice_new(&cfg, &c);
 	unsigned int sum = 0;

@@ -322,7 +322,7 @@ static void what_is_kept(void **state)
 /* Of a process that is too young: nothing of what nobody asked for is missing. */
 static void native_stacks_stay(void **state)
 {
-	const struct choice_config choice = { .age_min_ns = UINT64_MAX / 2 };
+	const struct choice_config choice = { .runtimes = UINT32_MAX, .age_min_ns = UINT64_MAX / 2 };
 	struct take_in_config cfg = { .clock = &clock_system, .host_root = "" };
 	struct fixture f;
 
