@@ -350,6 +350,8 @@ static int prepare(struct record *r, int operand_count, char **operands)
 	if (e == EXIT_DONE &&
 	    (rights_bound(true) < 0 || log_start() < 0)) /* the program was forked and keeps its own */
 		e = command_fail(&command_record, "cannot start a thread, or give up rights");
+	if (e == EXIT_DONE && config->session.runtimes.php_request && !config->push.url && !r->outputs.shows_labels)
+		log_warn("--php-request: no output has a place for labels; .pb.gz, .otlp and --push have");
 	return e == EXIT_DONE ? targets_parse(&r->targets, &command_record, &config->pids) : e;
 }
 

@@ -62,6 +62,15 @@ static int check_folder(const struct command *c, const char *path)
 	return EXIT_DONE;
 }
 
+static bool has_labels(const char *format, struct str path)
+{
+	const struct codec *c = format ? format_find(str_of(format)) : format_for_path(path);
+
+	if (!c && !format && str_ends(path, STR(".gz")))
+		c = format_for_path(str_first(path, path.len - strlen(".gz")));
+	return c && c->has_labels;
+}
+
 static int add(struct outputs *o, struct str path, const char *format, bool many)
 {
 	scoped(buf_release) struct buf why = BUF_INIT(KIB(16));
@@ -79,6 +88,7 @@ static int add(struct outputs *o, struct str path, const char *format, bool many
 	o->count++;
 	cfg.path = item->path;
 	o->to_stdout |= !strcmp(item->path, "-");
+	o->shows_labels |= has_labels(format, path);
 	r = file_sink()->open(&cfg, &why, &item->sink);
 	if (r == 0)
 		return check_folder(o->command, item->path);

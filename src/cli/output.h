@@ -30,6 +30,7 @@ struct outputs {
 	struct buf written; /* a line per file that was */
 	bool failed;        /* a file could not be written; it was said why */
 	bool to_stdout;     /* one of them is standard output */
+	bool shows_labels;  /* one of them has a format that has labels of samples */
 };
 
 #define OUTPUTS_INIT(for_command)                                     \

@@ -70,6 +70,7 @@ struct codec {
 	const char *name;            /* "pprof": what --format takes */
 	const char *const *suffixes; /* { ".pb.gz", ".pprof", NULL }: the usual one first */
 	const char *help;
+	bool has_labels; /* those of samples are written */
 	/** Append the whole file. NULL when the format is only read. Return: 0, -ENOMEM, -E2BIG. */
 	int (*encode)(const struct window *w, struct buf *out);
 	/** The same with options; NULL: this format knows none. */

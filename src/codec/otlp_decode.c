@@ -329,6 +329,7 @@ const struct codec codec_otlp = {
 	.name = "otlp",
 	.suffixes = suffixes,
 	.help = "OTLP profiles of OpenTelemetry, opentelemetry-proto " OTLP_VERSION,
+	.has_labels = true,
 	.encode = encode,
 	.encode_as = otlp_encode,
 	.sniff = sniff,

@@ -614,6 +614,7 @@ const struct codec codec_pprof = {
 	.name = "pprof",
 	.suffixes = suffixes,
 	.help = "profile.proto of google/pprof, gzip",
+	.has_labels = true,
 	.encode = encode,
 	.sniff = sniff,
 	.decode = decode,

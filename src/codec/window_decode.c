@@ -444,6 +444,7 @@ const struct codec codec_window = {
 	.name = "window",
 	.suffixes = suffixes,
 	.help = "everything hearth knows of one window, for its own use",
+	.has_labels = true,
 	.encode = window_encode,
 	.sniff = sniff,
 	.decode = decode,

@@ -180,6 +180,17 @@ def check_cli(php):
     shutil.rmtree(path("cli"))
 
 
+def check_without_labels():
+    """What is personal data is not read for nothing, or not without a word."""
+    for files, warned in (["x.html"], True), (["x.col", "x.folded.gz"], True), (["x.html", "x.pb.gz"], False), (["x.otlp"], False):
+        outputs = [word for file in files for word in ("-o", path(file))]
+        said = record(tap, 0.2, "--php-request", "-q", "-p", os.getpid(), *outputs).stderr
+        tap.ok(("no output has a place for labels" in said) == warned, f"{' '.join(files)}: {'no place for labels, and a warning' if warned else 'no warning'}", said)
+    done = hearth("agent", "-o", path("agent"), "--php-request")
+    tap.ok(done.returncode == 2 and done.stderr.count("\n") == 1 and "hearth record" in done.stderr, "the agent refuses it and says where it is", done.stderr)
+
+
+check_without_labels()
 fpms = [phps.fpm_of_machine()]
 for suite in [] if QUICK else phps.SUITES:
     try:
