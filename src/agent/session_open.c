@@ -61,6 +61,21 @@ static int check_event(const struct session *s, struct buf *why)
 	return -ENOTSUP;
 }
 
+/* Before a sampler that reads from outside alone gets that rate. */
+static void warn_of_rate(const struct session *s)
+{
+	scoped(buf_release) struct buf titles = BUF_INIT(KIB(1));
+
+	if (!s->cfg.beside_hz || s->cfg.beside_hz >= s->cfg.sampling.frequency_hz || s->sampler->is_replay)
+		return;
+	for (size_t i = 0; s->wanted[i]; i++)
+		if (s->wanted[i]->outside_hz_max)
+			buf_addf(&titles, "%s%s", titles.len ? ", " : "", s->wanted[i]->title);
+	log_warn("these runtimes are read from outside at fewer samples a second: more is too much for that",
+		 LOG_STR("runtimes", buf_str(&titles)), LOG_U64("rate", s->cfg.beside_hz),
+		 LOG_U64("asked", s->cfg.sampling.frequency_hz));
+}
+
 /* A sampler that walks nothing itself walks by frame pointers when it is told so, whatever the mode says. Runtimes that
  * keep a list of their own it cannot walk either: they are read from outside, as with --python-mode pyspy. */
 static void choose_stacks(struct session *s)
@@ -107,6 +122,7 @@ static int open_sampler(struct session *s, struct buf *why)
 	if (r < 0)
 		return r;
 	choose_stacks(s);
+	warn_of_rate(s);
 	s->cfg.only_runtime |= s->sampler->only_runtimes;
 	if (s->sampler->only_runtimes && s->cfg.beside_hz)
 		s->cfg.sampling.frequency_hz = s->cfg.beside_hz;

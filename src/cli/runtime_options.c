@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/runtime_options.h"
 
-#include "base/log.h"
 #include "sampler/samplers.h"
 
 static enum runtime_way way_of(const struct runtime_options *o, size_t index)
@@ -29,11 +28,7 @@ bool runtime_options_outside(const struct runtime_options *o)
 
 static void read_outside(const struct runtime *runtime, struct session_config *session)
 {
-	session->beside_hz = MIN(session->sampling.frequency_hz, runtime->outside_hz_max);
-	if (session->beside_hz < session->sampling.frequency_hz)
-		log_warn("a runtime is read from outside at fewer samples a second: more is too much for that",
-			 LOG_STR("runtime", str_of(runtime->title)), LOG_U64("rate", session->beside_hz),
-			 LOG_U64("asked", session->sampling.frequency_hz));
+	session->beside_hz = MIN(session->sampling.frequency_hz, runtime->outside_hz_max); /* the session tells */
 }
 
 void runtime_options_apply(const struct runtime_options *o, struct session_config *session)

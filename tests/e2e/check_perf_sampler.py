@@ -99,7 +99,8 @@ def by_process(profile):
 def check_who():
     one, two = start(workload("spin"), 60), start(workload("spin"), 60)
     time.sleep(0.3)
-    record(tap, 4, "--sampler", "perf", "-F", 199, "-p", one.pid, "-o", path("one.pb.gz"), "-q")
+    said = record(tap, 4, "--sampler", "perf", "-F", 199, "--no-php", "-p", one.pid, "-o", path("one.pb.gz"), "-q").stderr
+    tap.ok(said.count("fewer samples") == 1 and 'runtimes="Python, Ruby, Perl" rate=50 asked=199' in said, "which runtimes are read at another rate is said once", said)
     profile = Profile(path("one.pb.gz"))
     tap.ok(total(profile.of(one)) and {s.pid for s in profile.samples} == {one.pid}, "-p: this process and no other",
            by_process(profile))
