@@ -19,6 +19,8 @@
  *	App\Job::run /srv/www/job.php:24
  *	array_map <internal>:-1
  *
+ * Those of JavaScript are as V8's perf maps have them: "handle /srv/app.js:12".
+ *
  * All others are their name (model_frame_name()). Suffixes such as _[p] are the formats' own business. */
 #pragma once
 

@@ -132,6 +132,39 @@ static void says_frames(void **state)
 		  { 0 },
 		  { "array_map", NULL, "<internal>", 0, 0, MODEL_KIND_PHP, "[php]" } },
 		{ "PHP, no file", "[Lost Symbol]", { 0 }, { "[Lost Symbol]", NULL, NULL, 0, 0, MODEL_KIND_PHP, NULL } },
+		{ "Ruby",
+		  "run - /srv/job.rb:4",
+		  { 0 },
+		  { "Job#run", "run", "/srv/job.rb", 4, 9, MODEL_KIND_RUBY, "[ruby]" } },
+		{ "Ruby, as rbspy has lines",
+		  "run - /srv/job.rb:9",
+		  { .ruby_lines = FRAME_LINES_EXECUTING },
+		  { "Job#run", "run", "/srv/job.rb", 4, 9, MODEL_KIND_RUBY, "[ruby]" } },
+		{ "Ruby, a C function", "sleep", { 0 }, { "sleep", NULL, NULL, 0, 0, MODEL_KIND_RUBY, "[ruby]" } },
+		{ "Perl has a name alone",
+		  "App::Job::run",
+		  { 0 },
+		  { "App::Job::run", NULL, "/srv/Job.pm", 4, 9, MODEL_KIND_PERL, "[perl]" } },
+		{ "JavaScript",
+		  "Server.handle /srv/app.js:12",
+		  { 0 },
+		  { "Server.handle", NULL, "/srv/app.js", 12, 40, MODEL_KIND_JAVASCRIPT, "[nodejs]" } },
+		{ "JavaScript, executing line",
+		  "Server.handle /srv/app.js:40",
+		  EXECUTING,
+		  { "Server.handle", NULL, "/srv/app.js", 12, 40, MODEL_KIND_JAVASCRIPT, "[nodejs]" } },
+		{ "JavaScript, no line",
+		  "(anonymous) node:internal/timers",
+		  { 0 },
+		  { "(anonymous)", NULL, "node:internal/timers", 0, 0, MODEL_KIND_JAVASCRIPT, "[nodejs]" } },
+		{ "JavaScript, no file",
+		  "(js-to-wasm)",
+		  { 0 },
+		  { "(js-to-wasm)", NULL, NULL, 0, 0, MODEL_KIND_JAVASCRIPT, "[nodejs]" } },
+		{ "JavaScript, no name",
+		  "[unknown] /srv/app.js:3",
+		  { 0 },
+		  { NULL, NULL, "/srv/app.js", 3, 3, MODEL_KIND_JAVASCRIPT, NULL } },
 		{ "error",
 		  "[Truncated Python Stack]",
 		  PYSPY,
@@ -301,10 +334,24 @@ static void writes_both_styles(void **state)
 	"2;;java;appid: java: com.acme.Main;start_thread;com/acme/Main.run()V_[j];"                            \
 	"com/acme/Db.get(Ljava/lang/String|)V_[i] 91\n"                                                        \
 	"0;web-2;ruby;[Profiling error: exception CalledProcessTimeoutError];(/usr/lib/libruby.so.3.0.2) 6\n"  \
+	"2;;java;com/acme/Main.run()V_[1];com/acme/Db.get()V_[0] 3\n"                                          \
+	"0;web-2;ruby;block in run - /srv/job.rb:12_[rb];sleep_[rb] 4\n"                                       \
+	"0;;php;App\\Job::run /srv/job.php:24_[php];array_map <internal>:-1_[php] 2\n"                         \
+	"0;;perl;(main program)_[perl];App::Job::run_[perl] 8\n"                                               \
+	"0;;dotnet;App.Main_[net] 1\n"                                                                         \
+	"0;;node;uv_run;handle /srv/app.js:12 5\n"                                                             \
 	"1;web-1;python3;run_[pn];[Truncated Python Stack]_[pe];f (/a (1).py:3)_[p];g (/a.py:3 [a b==1|2])_[p] 1"
 
 static const char spec_file[] =
 	"# {\"application_metadata\": [null, {\"python_version\": \"Python 3.10.12\"}, {\"a\": 1}]}\n" SPEC_LINES;
+
+static bool has_kind(const struct model *m, enum model_kind kind)
+{
+	for (size_t i = 1; i < m->functions_count; i++)
+		if (m->functions[i].kind == kind)
+			return true;
+	return false;
+}
 
 /* An example with every suffix, and what else docs/formats/col.md allows. */
 static void reads_and_writes_the_specifications_lines(void **state)
@@ -318,6 +365,13 @@ static void reads_and_writes_the_specifications_lines(void **state)
 	assert_int_equal(codec_find(STR("col"))->decode(str_of(spec_file), &w, &error), 0);
 	assert_encodes("col", &w, &usual, SPEC_LINES);
 	m = w.model;
+	for (enum model_kind kind = 0; kind < MODEL_KIND_COUNT; kind++) {
+		struct str suffix = model_kind_suffix(kind);
+
+		print_message("  suffix " STR_FMT "\n", STR_ARG(suffix));
+		assert_true(!suffix.len || str_search(str_of(spec_file), suffix) > 0);
+		assert_true(!suffix.len || has_kind(m, kind));
+	}
 	for (size_t i = 1; i < m->functions_count; i++) {
 		const struct model_function *f = &m->functions[i];
 
