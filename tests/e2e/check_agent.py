@@ -234,8 +234,12 @@ for variable, mode, kind in (("GPROFILER_IN_K8S", "k8s", "k8s"), ("GPROFILER_IN_
     meta = frames(mode, "last_profile.col")[1]["metadata"]
     tap.ok((meta["run_mode"], meta["deployment_type"]) == (mode, kind), f"{variable}: where it runs", (meta["run_mode"], meta["deployment_type"]))
 
-# What cannot be sent.
-done = agent("sent", "-d", "1", "--no-flamegraph", "-u", "--token", "t", "--service-name", "s")
+# What cannot be sent, and what has no meaning.
+done = agent("sent", "-d", "1", "--no-flamegraph", "-u", "--token", "t", "--service-name", "s", "--java-safemode", "hserr", "--java-full-hserr", "--nodejs-mode", "perf")
+warned = [line.partition("WARNING: gprofiler: ")[2] for line in done.stdout.splitlines() if " has no meaning: " in line]
+tap.ok([line.split()[0] for line in warned] == ["--java-safemode", "--java-full-hserr"], "options of Java that promise what is not done: a warning each", warned or done.stdout)
+told = frames("sent", "last_profile.col")[1]["metadata"]["run_arguments"]
+tap.ok((told["perf_inject"], told["perf_node_attach"], told["java_safemode"]) == (True, False, "hserr"), "run_arguments: what --nodejs-mode stands for", told)
 tap.ok(done.returncode == 0 and "WARNING: gprofiler: --upload-results: nothing is sent yet" in done.stdout, "-u with -o: one warning, and files", done.stdout)
 
 
@@ -315,6 +319,7 @@ done = agent("wrong", "-d", "1", "--log-file", path("one"))
 tap.ok(refused(done, 1, "--log-file"), "a log file that cannot be written", done.stderr)
 done = agent("no-pid", "-d", "1", "--no-flamegraph", "--pid-file", path("wall/pid"))
 tap.ok(done.returncode == 0 and "WARNING: gprofiler: the pid file cannot be written" in done.stdout, "a pid file that cannot be written is only told", done.stdout)
+tap.ok("no meaning" not in done.stdout, "nothing is said of options that were not given", done.stdout)
 os.symlink(path("one.log"), path("link.log"))
 done = agent("wrong", "-d", "1", "--log-file", path("link.log"))
 tap.ok(refused(done, 1, "links are not followed"), "nor a link to one", done.stderr)
