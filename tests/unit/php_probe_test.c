@@ -2,6 +2,8 @@
 /* What is found in files that say they are PHP (tests/corpus/php_probe/), and attaching to a process that has one. */
 #include "support.h"
 
+#include <elf.h>
+
 #include "base/io.h"
 #include "runtime/php/php_int.h"
 
@@ -68,9 +70,12 @@ static void files(void **state)
 		bool has_globals;
 	} cases[] = {
 		{ "php8.2", "8.2.36", "", true },
+		{ "aarch64-8.2", "8.2.36", "", true },
 		{ "php7.0", "7.0.33", "", true },
 		{ "php9.0", "9.0.1", "version 9.0.1 is not known", true },
+		{ "php8.4-other", "8.4.27", "zend_get_executed_filename_ex() is not that of version 8.4", true },
 		{ "zts8.4", "8.4.11-dev", "", false },
+		{ "zts8.1", "8.1.2", "version 8.1 for threads was not tried", false },
 	};
 
 	(void)state;
@@ -85,8 +90,58 @@ static void files(void **state)
 		assert_int_equal(b->tls.kind, cases[i].has_globals ? ACCESSOR_TLS_NONE : ACCESSOR_TLS_SLOT);
 		assert_int_equal(b->base.loop_count, 1);
 		assert_int_equal(b->base.loops[0].end - b->base.loops[0].start, b->loop_size);
-		assert_true(b->is_hybrid);
+		assert_int_equal(b->is_hybrid, strcmp(cases[i].name, "aarch64-8.2") != 0);
 		php_release(&b->base);
+	}
+}
+
+/* A function that finds anything elsewhere than the table says, or that is not there, is named. */
+static void code(void **state)
+{
+	/* mov d(%rdi), %rax; with SIB: mov d(%rdi,%rcx), %rax */
+	static const uint8_t by_register[] = { 0x48, 0x8b, 0x87 }, by_two[] = { 0x48, 0x8b, 0x84, 0x0f };
+	const struct abi_php_layout *l = &php_version_find(8, 2)->layout;
+	const uint32_t wanted[PHP_CODE_COUNT][4] = { { l->current, ABI_PHP_FRAME_FUNC, l->frame_prev },
+						     { l->current, ABI_PHP_FRAME_FUNC, l->frame_prev, l->func_file },
+						     { l->func_last, l->func_opcodes } };
+
+	(void)state;
+	for (int left_out = -1; left_out < 12; left_out++) {
+		uint8_t bytes[KIB(1)] = { 0 };
+		struct php_code places[PHP_CODE_COUNT];
+		struct elf_segment segment = { .type = PT_LOAD, .file_size = KIB(1), .memory_size = KIB(1) };
+		struct elf elf = { .machine = EM_X86_64,
+				   .in = reader_of(bytes, sizeof(bytes)),
+				   .segments = &segment,
+				   .segment_count = 1 };
+		const char *said;
+
+		for (uint32_t f = 0; f < PHP_CODE_COUNT; f++) {
+			uint8_t *at = bytes + 256 * f;
+
+			places[f].address = 256 * f;
+			for (uint32_t i = 0; i < 4 && wanted[f][i]; i++) {
+				uint32_t offset = wanted[f][i] + (left_out == (int)(4 * f + i) ? 8 : 0);
+				const uint8_t *op = i & 1 ? by_two : by_register;
+				size_t size = i & 1 ? sizeof(by_two) : sizeof(by_register);
+
+				memcpy(at, op, size);
+				memcpy(at + size, &offset, sizeof(offset));
+				at += size + sizeof(offset);
+			}
+			places[f].size = (uint64_t)(at - bytes) - 256 * f;
+		}
+		said = php_code_disagrees(&elf, places, l, 0);
+		if (left_out < 0 || !wanted[left_out / 4][left_out % 4])
+			assert_null(said);
+		else
+			assert_string_equal(said, left_out < 4   ? "zend_get_executed_lineno"
+						  : left_out < 8 ? "zend_get_executed_filename_ex"
+								 : "pass_two");
+		places[PHP_CODE_PASS].size = 0; /* the file does not have it, or it lies in no segment */
+		assert_non_null(php_code_disagrees(&elf, places, l, 0));
+		places[PHP_CODE_PASS] = (struct php_code){ MIB(1), 64 };
+		assert_non_null(php_code_disagrees(&elf, places, l, 0));
 	}
 }
 
@@ -187,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files),
+		cmocka_unit_test(code),
 		cmocka_unit_test(attaching),
 		cmocka_unit_test(servers),
 	};

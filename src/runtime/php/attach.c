@@ -103,9 +103,7 @@ int php_attach(const struct runtime_binary *binary, const struct runtime_target 
 	r = b->globals ? find_globals(b, target, &out) : find_threads(b, target, &out);
 	if (r < 0)
 		return r;
-	if (!b->version->is_tried) {
-		if (out.flags & ABI_PHP_THREADS) /* which of them runs a script is not to be seen from here */
-			return -ENOTSUP;
+	if (!b->version->is_tried) { /* without threads: probe.c */
 		r = php_agrees(target, &out);
 		if (r <= 0)
 			return r < 0 ? r : -ENOTSUP;

@@ -43,11 +43,27 @@ int php_pool(struct str argv, struct buf *out) warn_unused;
  * Return: how many. Pure. */
 int php_compiled_ranges(struct str maps, struct abi_code_range *ranges);
 
+enum php_code_id { PHP_CODE_LINE, PHP_CODE_FILE, PHP_CODE_PASS, PHP_CODE_COUNT };
+
+struct php_code { /* of a function; size 0: the file does not have it */
+	uint64_t address, size;
+};
+
+/**
+ * php_code_disagrees - does the code of the file find frames and functions elsewhere than the table says?
+ * @code: by enum php_code_id; @globals: address of executor_globals in the file; 0: not known
+ *
+ * Also said of a file that lacks one of these functions, or whose code cannot be read.
+ * Return: name of the first function that does; NULL: none.
+ */
+const char *php_code_disagrees(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
+			       const struct abi_php_layout *layout, uint64_t globals);
+
 /**
  * php_agrees - does a script that runs there lie in memory as the table says?
  *
- * Asked for versions that nobody tried. Frames, functions, lines and texts of the script must make sense up to the
- * outermost one, or 64 of them. target->effort counts frames. Return: 1; -EAGAIN: no script runs, it went on meanwhile,
- * or makes no sense; -ENOTSUP: so many were read in this process that it is given up.
+ * Asked for versions that nobody tried, beside what their code says. Frames, functions, lines and texts of the script
+ * must make sense up to the outermost one, or 64 of them. target->effort counts frames. Return: 1; -EAGAIN: no script
+ * runs, it went on meanwhile, or makes no sense; -ENOTSUP: so many were read in this process that it is given up.
  */
 int php_agrees(const struct runtime_target *target, const struct abi_php *info) warn_unused;

@@ -13,12 +13,30 @@
 #define WINDOW KIB(64)
 #define LOOP_MAX MIB(1) /* bytes of execute_ex: 42 KB were met */
 
-enum symbol { EXECUTE_EX, GLOBALS, GLOBALS_OFFSET, TLS_OFFSET, VM_KIND, REQUEST, REQUEST_OFFSET, MODULE, SYMBOL_COUNT };
+#define PHP_SYMBOLS(X)                                \
+	X(EXECUTE_EX, "execute_ex")                   \
+	X(GLOBALS, "executor_globals")                \
+	X(GLOBALS_OFFSET, "executor_globals_offset")  \
+	X(TLS_OFFSET, "tsrm_get_ls_cache_tcb_offset") \
+	X(VM_KIND, "zend_vm_kind")                    \
+	X(REQUEST, "sapi_globals")                    \
+	X(REQUEST_OFFSET, "sapi_globals_offset")      \
+	X(MODULE, "sapi_module")                      \
+	X(LINE, "zend_get_executed_lineno")           \
+	X(FILE_NAME, "zend_get_executed_filename_ex") \
+	X(PASS_TWO, "pass_two")
+
+#define X(id, name) id,
+enum symbol { PHP_SYMBOLS(X) SYMBOL_COUNT };
+#undef X
 
 static const char *const names[SYMBOL_COUNT] = {
-	"execute_ex",   "executor_globals", "executor_globals_offset", "tsrm_get_ls_cache_tcb_offset",
-	"zend_vm_kind", "sapi_globals",     "sapi_globals_offset",     "sapi_module"
+#define X(id, name) [id] = (name),
+	PHP_SYMBOLS(X)
+#undef X
 };
+
+_Static_assert(SYMBOL_COUNT <= ELF_FIND_NAMES_MAX, "one pass finds them all");
 
 struct probe {
 	const struct elf *elf;
@@ -213,6 +231,42 @@ static void find_loop(const struct probe *p, struct php_binary *b)
 	b->base.loop_count = 1;
 }
 
+static struct php_code place_of(const struct probe *p, enum symbol id)
+{
+	return has(p, id) ? (struct php_code){ p->symbols[id].address, p->symbols[id].size } : (struct php_code){ 0 };
+}
+
+/* A table that disagrees with the code is refused: another build than its version says. Of versions that nobody tried
+ * a process has to prove the rest (agree.c), and with threads nobody can see from outside where a script runs. */
+static void check_table(const struct probe *p, struct php_binary *b)
+{
+	const struct php_code code[] = { [PHP_CODE_LINE] = place_of(p, LINE),
+					 [PHP_CODE_FILE] = place_of(p, FILE_NAME),
+					 [PHP_CODE_PASS] = place_of(p, PASS_TWO) };
+	const struct php_version *v = b->version;
+	const char *function = php_code_disagrees(p->elf, code, &v->layout, b->globals);
+
+	if (function) {
+		b->version = NULL;
+		snprintf(b->base.refused, sizeof(b->base.refused), "%s() is not that of version %u.%u", function,
+			 v->major, v->minor);
+	} else if (b->globals_offset && !v->is_tried) {
+		b->version = NULL;
+		snprintf(b->base.refused, sizeof(b->base.refused), "version %u.%u for threads was not tried", v->major,
+			 v->minor);
+	}
+}
+
+static void find_globals(const struct probe *p, struct php_binary *b)
+{
+	b->globals = p->symbols[GLOBALS].address;
+	b->request = p->symbols[REQUEST].address;
+	if (!p->has_dynamic) /* not moved */
+		return;
+	ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[GLOBALS], &b->globals_slot) < 0);
+	ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[REQUEST], &b->request_slot) < 0);
+}
+
 static own_frame int fill(const struct probe *p, struct php_binary *b)
 {
 	int r = find_version(p, b);
@@ -224,16 +278,12 @@ static own_frame int fill(const struct probe *p, struct php_binary *b)
 	b->module = p->symbols[MODULE].address;
 	if (p->has_dynamic) /* without: not moved */
 		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[MODULE], &b->module_slot) < 0);
-	if (has(p, GLOBALS_OFFSET)) {
+	if (has(p, GLOBALS_OFFSET))
 		find_threads(p, b);
-		return 0;
-	}
-	b->globals = p->symbols[GLOBALS].address;
-	b->request = p->symbols[REQUEST].address;
-	if (p->has_dynamic) {
-		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[GLOBALS], &b->globals_slot) < 0);
-		ignore(elf_dynamic_slot(p->elf, &p->dynamic, names[REQUEST], &b->request_slot) < 0);
-	}
+	else
+		find_globals(p, b);
+	if (b->version && !b->base.refused[0])
+		check_table(p, b);
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 
 struct php_version {
 	uint8_t major, minor;
-	/* Stacks of this version were compared with the program's own. Those of others are walked only in a process
-	 * whose memory agrees with the table. */
+	/* Stacks of this version were compared with the program's own. Those of others are walked only without threads,
+	 * and in a process whose memory agrees with the table. */
 	bool is_tried;
 	struct abi_php_layout layout;
 };
