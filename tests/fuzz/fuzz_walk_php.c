@@ -1,56 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of PHP's frames over any memory: it ends, within bounds, whatever that holds and even what attaching said of
  * it. Layout: struct abi_php, the thread pointer, the tick's pc, r14 and r15 and a number of native frames (8 bytes
- * each), then pieces of memory: address and size (8 bytes each), bytes, padding up to a multiple of 8. */
+ * each), then memory as php_memory.h says. */
 #include "fuzz.h"
 
 #include <linux/types.h>
 
-#include "base/cur.h"
+#include "php_memory.h"
 #include "walk/walk_php.h"
 
-#define PIECES_MAX 512
 #define TURNS_MAX (2 * ABI_FRAMES_MAX + 64 * PIECES_MAX)
-
-struct piece {
-	uint64_t at, size;
-	const uint8_t *bytes;
-};
-
-struct memory {
-	struct piece pieces[PIECES_MAX];
-	size_t count;
-};
-
-static int memory_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	const struct memory *m = self;
-
-	for (size_t i = 0; i < m->count; i++) {
-		const struct piece *p = &m->pieces[i];
-
-		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
-			memcpy(dst, p->bytes + (at - p->at), size);
-			return 0;
-		}
-	}
-	return -EFAULT;
-}
-
-static void take_pieces(struct cur *in, struct memory *m)
-{
-	while (m->count < PIECES_MAX) {
-		struct piece *p = &m->pieces[m->count];
-
-		p->at = cur_le64(in);
-		p->size = cur_le64(in);
-		p->bytes = cur_bytes(in, p->size);
-		if (in->bad)
-			return;
-		m->count++;
-		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
-	}
-}
 
 static void check_frames(const struct walk *w)
 {

@@ -228,6 +228,7 @@ static void memory(void **state)
 		ignore(php_read_name(&p->target, &p->im.info, func, cookie, &room, &f));
 	}
 	p->last_read = 0;
+	assert_int_equal(php_read_name(&p->target, &p->im.info, func, ABI_PHP_NO_COOKIE, &room, &f), -ESTALE);
 	/* Another function took its place: the same file and line, at the same address. */
 	assert_int_equal(php_image_read(&p->im, &name, 8, php_image_func(&p->im, &other, 4) + ABI_PHP_FUNC_NAME), 0);
 	php_image_put_u64(&p->im, func + ABI_PHP_FUNC_NAME, name);

@@ -216,6 +216,8 @@ static int check(struct walk *w, struct world *world, uint64_t key, uint64_t coo
 {
 	uint8_t type;
 
+	if (cookie == ABI_PHP_NO_COOKIE) /* that is of texts that cannot be read */
+		return -ESTALE;
 	world->error = 0;
 	if (walk_php_read_func(w, key))
 		return world->error ? world->error : -ESTALE;
