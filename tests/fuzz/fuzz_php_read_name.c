@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a function of PHP is called, read from a process's memory: only while the function is the one that its cookie is
- * of. Layout: struct abi_php, the function's address (8 bytes), then memory as php_memory.h says. */
+ * of. Layout: struct abi_php, the function's address (8 bytes), then memory as walk/pieces.h says. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
 #include "base/utf8.h"
-#include "php_memory.h"
+#include "counted_pieces.h"
 #include "runtime/php/names.h"
 #include "walk/walk_php.h"
 
@@ -14,10 +12,10 @@
 #define ROOM_MAX KIB(64)
 
 /* As the walker has it. 0: it cannot be read. */
-static uint64_t cookie_of(struct memory *m, const struct abi_php *info, uint64_t func)
+static uint64_t cookie_of(struct counted *m, const struct abi_php *info, uint64_t func)
 {
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = counted_read, .self = m };
 	uint64_t cookie = 0;
 	uint8_t type;
 
@@ -36,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	scoped(buf_release) struct buf room = BUF_INIT(ROOM_MAX);
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
-	const struct runtime_target target = { .read = memory_read_target, .self = m };
+	struct counted *m = calloc(1, sizeof(*m));
+	const struct runtime_target target = { .read = counted_read_target, .self = m };
 	const uint8_t *bytes = cur_bytes(&in, sizeof(struct abi_php));
 	struct abi_php info = { 0 };
 	struct runtime_function f;
@@ -48,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (bytes)
 		memcpy(&info, bytes, sizeof(info));
 	func = cur_le64(&in);
-	take_pieces(&in, m);
+	pieces_take(&in, &m->pieces);
 	cookie = cookie_of(m, &info, func);
 	must(!cookie || cookie & 1);
 	must(php_read_name(&target, &info, func, cookie ^ 2, &room, &f) < 0 && !room.len); /* another function's */

@@ -1,42 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a PHP process is asked for: where sapi_globals and the URI are found in any memory, and the text without its
  * query. Layout: struct abi_php, the thread pointer, the context and the text's size (8 bytes each), the text, then
- * memory as php_memory.h says. */
+ * memory as walk/pieces.h says. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
-#include "php_memory.h"
+#include "counted_pieces.h"
 #include "walk/walk_php.h"
 
 #define READS_MAX (1 + 2 * WALK_PHP_CHAIN)
 #define TEXT_WORDS 32
 
-static uint64_t word(struct memory *m, uint64_t at)
+static uint64_t word(struct counted *m, uint64_t at)
 {
 	uint64_t out = 0;
 
-	return memory_read(m, &out, sizeof(out), at) == 0 ? out : 0;
+	return counted_read(m, &out, sizeof(out), at) == 0 ? out : 0;
 }
 
 /* By the table's own rules, and byte for byte: is @value that of a variable in the chain? */
-static bool is_uri(struct memory *m, uint64_t context, uint64_t value)
+static bool is_uri(struct counted *m, uint64_t context, uint64_t value)
 {
 	uint64_t at = word(m, context + ABI_PHP_FCGI_TABLE + 8ULL * (ABI_PHP_FCGI_URI_HASH % 128));
 	uint64_t bucket[5]; /* hash and the name's size, name, size, value, next */
 
-	for (int i = 0; at && i < WALK_PHP_CHAIN && memory_read(m, bucket, sizeof(bucket), at) == 0; i++) {
+	for (int i = 0; at && i < WALK_PHP_CHAIN && counted_read(m, bucket, sizeof(bucket), at) == 0; i++) {
 		char name[12];
 
 		if (bucket[0] == (ABI_PHP_FCGI_URI_HASH | UINT64_C(11) << 32) && bucket[3] == value &&
-		    memory_read(m, name, sizeof(name), bucket[1]) == 0 && memcmp(name, "REQUEST_URI", 12) == 0)
+		    counted_read(m, name, sizeof(name), bucket[1]) == 0 && memcmp(name, "REQUEST_URI", 12) == 0)
 			return true;
 		at = bucket[4];
 	}
 	return false;
 }
 
-static void check_places(struct walk *w, struct memory *m, const struct abi_php *info, uint64_t context)
+static void check_places(struct walk *w, struct counted *m, const struct abi_php *info, uint64_t context)
 {
 	uint64_t uri, at, cache;
 
@@ -78,9 +76,9 @@ static void check_text(const uint8_t *bytes, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
+	struct counted *m = calloc(1, sizeof(*m));
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = counted_read, .self = m };
 	const uint8_t *bytes = cur_bytes(&in, sizeof(struct abi_php)), *text;
 	struct abi_php info = { 0 };
 	uint64_t context, text_size;
@@ -95,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text = cur_bytes(&in, text_size);
 	if (text)
 		check_text(text, (size_t)text_size);
-	take_pieces(&in, m);
+	pieces_take(&in, &m->pieces);
 	check_places(w, m, &info, context);
 	free(w);
 	free(m);

@@ -4,53 +4,10 @@
  * memory: address and size (8 bytes each), bytes, padding up to a multiple of 8. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
-#include "base/cur.h"
+#include "../walk/pieces.h"
 #include "walk/walk_nodejs.h"
 
-#define PIECES_MAX 64
 #define TURNS_MAX (ABI_FRAMES_MAX + 1)
-
-struct piece {
-	uint64_t at, size;
-	const uint8_t *bytes;
-};
-
-struct memory {
-	struct piece pieces[PIECES_MAX];
-	size_t count;
-};
-
-static int memory_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	const struct memory *m = self;
-
-	for (size_t i = 0; i < m->count; i++) {
-		const struct piece *p = &m->pieces[i];
-
-		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
-			memcpy(dst, p->bytes + (at - p->at), size);
-			return 0;
-		}
-	}
-	return -EFAULT;
-}
-
-static void take_pieces(struct cur *in, struct memory *m)
-{
-	while (m->count < PIECES_MAX) {
-		struct piece *p = &m->pieces[m->count];
-
-		p->at = cur_le64(in);
-		p->size = cur_le64(in);
-		p->bytes = cur_bytes(in, p->size);
-		if (in->bad)
-			return;
-		m->count++;
-		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
-	}
-}
 
 static void check_frames(const struct walk *w)
 {
@@ -66,9 +23,9 @@ static void check_frames(const struct walk *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
+	struct pieces *m = calloc(1, sizeof(*m));
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = pieces_read, .self = m };
 	struct abi_nodejs info = { 0 };
 	enum walk_next next = WALK_MORE;
 	const uint8_t *bytes;
@@ -84,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes = cur_bytes(&in, sizeof(info));
 	if (bytes)
 		memcpy(&info, bytes, sizeof(info));
-	take_pieces(&in, m);
+	pieces_take(&in, m);
 	for (size_t turn = 0; next == WALK_MORE; turn++) {
 		walk_begin_step(w);
 		next = walk_nodejs_step(w, &info);

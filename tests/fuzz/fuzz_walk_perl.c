@@ -5,52 +5,8 @@
  * a multiple of 8. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
-#include "base/cur.h"
+#include "../walk/pieces.h"
 #include "walk/walk_perl.h"
-
-#define PIECES_MAX 512
-
-struct piece {
-	uint64_t at, size;
-	const uint8_t *bytes;
-};
-
-struct memory {
-	struct piece pieces[PIECES_MAX];
-	size_t count;
-};
-
-static int memory_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	const struct memory *m = self;
-
-	for (size_t i = 0; i < m->count; i++) {
-		const struct piece *p = &m->pieces[i];
-
-		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
-			memcpy(dst, p->bytes + (at - p->at), size);
-			return 0;
-		}
-	}
-	return -EFAULT;
-}
-
-static void take_pieces(struct cur *in, struct memory *m)
-{
-	while (m->count < PIECES_MAX) {
-		struct piece *p = &m->pieces[m->count];
-
-		p->at = cur_le64(in);
-		p->size = cur_le64(in);
-		p->bytes = cur_bytes(in, p->size);
-		if (in->bad)
-			return;
-		m->count++;
-		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
-	}
-}
 
 static void check_frames(const struct walk *w)
 {
@@ -70,9 +26,9 @@ static void check_frames(const struct walk *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
+	struct pieces *m = calloc(1, sizeof(*m));
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = pieces_read, .self = m };
 	const uint8_t *bytes = cur_bytes(&in, sizeof(struct abi_perl));
 	struct abi_perl info = { 0 };
 
@@ -83,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->tp = cur_le64(&in);
 	walk_sample(w)->pid = walk_sample(w)->tid = (uint32_t)cur_le64(&in);
 	w->count = (uint32_t)(cur_le64(&in) % (ABI_FRAMES_MAX + 1));
-	take_pieces(&in, m);
+	pieces_take(&in, m);
 	walk_perl_start(w, &info, 0);
 	for (size_t turn = 0; walk_perl_step(w) == WALK_MORE; turn++)
 		must(turn < WALK_PERL_TURNS);

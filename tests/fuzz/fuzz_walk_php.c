@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of PHP's frames over any memory: it ends, within bounds, whatever that holds and even what attaching said of
  * it. Layout: struct abi_php, the thread pointer, the tick's pc, r14 and r15 and a number of native frames (8 bytes
- * each), then memory as php_memory.h says. */
+ * each), then pieces of memory: address and size (8 bytes each), bytes, padding up to a multiple of 8. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
-#include "php_memory.h"
+#include "../walk/pieces.h"
 #include "walk/walk_php.h"
 
 #define TURNS_MAX (2 * ABI_FRAMES_MAX + 64 * PIECES_MAX)
@@ -27,9 +25,9 @@ static void check_frames(const struct walk *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
+	struct pieces *m = calloc(1, sizeof(*m));
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = pieces_read, .self = m };
 	const uint8_t *bytes = cur_bytes(&in, sizeof(struct abi_php));
 	struct abi_php info = { 0 };
 
@@ -42,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->leaf[WALK_PHP_REG_FRAME] = cur_le64(&in);
 	w->leaf[WALK_PHP_REG_OP] = cur_le64(&in);
 	w->count = (uint32_t)(cur_le64(&in) % (ABI_FRAMES_MAX + 1));
-	take_pieces(&in, m);
+	pieces_take(&in, m);
 	walk_php_start(w, &info, 0);
 	for (size_t turn = 0; walk_php_step(w) == WALK_MORE; turn++)
 		must(turn < TURNS_MAX);

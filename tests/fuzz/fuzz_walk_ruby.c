@@ -5,61 +5,13 @@
  * size (8 bytes each), bytes, padding up to a multiple of 8. */
 #include "fuzz.h"
 
-#include <linux/types.h>
-
-#include "base/cur.h"
+#include "../walk/pieces.h"
 #include "runtime/ruby/lines.h"
 #include "runtime/ruby/names.h"
 #include "walk/walk_ruby.h"
 
-#define PIECES_MAX 512
 #define TURNS_MAX 1024 /* of UNWIND_LOOP() */
 #define NAMES_MAX 64
-
-struct piece {
-	uint64_t at, size;
-	const uint8_t *bytes;
-};
-
-struct memory {
-	struct piece pieces[PIECES_MAX];
-	size_t count;
-};
-
-static int memory_read(void *self, void *dst, __u32 size, __u64 at)
-{
-	const struct memory *m = self;
-
-	for (size_t i = 0; i < m->count; i++) {
-		const struct piece *p = &m->pieces[i];
-
-		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
-			memcpy(dst, p->bytes + (at - p->at), size);
-			return 0;
-		}
-	}
-	return -EFAULT;
-}
-
-static void take_pieces(struct cur *in, struct memory *m)
-{
-	while (m->count < PIECES_MAX) {
-		struct piece *p = &m->pieces[m->count];
-
-		p->at = cur_le64(in);
-		p->size = cur_le64(in);
-		p->bytes = cur_bytes(in, p->size);
-		if (in->bad)
-			return;
-		m->count++;
-		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
-	}
-}
-
-static int target_read(void *self, void *dst, uint32_t size, uint64_t at)
-{
-	return memory_read(self, dst, size, at);
-}
 
 static void check_frames(const struct walk *w)
 {
@@ -73,9 +25,9 @@ static void check_frames(const struct walk *w)
 	}
 }
 
-static void read_names(const struct walk *w, struct memory *m, const struct abi_ruby *info)
+static void read_names(const struct walk *w, struct pieces *m, const struct abi_ruby *info)
 {
-	const struct runtime_target target = { .read = target_read, .self = m };
+	const struct runtime_target target = { .read = pieces_read_target, .self = m };
 
 	for (uint32_t i = 0; i < w->runtime_count && i < NAMES_MAX; i++) {
 		const struct abi_frame *frame = &w->frames[w->count + i];
@@ -92,9 +44,9 @@ static void read_names(const struct walk *w, struct memory *m, const struct abi_
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cur in = cur_of(data, size);
-	struct memory *m = calloc(1, sizeof(*m));
+	struct pieces *m = calloc(1, sizeof(*m));
 	struct walk *w = calloc(1, sizeof(*w));
-	struct walk_world world = { .read = memory_read, .self = m };
+	struct walk_world world = { .read = pieces_read, .self = m };
 	const uint8_t *bytes = cur_bytes(&in, sizeof(struct abi_ruby));
 	struct abi_ruby info = { 0 };
 
@@ -104,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->world = &world;
 	w->tp = cur_le64(&in);
 	w->count = (uint32_t)(cur_le64(&in) % (ABI_FRAMES_MAX + 1));
-	take_pieces(&in, m);
+	pieces_take(&in, m);
 	walk_ruby_start(w, &info, 0);
 	/* The shell stops as well: a frame has 8 bytes at least, or the size says 0 and the walk stands still. */
 	for (size_t turn = 0; turn < TURNS_MAX && walk_ruby_step(w) == WALK_MORE; turn++)
