@@ -3,8 +3,6 @@
  * equal for any memory; and the names that the kernel side sends. */
 #include "bpf_support.h"
 
-#include <sys/mman.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -18,7 +16,6 @@
 #define ROUNDS 300 /* of each build */
 #define TURNS 1024 /* of the kernel side's loop */
 #define RETOP 0x402000
-#define PAGE 4096
 
 static const struct build {
 	unsigned int minor;
@@ -28,46 +25,24 @@ static const struct build {
 	{ 36, true }, { 36, false }, { 40, true }, { 42, true },
 };
 
-struct sent {
-	uint64_t key, cookie;
-	char name[512], file[512];
-};
-
 struct arena {
 	struct perl_seed_bpf *skel;
 	struct seed_run run;
 	uint8_t *memory; /* PERL_IMAGE_SIZE bytes at PERL_IMAGE_AT; around it nothing can be read */
-	size_t names;
-	struct sent last[8];
+	struct seed_names names;
 };
 
 static int take_name(void *ctx, void *data, size_t size)
 {
-	scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
 	struct arena *a = ctx;
-	const struct abi_name *name = data;
-	struct runtime_function f = { 0 };
-	struct sent *to;
 
-	assert_int_equal(name->header.type, ABI_RECORD_NAME);
-	assert_int_equal(name->header.size, size);
-	assert_int_equal(name->runtime, ABI_RUNTIME_PERL);
-	assert_true(size >= sizeof(*name) + name->bytes_size);
-	if (a->names++ >= ARRAY_SIZE(a->last))
-		return 0;
-	to = &a->last[a->names - 1];
-	*to = (struct sent){ .key = name->key, .cookie = name->cookie };
-	if (perl_decode_name(name->bytes, name->bytes_size, &room, &f) < 0)
-		return 0;
-	snprintf(to->name, sizeof(to->name), STR_FMT, STR_ARG(f.name));
-	snprintf(to->file, sizeof(to->file), STR_FMT, STR_ARG(f.file));
+	seed_take_name(&a->names, data, size, ABI_RUNTIME_PERL, perl_decode_name);
 	return 0;
 }
 
 static int setup(void **state)
 {
 	struct arena *a = calloc(1, sizeof(*a));
-	uint8_t *room;
 
 	assert_non_null(a);
 	a->skel = perl_seed_bpf__open_and_load();
@@ -77,11 +52,7 @@ static int setup(void **state)
 					   .walks = bpf_map__fd(a->skel->maps.walks),
 					   .ring = bpf_map__fd(a->skel->maps.ring) },
 		      take_name, a);
-	room = mmap((void *)(uintptr_t)(PERL_IMAGE_AT - PAGE), PERL_IMAGE_SIZE + 2 * PAGE, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	assert_int_equal((uintptr_t)room, PERL_IMAGE_AT - PAGE);
-	a->memory = room + PAGE;
-	assert_int_equal(mprotect(a->memory, PERL_IMAGE_SIZE, PROT_READ | PROT_WRITE), 0);
+	a->memory = seed_map(PERL_IMAGE_AT, PERL_IMAGE_SIZE);
 	*state = a;
 	return 0;
 }
@@ -90,7 +61,7 @@ static int teardown(void **state)
 {
 	struct arena *a = *state;
 
-	munmap(a->memory - PAGE, PERL_IMAGE_SIZE + 2 * PAGE);
+	seed_unmap(a->memory, PERL_IMAGE_SIZE);
 	seed_run_close(&a->run);
 	perl_seed_bpf__destroy(a->skel);
 	free(a);
@@ -101,7 +72,7 @@ static int teardown(void **state)
 static void forget(struct arena *a)
 {
 	a->skel->bss->names_epoch++;
-	a->names = 0;
+	a->names.count = 0;
 }
 
 static const uint8_t *run_kernel(struct arena *a, const struct perl_image *im)
@@ -239,24 +210,24 @@ static void names_at_first_sight(void **state)
 		forget(a);
 		run_kernel(a, p.im);
 		run_host(a, p.im);
-		assert_int_equal(a->names, ARRAY_SIZE(want));
+		assert_int_equal(a->names.count, ARRAY_SIZE(want));
 		for (size_t k = 0; k < ARRAY_SIZE(want); k++) {
-			assert_string_equal(a->last[k].name, want[k].name);
-			assert_string_equal(a->last[k].file, want[k].file);
-			assert_int_equal(a->last[k].key, a->run.host.frames[k].a);
-			assert_int_equal(a->last[k].cookie, a->run.host.frames[k].b);
+			assert_string_equal(a->names.first[k].name, want[k].name);
+			assert_string_equal(a->names.first[k].file, want[k].file);
+			assert_int_equal(a->names.first[k].key, a->run.host.frames[k].a);
+			assert_int_equal(a->names.first[k].cookie, a->run.host.frames[k].b);
 		}
 		run_kernel(a, p.im);
-		assert_int_equal(a->names, ARRAY_SIZE(want));
+		assert_int_equal(a->names.count, ARRAY_SIZE(want));
 		/* Another sub at the place of the innermost one, which was compiled later. */
 		text = perl_image_get(p.im, perl_image_get(p.im, p.subs[2]) + ABI_PERL_CV_GV);
 		shorter = perl_image_get(p.im, text) - (UINT64_C(1) << 32);
 		perl_image_put(p.im, text, 8, shorter);
 		perl_image_put(p.im, perl_image_get(p.im, p.subs[2]) + ABI_PERL_CV_SEQ, 4, 99);
 		run_kernel(a, p.im);
-		assert_int_equal(a->names, ARRAY_SIZE(want) + 1);
-		assert_string_equal(a->last[ARRAY_SIZE(want)].name, "Shop::Cart::mad");
-		assert_int_not_equal(a->last[ARRAY_SIZE(want)].key, a->last[0].key);
+		assert_int_equal(a->names.count, ARRAY_SIZE(want) + 1);
+		assert_string_equal(a->names.first[ARRAY_SIZE(want)].name, "Shop::Cart::mad");
+		assert_int_not_equal(a->names.first[ARRAY_SIZE(want)].key, a->names.first[0].key);
 		free(p.im);
 	}
 }

@@ -3,8 +3,6 @@
  * equal for any memory, registers and flags; and the names that the kernel side sends. */
 #include "bpf_support.h"
 
-#include <sys/mman.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -20,50 +18,27 @@
 #define ROUNDS 300 /* of each version, with and without threads */
 #define TURNS 1024 /* of the kernel side's loop */
 #define AT 0x20000000UL
-#define PAGE 4096
 #define FUNCS 4
 #define LOOP 0x402000
-
-struct sent {
-	uint64_t key, cookie;
-	char name[512], file[512];
-};
 
 struct arena {
 	struct php_seed_bpf *skel;
 	struct seed_run run;
 	uint8_t *memory; /* PHP_IMAGE_BYTES bytes at AT; around it nothing can be read */
-	size_t names;
-	struct sent last[FUNCS];
+	struct seed_names names;
 };
 
 static int take_name(void *ctx, void *data, size_t size)
 {
-	scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
 	struct arena *a = ctx;
-	const struct abi_name *name = data;
-	struct runtime_function f = { 0 };
-	struct sent *to;
 
-	assert_int_equal(name->header.type, ABI_RECORD_NAME);
-	assert_int_equal(name->header.size, size);
-	assert_int_equal(name->runtime, ABI_RUNTIME_PHP);
-	assert_true(size >= sizeof(*name) + name->bytes_size);
-	if (a->names++ >= ARRAY_SIZE(a->last))
-		return 0;
-	to = &a->last[a->names - 1];
-	*to = (struct sent){ .key = name->key, .cookie = name->cookie };
-	if (php_decode_name(name->bytes, name->bytes_size, &room, &f) < 0)
-		return 0;
-	snprintf(to->name, sizeof(to->name), STR_FMT, STR_ARG(f.name));
-	snprintf(to->file, sizeof(to->file), STR_FMT, STR_ARG(f.file));
+	seed_take_name(&a->names, data, size, ABI_RUNTIME_PHP, php_decode_name);
 	return 0;
 }
 
 static int setup(void **state)
 {
 	struct arena *a = calloc(1, sizeof(*a));
-	uint8_t *room;
 
 	assert_non_null(a);
 	a->skel = php_seed_bpf__open_and_load();
@@ -73,11 +48,7 @@ static int setup(void **state)
 					   .walks = bpf_map__fd(a->skel->maps.walks),
 					   .ring = bpf_map__fd(a->skel->maps.ring) },
 		      take_name, a);
-	room = mmap((void *)(AT - PAGE), PHP_IMAGE_BYTES + 2 * PAGE, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	assert_int_equal((uintptr_t)room, AT - PAGE);
-	a->memory = room + PAGE;
-	assert_int_equal(mprotect(a->memory, PHP_IMAGE_BYTES, PROT_READ | PROT_WRITE), 0);
+	a->memory = seed_map(AT, PHP_IMAGE_BYTES);
 	*state = a;
 	return 0;
 }
@@ -86,7 +57,7 @@ static int teardown(void **state)
 {
 	struct arena *a = *state;
 
-	munmap(a->memory - PAGE, PHP_IMAGE_BYTES + 2 * PAGE);
+	seed_unmap(a->memory, PHP_IMAGE_BYTES);
 	seed_run_close(&a->run);
 	php_seed_bpf__destroy(a->skel);
 	free(a);
@@ -103,7 +74,7 @@ struct program {
 static void forget(struct arena *a)
 {
 	a->skel->bss->names_epoch++;
-	a->names = 0;
+	a->names.count = 0;
 }
 
 static const uint8_t *run_kernel(struct arena *a, const struct program *p)
@@ -263,19 +234,19 @@ static void names_at_first_sight(void **state)
 	for (size_t i = 0; (v = php_version_at(i)); i++) {
 		open_program(&p, &v->layout, false, 2 * FUNCS);
 		compare(a, &p);
-		assert_int_equal(a->names, FUNCS); /* each once */
+		assert_int_equal(a->names.count, FUNCS); /* each once */
 		for (size_t k = 0; k < FUNCS; k++) {
-			assert_string_equal(a->last[k].name, want[k].name);
-			assert_string_equal(a->last[k].file, want[k].file);
-			assert_int_equal(a->last[k].key, a->run.host.frames[k].a);
-			assert_int_equal(a->last[k].cookie, a->run.host.frames[k].b);
+			assert_string_equal(a->names.first[k].name, want[k].name);
+			assert_string_equal(a->names.first[k].file, want[k].file);
+			assert_int_equal(a->names.first[k].key, a->run.host.frames[k].a);
+			assert_int_equal(a->names.first[k].cookie, a->run.host.frames[k].b);
 		}
 		run_kernel(a, &p);
-		assert_int_equal(a->names, FUNCS);
+		assert_int_equal(a->names.count, FUNCS);
 		/* The next request has another function in its place. */
 		php_image_put(&p.im, p.funcs[1] + v->layout.func_line, &(uint32_t){ 77 }, 4);
 		run_kernel(a, &p);
-		assert_int_equal(a->names, FUNCS + 1);
+		assert_int_equal(a->names.count, FUNCS + 1);
 	}
 }
 

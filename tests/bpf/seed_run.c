@@ -2,6 +2,7 @@
 #include "seed_run.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -93,4 +94,43 @@ void seed_stay_on_one_cpu(void)
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+void seed_take_name(struct seed_names *names, const void *data, size_t size, uint8_t runtime,
+		    int (*decode)(const uint8_t *, size_t, struct buf *, struct runtime_function *))
+{
+	scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
+	const struct abi_name *name = data;
+	struct runtime_function f = { 0 };
+	struct seed_name *to;
+
+	assert_int_equal(name->header.type, ABI_RECORD_NAME);
+	assert_int_equal(name->header.size, size);
+	assert_int_equal(name->runtime, runtime);
+	assert_true(size >= sizeof(*name) + name->bytes_size);
+	if (names->count++ >= ARRAY_SIZE(names->first))
+		return;
+	to = &names->first[names->count - 1];
+	*to = (struct seed_name){ .key = name->key, .cookie = name->cookie };
+	if (decode(name->bytes, name->bytes_size, &room, &f) < 0)
+		return;
+	snprintf(to->name, sizeof(to->name), STR_FMT, STR_ARG(f.name));
+	snprintf(to->file, sizeof(to->file), STR_FMT, STR_ARG(f.file));
+}
+
+#define GUARD 4096
+
+uint8_t *seed_map(uint64_t at, size_t size)
+{
+	uint8_t *room = mmap((void *)(uintptr_t)(at - GUARD), size + 2 * GUARD, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	assert_int_equal((uintptr_t)room, at - GUARD);
+	assert_int_equal(mprotect(room + GUARD, size, PROT_READ | PROT_WRITE), 0);
+	return room + GUARD;
+}
+
+void seed_unmap(uint8_t *memory, size_t size)
+{
+	munmap(memory - GUARD, size + 2 * GUARD);
 }

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#include "runtime/runtime.h"
 #include "walk/walk.h"
 
 struct ring_buffer;
@@ -20,6 +21,16 @@ struct seed_run {
 	uint64_t random;
 };
 
+#define SEED_NAMES 8
+
+struct seed_names { /* that the kernel side sent */
+	size_t count;
+	struct seed_name { /* the first ones */
+		uint64_t key, cookie;
+		char name[512], file[512]; /* empty: it could not be decoded */
+	} first[SEED_NAMES];
+};
+
 struct seed_maps { /* descriptors */
 	int program, walks, ring;
 };
@@ -27,6 +38,17 @@ struct seed_maps { /* descriptors */
 /** seed_run_open - @take: gets what the kernel side sends, with @ctx */
 void seed_run_open(struct seed_run *run, const struct seed_maps *maps, int (*take)(void *, void *, size_t), void *ctx);
 void seed_run_close(struct seed_run *run);
+
+/**
+ * seed_take_name - a record of @runtime (enum abi_runtime), which must be one of a name
+ * @decode: struct runtime's decode_name()
+ */
+void seed_take_name(struct seed_names *names, const void *data, size_t size, uint8_t runtime,
+		    int (*decode)(const uint8_t *, size_t, struct buf *, struct runtime_function *));
+
+/** seed_map - memory at @at that can be written; around it nothing can be read. Up to seed_unmap(). */
+uint8_t *seed_map(uint64_t at, size_t size);
+void seed_unmap(uint8_t *memory, size_t size);
 
 /** seed_random - xorshift64 */
 uint64_t seed_random(struct seed_run *run);
