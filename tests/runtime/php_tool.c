@@ -30,7 +30,7 @@ static int look(const char *path)
 	if (r == 0)
 		r = php_probe(&file, &binary);
 	close(fd);
-	if (r <= 0)
+	if (r <= 0 || !binary)
 		return r < 0 ? r : -ENOENT;
 	b = (const struct php_binary *)binary;
 	printf("%s: version %s, %s, %s\n", path, b->base.version, b->globals_offset ? "threads" : "no threads",
