@@ -6,6 +6,8 @@
 #define WALK_JAVA_AHEAD 24
 
 #define WALK_JAVA_RAX 0
+#define WALK_JAVA_RDX 1
+#define WALK_JAVA_RCX 2
 #define WALK_JAVA_RBX 3
 #define WALK_JAVA_RDI 5
 #define WALK_JAVA_R11 11
@@ -117,11 +119,24 @@ WALK_FN int walk_java_ends(__u64 a, __u64 b)
 		if (WALK_JAVA_LOW(a, 4) == 0xc3028541) /* test %eax,(%r10); ret */
 			return 1;
 		/* cmpl $0,n(%r15); jne; ret: behind leave in native methods */
-		return (WALK_JAVA_LOW(a, 3) == 0x7f8341 && (a >> 40 & 0xffff) == 0x850f && (b >> 24 & 0xff) == 0xc3) ||
-		       (WALK_JAVA_LOW(a, 3) == 0xbf8341 && (b & 0xffff) == 0x850f && (b >> 48 & 0xff) == 0xc3);
+		if ((WALK_JAVA_LOW(a, 3) == 0x7f8341 && (a >> 40 & 0xffff) == 0x850f && (b >> 24 & 0xff) == 0xc3) ||
+		    (WALK_JAVA_LOW(a, 3) == 0xbf8341 && (b & 0xffff) == 0x850f && (b >> 48 & 0xff) == 0xc3))
+			return 1;
+		/* testb $1,n(%r15); je; movabs: there, too, from 25 on, for JFR */
+		return (a & 0xff00ffffff) == 0x010047f641 && (a >> 40 & 0xff) == 0x74 && a >> 56 == 0x49 &&
+		       (__u8)b == 0xba;
 	}
-	if (first == 0x0f) /* ja, jne; ret */
-		return ((a >> 8 & 0xff) == 0x87 || (a >> 8 & 0xff) == 0x85) && (a >> 48 & 0xff) == 0xc3;
+	if (first == 0x74) /* je; movabs $n,%r10; mov %r10,n(%r15) */
+		return (a >> 16 & 0xffff) == 0xba49 &&
+		       ((b >> 32 & 0xffffff) == 0x57894d || (b >> 32 & 0xffffff) == 0x97894d);
+	if (first == 0x0f) {
+		__u8 second = (__u8)(a >> 8);
+
+		/* jb; mov %r15,%rdi: were pages that are reserved on the stack in use? */
+		if (second == 0x82)
+			return a >> 48 == 0x8b49 && (__u8)b == 0xff;
+		return (second == 0x87 || second == 0x85) && (a >> 48 & 0xff) == 0xc3; /* ja, jne; ret */
+	}
 	if (first == 0x77 || first == 0x75)
 		return (a >> 16 & 0xff) == 0xc3;
 	if (first == 0x85)
@@ -138,13 +153,25 @@ WALK_FN int walk_java_ends(__u64 a, __u64 b)
 	return first == 0x4c && WALK_JAVA_LOW(a, 3) == 0x158d4c && a >> 56 == 0x4d; /* lea n(%rip),%r10; mov */
 }
 
+/* Does add $n,%rsp end the eight bytes? 48 83 c4 ib, 48 81 c4 id. */
+WALK_FN int walk_java_gives_back(__u64 code)
+{
+	return (code >> 32 & 0xffffff) == 0xc48348 || (code >> 8 & 0xffffff) == 0xc48148;
+}
+
+/* A method that an exception leaves: add $n,%rsp; pop %rbp; jmp. Source: OpenJDK 17, c1_LIRAssembler_x86.cpp,
+ * emit_unwind_handler(); x86_64.ad, RethrowException. */
 WALK_FN enum walk_java_top walk_java_epilogue(struct walk *w)
 {
 	const __u64 *code = w->scratch + WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8;
 	__u64 before = code[-1], a = code[0], b = code[1], c = code[2];
 
+	if ((__u16)a == 0xe95d && walk_java_gives_back(before))
+		return WALK_JAVA_SAVED;
 	if ((__u8)a == 0x5d) /* pop %rbp */
 		return walk_java_ends(a >> 8 | b << 56, b >> 8 | c << 56) ? WALK_JAVA_SAVED : WALK_JAVA_WHOLE;
+	if ((__u8)a == 0xe9 && before >> 56 == 0x5d && walk_java_gives_back(before << 8))
+		return WALK_JAVA_RETURN;
 	if ((__u8)a == 0xe9) /* behind mov %r10,n(%r15) */
 		return (before >> 8 & 0xffffff) == 0x97894d || (before >> 32 & 0xffffff) == 0x57894d ? WALK_JAVA_RETURN
 												     : WALK_JAVA_WHOLE;
@@ -480,6 +507,28 @@ WALK_FN enum walk_next walk_java_adapter(struct walk *w, const struct abi_java *
 	return walk_java_move(w, info, word, sp + 8, w->fp);
 }
 
+/* Stubs that look for the handler of an exception are jumped to with the place where it was thrown in rdx, which the
+ * first instruction pushes: push %rdx; sub $n,%rsp. They go on by pop %rdx; jmp *%r10, or leave; pop %rcx; jmp *%rcx,
+ * where rcx is the handler, behind no call. SWITCH: pc is no such place. Source: OpenJDK 17, sharedRuntime_x86_64.cpp,
+ * generate_exception_blob(); x86_64.ad, tailjmpInd; c1_Runtime1_x86.cpp, generate_handle_exception(). */
+WALK_FN enum walk_next walk_java_throws(struct walk *w, const struct abi_java *info)
+{
+	struct walk_pair pair;
+	__u64 code;
+
+	if (walk_read(w, &code, sizeof(code), w->pc - 1)) /* with the byte in front of it */
+		return WALK_SWITCH;
+	if ((__u32)code == 0xe2ff415a || (w->pc == walk_java_state(w)->begin && (__u32)(code >> 8) == 0xec834852))
+		return walk_java_move(w, info, w->leaf[WALK_JAVA_RDX], w->sp, w->fp);
+	if ((code & 0xffffff) == 0xe1ff59)
+		return walk_java_move(w, info, w->leaf[WALK_JAVA_RCX], w->sp, w->fp);
+	if ((code >> 8 & 0xffffff) == 0xe1ff59)
+		return walk_java_pop(w, info, 0);
+	if ((__u32)(code >> 8) != 0xe1ff59c9 || (w->fp & 7) || w->fp < w->sp || walk_stack_pair(w, w->fp, &pair))
+		return WALK_SWITCH;
+	return walk_java_move(w, info, pair.second, w->fp + 16, pair.first);
+}
+
 /* The rules that need no search. SWITCH: none of them holds. */
 WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_java *info)
 {
@@ -495,6 +544,12 @@ WALK_FN enum walk_next walk_java_stub_rules(struct walk *w, const struct abi_jav
 		return WALK_MORE;
 	if (j->kind == WALK_JAVA_ADAPTER)
 		return walk_java_adapter(w, info, word);
+	if (is_top) {
+		enum walk_next next = walk_java_throws(w, info);
+
+		if (next != WALK_SWITCH)
+			return next;
+	}
 	/* What runs when compiled code is entered that may be stale: a word of -1 lies below the return address. */
 	if (w->fp - w->sp < 4096 && !(w->fp & 7) && !walk_stack_pair(w, w->fp + 8, &pair) && pair.first == ~0ULL &&
 	    walk_java_is_code(info, pair.second)) {

@@ -311,6 +311,81 @@ static int methods_of(const struct recorded *r)
 
 /* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. A walk to the root that marks
  * nothing lacks no method: one that cannot be read has no name. */
+static size_t hex(const char *text, uint8_t *out)
+{
+	size_t count = 0;
+
+	for (; text[0] && text[1]; text += text[2] == ' ' ? 3 : 2) {
+		const char digits[3] = { text[0], text[1], 0 };
+
+		out[count++] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return count;
+}
+
+/* A stub that goes on to the handler of an exception, in front of each of its last instructions, and in front of its
+ * first one. */
+static void stubs_that_throw(void **state)
+{
+	static const struct {
+		const char *what, *code; /* from the byte in front of pc on */
+		int words;               /* below the caller's stack pointer */
+		int reg;                 /* the register that has the return address; -1: it is on the stack */
+		bool at_begin, is_known;
+	} cases[] = {
+		{ "push %rdx; sub", "00 52 48 83 ec 08 90 90", 0, WALK_JAVA_RDX, true, true },
+		{ "the same elsewhere", "00 52 48 83 ec 08 90 90", 0, WALK_JAVA_RDX, false, false },
+		{ "behind pop %rdx: jmp *%r10", "5a 41 ff e2 90 90 90 90", 0, WALK_JAVA_RDX, false, true },
+		{ "behind pop %rcx: jmp *%rcx", "59 ff e1 90 90 90 90 90", 0, WALK_JAVA_RCX, false, true },
+		{ "pop %rcx; jmp *%rcx", "c9 59 ff e1 90 90 90 90", 1, -1, false, true },
+		{ "leave; pop %rcx; jmp *%rcx", "90 c9 59 ff e1 90 90 90", 4, -1, false, true },
+		{ "behind something else: jmp *%rcx", "90 ff e1 90 90 90 90 90", 0, WALK_JAVA_RCX, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("17c1-stub-whole-7");
+		uint64_t back, sp, fp;
+		struct abi_frame caller;
+		uint8_t code[8];
+
+		print_message("  %s\n", cases[i].what);
+		r->beyond = pushed_read; /* words that the recording lacks are 0 */
+		r->call_to = NO_CALL;
+		memset(&r->walk, 0, sizeof(r->walk));
+		r->walk.world = &r->world;
+		r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
+		java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+		back = r->walk.pc;
+		sp = r->walk.sp;
+		fp = r->walk.fp;
+		walk(r);
+		caller = r->walk.frames[1];
+		if (cases[i].at_begin) {
+			r->patches[3].at = r->walk.frames[0].a + r->image.info.code_begin;
+			r->patches[3].word = r->image.leaf[WALK_REG_PC];
+		}
+		r->image.leaf[WALK_REG_SP] = sp - 8 * (uint64_t)cases[i].words;
+		r->image.leaf[WALK_REG_FP] = cases[i].words == 4 ? sp - 16 : fp;
+		if (cases[i].reg >= 0)
+			r->image.leaf[cases[i].reg] = back;
+		assert_int_equal(hex(cases[i].code, code), sizeof(code));
+		r->patches[0].at = r->image.leaf[WALK_REG_PC] - 1;
+		memcpy(&r->patches[0].word, code, sizeof(code));
+		if (cases[i].words) {
+			r->patches[1].at = sp - 8;
+			r->patches[1].word = back;
+			r->patches[2].at = sp - 16;
+			r->patches[2].word = fp;
+		}
+		walk(r);
+		assert_int_equal(r->walk.count > 1 && r->walk.frames[1].a == caller.a &&
+					 r->walk.frames[1].extra == caller.extra && !r->walk.guessed,
+				 cases[i].is_known);
+		drop(r);
+	}
+}
+
 static void reads_fail(void **state)
 {
 	(void)state;
@@ -581,23 +656,12 @@ static void full_records_end(void **state)
 
 /* ---- the top frame ---- */
 
-static size_t hex(const char *text, uint8_t *out)
-{
-	size_t count = 0;
-
-	for (; text[0] && text[1]; text += text[2] == ' ' ? 3 : 2) {
-		const char digits[3] = { text[0], text[1], 0 };
-
-		out[count++] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	return count;
-}
-
 static void epilogues(void **state)
 {
 	static const struct {
 		const char *what, *code;
 		enum walk_java_top want;
+		const char *before; /* NULL: no-ops */
 	} cases[] = {
 		{ "ret", "c3", WALK_JAVA_RETURN },
 		{ "pop rbp; ret", "5d c3", WALK_JAVA_SAVED },
@@ -613,8 +677,23 @@ static void epilogues(void **state)
 		{ "lea r10,[rip+n]; mov", "4c 8d 15 12 34 00 00 4d 89 97 58 03 00 00 e9", WALK_JAVA_RETURN },
 		{ "pop rbp in the middle", "5d 48 89 c3", WALK_JAVA_WHOLE },
 		{ "add", "48 83 c4 20 5d c3", WALK_JAVA_WHOLE },
+		{ "25: testb 1,[r15+n]; je; movabs",
+		  "41 f6 47 28 01 74 16 49 ba 8a 83 b4 3c 34 7f 00 00 4d 89 97 38 05 00 00", WALK_JAVA_RETURN },
+		{ "25: je; movabs r10; mov [r15+n],r10", "74 16 49 ba 8a 83 b4 3c 34 7f 00 00 4d 89 97 38 05 00 00 e9",
+		  WALK_JAVA_RETURN },
+		{ "another testb", "41 f6 47 28 01 75 16 49 ba 8a 83 b4 3c 34 7f 00 00", WALK_JAVA_WHOLE },
+		{ "another je", "74 16 49 ba 8a 83 b4 3c 34 7f 00 00 4d 8b 97 38 05 00 00 e9", WALK_JAVA_WHOLE },
+		{ "jb; mov rdi,r15", "0f 82 3f 00 00 00 49 8b ff f7 c4 0f 00 00 00", WALK_JAVA_RETURN },
+		{ "another jb", "0f 82 3f 00 00 00 49 8b fe f7 c4 0f 00 00 00", WALK_JAVA_WHOLE },
+		{ "pop rbp; jmp behind add", "5d e9 d4 aa ab ff", WALK_JAVA_SAVED, "48 83 c4 40" },
+		{ "pop rbp; jmp behind a long add", "5d e9 d4 aa ab ff", WALK_JAVA_SAVED, "48 81 c4 10 01 00 00" },
+		{ "pop rbp; jmp behind something else", "5d e9 d4 aa ab ff", WALK_JAVA_WHOLE, "48 83 c0 40" },
+		{ "jmp behind add; pop rbp", "e9 d4 aa ab ff", WALK_JAVA_RETURN, "48 83 c4 40 5d" },
+		{ "jmp behind a long add; pop rbp", "e9 d4 aa ab ff", WALK_JAVA_RETURN, "48 81 c4 10 01 00 00 5d" },
+		{ "jmp behind a byte like pop rbp", "e9 d4 aa ab ff", WALK_JAVA_WHOLE, "48 83 c0 5d" },
 	};
 	struct walk *w = calloc(1, sizeof(*w));
+	uint8_t before[WALK_JAVA_BEHIND];
 
 	(void)state;
 	must(w);
@@ -622,6 +701,11 @@ static void epilogues(void **state)
 		print_message("  %s\n", cases[i].what);
 		memset(w->scratch, 0x90, sizeof(w->scratch));
 		hex(cases[i].code, (uint8_t *)(w->scratch + WALK_JAVA_CODE) + WALK_JAVA_BEHIND);
+		if (cases[i].before) {
+			size_t count = hex(cases[i].before, before);
+
+			memcpy((uint8_t *)(w->scratch + WALK_JAVA_CODE) + WALK_JAVA_BEHIND - count, before, count);
+		}
 		assert_int_equal(walk_java_epilogue(w), cases[i].want);
 	}
 	free(w);
@@ -672,6 +756,7 @@ int main(void)
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(popped_words_are_known),
 		cmocka_unit_test(ticks_in_the_call_stub),
+		cmocka_unit_test(stubs_that_throw),
 		cmocka_unit_test(reads_fail),
 		cmocka_unit_test(freed_methods_have_no_name),
 		cmocka_unit_test(frames_being_made_have_no_name),
