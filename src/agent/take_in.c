@@ -222,7 +222,7 @@ static enum mix_role role_of(const struct take_in *t, const struct aggregate_fra
 
 	if (f->kind == ABI_FRAME_RUNTIME)
 		return f->flags & ABI_FRAME_INTERNAL ? MIX_STUB : MIX_IN_LINE;
-	if (!binary || t->native_only)
+	if (!binary || t->native_only || t->cfg.only_in_line)
 		return MIX_NATIVE;
 	if (runtimes_in_loop(t->cfg.runtimes, f->owner, aggregate_frame_place(f)))
 		return MIX_LOOP;

@@ -24,6 +24,7 @@ struct take_in_config { /* all are borrowed */
 	bool addresses;              /* keep where files lie in processes */
 	bool keep_interpreter;       /* the native frames of interpreters stay */
 	bool only_runtime;           /* nothing but runtime frames: samples without them are left out */
+	bool only_in_line;           /* frames of other runtimes come from another sampler: loops are native frames */
 	bool thread_names;           /* what runtimes call threads is asked for */
 };
 

@@ -128,6 +128,16 @@ static int tell_head(struct runtimes *r, struct runtimes_entry *e, const struct 
 	return 0;
 }
 
+/* A sampler that walks no frames of @runtime may stand beside one that copies stacks, in which the host does. Return: 0
+ * or -errno. */
+static int tell_info(struct runtimes *r, const struct runtime *runtime, uint32_t pid, const uint8_t *info,
+		     uint32_t size)
+{
+	int result = r->sink.set ? r->sink.set(r->sink.self, runtime->id, pid, info, size) : 0;
+
+	return result == -ENOSYS && runtime->in_line && !r->cfg.only_runtimes ? 0 : result;
+}
+
 /* Return: 0 or -errno. */
 int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
 		  uint32_t size)
@@ -139,7 +149,7 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, info, size);
-	result = r->sink.set ? r->sink.set(r->sink.self, runtime->id, e->key.pid, copy, size) : 0;
+	result = tell_info(r, runtime, e->key.pid, copy, size);
 	if (result == 0) {
 		result = tell_head(r, e, a);
 		if (result < 0 && r->sink.forget)
@@ -182,8 +192,7 @@ static bool sync_one(struct runtimes *r, const struct runtime_target *target, st
 /* What could not be told is told the next time. */
 static void renew(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info)
 {
-	if (r->sink.set &&
-	    r->sink.set(r->sink.self, a->probed->binary->runtime->id, e->key.pid, info, a->info_size) < 0)
+	if (tell_info(r, a->probed->binary->runtime, e->key.pid, info, a->info_size) < 0)
 		return;
 	pthread_mutex_lock(&r->lock);
 	memcpy(a->info, info, a->info_size);

@@ -1319,6 +1319,25 @@ static void ranges_follow(void **state)
 	fixture_close(&f);
 }
 
+/* The sampler walks nothing of it, beside one that copies stacks: where frames are in line the host walks them. */
+static void the_host_walks_in_line(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	struct fixture f = { .told = { .walks_none = true, .pid = (uint32_t)getpid() } };
+	struct abi_runtimes head;
+	struct program p;
+
+	(void)state;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open_with(&f, only);
+	p = program_of(&f, getpid(), 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	assert_int_equal(head.range_count, 1);
+	fixture_close(&f);
+}
+
 static bool is_named(struct fixture *f, const struct program *p, uint32_t tid, const char *comm)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
@@ -1478,6 +1497,7 @@ int main(void)
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(ranges_follow),
+		cmocka_unit_test(the_host_walks_in_line),
 		cmocka_unit_test(threads_have_their_runtimes_names),
 		cmocka_unit_test(the_registry),
 	};
