@@ -220,6 +220,17 @@ static void ticks_in_the_call_stub(void **state)
 	}
 }
 
+/* To the caller of the top frame. Words that the recording lacks are 0, now and later. */
+static void walk_one(struct recorded *r)
+{
+	r->beyond = pushed_read;
+	r->call_to = NO_CALL;
+	memset(&r->walk, 0, sizeof(r->walk));
+	r->walk.world = &r->world;
+	r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
+	java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+}
+
 /* C1 pushes two words for a call of a stub, and pops them behind it. Where the frame's size says that the return
  * address is, the address of another call may lie. C2 pushes nothing, and what is popped there is the frame. */
 static void popped_words_are_known(void **state)
@@ -248,12 +259,7 @@ static void popped_words_are_known(void **state)
 		uint32_t frames;
 
 		print_message("  %s\n", cases[i].what);
-		r->beyond = pushed_read;
-		r->call_to = NO_CALL;
-		memset(&r->walk, 0, sizeof(r->walk));
-		r->walk.world = &r->world;
-		r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
-		java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+		walk_one(r);
 		back = r->walk.pc;
 		place = r->walk.sp - 8;
 		walk(r);
@@ -309,8 +315,6 @@ static int methods_of(const struct recorded *r)
 	return count;
 }
 
-/* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. A walk to the root that marks
- * nothing lacks no method: one that cannot be read has no name. */
 static size_t hex(const char *text, uint8_t *out)
 {
 	size_t count = 0;
@@ -350,12 +354,7 @@ static void stubs_that_throw(void **state)
 		uint8_t code[8];
 
 		print_message("  %s\n", cases[i].what);
-		r->beyond = pushed_read; /* words that the recording lacks are 0 */
-		r->call_to = NO_CALL;
-		memset(&r->walk, 0, sizeof(r->walk));
-		r->walk.world = &r->world;
-		r->walk.count = ABI_FRAMES_MAX - 1; /* room for one frame */
-		java_image_walk(&r->walk, &r->image.info, r->image.leaf, false);
+		walk_one(r);
 		back = r->walk.pc;
 		sp = r->walk.sp;
 		fp = r->walk.fp;
@@ -386,6 +385,8 @@ static void stubs_that_throw(void **state)
 	}
 }
 
+/* Each read in turn: the walk ends, or takes the longer way, and keeps what it had. A walk to the root that marks
+ * nothing lacks no method: one that cannot be read has no name. */
 static void reads_fail(void **state)
 {
 	(void)state;
