@@ -7,6 +7,7 @@ The loads of check_python.py run one at a time on one CPU, hearth reads them fro
 import json
 import signal
 
+import java_loads
 import python_oracle
 from pythons import installed
 from python_oracle import Load, Oracle, Tally
@@ -220,18 +221,24 @@ def check_modes(program):
 
 
 def check_others():
-    """A runtime that is not read from outside is named; it used a CPU all the same."""
-    node = shutil.which("node")
-    if not node:
-        return tap.skip("what is not read from outside", "needs node")
-    process = start(node, "-e", "for (;;);")
-    time.sleep(0.5)
+    """Runtimes that are not read from outside are named; they used a CPU all the same."""
+    node, java = shutil.which("node"), shutil.which("java")
+    check_other("nodejs", "Node.js", [node, "-e", "for (;;);"] if node else None)
+    folder = java_loads.compiled() if java else None
+    check_other("java", "Java", [java, "-cp", folder, *java_loads.SORT] if folder else None)
+
+
+def check_other(kind, title, command):
+    if not command:
+        return tap.skip(f"a program of {title}", "needs one that runs it")
+    process = start(*command)
+    time.sleep(1)
     said = hearth("record", "--sampler", "remote", "-p", process.pid, "-d", 1, "-o", path("others.pb.gz"))
     process.kill()
     process.wait()
     text = said.stdout + said.stderr
-    tap.ok(said.returncode == 0 and ": nodejs is not read by this sampler; its samples are left out" in text, "a program of Node.js: that it is not read", text[-300:])
-    tap.ok("samples without frames of a language runtime" in text and "used a CPU" not in text, "a program of Node.js: that it was busy", text[-300:])
+    tap.ok(said.returncode == 0 and f": {kind} is not read by this sampler; its samples are left out" in text, f"a program of {title}: that it is not read", text[-300:])
+    tap.ok("samples without frames of a language runtime" in text and "used a CPU" not in text, f"a program of {title}: that it was busy", text[-300:])
     return None
 
 
