@@ -1,29 +1,41 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Java switched off, and JVMs that are started or end in odd ways: without perf counters, in namespaces of their own, killed while they are recorded,
-with classes from an archive.
+with classes from an archive; collectors and layouts of objects that no other check has; stacks that are copied; what the agent writes on demand.
 
 The newest JVM, and 8 in the long form; archives of 17 and, in the long form, 25. Arguments: only these versions."""
+import glob
+
 from java_loads import *
 from java_oracle import *
 
 HZ = 499
 CPU_SECONDS = 0.8 if QUICK else 6  # of the JVM: a busy machine only makes it last longer
-WHOLE = 0.97 if QUICK else 0.985
+COPIED = 0.995  # of copied stacks reach a root
+STACK = "65528"  # bytes of it that the sampler perf copies: compilers use more than 8 KiB
+# What no load of check_java.py has: one JVM each.
+OTHERS = [
+    (8, ["-XX:+UseSerialGC"]),
+    (11, ["-XX:-UseCompressedOops"]),
+    (17, ["-XX:+UseShenandoahGC"]),
+    (21, ["-XX:+UseZGC", "-XX:+ZGenerational"]),
+    (25, ["-XX:+UseCompactObjectHeaders"]),
+    (26, ["-XX:+UseCompactObjectHeaders"]),
+]
 LEAST = HZ * CPU_SECONDS / 8  # stacks with Java: the recorder begins after a while, and compilers have a part
 tap = Tap("java_options")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 
-def jvm(home, *options, command=()):
-    return start(*command, f"{home}/bin/java", *options, "-cp", folder, *SORT)
+def jvm(home, *options, command=(), program=SORT):
+    return start(*command, f"{home}/bin/java", *options, "-cp", folder, *program)
 
 
 def recorded(pid, *options, end=None):
-    """The recorder's exit status, what it said, and the samples of a process; @end: called instead of SIGINT. Status None: it did not end."""
+    """The recorder's exit status, what it said, and the profiles of its windows; @end: called instead of SIGINT. Status None: it did not end."""
     file, used = path("options.pb.gz"), cpu_seconds(pid)
-    recorder = start(HEARTH, "record", "-F", HZ, "-p", pid, *options, "-o", file, stderr=subprocess.PIPE, text=True)
+    recorder = start(HEARTH, "record", "-F", HZ, "--window", WINDOW, "-p", pid, *options, "-o", file, stderr=subprocess.PIPE, text=True)
     stop = time.monotonic() + 60
     while cpu_seconds(pid) < used + CPU_SECONDS and time.monotonic() < stop:
         time.sleep(0.1)
@@ -36,23 +48,24 @@ def recorded(pid, *options, end=None):
     except subprocess.TimeoutExpired:
         recorder.kill()
         return None, recorder.communicate()[1], []
-    return recorder.returncode, said, Profile(file, system_names=True).of(pid) if recorder.returncode == 0 else []
+    return recorder.returncode, said, windows_of(file)
 
 
 def java_frames(samples):
     return sum(s.count for s in samples if MODULE in s.modules)
 
 
-def judge(what, home, pid, end=None, named=0.99):
-    status, said, samples = recorded(pid, end=end)
+def judge(what, home, pid, *options, end=None, whole=EACH, named=NAMED):
+    status, said, profiles = recorded(pid, *options, end=end)
     if tap.ok(status == 0, f"{what}: hearth record ends well", f"exit {status} {said[-300:].strip()}" if status != 0 else ""):
-        judge_tally(tap, what, judge_samples(samples, home, folder)[0], LEAST, WHOLE, named=named)
+        judge_tally(tap, what, judged(profiles, pid, home, folder)[0], LEAST, HZ / 2, whole, named)
 
 
 def check_off(version, process):
     """The control is judge(), of the same process."""
     for options in ["--no-java"], ["--java-mode", "disabled"]:
-        status, said, samples = recorded(process.pid, *options)
+        status, said, profiles = recorded(process.pid, *options)
+        samples = [s for p in profiles for s in p.of(process)]
         what = f"{version} {' '.join(options)}"
         tap.ok(status == 0 and total(samples) >= LEAST and not java_frames(samples), f"{what}: no frames of Java", f"{java_frames(samples)} of {total(samples)}")
         tap.ok(not re.search(r"warning|error|refused|cannot|\[java\]", said, re.I), f"{what}: nothing is said to be wrong", said[-600:])
@@ -65,7 +78,7 @@ def check_killed(version, home):
     """SIGKILL leaves the JVM no moment, and hearth nothing to read: it ends by itself, with what was gathered. What ran first just then has no name."""
     process = jvm(home)
     time.sleep(WARM)
-    judge(f"{version} killed", home, process.pid, end=lambda: (process.kill(), process.wait()), named=0.95)
+    judge(f"{version} killed", home, process.pid, end=lambda: (process.kill(), process.wait()))
 
 
 def check_namespaces(version, home):
@@ -104,6 +117,73 @@ def check_archive(version, home):
     return None
 
 
+def check_others(version, home, options):
+    process = jvm(home, *options, program=MIXED)
+    time.sleep(WARM)
+    if tap.ok(process.poll() is None, f"{version} {' '.join(options)}: it runs"):
+        judge(f"{version} {' '.join(options)}", home, process.pid)
+    process.kill()
+    process.wait()
+
+
+def check_copied(version, home):
+    """All stacks come as copies, and are walked on the host. Where classes were unloaded their interpreted methods have no names (docs/java.md)."""
+    process = jvm(home, program=MIXED)
+    time.sleep(WARM)
+    for options in ["--sampler", "perf", "--perf-dwarf-stack-size", STACK], ["--unwind", "copy"]:
+        judge(f"{version} {' '.join(options)}", home, process.pid, *options, whole=COPIED, named=None)
+    process.kill()
+    process.wait()
+
+
+# Bits of a method's flags, in the order in which they are written. Source: JVM specification 17, 4.6.
+MODIFIERS = {0x1: "public", 0x2: "private", 0x4: "protected", 0x400: "abstract", 0x8: "static", 0x10: "final", 0x20: "synchronized", 0x100: "native"}
+
+
+def written(pid, *options):
+    """{a frame of Java as the agent's .col has it, without its suffix: samples}; None: it failed."""
+    out, frames = path("written"), {}
+    shutil.rmtree(out, ignore_errors=True)
+    done = hearth("agent", "--pids", pid, "-d", 4, "-f", HZ, "--no-flamegraph", "--log-file", path("agent.log"), "--pid-file", path("agent.pid"), *options, "-o", out, timeout=120)
+    files = glob.glob(f"{out}/profile_*.col")
+    if done.returncode or len(files) != 1:
+        return None
+    with open(files[0], encoding="utf-8") as f:
+        for line in list(f)[1:]:
+            stack, _, count = line.rstrip("\n").rpartition(" ")
+            for frame in stack.split(";"):
+                if re.search(r"_\[[j01i]\]$", frame):
+                    frames[frame[:-4]] = frames.get(frame[:-4], 0) + int(count)
+    return frames
+
+
+def check_written(version, home):
+    """Modifiers and first lines that .col has on demand are those of the class files; otherwise there are none."""
+    process = jvm(home, program=MIXED)
+    time.sleep(WARM)
+    for modifiers, lines in (False, False), (True, False), (False, True), (True, True):
+        options = ["--java-include-method-modifiers"] * modifiers + (["--java-line-numbers", "line-of-function"] if lines else [])
+        frames = written(process.pid, *options)
+        what = f"{version} .col {' '.join(options) or 'without options'}"
+        if not tap.ok(frames, f"{what}: hearth agent ends well"):
+            continue
+        texts = {frame: re.fullmatch(r"((?:[a-z]+ )*)([^ (:]+)(?::(\d+))?(\(.*)", frame) for frame in frames}
+        classes = class_files(home, folder, {m[2].rpartition(".")[0] for m in texts.values() if m})
+        right, wrong = 0, []
+        for frame, m in texts.items():
+            owner, _, name = m[2].rpartition(".") if m else ("", "", "")
+            method = classes[owner].methods.get((name, m[4].replace("|", ";"))) if owner in classes else None
+            if not method:
+                continue
+            want = "".join(f"{word} " for bit, word in MODIFIERS.items() if modifiers and method.flags & bit)
+            line = str(method.first_line()) if lines and method.first_line() else None
+            right += (m[1], m[3]) == (want, line)
+            wrong += [] if (m[1], m[3]) == (want, line) else [(frame, want, line)]
+        tap.ok(right >= 20 and not wrong, f"{what}: as the class files say", f"{right} of {right + len(wrong)} methods {wrong[:3] or ''}")
+    process.kill()
+    process.wait()
+
+
 folder, found = compiled(), jvms.homes()
 if not folder or not found:
     tap.skip("everything", "no JDK")
@@ -125,4 +205,10 @@ for version in [v for v in found if str(v) in only] or [v for v in found if v ==
     check_namespaces(version, home)
 for version in [v for v in (17, 25) if v in found and (not only or str(v) in only)][:1 if QUICK else 2]:
     check_archive(version, found[version])
+for version, options in some_of([row for row in OTHERS if row[0] in found and (not only or str(row[0]) in only)]):
+    check_others(version, found[version], options)
+ends = [v for v in (min(found), max(found)) if not only or str(v) in only]
+for version in [ends[rotation() % len(ends)]] if SAMPLED and ends else ends[-1:] if QUICK else ends:
+    check_copied(version, found[version])
+    check_written(version, found[version])
 tap.finish()

@@ -9,9 +9,9 @@ import glob
 import http.client
 import random
 
-import java_loads
 from clients import under_clients
 from collector import free_port
+from java_loads import *
 from java_oracle import *
 from pythons import packages
 from support import *
@@ -128,7 +128,7 @@ def answers(ask, process):
 def recorded(what, ends, command, ask, file):
     """Runs the program under a recorder of the whole machine that is there before it; @ends: until it ends by itself, and well. Returns the
     process, None when something went wrong."""
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    recorder = start(HEARTH, "record", "-F", HZ, "--window", WINDOW, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
     with open(path("said"), "w") as out:
         process = start(*command, stdout=out, stderr=out)
@@ -155,21 +155,20 @@ def check(what, program, ends, home, folder):
     process = recorded(what, ends, command, ask, path("program.pb.gz"))
     if not process:
         return
-    profile = Profile(path("program.pb.gz"), system_names=True)
-    ours = profile.of(process)
-    tally, _, _ = judge_samples(ours, home, ":".join([folder, *libraries]))
-    judge_tally(tap, what, tally, LEAST, WHOLE)
-    if 3 * tally.java < total(ours):  # seen once (8, Lucene): 67 of 10,531, and nothing said why
+    profiles = windows_of(path("program.pb.gz"))
+    tally, _, _ = judged(profiles, process, home, ":".join([folder, *libraries]))
+    judge_tally(tap, what, tally, LEAST, HZ, WHOLE, unknown=UNKNOWN_PROGRAM)
+    if 3 * tally.java < tally.samples:
         others = Counter()
-        for s in ours:
-            if "[java]" not in s.modules:
+        for s in [s for p in profiles for s in p.of(process)]:
+            if MODULE not in s.modules:
                 others[s.end, s.labels.get("thread"), " < ".join(s.names[:-4:-1])] += s.count
-        tap.note(f"{what}: without Java: {others.most_common(8)}; {profile.counters}")
+        tap.note(f"{what}: without Java: {others.most_common(8)}; {[p.counters for p in profiles]}")
 
 
 PROGRAMS = {"Tomcat": (tomcat, "java.management"), "Lucene": (lucene, None), "Maven": (maven, "jdk.compiler")}  # and the module that it wants: small JVMs lack some
 
-folder, found = java_loads.compiled(), jvms.homes()
+folder, found = compiled(), jvms.homes()
 if not folder or not found:
     tap.skip("everything", "no JDK")
     tap.finish()

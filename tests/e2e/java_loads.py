@@ -2,10 +2,11 @@
 """JVMs at work, from their start, for hearth to record."""
 import glob
 
-from java_oracle import SOURCES
+from java_oracle import SOURCES, judge_samples
 from support import *
 
 WARM = 4
+WINDOW = 4  # seconds
 # Name: options of the JVM, and the program with its arguments.
 SORT, MIXED = ("Load", 600000), ("Mixed", 600000, scratch)
 LOADS = {
@@ -17,11 +18,12 @@ LOADS = {
     "Parallel": (["-XX:+UseParallelGC", "-Xmx48m"], MIXED),
 }
 LACKS = {(8, "ZGC")}
+VIRTUAL = 21  # the first version with virtual threads
 EXPERIMENTAL = {(11, "ZGC"): ["-XX:+UnlockExperimentalVMOptions"]}
 
 
 def options_of(version, load):
-    return EXPERIMENTAL.get((version, load), []) + LOADS[load][0]
+    return EXPERIMENTAL.get((version, load), []) + (LOADS[load][0] if load in LOADS else [])
 
 
 def loads_of(version):
@@ -39,12 +41,26 @@ def compiled():
     return folder if done.returncode == 0 else None
 
 
-def sampled(home, folder, options, program, rates, wait):
-    """Runs @program from its start under a recorder for each of @rates (Hz), as long as wait(process) takes. Returns the process, and for
-    each rate the profile's file, None when the recorder failed, and what it said."""
+def windows_of(file):
+    """The profiles that a recorder with --window wrote, in their order."""
+    files = glob.glob(file.replace(".pb.gz", "_*.pb.gz"))
+    profiles = sorted((Profile(f, system_names=True) for f in files), key=lambda p: p.time_ns)
+    for f in files:
+        os.unlink(f)
+    return profiles
+
+
+def judged(profiles, process, home, folder):
+    """What judge_samples() says of one process."""
+    return judge_samples([p.of(process) for p in profiles], home, folder, sum(p.lost for p in profiles))
+
+
+def sampled(home, folder, options, program, rates, wait, *flags):
+    """Runs @program from its start under a recorder for each of @rates (Hz), as long as wait(process) takes; @flags: of the recorders. Returns
+    the process, and for each rate the profiles of its windows, None when the recorder failed, and what it said."""
     command = [f"{home}/bin/java", *options, "-cp", folder, *program]
     files = [path(f"java-{rate}.pb.gz") for rate in rates]
-    recorders = [start(HEARTH, "record", "-F", rate, "-q", "-o", file, stderr=subprocess.PIPE, text=True) for rate, file in zip(rates, files)]
+    recorders = [start(HEARTH, "record", "-F", rate, "--window", WINDOW, *flags, "-q", "-o", file, stderr=subprocess.PIPE, text=True) for rate, file in zip(rates, files)]
     # Another JVM first: until hearth has the tables of a file of 20 MB, native frames of it are cut. How long that takes is measured elsewhere.
     for waits in (lambda _: time.sleep(WARM)), wait:
         process = start(*command)
@@ -54,4 +70,4 @@ def sampled(home, folder, options, program, rates, wait):
     for recorder in recorders:
         recorder.send_signal(signal.SIGINT)
     said = [recorder.communicate(timeout=300)[1] for recorder in recorders]
-    return process, [(None if recorder.returncode else file, text) for recorder, file, text in zip(recorders, files, said)]
+    return process, [(None if recorder.returncode else windows_of(file), text) for recorder, file, text in zip(recorders, files, said)]
