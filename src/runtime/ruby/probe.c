@@ -329,7 +329,8 @@ static own_frame int fill(const struct file *f, struct ruby_binary *b)
 	find_description(f, b);
 	b->version = ruby_version_find(number[0], number[1]);
 	if (!b->version) {
-		snprintf(b->base.refused, sizeof(b->base.refused), "version %s is not known", b->base.version);
+		snprintf(b->base.refused, sizeof(b->base.refused), "version %s is not known, 2.5 to 4.0 are",
+			 b->base.version);
 		return 0;
 	}
 	if (f->elf->machine != EM_X86_64 || !find_context(f, b)) {
