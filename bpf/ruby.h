@@ -25,6 +25,8 @@ static __always_inline void ruby_seen(struct walk *w);
 /* A global function: the verifier looks at it once. */
 __attribute__((noinline)) int ruby_level(__u32 trigger);
 #define walk_ruby_level(w) ruby_level(walk_sample(w)->trigger)
+__attribute__((noinline)) int ruby_pushes(__u32 trigger);
+#define walk_ruby_pushes(w) ruby_pushes(walk_sample(w)->trigger)
 __attribute__((noinline)) int ruby_candidate(__u32 trigger);
 #define walk_ruby_candidate(w, info) ruby_candidate(walk_sample(w)->trigger)
 #include "walk/walk_ruby.h"
@@ -34,6 +36,13 @@ int ruby_level(__u32 trigger)
 	struct walk *w = unwind_state_of(trigger & 1);
 
 	return w ? walk_ruby_look_at_level(w) : 1;
+}
+
+int ruby_pushes(__u32 trigger)
+{
+	struct walk *w = unwind_state_of(trigger & 1);
+
+	return w ? walk_ruby_look_at_push(w) : 0;
 }
 
 static __always_inline const struct abi_ruby *ruby_info(const struct walk *w)

@@ -13,7 +13,8 @@
  * An iseq's body is malloc'd and its memory is used again, so its frames carry a cookie of what the body points to.
  *
  * Up to 2.7 the list's head moves before the new frame is filled in: there the leaf may be what lay there before. It is
- * dropped, and the stack marked, when it cannot be a frame. From 3.0 on the frame comes first.
+ * dropped, and the stack marked, when it cannot be a frame. From 3.0 on the frame comes first, but in code of 3.1's
+ * compiler: walk_ruby_look_at_push().
  *
  * Kinds of frames: vm_core.h, enum vm_frame_env_flags. Which thread is in GC: only the one that has the GVL (2.7: the
  * current context; 3.x: that of its ractor) runs the collector. */
@@ -537,6 +538,57 @@ WALK_FN int walk_ruby_in_gc(struct walk *w, __u64 ec)
 	       !walk_read(w, &at, sizeof(at), at + l->ractor_running) && at == ec;
 }
 
+#define WALK_RUBY_PUSH_WORDS 6          /* of code that are looked at */
+#define WALK_RUBY_PUSH_ISEQ 0x10458949U /* mov %rax,0x10(%r13): 49 89 45 10 */
+
+/* Do the four bytes at @at store the iseq? */
+WALK_FN int walk_ruby_stores_iseq(const __u64 *code, __u32 at)
+{
+	__u64 word = code[at >> 3] >> 8 * (at & 7);
+
+	if ((at & 7) > 4)
+		word |= code[(at >> 3) + 1] << (64 - 8 * (at & 7));
+	return (__u32)word == WALK_RUBY_PUSH_ISEQ;
+}
+
+/* Does the code at the leaf's pc fill in the frame that the context has already? Nine instructions do, all of one
+ * length but the first: the iseq comes so many bytes behind each. Source: Ruby 3.1, yjit_codegen.c, gen_send_iseq():
+ * ec->cfp is set first; its code of 3.1.2, disassembled. */
+WALK_FN int walk_ruby_look_at_push(struct walk *w)
+{
+	__u64 *code = &w->scratch[WALK_RUBY_ENTRY];
+
+	if (walk_read(w, code, WALK_RUBY_PUSH_WORDS * 8, w->leaf[WALK_REG_PC]))
+		return 0;
+	return walk_ruby_stores_iseq(code, 0) | walk_ruby_stores_iseq(code, 10) | walk_ruby_stores_iseq(code, 14) |
+	       walk_ruby_stores_iseq(code, 18) | walk_ruby_stores_iseq(code, 22) | walk_ruby_stores_iseq(code, 26) |
+	       walk_ruby_stores_iseq(code, 29) | walk_ruby_stores_iseq(code, 33) | walk_ruby_stores_iseq(code, 36) |
+	       walk_ruby_stores_iseq(code, 37) | walk_ruby_stores_iseq(code, 40);
+}
+
+/* In BPF a function of its own, checked once. */
+#ifndef walk_ruby_pushes
+#define walk_ruby_pushes(w) walk_ruby_look_at_push(w)
+#endif
+
+/* The innermost frame that is filled in, where compiled code runs. */
+WALK_FN void walk_ruby_believe_code(struct walk *w)
+{
+	const struct abi_ruby_layout *l = &walk_ruby_info(w)->layout;
+	struct walk_ruby *p = walk_ruby_state(w);
+	__u64 own = w->leaf[WALK_RUBY_REG_FRAME];
+
+	if ((own != p->frame && own != p->frame + l->frame_size) ||
+	    !walk_in_code(w, ABI_RUNTIME_RUBY, w->leaf[WALK_REG_PC]))
+		return;
+	/* Compiled code knows its own frame. The context has that of a C function before it is filled in, and still
+	 * when the function has returned. Source: Ruby 3.1, yjit_codegen.c, gen_send_cfunc(). */
+	if (own != p->frame)
+		p->frame = own;
+	else if (l->version_major == 3 && l->version_minor == 1 && walk_ruby_pushes(w))
+		p->frame += l->frame_size;
+}
+
 WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 {
 	struct walk_ruby *p = walk_ruby_state(w);
@@ -552,11 +604,7 @@ WALK_FN enum walk_next walk_ruby_find(struct walk *w)
 	p->low = words[0];
 	p->high = words[0] + words[1] * 8;
 	p->frame = words[2];
-	/* Compiled code knows its own frame. The context has that of a C function before it is filled in, and still
-	 * when the function has returned. Source: Ruby 3.1, yjit_codegen.c, gen_send_cfunc(). */
-	if (w->leaf[WALK_RUBY_REG_FRAME] == p->frame + walk_ruby_info(w)->layout.frame_size &&
-	    walk_in_code(w, ABI_RUNTIME_RUBY, w->leaf[WALK_REG_PC]))
-		p->frame = w->leaf[WALK_RUBY_REG_FRAME];
+	walk_ruby_believe_code(w);
 	if (!p->low || !p->frame) /* a thread that begins or ends */
 		return walk_ruby_done(w, ABI_RUNTIME_END_NO_STATE);
 	if ((p->low & 7) || (p->frame & 7) || words[1] > WALK_RUBY_VM_STACK_MAX / 8 ||

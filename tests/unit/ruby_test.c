@@ -332,6 +332,65 @@ static void compiled_leaves(void **state)
 	free(im);
 }
 
+/* What 3.1's compiler makes of a call of a Ruby function, from behind the instruction that puts the frame into the
+ * context: as a program of 3.1.2 has it. */
+static const uint8_t push_code[] = {
+	0x48, 0x8b, 0x0b,                                     /* mov (%rbx),%rcx */
+	0x49, 0x89, 0x4d, 0x18,                               /* mov %rcx,0x18(%r13): self */
+	0x48, 0x89, 0xc3,                                     /* mov %rax,%rbx */
+	0x49, 0x89, 0x45, 0x08,                               /* mov %rax,0x8(%r13): sp */
+	0x49, 0x89, 0x45, 0x30,                               /* mov %rax,0x30(%r13) */
+	0x48, 0x83, 0xe8, 0x08,                               /* sub $8,%rax */
+	0x49, 0x89, 0x45, 0x20,                               /* mov %rax,0x20(%r13): ep */
+	0x48, 0xb8, 0x30, 0x42, 0x7d, 0xa4, 0x0a, 0x7f, 0, 0, /* movabs $iseq,%rax */
+	0x49, 0x89, 0x45, 0x10,                               /* mov %rax,0x10(%r13) */
+	0x49, 0xc7, 0x45, 0x28, 0,    0,    0,    0,          /* movq $0,0x28(%r13) */
+	0x48, 0xb8, 0xfd, 0xc4, 0xa6, 0xa4, 0x0a, 0x7f, 0, 0, /* movabs $return,%rax */
+};
+
+#define PUSH_STORES 36 /* where the iseq is stored */
+
+static const uint8_t starts[] = { 0, 3, 7, 10, 14, 18, 22, 26, PUSH_STORES, 40, 48 }; /* of its instructions */
+
+static void frames_that_compiled_code_fills_in(void **state)
+{
+	struct image *im = open_image(ruby_version_find(3, 1));
+	const uint64_t code = take(im, 128), size = im->info.layout.frame_size;
+	uint64_t iseqs[2];
+
+	(void)state;
+	fill(im, iseqs);
+	push_iseq(im, METHOD, iseqs[1], 3);
+	push_iseq(im, METHOD, iseqs[0], 1); /* what lay there before */
+	memcpy(word(im, code), push_code, sizeof(push_code));
+	im->walk.range_count = 1;
+	im->walk.ranges[0] = (struct abi_code_range){ code, 128, ABI_RUNTIME_RUBY, 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+		uint64_t at = starts[i];
+		bool is_old = at <= PUSH_STORES;
+
+		im->walk.leaf[WALK_REG_PC] = code + at;
+		im->walk.leaf[WALK_RUBY_REG_FRAME] = im->frame;
+		assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+		assert_int_equal(im->walk.runtime_count, is_old ? 5 : 6);
+		assert_int_equal(frame(im, 0)->a, iseqs[is_old]);
+		assert_int_equal(frame(im, 0)->extra, ABI_RUBY_NOWHERE);
+	}
+	im->walk.leaf[WALK_REG_PC] = code;
+	im->walk.leaf[WALK_RUBY_REG_FRAME] = im->frame + 2 * size; /* another function's code */
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 6);
+	im->walk.leaf[WALK_RUBY_REG_FRAME] = im->frame;
+	im->walk.leaf[WALK_REG_PC] = code - 0x10000; /* not the compiler's */
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 6);
+	im->walk.ranges[0].low = UINT64_MAX / 2; /* it cannot be read: the frame is believed */
+	im->walk.leaf[WALK_REG_PC] = UINT64_MAX / 2;
+	assert_int_equal(run(im), ABI_RUNTIME_END_WHOLE);
+	assert_int_equal(im->walk.runtime_count, 6);
+	free(im);
+}
+
 static void ways_to_the_context(void **state)
 {
 	struct image *im = open_image(ruby_version_find(3, 1));
@@ -843,6 +902,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout),
 		cmocka_unit_test(compiled_leaves),
+		cmocka_unit_test(frames_that_compiled_code_fills_in),
 		cmocka_unit_test(ways_to_the_context),
 		cmocka_unit_test(only_the_own_collector),
 		cmocka_unit_test(half_made_leaves),
