@@ -11,9 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/io.h"
 #include "proc/maps.h"
+#include "recorder.h"
 #include "runtime/perl/perl_int.h"
 #include "runtime/ruby/names.h"
 #include "runtime/ruby/ruby_int.h"
@@ -52,25 +51,11 @@ static _Noreturn void give_up(const char *what, int error)
 	exit(2);
 }
 
-static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
-{
-	return io_pread_all(*(int *)self, dst, size, offset);
-}
-
 static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	const struct recorder *r = self;
-	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)at, size };
 
-	return process_vm_readv(r->pid, &to, 1, &from, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
-}
-
-static void put(struct buf *out, const void *bytes, size_t size)
-{
-	static const uint8_t zeros[8];
-
-	buf_add(out, bytes, size);
-	buf_add(out, zeros, (8 - size % 8) % 8);
+	return recorder_read(r->pid, dst, size, at);
 }
 
 /* The process stands still: what lies within an earlier piece is there already. */
@@ -85,15 +70,13 @@ static bool is_there(const struct recorder *r, uint64_t at, uint64_t size)
 static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 {
 	struct recorder *r = self;
-	const uint64_t head[2] = { at, size };
 
 	if (read_process(r, dst, size, at) < 0)
 		return -EFAULT;
 	if (is_there(r, at, size) || r->seen_count == PIECES_MAX)
 		return 0;
 	r->seen[r->seen_count++] = (struct piece){ at, size };
-	put(&r->out, head, sizeof(head));
-	put(&r->out, dst, size);
+	recorder_put_piece(&r->out, at, dst, size);
 	return 0;
 }
 
@@ -152,7 +135,9 @@ static struct runtime_binary *probe(struct recorder *r, const struct language *l
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, r->pid, line->start, line->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	struct reader in = { .read = read_fd, .self = &fd, .size = fd < 0 ? 0 : (uint64_t)lseek(fd, 0, SEEK_END) };
+	struct reader in = { .read = recorder_read_fd,
+			     .self = &fd,
+			     .size = fd < 0 ? 0 : (uint64_t)lseek(fd, 0, SEEK_END) };
 
 	if (fd < 0 || elf_parse(&in, &elf) < 0 || l->probe(&file, &binary) != 1)
 		return NULL;
@@ -212,14 +197,6 @@ static uint64_t thread_pointer(pid_t pid)
 #endif
 }
 
-static void write_file(const char *path, const struct buf *bytes)
-{
-	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	if (fd < 0 || io_write_all(fd, bytes->ptr, bytes->len) < 0)
-		give_up(path, errno);
-}
-
 static void record(struct recorder *r, const struct language *l, const char *path)
 {
 	struct walk_world world = { .read = recorded_read, .self = r };
@@ -232,13 +209,14 @@ static void record(struct recorder *r, const struct language *l, const char *pat
 	w->tp = thread_pointer(r->pid);
 	w->count = native;
 	walk_sample(w)->pid = walk_sample(w)->tid = (uint32_t)r->pid;
-	put(&r->out, r->info, l->info_size);
-	put(&r->out, &w->tp, sizeof(w->tp));
+	recorder_put(&r->out, r->info, l->info_size);
+	recorder_put(&r->out, &w->tp, sizeof(w->tp));
 	if (l->has_thread)
-		put(&r->out, &thread, sizeof(thread));
-	put(&r->out, &native, sizeof(native));
+		recorder_put(&r->out, &thread, sizeof(thread));
+	recorder_put(&r->out, &native, sizeof(native));
 	l->walk(r, w);
-	write_file(path, &r->out);
+	if (recorder_write(path, &r->out) < 0)
+		give_up(path, errno);
 	printf("%s: end %d, %u frames, %zu bytes\n", path, w->runtime_end, w->runtime_count, r->out.len);
 	free(w);
 }

@@ -15,11 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/io.h"
 #include "java_attach_image.h"
 #include "java_image.h"
 #include "proc/maps.h"
+#include "recorder.h"
 #include "runtime/java/java_int.h"
 
 #define STOPS 4000
@@ -40,31 +39,16 @@ static _Noreturn void give_up(const char *what, int error)
 	exit(2);
 }
 
-static int read_fd(void *self, void *dst, size_t size, uint64_t offset)
-{
-	return io_pread_all(*(int *)self, dst, size, offset);
-}
-
 static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	const struct recorder *r = self;
-	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)at, size };
 
-	return process_vm_readv(r->pid, &to, 1, &from, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
-}
-
-static void put(struct buf *out, const void *bytes, size_t size)
-{
-	static const uint8_t zeros[8];
-
-	buf_add(out, bytes, size);
-	buf_add(out, zeros, (8 - size % 8) % 8);
+	return recorder_read(r->pid, dst, size, at);
 }
 
 static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 {
 	struct recorder *r = self;
-	uint64_t head[2] = { at, size };
 
 	if (read_process(r, dst, size, at) < 0)
 		return -EFAULT;
@@ -73,8 +57,7 @@ static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 			return 0;
 	if (r->seen.count < JAVA_IMAGE_PIECES)
 		r->seen.pieces[r->seen.count++] = (struct java_piece){ .at = at, .size = size };
-	put(&r->out, head, sizeof(head));
-	put(&r->out, dst, size);
+	recorder_put_piece(&r->out, at, dst, size);
 	return 0;
 }
 
@@ -120,25 +103,24 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 	};
 	uint8_t info[RUNTIME_INFO_MAX];
 	char path[1024];
-	int fd;
 
 	copy.perf_start = 0;
 	buf_clear(&r->out);
-	put(&r->out, numbers, sizeof(numbers));
+	recorder_put(&r->out, numbers, sizeof(numbers));
 	if (java_attach_with(&b->base, &target, &copy, info) < 0)
 		give_up("attach", EIO);
 	snprintf(path, sizeof(path), "%s/attach", folder);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0 || io_write_all(fd, r->out.ptr, r->out.len) < 0)
+	if (recorder_write(path, &r->out) < 0)
 		give_up(path, errno);
-	close(fd);
 }
 
 static void attach(struct recorder *r, const char *folder)
 {
 	scoped(elf_release) struct elf elf = { 0 };
 	scoped(closep) int fd = open(r->path, O_RDONLY | O_CLOEXEC);
-	struct reader in = { .read = read_fd, .self = &fd, .size = fd < 0 ? 0 : (uint64_t)lseek(fd, 0, SEEK_END) };
+	struct reader in = { .read = recorder_read_fd,
+			     .self = &fd,
+			     .size = fd < 0 ? 0 : (uint64_t)lseek(fd, 0, SEEK_END) };
 	struct runtime_file file = { .elf = &elf };
 	struct runtime_binary *binary = NULL;
 	struct runtime_target target = { .read = read_process, .self = r, .bias = r->bias };
@@ -201,14 +183,13 @@ static void record(struct recorder *r, const uint64_t regs[WALK_REGS], const cha
 	struct walk *w = calloc(1, sizeof(*w));
 	uint64_t no_return = 0;
 	char name[64], path[1024];
-	int fd;
 
 	must(w);
 	buf_clear(&r->out);
 	r->seen.count = 0;
-	put(&r->out, &r->info, sizeof(r->info));
-	put(&r->out, regs, WALK_REGS * sizeof(*regs));
-	put(&r->out, &no_return, sizeof(no_return));
+	recorder_put(&r->out, &r->info, sizeof(r->info));
+	recorder_put(&r->out, regs, WALK_REGS * sizeof(*regs));
+	recorder_put(&r->out, &no_return, sizeof(no_return));
 	w->world = &world;
 	java_image_walk(w, &r->info, regs, false);
 	describe(w, &r->info, name);
@@ -220,10 +201,8 @@ static void record(struct recorder *r, const uint64_t regs[WALK_REGS], const cha
 			continue;
 		memcpy(kinds[i], name, sizeof(name));
 		snprintf(path, sizeof(path), "%s/%s-%u", folder, name, w->count);
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		if (fd < 0 || io_write_all(fd, r->out.ptr, r->out.len) < 0)
+		if (recorder_write(path, &r->out) < 0)
 			give_up(path, errno);
-		close(fd);
 		break;
 	}
 	free(w);

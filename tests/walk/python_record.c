@@ -2,16 +2,13 @@
 /* python_record TARGET LOAD FOLDER: walks the main thread of every interpreter that python_programs() finds, stopped in
  * the middle of a load, and writes what the walk read of its memory to FOLDER/VERSION-LOAD: seeds for fuzz_walk_python.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/io.h"
 #include "python_process.h"
+#include "recorder.h"
 #include "walk/walk_python.h"
 
 #define RECORDING_MAX KIB(64)
@@ -21,25 +18,14 @@ struct recorder {
 	struct buf out;
 };
 
-static void put(struct buf *out, const void *bytes, size_t size)
-{
-	static const uint8_t zeros[8];
-
-	buf_add(out, bytes, size);
-	buf_add(out, zeros, (8 - size % 8) % 8);
-}
-
 static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 {
 	struct recorder *r = self;
-	struct iovec to = { dst, size }, from = { (void *)(uintptr_t)at, size };
-	uint64_t head[2] = { at, size };
+	int result = recorder_read(r->pid, dst, size, at);
 
-	if (process_vm_readv(r->pid, &to, 1, &from, 1, 0) != (ssize_t)size)
-		return -EFAULT;
-	put(&r->out, head, sizeof(head));
-	put(&r->out, dst, size);
-	return 0;
+	if (result == 0)
+		recorder_put_piece(&r->out, at, dst, size);
+	return result;
 }
 
 static int record(struct recorder *r, const struct python_process *p, struct walk *w)
@@ -47,8 +33,8 @@ static int record(struct recorder *r, const struct python_process *p, struct wal
 	struct walk_world world = { .read = recorded_read, .self = r };
 	uint64_t head[3] = { p->self, (uint64_t)p->pid, 2 };
 
-	put(&r->out, &p->info, sizeof(p->info));
-	put(&r->out, head, sizeof(head));
+	recorder_put(&r->out, &p->info, sizeof(p->info));
+	recorder_put(&r->out, head, sizeof(head));
 	w->world = &world;
 	w->tp = p->self;
 	w->tid = 0;
@@ -58,13 +44,6 @@ static int record(struct recorder *r, const struct python_process *p, struct wal
 		if (walk_python_step(w) != WALK_MORE)
 			break;
 	return r->out.error;
-}
-
-static int write_file(const char *path, const struct buf *bytes)
-{
-	scoped(closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	return fd < 0 ? -errno : io_write_all(fd, bytes->ptr, bytes->len);
 }
 
 static int record_program(const struct python_program *program, char **argv)
@@ -86,7 +65,7 @@ static int record_program(const struct python_program *program, char **argv)
 	out = r.out;
 	snprintf(path, sizeof(path), "%s/%s-%s", argv[3], program->version, argv[2]);
 	if (result == 0)
-		result = write_file(path, &out);
+		result = recorder_write(path, &out);
 	printf("%s: end %d, %u frames, %zu bytes: %d\n", path, walk.runtime_end, walk.runtime_count, out.len, result);
 	python_end(&p);
 	return result;
