@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Perls that there are: Debian's own, those of other suites in folders of their own, and any that HEARTH_PERLS names (a list of programs)."""
+"""The Perls that there are: Debian's own, those of other suites in folders of their own, one without threads that is built from Debian's
+source, and any that HEARTH_PERLS names (a list of programs)."""
+import glob
 import os
 import shutil
+import subprocess
+import sys
 
 from installs import CACHE, MIRROR
-from support import run
+from support import ROOT, run
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "kernels"))
+import packages  # noqa: E402
 
 SUITES = ("bullseye", "trixie", "sid")
+PLAIN_SUITE = "bookworm"
+EXTENSIONS = "List/Util Time/HiRes Fcntl File/Glob IO POSIX Cwd re mro attributes B Data/Dumper Hash/Util Socket Storable Sys/Hostname"  # what the loads and the installation need
+NOT_SERVED = "5.28, 5.30, 5.34 and 5.38"  # by any suite
 
 
 class Perl:
@@ -42,6 +52,31 @@ def suite(name):
             return None
         os.rename(partial, root)
     return Perl(name, "perl", root)
+
+
+def built(folder, *commands):
+    """Runs commands in a folder. Raises packages.Unavailable."""
+    for command in commands:
+        done = run("nice", *command, cwd=folder, timeout=1800, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise packages.Unavailable(f"{' '.join(command[:2])}: {done.stderr.strip()[-200:]}")
+
+
+def plain():
+    """Without threads: Debian has none such, so it is built once, which takes some minutes. Raises packages.Unavailable."""
+    root = os.path.join(os.path.dirname(CACHE), "perl", f"{PLAIN_SUITE}-plain")
+    if not os.path.isdir(root):
+        build = f"{root}.{os.getpid()}"
+        with packages.Lock():
+            packages.Sources(PLAIN_SUITE).unpack("perl", build)
+        sources = [os.path.dirname(f) for f in glob.glob(f"{build}/perl-5*/Configure")]
+        if not sources:
+            raise packages.Unavailable(f"perl's source of {PLAIN_SUITE} has no Configure")
+        built(sources[0], ["sh", "./Configure", "-des", "-Uusethreads", f"-Dprefix={root}", "-Dman1dir=none", "-Dman3dir=none", "-Dcc=cc",
+                           f"-Donlyextensions={EXTENSIONS}"], ["make", f"-j{os.cpu_count()}"], ["make", "install.perl", f"DESTDIR={build}/out"])
+        os.rename(f"{build}/out{root}", root)
+        shutil.rmtree(build)
+    return Perl("without threads", os.path.join(root, "bin", "perl"))
 
 
 def own():

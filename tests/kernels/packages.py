@@ -37,6 +37,8 @@ def mirror():
 
 
 class Suite:
+    kind = "deb"
+
     def __init__(self, name, architecture):
         self.name, self.architecture = name, architecture
         self.folder = os.path.join(CACHE, "suites", f"{name}-{architecture}")
@@ -73,7 +75,7 @@ class Suite:
         if not os.path.exists(KEYRING):
             raise Unavailable(f"{KEYRING} (package debian-archive-keyring) is missing")
         with open(f"{self.folder}/sources.list", "w") as f:
-            f.write(f"deb [signed-by={KEYRING}] {mirror()} {self.name} main\n")
+            f.write(f"{self.kind} [signed-by={KEYRING}] {mirror()} {self.name} main\n")
         open(f"{self.folder}/status", "w").close()
         self.apt("apt-get", "update", "-qq")
         open(stamp, "w").close()
@@ -105,6 +107,25 @@ class Suite:
         if not found:
             raise Unavailable(f"{meta} of {self.name} names no kernel")
         return found[1]
+
+
+class Sources(Suite):
+    """The source packages of a suite."""
+    kind = "deb-src"
+
+    def __init__(self, name):
+        super().__init__(name, "amd64")
+        self.folder = os.path.join(CACHE, "suites", f"{name}-source")
+
+    def unpack(self, package, folder):
+        """Fetches a package and unpacks its original sources below @folder, without Debian's changes. Returns the archives."""
+        self.update()
+        os.makedirs(folder, exist_ok=True)
+        self.apt("apt-get", "source", "-qq", "--download-only", package, cwd=folder)
+        archives = sorted(glob.glob(f"{folder}/{package}_*.orig.tar.*"))
+        for archive in archives:
+            subprocess.run(["tar", "-C", folder, "-xf", archive], check=True)
+        return archives
 
 
 def unpacked(name, files):
