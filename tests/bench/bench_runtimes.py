@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a frame of a language runtime costs in the kernel beside a native one of the same run: BPF time of a tick with 10 and with 110 functions
 on the stack. Once everything is warm, a function that calls itself so deep; once nothing is, for the functions differ and 32 MiB are
-read between ticks, as it is at 99 Hz in a program with much to do."""
+read between ticks, as it is at 99 Hz in a program with much to do. And what a walk of Ruby's is made of: how much it takes at all, a frame of
+a function that was met in the walk before, and the first frame of a function, from 3.3 on with its class."""
 import os
 import shutil
 import subprocess
@@ -76,11 +77,11 @@ def chain_loads():
             yield what, wanted, each(lambda depth: [program, written(f"chain{depth}.{ending}", text_of(depth))])
 
 
-def spent(load, rate):
+def spent(load, rate, *options):
     """Nanoseconds of BPF in a while, all ticks, and those that met the load's busiest thread: the others' stacks are none of the load's."""
     from support import busiest_seconds
 
-    session = start(HEARTH, "record", "-F", rate, "-q", "-p", load.pid, "-o", path("runtimes.pb.gz"))
+    session = start(HEARTH, "record", "-F", rate, "-q", *options, "-p", load.pid, "-o", path("runtimes.pb.gz"))
     time.sleep(WARM)
     found = []
     for _ in range(SECONDS):
@@ -102,11 +103,11 @@ def other_tick(rate):
     return min(ns / runs for ns, runs, _ in found)
 
 
-def of_tick(command, warm, rate, other):
+def of_tick(command, warm, rate, other, *options):
     """Microseconds of a tick that meets that load; the least of some, as others use the CPUs."""
     load = start(*command)
     time.sleep(warm)
-    found = spent(load, rate)
+    found = spent(load, rate, *options)
     stop([load])
     return min((ns - max(runs - met, 0) * other) / met / 1e3 for ns, runs, met in found if met)
 
@@ -124,9 +125,44 @@ def frames_of(title, loads, warm, rate):
             row(what, f"{cost:.0f}", "ns", ratio_of(cost, first), f"{'at most ' + str(wanted) if wanted else ''} {spread(frames)}; a tick with {FEW}: {median([f for f, _ in found]):.1f} us")
 
 
+def rubies():
+    """This machine's and Debian 13's, which has classes in names."""
+    from rubies import installed, of_suite, packages
+
+    found = installed()
+    try:
+        found.append(of_suite("trixie"))
+    except packages.Unavailable as e:
+        print(f"# no Ruby of Debian 13: {e}")
+    return found
+
+
+def ruby_walks():
+    head(f"A walk of Ruby's frames, in the kernel, warm, {RATE} Hz; each function in a class of its own")
+    texts = {"same": programs.RUBY_CLASS, **{str(n): programs.ruby_classes(n) for n in (FEW, MANY)}}
+    with bpf_stats():
+        other = other_tick(RATE)
+        for ruby in rubies():
+            folder = path(f"ruby{ruby.version}")
+            os.mkdir(folder)
+            files = {name: written(f"ruby{ruby.version}/{name}.rb", text) for name, text in texts.items()}
+            found = []
+            for _ in range(RUNS):
+                same = [of_tick(ruby.command([scratch], files["same"], depth), WARM, RATE, other) for depth in (FEW, MANY)]
+                native = of_tick(ruby.command([scratch], files["same"], FEW), WARM, RATE, other, "--no-ruby")
+                chains = [of_tick(ruby.command([scratch], files[str(depth)]), WARM, RATE, other) for depth in (FEW, MANY)]
+                frame = (same[1] - same[0]) / (2 * (MANY - FEW))  # "new" is one, too
+                distinct = (chains[1] - chains[0] - (same[1] - same[0])) / (MANY - FEW)
+                found.append((same[0] - native - 2 * FEW * frame, frame, distinct))
+            for what, place, wanted in (("a walk", 0, 1000), ("a frame of a function met before", 1, 60), ("the first frame of a function", 2, 100)):
+                ns = [1000 * f[place] for f in found]
+                row(f"{ruby.version}: {what}", f"{median(ns):.0f}", "ns", "", f"at most {wanted}; {spread(ns)}")
+
+
 def bench_runtimes():
     frames_of("warm, a function that calls itself", deep_loads(), WARM, RATE)
     frames_of("cold, different functions", chain_loads(), COMPILED, COLD_RATE)
+    ruby_walks()
 
 
-PARTS = {"runtimes": bench_runtimes}
+PARTS = {"runtimes": bench_runtimes, "ruby": ruby_walks}

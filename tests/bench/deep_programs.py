@@ -114,6 +114,26 @@ def ruby_chain(count):
     return chain(f'$area = "\\2" * {AREA}\ndef f0\n  $area.index("\\1") while true\nend', "def fN\n  fNEXT() + N\nend", count, "fN()")
 
 
+def ruby_classes(count):
+    """The same warm, each function in a class of its own; "new" stands between two of them."""
+    return chain("class K0\n  def go\n    x = 1\n    i = 0\n    x = x * 31 % 65_521 while (i += 1) < 1_000_000_000\n    x\n  end\nend",
+                 "class KN\n  def go\n    KNEXT.new.go + N\n  end\nend", count, "KN.new.go")
+
+
+RUBY_CLASS = """
+class K
+  def go(n)
+    return K.new.go(n - 1) + n if n > 0
+    x = 1
+    i = 0
+    x = x * 31 % 65_521 while (i += 1) < 1_000_000_000
+    x
+  end
+end
+K.new.go(ARGV[0].to_i)
+"""
+
+
 def php_chain(count):
     return chain(f'<?php $area = str_repeat("\\2", {AREA}); function f0() {{ global $area; for (;;) strpos($area, "\\1"); }}',
                  "function fN() { return fNEXT() + N; }", count, "fN();")
