@@ -4,7 +4,8 @@
 
 The loads of ruby/loads.rb run first under TracePoint, which notes the stack at each of its events, then untraced under hearth
 at 997 Hz. A sample is in the set, or of a class that TracePoint cannot show and that a rule recognises, or flagged by hearth,
-or wrong (ruby_oracle.py).
+or wrong (ruby_oracle.py). What is not of the load's own functions is outside of it by a rule (outside_of()), or has no chain and is as
+bad as a wrong one.
 """
 import signal
 from collections import Counter
@@ -17,17 +18,29 @@ from support import *
 LOAD = os.path.join(HERE, "ruby", "loads.rb")
 LOADS = ["work", "threads", "ractors", "many"]
 FIRST = {"ractors": (3, 3), "many": (3, 3)}  # the first version that has it as it is tried here
-SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 4, "ractors": 2 if QUICK else 4, "many": 2 if QUICK else 4}
+SHORT = QUICK or SAMPLED
+SECONDS = {"work": 3 if QUICK else 12, "threads": 2 if QUICK else 14, "ractors": 2 if QUICK else 5, "many": 2 if QUICK else 5}
+SECONDS_COMPILED = {"work": 3 if QUICK else 20, "threads": 2 if QUICK else 16}
 HZ = 997
+TICKS = {"work": 10000, "threads": 10000, "ractors": 3000, "many": 3000}  # at least, in the whole form
 OUTSIDE_HZ = 499
 LEGAL = 0.999
 YJIT = ["--yjit", "--yjit-call-threshold=2"]
 BY_RULE = 0.03
 CUT_COMPILED = 0.01
+TOPPED = 1000
+# Threads that begin and end make and give back their memory.
+ALONE = {"work": 0.01, "threads": 0.15, "ractors": 0.15, "many": 0.15}
+LOADS_THAT_COLLECT = ("work", "threads")  # ractors: each in its own
 LOST = "[Lost Symbol]"
+WHOLE = ("complete", "guessed")
+NOT_READY = "hearth had not attached"
+NOT_READY_MAX = (0.030 if SHORT else 0.010) * HZ * CPUS  # check_ready.py has how soon it does
+LOOPS = {"vm_exec", "rb_vm_exec", "vm_exec_core"}
 
 tap = Tap("ruby")
 need(tap)
+tops = {}  # load -> {is it whole: samples whose innermost frame compiled code runs}
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 
@@ -45,12 +58,17 @@ def environment(name):
 
 
 def sampled(ruby, oracles, options=()):
-    """In BPF: {load: samples}. @options: the interpreter's own."""
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("ruby.pb.gz"), stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
+    """In BPF. @options: the interpreter's own. The programs wait until hearth has attached: how soon that is, is check_ready.py's."""
     ran = launched(ruby, options)
-    time.sleep(0.5)
-    return judged(ruby, oracles, ran, recorder, judge_compiled if options else judge)
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("ruby.pb.gz"), stderr=subprocess.PIPE, text=True)
+    other = None
+    if options:
+        pids = [o for p in ran.values() for o in ("-p", p.pid)]
+        other = start(HEARTH, "record", "-F", HZ, "-q", "--no-ruby", "-o", path("native.pb.gz"), *pids, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    judged(ruby, oracles, ran, recorder, judge_compiled if options else judge, other)
+    if other:
+        judge_tops(ruby, ran)
 
 
 def sampled_outside(ruby, oracles):
@@ -63,9 +81,9 @@ def sampled_outside(ruby, oracles):
 
 
 def launched(ruby, options=()):
-    ran = {}
-    for name in loads_of(ruby):
-        process = launch(ruby, name, "run", SECONDS[name], options=options, env=environment(name))
+    ran, seconds = {}, SECONDS_COMPILED if options else SECONDS
+    for name in seconds if options else loads_of(ruby):
+        process = launch(ruby, name, "run", seconds[name], options=options, env=environment(name))
         if process.stdout.readline().strip() != "ready":
             tap.ok(False, f"{ruby.name}: {name} starts", process.stderr.read()[-300:])
             continue
@@ -73,15 +91,18 @@ def launched(ruby, options=()):
     return ran
 
 
-def judged(ruby, oracles, ran, recorder, judge_load):
+def judged(ruby, oracles, ran, recorder, judge_load, other=None):
     for process in ran.values():
         process.stdin.write("\n")
         process.stdin.flush()
-    for process in ran.values():
-        process.stdout.readline()
+    for name, process in ran.items():
+        ruby.collected[name] = [float(n) for n in process.stdout.readline().split()[1:]]
     time.sleep(0.3)
-    recorder.send_signal(signal.SIGINT)
+    for one in filter(None, (recorder, other)):
+        one.send_signal(signal.SIGINT)
     said = recorder.communicate(timeout=90)[1]
+    if other:
+        other.communicate(timeout=90)
     for process in ran.values():
         process.stdin.write("\n")
         process.stdin.flush()
@@ -97,20 +118,51 @@ def text_of(stack):
     return " < ".join(f"{n} {f}:{l}" for n, f, l in stack[:6])
 
 
+def in_compiled(s):
+    """Is code that no file has the innermost one, but for the kernel's?"""
+    own = [m for m in s.modules if not m.startswith("[kernel")]
+    return bool(own) and own[-1] == "//anon"
+
+
 def judge_compiled(ruby, name, oracle, samples):
     judge(ruby, f"{name}, YJIT", oracle, samples, compiled=True)
 
 
+def outside_of(s, stack):
+    """By which rule a sample is none of the load's functions, or None: the chain that it should have is not there.
+
+    A whole stack is proven down to its native root, and hearth pairs the activations of the loop in it with Ruby's frames: one
+    without Ruby's frames that has none runs in C alone, before a thread's first frame, behind its last one, or in a thread of Ruby's own.
+    A process is attached to when it is first met: the first milliseconds of a load that waited say so.
+    """
+    if s.end == "cut:runtime-not-ready":
+        return NOT_READY
+    if s.end not in WHOLE:
+        return None
+    if not stack:
+        return None if LOOPS & set(s.names) else "native alone"
+    name, file, _ = stack[-1]
+    if name == "<main>" or name.startswith("<internal:") or file.startswith("<internal:"):
+        return "the program around it"
+    if file == "loads.rb" and name.startswith("block ") and name.rpartition(" in ")[2] in ("threads_run", "ractors_run"):
+        return "a thread around it"
+    return None
+
+
 def judge(ruby, name, oracle, samples, compiled=False):
-    counts, wrong, odd, ends, topped, outside = Counter(), Counter(), Counter(), Counter(), Counter(), 0
+    counts, wrong, odd, ends, topped, outside, chainless, natives = (Counter() for _ in range(8))
+    collecting = 0
     for s in samples:
         stack, leaves, gc, first = frames_of(s)
         own = inner(stack)
+        collecting += s.count * gc
         if not own or (own[-1][0] not in ROOTS and own[-1][:2] not in oracle.fiber_roots):
-            outside += s.count  # start and end of the process, its loop
+            rule = outside_of(s, own)
+            natives[" ".join(s.names[-3:])] += s.count * (rule == "native alone")
+            (outside if rule else chainless)[rule or f"{s.end}: {text_of(own)} | {' '.join(s.names[:3])} .. {' '.join(s.names[-3:])}"] += s.count
             continue
         if not leaves and not own[0][2]:  # its line is not known: YJIT's code runs
-            topped[s.end in ("complete", "guessed")] += s.count
+            topped[s.end in WHOLE] += s.count
         flagged = s.end != "complete"
         found = oracle.judge(own, leaves, first)
         if gc and not found:
@@ -133,30 +185,52 @@ def judge(ruby, name, oracle, samples, compiled=False):
             wrong[text_of(own)] += s.count
     rules = sum(counts[c] for c in ("C function", "leaf line", "rescue"))
     unlined = counts["line not known"]
-    judged = counts["exact"] + rules + unlined + counts["flagged"] + counts["wrong"] + counts["name lost"]
+    judged = counts["exact"] + rules + unlined + counts["flagged"] + counts["wrong"] + counts["name lost"] + chainless.total()
     legal = counts["exact"] + rules + unlined
     figures = (f"{judged} samples, {100 * legal / max(judged, 1):.2f} % legal, by rule {100 * rules / max(judged, 1):.2f} % ({dict(counts)}), "
-               f"{outside} outside")
-    enough = judged >= SECONDS[name.partition(",")[0]] * HZ * 0.5
-    # Up to 2.7 and under YJIT the leaf can be what lay there before, in a frame that is not filled in yet: one in 5,000 is not seen to be so.
-    # What a run of this length has of them at 99 %.
-    expected = 0.0002 * judged if compiled or ruby.number < (3, 0) else 0
-    bound = expected + 2.33 * expected ** 0.5
-    tap.ok(enough and legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
+               f"{chainless.total()} without a chain, outside {dict(outside)}")
+    load = name.partition(",")[0]
+    seconds = (SECONDS_COMPILED if compiled else SECONDS)[load]
+    least = seconds * HZ * 0.75 if SHORT else TICKS[load]
+    tap.ok(judged >= least, f"{ruby.name}: {name}: samples", f"{judged} of {least:.0f}")
+    tap.ok(legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
     tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)
-    tap.ok(counts["wrong"] <= bound, f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
+    # Up to 2.7 the leaf can be what lay there before, in a frame that is not filled in yet: one in 5,000 is not seen to be so.
+    tap.ok(counts["wrong"] <= (0.0002 * judged if ruby.number < (3, 0) else 0), f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
+    spent, collected = ruby.collected[load]
+    if load in LOADS_THAT_COLLECT:
+        shown, own = collecting / HZ / spent, collected / spent
+        tap.ok(collecting and abs(shown - own) <= 0.1 * own + 3 * (own / (spent * HZ)) ** 0.5, f"{ruby.name}: {name}: ticks in the garbage collector, as Ruby says",
+               f"{100 * shown:.2f} % of its time, {100 * own:.2f} %")
+    alone = outside["native alone"] / max(judged + outside.total(), 1)
+    tap.ok(alone <= ALONE[load], f"{ruby.name}: {name}: few stacks have no frame of Ruby", f"{100 * alone:.2f} %: {natives.most_common(3)}")
+    tap.ok(outside[NOT_READY] <= NOT_READY_MAX, f"{ruby.name}: {name}: hearth has attached soon", outside[NOT_READY])
     if compiled:
         cut = ends.total() - ends["guessed"]
         tap.ok(cut <= CUT_COMPILED * judged, f"{ruby.name}: {name}: stacks are whole through compiled code", f"{judged - cut} of {judged}, {ends['guessed']} guessed")
-        few = 2.33 * (CUT_COMPILED * topped.total()) ** 0.5
-        tap.ok(topped[False] <= CUT_COMPILED * topped.total() + few, f"{ruby.name}: {name}: and those whose innermost frame it is", f"{topped[True]} of {topped.total()}")
+        tops[load] = topped
     for stack, count in wrong.most_common(6):
         tap.note(f"    {count} times {stack}")
+    for stack, count in chainless.most_common(8):
+        tap.note(f"    no chain: {count} times {stack}")
     for stack, count in odd.most_common(6):
         tap.note(f"    {count} times {stack}")
     for end, count in ends.most_common(4):
         if count:
             tap.note(f"    {count} times {end}")
+
+
+def judge_tops(ruby, ran):
+    """Of both loads together. That compiled code runs is said by a line that is not known; how often it does, by another session, which knows
+    nothing of Ruby and shows that code by its address."""
+    whole, every = sum(t[True] for t in tops.values()), sum(t.total() for t in tops.values())
+    tap.ok(every >= (100 if SHORT else TOPPED) and whole >= (1 - CUT_COMPILED) * every, f"{ruby.name}: YJIT: whole where the innermost frame is compiled code's", f"{whole} of {every}")
+    profile = Profile(path("native.pb.gz"))
+    for name, process in ran.items():
+        samples = profile.of(process)
+        plain = sum(s.count for s in samples if in_compiled(s))
+        room = 0.1 * plain + 4 * plain ** 0.5
+        tap.ok(abs(tops[name].total() - plain) <= room, f"{ruby.name}: {name}, YJIT: as often as a session without Ruby has it", f"{tops[name].total()} and {plain}")
 
 
 def judge_outside(ruby, name, oracle, samples):

@@ -24,6 +24,7 @@ class Ruby:
         self.version = self.asked("print RUBY_VERSION")
         self.number = tuple(int(n) for n in self.version.split(".")[:2]) if self.version else ()
         self.name = f"{self.version} {source}"
+        self.collected = {}  # what a load says of itself: CPU seconds, and how many of them in the garbage collector
 
     def command(self, folders, *args):
         """A command line that runs with @folders (of this machine) readable and writable under their own names."""

@@ -2,7 +2,8 @@
 # A load whose stacks are known. Ruby 2.5 on.
 #
 #   loads.rb NAME record FILE    runs once under TracePoint, which notes the stack at every event
-#   loads.rb NAME run SECONDS    says "ready", waits for a line, and runs for that long
+#   loads.rb NAME run SECONDS    says "ready", waits for a line, runs for that long, and says "done" and how many seconds of CPU
+#                                it used, how many of these in the garbage collector
 #
 # A stack is a list of [name, file, line], leaf first. C functions have the file and line of their caller, as Ruby's own
 # backtraces have them. Stacks of the main fiber end at work(), which both ways call; a fiber's at its first frame.
@@ -214,13 +215,24 @@ def threads_run_short
   Thread.new { thread_work(1) }.join
 end
 
+def cpu_seconds
+  Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+end
+
+# From 3.1 on Ruby measures it anyway; before, its profiler does.
+def gc_seconds
+  GC.respond_to?(:total_time) ? GC.total_time / 1e9 : GC::Profiler.total_time
+end
+
 def run(seconds, name)
+  GC::Profiler.enable unless GC.respond_to?(:total_time)
   $stdout.puts "ready"
   $stdout.flush
   $stdin.gets
   $round = 0
-  start = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
-  while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - start < seconds
+  start = cpu_seconds
+  collected = gc_seconds
+  while cpu_seconds - start < seconds
     $round += 1
     case name
     when "threads", "many" then threads_run
@@ -228,7 +240,7 @@ def run(seconds, name)
     else work
     end
   end
-  $stdout.puts "done"
+  $stdout.puts "done #{cpu_seconds - start} #{gc_seconds - collected}"
   $stdout.flush
   $stdin.gets
 end
