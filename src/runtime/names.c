@@ -13,6 +13,7 @@
 #define LINES_HASHED 256     /* of a line table: what a record has of it is what makes functions equal */
 #define NOBODY UINT32_MAX
 #define ASKED_MAX 3  /* times more for what could not be read: after 2, 8 and 32 look-ups */
+#define LATER_MAX 14 /* ... for lines that may come: after 2, 8, 32 ... 2^27 look-ups */
 #define LOOKED_AT 16 /* of so many the one used longest ago goes */
 
 enum entry_state {
@@ -30,8 +31,8 @@ struct entry {
 	uint8_t state;
 	uint64_t used;   /* when, in look-ups */
 	bool asked_more; /* of a function that was cut */
-	uint8_t asked;   /* how often when it was dead */
-	uint32_t missed; /* look-ups since it died */
+	uint8_t asked;   /* how often when it was dead, or lacked lines */
+	uint32_t missed; /* look-ups since then */
 };
 
 struct function {
@@ -293,7 +294,8 @@ static uint64_t identity_of(uint8_t runtime, const struct runtime_function *f)
 		(uint64_t)(uint32_t)f->first_column << 32 | (uint32_t)f->name_column,
 		f->map_id,
 		(uint64_t)f->kind << 40 | (uint64_t)f->is_code << 32 | (uint64_t)runtime << 24 |
-			(uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 | f->version_minor,
+			(uint64_t)f->lacks_lines << 48 | (uint64_t)f->is_cut << 16 | (uint64_t)f->version_major << 8 |
+			f->version_minor,
 	};
 
 	return XXH3_64bits(words, sizeof(words));
@@ -313,8 +315,9 @@ static bool function_equal(const struct function *f, uint8_t runtime, const stru
 
 	return f->runtime == runtime && a->kind == b->kind && a->first_line == b->first_line &&
 	       a->first_column == b->first_column && a->map_id == b->map_id && a->name_column == b->name_column &&
-	       a->is_cut == b->is_cut && a->version_major == b->version_major && a->version_minor == b->version_minor &&
-	       str_eq(a->file, b->file) && str_eq(a->name, b->name) && lines_equal(a, b);
+	       a->is_cut == b->is_cut && a->lacks_lines == b->lacks_lines && a->version_major == b->version_major &&
+	       a->version_minor == b->version_minor && str_eq(a->file, b->file) && str_eq(a->name, b->name) &&
+	       lines_equal(a, b);
 }
 
 static void drop_function(struct names *n, uint32_t at)
@@ -564,7 +567,7 @@ static void keep_qualified(const struct runtime *runtime, const struct runtime_f
 /* Is @old a beginning of @new? */
 static bool goes_on(const struct runtime_function *old, const struct runtime_function *new)
 {
-	uint32_t size = MIN(MIN(old->lines.size, new->lines.size), (uint32_t)LINES_HASHED);
+	uint32_t size = old->lacks_lines ? 0 : MIN(MIN(old->lines.size, new->lines.size), (uint32_t)LINES_HASHED);
 
 	return (!old->first_line || old->first_line == new->first_line) && str_starts(new->file, old->file) &&
 	       str_starts(new->name, without_dots(old->name)) &&
@@ -663,6 +666,15 @@ static bool is_worth_asking(struct entry *e)
 	return true;
 }
 
+/* Its lines may be there by now: it is read again after 2, 8, 32 ... look-ups. */
+static bool is_worth_rereading(struct entry *e)
+{
+	if (e->asked >= LATER_MAX || ++e->missed < 2U << 2 * e->asked)
+		return false;
+	e->asked++;
+	return true;
+}
+
 enum names_answer names_find(struct names *n, const struct names_key *key, uint32_t position,
 			     struct runtimes_frame *out)
 {
@@ -691,9 +703,12 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	f = &n->functions[e->function];
 	f->used = n->tick;
 	out->function = f->number;
+	if (!key->is_code) /* names_expand() has the lines of code */
+		find_line(n, f, position, out);
+	if (f->what.lacks_lines)
+		return is_worth_rereading(e) ? NAMES_ASK : NAMES_WAIT;
 	if (key->is_code)
-		return NAMES_FOUND; /* names_expand() has its lines */
-	find_line(n, f, position, out);
+		return NAMES_FOUND;
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);
 	if (!is_short || e->asked_more)
 		return is_short ? NAMES_WAIT : NAMES_FOUND;

@@ -61,8 +61,9 @@ void names_unreadable(struct names *n, const struct names_key *key, bool may_com
 
 enum names_answer {
 	NAMES_FOUND, /* with its line, where the line table says one */
-	NAMES_ASK,  /* the name or the line is missing and the worker should read it; returned once, until it answers */
-	NAMES_WAIT, /* not known: it was asked for already, or cannot be read */
+	NAMES_ASK,   /* the name or the line is missing and the worker should read it; returned once, until it answers;
+			 ever more rarely for a function that lacks_lines */
+	NAMES_WAIT,  /* not known: it was asked for already, or cannot be read */
 };
 
 /** names_find - @out is always filled: function 0, or line 0, where it is not known (yet). */

@@ -325,7 +325,8 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 			      result == -EPERM    ? "cannot be read in another user's process"
 			      : result == -ENOSYS ? "is not read by this sampler"
 			      : why[0]            ? why
-						  : "is not laid out as its version should be");
+						  : "is not laid out as its version should be",
+			      NULL);
 		set_state(r, a, RUNTIMES_REFUSED);
 		return 0;
 	}

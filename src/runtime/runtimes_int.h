@@ -188,8 +188,9 @@ enum runtimes_look {                            /* flags */
 
 /** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell. */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
-/** runtimes_note - why frames of that file are not walked, for people; said once per file. */
-void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
+/** runtimes_note - why frames of that file are not walked, or not named, for people; said once per file.
+ * @then: what follows from it, behind "its"; NULL: they are not walked */
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why, const char *then);
 void runtimes_files_release(struct runtimes_files *f);
 
 /* ---- runtimes_names.c ---- */

@@ -407,6 +407,7 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 {
 	struct runtimes_entry *e = runtimes_entry_find(r, &key->program);
 	const struct runtime *runtime = NULL;
+	char why[RUNTIME_WHY_MAX] = "";
 	int result;
 
 	for (size_t i = 0; e && i < e->attached_count; i++) {
@@ -421,7 +422,12 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 			struct runtime_target target = runtimes_target(r, e, a, dir);
 
 			runtimes_learn(r, e, a, &target);
+			target.why = why;
 			result = runtimes_read_name(r, runtime, &target, a->info, key);
+			if (why[0]) {
+				RUNTIMES_COUNT(r, runtime, failed);
+				runtimes_note(r, a->probed, why, "functions have no names there");
+			}
 			if (result < 0 && key->is_code && runtime->code_moves)
 				sync_late(r, e, dir);
 			return;

@@ -334,6 +334,44 @@ static void lines_that_no_record_has(void **state)
 	names_free(n);
 }
 
+/* Lines that may be there later are asked for ever more rarely, for functions and for code; then they replace the
+ * function. */
+static void lines_that_come_later(void **state)
+{
+	(void)state;
+	for (int is_code = 0; is_code < 2; is_code++) {
+		struct names_key key = key_of(1, 0x1000);
+		struct runtime_function bare = function_of("work", 0), whole = function_of("work", 7), f;
+		size_t asked = 0, last = 0;
+		struct runtimes_frame out;
+		struct names *n;
+
+		key.is_code = is_code;
+		bare.lacks_lines = true;
+		bare.lines = (struct runtime_lines){ (const uint8_t *)"abc", 3 };
+		bare.lines_whole = 4;
+		bare.is_code = whole.is_code = is_code;
+		assert_int_equal(names_new(0, runtimes, &n), 0);
+		assert_int_equal(names_put(n, &key, &bare), 0);
+		for (size_t i = 1; i <= 5000; i++) {
+			if (names_find(n, &key, 0, &out) != NAMES_ASK)
+				continue;
+			assert_true(!last || i >= 2 * last);
+			last = i;
+			asked++;
+			assert_int_equal(names_put_more(n, &key, &bare), 0); /* nothing new */
+		}
+		assert_int_equal(asked, 6); /* after 2, 8, 32, 128, 512, 2048 */
+		assert_int_equal(names_put_more(n, &key, &whole), 0);
+		for (size_t i = 0; i < 50000; i++)
+			assert_int_equal(names_find(n, &key, 0, &out), NAMES_FOUND);
+		assert_int_equal(names_function(n, out.function, &f), 0);
+		assert_int_equal(f.first_line, 7);
+		assert_false(f.lacks_lines);
+		names_free(n);
+	}
+}
+
 static void without_class(struct str name, struct buf *out)
 {
 	buf_adds(out, str_skip(name, (size_t)(str_rfind(name, '#') + 1)));
@@ -519,6 +557,7 @@ int main(void)
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
 		cmocka_unit_test(names_with_dots),
 		cmocka_unit_test(lines_that_no_record_has),
+		cmocka_unit_test(lines_that_come_later),
 		cmocka_unit_test(what_is_read_late_keeps_the_class),
 		cmocka_unit_test(the_room_is_bounded),
 		cmocka_unit_test(entries_are_bounded_too),

@@ -158,8 +158,10 @@ static void baseline_lines(void **state)
 	struct runtime_function f = { .first_line = 77 };
 
 	(void)state;
-	nodejs_baseline_lines(&layout, cur_of(bytecode, sizeof(bytecode)), cur_of(lengths, sizeof(lengths)),
-			      cur_of(positions, sizeof(positions)), &lines, &out);
+	assert_int_equal(nodejs_baseline_lines(&layout, cur_of(bytecode, sizeof(bytecode)),
+					       cur_of(lengths, sizeof(lengths)), cur_of(positions, sizeof(positions)),
+					       &lines, &out),
+			 0);
 	f.lines = (struct runtime_lines){ (const uint8_t *)out.ptr, (uint32_t)out.len };
 	assert_int_equal(nodejs_line(&f, 0), 77);
 	assert_int_equal(nodejs_line(&f, 9), 77);
@@ -586,6 +588,154 @@ static void texts_that_change(void **state)
 	}
 }
 
+/* ---- long and hostile strings ---- */
+
+#define STRINGS_SIZE MIB(3)
+
+struct strings { /* a large memory, and how much of it was read */
+	uint8_t *bytes;
+	uint64_t reads, read_bytes;
+};
+
+static int read_strings(void *self, void *dst, uint32_t size, uint64_t at)
+{
+	struct strings *s = self;
+
+	s->reads++;
+	s->read_bytes += size;
+	at -= MEMORY;
+	if (at > STRINGS_SIZE || size > STRINGS_SIZE - at)
+		return -EFAULT;
+	memcpy(dst, s->bytes + at, size);
+	return 0;
+}
+
+static void put_word(struct strings *s, uint64_t at, uint64_t word)
+{
+	memcpy(s->bytes + at, &word, sizeof(word));
+}
+
+/* A string whose map says @type: two words behind its length. */
+static uint64_t put_string(struct strings *s, uint64_t at, uint64_t type, uint64_t length, uint64_t first,
+			   uint64_t second)
+{
+	put_word(s, 0x100 + type * 64, 0);
+	put_word(s, 0x100 + type * 64 + 8, type << 32);
+	put_word(s, at, MEMORY + 0x100 + type * 64 + ABI_NODEJS_TAG);
+	put_word(s, at + 8, length << 32);
+	put_word(s, at + 16, first);
+	put_word(s, at + 24, second);
+	return MEMORY + at + ABI_NODEJS_TAG;
+}
+
+/* One byte each: 8, of a form: + 1 cons, + 2 external, + 3 sliced, + 5 thin; two bytes each: the forms alone. */
+#define TAGGED(at) (MEMORY + (at) + ABI_NODEJS_TAG)
+
+static void hostile_strings(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t type, length, first, second;
+		int result;
+		size_t size; /* of the text, when it is read */
+		bool is_cut;
+	} cases[] = {
+		{ "a name of 1 MB", 8, MIB(1), 0x6161616161616161, 0x6161616161616161, 0, NODEJS_TEXT_MAX, true },
+		{ "... of two bytes each", 0, MIB(1), 0x6161616161616161, 0x6161616161616161, 0, 0, true },
+		{ "exactly what fits", 8, NODEJS_TEXT_MAX, 0x6161616161616161, 0x6161616161616161, 0, NODEJS_TEXT_MAX,
+		  false },
+		{ "one more", 8, NODEJS_TEXT_MAX + 1, 0x6161616161616161, 0x6161616161616161, 0, NODEJS_TEXT_MAX,
+		  true },
+		{ "longer than any", 8, 0xffffffff, 0, 0, -EBADMSG, 0, false },
+		{ "a slice of itself", 8 + 3, 20, TAGGED(0x2000), 0, -EBADMSG, 0, false },
+		{ "a slice far behind its parent", 8 + 3, 20, TAGGED(0x3000), 1000ULL << 32, -EBADMSG, 0, false },
+		{ "... so far that it wraps", 8 + 3, 20, TAGGED(0x3000), 0xffffffffULL << 32, -EBADMSG, 0, false },
+		{ "thin, of itself", 8 + 5, 20, TAGGED(0x2000), 0, -EBADMSG, 0, false },
+		{ "both halves are itself", 8 + 1, 20, TAGGED(0x2000), TAGGED(0x2000), -EBADMSG, 0, false },
+		{ "a half that is no object", 8 + 1, 20, TAGGED(0x3000), 6, -EBADMSG, 0, false },
+		{ "a half in no memory", 8 + 1, 20, TAGGED(0x3000), TAGGED(1ULL << 40), -EFAULT, 0, false },
+		{ "a form that is none", 8 + 4, 20, 0, 0, -EBADMSG, 0, false },
+		{ "no string", 128, 20, 0, 0, -EBADMSG, 0, false },
+		{ "characters elsewhere, in no memory", 8 + 2, 20, 0, 1ULL << 40, -EFAULT, 0, false },
+	};
+	struct nodejs_layout layout = layout_of_strings;
+
+	(void)state;
+	layout.string_first = layout.string_parent = layout.string_actual = layout.string_resource = 16;
+	layout.string_second = layout.string_offset = 24;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct strings s = { .bytes = calloc(1, STRINGS_SIZE) };
+		const struct runtime_target target = { .read = read_strings, .self = &s };
+		const struct nodejs_heap h = { .target = &target, .layout = &layout };
+		scoped(buf_release) struct buf text = BUF_INIT(MIB(1));
+		bool is_cut = false;
+		uint64_t object;
+		int r;
+
+		print_message("  %s\n", cases[i].name);
+		assert_non_null(s.bytes);
+		memset(s.bytes + 0x2000, 'a', STRINGS_SIZE - 0x2000);
+		put_string(&s, 0x3000, 8, 10, 0x6161616161616161, 0x6161616161616161);
+		object = put_string(&s, 0x2000, cases[i].type, cases[i].length, cases[i].first, cases[i].second);
+		r = nodejs_text(&h, object, &text, &is_cut);
+		assert_int_equal(r, cases[i].result);
+		assert_true(s.reads < 20000 && s.read_bytes < MIB(1));
+		if (r == 0)
+			assert_int_equal(is_cut, cases[i].is_cut);
+		if (cases[i].size)
+			assert_int_equal(text.len, cases[i].size);
+		assert_true(text.len <= 4 * NODEJS_TEXT_MAX && !text.error);
+		if (r < 0)
+			assert_int_equal(text.len, 0);
+		free(s.bytes);
+	}
+}
+
+/* ES modules are named by URLs. */
+static void paths_of_urls(void **state)
+{
+	static const struct {
+		const char *url, *want;
+	} cases[] = {
+		{ "file:///srv/my%20app/x.mjs", "/srv/my app/x.mjs" },
+		{ "file:///a.mjs?v=1", "/a.mjs" },
+		{ "file:///a.mjs#b?c", "/a.mjs" },
+		{ "file:///a%3F%23%25.mjs?%zz", "/a?#%.mjs" },
+		{ "file:///%c3%A9t%C3%a9.mjs", "/\xc3\xa9t\xc3\xa9.mjs" },
+		{ "file:///%E6%BC%A2.mjs", "/\xe6\xbc\xa2.mjs" },
+		{ "file:///", "/" },
+		/* as it is written */
+		{ "file:///a%00b.mjs", "/a%00b.mjs" },
+		{ "file:///a%2Fb%20c.mjs", "/a%2Fb%20c.mjs" },
+		{ "file:///a%2fb", "/a%2fb" },
+		{ "file:///a%", "/a%" },
+		{ "file:///a%2", "/a%2" },
+		{ "file:///a%2g%20", "/a%2g%20" },
+		{ "file:///a%20b%", "/a%20b%" },
+		{ "file:///a%C3.mjs", "/a%C3.mjs" }, /* half a character */
+		{ "file:///a%FF?b", "/a%FF?b" },
+		/* no URL of a file */
+		{ "file://host/a%20b", "file://host/a%20b" },
+		{ "file:/a%20b", "file:/a%20b" },
+		{ "/srv/a%20b.js", "/srv/a%20b.js" },
+		{ "node:internal/main", "node:internal/main" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		scoped(buf_release) struct buf text = BUF_INIT(KIB(8));
+
+		print_message("  %s\n", cases[i].url);
+		buf_adds(&text, STR("before file:///%20"));
+		nodejs_path_of_url(&text, text.len);
+		buf_adds(&text, str_of(cases[i].url));
+		nodejs_path_of_url(&text, 18);
+		assert_true(str_eq(str_first(buf_str(&text), 18), STR("before file:///%20")));
+		assert_true(str_eq(str_skip(buf_str(&text), 18), str_of(cases[i].want)));
+	}
+}
+
 /* ---- source maps ---- */
 
 /* How far in front of a function its name begins; its position is at the end of the text. */
@@ -771,6 +921,8 @@ int main(void)
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),
 		cmocka_unit_test(texts_that_change),
+		cmocka_unit_test(hostile_strings),
+		cmocka_unit_test(paths_of_urls),
 		cmocka_unit_test(source_maps),
 		cmocka_unit_test(names_in_front),
 		cmocka_unit_test(node_version),

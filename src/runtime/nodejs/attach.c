@@ -154,11 +154,22 @@ struct proof {
 	const struct nodejs_heap *heap;
 	const struct types *types;
 	uint64_t sfis[2 * PROOF_SFIS]; /* tagged, by their hash; 0: free */
-	size_t sfi_count, judged, wrong, named, with_bytecode, with_positions, functions;
+	size_t sfi_count, judged, wrong, named, with_name, with_bytecode, with_positions, with_baseline, functions;
 	struct script scripts[PROOF_SCRIPTS];
 	size_t script_count, script_wrong;
-	struct buf text;
+	struct buf text, table, bytecode;
 };
+
+/* Are the entries of a table at bytecodes? That tells where both lie, and how a table is written. */
+static bool fits(struct proof *p, uint64_t table, uint64_t bytecode)
+{
+	buf_clear(&p->table);
+	buf_clear(&p->bytecode);
+	return nodejs_bytes(p->heap, table, NODEJS_LINES_TABLE_MAX, &p->table) == 0 &&
+	       nodejs_bytecode(p->heap, bytecode, &p->bytecode) == 0 &&
+	       nodejs_positions_fit(p->heap->layout, cur_of(p->bytecode.ptr, p->bytecode.len),
+				    cur_of(p->table.ptr, p->table.len));
+}
 
 /* Is there a table of positions, or something that stands for one that is not made yet? */
 static bool has_table(struct proof *p, uint64_t bytecode)
@@ -174,7 +185,7 @@ static bool has_table(struct proof *p, uint64_t bytecode)
 	type = nodejs_type(p->heap, table);
 	if (type == l->type_bytes || (l->type_trusted_bytes && type == l->type_trusted_bytes)) {
 		p->with_positions++;
-		return true;
+		return fits(p, table, bytecode);
 	}
 	return type > l->first_nonstring && type != l->type_array; /* undefined or the exception object */
 }
@@ -212,6 +223,24 @@ static bool has_ids(const struct proof *p)
 	return differ && p->script_wrong * 8 <= p->script_count;
 }
 
+/* A function that has baseline code: of that kind, with the function's bytecode, with a table. */
+static bool is_baseline(struct proof *p, uint64_t code)
+{
+	const struct nodejs_layout *l = p->heap->layout;
+	uint64_t at = code - ABI_NODEJS_TAG, bytecode, table;
+	uint32_t flags;
+	int type;
+
+	if (nodejs_read(p->heap, &flags, sizeof(flags), at + l->version.code_flags) < 0 ||
+	    nodejs_word(p->heap, at + l->version.code_deopt, &bytecode) < 0 ||
+	    nodejs_word(p->heap, at + l->version.code_positions, &table) < 0)
+		return false;
+	type = nodejs_type(p->heap, table);
+	return (flags >> l->version.kind_shift & l->version.kind_mask) == l->version.kind_baseline &&
+	       nodejs_type(p->heap, bytecode) == l->type_bytecode &&
+	       (type == l->type_bytes || (l->type_trusted_bytes && type == l->type_trusted_bytes));
+}
+
 static void judge_sfi(struct proof *p, uint64_t at)
 {
 	const struct nodejs_layout *l = p->heap->layout;
@@ -230,15 +259,22 @@ static void judge_sfi(struct proof *p, uint64_t at)
 		return;
 	}
 	p->named++;
+	p->with_name += !str_eq(str_n(p->text.ptr + f.name_at, f.name_len), STR(NODEJS_ANONYMOUS));
 	if (!(data & ABI_NODEJS_TAG))
 		return;
 	type = nodejs_type(p->heap, data);
+	if (type == l->type_code && l->version.kind_baseline != NODEJS_NO_KIND) {
+		if (is_baseline(p, data))
+			p->with_baseline++;
+		else
+			p->wrong++;
+	}
 	if (type != l->type_bytecode)
 		return;
-	if (has_table(p, data))
-		p->with_bytecode++;
-	else
+	if (!has_table(p, data))
 		p->wrong++;
+	else if (f.script) /* all have one, unless a debugger is at work */
+		p->with_bytecode++;
 }
 
 /* The place of @tagged, or a free one. At most half of them are in use. */
@@ -304,7 +340,7 @@ static bool has_enough(const struct proof *p)
 static bool is_proven(const struct proof *p)
 {
 	return p->named >= PROOF_FEW && p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS &&
-	       p->functions >= PROOF_FEW && p->wrong * 8 <= p->named;
+	       p->with_name >= PROOF_FEW && p->functions >= PROOF_FEW && p->wrong * 8 <= p->named;
 }
 
 /* May a heap's pages lie there? */
@@ -347,6 +383,8 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	p->heap = h;
 	p->types = types;
 	p->text = (struct buf)BUF_INIT(MIB(1));
+	p->table = (struct buf)BUF_INIT(NODEJS_LINES_TABLE_MAX);
+	p->bytecode = (struct buf)BUF_INIT(NODEJS_LINES_TABLE_MAX);
 	while (maps.len && goes_on(p, pages)) {
 		if (maps_next(&maps, &m) != 1 || !has_heap(&m))
 			continue;
@@ -368,6 +406,8 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 		r = p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
 	*ids = has_ids(p);
 	buf_release(&p->text);
+	buf_release(&p->table);
+	buf_release(&p->bytecode);
 	return r;
 }
 

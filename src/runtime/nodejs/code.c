@@ -125,6 +125,8 @@ struct reading {
 	const struct abi_nodejs *info;
 	uint64_t literals, inlining, sfi; /* tagged */
 	uint64_t inlined_count;
+	uint32_t call_count; /* that were inlined; a function may be more than once */
+	bool lacks_lines;    /* of a script; they may be read later */
 	struct buf *out;
 };
 
@@ -161,7 +163,9 @@ static void add_place(struct buf *out, struct nodejs_place place)
 	nodejs_varint_add(out, (uint32_t)place.column);
 }
 
-/* One function of the list, at character @position of its script; -1: not known. */
+#define AT_START (-2) /* for add_function(): in front of the first place of its table */
+
+/* One function of the list, at character @position of its script; -1: not known; AT_START */
 static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(4 * NODEJS_TEXT_MAX + 64);
@@ -173,8 +177,9 @@ static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 		return r;
 	if (f.script && position >= 0)
 		place = nodejs_place_of(nodejs_script_lines(rd->heap, f.script), (uint32_t)position);
-	if (!place.line)
+	if (position == AT_START)
 		place = f.first;
+	rd->lacks_lines |= f.lacks_lines;
 	add_place(rd->out, place);
 	add_place(rd->out, f.first);
 	nodejs_varint_add(rd->out, f.map_id);
@@ -212,6 +217,7 @@ static int add_list(struct reading *rd, struct cur table, int64_t offset)
 	uint64_t position = 0, sfi;
 	size_t count_at = rd->out->len, count = 0;
 	bool known = nodejs_position_at(&rd->heap->layout->version, table, offset, &position);
+	int64_t unknown = table.pos < table.end ? AT_START : -1;
 	int r = 0;
 
 	buf_addc(rd->out, 0);
@@ -226,11 +232,28 @@ static int add_list(struct reading *rd, struct cur table, int64_t offset)
 		count++;
 		position = outer;
 	}
-	r = add_function(rd, rd->sfi, known ? NODEJS_POSITION(position) : -1);
+	r = add_function(rd, rd->sfi, known ? NODEJS_POSITION(position) : unknown);
 	if (r < 0)
 		return r;
 	rd->out->ptr[count_at] = (char)(count + 1);
 	return 0;
+}
+
+/* How many calls were inlined: 16 bytes each. */
+static int count_inlining(struct reading *rd)
+{
+	const struct nodejs_layout *l = rd->heap->layout;
+	int type = nodejs_type(rd->heap, rd->inlining), r;
+	uint64_t length;
+
+	if (type < 0 || (type != l->type_bytes && (!l->type_trusted_bytes || type != l->type_trusted_bytes)))
+		return -EBADMSG;
+	r = nodejs_word(rd->heap, rd->inlining - ABI_NODEJS_TAG + (uint64_t)l->array_length, &length);
+	if (r == 0 && ((uint32_t)length || (length >> 32) % 16))
+		r = -EBADMSG;
+	if (r == 0)
+		rd->call_count = (uint32_t)(length >> 36);
+	return r;
 }
 
 static int open_deopt(struct reading *rd, uint64_t deopt)
@@ -250,7 +273,7 @@ static int open_deopt(struct reading *rd, uint64_t deopt)
 	if (r == 0 && ((uint32_t)count || count >> 32 > INLINED_MAX))
 		r = -EBADMSG;
 	rd->inlined_count = r == 0 ? count >> 32 : 0;
-	return r;
+	return r < 0 ? r : count_inlining(rd);
 }
 
 /* Of code that exported functions share: the frame is one's, and the code does not say whose. */
@@ -343,8 +366,13 @@ static int read_lists(struct reading *rd, uint64_t pc, uint64_t *shared)
 	if (r < 0)
 		return r;
 	*shared = rd->sfi - ABI_NODEJS_TAG;
-	if (nodejs_bytes(rd->heap, code.positions, TABLE_MAX, &table) < 0)
-		buf_clear(&table); /* then only the function itself is known */
+	r = nodejs_bytes(rd->heap, code.positions, TABLE_MAX, &table);
+	if (r < 0 && rd->call_count) /* any of the calls may be the one that runs */
+		return r == -ENODATA ? -EBADMSG : r;
+	if (r < 0)
+		buf_clear(&table);
+	if (!nodejs_code_positions_fit(v, cur_of(table.ptr, table.len), code.size, rd->call_count))
+		return -EBADMSG;
 	r = add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - 1 - code.start));
 	return r < 0 ? r : add_list(rd, cur_of(table.ptr, table.len), (int64_t)(pc - code.start));
 }
@@ -421,6 +449,22 @@ static bool take_outermost(const struct runtime_function *code, struct runtime_s
 	return count && !c.bad;
 }
 
+/* Compiled code of this process is laid out in another way than the version's. */
+static bool is_refused(const struct nodejs_process *p)
+{
+	return p->codes_wrong >= NODEJS_CODES_FEW && !p->codes_right;
+}
+
+/* Code that is still there says what does not go together. */
+static void code_is_wrong(const struct runtime_target *target, struct nodejs_process *p)
+{
+	bool was_refused = is_refused(p);
+
+	p->codes_wrong++;
+	if (target->why && !was_refused && is_refused(p))
+		snprintf(target->why, RUNTIME_WHY_MAX, "has compiled code that is not laid out as its version's");
+}
+
 int nodejs_read_code(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out)
 {
@@ -433,7 +477,7 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	struct runtime_shown outermost;
 	size_t start = room->len;
 	uint64_t shared = 0;
-	int r = process ? 0 : -ENOMEM;
+	int r = !process ? -ENOMEM : is_refused(process) ? -ENOTSUP : 0;
 
 	if (r == 0 && check(&rd, key, cookie, ABI_NODEJS_WASM) == 0)
 		r = read_wasm(&rd, key, &shared);
@@ -444,15 +488,19 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 		r = add_wasm(&h, key, room);
 	}
 
+	if (r == -EBADMSG && left && check(&rd, key, cookie, TO_WASM) == 0)
+		code_is_wrong(target, process);
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;
 	if (r == 0)
 		r = check(&rd, key, cookie, shared);
 	if (r < 0)
 		return r;
+	process->codes_right += shared >= ABI_NODEJS_PLAIN_MAX && shared != TO_WASM;
 	*out = (struct runtime_function){
 		.lines = { (const uint8_t *)room->ptr + start, (uint32_t)(room->len - start) },
 		.lines_whole = (uint32_t)(room->len - start),
+		.lacks_lines = rd.lacks_lines,
 	};
 	if (!take_outermost(out, &outermost))
 		return -EBADMSG;

@@ -22,7 +22,10 @@ void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, struct nodejs
 {
 	bool is_same = place.line == w->place.line && place.column == w->place.column;
 
-	if (!place.line || is_same || offset < w->offset || w->out->len >= TABLE_MAX)
+	if (!place.line || is_same || offset < w->offset || w->is_full)
+		return;
+	w->is_full = w->out->len >= TABLE_MAX;
+	if (w->is_full)
 		return;
 	nodejs_varint_add(w->out, (uint64_t)(offset - w->offset));
 	nodejs_varint_add(w->out, zigzag((int64_t)place.line - w->place.line));
@@ -31,19 +34,20 @@ void nodejs_line_add(struct nodejs_line_writer *w, int64_t offset, struct nodejs
 	w->place = place;
 }
 
-static void add_lines(const struct nodejs_version *version, struct cur table, const struct nodejs_lines *lines,
-		      struct buf *out)
+static int add_lines(const struct nodejs_version *version, struct cur table, const struct nodejs_lines *lines,
+		     struct buf *out)
 {
 	struct nodejs_line_writer writer = { .out = out };
 	struct nodejs_positions p;
 
 	nodejs_positions_init(&p, version, table);
-	while (nodejs_positions_next(&p) && out->len < TABLE_MAX) {
+	while (nodejs_positions_next(&p) && !writer.is_full) {
 		int64_t position = NODEJS_POSITION((uint64_t)p.position);
 
 		if (position >= 0)
 			nodejs_line_add(&writer, p.offset, nodejs_place_of(lines, (uint32_t)position));
 	}
+	return writer.is_full ? -E2BIG : p.in.bad ? -EBADMSG : 0;
 }
 
 /* The bytecode of a function, tagged, whatever it is compiled to. 0: it has none. */
@@ -72,27 +76,6 @@ static uint64_t bytecode_of(const struct nodejs_heap *h, uint64_t data)
 	return 0;
 }
 
-/* The bytes of a BytecodeArray. */
-static int read_bytecode(const struct nodejs_heap *h, uint64_t bytecode, struct buf *out)
-{
-	uint64_t at = bytecode - ABI_NODEJS_TAG, length;
-	uint8_t *bytes;
-	int r = nodejs_word(h, at + (uint64_t)h->layout->array_length, &length);
-
-	if (r == 0 && ((uint32_t)length || length >> 32 > TABLE_MAX))
-		r = -E2BIG;
-	length >>= 32;
-	if (r < 0 || !length)
-		return r;
-	bytes = buf_reserve(out, length);
-	if (!bytes)
-		return out->error;
-	r = nodejs_read(h, bytes, (uint32_t)length, at + (uint64_t)h->layout->bytecode_data);
-	if (r == 0)
-		buf_commit(out, length);
-	return r;
-}
-
 /* @code: the function's baseline code, tagged, or in V8 9 the pair that has it. */
 static int add_baseline(const struct nodejs_heap *h, uint64_t code, uint64_t bytecode, struct cur positions,
 			const struct nodejs_lines *lines, struct buf *out)
@@ -108,32 +91,49 @@ static int add_baseline(const struct nodejs_heap *h, uint64_t code, uint64_t byt
 	if (r == 0)
 		r = nodejs_bytes(h, table, TABLE_MAX, &lengths);
 	if (r == 0)
-		r = read_bytecode(h, bytecode, &bytes);
+		r = nodejs_bytecode(h, bytecode, &bytes);
 	if (r == 0)
-		nodejs_baseline_lines(h->layout, cur_of(bytes.ptr, bytes.len), cur_of(lengths.ptr, lengths.len),
-				      positions, lines, out);
+		r = nodejs_baseline_lines(h->layout, cur_of(bytes.ptr, bytes.len), cur_of(lengths.ptr, lengths.len),
+					  positions, lines, out);
 	return r;
 }
 
-/* Without lines the first one of the function stands for them. @code: as there; 0: the interpreter runs it. */
-static int read_lines(const struct nodejs_heap *h, const struct nodejs_function *f, uint64_t code, struct buf *room)
+/* V8 can make a function's table when it is first asked for; Node.js has each isolate make all of them at once (V8:
+ * CpuProfiler::UseDetailedSourcePositionsForProfiling()), another program that contains V8 may not. Return: 0 with all
+ * lines; -EAGAIN: they may be had later; -E2BIG: those of its first instructions; other errors: there are none. */
+static int find_lines(const struct nodejs_heap *h, const struct nodejs_function *f, uint64_t code, struct buf *out)
 {
-	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX), lines = BUF_INIT(TABLE_MAX + 32);
-	uint64_t bytecode = f->script ? bytecode_of(h, f->data) : 0, positions;
+	scoped(buf_release) struct buf table = BUF_INIT(TABLE_MAX);
+	uint64_t bytecode = bytecode_of(h, f->data), positions;
 	const struct nodejs_lines *ends;
-	int r = 0;
+	int r;
 
 	if (!bytecode ||
-	    nodejs_word(h, bytecode - ABI_NODEJS_TAG + h->layout->version.bytecode_positions, &positions) < 0 ||
-	    nodejs_bytes(h, positions, TABLE_MAX, &table) < 0)
-		return room->error;
+	    nodejs_word(h, bytecode - ABI_NODEJS_TAG + h->layout->version.bytecode_positions, &positions) < 0)
+		return -EAGAIN;
+	r = positions & ABI_NODEJS_TAG ? nodejs_bytes(h, positions, TABLE_MAX, &table) : -EAGAIN;
+	if (r < 0)
+		return r == -E2BIG ? -ENOTSUP : -EAGAIN;
 	ends = nodejs_script_lines(h, f->script);
-	if (code)
-		r = add_baseline(h, code, bytecode, cur_of(table.ptr, table.len), ends, &lines);
-	else
-		add_lines(&h->layout->version, cur_of(table.ptr, table.len), ends, &lines);
-	if (r == 0 && !lines.error)
+	if (!ends)
+		return -EAGAIN;
+	if (!ends->length)
+		return -ENODATA;
+	return code ? add_baseline(h, code, bytecode, cur_of(table.ptr, table.len), ends, out)
+		    : add_lines(&h->layout->version, cur_of(table.ptr, table.len), ends, out);
+}
+
+/* @code: as there; 0: the interpreter runs it. *is_short: some or all lines are not there; *may_come: not yet. */
+static int read_lines(const struct nodejs_heap *h, const struct nodejs_function *f, uint64_t code, struct buf *room,
+		      bool *is_short, bool *may_come)
+{
+	scoped(buf_release) struct buf lines = BUF_INIT(TABLE_MAX + 32);
+	int r = f->script ? find_lines(h, f, code, &lines) : 0; /* a built-in function has none */
+
+	if (r == 0 || r == -E2BIG)
 		buf_add(room, lines.ptr, lines.len);
+	*is_short = r < 0;
+	*may_come = r == -EAGAIN;
 	return room->error;
 }
 
@@ -193,6 +193,7 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 	struct nodejs_heap h = { .target = target, .process = process, .left = &left };
 	__u64 words[ABI_NODEJS_SFI_WORDS] = { 0 }, again[ABI_NODEJS_SFI_WORDS] = { 0 };
 	struct nodejs_function f;
+	bool is_short = false, may_come = false;
 	size_t lines_at;
 	uint64_t code;
 	int r;
@@ -207,7 +208,7 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 		r = nodejs_function_read(&h, words, room, &f);
 	lines_at = room->len;
 	if (r == 0)
-		r = read_lines(&h, &f, code, room);
+		r = read_lines(&h, &f, code, room, &is_short, &may_come);
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;
 	if (r == 0)
@@ -222,8 +223,9 @@ int nodejs_read_name(const struct runtime_target *target, const void *info_bytes
 		.map_id = f.map_id,
 		.name_column = f.name_column,
 		.is_cut = f.is_cut,
+		.lacks_lines = may_come || f.lacks_lines,
 		.lines = { (const uint8_t *)room->ptr + lines_at, (uint32_t)(room->len - lines_at) },
-		.lines_whole = (uint32_t)(room->len - lines_at),
+		.lines_whole = (uint32_t)(room->len - lines_at) + is_short,
 		.version_major = (uint8_t)info->version_major,
 		.version_minor = (uint8_t)info->version_minor,
 	};
@@ -241,6 +243,8 @@ static bool take_change(struct cur *in, int64_t *value)
 	return *value > 0 && *value <= INT32_MAX;
 }
 
+/* In front of the first place of a table is the function's start, behind the last one of a table that goes on nobody
+ * knows. */
 static struct nodejs_place place_at(const struct runtime_function *function, uint32_t position)
 {
 	struct cur in = cur_of(function->lines.bytes, function->lines.size);
@@ -248,15 +252,17 @@ static struct nodejs_place place_at(const struct runtime_function *function, uin
 	uint64_t at = 0, step;
 	int64_t line = 0, column = 0;
 
-	while (position != ABI_NODEJS_NOWHERE && in.pos < in.end) {
+	if (position == ABI_NODEJS_NOWHERE)
+		return found;
+	while (in.pos < in.end) {
 		if (cur_uvarint(&in, &step) < 0 || step > UINT32_MAX || at + step > position)
-			break;
+			return found;
 		at += step;
 		if (!take_change(&in, &line) || !take_change(&in, &column))
-			break;
+			return found;
 		found = (struct nodejs_place){ (int32_t)line, (int32_t)column };
 	}
-	return found;
+	return function->lines.size < function->lines_whole ? (struct nodejs_place){ 0 } : found;
 }
 
 int32_t nodejs_line(const struct runtime_function *function, uint32_t position)

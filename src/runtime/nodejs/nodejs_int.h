@@ -131,7 +131,8 @@ struct nodejs_lines { /* where a script's lines end */
 #define NODEJS_LINES_BYTES_MAX MIB(64) /* of all processes together */
 #define NODEJS_SCAN_PER_S MIB(64)      /* characters of sources that are gone through for one process in a second */
 #define NODEJS_TEXT_MAX KIB(4)         /* of a name */
-#define NODEJS_READS_MAX 20000         /* for one name or one piece of code; sources not counted */
+#define NODEJS_CODES_FEW 8     /* pieces of compiled code that say what no code says, and none that does not: all is */
+#define NODEJS_READS_MAX 20000 /* for one name or one piece of code; sources not counted */
 
 /* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
 struct nodejs_process {
@@ -139,7 +140,8 @@ struct nodejs_process {
 	struct nodejs_lines scripts[NODEJS_SCRIPTS_MAX];
 	size_t script_count, line_count;
 	uint64_t clock;
-	uint64_t second, scanned; /* characters in the second of CLOCK_MONOTONIC that it was last */
+	uint32_t codes_right, codes_wrong; /* of compiled code that was read: does what it says go together? */
+	uint64_t second, scanned;          /* characters in the second of CLOCK_MONOTONIC that it was last */
 };
 
 struct nodejs_heap { /* how objects of one process are read */
@@ -159,7 +161,7 @@ int nodejs_type(const struct nodejs_heap *h, uint64_t object) warn_unused;
 int nodejs_text(const struct nodejs_heap *h, uint64_t object, struct buf *out, bool *is_cut) warn_unused;
 /** nodejs_take_scan - Return: whether @length characters or bytes of @p may be gone through now (NODEJS_SCAN_PER_S). */
 bool nodejs_take_scan(struct nodejs_process *p, uint32_t length) warn_unused;
-/** nodejs_script_lines - NULL: nobody can tell */
+/** nodejs_script_lines - NULL: nobody can tell now; length 0: nobody can */
 struct nodejs_lines *nodejs_script_lines(const struct nodejs_heap *h, uint64_t script);
 /** nodejs_scripts_drop - forget all lines of a process */
 void nodejs_scripts_drop(struct nodejs_process *p);
@@ -170,6 +172,16 @@ struct nodejs_place {
 /** nodejs_place_of - line 0: character @position lies in no line */
 struct nodejs_place nodejs_place_of(const struct nodejs_lines *lines, uint32_t position);
 
+#define NODEJS_PATH_MAX (4 * NODEJS_TEXT_MAX)
+
+/**
+ * nodejs_path_of_url - make what stands in @text from @at on a path, where it is a URL of a file: "file:///a%20b.mjs?x"
+ *
+ * What is escaped is a byte. A URL with what no path has (%00, %2F, an escape that is none, bytes that are not UTF-8)
+ * stays as it is written, without its scheme. What stands behind '?' or '#' is not the file's. Pure.
+ */
+void nodejs_path_of_url(struct buf *text, size_t at);
+
 struct nodejs_function { /* texts lie in a buffer at these places */
 	size_t file_at, file_len, name_at, name_len;
 	uint64_t script; /* tagged; 0: none */
@@ -178,6 +190,7 @@ struct nodejs_function { /* texts lie in a buffer at these places */
 	int32_t name_column; /* in the first line, where its name stands; 0: not known */
 	uint64_t map_id;
 	bool is_cut;
+	bool lacks_lines; /* of the script; they may be read later */
 };
 
 /** nodejs_function_read - what a SharedFunctionInfo (no tag) says of a function; @words: ABI_NODEJS_SFI_BYTES of it,
@@ -188,6 +201,8 @@ int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct
 bool nodejs_is_sfi(const struct runtime_target *target, const struct abi_nodejs *info, uint64_t map);
 /** nodejs_guard - walk_nodejs_guard() of a SharedFunctionInfo with @words */
 uint64_t nodejs_guard(const struct runtime_target *target, const struct abi_nodejs *info, const __u64 *words);
+/** nodejs_bytecode - append the bytes of a BytecodeArray. Return: 0; -E2BIG; the reader's error. */
+int nodejs_bytecode(const struct nodejs_heap *h, uint64_t bytecode, struct buf *out) warn_unused;
 /** nodejs_bytes - the bytes of an array of bytes, at most @max. Return: 0; -ENODATA: it is none; -errno. */
 int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struct buf *out) warn_unused;
 
@@ -205,6 +220,13 @@ bool nodejs_positions_next(struct nodejs_positions *p);
 /** nodejs_position_at - the entry in force at @offset. Return: false: there is none. */
 bool nodejs_position_at(const struct nodejs_version *version, struct cur table, int64_t offset, uint64_t *position);
 
+/**
+ * nodejs_code_positions_fit - may @table be one of compiled code of @size bytes with @inlined inlined calls? It ends
+ *with an entry, and its entries lie in the code and name no other call.
+ */
+bool nodejs_code_positions_fit(const struct nodejs_version *version, struct cur table, uint64_t size,
+			       uint32_t inlined) warn_unused;
+
 #define NODEJS_POSITION(p) ((int64_t)((p) >> 1 & 0x3fffffff) - 1) /* character in the script; -1: none */
 #define NODEJS_INLINING(p) ((int32_t)((p) >> 31 & 0xffff) - 1)    /* -1: not inlined */
 
@@ -215,6 +237,7 @@ struct nodejs_line_writer {
 	struct buf *out;
 	int64_t offset;
 	struct nodejs_place place;
+	bool is_full; /* there is more than NODEJS_LINES_TABLE_MAX */
 };
 
 #define NODEJS_LINES_TABLE_MAX KIB(256)
@@ -237,13 +260,21 @@ bool nodejs_bytecodes_next(struct nodejs_bytecodes *b, const struct nodejs_layou
  *	nodejs_line() reads
  * @lengths: bytes of code in front of the first bytecode, then of each one
  * @positions: the bytecode's table
+ * Return: 0; -ENODATA: how long bytecodes are is not known; -EBADMSG: both tables are not of this bytecode; -E2BIG:
+ * there are more lines than in @out.
  */
-void nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, struct cur lengths, struct cur positions,
-			   const struct nodejs_lines *lines, struct buf *out);
+int nodejs_baseline_lines(const struct nodejs_layout *l, struct cur bytecode, struct cur lengths, struct cur positions,
+			  const struct nodejs_lines *lines, struct buf *out) warn_unused;
+/**
+ * nodejs_positions_fit - is @table one of @bytecode? Each of its entries begins a bytecode, and it ends with an entry.
+ *	Where it is not known how long bytecodes are, entries lie in the bytecode.
+ */
+bool nodejs_positions_fit(const struct nodejs_layout *l, struct cur bytecode, struct cur table) warn_unused;
 
-#define NODEJS_REGEXP "(regexp)"      /* what stands for code of regular expressions */
-#define NODEJS_TO_WASM "(js-to-wasm)" /* ... for what leads from a function into WebAssembly */
-#define NODEJS_WASM "(wasm)"          /* ... for a function of WebAssembly that is not known */
+#define NODEJS_ANONYMOUS "(anonymous)" /* what stands for a name that a function has not */
+#define NODEJS_REGEXP "(regexp)"       /* what stands for code of regular expressions */
+#define NODEJS_TO_WASM "(js-to-wasm)"  /* ... for what leads from a function into WebAssembly */
+#define NODEJS_WASM "(wasm)"           /* ... for a function of WebAssembly that is not known */
 
 /**
  * nodejs_source_map - which source map lies beside @file: target_file_id() of it; looked for once a script

@@ -530,11 +530,54 @@ static int name_read(const struct nodejs_heap *h, uint64_t name, struct buf *roo
 	return type == h->layout->type_scope ? scope_read(h, name, room, out, first) : -EBADMSG;
 }
 
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* %XX in front of @rest's end. Return: the byte; -1: it is none that a path of a module may have. */
+static int escaped(struct str rest)
+{
+	int high = rest.len > 2 ? hex_digit(rest.ptr[1]) : -1, low = high < 0 ? -1 : hex_digit(rest.ptr[2]);
+	int byte = low < 0 ? -1 : high << 4 | low;
+
+	return byte == 0 || byte == '/' ? -1 : byte;
+}
+
+void nodejs_path_of_url(struct buf *text, size_t at)
+{
+	static const char scheme[] = "file://";
+	size_t len = sizeof(scheme) - 1;
+	struct buf path = BUF_INIT(NODEJS_PATH_MAX);
+	struct str url = str_n(text->ptr + at, text->len - at);
+
+	if (text->error || !str_starts(url, STR("file:///")))
+		return;
+	for (url = str_skip(url, len); url.len && url.ptr[0] != '?' && url.ptr[0] != '#';) {
+		int byte = url.ptr[0] == '%' ? escaped(url) : (uint8_t)url.ptr[0];
+
+		if (byte < 0)
+			break;
+		buf_addc(&path, (char)byte);
+		url = str_skip(url, url.ptr[0] == '%' ? 3 : 1);
+	}
+	if (path.error || (url.len && url.ptr[0] == '%') || !utf8_valid(buf_str(&path))) {
+		memmove(text->ptr + at, text->ptr + at + len, text->len - at - len); /* as it is written */
+		text->len -= len;
+	} else {
+		memcpy(text->ptr + at, path.ptr, path.len);
+		text->len = at + path.len;
+	}
+	buf_release(&path);
+}
+
 /* ES modules are named by a URL. */
 static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *room, struct nodejs_function *out)
 {
-	static const char scheme[] = "file://";
-	size_t at = room->len, len = sizeof(scheme) - 1;
+	size_t at = room->len;
 	uint64_t name;
 	int r = member(h, script, h->layout->script_name, &name), type = r < 0 ? r : nodejs_type(h, name);
 
@@ -543,10 +586,8 @@ static int file_read(const struct nodejs_heap *h, uint64_t script, struct buf *r
 	if (type >= h->layout->first_nonstring) /* undefined: code that was made of a string */
 		return 0;
 	r = nodejs_text(h, name, room, &out->is_cut);
-	if (r == 0 && room->len - at > len && !memcmp(room->ptr + at, scheme, len) && room->ptr[at + len] == '/') {
-		memmove(room->ptr + at, room->ptr + at + len, room->len - at - len);
-		room->len -= len;
-	}
+	if (r == 0)
+		nodejs_path_of_url(room, at);
 	return r;
 }
 
@@ -582,6 +623,7 @@ static void find_place(const struct nodejs_heap *h, int64_t first, struct str fi
 	uint16_t units[NODEJS_BEFORE];
 	int count;
 
+	f->lacks_lines = h->process && !lines;
 	if (first >= 0)
 		f->first = nodejs_place_of(lines, (uint32_t)first);
 	if (lines && lines->length)
@@ -616,13 +658,33 @@ int nodejs_function_read(const struct nodejs_heap *h, const __u64 *words, struct
 	if (r < 0)
 		return r;
 	if (room->len == f.name_at)
-		buf_adds(room, STR("(anonymous)"));
+		buf_adds(room, STR(NODEJS_ANONYMOUS));
 	f.name_len = room->len - f.name_at;
 	if (f.script)
 		find_place(h, first, str_n(room->ptr + f.file_at, f.file_len), str_n(room->ptr + f.name_at, f.name_len),
 			   &f);
 	*out = f;
 	return room->error;
+}
+
+int nodejs_bytecode(const struct nodejs_heap *h, uint64_t bytecode, struct buf *out)
+{
+	uint64_t at = bytecode - ABI_NODEJS_TAG, length;
+	uint8_t *bytes;
+	int r = nodejs_word(h, at + (uint64_t)h->layout->array_length, &length);
+
+	if (r == 0 && ((uint32_t)length || length >> 32 > NODEJS_LINES_TABLE_MAX))
+		r = -E2BIG;
+	length >>= 32;
+	if (r < 0 || !length)
+		return r;
+	bytes = buf_reserve(out, length);
+	if (!bytes)
+		return out->error;
+	r = nodejs_read(h, bytes, (uint32_t)length, at + (uint64_t)h->layout->bytecode_data);
+	if (r == 0)
+		buf_commit(out, length);
+	return r;
 }
 
 int nodejs_bytes(const struct nodejs_heap *h, uint64_t object, size_t max, struct buf *out)

@@ -53,3 +53,15 @@ bool nodejs_position_at(const struct nodejs_version *version, struct cur table, 
 	}
 	return found;
 }
+
+bool nodejs_code_positions_fit(const struct nodejs_version *version, struct cur table, uint64_t size, uint32_t inlined)
+{
+	struct nodejs_positions p;
+
+	nodejs_positions_init(&p, version, table);
+	while (nodejs_positions_next(&p))
+		if (p.offset < version->positions_from || p.offset > (int64_t)MIN(size, (uint64_t)INT64_MAX) ||
+		    p.position < 0 || NODEJS_INLINING((uint64_t)p.position) >= (int64_t)inlined)
+			return false;
+	return p.in.pos == p.in.end && !p.in.bad;
+}

@@ -167,6 +167,20 @@ static void take_returned(const struct elf *elf, const struct elf_dynamic *dynam
 	take_builtins(elf, &blob, b);
 }
 
+/* A file without .symtab. attach() proves them with the process's bytecode. */
+static void take_known_bytecodes(struct nodejs_layout *l)
+{
+	const struct nodejs_bytecode_sizes *known = l->version.bytecodes;
+	size_t count = known ? strlen(known->narrow) : 0;
+
+	must(count <= NODEJS_BYTECODES_MAX);
+	for (size_t i = 0; i < count; i++)
+		for (unsigned int scale = 0; scale < ARRAY_SIZE(l->bytecode_sizes); scale++)
+			l->bytecode_sizes[scale][i] =
+				(uint8_t)(known->narrow[i] - '0' + (known->operands[i] - '0') * ((1 << scale) - 1));
+	l->bytecode_count = (uint16_t)count;
+}
+
 /* Three tables, one behind the other; a byte each from V8 9 on, the first one with baseline code. */
 static void take_bytecodes(const struct elf *elf, const struct elf_found *found, struct nodejs_layout *l)
 {
@@ -216,6 +230,8 @@ static int find_locals(const struct elf *elf, const struct elf_dynamic *dynamic,
 	if (!b->builtins_size)
 		take_returned(elf, dynamic, b);
 	take_bytecodes(elf, &found[4], &b->layout);
+	if (!b->layout.bytecode_count)
+		take_known_bytecodes(&b->layout);
 	take_wasm(elf, &found[5], &b->layout);
 	return 0;
 }

@@ -17,6 +17,11 @@ struct nodejs_wasm {
 	uint8_t code_module, code_start, code_size, code_index; /* WasmCode; its last two: 4 bytes each */
 };
 
+/* A digit for each bytecode: its bytes, and how many operands of it have 2 or 4 bytes, not 1, behind a prefix. */
+struct nodejs_bytecode_sizes {
+	const char *narrow, *operands;
+};
+
 /* Bytes from an object's first one, unless said otherwise. */
 struct nodejs_version {
 	uint8_t major, minor; /* of V8 */
@@ -44,6 +49,8 @@ struct nodejs_version {
 	int8_t positions_from;
 	uint8_t positions_shift;
 	struct nodejs_wasm wasm;
+	const struct nodejs_bytecode_sizes
+		*bytecodes; /* for files whose .symtab had them and is gone; NULL: not needed */
 };
 
 /** nodejs_version_find - NULL: not tried. */
