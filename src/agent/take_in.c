@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include "agent/electron.h"
 #include "agent/mix.h"
 #include "agent/origins.h"
 #include "agent/requests.h"
@@ -114,7 +115,18 @@ static int describe_process(struct take_in *t, const struct proc *p, struct aggr
 	return r < 0 ? r : add_metadata(t, a, known.metadata_json, &row->metadata_json);
 }
 
-/* Its program tells, or a library that it has loaded. What cannot be read tells nothing. */
+static bool is_electron(const struct take_in *t, const struct proc *p)
+{
+	char path[KIB(1)];
+	scoped(closep) int root = -1;
+	int n = snprintf(path, sizeof(path), "%s/proc/%u/root", t->cfg.host_root ? t->cfg.host_root : "", p->pid);
+
+	if (n > 0 && (size_t)n < sizeof(path))
+		root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root >= 0 && electron_beside(root, str_of(p->exe));
+}
+
+/* Its program tells, or a library that it has loaded, or what lies beside it. What cannot be read tells nothing. */
 static enum jit_kind jit_kind(const struct take_in *t, const struct proc *p)
 {
 	const struct mappings *maps = proc_mappings(p);
@@ -132,7 +144,7 @@ static enum jit_kind jit_kind(const struct take_in *t, const struct proc *p)
 		if (files_path(t->cfg.files, last, &path) == 0)
 			kind = jit_kind_of(str_of(path));
 	}
-	return kind;
+	return kind == JIT_KIND_OTHER && is_electron(t, p) ? JIT_KIND_ELECTRON : kind;
 }
 
 /* What is asked of a process only when it has run code of a JIT compiler. */
