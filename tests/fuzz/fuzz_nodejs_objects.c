@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The readers of V8's objects over memory that is the input: every address is a place in it, so that what one object
- * says of another leads somewhere. Bounded, whatever lies there. The layout is that of V8 11.3. */
+ * says of another leads somewhere. Bounded, whatever lies there. The last byte chooses the version. */
 #include "fuzz.h"
 
-#include "runtime/nodejs/nodejs_int.h"
-#include "walk/walk_nodejs.h"
+#include "nodejs_image.h"
 
 #define BASE 0x10000ULL
 
@@ -25,50 +24,15 @@ static int memory_read(void *self, void *dst, uint32_t size, uint64_t at)
 	return 0;
 }
 
-static void fill_layout(struct nodejs_layout *l)
+static const uint8_t versions[][2] = { { 11, 3 }, { 7, 8 },  { 8, 4 },  { 9, 4 },
+				       { 10, 2 }, { 12, 4 }, { 13, 6 }, { 14, 6 } };
+
+static void fill_layout(struct nodejs_layout *l, uint8_t which)
 {
-	*l = (struct nodejs_layout){
-		.fp_marker = -8,
-		.function_shared = 24,
-		.sfi_name = 16,
-		.sfi_script = 32,
-		.script_source = 8,
-		.script_name = 16,
-		.string_length = 12,
-		.string_chars = 16,
-		.string_first = 16,
-		.string_second = 24,
-		.string_parent = 16,
-		.string_offset = 24,
-		.string_actual = 16,
-		.string_resource = 16,
-		.first_nonstring = 128,
-		.representation_mask = 7,
-		.encoding_mask = 8,
-		.one_byte = 8,
-		.tag_cons = 1,
-		.tag_external = 2,
-		.tag_sliced = 3,
-		.tag_thin = 5,
-		.map_type = 12,
-		.bytecode_data = 54,
-		.array_length = 8,
-		.array_data = 16,
-		.scope_locals = 2,
-		.scope_first = 3,
-		.stream_start = 16,
-		.type_sfi = 262,
-		.type_scope = 261,
-		.type_script = 167,
-		.type_bytecode = 191,
-		.type_interpreter_data = 159,
-		.type_code = 245,
-		.type_stream = 252,
-		.type_bytes = 190,
-		.type_array = 175,
-		.type_function = 2066,
-	};
-	l->version = *nodejs_version_find(11, 3);
+	const uint8_t *version = versions[which % ARRAY_SIZE(versions)];
+
+	image_layout(l, nodejs_version_find(version[0], version[1]));
+	l->stream_start = 16;
 	l->wasm_manager = BASE + 8;
 	l->bytecode_count = 200;
 	memset(l->bytecode_sizes, 2, sizeof(l->bytecode_sizes));
@@ -86,11 +50,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char version[NODEJS_VERSION_MAX];
 
 	must(process);
-	fill_layout(&process->layout);
+	fill_layout(&process->layout, size ? data[size - 1] : 0);
 	if (size >= 128) { /* the function at the start, code in the middle */
 		memcpy(words, data, sizeof(words));
 		info.sfi_map = words[0];
 		info.type_sfi = size & 8 ? 262 : 0; /* maps of other isolates are looked at */
+		info.baseline_pair = process->layout.version.baseline_pair;
 		for (unsigned int is_baseline = 0; is_baseline < 2; is_baseline++) {
 			uint64_t cookie =
 				walk_nodejs_cookie(nodejs_guard(&target, &info, words), is_baseline ? words[1] : 0);
