@@ -81,11 +81,11 @@ def judge(node, mapped):
 
 
 def judge_wasm(node):
-    """In 12 and 14 V8 does not say where it keeps them: docs/node.md."""
+    """In 12 and 14 V8 does not say where it keeps them: docs/node.md. An exported function is one of JavaScript called "1"."""
     samples = take(node, os.path.join(HERE, "nodejs", "wasm.js"))
     if samples is None:
         return
-    inside = [([n for n, _, _ in frames_of(s) if n != "(js-to-wasm)"], s.count) for s in samples if s.end == "complete"]
+    inside = [([n for n, _, _ in frames_of(s) if n not in ("(js-to-wasm)", "1")], s.count) for s in samples if s.end == "complete"]
     for caller, functions in (("viaNamed", ["outer", "inner"]), ("viaBare", ["wasm-function[1]", "wasm-function[0]"])):
         of_caller = [(names[names.index(caller) + 1:], count) for names, count in inside if caller in names[:-1]]
         if node.major < 16:
