@@ -5,7 +5,7 @@ BUILD ?= build
 SETUP_STAMP := build-setup.stamp
 NINJA = ninja -C
 
-.PHONY: all setup setup-extra build run test test-extra bench fuzz soak long-java format lint install deb static image dist clean
+.PHONY: all setup setup-extra build run test test-extra bench fuzz soak long-java long-nodejs format lint install deb static image dist clean
 all: build
 
 setup: $(SETUP_STAMP)
@@ -52,6 +52,10 @@ soak: build
 # Each load on each JVM, or on those of JAVA="VERSION... LOAD...", at 99 and 997 Hz; goes on where it was broken off.
 long-java: build
 	tests/e2e/long_java.py $(JAVA)
+
+# The same of Node.js: NODEJS="VERSION... LOAD...".
+long-nodejs: build
+	tests/e2e/long_nodejs.py $(NODEJS)
 
 format: setup
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -459,6 +459,18 @@ def ten_minutes():
         load.kill()
 
 
+def attach_maps():
+    """--nodejs-mode attach-maps: said once, not in each cycle, that nothing is attached."""
+    process = start(*words("maps", "-c", "-d", "1", "--no-flamegraph", "--nodejs-mode", "attach-maps"))
+    time.sleep(3.5)
+    process.send_signal(signal.SIGTERM)
+    ended = process.wait(timeout=30)
+    with open(path("maps.log"), encoding="utf-8") as f:
+        said = [line for line in f if "nothing is attached" in line]
+    tap.ok(ended == 0 and len(profiles("maps")) >= 2 and len(said) == 1, "--nodejs-mode attach-maps says once that it attaches nothing", f"{len(said)} times in {len(profiles('maps'))} cycles")
+
+
+attach_maps()
 if not QUICK:
     readme_lines()
     clock_set_back()

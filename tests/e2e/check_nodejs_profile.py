@@ -26,6 +26,8 @@ WRONG_MOST = 0.001  # of the frames: lines of calls that are not those of the lo
 MAGLEV = 22  # the first version that has this compiler switched on
 STARTS, START_SECONDS = 6 if SAMPLED else 20, 1.5
 EARLY_MOST = 0.01
+SLOT_MS = 5  # slots.js
+READY_MS = 100  # from exec until functions have names, in the mean
 
 tap = Tap("nodejs_profile")
 need(tap)
@@ -151,6 +153,30 @@ def judge_starts(chosen):
                f"{without} in code without names, {built_in} in built-in code, of {ticks}, {native} without JavaScript; {1000 * (without + built_in) / HZ / STARTS:.1f} ms a start")
 
 
+def judge_ready(chosen):
+    """Programs in which another function runs every 5 ms of their life: the first one that has a name says when hearth had met its program."""
+    file, ran = path("ready.pb.gz"), []
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    for i in range((STARTS + 1) * len(chosen)):
+        node = chosen[i % len(chosen)]
+        process = start(node.program, os.path.join(HERE, "nodejs", "slots.js"), time.time() * 1000)
+        process.wait(timeout=60)
+        if i >= len(chosen):  # what it must know of a file is read once
+            ran.append((node.version, process))
+    recorder.send_signal(signal.SIGINT)
+    said = recorder.communicate(timeout=90)[1]
+    if not tap.ok(recorder.returncode == 0, "ready: hearth record ends well", said[-300:].strip()):
+        return
+    profile = Profile(file)
+    for node in chosen:
+        slots = [[int(n[5:]) for s in profile.of(process) for n, _, _ in frames_of(s) if n.startswith("slot_")] for version, process in ran if version == node.version]
+        firsts = sorted(SLOT_MS * min(found) for found in slots if found)
+        mean = sum(firsts) / max(len(firsts), 1)
+        tap.ok(len(firsts) == STARTS and mean <= READY_MS, f"{node.version}: ready: functions have names within {READY_MS} ms of exec, in the mean",
+               f"{mean:.0f} ms in the mean of {len(firsts)} starts, {firsts[0] if firsts else 'none'} to {firsts[-1] if firsts else 'none'} ms")
+
+
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 nodes = [n for n in everything(tap) if n.major in some_of(VERSIONS)]
 if not nodes:
@@ -166,4 +192,5 @@ if nodes and (not only or "starts" in only):
         except npm.packages.Unavailable as e:
             tap.skip("Node.js 18: starts", str(e))
     judge_starts(list(chosen.values()))
+    judge_ready(list(chosen.values()))
 tap.finish()

@@ -2,12 +2,11 @@
 """Java stacks, judged by bytecode: of two Java frames that follow each other, the outer one has a call of the inner one's name and
 signature on the line that it was on. What a native frame stands between, class initialisers, method handles and generated classes
 are not judged."""
-import math
 import os
 import sys
 from collections import Counter
 
-from judge import ERROR
+from judge import at_most
 from support import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "runtime"))
@@ -117,14 +116,6 @@ def judge_sample(sample, classes, tally, met):
             tally.unnamed[f[1]] += count if "(" not in f[1] else 0
     if judge_chain(frames, classes, tally, count) and sample.end != "guessed":
         tally.wrong += count
-
-
-def at_most(hits, count, most):
-    """Whether @hits of @count can be where the true share is @most: not when so many or more come with a chance below ERROR (binomial)."""
-    if hits > count:
-        return False
-    chances = (math.exp(math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * math.log(most) + (count - k) * math.log1p(-most)) for k in range(hits))
-    return 1 - sum(chances) >= ERROR
 
 
 def reaches(tally, whole):

@@ -40,6 +40,14 @@ def share_interval(hits, count, error=ERROR):
     return max(middle - room, 0.0), min(middle + room, 1.0)
 
 
+def at_most(hits, count, most):
+    """Whether @hits of @count can be where the true share is @most: not when so many or more come with a chance below ERROR (binomial)."""
+    if hits > count:
+        return False
+    chances = (math.exp(math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * math.log(most) + (count - k) * math.log1p(-most)) for k in range(hits))
+    return 1 - sum(chances) >= ERROR
+
+
 class Verdict:
     """refuted: the bound is not kept. shown: it is. Neither: the cap came first. str() has the figures for a result line."""
 

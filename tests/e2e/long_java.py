@@ -5,16 +5,14 @@
 Arguments: only these versions or loads. What was measured is kept beside the JVMs until the programs of this folder's hearth differ, so
 that a run which was broken off goes on; --again forgets it. Prints TAP, and the table for docs/java.md.
 """
-import hashlib
 from collections import Counter
 
 from java_loads import *
 from java_oracle import *
+from long_form import RATES, cells, measured, wait_for
 
-RATES = 99, 997
 STACKS = 5000
 CPU_SECONDS = 1.04 * STACKS / min(RATES)  # of the busiest thread
-WALL_SECONDS = 240
 FIGURES = "java", "judged", "complete", "guessed", "wrong", "frames", "named", "early", "lost", "pairs"
 PROGRAMS = {**{load: program for load, (_, program) in LOADS.items()}, "virtual": ("Virtual",)}
 LEAST = {"interpreted": INTERPRETED, "virtual": WHOLE_VIRTUAL}
@@ -24,30 +22,10 @@ need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 
-def tree():
-    """What is measured: the program."""
-    with open(HEARTH, "rb") as f:
-        return hashlib.sha256(f.read() + repr(FIGURES).encode()).hexdigest()
-
-
-def kept():
-    try:
-        with open(KEPT) as f:
-            rows = json.load(f)
-    except (OSError, ValueError):
-        return {}
-    return rows if rows.get("tree") == tree() and "--again" not in sys.argv else {}
-
-
-def long_enough(process):
-    end = time.monotonic() + WALL_SECONDS
-    while busiest_seconds(process.pid) < CPU_SECONDS and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.5)
-
-
-def measure(version, home, load):
+def measure(version, load):
     """{rate: figures}, or why there are none."""
-    process, results = sampled(home, folder, options_of(version, load), PROGRAMS[load], RATES, long_enough)
+    home = found[version]
+    process, results = sampled(home, folder, options_of(version, load), PROGRAMS[load], RATES, lambda process: wait_for(process, CPU_SECONDS))
     out = {}
     for rate, (profiles, said) in zip(RATES, results):
         if not profiles:
@@ -81,8 +59,7 @@ def table(rows):
     print("|---|---|---|---|---|---|---|---|")
     for name, row in rows.items():
         both = [row[str(rate)] for rate in RATES]
-        share = [", ".join(f"{100 * f[part] / max(f[whole], 1):.{digits}f} %" for f in both)
-                 for part, whole, digits in (("complete", "judged", 2), ("guessed", "java", 2), ("wrong", "java", 3), ("named", "frames", 2))]
+        share = cells(row, (("complete", "judged", 2), ("guessed", "java", 2), ("wrong", "java", 3), ("named", "frames", 2)))
         version, load = name.split()
         pairs = Counter(both[0]["pairs"]) + Counter(both[1]["pairs"])
         kinds = ", ".join(f"{100 * count / pairs.total():.2f} % {verdict}" for verdict, count in sorted(pairs.items()))
@@ -96,21 +73,14 @@ if not folder or not found:
     tap.finish()
 for version in missing:
     tap.skip(f"JDK {version}", "cannot be had here")
-rows = kept()
-rows["tree"] = tree()
 versions = [v for v in found if str(v) in only] or list(found)
 jobs = [(v, load) for v in versions for load in loads_of(v) + ["virtual"] * (v >= VIRTUAL) if load in only or not set(PROGRAMS) & set(only)]
 done = {}
-for at, (version, load) in enumerate(jobs):
-    name = f"{version} {load}"
-    print(f"# {at + 1} of {len(jobs)}: {name}, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    result = rows.get(name) or measure(version, found[version], load)
+for name, version, load, result in measured(KEPT, FIGURES, jobs, measure):
     if isinstance(result, str):
         tap.ok(False, f"{name}: hearth record ends well", result)
         continue
-    done[name] = rows[name] = result
-    with open(KEPT, "w") as f:
-        json.dump(rows, f)
+    done[name] = result
     for rate in RATES:
         judge(f"{name} {rate} Hz", result[str(rate)], LEAST.get(load, EACH))
 for version in versions:

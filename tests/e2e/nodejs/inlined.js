@@ -174,7 +174,7 @@ function decoded(text) {
 }
 
 function marked(text) {
-	return text.replace(/[0-9]+/g, '#').length; //> replace
+	return text.replace(/[0-9]+/g, '#').length; //> replace (regexp)
 }
 
 const known = new Map();

@@ -39,12 +39,12 @@ function caught(n) {
 
 function texts(n) {
 	const text = JSON.stringify({ n, list: [n, n + 1] }); //> stringify
-	return text.replace(/[0-9]+/g, (digits) => digits + 'x').split(',').sort().join('|'); //> replace (anonymous) split sort join
+	return text.replace(/[0-9]+/g, (digits) => digits + 'x').split(',').sort().join('|'); //> replace (regexp) (anonymous) split sort join
 }
 
 let made = 0;
 function fresh(n) {
-	const f = new Function('n', `return n + ${made++ % 50}`); //> Function
+	const f = new Function('n', `return n + ${made++ % 50}`); //> Function (anonymous)
 	return f(n); //> anonymous
 }
 
