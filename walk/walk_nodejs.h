@@ -155,7 +155,9 @@ WALK_FN enum walk_nodejs_top walk_nodejs_top(const __u64 *code)
 
 	if (first == 0xc3 || first == 0xc2) /* ret; ret $bytes */
 		return WALK_NODEJS_BEHIND;
-	if (walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE - 1) == WALK_NODEJS_PUSH)
+	/* Behind `mov %rsp, %rbp`, too: what says which frame it is comes next, an older one's lies in its place. */
+	if (walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE - 1) == WALK_NODEJS_PUSH ||
+	    walk_nodejs_bytes(code, WALK_NODEJS_CODE_BEFORE - 4) == WALK_NODEJS_PUSH)
 		return WALK_NODEJS_PUSHED;
 #pragma GCC unroll 32
 	for (int i = 0; i < WALK_NODEJS_AHEAD; i++)
@@ -193,6 +195,9 @@ WALK_FN int walk_nodejs_at_fp(struct walk *w, const struct abi_nodejs *info, str
 	f->bytecode_offset = words[offset & 15];
 	f->target = words[target & 15];
 	f->has_frame = 1;
+	/* The context is pushed, the function comes next: an older frame's lies in its place. */
+	if (w->is_leaf && !w->is_return && w->fp - w->sp == 8)
+		f->function = w->leaf[WALK_NODEJS_RDI];
 	return 0;
 }
 

@@ -302,7 +302,8 @@ static const struct top_case tops[] = {
 	{ "before the push", { 0x90, 0x90, 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
 	{ "at the push", { 0x55, 0x48, 0x89, 0xe5 }, 0, 0 },
 	{ "behind the push", { 0x55, 0x48, 0x89, 0xe5 }, 1, 1 },
-	{ "behind the move", { 0x55, 0x48, 0x89, 0xe5, 0x90 }, 4, 9 },
+	{ "behind the move", { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57 }, 4, 1 },
+	{ "behind more", { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57, 0x90 }, 6, 9 },
 	{ "before the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90 }, 3, 9 },
 	{ "behind the pop", { 0x48, 0x8b, 0xe5, 0x5d, 0x90, 0x90, 0xc2, 8, 0 }, 4, 0, true },
 	{ "in the middle", { 0x90 }, 0, 9 },
@@ -343,6 +344,26 @@ static void at_the_edges(void **state)
 				 walk_nodejs_code_cookie(code, shared, nodejs_image_guard(&f->im, shared)));
 		free(f);
 	}
+}
+
+/* A tick between the pushes of context and function: below sp lies the function of an older frame. */
+static void between_the_pushes(void **state)
+{
+	static const uint8_t push[] = { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57, 0x90, 0x90 };
+	struct fixture *f = open_fixture(NODEJS_CODE + 512, true);
+	uint64_t shared, function = nodejs_image_function(&f->im, false, &shared);
+	__u64 code[WALK_NODEJS_CODE_COOKIE];
+
+	(void)state;
+	nodejs_image_code(&f->im, NODEJS_CODE + 512 - 5, push, sizeof(push));
+	nodejs_image_frame(&f->im, FP, CALLER_FP, NATIVE, CONTEXT, CONTEXT);
+	f->walk.sp = FP - 8;
+	f->walk.leaf[WALK_NODEJS_RDI] = function;
+	(void)step(f, FP + 16);
+	memcpy(code, (uint8_t *)nodejs_image_at(&f->im, NODEJS_CODE + 512) - WALK_NODEJS_CODE_BEFORE, sizeof(code));
+	assert_int_equal(f->walk.frames[0].b,
+			 walk_nodejs_code_cookie(code, shared, nodejs_image_guard(&f->im, shared)));
+	free(f);
 }
 
 /* Code that functions share is told from other code whatever function a frame of it is of. */
@@ -508,6 +529,7 @@ int main(void)
 		cmocka_unit_test(built_in_exit),
 		cmocka_unit_test(moved),
 		cmocka_unit_test(at_the_edges),
+		cmocka_unit_test(between_the_pushes),
 		cmocka_unit_test(code_without_a_function),
 		cmocka_unit_test(ret_without_a_caller),
 		cmocka_unit_test(no_frame),
