@@ -121,23 +121,26 @@ def judge_lines(node, samples):
     tap.ok(wrong <= WRONG_MOST * frames, f"{node.version}: lines of calls", f"{wrong} of {frames} are not the load's")
 
 
-def judge_starts(chosen):
-    """Programs that start one after the other: what runs before hearth has met one shows as code without names, or as V8's built-in code."""
+def started_one_by_one(what, chosen, command_of):
+    """STARTS programs of each of @chosen, one after the other, beside hearth: the profile and [(version, process)]; None: it failed."""
     file, ran = path("starts.pb.gz"), []
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
     for i in range((STARTS + 1) * len(chosen)):
         node = chosen[i % len(chosen)]
-        process = start(node.program, LOAD, START_SECONDS)
+        process = start(node.program, *command_of())
         process.wait(timeout=60)
         if i >= len(chosen):  # what it must know of a file is read once
             ran.append((node.version, process))
     recorder.send_signal(signal.SIGINT)
     said = recorder.communicate(timeout=90)[1]
-    if not tap.ok(recorder.returncode == 0, "starts: hearth record ends well", said[-300:].strip()):
-        return
-    profile = Profile(file)
-    for node in chosen:
+    return (Profile(file), ran) if tap.ok(recorder.returncode == 0, f"{what}: hearth record ends well", said[-300:].strip()) else (None, [])
+
+
+def judge_starts(chosen):
+    """Programs that start one after the other: what runs before hearth has met one shows as code without names, or as V8's built-in code."""
+    profile, ran = started_one_by_one("starts", chosen, lambda: (LOAD, START_SECONDS))
+    for node in chosen if profile else []:
         ticks, native, without, built_in, never = 0, 0, 0, 0, 0
         for process in [p for version, p in ran if version == node.version]:
             samples = [s for s in profile.of(process) if s.labels.get("tid") == s.pid]
@@ -155,21 +158,8 @@ def judge_starts(chosen):
 
 def judge_ready(chosen):
     """Programs in which another function runs every 5 ms of their life: the first one that has a name says when hearth had met its program."""
-    file, ran = path("ready.pb.gz"), []
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", file, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
-    for i in range((STARTS + 1) * len(chosen)):
-        node = chosen[i % len(chosen)]
-        process = start(node.program, os.path.join(HERE, "nodejs", "slots.js"), time.time() * 1000)
-        process.wait(timeout=60)
-        if i >= len(chosen):  # what it must know of a file is read once
-            ran.append((node.version, process))
-    recorder.send_signal(signal.SIGINT)
-    said = recorder.communicate(timeout=90)[1]
-    if not tap.ok(recorder.returncode == 0, "ready: hearth record ends well", said[-300:].strip()):
-        return
-    profile = Profile(file)
-    for node in chosen:
+    profile, ran = started_one_by_one("ready", chosen, lambda: (os.path.join(HERE, "nodejs", "slots.js"), time.time() * 1000))
+    for node in chosen if profile else []:
         slots = [[int(n[5:]) for s in profile.of(process) for n, _, _ in frames_of(s) if n.startswith("slot_")] for version, process in ran if version == node.version]
         firsts = sorted(SLOT_MS * min(found) for found in slots if found)
         mean = sum(firsts) / max(len(firsts), 1)

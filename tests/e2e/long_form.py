@@ -27,18 +27,27 @@ def kept(file, figures):
     return rows if rows.get("tree") == now and "--again" not in sys.argv else {"tree": now}
 
 
-def measured(file, figures, jobs, measure):
-    """For each job (version, load): its name and {rate: figures} of measure(version, load), or why there are none."""
+def measured(tap, file, figures, jobs, measure):
+    """For each job (version, load): its name and {rate: figures} of measure(version, load), which says why there are none otherwise."""
     rows = kept(file, figures)
     for at, (version, load) in enumerate(jobs):
         name = f"{version} {load}"
         print(f"# {at + 1} of {len(jobs)}: {name}, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
         result = rows.get(name) or measure(version, load)
-        if not isinstance(result, str):
-            rows[name] = result
-            with open(file, "w", encoding="utf-8") as f:
-                json.dump(rows, f)
+        if isinstance(result, str):
+            tap.ok(False, f"{name}: hearth record ends well", result)
+            continue
+        rows[name] = result
+        with open(file, "w", encoding="utf-8") as f:
+            json.dump(rows, f)
         yield name, version, load, result
+
+
+def judge(tap, name, f, rows):
+    """@rows: (is it so, what, figures) of one rate's figures @f; when one is not, what was odd is noted."""
+    if not all([tap.ok(fine, f"{name}: {what}", figures) for fine, what, figures in rows]):
+        for line in f["odd"]:
+            tap.note(f"    {line}")
 
 
 def wait_for(process, cpu_seconds):

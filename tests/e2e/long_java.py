@@ -9,7 +9,7 @@ from collections import Counter
 
 from java_loads import *
 from java_oracle import *
-from long_form import RATES, cells, measured, wait_for
+from long_form import RATES, cells, judge, measured, wait_for
 
 STACKS = 5000
 CPU_SECONDS = 1.04 * STACKS / min(RATES)  # of the busiest thread
@@ -38,19 +38,16 @@ def measure(version, load):
     return out
 
 
-def judge(name, f, least):
-    java, wanted, pairs = max(f["java"], 1), max(f["judged"], 1), max(sum(f["pairs"].values()), 1)
+def rows_of(f, load):
+    java, wanted, pairs, least = max(f["java"], 1), max(f["judged"], 1), max(sum(f["pairs"].values()), 1), LEAST.get(load, EACH)
     unknown, loose = (f["pairs"].get(verdict, 0) for verdict in ("unknown", "loose"))
-    fine = tap.ok(f["java"] >= STACKS, f"{name}: so many stacks", f["java"])
-    fine &= tap.ok(f["complete"] >= least * wanted, f"{name}: {100 * least:g} % reach a proven root",
-                  f"{f['complete']} of {wanted}: {100 * f['complete'] / wanted:.2f} %, {f['early']} before the process was met, {f['lost']} lost")
-    fine &= tap.ok(f["guessed"] <= GUESSED * java, f"{name}: at most {100 * GUESSED:g} % with a guess", f["guessed"])
-    fine &= tap.ok(f["wrong"] <= WRONG * java, f"{name}: at most {100 * WRONG:g} % with an unmarked illegal pair", f["wrong"])
-    fine &= tap.ok(f["named"] >= NAMED * f["frames"], f"{name}: {100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}")
-    fine &= tap.ok(unknown <= (UNKNOWN_VIRTUAL if " virtual " in name else UNKNOWN) * pairs and loose <= LOOSE * pairs, f"{name}: pairs can be judged", f["pairs"])
-    if not fine:
-        for line in f["odd"]:
-            tap.note(f"    {line}")
+    return [(f["java"] >= STACKS, "so many stacks", f["java"]),
+            (f["complete"] >= least * wanted, f"{100 * least:g} % reach a proven root",
+             f"{f['complete']} of {wanted}: {100 * f['complete'] / wanted:.2f} %, {f['early']} before the process was met, {f['lost']} lost"),
+            (f["guessed"] <= GUESSED * java, f"at most {100 * GUESSED:g} % with a guess", f["guessed"]),
+            (f["wrong"] <= WRONG * java, f"at most {100 * WRONG:g} % with an unmarked illegal pair", f["wrong"]),
+            (f["named"] >= NAMED * f["frames"], f"{100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}"),
+            (unknown <= (UNKNOWN_VIRTUAL if load == "virtual" else UNKNOWN) * pairs and loose <= LOOSE * pairs, "pairs can be judged", f["pairs"])]
 
 
 def table(rows):
@@ -76,13 +73,10 @@ for version in missing:
 versions = [v for v in found if str(v) in only] or list(found)
 jobs = [(v, load) for v in versions for load in loads_of(v) + ["virtual"] * (v >= VIRTUAL) if load in only or not set(PROGRAMS) & set(only)]
 done = {}
-for name, version, load, result in measured(KEPT, FIGURES, jobs, measure):
-    if isinstance(result, str):
-        tap.ok(False, f"{name}: hearth record ends well", result)
-        continue
+for name, version, load, result in measured(tap, KEPT, FIGURES, jobs, measure):
     done[name] = result
     for rate in RATES:
-        judge(f"{name} {rate} Hz", result[str(rate)], LEAST.get(load, EACH))
+        judge(tap, f"{name} {rate} Hz", result[str(rate)], rows_of(result[str(rate)], load))
 for version in versions:
     for rate in RATES:
         mine = [row[str(rate)] for name, row in done.items() if name.split()[0] == str(version) and name.split()[1] in LOADS]

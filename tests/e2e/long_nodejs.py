@@ -6,7 +6,7 @@ Arguments: only these versions or loads. What was measured is kept beside the No
 that a run which was broken off goes on; --again forgets it. Prints TAP, and the table for docs/node.md.
 """
 import nodes as npm
-from long_form import RATES, cells, measured, wait_for
+from long_form import RATES, cells, judge, measured, wait_for
 from node_load import *
 from support import *
 
@@ -50,19 +50,15 @@ def measure(version, load):
     return failed[0] if failed else {str(rate): figures_of(t, load, process.pid) for rate, t in zip(RATES, takes)}
 
 
-def judge(name, major, load, rate, f):
+def rows_of(major, load, rate, f):
     least = WHOLE_CHURN if load == "B" else WHOLE if major >= 20 else WHOLE_BEFORE_20
-    what = f"{name} {rate} Hz"
-    fine = tap.ok(f["javascript"] >= STACKS, f"{what}: so many stacks", f["javascript"])
-    fine &= tap.ok(f["whole"] >= least * f["count"], f"{what}: {100 * least:g} % are whole", f"{f['whole']} of {f['count']}")
-    fine &= tap.ok(f["named"] >= NAMED * f["frames"], f"{what}: {100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}")
     if load == "B":
-        fine &= tap.ok(not f["wrong"] and (f["frames"] >= FRAMES_LEAST or rate != max(RATES)), f"{what}: no frame is wrong", f"{f['wrong']} of {f['frames']}")
+        names = (not f["wrong"] and (f["frames"] >= FRAMES_LEAST or rate != max(RATES)), "no frame is wrong", f"{f['wrong']} of {f['frames']}")
     else:
-        fine &= tap.ok(f["wrong"] <= WRONG * f["frames"], f"{what}: names, lines and calls are the load's", f"{f['wrong']} of {f['frames']} are not")
-    if not fine:
-        for line in f["odd"]:
-            tap.note(f"    {line}")
+        names = (f["wrong"] <= WRONG * f["frames"], "names, lines and calls are the load's", f"{f['wrong']} of {f['frames']} are not")
+    return [(f["javascript"] >= STACKS, "so many stacks", f["javascript"]),
+            (f["whole"] >= least * f["count"], f"{100 * least:g} % are whole", f"{f['whole']} of {f['count']}"),
+            (f["named"] >= NAMED * f["frames"], f"{100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}"), names]
 
 
 def table(rows):
@@ -80,12 +76,9 @@ if not found:
 versions = [v for v in found if str(v) in only] or list(found)
 jobs = [(v, load) for v in versions for load in LOADS if load in only or not set(LOADS) & set(only)]
 done = {}
-for name, version, load, result in measured(KEPT, FIGURES, jobs, measure):
-    if isinstance(result, str):
-        tap.ok(False, f"{name}: hearth record ends well", result)
-        continue
+for name, version, load, result in measured(tap, KEPT, FIGURES, jobs, measure):
     done[name] = result
     for rate in RATES:
-        judge(name, version, load, rate, result[str(rate)])
+        judge(tap, f"{name} {rate} Hz", result[str(rate)], rows_of(version, load, rate, result[str(rate)]))
 table(done)
 tap.finish()
