@@ -8,7 +8,7 @@ from collections import Counter
 import pythons
 from clients import under_clients
 from collector import free_port
-from fpm import script
+from fpm import chains, script
 from php_oracle import frames_of, is_flagged
 from pythons import packages
 from support import *
@@ -138,12 +138,6 @@ def php_ini(root):
     found = sorted(f for _, _, files in os.walk(folder) for f in files if f.endswith(".so"))
     first = [f for f in found if f in ("xml.so", "mysqlnd.so", "pdo.so")]
     return "opcache.enable=0\n" + "".join(f"extension={f}\n" for f in first + [f for f in found if f not in first and f != "opcache.so"])
-
-
-def chains(number):
-    """All that a script of fpm.script() can have: from the outermost frame on."""
-    a, b = f"alpha{number}", f"Beta{number}::work{number}"
-    return {chain for head in (("<main>",), ("<main>", "{closure}")) for chain in (head, head + (a,), head + (a, b))}
 
 
 def check_names(root):

@@ -7,16 +7,22 @@ from collections import Counter
 
 import parked
 import phps
-from fpm import request, script, serve
-from php_oracle import Judge, Tally, frames_of
+from fpm import chains, request, script, serve
+from php_oracle import Judge, Tally, frames_of, is_flagged, is_outside, plain
 from support import *
 
 FOLDER = os.path.join(HERE, "php")
 SECONDS = 3 if QUICK else 12  # of wall time for each load
-LONG = SECONDS if QUICK else 30  # of these there are 10,000 samples where nothing else runs
+LONG = SECONDS if QUICK or SAMPLED else 25
+ROUNDS = 1 if QUICK or SAMPLED else 4  # of that long, until there are as many samples as are wanted
 WHOLE = 0.995  # native stacks, but those in PCRE
 LEAST = 75 if QUICK else 300  # samples that are judged; where nothing else runs there are ten times as many
+MANY = LEAST if QUICK else 1000 if SAMPLED else 10000
+MANY_FRAMES = 300 if QUICK else 3000 if SAMPLED else 20000  # of php-fpm
 HZ = 997
+FEW = 1  # a tick between two instructions is nothing to go by
+# Ticks before a session knows a process that was there before it: they have no frames of PHP and say that they are cut. Up to 23 were met; more count.
+START = 30
 SCRIPTS = 40
 THREADS = 4
 
@@ -38,13 +44,22 @@ def sampled(php, load, jit=None, seconds=SECONDS, options=()):
     return Profile(file)
 
 
-def check_load(php, load, jit=None, legal=0.999, whole=0.97, seconds=SECONDS):
-    profile, tally = sampled(php, load, jit, seconds), Tally()
+def sampled_until(many, count, add, take):
+    """add() each sample of as many profiles as it takes until count() says @many. Return: how many profiles."""
+    for sessions in range(1, ROUNDS + 1):
+        for sample in take().samples:
+            add(sample)
+        if count() >= many:
+            break
+    return sessions
+
+
+def check_load(php, load, jit=None, legal=0.999, whole=0.97):
+    tally = Tally()
     name = f"{php.name}, {load}" + (f", {jit} compiler" if jit else "")
-    for sample in profile.samples:
-        tally.add(judge, sample, load)
-    few = 1  # one tick between two instructions is nothing to go by
-    tap.ok(tally.judged >= LEAST and tally.legal + few >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+    sessions = sampled_until(MANY, lambda: tally.judged, lambda sample: tally.add(judge, sample, load), lambda: sampled(php, load, jit, LONG))
+    early = min(tally.missing.total(), START * sessions)
+    tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
     tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", sum(tally.wrong.values()))
     for why, count in tally.wrong.most_common(4):
         tap.note(f"    {count} times {why}")
@@ -52,8 +67,27 @@ def check_load(php, load, jit=None, legal=0.999, whole=0.97, seconds=SECONDS):
         ends = tally.native_ends["complete"]
         tap.ok(ends >= whole * tally.judged, f"{name}: native frames in order and whole", f"{100 * ends / max(tally.judged, 1):.2f} %")
         ends, others = ends - tally.in_pcre["complete"], tally.judged - tally.in_pcre.total()
-        tap.ok(ends + few >= WHOLE * others, f"{name}: native frames but those in PCRE", f"{100 * ends / max(others, 1):.2f} % of {others}")
+        tap.ok(ends + FEW >= WHOLE * others, f"{name}: native frames but those in PCRE", f"{100 * ends / max(others, 1):.2f} % of {others}")
     tap.note("    " + ", ".join(f"{end} {count}" for end, count in tally.native_ends.most_common(5)))
+
+
+FIBER_ROOT, ROOT = "make_fcontext", "_start"  # what a fiber's native stack begins in, and that of the program
+
+
+def check_fiber_ends(php):
+    """In a fiber the native part is the fiber's own: it never seems to be called by what the program's stack has, and where
+    it does not reach the fiber's root it says so. In code without unwind rows it may."""
+    inside, odd, marked = 0, Counter(), 0
+    for sample in sampled(php, "fibers.php", options=["--native-interpreter-frames"]).samples:
+        names = [f[0] for f in frames_of(sample)]
+        if "within" not in names:
+            continue
+        native = [n for n, m in zip(sample.names, sample.modules) if m != "[php]"]
+        inside += sample.count
+        marked += sample.count * (sample.end == "guessed" or sample.end.startswith("cut:"))
+        if ROOT in native or (sample.end == "complete" and native[:1] != [FIBER_ROOT]):
+            odd[f"{sample.end}: {native[:3]}"] += sample.count
+    tap.ok(inside >= LEAST and odd.total() <= 1, f"{php.name}, fibers.php: the native part is the fiber's own, or cut and marked", f"{inside} samples, {marked} marked; {dict(odd)}")
 
 
 def check_outside(php, load):
@@ -71,17 +105,19 @@ def check_outside(php, load):
 
 
 def check_lines(php):
-    """Where the engine wrote nothing down the register has the line; one that hearth does not know it says so (0)."""
+    """Where the engine wrote nothing down the register has the line; one that is not known (0) counts as wrong."""
     with open(os.path.join(FOLDER, "lines.php")) as f:
         hot = next(i for i, line in enumerate(f, 1) if "// hot" in line)
     lines = Counter()
-    for sample in sampled(php, "lines.php").samples:
+
+    def add(sample):
         frames = frames_of(sample)
         if frames and frames[-1][0] == "hot":
             lines[frames[-1][2]] += sample.count
-    known = sum(lines.values()) - lines[0]
-    tap.ok(known >= LEAST and lines[hot] >= 0.99 * known and lines[0] <= 0.05 * known, f"{php.name}: the line that runs",
-           f"{100 * lines[hot] / max(known, 1):.2f} % of {known}, {lines[0]} not known")
+
+    sampled_until(MANY, lines.total, add, lambda: sampled(php, "lines.php", seconds=LONG))
+    tap.ok(lines.total() >= MANY and lines[hot] >= 0.99 * lines.total(), f"{php.name}: the line that runs",
+           f"{100 * lines[hot] / max(lines.total(), 1):.2f} % of {lines.total()}, {lines[0]} not known, {dict(lines)}")
 
 
 def check_dump(php):
@@ -99,9 +135,10 @@ def sampled_threads(program, library, beside, load):
     wrapper, file = path("threads.php"), path("threads.pb.gz")
     with open(wrapper, "w") as f:
         f.write(f"<?php\n$argv = [0, 1];\ninclude '{os.path.join(FOLDER, load)}';\n")
-    process = start(program, library, wrapper, THREADS, LONG + 4, env={"LD_LIBRARY_PATH": beside})
+    seconds = LONG if QUICK or SAMPLED else 35
+    process = start(program, library, wrapper, THREADS, seconds + 4, env={"LD_LIBRARY_PATH": beside})
     time.sleep(1.5)
-    record(tap, LONG, "-F", HZ, "-q", "--php-request", "-p", process.pid, "-o", file)
+    record(tap, seconds, "-F", HZ, "-q", "--php-request", "-p", process.pid, "-o", file)
     process.kill()
     process.wait()
     return Profile(file)
@@ -130,7 +167,8 @@ def check_threads():
                 mine = f"/srv/thread{name[4:]}.php", f"/thread/{name[4:]}"
                 labels[(sample.labels.get("php_script"), sample.labels.get("php_path")) == mine] += sample.count
         name = f"8.4 for threads, {load}"
-        tap.ok(tally.judged >= LEAST and tally.legal + 1 >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+        early = min(tally.missing.total(), START * THREADS)
+        tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
         tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", tally.wrong.most_common(3))
         tap.ok(len(of_thread) == THREADS and min(of_thread.values()) >= LEAST / THREADS / 2, f"{name}: of every thread", dict(of_thread))
         tap.ok(set(labels) == {True}, f"{name}: each with its own request", dict(labels))
@@ -139,69 +177,139 @@ def check_threads():
 # ---- php-fpm ----
 
 
-def check_fpm(options=()):
-    what = "php-fpm, from outside" if options else "php-fpm"
-    fpm = phps.fpm_of_machine()
-    if not fpm:
-        tap.skip(what, "not installed")
-        return
-    process, where = serve(fpm, {f"s{i}.php": script(i) for i in range(SCRIPTS)})
-    if not tap.ok(process is not None, f"{what}: it listens"):
-        return
-    file = path("fpm.pb.gz")
-    seconds = 4 if QUICK else 45  # 20,000 frames
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", *options, "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
-    end, answers, choose = time.monotonic() + seconds + 1, 0, random.Random(1)
-    while time.monotonic() < end and recorder.poll() is None:
-        answers += b"alpha" not in request(where, path(f"fpm/s{choose.randrange(SCRIPTS)}.php"))
-    said = recorder.communicate(timeout=60)[1]
-    tap.ok(recorder.returncode == 0, f"{what}: hearth record ends well", said[-200:])
-    frames = wrong = stacks = unnamed = 0
-    names = Counter()
-    text = run(HEARTH, "convert", file, "--format", "col", "-o", "-").stdout
-    tap.ok(";appid: php-fpm: shop;" in text, f"{what}: its pool is the application", ", ".join(sorted(set(re.findall("appid: [^;]*", text)))[:4]))
-    for sample in Profile(file).samples:
+def worker_of(process):
+    """The pid of the one worker."""
+    for _ in range(100):
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+            children = f.read().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.05)
+    return -1
+
+
+class Served:
+    """What is seen of a worker of php-fpm, whose script the outermost frame tells."""
+
+    def __init__(self):
+        self.frames = self.wrong = self.stacks = self.whole = self.flagged = self.unnamed = self.outside = self.answers = 0
+        self.missing, self.faults = Counter(), Counter()
+
+    def add(self, sample):
         stack = frames_of(sample)
-        mine = [f for f in stack if "/fpm/s" in f[1]]
-        unnamed += sample.count * sum(1 for n, m in zip(sample.names, sample.modules) if m == "[php]" and n.startswith("["))
-        if not mine:
-            continue
-        stacks += sample.count
-        frames += sample.count * len(mine)
-        number = re.search(r"/fpm/s(\d+)\.php", mine[0][1])[1]
-        for name, where_is, line, first in mine:
-            allowed = {"<main>", f"alpha{number}", f"Beta{number}::work{number}", "{closure}"}
-            if name not in allowed or not where_is.endswith(f"/s{number}.php"):
-                wrong += sample.count
-                names[f"{name} {where_is} in s{number}"] += sample.count
-    tap.ok(stacks >= LEAST / (10 if options else 3) and not wrong, f"{what}: no wrong name", f"{wrong} of {frames} frames, {stacks} samples of {answers} requests, {unnamed} without a name")
+        self.unnamed += sample.count * sum(1 for n, m in zip(sample.names, sample.modules) if m == "[php]" and n.startswith("["))
+        if not stack and is_outside(sample):
+            self.outside += sample.count
+            return
+        if not stack:
+            self.missing[sample.end] += sample.count
+            return
+        self.stacks += sample.count
+        self.frames += sample.count * len(stack)
+        number = re.search(r"/fpm/s(\d+)\.php$", stack[0][1])
+        number = number and number[1]
+        allowed = chains(number)
+        names = {name for chain in allowed for name in chain}
+        odd = sum(1 for name, file, *_ in stack if plain(name) not in names or not file.endswith(f"/s{number}.php"))
+        self.wrong += sample.count * odd
+        if tuple(plain(f[0]) for f in stack) in allowed and not odd and not is_flagged(sample):
+            self.whole += sample.count
+        else:
+            self.flagged += sample.count * is_flagged(sample)
+            self.faults[" > ".join(f"{f[0]} {os.path.basename(f[1])}" for f in stack) + f" ({sample.end})"] += sample.count
+
+
+def under_requests(where, seconds, options, served, choose):
+    file = path("fpm.pb.gz")
+    recorder = start(HEARTH, "record", "-F", HZ, "-q", *options, "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + seconds + 1
+    while time.monotonic() < end and recorder.poll() is None:
+        served.answers += b"alpha" not in request(where, path(f"fpm/s{choose.randrange(SCRIPTS)}.php"))
+    said = recorder.communicate(timeout=60)[1]
+    return file if recorder.returncode == 0 else tap.note(f"    {said[-200:]}")
+
+
+def has_compiled(pid):
+    """Does opcache's compiler have memory for code there?"""
+    with open(f"/proc/{pid}/maps") as f:
+        return any("xs " in line and "/dev/zero" in line for line in f)
+
+
+def check_fpm(fpm, jit=None, options=()):
+    what = f"php-fpm of {fpm.name}" + (f", {jit} compiler" if jit else "") + (", from outside" if options else "")
+    compiler = ["-d", "zend_extension=opcache", "-d", "opcache.file_update_protection=0", "-d", f"opcache.jit={jit}", "-d", "opcache.jit_buffer_size=32M"]
+    if fpm.root:
+        compiler = ["-d", f"extension_dir={fpm.extensions()}", *compiler]
+    process, where = serve(fpm, {f"s{i}.php": script(i) for i in range(SCRIPTS)}, 1, compiler if jit else [])
+    if not tap.ok(process is not None, f"{what}: it listens"):
+        shutil.rmtree(path("fpm"))
+        return
+    worker, served, choose = worker_of(process), Served(), random.Random(1)
+    seconds, least = 4 if QUICK else 20, MANY_FRAMES // 100 if options else MANY_FRAMES
+    for sessions in range(1, 2 if options else ROUNDS + 1):
+        file = under_requests(where, seconds, options, served, choose)
+        if not tap.ok(file is not None, f"{what}: hearth record ends well"):
+            break
+        for sample in Profile(file).of(worker):
+            served.add(sample)
+        if served.frames >= least:
+            break
+    text = run(HEARTH, "convert", path("fpm.pb.gz"), "--format", "col", "-o", "-").stdout
+    tap.ok(";appid: php-fpm: shop;" in text, f"{what}: its pool is the application", ", ".join(sorted(set(re.findall("appid: [^;]*", text)))[:4]))
+    if jit:
+        tap.ok(has_compiled(worker), f"{what}: there is compiled code")
+    tap.ok(served.frames >= least and not served.wrong, f"{what}: no wrong name",
+           f"{served.wrong} of {served.frames} frames, {served.stacks} samples of {served.answers} requests, {served.unnamed} without a name")
     # From outside a request may be over when its names are read.
-    tap.ok(unnamed <= (0.2 if options else 0.01) * frames, f"{what}: nearly all have names", f"{100 * unnamed / max(frames, 1):.2f} % have none")
-    for what, count in names.most_common(4):
-        tap.note(f"    {count} times {what}")
+    tap.ok(served.unnamed <= (0.2 if options else 0.01) * served.frames, f"{what}: nearly all have names", f"{100 * served.unnamed / max(served.frames, 1):.2f} % have none")
+    if not options:
+        judged, early = served.stacks + served.missing.total(), min(served.missing.total(), START * sessions)
+        tap.ok(served.whole + early + FEW >= 0.999 * judged, f"{what}: chains are whole",
+               f"{100 * served.whole / max(judged, 1):.2f} % of {judged}, {served.flagged} flagged, {dict(served.missing)} without their frames, {served.outside} outside of PHP")
+    for fault, count in served.faults.most_common(4):
+        tap.note(f"    {count} times {fault[:300]}")
     process.terminate()
     process.wait()
     shutil.rmtree(path("fpm"))
 
 
+def fpms():
+    """Of the machine, and of the other suites."""
+    machine = phps.fpm_of_machine()
+    if not machine:
+        tap.skip("php-fpm", "not installed")
+    out = [machine] if machine else []
+    for suite in () if QUICK else some_of(phps.SUITES):
+        try:
+            out.append(phps.fpm_of_suite(suite))
+        except phps.packages.Unavailable as e:
+            tap.skip(f"php-fpm of {suite}", str(e))
+    return out
+
+
 versions = phps.of_machine() if QUICK else phps.everything(tap)
-versions = [p for p in versions if not only or p.version in only or p.source in only]
-if not versions:
+versions = [] if "fpm" in only else [p for p in versions if not only or p.version in only or p.source in only]
+if not versions and not only:
     tap.skip("every version", "no interpreter")
 for php in versions:
     check_dump(php)
-    check_load(php, "load.php", seconds=LONG)
+    check_load(php, "load.php")
     check_lines(php)
     check_outside(php, "load.php")
     if php.number >= (8, 1):
         check_load(php, "fibers.php", legal=0.99, whole=0)
+        check_fiber_ends(php)
         check_outside(php, "fibers.php")
     if php.number >= (8, 0):
         for jit in ["tracing"] if QUICK else ["tracing", "function"]:
-            check_load(php, "load.php", jit, seconds=LONG)
+            check_load(php, "load.php", jit)
 if not QUICK and (not only or "threads" in only):
     check_threads()
-if not only or "fpm" in only:
-    check_fpm()
-    check_fpm(["--sampler", "remote"])
+if not only or "fpm" in only:  # "fpm 8.4": that of one version
+    for fpm in [f for f in fpms() if only in ([], ["fpm"]) or f.version in only]:
+        check_fpm(fpm)
+        if fpm.number >= (8, 0):
+            check_fpm(fpm, "tracing")
+        if not fpm.root:
+            check_fpm(fpm, options=["--sampler", "remote"])
 tap.finish()

@@ -56,3 +56,9 @@ def script(number):
             f"function {a}($n) {{ $o = new {b}; return $o->work{number}($n); }}\n"
             f"$f{number} = function ($n) {{ return {a}($n); }};\n"
             f"echo {a}(9000) + $f{number}(9000);\n")
+
+
+def chains(number):
+    """All that a script of script() can have: from the outermost frame on."""
+    a, b = f"alpha{number}", f"Beta{number}::work{number}"
+    return {chain for head in (("<main>",), ("<main>", "{closure}")) for chain in (head, head + (a,), head + (a, b))}

@@ -107,20 +107,33 @@ def is_flagged(sample):
     return sample.end.startswith("cut:runtime-") or any(n.startswith("[") and m == "[php]" for n, m in zip(sample.names, sample.modules))
 
 
+LOOP = "execute_ex"
+
+
+def is_outside(sample, loops=(LOOP,)):
+    """Of a sample without frames of the interpreter: does its thread execute nothing, as in start-up, compiling and waiting? Its native
+    stack reaches its root and has neither the interpreter's loop nor compiled code. Any other one should have a chain."""
+    return sample.end == "complete" and not any(n in loops or n.startswith("[jit+") for n in sample.names)
+
+
 class Tally:
     def __init__(self):
-        self.legal = self.flagged = self.early = self.none = self.frames = self.unlined = 0
+        self.legal = self.flagged = self.outside = self.frames = self.unlined = 0
         self.wrong, self.native_ends = Counter(), Counter()
+        self.missing = Counter()  # no frame of PHP where there should be some
         self.in_pcre = Counter()  # of the native ends: PCRE's own compiled code has no unwind rows
 
     @property
     def judged(self):
-        return self.legal + self.flagged + sum(self.wrong.values())
+        return self.legal + self.flagged + sum(self.wrong.values()) + self.missing.total()
 
     def add(self, judge, sample, root):
         stack = frames_of(sample)
+        if not stack and is_outside(sample):
+            self.outside += sample.count
+            return
         if not stack:
-            self.none += sample.count
+            self.missing[sample.end] += sample.count
             return
         self.frames += sample.count * len(stack)
         self.native_ends[sample.end] += sample.count
@@ -138,4 +151,4 @@ class Tally:
     def figures(self):
         wrong = sum(self.wrong.values())
         return (f"{self.judged} samples, {100 * self.legal / max(self.judged, 1):.2f} % whole and legal, {self.flagged} flagged, {wrong} wrong, "
-                f"{self.none} without PHP frames, {self.unlined} of {self.frames} frames without a line")
+                f"{dict(self.missing)} without their frames, {self.outside} outside of PHP, {self.unlined} of {self.frames} frames without a line")
