@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import time
 
+import phps
 from support import HEARTH, HERE, QUICK, SAMPLED, Tap, cpu_seconds, need, path, run, start, workload
 
 tap = Tap("agent")
@@ -471,6 +472,26 @@ def attach_maps():
 
 
 attach_maps()
+
+
+def php_by_default():
+    """gProfiler's default for PHP is `disabled`; as hearth's default it leaves the walk on, given explicitly it switches it off."""
+    php = next((p.program for p in phps.of_machine()), None)
+    if not php:
+        tap.skip("PHP by default", "not installed")
+        return
+    load = start(php, "-n", "-r", "function agent_load() { for ($i = 0, $x = 0; $i < 100000; $i++) $x += $i; } while (true) agent_load();")
+    for name, options, want in ("php", [], True), ("php-off", ["--php-mode", "disabled"], False):
+        done = agent(name, "-d", "2", "-f", "199", "--no-flamegraph", "--pids", str(load.pid), *options)
+        found = frames(name, profiles(name)[0])[0] if done.returncode == 0 else {}
+        shown = sum(n for frame, n in found.items() if frame.endswith("_[php]") and frame.startswith("agent_load "))
+        native = sum(n for frame, n in found.items() if frame.startswith("execute_ex"))
+        tap.ok(shown > 50 if want else not any(f.endswith("_[php]") for f in found) and native > 50, f"PHP with {options or 'no option'}: {'its frames' if want else 'native frames only'}",
+               f"{shown} samples with its function, {native} with the interpreter's; {done.stderr[-200:]}")
+    load.kill()
+
+
+php_by_default()
 if not QUICK:
     readme_lines()
     clock_set_back()
