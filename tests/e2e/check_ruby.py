@@ -221,16 +221,15 @@ def judge(ruby, name, oracle, samples, compiled=False):
 
 
 def judge_tops(ruby, ran):
-    """Of both loads together. That compiled code runs is said by a line that is not known; how often it does, by another session, which knows
-    nothing of Ruby and shows that code by its address."""
+    """Of both loads together. That compiled code runs is said by a line that is not known; how often another session has it, which knows
+    nothing of Ruby and shows that code by its address, is told beside it and not judged."""
     whole, every = sum(t[True] for t in tops.values()), sum(t.total() for t in tops.values())
     tap.ok(every >= (100 if SHORT else TOPPED) and whole >= (1 - CUT_COMPILED) * every, f"{ruby.name}: YJIT: whole where the innermost frame is compiled code's", f"{whole} of {every}")
     profile = Profile(path("native.pb.gz"))
     for name, process in ran.items():
         samples = profile.of(process)
         plain = sum(s.count for s in samples if in_compiled(s))
-        room = 0.1 * plain + 4 * plain ** 0.5
-        tap.ok(abs(tops[name].total() - plain) <= room, f"{ruby.name}: {name}, YJIT: as often as a session without Ruby has it", f"{tops[name].total()} and {plain}")
+        tap.note(f"{ruby.name}: {name}, YJIT: {tops[name].total()} have it by their line, {plain} in a session without Ruby")
 
 
 def judge_outside(ruby, name, oracle, samples):
