@@ -61,7 +61,7 @@ def judge_churn(node):
         tap.note(f"{count} {text}")
     tap.ok(stacks.javascript >= SAMPLES_LEAST, f"{what}: samples", f"{stacks.javascript}")
     stacks.judge(tap, what, WHOLE_CHURN)
-    judge_named(tap, what, names)
+    judge_named(tap, what, names, NAMED_CHURN)
     tap.ok((names["grind"] and names["wasm-function[0]"]) or node.major < 20, f"{what}: functions of WebAssembly, with and without names", " ".join(f"{names[n]} {n}" for n in OF_WASM))
     phases = {name: total([s for s in found.samples if name in s.names]) for name in (COLLECTOR, COMPILER)}
     if total(found.samples) >= 200:

@@ -52,13 +52,14 @@ def measure(version, load):
 
 def rows_of(major, load, rate, f):
     least = WHOLE_CHURN if load == "B" else WHOLE if major >= 20 else WHOLE_BEFORE_20
+    named = NAMED_CHURN if load == "B" else NAMED
     if load == "B":
         names = (not f["wrong"] and (f["frames"] >= FRAMES_LEAST or rate != max(RATES)), "no frame is wrong", f"{f['wrong']} of {f['frames']}")
     else:
         names = (f["wrong"] <= WRONG * f["frames"], "names, lines and calls are the load's", f"{f['wrong']} of {f['frames']} are not")
     return [(f["javascript"] >= STACKS, "so many stacks", f["javascript"]),
             (f["whole"] >= least * f["count"], f"{100 * least:g} % are whole", f"{f['whole']} of {f['count']}"),
-            (f["named"] >= NAMED * f["frames"], f"{100 * NAMED:g} % of frames have names", f"{f['named']} of {f['frames']}"), names]
+            (f["named"] >= named * f["frames"], f"{100 * named:g} % of frames have names", f"{f['named']} of {f['frames']}"), names]
 
 
 def table(rows):

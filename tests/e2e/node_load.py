@@ -14,6 +14,7 @@ COLLECTOR, COMPILER, LOST = "(garbage collector)", "(compiler)", "[Lost Symbol]"
 # Whole stacks, at least: of loads A and B, of real programs.
 WHOLE, WHOLE_BEFORE_20, WHOLE_CHURN, WHOLE_PROGRAMS = 0.998, 0.995, 0.99, 0.99
 NAMED = 0.995  # of the frames
+NAMED_CHURN = 0.99  # of functions that live for a moment: docs/node.md, load B
 MANY = 3000  # from so many on a share is what was counted
 WINDOW_SECONDS = 1
 
