@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recording of what a walk of HotSpot's frames read (tests/walk/java_record.c), and the walk over it. Layout: struct
- * abi_java; leaf[] of struct walk and whether pc is a return address (8 bytes each); then pieces of memory: address and
- * size (8 bytes each), bytes, padding up to a multiple of 8. */
+ * abi_java; leaf[] of struct walk and whether pc is a return address (8 bytes each); then pieces of memory (pieces.h).
+ */
 #pragma once
 
 #include <linux/types.h>
 
-#include "base/cur.h"
+#include "tests/walk/pieces.h"
 #include "walk/walk_java.h"
 
-#define JAVA_IMAGE_PIECES 512
 #define JAVA_IMAGE_TURNS (ABI_FRAMES_MAX * (WALK_JAVA_SCAN_MAX / WALK_JAVA_SCAN + 1))
 
 #ifdef WALK_X86_64
@@ -18,32 +17,18 @@
 #define JAVA_IMAGE_LIBRARIES 0xaaaa00000000
 #endif
 
-struct java_piece {
-	uint64_t at, size;
-	const uint8_t *bytes;
-};
-
 struct java_image { /* borrows the recording */
 	struct abi_java info;
 	uint64_t leaf[WALK_REGS];
 	bool is_return;
-	struct java_piece pieces[JAVA_IMAGE_PIECES];
-	size_t count;
+	struct pieces memory;
 };
 
 static inline int java_image_read(void *self, void *dst, __u32 size, __u64 at)
 {
-	const struct java_image *m = self;
+	struct java_image *m = self;
 
-	for (size_t i = 0; i < m->count; i++) {
-		const struct java_piece *p = &m->pieces[i];
-
-		if (at >= p->at && at - p->at <= p->size && size <= p->size - (at - p->at)) {
-			memcpy(dst, p->bytes + (at - p->at), size);
-			return 0;
-		}
-	}
-	return -EFAULT;
+	return pieces_read(&m->memory, dst, size, at);
 }
 
 /* Libraries lie there, for all that a recording knows. */
@@ -65,17 +50,7 @@ static inline void java_image_take(struct cur *in, struct java_image *m)
 	for (size_t i = 0; i < WALK_REGS; i++)
 		m->leaf[i] = cur_le64(in);
 	m->is_return = cur_le64(in) & 1;
-	while (m->count < JAVA_IMAGE_PIECES) {
-		struct java_piece *p = &m->pieces[m->count];
-
-		p->at = cur_le64(in);
-		p->size = cur_le64(in);
-		p->bytes = cur_bytes(in, p->size);
-		if (in->bad)
-			return;
-		m->count++;
-		ignore(cur_bytes(in, (8 - p->size % 8) % 8) == NULL); /* the end may be short of it */
-	}
+	pieces_take(in, &m->memory);
 }
 
 /* The frames from pc up to the first native one, where w stands then with end FRAME_LIMIT. @w: with its world, zeros

@@ -30,7 +30,7 @@ struct recorder {
 	char path[4096];
 	struct abi_java info;
 	struct buf out;
-	struct java_image seen; /* pieces that are in there: bytes are not used */
+	struct pieces seen; /* what is in there: bytes are not used */
 };
 
 static _Noreturn void give_up(const char *what, int error)
@@ -55,8 +55,8 @@ static int recorded_read(void *self, void *dst, __u32 size, __u64 at)
 	for (size_t i = 0; i < r->seen.count; i++)
 		if (r->seen.pieces[i].at == at && r->seen.pieces[i].size == size)
 			return 0;
-	if (r->seen.count < JAVA_IMAGE_PIECES)
-		r->seen.pieces[r->seen.count++] = (struct java_piece){ .at = at, .size = size };
+	if (r->seen.count < PIECES_MAX)
+		r->seen.pieces[r->seen.count++] = (struct piece){ .at = at, .size = size };
 	recorder_put_piece(&r->out, at, dst, size);
 	return 0;
 }
