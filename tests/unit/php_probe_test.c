@@ -95,7 +95,23 @@ static void files(void **state)
 	}
 }
 
-/* A function that finds anything elsewhere than the table says, or that is not there, is named. */
+/* Code that lacks, lies in no segment, is cut, or goes on behind what is looked at. */
+static void less_is_unsure(const struct elf *elf, struct php_code places[PHP_CODE_COUNT],
+			   const struct abi_php_layout *l)
+{
+	const struct php_code pass = places[PHP_CODE_PASS],
+			      cases[] = { { 0, 0 }, { MIB(1), 64 }, { pass.address, pass.size - 1 }, { 0, 513 } };
+	const char *function = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		places[PHP_CODE_PASS] = cases[i];
+		assert_int_equal(php_code_says(elf, places, l, 0, &function), PHP_CODE_UNSURE);
+		assert_string_equal(function, "pass_two");
+	}
+	places[PHP_CODE_PASS] = pass;
+}
+
+/* A function that finds anything elsewhere than the table says is named. */
 static void code(void **state)
 {
 	/* mov d(%rdi), %rax; with SIB: mov d(%rdi,%rcx), %rax */
@@ -114,7 +130,8 @@ static void code(void **state)
 				   .in = reader_of(bytes, sizeof(bytes)),
 				   .segments = &segment,
 				   .segment_count = 1 };
-		const char *said;
+		const char *function = NULL;
+		enum php_code_says says;
 
 		for (uint32_t f = 0; f < PHP_CODE_COUNT; f++) {
 			uint8_t *at = bytes + 256 * f;
@@ -131,17 +148,20 @@ static void code(void **state)
 			}
 			places[f].size = (uint64_t)(at - bytes) - 256 * f;
 		}
-		said = php_code_disagrees(&elf, places, l, 0);
-		if (left_out < 0 || !wanted[left_out / 4][left_out % 4])
-			assert_null(said);
-		else
-			assert_string_equal(said, left_out < 4   ? "zend_get_executed_lineno"
-						  : left_out < 8 ? "zend_get_executed_filename_ex"
-								 : "pass_two");
-		places[PHP_CODE_PASS].size = 0; /* the file does not have it, or it lies in no segment */
-		assert_non_null(php_code_disagrees(&elf, places, l, 0));
-		places[PHP_CODE_PASS] = (struct php_code){ MIB(1), 64 };
-		assert_non_null(php_code_disagrees(&elf, places, l, 0));
+		says = php_code_says(&elf, places, l, 0, &function);
+		if (left_out < 0 || !wanted[left_out / 4][left_out % 4]) {
+			assert_int_equal(says, PHP_CODE_AGREES);
+			assert_null(function);
+			less_is_unsure(&elf, places, l);
+			continue;
+		}
+		assert_int_equal(says, PHP_CODE_DISAGREES);
+		assert_string_equal(function, left_out < 4   ? "zend_get_executed_lineno"
+					      : left_out < 8 ? "zend_get_executed_filename_ex"
+							     : "pass_two");
+		places[PHP_CODE_LINE].size = 0; /* the one that disagrees is what counts */
+		if (left_out >= 4)
+			assert_int_equal(php_code_says(&elf, places, l, 0, &function), PHP_CODE_DISAGREES);
 	}
 }
 

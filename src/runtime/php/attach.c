@@ -103,7 +103,7 @@ int php_attach(const struct runtime_binary *binary, const struct runtime_target 
 	r = b->globals ? find_globals(b, target, &out) : find_threads(b, target, &out);
 	if (r < 0)
 		return r;
-	if (!b->version->is_tried) { /* without threads: probe.c */
+	if (!b->is_sure) { /* without threads: probe.c */
 		r = php_agrees(target, &out);
 		if (r <= 0)
 			return r < 0 ? r : -ENOTSUP;

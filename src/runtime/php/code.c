@@ -42,18 +42,20 @@ static void meet_address(struct wanted *w, uint64_t address)
 		meet(w, w->current);
 }
 
-static void look_x86(const uint8_t *bytes, size_t size, uint64_t address, struct wanted *w)
+/* Return: was all of it looked at? */
+static bool look_x86(const uint8_t *bytes, size_t size, uint64_t address, struct wanted *w)
 {
 	struct x86 i;
 
 	for (size_t at = 0; at < size; at += i.length) {
 		if (x86_decode(bytes + at, size - at, address + at, &i) < 0)
-			return;
+			return false;
 		if (i.memory == X86_MEMORY_BASE || i.memory == X86_MEMORY_OTHER)
 			meet(w, (uint64_t)i.displacement);
 		else if (i.memory != X86_MEMORY_NONE)
 			meet_address(w, i.address);
 	}
+	return true;
 }
 
 #define AARCH64_ADRP(op) (((op)&0x9f000000) == 0x90000000)
@@ -87,32 +89,37 @@ static void look_aarch64(const uint8_t *bytes, size_t size, uint64_t address, st
 			imm <<= op >> 30;
 			meet(w, imm);
 			meet_address(w, pages[base] + imm);
-		} else if (AARCH64_PAIR(op)) {
-			imm = (op >> 15 & 63) << (op >> 31 ? 3 : 2); /* not the negative ones */
+		} else if (AARCH64_PAIR(op) &&
+			   !(op >> 21 & 1)) { /* bit 21 is the sign: negative offsets are left out */
+			imm = (op >> 15 & 63) << (op >> 31 ? 3 : 2);
 			meet(w, imm);
 			meet(w, imm + (op >> 31 ? 8 : 4));
 		}
 	}
 }
 
-static bool has_all(const struct elf *elf, const struct php_code *code, struct wanted *w)
+static enum php_code_says ask(const struct elf *elf, const struct php_code *code, struct wanted *w)
 {
+	bool is_whole = code->size <= CODE_MAX;
 	uint8_t bytes[CODE_MAX];
 	uint64_t offset, size = MIN(code->size, (uint64_t)CODE_MAX);
 
 	if (!size || elf_offset_of(elf, code->address, &offset) < 0 || offset >= elf->in.size ||
 	    size > elf->in.size - offset || reader_read(&elf->in, bytes, (size_t)size, offset) < 0)
-		return false;
+		return PHP_CODE_UNSURE;
 	if (elf->machine == EM_X86_64)
-		look_x86(bytes, (size_t)size, code->address, w);
+		is_whole &= look_x86(bytes, (size_t)size, code->address, w);
 	else
 		look_aarch64(bytes, (size_t)size, code->address, w);
-	return w->found == (1U << w->count) - 1;
+	if (w->found == (1U << w->count) - 1)
+		return PHP_CODE_AGREES;
+	return is_whole ? PHP_CODE_DISAGREES : PHP_CODE_UNSURE;
 }
 
-const char *php_code_disagrees(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
-			       const struct abi_php_layout *l, uint64_t globals)
+enum php_code_says php_code_says(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
+				 const struct abi_php_layout *l, uint64_t globals, const char **function)
 {
+	enum php_code_says all = PHP_CODE_AGREES;
 	const struct {
 		const char *name;
 		uint32_t offsets[WANT_MAX];
@@ -128,10 +135,14 @@ const char *php_code_disagrees(const struct elf *elf, const struct php_code code
 	_Static_assert(ARRAY_SIZE(rows) == PHP_CODE_COUNT, "a row for each function");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct wanted w = { .globals = globals, .current = l->current, .count = rows[i].count };
+		enum php_code_says says;
 
 		memcpy(w.offsets, rows[i].offsets, sizeof(w.offsets));
-		if (!has_all(elf, &code[i], &w))
-			return rows[i].name;
+		says = ask(elf, &code[i], &w);
+		if (says <= all)
+			continue;
+		all = says;
+		*function = rows[i].name;
 	}
-	return NULL;
+	return all;
 }

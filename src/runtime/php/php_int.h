@@ -20,6 +20,7 @@ struct php_binary {
 	uint64_t request_offset;           /* ZTS: the variable sapi_globals_offset */
 	uint64_t module, module_slot;      /* as globals: of sapi_module; 0: there is none */
 	uint64_t loop, loop_size;          /* execute_ex */
+	bool is_sure;                      /* a tried version's table, with which the code agrees */
 	bool is_hybrid;                    /* the loop keeps the frame in r14 and the operation in r15 */
 };
 
@@ -49,15 +50,17 @@ struct php_code { /* of a function; size 0: the file does not have it */
 	uint64_t address, size;
 };
 
+enum php_code_says { PHP_CODE_AGREES, PHP_CODE_UNSURE, PHP_CODE_DISAGREES };
+
 /**
- * php_code_disagrees - does the code of the file find frames and functions elsewhere than the table says?
+ * php_code_says - does the code of the file find frames and functions where the table says?
  * @code: by enum php_code_id; @globals: address of executor_globals in the file; 0: not known
+ * @function: name of the first function because of which it is not AGREES
  *
- * Also said of a file that lacks one of these functions, or whose code cannot be read.
- * Return: name of the first function that does; NULL: none.
+ * UNSURE: the file lacks a function, or not all of its code could be looked at, and no function disagrees.
  */
-const char *php_code_disagrees(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
-			       const struct abi_php_layout *layout, uint64_t globals);
+enum php_code_says php_code_says(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
+				 const struct abi_php_layout *layout, uint64_t globals, const char **function);
 
 /**
  * php_agrees - does a script that runs there lie in memory as the table says?

@@ -236,17 +236,20 @@ static struct php_code place_of(const struct probe *p, enum symbol id)
 	return has(p, id) ? (struct php_code){ p->symbols[id].address, p->symbols[id].size } : (struct php_code){ 0 };
 }
 
-/* A table that disagrees with the code is refused: another build than its version says. Of versions that nobody tried
- * a process has to prove the rest (agree.c), and with threads nobody can see from outside where a script runs. */
+/* A table that disagrees with the code is refused: another build than its version says. Where that cannot be told, and
+ * of versions that nobody tried, a process has to prove the rest (agree.c); with threads nobody can see from outside
+ * where a script runs. */
 static void check_table(const struct probe *p, struct php_binary *b)
 {
 	const struct php_code code[] = { [PHP_CODE_LINE] = place_of(p, LINE),
 					 [PHP_CODE_FILE] = place_of(p, FILE_NAME),
 					 [PHP_CODE_PASS] = place_of(p, PASS_TWO) };
 	const struct php_version *v = b->version;
-	const char *function = php_code_disagrees(p->elf, code, &v->layout, b->globals);
+	const char *function = "";
+	enum php_code_says says = php_code_says(p->elf, code, &v->layout, b->globals, &function);
 
-	if (function) {
+	b->is_sure = v->is_tried && says == PHP_CODE_AGREES;
+	if (says == PHP_CODE_DISAGREES || (says == PHP_CODE_UNSURE && b->globals_offset)) {
 		b->version = NULL;
 		snprintf(b->base.refused, sizeof(b->base.refused), "%s() is not that of version %u.%u", function,
 			 v->major, v->minor);
