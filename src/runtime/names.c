@@ -13,7 +13,7 @@
 #define LINES_HASHED 256     /* of a line table: what a record has of it is what makes functions equal */
 #define NOBODY UINT32_MAX
 #define ASKED_MAX 3  /* times more for what could not be read: after 2, 8 and 32 look-ups */
-#define LATER_MAX 14 /* ... for lines that may come: after 2, 8, 32 ... 2^27 look-ups */
+#define LATER_MAX 14 /* times that one that lacks lines is read again: after 2, 8, 32 ... 2^27 look-ups */
 #define LOOKED_AT 16 /* of so many the one used longest ago goes */
 
 enum entry_state {
@@ -31,8 +31,8 @@ struct entry {
 	uint8_t state;
 	uint64_t used;   /* when, in look-ups */
 	bool asked_more; /* of a function that was cut */
-	uint8_t asked;   /* how often when it was dead, or lacked lines */
-	uint32_t missed; /* look-ups since then */
+	uint8_t asked;   /* how often it was read again, because it was dead or lacked lines */
+	uint32_t missed; /* look-ups since the last time */
 };
 
 struct function {

@@ -71,10 +71,9 @@ struct runtime_target {
 	uint64_t bias; /* address in the process - address in the file, of the file that was probed */
 	const char *host_root;
 	int proc_dir; /* descriptor of /proc/PID, borrowed */
-	/* RUNTIME_WHY_MAX bytes: where attach() says why it refuses, if it can, and read_code() why it reads no more of
-	 * this process; NULL: nobody asks */
-	char *why;
-	char *remark;        /* likewise, where learn_process() says what people should know of the process */
+	/* RUNTIME_WHY_MAX bytes each, NULL: nobody asks. attach() says why it refuses, if it can; learn_process() and
+	 * read_code() what people should know of the process. */
+	char *why, *remark;
 	uint64_t *effort;    /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
 	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
 	const void *of_file, *of_process; /* what learn_file() and learn_process() said; NULL: nothing */
@@ -105,10 +104,11 @@ struct runtime_function {
 	int32_t name_column; /* in the first line, where the name stands that the map may know; 0: not known */
 	bool is_cut;         /* a text is longer than what is here */
 	bool is_code;        /* what read_code() gave: lines are for expand() */
-	bool lacks_lines; /* ... that a later read may find: whoever runs it makes tables late, or they were too much */
-	bool is_sparse;   /* read_code(): what runs, and no call of it, has the line of the next place described */
+	/* Lines that a later read may find: the runtime makes tables late, or too much was read in this second. */
+	bool lacks_lines;
+	bool is_sparse; /* read_code(): what runs, and no call of it, has the line of the next place described */
 	struct runtime_lines lines;
-	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here */
+	uint64_t lines_at; /* where the rest of the table lies in the process; 0: it is all here, or nobody knows */
 	uint32_t lines_whole;
 	uint8_t version_major, version_minor;
 };

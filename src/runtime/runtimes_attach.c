@@ -238,6 +238,16 @@ struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry 
 	};
 }
 
+void runtimes_remark(struct runtimes *r, const struct runtimes_entry *e, const struct runtime *runtime,
+		     const char *remark)
+{
+	if (!remark[0])
+		return;
+	pthread_mutex_lock(&r->lock);
+	buf_addf(&r->notices, "process %u: %s %s\n", e->key.pid, runtime->title, remark);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a,
 		    struct runtime_target *target)
 {
@@ -250,11 +260,7 @@ void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct r
 	if (runtime->learn_process(target, a->info, &a->learnt) == 0)
 		target->of_process = a->learnt;
 	target->remark = NULL;
-	if (!remark[0])
-		return;
-	pthread_mutex_lock(&r->lock);
-	buf_addf(&r->notices, "process %u: %s %s\n", e->key.pid, runtime->title, remark);
-	pthread_mutex_unlock(&r->lock);
+	runtimes_remark(r, e, runtime, remark);
 }
 
 /* Once for each file. Return: 0, or as runtime.attach(). */
@@ -325,8 +331,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 			      result == -EPERM    ? "cannot be read in another user's process"
 			      : result == -ENOSYS ? "is not read by this sampler"
 			      : why[0]            ? why
-						  : "is not laid out as its version should be",
-			      NULL);
+						  : "is not laid out as its version should be");
 		set_state(r, a, RUNTIMES_REFUSED);
 		return 0;
 	}

@@ -89,7 +89,7 @@ static const struct runtime *runtime_of(const struct runtimes *r, size_t index)
 	return r->cfg.runtimes ? r->cfg.runtimes[index] : runtime_at(index);
 }
 
-void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why, const char *then)
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why)
 {
 	_Atomic bool *noted = (_Atomic bool *)(uintptr_t)&p->is_noted; /* malloc'd, not const there */
 	struct str path = str_first(str_of(p->path), NOTICE_PATH_MAX);
@@ -99,9 +99,7 @@ void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const ch
 	pthread_mutex_lock(&r->lock);
 	buf_adds(&r->notices, path);
 	buf_addf(&r->notices, ": %s %s; its %s\n", p->binary->runtime->name, why,
-		 then                   ? then
-		 : r->cfg.only_runtimes ? "samples are left out"
-					: "stacks stay native");
+		 r->cfg.only_runtimes ? "samples are left out" : "stacks stay native");
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -206,7 +204,7 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 	RUNTIMES_COUNT(r, found->binary->runtime, binaries);
 	if (found->binary->refused[0]) {
 		RUNTIMES_COUNT(r, found->binary->runtime, refused);
-		runtimes_note(r, found, found->binary->refused, NULL);
+		runtimes_note(r, found, found->binary->refused);
 	}
 	return found;
 }

@@ -26,7 +26,7 @@
 #define RUNTIMES_QUEUE_ALL MIB(6)      /* forks and exits may go on top: losing one leaks */
 #define RUNTIMES_TEXT_MAX 4096         /* of an application id; of metadata when METADATA_ALL is used up */
 #define RUNTIMES_METADATA_MAX KIB(256) /* of one process: all flags of a JVM */
-#define RUNTIMES_METADATA_ALL MIB(24)  /* of all processes */
+#define RUNTIMES_METADATA_ALL MIB(24)  /* of all processes; beyond it each further one has TEXT_MAX */
 
 /* What is known of one file. Made by the worker or the looker, whoever is first. */
 struct runtimes_probed {
@@ -188,9 +188,8 @@ enum runtimes_look {                            /* flags */
 
 /** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell. */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
-/** runtimes_note - why frames of that file are not walked, or not named, for people; said once per file.
- * @then: what follows from it, behind "its"; NULL: they are not walked */
-void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why, const char *then);
+/** runtimes_note - why frames of that file are not walked, for people; said once per file. */
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
 void runtimes_files_release(struct runtimes_files *f);
 
 /* ---- runtimes_names.c ---- */
@@ -209,6 +208,9 @@ int runtimes_open_process(struct runtimes *r, const struct program *p) warn_unus
 /** runtimes_target - the process as the runtime @a sees it; @dir: its descriptor. */
 struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,
 				      int dir);
+/** runtimes_remark - what people should know of that process; "": nothing. */
+void runtimes_remark(struct runtimes *r, const struct runtimes_entry *e, const struct runtime *runtime,
+		     const char *remark);
 /** runtimes_learn - runtime.learn_process(), once; target->of_process is what it said. Its remark is noted. */
 void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct runtimes_attached *a,
 		    struct runtime_target *target);

@@ -370,7 +370,8 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	if (from->metadata && strlen(from->metadata) <= runtimes_metadata_room(r, to))
 		runtimes_set_metadata(r, to, str_dup(str_of(from->metadata)));
 	else if (from->metadata)
-		to->described_count = 0; /* its own is shorter */
+		to->described_count =
+			0; /* no room for a copy: it is described anew, in at most RUNTIMES_TEXT_MAX bytes */
 	pthread_mutex_unlock(&r->lock);
 	for (size_t i = 0; i < from->attached_count; i++) {
 		uint8_t info[RUNTIME_INFO_MAX];
@@ -407,7 +408,7 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 {
 	struct runtimes_entry *e = runtimes_entry_find(r, &key->program);
 	const struct runtime *runtime = NULL;
-	char why[RUNTIME_WHY_MAX] = "";
+	char remark[RUNTIME_WHY_MAX] = "";
 	int result;
 
 	for (size_t i = 0; e && i < e->attached_count; i++) {
@@ -422,12 +423,11 @@ static void read_name(struct runtimes *r, const struct names_key *key)
 			struct runtime_target target = runtimes_target(r, e, a, dir);
 
 			runtimes_learn(r, e, a, &target);
-			target.why = why;
+			target.remark = remark;
 			result = runtimes_read_name(r, runtime, &target, a->info, key);
-			if (why[0]) {
+			if (remark[0])
 				RUNTIMES_COUNT(r, runtime, failed);
-				runtimes_note(r, a->probed, why, "functions have no names there");
-			}
+			runtimes_remark(r, e, runtime, remark);
 			if (result < 0 && key->is_code && runtime->code_moves)
 				sync_late(r, e, dir);
 			return;

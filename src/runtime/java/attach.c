@@ -53,7 +53,8 @@ static void learn(const struct runtime_target *target, struct java_layout *l)
 	java_threads_learn(&p, l);
 	java_flags_learn(&p, l);
 	if (l->by_jvmci && target->remark)
-		snprintf(target->remark, RUNTIME_WHY_MAX, "is compiled by Graal (JVMCI), whose code is tried little");
+		snprintf(target->remark, RUNTIME_WHY_MAX,
+			 "is compiled by Graal (JVMCI); walking such code has been tested little");
 }
 
 int java_learn_process(const struct runtime_target *target, const void *info, void **out)

@@ -104,7 +104,8 @@ struct java_layout {
 	/* Compiled code is described at more than safepoints (-XX:+DebugNonSafepoints), as java_learn_process() found
 	 * it: code that is older than an agent that changes the flag may be without. */
 	bool exact_lines;
-	/* Compiled by a compiler that is written in Java and loaded (-XX:+UseJVMCICompiler): Graal. Told likewise. */
+	/* Compiled by a compiler that is written in Java and loaded (-XX:+UseJVMCICompiler): Graal.
+	 * java_learn_process() finds it, too. */
 	bool by_jvmci;
 
 	/* JVMFlag. */

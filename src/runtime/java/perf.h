@@ -2,9 +2,9 @@
 /* HotSpot's performance counters, as they lie in its memory: numbers that grow, by name (and texts, which nobody needs
  * here). Source: OpenJDK 17, src/hotspot/share/runtime/perfMemory.hpp.
  *
- * The file in /tmp/hsperfdata_USER is the same memory and no way to read it that memory is not: the walk reads a
- * counter at its address. Another process may have put a file there, and with -XX:+PerfDisableSharedMem there is none,
- * while with -XX:-UsePerfData there is neither. */
+ * The file /tmp/hsperfdata_USER/PID is not read: it is the same memory, of which a walk reads a counter at its address.
+ * Another process may have put a file there, and with -XX:+PerfDisableSharedMem there is none. With -XX:-UsePerfData
+ * there are no counters at all. */
 #pragma once
 
 #include "base/buf.h"

@@ -154,7 +154,7 @@ struct proof {
 	const struct nodejs_heap *heap;
 	const struct types *types;
 	uint64_t sfis[2 * PROOF_SFIS]; /* tagged, by their hash; 0: free */
-	size_t sfi_count, judged, wrong, named, with_name, with_bytecode, with_positions, with_baseline, functions;
+	size_t sfi_count, judged, wrong, named, with_name, with_bytecode, with_positions, functions;
 	struct script scripts[PROOF_SCRIPTS];
 	size_t script_count, script_wrong;
 	struct buf text, table, bytecode;
@@ -263,17 +263,13 @@ static void judge_sfi(struct proof *p, uint64_t at)
 	if (!(data & ABI_NODEJS_TAG))
 		return;
 	type = nodejs_type(p->heap, data);
-	if (type == l->type_code && l->version.kind_baseline != NODEJS_NO_KIND) {
-		if (is_baseline(p, data))
-			p->with_baseline++;
-		else
-			p->wrong++;
-	}
+	if (type == l->type_code && l->version.kind_baseline != NODEJS_NO_KIND && !is_baseline(p, data))
+		p->wrong++;
 	if (type != l->type_bytecode)
 		return;
 	if (!has_table(p, data))
 		p->wrong++;
-	else if (f.script) /* all have one, unless a debugger is at work */
+	else if (f.script) /* one with bytecode belongs to a script, unless a debugger is at work */
 		p->with_bytecode++;
 }
 
@@ -318,7 +314,7 @@ static void judge_page(struct proof *p, const uint8_t *bytes, size_t size, uint6
 {
 	for (size_t at = 0; at + ABI_NODEJS_SFI_BYTES <= size && *p->heap->left; at += 8) {
 		bool enough = p->with_bytecode >= PROOF_FEW && p->with_positions >= PROOF_POSITIONS &&
-			      p->named >= PROOF_NAMED;
+			      p->named >= PROOF_NAMED && p->with_name >= PROOF_FEW;
 
 		if (word_of(bytes, at) != p->types->sfi)
 			continue;

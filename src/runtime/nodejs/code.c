@@ -449,20 +449,24 @@ static bool take_outermost(const struct runtime_function *code, struct runtime_s
 	return count && !c.bad;
 }
 
-/* Compiled code of this process is laid out in another way than the version's. */
+/* Compiled code of this process is laid out in another way than the version's, as far as is known. */
 static bool is_refused(const struct nodejs_process *p)
 {
 	return p->codes_wrong >= NODEJS_CODES_FEW && !p->codes_right;
 }
 
-/* Code that is still there says what does not go together. */
-static void code_is_wrong(const struct runtime_target *target, struct nodejs_process *p)
+/* Count a piece of code that is unchanged in memory and whose tables contradict each other. */
+static void code_is_wrong(const struct runtime_target *target, struct nodejs_process *p, uint64_t key)
 {
 	bool was_refused = is_refused(p);
 
+	if (key == p->code_wrong)
+		return;
+	p->code_wrong = key;
 	p->codes_wrong++;
-	if (target->why && !was_refused && is_refused(p))
-		snprintf(target->why, RUNTIME_WHY_MAX, "has compiled code that is not laid out as its version's");
+	if (target->remark && !was_refused && is_refused(p))
+		snprintf(target->remark, RUNTIME_WHY_MAX,
+			 "has compiled code that is not laid out as its version's: compiled functions have no names");
 }
 
 int nodejs_read_code(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
@@ -477,19 +481,23 @@ int nodejs_read_code(const struct runtime_target *target, const void *info_bytes
 	struct runtime_shown outermost;
 	size_t start = room->len;
 	uint64_t shared = 0;
-	int r = !process ? -ENOMEM : is_refused(process) ? -ENOTSUP : 0;
+	bool is_wasm = false;
+	int r = process ? 0 : -ENOMEM;
 
+	if (r == 0 && is_refused(process) && ++process->codes_left % NODEJS_CODES_TRIED)
+		return -ENOTSUP;
 	if (r == 0 && check(&rd, key, cookie, ABI_NODEJS_WASM) == 0)
 		r = read_wasm(&rd, key, &shared);
 	else if (r == 0)
 		r = read_lists(&rd, key, &shared);
-	if (r == -ENOENT) { /* at WebAssembly's first and last instructions nothing says whose they are */
+	is_wasm = r == -ENOENT;
+	if (is_wasm) { /* at WebAssembly's first and last instructions nothing says whose they are */
 		room->len = start;
 		r = add_wasm(&h, key, room);
 	}
 
-	if (r == -EBADMSG && left && check(&rd, key, cookie, TO_WASM) == 0)
-		code_is_wrong(target, process);
+	if (r == -EBADMSG && !is_wasm && left && check(&rd, key, cookie, TO_WASM) == 0)
+		code_is_wrong(target, process, key);
 	if (r == 0 && !left) /* what is there may lack something */
 		r = -E2BIG;
 	if (r == 0)

@@ -131,7 +131,10 @@ struct nodejs_lines { /* where a script's lines end */
 #define NODEJS_LINES_BYTES_MAX MIB(64) /* of all processes together */
 #define NODEJS_SCAN_PER_S MIB(64)      /* characters of sources that are gone through for one process in a second */
 #define NODEJS_TEXT_MAX KIB(4)         /* of a name */
-#define NODEJS_CODES_FEW 8     /* pieces of compiled code that say what no code says, and none that does not: all is */
+/* So many different pieces of compiled code whose tables contradict each other, and none that is right: only each
+ * CODES_TRIED-th piece of the process is read from then on, until one is right. */
+#define NODEJS_CODES_FEW 8
+#define NODEJS_CODES_TRIED 64
 #define NODEJS_READS_MAX 20000 /* for one name or one piece of code; sources not counted */
 
 /* What is kept between reads of names: learn_process(). learn_file() keeps the layout alone in it. */
@@ -140,8 +143,11 @@ struct nodejs_process {
 	struct nodejs_lines scripts[NODEJS_SCRIPTS_MAX];
 	size_t script_count, line_count;
 	uint64_t clock;
-	uint32_t codes_right, codes_wrong; /* of compiled code that was read: does what it says go together? */
-	uint64_t second, scanned;          /* characters in the second of CLOCK_MONOTONIC that it was last */
+	/* Of compiled code that was read; of wrong pieces: the last one's key, and those left out since there were FEW.
+	 */
+	uint32_t codes_right, codes_wrong, codes_left;
+	uint64_t code_wrong;
+	uint64_t second, scanned; /* characters in the second of CLOCK_MONOTONIC that it was last */
 };
 
 struct nodejs_heap { /* how objects of one process are read */

@@ -50,7 +50,7 @@ struct nodejs_version {
 	uint8_t positions_shift;
 	struct nodejs_wasm wasm;
 	const struct nodejs_bytecode_sizes
-		*bytecodes; /* for files whose .symtab had them and is gone; NULL: not needed */
+		*bytecodes; /* for files without .symtab; NULL: not known, or every file has them */
 };
 
 /** nodejs_version_find - NULL: not tried. */
