@@ -432,7 +432,7 @@ WALK_FN void walk_java_meet(struct walk *w, struct abi_java *info)
 
 	info->met = 1;
 	walk_java_state(w)->scan = 0;
-	walk_java_state(w)->loose = 0;
+	walk_java_state(w)->loose = 0; /* and fresh, which is the same word */
 	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at) ||
 	    (info->epoch != before && !walk_is_late(w)))
 		info->flags |= ABI_JAVA_NAMED;

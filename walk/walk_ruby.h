@@ -551,9 +551,9 @@ WALK_FN int walk_ruby_stores_iseq(const __u64 *code, __u32 at)
 	return (__u32)word == WALK_RUBY_PUSH_ISEQ;
 }
 
-/* Does the code at the leaf's pc fill in the frame that the context has already? Nine instructions do, all of one
- * length but the first: the iseq comes so many bytes behind each. Source: Ruby 3.1, yjit_codegen.c, gen_send_iseq():
- * ec->cfp is set first; its code of 3.1.2, disassembled. */
+/* Does the code at the leaf's pc fill in the frame that the context has already? Nine instructions do. The eighth
+ * stores the iseq; it is one of a few distances away, for each of them has one length, but the first. Source: Ruby 3.1,
+ * yjit_codegen.c, gen_send_iseq(): ec->cfp is set first; its code of 3.1.2, disassembled. */
 WALK_FN int walk_ruby_look_at_push(struct walk *w)
 {
 	__u64 *code = &w->scratch[WALK_RUBY_ENTRY];

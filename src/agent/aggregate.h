@@ -97,6 +97,7 @@ struct aggregate_process {
 	int perf_map_fd;                /* owned, or -1 */
 	uint8_t jit_kind;               /* enum jit_kind, of a process with JIT code; no part of the identity */
 	bool is_kernel, origin_known, jit_kind_known;
+	bool has_no_room;   /* for its metadata: it has none in this window */
 	bool names_threads; /* its runtime does; set once it is known: no part of the identity */
 	bool may_be_short;  /* its service becomes (short-lived) when it turns out to be short */
 	bool has_runtime;   /* frames of its language runtime were seen; no part of the identity */
@@ -146,7 +147,8 @@ struct aggregate_base {
 };
 
 struct aggregate {
-	struct intern strings, metadata; /* metadata: of processes, which are long */
+	struct intern strings,
+		metadata; /* metadata: JSON texts of processes, which are long, with a bound of their own */
 	struct aggregate_frame *frames;
 	size_t frame_count, frame_cap;
 	struct aggregate_stack *stacks;

@@ -61,7 +61,8 @@ static int check_event(const struct session *s, struct buf *why)
 	return -ENOTSUP;
 }
 
-/* Before a sampler that reads from outside alone gets that rate. */
+/* Runtimes that are read from outside at a lower rate than was asked for. To be called before open_sampler(), which
+ * puts that rate in the place of the asked one where nothing else samples. */
 static void warn_of_rate(const struct session *s)
 {
 	scoped(buf_release) struct buf titles = BUF_INIT(KIB(1));
@@ -71,6 +72,8 @@ static void warn_of_rate(const struct session *s)
 	for (size_t i = 0; s->wanted[i]; i++)
 		if (s->wanted[i]->outside_hz_max)
 			buf_addf(&titles, "%s%s", titles.len ? ", " : "", s->wanted[i]->title);
+	if (!titles.len)
+		return;
 	log_warn("these runtimes are read from outside at fewer samples a second: more is too much for that",
 		 LOG_STR("runtimes", buf_str(&titles)), LOG_U64("rate", s->cfg.beside_hz),
 		 LOG_U64("asked", s->cfg.sampling.frequency_hz));

@@ -37,7 +37,7 @@ struct take_in {
 	struct program program;
 	uint32_t process;   /* its row */
 	bool native_only;   /* its frames of runtimes are not wanted */
-	bool full_is_noted; /* that the window has no more room for metadata has been said */
+	bool full_is_noted; /* that a window had no more room for metadata was said in this session */
 	struct placed placed;
 	struct mix_output mixed;
 	struct runtime_shown expanded[RUNTIME_EXPAND_MAX]; /* of the frame at hand */
@@ -83,9 +83,9 @@ static int add_described(struct take_in *t, const struct proc *p, struct runtime
 }
 
 /* A process without metadata is better than none. */
-static int add_metadata(struct take_in *t, struct aggregate *a, struct str text, uint32_t *out)
+static int add_metadata(struct take_in *t, struct aggregate *a, struct str text, struct aggregate_process *row)
 {
-	int r = intern_add(&a->metadata, text, out);
+	int r = intern_add(&a->metadata, text, &row->metadata_json);
 
 	if (r != -E2BIG)
 		return r;
@@ -93,6 +93,7 @@ static int add_metadata(struct take_in *t, struct aggregate *a, struct str text,
 		log_warn("a window has no more room for metadata of applications: further processes have none",
 			 LOG_U64("bytes", a->metadata.size), LOG_U64("pid", t->program.pid));
 	t->full_is_noted = true;
+	row->has_no_room = true;
 	return 0;
 }
 
@@ -103,16 +104,16 @@ static int describe_process(struct take_in *t, const struct proc *p, struct aggr
 	struct runtimes_process known = { 0 };
 	int r;
 
-	if (row->metadata_json || p->is_kernel)
+	if (row->metadata_json || row->has_no_room || p->is_kernel)
 		return 0;
 	if (t->cfg.runtimes && !t->native_only)
 		runtimes_process(t->cfg.runtimes, &t->program, &known);
 	if (row->application)
-		return add_metadata(t, a, known.metadata_json, &row->metadata_json);
+		return add_metadata(t, a, known.metadata_json, row);
 	if (add_described(t, p, &known) == -EAGAIN)
 		return 0;
 	r = intern_add(&a->strings, known.application, &row->application);
-	return r < 0 ? r : add_metadata(t, a, known.metadata_json, &row->metadata_json);
+	return r < 0 ? r : add_metadata(t, a, known.metadata_json, row);
 }
 
 static bool is_electron(const struct take_in *t, const struct proc *p)

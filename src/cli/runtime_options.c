@@ -28,7 +28,8 @@ bool runtime_options_outside(const struct runtime_options *o)
 
 static void read_outside(const struct runtime *runtime, struct session_config *session)
 {
-	session->beside_hz = MIN(session->sampling.frequency_hz, runtime->outside_hz_max); /* the session tells */
+	session->beside_hz = MIN(session->sampling.frequency_hz,
+				 runtime->outside_hz_max); /* session_open.c warns when it is lower */
 }
 
 void runtime_options_apply(const struct runtime_options *o, struct session_config *session)
