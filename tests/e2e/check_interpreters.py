@@ -59,7 +59,10 @@ def off_cpu(title, program, ending, module, root):
     done = hearth("record", "--off-cpu", "-q", "-o", file, "--", program, os.path.join(FOLDER, f"load.{ending}"), "sleep", SECONDS, timeout=120)
     if not tap.ok(done.returncode == 0, f"{title}: hearth record --off-cpu ends well", done.stderr[-300:].strip()):
         return
-    truth, times = map(int, done.stdout.split()[:2])
+    said = done.stdout.split()
+    if not tap.ok(len(said) >= 2 and int(said[0]) > 0, f"{title}: the program says how long it waited", done.stdout[:100]):
+        return
+    truth, times = map(int, said[:2])
     profile = Profile(file)
     time_at, count_at = profile.types.index(("off_cpu", "nanoseconds")), profile.types.index(("waits", "count"))
     lines, below, bad = lines_of(ending), [], Counter()

@@ -5,7 +5,6 @@
 docs/node.md says what is judged, nodes.py where the versions come from. Arguments: only these versions.
 """
 import re
-import threading
 from collections import Counter
 
 import nodes as npm
@@ -160,6 +159,7 @@ def judge_workers(node):
         return
     met = next((i + 1 for i, w in enumerate(found.windows) if len({s.labels.get("tid") for s in w.samples if "burn" in s.names}) == WORKERS), len(found.windows))
     late, steady = [[s for w in windows for s in w.samples if s.labels.get("tid") != pid] for windows in (found.windows[:met], found.windows[met:])]
+    late += [s for s in found.early if s.labels.get("tid") != pid]
     what, right, wrong = f"{node.version}: sixteen workers", Counter(), Counter()
     for s in steady:
         names = [n for n, _, _ in frames_of(s)]

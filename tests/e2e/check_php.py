@@ -26,6 +26,11 @@ START = 30
 SCRIPTS = 40
 THREADS = 4
 
+
+def at_start(missing, sessions):
+    """How many of the samples without frames the start may explain: those that are cut, at most START a session (or thread)."""
+    return min(sum(count for end, count in missing.items() if end.startswith("cut:")), START * sessions)
+
 tap = Tap("php")
 need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
@@ -58,7 +63,7 @@ def check_load(php, load, jit=None, legal=0.999, whole=0.97):
     tally = Tally()
     name = f"{php.name}, {load}" + (f", {jit} compiler" if jit else "")
     sessions = sampled_until(MANY, lambda: tally.judged, lambda sample: tally.add(judge, sample, load), lambda: sampled(php, load, jit, LONG))
-    early = min(tally.missing.total(), START * sessions)
+    early = at_start(tally.missing, sessions)
     tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
     tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", sum(tally.wrong.values()))
     for why, count in tally.wrong.most_common(4):
@@ -167,7 +172,7 @@ def check_threads():
                 mine = f"/srv/thread{name[4:]}.php", f"/thread/{name[4:]}"
                 labels[(sample.labels.get("php_script"), sample.labels.get("php_path")) == mine] += sample.count
         name = f"8.4 for threads, {load}"
-        early = min(tally.missing.total(), START * THREADS)
+        early = at_start(tally.missing, THREADS)
         tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
         tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", tally.wrong.most_common(3))
         tap.ok(len(of_thread) == THREADS and min(of_thread.values()) >= LEAST / THREADS / 2, f"{name}: of every thread", dict(of_thread))
@@ -263,7 +268,7 @@ def check_fpm(fpm, jit=None, options=()):
     # From outside a request may be over when its names are read.
     tap.ok(served.unnamed <= (0.2 if options else 0.01) * served.frames, f"{what}: nearly all have names", f"{100 * served.unnamed / max(served.frames, 1):.2f} % have none")
     if not options:
-        judged, early = served.stacks + served.missing.total(), min(served.missing.total(), START * sessions)
+        judged, early = served.stacks + served.missing.total(), at_start(served.missing, sessions)
         tap.ok(served.whole + early + FEW >= 0.999 * judged, f"{what}: chains are whole",
                f"{100 * served.whole / max(judged, 1):.2f} % of {judged}, {served.flagged} flagged, {dict(served.missing)} without their frames, {served.outside} outside of PHP")
     for fault, count in served.faults.most_common(4):

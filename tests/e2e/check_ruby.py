@@ -59,6 +59,7 @@ def environment(name):
 
 def sampled(ruby, oracles, options=()):
     """In BPF. @options: the interpreter's own. The programs wait until hearth has attached: how soon that is, is check_ready.py's."""
+    tops.clear()
     ran = launched(ruby, options)
     recorder = start(HEARTH, "record", "-F", HZ, "-q", "-o", path("ruby.pb.gz"), stderr=subprocess.PIPE, text=True)
     other = None
@@ -67,8 +68,8 @@ def sampled(ruby, oracles, options=()):
         other = start(HEARTH, "record", "-F", HZ, "-q", "--no-ruby", "-o", path("native.pb.gz"), *pids, stderr=subprocess.PIPE, text=True)
     time.sleep(2)
     judged(ruby, oracles, ran, recorder, judge_compiled if options else judge, other)
-    if other:
-        judge_tops(ruby, ran)
+    if other and tops:
+        judge_tops(ruby, ran, other.returncode)
 
 
 def sampled_outside(ruby, oracles):
@@ -220,16 +221,18 @@ def judge(ruby, name, oracle, samples, compiled=False):
             tap.note(f"    {count} times {end}")
 
 
-def judge_tops(ruby, ran):
+def judge_tops(ruby, ran, status):
     """Of both loads together. That compiled code runs is said by a line that is not known; how often another session has it, which knows
     nothing of Ruby and shows that code by its address, is told beside it and not judged."""
     whole, every = sum(t[True] for t in tops.values()), sum(t.total() for t in tops.values())
     tap.ok(every >= (100 if SHORT else TOPPED) and whole >= (1 - CUT_COMPILED) * every, f"{ruby.name}: YJIT: whole where the innermost frame is compiled code's", f"{whole} of {every}")
+    if not tap.ok(status == 0, f"{ruby.name}: YJIT: hearth record --no-ruby ends well", f"exit {status}"):
+        return
     profile = Profile(path("native.pb.gz"))
     for name, process in ran.items():
         samples = profile.of(process)
         plain = sum(s.count for s in samples if in_compiled(s))
-        tap.note(f"{ruby.name}: {name}, YJIT: {tops[name].total()} have it by their line, {plain} in a session without Ruby")
+        tap.note(f"{ruby.name}: {name}, YJIT: {tops.get(name, Counter()).total()} have it by their line, {plain} in a session without Ruby")
 
 
 def judge_outside(ruby, name, oracle, samples):

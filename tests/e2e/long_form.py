@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the long forms share (long_java.py, long_nodejs.py): loads that are sampled at two rates at once until there are enough stacks, and what was
 measured, which is kept until the program of this folder differs, so that a run which was broken off goes on."""
+import glob
 import hashlib
 import sys
 
@@ -11,9 +12,13 @@ WALL_SECONDS = 240
 
 
 def tree(figures):
-    """What is measured: the program, and which figures are kept of it."""
-    with open(HEARTH, "rb") as f:
-        return hashlib.sha256(f.read() + repr(figures).encode()).hexdigest()
+    """What is measured, and by what: the program, the loads and oracles of this folder, and which figures are kept."""
+    found = hashlib.sha256(repr(figures).encode())
+    beside = [p for p in sorted(glob.glob(os.path.join(HERE, "**"), recursive=True)) if re.search(r"/(java|nodejs)/.*\.(java|m?js|cjs)$|/(java|node|long|judge)\w*\.py$", p)]
+    for file in [HEARTH, *beside]:
+        with open(file, "rb") as f:
+            found.update(f.read())
+    return found.hexdigest()
 
 
 def kept(file, figures):
