@@ -69,9 +69,9 @@ def check_load(php, load, jit=None, legal=0.999, whole=0.97):
     for why, count in tally.wrong.most_common(4):
         tap.note(f"    {count} times {why}")
     if whole:
-        ends = tally.native_ends["complete"]
-        tap.ok(ends >= whole * tally.judged, f"{name}: native frames in order and whole", f"{100 * ends / max(tally.judged, 1):.2f} %")
-        ends, others = ends - tally.in_pcre["complete"], tally.judged - tally.in_pcre.total()
+        ends, judged = tally.native_ends["complete"], tally.judged - early
+        tap.ok(ends >= whole * judged, f"{name}: native frames in order and whole", f"{100 * ends / max(judged, 1):.2f} %")
+        ends, others = ends - tally.in_pcre["complete"], judged - tally.in_pcre.total()
         tap.ok(ends + FEW >= WHOLE * others, f"{name}: native frames but those in PCRE", f"{100 * ends / max(others, 1):.2f} % of {others}")
     tap.note("    " + ", ".join(f"{end} {count}" for end, count in tally.native_ends.most_common(5)))
 
