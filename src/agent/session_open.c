@@ -18,6 +18,7 @@
 #define FILE_DESCRIPTORS_MAX 1024
 #define DESCRIPTORS_OWN 48
 #define DESCRIPTORS_FEW 2
+#define USUAL_HZ 99
 #define READER_NICE (-10)
 #define READER_SLICE_NS (NSEC_PER_MSEC / 10)
 
@@ -61,22 +62,22 @@ static int check_event(const struct session *s, struct buf *why)
 	return -ENOTSUP;
 }
 
-/* Runtimes that are read from outside at a lower rate than was asked for. To be called before open_sampler(), which
- * puts that rate in the place of the asked one where nothing else samples. */
-static void warn_of_rate(const struct session *s)
+/* Runtimes that are read from outside at a lower rate than @asked. What any command asks for when nothing is said is no
+ * reason for a warning. */
+static void tell_rate(const struct session *s, uint32_t asked)
 {
 	scoped(buf_release) struct buf titles = BUF_INIT(KIB(1));
 
-	if (!s->cfg.beside_hz || s->cfg.beside_hz >= s->cfg.sampling.frequency_hz || s->sampler->is_replay)
+	if (!s->cfg.beside_hz || s->cfg.beside_hz >= asked || s->sampler->is_replay)
 		return;
 	for (size_t i = 0; s->wanted[i]; i++)
 		if (s->wanted[i]->outside_hz_max)
 			buf_addf(&titles, "%s%s", titles.len ? ", " : "", s->wanted[i]->title);
 	if (!titles.len)
 		return;
-	log_warn("these runtimes are read from outside at fewer samples a second: more is too much for that",
-		 LOG_STR("runtimes", buf_str(&titles)), LOG_U64("rate", s->cfg.beside_hz),
-		 LOG_U64("asked", s->cfg.sampling.frequency_hz));
+	log_at(asked > USUAL_HZ ? LOG_WARN : LOG_DEBUG,
+	       "these runtimes are read from outside at fewer samples a second: more is too much for that",
+	       LOG_STR("runtimes", buf_str(&titles)), LOG_U64("rate", s->cfg.beside_hz), LOG_U64("asked", asked));
 }
 
 /* A sampler that walks nothing itself walks by frame pointers when it is told so, whatever the mode says. Runtimes that
@@ -106,6 +107,7 @@ static void choose_stacks(struct session *s)
 
 static int open_sampler(struct session *s, struct buf *why)
 {
+	uint32_t asked = s->cfg.sampling.frequency_hz;
 	int r = 0;
 
 	s->sampler = s->cfg.sampler;
@@ -125,7 +127,6 @@ static int open_sampler(struct session *s, struct buf *why)
 	if (r < 0)
 		return r;
 	choose_stacks(s);
-	warn_of_rate(s);
 	s->cfg.only_runtime |= s->sampler->only_runtimes;
 	if (s->sampler->only_runtimes && s->cfg.beside_hz)
 		s->cfg.sampling.frequency_hz = s->cfg.beside_hz;
@@ -133,6 +134,8 @@ static int open_sampler(struct session *s, struct buf *why)
 	r = s->sampler->open(&s->cfg.sampling, why, &s->sampling);
 	if (r == 0 && why->len)
 		log_warn(buf_cstr(why)); /* it works, with less */
+	if (r == 0)
+		tell_rate(s, asked);
 	return r;
 }
 
