@@ -95,12 +95,12 @@ static void files(void **state)
 	}
 }
 
-/* Code that lacks, lies in no segment, is cut, or goes on behind what is looked at. */
+/* Code that lacks, lies in no segment, or is cut; but not that of another function. */
 static void less_is_unsure(const struct elf *elf, struct php_code places[PHP_CODE_COUNT],
 			   const struct abi_php_layout *l)
 {
 	const struct php_code pass = places[PHP_CODE_PASS],
-			      cases[] = { { 0, 0 }, { MIB(1), 64 }, { pass.address, pass.size - 1 }, { 0, 513 } };
+			      cases[] = { { 0, 0 }, { MIB(1), 64 }, { pass.address, pass.size - 1 } };
 	const char *function = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -108,6 +108,8 @@ static void less_is_unsure(const struct elf *elf, struct php_code places[PHP_COD
 		assert_int_equal(php_code_says(elf, places, l, 0, &function), PHP_CODE_UNSURE);
 		assert_string_equal(function, "pass_two");
 	}
+	places[PHP_CODE_PASS] = (struct php_code){ 800, 99 };
+	assert_int_equal(php_code_says(elf, places, l, 0, &function), PHP_CODE_DISAGREES);
 	places[PHP_CODE_PASS] = pass;
 }
 

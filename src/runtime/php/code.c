@@ -19,6 +19,7 @@
 
 #define CODE_MAX 512 /* bytes of a function that are looked at */
 #define WANT_MAX 4
+#define LOOKED_FEW 64 /* bytes: who has nothing of what is wanted in so many is another function */
 
 struct wanted {
 	uint64_t globals; /* address of executor_globals; 0: not known */
@@ -42,20 +43,21 @@ static void meet_address(struct wanted *w, uint64_t address)
 		meet(w, w->current);
 }
 
-/* Return: was all of it looked at? */
-static bool look_x86(const uint8_t *bytes, size_t size, uint64_t address, struct wanted *w)
+/* Return: bytes that were looked at: all, up to an instruction that cannot be decoded. */
+static size_t look_x86(const uint8_t *bytes, size_t size, uint64_t address, struct wanted *w)
 {
 	struct x86 i;
+	size_t at;
 
-	for (size_t at = 0; at < size; at += i.length) {
+	for (at = 0; at < size; at += i.length) {
 		if (x86_decode(bytes + at, size - at, address + at, &i) < 0)
-			return false;
+			break;
 		if (i.memory == X86_MEMORY_BASE || i.memory == X86_MEMORY_OTHER)
 			meet(w, (uint64_t)i.displacement);
 		else if (i.memory != X86_MEMORY_NONE)
 			meet_address(w, i.address);
 	}
-	return true;
+	return at;
 }
 
 #define AARCH64_ADRP(op) (((op)&0x9f000000) == 0x90000000)
@@ -100,20 +102,22 @@ static void look_aarch64(const uint8_t *bytes, size_t size, uint64_t address, st
 
 static enum php_code_says ask(const struct elf *elf, const struct php_code *code, struct wanted *w)
 {
-	bool is_whole = code->size <= CODE_MAX;
 	uint8_t bytes[CODE_MAX];
 	uint64_t offset, size = MIN(code->size, (uint64_t)CODE_MAX);
+	size_t looked = (size_t)size;
 
 	if (!size || elf_offset_of(elf, code->address, &offset) < 0 || offset >= elf->in.size ||
 	    size > elf->in.size - offset || reader_read(&elf->in, bytes, (size_t)size, offset) < 0)
 		return PHP_CODE_UNSURE;
 	if (elf->machine == EM_X86_64)
-		is_whole &= look_x86(bytes, (size_t)size, code->address, w);
+		looked = look_x86(bytes, (size_t)size, code->address, w);
 	else
 		look_aarch64(bytes, (size_t)size, code->address, w);
 	if (w->found == (1U << w->count) - 1)
 		return PHP_CODE_AGREES;
-	return is_whole ? PHP_CODE_DISAGREES : PHP_CODE_UNSURE;
+	if (looked < code->size && (w->found || looked < LOOKED_FEW))
+		return PHP_CODE_UNSURE;
+	return PHP_CODE_DISAGREES;
 }
 
 enum php_code_says php_code_says(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],

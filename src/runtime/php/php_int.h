@@ -57,7 +57,8 @@ enum php_code_says { PHP_CODE_AGREES, PHP_CODE_UNSURE, PHP_CODE_DISAGREES };
  * @code: by enum php_code_id; @globals: address of executor_globals in the file; 0: not known
  * @function: name of the first function because of which it is not AGREES
  *
- * UNSURE: the file lacks a function, or not all of its code could be looked at, and no function disagrees.
+ * UNSURE: the file lacks a function, or not all of its code could be looked at and some is as wanted; and no function
+ * disagrees.
  */
 enum php_code_says php_code_says(const struct elf *elf, const struct php_code code[PHP_CODE_COUNT],
 				 const struct abi_php_layout *layout, uint64_t globals, const char **function);
