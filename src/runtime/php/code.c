@@ -19,7 +19,6 @@
 
 #define CODE_MAX 512 /* bytes of a function that are looked at */
 #define WANT_MAX 4
-#define LOOKED_FEW 64 /* bytes: who has nothing of what is wanted in so many is another function */
 
 struct wanted {
 	uint64_t globals; /* address of executor_globals; 0: not known */
@@ -115,7 +114,8 @@ static enum php_code_says ask(const struct elf *elf, const struct php_code *code
 		look_aarch64(bytes, (size_t)size, code->address, w);
 	if (w->found == (1U << w->count) - 1)
 		return PHP_CODE_AGREES;
-	if (looked < code->size && (w->found || looked < LOOKED_FEW))
+	/* Half of a function that has nothing of what is wanted is another one's. */
+	if (looked < code->size && (w->found || looked < size / 2))
 		return PHP_CODE_UNSURE;
 	return PHP_CODE_DISAGREES;
 }
