@@ -656,22 +656,21 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
 
-/* A collector may have moved it just then. Its cookie says whether what lies there later is still the same. */
-static bool is_worth_asking(struct entry *e)
+/* A look-up of what may be read again: is it the one to do so, at most @most times? */
+static bool is_due(struct entry *e, uint8_t most)
 {
-	if (e->state != ENTRY_DEAD || e->asked == ASKED_MAX || ++e->missed < 2U << 2 * e->asked)
+	if (e->asked >= most || ++e->missed < 2U << 2 * e->asked)
 		return false;
 	e->asked++;
-	e->state = ENTRY_ASKED;
 	return true;
 }
 
-/* Its lines may be there by now: it is read again after 2, 8, 32 ... look-ups. */
-static bool is_worth_rereading(struct entry *e)
+/* A collector may have moved it just then. Its cookie says whether what lies there later is still the same. */
+static bool is_worth_asking(struct entry *e)
 {
-	if (e->asked >= LATER_MAX || ++e->missed < 2U << 2 * e->asked)
+	if (e->state != ENTRY_DEAD || !is_due(e, ASKED_MAX))
 		return false;
-	e->asked++;
+	e->state = ENTRY_ASKED;
 	return true;
 }
 
@@ -706,7 +705,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	if (!key->is_code) /* names_expand() has the lines of code */
 		find_line(n, f, position, out);
 	if (f->what.lacks_lines)
-		return is_worth_rereading(e) ? NAMES_ASK : NAMES_WAIT;
+		return is_due(e, LATER_MAX) ? NAMES_ASK : NAMES_WAIT;
 	if (key->is_code)
 		return NAMES_FOUND;
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);

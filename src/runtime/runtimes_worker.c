@@ -369,9 +369,8 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	to->described_count = from->described_count;
 	if (from->metadata && strlen(from->metadata) <= runtimes_metadata_room(r, to))
 		runtimes_set_metadata(r, to, str_dup(str_of(from->metadata)));
-	else if (from->metadata)
-		to->described_count =
-			0; /* no room for a copy: it is described anew, in at most RUNTIMES_TEXT_MAX bytes */
+	else if (from->metadata) /* no room for a copy: it is described anew, in at most RUNTIMES_TEXT_MAX bytes */
+		to->described_count = 0;
 	pthread_mutex_unlock(&r->lock);
 	for (size_t i = 0; i < from->attached_count; i++) {
 		uint8_t info[RUNTIME_INFO_MAX];
