@@ -8,7 +8,7 @@ from collections import Counter
 import parked
 import phps
 from fpm import chains, request, script, serve
-from php_oracle import Judge, Tally, frames_of, is_flagged, is_outside, plain
+from php_oracle import Judge, Tally, count_without, frames_of, is_flagged, plain
 from support import *
 
 FOLDER = os.path.join(HERE, "php")
@@ -203,11 +203,8 @@ class Served:
     def add(self, sample):
         stack = frames_of(sample)
         self.unnamed += sample.count * sum(1 for n, m in zip(sample.names, sample.modules) if m == "[php]" and n.startswith("["))
-        if not stack and is_outside(sample):
-            self.outside += sample.count
-            return
         if not stack:
-            self.missing[sample.end] += sample.count
+            count_without(self, sample)
             return
         self.stacks += sample.count
         self.frames += sample.count * len(stack)

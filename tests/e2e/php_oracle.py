@@ -116,6 +116,14 @@ def is_outside(sample, loops=(LOOP,)):
     return sample.end == "complete" and not any(n in loops or n.startswith("[jit+") for n in sample.names)
 
 
+def count_without(tally, sample):
+    """Into @tally a sample without frames of PHP."""
+    if is_outside(sample):
+        tally.outside += sample.count
+    else:
+        tally.missing[sample.end] += sample.count
+
+
 class Tally:
     def __init__(self):
         self.legal = self.flagged = self.outside = self.frames = self.unlined = 0
@@ -129,11 +137,8 @@ class Tally:
 
     def add(self, judge, sample, root):
         stack = frames_of(sample)
-        if not stack and is_outside(sample):
-            self.outside += sample.count
-            return
         if not stack:
-            self.missing[sample.end] += sample.count
+            count_without(self, sample)
             return
         self.frames += sample.count * len(stack)
         self.native_ends[sample.end] += sample.count

@@ -45,12 +45,6 @@ struct language {
 	bool has_thread; /* its recordings say which thread it is */
 };
 
-static _Noreturn void give_up(const char *what, int error)
-{
-	fprintf(stderr, "interpreter_record: %s: %s\n", what, strerror(error < 0 ? -error : error));
-	exit(2);
-}
-
 static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	const struct recorder *r = self;
@@ -156,13 +150,13 @@ static struct runtime_binary *find_binary(struct recorder *r, const struct langu
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", r->pid);
 	if (io_read_file(name, &text) < 0)
-		give_up(name, ENOENT);
+		recorder_give_up(name, ENOENT);
 	rest = buf_str(&text);
 	while (!binary && maps_next(&rest, &line) > 0)
 		if (line.inode && !line.offset && line.path.len)
 			binary = probe(r, l, &line);
 	if (!binary)
-		give_up("no such interpreter", ENOENT);
+		recorder_give_up("no such interpreter", ENOENT);
 	return binary;
 }
 
@@ -177,7 +171,7 @@ static void attach(struct recorder *r, const struct language *l)
 	for (int i = 0; i < TRIES && result == -EAGAIN; i++)
 		result = l->attach(binary, &target, r->info);
 	if (result != (int)l->info_size)
-		give_up("attach", result);
+		recorder_give_up("attach", result);
 	l->release(binary);
 }
 
@@ -189,11 +183,11 @@ static uint64_t thread_pointer(pid_t pid)
 
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0 || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0 ||
 	    waitpid(pid, &status, __WALL) != pid || ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &whole) < 0)
-		give_up("ptrace", errno);
+		recorder_give_up("ptrace", errno);
 #ifdef __x86_64__
 	return registers.fs_base;
 #else
-	give_up("the thread pointer", ENOTSUP);
+	recorder_give_up("the thread pointer", ENOTSUP);
 #endif
 }
 
@@ -204,7 +198,7 @@ static void record(struct recorder *r, const struct language *l, const char *pat
 	const uint64_t native = 2, thread = (uint64_t)r->pid;
 
 	if (!w)
-		give_up("memory", ENOMEM);
+		recorder_give_up("memory", ENOMEM);
 	w->world = &world;
 	w->tp = thread_pointer(r->pid);
 	w->count = native;
@@ -216,7 +210,7 @@ static void record(struct recorder *r, const struct language *l, const char *pat
 	recorder_put(&r->out, &native, sizeof(native));
 	l->walk(r, w);
 	if (recorder_write(path, &r->out) < 0)
-		give_up(path, errno);
+		recorder_give_up(path, errno);
 	printf("%s: end %d, %u frames, %zu bytes\n", path, w->runtime_end, w->runtime_count, r->out.len);
 	free(w);
 }
@@ -239,5 +233,5 @@ int main(int argc, char **argv)
 		buf_release(&r.out);
 		return 0;
 	}
-	give_up(argv[1], EINVAL);
+	recorder_give_up(argv[1], EINVAL);
 }

@@ -33,12 +33,6 @@ struct recorder {
 	struct pieces seen; /* what is in there: bytes are not used */
 };
 
-static _Noreturn void give_up(const char *what, int error)
-{
-	fprintf(stderr, "java_record: %s: %s\n", what, strerror(error < 0 ? -error : error));
-	exit(2);
-}
-
 static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	const struct recorder *r = self;
@@ -75,7 +69,7 @@ static void find_library(struct recorder *r)
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", r->pid);
 	if (io_read_file(name, &text) < 0)
-		give_up(name, ENOENT);
+		recorder_give_up(name, ENOENT);
 	rest = buf_str(&text);
 	while (maps_next(&rest, &line) > 0) {
 		if (!str_eq(str_base(line.path), STR("libjvm.so")))
@@ -84,7 +78,7 @@ static void find_library(struct recorder *r)
 		snprintf(r->path, sizeof(r->path), "/proc/%d/root" STR_FMT, r->pid, STR_ARG(line.path));
 		return;
 	}
-	give_up("libjvm.so", ENOENT);
+	recorder_give_up("libjvm.so", ENOENT);
 }
 
 /* The same once more, written down. */
@@ -108,10 +102,10 @@ static void record_attach(struct recorder *r, const struct java_binary *b, const
 	buf_clear(&r->out);
 	recorder_put(&r->out, numbers, sizeof(numbers));
 	if (java_attach_with(&b->base, &target, &copy, info) < 0)
-		give_up("attach", EIO);
+		recorder_give_up("attach", EIO);
 	snprintf(path, sizeof(path), "%s/attach", folder);
 	if (recorder_write(path, &r->out) < 0)
-		give_up(path, errno);
+		recorder_give_up(path, errno);
 }
 
 static void attach(struct recorder *r, const char *folder)
@@ -129,12 +123,12 @@ static void attach(struct recorder *r, const char *folder)
 	int result = elf_parse(&in, &elf);
 
 	if (result < 0 || java_probe(&file, &binary) != 1)
-		give_up("probe", EBADMSG);
+		recorder_give_up("probe", EBADMSG);
 	result = java_layout_of((const struct java_binary *)(const void *)binary, &target, &layout);
 	if (result == 0)
 		result = java_attach_with(binary, &target, &layout, info);
 	if (result != sizeof(r->info))
-		give_up("attach", result);
+		recorder_give_up("attach", result);
 	memcpy(&r->info, info, sizeof(r->info));
 	record_attach(r, (const struct java_binary *)(const void *)binary, &layout, folder);
 	java_release(binary);
@@ -202,7 +196,7 @@ static void record(struct recorder *r, const uint64_t regs[WALK_REGS], const cha
 		memcpy(kinds[i], name, sizeof(name));
 		snprintf(path, sizeof(path), "%s/%s-%u", folder, name, w->count);
 		if (recorder_write(path, &r->out) < 0)
-			give_up(path, errno);
+			recorder_give_up(path, errno);
 		break;
 	}
 	free(w);

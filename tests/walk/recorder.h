@@ -2,13 +2,24 @@
 /* What programs that record a process's memory share: reading it, and pieces as tests/walk/pieces.h reads them. */
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/io.h"
+
+/** recorder_give_up - say why, and end. @error: errno, or -errno */
+static inline _Noreturn void recorder_give_up(const char *what, int error)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(error < 0 ? -error : error));
+	exit(2);
+}
 
 /** recorder_read_fd - struct reader's read(). @self: int, a descriptor */
 static inline int recorder_read_fd(void *self, void *dst, size_t size, uint64_t offset)
