@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "proc/proc_int.h"
+#include "proc/program.h"
 
 void entry_close_perf_map(struct proc_table *t, struct entry *e)
 {
@@ -92,12 +93,12 @@ void entry_copy_group(struct entry *e, const struct entry *from)
 	copy_text(&e->cgroup, from->cgroup);
 }
 
-/* Did @a begin before @b? Exec ids count up from fork to fork; they may wrap. */
+/* Did @a begin before @b? */
 static bool is_before(const struct proc *a, const struct proc *b)
 {
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns;
-	return (int32_t)(a->exec_id - b->exec_id) < 0;
+	return exec_is_before(a->exec_id, b->exec_id);
 }
 
 /* Puts @e into the chain of its pid, which is sorted: latest first. A pid has one living program at a time. */

@@ -24,11 +24,23 @@ struct runtimes_entry *runtimes_entry_find(const struct runtimes *r, const struc
 	return u64map_get(&r->entry_index, program_hash(p, r->seed), &at) < 0 ? NULL : &r->entries[at];
 }
 
+bool runtimes_is_replaced(const struct runtimes *r, const struct program *p)
+{
+	for (size_t i = 0; i < r->entry_count; i++) {
+		const struct program *other = &r->entries[i].key;
+
+		if (other->pid == p->pid && other->start_ns == p->start_ns &&
+		    exec_is_before(p->exec_id, other->exec_id))
+			return true;
+	}
+	return false;
+}
+
 struct runtimes_entry *runtimes_entry_get(struct runtimes *r, const struct program *p)
 {
 	struct runtimes_entry *e = runtimes_entry_find(r, p);
 
-	if (e)
+	if (e || runtimes_is_replaced(r, p))
 		return e;
 	pthread_mutex_lock(&r->lock);
 	if (array_grow(&r->entries, &r->entry_cap, r->entry_count, RUNTIMES_PROCESSES_MAX) == 0 &&

@@ -204,6 +204,8 @@ void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 	bool has_changed = false;
 	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX];
 
+	if (runtimes_is_replaced(r, &e->key))
+		return;
 	for (size_t i = 0; i < e->attached_count; i++) {
 		struct runtimes_attached *a = &e->attached[i];
 		struct runtime_target target = runtimes_target(r, e, a, dir);

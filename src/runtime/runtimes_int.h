@@ -282,7 +282,11 @@ bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t l
 
 /** runtimes_entry_find - with the lock held, or by the worker. */
 struct runtimes_entry *runtimes_entry_find(const struct runtimes *r, const struct program *p);
-/** runtimes_entry_get - the worker's: found or made. NULL: out of memory, or too many. */
+/** runtimes_is_replaced - the worker's: has the process of @p executed another program since, as far as its entries
+ * tell? What is told of @p later than that (a file took a long look) would be told of the new program: all that can be
+ * read of a process is the new one's, and the sink knows it by its pid. */
+bool runtimes_is_replaced(const struct runtimes *r, const struct program *p);
+/** runtimes_entry_get - the worker's: found or made. NULL: out of memory, too many, or runtimes_is_replaced(). */
 struct runtimes_entry *runtimes_entry_get(struct runtimes *r, const struct program *p);
 void runtimes_entry_drop(struct runtimes *r, struct runtimes_entry *e);
 /** runtimes_count - add to one figure of one runtime. */

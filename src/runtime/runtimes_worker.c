@@ -63,7 +63,7 @@ static uint64_t delay_of(uint64_t age_ns)
 }
 
 /* The sink knows pids only: what an exec has put there already stays. @id: NONE: any of its runtimes. */
-static bool is_replaced(const struct runtimes *r, const struct runtimes_entry *e, enum abi_runtime id)
+static bool has_successor(const struct runtimes *r, const struct runtimes_entry *e, enum abi_runtime id)
 {
 	for (size_t i = 0; i < r->entry_count; i++)
 		if (&r->entries[i] != e && r->entries[i].key.pid == e->key.pid &&
@@ -74,12 +74,12 @@ static bool is_replaced(const struct runtimes *r, const struct runtimes_entry *e
 
 static void forget_entry(struct runtimes *r, struct runtimes_entry *e)
 {
-	if (r->sink.head && runtimes_has_ready(e, ABI_RUNTIME_NONE) && !is_replaced(r, e, ABI_RUNTIME_NONE))
+	if (r->sink.head && runtimes_has_ready(e, ABI_RUNTIME_NONE) && !has_successor(r, e, ABI_RUNTIME_NONE))
 		ignore(r->sink.head(r->sink.self, e->key.pid, NULL)); /* takes no room */
 	for (size_t i = 0; r->sink.forget && i < e->attached_count; i++) {
 		enum abi_runtime id = e->attached[i].probed->binary->runtime->id;
 
-		if (e->attached[i].state == RUNTIMES_READY && !is_replaced(r, e, id))
+		if (e->attached[i].state == RUNTIMES_READY && !has_successor(r, e, id))
 			r->sink.forget(r->sink.self, id, e->key.pid);
 	}
 	runtimes_entry_drop(r, e);
@@ -190,7 +190,7 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 	scoped(closep) int dir = runtimes_open_process(r, &e->key);
 	int result;
 
-	if (dir < 0) {
+	if (dir < 0 || runtimes_is_replaced(r, &e->key)) {
 		forget_entry(r, e);
 		return;
 	}

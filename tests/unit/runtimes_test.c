@@ -1077,6 +1077,30 @@ static void an_exec_stays(void **state)
 	fixture_close(&f);
 }
 
+/* The reader met the old program, whose files took a long look: what is told of it then is told too late. */
+static void an_old_program_comes_late(void **state)
+{
+	struct fixture f = { 0 };
+	struct program old, new;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	old = program_of(&f, pid, UINT32_MAX); /* they wrap */
+	new = program_of(&f, pid, 1);
+	see(&f, &new);
+	wait_for(&f, &new, RUNTIMES_READY);
+	see(&f, &old);
+	runtimes_settle(f.runtimes, NSEC_PER_SEC);
+	assert_int_equal(state_of(&f, &old), RUNTIMES_NONE);
+	assert_int_equal(state_of(&f, &new), RUNTIMES_READY);
+	assert_int_equal(told_count(&f.told, &f.told.sets), 1);
+	assert_int_equal(f.told.head.exec_id, 1);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* Returns when it has just been executed, as an exec record comes. */
 static pid_t start_python(const char *python)
 {
@@ -1491,6 +1515,7 @@ int main(void)
 		cmocka_unit_test(another_start_time_is_another_process),
 		cmocka_unit_test(a_child_has_its_parents),
 		cmocka_unit_test(an_exec_stays),
+		cmocka_unit_test(an_old_program_comes_late),
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(does_not_wait_for_silent_memory),
