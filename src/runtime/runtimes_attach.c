@@ -278,19 +278,22 @@ static int learn_file(const struct runtimes_probed *probed, struct runtime_targe
 
 /* The loader maps the whole of a library at first and its data over that afterwards, with the next call: a look between
  * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed, however late the
- * library was loaded. */
-#define DOUBT_NS NSEC_PER_SEC
+ * library was loaded, and the disk that it comes from may be slow. */
+#define DOUBT_NS (10 * NSEC_PER_SEC)
+#define DOUBT_NOTE_NS NSEC_PER_SEC /* then people are told: recordings are short */
 
-/* A pointer may lead to what is not mapped yet, too. */
-static bool is_doubtful(const struct runtimes *r, struct runtimes_attached *a, int result)
+/* A pointer may lead to what is not mapped yet, too. Two doubts with another answer in between do not add up. */
+static bool is_doubtful(struct runtimes *r, struct runtimes_attached *a, int result)
 {
-	uint64_t now = clock_monotonic_ns(r->clock);
+	uint64_t now = clock_monotonic_ns(r->clock), most_ns = r->cfg.doubt_ns ? r->cfg.doubt_ns : DOUBT_NS;
 
-	if (result != -ENOTSUP && result != -EBADMSG && result != -EFAULT)
+	if (result != -ENOTSUP && result != -EBADMSG && result != -EFAULT) {
+		a->doubt_ns = 0;
 		return false;
+	}
 	if (!a->doubt_ns)
 		a->doubt_ns = now;
-	return now - a->doubt_ns < DOUBT_NS;
+	return now - a->doubt_ns < most_ns;
 }
 
 /* Return: 0: ready, or never will be; -EAGAIN: later; -ENOSPC: when another one has ended; -ESRCH: the process is gone.
@@ -314,12 +317,19 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	if (result > 0) {
 		result = runtimes_tell(r, e, a, info, (uint32_t)result);
 	}
-	if (is_doubtful(r, a, result))
+	if (is_doubtful(r, a, result)) {
+		if (clock_monotonic_ns(r->clock) - a->doubt_ns >= DOUBT_NOTE_NS)
+			runtimes_note(r, a->probed, why[0] ? why : "is not laid out as its version should be so far");
 		result = -EAGAIN;
+	}
 	switch (result) {
 	case 0:
 		return 0;
 	case -EAGAIN:
+	case -EINTR:
+	case -EIO:
+	case -EMFILE:
+	case -ENFILE:
 	case -ENOMEM:
 	case -ENOENT:
 	case -ENOSPC:

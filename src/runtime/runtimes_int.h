@@ -57,7 +57,7 @@ struct runtimes_attached {
 	uint8_t *info;      /* owned */
 	void *learnt;       /* the worker's: of runtime.learn_process(), owned */
 	uint64_t effort;    /* runtime_target.effort; forks go on counting */
-	uint64_t doubt_ns;  /* when it did not look like its version for the first time; 0: it never did */
+	uint64_t doubt_ns;  /* since when it does not look like its version; 0: it does, or cannot be told yet */
 	uint32_t range_count;
 	struct abi_code_range ranges[ABI_CODE_RANGES]; /* as sync() said last */
 };

@@ -362,7 +362,9 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 		to->attached[i] = from->attached[i];
 		to->attached[i].info = NULL;
 		to->attached[i].learnt = NULL;
-		if (to->attached[i].state == RUNTIMES_READY)
+		to->attached[i].doubt_ns = 0;
+		/* What was refused in the parent for what it looked like may be right in the child. */
+		if (to->attached[i].state == RUNTIMES_READY || !to->attached[i].probed->binary->refused[0])
 			to->attached[i].state = RUNTIMES_PENDING;
 	}
 	to->application = from->application ? str_dup(str_of(from->application)) : NULL;

@@ -55,6 +55,7 @@ struct fixture {
 	struct runtimes *runtimes;
 	struct told told;
 	bool only_runtimes;
+	uint64_t doubt_ns;
 };
 
 static int told_set(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size)
@@ -136,6 +137,7 @@ static void fixture_open_with(struct fixture *f, const struct runtime *const *ru
 		.clock = &clock_system,
 		.want_application = true,
 		.only_runtimes = f->only_runtimes,
+		.doubt_ns = f->doubt_ns,
 	};
 
 	pthread_mutex_init(&f->told.lock, NULL);
@@ -270,6 +272,76 @@ static void what_passes_is_no_refusal(void **state)
 	(void)state;
 	passes(0);
 	passes(1500);
+}
+
+#define SHORT_DOUBT_NS (300 * NSEC_PER_MSEC)
+
+static void set_ready(uint64_t ready)
+{
+	__atomic_store_n(&fake_runtime_state.ready, ready, __ATOMIC_RELEASE);
+}
+
+/* A child that looks wrong twice, 600 ms each, and is not ready in between. */
+static pid_t start_doubtful(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fake_runtime_state.version = NO_VERSION;
+	set_ready(1);
+	usleep(600000);
+	set_ready(0);
+	usleep(600000);
+	set_ready(1);
+	usleep(600000);
+	__atomic_store_n(&fake_runtime_state.version, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static void doubts_do_not_add_up(void **state)
+{
+	struct fixture f = { .doubt_ns = NSEC_PER_SEC };
+	struct runtime_stats stats;
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_doubtful();
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	assert_int_equal(stats.failed, 0);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* Its memory is its own by now. */
+static void a_child_is_not_refused_with_its_parent(void **state)
+{
+	struct fixture f = { .doubt_ns = SHORT_DOUBT_NS };
+	struct program parent, child;
+	pid_t pids[2];
+
+	(void)state;
+	fixture_open(&f);
+	pids[0] = start_fake(0, NO_VERSION);
+	pids[1] = start_fake(0, 1);
+	parent = program_of(&f, pids[0], 1);
+	child = program_of(&f, pids[1], 1);
+	see(&f, &parent);
+	wait_for(&f, &parent, RUNTIMES_REFUSED);
+	runtimes_share(f.runtimes, &child, &parent);
+	wait_for(&f, &child, RUNTIMES_READY);
+	assert_int_equal(state_of(&f, &parent), RUNTIMES_REFUSED);
+	end(pids[0]);
+	end(pids[1]);
+	fixture_close(&f);
 }
 
 static void asks_until_ready(void **state)
@@ -906,8 +978,8 @@ static void metadata_are_joined(void **state)
 static void refuses(void **state)
 {
 	scoped(buf_release) struct buf notices = BUF_INIT(4096);
+	struct fixture f = { .doubt_ns = SHORT_DOUBT_NS };
 	struct runtime_stats stats;
-	struct fixture f = { 0 };
 	struct program p;
 	pid_t pid;
 
@@ -1507,6 +1579,8 @@ int main(void)
 		cmocka_unit_test(metadata_are_joined),
 		cmocka_unit_test(metadata_are_bounded),
 		cmocka_unit_test(what_passes_is_no_refusal),
+		cmocka_unit_test(doubts_do_not_add_up),
+		cmocka_unit_test(a_child_is_not_refused_with_its_parent),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(another_runtimes_sampler),
 		cmocka_unit_test(what_is_learnt_stays),

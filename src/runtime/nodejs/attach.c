@@ -363,8 +363,8 @@ static bool goes_on(const struct proof *p, size_t pages)
 }
 
 /* @try: where a heap has more pages than are looked at, each try begins behind those of the one before. *ids: whether
- * scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there; -ENOTSUP: it is laid out
- * in another way. */
+ * scripts have their numbers where the layout says. Return: 0; -EAGAIN: too little is there, EFFORT_MAX bounds the
+ * tries; -ENOTSUP: it is laid out in another way. */
 static int prove(const struct nodejs_heap *h, const struct types *types, struct str maps, uint64_t try, bool *ids)
 {
 	size_t all = count_pages(maps), skip = all > HEAP_PAGES_MAX ? (size_t)(try * HEAP_PAGES_MAX % all) : 0;
@@ -399,7 +399,7 @@ static int prove(const struct nodejs_heap *h, const struct types *types, struct 
 	else if (!*h->left) /* what was not read any more is not wrong */
 		r = -EAGAIN;
 	else
-		r = p->judged < PROOF_JUDGED && p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
+		r = p->wrong * 8 <= p->named ? -EAGAIN : -ENOTSUP;
 	*ids = has_ids(p);
 	buf_release(&p->text);
 	buf_release(&p->table);
