@@ -62,12 +62,20 @@ static uint64_t delay_of(uint64_t age_ns)
 	return MAX(MIN(age_ns / 4, most), (uint64_t)DELAY_MIN_NS);
 }
 
+/* Does the sink have what it knows of that pid from another program than @e: a later one of the same process, or one of
+ * another process? */
+static bool is_successor(const struct runtimes_entry *other, const struct runtimes_entry *e)
+{
+	if (other == e || other->key.pid != e->key.pid)
+		return false;
+	return other->key.start_ns != e->key.start_ns || exec_is_before(e->key.exec_id, other->key.exec_id);
+}
+
 /* The sink knows pids only: what an exec has put there already stays. @id: NONE: any of its runtimes. */
 static bool has_successor(const struct runtimes *r, const struct runtimes_entry *e, enum abi_runtime id)
 {
 	for (size_t i = 0; i < r->entry_count; i++)
-		if (&r->entries[i] != e && r->entries[i].key.pid == e->key.pid &&
-		    runtimes_has_ready(&r->entries[i], id))
+		if (is_successor(&r->entries[i], e) && runtimes_has_ready(&r->entries[i], id))
 			return true;
 	return false;
 }

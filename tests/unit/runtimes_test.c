@@ -1149,6 +1149,30 @@ static void an_exec_stays(void **state)
 	fixture_close(&f);
 }
 
+/* The end of the old program was lost: what it had does not keep what the new one had. */
+static void an_old_program_is_no_successor(void **state)
+{
+	struct fixture f = { 0 };
+	struct program old, new;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	old = program_of(&f, pid, 1);
+	new = program_of(&f, pid, 2);
+	see(&f, &old);
+	wait_for(&f, &old, RUNTIMES_READY);
+	see(&f, &new);
+	wait_for(&f, &new, RUNTIMES_READY);
+	runtimes_forget(f.runtimes, &new);
+	wait_for(&f, &new, RUNTIMES_NONE);
+	assert_int_equal(told_count(&f.told, &f.told.forgets), 1);
+	assert_int_equal(f.told.head.exec_id, 0);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* The reader met the old program, whose files took a long look: what is told of it then is told too late. */
 static void an_old_program_comes_late(void **state)
 {
@@ -1589,6 +1613,7 @@ int main(void)
 		cmocka_unit_test(another_start_time_is_another_process),
 		cmocka_unit_test(a_child_has_its_parents),
 		cmocka_unit_test(an_exec_stays),
+		cmocka_unit_test(an_old_program_is_no_successor),
 		cmocka_unit_test(an_old_program_comes_late),
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
