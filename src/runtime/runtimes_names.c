@@ -45,10 +45,11 @@ void runtimes_names_close(struct runtimes *r)
 	names_free(r->names);
 }
 
-/* What lies there was no function just then; with another cookie it is another one, for good. */
+/* What lies there was no function just then, or (-ESRCH) the worker was not attached to the process, which may be yet.
+ * With another cookie it is another function, for good. */
 static bool may_come(int result)
 {
-	return result == -EBADMSG || result == -ENOENT || result == -ENOTSUP;
+	return result == -EBADMSG || result == -ENOENT || result == -ENOTSUP || result == -ESRCH;
 }
 
 /* What the worker has read since. */

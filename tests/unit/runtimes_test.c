@@ -665,6 +665,54 @@ static size_t find_long_names(struct fixture *f, const struct program *p)
 	return found;
 }
 
+static int read_short_name(const struct runtime_target *target, const void *info, uint64_t key, uint64_t cookie,
+			   struct buf *room, struct runtime_function *out)
+{
+	(void)target;
+	(void)info;
+	(void)key;
+	(void)cookie;
+	buf_adds(room, STR("short"));
+	*out = (struct runtime_function){ .name = buf_str(room), .first_line = 1 };
+	return room->error;
+}
+
+/* The kernel walks it by what it was told before; the worker is not attached to it just now. */
+static void a_name_that_is_asked_too_early_comes(void **state)
+{
+	static const struct abi_frame frame = { .runtime = FAKE_RUNTIME, .a = 1, .b = 1 };
+	static struct runtime with_names;
+	static const struct runtime *const only[] = { &with_names, NULL };
+	struct runtimes_frame out = { 0 };
+	struct runtime_stats stats = { 0 };
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	with_names = fake_runtime;
+	with_names.read_name = read_short_name;
+	fixture_open_with(&f, only);
+	pid = start_fake(500, 1);
+	p = program_of(&f, pid, 7);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	runtimes_frame(f.runtimes, &p, &frame, &out);
+	for (int turn = 0; turn < PATIENCE_MS && !stats.names_unreadable; turn++) {
+		usleep(1000);
+		runtimes_stats(f.runtimes, FAKE_RUNTIME, &stats);
+	}
+	assert_int_equal(stats.names_unreadable, 1);
+	wait_for(&f, &p, RUNTIMES_READY);
+	for (int turn = 0; turn < PATIENCE_MS && !out.function; turn++) {
+		runtimes_frame(f.runtimes, &p, &frame, &out);
+		usleep(1000);
+	}
+	assert_true(out.function != 0);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* A process has the names that it likes, and stops when they have been asked for: nobody takes the answers. */
 static void answers_are_bounded(void **state)
 {
@@ -1597,6 +1645,7 @@ int main(void)
 		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(rows_are_whole),
+		cmocka_unit_test(a_name_that_is_asked_too_early_comes),
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(the_main_program_gives_the_application),
 		cmocka_unit_test(which_is_the_main_one),
