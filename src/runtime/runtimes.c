@@ -229,20 +229,20 @@ static size_t count_wanted(const struct runtimes *r, const struct mappings *maps
 	return MIN(wanted, (size_t)SEEN_MAX);
 }
 
-void runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps)
+bool runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps)
 {
 	size_t fresh, wanted = count_wanted(r, maps, &fresh), all = 0;
 	struct runtimes_message *m;
 
 	if (!wanted || (!fresh && is_known(r, process, maps)))
-		return;
+		return true;
 	/* All of them: the main program is told from the others by where it lies. */
 	for (size_t i = 0; i < maps->count; i++)
 		all += maps->items[i].kind == PROC_PLACE_FILE;
 	all = MIN(all, (size_t)SEEN_MAX);
 	m = runtimes_message_new(RUNTIMES_SEE, process, all);
 	if (!m)
-		return;
+		return false;
 	for (size_t i = 0; i < maps->count && m->seen_count < all; i++) {
 		const struct mapping *map = &maps->items[i];
 
@@ -250,7 +250,7 @@ void runtimes_see(struct runtimes *r, const struct program *process, const struc
 			m->seen[m->seen_count++] = (struct runtimes_seen){ map->start, map->offset, map->device,
 									   map->inode, map->file_id };
 	}
-	ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES));
+	return runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES);
 }
 
 void runtimes_started(struct runtimes *r, const struct program *process)

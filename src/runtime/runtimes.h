@@ -41,8 +41,9 @@ int runtimes_close(struct runtimes *r);
 
 /* ---- the reader's; none of them blocks ---- */
 
-/** runtimes_see - these are its mappings now. Cheap when no file of it is new and none is a runtime. */
-void runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps);
+/** runtimes_see - these are its mappings now. Cheap when no file of it is new and none is a runtime. Return: false: no
+ * room for what they tell, tell it again; true: it was told, or is known. */
+bool runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps);
 /** runtimes_started - it has just been started by exec: perhaps from a file that is known as a runtime. */
 void runtimes_started(struct runtimes *r, const struct program *process);
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent);

@@ -20,24 +20,26 @@ static int read_process(void *self, void *dst, uint32_t size, uint64_t at)
 	return n < 0 ? -errno : n == (ssize_t)size ? 0 : -EFAULT;
 }
 
-static bool is_same(struct runtimes *r, int dir, const struct program *p)
+/* Return: 0: it is; -ESRCH: it is gone, or another process has its pid; -errno: that cannot be told now. */
+static int check_same(struct runtimes *r, int dir, const struct program *p)
 {
 	struct proc_facts facts;
+	int result = proc_facts_read(dir, p->start_ns, &r->scratch, &facts);
 
-	return proc_facts_read(dir, p->start_ns, &r->scratch, &facts) == 0;
+	return result == -ENOENT ? -ESRCH : result;
 }
 
-/* Return: a descriptor of /proc/PID, -ESRCH when it is another process's by now. */
 int runtimes_open_process(struct runtimes *r, const struct program *p)
 {
-	int dir = proc_dir_open(r->host_root, p->pid);
+	int dir = proc_dir_open(r->host_root, p->pid), result;
 
 	if (dir < 0)
 		return dir == -ENOENT ? -ESRCH : dir;
-	if (is_same(r, dir, p))
+	result = check_same(r, dir, p);
+	if (result == 0)
 		return dir;
 	close(dir);
-	return -ESRCH;
+	return result;
 }
 
 /* ---- entries ---- */
@@ -214,10 +216,10 @@ void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 			continue;
 		memcpy(info, a->info, a->info_size);
 		has_changed |= sync_one(r, &target, a, info);
-		if (memcmp(info, a->info, a->info_size) != 0 && is_same(r, dir, &e->key))
+		if (memcmp(info, a->info, a->info_size) != 0 && check_same(r, dir, &e->key) == 0)
 			renew(r, e, a, info);
 	}
-	if (has_changed && is_same(r, dir, &e->key))
+	if (has_changed && check_same(r, dir, &e->key) == 0)
 		ignore(tell_head(r, e, NULL)); /* it has a place there */
 }
 
@@ -303,7 +305,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	const struct runtime *runtime = a->probed->binary->runtime;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX] = { 0 };
-	int result = learn_file(a->probed, &target);
+	int result = learn_file(a->probed, &target), same;
 	char why[RUNTIME_WHY_MAX] = "";
 
 	target.why = why;
@@ -312,8 +314,9 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	must(result <= RUNTIME_INFO_MAX);
 	if (result > 0)
 		ignore(sync_one(r, &target, a, info));
-	if (!is_same(r, dir, &e->key))
-		return -ESRCH;
+	same = check_same(r, dir, &e->key);
+	if (same < 0)
+		return same == -ESRCH ? -ESRCH : -EAGAIN;
 	if (result > 0) {
 		result = runtimes_tell(r, e, a, info, (uint32_t)result);
 	}

@@ -203,7 +203,8 @@ int runtimes_read_name(struct runtimes *r, const struct runtime *runtime, const 
 
 /* ---- runtimes_attach.c: the worker's ---- */
 
-/** runtimes_open_process - Return: a descriptor of /proc/PID, -ESRCH when it is another process's by now. */
+/** runtimes_open_process - Return: a descriptor of /proc/PID; -ESRCH: it is gone, or another process has its pid;
+ * -errno: that cannot be told now (too many descriptors). */
 int runtimes_open_process(struct runtimes *r, const struct program *p) warn_unused;
 /** runtimes_target - the process as the runtime @a sees it; @dir: its descriptor. */
 struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,

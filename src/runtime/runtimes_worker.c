@@ -101,7 +101,7 @@ static void sweep(struct runtimes *r)
 
 		if (dir >= 0)
 			close(dir);
-		else
+		else if (dir == -ESRCH)
 			forget_entry(r, &r->entries[i]); /* the last one, seen already, takes its place */
 	}
 }
@@ -198,8 +198,12 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 	scoped(closep) int dir = runtimes_open_process(r, &e->key);
 	int result;
 
-	if (dir < 0 || runtimes_is_replaced(r, &e->key)) {
+	if (dir == -ESRCH || runtimes_is_replaced(r, &e->key)) {
 		forget_entry(r, e);
+		return;
+	}
+	if (dir < 0) {
+		put_pending(r, e, 0);
 		return;
 	}
 	if (e->is_searching)
@@ -281,8 +285,8 @@ static void see_long(struct runtimes *r, const struct runtimes_message *m, uint3
 	ignore(runtimes_hand_over(r, later, RUNTIMES_QUEUE_BYTES)); /* likewise */
 }
 
-/* One mapping of the process whose descriptor is @dir, -1: it is gone. Return: whether it was looked at for a runtime
- * that is in there. */
+/* One mapping of the process whose descriptor is @dir, negative: it is gone. Return: whether it was looked at for a
+ * runtime that is in there. */
 static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runtimes_seen *s, uint32_t program, int dir)
 {
 	const struct runtimes_probed *probed =
@@ -319,6 +323,8 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	bool is_unsure = false, was_looked_at = false;
 	struct runtimes_entry *e;
 
+	if (dir < 0 && dir != -ESRCH) /* which file is the main program? Its next sample tells of it again */
+		return;
 	for (size_t i = 0; i < m->seen_count; i++)
 		if (m->seen[i].file_id == program)
 			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);

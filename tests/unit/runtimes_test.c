@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -1125,6 +1126,84 @@ static void a_gone_process_is_forgotten(void **state)
 	fixture_close(&f);
 }
 
+/* Sets how many descriptors more this program may open. Return: what it was allowed. */
+static struct rlimit leave_descriptors(size_t count)
+{
+	struct rlimit before, now;
+	int last = -1, fds[16];
+
+	assert_true(count < ARRAY_SIZE(fds));
+	for (size_t i = 0; i < count; i++)
+		fds[i] = last = dup(STDERR_FILENO);
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	now = (struct rlimit){ .rlim_cur = (rlim_t)(last + 1), .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	return before;
+}
+
+/* Only a process that is gone is forgotten. */
+static void without_descriptors_nothing_is_forgotten(void **state)
+{
+	struct fixture f = { 0 };
+	struct rlimit before;
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(1000, 1);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_PENDING);
+	before = leave_descriptors(0);
+	usleep(500000); /* it is looked at each 100 ms */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_PENDING);
+	wait_for(&f, &p, RUNTIMES_READY);
+	end(pid);
+	fixture_close(&f);
+}
+
+/* Those that are swept because there is no room in the sink: there are descriptors for a look at one process, and not
+ * for a look at another one while that lasts. */
+static void a_sweep_without_descriptors_forgets_nobody(void **state)
+{
+	struct fixture f = { .told.room = 1 };
+	struct mappings maps = { 0 };
+	struct program p[2];
+	struct rlimit before;
+	pid_t pids[2];
+	int dir;
+
+	(void)state;
+	fixture_open(&f);
+	for (uint32_t i = 0; i < 2; i++) {
+		pids[i] = start_fake(0, 1);
+		p[i] = program_of(&f, pids[i], 1);
+	}
+	see(&f, &p[0]);
+	wait_for(&f, &p[0], RUNTIMES_READY);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	dir = proc_dir_open("", p[1].pid);
+	assert_int_equal(mappings_read(&f.reader, dir, &maps), 0);
+	close(dir);
+	before = leave_descriptors(3);
+	assert_true(runtimes_see(f.runtimes, &p[1], &maps));
+	for (int turn = 0; turn < PATIENCE_MS && !told_count(&f.told, &f.told.refused); turn++)
+		usleep(1000);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(told_count(&f.told, &f.told.refused), 1);
+	assert_int_equal(state_of(&f, &p[0]), RUNTIMES_READY);
+	assert_int_equal(state_of(&f, &p[1]), RUNTIMES_PENDING);
+	mappings_release(&maps);
+	end(pids[0]);
+	end(pids[1]);
+	fixture_close(&f);
+}
+
 /* Another process got its pid: the start time tells. */
 static void another_start_time_is_another_process(void **state)
 {
@@ -1659,6 +1738,8 @@ int main(void)
 		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(without_room_it_waits),
 		cmocka_unit_test(a_gone_process_is_forgotten),
+		cmocka_unit_test(without_descriptors_nothing_is_forgotten),
+		cmocka_unit_test(a_sweep_without_descriptors_forgets_nobody),
 		cmocka_unit_test(another_start_time_is_another_process),
 		cmocka_unit_test(a_child_has_its_parents),
 		cmocka_unit_test(an_exec_stays),
