@@ -253,18 +253,7 @@ bool runtimes_see(struct runtimes *r, const struct program *process, const struc
 	return runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES);
 }
 
-void runtimes_started(struct runtimes *r, const struct program *process)
-{
-	struct runtimes_message *m;
-
-	if (!atomic_load_explicit(&r->has_programs, memory_order_relaxed))
-		return;
-	m = runtimes_message_new(RUNTIMES_START, process, 0);
-	if (m)
-		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES));
-}
-
-/* Most processes have no runtime: the worker sleeps through their forks and ends. */
+/* Most processes have no runtime: the worker sleeps through their starts, forks and ends. */
 static bool may_have_entry(struct runtimes *r, const struct program *p)
 {
 	bool may;
@@ -273,6 +262,17 @@ static bool may_have_entry(struct runtimes *r, const struct program *p)
 	may = r->work.first || r->looks.first || r->is_busy || r->is_looking || runtimes_entry_find(r, p);
 	pthread_mutex_unlock(&r->lock);
 	return may;
+}
+
+void runtimes_started(struct runtimes *r, const struct program *process)
+{
+	struct runtimes_message *m;
+
+	if (!atomic_load_explicit(&r->has_programs, memory_order_relaxed) && !may_have_entry(r, process))
+		return;
+	m = runtimes_message_new(RUNTIMES_START, process, 0);
+	if (m)
+		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES));
 }
 
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent)

@@ -44,7 +44,8 @@ int runtimes_close(struct runtimes *r);
 /** runtimes_see - these are its mappings now. Cheap when no file of it is new and none is a runtime. Return: false: no
  * room for what they tell, tell it again; true: it was told, or is known. */
 bool runtimes_see(struct runtimes *r, const struct program *process, const struct mappings *maps);
-/** runtimes_started - it has just been started by exec: perhaps from a file that is known as a runtime. */
+/** runtimes_started - it has just been started by exec: perhaps from a file that is known as a runtime. What the sink
+ * was told of it during the exec is told again. */
 void runtimes_started(struct runtimes *r, const struct program *process);
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent);
 void runtimes_forget(struct runtimes *r, const struct program *process);

@@ -172,6 +172,24 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	return 0;
 }
 
+int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < e->attached_count; i++) {
+		struct runtimes_attached *a = &e->attached[i];
+
+		if (a->state != RUNTIMES_READY ||
+		    tell_info(r, a->probed->binary->runtime, e->key.pid, a->info, a->info_size) == 0)
+			continue;
+		set_state(r, a, RUNTIMES_PENDING);
+		result = -EAGAIN;
+	}
+	if (runtimes_has_ready(e, ABI_RUNTIME_NONE) && tell_head(r, e, NULL) < 0)
+		result = -EAGAIN;
+	return result;
+}
+
 /* Return: whether the ranges are others than before. */
 static bool sync_one(struct runtimes *r, const struct runtime_target *target, struct runtimes_attached *a, void *info)
 {

@@ -224,6 +224,9 @@ int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir) warn_
 /** runtimes_tell - the sink: @info is what its walker needs. Return: 0 or -errno. */
 int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
 		  uint32_t size) warn_unused;
+/** runtimes_tell_again - the sink what it has been told of all that are ready: it may have forgotten. What cannot be
+ * told is pending. Return: 0; -EAGAIN: something is. */
+int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e) warn_unused;
 /** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. */
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir);
 /**

@@ -340,13 +340,23 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 		look(r, e); /* code of its runtimes may lie elsewhere now */
 }
 
+/* A tick within the exec has the new program's exec id already, and a quick worker tells the sink of it then; at the
+ * end of the exec, where its record comes from, the kernel's side forgets what it knows of the pid. */
+static void told_too_early(struct runtimes *r, struct runtimes_entry *e)
+{
+	if (!runtimes_is_replaced(r, &e->key) && runtimes_tell_again(r, e) < 0)
+		put_pending(r, e, 0);
+}
+
 static void started(struct runtimes *r, const struct program *p)
 {
+	struct runtimes_entry *e = runtimes_entry_find(r, p);
 	scoped(closep) int dir = -1;
-	struct runtimes_entry *e;
 	uint32_t known;
 
-	if (!r->programs.used || runtimes_entry_find(r, p))
+	if (e)
+		told_too_early(r, e);
+	if (e || !r->programs.used)
 		return;
 	dir = runtimes_open_process(r, p);
 	if (dir < 0 || u64map_get(&r->programs, program_file(r, dir), &known) < 0)

@@ -1324,6 +1324,37 @@ static void an_old_program_comes_late(void **state)
 	fixture_close(&f);
 }
 
+/* The kernel's side forgets it at the end of the exec. */
+static void what_is_told_within_an_exec_is_told_again(void **state)
+{
+	struct fixture f = { 0 };
+	struct abi_runtimes head;
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 2);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	assert_int_equal(told_head(&f.told, p.pid, NULL), 0);
+	runtimes_started(f.runtimes, &p);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(told_count(&f.told, &f.told.sets), 2);
+	assert_int_equal(f.told.size, sizeof(struct fake_info));
+	assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	assert_memory_equal(&f.told.head, &head, sizeof(head));
+	f.told.room = 1; /* none is left: it is told later */
+	runtimes_started(f.runtimes, &p);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_PENDING);
+	f.told.room = 0;
+	wait_for(&f, &p, RUNTIMES_READY);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* Returns when it has just been executed, as an exec record comes. */
 static pid_t start_python(const char *python)
 {
@@ -1745,6 +1776,7 @@ int main(void)
 		cmocka_unit_test(an_exec_stays),
 		cmocka_unit_test(an_old_program_is_no_successor),
 		cmocka_unit_test(an_old_program_comes_late),
+		cmocka_unit_test(what_is_told_within_an_exec_is_told_again),
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(does_not_wait_for_silent_memory),
