@@ -120,11 +120,6 @@ static uint64_t key_hash(const struct names_key *key)
 	return XXH3_64bits(words, sizeof(words));
 }
 
-static bool program_equal(const struct program *a, const struct program *b)
-{
-	return a->pid == b->pid && a->start_ns == b->start_ns && a->exec_id == b->exec_id;
-}
-
 static bool key_equal(const struct names_key *a, const struct names_key *b)
 {
 	return a->key == b->key && a->cookie == b->cookie && a->runtime == b->runtime && a->is_code == b->is_code &&

@@ -76,6 +76,7 @@ void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct run
 		.bias = start - address,
 		.state = probed->binary->refused[0] ? RUNTIMES_REFUSED : RUNTIMES_PENDING,
 	};
+	e->since_ns = clock_monotonic_ns(r->clock); /* it starts up now, however old the process is */
 	pthread_mutex_unlock(&r->lock);
 }
 

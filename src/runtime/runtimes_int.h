@@ -68,7 +68,8 @@ struct runtimes_entry {
 	struct program key;
 	struct runtimes_attached attached[RUNTIMES_ATTACHED_MAX];
 	size_t attached_count;
-	uint64_t since_ns;            /* asked for the first time */
+	uint64_t since_ns;            /* when its last runtime was met; 0 of them: the process */
+	uint64_t earliest_ns;         /* pending: no look before that, whatever is mapped meanwhile */
 	uint64_t late_ns;             /* code was met that its ranges may not know: runtimes_sync() then */
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */

@@ -139,6 +139,19 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 	}
 	r->pending[r->pending_count++] = (struct runtimes_pending){ .key = e->key, .due_ns = now + delay };
 	e->is_pending = true;
+	e->earliest_ns = now + MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns);
+}
+
+/* A pending process was told of once more: it has another runtime, or new files. It is looked at now, though no sooner
+ * after the last time than usual, DELAY_MAX_NS at most: a young one is told of every few milliseconds. */
+static void hasten(struct runtimes *r, const struct runtimes_entry *e)
+{
+	for (size_t i = 0; i < r->pending_count; i++) {
+		struct runtimes_pending *p = &r->pending[i];
+
+		if (program_equal(&p->key, &e->key))
+			p->due_ns = MIN(p->due_ns, e->earliest_ns); /* ask_again() comes next */
+	}
 }
 
 /* Looks for runtimes in what is mapped now: what the reader learned of a young process is old before it is handled. */
@@ -336,7 +349,9 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	if (is_unsure && dir >= 0)
 		see_long(r, m, program);
 	e = runtimes_entry_find(r, &m->process);
-	if (e && e->attached_count && !e->is_pending && !was_looked_at)
+	if (e && e->is_pending)
+		hasten(r, e);
+	else if (e && e->attached_count && !was_looked_at)
 		look(r, e); /* code of its runtimes may lie elsewhere now */
 }
 

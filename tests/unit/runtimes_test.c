@@ -875,7 +875,7 @@ static int other_metadata(const struct runtime_binary *binary, const struct runt
 }
 
 /* A child with the fake runtime that loads a library of another one after a byte came. */
-static pid_t start_two(int go)
+static pid_t start_two(int go, uint64_t ready)
 {
 	pid_t pid = fork();
 	char byte;
@@ -883,7 +883,7 @@ static pid_t start_two(int go)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fake_runtime_state = (struct fake_state){ .ready = 1, .version = 1 };
+	fake_runtime_state = (struct fake_state){ .ready = ready, .version = 1 };
 	if (read(go, &byte, 1) != 1 || !dlopen(getenv("HEARTH_FAKE_LIBRARY"), RTLD_NOW))
 		_exit(1);
 	for (;;)
@@ -928,7 +928,7 @@ static void the_main_program_gives_the_application(void **state)
 	runtimes_close(f.runtimes);
 	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
-	pid = start_two(go[0]);
+	pid = start_two(go[0], 1);
 	p = program_of(&f, pid, 1);
 	wait_for_metadata(&f, &p, STR("{\"fake_version\":\"1\"}"), STR("fake: pid "));
 	assert_int_equal(write(go[1], "x", 1), 1);
@@ -937,6 +937,72 @@ static void the_main_program_gives_the_application(void **state)
 	close(go[0]);
 	close(go[1]);
 	fixture_close(&f);
+}
+
+/* As if it had been known for so long: then it is asked once a minute. */
+static void make_old(struct fixture *f, const struct program *p)
+{
+	struct runtimes_entry *e;
+
+	pthread_mutex_lock(&f->runtimes->lock);
+	e = runtimes_entry_find(f->runtimes, p);
+	assert_non_null(e);
+	e->since_ns -= 1000 * NSEC_PER_SEC;
+	pthread_mutex_unlock(&f->runtimes->lock);
+}
+
+static _Atomic unsigned int attach_tries;
+
+static int attach_late(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
+{
+	(void)binary;
+	(void)target;
+	(void)info;
+	return attach_tries++ < 20 ? -EAGAIN : -ENOTSUP;
+}
+
+/* A JVM in an old process of Python starts up in milliseconds, as any other does. @ready: whether the first runtime was
+ * attached to by then, or is still asked. */
+static void look_at_late(uint64_t ready)
+{
+	static struct runtime other;
+	static const struct runtime *const two[] = { &other, &fake_runtime, NULL };
+	struct fixture f = { 0 };
+	struct program p;
+	int go[2];
+	pid_t pid;
+
+	other = fake_inline;
+	other.attach = attach_late;
+	other.probe = probe_libraries;
+	attach_tries = 0;
+	fixture_open_with(&f, two);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = start_two(go[0], ready);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, ready ? RUNTIMES_READY : RUNTIMES_PENDING);
+	make_old(&f, &p);
+	usleep(300000); /* its next look is in a minute */
+	assert_int_equal(write(go[1], "x", 1), 1);
+	for (int turn = 0; turn < PATIENCE_MS && !attach_tries; turn++) {
+		see(&f, &p);
+		usleep(1000);
+	}
+	for (int turn = 0; turn < PATIENCE_MS && attach_tries < 20; turn++)
+		usleep(1000);
+	assert_true(attach_tries >= 20);
+	end(pid);
+	close(go[0]);
+	close(go[1]);
+	fixture_close(&f);
+}
+
+static void a_late_runtime_is_asked_as_a_new_one(void **state)
+{
+	(void)state;
+	look_at_late(1);
+	look_at_late(0);
 }
 
 /* The rule: the program itself, then what it is linked with, then nobody. */
@@ -1758,6 +1824,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_asked_too_early_comes),
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(the_main_program_gives_the_application),
+		cmocka_unit_test(a_late_runtime_is_asked_as_a_new_one),
 		cmocka_unit_test(which_is_the_main_one),
 		cmocka_unit_test(metadata_are_joined),
 		cmocka_unit_test(metadata_are_bounded),
