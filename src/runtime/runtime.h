@@ -58,7 +58,7 @@ struct runtime_file { /* to be probed */
 	const struct elf *elf;
 	struct str path; /* as some process saw it: a hint, nothing more */
 	bool is_program; /* no other file of the process is its main program */
-	bool be_quick;   /* others wait: -EAGAIN rather than a search through the whole file */
+	bool be_quick;   /* others wait: -EAGAIN or -EINPROGRESS rather than a search through the whole file */
 };
 
 /* A process as runtimes see it. */
@@ -165,7 +165,8 @@ struct runtime {
 	bool is_vague_compiled;
 	/**
 	 * probe - is this file the runtime?
-	 * Return: 1 and *out (malloc'd, released by release()); 0: it is not; -EAGAIN: see be_quick; -ENOMEM, -EBADMSG
+	 * Return: 1 and *out (malloc'd, released by release()); 0: it is not; -EAGAIN: a long look will tell;
+	 * -EINPROGRESS: it is, and a long look will tell the rest (both with be_quick alone); -ENOMEM, -EBADMSG
 	 * and the reader's errors.
 	 */
 	int (*probe)(const struct runtime_file *file, struct runtime_binary **out);

@@ -118,6 +118,20 @@ void runtimes_list_add(struct runtimes_list *l, struct runtimes_message *m)
 	l->added++;
 }
 
+/* Before all that are not urgent. */
+static void list_add_urgent(struct runtimes_list *l, struct runtimes_message *m)
+{
+	struct runtimes_message **at = &l->first;
+
+	while (*at && (*at)->is_urgent)
+		at = &(*at)->next;
+	m->next = *at;
+	*at = m;
+	if (!m->next)
+		l->end = &m->next;
+	l->added++;
+}
+
 struct runtimes_message *runtimes_list_take(struct runtimes_list *l)
 {
 	struct runtimes_message *m = l->first;
@@ -152,7 +166,7 @@ bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t l
 	fits = r->bytes + m->bytes <= limit;
 	if (fits) {
 		r->bytes += m->bytes;
-		runtimes_list_add(list_of(r, m->kind), m);
+		(m->is_urgent ? list_add_urgent : runtimes_list_add)(list_of(r, m->kind), m);
 		pthread_cond_signal(m->kind == RUNTIMES_SEE_LONG ? &r->looks_changed : &r->changed);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -316,6 +330,9 @@ bool runtimes_in_loop(const struct runtimes *r, uint32_t file_id, uint64_t offse
 	return false;
 }
 
+/* How often a look may lead to another one of the same process: at the files that are left when one is a runtime. */
+#define SETTLE_ROUNDS (RUNTIMES_ATTACHED_MAX + 1)
+
 /* With the lock held: all that is in the list now. */
 static void settle(struct runtimes *r, const struct runtimes_list *l, const struct timespec *until)
 {
@@ -330,11 +347,14 @@ void runtimes_settle(struct runtimes *r, uint64_t patience_ns)
 	uint64_t until_ns = clock_monotonic_ns(&clock_system) + patience_ns;
 	const struct timespec until = { .tv_sec = (time_t)(until_ns / NSEC_PER_SEC),
 					.tv_nsec = (long)(until_ns % NSEC_PER_SEC) };
+	int rounds = 0;
 
 	pthread_mutex_lock(&r->lock);
 	settle(r, &r->work, &until);
-	settle(r, &r->looks, &until); /* which came of the work */
-	settle(r, &r->work, &until);  /* of what was found */
+	do {
+		settle(r, &r->looks, &until); /* which came of the work */
+		settle(r, &r->work, &until);  /* of what was found */
+	} while (++rounds < SETTLE_ROUNDS && r->looks.done < r->looks.added);
 	pthread_mutex_unlock(&r->lock);
 }
 

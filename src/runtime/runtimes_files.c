@@ -11,7 +11,7 @@
 #define NOTICE_PATH_MAX 200
 #define FAILURES_MAX 8 /* of one file */
 
-const struct runtimes_probed runtimes_nothing;
+const struct runtimes_probed runtimes_nothing, runtimes_unfinished;
 
 const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f, uint32_t file_id)
 {
@@ -103,7 +103,8 @@ void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const ch
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Return: 1 and *out, 0 when it is none, -EAGAIN when only a long look will tell, -errno. */
+/* Return: 1 and *out, 0 when it is none, -EAGAIN when only a long look will tell, -EINPROGRESS when it will tell the
+ * rest of what is a runtime, -errno. */
 static int ask_all(struct runtimes *r, const struct runtime_file *file, struct runtime_binary **out)
 {
 	const struct runtime *runtime;
@@ -112,9 +113,9 @@ static int ask_all(struct runtimes *r, const struct runtime_file *file, struct r
 	for (size_t i = 0; (runtime = runtime_of(r, i)); i++) {
 		int found = runtime->probe(file, out);
 
-		if (found == -EAGAIN)
+		if (found == -EINPROGRESS || (found == -EAGAIN && result == 0))
 			result = found;
-		if (found == 0 || found == -EBADMSG || found == -EAGAIN)
+		if (found == 0 || found == -EBADMSG || found == -EAGAIN || found == -EINPROGRESS)
 			continue;
 		if (found == 1)
 			(*out)->runtime = runtime;
@@ -192,8 +193,8 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 	if (known)
 		return known;
 	result = probe(r, file_id, look, &found);
-	if (result == -EAGAIN)
-		return NULL;
+	if (result == -EAGAIN || result == -EINPROGRESS)
+		return result == -EAGAIN ? NULL : &runtimes_unfinished;
 	pthread_mutex_lock(&r->lock);
 	known = settle(r, file_id, result, found);
 	pthread_mutex_unlock(&r->lock);

@@ -41,7 +41,8 @@ struct runtimes_page {
 	_Atomic(const struct runtimes_probed *) slots[RUNTIMES_PAGE]; /* NULL: not probed yet */
 };
 
-extern const struct runtimes_probed runtimes_nothing; /* probed, and no runtime */
+extern const struct runtimes_probed runtimes_nothing;    /* probed, and no runtime */
+extern const struct runtimes_probed runtimes_unfinished; /* runtimes_probe(): it is one, a long look tells the rest */
 
 struct runtimes_files {
 	_Atomic(struct runtimes_page *)
@@ -103,7 +104,8 @@ enum runtimes_message_kind {
 struct runtimes_seen { /* a mapping whose file is or may be a runtime */
 	uint64_t start, offset, device, inode;
 	uint32_t file_id;
-	bool is_unsure; /* a quick look did not tell */
+	bool is_unsure; /* a quick look did not tell, or not all of it */
+	bool is_one;    /* is_unsure: but that it is a runtime */
 };
 
 struct runtimes_message {
@@ -113,6 +115,7 @@ struct runtimes_message {
 	struct program process, parent;
 	struct names_key key; /* READ */
 	uint32_t main_file;   /* SEE_LONG: file id of the main program; 0: nobody knows */
+	bool is_urgent;       /* SEE_LONG: one of its files is_one: it goes before those that only may have a runtime */
 	size_t seen_count;    /* SEE */
 	struct runtimes_seen seen[];
 };
@@ -187,7 +190,8 @@ enum runtimes_look {                            /* flags */
 		     RUNTIMES_LOOK_LONG = 2,    /* 64 MiB of it may be read; otherwise processes wait */
 };
 
-/** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell. */
+/** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell;
+ * &runtimes_unfinished: it tells that it is a runtime. */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
 /** runtimes_note - why frames of that file are not walked, for people; said once per file. */
 void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
@@ -282,7 +286,8 @@ struct runtimes_message *runtimes_list_take(struct runtimes_list *l);
 
 /** runtimes_message_new - with room for @seen mappings; NULL: out of memory. */
 struct runtimes_message *runtimes_message_new(enum runtimes_message_kind kind, const struct program *p, size_t seen);
-/** runtimes_hand_over - to the worker; @m is moved in. Return: false when there is no room: it is gone. */
+/** runtimes_hand_over - to the worker or the looker; @m is moved in. Return: false when there is no room: it is gone.
+ */
 bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t limit);
 
 /** runtimes_entry_find - with the lock held, or by the worker. */

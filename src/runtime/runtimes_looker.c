@@ -9,28 +9,52 @@
 
 #define LOOKER_NICE 0 /* the worker's creator may run at a higher priority */
 
-/* Return: whether one of the files that the worker could not tell is a runtime. */
-static bool has_runtime(struct runtimes *r, const struct runtimes_message *m)
+/* Those that are runtimes for sure first: they are few. Return: whether one is; what it has not come to stays unsure.
+ */
+static bool has_runtime(struct runtimes *r, struct runtimes_message *m, bool only_sure)
 {
-	bool has_found = false;
+	for (size_t i = 0; i < m->seen_count; i++) {
+		struct runtimes_seen *s = &m->seen[i];
+		unsigned int look = RUNTIMES_LOOK_LONG | (s->file_id == m->main_file ? RUNTIMES_LOOK_PROGRAM : 0);
+		const struct runtimes_probed *probed;
+
+		if (!s->is_unsure || (only_sure && !s->is_one))
+			continue;
+		probed = runtimes_probe(r, s->file_id, look);
+		s->is_unsure = s->is_one = false;
+		if (probed && probed->binary)
+			return true;
+	}
+	return false;
+}
+
+/* What is left of @m waits behind all others: the process has a runtime already, or others would wait for it. */
+static void look_later(struct runtimes *r, const struct runtimes_message *m)
+{
+	struct runtimes_message *rest;
+	bool is_unsure = false, is_urgent = false;
 
 	for (size_t i = 0; i < m->seen_count; i++) {
-		uint32_t id = m->seen[i].file_id;
-		unsigned int look = RUNTIMES_LOOK_LONG | (id == m->main_file ? RUNTIMES_LOOK_PROGRAM : 0);
-		const struct runtimes_probed *probed = m->seen[i].is_unsure ? runtimes_probe(r, id, look) : NULL;
-
-		has_found |= probed && probed->binary;
+		is_unsure |= m->seen[i].is_unsure;
+		is_urgent |= m->seen[i].is_one;
 	}
-	return has_found;
+	rest = is_unsure ? malloc(m->bytes) : NULL;
+	if (!rest)
+		return;
+	memcpy(rest, m, m->bytes);
+	rest->is_urgent = is_urgent;
+	ignore(runtimes_hand_over(r, rest, RUNTIMES_QUEUE_BYTES)); /* its next sample tells of it again */
 }
 
 static void look(struct runtimes *r, struct runtimes_message *m)
 {
-	if (!has_runtime(r, m)) {
+	if (!has_runtime(r, m, true) && !has_runtime(r, m, false)) {
 		free(m);
 		return;
 	}
-	m->kind = RUNTIMES_SEE;                                 /* now the worker knows what it is */
+	look_later(r, m);       /* before the worker sees them and asks for the same */
+	m->kind = RUNTIMES_SEE; /* now the worker knows what it is */
+	m->is_urgent = false;
 	ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)); /* its next sample tells of it again */
 }
 

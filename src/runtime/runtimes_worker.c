@@ -285,16 +285,36 @@ static uint32_t main_file(const struct runtimes_message *m, uint64_t entry)
 	return found;
 }
 
+/* A process that maps more and more is told of again and again. */
+static bool waits_already(struct runtimes *r, const struct runtimes_message *m, bool is_urgent)
+{
+	bool waits = false;
+
+	pthread_mutex_lock(&r->lock);
+	for (const struct runtimes_message *other = r->looks.first; other && !waits; other = other->next)
+		waits = program_equal(&other->process, &m->process) && other->seen_count >= m->seen_count &&
+			(other->is_urgent || !is_urgent);
+	pthread_mutex_unlock(&r->lock);
+	return waits;
+}
+
 /* A quick look does not tell: the looker's. */
 static void see_long(struct runtimes *r, const struct runtimes_message *m, uint32_t program)
 {
-	struct runtimes_message *later = malloc(m->bytes);
+	struct runtimes_message *later;
+	bool is_urgent = false;
 
+	for (size_t i = 0; i < m->seen_count; i++)
+		is_urgent |= m->seen[i].is_one;
+	if (waits_already(r, m, is_urgent))
+		return;
+	later = malloc(m->bytes);
 	if (!later)
 		return; /* the next sample tells of it */
 	memcpy(later, m, m->bytes);
 	later->kind = RUNTIMES_SEE_LONG;
 	later->main_file = program;
+	later->is_urgent = is_urgent;
 	ignore(runtimes_hand_over(r, later, RUNTIMES_QUEUE_BYTES)); /* likewise */
 }
 
@@ -307,7 +327,8 @@ static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runt
 	struct runtimes_entry *e;
 	size_t before;
 
-	s->is_unsure = !probed;
+	s->is_one = probed == &runtimes_unfinished;
+	s->is_unsure = !probed || s->is_one;
 	if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
 		return false;
 	clear_when_full(&r->libraries);

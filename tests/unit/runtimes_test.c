@@ -513,6 +513,136 @@ static void a_long_look_holds_nobody_up(void **state)
 	fixture_close(&f);
 }
 
+/* ---- the order of long looks ---- */
+
+/* The first two may hide a runtime, the last one is one: a quick look tells no more. */
+static const char *const long_files[] = { "/usr/bin/sleep", "/usr/bin/tail", "/usr/bin/cat" };
+enum { MAY_BE, MAY_BE_TOO, SURE };
+
+static struct {
+	char order[8]; /* of the long looks that have begun: a digit for each file */
+	_Atomic size_t count;
+	size_t waits_at; /* this one waits for the gate */
+} queue;
+
+static int queue_probe(const struct runtime_file *file, struct runtime_binary **out)
+{
+	size_t which = 0;
+
+	while (which < ARRAY_SIZE(long_files) && !str_eq(file->path, str_of(long_files[which])))
+		which++;
+	if (which == ARRAY_SIZE(long_files))
+		return 0;
+	if (file->be_quick)
+		return which == SURE ? -EINPROGRESS : -EAGAIN;
+	if (queue.count + 1 < sizeof(queue.order))
+		queue.order[queue.count] = (char)('0' + which);
+	queue.count++;
+	if (which == queue.waits_at)
+		wait_at_gate();
+	if (which != SURE)
+		return 0;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 1 : -ENOMEM;
+}
+
+static void queue_open(struct fixture *f, size_t waits_at)
+{
+	static struct runtime queued;
+	static const struct runtime *const only[] = { &queued, NULL };
+
+	queued = slow_runtime;
+	queued.probe = queue_probe;
+	gate.opened = false;
+	gate.too_early = 0;
+	memset(&queue, 0, sizeof(queue));
+	queue.waits_at = waits_at;
+	fixture_open_with(f, only);
+}
+
+/* As if this process had mapped files @first to @last, in its program @exec_id. Return: that program. */
+static struct program see_files(struct fixture *f, uint32_t exec_id, size_t first, size_t last)
+{
+	struct program p = program_of(f, getpid(), exec_id);
+	struct mapping items[ARRAY_SIZE(long_files)] = { 0 };
+	size_t count = 0;
+
+	for (size_t i = first; i <= last; i++) {
+		int fd = open(long_files[i], O_RDONLY | O_CLOEXEC);
+		struct mapping *m = &items[count++];
+		struct file_key key;
+		struct stat st;
+
+		assert_int_equal(fstat(fd, &st), 0);
+		file_key_of(&st, &key);
+		assert_int_equal(files_add(f->files, fd, &key, str_of(long_files[i]), &m->file_id), 0);
+		m->start = MIB(1) * (1 + i);
+		m->kind = PROC_PLACE_FILE;
+		m->device = st.st_dev;
+		m->inode = st.st_ino;
+	}
+	assert_true(runtimes_see(f->runtimes, &p, &(struct mappings){ .items = items, .count = count }));
+	return p;
+}
+
+static bool has_work(struct fixture *f)
+{
+	bool has;
+
+	pthread_mutex_lock(&f->runtimes->lock);
+	has = f->runtimes->work.done < f->runtimes->work.added;
+	pthread_mutex_unlock(&f->runtimes->lock);
+	return has;
+}
+
+static void wait_for_long_look(size_t count)
+{
+	for (int turn = 0; turn < PATIENCE_MS && queue.count < count; turn++)
+		usleep(1000);
+	assert_int_equal(queue.count, count);
+}
+
+static void sure_runtimes_are_looked_at_first(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	queue_open(&f, MAY_BE);
+	see_files(&f, 1, MAY_BE, MAY_BE);
+	wait_for_long_look(1);
+	for (int turn = 0; turn < 3; turn++) /* its mappings are read again: it waits already */
+		see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
+	p = see_files(&f, 3, SURE, SURE);
+	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
+		usleep(1000);
+	assert_false(has_work(&f));
+	assert_int_equal(f.runtimes->looks.added, 3);
+	gate.opened = true;
+	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_string_equal(queue.order, "021");
+	fixture_close(&f);
+}
+
+/* Its other files wait behind those of others. */
+static void a_runtime_that_is_found_is_told_at_once(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	queue_open(&f, MAY_BE_TOO);
+	p = see_files(&f, 1, MAY_BE, SURE);
+	wait_for(&f, &p, RUNTIMES_READY);
+	wait_for_long_look(3);
+	assert_string_equal(queue.order, "201");
+	gate.opened = true;
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(queue.count, 3);
+	fixture_close(&f);
+}
+
 /* HotSpot's pointers lead to what its loader has not relocated yet. */
 static void what_is_not_mapped_yet_is_no_refusal(void **state)
 {
@@ -1817,6 +1947,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_until_ready),
 		cmocka_unit_test(a_long_look_holds_nobody_up),
+		cmocka_unit_test(sure_runtimes_are_looked_at_first),
+		cmocka_unit_test(a_runtime_that_is_found_is_told_at_once),
 		cmocka_unit_test(what_is_not_mapped_yet_is_no_refusal),
 		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
 		cmocka_unit_test(walks),

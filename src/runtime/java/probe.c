@@ -138,7 +138,7 @@ int java_probe(const struct runtime_file *file, struct runtime_binary **out)
 		return keep(&b, out);
 	}
 	if (file->be_quick) /* find_literals() reads all of .rodata */
-		return -EAGAIN;
+		return -EINPROGRESS;
 	b.machine = file->elf->machine;
 	if (b.machine != OWN_MACHINE)
 		snprintf(b.base.refused, sizeof(b.base.refused), "is not for " OWN_NAME);

@@ -299,7 +299,7 @@ int nodejs_probe(const struct runtime_file *file, struct runtime_binary **out)
 	if (r < 0)
 		return r == -ENOMEM || r == -EIO ? r : 0;
 	if (file->be_quick) /* fill() reads the whole .symtab */
-		return -EAGAIN;
+		return -EINPROGRESS;
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return -ENOMEM;
