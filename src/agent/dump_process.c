@@ -72,6 +72,8 @@ static int open_native(struct dumper *d)
 	const struct symbols_config symbols = { .host_root = d->cfg->host_root, .descriptor_max = DESCRIPTORS_MAX };
 	int r = files_open(DESCRIPTORS_MAX, &d->files);
 
+	if (r == 0)
+		r = files_set_host_root(d->files, d->cfg->host_root);
 	if (r < 0)
 		return r;
 	mapping_reader_init(&d->reader, d->files, &d->scratch, MAPPINGS_MAX);
@@ -206,7 +208,7 @@ int dump_process(const struct dump_config *cfg, struct buf *why, struct dump *ou
 	if (r == 0)
 		r = describe(d);
 	if (r == 0)
-		r = mappings_read(&d->reader, d->process->dir, &d->maps);
+		r = mappings_read(&d->reader, d->process->dir, cfg->pid, &d->maps);
 	if (r == 0)
 		r = dump_find_runtime(d);
 	if (r == 0)

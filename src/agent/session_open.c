@@ -234,6 +234,8 @@ static int open_parts(struct session *s, struct buf *why)
 	int r = files_open(descriptor_budget(), &s->files);
 
 	if (r == 0)
+		r = files_set_host_root(s->files, s->cfg.host_root);
+	if (r == 0)
 		r = proc_table_open(&proc_cfg, s->files, &s->processes);
 	if (r == 0)
 		r = open_unwind(s);

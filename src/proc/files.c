@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/random.h"
 #include "base/u64map.h"
+#include "proc/proc_read.h"
 
 #define FILES_MAX (1U << 17)
 #define IMAGE_BYTES_MAX MIB(16) /* of all images together */
@@ -21,12 +22,14 @@ struct file {
 	char *path;
 	void *image;
 	size_t image_size;
-	int fd;                /* -1: never opened, or closed to make room for another */
-	uint32_t newer, older; /* ids in the list of open descriptors, most recently used first; 0: none */
-	uint32_t next_same;    /* id of another file whose key has the same hash; 0: none */
+	struct file_sight seen; /* last */
+	int fd;                 /* -1: never opened, or closed to make room for another */
+	uint32_t newer, older;  /* ids in the list of open descriptors, most recently used first; 0: none */
+	uint32_t next_same;     /* id of another file whose key has the same hash; 0: none */
 };
 
 struct files {
+	char *host_root;      /* NULL: none; not changed once the table is in use */
 	pthread_mutex_t lock; /* guards everything below */
 	struct file *items;   /* id - 1 */
 	size_t count, cap;
@@ -110,6 +113,13 @@ int files_open(size_t fd_max, struct files **out)
 	return 0;
 }
 
+int files_set_host_root(struct files *f, const char *host_root)
+{
+	free(f->host_root);
+	f->host_root = str_dup(str_of(host_root));
+	return f->host_root ? 0 : -ENOMEM;
+}
+
 void files_close(struct files *f)
 {
 	if (!f)
@@ -120,6 +130,7 @@ void files_close(struct files *f)
 		free(f->items[i].image);
 	}
 	free(f->items);
+	free(f->host_root);
 	u64map_release(&f->by_key);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -267,6 +278,14 @@ bool files_has_fd(struct files *f, uint32_t id)
 	return has;
 }
 
+void files_saw(struct files *f, uint32_t id, const struct file_sight *sight)
+{
+	pthread_mutex_lock(&f->lock);
+	if (id && id <= f->count)
+		f->items[id - 1].seen = *sight;
+	pthread_mutex_unlock(&f->lock);
+}
+
 void file_key_of(const struct stat *st, struct file_key *out)
 {
 	*out = (struct file_key){
@@ -277,28 +296,64 @@ void file_key_of(const struct stat *st, struct file_key *out)
 	};
 }
 
-/* A file of a recording, or one whose descriptor was closed for another: by its path, when that is still the file. */
-static int reopen(const struct file_view *v)
+/* @fd: or -errno; closed when it is another file than that of @key. Return: it, or -errno. */
+static int keep_if_same(int fd, const struct file_key *key)
 {
-	scoped(closep) int path_fd = open(v->path, O_PATH | O_CLOEXEC), fd = -1;
-	struct file_key key;
+	struct file_key found;
 	struct stat st;
 	int r;
 
-	if (path_fd < 0)
-		return -errno;
-	fd = io_open_regular(path_fd, &st);
 	if (fd < 0)
 		return fd == -ENODEV ? -ESTALE : fd;
-	file_key_of(&st, &key);
-	if (!key_equal(&key, &v->key))
-		return -ESTALE;
-	r = fd;
-	fd = -1;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0) {
+		file_key_of(&st, &found);
+		r = key_equal(&found, key) ? 0 : -ESTALE;
+	}
+	if (r == 0)
+		return fd;
+	close(fd);
 	return r;
 }
 
-static int view_locked(struct files *f, uint32_t id, struct file_view *v)
+static int open_regular_at(int dir, const char *path)
+{
+	scoped(closep) int path_fd = openat(dir, path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	return path_fd < 0 ? -errno : io_open_regular(path_fd, &st);
+}
+
+/* Through the process that was seen last with the file. Another process may have got this pid since: what it has mapped
+ * is either another file, or the same one. */
+static int reopen_mapped(const char *host_root, const struct file_sight *seen, const struct file_view *v)
+{
+	scoped(closep) int dir = seen->pid ? proc_dir_open(host_root, seen->pid) : -ENOENT;
+	char name[PROC_MAP_FILE_SIZE];
+	int fd;
+
+	if (dir < 0)
+		return dir;
+	proc_map_file(seen->start, seen->end, name);
+	fd = keep_if_same(open_regular_at(dir, name), &v->key);
+	if (fd >= 0)
+		return fd;
+	return keep_if_same(proc_open_below(dir, "root", v->path, true), &v->key);
+}
+
+/* A file of a recording, or one whose descriptor was closed for another. */
+static int reopen(const char *host_root, const struct file_sight *seen, const struct file_view *v)
+{
+	int fd = reopen_mapped(host_root ? host_root : "", seen, v);
+
+	if (fd >= 0)
+		return fd;
+	if (host_root && *host_root)
+		return keep_if_same(proc_open_below(AT_FDCWD, host_root, v->path, true), &v->key);
+	return keep_if_same(open_regular_at(AT_FDCWD, v->path), &v->key);
+}
+
+static int view_locked(struct files *f, uint32_t id, struct file_view *v, struct file_sight *seen)
 {
 	struct file *file;
 
@@ -308,6 +363,7 @@ static int view_locked(struct files *f, uint32_t id, struct file_view *v)
 	v->path = str_dup(str_of(file->path));
 	if (!v->path)
 		return -ENOMEM;
+	*seen = file->seen;
 	v->key = file->key;
 	v->image = file->image;
 	v->image_size = file->image_size;
@@ -336,15 +392,16 @@ static int check_fresh(const struct file_view *v)
 int files_view(struct files *f, uint32_t id, struct file_view *out)
 {
 	scoped(file_view_release) struct file_view v = { .fd = -1 };
+	struct file_sight seen = { 0 };
 	int r;
 
 	pthread_mutex_lock(&f->lock);
-	r = view_locked(f, id, &v);
+	r = view_locked(f, id, &v, &seen);
 	pthread_mutex_unlock(&f->lock);
 	if (r < 0)
 		return r;
 	if (!v.image && v.fd < 0) {
-		v.fd = reopen(&v);
+		v.fd = reopen(f->host_root, &seen, &v);
 		if (v.fd < 0)
 			return v.fd;
 	} else if (!v.image) {

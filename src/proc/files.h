@@ -20,11 +20,20 @@ struct file_key {
 	uint64_t size, mtime_ns; /* a library replaced in place is another file */
 };
 
+/* A mapping of a file: through it the file can be opened again, wherever it lies. */
+struct file_sight {
+	uint32_t pid; /* 0: none */
+	uint64_t start, end;
+};
+
 struct files;
 
 int files_open(size_t fd_max,
 	       struct files **out) warn_unused; /* fd_max descriptors at most: least recently used first */
 void files_close(struct files *f);
+/** files_set_host_root - below which /proc and paths are when a file is opened again; without: our own. Before any
+ * other call. Return: 0 or -ENOMEM. */
+int files_set_host_root(struct files *f, const char *host_root) warn_unused;
 
 /**
  * files_add - the id of an open file
@@ -40,6 +49,8 @@ int files_find(struct files *f, const struct file_key *key, uint32_t *out);
 /** files_has_fd - false when the descriptor was closed to make room; files_add() with a new one opens the file again.
  */
 bool files_has_fd(struct files *f, uint32_t id);
+/** files_saw - file @id is mapped there now: files_view() opens it through this process when it has no descriptor. */
+void files_saw(struct files *f, uint32_t id, const struct file_sight *sight);
 void file_key_of(const struct stat *st, struct file_key *out);
 
 struct file_view {
@@ -53,8 +64,10 @@ struct file_view {
 /**
  * files_view - what is needed to read file @id from another thread
  *
- * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id or the path is gone; -ESTALE when the
- * file was written over since it was mapped; or why it can't be opened. files_path() answers even then.
+ * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id, or nobody maps the file any more and
+ * its path is gone; -ESTALE when the file was written over since it was mapped, or another one is at its path; or why
+ * it can't be opened. After all of these it may be there again when a process maps it the next time. files_path()
+ * answers even then.
  */
 int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;
 /** files_path - the path alone, as the process saw it; the caller frees it. Return: 0, -ENOENT or -ENOMEM. */

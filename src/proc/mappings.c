@@ -271,12 +271,11 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 	struct file_key key = { 0 };
 	bool told = false;
 	struct stat st;
-	char name[64];
+	char name[PROC_MAP_FILE_SIZE];
 	uint32_t id;
 	int fd;
 
-	(void)snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)line->start,
-		       (unsigned long long)line->end);
+	proc_map_file(line->start, line->end, name);
 	/* A network file system that hangs must not block us: use what is known about the file. */
 	if (fstatat(dir, name, &st, AT_STATX_DONT_SYNC) == 0) {
 		if (!S_ISREG(st.st_mode))
@@ -303,8 +302,8 @@ static int file_of(const struct mapping_reader *reader, int dir, const struct ma
 			 out); /* no symbols, but the frames keep the file's name */
 }
 
-static int fill(struct mapping_reader *reader, int dir, const struct maps_line *line, const struct mappings *so_far,
-		struct mapping *out)
+static int fill(struct mapping_reader *reader, int dir, uint32_t pid, const struct maps_line *line,
+		const struct mappings *so_far, struct mapping *out)
 {
 	struct mapping m = {
 		.start = line->start,
@@ -326,8 +325,12 @@ static int fill(struct mapping_reader *reader, int dir, const struct maps_line *
 		for (size_t i = so_far->count, back = 0; i && back < LOOK_BACK && !m.file_id; i--, back++)
 			if (so_far->items[i - 1].inode == m.inode && so_far->items[i - 1].device == m.device)
 				m.file_id = so_far->items[i - 1].file_id;
-		if (!m.file_id)
+		if (!m.file_id) {
 			r = file_of(reader, dir, line, &m.file_id);
+			if (r == 0)
+				files_saw(reader->files, m.file_id,
+					  &(struct file_sight){ .pid = pid, .start = m.start, .end = m.end });
+		}
 		if (r < 0 && r != -ENOEXEC)
 			return r;
 		m.kind = m.file_id ? PROC_PLACE_FILE : PROC_PLACE_ANONYMOUS;
@@ -337,7 +340,7 @@ static int fill(struct mapping_reader *reader, int dir, const struct maps_line *
 	return 0;
 }
 
-static int add_lines(struct mapping_reader *reader, int dir, struct str text, struct mappings *m)
+static int add_lines(struct mapping_reader *reader, int dir, uint32_t pid, struct str text, struct mappings *m)
 {
 	struct maps_line line;
 	struct mapping mapping;
@@ -347,7 +350,7 @@ static int add_lines(struct mapping_reader *reader, int dir, struct str text, st
 		lines = 1;
 		if (r < 0 || !line.executable || (m->count && line.start < m->items[m->count - 1].end))
 			continue;
-		r = fill(reader, dir, &line, m, &mapping);
+		r = fill(reader, dir, pid, &line, m, &mapping);
 		if (r == -E2BIG) /* no room for another file: the known ones keep their names */
 			continue;
 		if (r == 0)
@@ -362,7 +365,7 @@ static int add_lines(struct mapping_reader *reader, int dir, struct str text, st
 	return lines ? 0 : -ESRCH;
 }
 
-int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m)
+int mappings_read(struct mapping_reader *reader, int dir, uint32_t pid, struct mappings *m)
 {
 	scoped(mappings_release) struct mappings fresh = { 0 };
 	int r;
@@ -371,7 +374,7 @@ int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m)
 	r = io_read_file_at(dir, "maps", reader->scratch);
 	if (r < 0 && r != -E2BIG) /* a text that is too long: use what was read of it */
 		return r;
-	r = add_lines(reader, dir, str_n(reader->scratch->ptr, reader->scratch->len), &fresh);
+	r = add_lines(reader, dir, pid, str_n(reader->scratch->ptr, reader->scratch->len), &fresh);
 	if (r < 0)
 		return r;
 	mappings_release(m);

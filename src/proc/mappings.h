@@ -50,11 +50,12 @@ uint32_t mapping_reader_file(const struct mapping_reader *reader, uint64_t devic
 /**
  * mappings_read - read a process's mappings anew
  * @dir: descriptor of /proc/PID
+ * @pid: through which the files can be opened again
  * @m: replaced on success only
  *
  * Return: 0; -ESRCH when the process has no memory (any more); -errno.
  */
-int mappings_read(struct mapping_reader *reader, int dir, struct mappings *m) warn_unused;
+int mappings_read(struct mapping_reader *reader, int dir, uint32_t pid, struct mappings *m) warn_unused;
 
 /** mapping_told - what a recording says of a mapping, with its file by its path below @host_root when it is there. */
 int mapping_told(struct mapping_reader *reader, const char *host_root, const struct abi_mapping *told,

@@ -162,7 +162,7 @@ static void read_mappings(struct proc_table *t, struct entry *e, int dir, int *r
 {
 	uint64_t before = proc_clock_ns();
 
-	*r = mappings_read(&t->reader, dir, &e->maps);
+	*r = mappings_read(&t->reader, dir, e->pub.pid, &e->maps);
 	entry_count_maps(t, e);
 	e->scan_cost_ns = proc_clock_ns() - before;
 	if (t->scratch.cap > SCRATCH_KEEP)

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -183,6 +185,11 @@ char *proc_link_read(int dir, const char *name)
 	if (str_ends(s, STR(" (deleted)")))
 		s.len -= sizeof(" (deleted)") - 1;
 	return str_dup(s);
+}
+
+void proc_map_file(uint64_t start, uint64_t end, char out[PROC_MAP_FILE_SIZE])
+{
+	(void)snprintf(out, PROC_MAP_FILE_SIZE, "map_files/%" PRIx64 "-%" PRIx64, start, end);
 }
 
 int proc_open_below(int dir, const char *root, const char *path, bool follow_last)

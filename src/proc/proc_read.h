@@ -50,6 +50,11 @@ int proc_auxv(int dir, uint64_t type, uint64_t *out) warn_unused;
 /** proc_link_read - where /proc/PID/NAME points to, without " (deleted)". NULL when it can't be read. */
 char *proc_link_read(int dir, const char *name);
 
+#define PROC_MAP_FILE_SIZE 48
+/** proc_map_file - below /proc/PID, the file that is mapped from @start to @end, wherever it lies and even when it is
+ * deleted. Opening it takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
+void proc_map_file(uint64_t start, uint64_t end, char out[PROC_MAP_FILE_SIZE]);
+
 /**
  * proc_open_below - open a regular file by the path the process itself would use, never leaving its root
  * @root: the directory that path starts at, relative to @dir: "root"

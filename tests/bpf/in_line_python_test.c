@@ -67,7 +67,7 @@ static void know(struct live *l, const struct abi_sample *sample)
 	int dir = proc_dir_open("", sample->pid);
 
 	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&l->reader, dir, &l->maps), 0);
+	assert_int_equal(mappings_read(&l->reader, dir, sample->pid, &l->maps), 0);
 	close(dir);
 	unwind_set_process(l->unwind, &program, &l->maps);
 	l->process.info.start_ns = program.start_ns;

@@ -191,7 +191,7 @@ static void know(struct live *l, const struct abi_sample *sample)
 				      .exec_id = sample->exec_id,
 				      .start_ns = sample->process_start_ns };
 	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&l->reader, dir, &l->maps), 0);
+	assert_int_equal(mappings_read(&l->reader, dir, sample->pid, &l->maps), 0);
 	close(dir);
 	unwind_set_process(l->unwind, &l->target, &l->maps);
 	l->info.start_ns = l->target.start_ns;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,6 +126,71 @@ static void path_that_is_another_file_now(void **state)
 	files_close(f);
 }
 
+/* The library of a container: its path leads nowhere from here, or to another file, but a process has it mapped. */
+static void a_mapped_file_is_opened_again(void **state)
+{
+	struct file_sight seen = { .pid = (uint32_t)getpid() };
+	char path[32], other[32], text[6] = "";
+	int fd = temporary("mapped", path), other_fd;
+	struct file_view view;
+	struct files *f;
+	uint32_t id, second;
+	void *at;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip_because("needs root");
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(at != MAP_FAILED);
+	seen.start = (uintptr_t)at;
+	seen.end = seen.start + 4096;
+	assert_int_equal(files_open(1, &f), 0);
+	assert_int_equal(add(f, fd, path, &id), 0);
+	other_fd = temporary("other", other);
+	assert_int_equal(add(f, other_fd, other, &second), 0); /* takes the only descriptor */
+	assert_false(files_has_fd(f, id));
+	assert_int_equal(rename(other, path), 0);
+	assert_int_equal(files_view(f, id, &view), -ESTALE);
+	files_saw(f, id, &seen);
+	files_saw(f, second + 1, &seen); /* no such file */
+	assert_int_equal(files_view(f, id, &view), 0);
+	assert_int_equal(pread(view.fd, text, 6, 0), 6);
+	assert_memory_equal(text, "mapped", 6);
+	file_view_release(&view);
+	unlink(path);
+	assert_int_equal(files_view(f, id, &view), 0);
+	file_view_release(&view);
+	munmap(at, 4096);
+	assert_int_equal(files_view(f, id, &view), -ENOENT); /* nobody has it any more */
+	files_close(f);
+	close(fd);
+	close(other_fd);
+}
+
+static void paths_are_below_the_hosts_root(void **state)
+{
+	char root[] = "/tmp/hearth-root-XXXXXX", path[64];
+	struct file_view view;
+	struct files *f;
+	uint32_t id;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	(void)snprintf(path, sizeof(path), "%s/lib.so", root);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(files_open(0, &f), 0);
+	assert_int_equal(files_set_host_root(f, root), 0);
+	assert_int_equal(add(f, fd, "/lib.so", &id), 0);
+	assert_int_equal(files_view(f, id, &view), 0);
+	file_view_release(&view);
+	files_close(f);
+	close(fd);
+	unlink(path);
+	rmdir(root);
+}
+
 static void images_are_told_apart_by_content(void **state)
 {
 	struct file_view view;
@@ -179,6 +245,8 @@ int main(void)
 		cmocka_unit_test(same_file_same_id),
 		cmocka_unit_test(descriptors_are_bounded),
 		cmocka_unit_test(path_that_is_another_file_now),
+		cmocka_unit_test(a_mapped_file_is_opened_again),
+		cmocka_unit_test(paths_are_below_the_hosts_root),
 		cmocka_unit_test(images_are_told_apart_by_content),
 		cmocka_unit_test(survives_failing_allocations),
 	};

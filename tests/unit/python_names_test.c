@@ -257,7 +257,7 @@ static void engine_open(struct engine *e, pid_t pid, struct told *told, size_t n
 	assert_int_equal(runtimes_open(&cfg, e->files, &e->runtimes), 0);
 	assert_int_equal(proc_facts_read(e->dir, 0, &e->scratch, &facts), 0);
 	e->program.start_ns = facts.start_ticks * (NSEC_PER_SEC / 100) + 1;
-	assert_int_equal(mappings_read(&e->reader, e->dir, &maps), 0);
+	assert_int_equal(mappings_read(&e->reader, e->dir, e->program.pid, &maps), 0);
 	runtimes_see(e->runtimes, &e->program, &maps);
 	mappings_release(&maps);
 	for (int i = 0; i < 2000 && !ready; i++) {

@@ -181,7 +181,7 @@ static void see(struct fixture *f, const struct program *p)
 	int dir = proc_dir_open("", p->pid);
 
 	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&f->reader, dir, &maps), 0);
+	assert_int_equal(mappings_read(&f->reader, dir, p->pid, &maps), 0);
 	close(dir);
 	runtimes_see(f->runtimes, p, &maps);
 	mappings_release(&maps);

@@ -52,7 +52,7 @@ static void look_around(struct fixture *f, bool tell)
 	int dir = proc_dir_open("", f->p.pid);
 
 	mapping_reader_init(&reader, f->files, &scratch, 1000);
-	assert_int_equal(mappings_read(&reader, dir, &maps), 0);
+	assert_int_equal(mappings_read(&reader, dir, f->p.pid, &maps), 0);
 	close(dir);
 	f->own = mappings_find(&maps, here)->file_id;
 	f->other = mappings_find(&maps, libc)->file_id;

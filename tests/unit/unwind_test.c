@@ -86,7 +86,7 @@ static void fixture_open(struct fixture *f, size_t budget)
 	assert_int_equal(files_open(64, &f->files), 0);
 	f->scratch = (struct buf)BUF_INIT(MIB(4));
 	mapping_reader_init(&f->reader, f->files, &f->scratch, 1000);
-	assert_int_equal(mappings_read(&f->reader, dir, &f->maps), 0);
+	assert_int_equal(mappings_read(&f->reader, dir, (uint32_t)getpid(), &f->maps), 0);
 	close(dir);
 	assert_int_equal(table_memory_new(&f->memory), 0);
 	f->sink = (struct table_sink){ .cost = noted_cost,

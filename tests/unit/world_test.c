@@ -54,7 +54,7 @@ static int setup(void **state)
 	mapping_reader_init(&reader, p->files, &p->scratch, 4096);
 	dir = proc_dir_open("", (uint32_t)getpid());
 	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&reader, dir, &p->maps), 0);
+	assert_int_equal(mappings_read(&reader, dir, (uint32_t)getpid(), &p->maps), 0);
 	close(dir);
 	mapping_reader_release(&reader);
 	assert_int_equal(table_memory_new(&p->memory), 0);

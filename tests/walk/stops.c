@@ -447,7 +447,7 @@ static bool stop_once(struct stops *s)
 		return false;
 	if (stop_thread(s, &signal))
 		return true;
-	if (mappings_read(&s->reader, s->dir, &s->maps) < 0) {
+	if (mappings_read(&s->reader, s->dir, (uint32_t)s->pid, &s->maps) < 0) {
 		ptrace(PTRACE_DETACH, s->tid, 0, signal);
 		return false;
 	}
