@@ -6,6 +6,10 @@
 #include "base/array.h"
 
 #define RETRY_NS NSEC_PER_SEC
+/* A file that cannot be opened now can be when a process maps it again: tried after this time, then ever more rarely.
+ */
+#define REOPEN_NS (30 * NSEC_PER_SEC)
+#define REOPEN_DOUBLINGS 4
 /* Loading again what was evicted takes at most a tenth of one CPU, and as much as half a second at once: a budget that
  * is too small for what runs must not eat the machine. */
 #define RELOAD_SHARE 10
@@ -260,6 +264,53 @@ static void give_number_back(struct rows *r, uint32_t number)
 	r->free = number;
 }
 
+/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
+static bool is_final(int e)
+{
+	return e == -EBADMSG || e == -ENOTSUP || e == -ENODATA || e == -E2BIG;
+}
+
+static void fail(struct rows *r, uint32_t number, int e, uint64_t now_ns)
+{
+	struct rows_file *f = &r->files[number];
+
+	r->stats.failed++;
+	set_state(r, number, ROWS_FAILED);
+	f->is_away = !is_final(e);
+	if (!f->is_away)
+		return;
+	f->retry_ns = now_ns + (REOPEN_NS << f->doublings);
+	f->doublings = (uint8_t)MIN(f->doublings + 1, REOPEN_DOUBLINGS);
+}
+
+/* The span of a file that has none yet. Return: 0, or why it could not be read. */
+static int read_span(struct rows *r, uint32_t number)
+{
+	struct rows_file *f = &r->files[number];
+	int e = r->cfg.source->span(r->cfg.source->self, f->file_id, &f->span);
+
+	f->has_span = e == 0;
+	if (e == 0)
+		set_state(r, number, f->span.pages ? ROWS_UNREAD : ROWS_BARE);
+	return e;
+}
+
+/* A file that could not be opened: as one that was not read yet, when its time has come. */
+static void forgive(struct rows *r, uint32_t number, uint64_t now_ns)
+{
+	struct rows_file *f = &r->files[number];
+	int e = 0;
+
+	if (f->state != ROWS_FAILED || !f->is_away || now_ns < f->retry_ns)
+		return;
+	if (f->has_span)
+		set_state(r, number, ROWS_UNREAD);
+	else
+		e = read_span(r, number);
+	if (e < 0)
+		fail(r, number, e, now_ns);
+}
+
 static int get_number(struct rows *r, uint32_t file_id, uint32_t *out)
 {
 	struct rows_file *f;
@@ -278,17 +329,14 @@ static int get_number(struct rows *r, uint32_t file_id, uint32_t *out)
 	f = &r->files[*out];
 	*f = (struct rows_file){ .file_id = file_id, .idle_ns = clock_monotonic_ns(r->cfg.clock) };
 	rows_touch(r, file_id);
-	e = r->cfg.source->span(r->cfg.source->self, file_id, &f->span);
+	e = read_span(r, *out);
 	if (e == -ENOMEM || e == -EMFILE || e == -ENFILE) { /* another time */
 		forget_file(r, *out);
 		return -ENOMEM;
 	}
-	if (e < 0) {
-		f->state = ROWS_FAILED;
-		r->stats.failed++;
-	} else if (!f->span.pages) {
-		f->state = ROWS_BARE;
-	}
+	if (e < 0)
+		fail(r, *out, e, f->idle_ns);
+	f->has_turned = false; /* no mapping of it was told yet */
 	return 0;
 }
 
@@ -333,6 +381,7 @@ static int put_table(struct rows *r, uint32_t number, const struct unwind_table 
 	}
 	r->files[number].table = table;
 	r->files[number].is_changed = true;
+	r->files[number].doublings = 0;
 	r->waiting++;
 	r->stats.bytes += table.bytes;
 	r->stats.bytes_peak = MAX(r->stats.bytes_peak, r->stats.bytes);
@@ -349,12 +398,17 @@ static void failed(struct rows *r, uint32_t number, int e, uint64_t now_ns)
 		set_state(r, number, ROWS_REFUSED);
 		break;
 	case -EBADMSG:
-	case -ENOENT:
-	case -ESTALE:
 	case -ENOTSUP:
 	case -ENODATA:
-		r->stats.failed++;
-		set_state(r, number, ROWS_FAILED);
+	case -ENOENT:
+	case -ESTALE:
+	case -EACCES:
+	case -EPERM:
+	case -ELOOP:
+	case -ENOTDIR:
+	case -ENAMETOOLONG:
+	case -EIO:
+		fail(r, number, e, now_ns);
 		break;
 	default: /* no memory, no descriptors: that passes */
 		r->stats.failed++;
@@ -389,6 +443,8 @@ static void want(struct rows *r, uint32_t number)
 	struct rows_file *f = &r->files[number];
 
 	rows_touch(r, f->file_id);
+	if (f->state == ROWS_FAILED && f->is_away)
+		forgive(r, number, clock_monotonic_ns(r->cfg.clock));
 	if (f->state == ROWS_UNREAD || f->state == ROWS_EVICTED)
 		load(r, number);
 }
@@ -505,6 +561,8 @@ void rows_flush(struct rows *r)
 	r->waiting -= r->change_count;
 }
 
+/* A walk of the kernel's goes by frame pointers through a file that failed, and never asks for its rows: it is told
+ * here that the file may have some after all. */
 void rows_expire(struct rows *r)
 {
 	uint64_t now_ns = clock_monotonic_ns(r->cfg.clock);
@@ -521,6 +579,7 @@ void rows_expire(struct rows *r)
 		if (f->state == ROWS_LOADED && r->cfg.sink->hide && !f->is_viewed)
 			r->cfg.sink->hide(r->cfg.sink->self, &f->table);
 		f->is_viewed = false;
+		forgive(r, i, now_ns);
 		use = last_use(r, f);
 		if (f->holders || use != f->seen_use) {
 			f->seen_use = use;

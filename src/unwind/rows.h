@@ -28,7 +28,7 @@ enum rows_state {
 	ROWS_LOADED,
 	ROWS_EVICTED, /* was loaded */
 	ROWS_BARE,    /* has no rows: frame pointers are all there is */
-	ROWS_FAILED,  /* could not be read; as BARE */
+	ROWS_FAILED,  /* could not be read (is_away: cannot be now); as BARE */
 	ROWS_REFUSED, /* larger than the whole budget; as BARE */
 };
 
@@ -40,7 +40,10 @@ struct rows_file {
 	bool is_viewed;   /* a walk on the host has read it since the last decision whether to evict it */
 	bool is_changed;  /* not yet; the next rows_flush() does it */
 	bool has_turned;  /* in rows.turned */
-	uint32_t holders; /* published mappings of it */
+	bool has_span;
+	bool is_away;      /* FAILED: tried again at retry_ns */
+	uint8_t doublings; /* of the time until it is tried again */
+	uint32_t holders;  /* published mappings of it */
 	struct unwind_span span;
 	struct table table;
 	uint64_t retry_ns;          /* not tried again before */
@@ -111,9 +114,11 @@ const union abi_element *rows_element(const void *table, uint32_t index); /* NUL
 
 /** rows_flush - tell the sink which tables came, in one batch. */
 void rows_flush(struct rows *r);
-/** rows_expire - drop what nothing maps and nobody used for a minute; looks at most once in five seconds. */
+/** rows_expire - drop what nothing maps and nobody used for a minute, and try again what could not be opened; looks at
+ * most once in five seconds. */
 void rows_expire(struct rows *r);
-/** rows_turned - the next number whose kind is another than its mappings say, with the kind. Return: 0 when none. */
+/** rows_turned - the next number whose kind is another than its mappings say, with the kind; rows_describe() tells the
+ * rest, which may be another, too. Return: 0 when none. */
 uint32_t rows_turned(struct rows *r, uint8_t *kind);
 /** rows_touch - any thread: it was used just now. */
 void rows_touch(struct rows *r, uint32_t file_id);

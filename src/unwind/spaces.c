@@ -582,8 +582,8 @@ static void turn_maps(struct spaces *s, struct space *space, uint32_t number, ui
 
 		if (map->table != number || map->kind == kind)
 			continue;
-		map->kind = kind;
-		ignore(add_change(s, space->number, map, false)); /* its samples go on to come raw */
+		ignore(rows_describe(s->rows, map->file, false, map)); /* it has a number */
+		ignore(add_change(s, space->number, map, false));      /* its samples go on to come raw */
 	}
 }
 

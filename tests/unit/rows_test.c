@@ -245,6 +245,74 @@ static void tells_what_turned(void **state)
 	assert_int_equal(rows_turned(f.rows, &to), 0);
 }
 
+/* Its descriptor was given up for another's, and its path leads nowhere: a process that maps it brings it back. */
+static void what_is_away_is_tried_again(void **state)
+{
+	static const int errors[] = { -ENOENT, -ESTALE, -EACCES, -EIO };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		scoped(fixture_close) struct fixture f = { .made.elements = { [1] = 4 },
+							   .made.error = { [1] = errors[i] } };
+		struct abi_map map = { 0 };
+		uint8_t to = 0;
+
+		assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
+		assert_int_equal(rows_describe(f.rows, 1, false, &map), 0);
+		rows_hold(f.rows, map.table);
+		assert_int_equal(walk(&f, 1), 0);
+		assert_int_equal(rows_turned(f.rows, &to), map.table);
+		assert_int_equal(to, ABI_MAP_BARE);
+		f.time.now_ns += 29 * NSEC_PER_SEC;
+		rows_expire(f.rows);
+		assert_int_equal(walk(&f, 1), 0);
+		assert_int_equal(f.made.builds[1], 1);
+		f.time.now_ns += 6 * NSEC_PER_SEC;
+		assert_int_equal(walk(&f, 1), 0);
+		assert_int_equal(f.made.builds[1], 2);
+		f.time.now_ns += 35 * NSEC_PER_SEC; /* more rarely */
+		assert_int_equal(walk(&f, 1), 0);
+		assert_int_equal(f.made.builds[1], 2);
+		while (rows_turned(f.rows, &to))
+			assert_int_equal(to, ABI_MAP_BARE);
+		f.made.error[1] = 0;
+		f.time.now_ns += 30 * NSEC_PER_SEC;
+		rows_expire(f.rows); /* no walk on the host asks for it */
+		assert_int_equal(rows_turned(f.rows, &to), map.table);
+		assert_int_equal(to, ABI_MAP_FILE);
+		assert_int_equal(walk(&f, 1), map.table);
+		rows_release(f.rows, map.table);
+	}
+}
+
+static void a_span_is_tried_again(void **state)
+{
+	scoped(fixture_close) struct fixture f = { .made.elements = { [1] = 4, [2] = 4 },
+						   .made.span_error = { [1] = -ESTALE, [2] = -EBADMSG } };
+	struct abi_map map = { 0 };
+	uint8_t to = 0;
+
+	(void)state;
+	assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
+	for (uint32_t i = 1; i <= 2; i++) {
+		assert_int_equal(rows_describe(f.rows, i, false, &map), 0);
+		assert_int_equal(map.kind, ABI_MAP_BARE);
+		rows_hold(f.rows, map.table);
+	}
+	while (rows_turned(f.rows, &to))
+		;
+	f.made.span_error[1] = f.made.span_error[2] = 0;
+	f.time.now_ns += 31 * NSEC_PER_SEC;
+	rows_expire(f.rows);
+	assert_int_not_equal(rows_turned(f.rows, &to), 0);
+	assert_int_equal(rows_turned(f.rows, &to), 0); /* what is malformed stays so */
+	assert_int_equal(to, ABI_MAP_FILE);
+	assert_int_equal(rows_describe(f.rows, 1, false, &map), 0);
+	assert_int_equal(map.pages, 16);
+	assert_int_not_equal(walk(&f, 1), 0);
+	assert_int_equal(kind(&f, 2), ABI_MAP_BARE);
+}
+
 /* A budget too small for what runs: rows come again, but not all the time. */
 static void reloads_are_bounded(void **state)
 {
@@ -425,6 +493,8 @@ int main(void)
 		cmocka_unit_test(never_passes_the_budget),
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(tells_what_turned),
+		cmocka_unit_test(what_is_away_is_tried_again),
+		cmocka_unit_test(a_span_is_tried_again),
 		cmocka_unit_test(reloads_are_bounded),
 		cmocka_unit_test(slow_reloads_are_bounded),
 		cmocka_unit_test(first_loads_are_bounded),
