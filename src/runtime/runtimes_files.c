@@ -9,7 +9,7 @@
 
 #define SEGMENTS_MAX 16
 #define NOTICE_PATH_MAX 200
-#define FAILURES_MAX 8 /* of one file */
+#define FAILURES_MAX 8 /* of one file, in a row; then every so many sights of it are one look */
 
 const struct runtimes_probed runtimes_nothing, runtimes_unfinished;
 
@@ -154,31 +154,52 @@ static int probe(struct runtimes *r, uint32_t file_id, unsigned int look, struct
 	return 1;
 }
 
-/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's, when the
- * path leads nowhere from here, or to another file (a container's). */
+/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's when nobody
+ * has the file mapped and its path leads nowhere from here, or to another file (a container's). */
 static bool may_pass(int result)
 {
-	return result == -ENOMEM || result == -EMFILE || result == -ENFILE || result == -EIO || result == -ENOENT ||
-	       result == -ESTALE;
+	static const int passing[] = { ENOMEM, EMFILE, ENFILE, EIO,   EINTR,   ENOENT,
+				       ESTALE, EACCES, EPERM,  ELOOP, ENOTDIR, ENAMETOOLONG };
+
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+		if (result == -passing[i])
+			return true;
+	return false;
 }
 
-/* With the lock held. Is it worth another look, at the next sample of who has it mapped? */
-static bool fails_again(struct runtimes *r, uint32_t file_id)
+/* A file that could not be looked at is met again with each sight of a process that has it mapped. Is it worth another
+ * look? The first ones are, then one of many: it may be there again when its descriptor is. */
+static bool is_worth_a_look(struct runtimes *r, uint32_t file_id)
 {
 	uint32_t before = 0;
 
-	ignore(u64map_get(&r->failures, file_id, &before) < 0); /* the first time */
+	pthread_mutex_lock(&r->lock);
+	if (u64map_get(&r->failures, file_id, &before) == 0)
+		ignore(u64map_put(&r->failures, file_id, before + 1) < 0); /* replaces: needs no room */
+	pthread_mutex_unlock(&r->lock);
+	return before < FAILURES_MAX || before % FAILURES_MAX == 0;
+}
+
+/* With the lock held: it could not be looked at. */
+static void note_failure(struct runtimes *r, uint32_t file_id)
+{
+	uint32_t before;
+
+	if (u64map_get(&r->failures, file_id, &before) == 0)
+		return; /* counted at its sight */
 	if (r->failures.used >= RUNTIMES_PROGRAMS_MAX)
-		u64map_clear(&r->failures); /* they get more looks than they should: better than none */
-	return before < FAILURES_MAX && u64map_put(&r->failures, file_id, before + 1) == 0;
+		u64map_clear(&r->failures);               /* they get more looks than they should */
+	ignore(u64map_put(&r->failures, file_id, 1) < 0); /* likewise */
 }
 
 /* With the lock held: what came of a look. Return: what is known of the file now. */
 static const struct runtimes_probed *settle(struct runtimes *r, uint32_t file_id, int result,
 					    const struct runtimes_probed *found)
 {
-	if (may_pass(result) && fails_again(r, file_id))
+	if (may_pass(result)) {
+		note_failure(r, file_id);
 		return &runtimes_nothing; /* for now */
+	}
 	if (r->failures.used)
 		ignore(u64map_remove(&r->failures, file_id) < 0); /* most never failed */
 	return publish(&r->probed, file_id, result == 1 ? found : &runtimes_nothing);
@@ -192,6 +213,8 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 
 	if (known)
 		return known;
+	if (!is_worth_a_look(r, file_id))
+		return &runtimes_nothing;
 	result = probe(r, file_id, look, &found);
 	if (result == -EAGAIN || result == -EINPROGRESS)
 		return result == -EAGAIN ? NULL : &runtimes_unfinished;

@@ -1678,6 +1678,39 @@ static void a_stale_file_is_looked_at_again(void **state)
 	free(items);
 }
 
+/* A file that could not be opened for long is no file without a runtime. */
+static void a_file_is_not_given_up(void **state)
+{
+	struct program p = { .pid = (uint32_t)getpid(), .exec_id = 1, .start_ns = 1 };
+	struct mapping item = { .start = KIB(4), .kind = PROC_PLACE_FILE };
+	const struct mappings maps = { .items = &item, .count = 1 };
+	struct fixture f = { 0 };
+	struct file_key key;
+	struct stat st;
+	uint32_t again;
+	int fd, sights = 0;
+
+	(void)state;
+	fixture_open(&f);
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	file_key_of(&st, &key);
+	assert_int_equal(files_add(f.files, -1, &key, STR("/nonexistent/container/program"), &item.file_id), 0);
+	for (int i = 0; i < 30; i++) {
+		runtimes_see(f.runtimes, &p, &maps);
+		runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+		assert_null(runtimes_file(f.runtimes, item.file_id));
+	}
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(files_add(f.files, fd, &key, STR("/nonexistent/container/program"), &again), 0);
+	assert_int_equal(again, item.file_id);
+	for (; sights < 10 && !runtimes_file(f.runtimes, item.file_id); sights++) {
+		runtimes_see(f.runtimes, &p, &maps);
+		runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	}
+	assert_non_null(runtimes_file(f.runtimes, item.file_id));
+	fixture_close(&f);
+}
+
 /* Puts a page that nobody ever fills under the state that attaching reads, as a file system that does not answer would.
  */
 static bool silence(void)
@@ -1978,6 +2011,7 @@ int main(void)
 		cmocka_unit_test(what_is_told_within_an_exec_is_told_again),
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
+		cmocka_unit_test(a_file_is_not_given_up),
 		cmocka_unit_test(does_not_wait_for_silent_memory),
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
