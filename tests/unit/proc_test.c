@@ -315,6 +315,49 @@ static void code_without_a_file(void **state)
 	child_end(&child);
 }
 
+/* Opens more files than are kept open. */
+static void evict_all(struct world *w)
+{
+	for (uint32_t i = 0; i < 64; i++) {
+		struct file_key key = { .device = 1, .inode = i + 1 };
+		int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		uint32_t id;
+
+		assert_true(fd >= 0);
+		assert_int_equal(files_add(w->files, fd, &key, STR("/many"), &id), 0);
+	}
+}
+
+/* As a container's library, whose path leads nowhere on the host. */
+static void deleted_and_evicted(void **state)
+{
+	struct world *w = *state;
+	struct child first = child_start(w), second = child_start(w);
+	struct proc_place at, again;
+	struct file_view view;
+	char path[64];
+	uint64_t code;
+
+	if (geteuid() != 0)
+		skip_because("needs root");
+	(void)snprintf(path, sizeof(path), "%s/lib.so", w->dir);
+	code = child_do(&first, LOAD_FILE);
+	at = place(w, get(w, &first), code);
+	assert_int_equal(at.kind, PROC_PLACE_FILE);
+	code = child_do(&second, LOAD_FILE);
+	again = place(w, get(w, &second), code);
+	assert_int_equal(again.file_id, at.file_id);
+	unlink(path);
+	child_end(&first);
+	evict_all(w);
+	assert_false(files_has_fd(w->files, at.file_id));
+	assert_int_equal(files_view(w->files, at.file_id, &view), 0); /* the second one was seen with it last */
+	assert_int_equal(view.key.size, 2 * PAGE);
+	file_view_release(&view);
+	child_end(&second);
+	assert_int_equal(files_view(w->files, at.file_id, &view), -ENOENT);
+}
+
 static void deleted_and_replaced(void **state)
 {
 	struct world *w = *state;
@@ -1085,6 +1128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE(late_mappings),
 		LIVE(code_without_a_file),
+		LIVE(deleted_and_evicted),
 		LIVE(deleted_and_replaced),
 		LIVE(exec_drops_everything),
 		LIVE(exit_keeps_until_expired),
