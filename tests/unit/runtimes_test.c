@@ -1468,7 +1468,7 @@ static void a_sweep_without_descriptors_forgets_nobody(void **state)
 	wait_for(&f, &p[0], RUNTIMES_READY);
 	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
 	dir = proc_dir_open("", p[1].pid);
-	assert_int_equal(mappings_read(&f.reader, dir, &maps), 0);
+	assert_int_equal(mappings_read(&f.reader, dir, p[1].pid, &maps), 0);
 	close(dir);
 	before = leave_descriptors(3);
 	assert_true(runtimes_see(f.runtimes, &p[1], &maps));
