@@ -27,7 +27,7 @@ def figures_of(found, load, pid):
     stacks, names = Stacks(found.samples, found.lost, always=pid), names_of(found.samples)
     text, wrong = Text(os.path.join(HERE, "nodejs", LOADS[load])), Counter()
     for s in found.samples:
-        for what in wrong_of_churn(s) if load == "B" else text.wrong_of(s):
+        for what in sum(wrong_of_churn(s), []) if load == "B" else text.wrong_of(s):
             wrong[what] += s.count
     values = stacks.javascript, stacks.count, stacks.whole, names.total(), names.total() - names[LOST], wrong.total()
     odd = [f"{count} times {what}" for what, count in stacks.bad.most_common(4) + wrong.most_common(4)]

@@ -116,14 +116,16 @@ def judge_named(tap, what, names, least=NAMED):
 
 
 def wrong_of_churn(sample):
-    """Only fn_N calls in_N, which calls spin; only work calls what has no number: churn.js. A frame that says that its name is lost is not wrong."""
-    names, wrong = [n for n, _, _ in frames_of(sample)], []
+    """Only fn_N calls in_N, which calls spin; only work calls what has no number: churn.js. A frame that says that its name is lost is not wrong.
+    Return: pairs of frames with another function's name, pairs of which one is right and the frame between them is not there."""
+    names, wrong, lacking = [n for n, _, _ in frames_of(sample)], [], []
     for caller, name in zip([""] + names, names):
         kind, _, number = name.partition("_")
+        skipped = {"fn": "work", "in": "round", "spin": "fn_", "round": "(anonymous)"}.get(kind)
         right = {"fn": "round", "in": f"fn_{number}", "spin": "in_", "thrown": "work", "regexps": "work", "round": "work"}.get(kind)
         if right and LOST not in (caller, name) and not (caller.startswith(right) if kind == "spin" else caller == right):
-            wrong.append(f"{caller} -> {name}")
-    return wrong
+            (lacking if skipped and caller.startswith(skipped) else wrong).append(f"{caller} -> {name}")
+    return wrong, lacking
 
 
 class Text:
