@@ -18,6 +18,7 @@
 #define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
 #define CLOCK_OFF_NS (100 * NSEC_PER_MSEC)    /* less is no jump */
 #define HOLD_WAIT_NS (2 * NSEC_PER_SEC)       /* a stack that has not come by then does not come */
+#define UNREAD_LOOK_NS (5 * NSEC_PER_SEC)     /* between looks for a runtime, where only those have stacks */
 
 /* ---- reader ---- */
 
@@ -157,6 +158,19 @@ static void refresh(struct session *s, struct proc *p)
 		unwind_set_process(s->unwind, &program, proc_mappings(p));
 }
 
+/* Without addresses nothing else tells that a process has loaded a runtime by now. One whose runtime is not known is
+ * looked at more often. */
+static void refresh_unwalked(struct session *s, struct proc *p, const struct abi_sample *sample)
+{
+	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
+
+	if (sample->flags & ABI_SAMPLE_ASK) {
+		proc_reread_young(s->processes, p, now_ns);
+		proc_look_soon(p, now_ns, UNREAD_LOOK_NS);
+	}
+	ignore(proc_refresh(s->processes, p, now_ns)); /* whoever listens to the table is told */
+}
+
 static void on_sample(void *ctx, const struct abi_sample *sample)
 {
 	struct session *s = ctx;
@@ -169,8 +183,8 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 	}
 	if (p && s->unwind)
 		refresh(s, p);
-	else if (p && s->sampler->only_runtimes && sample->flags & ABI_SAMPLE_ASK)
-		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
+	else if (p && s->sampler->only_runtimes)
+		refresh_unwalked(s, p, sample);
 	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
 		mend(s, p, sample);
 	if (p && s->unwind && sample->flags & ABI_SAMPLE_RAW && hand_over(s, p, sample))

@@ -108,6 +108,8 @@ bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_
 void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /** proc_refresh - read the mappings again when they are half a minute old. Return: true when they were read. */
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
+/** proc_look_soon - proc_refresh() reads the mappings @delay_ns after @now_ns, or earlier if it was to do so anyway. */
+void proc_look_soon(struct proc *p, uint64_t now_ns, uint64_t delay_ns);
 /**
  * proc_tell_mapping - add one mapping that the kernel reported, of a process that is gone from /proc
  * Its file is known when it was in any process's mappings before. Return: true when the mapping is new and its file

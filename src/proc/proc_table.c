@@ -228,6 +228,15 @@ bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns)
 	return !first && entry_rescan(t, e);
 }
 
+void proc_look_soon(struct proc *p, uint64_t now_ns, uint64_t delay_ns)
+{
+	struct entry *e = (struct entry *)p;
+	uint64_t at_ns = now_ns + MAX(delay_ns, e->scan_cost_ns * RESCAN_COST_SHARE);
+
+	if (!e->refresh_ns || at_ns < e->refresh_ns)
+		e->refresh_ns = at_ns;
+}
+
 static const struct mapping *locate(struct proc_table *t, struct entry *e, uint64_t address, uint64_t now_ns)
 {
 	const struct mapping *m = mappings_find(&e->maps, address);

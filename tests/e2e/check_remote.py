@@ -6,6 +6,7 @@ The loads of check_python.py run one at a time on one CPU, hearth reads them fro
 """
 import json
 import signal
+import sysconfig
 
 import java_loads
 import python_oracle
@@ -207,6 +208,18 @@ def check_death(program):
     tap.ok(said.returncode == 137 and "<module> (" in open(out).read(), "a process that is killed ends the session well", said.stderr[-200:].strip())
 
 
+def check_late():
+    """A server that loads Python when somebody asks for it, long after it was met."""
+    library = os.path.join(sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME"))
+    if not library.endswith((".so", ".so.1.0")) or not os.path.exists(library):
+        return tap.skip("Python that is loaded late", "needs a shared libpython")
+    program, out = path("late"), path("late.col")
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-o", program, os.path.join(FOLDER, "late.c"), "-ldl"], check=True)
+    said = hearth("record", "--sampler", "remote", "-o", out, "--", program, 3, library, spin(7))
+    lines = [l for l in open(out).read().splitlines() if "spin (" in l]
+    return tap.ok(said.returncode == 0 and sum(int(l.split()[-1]) for l in lines) > 150, "Python that is loaded late", said.stderr[-200:].strip())
+
+
 def check_modes(program):
     """pyspy: the total of the process is that of the sampler beside it, and its native frames are gone."""
     out = path("modes.col")
@@ -250,6 +263,8 @@ if pythons:
         check_rights("/usr/bin/python3")
         check_namespace("/usr/bin/python3")
         check_death("/usr/bin/python3")
+        if not QUICK:
+            check_late()
         check_modes("/usr/bin/python3")
         check_others()
 else:

@@ -611,6 +611,24 @@ static void rescans_are_limited(void **state)
 	child_end(&child);
 }
 
+static void looks_sooner_when_asked(void **state)
+{
+	struct world *w = *state;
+	struct child child = child_start(w);
+	struct proc *p = get(w, &child);
+	uint64_t soon_ns = 10 * NSEC_PER_SEC; /* longer than any sanitizer makes twenty readings */
+
+	proc_look_soon(p, w->now_ns, soon_ns);
+	proc_look_soon(p, w->now_ns, 2 * soon_ns); /* asks for less */
+	assert_false(proc_refresh(w->table, p, w->now_ns + soon_ns - 1));
+	assert_true(proc_refresh(w->table, p, w->now_ns + soon_ns));
+	assert_false(proc_refresh(w->table, p, w->now_ns + 2 * soon_ns)); /* once; then each half a minute */
+	proc_look_soon(p, w->now_ns + 2 * soon_ns, soon_ns);
+	assert_true(proc_refresh(w->table, p, w->now_ns + 3 * soon_ns));
+	assert_true(proc_refresh(w->table, p, w->now_ns + 6 * soon_ns));
+	child_end(&child);
+}
+
 static size_t open_descriptors(void)
 {
 	size_t count = 0;
@@ -1138,6 +1156,7 @@ int main(void)
 		LIVE(other_root),
 		LIVE(leader_exits),
 		LIVE(rescans_are_limited),
+		LIVE(looks_sooner_when_asked),
 		LIVE(kernel_thread),
 		LIVE(told_by_a_recording),
 		LIVE(more_files_than_fit),
