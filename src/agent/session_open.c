@@ -43,7 +43,7 @@ static void on_dropped(void *ctx, const struct proc *p)
 	session_drop(ctx, p);
 }
 
-static void on_mapped(void *ctx, const struct proc *p)
+static void on_mapped(void *ctx, struct proc *p)
 {
 	session_see(ctx, p);
 }

@@ -5,6 +5,7 @@
 #include "runtime/describer.h"
 
 #define NOTICES_MAX KIB(128)
+#define SEE_AGAIN_NS NSEC_PER_SEC
 
 void session_choose_runtimes(struct session *s)
 {
@@ -81,12 +82,12 @@ int session_close_runtimes(struct session *s)
 	return r;
 }
 
-void session_see(struct session *s, const struct proc *p)
+void session_see(struct session *s, struct proc *p)
 {
 	struct program program = session_program(p);
 
-	if (s->runtimes && !p->is_kernel && !p->exited)
-		runtimes_see(s->runtimes, &program, proc_mappings(p));
+	if (s->runtimes && !p->is_kernel && !p->exited && !runtimes_see(s->runtimes, &program, proc_mappings(p)))
+		proc_look_soon(p, clock_monotonic_ns(s->cfg.clock), SEE_AGAIN_NS);
 }
 
 void session_forget(struct session *s, const struct program *program)

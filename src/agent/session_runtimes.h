@@ -14,7 +14,7 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink) wa
  * open. */
 void session_in_line(struct session *s, struct in_line *out);
 int session_close_runtimes(struct session *s); /* -ETIMEDOUT: see runtimes_close() */
-void session_see(struct session *s, const struct proc *p);
+void session_see(struct session *s, struct proc *p);
 void session_forget(struct session *s, const struct program *program);
 void session_drop(struct session *s, const struct proc *p);
 void session_process(struct session *s, const struct abi_process *event);

@@ -26,7 +26,7 @@ struct proc_config {
 	 * listener. */
 	void (*dropped)(void *ctx, const struct proc *p);
 	/** Its mappings were read, or read again: proc_mappings() has them. NULL: no listener. */
-	void (*mapped)(void *ctx, const struct proc *p);
+	void (*mapped)(void *ctx, struct proc *p);
 	void *ctx;
 };
 

@@ -72,7 +72,7 @@ void entry_ended(const struct proc_table *t, const struct entry *e)
 		t->ended(t->ctx, &e->pub);
 }
 
-void entry_mapped(const struct proc_table *t, const struct entry *e)
+void entry_mapped(const struct proc_table *t, struct entry *e)
 {
 	if (t->mapped && e->maps.count)
 		t->mapped(t->ctx, &e->pub);

@@ -43,7 +43,7 @@ struct proc_table {
 	bool recorded;
 	void (*ended)(void *ctx, const struct proc *p);
 	void (*dropped)(void *ctx, const struct proc *p);
-	void (*mapped)(void *ctx, const struct proc *p);
+	void (*mapped)(void *ctx, struct proc *p);
 	void *ctx;
 	const struct service_rules *service_rules;
 	uint64_t event_ns; /* of the record at hand; 0: there is none */
@@ -74,7 +74,7 @@ void entry_free(struct proc_table *t, struct entry *e);
 void entry_close_perf_map(struct proc_table *t, struct entry *e);
 void entry_exited(struct entry *e, uint64_t exit_ns);                /* the first time counts */
 void entry_ended(const struct proc_table *t, const struct entry *e); /* tell the listeners */
-void entry_mapped(const struct proc_table *t, const struct entry *e);
+void entry_mapped(const struct proc_table *t, struct entry *e);
 uint64_t proc_clock_ns(void);
 
 /* Reading: proc_fill.c. */

@@ -629,6 +629,33 @@ static void looks_sooner_when_asked(void **state)
 	child_end(&child);
 }
 
+static void want_sooner(void *ctx, struct proc *p)
+{
+	const struct world *w = ctx;
+
+	proc_look_soon(p, w->now_ns, 10 * NSEC_PER_SEC);
+}
+
+/* Whoever is told of the mappings may have no room for them. */
+static void listeners_look_sooner(void **state)
+{
+	struct world w = *(struct world *)*state;
+	const struct proc_config cfg = { .host_root = "", .mapped = want_sooner, .ctx = &w };
+	struct child child = child_start(&w);
+	struct proc *p;
+
+	assert_int_equal(proc_table_open(&cfg, w.files, &w.table), 0);
+	p = get(&w, &child);
+	assert_false(proc_refresh(w.table, p, w.now_ns));
+	for (int i = 0; i < 2; i++) {
+		w.now_ns += 10 * NSEC_PER_SEC;
+		assert_false(proc_refresh(w.table, p, w.now_ns - 1));
+		assert_true(proc_refresh(w.table, p, w.now_ns));
+	}
+	proc_table_close(w.table);
+	child_end(&child);
+}
+
 static size_t open_descriptors(void)
 {
 	size_t count = 0;
@@ -1157,6 +1184,7 @@ int main(void)
 		LIVE(leader_exits),
 		LIVE(rescans_are_limited),
 		LIVE(looks_sooner_when_asked),
+		LIVE(listeners_look_sooner),
 		LIVE(kernel_thread),
 		LIVE(told_by_a_recording),
 		LIVE(more_files_than_fit),

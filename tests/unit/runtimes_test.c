@@ -1796,6 +1796,44 @@ static void a_file_is_not_given_up(void **state)
 	fixture_close(&f);
 }
 
+/* As if @bytes waited for the worker. */
+static void fill_queue(struct fixture *f, size_t bytes)
+{
+	pthread_mutex_lock(&f->runtimes->lock);
+	f->runtimes->bytes += bytes;
+	pthread_mutex_unlock(&f->runtimes->lock);
+}
+
+static void says_what_found_no_room(void **state)
+{
+	struct fixture f = { 0 };
+	struct mappings maps = { 0 };
+	struct program p;
+	pid_t pid;
+	int dir;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 1);
+	dir = proc_dir_open("", p.pid);
+	assert_int_equal(mappings_read(&f.reader, dir, p.pid, &maps), 0);
+	close(dir);
+	fill_queue(&f, RUNTIMES_QUEUE_BYTES);
+	assert_false(runtimes_see(f.runtimes, &p, &maps));
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_NONE);
+	fill_queue(&f, -(size_t)RUNTIMES_QUEUE_BYTES);
+	assert_true(runtimes_see(f.runtimes, &p, &maps));
+	wait_for(&f, &p, RUNTIMES_READY);
+	fill_queue(&f, RUNTIMES_QUEUE_BYTES);
+	assert_true(runtimes_see(f.runtimes, &p, &maps)); /* there is nothing to tell */
+	fill_queue(&f, -(size_t)RUNTIMES_QUEUE_BYTES);
+	mappings_release(&maps);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* Puts a page that nobody ever fills under the state that attaching reads, as a file system that does not answer would.
  */
 static bool silence(void)
@@ -2098,6 +2136,7 @@ int main(void)
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(a_file_is_not_given_up),
+		cmocka_unit_test(says_what_found_no_room),
 		cmocka_unit_test(does_not_wait_for_silent_memory),
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
