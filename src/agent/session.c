@@ -74,14 +74,24 @@ static bool hand_over(struct session *s, struct proc *p, const struct abi_sample
 	return r == 0;
 }
 
+/* Reads the mappings again when the one is missing in which the walk of @raw stands. Return: whether it is known. */
+static bool reread(struct session *s, struct proc *p, const struct abi_raw *raw)
+{
+	const uint64_t address = raw->pc - raw->is_return;
+	const struct abi_vma *vma = &raw->vma;
+	bool is_mapped = (vma->kind == ABI_VMA_FILE || vma->kind == ABI_VMA_ANONYMOUS) && address >= vma->start &&
+			 address < vma->end;
+
+	return proc_reread(s->processes, p, address, is_mapped, clock_monotonic_ns(s->cfg.clock));
+}
+
 /* Its walk met an address whose mapping is not known. A process maps its libraries one by one while it starts: they may
  * be there by now. */
 static bool hand_over_again(struct session *s, struct proc *p, const struct abi_sample *sample)
 {
 	const struct abi_raw raw = unwind_raw_state(sample);
 
-	if (sample->user_end != ABI_END_NO_MAPPING ||
-	    !proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)) ||
+	if (sample->user_end != ABI_END_NO_MAPPING || !reread(s, p, &raw) ||
 	    unwind_raw(s->unwind, sample, proc_mappings(p)) < 0)
 		return false;
 	s->raw_pending++;
@@ -143,7 +153,7 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 	if (sample->user_end == ABI_END_NO_PROCESS) /* callers may lie in what was loaded since its last sample */
 		proc_reread_young(s->processes, p, clock_monotonic_ns(s->cfg.clock));
 	if (raw.pc)
-		ignore(proc_reread(s->processes, p, raw.pc - raw.is_return, clock_monotonic_ns(s->cfg.clock)));
+		ignore(reread(s, p, &raw));
 	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */
 	if (sample->flags & ABI_SAMPLE_ASK && (sample->user_end != ABI_END_NO_PROCESS || !raw.pc))
 		unwind_set_process(s->unwind, &program, proc_mappings(p));

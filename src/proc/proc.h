@@ -92,7 +92,7 @@ void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping);
  * proc_find_place - what an address means
  *
  * Reads the mappings again when nothing covers it (rate-limited: 100 ms doubling to 25.6 s while that finds nothing,
- * from the start after 5 s without a miss) and when they were read half a minute ago.
+ * from the start when it found something and after 5 s without a miss) and when they were read half a minute ago.
  */
 void proc_find_place(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns, struct proc_place *out);
 
@@ -101,9 +101,10 @@ const struct mappings *proc_mappings(const struct proc *p);
 /**
  * proc_reread - read the mappings again, because one is known to be missing at @address. Rate-limited as
  * proc_find_place(), but more often in a process's first seconds, when it loads its libraries
+ * @is_mapped: the kernel says that code is mapped there: at least each 1.6 s, and whatever other addresses are missing
  * Return: true when @address is known now.
  */
-bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns);
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, bool is_mapped, uint64_t now_ns);
 /** proc_reread_young - read the mappings again while a process loads its libraries, at most every 4 ms. */
 void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /** proc_refresh - read the mappings again when they are half a minute old. Return: true when they were read. */

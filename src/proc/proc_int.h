@@ -13,6 +13,12 @@
 #define PROC_FEW 512
 #define PROC_MANY_MAX ((size_t)1 << 20)
 
+/* How often mappings are read again for addresses that lie in none of them. */
+struct rescans {
+	uint64_t next_ns, miss_ns; /* on the caller's clock */
+	unsigned attempt;
+};
+
 struct entry {
 	struct proc pub;     /* first: struct proc * is struct entry * */
 	struct entry *older; /* of the same pid: an earlier program, or an earlier process */
@@ -26,13 +32,13 @@ struct entry {
 	uint64_t user_ns; /* when the user was read, on the caller's clock; 0: not yet */
 	int perf_map_fd;
 	uint64_t perf_map_retry_ns;
-	uint64_t scan_cost_ns;                      /* of the last reading of the mappings */
-	uint64_t met_ns;                            /* when this entry was made */
-	uint64_t refresh_ns, next_scan_ns, miss_ns; /* on the caller's clock */
-	uint64_t scanned_ns;                        /* by proc_reread(), on the caller's clock */
-	unsigned attempt;
-	char *machine;       /* name of its container without an engine, or NULL */
-	char *cgroup, *argv; /* what its service's name needs, or NULL */
+	uint64_t scan_cost_ns;        /* of the last reading of the mappings */
+	uint64_t met_ns;              /* when this entry was made */
+	uint64_t refresh_ns, paid_ns; /* on the caller's clock; paid_ns: until then another reading costs too much */
+	uint64_t scanned_ns;          /* by proc_reread(), on the caller's clock */
+	struct rescans rescans[2];    /* [1]: for addresses where the kernel says that code is mapped */
+	char *machine;                /* name of its container without an engine, or NULL */
+	char *cgroup, *argv;          /* what its service's name needs, or NULL */
 	size_t argv_size;
 	bool name_pending;
 	uint32_t name_generation;

@@ -10,6 +10,7 @@
 #define PERF_MAP_RETRY_NS NSEC_PER_SEC
 #define RESCAN_NS (100 * NSEC_PER_MSEC)
 #define RESCAN_ATTEMPTS_MAX 8 /* 25.6 s */
+#define MAPPED_ATTEMPTS_MAX 4 /* 1.6 s; what is freed before it is looked for comes to nothing, too */
 #define RESCAN_SILENCE_NS (5 * NSEC_PER_SEC)
 #define USER_READ_NS NSEC_PER_SEC
 #define YOUNG_NS (2 * NSEC_PER_SEC)
@@ -152,8 +153,8 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 		e->pub.generation++;
 	e->exec_ns = e->pub.born_ns = event->header.time_ns;
 	e->forked = e->was_read = false;
-	e->next_scan_ns = e->refresh_ns = 0;
-	e->attempt = 0;
+	e->refresh_ns = e->paid_ns = 0;
+	memset(e->rescans, 0, sizeof(e->rescans));
 	mappings_release(&e->maps);
 	entry_count_maps(t, e);
 	entry_close_perf_map(t, e);
@@ -200,21 +201,27 @@ void proc_mapping(struct proc_table *t, const struct abi_mapping *mapping)
 	entry_count_maps(t, e);
 }
 
-static bool may_rescan(struct entry *e, uint64_t now_ns)
+/* @is_mapped: the kernel says that code is mapped at the address that is missing. */
+static bool may_rescan(struct entry *e, bool is_mapped, uint64_t now_ns)
 {
-	if (now_ns - e->miss_ns > RESCAN_SILENCE_NS) {
-		e->attempt = 0;
-		e->next_scan_ns = 0;
-	}
-	e->miss_ns = now_ns;
-	return now_ns >= e->next_scan_ns;
+	struct rescans *l = &e->rescans[is_mapped];
+
+	if (now_ns - l->miss_ns > RESCAN_SILENCE_NS)
+		l->next_ns = l->attempt = 0;
+	l->miss_ns = now_ns;
+	return now_ns >= MAX(l->next_ns, e->paid_ns);
 }
 
-static void limit_rescan(struct entry *e, uint64_t now_ns, bool useful)
+static void limit_rescan(struct entry *e, bool is_mapped, uint64_t now_ns, bool useful)
 {
-	e->next_scan_ns = now_ns + MAX(RESCAN_NS << e->attempt, e->scan_cost_ns * RESCAN_COST_SHARE);
-	if (!useful && e->attempt < RESCAN_ATTEMPTS_MAX)
-		e->attempt++;
+	struct rescans *l = &e->rescans[is_mapped];
+
+	if (useful)
+		l->attempt = 0;
+	l->next_ns = now_ns + (RESCAN_NS << l->attempt);
+	e->paid_ns = now_ns + e->scan_cost_ns * RESCAN_COST_SHARE;
+	if (!useful && l->attempt < (is_mapped ? MAPPED_ATTEMPTS_MAX : RESCAN_ATTEMPTS_MAX))
+		l->attempt++;
 }
 
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns)
@@ -245,10 +252,10 @@ static const struct mapping *locate(struct proc_table *t, struct entry *e, uint6
 		return m;
 	if (m)
 		return proc_refresh(t, &e->pub, now_ns) ? mappings_find(&e->maps, address) : m;
-	if (!may_rescan(e, now_ns))
+	if (!may_rescan(e, false, now_ns))
 		return NULL;
 	m = entry_rescan(t, e) ? mappings_find(&e->maps, address) : NULL;
-	limit_rescan(e, now_ns, m);
+	limit_rescan(e, false, now_ns, m);
 	return m;
 }
 
@@ -278,7 +285,7 @@ const struct mappings *proc_mappings(const struct proc *p)
 	return &((const struct entry *)p)->maps;
 }
 
-bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_t now_ns)
+bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, bool is_mapped, uint64_t now_ns)
 {
 	struct entry *e = (struct entry *)p;
 	bool is_young = proc_clock_ns() - e->met_ns < YOUNG_NS, done;
@@ -288,11 +295,11 @@ bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, uint64_
 	if (t->recorded || p->is_kernel || p->exited)
 		return false;
 	if (!(is_young && now_ns - e->scanned_ns >= MAX(YOUNG_RESCAN_NS, e->scan_cost_ns * RESCAN_COST_SHARE)) &&
-	    !may_rescan(e, now_ns))
+	    !may_rescan(e, is_mapped, now_ns))
 		return false;
 	e->scanned_ns = now_ns;
 	done = entry_rescan(t, e) && mappings_find(&e->maps, address);
-	limit_rescan(e, now_ns, done);
+	limit_rescan(e, is_mapped, now_ns, done);
 	return done;
 }
 

@@ -611,6 +611,58 @@ static void rescans_are_limited(void **state)
 	child_end(&child);
 }
 
+/* Of a program that frees code all the time: an address that is not mapped, each four seconds. Return: how many of them
+ * it took until @code was known. */
+static int misses_until(struct world *w, struct proc *p, uint64_t code)
+{
+	struct proc_place at = { 0 };
+	int count = 0;
+
+	while (at.kind == PROC_PLACE_UNKNOWN && count++ < 15) {
+		w->now_ns += 4 * NSEC_PER_SEC;
+		proc_find_place(w->table, p, code, w->now_ns, &at);
+		if (at.kind == PROC_PLACE_UNKNOWN)
+			proc_find_place(w->table, p, 0x10000, w->now_ns, &at);
+	}
+	return count;
+}
+
+static void useful_rescans_come_soon(void **state)
+{
+	struct world *w = *state;
+	struct child child = child_start(w);
+	struct proc *p = get(w, &child);
+	uint64_t code;
+
+	assert_int_equal(misses_until(w, p, 0x10000), 16);
+	code = child_do(&child, LOAD_FILE);
+	assert_true(misses_until(w, p, code) > 1);
+	code = child_do(&child, LOAD_ANONYMOUS);
+	w->now_ns += NSEC_PER_SEC; /* what was found last was worth it; a sanitizer's twenty readings are shorter */
+	assert_int_equal(misses_until(w, p, code), 1);
+	child_end(&child);
+}
+
+static void what_is_mapped_is_found_soon(void **state)
+{
+	struct world *w = *state;
+	struct child child = child_start(w);
+	struct proc *p = get(w, &child);
+	uint64_t code;
+
+	usleep(2100000); /* it is young no more */
+	assert_int_equal(misses_until(w, p, 0x10000), 16);
+	code = child_do(&child, LOAD_FILE);
+	assert_false(proc_reread(w->table, p, code, false, w->now_ns + 4 * NSEC_PER_SEC));
+	assert_true(proc_reread(w->table, p, code, true, w->now_ns + 4 * NSEC_PER_SEC));
+	w->now_ns += 8 * NSEC_PER_SEC;
+	for (int i = 0; i < 10; i++, w->now_ns += 2 * NSEC_PER_SEC) /* freed before it is looked for */
+		assert_false(proc_reread(w->table, p, 0x10000, true, w->now_ns));
+	code = child_do(&child, LOAD_ANONYMOUS);
+	assert_true(proc_reread(w->table, p, code, true, w->now_ns + 2 * NSEC_PER_SEC));
+	child_end(&child);
+}
+
 static void looks_sooner_when_asked(void **state)
 {
 	struct world *w = *state;
@@ -1183,6 +1235,8 @@ int main(void)
 		LIVE(other_root),
 		LIVE(leader_exits),
 		LIVE(rescans_are_limited),
+		LIVE(useful_rescans_come_soon),
+		LIVE(what_is_mapped_is_found_soon),
 		LIVE(looks_sooner_when_asked),
 		LIVE(listeners_look_sooner),
 		LIVE(kernel_thread),
