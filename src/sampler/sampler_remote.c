@@ -404,7 +404,23 @@ static void *run(void *self)
 
 /* ---- the sink ---- */
 
-/* Of a process with several runtimes the one that was there first is read. */
+static struct known_head head_of(const void *info)
+{
+	struct known_head head;
+
+	memcpy(&head, info, sizeof(head));
+	return head;
+}
+
+/* Of a process with several runtimes the one that was there first is read. What is known of a program that the process
+ * ran before, or of another process with that pid, does not count. */
+static bool may_replace(const struct known_process *k, enum abi_runtime runtime, const void *info)
+{
+	struct known_head old = head_of(k->info), new = head_of(info);
+
+	return k->runtime == runtime || old.start_ns != new.start_ns || old.exec_id != new.exec_id;
+}
+
 static int sink_set(void *self, enum abi_runtime runtime, uint32_t pid, const void *info, size_t size)
 {
 	struct known *table = self;
@@ -425,7 +441,7 @@ static int sink_set(void *self, enum abi_runtime runtime, uint32_t pid, const vo
 			r = u64map_put(&table->index, pid, at);
 		table->count += r == 0;
 	}
-	if (r == 0 && (is_new || table->items[at].runtime == runtime)) {
+	if (r == 0 && (is_new || may_replace(&table->items[at], runtime, info))) {
 		table->items[at] = (struct known_process){ .pid = pid, .runtime = runtime };
 		memcpy(table->items[at].info, info, size);
 		atomic_fetch_add(&table->version, 1);

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <fcntl.h>
+#include <linux/types.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -11,12 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/ruby.h"
+#include "runtime/runtime_sink.h"
 #include "sampler/remote/memory.h"
 #include "sampler/remote/pointer.h"
 #include "sampler/remote/proc.h"
 #include "sampler/remote/python/chain.h"
 #include "sampler/remote/python/walk.h"
 #include "sampler/remote/ring.h"
+#include "sampler/samplers.h"
 
 #include "../walk/python_image.h"
 
@@ -596,6 +600,66 @@ static void finds_who_runs(void **state)
 	remote_procs_release(&procs);
 }
 
+static void ignore_sample(void *ctx, const struct abi_sample *sample)
+{
+	(void)ctx;
+	(void)sample;
+}
+
+static void ignore_process(void *ctx, const struct abi_process *event)
+{
+	(void)ctx;
+	(void)event;
+}
+
+/* Return: were stacks of Ruby read in a process of which the sink had been told @old of Python before? */
+static bool reads_ruby_behind(pid_t pid, const struct abi_python *old, const struct abi_ruby *ruby)
+{
+	const struct sampler_config cfg = { .frequency_hz = 500, .pids = &pid, .pid_count = 1, .host_root = "" };
+	const struct sampler_events events = { .sample = ignore_sample, .process = ignore_process };
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	uint64_t counters[ABI_COUNTER_COUNT] = { 0 };
+	struct runtime_sink sink = { 0 };
+	struct sampler_state *s = NULL;
+
+	assert_int_equal(sampler_remote.open(&cfg, &why, &s), 0);
+	assert_int_equal(sampler_remote.runtimes(s, &sink), 0);
+	assert_int_equal(sink.set(sink.self, ABI_RUNTIME_PYTHON, (uint32_t)pid, old, sizeof(*old)), 0);
+	assert_int_equal(sink.set(sink.self, ABI_RUNTIME_RUBY, (uint32_t)pid, ruby, sizeof(*ruby)), 0);
+	sink.forget(sink.self, ABI_RUNTIME_PYTHON, (uint32_t)pid); /* takes away what is Python's alone */
+	assert_int_equal(sampler_remote.start(s), 0);
+	for (int i = 0; i < 3000 && counters[ABI_COUNTER_SAMPLES] < 3; i++) {
+		sampler_remote.poll(s, 1, &events);
+		sampler_remote.counters(s, counters);
+	}
+	assert_true(counters[ABI_COUNTER_SAMPLES] >= 3);
+	assert_int_equal(sampler_remote.stop(s), 0);
+	sampler_remote.close(s);
+	return counters[ABI_COUNTER_RUNTIME_WALKS] > 0;
+}
+
+/* What was known of a program before an exec, or of a process that had this pid, is not in a runtime's way. */
+static void another_program_is_read(void **state)
+{
+	struct remote_procs procs;
+	struct remote_process *p;
+	pid_t pid = start_spinning();
+	struct abi_python old;
+	struct abi_ruby ruby;
+
+	(void)state;
+	remote_procs_init(&procs, "", 16);
+	assert_int_equal(remote_procs_add(&procs, (uint32_t)pid, &p), 0);
+	ruby = (struct abi_ruby){ .start_ns = p->start_ns, .exec_id = 1 };
+	remote_procs_release(&procs);
+	old = (struct abi_python){ .start_ns = ruby.start_ns - NSEC_PER_SEC, .exec_id = 1 };
+	assert_true(reads_ruby_behind(pid, &old, &ruby));
+	old = (struct abi_python){ .start_ns = ruby.start_ns, .exec_id = 0 };
+	assert_true(reads_ruby_behind(pid, &old, &ruby));
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static int scan_all(void *ctx)
 {
 	struct remote_procs procs;
@@ -637,6 +701,7 @@ int main(void)
 		cmocka_unit_test(rounds_share_outer_frames),
 		cmocka_unit_test(ring_is_bounded),
 		cmocka_unit_test(finds_who_runs),
+		cmocka_unit_test(another_program_is_read),
 		cmocka_unit_test(survives_failing_allocations),
 	};
 
