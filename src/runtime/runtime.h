@@ -274,7 +274,8 @@ struct runtime {
 	/**
 	 * thread_names - what the runtime calls the threads of the process, those that have a name now
 	 * @each: their numbers are those of the process's own namespace of pids. Behind learn_process(). Return: 0;
-	 * -ENOTSUP: nobody can tell; what each() said; -errno. NULL: the kernel knows all of it.
+	 * -EAGAIN: it has not started up so far, ask again in a second; -ENOTSUP: nobody can tell; what each() said;
+	 * -errno. NULL: the kernel knows all of it.
 	 */
 	int (*thread_names)(const struct runtime_target *target, const void *info, runtime_thread_fn *each, void *ctx);
 	/** metadata - of the process, for people: a JSON object (docs/applications.md). May be NULL. */

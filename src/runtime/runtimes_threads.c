@@ -116,15 +116,15 @@ static struct runtimes_attached *find_teller(struct runtimes_entry *e)
 	return NULL;
 }
 
-/* What the runtime tells; those that come before it fails count. */
-static void ask_runtime(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, int dir,
-			struct told *told)
+/* What the runtime tells; those that come before it fails count. Return: -EAGAIN: it could not tell yet; or 0. */
+static int ask_runtime(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, int dir,
+		       struct told *told)
 {
 	const struct runtime *runtime = a->probed->binary->runtime;
 	struct runtime_target target = runtimes_target(r, e, a, dir);
 
 	runtimes_learn(r, e, a, &target);
-	ignore(runtime->thread_names(&target, a->info, note, told) < 0);
+	return runtime->thread_names(&target, a->info, note, told) == -EAGAIN ? -EAGAIN : 0;
 }
 
 void runtimes_read_threads(struct runtimes *r, const struct program *process)
@@ -143,7 +143,8 @@ void runtimes_read_threads(struct runtimes *r, const struct program *process)
 	pthread_mutex_lock(&r->lock);
 	count = thread_names_wanted(r->threads, process, wanted);
 	pthread_mutex_unlock(&r->lock);
-	ask_runtime(r, e, a, dir, &told);
+	if (ask_runtime(r, e, a, dir, &told) < 0)
+		return; /* they stay wanted */
 	for (size_t i = 0; i < count; i++) {
 		struct str name = name_of(&told, inner_tid(r, dir, &wanted[i]));
 

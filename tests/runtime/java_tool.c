@@ -357,7 +357,7 @@ static int show_process(const struct jvm *jvm, const struct java_tables *t, cons
 	if (!strcmp(command, "perf"))
 		return show_perf(&process);
 	if (!strcmp(command, "threads")) {
-		java_threads_learn(&process, &layout);
+		ignore(java_threads_learn(&process, &layout) < 0);
 		return java_threads_each(&process, show_thread, NULL);
 	}
 	if (!strcmp(command, "redefines"))

@@ -445,7 +445,7 @@ static int threads_with(const char *seed, size_t at, uint64_t value, size_t size
 	memcpy(bytes.ptr + at, &value, size);
 	block = guard_page(bytes.ptr, bytes.len);
 	p.memory.self = &block;
-	java_threads_learn(&p, &layout);
+	ignore(java_threads_learn(&p, &layout) < 0);
 	return java_threads_each(&p, tell, out);
 }
 
@@ -462,6 +462,39 @@ static void threads(void **state)
 		assert_string_equal(buf_cstr(&told.text), "11=caf\xc3\xa9 worker 12=\xe6\x97\xa5\xf0\x9f\x98\x80 ");
 		text = told.text;
 	}
+}
+
+/* A JVM that can be walked already and has not loaded Thread yet, then String. */
+static void threads_before_their_class(void **state)
+{
+	static const uint64_t places[] = { 24, 32 };
+	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(64));
+	struct java_layout layout = java_layout_17;
+	struct runtime_target target = { .read = java_block_read, .of_process = &layout };
+	struct java_process p = { { java_block_read, NULL }, &layout, 0 };
+	struct told told = { BUF_INIT(KIB(4)), 0 };
+	struct cur block;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		buf_clear(&bytes);
+		read_seed("java_threads/packed", &bytes);
+		memset(bytes.ptr + places[i], 0, 8);
+		block = guard_page(bytes.ptr, bytes.len);
+		target.self = p.memory.self = &block;
+		assert_int_equal(java_threads_learn(&p, &layout), -EAGAIN);
+		assert_int_equal(java_thread_names(&target, NULL, tell, &told), -EAGAIN);
+	}
+	assert_int_equal(told.count, 0);
+	buf_clear(&bytes);
+	read_seed("java_threads/packed", &bytes);
+	block = guard_page(bytes.ptr, bytes.len);
+	assert_int_equal(java_thread_names(&target, NULL, tell, &told), 0);
+	assert_int_equal(told.count, 2);
+	layout = java_layout_17;
+	layout.thread_class = 0; /* a version that does not tell */
+	assert_int_equal(java_thread_names(&target, NULL, tell, &told), -ENOTSUP);
+	buf_release(&told.text);
 }
 
 /* What is wrong costs the thread that it is of, or all names, and never makes one up. */
@@ -938,6 +971,7 @@ int main(void)
 		cmocka_unit_test(methods),
 		cmocka_unit_test(hostile_methods),
 		cmocka_unit_test(threads),
+		cmocka_unit_test(threads_before_their_class),
 		cmocka_unit_test(hostile_threads),
 		cmocka_unit_test(no_source_file),
 		cmocka_unit_test(no_lines),

@@ -979,6 +979,50 @@ static void what_is_learnt_stays(void **state)
 	fixture_close(&f);
 }
 
+static unsigned threads_asked;
+
+static int names_later(const struct runtime_target *target, const void *info, runtime_thread_fn *each, void *ctx)
+{
+	if (!threads_asked++)
+		return -EAGAIN;
+	return fake_inline.thread_names(target, info, each, ctx);
+}
+
+/* A runtime that has not started up so far is asked for its threads again soon. */
+static void threads_get_names_later(void **state)
+{
+	static struct runtime later;
+	static const struct runtime *const only[] = { &later, NULL };
+	const struct runtimes_config cfg = {
+		.runtimes = only, .host_root = "", .clock = &clock_system, .want_threads = true
+	};
+	scoped(buf_release) struct buf name = BUF_INIT(KIB(1)), comm = BUF_INIT(64);
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	later = fake_inline;
+	later.thread_names = names_later;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	assert_int_equal(io_read_file("/proc/self/comm", &comm), 0);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	for (int turn = 0; turn < PATIENCE_MS && !name.len; turn++) {
+		struct str own = str_n(comm.ptr, comm.len - 1);
+
+		runtimes_thread(f.runtimes, &p, p.pid, own);
+		ignore(runtimes_thread_name(f.runtimes, &p, p.pid, own, &name) < 0);
+		usleep(1000);
+	}
+	assert_string_equal(buf_cstr(&name), FAKE_THREAD_NAME);
+	fixture_close(&f);
+	assert_int_equal(threads_asked, 2);
+}
+
 /* ---- two runtimes in one process ---- */
 
 static int probe_libraries(const struct runtime_file *file, struct runtime_binary **out)
@@ -2123,6 +2167,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(another_runtimes_sampler),
 		cmocka_unit_test(what_is_learnt_stays),
+		cmocka_unit_test(threads_get_names_later),
 		cmocka_unit_test(without_room_it_waits),
 		cmocka_unit_test(a_gone_process_is_forgotten),
 		cmocka_unit_test(without_descriptors_nothing_is_forgotten),

@@ -50,7 +50,7 @@ static void learn(const struct runtime_target *target, struct java_layout *l)
 {
 	const struct java_process p = { { target->read, target->self }, l, target->bias, 0 };
 
-	java_threads_learn(&p, l);
+	ignore(java_threads_learn(&p, l) < 0); /* java_thread_names() tries again */
 	java_flags_learn(&p, l);
 	if (l->by_jvmci && target->remark)
 		snprintf(target->remark, RUNTIME_WHY_MAX,

@@ -134,21 +134,27 @@ uint16_t java_field_find(const struct java_process *p, uint64_t class, struct st
 	return found;
 }
 
-void java_threads_learn(const struct java_process *p, struct java_layout *l)
+int java_threads_learn(const struct java_process *p, struct java_layout *l)
 {
 	uint64_t thread, string;
+	int r;
 
-	if (!l->thread_class || !l->string_class || l->class_fields == JAVA_NONE || l->array_first == JAVA_NONE ||
-	    java_read_word(&p->memory, l->thread_class + p->bias, &thread) < 0 ||
-	    java_read_word(&p->memory, l->string_class + p->bias, &string) < 0)
-		return;
+	if (!l->thread_class || !l->string_class || l->class_fields == JAVA_NONE || l->array_first == JAVA_NONE)
+		return -ENOTSUP;
+	r = java_read_word(&p->memory, l->thread_class + p->bias, &thread);
+	r = r ? r : java_read_word(&p->memory, l->string_class + p->bias, &string);
+	if (r < 0)
+		return r;
+	if (!thread || !string)
+		return -EAGAIN;
 	l->thread_name = java_field_find(p, thread, STR("name"), STR("Ljava/lang/String;"), NULL);
 	if (l->version == 8) {
 		l->string_value = java_field_find(p, string, STR("value"), STR("[C"), &l->object_header);
-		return;
+		return 0;
 	}
 	l->string_value = java_field_find(p, string, STR("value"), STR("[B"), &l->object_header);
 	l->string_coder = java_field_find(p, string, STR("coder"), STR("B"), NULL);
+	return 0;
 }
 
 /* ---- threads ---- */
@@ -319,6 +325,12 @@ static int each_of_list(const struct java_process *p, const struct heap *h, uint
 	return r;
 }
 
+static bool knows_fields(const struct java_layout *l)
+{
+	return l->thread_name != JAVA_NONE && l->string_value != JAVA_NONE && l->object_header <= HEADER_MAX &&
+	       (l->version == 8 || l->string_coder != JAVA_NONE);
+}
+
 int java_threads_each(const struct java_process *p, runtime_thread_fn *each, void *ctx)
 {
 	const struct java_layout *l = p->layout;
@@ -326,8 +338,7 @@ int java_threads_each(const struct java_process *p, runtime_thread_fn *each, voi
 	uint64_t first;
 	int r;
 
-	if (l->thread_name == JAVA_NONE || l->string_value == JAVA_NONE || l->object_header > HEADER_MAX ||
-	    (l->version > 8 && l->string_coder == JAVA_NONE) || !l->oop_base || !l->oop_shift)
+	if (!knows_fields(l) || !l->oop_base || !l->oop_shift)
 		return -ENOTSUP;
 	r = java_read_word(&p->memory, l->oop_base + p->bias, &h.base);
 	r = r ? r : java_read(&p->memory, &h.shift, sizeof(h.shift), l->oop_shift + p->bias);
@@ -341,7 +352,17 @@ int java_threads_each(const struct java_process *p, runtime_thread_fn *each, voi
 int java_thread_names(const struct runtime_target *target, const void *info, runtime_thread_fn *each, void *ctx)
 {
 	const struct java_process p = java_process_of(target);
+	struct java_layout *l = (struct java_layout *)(uintptr_t)p.layout; /* the worker's own */
 
 	(void)info;
-	return p.layout ? java_threads_each(&p, each, ctx) : -ENOTSUP;
+	if (!l)
+		return -ENOTSUP;
+	/* A JVM can be walked before it has loaded java.lang.Thread: then the layout was learnt too early for this. */
+	if (!knows_fields(l)) {
+		int r = java_threads_learn(&p, l);
+
+		if (r < 0)
+			return r;
+	}
+	return java_threads_each(&p, each, ctx);
 }

@@ -17,10 +17,12 @@
 
 /**
  * java_threads_learn - where the fields of Thread and String are, out of the classes themselves
- * @l: thread_name, string_value, string_coder, object_header are filled, or stay JAVA_NONE. Once for each process; @p
- * has this layout.
+ * @l: thread_name, string_value, string_coder, object_header are filled, or stay JAVA_NONE; @p has this layout. It may
+ * be called again.
+ * Return: 0; -EAGAIN: the JVM has not loaded these classes yet; -ENOTSUP: this version does not tell them; the reader's
+ * error.
  */
-void java_threads_learn(const struct java_process *p, struct java_layout *l);
+int java_threads_learn(const struct java_process *p, struct java_layout *l) warn_unused;
 
 /** java_field_find - Return: the offset of a field that is not static, by name and signature; JAVA_NONE. @lowest: of
  * all fields that are not static; JAVA_NONE: there are none, or not all could be read. May be NULL. */
@@ -29,6 +31,7 @@ uint16_t java_field_find(const struct java_process *p, uint64_t class, struct st
 
 /** java_threads_each - as struct runtime's thread_names(). */
 int java_threads_each(const struct java_process *p, runtime_thread_fn *each, void *ctx) warn_unused;
-/** java_thread_names - struct runtime's. */
+/** java_thread_names - struct runtime's. Learns the layout's fields of Thread and String when they are not known yet.
+ */
 int java_thread_names(const struct runtime_target *target, const void *info, runtime_thread_fn *each,
 		      void *ctx) warn_unused;
