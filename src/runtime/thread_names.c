@@ -14,11 +14,15 @@
 /* The same where the kernel's name is full, and only the beginning of what the thread is called: names of a pool differ
  * behind it, so that a thread that renames itself looks as before. */
 #define HOLDS_FULL_NS (2 * NSEC_PER_SEC)
+/* A thread without a name is asked for after 0.5, 1, 2 ... 60 s: it may have just been made. The first time is shorter
+ * than ASK_NS, so that the next question of its program is one for it, too. */
+#define TRIES_MAX 8
 
 struct row {
 	uint32_t program, tid, next; /* next: 1 + index of another of its program, or of another free one; 0: none */
 	uint64_t serial;             /* 0: it is free */
 	bool is_wanted;
+	uint8_t tries; /* that found no name, TRIES_MAX at most */
 	char comm[ABI_COMM_SIZE];
 	char *name; /* owned; NULL: none is known */
 	uint64_t read_ns;
@@ -198,7 +202,9 @@ static int add_row(struct thread_names *n, const struct program *program, uint32
 
 static uint64_t holds_ns(const struct row *row)
 {
-	return row->comm[ABI_COMM_SIZE - 2] ? HOLDS_FULL_NS : HOLDS_NS;
+	uint64_t holds = row->comm[ABI_COMM_SIZE - 2] ? HOLDS_FULL_NS : HOLDS_NS;
+
+	return row->name ? holds : MIN(ASK_NS / 4 << row->tries, holds);
 }
 
 bool thread_names_want(struct thread_names *n, const struct program *program, uint32_t tid, struct str comm,
@@ -266,6 +272,8 @@ int thread_names_put(struct thread_names *n, const struct thread_wanted *wanted,
 		free(row->name);
 		row->name = copy;
 	}
+	if (!row->name && row->tries < TRIES_MAX)
+		row->tries++;
 	row->read_ns = now_ns;
 	n->programs[row->program].wanted -= row->is_wanted;
 	row->is_wanted = false;

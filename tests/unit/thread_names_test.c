@@ -126,13 +126,33 @@ static void what_cannot_be_read_again_keeps_its_name(void **state)
 
 static void what_has_no_name_is_not_asked_for_all_the_time(void **state)
 {
+	static const uint64_t seconds[] = { 1, 2, 3, 5, 9, 17, 33, 65 };
 	struct thread_names *n = opened();
 
 	(void)state;
-	assert_true(want(n, &jvm, 20, "GC Thread#0", 1));
+	for (size_t i = 0; i < ARRAY_SIZE(seconds); i++) {
+		assert_true(i < 2 || !want(n, &jvm, 20, "GC Thread#0", seconds[i] - 1));
+		assert_true(want(n, &jvm, 20, "GC Thread#0", seconds[i]));
+		put_all(n, &jvm, "", seconds[i]);
+		assert_null(find(n, &jvm, 20, "GC Thread#0"));
+	}
+	assert_false(want(n, &jvm, 20, "GC Thread#0", 65 + 59));
+	assert_true(want(n, &jvm, 20, "GC Thread#0", 65 + 60));
+	thread_names_free(n);
+}
+
+static void what_gets_its_name_late_has_it_soon(void **state)
+{
+	struct thread_names *n = opened();
+
+	(void)state;
+	assert_true(want(n, &jvm, 20, "java", 1));
 	put_all(n, &jvm, "", 1);
-	assert_null(find(n, &jvm, 20, "GC Thread#0"));
-	assert_false(want(n, &jvm, 20, "GC Thread#0", 30));
+	assert_true(want(n, &jvm, 20, "java", 2));
+	put_all(n, &jvm, "main", 2);
+	assert_string_equal(find(n, &jvm, 20, "java"), "main");
+	assert_false(want(n, &jvm, 20, "java", 61));
+	assert_true(want(n, &jvm, 20, "java", 62));
 	thread_names_free(n);
 }
 
@@ -211,6 +231,7 @@ int main(void)
 		cmocka_unit_test(a_full_name_may_be_another_ones_soon),
 		cmocka_unit_test(what_cannot_be_read_again_keeps_its_name),
 		cmocka_unit_test(what_has_no_name_is_not_asked_for_all_the_time),
+		cmocka_unit_test(what_gets_its_name_late_has_it_soon),
 		cmocka_unit_test(when_full_the_largest_begins_anew),
 		cmocka_unit_test(names_take_so_many_bytes_and_no_more),
 		cmocka_unit_test(of_too_many_programs_all_are_forgotten),
