@@ -18,6 +18,7 @@ LOAD = os.path.join(HERE, "nodejs", "load.js")
 SECONDS = 5 if QUICK else 30
 HZ = 499
 WRONG = 0.001  # of the frames
+WRONG_PEELED = 0.005  # from 26 on where loops call much: V8's own tables (docs/node.md, limits)
 FEW = 3  # bad ones that are allowed in any number of samples
 LACKING = 1e-5  # of the frames, and one more: their caller is not there. 2 of 1.9 million did (Node.js 16), nobody knows where
 FROZEN = 24  # from this version on a thread in Atomics.wait is walked with --freeze only: docs/node.md, limits
@@ -142,7 +143,8 @@ def judge_natives(node):
     stacks.judge(tap, what, WHOLE if node.major >= 20 else WHOLE_BEFORE_20)
     text = Text(os.path.join(HERE, "nodejs", "natives.js"))
     frames, wrong = text.judge(tap, found.main())
-    tap.ok(wrong <= WRONG * frames + FEW, f"{what}: names, lines and calls are the load's", f"{wrong} of {frames} are not")
+    most = (WRONG if node.major < 26 else WRONG_PEELED) * frames + FEW
+    tap.ok(wrong <= most, f"{what}: names, lines and calls are the load's", f"{wrong} of {frames} are not")
     for s in found.main():
         function = next((n for n in s.names if n in NATIVES), None)
         if not function or COLLECTOR in s.names:
