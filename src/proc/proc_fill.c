@@ -215,7 +215,7 @@ static const struct entry *find_origin(struct proc_table *t, const struct entry 
 		if (!parent || parent == e)
 			return NULL;
 		if (!parent->was_read && !parent->forked && !parent->pub.exited) {
-			parent->was_read = true;
+			parent->was_read = parent->not_told = true;
 			parent->pub.unreadable = read_living(t, parent, NULL) < 0;
 		}
 		if (parent->maps.count)

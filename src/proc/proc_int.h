@@ -26,6 +26,7 @@ struct entry {
 	struct mappings maps;
 	size_t many;               /* mappings beyond the first PROC_FEW, as counted in the table */
 	bool was_read, forked;     /* forked: since then no exec, so its parent's mappings are its own */
+	bool not_told;             /* read for a child's sake only: nobody was told of its mappings */
 	uint64_t fork_ns, exec_ns; /* CLOCK_MONOTONIC; 0: not seen */
 	uint32_t uid, effective_uid;
 	bool user_known;

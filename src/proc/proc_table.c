@@ -68,6 +68,16 @@ size_t proc_count(const struct proc_table *t)
 	return t->count;
 }
 
+/* The mappings of a process that was read when a child of it was sampled: they are old by now. */
+static void read_again(struct proc_table *t, struct entry *e)
+{
+	e->not_told = false;
+	if (e->pub.exited)
+		return;
+	ignore(entry_rescan(t, e)); /* it may be gone: what was read is still right */
+	e->scanned_ns = proc_clock_ns();
+}
+
 struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uint32_t exec_id,
 		      const char comm[ABI_COMM_SIZE])
 {
@@ -83,6 +93,8 @@ struct proc *proc_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, uin
 		/* Read for a child's sake, or its program is over and /proc shows a later one. */
 		entry_set_service(t, e);
 	}
+	if (e->not_told)
+		read_again(t, e);
 	entry_refresh_name(t, e);
 	return &e->pub;
 }
@@ -152,7 +164,7 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 	if (e->was_read || e->forked || e->exec_ns)
 		e->pub.generation++;
 	e->exec_ns = e->pub.born_ns = event->header.time_ns;
-	e->forked = e->was_read = false;
+	e->forked = e->was_read = e->not_told = false;
 	e->refresh_ns = e->paid_ns = 0;
 	memset(e->rescans, 0, sizeof(e->rescans));
 	mappings_release(&e->maps);

@@ -942,6 +942,57 @@ static void a_parent_that_was_read_before(void **state)
 	folder_remove(dir);
 }
 
+struct told {
+	uint32_t pid;
+	int count;
+};
+
+static void note_told(void *ctx, struct proc *p)
+{
+	struct told *told = ctx;
+
+	told->count += p->pid == told->pid;
+}
+
+/* Whoever looks for runtimes hears of a parent at its own first sample, by its mappings of that moment. */
+static void a_parent_is_told_at_its_own_sample(void **state)
+{
+	struct told told = { .pid = 76 };
+	struct proc_config cfg = { .container_socket = "/nowhere.sock", .mapped = note_told, .ctx = &told };
+	struct child parent = { .pid = 76, .start_ns = 40 * NSEC_PER_SEC },
+		     child = { .pid = 77, .start_ns = 50 * NSEC_PER_SEC };
+	struct abi_process exec = event_of(ABI_RECORD_EXEC, &parent, 5),
+			   fork_event = event_of(ABI_RECORD_FORK, &child, 10);
+	char dir[] = "/tmp/hearth-host-XXXXXX";
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+	struct proc *p;
+
+	(void)state;
+	folder_make(dir);
+	write_at(dir, 76, "stat", "76 (make) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 4000 1\n");
+	write_at(dir, 76, "maps", "1000-2000 r-xp 00003000 00:10 8 /bin/old\n");
+	cfg.host_root = dir;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	proc_event(t, &exec);
+	fork_event.parent_pid = 76;
+	proc_event(t, &fork_event);
+	assert_placed_in(t, f, proc_get(t, 77, child.start_ns, 0, comm), "/bin/old"); /* reads the parent, too */
+	write_at(dir, 76, "maps", "1000-2000 r-xp 00003000 00:10 9 /bin/new\n");
+	told.count = 0;
+	p = proc_get(t, 76, parent.start_ns, 0, comm);
+	assert_int_equal(told.count, 1);
+	assert_false(proc_refresh(t, p, 1)); /* nor is it read once more */
+	assert_placed_in(t, f, p, "/bin/new");
+	told.count = 0;
+	assert_ptr_equal(proc_get(t, 76, parent.start_ns, 0, comm), p);
+	assert_int_equal(told.count, 0);
+	proc_table_close(t);
+	files_close(f);
+	folder_remove(dir);
+}
+
 /* A child that ended between the reading of its name and of its mappings: what was read first is not lost. */
 static int one_half_gone(void *ctx)
 {
@@ -1249,6 +1300,7 @@ int main(void)
 		cmocka_unit_test(half_gone),
 		cmocka_unit_test(programs_begin_with_exec),
 		cmocka_unit_test(a_parent_that_was_read_before),
+		cmocka_unit_test(a_parent_is_told_at_its_own_sample),
 		cmocka_unit_test(services_come_from_files),
 	};
 
