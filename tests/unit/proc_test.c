@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "proc/mappings.h"
 #include "proc/proc.h"
@@ -942,6 +943,36 @@ static void a_parent_that_was_read_before(void **state)
 	folder_remove(dir);
 }
 
+/* An entry that is kept through an exec, long after it was made. */
+static void is_young_after_its_exec(void **state)
+{
+	struct proc_config cfg = { .container_socket = "/nowhere.sock" };
+	struct child child = { .pid = 77, .start_ns = 50 * NSEC_PER_SEC };
+	struct abi_process exec = event_of(ABI_RECORD_EXEC, &child, 20);
+	char dir[] = "/tmp/hearth-host-XXXXXX";
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+	struct proc *p;
+
+	(void)state;
+	folder_make(dir);
+	write_at(dir, 77, "stat", "77 (cc) R 76 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n");
+	write_at(dir, 77, "maps", "1000-2000 r-xp 00003000 00:10 9 /bin/cc\n");
+	cfg.host_root = dir;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	p = proc_get(t, 77, child.start_ns, 0, comm);
+	usleep(2100000); /* it is young no more */
+	proc_event(t, &exec);
+	assert_ptr_equal(proc_get(t, 77, child.start_ns, 0, comm), p);
+	write_at(dir, 77, "maps", "1000-2000 r-xp 00003000 00:10 8 /bin/loaded\n");
+	proc_reread_young(t, p, clock_monotonic_ns(&clock_system) + NSEC_PER_SEC);
+	assert_placed_in(t, f, p, "/bin/loaded");
+	proc_table_close(t);
+	files_close(f);
+	folder_remove(dir);
+}
+
 struct told {
 	uint32_t pid;
 	int count;
@@ -1299,6 +1330,7 @@ int main(void)
 		cmocka_unit_test(a_sample_from_before_the_exec),
 		cmocka_unit_test(half_gone),
 		cmocka_unit_test(programs_begin_with_exec),
+		cmocka_unit_test(is_young_after_its_exec),
 		cmocka_unit_test(a_parent_that_was_read_before),
 		cmocka_unit_test(a_parent_is_told_at_its_own_sample),
 		cmocka_unit_test(services_come_from_files),
