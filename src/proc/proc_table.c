@@ -15,9 +15,10 @@
 #define USER_READ_NS NSEC_PER_SEC
 #define YOUNG_NS (2 * NSEC_PER_SEC)
 #define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
-#define RESCAN_COST_SHARE 20           /* reading maps takes at most a twentieth of the time, per process */
-#define REFRESH_NS (30 * NSEC_PER_SEC) /* code may have been unmapped and other code mapped at its place */
-#define SWEEP_PER_EXPIRE 64            /* processes looked at for an exit record that was lost */
+#define RESCAN_COST_SHARE 20               /* reading maps takes at most a twentieth of the time, per process */
+#define REFRESH_NS (30 * NSEC_PER_SEC)     /* code may have been unmapped and other code mapped at its place */
+#define SWEEP_PER_EXPIRE 64                /* processes looked at for an exit record that was lost */
+#define SWEEP_START_NS (30 * NSEC_PER_SEC) /* reading stat costs the kernel more, the more threads there are */
 #define USER_ADDRESS_MAX (UINT64_C(1) << 56)
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 
@@ -366,19 +367,32 @@ int proc_perf_map_fd(struct proc_table *t, struct proc *p)
 	return e->perf_map_fd;
 }
 
+/* Its pid is free, or another process has it by now, one that may never be sampled. */
+static bool is_gone(struct proc_table *t, struct entry *e, uint64_t now_ns)
+{
+	scoped(closep) int dir = proc_dir_open(t->host_root, e->pub.pid);
+	struct proc_facts facts;
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT;
+	if (e->swept_ns && now_ns - e->swept_ns < SWEEP_START_NS)
+		return false;
+	e->swept_ns = now_ns;
+	r = proc_facts_read(dir, e->pub.start_ns, &t->scratch, &facts);
+	return r == -ESRCH || r == -ENOENT;
+}
+
 /* Exit records can be lost, so a few processes at a time are looked at. */
 static void sweep(struct proc_table *t)
 {
+	uint64_t now_ns = proc_clock_ns();
+
 	for (size_t i = 0; i < MIN(t->count, (size_t)SWEEP_PER_EXPIRE); i++) {
 		struct entry *e = t->items[t->sweep_at++ % t->count];
-		int dir;
 
-		if (e->pub.exited || e->pub.pid == 0)
-			continue;
-		dir = proc_dir_open(t->host_root, e->pub.pid);
-		if (dir == -ENOENT)
-			entry_exited(e, proc_clock_ns());
-		closep(&dir);
+		if (!e->pub.exited && e->pub.pid != 0 && is_gone(t, e, now_ns))
+			entry_exited(e, now_ns);
 	}
 }
 

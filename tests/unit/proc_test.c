@@ -943,6 +943,32 @@ static void a_parent_that_was_read_before(void **state)
 	folder_remove(dir);
 }
 
+/* The exit record of 76 was lost, and nobody samples what runs under its pid now. */
+static void a_pid_that_was_taken_again(void **state)
+{
+	struct proc_config cfg = { .container_socket = "/nowhere.sock" };
+	char dir[] = "/tmp/hearth-host-XXXXXX";
+	struct proc_table *t = NULL;
+	struct files *f = NULL;
+
+	(void)state;
+	folder_make(dir);
+	write_at(dir, 76, "stat", "76 (make) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 4000 1\n");
+	write_at(dir, 77, "stat", "77 (cc) R 76 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 5000 1\n");
+	cfg.host_root = dir;
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	assert_non_null(proc_get(t, 76, 40 * NSEC_PER_SEC, 0, comm));
+	assert_non_null(proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm));
+	write_at(dir, 76, "stat", "76 (ls) R 3 7 3 0 7 4 1 0 0 0 0 0 0 0 20 0 1 0 6000 1\n");
+	proc_expire(t, UINT64_MAX);
+	assert_int_equal(proc_count(t), 1);
+	assert_false(proc_get(t, 77, 50 * NSEC_PER_SEC, 0, comm)->exited);
+	proc_table_close(t);
+	files_close(f);
+	folder_remove(dir);
+}
+
 /* An entry that is kept through an exec, long after it was made. */
 static void is_young_after_its_exec(void **state)
 {
@@ -1330,6 +1356,7 @@ int main(void)
 		cmocka_unit_test(a_sample_from_before_the_exec),
 		cmocka_unit_test(half_gone),
 		cmocka_unit_test(programs_begin_with_exec),
+		cmocka_unit_test(a_pid_that_was_taken_again),
 		cmocka_unit_test(is_young_after_its_exec),
 		cmocka_unit_test(a_parent_that_was_read_before),
 		cmocka_unit_test(a_parent_is_told_at_its_own_sample),
