@@ -18,7 +18,8 @@
 #define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
 #define CLOCK_OFF_NS (100 * NSEC_PER_MSEC)    /* less is no jump */
 #define HOLD_WAIT_NS (2 * NSEC_PER_SEC)       /* a stack that has not come by then does not come */
-#define UNREAD_LOOK_NS (5 * NSEC_PER_SEC)     /* between looks for a runtime, where only those have stacks */
+#define TELL_AGAIN_NS NSEC_PER_SEC
+#define UNREAD_LOOK_NS (5 * NSEC_PER_SEC) /* between looks for a runtime, where only those have stacks */
 
 /* ---- reader ---- */
 
@@ -156,16 +157,18 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 		ignore(reread(s, p, &raw));
 	/* A process that the kernel knows nothing of is told of when that is worth it: by unwind_raw(). */
 	if (sample->flags & ABI_SAMPLE_ASK && (sample->user_end != ABI_END_NO_PROCESS || !raw.pc))
-		unwind_set_process(s->unwind, &program, proc_mappings(p));
+		ignore(unwind_set_process(s->unwind, &program, proc_mappings(p))); /* the next sample asks again */
 }
 
-/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice. */
+/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice, and no sample
+ * would ask. */
 static void refresh(struct session *s, struct proc *p)
 {
 	struct program program = session_program(p);
+	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
 
-	if (proc_refresh(s->processes, p, clock_monotonic_ns(s->cfg.clock)))
-		unwind_set_process(s->unwind, &program, proc_mappings(p));
+	if (proc_refresh(s->processes, p, now_ns) && !unwind_set_process(s->unwind, &program, proc_mappings(p)))
+		proc_look_soon(p, now_ns, TELL_AGAIN_NS);
 }
 
 /* Without addresses nothing else tells that a process has loaded a runtime by now. One whose runtime is not known is

@@ -503,20 +503,20 @@ static size_t maps_bytes(const struct mappings *maps)
 	return maps->count * sizeof(*maps->items);
 }
 
-void unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps)
+bool unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps)
 {
 	struct message *m = message_new(MESSAGE_SET, process);
 	bool fresh;
 
 	if (!m)
-		return;
+		return false;
 	m->maps = share_maps(u, process, maps, &fresh);
 	if (!m->maps) {
 		free(m);
-		return;
+		return false;
 	}
 	m->bytes += fresh ? maps_bytes(maps) : 0;
-	ignore(hand_over(u, m, QUEUE_BYTES_MAX)); /* the next sample asks again */
+	return hand_over(u, m, QUEUE_BYTES_MAX) == 0;
 }
 
 void unwind_share(struct unwind *u, const struct program *child, const struct program *parent)

@@ -47,8 +47,9 @@ void unwind_close(struct unwind *u); /* NULL is fine */
 /**
  * unwind_set_process - these are its mappings now: the kernel's walkers are told of them
  * @maps: borrowed. Same mappings as before: nothing is done.
+ * Return: false: there was no room to tell them; they must be told again.
  */
-void unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps);
+bool unwind_set_process(struct unwind *u, const struct program *process, const struct mappings *maps);
 /** unwind_share - a forked child runs in its parent's address space (a copy of it) until it is told otherwise. */
 void unwind_share(struct unwind *u, const struct program *child, const struct program *parent);
 /** unwind_forget - it has gone, or another program took its place. */

@@ -69,7 +69,7 @@ static void know(struct live *l, const struct abi_sample *sample)
 	assert_true(dir >= 0);
 	assert_int_equal(mappings_read(&l->reader, dir, sample->pid, &l->maps), 0);
 	close(dir);
-	unwind_set_process(l->unwind, &program, &l->maps);
+	assert_true(unwind_set_process(l->unwind, &program, &l->maps));
 	l->process.info.start_ns = program.start_ns;
 	l->process.info.exec_id = program.exec_id;
 	assert_int_equal(l->runtimes.set(l->runtimes.self, ABI_RUNTIME_PYTHON, sample->pid, &l->process.info,

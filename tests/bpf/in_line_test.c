@@ -193,7 +193,7 @@ static void know(struct live *l, const struct abi_sample *sample)
 	assert_true(dir >= 0);
 	assert_int_equal(mappings_read(&l->reader, dir, sample->pid, &l->maps), 0);
 	close(dir);
-	unwind_set_process(l->unwind, &l->target, &l->maps);
+	assert_true(unwind_set_process(l->unwind, &l->target, &l->maps));
 	l->info.start_ns = l->target.start_ns;
 	l->info.exec_id = l->target.exec_id;
 	l->info.low = l->made;

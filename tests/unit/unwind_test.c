@@ -566,6 +566,27 @@ static void a_full_queue_says_so(void **state)
 	assert_int_equal(unwind_raw(f.unwind, shot.sample, &f.maps), 0); /* and there is room again */
 }
 
+/* More than the queue may hold, as if others had filled it. */
+static void mappings_without_room_are_refused(void **state)
+{
+	enum { COUNT = 400000 };
+	scoped(fixture_close) struct fixture f = { 0 };
+	struct program p = { .pid = 1, .exec_id = 1, .start_ns = 1000 };
+	struct mappings many = { .items = calloc(COUNT, sizeof(*many.items)), .count = COUNT };
+
+	(void)state;
+	fixture_open(&f, 0);
+	assert_non_null(many.items);
+	assert_true(COUNT * sizeof(*many.items) > MIB(8));
+	assert_false(unwind_set_process(f.unwind, &p, &many));
+	unwind_drain(f.unwind);
+	assert_int_equal(totals_of(&f).spaces, 0);
+	assert_true(unwind_set_process(f.unwind, &p, &f.maps));
+	unwind_drain(f.unwind);
+	assert_int_equal(totals_of(&f).spaces, 1);
+	free(many.items);
+}
+
 /* What the kernel would know, with a budget that is too small for libc: by frame pointers. */
 static void refused_tables_are_guessed(void **state)
 {
@@ -606,7 +627,7 @@ static void both_threads_at_once(void **state)
 		shot.sample->pid = p.pid;
 		shot.sample->tid = 1 + i; /* number */
 		if (i % 7 == 0)
-			unwind_set_process(f.unwind, &p, &f.maps);
+			ignore(unwind_set_process(f.unwind, &p, &f.maps)); /* it may be full */
 		if (i % 11 == 0)
 			unwind_share(f.unwind, &child, &p);
 		if (i % 13 == 0)
@@ -662,6 +683,7 @@ int main(void)
 		cmocka_unit_test(runtime_frames_stay_behind),
 		cmocka_unit_test(runtime_frames_keep_their_room),
 		cmocka_unit_test(a_full_queue_says_so),
+		cmocka_unit_test(mappings_without_room_are_refused),
 		cmocka_unit_test(refused_tables_are_guessed),
 		cmocka_unit_test(both_threads_at_once),
 		cmocka_unit_test(closes_with_work_left),
