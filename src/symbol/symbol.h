@@ -37,7 +37,7 @@ struct symbol_module { /* for pprof mappings */
 struct symbols_stats {
 	uint64_t lookups, unnamed;
 	uint64_t tables_loaded, tables_evicted;
-	uint64_t files_failed;  /* vanished, unreadable, no ELF file, malformed, over a limit */
+	uint64_t files_failed;  /* vanished (perhaps for a time), unreadable, no ELF file, malformed, over a limit */
 	uint64_t names_failed;  /* a name that could not be read any more */
 	uint64_t refused;       /* tables and maps not read because too much had been read lately */
 	uint64_t kernel_reads;  /* of /proc/kallsyms */

@@ -7,6 +7,11 @@
 #include "symbol/symbol_int.h"
 
 #define RETRY_NS NSEC_PER_SEC
+/* A file that cannot be opened now can be when a process maps it again: tried after this time, then ever more rarely.
+ */
+#define REOPEN_NS (30 * NSEC_PER_SEC)
+#define REOPEN_DOUBLINGS 4
+#define NO_SYMBOLS 1
 
 void symbol_file_release(struct symbol_file *file)
 {
@@ -65,6 +70,34 @@ int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *fi
 	return 0;
 }
 
+/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
+static bool is_final(int r)
+{
+	return r == -EBADMSG || r == -ENOTSUP || r == -ENODATA || r == -E2BIG;
+}
+
+/* It could not be opened or read. */
+static void note_failure(struct symbols *s, struct symbol_object *m, int r)
+{
+	s->stats.files_failed += !m->doublings; /* once, however often it is tried */
+	m->is_away = !is_final(r);
+	if (!m->is_away)
+		return;
+	m->retry_ns = clock_monotonic_ns(s->time) + (REOPEN_NS << m->doublings);
+	m->doublings = (uint8_t)MIN(m->doublings + 1, REOPEN_DOUBLINGS);
+}
+
+static bool must_wait(const struct symbols *s, const struct symbol_object *m)
+{
+	return m->is_away && clock_monotonic_ns(s->time) < m->retry_ns;
+}
+
+static void note_success(struct symbol_object *m)
+{
+	m->is_away = false;
+	m->doublings = 0;
+}
+
 static void keep_headers(struct symbol_object *m, const struct elf *elf)
 {
 	size_t count = 0;
@@ -75,27 +108,40 @@ static void keep_headers(struct symbol_object *m, const struct elf *elf)
 		if (elf->segments[i].type == PT_LOAD)
 			m->elf.segments[count++] = elf->segments[i];
 	m->elf.segment_count = count;
-	m->is_elf = true;
 }
 
+/* Return: 0; -ENOMEM: nothing was learnt, now or before; or why the file cannot be read, which is noted. */
 static int look_at(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	int r = symbol_file_open(s, file_id, &file);
 
-	if (files_path(s->files, file_id, &m->path) == -ENOMEM)
+	if (!m->path && files_path(s->files, file_id, &m->path) == -ENOMEM)
 		return -ENOMEM;
 	if (r == 0)
 		r = elf_parse(&file.in, &file.elf);
+	if (r < 0 && r != -ENOMEM)
+		note_failure(s, m, r);
 	if (r < 0)
+		return r;
+	r = elf_build_id(&file.elf, m->build_id.bytes);
+	if (r == -ENOMEM)
 		return r;
 	keep_headers(m, &file.elf);
 	if (!m->elf.segments)
 		return -ENOMEM;
-	r = elf_build_id(&file.elf, m->build_id.bytes);
-	if (r > 0)
-		m->build_id.size = (uint8_t)r;
-	return r == -ENOMEM ? r : 0;
+	m->build_id.size = r > 0 ? (uint8_t)r : 0;
+	m->is_elf = true;
+	note_success(m);
+	return 0;
+}
+
+/* At a file that could not be opened when it was looked at last. Return: 0 or -ENOMEM. */
+static int look_again(struct symbols *s, uint32_t file_id, struct symbol_object *m)
+{
+	if (m->is_elf || !m->is_away || must_wait(s, m))
+		return 0;
+	return look_at(s, file_id, m) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static void objectp_free(struct symbol_object **m)
@@ -129,18 +175,15 @@ int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object 
 	r = grow_objects(s, file_id);
 	if (r < 0)
 		return r;
-	if (s->objects[file_id - 1]) {
-		*out = s->objects[file_id - 1];
-		return 0;
-	}
+	*out = s->objects[file_id - 1];
+	if (*out)
+		return look_again(s, file_id, *out);
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	r = look_at(s, file_id, m);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0)
-		s->stats.files_failed++;
 	*out = s->objects[file_id - 1] = m;
 	m = NULL;
 	return 0;
@@ -175,6 +218,7 @@ struct symbol_key symbol_key_of(const struct symbol_object *m, const struct symb
 	return key;
 }
 
+/* Return: 0; NO_SYMBOLS; -EAGAIN: the budget is used up; or why the file cannot be read. */
 static int find_or_load(struct symbols *s, uint32_t file_id, struct symbol_object *m, size_t *out)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
@@ -193,10 +237,11 @@ static int find_or_load(struct symbols *s, uint32_t file_id, struct symbol_objec
 		}
 	}
 	r = elf_parse(&file.in, &file.elf);
-	if (r == 0)
-		r = symbol_table_load(s, m, &file, &t);
 	if (r < 0)
 		return r;
+	r = symbol_table_load(s, m, &file, &t);
+	if (r < 0)
+		return r == -ENOENT ? NO_SYMBOLS : r;
 	t->key = key;
 	t->serial = ++s->serial;
 	slot = make_room(s, t->memory);
@@ -215,6 +260,8 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 	if (!m->is_elf || m->tableless || (m->later_ns && clock_monotonic_ns(s->time) < m->later_ns))
 		return -ENOENT;
 	if (!t || t->serial != m->table_serial) {
+		if (must_wait(s, m))
+			return -ENOENT;
 		r = find_or_load(s, file_id, m, &m->table);
 		if (r == -ENOMEM)
 			return r;
@@ -222,11 +269,16 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 			m->later_ns = clock_monotonic_ns(s->time) + RETRY_NS;
 			return -ENOENT;
 		}
-		if (r < 0) {
+		if (r == NO_SYMBOLS) {
 			m->tableless = true;
-			s->stats.files_failed += r != -ENOENT;
 			return -ENOENT;
 		}
+		if (r < 0) {
+			note_failure(s, m, r);
+			m->tableless = !m->is_away;
+			return -ENOENT;
+		}
+		note_success(m);
 		t = s->tables[m->table];
 		m->table_serial = t->serial;
 	}

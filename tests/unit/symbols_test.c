@@ -581,6 +581,69 @@ static void falls_back_to_the_module(void **state)
 	session_close(&s);
 }
 
+static void assert_has_name(struct session *s, uint32_t id, uint64_t offset, bool wanted)
+{
+	struct symbol symbol;
+
+	assert_int_equal(symbols_native(s->symbols, id, offset, false, &symbol), 0);
+	assert_int_equal(symbol.has_name, wanted);
+	if (wanted)
+		assert_str(symbol.name, "own_offset");
+}
+
+/* A container's file whose descriptor was given up, and which no process has mapped just then. @is_known: its headers
+ * were read before. */
+static void brings_back(bool is_known)
+{
+	uint64_t now_ns = NSEC_PER_SEC, offset = own_offset((const void *)(uintptr_t)own_offset);
+	const struct clock clock = { .monotonic_ns = simulated_ns, .wall_ns = simulated_ns, .self = &now_ns };
+	const struct symbols_config cfg = { .host_root = "", .clock = &clock };
+	scoped(buf_release) struct buf exe = BUF_INIT(MIB(64));
+	char copy[] = "/tmp/hearth-symbols-XXXXXX", away[64];
+	scoped(closep) int fd = mkstemp(copy);
+	struct symbol_module module;
+	struct symbols_stats stats;
+	struct file_key key;
+	struct session s;
+	struct stat st;
+	uint32_t id;
+
+	assert_true(fd >= 0);
+	assert_int_equal(io_read_file("/proc/self/exe", &exe), 0);
+	assert_int_equal(io_write_all(fd, exe.ptr, exe.len), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	file_key_of(&st, &key);
+	snprintf(away, sizeof(away), "%s.away", copy);
+	assert_int_equal(files_open(4, &s.files), 0);
+	assert_int_equal(symbols_open(&cfg, s.files, &s.symbols), 0);
+	assert_int_equal(files_add(s.files, -1, &key, str_of(copy), &id), 0);
+	if (is_known)
+		assert_int_equal(symbols_module(s.symbols, id, &module), 0);
+	assert_int_equal(rename(copy, away), 0);
+	assert_has_name(&s, id, offset, false);
+	now_ns += 30 * NSEC_PER_SEC;
+	assert_has_name(&s, id, offset, false);
+	assert_int_equal(rename(away, copy), 0);
+	now_ns += 59 * NSEC_PER_SEC; /* more rarely */
+	assert_has_name(&s, id, offset, false);
+	now_ns += NSEC_PER_SEC;
+	assert_has_name(&s, id, offset, true);
+	assert_int_equal(symbols_module(s.symbols, id, &module), 0);
+	assert_int_equal(module.build_id.size, 20);
+	assert_str(module.path, copy);
+	symbols_stats(s.symbols, &stats);
+	assert_int_equal(stats.files_failed, 1);
+	session_close(&s);
+	unlink(copy);
+}
+
+static void what_is_away_is_tried_again(void **state)
+{
+	(void)state;
+	brings_back(false);
+	brings_back(true);
+}
+
 #ifdef __x86_64__
 /* Functions that nothing calls; whether a coroutine begins with them; the code that says so, or something like it. */
 #define COROUTINES(X)                                                                                                  \
@@ -739,6 +802,7 @@ int main(void)
 		cmocka_unit_test(reads_the_kernel_list_again),
 		cmocka_unit_test(shares_and_drops_tables),
 		cmocka_unit_test(falls_back_to_the_module),
+		cmocka_unit_test(what_is_away_is_tried_again),
 		cmocka_unit_test(proves_roots),
 #ifdef __x86_64__
 		cmocka_unit_test(proves_coroutines),
