@@ -137,7 +137,7 @@ static int add_file(struct debug_lines *l, const struct symbol_key *key, uint64_
 }
 
 /* Return: 0 and *out; -ENOENT for what has no lines; -ENOMEM. */
-static int find_file(struct debug_lines *l, uint32_t file_id, const struct symbol_object *m, uint32_t *out)
+static int find_file(struct debug_lines *l, uint32_t file_id, struct symbol_object *m, uint32_t *out)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	struct symbol_key key;
@@ -148,8 +148,17 @@ static int find_file(struct debug_lines *l, uint32_t file_id, const struct symbo
 		*out = index;
 		return index == NO_FRAMES ? -ENOENT : 0;
 	}
+	if (symbol_object_waits(l->symbols, m))
+		return -ENOENT;
 	index = NO_FRAMES;
 	r = symbol_file_open(l->symbols, file_id, &file);
+	if (r == 0)
+		symbol_object_opened(m);
+	else if (r != -ENOMEM)
+		symbol_object_failed(l->symbols, m, r);
+	if (r < 0 && r != -ENOMEM && m->is_away)
+		return -ENOENT; /* for now */
+
 	if (r == 0 && file.view.fd >= 0) { /* the vDSO is no file and has no debug information */
 		key = symbol_key_of(m, &file);
 		r = add_file(l, &key, elf_base(&m->elf), &index);
@@ -205,17 +214,19 @@ static void sources_release(struct sources *s)
 	symbol_file_release(&s->alt);
 }
 
-/* The file itself, or its separate debug file. Return: 0, -ENOENT, -ENOMEM. */
+/* The file itself, or its separate debug file. Return: 0, -ENOENT, -EAGAIN when it cannot be opened now, -ENOMEM. */
 static int open_sources(struct debug_lines *l, uint32_t file_id, struct sources *out)
 {
 	scoped(symbol_file_release) struct symbol_file file = { .view.fd = -1 };
 	struct symbol_object *m;
 	int r = symbol_object_get(l->symbols, file_id, &m);
 
-	if (r == 0)
+	if (r == 0) {
 		r = symbol_file_open(l->symbols, file_id, &file);
-	if (r == 0)
+		if (r < 0)
+			return r == -ENOMEM ? r : -EAGAIN;
 		r = elf_parse(&file.in, &file.elf);
+	}
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	if (has_debug_info(&file.elf)) {
@@ -337,9 +348,15 @@ static int ask_file(struct debug_lines *l, const struct wanted *w, size_t count)
 		file->state = FILE_WITHOUT;
 		l->stats.files_without++;
 	}
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+	if (r == -ENOENT)
+		return 0;
+	if (r == -ENOMEM)
+		return r;
 	l->stats.asked += count;
+	if (r == -EAGAIN) { /* asked again with the next window */
+		l->stats.failed += count;
+		return 0;
+	}
 	r = lines_asker_ready(&l->asker);
 	if (r < 0) {
 		l->stats.failed += count;

@@ -76,8 +76,7 @@ static bool is_final(int r)
 	return r == -EBADMSG || r == -ENOTSUP || r == -ENODATA || r == -E2BIG;
 }
 
-/* It could not be opened or read. */
-static void note_failure(struct symbols *s, struct symbol_object *m, int r)
+void symbol_object_failed(struct symbols *s, struct symbol_object *m, int r)
 {
 	s->stats.files_failed += !m->doublings; /* once, however often it is tried */
 	m->is_away = !is_final(r);
@@ -87,12 +86,12 @@ static void note_failure(struct symbols *s, struct symbol_object *m, int r)
 	m->doublings = (uint8_t)MIN(m->doublings + 1, REOPEN_DOUBLINGS);
 }
 
-static bool must_wait(const struct symbols *s, const struct symbol_object *m)
+bool symbol_object_waits(const struct symbols *s, const struct symbol_object *m)
 {
 	return m->is_away && clock_monotonic_ns(s->time) < m->retry_ns;
 }
 
-static void note_success(struct symbol_object *m)
+void symbol_object_opened(struct symbol_object *m)
 {
 	m->is_away = false;
 	m->doublings = 0;
@@ -121,7 +120,7 @@ static int look_at(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 	if (r == 0)
 		r = elf_parse(&file.in, &file.elf);
 	if (r < 0 && r != -ENOMEM)
-		note_failure(s, m, r);
+		symbol_object_failed(s, m, r);
 	if (r < 0)
 		return r;
 	r = elf_build_id(&file.elf, m->build_id.bytes);
@@ -132,14 +131,14 @@ static int look_at(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 		return -ENOMEM;
 	m->build_id.size = r > 0 ? (uint8_t)r : 0;
 	m->is_elf = true;
-	note_success(m);
+	symbol_object_opened(m);
 	return 0;
 }
 
 /* At a file that could not be opened when it was looked at last. Return: 0 or -ENOMEM. */
 static int look_again(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 {
-	if (m->is_elf || !m->is_away || must_wait(s, m))
+	if (m->is_elf || !m->is_away || symbol_object_waits(s, m))
 		return 0;
 	return look_at(s, file_id, m) == -ENOMEM ? -ENOMEM : 0;
 }
@@ -260,7 +259,7 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 	if (!m->is_elf || m->tableless || (m->later_ns && clock_monotonic_ns(s->time) < m->later_ns))
 		return -ENOENT;
 	if (!t || t->serial != m->table_serial) {
-		if (must_wait(s, m))
+		if (symbol_object_waits(s, m))
 			return -ENOENT;
 		r = find_or_load(s, file_id, m, &m->table);
 		if (r == -ENOMEM)
@@ -274,11 +273,11 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 			return -ENOENT;
 		}
 		if (r < 0) {
-			note_failure(s, m, r);
+			symbol_object_failed(s, m, r);
 			m->tableless = !m->is_away;
 			return -ENOENT;
 		}
-		note_success(m);
+		symbol_object_opened(m);
 		t = s->tables[m->table];
 		m->table_serial = t->serial;
 	}

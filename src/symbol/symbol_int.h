@@ -101,6 +101,11 @@ int symbol_debug_open_alt(struct symbols *s, const struct elf *elf, struct symbo
 
 /* symbol_file.c */
 int symbol_object_get(struct symbols *s, uint32_t file_id, struct symbol_object **out) warn_unused;
+/** symbol_object_failed - its file could not be opened or read; notes when it is tried again, if ever. */
+void symbol_object_failed(struct symbols *s, struct symbol_object *m, int r);
+void symbol_object_opened(struct symbol_object *m);
+/** symbol_object_waits - its file could not be opened, and it is too early to try again. */
+bool symbol_object_waits(const struct symbols *s, const struct symbol_object *m);
 /** symbol_file_open - Return: 0 (file->in is set), -ENOMEM, or why the file cannot be read. */
 int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *file) warn_unused;
 /** symbol_table_get - the table of a module, loaded when need be. Return: 0, -ENOENT (none) or -ENOMEM. */

@@ -382,6 +382,53 @@ static void a_file_without_debug_information(void **state)
 	drop(&p);
 }
 
+static uint64_t simulated_ns(void *self)
+{
+	return *(uint64_t *)self;
+}
+
+/* As a container's file whose descriptor was given up while no process has it mapped: at first, and later again. */
+static void a_file_that_is_away_for_a_time(void **state)
+{
+	uint64_t now_ns = NSEC_PER_SEC;
+	const struct clock clock = { .monotonic_ns = simulated_ns, .wall_ns = simulated_ns, .self = &now_ns };
+	const struct symbols_config cfg = { .host_root = "", .clock = &clock };
+	struct debug_lines_place other;
+	struct symbol_module module;
+	struct reader_of_lines r;
+	struct file_key key;
+	struct place p;
+	struct stat st;
+	char away[160];
+	uint32_t id;
+
+	(void)state;
+	if (!has_libdw())
+		skip_because("needs gcc and libdw.so.1");
+	make(&p, "gcc -O2 -g a.c -o whole\n", "whole");
+	(void)snprintf(away, sizeof(away), "%s.away", p.path);
+	assert_int_equal(stat(p.path, &st), 0);
+	file_key_of(&st, &key);
+	assert_int_equal(files_open(4, &r.files), 0);
+	assert_int_equal(symbols_open(&cfg, r.files, &r.symbols), 0);
+	assert_int_equal(debug_lines_open(&(struct debug_lines_config){ 0 }, r.symbols, &r.lines), 0);
+	assert_int_equal(files_add(r.files, -1, &key, str_of(p.path), &id), 0);
+	assert_int_equal(symbols_module(r.symbols, id, &module), 0);
+	assert_int_equal(rename(p.path, away), 0);
+	assert_int_equal(ask_all(&r, &p, id), 0);
+	assert_int_equal(rename(away, p.path), 0);
+	now_ns += 29 * NSEC_PER_SEC;
+	assert_int_equal(ask_all(&r, &p, id), 0);
+	now_ns += NSEC_PER_SEC;
+	assert_true(ask_all(&r, &p, id) * 3 > p.size);
+	assert_int_equal(rename(p.path, away), 0);
+	other = (struct debug_lines_place){ .file_id = id, .offset = p.start + p.size + 1 };
+	assert_int_equal(debug_lines_ask(r.lines, &other, 1), 0);
+	assert_true(debug_lines_has_file(r.lines, id));
+	reader_close(&r);
+	drop(&p);
+}
+
 /* Little room: answers are left out and counted, and the next window begins anew. */
 static void memory_is_bounded(void **state)
 {
@@ -841,6 +888,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(inlined_functions_of_many_files),
 		cmocka_unit_test(a_debug_file_by_build_id),
 		cmocka_unit_test(a_file_without_debug_information),
+		cmocka_unit_test(a_file_that_is_away_for_a_time),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(broken_files_cost_themselves_only),
 		cmocka_unit_test(readers_that_fail),
