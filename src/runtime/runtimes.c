@@ -205,22 +205,10 @@ static bool may_sync(const struct runtimes_entry *e)
 	return false;
 }
 
-/* Bits of the attached ones that the mapping says are where they were. */
-static unsigned int in_place(const struct runtimes_entry *e, const struct runtimes_probed *probed,
-			     const struct mapping *m)
-{
-	unsigned int bits = 0;
-
-	for (size_t i = 0; i < e->attached_count; i++)
-		bits |= (unsigned int)runtimes_is_at(&e->attached[i], probed, m->start, m->offset) << i;
-	return bits;
-}
-
 /* Does the worker know of every runtime in there, and where its code is? */
 static bool is_known(struct runtimes *r, const struct program *p, const struct mappings *maps)
 {
 	const struct runtimes_entry *e;
-	unsigned int placed = 0;
 	bool known;
 
 	pthread_mutex_lock(&r->lock);
@@ -231,12 +219,8 @@ static bool is_known(struct runtimes *r, const struct program *p, const struct m
 							       ? runtimes_files_get(&r->probed, maps->items[i].file_id)
 							       : NULL;
 
-		if (!probed || !probed->binary)
-			continue;
-		known = has_attached(e, probed);
-		placed |= in_place(e, probed, &maps->items[i]);
+		known = !probed || !probed->binary || has_attached(e, probed);
 	}
-	known = known && placed == (1U << e->attached_count) - 1;
 	pthread_mutex_unlock(&r->lock);
 	return known;
 }

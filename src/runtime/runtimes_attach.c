@@ -60,27 +60,6 @@ bool runtimes_has_ready(const struct runtimes_entry *e, enum abi_runtime id)
 	return false;
 }
 
-/* Containers of one image have one file, under an identity of each overlay. */
-static bool is_like(const struct runtimes_probed *a, const struct runtimes_probed *b)
-{
-	const struct elf *x = &a->segments, *y = &b->segments;
-
-	if (a == b)
-		return true;
-	if (!b || !b->binary || a->binary->runtime != b->binary->runtime || x->segment_count != y->segment_count)
-		return false;
-	return !memcmp(x->segments, y->segments, x->segment_count * sizeof(*x->segments));
-}
-
-bool runtimes_is_at(const struct runtimes_attached *a, const struct runtimes_probed *probed, uint64_t start,
-		    uint64_t offset)
-{
-	uint64_t address;
-
-	return is_like(a->probed, probed) && elf_address_of(&probed->segments, offset, &address) == 0 &&
-	       start - address == a->bias;
-}
-
 void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct runtimes_probed *probed, uint64_t start,
 		  uint64_t offset)
 {

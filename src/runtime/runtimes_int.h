@@ -223,11 +223,6 @@ void runtimes_learn(struct runtimes *r, const struct runtimes_entry *e, struct r
 /** runtimes_add - it has a runtime, whose file is mapped at @start from @offset on. */
 void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct runtimes_probed *probed, uint64_t start,
 		  uint64_t offset);
-/** runtimes_is_at - does a mapping at @start, of @probed's file from @offset on, say that @a is where it was attached
- * to? A library can be unloaded and loaded again elsewhere; a file can also be mapped a second time. @probed: NULL: a
- * file that nobody knows. Pure. */
-bool runtimes_is_at(const struct runtimes_attached *a, const struct runtimes_probed *probed, uint64_t start,
-		    uint64_t offset);
 /** runtimes_attach - to all that are not ready. Return: 0: done; -EAGAIN: later; -ENOSPC: the sink has room for no more
  * processes; -ESRCH: the process is gone. */
 int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir) warn_unused;

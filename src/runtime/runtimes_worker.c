@@ -154,25 +154,12 @@ static void hasten(struct runtimes *r, const struct runtimes_entry *e)
 	}
 }
 
-/* The runtime whose library is mapped there; NULL: none that was met. */
-static const struct runtimes_probed *library_at(const struct runtimes *r, const struct maps_line *line)
-{
-	const struct runtimes_probed *probed;
-	uint32_t file_id;
-
-	if (!line->executable || !line->inode ||
-	    u64map_get(&r->libraries, file_hash(r, makedev(line->device_major, line->device_minor), line->inode),
-		       &file_id) < 0)
-		return NULL;
-	probed = runtimes_files_get(&r->probed, file_id);
-	return probed && probed->binary ? probed : NULL;
-}
-
 /* Looks for runtimes in what is mapped now: what the reader learned of a young process is old before it is handled. */
 static void search(struct runtimes *r, struct runtimes_entry *e, int dir)
 {
 	struct maps_line line;
 	struct str rest;
+	uint32_t file_id;
 	int result;
 
 	buf_clear(&r->text);
@@ -180,49 +167,18 @@ static void search(struct runtimes *r, struct runtimes_entry *e, int dir)
 		return;
 	rest = buf_str(&r->text);
 	while ((result = maps_next(&rest, &line)) != 0) {
-		const struct runtimes_probed *probed = result < 0 ? NULL : library_at(r, &line);
+		const struct runtimes_probed *probed;
 
-		if (probed)
+		if (result < 0 || !line.executable || !line.inode)
+			continue;
+		if (u64map_get(&r->libraries, file_hash(r, makedev(line.device_major, line.device_minor), line.inode),
+			       &file_id) < 0)
+			continue;
+		probed = runtimes_files_get(&r->probed, file_id);
+		if (probed && probed->binary)
 			runtimes_add(r, e, probed, line.start, line.offset);
 	}
 	e->is_searching = e->attached_count == 0;
-}
-
-/* As far as the list knows, which may have been cut, and was read before it is handled. */
-static bool is_listed(const struct runtimes *r, const struct runtimes_message *m, const struct runtimes_attached *a)
-{
-	for (size_t i = 0; i < m->seen_count; i++)
-		if (runtimes_is_at(a, runtimes_files_get(&r->probed, m->seen[i].file_id), m->seen[i].start,
-				   m->seen[i].offset))
-			return true;
-	return false;
-}
-
-/* Whatever cannot be read: it is. */
-static bool is_mapped(struct runtimes *r, const struct runtimes_attached *a, int dir)
-{
-	struct maps_line line;
-	struct str rest;
-	int result;
-
-	buf_clear(&r->text);
-	if (io_read_file_at(dir, "maps", &r->text) < 0 || !r->text.len)
-		return true;
-	rest = buf_str(&r->text);
-	while ((result = maps_next(&rest, &line)) != 0)
-		if (result > 0 && runtimes_is_at(a, library_at(r, &line), line.start, line.offset))
-			return true;
-	return false;
-}
-
-/* Is one of its libraries no longer where it was attached to? Apache unloads its modules and loads them again when its
- * configuration is read. */
-static bool has_moved(struct runtimes *r, const struct runtimes_entry *e, const struct runtimes_message *m, int dir)
-{
-	for (size_t i = 0; i < e->attached_count; i++)
-		if (!is_listed(r, m, &e->attached[i]) && !is_mapped(r, &e->attached[i], dir))
-			return true;
-	return false;
 }
 
 static void note_full(struct runtimes *r)
@@ -399,12 +355,10 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	uint64_t entry = dir < 0 ? 0 : read_entry(dir);
 	uint32_t program = entry ? main_file(m, entry) : 0;
 	bool is_unsure = false, was_looked_at = false;
-	struct runtimes_entry *e = runtimes_entry_find(r, &m->process);
+	struct runtimes_entry *e;
 
 	if (dir < 0 && dir != -ESRCH) /* which file is the main program? Its next sample tells of it again */
 		return;
-	if (e && dir >= 0 && has_moved(r, e, m, dir))
-		forget_entry(r, e); /* all of its runtimes are found anew */
 	for (size_t i = 0; i < m->seen_count; i++)
 		if (m->seen[i].file_id == program)
 			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);

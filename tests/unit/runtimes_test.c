@@ -33,7 +33,6 @@
 
 #define PYTHON "/usr/bin/python3"
 #define PATIENCE_MS 5000
-#define FAKE_LOW UINT64_C(0x10000000)
 
 static const struct runtime *const both[] = { &fake_runtime, &runtime_python, NULL };
 
@@ -1180,90 +1179,6 @@ static void a_late_runtime_is_asked_as_a_new_one(void **state)
 	look_at_late(0);
 }
 
-/* A child that loads a library of fake_inline, and for each byte unloads it and loads it elsewhere. It answers where
- * the library's state is, in which `low` counts the loads. */
-static pid_t start_moving(int go, int answer)
-{
-	const char *library = getenv("HEARTH_FAKE_LIBRARY");
-	pid_t pid = fork();
-	char byte;
-
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (uint64_t count = 1;; count++) {
-		void *loaded = dlopen(library, RTLD_NOW);
-		struct fake_inline_state *state = loaded ? dlsym(loaded, "fake_inline_state") : NULL;
-		void *page = (void *)((uintptr_t)state & ~(uintptr_t)4095);
-
-		if (!state)
-			_exit(1);
-		state->low = count * FAKE_LOW;
-		state->size = 4096;
-		if (write(answer, &state, sizeof(state)) != sizeof(state) || read(go, &byte, 1) != 1)
-			_exit(1);
-		dlclose(loaded);
-		if (mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != page) /* in its way */
-			_exit(1);
-	}
-}
-
-static uint64_t told_low(struct fixture *f)
-{
-	struct abi_fake info;
-
-	pthread_mutex_lock(&f->told.lock);
-	memcpy(&info, f->told.info, sizeof(info));
-	pthread_mutex_unlock(&f->told.lock);
-	return info.low;
-}
-
-/* Apache unloads its modules and loads them again when its configuration is read. */
-static void a_library_moves(void **state)
-{
-	static struct runtime other;
-	static const struct runtime *const only[] = { &other, NULL };
-	uint64_t at = 0, before = 0;
-	struct fixture f = { 0 };
-	int go[2], answers[2];
-	struct program p;
-	pid_t pid;
-
-	(void)state;
-	other = fake_inline;
-	other.probe = probe_libraries;
-	other.code_moves = false; /* its mappings are looked at with each sight otherwise */
-	fixture_open_with(&f, only);
-	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
-	pid = start_moving(go[0], answers[1]);
-	p = program_of(&f, pid, 1);
-	for (uint64_t count = 1; count <= 3; count++) {
-		assert_int_equal(read(answers[0], &at, sizeof(at)), sizeof(at));
-		assert_int_not_equal(at, before);
-		before = at;
-		for (int turn = 0; turn < PATIENCE_MS && told_low(&f) != count * FAKE_LOW; turn++) {
-			see(&f, &p);
-			usleep(1000);
-		}
-		assert_int_equal(told_low(&f), count * FAKE_LOW);
-		wait_for(&f, &p, RUNTIMES_READY);
-		assert_int_equal(told_count(&f.told, &f.told.sets), count);
-		assert_int_equal(told_count(&f.told, &f.told.forgets), count - 1);
-		for (int turn = 0; turn < 3; turn++) /* it is known, and stays */
-			see(&f, &p);
-		runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
-		assert_int_equal(told_count(&f.told, &f.told.sets), count);
-		assert_int_equal(write(go[1], "x", 1), 1);
-	}
-	end(pid);
-	close(go[0]);
-	close(go[1]);
-	close(answers[0]);
-	close(answers[1]);
-	fixture_close(&f);
-}
-
 /* The rule: the program itself, then what it is linked with, then nobody. */
 static void which_is_the_main_one(void **state)
 {
@@ -2157,7 +2072,6 @@ int main(void)
 		cmocka_unit_test(answers_are_bounded),
 		cmocka_unit_test(the_main_program_gives_the_application),
 		cmocka_unit_test(a_late_runtime_is_asked_as_a_new_one),
-		cmocka_unit_test(a_library_moves),
 		cmocka_unit_test(which_is_the_main_one),
 		cmocka_unit_test(metadata_are_joined),
 		cmocka_unit_test(metadata_are_bounded),
