@@ -282,11 +282,13 @@ void runtimes_started(struct runtimes *r, const struct program *process)
 {
 	struct runtimes_message *m;
 
-	if (!atomic_load_explicit(&r->has_programs, memory_order_relaxed) && !may_have_entry(r, process))
+	bool may = may_have_entry(r, process);
+
+	if (!may && !atomic_load_explicit(&r->has_programs, memory_order_relaxed))
 		return;
 	m = runtimes_message_new(RUNTIMES_START, process, 0);
-	if (m)
-		ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES));
+	if (m) /* what was told during the exec is told again by nobody else */
+		ignore(runtimes_hand_over(r, m, may ? RUNTIMES_QUEUE_ALL : RUNTIMES_QUEUE_BYTES));
 }
 
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent)

@@ -186,9 +186,12 @@ int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e)
 		set_state(r, a, RUNTIMES_PENDING);
 		result = -EAGAIN;
 	}
-	if (runtimes_has_ready(e, ABI_RUNTIME_NONE) && tell_head(r, e, NULL) < 0)
-		result = -EAGAIN;
-	return result;
+	if (!runtimes_has_ready(e, ABI_RUNTIME_NONE) || tell_head(r, e, NULL) == 0)
+		return result;
+	for (size_t i = 0; i < e->attached_count; i++)
+		if (e->attached[i].state == RUNTIMES_READY)
+			set_state(r, &e->attached[i], RUNTIMES_PENDING);
+	return -EAGAIN;
 }
 
 /* Return: whether the ranges are others than before. */
@@ -220,13 +223,17 @@ static void renew(struct runtimes *r, const struct runtimes_entry *e, struct run
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Is what was read that program's still? */
+static bool may_tell(struct runtimes *r, const struct runtimes_entry *e, int dir)
+{
+	return check_same(r, dir, &e->key) == 0 && !runtimes_is_replaced(r, &e->key);
+}
+
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 {
 	bool has_changed = false;
 	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX];
 
-	if (runtimes_is_replaced(r, &e->key))
-		return;
 	for (size_t i = 0; i < e->attached_count; i++) {
 		struct runtimes_attached *a = &e->attached[i];
 		struct runtime_target target = runtimes_target(r, e, a, dir);
@@ -235,10 +242,10 @@ void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 			continue;
 		memcpy(info, a->info, a->info_size);
 		has_changed |= sync_one(r, &target, a, info);
-		if (memcmp(info, a->info, a->info_size) != 0 && check_same(r, dir, &e->key) == 0)
+		if (memcmp(info, a->info, a->info_size) != 0 && may_tell(r, e, dir))
 			renew(r, e, a, info);
 	}
-	if (has_changed && check_same(r, dir, &e->key) == 0)
+	if (has_changed && may_tell(r, e, dir))
 		ignore(tell_head(r, e, NULL)); /* it has a place there */
 }
 
@@ -300,8 +307,7 @@ static int learn_file(const struct runtimes_probed *probed, struct runtime_targe
 /* The loader maps the whole of a library at first and its data over that afterwards, with the next call: a look between
  * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed, however late the
  * library was loaded, and the disk that it comes from may be slow. */
-#define DOUBT_NS (10 * NSEC_PER_SEC)
-#define DOUBT_NOTE_NS NSEC_PER_SEC /* then people are told: recordings are short */
+#define DOUBT_NS (3 * NSEC_PER_SEC)
 
 /* A pointer may lead to what is not mapped yet, too. Two doubts with another answer in between do not add up. */
 static bool is_doubtful(struct runtimes *r, struct runtimes_attached *a, int result)
@@ -336,14 +342,10 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	same = check_same(r, dir, &e->key);
 	if (same < 0)
 		return same == -ESRCH ? -ESRCH : -EAGAIN;
-	if (result > 0) {
-		result = runtimes_tell(r, e, a, info, (uint32_t)result);
-	}
-	if (is_doubtful(r, a, result)) {
-		if (clock_monotonic_ns(r->clock) - a->doubt_ns >= DOUBT_NOTE_NS)
-			runtimes_note(r, a->probed, why[0] ? why : "is not laid out as its version should be so far");
+	if (result > 0)
+		result = runtimes_is_replaced(r, &e->key) ? -ESRCH : runtimes_tell(r, e, a, info, (uint32_t)result);
+	if (is_doubtful(r, a, result))
 		result = -EAGAIN;
-	}
 	switch (result) {
 	case 0:
 		return 0;

@@ -104,8 +104,8 @@ enum runtimes_message_kind {
 struct runtimes_seen { /* a mapping whose file is or may be a runtime */
 	uint64_t start, offset, device, inode;
 	uint32_t file_id;
-	bool is_unsure; /* a quick look did not tell, or not all of it */
-	bool is_one;    /* is_unsure: but that it is a runtime */
+	bool is_unsure;  /* a quick look did not tell, or not all of it */
+	bool is_runtime; /* is_unsure: but that it is a runtime */
 };
 
 struct runtimes_message {
@@ -115,8 +115,8 @@ struct runtimes_message {
 	struct program process, parent;
 	struct names_key key; /* READ */
 	uint32_t main_file;   /* SEE_LONG: file id of the main program; 0: nobody knows */
-	bool is_urgent;       /* SEE_LONG: one of its files is_one: it goes before those that only may have a runtime */
-	size_t seen_count;    /* SEE */
+	bool is_urgent; /* SEE_LONG: one of its files is_runtime: it goes before those that only may have a runtime */
+	size_t seen_count; /* SEE */
 	struct runtimes_seen seen[];
 };
 

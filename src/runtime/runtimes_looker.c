@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define LOOKER_NICE 0 /* the worker's creator may run at a higher priority */
+#define FAIR 4
 
 /* Those that are runtimes for sure first: they are few. Return: whether one is; what it has not come to stays unsure.
  */
@@ -18,10 +19,10 @@ static bool has_runtime(struct runtimes *r, struct runtimes_message *m, bool onl
 		unsigned int look = RUNTIMES_LOOK_LONG | (s->file_id == m->main_file ? RUNTIMES_LOOK_PROGRAM : 0);
 		const struct runtimes_probed *probed;
 
-		if (!s->is_unsure || (only_sure && !s->is_one))
+		if (!s->is_unsure || (only_sure && !s->is_runtime))
 			continue;
 		probed = runtimes_probe(r, s->file_id, look);
-		s->is_unsure = s->is_one = false;
+		s->is_unsure = s->is_runtime = false;
 		if (probed && probed->binary)
 			return true;
 	}
@@ -36,14 +37,31 @@ static void look_later(struct runtimes *r, const struct runtimes_message *m)
 
 	for (size_t i = 0; i < m->seen_count; i++) {
 		is_unsure |= m->seen[i].is_unsure;
-		is_urgent |= m->seen[i].is_one;
+		is_urgent |= m->seen[i].is_runtime;
 	}
 	rest = is_unsure ? malloc(m->bytes) : NULL;
 	if (!rest)
 		return;
 	memcpy(rest, m, m->bytes);
 	rest->is_urgent = is_urgent;
-	ignore(runtimes_hand_over(r, rest, RUNTIMES_QUEUE_BYTES)); /* its next sample tells of it again */
+	ignore(runtimes_hand_over(r, rest,
+				  RUNTIMES_QUEUE_BYTES)); /* else its mappings are told again in half a minute */
+}
+
+/* With the lock held. Those in front are urgent; each FAIR-th look is at the first that is not: files that look like a
+ * runtime are easily made, again and again. */
+static struct runtimes_message *take_next(struct runtimes *r)
+{
+	struct runtimes_message **at = &r->looks.first, *m;
+
+	if (r->looks.done % FAIR == FAIR - 1)
+		while ((*at)->is_urgent && (*at)->next)
+			at = &(*at)->next;
+	m = *at;
+	*at = m->next;
+	if (r->looks.end == &m->next)
+		r->looks.end = at;
+	return m;
 }
 
 static void look(struct runtimes *r, struct runtimes_message *m)
@@ -55,7 +73,7 @@ static void look(struct runtimes *r, struct runtimes_message *m)
 	look_later(r, m);       /* before the worker sees them and asks for the same */
 	m->kind = RUNTIMES_SEE; /* now the worker knows what it is */
 	m->is_urgent = false;
-	ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)); /* its next sample tells of it again */
+	ignore(runtimes_hand_over(r, m, RUNTIMES_QUEUE_BYTES)); /* else its mappings are told again in half a minute */
 }
 
 void *runtimes_looker_main(void *argument)
@@ -71,7 +89,7 @@ void *runtimes_looker_main(void *argument)
 			pthread_cond_wait(&r->looks_changed, &r->lock);
 		if (r->stops)
 			break;
-		m = runtimes_list_take(&r->looks);
+		m = take_next(r);
 		r->bytes -= m->bytes;
 		r->is_looking = true;
 		pthread_mutex_unlock(&r->lock);

@@ -134,7 +134,7 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 	if (e->is_pending)
 		return;
 	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0) {
-		forget_entry(r, e); /* its next sample tells of it again */
+		forget_entry(r, e); /* its mappings are told again in half a minute */
 		return;
 	}
 	r->pending[r->pending_count++] = (struct runtimes_pending){ .key = e->key, .due_ns = now + delay };
@@ -211,7 +211,7 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 	scoped(closep) int dir = runtimes_open_process(r, &e->key);
 	int result;
 
-	if (dir == -ESRCH || runtimes_is_replaced(r, &e->key)) {
+	if (dir == -ESRCH) {
 		forget_entry(r, e);
 		return;
 	}
@@ -305,12 +305,12 @@ static void see_long(struct runtimes *r, const struct runtimes_message *m, uint3
 	bool is_urgent = false;
 
 	for (size_t i = 0; i < m->seen_count; i++)
-		is_urgent |= m->seen[i].is_one;
+		is_urgent |= m->seen[i].is_runtime;
 	if (waits_already(r, m, is_urgent))
 		return;
 	later = malloc(m->bytes);
 	if (!later)
-		return; /* the next sample tells of it */
+		return; /* its mappings are told again in half a minute */
 	memcpy(later, m, m->bytes);
 	later->kind = RUNTIMES_SEE_LONG;
 	later->main_file = program;
@@ -327,8 +327,8 @@ static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runt
 	struct runtimes_entry *e;
 	size_t before;
 
-	s->is_one = probed == &runtimes_unfinished;
-	s->is_unsure = !probed || s->is_one;
+	s->is_runtime = probed == &runtimes_unfinished;
+	s->is_unsure = !probed || s->is_runtime;
 	if (!probed || !probed->binary || !(e = get_entry(r, &m->process)))
 		return false;
 	clear_when_full(&r->libraries);
@@ -357,7 +357,7 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	bool is_unsure = false, was_looked_at = false;
 	struct runtimes_entry *e;
 
-	if (dir < 0 && dir != -ESRCH) /* which file is the main program? Its next sample tells of it again */
+	if (dir < 0 && dir != -ESRCH) /* which file is the main program? Its mappings are told again in half a minute */
 		return;
 	for (size_t i = 0; i < m->seen_count; i++)
 		if (m->seen[i].file_id == program)
@@ -423,8 +423,7 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 		to->attached[i].info = NULL;
 		to->attached[i].learnt = NULL;
 		to->attached[i].doubt_ns = 0;
-		/* What was refused in the parent for what it looked like may be right in the child. */
-		if (to->attached[i].state == RUNTIMES_READY || !to->attached[i].probed->binary->refused[0])
+		if (to->attached[i].state == RUNTIMES_READY)
 			to->attached[i].state = RUNTIMES_PENDING;
 	}
 	to->application = from->application ? str_dup(str_of(from->application)) : NULL;

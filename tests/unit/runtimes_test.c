@@ -322,29 +322,6 @@ static void doubts_do_not_add_up(void **state)
 	fixture_close(&f);
 }
 
-/* Its memory is its own by now. */
-static void a_child_is_not_refused_with_its_parent(void **state)
-{
-	struct fixture f = { .doubt_ns = SHORT_DOUBT_NS };
-	struct program parent, child;
-	pid_t pids[2];
-
-	(void)state;
-	fixture_open(&f);
-	pids[0] = start_fake(0, NO_VERSION);
-	pids[1] = start_fake(0, 1);
-	parent = program_of(&f, pids[0], 1);
-	child = program_of(&f, pids[1], 1);
-	see(&f, &parent);
-	wait_for(&f, &parent, RUNTIMES_REFUSED);
-	runtimes_share(f.runtimes, &child, &parent);
-	wait_for(&f, &child, RUNTIMES_READY);
-	assert_int_equal(state_of(&f, &parent), RUNTIMES_REFUSED);
-	end(pids[0]);
-	end(pids[1]);
-	fixture_close(&f);
-}
-
 static void asks_until_ready(void **state)
 {
 	struct runtimes_process process;
@@ -2077,7 +2054,6 @@ int main(void)
 		cmocka_unit_test(metadata_are_bounded),
 		cmocka_unit_test(what_passes_is_no_refusal),
 		cmocka_unit_test(doubts_do_not_add_up),
-		cmocka_unit_test(a_child_is_not_refused_with_its_parent),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(another_runtimes_sampler),
 		cmocka_unit_test(what_is_learnt_stays),
