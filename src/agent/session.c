@@ -109,6 +109,18 @@ static void send_closing(struct session *s, uint64_t read_ns)
 	}
 }
 
+/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice, and no sample
+ * would ask. Before each stack is taken in: that looks up its addresses, which reads old mappings anew, too. */
+static void refresh(struct session *s, struct proc *p)
+{
+	struct program program = session_program(p);
+	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
+
+	if (s->unwind && proc_refresh(s->processes, p, now_ns) &&
+	    !unwind_set_process(s->unwind, &program, proc_mappings(p)))
+		proc_look_soon(p, now_ns, TELL_AGAIN_NS);
+}
+
 /* Samples come back in the order they were handed over, so those of a window that has ended come first. */
 static void take_finished(struct session *s)
 {
@@ -125,6 +137,8 @@ static void take_finished(struct session *s)
 			a = s->closing->aggregate;
 			s->closing->raw_pending--;
 		}
+		if (p)
+			refresh(s, p);
 		if (!p || !(sample->flags & ABI_SAMPLE_RAW) || !hand_over_again(s, p, sample)) {
 			unwind_strip(sample);
 			count_sample(s, p, sample, a);
@@ -160,17 +174,6 @@ static void mend(struct session *s, struct proc *p, const struct abi_sample *sam
 		ignore(unwind_set_process(s->unwind, &program, proc_mappings(p))); /* the next sample asks again */
 }
 
-/* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice, and no sample
- * would ask. */
-static void refresh(struct session *s, struct proc *p)
-{
-	struct program program = session_program(p);
-	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
-
-	if (proc_refresh(s->processes, p, now_ns) && !unwind_set_process(s->unwind, &program, proc_mappings(p)))
-		proc_look_soon(p, now_ns, TELL_AGAIN_NS);
-}
-
 /* Without addresses nothing else tells that a process has loaded a runtime by now. One whose runtime is not known is
  * looked at more often. */
 static void refresh_unwalked(struct session *s, struct proc *p, const struct abi_sample *sample)
@@ -194,9 +197,9 @@ static void on_sample(void *ctx, const struct abi_sample *sample)
 		s->filtered++;
 		return;
 	}
-	if (p && s->unwind)
+	if (p)
 		refresh(s, p);
-	else if (p && s->sampler->only_runtimes)
+	if (p && !s->unwind && s->sampler->only_runtimes)
 		refresh_unwalked(s, p, sample);
 	if (p && s->unwind && sample->flags & (ABI_SAMPLE_RAW | ABI_SAMPLE_ASK))
 		mend(s, p, sample);
@@ -224,7 +227,10 @@ static void on_chain(void *ctx, const struct abi_sample *sample)
 	struct session *s = ctx;
 	struct proc *p = proc_get(s->processes, sample->pid, sample->process_start_ns, sample->exec_id, sample->comm);
 
-	if (p && session_wants(s, p) && take_in_chain(s->take_in, p, sample, s->aggregate) < 0)
+	if (!p || !session_wants(s, p))
+		return;
+	refresh(s, p);
+	if (take_in_chain(s->take_in, p, sample, s->aggregate) < 0)
 		log_warn("out of memory: a stack by frame pointers is lost");
 }
 
@@ -267,6 +273,8 @@ static void count_wait(struct session *s, const struct abi_wait *wait)
 
 	if (p && !session_wants(s, p))
 		return;
+	if (p)
+		refresh(s, p);
 	r = p ? take_in_sample(s->take_in, p, stack, wait->wait_ns, s->aggregate) : -ENOENT;
 	s->waits_taken += r == 0;
 	s->waits_lost += r < 0;
