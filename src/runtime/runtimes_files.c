@@ -167,8 +167,9 @@ static bool may_pass(int result)
 	return false;
 }
 
-/* A file that could not be looked at is met again with each sight of a process that has it mapped. Is it worth another
- * look? The first ones are, then one of many: it may be there again when its descriptor is. */
+/* A file that could not be opened is met again with each sight of a process that has it mapped. Is it worth another
+ * look? The first sights are, then every FAILURES_MAX-th: once struct files has a descriptor of it, it can be opened.
+ * Counts the sight. */
 static bool is_worth_a_look(struct runtimes *r, uint32_t file_id)
 {
 	uint32_t before = 0;
@@ -213,7 +214,9 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 
 	if (known)
 		return known;
-	if (!is_worth_a_look(r, file_id))
+	/* A long look follows a quick one, which was counted: if both were, every second sight would be a long one, and
+	 * the sights that are worth a look might all be quick ones. */
+	if (!(look & RUNTIMES_LOOK_LONG) && !is_worth_a_look(r, file_id))
 		return &runtimes_nothing;
 	result = probe(r, file_id, look, &found);
 	if (result == -EAGAIN || result == -EINPROGRESS)

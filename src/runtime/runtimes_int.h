@@ -190,8 +190,9 @@ enum runtimes_look {                            /* flags */
 		     RUNTIMES_LOOK_LONG = 2,    /* 64 MiB of it may be read; otherwise processes wait */
 };
 
-/** runtimes_probe - the worker's and the looker's: what file @file_id is, once. NULL: a quick look does not tell;
- * &runtimes_unfinished: it tells that it is a runtime. */
+/** runtimes_probe - the worker's and the looker's: what file @file_id is; reads the file until a look has told that.
+ * NULL: a quick look does not tell; &runtimes_unfinished: it tells that it is a runtime; &runtimes_nothing: it is none,
+ * or could not be looked at. */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
 /** runtimes_note - why frames of that file are not walked, for people; said once per file. */
 void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
