@@ -10,6 +10,7 @@
  */
 #define REOPEN_NS (30 * NSEC_PER_SEC)
 #define REOPEN_DOUBLINGS 4
+#define REOPENS_MAX 64 /* in one rows_expire(): thousands may have failed together, and each costs a few opens */
 /* Loading again what was evicted takes at most a tenth of one CPU, and as much as half a second at once: a budget that
  * is too small for what runs must not eat the machine. */
 #define RELOAD_SHARE 10
@@ -295,20 +296,21 @@ static int read_span(struct rows *r, uint32_t number)
 	return e;
 }
 
-/* A file that could not be opened: as one that was not read yet, when its time has come. */
-static void forgive(struct rows *r, uint32_t number, uint64_t now_ns)
+/* A file that could not be opened: as one that was not read yet, when its time has come. Return: whether it has. */
+static bool forgive(struct rows *r, uint32_t number, uint64_t now_ns)
 {
 	struct rows_file *f = &r->files[number];
 	int e = 0;
 
 	if (f->state != ROWS_FAILED || !f->is_away || now_ns < f->retry_ns)
-		return;
+		return false;
 	if (f->has_span)
 		set_state(r, number, ROWS_UNREAD);
 	else
 		e = read_span(r, number);
 	if (e < 0)
 		fail(r, number, e, now_ns);
+	return true;
 }
 
 static int get_number(struct rows *r, uint32_t file_id, uint32_t *out)
@@ -444,7 +446,7 @@ static void want(struct rows *r, uint32_t number)
 
 	rows_touch(r, f->file_id);
 	if (f->state == ROWS_FAILED && f->is_away)
-		forgive(r, number, clock_monotonic_ns(r->cfg.clock));
+		ignore(forgive(r, number, clock_monotonic_ns(r->cfg.clock)));
 	if (f->state == ROWS_UNREAD || f->state == ROWS_EVICTED)
 		load(r, number);
 }
@@ -561,8 +563,19 @@ void rows_flush(struct rows *r)
 	r->waiting -= r->change_count;
 }
 
-/* A walk of the kernel's goes by frame pointers through a file that failed, and never asks for its rows: it is told
- * here that the file may have some after all. */
+/* Tries files again that could not be opened, those first that come behind the last one tried. */
+static void reopen(struct rows *r, uint64_t now_ns)
+{
+	size_t tried = 0;
+
+	for (size_t i = 1; i < r->count && tried < REOPENS_MAX; i++) {
+		r->reopened = r->reopened + 1 < r->count ? r->reopened + 1 : 1;
+		tried += forgive(r, r->reopened, now_ns);
+	}
+}
+
+/* Also retries files that could not be opened: the kernel walks those by frame pointers and never asks for their rows.
+ */
 void rows_expire(struct rows *r)
 {
 	uint64_t now_ns = clock_monotonic_ns(r->cfg.clock);
@@ -579,7 +592,6 @@ void rows_expire(struct rows *r)
 		if (f->state == ROWS_LOADED && r->cfg.sink->hide && !f->is_viewed)
 			r->cfg.sink->hide(r->cfg.sink->self, &f->table);
 		f->is_viewed = false;
-		forgive(r, i, now_ns);
 		use = last_use(r, f);
 		if (f->holders || use != f->seen_use) {
 			f->seen_use = use;
@@ -588,4 +600,5 @@ void rows_expire(struct rows *r)
 			forget_file(r, i);
 		}
 	}
+	reopen(r, now_ns);
 }

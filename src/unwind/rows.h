@@ -81,6 +81,7 @@ struct rows {
 	size_t turned_count, turned_cap;
 	struct rows_allowance loads, reloads;
 	uint64_t expired_ns;
+	uint32_t reopened; /* the number that rows_expire() tried to open again last */
 	struct rows_stats stats;
 	_Atomic uint64_t use_clock;
 	_Atomic uint64_t *used; /* by file id: use_clock at the last use */
@@ -114,8 +115,8 @@ const union abi_element *rows_element(const void *table, uint32_t index); /* NUL
 
 /** rows_flush - tell the sink which tables came, in one batch. */
 void rows_flush(struct rows *r);
-/** rows_expire - drop what nothing maps and nobody used for a minute, and try again what could not be opened; looks at
- * most once in five seconds. */
+/** rows_expire - drop what nothing maps and nobody used for a minute, and try again what could not be opened, 64 files
+ * at most; looks at most once in five seconds. */
 void rows_expire(struct rows *r);
 /** rows_turned - the next number whose kind is another than its mappings say, with the kind; rows_describe() tells the
  * rest, which may be another, too. Return: 0 when none. */

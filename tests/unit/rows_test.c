@@ -313,6 +313,37 @@ static void a_span_is_tried_again(void **state)
 	assert_int_equal(kind(&f, 2), ABI_MAP_BARE);
 }
 
+/* Files that failed together, as when the disk did, are not all opened at once. */
+static void few_are_tried_again_at_once(void **state)
+{
+	scoped(fixture_close) struct fixture f = { 0 };
+	struct abi_map map = { 0 };
+	size_t turned[2] = { 0 };
+	uint8_t to;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 100; i++) {
+		f.made.elements[i] = 4;
+		f.made.span_error[i] = -EIO;
+	}
+	assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
+	for (uint32_t i = 1; i <= 100; i++)
+		assert_int_equal(rows_describe(f.rows, i, false, &map), 0);
+	while (rows_turned(f.rows, &to))
+		;
+	memset(f.made.span_error, 0, sizeof(f.made.span_error));
+	f.made.span_error[1] = -EIO; /* counts, too */
+	f.time.now_ns += 31 * NSEC_PER_SEC;
+	for (size_t i = 0; i < 2; i++) {
+		rows_expire(f.rows);
+		while (rows_turned(f.rows, &to))
+			turned[i]++;
+		f.time.now_ns += 5 * NSEC_PER_SEC;
+	}
+	assert_int_equal(turned[0], 63);
+	assert_int_equal(turned[1], 36);
+}
+
 /* A budget too small for what runs: rows come again, but not all the time. */
 static void reloads_are_bounded(void **state)
 {
@@ -495,6 +526,7 @@ int main(void)
 		cmocka_unit_test(tells_what_turned),
 		cmocka_unit_test(what_is_away_is_tried_again),
 		cmocka_unit_test(a_span_is_tried_again),
+		cmocka_unit_test(few_are_tried_again_at_once),
 		cmocka_unit_test(reloads_are_bounded),
 		cmocka_unit_test(slow_reloads_are_bounded),
 		cmocka_unit_test(first_loads_are_bounded),
