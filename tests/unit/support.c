@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <fcntl.h>
 #include <glob.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -113,4 +115,24 @@ bool find_python(const char *version, char *path, size_t size)
 		(void)snprintf(path, size, "%s", found.gl_pathv[0]);
 	globfree(&found);
 	return has;
+}
+
+bool opens_map_files(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	char path[64];
+
+	if (fd >= 0)
+		close(fd);
+	if (at == MAP_FAILED)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)(uintptr_t)at,
+		       (unsigned long)(uintptr_t)at + 4096);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	munmap(at, 4096);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
 }

@@ -41,6 +41,10 @@ bool allocation_failed(void);
  */
 void for_each_failing_allocation(int (*body)(void *ctx), void *ctx);
 
+/** opens_map_files - may this program open what processes have mapped, /proc/PID/map_files? root without CAP_SYS_ADMIN
+ * and CAP_CHECKPOINT_RESTORE may not. */
+bool opens_map_files(void);
+
 /** find_python - an interpreter of this version, "3.11": Debian's own, or one that pyenv has built. Return: whether
  * there is one. */
 bool find_python(const char *version, char *path, size_t size);
