@@ -5,7 +5,6 @@
 #include "runtime/describer.h"
 
 #define NOTICES_MAX KIB(128)
-#define SEE_AGAIN_NS NSEC_PER_SEC
 
 void session_choose_runtimes(struct session *s)
 {
@@ -86,8 +85,12 @@ void session_see(struct session *s, struct proc *p)
 {
 	struct program program = session_program(p);
 
-	if (s->runtimes && !p->is_kernel && !p->exited && !runtimes_see(s->runtimes, &program, proc_mappings(p)))
-		proc_look_soon(p, clock_monotonic_ns(s->cfg.clock), SEE_AGAIN_NS);
+	if (!s->runtimes || p->is_kernel || p->exited)
+		return;
+	if (runtimes_see(s->runtimes, &program, proc_mappings(p)))
+		p->see_again = (struct proc_again){ 0 };
+	else
+		proc_look_again(p, &p->see_again, clock_monotonic_ns(s->cfg.clock));
 }
 
 void session_forget(struct session *s, const struct program *program)

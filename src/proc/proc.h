@@ -25,7 +25,8 @@ struct proc_config {
 	/** It is forgotten: no further record of it will come, and no held record will be asked for. NULL: no
 	 * listener. */
 	void (*dropped)(void *ctx, const struct proc *p);
-	/** Its mappings were read, or read again: proc_mappings() has them. NULL: no listener. */
+	/** Its mappings were read, or read again: proc_mappings() has them. The listener may call proc_look_soon() and
+	 * proc_look_again(), and no other function that changes the table. NULL: no listener. */
 	void (*mapped)(void *ctx, struct proc *p);
 	void *ctx;
 };
@@ -43,6 +44,10 @@ struct proc_place {
 	uint32_t file_id;                        /* struct files */
 	uint64_t offset;                         /* in the file */
 	uint64_t map_start, map_end, map_offset; /* of the mapping */
+};
+
+struct proc_again { /* how often mappings found no room with one of those that want them; 0: they found room */
+	uint64_t delay_ns, due_ns;
 };
 
 struct proc {
@@ -63,7 +68,8 @@ struct proc {
 	enum workload_kind service_kind;
 	uint64_t born_ns; /* CLOCK_MONOTONIC, when the program began: exec, also the parent's; 0: not seen */
 	bool is_kernel, exited, unreadable;
-	uint64_t exit_ns; /* CLOCK_MONOTONIC, when exited */
+	uint64_t exit_ns;            /* CLOCK_MONOTONIC, when exited */
+	struct proc_again see_again; /* the runtimes': the session's, for proc_look_again() */
 };
 
 struct proc_table;
@@ -101,7 +107,8 @@ const struct mappings *proc_mappings(const struct proc *p);
 /**
  * proc_reread - read the mappings again, because one is known to be missing at @address. Rate-limited as
  * proc_find_place(), but more often in a process's first seconds, when it loads its libraries
- * @is_mapped: the kernel says that code is mapped there: at least each 1.6 s, and whatever other addresses are missing
+ * @is_mapped: the kernel says that code is mapped there: waits 1.6 s at most between readings, apart from the limit of
+ * their cost; misses of other addresses do not lengthen that
  * Return: true when @address is known now.
  */
 bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, bool is_mapped, uint64_t now_ns);
@@ -111,6 +118,12 @@ void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /** proc_look_soon - proc_refresh() reads the mappings @delay_ns after @now_ns, or earlier if it was to do so anyway. */
 void proc_look_soon(struct proc *p, uint64_t now_ns, uint64_t delay_ns);
+/**
+ * proc_look_again - proc_look_soon() for a listener that had no room for the mappings: after a second, then after twice
+ * the time, up to 30 s, until the listener sets *again to {0}
+ * Calls before that time has passed do not lengthen it.
+ */
+void proc_look_again(struct proc *p, struct proc_again *again, uint64_t now_ns);
 /**
  * proc_tell_mapping - add one mapping that the kernel reported, of a process that is gone from /proc
  * Its file is known when it was in any process's mappings before. Return: true when the mapping is new and its file

@@ -17,6 +17,7 @@
 #define YOUNG_RESCAN_NS (4 * NSEC_PER_MSEC)
 #define RESCAN_COST_SHARE 20               /* reading maps takes at most a twentieth of the time, per process */
 #define REFRESH_NS (30 * NSEC_PER_SEC)     /* code may have been unmapped and other code mapped at its place */
+#define AGAIN_NS NSEC_PER_SEC              /* what found no room with a listener; doubled up to REFRESH_NS */
 #define SWEEP_PER_EXPIRE 64                /* processes looked at for an exit record that was lost */
 #define SWEEP_START_NS (30 * NSEC_PER_SEC) /* reading stat costs the kernel more, the more threads there are */
 #define USER_ADDRESS_MAX (UINT64_C(1) << 56)
@@ -256,6 +257,15 @@ void proc_look_soon(struct proc *p, uint64_t now_ns, uint64_t delay_ns)
 
 	if (!e->refresh_ns || at_ns < e->refresh_ns)
 		e->refresh_ns = at_ns;
+}
+
+void proc_look_again(struct proc *p, struct proc_again *again, uint64_t now_ns)
+{
+	if (now_ns >= again->due_ns) {
+		again->delay_ns = again->delay_ns ? MIN(2 * again->delay_ns, REFRESH_NS) : AGAIN_NS;
+		again->due_ns = now_ns + again->delay_ns;
+	}
+	proc_look_soon(p, now_ns, again->due_ns - now_ns);
 }
 
 static const struct mapping *locate(struct proc_table *t, struct entry *e, uint64_t address, uint64_t now_ns)

@@ -682,6 +682,32 @@ static void looks_sooner_when_asked(void **state)
 	child_end(&child);
 }
 
+/* A listener without room is told after 1, 2, 4 ... 30 s; readings in between do not make that longer. */
+static void listeners_without_room_look_ever_later(void **state)
+{
+	static const uint64_t delays_s[] = { 1, 2, 4, 8, 16, 30, 30 };
+	const uint64_t late_ns = 10 * NSEC_PER_SEC; /* longer than any sanitizer makes twenty readings */
+	struct world *w = *state;
+	struct child child = child_start(w);
+	struct proc *p = get(w, &child);
+	struct proc_again again = { 0 };
+
+	assert_false(proc_refresh(w->table, p, w->now_ns));
+	for (size_t i = 0; i < ARRAY_SIZE(delays_s); i++) {
+		proc_look_again(p, &again, w->now_ns);
+		proc_look_again(p, &again, w->now_ns + NSEC_PER_MSEC);
+		w->now_ns += delays_s[i] * NSEC_PER_SEC;
+		assert_int_equal(again.due_ns, w->now_ns);
+		if (delays_s[i] * NSEC_PER_SEC >= late_ns)
+			assert_false(proc_refresh(w->table, p, w->now_ns - 1));
+		assert_true(proc_refresh(w->table, p, w->now_ns + late_ns));
+	}
+	again = (struct proc_again){ 0 };
+	proc_look_again(p, &again, w->now_ns);
+	assert_int_equal(again.due_ns, w->now_ns + NSEC_PER_SEC);
+	child_end(&child);
+}
+
 static void want_sooner(void *ctx, struct proc *p)
 {
 	const struct world *w = ctx;
@@ -1346,6 +1372,7 @@ int main(void)
 		LIVE(useful_rescans_come_soon),
 		LIVE(what_is_mapped_is_found_soon),
 		LIVE(looks_sooner_when_asked),
+		LIVE(listeners_without_room_look_ever_later),
 		LIVE(listeners_look_sooner),
 		LIVE(kernel_thread),
 		LIVE(told_by_a_recording),
