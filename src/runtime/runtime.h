@@ -76,7 +76,8 @@ struct runtime_target {
 	char *why, *remark;
 	uint64_t *effort;    /* what attaching to it has cost so far, in the runtime's own unit; NULL: nobody counts */
 	struct elf_ids *ids; /* names of files that were read before (elf_id.h); NULL: they are read each time */
-	const void *of_file, *of_process; /* what learn_file() and learn_process() said; NULL: nothing */
+	const void *of_file; /* what learn_file() said; NULL: nothing */
+	void *of_process;    /* what learn_process() said; NULL: nothing. One thread uses it at a time. */
 	/* Nothing is freed or moved while it is read: what a cookie was compared with once needs no second look. Who
 	 * calls has read the epoch, reads it again, and asks anew without this when it has changed. */
 	bool in_epoch;

@@ -322,7 +322,7 @@ static int show_metadata(const struct java_process *p)
 					 .read = p->memory.read,
 					 .self = p->memory.self,
 					 .bias = p->bias,
-					 .of_process = p->layout,
+					 .of_process = (void *)(uintptr_t)p->layout, /* read only */
 					 .host_root = "" };
 	scoped(closep) int dir = -1;
 	int r;

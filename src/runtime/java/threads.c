@@ -352,7 +352,7 @@ int java_threads_each(const struct java_process *p, runtime_thread_fn *each, voi
 int java_thread_names(const struct runtime_target *target, const void *info, runtime_thread_fn *each, void *ctx)
 {
 	const struct java_process p = java_process_of(target);
-	struct java_layout *l = (struct java_layout *)(uintptr_t)p.layout; /* the worker's own */
+	struct java_layout *l = p.layout ? target->of_process : NULL; /* the same, to be changed */
 
 	(void)info;
 	if (!l)

@@ -472,7 +472,7 @@ static void code_is_wrong(const struct runtime_target *target, struct nodejs_pro
 int nodejs_read_code(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out)
 {
-	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
+	struct nodejs_process *process = target->of_process;
 	uint64_t left = NODEJS_READS_MAX;
 	const struct nodejs_heap h = {
 		.target = target, .layout = process ? &process->layout : NULL, .process = process, .left = &left

@@ -187,7 +187,7 @@ static int read_plain(uint64_t key, struct buf *room, struct runtime_function *o
 int nodejs_read_name(const struct runtime_target *target, const void *info_bytes, uint64_t key, uint64_t cookie,
 		     struct buf *room, struct runtime_function *out)
 {
-	struct nodejs_process *process = (struct nodejs_process *)(uintptr_t)target->of_process; /* the worker's own */
+	struct nodejs_process *process = target->of_process;
 	const struct abi_nodejs *info = info_bytes;
 	uint64_t left = NODEJS_READS_MAX;
 	struct nodejs_heap h = { .target = target, .process = process, .left = &left };
