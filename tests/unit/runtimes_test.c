@@ -1817,6 +1817,7 @@ static void says_what_found_no_room(void **state)
 	fill_queue(&f, -(size_t)RUNTIMES_QUEUE_BYTES);
 	assert_true(runtimes_see(f.runtimes, &p, &maps));
 	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC); /* it is ready before its other files are known */
 	fill_queue(&f, RUNTIMES_QUEUE_BYTES);
 	assert_true(runtimes_see(f.runtimes, &p, &maps)); /* there is nothing to tell */
 	fill_queue(&f, -(size_t)RUNTIMES_QUEUE_BYTES);
