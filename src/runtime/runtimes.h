@@ -25,7 +25,7 @@ struct runtimes_config {
 	bool want_threads;     /* what runtimes call threads */
 	bool only_runtimes; /* samples without frames of a runtime are left out: nothing of what is refused is seen */
 	uint64_t end_ns;    /* how long runtimes_close() waits for what is being read; 0: 5 s */
-	uint64_t doubt_ns;  /* how long a process must look wrong before it is refused; 0: 10 s */
+	uint64_t doubt_ns;  /* how long a process must look wrong before it is refused; 0: 3 s */
 };
 
 struct runtimes;
