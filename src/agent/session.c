@@ -110,7 +110,8 @@ static void send_closing(struct session *s, uint64_t read_ns)
 }
 
 /* Code may have been unmapped and other code mapped at its place: the kernel's walkers would not notice, and no sample
- * would ask. Before each stack is taken in: that looks up its addresses, which reads old mappings anew, too. */
+ * would ask. Called before each stack is taken in: that looks up addresses, and a look-up reads old mappings again
+ * without telling the unwinder. */
 static void refresh(struct session *s, struct proc *p)
 {
 	struct program program = session_program(p);

@@ -66,8 +66,8 @@ struct file_view {
  *
  * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id, or nobody maps the file any more and
  * its path is gone; -ESTALE when the file was written over since it was mapped, or another one is at its path; or why
- * it can't be opened. After all of these it can be opened again once a process maps it the next time. Not so where
- * nothing but maps told of the file when it was added (a key of size 0): once it can be opened it has another id.
+ * it can't be opened. After all of these it can be opened again once a process maps it the next time. A file that
+ * could not be opened when it was added has a key of size 0 and never opens under this id: later it gets another one.
  * files_path() answers even then.
  */
 int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;

@@ -46,7 +46,7 @@ struct proc_place {
 	uint64_t map_start, map_end, map_offset; /* of the mapping */
 };
 
-struct proc_again { /* how often mappings found no room with one of those that want them; 0: they found room */
+struct proc_again { /* when mappings that found no room with one who wants them are told again; 0: they found room */
 	uint64_t delay_ns, due_ns;
 };
 

@@ -280,15 +280,14 @@ static bool may_have_entry(struct runtimes *r, const struct program *p)
 
 void runtimes_started(struct runtimes *r, const struct program *process)
 {
-	struct runtimes_message *m;
-
 	bool may = may_have_entry(r, process);
+	struct runtimes_message *m;
 
 	if (!may && !atomic_load_explicit(&r->has_programs, memory_order_relaxed))
 		return;
 	m = runtimes_message_new(RUNTIMES_START, process, 0);
 	if (m) /* what was told during the exec is told again by nobody else */
-		ignore(runtimes_hand_over(r, m, may ? RUNTIMES_QUEUE_ALL : RUNTIMES_QUEUE_BYTES));
+		ignore(runtimes_hand_over(r, m, may ? RUNTIMES_QUEUE_STARTS : RUNTIMES_QUEUE_BYTES));
 }
 
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent)

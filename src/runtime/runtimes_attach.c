@@ -188,9 +188,15 @@ int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e)
 	}
 	if (!runtimes_has_ready(e, ABI_RUNTIME_NONE) || tell_head(r, e, NULL) == 0)
 		return result;
-	for (size_t i = 0; i < e->attached_count; i++)
-		if (e->attached[i].state == RUNTIMES_READY)
-			set_state(r, &e->attached[i], RUNTIMES_PENDING);
+	for (size_t i = 0; i < e->attached_count; i++) {
+		struct runtimes_attached *a = &e->attached[i];
+
+		if (a->state != RUNTIMES_READY)
+			continue;
+		set_state(r, a, RUNTIMES_PENDING);
+		if (r->sink.forget)
+			r->sink.forget(r->sink.self, a->probed->binary->runtime->id, e->key.pid);
+	}
 	return -EAGAIN;
 }
 
@@ -231,7 +237,6 @@ static bool may_tell(struct runtimes *r, const struct runtimes_entry *e, int dir
 
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 {
-	bool has_changed = false;
 	_Alignas(uint64_t) uint8_t info[RUNTIME_INFO_MAX];
 
 	for (size_t i = 0; i < e->attached_count; i++) {
@@ -241,12 +246,12 @@ void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 		if (a->state != RUNTIMES_READY)
 			continue;
 		memcpy(info, a->info, a->info_size);
-		has_changed |= sync_one(r, &target, a, info);
+		e->head_is_old |= sync_one(r, &target, a, info);
 		if (memcmp(info, a->info, a->info_size) != 0 && may_tell(r, e, dir))
 			renew(r, e, a, info);
 	}
-	if (has_changed && may_tell(r, e, dir))
-		ignore(tell_head(r, e, NULL)); /* it has a place there */
+	if (e->head_is_old && may_tell(r, e, dir))
+		e->head_is_old = tell_head(r, e, NULL) < 0;
 }
 
 struct runtime_target runtimes_target(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a,
@@ -361,7 +366,9 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 		return result == -ENOSPC ? -ENOSPC : -EAGAIN;
 	case -ESRCH:
 		return -ESRCH;
-	default: /* -ENOTSUP, -EPERM, -EBADMSG, -ENOSYS */
+	default:                                      /* -ENOTSUP, -EPERM, -EBADMSG, -ENOSYS */
+		if (runtimes_is_replaced(r, &e->key)) /* what was read is the new program's */
+			return -ESRCH;
 		RUNTIMES_COUNT(r, runtime, failed);
 		runtimes_note(r, a->probed,
 			      result == -EPERM    ? "cannot be read in another user's process"

@@ -9,7 +9,7 @@
 
 #define SEGMENTS_MAX 16
 #define NOTICE_PATH_MAX 200
-#define FAILURES_MAX 8 /* of one file, in a row; then every so many sights of it are one look */
+#define FAILURES_MAX 8 /* sights since a file could not be opened; then every so many of them are one look */
 
 const struct runtimes_probed runtimes_nothing, runtimes_unfinished;
 
@@ -214,8 +214,8 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 
 	if (known)
 		return known;
-	/* A long look follows a quick one, which was counted: if both were, every second sight would be a long one, and
-	 * the sights that are worth a look might all be quick ones. */
+	/* A long look follows a quick one, which was counted. If both counted, the counter would rise by two, and its
+	 * multiples of FAILURES_MAX could all fall on quick looks. */
 	if (!(look & RUNTIMES_LOOK_LONG) && !is_worth_a_look(r, file_id))
 		return &runtimes_nothing;
 	result = probe(r, file_id, look, &found);

@@ -23,7 +23,8 @@
 #define RUNTIMES_PENDING_MAX 4096    /* processes that are asked again */
 #define RUNTIMES_PROGRAMS_MAX 4096   /* files that were main program of a process with a runtime */
 #define RUNTIMES_QUEUE_BYTES MIB(4)
-#define RUNTIMES_QUEUE_ALL MIB(6)      /* forks and exits may go on top: losing one leaks */
+#define RUNTIMES_QUEUE_STARTS MIB(5)   /* execs of what may be told already may go on top, ... */
+#define RUNTIMES_QUEUE_ALL MIB(6)      /* ... and forks and exits: losing one leaks */
 #define RUNTIMES_TEXT_MAX 4096         /* of an application id; of metadata when METADATA_ALL is used up */
 #define RUNTIMES_METADATA_MAX KIB(256) /* of one process: all flags of a JVM */
 #define RUNTIMES_METADATA_ALL MIB(24)  /* of all processes; beyond it each further one has TEXT_MAX */
@@ -74,6 +75,7 @@ struct runtimes_entry {
 	uint64_t late_ns;             /* code was met that its ranges may not know: runtimes_sync() then */
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
+	bool head_is_old;             /* ranges have changed since the sink was told of them */
 	char *application, *metadata; /* owned, or NULL */
 	size_t described_count;       /* attached ones that were not pending when these were found out; the worker's */
 	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */
@@ -164,7 +166,7 @@ struct runtimes {
 	 * lost otherwise; of `reads`, names and descriptions, there may be tens of thousands. */
 	struct runtimes_list work, reads;
 	struct runtimes_list looks; /* the looker's */
-	struct u64map failures;     /* file id -> how often it could not be looked at */
+	struct u64map failures;     /* file id -> how often it was met since it could not be opened */
 	pthread_cond_t settled;     /* done has grown, for who waits in runtimes_settle() */
 	size_t bytes;
 	struct runtimes_answer *answers; /* for the reader, see runtimes_names.c */

@@ -29,7 +29,8 @@ static bool has_runtime(struct runtimes *r, struct runtimes_message *m, bool onl
 	return false;
 }
 
-/* What is left of @m waits behind all others: the process has a runtime already, or others would wait for it. */
+/* What is left of @m waits behind all others of its kind: the process has a runtime already, or others would wait for
+ * it. */
 static void look_later(struct runtimes *r, const struct runtimes_message *m)
 {
 	struct runtimes_message *rest;
@@ -48,15 +49,17 @@ static void look_later(struct runtimes *r, const struct runtimes_message *m)
 				  RUNTIMES_QUEUE_BYTES)); /* else its mappings are told again in half a minute */
 }
 
-/* With the lock held. Those in front are urgent; each FAIR-th look is at the first that is not: files that look like a
- * runtime are easily made, again and again. */
+/* With the lock held; there is one. Those in front are urgent; each FAIR-th look is at the first that is not: files
+ * that look like a runtime are easily made, again and again. */
 static struct runtimes_message *take_next(struct runtimes *r)
 {
 	struct runtimes_message **at = &r->looks.first, *m;
 
 	if (r->looks.done % FAIR == FAIR - 1)
-		while ((*at)->is_urgent && (*at)->next)
+		while (*at && (*at)->is_urgent)
 			at = &(*at)->next;
+	if (!*at)
+		at = &r->looks.first;
 	m = *at;
 	*at = m->next;
 	if (r->looks.end == &m->next)

@@ -275,7 +275,7 @@ static void fail(struct rows *r, uint32_t number, int e, uint64_t now_ns)
 {
 	struct rows_file *f = &r->files[number];
 
-	r->stats.failed++;
+	r->stats.failed += !f->doublings; /* once, however often it is tried */
 	set_state(r, number, ROWS_FAILED);
 	f->is_away = !is_final(e);
 	if (!f->is_away)
@@ -563,7 +563,7 @@ void rows_flush(struct rows *r)
 	r->waiting -= r->change_count;
 }
 
-/* Tries files again that could not be opened, those first that come behind the last one tried. */
+/* Tries files again that could not be opened; begins behind the one that was tried last. */
 static void reopen(struct rows *r, uint64_t now_ns)
 {
 	size_t tried = 0;

@@ -47,6 +47,7 @@ struct told { /* what the sink was told of one process */
 	uint8_t info[RUNTIME_INFO_MAX];
 	size_t size;
 	struct abi_runtimes head; /* the last one; exec_id 0: none */
+	int head_error;           /* what telling a head says; 0: it is taken */
 	uint32_t head_pid;
 };
 
@@ -96,14 +97,18 @@ static void told_forget(void *self, enum abi_runtime runtime, uint32_t pid)
 static int told_head(void *self, uint32_t pid, const struct abi_runtimes *head)
 {
 	struct told *t = self;
+	int result;
 
 	pthread_mutex_lock(&t->lock);
-	t->head = head ? *head : (struct abi_runtimes){ 0 };
-	t->head_pid = pid;
-	if (head)
-		assert_int_equal(t->pid, pid);
+	if (!head || !t->head_error) {
+		t->head = head ? *head : (struct abi_runtimes){ 0 };
+		t->head_pid = pid;
+		if (head)
+			assert_int_equal(t->pid, pid);
+	}
+	result = head ? t->head_error : 0;
 	pthread_mutex_unlock(&t->lock);
-	return 0;
+	return result;
 }
 
 static int told_program(void *self, uint64_t device, uint64_t inode)
@@ -1610,6 +1615,38 @@ static void what_is_told_within_an_exec_is_told_again(void **state)
 	fixture_close(&f);
 }
 
+static void set_head_error(struct told *t, int error)
+{
+	pthread_mutex_lock(&t->lock);
+	t->head_error = error;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Nobody is ready of whom the sink has no head. */
+static void a_head_that_finds_no_room_is_told_later(void **state)
+{
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(0, 1);
+	p = program_of(&f, pid, 2);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	set_head_error(&f.told, -ENOMEM);
+	runtimes_started(f.runtimes, &p);
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(state_of(&f, &p), RUNTIMES_PENDING);
+	assert_true(told_count(&f.told, &f.told.forgets) >= 1);
+	set_head_error(&f.told, 0);
+	wait_for(&f, &p, RUNTIMES_READY);
+	assert_int_equal(f.told.head.exec_id, 2);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* Returns when it has just been executed, as an exec record comes. */
 static pid_t start_python(const char *python)
 {
@@ -2124,6 +2161,7 @@ int main(void)
 		cmocka_unit_test(an_old_program_is_no_successor),
 		cmocka_unit_test(an_old_program_comes_late),
 		cmocka_unit_test(what_is_told_within_an_exec_is_told_again),
+		cmocka_unit_test(a_head_that_finds_no_room_is_told_later),
 		cmocka_unit_test(started_pythons_are_found),
 		cmocka_unit_test(a_stale_file_is_looked_at_again),
 		cmocka_unit_test(a_file_is_not_given_up),
