@@ -534,9 +534,10 @@ static void a_long_look_holds_nobody_up(void **state)
 
 /* ---- the order of long looks ---- */
 
-/* The first two may hide a runtime, the last one is one: a quick look tells no more. */
-static const char *const long_files[] = { "/usr/bin/sleep", "/usr/bin/tail", "/usr/bin/cat" };
-enum { MAY_BE, MAY_BE_TOO, SURE };
+/* The first two may hide a runtime, the others are one: a quick look tells no more. */
+static const char *const long_files[] = { "/usr/bin/sleep", "/usr/bin/tail", "/usr/bin/cat",
+					  "/usr/bin/head",  "/usr/bin/wc",   "/usr/bin/sort" };
+enum { MAY_BE, MAY_BE_TOO, SURE, LAST_SURE = SURE + 3 };
 
 static struct {
 	char order[8]; /* of the long looks that have begun: a digit for each file */
@@ -553,13 +554,13 @@ static int queue_probe(const struct runtime_file *file, struct runtime_binary **
 	if (which == ARRAY_SIZE(long_files))
 		return 0;
 	if (file->be_quick)
-		return which == SURE ? -EINPROGRESS : -EAGAIN;
+		return which >= SURE ? -EINPROGRESS : -EAGAIN;
 	if (queue.count + 1 < sizeof(queue.order))
 		queue.order[queue.count] = (char)('0' + which);
 	queue.count++;
 	if (which == queue.waits_at)
 		wait_at_gate();
-	if (which != SURE)
+	if (which < SURE)
 		return 0;
 	*out = calloc(1, sizeof(**out));
 	return *out ? 1 : -ENOMEM;
@@ -641,6 +642,30 @@ static void sure_runtimes_are_looked_at_first(void **state)
 	wait_for(&f, &p, RUNTIMES_READY);
 	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
 	assert_string_equal(queue.order, "021");
+	fixture_close(&f);
+}
+
+/* Whoever makes files that look like a runtime does not keep the others waiting for ever. */
+static void each_fourth_look_is_at_another_file(void **state)
+{
+	struct fixture f = { 0 };
+
+	(void)state;
+	queue_open(&f, MAY_BE);
+	see_files(&f, 1, MAY_BE, MAY_BE);
+	wait_for_long_look(1);
+	see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
+	for (uint32_t i = SURE; i <= LAST_SURE; i++)
+		see_files(&f, 1 + i, i, i);
+	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
+		usleep(1000);
+	assert_int_equal(f.runtimes->looks.added, 6);
+	gate.opened = true;
+	wait_for_long_look(6);
+	assert_string_equal(queue.order, "023145");
+	see_files(&f, 9, MAY_BE, MAY_BE_TOO); /* both are known */
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_int_equal(queue.count, 6);
 	fixture_close(&f);
 }
 
@@ -1413,7 +1438,7 @@ static void without_descriptors_nothing_is_forgotten(void **state)
 
 	(void)state;
 	fixture_open(&f);
-	pid = start_fake(1000, 1);
+	pid = start_unready(1);
 	p = program_of(&f, pid, 1);
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_PENDING);
@@ -1421,6 +1446,7 @@ static void without_descriptors_nothing_is_forgotten(void **state)
 	usleep(500000); /* it is looked at each 100 ms */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(state_of(&f, &p), RUNTIMES_PENDING);
+	tell_child(pid, &fake_runtime_state.ready, 1);
 	wait_for(&f, &p, RUNTIMES_READY);
 	end(pid);
 	fixture_close(&f);
@@ -2133,6 +2159,7 @@ int main(void)
 		cmocka_unit_test(asks_until_ready),
 		cmocka_unit_test(a_long_look_holds_nobody_up),
 		cmocka_unit_test(sure_runtimes_are_looked_at_first),
+		cmocka_unit_test(each_fourth_look_is_at_another_file),
 		cmocka_unit_test(a_runtime_that_is_found_is_told_at_once),
 		cmocka_unit_test(what_is_not_mapped_yet_is_no_refusal),
 		cmocka_unit_test(a_runtime_does_not_wait_for_its_libraries),
