@@ -192,7 +192,7 @@ def judge(ruby, name, oracle, samples, compiled=False):
                f"{chainless.total()} without a chain, outside {dict(outside)}")
     load = name.partition(",")[0]
     seconds = (SECONDS_COMPILED if compiled else SECONDS)[load]
-    least = min(seconds * HZ * 0.75, TICKS[load]) if SHORT else TICKS[load]
+    least = min(seconds * HZ * 0.6, TICKS[load]) if SHORT else TICKS[load]  # others may have the CPU, too
     tap.ok(judged >= least, f"{ruby.name}: {name}: samples", f"{judged} of {least:.0f}")
     tap.ok(legal >= LEGAL * judged and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
     tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)
