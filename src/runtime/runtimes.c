@@ -26,6 +26,7 @@ struct runtimes_entry *runtimes_entry_find(const struct runtimes *r, const struc
 
 bool runtimes_is_replaced(const struct runtimes *r, const struct program *p)
 {
+	must(r->entries || !r->entry_count);
 	for (size_t i = 0; i < r->entry_count; i++) {
 		const struct program *other = &r->entries[i].key;
 
