@@ -382,11 +382,6 @@ static void a_file_without_debug_information(void **state)
 	drop(&p);
 }
 
-static uint64_t simulated_ns(void *self)
-{
-	return *(uint64_t *)self;
-}
-
 /* As a container's file whose descriptor was given up while no process has it mapped: at first, and later again. */
 static void a_file_that_is_away_for_a_time(void **state)
 {

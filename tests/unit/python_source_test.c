@@ -322,11 +322,6 @@ static void resolves_links(void **state)
 	assert_int_equal(target_resolve(&files, STR("/a\0b"), &out), -EINVAL);
 }
 
-static uint64_t simulated_ns(void *self)
-{
-	return *(uint64_t *)self;
-}
-
 /* What is installed while we look on is known after a minute, and what was known stays until then. */
 static void notices_installations(void **state)
 {

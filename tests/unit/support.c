@@ -117,6 +117,11 @@ bool find_python(const char *version, char *path, size_t size)
 	return has;
 }
 
+uint64_t simulated_ns(void *self)
+{
+	return *(const uint64_t *)self;
+}
+
 bool opens_map_files(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

@@ -41,6 +41,8 @@ bool allocation_failed(void);
  */
 void for_each_failing_allocation(int (*body)(void *ctx), void *ctx);
 
+/** simulated_ns - for struct clock: @self is a uint64_t, the time in nanoseconds. */
+uint64_t simulated_ns(void *self);
 /** opens_map_files - may this program open what processes have mapped, /proc/PID/map_files? root without CAP_SYS_ADMIN
  * and CAP_CHECKPOINT_RESTORE may not. */
 bool opens_map_files(void);

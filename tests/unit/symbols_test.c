@@ -371,11 +371,6 @@ static void names_kernel_code(void **state)
 	expect_kernel(NULL, 0xffffffff81001004ULL, false, "[kernel+0xffffffff81001004]", kernel);
 }
 
-static uint64_t simulated_ns(void *self)
-{
-	return *(const uint64_t *)self;
-}
-
 static void expect_at(struct symbols *s, uint64_t *now_ns, uint64_t seconds, bool named, uint64_t readings)
 {
 	struct symbols_stats stats;
