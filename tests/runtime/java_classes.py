@@ -163,10 +163,11 @@ LOOSE_CLASSES = ("java/lang/invoke/", "jdk/internal/reflect/")
 def judge_call(c, call, callee):
     """One invoke of a class: may it call that?"""
     owner, name, descriptor = split(callee)
-    if name == "<clinit>" or call[0] == 186 or owner.startswith(LOOSE_CLASSES) or call[1] in (
-            "java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"):
+    if name == "<clinit>" or call[0] == 186 or call[1] in ("java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle"):
         return "loose"
-    return "legal" if call[2:] == (name, descriptor) else "illegal"
+    if call[2:] == (name, descriptor):
+        return "legal"
+    return "loose" if owner.startswith(LOOSE_CLASSES) else "illegal"
 
 
 def judge_line(caller, line, callee, classes):
