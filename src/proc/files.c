@@ -15,6 +15,8 @@
 #include "proc/proc_read.h"
 
 #define FILES_MAX (1U << 17)
+#define RETRY_NS (30 * NSEC_PER_SEC)
+#define RETRY_DOUBLINGS 4
 #define IMAGE_BYTES_MAX MIB(16) /* of all images together */
 
 struct file {
@@ -435,6 +437,26 @@ void file_view_release(struct file_view *v)
 	closep(&v->fd);
 	free(v->path);
 	*v = (struct file_view){ .fd = -1 };
+}
+
+/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
+static bool is_final(int error)
+{
+	return error == -EBADMSG || error == -ENOTSUP || error == -ENODATA || error == -E2BIG;
+}
+
+void file_retry_failed(struct file_retry *retry, int error, uint64_t now_ns)
+{
+	retry->is_away = !is_final(error);
+	if (!retry->is_away)
+		return;
+	retry->at_ns = now_ns + (RETRY_NS << retry->doublings);
+	retry->doublings = (uint8_t)MIN(retry->doublings + 1, RETRY_DOUBLINGS);
+}
+
+bool file_retry_waits(const struct file_retry *retry, uint64_t now_ns)
+{
+	return retry->is_away && now_ns < retry->at_ns;
 }
 
 size_t files_count(struct files *f)

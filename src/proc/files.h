@@ -74,4 +74,16 @@ int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;
 /** files_path - the path alone, as the process saw it; the caller frees it. Return: 0, -ENOENT or -ENOMEM. */
 int files_path(struct files *f, uint32_t id, char **out) warn_unused;
 void file_view_release(struct file_view *v);
+
+/* When a file that cannot be opened or read now is tried again: after 30 s, then each time twice as long, 8 min at
+ * most. Zeroed: at once. */
+struct file_retry {
+	bool is_away;      /* the last try failed, and that said nothing of what is in the file */
+	uint8_t doublings; /* of the time until it is tried again; 0: it never failed so */
+	uint64_t at_ns;
+};
+
+/** file_retry_failed - the try at @now_ns ended with @error (negative errno) */
+void file_retry_failed(struct file_retry *retry, int error, uint64_t now_ns);
+bool file_retry_waits(const struct file_retry *retry, uint64_t now_ns);
 size_t files_count(struct files *f);

@@ -156,7 +156,7 @@ static int find_file(struct debug_lines *l, uint32_t file_id, struct symbol_obje
 		symbol_object_opened(m);
 	else if (r != -ENOMEM)
 		symbol_object_failed(l->symbols, m, r);
-	if (r < 0 && r != -ENOMEM && m->is_away)
+	if (r < 0 && r != -ENOMEM && m->reopen.is_away)
 		return -ENOENT; /* for now */
 
 	if (r == 0 && file.view.fd >= 0) { /* the vDSO is no file and has no debug information */

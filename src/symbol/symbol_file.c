@@ -7,10 +7,6 @@
 #include "symbol/symbol_int.h"
 
 #define RETRY_NS NSEC_PER_SEC
-/* A file that cannot be opened now can be when a process maps it again: tried after this time, then ever more rarely.
- */
-#define REOPEN_NS (30 * NSEC_PER_SEC)
-#define REOPEN_DOUBLINGS 4
 #define NO_SYMBOLS 1
 
 void symbol_file_release(struct symbol_file *file)
@@ -70,31 +66,20 @@ int symbol_file_open(struct symbols *s, uint32_t file_id, struct symbol_file *fi
 	return 0;
 }
 
-/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
-static bool is_final(int r)
-{
-	return r == -EBADMSG || r == -ENOTSUP || r == -ENODATA || r == -E2BIG;
-}
-
 void symbol_object_failed(struct symbols *s, struct symbol_object *m, int r)
 {
-	s->stats.files_failed += !m->doublings; /* once, however often it is tried */
-	m->is_away = !is_final(r);
-	if (!m->is_away)
-		return;
-	m->retry_ns = clock_monotonic_ns(s->time) + (REOPEN_NS << m->doublings);
-	m->doublings = (uint8_t)MIN(m->doublings + 1, REOPEN_DOUBLINGS);
+	s->stats.files_failed += !m->reopen.doublings; /* once, however often it is tried */
+	file_retry_failed(&m->reopen, r, clock_monotonic_ns(s->time));
 }
 
 bool symbol_object_waits(const struct symbols *s, const struct symbol_object *m)
 {
-	return m->is_away && clock_monotonic_ns(s->time) < m->retry_ns;
+	return file_retry_waits(&m->reopen, clock_monotonic_ns(s->time));
 }
 
 void symbol_object_opened(struct symbol_object *m)
 {
-	m->is_away = false;
-	m->doublings = 0;
+	m->reopen = (struct file_retry){ 0 };
 }
 
 static void keep_headers(struct symbol_object *m, const struct elf *elf)
@@ -138,7 +123,7 @@ static int look_at(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 /* At a file that could not be opened when it was looked at last. Return: 0 or -ENOMEM. */
 static int look_again(struct symbols *s, uint32_t file_id, struct symbol_object *m)
 {
-	if (m->is_elf || !m->is_away || symbol_object_waits(s, m))
+	if (m->is_elf || !m->reopen.is_away || symbol_object_waits(s, m))
 		return 0;
 	return look_at(s, file_id, m) == -ENOMEM ? -ENOMEM : 0;
 }
@@ -274,7 +259,7 @@ int symbol_table_get(struct symbols *s, uint32_t file_id, struct symbol_object *
 		}
 		if (r < 0) {
 			symbol_object_failed(s, m, r);
-			m->tableless = !m->is_away;
+			m->tableless = !m->reopen.is_away;
 			return -ENOENT;
 		}
 		symbol_object_opened(m);

@@ -41,13 +41,11 @@ struct symbol_object { /* what is kept of a file for good */
 	struct build_id build_id;
 	struct elf elf; /* headers only: no reader, no sections, PT_LOAD segments */
 	bool is_elf;
-	bool tableless;    /* tried: there are no symbols, or they can't be read */
-	bool is_away;      /* it cannot be opened, or not be read from its disk: tried again at retry_ns */
-	uint8_t doublings; /* of the time until it is tried again */
-	size_t table;      /* in symbols.tables, while that has table_serial */
+	bool tableless; /* tried: there are no symbols, or they can't be read */
+	size_t table;   /* in symbols.tables, while that has table_serial */
 	uint64_t table_serial;
 	uint64_t later_ns; /* CLOCK_MONOTONIC: not loaded before this, the budget was used up; 0: now */
-	uint64_t retry_ns; /* is_away: not opened before this */
+	struct file_retry reopen;
 };
 
 struct symbol_file { /* an open file while it is looked at */

@@ -6,10 +6,6 @@
 #include "base/array.h"
 
 #define RETRY_NS NSEC_PER_SEC
-/* A file that cannot be opened now can be when a process maps it again: tried after this time, then ever more rarely.
- */
-#define REOPEN_NS (30 * NSEC_PER_SEC)
-#define REOPEN_DOUBLINGS 4
 #define REOPENS_MAX 64 /* in one rows_expire(): thousands may have failed together, and each costs a few opens */
 /* Loading again what was evicted takes at most a tenth of one CPU, and as much as half a second at once: a budget that
  * is too small for what runs must not eat the machine. */
@@ -265,23 +261,13 @@ static void give_number_back(struct rows *r, uint32_t number)
 	r->free = number;
 }
 
-/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
-static bool is_final(int e)
-{
-	return e == -EBADMSG || e == -ENOTSUP || e == -ENODATA || e == -E2BIG;
-}
-
 static void fail(struct rows *r, uint32_t number, int e, uint64_t now_ns)
 {
 	struct rows_file *f = &r->files[number];
 
-	r->stats.failed += !f->doublings; /* once, however often it is tried */
+	r->stats.failed += !f->reopen.doublings; /* once, however often it is tried */
 	set_state(r, number, ROWS_FAILED);
-	f->is_away = !is_final(e);
-	if (!f->is_away)
-		return;
-	f->retry_ns = now_ns + (REOPEN_NS << f->doublings);
-	f->doublings = (uint8_t)MIN(f->doublings + 1, REOPEN_DOUBLINGS);
+	file_retry_failed(&f->reopen, e, now_ns);
 }
 
 /* The span of a file that has none yet. Return: 0, or why it could not be read. */
@@ -302,7 +288,7 @@ static bool forgive(struct rows *r, uint32_t number, uint64_t now_ns)
 	struct rows_file *f = &r->files[number];
 	int e = 0;
 
-	if (f->state != ROWS_FAILED || !f->is_away || now_ns < f->retry_ns)
+	if (f->state != ROWS_FAILED || !f->reopen.is_away || file_retry_waits(&f->reopen, now_ns))
 		return false;
 	if (f->has_span)
 		set_state(r, number, ROWS_UNREAD);
@@ -383,7 +369,7 @@ static int put_table(struct rows *r, uint32_t number, const struct unwind_table 
 	}
 	r->files[number].table = table;
 	r->files[number].is_changed = true;
-	r->files[number].doublings = 0;
+	r->files[number].reopen = (struct file_retry){ 0 };
 	r->waiting++;
 	r->stats.bytes += table.bytes;
 	r->stats.bytes_peak = MAX(r->stats.bytes_peak, r->stats.bytes);
@@ -445,7 +431,7 @@ static void want(struct rows *r, uint32_t number)
 	struct rows_file *f = &r->files[number];
 
 	rows_touch(r, f->file_id);
-	if (f->state == ROWS_FAILED && f->is_away)
+	if (f->state == ROWS_FAILED && f->reopen.is_away)
 		ignore(forgive(r, number, clock_monotonic_ns(r->cfg.clock)));
 	if (f->state == ROWS_UNREAD || f->state == ROWS_EVICTED)
 		load(r, number);

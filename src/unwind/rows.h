@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/u64map.h"
 #include "object/unwind/table.h"
+#include "proc/files.h"
 #include "unwind/table_sink.h"
 
 #define ROWS_FILE_IDS_MAX (1u << 17) /* as many as struct files gives */
@@ -28,7 +29,7 @@ enum rows_state {
 	ROWS_LOADED,
 	ROWS_EVICTED, /* was loaded */
 	ROWS_BARE,    /* has no rows: frame pointers are all there is */
-	ROWS_FAILED,  /* could not be read (is_away: cannot be now); as BARE */
+	ROWS_FAILED,  /* could not be read (reopen.is_away: cannot be now); as BARE */
 	ROWS_REFUSED, /* larger than the whole budget; as BARE */
 };
 
@@ -41,12 +42,11 @@ struct rows_file {
 	bool is_changed;  /* not yet; the next rows_flush() does it */
 	bool has_turned;  /* in rows.turned */
 	bool has_span;
-	bool is_away;      /* FAILED: tried again at retry_ns */
-	uint8_t doublings; /* of the time until it is tried again */
-	uint32_t holders;  /* published mappings of it */
+	uint32_t holders; /* published mappings of it */
 	struct unwind_span span;
 	struct table table;
-	uint64_t retry_ns;          /* not tried again before */
+	struct file_retry reopen;   /* FAILED */
+	uint64_t retry_ns;          /* another failure: not tried again before */
 	uint64_t seen_use, idle_ns; /* what rows_expire() saw last, and since when it has not changed */
 };
 

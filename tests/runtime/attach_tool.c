@@ -156,7 +156,7 @@ static void print_stacks(const struct runtime_target *t, const struct abi_python
 /* Return: 0 when the file is a runtime that could be attached to. */
 static int try_file(uint32_t pid, int proc_dir, const struct maps_line *line, const struct options *options)
 {
-	char path[256], place[64];
+	char path[256], place[PROC_MAP_FILE_SIZE];
 	struct elf elf = { 0 };
 	struct runtime_file file = { .elf = &elf, .path = line->path, .is_program = true };
 	struct runtime_binary *binary = NULL;
@@ -171,7 +171,7 @@ static int try_file(uint32_t pid, int proc_dir, const struct maps_line *line, co
 	int fd, r;
 
 	snprintf(path, sizeof(path), STR_FMT, STR_ARG(line->path));
-	snprintf(place, sizeof(place), "map_files/%" PRIx64 "-%" PRIx64, line->start, line->end);
+	proc_map_file(line->start, line->end, place);
 	fd = openat(proc_dir, place, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;

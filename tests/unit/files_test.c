@@ -239,6 +239,24 @@ static void survives_failing_allocations(void **state)
 	close(fd);
 }
 
+static void a_file_that_is_away_is_tried_ever_more_rarely(void **state)
+{
+	struct file_retry retry = { 0 };
+	uint64_t now = NSEC_PER_SEC, wait = 30 * NSEC_PER_SEC;
+
+	(void)state;
+	assert_false(file_retry_waits(&retry, now));
+	for (int i = 0; i < 8; i++) {
+		file_retry_failed(&retry, -ENOENT, now);
+		assert_true(file_retry_waits(&retry, now + wait - 1));
+		now += wait;
+		assert_false(file_retry_waits(&retry, now));
+		wait = MIN(2 * wait, 480 * NSEC_PER_SEC);
+	}
+	file_retry_failed(&retry, -EBADMSG, now);
+	assert_false(retry.is_away);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +267,7 @@ int main(void)
 		cmocka_unit_test(paths_are_below_the_hosts_root),
 		cmocka_unit_test(images_are_told_apart_by_content),
 		cmocka_unit_test(survives_failing_allocations),
+		cmocka_unit_test(a_file_that_is_away_is_tried_ever_more_rarely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

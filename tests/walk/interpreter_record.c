@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proc/maps.h"
+#include "proc/proc_read.h"
 #include "recorder.h"
 #include "runtime/perl/perl_int.h"
 #include "runtime/ruby/names.h"
@@ -124,9 +125,10 @@ static struct runtime_binary *probe(struct recorder *r, const struct language *l
 	scoped(closep) int fd = -1;
 	struct runtime_binary *binary = NULL;
 	struct runtime_file file = { .elf = &elf, .path = line->path };
-	char path[128];
+	char place[PROC_MAP_FILE_SIZE], path[128];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, r->pid, line->start, line->end);
+	proc_map_file(line->start, line->end, place);
+	snprintf(path, sizeof(path), "/proc/%d/%s", r->pid, place);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	struct reader in = { .read = recorder_read_fd,
