@@ -23,6 +23,7 @@ int session_open_runtimes(struct session *s, const struct runtime_sink *sink)
 					     .clock = s->cfg.clock,
 					     .want_application = true,
 					     .want_threads = s->cfg.thread_names,
+					     .by_frame_pointers = s->cfg.sampling.mode == WALK_FP,
 					     .only_runtimes = s->cfg.only_runtime,
 					     .sink = sink };
 	int r;

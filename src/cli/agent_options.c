@@ -101,7 +101,8 @@ static const struct opt sending[] = {
 
 static const struct opt logging[] = {
 	{ "verbose", 'v', OPT_FLAG, .at = AT(verbose), .help = "everything on standard output, too" },
-	{ "log-file", 0, OPT_PATH, .at = AT(log_file), .fallback = "/var/log/gprofiler/gprofiler.log", .arg = "PATH" },
+	{ "log-file", 0, OPT_PATH, .at = AT(log_file), .fallback = "/var/log/gprofiler/gprofiler.log", .arg = "PATH",
+	  .help = "where the log goes" },
 	{ "log-rotate-max-size", 0, OPT_UINT, .at = AT(log_rotate_bytes), .min = 1, .fallback = "5242880",
 	  .arg = "BYTES", .help = "bytes of a log file before the next one begins" },
 	{ "log-rotate-backup-count", 0, OPT_UINT, .at = AT(log_rotate_count), .min = 1, .max = 1000, .fallback = "1",
@@ -200,7 +201,7 @@ const struct opt_group agent_option_groups[] = {
 	{ "Sending", sending },
 	{ "Logging", logging },
 	{ NULL, sub_commands },
-	{ NULL, without_meaning },
+	{ "Profiler of Java", without_meaning },
 	{ 0 },
 };
 

@@ -38,8 +38,8 @@ extern const char *const frame_style_names[], *const frame_line_names[];
 		  .choices = frame_line_names,                                                                        \
 		  .fallback = "first",                                                                                \
 		  .arg = "NAME",                                                                                      \
-		  .help = "which line stands behind the file of a Python function: its first one, or the one it "     \
-			  "executed" },                                                                               \
+		  .help = "which line stands behind the file of a function of Python, PHP or Node.js: its first "     \
+			  "one, or the one it executed" },                                                            \
 	{                                                                                                             \
 		"python-versions", 0, OPT_FLAG, .at = offsetof(config, member.versions), .fallback = "true",          \
 						.help = "say which package and version a Python file belongs to"      \

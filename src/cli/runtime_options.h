@@ -44,7 +44,7 @@ struct runtime_options {            /* a member of the command's configuration *
 #define RUNTIME_SAMPLED_ROWS(config, member)                                                                           \
 	RUNTIMES(RUNTIME_BOTH_ROWS, config,                                                                            \
 		 member){ "native-interpreter-frames", 0, OPT_FLAG, .at = offsetof(config, member.interpreter_frames), \
-			  .help = "keep the interpreters' own native frames beside the functions they run" },
+			  .help = "keep the interpreters' own native frames, and V8's and HotSpot's stubs" },
 #define RUNTIME_OPTIONS(config, member)              \
 	{                                            \
 		RUNTIME_SAMPLED_ROWS(config, member) \

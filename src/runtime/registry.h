@@ -13,17 +13,22 @@
 	  "in the kernel, together with the native ones (pyperf); from outside, and then in place of the native ones " \
 	  "(pyspy, py-spy); the first that works (auto); none (disabled, none)",                                       \
 	  ##__VA_ARGS__)                                                                                               \
-	X(java, "Java", "in the kernel, as frames of the native stack (auto, ap); none (disabled, none)",              \
-	  ##__VA_ARGS__)                                                                                               \
+	X(java, "Java", "as frames of the native stack (auto, ap); none (disabled, none)", ##__VA_ARGS__)              \
 	X(nodejs, "Node.js",                                                                                           \
-	  "in the kernel, together with the native ones (auto; perf and attach-maps, gProfiler's words, mean the "     \
+	  "as frames of the native stack (auto; perf and attach-maps, gProfiler's words, mean the "                    \
 	  "same: no perf map is needed); none (disabled, none)",                                                       \
 	  ##__VA_ARGS__)                                                                                               \
-	X(ruby, "Ruby", "in the kernel, together with the native ones (auto, rbspy); none (disabled, none)",           \
+	X(ruby, "Ruby",                                                                                                \
+	  "together with the native ones, or from outside where the sampler cannot (auto, rbspy); none (disabled, "    \
+	  "none)",                                                                                                     \
 	  ##__VA_ARGS__)                                                                                               \
-	X(php, "PHP", "in the kernel, together with the native ones (auto, phpspy); none (disabled, none)",            \
+	X(php, "PHP",                                                                                                  \
+	  "together with the native ones, or from outside where the sampler cannot (auto, phpspy); none (disabled, "   \
+	  "none)",                                                                                                     \
 	  ##__VA_ARGS__)                                                                                               \
-	X(perl, "Perl", "in the kernel, together with the native ones (auto); none (disabled, none)", ##__VA_ARGS__)
+	X(perl, "Perl",                                                                                                \
+	  "together with the native ones, or from outside where the sampler cannot (auto); none (disabled, none)",     \
+	  ##__VA_ARGS__)
 
 #define X(name, ...) RUNTIME_##name,
 enum runtime_index { RUNTIMES(X) RUNTIME_COUNT }; /* as runtime_at() counts */

@@ -20,9 +20,10 @@ struct runtimes_config {
 	const char *host_root;
 	const struct runtime_sink *sink; /* copied */
 	const struct clock *clock;
-	size_t name_bytes;     /* for names and line tables; 0: 32 MiB */
-	bool want_application; /* application ids and metadata */
-	bool want_threads;     /* what runtimes call threads */
+	size_t name_bytes;      /* for names and line tables; 0: 32 MiB */
+	bool want_application;  /* application ids and metadata */
+	bool want_threads;      /* what runtimes call threads */
+	bool by_frame_pointers; /* stacks are: frames in line are not walked, which is said of a runtime of that kind */
 	bool only_runtimes; /* samples without frames of a runtime are left out: nothing of what is refused is seen */
 	uint64_t end_ns;    /* how long runtimes_close() waits for what is being read; 0: 5 s */
 	uint64_t doubt_ns;  /* how long a process must look wrong before it is refused; 0: 3 s */

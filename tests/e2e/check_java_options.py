@@ -74,6 +74,14 @@ def check_off(version, process):
     tap.ok("native" in kinds and "java" not in kinds, f"{version} --no-java: nor in hearth dump -p", kinds)
 
 
+def check_frame_pointers(version, process):
+    """No rule of the JVM's is a frame pointer's, so there are no names; it is said."""
+    done = hearth("record", "-F", HZ, "-p", process.pid, "--unwind", "fp", "-d", 3, "-o", path("fp.pb.gz"), timeout=60)
+    samples = Profile(path("fp.pb.gz"), system_names=True).of(process) if done.returncode == 0 else []
+    tap.ok(total(samples) > HZ and not java_frames(samples), f"{version} --unwind fp: no frames of Java", f"{java_frames(samples)} of {total(samples)}")
+    tap.ok("java is not walked by frame pointers" in done.stdout, f"{version} --unwind fp: that is said", done.stdout[-300:].strip())
+
+
 def check_killed(version, home):
     """SIGKILL leaves the JVM no moment, and hearth nothing to read: it ends by itself, with what was gathered. What ran first just then has no name."""
     process = jvm(home)
@@ -194,6 +202,7 @@ for version in [v for v in found if str(v) in only] or [v for v in found if v ==
     time.sleep(WARM)
     judge(f"{version} by itself", home, process.pid)
     check_off(version, process)
+    check_frame_pointers(version, process)
     process.kill()
     process.wait()
     process = jvm(home, "-XX:-UsePerfData")

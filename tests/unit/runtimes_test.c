@@ -2023,6 +2023,30 @@ static void the_host_walks_in_line(void **state)
 	fixture_close(&f);
 }
 
+/* It is ready all the same: its threads have names, and it is known what runs there. */
+static void by_frame_pointers_it_is_said(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	const struct runtimes_config cfg = {
+		.runtimes = only, .host_root = "", .clock = &clock_system, .by_frame_pointers = true
+	};
+	scoped(buf_release) struct buf notices = BUF_INIT(KIB(4));
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	runtimes_notices(f.runtimes, &notices);
+	assert_true(str_search(buf_str(&notices), STR(" is not walked by frame pointers; its stacks stay native")) > 0);
+	fixture_close(&f);
+}
+
 static bool is_named(struct fixture *f, const struct program *p, uint32_t tid, const char *comm)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
@@ -2198,6 +2222,7 @@ int main(void)
 		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(ranges_follow),
 		cmocka_unit_test(the_host_walks_in_line),
+		cmocka_unit_test(by_frame_pointers_it_is_said),
 		cmocka_unit_test(threads_have_their_runtimes_names),
 		cmocka_unit_test(the_registry),
 	};

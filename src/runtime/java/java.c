@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct abi_java) <= RUNTIME_INFO_MAX, "attach() fills it")
 /* gProfiler's: ap, its profiler, is what auto means. */
 const char *const runtime_modes_java[] = { "auto", "ap", "disabled", "none", NULL };
 
-static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_KERNEL, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
+static const enum runtime_way ways[] = { RUNTIME_WAY_AUTO, RUNTIME_WAY_AUTO, RUNTIME_WAY_OFF, RUNTIME_WAY_OFF };
 
 _Static_assert(ARRAY_SIZE(ways) + 1 == ARRAY_SIZE(runtime_modes_java), "a way for each name");
 
