@@ -282,6 +282,58 @@ static void popped_words_are_known(void **state)
 	}
 }
 
+/* C2's code for String.indexOf moves sp, and knows what it was. Where the frame's size says that the return address is,
+ * the address of another call may lie. */
+static void a_search_has_moved_sp(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t words, told; /* told: from sp on, in bytes */
+		bool is_in_rcx, is_return, has_call, is_known;
+	} cases[] = {
+		{ "on top of the stack", 4, 32, false, false, true, true },
+		{ "of a text that does not change", 1, 8, false, false, true, true },
+		{ "with both copies", 8, 64, false, false, true, true },
+		{ "in rcx: registers are being pushed", 3, 24, true, false, true, true },
+		{ "no return address lies there", 4, 32, false, false, false, false },
+		{ "farther than it goes", 9, 72, false, false, true, false },
+		{ "no multiple of 8", 4, 33, false, false, true, false },
+		{ "nowhere", 4, 0, false, false, true, false },
+		{ "it is in a call", 4, 32, false, true, true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recorded *r = take("8-compiled-whole-10");
+		struct abi_frame caller;
+		uint64_t place, sp;
+		uint32_t frames;
+
+		print_message("  %s\n", cases[i].what);
+		walk_one(r);
+		r->back = r->walk.pc;
+		place = r->walk.sp - 8;
+		walk(r);
+		frames = r->walk.count;
+		caller = r->walk.frames[1];
+		sp = r->image.leaf[WALK_REG_SP] -= cases[i].words * 8;
+		r->call_to = cases[i].has_call ? 0 : NO_CALL;
+		r->patches[0].at = place - cases[i].words * 8;
+		r->patches[0].word = r->back - 1; /* some code */
+		r->patches[1].at = cases[i].is_in_rcx ? 0 : sp;
+		r->patches[1].word = sp + cases[i].told;
+		r->image.leaf[WALK_JAVA_RCX] = cases[i].is_in_rcx ? sp + cases[i].told : 0;
+		r->image.is_return = cases[i].is_return;
+		walk(r);
+		assert_int_equal(r->walk.count == frames && r->walk.frames[1].a == caller.a &&
+					 r->walk.frames[1].extra == caller.extra,
+				 cases[i].is_known);
+		if (cases[i].is_known)
+			assert_false(r->walk.frames[1].flags & ABI_FRAME_GUESSED);
+		drop(r);
+	}
+}
+
 /* Most of its frames lie in the heap, the last five of them interpreted. Without references it is a guess. */
 static void frames_of_a_virtual_thread(void **state)
 {
@@ -756,6 +808,7 @@ int main(void)
 		cmocka_unit_test(unloaded_classes_are_no_address),
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(popped_words_are_known),
+		cmocka_unit_test(a_search_has_moved_sp),
 		cmocka_unit_test(ticks_in_the_call_stub),
 		cmocka_unit_test(stubs_that_throw),
 		cmocka_unit_test(reads_fail),
