@@ -228,20 +228,21 @@ WALK_FN __u32 walk_java_pops(struct walk *w)
 /* Where C2 has put String.indexOf into a method, that lowers sp for as long as it searches: by copies of two short
  * strings, of two words each, and four registers at most. What sp was is in rcx until it lies on top of the stack. That
  * is believed where a return address lies at the end of the frame then. Source: OpenJDK 8 to 26, string_indexof() in
- * macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp. Return: words; 0: sp is the frame's. */
-WALK_FN __u32 walk_java_index_of(struct walk *w, const struct abi_java *info)
+ * macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp. Afterwards sp is the frame's. */
+WALK_FN void walk_java_index_of(struct walk *w, const struct abi_java *info)
 {
 	__u64 size = (__u64)walk_java_state(w)->frame_size * 8, lower, end;
 
 	if (walk_read(w, &lower, sizeof(lower), w->sp))
-		return 0;
+		return;
 	lower -= w->sp;
 	if (lower - 8 >= WALK_JAVA_INDEX_OF * 8 || lower & 7)
 		lower = w->leaf[WALK_JAVA_RCX] - w->sp;
 	if (lower - 8 >= WALK_JAVA_INDEX_OF * 8 || lower & 7 ||
 	    walk_read(w, &end, sizeof(end), w->sp + lower + size - 8))
-		return 0;
-	return walk_java_is_return(w, info, end) == WALK_JAVA_NO_RETURN ? 0 : (__u32)lower / 8;
+		return;
+	if (walk_java_is_return(w, info, end) != WALK_JAVA_NO_RETURN)
+		w->sp += lower;
 }
 
 /* Frames that are whole; inlined code may have pushed some words more, which no table tells. What is found behind them
@@ -293,13 +294,14 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 	enum walk_java_top top = WALK_JAVA_WHOLE;
 	__u64 place = walk_java_place(w, info), number = walk_java_u32(w, info->compile_id);
 	struct abi_frame *frame;
-	__u32 pushed;
 
 	if (w->is_leaf && !w->is_return)
 		top = walk_java_top_of(w, info);
 	frame = walk_push_in_line(w, ABI_RUNTIME_JAVA, ABI_FRAME_COMPILED);
 	if (!frame)
 		return WALK_DONE;
+	if (w->is_leaf && !w->is_return && top == WALK_JAVA_WHOLE)
+		walk_java_index_of(w, info);
 	frame->extra = (__u32)(place - j->begin);
 	frame->a = j->blob;
 	frame->b = ABI_JAVA_COMPILED | number;
@@ -309,10 +311,7 @@ WALK_FN enum walk_next walk_java_compiled(struct walk *w, const struct abi_java 
 		return walk_java_fail(w);
 	if (!w->is_leaf || w->is_return) /* those of the top frame are read already */
 		walk_java_read_pops(w, info);
-	pushed = walk_java_pops(w);
-	if (!pushed && w->is_leaf && !w->is_return)
-		pushed = walk_java_index_of(w, info);
-	return walk_java_unwind(w, info, top == WALK_JAVA_WHOLE, pushed);
+	return walk_java_unwind(w, info, top == WALK_JAVA_WHOLE, walk_java_pops(w));
 }
 
 /* ---- the interpreter ---- */
