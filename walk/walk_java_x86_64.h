@@ -241,8 +241,11 @@ WALK_FN void walk_java_index_of(struct walk *w, const struct abi_java *info)
 	if (lower - 8 >= WALK_JAVA_INDEX_OF * 8 || lower & 7 ||
 	    walk_read(w, &end, sizeof(end), w->sp + lower + size - 8))
 		return;
-	if (walk_java_is_return(w, info, end) != WALK_JAVA_NO_RETURN)
-		w->sp += lower;
+	if (walk_java_is_return(w, info, end) == WALK_JAVA_NO_RETURN)
+		return;
+	w->sp += lower;
+	w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] =
+		0; /* what is popped at pc, too: walk_java_pops() looks there */
 }
 
 /* Frames that are whole; inlined code may have pushed some words more, which no table tells. What is found behind them

@@ -289,17 +289,18 @@ static void a_search_has_moved_sp(void **state)
 	static const struct {
 		const char *what;
 		uint64_t words, told; /* told: from sp on, in bytes */
-		bool is_in_rcx, is_return, has_call, is_known;
+		bool is_in_rcx, is_last, is_return, has_call, is_known;
 	} cases[] = {
-		{ "on top of the stack", 4, 32, false, false, true, true },
-		{ "of a text that does not change", 1, 8, false, false, true, true },
-		{ "with both copies", 8, 64, false, false, true, true },
-		{ "in rcx: registers are being pushed", 3, 24, true, false, true, true },
-		{ "no return address lies there", 4, 32, false, false, false, false },
-		{ "farther than it goes", 9, 72, false, false, true, false },
-		{ "no multiple of 8", 4, 33, false, false, true, false },
-		{ "nowhere", 4, 0, false, false, true, false },
-		{ "it is in a call", 4, 32, false, true, true, false },
+		{ "on top of the stack", 4, 32, false, false, false, true, true },
+		{ "pop %rsp is next", 4, 32, false, true, false, true, true },
+		{ "of a text that does not change", 1, 8, false, false, false, true, true },
+		{ "with both copies", 8, 64, false, false, false, true, true },
+		{ "in rcx: registers are being pushed", 3, 24, true, false, false, true, true },
+		{ "no return address lies there", 4, 32, false, false, false, false, false },
+		{ "farther than it goes", 9, 72, false, false, false, true, false },
+		{ "no multiple of 8", 4, 33, false, false, false, true, false },
+		{ "nowhere", 4, 0, false, false, false, true, false },
+		{ "it is in a call", 4, 32, false, false, true, true, false },
 	};
 
 	(void)state;
@@ -323,6 +324,8 @@ static void a_search_has_moved_sp(void **state)
 		r->patches[1].at = cases[i].is_in_rcx ? 0 : sp;
 		r->patches[1].word = sp + cases[i].told;
 		r->image.leaf[WALK_JAVA_RCX] = cases[i].is_in_rcx ? sp + cases[i].told : 0;
+		r->patches[2].at = r->image.leaf[WALK_REG_PC];
+		r->patches[2].word = cases[i].is_last ? 0x90905c : 0x909090; /* pop %rsp */
 		r->image.is_return = cases[i].is_return;
 		walk(r);
 		assert_int_equal(r->walk.count == frames && r->walk.frames[1].a == caller.a &&
