@@ -39,15 +39,18 @@ only = [a for a in sys.argv[1:] if not a.startswith("-")]
 judge = Judge(FOLDER)
 
 
-def sampled(php, load, jit=None, seconds=SECONDS, options=()):
-    """One program under a session of its own."""
+def sampled(php, load, jit=None, seconds=SECONDS, options=(), has_rival=False):
+    """One program under a session of its own. @has_rival: another one wants its CPU, so that it stands still at times."""
     command = php.command([FOLDER], *php.options(jit), os.path.join(FOLDER, load), seconds + 2)
-    process = start(*command)
+    processes = [start(*command)] + ([start("sh", "-c", "while :; do :; done")] if has_rival else [])
+    for p in processes if has_rival else []:
+        os.sched_setaffinity(p.pid, {min(os.sched_getaffinity(0))})
     time.sleep(0.7)
     file = path("php.pb.gz")
-    record(tap, seconds, "-F", HZ, "-q", *options, "-p", process.pid, "-o", file)
-    process.kill()
-    process.wait()
+    record(tap, seconds, "-F", HZ, "-q", *options, "-p", processes[0].pid, "-o", file)
+    for p in processes:
+        p.kill()
+        p.wait()
     return Profile(file)
 
 
@@ -101,7 +104,7 @@ def check_outside(php, load):
     """By the sampler remote: what moves between two reads has to say so."""
     tally = Tally()
     clean = 0
-    for sample in sampled(php, load, options=["--sampler", "remote"]).samples:
+    for sample in sampled(php, load, options=["--sampler", "remote"], has_rival=True).samples:
         tally.add(judge, sample, load)
         clean += sample.count * (sample.end == "complete")
     wrong = sum(tally.wrong.values())
