@@ -42,9 +42,11 @@ judge = Judge(FOLDER)
 def sampled(php, load, jit=None, seconds=SECONDS, options=(), has_rival=False):
     """One program under a session of its own. @has_rival: another one wants its CPU, so that it stands still at times."""
     command = php.command([FOLDER], *php.options(jit), os.path.join(FOLDER, load), seconds + 2)
-    processes = [start(*command)] + ([start("sh", "-c", "while :; do :; done")] if has_rival else [])
-    for p in processes if has_rival else []:
-        os.sched_setaffinity(p.pid, {min(os.sched_getaffinity(0))})
+    processes = [start(*command)]
+    if has_rival:
+        processes.append(start("sh", "-c", "while :; do :; done"))
+        for p in processes:
+            os.sched_setaffinity(p.pid, {min(os.sched_getaffinity(0))})
     time.sleep(0.7)
     file = path("php.pb.gz")
     record(tap, seconds, "-F", HZ, "-q", *options, "-p", processes[0].pid, "-o", file)

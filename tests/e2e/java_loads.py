@@ -8,7 +8,7 @@ from support import *
 WARM = 4
 WINDOW = 4  # seconds
 # Name: options of the JVM, and the program with its arguments.
-SORT, MIXED, SEARCH = ("Load", 600000), ("Mixed", 600000, scratch), ("Search",)
+SORT, MIXED = ("Load", 600000), ("Mixed", 600000, scratch)
 LOADS = {
     "default": ([], SORT),
     "mixed": ([], MIXED),
@@ -16,7 +16,7 @@ LOADS = {
     "C1": (["-XX:TieredStopAtLevel=1"], MIXED),
     "ZGC": (["-XX:+UseZGC"], SORT),
     "Parallel": (["-XX:+UseParallelGC", "-Xmx48m"], MIXED),
-    "search": ([], SEARCH),
+    "search": ([], ("Search",)),
 }
 LACKS = {(8, "ZGC")}
 VIRTUAL = 21  # the first version with virtual threads

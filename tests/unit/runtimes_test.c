@@ -57,7 +57,7 @@ struct fixture {
 	struct mapping_reader reader;
 	struct runtimes *runtimes;
 	struct told told;
-	bool only_runtimes;
+	bool only_runtimes, by_frame_pointers;
 	uint64_t doubt_ns;
 };
 
@@ -151,6 +151,7 @@ static void fixture_open_with(struct fixture *f, const struct runtime *const *ru
 		.clock = &clock_system,
 		.want_application = true,
 		.only_runtimes = f->only_runtimes,
+		.by_frame_pointers = f->by_frame_pointers,
 		.doubt_ns = f->doubt_ns,
 	};
 
@@ -2027,18 +2028,13 @@ static void the_host_walks_in_line(void **state)
 static void by_frame_pointers_it_is_said(void **state)
 {
 	static const struct runtime *const only[] = { &fake_inline, NULL };
-	const struct runtimes_config cfg = {
-		.runtimes = only, .host_root = "", .clock = &clock_system, .by_frame_pointers = true
-	};
 	scoped(buf_release) struct buf notices = BUF_INIT(KIB(4));
-	struct fixture f = { 0 };
+	struct fixture f = { .by_frame_pointers = true };
 	struct program p;
 
 	(void)state;
 	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
-	fixture_open(&f);
-	runtimes_close(f.runtimes);
-	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	fixture_open_with(&f, only);
 	p = program_of(&f, getpid(), 1);
 	see(&f, &p);
 	wait_for(&f, &p, RUNTIMES_READY);
