@@ -4,7 +4,10 @@
 
 #define WALK_JAVA_BEHIND 32 /* bytes of code in front of pc that are looked at */
 #define WALK_JAVA_AHEAD 24
-#define WALK_JAVA_INDEX_OF 8 /* words that String.indexOf pushes, at most */
+#define WALK_JAVA_INDEX_OF 8              /* words that String.indexOf pushes, at most */
+#define WALK_JAVA_NEAR 120                /* bytes of code that are searched for its comparisons ... */
+#define WALK_JAVA_NEAR_AT WALK_JAVA_CONST /* where in scratch they are, in words */
+#define WALK_JAVA_NEAR_BEHIND 72          /* ... of which so many in front of pc, once sp lies on the stack */
 
 #define WALK_JAVA_RAX 0
 #define WALK_JAVA_RDX 1
@@ -225,23 +228,53 @@ WALK_FN __u32 walk_java_pops(struct walk *w)
 	return count;
 }
 
+/* Does the code at @at compare texts? pcmpestri: 66 0f 3a 61, with VEX c4 e3 79 61. The masks let little else through.
+ * Eight positions at once, as in walk_java_prologue(). */
+WALK_FN int walk_java_compares(struct walk *w, __u64 at)
+{
+	const __u64 *code = w->scratch + WALK_JAVA_NEAR_AT;
+	__u64 found = 0, before = 0;
+
+	if (walk_read(w, w->scratch + WALK_JAVA_NEAR_AT, WALK_JAVA_NEAR, at))
+		return 0;
+	for (__u32 i = 0; i < WALK_JAVA_NEAR / 8; i++) {
+		__u64 one = code[i] << 8 | before >> 56, two = code[i] << 16 | before >> 48;
+		__u64 miss = (code[i] ^ WALK_BYTES(0x61)) | ((one & WALK_BYTES(0xbc)) ^ WALK_BYTES(0x38)) |
+			     ((two & WALK_BYTES(0x13)) ^ WALK_BYTES(0x03));
+
+		found |= (miss - WALK_BYTES(1)) & ~miss;
+		before = code[i];
+	}
+	return (found & WALK_BYTES(0x80)) != 0;
+}
+
+/* All bits, unless String.indexOf may have lowered sp by @distance: then 0. Without branches: the verifier follows
+ * each. */
+WALK_FN __u64 walk_java_no_distance(__u64 distance)
+{
+	__u64 odd = (distance & 7) | (distance - 8) / (WALK_JAVA_INDEX_OF * 8);
+
+	return (__u64)((__s64)(odd | -odd) >> 63);
+}
+
 /* Where C2 has put String.indexOf into a method, that lowers sp for as long as it searches: by copies of two short
- * strings, of two words each, and four registers at most. What sp was is in rcx until it lies on top of the stack. That
- * is believed where a return address lies at the end of the frame then. Source: OpenJDK 8 to 26, string_indexof() in
- * macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp. Afterwards sp is the frame's. */
+ * strings, of two words each, and four registers at most. What sp was is in rcx until it lies on top of the stack;
+ * afterwards sp is the frame's. Other code has the like there, too: it is believed where texts are compared, and where
+ * a return address lies at the end of the frame then. The first comparison begins up to 112 bytes behind pc; once
+ * sp lies on the stack, one is up to 42 behind or 66 in front of it. Source: OpenJDK 8 to 26, string_indexof() in
+ * macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp; distances as seen in 8, 11, 17, 21 and 25. */
 WALK_FN void walk_java_index_of(struct walk *w, const struct abi_java *info)
 {
-	__u64 size = (__u64)walk_java_state(w)->frame_size * 8, lower, end;
+	__u64 size = (__u64)walk_java_state(w)->frame_size * 8, lower, in_rcx, end;
 
 	if (walk_read(w, &lower, sizeof(lower), w->sp))
 		return;
-	lower -= w->sp;
-	if (lower - 8 >= WALK_JAVA_INDEX_OF * 8 || lower & 7)
-		lower = w->leaf[WALK_JAVA_RCX] - w->sp;
-	if (lower - 8 >= WALK_JAVA_INDEX_OF * 8 || lower & 7 ||
-	    walk_read(w, &end, sizeof(end), w->sp + lower + size - 8))
+	in_rcx = walk_java_no_distance(lower - w->sp);
+	lower = ((lower & ~in_rcx) | (w->leaf[WALK_JAVA_RCX] & in_rcx)) - w->sp;
+	if (walk_java_no_distance(lower) || walk_read(w, &end, sizeof(end), w->sp + lower + size - 8))
 		return;
-	if (walk_java_is_return(w, info, end) == WALK_JAVA_NO_RETURN)
+	if (walk_java_is_return(w, info, end) == WALK_JAVA_NO_RETURN ||
+	    !walk_java_compares(w, w->pc - (WALK_JAVA_NEAR_BEHIND & ~in_rcx)))
 		return;
 	w->sp += lower;
 	w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] =

@@ -14,6 +14,11 @@ public class Search {
         return text.indexOf(wanted);
     }
 
+    /* The compiler has other code for a text that does not change; for this one, too, sp is lowered. */
+    static int constant(String text, int n) {
+        return deep(n & 7, n, 4, 5) + text.indexOf("bcab!") + text.indexOf("cabzabca, not found");
+    }
+
     static int replace(String text, String wanted) {
         return text.replace(wanted, "-").length();
     }
@@ -30,7 +35,7 @@ public class Search {
 
     static void turn(int n) {
         String text = TEXTS[n & 63], wanted = WANTED[n >> 3 & 15];
-        sum += either(text, wanted, n) + (n % 16 == 0 ? text.split(wanted).length : 0);
+        sum += either(text, wanted, n) + (n % 16 == 0 ? text.split(wanted).length : 0) + constant(text, n);
     }
 
     public static void main(String[] a) {
