@@ -150,24 +150,11 @@ static const struct opt sub_commands[] = {
 	{ 0 },
 };
 
-static const struct opt without_meaning[] = {
-	{ "pyperf-user-stacks-pages", 0, OPT_UINT, .at = AT(unused.number[0]) },
-	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
-	{ "python-pyspy-process", 0, OPT_LIST, .at = AT(unused.list[0]) },
-	{ "python-skip-pyperf-profiler-above", 0, OPT_UINT, .at = AT(unused.number[1]) },
+static const struct opt java[] = {
 	{ "java-no-version-check", 0, OPT_FLAG, .at = AT(java_no_version_check) },
-	{ "java-async-profiler-mode", 0, OPT_CHOICE, .at = AT(unused.choice[0]), .choices = java_events },
-	{ "java-async-profiler-safemode", 0, OPT_UINT, .at = AT(unused.number[2]), .max = 63 },
-	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.features) },
-	{ "java-async-profiler-args", 0, OPT_TEXT, .at = AT(unused.text[2]) },
 	{ "java-safemode", 0, OPT_TEXT, .at = AT(java_safemode), .bare = "all" },
-	{ "java-jattach-timeout", 0, OPT_UINT, .at = AT(unused.number[3]), .min = 1, .fallback = "30" },
-	{ "java-async-profiler-mcache", 0, OPT_UINT, .at = AT(unused.number[4]), .max = 255, .fallback = "30" },
 	{ "java-collect-spark-app-name-as-appid", 0, OPT_FLAG, .at = AT(spark_names),
 	  .help = "executors of Spark are named by their application, too" },
-	{ "java-async-profiler-no-report-meminfo", 0, OPT_FLAG, .at = AT(unused.flag[3]) },
-	{ "java-async-profiler-buildids", 0, OPT_FLAG, .at = AT(unused.flag[10]),
-	  .fallback = "true" }, /* of old READMEs */
 	{ "java-collect-jvm-flags", 0, OPT_TEXT, .at = AT(java_flags), .fallback = "default", .arg = "NAMES",
 	  .help = "which flags of JVMs the metadata have: default, all, none, or names" },
 	{ "java-full-hserr", 0, OPT_FLAG, .at = AT(java_full_hserr) },
@@ -177,6 +164,24 @@ static const struct opt without_meaning[] = {
 	  .help = "methods of Java with their first line, in .col" },
 	{ "java-collect-thread-names", 0, OPT_FLAG, .at = AT(java_threads),
 	  .help = "stacks of JVMs begin with their thread: [main tid=4711]" },
+	{ 0 },
+};
+
+/* They are taken, so that command lines go on to work. */
+static const struct opt without_meaning[] = {
+	{ "pyperf-user-stacks-pages", 0, OPT_UINT, .at = AT(unused.number[0]) },
+	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
+	{ "python-pyspy-process", 0, OPT_LIST, .at = AT(unused.list[0]) },
+	{ "python-skip-pyperf-profiler-above", 0, OPT_UINT, .at = AT(unused.number[1]) },
+	{ "java-async-profiler-mode", 0, OPT_CHOICE, .at = AT(unused.choice[0]), .choices = java_events },
+	{ "java-async-profiler-safemode", 0, OPT_UINT, .at = AT(unused.number[2]), .max = 63 },
+	{ "java-async-profiler-features", 0, OPT_TEXT, .at = AT(unused.features) },
+	{ "java-async-profiler-args", 0, OPT_TEXT, .at = AT(unused.text[2]) },
+	{ "java-jattach-timeout", 0, OPT_UINT, .at = AT(unused.number[3]), .min = 1, .fallback = "30" },
+	{ "java-async-profiler-mcache", 0, OPT_UINT, .at = AT(unused.number[4]), .max = 255, .fallback = "30" },
+	{ "java-async-profiler-no-report-meminfo", 0, OPT_FLAG, .at = AT(unused.flag[3]) },
+	{ "java-async-profiler-buildids", 0, OPT_FLAG, .at = AT(unused.flag[10]),
+	  .fallback = "true" }, /* of old READMEs */
 	{ "php-proc-filter", 0, OPT_TEXT, .at = AT(unused.text[6]) },
 	{ "php-request", 0, OPT_FLAG, .at = AT(php_request) }, /* hearth's; here to say where it is */
 	{ "enable-hw-metrics-collection", 0, OPT_FLAG, .at = AT(unused.flag[7]) },
@@ -201,7 +206,8 @@ const struct opt_group agent_option_groups[] = {
 	{ "Sending", sending },
 	{ "Logging", logging },
 	{ NULL, sub_commands },
-	{ "Profiler of Java", without_meaning },
+	{ "Profiler of Java", java },
+	{ NULL, without_meaning },
 	{ 0 },
 };
 
