@@ -6,8 +6,8 @@
 #define WALK_JAVA_AHEAD 24
 #define WALK_JAVA_INDEX_OF 8              /* words that String.indexOf pushes, at most */
 #define WALK_JAVA_NEAR 120                /* bytes of code that are searched for its comparisons ... */
+#define WALK_JAVA_NEAR_BEFORE 72          /* ... of which so many before pc, once the old sp lies on the stack */
 #define WALK_JAVA_NEAR_AT WALK_JAVA_CONST /* where in scratch they are, in words */
-#define WALK_JAVA_NEAR_BEHIND 72          /* ... of which so many in front of pc, once sp lies on the stack */
 
 #define WALK_JAVA_RAX 0
 #define WALK_JAVA_RDX 1
@@ -248,35 +248,35 @@ WALK_FN int walk_java_compares(struct walk *w, __u64 at)
 	return (found & WALK_BYTES(0x80)) != 0;
 }
 
-/* All bits, unless String.indexOf may have lowered sp by @distance: then 0. Without branches: the verifier follows
- * each. */
-WALK_FN __u64 walk_java_no_distance(__u64 distance)
+/* All bits where sp may have been lowered by @distance, 0 where not. Without branches: the verifier follows each. */
+WALK_FN __u64 walk_java_lowered(__u64 distance)
 {
 	__u64 odd = (distance & 7) | (distance - 8) / (WALK_JAVA_INDEX_OF * 8);
 
-	return (__u64)((__s64)(odd | -odd) >> 63);
+	return ~(__u64)((__s64)(odd | -odd) >> 63);
 }
 
 /* Where C2 has put String.indexOf into a method, that lowers sp for as long as it searches: by copies of two short
- * strings, of two words each, and four registers at most. What sp was is in rcx until it lies on top of the stack;
- * afterwards sp is the frame's. Other code has the like there, too: it is believed where texts are compared, and where
- * a return address lies at the end of the frame then. The first comparison begins up to 112 bytes behind pc; once
- * sp lies on the stack, one is up to 42 behind or 66 in front of it. Source: OpenJDK 8 to 26, string_indexof() in
- * macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp; distances as seen in 8, 11, 17, 21 and 25. */
+ * strings, of two words each, and four registers at most. What sp was is in rcx until it lies on top of the stack,
+ * where the address of a copy may be before; afterwards sp is the frame's. Other code can have such values in both
+ * places, so they are used only where texts are compared near pc, and where a return address is at the end of the
+ * frame. With rcx the first comparison begins at most 112 bytes after pc; else one is at most 42 bytes after or 66
+ * before it. Source: OpenJDK 8 to 26, string_indexof() in macroAssembler_x86.cpp, from 17 on c2_MacroAssembler_x86.cpp;
+ * distances as seen in 8, 11, 17, 21 and 25. */
 WALK_FN void walk_java_index_of(struct walk *w, const struct abi_java *info)
 {
-	__u64 size = (__u64)walk_java_state(w)->frame_size * 8, lower, in_rcx, end;
+	__u64 size = (__u64)walk_java_state(w)->frame_size * 8, old_sp = w->leaf[WALK_JAVA_RCX];
+	__u64 in_rcx = walk_java_lowered(old_sp - w->sp), top, end;
 
-	if (walk_read(w, &lower, sizeof(lower), w->sp))
+	if (walk_read(w, &top, sizeof(top), w->sp))
 		return;
-	in_rcx = walk_java_no_distance(lower - w->sp);
-	lower = ((lower & ~in_rcx) | (w->leaf[WALK_JAVA_RCX] & in_rcx)) - w->sp;
-	if (walk_java_no_distance(lower) || walk_read(w, &end, sizeof(end), w->sp + lower + size - 8))
+	old_sp = (old_sp & in_rcx) | (top & ~in_rcx);
+	if (!walk_java_lowered(old_sp - w->sp) || walk_read(w, &end, sizeof(end), old_sp + size - 8))
 		return;
 	if (walk_java_is_return(w, info, end) == WALK_JAVA_NO_RETURN ||
-	    !walk_java_compares(w, w->pc - (WALK_JAVA_NEAR_BEHIND & ~in_rcx)))
+	    !walk_java_compares(w, w->pc - (WALK_JAVA_NEAR_BEFORE & ~in_rcx)))
 		return;
-	w->sp += lower;
+	w->sp = old_sp;
 	w->scratch[WALK_JAVA_CODE + WALK_JAVA_BEHIND / 8] =
 		0; /* what is popped at pc, too: walk_java_pops() looks there */
 }

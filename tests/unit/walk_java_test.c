@@ -316,7 +316,7 @@ static void a_search_has_moved_sp(void **state)
 {
 	static const struct {
 		const char *what;
-		uint64_t words, told; /* told: from sp on, in bytes */
+		uint64_t words, told; /* told: on top of the stack, in bytes from sp on; 0: no such word */
 		bool is_in_rcx, is_last, is_return, has_call, is_known;
 		int64_t near; /* from pc to what compares */
 		uint64_t compares;
@@ -325,17 +325,18 @@ static void a_search_has_moved_sp(void **state)
 		{ "pop %rsp is next", 4, 32, false, true, false, true, true, -66, COMPARES_SSE },
 		{ "of a text that does not change", 1, 8, false, false, false, true, true, 6, COMPARES },
 		{ "with both copies", 8, 64, false, false, false, true, true, 40, COMPARES_SSE },
-		{ "in rcx: registers are being pushed", 3, 24, true, false, false, true, true, 110, COMPARES },
+		{ "in rcx: registers are being pushed", 3, 0, true, false, false, true, true, 110, COMPARES },
+		{ "in rcx, and a copy's address on top", 5, 24, true, false, false, true, true, 40, COMPARES },
 		{ "no return address lies there", 4, 32, false, false, false, false, false, 6, COMPARES },
 		{ "farther than it goes", 9, 72, false, false, false, true, false, 6, COMPARES },
 		{ "no multiple of 8", 4, 33, false, false, false, true, false, 6, COMPARES },
 		{ "nowhere", 4, 0, false, false, false, true, false, 6, COMPARES },
 		{ "it is in a call", 4, 32, false, false, true, true, false, 6, COMPARES },
 		{ "nothing compares texts", 4, 32, false, false, false, true, false, 6, 0x909090909090909 },
-		{ "in rcx, and nothing compares texts", 3, 24, true, false, false, true, false, 6, 0x909090909090909 },
+		{ "in rcx, and nothing compares texts", 3, 0, true, false, false, true, false, 6, 0x909090909090909 },
 		{ "far behind it texts were compared", 4, 32, false, false, false, true, false, -80, COMPARES },
 		{ "far ahead texts will be compared", 4, 32, false, false, false, true, false, 80, COMPARES },
-		{ "in rcx, and texts were compared", 3, 24, true, false, false, true, false, -60, COMPARES },
+		{ "in rcx, and texts were compared", 3, 0, true, false, false, true, false, -60, COMPARES },
 	};
 
 	(void)state;
@@ -349,9 +350,9 @@ static void a_search_has_moved_sp(void **state)
 		move_sp(r, &k, cases[i].words);
 		sp = r->image.leaf[WALK_REG_SP];
 		r->call_to = cases[i].has_call ? 0 : NO_CALL;
-		r->patches[1].at = cases[i].is_in_rcx ? 0 : sp;
-		r->patches[1].word = sp + cases[i].told;
-		r->image.leaf[WALK_JAVA_RCX] = cases[i].is_in_rcx ? sp + cases[i].told : 0;
+		r->patches[1].at = sp;
+		r->patches[1].word = cases[i].told ? sp + cases[i].told : 0;
+		r->image.leaf[WALK_JAVA_RCX] = cases[i].is_in_rcx ? sp + cases[i].words * 8 : 0;
 		r->patches[2].at = r->image.leaf[WALK_REG_PC];
 		r->patches[2].word = cases[i].is_last ? 0x90905c : 0x909090; /* pop %rsp */
 		r->patches[3].at = r->image.leaf[WALK_REG_PC] + (uint64_t)cases[i].near;
