@@ -150,6 +150,7 @@ static const struct opt sub_commands[] = {
 	{ 0 },
 };
 
+/* Of gProfiler's Java profiler; agent_options_warn() says which of them do nothing here. */
 static const struct opt java[] = {
 	{ "java-no-version-check", 0, OPT_FLAG, .at = AT(java_no_version_check) },
 	{ "java-safemode", 0, OPT_TEXT, .at = AT(java_safemode), .bare = "all" },
@@ -167,7 +168,7 @@ static const struct opt java[] = {
 	{ 0 },
 };
 
-/* They are taken, so that command lines go on to work. */
+/* They are taken, so that command lines go on to work; agent_options_warn() says of which users must know. */
 static const struct opt without_meaning[] = {
 	{ "pyperf-user-stacks-pages", 0, OPT_UINT, .at = AT(unused.number[0]) },
 	{ "python-pyperf-verbose", 0, OPT_FLAG, .at = AT(unused.flag[0]) },
