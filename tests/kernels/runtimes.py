@@ -31,7 +31,7 @@ RUNTIMES = {
     "Ruby": ("ruby{}", "ruby{} /hearth/loads.d/ruby.rb"),
     "PHP": ("php{}-cli", "php{} /hearth/loads.d/php.php"),
     "Node.js": ("nodejs", "/usr/bin/node /hearth/loads.d/nodejs.js"),
-    "Java": ("openjdk-{}-jre-headless", "/usr/lib/jvm/java-{}-openjdk-{debian}/bin/java -Xmx64m -XX:+UseSerialGC -cp /hearth/loads.d Java"),
+    "Java": ("openjdk-{}-jre-headless", "/usr/lib/jvm/java-{}-openjdk-{debian}/bin/java -Xmx64m -XX:+UseSerialGC -XX:CompileCommand=dontinline,Java.known_leaf -cp /hearth/loads.d Java"),
 }
 # Kernel: its suite, and the versions that this has; on aarch64 those of runtimes whose own code is walked by rules of its own.
 SUITES = {

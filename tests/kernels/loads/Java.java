@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known_outer > known_middle, eight times > known_leaf, where nearly all time goes. Writes a file when the first round is done. */
+/* known_outer > known_middle, eight times > known_leaf, where nearly all time goes. Writes a file when the first round is done.
+ * Run with known_leaf not inlined: a loop that was inlined has the debug information of the next safepoint, which may be its caller's. */
 import java.io.FileOutputStream;
 
 public class Java {
