@@ -211,7 +211,10 @@ class Served:
         stack = frames_of(sample)
         self.unnamed += sample.count * sum(1 for n, m in zip(sample.names, sample.modules) if m == "[php]" and n.startswith("["))
         if not stack:
+            before = self.outside
             count_without(self, sample)
+            if self.outside == before and sample.end != "cut:runtime-not-ready":
+                self.faults[f"no frame of PHP ({sample.end}): {' < '.join([*sample.names[:-7:-1], '..', *sample.names[:3][::-1]])}"] += sample.count
             return
         self.stacks += sample.count
         self.frames += sample.count * len(stack)
