@@ -12,14 +12,14 @@
 #define LINE_CACHE_SIZE 4096 /* a power of two */
 #define LINES_HASHED 256     /* of a line table: what a record has of it is what makes functions equal */
 #define NOBODY UINT32_MAX
-#define ASKED_MAX 3  /* times more for what could not be read: after 2, 8 and 32 look-ups */
-#define LATER_MAX 14 /* times that one that lacks lines is read again: after 2, 8, 32 ... 2^27 look-ups */
+#define LATER_MAX \
+	14 /* times that one that could not be read, or lacks lines, is read again: after 2, 8 ... 2^27 look-ups */
 #define LOOKED_AT 16 /* of so many the one used longest ago goes */
 
 enum entry_state {
 	ENTRY_FREE,
-	ENTRY_ASKED, /* without a function */
-	ENTRY_DEAD,  /* it could not be read: is_worth_asking() */
+	ENTRY_ASKED,  /* without a function */
+	ENTRY_UNREAD, /* it could not be read: is_worth_asking() */
 	ENTRY_NAMED,
 };
 
@@ -31,7 +31,7 @@ struct entry {
 	uint8_t state;
 	uint64_t used;   /* when, in look-ups */
 	bool asked_more; /* of a function that was cut */
-	uint8_t asked;   /* how often it was read again, because it was dead or lacked lines */
+	uint8_t asked;   /* how often it was read again, because it was unread or lacked lines */
 	uint32_t missed; /* look-ups since the last time */
 };
 
@@ -150,7 +150,7 @@ static void unlink_function(struct names *n, uint32_t at)
 		e->next_same;
 	if (e->next_same != NOBODY)
 		n->entries[e->next_same].prev_same = e->prev_same;
-	e->state = ENTRY_DEAD;
+	e->state = ENTRY_UNREAD;
 }
 
 /* Programs whose hashes collide share a list, which only costs time. */
@@ -585,15 +585,12 @@ int names_put_more(struct names *n, const struct names_key *key, const struct ru
 	return names_put(n, key, &more);
 }
 
-void names_unreadable(struct names *n, const struct names_key *key, bool may_come)
+void names_unreadable(struct names *n, const struct names_key *key)
 {
 	uint32_t at;
 
-	if (find_entry(n, key, &at) < 0 || n->entries[at].state != ENTRY_ASKED)
-		return;
-	n->entries[at].state = ENTRY_DEAD;
-	if (!may_come)
-		n->entries[at].asked = ASKED_MAX;
+	if (find_entry(n, key, &at) == 0 && n->entries[at].state == ENTRY_ASKED)
+		n->entries[at].state = ENTRY_UNREAD;
 }
 
 void names_not_asked(struct names *n, const struct names_key *key)
@@ -651,19 +648,20 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
 
-/* A look-up of what may be read again: is it the one to do so, at most @most times? */
-static bool is_due(struct entry *e, uint8_t most)
+/* A look-up of what may be read again: is it the one to do so? */
+static bool is_due(struct entry *e)
 {
-	if (e->asked >= most || ++e->missed < 2U << 2 * e->asked)
+	if (e->asked >= LATER_MAX || ++e->missed < 2U << 2 * e->asked)
 		return false;
 	e->asked++;
 	return true;
 }
 
-/* A collector may have moved it just then. Its cookie says whether what lies there later is still the same. */
+/* A collector may have moved it just then, or something else was in the way. As long as it is met it may be there. Its
+ * cookie says whether what lies there later is still the same. */
 static bool is_worth_asking(struct entry *e)
 {
-	if (e->state != ENTRY_DEAD || !is_due(e, ASKED_MAX))
+	if (e->state != ENTRY_UNREAD || !is_due(e))
 		return false;
 	e->state = ENTRY_ASKED;
 	return true;
@@ -685,7 +683,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	}
 	e = &n->entries[at];
 	e->used = ++n->tick;
-	if (e->state == ENTRY_DEAD && lasting_key(n, key, &lasting) && find_entry(n, &lasting, &at) == 0 &&
+	if (e->state == ENTRY_UNREAD && lasting_key(n, key, &lasting) && find_entry(n, &lasting, &at) == 0 &&
 	    n->entries[at].state == ENTRY_NAMED) {
 		e = &n->entries[at];
 		e->used = n->tick;
@@ -700,7 +698,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	if (!key->is_code) /* names_expand() has the lines of code */
 		find_line(n, f, position, out);
 	if (f->what.lacks_lines)
-		return is_due(e, LATER_MAX) ? NAMES_ASK : NAMES_WAIT;
+		return is_due(e) ? NAMES_ASK : NAMES_WAIT;
 	if (key->is_code)
 		return NAMES_FOUND;
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);

@@ -52,18 +52,15 @@ int names_put_more(struct names *n, const struct names_key *key, const struct ru
 bool names_has(const struct names *n, const struct names_key *key);
 /** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/**
- * names_unreadable - the worker could not read the function
- * @may_come: it was perhaps just being moved: it is asked for a few times more, ever more rarely. Otherwise it is gone,
- *or another one lies there.
+/** names_unreadable - the worker could not read the function: it is asked for again while it is met, ever more rarely.
  */
-void names_unreadable(struct names *n, const struct names_key *key, bool may_come);
+void names_unreadable(struct names *n, const struct names_key *key);
 
 enum names_answer {
 	NAMES_FOUND, /* with its line, where the line table says one */
 	NAMES_ASK,   /* the name or the line is missing and the worker should read it; returned once, until it answers;
 			 ever more rarely for a function that lacks_lines */
-	NAMES_WAIT,  /* not known: it was asked for already, or cannot be read */
+	NAMES_WAIT,  /* not known: it was asked for already, or could not be read just now */
 };
 
 /** names_find - @out is always filled: function 0, or line 0, where it is not known (yet). */

@@ -45,13 +45,6 @@ void runtimes_names_close(struct runtimes *r)
 	names_free(r->names);
 }
 
-/* What lies there was no function just then, or (-ESRCH) the worker was not attached to the process, which may be yet.
- * With another cookie it is another function, for good. */
-static bool may_come(int result)
-{
-	return result == -EBADMSG || result == -ENOENT || result == -ENOTSUP || result == -ESRCH;
-}
-
 /* What the worker has read since. */
 static void take_answers(struct runtimes *r)
 {
@@ -70,7 +63,7 @@ static void take_answers(struct runtimes *r)
 		if (a->result == -ENOBUFS)
 			names_not_asked(r->names, &a->key);
 		else if (a->result < 0 || names_put_more(r->names, &a->key, &a->function) < 0)
-			names_unreadable(r->names, &a->key, may_come(a->result));
+			names_unreadable(r->names, &a->key);
 		answer_free(a);
 	}
 }
