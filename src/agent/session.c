@@ -18,8 +18,7 @@
 #define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
 #define CLOCK_OFF_NS (100 * NSEC_PER_MSEC)    /* less is no jump */
 #define HOLD_WAIT_NS (2 * NSEC_PER_SEC)       /* a stack that has not come by then does not come */
-#define TELL_AGAIN_NS NSEC_PER_SEC
-#define UNREAD_LOOK_NS (5 * NSEC_PER_SEC) /* between looks for a runtime, where only those have stacks */
+#define UNREAD_LOOK_NS (5 * NSEC_PER_SEC)     /* between looks for a runtime, where only those have stacks */
 
 /* ---- reader ---- */
 
@@ -117,9 +116,12 @@ static void refresh(struct session *s, struct proc *p)
 	struct program program = session_program(p);
 	uint64_t now_ns = clock_monotonic_ns(s->cfg.clock);
 
-	if (s->unwind && proc_refresh(s->processes, p, now_ns) &&
-	    !unwind_set_process(s->unwind, &program, proc_mappings(p)))
-		proc_look_soon(p, now_ns, TELL_AGAIN_NS);
+	if (!s->unwind || !proc_refresh(s->processes, p, now_ns))
+		return;
+	if (unwind_set_process(s->unwind, &program, proc_mappings(p)))
+		p->unwind_again = (struct proc_again){ 0 };
+	else
+		proc_look_again(p, &p->unwind_again, now_ns);
 }
 
 /* Samples come back in the order they were handed over, so those of a window that has ended come first. */

@@ -439,15 +439,14 @@ void file_view_release(struct file_view *v)
 	*v = (struct file_view){ .fd = -1 };
 }
 
-/* Does the error say what is in the file? The others say that it cannot be opened or read now. */
-static bool is_final(int error)
+bool files_error_is_final(int error)
 {
 	return error == -EBADMSG || error == -ENOTSUP || error == -ENODATA || error == -E2BIG;
 }
 
 void file_retry_failed(struct file_retry *retry, int error, uint64_t now_ns)
 {
-	retry->is_away = !is_final(error);
+	retry->is_away = !files_error_is_final(error);
 	if (!retry->is_away)
 		return;
 	retry->at_ns = now_ns + (RETRY_NS << retry->doublings);

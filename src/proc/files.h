@@ -64,16 +64,20 @@ struct file_view {
 /**
  * files_view - what is needed to read file @id from another thread
  *
- * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id, or nobody maps the file any more and
- * its path is gone; -ESTALE when the file was written over since it was mapped, or another one is at its path; or why
- * it can't be opened. After all of these it can be opened again once a process maps it the next time. A file that
- * could not be opened when it was added has a key of size 0 and never opens under this id: later it gets another one.
- * files_path() answers even then.
+ * Return: 0 and either out->fd or out->image; -ENOENT when there is no such id, or the process that was seen with it
+ * last maps it no more and its path is gone; -ESTALE when the file was written over since it was mapped, or another one
+ * is at its path; or why it can't be opened. After all of these it can be opened again once a process maps it the next
+ * time. A file that could not be opened when it was added has a key of size 0 and never opens under this id: later it
+ * gets another one. files_path() answers even then.
  */
 int files_view(struct files *f, uint32_t id, struct file_view *out) warn_unused;
 /** files_path - the path alone, as the process saw it; the caller frees it. Return: 0, -ENOENT or -ENOMEM. */
 int files_path(struct files *f, uint32_t id, char **out) warn_unused;
 void file_view_release(struct file_view *v);
+
+/** files_error_is_final - does @error (negative errno) say what is in a file? All others say that it cannot be opened
+ * or read now. */
+bool files_error_is_final(int error);
 
 /* When a file that cannot be opened or read now is tried again: after 30 s, then each time twice as long, 8 min at
  * most. Zeroed: at once. */

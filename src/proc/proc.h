@@ -68,8 +68,9 @@ struct proc {
 	enum workload_kind service_kind;
 	uint64_t born_ns; /* CLOCK_MONOTONIC, when the program began: exec, also the parent's; 0: not seen */
 	bool is_kernel, exited, unreadable;
-	uint64_t exit_ns;            /* CLOCK_MONOTONIC, when exited */
-	struct proc_again see_again; /* the runtimes': the session's, for proc_look_again() */
+	uint64_t exit_ns;                          /* CLOCK_MONOTONIC, when exited */
+	struct proc_again see_again, unwind_again; /* of the runtimes and the unwinder: the session's, for
+						      proc_look_again() */
 };
 
 struct proc_table;
@@ -114,7 +115,8 @@ const struct mappings *proc_mappings(const struct proc *p);
 bool proc_reread(struct proc_table *t, struct proc *p, uint64_t address, bool is_mapped, uint64_t now_ns);
 /** proc_reread_young - read the mappings again while a process loads its libraries, at most every 4 ms. */
 void proc_reread_young(struct proc_table *t, struct proc *p, uint64_t now_ns);
-/** proc_refresh - read the mappings again when they are half a minute old. Return: true when they were read. */
+/** proc_refresh - read the mappings again when they are half a minute old, or proc_look_soon() asked for it. Return:
+ * true when they were read. */
 bool proc_refresh(struct proc_table *t, struct proc *p, uint64_t now_ns);
 /** proc_look_soon - proc_refresh() reads the mappings @delay_ns after @now_ns, or earlier if it was to do so anyway. */
 void proc_look_soon(struct proc *p, uint64_t now_ns, uint64_t delay_ns);

@@ -168,7 +168,7 @@ static void execed(struct proc_table *t, const struct abi_process *event)
 	e->exec_ns = e->pub.born_ns = event->header.time_ns;
 	e->forked = e->was_read = e->not_told = false;
 	e->refresh_ns = e->paid_ns = 0;
-	e->pub.see_again = (struct proc_again){ 0 };
+	e->pub.see_again = e->pub.unwind_again = (struct proc_again){ 0 };
 	e->met_ns = proc_clock_ns(); /* it loads its libraries from now on */
 	memset(e->rescans, 0, sizeof(e->rescans));
 	mappings_release(&e->maps);

@@ -354,7 +354,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 	switch (result) {
 	case 0:
 		if (r->cfg.by_frame_pointers && runtime->in_line)
-			runtimes_note(r, a->probed, "is not walked by frame pointers");
+			runtimes_note_unwalked(r, a->probed);
 		return 0;
 	case -EAGAIN:
 	case -EINTR:

@@ -89,9 +89,10 @@ static const struct runtime *runtime_of(const struct runtimes *r, size_t index)
 	return r->cfg.runtimes ? r->cfg.runtimes[index] : runtime_at(index);
 }
 
-void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why)
+static void note_once(struct runtimes *r, const struct runtimes_probed *p, const _Atomic bool *is_noted,
+		      const char *why)
 {
-	_Atomic bool *noted = (_Atomic bool *)(uintptr_t)&p->is_noted; /* malloc'd, not const there */
+	_Atomic bool *noted = (_Atomic bool *)(uintptr_t)is_noted; /* malloc'd, not const there */
 	struct str path = str_first(str_of(p->path), NOTICE_PATH_MAX);
 
 	if (atomic_exchange(noted, true))
@@ -101,6 +102,16 @@ void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const ch
 	buf_addf(&r->notices, ": %s %s; its %s\n", p->binary->runtime->name, why,
 		 r->cfg.only_runtimes ? "samples are left out" : "stacks stay native");
 	pthread_mutex_unlock(&r->lock);
+}
+
+void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why)
+{
+	note_once(r, p, &p->is_noted, why);
+}
+
+void runtimes_note_unwalked(struct runtimes *r, const struct runtimes_probed *p)
+{
+	note_once(r, p, &p->is_unwalked_noted, "is not walked by frame pointers");
 }
 
 /* Return: 1 and *out, 0 when it is none, -EAGAIN when only a long look will tell, -EINPROGRESS when it will tell the
@@ -154,19 +165,6 @@ static int probe(struct runtimes *r, uint32_t file_id, unsigned int look, struct
 	return 1;
 }
 
-/* Errors that say nothing of the file: no memory, no descriptors, a descriptor given up for another file's when nobody
- * has the file mapped and its path leads nowhere from here, or to another file (a container's). */
-static bool may_pass(int result)
-{
-	static const int passing[] = { ENOMEM, EMFILE, ENFILE, EIO,   EINTR,   ENOENT,
-				       ESTALE, EACCES, EPERM,  ELOOP, ENOTDIR, ENAMETOOLONG };
-
-	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
-		if (result == -passing[i])
-			return true;
-	return false;
-}
-
 /* A file that could not be opened is met again with each sight of a process that has it mapped. Is it worth another
  * look? The first sights are, then every FAILURES_MAX-th: once struct files has a descriptor of it, it can be opened.
  * Counts the sight. */
@@ -197,7 +195,7 @@ static void note_failure(struct runtimes *r, uint32_t file_id)
 static const struct runtimes_probed *settle(struct runtimes *r, uint32_t file_id, int result,
 					    const struct runtimes_probed *found)
 {
-	if (may_pass(result)) {
+	if (result < 0 && !files_error_is_final(result)) {
 		note_failure(r, file_id);
 		return &runtimes_nothing; /* for now */
 	}

@@ -34,8 +34,9 @@ struct runtimes_probed {
 	struct runtime_binary *binary;
 	struct elf segments; /* only its segments: which address a mapping's offset has */
 	char *path;
-	void *learnt;          /* the worker's: what runtime.learn_file() said, owned; NULL: not yet */
-	_Atomic bool is_noted; /* that processes of it cannot be attached to has been said */
+	void *learnt;                   /* the worker's: what runtime.learn_file() said, owned; NULL: not yet */
+	_Atomic bool is_noted;          /* that processes of it cannot be attached to has been said */
+	_Atomic bool is_unwalked_noted; /* that they are attached to, but their frames are not walked */
 };
 
 struct runtimes_page {
@@ -70,7 +71,7 @@ struct runtimes_entry {
 	struct program key;
 	struct runtimes_attached attached[RUNTIMES_ATTACHED_MAX];
 	size_t attached_count;
-	uint64_t since_ns;            /* when its last runtime was met; 0 of them: the process */
+	uint64_t since_ns;            /* when the newest of its runtimes was met; without any: when this was made */
 	uint64_t earliest_ns;         /* pending: no look before that, whatever is mapped meanwhile */
 	uint64_t late_ns;             /* code was met that its ranges may not know: runtimes_sync() then */
 	bool is_pending;              /* there is a struct runtimes_pending of it */
@@ -107,7 +108,7 @@ struct runtimes_seen { /* a mapping whose file is or may be a runtime */
 	uint64_t start, offset, device, inode;
 	uint32_t file_id;
 	bool is_unsure;  /* a quick look did not tell, or not all of it */
-	bool is_runtime; /* is_unsure: but that it is a runtime */
+	bool is_runtime; /* the quick look found a runtime, of which a long look must read the rest */
 };
 
 struct runtimes_message {
@@ -154,6 +155,7 @@ struct runtimes {
 	struct u64map programs;  /* hash of device and inode, by stat, of main programs */
 	struct u64map libraries; /* hash of device and inode, as maps shows them, of runtimes -> file id */
 
+	_Atomic bool lost_start; /* of a process that may have been told of too early: told_too_early() */
 	_Atomic bool has_answers;
 	_Atomic bool has_programs; /* there are any in `programs` */
 
@@ -198,6 +200,8 @@ enum runtimes_look {                            /* flags */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
 /** runtimes_note - why frames of that file are not walked, for people; said once per file. */
 void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
+/** runtimes_note_unwalked - that this is so for all of its processes, though they are attached to; likewise. */
+void runtimes_note_unwalked(struct runtimes *r, const struct runtimes_probed *p);
 void runtimes_files_release(struct runtimes_files *f);
 
 /* ---- runtimes_names.c ---- */

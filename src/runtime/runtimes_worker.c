@@ -26,7 +26,9 @@
 #define DELAY_RARE_NS (60 * NSEC_PER_SEC)
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
-#define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
+#define YOUNG_NS (60 * NSEC_PER_SEC) /* the worker may wait at a slow disk for so long */
+#define YOUNG_MAX 256                /* of them are told again at once: each is looked for among all */
+#define FULL_NS (10 * NSEC_PER_SEC)  /* without room the next look is so late: there are thousands of them */
 
 /* ---- what is where ---- */
 
@@ -62,8 +64,7 @@ static uint64_t delay_of(uint64_t age_ns)
 	return MAX(MIN(age_ns / 4, most), (uint64_t)DELAY_MIN_NS);
 }
 
-/* Does the sink have what it knows of that pid from another program than @e: a later one of the same process, or one of
- * another process? */
+/* Is @other a later program of the process of @e, or another process with its pid? */
 static bool is_successor(const struct runtimes_entry *other, const struct runtimes_entry *e)
 {
 	if (other == e || other->key.pid != e->key.pid)
@@ -285,6 +286,26 @@ static uint32_t main_file(const struct runtimes_message *m, uint64_t entry)
 	return found;
 }
 
+#define UNSURE_COMPARED 64 /* with more of them two messages count as different */
+
+/* Are all files that are unsure in @of unsure in @m, too? */
+static bool has_unsure(const struct runtimes_message *m, const struct runtimes_message *of)
+{
+	size_t compared = 0;
+
+	for (size_t i = 0; i < of->seen_count; i++) {
+		bool has = !of->seen[i].is_unsure;
+
+		if (!has && compared++ == UNSURE_COMPARED)
+			return false;
+		for (size_t k = 0; !has && k < m->seen_count; k++)
+			has = m->seen[k].is_unsure && m->seen[k].file_id == of->seen[i].file_id;
+		if (!has)
+			return false;
+	}
+	return true;
+}
+
 /* A process that maps more and more is told of again and again. */
 static bool waits_already(struct runtimes *r, const struct runtimes_message *m, bool is_urgent)
 {
@@ -292,8 +313,8 @@ static bool waits_already(struct runtimes *r, const struct runtimes_message *m, 
 
 	pthread_mutex_lock(&r->lock);
 	for (const struct runtimes_message *other = r->looks.first; other && !waits; other = other->next)
-		waits = program_equal(&other->process, &m->process) && other->seen_count >= m->seen_count &&
-			(other->is_urgent || !is_urgent);
+		waits = program_equal(&other->process, &m->process) && (other->is_urgent || !is_urgent) &&
+			has_unsure(other, m);
 	pthread_mutex_unlock(&r->lock);
 	return waits;
 }
@@ -382,6 +403,20 @@ static void told_too_early(struct runtimes *r, struct runtimes_entry *e)
 {
 	if (!runtimes_is_replaced(r, &e->key) && runtimes_tell_again(r, e) < 0)
 		put_pending(r, e, 0);
+}
+
+/* Some start was lost: of a process that was met at its exec, a short time before. The youngest stand last. */
+static void tell_young_again(struct runtimes *r)
+{
+	uint64_t now = clock_monotonic_ns(r->clock);
+	int told = 0;
+
+	for (size_t i = r->entry_count; i-- > 0 && told < YOUNG_MAX;) {
+		if (now - r->entries[i].since_ns >= YOUNG_NS || r->entries[i].is_pending)
+			continue;
+		told_too_early(r, &r->entries[i]); /* when it goes, the last one, seen already, takes its place */
+		told++;
+	}
 }
 
 static void started(struct runtimes *r, const struct program *p)
@@ -599,6 +634,8 @@ void *runtimes_worker_main(void *argument)
 		if (m)
 			handle(r, m);
 		free(m);
+		if (atomic_exchange_explicit(&r->lost_start, false, memory_order_relaxed))
+			tell_young_again(r);
 		due_ns = ask_again(r);
 		pthread_mutex_lock(&r->lock);
 		if (from)

@@ -270,30 +270,27 @@ static void fail(struct rows *r, uint32_t number, int e, uint64_t now_ns)
 	file_retry_failed(&f->reopen, e, now_ns);
 }
 
-/* The span of a file that has none yet. Return: 0, or why it could not be read. */
+/* The span of a file. Return: 0, or why it could not be read. */
 static int read_span(struct rows *r, uint32_t number)
 {
 	struct rows_file *f = &r->files[number];
 	int e = r->cfg.source->span(r->cfg.source->self, f->file_id, &f->span);
 
-	f->has_span = e == 0;
 	if (e == 0)
 		set_state(r, number, f->span.pages ? ROWS_UNREAD : ROWS_BARE);
 	return e;
 }
 
-/* A file that could not be opened: as one that was not read yet, when its time has come. Return: whether it has. */
+/* A file that could not be opened: as one that was not read yet, when its time has come and it can be opened. Return:
+ * whether the time has come. */
 static bool forgive(struct rows *r, uint32_t number, uint64_t now_ns)
 {
 	struct rows_file *f = &r->files[number];
-	int e = 0;
+	int e;
 
 	if (f->state != ROWS_FAILED || !f->reopen.is_away || file_retry_waits(&f->reopen, now_ns))
 		return false;
-	if (f->has_span)
-		set_state(r, number, ROWS_UNREAD);
-	else
-		e = read_span(r, number);
+	e = read_span(r, number);
 	if (e < 0)
 		fail(r, number, e, now_ns);
 	return true;

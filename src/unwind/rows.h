@@ -41,7 +41,6 @@ struct rows_file {
 	bool is_viewed;   /* a walk on the host has read it since the last decision whether to evict it */
 	bool is_changed;  /* not yet; the next rows_flush() does it */
 	bool has_turned;  /* in rows.turned */
-	bool has_span;
 	uint32_t holders; /* published mappings of it */
 	struct unwind_span span;
 	struct table table;

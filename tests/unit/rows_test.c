@@ -285,6 +285,34 @@ static void what_is_away_is_tried_again(void **state)
 	}
 }
 
+/* To turn changes the maps of all processes that have it mapped. */
+static void what_stays_away_does_not_turn(void **state)
+{
+	scoped(fixture_close) struct fixture f = { .made.elements = { [1] = 4 }, .made.error = { [1] = -ENOENT } };
+	struct abi_map map = { 0 };
+	uint8_t to = 0;
+
+	(void)state;
+	assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
+	assert_int_equal(rows_describe(f.rows, 1, false, &map), 0);
+	rows_hold(f.rows, map.table);
+	assert_int_equal(walk(&f, 1), 0);
+	assert_int_equal(rows_turned(f.rows, &to), map.table);
+	assert_int_equal(to, ABI_MAP_BARE);
+	f.made.span_error[1] = -ENOENT;
+	f.time.now_ns += 31 * NSEC_PER_SEC;
+	rows_expire(f.rows);
+	assert_int_equal(rows_turned(f.rows, &to), 0);
+	assert_int_equal(f.made.builds[1], 1);
+	f.made.error[1] = f.made.span_error[1] = 0;
+	f.time.now_ns += 61 * NSEC_PER_SEC;
+	rows_expire(f.rows);
+	assert_int_equal(rows_turned(f.rows, &to), map.table);
+	assert_int_equal(to, ABI_MAP_FILE);
+	assert_int_equal(walk(&f, 1), map.table);
+	rows_release(f.rows, map.table);
+}
+
 static void a_span_is_tried_again(void **state)
 {
 	scoped(fixture_close) struct fixture f = { .made.elements = { [1] = 4, [2] = 4 },
@@ -525,6 +553,7 @@ int main(void)
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(tells_what_turned),
 		cmocka_unit_test(what_is_away_is_tried_again),
+		cmocka_unit_test(what_stays_away_does_not_turn),
 		cmocka_unit_test(a_span_is_tried_again),
 		cmocka_unit_test(few_are_tried_again_at_once),
 		cmocka_unit_test(reloads_are_bounded),

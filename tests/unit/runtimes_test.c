@@ -646,6 +646,25 @@ static void sure_runtimes_are_looked_at_first(void **state)
 	fixture_close(&f);
 }
 
+/* A library went, another came: as many mappings as the message that waits has, and a file that it lacks. */
+static void another_file_is_another_message(void **state)
+{
+	struct fixture f = { 0 };
+
+	(void)state;
+	queue_open(&f, MAY_BE);
+	see_files(&f, 1, MAY_BE, MAY_BE);
+	wait_for_long_look(1);
+	see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
+	see_files(&f, 2, MAY_BE, MAY_BE);
+	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
+		usleep(1000);
+	assert_int_equal(f.runtimes->looks.added, 3);
+	gate.opened = true;
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	fixture_close(&f);
+}
+
 /* Whoever makes files that look like a runtime does not keep the others waiting for ever. */
 static void each_fourth_look_is_at_another_file(void **state)
 {
@@ -2179,6 +2198,7 @@ int main(void)
 		cmocka_unit_test(asks_until_ready),
 		cmocka_unit_test(a_long_look_holds_nobody_up),
 		cmocka_unit_test(sure_runtimes_are_looked_at_first),
+		cmocka_unit_test(another_file_is_another_message),
 		cmocka_unit_test(each_fourth_look_is_at_another_file),
 		cmocka_unit_test(a_runtime_that_is_found_is_told_at_once),
 		cmocka_unit_test(what_is_not_mapped_yet_is_no_refusal),
