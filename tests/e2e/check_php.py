@@ -21,17 +21,18 @@ MANY = LEAST if QUICK else 1000 if SAMPLED else 10000
 MANY_FRAMES = 300 if QUICK else 3000 if SAMPLED else 20000  # of php-fpm
 HZ = 997
 FEW = 1  # a tick between two instructions is nothing to go by
-# Ticks before a session knows a process that was there before it: they have no frames of PHP and say that they are cut. Up to 23 were met, beside other load
-# 83 before the process was attached to; more count.
+# Ticks before a session knows a process that was there before it: they have no frames of PHP and say that they are cut, or guessed where compiled code ran that
+# nobody knew of yet (all of them within a session's first second). Up to 23 were met, beside other load 83 before the process was attached to; more count.
 START, NOT_READY = 30, 100
 SCRIPTS = 40
 THREADS = 4
 
 
 def at_start(missing, sessions):
-    """How many of the samples without frames the start may explain: those that are cut, at most so many a session (or thread)."""
+    """How many of the samples without frames the start may explain: those that say so, at most so many a session (or thread)."""
     waited = missing["cut:runtime-not-ready"]
-    return min(waited, NOT_READY * sessions) + min(sum(count for end, count in missing.items() if end.startswith("cut:")) - waited, START * sessions)
+    others = sum(count for end, count in missing.items() if end != "complete") - waited
+    return min(waited, NOT_READY * sessions) + min(others, START * sessions)
 
 tap = Tap("php")
 need(tap)
