@@ -37,7 +37,7 @@ struct entry {
 	uint64_t met_ns;              /* when this entry was made, or its exec record read */
 	uint64_t refresh_ns, paid_ns; /* on the caller's clock; paid_ns: until then another reading costs too much */
 	uint64_t swept_ns;            /* when its start time was compared last; 0: not yet */
-	uint64_t scanned_ns;          /* when the mappings were read last */
+	uint64_t scanned_ns;          /* when proc_get() or proc_reread() read the mappings last */
 	struct rescans rescans[2];    /* [1]: for addresses where the kernel says that code is mapped */
 	char *machine;                /* name of its container without an engine, or NULL */
 	char *cgroup, *argv;          /* what its service's name needs, or NULL */

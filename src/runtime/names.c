@@ -32,7 +32,7 @@ struct entry {
 	uint64_t used;   /* when, in look-ups */
 	bool asked_more; /* of a function that was cut */
 	uint8_t asked;   /* how often it was read again, because it was unread or lacked lines */
-	uint32_t missed; /* look-ups since the last time */
+	uint32_t missed; /* look-ups of it since it was first unread, or lacked lines */
 };
 
 struct function {
@@ -517,6 +517,10 @@ static int put(struct names *n, const struct names_key *key, const struct runtim
 		if (r < 0)
 			return r;
 	}
+	if (n->entries[at].state != ENTRY_NAMED) { /* lines that it lacks are another question */
+		n->entries[at].asked = 0;
+		n->entries[at].missed = 0;
+	}
 	unlink_function(n, at);
 	link_function(n, at, slot);
 	return 0;
@@ -600,7 +604,11 @@ void names_not_asked(struct names *n, const struct names_key *key)
 	if (find_entry(n, key, &at) < 0)
 		return;
 	n->entries[at].asked_more = false;
-	if (n->entries[at].state == ENTRY_ASKED)
+	if (n->entries[at].state != ENTRY_ASKED)
+		return;
+	if (n->entries[at].asked) /* not the first time: as rarely as before */
+		n->entries[at].state = ENTRY_UNREAD;
+	else
 		drop_entry(n, at);
 }
 
@@ -657,8 +665,8 @@ static bool is_due(struct entry *e)
 	return true;
 }
 
-/* A collector may have moved it just then, or something else was in the way. As long as it is met it may be there. Its
- * cookie says whether what lies there later is still the same. */
+/* A collector may have moved it just then, or something else was in the way. As long as it is met it may be there: it
+ * is read again, LATER_MAX times at most. Its cookie says whether what lies there later is still the same. */
 static bool is_worth_asking(struct entry *e)
 {
 	if (e->state != ENTRY_UNREAD || !is_due(e))

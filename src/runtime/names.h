@@ -50,10 +50,11 @@ int names_put(struct names *n, const struct names_key *key, const struct runtime
 int names_put_more(struct names *n, const struct names_key *key, const struct runtime_function *function) warn_unused;
 /** names_has - is there a name of it already? */
 bool names_has(const struct names *n, const struct names_key *key);
-/** names_not_asked - the question could not be sent: names_find() returns NAMES_ASK again. */
+/** names_not_asked - the question could not be sent: the next names_find() returns NAMES_ASK again, or, where it was
+ * not the first question, a later one. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/** names_unreadable - the worker could not read the function: it is asked for again while it is met, ever more rarely.
- */
+/** names_unreadable - the worker could not read the function: it is asked for again while it is met, ever more rarely,
+ * 14 times at most. */
 void names_unreadable(struct names *n, const struct names_key *key);
 
 enum names_answer {

@@ -158,7 +158,7 @@ static struct runtimes_list *list_of(struct runtimes *r, enum runtimes_message_k
 	return kind >= RUNTIMES_READ ? &r->reads : &r->work;
 }
 
-/* Without room it is dropped: what it tells is told again, or (a start) the worker tells all that are young again. */
+/* Without room it is dropped: what it tells is told again, but for a start, which has a MiB of its own. */
 bool runtimes_hand_over(struct runtimes *r, struct runtimes_message *m, size_t limit)
 {
 	bool fits;
@@ -287,8 +287,8 @@ void runtimes_started(struct runtimes *r, const struct program *process)
 	if (!may && !atomic_load_explicit(&r->has_programs, memory_order_relaxed))
 		return;
 	m = runtimes_message_new(RUNTIMES_START, process, 0);
-	if ((!m || !runtimes_hand_over(r, m, may ? RUNTIMES_QUEUE_STARTS : RUNTIMES_QUEUE_BYTES)) && may)
-		atomic_store_explicit(&r->lost_start, true, memory_order_relaxed); /* the queue is not empty */
+	if (m) /* what was told during the exec is told again by nobody else */
+		ignore(runtimes_hand_over(r, m, may ? RUNTIMES_QUEUE_STARTS : RUNTIMES_QUEUE_BYTES));
 }
 
 void runtimes_share(struct runtimes *r, const struct program *child, const struct program *parent)

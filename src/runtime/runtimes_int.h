@@ -155,7 +155,6 @@ struct runtimes {
 	struct u64map programs;  /* hash of device and inode, by stat, of main programs */
 	struct u64map libraries; /* hash of device and inode, as maps shows them, of runtimes -> file id */
 
-	_Atomic bool lost_start; /* of a process that may have been told of too early: told_too_early() */
 	_Atomic bool has_answers;
 	_Atomic bool has_programs; /* there are any in `programs` */
 
@@ -200,7 +199,8 @@ enum runtimes_look {                            /* flags */
 const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_id, unsigned int look);
 /** runtimes_note - why frames of that file are not walked, for people; said once per file. */
 void runtimes_note(struct runtimes *r, const struct runtimes_probed *p, const char *why);
-/** runtimes_note_unwalked - that this is so for all of its processes, though they are attached to; likewise. */
+/** runtimes_note_unwalked - that frames of that file are not walked in this session (--unwind fp); said once per file.
+ */
 void runtimes_note_unwalked(struct runtimes *r, const struct runtimes_probed *p);
 void runtimes_files_release(struct runtimes_files *f);
 

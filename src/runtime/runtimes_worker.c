@@ -26,9 +26,7 @@
 #define DELAY_RARE_NS (60 * NSEC_PER_SEC)
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
-#define YOUNG_NS (60 * NSEC_PER_SEC) /* the worker may wait at a slow disk for so long */
-#define YOUNG_MAX 256                /* of them are told again at once: each is looked for among all */
-#define FULL_NS (10 * NSEC_PER_SEC)  /* without room the next look is so late: there are thousands of them */
+#define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
 
 /* ---- what is where ---- */
 
@@ -286,7 +284,7 @@ static uint32_t main_file(const struct runtimes_message *m, uint64_t entry)
 	return found;
 }
 
-#define UNSURE_COMPARED 64 /* with more of them two messages count as different */
+#define UNSURE_COMPARED 64 /* of so many it is found out which they are, of more only how many mappings there are */
 
 /* Are all files that are unsure in @of unsure in @m, too? */
 static bool has_unsure(const struct runtimes_message *m, const struct runtimes_message *of)
@@ -297,7 +295,7 @@ static bool has_unsure(const struct runtimes_message *m, const struct runtimes_m
 		bool has = !of->seen[i].is_unsure;
 
 		if (!has && compared++ == UNSURE_COMPARED)
-			return false;
+			return m->seen_count >= of->seen_count;
 		for (size_t k = 0; !has && k < m->seen_count; k++)
 			has = m->seen[k].is_unsure && m->seen[k].file_id == of->seen[i].file_id;
 		if (!has)
@@ -403,20 +401,6 @@ static void told_too_early(struct runtimes *r, struct runtimes_entry *e)
 {
 	if (!runtimes_is_replaced(r, &e->key) && runtimes_tell_again(r, e) < 0)
 		put_pending(r, e, 0);
-}
-
-/* Some start was lost: of a process that was met at its exec, a short time before. The youngest stand last. */
-static void tell_young_again(struct runtimes *r)
-{
-	uint64_t now = clock_monotonic_ns(r->clock);
-	int told = 0;
-
-	for (size_t i = r->entry_count; i-- > 0 && told < YOUNG_MAX;) {
-		if (now - r->entries[i].since_ns >= YOUNG_NS || r->entries[i].is_pending)
-			continue;
-		told_too_early(r, &r->entries[i]); /* when it goes, the last one, seen already, takes its place */
-		told++;
-	}
 }
 
 static void started(struct runtimes *r, const struct program *p)
@@ -634,8 +618,6 @@ void *runtimes_worker_main(void *argument)
 		if (m)
 			handle(r, m);
 		free(m);
-		if (atomic_exchange_explicit(&r->lost_start, false, memory_order_relaxed))
-			tell_young_again(r);
 		due_ns = ask_again(r);
 		pthread_mutex_lock(&r->lock);
 		if (from)

@@ -291,7 +291,7 @@ static bool forgive(struct rows *r, uint32_t number, uint64_t now_ns)
 	if (f->state != ROWS_FAILED || !f->reopen.is_away || file_retry_waits(&f->reopen, now_ns))
 		return false;
 	e = read_span(r, number);
-	if (e < 0)
+	if (e < 0 && e != -ENOMEM && e != -EMFILE && e != -ENFILE) /* those pass soon */
 		fail(r, number, e, now_ns);
 	return true;
 }

@@ -462,17 +462,6 @@ static struct maps_ref *share_maps(struct unwind *u, const struct program *p, co
 	return m;
 }
 
-/* Nobody was told of them: the next time they are counted again. */
-static void forget_maps(struct unwind *u, const struct program *p)
-{
-	struct known *k = find_known(u, p);
-
-	if (!k)
-		return;
-	maps_ref_put(k->maps);
-	k->maps = NULL;
-}
-
 /* Return: 0, or -EAGAIN when it was freed because there was no room. */
 static int hand_over(struct unwind *u, struct message *m, size_t limit)
 {
@@ -527,11 +516,7 @@ bool unwind_set_process(struct unwind *u, const struct program *process, const s
 		return false;
 	}
 	m->bytes += fresh ? maps_bytes(maps) : 0;
-	if (hand_over(u, m, QUEUE_BYTES_MAX) == 0)
-		return true;
-	if (fresh)
-		forget_maps(u, process);
-	return false;
+	return hand_over(u, m, QUEUE_BYTES_MAX) == 0;
 }
 
 void unwind_share(struct unwind *u, const struct program *child, const struct program *parent)

@@ -23,7 +23,7 @@ HZ = 997
 FEW = 1  # a tick between two instructions is nothing to go by
 # Ticks before a session knows a process that was there before it: they have no frames of PHP and say that they are cut, or guessed where compiled code ran that
 # nobody knew of yet (all of them within a session's first second). Up to 23 were met, beside other load 83 before the process was attached to; more count.
-START, NOT_READY = 30, 100
+START, NOT_READY, GUESSED = 30, 100, 15
 SCRIPTS = 40
 THREADS = 4
 
@@ -31,8 +31,8 @@ THREADS = 4
 def at_start(missing, sessions):
     """How many of the samples without frames the start may explain: those that say so, at most so many a session (or thread)."""
     waited = missing["cut:runtime-not-ready"]
-    others = sum(count for end, count in missing.items() if end != "complete") - waited
-    return min(waited, NOT_READY * sessions) + min(others, START * sessions)
+    cut = sum(count for end, count in missing.items() if end.startswith("cut:")) - waited
+    return min(waited, NOT_READY * sessions) + min(cut, START * sessions) + min(missing["guessed"], GUESSED * sessions)
 
 tap = Tap("php")
 need(tap)
