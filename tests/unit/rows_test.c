@@ -245,6 +245,19 @@ static void tells_what_turned(void **state)
 	assert_int_equal(rows_turned(f.rows, &to), 0);
 }
 
+/* File 1 is mapped and cannot be opened: the kernel is told so. */
+static void open_away(struct fixture *f, struct abi_map *map)
+{
+	uint8_t to = 0;
+
+	assert_int_equal(fixture_open(f, 64 * ELEMENT), 0);
+	assert_int_equal(rows_describe(f->rows, 1, false, map), 0);
+	rows_hold(f->rows, map->table);
+	assert_int_equal(walk(f, 1), 0);
+	assert_int_equal(rows_turned(f->rows, &to), map->table);
+	assert_int_equal(to, ABI_MAP_BARE);
+}
+
 /* Its descriptor was given up for another's, and its path leads nowhere: a process that maps it brings it back. */
 static void what_is_away_is_tried_again(void **state)
 {
@@ -257,12 +270,7 @@ static void what_is_away_is_tried_again(void **state)
 		struct abi_map map = { 0 };
 		uint8_t to = 0;
 
-		assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
-		assert_int_equal(rows_describe(f.rows, 1, false, &map), 0);
-		rows_hold(f.rows, map.table);
-		assert_int_equal(walk(&f, 1), 0);
-		assert_int_equal(rows_turned(f.rows, &to), map.table);
-		assert_int_equal(to, ABI_MAP_BARE);
+		open_away(&f, &map);
 		f.time.now_ns += 29 * NSEC_PER_SEC;
 		rows_expire(f.rows);
 		assert_int_equal(walk(&f, 1), 0);
@@ -293,12 +301,7 @@ static void what_stays_away_does_not_turn(void **state)
 	uint8_t to = 0;
 
 	(void)state;
-	assert_int_equal(fixture_open(&f, 64 * ELEMENT), 0);
-	assert_int_equal(rows_describe(f.rows, 1, false, &map), 0);
-	rows_hold(f.rows, map.table);
-	assert_int_equal(walk(&f, 1), 0);
-	assert_int_equal(rows_turned(f.rows, &to), map.table);
-	assert_int_equal(to, ABI_MAP_BARE);
+	open_away(&f, &map);
 	f.made.span_error[1] = -ENOENT;
 	f.time.now_ns += 31 * NSEC_PER_SEC;
 	rows_expire(f.rows);

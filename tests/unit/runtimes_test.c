@@ -616,6 +616,13 @@ static bool has_work(struct fixture *f)
 	return has;
 }
 
+static void finish_work(struct fixture *f)
+{
+	for (int turn = 0; turn < PATIENCE_MS && has_work(f); turn++)
+		usleep(1000);
+	assert_false(has_work(f));
+}
+
 static void wait_for_long_look(size_t count)
 {
 	for (int turn = 0; turn < PATIENCE_MS && queue.count < count; turn++)
@@ -635,9 +642,7 @@ static void sure_runtimes_are_looked_at_first(void **state)
 	for (int turn = 0; turn < 3; turn++) /* its mappings are read again: it waits already */
 		see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
 	p = see_files(&f, 3, SURE, SURE);
-	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
-		usleep(1000);
-	assert_false(has_work(&f));
+	finish_work(&f);
 	assert_int_equal(f.runtimes->looks.added, 3);
 	gate.opened = true;
 	wait_for(&f, &p, RUNTIMES_READY);
@@ -658,8 +663,7 @@ static void another_file_is_another_message(void **state)
 	see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
 	see_files(&f, 2, MAY_BE, MAY_BE);
 	see_files(&f, 2, MAY_BE, MAY_BE); /* this one waits already */
-	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
-		usleep(1000);
+	finish_work(&f);
 	assert_int_equal(f.runtimes->looks.added, 3);
 	gate.opened = true;
 	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
@@ -678,8 +682,7 @@ static void each_fourth_look_is_at_another_file(void **state)
 	see_files(&f, 2, MAY_BE_TOO, MAY_BE_TOO);
 	for (uint32_t i = SURE; i <= LAST_SURE; i++)
 		see_files(&f, 1 + i, i, i);
-	for (int turn = 0; turn < PATIENCE_MS && has_work(&f); turn++)
-		usleep(1000);
+	finish_work(&f);
 	assert_int_equal(f.runtimes->looks.added, 6);
 	gate.opened = true;
 	wait_for_long_look(6);
