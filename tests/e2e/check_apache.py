@@ -16,7 +16,7 @@ from support import *
 FOLDER = os.path.join(HERE, "servers")
 SUITE = "bookworm"
 PACKAGES = ["apache2", "libapache2-mod-php", "libapache2-mod-perl2", "dokuwiki", "perl"]
-SECONDS = 20 if SAMPLED else 40
+SECONDS = 20 if SAMPLED else 60
 HZ = 997
 SCRIPTS = 40
 CLIENTS = 3
