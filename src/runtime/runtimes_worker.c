@@ -27,6 +27,7 @@
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
 #define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
+#define PACE_NS NSEC_PER_MSEC       /* put_pending() */
 
 /* ---- what is where ---- */
 
@@ -130,6 +131,8 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 {
 	uint64_t now = clock_monotonic_ns(r->clock), delay = MAX(delay_of(now - e->since_ns), least_ns);
 
+	/* A look takes a sixth of that: however many wait for theirs, the worker has time for others' names. */
+	delay = MAX(delay, r->pending_count * PACE_NS);
 	if (e->is_pending)
 		return;
 	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0) {
@@ -246,13 +249,33 @@ static void clear_when_full(struct u64map *m)
 		u64map_clear(m);
 }
 
-/* The main program of a process with a runtime: the next process of it is looked at without delay. */
+/* Is a mapping of @program, as @m has it, there still? After an exec it lies elsewhere or is of another file. */
+static bool still_maps(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
+{
+	struct maps_line line;
+	struct str rest;
+	int result;
+
+	buf_clear(&r->text);
+	if (io_read_file_at(dir, "maps", &r->text) < 0)
+		return false;
+	rest = buf_str(&r->text);
+	while ((result = maps_next(&rest, &line)) != 0)
+		for (size_t i = 0; result > 0 && line.inode && i < m->seen_count; i++)
+			if (m->seen[i].file_id == program && m->seen[i].start == line.start &&
+			    m->seen[i].inode == line.inode)
+				return true;
+	return false;
+}
+
+/* The main program of a process with a runtime: the next process of it is looked at without delay. A child of Python
+ * that was sampled before its exec is mostly told of behind that, when it is any program. */
 static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
 {
 	uint64_t hash = program_file(r, dir);
 	uint32_t known;
 
-	if (!hash || u64map_get(&r->programs, hash, &known) == 0)
+	if (!hash || u64map_get(&r->programs, hash, &known) == 0 || !still_maps(r, m, dir, program))
 		return;
 	clear_when_full(&r->programs);
 	if (u64map_put(&r->programs, hash, 1) < 0)

@@ -1634,6 +1634,91 @@ static void an_old_program_comes_late(void **state)
 	fixture_close(&f);
 }
 
+/* A child that becomes another program when it may run again. */
+static pid_t start_forked(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		raise(SIGSTOP);
+		execl(SLOW_PROGRAM, SLOW_PROGRAM, "60", (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+static void wait_for_program(pid_t pid, const char *program)
+{
+	struct stat wanted, now = { 0 };
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	assert_int_equal(stat(program, &wanted), 0);
+	while (now.st_ino != wanted.st_ino)
+		assert_int_equal(stat(link, &now), 0);
+}
+
+/* It was sampled before its exec, and the worker hears of it behind that: what it is now has no runtime. */
+static void what_a_child_becomes_has_no_runtime(void **state)
+{
+	struct mappings maps = { 0 };
+	struct fixture f = { 0 };
+	struct program p;
+	pid_t pid;
+	int dir;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_forked();
+	p = program_of(&f, pid, 1);
+	dir = proc_dir_open("", p.pid);
+	assert_true(dir >= 0);
+	assert_int_equal(mappings_read(&f.reader, dir, p.pid, &maps), 0);
+	close(dir);
+	kill(pid, SIGCONT);
+	wait_for_program(pid, SLOW_PROGRAM);
+	assert_true(runtimes_see(f.runtimes, &p, &maps));
+	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
+	assert_false(f.runtimes->has_programs);
+	assert_int_equal(told_count(&f.told, &f.told.programs), 0);
+	mappings_release(&maps);
+	end(pid);
+	fixture_close(&f);
+}
+
+#define CROWD 400
+
+/* However many processes are not ready, looks at them leave the worker time. */
+static void a_crowd_is_looked_at_in_turns(void **state)
+{
+	struct runtime_stats before, after;
+	struct fixture f = { 0 };
+	uint64_t start, ms;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_fake(600000, 1);
+	for (uint32_t i = 0; i < CROWD; i++) { /* one process is as good as many */
+		struct program p = program_of(&f, pid, i);
+
+		see(&f, &p);
+		wait_for(&f, &p, RUNTIMES_PENDING);
+	}
+	start = clock_monotonic_ns(&clock_system);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &before);
+	usleep(1000000);
+	runtimes_stats(f.runtimes, FAKE_RUNTIME, &after);
+	ms = (clock_monotonic_ns(&clock_system) - start) / NSEC_PER_MSEC;
+	print_message("  %zu looks in %" PRIu64 " ms\n", (size_t)(after.retries - before.retries), ms);
+	assert_true(after.retries > before.retries);
+	assert_true(after.retries - before.retries <= 2 * ms); /* without turns 5,400 in 1 s */
+	end(pid);
+	fixture_close(&f);
+}
+
 /* The kernel's side forgets it at the end of the exec. */
 static void what_is_told_within_an_exec_is_told_again(void **state)
 {
@@ -1700,8 +1785,6 @@ static void a_head_that_finds_no_room_is_told_later(void **state)
 /* Returns when it has just been executed, as an exec record comes. */
 static pid_t start_python(const char *python)
 {
-	char link[64];
-	struct stat wanted, now = { 0 };
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -1709,10 +1792,7 @@ static pid_t start_python(const char *python)
 		execl(python, python, "-c", "import time; time.sleep(60)", (char *)NULL);
 		_exit(127);
 	}
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	assert_int_equal(stat(python, &wanted), 0);
-	while (now.st_ino != wanted.st_ino)
-		assert_int_equal(stat(link, &now), 0);
+	wait_for_program(pid, python);
 	return pid;
 }
 
@@ -2231,6 +2311,8 @@ int main(void)
 		cmocka_unit_test(an_exec_stays),
 		cmocka_unit_test(an_old_program_is_no_successor),
 		cmocka_unit_test(an_old_program_comes_late),
+		cmocka_unit_test(what_a_child_becomes_has_no_runtime),
+		cmocka_unit_test(a_crowd_is_looked_at_in_turns),
 		cmocka_unit_test(what_is_told_within_an_exec_is_told_again),
 		cmocka_unit_test(a_head_that_finds_no_room_is_told_later),
 		cmocka_unit_test(started_pythons_are_found),
