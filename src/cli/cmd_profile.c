@@ -140,8 +140,9 @@ static void on_window(void *ctx, const struct window *w)
 
 static void warn(const struct profile *p)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(4));
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
 
+	session_options_notices(p->session, &text);
 	if (p->missing.parts)
 		buf_addf(&text, "WARNING: %llu stack traces could not be displayed.%s\n",
 			 (unsigned long long)p->missing.parts,

@@ -18,7 +18,6 @@
 #include "cli/svg_options.h"
 #include "cli/targets.h"
 #include "cli/value.h"
-#include "render/terminal.h"
 
 #define FREQUENCY_MAX 10000
 #define PUSH_WINDOW_NS (60 * NSEC_PER_SEC)
@@ -255,15 +254,14 @@ static int run_loop(struct record *r)
 
 static int say_summary(struct record *r, struct str pushed)
 {
-	scoped(buf_release) struct buf text = BUF_INIT(KIB(256)), notices = BUF_INIT(KIB(128));
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
 	struct session_stats stats;
 
 	if (r->config->quiet)
 		return EXIT_DONE;
 	session_stats(r->session, &stats);
 	summary_text(&r->summary, &stats, &text);
-	session_notices(r->session, &notices);
-	terminal_add_lines(&text, buf_str(&notices)); /* paths in them are strangers' */
+	session_options_notices(r->session, &text);
 	if (r->outputs.written.len)
 		buf_addf(&text, "\nWritten:\n%s", buf_cstr(&r->outputs.written));
 	buf_adds(&text, pushed);

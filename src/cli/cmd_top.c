@@ -315,6 +315,16 @@ static int prepare(struct top *t)
 	return targets_parse(&t->targets, &command_top, &config->pids);
 }
 
+/* Which runtimes were refused, when the terminal is as it was. */
+static void say_notices(const struct top *t)
+{
+	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
+
+	session_options_notices(t->session, &text);
+	if (text.len)
+		log_text(buf_str(&text), true);
+}
+
 static int start_drawing(struct top *t)
 {
 	int r = t->is_plain ? 0 : top_screen_open(&t->screen);
@@ -377,6 +387,7 @@ static int run(void *config, int operand_count, char **operands)
 	stop(t);
 	(void)pthread_join(t->drawer, NULL);
 	t->has_drawer = false;
+	say_notices(t);
 	return t->status;
 }
 

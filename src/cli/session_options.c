@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/io.h"
+#include "render/terminal.h"
 #include "sampler/event.h"
 
 #define DESCRIPTORS_WANTED 4096
@@ -162,4 +163,12 @@ int session_options_open(const struct command *c, const struct session_options *
 		return EXIT_DONE;
 	command_fail(c, STR_FMT, STR_ARG(why.len ? buf_str(&why) : str_of(strerror(-r))));
 	return r == -EPERM || r == -EACCES || r == -ENOTSUP ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+}
+
+void session_options_notices(struct session *s, struct buf *out)
+{
+	scoped(buf_release) struct buf notices = BUF_INIT(KIB(128));
+
+	session_notices(s, &notices);
+	terminal_add_lines(out, buf_str(&notices));
 }

@@ -134,3 +134,6 @@ struct session_options { /* a member of the command's configuration */
  */
 int session_options_open(const struct command *c, const struct session_options *o, const struct service_rules *rules,
 			 struct session_config *cfg, struct session **out) warn_unused;
+
+/** session_options_notices - add what session_notices() has, as lines for a terminal: paths in them are strangers' */
+void session_options_notices(struct session *s, struct buf *out);
