@@ -268,7 +268,7 @@ static bool still_maps(struct runtimes *r, const struct runtimes_message *m, int
 	return false;
 }
 
-/* The main program of a process with a runtime: the next process of it is looked at without delay. A child of Python
+/* The main program of a process with a runtime: the next process of it is looked at without delay. A child
  * that was sampled before its exec is mostly told of behind that, when it is any program. */
 static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
 {
