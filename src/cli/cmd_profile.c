@@ -142,7 +142,6 @@ static void warn(const struct profile *p)
 {
 	scoped(buf_release) struct buf text = BUF_INIT(KIB(256));
 
-	session_options_notices(p->session, &text);
 	if (p->missing.parts)
 		buf_addf(&text, "WARNING: %llu stack traces could not be displayed.%s\n",
 			 (unsigned long long)p->missing.parts,
@@ -160,6 +159,7 @@ static void warn(const struct profile *p)
 			 (unsigned long long)p->missing.left_out, (unsigned long long)p->counts.user,
 			 (unsigned long long)p->counts.whole, (unsigned long long)p->counts.guessed,
 			 (unsigned long long)p->counts.cut);
+	session_options_notices(p->session, &text);
 	if (text.len)
 		log_text(buf_str(&text), true);
 }

@@ -378,17 +378,11 @@ static int run(void *config, int operand_count, char **operands)
 	if (r != EXIT_DONE)
 		return r;
 	r = sample(t);
-	if (r < 0) {
-		stop(t);
-		(void)pthread_join(t->drawer, NULL); /* the terminal is as it was */
-		t->has_drawer = false;
-		return command_fail(&command_top, "sampling ended: %s", strerror(-r));
-	}
 	stop(t);
-	(void)pthread_join(t->drawer, NULL);
+	(void)pthread_join(t->drawer, NULL); /* the terminal is as it was */
 	t->has_drawer = false;
 	say_notices(t);
-	return t->status;
+	return r < 0 ? command_fail(&command_top, "sampling ended: %s", strerror(-r)) : t->status;
 }
 
 static const struct opt_group groups[] = { { "What to sample", what_options },

@@ -158,7 +158,7 @@ static char *metadata_of(struct describer *d, int dir, struct program *p)
 	if (hash && u64map_get(&d->plain, hash, &is_plain) == 0)
 		return NULL;
 	r = go_info_metadata(&target, &json);
-	if (hash && (r == -ENOENT || r == -EBADMSG))
+	if (hash && (r == -ENOENT || r == -EBADMSG) && file_hash(d, dir) == hash) /* no exec in between */
 		remember_plain(d, hash);
 	return r == 0 ? taken(&json) : NULL;
 }

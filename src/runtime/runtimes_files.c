@@ -98,8 +98,7 @@ static void note_once(struct runtimes *r, const struct runtimes_probed *p, const
 	if (atomic_exchange(noted, true))
 		return;
 	pthread_mutex_lock(&r->lock);
-	buf_adds(&r->notices, path);
-	buf_addf(&r->notices, ": %s %s; its %s\n", p->binary->runtime->name, why,
+	buf_addf(&r->notices, STR_FMT ": %s %s; its %s\n", STR_ARG(path), p->binary->runtime->name, why,
 		 r->cfg.only_runtimes ? "samples are left out" : "stacks stay native");
 	pthread_mutex_unlock(&r->lock);
 }

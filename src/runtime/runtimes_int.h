@@ -149,6 +149,8 @@ struct runtimes {
 	struct buf scratch, text;
 	struct runtimes_pending *pending;
 	size_t pending_count, pending_cap;
+	int64_t looks_left_ns;    /* time for looks at pending processes; below 0: the last one took longer */
+	uint64_t looks_earned_ns; /* when that was counted last */
 	uint64_t swept_ns;
 	bool full_is_noted; /* that the sink has no more room has been said */
 	struct elf_ids ids;

@@ -27,7 +27,8 @@
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
 #define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
-#define PACE_NS NSEC_PER_MSEC       /* put_pending() */
+#define LOOKS_SHARE 4               /* a quarter of the time is for looks at processes that are not ready, */
+#define LOOKS_BURST_NS ((int64_t)(50 * NSEC_PER_MSEC)) /* and so much of it at once: the rest is for others' names */
 
 /* ---- what is where ---- */
 
@@ -131,8 +132,6 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 {
 	uint64_t now = clock_monotonic_ns(r->clock), delay = MAX(delay_of(now - e->since_ns), least_ns);
 
-	/* A look takes a sixth of that: however many wait for theirs, the worker has time for others' names. */
-	delay = MAX(delay, r->pending_count * PACE_NS);
 	if (e->is_pending)
 		return;
 	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0) {
@@ -249,42 +248,51 @@ static void clear_when_full(struct u64map *m)
 		u64map_clear(m);
 }
 
-/* Is a mapping of @program, as @m has it, there still? After an exec it lies elsewhere or is of another file. */
-static bool still_maps(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
+#define PROGRAM_MAPPINGS 4 /* of the main program's, which has one or two with code */
+
+/* Is one of @own there still? After an exec all lie elsewhere or are of another file. */
+static bool still_maps(struct runtimes *r, int dir, const struct runtimes_seen *const *own, size_t count)
 {
 	struct maps_line line;
 	struct str rest;
 	int result;
 
 	buf_clear(&r->text);
-	if (io_read_file_at(dir, "maps", &r->text) < 0)
+	result = io_read_file_at(dir, "maps", &r->text);
+	if (result < 0 && result != -E2BIG) /* of too many the first are there, programs among them */
 		return false;
 	rest = buf_str(&r->text);
 	while ((result = maps_next(&rest, &line)) != 0)
-		for (size_t i = 0; result > 0 && line.inode && i < m->seen_count; i++)
-			if (m->seen[i].file_id == program && m->seen[i].start == line.start &&
-			    m->seen[i].inode == line.inode)
+		for (size_t i = 0; result > 0 && i < count; i++)
+			if (own[i]->start == line.start && own[i]->inode == line.inode &&
+			    own[i]->device == makedev(line.device_major, line.device_minor))
 				return true;
 	return false;
 }
 
-/* The main program of a process with a runtime: the next process of it is looked at without delay. A child
- * that was sampled before its exec is mostly told of behind that, when it is any program. */
+/* The main program of a process with a runtime: the next process of it is looked at without delay. A child that was
+ * sampled before its exec is mostly told of behind that, when it may be any program. One whose file is not among those
+ * that were told of (0) is not remembered. */
 static void know_program(struct runtimes *r, const struct runtimes_message *m, int dir, uint32_t program)
 {
-	uint64_t hash = program_file(r, dir);
+	const struct runtimes_seen *own[PROGRAM_MAPPINGS];
+	uint64_t hash = program ? program_file(r, dir) : 0;
+	size_t count = 0;
 	uint32_t known;
 
-	if (!hash || u64map_get(&r->programs, hash, &known) == 0 || !still_maps(r, m, dir, program))
+	if (!hash || u64map_get(&r->programs, hash, &known) == 0)
+		return;
+	for (size_t i = 0; i < m->seen_count && count < PROGRAM_MAPPINGS; i++)
+		if (m->seen[i].file_id == program)
+			own[count++] = &m->seen[i];
+	if (!still_maps(r, dir, own, count))
 		return;
 	clear_when_full(&r->programs);
 	if (u64map_put(&r->programs, hash, 1) < 0)
 		return;
 	atomic_store_explicit(&r->has_programs, true, memory_order_relaxed);
-	for (size_t i = 0; r->sink.set_program && i < m->seen_count; i++) {
-		const struct runtimes_seen *s = &m->seen[i];
-
-		if (s->file_id != program || r->sink.set_program(r->sink.self, s->device, s->inode) != 1)
+	for (size_t i = 0; r->sink.set_program && i < count; i++) {
+		if (r->sink.set_program(r->sink.self, own[i]->device, own[i]->inode) != 1)
 			continue; /* what could not be told comes with its samples */
 		/* The others are told of when they are seen again. */
 		u64map_clear(&r->programs);
@@ -361,8 +369,9 @@ static void see_long(struct runtimes *r, const struct runtimes_message *m, uint3
 }
 
 /* One mapping of the process whose descriptor is @dir, negative: it is gone. Return: whether it was looked at for a
- * runtime that is in there. */
-static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runtimes_seen *s, uint32_t program, int dir)
+ * runtime that is in there; *has_runtime: set when there is one, with the first one its program is known. */
+static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runtimes_seen *s, uint32_t program, int dir,
+		     bool *has_runtime)
 {
 	const struct runtimes_probed *probed =
 		runtimes_probe(r, s->file_id, s->file_id == program ? RUNTIMES_LOOK_PROGRAM : 0);
@@ -382,7 +391,9 @@ static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runt
 	before = e->attached_count;
 	runtimes_add(r, e, probed, s->start, s->offset);
 	e->is_searching = false;
-	know_program(r, m, dir, program);
+	if (!*has_runtime) /* before the look: it may end any time */
+		know_program(r, m, dir, program);
+	*has_runtime = true;
 	if (e->attached_count == before || e->is_pending)
 		return false;
 	look(r, e);
@@ -396,17 +407,17 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	scoped(closep) int dir = runtimes_open_process(r, &m->process);
 	uint64_t entry = dir < 0 ? 0 : read_entry(dir);
 	uint32_t program = entry ? main_file(m, entry) : 0;
-	bool is_unsure = false, was_looked_at = false;
+	bool is_unsure = false, was_looked_at = false, has_runtime = false;
 	struct runtimes_entry *e;
 
 	if (dir < 0 && dir != -ESRCH) /* which file is the main program? Its mappings are told again in half a minute */
 		return;
 	for (size_t i = 0; i < m->seen_count; i++)
 		if (m->seen[i].file_id == program)
-			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);
+			was_looked_at |= see_file(r, m, &m->seen[i], program, dir, &has_runtime);
 	for (size_t i = m->seen_count; i-- > 0;) {
 		if (m->seen[i].file_id != program)
-			was_looked_at |= see_file(r, m, &m->seen[i], program, dir);
+			was_looked_at |= see_file(r, m, &m->seen[i], program, dir, &has_runtime);
 		is_unsure |= m->seen[i].is_unsure;
 	}
 	if (is_unsure && dir >= 0)
@@ -577,28 +588,49 @@ static void handle(struct runtimes *r, struct runtimes_message *m)
 
 /* ---- the loop ---- */
 
-/* Asks those whose time has come. Return: when the next one is due; UINT64_MAX: there is none. */
+/* Which one has waited longest. There are some, 4,096 at most. */
+static size_t earliest(const struct runtimes *r)
+{
+	size_t found = 0;
+
+	for (size_t i = 1; i < r->pending_count; i++)
+		if (r->pending[i].due_ns < r->pending[found].due_ns)
+			found = i;
+	return found;
+}
+
+/* Return: when there is time for a look, now or later. */
+static uint64_t look_time(struct runtimes *r, uint64_t now)
+{
+	int64_t earned = (int64_t)((now - r->looks_earned_ns) / LOOKS_SHARE);
+
+	r->looks_left_ns = MIN(r->looks_left_ns + earned, LOOKS_BURST_NS);
+	r->looks_earned_ns = now;
+	return r->looks_left_ns > 0 ? now : now + (uint64_t)(1 - r->looks_left_ns) * LOOKS_SHARE;
+}
+
+/* Asks those whose time has come, as long as there is time for looks. Return: when to come again; UINT64_MAX: there is
+ * nobody. */
 static uint64_t ask_again(struct runtimes *r)
 {
-	uint64_t next = UINT64_MAX, now = clock_monotonic_ns(r->clock);
-
-	for (size_t i = 0; i < r->pending_count;) {
-		struct runtimes_pending p = r->pending[i];
+	while (r->pending_count) {
+		uint64_t now = clock_monotonic_ns(r->clock), may = look_time(r, now);
+		size_t at = earliest(r);
+		struct runtimes_pending p = r->pending[at];
 		struct runtimes_entry *e;
 
-		if (p.due_ns > now) {
-			next = MIN(next, p.due_ns);
-			i++;
-			continue;
-		}
-		r->pending[i] = r->pending[--r->pending_count];
+		if (p.due_ns > now || may > now)
+			return MAX(p.due_ns, may);
+		r->pending[at] = r->pending[--r->pending_count];
 		e = runtimes_entry_find(r, &p.key);
 		if (!e || !e->is_pending)
 			continue;
 		e->is_pending = false;
-		look(r, e); /* may put it back, behind those that are left */
+		look(r, e); /* may put it back */
+		r->looks_left_ns -= (int64_t)(clock_monotonic_ns(r->clock) - now);
+		r->looks_left_ns = MAX(r->looks_left_ns, -LOOKS_BURST_NS); /* of one that waited for a disk */
 	}
-	return next;
+	return UINT64_MAX;
 }
 
 /* With the lock held. Return: false at the end. */

@@ -285,12 +285,17 @@ def check_interval():
            "--interval: a report has its own second alone", (a, b))
 
 
+def told(text):
+    """Lines that it says, but for those on what else runs on this machine."""
+    return [line for line in text.splitlines() if not line.endswith("stacks stay native")]
+
+
 def check_pipe():
     for command in (f"{HEARTH} profile", f"{HEARTH} profile --interval 1", f"{HEARTH} profile -f --interval 1"):
         begin = time.monotonic()
         done = run("bash", "-c", f"{command} | head -1 > /dev/null; echo ${{PIPESTATUS[0]}}", timeout=60)
         took = time.monotonic() - begin
-        tap.ok(done.stdout.strip() in ("0", "141") and not done.stderr and took < 20, f"{command.partition(' ')[2]} | head -1 ends by itself, quietly",
+        tap.ok(done.stdout.strip() in ("0", "141") and not told(done.stderr) and took < 20, f"{command.partition(' ')[2]} | head -1 ends by itself, quietly",
                f"{done.stdout.strip()} after {took:.1f} s {done.stderr.strip()}")
 
 
@@ -512,7 +517,7 @@ def check_ends(load):
     rows = folded(ours("2", "-f", "-p", load.pid, seconds=None).stdout)
     tap.ok(rows, "options behind the duration")
     full = run("sh", "-c", f"{HEARTH} profile -f 1 > /dev/full")
-    tap.ok(full.returncode == 1 and full.stderr.count("\n") == 1, "a full disk is told", f"{full.returncode} {full.stderr.strip()}")
+    tap.ok(full.returncode == 1 and len(told(full.stderr)) == 1, "a full disk is told", f"{full.returncode} {full.stderr.strip()}")
 
 
 def check_rights():

@@ -23,7 +23,7 @@ for command in (["record", "-d", SECONDS, "-o", path("refused.folded")], ["profi
     where = done.stdout if command[0] == "record" else done.stderr
     name = " ".join(str(word) for word in command[:2])
     tap.ok(done.returncode == 0 and where.count(said) == 1, f"{name}: it is said once", where[-300:])
-    tap.ok(command[0] == "record" or len(done.stderr.splitlines()) == 1 and "j9_spin" in done.stdout, f"{name}: native functions are there", done.stdout[-200:])
+    tap.ok("j9_spin" in done.stdout, f"{name}: native functions are there", done.stdout[-200:])
 done = hearth("record", "-q", "-d", SECONDS, "-p", program.pid, "-o", path("quiet.folded"), timeout=60)
 tap.ok(done.returncode == 0 and not done.stdout + done.stderr, "record -q says nothing", done.stdout + done.stderr)
 tap.finish()
