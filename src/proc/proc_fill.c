@@ -177,40 +177,6 @@ static int copy_mappings(struct proc_table *t, struct entry *e, const struct ent
 	return r;
 }
 
-/* What program it is, as @origin has it, whose memory it runs in. What is known already stays. */
-static void copy_program(struct entry *e, const struct entry *origin)
-{
-	if (!e->argv && origin->argv) {
-		e->argv = malloc(origin->argv_size);
-		if (e->argv)
-			memcpy(e->argv, origin->argv, origin->argv_size);
-		e->argv_size = e->argv ? origin->argv_size : 0;
-	}
-	if (!e->pub.exe && origin->pub.exe)
-		e->pub.exe = str_dup(str_of(origin->pub.exe));
-}
-
-/* Does /proc show the next program already? */
-static bool has_execed(const struct entry *e, const struct entry *origin)
-{
-	return origin && e->pub.exe && origin->pub.exe && strcmp(e->pub.exe, origin->pub.exe) != 0;
-}
-
-static void read_program(struct proc_table *t, struct entry *e, int dir, const struct entry *origin)
-{
-	free(e->pub.exe);
-	e->pub.exe = proc_link_read(dir, "exe");
-	read_command(t, e, dir);
-	if (!has_execed(e, origin))
-		return;
-	free(e->pub.exe);
-	free(e->argv);
-	e->pub.exe = NULL;
-	e->argv = NULL;
-	e->argv_size = 0;
-	copy_program(e, origin);
-}
-
 /* @origin: whose memory it runs in, or NULL: then its own mappings are read. */
 static int read_living(struct proc_table *t, struct entry *e, const struct entry *origin)
 {
@@ -229,8 +195,10 @@ static int read_living(struct proc_table *t, struct entry *e, const struct entry
 		return 0;
 	if (!origin) /* first: a short program may be gone within the millisecond */
 		read_mappings(t, e, dir, &r);
-	read_program(t, e, dir, origin);
+	free(e->pub.exe);
+	e->pub.exe = proc_link_read(dir, "exe");
 	read_group(t, e, dir);
+	read_command(t, e, dir);
 	return origin ? copy_mappings(t, e, origin) : r;
 }
 
@@ -266,7 +234,14 @@ static int take_over(struct proc_table *t, struct entry *e, const struct entry *
 		e->pub.container = str_dup(str_of(origin->pub.container));
 	}
 	entry_copy_group(e, origin);
-	copy_program(e, origin);
+	if (!e->argv && origin->argv) {
+		e->argv = malloc(origin->argv_size);
+		if (e->argv)
+			memcpy(e->argv, origin->argv, origin->argv_size);
+		e->argv_size = e->argv ? origin->argv_size : 0;
+	}
+	if (!e->pub.exe && origin->pub.exe)
+		e->pub.exe = str_dup(str_of(origin->pub.exe));
 	return copy_mappings(t, e, origin);
 }
 

@@ -89,7 +89,7 @@ size_t runtimes_metadata_room(const struct runtimes *r, const struct runtimes_en
 
 struct runtimes_pending {
 	struct program key;
-	uint64_t due_ns;
+	uint64_t due_ns, since_ns; /* since_ns: as the entry has it */
 };
 
 enum runtimes_message_kind {
@@ -151,6 +151,7 @@ struct runtimes {
 	size_t pending_count, pending_cap;
 	int64_t looks_left_ns;    /* time for looks at pending processes; below 0: the last one took longer */
 	uint64_t looks_earned_ns; /* when that was counted last */
+	bool look_at_young;       /* next_look() */
 	uint64_t swept_ns;
 	bool full_is_noted; /* that the sink has no more room has been said */
 	struct elf_ids ids;

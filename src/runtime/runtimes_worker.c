@@ -27,8 +27,11 @@
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
 #define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
-#define LOOKS_SHARE 4               /* a quarter of the time is for looks at processes that are not ready, */
-#define LOOKS_BURST_NS ((int64_t)(50 * NSEC_PER_MSEC)) /* and so much of it at once: the rest is for others' names */
+/* A quarter of the time is for looks at processes that are not ready, so much of it at once. The rest is for others'
+ * names. What one look takes beyond LOOKS_DEBT_NS is not counted: it waited for a disk. */
+#define LOOKS_SHARE 4
+#define LOOKS_BURST_NS ((int64_t)(50 * NSEC_PER_MSEC))
+#define LOOKS_DEBT_NS ((int64_t)(250 * NSEC_PER_MSEC))
 
 /* ---- what is where ---- */
 
@@ -138,7 +141,8 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 		forget_entry(r, e); /* its mappings are told again in half a minute */
 		return;
 	}
-	r->pending[r->pending_count++] = (struct runtimes_pending){ .key = e->key, .due_ns = now + delay };
+	r->pending[r->pending_count++] =
+		(struct runtimes_pending){ .key = e->key, .due_ns = now + delay, .since_ns = e->since_ns };
 	e->is_pending = true;
 	e->earliest_ns = now + MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns);
 }
@@ -147,11 +151,13 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
  * after the last time than usual, DELAY_MAX_NS at most: a young one is told of every few milliseconds. */
 static void hasten(struct runtimes *r, const struct runtimes_entry *e)
 {
+	uint64_t now = clock_monotonic_ns(r->clock);
+
 	for (size_t i = 0; i < r->pending_count; i++) {
 		struct runtimes_pending *p = &r->pending[i];
 
 		if (program_equal(&p->key, &e->key))
-			p->due_ns = MIN(p->due_ns, e->earliest_ns); /* ask_again() comes next */
+			p->due_ns = MIN(p->due_ns, MAX(now, e->earliest_ns)); /* ask_again() comes next */
 	}
 }
 
@@ -588,15 +594,20 @@ static void handle(struct runtimes *r, struct runtimes_message *m)
 
 /* ---- the loop ---- */
 
-/* Which one has waited longest. There are some, 4,096 at most. */
-static size_t earliest(const struct runtimes *r)
+/* Whose turn is it? There are some, 4,096 at most. The one that waits longest, and by turns the youngest of those whose
+ * time has come: a crowd that is due all the time keeps nobody else waiting. */
+static size_t next_look(const struct runtimes *r, uint64_t now)
 {
-	size_t found = 0;
+	const struct runtimes_pending *all = r->pending;
+	size_t first = 0, young = 0;
 
-	for (size_t i = 1; i < r->pending_count; i++)
-		if (r->pending[i].due_ns < r->pending[found].due_ns)
-			found = i;
-	return found;
+	for (size_t i = 1; i < r->pending_count; i++) {
+		if (all[i].due_ns < all[first].due_ns)
+			first = i;
+		if (all[i].due_ns <= now && (all[i].since_ns > all[young].since_ns || all[young].due_ns > now))
+			young = i;
+	}
+	return r->look_at_young && all[young].due_ns <= now ? young : first;
 }
 
 /* Return: when there is time for a look, now or later. */
@@ -606,7 +617,7 @@ static uint64_t look_time(struct runtimes *r, uint64_t now)
 
 	r->looks_left_ns = MIN(r->looks_left_ns + earned, LOOKS_BURST_NS);
 	r->looks_earned_ns = now;
-	return r->looks_left_ns > 0 ? now : now + (uint64_t)(1 - r->looks_left_ns) * LOOKS_SHARE;
+	return r->looks_left_ns > 0 ? now : now + MAX((uint64_t)-r->looks_left_ns * LOOKS_SHARE, NSEC_PER_MSEC);
 }
 
 /* Asks those whose time has come, as long as there is time for looks. Return: when to come again; UINT64_MAX: there is
@@ -615,12 +626,13 @@ static uint64_t ask_again(struct runtimes *r)
 {
 	while (r->pending_count) {
 		uint64_t now = clock_monotonic_ns(r->clock), may = look_time(r, now);
-		size_t at = earliest(r);
+		size_t at = next_look(r, now);
 		struct runtimes_pending p = r->pending[at];
 		struct runtimes_entry *e;
 
 		if (p.due_ns > now || may > now)
 			return MAX(p.due_ns, may);
+		r->look_at_young = !r->look_at_young;
 		r->pending[at] = r->pending[--r->pending_count];
 		e = runtimes_entry_find(r, &p.key);
 		if (!e || !e->is_pending)
@@ -628,7 +640,7 @@ static uint64_t ask_again(struct runtimes *r)
 		e->is_pending = false;
 		look(r, e); /* may put it back */
 		r->looks_left_ns -= (int64_t)(clock_monotonic_ns(r->clock) - now);
-		r->looks_left_ns = MAX(r->looks_left_ns, -LOOKS_BURST_NS); /* of one that waited for a disk */
+		r->looks_left_ns = MAX(r->looks_left_ns, -LOOKS_DEBT_NS);
 	}
 	return UINT64_MAX;
 }

@@ -287,7 +287,7 @@ def check_interval():
 
 def told(text):
     """Lines that it says, but for those on what else runs on this machine."""
-    return [line for line in text.splitlines() if not line.endswith("stacks stay native")]
+    return [line for line in text.splitlines() if "stay native" not in line and not line.startswith("process ")]
 
 
 def check_pipe():

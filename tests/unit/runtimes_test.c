@@ -1697,7 +1697,7 @@ static void what_a_child_becomes_has_no_runtime(void **state)
 #define CROWD 40
 #define LOOK_MS 5
 
-static _Atomic size_t crowd_looks, crowd_turns[CROWD];
+static _Atomic size_t crowd_looks, crowd_turns[CROWD + 1];
 
 static int look_slowly(const struct runtime_binary *binary, const struct runtime_target *target, void *info)
 {
@@ -1709,12 +1709,21 @@ static int look_slowly(const struct runtime_binary *binary, const struct runtime
 	return -EAGAIN;
 }
 
+static void wait_for_turns(size_t process, size_t wanted)
+{
+	for (int ms = 0; crowd_turns[process] < wanted; ms++) {
+		assert_true(ms < 2 * PATIENCE_MS);
+		usleep(1000);
+	}
+}
+
 /* However many processes are not ready, looks at them leave the worker time for others, and each has its turn. */
 static void a_crowd_is_looked_at_in_turns(void **state)
 {
 	static struct runtime never;
 	static const struct runtime *const only[] = { &never, NULL };
 	struct fixture f = { 0 };
+	struct program newcomer;
 	uint64_t start, ms;
 	size_t turns;
 	pid_t pid;
@@ -1738,10 +1747,14 @@ static void a_crowd_is_looked_at_in_turns(void **state)
 	print_message("  %zu looks of %d ms in %" PRIu64 " ms\n", turns, LOOK_MS, ms);
 	assert_true(turns * LOOK_MS <= ms / 2); /* a quarter, and 50 ms at once; without turns all of it */
 	for (size_t i = 0; i < CROWD; i++)
-		for (int turn = 0; crowd_turns[i] < 3; turn++) {
-			assert_true(turn < PATIENCE_MS);
-			usleep(1000);
-		}
+		wait_for_turns(i, 3);
+	newcomer = program_of(&f, pid, CROWD);
+	see(&f, &newcomer);
+	wait_for(&f, &newcomer, RUNTIMES_PENDING);
+	turns = crowd_looks;
+	wait_for_turns(CROWD, 3);
+	print_message("  a newcomer's second and third turn were among %zu\n", crowd_looks - turns);
+	assert_true(crowd_looks - turns < CROWD); /* in their order: 80 */
 	end(pid);
 	fixture_close(&f);
 }
