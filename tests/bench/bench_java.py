@@ -131,4 +131,54 @@ def bench_java_many():
     row("frames with a name", f"{100 * named / max(frames, 1):.2f}", "%", "", f"{frames} in {stacks} stacks")
 
 
-PARTS = {"java_peer": bench_java_peer, "java_many": bench_java_many}
+STORM = """import subprocess, sys, time
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    children = [subprocess.Popen(["sleep", "600"]) for _ in range(2000)]
+    for child in children:
+        child.kill()
+    for child in children:
+        child.wait()
+"""
+
+
+def bench_java_storm():
+    """A JVM that starts beside a program that starts processes all the time: what hearth pays, whether the JVM's functions have their names."""
+    from support import Profile, cpu_seconds
+
+    if not shutil.which("javac") or subprocess.run(["javac", "-d", scratch, os.path.join(HERE, "Work.java")]).returncode:
+        print("\n# java_storm: left out, there is no javac")
+        return
+    seconds = 10 if QUICK else 30
+    head(f"A JVM beside a program that starts processes all the time, {TICKS_HZ} Hz, {seconds} s")
+    storm = start("python3", "-c", STORM, seconds + 5)
+    ours = start(HEARTH, "record", "-F", TICKS_HZ, "-q", "-o", path("storm.pb.gz"))
+    theirs = start("perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", TICKS_HZ, "-a", "-o", path("storm.data"), stderr=subprocess.DEVNULL) if shutil.which("perf") else None
+    time.sleep(2)
+    programs, processes = [p for p in (ours, theirs) if p], processes_started()
+    before = [cpu_seconds(p.pid) for p in programs]
+    jvm = start("java", "-cp", scratch, "Work", "1000000", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    jvm.stdin.write(b"go\n" * 10)  # after its 3 s at the start 10 s of work each
+    jvm.stdin.flush()
+    time.sleep(seconds)
+    paid = [100 * (cpu_seconds(p.pid) - b) / seconds for p, b in zip(programs, before)]
+    row("processes that were started", f"{(processes_started() - processes) / seconds:.0f}", "a second")
+    for program in programs:
+        program.send_signal(signal.SIGINT)
+        program.wait()
+    stop([jvm, storm])
+    frames = named = 0
+    for s in Profile(path("storm.pb.gz")).of(jvm):
+        java = [n for n, m in zip(s.names, s.modules) if m == "[java]"]
+        frames += len(java) * s.count
+        named += sum(not n.startswith("[") for n in java) * s.count
+    row("CPU of hearth record, without its BPF programs", f"{paid[0]:.1f}", "% of one", ratio_of(*paid) if theirs else "", "beside perf record -g")
+    row("frames of the JVM with a name", f"{100 * named / max(frames, 1):.2f}", "%", "", f"{frames} frames")
+
+
+def processes_started():
+    with open("/proc/stat") as f:
+        return int(re.search(r"^processes (\d+)", f.read(), re.M)[1])
+
+
+PARTS = {"java_peer": bench_java_peer, "java_many": bench_java_many, "java_storm": bench_java_storm}
