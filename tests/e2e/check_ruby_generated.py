@@ -14,7 +14,7 @@ SECONDS = 5 if QUICK else 20 if SAMPLED else 50
 LEAST = 50 if QUICK else 500 if SAMPLED else 1500  # frames of such methods, in one version; in the quick form other checks have the CPU, too
 LEAST_IN_ALL = 0 if QUICK or SAMPLED else 5000  # of three versions, so that one wrong name in 1,000 would be seen
 RATE = 1000
-HZ = 1997
+HZ = 1997 if QUICK or SAMPLED else 3997  # a fast machine spends little time in them
 
 tap = Tap("ruby_generated")
 seen = []  # frames of each version
