@@ -153,11 +153,11 @@ def bench_java_storm():
     head(f"A JVM beside a program that starts processes all the time, {TICKS_HZ} Hz, {seconds} s")
     storm = start("python3", "-c", STORM, seconds + 5)
     ours = start(HEARTH, "record", "-F", TICKS_HZ, "-q", "-o", path("storm.pb.gz"))
-    theirs = start("perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", TICKS_HZ, "-a", "-o", path("storm.data"), stderr=subprocess.DEVNULL) if shutil.which("perf") else None
+    theirs = start("perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", TICKS_HZ, "-a", "-o", path("storm.data")) if shutil.which("perf") else None
     time.sleep(2)
     programs, processes = [p for p in (ours, theirs) if p], processes_started()
     before = [cpu_seconds(p.pid) for p in programs]
-    jvm = start("java", "-cp", scratch, "Work", "1000000", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    jvm = start("java", "-cp", scratch, "Work", "1000000", stdin=subprocess.PIPE)
     jvm.stdin.write(b"go\n" * 10)  # after its 3 s at the start 10 s of work each
     jvm.stdin.flush()
     time.sleep(seconds)
@@ -172,7 +172,7 @@ def bench_java_storm():
         java = [n for n, m in zip(s.names, s.modules) if m == "[java]"]
         frames += len(java) * s.count
         named += sum(not n.startswith("[") for n in java) * s.count
-    row("CPU of hearth record, without its BPF programs", f"{paid[0]:.1f}", "% of one", ratio_of(*paid) if theirs else "", "beside perf record -g")
+    row("CPU of hearth record, without its BPF programs", f"{paid[0]:.1f}", "% of one", ratio_of(*paid) if theirs else "", "beside perf record -g, which looks at processes when it ends")
     row("frames of the JVM with a name", f"{100 * named / max(frames, 1):.2f}", "%", "", f"{frames} frames")
 
 
