@@ -88,12 +88,19 @@ def bench_java_peer():
             compare(version, home, load, options_of(version, load), LOADS[load][1], folder)
 
 
+def has_work(part):
+    """Work.java is compiled."""
+    if shutil.which("javac") and not subprocess.run(["javac", "-d", scratch, os.path.join(HERE, "Work.java")]).returncode:
+        return True
+    print(f"\n# {part}: left out, there is no javac")
+    return False
+
+
 def bench_java_many():
     """So many JVMs under one recorder: what it holds, what it sent again."""
     from support import Profile
 
-    if not shutil.which("javac") or subprocess.run(["javac", "-d", scratch, os.path.join(HERE, "Work.java")]).returncode:
-        print("\n# java_many: left out, there is no javac")
+    if not has_work("java_many"):
         return
     head(f"{JVMS} JVMs under one recorder at {TICKS_HZ} Hz")
     recorder = start(HEARTH, "record", "-F", TICKS_HZ, "-q", "-o", path("many.pb.gz"))
@@ -146,8 +153,7 @@ def bench_java_storm():
     """A JVM that starts beside a program that starts processes all the time: what hearth pays, whether the JVM's functions have their names."""
     from support import Profile, cpu_seconds
 
-    if not shutil.which("javac") or subprocess.run(["javac", "-d", scratch, os.path.join(HERE, "Work.java")]).returncode:
-        print("\n# java_storm: left out, there is no javac")
+    if not has_work("java_storm"):
         return
     seconds = 10 if QUICK else 30
     head(f"A JVM beside a program that starts processes all the time, {TICKS_HZ} Hz, {seconds} s")

@@ -189,14 +189,21 @@ static struct program program_of(struct fixture *f, pid_t pid, uint32_t exec_id)
 				 .start_ns = facts.start_ticks * (NSEC_PER_SEC / 100) + 12345 };
 }
 
-static void see(struct fixture *f, const struct program *p)
+/* The caller releases them. */
+static void read_mappings(struct fixture *f, const struct program *p, struct mappings *out)
 {
-	struct mappings maps = { 0 };
 	int dir = proc_dir_open("", p->pid);
 
 	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&f->reader, dir, p->pid, &maps), 0);
+	assert_int_equal(mappings_read(&f->reader, dir, p->pid, out), 0);
 	close(dir);
+}
+
+static void see(struct fixture *f, const struct program *p)
+{
+	struct mappings maps = { 0 };
+
+	read_mappings(f, p, &maps);
 	runtimes_see(f->runtimes, p, &maps);
 	mappings_release(&maps);
 }
@@ -1485,7 +1492,6 @@ static void a_sweep_without_descriptors_forgets_nobody(void **state)
 	struct program p[2];
 	struct rlimit before;
 	pid_t pids[2];
-	int dir;
 
 	(void)state;
 	fixture_open(&f);
@@ -1496,9 +1502,7 @@ static void a_sweep_without_descriptors_forgets_nobody(void **state)
 	see(&f, &p[0]);
 	wait_for(&f, &p[0], RUNTIMES_READY);
 	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
-	dir = proc_dir_open("", p[1].pid);
-	assert_int_equal(mappings_read(&f.reader, dir, p[1].pid, &maps), 0);
-	close(dir);
+	read_mappings(&f, &p[1], &maps);
 	before = leave_descriptors(3);
 	assert_true(runtimes_see(f.runtimes, &p[1], &maps));
 	for (int turn = 0; turn < PATIENCE_MS && !told_count(&f.told, &f.told.refused); turn++)
@@ -1671,16 +1675,12 @@ static void what_a_child_becomes_has_no_runtime(void **state)
 	struct fixture f = { 0 };
 	struct program p;
 	pid_t pid;
-	int dir;
 
 	(void)state;
 	fixture_open(&f);
 	pid = start_forked();
 	p = program_of(&f, pid, 1);
-	dir = proc_dir_open("", p.pid);
-	assert_true(dir >= 0);
-	assert_int_equal(mappings_read(&f.reader, dir, p.pid, &maps), 0);
-	close(dir);
+	read_mappings(&f, &p, &maps);
 	kill(pid, SIGCONT);
 	wait_for_program(pid, SLOW_PROGRAM);
 	assert_true(runtimes_see(f.runtimes, &p, &maps));
@@ -2008,15 +2008,12 @@ static void says_what_found_no_room(void **state)
 	struct mappings maps = { 0 };
 	struct program p;
 	pid_t pid;
-	int dir;
 
 	(void)state;
 	fixture_open(&f);
 	pid = start_fake(0, 1);
 	p = program_of(&f, pid, 1);
-	dir = proc_dir_open("", p.pid);
-	assert_int_equal(mappings_read(&f.reader, dir, p.pid, &maps), 0);
-	close(dir);
+	read_mappings(&f, &p, &maps);
 	fill_queue(&f, RUNTIMES_QUEUE_BYTES);
 	assert_false(runtimes_see(f.runtimes, &p, &maps));
 	runtimes_settle(f.runtimes, PATIENCE_MS * NSEC_PER_MSEC);
