@@ -71,9 +71,9 @@ def launched(*command, first=False, **options):
     return process
 
 
-def take(process, hz, seconds):
+def take(process, hz, seconds, *options):
     """@process runs already; the first window that has functions is left out: it also has what was sampled before hearth had met the process."""
-    done = run(*recording(hz, "take"), "-d", f"{seconds}s", "-p", process.pid, timeout=seconds + 120)
+    done = run(*recording(hz, "take"), *options, "-d", f"{seconds}s", "-p", process.pid, timeout=seconds + 120)
     return Take(done.returncode, done.stderr, "take", process.pid)
 
 
