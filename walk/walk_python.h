@@ -463,7 +463,9 @@ WALK_FN enum walk_next walk_python_frame(struct walk *w)
 	entry = (__u8)walk_python_pick(w, l->frame_entry);
 	if (info->flags & ABI_PYTHON_TAGGED)
 		code &= ~7ULL;
-	shim = l->entry == ABI_PYTHON_ENTRY_SHIM && entry == l->entry_value;
+	/* What enters the loop is linked two instructions before it says so, but has its code. Source: CPython 3.13,
+	 * Python/ceval.c, _PyEval_EvalFrameDefault() */
+	shim = l->entry == ABI_PYTHON_ENTRY_SHIM && (entry == l->entry_value || (info->none && code == info->none));
 	ends = shim || l->entry == ABI_PYTHON_ENTRY_EACH || (l->entry == ABI_PYTHON_ENTRY_MARK && entry == 1);
 	walk_opaque(shim);
 	walk_opaque(ends);
@@ -475,10 +477,10 @@ WALK_FN enum walk_next walk_python_frame(struct walk *w)
 		return walk_python_push_activation(w, frame) ? WALK_DONE : WALK_MORE;
 	walk_python_window(w, WALK_PYTHON_PIECE_FRAME)->last = frame; /* shims lie elsewhere */
 	ends = *(volatile __u8 *)&p->ended; /* read back, so that the verifier does not follow both */
-	if (info->none && (code == info->none || code == info->cleanup))
-		return WALK_MORE;
 	if (!code || (code & 7))
 		return walk_python_broken(w, ABI_RUNTIME_END_BAD_CHAIN);
+	if (code == info->cleanup)
+		return WALK_MORE;
 	walk_opaque(code);
 	if (walk_python_push(w, code, ends))
 		return WALK_DONE;

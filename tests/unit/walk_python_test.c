@@ -170,19 +170,19 @@ static void no_frames(void **state)
 	}
 }
 
-/* An activation that has no frame yet. */
+/* An activation that has no frame yet, marked as one or not yet. */
 static void shim_on_top(void **state)
 {
 	static const char *const names[] = { "3.13", "3.14" };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		struct fixture *f = open_fixture(layout_called(names[i]));
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
+		struct fixture *f = open_fixture(layout_called(names[i / 2]));
 		uint64_t shim;
 
 		image_stack(&f->im, "ab");
 		shim = image_frame(&f->im, f->im.none, f->im.frames[1], 0);
-		image_mark(&f->im, shim, true);
+		image_mark(&f->im, shim, i % 2);
 		image_put(&f->im, f->im.thread + f->im.info.layout.thread_frame, 8, shim);
 		assert_int_equal(run(f), ABI_RUNTIME_END_WHOLE);
 		assert_int_equal(f->walk.frames[0].kind, ABI_FRAME_ACTIVATION);
