@@ -13,6 +13,7 @@
 #define EXIT_GRACE_NS (2 * NSEC_PER_SEC)
 #define EXPIRE_INTERVAL_NS (NSEC_PER_SEC / 2)
 #define SOON_MS 20
+#define SOON_FOR_NS (500 * NSEC_PER_MSEC) /* since code was met that was not known */
 #define SETTLE_TURNS 5
 #define SETTLE_PAUSE_NS (2 * NSEC_PER_MSEC)
 #define MEMORY_INTERVAL_NS (5 * NSEC_PER_SEC) /* gProfiler's */
@@ -455,10 +456,13 @@ static uint64_t window_end(const struct session *s, uint64_t now_ns)
 	return end_ns;
 }
 
-/* Where code was met that was not known, more of it may come, and be gone or moved soon. */
-static int until_soon(struct session *s, int timeout_ms)
+/* Where code was met that was not known, more of it may come, and be gone or moved soon. Not in each read: a program
+ * that waits for a CPU runs a little now and then. */
+static int until_soon(struct session *s, int timeout_ms, uint64_t now_ns)
 {
-	if (!s->runtimes || !runtimes_has_asked(s->runtimes))
+	if (s->runtimes && runtimes_has_asked(s->runtimes))
+		s->soon_until_ns = now_ns + SOON_FOR_NS;
+	if (now_ns >= s->soon_until_ns)
 		return timeout_ms;
 	return timeout_ms < 0 ? SOON_MS : MIN(timeout_ms, SOON_MS);
 }
@@ -535,7 +539,7 @@ int session_step(struct session *s, int timeout_ms)
 	int r;
 
 	must(s->started && !s->stopped);
-	r = s->sampler->poll(s->sampling, wait_ms(s, until_soon(s, timeout_ms), before_ns), &events);
+	r = s->sampler->poll(s->sampling, wait_ms(s, until_soon(s, timeout_ms, before_ns), before_ns), &events);
 	session_poll_beside(s);
 	take_finished(s);
 	send_closing(s, before_ns);

@@ -62,6 +62,7 @@ struct session {
 	uint64_t start_monotonic_ns, start_wall_ns, stop_monotonic_ns;
 	uint64_t wall_base_ns; /* wall time at start_monotonic_ns, by the clock of the running window; the reader's */
 	uint64_t window_start_ns, expired_ns; /* monotonic */
+	uint64_t soon_until_ns; /* monotonic: till then it is read often, for code that may be gone soon */
 	uint64_t window_number;
 	uint64_t window_counters[ABI_COUNTER_COUNT]; /* at the window's start */
 	struct unwind_totals window_unwind;          /* at the window's start */

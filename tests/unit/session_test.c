@@ -98,7 +98,7 @@ union one_frame {
 	uint8_t bytes[sizeof(struct abi_sample) + sizeof(struct abi_frame)];
 };
 
-static void add_frame_sample(struct recording *r, const struct abi_sample *head, const struct abi_frame *frame)
+static union one_frame frame_sample(const struct abi_sample *head, const struct abi_frame *frame)
 {
 	union one_frame record = { .sample = *head };
 
@@ -111,6 +111,13 @@ static void add_frame_sample(struct recording *r, const struct abi_sample *head,
 	record.sample.frame_count = 1;
 	memcpy(record.sample.thread_name, "worker;1", sizeof("worker;1"));
 	memcpy(record.bytes + sizeof(record.sample), frame, sizeof(*frame));
+	return record;
+}
+
+static void add_frame_sample(struct recording *r, const struct abi_sample *head, const struct abi_frame *frame)
+{
+	const union one_frame record = frame_sample(head, frame);
+
 	assert_int_equal(recording_add(r, &record.sample.header), 0);
 }
 
@@ -600,13 +607,79 @@ static void windows_follow_the_clock(void **state)
 		assert_int_equal(cuts.ends_ms[i], want_ms[i]);
 }
 
+/* ---- how often it reads ---- */
+
+static struct {
+	const union one_frame *comes; /* with the next read; or NULL */
+	int timeout_ms;               /* of the last read */
+} reads;
+
+static int poll_for_the_test(struct sampler_state *state, int timeout_ms, const struct sampler_events *events)
+{
+	(void)state;
+	reads.timeout_ms = timeout_ms;
+	if (!reads.comes)
+		return 0;
+	events->sample(events->ctx, &reads.comes->sample);
+	reads.comes = NULL;
+	return 1;
+}
+
+static void assert_waits(struct session *s, int timeout_ms)
+{
+	ignore(session_step(s, 200));
+	assert_int_equal(reads.timeout_ms, timeout_ms);
+}
+
+/* A program that waits for a CPU has nothing new in some reads; what comes then is read no later. */
+static void behind_new_code_it_reads_often(void **state)
+{
+	uint64_t now_ns = BEGIN_NS;
+	const struct clock clock = { .monotonic_ns = now_of, .wall_ns = wall_for_the_test, .self = &now_ns };
+	const struct abi_sample head = { .header.time_ns = BEGIN_NS, .user_end = ABI_END_NO_FRAME_POINTER };
+	const struct abi_frame frame = { .kind = ABI_FRAME_RUNTIME, .runtime = ABI_RUNTIME_PYTHON, .a = 64, .b = 1 };
+	const union one_frame record = frame_sample(&head, &frame);
+	struct sampler sampler = *sampler_find(STR("recorded"));
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	char path[] = "/tmp/hearth-session-XXXXXX";
+	struct cuts cuts = { 0 };
+	const struct session_config cfg = { .sampler = &sampler,
+					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
+					    .clock = &clock,
+					    .host_root = "",
+					    .on_window = note_end,
+					    .ctx = &cuts };
+	struct recording *r = NULL;
+	struct session *s = NULL;
+
+	(void)state;
+	sampler.poll = poll_for_the_test;
+	close(mkstemp(path));
+	assert_int_equal(recording_create(path, &r), 0);
+	assert_int_equal(recording_close(r), 0);
+	assert_int_equal(session_open(&cfg, &why, &s), 0);
+	assert_int_equal(session_start(s), 0);
+	assert_waits(s, 200);
+	reads.comes = &record;
+	assert_waits(s, 200);
+	for (uint64_t ms = 0; ms < 500; ms += 100) {
+		assert_waits(s, 20);
+		now_ns += 100 * NSEC_PER_MSEC;
+	}
+	assert_waits(s, 200);
+	assert_int_equal(session_stop(s), 0);
+	session_close(s);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lost_window_is_no_success), cmocka_unit_test(an_exec_ends_the_old_names),
-		cmocka_unit_test(whole_stacks_are_proven),     cmocka_unit_test(raw_samples_are_finished),
-		cmocka_unit_test(waits_are_counted_or_lost),   cmocka_unit_test(a_bad_recording_is_refused),
-		cmocka_unit_test(windows_end_on_a_grid),       cmocka_unit_test(windows_follow_the_clock),
+		cmocka_unit_test(a_lost_window_is_no_success),    cmocka_unit_test(an_exec_ends_the_old_names),
+		cmocka_unit_test(whole_stacks_are_proven),        cmocka_unit_test(raw_samples_are_finished),
+		cmocka_unit_test(waits_are_counted_or_lost),      cmocka_unit_test(a_bad_recording_is_refused),
+		cmocka_unit_test(windows_end_on_a_grid),          cmocka_unit_test(windows_follow_the_clock),
+		cmocka_unit_test(behind_new_code_it_reads_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
