@@ -14,7 +14,9 @@
 #define NOBODY UINT32_MAX
 #define LATER_MAX \
 	14 /* times that one that could not be read, or lacks lines, is read again: after 2, 8 ... 2^27 look-ups */
-#define LOOKED_AT 16 /* of so many the one used longest ago goes */
+#define LATER_NS \
+	(20 * NSEC_PER_MSEC) /* or when twice, four times ... 2^14 times as long has passed since it was last read */
+#define LOOKED_AT 16         /* of so many the one used longest ago goes */
 
 enum entry_state {
 	ENTRY_FREE,
@@ -29,10 +31,11 @@ struct entry {
 	uint32_t next_same, prev_same; /* of the same function */
 	uint32_t next_near, prev_near; /* of the same program; next_near: the next free one */
 	uint8_t state;
-	uint64_t used;   /* when, in look-ups */
-	bool asked_more; /* of a function that was cut */
-	uint8_t asked;   /* how often it was read again, because it was unread or lacked lines */
-	uint32_t missed; /* look-ups of it since it was first unread, or lacked lines */
+	uint64_t used;     /* when, in look-ups */
+	bool asked_more;   /* of a function that was cut */
+	uint8_t asked;     /* how often it was read again, because it was unread or lacked lines */
+	uint32_t missed;   /* look-ups of it since it was first unread, or lacked lines */
+	uint64_t asked_ns; /* monotonic: when that was last asked for */
 };
 
 struct function {
@@ -53,6 +56,7 @@ struct line {
 
 struct names {
 	const struct runtime *runtimes[ABI_RUNTIME_COUNT];
+	const struct clock *clock;
 	size_t byte_max, entry_max, bytes; /* bytes: of functions */
 	struct entry *entries;
 	size_t entry_used, entry_cap; /* slots ever used */
@@ -68,12 +72,13 @@ struct names {
 	struct line lines[LINE_CACHE_SIZE];
 };
 
-int names_new(size_t byte_max, const struct runtime *const *runtimes, struct names **out)
+int names_new(size_t byte_max, const struct clock *clock, const struct runtime *const *runtimes, struct names **out)
 {
 	struct names *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return -ENOMEM;
+	n->clock = clock;
 	n->byte_max = byte_max ? byte_max : BYTE_MAX_DEFAULT;
 	n->entry_max = MAX(n->byte_max / ENTRY_SHARE / sizeof(struct entry), (size_t)16);
 	n->entry_free = n->function_free = NOBODY;
@@ -254,7 +259,9 @@ static int add_entry(struct names *n, const struct names_key *key, uint32_t *out
 	r = take_entry_slot(n, &at);
 	if (r < 0)
 		return r;
-	n->entries[at] = (struct entry){ .key = *key, .state = ENTRY_ASKED, .used = ++n->tick };
+	n->entries[at] = (struct entry){
+		.key = *key, .state = ENTRY_ASKED, .used = ++n->tick, .asked_ns = clock_monotonic_ns(n->clock)
+	};
 	r = link_program(n, at);
 	if (r == 0) {
 		r = u64map_put(&n->entry_index, key_hash(key), at);
@@ -656,20 +663,27 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
 
-/* A look-up of what may be read again: is it the one to do so? */
-static bool is_due(struct entry *e)
+/* A look-up of what may be read again: is it the one to do so? What is met all the time is counted through its first
+ * turns while what was in the way is there yet, what is met seldom never gets to the later ones: time counts, too. */
+static bool is_due(const struct names *n, struct entry *e)
 {
-	if (e->asked >= LATER_MAX || ++e->missed < 2U << 2 * e->asked)
+	uint64_t now_ns;
+
+	if (e->asked >= LATER_MAX)
+		return false;
+	now_ns = clock_monotonic_ns(n->clock);
+	if (++e->missed < 2U << 2 * e->asked && now_ns - e->asked_ns < LATER_NS * 2 << e->asked)
 		return false;
 	e->asked++;
+	e->asked_ns = now_ns;
 	return true;
 }
 
 /* A collector may have moved it just then, or something else was in the way. As long as it is met it may be there: it
  * is read again, LATER_MAX times at most. Its cookie says whether what lies there later is still the same. */
-static bool is_worth_asking(struct entry *e)
+static bool is_worth_asking(const struct names *n, struct entry *e)
 {
-	if (e->state != ENTRY_UNREAD || !is_due(e))
+	if (e->state != ENTRY_UNREAD || !is_due(n, e))
 		return false;
 	e->state = ENTRY_ASKED;
 	return true;
@@ -698,7 +712,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	}
 	if (e->state != ENTRY_NAMED) {
 		n->stats.missed++;
-		return is_worth_asking(e) ? NAMES_ASK : NAMES_WAIT;
+		return is_worth_asking(n, e) ? NAMES_ASK : NAMES_WAIT;
 	}
 	f = &n->functions[e->function];
 	f->used = n->tick;
@@ -706,7 +720,7 @@ enum names_answer names_find(struct names *n, const struct names_key *key, uint3
 	if (!key->is_code) /* names_expand() has the lines of code */
 		find_line(n, f, position, out);
 	if (f->what.lacks_lines)
-		return is_due(e) ? NAMES_ASK : NAMES_WAIT;
+		return is_due(n, e) ? NAMES_ASK : NAMES_WAIT;
 	if (key->is_code)
 		return NAMES_FOUND;
 	is_short = f->what.is_cut || (!out->line && f->what.lines.size < f->what.lines_whole);

@@ -8,6 +8,7 @@
  * names_find() says when somebody should. */
 #pragma once
 
+#include "base/clock.h"
 #include "proc/program.h"
 #include "runtime/runtimes.h"
 
@@ -31,9 +32,11 @@ struct names;
 
 /**
  * names_new - @byte_max: of all it keeps; 0: 32 MiB
+ * @clock: borrowed
  * @runtimes: who turns positions into lines; ends with NULL; borrowed
  */
-int names_new(size_t byte_max, const struct runtime *const *runtimes, struct names **out) warn_unused;
+int names_new(size_t byte_max, const struct clock *clock, const struct runtime *const *runtimes,
+	      struct names **out) warn_unused;
 void names_free(struct names *n); /* NULL is fine */
 
 /**
@@ -53,8 +56,8 @@ bool names_has(const struct names *n, const struct names_key *key);
 /** names_not_asked - the question could not be sent: the next names_find() returns NAMES_ASK again, or, where it was
  * not the first question, a later one. */
 void names_not_asked(struct names *n, const struct names_key *key);
-/** names_unreadable - the worker could not read the function: it is asked for again while it is met, ever more rarely,
- * 14 times at most. */
+/** names_unreadable - the worker could not read the function: it is asked for again while it is met, ever more rarely
+ * by look-ups and by time, 14 times at most. */
 void names_unreadable(struct names *n, const struct names_key *key);
 
 enum names_answer {

@@ -32,7 +32,7 @@ int runtimes_names_open(struct runtimes *r)
 	for (size_t i = 0; !all && i < ABI_RUNTIME_COUNT && runtime_at(i); i++)
 		registered[i] = runtime_at(i);
 	r->name_room = (struct buf)BUF_INIT(ROOM_MAX);
-	return names_new(r->cfg.name_bytes, all ? all : registered, &r->names);
+	return names_new(r->cfg.name_bytes, r->clock, all ? all : registered, &r->names);
 }
 
 void runtimes_names_close(struct runtimes *r)

@@ -15,6 +15,16 @@ static struct names_key key_of(uint32_t pid, uint64_t key)
 				   .runtime = FAKE_RUNTIME };
 }
 
+static uint64_t now_ns = NSEC_PER_SEC; /* stands still, but where a test moves it */
+
+static uint64_t now_for_the_test(void *self)
+{
+	(void)self;
+	return now_ns;
+}
+
+static const struct clock clock = { .monotonic_ns = now_for_the_test };
+
 static struct runtime_function function_of(const char *name, int32_t first_line)
 {
 	return (struct runtime_function){ .file = STR("/app.py"), .name = str_of(name), .first_line = first_line };
@@ -43,7 +53,7 @@ static void equal_functions_have_one_number(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	assert_int_equal(put(n, 1, 0x1000, "run", 10), 0);
 	assert_int_equal(put(n, 2, 0x2000, "run", 10), 0); /* another worker, elsewhere in memory */
 	assert_int_equal(put(n, 2, 0x3000, "run", 11), 0); /* another function */
@@ -75,7 +85,7 @@ static void kinds_are_told_apart(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	assert_int_equal(names_put(n, &one, &f), 0);
 	f.kind = MODEL_KIND_JAVA_INTERPRETED;
 	assert_int_equal(names_put(n, &other, &f), 0);
@@ -95,7 +105,7 @@ static void what_is_missing_is_asked_for_once(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
 	assert_int_equal(out.function, 0);
 	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
@@ -127,7 +137,7 @@ static void unreadable_is_asked_again(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
 	for (unsigned int wanted = 2; wanted <= 1U << 17; wanted *= 4) {
 		names_unreadable(n, &k);
@@ -142,6 +152,29 @@ static void unreadable_is_asked_again(void **state)
 	names_free(n);
 }
 
+/* What is met seldom, or was met often while something was in the way, is asked for again when time has passed. */
+static void unreadable_is_asked_again_later(void **state)
+{
+	const struct names_key k = key_of(1, 0x1000);
+	struct runtimes_frame out;
+	struct names *n;
+
+	(void)state;
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+	for (uint64_t ms = 40; ms <= 20 << 14; ms *= 2) {
+		names_unreadable(n, &k);
+		now_ns += ms * NSEC_PER_MSEC - 1;
+		assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+		now_ns++;
+		assert_int_equal(find(n, 1, 0x1000, &out), NAMES_ASK);
+	}
+	names_unreadable(n, &k); /* for the fifteenth time */
+	now_ns += 3600 * NSEC_PER_SEC;
+	assert_int_equal(find(n, 1, 0x1000, &out), NAMES_WAIT);
+	names_free(n);
+}
+
 static void more_of_a_function_replaces_less(void **state)
 {
 	static const uint8_t table[600] = { [5] = 50, [500] = 99 };
@@ -153,7 +186,7 @@ static void more_of_a_function_replaces_less(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, only, &n), 0);
+	assert_int_equal(names_new(0, &clock, only, &n), 0);
 	f.lines = (struct runtime_lines){ table, 256 };
 	f.lines_whole = sizeof(table);
 	f.lines_at = 0x9000;
@@ -210,7 +243,7 @@ static void code_is_expanded(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(names_new(0, with_code, &n), 0);
+	assert_int_equal(names_new(0, &clock, with_code, &n), 0);
 	assert_int_equal(names_find(n, &code, 4, &out), NAMES_ASK);
 	f.is_code = true;
 	f.lines = (struct runtime_lines){ table, sizeof(table) };
@@ -260,7 +293,7 @@ static void what_is_read_late_is_the_same_function(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	cut.is_cut = true;
 	assert_int_equal(names_put(n, &key, &cut), 0);
 	assert_int_equal(names_find(n, &key, 0, &out), NAMES_ASK);
@@ -291,7 +324,7 @@ static void names_with_dots(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	cut.is_cut = true;
 	assert_int_equal(names_put(n, &key, &cut), 0);
 	assert_int_equal(names_put_more(n, &key, &other), 0);
@@ -314,7 +347,7 @@ static void lines_that_no_record_has(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	record.is_cut = true;
 	record.file = STR("");
 	assert_int_equal(names_put(n, &key, &record), 0);
@@ -345,7 +378,7 @@ static void lines_that_come_later(void **state)
 		bare.lines = (struct runtime_lines){ (const uint8_t *)"abc", 3 };
 		bare.lines_whole = 4;
 		bare.is_code = whole.is_code = is_code;
-		assert_int_equal(names_new(0, runtimes, &n), 0);
+		assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 		assert_int_equal(names_put(n, &key, &bare), 0);
 		for (size_t i = 1; i <= 5000; i++) {
 			if (names_find(n, &key, 0, &out) != NAMES_ASK)
@@ -383,7 +416,7 @@ static void what_is_read_late_keeps_the_class(void **state)
 
 	(void)state;
 	qualifies.plain = without_class;
-	assert_int_equal(names_new(0, these, &n), 0);
+	assert_int_equal(names_new(0, &clock, these, &n), 0);
 	met.lines_whole = 40;
 	later.lines_whole = 40;
 	later.lines = (struct runtime_lines){ (const uint8_t *)"0123456789012345678901234567890123456789", 40 };
@@ -413,7 +446,7 @@ static void the_room_is_bounded(void **state)
 	(void)state;
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = 0;
-	assert_int_equal(names_new(MIB(1), runtimes, &n), 0);
+	assert_int_equal(names_new(MIB(1), &clock, runtimes, &n), 0);
 	assert_int_equal(put(n, 1, 8, "kept by use", 1), 0);
 	assert_int_equal(find(n, 1, 8, &out), NAMES_FOUND);
 	first = out.function;
@@ -445,7 +478,7 @@ static void entries_are_bounded_too(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(KIB(256), runtimes, &n), 0);
+	assert_int_equal(names_new(KIB(256), &clock, runtimes, &n), 0);
 	for (uint32_t i = 1; i < 50000; i++) {
 		assert_int_equal(put(n, 1, i, "f", 1), 0);
 		assert_int_equal(find(n, 1, i, &out), NAMES_FOUND);
@@ -471,7 +504,7 @@ static void decoding_lines_is_bounded(void **state)
 	(void)state;
 	f.lines = (struct runtime_lines){ table, sizeof(table) };
 	f.lines_whole = sizeof(table);
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	assert_int_equal(names_put(n, &k, &f), 0);
 	for (uint32_t position = 0; position < 1000; position++) {
 		assert_int_equal(names_find(n, &k, position, &out), NAMES_FOUND);
@@ -497,7 +530,7 @@ static void a_program_is_forgotten_alone(void **state)
 	struct names *n;
 
 	(void)state;
-	assert_int_equal(names_new(0, runtimes, &n), 0);
+	assert_int_equal(names_new(0, &clock, runtimes, &n), 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(put(n, 1, i + 1, "f", 1), 0);
 		assert_int_equal(put(n, 2, i + 1, "f", 1), 0);
@@ -516,7 +549,7 @@ static int fill(void *ctx)
 {
 	struct names *n;
 	struct runtimes_frame out;
-	int r = names_new(KIB(64), runtimes, &n);
+	int r = names_new(KIB(64), &clock, runtimes, &n);
 
 	(void)ctx;
 	if (r < 0)
@@ -546,6 +579,7 @@ int main(void)
 		cmocka_unit_test(kinds_are_told_apart),
 		cmocka_unit_test(what_is_missing_is_asked_for_once),
 		cmocka_unit_test(unreadable_is_asked_again),
+		cmocka_unit_test(unreadable_is_asked_again_later),
 		cmocka_unit_test(code_is_expanded),
 		cmocka_unit_test(more_of_a_function_replaces_less),
 		cmocka_unit_test(what_is_read_late_is_the_same_function),
