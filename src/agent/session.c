@@ -456,8 +456,8 @@ static uint64_t window_end(const struct session *s, uint64_t now_ns)
 	return end_ns;
 }
 
-/* Where code was met that was not known, more of it may come, and be gone or moved soon. Not in each read: a program
- * that waits for a CPU runs a little now and then. */
+/* Where code was met that was not known, more of it may come, and be gone or moved soon. Some reads have none: a
+ * program that waits for a CPU runs now and then only. */
 static int until_soon(struct session *s, int timeout_ms, uint64_t now_ns)
 {
 	if (s->runtimes && runtimes_has_asked(s->runtimes))

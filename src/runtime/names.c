@@ -14,9 +14,8 @@
 #define NOBODY UINT32_MAX
 #define LATER_MAX \
 	14 /* times that one that could not be read, or lacks lines, is read again: after 2, 8 ... 2^27 look-ups */
-#define LATER_NS \
-	(20 * NSEC_PER_MSEC) /* or when twice, four times ... 2^14 times as long has passed since it was last read */
-#define LOOKED_AT 16         /* of so many the one used longest ago goes */
+#define LATER_NS (40 * NSEC_PER_MSEC) /* or when so long, twice as long ... has passed since it was last asked for */
+#define LOOKED_AT 16                  /* of so many the one used longest ago goes */
 
 enum entry_state {
 	ENTRY_FREE,
@@ -663,8 +662,8 @@ static enum names_answer miss(struct names *n, const struct names_key *key)
 	return add_entry(n, key, &at) < 0 ? NAMES_WAIT : NAMES_ASK;
 }
 
-/* A look-up of what may be read again: is it the one to do so? What is met all the time is counted through its first
- * turns while what was in the way is there yet, what is met seldom never gets to the later ones: time counts, too. */
+/* A look-up of what may be read again: is it the one to do so? Time counts, too: what is met all the time has used its
+ * first tries in a moment, and what is met seldom would never come to the later ones. */
 static bool is_due(const struct names *n, struct entry *e)
 {
 	uint64_t now_ns;
@@ -672,7 +671,7 @@ static bool is_due(const struct names *n, struct entry *e)
 	if (e->asked >= LATER_MAX)
 		return false;
 	now_ns = clock_monotonic_ns(n->clock);
-	if (++e->missed < 2U << 2 * e->asked && now_ns - e->asked_ns < LATER_NS * 2 << e->asked)
+	if (++e->missed < 2U << 2 * e->asked && now_ns - e->asked_ns < LATER_NS << e->asked)
 		return false;
 	e->asked++;
 	e->asked_ns = now_ns;
