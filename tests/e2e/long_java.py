@@ -5,7 +5,6 @@
 Arguments: only these versions or loads. What was measured is kept beside the JVMs until the programs of this folder's hearth differ, so
 that a run which was broken off goes on; --again forgets it. Prints TAP, and the table for docs/java.md.
 """
-import re
 from collections import Counter
 
 from java_loads import *
@@ -23,13 +22,6 @@ need(tap)
 only = [a for a in sys.argv[1:] if not a.startswith("-")]
 
 
-def is_of_one_name(frames):
-    """Whether the frame that check_oracle() takes out and its callee implement one method, as the nodes of a regular expression do: its caller may call either."""
-    java = [f[1] for f in frames if f[0]]
-    methods = [re.sub(r"^[^(]*\.", "", name) for name in java[len(java) // 2:][:2]]
-    return len(methods) == 2 and methods[0] == methods[1]
-
-
 def measure(version, load):
     """{rate: figures}, or why there are none."""
     home = found[version]
@@ -39,7 +31,7 @@ def measure(version, load):
         if not profiles:
             return said[-300:].strip()
         tally, chains, classes = judged(profiles, process, home, folder)
-        check_oracle(tap, f"{version} {load} {rate} Hz", [frames for frames in chains if not is_of_one_name(frames)], classes)
+        check_oracle(tap, f"{version} {load} {rate} Hz", chains, classes)
         out[str(rate)] = {name: getattr(tally, name) for name in FIGURES}
         out[str(rate)]["odd"] = [f"{count} times {what}" for what, count in
                                  tally.illegal.most_common(3) + tally.cuts.most_common(4) + (+tally.unnamed).most_common(2)]
