@@ -526,32 +526,42 @@ static void note_times(void *ctx, const struct window *w)
 	cuts->ends_ms[cuts->count++] = (w->end_ns + 3600 * NSEC_PER_SEC - WALL_NS) / NSEC_PER_MSEC;
 }
 
+/* A session that runs by @cfg, over a recording at @path that has nothing; the caller stops it. */
+static struct session *start_over_nothing(const char *path, struct session_config *cfg)
+{
+	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
+	struct recording *r = NULL;
+	struct session *s = NULL;
+
+	cfg->sampling.recording = path;
+	assert_int_equal(recording_create(path, &r), 0);
+	assert_int_equal(recording_close(r), 0);
+	assert_int_equal(session_open(cfg, &why, &s), 0);
+	assert_int_equal(session_start(s), 0);
+	return s;
+}
+
 /* Windows of five seconds: @steps_ms are when the caller comes, up to a 0, @stop_ms when it stops. */
 static void cut_at(const uint64_t *steps_ms, uint64_t stop_ms, uint64_t duration_ms, bool follows_clock,
 		   struct cuts *out)
 {
 	uint64_t now_ns = BEGIN_NS;
 	const struct clock clock = { .monotonic_ns = now_of, .wall_ns = wall_for_the_test, .self = &now_ns };
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	char path[] = "/tmp/hearth-session-XXXXXX";
-	const struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
-					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
-					    .clock = &clock,
-					    .host_root = "",
-					    .window_ns = 5 * NSEC_PER_SEC,
-					    .duration_ns = duration_ms * NSEC_PER_MSEC,
-					    .follows_clock = follows_clock,
-					    .on_window = follows_clock ? note_times : note_end,
-					    .ctx = out };
-	struct recording *r = NULL;
-	struct session *s = NULL;
+	struct session_config cfg = { .sampler = sampler_find(STR("recorded")),
+				      .sampling = { .frequency_hz = 99, .host_root = "" },
+				      .clock = &clock,
+				      .host_root = "",
+				      .window_ns = 5 * NSEC_PER_SEC,
+				      .duration_ns = duration_ms * NSEC_PER_MSEC,
+				      .follows_clock = follows_clock,
+				      .on_window = follows_clock ? note_times : note_end,
+				      .ctx = out };
+	struct session *s;
 
 	*out = (struct cuts){ 0 };
 	close(mkstemp(path));
-	assert_int_equal(recording_create(path, &r), 0);
-	assert_int_equal(recording_close(r), 0);
-	assert_int_equal(session_open(&cfg, &why, &s), 0);
-	assert_int_equal(session_start(s), 0);
+	s = start_over_nothing(path, &cfg);
 	for (; *steps_ms; steps_ms++) {
 		now_ns = BEGIN_NS + *steps_ms * NSEC_PER_MSEC;
 		ignore(session_step(s, 0));
@@ -640,25 +650,20 @@ static void behind_new_code_it_reads_often(void **state)
 	const struct abi_frame frame = { .kind = ABI_FRAME_RUNTIME, .runtime = ABI_RUNTIME_PYTHON, .a = 64, .b = 1 };
 	const union one_frame record = frame_sample(&head, &frame);
 	struct sampler sampler = *sampler_find(STR("recorded"));
-	scoped(buf_release) struct buf why = BUF_INIT(KIB(4));
 	char path[] = "/tmp/hearth-session-XXXXXX";
 	struct cuts cuts = { 0 };
-	const struct session_config cfg = { .sampler = &sampler,
-					    .sampling = { .frequency_hz = 99, .recording = path, .host_root = "" },
-					    .clock = &clock,
-					    .host_root = "",
-					    .on_window = note_end,
-					    .ctx = &cuts };
-	struct recording *r = NULL;
-	struct session *s = NULL;
+	struct session_config cfg = { .sampler = &sampler,
+				      .sampling = { .frequency_hz = 99, .host_root = "" },
+				      .clock = &clock,
+				      .host_root = "",
+				      .on_window = note_end,
+				      .ctx = &cuts };
+	struct session *s;
 
 	(void)state;
 	sampler.poll = poll_for_the_test;
 	close(mkstemp(path));
-	assert_int_equal(recording_create(path, &r), 0);
-	assert_int_equal(recording_close(r), 0);
-	assert_int_equal(session_open(&cfg, &why, &s), 0);
-	assert_int_equal(session_start(s), 0);
+	s = start_over_nothing(path, &cfg);
 	assert_waits(s, 200);
 	reads.comes = &record;
 	assert_waits(s, 200);
