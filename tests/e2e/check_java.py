@@ -226,8 +226,8 @@ def called_by(number):
 
 
 def is_ahead(frames):
-    """Whether these are of one class that may be inlined in its caller, which runs: what a place in compiled code has inlined is known at safepoints
-    only, and the next one counts (docs/java.md). It is of the class that the caller was compiled for, and behind the question whether this is that class."""
+    """Whether these are of one class that may be inlined in its caller, which runs. Compiled code says at safepoints only what is inlined, and the next
+    one counts (docs/java.md): the method of the class that is expected stands there already while the code asks whether it is that class."""
     found = OWN.match(frames[0])
     return bool(found) and int(found[2]) % HOT == 0 and not judge_changing(frames, called_by(found[2]))
 

@@ -100,7 +100,7 @@ def judge_outside(perl, threads, pinned=()):
 
 
 def judge_evals(perl, options=(), pinned=()):
-    """From outside (@options) a stack that says it is cut may have one, as the program runs on while it is read; of the clean ones one may."""
+    """None has another one's name. From outside (@options) the program runs on while it is read: a stack that says it is cut may, and one clean one."""
     samples = recorded(perl, "evals.pl", options=options, pinned=pinned)
     where = ", from outside" if options else ""
     numbered, wrong = 0, Counter()
