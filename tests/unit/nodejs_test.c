@@ -397,7 +397,7 @@ static void copies_in_other_memory(void **state)
 
 /* ---- objects in a process ---- */
 
-#define MEMORY 0x10000ULL
+#define MEMORY 0x10800ULL /* what is there ends where a page does */
 #define TYPE_SCRIPT 200
 #define TYPE_SCOPE 261
 #define TYPE_MAP 250
@@ -543,6 +543,70 @@ static void names_gone(void **state)
 		if (cases[i].name)
 			assert_true(str_eq(str_n(room.ptr + f.name_at, f.name_len), str_of(cases[i].name)));
 	}
+}
+
+/* What is mapped ends behind the scope, as it does at the end of a page of V8's heap. */
+static void scopes_at_the_end(void **state)
+{
+	static const struct {
+		size_t count;
+		uint64_t words[4]; /* what stands behind the local variables */
+		int result, line;  /* where it begins; 0: not known */
+		const char *name;
+	} cases[] = {
+		{ 4, { MEMORY + 0x300 + ABI_NODEJS_TAG, 7ULL << 32, 2ULL << 32, 3ULL << 32 }, 0, 2, "outer" },
+		{ 3, { MEMORY + 0x300 + ABI_NODEJS_TAG, 2ULL << 32, 3ULL << 32 }, 0, 2, "outer" }, /* inferred */
+		{ 2, { 2ULL << 32, 3ULL << 32 }, 0, 2, "(anonymous)" },
+		{ 1, { MEMORY + 0x300 + ABI_NODEJS_TAG }, 0, 0, "outer" },
+		{ 1, { MEMORY + 0x2000 + ABI_NODEJS_TAG }, -EFAULT, 0, NULL },
+	};
+	static struct memory m;
+	const struct runtime_target target = { .read = memory_read, .self = &m };
+	struct nodejs_layout layout = layout_of_strings;
+	struct nodejs_process *p = calloc(1, sizeof(*p));
+	const struct nodejs_heap h = { .target = &target, .layout = &layout, .process = p };
+
+	(void)state;
+	assert_non_null(p);
+	layout.sfi_name = 16;
+	layout.sfi_script = 32;
+	layout.script_source = 8;
+	layout.script_name = 16;
+	layout.scope_locals = 2;
+	layout.scope_first = 3;
+	layout.type_map = TYPE_MAP;
+	layout.type_scope = TYPE_SCOPE;
+	layout.type_script = TYPE_SCRIPT;
+	layout.version = *nodejs_version_find(11, 3);
+	put(&m, 0x108, (uint64_t)TYPE_SCRIPT << 32); /* maps: of scripts, strings, scopes, maps */
+	put(&m, 0x148, 8ULL << 32);
+	put(&m, 0x180, MEMORY + 0x1c0 + ABI_NODEJS_TAG);
+	put(&m, 0x188, (uint64_t)TYPE_SCOPE << 32);
+	put(&m, 0x1c8, (uint64_t)TYPE_MAP << 32);
+	put(&m, 0x200, MEMORY + 0x100 + ABI_NODEJS_TAG);
+	put(&m, 0x208, MEMORY + 0x280 + ABI_NODEJS_TAG);
+	put(&m, 0x210, MEMORY + 0x180 + ABI_NODEJS_TAG); /* its name is no string */
+	put_source(&m, 0x280, "a\nb\nc");
+	put_source(&m, 0x300, "outer");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t scope = sizeof(m.bytes) - 8 * cases[i].count - 8 - 24;
+		const __u64 words[ABI_NODEJS_SFI_WORDS] = { 0, 0, MEMORY + scope + ABI_NODEJS_TAG, 0,
+							    MEMORY + 0x200 + ABI_NODEJS_TAG };
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
+		struct nodejs_function f;
+
+		put(&m, scope, MEMORY + 0x180 + ABI_NODEJS_TAG);
+		for (size_t k = 0; k < 3; k++)
+			put(&m, scope + 8 + 8 * k, 0);
+		for (size_t k = 0; k < cases[i].count; k++)
+			put(&m, scope + 8 + 24 + 8 * k, cases[i].words[k]);
+		assert_int_equal(nodejs_function_read(&h, words, &room, &f), cases[i].result);
+		if (!cases[i].name)
+			continue;
+		assert_true(str_eq(str_n(room.ptr + f.name_at, f.name_len), str_of(cases[i].name)));
+		assert_int_equal(f.first.line, cases[i].line);
+	}
+	nodejs_unlearn(p);
 }
 
 /* A string whose memory is changed after so many reads. Return: as nodejs_text(). */
@@ -920,6 +984,7 @@ int main(void)
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),
+		cmocka_unit_test(scopes_at_the_end),
 		cmocka_unit_test(texts_that_change),
 		cmocka_unit_test(hostile_strings),
 		cmocka_unit_test(paths_of_urls),

@@ -438,7 +438,8 @@ struct nodejs_place nodejs_place_of(const struct nodejs_lines *lines, uint32_t p
 
 /* ---- functions ---- */
 
-#define SCOPE_WORDS 10         /* looked at behind the local variables */
+#define SCOPE_WORDS 10         /* looked at behind the local variables, of which it may have fewer */
+#define PAGE KIB(4)            /* at least: what is mapped ends at a multiple of it */
 #define SCOPE_LOCALS_INLINE 75 /* more have their names in a table: V8, src/objects/scope-info.h */
 #define SCOPE_LOCALS_MAX (1U << 20)
 
@@ -487,6 +488,24 @@ static int64_t scope_first(const uint64_t *words)
 	return -1;
 }
 
+/* SCOPE_WORDS from @at on. The scope may be the last object of what is mapped: then its own map stands for all that is
+ * behind, where another object's would begin. */
+static int scope_words(const struct nodejs_heap *h, uint64_t scope, uint64_t at, uint64_t *words)
+{
+	uint32_t mapped = (uint32_t)(PAGE - at % PAGE) / 8;
+	uint64_t map;
+	int r = nodejs_read(h, words, SCOPE_WORDS * 8, at);
+
+	if (r != -EFAULT || mapped >= SCOPE_WORDS)
+		return r;
+	r = nodejs_read(h, words, mapped * 8, at);
+	if (r == 0)
+		r = member(h, scope, 0, &map);
+	for (uint32_t i = mapped; r == 0 && i < SCOPE_WORDS; i++)
+		words[i] = map;
+	return r;
+}
+
 static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *room, struct nodejs_function *out,
 		      int64_t *first)
 {
@@ -501,7 +520,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 		return -EBADMSG;
 	locals >>= 32;
 	at = (uint64_t)l->scope_first + (locals < SCOPE_LOCALS_INLINE ? 2 * locals : 1 + locals);
-	r = nodejs_read(h, words, sizeof(words), scope - ABI_NODEJS_TAG + l->version.scope_words + at * 8);
+	r = scope_words(h, scope, scope - ABI_NODEJS_TAG + l->version.scope_words + at * 8, words);
 	if (r < 0)
 		return r;
 	r = scope_name(h, words, room, &out->is_cut);
