@@ -71,7 +71,7 @@ int ruby_candidate(__u32 trigger)
 #define RUBY_TYPE_CLASS 0x02
 #define RUBY_TYPE_MODULE 0x03
 #define RUBY_USER1 (1U << 13) /* String: its bytes are elsewhere; Array: its elements are here */
-#define RUBY_INDEX_SMALL 54   /* words of code that the first 48 bytes of the index are enough for */
+#define RUBY_INDEX_SMALL 54   /* words of code that the head of the index is enough for: 8 bytes for nine of them */
 #define RUBY_INDEX_BLOCK 512  /* words more, for each block of 80 bytes */
 
 struct ruby_record { /* lies in scratch */
@@ -188,7 +188,8 @@ __attribute__((noinline)) int ruby_find_part(__u32 trigger, __u32 part)
 		if (l->body_lines_index == ABI_RUBY_NONE || r->name.code_size > RUBY_INDEX_SMALL + RUBY_INDEX_BLOCK)
 			return 0;
 		if (!bpf_probe_read_user(&out->data, sizeof(out->data), (const void *)(body + l->body_lines_index)))
-			out->size = r->name.code_size > RUBY_INDEX_SMALL ? ABI_RUBY_INDEX_BYTES : 48;
+			out->size = r->name.code_size > RUBY_INDEX_SMALL ? ABI_RUBY_INDEX_BYTES
+									 : (r->name.code_size + 8) / 9 * 8;
 	} else {
 		if (bpf_probe_read_user(&out->data, sizeof(out->data), (const void *)(body + l->body_lines)) ||
 		    bpf_probe_read_user(&count, sizeof(count), (const void *)(body + l->body_lines_count)) ||

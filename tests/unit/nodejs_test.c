@@ -559,6 +559,7 @@ static void scopes_at_the_end(void **state)
 		{ 2, { 2ULL << 32, 3ULL << 32 }, 0, 2, "(anonymous)" },
 		{ 1, { MEMORY + 0x300 + ABI_NODEJS_TAG }, 0, 0, "outer" },
 		{ 1, { MEMORY + 0x2000 + ABI_NODEJS_TAG }, -EFAULT, 0, NULL },
+		{ 0, { 0 }, -ESTALE, 0, NULL }, /* these versions have something there */
 	};
 	static struct memory m;
 	const struct runtime_target target = { .read = memory_read, .self = &m };

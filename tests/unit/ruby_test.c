@@ -627,6 +627,40 @@ static void names_from_memory(void **state)
 	}
 }
 
+/* Nothing is mapped behind the index; then it, or the table, is not there at all: the name is. */
+static void names_without_lines(void **state)
+{
+	const struct ruby_version *v;
+
+	(void)state;
+	for (size_t i = 0; (v = ruby_version_at(i)); i++) {
+		struct image *im = open_image(v);
+		struct runtime_target target = { .read = target_read, .self = im };
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(64));
+		struct runtime_function f = { 0 };
+		uint64_t iseqs[2], *at;
+		uint32_t index = im->info.layout.body_lines_index;
+
+		fill(im, iseqs);
+		run(im);
+		at = word(im, *word(im, iseqs[1] + 16) + (index == ABI_RUBY_NONE ? im->info.layout.body_lines : index));
+		if (index != ABI_RUBY_NONE) {
+			*word(im, BASE + IMAGE - 8) = *word(im, *at);
+			*at = BASE + IMAGE - 8;
+		}
+		assert_int_equal(ruby_read_name(&target, &im->info, iseqs[1], frame(im, 0)->b, &room, &f), 0);
+		assert_int_equal(ruby_line(&f, 2), 12);
+		assert_int_equal(f.lines.size, f.lines_whole);
+		*at = BASE + IMAGE;
+		assert_int_equal(ruby_read_name(&target, &im->info, iseqs[1], frame(im, 0)->b, &room, &f), 0);
+		assert_true(str_eq(f.name, STR("work")));
+		assert_int_equal(f.first_line, 10);
+		assert_int_equal(ruby_line(&f, 2), 0);
+		assert_true(f.lines.size < f.lines_whole); /* they are asked for again */
+		free(im);
+	}
+}
+
 /* ---- classes ---- */
 
 static uint64_t make_class(struct image *im, uint64_t type, const char *name)
@@ -833,12 +867,12 @@ static void names_from_records(void **state)
 				      .name_sent = 5,
 				      .lines_count = 1,
 				      .code_size = 3,
-				      .index_sent = 48,
+				      .index_sent = 8,
 				      .lines_sent = 12,
 				      .line_bytes = 12,
 				      .lines_at = 0x1000 };
 	scoped(buf_release) struct buf bytes = BUF_INIT(KIB(4)), room = BUF_INIT(KIB(4));
-	uint64_t index[6] = { 1 | 1 << 7 | 1 << 14 };
+	uint64_t index[1] = { 1 | 1 << 7 | 1 << 14 };
 	struct runtime_function f = { 0 };
 	uint32_t line[4] = { 9 };
 
@@ -894,6 +928,19 @@ static void long_functions(void **state)
 	for (uint32_t at = 0; at < SIZE; at++)
 		assert_int_equal(ruby_line(&f, at), 100 + at / 10);
 	assert_int_equal(ruby_line(&f, SIZE + 1000), 0);
+}
+
+/* No more than Ruby has made: behind a short function's index nothing need be mapped. */
+static void sizes_of_indexes(void **state)
+{
+	(void)state;
+	assert_int_equal(ruby_index_size(0), 0);
+	assert_int_equal(ruby_index_size(1), 8);
+	assert_int_equal(ruby_index_size(9), 8);
+	assert_int_equal(ruby_index_size(10), 16);
+	assert_int_equal(ruby_index_size(53), 48);
+	assert_int_equal(ruby_index_size(54), 48);
+	assert_int_equal(ruby_index_size(55), 48 + 80);
 	assert_int_equal(ruby_index_size(UINT32_MAX), 0);
 }
 
@@ -912,11 +959,13 @@ int main(void)
 		cmocka_unit_test(holes),
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(names_from_memory),
+		cmocka_unit_test(names_without_lines),
 		cmocka_unit_test(symbols),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(labels_with_classes),
 		cmocka_unit_test(names_from_records),
 		cmocka_unit_test(long_functions),
+		cmocka_unit_test(sizes_of_indexes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

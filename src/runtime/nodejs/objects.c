@@ -492,7 +492,7 @@ static int64_t scope_first(const uint64_t *words)
  * behind, where another object's would begin. */
 static int scope_words(const struct nodejs_heap *h, uint64_t scope, uint64_t at, uint64_t *words)
 {
-	uint32_t mapped = (uint32_t)(PAGE - at % PAGE) / 8;
+	uint32_t mapped = (uint32_t)((PAGE - at % PAGE) % PAGE) / 8;
 	uint64_t map;
 	int r = nodejs_read(h, words, SCOPE_WORDS * 8, at);
 

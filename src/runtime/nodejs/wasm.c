@@ -16,7 +16,7 @@
 #define DEPTH_MAX 64     /* of a map */
 #define FRESH_MAX 8192   /* functions that are not in the map yet */
 #define FRESH_PART 64    /* ... read at once */
-#define CODE_BYTES 128   /* of a WasmCode */
+#define CODE_BYTES 64    /* of a WasmCode, which has 88 at least */
 #define BYTES_MAX GIB(1) /* of a module; V8: kV8MaxWasmModuleSize */
 
 struct node { /* of a std::map */

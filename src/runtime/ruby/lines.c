@@ -5,17 +5,22 @@
 #include "base/cur.h"
 
 /* The succinct index (iseq.c, struct succ_index_table, from 2.6 on): how many entries begin at or before a position.
- * The first 54 positions have their counts outright, nine of 7 bits in a word; the others are blocks of 512 bits. */
+ * The first 54 positions have their counts outright, nine of 7 bits in a word, a shorter function has as many words as
+ * it needs; the others are blocks of 512 bits. */
 #define IMMEDIATE 54
 #define IMMEDIATE_WORDS 6
+#define WORD_POSITIONS 9
 #define BLOCK_POSITIONS 512
 #define BLOCK_BYTES 80 /* rank, ranks of its words, 8 words of bits */
 #define CODE_MAX (1u << 20)
 
 uint32_t ruby_index_size(uint32_t code_size)
 {
-	uint32_t blocks = code_size <= IMMEDIATE ? 0 : (code_size - IMMEDIATE + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS;
+	uint32_t blocks;
 
+	if (code_size <= IMMEDIATE)
+		return (code_size + WORD_POSITIONS - 1) / WORD_POSITIONS * 8;
+	blocks = (code_size - IMMEDIATE + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS;
 	return code_size > CODE_MAX ? 0 : IMMEDIATE_WORDS * 8 + blocks * BLOCK_BYTES;
 }
 
@@ -35,9 +40,8 @@ static uint64_t rank_of(const uint8_t *index, size_t size, uint32_t position)
 	uint64_t ranks, bits, before;
 
 	if (position < IMMEDIATE)
-		return size < IMMEDIATE_WORDS * 8
-			       ? 0
-			       : word_at(index, size, (size_t)(position / 9) * 8) >> position % 9 * 7 & 0x7f;
+		return word_at(index, size, (size_t)(position / WORD_POSITIONS) * 8) >> position % WORD_POSITIONS * 7 &
+		       0x7f;
 	if (block + BLOCK_BYTES > size)
 		return 0;
 	ranks = word_at(index, size, block + 8);

@@ -143,7 +143,7 @@ int ruby_decode_name(const uint8_t *bytes, size_t size, struct buf *room, struct
 				     .line_bytes = head.line_bytes,
 				     .line_at = head.line_at,
 				     .by_array = (head.flags & ABI_RUBY_LINES_BY_ARRAY) != 0 };
-	if (table.by_array || index.len == ruby_index_size(head.code_size)) {
+	if (table.by_array || index.len >= ruby_index_size(head.code_size)) {
 		buf_add(room, &table, sizeof(table));
 		buf_add(room, index.ptr, index.len);
 		buf_add(room, lines.ptr, lines.len);
@@ -319,6 +319,7 @@ int ruby_read_name_of(const struct runtime_target *target, const void *info_byte
 	struct runtime_function f = { .version_major = info->layout.version_major,
 				      .version_minor = info->layout.version_minor };
 	struct iseq i, again;
+	bool lacks_lines = false;
 	uint64_t path;
 	int r;
 
@@ -333,13 +334,15 @@ int ruby_read_name_of(const struct runtime_target *target, const void *info_byte
 	if (r == 0)
 		r = read_label(target, info, i.words[WALK_RUBY_BODY_LABEL], owner, room, &f.is_cut);
 	at.name = room->len;
-	if (r == 0)
-		r = read_lines(target, info, &i, room);
+	if (r == 0 && read_lines(target, info, &i, room) < 0) { /* its name is as good without them */
+		room->len = at.name;
+		lacks_lines = true;
+	}
 	at.lines = room->len;
 	if (r == 0) /* all of it was that function's */
 		r = read_iseq(target, key, cookie, &again);
 	f.first_line = first_line_of(info, &i);
-	f.lines_whole = (uint32_t)(at.lines - at.name);
+	f.lines_whole = (uint32_t)(at.lines - at.name) + lacks_lines;
 	if (r == 0)
 		r = place_texts(room, &at, &f);
 	if (r == 0)
