@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PHP's stacks in BPF beside what the program's lines may call (php_oracle.py): every version, opcache's compiler, fibers, the line
 that runs, and a worker of php-fpm that has other functions in the same memory with each request."""
+import glob
 import random
 from collections import Counter
 
@@ -21,18 +22,8 @@ MANY = LEAST if QUICK else 1000 if SAMPLED else 10000
 MANY_FRAMES = 300 if QUICK else 3000 if SAMPLED else 20000  # of php-fpm
 HZ = 997
 FEW = 1  # a tick between two instructions is nothing to go by
-# Ticks before a session knows a process that was there before it: they have no frames of PHP and say that they are cut, or guessed where compiled code ran that
-# nobody knew of yet (all of them within a session's first second). Up to 23 were met, beside other load 83 before the process was attached to; more count.
-START, NOT_READY, GUESSED = 30, 100, 15
 SCRIPTS = 40
 THREADS = 4
-
-
-def at_start(missing, sessions):
-    """How many of the samples without frames the start may explain: those that say so, at most so many a session (or thread)."""
-    waited = missing["cut:runtime-not-ready"]
-    cut = sum(count for end, count in missing.items() if end.startswith("cut:")) - waited
-    return min(waited, NOT_READY * sessions) + min(cut, START * sessions) + min(missing["guessed"], GUESSED * sessions)
 
 tap = Tap("php")
 need(tap)
@@ -40,44 +31,65 @@ only = [a for a in sys.argv[1:] if not a.startswith("-")]
 judge = Judge(FOLDER)
 
 
+def begin(seconds, name, *options):
+    """A session of so many seconds behind its first one, which written() takes off. In it, until a session knows a process that was there before it, ticks
+    have no frames of PHP and say that they are cut, or guessed where compiled code ran that nobody knew of yet."""
+    return start(HEARTH, "record", "-F", HZ, "-q", "--window", "1s", "-d", seconds + 1, *options, "-o", path(f"{name}.pb.gz"), stderr=subprocess.PIPE, text=True)
+
+
+def written(session, name):
+    """The profiles of its windows, which lie on a grid, but those that begin in its first second; the largest file stays. None: it ended badly."""
+    said = session.communicate(timeout=120)[1]
+    if not tap.ok(session.returncode == 0, "hearth record ends well", f"exit {session.returncode} {said[-300:].strip()}"):
+        return None
+    files = glob.glob(path(f"{name}_*.pb.gz"))
+    profiles = sorted((Profile(file) for file in files), key=lambda p: p.time_ns)
+    os.replace(max(files, key=os.path.getsize), path(f"{name}.pb.gz"))
+    for file in glob.glob(path(f"{name}_*.pb.gz")):
+        os.unlink(file)
+    return [p for p in profiles if p.time_ns >= profiles[0].time_ns + 10**9]
+
+
+def samples_of(session, name):
+    profiles = written(session, name)
+    return [s for p in profiles for s in p.samples] if profiles is not None else tap.finish()
+
+
 def sampled(php, load, jit=None, seconds=SECONDS, options=(), has_rival=False):
-    """One program under a session of its own. @has_rival: another one wants its CPU, so that it stands still at times."""
-    command = php.command([FOLDER], *php.options(jit), os.path.join(FOLDER, load), seconds + 2)
+    """The samples of one program under a session of its own. @has_rival: another one wants its CPU, so that it stands still at times."""
+    command = php.command([FOLDER], *php.options(jit), os.path.join(FOLDER, load), seconds + 3)
     processes = [start(*command)]
     if has_rival:
         processes.append(start("sh", "-c", "while :; do :; done"))
         for p in processes:
             os.sched_setaffinity(p.pid, {min(os.sched_getaffinity(0))})
     time.sleep(0.7)
-    file = path("php.pb.gz")
-    record(tap, seconds, "-F", HZ, "-q", *options, "-p", processes[0].pid, "-o", file)
+    samples = samples_of(begin(seconds, "php", *options, "-p", processes[0].pid), "php")
     for p in processes:
         p.kill()
         p.wait()
-    return Profile(file)
+    return samples
 
 
 def sampled_until(many, count, add, take):
-    """add() each sample of as many profiles as it takes until count() says @many. Return: how many profiles."""
-    for sessions in range(1, ROUNDS + 1):
-        for sample in take().samples:
+    """add() each sample of as many sessions as it takes until count() says @many."""
+    for _ in range(ROUNDS):
+        for sample in take():
             add(sample)
         if count() >= many:
             break
-    return sessions
 
 
 def check_load(php, load, jit=None, legal=0.999, whole=0.97):
     tally = Tally()
     name = f"{php.name}, {load}" + (f", {jit} compiler" if jit else "")
-    sessions = sampled_until(MANY, lambda: tally.judged, lambda sample: tally.add(judge, sample, load), lambda: sampled(php, load, jit, LONG))
-    early = at_start(tally.missing, sessions)
-    tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+    sampled_until(MANY, lambda: tally.judged, lambda sample: tally.add(judge, sample, load), lambda: sampled(php, load, jit, LONG))
+    tap.ok(tally.judged >= MANY and tally.legal + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
     tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", sum(tally.wrong.values()))
     for why, count in tally.wrong.most_common(4):
         tap.note(f"    {count} times {why}")
     if whole:
-        ends, judged = tally.native_ends["complete"], tally.judged - early
+        ends, judged = tally.native_ends["complete"], tally.judged
         tap.ok(ends >= whole * judged, f"{name}: native frames in order and whole", f"{100 * ends / max(judged, 1):.2f} %")
         ends, others = ends - tally.in_pcre["complete"], judged - tally.in_pcre.total()
         tap.ok(ends + FEW >= WHOLE * others, f"{name}: native frames but those in PCRE", f"{100 * ends / max(others, 1):.2f} % of {others}")
@@ -91,7 +103,7 @@ def check_fiber_ends(php):
     """In a fiber the native part is the fiber's own: it never seems to be called by what the program's stack has, and where
     it does not reach the fiber's root it says so. In code without unwind rows it may."""
     inside, odd, marked = 0, Counter(), 0
-    for sample in sampled(php, "fibers.php", options=["--native-interpreter-frames"]).samples:
+    for sample in sampled(php, "fibers.php", options=["--native-interpreter-frames"]):
         names = [f[0] for f in frames_of(sample)]
         if "within" not in names:
             continue
@@ -107,7 +119,7 @@ def check_outside(php, load):
     """By the sampler remote: what moves between two reads has to say so."""
     tally = Tally()
     clean = 0
-    for sample in sampled(php, load, options=["--sampler", "remote"], has_rival=True).samples:
+    for sample in sampled(php, load, options=["--sampler", "remote"], has_rival=True):
         tally.add(judge, sample, load)
         clean += sample.count * (sample.end == "complete")
     wrong = sum(tally.wrong.values())
@@ -144,17 +156,17 @@ def check_dump(php):
 
 
 def sampled_threads(program, library, beside, load):
-    """Threads of a program with PHP inside, each with requests of its own. Return: the profile."""
-    wrapper, file = path("threads.php"), path("threads.pb.gz")
+    """Threads of a program with PHP inside, each with requests of its own. Return: the samples."""
+    wrapper = path("threads.php")
     with open(wrapper, "w") as f:
         f.write(f"<?php\n$argv = [0, 1];\ninclude '{os.path.join(FOLDER, load)}';\n")
     seconds = LONG if QUICK or SAMPLED else 35
-    process = start(program, library, wrapper, THREADS, seconds + 4, env={"LD_LIBRARY_PATH": beside})
+    process = start(program, library, wrapper, THREADS, seconds + 5, env={"LD_LIBRARY_PATH": beside})
     time.sleep(1.5)
-    record(tap, seconds, "-F", HZ, "-q", "--php-request", "-p", process.pid, "-o", file)
+    samples = samples_of(begin(seconds, "threads", "--php-request", "-p", process.pid), "threads")
     process.kill()
     process.wait()
-    return Profile(file)
+    return samples
 
 
 def check_threads():
@@ -169,7 +181,7 @@ def check_threads():
         return
     for load, legal in ("load.php", 0.999), ("fibers.php", 0.99):
         tally, of_thread, labels = Tally(), Counter(), Counter()
-        for sample in sampled_threads(program, library, beside, load).samples:
+        for sample in sampled_threads(program, library, beside, load):
             if frames_of(sample)[:1] and frames_of(sample)[0][1] == path("threads.php"):
                 at = sample.modules.index("[php]")
                 del sample.names[at], sample.modules[at], sample.places[at]
@@ -180,8 +192,7 @@ def check_threads():
                 mine = f"/srv/thread{name[4:]}.php", f"/thread/{name[4:]}"
                 labels[(sample.labels.get("php_script"), sample.labels.get("php_path")) == mine] += sample.count
         name = f"8.4 for threads, {load}"
-        early = at_start(tally.missing, THREADS)
-        tap.ok(tally.judged >= MANY and tally.legal + early + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
+        tap.ok(tally.judged >= MANY and tally.legal + FEW >= legal * tally.judged, f"{name}: stacks are whole and legal", tally.figures())
         tap.ok(not tally.wrong, f"{name}: none is wrong that is not flagged", tally.wrong.most_common(3))
         tap.ok(len(of_thread) == THREADS and min(of_thread.values()) >= LEAST / THREADS / 2, f"{name}: of every thread", dict(of_thread))
         tap.ok(set(labels) == {True}, f"{name}: each with its own request", dict(labels))
@@ -233,13 +244,11 @@ class Served:
 
 
 def under_requests(where, seconds, options, served, choose):
-    file = path("fpm.pb.gz")
-    recorder = start(HEARTH, "record", "-F", HZ, "-q", *options, "-d", seconds, "-o", file, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + seconds + 1
-    while time.monotonic() < end and recorder.poll() is None:
+    session = begin(seconds, "fpm", *options)
+    end = time.monotonic() + seconds + 2
+    while time.monotonic() < end and session.poll() is None:
         served.answers += b"alpha" not in request(where, path(f"fpm/s{choose.randrange(SCRIPTS)}.php"))
-    said = recorder.communicate(timeout=60)[1]
-    return file if recorder.returncode == 0 else tap.note(f"    {said[-200:]}")
+    return written(session, "fpm")
 
 
 def has_compiled(pid):
@@ -259,12 +268,13 @@ def check_fpm(fpm, jit=None, options=()):
         return
     worker, served, choose = worker_of(process), Served(), random.Random(1)
     seconds, least = 4 if QUICK else 20, MANY_FRAMES // 100 if options else MANY_FRAMES
-    for sessions in range(1, 2 if options else ROUNDS + 1):
-        file = under_requests(where, seconds, options, served, choose)
-        if not tap.ok(file is not None, f"{what}: hearth record ends well"):
+    for _ in range(1 if options else ROUNDS):
+        profiles = under_requests(where, seconds, options, served, choose)
+        if profiles is None:
             break
-        for sample in Profile(file).of(worker):
-            served.add(sample)
+        for profile in profiles:
+            for sample in profile.of(worker):
+                served.add(sample)
         if served.frames >= least:
             break
     text = run(HEARTH, "convert", path("fpm.pb.gz"), "--format", "col", "-o", "-").stdout
@@ -276,8 +286,8 @@ def check_fpm(fpm, jit=None, options=()):
     # From outside a request may be over when its names are read.
     tap.ok(served.unnamed <= (0.2 if options else 0.01) * served.frames, f"{what}: nearly all have names", f"{100 * served.unnamed / max(served.frames, 1):.2f} % have none")
     if not options:
-        judged, early = served.stacks + served.missing.total(), at_start(served.missing, sessions)
-        tap.ok(served.whole + early + FEW >= 0.999 * judged, f"{what}: chains are whole",
+        judged = served.stacks + served.missing.total()
+        tap.ok(served.whole + FEW >= 0.999 * judged, f"{what}: chains are whole",
                f"{100 * served.whole / max(judged, 1):.2f} % of {judged}, {served.flagged} flagged, {dict(served.missing)} without their frames, {served.outside} outside of PHP")
     for fault, count in served.faults.most_common(4):
         tap.note(f"    {count} times {fault[:300]}")
