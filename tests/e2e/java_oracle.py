@@ -30,6 +30,7 @@ class Tally:
         self.lost = 0  # samples
         self.judged = 0  # samples of which a whole stack is wanted: all but whole ones without Java, and early ones
         self.samples = self.java = self.complete = self.guessed = self.frames = self.named = 0
+        self.nameless = 0.0  # sum of the stacks' shares of frames of Java without a name
         self.wrong = 0  # stacks that say nothing of a guess and have an illegal pair
         self.pairs, self.ends, self.illegal, self.unnamed, self.cuts = (Counter() for _ in range(5))
 
@@ -109,11 +110,13 @@ def judge_sample(sample, classes, tally, met):
         return
     tally.java += count
     tally.guessed += count if sample.end == "guessed" else 0
-    for f in frames:
-        if f[0]:
-            tally.frames += count
-            tally.named += count if "(" in f[1] else 0
-            tally.unnamed[f[1]] += count if "(" not in f[1] else 0
+    java = [f[1] for f in frames if f[0]]
+    nameless = [name for name in java if "(" not in name]
+    tally.frames += count * len(java)
+    tally.named += count * (len(java) - len(nameless))
+    tally.nameless += count * len(nameless) / len(java)
+    for name in nameless:
+        tally.unnamed[name] += count
     if judge_chain(frames, classes, tally, count) and sample.end != "guessed":
         tally.wrong += count
 
@@ -124,8 +127,9 @@ def reaches(tally, whole):
 
 
 def are_named(tally, named):
-    """Frames of one stack have names together, so stacks are what is counted: as many as there would be if all of a stack's frames had none."""
-    return at_most(round((tally.frames - tally.named) * tally.java / max(tally.frames, 1)), tally.java, 1 - named)
+    """Frames of one stack have names together, or on 25 and 26 none when the host walked it, be it a hundred deep: so stacks are what is counted, each
+    by the share of its frames that has none."""
+    return at_most(round(tally.nameless), tally.java, 1 - named)
 
 
 def judge_tally(tap, name, tally, least, early, whole=EACH, named=NAMED, unknown=UNKNOWN):
