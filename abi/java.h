@@ -81,7 +81,9 @@ struct abi_java {
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */
 	__u64 chunk, chunk_end; /* chunk_end: where its last frame ends; 0: frames are on the stack */
 	__u64 chunk_link;       /* where an interpreted frame has its caller's frame pointer; 0: below sp */
-	__u64 chunk_entry;      /* where the stack goes on behind its last chunk */
+	/* Where the stack goes on behind its last chunk; before a chunk is met, sp of the first frame if that is a
+	 * caller, or 0. */
+	__u64 chunk_entry;
 };
 
 _Static_assert(sizeof(struct abi_java) == 416, "layout changed: bump ABI_VERSION");

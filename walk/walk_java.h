@@ -431,6 +431,7 @@ WALK_FN void walk_java_meet(struct walk *w, struct abi_java *info)
 	__u8 redefines = 0;
 
 	info->met = 1;
+	info->chunk_entry = w->is_return ? w->sp : 0;
 	walk_java_state(w)->scan = 0;
 	walk_java_state(w)->loose = 0; /* and fresh, which is the same word */
 	if (!info->epoch_at || walk_read(w, &info->epoch, sizeof(info->epoch), info->epoch_at) ||

@@ -10,9 +10,11 @@
  * the virtual thread, with the frame of its caller behind. Source: OpenJDK 21 and 25,
  * share/runtime/continuationEntry.hpp, share/oops/instanceStackChunkKlass.hpp, cpu/x86/stubGenerator_x86_64.cpp. */
 #define WALK_JAVA_BARRIER 0xa78b49 /* mov n(%r15),%rsp */
+#define WALK_JAVA_THAW 0xff8b4959  /* pop %rcx; mov %r15,%rdi: what the blob of that code begins with */
 #define WALK_JAVA_ENTRY_FP 64      /* of the entry: the caller's frame pointer, then the return address */
 #define WALK_JAVA_ENTRY_THREAD 16  /* the Continuation */
 #define WALK_JAVA_CHUNK_MAX (1 << 20)
+#define WALK_JAVA_CHUNK_PC 16 /* of a chunk: of its top frame */
 
 /* Fields as class loaders lay them out, by whether references are compressed. */
 #define WALK_JAVA_TAIL(compressed) ((compressed) ? 32 : 48)         /* of Continuation: its first chunk */
@@ -58,13 +60,27 @@ WALK_FN int walk_java_enter_chunk(struct walk *w, struct abi_java *info, __u64 c
 	return 0;
 }
 
+/* Is @chunk a new one, into which the frames at hand are just being copied? It has the pc of what called the VM for
+ * that, which lies on top of them: @top. They would be met again there. Source: OpenJDK 25, share/runtime/
+ * continuationFreezeThaw.cpp, freeze_fast_new_chunk(). */
+WALK_FN int walk_java_is_copy(struct walk *w, __u64 chunk, __u64 top)
+{
+	const __u64 *words = w->scratch + WALK_JAVA_FRAME;
+	__u64 pc = 0;
+
+	if (!top || walk_read(w, &pc, sizeof(pc), chunk + WALK_JAVA_CHUNK_PC) || !pc ||
+	    walk_read(w, w->scratch + WALK_JAVA_FRAME, 32, top))
+		return 0;
+	return words[0] == pc || words[1] == pc || words[2] == pc || words[3] == pc;
+}
+
 /** walk_java_chunks - from the end of the frames at hand, on the stack or in a chunk, to the next chunk, or behind the
  * last one. Return: 0, or 1: it is not where they end, or what follows cannot be read. */
 WALK_FN int walk_java_chunks(struct walk *w)
 {
 	struct abi_java *info = walk_java_info(w);
 	struct walk_pair caller;
-	__u64 chunk, thread = 0;
+	__u64 chunk, thread = 0, top = info->chunk_entry;
 	int compressed;
 
 	if (info->chunk_end) {
@@ -91,20 +107,25 @@ WALK_FN int walk_java_chunks(struct walk *w)
 	chunk = walk_java_reference(w, info, thread + WALK_JAVA_TAIL(compressed), compressed);
 	if (!chunk)
 		return 1;
-	if (!walk_java_enter_chunk(w, info, chunk, compressed))
+	if (!walk_java_is_copy(w, chunk, top) && !walk_java_enter_chunk(w, info, chunk, compressed))
 		return 0;
 	chunk = walk_java_reference(w, info, chunk + WALK_JAVA_CHUNK_PARENT, compressed); /* that one was empty */
 	return !chunk || walk_java_enter_chunk(w, info, chunk, compressed);
 }
 
-/* Where frames on the stack end. SWITCH: they do not. */
+/* Where frames on the stack end. SWITCH: they do not. In the middle of that code the VM fills the stack behind sp with
+ * frames, where older ones lie till then: none of them is believed. */
 WALK_FN enum walk_next walk_java_barrier(struct walk *w, const struct abi_java *info)
 {
 	struct walk_pair caller;
 	__u64 code = 0, sp = w->sp;
 
-	if (walk_read(w, &code, sizeof(code), w->pc) || (code & 0xffffff) != WALK_JAVA_BARRIER)
+	if (walk_read(w, &code, sizeof(code), w->pc))
 		return WALK_SWITCH;
+	if ((code & 0xffffff) != WALK_JAVA_BARRIER)
+		return !walk_read(w, &code, sizeof(code), walk_java_state(w)->begin) && (__u32)code == WALK_JAVA_THAW
+			       ? walk_java_fail(w)
+			       : WALK_SWITCH;
 	if (walk_stack_pair(w, sp + WALK_JAVA_ENTRY_FP, &caller) || !walk_java_is_code(info, caller.second))
 		return WALK_SWITCH;
 	if (!walk_java_chunks(w))

@@ -386,6 +386,77 @@ static void frames_of_a_virtual_thread(void **state)
 	drop(r);
 }
 
+#define STACK 0x10000ULL
+#define CHUNK 0x20000ULL
+
+static int chunk_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	const uint64_t *words = self; /* four of the stack, then the chunk's pc */
+
+	if (at == STACK && size == 32)
+		memcpy(dst, words, size);
+	else if (at == CHUNK + WALK_JAVA_CHUNK_PC && size == 8)
+		memcpy(dst, words + 4, size);
+	else
+		return -EFAULT;
+	return 0;
+}
+
+/* A chunk whose pc lies on top of the frames on the stack has copies of them. */
+static void frames_that_are_being_copied(void **state)
+{
+	uint64_t words[5] = { 1, 2, 3, 4, 5 };
+	const struct walk_world world = { .read = chunk_read, .self = words };
+	struct walk *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	assert_non_null(w);
+	w->world = &world;
+	assert_false(walk_java_is_copy(w, CHUNK, STACK));
+	for (uint64_t i = 1; i <= 4; i++) {
+		words[4] = i;
+		assert_true(walk_java_is_copy(w, CHUNK, STACK));
+		assert_false(walk_java_is_copy(w, CHUNK, 0)); /* code of Java runs: the VM copies nothing */
+		assert_false(walk_java_is_copy(w, CHUNK, STACK + 8));
+		assert_false(walk_java_is_copy(w, CHUNK + 8, STACK));
+	}
+	words[0] = words[4] = 0; /* it has none yet */
+	assert_false(walk_java_is_copy(w, CHUNK, STACK));
+	free(w);
+}
+
+#define CODE 0x30000ULL
+
+static int code_read(void *self, void *dst, __u32 size, __u64 at)
+{
+	uint64_t word = at == CODE ? *(const uint64_t *)self : 0x9090909090909090;
+
+	memcpy(dst, &word, MIN(size, (__u32)8));
+	return at >= CODE && at < CODE + 0x1000 && size == 8 ? 0 : -EFAULT;
+}
+
+/* The VM is filling the stack behind sp: what lies there is older. It is known by how the blob begins. */
+static void frames_that_come_out_of_the_heap(void **state)
+{
+	uint64_t begin = 0xbeff8b4959; /* pop %rcx; mov %r15,%rdi; mov $..., %esi */
+	const struct walk_world world = { .read = code_read, .self = &begin };
+	struct walk *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	assert_non_null(w);
+	w->world = &world;
+	w->pc = CODE + 0x40;
+	w->sp = STACK;
+	walk_java_state(w)->begin = CODE;
+	assert_int_equal(walk_java_barrier(w, walk_java_info(w)), WALK_DONE);
+	assert_int_equal(w->end, ABI_END_UNSUPPORTED);
+	w->end = 0;
+	begin ^= 1 << 8;
+	assert_int_equal(walk_java_barrier(w, walk_java_info(w)), WALK_SWITCH);
+	assert_int_equal(w->end, 0);
+	free(w);
+}
+
 /* Frames of methods; -1: one of them is marked as a guess. */
 static int methods_of(const struct recorded *r)
 {
@@ -837,6 +908,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recordings_are_walked),
 		cmocka_unit_test(frames_of_a_virtual_thread),
+		cmocka_unit_test(frames_that_are_being_copied),
+		cmocka_unit_test(frames_that_come_out_of_the_heap),
 		cmocka_unit_test(unloaded_classes_are_no_address),
 		cmocka_unit_test(pushed_words_are_skipped),
 		cmocka_unit_test(popped_words_are_known),
