@@ -498,6 +498,21 @@ static void script_lines(void **state)
 	nodejs_unlearn(p);
 }
 
+/* Functions named by their scope. */
+static struct nodejs_layout layout_of_scopes(uint8_t major, uint8_t minor)
+{
+	struct nodejs_layout layout = layout_of_strings;
+
+	layout.sfi_name = 16;
+	layout.sfi_script = 32;
+	layout.scope_locals = 2;
+	layout.scope_first = 3;
+	layout.type_map = TYPE_MAP;
+	layout.type_scope = TYPE_SCOPE;
+	layout.version = *nodejs_version_find(major, minor);
+	return layout;
+}
+
 /* A function's name whose memory is another object's by now is not known; that is not the same as having none. */
 static void names_gone(void **state)
 {
@@ -525,19 +540,12 @@ static void names_gone(void **state)
 	put_source(&m, 0x300, "outer");
 	put(&m, 0x400, MEMORY + 0x180 + ABI_NODEJS_TAG);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct nodejs_layout layout = layout_of_strings;
+		const struct nodejs_layout layout = layout_of_scopes(cases[i].major, cases[i].minor);
 		const struct nodejs_heap h = { .target = &target, .layout = &layout };
 		const __u64 words[ABI_NODEJS_SFI_WORDS] = { 0, 0, MEMORY + 0x400 + ABI_NODEJS_TAG };
 		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
 		struct nodejs_function f;
 
-		layout.sfi_name = 16;
-		layout.sfi_script = 32;
-		layout.scope_locals = 2;
-		layout.scope_first = 3;
-		layout.type_map = TYPE_MAP;
-		layout.type_scope = TYPE_SCOPE;
-		layout.version = *nodejs_version_find(cases[i].major, cases[i].minor);
 		put(&m, 0x400 + 8 + 24, cases[i].first);
 		assert_int_equal(nodejs_function_read(&h, words, &room, &f), cases[i].result);
 		if (cases[i].name)
@@ -563,22 +571,15 @@ static void scopes_at_the_end(void **state)
 	};
 	static struct memory m;
 	const struct runtime_target target = { .read = memory_read, .self = &m };
-	struct nodejs_layout layout = layout_of_strings;
+	struct nodejs_layout layout = layout_of_scopes(11, 3);
 	struct nodejs_process *p = calloc(1, sizeof(*p));
 	const struct nodejs_heap h = { .target = &target, .layout = &layout, .process = p };
 
 	(void)state;
 	assert_non_null(p);
-	layout.sfi_name = 16;
-	layout.sfi_script = 32;
 	layout.script_source = 8;
 	layout.script_name = 16;
-	layout.scope_locals = 2;
-	layout.scope_first = 3;
-	layout.type_map = TYPE_MAP;
-	layout.type_scope = TYPE_SCOPE;
 	layout.type_script = TYPE_SCRIPT;
-	layout.version = *nodejs_version_find(11, 3);
 	put(&m, 0x108, (uint64_t)TYPE_SCRIPT << 32); /* maps: of scripts, strings, scopes, maps */
 	put(&m, 0x148, 8ULL << 32);
 	put(&m, 0x180, MEMORY + 0x1c0 + ABI_NODEJS_TAG);
