@@ -11,6 +11,7 @@ import phps
 from fpm import chains, request, script, serve
 from php_oracle import Judge, Tally, count_without, frames_of, is_flagged, plain
 from support import *
+from windows import windows_of
 
 FOLDER = os.path.join(HERE, "php")
 SECONDS = 3 if QUICK else 12  # of wall time for each load
@@ -38,15 +39,12 @@ def begin(seconds, name, *options):
 
 
 def written(session, name):
-    """The profiles of its windows, which lie on a grid, but those that begin in its first second; the largest file stays. None: it ended badly."""
+    """The profiles of its windows, which lie on a grid, but those that begin in its first second. None: it ended badly."""
     said = session.communicate(timeout=120)[1]
     if not tap.ok(session.returncode == 0, "hearth record ends well", f"exit {session.returncode} {said[-300:].strip()}"):
         return None
-    files = glob.glob(path(f"{name}_*.pb.gz"))
-    profiles = sorted((Profile(file) for file in files), key=lambda p: p.time_ns)
-    os.replace(max(files, key=os.path.getsize), path(f"{name}.pb.gz"))
-    for file in glob.glob(path(f"{name}_*.pb.gz")):
-        os.unlink(file)
+    shutil.copyfile(max(glob.glob(path(f"{name}_*.pb.gz")), key=os.path.getsize), path(f"{name}.pb.gz"))  # one of them, to be converted
+    profiles = windows_of(path(f"{name}.pb.gz"))
     return [p for p in profiles if p.time_ns >= profiles[0].time_ns + 10**9]
 
 

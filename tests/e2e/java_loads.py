@@ -2,6 +2,7 @@
 """JVMs at work, from their start, for hearth to record."""
 import glob
 
+import windows
 from java_oracle import SOURCES, judge_samples
 from support import *
 
@@ -43,12 +44,8 @@ def compiled():
 
 
 def windows_of(file):
-    """The profiles that a recorder with --window wrote, in their order."""
-    files = glob.glob(file.replace(".pb.gz", "_*.pb.gz"))
-    profiles = sorted((Profile(f, system_names=True) for f in files), key=lambda p: p.time_ns)
-    for f in files:
-        os.unlink(f)
-    return profiles
+    """As windows.windows_of(), with the VM's names."""
+    return windows.windows_of(file, system_names=True)
 
 
 def judged(profiles, process, home, folder):

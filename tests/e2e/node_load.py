@@ -2,13 +2,13 @@
 """Programs of Node.js under hearth: their samples from the time on in which hearth has met them, which of their stacks are whole, and a load
 whose text says which functions can be called from a line ("//> a b"), and what of a sample cannot be then."""
 import contextlib
-import glob
 import os
 import re
 from collections import Counter
 
 from judge import at_most
-from support import HEARTH, Profile, path, run, start
+from support import HEARTH, path, run, start
+from windows import windows_of
 
 COLLECTOR, COMPILER, LOST = "(garbage collector)", "(compiler)", "[Lost Symbol]"
 # Whole stacks, at least: of loads A and B, of real programs.
@@ -37,12 +37,8 @@ class Take:
     def __init__(self, code, said, name, pid):
         """What `recording(hz, name)` wrote, how it ended and what it said. @pid: None: all processes."""
         self.ok, self.said, self.samples, self.early, self.windows, self.lost = code == 0, said, [], [], [], 0
-        files = glob.glob(path(f"{name}_*.pb.gz"))
-        profiles = sorted((Profile(file) for file in files), key=lambda p: p.time_ns)
-        for file in files:
-            os.unlink(file)
         is_met = False
-        for profile in profiles:
+        for profile in windows_of(path(f"{name}.pb.gz")):
             ours = [s for s in profile.samples if pid in (None, s.pid)]
             if is_met:
                 profile.samples = ours
