@@ -9,6 +9,7 @@ from collections import Counter
 import parked
 import phps
 from fpm import chains, request, script, serve
+from judge import at_most
 from php_oracle import Judge, Tally, count_without, frames_of, is_flagged, plain
 from support import *
 from windows import windows_of
@@ -285,7 +286,8 @@ def check_fpm(fpm, jit=None, options=()):
     tap.ok(served.unnamed <= (0.2 if options else 0.01) * served.frames, f"{what}: nearly all have names", f"{100 * served.unnamed / max(served.frames, 1):.2f} % have none")
     if not options:
         judged = served.stacks + served.missing.total()
-        tap.ok(served.whole + FEW >= 0.999 * judged, f"{what}: chains are whole",
+        # While a request ends there is no frame for some instructions: 2 ns of each, 1 in 11,000 samples where requests do little.
+        tap.ok(judged and at_most(judged - served.whole, judged, 0.001), f"{what}: chains are whole",
                f"{100 * served.whole / max(judged, 1):.2f} % of {judged}, {served.flagged} flagged, {dict(served.missing)} without their frames, {served.outside} outside of PHP")
     for fault, count in served.faults.most_common(4):
         tap.note(f"    {count} times {fault[:300]}")
