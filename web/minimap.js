@@ -59,7 +59,7 @@ export class Minimap {
 			// After the graph itself: a large tree takes some milliseconds.
 			afterPainting(() => {
 				if (this.drawn !== tree) return;
-				this.drawTree(this.back.getContext('2d'), style.backgroundColor);
+				this.drawTree(tree, this.back.getContext('2d'), style.backgroundColor);
 				this.draw();
 			});
 		}
@@ -76,10 +76,9 @@ export class Minimap {
 			Math.max(4, Math.min(height, rows * this.rowHeight) - 2));
 	}
 
-	/** One pixel, one colour: the first box that begins in it. */
-	drawTree(context, back) {
+	/** One pixel, one colour: the first box that begins in it. The graph may have given @tree back meanwhile. */
+	drawTree(tree, context, back) {
 		const { view, rowHeight } = this;
-		const { tree } = view;
 		const wide = this.back.width;
 		const ratio = window.devicePixelRatio || 1;
 		const scale = wide / tree.total[0];

@@ -1123,6 +1123,8 @@ describe('pages', { skip: reason || false }, () => {
 				return 'about:blank';
 			};
 			HTMLAnchorElement.prototype.click = () => {};
+			const paint = window.requestAnimationFrame; // a busy machine's: what is painted then may be gone
+			window.requestAnimationFrame = (run) => setTimeout(() => paint(run), 60);
 		});
 		const saved = async (format) => {
 			await page.evaluate(() => delete window.__saved);
